@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define NSEC_PER_USEC INT64_C(1000)
+#define NSEC_PER_MSEC INT64_C(1000000)
+#define NSEC_PER_SEC INT64_C(1000000000)
+#define USEC_PER_SEC INT64_C(1000000)
+
+/*
+ * Nanoseconds since boot including suspend (what the kernel log and process start times use), since
+ * an arbitrary start without suspend (for timeouts), and since 1970 in UTC (which may jump).
+ */
+int64_t clock_boot_ns(void);
+int64_t clock_mono_ns(void);
+int64_t clock_real_ns(void);
+
+/*
+ * The accelerated clock of tests and benches: shifts all three clocks of this process forward by @ns
+ * from now on. With the clock frozen, this alone moves it. A thawed clock goes on from the system's
+ * time plus everything advanced, so no clock ever steps backwards.
+ */
+void clock_advance(int64_t ns);
+void clock_freeze(bool frozen);
+
+/* UTC with milliseconds, "2026-01-31T23:59:59.042Z"; exact for every int64_t (years 1677 to 2262). */
+void format_rfc3339(int64_t real_ns, char buf[static 32]);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len)
+{
+	_cleanup_close_ int fd = -1;
+	size_t len = 0;
+
+	if (cap == 0)
+		return -E2BIG;
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	/* Until end of file, whatever fstat says: files of /proc claim to be empty. */
+	for (;;) {
+		ssize_t n = read(fd, buf + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len == cap)
+			return -E2BIG;
+	}
+	buf[len] = '\0';
+	if (ret_len)
+		*ret_len = len;
+	return 0;
+}
+
+int read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
+{
+	return read_file_at(AT_FDCWD, path, buf, cap, ret_len);
+}
+
+static int fill(int fd, const void *data, size_t n, mode_t mode)
+{
+	ssize_t written = write_all(fd, data, n);
+
+	if (written < 0)
+		return (int)written;
+	if (fchmod(fd, mode) < 0 || fsync(fd) < 0)
+		return -errno;
+	return 0;
+}
+
+int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode)
+{
+	_cleanup_free_ char *beside = NULL;
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
+		beside = NULL;
+		return -ENOMEM;
+	}
+	fd = mkostemp(beside, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fill(fd, data, n, mode);
+	if (r == 0 && rename(beside, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(beside);
+	return r;
+}
+
+int fd_nonblock(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return 0;
+}
+
+ssize_t write_all(int fd, const void *p, size_t n)
+{
+	const char *at = p;
+	size_t left = n;
+
+	while (left > 0) {
+		ssize_t written = write(fd, at, left);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return -errno;
+		at += written;
+		left -= (size_t)written;
+	}
+	return (ssize_t)n;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "base/macro.h"
+
+/* Keeps errno, so that a function may return -errno while its descriptors close. */
+static inline void closep(int *fd)
+{
+	int saved = errno;
+
+	if (*fd >= 0)
+		close(*fd);
+	errno = saved;
+}
+#define _cleanup_close_ _cleanup_(closep)
+
+/*
+ * Reads a whole file, of /proc and /sys too, into @buf of @cap bytes (the NUL that ends it included).
+ * -E2BIG when it does not fit; any errno of open and read. @ret_len may be NULL. After a failure the
+ * content of @buf is unspecified.
+ */
+int read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
+
+/* The same for a path below the directory @dirfd (or AT_FDCWD). */
+int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len);
+
+/*
+ * Replaces @path by a file of these @n bytes: readers see the old or the new content, never a part,
+ * after a crash too. Writes beside it (@path plus a suffix), so the directory must be writable.
+ */
+int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode);
+
+int fd_nonblock(int fd);
+
+/*
+ * Writes all of it and returns @n, or a negative errno, -EAGAIN on a full non-blocking descriptor
+ * among them; how much went out before a failure is not told.
+ */
+ssize_t write_all(int fd, const void *p, size_t n);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <syslog.h>
+
+#include "base/macro.h"
+
+/*
+ * Levels are syslog's: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG. One call is one line of
+ * at most about a thousand bytes; control characters in it become '?', so that a process name cannot
+ * forge a line. A reader that does not read never holds us up: after a short wait the line is dropped
+ * and counted, and the count is told once lines go out again. errno is kept. Safe from any thread;
+ * not from a signal handler.
+ */
+enum log_target {
+	LOG_TARGET_STDERR,	/* with the journal's "<N>" prefixes when stderr is the journal's */
+	LOG_TARGET_SYSLOG,	/* facility daemon at /dev/log; stderr where nobody listens there */
+};
+
+/* @ident must stay valid. Before the first call: stderr, LOG_INFO and the program's name. */
+void log_setup(enum log_target target, int max_level, const char *ident);
+int log_max_level(void);
+
+/* Where LOG_TARGET_SYSLOG finds its socket from the next log_setup() on; for tests. */
+void log_set_syslog_path(const char *path);
+
+void log_at(int level, const char *fmt, ...) _printf_(2, 3);
+
+#define log_error(...) log_at(LOG_ERR, __VA_ARGS__)
+#define log_warning(...) log_at(LOG_WARNING, __VA_ARGS__)
+#define log_notice(...) log_at(LOG_NOTICE, __VA_ARGS__)
+#define log_info(...) log_at(LOG_INFO, __VA_ARGS__)
+#define log_debug(...) log_at(LOG_DEBUG, __VA_ARGS__)
+
+/*
+ * At most @burst lines per interval for one recurring cause:
+ *	static struct log_limit limit = { .burst = 5, .interval_ns = 60 * NSEC_PER_SEC, .what = "bad requests" };
+ *	if (log_limit_allow(&limit))
+ *		log_warning(...);
+ * What an interval suppressed is said when the next one begins. For one thread at a time.
+ */
+struct log_limit {
+	unsigned burst;
+	int64_t interval_ns;
+	const char *what;	/* may be NULL */
+	int64_t begin_ns;
+	unsigned allowed;
+	unsigned suppressed;
+	bool begun;
+};
+
+bool log_limit_allow(struct log_limit *limit);

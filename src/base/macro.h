@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * src/base is the ground floor (L0): small, generic C that every other folder may include and that
+ * includes nothing of ours but itself.
+ *
+ * Invariants
+ *  1. No module here knows what a GPU, a metric or a socket protocol is.
+ *  2. Nothing here starts a thread; what has global state (log, clock) may be used from any thread,
+ *     what has an object may be used by one thread at a time.
+ *  3. Functions that can fail return 0 or a negative errno and leave their ret_ arguments untouched on
+ *     failure; where a bool is returned it answers a question ("was it there?").
+ *  4. Destructors (_done, _free) accept NULL and zeroed objects, so that they serve _cleanup_.
+ *  5. Whatever grows has a limit, given by the caller or written beside it.
+ *  6. Only yaml.c needs a library beyond libc and libm; it is built into an archive of its own so that
+ *     the driver's child process and the simulated driver do not drag libyaml in.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
+#define _unused_ __attribute__((unused))
+
+/*
+ * Defines @name, for use as _cleanup_(name) on a variable of the pointer type @type:
+ *	DEFINE_CLEANUP(struct yaml_doc *, yaml_doc_free, yaml_doc_freep)
+ *	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
+ */
+#define DEFINE_CLEANUP(type, free_fn, name)             \
+	_unused_ static inline void name(type *p)       \
+	{                                               \
+		if (*p)                                 \
+			free_fn(*p);                    \
+	}
+
+/* Takes the address of any object pointer; memcpy because that pointer's type is not void *. */
+static inline void freep(void *p)
+{
+	void *heap;
+
+	memcpy(&heap, p, sizeof(heap));
+	free(heap);
+}
+#define _cleanup_free_ _cleanup_(freep)
+
+/* Evaluates to the variable's value and disarms it: ownership moves to whoever gets the value. */
+#define TAKE_PTR(p)                             \
+	__extension__({                         \
+		__typeof__(p) *_take = &(p);    \
+		__typeof__(p) _taken = *_take;  \
+		*_take = NULL;                  \
+		_taken;                         \
+	})
+#define TAKE_FD(fd)                     \
+	__extension__({                 \
+		int *_take = &(fd);     \
+		int _taken = *_take;    \
+		*_take = -1;            \
+		_taken;                 \
+	})
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* <sys/param.h> has its own, which evaluate their arguments twice. */
+#undef MIN
+#undef MAX
+#define MIN(a, b)                               \
+	__extension__({                         \
+		__typeof__(a) _min_a = (a);     \
+		__typeof__(b) _min_b = (b);     \
+		_min_a < _min_b ? _min_a : _min_b; \
+	})
+#define MAX(a, b)                               \
+	__extension__({                         \
+		__typeof__(a) _max_a = (a);     \
+		__typeof__(b) _max_b = (b);     \
+		_max_a > _max_b ? _max_a : _max_b; \
+	})
+/* @lo must not exceed @hi. */
+#define CLAMP(v, lo, hi)                                        \
+	__extension__({                                         \
+		__typeof__(v) _cl_v = (v);                      \
+		__typeof__(v) _cl_lo = (lo);                    \
+		__typeof__(v) _cl_hi = (hi);                    \
+		_cl_v < _cl_lo ? _cl_lo : _cl_v > _cl_hi ? _cl_hi : _cl_v; \
+	})
+
+#define STRV_EQ(a, b) (strcmp((a), (b)) == 0)

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+
+/*
+ * A growing string with a limit and a sticky error, so that a renderer appends hundreds of times and
+ * checks once. After the first failure (out of memory, or the limit would be passed) every further
+ * append does nothing, and what was complete before it stays readable.
+ *
+ * @data is never NULL and always NUL-terminated at @len (text with embedded NULs is kept, too).
+ */
+struct strbuf {
+	char *data;
+	size_t len;
+	size_t cap;	/* allocated bytes; 0 while @data is the shared empty string */
+	size_t limit;	/* greatest @len; 0 is "memory alone limits it" */
+	bool failed;
+};
+
+void strbuf_init(struct strbuf *sb, size_t limit);
+void strbuf_done(struct strbuf *sb);
+
+/* Empties the buffer and forgets its failure; keeps the memory, so a page rendered each second settles. */
+void strbuf_reset(struct strbuf *sb);
+
+void strbuf_add(struct strbuf *sb, const void *p, size_t n);
+void strbuf_adds(struct strbuf *sb, const char *s);
+void strbuf_addc(struct strbuf *sb, char c);
+void strbuf_addf(struct strbuf *sb, const char *fmt, ...) _printf_(2, 3);
+void strbuf_add_u64(struct strbuf *sb, uint64_t v);
+void strbuf_add_i64(struct strbuf *sb, int64_t v);
+
+/*
+ * The shortest decimal that reads back as exactly @v; "NaN", "+Inf" and "-Inf" as Prometheus spells
+ * them (a JSON writer must decide about these before it calls). Whole numbers below 2^53 carry no
+ * point and no exponent. Assumes LC_NUMERIC is "C".
+ */
+void strbuf_add_double(struct strbuf *sb, double v);
+
+/* The text as a heap string owned by the caller, or NULL if the buffer failed; @sb is empty after. */
+char *strbuf_take(struct strbuf *sb);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Well-formed UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+bool utf8_valid(const void *p, size_t n);
+
+/* Makes @s valid UTF-8 in place: each byte that belongs to no character becomes '?'. */
+void utf8_sanitize(char *s);
+
+/*
+ * Whole strings to values: no leading or trailing space, no sign unless stated. 0, -EINVAL when the
+ * text is none of these, -ERANGE when the value does not fit.
+ */
+int parse_u64(const char *s, uint64_t *ret_value);
+
+/* May carry a minus sign. */
+int parse_i64(const char *s, int64_t *ret_value);
+
+/* A finite decimal number, with '.' for its point in every locale. */
+int parse_double(const char *s, double *ret_value);
+
+/*
+ * A number, decimals allowed, and its unit: ns, us, ms, s, m (or min), h, d. "0" needs none. The result
+ * is in nanoseconds; what is finer is cut off.
+ */
+int parse_duration_ns(const char *s, int64_t *ret_ns);
+
+/* yes/no, true/false, on/off, 1/0, in lower case. */
+int parse_bool(const char *s, bool *ret_value);

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What gpusonde can say about a GPU, a process and itself: the tables in metrics.def, made into enums, slots and descriptions.
+ *
+ * A *metric* is one row of the table. A *slot* is one number: a row with count 1 owns one slot, a row with an index (NVLink
+ * links, fans) owns `count` neighbouring slots. Every entity (GPU, MIG instance, process) carries two parallel arrays indexed
+ * by slot: the number and its presence. Rows of one Prometheus family stand next to each other in the table.
+ *
+ * All numbers are doubles in base units (bytes, seconds, joules, hertz, ratio 0..1): integers are exact up to 2^53.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Why a number is or is not there. Zero memory means "absent". Only PRESENT carries a number a view may show. */
+enum presence {
+	PRESENCE_ABSENT = 0,    /* not asked, or has no meaning here */
+	PRESENCE_PRESENT,
+	PRESENCE_UNSUPPORTED,   /* the device or driver does not offer it */
+	PRESENCE_NO_PERMISSION, /* offered, but not to this user */
+	PRESENCE_FAILED,        /* asked, and the driver answered with another error */
+	PRESENCE_REJECTED,      /* answered with a value that cannot be true; counted */
+	PRESENCE_MAX,
+	PRESENCE_MASK = 0x0f,
+	PRESENCE_ESTIMATED = 0x80, /* flag beside PRESENT: computed from something weaker than a measurement of it */
+};
+
+static inline bool presence_is(uint8_t p)
+{
+	return (p & PRESENCE_MASK) == PRESENCE_PRESENT;
+}
+
+/* How readings of a metric become the value that views show. */
+enum metric_kind {
+	METRIC_GAUGE,     /* the reading is the value */
+	METRIC_COUNTER,   /* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
+	METRIC_INCREMENT, /* the reading is what happened since the previous reading: added up by the model */
+	METRIC_PEAK,      /* the highest reading since the entity was first seen; computed by the model */
+};
+
+enum metric_unit {
+	UNIT_NONE, /* a plain number, code or count */
+	UNIT_RATIO,
+	UNIT_BYTES,
+	UNIT_BYTES_PER_SECOND,
+	UNIT_SECONDS,
+	UNIT_WATTS,
+	UNIT_JOULES,
+	UNIT_CELSIUS,
+	UNIT_HERTZ,
+	UNIT_BYTE_SECONDS,
+	UNIT_MAX,
+};
+
+/* Where a metric is measured; it is shown only there. */
+enum metric_level {
+	LEVEL_GPU = 1 << 0,
+	LEVEL_MIG = 1 << 1,
+	LEVEL_BOTH = LEVEL_GPU | LEVEL_MIG,
+};
+
+/* How often the driver is asked. */
+enum metric_cadence {
+	CADENCE_TICK = 0, /* every period */
+	CADENCE_SLOW,     /* every 10 seconds: changes rarely or costs much */
+	CADENCE_STATIC,   /* when the driver is attached, and every minute */
+};
+
+/* One name of the DCGM exporter's; its number is ours times `scale`. */
+struct dcgm_name {
+	const char *name;   /* whole name, or NULL when DCGM has none */
+	double scale;
+	bool integer;       /* printed as an integer (truncated), else with six decimals */
+	const char *type;   /* "gauge" or "counter", as the exporter types it */
+};
+
+struct metric {
+	const char *id;        /* the row's name in the table */
+	const char *family;    /* Prometheus family, without the "gpusonde_" prefix */
+	const char *label;     /* label that tells the family's rows apart, or NULL */
+	const char *value;     /* its value */
+	const char *label2, *value2;
+	const char *index;     /* label of the slot number within the row ("link", "fan"), or NULL */
+	unsigned short slot;   /* first slot */
+	unsigned short count;  /* slots */
+	enum metric_kind kind;
+	enum metric_unit unit;
+	unsigned levels;       /* enum metric_level bits */
+	enum metric_cadence cadence;
+	/* Where the NVML source finds it, if one of the generic ways does: */
+	unsigned short field;  /* NVML field id, 0 none */
+	unsigned short gpm;    /* GPM metric id, 0 none */
+	bool scoped;           /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
+	unsigned scope;        /* scopeId of an unscoped field */
+	double scale;          /* number = raw * scale; 0 means 1 */
+	unsigned char wrap;    /* the driver's counter has this many bits; 0: full width */
+	double max;            /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
+	bool is_signed;
+	bool keep_level;       /* a COUNTER whose level matters (remapped rows): starts at the driver's value, as all do, and may fall */
+	const char *source;    /* documentation: the call it comes from */
+	const char *arch;      /* documentation: architectures that have it */
+	const char *help;
+	struct dcgm_name dcgm, dcgm49; /* names up to 4.8 and from 4.9 on */
+	const char *otel;      /* OpenTelemetry name and attributes, or NULL */
+};
+
+enum {
+	NVLINKS_MAX = 36, /* NVML_NVLINK_MAX_LINKS of nvml.h 13.5 */
+	FANS_MAX = 8,
+	C2C_LINKS_MAX = 16,
+};
+
+/* Rows. */
+enum gpu_metric {
+#define GPU_METRIC(id_, count_, ...) GPU_##id_,
+#include "model/metrics.def"
+	GPU_METRICS,
+};
+
+/* Slots: SLOT_X is the first (or only) slot of row X. */
+enum gpu_slot {
+#define GPU_METRIC(id_, count_, ...) SLOT_##id_, SLOT_##id_##_LAST = SLOT_##id_ + (count_) - 1,
+#include "model/metrics.def"
+	GPU_SLOTS,
+};
+
+/* Metrics of one process on one GPU or MIG instance; each row is one slot. */
+enum process_metric {
+#define PROCESS_METRIC(id_, ...) PROCESS_##id_,
+#include "model/metrics.def"
+	PROCESS_METRICS,
+};
+
+/* What the agent says about itself; each row is one slot. */
+enum agent_metric {
+#define AGENT_METRIC(id_, ...) AGENT_##id_,
+#include "model/metrics.def"
+	AGENT_METRICS,
+};
+
+/* Engines, in the order of the rows of gpu_busy_seconds_total and gpu_utilization_ratio. */
+enum engine { ENGINE_GPU, ENGINE_MEMORY, ENGINE_ENCODER, ENGINE_DECODER, ENGINE_JPEG, ENGINE_OFA, ENGINES };
+
+extern const struct metric gpu_metrics[GPU_METRICS];
+extern const struct metric process_metrics[PROCESS_METRICS];
+extern const struct metric agent_metrics[AGENT_METRICS];
+extern const char *const engine_names[ENGINES];
+
+/* Name of a unit for people and schemas ("bytes"), of a presence for JSON ("unsupported"). */
+const char *unit_name(enum metric_unit unit);
+const char *presence_name(uint8_t presence);
+
+/* Is `value` one that this metric can have? Refuses NaN, infinities, NVML's sentinels and what is outside the row's bounds. */
+bool metric_plausible(const struct metric *metric, double value);
+
+/* Row that owns a GPU slot. */
+const struct metric *gpu_slot_metric(unsigned slot);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The model: what gpusonde knows. Sources write into it, it accumulates, and model_publish() makes the snapshot that every
+ * view reads. It belongs to the main thread; nothing here blocks, and after the node has stopped growing nothing allocates.
+ *
+ * Invariants
+ *  1. A counter never falls while its entity is known: driver counters are added up by differences, and a driver that starts
+ *     again at zero continues the sum.
+ *  2. Each increment of a process is credited once: to its own series if it has one at that moment, else to its entity's
+ *     `process_other`; and always to process_total and, if it belongs to one, to its workload.
+ *  3. An entity once seen stays, with present = false when the driver no longer lists it; it is found again by UUID (and GI, CI).
+ *  4. Everything that a workload can make grow has a limit (struct model_limits); reaching it is counted in agent metrics.
+ */
+#pragma once
+
+#include "model/snapshot.h"
+
+struct model;
+
+struct model_limits {
+	uint32_t processes;     /* live (process, entity) pairs known; default READING_PROCESSES_MAX */
+	uint32_t series;        /* process series per node in /metrics; default 128 */
+	uint32_t exited;        /* exit records kept; default 1024 */
+	uint32_t workloads;     /* (workload, entity) pairs; default 1024 */
+};
+
+/* What /proc tells about a PID; filled by a callback so that the model knows no source. */
+struct process_identity {
+	uint64_t start_ticks;
+	uint32_t uid;
+	char comm[64];
+	enum workload_kind kind;
+	char workload_id[96];
+	char pod_uid[48];
+};
+/* 0; -ESRCH when there is no such process here. With `full` false only start_ticks is needed. */
+typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity, void *userdata);
+
+int model_new(const struct model_limits *limits, struct model **ret_model);
+void model_free(struct model *model);
+void model_set_identify(struct model *model, process_identify_fn *identify, void *userdata);
+void model_set_period(struct model *model, int64_t period_ns);
+/* Series bound may change on reload; credited amounts stay. */
+void model_set_limits(struct model *model, const struct model_limits *limits);
+
+/* A device source's newest reading (already passed through reading_check). */
+int model_apply(struct model *model, const struct reading *reading);
+
+/* One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is counted once. */
+void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns);
+
+/* The agent's own figures: set a gauge, add to a counter. */
+void model_agent_set(struct model *model, enum agent_metric metric, double value);
+void model_agent_add(struct model *model, enum agent_metric metric, double value);
+
+/* Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s); NULL clears. Shown by /readyz and doctor. */
+void model_set_trouble(struct model *model, const char *text);
+
+/* Publish the present state into `publisher` as of now. */
+int model_publish(struct model *model, struct publisher *publisher);
+
+/* XID counts since boot, kept across restarts of the agent (model/xid_store.c): a small text file written atomically. */
+int model_xids_load(struct model *model, const char *path);
+int model_xids_save(struct model *model, const char *path);
+bool model_xids_dirty(const struct model *model);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A snapshot: everything gpusonde knows at one instant, for the views. Immutable once published, reference counted, readable
+ * from any thread. The model publishes one a tick, whether or not the driver answered: then values are older and marked stale.
+ *
+ * Snapshots are recycled: publishing allocates only when the node has grown.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "model/reading.h"
+
+/* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
+struct entity {
+	struct reading_entity id;  /* identity; its v and p are the current, accumulated values that views show */
+	bool present;              /* false: was there once, the driver no longer lists it, or lost it */
+	bool stale;                /* the newest reading is too old to be called current */
+	int64_t sampled_boot_ns;   /* end of the newest good reading; 0 never */
+	int64_t sampled_real_ns;
+	uint64_t samples;          /* ticks that delivered a utilisation, for atop */
+	double percent_sum[2];     /* sum over those ticks of the tick's mean percent: GPU, memory */
+	double memory_kib_sum;     /* sum over those ticks of memory in use, KiB */
+	uint32_t processes_live;
+	double process_total[PROCESS_METRICS]; /* all processes that ever ran here, exited ones included (INCREMENT rows) */
+	double process_other[PROCESS_METRICS]; /* increments of processes while they had no series of their own */
+};
+
+enum workload_kind { WORKLOAD_NONE, WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB, WORKLOAD_UNIT, WORKLOAD_KINDS };
+
+/* One process on one GPU or MIG instance. */
+struct process {
+	uint32_t pid;
+	uint64_t start_ticks;      /* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
+	int64_t first_real_ns, last_real_ns;
+	char comm[64];             /* sanitised UTF-8; empty when unknown */
+	uint32_t uid;              /* UINT32_MAX unknown */
+	uint16_t entity;           /* index in the snapshot's entities */
+	uint16_t workload;         /* index in workloads, READING_NONE */
+	uint8_t types;             /* enum process_type bits */
+	bool exited;               /* only in the list of the exited */
+	bool has_series;           /* one of the bounded process series of /metrics is its own */
+	uint64_t exit_seq;         /* exited: 1, 2, ... in order of exit */
+	uint64_t samples;
+	double percent_sum[2];     /* as in struct entity */
+	double memory_kib_sum;
+	double v[PROCESS_METRICS]; /* accumulated, all of its life */
+	uint8_t p[PROCESS_METRICS];
+	double series[PROCESS_METRICS]; /* INCREMENT rows: what was credited to its own series */
+};
+
+/* What one workload has had of one GPU or MIG instance: its live processes and all that have exited. */
+struct workload {
+	enum workload_kind kind;
+	char id[96];               /* container id, pod uid, job id or unit name */
+	char pod_uid[48];          /* of a container in a pod; else empty */
+	uint16_t entity;
+	uint32_t live, exited;
+	double v[PROCESS_METRICS]; /* INCREMENT rows: totals; memory in use: of the live ones */
+	uint8_t p[PROCESS_METRICS];
+};
+
+/* An XID code on one GPU since boot. */
+struct xid {
+	char pci_bus_id[32];
+	uint16_t entity;           /* READING_NONE when that GPU is not known */
+	uint32_t code;
+	uint64_t count;
+	int64_t last_real_ns;
+};
+
+struct snapshot {
+	atomic_uint refs;
+	uint64_t seq;              /* 1, 2, ...: changes with every publication */
+	int64_t real_ns, boot_ns;  /* when published */
+	bool simulated;
+	bool fresh;                /* the newest reading is recent: /readyz */
+	char not_fresh_reason[256];
+	enum reading_state state;
+	char error[256];
+	char driver_version[80], nvml_version[80], library[256];
+	char hostname[65];
+	uint32_t cuda_version;
+	int64_t period_ns;
+	uint32_t topology_n;
+	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
+	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
+	uint64_t rejected[GPU_METRICS];
+	uint64_t rejected_process[PROCESS_METRICS];
+	double agent[AGENT_METRICS];
+	uint8_t agent_p[AGENT_METRICS];
+	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n;
+	struct entity *entities;
+	struct process *processes; /* live; sorted by (entity, pid) */
+	struct process *exited;    /* ordered by exit_seq, oldest first; bounded */
+	struct workload *workloads;
+	struct xid *xids;          /* sorted by (entity, code) */
+};
+
+/* The GPU that an instance lies on, or the entity itself. */
+static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
+{
+	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
+}
+
+struct snapshot *snapshot_ref(struct snapshot *snapshot);
+void snapshot_unref(struct snapshot *snapshot);
+
+/* Where the newest snapshot is kept: one writer, readers in any thread. */
+struct publisher;
+int publisher_new(struct publisher **ret_publisher);
+void publisher_free(struct publisher *publisher);
+/* A reference to the newest snapshot for the caller to unref; NULL before the first. */
+struct snapshot *publisher_get(struct publisher *publisher);

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Knowledge about processes: /proc and cgroup paths. Stateless, bounded reads, any thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum proc_cgroup_kind { PROC_CGROUP_NONE, PROC_CGROUP_CONTAINER, PROC_CGROUP_POD, PROC_CGROUP_JOB, PROC_CGROUP_UNIT };
+
+struct proc_cgroup {
+	enum proc_cgroup_kind kind;
+	char id[96];      /* container id, pod uid, Slurm job id, systemd unit */
+	char pod_uid[48]; /* of a container in a pod */
+};
+
+struct proc_identity {
+	uint64_t start_ticks; /* field 22 of stat */
+	uint32_t uid;
+	char comm[64];        /* sanitised UTF-8 */
+	struct proc_cgroup cgroup;
+};
+
+/* The text of /proc/PID/cgroup (all its lines, v1 and v2). PROC_CGROUP_NONE when nothing is recognised. */
+void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup);
+/* start_ticks alone: 0 or -ESRCH. `root` is "/proc" except in tests. */
+int proc_start_ticks(const char *root, uint32_t pid, uint64_t *ret_ticks);
+int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Views: one file per format, each a pure function from a snapshot to text. They call no source and keep no state, so every
+ * page shows the same accumulator, and a hung driver makes a number old, never a page slow. Any thread may render.
+ *
+ * All append to `out` and return 0, or -ENOMEM/-E2BIG when the buffer's limit was hit (then the text is incomplete and must
+ * not be shown). A value is printed only when presence_is() true; nothing stands for an absent one.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/strbuf.h"
+#include "model/snapshot.h"
+
+enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
+/* Best format for an Accept header (NULL: Prometheus text); its Content-Type. */
+enum exposition exposition_negotiate(const char *accept);
+const char *exposition_content_type(enum exposition format);
+
+int view_prometheus(const struct snapshot *snapshot, enum exposition format, struct strbuf *out);
+
+/* The DCGM exporter's page: names and units up to release 4.8, or as from 4.9 on. */
+enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
+int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format, struct strbuf *out);
+
+enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4 };
+/* One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. */
+json_t *view_json(const struct snapshot *snapshot, unsigned sections);
+int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
+
+/* Answers of atop's protocol (version 1 or 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes. */
+enum { ATOP_ANSWER_MAX = 8192 };
+int view_atop_types(const struct snapshot *snapshot, unsigned version, struct strbuf *out);
+/*
+ * Statistics. `exit_seq` is the last exit record this client has had; *ret_exit_seq the last one in this answer: records that
+ * did not fit come with the next answer. *ret_truncated: live processes left out.
+ */
+int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t exit_seq, struct strbuf *out,
+		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
+
+/* Tables for people, from the JSON document (of an agent or made in this process). */
+struct table_options { bool colour; unsigned width; /* 0: unlimited */ };
+int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out);
+int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out);
+int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);
