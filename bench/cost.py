@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the agent costs, beside Python atopgpud on the same simulated node, both at 1 Hz, in one run.
+
+CPU is read from /proc/PID/schedstat (nanoseconds run), memory is the sum of VmRSS of the agent and its child at the end.
+Python atopgpud is not ours to ship: ATOPGPUD names its script (from atop's sources), ATOPGPUD_PYTHON an interpreter that has
+nvidia-ml-py. Without them the comparison is skipped, loudly, and our own figures are still measured.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+from common import Row, Skip, agent, children, stop
+
+WARM_S = 15
+MEASURE_S = int(os.environ.get("BENCH_COST_SECONDS", "60"))
+
+
+def cpu_ns(pid):
+    total = 0
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/schedstat") as f:
+            total += int(f.read().split()[0])
+    return total
+
+
+def rss_bytes(pid):
+    with open(f"/proc/{pid}/status") as f:
+        for line in f:
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def start_atopgpud():
+    script = os.environ.get("ATOPGPUD")
+    if not script or not os.path.exists(script):
+        raise Skip("ATOPGPUD does not name atop's Python atopgpud: take it from atop's sources")
+    python = os.environ.get("ATOPGPUD_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import pynvml"], capture_output=True).returncode:
+        raise Skip(f"{python} has no nvidia-ml-py: pip install nvidia-ml-py, or set ATOPGPUD_PYTHON")
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath("build/sim"))
+    process = subprocess.Popen([python, "-Es", script], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(2)
+    if process.poll() is not None:
+        raise Skip(f"{script} ended at once with status {process.returncode}")
+    return process
+
+
+def measure(groups):
+    """{name: [pid, ...]} -> {name: (cpu share of a core, resident bytes)} over one common period."""
+    begin = {name: sum(map(cpu_ns, pids)) for name, pids in groups.items()}
+    t0 = time.monotonic_ns()
+    time.sleep(MEASURE_S)
+    t1 = time.monotonic_ns()
+    return {name: ((sum(map(cpu_ns, pids)) - begin[name]) / (t1 - t0), sum(map(rss_bytes, pids)))
+            for name, pids in groups.items()}
+
+
+def run():
+    rows = []
+    with tempfile.TemporaryDirectory() as tmp:
+        ours = agent(tmp, extra=["--atop-listen", "none", "--atop-socket", "none"])
+        peer = None
+        try:
+            try:
+                peer = start_atopgpud()
+            except Skip as reason:
+                rows.append(Row("CPU and memory against Python atopgpud", skipped=str(reason)))
+            time.sleep(WARM_S)
+            groups = {"gpusonde": [ours.pid] + children(ours.pid)}
+            if peer:
+                groups["atopgpud"] = [peer.pid]
+            result = measure(groups)
+        finally:
+            stop(ours)
+            if peer:
+                stop(peer)
+    cpu, rss = result["gpusonde"]
+    rows.append(Row("agent and child: CPU, share of a core", cpu, "{:.3%}", at_most=0.003))
+    rows.append(Row("agent and child: resident memory, MiB", rss / 2**20, "{:.1f}", at_most=12))
+    if "atopgpud" in result:
+        peer_cpu, peer_rss = result["atopgpud"]
+        rows.append(Row("Python atopgpud: CPU, share of a core", peer_cpu, "{:.3%}"))
+        rows.append(Row("Python atopgpud: resident memory, MiB", peer_rss / 2**20, "{:.1f}"))
+        rows.append(Row("CPU, ratio to Python atopgpud", cpu / peer_cpu, "{:.3f}", at_most=1 / 5))
+        rows.append(Row("resident memory, ratio to Python atopgpud", rss / peer_rss, "{:.3f}", at_most=1 / 3))
+    return rows

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the benchmarks named (default: all), prints one table and writes it to docs/benchmarks.md.
+
+Every promise is a ratio or a bound measured in this run; a promise that is missed makes the exit status 1.
+"""
+import datetime
+import importlib
+import os
+import platform
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+BENCHES = {
+    "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
+    "http": "Pages against nginx serving the same bytes (16 connections, wrk)",
+    "soak": "Memory over 10 million samples on an accelerated clock",
+}
+
+
+def machine():
+    with open("/proc/cpuinfo") as f:
+        model = next((line.split(":", 1)[1].strip() for line in f if line.startswith("model name")), platform.machine())
+    return f"{os.cpu_count()} cores, {model}, Linux {platform.release()}"
+
+
+def main():
+    names = sys.argv[1:] or list(BENCHES)
+    unknown = [n for n in names if n not in BENCHES]
+    if unknown:
+        sys.exit(f"unknown benchmark {unknown[0]}: there are {', '.join(BENCHES)}")
+    text = ["# Benchmarks", "",
+            "Written by `make bench`. Ratios and bounds are of one run on the machine named; absolute times are its own.", "",
+            f"{datetime.date.today()}, {machine()}"]
+    missed = False
+    for name in names:
+        rows = importlib.import_module(name).run()
+        text += ["", "## " + BENCHES[name], "", "| figure | measured | promise | |", "| --- | ---: | --- | --- |"]
+        for row in rows:
+            text.append(f"| {row.name} | {row.figure()} | {row.promise()} | {row.verdict()} |")
+            missed |= row.verdict() == "MISSED"
+    page = "\n".join(text) + "\n"
+    print(page)
+    if names == list(BENCHES):
+        with open("docs/benchmarks.md", "w") as f:
+            f.write(page)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
