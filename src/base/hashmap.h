@@ -22,7 +22,7 @@ struct hashmap_slot {
 
 struct hashmap {
 	struct hashmap_slot *slots;
-	uint32_t mask;	/* slots - 1; the number of slots is a power of two, or none are allocated */
+	uint32_t mask; /* slots - 1; the number of slots is a power of two, or none are allocated */
 	uint32_t count;
 };
 

@@ -16,8 +16,8 @@
 #include "base/fd.h"
 
 enum {
-	LINE_MAX_BYTES = 1024,	/* below PIPE_BUF: a pipe takes a line whole or not at all */
-	PATIENCE_MS = 20,	/* for the first line a stalled reader does not take; none for the next */
+	LINE_MAX_BYTES = 1024, /* below PIPE_BUF: a pipe takes a line whole or not at all */
+	PATIENCE_MS = 20, /* for the first line a stalled reader does not take; none for the next */
 };
 
 static enum log_target target = LOG_TARGET_STDERR;

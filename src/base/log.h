@@ -15,8 +15,8 @@
  * not from a signal handler.
  */
 enum log_target {
-	LOG_TARGET_STDERR,	/* with the journal's "<N>" prefixes when stderr is the journal's */
-	LOG_TARGET_SYSLOG,	/* facility daemon at /dev/log; stderr where nobody listens there */
+	LOG_TARGET_STDERR, /* with the journal's "<N>" prefixes when stderr is the journal's */
+	LOG_TARGET_SYSLOG, /* facility daemon at /dev/log; stderr where nobody listens there */
 };
 
 /* @ident must stay valid. Before the first call: stderr, LOG_INFO and the program's name. */
@@ -44,7 +44,7 @@ void log_at(int level, const char *fmt, ...) _printf_(2, 3);
 struct log_limit {
 	unsigned burst;
 	int64_t interval_ns;
-	const char *what;	/* may be NULL */
+	const char *what; /* may be NULL */
 	int64_t begin_ns;
 	unsigned allowed;
 	unsigned suppressed;

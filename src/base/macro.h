@@ -29,11 +29,11 @@
  *	DEFINE_CLEANUP(struct yaml_doc *, yaml_doc_free, yaml_doc_freep)
  *	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
  */
-#define DEFINE_CLEANUP(type, free_fn, name)             \
-	_unused_ static inline void name(type *p)       \
-	{                                               \
-		if (*p)                                 \
-			free_fn(*p);                    \
+#define DEFINE_CLEANUP(type, free_fn, name)       \
+	_unused_ static inline void name(type *p) \
+	{                                         \
+		if (*p)                           \
+			free_fn(*p);              \
 	}
 
 /* Takes the address of any object pointer; memcpy because that pointer's type is not void *. */
@@ -47,19 +47,19 @@ static inline void freep(void *p)
 #define _cleanup_free_ _cleanup_(freep)
 
 /* Evaluates to the variable's value and disarms it: ownership moves to whoever gets the value. */
-#define TAKE_PTR(p)                             \
-	__extension__({                         \
-		__typeof__(p) *_take = &(p);    \
-		__typeof__(p) _taken = *_take;  \
-		*_take = NULL;                  \
-		_taken;                         \
+#define TAKE_PTR(p)                            \
+	__extension__({                        \
+		__typeof__(p) *_take = &(p);   \
+		__typeof__(p) _taken = *_take; \
+		*_take = NULL;                 \
+		_taken;                        \
 	})
-#define TAKE_FD(fd)                     \
-	__extension__({                 \
-		int *_take = &(fd);     \
-		int _taken = *_take;    \
-		*_take = -1;            \
-		_taken;                 \
+#define TAKE_FD(fd)                  \
+	__extension__({              \
+		int *_take = &(fd);  \
+		int _taken = *_take; \
+		*_take = -1;         \
+		_taken;              \
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -67,25 +67,29 @@ static inline void freep(void *p)
 /* <sys/param.h> has its own, which evaluate their arguments twice. */
 #undef MIN
 #undef MAX
-#define MIN(a, b)                               \
-	__extension__({                         \
-		__typeof__(a) _min_a = (a);     \
-		__typeof__(b) _min_b = (b);     \
+#define MIN(a, b)                                  \
+	__extension__({                            \
+		__typeof__(a) _min_a = (a);        \
+		__typeof__(b) _min_b = (b);        \
 		_min_a < _min_b ? _min_a : _min_b; \
 	})
-#define MAX(a, b)                               \
-	__extension__({                         \
-		__typeof__(a) _max_a = (a);     \
-		__typeof__(b) _max_b = (b);     \
+#define MAX(a, b)                                  \
+	__extension__({                            \
+		__typeof__(a) _max_a = (a);        \
+		__typeof__(b) _max_b = (b);        \
 		_max_a > _max_b ? _max_a : _max_b; \
 	})
 /* @lo must not exceed @hi. */
-#define CLAMP(v, lo, hi)                                        \
-	__extension__({                                         \
-		__typeof__(v) _cl_v = (v);                      \
-		__typeof__(v) _cl_lo = (lo);                    \
-		__typeof__(v) _cl_hi = (hi);                    \
-		_cl_v < _cl_lo ? _cl_lo : _cl_v > _cl_hi ? _cl_hi : _cl_v; \
+#define CLAMP(v, lo, hi)                     \
+	__extension__({                      \
+		__typeof__(v) _cl_v = (v);   \
+		__typeof__(v) _cl_lo = (lo); \
+		__typeof__(v) _cl_hi = (hi); \
+		if (_cl_v < _cl_lo)          \
+			_cl_v = _cl_lo;      \
+		if (_cl_v > _cl_hi)          \
+			_cl_v = _cl_hi;      \
+		_cl_v;                       \
 	})
 
 #define STRV_EQ(a, b) (strcmp((a), (b)) == 0)

@@ -9,9 +9,9 @@
 
 enum {
 	STRBUF_FIRST_CAP = 64,
-	U64_DIGITS = 20,	/* 18446744073709551615 */
-	DOUBLE_TEXT = 32,	/* sign, 17 digits, point, e-308, NUL */
-	MAX_DECIMALS = 9,	/* counters in seconds have nanoseconds */
+	U64_DIGITS = 20, /* 18446744073709551615 */
+	DOUBLE_TEXT = 32, /* sign, 17 digits, point, e-308, NUL */
+	MAX_DECIMALS = 9, /* counters in seconds have nanoseconds */
 };
 
 /* What an unallocated buffer shows: nobody writes through it, because cap is 0. */

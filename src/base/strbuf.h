@@ -17,8 +17,8 @@
 struct strbuf {
 	char *data;
 	size_t len;
-	size_t cap;	/* allocated bytes; 0 while @data is the shared empty string */
-	size_t limit;	/* greatest @len; 0 is "memory alone limits it" */
+	size_t cap; /* allocated bytes; 0 while @data is the shared empty string */
+	size_t limit; /* greatest @len; 0 is "memory alone limits it" */
 	bool failed;
 };
 
@@ -36,7 +36,7 @@ void strbuf_add_u64(struct strbuf *sb, uint64_t v);
 void strbuf_add_i64(struct strbuf *sb, int64_t v);
 
 /*
- * The shortest decimal that reads back as exactly @v; "NaN", "+Inf" and "-Inf" as Prometheus spells
+ * The shortest decimal that reads back as exactly @v (denormals get 15 digits); "NaN", "+Inf" and "-Inf" as Prometheus spells
  * them (a JSON writer must decide about these before it calls). Whole numbers below 2^53 carry no
  * point and no exponent. Assumes LC_NUMERIC is "C".
  */

@@ -130,8 +130,8 @@ int parse_bool(const char *s, bool *ret_value)
 		const char *word;
 		bool value;
 	} words[] = {
-		{ "yes", true },  { "true", true },   { "on", true },   { "1", true },
-		{ "no", false },  { "false", false }, { "off", false }, { "0", false },
+		{ "yes", true }, { "true", true },   { "on", true },   { "1", true },
+		{ "no", false }, { "false", false }, { "off", false }, { "0", false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {

@@ -26,7 +26,7 @@ struct builder {
 	struct level levels[YAML_MAX_DEPTH];
 	unsigned depth;
 	uint32_t nodes;
-	struct hashmap keys;	/* what was seen: hash of (map, key) */
+	struct hashmap keys; /* what was seen: hash of (map, key) */
 };
 
 static int fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...) _printf_(4, 5);
@@ -88,7 +88,8 @@ static int add_node(struct builder *b, enum yaml_kind kind, size_t line, char *s
 	struct yaml_node *node;
 
 	if (b->nodes == YAML_MAX_NODES)
-		return fail(b->err, -E2BIG, line, "more than %d entries; make the file smaller", YAML_MAX_NODES);
+		return fail(b->err, -E2BIG, line, "more than %d entries; make the file smaller",
+			    YAML_MAX_NODES);
 	node = calloc(1, sizeof(*node));
 	if (!node)
 		return out_of_memory(b->err);
@@ -191,7 +192,8 @@ static int on_event(struct builder *b, const yaml_event_t *event)
 		b->depth--;
 		return 0;
 	case YAML_ALIAS_EVENT:
-		return fail(b->err, -EINVAL, line_of(event), "aliases (*) are not supported; write the value out");
+		return fail(b->err, -EINVAL, line_of(event),
+			    "aliases (*) are not supported; write the value out");
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->doc->root)
 			return fail(b->err, -EINVAL, line_of(event),
@@ -211,8 +213,8 @@ static int syntax_error(struct builder *b)
 		return out_of_memory(b->err);
 	/* A reader's error (bytes that are no text) has an offset but no line. */
 	if (p->error == YAML_READER_ERROR)
-		return fail(b->err, -EINVAL, p->mark.line + 1,
-			    "%s at byte %zu; save the file as UTF-8 text", problem, p->problem_offset);
+		return fail(b->err, -EINVAL, p->mark.line + 1, "%s at byte %zu; save the file as UTF-8 text",
+			    problem, p->problem_offset);
 	return fail(b->err, -EINVAL, p->problem_mark.line + 1,
 		    "%s%s%s; check indentation, quotes and brackets here and in the line before",
 		    p->context ? p->context : "", p->context ? ": " : "", problem);

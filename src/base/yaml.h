@@ -14,27 +14,27 @@
 enum {
 	YAML_MAX_BYTES = 4 << 20,
 	YAML_MAX_NODES = 65536,
-	YAML_MAX_DEPTH = 16,	/* of maps and lists in each other */
+	YAML_MAX_DEPTH = 16, /* of maps and lists in each other */
 };
 
 enum yaml_kind {
-	YAML_SCALAR_N,	/* _N: <yaml.h> has a YAML_SCALAR_NODE and more */
+	YAML_SCALAR_N, /* _N: <yaml.h> has a YAML_SCALAR_NODE and more */
 	YAML_MAP,
 	YAML_LIST,
 };
 
 struct yaml_node {
 	enum yaml_kind kind;
-	int line;			/* from 1: of the key in a map, else where the node begins */
-	char *key;			/* in a map, else NULL */
-	char *scalar;			/* of a scalar (empty if nothing was written), else NULL; valid UTF-8 */
-	struct yaml_node *children;	/* of a map or list, in the file's order */
-	struct yaml_node *next;		/* the following sibling */
+	int line; /* from 1: of the key in a map, else where the node begins */
+	char *key; /* in a map, else NULL */
+	char *scalar; /* of a scalar (empty if nothing was written), else NULL; valid UTF-8 */
+	struct yaml_node *children; /* of a map or list, in the file's order */
+	struct yaml_node *next; /* the following sibling */
 };
 
 struct yaml_doc {
-	char *name;			/* of the file, for messages */
-	struct yaml_node *root;		/* never NULL: an empty file is an empty map */
+	char *name; /* of the file, for messages */
+	struct yaml_node *root; /* never NULL: an empty file is an empty map */
 };
 
 /* The cause and the remedy; @line is 0 when the file as a whole is meant. */
