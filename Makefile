@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Short names over Meson; "make help" lists them. Everything here works from a fresh Debian 12 machine.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+# "no" leaves the machine's packages alone.
+DEPS ?= yes
+# Passed on to "meson setup" and "meson test".
+SETUP_ARGS ?=
+TEST_ARGS ?=
+# Passed on to "gpusonde agent" by "make run".
+RUN_ARGS ?=
+
+# The one list of Debian packages: to build and run, to test, and for the clang variants and formatting.
+BUILD_PACKAGES = gcc libc6-dev meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
+	libyaml-dev
+TEST_PACKAGES = libcmocka-dev python3 curl atop prometheus
+CLANG_PACKAGES = clang llvm clang-format
+
+.PHONY: all build run test bench fuzz format format-check install clean help \
+	deps test-deps clang-deps asan tsan clang
+
+all: build
+
+help:
+	@echo "build    $(BUILD)/gpusonde, its helper and the simulated driver"
+	@echo "run      build, then run the agent; on a simulated node where there is no GPU"
+	@echo "test     build, then run every test but benches and long fuzzing"
+	@echo "bench    measure the promises, write docs/benchmarks.md"
+	@echo "fuzz     run each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "format   format all C code;  format-check  only say what would change"
+	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
+	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
+	@echo "deps test-deps clang-deps   install missing Debian packages (DEPS=no: never)"
+
+# $(call install_missing,PACKAGES): silent when nothing is missing; never adds a package source.
+define install_missing
+	@[ "$(DEPS)" != no ] || exit 0; \
+	command -v dpkg-query >/dev/null || { \
+		echo "Not a Debian system; these must be present (Debian's names): $(1)"; exit 0; }; \
+	missing=; \
+	for p in $(1); do \
+		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	echo "Installing Debian packages:$$missing"; \
+	sudo=; \
+	if [ "$$(id -u)" != 0 ]; then \
+		command -v sudo >/dev/null || { \
+			echo "As root, please: apt-get install$$missing" >&2; exit 1; }; \
+		sudo=sudo; \
+	fi; \
+	export DEBIAN_FRONTEND=noninteractive; \
+	$$sudo apt-get update -qq && \
+	$$sudo apt-get install -qq -y --no-install-recommends $$missing </dev/null || { \
+		echo "apt-get could not install:$$missing; see its message above" >&2; exit 1; }
+endef
+
+deps:
+	$(call install_missing,$(BUILD_PACKAGES))
+
+test-deps:
+	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+clang-deps:
+	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES) $(CLANG_PACKAGES))
+
+# Runs and installs need no tests; whoever builds here first and tests later gets them switched on then.
+build: deps
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false $(SETUP_ARGS)
+	@ninja -C $(BUILD)
+
+build-tests: test-deps
+	@if [ ! -f $(BUILD)/build.ninja ]; then \
+		meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=true $(SETUP_ARGS); \
+	elif [ ! -d $(BUILD)/test/unit ]; then \
+		meson configure $(BUILD) -Dtests=true; \
+	fi
+	@ninja -C $(BUILD)
+.PHONY: build-tests
+
+# An NVIDIA display device on the PCI bus, or the driver's library (WSL has one without the other).
+HAVE_GPU = { grep -qsl 0x10de $$(grep -sl '^0x03' /sys/bus/pci/devices/*/class | sed 's|class$$|vendor|') /dev/null || \
+	/sbin/ldconfig -p 2>/dev/null | grep -q 'libnvidia-ml\.so\.1'; }
+
+run: build
+	@if [ -z "$$GPUSONDE_NVML_LIBRARY" ] && ! $(HAVE_GPU); then \
+		export GPUSONDE_NVML_LIBRARY=$(abspath $(BUILD))/sim/libnvidia-ml.so.1; \
+		echo "No NVIDIA GPU here: this is the simulated node $${GPUSONDE_SIM_SCENARIO:-node-8xh100}."; \
+		echo "GPUSONDE_SIM_SCENARIO names another: node-mig, desktop-1gpu, sick, empty, or a file."; \
+	fi; \
+	echo "While it runs, try:"; \
+	echo "  curl http://127.0.0.1:9470/metrics"; \
+	echo "  curl http://127.0.0.1:9470/api/v1/gpus"; \
+	echo "  $(BUILD)/gpusonde gpus"; \
+	echo "  $(BUILD)/gpusonde ps --watch 1"; \
+	echo "  atop -k -P GPU,PRE 1 3"; \
+	exec $(BUILD)/gpusonde agent $(RUN_ARGS)
+
+test: build-tests
+	@test/run $(BUILD) --no-suite long $(TEST_ARGS)
+
+bench: build
+	@bench/run $(BUILD)
+
+# Each in a build folder of its own, so that switching between them rebuilds nothing.
+asan: clang-deps
+	@$(MAKE) --no-print-directory variant VARIANT=asan VARIANT_CC=clang \
+		VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
+tsan: test-deps
+	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread"
+clang: clang-deps
+	@$(MAKE) --no-print-directory variant VARIANT=clang VARIANT_CC=clang VARIANT_ARGS=
+
+VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
+variant:
+	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
+	@ninja -C build-$(VARIANT)
+	@test/run build-$(VARIANT) $(VARIANT_SUITES) $(TEST_ARGS)
+.PHONY: variant
+
+fuzz: clang-deps
+	@[ -f build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true \
+		-Db_sanitize=address,undefined -Db_lundef=false $(SETUP_ARGS)
+	@ninja -C build-fuzz
+	@test/fuzz/run build-fuzz $(FUZZ_SECONDS)
+
+C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)
+format: clang-deps
+	@clang-format -i $(C_FILES)
+format-check: clang-deps
+	@clang-format --dry-run --Werror $(C_FILES)
+
+install: build
+	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean:
+	rm -rf build build-asan build-tsan build-clang build-fuzz

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the house, as tests: each rule runs over the tree, and over a sample that breaks it.
+
+    style.py SOURCE_ROOT BUILD_ROOT
+
+Speaks TAP. A rule is a function that takes a Tree and yields Violation; it is listed in RULES with one
+or more samples (a path and its text) that it must reject, because a check that cannot fail checks nothing.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
+
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+FILE_LINES = 800
+FUNCTION_LINES = 80
+
+# Which layer each folder of src/ is on. A file may include its own folder and what lies below it.
+LAYERS = {
+    "base": 0,
+    "model": 1,
+    "nvml": 2, "kmsg": 2, "proc": 2, "view": 2, "serve": 2,
+    "cmd": 3,
+}
+# Exceptions on one layer, as (from, to). A sentence in ARCHITECTURE.md says why for each.
+SIDEWAYS = set()
+# Outside src/, what a file may include from src/: whole folders or single headers.
+OUTSIDE = {
+    "sim": ("base/", "nvml/abi"),
+}
+GENERATED = {"config.h"}
+
+# Where somebody happens to keep a checkout, and what lies beside it, has no place in a repository.
+WORKPLACE = re.compile(r"(^|[^A-Za-z0-9_.])/(work|farm)/|\.\./shared/")
+
+Violation = namedtuple("Violation", "path line what remedy")
+
+
+class Tree:
+    """The files of a checkout, read once; paths are relative to its root."""
+
+    def __init__(self, root, build=None):
+        self.root = root
+        self.build = build
+        self.texts = {}
+        for path in self.listed(root):
+            try:
+                with open(os.path.join(root, path), encoding="utf-8") as f:
+                    self.texts[path] = f.read()
+            except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+                continue    # binary, or listed but deleted
+
+    @staticmethod
+    def listed(root):
+        git = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                             capture_output=True, check=False) if os.path.exists(os.path.join(root, ".git")) else None
+        if git and git.returncode == 0:
+            return sorted(os.fsdecode(p) for p in git.stdout.split(b"\0") if p)
+        found = []
+        for folder, folders, names in os.walk(root):
+            folders[:] = [d for d in folders if not d.startswith("build") and d not in (".git", "__pycache__")]
+            found += [os.path.relpath(os.path.join(folder, n), root) for n in names]
+        return sorted(found)
+
+    def select(self, *endings):
+        for path, text in self.texts.items():
+            if path.endswith(endings):
+                yield path, text.split("\n")
+
+
+def numbered(lines):
+    return enumerate(lines, start=1)
+
+
+def spdx_first(tree):
+    for path, lines in tree.select(".c", ".h", ".def"):
+        if lines[0] != f"// {SPDX}":
+            yield Violation(path, 1, "no SPDX line", f'begin the file with "// {SPDX}"')
+    for path, lines in tree.select(".py", ".sh", "meson.build", "meson_options.txt", "Makefile"):
+        if f"# {SPDX}" not in lines[:2]:
+            yield Violation(path, 1, "no SPDX line", f'begin the file (after #!) with "# {SPDX}"')
+
+
+def trailing_space(tree):
+    for path, lines in tree.select(".c", ".h", ".def", ".py", ".sh", "meson.build", "Makefile", ".md", ".yaml"):
+        for n, line in numbered(lines):
+            if line != line.rstrip():
+                yield Violation(path, n, "trailing white space", "remove it")
+        if len(lines) < 2 or lines[-1] != "" or (len(lines) > 2 and lines[-2] == ""):
+            yield Violation(path, len(lines), "does not end with exactly one newline", "end it so")
+
+
+def tabs_indent(tree):
+    """Tabs of 8; spaces only to align, fewer than 8 of them, after the tabs."""
+    for path, lines in tree.select(".c", ".h"):
+        before = ""
+        for n, line in numbered(lines):
+            lead = line[:len(line) - len(line.lstrip())]
+            text = line.strip()
+            aligned = text.startswith("*") or (before and before[-1] not in "{};:")
+            if " \t" in lead or " " * 8 in lead or (lead.startswith(" ") and text and not aligned):
+                yield Violation(path, n, "indented with spaces", "indent with tabs; run make format")
+            before = text or before
+
+
+def pragma_once(tree):
+    for path, lines in tree.select(".h"):
+        if "#pragma once" not in lines:
+            yield Violation(path, 1, "no #pragma once", "put it after the opening comment")
+
+
+def no_typedef_struct(tree):
+    for path, lines in tree.select(".c", ".h", ".def"):
+        for n, line in numbered(lines):
+            if re.search(r"\btypedef\s+struct\b", line):
+                yield Violation(path, n, "typedef of a struct", "write struct NAME wherever it is used")
+
+
+def file_size(tree):
+    for path, lines in tree.select(".c", ".h"):
+        if len(lines) - 1 > FILE_LINES:
+            yield Violation(path, FILE_LINES, f"{len(lines) - 1} lines, more than {FILE_LINES}",
+                            "split it where its subject changes")
+
+
+def function_size(tree):
+    """Between a brace in the first column and the one that closes it, as kernel formatting has it."""
+    for path, lines in tree.select(".c", ".h"):
+        begin = None
+        for n, line in numbered(lines):
+            if line == "{":
+                begin = n
+            elif line.startswith("}") and begin:
+                if n - begin - 1 > FUNCTION_LINES:
+                    yield Violation(path, begin, f"a function of {n - begin - 1} lines, more than {FUNCTION_LINES}",
+                                    "give a part of it a name of its own")
+                begin = None
+
+
+def includes(tree, folder):
+    for path, lines in tree.select(".c", ".h", ".def"):
+        if path.startswith(folder + "/"):
+            for n, line in numbered(lines):
+                m = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+                if m:
+                    yield path, n, m[1]
+
+
+def layering(tree):
+    for path, n, header in includes(tree, "src"):
+        here, there = path.split("/")[1], header.split("/")[0]
+        if header in GENERATED:
+            continue
+        if "/" not in header or f"src/{header}" not in tree.texts:
+            yield Violation(path, n, f'"{header}" is not a path below src/', 'write it so, as in "base/log.h"')
+        elif here not in LAYERS or there not in LAYERS:
+            unknown = here if here not in LAYERS else there
+            yield Violation(path, n, f"src/{unknown} has no layer", "add it to LAYERS in test/style/style.py")
+        elif here != there and LAYERS[there] >= LAYERS[here] and (here, there) not in SIDEWAYS:
+            yield Violation(path, n, f"{here} (layer {LAYERS[here]}) includes {there} (layer {LAYERS[there]})",
+                            "move what is shared down, or pass it in from cmd/; only a new row in SIDEWAYS with "
+                            "its reason in ARCHITECTURE.md permits this")
+    for folder, allowed in OUTSIDE.items():
+        for path, n, header in includes(tree, folder):
+            if f"src/{header}" in tree.texts and not header.startswith(allowed):
+                yield Violation(path, n, f"{folder}/ includes {header}", f"only {', '.join(allowed)} may be used there")
+
+
+def own_header_first(tree):
+    for path, lines in tree.select(".c"):
+        own = path.removeprefix("src/")[:-1] + "h"
+        if not path.startswith("src/") or f"src/{own}" not in tree.texts:
+            continue
+        for n, line in numbered(lines):
+            m = re.match(r"\s*#\s*include\s+[<\"]([^>\"]+)", line)
+            if m:
+                if m[1] != own:
+                    yield Violation(path, n, "its own header is not included first",
+                                    f'begin with #include "{own}", which proves that it stands alone')
+                break
+
+
+def headers_alone(tree):
+    """Every header of ours is a translation unit of its own."""
+    flags = ["-fsyntax-only", "-x", "c", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror",
+             "-Wno-unused-function", f"-I{tree.root}/src", f"-I{tree.root}"]
+    if tree.build:
+        flags.append(f"-I{tree.build}/src")
+
+    def compile_alone(path):
+        with tempfile.NamedTemporaryFile("w", suffix=".c") as unit:
+            unit.write(f'#include "{os.path.join(tree.root, path)}"\n')
+            unit.flush()
+            folder = os.path.dirname(os.path.join(tree.root, path))
+            return path, subprocess.run([os.environ.get("CC", "gcc"), *flags, f"-I{folder}", f"-I{tree.root}/test/unit",
+                                         unit.name], capture_output=True, text=True, check=False)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, gcc in pool.map(compile_alone, [path for path, _ in tree.select(".h")]):
+            if gcc.returncode != 0:
+                errors = [e for e in gcc.stderr.splitlines() if "error:" in e] or gcc.stderr.splitlines()[:1]
+                where = re.search(r":(\d+):\d+: ", errors[0])
+                yield Violation(path, int(where[1]) if where else 1, "does not compile alone: " + errors[0].split("error: ")[-1],
+                                "include what it uses")
+
+
+def no_workplace(tree):
+    for path, text in tree.texts.items():
+        for n, line in numbered(text.split("\n")):
+            if WORKPLACE.search(line):
+                yield Violation(path, n, "a path outside the repository",
+                                "write it relative to the repository, or take it from an argument")
+
+
+C = f"// {SPDX}\n"
+RULES = [
+    (spdx_first, [("src/base/a.c", "int a;\n"), ("src/base/a.h", f"/* {SPDX} */\n"), ("src/meson.build", "x\n")]),
+    (trailing_space, [("src/base/a.c", C + "int a; \n"), ("README.md", "no newline"), ("README.md", "two\n\n")]),
+    (tabs_indent, [("src/base/a.c", C + "int f(void)\n{\n    return 0;\n}\n"),
+                   ("src/base/a.c", C + "int f(void)\n{\n        return 0;\n}\n"),
+                   ("src/base/a.c", C + "int f(void)\n{\n \treturn 0;\n}\n")]),
+    (pragma_once, [("src/base/a.h", C + "int a(void);\n")]),
+    (no_typedef_struct, [("src/base/a.h", C + "#pragma once\ntypedef struct gpu gpu_t;\n")]),
+    (file_size, [("src/base/a.c", C + "int a;\n" * FILE_LINES)]),
+    (function_size, [("src/base/a.c", C + "void f(void)\n{\n" + "\tf();\n" * (FUNCTION_LINES + 1) + "}\n")]),
+    (layering, [("src/base/a.c", C + '#include "model/gpu.h"\n'), ("src/model/a.c", C + '#include "cmd/main.h"\n'),
+                ("src/view/a.c", C + '#include "nvml/abi.h"\n'), ("src/base/a.c", C + '#include "log.h"\n'),
+                ("src/new/a.c", C + '#include "base/log.h"\n'), ("sim/a.c", C + '#include "model/gpu.h"\n'),
+                ("src/cmd/a.c", C + '#include "../base/log.h"\n')]),
+    (own_header_first, [("src/base/log.c", C + '#include <stdio.h>\n#include "base/log.h"\n')]),
+    (headers_alone, [("src/base/a.h", C + "#pragma once\nsize_t a(void);\n"),
+                     ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n")]),
+    (no_workplace, [("docs/a.md", "see /%s/main\n" % "work"), ("Makefile", "X = ../%s/x\n" % "shared")]),
+]
+# What every sample stands in, and what every rule must accept.
+GOOD = {
+    "src/base/log.h": C + "#pragma once\n\n#include <stddef.h>\n\nsize_t log_all(void);\n",
+    "src/model/gpu.h": C + '#pragma once\n\n#include "base/log.h"\n',
+    "src/nvml/abi.h": C + "#pragma once\n",
+    "src/cmd/main.h": C + '#pragma once\n\n#include "nvml/abi.h"\n',
+    "src/cmd/main.c": C + '#include "cmd/main.h"\n\n#include "config.h"\n#include "model/gpu.h"\n\n'
+                          "int main(int argc,\n\t char **argv)\n{\n\t/*\n\t * A comment.\n\t */\n\treturn argc && argv;\n}\n",
+    "sim/sim.c": C + '#include "nvml/abi.h"\n#include "base/log.h"\n',
+    "docs/a.md": "at http://example.com/work/ and in framework/farm/\n",
+}
+
+
+def build_tree(root, files):
+    for path, text in files.items():
+        full = os.path.join(root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text)
+    return Tree(root)
+
+
+def check_samples(rule, samples):
+    """What is wrong with the rule itself: samples it lets pass, good files it rejects."""
+    with tempfile.TemporaryDirectory() as root:
+        wrong = [f"rejects a good file: {v.path}:{v.line}: {v.what}" for v in rule(build_tree(root, GOOD))]
+    for path, text in samples:
+        with tempfile.TemporaryDirectory() as root:
+            if not any(v.path == path for v in rule(build_tree(root, {**GOOD, path: text}))):
+                wrong.append(f"accepts {path} with {text[-60:]!r}")
+    return wrong
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    tree = Tree(sys.argv[1], sys.argv[2])
+    failed = number = 0
+    print(f"1..{2 * len(RULES)}")
+    for rule, samples in RULES:
+        found = [f"{v.path}:{v.line}: {v.what}; {v.remedy}" for v in rule(tree)]
+        for name, problems in ((rule.__name__, found), (f"{rule.__name__} can fail", check_samples(rule, samples))):
+            number += 1
+            failed += bool(problems)
+            print(f"{'not ok' if problems else 'ok'} {number} - {name}")
+            for problem in problems:
+                print(f"# {problem}")
+    sys.exit(1 if failed else 0)
+
+
+main()
