@@ -9,6 +9,7 @@ or more samples (a path and its text) that it must reject, because a check that 
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,10 +57,13 @@ class Tree:
 
     @staticmethod
     def listed(root):
-        git = subprocess.run(["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-                             capture_output=True, check=False) if os.path.exists(os.path.join(root, ".git")) else None
-        if git and git.returncode == 0:
-            return sorted(os.fsdecode(p) for p in git.stdout.split(b"\0") if p)
+        """What git knows or would add; without git or its folder, all but build folders."""
+        if os.path.exists(os.path.join(root, ".git")) and shutil.which("git"):
+            # As root in somebody else's checkout git refuses to answer unless told that it is fine.
+            git = subprocess.run(["git", "-c", f"safe.directory={root}", "-C", root, "ls-files", "-z", "--cached",
+                                  "--others", "--exclude-standard"], capture_output=True, check=False)
+            if git.returncode == 0:
+                return sorted(os.fsdecode(p) for p in git.stdout.split(b"\0") if p)
         found = []
         for folder, folders, names in os.walk(root):
             folders[:] = [d for d in folders if not d.startswith("build") and d not in (".git", "__pycache__")]
