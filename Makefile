@@ -18,7 +18,7 @@ RUN_ARGS ?=
 BUILD_PACKAGES = gcc libc6-dev meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
 	libyaml-dev
 TEST_PACKAGES = libcmocka-dev python3 curl atop prometheus
-CLANG_PACKAGES = clang llvm clang-format
+CLANG_PACKAGES = clang libclang-rt-14-dev llvm clang-format
 
 .PHONY: all build run test bench fuzz format format-check install clean help \
 	deps test-deps clang-deps asan tsan clang
