@@ -2,7 +2,7 @@
 #
 # Short names over Meson; "make help" lists them. Everything here works from a fresh Debian 12 machine.
 
-BUILD ?= build
+BUILD = build
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
@@ -11,17 +11,21 @@ DEPS ?= yes
 # Passed on to "meson setup" and "meson test".
 SETUP_ARGS ?=
 TEST_ARGS ?=
+# Which benchmarks "make bench" runs; all when empty.
+BENCH ?=
 # Passed on to "gpusonde agent" by "make run".
 RUN_ARGS ?=
 
-# The one list of Debian packages: to build and run, to test, and for the clang variants and formatting.
+# The one list of Debian packages: to build and run, to test, to measure, and for the clang variants and
+# formatting.
 BUILD_PACKAGES = gcc libc6-dev meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
 	libyaml-dev
 TEST_PACKAGES = libcmocka-dev python3 curl atop prometheus
-CLANG_PACKAGES = clang libclang-rt-14-dev llvm clang-format
+BENCH_PACKAGES = python3 nginx-light wrk
+CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
 .PHONY: all build run test bench fuzz format format-check install clean help \
-	deps test-deps clang-deps asan tsan clang
+	deps test-deps clang-deps bench-deps asan tsan clang
 
 all: build
 
@@ -34,7 +38,7 @@ help:
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
-	@echo "deps test-deps clang-deps   install missing Debian packages (DEPS=no: never)"
+	@echo "deps test-deps clang-deps bench-deps   install missing Debian packages (DEPS=no: never)"
 
 # $(call install_missing,PACKAGES): silent when nothing is missing; never adds a package source.
 define install_missing
@@ -64,6 +68,9 @@ deps:
 
 test-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+bench-deps:
+	$(call install_missing,$(BUILD_PACKAGES) $(BENCH_PACKAGES))
 
 clang-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES) $(CLANG_PACKAGES))
@@ -103,8 +110,8 @@ run: build
 test: build-tests
 	@test/run $(BUILD) --no-suite long $(TEST_ARGS)
 
-bench: build
-	@bench/run $(BUILD)
+bench: bench-deps build
+	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)
 
 # Each in a build folder of its own, so that switching between them rebuilds nothing.
 asan: clang-deps

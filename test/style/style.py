@@ -20,19 +20,9 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 FILE_LINES = 800
 FUNCTION_LINES = 80
 
-# Which layer each folder of src/ is on. A file may include its own folder and what lies below it.
-LAYERS = {
-    "base": 0,
-    "model": 1,
-    "nvml": 2, "kmsg": 2, "proc": 2, "view": 2, "serve": 2,
-    "cmd": 3,
-}
-# Exceptions on one layer, as (from, to). A sentence in ARCHITECTURE.md says why for each.
+# The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
+# its reason in ARCHITECTURE.md, whose table of layers says all the rest.
 SIDEWAYS = set()
-# Outside src/, what a file may include from src/: whole folders or single headers.
-OUTSIDE = {
-    "sim": ("base/", "nvml/abi"),
-}
 GENERATED = {"config.h"}
 
 # Where somebody happens to keep a checkout, and what lies beside it, has no place in a repository.
@@ -154,24 +144,48 @@ def includes(tree, folder):
                     yield path, n, m[1]
 
 
+LAYER_ROW = re.compile(r"\|\s*(?:L(\d)|\u2013)\s*\|\s*`(?:src/)?(\w+)`\s*\|[^|]*\|\s*([^|]+?)\s*\|")
+
+
+def house(tree):
+    """ARCHITECTURE.md's table of layers: folder -> (line, layer, what it may include as "folder/start")."""
+    rows = {}
+    for n, line in numbered(tree.texts.get("ARCHITECTURE.md", "").split("\n")):
+        m = LAYER_ROW.match(line)
+        if m:
+            words = re.findall(r"[\w/*.]+", m[3].replace("nothing of ours", ""))
+            rows[m[2]] = (n, int(m[1]) if m[1] else None, words)
+    for folder, (n, layer, words) in rows.items():
+        if words == ["all"]:
+            words = [f for f, (_, l, _) in rows.items() if l is not None and l < layer]
+        rows[folder] = (n, layer, tuple(w.split("*")[0] if "/" in w else w + "/" for w in words))
+    return rows
+
+
 def layering(tree):
+    rows = house(tree)
+    if not rows:
+        yield Violation("ARCHITECTURE.md", 1, "has no table of layers", "give it the columns layer, folder, what, may include")
+    for folder, (n, layer, allowed) in rows.items():
+        for there in (a.split("/")[0] for a in allowed):
+            if layer is not None and rows.get(there, (0, 9))[1] >= layer and (folder, there) not in SIDEWAYS:
+                yield Violation("ARCHITECTURE.md", n, f"lets {folder} include {there}, which is not below it",
+                                "includes go down; an exception is a row in SIDEWAYS of test/style/style.py")
     for path, n, header in includes(tree, "src"):
-        here, there = path.split("/")[1], header.split("/")[0]
+        here = path.split("/")[1]
         if header in GENERATED:
             continue
         if "/" not in header or f"src/{header}" not in tree.texts:
             yield Violation(path, n, f'"{header}" is not a path below src/', 'write it so, as in "base/log.h"')
-        elif here not in LAYERS or there not in LAYERS:
-            unknown = here if here not in LAYERS else there
-            yield Violation(path, n, f"src/{unknown} has no layer", "add it to LAYERS in test/style/style.py")
-        elif here != there and LAYERS[there] >= LAYERS[here] and (here, there) not in SIDEWAYS:
-            yield Violation(path, n, f"{here} (layer {LAYERS[here]}) includes {there} (layer {LAYERS[there]})",
-                            "move what is shared down, or pass it in from cmd/; only a new row in SIDEWAYS with "
-                            "its reason in ARCHITECTURE.md permits this")
-    for folder, allowed in OUTSIDE.items():
-        for path, n, header in includes(tree, folder):
-            if f"src/{header}" in tree.texts and not header.startswith(allowed):
-                yield Violation(path, n, f"{folder}/ includes {header}", f"only {', '.join(allowed)} may be used there")
+        elif here not in rows:
+            yield Violation(path, n, f"src/{here} has no layer", "add it to the table in ARCHITECTURE.md")
+        elif not header.startswith((here + "/", *rows[here][2])):
+            yield Violation(path, n, f"{here} includes {header}, which ARCHITECTURE.md does not allow",
+                            "move what is shared down, or let cmd/ pass it in")
+    for path, n, header in includes(tree, "sim"):
+        if f"src/{header}" in tree.texts and not header.startswith(rows.get("sim", (0, None, ("base/",)))[2]):
+            yield Violation(path, n, f"sim includes {header}, which ARCHITECTURE.md does not allow",
+                            "the simulated driver stands apart from what it tests")
 
 
 def own_header_first(tree):
@@ -221,6 +235,16 @@ def no_workplace(tree):
 
 
 C = f"// {SPDX}\n"
+LAYER_TABLE = """
+| layer | folder | what it is | may include |
+| --- | --- | --- | --- |
+| L0 | `src/base` | strings | nothing of ours |
+| L1 | `src/model` | numbers | base |
+| L2 | `src/nvml` | source | base, model |
+| L2 | `src/view` | views | base, model |
+| L3 | `src/cmd` | commands | all |
+| \u2013 | `sim` | driver | base, `nvml/abi*.h` |
+"""
 RULES = [
     (spdx_first, [("src/base/a.c", "int a;\n"), ("src/base/a.h", f"/* {SPDX} */\n"), ("src/meson.build", "x\n")]),
     (trailing_space, [("src/base/a.c", C + "int a; \n"), ("README.md", "no newline"), ("README.md", "two\n\n")]),
@@ -234,7 +258,8 @@ RULES = [
     (layering, [("src/base/a.c", C + '#include "model/gpu.h"\n'), ("src/model/a.c", C + '#include "cmd/main.h"\n'),
                 ("src/view/a.c", C + '#include "nvml/abi.h"\n'), ("src/base/a.c", C + '#include "log.h"\n'),
                 ("src/new/a.c", C + '#include "base/log.h"\n'), ("sim/a.c", C + '#include "model/gpu.h"\n'),
-                ("src/cmd/a.c", C + '#include "../base/log.h"\n')]),
+                ("src/cmd/a.c", C + '#include "../base/log.h"\n'), ("ARCHITECTURE.md", "no table\n"),
+                ("ARCHITECTURE.md", LAYER_TABLE.replace("nothing of ours", "view"))]),
     (own_header_first, [("src/base/log.c", C + '#include <stdio.h>\n#include "base/log.h"\n')]),
     (headers_alone, [("src/base/a.h", C + "#pragma once\nsize_t a(void);\n"),
                      ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n")]),
@@ -242,13 +267,15 @@ RULES = [
 ]
 # What every sample stands in, and what every rule must accept.
 GOOD = {
+    "ARCHITECTURE.md": LAYER_TABLE,
     "src/base/log.h": C + "#pragma once\n\n#include <stddef.h>\n\nsize_t log_all(void);\n",
     "src/model/gpu.h": C + '#pragma once\n\n#include "base/log.h"\n',
     "src/nvml/abi.h": C + "#pragma once\n",
     "src/cmd/main.h": C + '#pragma once\n\n#include "nvml/abi.h"\n',
     "src/cmd/main.c": C + '#include "cmd/main.h"\n\n#include "config.h"\n#include "model/gpu.h"\n\n'
                           "int main(int argc,\n\t char **argv)\n{\n\t/*\n\t * A comment.\n\t */\n\treturn argc && argv;\n}\n",
-    "sim/sim.c": C + '#include "nvml/abi.h"\n#include "base/log.h"\n',
+    "sim/own.h": C + "#pragma once\n",
+    "sim/sim.c": C + '#include "own.h"\n\n' + '#include "nvml/abi.h"\n#include "base/log.h"\n',
     "docs/a.md": "at http://example.com/work/ and in framework/farm/\n",
 }
 
