@@ -42,18 +42,15 @@ static bool is_journal_stream(int fd)
 	return STRV_EQ(named, actual);
 }
 
-static int connect_syslog(void)
+/* Again whenever the daemon was restarted; the descriptor stays, so no other thread loses it. */
+static int connect_syslog(int fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	_cleanup_close_ int fd = -1;
 
 	if (strlen(syslog_path) >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(address.sun_path, syslog_path, strlen(syslog_path) + 1);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	return TAKE_FD(fd);
+	return connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 }
 
 void log_setup(enum log_target new_target, int new_max_level, const char *new_ident)
@@ -63,7 +60,9 @@ void log_setup(enum log_target new_target, int new_max_level, const char *new_id
 	ident = new_ident;
 	stderr_is_journal = is_journal_stream(STDERR_FILENO);
 	closep(&syslog_fd);
-	syslog_fd = target == LOG_TARGET_SYSLOG ? connect_syslog() : -1;
+	syslog_fd = target == LOG_TARGET_SYSLOG ?
+			    socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) :
+			    -1;
 }
 
 int log_max_level(void)
@@ -97,22 +96,19 @@ static void syslog_header(int level, char *buf, size_t cap)
 	snprintf(buf, cap, "<%d>%s %s[%d]: ", LOG_DAEMON | level, when, ident, (int)getpid());
 }
 
-static bool to_syslog(int level, const char *message)
+static int to_syslog(int level, const char *message)
 {
 	char line[LINE_MAX_BYTES + 128];
 	char header[128];
-	int n;
+	size_t len;
 
 	syslog_header(level, header, sizeof(header));
-	n = snprintf(line, sizeof(line), "%s%s", header, message);
-	if (send(syslog_fd, line, MIN((size_t)n, sizeof(line) - 1), MSG_NOSIGNAL) >= 0)
-		return true;
-	if (errno == EAGAIN)
-		return false;
-	/* The daemon was restarted: its socket is a new one. */
-	closep(&syslog_fd);
-	syslog_fd = connect_syslog();
-	return syslog_fd >= 0 && send(syslog_fd, line, MIN((size_t)n, sizeof(line) - 1), MSG_NOSIGNAL) >= 0;
+	len = (size_t)snprintf(line, sizeof(line), "%s%s", header, message);
+	if (send(syslog_fd, line, len, MSG_NOSIGNAL) >= 0)
+		return 0;
+	if (errno != EAGAIN && connect_syslog(syslog_fd) == 0 && send(syslog_fd, line, len, MSG_NOSIGNAL) >= 0)
+		return 0;
+	return -errno;
 }
 
 static bool to_stderr(int level, const char *message)
@@ -139,10 +135,10 @@ static bool to_stderr(int level, const char *message)
 
 static void emit(int level, const char *message)
 {
-	bool out = target == LOG_TARGET_SYSLOG && syslog_fd >= 0 ? to_syslog(level, message) :
-								   to_stderr(level, message);
+	int r = target == LOG_TARGET_SYSLOG ? to_syslog(level, message) : -ENOTCONN;
 
-	if (!out)
+	/* A full queue is a slow reader; any other failure is no reader, and stderr is better than nothing. */
+	if (r == -EAGAIN || (r < 0 && !to_stderr(level, message)))
 		lost++;
 }
 

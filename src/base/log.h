@@ -19,7 +19,10 @@ enum log_target {
 	LOG_TARGET_SYSLOG, /* facility daemon at /dev/log; stderr where nobody listens there */
 };
 
-/* @ident must stay valid. Before the first call: stderr, LOG_INFO and the program's name. */
+/*
+ * Before other threads log. @ident must stay valid. Until the first call: stderr, LOG_INFO and the
+ * program's name.
+ */
 void log_setup(enum log_target target, int max_level, const char *ident);
 int log_max_level(void);
 

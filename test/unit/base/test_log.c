@@ -118,34 +118,97 @@ static void a_stalled_reader_costs_lines_that_are_told(_unused_ void **state)
 	assert_string_equal(logged(), "tester: quiet again\n");
 }
 
-static int listen_like_syslog(char *path, size_t cap, char *dir)
+static char syslog_dir[] = "/tmp/gpusonde-log-XXXXXX";
+static char syslog_path[64];
+
+static int listen_like_syslog(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	assert_true(fd >= 0);
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, cap, "%s/log", dir);
-	strcpy(address.sun_path, path);
+	unlink(syslog_path);
+	strcpy(address.sun_path, syslog_path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	return fd;
 }
 
+static int make_syslog_dir(_unused_ void **state)
+{
+	if (!mkdtemp(syslog_dir))
+		return -1;
+	snprintf(syslog_path, sizeof(syslog_path), "%s/log", syslog_dir);
+	return 0;
+}
+
+static int remove_syslog_dir(_unused_ void **state)
+{
+	unlink(syslog_path);
+	return rmdir(syslog_dir);
+}
+
+/* The next datagram, or "". */
+static const char *received(int fd)
+{
+	static char line[2048];
+	ssize_t n = recv(fd, line, sizeof(line) - 1, 0);
+
+	line[n > 0 ? n : 0] = '\0';
+	return line;
+}
+
 static void syslog_gets_daemon_facility(_unused_ void **state)
 {
-	char dir[] = "/tmp/gpusonde-log-XXXXXX", path[64], line[256] = "", tail[64];
-	_cleanup_close_ int fd = listen_like_syslog(path, sizeof(path), dir);
+	_cleanup_close_ int fd = listen_like_syslog();
+	const char *line;
+	char tail[64];
 
-	log_set_syslog_path(path);
+	log_set_syslog_path(syslog_path);
 	log_setup(LOG_TARGET_SYSLOG, LOG_INFO, "tester");
 	log_error("disk %d", 3);
-	assert_true(recv(fd, line, sizeof(line) - 1, 0) > 0);
+	line = received(fd);
 	assert_memory_equal(line, "<27>", 4); /* daemon is 3, err is 3: 3 * 8 + 3 */
 	snprintf(tail, sizeof(tail), " tester[%d]: disk 3", (int)getpid());
 	assert_non_null(strstr(line, tail));
 	assert_string_equal(logged(), "");
-	unlink(path);
-	rmdir(dir);
+}
+
+static void a_restarted_syslog_is_found_again(_unused_ void **state)
+{
+	int fd = listen_like_syslog();
+
+	log_set_syslog_path(syslog_path);
+	log_setup(LOG_TARGET_SYSLOG, LOG_INFO, "tester");
+	log_info("one");
+	close(fd);
+	log_info("two");
+	assert_string_equal(logged(), "tester: two\n");
+	fd = listen_like_syslog();
+	log_info("three");
+	assert_non_null(strstr(received(fd), "]: three"));
+	assert_string_equal(logged(), "");
+	close(fd);
+}
+
+static void a_full_syslog_costs_lines_that_are_told(_unused_ void **state)
+{
+	_cleanup_close_ int fd = listen_like_syslog();
+	const char *last = "";
+	unsigned lost = 0, got = 0;
+
+	log_set_syslog_path(syslog_path);
+	log_setup(LOG_TARGET_SYSLOG, LOG_INFO, "tester");
+	for (int i = 0; i < 5000; i++)
+		log_info("line %d", i);
+	while (received(fd)[0] != '\0')
+		got++;
+	log_info("back");
+	assert_non_null(strstr(received(fd), "]: back"));
+	last = strstr(received(fd), "]: ");
+	assert_non_null(last);
+	assert_int_equal(sscanf(last, "]: %u log lines were lost", &lost), 1);
+	assert_int_equal(got + lost, 5000);
+	assert_string_equal(logged(), "");
 }
 
 static void without_syslog_stderr_gets_it(_unused_ void **state)
@@ -186,9 +249,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(journal_gets_priorities, capture, release),
 		cmocka_unit_test_setup_teardown(a_stalled_reader_costs_lines_that_are_told, capture, release),
 		cmocka_unit_test_setup_teardown(syslog_gets_daemon_facility, capture, release),
+		cmocka_unit_test_setup_teardown(a_restarted_syslog_is_found_again, capture, release),
+		cmocka_unit_test_setup_teardown(a_full_syslog_costs_lines_that_are_told, capture, release),
 		cmocka_unit_test_setup_teardown(without_syslog_stderr_gets_it, capture, release),
 		cmocka_unit_test_setup_teardown(limit_counts_and_tells, capture, release),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_syslog_dir, remove_syslog_dir);
 }
