@@ -98,7 +98,7 @@ struct metric {
 	unsigned char wrap;    /* the driver's counter has this many bits; 0: full width */
 	double max;            /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
 	bool is_signed;
-	bool keep_level;       /* a COUNTER whose level matters (remapped rows): starts at the driver's value, as all do, and may fall */
+	bool lifetime;         /* a COUNTER that the board itself keeps: a driver that is loaded anew does not restart it */
 	const char *source;    /* documentation: the call it comes from */
 	const char *arch;      /* documentation: architectures that have it */
 	const char *help;
@@ -152,8 +152,14 @@ extern const char *const engine_names[ENGINES];
 const char *unit_name(enum metric_unit unit);
 const char *presence_name(uint8_t presence);
 
-/* Is `value` one that this metric can have? Refuses NaN, infinities, NVML's sentinels and what is outside the row's bounds. */
+/*
+ * Is `value` one that a reading of this metric can have? Refuses NaN, infinities, what is outside the bounds of the row and of
+ * its unit, and the numbers by which NVML and DCGM say "none" (metric_sentinel), as they are and divided by the row's scale.
+ */
 bool metric_plausible(const struct metric *metric, double value);
+
+/* Is `raw` one of the drivers' numbers that stand for "no value": the top of 32 and 64 bits, and DCGM's blanks? */
+bool metric_sentinel(double raw);
 
 /* Row that owns a GPU slot. */
 const struct metric *gpu_slot_metric(unsigned slot);

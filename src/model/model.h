@@ -46,8 +46,12 @@ void model_set_limits(struct model *model, const struct model_limits *limits);
 /* A device source's newest reading (already passed through reading_check). */
 int model_apply(struct model *model, const struct reading *reading);
 
-/* One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is counted once. */
-void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns);
+/*
+ * One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is counted once.
+ * `sequence` is the record's number in the log: what an earlier run of the agent has counted since this boot (see
+ * model_xids_load) is not counted again. 0: no number, always counted.
+ */
+void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns, uint64_t sequence);
 
 /* The agent's own figures: set a gauge, add to a counter. */
 void model_agent_set(struct model *model, enum agent_metric metric, double value);
@@ -59,7 +63,11 @@ void model_set_trouble(struct model *model, const char *text);
 /* Publish the present state into `publisher` as of now. */
 int model_publish(struct model *model, struct publisher *publisher);
 
-/* XID counts since boot, kept across restarts of the agent (model/xid_store.c): a small text file written atomically. */
+/*
+ * XID counts since boot, kept across restarts of the agent (model/xid_store.c): a small text file written atomically. To be
+ * loaded before the first reading and the first line of the kernel log. 0 too when there is no file yet, or one of an earlier
+ * boot: then counting begins at zero. -EBADMSG: the file cannot be understood; it is kept as PATH.bad, counting begins at zero.
+ */
 int model_xids_load(struct model *model, const char *path);
 int model_xids_save(struct model *model, const char *path);
 bool model_xids_dirty(const struct model *model);

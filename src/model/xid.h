@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What NVIDIA's XID codes mean and what to do about them: the table in xid.def, in our words.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How bad it is for the GPU and its work. */
+enum xid_severity {
+	XID_INFO,     /* a note of the driver's; nothing is lost */
+	XID_APP,      /* a program's own error: that program is ended or its results are wrong */
+	XID_WARNING,  /* the driver or the hardware was in trouble and has helped itself, or may have */
+	XID_CRITICAL, /* the GPU cannot be trusted until somebody acts */
+	XID_SEVERITIES,
+};
+
+/* What somebody should do. */
+enum xid_action {
+	XID_IGNORE,
+	XID_CHECK_APP,
+	XID_RESTART_APP,
+	XID_WATCH,        /* count it; act when it comes back */
+	XID_UPDATE,       /* driver or firmware */
+	XID_RESET_GPU,
+	XID_REBOOT,
+	XID_CHECK_POWER,
+	XID_CHECK_LINKS,  /* NVLink, NVSwitch, cabling, fabric manager */
+	XID_CHECK_COOLING,
+	XID_REPLACE,      /* take the node out of service and have the board examined */
+	XID_ACTIONS,
+};
+
+struct xid_description {
+	uint32_t code;
+	enum xid_severity severity;
+	enum xid_action action;
+	const char *name;    /* short: "GPU has fallen off the bus" */
+	const char *meaning; /* a sentence */
+};
+
+/* What is known of a code; of an unknown one a description that says so. Never NULL. */
+const struct xid_description *xid_describe(uint32_t code);
+
+/* "info", "app", "warning", "critical"; and the action as a sentence for people. */
+const char *xid_severity_name(enum xid_severity severity);
+const char *xid_action_text(enum xid_action action);
+
+/*
+ * A PCI address as the kernel log and NVML write it ("PCI:0000:3b:00", "0000:3B:00.0", "00000000:3B:00.0"), in NVML's form with
+ * eight digits of domain, upper case. 0 or -EINVAL.
+ */
+int xid_bus_id(const char *text, size_t length, char ret_bus_id[static 32]);
