@@ -18,23 +18,23 @@ enum http_method { HTTP_GET = 1 << 0, HTTP_POST = 1 << 1 }; /* HEAD goes with GE
 struct http_request {
 	enum http_method method;
 	const char *path;
-	const char *accept;      /* Accept header or NULL */
-	bool local;              /* came over the UNIX socket */
+	const char *accept; /* Accept header or NULL */
+	bool local; /* came over the UNIX socket */
 	/* Value of a query argument, NULL absent. Valid during the call. */
 	const char *(*argument)(const struct http_request *request, const char *name);
 	void *priv;
 };
 
 struct http_reply {
-	unsigned status;         /* default 200 */
+	unsigned status; /* default 200 */
 	const char *content_type; /* static string */
 	struct strbuf body;
 };
 
 struct http_route {
-	const char *path;        /* exact */
-	unsigned methods;        /* enum http_method bits */
-	bool local_only;         /* only over the UNIX socket, else 403 */
+	const char *path; /* exact */
+	unsigned methods; /* enum http_method bits */
+	bool local_only; /* only over the UNIX socket, else 403 */
 	/* Which of at most HTTP_VARIANTS cached pages this request wants; -1: do not cache. NULL: variant 0. */
 	int (*variant)(const struct http_request *request, void *userdata);
 	/* Fills the reply. On the HTTP thread. Non-zero errno makes a 500 that says so. */
@@ -49,11 +49,14 @@ struct http_config {
 	/* Changes whenever cached pages are out of date (sequence number of the newest snapshot). Any thread. */
 	uint64_t (*generation)(void *userdata);
 	unsigned max_connections; /* default 128 */
-	unsigned timeout_s;       /* idle connections, default 30 */
-	size_t max_body;          /* request body, default 64 KiB; more is 413 */
+	unsigned timeout_s; /* idle connections, default 30 */
+	size_t max_body; /* request body, default 64 KiB; more is 413 */
 };
 
-struct http_stats { uint64_t requests, evicted, accepted; unsigned connections; };
+struct http_stats {
+	uint64_t requests, evicted, accepted;
+	unsigned connections;
+};
 
 struct http;
 int http_new(sd_event *event, const struct http_config *config, struct http **ret_http);
@@ -67,4 +70,4 @@ int http_listen_unix(struct http *http, const char *path, unsigned mode);
 void http_unlisten(struct http *http);
 /* Port actually bound of the n-th TCP listener; 0 none. */
 unsigned http_port(const struct http *http, unsigned n);
-void http_stats(const struct http *http, struct http_stats *ret_stats);
+void http_stats(struct http *http, struct http_stats *ret_stats);

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests per second for a page, beside nginx (one worker, sendfile) serving the same bytes as a static file.
+
+Nine alternating pairs of runs of wrk, 16 connections, one thread; the figure is the median of the nine ratios, so that what
+else the machine does falls on both. By itself, against any server:
+
+    python3 bench/pages.py URL [URL ...]
+"""
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+from common import Row, Skip, agent, free_port, stop
+
+PAIRS = 9
+SECONDS = int(os.environ.get("BENCH_PAGES_SECONDS", "3"))
+CONNECTIONS = 16
+
+NGINX_CONF = """\
+daemon off;
+worker_processes 1;
+pid {tmp}/nginx.pid;
+error_log {tmp}/nginx.err;
+events {{ worker_connections 256; }}
+http {{
+    access_log off;
+    sendfile on;
+    tcp_nopush on;
+    keepalive_requests 100000000;
+    default_type text/plain;
+    client_body_temp_path {tmp}/body;
+    proxy_temp_path {tmp}/proxy;
+    fastcgi_temp_path {tmp}/fastcgi;
+    uwsgi_temp_path {tmp}/uwsgi;
+    scgi_temp_path {tmp}/scgi;
+    server {{ listen 127.0.0.1:{port}; root {tmp}/html; }}
+}}
+"""
+
+
+def tool(name, package):
+    path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+    if not path:
+        raise Skip(f"{name} is missing: install the package {package}")
+    return path
+
+
+def fetch(url):
+    with urllib.request.urlopen(url, timeout=10) as reply:
+        return reply.read()
+
+
+def start_nginx(tmp, page):
+    """Serves @page as /page; returns the process and the URL."""
+    port = free_port()
+    # Its worker is nobody when we are root, and must get at the file.
+    os.chmod(tmp, 0o755)
+    os.mkdir(f"{tmp}/html")
+    with open(f"{tmp}/html/page", "wb") as f:
+        f.write(page)
+    with open(f"{tmp}/nginx.conf", "w") as f:
+        f.write(NGINX_CONF.format(tmp=tmp, port=port))
+    process = subprocess.Popen([tool("nginx", "nginx-light"), "-p", tmp, "-c", f"{tmp}/nginx.conf"],
+                               stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}/page"
+    for _ in range(100):
+        try:
+            if fetch(url) == page:
+                return process, url
+        except OSError:
+            time.sleep(0.05)
+    stop(process)
+    raise Skip("nginx did not start; its error log: " + open(f"{tmp}/nginx.err").read().strip())
+
+
+def wrk(url):
+    """(requests per second, median latency in ms); a run with errors is no run."""
+    out = subprocess.run([tool("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--latency", url],
+                         check=True, capture_output=True, text=True).stdout
+    if "Non-2xx" in out or "Socket errors" in out:
+        raise RuntimeError(f"wrk against {url} met errors:\n{out}")
+    words = out.split()
+    latency = words[words.index("50%") + 1]
+    scale = {"us": 1e-3, "ms": 1.0}.get(latency[-2:])
+    ms = float(latency[:-2]) * scale if scale else float(latency[:-1]) * 1e3
+    return float(words[words.index("Requests/sec:") + 1]), ms
+
+
+def compare(url):
+    """[(ratio, ours per second, nginx's per second), ...] of the nine pairs, and the page's size in bytes."""
+    page = fetch(url)
+    pairs = []
+    with tempfile.TemporaryDirectory() as tmp:
+        nginx, nginx_url = start_nginx(tmp, page)
+        try:
+            wrk(url), wrk(nginx_url)    # both warm
+            for i in range(PAIRS):
+                order = (url, nginx_url) if i % 2 else (nginx_url, url)
+                rate = {u: wrk(u)[0] for u in order}
+                pairs.append((rate[url] / rate[nginx_url], rate[url], rate[nginx_url]))
+        finally:
+            stop(nginx)
+    return sorted(pairs), len(page)
+
+
+def rows(name, url):
+    pairs, size = compare(url)
+    median = pairs[len(pairs) // 2]
+    return [Row(f"{name}, {size // 1024} KiB: requests per second, of nginx's (least {pairs[0][0]:.2f}, "
+                f"greatest {pairs[-1][0]:.2f})", median[0], "{:.2f}", at_least=0.8),
+            Row(f"{name}: requests per second", statistics.median(p[1] for p in pairs), "{:.0f}")]
+
+
+def run():
+    try:
+        tool("wrk", "wrk"), tool("nginx", "nginx-light")
+    except Skip as skip:
+        return [Row("GET /metrics beside nginx", skipped=str(skip))]
+    with tempfile.TemporaryDirectory() as tmp:
+        process = agent(tmp)
+        try:
+            return rows("GET /metrics", f"http://127.0.0.1:{process.port}/metrics")
+        finally:
+            stop(process)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        for row in rows(argument, argument):
+            print(row.name, row.figure(), row.verdict())

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/pages.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes)
+{
+	unsigned n = n_routes * HTTP_VARIANTS;
+	struct page_slot *slots = calloc(n ? n : 1, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	*pages = (struct pages){ .conns = conns, .slots = slots, .n_slots = n };
+	return 0;
+}
+
+static void page_free(struct page *page)
+{
+	if (!page)
+		return;
+	strbuf_done(&page->body);
+	free(page);
+}
+
+/* Nobody reads it any more. */
+static void retire(struct page *page)
+{
+	struct page_slot *slot = page->slot;
+
+	if (!slot || slot->spare)
+		page_free(page);
+	else
+		slot->spare = page;
+}
+
+/* libmicrohttpd drops the last reference. */
+static void on_last_reader(void *userdata)
+{
+	struct page *page = userdata;
+	struct pages *pages = page->pages;
+
+	for (struct page **p = &pages->newest_old; *p; p = &(*p)->older) {
+		if (*p == page) {
+			*p = page->older;
+			pages->n_old--;
+			break;
+		}
+	}
+	pages->n_alive--;
+	page->response = NULL;
+	retire(page);
+}
+
+/* The slot's page makes room for a newer one, or for nothing. */
+static void replace(struct pages *pages, struct page_slot *slot)
+{
+	struct page *page = TAKE_PTR(slot->current);
+
+	if (!page)
+		return;
+	page->older = pages->newest_old;
+	pages->newest_old = page;
+	pages->n_old++;
+	MHD_destroy_response(page->response); /* with no reader left, this undoes the three lines above */
+}
+
+static void drop_oldest(struct pages *pages)
+{
+	const struct page *oldest = pages->newest_old;
+
+	if (pages->n_old <= PAGES_OLD)
+		return;
+	while (oldest->older)
+		oldest = oldest->older;
+	conns_drop_page(pages->conns, oldest);
+}
+
+static void drop_idle(struct pages *pages, int64_t now_ns)
+{
+	for (struct page_slot *s = pages->slots; s < pages->slots + pages->n_slots; s++) {
+		if ((s->current || s->spare) && now_ns - s->used_ns > PAGES_IDLE_NS) {
+			replace(pages, s);
+			page_free(TAKE_PTR(s->spare));
+		}
+	}
+}
+
+void pages_done(struct pages *pages)
+{
+	if (!pages->slots)
+		return;
+	for (struct page_slot *s = pages->slots; s < pages->slots + pages->n_slots; s++) {
+		replace(pages, s);
+		page_free(TAKE_PTR(s->spare));
+	}
+	free(TAKE_PTR(pages->slots));
+}
+
+struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation)
+{
+	struct page_slot *s = &pages->slots[slot];
+
+	if (!s->current || s->current->generation != generation)
+		return NULL;
+	s->used_ns = clock_mono_ns();
+	return s->current;
+}
+
+static struct page *page_new(struct pages *pages)
+{
+	struct page *page = calloc(1, sizeof(*page));
+
+	if (page) {
+		strbuf_init(&page->body, PAGES_BYTES_MAX);
+		page->pages = pages;
+	}
+	return page;
+}
+
+struct page *pages_begin(struct pages *pages, int slot)
+{
+	struct page_slot *s = slot < 0 ? NULL : &pages->slots[slot];
+	struct page *page = NULL;
+
+	drop_idle(pages, clock_mono_ns());
+	if (s) {
+		/* First, so that its memory is what the new page is rendered into if nobody reads it. */
+		replace(pages, s);
+		drop_oldest(pages);
+		page = TAKE_PTR(s->spare);
+	}
+	if (page)
+		strbuf_reset(&page->body);
+	else
+		page = page_new(pages);
+	if (page)
+		page->slot = s;
+	return page;
+}
+
+int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation)
+{
+	struct MHD_Response *response;
+
+	response = MHD_create_response_from_buffer_with_free_callback_cls(page->body.len, page->body.data,
+									  on_last_reader, page);
+	if (!response) {
+		pages_discard(page);
+		return -ENOMEM;
+	}
+	page->pages->n_alive++;
+	page->response = response;
+	page->status = status;
+	page->generation = generation;
+	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) != MHD_YES ||
+	    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") != MHD_YES ||
+	    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") != MHD_YES) {
+		MHD_destroy_response(response);
+		return -ENOMEM;
+	}
+	if (page->slot) {
+		page->slot->current = page;
+		page->slot->used_ns = clock_mono_ns();
+	}
+	return 0;
+}
+
+void pages_discard(struct page *page)
+{
+	retire(page);
+}
+
+void pages_unref(struct page *page)
+{
+	MHD_destroy_response(page->response);
+}

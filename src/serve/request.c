@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/request.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* A body that turns out too long is read this many times over before we hang up instead of saying 413. */
+enum { BODY_PATIENCE = 16 };
+
+const char http_plain_text[] = "text/plain; charset=utf-8";
+
+/* What a client that is turned away reads: cause and remedy in one line. */
+static const struct {
+	unsigned status;
+	const char *text;
+} refusals[] = {
+	{ MHD_HTTP_BAD_REQUEST, "400 bad request: the path holds bytes that no path may hold\n" },
+	{ MHD_HTTP_FORBIDDEN, "403 forbidden: this is served on the agent's UNIX socket only\n" },
+	{ MHD_HTTP_NOT_FOUND, "404 not found: there is no such page; try /metrics\n" },
+	{ MHD_HTTP_METHOD_NOT_ALLOWED, "405 method not allowed: see the Allow header\n" },
+	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body that long\n" },
+	{ MHD_HTTP_NOT_IMPLEMENTED, "501 not implemented: the only transfer encoding known here is chunked\n" },
+};
+
+static enum MHD_Result queue(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+			     const struct page *page)
+{
+	atomic_fetch_add_explicit(&http->requests, 1, memory_order_relaxed);
+	conns_enter(&http->conns, conn, CONN_REPLY, page->slot ? page : NULL);
+	return MHD_queue_response(connection, page->status, page->response);
+}
+
+static enum MHD_Result queue_once(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				  struct page *page)
+{
+	enum MHD_Result queued = queue(http, connection, conn, page);
+
+	pages_unref(page);
+	return queued;
+}
+
+/* @allow: value of an Allow header or NULL. MHD_NO hangs up, which is all that is left without memory. */
+static enum MHD_Result refuse(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+			      unsigned status, const char *allow)
+{
+	struct page *page = pages_begin(&http->pages, -1);
+
+	if (!page)
+		return MHD_NO;
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++) {
+		if (refusals[i].status == status)
+			strbuf_adds(&page->body, refusals[i].text);
+	}
+	if (pages_publish(page, status, http_plain_text, 0) < 0)
+		return MHD_NO;
+	if (allow && MHD_add_response_header(page->response, MHD_HTTP_HEADER_ALLOW, allow) != MHD_YES) {
+		pages_unref(page);
+		return MHD_NO;
+	}
+	return queue_once(http, connection, conn, page);
+}
+
+static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				    int error)
+{
+	struct page *page = pages_begin(&http->pages, -1);
+
+	if (!page)
+		return MHD_NO;
+	strbuf_addf(&page->body, "500 internal error: the page could not be made: %s\n",
+		    strerrordesc_np(-error));
+	if (pages_publish(page, MHD_HTTP_INTERNAL_SERVER_ERROR, http_plain_text, 0) < 0)
+		return MHD_NO;
+	return queue_once(http, connection, conn, page);
+}
+
+static const char *argument(const struct http_request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->priv, MHD_GET_ARGUMENT_KIND, name);
+}
+
+/* Renders a page. @slot as for pages_begin(). */
+static int render(struct http *http, const struct http_route *route, const struct http_request *request,
+		  int slot, uint64_t generation, struct page **ret_page)
+{
+	struct page *page = pages_begin(&http->pages, slot);
+	struct http_reply reply = { .status = MHD_HTTP_OK, .content_type = http_plain_text };
+	int r;
+
+	if (!page)
+		return -ENOMEM;
+	reply.body = page->body;
+	r = route->handle(request, &reply, http->config.userdata);
+	page->body = reply.body;
+	if (r == 0 && page->body.failed)
+		r = -ENOMEM;
+	if (r != 0) {
+		pages_discard(page);
+		return r < 0 ? r : -r;
+	}
+	r = pages_publish(page, reply.status, reply.content_type, generation);
+	if (r == 0)
+		*ret_page = page;
+	return r;
+}
+
+static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+			     const struct http_route *route, const struct http_request *request)
+{
+	/* Read before rendering: a page may then be newer than it claims, and is made once more, never older. */
+	uint64_t generation = http->config.generation(http->config.userdata);
+	int variant = route->variant ? route->variant(request, http->config.userdata) : 0;
+	struct page *page = NULL;
+	int slot = -1, r;
+
+	if (variant >= 0 && variant < HTTP_VARIANTS) {
+		slot = (int)(route - http->config.routes) * HTTP_VARIANTS + variant;
+		page = pages_lookup(&http->pages, (unsigned)slot, generation);
+	}
+	if (page)
+		return queue(http, connection, conn, page);
+	r = render(http, route, request, slot, generation, &page);
+	if (r < 0)
+		return refuse_error(http, connection, conn, r);
+	return slot < 0 ? queue_once(http, connection, conn, page) : queue(http, connection, conn, page);
+}
+
+static const char *allowed(unsigned methods)
+{
+	static const char *const by_methods[] = {
+		[HTTP_GET] = "GET, HEAD", [HTTP_POST] = "POST", [HTTP_GET | HTTP_POST] = "GET, HEAD, POST"
+	};
+
+	return methods < ARRAY_SIZE(by_methods) ? by_methods[methods] : NULL;
+}
+
+static unsigned method_bit(const char *method)
+{
+	if (STRV_EQ(method, MHD_HTTP_METHOD_GET) || STRV_EQ(method, MHD_HTTP_METHOD_HEAD))
+		return HTTP_GET;
+	return STRV_EQ(method, MHD_HTTP_METHOD_POST) ? HTTP_POST : 0;
+}
+
+/* The path of a request's target: "http://HOST/PATH" is what clients of proxies send, and we must take it. */
+static const char *target_path(const char *url)
+{
+	const char *slash;
+
+	if (strncmp(url, "http://", 7) != 0)
+		return url;
+	slash = strchr(url + 7, '/');
+	return slash ? slash : "/";
+}
+
+static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				const char *url, const char *method)
+{
+	struct http_request request = {
+		.method = method_bit(method),
+		.path = target_path(url),
+		.accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
+		.local = conn->local,
+		.argument = argument,
+		.priv = connection,
+	};
+	const struct http_route *route = http->config.routes;
+
+	if (conn->malformed)
+		return refuse(http, connection, conn, MHD_HTTP_BAD_REQUEST, NULL);
+	while (route->path && !STRV_EQ(route->path, request.path))
+		route++;
+	if (!route->path)
+		return refuse(http, connection, conn, MHD_HTTP_NOT_FOUND, NULL);
+	if (route->local_only && !conn->local)
+		return refuse(http, connection, conn, MHD_HTTP_FORBIDDEN, NULL);
+	if (!(route->methods & request.method))
+		return refuse(http, connection, conn, MHD_HTTP_METHOD_NOT_ALLOWED, allowed(route->methods));
+	return serve(http, connection, conn, route, &request);
+}
+
+/* What the headers alone decide; 0: read on. */
+static unsigned refused_by_headers(const struct http *http, struct MHD_Connection *connection)
+{
+	const char *encoding, *length;
+
+	encoding = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	if (encoding)
+		return strcasecmp(encoding, "chunked") == 0 ? 0 : MHD_HTTP_NOT_IMPLEMENTED;
+	/* libmicrohttpd has refused what is no number. */
+	if (length && strtoull(length, NULL, 10) > http->config.max_body)
+		return MHD_HTTP_CONTENT_TOO_LARGE;
+	return 0;
+}
+
+enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection, const char *url,
+			       const char *method, const char *version, const char *upload,
+			       size_t *upload_size, void **context)
+{
+	struct http *http = userdata;
+	struct conn *conn = *context;
+
+	(void)version;
+	(void)upload;
+	if (!conn)
+		return MHD_NO;
+	if (!conn->begun) {
+		unsigned status = refused_by_headers(http, connection);
+
+		conn->begun = true;
+		return status ? refuse(http, connection, conn, status, NULL) : MHD_YES;
+	}
+	if (*upload_size > 0) {
+		conn->body_bytes += *upload_size;
+		*upload_size = 0;
+		return conn->body_bytes <= http->config.max_body * BODY_PATIENCE ? MHD_YES : MHD_NO;
+	}
+	if (conn->body_bytes > http->config.max_body)
+		return refuse(http, connection, conn, MHD_HTTP_CONTENT_TOO_LARGE, NULL);
+	return dispatch(http, connection, conn, url, method);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From a request to its reply, on libmicrohttpd's thread: which route, whether it may be asked so, from the cache or rendered
+ * anew. Private to src/serve.
+ */
+#pragma once
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "serve/conns.h"
+#include "serve/http.h"
+#include "serve/listener.h"
+#include "serve/pages.h"
+
+enum { HTTP_LISTENERS = 8 };
+
+struct http {
+	struct http_config config;
+	sd_event *event;
+	struct MHD_Daemon *daemon;
+	struct conns conns;
+	struct pages pages;
+	struct listener *listeners[HTTP_LISTENERS];
+	unsigned n_listeners;
+	atomic_uint_fast64_t requests;
+};
+
+/* Content-Type of every line we write ourselves. */
+extern const char http_plain_text[];
+
+/* libmicrohttpd's access handler: @userdata is the struct http, *@context the struct conn. */
+enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection, const char *url,
+			       const char *method, const char *version, const char *upload,
+			       size_t *upload_size, void **context);
