@@ -15,7 +15,7 @@ os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
-    "http": "Pages against nginx serving the same bytes (16 connections, wrk)",
+    "pages": "Pages against nginx serving the same bytes (16 connections, wrk)",
     "soak": "Memory over 10 million samples on an accelerated clock",
 }
 
