@@ -41,7 +41,7 @@ struct device {
 	bool listed;             /* in the reading at hand */
 	uint32_t attach;         /* the driver attachment of its newest reading */
 	double memory_total;     /* bytes, 0 unknown */
-	/* COUNTER: the newest reading. INCREMENT: when one was last accepted, boot time in seconds. */
+	/* COUNTER: the newest reading. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
 };
@@ -176,5 +176,8 @@ void workload_leave(struct model *model, uint16_t workload, int64_t now_ns);
 void workloads_forget_device(struct model *model, uint16_t device);
 
 /* xid.c */
+
+/* The reading's events happened between since_ns and end_ns. */
 void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
-		bool attached_anew, int64_t end_ns);
+		int64_t since_ns, int64_t end_ns);
+void xids_publish(const struct model *model, struct snapshot *snapshot);

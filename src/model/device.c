@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How readings become values. A driver's counter is added up by differences:
+ *
+ *   goes up                          the difference
+ *   goes down, fewer than 64 bits    it wrapped, unless the driver may have started again: see below
+ *   goes down, 64 bits               it started again at zero: all of the new reading
+ *
+ * That the driver was loaded anew, or the GPU reset, is certain when the energy counter falls: nothing else makes it. Then also
+ * a counter that stands higher than before started again, unless the board keeps it (metric.lifetime); one that stands exactly
+ * where it stood was not read anew and adds nothing. Without that proof nothing is added that may never have happened: a
+ * counter of few bits that falls while another of 64 bits falls, or after a new attachment, adds only its new reading.
+ */
+#include "model/private.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+
+/*
+ * A time increment can hardly exceed the time since the last one was accepted. It may by a driver's sample interval (up to a
+ * second on old boards) and by clocks that differ a little. The first one may bring all that the driver's buffer holds, about
+ * 30 seconds.
+ */
+#define INCREMENT_SLACK 1.05
+#define INCREMENT_EXTRA_SECONDS 1.0
+#define INCREMENT_FIRST_SECONDS 30.0
+
+double increment_bound(int64_t accepted_ns, int64_t now_ns)
+{
+	double since = accepted_ns ? (double)(now_ns - accepted_ns) / NSEC_PER_SEC : INCREMENT_FIRST_SECONDS;
+
+	return since * INCREMENT_SLACK + INCREMENT_EXTRA_SECONDS;
+}
+
+static bool device_is(const struct device *device, const struct reading_entity *id, const char *uuid)
+{
+	return STRV_EQ(device->e.id.uuid, uuid) && device->e.id.gi == id->gi && device->e.id.ci == id->ci;
+}
+
+static int gpu_compare(const struct device *a, const struct device *b)
+{
+	if (a->e.id.index != b->e.id.index)
+		return a->e.id.index < b->e.id.index ? -1 : 1;
+	/* After a change of boards two may have had the same index: the one that is there comes first. */
+	if (a->listed != b->listed)
+		return a->listed ? -1 : 1;
+	return strcmp(a->e.id.uuid, b->e.id.uuid);
+}
+
+static bool device_before(const struct model *model, const struct device *a, const struct device *b)
+{
+	const struct device *gpu_a = a->parent == NO_INDEX ? a : model->devices[a->parent];
+	const struct device *gpu_b = b->parent == NO_INDEX ? b : model->devices[b->parent];
+	int order = gpu_a == gpu_b ? 0 : gpu_compare(gpu_a, gpu_b);
+
+	if (order != 0)
+		return order < 0;
+	if ((a->parent == NO_INDEX) != (b->parent == NO_INDEX))
+		return a->parent == NO_INDEX;
+	if (a->e.id.gi != b->e.id.gi)
+		return a->e.id.gi < b->e.id.gi;
+	return a->e.id.ci < b->e.id.ci;
+}
+
+/* Insertion sort: the order hardly ever changes. */
+static void devices_order(struct model *model)
+{
+	bool moved = false;
+
+	for (unsigned i = 1; i < model->devices_n; i++) {
+		uint16_t device = model->order[i];
+		unsigned at = i;
+
+		for (; at > 0 && device_before(model, model->devices[device], model->devices[model->order[at - 1]]); at--)
+			model->order[at] = model->order[at - 1];
+		model->order[at] = device;
+	}
+	for (uint16_t rank = 0; rank < model->devices_n; rank++) {
+		struct device *device = model->devices[model->order[rank]];
+
+		moved |= device->rank != rank;
+		device->rank = rank;
+	}
+	if (moved) {
+		model->sorted_valid = false;
+		model->exits_tag++;
+	}
+}
+
+static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
+{
+	unsigned at = model->devices[index]->rank;
+
+	processes_forget_device(model, index, now_ns);
+	workloads_forget_device(model, index);
+	memmove(&model->order[at], &model->order[at + 1], (model->devices_n - at - 1u) * sizeof(model->order[0]));
+	model->devices_n--;
+	free(model->devices[index]);
+	model->devices[index] = NULL;
+	for (uint16_t rank = 0; rank < model->devices_n; rank++)
+		model->devices[model->order[rank]]->rank = rank;
+}
+
+/* The one that has been gone longest; never one that is there, nor the GPU of a known instance. */
+static uint16_t longest_gone(const struct model *model)
+{
+	bool has_instance[DEVICES_MAX] = { false };
+	uint16_t found = NO_INDEX;
+
+	for (unsigned i = 0; i < DEVICES_MAX; i++)
+		if (model->devices[i] && model->devices[i]->parent != NO_INDEX)
+			has_instance[model->devices[i]->parent] = true;
+	for (uint16_t i = 0; i < DEVICES_MAX; i++) {
+		const struct device *device = model->devices[i];
+
+		if (!device || device->e.present || device->listed || has_instance[i])
+			continue;
+		if (found == NO_INDEX || device->e.sampled_boot_ns < model->devices[found]->e.sampled_boot_ns)
+			found = i;
+	}
+	return found;
+}
+
+static uint16_t device_add(struct model *model, const struct reading_entity *id, const char *uuid, uint16_t parent)
+{
+	struct device *device;
+	uint16_t index = 0;
+
+	if (model->devices_n == DEVICES_MAX) {
+		uint16_t gone = longest_gone(model);
+
+		model_agent_add(model, AGENT_DROPPED_ENTITIES, 1);
+		if (gone == NO_INDEX)
+			return NO_INDEX;
+		device_forget(model, gone, model->reading_ns);
+	}
+	while (model->devices[index])
+		index++;
+	device = calloc(1, sizeof(*device));
+	if (!device) {
+		model_agent_add(model, AGENT_DROPPED_ENTITIES, 1);
+		return NO_INDEX;
+	}
+	memcpy(device->e.id.uuid, uuid, strlen(uuid) + 1);
+	device->e.id.index = id->index;
+	device->e.id.minor = UINT32_MAX;
+	device->e.id.numa_node = -1;
+	device->e.id.gi = id->gi;
+	device->e.id.ci = id->ci;
+	device->parent = parent;
+	device->other_workload = NO_INDEX;
+	device->rank = model->devices_n;
+	model->devices[index] = device;
+	model->order[model->devices_n++] = index;
+	return index;
+}
+
+/* What it is found again by: its UUID, else its place on the bus. */
+static const char *identity(const struct reading_entity *id)
+{
+	return id->uuid[0] ? id->uuid : id->pci_bus_id;
+}
+
+static uint16_t device_find(const struct model *model, const struct reading_entity *id)
+{
+	const char *uuid = identity(id);
+
+	for (unsigned i = 0; i < model->devices_n; i++)
+		if (device_is(model->devices[model->order[i]], id, uuid))
+			return model->order[i];
+	return NO_INDEX;
+}
+
+/* Keeps what is last known where a lost GPU's identity could not be read again. */
+static void device_identify(struct device *device, const struct reading_entity *id)
+{
+	char uuid[sizeof(device->e.id.uuid)];
+
+	if (!STRV_EQ(device->e.id.mig_uuid, id->mig_uuid) && device->e.id.mig_uuid[0])
+		/* Another instance in the same place: its sums go on, its counters began anew. */
+		for (unsigned slot = 0; slot < GPU_SLOTS; slot++)
+			if (gpu_slot_metric(slot)->kind == METRIC_COUNTER)
+				device->state[slot] &= (uint8_t)~SLOT_BEGUN;
+	memcpy(uuid, device->e.id.uuid, sizeof(uuid));
+	memcpy(&device->e.id, id, offsetof(struct reading_entity, v));
+	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
+}
+
+void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
+{
+	for (unsigned i = 0; i < model->devices_n; i++)
+		model->devices[model->order[i]]->listed = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct reading_entity *id = &reading->entities[i];
+		uint16_t parent = id->parent == READING_NONE ? NO_INDEX : id->parent < i ? ret_devices[id->parent] : NO_INDEX;
+		uint16_t device = NO_INDEX;
+
+		if (identity(id)[0] && (id->parent == READING_NONE) == (parent == NO_INDEX)) {
+			device = device_find(model, id);
+			if (device == NO_INDEX)
+				device = device_add(model, id, identity(id), parent);
+			else if (model->devices[device]->listed)
+				device = NO_INDEX; /* the same twice */
+		}
+		ret_devices[i] = device;
+		if (device == NO_INDEX)
+			continue;
+		model->devices[device]->listed = true;
+		model->devices[device]->parent = parent;
+		if (!id->lost)
+			device_identify(model->devices[device], id);
+	}
+	for (unsigned i = 0; i < model->devices_n; i++) {
+		struct device *device = model->devices[model->order[i]];
+
+		if (!device->listed)
+			device_gone(device);
+	}
+	devices_order(model);
+}
+
+void device_gone(struct device *device)
+{
+	struct reading_entity *now = &device->e.id;
+
+	device->e.present = false;
+	for (unsigned row = 0; row < GPU_METRICS; row++)
+		if (gpu_metrics[row].kind == METRIC_GAUGE)
+			memset(now->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
+}
+
+/* Has a 64-bit counter fallen that cannot but count up between two loads of the driver? Sets *ret_reset when it proves one. */
+static bool counters_fell(const struct device *device, const struct reading_entity *entity, bool *ret_reset)
+{
+	bool fell = false;
+
+	*ret_reset = false;
+	for (unsigned row = 0; row < GPU_METRICS; row++) {
+		const struct metric *metric = &gpu_metrics[row];
+
+		if (metric->kind != METRIC_COUNTER || metric->wrap != 0 || metric->lifetime)
+			continue;
+		for (unsigned slot = metric->slot; slot < metric->slot + (unsigned)metric->count; slot++) {
+			if (entity->p[slot] != PRESENCE_PRESENT || !(device->state[slot] & SLOT_BEGUN) ||
+			    (device->state[slot] & SLOT_WAS_ESTIMATED) || entity->v[slot] >= device->raw[slot])
+				continue;
+			fell = true;
+			*ret_reset |= slot == SLOT_ENERGY;
+		}
+	}
+	return fell;
+}
+
+/* What a counter's new reading adds; `restarted` and `reset` as the opening comment has them. */
+static double counter_delta(const struct metric *metric, double before, double raw, bool restarted, bool reset)
+{
+	if (reset && !metric->lifetime)
+		return raw == before ? 0 : raw;
+	if (raw >= before)
+		return raw - before;
+	if (metric->wrap != 0 && !restarted)
+		return raw - before + ldexp(metric->scale != 0 ? metric->scale : 1, metric->wrap);
+	return raw;
+}
+
+static void take_counter(struct device *device, const struct metric *metric, unsigned slot,
+			 const struct reading_entity *entity, bool restarted, bool reset)
+{
+	struct reading_entity *now = &device->e.id;
+	uint8_t *state = &device->state[slot];
+	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED, was_estimated = *state & SLOT_WAS_ESTIMATED;
+	double raw = entity->v[slot];
+
+	if (!presence_is(entity->p[slot])) {
+		now->p[slot] = entity->p[slot];
+		return;
+	}
+	if (!*state)
+		now->v[slot] = raw;
+	else if ((*state & SLOT_BEGUN) && estimated == was_estimated)
+		now->v[slot] += counter_delta(metric, device->raw[slot], raw, restarted, reset);
+	/* Else the reading has another base now: the sum goes on from here. */
+	device->raw[slot] = raw;
+	*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
+			   (*state & SLOT_HAS_ESTIMATES));
+	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
+}
+
+/*
+ * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not shown where the
+ * driver does not offer it any more (MIG was turned on).
+ */
+static void take_increment(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
+			   const struct reading_entity *entity, int64_t end_ns)
+{
+	struct reading_entity *now = &device->e.id;
+	uint8_t p = entity->p[slot], *state = &device->state[slot];
+	double increment = entity->v[slot];
+
+	if (presence_is(p) && increment > increment_bound((int64_t)device->raw[slot], end_ns)) {
+		model->rejected[metric - gpu_metrics]++;
+		p = PRESENCE_REJECTED;
+	}
+	if (!presence_is(p)) {
+		if (!*state || (p != PRESENCE_FAILED && p != PRESENCE_REJECTED))
+			now->p[slot] = p;
+		return;
+	}
+	now->v[slot] += increment;
+	if (increment > 0 || device->raw[slot] == 0)
+		device->raw[slot] = (double)end_ns;
+	*state |= SLOT_BEGUN | (p & PRESENCE_ESTIMATED && increment > 0 ? SLOT_HAS_ESTIMATES : 0);
+	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
+}
+
+static void take_peaks(struct reading_entity *now)
+{
+	if (!presence_is(now->p[SLOT_MEMORY_USED]))
+		return;
+	now->v[SLOT_MEMORY_USED_PEAK] = fmax(now->v[SLOT_MEMORY_USED_PEAK], now->v[SLOT_MEMORY_USED]);
+	now->p[SLOT_MEMORY_USED_PEAK] = now->p[SLOT_MEMORY_USED];
+}
+
+/* atop wants sums over samples. Where the driver tells no utilisation at all (MIG), those of memory in use count. */
+static void take_sample(struct entity *e)
+{
+	const struct reading_entity *now = &e->id;
+	uint8_t p = now->p[SLOT_UTILIZATION_GPU];
+
+	if (!presence_is(p) && (p == PRESENCE_FAILED || p == PRESENCE_REJECTED || !presence_is(now->p[SLOT_MEMORY_USED])))
+		return;
+	e->samples++;
+	if (presence_is(p))
+		e->percent_sum[0] += 100 * now->v[SLOT_UTILIZATION_GPU];
+	if (presence_is(now->p[SLOT_UTILIZATION_MEMORY]))
+		e->percent_sum[1] += 100 * now->v[SLOT_UTILIZATION_MEMORY];
+	if (presence_is(now->p[SLOT_MEMORY_USED]))
+		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
+}
+
+void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, uint32_t attach,
+		  int64_t end_ns)
+{
+	struct reading_entity *now = &device->e.id;
+	bool reset, restarted = counters_fell(device, entity, &reset);
+
+	restarted |= device->attach != attach;
+	for (unsigned row = 0; row < GPU_METRICS; row++) {
+		const struct metric *metric = &gpu_metrics[row];
+		unsigned end = metric->slot + (unsigned)metric->count;
+
+		if (metric->kind == METRIC_GAUGE) {
+			memcpy(now->v + metric->slot, entity->v + metric->slot, metric->count * sizeof(now->v[0]));
+			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
+		} else if (metric->kind == METRIC_COUNTER) {
+			for (unsigned slot = metric->slot; slot < end; slot++)
+				take_counter(device, metric, slot, entity, restarted, reset);
+		} else if (metric->kind == METRIC_INCREMENT) {
+			for (unsigned slot = metric->slot; slot < end; slot++)
+				take_increment(model, device, metric, slot, entity, end_ns);
+		}
+	}
+	take_peaks(now);
+	take_sample(&device->e);
+	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
+		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
+	device->attach = attach;
+	device->e.present = true;
+	device->e.sampled_boot_ns = end_ns;
+	device->e.sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+
+enum { SERIES_DEFAULT = 128, EXITED_DEFAULT = 1024, WORKLOADS_DEFAULT = 1024 };
+
+int model_new(const struct model_limits *limits, struct model **ret_model)
+{
+	static const struct model_limits defaults = {
+		.processes = READING_PROCESSES_MAX,
+		.series = SERIES_DEFAULT,
+		.exited = EXITED_DEFAULT,
+		.workloads = WORKLOADS_DEFAULT,
+	};
+	struct model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		return -ENOMEM;
+	model_set_limits(model, limits ? limits : &defaults);
+	model->period_ns = NSEC_PER_SEC;
+	model->exits_tag = 1;
+	if (gethostname(model->hostname, sizeof(model->hostname) - 1) < 0)
+		model->hostname[0] = '\0';
+	/* A counter of the agent's stands at zero from the start; a gauge is absent until somebody knows it. */
+	for (unsigned row = 0; row < AGENT_METRICS; row++)
+		if (agent_metrics[row].kind == METRIC_COUNTER)
+			model->agent_p[row] = PRESENCE_PRESENT;
+	*ret_model = model;
+	return 0;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	for (unsigned i = 0; i < DEVICES_MAX; i++)
+		free(model->devices[i]);
+	hashmap_done(&model->process_map);
+	hashmap_done(&model->workload_map);
+	free(model->processes);
+	free(model->sorted);
+	free(model->exits);
+	free(model->workloads);
+	free(model->workload_rank);
+	free(model);
+}
+
+void model_set_identify(struct model *model, process_identify_fn *identify, void *userdata)
+{
+	model->identify = identify;
+	model->identify_data = userdata;
+}
+
+void model_set_period(struct model *model, int64_t period_ns)
+{
+	model->period_ns = period_ns;
+}
+
+void model_set_limits(struct model *model, const struct model_limits *limits)
+{
+	model->limits.processes = MIN(limits->processes, (uint32_t)READING_PROCESSES_MAX);
+	model->limits.series = MIN(limits->series, (uint32_t)READING_PROCESSES_MAX);
+	model->limits.exited = MIN(limits->exited, (uint32_t)NO_INDEX);
+	/* Beyond these each device has one place for what has none; an index of 16 bits must name all. */
+	model->limits.workloads = MIN(limits->workloads, (uint32_t)NO_INDEX - DEVICES_MAX);
+	series_balance(model);
+}
+
+void model_agent_set(struct model *model, enum agent_metric metric, double value)
+{
+	model->agent[metric] = value;
+	model->agent_p[metric] = PRESENCE_PRESENT;
+}
+
+void model_agent_add(struct model *model, enum agent_metric metric, double value)
+{
+	model->agent[metric] += value;
+}
+
+void model_set_trouble(struct model *model, const char *text)
+{
+	snprintf(model->trouble, sizeof(model->trouble), "%s", text ? text : "");
+}
+
+/* What holds for the driver as a whole. Versions stay known when it is gone. */
+static void take_driver(struct model *model, const struct reading *reading)
+{
+	model->state = reading->state;
+	memcpy(model->error, reading->error, sizeof(model->error));
+	model->simulated = reading->simulated;
+	memcpy(model->library, reading->library, sizeof(model->library));
+	if (reading->state != READING_OK)
+		return;
+	memcpy(model->driver_version, reading->driver_version, sizeof(model->driver_version));
+	memcpy(model->nvml_version, reading->nvml_version, sizeof(model->nvml_version));
+	model->cuda_version = reading->cuda_version;
+	model->topology_n = reading->topology_n;
+	memcpy(model->topology, reading->topology, sizeof(model->topology));
+	memcpy(model->topology_nvlinks, reading->topology_nvlinks, sizeof(model->topology_nvlinks));
+}
+
+static void take_counts(struct model *model, const struct reading *reading, int64_t now_ns, int64_t end_ns)
+{
+	model_agent_add(model, AGENT_TICKS, 1);
+	model_agent_add(model, AGENT_DROPPED_ENTITIES, reading->entities_dropped);
+	model_agent_add(model, AGENT_DROPPED_PROCESSES, reading->processes_dropped);
+	model_agent_add(model, AGENT_DROPPED_EVENTS, reading->events_dropped);
+	model_agent_set(model, AGENT_COLLECT_SECONDS_NVML, (double)(reading->end_ns - reading->begin_ns) / NSEC_PER_SEC);
+	for (unsigned row = 0; row < GPU_METRICS; row++)
+		model->rejected[row] += reading->rejected[row];
+	for (unsigned row = 0; row < PROCESS_METRICS; row++)
+		model->rejected_process[row] += reading->rejected_process[row];
+	if (reading->state == READING_OK) {
+		model->good_ns = end_ns;
+		model->good_real_ns = clock_real_ns() - (now_ns - end_ns);
+		model_agent_set(model, AGENT_LAST_SUCCESS_NVML, (double)model->good_real_ns / NSEC_PER_SEC);
+	}
+}
+
+static void devices_gone(struct model *model)
+{
+	for (unsigned i = 0; i < model->devices_n; i++)
+		device_gone(model->devices[model->order[i]]);
+}
+
+int model_apply(struct model *model, const struct reading *reading)
+{
+	uint32_t n = MIN(reading->entities_n, (uint32_t)READING_ENTITIES_MAX);
+	/* The child's clock is ours; were it ahead, values would stay fresh for too long. */
+	int64_t now_ns = clock_boot_ns(), end_ns = MIN(reading->end_ns, now_ns);
+	uint16_t devices[READING_ENTITIES_MAX];
+	int64_t since_ns;
+
+	if (end_ns <= model->reading_ns)
+		return -ESTALE;
+	/* The driver keeps events from the moment it is attached, so from the last good reading or this attachment on. */
+	since_ns = reading->attach == model->attach && model->good_ns != 0 ? model->good_ns : reading->begin_ns;
+	model->readings++;
+	model->reading_ns = end_ns;
+	take_driver(model, reading);
+	take_counts(model, reading, now_ns, end_ns);
+	if (reading->state != READING_OK) {
+		/* When we let go of the driver ourselves its GPUs are as present as they were; they grow stale. */
+		if (reading->state != READING_RELEASED)
+			devices_gone(model);
+		return 0;
+	}
+	model->attach = reading->attach;
+
+	devices_match(model, reading, n, devices);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct reading_entity *entity = &reading->entities[i];
+
+		if (devices[i] == NO_INDEX)
+			continue;
+		model->devices[devices[i]]->e.id.lost = entity->lost;
+		if (entity->lost)
+			device_gone(model->devices[devices[i]]);
+		else
+			device_apply(model, model->devices[devices[i]], entity, reading->attach, end_ns);
+	}
+	processes_apply(model, reading, devices, n, end_ns);
+	xids_apply(model, reading, devices, n, since_ns, end_ns);
+	return 0;
+}

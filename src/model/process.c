@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Processes on devices.
+ *
+ *   in a reading, new                 identified; has a series if one is free; goes on where it left off if it was here lately
+ *   in a reading, known               increments credited; now and then its start time is compared, so that a PID that was
+ *                                     given to another process is noticed
+ *   not in a list that was read       exited: its sums stay in the device's totals and its workload, and as an exit record
+ *   only in the utilisation samples   what it did before it exited: credited, then exited; if it has exited already,
+ *                                     credited to its exit record
+ *   list unread (driver hangs, lost)  stays, until /proc says that it is gone
+ *
+ * Memory byte-seconds are the trapezoid between two readings that both saw the process: nothing is charged before the first
+ * or after the last. Bridged gaps in which nobody looked make the sum an estimate.
+ */
+#include "model/private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "base/text.h"
+
+#define RECHECK_NS (10 * NSEC_PER_SEC)
+#define GAP_NS (3 * NSEC_PER_SEC)
+#define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC)  /* one that /proc never knew, on a device that is gone */
+#define LATE_SAMPLE_NS (10 * NSEC_PER_SEC)
+#define EXIT_KEPT_NS (3600 * NSEC_PER_SEC)   /* far longer than atop's usual interval of 10 minutes */
+#define EXIT_LOST_NS (600 * NSEC_PER_SEC)    /* a record overwritten before this age may be missed by somebody */
+enum { SWEEP_MAX = 64 };                     /* looks into /proc per sweep */
+
+static uint64_t process_key(uint16_t device, uint32_t pid)
+{
+	return (uint64_t)device << 32 | pid;
+}
+
+static int look(const struct model *model, uint32_t pid, bool full, struct process_identity *ret_identity)
+{
+	memset(ret_identity, 0, sizeof(*ret_identity));
+	ret_identity->uid = UINT32_MAX;
+	return model->identify ? model->identify(pid, full, ret_identity, model->identify_data) : -ESRCH;
+}
+
+static int64_t real_at(int64_t boot_ns)
+{
+	return clock_real_ns() - (clock_boot_ns() - boot_ns);
+}
+
+static struct tracked *process_find(struct model *model, uint16_t device, uint32_t pid)
+{
+	uint32_t index;
+
+	return hashmap_get(&model->process_map, process_key(device, pid), &index) ? &model->processes[index] : NULL;
+}
+
+/* Exit records */
+
+struct exit_record *exit_at(const struct model *model, uint32_t n)
+{
+	return &model->exits[(model->exits_first + n) % model->exits_room];
+}
+
+static void exit_drop_oldest(struct model *model)
+{
+	model->exits_first = (model->exits_first + 1) % model->exits_room;
+	model->exits_n--;
+	model->exits_tag++;
+}
+
+void exits_expire(struct model *model, int64_t now_ns)
+{
+	while (model->exits_n > 0 && (model->exits_n > model->limits.exited || exit_at(model, 0)->device == NO_INDEX ||
+				      now_ns - exit_at(model, 0)->exit_ns > EXIT_KEPT_NS))
+		exit_drop_oldest(model);
+}
+
+static bool exits_grow(struct model *model)
+{
+	uint32_t room = MIN(MAX(16u, model->exits_room * 2), model->limits.exited);
+	struct exit_record *exits;
+
+	if (room <= model->exits_room)
+		return false;
+	exits = malloc(room * sizeof(*exits));
+	if (!exits)
+		return false;
+	for (uint32_t i = 0; i < model->exits_n; i++)
+		exits[i] = *exit_at(model, i);
+	free(model->exits);
+	model->exits = exits;
+	model->exits_room = room;
+	model->exits_first = 0;
+	return true;
+}
+
+static void exit_record(struct model *model, const struct tracked *t, int64_t now_ns)
+{
+	struct exit_record *record;
+
+	model->exit_seq++;
+	model->exits_tag++;
+	if (model->exits_n == model->exits_room && !exits_grow(model)) {
+		if (model->exits_n == 0) {
+			model_agent_add(model, AGENT_DROPPED_EXITED, 1);
+			return;
+		}
+		if (now_ns - exit_at(model, 0)->exit_ns < EXIT_LOST_NS)
+			model_agent_add(model, AGENT_DROPPED_EXITED, 1);
+		exit_drop_oldest(model);
+	}
+	record = exit_at(model, model->exits_n++);
+	record->p = t->p;
+	record->p.exited = true;
+	record->p.has_series = false;
+	record->p.exit_seq = model->exit_seq;
+	record->device = t->device;
+	record->workload = t->workload;
+	record->exit_ns = now_ns;
+}
+
+/* The newest record of this PID on this device, of at most the given age. */
+static struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns)
+{
+	for (uint32_t i = model->exits_n; i-- > 0;) {
+		struct exit_record *record = exit_at(model, i);
+
+		if (record->exit_ns < since_ns)
+			break;
+		if (record->device == device && record->p.pid == pid)
+			return record;
+	}
+	return NULL;
+}
+
+static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
+{
+	struct tracked *t = &model->processes[index], *last = &model->processes[model->processes_n - 1];
+
+	series_give_up(model, t);
+	workload_leave(model, t->workload, now_ns);
+	exit_record(model, t, now_ns);
+	hashmap_del(&model->process_map, process_key(t->device, t->p.pid));
+	if (t != last) {
+		*t = *last;
+		/* Replaces the value of a key that is there: cannot fail. */
+		hashmap_put(&model->process_map, process_key(t->device, t->p.pid), index);
+	}
+	model->processes_n--;
+	model->sorted_valid = false;
+}
+
+/* New processes */
+
+static bool processes_grow(struct model *model)
+{
+	uint32_t room = MIN(MAX(64u, model->processes_room * 2), model->limits.processes);
+	struct tracked *processes;
+	uint64_t *sorted;
+
+	if (room <= model->processes_room)
+		return false;
+	processes = realloc(model->processes, room * sizeof(*processes));
+	if (!processes)
+		return false;
+	model->processes = processes;
+	sorted = realloc(model->sorted, room * sizeof(*sorted));
+	if (!sorted)
+		return false;
+	model->sorted = sorted;
+	model->processes_room = room;
+	return true;
+}
+
+static void process_name(struct process *p, const struct process_identity *identity, const char *driver_name)
+{
+	const char *base = strrchr(driver_name, '/');
+	const char *name = identity->comm[0] ? identity->comm : base ? base + 1 : driver_name;
+
+	snprintf(p->comm, sizeof(p->comm), "%s", name);
+	utf8_sanitize(p->comm);
+}
+
+static void process_identified(struct model *model, struct tracked *t, const struct process_identity *identity)
+{
+	t->p.start_ticks = identity->start_ticks;
+	t->p.uid = identity->uid;
+	if (identity->kind == WORKLOAD_NONE || identity->kind >= WORKLOAD_KINDS)
+		return;
+	t->workload = workload_find(model, identity->kind, identity->workload_id, identity->pod_uid, t->device);
+	workload_enter(model, t->workload);
+}
+
+/* Goes on with the sums of the record: the same process had let go of the device for a while. */
+static void process_revive(struct model *model, struct tracked *t, struct exit_record *record)
+{
+	int64_t last_real_ns = t->p.last_real_ns;
+
+	t->p = record->p;
+	t->p.exited = false;
+	t->p.exit_seq = 0;
+	t->p.last_real_ns = last_real_ns;
+	t->increment_ns = record->exit_ns;
+	if (record->workload != NO_INDEX)
+		model->workloads[record->workload].w.exited--;
+	record->device = NO_INDEX;
+	model->exits_tag++;
+}
+
+static struct tracked *process_add(struct model *model, const struct reading_process *reading, uint16_t device,
+				   const struct process_identity *identity, int64_t end_ns)
+{
+	struct exit_record *record;
+	struct tracked *t;
+
+	if (model->processes_n >= model->limits.processes ||
+	    (model->processes_n == model->processes_room && !processes_grow(model)) ||
+	    hashmap_put(&model->process_map, process_key(device, reading->pid), model->processes_n) < 0)
+		return NULL;
+	t = &model->processes[model->processes_n++];
+	model->sorted_valid = false;
+	memset(t, 0, sizeof(*t));
+	t->p.pid = reading->pid;
+	t->p.uid = UINT32_MAX;
+	t->p.first_real_ns = t->p.last_real_ns = real_at(end_ns);
+	t->device = device;
+	t->workload = NO_INDEX;
+	t->checked_ns = end_ns;
+	record = exit_find(model, device, reading->pid, end_ns - EXIT_KEPT_NS);
+	if (record && identity->start_ticks != 0 && record->p.start_ticks == identity->start_ticks)
+		process_revive(model, t, record);
+	else
+		process_name(&t->p, identity, reading->name);
+	process_identified(model, t, identity);
+	if (model->series_n < model->limits.series) {
+		t->p.has_series = true;
+		model->series_n++;
+	} else {
+		model_agent_add(model, AGENT_DROPPED_SERIES, 1);
+	}
+	return t;
+}
+
+/* Is this PID still the process it was? After a gap, and now and then, /proc is asked. */
+static struct tracked *process_recheck(struct model *model, struct tracked *t, const struct reading_process *reading,
+				       int64_t end_ns)
+{
+	bool unknown = t->p.start_ticks == 0;
+	struct process_identity identity;
+
+	if (end_ns - t->checked_ns < RECHECK_NS && end_ns - t->seen_ns < MAX(GAP_NS, 3 * model->period_ns))
+		return t;
+	t->checked_ns = end_ns;
+	if (look(model, t->p.pid, unknown, &identity) < 0)
+		return t; /* not to be seen from here, or about to leave the driver's list */
+	if (unknown) {
+		process_identified(model, t, &identity);
+		if (!t->p.comm[0])
+			process_name(&t->p, &identity, reading->name);
+		return t;
+	}
+	if (identity.start_ticks == t->p.start_ticks)
+		return t;
+	process_exit(model, (uint32_t)(t - model->processes), t->seen_ns);
+	return NULL;
+}
+
+/* Increments */
+
+/* To the device's total, and to the process's own series or the device's "other": once. */
+static void credit_device(struct model *model, uint16_t device, struct process *p, unsigned row, double increment)
+{
+	struct entity *e = &model->devices[device]->e;
+
+	e->process_total[row] += increment;
+	if (p && p->has_series)
+		p->series[row] += increment;
+	else
+		e->process_other[row] += increment;
+}
+
+/* `presence` is that of the increment; see take_increment() of device.c for when a sum is shown. */
+static void credit(struct model *model, uint16_t device, uint16_t workload, struct process *p, unsigned row,
+		   double increment, uint8_t presence)
+{
+	p->v[row] += increment;
+	p->p[row] = PRESENCE_PRESENT | ((presence | p->p[row]) & PRESENCE_ESTIMATED);
+	credit_device(model, device, p, row, increment);
+	workload_credit(model, workload, row, increment, presence);
+}
+
+/* An increment of a reading, refused when it cannot be. */
+static bool increment_good(struct model *model, const struct reading_process *reading, unsigned row, int64_t accepted_ns,
+			   int64_t end_ns)
+{
+	if (!presence_is(reading->p[row]))
+		return false;
+	if (reading->v[row] <= increment_bound(accepted_ns, end_ns))
+		return true;
+	model->rejected_process[row]++;
+	return false;
+}
+
+/* MEMORY_BYTE_SECONDS is ours: whatever a reading says there does not count. */
+static bool row_is_credited(unsigned row)
+{
+	return process_metrics[row].kind == METRIC_INCREMENT && row != PROCESS_MEMORY_BYTE_SECONDS;
+}
+
+/* A process that has no place, or no longer one. */
+static void credit_elsewhere(struct model *model, const struct reading_process *reading, uint16_t device,
+			     struct exit_record *record, int64_t end_ns)
+{
+	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
+		if (!row_is_credited(row) ||
+		    !increment_good(model, reading, row, record ? record->exit_ns - GAP_NS : 0, end_ns))
+			continue;
+		if (record)
+			credit(model, device, record->workload, &record->p, row, reading->v[row], reading->p[row]);
+		else
+			credit_device(model, device, NULL, row, reading->v[row]);
+	}
+	if (record)
+		model->exits_tag++;
+}
+
+static void take_increments(struct model *model, struct tracked *t, const struct reading_process *reading, int64_t end_ns)
+{
+	bool any = false;
+
+	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
+		uint8_t p = reading->p[row];
+
+		if (!row_is_credited(row))
+			continue;
+		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {
+			credit(model, t->device, t->workload, &t->p, row, reading->v[row], p);
+			any |= reading->v[row] > 0;
+		} else if (!presence_is(t->p.p[row]) || p == PRESENCE_UNSUPPORTED || p == PRESENCE_NO_PERMISSION) {
+			t->p.p[row] = presence_is(p) ? PRESENCE_REJECTED : p;
+		}
+	}
+	if (any || t->increment_ns == 0)
+		t->increment_ns = end_ns;
+}
+
+static void take_memory(struct model *model, struct tracked *t, const struct reading_process *reading, int64_t end_ns)
+{
+	bool before = t->seen_ns != 0 && presence_is(t->p.p[PROCESS_MEMORY]);
+	double elapsed = (double)(end_ns - t->seen_ns) / NSEC_PER_SEC;
+	double memory = reading->v[PROCESS_MEMORY];
+	uint8_t p = reading->p[PROCESS_MEMORY];
+
+	if (before && presence_is(p) && elapsed > 0) {
+		bool gap = end_ns - t->seen_ns > MAX(GAP_NS, 3 * model->period_ns);
+
+		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS,
+		       (t->p.v[PROCESS_MEMORY] + memory) / 2 * elapsed,
+		       PRESENCE_PRESENT | (gap ? PRESENCE_ESTIMATED : 0));
+	} else if (presence_is(p)) {
+		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS, 0, PRESENCE_PRESENT);
+	}
+	if (presence_is(p)) {
+		t->p.v[PROCESS_MEMORY_PEAK] = fmax(t->p.v[PROCESS_MEMORY_PEAK], memory);
+		t->p.p[PROCESS_MEMORY_PEAK] = p;
+	}
+}
+
+static void take_gauges(struct process *p, const struct reading_process *reading)
+{
+	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
+		if (process_metrics[row].kind != METRIC_GAUGE)
+			continue;
+		p->v[row] = reading->v[row];
+		p->p[row] = reading->p[row];
+	}
+	p->samples++;
+	if (presence_is(p->p[PROCESS_UTILIZATION]))
+		p->percent_sum[0] += 100 * p->v[PROCESS_UTILIZATION];
+	if (presence_is(p->p[PROCESS_UTILIZATION_MEMORY]))
+		p->percent_sum[1] += 100 * p->v[PROCESS_UTILIZATION_MEMORY];
+	if (presence_is(p->p[PROCESS_MEMORY]))
+		p->memory_kib_sum += p->v[PROCESS_MEMORY] / 1024;
+}
+
+/* A PID that no live process on this device has. NULL: it got no place, and its increments went elsewhere. */
+static struct tracked *process_arrived(struct model *model, const struct reading_process *reading, uint16_t device,
+				       int64_t end_ns)
+{
+	struct exit_record *record = NULL;
+	struct process_identity identity;
+	struct tracked *t = NULL;
+
+	if (model->processes_n < model->limits.processes || reading->types == 0) {
+		int r = look(model, reading->pid, true, &identity);
+
+		if (r < 0 && reading->types == 0)
+			record = exit_find(model, device, reading->pid, end_ns - LATE_SAMPLE_NS);
+		if (!record)
+			t = process_add(model, reading, device, &identity, end_ns);
+	}
+	if (!t && !record)
+		model_agent_add(model, AGENT_DROPPED_PROCESSES, 1);
+	if (!t)
+		credit_elsewhere(model, reading, device, record, end_ns);
+	return t;
+}
+
+static void process_apply(struct model *model, const struct reading_process *reading, uint16_t device, int64_t end_ns)
+{
+	struct tracked *t = process_find(model, device, reading->pid);
+	double busy;
+
+	if (t && t->seen == model->readings)
+		return; /* twice in one reading: garbage */
+	if (t)
+		t = process_recheck(model, t, reading, end_ns);
+	if (!t)
+		t = process_arrived(model, reading, device, end_ns);
+	if (!t)
+		return;
+	busy = t->p.v[PROCESS_BUSY];
+	take_increments(model, t, reading, end_ns);
+	if (reading->types != 0 || !t->was_listed) {
+		take_memory(model, t, reading, end_ns);
+		take_gauges(&t->p, reading);
+		t->p.types = reading->types;
+		t->seen = model->readings;
+	}
+	t->was_listed |= reading->types != 0;
+	series_use(model, t, t->p.v[PROCESS_BUSY] - busy,
+		   t->seen_ns ? (double)(end_ns - t->seen_ns) / NSEC_PER_SEC : 0);
+	t->seen_ns = end_ns;
+	t->p.last_real_ns = real_at(end_ns);
+}
+
+void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
+		     int64_t end_ns)
+{
+	uint32_t n = MIN(reading->processes_n, (uint32_t)READING_PROCESSES_MAX);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct reading_process *process = &reading->processes[i];
+		uint16_t entity = process->entity;
+
+		if (entity < devices_n && devices[entity] != NO_INDEX && process->pid != 0)
+			process_apply(model, process, devices[entity], end_ns);
+	}
+	for (uint32_t i = 0; i < model->processes_n;) {
+		const struct tracked *t = &model->processes[i];
+		const struct entity *e = &model->devices[t->device]->e;
+
+		/* One that did not fit into the reading has not exited. */
+		if (t->seen != model->readings && e->present && e->sampled_boot_ns == end_ns &&
+		    presence_is(e->id.process_list) && reading->processes_dropped == 0)
+			process_exit(model, i, end_ns);
+		else
+			i++;
+	}
+	series_balance(model);
+}
+
+void processes_sweep(struct model *model, int64_t now_ns)
+{
+	unsigned looks = 0;
+
+	for (uint32_t i = 0; i < model->processes_n && looks < SWEEP_MAX;) {
+		struct tracked *t = &model->processes[i];
+		struct process_identity identity;
+		bool gone = false;
+
+		if (now_ns - t->seen_ns < RECHECK_NS || now_ns - t->checked_ns < RECHECK_NS) {
+			i++;
+			continue;
+		}
+		t->checked_ns = now_ns;
+		looks++;
+		if (t->p.start_ticks == 0)
+			gone = !model->devices[t->device]->e.present && now_ns - t->seen_ns > UNKNOWN_EXIT_NS;
+		else if (look(model, t->p.pid, false, &identity) == -ESRCH)
+			gone = true;
+		else
+			gone = identity.start_ticks != 0 && identity.start_ticks != t->p.start_ticks;
+		if (gone)
+			process_exit(model, i, now_ns);
+		else
+			i++;
+	}
+}
+
+void processes_forget_device(struct model *model, uint16_t device, int64_t now_ns)
+{
+	for (uint32_t i = 0; i < model->processes_n;) {
+		if (model->processes[i].device == device)
+			process_exit(model, i, now_ns);
+		else
+			i++;
+	}
+	for (uint32_t i = 0; i < model->exits_n; i++)
+		if (exit_at(model, i)->device == device)
+			exit_at(model, i)->device = NO_INDEX;
+	model->exits_tag++;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "model/publisher.h"
+
+/* Older than this, data are stale: two missed ticks and a half, and never less than what a busy machine may take. */
+static int64_t stale_after(const struct model *model)
+{
+	return MAX(model->period_ns * 5 / 2, 3 * NSEC_PER_SEC);
+}
+
+static bool recent(const struct model *model, int64_t when_ns, int64_t now_ns)
+{
+	return when_ns != 0 && now_ns - when_ns <= stale_after(model);
+}
+
+/*
+ * Fresh: the newest reading is recent and tells what there is. A node without a driver and without a trace of a GPU is such a
+ * one, too, unless whoever looked (cmd/) knows better and has said so by model_set_trouble().
+ */
+static void publish_freshness(const struct model *model, struct snapshot *s)
+{
+	bool no_gpu = (model->state == READING_NO_LIBRARY || model->state == READING_NO_DRIVER) && model->devices_n == 0 &&
+		      !model->trouble[0];
+	char *why = s->not_fresh_reason;
+	size_t size = sizeof(s->not_fresh_reason);
+
+	s->fresh = recent(model, model->good_ns, s->boot_ns) ||
+		   (no_gpu && recent(model, model->reading_ns, s->boot_ns));
+	if (model->state != READING_OK && !no_gpu)
+		s->fresh = false;
+	why[0] = '\0';
+	if (s->fresh)
+		return;
+	if (model->trouble[0])
+		snprintf(why, size, "%s", model->trouble);
+	else if (model->reading_ns == 0)
+		snprintf(why, size, "the driver has not been asked yet; wait for the first collection");
+	else if (model->state != READING_OK && model->error[0])
+		snprintf(why, size, "%s", model->error);
+	else if (model->state == READING_RELEASED)
+		snprintf(why, size, "the driver was let go of on request; \"gpusonde resume\" takes it back");
+	else
+		snprintf(why, size, "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
+			 (double)(s->boot_ns - model->reading_ns) / NSEC_PER_SEC);
+}
+
+static void publish_header(struct model *model, struct snapshot *s)
+{
+	s->boot_ns = clock_boot_ns();
+	s->real_ns = clock_real_ns();
+	s->simulated = model->simulated;
+	s->state = model->state;
+	s->cuda_version = model->cuda_version;
+	s->period_ns = model->period_ns;
+	memcpy(s->error, model->error, sizeof(s->error));
+	memcpy(s->driver_version, model->driver_version, sizeof(s->driver_version));
+	memcpy(s->nvml_version, model->nvml_version, sizeof(s->nvml_version));
+	memcpy(s->library, model->library, sizeof(s->library));
+	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
+	s->topology_n = model->topology_n;
+	memcpy(s->topology, model->topology, sizeof(s->topology));
+	memcpy(s->topology_nvlinks, model->topology_nvlinks, sizeof(s->topology_nvlinks));
+	memcpy(s->rejected, model->rejected, sizeof(s->rejected));
+	memcpy(s->rejected_process, model->rejected_process, sizeof(s->rejected_process));
+	publish_freshness(model, s);
+	model_agent_set(model, AGENT_SOURCE_UP_NVML,
+			model->state == READING_OK && recent(model, model->good_ns, s->boot_ns));
+	memcpy(s->agent, model->agent, sizeof(s->agent));
+	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
+}
+
+static void publish_entities(const struct model *model, struct snapshot *s)
+{
+	s->entities_n = model->devices_n;
+	for (uint16_t rank = 0; rank < model->devices_n; rank++) {
+		const struct device *device = model->devices[model->order[rank]];
+		struct entity *e = &s->entities[rank];
+
+		memcpy(e, &device->e, sizeof(*e));
+		e->id.parent = device->parent == NO_INDEX ? READING_NONE : model->devices[device->parent]->rank;
+		e->stale = !recent(model, e->sampled_boot_ns, s->boot_ns);
+		e->processes_live = 0;
+	}
+}
+
+static void publish_workloads(struct model *model, struct snapshot *s)
+{
+	s->workloads_n = 0;
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		const struct tracked_workload *t = &model->workloads[i];
+		struct workload *w = &s->workloads[s->workloads_n];
+
+		if (t->w.kind == WORKLOAD_KINDS)
+			continue;
+		model->workload_rank[i] = (uint16_t)s->workloads_n++;
+		*w = t->w;
+		w->entity = model->devices[t->device]->rank;
+		w->v[PROCESS_MEMORY] = 0;
+		w->p[PROCESS_MEMORY] = PRESENCE_ABSENT;
+	}
+}
+
+/* Shell's sort with Ciura's gaps: in place, while qsort() would allocate. */
+static void sort_u64(uint64_t *keys, uint32_t n)
+{
+	static const uint32_t gaps[] = { 1750, 701, 301, 132, 57, 23, 10, 4, 1 };
+
+	for (unsigned g = 0; g < ARRAY_SIZE(gaps); g++) {
+		for (uint32_t i = gaps[g]; i < n; i++) {
+			uint64_t key = keys[i];
+			uint32_t at = i;
+
+			for (; at >= gaps[g] && keys[at - gaps[g]] > key; at -= gaps[g])
+				keys[at] = keys[at - gaps[g]];
+			keys[at] = key;
+		}
+	}
+}
+
+/* By rank, PID, and for nothing else index: 16, 32 and 16 bits. */
+static void sort_processes(struct model *model)
+{
+	if (model->sorted_valid)
+		return;
+	for (uint32_t i = 0; i < model->processes_n; i++) {
+		const struct tracked *t = &model->processes[i];
+
+		model->sorted[i] = (uint64_t)model->devices[t->device]->rank << 48 | (uint64_t)t->p.pid << 16 | i;
+	}
+	sort_u64(model->sorted, model->processes_n);
+	model->sorted_valid = true;
+}
+
+static uint16_t workload_rank(const struct model *model, uint16_t workload)
+{
+	return workload == NO_INDEX ? READING_NONE : model->workload_rank[workload];
+}
+
+/* Memory in use of a workload is that of its live processes; its peak is the highest sum published. */
+static void publish_processes(struct model *model, struct snapshot *s)
+{
+	sort_processes(model);
+	s->processes_n = model->processes_n;
+	for (uint32_t i = 0; i < model->processes_n; i++) {
+		const struct tracked *t = &model->processes[model->sorted[i] & 0xffff];
+		struct process *p = &s->processes[i];
+		struct workload *w;
+
+		*p = t->p;
+		p->entity = model->devices[t->device]->rank;
+		p->workload = workload_rank(model, t->workload);
+		s->entities[p->entity].processes_live++;
+		if (p->workload == READING_NONE || !presence_is(p->p[PROCESS_MEMORY]))
+			continue;
+		w = &s->workloads[p->workload];
+		w->v[PROCESS_MEMORY] += p->v[PROCESS_MEMORY];
+		w->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
+	}
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		struct workload *kept = &model->workloads[i].w, *w;
+
+		if (kept->kind == WORKLOAD_KINDS)
+			continue;
+		w = &s->workloads[model->workload_rank[i]];
+		if (!presence_is(w->p[PROCESS_MEMORY]))
+			continue;
+		kept->v[PROCESS_MEMORY_PEAK] = MAX(kept->v[PROCESS_MEMORY_PEAK], w->v[PROCESS_MEMORY]);
+		kept->p[PROCESS_MEMORY_PEAK] = PRESENCE_PRESENT;
+		w->v[PROCESS_MEMORY_PEAK] = kept->v[PROCESS_MEMORY_PEAK];
+		w->p[PROCESS_MEMORY_PEAK] = PRESENCE_PRESENT;
+	}
+}
+
+/* Exit records hardly change from one tick to the next; a recycled snapshot may have them already. */
+static void publish_exited(const struct model *model, struct snapshot *s, uint64_t tag)
+{
+	if (tag == model->exits_tag) {
+		/* Which workload has which place may have changed all the same. */
+		uint32_t at = 0;
+
+		for (uint32_t i = 0; i < model->exits_n; i++)
+			if (exit_at(model, i)->device != NO_INDEX)
+				s->exited[at++].workload = workload_rank(model, exit_at(model, i)->workload);
+		return;
+	}
+	s->exited_n = 0;
+	for (uint32_t i = 0; i < model->exits_n; i++) {
+		const struct exit_record *record = exit_at(model, i);
+		struct process *p = &s->exited[s->exited_n];
+
+		if (record->device == NO_INDEX)
+			continue;
+		*p = record->p;
+		p->entity = model->devices[record->device]->rank;
+		p->workload = workload_rank(model, record->workload);
+		s->exited_n++;
+	}
+	publisher_tag_exited(s, model->exits_tag);
+}
+
+int model_publish(struct model *model, struct publisher *publisher)
+{
+	int64_t now_ns = clock_boot_ns();
+	struct snapshot_sizes sizes;
+	struct snapshot *s;
+	uint64_t tag;
+	int r;
+
+	processes_sweep(model, now_ns);
+	exits_expire(model, now_ns);
+	sizes = (struct snapshot_sizes){
+		.entities = model->devices_n,
+		.processes = model->processes_n,
+		.exited = model->exits_n,
+		.workloads = model->workloads_n,
+		.xids = model->xids_n,
+	};
+	r = publisher_take(publisher, &sizes, &s, &tag);
+	if (r < 0)
+		return r;
+	publish_header(model, s);
+	publish_entities(model, s);
+	publish_workloads(model, s);
+	publish_processes(model, s);
+	publish_exited(model, s, tag);
+	xids_publish(model, s);
+	publisher_put(publisher, s);
+	return 0;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Workloads per device. Their number is bounded (limits.workloads). At the bound the one that has been without a process for
+ * longest gives its place to a new one and its sums to the device's "other" (kind WORKLOAD_NONE), so that no increment is
+ * lost; if all have processes, the new one is credited to "other" from the start. Both are counted as dropped.
+ */
+#include "model/private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+
+#define OTHER_ID "other"
+
+static uint64_t workload_key(enum workload_kind kind, const char *id, uint16_t device)
+{
+	char text[sizeof(((struct workload *)0)->id) + 4] = { (char)kind, (char)(device >> 8), (char)device };
+	size_t length = strnlen(id, sizeof(text) - 4);
+
+	memcpy(text + 3, id, length);
+	return hash_bytes(text, length + 3);
+}
+
+static bool workload_is(const struct tracked_workload *t, enum workload_kind kind, const char *id, uint16_t device)
+{
+	return t->w.kind == kind && t->device == device && STRV_EQ(t->w.id, id);
+}
+
+/* Another free place, in the order of places; grows the array, at most to what limit and devices need. */
+static uint16_t place_new(struct model *model)
+{
+	uint32_t room = MAX(16u, model->workloads_room * 2);
+	struct tracked_workload *workloads;
+	uint16_t *rank;
+
+	for (uint32_t i = 0; i < model->workloads_n; i++)
+		if (model->workloads[i].w.kind == WORKLOAD_KINDS)
+			return (uint16_t)i;
+	if (model->workloads_n < model->workloads_room)
+		return (uint16_t)model->workloads_n++;
+	if (model->workloads_n >= NO_INDEX)
+		return NO_INDEX;
+	room = MIN(room, (uint32_t)NO_INDEX);
+	workloads = realloc(model->workloads, room * sizeof(*workloads));
+	if (!workloads)
+		return NO_INDEX;
+	model->workloads = workloads;
+	rank = realloc(model->workload_rank, room * sizeof(*rank));
+	if (!rank)
+		return NO_INDEX;
+	model->workload_rank = rank;
+	model->workloads_room = room;
+	return (uint16_t)model->workloads_n++;
+}
+
+static uint16_t workload_add(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
+			     uint16_t device)
+{
+	uint16_t place = place_new(model);
+	struct tracked_workload *t;
+
+	if (place == NO_INDEX)
+		return NO_INDEX;
+	t = &model->workloads[place];
+	memset(t, 0, sizeof(*t));
+	t->w.kind = kind;
+	strncpy(t->w.id, id, sizeof(t->w.id) - 1);
+	strncpy(t->w.pod_uid, pod_uid, sizeof(t->w.pod_uid) - 1);
+	t->device = device;
+	return place;
+}
+
+static uint16_t workload_other(struct model *model, uint16_t device)
+{
+	uint16_t *other = &model->devices[device]->other_workload;
+
+	if (*other == NO_INDEX)
+		*other = workload_add(model, WORKLOAD_NONE, OTHER_ID, "", device);
+	return *other;
+}
+
+static void workload_remove(struct model *model, uint16_t place)
+{
+	struct tracked_workload *t = &model->workloads[place];
+
+	if (t->w.kind != WORKLOAD_NONE) {
+		hashmap_del(&model->workload_map, workload_key(t->w.kind, t->w.id, t->device));
+		model->workloads_named--;
+	}
+	t->w.kind = WORKLOAD_KINDS;
+	for (uint32_t i = 0; i < model->exits_n; i++)
+		if (exit_at(model, i)->workload == place)
+			exit_at(model, i)->workload = NO_INDEX;
+	model->exits_tag++;
+}
+
+/* Makes room for one by giving up the longest idle; false when all have processes. */
+static bool workload_evict(struct model *model)
+{
+	uint16_t found = NO_INDEX, other;
+
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		const struct tracked_workload *t = &model->workloads[i];
+
+		if (t->w.kind == WORKLOAD_KINDS || t->w.kind == WORKLOAD_NONE || t->w.live > 0)
+			continue;
+		if (found == NO_INDEX || t->idle_ns < model->workloads[found].idle_ns)
+			found = (uint16_t)i;
+	}
+	if (found == NO_INDEX)
+		return false;
+	other = workload_other(model, model->workloads[found].device);
+	if (other == NO_INDEX)
+		return false;
+	for (unsigned row = 0; row < PROCESS_METRICS; row++)
+		if (process_metrics[row].kind == METRIC_INCREMENT)
+			workload_credit(model, other, row, model->workloads[found].w.v[row],
+					model->workloads[found].w.p[row]);
+	model->workloads[other].w.exited += model->workloads[found].w.exited;
+	workload_remove(model, found);
+	return true;
+}
+
+uint16_t workload_find(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
+		       uint16_t device)
+{
+	uint64_t key = workload_key(kind, id, device);
+	uint32_t place;
+
+	if (hashmap_get(&model->workload_map, key, &place)) {
+		if (workload_is(&model->workloads[place], kind, id, device))
+			return (uint16_t)place;
+		return workload_other(model, device); /* two names, one hash: nobody's sums get mixed up */
+	}
+	if (model->workloads_named >= model->limits.workloads) {
+		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
+		if (!workload_evict(model))
+			return workload_other(model, device);
+	}
+	place = workload_add(model, kind, id, pod_uid, device);
+	if (place == NO_INDEX)
+		return workload_other(model, device);
+	if (hashmap_put(&model->workload_map, key, place) < 0) {
+		model->workloads[place].w.kind = WORKLOAD_KINDS;
+		return workload_other(model, device);
+	}
+	model->workloads_named++;
+	return (uint16_t)place;
+}
+
+void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment, uint8_t presence)
+{
+	struct workload *w;
+
+	if (workload == NO_INDEX || !presence_is(presence))
+		return;
+	w = &model->workloads[workload].w;
+	w->v[row] += increment;
+	w->p[row] |= PRESENCE_PRESENT | (presence & PRESENCE_ESTIMATED);
+}
+
+void workload_enter(struct model *model, uint16_t workload)
+{
+	if (workload != NO_INDEX)
+		model->workloads[workload].w.live++;
+}
+
+void workload_leave(struct model *model, uint16_t workload, int64_t now_ns)
+{
+	struct tracked_workload *t;
+
+	if (workload == NO_INDEX)
+		return;
+	t = &model->workloads[workload];
+	t->w.exited++;
+	if (--t->w.live == 0)
+		t->idle_ns = now_ns;
+}
+
+void workloads_forget_device(struct model *model, uint16_t device)
+{
+	for (uint32_t i = 0; i < model->workloads_n; i++)
+		if (model->workloads[i].w.kind != WORKLOAD_KINDS && model->workloads[i].device == device)
+			workload_remove(model, (uint16_t)i);
+}
