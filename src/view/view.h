@@ -22,16 +22,25 @@ int view_prometheus(const struct snapshot *snapshot, enum exposition format, str
 
 /* The DCGM exporter's page: names and units up to release 4.8, or as from 4.9 on. */
 enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
-int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format, struct strbuf *out);
+int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
+	      struct strbuf *out);
 
 enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4 };
 /* One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
 
-/* Answers of atop's protocol (version 1 or 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes. */
-enum { ATOP_ANSWER_MAX = 8192 };
+/*
+ * Answers of atop's protocol (version 1, else the newest, 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes and
+ * ATOP_GPUS_MAX GPUs, which are atop's own limits.
+ */
+enum { ATOP_ANSWER_MAX = 8192, ATOP_GPUS_MAX = 32 };
 int view_atop_types(const struct snapshot *snapshot, unsigned version, struct strbuf *out);
+/*
+ * Changes with the list of GPUs. atop matches statistics to types by position, and 2.8 crashes when a GPU appears that it was not
+ * told of: a client that asked for types under another layout must be disconnected, then it asks again.
+ */
+uint64_t view_atop_layout(const struct snapshot *snapshot);
 /*
  * Statistics. `exit_seq` is the last exit record this client has had; *ret_exit_seq the last one in this answer: records that
  * did not fit come with the next answer. *ret_truncated: live processes left out.
@@ -40,7 +49,10 @@ int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t 
 		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
 
 /* Tables for people, from the JSON document (of an agent or made in this process). */
-struct table_options { bool colour; unsigned width; /* 0: unlimited */ };
+struct table_options {
+	bool colour;
+	unsigned width; /* 0: unlimited */
+};
 int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "base/text.h"
+#include "view/number.h"
+#include "view/shown.h"
+#include "view/view.h"
+
+enum {
+	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
+	NAME_MAX_LEN = 192, /* family, two label values, two dots */
+};
+
+void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object, key, value) < 0)
+		j->failed = true;
+}
+
+void json_push(struct json_maker *j, json_t *array, json_t *value)
+{
+	if (json_array_append_new(array, value) < 0)
+		j->failed = true;
+}
+
+json_t *json_text(const char *text)
+{
+	char clean[TEXT_MAX];
+	size_t n = strnlen(text, sizeof(clean) - 1);
+
+	memcpy(clean, text, n);
+	clean[n] = '\0';
+	utf8_sanitize(clean);
+	return json_string(clean);
+}
+
+json_t *json_text_or_null(const char *text)
+{
+	return *text ? json_text(text) : json_null();
+}
+
+json_t *json_number(double value)
+{
+	if (number_is_integer(value))
+		return json_integer((json_int_t)value);
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *json_time(int64_t real_ns)
+{
+	char text[32];
+
+	if (real_ns == 0)
+		return json_null();
+	format_rfc3339(real_ns, text);
+	return json_string(text);
+}
+
+static const char *strip(const char *name, const char *prefix)
+{
+	size_t n = prefix ? strlen(prefix) : 0;
+
+	return n > 0 && strncmp(name, prefix, n) == 0 ? name + n : name;
+}
+
+static const char *member_name(const struct json_rows *rows, const struct metric *m)
+{
+	const char *name = strip(m->family, rows->strip);
+
+	return name != m->family ? name : strip(name, rows->strip_more);
+}
+
+static json_t *slot_value(const struct json_rows *rows, const struct metric *m, unsigned slot)
+{
+	if (!presence_is(rows->p[slot]) || (rows->counters_only && !metric_is_counter(m)))
+		return json_null();
+	return json_number(rows->v[slot]);
+}
+
+/* A number; of a row with an index the array of its numbers, without the nulls at its end. */
+static json_t *row_value(struct json_maker *j, const struct json_rows *rows, const struct metric *m)
+{
+	unsigned n = m->count;
+	json_t *array;
+
+	if (!m->index)
+		return slot_value(rows, m, m->slot);
+	if (rows->counters_only && !metric_is_counter(m))
+		n = 0;
+	while (n > 0 && !presence_is(rows->p[m->slot + n - 1]))
+		n--;
+	array = json_array();
+	for (unsigned k = 0; k < n; k++)
+		json_push(j, array, slot_value(rows, m, m->slot + k));
+	return array;
+}
+
+/* The object called @key in @object, made if it is not there yet. Borrowed. */
+static json_t *member_object(struct json_maker *j, json_t *object, const char *key)
+{
+	json_t *member = json_object_get(object, key);
+
+	if (!member) {
+		json_put(j, object, key, json_object());
+		member = json_object_get(object, key);
+	}
+	return member;
+}
+
+static void row_name(const struct json_rows *rows, const struct metric *m, char buf[static NAME_MAX_LEN])
+{
+	snprintf(buf, NAME_MAX_LEN, "%s%s%s%s%s", member_name(rows, m), m->label ? "." : "",
+		 m->label ? m->value : "", m->label2 ? "." : "", m->label2 ? m->value2 : "");
+}
+
+/* Why a row has no number, or that it was computed from something weaker than a measurement. */
+static void note_row(struct json_maker *j, const struct json_rows *rows, const struct metric *m,
+		     json_t *unavailable, json_t *estimated)
+{
+	uint8_t reason = PRESENCE_ABSENT;
+	bool present = false, estimate = false;
+	char name[NAME_MAX_LEN];
+
+	if (rows->counters_only && !metric_is_counter(m))
+		return;
+	for (unsigned k = 0; k < m->count; k++) {
+		uint8_t p = rows->p[m->slot + k];
+
+		if (presence_is(p)) {
+			present = true;
+			estimate |= p & PRESENCE_ESTIMATED;
+		} else if (reason == PRESENCE_ABSENT) {
+			reason = p & PRESENCE_MASK;
+		}
+	}
+	row_name(rows, m, name);
+	if (!present && reason != PRESENCE_ABSENT)
+		json_put(j, unavailable, name, json_string(presence_name(reason)));
+	if (estimate)
+		json_push(j, estimated, json_string(name));
+}
+
+void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows *rows)
+{
+	json_t *unavailable = json_object(), *estimated = json_array();
+
+	for (unsigned i = 0; i < rows->n; i++) {
+		const struct metric *m = &rows->rows[i];
+		const char *key = member_name(rows, m);
+		json_t *into = object;
+
+		if (rows->level && !(m->levels & rows->level))
+			continue;
+		if (m->label) {
+			into = member_object(j, into, key);
+			key = m->value;
+		}
+		if (m->label2) {
+			into = member_object(j, into, key);
+			key = m->value2;
+		}
+		json_put(j, into, key, row_value(j, rows, m));
+		note_row(j, rows, m, unavailable, estimated);
+	}
+	json_put(j, object, "unavailable", unavailable);
+	json_put(j, object, "estimated", estimated);
+}
+
+json_t *view_json(const struct snapshot *snapshot, unsigned sections)
+{
+	struct json_maker j = { .s = snapshot };
+	json_t *document = json_object();
+
+	json_put(&j, document, "schema", json_string("gpusonde/v1"));
+	json_put(&j, document, "time", json_time(snapshot->real_ns));
+	json_put(&j, document, "simulated", json_boolean(snapshot->simulated));
+	if (sections & JSON_GPUS)
+		json_put(&j, document, "gpus", json_gpus(&j));
+	if (sections & JSON_PROCESSES)
+		json_put(&j, document, "processes", json_processes(&j));
+	if (sections & JSON_NODE)
+		json_put(&j, document, "node", json_node(&j));
+	if (j.failed) {
+		json_decref(document);
+		return NULL;
+	}
+	return document;
+}
+
+static int dump(const char *text, size_t n, void *userdata)
+{
+	struct strbuf *out = userdata;
+
+	strbuf_add(out, text, n);
+	return out->failed ? -1 : 0;
+}
+
+int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out)
+{
+	json_t *document = view_json(snapshot, sections);
+	int r = 0;
+
+	if (!document)
+		return -ENOMEM;
+	if (json_dump_callback(document, dump, out, JSON_COMPACT | JSON_REAL_PRECISION(NUMBER_DIGITS)) < 0)
+		r = out->limit > 0 ? -E2BIG : -ENOMEM;
+	strbuf_addc(out, '\n');
+	json_decref(document);
+	return r < 0 || !out->failed ? r : -E2BIG;
+}

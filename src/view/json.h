@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The parts of the JSON document; view_json() puts them together. docs/json.schema.json describes it for readers.
+ *
+ *   json.c        the document, values, and the rows of the metric tables
+ *   json_gpu.c    gpus: identity, rows, MIG instances, XIDs
+ *   json_node.c   processes; node: versions, topology, workloads, the agent itself
+ *
+ * jansson reports failure at every step; here it sticks to the object that is being made, as in a strbuf.
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "model/snapshot.h"
+
+struct json_maker {
+	const struct snapshot *s;
+	bool failed; /* out of memory: the document is incomplete */
+};
+
+/* Adds @value (its reference is taken, NULL is a failure) to an object or array. */
+void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value);
+void json_push(struct json_maker *j, json_t *array, json_t *value);
+
+/* A string, invalid UTF-8 made '?'. json_text_or_null() makes null of an empty one. */
+json_t *json_text(const char *text);
+json_t *json_text_or_null(const char *text);
+/* An integer where it is exact, else a real; null for what is no number. */
+json_t *json_number(double value);
+/* RFC 3339; null for 0, which is "never". */
+json_t *json_time(int64_t real_ns);
+
+/* Rows of one table with the numbers of one entity, process or agent. */
+struct json_rows {
+	const struct metric *rows;
+	unsigned n;
+	const double *v; /* by slot */
+	const uint8_t *p;
+	const char *strip,
+		*strip_more; /* prefixes that a family's name loses, the longer one first; may be NULL */
+	unsigned level; /* only rows measured here; 0: all */
+	bool counters_only; /* the others are null */
+};
+
+/*
+ * Adds a member per family: a number, an object by label values, an array by index; and the members "unavailable" (reasons by
+ * name) and "estimated" (names).
+ */
+void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows *rows);
+
+json_t *json_gpus(struct json_maker *j);
+json_t *json_processes(struct json_maker *j);
+json_t *json_node(struct json_maker *j);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include "model/xid.h"
+#include "view/shown.h"
+
+static json_t *unsigned_or_null(uint32_t value)
+{
+	return value != UINT32_MAX ? json_integer(value) : json_null();
+}
+
+/* Whether the numbers that follow are to be believed. */
+static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
+{
+	double age = entity_age_seconds(j->s, e);
+
+	json_put(j, object, "present", json_boolean(e->present));
+	json_put(j, object, "stale", json_boolean(e->stale));
+	json_put(j, object, "age_seconds", age >= 0 ? json_number(age) : json_null());
+	json_put(j, object, "sampled_at", json_time(e->sampled_real_ns));
+	json_put(j, object, "processes_live", json_integer(e->processes_live));
+}
+
+static void add_numbers(struct json_maker *j, json_t *object, const struct entity *e)
+{
+	const struct json_rows rows = {
+		.rows = gpu_metrics,
+		.n = GPU_METRICS,
+		.v = e->id.v,
+		.p = e->id.p,
+		.strip = "gpu_",
+		.level = entity_is_mig(e) ? LEVEL_MIG : LEVEL_GPU,
+		.counters_only = !e->present,
+	};
+
+	json_add_rows(j, object, &rows);
+}
+
+static json_t *json_instance(struct json_maker *j, const struct entity *e)
+{
+	json_t *object = json_object();
+
+	json_put(j, object, "gi", unsigned_or_null(e->id.gi));
+	json_put(j, object, "ci", unsigned_or_null(e->id.ci));
+	json_put(j, object, "mig_uuid", json_text(e->id.mig_uuid));
+	json_put(j, object, "profile", json_text(e->id.mig_profile));
+	add_state(j, object, e);
+	add_numbers(j, object, e);
+	return object;
+}
+
+static json_t *json_xid(struct json_maker *j, const struct xid *xid)
+{
+	const struct xid_description *description = xid_describe(xid->code);
+	json_t *object = json_object();
+
+	json_put(j, object, "xid", json_integer(xid->code));
+	json_put(j, object, "count", json_integer((json_int_t)xid->count));
+	json_put(j, object, "last_seen", json_time(xid->last_real_ns));
+	json_put(j, object, "severity", json_text(xid_severity_name(description->severity)));
+	json_put(j, object, "name", json_text(description->name));
+	json_put(j, object, "meaning", json_text(description->meaning));
+	json_put(j, object, "action", json_text(xid_action_text(description->action)));
+	return object;
+}
+
+static json_t *json_gpu(struct json_maker *j, uint32_t i)
+{
+	const struct snapshot *s = j->s;
+	const struct reading_entity *id = &s->entities[i].id;
+	json_t *object = json_object(), *mig = json_array(), *xids = json_array();
+
+	json_put(j, object, "gpu", json_integer(id->index));
+	json_put(j, object, "uuid", json_text(id->uuid));
+	json_put(j, object, "name", json_text(id->name));
+	json_put(j, object, "pci_bus_id", json_text(id->pci_bus_id));
+	json_put(j, object, "serial", json_text_or_null(id->serial));
+	json_put(j, object, "vbios", json_text_or_null(id->vbios));
+	json_put(j, object, "architecture", json_text_or_null(id->architecture));
+	json_put(j, object, "compute_capability", json_text_or_null(id->compute_capability));
+	json_put(j, object, "minor", unsigned_or_null(id->minor));
+	json_put(j, object, "numa_node", id->numa_node >= 0 ? json_integer(id->numa_node) : json_null());
+	add_state(j, object, &s->entities[i]);
+	add_numbers(j, object, &s->entities[i]);
+	for (uint32_t k = 0; k < s->entities_n; k++)
+		if (s->entities[k].id.parent == i && entity_shown(&s->entities[k]))
+			json_push(j, mig, json_instance(j, &s->entities[k]));
+	json_put(j, object, "mig", mig);
+	for (uint32_t k = 0; k < s->xids_n; k++)
+		if (s->xids[k].entity == i)
+			json_push(j, xids, json_xid(j, &s->xids[k]));
+	json_put(j, object, "xids", xids);
+	return object;
+}
+
+json_t *json_gpus(struct json_maker *j)
+{
+	json_t *gpus = json_array();
+
+	for (uint32_t i = 0; i < j->s->entities_n; i++)
+		if (!entity_is_mig(&j->s->entities[i]))
+			json_push(j, gpus, json_gpu(j, i));
+	return gpus;
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include "base/macro.h"
+#include "config.h"
+#include "view/names.h"
+#include "view/shown.h"
+
+/* Where a process or workload runs. */
+static void add_place(struct json_maker *j, json_t *object, uint16_t entity)
+{
+	const struct entity *e = &j->s->entities[entity];
+	const struct entity *gpu = snapshot_gpu(j->s, e);
+
+	json_put(j, object, "gpu", json_integer(gpu->id.index));
+	json_put(j, object, "uuid", json_text(gpu->id.uuid));
+	json_put(j, object, "gi", entity_is_mig(e) ? json_integer(e->id.gi) : json_null());
+	json_put(j, object, "ci", entity_is_mig(e) ? json_integer(e->id.ci) : json_null());
+}
+
+/* What it belongs to; all null when that is not known. */
+static void add_workload_id(struct json_maker *j, json_t *object, const struct workload *workload)
+{
+	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB,
+						    WORKLOAD_UNIT };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *id = "";
+
+		if (workload && workload->kind == kinds[i])
+			id = workload->id;
+		else if (workload && workload->kind == WORKLOAD_CONTAINER && kinds[i] == WORKLOAD_POD)
+			id = workload->pod_uid;
+		json_put(j, object, workload_id_name(kinds[i]), json_text_or_null(id));
+	}
+}
+
+static void add_numbers(struct json_maker *j, json_t *object, const double *v, const uint8_t *p)
+{
+	const struct json_rows rows = {
+		.rows = process_metrics,
+		.n = PROCESS_METRICS,
+		.v = v,
+		.p = p,
+		.strip = "process_gpu_",
+		.strip_more = "process_",
+	};
+
+	json_add_rows(j, object, &rows);
+}
+
+static json_t *json_process(struct json_maker *j, const struct process *process)
+{
+	const struct snapshot *s = j->s;
+	json_t *object = json_object(), *types = json_array();
+	const char *type;
+
+	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "comm", json_text_or_null(process->comm));
+	json_put(j, object, "uid", process->uid != UINT32_MAX ? json_integer(process->uid) : json_null());
+	add_place(j, object, process->entity);
+	for (unsigned i = 0; (type = process_type_name(i)); i++)
+		if (process->types & (1u << i))
+			json_push(j, types, json_string(type));
+	json_put(j, object, "types", types);
+	json_put(j, object, "first_seen", json_time(process->first_real_ns));
+	json_put(j, object, "last_seen", json_time(process->last_real_ns));
+	add_workload_id(j, object,
+			process->workload < s->workloads_n ? &s->workloads[process->workload] : NULL);
+	add_numbers(j, object, process->v, process->p);
+	return object;
+}
+
+json_t *json_processes(struct json_maker *j)
+{
+	json_t *processes = json_array();
+
+	for (uint32_t i = 0; i < j->s->processes_n; i++)
+		json_push(j, processes, json_process(j, &j->s->processes[i]));
+	return processes;
+}
+
+static json_t *json_workloads(struct json_maker *j)
+{
+	json_t *workloads = json_array();
+
+	for (uint32_t i = 0; i < j->s->workloads_n; i++) {
+		const struct workload *workload = &j->s->workloads[i];
+		json_t *object = json_object();
+
+		json_put(j, object, "kind", json_string(workload_kind_name(workload->kind)));
+		add_workload_id(j, object, workload);
+		add_place(j, object, workload->entity);
+		json_put(j, object, "processes_live", json_integer(workload->live));
+		json_put(j, object, "processes_exited", json_integer(workload->exited));
+		add_numbers(j, object, workload->v, workload->p);
+		json_push(j, workloads, object);
+	}
+	return workloads;
+}
+
+static json_t *json_gpu_counts(struct json_maker *j)
+{
+	json_t *counts = json_object();
+	unsigned present = 0, absent = 0, instances = 0;
+
+	for (uint32_t i = 0; i < j->s->entities_n; i++) {
+		const struct entity *e = &j->s->entities[i];
+
+		if (entity_is_mig(e))
+			instances += e->present;
+		else if (e->present)
+			present++;
+		else
+			absent++;
+	}
+	json_put(j, counts, "present", json_integer(present));
+	json_put(j, counts, "absent", json_integer(absent));
+	json_put(j, counts, "mig_instances", json_integer(instances));
+	return counts;
+}
+
+/* Each pair of GPUs once, by index. */
+static json_t *json_topology(struct json_maker *j)
+{
+	json_t *pairs = json_array();
+	char link[8];
+
+	for (uint32_t a = 0; a < j->s->topology_n; a++)
+		for (uint32_t b = a + 1; b < j->s->topology_n; b++) {
+			json_t *pair = json_object();
+
+			link_text(j->s->topology[a][b], j->s->topology_nvlinks[a][b], link);
+			json_put(j, pair, "a", json_integer(a));
+			json_put(j, pair, "b", json_integer(b));
+			json_put(j, pair, "link", json_text_or_null(link));
+			json_push(j, pairs, pair);
+		}
+	return pairs;
+}
+
+static void add_rejected(struct json_maker *j, json_t *object, const struct metric *rows,
+			 const uint64_t *rejected, unsigned n, bool process)
+{
+	char field[FIELD_NAME_MAX];
+
+	for (unsigned i = 0; i < n; i++) {
+		if (rejected[i] == 0)
+			continue;
+		rejected_field_name(&rows[i], process, field);
+		json_put(j, object, field, json_integer((json_int_t)rejected[i]));
+	}
+}
+
+static json_t *json_agent(struct json_maker *j)
+{
+	const struct json_rows rows = {
+		.rows = agent_metrics,
+		.n = AGENT_METRICS,
+		.v = j->s->agent,
+		.p = j->s->agent_p,
+	};
+	json_t *agent = json_object();
+
+	json_put(j, agent, "version", json_string(GPUSONDE_VERSION));
+	json_add_rows(j, agent, &rows);
+	return agent;
+}
+
+json_t *json_node(struct json_maker *j)
+{
+	const struct snapshot *s = j->s;
+	json_t *node = json_object(), *rejected = json_object();
+	char cuda[16];
+
+	cuda_version_text(s->cuda_version, cuda);
+	json_put(j, node, "hostname", json_text_or_null(s->hostname));
+	json_put(j, node, "driver_version", json_text_or_null(s->driver_version));
+	json_put(j, node, "nvml_version", json_text_or_null(s->nvml_version));
+	json_put(j, node, "cuda_version", json_text_or_null(cuda));
+	json_put(j, node, "library", json_text_or_null(s->library));
+	json_put(j, node, "state", json_string(state_name(s->state)));
+	json_put(j, node, "error", json_text_or_null(s->error));
+	json_put(j, node, "fresh", json_boolean(s->fresh));
+	json_put(j, node, "reason", json_text_or_null(s->fresh ? "" : s->not_fresh_reason));
+	json_put(j, node, "period_seconds", json_number((double)s->period_ns * 1e-9));
+	json_put(j, node, "gpus", json_gpu_counts(j));
+	json_put(j, node, "topology", json_topology(j));
+	json_put(j, node, "workloads", json_workloads(j));
+	json_put(j, node, "agent", json_agent(j));
+	add_rejected(j, rejected, gpu_metrics, s->rejected, GPU_METRICS, false);
+	add_rejected(j, rejected, process_metrics, s->rejected_process, PROCESS_METRICS, true);
+	json_put(j, node, "rejected", rejected);
+	return node;
+}

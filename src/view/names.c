@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/names.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+#include "base/macro.h"
+
+static const struct {
+	const char *kind, *id;
+} workload_names[WORKLOAD_KINDS] = {
+	[WORKLOAD_NONE] = { "none", "id" },    [WORKLOAD_CONTAINER] = { "container", "container_id" },
+	[WORKLOAD_POD] = { "pod", "pod_uid" }, [WORKLOAD_JOB] = { "job", "job" },
+	[WORKLOAD_UNIT] = { "unit", "unit" },
+};
+
+static const char *const state_names[READING_STATES] = {
+	[READING_OK] = "ok",         [READING_NO_LIBRARY] = "no_library", [READING_NO_DRIVER] = "no_driver",
+	[READING_FAILED] = "failed", [READING_RELEASED] = "released",
+};
+
+/* Index is the level of struct snapshot's topology: NVML's common ancestor / 10 + 1. */
+static const char *const link_names[] = { "", "INT", "PIX", "PXB", "PHB", "NODE", "SYS" };
+
+const char *workload_kind_name(enum workload_kind kind)
+{
+	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].kind;
+}
+
+const char *workload_id_name(enum workload_kind kind)
+{
+	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].id;
+}
+
+const char *state_name(enum reading_state state)
+{
+	return state < READING_STATES ? state_names[state] : "unknown";
+}
+
+const char *process_type_name(unsigned i)
+{
+	static const char *const names[] = { "compute", "graphics", "mps" };
+
+	return i < ARRAY_SIZE(names) ? names[i] : NULL;
+}
+
+void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX])
+{
+	snprintf(buf, FIELD_NAME_MAX, "%s%s", process ? "process_" : "", metric->id);
+	for (char *c = buf; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+}
+
+void cuda_version_text(uint32_t version, char buf[static 16])
+{
+	buf[0] = '\0';
+	if (version > 0)
+		snprintf(buf, 16, "%u.%u", version / 1000, version % 1000 / 10);
+}
+
+void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8])
+{
+	if (nvlinks > 0)
+		snprintf(buf, 8, "NV%u", nvlinks);
+	else
+		snprintf(buf, 8, "%s", level < ARRAY_SIZE(link_names) ? link_names[level] : "");
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Words for what a snapshot holds as numbers, the same ones in every view. */
+#pragma once
+
+#include <stddef.h>
+
+#include "model/snapshot.h"
+
+/* "container", "pod", "job", "unit"; "none". */
+const char *workload_kind_name(enum workload_kind kind);
+/* The label or member that carries the workload's id: "container_id", "pod_uid", "job", "unit". */
+const char *workload_id_name(enum workload_kind kind);
+
+/* "ok", "no_library", ... */
+const char *state_name(enum reading_state state);
+
+/* Name of the i-th process type bit, "compute", "graphics", "mps"; NULL after the last. */
+const char *process_type_name(unsigned i);
+
+/*
+ * What rejected samples are counted under: the row's id in lower case, after "process_" for the rows of processes, some of which
+ * have the ids of GPU rows.
+ */
+enum { FIELD_NAME_MAX = 96 };
+void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX]);
+
+/* "13.0" of 13000; "" when unknown. */
+void cuda_version_text(uint32_t version, char buf[static 16]);
+
+/* How nvidia-smi abbreviates the way between two GPUs: "NV18" of links, else "PIX" ... "SYS"; "" when unknown. */
+void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8]);

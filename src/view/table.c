@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/table.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum {
+	GAP = 2, /* columns between two cells */
+	FLEXIBLE_MIN = 8, /* a flexible column is not made narrower */
+	COLUMNS_MAX = 40, /* a topology matrix of READING_TOPOLOGY_MAX GPUs and some */
+};
+
+static const char *const colour_codes[COLOURS] = {
+	[COLOUR_NONE] = "",         [COLOUR_HEAD] = "\033[1m",   [COLOUR_GOOD] = "\033[32m",
+	[COLOUR_WARN] = "\033[33m", [COLOUR_BAD] = "\033[1;31m", [COLOUR_DIM] = "\033[2m",
+};
+#define COLOUR_END "\033[0m"
+
+/* One character of valid UTF-8; moves @text past it. */
+static uint32_t next_character(const char **text)
+{
+	const unsigned char *p = (const unsigned char *)*text;
+	unsigned more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
+	uint32_t c = more == 0 ? *p : *p & (0x3fu >> more);
+
+	for (p++; more > 0; more--, p++)
+		c = c << 6 | (*p & 0x3fu);
+	*text = (const char *)p;
+	return c;
+}
+
+/* C0, DEL, C1; line and paragraph separators; marks and embeddings that turn the direction of writing. */
+static bool is_unsafe(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0x200e ||
+	       c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* Good enough for names: combining marks take no column, East Asian characters and emoji two. */
+static unsigned character_width(uint32_t c)
+{
+	if ((c >= 0x300 && c <= 0x36f) || c == 0x200b || c == 0x200c || c == 0x200d ||
+	    (c >= 0xfe00 && c <= 0xfe0f))
+		return 0;
+	if ((c >= 0x1100 && c <= 0x115f) || (c >= 0x2e80 && c <= 0xa4cf) || (c >= 0xac00 && c <= 0xd7a3) ||
+	    (c >= 0xf900 && c <= 0xfaff) || (c >= 0xfe30 && c <= 0xfe6f) || (c >= 0xff00 && c <= 0xff60) ||
+	    (c >= 0x1f300 && c <= 0x1faff) || (c >= 0x20000 && c <= 0x3fffd))
+		return 2;
+	return 1;
+}
+
+void text_clean(struct strbuf *out, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (!utf8_valid(text, n)) {
+		char *copy = strdup(text);
+
+		if (!copy) {
+			out->failed = true;
+			return;
+		}
+		utf8_sanitize(copy);
+		text_clean(out, copy);
+		free(copy);
+		return;
+	}
+	while (*text) {
+		const char *start = text;
+
+		if (is_unsafe(next_character(&text)))
+			strbuf_addc(out, '?');
+		else
+			strbuf_add(out, start, (size_t)(text - start));
+	}
+}
+
+unsigned text_width(const char *text)
+{
+	unsigned width = 0;
+
+	while (*text)
+		width += character_width(next_character(&text));
+	return width;
+}
+
+/* At most @width columns of @text; what was cut shows as '~' in the last one. Returns the columns written. */
+static unsigned add_cut(struct strbuf *out, const char *text, unsigned width)
+{
+	unsigned used = 0;
+
+	if (text_width(text) <= width) {
+		strbuf_adds(out, text);
+		return text_width(text);
+	}
+	while (*text && width > 0) {
+		const char *start = text;
+		unsigned w = character_width(next_character(&text));
+
+		if (used + w > width - 1)
+			break;
+		strbuf_add(out, start, (size_t)(text - start));
+		used += w;
+	}
+	if (width > 0) {
+		strbuf_addc(out, '~');
+		used++;
+	}
+	return used;
+}
+
+static void add_spaces(struct strbuf *out, unsigned n)
+{
+	for (; n > 0; n--)
+		strbuf_addc(out, ' ');
+}
+
+void table_init(struct table *table, const struct table_column *columns, unsigned n)
+{
+	*table = (struct table){ .columns = columns, .columns_n = n, .failed = n > COLUMNS_MAX };
+	strbuf_init(&table->text, 0);
+}
+
+void table_done(struct table *table)
+{
+	strbuf_done(&table->text);
+	free(table->cells);
+	*table = (struct table){ 0 };
+}
+
+void table_cell(struct table *table, enum table_colour colour, const char *text)
+{
+	size_t at = table->text.len;
+
+	if (table->cells_n == table->cells_cap) {
+		size_t cap = table->cells_cap > 0 ? table->cells_cap * 2 : 64;
+		struct table_cell *cells = realloc(table->cells, cap * sizeof(*cells));
+
+		if (!cells) {
+			table->failed = true;
+			return;
+		}
+		table->cells = cells;
+		table->cells_cap = cap;
+	}
+	text_clean(&table->text, text && *text ? text : "-");
+	if (table->text.failed) {
+		table->failed = true;
+		return;
+	}
+	table->cells[table->cells_n++] = (struct table_cell){ at, text_width(table->text.data + at), colour };
+	strbuf_addc(&table->text, '\0');
+}
+
+void table_cellf(struct table *table, enum table_colour colour, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	table_cell(table, colour, text);
+}
+
+/* Natural widths, then the widest flexible column gives way column by column until the rows fit or none can. */
+static void measure(const struct table *table, unsigned limit, unsigned *ret_widths)
+{
+	unsigned total = table->columns_n > 0 ? (table->columns_n - 1) * GAP : 0;
+
+	for (unsigned i = 0; i < table->columns_n; i++)
+		ret_widths[i] = text_width(table->columns[i].title);
+	for (size_t i = 0; i < table->cells_n; i++)
+		ret_widths[i % table->columns_n] = MAX(ret_widths[i % table->columns_n], table->cells[i].width);
+	for (unsigned i = 0; i < table->columns_n; i++)
+		total += ret_widths[i];
+	while (limit > 0 && total > limit) {
+		unsigned widest = table->columns_n;
+
+		for (unsigned i = 0; i < table->columns_n; i++)
+			if (table->columns[i].flexible && ret_widths[i] > FLEXIBLE_MIN &&
+			    (widest == table->columns_n || ret_widths[i] > ret_widths[widest]))
+				widest = i;
+		if (widest == table->columns_n)
+			return;
+		ret_widths[widest]--;
+		total--;
+	}
+}
+
+struct row_writer {
+	const struct table *table;
+	const struct table_options *options;
+	struct strbuf *out;
+	const unsigned *widths;
+	unsigned used; /* columns of this line */
+};
+
+/* Padding is written before the next cell, so that no line ends in spaces. */
+static void write_cell(struct row_writer *w, unsigned column, const char *text, unsigned width,
+		       enum table_colour colour, unsigned *pad)
+{
+	unsigned limit = w->options->width, room = w->widths[column];
+	unsigned shown = MIN(width, room), before;
+
+	before = *pad + (w->table->columns[column].right ? room - shown : 0);
+	if (limit > 0 && w->used + before >= limit) {
+		*pad = limit;
+		return;
+	}
+	add_spaces(w->out, before);
+	w->used += before;
+	if (limit > 0)
+		room = MIN(room, limit - w->used);
+	if (w->options->colour)
+		strbuf_adds(w->out, colour_codes[colour]);
+	shown = add_cut(w->out, text, room);
+	if (w->options->colour && colour != COLOUR_NONE)
+		strbuf_adds(w->out, COLOUR_END);
+	w->used += shown;
+	*pad = GAP + (w->table->columns[column].right ? 0 : w->widths[column] - MIN(shown, w->widths[column]));
+}
+
+int table_write(const struct table *table, const struct table_options *options, struct strbuf *out)
+{
+	unsigned widths[COLUMNS_MAX];
+	struct row_writer w = { table, options, out, widths, 0 };
+	unsigned pad = 0;
+
+	if (table->failed)
+		return -ENOMEM;
+	measure(table, options->width, widths);
+	for (unsigned i = 0; i < table->columns_n; i++)
+		write_cell(&w, i, table->columns[i].title, text_width(table->columns[i].title), COLOUR_HEAD,
+			   &pad);
+	strbuf_addc(out, '\n');
+	for (size_t i = 0; i < table->cells_n; i++) {
+		const struct table_cell *cell = &table->cells[i];
+		unsigned column = (unsigned)(i % table->columns_n);
+
+		if (column == 0)
+			w.used = pad = 0;
+		write_cell(&w, column, table->text.data + cell->at, cell->width, cell->colour, &pad);
+		if (column == table->columns_n - 1)
+			strbuf_addc(out, '\n');
+	}
+	if (out->failed)
+		return out->limit > 0 ? -E2BIG : -ENOMEM;
+	return 0;
+}
+
+void table_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		const char *text)
+{
+	struct strbuf clean;
+
+	strbuf_init(&clean, 0);
+	text_clean(&clean, text);
+	if (options->colour)
+		strbuf_adds(out, colour_codes[colour]);
+	add_cut(out, clean.data, options->width > 0 ? options->width : UINT32_MAX);
+	if (options->colour && colour != COLOUR_NONE)
+		strbuf_adds(out, COLOUR_END);
+	strbuf_addc(out, '\n');
+	if (clean.failed)
+		out->failed = true;
+	strbuf_done(&clean);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/table_json.h"
+
+bool get_number(const json_t *object, const char *name, const char *label, double *ret_value)
+{
+	const json_t *value = json_object_get(object, name);
+
+	if (label)
+		value = json_object_get(value, label);
+	if (!json_is_number(value))
+		return false;
+	*ret_value = json_number_value(value);
+	return true;
+}
+
+const char *get_string(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}
+
+void table_simulated(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	if (json_is_true(json_object_get(document, "simulated")))
+		table_line(options, out, COLOUR_WARN, "SIMULATED DATA: these GPUs do not exist.");
+}
+
+void table_bytes(struct table *table, const json_t *object, const char *name)
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+	unsigned unit = 0;
+	double v;
+
+	if (!get_number(object, name, NULL, &v)) {
+		table_cell(table, COLOUR_NONE, "");
+		return;
+	}
+	while (v >= 1024 && unit < ARRAY_SIZE(units) - 1) {
+		v /= 1024;
+		unit++;
+	}
+	table_cellf(table, COLOUR_NONE, "%.*f %s", unit > 0, v, units[unit]);
+}
+
+void table_duration(struct table *table, const json_t *object, const char *name)
+{
+	unsigned long long seconds;
+	double v;
+
+	if (!get_number(object, name, NULL, &v) || v < 0 || v > 1e12) {
+		table_cell(table, COLOUR_NONE, "");
+		return;
+	}
+	seconds = (unsigned long long)v;
+	if (seconds < 60)
+		table_cellf(table, COLOUR_NONE, "%.1f s", v);
+	else
+		table_cellf(table, COLOUR_NONE, "%llu:%02llu:%02llu", seconds / 3600, seconds / 60 % 60,
+			    seconds % 60);
+}
+
+void table_workload(struct table *table, const json_t *object)
+{
+	static const char *const kinds[][2] = {
+		{ "job", "job" },
+		{ "pod_uid", "pod" },
+		{ "container_id", "container" },
+		{ "unit", "unit" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const char *id = get_string(object, kinds[i][0]);
+
+		if (*id) {
+			table_cellf(table, COLOUR_NONE, "%s %s", kinds[i][1], id);
+			return;
+		}
+	}
+	table_cell(table, COLOUR_NONE, "");
+}
