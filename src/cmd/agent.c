@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "cmd/atop_listeners.h"
+#include "cmd/readiness.h"
+#include "cmd/usage.h"
+#include "config.h"
+
+enum { HOUSEKEEPING_S = 10 };
+#define PCI_DEVICES "/sys/bus/pci/devices"
+
+static uint64_t generation(void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return atomic_load(&agent->generation);
+}
+
+static void on_published(const struct snapshot *snapshot, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	atomic_store(&agent->generation, snapshot->seq);
+}
+
+static void count_self(struct agent *agent)
+{
+	struct model *model = collector_model(agent->collector);
+	struct http_stats http;
+	struct nvml_status status;
+
+	http_stats(agent->http, &http);
+	model_agent_add(model, AGENT_HTTP_REQUESTS, (double)(http.requests - agent->http_counted.requests));
+	model_agent_add(model, AGENT_HTTP_EVICTED, (double)(http.evicted - agent->http_counted.evicted));
+	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections);
+	agent->http_counted = http;
+	atop_listeners_count(agent->atop, model);
+	collector_status(agent->collector, &status);
+	pthread_mutex_lock(&agent->lock);
+	agent->status = status;
+	pthread_mutex_unlock(&agent->lock);
+}
+
+static void count_usage(struct agent *agent)
+{
+	struct model *model = collector_model(agent->collector);
+	struct usage usage;
+
+	usage_read(agent->status.child, &usage);
+	model_agent_set(model, AGENT_RESIDENT_BYTES, usage.resident_bytes);
+	/* A child that was left behind stuck counts again once it has ended; until then the sum may seem to fall. */
+	if (usage.cpu_seconds > agent->cpu_counted) {
+		model_agent_add(model, AGENT_CPU_SECONDS, usage.cpu_seconds - agent->cpu_counted);
+		agent->cpu_counted = usage.cpu_seconds;
+	}
+}
+
+static void tell_systemd(struct agent *agent)
+{
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	char why[sizeof(agent->status_line)];
+
+	readiness(snapshot, atomic_load(&agent->gpus_on_bus), clock_boot_ns(), why, sizeof(why));
+	snapshot_unref(snapshot);
+	if (STRV_EQ(why, agent->status_line))
+		return;
+	strcpy(agent->status_line, why);
+	sd_notifyf(false, "STATUS=%s", why);
+}
+
+static void keep_house(struct agent *agent)
+{
+	int64_t now = clock_boot_ns();
+
+	if (agent->housekeeping_ns && now - agent->housekeeping_ns < HOUSEKEEPING_S * NSEC_PER_SEC)
+		return;
+	agent->housekeeping_ns = now;
+	atomic_store(&agent->gpus_on_bus, pci_gpus(PCI_DEVICES));
+	count_usage(agent);
+	tell_systemd(agent);
+}
+
+/* Ticks keep their phase: late ones are not made up for, and none drifts. */
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct agent *agent = userdata;
+	int64_t period = options_number(&agent->invocation->options, OPT_sample_period);
+	int64_t now;
+	int r;
+
+	count_self(agent);
+	collector_tick(agent->collector);
+	keep_house(agent);
+	now = clock_boot_ns();
+	agent->tick_ns += period;
+	if (agent->tick_ns <= now)
+		agent->tick_ns = now + period - (now - agent->tick_ns) % period;
+	r = sd_event_source_set_time(source, (uint64_t)(agent->tick_ns / NSEC_PER_USEC));
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_request(_unused_ sd_event_source *source, int fd, _unused_ uint32_t events, void *userdata)
+{
+	struct agent *agent = userdata;
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) < 0)
+		return 0;
+	switch ((enum agent_request)atomic_exchange(&agent->request, REQUEST_NONE)) {
+	case REQUEST_RELEASE:
+		log_notice("asked to let go of the driver; gpusonde resume takes it again");
+		collector_release(agent->collector);
+		break;
+	case REQUEST_RESUME:
+		log_notice("asked to take the driver again");
+		collector_resume(agent->collector);
+		break;
+	case REQUEST_NONE:
+		break;
+	}
+	count_self(agent);
+	return 0;
+}
+
+static int on_hangup(_unused_ sd_event_source *source, _unused_ const struct signalfd_siginfo *si,
+		     void *userdata)
+{
+	agent_reload(userdata);
+	return 0;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, _unused_ void *userdata)
+{
+	sd_notify(false, "STOPPING=1");
+	log_info("signal %u: ending", si->ssi_signo);
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+static int add_sources(struct agent *agent)
+{
+	sigset_t mask;
+	int r;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGHUP);
+	r = -pthread_sigmask(SIG_BLOCK, &mask, NULL); /* before the HTTP thread starts, which inherits it */
+	if (r == 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, agent);
+	if (r >= 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGINT, on_stop, agent);
+	if (r >= 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
+	agent->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r >= 0 && agent->request_fd < 0)
+		r = -errno;
+	if (r >= 0)
+		r = sd_event_add_io(agent->event, &agent->requests, agent->request_fd, EPOLLIN, on_request,
+				    agent);
+	agent->tick_ns = clock_boot_ns();
+	if (r >= 0)
+		r = sd_event_add_time(agent->event, &agent->tick, CLOCK_BOOTTIME,
+				      (uint64_t)(agent->tick_ns / NSEC_PER_USEC), USEC_PER_SEC / 1000,
+				      on_tick, agent);
+	if (r >= 0)
+		r = sd_event_set_watchdog(agent->event, true);
+	return r < 0 ? r : 0;
+}
+
+static int start(struct agent *agent)
+{
+	const struct options *options = &agent->invocation->options;
+	struct collector_config collecting = {
+		.kernel_log = true,
+		.keep_state = true,
+		.published = on_published,
+		.userdata = agent,
+	};
+	struct http_config serving = {
+		.routes = agent_routes(),
+		.userdata = agent,
+		.generation = generation,
+		.max_connections = (unsigned)options_number(options, OPT_http_max_connections),
+	};
+	int r = sd_event_default(&agent->event);
+
+	if (r >= 0)
+		r = add_sources(agent);
+	if (r >= 0)
+		r = collector_new(agent->event, options, &collecting, &agent->collector);
+	if (r >= 0)
+		r = http_new(agent->event, &serving, &agent->http);
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		return r;
+	}
+	atomic_store(&agent->gpus_on_bus, pci_gpus(PCI_DEVICES));
+	r = agent_listen(agent, options);
+	if (r < 0)
+		return r;
+	return atop_listeners_new(agent->event, options, agent->collector, &agent->atop);
+}
+
+static void stop(struct agent *agent)
+{
+	/* The HTTP thread reads the collector's snapshots, so it goes first. */
+	http_free(agent->http);
+	atop_listeners_free(agent->atop);
+	collector_free(agent->collector);
+	sd_event_source_disable_unref(agent->tick);
+	sd_event_source_disable_unref(agent->requests);
+	closep(&agent->request_fd);
+	sd_event_unref(agent->event);
+	pthread_mutex_destroy(&agent->lock);
+}
+
+static int print_config(const struct options *options)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	options_print(options, &out);
+	int status = put_stdout(&out);
+
+	strbuf_done(&out);
+	return status;
+}
+
+int agent_main(struct invocation *invocation)
+{
+	struct agent agent = {
+		.invocation = invocation,
+		.request_fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	int r;
+
+	if (invocation->flag[FLAG_PRINT_CONFIG])
+		return print_config(&invocation->options);
+	if (invocation->flag[FLAG_CHECK_CONFIG]) /* its errors have been told by now, and ended us */
+		return EXIT_SUCCESS;
+	r = start(&agent);
+	if (r == 0) {
+		sd_notify(false, "READY=1\nSTATUS=waiting for the driver's first answer");
+		r = sd_event_loop(agent.event);
+		if (r < 0)
+			log_error("the main loop failed: %s; this is a defect, please report it", strerror(-r));
+	}
+	stop(&agent);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The agent: the collector, the servers, and what holds them together. The main thread owns all of it; the HTTP thread sees
+ * the members below "shared", and snapshots.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <systemd/sd-event.h>
+
+#include "cmd/cmd.h"
+#include "cmd/collector.h"
+#include "serve/http.h"
+
+enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
+
+struct atop_listeners;
+
+struct agent {
+	struct invocation *invocation; /* its options are the ones in effect */
+	sd_event *event;
+	sd_event_source *tick;
+	sd_event_source *requests; /* of the HTTP thread, by an eventfd */
+	int64_t tick_ns; /* when the next tick is due, on the boot clock */
+	int64_t housekeeping_ns; /* when the slow things were done last */
+	struct collector *collector;
+	struct http *http;
+	struct atop_listeners *atop;
+	struct http_stats http_counted;
+	double cpu_counted;
+	char status_line[320]; /* as systemd has it */
+
+	/* shared */
+	int request_fd;
+	atomic_int request; /* enum agent_request, the newest */
+	atomic_int gpus_on_bus;
+	atomic_uint_fast64_t generation;
+	pthread_mutex_t lock; /* for status; held for a copy only */
+	struct nvml_status status;
+};
+
+/* Every page (cmd/agent_pages.c). */
+const struct http_route *agent_routes(void);
+
+/* Opens the control socket and the HTTP port; what fails has been logged with its remedy (cmd/agent_listen.c). */
+int agent_listen(struct agent *agent, const struct options *options);
+/* Takes the configuration anew, or says what is wrong with it and keeps the old one. */
+void agent_reload(struct agent *agent);

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * gpusonde atopgpud: the drop-in for the daemon that comes with atop. Its unit expects exit status 0 where there is no GPU, so
+ * that systemd neither restarts it nor calls it failed.
+ */
+#include "cmd/cmd.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cmd/atop_listeners.h"
+#include "cmd/collector.h"
+#include "cmd/readiness.h"
+#include "config.h"
+
+struct atopgpud {
+	const struct options *options;
+	sd_event *event;
+	struct collector *collector;
+	struct atop_listeners *listeners;
+	int64_t tick_ns;
+	bool seen; /* a first answer of the driver's has been looked at */
+};
+
+/* No GPU: no driver and nothing on the bus, or a driver without any. Else the driver may still be on its way. */
+static bool has_no_gpu(const struct snapshot *snapshot)
+{
+	if (snapshot->state == READING_OK)
+		return snapshot->entities_n == 0;
+	return (snapshot->state == READING_NO_LIBRARY || snapshot->state == READING_NO_DRIVER) &&
+	       pci_gpus("/sys/bus/pci/devices") <= 0;
+}
+
+static void on_published(const struct snapshot *snapshot, void *userdata)
+{
+	struct atopgpud *d = userdata;
+
+	if (d->seen || collector_readings(d->collector) == 0)
+		return;
+	d->seen = true;
+	if (has_no_gpu(snapshot)) {
+		log_info("no GPU on this machine: nothing to serve");
+		sd_event_exit(d->event, EXIT_SUCCESS);
+		return;
+	}
+	if (atop_listeners_new(d->event, d->options, d->collector, &d->listeners) < 0 ||
+	    atop_listeners_open(d->listeners) == 0) {
+		log_error("none of atop's addresses could be had: stop whoever has them, or see atop.listen and atop.socket");
+		sd_event_exit(d->event, EXIT_FAILURE);
+		return;
+	}
+	sd_notify(false, "READY=1");
+}
+
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct atopgpud *d = userdata;
+	int r;
+
+	collector_tick(d->collector);
+	d->tick_ns = MAX(d->tick_ns + options_number(d->options, OPT_sample_period), clock_boot_ns());
+	r = sd_event_source_set_time(source, (uint64_t)(d->tick_ns / NSEC_PER_USEC));
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int run(struct atopgpud *d)
+{
+	struct collector_config config = { .published = on_published, .userdata = d };
+	sigset_t mask;
+	int r = sd_event_default(&d->event);
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_set_watchdog(d->event, true);
+	if (r >= 0)
+		r = collector_new(d->event, d->options, &config, &d->collector);
+	d->tick_ns = clock_boot_ns();
+	if (r >= 0)
+		r = sd_event_add_time(d->event, NULL, CLOCK_BOOTTIME, (uint64_t)(d->tick_ns / NSEC_PER_USEC),
+				      1000, on_tick, d);
+	return r < 0 ? r : sd_event_loop(d->event);
+}
+
+int atopgpud_main(struct invocation *inv)
+{
+	struct atopgpud d = { .options = &inv->options };
+	int level = inv->flag[FLAG_VERBOSE] ? LOG_DEBUG : (int)options_number(&inv->options, OPT_log_level);
+	int r;
+
+	log_setup(LOG_TARGET_SYSLOG, level, "atopgpud");
+	log_debug("gpusonde %s in the place of atopgpud", GPUSONDE_VERSION);
+	r = run(&d);
+	if (r < 0)
+		log_error("ending: %s", strerror(-r));
+	atop_listeners_free(d.listeners);
+	collector_free(d.collector);
+	sd_event_unref(d.event);
+	return r == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "kmsg/kmsg.h"
+#include "proc/proc.h"
+
+enum { SAVE_INTERVAL_S = 10 };
+
+struct collector {
+	struct collector_config config;
+	struct model *model;
+	struct publisher *publisher;
+	struct nvml_source *source;
+	struct kmsg *kmsg;
+	char *library, *xid_file;
+	struct nvml_config nvml;
+	struct nvml_status counted; /* what the model has been told already */
+	struct kmsg_stats kmsg_counted;
+	uint64_t readings;
+	bool reading_came; /* since the last tick */
+	bool troubled;
+	uint32_t state;
+	int64_t saved_ns;
+};
+
+static enum workload_kind workload_of(enum proc_cgroup_kind kind)
+{
+	static const enum workload_kind kinds[] = {
+		[PROC_CGROUP_NONE] = WORKLOAD_NONE, [PROC_CGROUP_CONTAINER] = WORKLOAD_CONTAINER,
+		[PROC_CGROUP_POD] = WORKLOAD_POD,   [PROC_CGROUP_JOB] = WORKLOAD_JOB,
+		[PROC_CGROUP_UNIT] = WORKLOAD_UNIT,
+	};
+
+	return kinds[kind];
+}
+
+static int identify(uint32_t pid, bool full, struct process_identity *ret_identity, void *userdata)
+{
+	struct proc_identity proc;
+	int r;
+
+	(void)userdata;
+	if (!full)
+		return proc_start_ticks("/proc", pid, &ret_identity->start_ticks);
+	r = proc_identify("/proc", pid, &proc);
+	if (r < 0)
+		return r;
+	*ret_identity = (struct process_identity){
+		.start_ticks = proc.start_ticks,
+		.uid = proc.uid,
+		.kind = workload_of(proc.cgroup.kind),
+	};
+	_Static_assert(sizeof(ret_identity->comm) >= sizeof(proc.comm), "a name must fit");
+	_Static_assert(sizeof(ret_identity->workload_id) >= sizeof(proc.cgroup.id), "an id must fit");
+	_Static_assert(sizeof(ret_identity->pod_uid) >= sizeof(proc.cgroup.pod_uid), "a pod's id must fit");
+	strcpy(ret_identity->comm, proc.comm);
+	strcpy(ret_identity->workload_id, proc.cgroup.id);
+	strcpy(ret_identity->pod_uid, proc.cgroup.pod_uid);
+	return 0;
+}
+
+static void publish(struct collector *c)
+{
+	static struct log_limit limit = { .burst = 3,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "failures to publish" };
+	int r = model_publish(c->model, c->publisher);
+
+	if (r < 0) {
+		if (log_limit_allow(&limit))
+			log_error("cannot publish a snapshot, views keep the one before: %s", strerror(-r));
+		return;
+	}
+	if (c->config.published) {
+		struct snapshot *snapshot = publisher_get(c->publisher);
+
+		c->config.published(snapshot, c->config.userdata);
+		snapshot_unref(snapshot);
+	}
+}
+
+static void log_state(struct collector *c, const struct reading *reading)
+{
+	if (c->config.quiet || (c->readings > 0 && c->state == reading->state))
+		return;
+	if (reading->state == READING_OK)
+		log_info("driver %s, NVML %s from %s%s", reading->driver_version, reading->nvml_version,
+			 reading->library, reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
+	else
+		log_warning("no data from the driver: %s", reading->error);
+}
+
+static void on_reading(const struct reading *reading, void *userdata)
+{
+	static struct log_limit limit = { .burst = 3,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "unusable readings" };
+	struct collector *c = userdata;
+	int r = model_apply(c->model, reading);
+
+	if (r < 0) {
+		if (log_limit_allow(&limit))
+			log_error("a reading could not be taken in: %s", strerror(-r));
+		return;
+	}
+	log_state(c, reading);
+	c->state = reading->state;
+	c->readings++;
+	c->reading_came = true;
+	publish(c);
+}
+
+static void on_xid(const struct kmsg_xid *xid, void *userdata)
+{
+	struct collector *c = userdata;
+
+	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
+}
+
+/* Counters of the sources are cumulative, those of the model are added to. */
+static void count_source(struct collector *c)
+{
+	struct nvml_status s;
+
+	nvml_source_status(c->source, &s);
+	model_agent_add(c->model, AGENT_CHILD_STARTS, (double)(s.starts - c->counted.starts));
+	model_agent_add(c->model, AGENT_CHILD_CRASHES, (double)(s.crashes - c->counted.crashes));
+	model_agent_add(c->model, AGENT_OVERDUE, (double)(s.overdue - c->counted.overdue));
+	model_agent_set(c->model, AGENT_CHILD_STUCK, s.stuck);
+	model_agent_set(c->model, AGENT_CALL_AGE, s.call_seconds);
+	model_set_trouble(c->model, s.trouble[0] ? s.trouble : NULL);
+	if (!c->config.quiet && c->troubled != (s.trouble[0] != 0)) {
+		c->troubled = s.trouble[0] != 0;
+		if (c->troubled)
+			log_warning("%s", s.trouble);
+		else
+			log_notice("the driver answers again");
+	}
+	c->counted = s;
+}
+
+static void count_kmsg(struct collector *c)
+{
+	struct kmsg_stats s = { 0 };
+
+	model_agent_set(c->model, AGENT_SOURCE_UP_KMSG, c->kmsg != NULL);
+	if (!c->kmsg)
+		return;
+	kmsg_stats(c->kmsg, &s);
+	model_agent_add(c->model, AGENT_XID_UNMATCHED, (double)(s.unreadable - c->kmsg_counted.unreadable));
+	model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
+	c->kmsg_counted = s;
+}
+
+static void save_xids(struct collector *c)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 3600 * NSEC_PER_SEC,
+					  .what = "failures to save" };
+
+	if (!c->config.keep_state || !c->xid_file || !model_xids_dirty(c->model))
+		return;
+	c->saved_ns = clock_boot_ns();
+	int r = model_xids_save(c->model, c->xid_file);
+
+	if (r < 0 && log_limit_allow(&limit))
+		log_warning("cannot save the counts of XID errors in %s, a restart will forget them: %s; "
+			    "make the folder writable or name another with --state-dir",
+			    c->xid_file, strerror(-r));
+}
+
+void collector_tick(struct collector *c)
+{
+	nvml_source_tick(c->source);
+	count_source(c);
+	count_kmsg(c);
+	if (clock_boot_ns() - c->saved_ns >= SAVE_INTERVAL_S * NSEC_PER_SEC)
+		save_xids(c);
+	if (!c->reading_came)
+		publish(c);
+	c->reading_came = false;
+}
+
+static struct model_limits limits_of(const struct options *options)
+{
+	return (struct model_limits){
+		.processes = (uint32_t)options_number(options, OPT_process_max),
+		.series = (uint32_t)options_number(options, OPT_process_series),
+		.exited = (uint32_t)options_number(options, OPT_process_exited),
+		.workloads = (uint32_t)options_number(options, OPT_workload_max),
+	};
+}
+
+void collector_configure(struct collector *c, const struct options *options)
+{
+	struct model_limits limits = limits_of(options);
+
+	model_set_period(c->model, options_number(options, OPT_sample_period));
+	model_set_limits(c->model, &limits);
+}
+
+static void open_kmsg(struct collector *c, sd_event *event, const struct options *options)
+{
+	const char *path = options_text(options, OPT_kmsg_path);
+	int r;
+
+	if (!c->config.kernel_log || !options_bool(options, OPT_kmsg_enabled))
+		return;
+	r = kmsg_new(event, path, on_xid, c, &c->kmsg);
+	if (r < 0 && !c->config.quiet)
+		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; %s",
+			    path, strerror(-r),
+			    r == -EPERM || r == -EACCES ? "give the agent CAP_SYSLOG" :
+							  "--kmsg-enabled false silences this");
+}
+
+static void load_xids(struct collector *c, const struct options *options)
+{
+	const char *dir = options_state_dir(options);
+	int r;
+
+	if (c->config.keep_state && mkdir(dir, 0755) < 0 && errno != EEXIST)
+		log_warning("cannot make the folder %s, XID counts will not outlive this agent: %s; "
+			    "name another with --state-dir",
+			    dir, strerror(errno));
+	if (asprintf(&c->xid_file, "%s/xids", dir) < 0) {
+		c->xid_file = NULL;
+		return;
+	}
+	r = model_xids_load(c->model, c->xid_file);
+	if (r < 0 && r != -ENOENT && !c->config.quiet)
+		log_warning("cannot load the counts of XID errors from %s, they begin anew: %s", c->xid_file,
+			    strerror(-r));
+}
+
+static int start(struct collector *c, sd_event *event, const struct options *options)
+{
+	struct model_limits limits = limits_of(options);
+	int r;
+
+	c->library = strdup(options_text(options, OPT_nvml_library));
+	if (!c->library)
+		return -ENOMEM;
+	c->nvml = (struct nvml_config){
+		.library = c->library,
+		.call_timeout_ns = options_number(options, OPT_nvml_call_timeout),
+		.max_stuck = (unsigned)options_number(options, OPT_nvml_max_stuck),
+	};
+	r = model_new(&limits, &c->model);
+	if (r == 0)
+		r = publisher_new(&c->publisher);
+	if (r < 0)
+		return r;
+	model_set_identify(c->model, identify, NULL);
+	model_set_period(c->model, options_number(options, OPT_sample_period));
+	load_xids(c, options);
+	open_kmsg(c, event, options);
+	r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
+	if (r < 0)
+		return r;
+	return model_publish(c->model, c->publisher);
+}
+
+int collector_new(sd_event *event, const struct options *options, const struct collector_config *config,
+		  struct collector **ret_collector)
+{
+	_cleanup_(collector_freep) struct collector *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->config = *config;
+	r = start(c, event, options);
+	if (r < 0)
+		return r;
+	*ret_collector = TAKE_PTR(c);
+	return 0;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	nvml_source_free(c->source);
+	kmsg_free(c->kmsg);
+	if (c->model)
+		save_xids(c);
+	model_free(c->model);
+	publisher_free(c->publisher);
+	free(c->library);
+	free(c->xid_file);
+	free(c);
+}
+
+void collector_release(struct collector *c)
+{
+	nvml_source_release(c->source);
+}
+
+void collector_resume(struct collector *c)
+{
+	nvml_source_resume(c->source);
+}
+
+struct snapshot *collector_snapshot(struct collector *c)
+{
+	return publisher_get(c->publisher);
+}
+
+uint64_t collector_readings(const struct collector *c)
+{
+	return c->readings;
+}
+
+void collector_status(const struct collector *c, struct nvml_status *ret_status)
+{
+	nvml_source_status(c->source, ret_status);
+}
+
+struct model *collector_model(struct collector *c)
+{
+	return c->model;
+}

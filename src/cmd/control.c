@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde release and resume: ask the running agent, and wait until it is done. */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cmd/feed.h"
+
+#define DONE_NS (30 * NSEC_PER_SEC) /* a driver that hangs is given up by the agent well before, by default */
+#define POLL_NS (100 * NSEC_PER_MSEC)
+
+static const struct control {
+	const char *command, *path;
+	bool attached; /* what /control/status must say in the end */
+	const char *done, *late;
+} controls[] = {
+	{ "release", "/control/release", false,
+	  "the agent has let go of the driver; gpusonde resume makes it take it again",
+	  "the agent still holds the driver: a call in it has not come back" },
+	{ "resume", "/control/resume", true, "the agent has the driver again",
+	  "the agent could not take the driver again" },
+};
+
+static int fail(const struct control *control, const char *text)
+{
+	fprintf(stderr, "gpusonde %s: %s\n", control->command, text);
+	return EXIT_FAILURE;
+}
+
+static int fail_asking(const struct invocation *inv, const struct control *control, int error)
+{
+	char why[300];
+
+	agent_explain(&inv->options, error, why, sizeof(why));
+	return fail(control, why);
+}
+
+/* 1 done, 0 not yet; @trouble is what the agent says about it. */
+static int is_done(const struct invocation *inv, const struct control *control, char *trouble, size_t size)
+{
+	struct strbuf body;
+	unsigned status = 0;
+	json_error_t error;
+	int r;
+
+	strbuf_init(&body, 0);
+	r = agent_ask(&inv->options, "GET", "/control/status", &status, &body);
+	json_t *json = r == 0 && status == 200 ? json_loadb(body.data, body.len, 0, &error) : NULL;
+	const char *why = json_string_value(json_object_get(json, "why"));
+
+	snprintf(trouble, size, "%s", why ? why : "");
+	if (r == 0)
+		r = json ? json_is_true(json_object_get(json, "attached")) == control->attached : -EPROTO;
+	json_decref(json);
+	strbuf_done(&body);
+	return r;
+}
+
+static int wait_done(const struct invocation *inv, const struct control *control)
+{
+	struct timespec pause = { POLL_NS / NSEC_PER_SEC, POLL_NS % NSEC_PER_SEC };
+	int64_t end = clock_mono_ns() + DONE_NS;
+	char trouble[320] = "", text[640];
+
+	while (clock_mono_ns() < end) {
+		int r = is_done(inv, control, trouble, sizeof(trouble));
+
+		if (r < 0)
+			return fail_asking(inv, control, r);
+		if (r > 0) {
+			printf("%s\n", control->done);
+			return EXIT_SUCCESS;
+		}
+		nanosleep(&pause, NULL);
+	}
+	snprintf(text, sizeof(text), "%s: %s", control->late, trouble);
+	return fail(control, text);
+}
+
+int control_main(struct invocation *inv)
+{
+	const struct control *control = STRV_EQ(inv->command->name, "release") ? &controls[0] : &controls[1];
+	struct strbuf body;
+	unsigned status = 0;
+	int r;
+
+	strbuf_init(&body, 0);
+	r = agent_ask(&inv->options, "POST", control->path, &status, &body);
+	strbuf_done(&body);
+	if (r < 0)
+		return fail_asking(inv, control, r);
+	if (status != 202)
+		return fail(control, "the agent refused; is it of the same version as this command?");
+	return wait_done(inv, control);
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of the driver and the devices. */
+#include "cmd/doctor.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A call that takes longer than this is worth a word; healthy ones take milliseconds. */
+#define SLOW_CALL_S 2.0
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static const json_t *node_of(const struct doctor *d)
+{
+	return json_object_get(d->document, "node");
+}
+
+static bool no_gpu_here(const struct doctor *d)
+{
+	const char *state = text_of(node_of(d), "state");
+
+	return d->gpus_on_bus <= 0 && (STRV_EQ(state, "no_library") || STRV_EQ(state, "no_driver"));
+}
+
+static void check_driver(const struct doctor *d, struct finding *f)
+{
+	const json_t *node = node_of(d);
+
+	if (!node) {
+		found(f, VERDICT_FAILED, "nothing could be learnt: %s", d->failure);
+		remedy(f, "see the failures below");
+	} else if (STRV_EQ(text_of(node, "state"), "ok")) {
+		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
+		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
+	} else if (no_gpu_here(d)) {
+		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver");
+	} else {
+		const char *error = text_of(node, "error");
+
+		found(f, VERDICT_FAILED, "no data from the driver: %s", error[0] ? error : d->failure);
+		remedy(f, "%s",
+		       d->gpus_on_bus > 0 ?
+			       "install or load NVIDIA's driver: modprobe nvidia; nvidia-smi must work" :
+			       "gpusonde resume if it was released; else see dmesg");
+	}
+}
+
+static void check_library(const struct doctor *d, struct finding *f)
+{
+	const char *wanted = d->invocation->options.v[OPT_nvml_library].text;
+	const char *library = text_of(node_of(d), "library");
+
+	if (library[0])
+		found(f, VERDICT_OK, "%s", library);
+	else if (no_gpu_here(d))
+		found(f, VERDICT_NOTE, "%s is not installed", wanted);
+	else {
+		found(f, VERDICT_WARNING, "%s is not loaded", wanted);
+		remedy(f,
+		       "it comes with the driver (package libnvidia-ml1, nvidia-utils or similar); nvml.library names another");
+	}
+}
+
+static void check_simulated(const struct doctor *d, struct finding *f)
+{
+	if (json_is_true(json_object_get(d->document, "simulated")))
+		found(f, VERDICT_NOTE,
+		      "SIMULATED: none of these GPUs exists; nvml.library names gpusonde's simulated driver");
+	else
+		found(f, VERDICT_OK, "no: what is shown is what the driver says");
+}
+
+static void check_devices(const struct doctor *d, struct finding *f)
+{
+	const json_t *gpus = json_object_get(node_of(d), "gpus");
+	json_int_t present = json_integer_value(json_object_get(gpus, "present"));
+	json_int_t absent = json_integer_value(json_object_get(gpus, "absent"));
+
+	if (absent > 0) {
+		found(f, VERDICT_WARNING, "%lld GPUs, and %lld that were there and are gone",
+		      (long long)present, (long long)absent);
+		remedy(f,
+		       "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a reset or a reboot");
+	} else {
+		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE, "%lld GPUs, %d NVIDIA devices on the PCI bus",
+		      (long long)present, d->gpus_on_bus > 0 ? d->gpus_on_bus : 0);
+	}
+}
+
+static void check_xids(const struct doctor *d, struct finding *f)
+{
+	const json_t *gpu, *xid;
+	unsigned critical = 0;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu)
+		json_array_foreach(json_object_get(gpu, "xids"), k, xid)
+	{
+		if (!STRV_EQ(text_of(xid, "severity"), "critical"))
+			continue;
+		critical++;
+		found(f, VERDICT_WARNING, "GPU %lld: XID %lld %lld times since boot: %s",
+		      (long long)json_integer_value(json_object_get(gpu, "gpu")),
+		      (long long)json_integer_value(json_object_get(xid, "xid")),
+		      (long long)json_integer_value(json_object_get(xid, "count")), text_of(xid, "name"));
+		remedy(f, "%s", text_of(xid, "action"));
+	}
+	if (critical == 0)
+		found(f, VERDICT_OK, "no critical XID errors since boot");
+}
+
+static void check_device_files(const struct doctor *d, struct finding *f)
+{
+	glob_t files = { 0 };
+	const char *denied = NULL;
+	size_t n;
+
+	glob("/dev/nvidia*", GLOB_NOSORT, NULL, &files);
+	n = files.gl_pathc;
+	for (size_t i = 0; i < n && !denied; i++)
+		if (strncmp(files.gl_pathv[i], "/dev/nvidia-caps", 16) != 0 &&
+		    access(files.gl_pathv[i], R_OK | W_OK) < 0)
+			denied = files.gl_pathv[i];
+	if (denied) {
+		found(f, VERDICT_FAILED, "no permission for %s", denied);
+		remedy(f, "run as a user that may open it (ls -l /dev/nvidia*), or as root");
+	} else if (n > 0) {
+		found(f, VERDICT_OK, "%zu below /dev/nvidia*, all may be opened", n);
+	} else if (d->gpus_on_bus > 0) {
+		found(f, VERDICT_WARNING, "none, although there are NVIDIA devices on the PCI bus");
+		remedy(f,
+		       "nvidia-modprobe -u -c=0 makes them; in a container or unit, look at PrivateDevices= and device rules");
+	} else {
+		found(f, VERDICT_NOTE, "no /dev/nvidia*");
+	}
+	globfree(&files);
+}
+
+static void check_data(const struct doctor *d, struct finding *f)
+{
+	const char *why = text_of(d->status, "why");
+
+	if (!d->status)
+		found(f, d->failure[0] ? VERDICT_FAILED : VERDICT_OK, "%s",
+		      d->failure[0] ? d->failure : "sampled just now");
+	else if (json_is_true(json_object_get(d->status, "ready")))
+		found(f, VERDICT_OK, "fresh: %s", why);
+	else {
+		found(f, VERDICT_FAILED, "not fresh: %s", why);
+		remedy(f, "%s",
+		       json_is_true(json_object_get(d->status, "released")) ? "gpusonde resume" :
+									      "see driver and driver-call");
+	}
+}
+
+static void check_call(const struct doctor *d, struct finding *f)
+{
+	json_int_t stuck = json_integer_value(json_object_get(d->status, "stuck"));
+	double seconds = json_real_value(json_object_get(d->status, "call_seconds"));
+
+	if (stuck > 0 || seconds > SLOW_CALL_S) {
+		found(f, VERDICT_FAILED, "the driver hangs: %s for %.0f s; %lld processes are stuck in it",
+		      text_of(d->status, "call"), seconds, (long long)stuck);
+		remedy(f,
+		       "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot; the agent recovers by itself");
+	} else {
+		found(f, VERDICT_OK, "no call is stuck in the driver");
+	}
+}
+
+const struct check driver_checks[] = {
+	{ "driver", check_driver },
+	{ "library", check_library },
+	{ "simulated", check_simulated },
+	{ "devices", check_devices },
+	{ "device-files", check_device_files },
+	{ "xid", check_xids },
+	{ "data", check_data },
+	{ "driver-call", check_call },
+	{ 0 },
+};

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of the agent and what it needs of this machine: configuration, addresses, folders. */
+#include "cmd/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cmd/feed.h"
+#include "cmd/port.h"
+#include "nvml/source.h"
+#include "serve/address.h"
+
+static void check_config(const struct doctor *d, struct finding *f)
+{
+	const struct invocation *inv = d->invocation;
+
+	if (inv->options_bad) {
+		found(f, VERDICT_FAILED, "%.*s", (int)strcspn(inv->complaints.data, "\n"),
+		      inv->complaints.data);
+		remedy(f, "gpusonde agent --check-config lists all errors; the agent does not start with any");
+	} else if (inv->options.file) {
+		found(f, VERDICT_OK, "%s", inv->options.file);
+	} else {
+		found(f, VERDICT_OK, "no file; defaults, environment and flags");
+	}
+}
+
+static void check_agent(const struct doctor *d, struct finding *f)
+{
+	char why[300];
+
+	if (d->status) {
+		found(f, VERDICT_OK, "version %s runs as PID %lld",
+		      json_string_value(json_object_get(d->status, "version")),
+		      (long long)json_integer_value(json_object_get(d->status, "pid")));
+		return;
+	}
+	agent_explain(&d->invocation->options, d->agent_error ? d->agent_error : -EPROTO, why, sizeof(why));
+	found(f, d->agent_error == -ENOENT || d->agent_error == -ECONNREFUSED ? VERDICT_NOTE : VERDICT_WARNING,
+	      "%s", why);
+}
+
+static void check_helper(_unused_ const struct doctor *d, struct finding *f)
+{
+	char path[4096];
+
+	if (nvml_helper_path(path, sizeof(path)) < 0) {
+		found(f, VERDICT_FAILED,
+		      "the program gpusonde-nvml is missing, without which the driver cannot be asked");
+		remedy(f, "install gpusonde anew; it belongs to %s", path);
+	} else {
+		found(f, VERDICT_OK, "%s", path);
+	}
+}
+
+/* Can we have it, or does our agent have it already? */
+static void check_tcp(const struct doctor *d, const char *address, const char *flag, struct finding *f)
+{
+	struct addresses addresses;
+	char who[128];
+
+	if (!address) {
+		found(f, VERDICT_OK, "not wanted");
+		return;
+	}
+	int r = address_parse(address, &addresses);
+
+	for (unsigned i = 0; r == 0 && i < addresses.n; i++) {
+		_cleanup_close_ int fd = -1;
+
+		r = listen_tcp(&addresses.list[i], &fd);
+	}
+	if (r == 0) {
+		found(f, d->status ? VERDICT_WARNING : VERDICT_OK,
+		      d->status ? "%s is free, though an agent runs" : "%s is free", address);
+		return;
+	}
+	port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
+	if (r == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
+		found(f, VERDICT_OK, "%s: the agent", address);
+		return;
+	}
+	found(f, VERDICT_WARNING, "%s: %s%s", address, r == -EADDRINUSE ? "taken by " : strerror(-r),
+	      r == -EADDRINUSE ? who : "");
+	remedy(f, "stop that program, or choose another address with %s", flag);
+}
+
+static void check_http(const struct doctor *d, struct finding *f)
+{
+	const char *address = options_text(&d->invocation->options, OPT_http_listen);
+
+	check_tcp(d, address, "--listen", f);
+}
+
+static void check_exposure(const struct doctor *d, struct finding *f)
+{
+	static const enum option_id ids[] = { OPT_http_listen, OPT_atop_listen };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		const char *address = options_text(&d->invocation->options, ids[i]);
+
+		if (!address || address_is_loopback(address))
+			continue;
+		found(f, VERDICT_WARNING,
+		      "%s is %s: whoever reaches it can read everything, there is no authentication",
+		      option_table[ids[i]].key, address);
+		remedy(f, "a loopback address, or a firewall");
+		return;
+	}
+	found(f, VERDICT_OK, "listens on loopback only");
+}
+
+static void check_atop(const struct doctor *d, struct finding *f)
+{
+	check_tcp(d, options_text(&d->invocation->options, OPT_atop_listen), "--atop-listen", f);
+}
+
+static void check_atop_socket(const struct doctor *d, struct finding *f)
+{
+	const char *name = options_text(&d->invocation->options, OPT_atop_socket);
+	char path[128], who[128];
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	if (!name) {
+		found(f, VERDICT_OK, "not wanted");
+		return;
+	}
+	snprintf(path, sizeof(path), "@%s", name);
+	r = listen_unix(path, 0, &fd);
+	if (r == 0) {
+		found(f, d->status ? VERDICT_WARNING : VERDICT_OK, "%s is free%s", path,
+		      d->status ? ", though an agent runs" : "");
+		return;
+	}
+	abstract_owner(name, who, sizeof(who));
+	if (r == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
+		found(f, VERDICT_OK, "%s: the agent", path);
+		return;
+	}
+	found(f, VERDICT_WARNING, "%s: %s%s", path, r == -EADDRINUSE ? "taken by " : strerror(-r),
+	      r == -EADDRINUSE ? who : "");
+	remedy(f, "stop that program (Python's atopgpud, perhaps), or set --atop-socket none");
+}
+
+static void check_state(const struct doctor *d, struct finding *f)
+{
+	const char *dir = options_state_dir(&d->invocation->options);
+
+	if (access(dir, W_OK) == 0)
+		found(f, VERDICT_OK, "%s can be written", dir);
+	else if (errno == ENOENT && geteuid() == 0)
+		found(f, VERDICT_OK, "%s will be made by the agent", dir);
+	else {
+		found(f, VERDICT_WARNING, "%s: %s for this user: XID counts would not outlive the agent", dir,
+		      strerror(errno));
+		remedy(f, "run doctor as the agent's user, or name another folder with --state-dir");
+	}
+}
+
+const struct check service_checks[] = {
+	{ "config", check_config },     { "agent", check_agent }, { "helper", check_helper },
+	{ "http", check_http },         { "atop", check_atop },   { "atop-socket", check_atop_socket },
+	{ "exposure", check_exposure }, { "state", check_state }, { 0 },
+};

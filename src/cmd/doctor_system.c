@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of the kernel and of what this process may do. */
+#include "cmd/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+#include "base/fd.h"
+
+/* Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
+#define PID_NAMESPACE_INIT 0xEFFFFFFCu
+
+static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		found(f, VERDICT_WARNING, "uname: %s", strerror(errno));
+	else
+		found(f, VERDICT_OK, "Linux %s, %s", name.release, name.machine);
+}
+
+static void check_btf(_unused_ const struct doctor *d, struct finding *f)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+		found(f, VERDICT_OK, "/sys/kernel/btf/vmlinux: programs in the kernel can be fitted to it");
+		return;
+	}
+	found(f, VERDICT_NOTE, "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
+	remedy(f, "only tracing will want it: a kernel with CONFIG_DEBUG_INFO_BTF");
+}
+
+static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
+{
+	char lockdown[128] = "";
+	bool confidential;
+
+	read_file("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown), NULL);
+	confidential = strstr(lockdown, "[confidentiality]");
+	if (access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0 && !confidential) {
+		found(f, VERDICT_OK, "available");
+		return;
+	}
+	found(f, VERDICT_NOTE,
+	      confidential ? "the kernel is locked down (confidentiality)" :
+			     "not available: no /sys/bus/event_source/devices/uprobe");
+	remedy(f,
+	       "only tracing will want them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+}
+
+static const struct {
+	unsigned bit;
+	const char *name, *for_what;
+} capabilities[] = {
+	{ CAP_SYSLOG, "CAP_SYSLOG", "XID errors of the kernel log" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "whose port a port is" },
+	{ CAP_BPF, "CAP_BPF", "tracing" },
+	{ CAP_PERFMON, "CAP_PERFMON", "tracing" },
+	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "tracing on kernels before 5.8" },
+};
+
+static bool effective_capabilities(uint64_t *ret_bits)
+{
+	char text[8192];
+	struct cursor c;
+	const char *line;
+	size_t n;
+
+	if (read_file("/proc/self/status", text, sizeof(text), &n) < 0)
+		return false;
+	line = strstr(text, "\nCapEff:");
+	if (!line)
+		return false;
+	c = cursor_over(line + 8, strlen(line + 8));
+	c.p += strspn(c.p, " \t");
+	return cursor_hex(&c, ret_bits) == 0;
+}
+
+static void check_capabilities(_unused_ const struct doctor *d, struct finding *f)
+{
+	struct strbuf has, lacks;
+	uint64_t bits = 0;
+
+	strbuf_init(&has, sizeof(f->text) / 3);
+	strbuf_init(&lacks, sizeof(f->text) / 3);
+	effective_capabilities(&bits);
+	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
+		if (bits >> capabilities[i].bit & 1)
+			strbuf_addf(&has, " %s", capabilities[i].name);
+		else
+			strbuf_addf(&lacks, "%s %s (%s)", lacks.len ? "," : "", capabilities[i].name,
+				    capabilities[i].for_what);
+	}
+	found(f, lacks.len ? VERDICT_NOTE : VERDICT_OK, "this process has%s%s%s",
+	      has.len ? has.data : " none of note", lacks.len ? "; it lacks" : "", lacks.data);
+	strbuf_done(&has);
+	strbuf_done(&lacks);
+}
+
+static void check_kmsg(const struct doctor *d, struct finding *f)
+{
+	const char *path = options_text(&d->invocation->options, OPT_kmsg_path);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (!options_bool(&d->invocation->options, OPT_kmsg_enabled)) {
+		found(f, VERDICT_NOTE, "not wanted (kmsg.enabled)");
+	} else if (fd >= 0) {
+		found(f, VERDICT_OK, "%s can be read: XID errors come from there, too", path);
+	} else {
+		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
+		      strerror(errno));
+		remedy(f, "CAP_SYSLOG (AmbientCapabilities= of the unit), or sysctl kernel.dmesg_restrict=0");
+	}
+}
+
+static void check_pids(_unused_ const struct doctor *d, struct finding *f)
+{
+	struct stat st;
+
+	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NAMESPACE_INIT) {
+		found(f, VERDICT_WARNING,
+		      "in a PID namespace of its own: the driver's PIDs are of the host, and have no names here");
+		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
+	} else if (access("/proc/1/stat", R_OK) < 0) {
+		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid)");
+		remedy(f, "run as root, or in the group that /proc's mount option gid= names");
+	} else {
+		found(f, VERDICT_OK, "the processes of all users can be seen");
+	}
+}
+
+const struct check system_checks[] = {
+	{ "kernel-log", check_kmsg },
+	{ "processes", check_pids },
+	{ "capabilities", check_capabilities },
+	{ "kernel", check_kernel },
+	{ "btf", check_btf },
+	{ "uprobes", check_uprobes },
+	{ 0 },
+};

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/feed.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cmd/collector.h"
+#include "cmd/readiness.h"
+#include "serve/client.h"
+#include "view/view.h"
+
+#define FIRST_READING_NS (5 * NSEC_PER_SEC) /* a healthy driver needs well under one */
+#define RATES_NS NSEC_PER_SEC /* between the two readings that rates are made of */
+
+struct feed {
+	const struct options *options;
+	sd_event *event;
+	struct collector *collector; /* NULL: the agent answers, or nothing was asked yet */
+	char note[400];
+	char failure[400];
+};
+
+/* Which page has these sections; more than asked for is no harm. */
+static const char *page_of(unsigned sections)
+{
+	switch (sections) {
+	case JSON_GPUS:
+		return "/api/v1/gpus";
+	case JSON_PROCESSES:
+		return "/api/v1/processes";
+	case JSON_NODE:
+		return "/api/v1/node";
+	default:
+		return "/api/v1/snapshot";
+	}
+}
+
+int agent_ask(const struct options *options, const char *method, const char *path, unsigned *ret_status,
+	      struct strbuf *out)
+{
+	const char *socket = options_text(options, OPT_control_socket);
+
+	if (!socket)
+		return -ENOENT;
+	return control_request(socket, method, path, out, ret_status);
+}
+
+void agent_explain(const struct options *options, int error, char *ret_text, size_t size)
+{
+	const char *socket = options_text(options, OPT_control_socket);
+
+	switch (error) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+		snprintf(ret_text, size,
+			 "no agent runs%s%s (start it with gpusonde agent, or name its socket with --socket)",
+			 socket ? " at " : ": control.socket is none", socket ? socket : "");
+		break;
+	case -EACCES:
+	case -EPERM:
+		snprintf(ret_text, size,
+			 "no permission to ask the agent at %s (use sudo, or join the socket's group: "
+			 "control.group)",
+			 socket);
+		break;
+	case -ETIMEDOUT:
+		snprintf(ret_text, size, "the agent at %s does not answer (gpusonde doctor, or restart it)",
+			 socket);
+		break;
+	default:
+		snprintf(ret_text, size, "the agent at %s cannot be asked: %s (gpusonde doctor says more)",
+			 socket, strerror(-error));
+	}
+}
+
+int feed_new(const struct options *options, struct feed **ret_feed)
+{
+	_cleanup_(feed_freep) struct feed *feed = calloc(1, sizeof(*feed));
+	int r;
+
+	if (!feed)
+		return -ENOMEM;
+	feed->options = options;
+	r = sd_event_new(&feed->event);
+	if (r < 0)
+		return r;
+	*ret_feed = TAKE_PTR(feed);
+	return 0;
+}
+
+void feed_free(struct feed *feed)
+{
+	if (!feed)
+		return;
+	collector_free(feed->collector);
+	sd_event_unref(feed->event);
+	free(feed);
+}
+
+/* Runs the loop until there are so many readings, or the time is up; with @ns alone, just for that time. */
+static int run(struct feed *feed, uint64_t readings, int64_t ns)
+{
+	int64_t end = clock_mono_ns() + ns;
+
+	for (;;) {
+		int64_t left = end - clock_mono_ns();
+
+		if (left <= 0 || (readings && collector_readings(feed->collector) >= readings))
+			return 0;
+		int r = sd_event_run(feed->event, (uint64_t)(left / NSEC_PER_USEC + 1));
+
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Two readings a second apart; one where there is nothing to read. */
+static int begin_sampling(struct feed *feed)
+{
+	struct collector_config config = { .quiet = true };
+	struct snapshot *snapshot;
+	bool good;
+	int r = collector_new(feed->event, feed->options, &config, &feed->collector);
+
+	if (r < 0)
+		return r;
+	collector_tick(feed->collector);
+	r = run(feed, 1, FIRST_READING_NS);
+	snapshot = collector_snapshot(feed->collector);
+	good = snapshot->state == READING_OK && snapshot->fresh;
+	snapshot_unref(snapshot);
+	if (r < 0 || !good)
+		return r;
+	r = run(feed, 0, RATES_NS);
+	if (r < 0)
+		return r;
+	collector_tick(feed->collector);
+	return run(feed, 2, FIRST_READING_NS);
+}
+
+static int sample(struct feed *feed, unsigned sections, struct strbuf *out)
+{
+	struct snapshot *snapshot;
+	int r = feed->collector ? 0 : begin_sampling(feed);
+
+	if (r < 0) {
+		snprintf(feed->failure, sizeof(feed->failure), "cannot sample: %s", strerror(-r));
+		return r;
+	}
+	snapshot = collector_snapshot(feed->collector);
+	if (readiness(snapshot, pci_gpus("/sys/bus/pci/devices"), clock_boot_ns(), feed->failure,
+		      sizeof(feed->failure)))
+		feed->failure[0] = 0;
+	r = view_json_text(snapshot, sections, out);
+	snapshot_unref(snapshot);
+	return r;
+}
+
+int feed_get(struct feed *feed, unsigned sections, struct strbuf *out)
+{
+	char why[300];
+	unsigned status = 0;
+	int r = agent_ask(feed->options, "GET", page_of(sections), &status, out);
+
+	if (r == 0 && status == 200) {
+		collector_free(feed->collector);
+		feed->collector = NULL;
+		feed->note[0] = feed->failure[0] = 0;
+		return 0;
+	}
+	strbuf_reset(out);
+	agent_explain(feed->options, r == 0 ? -EPROTO : r, why, sizeof(why));
+	snprintf(feed->note, sizeof(feed->note), "%s: sampled by this command, counters begin now", why);
+	return sample(feed, sections, out);
+}
+
+int feed_wait(struct feed *feed, int64_t ns)
+{
+	int64_t period = options_number(feed->options, OPT_sample_period);
+	int64_t end = clock_mono_ns() + ns;
+
+	if (!feed->collector) {
+		struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+		return clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL) == 0 ? 0 : -EINTR;
+	}
+	for (;;) {
+		int64_t left = end - clock_mono_ns();
+		int r;
+
+		if (left <= 0)
+			return 0;
+		r = run(feed, 0, MIN(left, period));
+		if (r < 0)
+			return r;
+		collector_tick(feed->collector);
+	}
+}
+
+const char *feed_note(const struct feed *feed)
+{
+	return feed->note;
+}
+
+const char *feed_failure(const struct feed *feed)
+{
+	return feed->failure[0] ? feed->failure : NULL;
+}
+
+bool feed_from_agent(const struct feed *feed)
+{
+	return !feed->collector;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/cmd.h"
+
+#include <stdio.h>
+
+#include "config.h"
+
+void help_overview(struct strbuf *out)
+{
+	strbuf_adds(out, "gpusonde " GPUSONDE_VERSION
+			 ": what the GPUs of this machine do\n\nusage: gpusonde COMMAND [OPTION...]\n\n");
+	for (const struct command *c = commands; c->name; c++)
+		strbuf_addf(out, "  %-10s %s\n", c->name, c->summary);
+	strbuf_adds(out, "\ngpusonde COMMAND --help tells more about one of them, gpusonde(8) about all.\n");
+}
+
+void help_command(const struct command *command, struct strbuf *out)
+{
+	strbuf_addf(out, "usage: gpusonde %s [OPTION...]%s\n\n%s\n\n", command->name,
+		    command->use == USE_HELP ? " [COMMAND]" : "", command->about);
+	for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++) {
+		if (!(f->uses & command->use))
+			continue;
+		strbuf_adds(out, "  ");
+		if (f->letter)
+			strbuf_addf(out, "-%c, ", f->letter);
+		strbuf_addf(out, "%s%s%s\n        %s\n", f->name, f->value ? " " : "",
+			    f->value ? f->value : "", f->help);
+	}
+	options_help(command->use, out);
+	if (command->use != USE_HELP)
+		strbuf_adds(
+			out,
+			"\nEach option is an environment variable, too (--sample-period is GPUSONDE_SAMPLE_PERIOD), and a key of\n"
+			"the configuration file (sample: period:). A flag outranks the environment, that the file.\n");
+}
+
+static void man_commands(struct strbuf *out)
+{
+	for (const struct command *c = commands; c->name; c++) {
+		strbuf_addf(out, ".SS gpusonde %s\n", c->name);
+		for (const char *p = c->about; *p; p++) {
+			if (*p == '-')
+				strbuf_addc(out, '\\');
+			strbuf_addc(out, *p);
+		}
+		strbuf_addc(out, '\n');
+		for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++) {
+			if (!(f->uses & c->use) || f->uses & USE_HELP)
+				continue;
+			strbuf_adds(out, ".TP\n.BR ");
+			if (f->letter)
+				strbuf_addf(out, "\\-%c \", \" ", f->letter);
+			strbuf_addf(out, "\\-\\-%s \" \\fI%s\\fP\"\n%s\n", f->name + 2,
+				    f->value ? f->value : "", f->help);
+		}
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*write)(struct strbuf *out);
+} parts[] = {
+	{ "configuration.md", options_markdown },
+	{ "man-commands", man_commands },
+	{ "man-options", options_man_flags },
+	{ "man-keys", options_man_keys },
+};
+
+static int generate(const char *name, struct strbuf *out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		if (STRV_EQ(parts[i].name, name)) {
+			parts[i].write(out);
+			return put_stdout(out);
+		}
+	fprintf(stderr, "gpusonde help: no generated part is called \"%s\": see gpusonde help --help\n", name);
+	return EXIT_USAGE;
+}
+
+static int help(const struct invocation *inv, struct strbuf *out)
+{
+	if (inv->flag[FLAG_GENERATE])
+		return generate(inv->flag[FLAG_GENERATE], out);
+	if (inv->topic) {
+		const struct command *command = command_find(inv->topic);
+
+		if (!command)
+			return EXIT_USAGE;
+		help_command(command, out);
+	} else {
+		help_overview(out);
+	}
+	return put_stdout(out);
+}
+
+int help_main(struct invocation *inv)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	int status = help(inv, &out);
+
+	strbuf_done(&out);
+	return status;
+}

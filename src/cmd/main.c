@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/nearest.h"
+#include "config.h"
+
+const struct command commands[] = {
+	{ "agent", agent_main, USE_AGENT, "sample the GPUs and serve every view of them",
+	  "Runs the agent: samples every GPU, MIG instance and GPU process once a period, adds it up, and serves\n"
+	  "Prometheus and OpenMetrics, the DCGM exporter's names, JSON, and atop's protocol. SIGHUP reloads the\n"
+	  "configuration, SIGTERM ends it." },
+	{ "gpus", show_main, USE_READ, "show the GPUs and MIG instances",
+	  "Shows the GPUs and MIG instances of this machine, from the running agent; where none runs it samples for\n"
+	  "itself, and says so." },
+	{ "ps", show_main, USE_READ, "show the processes on the GPUs",
+	  "Shows the processes that use GPUs, from the running agent; where none runs it samples for itself, and\n"
+	  "says so." },
+	{ "snapshot", show_main, USE_READ, "show everything: GPUs, processes, node",
+	  "Shows GPUs, processes and the node in one document, from the running agent; where none runs it samples\n"
+	  "for itself, and says so." },
+	{ "doctor", doctor_main, USE_DOCTOR, "say what works, what does not, and the remedy",
+	  "Checks the driver, permissions, the kernel, ports and the running agent, and names the remedy for what does\n"
+	  "not work. The exit status is 1 when something that the agent needs does not work." },
+	{ "release", control_main, USE_CONTROL, "make the agent let go of the driver",
+	  "Makes the running agent let go of the driver, so that it can be unloaded or MIG reconfigured, and waits until\n"
+	  "it has. The agent goes on serving its last values, marked stale, until gpusonde resume." },
+	{ "resume", control_main, USE_CONTROL, "make the agent take the driver again",
+	  "Makes the running agent attach to the driver again after gpusonde release." },
+	{ "atopgpud", atopgpud_main, USE_ATOPGPUD, "stand in for atop's own GPU daemon",
+	  "Serves atop, and nothing else: in place of the atopgpud that comes with atop. Logs to syslog's facility\n"
+	  "daemon. Ends at once, with exit status 0, on a machine without a GPU." },
+	{ "help", help_main, USE_HELP, "show help about a command",
+	  "Shows help about a command, or a list of them." },
+	{ 0 },
+};
+
+const struct command *command_find(const char *name)
+{
+	struct nearest nearest;
+
+	nearest_init(&nearest, name);
+	for (const struct command *c = commands; c->name; c++) {
+		if (STRV_EQ(c->name, name))
+			return c;
+		nearest_offer(&nearest, c->name);
+	}
+	fprintf(stderr, "gpusonde: unknown command \"%s\": ", name);
+	if (nearest.best)
+		fprintf(stderr, "did you mean %s?\n", nearest.best);
+	else
+		fprintf(stderr, "see gpusonde --help for a list\n");
+	return NULL;
+}
+
+int put_stdout(const struct strbuf *text)
+{
+	ssize_t n = text->failed ? -ENOMEM : write_all(STDOUT_FILENO, text->data, text->len);
+
+	if (n >= 0 || n == -EPIPE)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "gpusonde: cannot write to standard output: %s\n", strerror((int)-n));
+	return EXIT_FAILURE;
+}
+
+void put_complaints(const struct invocation *inv, const struct strbuf *lines)
+{
+	for (const char *line = lines->data; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		fprintf(stderr, "gpusonde %s: %.*s\n", inv->command->name, (int)n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
+/* Complaints quote what they complain about, which may be anything. */
+static void make_printable(struct strbuf *lines)
+{
+	for (size_t i = 0; i < lines->len; i++)
+		if (((unsigned char)lines->data[i] < ' ' && lines->data[i] != '\n') || lines->data[i] == 0x7f)
+			lines->data[i] = '?';
+	utf8_sanitize(lines->data);
+}
+
+static int help_or_version(const struct invocation *inv)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	if (inv->flag[FLAG_HELP])
+		help_command(inv->command, &out);
+	else
+		strbuf_adds(&out, "gpusonde " GPUSONDE_VERSION "\n");
+	int status = put_stdout(&out);
+
+	strbuf_done(&out);
+	return status;
+}
+
+/* --help and --version are answered whatever else is wrong with the configuration. */
+static int wants_help(struct invocation *inv, bool *ret_wanted)
+{
+	struct options scratch;
+	struct strbuf ignored;
+	int r = options_init(&scratch);
+
+	if (r < 0)
+		return r;
+	strbuf_init(&ignored, 0);
+	r = cmdline_parse(inv, &scratch, &ignored);
+	*ret_wanted = inv->flag[FLAG_HELP] || inv->flag[FLAG_VERSION];
+	inv->topic = NULL;
+	strbuf_done(&ignored);
+	options_done(&scratch);
+	return r;
+}
+
+static int dispatch(struct invocation *inv)
+{
+	struct strbuf warnings;
+	bool wanted = false;
+	int r = wants_help(inv, &wanted);
+
+	if (r == 0 && wanted)
+		return help_or_version(inv);
+	strbuf_init(&warnings, 0);
+	if (r == 0)
+		r = cmdline_options(inv, &inv->options, &inv->complaints, &warnings);
+	make_printable(&warnings);
+	make_printable(&inv->complaints);
+	put_complaints(inv, &warnings);
+	strbuf_done(&warnings);
+	if (r < 0) {
+		fprintf(stderr, "gpusonde: cannot read the configuration: %s\n", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	inv->options_bad = inv->complaints.len > 0;
+	if (inv->options_bad && inv->command->use != USE_DOCTOR) {
+		put_complaints(inv, &inv->complaints);
+		return EXIT_USAGE;
+	}
+	log_setup(LOG_TARGET_STDERR, (int)options_number(&inv->options, OPT_log_level), "gpusonde");
+	return inv->command->run(inv);
+}
+
+static int no_command(void)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	help_overview(&out);
+	fputs(out.data, stderr);
+	strbuf_done(&out);
+	return EXIT_USAGE;
+}
+
+/*
+ * The agent is to be small for months: one arena, and large buffers given back to the kernel when freed instead of kept.
+ * glibc would otherwise raise both thresholds as it goes.
+ */
+static void tune_malloc(void)
+{
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
+int main(int argc, char **argv)
+{
+	struct invocation inv = { .argc = argc - 2, .argv = argv + 2 };
+
+	tune_malloc();
+	signal(SIGPIPE, SIG_IGN);
+	if (argc < 2)
+		return no_command();
+	if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
+		/* the same as help, with the flag as its argument where it has one */
+		inv.command = command_find("help");
+		inv.argc = STRV_EQ(argv[1], "--version") ? 1 : 0;
+		inv.argv = argv + 1;
+	} else {
+		inv.command = command_find(argv[1]);
+	}
+	if (!inv.command)
+		return EXIT_USAGE;
+	strbuf_init(&inv.complaints, 64 << 10);
+	int status = dispatch(&inv);
+
+	strbuf_done(&inv.complaints);
+	options_done(&inv.options);
+	return status;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stddef.h>
+
+/*
+ * For "did you mean": the name that a mistyped word most likely stands for. Offer it each candidate in turn; best stays NULL
+ * when none is near. Swapped neighbours count as one mistake.
+ */
+struct nearest {
+	const char *word;
+	const char *best;
+	size_t distance;
+};
+
+void nearest_init(struct nearest *nearest, const char *word);
+void nearest_offer(struct nearest *nearest, const char *candidate);
