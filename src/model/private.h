@@ -133,6 +133,7 @@ struct model {
 	uint32_t xid_recent_next;
 	uint64_t kmsg_sequence;              /* of the newest record counted or loaded */
 	uint64_t kmsg_loaded;                /* what an earlier run has counted up to */
+	int64_t kmsg_from_ns;                /* older records are not counted */
 	bool xids_dirty;
 };
 

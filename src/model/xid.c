@@ -94,7 +94,7 @@ void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, 
 {
 	struct xid_recent report = { .code = code, .from_kernel = true };
 
-	if (sequence != 0 && sequence <= model->kmsg_loaded)
+	if ((sequence != 0 && sequence <= model->kmsg_loaded) || boot_ns < model->kmsg_from_ns)
 		return;
 	if (sequence > model->kmsg_sequence) {
 		model->kmsg_sequence = sequence;

@@ -27,13 +27,12 @@ enum xid_action {
 	XID_REBOOT,
 	XID_CHECK_POWER,
 	XID_CHECK_LINKS,  /* NVLink, NVSwitch, cabling, fabric manager */
-	XID_CHECK_COOLING,
 	XID_REPLACE,      /* take the node out of service and have the board examined */
 	XID_ACTIONS,
 };
 
 struct xid_description {
-	uint32_t code;
+	uint32_t first, last; /* codes that mean the same */
 	enum xid_severity severity;
 	enum xid_action action;
 	const char *name;    /* short: "GPU has fallen off the bus" */
