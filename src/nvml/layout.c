@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include <dirent.h>
+#include <string.h>
+
+#include "nvml/abi_mig.h"
+
+/* One directory for each GPU that the kernel module drives; there is none below a simulated driver. */
+#define KERNEL_GPUS "/proc/driver/nvidia/gpus"
+
+static uint32_t count_kernel_gpus(void)
+{
+	const struct dirent *entry;
+	uint32_t n = 0;
+	DIR *dir = opendir(KERNEL_GPUS);
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)))
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+static struct device *add_device(struct reader *reader, struct nvml_device *handle)
+{
+	struct reading *reading = reader->reading;
+	struct device *device;
+
+	if (reading->entities_n == READING_ENTITIES_MAX) {
+		reading->entities_dropped++;
+		return NULL;
+	}
+	device = &reader->devices[reading->entities_n];
+	memset(device, 0, sizeof(*device));
+	device->handle = handle;
+	device->entity = &reading->entities[reading->entities_n];
+	device->parent = READING_NONE;
+	for (int i = 0; i < DIRECTIONS; i++)
+		device->pcie_last[i] = device->nvlink_last[i] = -1;
+	reading->entities_n++;
+	return device;
+}
+
+static void add_gpu(struct reader *reader, uint32_t index)
+{
+	struct nvml_device *handle = NULL;
+	struct device *device;
+	uint32_t current = 0, pending = 0;
+
+	/* A GPU that is lost or forbidden has no handle: the others are listed all the same. */
+	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) != NVML_SUCCESS)
+		return;
+	device = add_device(reader, handle);
+	if (!device)
+		return;
+	if (identity_device(reader, handle, index, device->entity) < 0) {
+		reader->reading->entities_n--;
+		return;
+	}
+	device->mig = NVML_CALL(reader, nvmlDeviceGetMigMode, handle, &current, &pending) == NVML_SUCCESS &&
+		      current == NVML_DEVICE_MIG_ENABLE;
+	device->nvlinks = fields_links(reader, handle, NVML_FI_DEV_NVLINK_LINK_COUNT);
+	device->c2c_links = fields_links(reader, handle, NVML_FI_DEV_C2C_LINK_COUNT);
+	survivor_find(reader, device);
+}
+
+static void add_instance(struct reader *reader, uint16_t parent, struct nvml_device *handle)
+{
+	struct device *device = add_device(reader, handle);
+	const struct reading_entity *gpu = reader->devices[parent].entity;
+	struct reading_entity *entity;
+
+	if (!device)
+		return;
+	entity = device->entity;
+	memset(entity, 0, sizeof(*entity));
+	memcpy(entity, gpu, offsetof(struct reading_entity, v));
+	memset(entity->mig_uuid, 0, sizeof(entity->mig_uuid));
+	entity->lost = entity->process_list = entity->process_util = 0;
+	entity->parent = device->parent = parent;
+	if (NVML_CALL(reader, nvmlDeviceGetGpuInstanceId, handle, &entity->gi) != NVML_SUCCESS ||
+	    NVML_CALL(reader, nvmlDeviceGetComputeInstanceId, handle, &entity->ci) != NVML_SUCCESS) {
+		reader->reading->entities_n--;
+		return;
+	}
+	identity_instance(reader, handle, entity);
+	survivor_find(reader, device);
+}
+
+static uint32_t instances_max(struct reader *reader, const struct device *device)
+{
+	uint32_t max = 0;
+
+	if (!device->mig || NVML_CALL(reader, nvmlDeviceGetMaxMigDeviceCount, device->handle, &max) != NVML_SUCCESS)
+		return 0;
+	return MIN(max, 64u);
+}
+
+static void add_instances(struct reader *reader, uint16_t parent)
+{
+	struct device *gpu = &reader->devices[parent];
+	uint32_t max = instances_max(reader, gpu);
+
+	for (uint32_t i = 0; i < max; i++) {
+		struct nvml_device *handle = NULL;
+
+		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) == NVML_SUCCESS)
+			add_instance(reader, parent, handle);
+	}
+}
+
+/* What is measured for a GPU instance may be told of a compute instance only if that is the only one in it. */
+static void find_sole(struct reader *reader, uint32_t gpus)
+{
+	uint32_t n = reader->reading->entities_n;
+
+	for (uint32_t i = gpus; i < n; i++) {
+		struct device *device = &reader->devices[i];
+
+		device->sole_ci = true;
+		for (uint32_t j = gpus; j < n; j++) {
+			const struct device *other = &reader->devices[j];
+
+			if (i != j && other->parent == device->parent && other->entity->gi == device->entity->gi)
+				device->sole_ci = false;
+		}
+	}
+}
+
+enum nvml_return reader_enumerate(struct reader *reader)
+{
+	struct reading *reading = reader->reading;
+	enum nvml_return result;
+	uint32_t count = 0, gpus;
+
+	events_done(reader);
+	for (uint32_t i = 0; i < reading->entities_n; i++)
+		gpm_done(reader, &reader->devices[i]);
+	processes_forget(reader);
+	reading->entities_n = reading->processes_n = reading->entities_dropped = 0;
+	reading->topology_n = 0;
+	memset(reading->topology, 0, sizeof(reading->topology));
+	memset(reading->topology_nvlinks, 0, sizeof(reading->topology_nvlinks));
+	result = NVML_CALL(reader, nvmlDeviceGetCount_v2, &count);
+	if (result != NVML_SUCCESS)
+		return result;
+	reader->gpus = count;
+	reader->kernel_gpus = count_kernel_gpus();
+	for (uint32_t i = 0; i < MIN(count, (uint32_t)READING_ENTITIES_MAX) && !reader->gone; i++)
+		add_gpu(reader, i);
+	gpus = reading->entities_n;
+	for (uint32_t i = 0; i < gpus && !reader->gone; i++)
+		add_instances(reader, (uint16_t)i);
+	if (reader->gone)
+		return reader->gone_result;
+	find_sole(reader, gpus);
+	reading->topology_n = MIN(gpus, (uint32_t)READING_TOPOLOGY_MAX);
+	events_begin(reader);
+	return NVML_SUCCESS;
+}
+
+/* Walks the instances of a GPU beside those we know, which lie in the same order from *at on. */
+static bool instances_same(struct reader *reader, uint16_t parent, uint32_t *at)
+{
+	struct device *gpu = &reader->devices[parent];
+	uint32_t current = 0, pending = 0, max;
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMigMode, gpu->handle, &current, &pending);
+
+	if (result == NVML_SUCCESS && gpu->mig != (current == NVML_DEVICE_MIG_ENABLE))
+		return false;
+	max = instances_max(reader, gpu);
+	for (uint32_t i = 0; i < max; i++) {
+		struct nvml_device *handle = NULL;
+		const struct device *known = &reader->devices[*at];
+		char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";
+
+		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) != NVML_SUCCESS)
+			continue;
+		if (*at >= reader->reading->entities_n || known->parent != parent || known->handle != handle)
+			return false;
+		if (NVML_CALL(reader, nvmlDeviceGetUUID, handle, uuid, sizeof(uuid)) != NVML_SUCCESS ||
+		    strncmp(uuid, known->entity->mig_uuid, sizeof(uuid) - 1) != 0)
+			return false;
+		++*at;
+	}
+	return true;
+}
+
+bool reader_layout_same(struct reader *reader)
+{
+	uint32_t count = 0, gpus = 0, at;
+
+	if (count_kernel_gpus() != reader->kernel_gpus) {
+		reader->reattach = true;
+		return false;
+	}
+	if (NVML_CALL(reader, nvmlDeviceGetCount_v2, &count) == NVML_SUCCESS && count != reader->gpus)
+		return false;
+	while (gpus < reader->reading->entities_n && reader->devices[gpus].parent == READING_NONE)
+		gpus++;
+	at = gpus;
+	for (uint32_t i = 0; i < gpus && !reader->gone; i++)
+		if (!reader->devices[i].entity->lost && !instances_same(reader, (uint16_t)i, &at))
+			return false;
+	return at == reader->reading->entities_n || reader->gone;
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/getters.h"
+
+enum nvml_return mig_mode_read(struct reader *reader, struct device *device)
+{
+	uint32_t current = 0, pending = 0;
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMigMode, device->handle, &current, &pending);
+
+	REPORT_U32(reader, device, MIG_MODE_CURRENT, result, current, 1);
+	REPORT_U32(reader, device, MIG_MODE_PENDING, result, pending, 1);
+	return result;
+}
+
+enum nvml_return persistence_read(struct reader *reader, struct device *device)
+{
+	uint32_t mode = 0;
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetPersistenceMode, device->handle, &mode);
+
+	REPORT_U32(reader, device, PERSISTENCE_MODE, result, mode, 1);
+	return result;
+}
+
+enum nvml_return compute_mode_read(struct reader *reader, struct device *device)
+{
+	uint32_t mode = 0;
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetComputeMode, device->handle, &mode);
+
+	REPORT_U32(reader, device, COMPUTE_MODE, result, mode, 1);
+	return result;
+}
+
+enum nvml_return cores_read(struct reader *reader, struct device *device)
+{
+	uint32_t cores = 0;
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetNumGpuCores, device->handle, &cores);
+
+	REPORT_U32(reader, device, CORES, result, cores, 1);
+	return result;
+}
+
+enum nvml_return attributes_read(struct reader *reader, struct device *device)
+{
+	struct nvml_device_attributes attributes = { .multiprocessors = 0 };
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetAttributes_v2, device->handle, &attributes);
+
+	REPORT_U32(reader, device, SM_COUNT, result, attributes.multiprocessors, 1);
+	return result;
+}
+
+enum nvml_return encoder_read(struct reader *reader, struct device *device)
+{
+	uint32_t sessions = 0, fps = 0, latency_us = 0;
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetEncoderStats, device->handle, &sessions, &fps, &latency_us);
+
+	REPORT_U32(reader, device, ENCODER_SESSIONS, result, sessions, 1);
+	REPORT_U32(reader, device, ENCODER_FPS, result, fps, 1);
+	REPORT_U32(reader, device, ENCODER_LATENCY, result, latency_us, 1e-6);
+	return result;
+}
+
+enum nvml_return fbc_read(struct reader *reader, struct device *device)
+{
+	struct nvml_fbc_stats stats = { .sessions = 0 };
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetFBCStats, device->handle, &stats);
+
+	REPORT_U32(reader, device, FBC_SESSIONS, result, stats.sessions, 1);
+	REPORT_U32(reader, device, FBC_FPS, result, stats.average_fps, 1);
+	REPORT_U32(reader, device, FBC_LATENCY, result, stats.average_latency, 1e-6);
+	return result;
+}

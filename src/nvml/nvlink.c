@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/getters.h"
+
+#include "base/clock.h"
+#include "nvml/counter.h"
+
+enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
+{
+	uint32_t active = 0, links = 0;
+	enum nvml_return first = NVML_ERROR_NOT_SUPPORTED;
+
+	/* Where the driver does not tell how many there are, those that answer are. */
+	for (uint32_t i = 0; i < (device->nvlinks ? MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) : NVLINKS_MAX); i++) {
+		uint32_t state = 0;
+		enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, i, &state);
+
+		if (i == 0)
+			first = result;
+		if (!device->nvlinks && result != NVML_SUCCESS)
+			break;
+		reader_report_u32(reader, device, GPU_NVLINK_LINK_UP, SLOT_NVLINK_LINK_UP + i, result, state != 0, 1);
+		links += result == NVML_SUCCESS;
+		active += result == NVML_SUCCESS && state != 0;
+	}
+	REPORT(reader, device, NVLINK_LINKS_ACTIVE, first, active);
+	if (!device->nvlinks)
+		device->nvlinks = links;
+	return first;
+}
+
+/* The sum of all links, for drivers that count them only one by one. */
+static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
+			 unsigned slot)
+{
+	double raw[NVLINKS_MAX];
+	bool any = false;
+
+	if (fields_has(device, row))
+		return;
+	for (unsigned i = 0; i < NVLINKS_MAX; i++) {
+		bool has = device_has(device, link_slot + i);
+
+		raw[i] = has ? device->entity->v[link_slot + i] : -1;
+		any |= has;
+	}
+	if (any)
+		reader_report(reader, device, row, slot, NVML_SUCCESS,
+			      counter_sum(&device->work.nvlink_total[d], device->work.nvlink_raw[d], raw, NVLINKS_MAX));
+}
+
+static void derive_rate(struct reader *reader, struct device *device, enum direction d, unsigned counter_slot, unsigned row,
+			unsigned slot)
+{
+	struct reading_entity *e = device->entity;
+	double last = device->nvlink_last[d], seconds = (double)device->elapsed_ns / NSEC_PER_SEC;
+
+	device->nvlink_last[d] = device_has(device, counter_slot) ? e->v[counter_slot] : -1;
+	if (device->gpm_works && device_has(device, slot))
+		return; /* GPM delivers it */
+	/* A counter that fell began again, and tells no rate this time. */
+	if (last >= 0 && device->nvlink_last[d] >= last && seconds > 0)
+		reader_report(reader, device, row, slot, NVML_SUCCESS, (device->nvlink_last[d] - last) / seconds);
+}
+
+void nvlink_derive(struct reader *reader, struct device *device)
+{
+	if (device->parent != READING_NONE)
+		return;
+	derive_total(reader, device, DIRECTION_TX, SLOT_NVLINK_LINK_TX_BYTES, GPU_NVLINK_TX_BYTES, SLOT_NVLINK_TX_BYTES);
+	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES, SLOT_NVLINK_RX_BYTES);
+	derive_rate(reader, device, DIRECTION_TX, SLOT_NVLINK_TX_BYTES, GPU_NVLINK_TX_RATE, SLOT_NVLINK_TX_RATE);
+	derive_rate(reader, device, DIRECTION_RX, SLOT_NVLINK_RX_BYTES, GPU_NVLINK_RX_RATE, SLOT_NVLINK_RX_RATE);
+}

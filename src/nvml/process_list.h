@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nvml/abi.h"
+
+/*
+ * Lists of processes as drivers write them. Driver 510 brought lists of 24-byte records; 535.43 to 535.86 wrote records of 32
+ * bytes through the same symbol. So the buffer is filled with a pattern before the call, and what was written over tells.
+ */
+enum {
+	PROCESS_LIST_FILL = 0xa5,
+	PROCESS_RECORD_MAX = sizeof(struct nvml_process_detail),
+};
+
+struct process_record {
+	uint32_t pid;
+	uint64_t used_memory; /* NVML_NONE_U64 where the driver does not say */
+};
+
+/* Bytes from one record to the next in a list of @n records that should have @declared bytes each. */
+unsigned process_list_stride(const unsigned char *records, unsigned n, unsigned declared);
+
+void process_list_get(const unsigned char *records, unsigned i, unsigned stride, struct process_record *ret_record);

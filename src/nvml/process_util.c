@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+enum { CLOCK_SLACK_US = 1000000 };
+
+_Static_assert(PROCESS_BUSY_OFA - PROCESS_BUSY == ENGINE_OFA && PROCESS_UTILIZATION_OFA - PROCESS_UTILIZATION == ENGINE_OFA,
+	       "rows of engines stand in the order of enum engine");
+
+/* A sample, whichever call it came from. */
+struct sample {
+	uint64_t timestamp;
+	uint32_t pid;
+	uint32_t percent[ENGINES];
+};
+
+/* The driver's records in one buffer; both kinds fit. */
+static union {
+	struct nvml_process_utilization_v1 newer[READING_PROCESSES_MAX];
+	struct nvml_process_utilization older[READING_PROCESSES_MAX];
+} buffer;
+static struct sample samples[READING_PROCESSES_MAX];
+static uint32_t capacity = 64;
+
+static enum nvml_return call_newer(struct reader *reader, struct device *device, uint64_t since, uint32_t *n)
+{
+	struct nvml_processes_utilization info = {
+		.version = NVML_VERSION_WORD(struct nvml_processes_utilization, 1),
+		.count = *n,
+		.last_seen = since,
+		.processes = buffer.newer,
+	};
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetProcessesUtilizationInfo, device->handle, &info);
+
+	*n = info.count;
+	for (uint32_t i = 0; result == NVML_SUCCESS && i < MIN(*n, capacity); i++) {
+		const struct nvml_process_utilization_v1 *p = &buffer.newer[i];
+
+		samples[i] = (struct sample){ p->timestamp, p->pid,
+					      { p->sm, p->memory, p->encoder, p->decoder, p->jpeg, p->ofa } };
+	}
+	return result;
+}
+
+static enum nvml_return call_older(struct reader *reader, struct device *device, uint64_t since, uint32_t *n)
+{
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetProcessUtilization, device->handle, buffer.older, n, since);
+
+	for (uint32_t i = 0; result == NVML_SUCCESS && i < MIN(*n, capacity); i++) {
+		const struct nvml_process_utilization *p = &buffer.older[i];
+
+		samples[i] = (struct sample){ p->timestamp, p->pid, { p->sm, p->memory, p->encoder, p->decoder, 0, 0 } };
+	}
+	return result;
+}
+
+static enum nvml_return call_with_room(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
+				       enum nvml_return (*call)(struct reader *, struct device *, uint64_t, uint32_t *))
+{
+	enum nvml_return result = NVML_ERROR_INSUFFICIENT_SIZE;
+
+	for (int attempt = 0; attempt < 4 && result == NVML_ERROR_INSUFFICIENT_SIZE; attempt++) {
+		*ret_n = capacity;
+		result = call(reader, device, since, ret_n);
+		if (result == NVML_ERROR_INSUFFICIENT_SIZE)
+			capacity = MIN(MAX(*ret_n, capacity) + 32, (uint32_t)READING_PROCESSES_MAX);
+	}
+	*ret_n = result == NVML_SUCCESS ? MIN(*ret_n, capacity) : 0;
+	return result;
+}
+
+/* @ret_engines: how many engines this call tells of; the older one knows nothing of JPEG and OFA. */
+static enum nvml_return read_samples(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
+				     int *ret_engines)
+{
+	enum nvml_return result;
+
+	*ret_engines = ENGINES;
+	result = call_with_room(reader, device, since, ret_n, call_newer);
+	if (nvml_unsupported(result)) {
+		*ret_engines = ENGINE_JPEG;
+		result = call_with_room(reader, device, since, ret_n, call_older);
+	}
+	return result;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return (x->timestamp > y->timestamp) - (x->timestamp < y->timestamp);
+}
+
+static void report_engine(struct reader *reader, struct reading_process *process, int i, uint32_t percent, double seconds)
+{
+	if (percent > 100) {
+		reader->reading->rejected_process[PROCESS_UTILIZATION + i]++;
+		process->p[PROCESS_UTILIZATION + i] = PRESENCE_REJECTED;
+		return;
+	}
+	process->v[PROCESS_UTILIZATION + i] = percent / 100.0;
+	process->p[PROCESS_UTILIZATION + i] = PRESENCE_PRESENT;
+	process->v[PROCESS_BUSY + i] += percent / 100.0 * seconds;
+	process->p[PROCESS_BUSY + i] = PRESENCE_PRESENT;
+}
+
+/* What one process's sample is credited for: the time since its last one, never more than has been observed. */
+static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp, uint64_t last_seen,
+		      int64_t observed_us)
+{
+	uint64_t from = state->credited && state->sample_us ? state->sample_us : last_seen;
+	int64_t covered = device->work.processes_boot_ns && timestamp > from ? (int64_t)(timestamp - from) : 0;
+
+	covered = MIN(covered, observed_us + state->leftover_us);
+	state->leftover_us = MIN(observed_us + state->leftover_us - covered, observed_us);
+	state->sample_us = timestamp;
+	return covered;
+}
+
+static bool all_idle(const struct sample *sample)
+{
+	for (int i = 0; i < ENGINES; i++)
+		if (sample->percent[i])
+			return false;
+	return true;
+}
+
+static void take_sample(struct reader *reader, struct device *device, const struct sample *sample, int engines,
+			uint64_t last_seen, int64_t elapsed_us, uint64_t *newest)
+{
+	struct reading *reading = reader->reading;
+	struct process_state *state;
+	struct reading_process *process;
+	uint32_t before = reading->processes_n;
+	int64_t observed_us = elapsed_us, covered;
+
+	if (sample->timestamp <= last_seen || sample->timestamp > (uint64_t)reader->real_us + CLOCK_SLACK_US)
+		return; /* stale, or nonsense */
+	process = process_take(reader, device, sample->pid, &state);
+	if (!process)
+		return;
+	if (reading->processes_n > before && all_idle(sample)) {
+		/* In no list, and did nothing: not worth an entry. */
+		reading->processes_n--;
+		state->pass = reader->pass - 1;
+		return;
+	}
+	*newest = MAX(*newest, sample->timestamp);
+	if (state->sampled_pass == reader->pass)
+		observed_us = 0; /* a further sample shares what the first has left over */
+	else if (!state->credited)
+		state->leftover_us = 0;
+	covered = credit(device, state, sample->timestamp, last_seen, observed_us);
+	state->sampled_pass = reader->pass;
+	state->credited = true;
+	for (int i = 0; i < engines; i++)
+		report_engine(reader, process, i, sample->percent[i], (double)covered * 1e-6);
+}
+
+/* Who had no sample did nothing; all were observed for as long as has passed since the last reading. */
+static void complete(struct reader *reader, struct device *device, int engines, int64_t elapsed_us)
+{
+	uint16_t entity = (uint16_t)device_index(reader, device);
+
+	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
+		struct reading_process *process = &reader->reading->processes[k];
+		struct process_state *state = &reader->processes.states[reader->processes.of_reading[k]];
+
+		if (process->entity != entity)
+			break; /* processes of one entity lie together, at the end */
+		process->v[PROCESS_OBSERVED] = (double)elapsed_us * 1e-6;
+		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
+		if (state->sampled_pass == reader->pass)
+			continue;
+		state->credited = false;
+		for (int i = 0; i < engines; i++)
+			report_engine(reader, process, i, 0, 0);
+	}
+}
+
+static void mark_all(struct reader *reader, struct device *device, uint8_t presence)
+{
+	uint16_t entity = (uint16_t)device_index(reader, device);
+
+	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
+		struct reading_process *process = &reader->reading->processes[k];
+
+		if (process->entity != entity)
+			break;
+		for (int i = 0; i < ENGINES; i++)
+			process->p[PROCESS_BUSY + i] = process->p[PROCESS_UTILIZATION + i] = presence;
+	}
+}
+
+void process_utilization_read(struct reader *reader, struct device *device)
+{
+	struct survivor *work = &device->work;
+	int64_t elapsed_us = work->processes_boot_ns ? (reader->now_ns - work->processes_boot_ns) / 1000 : 0;
+	uint64_t last_seen = work->processes_us, newest;
+	enum nvml_return result = NVML_ERROR_NOT_SUPPORTED;
+	uint32_t n = 0;
+	int engines = ENGINES;
+
+	/* Never yet, or the clock was set back: only what is sampled from now on. */
+	if (!last_seen || last_seen > (uint64_t)reader->real_us + CLOCK_SLACK_US)
+		last_seen = (uint64_t)(reader->real_us - MIN(elapsed_us + CLOCK_SLACK_US, reader->real_us));
+	newest = last_seen;
+	if (device->parent == READING_NONE && !device->process_util_off)
+		result = read_samples(reader, device, last_seen, &n, &engines);
+	if (reader->lost || reader->gone)
+		return;
+	device->entity->process_util = result == NVML_ERROR_NOT_FOUND ? PRESENCE_PRESENT : nvml_presence(result);
+	device->process_util_off = nvml_unsupported(result);
+	if (!presence_is(device->entity->process_util)) {
+		mark_all(reader, device, device->entity->process_util);
+		return;
+	}
+	qsort(samples, n, sizeof(samples[0]), by_time);
+	for (uint32_t i = 0; i < n; i++)
+		take_sample(reader, device, &samples[i], engines, last_seen, elapsed_us, &newest);
+	complete(reader, device, engines, elapsed_us);
+	work->processes_us = newest;
+	work->processes_boot_ns = reader->now_ns;
+}

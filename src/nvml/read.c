@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* How often rarely read metrics are read, and what a device did not support is asked again. */
+static const int64_t cadence_ns[] = {
+	[CADENCE_TICK] = 0,
+	[CADENCE_SLOW] = 10 * NSEC_PER_SEC,
+	[CADENCE_STATIC] = 60 * NSEC_PER_SEC,
+};
+#define UNSUPPORTED_RETRY_NS (300 * NSEC_PER_SEC)
+#define LAYOUT_NS (10 * NSEC_PER_SEC)
+#define LOST_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
+#define LOST_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
+
+/* The parts of a pass over a device, in the order in which one uses what another found. */
+static void (*const steps[])(struct reader *, struct device *) = {
+	gpm_read,      getters_read,    fields_read,   standins_read,  samples_read,  pcie_derive,
+	nvlink_derive, activity_derive, energy_derive, processes_read, topology_read,
+};
+
+void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
+{
+	memset(reader, 0, sizeof(*reader));
+	reader->shared = shared;
+	reader->reading = &shared->reading;
+	reader->library_name = library_name ? library_name : NVML_LIBRARY_DEFAULT;
+}
+
+void reader_done(struct reader *reader)
+{
+	reader_detach(reader);
+	hashmap_done(&reader->processes.map);
+}
+
+/* Devices take turns with their rare work, so that passes stay even. */
+static void plan_first(struct reader *reader, struct device *device)
+{
+	int64_t n = reader->reading->entities_n, i = device_index(reader, device);
+
+	for (int c = CADENCE_SLOW; c <= CADENCE_STATIC; c++)
+		device->next_ns[c] = reader->now_ns + cadence_ns[c] * (i + 1) / n;
+	device->retry_ns = reader->now_ns + UNSUPPORTED_RETRY_NS + cadence_ns[CADENCE_STATIC] * (i + 1) / n;
+}
+
+static void plan_next(struct reader *reader, struct device *device)
+{
+	int64_t now = reader->now_ns;
+
+	for (int c = CADENCE_SLOW; c <= CADENCE_STATIC; c++) {
+		device->due[c] = now >= device->next_ns[c];
+		if (!device->due[c])
+			continue;
+		device->next_ns[c] += cadence_ns[c];
+		if (device->next_ns[c] <= now)
+			device->next_ns[c] = now + cadence_ns[c];
+	}
+	if (now < device->retry_ns)
+		return;
+	device->retry_ns = now + UNSUPPORTED_RETRY_NS;
+	device->getters_off = 0;
+	memset(device->fields_off, 0, sizeof(device->fields_off));
+	device->samples_off = 0;
+	device->rates_off = 0;
+	device->process_calls_off = 0;
+	device->process_util_off = false;
+}
+
+static void plan(struct reader *reader, struct device *device)
+{
+	device->elapsed_ns = device->pass_ns ? reader->now_ns - device->pass_ns : 0;
+	device->pass_ns = reader->now_ns;
+	device->due[CADENCE_TICK] = true;
+	if (device->read_before) {
+		plan_next(reader, device);
+		return;
+	}
+	device->due[CADENCE_SLOW] = device->due[CADENCE_STATIC] = true;
+	plan_first(reader, device);
+}
+
+/* No value of a lost GPU is true any more; when it answers again, everything is asked anew. */
+static void forget_values(struct device *device)
+{
+	memset(device->entity->p, PRESENCE_ABSENT, sizeof(device->entity->p));
+	device->entity->process_list = PRESENCE_ABSENT;
+	device->entity->process_util = PRESENCE_ABSENT;
+	device->entity->lost = 1;
+	device->read_before = false;
+}
+
+static void device_pass(struct reader *reader, struct device *device)
+{
+	plan(reader, device);
+	reader->lost = false;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		steps[i](reader, device);
+		if (reader->gone)
+			return;
+		if (reader->lost) {
+			forget_values(device);
+			return;
+		}
+	}
+	device->entity->lost = 0;
+	device->read_before = true;
+}
+
+/* A GPU that fell off the bus comes back only for who initialises the library again; the others pay for trying. */
+static bool lost_retry_due(struct reader *reader)
+{
+	bool lost = false;
+
+	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
+		lost |= reader->reading->entities[i].lost;
+	if (!lost) {
+		reader->lost_backoff_ns = 0;
+		return false;
+	}
+	if (!reader->lost_backoff_ns) {
+		reader->lost_backoff_ns = LOST_BACKOFF_MIN_NS;
+		reader->lost_retry_ns = reader->now_ns + LOST_BACKOFF_MIN_NS;
+	}
+	if (reader->now_ns < reader->lost_retry_ns)
+		return false;
+	reader->lost_backoff_ns = MIN(2 * reader->lost_backoff_ns, LOST_BACKOFF_MAX_NS);
+	reader->lost_retry_ns = reader->now_ns + reader->lost_backoff_ns;
+	return true;
+}
+
+static void check_layout(struct reader *reader)
+{
+	if (!reader->changed && reader->now_ns < reader->layout_ns)
+		return;
+	reader->layout_ns = reader->now_ns + LAYOUT_NS;
+	if (!reader->changed && reader_layout_same(reader))
+		return;
+	if (reader->gone)
+		return;
+	reader->changed = false;
+	if (reader->reattach) {
+		reader_detach(reader);
+		reader_attach(reader);
+	} else if (reader_enumerate(reader) != NVML_SUCCESS) {
+		reader->gone = true;
+	}
+}
+
+static void begin(struct reader *reader)
+{
+	struct reading *reading = reader->reading;
+
+	reader->now_ns = clock_boot_ns();
+	reader->real_us = clock_real_ns() / 1000;
+	reader->pass++;
+	reader->names_asked = 0;
+	reading->begin_ns = reader->now_ns;
+	reading->events_n = 0;
+	reading->processes_dropped = reading->events_dropped = 0;
+	memset(reading->rejected, 0, sizeof(reading->rejected));
+	memset(reading->rejected_process, 0, sizeof(reading->rejected_process));
+}
+
+static void read_devices(struct reader *reader)
+{
+	processes_begin(reader);
+	for (uint32_t i = 0; i < reader->reading->entities_n && !reader->gone; i++)
+		device_pass(reader, &reader->devices[i]);
+	if (!reader->gone)
+		events_read(reader);
+	if (!reader->gone)
+		processes_end(reader);
+}
+
+/* The driver said in the middle of a pass that it is not there: what was read is worth nothing. */
+static void went_away(struct reader *reader)
+{
+	struct reading *reading = reader->reading;
+
+	reader_detach(reader);
+	reading->state = READING_NO_DRIVER;
+	reading->nvml_error = (int32_t)reader->gone_result;
+	snprintf(reading->error, sizeof(reading->error),
+		 "the NVIDIA driver was unloaded or restarted: attaching again; if this lasts, load it (modprobe nvidia)");
+}
+
+void reader_pass(struct reader *reader)
+{
+	begin(reader);
+	if (!reader->attached && reader->now_ns >= reader->retry_ns)
+		reader_attach(reader);
+	else if (reader->attached)
+		check_layout(reader);
+	if (reader->attached && !reader->gone)
+		read_devices(reader);
+	if (reader->gone)
+		went_away(reader);
+	else if (reader->attached)
+		survivors_commit(reader);
+	reader->reading->end_ns = clock_boot_ns();
+	/* After the reading, and for the next: what is lost keeps its identity in this one. */
+	if (reader->attached && lost_retry_due(reader))
+		reader->changed = reader->reattach = true;
+}

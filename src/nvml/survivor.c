@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool same(const struct survivor *survivor, const struct reading_entity *entity)
+{
+	return survivor->gi == entity->gi && survivor->ci == entity->ci &&
+	       strncmp(survivor->uuid, entity->uuid, sizeof(survivor->uuid)) == 0;
+}
+
+static void begin(struct survivor *survivor, const struct reading_entity *entity)
+{
+	memset(survivor, 0, sizeof(*survivor));
+	memcpy(survivor->uuid, entity->uuid, sizeof(survivor->uuid));
+	survivor->gi = entity->gi;
+	survivor->ci = entity->ci;
+	for (int d = 0; d < DIRECTIONS; d++)
+		for (int i = 0; i < NVLINKS_MAX; i++)
+			survivor->nvlink_raw[d][i] = -1;
+}
+
+/* A crash may have written anywhere: sums that cannot be are worse than none. */
+static bool believable(const struct survivor *survivor, int64_t now_ns)
+{
+	bool sums = isfinite(survivor->energy_joules) && isfinite(survivor->energy_watts) && survivor->energy_joules >= 0 &&
+		    survivor->energy_joules < 1e15;
+
+	for (int d = 0; d < DIRECTIONS; d++)
+		sums = sums && isfinite(survivor->pcie[d].raw) && isfinite(survivor->pcie[d].total) &&
+		       isfinite(survivor->nvlink_total[d]) && survivor->pcie[d].total >= 0 && survivor->nvlink_total[d] >= 0;
+	return sums && survivor->window_boot_ns <= now_ns && survivor->processes_boot_ns <= now_ns &&
+	       survivor->energy_boot_ns <= now_ns;
+}
+
+static bool in_use(struct reader *reader, const struct survivor *survivor)
+{
+	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
+		if (reader->devices[i].slot == survivor)
+			return true;
+	return false;
+}
+
+/* Its own slot; else an unused one; else, when MIG layouts of the past fill them all, one that nobody uses now. */
+void survivor_find(struct reader *reader, struct device *device)
+{
+	struct survivor *survivors = reader->shared->survivors, *free = NULL;
+
+	device->slot = NULL;
+	for (uint32_t i = 0; i < READING_ENTITIES_MAX; i++) {
+		if (same(&survivors[i], device->entity) && !in_use(reader, &survivors[i])) {
+			device->slot = &survivors[i];
+			device->work = survivors[i];
+			if (!believable(&device->work, reader->now_ns))
+				begin(&device->work, device->entity);
+			return;
+		}
+		if (!survivors[i].uuid[0]) {
+			free = &survivors[i];
+			break; /* slots are filled from the front */
+		}
+	}
+	for (uint32_t i = 0; i < READING_ENTITIES_MAX && !free; i++)
+		if (!in_use(reader, &survivors[i]))
+			free = &survivors[i];
+	begin(&device->work, device->entity);
+	device->slot = free;
+	if (free)
+		*free = device->work;
+}
+
+void survivors_commit(struct reader *reader)
+{
+	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
+		if (reader->devices[i].slot)
+			*reader->devices[i].slot = reader->devices[i].work;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include <strings.h>
+
+/* What hangs at the other end of a GPU's links. */
+struct ends {
+	uint8_t peers[READING_TOPOLOGY_MAX]; /* links that lead straight to that GPU */
+	uint8_t switched;
+};
+
+static int find_by_bus(const struct reader *reader, const char *bus_id)
+{
+	for (uint32_t i = 0; i < reader->reading->topology_n; i++)
+		if (strcasecmp(reader->reading->entities[i].pci_bus_id, bus_id) == 0)
+			return (int)i;
+	return -1;
+}
+
+static void follow_link(struct reader *reader, struct device *device, uint32_t link, struct ends *ends)
+{
+	uint32_t active = 0, type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
+	struct nvml_pci_info pci = { .bus = 0 };
+	int peer;
+
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, link, &active) != NVML_SUCCESS || !active)
+		return;
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemoteDeviceType, device->handle, link, &type) == NVML_SUCCESS &&
+	    type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
+		ends->switched++;
+		return;
+	}
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemotePciInfo_v2, device->handle, link, &pci) != NVML_SUCCESS)
+		return;
+	pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
+	peer = find_by_bus(reader, pci.bus_id);
+	if (peer >= 0)
+		ends->peers[peer]++;
+}
+
+static uint8_t distance(struct reader *reader, struct device *a, struct device *b)
+{
+	uint32_t level = 0;
+
+	if (NVML_CALL(reader, nvmlDeviceGetTopologyCommonAncestor, a->handle, b->handle, &level) != NVML_SUCCESS ||
+	    level > NVML_TOPOLOGY_SYSTEM)
+		return 0;
+	return (uint8_t)(level / 10 + 1);
+}
+
+/* One GPU's row of the matrices. Through switches each GPU reaches every other one that hangs from them. */
+void topology_read(struct reader *reader, struct device *device)
+{
+	struct reading *reading = reader->reading;
+	unsigned row = device_index(reader, device);
+	struct ends ends = { .switched = 0 };
+
+	if (!device->due[CADENCE_STATIC] || row >= reading->topology_n)
+		return;
+	for (uint32_t link = 0; link < MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) && !reader->lost; link++)
+		follow_link(reader, device, link, &ends);
+	for (uint32_t i = 0; i < reading->topology_n && !reader->gone; i++) {
+		struct device *other = &reader->devices[i];
+
+		if (i == row)
+			continue;
+		reading->topology[row][i] = distance(reader, device, other);
+		reading->topology_nvlinks[row][i] = ends.peers[i];
+		if (ends.switched && other->nvlinks)
+			reading->topology_nvlinks[row][i] = MAX(ends.peers[i], ends.switched);
+	}
+}
