@@ -1,27 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The kernel log as a source of XID reports: reads /dev/kmsg from the oldest record on, then as records come.
- * Records that a program wrote into the log (facility other than kern) are not believed.
+ *
+ * Invariants
+ *  1. Records that a program wrote into the log (facility other than kern) are not believed.
+ *  2. Nothing blocks, and one wake-up reads a bounded number of records.
+ *  3. What was lost (overruns) or could not be read is counted.
+ *
+ * Runs in the thread of its event loop.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "base/macro.h"
+
 struct kmsg_xid {
-	char pci_bus_id[32];  /* as NVML writes it: "00000000:1B:00.0" */
+	char pci_bus_id[32]; /* as NVML writes it: "00000000:1B:00.0" */
 	uint32_t code;
-	int64_t boot_ns;      /* time stamp of the record */
-	uint64_t sequence;    /* of the record */
-	char text[160];       /* rest of the line, sanitised */
+	int64_t boot_ns; /* when: of a record that came while we looked the time it came, else its own time stamp */
+	uint64_t sequence; /* of the record */
+	char text[160]; /* rest of the line, sanitised */
 };
 
-/* One record of /dev/kmsg ("prio,seq,usec,flags;text\n..."). 0 an XID; -ENOENT another record; -EBADMSG looks like one, unreadable. */
+/*
+ * One record of /dev/kmsg ("prio,seq,usec,flags;text\n..."), boot_ns its time stamp. 0 an XID; -ENOENT another record;
+ * -EBADMSG looks like one, unreadable.
+ */
 int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid);
 
 struct kmsg;
-struct kmsg_stats { uint64_t xids, unreadable, overruns; uint64_t sequence; };
+
+struct kmsg_stats {
+	uint64_t xids, unreadable;
+	uint64_t overruns; /* times the kernel overwrote records before they were read */
+	uint64_t sequence; /* of the newest XID */
+	bool failed; /* the log cannot be read any more */
+};
+
 typedef void kmsg_xid_fn(const struct kmsg_xid *xid, void *userdata);
-/* `path` NULL: /dev/kmsg. Also takes a regular file or FIFO of such records (tests). -EACCES/-EPERM: wants CAP_SYSLOG. */
+
+/*
+ * `path` NULL: /dev/kmsg. Also takes a FIFO or a regular file of such records, one a line (tests, copies of logs). -EACCES,
+ * -EPERM: wants CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from its loop.
+ */
 int kmsg_new(sd_event *event, const char *path, kmsg_xid_fn *on_xid, void *userdata, struct kmsg **ret_kmsg);
 void kmsg_free(struct kmsg *kmsg);
+DEFINE_CLEANUP(struct kmsg *, kmsg_free, kmsg_freep)
+
 void kmsg_stats(const struct kmsg *kmsg, struct kmsg_stats *ret_stats);

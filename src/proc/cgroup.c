@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What a cgroup path says about whose process it is. A path is read component by component from the root, and the deepest
+ * thing recognised wins, because what lies inside something else is the more specific:
+ *
+ *   container  .../cri-containerd-<64 hex>.scope, docker-, crio-, libpod-, nerdctl-, or /<64 hex>; ECS's <32 hex>-<number>;
+ *              LXC's /lxc/<name>, /lxc.payload.<name>
+ *   pod        ...-pod<uid, _ for ->.slice, or /pod<uid>; of a container the pod is kept beside it
+ *   job        Slurm's .../slurm/uid_1000/job_42/..., .../slurmstepd.scope/job_42/...
+ *   unit       anything.service, anything.scope, if nothing of the above holds it
+ *
+ * Nothing is anchored at the root: from within another cgroup namespace a path begins with /../.., and under kind or Docker in
+ * Docker with the outer container's. A container's monitor (conmon) is not the container.
+ */
+#include "proc/proc.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/macro.h"
+#include "base/text.h"
+
+enum { CONTAINER_ID = 64, ECS_ID = 32, POD_UID_MIN = 32, POD_UID_MAX = 36, COMPONENTS_MAX = 64 };
+
+/* Of the lines of one process (v1 has one a controller) the one with the better answer counts. */
+static const unsigned char rank[] = {
+	[PROC_CGROUP_NONE] = 0, [PROC_CGROUP_UNIT] = 1, [PROC_CGROUP_POD] = 2, [PROC_CGROUP_JOB] = 3,
+	[PROC_CGROUP_CONTAINER] = 3,
+};
+
+static size_t hex_run(const struct cursor *c)
+{
+	size_t n = 0;
+
+	while (n < cursor_left(c) && isxdigit((unsigned char)c->p[n]) && !isupper((unsigned char)c->p[n]))
+		n++;
+	return n;
+}
+
+static bool starts_with(struct cursor c, const char *prefix)
+{
+	return cursor_literal(&c, prefix);
+}
+
+/* Takes a suffix off; false, and nothing changed, where there is none. */
+static bool strip_suffix(struct cursor *c, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	if (cursor_left(c) < n || memcmp(c->end - n, suffix, n) != 0)
+		return false;
+	c->end -= n;
+	return true;
+}
+
+static void set(struct proc_cgroup *cgroup, enum proc_cgroup_kind kind, struct cursor id)
+{
+	cgroup->kind = kind;
+	snprintf(cgroup->id, sizeof(cgroup->id), "%.*s", (int)MIN(cursor_left(&id), sizeof(cgroup->id) - 1), id.p);
+	utf8_sanitize(cgroup->id);
+}
+
+/* <64 hex>, whatever-<64 hex>.scope, x.slice:whatever:<64 hex> (a runtime set up wrongly); also <32 hex>-<digits>. */
+static bool take_container(struct cursor c, struct proc_cgroup *cgroup)
+{
+	struct cursor id;
+	size_t hex;
+
+	strip_suffix(&c, ".scope");
+	hex = hex_run(&c);
+	if (hex == ECS_ID && c.p[hex] == '-' && cursor_left(&c) > hex + 1) {
+		for (const char *p = c.p + hex + 1; p < c.end; p++)
+			if (!isdigit((unsigned char)*p))
+				return false;
+		set(cgroup, PROC_CGROUP_CONTAINER, c);
+		return true;
+	}
+	if (cursor_left(&c) < CONTAINER_ID)
+		return false;
+	id = (struct cursor){ .p = c.end - CONTAINER_ID, .end = c.end };
+	if (hex_run(&id) != CONTAINER_ID || (id.p > c.p && id.p[-1] != '-' && id.p[-1] != ':'))
+		return false;
+	if (starts_with(c, "crio-conmon-") || starts_with(c, "libpod-conmon-"))
+		return false;
+	set(cgroup, PROC_CGROUP_CONTAINER, id);
+	return true;
+}
+
+static bool take_lxc(struct cursor c, bool below_lxc, struct proc_cgroup *cgroup)
+{
+	if (!below_lxc && !cursor_literal(&c, "lxc.payload."))
+		return false;
+	if (cursor_eof(&c))
+		return false;
+	set(cgroup, PROC_CGROUP_CONTAINER, c);
+	return true;
+}
+
+/* pod<uid> of cgroupfs, or the last "-pod<uid>" of a slice; the uid with dashes. */
+static bool take_pod(struct cursor c, struct proc_cgroup *cgroup)
+{
+	char uid[POD_UID_MAX + 1];
+	size_t n = 0;
+
+	if (strip_suffix(&c, ".slice")) {
+		const char *at = NULL;
+
+		for (const char *p = c.p; p + 4 < c.end; p++)
+			if (memcmp(p, "-pod", 4) == 0)
+				at = p;
+		if (!at)
+			return false;
+		c.p = at + 1;
+	}
+	if (!cursor_literal(&c, "pod") || cursor_left(&c) < POD_UID_MIN || cursor_left(&c) > POD_UID_MAX)
+		return false;
+	for (const char *p = c.p; p < c.end; p++) {
+		if (!isxdigit((unsigned char)*p) && *p != '_' && *p != '-')
+			return false;
+		uid[n++] = *p == '_' ? '-' : *p;
+	}
+	uid[n] = '\0';
+	memcpy(cgroup->pod_uid, uid, n + 1);
+	set(cgroup, PROC_CGROUP_POD, cursor_over(uid, n));
+	return true;
+}
+
+static bool take_job(struct cursor c, bool below_slurm, struct proc_cgroup *cgroup)
+{
+	struct cursor id;
+	uint64_t number;
+
+	if (!below_slurm || !cursor_literal(&c, "job_"))
+		return false;
+	id = c;
+	if (cursor_u64(&c, &number) < 0 || !cursor_eof(&c))
+		return false;
+	set(cgroup, PROC_CGROUP_JOB, id);
+	return true;
+}
+
+/* init.scope is where a manager itself lives, of the machine or of a user. */
+static bool take_unit(struct cursor c, struct proc_cgroup *cgroup)
+{
+	struct cursor name = c;
+
+	if (!strip_suffix(&c, ".service") && !strip_suffix(&c, ".scope"))
+		return false;
+	if (cursor_eof(&c) || cursor_equals(&name, "init.scope"))
+		return false;
+	set(cgroup, PROC_CGROUP_UNIT, name);
+	return true;
+}
+
+static bool is_slurm(const struct cursor *c)
+{
+	struct cursor rest = *c;
+
+	return cursor_equals(c, "slurm") || starts_with(*c, "slurm_") || strip_suffix(&rest, "slurmstepd.scope");
+}
+
+static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
+{
+	bool below_slurm = false, below_lxc = false;
+	struct proc_cgroup cgroup = { 0 };
+
+	strip_suffix(&path, " (deleted)");
+	for (unsigned n = 0; n < COMPONENTS_MAX && !cursor_eof(&path); n++) {
+		struct cursor c = path;
+
+		if (cursor_until(&path, '/', &c) < 0)
+			path.p = path.end;
+		if (cursor_eof(&c))
+			continue;
+		if (take_job(c, below_slurm, &cgroup) || take_pod(c, &cgroup) || take_container(c, &cgroup) ||
+		    take_lxc(c, below_lxc, &cgroup))
+			;
+		else if (rank[cgroup.kind] <= rank[PROC_CGROUP_UNIT]) /* systemd in a container is the container's business */
+			take_unit(c, &cgroup);
+		below_slurm |= is_slurm(&c);
+		below_lxc = cursor_equals(&c, "lxc");
+	}
+	*ret_cgroup = cgroup;
+}
+
+void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup)
+{
+	struct cursor c = cursor_over(text, length), line, field;
+	struct proc_cgroup best = { 0 }, found;
+
+	while (!cursor_eof(&c)) {
+		line = c;
+		if (cursor_until(&c, '\n', &line) < 0)
+			c.p = c.end;
+		/* "hierarchy:controllers:path"; neither of the first two has a colon. */
+		if (cursor_until(&line, ':', &field) < 0 || cursor_until(&line, ':', &field) < 0)
+			continue;
+		parse_path(line, &found);
+		if (rank[found.kind] > rank[best.kind])
+			best = found;
+	}
+	*ret_cgroup = best;
+}
