@@ -210,8 +210,7 @@ int prometheus_workloads(struct exposition_page *p)
 		family.help_more = process_metrics[first].help;
 		page_family(&p->page, &family);
 		for (unsigned row = first; row < end; row++)
-			if (row_adds_up(&process_metrics[row]))
-				add_workload_row(p, &labels, row, row_labels(&process_metrics[row], &tail));
+			add_workload_row(p, &labels, row, row_labels(&process_metrics[row], &tail));
 	}
 	if (r >= 0 && tail.failed)
 		r = -ENOMEM;

@@ -168,36 +168,81 @@ void table_cellf(struct table *table, enum table_colour colour, const char *fmt,
 	table_cell(table, colour, text);
 }
 
-/* Natural widths, then the widest flexible column gives way column by column until the rows fit or none can. */
-static void measure(const struct table *table, unsigned limit, unsigned *ret_widths)
+struct layout {
+	unsigned widths[COLUMNS_MAX];
+	bool hidden[COLUMNS_MAX];
+};
+
+/* Of a whole row; with @least, of one whose flexible columns have given way as far as they do. */
+static unsigned row_width(const struct table *table, const struct layout *layout, bool least)
 {
-	unsigned total = table->columns_n > 0 ? (table->columns_n - 1) * GAP : 0;
+	unsigned total = 0;
 
-	for (unsigned i = 0; i < table->columns_n; i++)
-		ret_widths[i] = text_width(table->columns[i].title);
-	for (size_t i = 0; i < table->cells_n; i++)
-		ret_widths[i % table->columns_n] = MAX(ret_widths[i % table->columns_n], table->cells[i].width);
-	for (unsigned i = 0; i < table->columns_n; i++)
-		total += ret_widths[i];
-	while (limit > 0 && total > limit) {
-		unsigned widest = table->columns_n;
-
-		for (unsigned i = 0; i < table->columns_n; i++)
-			if (table->columns[i].flexible && ret_widths[i] > FLEXIBLE_MIN &&
-			    (widest == table->columns_n || ret_widths[i] > ret_widths[widest]))
-				widest = i;
-		if (widest == table->columns_n)
-			return;
-		ret_widths[widest]--;
-		total--;
+	for (unsigned i = 0; i < table->columns_n; i++) {
+		if (layout->hidden[i])
+			continue;
+		total += total > 0 ? GAP : 0;
+		total += least && table->columns[i].flexible ? MIN(layout->widths[i], (unsigned)FLEXIBLE_MIN) :
+							       layout->widths[i];
 	}
+	return total;
+}
+
+/* The most dispensable column still shown; columns_n when there is none. */
+static unsigned most_dispensable(const struct table *table, const struct layout *layout)
+{
+	unsigned found = table->columns_n;
+
+	for (unsigned i = 0; i < table->columns_n; i++)
+		if (!layout->hidden[i] && table->columns[i].dispensable > 0 &&
+		    (found == table->columns_n ||
+		     table->columns[i].dispensable > table->columns[found].dispensable))
+			found = i;
+	return found;
+}
+
+static unsigned widest_flexible(const struct table *table, const struct layout *layout)
+{
+	unsigned found = table->columns_n;
+
+	for (unsigned i = 0; i < table->columns_n; i++)
+		if (!layout->hidden[i] && table->columns[i].flexible && layout->widths[i] > FLEXIBLE_MIN &&
+		    (found == table->columns_n || layout->widths[i] > layout->widths[found]))
+			found = i;
+	return found;
+}
+
+static void arrange(const struct table *table, unsigned limit, struct layout *ret_layout)
+{
+	struct layout layout = { 0 };
+	unsigned i;
+
+	for (i = 0; i < table->columns_n; i++)
+		layout.widths[i] = text_width(table->columns[i].title);
+	for (size_t k = 0; k < table->cells_n; k++) {
+		i = (unsigned)(k % table->columns_n);
+		layout.widths[i] = MAX(layout.widths[i], table->cells[k].width);
+	}
+	while (limit > 0 && row_width(table, &layout, true) > limit) {
+		i = most_dispensable(table, &layout);
+		if (i == table->columns_n)
+			break;
+		layout.hidden[i] = true;
+	}
+	while (limit > 0 && row_width(table, &layout, false) > limit) {
+		i = widest_flexible(table, &layout);
+		if (i == table->columns_n)
+			break;
+		layout.widths[i]--;
+	}
+	*ret_layout = layout;
 }
 
 struct row_writer {
 	const struct table *table;
 	const struct table_options *options;
 	struct strbuf *out;
-	const unsigned *widths;
+	const struct layout *layout;
 	unsigned used; /* columns of this line */
 };
 
@@ -205,9 +250,11 @@ struct row_writer {
 static void write_cell(struct row_writer *w, unsigned column, const char *text, unsigned width,
 		       enum table_colour colour, unsigned *pad)
 {
-	unsigned limit = w->options->width, room = w->widths[column];
+	unsigned limit = w->options->width, room = w->layout->widths[column];
 	unsigned shown = MIN(width, room), before;
 
+	if (w->layout->hidden[column])
+		return;
 	before = *pad + (w->table->columns[column].right ? room - shown : 0);
 	if (limit > 0 && w->used + before >= limit) {
 		*pad = limit;
@@ -223,18 +270,20 @@ static void write_cell(struct row_writer *w, unsigned column, const char *text, 
 	if (w->options->colour && colour != COLOUR_NONE)
 		strbuf_adds(w->out, COLOUR_END);
 	w->used += shown;
-	*pad = GAP + (w->table->columns[column].right ? 0 : w->widths[column] - MIN(shown, w->widths[column]));
+	*pad = GAP + (w->table->columns[column].right ?
+			      0 :
+			      w->layout->widths[column] - MIN(shown, w->layout->widths[column]));
 }
 
 int table_write(const struct table *table, const struct table_options *options, struct strbuf *out)
 {
-	unsigned widths[COLUMNS_MAX];
-	struct row_writer w = { table, options, out, widths, 0 };
+	struct layout layout;
+	struct row_writer w = { table, options, out, &layout, 0 };
 	unsigned pad = 0;
 
 	if (table->failed)
 		return -ENOMEM;
-	measure(table, options->width, widths);
+	arrange(table, options->width, &layout);
 	for (unsigned i = 0; i < table->columns_n; i++)
 		write_cell(&w, i, table->columns[i].title, text_width(table->columns[i].title), COLOUR_HEAD,
 			   &pad);

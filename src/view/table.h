@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Columns of text for a terminal. Cells are filled row by row; table_write() measures them, shrinks the flexible columns when a
- * row is wider than the terminal, and cuts what is still too long.
+ * Columns of text for a terminal. Cells are filled row by row; table_write() measures them, leaves out columns and shrinks
+ * flexible ones when a row is wider than the terminal, and cuts what is still too long.
  *
  * Text comes from processes and drivers: control characters, and what turns the direction of writing, never reach the terminal.
  */
@@ -19,6 +19,7 @@ struct table_column {
 	const char *title;
 	bool right; /* aligned */
 	bool flexible; /* gives way when space is short */
+	unsigned char dispensable; /* left out altogether when that is not enough, the highest first; 0 never */
 };
 
 struct table_cell {

@@ -10,10 +10,16 @@
 
 /* Columns of `gpusonde gpus`. */
 static const struct table_column columns[] = {
-	{ "GPU", true, false },          { "NAME", false, true },     { "STATE", false, false },
-	{ "UTIL", true, false },         { "MEMORY", true, false },   { "POWER", true, false },
-	{ "TEMP", true, false },         { "SM CLOCK", true, false }, { "PROC", true, false },
-	{ "HELD BACK BY", false, true },
+	{ .title = "GPU", .right = true },
+	{ .title = "NAME", .flexible = true },
+	{ .title = "STATE" },
+	{ .title = "UTIL", .right = true },
+	{ .title = "MEMORY", .right = true },
+	{ .title = "POWER", .right = true },
+	{ .title = "TEMP", .right = true },
+	{ .title = "SM CLOCK", .right = true, .dispensable = 2 },
+	{ .title = "PROC", .right = true, .dispensable = 1 },
+	{ .title = "HELD BACK BY", .flexible = true },
 };
 
 /* A hot GPU is no alarm by itself; these are where people look twice. */
@@ -126,12 +132,14 @@ static void add_numbers(struct table *table, const json_t *gpu)
 
 static void add_gpu(struct table *table, const json_t *gpu)
 {
+	const char *name = get_string(gpu, "name");
 	json_t *instance;
 	size_t i;
 
 	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
 		    json_integer_value(json_object_get(gpu, "gpu")));
-	table_cell(table, COLOUR_NONE, json_string_value(json_object_get(gpu, "name")));
+	/* They all are. */
+	table_cell(table, COLOUR_NONE, name + (strncmp(name, "NVIDIA ", 7) == 0 ? 7 : 0));
 	add_state(table, gpu);
 	add_numbers(table, gpu);
 	json_array_foreach(json_object_get(gpu, "mig"), i, instance)

@@ -8,9 +8,13 @@
 #include "view/table_json.h"
 
 static const struct table_column workload_columns[] = {
-	{ "WORKLOAD", false, true },   { "GPU", true, false },   { "MIG", false, false },
-	{ "LIVE", true, false },       { "ENDED", true, false }, { "BUSY", true, false },
-	{ "MEMORY NOW", true, false },
+	{ .title = "WORKLOAD", .flexible = true },
+	{ .title = "GPU", .right = true },
+	{ .title = "MIG" },
+	{ .title = "LIVE", .right = true },
+	{ .title = "ENDED", .right = true },
+	{ .title = "BUSY", .right = true },
+	{ .title = "MEMORY NOW", .right = true },
 };
 
 /* "Driver  580.95.05" */
@@ -79,7 +83,7 @@ static void add_rejected(const json_t *node, const struct table_options *options
 static int add_topology(const json_t *node, const struct table_options *options, struct strbuf *out)
 {
 	const char *links[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX] = { 0 };
-	struct table_column columns[READING_TOPOLOGY_MAX + 1] = { { "", false, false } };
+	struct table_column columns[READING_TOPOLOGY_MAX + 1] = { { .title = "" } };
 	char titles[READING_TOPOLOGY_MAX][16];
 	struct table table;
 	unsigned n = 0;
@@ -101,7 +105,7 @@ static int add_topology(const json_t *node, const struct table_options *options,
 		return 0;
 	for (unsigned k = 0; k < n; k++) {
 		snprintf(titles[k], sizeof(titles[k]), "GPU%u", k);
-		columns[k + 1] = (struct table_column){ titles[k], true, false };
+		columns[k + 1] = (struct table_column){ .title = titles[k], .right = true };
 	}
 	table_init(&table, columns, n + 1);
 	for (unsigned a = 0; a < n; a++) {

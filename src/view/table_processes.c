@@ -12,10 +12,11 @@ enum { PASSWD_BUFFER = 4096 };
 
 /* Columns of `gpusonde ps`. */
 static const struct table_column columns[] = {
-	{ "GPU", true, false },     { "MIG", false, false },  { "PID", true, false },
-	{ "USER", false, false },   { "TYPE", false, false }, { "SM", true, false },
-	{ "MEMORY", true, false },  { "BUSY", true, false },  { "WORKLOAD", false, true },
-	{ "COMMAND", false, true },
+	{ .title = "GPU", .right = true },         { .title = "MIG" },
+	{ .title = "PID", .right = true },         { .title = "USER", .dispensable = 2 },
+	{ .title = "TYPE", .dispensable = 3 },     { .title = "SM", .right = true },
+	{ .title = "MEMORY", .right = true },      { .title = "BUSY", .right = true, .dispensable = 1 },
+	{ .title = "WORKLOAD", .flexible = true }, { .title = "COMMAND", .flexible = true },
 };
 
 /* A name is for this reader's machine; the number is what the document says. */

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pages of hand-made snapshots: compared with the golden files, and read by other people's parsers.
+
+    golden.py RENDER METRICS_MD JSON_SCHEMA SOURCE_ROOT [--update]
+
+RENDER prints a page, the next two docs/metrics.md and docs/json.schema.json. --update writes these and the golden
+files anew; look at the difference before committing it. Speaks TAP; what a missing program or module leaves
+unchecked is a skip with the package that would bring it.
+"""
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+GOLDEN = [
+    ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
+    ("small", "json"), ("small", "atop"), ("small", "table"), ("small", "table-narrow"), ("small", "table-colour"),
+    ("empty", "prometheus"), ("empty", "dcgm"), ("empty", "json"), ("empty", "atop"), ("empty", "table"),
+]
+EXPOSITIONS = [(fixture, page) for fixture in ("small", "full", "empty") for page in ("prometheus", "dcgm", "dcgm49")]
+OPENMETRICS = {"prometheus": "openmetrics", "dcgm": "dcgm-openmetrics", "dcgm49": "dcgm49-openmetrics"}
+
+# The metrics that the exporters of containers read, by DCGM's names up to 4.8.
+DCGM_CONTRACT = """
+    PROF_SM_ACTIVE PROF_SM_OCCUPANCY PROF_PIPE_TENSOR_ACTIVE PROF_DRAM_ACTIVE PROF_PCIE_TX_BYTES PROF_PCIE_RX_BYTES
+    PROF_NVLINK_TX_BYTES PROF_NVLINK_RX_BYTES PROF_GR_ENGINE_ACTIVE DEV_FB_TOTAL DEV_FB_USED DEV_FB_FREE
+    DEV_PCIE_LINK_GEN DEV_PCIE_LINK_WIDTH DEV_GPU_TEMP DEV_MEMORY_TEMP DEV_POWER_USAGE DEV_GPU_UTIL
+    PROF_PIPE_INT_ACTIVE PROF_PIPE_FP16_ACTIVE PROF_PIPE_FP32_ACTIVE PROF_PIPE_FP64_ACTIVE DEV_CLOCKS_EVENT_REASONS
+    DEV_XID_ERRORS DEV_POWER_VIOLATION DEV_THERMAL_VIOLATION DEV_SM_CLOCK DEV_MEM_CLOCK""".split()
+
+
+class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+class Suite:
+    def __init__(self, render, root):
+        self.render_program, self.root = render, root
+        self.n = self.failed = 0
+
+    def render(self, fixture, page):
+        run = subprocess.run([self.render_program, fixture, page], capture_output=True, check=False)
+        if run.returncode != 0:
+            raise Failure(run.stderr.decode())
+        return run.stdout.decode()  # invalid UTF-8 is a failure of its own
+
+    def case(self, name, check, *args):
+        self.n += 1
+        try:
+            check(self, *args)
+        except Skip as why:
+            print(f"ok {self.n} - {name} # SKIP {why}")
+            print(f"# NOT CHECKED: {name}: {why}", file=sys.stderr)
+        except (Failure, UnicodeDecodeError, ValueError) as e:
+            self.failed += 1
+            print(f"not ok {self.n} - {name}")
+            for line in str(e).splitlines()[:40]:
+                print(f"# {line}")
+        else:
+            print(f"ok {self.n} - {name}")
+
+
+def module(name, package):
+    try:
+        return __import__(name, fromlist=["x"])
+    except ImportError as e:
+        raise Skip(f"no Python module {name}: install the package {package}") from e
+
+
+def normal(text, page):
+    """What golden files hold: without our version, and JSON one member a line, its bytes else unchanged."""
+    text = re.sub(r'(version="|"version":"|gpusonde )\d+\.\d+\.\d+', r"\1VERSION", text)
+    return text.replace(',"', ',\n"') if page == "json" else text
+
+
+def same(expected, actual, path):
+    if expected != actual:
+        raise Failure("\n".join(difflib.unified_diff(expected.splitlines(), actual.splitlines(), path, "now", lineterm="", n=1)))
+
+
+def is_golden(suite, fixture, page, update):
+    path = os.path.join(suite.root, "test", "golden", f"{fixture}-{page}.golden")
+    text = normal(suite.render(fixture, page), page)
+    if update:
+        with open(path, "w", encoding="utf-8", newline="") as f:
+            f.write(text)
+    with open(path, encoding="utf-8", newline="") as f:
+        same(f.read(), text, path + " (golden.py --update writes it anew)")
+
+
+def is_generated(suite, name, command, update):
+    path = os.path.join(suite.root, "docs", name)
+    text = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    if update:
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    with open(path, encoding="utf-8") as f:
+        same(f.read(), text, path + " (golden.py --update writes it anew)")
+
+
+def promtool_accepts(suite, fixture):
+    promtool = shutil.which("promtool")
+    if not promtool:
+        raise Skip("no promtool: install the package prometheus")
+    run = subprocess.run([promtool, "check", "metrics"], input=suite.render(fixture, "prometheus").encode(),
+                         capture_output=True, check=False)
+    if run.returncode != 0 or run.stdout or run.stderr:
+        raise Failure((run.stdout + run.stderr).decode())
+
+
+def refuse_duplicates(families):
+    found = set()
+    for family in families:
+        for sample in family.samples:
+            key = (sample.name, tuple(sorted(sample.labels.items())))
+            if key in found:
+                raise Failure(f"twice: {key}")
+            found.add(key)
+
+
+def formats_agree(suite, fixture, page):
+    """Prometheus's own parsers read both formats, and the samples in them are the same."""
+    text = module("prometheus_client.parser", "python3-prometheus-client")
+    openmetrics = module("prometheus_client.openmetrics.parser", "python3-prometheus-client")
+    old, new = suite.render(fixture, page), suite.render(fixture, OPENMETRICS[page])
+    refuse_duplicates(text.text_string_to_metric_families(old))
+    refuse_duplicates(openmetrics.text_string_to_metric_families(new))
+    same(*("\n".join(line for line in t.splitlines() if not line.startswith("#")) for t in (old, new)), page)
+
+
+def families_are_whole(suite, fixture, page):
+    """HELP and TYPE once, before the family's samples, which stand together; no empty family."""
+    seen, current, empty = set(), None, False
+    for line in suite.render(fixture, page).splitlines():
+        if line.startswith("# HELP "):
+            if empty:
+                raise Failure(f"no sample: {current}")
+            current, empty = line.split()[2], True
+            if current in seen:
+                raise Failure(f"twice: {current}")
+            seen.add(current)
+        elif line.startswith("# TYPE "):
+            if line.split()[2] != current:
+                raise Failure(f"TYPE away from its HELP: {line}")
+        elif not line.startswith("#"):
+            empty = False
+            if re.split(r"[{ ]", line, maxsplit=1)[0] != current:
+                raise Failure(f"outside its family: {line}")
+
+
+def dcgm_contract(suite):
+    page = suite.render("full", "dcgm")
+    missing = [name for name in DCGM_CONTRACT if f"\nDCGM_FI_{name}{{" not in page]
+    if missing:
+        raise Failure("missing: " + " ".join(missing))
+
+
+def dcgm_names_differ(suite):
+    """A dashboard that was moved to 4.9 must not find an old name that changed its unit."""
+    names = [set(re.findall(r"^# TYPE (\S+)", suite.render("full", page), re.M)) for page in ("dcgm", "dcgm49")]
+    if len(names[0]) != len(names[1]):
+        raise Failure(f"{len(names[0])} names up to 4.8, {len(names[1])} from 4.9")
+    changed = [n for n in names[0] & names[1] if re.search(r"_(CLOCK|UTIL|FB_\w+|ENERGY\w*)$", n)]
+    if changed:
+        raise Failure("same name in both: " + " ".join(changed))
+
+
+def strict(schema):
+    """The published schema lets later releases add members; what this one prints, it must define."""
+    if isinstance(schema, list):
+        return [strict(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: strict(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "type" in schema:
+        schema["additionalProperties"] = False
+    return schema
+
+
+def validator(suite):
+    jsonschema = module("jsonschema", "python3-jsonschema")
+    with open(os.path.join(suite.root, "docs", "json.schema.json"), encoding="utf-8") as f:
+        schema = json.load(f)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(strict(schema))
+
+
+def schema_accepts(suite, fixture):
+    check = validator(suite)
+    for document in (suite.render(fixture, "json") + suite.render(fixture, "json-parts")).splitlines():
+        errors = [f"{'/'.join(map(str, e.absolute_path))}: {e.message[:200]}" for e in check.iter_errors(json.loads(document))]
+        if errors:
+            raise Failure("\n".join(errors[:20]))
+
+
+def schema_refuses(suite):
+    """A schema that accepts anything documents nothing."""
+    check = validator(suite)
+
+    def break_it(change):
+        document = json.loads(suite.render("small", "json"))
+        change(document)
+        if check.is_valid(document):
+            raise Failure("the schema accepts a broken document")
+
+    break_it(lambda d: d.pop("time"))
+    break_it(lambda d: d["gpus"][0].update(uuid=None))
+    break_it(lambda d: d["gpus"][0].update(power_watts="412 W"))
+    break_it(lambda d: d["gpus"][0].update(surprise=1))
+    break_it(lambda d: d["gpus"][0]["utilization_ratio"].pop("gpu"))
+    break_it(lambda d: d["processes"][0].update(memory_bytes=[]))
+    break_it(lambda d: d["node"].update(state="fine"))
+    break_it(lambda d: d.update(schema="gpusonde/v2"))
+
+
+def json_numbers_are_short(suite):
+    digits = [n for n in re.findall(r"-?\d+\.\d+", suite.render("full", "json")) if len(n.strip("-0.").replace(".", "")) > 15]
+    if digits:
+        raise Failure(f"more than 15 digits: {digits[:5]}")
+
+
+def terminals_are_safe(suite, page):
+    bad = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", suite.render("small", page))
+    if bad:
+        raise Failure(f"control characters reach the terminal: {bad}")
+
+
+def narrow_is_narrow(suite):
+    wide = [line for line in suite.render("small", "table-narrow").splitlines() if len(line) > 80]
+    if wide:
+        raise Failure("\n".join(wide))
+
+
+def main():
+    update = "--update" in sys.argv[1:]
+    render, metrics_md, json_schema, root = [a for a in sys.argv[1:] if a != "--update"]
+    skeleton = os.path.join(root, "test", "golden", "json.schema.skeleton.json")
+    suite = Suite(render, root)
+    suite.case("docs/metrics.md is what the tables say", is_generated, "metrics.md", [metrics_md], update)
+    suite.case("docs/json.schema.json is what the tables say", is_generated, "json.schema.json", [json_schema, skeleton], update)
+    for fixture, page in GOLDEN:
+        suite.case(f"golden {fixture} {page}", is_golden, fixture, page, update)
+    for fixture in ("small", "full", "empty"):
+        suite.case(f"promtool check metrics, {fixture}", promtool_accepts, fixture)
+        suite.case(f"JSON schema accepts {fixture}", schema_accepts, fixture)
+    for fixture, page in EXPOSITIONS:
+        suite.case(f"both formats of {page} say the same, {fixture}", formats_agree, fixture, page)
+        suite.case(f"families of {page} are whole, {fixture}", families_are_whole, fixture, page)
+    suite.case("the DCGM metrics that others read are all there", dcgm_contract)
+    suite.case("names of DCGM 4.9 are not those before", dcgm_names_differ)
+    suite.case("JSON schema refuses broken documents", schema_refuses)
+    suite.case("JSON numbers have at most 15 digits", json_numbers_are_short)
+    suite.case("tables carry no control characters", terminals_are_safe, "table")
+    suite.case("tables of 80 columns have 80 columns", narrow_is_narrow)
+    print(f"1..{suite.n}")
+    return 1 if suite.failed else 0
+
+
+sys.exit(main())

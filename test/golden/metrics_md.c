@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Prints docs/metrics.md: every family of the metric tables with its rows, and the few that no table has. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "model/metric.h"
+
+static const char *const intro =
+	"# Metrics\n"
+	"\n"
+	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; golden.py --update writes it anew. -->\n"
+	"\n"
+	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
+	"\n"
+	"* **Prometheus** names carry the prefix `gpusonde_`. In OpenMetrics a counter's family is named without `_total`.\n"
+	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes); label values are keys,\n"
+	"  an index makes an array.\n"
+	"* **Level** says where the number is measured, and so shown: the GPU, a MIG instance, or both.\n"
+	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
+	"  restarts; an *increment* is added up from samples; a *peak* is the highest reading since the device was first seen.\n"
+	"* A number that the driver does not give is absent: never zero, never a sentinel.\n"
+	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see docs/dcgm.md.\n"
+	"\n"
+	"GPU series carry `gpu` (NVML's index) and `uuid`; those of MIG instances their GPU's, and `gi` and `ci`; those of processes\n"
+	"these and `pid` and `comm`.\n";
+
+/* What the pages have besides the tables. */
+static const struct {
+	const char *name, *type, *labels, *help;
+} others[] = {
+	{ "gpu_info", "info",
+	  "gpu, uuid, pci_bus_id, model, driver, vbios, serial, architecture, compute_capability, simulated",
+	  "What the GPU is; always 1." },
+	{ "mig_info", "info", "gpu, uuid, gi, ci, mig_uuid, profile", "What the MIG instance is; always 1." },
+	{ "gpu_present", "gauge", "gpu, uuid",
+	  "1 while the driver lists the GPU, 0 since it was lost or removed." },
+	{ "gpu_stale", "gauge", "gpu, uuid", "1 while the newest values are too old to be current." },
+	{ "gpu_sample_age_seconds", "gauge", "gpu, uuid", "Time since the newest good reading." },
+	{ "gpu_estimated", "gauge", "gpu, uuid, metric, the metric's own label",
+	  "1 for each metric whose value is computed from something weaker than a measurement of it." },
+	{ "gpu_xid_errors_total", "counter", "gpu, uuid, xid",
+	  "XID reports since boot. pci_bus_id instead of gpu and uuid for a GPU "
+	  "that the driver has never shown." },
+	{ "gpu_xid_last_timestamp_seconds", "gauge", "gpu, uuid, xid",
+	  "When the XID was last reported, as Unix time." },
+	{ "gpu_processes_busy_seconds_total", "counter", "gpu, uuid",
+	  "Time the multiprocessors worked for processes, those that have ended included." },
+	{ "build_info", "info", "version", "Version of gpusonde." },
+	{ "node_info", "info", "driver, nvml, cuda, simulated", "What drives the GPUs of this node." },
+	{ "up", "gauge", "", "1 while the agent's data are fresh, on a node without GPUs too." },
+	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
+	{ "rejected_samples_total", "counter", "field",
+	  "Values from the driver that cannot be true and were left out." },
+};
+
+static const char *kind_name(enum metric_kind kind)
+{
+	static const char *const names[] = {
+		[METRIC_GAUGE] = "gauge",
+		[METRIC_COUNTER] = "counter",
+		[METRIC_INCREMENT] = "increment",
+		[METRIC_PEAK] = "peak",
+	};
+
+	return names[kind];
+}
+
+static const char *level_name(unsigned levels)
+{
+	if (levels == LEVEL_BOTH)
+		return "GPU, MIG instance";
+	return levels == LEVEL_MIG ? "MIG instance" : "GPU";
+}
+
+/* A table cell: what separates cells must not be in it. */
+static void cell(const char *text)
+{
+	fputs(" ", stdout);
+	for (; *text; text++) {
+		if (*text == '|')
+			fputs("\\", stdout);
+		fputc(*text, stdout);
+	}
+	fputs(" |", stdout);
+}
+
+static void labels(const struct metric *m)
+{
+	printf(" `%s%s%s%s%s%s%s%s%s` |", m->label ? m->label : "", m->label ? "=" : "",
+	       m->label ? m->value : "", m->label2 ? "," : "", m->label2 ? m->label2 : "",
+	       m->label2 ? "=" : "", m->label2 ? m->value2 : "", m->index && m->label ? "," : "",
+	       m->index ? m->index :
+	       m->label ? "" :
+			  "-");
+}
+
+static void dcgm(const struct metric *m)
+{
+	if (!m->dcgm.name && !m->dcgm49.name)
+		fputs(" |", stdout);
+	else if (m->dcgm.name && m->dcgm49.name && strcmp(m->dcgm.name, m->dcgm49.name) == 0)
+		printf(" `%s` |", m->dcgm.name);
+	else
+		printf(" `%s`, 4.9: `%s` |", m->dcgm.name ? m->dcgm.name : "-",
+		       m->dcgm49.name ? m->dcgm49.name : "-");
+}
+
+static void family_head(const struct metric *m, bool levels)
+{
+	printf("\n### gpusonde_%s\n\n%s\n\n", m->family, m->help);
+	printf("Kind %s", kind_name(m->kind));
+	if (m->unit != UNIT_NONE)
+		printf(", in %s", unit_name(m->unit));
+	if (levels)
+		printf("; level %s", level_name(m->levels));
+	puts(".\n");
+}
+
+/* Levels may differ within a family; then each row says its own. */
+static bool levels_agree(const struct metric *rows, unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		if (rows[i].levels != rows[first].levels)
+			return false;
+	return true;
+}
+
+static void family(const struct metric *rows, unsigned first, unsigned end)
+{
+	bool agree = levels_agree(rows, first, end);
+
+	family_head(&rows[first], agree);
+	printf("| Labels | Source | Architectures | DCGM | OpenTelemetry |%s\n", agree ? "" : " Level |");
+	printf("| --- | --- | --- | --- | --- |%s\n", agree ? "" : " --- |");
+	for (unsigned i = first; i < end; i++) {
+		const struct metric *m = &rows[i];
+
+		fputs("|", stdout);
+		labels(m);
+		cell(m->source);
+		cell(m->arch);
+		dcgm(m);
+		if (m->otel)
+			printf(" `%s` |", m->otel);
+		else
+			fputs(" |", stdout);
+		if (!agree)
+			cell(level_name(m->levels));
+		puts("");
+	}
+}
+
+static unsigned family_last(const struct metric *rows, unsigned n, unsigned first)
+{
+	unsigned end = first;
+
+	while (end < n && strcmp(rows[end].family, rows[first].family) == 0)
+		end++;
+	return end;
+}
+
+static void agent_families(void)
+{
+	puts("\n## The agent itself\n\nIn JSON under `node.agent`.\n\n| Name | Kind | Labels | Help |\n| --- | --- | --- | --- |");
+	for (unsigned first = 0, end; first < AGENT_METRICS; first = end) {
+		const struct metric *m = &agent_metrics[first];
+
+		end = family_last(agent_metrics, AGENT_METRICS, first);
+		printf("| `gpusonde_%s` | %s | ", m->family, kind_name(m->kind));
+		for (unsigned i = first; m->label && i < end; i++)
+			printf("%s`%s=%s`", i > first ? ", " : "", m->label, agent_metrics[i].value);
+		printf(" | %s |\n", m->help);
+	}
+}
+
+int main(void)
+{
+	fputs(intro, stdout);
+	puts("\n## GPUs and MIG instances");
+	for (unsigned first = 0; first < GPU_METRICS; first = family_last(gpu_metrics, GPU_METRICS, first))
+		family(gpu_metrics, first, family_last(gpu_metrics, GPU_METRICS, first));
+	puts("\n## Processes\n\n"
+	     "The same families with `gpusonde_workload_` in place of `gpusonde_process_` add up the processes of a container, pod, job\n"
+	     "or unit, those that have ended included; labels `kind` and `container_id`, `pod_uid`, `job` or `unit`. `pid=\"other\"`\n"
+	     "stands for the processes without series of their own.");
+	for (unsigned first = 0; first < PROCESS_METRICS;
+	     first = family_last(process_metrics, PROCESS_METRICS, first))
+		family(process_metrics, first, family_last(process_metrics, PROCESS_METRICS, first));
+	puts("\n## Identity, state and events\n\n| Name | Type | Labels | Help |\n| --- | --- | --- | --- |");
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		printf("| `gpusonde_%s` | %s | %s | %s |\n", others[i].name, others[i].type, others[i].labels,
+		       others[i].help);
+	agent_families();
+	return 0;
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * render FIXTURE FORMAT: prints a page of a hand-made snapshot, for the golden files and for other programs' parsers.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "fixture.h"
+#include "view/view.h"
+
+typedef int render_fn(const struct snapshot *snapshot, struct strbuf *out);
+
+static int prometheus(const struct snapshot *s, struct strbuf *out)
+{
+	return view_prometheus(s, EXPOSITION_PROMETHEUS, out);
+}
+
+static int openmetrics(const struct snapshot *s, struct strbuf *out)
+{
+	return view_prometheus(s, EXPOSITION_OPENMETRICS, out);
+}
+
+static int dcgm(const struct snapshot *s, struct strbuf *out)
+{
+	return view_dcgm(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS, out);
+}
+
+static int dcgm49(const struct snapshot *s, struct strbuf *out)
+{
+	return view_dcgm(s, DCGM_NAMES_49, EXPOSITION_PROMETHEUS, out);
+}
+
+static int dcgm_openmetrics(const struct snapshot *s, struct strbuf *out)
+{
+	return view_dcgm(s, DCGM_NAMES_OLD, EXPOSITION_OPENMETRICS, out);
+}
+
+static int dcgm49_openmetrics(const struct snapshot *s, struct strbuf *out)
+{
+	return view_dcgm(s, DCGM_NAMES_49, EXPOSITION_OPENMETRICS, out);
+}
+
+static int json(const struct snapshot *s, struct strbuf *out)
+{
+	return view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE, out);
+}
+
+static int json_parts(const struct snapshot *s, struct strbuf *out)
+{
+	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE };
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(sections); i++)
+		r = view_json_text(s, sections[i], out);
+	return r;
+}
+
+/* What a client of each version gets: types, the first statistics, and the second after it has had the exits. */
+static int atop(const struct snapshot *s, struct strbuf *out)
+{
+	int r = 0;
+
+	for (unsigned version = 1; r >= 0 && version <= 2; version++) {
+		uint64_t seq = 0;
+		unsigned truncated = 0;
+
+		strbuf_addf(out, "version %u\n", version);
+		r = view_atop_types(s, version, out);
+		for (int i = 0; r >= 0 && i < 2; i++) {
+			strbuf_addc(out, '\n');
+			r = view_atop_stats(s, version, seq, out, &seq, &truncated);
+		}
+		strbuf_addc(out, '\n');
+	}
+	return r;
+}
+
+static int tables(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
+{
+	typedef int table_fn(const json_t *document, const struct table_options *options, struct strbuf *out);
+	static table_fn *const all[] = { table_gpus, table_processes, table_node };
+	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
+	int r = 0;
+
+	for (size_t i = 0; document && r >= 0 && i < ARRAY_SIZE(all); i++) {
+		r = all[i](document, options, out);
+		strbuf_addc(out, '\n');
+	}
+	json_decref(document);
+	return document ? r : -1;
+}
+
+static int table_wide(const struct snapshot *s, struct strbuf *out)
+{
+	return tables(s, &(struct table_options){ .width = 0 }, out);
+}
+
+static int table_narrow(const struct snapshot *s, struct strbuf *out)
+{
+	return tables(s, &(struct table_options){ .width = 80 }, out);
+}
+
+static int table_colour(const struct snapshot *s, struct strbuf *out)
+{
+	return tables(s, &(struct table_options){ .colour = true, .width = 0 }, out);
+}
+
+static struct snapshot *fixture_named(const char *name)
+{
+	if (STRV_EQ(name, "small"))
+		return fixture_small();
+	if (STRV_EQ(name, "full"))
+		return fixture_full();
+	return STRV_EQ(name, "empty") ? fixture_empty() : NULL;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		render_fn *render;
+	} formats[] = {
+		{ "prometheus", prometheus },
+		{ "openmetrics", openmetrics },
+		{ "dcgm", dcgm },
+		{ "dcgm49", dcgm49 },
+		{ "dcgm-openmetrics", dcgm_openmetrics },
+		{ "dcgm49-openmetrics", dcgm49_openmetrics },
+		{ "json", json },
+		{ "json-parts", json_parts },
+		{ "atop", atop },
+		{ "table", table_wide },
+		{ "table-narrow", table_narrow },
+		{ "table-colour", table_colour },
+	};
+	struct snapshot *s = argc == 3 ? fixture_named(argv[1]) : NULL;
+	struct strbuf out;
+	int r = -1;
+
+	strbuf_init(&out, 0);
+	for (size_t i = 0; s && i < ARRAY_SIZE(formats); i++)
+		if (STRV_EQ(formats[i].name, argv[2]))
+			r = formats[i].render(s, &out);
+	if (r < 0)
+		fprintf(stderr, "render: no such fixture or format, or rendering failed (%d)\n", r);
+	else
+		fwrite(out.data, 1, out.len, stdout);
+	strbuf_done(&out);
+	fixture_free(s);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+#define GIB (1024.0 * 1024 * 1024)
+
+static const int64_t now_real_ns = INT64_C(1790000000) * SECOND + 250000000; /* 2026-09-21T14:13:20.250Z */
+static const int64_t now_boot_ns = INT64_C(86400) * SECOND;
+
+static void *array(size_t n, size_t size)
+{
+	void *p = calloc(n + 1, size);
+
+	if (!p)
+		abort();
+	return p;
+}
+
+static struct snapshot *snapshot_new(uint32_t entities, uint32_t processes, uint32_t exited,
+				     uint32_t workloads, uint32_t xids)
+{
+	struct snapshot *s = array(1, sizeof(*s));
+
+	s->seq = 1;
+	s->real_ns = now_real_ns;
+	s->boot_ns = now_boot_ns;
+	s->fresh = true;
+	s->period_ns = SECOND;
+	strcpy(s->hostname, "node-1");
+	s->entities = array(entities, sizeof(*s->entities));
+	s->processes = array(processes, sizeof(*s->processes));
+	s->exited = array(exited, sizeof(*s->exited));
+	s->workloads = array(workloads, sizeof(*s->workloads));
+	s->xids = array(xids, sizeof(*s->xids));
+	return s;
+}
+
+void fixture_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	free(s->entities);
+	free(s->processes);
+	free(s->exited);
+	free(s->workloads);
+	free(s->xids);
+	free(s);
+}
+
+static struct entity *add_entity(struct snapshot *s, uint32_t index, int64_t age_ns)
+{
+	struct entity *e = &s->entities[s->entities_n++];
+	struct reading_entity *id = &e->id;
+
+	snprintf(id->uuid, sizeof(id->uuid), "GPU-%08x-0000-4000-8000-0000000000%02x", 0xabc00000 + index,
+		 index);
+	strcpy(id->name, "NVIDIA H100 80GB HBM3");
+	snprintf(id->pci_bus_id, sizeof(id->pci_bus_id), "00000000:%02X:00.0", 0x1b + index * 0x10);
+	snprintf(id->serial, sizeof(id->serial), "16530%08u", index);
+	strcpy(id->vbios, "96.00.74.00.0D");
+	strcpy(id->architecture, "hopper");
+	strcpy(id->compute_capability, "9.0");
+	id->index = index;
+	id->minor = index;
+	id->numa_node = (int32_t)(index / 4);
+	id->gi = id->ci = UINT32_MAX;
+	id->parent = READING_NONE;
+	id->process_list = id->process_util = PRESENCE_PRESENT;
+	e->present = true;
+	e->sampled_boot_ns = now_boot_ns - age_ns;
+	e->sampled_real_ns = now_real_ns - age_ns;
+	return e;
+}
+
+static struct entity *add_instance(struct snapshot *s, uint16_t parent, uint32_t gi, uint32_t ci,
+				   const char *profile)
+{
+	struct entity *e = add_entity(s, s->entities[parent].id.index, SECOND / 4);
+
+	e->id.parent = parent;
+	e->id.gi = gi;
+	e->id.ci = ci;
+	e->id.process_util = PRESENCE_UNSUPPORTED;
+	snprintf(e->id.mig_uuid, sizeof(e->id.mig_uuid), "MIG-%08x-1111-4000-8000-00000000000%x", gi, ci);
+	snprintf(e->id.mig_profile, sizeof(e->id.mig_profile), "%s", profile);
+	return e;
+}
+
+static void set(struct entity *e, enum gpu_slot slot, double v)
+{
+	e->id.v[slot] = v;
+	e->id.p[slot] = PRESENCE_PRESENT;
+}
+
+static void set_basic(struct entity *e, double utilization)
+{
+	set(e, SLOT_BUSY_GPU, 1234.5678901234567 * utilization);
+	set(e, SLOT_BUSY_MEMORY, 400.25);
+	set(e, SLOT_OBSERVED, 86399.75);
+	set(e, SLOT_UTILIZATION_GPU, utilization);
+	set(e, SLOT_UTILIZATION_MEMORY, 0.29);
+	set(e, SLOT_MEMORY_TOTAL, 80 * GIB);
+	set(e, SLOT_MEMORY_USED, 42.5 * GIB);
+	set(e, SLOT_MEMORY_FREE, 37 * GIB);
+	set(e, SLOT_MEMORY_RESERVED, 0.5 * GIB);
+	set(e, SLOT_POWER, 412.533);
+	set(e, SLOT_POWER_LIMIT_ENFORCED, 700);
+	set(e, SLOT_ENERGY, 35640000.125);
+	set(e, SLOT_TEMPERATURE, 57);
+	set(e, SLOT_CLOCK_SM, 1980e6);
+	set(e, SLOT_EVENT_REASONS, 4);
+	set(e, SLOT_EVENT_REASON_GPU_IDLE, 0);
+	set(e, SLOT_EVENT_REASON_SW_POWER_CAP, 1);
+	set(e, SLOT_THROTTLE_POWER, 12.000000345);
+	e->samples = 86400;
+	e->percent_sum[0] = 86400 * 57.0;
+	e->percent_sum[1] = 86400 * 29.0;
+	e->memory_kib_sum = 86400 * 42.5 * 1024 * 1024;
+}
+
+static struct process *add_process(struct snapshot *s, uint16_t entity, uint32_t pid, const char *comm)
+{
+	struct process *process = &s->processes[s->processes_n++];
+
+	*process = (struct process){
+		.pid = pid,
+		.first_real_ns = now_real_ns - 600 * SECOND,
+		.last_real_ns = now_real_ns - SECOND / 4,
+		.uid = 0,
+		.entity = entity,
+		.workload = READING_NONE,
+		.types = PROCESS_TYPE_COMPUTE,
+		.has_series = true,
+		.samples = 600,
+		.percent_sum = { 600 * 25.0, 600 * 7.5 },
+		.memory_kib_sum = 600 * 1024.0 * 1024,
+	};
+	snprintf(process->comm, sizeof(process->comm), "%s", comm);
+	s->entities[entity].processes_live++;
+	return process;
+}
+
+static void set_process(struct process *process, enum process_metric row, double v, double series)
+{
+	process->v[row] = v;
+	process->series[row] = series;
+	process->p[row] = PRESENCE_PRESENT;
+}
+
+static void set_process_basic(struct process *process, double busy, double memory)
+{
+	set_process(process, PROCESS_BUSY, busy, busy * 0.75);
+	set_process(process, PROCESS_BUSY_MEMORY, busy / 4, busy / 8);
+	set_process(process, PROCESS_OBSERVED, 600, 450);
+	set_process(process, PROCESS_UTILIZATION, busy / 600, 0);
+	set_process(process, PROCESS_MEMORY, memory, 0);
+	set_process(process, PROCESS_MEMORY_PEAK, memory * 1.5, 0);
+	set_process(process, PROCESS_MEMORY_BYTE_SECONDS, memory * 600, memory * 450);
+}
+
+static void add_exited(struct snapshot *s, uint16_t entity, uint32_t pid, uint64_t seq)
+{
+	struct process *process = add_process(s, entity, pid, "ended");
+	struct process *record = &s->exited[s->exited_n++];
+
+	set_process_basic(process, 90, GIB);
+	*record = *process;
+	record->exited = true;
+	record->has_series = false;
+	record->exit_seq = seq;
+	record->types = PROCESS_TYPE_GRAPHICS;
+	s->processes_n--;
+	s->entities[entity].processes_live--;
+}
+
+static struct workload *add_workload(struct snapshot *s, uint16_t entity, enum workload_kind kind,
+				     const char *id)
+{
+	struct workload *w = &s->workloads[s->workloads_n++];
+
+	w->kind = kind;
+	w->entity = entity;
+	w->live = 1;
+	w->exited = 2;
+	snprintf(w->id, sizeof(w->id), "%s", id);
+	w->v[PROCESS_BUSY] = 300.5;
+	w->p[PROCESS_BUSY] = PRESENCE_PRESENT;
+	w->v[PROCESS_MEMORY] = 2 * GIB;
+	w->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
+	return w;
+}
+
+static void add_xid(struct snapshot *s, uint16_t entity, uint32_t code, uint64_t count, int64_t ago_s)
+{
+	struct xid *xid = &s->xids[s->xids_n++];
+
+	xid->entity = entity;
+	xid->code = code;
+	xid->count = count;
+	xid->last_real_ns = now_real_ns - ago_s * SECOND;
+	snprintf(xid->pci_bus_id, sizeof(xid->pci_bus_id), "%s",
+		 entity == READING_NONE ? "00000000:E1:00.0" : s->entities[entity].id.pci_bus_id);
+}
+
+static void add_small_gpus(struct snapshot *s)
+{
+	struct entity *e = add_entity(s, 0, SECOND / 4);
+
+	set_basic(e, 0.57);
+	e->id.p[SLOT_ENERGY] |= PRESENCE_ESTIMATED;
+	e->id.p[SLOT_FAN_SPEED] = PRESENCE_UNSUPPORTED;
+	e->id.p[SLOT_TEMPERATURE_MEMORY] = PRESENCE_REJECTED;
+	e->id.p[SLOT_PCIE_REPLAY] = PRESENCE_NO_PERMISSION;
+	set(e, SLOT_NVLINK_TX_RATE, 1024000 * 100.0);
+	set(e, SLOT_NVLINK_RX_RATE, 1024000 * 50.0);
+	set(e, SLOT_NVLINK_LINK_UP, 1);
+	set(e, SLOT_NVLINK_LINK_UP + 2, 0);
+	e->id.p[SLOT_NVLINK_LINK_UP + 1] = PRESENCE_FAILED;
+	set(e, SLOT_NVLINK_LINK_BER_EFFECTIVE, 1.5e-12);
+	set(e, SLOT_ECC_CORRECTED_ALL, 3);
+	set(e, SLOT_PROCESSES_COMPUTE, 4);
+	set(e, SLOT_PROCESSES_GRAPHICS, 0);
+	e->process_total[PROCESS_BUSY] = 4321.125;
+	e->process_other[PROCESS_BUSY] = 17.25;
+
+	e = add_entity(s, 1, 42 * SECOND);
+	strcpy(e->id.name, "GPU \"one\" \\ two\nthree \xff\xfe \xe2\x82\xac@#");
+	e->id.serial[0] = e->id.vbios[0] = '\0';
+	e->id.minor = UINT32_MAX;
+	e->id.numa_node = -1;
+	e->stale = true;
+	set_basic(e, 1);
+	e->id.process_util = PRESENCE_NO_PERMISSION;
+}
+
+static void add_small_mig(struct snapshot *s)
+{
+	struct entity *e = add_entity(s, 2, SECOND / 4);
+
+	set_basic(e, 0);
+	e->id.p[SLOT_BUSY_GPU] = e->id.p[SLOT_UTILIZATION_GPU] = PRESENCE_UNSUPPORTED;
+	e->id.p[SLOT_BUSY_MEMORY] = e->id.p[SLOT_UTILIZATION_MEMORY] = PRESENCE_UNSUPPORTED;
+	e->id.process_util = PRESENCE_UNSUPPORTED;
+	e->samples = 0;
+	e->percent_sum[0] = e->percent_sum[1] = 0;
+	set(e, SLOT_MIG_MODE_CURRENT, 1);
+	e = add_instance(s, 2, 1, 0, "1g.10gb");
+	set(e, SLOT_MEMORY_TOTAL, 10 * GIB);
+	set(e, SLOT_MEMORY_USED, 2.25 * GIB);
+	set(e, SLOT_BUSY_GPU, 100);
+	set(e, SLOT_OBSERVED, 400);
+	set(e, SLOT_UTILIZATION_GPU, 0.25);
+	e->id.p[SLOT_UTILIZATION_GPU] |= PRESENCE_ESTIMATED;
+	set(e, SLOT_SM_ACTIVE, 0.125);
+	e = add_instance(s, 2, 2, 0, "1c.2g.20gb");
+	set(e, SLOT_MEMORY_TOTAL, 20 * GIB);
+	e = add_instance(s, 2, 2, 1, "1c.2g.20gb");
+	set(e, SLOT_MEMORY_TOTAL, 20 * GIB);
+	e = add_instance(s, 2, 9, 0, "1g.10gb");
+	e->present = false;
+	set(e, SLOT_BUSY_GPU, 5);
+}
+
+static void add_small_processes(struct snapshot *s)
+{
+	struct process *process = add_process(s, 0, 1001, "train \"a\\b\"\n");
+
+	set_process_basic(process, 150, 8 * GIB);
+	process->workload = 0;
+	process = add_process(s, 0, 1002, "bad\xff\xc3(\x1b[31mred\xe2\x80\xae");
+	set_process_basic(process, 30.0625, 1.5 * GIB);
+	process->types = PROCESS_TYPE_COMPUTE | PROCESS_TYPE_GRAPHICS;
+	process->uid = 4000000000u;
+	process->workload = 1;
+	process = add_process(s, 0, 1003, "small");
+	set_process_basic(process, 3, 0.5 * GIB);
+	process->has_series = false;
+	process->types = PROCESS_TYPE_MPS;
+	process = add_process(s, 0, 1004, "");
+	set_process(process, PROCESS_MEMORY, 0.25 * GIB, 0);
+	process->p[PROCESS_BUSY] = PRESENCE_NO_PERMISSION;
+	process->has_series = false;
+	process->uid = UINT32_MAX;
+	process = add_process(s, 3, 2001, "in-mig");
+	set_process(process, PROCESS_MEMORY, 2 * GIB, 0);
+	process->p[PROCESS_BUSY] = PRESENCE_UNSUPPORTED;
+	process->workload = 2;
+	add_exited(s, 0, 900, 1);
+	add_exited(s, 3, 901, 2);
+}
+
+struct snapshot *fixture_small(void)
+{
+	struct snapshot *s = snapshot_new(8, 8, 8, 8, 8);
+	struct entity *e;
+
+	s->simulated = true;
+	strcpy(s->driver_version, "580.95.05");
+	strcpy(s->nvml_version, "13.580.95.05");
+	strcpy(s->library, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+	s->cuda_version = 13010;
+	add_small_gpus(s);
+	add_small_mig(s);
+	e = add_entity(s, 3, 3600 * SECOND);
+	set_basic(e, 0.5);
+	e->present = false;
+	e->stale = true;
+	e->id.lost = 1;
+	strcpy(add_workload(s, 0, WORKLOAD_CONTAINER,
+			    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
+		       ->pod_uid,
+	       "2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a");
+	add_workload(s, 0, WORKLOAD_JOB, "4711");
+	add_workload(s, 3, WORKLOAD_UNIT, "ollama.service");
+	add_workload(s, 7, WORKLOAD_POD, "9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867");
+	add_small_processes(s);
+	add_xid(s, 0, 31, 2, 100);
+	add_xid(s, 0, 63, 1, 5000);
+	add_xid(s, 7, 79, 1, 3600);
+	add_xid(s, READING_NONE, 48, 5, 7200);
+	s->topology_n = 3;
+	s->topology[0][1] = s->topology[1][0] = 6;
+	s->topology_nvlinks[0][1] = s->topology_nvlinks[1][0] = 18;
+	s->topology[0][2] = s->topology[2][0] = 2;
+	s->rejected[GPU_TEMPERATURE_MEMORY] = 7;
+	s->rejected_process[PROCESS_MEMORY] = 2;
+	s->agent[AGENT_TICKS] = 86400;
+	s->agent_p[AGENT_TICKS] = PRESENCE_PRESENT;
+	s->agent[AGENT_SOURCE_UP_NVML] = 1;
+	s->agent_p[AGENT_SOURCE_UP_NVML] = PRESENCE_PRESENT;
+	s->agent[AGENT_CPU_SECONDS] = 12.5;
+	s->agent_p[AGENT_CPU_SECONDS] = PRESENCE_PRESENT;
+	s->agent[AGENT_RESIDENT_BYTES] = 9 * 1024 * 1024;
+	s->agent_p[AGENT_RESIDENT_BYTES] = PRESENCE_PRESENT;
+	return s;
+}
+
+struct snapshot *fixture_full(void)
+{
+	enum { GPUS = 8, PROCESSES = 64 };
+	struct snapshot *s = snapshot_new(GPUS, PROCESSES, 0, PROCESSES, 0);
+	uint64_t state = 1;
+	char id[32];
+
+	strcpy(s->driver_version, "580.95.05");
+	strcpy(s->nvml_version, "13.580.95.05");
+	s->cuda_version = 13000;
+	for (uint32_t i = 0; i < GPUS; i++) {
+		struct entity *e = add_entity(s, i, SECOND / 4);
+
+		for (unsigned slot = 0; slot < GPU_SLOTS; slot++) {
+			const struct metric *m = gpu_slot_metric(slot);
+
+			/* Half the links of an H100's successor, no fans: as a real board, and as large as one. */
+			if (m->index && slot - m->slot >= 18)
+				continue;
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			set(e, slot, (double)(state >> 40) / (m->unit == UNIT_RATIO ? (double)(1 << 24) : 7.0));
+		}
+	}
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		struct process *process = add_process(s, (uint16_t)(i / 8), 10000 + i, "python3");
+
+		for (unsigned row = 0; row < PROCESS_METRICS; row++)
+			set_process(process, row, 1e6 / (i + row + 3.0), 1e5 / (i + row + 3.0));
+		process->workload = (uint16_t)i;
+		snprintf(id, sizeof(id), "%u", 500 + i);
+		add_workload(s, process->entity, WORKLOAD_JOB, id);
+	}
+	return s;
+}
+
+struct snapshot *fixture_busy(uint32_t live, uint32_t exited)
+{
+	struct snapshot *s = snapshot_new(1, live + 1, exited, 0, 0);
+
+	set_basic(add_entity(s, 0, SECOND / 4), 0.5);
+	for (uint32_t i = 0; i < exited; i++)
+		add_exited(s, 0, 5000 + i, i + 1);
+	for (uint32_t i = 0; i < live; i++)
+		set_process_basic(add_process(s, 0, 100000 + i, "worker"), i, GIB);
+	return s;
+}
+
+struct snapshot *fixture_empty(void)
+{
+	struct snapshot *s = snapshot_new(0, 0, 0, 0, 0);
+
+	s->state = READING_NO_LIBRARY;
+	strcpy(s->error, "libnvidia-ml.so.1: cannot be loaded; install the NVIDIA driver");
+	return s;
+}
