@@ -76,7 +76,7 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 		return -EPROTO;
 	}
 	ret_library->handle = handle;
-	ret_library->simulated = dlsym(handle, "gpusonde_sim_version") != NULL;
+	ret_library->simulated = dlsym(handle, "gpusonde_sim_identity") != NULL;
 	find_path(&api, ret_library);
 	*ret_api = api;
 	return 0;

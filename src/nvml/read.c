@@ -16,6 +16,8 @@ static const int64_t cadence_ns[] = {
 #define LAYOUT_NS (10 * NSEC_PER_SEC)
 #define LOST_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
 #define LOST_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
+#define ALL_LOST_BACKOFF_MIN_NS NSEC_PER_SEC
+#define ALL_LOST_BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 
 /* The parts of a pass over a device, in the order in which one uses what another found. */
 static void (*const steps[])(struct reader *, struct device *) = {
@@ -110,24 +112,30 @@ static void device_pass(struct reader *reader, struct device *device)
 	device->read_before = true;
 }
 
-/* A GPU that fell off the bus comes back only for who initialises the library again; the others pay for trying. */
+/*
+ * A GPU that fell off the bus comes back only for who initialises the library again. If all are lost, it is the driver that was
+ * restarted, and there is nothing to lose by trying soon; else the other GPUs' readings pay for it.
+ */
 static bool lost_retry_due(struct reader *reader)
 {
-	bool lost = false;
+	uint32_t n = reader->reading->entities_n, lost = 0;
+	int64_t min, max;
 
-	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
-		lost |= reader->reading->entities[i].lost;
-	if (!lost) {
+	for (uint32_t i = 0; i < n; i++)
+		lost += reader->reading->entities[i].lost;
+	if (lost == 0) {
 		reader->lost_backoff_ns = 0;
 		return false;
 	}
+	min = lost == n ? ALL_LOST_BACKOFF_MIN_NS : LOST_BACKOFF_MIN_NS;
+	max = lost == n ? ALL_LOST_BACKOFF_MAX_NS : LOST_BACKOFF_MAX_NS;
 	if (!reader->lost_backoff_ns) {
-		reader->lost_backoff_ns = LOST_BACKOFF_MIN_NS;
-		reader->lost_retry_ns = reader->now_ns + LOST_BACKOFF_MIN_NS;
+		reader->lost_backoff_ns = min;
+		reader->lost_retry_ns = reader->now_ns + min;
 	}
 	if (reader->now_ns < reader->lost_retry_ns)
 		return false;
-	reader->lost_backoff_ns = MIN(2 * reader->lost_backoff_ns, LOST_BACKOFF_MAX_NS);
+	reader->lost_backoff_ns = CLAMP(2 * reader->lost_backoff_ns, min, max);
 	reader->lost_retry_ns = reader->now_ns + reader->lost_backoff_ns;
 	return true;
 }
