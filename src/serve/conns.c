@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* How soon to look again when nobody can go yet: those that leave take about as long, the grace a little longer. */
-static const int64_t AGAIN_NS = 5 * NSEC_PER_MSEC;
+/* How soon to look again when there is no place for as long as those that leave have not left. */
+static const int64_t LEAVING_NS = 2 * NSEC_PER_MSEC;
 
 int conns_init(struct conns *conns, unsigned max)
 {
@@ -50,10 +50,11 @@ static void evict(struct conns *conns, struct conn *c)
 	conns->evicted++;
 }
 
-/* Under the lock. Who is to give way, NULL when nobody's grace is over. */
-static struct conn *victim(struct conns *conns, int64_t now_ns)
+/* Under the lock. Who is to give way; NULL when nobody's grace is over, and then when to ask again. */
+static struct conn *victim(struct conns *conns, int64_t *ret_wait_ns)
 {
 	struct conn *waiting = NULL, *served = NULL;
+	int64_t now_ns = clock_mono_ns();
 	unsigned waiting_n = 0;
 
 	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
@@ -73,7 +74,10 @@ static struct conn *victim(struct conns *conns, int64_t now_ns)
 	 */
 	if (waiting && (waiting_n > conns->max / 2 || now_ns - waiting->since_ns >= CONNS_GRACE_NS))
 		served = waiting;
-	return served && now_ns - served->since_ns >= CONNS_GRACE_NS ? served : NULL;
+	if (served && now_ns - served->since_ns >= CONNS_GRACE_NS)
+		return served;
+	*ret_wait_ns = served ? served->since_ns + CONNS_GRACE_NS - now_ns : LEAVING_NS;
+	return NULL;
 }
 
 int64_t conns_room(struct conns *conns)
@@ -87,14 +91,12 @@ int64_t conns_room(struct conns *conns)
 		open += c->state != CONN_FREE && !c->leaving;
 	}
 	if (all == conns->n) {
-		wait_ns = AGAIN_NS;
+		wait_ns = LEAVING_NS;
 	} else if (open >= conns->max) {
-		struct conn *c = victim(conns, clock_mono_ns());
+		struct conn *c = victim(conns, &wait_ns);
 
 		if (c)
 			evict(conns, c);
-		else
-			wait_ns = AGAIN_NS;
 	}
 	pthread_mutex_unlock(&conns->lock);
 	return wait_ns;
@@ -103,9 +105,10 @@ int64_t conns_room(struct conns *conns)
 void conns_evict_one(struct conns *conns)
 {
 	struct conn *c;
+	int64_t wait_ns;
 
 	pthread_mutex_lock(&conns->lock);
-	c = victim(conns, clock_mono_ns());
+	c = victim(conns, &wait_ns);
 	if (c)
 		evict(conns, c);
 	pthread_mutex_unlock(&conns->lock);

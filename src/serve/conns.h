@@ -23,7 +23,7 @@
 #include "base/clock.h"
 
 enum { CONNS_LEAVING = 32 };
-#define CONNS_GRACE_NS (20 * NSEC_PER_MSEC)
+#define CONNS_GRACE_NS (10 * NSEC_PER_MSEC)
 
 enum conn_state { CONN_FREE, CONN_HANDED, CONN_FRESH, CONN_REQUEST, CONN_REPLY, CONN_IDLE };
 

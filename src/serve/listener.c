@@ -2,6 +2,7 @@
 #include "serve/listener.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -67,6 +68,13 @@ static int accept_one(struct listener *l)
 	}
 }
 
+static bool is_waiting(const struct listener *l)
+{
+	struct pollfd p = { .fd = l->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct listener *l = userdata;
@@ -75,15 +83,18 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 	(void)fd;
 	(void)events;
 	for (unsigned i = 0; i < ROUND; i++) {
-		int64_t wait_ns = l->ops->room ? l->ops->room(l->userdata) : 0;
+		int64_t wait_ns;
 		int r;
 
+		/* Making room may cost somebody their connection: only for one that is there. */
+		if (i > 0 && !is_waiting(l))
+			break;
+		wait_ns = l->ops->room(l->userdata);
 		if (wait_ns > 0)
 			return look_away(l, wait_ns);
 		r = accept_one(l);
 		if (r < 0) {
-			if (l->ops->exhausted)
-				l->ops->exhausted(l->userdata);
+			l->ops->exhausted(l->userdata);
 			return look_away(l, EXHAUSTED_NS);
 		}
 		if (r == 0)

@@ -12,11 +12,11 @@
 #include <systemd/sd-event.h>
 
 struct listener_ops {
-	/* Makes room for one more connection. Nanoseconds to wait before asking again, 0: there is room. NULL: always room. */
+	/* Makes room for one more connection. Nanoseconds to wait before asking again, 0: there is room. */
 	int64_t (*room)(void *userdata);
 	/* Takes ownership of a new, non-blocking socket. @local: over a UNIX socket. */
 	void (*accepted)(int fd, bool local, void *userdata);
-	/* The process has no descriptor left: give one back if you can. May be NULL. */
+	/* The process has no descriptor left: give one back if you can. */
 	void (*exhausted)(void *userdata);
 };
 

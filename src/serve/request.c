@@ -77,9 +77,15 @@ static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *co
 	return queue_once(http, connection, conn, page);
 }
 
+/* "?name" without "=" is there, with nothing in it. */
 static const char *argument(const struct http_request *request, const char *name)
 {
-	return MHD_lookup_connection_value(request->priv, MHD_GET_ARGUMENT_KIND, name);
+	const char *value = NULL;
+
+	if (MHD_lookup_connection_value_n(request->priv, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
+					  NULL) != MHD_YES)
+		return NULL;
+	return value ? value : "";
 }
 
 /* Renders a page. @slot as for pages_begin(). */

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve/atop_server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "serve/address.h"
+#include "serve/listener.h"
+
+enum {
+	HEADER_BYTES = 4,
+	LISTENERS = 4,
+	/* Answers to one client before the loop's other work gets its turn. */
+	ROUND = 16,
+	/* TCP alone tells of a peer that is gone without a word: after KEEPALIVE_S + 3 * KEEPALIVE_STEP_S. */
+	KEEPALIVE_S = 60,
+	KEEPALIVE_STEP_S = 20,
+};
+/* A new client gets this long to ask something before another may take its place, and a full house this long to change. */
+static const int64_t GRACE_NS = 20 * NSEC_PER_MSEC, AGAIN_NS = 5 * NSEC_PER_MSEC;
+
+struct client {
+	struct atop_server *server;
+	int fd;
+	sd_event_source *io;
+	uint8_t request[2];
+	unsigned have; /* bytes of the request */
+	struct strbuf out; /* answer on its way, header included; len 0: none */
+	size_t sent;
+	bool asked; /* has had an answer before */
+	uint64_t exit_seq; /* exit records up to this one are delivered */
+	uint64_t next_exit_seq; /* and will be when `out` is */
+	int64_t since_ns; /* connected, last asked, or last took a part of an answer */
+};
+
+struct atop_server {
+	sd_event *event;
+	const struct atop_source *source;
+	void *userdata;
+	struct listener *listeners[LISTENERS];
+	unsigned n_listeners;
+	struct client *clients[ATOP_CLIENTS];
+	unsigned n_clients;
+	sd_event_source *stuck_check;
+	bool checking;
+	struct strbuf text;
+	struct atop_server_stats stats;
+};
+
+static void client_free(struct client *c)
+{
+	struct atop_server *s = c->server;
+
+	for (unsigned i = 0; i < s->n_clients; i++) {
+		if (s->clients[i] == c) {
+			s->clients[i] = s->clients[--s->n_clients];
+			break;
+		}
+	}
+	sd_event_source_disable_unref(c->io);
+	close(c->fd);
+	strbuf_done(&c->out);
+	free(c);
+}
+
+static void client_drop(struct client *c)
+{
+	c->server->stats.dropped++;
+	client_free(c);
+}
+
+static bool is_stuck(const struct client *c, int64_t now_ns)
+{
+	return c->out.len > 0 && now_ns - c->since_ns >= ATOP_STUCK_S * NSEC_PER_SEC;
+}
+
+static void check_later(struct atop_server *s)
+{
+	if (s->checking)
+		return;
+	s->checking = sd_event_source_set_time_relative(s->stuck_check, USEC_PER_SEC) >= 0 &&
+		      sd_event_source_set_enabled(s->stuck_check, SD_EVENT_ONESHOT) >= 0;
+}
+
+static int on_stuck_check(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct atop_server *s = userdata;
+	int64_t now_ns = clock_mono_ns();
+	bool more = false;
+
+	(void)source;
+	(void)usec;
+	s->checking = false;
+	for (unsigned i = s->n_clients; i-- > 0;) {
+		if (is_stuck(s->clients[i], now_ns))
+			client_drop(s->clients[i]);
+		else
+			more |= s->clients[i]->out.len > 0;
+	}
+	if (more)
+		check_later(s);
+	return 0;
+}
+
+/* 1: nothing is left to send; 0: the rest goes later; -errno. */
+static int flush(struct client *c)
+{
+	if (c->out.len == 0)
+		return 1;
+	while (c->sent < c->out.len) {
+		ssize_t n = send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+		c->sent += (size_t)n;
+		c->since_ns = clock_mono_ns();
+	}
+	strbuf_reset(&c->out);
+	c->exit_seq = c->next_exit_seq;
+	c->asked = true;
+	return 1;
+}
+
+static int answer(struct client *c)
+{
+	struct atop_server *s = c->server;
+	unsigned version = c->request[1];
+	uint8_t header[HEADER_BYTES];
+	int r;
+
+	if (version == 0 || version > ATOP_VERSION_NEWEST)
+		version = ATOP_VERSION_NEWEST;
+	strbuf_reset(&s->text);
+	c->next_exit_seq = c->exit_seq;
+	if (c->request[0] == 'T')
+		r = s->source->types(version, &s->text, s->userdata);
+	else
+		r = s->source->stats(version, c->exit_seq, &s->text, &c->next_exit_seq, s->userdata);
+	if (r < 0)
+		return r;
+	header[0] = (uint8_t)version;
+	header[1] = (uint8_t)(s->text.len >> 16);
+	header[2] = (uint8_t)(s->text.len >> 8);
+	header[3] = (uint8_t)s->text.len;
+	strbuf_add(&c->out, header, sizeof(header));
+	strbuf_add(&c->out, s->text.data, s->text.len);
+	if (s->text.failed || c->out.failed)
+		return -EMSGSIZE;
+	c->sent = 0;
+	c->since_ns = clock_mono_ns();
+	s->stats.requests++;
+	return 0;
+}
+
+/*
+ * Reads one request and answers it. Byte by byte would do, so two are all that is taken: what the client has sent ahead stays
+ * with the kernel. 1: answered; 0: the rest of it is still to come; -errno: the client is to go.
+ */
+static int take_request(struct client *c)
+{
+	ssize_t n = recv(c->fd, c->request + c->have, sizeof(c->request) - c->have, 0);
+	int r;
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -EPIPE;
+	c->have += (unsigned)n;
+	if (c->request[0] != 'T' && c->request[0] != 'S') {
+		c->server->stats.malformed++;
+		return -EPROTO;
+	}
+	if (c->have < sizeof(c->request))
+		return 0;
+	c->have = 0;
+	r = answer(c);
+	return r < 0 ? r : 1;
+}
+
+static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct client *c = userdata;
+	int r = 1;
+
+	(void)fd;
+	(void)events;
+	for (unsigned i = 0; r > 0 && i < ROUND; i++) {
+		r = flush(c);
+		if (r > 0)
+			r = take_request(c);
+	}
+	/* The last answer of the round. */
+	if (r > 0)
+		r = flush(c);
+	if (r >= 0)
+		r = sd_event_source_set_io_events(source, c->out.len > 0 ? EPOLLOUT : EPOLLIN);
+	if (r < 0)
+		client_free(c);
+	else if (c->out.len > 0)
+		check_later(c->server);
+	return 0;
+}
+
+void atop_server_add(struct atop_server *server, int fd)
+{
+	struct client *c = server->n_clients < ATOP_CLIENTS ? calloc(1, sizeof(*c)) : NULL;
+	int one = 1, idle = KEEPALIVE_S, step = KEEPALIVE_STEP_S, probes = 3;
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	/* Fails on UNIX sockets, which need none of it. */
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof(step));
+	setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	strbuf_init(&c->out, HEADER_BYTES + ATOP_TEXT_MAX);
+	c->server = server;
+	c->fd = fd;
+	c->since_ns = clock_mono_ns();
+	c->exit_seq = c->next_exit_seq = server->source->newest_exit(server->userdata);
+	server->clients[server->n_clients++] = c;
+	if (sd_event_add_io(server->event, &c->io, fd, EPOLLIN, on_client, c) < 0)
+		client_drop(c);
+}
+
+/* Who goes next: before all who have had an answer, one that has never asked; of equals, the one silent for longest. */
+static struct client *victim(struct atop_server *s)
+{
+	struct client *v = NULL;
+
+	for (unsigned i = 0; i < s->n_clients; i++) {
+		struct client *c = s->clients[i];
+
+		if (!v || c->asked < v->asked || (c->asked == v->asked && c->since_ns < v->since_ns))
+			v = c;
+	}
+	return v && clock_mono_ns() - v->since_ns >= GRACE_NS ? v : NULL;
+}
+
+static int64_t room(void *userdata)
+{
+	struct atop_server *s = userdata;
+	struct client *v;
+
+	if (s->n_clients < ATOP_CLIENTS)
+		return 0;
+	v = victim(s);
+	if (!v)
+		return AGAIN_NS;
+	client_drop(v);
+	return 0;
+}
+
+static void exhausted(void *userdata)
+{
+	struct client *v = victim(userdata);
+
+	if (v)
+		client_drop(v);
+}
+
+static void accepted(int fd, bool local, void *userdata)
+{
+	(void)local;
+	atop_server_add(userdata, fd);
+}
+
+static const struct listener_ops listener_ops = { .room = room, .accepted = accepted, .exhausted = exhausted };
+
+int atop_server_new(sd_event *event, const struct atop_source *source, void *userdata,
+		    struct atop_server **ret_server)
+{
+	struct atop_server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->event = sd_event_ref(event);
+	s->source = source;
+	s->userdata = userdata;
+	strbuf_init(&s->text, ATOP_TEXT_MAX);
+	r = sd_event_add_time_relative(event, &s->stuck_check, CLOCK_MONOTONIC, 0, 0, on_stuck_check, s);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(s->stuck_check, SD_EVENT_OFF);
+	if (r < 0) {
+		atop_server_free(s);
+		return r;
+	}
+	*ret_server = s;
+	return 0;
+}
+
+void atop_server_free(struct atop_server *server)
+{
+	if (!server)
+		return;
+	atop_server_unlisten(server);
+	while (server->n_clients > 0)
+		client_free(server->clients[0]);
+	sd_event_source_disable_unref(server->stuck_check);
+	sd_event_unref(server->event);
+	strbuf_done(&server->text);
+	free(server);
+}
+
+static int listen_on(struct atop_server *s, int fd)
+{
+	int r;
+
+	if (s->n_listeners == LISTENERS) {
+		close(fd);
+		return -ENOSPC;
+	}
+	r = listener_new(s->event, fd, NULL, &listener_ops, s, &s->listeners[s->n_listeners]);
+	if (r == 0)
+		s->n_listeners++;
+	return r;
+}
+
+int atop_server_listen_tcp(struct atop_server *server, const char *address)
+{
+	struct addresses found;
+	int fd, r;
+
+	r = address_parse(address, &found);
+	if (r == 0)
+		r = listen_tcp(&found.list[0], &fd);
+	return r < 0 ? r : listen_on(server, fd);
+}
+
+int atop_server_listen_abstract(struct atop_server *server, const char *name)
+{
+	char address[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
+	int fd, r;
+
+	if (strlen(name) + 2 > sizeof(address))
+		return -ENAMETOOLONG;
+	address[0] = '@';
+	strcpy(address + 1, name);
+	r = listen_unix(address, 0666, &fd);
+	return r < 0 ? r : listen_on(server, fd);
+}
+
+void atop_server_unlisten(struct atop_server *server)
+{
+	while (server->n_listeners > 0)
+		listener_free(server->listeners[--server->n_listeners]);
+}
+
+unsigned atop_server_port(const struct atop_server *server)
+{
+	for (unsigned i = 0; i < server->n_listeners; i++) {
+		unsigned port = listener_port(server->listeners[i]);
+
+		if (port)
+			return port;
+	}
+	return 0;
+}
+
+void atop_server_stats(const struct atop_server *server, struct atop_server_stats *ret_stats)
+{
+	*ret_stats = server->stats;
+	ret_stats->clients = server->n_clients;
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "harness.h"
+
+static struct server *server;
+static struct strbuf reply;
+
+static int start(void **state)
+{
+	(void)state;
+	strbuf_init(&reply, 0);
+	server = server_start(16);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	server_stop(server);
+	strbuf_done(&reply);
+	return 0;
+}
+
+/* A body of this many bytes, sent with its declared length or in chunks. */
+static void put_body(int fd, size_t bytes, bool chunked)
+{
+	static const char kib[1025] = { [0 ... 1023] = 'b' };
+
+	for (size_t done = 0; done < bytes; done += 1024) {
+		if (chunked)
+			put_try(fd, "400\r\n");
+		put_try(fd, kib);
+		if (chunked)
+			put_try(fd, "\r\n");
+	}
+	if (chunked)
+		put_try(fd, "0\r\n\r\n");
+}
+
+static void test_statuses(void **state)
+{
+	static const struct {
+		const char *request;
+		unsigned status;
+		const char *holds;
+	} cases[] = {
+		{ "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", 200, "/page 1 -\n" },
+		{ "GET /page?v=2 HTTP/1.1\r\nHost: x\r\n\r\n", 200, "/page 1 2\n" },
+		{ "GET http://host:1/page HTTP/1.1\r\nHost: x\r\n\r\n", 200, "/page 1 -\n" },
+		{ "GET /echo?a=x%20y&b HTTP/1.1\r\nHost: x\r\nAccept: a/b\r\n\r\n", 200, "x y remote a/b\n" },
+		{ "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n", 200, "Content-Type: text/x-echo\r\n" },
+		{ "GET /echo?busy HTTP/1.1\r\nHost: x\r\n\r\n", 503, "remote" },
+		{ "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 200, "remote" },
+		{ "HEAD /page HTTP/1.1\r\nHost: x\r\n\r\n", 200, "Content-Length: 10\r\n" },
+		{ "GET /page HTTP/1.0\r\n\r\n", 200, "Connection: close\r\n" },
+		{ "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n", 200, "Content-Length: 0\r\n" },
+		{ "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", 200, "Cache-Control: no-store\r\n" },
+		{ "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", 200, "X-Content-Type-Options: nosniff\r\n" },
+		{ "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 404, "404 not found" },
+		{ "GET /pages HTTP/1.1\r\nHost: x\r\n\r\n", 404, "404 not found" },
+		{ "GET http://host HTTP/1.1\r\nHost: x\r\n\r\n", 404, "404 not found" },
+		{ "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 404, "404 not found" },
+		{ "POST /page HTTP/1.1\r\nHost: x\r\n\r\n", 405, "Allow: GET, HEAD\r\n" },
+		{ "BREW /echo HTTP/1.1\r\nHost: x\r\n\r\n", 405, "Allow: GET, HEAD, POST\r\n" },
+		{ "get /page HTTP/1.1\r\nHost: x\r\n\r\n", 405, "405 method not allowed" },
+		{ "POST /do HTTP/1.1\r\nHost: x\r\n\r\n", 403, "403 forbidden" },
+		{ "GET /do HTTP/1.1\r\nHost: x\r\n\r\n", 403, "UNIX socket" },
+		{ "GET /fail HTTP/1.1\r\nHost: x\r\n\r\n", 500, "No such device\n" },
+		{ "GET /page%00.html HTTP/1.1\r\nHost: x\r\n\r\n", 400, "400 bad request" },
+		{ "POST /echo HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "501 not implemented" },
+		{ "POST /echo HTTP/1.1\r\nContent-Length: 65537\r\n\r\n", 413, "413 content too large" },
+		{ "POST /echo HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 413, "" },
+		{ "POST /echo HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, "" },
+		{ "GET /page HTTP/1.1\r\nno colon\r\n\r\n", 400, "" },
+		{ "GET /page HTTP/2.0\r\n\r\n", 505, "" },
+		{ "GET /page\r\n\r\n", 400, "" },
+		{ "GARBAGE\r\n\r\n", 400, "400 bad request" },
+		{ "\x16\x03\x01\x02\x01\x01\xfc\n", 400, "400 bad request" },
+		{ " \n", 400, "400 bad request" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned status = ask(server, cases[i].request, &reply);
+
+		if (status != cases[i].status || !strstr(reply.data, cases[i].holds))
+			fail_msg("%s: got %u\n%s", cases[i].request, status, reply.data);
+	}
+}
+
+static void test_error_bodies_are_one_line(void **state)
+{
+	static const char *const targets[] = { "/nope", "/do", "/fail", "/%00" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		char request[64];
+		const char *body;
+
+		snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", targets[i]);
+		assert_true(ask(server, request, &reply) >= 400);
+		body = body_of(&reply);
+		assert_ptr_equal(strchr(body, '\n'), body + strlen(body) - 1);
+		assert_non_null(strstr(reply.data, "Content-Type: text/plain; charset=utf-8\r\n"));
+	}
+}
+
+static void test_keep_alive_and_close(void **state)
+{
+	_cleanup_close_ int fd = dial(server);
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++) {
+		put(fd, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
+		assert_true(read_reply(fd, false, &reply));
+		assert_string_equal(body_of(&reply), "/page 1 -\n");
+	}
+	put(fd,
+	    "HEAD /page HTTP/1.1\r\nHost: x\r\n\r\nGET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+	assert_true(read_reply(fd, true, &reply));
+	strbuf_reset(&reply);
+	assert_true(read_to_end(fd, &reply));
+	assert_string_equal(body_of(&reply), "/page 1 -\n");
+}
+
+static void test_pipeline_of_a_thousand(void **state)
+{
+	_cleanup_close_ int fd = dial(server);
+
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++)
+		put(fd, "GET /echo?a=1 HTTP/1.1\r\nHost: x\r\n\r\n");
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_true(read_reply(fd, false, &reply));
+		assert_string_equal(body_of(&reply), "1 remote -\n");
+	}
+}
+
+static void test_bytes_one_by_one(void **state)
+{
+	static const char request[] =
+		"POST /echo?a=slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+		"2\r\nab\r\n0\r\n\r\n";
+	_cleanup_close_ int fd = dial(server);
+
+	(void)state;
+	for (const char *p = request; *p; p++)
+		put(fd, (char[]){ *p, '\0' });
+	assert_true(read_reply(fd, false, &reply));
+	assert_string_equal(body_of(&reply), "slow remote -\n");
+}
+
+static void test_body_within_and_beyond_the_limit(void **state)
+{
+	static const char head[] = "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+	static const struct {
+		size_t bytes;
+		unsigned status;
+	} cases[] = { { 64 << 10, 200 }, { 65 << 10, 413 }, { 1000 << 10, 413 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_close_ int fd = dial(server);
+
+		put(fd, head);
+		put_body(fd, cases[i].bytes, true);
+		assert_true(read_reply(fd, false, &reply));
+		assert_int_equal(status_of(&reply), cases[i].status);
+	}
+}
+
+static void test_endless_body_is_hung_up_on(void **state)
+{
+	_cleanup_close_ int fd = dial(server);
+	char chunk[32];
+
+	(void)state;
+	put(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+	snprintf(chunk, sizeof(chunk), "%x\r\n", 1 << 30);
+	put(fd, chunk);
+	while (send(fd, (char[65536]){ 0 }, 65536, MSG_NOSIGNAL) > 0)
+		;
+	assert_true(hung_up(fd, PATIENCE_MS));
+	assert_int_equal(ask(server, "GET /page HTTP/1.0\r\n\r\n", &reply), 200);
+}
+
+static void test_long_target_and_long_headers(void **state)
+{
+	char *request = malloc(70000);
+
+	(void)state;
+	assert_non_null(request);
+	memcpy(request, "GET /", 5);
+	memset(request + 5, 'a', 64000);
+	strcpy(request + 64005, " HTTP/1.1\r\n\r\n");
+	assert_int_equal(ask(server, request, &reply), 414);
+	strcpy(request, "GET /page HTTP/1.1\r\nX: ");
+	memset(request + 23, 'a', 64000);
+	strcpy(request + 64023, "\r\n\r\n");
+	assert_int_equal(ask(server, request, &reply), 431);
+	free(request);
+}
+
+static void test_page_is_rendered_once_per_generation_and_variant(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(ask(server, "GET /page HTTP/1.0\r\n\r\n", &reply), 200);
+		assert_int_equal(ask(server, "HEAD /page HTTP/1.0\r\n\r\n", &reply), 200);
+		assert_int_equal(ask(server, "GET /page?v=b HTTP/1.0\r\n\r\n", &reply), 200);
+	}
+	assert_int_equal(atomic_load(&server->renders), 2);
+	atomic_store(&server->generation, 2);
+	assert_int_equal(ask(server, "GET /page HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_string_equal(body_of(&reply), "/page 2 -\n");
+	assert_int_equal(ask(server, "GET /page HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_int_equal(atomic_load(&server->renders), 3);
+	assert_int_equal(ask(server, "GET /page?v=c HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_string_equal(body_of(&reply), "/page 2 c\n");
+	assert_int_equal(atomic_load(&server->renders), 4);
+}
+
+/* A page that a slow client has begun to read must not change under it when newer ones are made. */
+static void test_slow_reader_gets_the_page_it_asked_for(void **state)
+{
+	_cleanup_close_ int fd = dial(server);
+	size_t bytes = 8 << 20;
+	const char *body;
+
+	(void)state;
+	atomic_store(&server->page_bytes, bytes);
+	put(fd, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (atomic_load(&server->renders) < 1)
+		sleep_ms(1);
+	for (unsigned g = 2; g < 6; g++) {
+		atomic_store(&server->generation, g);
+		assert_int_equal(ask(server, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n", &reply), 200);
+	}
+	assert_true(read_reply(fd, false, &reply));
+	body = body_of(&reply);
+	assert_memory_equal(body, "/big 1 -\n", 9);
+	assert_true(strlen(body) >= bytes);
+	for (size_t i = 9; i + 64 <= strlen(body); i += 64)
+		assert_memory_equal(body + i, "0123456789ab", 12);
+}
+
+static void test_control_socket(void **state)
+{
+	_cleanup_close_ int fd = dial_unix(server);
+	struct stat st;
+
+	(void)state;
+	put(fd, "POST /do?a=b HTTP/1.0\r\n\r\n");
+	assert_true(read_reply(fd, false, &reply));
+	assert_int_equal(status_of(&reply), 200);
+	assert_string_equal(body_of(&reply), "b local -\n");
+	assert_int_equal(stat(server->socket, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+}
+
+static void test_counters(void **state)
+{
+	struct http_stats stats;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		ask(server, "GET /page HTTP/1.0\r\n\r\n", &reply);
+	http_stats(server->http, &stats);
+	assert_int_equal(stats.accepted, 3);
+	assert_int_equal(stats.requests, 3);
+	assert_int_equal(stats.evicted, 0);
+	for (unsigned i = 0; i < PATIENCE_MS && stats.connections > 0; i++) {
+		sleep_ms(1);
+		http_stats(server->http, &stats);
+	}
+	assert_int_equal(stats.connections, 0);
+}
+
+static void test_listening(void **state)
+{
+	sd_event *event;
+	struct http *other;
+	char address[32];
+	struct http_config config = { .routes = (struct http_route[]){ { 0 } } };
+
+	(void)state;
+	assert_int_equal(sd_event_new(&event), 0);
+	assert_int_equal(http_new(event, &config, &other), 0);
+	snprintf(address, sizeof(address), "127.0.0.1:%u", server->port);
+	assert_int_equal(http_listen_tcp(other, address), -EADDRINUSE);
+	assert_int_equal(http_listen_tcp(other, "nonsense"), -EINVAL);
+	assert_int_equal(http_listen_unix(other, server->socket, 0660), -EADDRINUSE);
+	assert_int_equal(http_listen_unix(other, "/nonexistent/s", 0660), -ENOENT);
+	assert_int_equal(http_port(other, 0), 0);
+	assert_int_equal(http_listen_tcp(other, "localhost:0"), 0);
+	assert_true(http_port(other, 0) > 0);
+	/* Both loopback addresses, where there is IPv6, under one port. */
+	if (http_port(other, 1))
+		assert_int_equal(http_port(other, 1), http_port(other, 0));
+	http_unlisten(other);
+	assert_int_equal(http_port(other, 0), 0);
+	http_free(other);
+	sd_event_unref(event);
+}
+
+static void test_nothing_leaks(void **state)
+{
+	unsigned before = count_fds();
+	int idle, half, silent;
+
+	(void)state;
+	stop(NULL);
+	start(NULL);
+	idle = dial(server);
+	half = dial(server);
+	silent = dial(server);
+	put(idle, "GET /big HTTP/1.1\r\nHost: x\r\n\r\n");
+	put(half, "GET /pa");
+	for (unsigned i = 0; i < 200; i++)
+		ask(server, i % 2 ? "GET /page HTTP/1.1\r\nHost: x\r\n\r\n" : "GARBAGE\r\n\r\n", &reply);
+	stop(NULL);
+	start(NULL);
+	assert_true(hung_up(idle, 0) && hung_up(half, 0) && hung_up(silent, 0));
+	close(idle);
+	close(half);
+	close(silent);
+	assert_int_equal(count_fds(), before);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_statuses),
+		CASE(test_error_bodies_are_one_line),
+		CASE(test_keep_alive_and_close),
+		CASE(test_pipeline_of_a_thousand),
+		CASE(test_bytes_one_by_one),
+		CASE(test_body_within_and_beyond_the_limit),
+		CASE(test_endless_body_is_hung_up_on),
+		CASE(test_long_target_and_long_headers),
+		CASE(test_page_is_rendered_once_per_generation_and_variant),
+		CASE(test_slow_reader_gets_the_page_it_asked_for),
+		CASE(test_control_socket),
+		CASE(test_counters),
+		CASE(test_listening),
+		CASE(test_nothing_leaks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
