@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings become values. A driver's counter is added up by differences:
+ * How readings become values. A driver's counter is added up by differences. What it says is not always so: after a reload it
+ * starts again at zero, and drivers in trouble give a wrong number once. So a reading that fell, or rose faster than anything
+ * can, is not taken at once; the next one decides:
  *
- *   goes up                          the difference
- *   goes down, fewer than 64 bits    it wrapped, unless the driver may have started again: see below
- *   goes down, 64 bits               it started again at zero: all of the new reading
+ *   fits the one before the odd one     that was wrong: as if it had not been
+ *   still below                         the driver started again: all of the new reading is added
+ *   still too high                      another base, and nobody knows what happened between: nothing is added
  *
- * That the driver was loaded anew, or the GPU reset, is certain when the energy counter falls: nothing else makes it. Then also
- * a counter that stands higher than before started again, unless the board keeps it (metric.lifetime); one that stands exactly
- * where it stood was not read anew and adds nothing. Without that proof nothing is added that may never have happened: a
- * counter of few bits that falls while another of 64 bits falls, or after a new attachment, adds only its new reading.
+ * So a counter may be a reading late, and may miss what happened around a restart; it never shows what did not happen.
  */
 #include "model/private.h"
 
@@ -185,7 +184,7 @@ static void device_identify(struct device *device, const struct reading_entity *
 		/* Another instance in the same place: its sums go on, its counters began anew. */
 		for (unsigned slot = 0; slot < GPU_SLOTS; slot++)
 			if (gpu_slot_metric(slot)->kind == METRIC_COUNTER)
-				device->state[slot] &= (uint8_t)~SLOT_BEGUN;
+				device->state[slot] &= (uint8_t)~(SLOT_BEGUN | SLOT_IN_DOUBT);
 	memcpy(uuid, device->e.id.uuid, sizeof(uuid));
 	memcpy(&device->e.id, id, offsetof(struct reading_entity, v));
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
@@ -235,60 +234,70 @@ void device_gone(struct device *device)
 			memset(now->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
 }
 
-/* Has a 64-bit counter fallen that cannot but count up between two loads of the driver? Sets *ret_reset when it proves one. */
-static bool counters_fell(const struct device *device, const struct reading_entity *entity, bool *ret_reset)
+/*
+ * The most that can have been added in this time. Energy and bytes only: of these the order of magnitude is known. The minute
+ * is for readings that failed in between.
+ */
+static double counter_bound(const struct metric *metric, double elapsed_seconds)
 {
-	bool fell = false;
+	static const double watts = 20000, bytes_per_second = 1e14;
 
-	*ret_reset = false;
-	for (unsigned row = 0; row < GPU_METRICS; row++) {
-		const struct metric *metric = &gpu_metrics[row];
-
-		if (metric->kind != METRIC_COUNTER || metric->wrap != 0 || metric->lifetime)
-			continue;
-		for (unsigned slot = metric->slot; slot < metric->slot + (unsigned)metric->count; slot++) {
-			if (entity->p[slot] != PRESENCE_PRESENT || !(device->state[slot] & SLOT_BEGUN) ||
-			    (device->state[slot] & SLOT_WAS_ESTIMATED) || entity->v[slot] >= device->raw[slot])
-				continue;
-			fell = true;
-			*ret_reset |= slot == SLOT_ENERGY;
-		}
+	switch (metric->unit) {
+	case UNIT_JOULES:
+		return watts * (elapsed_seconds + 60);
+	case UNIT_BYTES:
+		return bytes_per_second * (elapsed_seconds + 60);
+	default:
+		return INFINITY;
 	}
-	return fell;
 }
 
-/* What a counter's new reading adds; `restarted` and `reset` as the opening comment has them. */
-static double counter_delta(const struct metric *metric, double before, double raw, bool restarted, bool reset)
+/* Adds what the reading tells to the sum; see the opening comment. */
+static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot, double raw,
+		  double elapsed_seconds)
 {
-	if (reset && !metric->lifetime)
-		return raw == before ? 0 : raw;
-	if (raw >= before)
-		return raw - before;
-	if (metric->wrap != 0 && !restarted)
-		return raw - before + ldexp(metric->scale != 0 ? metric->scale : 1, metric->wrap);
-	return raw;
+	double added = raw - device->raw[slot], wrap = metric_wrap(metric);
+	uint8_t *state = &device->state[slot];
+	bool fell, jumped;
+
+	/* From the upper half of its few bits to the lower one: it came round. */
+	if (added < 0 && device->raw[slot] >= wrap / 2 && raw < wrap / 2)
+		added += wrap;
+	fell = added < 0;
+	jumped = added > counter_bound(metric, elapsed_seconds);
+	if ((fell || jumped) && !(*state & SLOT_IN_DOUBT)) {
+		*state |= SLOT_IN_DOUBT;
+		return;
+	}
+	*state &= (uint8_t)~SLOT_IN_DOUBT;
+	if (jumped)
+		model->rejected[metric - gpu_metrics]++;
+	else
+		device->e.id.v[slot] += fell ? raw : added;
+	device->raw[slot] = raw;
 }
 
-static void take_counter(struct device *device, const struct metric *metric, unsigned slot,
-			 const struct reading_entity *entity, bool restarted, bool reset)
+static void take_counter(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
+			 const struct reading_entity *entity, double elapsed_seconds)
 {
+	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED;
 	struct reading_entity *now = &device->e.id;
 	uint8_t *state = &device->state[slot];
-	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED, was_estimated = *state & SLOT_WAS_ESTIMATED;
-	double raw = entity->v[slot];
 
 	if (!presence_is(entity->p[slot])) {
 		now->p[slot] = entity->p[slot];
 		return;
 	}
-	if (!*state)
-		now->v[slot] = raw;
-	else if ((*state & SLOT_BEGUN) && estimated == was_estimated)
-		now->v[slot] += counter_delta(metric, device->raw[slot], raw, restarted, reset);
-	/* Else the reading has another base now: the sum goes on from here. */
-	device->raw[slot] = raw;
-	*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
-			   (*state & SLOT_HAS_ESTIMATES));
+	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
+		count(model, device, metric, slot, entity->v[slot], elapsed_seconds);
+	} else {
+		/* The first, which the sum starts at, or one with another base, where it goes on. */
+		if (!*state)
+			now->v[slot] = entity->v[slot];
+		device->raw[slot] = entity->v[slot];
+		*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
+				   (*state & SLOT_HAS_ESTIMATES));
+	}
 	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
 }
 
@@ -344,13 +353,11 @@ static void take_sample(struct entity *e)
 		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
 }
 
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, uint32_t attach,
-		  int64_t end_ns)
+void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, int64_t end_ns)
 {
+	double elapsed = (double)(end_ns - device->e.sampled_boot_ns) / NSEC_PER_SEC;
 	struct reading_entity *now = &device->e.id;
-	bool reset, restarted = counters_fell(device, entity, &reset);
 
-	restarted |= device->attach != attach;
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *metric = &gpu_metrics[row];
 		unsigned end = metric->slot + (unsigned)metric->count;
@@ -360,7 +367,7 @@ void device_apply(struct model *model, struct device *device, const struct readi
 			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
 		} else if (metric->kind == METRIC_COUNTER) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_counter(device, metric, slot, entity, restarted, reset);
+				take_counter(model, device, metric, slot, entity, elapsed);
 		} else if (metric->kind == METRIC_INCREMENT) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
 				take_increment(model, device, metric, slot, entity, end_ns);
@@ -370,7 +377,6 @@ void device_apply(struct model *model, struct device *device, const struct readi
 	take_sample(&device->e);
 	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
 		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
-	device->attach = attach;
 	device->e.present = true;
 	device->e.sampled_boot_ns = end_ns;
 	device->e.sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);

@@ -126,6 +126,11 @@ bool metric_sentinel(double raw)
 	return false;
 }
 
+double metric_wrap(const struct metric *metric)
+{
+	return metric->wrap != 0 ? ldexp(metric->scale != 0 ? metric->scale : 1, metric->wrap) : INFINITY;
+}
+
 /* `value` came of a multiplication, so that dividing may miss the driver's integer by the last bit. */
 static bool scaled_sentinel(const struct metric *metric, double value)
 {
@@ -143,7 +148,7 @@ bool metric_plausible(const struct metric *metric, double value)
 	/* The bound itself may have been rounded up by a multiplication (100 * 1e-2). */
 	if (value > bound * (1 + 1e-9))
 		return false;
-	if (metric->wrap != 0 && value >= ldexp(metric->scale != 0 ? metric->scale : 1, metric->wrap))
+	if (metric->wrap != 0 && value >= metric_wrap(metric))
 		return false;
 	/* Small numbers, most of all, are no sentinel however scaled: the scales are 1e-9 or more. */
 	if (value < 2)

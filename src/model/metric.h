@@ -95,10 +95,9 @@ struct metric {
 	bool scoped;           /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
 	unsigned scope;        /* scopeId of an unscoped field */
 	double scale;          /* number = raw * scale; 0 means 1 */
-	unsigned char wrap;    /* the driver's counter has this many bits; 0: full width */
+	unsigned char wrap;    /* the driver's counter has this many bits; 0: so many that it never comes round */
 	double max;            /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
 	bool is_signed;
-	bool lifetime;         /* a COUNTER that the board itself keeps: a driver that is loaded anew does not restart it */
 	const char *source;    /* documentation: the call it comes from */
 	const char *arch;      /* documentation: architectures that have it */
 	const char *help;
@@ -160,6 +159,9 @@ bool metric_plausible(const struct metric *metric, double value);
 
 /* Is `raw` one of the drivers' numbers that stand for "no value": the top of 32 and 64 bits, and DCGM's blanks? */
 bool metric_sentinel(double raw);
+
+/* The number at which the driver's counter begins again; infinity for one that does not. */
+double metric_wrap(const struct metric *metric);
 
 /* Row that owns a GPU slot. */
 const struct metric *gpu_slot_metric(unsigned slot);

@@ -165,7 +165,7 @@ int model_apply(struct model *model, const struct reading *reading)
 		if (entity->lost)
 			device_gone(model->devices[devices[i]]);
 		else
-			device_apply(model, model->devices[devices[i]], entity, reading->attach, end_ns);
+			device_apply(model, model->devices[devices[i]], entity, end_ns);
 	}
 	processes_apply(model, reading, devices, n, end_ns);
 	xids_apply(model, reading, devices, n, since_ns, end_ns);

@@ -30,6 +30,7 @@ enum slot_state {
 	SLOT_BEGUN = 1,          /* a reading was taken in: raw[] is valid */
 	SLOT_WAS_ESTIMATED = 2,  /* the newest reading was an estimate */
 	SLOT_HAS_ESTIMATES = 4,  /* some part of the sum is */
+	SLOT_IN_DOUBT = 8,       /* the newest reading of the counter could not be right and was left out */
 };
 
 /* A GPU or MIG instance, for as long as the model knows it. */
@@ -39,9 +40,8 @@ struct device {
 	uint16_t rank;           /* place in the snapshot */
 	uint16_t other_workload; /* where increments go that have no workload's place; NO_INDEX until needed */
 	bool listed;             /* in the reading at hand */
-	uint32_t attach;         /* the driver attachment of its newest reading */
 	double memory_total;     /* bytes, 0 unknown */
-	/* COUNTER: the newest reading. INCREMENT: when one was last accepted, boot time in ns. */
+	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
 };
@@ -142,8 +142,7 @@ struct model {
 /* Match the reading's entities to devices; ret_devices[i] is the device of entities[i], or NO_INDEX when it is no good. */
 void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices);
 /* Take in the values of one entity of a good reading that ended at end_ns. */
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, uint32_t attach,
-		  int64_t end_ns);
+void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, int64_t end_ns);
 /* The driver no longer lists it, or has lost it: gauges go, sums stay. */
 void device_gone(struct device *device);
 /* Newest believable time increment, given when the last one was accepted (0: never): see device.c. */
