@@ -52,6 +52,3 @@ void nvml_source_release(struct nvml_source *source);
 void nvml_source_resume(struct nvml_source *source);
 
 void nvml_source_status(const struct nvml_source *source, struct nvml_status *ret_status);
-
-/* Where the child's executable is: beside our own, else in libexec. -ENOENT: in neither; @ret_path then is where it belongs. */
-int nvml_helper_path(char *ret_path, size_t size);
