@@ -19,7 +19,6 @@
 #include "config.h"
 
 enum { HOUSEKEEPING_S = 10 };
-#define PCI_DEVICES "/sys/bus/pci/devices"
 
 static uint64_t generation(void *userdata)
 {
@@ -72,7 +71,7 @@ static void tell_systemd(struct agent *agent)
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	char why[sizeof(agent->status_line)];
 
-	readiness(snapshot, atomic_load(&agent->gpus_on_bus), clock_boot_ns(), why, sizeof(why));
+	readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 	snapshot_unref(snapshot);
 	if (STRV_EQ(why, agent->status_line))
 		return;
@@ -87,7 +86,6 @@ static void keep_house(struct agent *agent)
 	if (agent->housekeeping_ns && now - agent->housekeeping_ns < HOUSEKEEPING_S * NSEC_PER_SEC)
 		return;
 	agent->housekeeping_ns = now;
-	atomic_store(&agent->gpus_on_bus, pci_gpus(PCI_DEVICES));
 	count_usage(agent);
 	tell_systemd(agent);
 }
@@ -207,7 +205,6 @@ static int start(struct agent *agent)
 		log_error("cannot start: %s", strerror(-r));
 		return r;
 	}
-	atomic_store(&agent->gpus_on_bus, pci_gpus(PCI_DEVICES));
 	r = agent_listen(agent, options);
 	if (r < 0)
 		return r;

@@ -35,7 +35,6 @@ struct agent {
 	/* shared */
 	int request_fd;
 	atomic_int request; /* enum agent_request, the newest */
-	atomic_int gpus_on_bus;
 	atomic_uint_fast64_t generation;
 	pthread_mutex_t lock; /* for status; held for a copy only */
 	struct nvml_status status;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "cmd/readiness.h"
 #include "config.h"
+#include "view/names.h"
 #include "view/view.h"
 
 static const char plain_text[] = "text/plain; charset=utf-8";
@@ -128,7 +129,7 @@ static int get_ready(_unused_ const struct http_request *request, struct http_re
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	char why[320];
-	bool ready = readiness(snapshot, atomic_load(&agent->gpus_on_bus), clock_boot_ns(), why, sizeof(why));
+	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 
 	reply->status = ready ? 200 : 503;
 	strbuf_addf(&reply->body, "%s: %s\n", ready ? "ready" : "not ready", why);
@@ -169,12 +170,12 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	pthread_mutex_lock(&agent->lock);
 	s = agent->status;
 	pthread_mutex_unlock(&agent->lock);
-	bool ready = readiness(snapshot, atomic_load(&agent->gpus_on_bus), clock_boot_ns(), why, sizeof(why));
-	json_t *json = json_pack("{s:s, s:i, s:b, s:s, s:b, s:b, s:b, s:i, s:s, s:f, s:s, s:b}", "version",
+	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
+	json_t *json = json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b}", "version",
 				 GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
-				 "released", s.released, "attached", snapshot->state == READING_OK || s.busy,
-				 "busy", s.busy, "stuck", (int)s.stuck, "call", s.call, "call_seconds",
-				 s.call_seconds, "trouble", s.trouble, "simulated", snapshot->simulated);
+				 "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
+				 "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds,
+				 "trouble", s.trouble, "simulated", snapshot->simulated);
 
 	snapshot_unref(snapshot);
 	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;

@@ -34,7 +34,7 @@ static bool has_no_gpu(const struct snapshot *snapshot)
 	if (snapshot->state == READING_OK)
 		return snapshot->entities_n == 0;
 	return (snapshot->state == READING_NO_LIBRARY || snapshot->state == READING_NO_DRIVER) &&
-	       pci_gpus("/sys/bus/pci/devices") <= 0;
+	       pci_gpus(PCI_DEVICES) <= 0;
 }
 
 static void on_published(const struct snapshot *snapshot, void *userdata)

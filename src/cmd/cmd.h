@@ -3,7 +3,7 @@
  * src/cmd is the top floor (L3): the command line, the agent, and the wiring of sources, model and views. It is the only
  * place that knows all three, and, beside the named long-running loops, the only one that writes to the log.
  *
- * One row of `commands` (main.c) is a subcommand; one row of options.def an option, one of flags.def a flag.
+ * One row of `commands` (commands.c) is a subcommand; one row of options.def an option, one of flags.def a flag.
  * Exit status: 0 all is well, 1 a failure whose cause and remedy were said, 2 the command line or configuration is wrong.
  */
 #pragma once

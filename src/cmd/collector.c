@@ -9,10 +9,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/readiness.h"
 #include "kmsg/kmsg.h"
 #include "proc/proc.h"
 
-enum { SAVE_INTERVAL_S = 10 };
+enum { SAVE_INTERVAL_S = 10, BUS_INTERVAL_S = 10 };
 
 struct collector {
 	struct collector_config config;
@@ -20,7 +21,7 @@ struct collector {
 	struct publisher *publisher;
 	struct nvml_source *source;
 	struct kmsg *kmsg;
-	char *library, *xid_file;
+	char *library, *helper, *xid_file;
 	struct nvml_config nvml;
 	struct nvml_status counted; /* what the model has been told already */
 	struct kmsg_stats kmsg_counted;
@@ -29,6 +30,8 @@ struct collector {
 	bool troubled;
 	uint32_t state;
 	int64_t saved_ns;
+	int64_t bus_ns; /* when the PCI bus was looked at last */
+	int gpus_on_bus;
 };
 
 static enum workload_kind workload_of(enum proc_cgroup_kind kind)
@@ -125,6 +128,28 @@ static void on_xid(const struct kmsg_xid *xid, void *userdata)
 	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
 }
 
+/* A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver does not say. */
+static void tell_trouble(struct collector *c, const struct nvml_status *status)
+{
+	int64_t now = clock_boot_ns();
+	char text[400];
+
+	if (c->bus_ns == 0 || now - c->bus_ns >= BUS_INTERVAL_S * NSEC_PER_SEC) {
+		c->bus_ns = now;
+		c->gpus_on_bus = pci_gpus(PCI_DEVICES);
+	}
+	if (status->trouble[0]) {
+		model_set_trouble(c->model, status->trouble);
+	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
+		snprintf(text, sizeof(text),
+			 "%d NVIDIA device%s on the PCI bus, but no driver: install it, or modprobe nvidia",
+			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s");
+		model_set_trouble(c->model, text);
+	} else {
+		model_set_trouble(c->model, NULL);
+	}
+}
+
 /* Counters of the sources are cumulative, those of the model are added to. */
 static void count_source(struct collector *c)
 {
@@ -136,7 +161,7 @@ static void count_source(struct collector *c)
 	model_agent_add(c->model, AGENT_OVERDUE, (double)(s.overdue - c->counted.overdue));
 	model_agent_set(c->model, AGENT_CHILD_STUCK, s.stuck);
 	model_agent_set(c->model, AGENT_CALL_AGE, s.call_seconds);
-	model_set_trouble(c->model, s.trouble[0] ? s.trouble : NULL);
+	tell_trouble(c, &s);
 	if (!c->config.quiet && c->troubled != (s.trouble[0] != 0)) {
 		c->troubled = s.trouble[0] != 0;
 		if (c->troubled)
@@ -236,21 +261,24 @@ static void load_xids(struct collector *c, const struct options *options)
 		return;
 	}
 	r = model_xids_load(c->model, c->xid_file);
-	if (r < 0 && r != -ENOENT && !c->config.quiet)
+	if (r < 0 && !c->config.quiet)
 		log_warning("cannot load the counts of XID errors from %s, they begin anew: %s", c->xid_file,
 			    strerror(-r));
 }
 
 static int start(struct collector *c, sd_event *event, const struct options *options)
 {
+	const char *helper = options_text(options, OPT_nvml_helper);
 	struct model_limits limits = limits_of(options);
 	int r;
 
 	c->library = strdup(options_text(options, OPT_nvml_library));
-	if (!c->library)
+	c->helper = helper ? strdup(helper) : NULL;
+	if (!c->library || (helper && !c->helper))
 		return -ENOMEM;
 	c->nvml = (struct nvml_config){
 		.library = c->library,
+		.helper = c->helper,
 		.call_timeout_ns = options_number(options, OPT_nvml_call_timeout),
 		.max_stuck = (unsigned)options_number(options, OPT_nvml_max_stuck),
 	};
@@ -296,6 +324,7 @@ void collector_free(struct collector *c)
 	model_free(c->model);
 	publisher_free(c->publisher);
 	free(c->library);
+	free(c->helper);
 	free(c->xid_file);
 	free(c);
 }

@@ -15,13 +15,13 @@
 
 static const struct control {
 	const char *command, *path;
-	bool attached; /* what /control/status must say in the end */
+	bool released; /* what is wanted */
 	const char *done, *late;
 } controls[] = {
-	{ "release", "/control/release", false,
+	{ "release", "/control/release", true,
 	  "the agent has let go of the driver; gpusonde resume makes it take it again",
 	  "the agent still holds the driver: a call in it has not come back" },
-	{ "resume", "/control/resume", true, "the agent has the driver again",
+	{ "resume", "/control/resume", false, "the agent has the driver again",
 	  "the agent could not take the driver again" },
 };
 
@@ -39,6 +39,15 @@ static int fail_asking(const struct invocation *inv, const struct control *contr
 	return fail(control, why);
 }
 
+/* Released: no process holds the driver any more. Resumed: a reading has come since, whatever it says. */
+static bool is_reached(const json_t *status, bool released)
+{
+	const char *state = json_string_value(json_object_get(status, "state"));
+
+	return json_is_true(json_object_get(status, "released")) == released && state &&
+	       STRV_EQ(state, "released") == released;
+}
+
 /* 1 done, 0 not yet; @trouble is what the agent says about it. */
 static int is_done(const struct invocation *inv, const struct control *control, char *trouble, size_t size)
 {
@@ -54,7 +63,7 @@ static int is_done(const struct invocation *inv, const struct control *control, 
 
 	snprintf(trouble, size, "%s", why ? why : "");
 	if (r == 0)
-		r = json ? json_is_true(json_object_get(json, "attached")) == control->attached : -EPROTO;
+		r = json ? is_reached(json, control->released) : -EPROTO;
 	json_decref(json);
 	strbuf_done(&body);
 	return r;

@@ -77,7 +77,7 @@ static void examine(struct doctor *doctor)
 	unsigned status = 0;
 
 	strbuf_init(&text, 0);
-	doctor->gpus_on_bus = pci_gpus("/sys/bus/pci/devices");
+	doctor->gpus_on_bus = pci_gpus(PCI_DEVICES);
 	doctor->agent_error = agent_ask(options, "GET", "/control/status", &status, &text);
 	if (doctor->agent_error == 0)
 		doctor->status = load(&text);

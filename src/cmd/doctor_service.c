@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "cmd/feed.h"
 #include "cmd/port.h"
-#include "nvml/source.h"
+#include "nvml/spawn.h"
 #include "serve/address.h"
 
 static void check_config(const struct doctor *d, struct finding *f)
@@ -45,17 +45,18 @@ static void check_agent(const struct doctor *d, struct finding *f)
 	      "%s", why);
 }
 
-static void check_helper(_unused_ const struct doctor *d, struct finding *f)
+static void check_helper(const struct doctor *d, struct finding *f)
 {
-	char path[4096];
+	char path[PATH_MAX];
 
-	if (nvml_helper_path(path, sizeof(path)) < 0) {
-		found(f, VERDICT_FAILED,
-		      "the program gpusonde-nvml is missing, without which the driver cannot be asked");
-		remedy(f, "install gpusonde anew; it belongs to %s", path);
-	} else {
+	spawn_find_helper(options_text(&d->invocation->options, OPT_nvml_helper), path);
+	if (access(path, X_OK) == 0) {
 		found(f, VERDICT_OK, "%s", path);
+		return;
 	}
+	found(f, VERDICT_FAILED, "%s: %s: without this program the driver cannot be asked", path,
+	      strerror(errno));
+	remedy(f, "install gpusonde anew, or name it with nvml.helper");
 }
 
 /* Can we have it, or does our agent have it already? */

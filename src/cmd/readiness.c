@@ -54,38 +54,24 @@ static int64_t grace_ns(const struct snapshot *s)
 
 bool liveness(const struct snapshot *s, int64_t now_boot_ns)
 {
-	return s && now_boot_ns - s->boot_ns <= grace_ns(s);
+	return now_boot_ns - s->boot_ns <= grace_ns(s);
 }
 
-static bool no_driver(const struct snapshot *s)
-{
-	return s->state == READING_NO_LIBRARY || s->state == READING_NO_DRIVER;
-}
-
-bool readiness(const struct snapshot *s, int gpus_on_bus, int64_t now_boot_ns, char *why, size_t size)
+bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t size)
 {
 	unsigned gpus = 0;
 
-	if (!s) {
-		snprintf(why, size, "starting: the driver has not been asked yet");
-		return false;
-	}
 	if (!liveness(s, now_boot_ns)) {
 		snprintf(why, size, "the agent's main loop has stopped; restart the agent and report this");
 		return false;
 	}
-	if (no_driver(s) && gpus_on_bus <= 0) {
+	if (!s->fresh) {
+		snprintf(why, size, "%s", s->not_fresh_reason);
+		return false;
+	}
+	if (s->state != READING_OK) {
 		snprintf(why, size, "no GPU on this node");
 		return true;
-	}
-	if (no_driver(s)) {
-		snprintf(why, size, "%d NVIDIA device%s on the PCI bus, but no driver: %s", gpus_on_bus,
-			 gpus_on_bus == 1 ? "" : "s", s->error);
-		return false;
-	}
-	if (!s->fresh || s->state != READING_OK) {
-		snprintf(why, size, "%s", s->not_fresh_reason[0] ? s->not_fresh_reason : s->error);
-		return false;
 	}
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		gpus += s->entities[i].id.parent == READING_NONE && s->entities[i].present;
