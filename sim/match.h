@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * Real processes of this machine for those of a scenario. Callers hold the lock of the node: the list of PIDs is shared, read
+ * again from /proc at most twice a second, and costs nothing where no scenario asks.
+ */
+
+/* The PID of the index-th process whose name (comm) matches the shell pattern, by ascending PID; 0: none. */
+uint32_t match_pid(const char *pattern, uint32_t index);
+
+uint32_t match_self(void);
