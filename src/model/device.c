@@ -117,7 +117,7 @@ static uint16_t longest_gone(const struct model *model)
 	for (uint16_t i = 0; i < DEVICES_MAX; i++) {
 		const struct device *device = model->devices[i];
 
-		if (!device || device->e.present || device->listed || has_instance[i])
+		if (!device || device->listed || has_instance[i])
 			continue;
 		if (found == NO_INDEX || device->e.sampled_boot_ns < model->devices[found]->e.sampled_boot_ns)
 			found = i;
@@ -190,36 +190,60 @@ static void device_identify(struct device *device, const struct reading_entity *
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
 }
 
-void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
+/* The device of the GPU that entities[i] lies on, NO_INDEX on a GPU. False when that GPU is no good. */
+static bool device_of_parent(const struct reading_entity *id, uint32_t i, const uint16_t *devices, uint16_t *ret_parent)
+{
+	*ret_parent = id->parent < i ? devices[id->parent] : NO_INDEX;
+	return (id->parent == READING_NONE) == (*ret_parent == NO_INDEX);
+}
+
+/* It is in the reading at hand. */
+static void device_listed(struct device *device, const struct reading_entity *id, uint16_t parent)
+{
+	device->listed = true;
+	device->parent = parent;
+	if (!id->lost)
+		device_identify(device, id);
+}
+
+/* Those that are known come first, so that who is gone is known when a new one needs room. */
+static void match_known(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
 {
 	for (unsigned i = 0; i < model->devices_n; i++)
 		model->devices[model->order[i]]->listed = false;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_entity *id = &reading->entities[i];
-		uint16_t parent = id->parent == READING_NONE ? NO_INDEX : id->parent < i ? ret_devices[id->parent] : NO_INDEX;
-		uint16_t device = NO_INDEX;
+		uint16_t device = device_find(model, id), parent;
 
-		if (identity(id)[0] && (id->parent == READING_NONE) == (parent == NO_INDEX)) {
-			device = device_find(model, id);
-			if (device == NO_INDEX)
-				device = device_add(model, id, identity(id), parent);
-			else if (model->devices[device]->listed)
-				device = NO_INDEX; /* the same twice */
-		}
-		ret_devices[i] = device;
-		if (device == NO_INDEX)
+		ret_devices[i] = NO_INDEX;
+		/* Listed already: the same twice. */
+		if (device == NO_INDEX || model->devices[device]->listed || !device_of_parent(id, i, ret_devices, &parent))
 			continue;
-		model->devices[device]->listed = true;
-		model->devices[device]->parent = parent;
-		if (!id->lost)
-			device_identify(model->devices[device], id);
+		ret_devices[i] = device;
+		device_listed(model->devices[device], id, parent);
 	}
 	for (unsigned i = 0; i < model->devices_n; i++) {
 		struct device *device = model->devices[model->order[i]];
 
 		if (!device->listed)
 			device_gone(device);
+	}
+}
+
+void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
+{
+	match_known(model, reading, n, ret_devices);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct reading_entity *id = &reading->entities[i];
+		uint16_t parent;
+
+		if (ret_devices[i] != NO_INDEX || !identity(id)[0] || device_find(model, id) != NO_INDEX ||
+		    !device_of_parent(id, i, ret_devices, &parent))
+			continue;
+		ret_devices[i] = device_add(model, id, identity(id), parent);
+		if (ret_devices[i] != NO_INDEX)
+			device_listed(model->devices[ret_devices[i]], id, parent);
 	}
 	devices_order(model);
 }

@@ -95,8 +95,11 @@ static void take_driver(struct model *model, const struct reading *reading)
 {
 	model->state = reading->state;
 	memcpy(model->error, reading->error, sizeof(model->error));
-	model->simulated = reading->simulated;
-	memcpy(model->library, reading->library, sizeof(model->library));
+	/* Whoever let go of the library cannot say what it was; the numbers that stay on show came from it. */
+	if (reading->state != READING_RELEASED) {
+		model->simulated = reading->simulated;
+		memcpy(model->library, reading->library, sizeof(model->library));
+	}
 	if (reading->state != READING_OK)
 		return;
 	memcpy(model->driver_version, reading->driver_version, sizeof(model->driver_version));
