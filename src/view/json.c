@@ -50,7 +50,7 @@ json_t *json_number(double value)
 {
 	if (number_is_integer(value))
 		return json_integer((json_int_t)value);
-	return isfinite(value) ? json_real(value) : json_null();
+	return isfinite(value) ? json_real(number_rounded(value)) : json_null();
 }
 
 json_t *json_time(int64_t real_ns)

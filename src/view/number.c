@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum {
 	TEXT_MAX = 32, /* sign, 15 digits, point, exponent, NUL */
@@ -22,7 +23,7 @@ bool number_is_integer(double v)
 	return v >= -exact_max && v <= exact_max && v == (double)(int64_t)v;
 }
 
-/* @v in [1e-4, 1e15): scaled to 15 digits before the point, rounded, and written without trailing zeros. */
+/* @v in [0.1, 1e15): scaled to 15 digits before the point, rounded, and written without trailing zeros. */
 static void add_plain(struct strbuf *out, double v)
 {
 	char digits[NUMBER_DIGITS + 1];
@@ -64,7 +65,7 @@ void number_add(struct strbuf *out, double v)
 		strbuf_adds(out, isnan(v) ? "NaN" : v > 0 ? "+Inf" : "-Inf");
 		return;
 	}
-	if (fabs(v) >= 1e-4 && fabs(v) < 1e15) {
+	if (fabs(v) >= 0.1 && fabs(v) < 1e15) {
 		if (v < 0)
 			strbuf_addc(out, '-');
 		add_plain(out, fabs(v));
@@ -72,6 +73,20 @@ void number_add(struct strbuf *out, double v)
 	}
 	snprintf(text, sizeof(text), "%.*g", NUMBER_DIGITS, v);
 	strbuf_adds(out, text);
+}
+
+double number_rounded(double v)
+{
+	struct strbuf text;
+	double rounded;
+
+	if (number_is_integer(v) || !isfinite(v))
+		return v;
+	strbuf_init(&text, 0);
+	number_add(&text, v);
+	rounded = text.failed ? v : strtod(text.data, NULL);
+	strbuf_done(&text);
+	return rounded;
 }
 
 void number_add_fixed(struct strbuf *out, double v, unsigned decimals)

@@ -18,5 +18,8 @@ bool number_is_integer(double v);
 /* "NaN", "+Inf" and "-Inf" for what is no number. Assumes LC_NUMERIC is "C". */
 void number_add(struct strbuf *out, double v);
 
+/* What number_add() writes, read again: printed by anybody with NUMBER_DIGITS digits it gives the same text. */
+double number_rounded(double v);
+
 /* With exactly @decimals (at most 9) decimals, as printf's %.*f; for tables and formats that fix them. */
 void number_add_fixed(struct strbuf *out, double v, unsigned decimals);

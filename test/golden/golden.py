@@ -227,6 +227,24 @@ def json_numbers_are_short(suite):
         raise Failure(f"more than 15 digits: {digits[:5]}")
 
 
+def one_number_everywhere(suite):
+    """Every GPU series of the Prometheus page is in the JSON, digit for digit."""
+    gpus = json.loads(suite.render("full", "json"), parse_float=str, parse_int=str)["gpus"]
+    seen = 0
+    for line in suite.render("full", "prometheus").splitlines():
+        match = re.fullmatch(r'gpusonde_gpu_(\w+)\{gpu="(\d+)",uuid="[^"]*"(.*)\} (\S+)', line)
+        if not match or match[1] in ("info", "present", "stale", "sample_age_seconds", "processes_busy_seconds_total"):
+            continue
+        value = gpus[int(match[2])][match[1]]
+        for label, key in re.findall(r',(\w+)="([^"]*)"', match[3]):
+            value = value[int(key) if label in ("link", "fan") else key]
+        seen += 1
+        if value != match[4]:
+            raise Failure(f"{line}: {value} in JSON")
+    if seen < 5000:
+        raise Failure(f"only {seen} series compared")
+
+
 def terminals_are_safe(suite, page):
     bad = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", suite.render("small", page))
     if bad:
@@ -258,6 +276,7 @@ def main():
     suite.case("names of DCGM 4.9 are not those before", dcgm_names_differ)
     suite.case("JSON schema refuses broken documents", schema_refuses)
     suite.case("JSON numbers have at most 15 digits", json_numbers_are_short)
+    suite.case("JSON and Prometheus have the same numbers", one_number_everywhere)
     suite.case("tables carry no control characters", terminals_are_safe, "table")
     suite.case("tables of 80 columns have 80 columns", narrow_is_narrow)
     print(f"1..{suite.n}")

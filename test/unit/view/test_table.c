@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "base/text.h"
+#include "fixture.h"
+#include "view/table.h"
+#include "view/view.h"
+
+typedef int table_fn(const json_t *document, const struct table_options *options, struct strbuf *out);
+
+static table_fn *const tables[] = { table_gpus, table_processes, table_node };
+
+static char *table(const struct snapshot *s, table_fn *fn, bool colour, unsigned width)
+{
+	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
+	struct table_options options = { .colour = colour, .width = width };
+	struct strbuf out;
+	char *text;
+
+	assert_non_null(document);
+	strbuf_init(&out, 0);
+	assert_int_equal(fn(document, &options, &out), 0);
+	json_decref(document);
+	text = strbuf_take(&out);
+	assert_non_null(text);
+	return text;
+}
+
+/* No line wider than asked for, at any width, and always whole characters. */
+static void widths(void **state)
+{
+	struct snapshot *s = fixture_small();
+
+	(void)state;
+	for (unsigned width = 1; width <= 200; width++)
+		for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+			_cleanup_free_ char *text = table(s, tables[i], false, width);
+
+			assert_true(utf8_valid(text, strlen(text)));
+			for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+			     line = strtok_r(NULL, "\n", &save))
+				assert_true(text_width(line) <= width);
+		}
+	fixture_free(s);
+}
+
+static void simulated_is_said(void **state)
+{
+	struct snapshot *s = fixture_small();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		_cleanup_free_ char *simulated = NULL, *real = NULL;
+
+		s->simulated = true;
+		simulated = table(s, tables[i], false, 0);
+		s->simulated = false;
+		real = table(s, tables[i], false, 0);
+		assert_int_equal(strncmp(simulated, "SIMULATED DATA", 14), 0);
+		assert_null(strstr(real, "SIMULATED"));
+	}
+	fixture_free(s);
+}
+
+static void colour_only_when_asked(void **state)
+{
+	struct snapshot *s = fixture_small();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		_cleanup_free_ char *plain = table(s, tables[i], false, 0),
+				    *coloured = table(s, tables[i], true, 0);
+		char *to = coloured;
+
+		assert_null(strchr(plain, '\033'));
+		assert_non_null(strchr(coloured, '\033'));
+		/* Without its escapes the coloured one is the plain one. */
+		for (const char *from = coloured; *from; from++) {
+			if (*from == '\033')
+				from += strcspn(from, "m");
+			else
+				*to++ = *from;
+		}
+		*to = '\0';
+		assert_string_equal(coloured, plain);
+	}
+	fixture_free(s);
+}
+
+static void unknown_is_a_dash(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *gpus = table(s, table_gpus, false, 0);
+	char *lost = strstr(gpus, "LOST");
+
+	(void)state;
+	assert_non_null(lost);
+	lost[strcspn(lost, "\n")] = '\0';
+	assert_null(strstr(lost, "%"));
+	assert_null(strstr(lost, "GiB"));
+	fixture_free(s);
+}
+
+static void nothing_to_show(void **state)
+{
+	struct snapshot *s = fixture_empty();
+	_cleanup_free_ char *gpus = table(s, table_gpus, false, 0),
+			    *processes = table(s, table_processes, false, 0);
+	_cleanup_free_ char *node = table(s, table_node, false, 0);
+
+	(void)state;
+	assert_string_equal(gpus, "No GPUs.\n");
+	assert_string_equal(processes, "No GPU processes.\n");
+	assert_non_null(strstr(node, "install the NVIDIA driver"));
+	fixture_free(s);
+}
+
+/* A document of somebody else's making: wrong types and missing members are unknown, not a crash. */
+static void foreign_documents(void **state)
+{
+	static const char *const texts[] = {
+		"{\"gpus\":[{}],\"processes\":[{}],\"node\":{}}",
+		"{\"gpus\":[null,1,\"x\",[]],\"processes\":[null,1,\"x\",[]],\"node\":{\"topology\":[null,{\"a\":-1,\"b\":99},{}],"
+		"\"workloads\":[null,{}],\"rejected\":{\"x\":\"y\"}}}",
+		"{\"gpus\":[{\"gpu\":\"x\",\"name\":7,\"mig\":[{}],\"xids\":[{},1],\"clocks_event_reason\":{\"a\":\"b\"}}],"
+		"\"processes\":[{\"types\":[1,\"\",\"compute\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"],\"uid\":-5,"
+		"\"busy_seconds_total\":1e300,\"memory_bytes\":1e300}],\"node\":{\"gpus\":3}}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		json_t *document = json_loads(texts[i], 0, NULL);
+		struct table_options options = { .width = 80 };
+		struct strbuf out;
+
+		assert_non_null(document);
+		strbuf_init(&out, 0);
+		for (size_t k = 0; k < ARRAY_SIZE(tables); k++)
+			assert_int_equal(tables[k](document, &options, &out), 0);
+		strbuf_done(&out);
+		json_decref(document);
+	}
+	for (size_t k = 0; k < ARRAY_SIZE(tables); k++) {
+		json_t *document = json_object();
+		struct strbuf out;
+
+		strbuf_init(&out, 0);
+		assert_int_equal(tables[k](document, &(struct table_options){ 0 }, &out), -EINVAL);
+		strbuf_done(&out);
+		json_decref(document);
+	}
+}
+
+static void terminal_text(void **state)
+{
+	static const struct {
+		const char *text, *clean;
+		unsigned width;
+	} cases[] = {
+		{ "plain", "plain", 5 },
+		{ "a\tb\nc\x7f", "a?b?c?", 6 },
+		{ "\033[31mred", "?[31mred", 8 },
+		{ "\xc2\x9b"
+		  "31m",
+		  "?31m", 4 }, /* CSI in one character */
+		{ "\xe2\x80\xaegnp.exe", "?gnp.exe", 8 }, /* right-to-left override */
+		{ "caf\xc3\xa9", "caf\xc3\xa9", 4 },
+		{ "cafe\xcc\x81", "cafe\xcc\x81", 4 },
+		{ "\xe8\xa8\x93\xe7\xb7\xb4", "\xe8\xa8\x93\xe7\xb7\xb4", 4 },
+		{ "\xf0\x9f\x94\xa5", "\xf0\x9f\x94\xa5", 2 },
+		{ "\xff\xc3(", "?\?(", 3 },
+	};
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		strbuf_reset(&out);
+		text_clean(&out, cases[i].text);
+		assert_string_equal(out.data, cases[i].clean);
+		assert_int_equal(text_width(out.data), cases[i].width);
+	}
+	strbuf_done(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(widths),
+		cmocka_unit_test(simulated_is_said),
+		cmocka_unit_test(colour_only_when_asked),
+		cmocka_unit_test(unknown_is_a_dash),
+		cmocka_unit_test(nothing_to_show),
+		cmocka_unit_test(foreign_documents),
+		cmocka_unit_test(terminal_text),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
