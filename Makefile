@@ -18,10 +18,10 @@ RUN_ARGS ?=
 
 # The one list of Debian packages: to build and run, to test, to measure, and for the clang variants and
 # formatting.
-BUILD_PACKAGES = gcc libc6-dev meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
+BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
 	libyaml-dev
-TEST_PACKAGES = libcmocka-dev python3 curl atop prometheus
-BENCH_PACKAGES = python3 nginx-light wrk
+TEST_PACKAGES = libcmocka-dev python3-jsonschema python3-prometheus-client curl atop prometheus
+BENCH_PACKAGES = nginx-light wrk
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
 .PHONY: all build run test bench fuzz format format-check install clean help \
