@@ -64,32 +64,22 @@ static inline void freep(void *p)
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-/* <sys/param.h> has its own, which evaluate their arguments twice. */
+/*
+ * Each argument is evaluated once. The locals are numbered, so that MIN(a, MIN(b, c)) shadows nothing.
+ * <sys/param.h> has its own, which evaluate their arguments twice.
+ */
 #undef MIN
 #undef MAX
-#define MIN(a, b)                                  \
-	__extension__({                            \
-		__typeof__(a) _min_a = (a);        \
-		__typeof__(b) _min_b = (b);        \
-		_min_a < _min_b ? _min_a : _min_b; \
+#define MIN(a, b) PICK(a, b, <, __COUNTER__)
+#define MAX(a, b) PICK(a, b, >, __COUNTER__)
+#define PICK(a, b, op, n) PICK_NUMBERED(a, b, op, n) /* expands __COUNTER__ */
+#define PICK_NUMBERED(a, b, op, n)                                  \
+	__extension__({                                             \
+		__typeof__(a) _first_##n = (a);                     \
+		__typeof__(b) _other_##n = (b);                     \
+		_first_##n op _other_##n ? _first_##n : _other_##n; \
 	})
-#define MAX(a, b)                                  \
-	__extension__({                            \
-		__typeof__(a) _max_a = (a);        \
-		__typeof__(b) _max_b = (b);        \
-		_max_a > _max_b ? _max_a : _max_b; \
-	})
-/* @lo must not exceed @hi. */
-#define CLAMP(v, lo, hi)                     \
-	__extension__({                      \
-		__typeof__(v) _cl_v = (v);   \
-		__typeof__(v) _cl_lo = (lo); \
-		__typeof__(v) _cl_hi = (hi); \
-		if (_cl_v < _cl_lo)          \
-			_cl_v = _cl_lo;      \
-		if (_cl_v > _cl_hi)          \
-			_cl_v = _cl_hi;      \
-		_cl_v;                       \
-	})
+/* @lo must not exceed @hi; all of one type. */
+#define CLAMP(v, lo, hi) MAX(MIN(v, hi), lo)
 
 #define STRV_EQ(a, b) (strcmp((a), (b)) == 0)

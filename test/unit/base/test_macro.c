@@ -64,7 +64,8 @@ static void min_max_clamp_evaluate_once(_unused_ void **state)
 	assert_int_equal(counter, 3);
 	assert_int_equal(CLAMP(-4, 0, 9), 0);
 	assert_int_equal(CLAMP(12, 0, 9), 9);
-	assert_int_equal(MAX(-1, MIN(3, 2)), 2);
+	assert_int_equal(MAX(-1, MIN(3, MIN(2, MAX(1, 0)))), 1);
+	assert_int_equal(CLAMP(MIN(7, 8), MAX(1, 2), 9), 7);
 }
 
 int main(void)
