@@ -213,6 +213,14 @@ static void add_estimated(struct exposition_page *p, struct strbuf *tail, struct
 	}
 }
 
+/* To the millisecond: more digits than that are not meant. */
+static double unix_seconds(int64_t real_ns)
+{
+	int64_t ms = real_ns / 1000000;
+
+	return (double)ms * 1e-3;
+}
+
 /* XIDs of a GPU that NVML has never shown carry its PCI address: it is all that is known of it. */
 static void add_xids(struct exposition_page *p, struct strbuf *tail)
 {
@@ -232,8 +240,7 @@ static void add_xids(struct exposition_page *p, struct strbuf *tail)
 				label_add(tail, "pci_bus_id", xid->pci_bus_id);
 			label_add_u64(tail, "xid", xid->code);
 			page_sample(&p->page, known ? labels_get(&p->entities, xid->entity) : "", tail->data,
-				    pass == 0 ? (double)xid->count :
-						(double)(xid->last_real_ns / 1000000) * 1e-3);
+				    pass == 0 ? (double)xid->count : unix_seconds(xid->last_real_ns));
 		}
 	}
 }

@@ -122,7 +122,7 @@ static void add_spaces(struct strbuf *out, unsigned n)
 
 void table_init(struct table *table, const struct table_column *columns, unsigned n)
 {
-	*table = (struct table){ .columns = columns, .columns_n = n, .failed = n > COLUMNS_MAX };
+	*table = (struct table){ .columns = columns, .columns_n = n, .failed = n == 0 || n > COLUMNS_MAX };
 	strbuf_init(&table->text, 0);
 }
 
@@ -219,9 +219,10 @@ static void arrange(const struct table *table, unsigned limit, struct layout *re
 
 	for (i = 0; i < table->columns_n; i++)
 		layout.widths[i] = text_width(table->columns[i].title);
+	i = 0;
 	for (size_t k = 0; k < table->cells_n; k++) {
-		i = (unsigned)(k % table->columns_n);
 		layout.widths[i] = MAX(layout.widths[i], table->cells[k].width);
+		i = i + 1 < table->columns_n ? i + 1 : 0;
 	}
 	while (limit > 0 && row_width(table, &layout, true) > limit) {
 		i = most_dispensable(table, &layout);
@@ -279,7 +280,7 @@ int table_write(const struct table *table, const struct table_options *options, 
 {
 	struct layout layout;
 	struct row_writer w = { table, options, out, &layout, 0 };
-	unsigned pad = 0;
+	unsigned pad = 0, column = 0;
 
 	if (table->failed)
 		return -ENOMEM;
@@ -290,13 +291,14 @@ int table_write(const struct table *table, const struct table_options *options, 
 	strbuf_addc(out, '\n');
 	for (size_t i = 0; i < table->cells_n; i++) {
 		const struct table_cell *cell = &table->cells[i];
-		unsigned column = (unsigned)(i % table->columns_n);
 
 		if (column == 0)
 			w.used = pad = 0;
 		write_cell(&w, column, table->text.data + cell->at, cell->width, cell->colour, &pad);
-		if (column == table->columns_n - 1)
+		if (++column == table->columns_n) {
 			strbuf_addc(out, '\n');
+			column = 0;
+		}
 	}
 	if (out->failed)
 		return out->limit > 0 ? -E2BIG : -ENOMEM;

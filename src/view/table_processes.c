@@ -26,7 +26,7 @@ static void add_user(struct table *table, const json_t *process)
 	struct passwd entry, *found = NULL;
 	double uid;
 
-	if (!get_number(process, "uid", NULL, &uid))
+	if (!get_number(process, "uid", NULL, &uid) || uid < 0 || uid > UINT32_MAX)
 		table_cell(table, COLOUR_NONE, "");
 	else if (getpwuid_r((uid_t)uid, &entry, buffer, sizeof(buffer), &found) == 0 && found)
 		table_cell(table, COLOUR_NONE, found->pw_name);

@@ -204,7 +204,8 @@ static void text_reads_back(void **state)
 	/* Reals lose what is beyond 15 digits; all else is equal. */
 	assert_true(json_equal(json_object_get(gpu(read, 0), "xids"), json_object_get(gpu(made, 0), "xids")));
 	assert_true(json_equal(json_object_get(gpu(read, 1), "name"), json_object_get(gpu(made, 1), "name")));
-	assert_true(json_equal(json_object_get(gpu(read, 0), "power_watts"), json_object_get(gpu(made, 0), "power_watts")));
+	assert_true(json_equal(json_object_get(gpu(read, 0), "power_watts"),
+			       json_object_get(gpu(made, 0), "power_watts")));
 	assert_int_equal(json_object_size(gpu(read, 0)), json_object_size(gpu(made, 0)));
 	json_decref(read);
 	strbuf_done(&out);

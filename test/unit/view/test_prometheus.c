@@ -82,8 +82,8 @@ static void fixed_names(void **state)
 		"gpusonde_gpu_temperature_celsius{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_xid_errors_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",xid=\"31\"} 2\n",
 		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"1001\",comm=",
-		"gpusonde_process_gpu_memory_bytes{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\","
-		"pid=\"2001\",comm=\"in-mig\"} 2147483648\n",
+		("gpusonde_process_gpu_memory_bytes{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\","
+		 "pid=\"2001\",comm=\"in-mig\"} 2147483648\n"),
 	};
 	struct snapshot *s = fixture_small();
 	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
