@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "lab.h"
+
+enum { WORKLOADS = 3 };
+
+static int setup(void **state)
+{
+	*state = lab_new(&(struct model_limits){ .processes = 100, .series = 100, .exited = 100, .workloads = WORKLOADS });
+	return 0;
+}
+
+static void run(struct lab *lab, uint32_t pid, const char *id)
+{
+	struct reading_entity *gpu = lab->reading->entities_n ? &lab->reading->entities[0] : lab_gpu(lab, 0);
+
+	lab_exists(lab, pid, pid, WORKLOAD_CONTAINER, id);
+	lab_set_process(lab_process(lab, gpu, pid), PROCESS_BUSY, 0.5);
+}
+
+/* All time that workloads have, evicted ones in "other". */
+static double sum(const struct lab *lab)
+{
+	double total = 0;
+
+	for (uint32_t i = 0; i < lab->s->workloads_n; i++)
+		total += lab->s->workloads[i].v[PROCESS_BUSY];
+	return total;
+}
+
+static void processes_of_one_workload_add_up(void **state)
+{
+	struct lab *lab = *state;
+
+	run(lab, 1, "a");
+	run(lab, 2, "a");
+	run(lab, 3, "b");
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab->s->workloads_n, 2);
+	assert_int_equal(lab_workload(lab, "a")->live, 2);
+	assert_near(lab_workload(lab, "a")->v[PROCESS_BUSY], 1.0, 0);
+	assert_int_equal(lab_workload(lab, "a")->kind, WORKLOAD_CONTAINER);
+	assert_near(lab_workload(lab, "b")->v[PROCESS_BUSY], 0.5, 0);
+}
+
+static void the_longest_idle_makes_room_and_loses_nothing(void **state)
+{
+	struct lab *lab = *state;
+
+	run(lab, 1, "a");
+	run(lab, 2, "b");
+	lab_step(lab, NSEC_PER_SEC);
+	run(lab, 2, "b"); /* a is idle from here on */
+	lab_step(lab, NSEC_PER_SEC);
+	run(lab, 3, "c");
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab_exited(lab, 1)->workload, lab_workload(lab, "a") - lab->s->workloads);
+	run(lab, 3, "c");
+	run(lab, 4, "d");
+	lab_step(lab, NSEC_PER_SEC);
+	assert_null(lab_workload(lab, "a"));
+	assert_non_null(lab_workload(lab, "b"));
+	assert_non_null(lab_workload(lab, "d"));
+	assert_int_equal(lab_workload(lab, "other")->kind, WORKLOAD_NONE);
+	assert_near(lab_workload(lab, "other")->v[PROCESS_BUSY], 0.5, 0);
+	assert_int_equal(lab_workload(lab, "other")->exited, 1);
+	assert_int_equal(lab_exited(lab, 1)->workload, READING_NONE);
+	assert_near(sum(lab), lab->s->entities[0].process_total[PROCESS_BUSY], 1e-9);
+	assert_near(lab->s->agent[AGENT_DROPPED_WORKLOADS], 1, 0);
+}
+
+static void when_all_are_at_work_a_new_one_goes_to_other(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint32_t pid = 1; pid <= 5; pid++) {
+			char id[8];
+
+			snprintf(id, sizeof(id), "w%u", (unsigned)pid);
+			run(lab, pid, id);
+		}
+		lab_step(lab, NSEC_PER_SEC);
+	}
+	assert_int_equal(lab->s->workloads_n, WORKLOADS + 1);
+	assert_int_equal(lab_workload(lab, "other")->live, 2);
+	assert_near(lab_workload(lab, "other")->v[PROCESS_BUSY], 2.0, 0);
+	assert_near(sum(lab), 5.0, 1e-9);
+	/* They end there, too. */
+	lab_gpu(lab, 0);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab_workload(lab, "other")->live, 0);
+	assert_int_equal(lab_workload(lab, "other")->exited, 2);
+}
+
+static void places_are_used_again(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned i = 0; i < 200; i++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "job%u", i);
+		run(lab, 1 + i % 2, id);
+		lab_step(lab, NSEC_PER_SEC);
+	}
+	assert_int_equal(lab->s->workloads_n, WORKLOADS + 1);
+	assert_near(sum(lab), 100.0, 1e-6);
+	assert_non_null(lab_workload(lab, "job199"));
+}
+
+static void kinds_and_devices_are_told_apart(void **state)
+{
+	struct lab *lab = *state;
+	struct reading_entity *a = lab_gpu(lab, 0), *b = lab_gpu(lab, 1);
+
+	lab_exists(lab, 1, 1, WORKLOAD_CONTAINER, "x");
+	lab_exists(lab, 2, 2, WORKLOAD_UNIT, "x");
+	lab_set_process(lab_process(lab, a, 1), PROCESS_BUSY, 0.5);
+	lab_set_process(lab_process(lab, a, 2), PROCESS_BUSY, 0.25);
+	lab_set_process(lab_process(lab, b, 1), PROCESS_BUSY, 0.125);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab->s->workloads_n, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct process *p = &lab->s->processes[i];
+		const struct workload *w = &lab->s->workloads[p->workload];
+
+		assert_int_equal(w->entity, p->entity);
+		assert_near(w->v[PROCESS_BUSY], p->v[PROCESS_BUSY], 0);
+	}
+}
+
+static void those_of_a_forgotten_device_go_with_it(_unused_ void **state)
+{
+	struct lab *lab = lab_new(NULL);
+
+	lab_exists(lab, 1, 1, WORKLOAD_JOB, "first");
+	lab_set_process(lab_process(lab, lab_gpu(lab, 0), 1), PROCESS_BUSY, 0.5);
+	lab_step(lab, NSEC_PER_SEC);
+	lab_exists(lab, 2, 2, WORKLOAD_JOB, "second");
+	for (unsigned i = 1; i <= READING_ENTITIES_MAX; i++)
+		lab_gpu(lab, i);
+	lab_set_process(lab_process(lab, &lab->reading->entities[5], 2), PROCESS_BUSY, 0.5);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_null(lab_workload(lab, "first"));
+	assert_non_null(lab_workload(lab, "second"));
+	assert_null(lab_find(lab, 1));
+	assert_null(lab_exited(lab, 1));
+	lab_free(lab);
+}
+
+int main(void)
+{
+#define CASE(name_) cmocka_unit_test_setup_teardown(name_, setup, lab_teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(processes_of_one_workload_add_up),
+		CASE(the_longest_idle_makes_room_and_loses_nothing),
+		CASE(when_all_are_at_work_a_new_one_goes_to_other),
+		CASE(places_are_used_again),
+		CASE(kinds_and_devices_are_told_apart),
+		cmocka_unit_test(those_of_a_forgotten_device_go_with_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
