@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The driver misbehaves: pages keep answering, say so, and recover unaided."""
+import os
+import signal
+import tempfile
+import time
+
+from e2e import Agent, Worker, alive, children, contains, equal, run, values, wait_for
+
+TWO_GPUS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\n"
+# The child is given up after so long, to have the tests soon done.
+IMPATIENT = ("--nvml-call-timeout", "1s")
+PROMPT_S = 1 # a page is served from memory: what takes longer waits for the driver
+
+
+def prompt(agent, path):
+    begin = time.monotonic()
+    reply = agent.get(path)
+    assert time.monotonic() - begin < PROMPT_S, f"{path} took {time.monotonic() - begin:.1f} s"
+    return reply
+
+
+def all_stale(agent):
+    stale = values(prompt(agent, "/metrics").text, "gpusonde_gpu_stale")
+    return len(stale) > 0 and all(v == 1 for v in stale)
+
+
+def test_a_hang_makes_numbers_old_not_pages_slow():
+    with Agent(*IMPATIENT) as agent:
+        agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
+        wait_for(lambda: all_stale(agent), "every GPU to be stale")
+        contains(agent.wait_not_ready(), "nvmlDeviceGetPowerUsage")
+        for path in ("/metrics", "/metrics/dcgm", "/api/v1/snapshot", "/healthz"):
+            equal(prompt(agent, path).status, 200, path)
+        equal(len(values(agent.metrics(), "gpusonde_gpu_power_watts")), 8)
+        assert agent.get("/api/v1/gpus").json()["gpus"][0]["stale"]
+        assert values(agent.metrics(), "gpusonde_collections_overdue_total") > [0]
+        contains(agent.cli("gpus").stdout, "stale")
+        agent.fault()
+        agent.wait_ready()
+        wait_for(lambda: not any(values(agent.metrics(), "gpusonde_gpu_stale")), "fresh values")
+
+
+def test_ends_within_two_seconds_while_the_driver_hangs():
+    with Agent() as agent:
+        agent.fault("hang: forever")
+        agent.wait_not_ready()
+        pids = children(agent.process.pid)
+        seconds, status = agent.stop()
+        equal(status, 0)
+        assert seconds < 2, f"took {seconds:.1f} s"
+        wait_for(lambda: not any(alive(p) for p in pids), "the child to end")
+
+
+def test_a_killed_agent_leaves_no_hanging_child():
+    with Agent() as agent:
+        agent.fault("hang: forever")
+        agent.wait_not_ready()
+        pids = children(agent.process.pid)
+        agent.process.kill()
+        agent.process.wait()
+        wait_for(lambda: not any(alive(p) for p in pids), "the child to end")
+
+
+def test_a_crash_in_the_library_is_not_ours():
+    with Agent() as agent:
+        agent.fault("crash: true, functions: nvmlDeviceGetTemperature*")
+        wait_for(lambda: values(agent.metrics(), "gpusonde_driver_child_crashes_total") > [0], "a crash to be counted")
+        contains(agent.wait_not_ready(), "crash")
+        agent.fault()
+        agent.wait_ready()
+
+
+def test_a_killed_child_is_replaced():
+    with Agent() as agent:
+        first = children(agent.process.pid)
+        before = values(agent.metrics(), "gpusonde_gpu_energy_joules_total", gpu="0")
+        os.kill(first[0], signal.SIGKILL)
+        wait_for(lambda: set(children(agent.process.pid)) - set(first), "another child")
+        wait_for(lambda: values(agent.metrics(), "gpusonde_driver_child_starts_total") > [1], "a second start to be counted")
+        agent.wait_ready()
+        assert values(agent.metrics(), "gpusonde_gpu_energy_joules_total", gpu="0") >= before
+
+
+def test_counters_never_fall_over_faults():
+    with Agent(*IMPATIENT, scenario=TWO_GPUS) as agent:
+        wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_busy_seconds_total", engine="gpu"), "busy seconds")
+        last = {}
+
+        def never_falls():
+            page = agent.metrics()
+            for name in ("gpusonde_gpu_busy_seconds_total", "gpusonde_gpu_energy_joules_total", "gpusonde_gpu_observed_seconds_total"):
+                for gpu in ("0", "1"):
+                    for now in values(page, name, gpu=gpu)[:1]:
+                        assert now >= last.get((name, gpu), 0), f"{name} of GPU {gpu} fell from {last[name, gpu]} to {now}"
+                        last[name, gpu] = now
+            return True
+        for fault in ("crash: true, functions: nvmlDeviceGetTemperature*", "unloaded: true", "hang: while"):
+            never_falls()
+            agent.fault(fault)
+            wait_for(lambda: never_falls() and agent.get("/readyz").status == 503, f"trouble after {fault}")
+            agent.fault()
+            wait_for(lambda: never_falls() and agent.get("/readyz").status == 200, f"recovery from {fault}")
+
+
+def test_an_unloaded_driver_comes_back():
+    with Agent(scenario=TWO_GPUS) as agent:
+        agent.fault("unloaded: true")
+        agent.wait_not_ready()
+        wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [0, 0], "both GPUs to be absent")
+        agent.fault()
+        agent.wait_ready()
+        wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [1, 1], "both GPUs to be present")
+
+
+def test_a_lost_gpu_is_present_0():
+    for fault in ("lost: true, gpus: 1", "removed: true, gpus: 1"):
+        with Agent(scenario=TWO_GPUS) as agent:
+            agent.fault(fault)
+            wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [1, 0], f"GPU 1 to be absent: {fault}")
+            equal(values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="1"), [])
+            assert values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="0")
+            contains(agent.cli("doctor").stdout, "that were there and are gone")
+            agent.fault()
+            wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [1, 1], "GPU 1 to return")
+
+
+def test_sentinels_are_refused_and_counted():
+    with Agent(scenario=TWO_GPUS) as agent:
+        agent.fault("sentinel: default, gpus: 0, functions: nvmlDeviceGetPowerUsage")
+        wait_for(lambda: not values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="0"), "power of GPU 0 to be absent")
+        assert sum(values(agent.metrics(), "gpusonde_rejected_samples_total")) > 0
+        assert values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="1")
+        unavailable = agent.get("/api/v1/gpus").json()["gpus"][0]["unavailable"]
+        equal(unavailable.get("power_watts"), "rejected")
+
+
+def test_release_and_resume():
+    with Agent(scenario=TWO_GPUS) as agent:
+        equal(agent.cli("release").returncode, 0)
+        equal(children(agent.process.pid), [])
+        contains(agent.wait_not_ready(), "resume")
+        wait_for(lambda: all_stale(agent), "the values to be stale")
+        contains(agent.cli("gpus").stdout, "SIMULATED")
+        equal(values(agent.metrics(), "gpusonde_gpu_present"), [1, 1])
+        again = agent.cli("resume")
+        equal((again.returncode, again.stderr), (0, ""))
+        agent.wait_ready()
+
+
+def test_release_while_the_driver_hangs():
+    with Agent(*IMPATIENT, scenario=TWO_GPUS) as agent:
+        agent.fault("hang: while")
+        agent.wait_not_ready()
+        equal(agent.cli("release").returncode, 0)
+        equal(children(agent.process.pid), [])
+
+
+def test_processes_are_folded_when_they_exit():
+    name = "gpusonde_process_gpu_busy_seconds_total"
+    with tempfile.TemporaryDirectory() as tmp, Worker(tmp) as worker, Agent(scenario=worker.scenario()) as agent:
+        wait_for(lambda: values(agent.metrics(), name, pid=worker.pid, comm=worker.comm) > [0], "busy seconds of our process")
+        [process] = agent.get("/api/v1/processes").json()["processes"]
+        equal((process["pid"], process["comm"], process["uid"]), (worker.pid, worker.comm, os.getuid()))
+        contains(agent.cli("ps").stdout, worker.comm)
+        worker.end()
+        wait_for(lambda: not values(agent.metrics(), name, pid=worker.pid), "its series to be removed")
+        equal(agent.get("/api/v1/processes").json()["processes"], [])
+
+
+if __name__ == "__main__":
+    run()

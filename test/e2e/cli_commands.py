@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The commands for people: with an agent, without one, on a terminal, into a pipe."""
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import tempfile
+import time
+
+from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run
+
+ALONE = ("--socket", "/nonexistent/agent.sock")
+SIMULATION = environment(GPUSONDE_NVML_LIBRARY=SIMULATED)
+
+
+def test_help_and_version_everywhere():
+    version = command("--version").stdout
+    assert re.fullmatch(r"gpusonde \d+\.\d+\.\d+\n", version), version
+    overview = command("--help").stdout
+    equal(command("help").stdout, overview)
+    names = re.findall(r"^  (\w+) ", overview, re.M)
+    equal(set(names), {"agent", "gpus", "ps", "snapshot", "doctor", "release", "resume", "atopgpud", "help"})
+    for name in names:
+        out = command(name, "--help")
+        equal((out.returncode, out.stderr), (0, ""))
+        contains(out.stdout, f"usage: gpusonde {name}")
+        equal(command("help", name).stdout, out.stdout)
+        equal(command(name, "--version").stdout, version)
+        # even where the configuration is wrong
+        equal(command(name, "--help", env=environment(GPUSONDE_CONFIG="/nonexistent")).returncode, 0)
+
+
+def test_usage_errors_are_status_2():
+    for args, remedy in ((["agnet"], "did you mean agent?"), ([], "usage: gpusonde"), (["gpus", "--jsno"], "did you mean --json?"),
+                         (["ps", "extra"], "unexpected argument"), (["gpus", "--watch", "0"], "number of seconds"),
+                         (["gpus", "--watch"], "wants a value"), (["help", "gpsu"], "did you mean gpus?")):
+        out = command(*args)
+        equal((out.returncode, out.stdout), (2, ""), " ".join(args))
+        contains(out.stderr, remedy)
+
+
+def test_agent_and_own_sampling_have_one_shape():
+    def shape(value):
+        if isinstance(value, dict):
+            return {k: shape(v) for k, v in value.items() if k not in ("unavailable", "estimated")}
+        if isinstance(value, list):
+            return [shape(value[0])] if value else []
+        return None # whether a number or null depends on time
+    with Agent() as agent:
+        for name in ("gpus", "ps"):
+            with_agent, alone = agent.cli(name, "--json"), command(name, "--json", *ALONE, env=SIMULATION)
+            equal((with_agent.returncode, alone.returncode), (0, 0))
+            equal(with_agent.stderr, "")
+            contains(alone.stderr, "no agent runs at /nonexistent/agent.sock")
+            equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
+        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "gpus", "processes", "node"})
+
+
+def test_own_sampling_has_rates():
+    gpus = json.loads(command("gpus", "--json", *ALONE, env=SIMULATION).stdout)["gpus"]
+    equal(len(gpus), 8)
+    assert all(g["utilization_ratio"]["gpu"] is not None and g["power_watts"] > 0 for g in gpus)
+    assert all(g["observed_seconds_total"] > 0 for g in gpus), "two readings make rates"
+
+
+def test_a_machine_without_gpu():
+    out = command("gpus", *ALONE)
+    if out.returncode == 0 and "No GPUs" not in out.stdout:
+        raise Skip("this machine has a GPU")
+    equal(json.loads(command("gpus", "--json", *ALONE).stdout)["gpus"], [])
+
+
+def test_failure_names_cause_and_remedy():
+    out = command("release", *ALONE)
+    equal(out.returncode, 1)
+    contains(out.stderr, "no agent runs at /nonexistent/agent.sock (start it with gpusonde agent")
+
+
+def test_no_permission_for_the_socket():
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else")
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    if subprocess.run([*nobody, GPUSONDE, "--version"], capture_output=True, check=False).returncode != 0:
+        raise Skip("others may not run what is in the build folder")
+    with Agent() as agent:
+        os.chmod(agent.tmp, 0o755)
+        out = subprocess.run([*nobody, GPUSONDE, "gpus", "--socket", agent.socket], env=agent.env, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        contains(out.stderr, "no permission to ask the agent")
+        contains(out.stderr, "sampled by this command")
+        contains(out.stdout, "SIMULATED")
+        equal(out.returncode, 0)
+
+
+def test_a_closed_pipe_is_no_failure():
+    with Agent() as agent:
+        for args in (["gpus"], ["snapshot", "--json"], ["ps", "--watch", "0.1"], ["doctor"]):
+            reader, writer = os.pipe()
+            os.close(reader)
+            process = subprocess.Popen([GPUSONDE, *args, "--socket", agent.socket], env=agent.env, stdout=writer,
+                                       stderr=subprocess.PIPE, text=True)
+            os.close(writer)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+            if args != ["doctor"]: # whose status is that of its checks
+                equal(process.returncode, 0, " ".join(args))
+            assert "Broken pipe" not in errors, errors
+
+
+def test_a_full_disk_is_a_failure():
+    with Agent() as agent, open("/dev/full", "w", encoding="ascii") as full:
+        process = subprocess.run([GPUSONDE, "gpus", "--socket", agent.socket], env=agent.env, stdout=full,
+                                 stderr=subprocess.PIPE, text=True, timeout=PATIENCE_S, check=False)
+        equal(process.returncode, 1)
+        contains(process.stderr, "No space left")
+
+
+def terminal_output(args, env, until):
+    """What the command writes on a terminal, until @until is in it; then it is interrupted."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execve(GPUSONDE, ["gpusonde", *args], env)
+    out, end = b"", time.monotonic() + PATIENCE_S
+    try:
+        while not until(out):
+            assert time.monotonic() < end, f"in vain waited for more than: {out[-500:]}"
+            if select.select([fd], [], [], 1)[0]:
+                try:
+                    part = os.read(fd, 65536)
+                except OSError:
+                    break
+                if not part:
+                    break
+                out += part
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        os.close(fd)
+    return out.decode()
+
+
+def test_watch_redraws_on_a_terminal():
+    with Agent() as agent:
+        env = dict(agent.env, TERM="xterm")
+        out = terminal_output(["gpus", "--watch", "0.2", "--socket", agent.socket], env, lambda o: o.count(b"\033[H") >= 4)
+        contains(out, "\033[2J")
+        contains(out, "\033[J")
+
+
+def test_watch_appends_to_a_pipe():
+    with Agent() as agent:
+        process = subprocess.Popen([GPUSONDE, "gpus", "--json", "--watch", "0.1", "--socket", agent.socket], env=agent.env,
+                                   stdout=subprocess.PIPE, text=True)
+        times = {json.loads(process.stdout.readline())["time"] for _ in range(30)}
+        process.kill()
+        process.communicate()
+        assert len(times) > 1, "every document is the same"
+
+
+def test_colour_only_on_a_terminal():
+    colour = re.compile(r"\033\[\d*m")
+    with Agent() as agent:
+        args = ["doctor", "--socket", agent.socket, "--atop-listen", "none", "--atop-socket", "none", "--listen", "none"]
+
+        def done(out):
+            return b" failed" in out
+        assert colour.search(terminal_output(args, dict(agent.env, TERM="xterm"), done)), "no colour on a terminal"
+        for quiet in ({"NO_COLOR": "1", "TERM": "xterm"}, {"TERM": "dumb"}):
+            assert not colour.search(terminal_output(args, dict(agent.env, **quiet), done)), quiet
+        assert "\033" not in agent.cli("gpus").stdout
+
+
+def test_doctor_of_a_good_node():
+    with Agent() as agent:
+        flags = ["--listen", f"127.0.0.1:{agent.port()}", "--atop-listen", f"127.0.0.1:{agent.atop_port()}", "--atop-socket",
+                 agent.atop_name, "--state-dir", agent.tmp]
+        out = agent.cli("doctor", "--json", *flags)
+        doctor = json.loads(out.stdout)
+        checks = {c["check"]: c for c in doctor["checks"]}
+        equal((out.returncode, doctor["ok"]), (0, True))
+        for name in ("driver", "library", "devices", "data", "driver-call", "agent", "http", "atop", "atop-socket", "helper"):
+            equal(checks[name]["verdict"], "ok", f"{name}: {checks[name]}")
+        contains(checks["agent"]["text"], str(agent.process.pid))
+        contains(checks["http"]["text"], "the agent")
+        table = agent.cli("doctor", *flags).stdout
+        for name in checks:
+            contains(table, name)
+
+
+def test_doctor_of_a_sick_node():
+    with Agent("--nvml-call-timeout", "60s") as agent:
+        agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
+        agent.wait_not_ready()
+        out = agent.cli("doctor", "--json", "--listen", "none", "--atop-listen", "none", "--atop-socket", "none")
+        checks = {c["check"]: c for c in json.loads(out.stdout)["checks"]}
+        equal(out.returncode, 1)
+        equal(checks["data"]["verdict"], "failed")
+        contains(checks["driver-call"]["text"], "nvmlDeviceGetPowerUsage")
+        assert checks["driver-call"]["remedy"]
+
+
+def test_doctor_names_who_has_a_port():
+    with Agent() as agent:
+        out = command("doctor", "--json", *ALONE, "--listen", f"127.0.0.1:{agent.port()}", "--atop-listen", "0.0.0.0:0", env=SIMULATION)
+        checks = {c["check"]: c for c in json.loads(out.stdout)["checks"]}
+        contains(checks["http"]["text"], f"taken by gpusonde (PID {agent.process.pid})")
+        equal(checks["exposure"]["verdict"], "warning")
+        equal(checks["agent"]["verdict"], "note")
+
+
+def test_atopgpud_ends_without_gpu():
+    with tempfile.TemporaryDirectory() as tmp:
+        for env in (environment(), environment(GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO="empty")):
+            if "GPUSONDE_NVML_LIBRARY" not in env and os.path.exists("/dev/nvidiactl"):
+                continue
+            out = command("atopgpud", "--atop-listen", "none", "--atop-socket", f"e2e-{os.getpid()}", "--state-dir", tmp, env=env)
+            equal(out.returncode, 0)
+
+
+def test_installed_pages_are_readable():
+    for name in ("configuration.md", "man-commands", "man-options", "man-keys"):
+        out = command("help", "--generate", name)
+        equal(out.returncode, 0)
+        assert len(out.stdout) > 500, name
+    equal(command("help", "--generate", "nonsense").returncode, 2)
+
+
+if __name__ == "__main__":
+    run()
