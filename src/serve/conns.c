@@ -2,7 +2,9 @@
 #include "serve/conns.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 /* How soon to look again when there is no place for as long as those that leave have not left. */
@@ -50,33 +52,47 @@ static void evict(struct conns *conns, struct conn *c)
 	conns->evicted++;
 }
 
+/* Bytes have come that libmicrohttpd has not read: it is not the client that keeps us waiting. */
+static bool is_our_turn(const struct conn *c)
+{
+	int unread = 0;
+
+	return ioctl(c->fd, SIOCINQ, &unread) == 0 && unread > 0;
+}
+
+static void keep_older(struct conn **oldest, struct conn *c)
+{
+	if (!*oldest || c->since_ns < (*oldest)->since_ns)
+		*oldest = c;
+}
+
 /* Under the lock. Who is to give way; NULL when nobody's grace is over, and then when to ask again. */
 static struct conn *victim(struct conns *conns, int64_t *ret_wait_ns)
 {
-	struct conn *waiting = NULL, *served = NULL;
+	struct conn *waiting = NULL, *served = NULL, *first;
 	int64_t now_ns = clock_mono_ns();
 	unsigned waiting_n = 0;
+	bool many;
 
 	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
 		if (c->leaving)
 			continue;
-		if (incomplete(c)) {
+		if (answered(c)) {
+			keep_older(&served, c);
+		} else if (incomplete(c)) {
 			waiting_n++;
-			if (!waiting || c->since_ns < waiting->since_ns)
+			if ((!waiting || c->since_ns < waiting->since_ns) && !is_our_turn(c))
 				waiting = c;
-		} else if (answered(c) && (!served || c->since_ns < served->since_ns)) {
-			served = c;
 		}
 	}
-	/*
-	 * A flood's young connections must not push out one that scrapes us every few seconds; but neither may many
-	 * answered ones leave so few places that the grace of the others becomes everybody's waiting time.
-	 */
-	if (waiting && (waiting_n > conns->max / 2 || now_ns - waiting->since_ns >= CONNS_GRACE_NS))
-		served = waiting;
-	if (served && now_ns - served->since_ns >= CONNS_GRACE_NS)
-		return served;
-	*ret_wait_ns = served ? served->since_ns + CONNS_GRACE_NS - now_ns : LEAVING_NS;
+	many = waiting_n > conns->max / 2;
+	if (waiting && (many || now_ns - waiting->since_ns >= CONNS_PATIENCE_NS))
+		first = waiting;
+	else
+		first = served ? served : waiting;
+	if (first && now_ns - first->since_ns >= CONNS_GRACE_NS)
+		return first;
+	*ret_wait_ns = first ? first->since_ns + CONNS_GRACE_NS - now_ns : LEAVING_NS;
 	return NULL;
 }
 
@@ -170,6 +186,27 @@ void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, 
 	conn->since_ns = clock_mono_ns();
 	conn->page = page;
 	pthread_mutex_unlock(&conns->lock);
+}
+
+bool conns_handing(struct conns *conns)
+{
+	bool handing = false;
+
+	pthread_mutex_lock(&conns->lock);
+	for (const struct conn *c = conns->slots; c < conns->slots + conns->n; c++)
+		handing |= c->state == CONN_HANDED;
+	pthread_mutex_unlock(&conns->lock);
+	return handing;
+}
+
+bool conns_unanswered(struct conns *conns, const struct conn *conn)
+{
+	bool unanswered;
+
+	pthread_mutex_lock(&conns->lock);
+	unanswered = conn->state == CONN_FRESH && !conn->leaving;
+	pthread_mutex_unlock(&conns->lock);
+	return unanswered;
 }
 
 void conns_closed(struct conns *conns, struct conn *conn)

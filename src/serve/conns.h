@@ -12,7 +12,8 @@
  *     conns_closed(), so its number cannot have been given to something else in between.
  *  3. Who gives way: the one that has waited longest for its request to be complete; where none is incomplete, the one
  *     that has gone longest without progress. Each may first have CONNS_GRACE_NS, so that a flood cannot turn all of the
- *     table over between a scraper's connect() and its request.
+ *     table over between a scraper's connect() and its request; and while fewer than half are incomplete these have
+ *     CONNS_PATIENCE_NS, so that those who sit on their answers do not push out one who is about to ask.
  */
 #pragma once
 
@@ -24,6 +25,7 @@
 
 enum { CONNS_LEAVING = 32 };
 #define CONNS_GRACE_NS (10 * NSEC_PER_MSEC)
+#define CONNS_PATIENCE_NS (250 * NSEC_PER_MSEC)
 
 enum conn_state { CONN_FREE, CONN_HANDED, CONN_FRESH, CONN_REQUEST, CONN_REPLY, CONN_IDLE };
 
@@ -64,6 +66,10 @@ void conns_refused(struct conns *conns, struct conn *conn);
 /* libmicrohttpd begins to serve this descriptor. NULL only if it never went through conns_add(). */
 struct conn *conns_started(struct conns *conns, int fd);
 void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, const void *page);
+/* Whether any connection is HANDED. */
+bool conns_handing(struct conns *conns);
+/* Has never had a whole request, and was not told to go by us. */
+bool conns_unanswered(struct conns *conns, const struct conn *conn);
 /* libmicrohttpd is about to close the descriptor. The slot is free after. */
 void conns_closed(struct conns *conns, struct conn *conn);
 /* Every connection that still reads @page gives way. */

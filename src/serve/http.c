@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "serve/address.h"
@@ -22,6 +23,7 @@ enum {
 	REQUEST_BYTES = 16 << 10,
 	/* Rendering formats numbers and little else. Only what is touched becomes resident. */
 	STACK_BYTES = 512 << 10,
+	HANDOVER_MS = 200,
 };
 
 static struct conn *conn_of(struct MHD_Connection *connection)
@@ -69,8 +71,7 @@ static void explain_silence(const struct conn *conn)
 	char reply[256];
 	int n;
 
-	if (conn->state != CONN_FRESH || conn->leaving ||
-	    getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 || info.tcpi_bytes_received == 0 ||
+	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0 || info.tcpi_bytes_received == 0 ||
 	    info.tcpi_data_segs_out > 0)
 		return;
 	n = snprintf(reply, sizeof(reply),
@@ -91,7 +92,8 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 			&http->conns,
 			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
 	} else if (conn) {
-		explain_silence(conn);
+		if (conns_unanswered(&http->conns, conn))
+			explain_silence(conn);
 		conns_closed(&http->conns, conn);
 	}
 }
@@ -175,13 +177,23 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 	return 0;
 }
 
+/* When libmicrohttpd ends it frees, without taking its lock, what it was handed and has not begun. Leave it nothing of that. */
+static void stop_daemon(struct http *http)
+{
+	struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
+
+	for (unsigned i = 0; i < HANDOVER_MS && conns_handing(&http->conns); i++)
+		nanosleep(&pause, NULL);
+	MHD_stop_daemon(http->daemon);
+}
+
 void http_free(struct http *http)
 {
 	if (!http)
 		return;
 	http_unlisten(http);
 	if (http->daemon)
-		MHD_stop_daemon(http->daemon);
+		stop_daemon(http);
 	pages_done(&http->pages);
 	conns_done(&http->conns);
 	sd_event_unref(http->event);

@@ -88,12 +88,20 @@ static const struct http_route routes[] = {
 	{ 0 },
 };
 
-static int on_stop(sd_event_source *source, int fd, uint32_t events, void *userdata)
+enum { STOP = 1, UNLISTEN = 2 };
+
+static int on_control(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	(void)fd;
+	struct server *s = userdata;
+	eventfd_t what = 0;
+
 	(void)events;
-	(void)userdata;
-	return sd_event_exit(sd_event_source_get_event(source), 0);
+	eventfd_read(fd, &what);
+	if (what == STOP)
+		return sd_event_exit(sd_event_source_get_event(source), 0);
+	http_unlisten(s->http);
+	atomic_store(&s->unlistened, true);
+	return 0;
 }
 
 static void *run_loop(void *userdata)
@@ -122,22 +130,29 @@ struct server *server_start(unsigned max_connections)
 	assert_int_equal(http_listen_tcp(s->http, "127.0.0.1:0"), 0);
 	assert_int_equal(http_listen_unix(s->http, s->socket, 0660), 0);
 	s->port = http_port(s->http, 0);
-	s->stop_fd = eventfd(0, EFD_CLOEXEC);
-	assert_true(s->stop_fd >= 0);
-	assert_true(sd_event_add_io(s->event, NULL, s->stop_fd, EPOLLIN, on_stop, NULL) >= 0);
+	s->control_fd = eventfd(0, EFD_CLOEXEC);
+	assert_true(s->control_fd >= 0);
+	assert_true(sd_event_add_io(s->event, NULL, s->control_fd, EPOLLIN, on_control, s) >= 0);
 	assert_int_equal(pthread_create(&s->thread, NULL, run_loop, s), 0);
 	return s;
 }
 
 void server_stop(struct server *server)
 {
-	eventfd_write(server->stop_fd, 1);
+	eventfd_write(server->control_fd, STOP);
 	pthread_join(server->thread, NULL);
 	http_free(server->http);
 	sd_event_unref(server->event);
-	close(server->stop_fd);
+	close(server->control_fd);
 	rmdir(server->folder);
 	free(server);
+}
+
+void server_unlisten(struct server *server)
+{
+	eventfd_write(server->control_fd, UNLISTEN);
+	while (!atomic_load(&server->unlistened))
+		sleep_ms(1);
 }
 
 int dial(const struct server *server)

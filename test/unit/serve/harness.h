@@ -17,7 +17,8 @@ enum { PATIENCE_MS = 20000 };
 struct server {
 	struct http *http;
 	sd_event *event;
-	int stop_fd;
+	int control_fd;
+	atomic_bool unlistened;
 	pthread_t thread;
 	unsigned port;
 	char folder[64]; /* temporary; its socket is "s" */
@@ -30,6 +31,8 @@ struct server {
 /* Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty; /do POST, local only. */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);
+/* http_unlisten() on the loop's thread. */
+void server_unlisten(struct server *server);
 
 /* Connected sockets, or a failed test. */
 int dial(const struct server *server);

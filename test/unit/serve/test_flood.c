@@ -203,6 +203,8 @@ static void test_free_with_stuck_clients(void **state)
 		put(fds[i], i % 3 == 0 ? "GET /big HTTP/1.1\r\nHost: x\r\n\r\n" : i % 3 == 1 ? "GET" : "");
 	}
 	wait_open(s, ARRAY_SIZE(fds));
+	assert_int_equal(ask(s, "GET /page HTTP/1.0\r\n\r\n", &reply),
+			 200); /* so all the others have been begun */
 	begin_ns = clock_mono_ns();
 	server_stop(s);
 	assert_true(clock_mono_ns() - begin_ns < 1 * NSEC_PER_SEC);
@@ -219,8 +221,7 @@ static void test_unlisten_leaves_open_connections_alone(void **state)
 	(void)state;
 	strbuf_init(&reply, 0);
 	wait_open(s, 1);
-	/* The loop has nothing to do now, so this thread may stand in for it. */
-	http_unlisten(s->http);
+	server_unlisten(s);
 	assert_int_equal(access(s->socket, F_OK), -1);
 	put(fd, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
 	assert_true(read_reply(fd, false, &reply));
