@@ -111,7 +111,7 @@ static int64_t periods(const struct call *call, uint64_t last_seen, int64_t *ret
 
 	first = MAX(first, call->gpu->driver_ms / period_ms);
 	*ret_end = end;
-	return MAX(first, unstamp_ms(last_seen) / period_ms);
+	return MAX(first, (unstamp_ms(last_seen) - sample_skew_ms(call->gpu)) / period_ms);
 }
 
 static bool worked(const struct slot_period *period)
@@ -134,10 +134,11 @@ static uint32_t list_utilization(const struct call *call, uint64_t last_seen, ui
 		const struct slot_period *period = &gpu->periods[at % PERIODS_KEPT * gpu->slot_count];
 
 		for (uint32_t i = 0; i < gpu->slot_count; i++) {
-			struct utilization what = { .timestamp = stamp_us((at + 1) * PERIOD_TICKS * SCENARIO_TICK_MS) };
+			struct utilization what;
 
 			if (!worked(&period[i]))
 				continue;
+			what.timestamp = stamp_us((at + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(gpu));
 			what.pid = period[i].pid;
 			memcpy(what.load, period[i].load, sizeof(what.load));
 			if (found < room)

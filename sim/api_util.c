@@ -136,7 +136,7 @@ enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampl
 
 	NEED(value_type && count && sampling < NVML_SAMPLINGTYPE_COUNT);
 	NEED_SUPPORT(sampling_supported(call, sampling));
-	first = MAX(first, unstamp_ms(last_seen) / SCENARIO_TICK_MS);
+	first = MAX(first, (unstamp_ms(last_seen) - sample_skew_ms(gpu)) / SCENARIO_TICK_MS);
 	fresh = gpu->tick - first;
 	if (fresh <= 0)
 		return NVML_ERROR_NOT_FOUND;
@@ -149,7 +149,7 @@ enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampl
 	for (uint32_t i = 0; i < room; i++) {
 		int64_t tick = first + i;
 
-		samples[i].timestamp = stamp_us((tick + 1) * SCENARIO_TICK_MS);
+		samples[i].timestamp = stamp_us((tick + 1) * SCENARIO_TICK_MS + sample_skew_ms(gpu));
 		samples[i].value.as_u64 = 0;
 		put_u32(call, &samples[i].value.as_uint, sample_of(sampling, &gpu->ticks[tick % TICKS_KEPT]));
 	}

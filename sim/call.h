@@ -124,6 +124,15 @@ uint64_t stamp_us(int64_t boot_ms);
 /* The reverse, to the millisecond, rounded down; 0 for times before boot. */
 int64_t unstamp_ms(uint64_t stamp);
 
+/*
+ * How much later than its samples' end a GPU stamps them, negative: each GPU has a clock of its own, so that time stamps of
+ * different GPUs differ, as programs expect. In the order of the GPUs, because they are read in it.
+ */
+static inline int64_t sample_skew_ms(const struct gpu *gpu)
+{
+	return ((int64_t)gpu->index - SCENARIO_MAX_GPUS) * 6;
+}
+
 /* Totals since the driver was loaded. */
 void call_totals(const struct call *call, struct totals *ret_totals);
 

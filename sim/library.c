@@ -349,3 +349,9 @@ __attribute__((constructor)) static void load(void)
 	sets[0].began_ms = sets[1].began_ms = clock_boot_ns() / NSEC_PER_MSEC;
 	control.path = getenv("GPUSONDE_SIM_CONTROL");
 }
+
+/* A program that takes the library out again gets its memory back. */
+__attribute__((destructor)) static void unload(void)
+{
+	node_free(node);
+}

@@ -179,15 +179,15 @@ static void add_times(void *total, const void *part, size_t size, uint64_t facto
 _Static_assert(sizeof(struct totals) == (1 + TRAFFIC_COUNT + ENGINE_COUNT + 2) * sizeof(uint64_t), "no padding");
 _Static_assert(sizeof(struct instance_totals) == ENGINE_COUNT * sizeof(uint64_t), "no padding");
 
-/* Temperature at the begin of a cycle: that at the end of the one before. */
+/* Temperature at the begin of a cycle: that at the end of the one before, which may be shorter than it takes to settle. */
 static int32_t settle(struct gpu *gpu, struct slot_now *slots)
 {
-	int64_t first = MAX(gpu->cycle_ticks - SETTLE_MS / SCENARIO_TICK_MS, INT64_C(0));
+	const int64_t ticks = SETTLE_MS / SCENARIO_TICK_MS, cycles = ticks / gpu->cycle_ticks + 1;
 	int32_t mc = gpu->what->model.ambient_c * 1000;
 	struct tick tick;
 
-	for (int64_t i = first; i < gpu->cycle_ticks; i++) {
-		compute_tick(gpu, i, mc, slots, &tick);
+	for (int64_t i = cycles * gpu->cycle_ticks - ticks; i < cycles * gpu->cycle_ticks; i++) {
+		compute_tick(gpu, i % gpu->cycle_ticks, mc, slots, &tick);
 		mc = tick.temperature_mc;
 	}
 	return mc;
@@ -255,10 +255,14 @@ static void enter_tick(struct gpu *gpu, int64_t index, int32_t before_mc)
 	}
 }
 
-/* The tick under way ends and the next begins. */
+/*
+ * The tick under way ends and the next begins. What is left of the temperature before the last cycle is nothing one would see,
+ * yet it must not make a difference who steps and who jumps: so each cycle begins with the same.
+ */
 static void step(struct gpu *gpu)
 {
-	int32_t mc = gpu_now(gpu)->temperature_mc;
+	bool seam = (gpu->tick + 1) % gpu->cycle_ticks == 0;
+	int32_t mc = seam ? gpu->checkpoint_mc[0] : gpu_now(gpu)->temperature_mc;
 
 	add_tick(&gpu->totals, gpu_now(gpu), SCENARIO_TICK_MS);
 	add_instances(gpu->instances, gpu, SCENARIO_TICK_MS);

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether src/nvml/abi_*.h says what NVIDIA's own nvml.h says: layouts, constants, prototypes.
+
+    abi.py COMPILER [ARGUMENTS...]
+
+Both headers are compiled, each in a program of its own, because their names clash; both programs print what they found, and
+the output is compared. Our structs name NVIDIA's in a comment and have its members in its order; our constants have NVIDIA's
+names, or name them in a comment. Skipped, loudly, where the header cannot be had. Speaks TAP.
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from nvidia_header import SkipTest, header_path, header_text
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+# Constants that are our own, not NVIDIA's.
+OWN = {"NVML_VERSION_WORD", "NVML_NONE_U32", "NVML_NONE_U64", "NVML_PCI_INFO_V1_SIZE", "NVML_PCI_INFO_V2_SIZE",
+       "NVML_GPM_METRICS_MAX"}
+# Calls whose struct is not of one size: the array at its end is as long as the caller says, or the version decides.
+OPEN_ENDED = {"nvmlGpmMetricsGet"}
+
+
+class Header:
+    """What one side declares: structs {name: members}, constants {name: expression}, functions {name: parameters}."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def blocks(self, pattern):
+        """(match, body, what follows the closing brace), for a pattern that ends at an opening brace."""
+        for m in re.finditer(pattern, self.text):
+            depth, at = 1, m.end()
+            while depth > 0:
+                depth += {"{": 1, "}": -1}.get(self.text[at], 0)
+                at += 1
+            yield m, self.text[m.end():at - 1], self.text[at:self.text.index(";", at)]
+
+    @staticmethod
+    def members(body):
+        # A struct within counts as the one member behind its brace.
+        while "{" in body:
+            body = re.sub(r"\b(?:struct|union)\s*\w*\s*\{[^{}]*\}", "nested", body)
+        return [re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)*$", part.strip()).group(1)
+                for declaration in body.split(";") if declaration.strip()
+                for part in declaration.split(",")]
+
+    @staticmethod
+    def parameters(text):
+        parts = [" ".join(p.split()) for p in text.split(",")]
+        return [] if parts in ([""], ["void"]) else parts
+
+
+def ours():
+    raw = ""
+    for path in sorted(glob.glob(os.path.join(ROOT, "src", "nvml", "abi_*.h"))):
+        with open(path, encoding="utf-8") as f:
+            raw += f.read()
+    header = Header(re.sub(r"/\*.*?\*/", " ", raw, flags=re.S))
+    header.structs = {}
+    for m, body, _ in header.blocks(r"\b((?:struct|union) nvml_\w+) \{ // (nvml\w+)\n"):
+        header.structs[m[2]] = (m[1], header.members(re.sub(r"//[^\n]*", "", body)))
+    header.constants = dict(re.findall(r"^\s*(NVML_\w+) = [^,\n]+,(?: // (nvml\w+))?", header.text, re.M))
+    header.constants.update((name, "") for name in re.findall(r"^#define (NVML_\w+)", header.text, re.M))
+    header.functions = {name: (result, header.parameters(args)) for result, name, args in
+                        re.findall(r"^(enum nvml_return|const char \*)\s*(nvml\w+)\(([^;]*)\);", header.text, re.M)}
+    return header
+
+
+def theirs():
+    header = Header(header_text())
+    header.structs = {}
+    for _, body, name in header.blocks(r"\btypedef\s+(?:struct|union)\s*\w*\s*\{"):
+        for one in name.split(","):
+            header.structs[one.strip()] = header.members(body)
+    header.functions = {}
+    for name, args in re.findall(r"DECLDIR\s*\*?\s*(?:char\s*\*\s*)?(nvml\w+)\s*\(([^;]*?)\)\s*;", header.text):
+        header.functions[name] = header.parameters(args)
+    return header
+
+
+def run(compiler, include, lines):
+    """The output of a program with these printf() arguments, one a line."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "probe.c")
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(f"#include <stddef.h>\n#include <stdio.h>\n#define NVML_NO_UNVERSIONED_FUNC_DEFS\n{include}\nint main(void)\n{{\n")
+            f.writelines(f"\tprintf({line});\n" for line in lines)
+            f.write("\treturn 0;\n}\n")
+        program = os.path.join(folder, "probe")
+        subprocess.run([*compiler, "-std=gnu17", "-w", "-I", os.path.join(ROOT, "src"), "-o", program, source], check=True)
+        return subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def compare(compiler, mine, other):
+    """Pairs of printf() arguments that must print the same."""
+    left = run(compiler, '#include "nvml/abi.h"', mine)
+    right = run(compiler, f'#include "{header_path()}"', other)
+    return [f"we say {a}, NVIDIA says {b}" for a, b in zip(left, right, strict=True) if a != b]
+
+
+def check_structs(compiler, our, their):
+    mine, other, trouble = [], [], []
+    for theirs_name, (name, members) in our.structs.items():
+        if theirs_name not in their.structs:
+            trouble.append(f"nvml.h has no {theirs_name}")
+            continue
+        if len(members) != len(their.structs[theirs_name]):
+            trouble.append(f"{theirs_name} has other members: {their.structs[theirs_name]}")
+            continue
+        mine.append(f'"{theirs_name} %zu\\n", sizeof({name})')
+        other.append(f'"{theirs_name} %zu\\n", sizeof({theirs_name})')
+        for a, b in zip(members, their.structs[theirs_name]):
+            text = f"{theirs_name}.{b} at %zu, %zu bytes\\n"
+            mine.append(f'"{text}", offsetof({name}, {a}), sizeof((({name} *)0)->{a})')
+            other.append(f'"{text}", offsetof({theirs_name}, {b}), sizeof((({theirs_name} *)0)->{b})')
+    if len(our.structs) < 40:
+        trouble.append(f"only {len(our.structs)} structs were found in our headers")
+    return trouble + compare(compiler, mine, other)
+
+
+def check_constants(compiler, our, their):
+    mine, other, trouble = [], [], []
+    for name, alias in our.constants.items():
+        if name in OWN:
+            continue
+        if not re.search(rf"\b{alias or name}\b", their.text):
+            trouble.append(f"nvml.h has no {alias or name}")
+            continue
+        mine.append(f'"{name} %lld\\n", (long long)({name})')
+        other.append(f'"{name} %lld\\n", (long long)({alias or name})')
+    if len(our.constants) < 500:
+        trouble.append(f"only {len(our.constants)} constants were found in our headers")
+    return trouble + compare(compiler, mine, other)
+
+
+def strip_name(parameter):
+    """The type of a parameter, without its name and without const."""
+    parameter = re.sub(r"\bconst\b", "", parameter)
+    m = re.match(r"^(.*?[\s*])\w+$", parameter.strip())
+    return " ".join((m[1] if m else parameter).replace("*", " * ").split())
+
+
+def check_functions(compiler, our, their):
+    """Each parameter and what it points to is of the same size."""
+    mine, other, trouble = [], [], []
+    for name, (_, params) in our.functions.items():
+        if name not in their.functions:
+            trouble.append(f"nvml.h has no {name}")
+            continue
+        if len(params) != len(their.functions[name]):
+            trouble.append(f"{name} takes {their.functions[name]}")
+            continue
+        for a, b in zip(map(strip_name, params), map(strip_name, their.functions[name])):
+            mine.append(f'"{name} %zu\\n", sizeof({a})')
+            other.append(f'"{name} %zu\\n", sizeof({b})')
+            # Handles are pointers to what neither side defines.
+            if a.endswith("*") and b.endswith("*") and name not in OPEN_ENDED:
+                mine.append(f'"{name} *%zu\\n", sizeof({a[:-1]})')
+                other.append(f'"{name} *%zu\\n", sizeof({b[:-1]})')
+    if len(our.functions) < 150:
+        trouble.append(f"only {len(our.functions)} functions were found in our headers")
+    return trouble + compare(compiler, mine, other)
+
+
+def main():
+    compiler = sys.argv[1:]
+    cases = [("layouts of structs", check_structs), ("values of constants", check_constants),
+             ("parameters of functions", check_functions)]
+    print(f"1..{len(cases)}")
+    try:
+        our, their = ours(), theirs()
+    except SkipTest as why:
+        for number, (name, _) in enumerate(cases, start=1):
+            print(f"ok {number} - {name} # SKIP {why}")
+        return 0
+    failed = 0
+    for number, (name, check) in enumerate(cases, start=1):
+        trouble = check(compiler, our, their)
+        failed += bool(trouble)
+        print(f"{'not ok' if trouble else 'ok'} {number} - {name}")
+        for line in trouble:
+            print(f"# {line}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

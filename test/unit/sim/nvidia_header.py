@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own nvml.h, for tests that compare: from GPUSONDE_NVML_HEADER, the cache, or PyPI."""
+import glob
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+PACKAGE = "nvidia-nvml-dev==13.5.37"
+
+
+class SkipTest(Exception):
+    """Why something cannot be tested here."""
+
+
+def header_path():
+    given = os.environ.get("GPUSONDE_NVML_HEADER")
+    if given:
+        return given
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(cache, "gpusonde-test", PACKAGE.replace("==", "-"))
+    path = os.path.join(folder, "nvml.h")
+    if os.path.exists(path):
+        return path
+    os.makedirs(folder, exist_ok=True)
+    pip = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--timeout", "20",
+                          "--retries", "1", "-d", folder, PACKAGE], capture_output=True, text=True, check=False)
+    wheels = glob.glob(os.path.join(folder, "*.whl"))
+    if pip.returncode != 0 or not wheels:
+        raise SkipTest(f"NVIDIA's nvml.h cannot be had: {PACKAGE} from PyPI: "
+                       f"{(pip.stderr.strip().splitlines() or ['no output'])[-1]}")
+    with zipfile.ZipFile(wheels[0]) as wheel:
+        member = next(name for name in wheel.namelist() if name.endswith("/nvml.h"))
+        with open(path + ".part", "wb") as out:
+            out.write(wheel.read(member))
+    os.replace(path + ".part", path)
+    os.unlink(wheels[0])
+    return path
+
+
+def header_text():
+    """Without its comments."""
+    with open(header_path(), encoding="utf-8") as f:
+        text = f.read()
+    return re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", " ", text, flags=re.S))
