@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prometheus itself: promtool likes the page, and the server takes every page in both formats."""
+import contextlib
+import http.client
+import http.server
+import json
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+
+from e2e import Agent, Skip, equal, run, wait_for
+
+PAGES = ["/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9"]
+
+
+def tool(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip(f"{name} is not installed")
+    return path
+
+
+class TextOnly(http.server.BaseHTTPRequestHandler):
+    """Between Prometheus and the agent: asks for the text format, which Prometheus cannot be told to prefer."""
+    agent = None
+
+    def do_GET(self):
+        reply = self.agent.get(self.path, Accept="text/plain;version=0.0.4")
+        body = reply.text.encode()
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def text_only(agent):
+    handler = type("Handler", (TextOnly,), {"agent": agent})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def jobs(ports):
+    """One for each page and format: ports is {format: port}."""
+    for form, port in ports.items():
+        for page in PAGES:
+            path, _, query = page.partition("?")
+            yield {"job_name": f"{form} {page}", "metrics_path": path, "params": urllib.parse.parse_qs(query),
+                   "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+
+
+class Prometheus:
+    def __init__(self, scrape_configs):
+        self.scrape_configs = list(scrape_configs)
+
+    def __enter__(self):
+        self.tmp = tempfile.TemporaryDirectory(prefix="gpusonde-prometheus-")
+        config = f"{self.tmp.name}/prometheus.yml"
+        with open(config, "w", encoding="utf-8") as f: # JSON is YAML
+            json.dump({"global": {"scrape_interval": "1s"}, "scrape_configs": self.scrape_configs}, f)
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            self.port = s.getsockname()[1]
+        self.log = open(f"{self.tmp.name}/log", "w+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [tool("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.tmp.name}/data",
+             f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log)
+        wait_for(self.is_ready, "Prometheus to be ready")
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.log.close()
+        self.tmp.cleanup()
+
+    def get(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode()
+
+    def is_ready(self):
+        if self.process.poll() is not None:
+            self.log.seek(0)
+            raise AssertionError(f"Prometheus ended: {self.log.read()[-2000:]}")
+        try:
+            return self.get("/-/ready")[0] == 200
+        except OSError:
+            return False
+
+    def query(self, text):
+        """[({label: value}, number)]"""
+        status, body = self.get("/api/v1/query?query=" + urllib.parse.quote(text))
+        equal(status, 200, body)
+        return [(r["metric"], float(r["value"][1])) for r in json.loads(body)["data"]["result"]]
+
+    def targets(self):
+        return json.loads(self.get("/api/v1/targets")[1])["data"]["activeTargets"]
+
+
+def test_promtool_accepts_metrics():
+    promtool = tool("promtool")
+    for scenario in ("node-8xh100", "node-mig", "desktop-1gpu", "sick", "empty"):
+        with Agent(scenario=scenario) as agent:
+            out = subprocess.run([promtool, "check", "metrics"], input=agent.metrics(), capture_output=True, text=True, timeout=60,
+                                 check=False)
+            equal((out.returncode, out.stdout, out.stderr), (0, "", ""), scenario)
+
+
+def test_prometheus_scrapes_every_page_in_both_formats():
+    with Agent() as agent, text_only(agent) as text_port, \
+            Prometheus(jobs({"openmetrics": agent.port(), "text": text_port})) as prometheus:
+        wait_for(lambda: all(t["health"] != "unknown" for t in prometheus.targets()), "every page to be scraped")
+        for target in prometheus.targets():
+            equal((target["health"], target["lastError"]), ("up", ""), target["labels"]["job"])
+        wait_for(lambda: len(prometheus.query("count_over_time(up[1m]) >= 3")) == 2 * len(PAGES), "three scrapes of each page")
+        for trouble in ("duplicate_timestamp", "out_of_order", "out_of_bounds"):
+            for _, n in prometheus.query(f"prometheus_target_scrapes_sample_{trouble}_total"):
+                equal(n, 0, trouble)
+        for form in ("openmetrics", "text"):
+            job = f'{{job="{form} /metrics"}}'
+            equal(len(prometheus.query(f"gpusonde_gpu_power_watts{job}")), 8, form)
+            assert all(100 < watts < 800 for _, watts in prometheus.query(f"gpusonde_gpu_power_watts{job}"))
+            busy = wait_for(lambda: prometheus.query(
+                f'rate(gpusonde_gpu_busy_seconds_total{{engine="gpu",job="{form} /metrics"}}[1m]) / ignoring(engine) '
+                f'rate(gpusonde_gpu_observed_seconds_total{job}[1m])'), "rates")
+            assert busy and all(0 <= share <= 1 for _, share in busy), busy
+        # both formats have the same series
+        for page in PAGES:
+            counts = [len(prometheus.query(f'{{job="{form} {page}",__name__=~"gpusonde_gpu_.*|DCGM_.*"}}')) for form in ("openmetrics", "text")]
+            assert counts[0] == counts[1] > 100, f"{page}: {counts}"
+
+
+if __name__ == "__main__":
+    run()
