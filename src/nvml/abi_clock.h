@@ -25,7 +25,8 @@ enum nvml_clock_id {
 enum nvml_clocks_event_reason {
 	NVML_CLOCKS_EVENT_REASON_NONE = 0x000, // nvmlClocksEventReasonNone
 	NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 0x001, // nvmlClocksEventReasonGpuIdle
-	NVML_CLOCKS_EVENT_REASON_APPLICATIONS_CLOCKS_SETTING = 0x002, // nvmlClocksEventReasonApplicationsClocksSetting
+	NVML_CLOCKS_EVENT_REASON_APPLICATIONS_CLOCKS_SETTING =
+		0x002, // nvmlClocksEventReasonApplicationsClocksSetting
 	NVML_CLOCKS_EVENT_REASON_SW_POWER_CAP = 0x004, // nvmlClocksEventReasonSwPowerCap
 	NVML_CLOCKS_EVENT_REASON_HW_SLOWDOWN = 0x008, // nvmlClocksThrottleReasonHwSlowdown
 	NVML_CLOCKS_EVENT_REASON_SYNC_BOOST = 0x010, // nvmlClocksEventReasonSyncBoost
@@ -166,11 +167,12 @@ enum nvml_return nvmlDeviceGetClockInfo(struct nvml_device *device, uint32_t clo
 enum nvml_return nvmlDeviceGetMaxClockInfo(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetClock(struct nvml_device *device, uint32_t clock, uint32_t id, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetApplicationsClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
-enum nvml_return nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
+enum nvml_return nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, uint32_t clock,
+						       uint32_t *mhz);
 enum nvml_return nvmlDeviceGetMaxCustomerBoostClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, uint32_t *count, uint32_t *mhz);
-enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t memory_mhz, uint32_t *count,
-						      uint32_t *mhz);
+enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t memory_mhz,
+						      uint32_t *count, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetAutoBoostedClocksEnabled(struct nvml_device *device, uint32_t *enabled,
 						       uint32_t *default_enabled);
 enum nvml_return nvmlDeviceGetAdaptiveClockInfoStatus(struct nvml_device *device, uint32_t *status);
@@ -182,7 +184,8 @@ enum nvml_return nvmlDeviceGetSupportedClocksEventReasons(struct nvml_device *de
 enum nvml_return nvmlDeviceGetSupportedClocksThrottleReasons(struct nvml_device *device, uint64_t *reasons);
 enum nvml_return nvmlDeviceGetPerformanceState(struct nvml_device *device, uint32_t *pstate);
 enum nvml_return nvmlDeviceGetPowerState(struct nvml_device *device, uint32_t *pstate);
-enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *pstates, uint32_t size);
+enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *pstates,
+							 uint32_t size);
 enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, struct nvml_dynamic_pstates *info);
 enum nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy,
 					      struct nvml_violation_time *time);
@@ -191,16 +194,18 @@ enum nvml_return nvmlDeviceGetPowerUsage(struct nvml_device *device, uint32_t *m
 enum nvml_return nvmlDeviceGetPowerSource(struct nvml_device *device, uint32_t *source);
 enum nvml_return nvmlDeviceGetPowerManagementMode(struct nvml_device *device, uint32_t *mode);
 enum nvml_return nvmlDeviceGetPowerManagementLimit(struct nvml_device *device, uint32_t *milliwatt);
-enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uint32_t *min_milliwatt,
-							      uint32_t *max_milliwatt);
+enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device,
+							      uint32_t *min_milliwatt, uint32_t *max_milliwatt);
 enum nvml_return nvmlDeviceGetPowerManagementDefaultLimit(struct nvml_device *device, uint32_t *milliwatt);
 enum nvml_return nvmlDeviceGetEnforcedPowerLimit(struct nvml_device *device, uint32_t *milliwatt);
 enum nvml_return nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, uint64_t *millijoule);
 
 enum nvml_return nvmlDeviceGetTemperature(struct nvml_device *device, uint32_t sensor, uint32_t *celsius);
 enum nvml_return nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nvml_temperature *temperature);
-enum nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, uint32_t threshold, uint32_t *celsius);
-enum nvml_return nvmlDeviceGetMarginTemperature(struct nvml_device *device, struct nvml_margin_temperature *margin);
+enum nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, uint32_t threshold,
+						   uint32_t *celsius);
+enum nvml_return nvmlDeviceGetMarginTemperature(struct nvml_device *device,
+						struct nvml_margin_temperature *margin);
 enum nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t sensor,
 					      struct nvml_thermal_settings *settings);
 enum nvml_return nvmlDeviceGetNumFans(struct nvml_device *device, uint32_t *count);
@@ -208,5 +213,6 @@ enum nvml_return nvmlDeviceGetFanSpeed(struct nvml_device *device, uint32_t *per
 enum nvml_return nvmlDeviceGetFanSpeed_v2(struct nvml_device *device, uint32_t fan, uint32_t *percent);
 enum nvml_return nvmlDeviceGetFanSpeedRPM(struct nvml_device *device, struct nvml_fan_speed *speed);
 enum nvml_return nvmlDeviceGetTargetFanSpeed(struct nvml_device *device, uint32_t fan, uint32_t *percent);
-enum nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint32_t *min_percent, uint32_t *max_percent);
+enum nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint32_t *min_percent,
+					     uint32_t *max_percent);
 enum nvml_return nvmlDeviceGetFanControlPolicy_v2(struct nvml_device *device, uint32_t fan, uint32_t *policy);

@@ -210,12 +210,14 @@ enum nvml_return nvmlDeviceGetBoardId(struct nvml_device *device, uint32_t *boar
 enum nvml_return nvmlDeviceGetBoardPartNumber(struct nvml_device *device, char *part, uint32_t length);
 enum nvml_return nvmlDeviceGetMultiGpuBoard(struct nvml_device *device, uint32_t *multi);
 enum nvml_return nvmlDeviceGetVbiosVersion(struct nvml_device *device, char *version, uint32_t length);
-enum nvml_return nvmlDeviceGetInforomVersion(struct nvml_device *device, uint32_t object, char *version, uint32_t length);
+enum nvml_return nvmlDeviceGetInforomVersion(struct nvml_device *device, uint32_t object, char *version,
+					     uint32_t length);
 enum nvml_return nvmlDeviceGetInforomImageVersion(struct nvml_device *device, char *version, uint32_t length);
 enum nvml_return nvmlDeviceGetInforomConfigurationChecksum(struct nvml_device *device, uint32_t *checksum);
 enum nvml_return nvmlDeviceValidateInforom(struct nvml_device *device);
 enum nvml_return nvmlDeviceGetGspFirmwareVersion(struct nvml_device *device, char *version);
-enum nvml_return nvmlDeviceGetGspFirmwareMode(struct nvml_device *device, uint32_t *enabled, uint32_t *default_mode);
+enum nvml_return nvmlDeviceGetGspFirmwareMode(struct nvml_device *device, uint32_t *enabled,
+					      uint32_t *default_mode);
 enum nvml_return nvmlDeviceGetCudaComputeCapability(struct nvml_device *device, int *major, int *minor);
 enum nvml_return nvmlDeviceGetNumGpuCores(struct nvml_device *device, uint32_t *cores);
 enum nvml_return nvmlDeviceGetComputeMode(struct nvml_device *device, uint32_t *mode);
@@ -237,12 +239,14 @@ enum nvml_return nvmlDeviceGetPciInfoExt(struct nvml_device *device, struct nvml
 
 enum nvml_return nvmlDeviceGetNumaNodeId(struct nvml_device *device, uint32_t *node);
 enum nvml_return nvmlDeviceGetCpuAffinity(struct nvml_device *device, uint32_t words, unsigned long *cpus);
-enum nvml_return nvmlDeviceGetCpuAffinityWithinScope(struct nvml_device *device, uint32_t words, unsigned long *cpus,
-						     uint32_t scope);
+enum nvml_return nvmlDeviceGetCpuAffinityWithinScope(struct nvml_device *device, uint32_t words,
+						     unsigned long *cpus, uint32_t scope);
 enum nvml_return nvmlDeviceGetMemoryAffinity(struct nvml_device *device, uint32_t words, unsigned long *nodes,
 					     uint32_t scope);
-enum nvml_return nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b, uint32_t *level);
+enum nvml_return nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b,
+						     uint32_t *level);
 enum nvml_return nvmlDeviceGetTopologyNearestGpus(struct nvml_device *device, uint32_t level, uint32_t *count,
 						  struct nvml_device **devices);
-enum nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_device *b, uint32_t caps, uint32_t *status);
+enum nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_device *b, uint32_t caps,
+					uint32_t *status);
 enum nvml_return nvmlDeviceOnSameBoard(struct nvml_device *a, struct nvml_device *b, int *same);

@@ -37,7 +37,10 @@ _Static_assert(sizeof(struct nvml_event_data) == 32, "nvmlEventData_t");
 enum nvml_return nvmlEventSetCreate(struct nvml_event_set **set);
 enum nvml_return nvmlEventSetFree(struct nvml_event_set *set);
 enum nvml_return nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, uint64_t *types);
-enum nvml_return nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t types, struct nvml_event_set *set);
+enum nvml_return nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t types,
+					  struct nvml_event_set *set);
 /* Waits at most timeout_ms, then NVML_ERROR_TIMEOUT. */
-enum nvml_return nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_data *data, uint32_t timeout_ms);
-enum nvml_return nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data, uint32_t timeout_ms);
+enum nvml_return nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_data *data,
+				  uint32_t timeout_ms);
+enum nvml_return nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data,
+				     uint32_t timeout_ms);

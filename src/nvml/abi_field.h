@@ -299,5 +299,7 @@ struct nvml_field_value { // nvmlFieldValue_t
 };
 _Static_assert(sizeof(struct nvml_field_value) == 40, "nvmlFieldValue_t");
 
-enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values);
-enum nvml_return nvmlDeviceClearFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values);
+enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count,
+					  struct nvml_field_value *values);
+enum nvml_return nvmlDeviceClearFieldValues(struct nvml_device *device, int count,
+					    struct nvml_field_value *values);

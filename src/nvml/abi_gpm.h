@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/* NVML: GPM, the hardware's own counters on Hopper and later, read as the difference of two samples. See nvml/abi.h. */
+/*
+ * NVML: GPM, the hardware's own counters on Hopper and later, read as the difference of two samples. See
+ * nvml/abi.h.
+ */
 
 #include "nvml/abi_base.h"
 
@@ -97,5 +100,6 @@ enum nvml_return nvmlGpmQueryIfStreamingEnabled(struct nvml_device *device, uint
 enum nvml_return nvmlGpmSampleAlloc(struct nvml_gpm_sample **sample);
 enum nvml_return nvmlGpmSampleFree(struct nvml_gpm_sample *sample);
 enum nvml_return nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sample *sample);
-enum nvml_return nvmlGpmMigSampleGet(struct nvml_device *device, uint32_t gpu_instance, struct nvml_gpm_sample *sample);
+enum nvml_return nvmlGpmMigSampleGet(struct nvml_device *device, uint32_t gpu_instance,
+				     struct nvml_gpm_sample *sample);
 enum nvml_return nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get);

@@ -126,11 +126,14 @@ enum nvml_return nvmlDeviceGetNvLinkState(struct nvml_device *device, uint32_t l
 enum nvml_return nvmlDeviceGetNvLinkVersion(struct nvml_device *device, uint32_t link, uint32_t *version);
 enum nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint32_t link, uint32_t capability,
 					       uint32_t *result);
-enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, uint32_t link, struct nvml_pci_info *pci);
-enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link, struct nvml_pci_info *pci);
+enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, uint32_t link,
+						  struct nvml_pci_info *pci);
+enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link,
+						     struct nvml_pci_info *pci);
 enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, uint32_t link, uint32_t *type);
-enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t error, uint64_t *count);
-enum nvml_return nvmlDeviceGetNvLinkUtilizationCounter(struct nvml_device *device, uint32_t link, uint32_t counter,
-						       uint64_t *rx, uint64_t *tx);
+enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t error,
+						 uint64_t *count);
+enum nvml_return nvmlDeviceGetNvLinkUtilizationCounter(struct nvml_device *device, uint32_t link,
+						       uint32_t counter, uint64_t *rx, uint64_t *tx);
 enum nvml_return nvmlDeviceGetGpuFabricInfo(struct nvml_device *device, struct nvml_fabric_info *info);
 enum nvml_return nvmlDeviceGetGpuFabricInfoV(struct nvml_device *device, struct nvml_fabric_info_v3 *info);

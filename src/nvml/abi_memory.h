@@ -121,24 +121,28 @@ enum nvml_return nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml
 enum nvml_return nvmlDeviceGetMemoryInfo_v2(struct nvml_device *device, struct nvml_memory_v2 *memory);
 enum nvml_return nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct nvml_bar1_memory *memory);
 enum nvml_return nvmlDeviceGetMemoryBusWidth(struct nvml_device *device, uint32_t *bits);
-enum nvml_return nvmlDeviceGetConfComputeMemSizeInfo(struct nvml_device *device, struct nvml_conf_compute_memory *info);
-enum nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(struct nvml_device *device, struct nvml_memory *memory);
+enum nvml_return nvmlDeviceGetConfComputeMemSizeInfo(struct nvml_device *device,
+						     struct nvml_conf_compute_memory *info);
+enum nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(struct nvml_device *device,
+							      struct nvml_memory *memory);
 
 enum nvml_return nvmlDeviceGetEccMode(struct nvml_device *device, uint32_t *current, uint32_t *pending);
 enum nvml_return nvmlDeviceGetDefaultEccMode(struct nvml_device *device, uint32_t *mode);
-enum nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t error, uint32_t counter, uint64_t *count);
+enum nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t error, uint32_t counter,
+					     uint64_t *count);
 enum nvml_return nvmlDeviceGetDetailedEccErrors(struct nvml_device *device, uint32_t error, uint32_t counter,
 						struct nvml_ecc_error_counts *counts);
 enum nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, uint32_t error, uint32_t counter,
 						 uint32_t location, uint64_t *count);
-enum nvml_return nvmlDeviceGetSramEccErrorStatus(struct nvml_device *device, struct nvml_sram_ecc_status *status);
+enum nvml_return nvmlDeviceGetSramEccErrorStatus(struct nvml_device *device,
+						 struct nvml_sram_ecc_status *status);
 enum nvml_return nvmlDeviceGetRetiredPages(struct nvml_device *device, uint32_t cause, uint32_t *count,
 					   uint64_t *addresses);
 enum nvml_return nvmlDeviceGetRetiredPages_v2(struct nvml_device *device, uint32_t cause, uint32_t *count,
 					      uint64_t *addresses, uint64_t *timestamps);
 enum nvml_return nvmlDeviceGetRetiredPagesPendingStatus(struct nvml_device *device, uint32_t *pending);
-enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t *correctable, uint32_t *uncorrectable,
-					   uint32_t *pending, uint32_t *failed);
+enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t *correctable,
+					   uint32_t *uncorrectable, uint32_t *pending, uint32_t *failed);
 enum nvml_return nvmlDeviceGetRemappedRows_v2(struct nvml_device *device, struct nvml_remapped_rows_v2 *rows);
 enum nvml_return nvmlDeviceGetRowRemapperHistogram(struct nvml_device *device,
 						   struct nvml_row_remapper_histogram *histogram);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/* NVML: multi-instance GPU: GPU instances, compute instances in them, and the device handle of each. See nvml/abi.h. */
+/*
+ * NVML: multi-instance GPU: GPU instances, compute instances in them, and the device handle of each. See
+ * nvml/abi.h.
+ */
 
 #include "nvml/abi_base.h"
 
@@ -11,7 +14,10 @@ struct nvml_compute_instance;
 #define NVML_DEVICE_MIG_DISABLE 0
 #define NVML_DEVICE_MIG_ENABLE 1
 
-/* The profile numbers that the profile calls take; ids of profiles are other numbers and come back in their info. */
+/*
+ * The profile numbers that the profile calls take; ids of profiles are other numbers and come back in their
+ * info.
+ */
 enum nvml_gpu_instance_profile {
 	NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0x0,
 	NVML_GPU_INSTANCE_PROFILE_2_SLICE = 0x1,
@@ -121,13 +127,16 @@ _Static_assert(sizeof(struct nvml_compute_instance_info) == 32, "nvmlComputeInst
 
 enum nvml_return nvmlDeviceGetMigMode(struct nvml_device *device, uint32_t *current, uint32_t *pending);
 enum nvml_return nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, uint32_t *count);
-enum nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, uint32_t index, struct nvml_device **mig);
-enum nvml_return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device);
+enum nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, uint32_t index,
+						     struct nvml_device **mig);
+enum nvml_return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig,
+							      struct nvml_device **device);
 enum nvml_return nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, uint32_t *is_mig);
 enum nvml_return nvmlDeviceGetGpuInstanceId(struct nvml_device *device, uint32_t *id);
 enum nvml_return nvmlDeviceGetComputeInstanceId(struct nvml_device *device, uint32_t *id);
 enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device, struct nvml_device_attributes *attributes);
-enum nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_device_attributes *attributes);
+enum nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device,
+					    struct nvml_device_attributes *attributes);
 
 enum nvml_return nvmlDeviceGetGpuInstanceProfileInfo(struct nvml_device *device, uint32_t profile,
 						     struct nvml_gpu_instance_profile_info *info);
@@ -135,16 +144,20 @@ enum nvml_return nvmlDeviceGetGpuInstanceProfileInfoV(struct nvml_device *device
 						      struct nvml_gpu_instance_profile_info_v2 *info);
 enum nvml_return nvmlDeviceGetGpuInstances(struct nvml_device *device, uint32_t profile,
 					   struct nvml_gpu_instance **instances, uint32_t *count);
-enum nvml_return nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32_t id, struct nvml_gpu_instance **instance);
-enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *device, uint32_t profile, uint32_t *count);
-enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance, struct nvml_gpu_instance_info *info);
-enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance, uint32_t profile,
-							      uint32_t engine_profile,
+enum nvml_return nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32_t id,
+					      struct nvml_gpu_instance **instance);
+enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *device, uint32_t profile,
+							   uint32_t *count);
+enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance,
+					struct nvml_gpu_instance_info *info);
+enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance,
+							      uint32_t profile, uint32_t engine_profile,
 							      struct nvml_compute_instance_profile_info *info);
 enum nvml_return nvmlGpuInstanceGetComputeInstances(struct nvml_gpu_instance *instance, uint32_t profile,
 						    struct nvml_compute_instance **instances, uint32_t *count);
 enum nvml_return nvmlGpuInstanceGetComputeInstanceById(struct nvml_gpu_instance *instance, uint32_t id,
 						       struct nvml_compute_instance **compute);
-enum nvml_return nvmlComputeInstanceGetInfo(struct nvml_compute_instance *instance, struct nvml_compute_instance_info *info);
+enum nvml_return nvmlComputeInstanceGetInfo(struct nvml_compute_instance *instance,
+					    struct nvml_compute_instance_info *info);
 enum nvml_return nvmlComputeInstanceGetInfo_v2(struct nvml_compute_instance *instance,
 					       struct nvml_compute_instance_info *info);

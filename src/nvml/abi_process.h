@@ -103,10 +103,13 @@ enum nvml_return nvmlDeviceGetMPSComputeRunningProcesses_v2(struct nvml_device *
 							    struct nvml_process_info_v2 *infos);
 enum nvml_return nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *device, uint32_t *count,
 							    struct nvml_process_info_v2 *infos);
-enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *list);
-enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
-						 uint32_t *count, uint64_t last_seen);
-enum nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device, struct nvml_processes_utilization *info);
+enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device,
+						       struct nvml_process_detail_list *list);
+enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device,
+						 struct nvml_process_utilization *samples, uint32_t *count,
+						 uint64_t last_seen);
+enum nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device,
+						       struct nvml_processes_utilization *info);
 enum nvml_return nvmlDeviceGetAccountingMode(struct nvml_device *device, uint32_t *mode);
 enum nvml_return nvmlDeviceGetAccountingBufferSize(struct nvml_device *device, uint32_t *size);
 enum nvml_return nvmlDeviceGetAccountingPids(struct nvml_device *device, uint32_t *count, uint32_t *pids);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/* NVML: utilisation of a device's engines, sample buffers, encoder and frame capture sessions. See nvml/abi.h. */
+/*
+ * NVML: utilisation of a device's engines, sample buffers, encoder and frame capture sessions. See
+ * nvml/abi.h.
+ */
 
 #include "nvml/abi_base.h"
 
@@ -82,18 +85,24 @@ struct nvml_fbc_session { // nvmlFBCSessionInfo_t
 };
 _Static_assert(sizeof(struct nvml_fbc_session) == 48, "nvmlFBCSessionInfo_t");
 
-enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization);
-enum nvml_return nvmlDeviceGetEncoderUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us);
-enum nvml_return nvmlDeviceGetDecoderUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us);
-enum nvml_return nvmlDeviceGetJpgUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us);
-enum nvml_return nvmlDeviceGetOfaUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us);
+enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device,
+					       struct nvml_utilization *utilization);
+enum nvml_return nvmlDeviceGetEncoderUtilization(struct nvml_device *device, uint32_t *percent,
+						 uint32_t *period_us);
+enum nvml_return nvmlDeviceGetDecoderUtilization(struct nvml_device *device, uint32_t *percent,
+						 uint32_t *period_us);
+enum nvml_return nvmlDeviceGetJpgUtilization(struct nvml_device *device, uint32_t *percent,
+					     uint32_t *period_us);
+enum nvml_return nvmlDeviceGetOfaUtilization(struct nvml_device *device, uint32_t *percent,
+					     uint32_t *period_us);
 /* samples NULL asks for the count; NOT_FOUND where there is none newer than last_seen (microseconds). */
 enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen,
 				      uint32_t *value_type, uint32_t *count, struct nvml_sample *samples);
 enum nvml_return nvmlDeviceGetEncoderCapacity(struct nvml_device *device, uint32_t codec, uint32_t *percent);
-enum nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_t *sessions, uint32_t *average_fps,
-					   uint32_t *average_latency);
+enum nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_t *sessions,
+					   uint32_t *average_fps, uint32_t *average_latency);
 enum nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32_t *count,
 					      struct nvml_encoder_session *sessions);
 enum nvml_return nvmlDeviceGetFBCStats(struct nvml_device *device, struct nvml_fbc_stats *stats);
-enum nvml_return nvmlDeviceGetFBCSessions(struct nvml_device *device, uint32_t *count, struct nvml_fbc_session *sessions);
+enum nvml_return nvmlDeviceGetFBCSessions(struct nvml_device *device, uint32_t *count,
+					  struct nvml_fbc_session *sessions);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
 
+#include <math.h>
+
 #include "base/clock.h"
 #include "nvml/counter.h"
 
@@ -28,15 +30,26 @@ enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
 	return first;
 }
 
+/* The driver's own total, in KiB; a driver that counts in 32 bits comes round after 4 TiB. */
+static void unwrap_total(struct device *device, enum direction d, unsigned slot, unsigned rate_slot)
+{
+	struct reading_entity *e = device->entity;
+	double seconds = (double)device->elapsed_ns / NSEC_PER_SEC, expected = NAN;
+
+	if (!device_has(device, slot))
+		return;
+	if (device->gpm_read && device_has(device, rate_slot))
+		expected = e->v[rate_slot] * seconds / 1024;
+	e->v[slot] = 1024 * counter_unwrap(&device->work.nvlink[d], e->v[slot] / 1024, expected);
+}
+
 /* The sum of all links, for drivers that count them only one by one. */
-static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
-			 unsigned slot)
+static void sum_links(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
+		      unsigned slot)
 {
 	double raw[NVLINKS_MAX];
 	bool any = false;
 
-	if (fields_has(device, row))
-		return;
 	for (unsigned i = 0; i < NVLINKS_MAX; i++) {
 		bool has = device_has(device, link_slot + i);
 
@@ -46,6 +59,15 @@ static void derive_total(struct reader *reader, struct device *device, enum dire
 	if (any)
 		reader_report(reader, device, row, slot, NVML_SUCCESS,
 			      counter_sum(&device->work.nvlink_total[d], device->work.nvlink_raw[d], raw, NVLINKS_MAX));
+}
+
+static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
+			 unsigned slot, unsigned rate_slot)
+{
+	if (fields_has(device, row))
+		unwrap_total(device, d, slot, rate_slot);
+	else
+		sum_links(reader, device, d, link_slot, row, slot);
 }
 
 static void derive_rate(struct reader *reader, struct device *device, enum direction d, unsigned counter_slot, unsigned row,
@@ -66,8 +88,10 @@ void nvlink_derive(struct reader *reader, struct device *device)
 {
 	if (device->parent != READING_NONE)
 		return;
-	derive_total(reader, device, DIRECTION_TX, SLOT_NVLINK_LINK_TX_BYTES, GPU_NVLINK_TX_BYTES, SLOT_NVLINK_TX_BYTES);
-	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES, SLOT_NVLINK_RX_BYTES);
+	derive_total(reader, device, DIRECTION_TX, SLOT_NVLINK_LINK_TX_BYTES, GPU_NVLINK_TX_BYTES, SLOT_NVLINK_TX_BYTES,
+		     SLOT_NVLINK_TX_RATE);
+	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES, SLOT_NVLINK_RX_BYTES,
+		     SLOT_NVLINK_RX_RATE);
 	derive_rate(reader, device, DIRECTION_TX, SLOT_NVLINK_TX_BYTES, GPU_NVLINK_TX_RATE, SLOT_NVLINK_TX_RATE);
 	derive_rate(reader, device, DIRECTION_RX, SLOT_NVLINK_RX_BYTES, GPU_NVLINK_RX_RATE, SLOT_NVLINK_RX_RATE);
 }

@@ -56,7 +56,8 @@ struct survivor {
 	double energy_watts;       /* power at energy_boot_ns */
 	int64_t energy_boot_ns;    /* 0: no integral yet */
 	struct survivor_counter pcie[DIRECTIONS];
-	double nvlink_total[DIRECTIONS];
+	struct survivor_counter nvlink[DIRECTIONS]; /* KiB of all links */
+	double nvlink_total[DIRECTIONS]; /* sums of single links, where the driver does not count all together */
 	double nvlink_raw[DIRECTIONS][NVLINKS_MAX]; /* newest value of each link; negative: not seen yet */
 };
 

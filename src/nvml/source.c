@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -138,10 +139,9 @@ static void kill_child(struct child *child)
 
 static void count_failure(struct nvml_source *source)
 {
-	int64_t wait = 0;
+	unsigned doublings = MIN(source->failures - 1, 5u);
+	int64_t wait = source->failures ? MIN(BACKOFF_MIN_NS << doublings, BACKOFF_MAX_NS) : 0;
 
-	if (source->failures > 0)
-		wait = MIN(BACKOFF_MIN_NS << MIN(source->failures - 1, 5u), BACKOFF_MAX_NS);
 	source->failures++;
 	source->start_ns = clock_mono_ns() + wait;
 }

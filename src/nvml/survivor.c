@@ -23,6 +23,12 @@ static void begin(struct survivor *survivor, const struct reading_entity *entity
 			survivor->nvlink_raw[d][i] = -1;
 }
 
+static bool counter_believable(const struct survivor_counter *counter)
+{
+	return counter->known <= 1 && counter->wide <= 1 && isfinite(counter->raw) && isfinite(counter->total) &&
+	       counter->raw >= 0 && counter->total >= 0;
+}
+
 /* A crash may have written anywhere: sums that cannot be are worse than none. */
 static bool believable(const struct survivor *survivor, int64_t now_ns)
 {
@@ -30,8 +36,8 @@ static bool believable(const struct survivor *survivor, int64_t now_ns)
 		    survivor->energy_joules < 1e15;
 
 	for (int d = 0; d < DIRECTIONS; d++)
-		sums = sums && isfinite(survivor->pcie[d].raw) && isfinite(survivor->pcie[d].total) &&
-		       isfinite(survivor->nvlink_total[d]) && survivor->pcie[d].total >= 0 && survivor->nvlink_total[d] >= 0;
+		sums = sums && counter_believable(&survivor->pcie[d]) && counter_believable(&survivor->nvlink[d]) &&
+		       survivor->nvlink_total[d] >= 0 && isfinite(survivor->nvlink_total[d]);
 	return sums && survivor->window_boot_ns <= now_ns && survivor->processes_boot_ns <= now_ns &&
 	       survivor->energy_boot_ns <= now_ns;
 }

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "nvml/source.h"
+
+#define PATIENCE_NS (20 * NSEC_PER_SEC)
+
+/* A source whose child is fake_helper, behaving as the test says. */
+struct fixture {
+	sd_event *event;
+	struct nvml_source *source;
+	struct nvml_config config;
+	struct nvml_status status;
+	unsigned readings;
+	struct reading last; /* without its arrays */
+	bool release_at_once;
+};
+static struct fixture f;
+static char helper[4096];
+
+static void on_reading(const struct reading *reading, void *userdata)
+{
+	assert_ptr_equal(userdata, &f);
+	f.readings++;
+	memcpy(&f.last, reading, offsetof(struct reading, entities));
+	if (f.release_at_once)
+		nvml_source_release(f.source);
+}
+
+static void begin(const char *how)
+{
+	snprintf(helper, sizeof(helper), "%s/test/unit/nvml/fake_helper", test_build_root());
+	memset(&f, 0, sizeof(f));
+	assert_true(sd_event_new(&f.event) >= 0);
+	f.config = (struct nvml_config){ .helper = helper, .library = how, .call_timeout_ns = 300 * NSEC_PER_MSEC };
+}
+
+static void create(void)
+{
+	assert_int_equal(nvml_source_new(f.event, &f.config, on_reading, &f, &f.source), 0);
+}
+
+static void start(const char *how)
+{
+	begin(how);
+	create();
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	nvml_source_free(f.source);
+	sd_event_unref(f.event);
+	memset(&f, 0, sizeof(f));
+	/* Whatever was started has ended and was waited for. */
+	return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : -1;
+}
+
+/* Runs the loop, with a tick every few milliseconds, until the condition holds; fails after a long while. */
+#define WAIT_FOR(condition_)                                                          \
+	do {                                                                          \
+		int64_t until = clock_mono_ns() + PATIENCE_NS;                        \
+                                                                                      \
+		nvml_source_status(f.source, &f.status);                              \
+		while (!(condition_)) {                                               \
+			if (clock_mono_ns() > until)                                  \
+				fail_msg("in vain: %s (%s)", #condition_, f.status.trouble); \
+			nvml_source_tick(f.source);                                   \
+			assert_true(sd_event_run(f.event, 5000) >= 0);                \
+			nvml_source_status(f.source, &f.status);                      \
+		}                                                                     \
+	} while (0)
+
+static void delivers_readings(void **state)
+{
+	(void)state;
+	start("good");
+	WAIT_FOR(f.readings == 3);
+	assert_int_equal(f.last.entities_n, 1);
+	assert_int_equal(f.last.cuda_version, getpid());
+	assert_int_equal(f.status.starts, 1);
+	assert_true(f.status.running);
+	assert_string_equal(f.status.trouble, "");
+}
+
+static void kills_and_replaces_what_hangs(void **state)
+{
+	(void)state;
+	start("then-hang");
+	WAIT_FOR(f.status.busy && f.status.overdue > 0 && f.readings == 1);
+	assert_string_equal(f.status.call, "nvmlDeviceGetPowerUsage");
+	WAIT_FOR(f.status.trouble[0]);
+	assert_non_null(strstr(f.status.trouble, "nvmlDeviceGetPowerUsage did not return"));
+	WAIT_FOR(f.readings == 2);
+	assert_int_equal(f.status.starts, 2);
+	assert_int_equal(f.status.crashes, 0);
+	assert_int_equal(f.status.stuck, 0);
+	/* What the first had left to survive, the second found; and it does not count attachments anew. */
+	assert_string_equal(f.last.driver_version, "kept");
+	assert_int_equal(f.last.attach, 2);
+	assert_string_equal(f.status.trouble, "");
+}
+
+static void replaces_what_crashes(void **state)
+{
+	(void)state;
+	start("then-crash");
+	WAIT_FOR(f.status.crashes == 1);
+	assert_non_null(strstr(f.status.trouble, "crashed in nvmlDeviceGetPowerUsage"));
+	WAIT_FOR(f.readings == 2 && f.status.starts == 2);
+}
+
+static void one_that_always_crashes_is_not_started_in_a_flurry(void **state)
+{
+	int64_t began = clock_mono_ns();
+
+	(void)state;
+	start("crash");
+	WAIT_FOR(f.status.crashes == 3);
+	/* At once, after 1 s: the third start cannot have been sooner. */
+	assert_true(clock_mono_ns() - began >= NSEC_PER_SEC);
+	assert_int_equal(f.readings, 0);
+}
+
+static void nonsense_ends_a_child(void **state)
+{
+	static const char *const ways[] = { "then-garbage", "then-twice", "unasked", "then-scribble", "then-many", "then-exit",
+					    "then-close" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		start(ways[i]);
+		WAIT_FOR(f.status.trouble[0]);
+		WAIT_FOR(f.status.starts >= 2);
+		if (i + 1 < sizeof(ways) / sizeof(ways[0]))
+			assert_int_equal(stop(NULL), 0);
+	}
+}
+
+static void the_mapping_cannot_be_made_shorter(void **state)
+{
+	(void)state;
+	start("shrink");
+	WAIT_FOR(f.readings == 1);
+	assert_int_equal(f.status.starts, 1);
+}
+
+static void a_child_may_die_between_readings(void **state)
+{
+	(void)state;
+	start("dies-idle");
+	WAIT_FOR(f.readings == 2);
+	assert_int_equal(f.status.starts, 2);
+	assert_int_equal(f.status.crashes, 0);
+}
+
+static void a_missing_helper_is_said(void **state)
+{
+	(void)state;
+	begin("good");
+	f.config.helper = "/nonexistent/gpusonde-nvml";
+	create();
+	WAIT_FOR(f.status.trouble[0]);
+	assert_non_null(strstr(f.status.trouble, "/nonexistent/gpusonde-nvml"));
+	assert_non_null(strstr(f.status.trouble, "nvml.helper"));
+	assert_false(f.status.running);
+}
+
+static void another_version_is_said(void **state)
+{
+	(void)state;
+	start("foreign");
+	WAIT_FOR(f.status.trouble[0]);
+	assert_non_null(strstr(f.status.trouble, "another version"));
+}
+
+static void lets_go_and_takes_back(void **state)
+{
+	(void)state;
+	start("good");
+	WAIT_FOR(f.readings == 1);
+	nvml_source_release(f.source);
+	WAIT_FOR(f.readings == 2);
+	assert_int_equal(f.last.state, READING_RELEASED);
+	assert_true(f.status.released);
+	assert_false(f.status.running);
+	/* Nobody is left who could hold the driver. */
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	nvml_source_resume(f.source);
+	WAIT_FOR(f.status.running);
+	WAIT_FOR(f.readings >= 3 && f.last.state == READING_OK);
+}
+
+static void releasing_while_it_hangs_ends_it(void **state)
+{
+	(void)state;
+	start("then-hang");
+	WAIT_FOR(f.status.busy && f.readings == 1);
+	nvml_source_release(f.source);
+	WAIT_FOR(f.readings == 2);
+	assert_int_equal(f.last.state, READING_RELEASED);
+	assert_int_equal(f.status.starts, 1);
+}
+
+static void releasing_within_a_reading(void **state)
+{
+	(void)state;
+	begin("good");
+	f.release_at_once = true;
+	create();
+	WAIT_FOR(f.readings >= 2);
+	assert_int_equal(f.last.state, READING_RELEASED);
+}
+
+static void who_does_not_go_is_killed(void **state)
+{
+	(void)state;
+	start("stays");
+	WAIT_FOR(f.readings == 1);
+	nvml_source_release(f.source);
+	WAIT_FOR(f.status.trouble[0]);
+	WAIT_FOR(f.readings == 2);
+	assert_int_equal(f.last.state, READING_RELEASED);
+}
+
+static void freeing_ends_a_child_that_hangs(void **state)
+{
+	(void)state;
+	start("hang");
+	WAIT_FOR(f.status.busy);
+	/* The teardown checks that nobody is left. */
+}
+
+/* Gone, or a zombie that whoever inherits it has yet to wait for. */
+static bool has_ended(pid_t pid)
+{
+	char path[64], comm[64], state_of = 'Z';
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	stat = fopen(path, "r");
+	if (!stat)
+		return true;
+	if (fscanf(stat, "%*d %63s %c", comm, &state_of) != 2)
+		state_of = 'Z';
+	fclose(stat);
+	return state_of == 'Z';
+}
+
+/* Tells who its child is, and dies. */
+static _Noreturn void be_an_agent_that_is_killed(int fd)
+{
+	begin("/nonexistent/libnvidia-ml.so.1");
+	snprintf(helper, sizeof(helper), "%s/gpusonde-nvml", test_build_root());
+	create();
+	while (f.readings == 0) {
+		nvml_source_tick(f.source);
+		sd_event_run(f.event, 5000);
+	}
+	nvml_source_status(f.source, &f.status);
+	if (write(fd, &f.status.child, sizeof(f.status.child)) == sizeof(f.status.child))
+		raise(SIGKILL);
+	_exit(1);
+}
+
+/* SIGKILL of the agent leaves no child: the helper itself sees to that, so the real one is used. */
+static void no_child_outlives_its_agent(void **state)
+{
+	int pipes[2];
+	pid_t agent, child = 0;
+
+	(void)state;
+	assert_int_equal(pipe(pipes), 0);
+	agent = fork();
+	if (agent == 0)
+		be_an_agent_that_is_killed(pipes[1]);
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &child, sizeof(child)), sizeof(child));
+	assert_int_equal(waitpid(agent, NULL, 0), agent);
+	assert_true(child > 0);
+	for (int64_t until = clock_mono_ns() + PATIENCE_NS; !has_ended(child);) {
+		assert_true(clock_mono_ns() < until);
+		usleep(5000);
+	}
+	close(pipes[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(delivers_readings, stop),
+		cmocka_unit_test_teardown(kills_and_replaces_what_hangs, stop),
+		cmocka_unit_test_teardown(replaces_what_crashes, stop),
+		cmocka_unit_test_teardown(one_that_always_crashes_is_not_started_in_a_flurry, stop),
+		cmocka_unit_test_teardown(nonsense_ends_a_child, stop),
+		cmocka_unit_test_teardown(the_mapping_cannot_be_made_shorter, stop),
+		cmocka_unit_test_teardown(a_child_may_die_between_readings, stop),
+		cmocka_unit_test_teardown(a_missing_helper_is_said, stop),
+		cmocka_unit_test_teardown(another_version_is_said, stop),
+		cmocka_unit_test_teardown(lets_go_and_takes_back, stop),
+		cmocka_unit_test_teardown(releasing_while_it_hangs_ends_it, stop),
+		cmocka_unit_test_teardown(releasing_within_a_reading, stop),
+		cmocka_unit_test_teardown(who_does_not_go_is_killed, stop),
+		cmocka_unit_test_teardown(freeing_ends_a_child_that_hangs, stop),
+		cmocka_unit_test_teardown(no_child_outlives_its_agent, stop),
+	};
+
+	return cmocka_run_group_tests_name("source", tests, NULL, NULL);
+}
