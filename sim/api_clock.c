@@ -68,7 +68,9 @@ enum nvml_return nvmlDeviceGetClock(struct nvml_device *device, uint32_t clock, 
 	NEED(mhz && clock < NVML_CLOCK_COUNT && id < NVML_CLOCK_ID_COUNT);
 	if (id == NVML_CLOCK_ID_APP_CLOCK_TARGET || id == NVML_CLOCK_ID_APP_CLOCK_DEFAULT)
 		return application_mhz(call, clock, id == NVML_CLOCK_ID_APP_CLOCK_TARGET, mhz);
-	put_u32(call, mhz, id == NVML_CLOCK_ID_CURRENT ? current_mhz(call, clock) : max_mhz(&call->gpu->what->model, clock));
+	put_u32(call, mhz,
+		id == NVML_CLOCK_ID_CURRENT ? current_mhz(call, clock) :
+					      max_mhz(&call->gpu->what->model, clock));
 	return NVML_SUCCESS;
 }
 
@@ -113,12 +115,14 @@ enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t memory_mhz, uint32_t *count,
-						      uint32_t *mhz)
+enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t memory_mhz,
+						      uint32_t *count, uint32_t *mhz)
 {
 	CALL(nvmlDeviceGetSupportedGraphicsClocks, device);
 	const struct model *model = &call->gpu->what->model;
-	uint32_t clocks = MIN((model->sm_mhz - model->sm_idle_mhz) / CLOCK_STEP_MHZ + 1, (uint32_t)LISTED_CLOCKS), room;
+	uint32_t clocks = MIN((model->sm_mhz - model->sm_idle_mhz) / CLOCK_STEP_MHZ + 1,
+			      (uint32_t)LISTED_CLOCKS),
+		 room;
 
 	NEED(count);
 	if (memory_mhz != model->memory_mhz && memory_mhz != model->memory_idle_mhz)
@@ -132,7 +136,8 @@ enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetAutoBoostedClocksEnabled(struct nvml_device *device, uint32_t *enabled, uint32_t *default_enabled)
+enum nvml_return nvmlDeviceGetAutoBoostedClocksEnabled(struct nvml_device *device, uint32_t *enabled,
+						       uint32_t *default_enabled)
 {
 	CALL(nvmlDeviceGetAutoBoostedClocksEnabled, device);
 
@@ -143,8 +148,8 @@ enum nvml_return nvmlDeviceGetAutoBoostedClocksEnabled(struct nvml_device *devic
 
 DEVICE_U32(nvmlDeviceGetAdaptiveClockInfoStatus, true, 1)
 
-enum nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, uint32_t clock, uint32_t pstate, uint32_t *min_mhz,
-						  uint32_t *max_mhz_out)
+enum nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, uint32_t clock, uint32_t pstate,
+						  uint32_t *min_mhz, uint32_t *max_mhz_out)
 {
 	CALL(nvmlDeviceGetMinMaxClockOfPState, device);
 	const struct model *model = &call->gpu->what->model;
@@ -152,8 +157,12 @@ enum nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, ui
 
 	NEED(min_mhz && max_mhz_out && clock < NVML_CLOCK_COUNT && pstate <= NVML_PSTATE_15);
 	NEED(pstate == 0 || pstate == model->idle_pstate);
-	put_u32(call, min_mhz, memory ? (pstate == 0 ? model->memory_mhz : model->memory_idle_mhz) : model->sm_idle_mhz);
-	put_u32(call, max_mhz_out, pstate == 0 ? max_mhz(model, clock) : memory ? model->memory_idle_mhz : model->sm_idle_mhz);
+	put_u32(call, min_mhz,
+		memory ? (pstate == 0 ? model->memory_mhz : model->memory_idle_mhz) : model->sm_idle_mhz);
+	put_u32(call, max_mhz_out,
+		pstate == 0 ? max_mhz(model, clock) :
+		memory      ? model->memory_idle_mhz :
+			      model->sm_idle_mhz);
 	return NVML_SUCCESS;
 }
 
@@ -164,10 +173,12 @@ DEVICE_U64(nvmlDeviceGetSupportedClocksThrottleReasons, true, NVML_CLOCKS_EVENT_
 DEVICE_U32(nvmlDeviceGetPerformanceState, true, now->pstate)
 DEVICE_U32(nvmlDeviceGetPowerState, true, now->pstate)
 
-enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *pstates, uint32_t size)
+enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *pstates,
+							 uint32_t size)
 {
 	CALL(nvmlDeviceGetSupportedPerformanceStates, device);
-	uint32_t idle = call->gpu->what->model.idle_pstate, known = idle > 0 ? 2 : 1, room = size / sizeof(*pstates);
+	uint32_t idle = call->gpu->what->model.idle_pstate, known = idle > 0 ? 2 : 1,
+		 room = size / sizeof(*pstates);
 
 	NEED(pstates);
 	for (uint32_t i = 0; i < room; i++)

@@ -161,7 +161,8 @@ enum nvml_return nvmlDeviceGetVbiosVersion(struct nvml_device *device, char *ver
 	return put_text(version, length, call->gpu->what->model.vbios);
 }
 
-enum nvml_return nvmlDeviceGetInforomVersion(struct nvml_device *device, uint32_t object, char *version, uint32_t length)
+enum nvml_return nvmlDeviceGetInforomVersion(struct nvml_device *device, uint32_t object, char *version,
+					     uint32_t length)
 {
 	CALL(nvmlDeviceGetInforomVersion, device);
 	static const char *const versions[] = { [NVML_INFOROM_OEM] = "2.1", [NVML_INFOROM_ECC] = "7.16" };
@@ -195,7 +196,8 @@ enum nvml_return nvmlDeviceValidateInforom(struct nvml_device *device)
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetGspFirmwareMode(struct nvml_device *device, uint32_t *enabled, uint32_t *default_mode)
+enum nvml_return nvmlDeviceGetGspFirmwareMode(struct nvml_device *device, uint32_t *enabled,
+					      uint32_t *default_mode)
 {
 	CALL(nvmlDeviceGetGspFirmwareMode, device);
 
@@ -276,7 +278,11 @@ enum nvml_return nvmlDeviceGetPlatformInfo(struct nvml_device *device, struct nv
 	NEED_SUPPORT(call->gpu->what->model.fabric);
 	NEED_VERSION(info, 2);
 	*info = (struct nvml_platform_info_v2){
-		.version = info->version, .slot = 1, .host = 1, .peer_type = 1, .module = (uint8_t)(call->gpu->index + 1),
+		.version = info->version,
+		.slot = 1,
+		.host = 1,
+		.peer_type = 1,
+		.module = (uint8_t)(call->gpu->index + 1),
 	};
 	return NVML_SUCCESS;
 }

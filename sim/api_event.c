@@ -6,8 +6,8 @@
 #include "base/clock.h"
 
 /*
- * Events of the scenario: XIDs and ECC errors. Each has its place in time; a set has a place up to which it has given its
- * events out, so that no event is lost between waits and each set sees all of its own.
+ * Events of the scenario: XIDs and ECC errors. Each has its place in time; a set has a place up to which it
+ * has given its events out, so that no event is lost between waits and each set sees all of its own.
  */
 enum {
 	MAX_SETS = 64,
@@ -17,15 +17,15 @@ enum {
 struct nvml_event_set {
 	bool used;
 	uint64_t types[SCENARIO_MAX_GPUS];
-	int64_t time_ms;  /* of the last event given out */
-	uint32_t source;  /* its source; at the same time, those with higher numbers are still to come */
+	int64_t time_ms; /* of the last event given out */
+	uint32_t source; /* its source; at the same time, those with higher numbers are still to come */
 };
 
 static struct nvml_event_set sets[MAX_SETS];
 
 static const uint64_t supported_types = NVML_EVENT_XID_CRITICAL_ERROR | NVML_EVENT_SINGLE_BIT_ECC_ERROR |
-					NVML_EVENT_DOUBLE_BIT_ECC_ERROR | NVML_EVENT_PSTATE | NVML_EVENT_CLOCK |
-					NVML_EVENT_MIG_CONFIG_CHANGE;
+					NVML_EVENT_DOUBLE_BIT_ECC_ERROR | NVML_EVENT_PSTATE |
+					NVML_EVENT_CLOCK | NVML_EVENT_MIG_CONFIG_CHANGE;
 
 /* Something that happens on one GPU. */
 struct source {
@@ -67,7 +67,8 @@ static bool get_source(const struct scenario *scenario, uint32_t number, struct 
 	*ret_source = (struct source){
 		.window = &counter->window,
 		.gpu = gpu,
-		.type = counter->kind == COUNTER_ECC_CORRECTED ? NVML_EVENT_SINGLE_BIT_ECC_ERROR : NVML_EVENT_DOUBLE_BIT_ECC_ERROR,
+		.type = counter->kind == COUNTER_ECC_CORRECTED ? NVML_EVENT_SINGLE_BIT_ECC_ERROR :
+								 NVML_EVENT_DOUBLE_BIT_ECC_ERROR,
 	};
 	return true;
 }
@@ -118,7 +119,9 @@ enum nvml_return nvmlEventSetCreate(struct nvml_event_set **set)
 	NEED(set);
 	for (uint32_t i = 0; i < MAX_SETS; i++) {
 		if (!sets[i].used) {
-			sets[i] = (struct nvml_event_set){ .used = true, .time_ms = call->now_ms, .source = UINT32_MAX };
+			sets[i] = (struct nvml_event_set){ .used = true,
+							   .time_ms = call->now_ms,
+							   .source = UINT32_MAX };
 			*set = &sets[i];
 			return NVML_SUCCESS;
 		}
@@ -155,8 +158,8 @@ enum nvml_return nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t t
 }
 
 /* Older versions of the call do not say which instance it was. */
-static enum nvml_return wait_event(struct call *call, struct nvml_event_set *set, struct nvml_event_data *data, size_t size,
-				   uint32_t timeout_ms)
+static enum nvml_return wait_event(struct call *call, struct nvml_event_set *set,
+				   struct nvml_event_data *data, size_t size, uint32_t timeout_ms)
 {
 	int64_t end_ms = call->now_ms + timeout_ms, wait_ms;
 	struct source source = { 0 };
@@ -164,7 +167,8 @@ static enum nvml_return wait_event(struct call *call, struct nvml_event_set *set
 
 	NEED(data && is_set(set));
 	for (;;) {
-		struct nvml_event_data event = { .gpu_instance = NVML_NONE_U32, .compute_instance = NVML_NONE_U32 };
+		struct nvml_event_data event = { .gpu_instance = NVML_NONE_U32,
+						 .compute_instance = NVML_NONE_U32 };
 		int64_t at = next_event(set, &source, &number);
 
 		if (at <= call->now_ms) {
@@ -197,7 +201,8 @@ enum nvml_return nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_
 	return wait_event(call, set, data, offsetof(struct nvml_event_data, gpu_instance), timeout_ms);
 }
 
-enum nvml_return nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data, uint32_t timeout_ms)
+enum nvml_return nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data,
+				     uint32_t timeout_ms)
 {
 	CALL_NODE(nvmlEventSetWait_v2);
 

@@ -4,16 +4,20 @@
 #include "counters.h"
 
 /*
- * Field values, one number each. What a field is answered with follows from which of the functions below takes it: they are
- * asked in turn, and the first that knows the field decides.
+ * Field values, one number each. What a field is answered with follows from which of the functions below
+ * takes it: they are asked in turn, and the first that knows the field decides.
  */
 struct answer {
 	enum nvml_value_type type;
 	uint64_t value;
 };
 
-/* Whether the field is this function's; then *ret_result is NVML_SUCCESS and the answer is set, or why there is none. */
-typedef bool field_fn(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer, enum nvml_return *ret_result);
+/*
+ * Whether the field is this function's; then *ret_result is NVML_SUCCESS and the answer is set, or why
+ * there is none.
+ */
+typedef bool field_fn(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer,
+		      enum nvml_return *ret_result);
 
 static bool answer_u32(struct answer *answer, uint64_t value)
 {
@@ -40,17 +44,27 @@ static const struct {
 	uint16_t corrected, uncorrected; /* 0: there is no such field */
 	uint32_t counter, location;
 } ecc_fields[] = {
-	{ NVML_FI_DEV_ECC_SBE_VOL_L1, NVML_FI_DEV_ECC_DBE_VOL_L1, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_L1_CACHE },
-	{ NVML_FI_DEV_ECC_SBE_VOL_L2, NVML_FI_DEV_ECC_DBE_VOL_L2, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_L2_CACHE },
-	{ NVML_FI_DEV_ECC_SBE_VOL_DEV, NVML_FI_DEV_ECC_DBE_VOL_DEV, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_DRAM },
-	{ NVML_FI_DEV_ECC_SBE_VOL_REG, NVML_FI_DEV_ECC_DBE_VOL_REG, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_REGISTER_FILE },
-	{ NVML_FI_DEV_ECC_SBE_VOL_TEX, NVML_FI_DEV_ECC_DBE_VOL_TEX, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_TEXTURE_MEMORY },
+	{ NVML_FI_DEV_ECC_SBE_VOL_L1, NVML_FI_DEV_ECC_DBE_VOL_L1, NVML_VOLATILE_ECC,
+	  NVML_MEMORY_LOCATION_L1_CACHE },
+	{ NVML_FI_DEV_ECC_SBE_VOL_L2, NVML_FI_DEV_ECC_DBE_VOL_L2, NVML_VOLATILE_ECC,
+	  NVML_MEMORY_LOCATION_L2_CACHE },
+	{ NVML_FI_DEV_ECC_SBE_VOL_DEV, NVML_FI_DEV_ECC_DBE_VOL_DEV, NVML_VOLATILE_ECC,
+	  NVML_MEMORY_LOCATION_DRAM },
+	{ NVML_FI_DEV_ECC_SBE_VOL_REG, NVML_FI_DEV_ECC_DBE_VOL_REG, NVML_VOLATILE_ECC,
+	  NVML_MEMORY_LOCATION_REGISTER_FILE },
+	{ NVML_FI_DEV_ECC_SBE_VOL_TEX, NVML_FI_DEV_ECC_DBE_VOL_TEX, NVML_VOLATILE_ECC,
+	  NVML_MEMORY_LOCATION_TEXTURE_MEMORY },
 	{ 0, NVML_FI_DEV_ECC_DBE_VOL_CBU, NVML_VOLATILE_ECC, NVML_MEMORY_LOCATION_CBU },
-	{ NVML_FI_DEV_ECC_SBE_AGG_L1, NVML_FI_DEV_ECC_DBE_AGG_L1, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_L1_CACHE },
-	{ NVML_FI_DEV_ECC_SBE_AGG_L2, NVML_FI_DEV_ECC_DBE_AGG_L2, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_L2_CACHE },
-	{ NVML_FI_DEV_ECC_SBE_AGG_DEV, NVML_FI_DEV_ECC_DBE_AGG_DEV, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_DRAM },
-	{ NVML_FI_DEV_ECC_SBE_AGG_REG, NVML_FI_DEV_ECC_DBE_AGG_REG, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_REGISTER_FILE },
-	{ NVML_FI_DEV_ECC_SBE_AGG_TEX, NVML_FI_DEV_ECC_DBE_AGG_TEX, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_TEXTURE_MEMORY },
+	{ NVML_FI_DEV_ECC_SBE_AGG_L1, NVML_FI_DEV_ECC_DBE_AGG_L1, NVML_AGGREGATE_ECC,
+	  NVML_MEMORY_LOCATION_L1_CACHE },
+	{ NVML_FI_DEV_ECC_SBE_AGG_L2, NVML_FI_DEV_ECC_DBE_AGG_L2, NVML_AGGREGATE_ECC,
+	  NVML_MEMORY_LOCATION_L2_CACHE },
+	{ NVML_FI_DEV_ECC_SBE_AGG_DEV, NVML_FI_DEV_ECC_DBE_AGG_DEV, NVML_AGGREGATE_ECC,
+	  NVML_MEMORY_LOCATION_DRAM },
+	{ NVML_FI_DEV_ECC_SBE_AGG_REG, NVML_FI_DEV_ECC_DBE_AGG_REG, NVML_AGGREGATE_ECC,
+	  NVML_MEMORY_LOCATION_REGISTER_FILE },
+	{ NVML_FI_DEV_ECC_SBE_AGG_TEX, NVML_FI_DEV_ECC_DBE_AGG_TEX, NVML_AGGREGATE_ECC,
+	  NVML_MEMORY_LOCATION_TEXTURE_MEMORY },
 	{ 0, NVML_FI_DEV_ECC_DBE_AGG_CBU, NVML_AGGREGATE_ECC, NVML_MEMORY_LOCATION_CBU },
 };
 
@@ -66,7 +80,8 @@ static uint64_t ecc_sum(const struct call *call, enum counter_kind kind, uint32_
 static bool ecc_place(const struct call *call, uint32_t field, struct answer *answer)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(ecc_fields); i++) {
-		enum counter_kind kind = field == ecc_fields[i].corrected ? COUNTER_ECC_CORRECTED : COUNTER_ECC_UNCORRECTED;
+		enum counter_kind kind =
+			field == ecc_fields[i].corrected ? COUNTER_ECC_CORRECTED : COUNTER_ECC_UNCORRECTED;
 		int64_t from_ms = ecc_fields[i].counter == NVML_VOLATILE_ECC ? call->gpu->driver_ms : -1;
 		uint64_t count;
 
@@ -104,8 +119,8 @@ static bool ecc_field(const struct call *call, uint32_t field, _unused_ uint32_t
 	}
 }
 
-static bool repair_field(const struct call *call, uint32_t field, _unused_ uint32_t scope, struct answer *answer,
-			 enum nvml_return *ret_result)
+static bool repair_field(const struct call *call, uint32_t field, _unused_ uint32_t scope,
+			 struct answer *answer, enum nvml_return *ret_result)
 {
 	const struct scenario_gpu *what = call->gpu->what;
 	bool retired = field >= NVML_FI_DEV_RETIRED_SBE && field <= NVML_FI_DEV_RETIRED_PENDING;
@@ -167,8 +182,8 @@ static bool power_field(const struct call *call, uint32_t field, uint32_t scope,
 	}
 }
 
-static bool thermal_field(const struct call *call, uint32_t field, _unused_ uint32_t scope, struct answer *answer,
-			  enum nvml_return *ret_result)
+static bool thermal_field(const struct call *call, uint32_t field, _unused_ uint32_t scope,
+			  struct answer *answer, enum nvml_return *ret_result)
 {
 	const struct model *model = &call->gpu->what->model;
 
@@ -187,7 +202,9 @@ static bool thermal_field(const struct call *call, uint32_t field, _unused_ uint
 		if (model->architecture < NVML_DEVICE_ARCH_HOPPER)
 			return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 		answer->type = NVML_VALUE_TYPE_SIGNED_INT;
-		answer->value = (uint32_t)(field == NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT ? model->slowdown_c - model->shutdown_c : 0);
+		answer->value = (uint32_t)(field == NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT ?
+						   model->slowdown_c - model->shutdown_c :
+						   0);
 		return true;
 	case NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN:
 		return answer_u64(answer, reason_ns(call, NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN));
@@ -208,8 +225,8 @@ static bool thermal_field(const struct call *call, uint32_t field, _unused_ uint
 	return answer_u64(answer, violation_ns(call, field - NVML_FI_DEV_PERF_POLICY_POWER));
 }
 
-static bool pcie_field(const struct call *call, uint32_t field, _unused_ uint32_t scope, struct answer *answer,
-		       enum nvml_return *ret_result)
+static bool pcie_field(const struct call *call, uint32_t field, _unused_ uint32_t scope,
+		       struct answer *answer, enum nvml_return *ret_result)
 {
 	bool counted = call->gpu->what->model.counted_pcie;
 	struct totals totals;
@@ -224,7 +241,9 @@ static bool pcie_field(const struct call *call, uint32_t field, _unused_ uint32_
 		if (!counted)
 			return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 		call_totals(call, &totals);
-		return answer_u64(answer, totals.traffic[field == NVML_FI_DEV_PCIE_COUNT_TX_BYTES ? TRAFFIC_PCIE_TX : TRAFFIC_PCIE_RX]);
+		return answer_u64(answer,
+				  totals.traffic[field == NVML_FI_DEV_PCIE_COUNT_TX_BYTES ? TRAFFIC_PCIE_TX :
+											    TRAFFIC_PCIE_RX]);
 	case NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER:
 		return answer_u64(answer, 1);
 	case NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS:
@@ -259,8 +278,8 @@ static const struct {
 
 enum { LINKS_PER_RUN = 6 };
 
-static bool link_error_field(const struct call *call, uint32_t field, _unused_ uint32_t scope, struct answer *answer,
-			     enum nvml_return *ret_result)
+static bool link_error_field(const struct call *call, uint32_t field, _unused_ uint32_t scope,
+			     struct answer *answer, enum nvml_return *ret_result)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(link_error_fields); i++) {
 		uint32_t link = UINT32_MAX;
@@ -279,7 +298,8 @@ static bool link_error_field(const struct call *call, uint32_t field, _unused_ u
 }
 
 /* What a link is like: fields that take the link as their scope. */
-static bool link_state(const struct call *call, uint32_t field, uint32_t link, struct answer *answer, enum nvml_return *ret_result)
+static bool link_state(const struct call *call, uint32_t field, uint32_t link, struct answer *answer,
+		       enum nvml_return *ret_result)
 {
 	const struct model *model = &call->gpu->what->model;
 	bool active = link < active_links(call);
@@ -298,17 +318,23 @@ static bool link_state(const struct call *call, uint32_t field, uint32_t link, s
 	case NVML_FI_DEV_NVLINK_GET_POWER_STATE:
 		return answer_u32(answer, 0);
 	default:
-		return answer_u64(answer, link_errors(call, link, field == NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY   ? COUNTER_NVLINK_REPLAY :
-								 field == NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY ? COUNTER_NVLINK_RECOVERY :
-														 COUNTER_NVLINK_CRC_FLIT));
+		return answer_u64(answer, link_errors(call, link,
+						      field == NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY ?
+							      COUNTER_NVLINK_REPLAY :
+						      field == NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY ?
+							      COUNTER_NVLINK_RECOVERY :
+							      COUNTER_NVLINK_CRC_FLIT));
 	}
 }
 
 /* KiB of one link, or of all of them. */
-static bool throughput(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer, enum nvml_return *ret_result)
+static bool throughput(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer,
+		       enum nvml_return *ret_result)
 {
-	bool tx = field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX || field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX;
-	bool raw = field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX || field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
+	bool tx = field == NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX ||
+		  field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX;
+	bool raw = field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_TX ||
+		   field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
 	uint64_t bytes = link_bytes(call, tx ? TRAFFIC_NVLINK_TX : TRAFFIC_NVLINK_RX);
 
 	if (scope == UINT32_MAX)
@@ -319,16 +345,19 @@ static bool throughput(const struct call *call, uint32_t field, uint32_t scope, 
 	return answer_u64(answer, (raw ? bytes + bytes / 8 : bytes) / 1024);
 }
 
-static bool link_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer, enum nvml_return *ret_result)
+static bool link_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer,
+		       enum nvml_return *ret_result)
 {
 	const struct model *model = &call->gpu->what->model;
-	bool speed = (field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) ||
-		     (field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L6 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_L11);
-	bool moved = field >= NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX && field <= NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
+	bool speed =
+		(field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) ||
+		(field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L6 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_L11);
+	bool moved = field >= NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX &&
+		     field <= NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
 	bool state = field >= NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY && field <= NVML_FI_DEV_NVLINK_GET_POWER_STATE;
 
-	if (!speed && !moved && !state && field != NVML_FI_DEV_NVLINK_LINK_COUNT && field != NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID &&
-	    field != NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
+	if (!speed && !moved && !state && field != NVML_FI_DEV_NVLINK_LINK_COUNT &&
+	    field != NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID && field != NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
 		return false;
 	if (model->nvlinks == 0)
 		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
@@ -337,14 +366,16 @@ static bool link_field(const struct call *call, uint32_t field, uint32_t scope, 
 	if (field == NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
 		return answer_u32(answer, model->switched ? active_links(call) : 0);
 	if (field == NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID)
-		return scope < active_links(call) ? answer_u32(answer, scope) : refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
+		return scope < active_links(call) ? answer_u32(answer, scope) :
+						    refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 	if (speed)
 		return answer_u32(answer, model->nvlink_mbps);
-	return moved ? throughput(call, field, scope, answer, ret_result) : link_state(call, field, scope, answer, ret_result);
+	return moved ? throughput(call, field, scope, answer, ret_result) :
+		       link_state(call, field, scope, answer, ret_result);
 }
 
-static bool other_field(const struct call *call, uint32_t field, _unused_ uint32_t scope, struct answer *answer,
-			enum nvml_return *ret_result)
+static bool other_field(const struct call *call, uint32_t field, _unused_ uint32_t scope,
+			struct answer *answer, enum nvml_return *ret_result)
 {
 	const struct model *model = &call->gpu->what->model;
 
@@ -353,7 +384,8 @@ static bool other_field(const struct call *call, uint32_t field, _unused_ uint32
 		return answer_u32(answer, 0);
 	case NVML_FI_DEV_IS_RESETLESS_MIG_SUPPORTED:
 	case NVML_FI_DEV_IS_MIG_MODE_INDEPENDENT_MIG_QUERY_CAPABLE:
-		return answer_u32(answer, model->mig_slices > 0 && model->architecture >= NVML_DEVICE_ARCH_HOPPER);
+		return answer_u32(answer,
+				  model->mig_slices > 0 && model->architecture >= NVML_DEVICE_ARCH_HOPPER);
 	case NVML_FI_DEV_RESET_STATUS:
 	case NVML_FI_DEV_DRAIN_AND_RESET_STATUS:
 		return answer_u32(answer, call->gpu->what->remap_pending);
@@ -369,7 +401,8 @@ static bool other_field(const struct call *call, uint32_t field, _unused_ uint32
 static enum nvml_return get_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer)
 {
 	static field_fn *const readers[] = {
-		ecc_field, repair_field, power_field, thermal_field, pcie_field, link_error_field, link_field, other_field,
+		ecc_field,  repair_field,     power_field, thermal_field,
+		pcie_field, link_error_field, link_field,  other_field,
 	};
 	enum nvml_return result = NVML_SUCCESS;
 
@@ -404,7 +437,8 @@ enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count,
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceClearFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values)
+enum nvml_return nvmlDeviceClearFieldValues(struct nvml_device *device, int count,
+					    struct nvml_field_value *values)
 {
 	CALL(nvmlDeviceClearFieldValues, device);
 

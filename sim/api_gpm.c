@@ -5,24 +5,24 @@
 #include <stdlib.h>
 
 /*
- * GPM: a sample is the state of sums over time, a metric the difference of two. What kernels do with the multiprocessors is
- * made up from how long they were busy, always in the same proportions.
+ * GPM: a sample is the state of sums over time, a metric the difference of two. What kernels do with the
+ * multiprocessors is made up from how long they were busy, always in the same proportions.
  */
 enum { SAMPLE_MAGIC = 0x67706d73 };
 
 struct nvml_gpm_sample {
 	uint32_t magic;
 	uint32_t gpu;
-	int instance;    /* negative: the whole GPU */
+	int instance; /* negative: the whole GPU */
 	int64_t time_ms; /* negative: nothing in it yet */
 	struct totals totals;
 };
 
 /* What a metric is the difference of, and by which factor. */
 enum origin {
-	ORIGIN_LOAD,    /* percent; which: engine */
+	ORIGIN_LOAD, /* percent; which: engine */
 	ORIGIN_TRAFFIC, /* MiB/s; which: traffic */
-	ORIGIN_CYCLES,  /* counts since the driver was loaded; which: whether only busy ones */
+	ORIGIN_CYCLES, /* counts since the driver was loaded; which: whether only busy ones */
 };
 
 struct metric {
@@ -33,9 +33,18 @@ struct metric {
 	const char *name, *unit;
 };
 
-#define LOAD(id, engine, factor, name) { id, id, 1, ORIGIN_LOAD, engine, factor, name, "%" }
-#define LOADS(from, to, engine, name) { from, to, 1, ORIGIN_LOAD, engine, 1, name, "%" }
-#define TRAFFIC(id, traffic, name) { id, id, 1, ORIGIN_TRAFFIC, traffic, 1, name, "MiB/s" }
+#define LOAD(id, engine, factor, name)                            \
+	{                                                         \
+		id, id, 1, ORIGIN_LOAD, engine, factor, name, "%" \
+	}
+#define LOADS(from, to, engine, name)                          \
+	{                                                      \
+		from, to, 1, ORIGIN_LOAD, engine, 1, name, "%" \
+	}
+#define TRAFFIC(id, traffic, name)                                   \
+	{                                                            \
+		id, id, 1, ORIGIN_TRAFFIC, traffic, 1, name, "MiB/s" \
+	}
 
 static const struct metric metrics[] = {
 	LOAD(NVML_GPM_METRIC_GRAPHICS_UTIL, ENGINE_GPU, 1, "Graphics Engine"),
@@ -59,18 +68,21 @@ static const struct metric metrics[] = {
 	LOADS(NVML_GPM_METRIC_NVENC_0_UTIL, NVML_GPM_METRIC_NVENC_3_UTIL, ENGINE_ENCODER, "NVENC"),
 	TRAFFIC(NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC, TRAFFIC_NVLINK_RX, "NVLink RX"),
 	TRAFFIC(NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, TRAFFIC_NVLINK_TX, "NVLink TX"),
-	{ NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC, NVML_GPM_METRIC_NVLINK_L17_RX_PER_SEC, 2, ORIGIN_TRAFFIC, TRAFFIC_NVLINK_RX, 1,
-	  "NVLink RX of a link", "MiB/s" },
-	{ NVML_GPM_METRIC_NVLINK_L0_TX_PER_SEC, NVML_GPM_METRIC_NVLINK_L17_TX_PER_SEC, 2, ORIGIN_TRAFFIC, TRAFFIC_NVLINK_TX, 1,
-	  "NVLink TX of a link", "MiB/s" },
-	{ NVML_GPM_METRIC_SM_CYCLES_ELAPSED, NVML_GPM_METRIC_SM_CYCLES_ELAPSED, 1, ORIGIN_CYCLES, false, 1, "SM Cycles", "" },
-	{ NVML_GPM_METRIC_SM_CYCLES_ACTIVE, NVML_GPM_METRIC_SM_CYCLES_ACTIVE, 1, ORIGIN_CYCLES, true, 0.87f, "SM Cycles Active", "" },
+	{ NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC, NVML_GPM_METRIC_NVLINK_L17_RX_PER_SEC, 2, ORIGIN_TRAFFIC,
+	  TRAFFIC_NVLINK_RX, 1, "NVLink RX of a link", "MiB/s" },
+	{ NVML_GPM_METRIC_NVLINK_L0_TX_PER_SEC, NVML_GPM_METRIC_NVLINK_L17_TX_PER_SEC, 2, ORIGIN_TRAFFIC,
+	  TRAFFIC_NVLINK_TX, 1, "NVLink TX of a link", "MiB/s" },
+	{ NVML_GPM_METRIC_SM_CYCLES_ELAPSED, NVML_GPM_METRIC_SM_CYCLES_ELAPSED, 1, ORIGIN_CYCLES, false, 1,
+	  "SM Cycles", "" },
+	{ NVML_GPM_METRIC_SM_CYCLES_ACTIVE, NVML_GPM_METRIC_SM_CYCLES_ACTIVE, 1, ORIGIN_CYCLES, true, 0.87f,
+	  "SM Cycles Active", "" },
 };
 
 static const struct metric *find_metric(uint32_t id)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(metrics); i++) {
-		if (id >= metrics[i].first && id <= metrics[i].last && (id - metrics[i].first) % metrics[i].step == 0)
+		if (id >= metrics[i].first && id <= metrics[i].last &&
+		    (id - metrics[i].first) % metrics[i].step == 0)
 			return &metrics[i];
 	}
 	return NULL;
@@ -92,8 +104,8 @@ static uint32_t units(const struct scenario_gpu *gpu, const struct metric *metri
 	return 1;
 }
 
-static double metric_value(const struct scenario_gpu *gpu, const struct metric *metric, const struct nvml_gpm_sample *from,
-			   const struct nvml_gpm_sample *to)
+static double metric_value(const struct scenario_gpu *gpu, const struct metric *metric,
+			   const struct nvml_gpm_sample *from, const struct nvml_gpm_sample *to)
 {
 	double ms = (double)(to->time_ms - from->time_ms), value;
 	uint64_t delta;
@@ -101,7 +113,8 @@ static double metric_value(const struct scenario_gpu *gpu, const struct metric *
 	if (metric->origin == ORIGIN_CYCLES) {
 		uint64_t units_ms = metric->which ? to->totals.load[ENGINE_GPU] / 100 : (uint64_t)to->time_ms;
 
-		return metric->factor * (double)units_ms * gpu->model.sm_mhz * 1000 * gpu->model.multiprocessors;
+		return metric->factor * (double)units_ms * gpu->model.sm_mhz * 1000 *
+		       gpu->model.multiprocessors;
 	}
 	if (ms <= 0)
 		return (double)NAN;
@@ -114,8 +127,8 @@ static double metric_value(const struct scenario_gpu *gpu, const struct metric *
 	return metric->last > metric->first ? value / units(gpu, metric) : value;
 }
 
-static void fill_metric(const struct call *call, const struct nvml_gpm_sample *from, const struct nvml_gpm_sample *to,
-			struct nvml_gpm_metric *ret_metric)
+static void fill_metric(const struct call *call, const struct nvml_gpm_sample *from,
+			const struct nvml_gpm_sample *to, struct nvml_gpm_metric *ret_metric)
 {
 	const struct metric *metric = find_metric(ret_metric->id);
 	const struct scenario_gpu *gpu = call->gpu->what;
@@ -187,7 +200,8 @@ enum nvml_return nvmlGpmSampleGet(struct nvml_device *device, struct nvml_gpm_sa
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlGpmMigSampleGet(struct nvml_device *device, uint32_t gpu_instance, struct nvml_gpm_sample *sample)
+enum nvml_return nvmlGpmMigSampleGet(struct nvml_device *device, uint32_t gpu_instance,
+				     struct nvml_gpm_sample *sample)
 {
 	CALL(nvmlGpmMigSampleGet, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -218,7 +232,8 @@ enum nvml_return nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 
 	if (get->version != NVML_GPM_METRICS_GET_VERSION)
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-	NEED(from->time_ms >= 0 && to->time_ms >= from->time_ms && from->gpu == to->gpu && from->instance == to->instance);
+	NEED(from->time_ms >= 0 && to->time_ms >= from->time_ms && from->gpu == to->gpu &&
+	     from->instance == to->instance);
 	for (uint32_t i = 0; i < get->count; i++)
 		fill_metric(call, from, to, &get->metrics[i]);
 	return NVML_SUCCESS;

@@ -70,7 +70,8 @@ enum nvml_return nvmlSystemGetDriverBranch(struct nvml_driver_branch *branch, ui
 
 	NEED(branch);
 	NEED_VERSION(branch, 1);
-	return put_text(branch->branch, MIN(length, (uint32_t)sizeof(branch->branch)), call_node()->scenario->driver_branch);
+	return put_text(branch->branch, MIN(length, (uint32_t)sizeof(branch->branch)),
+			call_node()->scenario->driver_branch);
 }
 
 /* Of a process that the scenario made up. */
@@ -92,7 +93,9 @@ static const char *scenario_process_name(const struct call *call, uint32_t pid)
 	return NULL;
 }
 
-/* The driver gives the first word of a process's command line; so for real ones. Cut where it does not fit. */
+/*
+ * The driver gives the first word of a process's command line; so for real ones. Cut where it does not fit.
+ */
 enum nvml_return nvmlSystemGetProcessName(uint32_t pid, char *name, uint32_t length)
 {
 	CALL_NODE(nvmlSystemGetProcessName);
@@ -167,13 +170,13 @@ enum nvml_return nvmlGetExcludedDeviceCount(uint32_t *count)
 }
 
 /* All others; whatever their arguments are, nobody looks at them. */
-#define UNSUPPORTED(name)                                                              \
-	__attribute__((visibility("default"))) enum nvml_return name(void);            \
-	enum nvml_return name(void)                                                    \
-	{                                                                              \
-		CALL_NODE(name);                                                       \
-                                                                                       \
-		return NVML_ERROR_NOT_SUPPORTED;                                       \
+#define UNSUPPORTED(name)                                                   \
+	__attribute__((visibility("default"))) enum nvml_return name(void); \
+	enum nvml_return name(void)                                         \
+	{                                                                   \
+		CALL_NODE(name);                                            \
+                                                                            \
+		return NVML_ERROR_NOT_SUPPORTED;                            \
 	}
 #include "nvml_unsupported.def"
 #undef UNSUPPORTED

@@ -11,7 +11,8 @@ enum { BYTES_PER_MS_TO_KIBPS = 1024, IDLE_GENERATION = 1, SWITCHES = 4 };
 /* PCIe falls back to its first generation while there is nothing to do, on boards that save power. */
 static uint32_t pcie_generation(const struct call *call)
 {
-	bool idle = gpu_now(call->gpu)->reasons & NVML_CLOCKS_EVENT_REASON_GPU_IDLE && call->gpu->what->model.idle_pstate > 0;
+	bool idle = gpu_now(call->gpu)->reasons & NVML_CLOCKS_EVENT_REASON_GPU_IDLE &&
+		    call->gpu->what->model.idle_pstate > 0;
 
 	return idle ? IDLE_GENERATION : call->gpu->what->model.pcie_generation;
 }
@@ -21,9 +22,12 @@ DEVICE_U32(nvmlDeviceGetGpuMaxPcieLinkGeneration, true, model->pcie_generation)
 DEVICE_U32(nvmlDeviceGetMaxPcieLinkWidth, true, model->pcie_width)
 DEVICE_U32(nvmlDeviceGetCurrPcieLinkGeneration, true, pcie_generation(call))
 DEVICE_U32(nvmlDeviceGetCurrPcieLinkWidth, true, model->pcie_width)
-DEVICE_U32(nvmlDeviceGetPcieLinkMaxSpeed, true, model->pcie_generation) /* the speeds are numbered like generations */
-DEVICE_U32(nvmlDeviceGetPcieSpeed, true, pcie_generation(call) < 3 ? 2500u * pcie_generation(call) : 1000u << pcie_generation(call))
-DEVICE_U32(nvmlDeviceGetPcieReplayCounter, true, (uint32_t)gpu_count(call->gpu, COUNTER_PCIE_REPLAY, call->now_ms))
+DEVICE_U32(nvmlDeviceGetPcieLinkMaxSpeed, true,
+	   model->pcie_generation) /* the speeds are numbered like generations */
+DEVICE_U32(nvmlDeviceGetPcieSpeed, true,
+	   pcie_generation(call) < 3 ? 2500u * pcie_generation(call) : 1000u << pcie_generation(call))
+DEVICE_U32(nvmlDeviceGetPcieReplayCounter, true,
+	   (uint32_t)gpu_count(call->gpu, COUNTER_PCIE_REPLAY, call->now_ms))
 
 enum nvml_return nvmlDeviceGetPcieThroughput(struct nvml_device *device, uint32_t counter, uint32_t *kbps)
 {
@@ -64,15 +68,15 @@ uint64_t link_errors(const struct call *call, uint32_t link, enum counter_kind k
 	return sum;
 }
 
-#define NEED_LINK(condition)                                                       \
-	do {                                                                       \
-		NEED_SUPPORT(call->gpu->what->model.nvlinks > 0);                  \
-		NEED((condition) && link < call->gpu->what->model.nvlinks);        \
+#define NEED_LINK(condition)                                                \
+	do {                                                                \
+		NEED_SUPPORT(call->gpu->what->model.nvlinks > 0);           \
+		NEED((condition) && link < call->gpu->what->model.nvlinks); \
 	} while (0)
-#define NEED_ACTIVE_LINK(condition)                          \
-	do {                                                 \
-		NEED_LINK(condition);                        \
-		NEED_SUPPORT(link < active_links(call));     \
+#define NEED_ACTIVE_LINK(condition)                      \
+	do {                                             \
+		NEED_LINK(condition);                    \
+		NEED_SUPPORT(link < active_links(call)); \
 	} while (0)
 
 enum nvml_return nvmlDeviceGetNvLinkState(struct nvml_device *device, uint32_t link, uint32_t *active)
@@ -93,7 +97,8 @@ enum nvml_return nvmlDeviceGetNvLinkVersion(struct nvml_device *device, uint32_t
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint32_t link, uint32_t capability, uint32_t *result)
+enum nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint32_t link, uint32_t capability,
+					       uint32_t *result)
 {
 	CALL(nvmlDeviceGetNvLinkCapability, device);
 
@@ -118,12 +123,14 @@ static struct nvml_pci_info remote_pci(const struct call *call, uint32_t link)
 		info.bus = scenario->gpus[peer].pci_bus;
 		info.device_id = scenario->gpus[peer].model.pci_device;
 	}
-	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "%04X:%02X:00.0", info.domain & 0xffff, info.bus & 0xff);
+	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "%04X:%02X:00.0", info.domain & 0xffff,
+		 info.bus & 0xff);
 	snprintf(info.bus_id, sizeof(info.bus_id), "%08X:%02X:00.0", info.domain, info.bus & 0xff);
 	return info;
 }
 
-enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, uint32_t link, struct nvml_pci_info *pci)
+enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, uint32_t link,
+						  struct nvml_pci_info *pci)
 {
 	CALL(nvmlDeviceGetNvLinkRemotePciInfo, device);
 	struct nvml_pci_info info;
@@ -134,7 +141,8 @@ enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, ui
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link, struct nvml_pci_info *pci)
+enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link,
+						     struct nvml_pci_info *pci)
 {
 	CALL(nvmlDeviceGetNvLinkRemotePciInfo_v2, device);
 
@@ -148,11 +156,13 @@ enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device,
 	CALL(nvmlDeviceGetNvLinkRemoteDeviceType, device);
 
 	NEED_ACTIVE_LINK(type);
-	put_u32(call, type, call->gpu->what->model.switched ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
+	put_u32(call, type,
+		call->gpu->what->model.switched ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t error, uint64_t *count)
+enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t error,
+						 uint64_t *count)
 {
 	CALL(nvmlDeviceGetNvLinkErrorCounter, device);
 
@@ -162,8 +172,8 @@ enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uin
 }
 
 /* Counters of this kind ended with Pascal and Volta; field values took their place. */
-enum nvml_return nvmlDeviceGetNvLinkUtilizationCounter(struct nvml_device *device, uint32_t link, uint32_t counter, uint64_t *rx,
-						       uint64_t *tx)
+enum nvml_return nvmlDeviceGetNvLinkUtilizationCounter(struct nvml_device *device, uint32_t link,
+						       uint32_t counter, uint64_t *rx, uint64_t *tx)
 {
 	CALL(nvmlDeviceGetNvLinkUtilizationCounter, device);
 

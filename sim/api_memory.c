@@ -7,7 +7,8 @@
 static struct nvml_memory_v2 memory_of(const struct call *call)
 {
 	const struct model *model = &call->gpu->what->model;
-	uint64_t total = model->memory_mib, reserved = model->reserved_mib, used = gpu_now(call->gpu)->memory_mib;
+	uint64_t total = model->memory_mib, reserved = model->reserved_mib,
+		 used = gpu_now(call->gpu)->memory_mib;
 	struct nvml_memory_v2 memory;
 
 	if (call->mig) {
@@ -64,7 +65,8 @@ enum nvml_return nvmlDeviceGetBAR1MemoryInfo(struct nvml_device *device, struct 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetConfComputeMemSizeInfo(struct nvml_device *device, struct nvml_conf_compute_memory *info)
+enum nvml_return nvmlDeviceGetConfComputeMemSizeInfo(struct nvml_device *device,
+						     struct nvml_conf_compute_memory *info)
 {
 	CALL(nvmlDeviceGetConfComputeMemSizeInfo, device);
 
@@ -75,7 +77,8 @@ enum nvml_return nvmlDeviceGetConfComputeMemSizeInfo(struct nvml_device *device,
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(struct nvml_device *device, struct nvml_memory *memory)
+enum nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(struct nvml_device *device,
+							      struct nvml_memory *memory)
 {
 	CALL(nvmlDeviceGetConfComputeProtectedMemoryUsage, device);
 
@@ -88,7 +91,8 @@ enum nvml_return nvmlDeviceGetConfComputeProtectedMemoryUsage(struct nvml_device
 /* Errors. Those of the scenario before boot are in the aggregate counters only. */
 static uint64_t ecc_count(const struct call *call, uint32_t error, uint32_t counter, uint32_t location)
 {
-	enum counter_kind kind = error == NVML_MEMORY_ERROR_TYPE_CORRECTED ? COUNTER_ECC_CORRECTED : COUNTER_ECC_UNCORRECTED;
+	enum counter_kind kind =
+		error == NVML_MEMORY_ERROR_TYPE_CORRECTED ? COUNTER_ECC_CORRECTED : COUNTER_ECC_UNCORRECTED;
 
 	if (counter == NVML_VOLATILE_ECC)
 		return gpu_count_since(call->gpu, kind, location, call->gpu->driver_ms, call->now_ms);
@@ -117,7 +121,8 @@ enum nvml_return nvmlDeviceGetEccMode(struct nvml_device *device, uint32_t *curr
 
 DEVICE_U32(nvmlDeviceGetDefaultEccMode, model->ecc, NVML_FEATURE_ENABLED)
 
-enum nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t error, uint32_t counter, uint64_t *count)
+enum nvml_return nvmlDeviceGetTotalEccErrors(struct nvml_device *device, uint32_t error, uint32_t counter,
+					     uint64_t *count)
 {
 	CALL(nvmlDeviceGetTotalEccErrors, device);
 
@@ -137,7 +142,8 @@ enum nvml_return nvmlDeviceGetDetailedEccErrors(struct nvml_device *device, uint
 	put_u64(call, &counts->l1_cache, ecc_count(call, error, counter, NVML_MEMORY_LOCATION_L1_CACHE));
 	put_u64(call, &counts->l2_cache, ecc_count(call, error, counter, NVML_MEMORY_LOCATION_L2_CACHE));
 	put_u64(call, &counts->device_memory, ecc_count(call, error, counter, NVML_MEMORY_LOCATION_DRAM));
-	put_u64(call, &counts->register_file, ecc_count(call, error, counter, NVML_MEMORY_LOCATION_REGISTER_FILE));
+	put_u64(call, &counts->register_file,
+		ecc_count(call, error, counter, NVML_MEMORY_LOCATION_REGISTER_FILE));
 	return NVML_SUCCESS;
 }
 
@@ -149,8 +155,8 @@ static bool has_location(const struct model *model, uint32_t location)
 	return model->row_remapping == (location == NVML_MEMORY_LOCATION_SRAM);
 }
 
-enum nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, uint32_t error, uint32_t counter, uint32_t location,
-						 uint64_t *count)
+enum nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, uint32_t error, uint32_t counter,
+						 uint32_t location, uint64_t *count)
 {
 	CALL(nvmlDeviceGetMemoryErrorCounter, device);
 	const struct model *model = &call->gpu->what->model;
@@ -185,11 +191,12 @@ enum nvml_return nvmlDeviceGetSramEccErrorStatus(struct nvml_device *device, str
 }
 
 /* Pages lie where the number of the page and the GPU put them; all were retired when the machine booted. */
-static enum nvml_return get_retired(const struct call *call, uint32_t cause, uint32_t *count, uint64_t *addresses,
-				    uint64_t *timestamps)
+static enum nvml_return get_retired(const struct call *call, uint32_t cause, uint32_t *count,
+				    uint64_t *addresses, uint64_t *timestamps)
 {
-	enum counter_kind kind = cause == NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR ? COUNTER_RETIRED_DOUBLE_BIT :
-											    COUNTER_RETIRED_SINGLE_BIT;
+	enum counter_kind kind = cause == NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR ?
+					 COUNTER_RETIRED_DOUBLE_BIT :
+					 COUNTER_RETIRED_SINGLE_BIT;
 	uint32_t pages, room;
 
 	NEED(count && cause < NVML_PAGE_RETIREMENT_CAUSE_COUNT);
@@ -200,22 +207,24 @@ static enum nvml_return get_retired(const struct call *call, uint32_t cause, uin
 	if (room < pages || (!addresses && pages > 0))
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (uint32_t i = 0; i < pages; i++) {
-		addresses[i] = (uint64_t)mix32((uint64_t)call->gpu->index << 32 | kind << 16 | i) & ~UINT64_C(0xfff);
+		addresses[i] =
+			(uint64_t)mix32((uint64_t)call->gpu->index << 32 | kind << 16 | i) & ~UINT64_C(0xfff);
 		if (timestamps)
 			timestamps[i] = stamp_us(0) / 1000000;
 	}
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetRetiredPages(struct nvml_device *device, uint32_t cause, uint32_t *count, uint64_t *addresses)
+enum nvml_return nvmlDeviceGetRetiredPages(struct nvml_device *device, uint32_t cause, uint32_t *count,
+					   uint64_t *addresses)
 {
 	CALL(nvmlDeviceGetRetiredPages, device);
 
 	return get_retired(call, cause, count, addresses, NULL);
 }
 
-enum nvml_return nvmlDeviceGetRetiredPages_v2(struct nvml_device *device, uint32_t cause, uint32_t *count, uint64_t *addresses,
-					      uint64_t *timestamps)
+enum nvml_return nvmlDeviceGetRetiredPages_v2(struct nvml_device *device, uint32_t cause, uint32_t *count,
+					      uint64_t *addresses, uint64_t *timestamps)
 {
 	CALL(nvmlDeviceGetRetiredPages_v2, device);
 
@@ -224,8 +233,8 @@ enum nvml_return nvmlDeviceGetRetiredPages_v2(struct nvml_device *device, uint32
 
 DEVICE_U32(nvmlDeviceGetRetiredPagesPendingStatus, model->retired_pages, what->retire_pending)
 
-enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t *correctable, uint32_t *uncorrectable,
-					   uint32_t *pending, uint32_t *failed)
+enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t *correctable,
+					   uint32_t *uncorrectable, uint32_t *pending, uint32_t *failed)
 {
 	CALL(nvmlDeviceGetRemappedRows, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -233,7 +242,8 @@ enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t 
 	NEED(correctable && uncorrectable && pending && failed);
 	NEED_SUPPORT(what->model.row_remapping);
 	put_u32(call, correctable, (uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_CORRECTABLE, call->now_ms));
-	put_u32(call, uncorrectable, (uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_UNCORRECTABLE, call->now_ms));
+	put_u32(call, uncorrectable,
+		(uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_UNCORRECTABLE, call->now_ms));
 	put_u32(call, pending, what->remap_pending);
 	put_u32(call, failed, what->remap_failed);
 	return NVML_SUCCESS;
@@ -247,15 +257,18 @@ enum nvml_return nvmlDeviceGetRemappedRows_v2(struct nvml_device *device, struct
 	NEED(rows);
 	NEED_SUPPORT(what->model.row_remapping);
 	*rows = (struct nvml_remapped_rows_v2){ 0 };
-	put_u32(call, &rows->correctable_active, (uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_CORRECTABLE, call->now_ms));
-	put_u32(call, &rows->uncorrectable_active, (uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_UNCORRECTABLE, call->now_ms));
+	put_u32(call, &rows->correctable_active,
+		(uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_CORRECTABLE, call->now_ms));
+	put_u32(call, &rows->uncorrectable_active,
+		(uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_UNCORRECTABLE, call->now_ms));
 	put_u32(call, &rows->pending, what->remap_pending);
 	put_u32(call, &rows->failed, what->remap_failed);
 	return NVML_SUCCESS;
 }
 
 /* Every remapped row costs one of the banks a spare. */
-enum nvml_return nvmlDeviceGetRowRemapperHistogram(struct nvml_device *device, struct nvml_row_remapper_histogram *histogram)
+enum nvml_return nvmlDeviceGetRowRemapperHistogram(struct nvml_device *device,
+						   struct nvml_row_remapper_histogram *histogram)
 {
 	CALL(nvmlDeviceGetRowRemapperHistogram, device);
 	const uint32_t banks = 5120;

@@ -4,17 +4,20 @@
 #include <string.h>
 
 /*
- * A GPU in MIG mode is cut into GPU instances; here each holds one compute instance, and both together are one MIG device. The
- * layout is the scenario's and does not change.
+ * A GPU in MIG mode is cut into GPU instances; here each holds one compute instance, and both together are
+ * one MIG device. The layout is the scenario's and does not change.
  */
 
 /* Profiles of GPU instances as A100 and H100 number them. */
 static const struct {
 	uint32_t id, slices, memory_slices, instances;
 } profiles[NVML_GPU_INSTANCE_PROFILE_COUNT] = {
-	[NVML_GPU_INSTANCE_PROFILE_1_SLICE] = { 19, 1, 1, 7 },      [NVML_GPU_INSTANCE_PROFILE_2_SLICE] = { 14, 2, 2, 3 },
-	[NVML_GPU_INSTANCE_PROFILE_3_SLICE] = { 9, 3, 4, 2 },       [NVML_GPU_INSTANCE_PROFILE_4_SLICE] = { 5, 4, 4, 1 },
-	[NVML_GPU_INSTANCE_PROFILE_7_SLICE] = { 0, 7, 8, 1 },       [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = { 15, 1, 2, 4 },
+	[NVML_GPU_INSTANCE_PROFILE_1_SLICE] = { 19, 1, 1, 7 },
+	[NVML_GPU_INSTANCE_PROFILE_2_SLICE] = { 14, 2, 2, 3 },
+	[NVML_GPU_INSTANCE_PROFILE_3_SLICE] = { 9, 3, 4, 2 },
+	[NVML_GPU_INSTANCE_PROFILE_4_SLICE] = { 5, 4, 4, 1 },
+	[NVML_GPU_INSTANCE_PROFILE_7_SLICE] = { 0, 7, 8, 1 },
+	[NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = { 15, 1, 2, 4 },
 };
 
 /* Profiles of compute instances: all of the GPU instance's slices. */
@@ -46,7 +49,8 @@ enum nvml_return nvmlDeviceGetMigMode(struct nvml_device *device, uint32_t *curr
 DEVICE_U32(nvmlDeviceGetMaxMigDeviceCount, true, call->mig ? 0 : model->mig_slices)
 DEVICE_U32(nvmlDeviceIsMigDeviceHandle, true, call->mig != NULL)
 
-enum nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, uint32_t index, struct nvml_device **mig)
+enum nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, uint32_t index,
+						     struct nvml_device **mig)
 {
 	CALL(nvmlDeviceGetMigDeviceHandleByIndex, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -59,7 +63,8 @@ enum nvml_return nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device,
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig, struct nvml_device **device)
+enum nvml_return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device *mig,
+							      struct nvml_device **device)
 {
 	CALL(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, mig);
 
@@ -125,20 +130,25 @@ enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device, struct nvml
 	return get_attributes(call, attributes);
 }
 
-enum nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_device_attributes *attributes)
+enum nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device,
+					    struct nvml_device_attributes *attributes)
 {
 	CALL(nvmlDeviceGetAttributes_v2, device);
 
 	return get_attributes(call, attributes);
 }
 
-static enum nvml_return get_profile(const struct call *call, uint32_t profile, struct nvml_gpu_instance_profile_info_v2 *info)
+static enum nvml_return get_profile(const struct call *call, uint32_t profile,
+				    struct nvml_gpu_instance_profile_info_v2 *info)
 {
 	const struct model *model = &call->gpu->what->model;
 	static const char *const names[NVML_GPU_INSTANCE_PROFILE_COUNT] = {
-		[NVML_GPU_INSTANCE_PROFILE_1_SLICE] = "MIG 1g", [NVML_GPU_INSTANCE_PROFILE_2_SLICE] = "MIG 2g",
-		[NVML_GPU_INSTANCE_PROFILE_3_SLICE] = "MIG 3g", [NVML_GPU_INSTANCE_PROFILE_4_SLICE] = "MIG 4g",
-		[NVML_GPU_INSTANCE_PROFILE_7_SLICE] = "MIG 7g", [NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = "MIG 1g double",
+		[NVML_GPU_INSTANCE_PROFILE_1_SLICE] = "MIG 1g",
+		[NVML_GPU_INSTANCE_PROFILE_2_SLICE] = "MIG 2g",
+		[NVML_GPU_INSTANCE_PROFILE_3_SLICE] = "MIG 3g",
+		[NVML_GPU_INSTANCE_PROFILE_4_SLICE] = "MIG 4g",
+		[NVML_GPU_INSTANCE_PROFILE_7_SLICE] = "MIG 7g",
+		[NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV2] = "MIG 1g double",
 	};
 
 	NEED(info && profile < NVML_GPU_INSTANCE_PROFILE_COUNT);
@@ -189,8 +199,8 @@ static bool has_profile(const struct scenario_instance *instance, uint32_t id)
 	return profiles[instance->profile].id == id;
 }
 
-enum nvml_return nvmlDeviceGetGpuInstances(struct nvml_device *device, uint32_t profile, struct nvml_gpu_instance **instances,
-					   uint32_t *count)
+enum nvml_return nvmlDeviceGetGpuInstances(struct nvml_device *device, uint32_t profile,
+					   struct nvml_gpu_instance **instances, uint32_t *count)
 {
 	CALL(nvmlDeviceGetGpuInstances, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -205,7 +215,8 @@ enum nvml_return nvmlDeviceGetGpuInstances(struct nvml_device *device, uint32_t 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32_t id, struct nvml_gpu_instance **instance)
+enum nvml_return nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32_t id,
+					      struct nvml_gpu_instance **instance)
 {
 	CALL(nvmlDeviceGetGpuInstanceById, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -221,7 +232,8 @@ enum nvml_return nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32
 	return NVML_ERROR_NOT_FOUND;
 }
 
-enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *device, uint32_t profile, uint32_t *count)
+enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *device, uint32_t profile,
+							   uint32_t *count)
 {
 	CALL(nvmlDeviceGetGpuInstanceRemainingCapacity, device);
 	const struct scenario_gpu *what = call->gpu->what;
@@ -258,8 +270,8 @@ enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance, stru
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance, uint32_t profile,
-							      uint32_t engine_profile,
+enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance,
+							      uint32_t profile, uint32_t engine_profile,
 							      struct nvml_compute_instance_profile_info *info)
 {
 	CALL_NODE(nvmlGpuInstanceGetComputeInstanceProfileInfo);
@@ -310,7 +322,8 @@ enum nvml_return nvmlGpuInstanceGetComputeInstanceById(struct nvml_gpu_instance 
 	return NVML_SUCCESS;
 }
 
-static enum nvml_return compute_info(const struct nvml_compute_instance *instance, struct nvml_compute_instance_info *info)
+static enum nvml_return compute_info(const struct nvml_compute_instance *instance,
+				     struct nvml_compute_instance_info *info)
 {
 	const struct scenario_instance *what;
 
@@ -326,14 +339,16 @@ static enum nvml_return compute_info(const struct nvml_compute_instance *instanc
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlComputeInstanceGetInfo(struct nvml_compute_instance *instance, struct nvml_compute_instance_info *info)
+enum nvml_return nvmlComputeInstanceGetInfo(struct nvml_compute_instance *instance,
+					    struct nvml_compute_instance_info *info)
 {
 	CALL_NODE(nvmlComputeInstanceGetInfo);
 
 	return compute_info(instance, info);
 }
 
-enum nvml_return nvmlComputeInstanceGetInfo_v2(struct nvml_compute_instance *instance, struct nvml_compute_instance_info *info)
+enum nvml_return nvmlComputeInstanceGetInfo_v2(struct nvml_compute_instance *instance,
+					       struct nvml_compute_instance_info *info)
 {
 	CALL_NODE(nvmlComputeInstanceGetInfo_v2);
 

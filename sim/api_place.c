@@ -21,7 +21,8 @@ static enum nvml_return get_pci(const struct call *call, struct nvml_pci_info *p
 	};
 
 	NEED(pci);
-	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "%04X:%02X:00.0", what->pci_domain & 0xffff, what->pci_bus & 0xff);
+	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "%04X:%02X:00.0", what->pci_domain & 0xffff,
+		 what->pci_bus & 0xff);
 	snprintf(info.bus_id, sizeof(info.bus_id), "%08X:%02X:00.0", what->pci_domain, what->pci_bus & 0xff);
 	memcpy(pci, &info, size);
 	return NVML_SUCCESS;
@@ -101,8 +102,8 @@ enum nvml_return nvmlDeviceGetCpuAffinity(struct nvml_device *device, uint32_t w
 	return get_cpus(call, words, cpus);
 }
 
-enum nvml_return nvmlDeviceGetCpuAffinityWithinScope(struct nvml_device *device, uint32_t words, unsigned long *cpus,
-						     uint32_t scope)
+enum nvml_return nvmlDeviceGetCpuAffinityWithinScope(struct nvml_device *device, uint32_t words,
+						     unsigned long *cpus, uint32_t scope)
 {
 	CALL(nvmlDeviceGetCpuAffinityWithinScope, device);
 
@@ -110,7 +111,8 @@ enum nvml_return nvmlDeviceGetCpuAffinityWithinScope(struct nvml_device *device,
 	return get_cpus(call, words, cpus);
 }
 
-enum nvml_return nvmlDeviceGetMemoryAffinity(struct nvml_device *device, uint32_t words, unsigned long *nodes, uint32_t scope)
+enum nvml_return nvmlDeviceGetMemoryAffinity(struct nvml_device *device, uint32_t words, unsigned long *nodes,
+					     uint32_t scope)
 {
 	CALL(nvmlDeviceGetMemoryAffinity, device);
 
@@ -142,7 +144,8 @@ static const struct gpu *other_gpu(const struct nvml_device *device)
 	return NULL;
 }
 
-enum nvml_return nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b, uint32_t *level)
+enum nvml_return nvmlDeviceGetTopologyCommonAncestor(struct nvml_device *a, struct nvml_device *b,
+						     uint32_t *level)
 {
 	CALL(nvmlDeviceGetTopologyCommonAncestor, a);
 	const struct gpu *other = other_gpu(b);
@@ -174,7 +177,8 @@ enum nvml_return nvmlDeviceGetTopologyNearestGpus(struct nvml_device *device, ui
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_device *b, uint32_t caps, uint32_t *status)
+enum nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_device *b, uint32_t caps,
+					uint32_t *status)
 {
 	CALL(nvmlDeviceGetP2PStatus, a);
 	const struct gpu *other = other_gpu(b);

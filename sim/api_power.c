@@ -15,8 +15,8 @@ DEVICE_U32(nvmlDeviceGetPowerManagementLimit, true, model->limit_mw)
 DEVICE_U32(nvmlDeviceGetEnforcedPowerLimit, true, model->limit_mw)
 DEVICE_U32(nvmlDeviceGetPowerManagementDefaultLimit, true, model_find(model->id)->limit_mw)
 
-enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uint32_t *min_milliwatt,
-							      uint32_t *max_milliwatt)
+enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device,
+							      uint32_t *min_milliwatt, uint32_t *max_milliwatt)
 {
 	CALL(nvmlDeviceGetPowerManagementLimitConstraints, device);
 
@@ -69,7 +69,8 @@ uint64_t reason_ns(const struct call *call, uint64_t mask)
 
 uint64_t violation_ns(const struct call *call, uint32_t policy)
 {
-	const uint64_t thermal = NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN | NVML_CLOCKS_EVENT_REASON_HW_THERMAL_SLOWDOWN;
+	const uint64_t thermal =
+		NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN | NVML_CLOCKS_EVENT_REASON_HW_THERMAL_SLOWDOWN;
 	const uint64_t masks[NVML_PERF_POLICY_COUNT] = {
 		[NVML_PERF_POLICY_POWER] = NVML_CLOCKS_EVENT_REASON_SW_POWER_CAP,
 		[NVML_PERF_POLICY_THERMAL] = thermal,
@@ -83,7 +84,8 @@ uint64_t violation_ns(const struct call *call, uint32_t policy)
 	return reason_ns(call, masks[policy]);
 }
 
-enum nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy, struct nvml_violation_time *time)
+enum nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy,
+					      struct nvml_violation_time *time)
 {
 	CALL(nvmlDeviceGetViolationStatus, device);
 
@@ -129,7 +131,8 @@ enum nvml_return nvmlDeviceGetTemperatureV(struct nvml_device *device, struct nv
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, uint32_t threshold, uint32_t *celsius)
+enum nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, uint32_t threshold,
+						   uint32_t *celsius)
 {
 	CALL(nvmlDeviceGetTemperatureThreshold, device);
 	const struct model *model = &call->gpu->what->model;
@@ -146,7 +149,8 @@ enum nvml_return nvmlDeviceGetTemperatureThreshold(struct nvml_device *device, u
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetMarginTemperature(struct nvml_device *device, struct nvml_margin_temperature *margin)
+enum nvml_return nvmlDeviceGetMarginTemperature(struct nvml_device *device,
+						struct nvml_margin_temperature *margin)
 {
 	CALL(nvmlDeviceGetMarginTemperature, device);
 
@@ -157,7 +161,8 @@ enum nvml_return nvmlDeviceGetMarginTemperature(struct nvml_device *device, stru
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t sensor, struct nvml_thermal_settings *settings)
+enum nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32_t sensor,
+					      struct nvml_thermal_settings *settings)
 {
 	CALL(nvmlDeviceGetThermalSettings, device);
 
@@ -175,7 +180,8 @@ enum nvml_return nvmlDeviceGetThermalSettings(struct nvml_device *device, uint32
 /* Fans follow the temperature, each a little differently; boards for servers have none. */
 static uint32_t fan_percent(const struct call *call, uint32_t fan)
 {
-	int64_t percent = MIN_FAN_PERCENT + ((int64_t)gpu_now(call->gpu)->temperature_mc - 40000) * 3 / 2000 + fan;
+	int64_t percent =
+		MIN_FAN_PERCENT + ((int64_t)gpu_now(call->gpu)->temperature_mc - 40000) * 3 / 2000 + fan;
 
 	return (uint32_t)CLAMP(percent, (int64_t)MIN_FAN_PERCENT, INT64_C(100));
 }
@@ -219,7 +225,8 @@ enum nvml_return nvmlDeviceGetFanSpeedRPM(struct nvml_device *device, struct nvm
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint32_t *min_percent, uint32_t *max_percent)
+enum nvml_return nvmlDeviceGetMinMaxFanSpeed(struct nvml_device *device, uint32_t *min_percent,
+					     uint32_t *max_percent)
 {
 	CALL(nvmlDeviceGetMinMaxFanSpeed, device);
 

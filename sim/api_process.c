@@ -12,7 +12,8 @@ static bool listed(const struct call *call, uint32_t slot, uint32_t types)
 	const struct slot_now *now = &call->gpu->slots_now[slot];
 	const struct scenario_process *process = call->gpu->slots[slot].process;
 
-	return now->running && now->pid > 0 && process->type & types && (!call->mig || process->instance == call->instance);
+	return now->running && now->pid > 0 && process->type & types &&
+	       (!call->mig || process->instance == call->instance);
 }
 
 static struct nvml_process_detail detail_of(const struct call *call, uint32_t slot)
@@ -33,10 +34,11 @@ static struct nvml_process_detail detail_of(const struct call *call, uint32_t sl
 }
 
 /*
- * Fills records of `size` bytes each, all of them beginning like the longest. The count is how many there are, whether they
- * fit or not, as programs count on that to ask again.
+ * Fills records of `size` bytes each, all of them beginning like the longest. The count is how many there
+ * are, whether they fit or not, as programs count on that to ask again.
  */
-static enum nvml_return list_processes(const struct call *call, uint32_t types, uint32_t *count, void *infos, size_t size)
+static enum nvml_return list_processes(const struct call *call, uint32_t types, uint32_t *count, void *infos,
+				       size_t size)
 {
 	uint32_t room, found = 0;
 
@@ -58,12 +60,12 @@ static enum nvml_return list_processes(const struct call *call, uint32_t types, 
 	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-#define PROCESS_LIST(name, info, types, size)                                                     \
-	enum nvml_return name(struct nvml_device *device, uint32_t *count, struct info *infos)    \
-	{                                                                                         \
-		CALL(name, device);                                                               \
-                                                                                                  \
-		return list_processes(call, types, count, infos, size);                           \
+#define PROCESS_LIST(name, info, types, size)                                                  \
+	enum nvml_return name(struct nvml_device *device, uint32_t *count, struct info *infos) \
+	{                                                                                      \
+		CALL(name, device);                                                            \
+                                                                                               \
+		return list_processes(call, types, count, infos, size);                        \
 	}
 
 PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses, nvml_process_info_v1, PROCESS_COMPUTE, RECORD_V1)
@@ -76,7 +78,8 @@ PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses, nvml_process_info_v1, PROC
 PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvml_process_info_v2, PROCESS_MPS, RECORD_V2)
 PROCESS_LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvml_process_info_v2, PROCESS_MPS, RECORD_V2)
 
-enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvml_process_detail_list *list)
+enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device,
+						       struct nvml_process_detail_list *list)
 {
 	CALL(nvmlDeviceGetRunningProcessDetailList, device);
 	static const uint32_t types[] = {
@@ -94,8 +97,8 @@ enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *devic
 }
 
 /*
- * Samples of processes: one for each process that did something in a period of a second, for the periods that ended after
- * last_seen. The newest come last.
+ * Samples of processes: one for each process that did something in a period of a second, for the periods
+ * that ended after last_seen. The newest come last.
  */
 struct utilization {
 	uint64_t timestamp;
@@ -124,7 +127,9 @@ static bool worked(const struct slot_period *period)
 }
 
 static uint32_t list_utilization(const struct call *call, uint64_t last_seen, uint32_t room,
-				 void (*put)(const struct call *call, const struct utilization *, uint32_t index, void *dst), void *dst)
+				 void (*put)(const struct call *call, const struct utilization *,
+					     uint32_t index, void *dst),
+				 void *dst)
 {
 	const struct gpu *gpu = call->gpu;
 	uint32_t found = 0;
@@ -138,7 +143,8 @@ static uint32_t list_utilization(const struct call *call, uint64_t last_seen, ui
 
 			if (!worked(&period[i]))
 				continue;
-			what.timestamp = stamp_us((at + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(gpu));
+			what.timestamp =
+				stamp_us((at + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(gpu));
 			what.pid = period[i].pid;
 			memcpy(what.load, period[i].load, sizeof(what.load));
 			if (found < room)
@@ -179,8 +185,9 @@ static uint32_t most_samples(const struct call *call)
 	return MAX(call->gpu->slot_count, 1u) * (PERIODS_KEPT - 2);
 }
 
-enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
-						 uint32_t *count, uint64_t last_seen)
+enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device,
+						 struct nvml_process_utilization *samples, uint32_t *count,
+						 uint64_t last_seen)
 {
 	CALL(nvmlDeviceGetProcessUtilization, device);
 	uint32_t found;
@@ -200,7 +207,8 @@ enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device, str
 	return found > 0 ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-enum nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device, struct nvml_processes_utilization *info)
+enum nvml_return nvmlDeviceGetProcessesUtilizationInfo(struct nvml_device *device,
+						       struct nvml_processes_utilization *info)
 {
 	CALL(nvmlDeviceGetProcessesUtilizationInfo, device);
 	uint32_t found;
@@ -246,7 +254,8 @@ enum nvml_return nvmlDeviceGetAccountingPids(struct nvml_device *device, uint32_
 	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetAccountingStats(struct nvml_device *device, uint32_t pid, struct nvml_accounting_stats *stats)
+enum nvml_return nvmlDeviceGetAccountingStats(struct nvml_device *device, uint32_t pid,
+					      struct nvml_accounting_stats *stats)
 {
 	CALL(nvmlDeviceGetAccountingStats, device);
 

@@ -32,8 +32,8 @@ static uint32_t engine_units(const struct model *model, enum engine engine)
 }
 
 /*
- * Datacenter boards without an encoder still answer, with 0, as real ones do; an engine that came with later chips is not
- * supported where it is not there.
+ * Datacenter boards without an encoder still answer, with 0, as real ones do; an engine that came with
+ * later chips is not supported where it is not there.
  */
 static bool engine_supported(const struct call *call, enum engine engine)
 {
@@ -42,7 +42,8 @@ static bool engine_supported(const struct call *call, enum engine engine)
 	return engine <= ENGINE_DECODER || engine_units(&call->gpu->what->model, engine) > 0;
 }
 
-static enum nvml_return get_engine(const struct call *call, enum engine engine, uint32_t *percent, uint32_t *period_us)
+static enum nvml_return get_engine(const struct call *call, enum engine engine, uint32_t *percent,
+				   uint32_t *period_us)
 {
 	NEED(percent && period_us);
 	NEED_SUPPORT(engine_supported(call, engine));
@@ -51,14 +52,16 @@ static enum nvml_return get_engine(const struct call *call, enum engine engine, 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetEncoderUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us)
+enum nvml_return nvmlDeviceGetEncoderUtilization(struct nvml_device *device, uint32_t *percent,
+						 uint32_t *period_us)
 {
 	CALL(nvmlDeviceGetEncoderUtilization, device);
 
 	return get_engine(call, ENGINE_ENCODER, percent, period_us);
 }
 
-enum nvml_return nvmlDeviceGetDecoderUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us)
+enum nvml_return nvmlDeviceGetDecoderUtilization(struct nvml_device *device, uint32_t *percent,
+						 uint32_t *period_us)
 {
 	CALL(nvmlDeviceGetDecoderUtilization, device);
 
@@ -123,11 +126,11 @@ static bool sampling_supported(const struct call *call, uint32_t sampling)
 }
 
 /*
- * Complete ticks that ended after last_seen, at most as many as the buffer is deep, the oldest first. The time stamp is the
- * tick's end. Without room for them, their number; with too little, as many as fit.
+ * Complete ticks that ended after last_seen, at most as many as the buffer is deep, the oldest first. The
+ * time stamp is the tick's end. Without room for them, their number; with too little, as many as fit.
  */
-enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen, uint32_t *value_type,
-				      uint32_t *count, struct nvml_sample *samples)
+enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen,
+				      uint32_t *value_type, uint32_t *count, struct nvml_sample *samples)
 {
 	CALL(nvmlDeviceGetSamples, device);
 	const struct gpu *gpu = call->gpu;
@@ -170,13 +173,14 @@ enum nvml_return nvmlDeviceGetEncoderCapacity(struct nvml_device *device, uint32
 
 static bool has_session(const struct gpu *gpu, uint32_t slot)
 {
-	return gpu->slots[slot].process->encoder_fps > 0 && gpu->slots_now[slot].running && gpu->slots_now[slot].pid > 0;
+	return gpu->slots[slot].process->encoder_fps > 0 && gpu->slots_now[slot].running &&
+	       gpu->slots_now[slot].pid > 0;
 }
 
 enum { ENCODER_LATENCY_US = 6200 };
 
-enum nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_t *sessions, uint32_t *average_fps,
-					   uint32_t *average_latency)
+enum nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_t *sessions,
+					   uint32_t *average_fps, uint32_t *average_latency)
 {
 	CALL(nvmlDeviceGetEncoderStats, device);
 	uint32_t count = 0, fps = 0;
@@ -194,7 +198,8 @@ enum nvml_return nvmlDeviceGetEncoderStats(struct nvml_device *device, uint32_t 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32_t *count, struct nvml_encoder_session *sessions)
+enum nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32_t *count,
+					      struct nvml_encoder_session *sessions)
 {
 	CALL(nvmlDeviceGetEncoderSessions, device);
 	uint32_t room, found = 0;
@@ -231,7 +236,8 @@ enum nvml_return nvmlDeviceGetFBCStats(struct nvml_device *device, struct nvml_f
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetFBCSessions(struct nvml_device *device, uint32_t *count, _unused_ struct nvml_fbc_session *sessions)
+enum nvml_return nvmlDeviceGetFBCSessions(struct nvml_device *device, uint32_t *count,
+					  _unused_ struct nvml_fbc_session *sessions)
 {
 	CALL(nvmlDeviceGetFBCSessions, device);
 

@@ -75,13 +75,15 @@ static bool is_element(const void *pointer, const void *array, size_t size, size
 bool is_gpu_instance(const struct nvml_gpu_instance *instance)
 {
 	return is_element(instance, gpu_instances, sizeof(gpu_instances), sizeof(*instance)) &&
-	       call_node()->gpus[instance->gpu].what && instance->instance < call_node()->gpus[instance->gpu].what->instance_count;
+	       call_node()->gpus[instance->gpu].what &&
+	       instance->instance < call_node()->gpus[instance->gpu].what->instance_count;
 }
 
 bool is_compute_instance(const struct nvml_compute_instance *instance)
 {
 	return is_element(instance, compute_instances, sizeof(compute_instances), sizeof(*instance)) &&
-	       call_node()->gpus[instance->gpu].what && instance->instance < call_node()->gpus[instance->gpu].what->instance_count;
+	       call_node()->gpus[instance->gpu].what &&
+	       instance->instance < call_node()->gpus[instance->gpu].what->instance_count;
 }
 
 static bool is_device(const struct nvml_device *device)

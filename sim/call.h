@@ -8,21 +8,22 @@
 #pragma GCC visibility pop
 
 /*
- * What every exported function has in common: it takes the library's lock, finds out whether the library is initialised, what
- * the handle stands for, which faults of the scenario concern it, and brings the GPU to the present. So a function reads
+ * What every exported function has in common: it takes the library's lock, finds out whether the library is
+ * initialised, what the handle stands for, which faults of the scenario concern it, and brings the GPU to
+ * the present. So a function reads
  *
  *	enum nvml_return nvmlDeviceGetPowerUsage(struct nvml_device *device, uint32_t *milliwatt)
  *	{
- *		CALL(device);
+ *		CALL(nvmlDeviceGetPowerUsage, device);
  *
  *		NEED(milliwatt);
  *		put_u32(call, milliwatt, gpu_now(call->gpu)->power_mw);
  *		return NVML_SUCCESS;
  *	}
  *
- * where CALL() declares `call` and returns on any error, and the lock is given back on each way out. Every number that a
- * function hands out goes through put_...(), where faults falsify it; counts of lists do not, because a caller's memory depends
- * on them.
+ * where CALL() declares `call` and returns on any error, and the lock is given back on each way out. Every
+ * number that a function hands out goes through put_...(), where faults falsify it; counts of lists do not,
+ * because a caller's memory depends on them.
  */
 enum function {
 #define FUNCTION(name, scope) FN_##name,
@@ -51,11 +52,11 @@ struct nvml_compute_instance {
 struct call {
 	enum function function;
 	bool locked;
-	struct gpu *gpu;                          /* NULL for calls that concern none */
-	int instance;                             /* negative: the whole GPU */
-	const struct scenario_instance *mig;      /* NULL: the whole GPU */
-	int64_t now_ns, now_ms;                   /* since boot */
-	uint32_t falsified[2];                    /* faults of the scenario and of the control file, by bit */
+	struct gpu *gpu; /* NULL for calls that concern none */
+	int instance; /* negative: the whole GPU */
+	const struct scenario_instance *mig; /* NULL: the whole GPU */
+	int64_t now_ns, now_ms; /* since boot */
+	uint32_t falsified[2]; /* faults of the scenario and of the control file, by bit */
 };
 
 /* NVML_SUCCESS, or what the function is to return; then the call ends, too. */
@@ -67,31 +68,31 @@ enum nvml_return call_begin_bare(struct call *call, enum function function);
 enum nvml_return call_begin_gpu(struct call *call, enum function function, uint32_t gpu);
 void call_end(struct call *call);
 
-#define CALL_WITH(begin)                                                        \
-	_cleanup_(call_end) struct call call_storage = { .locked = false };     \
-	struct call *call = &call_storage;                                      \
-	enum nvml_return call_result = begin;                                   \
-	if (call_result != NVML_SUCCESS)                                        \
+#define CALL_WITH(begin)                                                    \
+	_cleanup_(call_end) struct call call_storage = { .locked = false }; \
+	struct call *call = &call_storage;                                  \
+	enum nvml_return call_result = begin;                               \
+	if (call_result != NVML_SUCCESS)                                    \
 	return call_result
 
 /* The name of the function is that of its entry in the tables. */
 #define CALL(function_name, device) CALL_WITH(call_begin(call, FN_##function_name, device))
 #define CALL_NODE(function_name) CALL_WITH(call_begin_node(call, FN_##function_name))
 
-#define NEED(condition)                                \
-	do {                                           \
-		if (!(condition))                      \
+#define NEED(condition)                                     \
+	do {                                                \
+		if (!(condition))                           \
 			return NVML_ERROR_INVALID_ARGUMENT; \
 	} while (0)
-#define NEED_SUPPORT(condition)                        \
-	do {                                           \
-		if (!(condition))                      \
+#define NEED_SUPPORT(condition)                          \
+	do {                                             \
+		if (!(condition))                        \
 			return NVML_ERROR_NOT_SUPPORTED; \
 	} while (0)
-#define NEED_VERSION(pointer, number)                                                     \
-	do {                                                                              \
-		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number))          \
-			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;                      \
+#define NEED_VERSION(pointer, number)                                            \
+	do {                                                                     \
+		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number)) \
+			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;             \
 	} while (0)
 
 void put_u32(const struct call *call, uint32_t *dst, uint32_t value);
@@ -119,14 +120,18 @@ struct nvml_compute_instance *compute_instance_handle(uint32_t gpu, uint32_t ins
 bool is_gpu_instance(const struct nvml_gpu_instance *instance);
 bool is_compute_instance(const struct nvml_compute_instance *instance);
 
-/* Microseconds since 1970 of a time since boot: what NVML calls the CPU's time stamp. The same for the same moment. */
+/*
+ * Microseconds since 1970 of a time since boot: what NVML calls the CPU's time stamp. The same for the same
+ * moment.
+ */
 uint64_t stamp_us(int64_t boot_ms);
 /* The reverse, to the millisecond, rounded down; 0 for times before boot. */
 int64_t unstamp_ms(uint64_t stamp);
 
 /*
- * How much later than its samples' end a GPU stamps them, negative: each GPU has a clock of its own, so that time stamps of
- * different GPUs differ, as programs expect. In the order of the GPUs, because they are read in it.
+ * How much later than its samples' end a GPU stamps them, negative: each GPU has a clock of its own, so
+ * that time stamps of different GPUs differ, as programs expect. In the order of the GPUs, because they are
+ * read in it.
  */
 static inline int64_t sample_skew_ms(const struct gpu *gpu)
 {
@@ -140,5 +145,7 @@ void call_totals(const struct call *call, struct totals *ret_totals);
 enum nvml_return library_init(enum function function);
 enum nvml_return library_shutdown(void);
 
-/* Gives the lock back and takes it again, for calls that wait; false: the library is no longer initialised. */
+/*
+ * Gives the lock back and takes it again, for calls that wait; false: the library is no longer initialised.
+ */
 bool call_sleep(struct call *call, int64_t ms);

@@ -92,5 +92,6 @@ int64_t window_open_ms(const struct window *window, int64_t time_ms)
 	since = time_ms - window_last_opening(window, time_ms);
 	if (window->length_ms < 0)
 		return time_ms - window->at_ms;
-	return (openings - 1) * MIN(window->length_ms, MAX(window->every_ms, INT64_C(1))) + MIN(since, window->length_ms);
+	return (openings - 1) * MIN(window->length_ms, MAX(window->every_ms, INT64_C(1))) +
+	       MIN(since, window->length_ms);
 }

@@ -6,7 +6,10 @@
 
 #include "base/macro.h"
 
-#define ERROR(name, words) { #name, NVML_ERROR_##name, words }
+#define ERROR(name, words)                      \
+	{                                       \
+#name, NVML_ERROR_##name, words \
+	}
 static const struct {
 	const char *name;
 	uint32_t error;

@@ -13,9 +13,9 @@
 enum { HANG_STEP_MS = 20 };
 
 const char *const fault_kind_names[FAULT_KIND_COUNT] = {
-	[FAULT_ERROR] = "error",   [FAULT_HANG] = "hang",     [FAULT_CRASH] = "crash",
-	[FAULT_SENTINEL] = "sentinel", [FAULT_WRAP] = "wrap", [FAULT_STRIDE] = "stride",
-	[FAULT_LOST] = "lost",     [FAULT_REMOVED] = "removed", [FAULT_UNLOADED] = "unloaded",
+	[FAULT_ERROR] = "error",       [FAULT_HANG] = "hang",       [FAULT_CRASH] = "crash",
+	[FAULT_SENTINEL] = "sentinel", [FAULT_WRAP] = "wrap",       [FAULT_STRIDE] = "stride",
+	[FAULT_LOST] = "lost",         [FAULT_REMOVED] = "removed", [FAULT_UNLOADED] = "unloaded",
 };
 
 bool name_globs_match(const struct name_globs *globs, const char *name)
@@ -69,7 +69,10 @@ void fault_hang(int64_t hang_ms, bool (*still)(void *), void *userdata)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A page that may not be touched: the real thing, unlike raise(), also for handlers that look at the address. */
+/*
+ * A page that may not be touched: the real thing, unlike raise(), also for handlers that look at the
+ * address.
+ */
 _Noreturn void fault_crash(void)
 {
 	volatile char *page = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

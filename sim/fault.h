@@ -8,20 +8,20 @@
 
 /* Misbehaviour on request: which calls, when, and what happens to them. */
 enum {
-	FAULT_MAX = 32,   /* of a scenario or a control file */
+	FAULT_MAX = 32, /* of a scenario or a control file */
 	FAULT_GLOBS = 8,
 	FAULT_FIELDS = 16,
 };
 
 enum fault_kind {
-	FAULT_ERROR,    /* the call fails */
-	FAULT_HANG,     /* the call does not return for a while, or ever; signals but KILL do not end it */
-	FAULT_CRASH,    /* the process dies in the call of a segmentation fault */
+	FAULT_ERROR, /* the call fails */
+	FAULT_HANG, /* the call does not return for a while, or ever; signals but KILL do not end it */
+	FAULT_CRASH, /* the process dies in the call of a segmentation fault */
 	FAULT_SENTINEL, /* numbers that the call gives are this one */
-	FAULT_WRAP,     /* numbers that the call gives are cut to so many bits */
-	FAULT_STRIDE,   /* process lists have records of so many bytes */
-	FAULT_LOST,     /* the GPU has fallen off the bus: its calls give GPU_IS_LOST */
-	FAULT_REMOVED,  /* the GPU is not there: not counted, its old handle gives GPU_IS_LOST */
+	FAULT_WRAP, /* numbers that the call gives are cut to so many bits */
+	FAULT_STRIDE, /* process lists have records of so many bytes */
+	FAULT_LOST, /* the GPU has fallen off the bus: its calls give GPU_IS_LOST */
+	FAULT_REMOVED, /* the GPU is not there: not counted, its old handle gives GPU_IS_LOST */
 	FAULT_UNLOADED, /* no driver: nvmlInit fails; who was initialised must do so again, and counters begin at 0 */
 	FAULT_KIND_COUNT,
 };
@@ -56,11 +56,11 @@ struct fault {
 	struct name_globs functions; /* none: all */
 	uint16_t fields[FAULT_FIELDS]; /* field ids, with nvmlDeviceGetFieldValues; none: all */
 	uint32_t field_count;
-	uint32_t error;   /* FAULT_ERROR: enum nvml_return */
-	int64_t hang_ms;  /* FAULT_HANG */
-	uint64_t value;   /* FAULT_SENTINEL */
+	uint32_t error; /* FAULT_ERROR: enum nvml_return */
+	int64_t hang_ms; /* FAULT_HANG */
+	uint64_t value; /* FAULT_SENTINEL */
 	bool value_given; /* else as the width of the number has it: 4294967295, 9223372036854775794 */
-	uint32_t size;    /* FAULT_WRAP: bits; FAULT_STRIDE: bytes */
+	uint32_t size; /* FAULT_WRAP: bits; FAULT_STRIDE: bytes */
 };
 
 /* Whether it is on. Times are milliseconds since boot; `began_ms` is where FAULT_SINCE_LOAD counts from. */

@@ -15,7 +15,9 @@
 
 enum { CONTROL_INTERVAL_MS = 50 };
 
-/* Which program reads this knows that the data is simulated: the library's version and the scenario's name. */
+/*
+ * Which program reads this knows that the data is simulated: the library's version and the scenario's name.
+ */
 __attribute__((visibility("default"))) extern char gpusonde_sim_identity[];
 char gpusonde_sim_identity[128] = "gpusonde-sim " GPUSONDE_VERSION;
 
@@ -34,8 +36,8 @@ struct fault_set {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct node *node;
 static uint32_t init_count;
-static uint64_t init_epoch;  /* how often the driver had been loaded when the library was initialised */
-static int64_t offset_ms;    /* from time since boot to time since 1970 */
+static uint64_t init_epoch; /* how often the driver had been loaded when the library was initialised */
+static int64_t offset_ms; /* from time since boot to time since 1970 */
 static struct fault_set sets[2];
 static uint8_t unsupported[SCENARIO_MAX_GPUS][(FUNCTION_COUNT + 7) / 8];
 
@@ -45,7 +47,7 @@ static struct {
 	int64_t next_ms;
 	struct timespec mtime;
 	ino_t inode;
-	uint64_t unloads;  /* how often it has taken the driver away, by faults that are gone from it again */
+	uint64_t unloads; /* how often it has taken the driver away, by faults that are gone from it again */
 	int64_t loaded_ms; /* when the driver last came back in this way */
 } control;
 
@@ -139,7 +141,8 @@ static bool driver_away(int64_t now_ms, uint64_t *ret_epoch, int64_t *ret_loaded
 				away = true;
 			else
 				loaded_ms = MAX(loaded_ms, began_ms + fault->window.length_ms +
-								   window_last_opening(&fault->window, now_ms - began_ms));
+								   window_last_opening(&fault->window,
+										       now_ms - began_ms));
 		}
 	}
 	*ret_epoch = epoch;
@@ -164,7 +167,8 @@ bool library_removed(uint32_t gpu, int64_t now_ms)
 		for (uint32_t bits = sets[set].removed; bits; bits &= bits - 1) {
 			const struct fault *fault = &sets[set].faults[__builtin_ctz(bits)];
 
-			if ((fault->gpus == 0 || fault->gpus >> gpu & 1) && fault_active(fault, now_ms, sets[set].began_ms))
+			if ((fault->gpus == 0 || fault->gpus >> gpu & 1) &&
+			    fault_active(fault, now_ms, sets[set].began_ms))
 				return true;
 		}
 	}
@@ -248,8 +252,8 @@ static void find_scenario(const char *name, char *path, size_t size)
 	}
 	if (dladdr(&sets, &info) && info.dli_fname && (slash = strrchr(info.dli_fname, '/'))) {
 		for (int above = 0; above < 2; above++) {
-			snprintf(path, size, "%.*s%s/scenarios/%s.yaml", (int)(slash - info.dli_fname), info.dli_fname,
-				 above ? "/.." : "", name);
+			snprintf(path, size, "%.*s%s/scenarios/%s.yaml", (int)(slash - info.dli_fname),
+				 info.dli_fname, above ? "/.." : "", name);
 			if (access(path, R_OK) == 0)
 				return;
 		}
@@ -279,7 +283,9 @@ static int load_node(void)
 		snprintf(err.message, sizeof(err.message), "%.400s: out of memory", path);
 	}
 	if (r < 0) {
-		fprintf(stderr, "gpusonde-sim: %s\ngpusonde-sim: GPUSONDE_SIM_SCENARIO names the scenario, or its file\n", err.message);
+		fprintf(stderr,
+			"gpusonde-sim: %s\ngpusonde-sim: GPUSONDE_SIM_SCENARIO names the scenario, or its file\n",
+			err.message);
 		return r;
 	}
 	memcpy(sets[0].faults, node->scenario->faults, sizeof(sets[0].faults));
@@ -342,9 +348,12 @@ __attribute__((constructor)) static void load(void)
 
 	name = slash ? slash + 1 : name;
 	length = (int)strcspn(name, ".");
-	snprintf(gpusonde_sim_identity, sizeof(gpusonde_sim_identity), "gpusonde-sim %s %.*s", GPUSONDE_VERSION, MIN(length, 64),
-		 name);
-	/* Rounded, so that all programs have the same: it is read from two clocks at almost the same moment. */
+	snprintf(gpusonde_sim_identity, sizeof(gpusonde_sim_identity), "gpusonde-sim %s %.*s",
+		 GPUSONDE_VERSION, MIN(length, 64), name);
+	/*
+	 * Rounded, so that all programs have the same: it is read from two clocks at almost the same
+	 * moment.
+	 */
 	offset_ms = (clock_real_ns() - clock_boot_ns() + NSEC_PER_MSEC / 2) / NSEC_PER_MSEC;
 	sets[0].began_ms = sets[1].began_ms = clock_boot_ns() / NSEC_PER_MSEC;
 	control.path = getenv("GPUSONDE_SIM_CONTROL");

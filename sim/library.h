@@ -4,7 +4,8 @@
 #include "call.h"
 
 /*
- * The library as loaded into one process: its node, its faults, whether it is initialised. One lock guards all of it; but for
+ * The library as loaded into one process: its node, its faults, whether it is initialised. One lock guards
+ * all of it; but for
  * library_lock() itself, callers hold it.
  */
 void library_lock(void);
@@ -17,8 +18,8 @@ enum nvml_return library_state(int64_t now_ms);
 void library_refresh(int64_t now_ms);
 
 /*
- * Faults that concern a function and a GPU (negative: none) now, by bit: [0] those of the scenario, [1] those of the control
- * file.
+ * Faults that concern a function and a GPU (negative: none) now, by bit: [0] those of the scenario, [1]
+ * those of the control file.
  */
 void library_faults(enum function function, int gpu, int64_t now_ms, uint32_t ret_active[2]);
 const struct fault *library_fault(unsigned set, unsigned number);

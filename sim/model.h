@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /*
- * What kind of GPU it is: the numbers that data sheets give and the calls that such a board's driver answers. One row of
- * models.def each; a scenario names a row and may override any of it.
+ * What kind of GPU it is: the numbers that data sheets give and the calls that such a board's driver
+ * answers. One row of models.def each; a scenario names a row and may override any of it.
  */
 struct model {
 	char id[24]; /* in scenarios */
@@ -22,7 +22,8 @@ struct model {
 
 	uint32_t memory_mib, reserved_mib, bar1_mib;
 
-	uint32_t idle_mw, demand_mw; /* what it draws with nothing to do, what it would draw at full load without a limit */
+	uint32_t idle_mw,
+		demand_mw; /* what it draws with nothing to do, what it would draw at full load without a limit */
 	uint32_t limit_mw, limit_min_mw, limit_max_mw;
 	uint32_t sm_mhz, sm_idle_mhz, memory_mhz, memory_idle_mhz, video_mhz; /* highest, and what it falls to */
 	uint32_t idle_pstate;
@@ -36,7 +37,8 @@ struct model {
 	/* Engines in sum, and what each kind of call is answered with. */
 	uint32_t encoders, decoders, jpegs, ofas;
 	uint32_t mig_slices; /* 0: not capable of MIG */
-	bool ecc, retired_pages, row_remapping, gpm, accounting, energy, memory_temperature, process_utilization, samples;
+	bool ecc, retired_pages, row_remapping, gpm, accounting, energy, memory_temperature,
+		process_utilization, samples;
 	bool display, switched; /* NVLinks lead to switches */
 	bool gsp, fabric, counted_pcie;
 };

@@ -10,8 +10,8 @@
 enum {
 	FAKE_PID_BASE = 1 << 22, /* where the PIDs of real systems end */
 	FAKE_PIDS_PER_SLOT = 64, /* a process that comes again has another PID each of so many times */
-	SETTLE_MS = 120 * 1000,  /* after so long nothing is left of the temperature before */
-	JUMP_TICKS = 256,        /* beyond this it is cheaper to start from a checkpoint than to step */
+	SETTLE_MS = 120 * 1000, /* after so long nothing is left of the temperature before */
+	JUMP_TICKS = 256, /* beyond this it is cheaper to start from a checkpoint than to step */
 };
 
 /* The time in a slot's own terms: how long its process has been running, or will not run yet. */
@@ -37,14 +37,16 @@ static uint32_t slot_pid(const struct slot *slot, int64_t time_ms)
 	int64_t every = process->window.every_ms, turn = 0;
 
 	if (every > 0)
-		turn = (time_ms + (process->stagger_ms * slot->number - process->window.at_ms) % every + every) / every;
+		turn = (time_ms + (process->stagger_ms * slot->number - process->window.at_ms) % every + every) /
+		       every;
 	switch (process->pid_source) {
 	case PID_MATCH:
 		return match_pid(process->match, slot->pid_index);
 	case PID_SELF:
 		return match_self();
 	case PID_FIXED:
-		return slot->pid_base + slot->pid_index + process->count * SCENARIO_MAX_GPUS * (uint32_t)(turn % 16);
+		return slot->pid_base + slot->pid_index +
+		       process->count * SCENARIO_MAX_GPUS * (uint32_t)(turn % 16);
 	case PID_FAKE:
 		break;
 	}
@@ -79,7 +81,8 @@ static void slot_demand(const struct gpu *gpu, const struct slot *slot, int64_t 
 }
 
 /* Shares out what there is of an engine; returns how much is used. */
-static uint8_t share_out(struct slot_now *slots, const struct slot *what, uint32_t count, int32_t instance, enum engine engine)
+static uint8_t share_out(struct slot_now *slots, const struct slot *what, uint32_t count, int32_t instance,
+			 enum engine engine)
 {
 	uint32_t sum = 0, used = 0;
 
@@ -96,7 +99,8 @@ static uint8_t share_out(struct slot_now *slots, const struct slot *what, uint32
 	return (uint8_t)used;
 }
 
-static void share_memory(const struct gpu *gpu, struct slot_now *slots, int32_t instance, uint32_t capacity, uint32_t *ret_used)
+static void share_memory(const struct gpu *gpu, struct slot_now *slots, int32_t instance, uint32_t capacity,
+			 uint32_t *ret_used)
 {
 	uint32_t used = 0;
 
@@ -119,7 +123,8 @@ static void tick_of_instances(struct gpu *gpu, struct slot_now *slots, struct ti
 		const struct scenario_instance *instance = &gpu->what->instances[i];
 
 		for (enum engine engine = 0; engine < ENGINE_COUNT; engine++) {
-			gpu->instance_load[i][engine] = share_out(slots, gpu->slots, gpu->slot_count, (int32_t)i, engine);
+			gpu->instance_load[i][engine] =
+				share_out(slots, gpu->slots, gpu->slot_count, (int32_t)i, engine);
 			sum[engine] += gpu->instance_load[i][engine] * instance->slices;
 		}
 		share_memory(gpu, slots, (int32_t)i, instance->memory_mib - instance->memory_mib / 100,
@@ -131,7 +136,8 @@ static void tick_of_instances(struct gpu *gpu, struct slot_now *slots, struct ti
 }
 
 /* All of a tick: what processes do, and what the board makes of it. */
-static void compute_tick(struct gpu *gpu, int64_t index, int32_t before_mc, struct slot_now *slots, struct tick *tick)
+static void compute_tick(struct gpu *gpu, int64_t index, int32_t before_mc, struct slot_now *slots,
+			 struct tick *tick)
 {
 	const struct model *model = &gpu->what->model;
 	int64_t time_ms = index * SCENARIO_TICK_MS;
@@ -176,10 +182,14 @@ static void add_times(void *total, const void *part, size_t size, uint64_t facto
 	for (size_t i = 0; i < size / sizeof(uint64_t); i++)
 		to[i] += factor * from[i];
 }
-_Static_assert(sizeof(struct totals) == (1 + TRAFFIC_COUNT + ENGINE_COUNT + 2) * sizeof(uint64_t), "no padding");
+_Static_assert(sizeof(struct totals) == (1 + TRAFFIC_COUNT + ENGINE_COUNT + 2) * sizeof(uint64_t),
+	       "no padding");
 _Static_assert(sizeof(struct instance_totals) == ENGINE_COUNT * sizeof(uint64_t), "no padding");
 
-/* Temperature at the begin of a cycle: that at the end of the one before, which may be shorter than it takes to settle. */
+/*
+ * Temperature at the begin of a cycle: that at the end of the one before, which may be shorter than it
+ * takes to settle.
+ */
 static int32_t settle(struct gpu *gpu, struct slot_now *slots)
 {
 	const int64_t ticks = SETTLE_MS / SCENARIO_TICK_MS, cycles = ticks / gpu->cycle_ticks + 1;
@@ -205,7 +215,8 @@ static void compute_cycle(struct gpu *gpu)
 
 			gpu->checkpoints[block] = gpu->cycle_totals;
 			gpu->checkpoint_mc[block] = mc;
-			memcpy(&gpu->checkpoint_instances[block * gpu->what->instance_count], gpu->cycle_instances,
+			memcpy(&gpu->checkpoint_instances[block * gpu->what->instance_count],
+			       gpu->cycle_instances,
 			       gpu->what->instance_count * sizeof(gpu->cycle_instances[0]));
 		}
 		compute_tick(gpu, i, mc, slots, &tick);
@@ -256,8 +267,9 @@ static void enter_tick(struct gpu *gpu, int64_t index, int32_t before_mc)
 }
 
 /*
- * The tick under way ends and the next begins. What is left of the temperature before the last cycle is nothing one would see,
- * yet it must not make a difference who steps and who jumps: so each cycle begins with the same.
+ * The tick under way ends and the next begins. What is left of the temperature before the last cycle is
+ * nothing one would see, yet it must not make a difference who steps and who jumps: so each cycle begins
+ * with the same.
  */
 static void step(struct gpu *gpu)
 {
@@ -309,7 +321,8 @@ void gpu_totals(const struct gpu *gpu, int64_t time_ms, struct totals *ret_total
 	add_tick(ret_totals, gpu_now(gpu), time_ms - gpu->tick * SCENARIO_TICK_MS);
 }
 
-void gpu_instance_totals(const struct gpu *gpu, uint32_t instance, int64_t time_ms, struct instance_totals *ret_totals)
+void gpu_instance_totals(const struct gpu *gpu, uint32_t instance, int64_t time_ms,
+			 struct instance_totals *ret_totals)
 {
 	uint64_t ms = (uint64_t)(time_ms - gpu->tick * SCENARIO_TICK_MS);
 
@@ -337,12 +350,14 @@ uint64_t gpu_count_at(const struct gpu *gpu, enum counter_kind kind, uint32_t wh
 		const struct scenario_counter *counter = &scenario->counters[i];
 
 		if (counter->kind == kind && counter->where == where && counter->gpus >> gpu->index & 1)
-			sum += counter->initial + counter->count * (uint64_t)window_openings(&counter->window, time_ms);
+			sum += counter->initial +
+			       counter->count * (uint64_t)window_openings(&counter->window, time_ms);
 	}
 	return sum;
 }
 
-uint64_t gpu_count_since(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t from_ms, int64_t time_ms)
+uint64_t gpu_count_since(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t from_ms,
+			 int64_t time_ms)
 {
 	return gpu_count_at(gpu, kind, where, time_ms) - gpu_count_at(gpu, kind, where, from_ms);
 }
@@ -356,7 +371,8 @@ uint64_t gpu_count(const struct gpu *gpu, enum counter_kind kind, int64_t time_m
 		const struct scenario_counter *counter = &scenario->counters[i];
 
 		if (counter->kind == kind && counter->gpus >> gpu->index & 1)
-			sum += counter->initial + counter->count * (uint64_t)window_openings(&counter->window, time_ms);
+			sum += counter->initial +
+			       counter->count * (uint64_t)window_openings(&counter->window, time_ms);
 	}
 	return sum;
 }
@@ -380,7 +396,8 @@ static void add_slots(struct node *node, struct gpu *gpu)
 	gpu->slots = &node->slots[node->slot_count];
 	for (uint32_t entry = 0; entry < scenario->process_count; entry++) {
 		const struct scenario_process *process = &scenario->processes[entry];
-		uint32_t before = (uint32_t)__builtin_popcount(process->gpus & ((UINT32_C(1) << gpu->index) - 1));
+		uint32_t before =
+			(uint32_t)__builtin_popcount(process->gpus & ((UINT32_C(1) << gpu->index) - 1));
 
 		if (!(process->gpus >> gpu->index & 1))
 			continue;
@@ -411,8 +428,8 @@ static int gpu_init(struct node *node, struct gpu *gpu, uint32_t index)
 	gpu->slots_now = calloc(gpu->slot_count + 1, sizeof(gpu->slots_now[0]));
 	gpu->slot_sums = calloc(gpu->slot_count + 1, sizeof(gpu->slot_sums[0]));
 	gpu->periods = calloc(PERIODS_KEPT * (gpu->slot_count + 1), sizeof(gpu->periods[0]));
-	if (!gpu->checkpoints || !gpu->checkpoint_mc || !gpu->checkpoint_instances || !gpu->slots_now || !gpu->slot_sums ||
-	    !gpu->periods)
+	if (!gpu->checkpoints || !gpu->checkpoint_mc || !gpu->checkpoint_instances || !gpu->slots_now ||
+	    !gpu->slot_sums || !gpu->periods)
 		return -ENOMEM;
 	compute_cycle(gpu);
 	return 0;

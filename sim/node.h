@@ -7,41 +7,42 @@
 /*
  * The simulated node: what a scenario makes of a moment in time.
  *
- * Time runs in ticks of 100 ms from the machine's boot. In each tick every quantity has one value, so that sums over ticks are
- * exact: a utilisation sample is the value of a tick, a counter is the sum of all ticks before plus the part of the one under
- * way. The load of a scenario repeats with its cycle; sums over a cycle are computed once, and sums at some ticks within it
- * (checkpoints) are kept. So the state of any moment is found by adding up a few dozen ticks, and from one moment to a later
- * one by stepping over the ticks between.
+ * Time runs in ticks of 100 ms from the machine's boot. In each tick every quantity has one value, so that
+ * sums over ticks are exact: a utilisation sample is the value of a tick, a counter is the sum of all ticks
+ * before plus the part of the one under way. The load of a scenario repeats with its cycle; sums over a
+ * cycle are computed once, and sums at some ticks within it (checkpoints) are kept. So the state of any
+ * moment is found by adding up a few dozen ticks, and from one moment to a later one by stepping over the
+ * ticks between.
  *
- * Nothing here knows NVML, locks, or reads a clock: callers pass the time, in milliseconds since boot. A struct gpu is moved
- * to a time by gpu_seek() before its `now` and `slots_now` are read.
+ * Nothing here knows NVML, locks, or reads a clock: callers pass the time, in milliseconds since boot. A
+ * struct gpu is moved to a time by gpu_seek() before gpu_now() and `slots_now` are read.
  */
 enum {
-	TICKS_KEPT = 128,           /* complete ticks before the one under way, rounded up to a power of two */
-	SAMPLES_KEPT = 120,         /* as deep as sample buffers of real drivers */
+	TICKS_KEPT = 128, /* complete ticks before the one under way, rounded up to a power of two */
+	SAMPLES_KEPT = 120, /* as deep as sample buffers of real drivers */
 	CHECKPOINTS = 128,
-	PERIOD_TICKS = 10,          /* ticks that a sample of a process averages */
+	PERIOD_TICKS = 10, /* ticks that a sample of a process averages */
 	PERIODS_KEPT = 12,
 };
 
 /* Rates are constant during a tick. */
 struct tick {
-	uint8_t load[ENGINE_COUNT];            /* percent */
+	uint8_t load[ENGINE_COUNT]; /* percent */
 	uint8_t pstate;
 	uint16_t sm_mhz, memory_mhz, video_mhz;
 	uint32_t power_mw;
-	int32_t temperature_mc;                /* thousandths of a degree */
-	uint32_t memory_mib;                   /* of all processes */
-	uint32_t reasons;                      /* enum nvml_clocks_event_reason */
-	bool capped, hot;                      /* held down by its own power, or temperature */
-	uint32_t traffic[TRAFFIC_COUNT];       /* bytes per millisecond */
+	int32_t temperature_mc; /* thousandths of a degree */
+	uint32_t memory_mib; /* of all processes */
+	uint32_t reasons; /* enum nvml_clocks_event_reason */
+	bool capped, hot; /* held down by its own power, or temperature */
+	uint32_t traffic[TRAFFIC_COUNT]; /* bytes per millisecond */
 };
 
 /* Sums over time. */
 struct totals {
 	uint64_t energy_uj;
-	uint64_t traffic[TRAFFIC_COUNT];       /* bytes */
-	uint64_t load[ENGINE_COUNT];           /* percent times milliseconds */
+	uint64_t traffic[TRAFFIC_COUNT]; /* bytes */
+	uint64_t load[ENGINE_COUNT]; /* percent times milliseconds */
 	uint64_t power_capped_ms, thermal_ms;
 };
 
@@ -53,7 +54,7 @@ struct instance_totals {
 /* A process of the scenario on one GPU. */
 struct slot {
 	const struct scenario_process *process;
-	uint32_t number;    /* among those of its entry on all GPUs; delays it by so many staggers */
+	uint32_t number; /* among those of its entry on all GPUs; delays it by so many staggers */
 	uint32_t pid_index; /* among the PIDs of its entry */
 	uint32_t pid_base;
 };
@@ -93,15 +94,15 @@ struct gpu {
 	struct instance_totals *checkpoint_instances; /* instance_count for each checkpoint */
 
 	/* The moment */
-	int64_t tick;                       /* under way; negative before the first seek */
-	struct tick ticks[TICKS_KEPT];      /* tick i at i % TICKS_KEPT */
-	struct totals totals;               /* of all complete ticks */
+	int64_t tick; /* under way; negative before the first seek */
+	struct tick ticks[TICKS_KEPT]; /* tick i at i % TICKS_KEPT */
+	struct totals totals; /* of all complete ticks */
 	struct instance_totals instances[SCENARIO_MAX_INSTANCES];
 	uint8_t instance_load[SCENARIO_MAX_INSTANCES][ENGINE_COUNT];
 	uint32_t instance_memory_mib[SCENARIO_MAX_INSTANCES];
 	struct slot_now *slots_now;
-	struct slot_sum *slot_sums;         /* of the period under way */
-	struct slot_period *periods;        /* slot_count for each of PERIODS_KEPT, period p at p % PERIODS_KEPT */
+	struct slot_sum *slot_sums; /* of the period under way */
+	struct slot_period *periods; /* slot_count for each of PERIODS_KEPT, period p at p % PERIODS_KEPT */
 
 	/* What counters have to leave out, because the driver was loaded later than the machine booted. */
 	int64_t driver_ms;
@@ -137,7 +138,8 @@ static inline const struct tick *gpu_last(const struct gpu *gpu)
 
 /* Since boot, to the millisecond; time_ms lies in the tick under way. */
 void gpu_totals(const struct gpu *gpu, int64_t time_ms, struct totals *ret_totals);
-void gpu_instance_totals(const struct gpu *gpu, uint32_t instance, int64_t time_ms, struct instance_totals *ret_totals);
+void gpu_instance_totals(const struct gpu *gpu, uint32_t instance, int64_t time_ms,
+			 struct instance_totals *ret_totals);
 
 /* The same for a time long past, without moving the GPU there. */
 void gpu_totals_at(struct gpu *gpu, int64_t time_ms, struct totals *ret_totals);
@@ -146,7 +148,8 @@ void gpu_totals_at(struct gpu *gpu, int64_t time_ms, struct totals *ret_totals);
 uint64_t gpu_count(const struct gpu *gpu, enum counter_kind kind, int64_t time_ms);
 uint64_t gpu_count_at(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t time_ms);
 /* Of these, what happened after `from_ms`. */
-uint64_t gpu_count_since(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t from_ms, int64_t time_ms);
+uint64_t gpu_count_since(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t from_ms,
+			 int64_t time_ms);
 
 /* Computes one tick from the temperature before it; physics.c. load[] and memory_mib are given. */
 void physics_tick(const struct gpu *gpu, int64_t time_ms, int32_t before_mc, struct tick *tick);

@@ -4,14 +4,17 @@
 #include "nvml/abi_clock.h"
 
 /*
- * A plausible board: power goes with the load until the limit holds it, clocks give way then, and the temperature follows the
- * power with the delay of a heat sink. All numbers are whole, so that every machine computes the same.
+ * A plausible board: power goes with the load until the limit holds it, clocks give way then, and the
+ * temperature follows the power with the delay of a heat sink. All numbers are whole, so that every machine
+ * computes the same.
  */
 enum {
-	HEAT_MS = 12000,      /* after so long, two thirds of a change in temperature are through */
+	HEAT_MS = 12000, /* after so long, two thirds of a change in temperature are through */
 	CLOCK_STEP_MHZ = 15,
-	SM_WEIGHT = 80, MEMORY_WEIGHT = 15, VIDEO_WEIGHT = 5, /* percent that each adds to the power drawn */
-	PCIE_PERCENT = 6,     /* of the link's bandwidth at full load, where the scenario does not say */
+	SM_WEIGHT = 80,
+	MEMORY_WEIGHT = 15,
+	VIDEO_WEIGHT = 5, /* percent that each adds to the power drawn */
+	PCIE_PERCENT = 6, /* of the link's bandwidth at full load, where the scenario does not say */
 	NVLINK_PERCENT = 35,
 };
 
@@ -62,8 +65,10 @@ static uint16_t stepped(uint32_t mhz)
 
 static void set_clocks(const struct gpu *gpu, struct tick *tick, uint32_t demand)
 {
-	const uint32_t slow = NVML_CLOCKS_EVENT_REASON_HW_SLOWDOWN | NVML_CLOCKS_EVENT_REASON_HW_THERMAL_SLOWDOWN |
-			      NVML_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN | NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN;
+	const uint32_t slow = NVML_CLOCKS_EVENT_REASON_HW_SLOWDOWN |
+			      NVML_CLOCKS_EVENT_REASON_HW_THERMAL_SLOWDOWN |
+			      NVML_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN |
+			      NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN;
 	const struct model *model = &gpu->what->model;
 	uint32_t sm = model->sm_mhz;
 
@@ -85,7 +90,10 @@ static void set_clocks(const struct gpu *gpu, struct tick *tick, uint32_t demand
 	tick->video_mhz = stepped((uint32_t)((uint64_t)model->video_mhz * tick->sm_mhz / model->sm_mhz));
 }
 
-/* One way, in bytes per millisecond: a lane of generation 1 carries 250 MB/s, each further generation twice as much. */
+/*
+ * One way, in bytes per millisecond: a lane of generation 1 carries 250 MB/s, each further generation twice
+ * as much.
+ */
 static uint32_t pcie_capacity(const struct model *model)
 {
 	return 250000u * model->pcie_width << (model->pcie_generation - 1);

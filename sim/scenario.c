@@ -19,7 +19,9 @@ static int parse_cuda(struct schema *schema, const struct yaml_node *node, void 
 	if (!text)
 		return -EINVAL;
 	if (sscanf(text, "%3u.%2u%c", &major, &minor, &rest) != 2)
-		return schema_fail(schema, node, "\"%.40s\" is no CUDA version: write it like 12.4, in quotes if need be", text);
+		return schema_fail(schema, node,
+				   "\"%.40s\" is no CUDA version: write it like 12.4, in quotes if need be",
+				   text);
 	version = major * 1000 + minor * 10;
 	memcpy(dst, &version, size);
 	return 0;
@@ -38,27 +40,32 @@ static int parse_cycle(struct schema *schema, const struct yaml_node *node, void
 	return 0;
 }
 
-static int parse_gpus(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_gpus(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+		      _unused_ size_t size)
 {
 	return schema_list(schema, node, scenario_parse_gpu);
 }
 
-static int parse_processes(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_processes(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+			   _unused_ size_t size)
 {
 	return schema_list(schema, node, scenario_parse_process);
 }
 
-static int parse_counters(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_counters(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+			  _unused_ size_t size)
 {
 	return schema_list(schema, node, scenario_parse_counter);
 }
 
-static int parse_xids(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_xids(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+		      _unused_ size_t size)
 {
 	return schema_list(schema, node, scenario_parse_xid);
 }
 
-static int parse_slowdowns(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_slowdowns(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+			   _unused_ size_t size)
 {
 	return schema_list(schema, node, scenario_parse_reason);
 }
@@ -68,17 +75,23 @@ static int add_fault(struct schema *schema, const struct yaml_node *node)
 	struct scenario *scenario = schema->scenario;
 
 	if (scenario->fault_count == FAULT_MAX)
-		return schema_fail(schema, node, "more than %d faults; use patterns for functions and lists for GPUs", FAULT_MAX);
+		return schema_fail(schema, node,
+				   "more than %d faults; use patterns for functions and lists for GPUs",
+				   FAULT_MAX);
 	return scenario_parse_fault(schema, node, &scenario->faults[scenario->fault_count++]);
 }
 
-static int parse_faults(struct schema *schema, const struct yaml_node *node, _unused_ void *dst, _unused_ size_t size)
+static int parse_faults(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+			_unused_ size_t size)
 {
 	return schema_list(schema, node, add_fault);
 }
 
 /* Lists have no member of their own: their entries find their place in the scenario. */
-#define LIST_KEY(name, parse) { name, parse, 0, 0 }
+#define LIST_KEY(name, parse)     \
+	{                         \
+		name, parse, 0, 0 \
+	}
 
 static const struct schema_key scenario_keys[] = {
 	SCHEMA_KEY(struct scenario, driver_version, "driver_version", schema_text),
@@ -126,13 +139,15 @@ static int finish(struct yaml_doc *doc, int r, const struct yaml_error *yaml_err
 	_cleanup_free_ struct scenario *scenario = NULL;
 
 	if (r < 0) {
-		snprintf(err->message, sizeof(err->message), "%.200s:%d: %s", name, yaml_err->line, yaml_err->message);
+		snprintf(err->message, sizeof(err->message), "%.200s:%d: %s", name, yaml_err->line,
+			 yaml_err->message);
 		return r;
 	}
 	/* Most of it is never touched, and calloc leaves that without memory. */
 	scenario = calloc(1, sizeof(*scenario));
 	if (!scenario) {
-		snprintf(err->message, sizeof(err->message), "%.200s: out of memory; free some and try again", name);
+		snprintf(err->message, sizeof(err->message), "%.200s: out of memory; free some and try again",
+			 name);
 		return -ENOMEM;
 	}
 	r = parse_scenario(owned, scenario, err);
@@ -162,7 +177,8 @@ int scenario_load_buffer(const char *name, const void *data, size_t length, stru
 	return finish(doc, r, &yaml_err, name, ret_scenario, err);
 }
 
-int scenario_load_faults(const char *path, struct fault *ret_faults, uint32_t *ret_count, struct scenario_error *err)
+int scenario_load_faults(const char *path, struct fault *ret_faults, uint32_t *ret_count,
+			 struct scenario_error *err)
 {
 	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
 	struct yaml_error yaml_err = { 0 };
@@ -172,15 +188,18 @@ int scenario_load_faults(const char *path, struct fault *ret_faults, uint32_t *r
 	int r = yaml_parse_file(path, &doc, &yaml_err);
 
 	if (r < 0) {
-		snprintf(err->message, sizeof(err->message), "%.200s:%d: %s", path, yaml_err.line, yaml_err.message);
+		snprintf(err->message, sizeof(err->message), "%.200s:%d: %s", path, yaml_err.line,
+			 yaml_err.message);
 		return r;
 	}
 	for (const struct yaml_node *key = doc->root->children; key; key = key->next) {
 		if (doc->root->kind != YAML_MAP || !STRV_EQ(key->key, "faults") || key->kind != YAML_LIST)
-			return schema_fail(&schema, key, "a control file has one key, \"faults\", and a list behind it");
+			return schema_fail(&schema, key,
+					   "a control file has one key, \"faults\", and a list behind it");
 		for (const struct yaml_node *node = key->children; node; node = node->next) {
 			if (count == FAULT_MAX)
-				return schema_fail(&schema, node, "more than %d faults; use patterns", FAULT_MAX);
+				return schema_fail(&schema, node, "more than %d faults; use patterns",
+						   FAULT_MAX);
 			r = scenario_parse_fault(&schema, node, &faults[count++]);
 			if (r < 0)
 				return r;

@@ -10,18 +10,18 @@
 #include "model.h"
 
 /*
- * A scenario, as read from its YAML file and not changed afterwards: what the node is made of and what happens on it.
- * sim/README.md describes the file; the limits below bound what one file can ask for.
+ * A scenario, as read from its YAML file and not changed afterwards: what the node is made of and what
+ * happens on it. sim/README.md describes the file; the limits below bound what one file can ask for.
  */
 enum {
 	SCENARIO_MAX_GPUS = 16,
-	SCENARIO_MAX_PROCESSES = 256,  /* entries */
-	SCENARIO_MAX_SLOTS = 1024,     /* processes on GPUs that they make */
+	SCENARIO_MAX_PROCESSES = 256, /* entries */
+	SCENARIO_MAX_SLOTS = 1024, /* processes on GPUs that they make */
 	SCENARIO_MAX_COUNTERS = 64,
 	SCENARIO_MAX_XIDS = 32,
 	SCENARIO_MAX_REASONS = 16,
-	SCENARIO_MAX_INSTANCES = 8,    /* MIG instances of a GPU */
-	SCENARIO_TICK_MS = 100,        /* the driver's sample period */
+	SCENARIO_MAX_INSTANCES = 8, /* MIG instances of a GPU */
+	SCENARIO_TICK_MS = 100, /* the driver's sample period */
 };
 
 /* Engines of a GPU, in the order in which everything here counts them. */
@@ -47,10 +47,11 @@ enum traffic {
 /* A MIG device: a GPU instance with one compute instance in it. */
 struct scenario_instance {
 	uint32_t gpu_instance, compute_instance;
-	uint32_t slices, memory_slices, start; /* slices of compute; of memory, which is cut in 8; first of these */
+	uint32_t slices, memory_slices,
+		start; /* slices of compute; of memory, which is cut in 8; first of these */
 	uint32_t memory_mib;
 	uint32_t profile; /* NVML_GPU_INSTANCE_PROFILE_... */
-	char name[24];    /* "3g.40gb" */
+	char name[24]; /* "3g.40gb" */
 	char uuid[48];
 };
 
@@ -75,9 +76,9 @@ enum process_type { PROCESS_COMPUTE = 1, PROCESS_GRAPHICS = 2, PROCESS_MPS = 4 }
 
 /* Where the PID of a process comes from. */
 enum pid_source {
-	PID_FAKE,  /* a number that no process of a real system has */
+	PID_FAKE, /* a number that no process of a real system has */
 	PID_FIXED, /* `pid`, and the following numbers */
-	PID_SELF,  /* of the program that loaded the library */
+	PID_SELF, /* of the program that loaded the library */
 	PID_MATCH, /* processes of this machine with this name */
 };
 
@@ -85,13 +86,13 @@ struct scenario_process {
 	char name[64], match[32];
 	enum pid_source pid_source;
 	uint32_t pid, type, gpus, count; /* gpus: one bit each */
-	bool shared_pid;                 /* one process on all its GPUs, not one for each */
-	int32_t instance;                /* the MIG device's number on its GPU; negative: none */
-	struct curve memory;             /* MiB */
+	bool shared_pid; /* one process on all its GPUs, not one for each */
+	int32_t instance; /* the MIG device's number on its GPU; negative: none */
+	struct curve memory; /* MiB */
 	struct curve load[ENGINE_COUNT]; /* percent of the GPU or instance; of the memory interface also LOAD_FOLLOWS */
-	struct window window;            /* when it runs; then it exits and a new one starts */
-	int64_t stagger_ms;              /* each further instance is so much later in all of this */
-	uint32_t encoder_fps;            /* frames per second of an encoder session; 0: none */
+	struct window window; /* when it runs; then it exits and a new one starts */
+	int64_t stagger_ms; /* each further instance is so much later in all of this */
+	uint32_t encoder_fps; /* frames per second of an encoder session; 0: none */
 };
 
 enum counter_kind {
@@ -136,7 +137,7 @@ struct scenario {
 	char name[64];
 	char driver_version[80], nvml_version[80], driver_branch[80];
 	uint32_t cuda_version; /* 12040 for 12.4 */
-	int64_t cycle_ms;      /* the load of the node repeats after this */
+	int64_t cycle_ms; /* the load of the node repeats after this */
 	uint32_t seed;
 	struct scenario_gpu gpus[SCENARIO_MAX_GPUS];
 	uint32_t gpu_count;
@@ -158,12 +159,13 @@ struct scenario_error {
 };
 
 /*
- * Reads a scenario. 0, -EINVAL for one that is not right, -ENOMEM, or why the file cannot be read; then err says it in words.
- * The result is freed with free().
+ * Reads a scenario. 0, -EINVAL for one that is not right, -ENOMEM, or why the file cannot be read; then err
+ * says it in words. The result is freed with free().
  */
 int scenario_load_file(const char *path, struct scenario **ret_scenario, struct scenario_error *err);
 int scenario_load_buffer(const char *name, const void *data, size_t length, struct scenario **ret_scenario,
 			 struct scenario_error *err);
 
 /* Reads the faults of a control file, at most FAULT_MAX. An empty file has none. */
-int scenario_load_faults(const char *path, struct fault *ret_faults, uint32_t *ret_count, struct scenario_error *err);
+int scenario_load_faults(const char *path, struct fault *ret_faults, uint32_t *ret_count,
+			 struct scenario_error *err);

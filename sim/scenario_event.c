@@ -103,7 +103,8 @@ int scenario_parse_xid(struct schema *schema, const struct yaml_node *node)
 	if (r < 0)
 		return r;
 	if (xid.gpu >= scenario->gpu_count)
-		return schema_fail(schema, node, "there is no GPU %u; \"gpus\" stands before \"xids\"", xid.gpu);
+		return schema_fail(schema, node, "there is no GPU %u; \"gpus\" stands before \"xids\"",
+				   xid.gpu);
 	if (xid.instance >= 0 && (uint32_t)xid.instance >= scenario->gpus[xid.gpu].instance_count)
 		return schema_fail(schema, node, "GPU %u has no MIG instance %d", xid.gpu, xid.instance);
 	scenario->xids[scenario->xid_count++] = xid;
@@ -112,7 +113,10 @@ int scenario_parse_xid(struct schema *schema, const struct yaml_node *node)
 
 static int parse_reason(struct schema *schema, const struct yaml_node *node, void *dst, size_t size)
 {
-	/* Bit by bit as in enum nvml_clocks_event_reason; idle, power cap and thermal slowdown come by themselves, too. */
+	/*
+	 * Bit by bit as in enum nvml_clocks_event_reason; idle, power cap and thermal slowdown come by
+	 * themselves, too.
+	 */
 	static const char *const names[] = {
 		"gpu_idle",
 		"applications_clocks_setting",

@@ -28,7 +28,9 @@ static int parse_error(struct schema *schema, const struct yaml_node *node, void
 	if (!text)
 		return -EINVAL;
 	if (error_by_name(text, &entry->fault.error) < 0)
-		return schema_fail(schema, node, "\"%.40s\" is no error of NVML: write NO_PERMISSION, GPU_IS_LOST or the like", text);
+		return schema_fail(
+			schema, node,
+			"\"%.40s\" is no error of NVML: write NO_PERMISSION, GPU_IS_LOST or the like", text);
 	return set_kind(entry, FAULT_ERROR);
 }
 
@@ -127,7 +129,8 @@ static int parse_fields(struct schema *schema, const struct yaml_node *node, voi
 		if (r < 0)
 			return r;
 		if (entry->fault.field_count == FAULT_FIELDS || id > UINT16_MAX)
-			return schema_fail(schema, child, "at most %d fields, and ids up to %d", FAULT_FIELDS, UINT16_MAX);
+			return schema_fail(schema, child, "at most %d fields, and ids up to %d", FAULT_FIELDS,
+					   UINT16_MAX);
 		entry->fault.fields[entry->fault.field_count++] = (uint16_t)id;
 	}
 	return 0;
@@ -159,15 +162,19 @@ int scenario_parse_fault(struct schema *schema, const struct yaml_node *node, st
 	struct fault_entry entry = { .fault.window.length_ms = -1 };
 	int r;
 
-	/* In a control file times count from when it was read: who writes it does not know the time of boot. */
+	/*
+	 * In a control file times count from when it was read: who writes it does not know the time of
+	 * boot.
+	 */
 	if (!schema->scenario)
 		entry.fault.since = FAULT_SINCE_LOAD;
 	r = schema_map(schema, node, fault_keys, ARRAY_SIZE(fault_keys), &entry);
 	if (r < 0)
 		return r;
 	if (__builtin_popcount(entry.kinds) != 1)
-		return schema_fail(schema, node,
-				   "a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, lost, removed, unloaded");
+		return schema_fail(
+			schema, node,
+			"a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, lost, removed, unloaded");
 	*ret_fault = entry.fault;
 	return 0;
 }

@@ -15,7 +15,10 @@ struct gpu_entry {
 
 enum { MIG_COMPUTE_SLICES = 7, MIG_MEMORY_SLICES = 8 };
 
-/* The number that the driver gives the first GPU instance of so many slices, as on A100 and H100, and its profile. */
+/*
+ * The number that the driver gives the first GPU instance of so many slices, as on A100 and H100, and its
+ * profile.
+ */
 static const struct {
 	uint32_t first_id, profile;
 } instance_kinds[MIG_COMPUTE_SLICES + 1] = {
@@ -44,9 +47,12 @@ static int add_instance(struct schema *schema, const struct yaml_node *node, str
 
 	if (!text)
 		return -EINVAL;
-	if (gpu->instance_count == SCENARIO_MAX_INSTANCES || sscanf(text, "%1ug.%3ugb%c", &slices, &gigabytes, &rest) != 2 ||
-	    slices > MIG_COMPUTE_SLICES || (instance_kinds[slices].profile == 0 && slices != 1))
-		return schema_fail(schema, node, "\"%.40s\" is no MIG profile: write 1g.10gb, 2g.20gb, 3g.40gb or the like", text);
+	if (gpu->instance_count == SCENARIO_MAX_INSTANCES ||
+	    sscanf(text, "%1ug.%3ugb%c", &slices, &gigabytes, &rest) != 2 || slices > MIG_COMPUTE_SLICES ||
+	    (instance_kinds[slices].profile == 0 && slices != 1))
+		return schema_fail(schema, node,
+				   "\"%.40s\" is no MIG profile: write 1g.10gb, 2g.20gb, 3g.40gb or the like",
+				   text);
 	for (uint32_t i = 0; i < gpu->instance_count; i++) {
 		compute += gpu->instances[i].slices;
 		memory += gpu->instances[i].memory_slices;
@@ -56,7 +62,8 @@ static int add_instance(struct schema *schema, const struct yaml_node *node, str
 	instance->memory_slices = MIN(MAX(gigabytes / slice_gb, 1u), (unsigned)MIG_MEMORY_SLICES);
 	instance->start = memory;
 	if (compute + slices > gpu->model.mig_slices || memory + instance->memory_slices > MIG_MEMORY_SLICES)
-		return schema_fail(schema, node, "%s does not fit: a GPU has %u slices of compute and %d of memory", text,
+		return schema_fail(schema, node,
+				   "%s does not fit: a GPU has %u slices of compute and %d of memory", text,
 				   gpu->model.mig_slices, MIG_MEMORY_SLICES);
 	instance->memory_mib = gpu->model.memory_mib / MIG_MEMORY_SLICES * instance->memory_slices;
 	instance->profile = instance_kinds[slices].profile;
@@ -78,7 +85,8 @@ static int parse_mig(struct schema *schema, const struct yaml_node *node, void *
 	if (node->kind != YAML_LIST)
 		return schema_bool(schema, node, &gpu->mig, sizeof(gpu->mig));
 	if (gpu->model.mig_slices == 0)
-		return schema_fail(schema, node, "this model is not capable of MIG; \"model\" stands before \"mig\"");
+		return schema_fail(schema, node,
+				   "this model is not capable of MIG; \"model\" stands before \"mig\"");
 	gpu->mig = true;
 	for (const struct yaml_node *child = node->children; child && r == 0; child = child->next)
 		r = add_instance(schema, child, gpu);
@@ -96,7 +104,8 @@ static int parse_model(struct schema *schema, const struct yaml_node *node, void
 		return 0;
 	}
 	for (unsigned i = 0; model_id(i) && used < sizeof(known); i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", model_id(i));
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+					 model_id(i));
 	return schema_fail(schema, node, "this model is not known; choose one of: %s", known);
 }
 
@@ -164,8 +173,8 @@ static void make_uuid(char *uuid, size_t size, const char *prefix, uint64_t what
 {
 	uint32_t a = mix32(what * 4), b = mix32(what * 4 + 1), c = mix32(what * 4 + 2), d = mix32(what * 4 + 3);
 
-	snprintf(uuid, size, "%s-%08x-%04x-4%03x-%04x-%04x%08x", prefix, a, b >> 16, b & 0xfff, 0x8000 | (c >> 16 & 0x3fff),
-		 c & 0xffff, d);
+	snprintf(uuid, size, "%s-%08x-%04x-4%03x-%04x-%04x%08x", prefix, a, b >> 16, b & 0xfff,
+		 0x8000 | (c >> 16 & 0x3fff), c & 0xffff, d);
 }
 
 static void identify(const struct scenario *scenario, struct scenario_gpu *gpu, uint32_t index)
@@ -191,8 +200,10 @@ static int check(struct schema *schema, const struct yaml_node *node, const stru
 	if (model->memory_mib <= model->reserved_mib)
 		return schema_fail(schema, node, "memory must exceed what is reserved of it");
 	if (model->nvlinks > 18 || gpu->inactive_links > model->nvlinks || model->fans > 8)
-		return schema_fail(schema, node, "at most 18 NVLinks, no more inactive ones than there are, and 8 fans");
-	if (model->ambient_c < -40 || model->ambient_c > 100 || model->hot_c < model->ambient_c || model->hot_c > 150)
+		return schema_fail(schema, node,
+				   "at most 18 NVLinks, no more inactive ones than there are, and 8 fans");
+	if (model->ambient_c < -40 || model->ambient_c > 100 || model->hot_c < model->ambient_c ||
+	    model->hot_c > 150)
 		return schema_fail(schema, node, "ambient is -40 to 100, hot from there to 150 degrees");
 	return 0;
 }
@@ -212,7 +223,8 @@ int scenario_parse_gpu(struct schema *schema, const struct yaml_node *node)
 	if (r < 0)
 		return r;
 	if (entry.count == 0 || entry.count > SCENARIO_MAX_GPUS - scenario->gpu_count)
-		return schema_fail(schema, node, "a scenario has at most %d GPUs, and a count at least 1", SCENARIO_MAX_GPUS);
+		return schema_fail(schema, node, "a scenario has at most %d GPUs, and a count at least 1",
+				   SCENARIO_MAX_GPUS);
 	for (uint32_t i = 0; i < entry.count; i++) {
 		scenario->gpus[scenario->gpu_count] = entry.gpu;
 		identify(scenario, &scenario->gpus[scenario->gpu_count], scenario->gpu_count);

@@ -60,8 +60,9 @@ static int parse_type(struct schema *schema, const struct yaml_node *node, void 
 #define LOAD_KEY(engine, name) SCHEMA_KEY(struct scenario_process, load[engine], name, schema_curve_number)
 
 static const struct schema_key load_keys[] = {
-	LOAD_KEY(ENGINE_GPU, "gpu"),         LOAD_KEY(ENGINE_MEMORY, "memory"), LOAD_KEY(ENGINE_ENCODER, "encoder"),
-	LOAD_KEY(ENGINE_DECODER, "decoder"), LOAD_KEY(ENGINE_JPEG, "jpeg"),     LOAD_KEY(ENGINE_OFA, "ofa"),
+	LOAD_KEY(ENGINE_GPU, "gpu"),         LOAD_KEY(ENGINE_MEMORY, "memory"),
+	LOAD_KEY(ENGINE_ENCODER, "encoder"), LOAD_KEY(ENGINE_DECODER, "decoder"),
+	LOAD_KEY(ENGINE_JPEG, "jpeg"),       LOAD_KEY(ENGINE_OFA, "ofa"),
 };
 
 static int parse_load(struct schema *schema, const struct yaml_node *node, void *dst, _unused_ size_t size)
@@ -105,21 +106,26 @@ static int check(struct schema *schema, const struct yaml_node *node, const stru
 		return schema_fail(schema, node, "\"every\" must divide the scenario's cycle, which is %lld s",
 				   (long long)scenario->cycle_ms / 1000);
 	if (process->window.length_ms >= 0 && process->window.every_ms == 0)
-		return schema_fail(schema, node, "\"for\" needs \"every\": the load of a node repeats, so processes come again");
+		return schema_fail(
+			schema, node,
+			"\"for\" needs \"every\": the load of a node repeats, so processes come again");
 	if (process->window.length_ms > process->window.every_ms && process->window.every_ms > 0)
 		return schema_fail(schema, node, "\"for\" is at most \"every\"");
 	for (uint32_t i = 0; i < scenario->gpu_count; i++) {
 		if (process->instance >= 0 && process->gpus >> i & 1 &&
 		    (uint32_t)process->instance >= scenario->gpus[i].instance_count)
-			return schema_fail(schema, node, "GPU %u has no MIG instance %d; they are numbered from 0 in the order of \"mig\"",
-					   i, process->instance);
+			return schema_fail(
+				schema, node,
+				"GPU %u has no MIG instance %d; they are numbered from 0 in the order of \"mig\"",
+				i, process->instance);
 		if (process->instance < 0 && process->gpus >> i & 1 && scenario->gpus[i].mig)
 			return schema_fail(schema, node, "GPU %u is in MIG mode: say which \"instance\"", i);
 	}
 	for (uint32_t i = 0; i < scenario->process_count; i++)
 		slots += slots_of(&scenario->processes[i]);
 	if (process->count > SCENARIO_MAX_SLOTS || slots + slots_of(process) > SCENARIO_MAX_SLOTS)
-		return schema_fail(schema, node, "more than %d processes on all GPUs together", SCENARIO_MAX_SLOTS);
+		return schema_fail(schema, node, "more than %d processes on all GPUs together",
+				   SCENARIO_MAX_SLOTS);
 	return 0;
 }
 
@@ -127,15 +133,21 @@ int scenario_parse_process(struct schema *schema, const struct yaml_node *node)
 {
 	struct scenario *scenario = schema->scenario;
 	struct scenario_process process = {
-		.count = 1, .type = PROCESS_COMPUTE, .gpus = 1, .instance = -1, .window = { .length_ms = -1 },
+		.count = 1,
+		.type = PROCESS_COMPUTE,
+		.gpus = 1,
+		.instance = -1,
+		.window = { .length_ms = -1 },
 		.load[ENGINE_MEMORY] = { .low = LOAD_FOLLOWS, .high = LOAD_FOLLOWS },
 	};
 	int r;
 
 	if (scenario->process_count == SCENARIO_MAX_PROCESSES)
-		return schema_fail(schema, node, "more than %d entries of processes; use count", SCENARIO_MAX_PROCESSES);
+		return schema_fail(schema, node, "more than %d entries of processes; use count",
+				   SCENARIO_MAX_PROCESSES);
 	if (scenario->gpu_count == 0)
-		return schema_fail(schema, node, "processes need GPUs, and \"gpus\" stands before \"processes\"");
+		return schema_fail(schema, node,
+				   "processes need GPUs, and \"gpus\" stands before \"processes\"");
 	r = schema_map(schema, node, process_keys, ARRAY_SIZE(process_keys), &process);
 	if (r < 0)
 		return r;

@@ -18,22 +18,26 @@ int schema_fail(struct schema *schema, const struct yaml_node *node, const char 
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	snprintf(schema->err->message, sizeof(schema->err->message), "%.100s:%d: %s", schema->file, node->line, text);
+	snprintf(schema->err->message, sizeof(schema->err->message), "%.100s:%d: %s", schema->file,
+		 node->line, text);
 	return -EINVAL;
 }
 
-static int unknown_key(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys, size_t count)
+static int unknown_key(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys,
+		       size_t count)
 {
 	char known[320] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < count && used < sizeof(known); i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "", keys[i].name);
+		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i > 0 ? ", " : "",
+					 keys[i].name);
 	return schema_fail(schema, node, "unknown key \"%.40s\"; known here: %s%s", node->key, known,
 			   used >= sizeof(known) ? "..." : "");
 }
 
-int schema_map(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys, size_t count, void *base)
+int schema_map(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys,
+	       size_t count, void *base)
 {
 	if (node->kind != YAML_MAP)
 		return schema_fail(schema, node, "a map is expected here: write \"key: value\" lines");
@@ -56,7 +60,8 @@ int schema_list(struct schema *schema, const struct yaml_node *node,
 		int (*entry)(struct schema *schema, const struct yaml_node *node))
 {
 	if (node->kind != YAML_LIST)
-		return schema_fail(schema, node, "\"%.40s\" is a list: write \"- \" before each entry", node->key);
+		return schema_fail(schema, node, "\"%.40s\" is a list: write \"- \" before each entry",
+				   node->key);
 	for (const struct yaml_node *child = node->children; child; child = child->next) {
 		int r = entry(schema, child);
 
@@ -89,7 +94,8 @@ int schema_choice(struct schema *schema, const struct yaml_node *node, const cha
 	}
 	for (size_t i = 0; i < count && used < sizeof(known); i++) {
 		if (names[i])
-			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", used > 0 ? ", " : "", names[i]);
+			used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
+						 used > 0 ? ", " : "", names[i]);
 	}
 	return schema_fail(schema, node, "\"%.40s\" is not known; choose one of: %s", text, known);
 }
@@ -191,7 +197,8 @@ static int parse_with_unit(const char *text, const struct unit *units, size_t co
 	for (size_t i = 0; i < count; i++) {
 		size_t length = strlen(text), tail = strlen(units[i].name);
 
-		if (length <= tail || length - tail >= sizeof(number) || !STRV_EQ(text + length - tail, units[i].name))
+		if (length <= tail || length - tail >= sizeof(number) ||
+		    !STRV_EQ(text + length - tail, units[i].name))
 			continue;
 		memcpy(number, text, length - tail);
 		number[length - tail] = '\0';
@@ -215,7 +222,8 @@ static int parse_mib(struct schema *schema, const struct yaml_node *node, double
 		return 0;
 	}
 	if (parse_with_unit(text, units, ARRAY_SIZE(units), ret_mib) < 0 || *ret_mib > INT32_MAX)
-		return schema_fail(schema, node, "\"%.40s\" is not an amount of memory: write 512MiB or 40GiB", text);
+		return schema_fail(schema, node,
+				   "\"%.40s\" is not an amount of memory: write 512MiB or 40GiB", text);
 	return 0;
 }
 
@@ -259,13 +267,16 @@ static int add_gpus(struct schema *schema, const struct yaml_node *node, uint32_
 		return -EINVAL;
 	if (sscanf(text, "%2u-%2u%c", &first, &last, &rest) != 2) {
 		if (sscanf(text, "%2u%c", &first, &rest) != 1)
-			return schema_fail(schema, node, "\"%.40s\" names no GPU: write all, 3, 0-3 or a list of these", text);
+			return schema_fail(schema, node,
+					   "\"%.40s\" names no GPU: write all, 3, 0-3 or a list of these",
+					   text);
 		last = first;
 	}
 	if (first > last || last >= SCENARIO_MAX_GPUS)
 		return schema_fail(schema, node, "GPUs are numbered from 0 to %d", SCENARIO_MAX_GPUS - 1);
 	if (schema->scenario && last >= schema->scenario->gpu_count)
-		return schema_fail(schema, node, "there is no GPU %u: the scenario has %u, and \"gpus\" stands first", last,
+		return schema_fail(schema, node,
+				   "there is no GPU %u: the scenario has %u, and \"gpus\" stands first", last,
 				   schema->scenario->gpu_count);
 	for (unsigned i = first; i <= last; i++)
 		*mask |= UINT32_C(1) << i;
@@ -342,7 +353,8 @@ static int curve_range(struct schema *schema, const struct yaml_node *node, bool
 	int r;
 
 	if (node->kind != YAML_LIST || !low || !low->next || low->next->next)
-		return schema_fail(schema, node, "a curve runs between two values: write %s: [low, high]", node->key);
+		return schema_fail(schema, node, "a curve runs between two values: write %s: [low, high]",
+				   node->key);
 	r = curve_value(schema, low, mib, &curve->low);
 	return r < 0 ? r : curve_value(schema, low->next, mib, &curve->high);
 }
@@ -370,10 +382,11 @@ static int curve_key(struct schema *schema, const struct yaml_node *node, bool m
 		return curve_value(schema, node, false, &curve->duty);
 	if (STRV_EQ(node->key, "jitter"))
 		return curve_value(schema, node, mib, &curve->jitter);
-	return schema_fail(schema, node,
-			   "unknown key \"%.40s\"; a curve is constant, sine, square, saw, ramp or noise, with period, phase, "
-			   "duty, jitter",
-			   node->key);
+	return schema_fail(
+		schema, node,
+		"unknown key \"%.40s\"; a curve is constant, sine, square, saw, ramp or noise, with period, phase, "
+		"duty, jitter",
+		node->key);
 }
 
 static int parse_curve(struct schema *schema, const struct yaml_node *node, bool mib, struct curve *ret_curve)
@@ -391,7 +404,8 @@ static int parse_curve(struct schema *schema, const struct yaml_node *node, bool
 	if (r < 0)
 		return r;
 	if (curve.shape != CURVE_CONSTANT && curve.period_ms <= 0)
-		return schema_fail(schema, node, "a %s needs a period, such as 30s", curve_shape_names[curve.shape]);
+		return schema_fail(schema, node, "a %s needs a period, such as 30s",
+				   curve_shape_names[curve.shape]);
 	if (curve.low > curve.high || curve.duty > 1)
 		return schema_fail(schema, node, "the lower value comes first, and duty is at most 1");
 	*ret_curve = curve;

@@ -9,8 +9,8 @@
 #include "scenario.h"
 
 /*
- * Reading a YAML map into a struct by a table: each key has a parser, which writes to its member. What no row knows is an
- * error, and every error names file, line and remedy.
+ * Reading a YAML map into a struct by a table: each key has a parser, which writes to its member. What no
+ * row knows is an error, and every error names file, line and remedy.
  */
 struct schema {
 	const char *file;
@@ -24,15 +24,22 @@ struct schema_key {
 	size_t offset, size;
 };
 
-#define SCHEMA_KEY(type, member, name, parse) { name, parse, offsetof(type, member), sizeof(((type *)NULL)->member) }
+#define SCHEMA_KEY(type, member, name, parse)                                       \
+	{                                                                           \
+		name, parse, offsetof(type, member), sizeof(((type *)NULL)->member) \
+	}
 
 /* Gives -EINVAL, for `return schema_fail(...)`. */
 int schema_fail(struct schema *schema, const struct yaml_node *node, const char *fmt, ...) _printf_(3, 4);
 
 /* Fills the struct at `base` from a map. */
-int schema_map(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys, size_t count, void *base);
+int schema_map(struct schema *schema, const struct yaml_node *node, const struct schema_key *keys,
+	       size_t count, void *base);
 
-/* For each entry of a list, at most `max`; the parser may use one entry for several of what it counts itself. */
+/*
+ * For each entry of a list, at most `max`; the parser may use one entry for several of what it counts
+ * itself.
+ */
 int schema_list(struct schema *schema, const struct yaml_node *node,
 		int (*entry)(struct schema *schema, const struct yaml_node *node));
 
@@ -43,18 +50,23 @@ const char *schema_scalar(struct schema *schema, const struct yaml_node *node);
 int schema_choice(struct schema *schema, const struct yaml_node *node, const char *const *names, size_t count);
 
 /* Parsers, by what they write. */
-int schema_text(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);       /* char[] */
-int schema_u32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);        /* uint32_t */
-int schema_i32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);        /* int32_t */
-int schema_u64(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);        /* uint64_t */
-int schema_bool(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);       /* bool */
-int schema_duration_ms(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* int64_t, "5s" */
-int schema_mib(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);        /* uint32_t, "40GiB" */
-int schema_mw(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);         /* uint32_t, "700W" */
-int schema_gpus(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);       /* uint32_t, bits */
-int schema_globs(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);      /* struct name_globs */
-int schema_curve_number(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* struct curve */
-int schema_curve_mib(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);  /* struct curve, MiB */
+int schema_text(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* char[] */
+int schema_u32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t */
+int schema_i32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* int32_t */
+int schema_u64(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint64_t */
+int schema_bool(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* bool */
+int schema_duration_ms(struct schema *schema, const struct yaml_node *node, void *dst,
+		       size_t size); /* int64_t, "5s" */
+int schema_mib(struct schema *schema, const struct yaml_node *node, void *dst,
+	       size_t size); /* uint32_t, "40GiB" */
+int schema_mw(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t, "700W" */
+int schema_gpus(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t, bits */
+int schema_globs(struct schema *schema, const struct yaml_node *node, void *dst,
+		 size_t size); /* struct name_globs */
+int schema_curve_number(struct schema *schema, const struct yaml_node *node, void *dst,
+			size_t size); /* struct curve */
+int schema_curve_mib(struct schema *schema, const struct yaml_node *node, void *dst,
+		     size_t size); /* struct curve, MiB */
 
 /* Lists of scenarios, one parser for an entry of each. */
 int scenario_parse_gpu(struct schema *schema, const struct yaml_node *node);

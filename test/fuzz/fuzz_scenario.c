@@ -27,8 +27,8 @@ static void simulate(struct scenario *scenario)
 			gpu_seek(&node->gpus[i], times[t]);
 			gpu_totals(&node->gpus[i], times[t], &totals);
 			now = gpu_now(&node->gpus[i]);
-			if (totals.energy_uj < energy || now->power_mw > what->model.limit_mw || now->load[ENGINE_GPU] > 100 ||
-			    now->memory_mib > what->model.memory_mib)
+			if (totals.energy_uj < energy || now->power_mw > what->model.limit_mw ||
+			    now->load[ENGINE_GPU] > 100 || now->memory_mib > what->model.memory_mib)
 				abort();
 			energy = totals.energy_uj;
 			gpu_count(&node->gpus[i], COUNTER_ECC_CORRECTED, times[t]);

@@ -6,40 +6,40 @@
 #include "nvml/abi.h"
 
 /*
- * The library under test, loaded anew for each scenario as a program would load it. Its functions are members here, under
- * their own names without "nvml".
+ * The library under test, loaded anew for each scenario as a program would load it. Its functions are
+ * members here, under their own names without "nvml".
  */
-#define LIBRARY_FUNCTIONS(X)                  \
-	X(DeviceGetComputeRunningProcesses)   \
+#define LIBRARY_FUNCTIONS(X)                   \
+	X(DeviceGetComputeRunningProcesses)    \
 	X(DeviceGetComputeRunningProcesses_v3) \
-	X(DeviceGetCount_v2)                  \
-	X(DeviceGetFieldValues)               \
-	X(DeviceGetGpuInstanceId)             \
-	X(DeviceGetHandleByIndex_v2)          \
-	X(DeviceGetHandleByUUID)              \
-	X(DeviceGetMemoryInfo_v2)             \
-	X(DeviceGetMigDeviceHandleByIndex)    \
-	X(DeviceGetName)                      \
-	X(DeviceGetPowerUsage)                \
-	X(DeviceGetProcessUtilization)        \
-	X(DeviceGetSamples)                   \
-	X(DeviceGetTemperature)               \
-	X(DeviceGetTotalEnergyConsumption)    \
-	X(DeviceGetUUID)                      \
-	X(DeviceGetUtilizationRates)          \
-	X(DeviceRegisterEvents)               \
-	X(ErrorString)                        \
-	X(EventSetCreate)                     \
-	X(EventSetFree)                       \
-	X(EventSetWait_v2)                    \
-	X(GpmMetricsGet)                      \
-	X(GpmMigSampleGet)                    \
-	X(GpmSampleAlloc)                     \
-	X(GpmSampleFree)                      \
-	X(GpmSampleGet)                       \
-	X(Init_v2)                            \
-	X(Shutdown)                           \
-	X(SystemGetDriverVersion)             \
+	X(DeviceGetCount_v2)                   \
+	X(DeviceGetFieldValues)                \
+	X(DeviceGetGpuInstanceId)              \
+	X(DeviceGetHandleByIndex_v2)           \
+	X(DeviceGetHandleByUUID)               \
+	X(DeviceGetMemoryInfo_v2)              \
+	X(DeviceGetMigDeviceHandleByIndex)     \
+	X(DeviceGetName)                       \
+	X(DeviceGetPowerUsage)                 \
+	X(DeviceGetProcessUtilization)         \
+	X(DeviceGetSamples)                    \
+	X(DeviceGetTemperature)                \
+	X(DeviceGetTotalEnergyConsumption)     \
+	X(DeviceGetUUID)                       \
+	X(DeviceGetUtilizationRates)           \
+	X(DeviceRegisterEvents)                \
+	X(ErrorString)                         \
+	X(EventSetCreate)                      \
+	X(EventSetFree)                        \
+	X(EventSetWait_v2)                     \
+	X(GpmMetricsGet)                       \
+	X(GpmMigSampleGet)                     \
+	X(GpmSampleAlloc)                      \
+	X(GpmSampleFree)                       \
+	X(GpmSampleGet)                        \
+	X(Init_v2)                             \
+	X(Shutdown)                            \
+	X(SystemGetDriverVersion)              \
 	X(SystemGetProcessName)
 
 struct library {
@@ -52,7 +52,9 @@ struct library {
 #undef X
 };
 
-/* Loads it with a scenario given as text, and a control file that is not there yet. Does not initialise it. */
+/*
+ * Loads it with a scenario given as text, and a control file that is not there yet. Does not initialise it.
+ */
 void library_open(struct library *library, const char *scenario);
 void library_close(struct library *library);
 

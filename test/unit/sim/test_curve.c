@@ -87,7 +87,8 @@ static void check_window(const struct window *window)
 			assert_int_equal(window_next_opening(window, time - 1), time);
 		if (openings > 0)
 			assert_int_equal(window_open(window, time),
-					 window->length_ms < 0 || time - window_last_opening(window, time) < window->length_ms);
+					 window->length_ms < 0 || time - window_last_opening(window, time) <
+									  window->length_ms);
 		else
 			assert_false(window_open(window, time));
 		open_ms += window_open(window, time);
@@ -97,9 +98,12 @@ static void check_window(const struct window *window)
 static void test_windows(_unused_ void **state)
 {
 	static const struct window windows[] = {
-		{ .at_ms = 0, .length_ms = -1, .every_ms = 0 },	  { .at_ms = 30, .length_ms = -1, .every_ms = 0 },
-		{ .at_ms = 30, .length_ms = 40, .every_ms = 0 },  { .at_ms = 0, .length_ms = 10, .every_ms = 25 },
-		{ .at_ms = 17, .length_ms = 25, .every_ms = 25 }, { .at_ms = 17, .length_ms = 1, .every_ms = 100 },
+		{ .at_ms = 0, .length_ms = -1, .every_ms = 0 },
+		{ .at_ms = 30, .length_ms = -1, .every_ms = 0 },
+		{ .at_ms = 30, .length_ms = 40, .every_ms = 0 },
+		{ .at_ms = 0, .length_ms = 10, .every_ms = 25 },
+		{ .at_ms = 17, .length_ms = 25, .every_ms = 25 },
+		{ .at_ms = 17, .length_ms = 1, .every_ms = 100 },
 		{ .at_ms = 400, .length_ms = 50, .every_ms = 60 },
 	};
 

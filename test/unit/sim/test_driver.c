@@ -41,7 +41,8 @@ static void test_loads(_unused_ void **state)
 	assert_string_equal(text, "NVIDIA H100 80GB HBM3");
 	assert_int_equal(library.DeviceGetName(device, text, 5), NVML_ERROR_INSUFFICIENT_SIZE);
 	assert_int_equal(library.DeviceGetName(NULL, text, sizeof(text)), NVML_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(library.DeviceGetName((struct nvml_device *)text, text, sizeof(text)), NVML_ERROR_INVALID_ARGUMENT);
+	assert_int_equal(library.DeviceGetName((struct nvml_device *)text, text, sizeof(text)),
+			 NVML_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(library.DeviceGetHandleByIndex_v2(2, &device), NVML_ERROR_INVALID_ARGUMENT);
 
 	/* Initialised twice, it takes two ends. */
@@ -63,8 +64,8 @@ static void test_bad_scenario_is_no_node(_unused_ void **state)
 }
 
 /*
- * Whoever polls at times of his own sees each sample once, and what they sum up to is what the node did: compared with a node
- * of the same scenario that the test itself runs.
+ * Whoever polls at times of his own sees each sample once, and what they sum up to is what the node did:
+ * compared with a node of the same scenario that the test itself runs.
  */
 static void test_samples_are_exact(_unused_ void **state)
 {
@@ -84,7 +85,8 @@ static void test_samples_are_exact(_unused_ void **state)
 	for (int poll = 0; poll < 300; poll++) {
 		struct nvml_sample samples[128];
 		uint32_t count = 128, type;
-		enum nvml_return r = library.DeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, last, &type, &count, samples);
+		enum nvml_return r = library.DeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, last,
+							      &type, &count, samples);
 
 		if (r == NVML_ERROR_NOT_FOUND)
 			count = 0;
@@ -105,7 +107,8 @@ static void test_samples_are_exact(_unused_ void **state)
 	/* The stamp of the first sample in terms of boot: GPU 1 stamps 90 ms before the end of a tick. */
 	first_tick = (int64_t)(first / 1000) + 90 - (clock_real_ns() - clock_boot_ns()) / 1000000;
 	first_tick = (first_tick + SCENARIO_TICK_MS / 2) / SCENARIO_TICK_MS - 1;
-	for (int64_t tick = first_tick; tick <= first_tick + (int64_t)(last - first) / (SCENARIO_TICK_MS * 1000); tick++) {
+	for (int64_t tick = first_tick;
+	     tick <= first_tick + (int64_t)(last - first) / (SCENARIO_TICK_MS * 1000); tick++) {
 		gpu_seek(&node->gpus[1], tick * SCENARIO_TICK_MS);
 		expected += gpu_now(&node->gpus[1])->load[ENGINE_GPU];
 	}
@@ -120,7 +123,8 @@ static void test_sums_agree(_unused_ void **state)
 	struct {
 		struct nvml_gpm_metrics_get get;
 		struct nvml_gpm_metric metric;
-	} gpm = { .get = { .version = NVML_GPM_METRICS_GET_VERSION, .count = 1 }, .metric = { .id = NVML_GPM_METRIC_GRAPHICS_UTIL } };
+	} gpm = { .get = { .version = NVML_GPM_METRICS_GET_VERSION, .count = 1 },
+		  .metric = { .id = NVML_GPM_METRIC_GRAPHICS_UTIL } };
 	uint64_t before, after;
 	struct nvml_device *device;
 	struct library library;
@@ -161,10 +165,12 @@ static void test_process_lists(_unused_ void **state)
 
 	library_open(&library, two_gpus);
 	device = library_device(&library, 1);
-	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(device, &count, NULL), NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(device, &count, NULL),
+			 NVML_ERROR_INSUFFICIENT_SIZE);
 	assert_in_range(count, 2, 3);
 	count = 1;
-	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(device, &count, infos), NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(device, &count, infos),
+			 NVML_ERROR_INSUFFICIENT_SIZE);
 	assert_in_range(count, 2, 3);
 	full = ARRAY_SIZE(infos);
 	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(device, &full, infos), NVML_SUCCESS);
@@ -194,10 +200,12 @@ static void test_process_utilization(_unused_ void **state)
 
 	library_open(&library, two_gpus);
 	device = library_device(&library, 0);
-	assert_int_equal(library.DeviceGetProcessUtilization(device, NULL, &count, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(library.DeviceGetProcessUtilization(device, NULL, &count, 0),
+			 NVML_ERROR_INSUFFICIENT_SIZE);
 	assert_in_range(count, 10, 64);
 	count = 1;
-	assert_int_equal(library.DeviceGetProcessUtilization(device, samples, &count, 0), NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(library.DeviceGetProcessUtilization(device, samples, &count, 0),
+			 NVML_ERROR_INSUFFICIENT_SIZE);
 	for (int poll = 0; poll < 10; poll++) {
 		enum nvml_return r;
 
@@ -273,11 +281,15 @@ static void test_events(_unused_ void **state)
 	assert_int_equal(library.EventSetCreate(&both), NVML_SUCCESS);
 	assert_int_equal(library.EventSetCreate(&one), NVML_SUCCESS);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(library.DeviceRegisterEvents(library_device(&library, i),
-							      NVML_EVENT_XID_CRITICAL_ERROR | NVML_EVENT_DOUBLE_BIT_ECC_ERROR, both),
+		assert_int_equal(library.DeviceRegisterEvents(
+					 library_device(&library, i),
+					 NVML_EVENT_XID_CRITICAL_ERROR | NVML_EVENT_DOUBLE_BIT_ECC_ERROR, both),
 				 NVML_SUCCESS);
-	assert_int_equal(library.DeviceRegisterEvents(library_device(&library, 1), NVML_EVENT_XID_CRITICAL_ERROR, one), NVML_SUCCESS);
-	assert_int_equal(library.DeviceRegisterEvents(library_device(&library, 1), UINT64_C(1) << 40, one), NVML_ERROR_NOT_SUPPORTED);
+	assert_int_equal(library.DeviceRegisterEvents(library_device(&library, 1),
+						      NVML_EVENT_XID_CRITICAL_ERROR, one),
+			 NVML_SUCCESS);
+	assert_int_equal(library.DeviceRegisterEvents(library_device(&library, 1), UINT64_C(1) << 40, one),
+			 NVML_ERROR_NOT_SUPPORTED);
 	library.advance(INT64_C(900) * 1000000000);
 	while (library.EventSetWait_v2(both, &data, 0) == NVML_SUCCESS) {
 		xids += data.type == NVML_EVENT_XID_CRITICAL_ERROR;
@@ -304,12 +316,16 @@ static void read_all(struct library *library)
 		struct nvml_device *device = library_device(library, i);
 		struct nvml_process_info_v2 infos[8];
 		struct nvml_sample samples[128];
-		struct nvml_field_value fields[] = { { .field = NVML_FI_DEV_MEMORY_TEMP }, { .field = NVML_FI_DEV_ENERGY } };
+		struct nvml_field_value fields[] = { { .field = NVML_FI_DEV_MEMORY_TEMP },
+						     { .field = NVML_FI_DEV_ENERGY } };
 		uint32_t count = ARRAY_SIZE(infos), type, milliwatt;
 
-		assert_int_equal(library->DeviceGetComputeRunningProcesses_v3(device, &count, infos), NVML_SUCCESS);
+		assert_int_equal(library->DeviceGetComputeRunningProcesses_v3(device, &count, infos),
+				 NVML_SUCCESS);
 		count = ARRAY_SIZE(samples);
-		assert_int_equal(library->DeviceGetSamples(device, NVML_TOTAL_POWER_SAMPLES, 0, &type, &count, samples), NVML_SUCCESS);
+		assert_int_equal(library->DeviceGetSamples(device, NVML_TOTAL_POWER_SAMPLES, 0, &type, &count,
+							   samples),
+				 NVML_SUCCESS);
 		assert_int_equal(library->DeviceGetFieldValues(device, 2, fields), NVML_SUCCESS);
 		assert_int_equal(library->DeviceGetPowerUsage(device, &milliwatt), NVML_SUCCESS);
 		assert_in_range(milliwatt, 72000, 700000);
@@ -372,7 +388,8 @@ static void test_two_programs_see_one_node(_unused_ void **state)
 	child = fork();
 	library_open(&library, two_gpus);
 	library.DeviceGetUUID(library_device(&library, 1), uuids[0], sizeof(uuids[0]));
-	library.DeviceGetSamples(library_device(&library, 1), NVML_TOTAL_POWER_SAMPLES, 0, &type, &counts[0], ours);
+	library.DeviceGetSamples(library_device(&library, 1), NVML_TOTAL_POWER_SAMPLES, 0, &type, &counts[0],
+				 ours);
 	library_close(&library);
 	if (child == 0) {
 		bool sent = write(pipe_fds[1], ours, sizeof(ours)) == sizeof(ours) &&

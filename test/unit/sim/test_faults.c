@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "base/macro.h"
 
-#define GPUS                                                                  \
-	"cycle: 60s\n"                                                        \
-	"gpus: [{model: h100-sxm, count: 3}]\n"                               \
+#define GPUS                                    \
+	"cycle: 60s\n"                          \
+	"gpus: [{model: h100-sxm, count: 3}]\n" \
 	"processes: [{name: a, gpus: all, count: 3, memory: 2GiB, load: {gpu: 20}}]\n"
 
 static enum nvml_return power(struct library *library, uint32_t index, uint32_t *milliwatt)
@@ -28,7 +28,8 @@ static void test_errors_concern_who_they_name(_unused_ void **state)
 	struct library library;
 	uint32_t value;
 
-	library_open(&library, GPUS "faults: [{error: NO_PERMISSION, gpus: 1, functions: [nvmlDeviceGetPower*]}]\n");
+	library_open(&library,
+		     GPUS "faults: [{error: NO_PERMISSION, gpus: 1, functions: [nvmlDeviceGetPower*]}]\n");
 	assert_int_equal(power(&library, 0, &value), NVML_SUCCESS);
 	assert_int_equal(power(&library, 1, &value), NVML_ERROR_NO_PERMISSION);
 	assert_int_equal(library.DeviceGetTemperature(library_device(&library, 1), 0, &value), NVML_SUCCESS);
@@ -64,16 +65,18 @@ static void test_control_file_comes_and_goes(_unused_ void **state)
 static void test_falsified_numbers(_unused_ void **state)
 {
 	struct nvml_memory_v2 memory = { .version = NVML_VERSION_WORD(memory, 2) };
-	struct nvml_field_value fields[] = { { .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scope = UINT32_MAX },
+	struct nvml_field_value fields[] = { { .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+					       .scope = UINT32_MAX },
 					     { .field = NVML_FI_DEV_PCIE_COUNT_TX_BYTES },
 					     { .field = NVML_FI_DEV_MEMORY_TEMP } };
 	struct library library;
 	uint32_t value;
 
-	library_open(&library, GPUS "faults:\n"
-				    "  - {sentinel: default, functions: [nvmlDeviceGetPowerUsage, nvmlDeviceGetMemoryInfo_v2]}\n"
-				    "  - {sentinel: 1234, functions: nvmlDeviceGetFieldValues, fields: [82]}\n"
-				    "  - {wrap: 32, functions: nvmlDeviceGetFieldValues, fields: [197]}\n");
+	library_open(&library, GPUS
+		     "faults:\n"
+		     "  - {sentinel: default, functions: [nvmlDeviceGetPowerUsage, nvmlDeviceGetMemoryInfo_v2]}\n"
+		     "  - {sentinel: 1234, functions: nvmlDeviceGetFieldValues, fields: [82]}\n"
+		     "  - {wrap: 32, functions: nvmlDeviceGetFieldValues, fields: [197]}\n");
 	assert_int_equal(power(&library, 0, &value), NVML_SUCCESS);
 	assert_int_equal(value, UINT32_MAX);
 	assert_int_equal(library.DeviceGetMemoryInfo_v2(library_device(&library, 0), &memory), NVML_SUCCESS);
@@ -94,7 +97,8 @@ static void test_stride(_unused_ void **state)
 
 	library_open(&library, GPUS "faults: [{stride: 32}]\n");
 	memset(infos, 0xab, sizeof(infos));
-	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(library_device(&library, 0), &count, (void *)infos),
+	assert_int_equal(library.DeviceGetComputeRunningProcesses_v3(library_device(&library, 0), &count,
+								     (void *)infos),
 			 NVML_SUCCESS);
 	assert_int_equal(count, 3);
 	for (uint32_t i = 0; i < count; i++) {
@@ -104,7 +108,9 @@ static void test_stride(_unused_ void **state)
 	}
 	/* Records of the first version stay what they are. */
 	count = ARRAY_SIZE(infos);
-	assert_int_equal(library.DeviceGetComputeRunningProcesses(library_device(&library, 0), &count, (void *)infos), NVML_SUCCESS);
+	assert_int_equal(library.DeviceGetComputeRunningProcesses(library_device(&library, 0), &count,
+								  (void *)infos),
+			 NVML_SUCCESS);
 	assert_int_equal(((struct nvml_process_info_v1 *)(void *)infos)[1].used_memory, UINT64_C(2) << 30);
 	library_close(&library);
 }
@@ -136,7 +142,8 @@ static uint64_t energy(struct library *library)
 {
 	uint64_t millijoule = 0;
 
-	assert_int_equal(library->DeviceGetTotalEnergyConsumption(library_device(library, 0), &millijoule), NVML_SUCCESS);
+	assert_int_equal(library->DeviceGetTotalEnergyConsumption(library_device(library, 0), &millijoule),
+			 NVML_SUCCESS);
 	return millijoule;
 }
 

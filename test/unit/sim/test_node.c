@@ -7,19 +7,20 @@
 
 #include "nvml/abi_clock.h"
 
-static const char busy[] = "cycle: 60s\n"
-			   "gpus:\n"
-			   "  - {model: h100-sxm, count: 2}\n"
-			   "  - {model: h100-sxm, mig: [3g.40gb, 2g.20gb]}\n"
-			   "  - {model: rtx-4090}\n"
-			   "processes:\n"
-			   "  - {name: a, gpus: 0-1, memory: 20GiB, load: {gpu: {sine: [10, 90], period: 20s, jitter: 5}}, stagger: 3s}\n"
-			   "  - {name: b, gpus: 0-1, memory: {ramp: [1GiB, 9GiB], period: 5s}, every: 12s, for: 9s,\n"
-			   "     load: {gpu: {noise: [0, 60], period: 500ms}, decoder: 30}}\n"
-			   "  - {name: c, gpus: 2, instance: 0, memory: 30GiB, load: {gpu: 70}}\n"
-			   "  - {name: d, gpus: 2, instance: 1, count: 2, memory: 30GiB, load: {gpu: {saw: [0, 80], period: 6s}}}\n"
-			   "counters:\n"
-			   "  - {kind: ecc_corrected, location: sram, gpus: 1, initial: 5, count: 2, at: 10s, every: 30s}\n";
+static const char busy[] =
+	"cycle: 60s\n"
+	"gpus:\n"
+	"  - {model: h100-sxm, count: 2}\n"
+	"  - {model: h100-sxm, mig: [3g.40gb, 2g.20gb]}\n"
+	"  - {model: rtx-4090}\n"
+	"processes:\n"
+	"  - {name: a, gpus: 0-1, memory: 20GiB, load: {gpu: {sine: [10, 90], period: 20s, jitter: 5}}, stagger: 3s}\n"
+	"  - {name: b, gpus: 0-1, memory: {ramp: [1GiB, 9GiB], period: 5s}, every: 12s, for: 9s,\n"
+	"     load: {gpu: {noise: [0, 60], period: 500ms}, decoder: 30}}\n"
+	"  - {name: c, gpus: 2, instance: 0, memory: 30GiB, load: {gpu: 70}}\n"
+	"  - {name: d, gpus: 2, instance: 1, count: 2, memory: 30GiB, load: {gpu: {saw: [0, 80], period: 6s}}}\n"
+	"counters:\n"
+	"  - {kind: ecc_corrected, location: sram, gpus: 1, initial: 5, count: 2, at: 10s, every: 30s}\n";
 
 static struct node *make(const char *text)
 {
@@ -33,7 +34,10 @@ static struct node *make(const char *text)
 	return node;
 }
 
-/* Sums of counters are sums over ticks, however long ago boot was and whatever happened at the seam of cycles. */
+/*
+ * Sums of counters are sums over ticks, however long ago boot was and whatever happened at the seam of
+ * cycles.
+ */
 static void test_totals_are_integrals(_unused_ void **state)
 {
 	_cleanup_(node_freep) struct node *node = make(busy);
@@ -86,7 +90,8 @@ static void test_seek_equals_step(_unused_ void **state)
 			assert_memory_equal(&ta, &tb, sizeof(ta));
 			assert_memory_equal(gpu_now(a), gpu_now(b), sizeof(struct tick));
 			for (int64_t back = 1; back <= MIN(a->tick, (int64_t)SAMPLES_KEPT); back++)
-				assert_memory_equal(&a->ticks[(a->tick - back) % TICKS_KEPT], &b->ticks[(b->tick - back) % TICKS_KEPT],
+				assert_memory_equal(&a->ticks[(a->tick - back) % TICKS_KEPT],
+						    &b->ticks[(b->tick - back) % TICKS_KEPT],
 						    sizeof(struct tick));
 			gpu_totals_at(b, time / 2, &tb);
 			gpu_totals(b, time, &tb);
@@ -165,7 +170,9 @@ static void test_processes_share(_unused_ void **state)
 			}
 			assert_int_equal(memory, gpu_now(gpu)->memory_mib);
 			if (gpu->what->mig)
-				assert_int_equal((gpu->instance_load[0][ENGINE_GPU] * 3 + gpu->instance_load[1][ENGINE_GPU] * 2) / 7,
+				assert_int_equal((gpu->instance_load[0][ENGINE_GPU] * 3 +
+						  gpu->instance_load[1][ENGINE_GPU] * 2) /
+							 7,
 						 gpu_now(gpu)->load[ENGINE_GPU]);
 			else
 				assert_int_equal(sum, gpu_now(gpu)->load[ENGINE_GPU]);
@@ -214,9 +221,12 @@ static void test_counters(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_totals_are_integrals), cmocka_unit_test(test_seek_equals_step),
-		cmocka_unit_test(test_years),		     cmocka_unit_test(test_board_is_plausible),
-		cmocka_unit_test(test_processes_share),	     cmocka_unit_test(test_processes_come_and_go),
+		cmocka_unit_test(test_totals_are_integrals),
+		cmocka_unit_test(test_seek_equals_step),
+		cmocka_unit_test(test_years),
+		cmocka_unit_test(test_board_is_plausible),
+		cmocka_unit_test(test_processes_share),
+		cmocka_unit_test(test_processes_come_and_go),
 		cmocka_unit_test(test_counters),
 	};
 

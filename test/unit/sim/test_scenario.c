@@ -34,10 +34,11 @@ static void test_defaults(_unused_ void **state)
 
 static void test_gpus(_unused_ void **state)
 {
-	_cleanup_free_ struct scenario *scenario = load("gpus:\n"
-							"  - {model: h100-sxm, count: 2, power_limit: 500W, ambient: 30}\n"
-							"  - {model: a100-sxm, mig: [3g.20gb, 1g.5gb, 1g.10gb], unsupported: [nvmlDeviceGetFan*]}\n"
-							"  - {model: rtx-4090, memory: 12GiB, name: Test}\n");
+	_cleanup_free_ struct scenario *scenario = load(
+		"gpus:\n"
+		"  - {model: h100-sxm, count: 2, power_limit: 500W, ambient: 30}\n"
+		"  - {model: a100-sxm, mig: [3g.20gb, 1g.5gb, 1g.10gb], unsupported: [nvmlDeviceGetFan*]}\n"
+		"  - {model: rtx-4090, memory: 12GiB, name: Test}\n");
 	const struct scenario_gpu *mig = &scenario->gpus[2];
 
 	assert_int_equal(scenario->gpu_count, 4);
@@ -58,12 +59,12 @@ static void test_gpus(_unused_ void **state)
 
 static void test_processes(_unused_ void **state)
 {
-	_cleanup_free_ struct scenario *scenario =
-		load("gpus: [{model: l4, count: 4}]\n"
-		     "processes:\n"
-		     "  - {name: a, gpus: [0, 2-3], count: 2, memory: {ramp: [1GiB, 2GiB], period: 10s}, load: {gpu: 40}}\n"
-		     "  - {name: b, gpus: all, pid: 77, shared: true, every: 1m, for: 20s, type: graphics}\n"
-		     "  - {name: c, match: sleep*}\n");
+	_cleanup_free_ struct scenario *scenario = load(
+		"gpus: [{model: l4, count: 4}]\n"
+		"processes:\n"
+		"  - {name: a, gpus: [0, 2-3], count: 2, memory: {ramp: [1GiB, 2GiB], period: 10s}, load: {gpu: 40}}\n"
+		"  - {name: b, gpus: all, pid: 77, shared: true, every: 1m, for: 20s, type: graphics}\n"
+		"  - {name: c, match: sleep*}\n");
 	const struct scenario_process *process = scenario->processes;
 
 	assert_int_equal(scenario->process_count, 3);
@@ -79,12 +80,12 @@ static void test_processes(_unused_ void **state)
 
 static void test_faults(_unused_ void **state)
 {
-	_cleanup_free_ struct scenario *scenario =
-		load("gpus: [{model: l4, count: 2}]\n"
-		     "faults:\n"
-		     "  - {error: NO_PERMISSION, gpus: 1, functions: nvmlDeviceGetPower*, at: 1s, for: 2s, every: 10s}\n"
-		     "  - {hang: forever}\n"
-		     "  - {sentinel: 42, fields: [138, 139]}\n");
+	_cleanup_free_ struct scenario *scenario = load(
+		"gpus: [{model: l4, count: 2}]\n"
+		"faults:\n"
+		"  - {error: NO_PERMISSION, gpus: 1, functions: nvmlDeviceGetPower*, at: 1s, for: 2s, every: 10s}\n"
+		"  - {hang: forever}\n"
+		"  - {sentinel: 42, fields: [138, 139]}\n");
 	const struct fault *fault = scenario->faults;
 
 	assert_int_equal(scenario->fault_count, 3);
@@ -106,7 +107,11 @@ static void test_shipped(_unused_ void **state)
 	static const struct {
 		const char *name;
 		uint32_t gpus, slots;
-	} shipped[] = { { "node-8xh100", 8, 64 }, { "node-mig", 3, 10 }, { "desktop-1gpu", 1, 5 }, { "sick", 6, 12 }, { "empty", 0, 0 } };
+	} shipped[] = { { "node-8xh100", 8, 64 },
+			{ "node-mig", 3, 10 },
+			{ "desktop-1gpu", 1, 5 },
+			{ "sick", 6, 12 },
+			{ "empty", 0, 0 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(shipped); i++) {
 		_cleanup_free_ struct scenario *scenario = NULL;
@@ -118,7 +123,8 @@ static void test_shipped(_unused_ void **state)
 		if (scenario_load_file(path, &scenario, &err) < 0)
 			fail_msg("%s", err.message);
 		for (uint32_t p = 0; p < scenario->process_count; p++)
-			slots += scenario->processes[p].count * (uint32_t)__builtin_popcount(scenario->processes[p].gpus);
+			slots += scenario->processes[p].count *
+				 (uint32_t)__builtin_popcount(scenario->processes[p].gpus);
 		assert_string_equal(scenario->name, shipped[i].name);
 		assert_int_equal(scenario->gpu_count, shipped[i].gpus);
 		assert_int_equal(slots, shipped[i].slots);
@@ -156,13 +162,18 @@ static void test_errors(_unused_ void **state)
 		{ "gpus: [{model: l4}]\nprocesses: [{name: a, every: 1m, for: 2m}]", "at most \"every\"" },
 		{ "gpus: [{model: l4}]\nprocesses: [{name: a, count: 2000}]", "more than 1024 processes" },
 		{ "gpus: [{model: l4}]\nprocesses: [{name: a, instance: 0}]", "no MIG instance 0" },
-		{ "gpus: [{model: h100-sxm, mig: [7g.80gb]}]\nprocesses: [{name: a}]", "say which \"instance\"" },
+		{ "gpus: [{model: h100-sxm, mig: [7g.80gb]}]\nprocesses: [{name: a}]",
+		  "say which \"instance\"" },
 		{ "gpus: [{model: l4}]\nprocesses: [{name: a, pid: 0}]", "a number up to" },
-		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: [1, 2]}}}]", "a sine needs a period" },
-		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: [9, 2], period: 1s}}}]", "lower value comes first" },
-		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: 3, period: 1s}}}]", "write sine: [low, high]" },
+		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: [1, 2]}}}]",
+		  "a sine needs a period" },
+		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: [9, 2], period: 1s}}}]",
+		  "lower value comes first" },
+		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: {sine: 3, period: 1s}}}]",
+		  "write sine: [low, high]" },
 		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {gpu: -3}}]", "not a number from 0 on" },
-		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {tensor: 3}}]", "known here: gpu, memory, encoder" },
+		{ "gpus: [{model: l4}]\nprocesses: [{name: a, load: {tensor: 3}}]",
+		  "known here: gpu, memory, encoder" },
 		{ "gpus: [{model: l4}]\nxids: [{gpu: 0}]", "needs the number" },
 		{ "gpus: [{model: l4}]\nxids: [{xid: 79, gpu: 3}]", "there is no GPU 3" },
 		{ "gpus: [{model: l4}]\ncounters: [{count: 1}]", "a counter needs a kind" },
@@ -201,8 +212,9 @@ static void test_missing_file(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults), cmocka_unit_test(test_gpus),	cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_faults),	 cmocka_unit_test(test_shipped), cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_gpus),
+		cmocka_unit_test(test_processes),    cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_shipped),      cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_missing_file),
 	};
 
