@@ -71,7 +71,7 @@ static bool take_container(struct cursor c, struct proc_cgroup *cgroup)
 
 	strip_suffix(&c, ".scope");
 	hex = hex_run(&c);
-	if (hex == ECS_ID && c.p[hex] == '-' && cursor_left(&c) > hex + 1) {
+	if (hex == ECS_ID && cursor_left(&c) > hex + 1 && c.p[hex] == '-') {
 		for (const char *p = c.p + hex + 1; p < c.end; p++)
 			if (!isdigit((unsigned char)*p))
 				return false;
@@ -188,7 +188,8 @@ static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
 
 void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup)
 {
-	struct cursor c = cursor_over(text, length), line, field;
+	/* The kernel writes no NUL; what follows one is no path. */
+	struct cursor c = cursor_over(text, strnlen(text, length)), line, field;
 	struct proc_cgroup best = { 0 }, found;
 
 	while (!cursor_eof(&c)) {
