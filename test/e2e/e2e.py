@@ -70,9 +70,12 @@ class Reply:
         return json.loads(self.text)
 
 
+OTHERS = ("STATE_DIRECTORY", "NOTIFY_SOCKET", "LD_LIBRARY_PATH") # by the last, meson lets everybody find the simulated driver
+
+
 def environment(**more):
     """Ours, without any gpusonde settings of whoever runs the tests."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("GPUSONDE_") and k not in ("STATE_DIRECTORY", "NOTIFY_SOCKET")}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("GPUSONDE_") and k not in OTHERS}
     return dict(clean, **more)
 
 
