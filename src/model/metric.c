@@ -128,13 +128,21 @@ bool metric_sentinel(double raw)
 
 double metric_wrap(const struct metric *metric)
 {
-	return metric->wrap != 0 ? ldexp(metric->scale != 0 ? metric->scale : 1, metric->wrap) : INFINITY;
+	double scale = metric->scale != 0 ? metric->scale : 1;
+
+	return metric->wrap != 0 ? scale * (double)(UINT64_C(1) << metric->wrap) : INFINITY;
+}
+
+/* Not nearbyint(): the driver's child would load libm, half a megabyte, for it alone. From 2^52 on doubles are integers. */
+static double nearest_integer(double value)
+{
+	return value >= 0 && value < 4503599627370496.0 ? (double)(uint64_t)(value + 0.5) : value;
 }
 
 /* `value` came of a multiplication, so that dividing may miss the driver's integer by the last bit. */
 static bool scaled_sentinel(const struct metric *metric, double value)
 {
-	return metric->scale != 0 && metric->scale != 1 && metric_sentinel(nearbyint(value / metric->scale));
+	return metric->scale != 0 && metric->scale != 1 && metric_sentinel(nearest_integer(value / metric->scale));
 }
 
 bool metric_plausible(const struct metric *metric, double value)

@@ -27,7 +27,6 @@ static void (*const steps[])(struct reader *, struct device *) = {
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
 {
-	memset(reader, 0, sizeof(*reader));
 	reader->shared = shared;
 	reader->reading = &shared->reading;
 	reader->library_name = library_name ? library_name : NVML_LIBRARY_DEFAULT;

@@ -169,7 +169,10 @@ static inline unsigned device_index(const struct reader *reader, const struct de
 	return (unsigned)(device - reader->devices);
 }
 
-/* Whole passes (read.c). @shared is mapped, zeroed or carries survivors; @library_name NULL is the usual one. */
+/*
+ * Whole passes (read.c). @reader is zeroed memory, of which only what devices and processes need is ever touched; @shared is
+ * mapped, and zeroed or carries survivors; @library_name NULL is the usual one.
+ */
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name);
 void reader_done(struct reader *reader);
 void reader_pass(struct reader *reader);
