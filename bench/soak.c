@@ -5,7 +5,7 @@
  *
  *	soak LIBRARY SAMPLES
  *
- * Prints one line: samples, ticks, resident bytes after the first tenth, resident bytes at the end.
+ * Prints one line: samples, ticks, resident bytes after the first half, resident bytes at the end.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 			return EXIT_FAILURE;
 		look(publisher, ticks++, &page);
 		samples += shared->reading.entities_n + shared->reading.processes_n;
-		if (!warm && samples >= target / 10)
+		if (!warm && samples >= target / 2)
 			warm = resident_bytes();
 	}
 	printf("%lu %lu %ld %ld\n", samples, ticks, warm, resident_bytes());

@@ -13,5 +13,5 @@ def run():
                          stdout=subprocess.PIPE, text=True, check=True).stdout
     samples, ticks, warm, end = map(int, out.split())
     return [Row("samples (a GPU or process read once)", samples, "{:,}"), Row("ticks of one second", ticks, "{:,}"),
-            Row("resident after the first tenth, MiB", warm / 2**20, "{:.2f}"),
-            Row("growth from there to the end, KiB", (end - warm) / 1024, "{:.0f}", at_most=64)]
+            Row("resident after the first half, MiB", warm / 2**20, "{:.2f}"),
+            Row("growth over the second half, KiB", (end - warm) / 1024, "{:.0f}", at_most=64)]
