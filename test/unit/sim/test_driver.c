@@ -120,11 +120,7 @@ static void test_samples_are_exact(_unused_ void **state)
 /* Energy, GPM and the newest sample all tell of the same curve. */
 static void test_sums_agree(_unused_ void **state)
 {
-	struct {
-		struct nvml_gpm_metrics_get get;
-		struct nvml_gpm_metric metric;
-	} gpm = { .get = { .version = NVML_GPM_METRICS_GET_VERSION, .count = 1 },
-		  .metric = { .id = NVML_GPM_METRIC_GRAPHICS_UTIL } };
+	_cleanup_free_ struct nvml_gpm_metrics_get *gpm = calloc(1, sizeof(*gpm) + sizeof(gpm->metrics[0]));
 	uint64_t before, after;
 	struct nvml_device *device;
 	struct library library;
@@ -134,22 +130,25 @@ static void test_sums_agree(_unused_ void **state)
 			       "gpus: [{model: h100-sxm}]\n"
 			       "processes: [{name: a, memory: 1GiB, load: {gpu: 40, memory: 20}}]\n");
 	device = library_device(&library, 0);
-	assert_int_equal(library.GpmSampleAlloc(&gpm.get.sample1), NVML_SUCCESS);
-	assert_int_equal(library.GpmSampleAlloc(&gpm.get.sample2), NVML_SUCCESS);
+	gpm->version = NVML_GPM_METRICS_GET_VERSION;
+	gpm->count = 1;
+	gpm->metrics[0].id = NVML_GPM_METRIC_GRAPHICS_UTIL;
+	assert_int_equal(library.GpmSampleAlloc(&gpm->sample1), NVML_SUCCESS);
+	assert_int_equal(library.GpmSampleAlloc(&gpm->sample2), NVML_SUCCESS);
 	assert_int_equal(library.DeviceGetPowerUsage(device, &milliwatt), NVML_SUCCESS);
-	assert_int_equal(library.GpmSampleGet(device, gpm.get.sample1), NVML_SUCCESS);
+	assert_int_equal(library.GpmSampleGet(device, gpm->sample1), NVML_SUCCESS);
 	assert_int_equal(library.DeviceGetTotalEnergyConsumption(device, &before), NVML_SUCCESS);
 	library.advance(INT64_C(1000) * 1000000000);
 	assert_int_equal(library.DeviceGetTotalEnergyConsumption(device, &after), NVML_SUCCESS);
-	assert_int_equal(library.GpmSampleGet(device, gpm.get.sample2), NVML_SUCCESS);
-	assert_int_equal(library.GpmMetricsGet(&gpm.get), NVML_SUCCESS);
+	assert_int_equal(library.GpmSampleGet(device, gpm->sample2), NVML_SUCCESS);
+	assert_int_equal(library.GpmMetricsGet(gpm), NVML_SUCCESS);
 
-	assert_int_equal(gpm.metric.result, NVML_SUCCESS);
-	assert_int_equal((int)(gpm.metric.value * 1000 + 0.5), 40000);
+	assert_int_equal(gpm->metrics[0].result, NVML_SUCCESS);
+	assert_int_equal((int)(gpm->metrics[0].value * 1000 + 0.5), 40000);
 	/* Watts times seconds, and what real time passed between the calls. */
 	assert_in_range(after - before, milliwatt * UINT64_C(1000) - 1, milliwatt * UINT64_C(1060));
-	library.GpmSampleFree(gpm.get.sample1);
-	library.GpmSampleFree(gpm.get.sample2);
+	library.GpmSampleFree(gpm->sample1);
+	library.GpmSampleFree(gpm->sample2);
 	library_close(&library);
 }
 
