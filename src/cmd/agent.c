@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "cmd/atop_listeners.h"
 #include "cmd/readiness.h"
 #include "cmd/usage.h"
@@ -86,10 +87,13 @@ static void keep_house(struct agent *agent)
 
 	if (agent->housekeeping_ns && now - agent->housekeeping_ns < HOUSEKEEPING_S * NSEC_PER_SEC)
 		return;
+	/* Rendering JSON leaves the heap a megabyte larger, in pieces. */
+	malloc_trim(0);
+	if (!agent->housekeeping_ns)
+		memory_drop_code();
 	agent->housekeeping_ns = now;
 	count_usage(agent);
 	tell_systemd(agent);
-	malloc_trim(0); /* rendering JSON leaves the heap a megabyte larger, in pieces */
 }
 
 /* Ticks keep their phase: late ones are not made up for, and none drifts. */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 /* Half a megabyte, of which only the pages of devices and processes that exist are ever touched. */
 static struct reader reader;
 
@@ -32,6 +34,7 @@ int child_serve(struct nvml_shared *shared, int socket, const char *library)
 {
 	unsigned char command;
 	int status = NVML_CHILD_OK;
+	bool first = true;
 
 	reader_init(&reader, shared, library);
 	while (read_command(socket, &command) == 1) {
@@ -42,6 +45,9 @@ int child_serve(struct nvml_shared *shared, int socket, const char *library)
 		reader_pass(&reader);
 		if (answer(socket) != 1)
 			break;
+		if (first)
+			memory_drop_code();
+		first = false;
 	}
 	reader_done(&reader);
 	return status;
