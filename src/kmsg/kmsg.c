@@ -32,13 +32,13 @@ enum kind { KIND_DEVICE, KIND_FIFO, KIND_FILE };
 struct kmsg {
 	int fd;
 	enum kind kind;
-	bool live;               /* all that was there at the start has been read */
+	bool live; /* all that was there at the start has been read */
 	sd_event_source *source;
 	kmsg_xid_fn *on_xid;
 	void *userdata;
 	struct kmsg_stats stats;
-	size_t filled;           /* of buffer, lines that have not ended yet */
-	bool skipping;           /* within a line that is longer than the buffer */
+	size_t filled; /* of buffer, lines that have not ended yet */
+	bool skipping; /* within a line that is longer than the buffer */
 	char buffer[RECORD_MAX];
 };
 

@@ -41,7 +41,8 @@ static void take_text(struct kmsg_xid *xid, struct cursor rest)
 {
 	if (cursor_literal(&rest, ","))
 		cursor_skip_space(&rest);
-	snprintf(xid->text, sizeof(xid->text), "%.*s", (int)MIN(cursor_left(&rest), sizeof(xid->text) - 1), rest.p);
+	snprintf(xid->text, sizeof(xid->text), "%.*s", (int)MIN(cursor_left(&rest), sizeof(xid->text) - 1),
+		 rest.p);
 	utf8_sanitize(xid->text);
 	for (char *p = xid->text; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
@@ -66,7 +67,8 @@ int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid)
 	if (xid_bus_id(bus.p, cursor_left(&bus), xid.pci_bus_id) < 0)
 		return -EBADMSG;
 	cursor_skip_space(&line);
-	if (cursor_u64(&line, &code) < 0 || code > XID_MAX || (!cursor_eof(&line) && *line.p != ',' && *line.p != ' '))
+	if (cursor_u64(&line, &code) < 0 || code > XID_MAX ||
+	    (!cursor_eof(&line) && *line.p != ',' && *line.p != ' '))
 		return -EBADMSG;
 	xid.code = (uint32_t)code;
 	take_text(&xid, line);

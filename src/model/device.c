@@ -75,7 +75,9 @@ static void devices_order(struct model *model)
 		uint16_t device = model->order[i];
 		unsigned at = i;
 
-		for (; at > 0 && device_before(model, model->devices[device], model->devices[model->order[at - 1]]); at--)
+		for (; at > 0 &&
+		       device_before(model, model->devices[device], model->devices[model->order[at - 1]]);
+		     at--)
 			model->order[at] = model->order[at - 1];
 		model->order[at] = device;
 	}
@@ -97,7 +99,8 @@ static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
 
 	processes_forget_device(model, index, now_ns);
 	workloads_forget_device(model, index);
-	memmove(&model->order[at], &model->order[at + 1], (model->devices_n - at - 1u) * sizeof(model->order[0]));
+	memmove(&model->order[at], &model->order[at + 1],
+		(model->devices_n - at - 1u) * sizeof(model->order[0]));
 	model->devices_n--;
 	free(model->devices[index]);
 	model->devices[index] = NULL;
@@ -125,7 +128,8 @@ static uint16_t longest_gone(const struct model *model)
 	return found;
 }
 
-static uint16_t device_add(struct model *model, const struct reading_entity *id, const char *uuid, uint16_t parent)
+static uint16_t device_add(struct model *model, const struct reading_entity *id, const char *uuid,
+			   uint16_t parent)
 {
 	struct device *device;
 	uint16_t index = 0;
@@ -184,14 +188,15 @@ static void device_identify(struct device *device, const struct reading_entity *
 		/* Another instance in the same place: its sums go on, its counters began anew. */
 		for (unsigned slot = 0; slot < GPU_SLOTS; slot++)
 			if (gpu_slot_metric(slot)->kind == METRIC_COUNTER)
-				device->state[slot] &= (uint8_t)~(SLOT_BEGUN | SLOT_IN_DOUBT);
+				device->state[slot] &= (uint8_t) ~(SLOT_BEGUN | SLOT_IN_DOUBT);
 	memcpy(uuid, device->e.id.uuid, sizeof(uuid));
 	memcpy(&device->e.id, id, offsetof(struct reading_entity, v));
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
 }
 
 /* The device of the GPU that entities[i] lies on, NO_INDEX on a GPU. False when that GPU is no good. */
-static bool device_of_parent(const struct reading_entity *id, uint32_t i, const uint16_t *devices, uint16_t *ret_parent)
+static bool device_of_parent(const struct reading_entity *id, uint32_t i, const uint16_t *devices,
+			     uint16_t *ret_parent)
 {
 	*ret_parent = id->parent < i ? devices[id->parent] : NO_INDEX;
 	return (id->parent == READING_NONE) == (*ret_parent == NO_INDEX);
@@ -218,7 +223,8 @@ static void match_known(struct model *model, const struct reading *reading, uint
 
 		ret_devices[i] = NO_INDEX;
 		/* Listed already: the same twice. */
-		if (device == NO_INDEX || model->devices[device]->listed || !device_of_parent(id, i, ret_devices, &parent))
+		if (device == NO_INDEX || model->devices[device]->listed ||
+		    !device_of_parent(id, i, ret_devices, &parent))
 			continue;
 		ret_devices[i] = device;
 		device_listed(model->devices[device], id, parent);
@@ -277,8 +283,8 @@ static double counter_bound(const struct metric *metric, double elapsed_seconds)
 }
 
 /* Adds what the reading tells to the sum; see the opening comment. */
-static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot, double raw,
-		  double elapsed_seconds)
+static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
+		  double raw, double elapsed_seconds)
 {
 	double added = raw - device->raw[slot], wrap = metric_wrap(metric);
 	uint8_t *state = &device->state[slot];
@@ -301,8 +307,8 @@ static void count(struct model *model, struct device *device, const struct metri
 	device->raw[slot] = raw;
 }
 
-static void take_counter(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
-			 const struct reading_entity *entity, double elapsed_seconds)
+static void take_counter(struct model *model, struct device *device, const struct metric *metric,
+			 unsigned slot, const struct reading_entity *entity, double elapsed_seconds)
 {
 	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED;
 	struct reading_entity *now = &device->e.id;
@@ -329,8 +335,8 @@ static void take_counter(struct model *model, struct device *device, const struc
  * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not shown where the
  * driver does not offer it any more (MIG was turned on).
  */
-static void take_increment(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
-			   const struct reading_entity *entity, int64_t end_ns)
+static void take_increment(struct model *model, struct device *device, const struct metric *metric,
+			   unsigned slot, const struct reading_entity *entity, int64_t end_ns)
 {
 	struct reading_entity *now = &device->e.id;
 	uint8_t p = entity->p[slot], *state = &device->state[slot];
@@ -366,7 +372,8 @@ static void take_sample(struct entity *e)
 	const struct reading_entity *now = &e->id;
 	uint8_t p = now->p[SLOT_UTILIZATION_GPU];
 
-	if (!presence_is(p) && (p == PRESENCE_FAILED || p == PRESENCE_REJECTED || !presence_is(now->p[SLOT_MEMORY_USED])))
+	if (!presence_is(p) &&
+	    (p == PRESENCE_FAILED || p == PRESENCE_REJECTED || !presence_is(now->p[SLOT_MEMORY_USED])))
 		return;
 	e->samples++;
 	if (presence_is(p))
@@ -377,7 +384,8 @@ static void take_sample(struct entity *e)
 		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
 }
 
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, int64_t end_ns)
+void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
+		  int64_t end_ns)
 {
 	double elapsed = (double)(end_ns - device->e.sampled_boot_ns) / NSEC_PER_SEC;
 	struct reading_entity *now = &device->e.id;
@@ -387,7 +395,8 @@ void device_apply(struct model *model, struct device *device, const struct readi
 		unsigned end = metric->slot + (unsigned)metric->count;
 
 		if (metric->kind == METRIC_GAUGE) {
-			memcpy(now->v + metric->slot, entity->v + metric->slot, metric->count * sizeof(now->v[0]));
+			memcpy(now->v + metric->slot, entity->v + metric->slot,
+			       metric->count * sizeof(now->v[0]));
 			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
 		} else if (metric->kind == METRIC_COUNTER) {
 			for (unsigned slot = metric->slot; slot < end; slot++)

@@ -8,10 +8,22 @@
 
 /* What the rows are written with. */
 #define MIB (1024.0 * 1024.0)
-#define DCGM_INT(name_, scale_) { (name_), (scale_), true, "gauge" }
-#define DCGM_FLOAT(name_, scale_) { (name_), (scale_), false, "gauge" }
-#define DCGM_COUNTER(name_, scale_) { (name_), (scale_), true, "counter" }
-#define DCGM_COUNTER_FLOAT(name_, scale_) { (name_), (scale_), false, "counter" }
+#define DCGM_INT(name_, scale_)                  \
+	{                                        \
+		(name_), (scale_), true, "gauge" \
+	}
+#define DCGM_FLOAT(name_, scale_)                 \
+	{                                         \
+		(name_), (scale_), false, "gauge" \
+	}
+#define DCGM_COUNTER(name_, scale_)                \
+	{                                          \
+		(name_), (scale_), true, "counter" \
+	}
+#define DCGM_COUNTER_FLOAT(name_, scale_)           \
+	{                                           \
+		(name_), (scale_), false, "counter" \
+	}
 
 const struct metric gpu_metrics[GPU_METRICS] = {
 #define GPU_METRIC(id_, count_, ...) \
@@ -20,7 +32,8 @@ const struct metric gpu_metrics[GPU_METRICS] = {
 };
 
 const struct metric process_metrics[PROCESS_METRICS] = {
-#define PROCESS_METRIC(id_, ...) [PROCESS_##id_] = { .id = #id_, .slot = PROCESS_##id_, .count = 1, __VA_ARGS__ },
+#define PROCESS_METRIC(id_, ...) \
+	[PROCESS_##id_] = { .id = #id_, .slot = PROCESS_##id_, .count = 1, __VA_ARGS__ },
 #include "model/metrics.def"
 };
 
@@ -35,30 +48,22 @@ static const unsigned short slot_rows[GPU_SLOTS] = {
 };
 
 const char *const engine_names[ENGINES] = {
-	[ENGINE_GPU] = "gpu",	      [ENGINE_MEMORY] = "memory", [ENGINE_ENCODER] = "encoder",
-	[ENGINE_DECODER] = "decoder", [ENGINE_JPEG] = "jpeg",	  [ENGINE_OFA] = "ofa",
+	[ENGINE_GPU] = "gpu",         [ENGINE_MEMORY] = "memory", [ENGINE_ENCODER] = "encoder",
+	[ENGINE_DECODER] = "decoder", [ENGINE_JPEG] = "jpeg",     [ENGINE_OFA] = "ofa",
 };
 
 static const char *const unit_names[UNIT_MAX] = {
-	[UNIT_NONE] = "",
-	[UNIT_RATIO] = "ratio",
-	[UNIT_BYTES] = "bytes",
-	[UNIT_BYTES_PER_SECOND] = "bytes_per_second",
-	[UNIT_SECONDS] = "seconds",
-	[UNIT_WATTS] = "watts",
-	[UNIT_JOULES] = "joules",
-	[UNIT_CELSIUS] = "celsius",
-	[UNIT_HERTZ] = "hertz",
-	[UNIT_BYTE_SECONDS] = "byte_seconds",
+	[UNIT_NONE] = "",           [UNIT_RATIO] = "ratio",
+	[UNIT_BYTES] = "bytes",     [UNIT_BYTES_PER_SECOND] = "bytes_per_second",
+	[UNIT_SECONDS] = "seconds", [UNIT_WATTS] = "watts",
+	[UNIT_JOULES] = "joules",   [UNIT_CELSIUS] = "celsius",
+	[UNIT_HERTZ] = "hertz",     [UNIT_BYTE_SECONDS] = "byte_seconds",
 };
 
 static const char *const presence_names[PRESENCE_MAX] = {
-	[PRESENCE_ABSENT] = "absent",
-	[PRESENCE_PRESENT] = "present",
-	[PRESENCE_UNSUPPORTED] = "unsupported",
-	[PRESENCE_NO_PERMISSION] = "no_permission",
-	[PRESENCE_FAILED] = "failed",
-	[PRESENCE_REJECTED] = "rejected",
+	[PRESENCE_ABSENT] = "absent",           [PRESENCE_PRESENT] = "present",
+	[PRESENCE_UNSUPPORTED] = "unsupported", [PRESENCE_NO_PERMISSION] = "no_permission",
+	[PRESENCE_FAILED] = "failed",           [PRESENCE_REJECTED] = "rejected",
 };
 
 /*
@@ -142,7 +147,8 @@ static double nearest_integer(double value)
 /* `value` came of a multiplication, so that dividing may miss the driver's integer by the last bit. */
 static bool scaled_sentinel(const struct metric *metric, double value)
 {
-	return metric->scale != 0 && metric->scale != 1 && metric_sentinel(nearest_integer(value / metric->scale));
+	return metric->scale != 0 && metric->scale != 1 &&
+	       metric_sentinel(nearest_integer(value / metric->scale));
 }
 
 bool metric_plausible(const struct metric *metric, double value)

@@ -16,15 +16,16 @@
 
 /* Why a number is or is not there. Zero memory means "absent". Only PRESENT carries a number a view may show. */
 enum presence {
-	PRESENCE_ABSENT = 0,    /* not asked, or has no meaning here */
+	PRESENCE_ABSENT = 0, /* not asked, or has no meaning here */
 	PRESENCE_PRESENT,
-	PRESENCE_UNSUPPORTED,   /* the device or driver does not offer it */
+	PRESENCE_UNSUPPORTED, /* the device or driver does not offer it */
 	PRESENCE_NO_PERMISSION, /* offered, but not to this user */
-	PRESENCE_FAILED,        /* asked, and the driver answered with another error */
-	PRESENCE_REJECTED,      /* answered with a value that cannot be true; counted */
+	PRESENCE_FAILED, /* asked, and the driver answered with another error */
+	PRESENCE_REJECTED, /* answered with a value that cannot be true; counted */
 	PRESENCE_MAX,
 	PRESENCE_MASK = 0x0f,
-	PRESENCE_ESTIMATED = 0x80, /* flag beside PRESENT: computed from something weaker than a measurement of it */
+	PRESENCE_ESTIMATED =
+		0x80, /* flag beside PRESENT: computed from something weaker than a measurement of it */
 };
 
 static inline bool presence_is(uint8_t p)
@@ -34,10 +35,10 @@ static inline bool presence_is(uint8_t p)
 
 /* How readings of a metric become the value that views show. */
 enum metric_kind {
-	METRIC_GAUGE,     /* the reading is the value */
-	METRIC_COUNTER,   /* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
+	METRIC_GAUGE, /* the reading is the value */
+	METRIC_COUNTER, /* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
 	METRIC_INCREMENT, /* the reading is what happened since the previous reading: added up by the model */
-	METRIC_PEAK,      /* the highest reading since the entity was first seen; computed by the model */
+	METRIC_PEAK, /* the highest reading since the entity was first seen; computed by the model */
 };
 
 enum metric_unit {
@@ -64,45 +65,45 @@ enum metric_level {
 /* How often the driver is asked. */
 enum metric_cadence {
 	CADENCE_TICK = 0, /* every period */
-	CADENCE_SLOW,     /* every 10 seconds: changes rarely or costs much */
-	CADENCE_STATIC,   /* when the driver is attached, and every minute */
+	CADENCE_SLOW, /* every 10 seconds: changes rarely or costs much */
+	CADENCE_STATIC, /* when the driver is attached, and every minute */
 };
 
 /* One name of the DCGM exporter's; its number is ours times `scale`. */
 struct dcgm_name {
-	const char *name;   /* whole name, or NULL when DCGM has none */
+	const char *name; /* whole name, or NULL when DCGM has none */
 	double scale;
-	bool integer;       /* printed as an integer (truncated), else with six decimals */
-	const char *type;   /* "gauge" or "counter", as the exporter types it */
+	bool integer; /* printed as an integer (truncated), else with six decimals */
+	const char *type; /* "gauge" or "counter", as the exporter types it */
 };
 
 struct metric {
-	const char *id;        /* the row's name in the table */
-	const char *family;    /* Prometheus family, without the "gpusonde_" prefix */
-	const char *label;     /* label that tells the family's rows apart, or NULL */
-	const char *value;     /* its value */
+	const char *id; /* the row's name in the table */
+	const char *family; /* Prometheus family, without the "gpusonde_" prefix */
+	const char *label; /* label that tells the family's rows apart, or NULL */
+	const char *value; /* its value */
 	const char *label2, *value2;
-	const char *index;     /* label of the slot number within the row ("link", "fan"), or NULL */
-	unsigned short slot;   /* first slot */
-	unsigned short count;  /* slots */
+	const char *index; /* label of the slot number within the row ("link", "fan"), or NULL */
+	unsigned short slot; /* first slot */
+	unsigned short count; /* slots */
 	enum metric_kind kind;
 	enum metric_unit unit;
-	unsigned levels;       /* enum metric_level bits */
+	unsigned levels; /* enum metric_level bits */
 	enum metric_cadence cadence;
 	/* Where the NVML source finds it, if one of the generic ways does: */
-	unsigned short field;  /* NVML field id, 0 none */
-	unsigned short gpm;    /* GPM metric id, 0 none */
-	bool scoped;           /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
-	unsigned scope;        /* scopeId of an unscoped field */
-	double scale;          /* number = raw * scale; 0 means 1 */
-	unsigned char wrap;    /* the driver's counter has this many bits; 0: so many that it never comes round */
-	double max;            /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
+	unsigned short field; /* NVML field id, 0 none */
+	unsigned short gpm; /* GPM metric id, 0 none */
+	bool scoped; /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
+	unsigned scope; /* scopeId of an unscoped field */
+	double scale; /* number = raw * scale; 0 means 1 */
+	unsigned char wrap; /* the driver's counter has this many bits; 0: so many that it never comes round */
+	double max; /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
 	bool is_signed;
-	const char *source;    /* documentation: the call it comes from */
-	const char *arch;      /* documentation: architectures that have it */
+	const char *source; /* documentation: the call it comes from */
+	const char *arch; /* documentation: architectures that have it */
 	const char *help;
 	struct dcgm_name dcgm, dcgm49; /* names up to 4.8 and from 4.9 on */
-	const char *otel;      /* OpenTelemetry name and attributes, or NULL */
+	const char *otel; /* OpenTelemetry name and attributes, or NULL */
 };
 
 enum {
@@ -120,7 +121,7 @@ enum gpu_metric {
 
 /* Slots: SLOT_X is the first (or only) slot of row X. */
 enum gpu_slot {
-#define GPU_METRIC(id_, count_, ...) SLOT_##id_, SLOT_##id_##_LAST = SLOT_##id_ + (count_) - 1,
+#define GPU_METRIC(id_, count_, ...) SLOT_##id_, SLOT_##id_##_LAST = SLOT_##id_ + (count_)-1,
 #include "model/metrics.def"
 	GPU_SLOTS,
 };

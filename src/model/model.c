@@ -116,7 +116,8 @@ static void take_counts(struct model *model, const struct reading *reading, int6
 	model_agent_add(model, AGENT_DROPPED_ENTITIES, reading->entities_dropped);
 	model_agent_add(model, AGENT_DROPPED_PROCESSES, reading->processes_dropped);
 	model_agent_add(model, AGENT_DROPPED_EVENTS, reading->events_dropped);
-	model_agent_set(model, AGENT_COLLECT_SECONDS_NVML, (double)(reading->end_ns - reading->begin_ns) / NSEC_PER_SEC);
+	model_agent_set(model, AGENT_COLLECT_SECONDS_NVML,
+			(double)(reading->end_ns - reading->begin_ns) / NSEC_PER_SEC);
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		model->rejected[row] += reading->rejected[row];
 	for (unsigned row = 0; row < PROCESS_METRICS; row++)

@@ -18,10 +18,10 @@
 struct model;
 
 struct model_limits {
-	uint32_t processes;     /* live (process, entity) pairs known; default READING_PROCESSES_MAX */
-	uint32_t series;        /* process series per node in /metrics; default 128 */
-	uint32_t exited;        /* exit records kept; default 1024 */
-	uint32_t workloads;     /* (workload, entity) pairs; default 1024 */
+	uint32_t processes; /* live (process, entity) pairs known; default READING_PROCESSES_MAX */
+	uint32_t series; /* process series per node in /metrics; default 128 */
+	uint32_t exited; /* exit records kept; default 1024 */
+	uint32_t workloads; /* (workload, entity) pairs; default 1024 */
 };
 
 /* What /proc tells about a PID; filled by a callback so that the model knows no source. */
@@ -51,7 +51,8 @@ int model_apply(struct model *model, const struct reading *reading);
  * `sequence` is the record's number in the log: what an earlier run of the agent has counted since this boot (see
  * model_xids_load) is not counted again. 0: no number, always counted.
  */
-void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns, uint64_t sequence);
+void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
+		    uint64_t sequence);
 
 /* The agent's own figures: set a gauge, add to a counter. */
 void model_agent_set(struct model *model, enum agent_metric metric, double value);

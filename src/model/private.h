@@ -19,28 +19,28 @@
 
 enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
-	XIDS_MAX = 1024,        /* (GPU, code) pairs */
-	XID_CODES_MAX = 64,     /* of these, on one GPU */
-	XID_RECENT_MAX = 256,   /* reports that the other source may still repeat */
+	XIDS_MAX = 1024, /* (GPU, code) pairs */
+	XID_CODES_MAX = 64, /* of these, on one GPU */
+	XID_RECENT_MAX = 256, /* reports that the other source may still repeat */
 	NO_INDEX = 0xffff,
 };
 
 /* What is known of a slot's driver counter or increment (struct device, state[]). */
 enum slot_state {
-	SLOT_BEGUN = 1,          /* a reading was taken in: raw[] is valid */
-	SLOT_WAS_ESTIMATED = 2,  /* the newest reading was an estimate */
-	SLOT_HAS_ESTIMATES = 4,  /* some part of the sum is */
-	SLOT_IN_DOUBT = 8,       /* the newest reading of the counter could not be right and was left out */
+	SLOT_BEGUN = 1, /* a reading was taken in: raw[] is valid */
+	SLOT_WAS_ESTIMATED = 2, /* the newest reading was an estimate */
+	SLOT_HAS_ESTIMATES = 4, /* some part of the sum is */
+	SLOT_IN_DOUBT = 8, /* the newest reading of the counter could not be right and was left out */
 };
 
 /* A GPU or MIG instance, for as long as the model knows it. */
 struct device {
-	struct entity e;         /* as published, but e.id.parent: see `parent` */
-	uint16_t parent;         /* index of the GPU's device, NO_INDEX on a GPU */
-	uint16_t rank;           /* place in the snapshot */
+	struct entity e; /* as published, but e.id.parent: see `parent` */
+	uint16_t parent; /* index of the GPU's device, NO_INDEX on a GPU */
+	uint16_t rank; /* place in the snapshot */
 	uint16_t other_workload; /* where increments go that have no workload's place; NO_INDEX until needed */
-	bool listed;             /* in the reading at hand */
-	double memory_total;     /* bytes, 0 unknown */
+	bool listed; /* in the reading at hand */
+	double memory_total; /* bytes, 0 unknown */
 	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
@@ -48,26 +48,26 @@ struct device {
 
 /* A live process on a device. */
 struct tracked {
-	struct process p;        /* as published, but its indexes: */
+	struct process p; /* as published, but its indexes: */
 	uint16_t device;
-	uint16_t workload;       /* NO_INDEX: none */
-	uint64_t seen;           /* number of the reading that last had it */
-	int64_t seen_ns;         /* end of that reading */
-	int64_t checked_ns;      /* when its identity was last looked at */
-	int64_t increment_ns;    /* when increments were last accepted; 0 never */
-	bool was_listed;         /* has been in a process list, not only among the utilisation samples */
-	double score;            /* recent use, for series.c */
+	uint16_t workload; /* NO_INDEX: none */
+	uint64_t seen; /* number of the reading that last had it */
+	int64_t seen_ns; /* end of that reading */
+	int64_t checked_ns; /* when its identity was last looked at */
+	int64_t increment_ns; /* when increments were last accepted; 0 never */
+	bool was_listed; /* has been in a process list, not only among the utilisation samples */
+	double score; /* recent use, for series.c */
 };
 
 struct tracked_workload {
-	struct workload w;       /* kind WORKLOAD_KINDS: a free place */
+	struct workload w; /* kind WORKLOAD_KINDS: a free place */
 	uint16_t device;
-	int64_t idle_ns;         /* since when no process of it lives */
+	int64_t idle_ns; /* since when no process of it lives */
 };
 
 struct exit_record {
 	struct process p;
-	uint16_t device;         /* NO_INDEX: the device was forgotten */
+	uint16_t device; /* NO_INDEX: the device was forgotten */
 	uint16_t workload;
 	int64_t exit_ns;
 };
@@ -77,7 +77,7 @@ struct xid_recent {
 	char pci_bus_id[32];
 	uint32_t code;
 	bool from_kernel;
-	int64_t from_ns, to_ns;  /* it happened between these */
+	int64_t from_ns, to_ns; /* it happened between these */
 };
 
 struct model {
@@ -88,8 +88,8 @@ struct model {
 	char hostname[65];
 
 	/* The newest reading */
-	uint64_t readings;       /* taken in */
-	int64_t reading_ns;      /* end of the newest, whatever its state; 0 none yet */
+	uint64_t readings; /* taken in */
+	int64_t reading_ns; /* end of the newest, whatever its state; 0 none yet */
 	int64_t good_ns, good_real_ns; /* end of the newest with state READING_OK; 0 none yet */
 	uint32_t attach;
 	enum reading_state state;
@@ -105,35 +105,35 @@ struct model {
 	uint8_t agent_p[AGENT_METRICS];
 
 	struct device *devices[DEVICES_MAX]; /* NULL: a free place */
-	uint16_t order[DEVICES_MAX];         /* devices by rank */
+	uint16_t order[DEVICES_MAX]; /* devices by rank */
 	uint16_t devices_n;
 
 	struct tracked *processes;
-	uint64_t *sorted;                    /* (rank, pid, index) of each, in the snapshot's order */
+	uint64_t *sorted; /* (rank, pid, index) of each, in the snapshot's order */
 	uint32_t processes_n, processes_room;
 	bool sorted_valid;
-	struct hashmap process_map;          /* process_key() to index */
+	struct hashmap process_map; /* process_key() to index */
 	uint32_t series_n;
 
-	struct exit_record *exits;           /* ring: the oldest at exits_first */
+	struct exit_record *exits; /* ring: the oldest at exits_first */
 	uint32_t exits_n, exits_first, exits_room;
 	uint64_t exit_seq;
-	uint64_t exits_tag;                  /* changes when the published list does */
+	uint64_t exits_tag; /* changes when the published list does */
 
 	struct tracked_workload *workloads;
-	uint16_t *workload_rank;             /* scratch of publish.c */
-	uint32_t workloads_n;                /* places used at some time */
+	uint16_t *workload_rank; /* scratch of publish.c */
+	uint32_t workloads_n; /* places used at some time */
 	uint32_t workloads_room;
-	uint32_t workloads_named;            /* in use, without the devices' others: what the limit bounds */
+	uint32_t workloads_named; /* in use, without the devices' others: what the limit bounds */
 	struct hashmap workload_map;
 
 	struct xid xids[XIDS_MAX];
 	uint32_t xids_n;
 	struct xid_recent xid_recent[XID_RECENT_MAX];
 	uint32_t xid_recent_next;
-	uint64_t kmsg_sequence;              /* of the newest record counted or loaded */
-	uint64_t kmsg_loaded;                /* what an earlier run has counted up to */
-	int64_t kmsg_from_ns;                /* older records are not counted */
+	uint64_t kmsg_sequence; /* of the newest record counted or loaded */
+	uint64_t kmsg_loaded; /* what an earlier run has counted up to */
+	int64_t kmsg_from_ns; /* older records are not counted */
 	bool xids_dirty;
 };
 
@@ -142,7 +142,8 @@ struct model {
 /* Match the reading's entities to devices; ret_devices[i] is the device of entities[i], or NO_INDEX when it is no good. */
 void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices);
 /* Take in the values of one entity of a good reading that ended at end_ns. */
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity, int64_t end_ns);
+void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
+		  int64_t end_ns);
 /* The driver no longer lists it, or has lost it: gauges go, sums stay. */
 void device_gone(struct device *device);
 /* Newest believable time increment, given when the last one was accepted (0: never): see device.c. */
@@ -151,8 +152,8 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns);
 /* process.c */
 
 /* `devices` as from devices_match(). */
-void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
-		     int64_t end_ns);
+void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
+		     uint32_t devices_n, int64_t end_ns);
 /* Ends those of whom no reading tells any more and that /proc no longer has. */
 void processes_sweep(struct model *model, int64_t now_ns);
 /* The device is about to be forgotten. */
@@ -170,7 +171,8 @@ void series_balance(struct model *model);
 /* Place of the workload on the device, made if need be. */
 uint16_t workload_find(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
 		       uint16_t device);
-void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment, uint8_t presence);
+void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment,
+		     uint8_t presence);
 void workload_enter(struct model *model, uint16_t workload);
 void workload_leave(struct model *model, uint16_t workload, int64_t now_ns);
 void workloads_forget_device(struct model *model, uint16_t device);
@@ -178,6 +180,6 @@ void workloads_forget_device(struct model *model, uint16_t device);
 /* xid.c */
 
 /* The reading's events happened between since_ns and end_ns. */
-void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
-		int64_t since_ns, int64_t end_ns);
+void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
+		uint32_t devices_n, int64_t since_ns, int64_t end_ns);
 void xids_publish(const struct model *model, struct snapshot *snapshot);

@@ -27,11 +27,11 @@
 
 #define RECHECK_NS (10 * NSEC_PER_SEC)
 #define GAP_NS (3 * NSEC_PER_SEC)
-#define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC)  /* one that /proc never knew, on a device that is gone */
+#define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC) /* one that /proc never knew, on a device that is gone */
 #define LATE_SAMPLE_NS (10 * NSEC_PER_SEC)
-#define EXIT_KEPT_NS (3600 * NSEC_PER_SEC)   /* far longer than atop's usual interval of 10 minutes */
-#define EXIT_LOST_NS (600 * NSEC_PER_SEC)    /* a record overwritten before this age may be missed by somebody */
-enum { SWEEP_MAX = 64 };                     /* looks into /proc per sweep */
+#define EXIT_KEPT_NS (3600 * NSEC_PER_SEC) /* far longer than atop's usual interval of 10 minutes */
+#define EXIT_LOST_NS (600 * NSEC_PER_SEC) /* a record overwritten before this age may be missed by somebody */
+enum { SWEEP_MAX = 64 }; /* looks into /proc per sweep */
 
 static uint64_t process_key(uint16_t device, uint32_t pid)
 {
@@ -54,7 +54,8 @@ static struct tracked *process_find(struct model *model, uint16_t device, uint32
 {
 	uint32_t index;
 
-	return hashmap_get(&model->process_map, process_key(device, pid), &index) ? &model->processes[index] : NULL;
+	return hashmap_get(&model->process_map, process_key(device, pid), &index) ? &model->processes[index] :
+										    NULL;
 }
 
 /* Exit records */
@@ -73,8 +74,9 @@ static void exit_drop_oldest(struct model *model)
 
 void exits_expire(struct model *model, int64_t now_ns)
 {
-	while (model->exits_n > 0 && (model->exits_n > model->limits.exited || exit_at(model, 0)->device == NO_INDEX ||
-				      now_ns - exit_at(model, 0)->exit_ns > EXIT_KEPT_NS))
+	while (model->exits_n > 0 &&
+	       (model->exits_n > model->limits.exited || exit_at(model, 0)->device == NO_INDEX ||
+		now_ns - exit_at(model, 0)->exit_ns > EXIT_KEPT_NS))
 		exit_drop_oldest(model);
 }
 
@@ -210,8 +212,8 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 	model->exits_tag++;
 }
 
-static struct tracked *process_add(struct model *model, const struct reading_process *reading, uint16_t device,
-				   const struct process_identity *identity, int64_t end_ns)
+static struct tracked *process_add(struct model *model, const struct reading_process *reading,
+				   uint16_t device, const struct process_identity *identity, int64_t end_ns)
 {
 	struct exit_record *record;
 	struct tracked *t;
@@ -245,8 +247,8 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 }
 
 /* Is this PID still the process it was? After a gap, and now and then, /proc is asked. */
-static struct tracked *process_recheck(struct model *model, struct tracked *t, const struct reading_process *reading,
-				       int64_t end_ns)
+static struct tracked *process_recheck(struct model *model, struct tracked *t,
+				       const struct reading_process *reading, int64_t end_ns)
 {
 	bool unknown = t->p.start_ticks == 0;
 	struct process_identity identity;
@@ -271,7 +273,8 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, c
 /* Increments */
 
 /* To the device's total, and to the process's own series or the device's "other": once. */
-static void credit_device(struct model *model, uint16_t device, struct process *p, unsigned row, double increment)
+static void credit_device(struct model *model, uint16_t device, struct process *p, unsigned row,
+			  double increment)
 {
 	struct entity *e = &model->devices[device]->e;
 
@@ -293,8 +296,8 @@ static void credit(struct model *model, uint16_t device, uint16_t workload, stru
 }
 
 /* An increment of a reading, refused when it cannot be. */
-static bool increment_good(struct model *model, const struct reading_process *reading, unsigned row, int64_t accepted_ns,
-			   int64_t end_ns)
+static bool increment_good(struct model *model, const struct reading_process *reading, unsigned row,
+			   int64_t accepted_ns, int64_t end_ns)
 {
 	if (!presence_is(reading->p[row]))
 		return false;
@@ -319,7 +322,8 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 		    !increment_good(model, reading, row, record ? record->exit_ns - GAP_NS : 0, end_ns))
 			continue;
 		if (record)
-			credit(model, device, record->workload, &record->p, row, reading->v[row], reading->p[row]);
+			credit(model, device, record->workload, &record->p, row, reading->v[row],
+			       reading->p[row]);
 		else
 			credit_device(model, device, NULL, row, reading->v[row]);
 	}
@@ -327,7 +331,8 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 		model->exits_tag++;
 }
 
-static void take_increments(struct model *model, struct tracked *t, const struct reading_process *reading, int64_t end_ns)
+static void take_increments(struct model *model, struct tracked *t, const struct reading_process *reading,
+			    int64_t end_ns)
 {
 	bool any = false;
 
@@ -339,7 +344,8 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {
 			credit(model, t->device, t->workload, &t->p, row, reading->v[row], p);
 			any |= reading->v[row] > 0;
-		} else if (!presence_is(t->p.p[row]) || p == PRESENCE_UNSUPPORTED || p == PRESENCE_NO_PERMISSION) {
+		} else if (!presence_is(t->p.p[row]) || p == PRESENCE_UNSUPPORTED ||
+			   p == PRESENCE_NO_PERMISSION) {
 			t->p.p[row] = presence_is(p) ? PRESENCE_REJECTED : p;
 		}
 	}
@@ -347,7 +353,8 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		t->increment_ns = end_ns;
 }
 
-static void take_memory(struct model *model, struct tracked *t, const struct reading_process *reading, int64_t end_ns)
+static void take_memory(struct model *model, struct tracked *t, const struct reading_process *reading,
+			int64_t end_ns)
 {
 	bool before = t->seen_ns != 0 && presence_is(t->p.p[PROCESS_MEMORY]);
 	double elapsed = (double)(end_ns - t->seen_ns) / NSEC_PER_SEC;
@@ -387,8 +394,8 @@ static void take_gauges(struct process *p, const struct reading_process *reading
 }
 
 /* A PID that no live process on this device has. NULL: it got no place, and its increments went elsewhere. */
-static struct tracked *process_arrived(struct model *model, const struct reading_process *reading, uint16_t device,
-				       int64_t end_ns)
+static struct tracked *process_arrived(struct model *model, const struct reading_process *reading,
+				       uint16_t device, int64_t end_ns)
 {
 	struct exit_record *record = NULL;
 	struct process_identity identity;
@@ -409,7 +416,8 @@ static struct tracked *process_arrived(struct model *model, const struct reading
 	return t;
 }
 
-static void process_apply(struct model *model, const struct reading_process *reading, uint16_t device, int64_t end_ns)
+static void process_apply(struct model *model, const struct reading_process *reading, uint16_t device,
+			  int64_t end_ns)
 {
 	struct tracked *t = process_find(model, device, reading->pid);
 	double busy;
@@ -437,8 +445,8 @@ static void process_apply(struct model *model, const struct reading_process *rea
 	t->p.last_real_ns = real_at(end_ns);
 }
 
-void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
-		     int64_t end_ns)
+void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
+		     uint32_t devices_n, int64_t end_ns)
 {
 	uint32_t n = MIN(reading->processes_n, (uint32_t)READING_PROCESSES_MAX);
 

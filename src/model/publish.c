@@ -25,8 +25,8 @@ static bool recent(const struct model *model, int64_t when_ns, int64_t now_ns)
  */
 static void publish_freshness(const struct model *model, struct snapshot *s)
 {
-	bool no_gpu = (model->state == READING_NO_LIBRARY || model->state == READING_NO_DRIVER) && model->devices_n == 0 &&
-		      !model->trouble[0];
+	bool no_gpu = (model->state == READING_NO_LIBRARY || model->state == READING_NO_DRIVER) &&
+		      model->devices_n == 0 && !model->trouble[0];
 	char *why = s->not_fresh_reason;
 	size_t size = sizeof(s->not_fresh_reason);
 
@@ -131,7 +131,8 @@ static void sort_processes(struct model *model)
 	for (uint32_t i = 0; i < model->processes_n; i++) {
 		const struct tracked *t = &model->processes[i];
 
-		model->sorted[i] = (uint64_t)model->devices[t->device]->rank << 48 | (uint64_t)t->p.pid << 16 | i;
+		model->sorted[i] =
+			(uint64_t)model->devices[t->device]->rank << 48 | (uint64_t)t->p.pid << 16 | i;
 	}
 	sort_u64(model->sorted, model->processes_n);
 	model->sorted_valid = true;

@@ -146,17 +146,17 @@ static void *with_room(void *old, uint32_t *room, uint32_t want, size_t size)
 	return bigger;
 }
 
-#define MAKE_ROOM(box_, what_, want_)                                                                        \
-	((box_)->snapshot.what_ = with_room((box_)->snapshot.what_, &(box_)->room.what_, (want_)->what_,     \
-					    sizeof(*(box_)->snapshot.what_)),                                \
+#define MAKE_ROOM(box_, what_, want_)                                                                    \
+	((box_)->snapshot.what_ = with_room((box_)->snapshot.what_, &(box_)->room.what_, (want_)->what_, \
+					    sizeof(*(box_)->snapshot.what_)),                            \
 	 (box_)->room.what_ >= (want_)->what_)
 
 static bool box_make_room(struct box *box, const struct snapshot_sizes *want)
 {
 	if (want->exited > box->room.exited)
 		box->exited_tag = 0;
-	return MAKE_ROOM(box, entities, want) && MAKE_ROOM(box, processes, want) && MAKE_ROOM(box, exited, want) &&
-	       MAKE_ROOM(box, workloads, want) && MAKE_ROOM(box, xids, want);
+	return MAKE_ROOM(box, entities, want) && MAKE_ROOM(box, processes, want) &&
+	       MAKE_ROOM(box, exited, want) && MAKE_ROOM(box, workloads, want) && MAKE_ROOM(box, xids, want);
 }
 
 static struct box *box_take(struct publisher *publisher)
@@ -179,8 +179,8 @@ static struct box *box_take(struct publisher *publisher)
 	return box;
 }
 
-int publisher_take(struct publisher *publisher, const struct snapshot_sizes *sizes, struct snapshot **ret_snapshot,
-		   uint64_t *ret_exited_tag)
+int publisher_take(struct publisher *publisher, const struct snapshot_sizes *sizes,
+		   struct snapshot **ret_snapshot, uint64_t *ret_exited_tag)
 {
 	struct box *box = box_take(publisher);
 

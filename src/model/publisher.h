@@ -17,8 +17,8 @@ struct snapshot_sizes {
  * A snapshot for the caller to fill, with room for what `sizes` says; its content is that of an older one. *ret_exited_tag is
  * what publisher_tag_exited() last said of it: equal to the caller's own, its `exited` need not be copied again. -ENOMEM.
  */
-int publisher_take(struct publisher *publisher, const struct snapshot_sizes *sizes, struct snapshot **ret_snapshot,
-		   uint64_t *ret_exited_tag);
+int publisher_take(struct publisher *publisher, const struct snapshot_sizes *sizes,
+		   struct snapshot **ret_snapshot, uint64_t *ret_exited_tag);
 void publisher_tag_exited(struct snapshot *snapshot, uint64_t tag);
 
 /* Makes it the newest, numbers it, and drops the publisher's reference to the one before. */

@@ -8,10 +8,10 @@
 #include "base/text.h"
 
 /* Strings go into labels and JSON, which take nothing but UTF-8. */
-#define END_STRING(s)                        \
-	do {                                 \
-		(s)[sizeof(s) - 1] = '\0';   \
-		utf8_sanitize(s);            \
+#define END_STRING(s)                      \
+	do {                               \
+		(s)[sizeof(s) - 1] = '\0'; \
+		utf8_sanitize(s);          \
 	} while (0)
 
 static uint8_t known_presence(uint8_t p)
@@ -89,7 +89,8 @@ static int check_process(struct reading *reading, struct reading_process *proces
 	END_STRING(process->name);
 	process->types &= PROCESS_TYPE_COMPUTE | PROCESS_TYPE_GRAPHICS | PROCESS_TYPE_MPS;
 	for (unsigned row = 0; row < PROCESS_METRICS; row++)
-		check_number(&process_metrics[row], &process->v[row], &process->p[row], &reading->rejected_process[row]);
+		check_number(&process_metrics[row], &process->v[row], &process->p[row],
+			     &reading->rejected_process[row]);
 	return 0;
 }
 
@@ -97,7 +98,8 @@ int reading_check(struct reading *reading)
 {
 	if (reading->state >= READING_STATES || reading->entities_n > READING_ENTITIES_MAX ||
 	    reading->processes_n > READING_PROCESSES_MAX || reading->events_n > READING_EVENTS_MAX ||
-	    reading->topology_n > READING_TOPOLOGY_MAX || reading->begin_ns < 0 || reading->end_ns < reading->begin_ns)
+	    reading->topology_n > READING_TOPOLOGY_MAX || reading->begin_ns < 0 ||
+	    reading->end_ns < reading->begin_ns)
 		return -EBADMSG;
 
 	END_STRING(reading->error);

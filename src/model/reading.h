@@ -11,54 +11,54 @@
 #include "model/metric.h"
 
 enum {
-	READING_ENTITIES_MAX = 256,   /* GPUs and MIG instances of one node */
+	READING_ENTITIES_MAX = 256, /* GPUs and MIG instances of one node */
 	READING_PROCESSES_MAX = 4096, /* (process, GPU) pairs */
 	READING_EVENTS_MAX = 256,
-	READING_TOPOLOGY_MAX = 32,    /* GPUs in the topology matrix */
+	READING_TOPOLOGY_MAX = 32, /* GPUs in the topology matrix */
 	READING_NONE = 0xffff,
 };
 
 enum reading_state {
 	READING_OK = 0,
-	READING_NO_LIBRARY,  /* libnvidia-ml could not be loaded */
-	READING_NO_DRIVER,   /* loaded, but says that the kernel driver is not there */
-	READING_FAILED,      /* loaded, and nvmlInit or the device count failed otherwise */
-	READING_RELEASED,    /* let go of on request */
+	READING_NO_LIBRARY, /* libnvidia-ml could not be loaded */
+	READING_NO_DRIVER, /* loaded, but says that the kernel driver is not there */
+	READING_FAILED, /* loaded, and nvmlInit or the device count failed otherwise */
+	READING_RELEASED, /* let go of on request */
 	READING_STATES,
 };
 
 /* A GPU, or a MIG instance (then `parent` is its GPU's index in the array and gi, ci are set). GPUs come before their instances. */
 struct reading_entity {
-	char uuid[96];           /* of the GPU; an instance has its parent's here and its own in mig_uuid */
+	char uuid[96]; /* of the GPU; an instance has its parent's here and its own in mig_uuid */
 	char mig_uuid[96];
 	char name[96];
-	char pci_bus_id[32];     /* "00000000:1B:00.0", as NVML writes it */
+	char pci_bus_id[32]; /* "00000000:1B:00.0", as NVML writes it */
 	char serial[32];
 	char vbios[32];
-	char architecture[16];   /* "hopper", lower case; empty when unknown */
-	char mig_profile[32];    /* "1g.10gb" */
+	char architecture[16]; /* "hopper", lower case; empty when unknown */
+	char mig_profile[32]; /* "1g.10gb" */
 	char compute_capability[8]; /* "9.0" */
-	uint32_t index;          /* NVML index of the GPU */
-	uint32_t minor;          /* N of /dev/nvidiaN; UINT32_MAX unknown */
-	int32_t numa_node;       /* -1 unknown */
-	uint32_t gi, ci;         /* UINT32_MAX on a GPU */
-	uint16_t parent;         /* READING_NONE on a GPU */
-	uint8_t lost;            /* the driver said "GPU is lost": identity is what was last known, no values */
-	uint8_t process_list;    /* enum presence: could its processes be listed? */
-	uint8_t process_util;    /* enum presence: could their utilisation be read? */
+	uint32_t index; /* NVML index of the GPU */
+	uint32_t minor; /* N of /dev/nvidiaN; UINT32_MAX unknown */
+	int32_t numa_node; /* -1 unknown */
+	uint32_t gi, ci; /* UINT32_MAX on a GPU */
+	uint16_t parent; /* READING_NONE on a GPU */
+	uint8_t lost; /* the driver said "GPU is lost": identity is what was last known, no values */
+	uint8_t process_list; /* enum presence: could its processes be listed? */
+	uint8_t process_util; /* enum presence: could their utilisation be read? */
 	uint8_t pad[3];
 	double v[GPU_SLOTS];
-	uint8_t p[GPU_SLOTS];    /* enum presence, PRESENCE_ESTIMATED */
+	uint8_t p[GPU_SLOTS]; /* enum presence, PRESENCE_ESTIMATED */
 };
 
 enum process_type { PROCESS_TYPE_COMPUTE = 1, PROCESS_TYPE_GRAPHICS = 2, PROCESS_TYPE_MPS = 4 };
 
 struct reading_process {
 	uint32_t pid;
-	uint16_t entity;         /* index in entities */
-	uint8_t types;           /* enum process_type bits */
+	uint16_t entity; /* index in entities */
+	uint8_t types; /* enum process_type bits */
 	uint8_t pad;
-	char name[64];           /* the driver's name for it, empty when not asked; /proc is preferred */
+	char name[64]; /* the driver's name for it, empty when not asked; /proc is preferred */
 	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
 };
@@ -66,28 +66,28 @@ struct reading_process {
 struct reading_event {
 	uint16_t entity;
 	uint16_t pad;
-	uint32_t gi, ci;         /* UINT32_MAX none */
-	uint32_t xid;            /* XID code */
+	uint32_t gi, ci; /* UINT32_MAX none */
+	uint32_t xid; /* XID code */
 };
 
 struct reading {
-	uint32_t state;          /* enum reading_state */
-	int32_t nvml_error;      /* nvmlReturn_t behind a state that is not OK */
-	char error[256];         /* cause and remedy, for people; empty when OK */
+	uint32_t state; /* enum reading_state */
+	int32_t nvml_error; /* nvmlReturn_t behind a state that is not OK */
+	char error[256]; /* cause and remedy, for people; empty when OK */
 	int64_t begin_ns, end_ns; /* CLOCK_BOOTTIME around the pass */
-	uint32_t attach;         /* counts attachments to the driver by this child: another number means handles were made anew */
-	uint8_t simulated;       /* the library is gpusonde's simulated driver */
+	uint32_t attach; /* counts attachments to the driver by this child: another number means handles were made anew */
+	uint8_t simulated; /* the library is gpusonde's simulated driver */
 	uint8_t pad[3];
 	char driver_version[80];
 	char nvml_version[80];
-	char library[256];       /* path the library was loaded from */
-	uint32_t cuda_version;   /* 13000 is 13.0; 0 unknown */
+	char library[256]; /* path the library was loaded from */
+	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
 	uint32_t entities_dropped, processes_dropped, events_dropped; /* did not fit, in this reading */
-	uint32_t rejected[GPU_METRICS];             /* implausible values in this reading, by row */
+	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
 	uint32_t topology_n;
-	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];       /* NVML common-ancestor level / 10 + 1; 0 unknown */
+	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX]; /* NVML common-ancestor level / 10 + 1; 0 unknown */
 	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX]; /* direct or switched links between the two */
 	struct reading_entity entities[READING_ENTITIES_MAX];
 	struct reading_process processes[READING_PROCESSES_MAX];

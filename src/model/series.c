@@ -19,7 +19,9 @@ void series_use(struct model *model, struct tracked *t, double busy_seconds, dou
 {
 	double total = model->devices[t->device]->memory_total;
 	double busy = elapsed_seconds > 0 ? MIN(busy_seconds / elapsed_seconds, 1.0) : 0;
-	double memory = presence_is(t->p.p[PROCESS_MEMORY]) && total > 0 ? MIN(t->p.v[PROCESS_MEMORY] / total, 1.0) : 0;
+	double memory = presence_is(t->p.p[PROCESS_MEMORY]) && total > 0 ?
+				MIN(t->p.v[PROCESS_MEMORY] / total, 1.0) :
+				0;
 	double weight = elapsed_seconds > 0 ? elapsed_seconds / (elapsed_seconds + SCORE_SECONDS) : 1;
 
 	t->score += weight * (busy + memory - t->score);

@@ -13,36 +13,43 @@
 
 /* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
 struct entity {
-	struct reading_entity id;  /* identity; its v and p are the current, accumulated values that views show */
-	bool present;              /* false: was there once, the driver no longer lists it, or lost it */
-	bool stale;                /* the newest reading is too old to be called current */
-	int64_t sampled_boot_ns;   /* end of the newest good reading; 0 never */
+	struct reading_entity id; /* identity; its v and p are the current, accumulated values that views show */
+	bool present; /* false: was there once, the driver no longer lists it, or lost it */
+	bool stale; /* the newest reading is too old to be called current */
+	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */
 	int64_t sampled_real_ns;
-	uint64_t samples;          /* ticks that delivered a utilisation, for atop */
-	double percent_sum[2];     /* sum over those ticks of the tick's mean percent: GPU, memory */
-	double memory_kib_sum;     /* sum over those ticks of memory in use, KiB */
+	uint64_t samples; /* ticks that delivered a utilisation, for atop */
+	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
+	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
 	uint32_t processes_live;
 	double process_total[PROCESS_METRICS]; /* all processes that ever ran here, exited ones included (INCREMENT rows) */
 	double process_other[PROCESS_METRICS]; /* increments of processes while they had no series of their own */
 };
 
-enum workload_kind { WORKLOAD_NONE, WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB, WORKLOAD_UNIT, WORKLOAD_KINDS };
+enum workload_kind {
+	WORKLOAD_NONE,
+	WORKLOAD_CONTAINER,
+	WORKLOAD_POD,
+	WORKLOAD_JOB,
+	WORKLOAD_UNIT,
+	WORKLOAD_KINDS
+};
 
 /* One process on one GPU or MIG instance. */
 struct process {
 	uint32_t pid;
-	uint64_t start_ticks;      /* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
 	int64_t first_real_ns, last_real_ns;
-	char comm[64];             /* sanitised UTF-8; empty when unknown */
-	uint32_t uid;              /* UINT32_MAX unknown */
-	uint16_t entity;           /* index in the snapshot's entities */
-	uint16_t workload;         /* index in workloads, READING_NONE */
-	uint8_t types;             /* enum process_type bits */
-	bool exited;               /* only in the list of the exited */
-	bool has_series;           /* one of the bounded process series of /metrics is its own */
-	uint64_t exit_seq;         /* exited: 1, 2, ... in order of exit */
+	char comm[64]; /* sanitised UTF-8; empty when unknown */
+	uint32_t uid; /* UINT32_MAX unknown */
+	uint16_t entity; /* index in the snapshot's entities */
+	uint16_t workload; /* index in workloads, READING_NONE */
+	uint8_t types; /* enum process_type bits */
+	bool exited; /* only in the list of the exited */
+	bool has_series; /* one of the bounded process series of /metrics is its own */
+	uint64_t exit_seq; /* exited: 1, 2, ... in order of exit */
 	uint64_t samples;
-	double percent_sum[2];     /* as in struct entity */
+	double percent_sum[2]; /* as in struct entity */
 	double memory_kib_sum;
 	double v[PROCESS_METRICS]; /* accumulated, all of its life */
 	uint8_t p[PROCESS_METRICS];
@@ -52,8 +59,8 @@ struct process {
 /* What one workload has had of one GPU or MIG instance: its live processes and all that have exited. */
 struct workload {
 	enum workload_kind kind;
-	char id[96];               /* container id, pod uid, job id or unit name */
-	char pod_uid[48];          /* of a container in a pod; else empty */
+	char id[96]; /* container id, pod uid, job id or unit name */
+	char pod_uid[48]; /* of a container in a pod; else empty */
 	uint16_t entity;
 	uint32_t live, exited;
 	double v[PROCESS_METRICS]; /* INCREMENT rows: totals; memory in use: of the live ones */
@@ -63,7 +70,7 @@ struct workload {
 /* An XID code on one GPU since boot. */
 struct xid {
 	char pci_bus_id[32];
-	uint16_t entity;           /* READING_NONE when that GPU is not known */
+	uint16_t entity; /* READING_NONE when that GPU is not known */
 	uint32_t code;
 	uint64_t count;
 	int64_t last_real_ns;
@@ -71,10 +78,10 @@ struct xid {
 
 struct snapshot {
 	atomic_uint refs;
-	uint64_t seq;              /* 1, 2, ...: changes with every publication */
-	int64_t real_ns, boot_ns;  /* when published */
+	uint64_t seq; /* 1, 2, ...: changes with every publication */
+	int64_t real_ns, boot_ns; /* when published */
 	bool simulated;
-	bool fresh;                /* the newest reading is recent: /readyz */
+	bool fresh; /* the newest reading is recent: /readyz */
 	char not_fresh_reason[256];
 	enum reading_state state;
 	char error[256];
@@ -92,9 +99,9 @@ struct snapshot {
 	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n;
 	struct entity *entities;
 	struct process *processes; /* live; sorted by (entity, pid) */
-	struct process *exited;    /* ordered by exit_seq, oldest first; bounded */
+	struct process *exited; /* ordered by exit_seq, oldest first; bounded */
 	struct workload *workloads;
-	struct xid *xids;          /* sorted by (entity, code) */
+	struct xid *xids; /* sorted by (entity, code) */
 };
 
 /* The GPU that an instance lies on, or the entity itself. */

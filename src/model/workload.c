@@ -24,7 +24,8 @@ static uint64_t workload_key(enum workload_kind kind, const char *id, uint16_t d
 	return hash_bytes(text, length + 3);
 }
 
-static bool workload_is(const struct tracked_workload *t, enum workload_kind kind, const char *id, uint16_t device)
+static bool workload_is(const struct tracked_workload *t, enum workload_kind kind, const char *id,
+			uint16_t device)
 {
 	return t->w.kind == kind && t->device == device && STRV_EQ(t->w.id, id);
 }
@@ -56,8 +57,8 @@ static uint16_t place_new(struct model *model)
 	return (uint16_t)model->workloads_n++;
 }
 
-static uint16_t workload_add(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
-			     uint16_t device)
+static uint16_t workload_add(struct model *model, enum workload_kind kind, const char *id,
+			     const char *pod_uid, uint16_t device)
 {
 	uint16_t place = place_new(model);
 	struct tracked_workload *t;
@@ -151,7 +152,8 @@ uint16_t workload_find(struct model *model, enum workload_kind kind, const char 
 	return (uint16_t)place;
 }
 
-void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment, uint8_t presence)
+void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment,
+		     uint8_t presence)
 {
 	struct workload *w;
 

@@ -26,8 +26,8 @@ static bool repeated(struct model *model, const struct xid_recent *report)
 	for (unsigned i = 0; i < XID_RECENT_MAX; i++) {
 		struct xid_recent *other = &model->xid_recent[i];
 
-		if (other->to_ns == 0 || other->from_kernel == report->from_kernel || other->code != report->code ||
-		    !STRV_EQ(other->pci_bus_id, report->pci_bus_id))
+		if (other->to_ns == 0 || other->from_kernel == report->from_kernel ||
+		    other->code != report->code || !STRV_EQ(other->pci_bus_id, report->pci_bus_id))
 			continue;
 		if (report->from_ns > other->to_ns + window || other->from_ns > report->to_ns + window)
 			continue;
@@ -90,7 +90,8 @@ static void take_report(struct model *model, const struct xid_recent *report)
 	count(model, report->pci_bus_id, report->code, report->to_ns);
 }
 
-void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns, uint64_t sequence)
+void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
+		    uint64_t sequence)
 {
 	struct xid_recent report = { .code = code, .from_kernel = true };
 
@@ -106,14 +107,16 @@ void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, 
 	take_report(model, &report);
 }
 
-void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices, uint32_t devices_n,
-		int64_t since_ns, int64_t end_ns)
+void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
+		uint32_t devices_n, int64_t since_ns, int64_t end_ns)
 {
 	uint32_t n = MIN(reading->events_n, (uint32_t)READING_EVENTS_MAX);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_event *event = &reading->events[i];
-		struct xid_recent report = { .code = event->xid, .from_ns = MIN(since_ns, end_ns), .to_ns = end_ns };
+		struct xid_recent report = { .code = event->xid,
+					     .from_ns = MIN(since_ns, end_ns),
+					     .to_ns = end_ns };
 		const struct device *device;
 
 		if (event->entity >= devices_n || devices[event->entity] == NO_INDEX)

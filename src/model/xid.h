@@ -9,9 +9,9 @@
 
 /* How bad it is for the GPU and its work. */
 enum xid_severity {
-	XID_INFO,     /* a note of the driver's; nothing is lost */
-	XID_APP,      /* a program's own error: that program is ended or its results are wrong */
-	XID_WARNING,  /* the driver or the hardware was in trouble and has helped itself, or may have */
+	XID_INFO, /* a note of the driver's; nothing is lost */
+	XID_APP, /* a program's own error: that program is ended or its results are wrong */
+	XID_WARNING, /* the driver or the hardware was in trouble and has helped itself, or may have */
 	XID_CRITICAL, /* the GPU cannot be trusted until somebody acts */
 	XID_SEVERITIES,
 };
@@ -21,13 +21,13 @@ enum xid_action {
 	XID_IGNORE,
 	XID_CHECK_APP,
 	XID_RESTART_APP,
-	XID_WATCH,        /* count it; act when it comes back */
-	XID_UPDATE,       /* driver or firmware */
+	XID_WATCH, /* count it; act when it comes back */
+	XID_UPDATE, /* driver or firmware */
 	XID_RESET_GPU,
 	XID_REBOOT,
 	XID_CHECK_POWER,
-	XID_CHECK_LINKS,  /* NVLink, NVSwitch, cabling, fabric manager */
-	XID_REPLACE,      /* take the node out of service and have the board examined */
+	XID_CHECK_LINKS, /* NVLink, NVSwitch, cabling, fabric manager */
+	XID_REPLACE, /* take the node out of service and have the board examined */
 	XID_ACTIONS,
 };
 
@@ -35,7 +35,7 @@ struct xid_description {
 	uint32_t first, last; /* codes that mean the same */
 	enum xid_severity severity;
 	enum xid_action action;
-	const char *name;    /* short: "GPU has fallen off the bus" */
+	const char *name; /* short: "GPU has fallen off the bus" */
 	const char *meaning; /* a sentence */
 };
 

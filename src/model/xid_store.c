@@ -67,7 +67,8 @@ static bool has_xid(const struct xid *xids, uint32_t n, const struct xid *xid)
 }
 
 /* 0, -ESTALE when it is of another boot, -EBADMSG. */
-static int parse(const char *text, size_t length, const char *boot, struct xid *xids, uint32_t *ret_n, uint64_t *ret_kmsg)
+static int parse(const char *text, size_t length, const char *boot, struct xid *xids, uint32_t *ret_n,
+		 uint64_t *ret_kmsg)
 {
 	struct cursor c = cursor_over(text, length), line;
 	uint64_t kmsg;
@@ -79,8 +80,8 @@ static int parse(const char *text, size_t length, const char *boot, struct xid *
 		return -EBADMSG;
 	if (!cursor_equals(&line, boot))
 		return -ESTALE;
-	if (cursor_until(&c, '\n', &line) < 0 || !cursor_literal(&line, "kmsg ") || cursor_u64(&line, &kmsg) < 0 ||
-	    !cursor_eof(&line))
+	if (cursor_until(&c, '\n', &line) < 0 || !cursor_literal(&line, "kmsg ") ||
+	    cursor_u64(&line, &kmsg) < 0 || !cursor_eof(&line))
 		return -EBADMSG;
 	while (cursor_until(&c, '\n', &line) == 0) {
 		if (cursor_equals(&line, "end") && cursor_eof(&c)) {
@@ -151,8 +152,8 @@ int model_xids_save(struct model *model, const char *path)
 	for (uint32_t i = 0; i < model->xids_n; i++) {
 		const struct xid *xid = &model->xids[i];
 
-		strbuf_addf(&text, "xid %s %" PRIu32 " %" PRIu64 " %" PRIi64 "\n", xid->pci_bus_id, xid->code, xid->count,
-			    xid->last_real_ns);
+		strbuf_addf(&text, "xid %s %" PRIu32 " %" PRIu64 " %" PRIi64 "\n", xid->pci_bus_id, xid->code,
+			    xid->count, xid->last_real_ns);
 	}
 	strbuf_adds(&text, "end\n");
 	if (text.failed)

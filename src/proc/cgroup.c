@@ -27,8 +27,8 @@ enum { CONTAINER_ID = 64, ECS_ID = 32, POD_UID_MIN = 32, POD_UID_MAX = 36, COMPO
 
 /* Of the lines of one process (v1 has one a controller) the one with the better answer counts. */
 static const unsigned char rank[] = {
-	[PROC_CGROUP_NONE] = 0, [PROC_CGROUP_UNIT] = 1, [PROC_CGROUP_POD] = 2, [PROC_CGROUP_JOB] = 3,
-	[PROC_CGROUP_CONTAINER] = 3,
+	[PROC_CGROUP_NONE] = 0, [PROC_CGROUP_UNIT] = 1,      [PROC_CGROUP_POD] = 2,
+	[PROC_CGROUP_JOB] = 3,  [PROC_CGROUP_CONTAINER] = 3,
 };
 
 static size_t hex_run(const struct cursor *c)
@@ -59,7 +59,8 @@ static bool strip_suffix(struct cursor *c, const char *suffix)
 static void set(struct proc_cgroup *cgroup, enum proc_cgroup_kind kind, struct cursor id)
 {
 	cgroup->kind = kind;
-	snprintf(cgroup->id, sizeof(cgroup->id), "%.*s", (int)MIN(cursor_left(&id), sizeof(cgroup->id) - 1), id.p);
+	snprintf(cgroup->id, sizeof(cgroup->id), "%.*s", (int)MIN(cursor_left(&id), sizeof(cgroup->id) - 1),
+		 id.p);
 	utf8_sanitize(cgroup->id);
 }
 
@@ -159,7 +160,8 @@ static bool is_slurm(const struct cursor *c)
 {
 	struct cursor rest = *c;
 
-	return cursor_equals(c, "slurm") || starts_with(*c, "slurm_") || strip_suffix(&rest, "slurmstepd.scope");
+	return cursor_equals(c, "slurm") || starts_with(*c, "slurm_") ||
+	       strip_suffix(&rest, "slurmstepd.scope");
 }
 
 static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
@@ -178,7 +180,8 @@ static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
 		if (take_job(c, below_slurm, &cgroup) || take_pod(c, &cgroup) || take_container(c, &cgroup) ||
 		    take_lxc(c, below_lxc, &cgroup))
 			;
-		else if (rank[cgroup.kind] <= rank[PROC_CGROUP_UNIT]) /* systemd in a container is the container's business */
+		else if (rank[cgroup.kind] <=
+			 rank[PROC_CGROUP_UNIT]) /* systemd in a container is the container's business */
 			take_unit(c, &cgroup);
 		below_slurm |= is_slurm(&c);
 		below_lxc = cursor_equals(&c, "lxc");

@@ -12,10 +12,10 @@
 #include "base/text.h"
 
 enum {
-	STAT_MAX = 1024,    /* 52 numbers and a name of at most 64 bytes */
+	STAT_MAX = 1024, /* 52 numbers and a name of at most 64 bytes */
 	STATUS_MAX = 4096,
 	CGROUP_MAX = 16384, /* v1 has a dozen lines, each with a path of at most PATH_MAX */
-	START_FIELD = 22,   /* of stat, the state being number 3 */
+	START_FIELD = 22, /* of stat, the state being number 3 */
 };
 
 /*

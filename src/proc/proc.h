@@ -7,18 +7,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum proc_cgroup_kind { PROC_CGROUP_NONE, PROC_CGROUP_CONTAINER, PROC_CGROUP_POD, PROC_CGROUP_JOB, PROC_CGROUP_UNIT };
+enum proc_cgroup_kind {
+	PROC_CGROUP_NONE,
+	PROC_CGROUP_CONTAINER,
+	PROC_CGROUP_POD,
+	PROC_CGROUP_JOB,
+	PROC_CGROUP_UNIT
+};
 
 struct proc_cgroup {
 	enum proc_cgroup_kind kind;
-	char id[96];      /* container id, pod uid, Slurm job id, systemd unit */
+	char id[96]; /* container id, pod uid, Slurm job id, systemd unit */
 	char pod_uid[48]; /* of a container in a pod */
 };
 
 struct proc_identity {
 	uint64_t start_ticks; /* field 22 of stat */
 	uint32_t uid;
-	char comm[64];        /* sanitised UTF-8 */
+	char comm[64]; /* sanitised UTF-8 */
 	struct proc_cgroup cgroup;
 };
 

@@ -17,7 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (cgroup.kind > PROC_CGROUP_UNIT || !memchr(cgroup.id, 0, sizeof(cgroup.id)) ||
 	    !memchr(cgroup.pod_uid, 0, sizeof(cgroup.pod_uid)))
 		abort();
-	if ((cgroup.kind == PROC_CGROUP_NONE) != (cgroup.id[0] == '\0') || !utf8_valid(cgroup.id, strlen(cgroup.id)))
+	if ((cgroup.kind == PROC_CGROUP_NONE) != (cgroup.id[0] == '\0') ||
+	    !utf8_valid(cgroup.id, strlen(cgroup.id)))
 		abort();
 	if (cgroup.kind == PROC_CGROUP_POD && strcmp(cgroup.id, cgroup.pod_uid) != 0)
 		abort();

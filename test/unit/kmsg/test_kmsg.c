@@ -139,7 +139,8 @@ static void a_burst_is_bounded_and_nothing_is_lost(void **state)
 	for (unsigned i = 0; i < 900; i++) {
 		char line[9000];
 		/* Long ones, so that a buffer holds but one. */
-		int n = snprintf(line, sizeof(line), "4,%u,1,-;NVRM: Xid (PCI:0000:01:00): 31, %04500d\n", i, 0);
+		int n = snprintf(line, sizeof(line), "4,%u,1,-;NVRM: Xid (PCI:0000:01:00): 31, %04500d\n", i,
+				 0);
 
 		assert_true(n > 0);
 		append(lab, line);
@@ -162,7 +163,8 @@ static void a_line_without_end_is_skipped(void **state)
 	huge[50000] = '\0';
 	append(lab, "4,1,1,-;NVRM: Xid (PCI:0000:01:00): 1, a\n4,2,1,-;NVRM: Xid (PCI:0000:01:00): 2, ");
 	append(lab, huge);
-	append(lab, "4,3,1,-;NVRM: Xid (PCI:0000:01:00): 3, within that line\n4,4,1,-;NVRM: Xid (PCI:0000:01:00): 4, b\n");
+	append(lab,
+	       "4,3,1,-;NVRM: Xid (PCI:0000:01:00): 3, within that line\n4,4,1,-;NVRM: Xid (PCI:0000:01:00): 4, b\n");
 	free(huge);
 	start(lab);
 	run_until(lab, 2);

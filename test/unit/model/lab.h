@@ -9,10 +9,10 @@
 
 #include "model/model.h"
 
-#define assert_near(value_, wanted_, within_)                                                       \
-	do {                                                                                        \
-		double near_value = (value_), near_wanted = (wanted_);                              \
-		if (!(fabs(near_value - near_wanted) <= (within_)))                                 \
+#define assert_near(value_, wanted_, within_)                                                 \
+	do {                                                                                  \
+		double near_value = (value_), near_wanted = (wanted_);                        \
+		if (!(fabs(near_value - near_wanted) <= (within_)))                           \
 			fail_msg("%s is %.17g, not %.17g", #value_, near_value, near_wanted); \
 	} while (0)
 

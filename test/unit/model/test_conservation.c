@@ -24,11 +24,11 @@ struct world {
 		double series[GPUS]; /* highest seen of this start of the PID */
 		double total[GPUS];
 	} pid[PIDS];
-	double energy[GPUS];     /* the driver's counter */
+	double energy[GPUS]; /* the driver's counter */
 	double energy_seen[GPUS];
-	double given[GPUS];      /* busy time put into readings */
+	double given[GPUS]; /* busy time put into readings */
 	double other_seen[GPUS], total_seen[GPUS];
-	double left[GPUS];       /* what stays with series that are gone */
+	double left[GPUS]; /* what stays with series that are gone */
 };
 
 /* Marsaglia's xorshift: the same run for the same seed everywhere. */
@@ -66,7 +66,8 @@ static void live(struct world *w)
 			memset(w->pid[pid].total, 0, sizeof(w->pid[pid].total));
 		}
 		snprintf(id, sizeof(id), "w%u", draw(w, 20));
-		lab_exists(w->lab, pid, w->pid[pid].ticks, chance(w, 80) ? WORKLOAD_CONTAINER : WORKLOAD_NONE, id);
+		lab_exists(w->lab, pid, w->pid[pid].ticks, chance(w, 80) ? WORKLOAD_CONTAINER : WORKLOAD_NONE,
+			   id);
 	}
 }
 
@@ -174,19 +175,22 @@ static void run(uint64_t seed, const struct model_limits *limits)
 static void everything_adds_up_with_room(_unused_ void **state)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		run(seed, &(struct model_limits){ .processes = 4096, .series = 500, .exited = 20000, .workloads = 500 });
+		run(seed, &(struct model_limits){
+				  .processes = 4096, .series = 500, .exited = 20000, .workloads = 500 });
 }
 
 static void everything_adds_up_with_few_series(_unused_ void **state)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		run(seed, &(struct model_limits){ .processes = 4096, .series = 5, .exited = 20000, .workloads = 500 });
+		run(seed, &(struct model_limits){
+				  .processes = 4096, .series = 5, .exited = 20000, .workloads = 500 });
 }
 
 static void everything_adds_up_with_no_room_at_all(_unused_ void **state)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		run(seed, &(struct model_limits){ .processes = 15, .series = 4, .exited = 20000, .workloads = 5 });
+		run(seed,
+		    &(struct model_limits){ .processes = 15, .series = 4, .exited = 20000, .workloads = 5 });
 }
 
 int main(void)

@@ -21,7 +21,7 @@ static const struct table tables[] = {
 	{ "agent", agent_metrics, AGENT_METRICS },
 };
 
-#define FOR_EACH_ROW(table_, m_)                                                     \
+#define FOR_EACH_ROW(table_, m_)                                                                  \
 	for (const struct table *table_ = tables; table_ < tables + ARRAY_SIZE(tables); table_++) \
 		for (const struct metric *m_ = table_->rows; m_ < table_->rows + table_->n; m_++)
 
@@ -55,10 +55,12 @@ static void every_row_is_whole(_unused_ void **state)
 			fail_msg("%s row %s: id, family and help (a sentence) are wanted", table->name, m->id);
 		if (!!m->label != !!m->value || !!m->label2 != !!m->value2 || (m->label2 && !m->label))
 			fail_msg("%s: a label without a value, or a second without a first", m->id);
-		if ((m->label && !is_name(m->label)) || (m->label2 && !is_name(m->label2)) || (m->index && !is_name(m->index)))
+		if ((m->label && !is_name(m->label)) || (m->label2 && !is_name(m->label2)) ||
+		    (m->index && !is_name(m->index)))
 			fail_msg("%s: no name for a label", m->id);
-		if (m->label && (STRV_EQ(m->label, "gpu") || STRV_EQ(m->label, "uuid") || STRV_EQ(m->label, "gi") ||
-				 STRV_EQ(m->label, "ci") || STRV_EQ(m->label, "pid") || STRV_EQ(m->label, "comm")))
+		if (m->label &&
+		    (STRV_EQ(m->label, "gpu") || STRV_EQ(m->label, "uuid") || STRV_EQ(m->label, "gi") ||
+		     STRV_EQ(m->label, "ci") || STRV_EQ(m->label, "pid") || STRV_EQ(m->label, "comm")))
 			fail_msg("%s: that label tells devices and processes apart", m->id);
 		if (table->rows != agent_metrics && (!m->source || !m->arch || m->levels == 0))
 			fail_msg("%s: source, architectures and level are wanted", m->id);
@@ -76,11 +78,13 @@ static void rows_of_a_family_agree_and_stand_together(_unused_ void **state)
 				continue;
 			if (!STRV_EQ(other[-1].family, m->family))
 				fail_msg("%s stands apart from its family", other->id);
-			if (m->unit != other->unit || !same(m->label, other->label) || !same(m->label2, other->label2) ||
-			    !same(m->index, other->index) || !STRV_EQ(m->help, other->help) ||
+			if (m->unit != other->unit || !same(m->label, other->label) ||
+			    !same(m->label2, other->label2) || !same(m->index, other->index) ||
+			    !STRV_EQ(m->help, other->help) ||
 			    (m->kind == METRIC_COUNTER || m->kind == METRIC_INCREMENT) !=
 				    (other->kind == METRIC_COUNTER || other->kind == METRIC_INCREMENT))
-				fail_msg("%s and %s: one family, two kinds, units, labels or helps", m->id, other->id);
+				fail_msg("%s and %s: one family, two kinds, units, labels or helps", m->id,
+					 other->id);
 			if (same(m->value, other->value) && same(m->value2, other->value2))
 				fail_msg("%s and %s would be one series", m->id, other->id);
 		}
@@ -174,18 +178,41 @@ static bool has_dcgm(const char *name)
 static void all_28_metrics_of_dcgm_are_there(_unused_ void **state)
 {
 	static const char *const wanted[] = {
-		"DCGM_FI_PROF_SM_ACTIVE",	   "DCGM_FI_PROF_SM_OCCUPANCY",	       "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-		"DCGM_FI_PROF_DRAM_ACTIVE",	   "DCGM_FI_PROF_PCIE_TX_BYTES",       "DCGM_FI_PROF_PCIE_RX_BYTES",
-		"DCGM_FI_PROF_NVLINK_TX_BYTES",	   "DCGM_FI_PROF_NVLINK_RX_BYTES",     "DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-		"DCGM_FI_DEV_FB_TOTAL",		   "DCGM_FI_DEV_FB_USED",	       "DCGM_FI_DEV_FB_FREE",
-		"DCGM_FI_DEV_PCIE_LINK_GEN",	   "DCGM_FI_DEV_PCIE_LINK_WIDTH",      "DCGM_FI_DEV_GPU_TEMP",
-		"DCGM_FI_DEV_MEMORY_TEMP",	   "DCGM_FI_DEV_POWER_USAGE",	       "DCGM_FI_DEV_GPU_UTIL",
-		"DCGM_FI_PROF_PIPE_INT_ACTIVE",	   "DCGM_FI_PROF_PIPE_FP16_ACTIVE",    "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
-		"DCGM_FI_PROF_PIPE_FP64_ACTIVE",   "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM_FI_DEV_POWER_VIOLATION",
-		"DCGM_FI_DEV_THERMAL_VIOLATION",   "DCGM_FI_DEV_SM_CLOCK",	       "DCGM_FI_DEV_MEM_CLOCK",
-		"DCGM_FI_DEV_FB_RESERVED",	   "DCGM_FI_DEV_MEM_COPY_UTIL",	       "DCGM_FI_DEV_ENC_UTIL",
-		"DCGM_FI_DEV_DEC_UTIL",		   "DCGM_FI_DEV_PCIE_REPLAY_COUNTER",  "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
-		"DCGM_FI_DEV_ROW_REMAP_FAILURE",   "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
+		"DCGM_FI_PROF_SM_ACTIVE",
+		"DCGM_FI_PROF_SM_OCCUPANCY",
+		"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+		"DCGM_FI_PROF_DRAM_ACTIVE",
+		"DCGM_FI_PROF_PCIE_TX_BYTES",
+		"DCGM_FI_PROF_PCIE_RX_BYTES",
+		"DCGM_FI_PROF_NVLINK_TX_BYTES",
+		"DCGM_FI_PROF_NVLINK_RX_BYTES",
+		"DCGM_FI_PROF_GR_ENGINE_ACTIVE",
+		"DCGM_FI_DEV_FB_TOTAL",
+		"DCGM_FI_DEV_FB_USED",
+		"DCGM_FI_DEV_FB_FREE",
+		"DCGM_FI_DEV_PCIE_LINK_GEN",
+		"DCGM_FI_DEV_PCIE_LINK_WIDTH",
+		"DCGM_FI_DEV_GPU_TEMP",
+		"DCGM_FI_DEV_MEMORY_TEMP",
+		"DCGM_FI_DEV_POWER_USAGE",
+		"DCGM_FI_DEV_GPU_UTIL",
+		"DCGM_FI_PROF_PIPE_INT_ACTIVE",
+		"DCGM_FI_PROF_PIPE_FP16_ACTIVE",
+		"DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+		"DCGM_FI_PROF_PIPE_FP64_ACTIVE",
+		"DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+		"DCGM_FI_DEV_POWER_VIOLATION",
+		"DCGM_FI_DEV_THERMAL_VIOLATION",
+		"DCGM_FI_DEV_SM_CLOCK",
+		"DCGM_FI_DEV_MEM_CLOCK",
+		"DCGM_FI_DEV_FB_RESERVED",
+		"DCGM_FI_DEV_MEM_COPY_UTIL",
+		"DCGM_FI_DEV_ENC_UTIL",
+		"DCGM_FI_DEV_DEC_UTIL",
+		"DCGM_FI_DEV_PCIE_REPLAY_COUNTER",
+		"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+		"DCGM_FI_DEV_ROW_REMAP_FAILURE",
+		"DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
 		"DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
 	};
 
@@ -197,9 +224,9 @@ static void all_28_metrics_of_dcgm_are_there(_unused_ void **state)
 static void names_that_dashboards_rely_on(_unused_ void **state)
 {
 	static const char *const wanted[] = {
-		"gpu_busy_seconds_total",  "gpu_observed_seconds_total", "gpu_utilization_ratio",
-		"gpu_memory_used_bytes",   "gpu_memory_total_bytes",	 "gpu_power_watts",
-		"gpu_energy_joules_total", "gpu_temperature_celsius",	 "process_gpu_busy_seconds_total",
+		"gpu_busy_seconds_total",   "gpu_observed_seconds_total", "gpu_utilization_ratio",
+		"gpu_memory_used_bytes",    "gpu_memory_total_bytes",     "gpu_power_watts",
+		"gpu_energy_joules_total",  "gpu_temperature_celsius",    "process_gpu_busy_seconds_total",
 		"process_gpu_memory_bytes",
 	};
 
@@ -225,9 +252,19 @@ static void engines_are_rows_in_order(_unused_ void **state)
 
 static void garbage_is_not_plausible(_unused_ void **state)
 {
-	static const double garbage[] = { NAN, INFINITY, -INFINITY, -1, 4294967295.0, 4294967294.0, 2147483632.0,
-					  2147483635.0, 140737488355328.0, 140737488355331.0, 9223372036854775794.0,
-					  18446744073709551615.0, 1e300 };
+	static const double garbage[] = { NAN,
+					  INFINITY,
+					  -INFINITY,
+					  -1,
+					  4294967295.0,
+					  4294967294.0,
+					  2147483632.0,
+					  2147483635.0,
+					  140737488355328.0,
+					  140737488355331.0,
+					  9223372036854775794.0,
+					  18446744073709551615.0,
+					  1e300 };
 
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *m = &gpu_metrics[row];

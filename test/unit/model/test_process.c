@@ -299,7 +299,8 @@ static void a_bridged_gap_is_an_estimate(void **state)
 	busy(lab, 7, 0.5, 1e9);
 	lab_step(lab, 60 * SECOND);
 	assert_near(lab_find(lab, 7)->v[PROCESS_MEMORY_BYTE_SECONDS], 60e9, 1);
-	assert_int_equal(lab_find(lab, 7)->p[PROCESS_MEMORY_BYTE_SECONDS], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(lab_find(lab, 7)->p[PROCESS_MEMORY_BYTE_SECONDS],
+			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 }
 
 static void a_name_comes_from_proc_or_the_driver_and_is_utf8(void **state)

@@ -10,7 +10,9 @@
 
 enum { ENTITIES = 9, READERS = 4, ROUNDS = 2000 };
 
-static const struct snapshot_sizes small = { .entities = ENTITIES, .processes = 4, .exited = 4, .workloads = 2, .xids = 1 };
+static const struct snapshot_sizes small = {
+	.entities = ENTITIES, .processes = 4, .exited = 4, .workloads = 2, .xids = 1
+};
 
 static struct snapshot *take(struct publisher *publisher, const struct snapshot_sizes *sizes, uint64_t *ret_tag)
 {

@@ -53,13 +53,13 @@ static void counts_and_indexes_out_of_range_are_refused(void **state)
 {
 	struct reading *r = *state;
 
-#define REFUSED(member_, bad_)                                   \
-	do {                                                     \
-		__typeof__(r->member_) good = r->member_;        \
-		r->member_ = (bad_);                             \
-		assert_int_equal(reading_check(r), -EBADMSG);    \
-		r->member_ = good;                               \
-		assert_int_equal(reading_check(r), 0);           \
+#define REFUSED(member_, bad_)                                \
+	do {                                                  \
+		__typeof__(r->member_) good = r->member_;     \
+		r->member_ = (bad_);                          \
+		assert_int_equal(reading_check(r), -EBADMSG); \
+		r->member_ = good;                            \
+		assert_int_equal(reading_check(r), 0);        \
 	} while (0)
 	REFUSED(state, READING_STATES);
 	REFUSED(entities_n, READING_ENTITIES_MAX + 1);
@@ -169,7 +169,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_instance_of_an_instance_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(strings_end_and_are_utf8, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_cannot_be_is_rejected_and_counted, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_value_of_the_whole_gpu_is_not_shown_on_its_instances, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_value_of_the_whole_gpu_is_not_shown_on_its_instances, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(flags_become_flags, setup, teardown),
 	};
 

@@ -11,7 +11,8 @@ enum { SERIES = 3 };
 
 static int setup(void **state)
 {
-	*state = lab_new(&(struct model_limits){ .processes = 100, .series = SERIES, .exited = 10, .workloads = 10 });
+	*state = lab_new(
+		&(struct model_limits){ .processes = 100, .series = SERIES, .exited = 10, .workloads = 10 });
 	return 0;
 }
 

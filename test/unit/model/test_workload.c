@@ -12,7 +12,8 @@ enum { WORKLOADS = 3 };
 
 static int setup(void **state)
 {
-	*state = lab_new(&(struct model_limits){ .processes = 100, .series = 100, .exited = 100, .workloads = WORKLOADS });
+	*state = lab_new(&(struct model_limits){
+		.processes = 100, .series = 100, .exited = 100, .workloads = WORKLOADS });
 	return 0;
 }
 

@@ -207,13 +207,20 @@ static void addresses_are_written_as_nvml_does(_unused_ void **state)
 	static const struct {
 		const char *text, *wanted;
 	} cases[] = {
-		{ "PCI:0000:3b:00", "00000000:3B:00.0" },   { "0000:3b:00", "00000000:3B:00.0" },
-		{ "PCI:0000:3b:00.1", "00000000:3B:00.1" }, { "00000000:3B:00.0", "00000000:3B:00.0" },
-		{ "PCI:000a:ff:1f", "0000000A:FF:1F.0" },   { "PCI:0000:3b", NULL },
-		{ "PCI:0000:3b:00.9", NULL },		    { "PCI:0000:100:00", NULL },
-		{ "PCI:0000:3b:20", NULL },		    { "PCI:100000000:3b:00", NULL },
-		{ "PCI:0000:3b:00 ", NULL },		    { "", NULL },
-		{ "PCI:", NULL },			    { "PCI:0000:3b:00.", NULL },
+		{ "PCI:0000:3b:00", "00000000:3B:00.0" },
+		{ "0000:3b:00", "00000000:3B:00.0" },
+		{ "PCI:0000:3b:00.1", "00000000:3B:00.1" },
+		{ "00000000:3B:00.0", "00000000:3B:00.0" },
+		{ "PCI:000a:ff:1f", "0000000A:FF:1F.0" },
+		{ "PCI:0000:3b", NULL },
+		{ "PCI:0000:3b:00.9", NULL },
+		{ "PCI:0000:100:00", NULL },
+		{ "PCI:0000:3b:20", NULL },
+		{ "PCI:100000000:3b:00", NULL },
+		{ "PCI:0000:3b:00 ", NULL },
+		{ "", NULL },
+		{ "PCI:", NULL },
+		{ "PCI:0000:3b:00.", NULL },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -88,7 +88,8 @@ static void counts_of_another_boot_are_forgotten(void **state)
 {
 	struct lab *lab = *state;
 
-	write_text("gpusonde-xids 1\nboot 00000000-0000-0000-0000-000000000000\nkmsg 99\nxid " BUS " 79 3 5\nend\n");
+	write_text("gpusonde-xids 1\nboot 00000000-0000-0000-0000-000000000000\nkmsg 99\nxid " BUS
+		   " 79 3 5\nend\n");
 	assert_int_equal(model_xids_load(lab->model, path), 0);
 	assert_null(find(lab, 79));
 	model_kmsg_xid(lab->model, BUS, 79, clock_boot_ns(), 5);
@@ -107,9 +108,9 @@ static void a_damaged_file_is_set_aside(void **state)
 {
 	static const char *const damaged[] = {
 		"kmsg 5\n",
-		"kmsg 5\nxid " BUS " 79 3 5\n",			     /* no end */
-		"kmsg 5\nxid " BUS " 79 3 5\nend",		     /* cut */
-		"kmsg 5\nxid " BUS " 79 3 5\nend\nmore\n",	     /* too long */
+		"kmsg 5\nxid " BUS " 79 3 5\n", /* no end */
+		"kmsg 5\nxid " BUS " 79 3 5\nend", /* cut */
+		"kmsg 5\nxid " BUS " 79 3 5\nend\nmore\n", /* too long */
 		"kmsg -5\nend\n",
 		"kmsg 5 6\nend\n",
 		"kmsg 5\nxid nowhere 79 3 5\nend\n",

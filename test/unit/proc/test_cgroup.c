@@ -19,45 +19,56 @@ static const struct {
 	const char *id, *pod;
 } cases[] = {
 	/* Kubernetes, systemd driver, v2 and each quality of service */
-	{ "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_ ".slice/cri-containerd-" HEX ".scope\n",
+	{ "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_
+	  ".slice/cri-containerd-" HEX ".scope\n",
 	  PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_ ".slice/crio-" HEX ".scope\n",
+	{ "0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_ ".slice/crio-" HEX
+	  ".scope\n",
 	  PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/docker-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/containerd-" HEX ".scope", PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" HEX ".scope/container\n", PROC_CGROUP_CONTAINER, HEX, UID },
+	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/docker-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX,
+	  UID },
+	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/containerd-" HEX ".scope", PROC_CGROUP_CONTAINER,
+	  HEX, UID },
+	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-" HEX ".scope/container\n",
+	  PROC_CGROUP_CONTAINER, HEX, UID },
 	/* a static pod's UID is a hash */
-	{ "0::/kubepods.slice/kubepods-burstable-pod" HEX32 ".slice/cri-containerd-" HEX ".scope\n", PROC_CGROUP_CONTAINER,
-	  HEX, HEX32 },
+	{ "0::/kubepods.slice/kubepods-burstable-pod" HEX32 ".slice/cri-containerd-" HEX ".scope\n",
+	  PROC_CGROUP_CONTAINER, HEX, HEX32 },
 	/* cgroupfs driver, and v1 with its many lines, the useful one not first */
 	{ "0::/kubepods/burstable/pod" UID "/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "12:rdma:/\n11:memory:/kubepods/pod" UID "/" HEX "\n1:name=systemd:/init.scope\n0::/\n", PROC_CGROUP_CONTAINER, HEX,
-	  UID },
-	/* kind, and Docker in Docker: the inner one counts */
-	{ "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_ ".slice/cri-containerd-" HEX ".scope\n",
+	{ "12:rdma:/\n11:memory:/kubepods/pod" UID "/" HEX "\n1:name=systemd:/init.scope\n0::/\n",
 	  PROC_CGROUP_CONTAINER, HEX, UID },
-	{ "0::/system.slice/docker-" HEX2 ".scope/kubelet/kubepods/besteffort/pod" UID "/" HEX "\n", PROC_CGROUP_CONTAINER,
-	  HEX, UID },
+	/* kind, and Docker in Docker: the inner one counts */
+	{ "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_ ".slice/cri-containerd-" HEX
+	  ".scope\n",
+	  PROC_CGROUP_CONTAINER, HEX, UID },
+	{ "0::/system.slice/docker-" HEX2 ".scope/kubelet/kubepods/besteffort/pod" UID "/" HEX "\n",
+	  PROC_CGROUP_CONTAINER, HEX, UID },
 	{ "4:devices:/docker/" HEX2 "/docker/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	/* seen from another cgroup namespace */
-	{ "0::/../../kubepods-pod" UID_ ".slice/cri-containerd-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, UID },
+	{ "0::/../../kubepods-pod" UID_ ".slice/cri-containerd-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX,
+	  UID },
 	{ "0::/../cri-containerd-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/\n", PROC_CGROUP_NONE, "", "" },
 	/* a pod without a container in it, and the monitor of a container */
 	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice\n", PROC_CGROUP_POD, UID, UID },
-	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-conmon-" HEX ".scope\n", PROC_CGROUP_POD, UID, UID },
+	{ "0::/kubepods.slice/kubepods-pod" UID_ ".slice/crio-conmon-" HEX ".scope\n", PROC_CGROUP_POD, UID,
+	  UID },
 	/* a runtime whose driver is set up wrongly */
-	{ "0::/system.slice/kubepods-burstable-pod" UID_ ".slice:cri-containerd:" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
+	{ "0::/system.slice/kubepods-burstable-pod" UID_ ".slice:cri-containerd:" HEX "\n",
+	  PROC_CGROUP_CONTAINER, HEX, "" },
 	/* without Kubernetes */
 	{ "0::/docker/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/system.slice/docker-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/system.slice/docker-" HEX ".scope/init.scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/system.slice/docker-" HEX ".scope/system.slice/ssh.service\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/machine.slice/libpod-" HEX ".scope/container\n", PROC_CGROUP_CONTAINER, HEX, "" },
-	{ "0::/machine.slice/machine-libpod_pod_" HEX2 ".slice/libpod-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
+	{ "0::/machine.slice/machine-libpod_pod_" HEX2 ".slice/libpod-" HEX ".scope\n", PROC_CGROUP_CONTAINER,
+	  HEX, "" },
 	{ "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" HEX ".scope/container\n",
 	  PROC_CGROUP_CONTAINER, HEX, "" },
-	{ "0::/machine.slice/libpod-conmon-" HEX ".scope\n", PROC_CGROUP_UNIT, "libpod-conmon-" HEX ".scope", "" },
+	{ "0::/machine.slice/libpod-conmon-" HEX ".scope\n", PROC_CGROUP_UNIT, "libpod-conmon-" HEX ".scope",
+	  "" },
 	{ "0::/system.slice/nerdctl-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/default/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/ecs/task/" HEX32 "-1234567890\n", PROC_CGROUP_CONTAINER, HEX32 "-1234567890", "" },
@@ -68,8 +79,10 @@ static const struct {
 	{ "8:memory:/slurm/uid_1000/job_4242/step_0/task_0\n", PROC_CGROUP_JOB, "4242", "" },
 	{ "8:memory:/slurm_node7/uid_1000/job_4242/step_batch\n", PROC_CGROUP_JOB, "4242", "" },
 	{ "0::/system.slice/slurmstepd.scope/job_17/step_0/user/task_3\n", PROC_CGROUP_JOB, "17", "" },
-	{ "0::/system.slice/node7_slurmstepd.scope/job_17/step_extern/user/task_special\n", PROC_CGROUP_JOB, "17", "" },
-	{ "0::/kubepods/pod" UID "/" HEX "/system.slice/slurmstepd.scope/job_9/step_0\n", PROC_CGROUP_JOB, "9", UID },
+	{ "0::/system.slice/node7_slurmstepd.scope/job_17/step_extern/user/task_special\n", PROC_CGROUP_JOB,
+	  "17", "" },
+	{ "0::/kubepods/pod" UID "/" HEX "/system.slice/slurmstepd.scope/job_9/step_0\n", PROC_CGROUP_JOB,
+	  "9", UID },
 	{ "0::/system.slice/slurmstepd.scope/job_17/step_0/docker/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/system.slice/slurmstepd.scope/system\n", PROC_CGROUP_UNIT, "slurmstepd.scope", "" },
 	{ "0::/user.slice/job_17/step_0\n", PROC_CGROUP_NONE, "", "" },
@@ -80,16 +93,18 @@ static const struct {
 	{ "0::/user.slice/user-1000.slice/session-3.scope\n", PROC_CGROUP_UNIT, "session-3.scope", "" },
 	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope\n",
 	  PROC_CGROUP_UNIT, "vte-spawn-1.scope", "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n", PROC_CGROUP_UNIT, "jupyter.service",
-	  "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n", PROC_CGROUP_UNIT,
+	  "jupyter.service", "" },
+	{ "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", PROC_CGROUP_UNIT,
+	  "user@1000.service", "" },
 	{ "0::/init.scope\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/user.slice\n", PROC_CGROUP_NONE, "", "" },
 	{ "4:cpu:/\n1:name=systemd:/system.slice/cron.service\n", PROC_CGROUP_UNIT, "cron.service", "" },
 	/* nearly */
 	{ "0::/docker/" HEX32 "\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/docker/x" HEX "\n", PROC_CGROUP_NONE, "", "" },
-	{ "0::/docker/0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF\n", PROC_CGROUP_NONE, "", "" },
+	{ "0::/docker/0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF\n", PROC_CGROUP_NONE,
+	  "", "" },
 	{ "0::/kubepods/podtooshort\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/.service\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/lxc.payload.\n", PROC_CGROUP_NONE, "", "" },
@@ -104,8 +119,10 @@ static void layouts(_unused_ void **state)
 
 		memset(&cgroup, 0x5a, sizeof(cgroup));
 		proc_cgroup_parse(cases[i].text, strlen(cases[i].text), &cgroup);
-		if (cgroup.kind != cases[i].kind || !STRV_EQ(cgroup.id, cases[i].id) || !STRV_EQ(cgroup.pod_uid, cases[i].pod))
-			fail_msg("%s: kind %d, id %s, pod %s", cases[i].text, cgroup.kind, cgroup.id, cgroup.pod_uid);
+		if (cgroup.kind != cases[i].kind || !STRV_EQ(cgroup.id, cases[i].id) ||
+		    !STRV_EQ(cgroup.pod_uid, cases[i].pod))
+			fail_msg("%s: kind %d, id %s, pod %s", cases[i].text, cgroup.kind, cgroup.id,
+				 cgroup.pod_uid);
 	}
 }
 

@@ -102,8 +102,14 @@ static void what_is_missing_stays_unknown(_unused_ void **state)
 
 static void garbage_is_an_error(_unused_ void **state)
 {
-	static const char *const garbage[] = { "", "4711", "4711 (x", "4711 )x(" REST, "4711 (x) S 1 2 3\n",
-					       "4711 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 letters 20\n" };
+	static const char *const garbage[] = {
+		"",
+		"4711",
+		"4711 (x",
+		"4711 )x(" REST,
+		"4711 (x) S 1 2 3\n",
+		"4711 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 letters 20\n"
+	};
 	struct proc_identity identity;
 	uint64_t ticks;
 	char huge[5000];
