@@ -1,40 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings become values. A driver's counter is added up by differences. What it says is not always so: after a reload it
- * starts again at zero, and drivers in trouble give a wrong number once. So a reading that fell, or rose faster than anything
- * can, is not taken at once; the next one decides:
- *
- *   fits the one before the odd one     that was wrong: as if it had not been
- *   still below                         the driver started again: all of the new reading is added
- *   still too high                      another base, and nobody knows what happened between: nothing is added
- *
- * So a counter may be a reading late, and may miss what happened around a restart; it never shows what did not happen.
+ * Who is there. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order the driver lists them.
  */
 #include "model/private.h"
 
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/macro.h"
-
-/*
- * A time increment can hardly exceed the time since the last one was accepted. It may by a driver's sample interval (up to a
- * second on old boards) and by clocks that differ a little. The first one may bring all that the driver's buffer holds, about
- * 30 seconds.
- */
-#define INCREMENT_SLACK 1.05
-#define INCREMENT_EXTRA_SECONDS 1.0
-#define INCREMENT_FIRST_SECONDS 30.0
-
-double increment_bound(int64_t accepted_ns, int64_t now_ns)
-{
-	double since = accepted_ns ? (double)(now_ns - accepted_ns) / NSEC_PER_SEC : INCREMENT_FIRST_SECONDS;
-
-	return since * INCREMENT_SLACK + INCREMENT_EXTRA_SECONDS;
-}
 
 static bool device_is(const struct device *device, const struct reading_entity *id, const char *uuid)
 {
@@ -262,155 +237,4 @@ void device_gone(struct device *device)
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		if (gpu_metrics[row].kind == METRIC_GAUGE)
 			memset(now->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
-}
-
-/*
- * The most that can have been added in this time. Energy and bytes only: of these the order of magnitude is known. The minute
- * is for readings that failed in between.
- */
-static double counter_bound(const struct metric *metric, double elapsed_seconds)
-{
-	static const double watts = 20000, bytes_per_second = 1e14;
-
-	switch (metric->unit) {
-	case UNIT_JOULES:
-		return watts * (elapsed_seconds + 60);
-	case UNIT_BYTES:
-		return bytes_per_second * (elapsed_seconds + 60);
-	default:
-		return INFINITY;
-	}
-}
-
-/* Adds what the reading tells to the sum; see the opening comment. */
-static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
-		  double raw, double elapsed_seconds)
-{
-	double added = raw - device->raw[slot], wrap = metric_wrap(metric);
-	uint8_t *state = &device->state[slot];
-	bool fell, jumped;
-
-	/* From the upper half of its few bits to the lower one: it came round. */
-	if (added < 0 && device->raw[slot] >= wrap / 2 && raw < wrap / 2)
-		added += wrap;
-	fell = added < 0;
-	jumped = added > counter_bound(metric, elapsed_seconds);
-	if ((fell || jumped) && !(*state & SLOT_IN_DOUBT)) {
-		*state |= SLOT_IN_DOUBT;
-		return;
-	}
-	*state &= (uint8_t)~SLOT_IN_DOUBT;
-	if (jumped)
-		model->rejected[metric - gpu_metrics]++;
-	else
-		device->e.id.v[slot] += fell ? raw : added;
-	device->raw[slot] = raw;
-}
-
-static void take_counter(struct model *model, struct device *device, const struct metric *metric,
-			 unsigned slot, const struct reading_entity *entity, double elapsed_seconds)
-{
-	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED;
-	struct reading_entity *now = &device->e.id;
-	uint8_t *state = &device->state[slot];
-
-	if (!presence_is(entity->p[slot])) {
-		now->p[slot] = entity->p[slot];
-		return;
-	}
-	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
-		count(model, device, metric, slot, entity->v[slot], elapsed_seconds);
-	} else {
-		/* The first, which the sum starts at, or one with another base, where it goes on. */
-		if (!*state)
-			now->v[slot] = entity->v[slot];
-		device->raw[slot] = entity->v[slot];
-		*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
-				   (*state & SLOT_HAS_ESTIMATES));
-	}
-	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
-}
-
-/*
- * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not shown where the
- * driver does not offer it any more (MIG was turned on).
- */
-static void take_increment(struct model *model, struct device *device, const struct metric *metric,
-			   unsigned slot, const struct reading_entity *entity, int64_t end_ns)
-{
-	struct reading_entity *now = &device->e.id;
-	uint8_t p = entity->p[slot], *state = &device->state[slot];
-	double increment = entity->v[slot];
-
-	if (presence_is(p) && increment > increment_bound((int64_t)device->raw[slot], end_ns)) {
-		model->rejected[metric - gpu_metrics]++;
-		p = PRESENCE_REJECTED;
-	}
-	if (!presence_is(p)) {
-		if (!*state || (p != PRESENCE_FAILED && p != PRESENCE_REJECTED))
-			now->p[slot] = p;
-		return;
-	}
-	now->v[slot] += increment;
-	if (increment > 0 || device->raw[slot] == 0)
-		device->raw[slot] = (double)end_ns;
-	*state |= SLOT_BEGUN | (p & PRESENCE_ESTIMATED && increment > 0 ? SLOT_HAS_ESTIMATES : 0);
-	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
-}
-
-static void take_peaks(struct reading_entity *now)
-{
-	if (!presence_is(now->p[SLOT_MEMORY_USED]))
-		return;
-	now->v[SLOT_MEMORY_USED_PEAK] = fmax(now->v[SLOT_MEMORY_USED_PEAK], now->v[SLOT_MEMORY_USED]);
-	now->p[SLOT_MEMORY_USED_PEAK] = now->p[SLOT_MEMORY_USED];
-}
-
-/* atop wants sums over samples. Where the driver tells no utilisation at all (MIG), those of memory in use count. */
-static void take_sample(struct entity *e)
-{
-	const struct reading_entity *now = &e->id;
-	uint8_t p = now->p[SLOT_UTILIZATION_GPU];
-
-	if (!presence_is(p) &&
-	    (p == PRESENCE_FAILED || p == PRESENCE_REJECTED || !presence_is(now->p[SLOT_MEMORY_USED])))
-		return;
-	e->samples++;
-	if (presence_is(p))
-		e->percent_sum[0] += 100 * now->v[SLOT_UTILIZATION_GPU];
-	if (presence_is(now->p[SLOT_UTILIZATION_MEMORY]))
-		e->percent_sum[1] += 100 * now->v[SLOT_UTILIZATION_MEMORY];
-	if (presence_is(now->p[SLOT_MEMORY_USED]))
-		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
-}
-
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
-		  int64_t end_ns)
-{
-	double elapsed = (double)(end_ns - device->e.sampled_boot_ns) / NSEC_PER_SEC;
-	struct reading_entity *now = &device->e.id;
-
-	for (unsigned row = 0; row < GPU_METRICS; row++) {
-		const struct metric *metric = &gpu_metrics[row];
-		unsigned end = metric->slot + (unsigned)metric->count;
-
-		if (metric->kind == METRIC_GAUGE) {
-			memcpy(now->v + metric->slot, entity->v + metric->slot,
-			       metric->count * sizeof(now->v[0]));
-			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
-		} else if (metric->kind == METRIC_COUNTER) {
-			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_counter(model, device, metric, slot, entity, elapsed);
-		} else if (metric->kind == METRIC_INCREMENT) {
-			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_increment(model, device, metric, slot, entity, end_ns);
-		}
-	}
-	take_peaks(now);
-	take_sample(&device->e);
-	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
-		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
-	device->e.present = true;
-	device->e.sampled_boot_ns = end_ns;
-	device->e.sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
 }

@@ -5,7 +5,7 @@
  *
  * Invariants
  *  1. A counter never falls while its entity is known, and never shows what did not happen: driver counters are added up by
- *     differences, a driver that starts again at zero continues the sum, a single wrong reading is left out (model/device.c).
+ *     differences, a driver that starts again at zero continues the sum, a single wrong reading is left out (model/accumulate.c).
  *  2. Each increment of a process is credited once: to its own series if it has one at that moment, else to its entity's
  *     `process_other`; and always to process_total and, if it belongs to one, to its workload.
  *  3. An entity once seen stays, with present = false when the driver no longer lists it; it is found again by UUID (and GI, CI).

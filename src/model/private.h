@@ -2,13 +2,15 @@
 /*
  * The model's inside, for the files of this folder only. See model/model.h for what it promises.
  *
- *   model.c     one reading in: who is still there, whose numbers grow, which XIDs happened
- *   device.c    GPUs and MIG instances: found again by UUID, readings made into values by kind
- *   process.c   processes: who is who (PID reuse), increments credited, exits folded and kept as records
- *   series.c    which processes have a series of their own in /metrics
- *   workload.c  containers, pods, jobs and units, per device
- *   xid.c       XID counts from two sources; xid_store.c keeps them across restarts
- *   publish.c   the state as a snapshot
+ *   model.c      one reading in: who is still there, whose numbers grow, which XIDs happened
+ *   device.c     GPUs and MIG instances: who is there, found again by UUID
+ *   accumulate.c readings made into values, by kind
+ *   process.c    processes: who is who (PID reuse), increments credited, exits folded
+ *   exit.c       records of those that exited
+ *   series.c     which processes have a series of their own in /metrics
+ *   workload.c   containers, pods, jobs and units, per device
+ *   xid.c        XID counts from two sources; xid_store.c keeps them across restarts
+ *   publish.c    the state as a snapshot
  *
  * Devices, workloads and XIDs keep their index for life; processes are kept dense and move when another one ends.
  */
@@ -146,7 +148,7 @@ void device_apply(struct model *model, struct device *device, const struct readi
 		  int64_t end_ns);
 /* The driver no longer lists it, or has lost it: gauges go, sums stay. */
 void device_gone(struct device *device);
-/* Newest believable time increment, given when the last one was accepted (0: never): see device.c. */
+/* Newest believable time increment, given when the last one was accepted (0: never): see accumulate.c. */
 double increment_bound(int64_t accepted_ns, int64_t now_ns);
 
 /* process.c */
@@ -158,8 +160,16 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 void processes_sweep(struct model *model, int64_t now_ns);
 /* The device is about to be forgotten. */
 void processes_forget_device(struct model *model, uint16_t device, int64_t now_ns);
-void exits_expire(struct model *model, int64_t now_ns);
+
+/* exit.c */
+
+/* How long one is kept: far longer than atop's usual interval of 10 minutes. */
+#define EXIT_KEPT_NS (INT64_C(3600) * 1000000000)
 struct exit_record *exit_at(const struct model *model, uint32_t n);
+void exit_add(struct model *model, const struct tracked *t, int64_t now_ns);
+/* The newest record of this PID on this device, if it is not older than since_ns; NULL. */
+struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns);
+void exits_expire(struct model *model, int64_t now_ns);
 
 /* series.c */
 void series_use(struct model *model, struct tracked *t, double busy_seconds, double elapsed_seconds);

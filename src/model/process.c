@@ -29,8 +29,6 @@
 #define GAP_NS (3 * NSEC_PER_SEC)
 #define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC) /* one that /proc never knew, on a device that is gone */
 #define LATE_SAMPLE_NS (10 * NSEC_PER_SEC)
-#define EXIT_KEPT_NS (3600 * NSEC_PER_SEC) /* far longer than atop's usual interval of 10 minutes */
-#define EXIT_LOST_NS (600 * NSEC_PER_SEC) /* a record overwritten before this age may be missed by somebody */
 enum { SWEEP_MAX = 64 }; /* looks into /proc per sweep */
 
 static uint64_t process_key(uint16_t device, uint32_t pid)
@@ -58,93 +56,13 @@ static struct tracked *process_find(struct model *model, uint16_t device, uint32
 										    NULL;
 }
 
-/* Exit records */
-
-struct exit_record *exit_at(const struct model *model, uint32_t n)
-{
-	return &model->exits[(model->exits_first + n) % model->exits_room];
-}
-
-static void exit_drop_oldest(struct model *model)
-{
-	model->exits_first = (model->exits_first + 1) % model->exits_room;
-	model->exits_n--;
-	model->exits_tag++;
-}
-
-void exits_expire(struct model *model, int64_t now_ns)
-{
-	while (model->exits_n > 0 &&
-	       (model->exits_n > model->limits.exited || exit_at(model, 0)->device == NO_INDEX ||
-		now_ns - exit_at(model, 0)->exit_ns > EXIT_KEPT_NS))
-		exit_drop_oldest(model);
-}
-
-static bool exits_grow(struct model *model)
-{
-	uint32_t room = MIN(MAX(16u, model->exits_room * 2), model->limits.exited);
-	struct exit_record *exits;
-
-	if (room <= model->exits_room)
-		return false;
-	exits = malloc(room * sizeof(*exits));
-	if (!exits)
-		return false;
-	for (uint32_t i = 0; i < model->exits_n; i++)
-		exits[i] = *exit_at(model, i);
-	free(model->exits);
-	model->exits = exits;
-	model->exits_room = room;
-	model->exits_first = 0;
-	return true;
-}
-
-static void exit_record(struct model *model, const struct tracked *t, int64_t now_ns)
-{
-	struct exit_record *record;
-
-	model->exit_seq++;
-	model->exits_tag++;
-	if (model->exits_n == model->exits_room && !exits_grow(model)) {
-		if (model->exits_n == 0) {
-			model_agent_add(model, AGENT_DROPPED_EXITED, 1);
-			return;
-		}
-		if (now_ns - exit_at(model, 0)->exit_ns < EXIT_LOST_NS)
-			model_agent_add(model, AGENT_DROPPED_EXITED, 1);
-		exit_drop_oldest(model);
-	}
-	record = exit_at(model, model->exits_n++);
-	record->p = t->p;
-	record->p.exited = true;
-	record->p.has_series = false;
-	record->p.exit_seq = model->exit_seq;
-	record->device = t->device;
-	record->workload = t->workload;
-	record->exit_ns = now_ns;
-}
-
-/* The newest record of this PID on this device, of at most the given age. */
-static struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns)
-{
-	for (uint32_t i = model->exits_n; i-- > 0;) {
-		struct exit_record *record = exit_at(model, i);
-
-		if (record->exit_ns < since_ns)
-			break;
-		if (record->device == device && record->p.pid == pid)
-			return record;
-	}
-	return NULL;
-}
-
 static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
 {
 	struct tracked *t = &model->processes[index], *last = &model->processes[model->processes_n - 1];
 
 	series_give_up(model, t);
 	workload_leave(model, t->workload, now_ns);
-	exit_record(model, t, now_ns);
+	exit_add(model, t, now_ns);
 	hashmap_del(&model->process_map, process_key(t->device, t->p.pid));
 	if (t != last) {
 		*t = *last;
@@ -285,7 +203,7 @@ static void credit_device(struct model *model, uint16_t device, struct process *
 		e->process_other[row] += increment;
 }
 
-/* `presence` is that of the increment; see take_increment() of device.c for when a sum is shown. */
+/* `presence` is that of the increment; see take_increment() of accumulate.c for when a sum is shown. */
 static void credit(struct model *model, uint16_t device, uint16_t workload, struct process *p, unsigned row,
 		   double increment, uint8_t presence)
 {
