@@ -106,7 +106,7 @@ static void garbage_is_an_error(_unused_ void **state)
 		"",
 		"4711",
 		"4711 (x",
-		"4711 )x(" REST,
+		("4711 )x(" REST),
 		"4711 (x) S 1 2 3\n",
 		"4711 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 letters 20\n"
 	};
