@@ -83,6 +83,21 @@ static void equals_do_not_take_turns(void **state)
 	assert_near(lab->s->agent[AGENT_DROPPED_SERIES], dropped, 0);
 }
 
+/* Half as much again is not enough between two that do next to nothing, nor a tenth between two that are busy. */
+static void a_little_more_is_not_enough(void **state)
+{
+	struct lab *lab = *state;
+	double dropped;
+
+	step(lab, 4, (double[]){ 0, 0, 0, 0.05 });
+	dropped = lab->s->agent[AGENT_DROPPED_SERIES];
+	for (unsigned i = 0; i < 300; i++)
+		step(lab, 4, (double[]){ 0, 0, 0, 0.05 });
+	for (unsigned i = 0; i < 300; i++)
+		step(lab, 4, (double[]){ 0.75, 0.75, 0.75, 0.95 });
+	assert_near(lab->s->agent[AGENT_DROPPED_SERIES], dropped, 0);
+}
+
 static void who_gets_it_back_goes_on_from_what_it_had(void **state)
 {
 	struct lab *lab = *state;
@@ -146,6 +161,7 @@ int main(void)
 		CASE(first_come_first_served_while_there_are_free_ones),
 		CASE(a_much_busier_process_takes_over),
 		CASE(equals_do_not_take_turns),
+		CASE(a_little_more_is_not_enough),
 		CASE(who_gets_it_back_goes_on_from_what_it_had),
 		CASE(an_exit_frees_one),
 		CASE(the_bound_may_change),
