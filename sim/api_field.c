@@ -337,12 +337,56 @@ static bool throughput(const struct call *call, uint32_t field, uint32_t scope, 
 		   field == NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
 	uint64_t bytes = link_bytes(call, tx ? TRAFFIC_NVLINK_TX : TRAFFIC_NVLINK_RX);
 
+	/* With the fifth generation others took their place. */
+	if (call->gpu->what->model.nvlink_version >= NVML_NVLINK_VERSION_5_0)
+		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 	if (scope == UINT32_MAX)
 		bytes *= active_links(call);
 	else if (scope >= active_links(call))
 		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 	/* Headers cost an eighth. */
 	return answer_u64(answer, (raw ? bytes + bytes / 8 : bytes) / 1024);
+}
+
+/*
+ * NVLink of the fifth generation counts bytes and packets of each link, and what went wrong in the terms of
+ * its physical layer.
+ */
+static bool link5_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer,
+			enum nvml_return *ret_result)
+{
+	const uint32_t packet_bytes = 256;
+	uint32_t first = scope == UINT32_MAX ? 0 : scope, links = scope == UINT32_MAX ? active_links(call) : 1;
+	bool counted = field >= NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS &&
+		       field <= NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER;
+	bool history = field >= NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 &&
+		       field <= NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15;
+
+	if (!counted && !history)
+		return false;
+	if (call->gpu->what->model.nvlink_version < NVML_NVLINK_VERSION_5_0 || first >= active_links(call))
+		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
+	switch (field) {
+	case NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES:
+		return answer_u64(answer, links * link_bytes(call, TRAFFIC_NVLINK_TX));
+	case NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES:
+		return answer_u64(answer, links * link_bytes(call, TRAFFIC_NVLINK_RX));
+	case NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS:
+		return answer_u64(answer, links * link_bytes(call, TRAFFIC_NVLINK_TX) / packet_bytes);
+	case NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS:
+		return answer_u64(answer, links * link_bytes(call, TRAFFIC_NVLINK_RX) / packet_bytes);
+	case NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0:
+		/* Blocks in which nothing had to be corrected: nearly all. */
+		return answer_u64(answer, links * link_bytes(call, TRAFFIC_NVLINK_RX) / packet_bytes);
+	case NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_1:
+	case NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS:
+		return answer_u64(answer, link_errors(call, scope, COUNTER_NVLINK_CRC_FLIT));
+	case NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS:
+	case NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS:
+		return answer_u64(answer, link_errors(call, scope, COUNTER_NVLINK_RECOVERY));
+	default:
+		return answer_u64(answer, 0);
+	}
 }
 
 static bool link_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer,
@@ -401,8 +445,8 @@ static bool other_field(const struct call *call, uint32_t field, _unused_ uint32
 static enum nvml_return get_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer)
 {
 	static field_fn *const readers[] = {
-		ecc_field,  repair_field,     power_field, thermal_field,
-		pcie_field, link_error_field, link_field,  other_field,
+		ecc_field,        repair_field, power_field, thermal_field, pcie_field,
+		link_error_field, link5_field,  link_field,  other_field,
 	};
 	enum nvml_return result = NVML_SUCCESS;
 

@@ -43,7 +43,7 @@ static uint8_t unsupported[SCENARIO_MAX_GPUS][(FUNCTION_COUNT + 7) / 8];
 
 /* The control file as last seen. */
 static struct {
-	const char *path; /* NULL: there is none */
+	char path[4096]; /* empty: there is none; a copy, because the environment may change */
 	int64_t next_ms;
 	struct timespec mtime;
 	ino_t inode;
@@ -218,7 +218,7 @@ void library_refresh(int64_t now_ms)
 	struct stat st = { 0 };
 	bool exists;
 
-	if (!control.path || now_ms < control.next_ms)
+	if (!*control.path || now_ms < control.next_ms)
 		return;
 	control.next_ms = now_ms + CONTROL_INTERVAL_MS;
 	exists = stat(control.path, &st) == 0;
@@ -356,7 +356,8 @@ __attribute__((constructor)) static void load(void)
 	 */
 	offset_ms = (clock_real_ns() - clock_boot_ns() + NSEC_PER_MSEC / 2) / NSEC_PER_MSEC;
 	sets[0].began_ms = sets[1].began_ms = clock_boot_ns() / NSEC_PER_MSEC;
-	control.path = getenv("GPUSONDE_SIM_CONTROL");
+	if (getenv("GPUSONDE_SIM_CONTROL"))
+		snprintf(control.path, sizeof(control.path), "%s", getenv("GPUSONDE_SIM_CONTROL"));
 }
 
 /* A program that takes the library out again gets its memory back. */

@@ -267,6 +267,35 @@ static void test_mig(_unused_ void **state)
 	library_close(&library);
 }
 
+/* What a link carried: in one kind of field on older boards, in another on newer ones. */
+static void test_link_counters(_unused_ void **state)
+{
+	struct library library;
+
+	library_open(&library, "gpus: [{model: h100-sxm}, {model: b200}, {model: l4}]\n"
+			       "processes: [{name: a, gpus: 0-1, memory: 1GiB, load: {gpu: 40}}]\n");
+	for (uint32_t i = 0; i < 3; i++) {
+		struct nvml_field_value fields[] = {
+			{ .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scope = UINT32_MAX },
+			{ .field = NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, .scope = 17 },
+			{ .field = NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, .scope = UINT32_MAX },
+			{ .field = NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, .scope = 17 },
+		};
+		unsigned first = i == 0 ? 0 : 2;
+
+		assert_int_equal(library.DeviceGetFieldValues(library_device(&library, i), 4, fields),
+				 NVML_SUCCESS);
+		for (unsigned f = 0; f < 4; f++)
+			assert_int_equal(fields[f].result,
+					 i < 2 && f / 2 == first / 2 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED);
+		if (i == 2)
+			continue;
+		assert_true(fields[first + 1].value.as_u64 > 0);
+		assert_in_range(fields[first].value.as_u64 - 18 * fields[first + 1].value.as_u64, 0, 18);
+	}
+	library_close(&library);
+}
+
 /* Each set is given every event of its GPUs, in order of time, and no other. */
 static void test_events(_unused_ void **state)
 {
@@ -425,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_process_lists),
 		cmocka_unit_test(test_process_utilization),
 		cmocka_unit_test(test_mig),
+		cmocka_unit_test(test_link_counters),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_calls_do_not_allocate),
 		cmocka_unit_test(test_threads),

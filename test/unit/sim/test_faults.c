@@ -172,6 +172,24 @@ static void test_driver_reload(_unused_ void **state)
 	library_close(&library);
 }
 
+/* Without a time in which it is away, the driver is back at once, and yet it is another. */
+static void test_driver_reload_takes_no_time(_unused_ void **state)
+{
+	struct library library;
+	uint32_t value;
+
+	library_open(&library, GPUS "faults: [{unloaded: true, since: load, at: 10s, for: 0s, every: 100s}]\n");
+	library_device(&library, 0);
+	library.advance(109 * NSEC_PER_SEC);
+	assert_int_equal(library.DeviceGetCount_v2(&value), NVML_ERROR_UNINITIALIZED);
+	/* What it counts began 99 seconds ago. */
+	assert_in_range(energy(&library), 72 * 1000 * 99, 700 * 1000 * 120);
+	library.advance(2 * NSEC_PER_SEC);
+	assert_int_equal(library.DeviceGetCount_v2(&value), NVML_ERROR_UNINITIALIZED);
+	assert_true(energy(&library) < 700 * 1000 * 60);
+	library_close(&library);
+}
+
 static void test_late_driver(_unused_ void **state)
 {
 	struct library library;
@@ -284,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_stride),
 		cmocka_unit_test(test_lost_and_removed),
 		cmocka_unit_test(test_driver_reload),
+		cmocka_unit_test(test_driver_reload_takes_no_time),
 		cmocka_unit_test(test_late_driver),
 		cmocka_unit_test(test_hang_takes_its_time),
 		cmocka_unit_test(test_hang_is_taken_back),

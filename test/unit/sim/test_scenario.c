@@ -142,7 +142,7 @@ static void test_errors(_unused_ void **state)
 		{ "cycle: 61050ms", "multiples of 100 ms" },
 		{ "cuda_version: new", "no CUDA version" },
 		{ "gpus:\n  - {count: 2}", "t.yaml:2: a GPU needs a model" },
-		{ "gpus:\n  - {model: h1000}", "t.yaml:2: this model is not known; choose one of: h100-sxm" },
+		{ "gpus:\n  - {model: h1000}", "t.yaml:2: this model is not known; choose one of: b200" },
 		{ "gpus: [{model: l4, count: 17}]", "at most 16 GPUs" },
 		{ "gpus: [{model: l4, count: 0}]", "at least 1" },
 		{ "gpus: [{model: l4, mig: [1g.10gb]}]", "not capable of MIG" },
