@@ -49,14 +49,18 @@ static void add_gpu(struct reader *reader, uint32_t index)
 	struct device *device;
 	uint32_t current = 0, pending = 0;
 
-	/* A GPU that is lost or forbidden has no handle: the others are listed all the same. */
-	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) != NVML_SUCCESS)
+	/* A GPU that is lost or forbidden has no handle or no name: the others are listed all the same. */
+	reader->lost = false;
+	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) != NVML_SUCCESS) {
+		reader->unlisted += reader->lost;
 		return;
+	}
 	device = add_device(reader, handle);
 	if (!device)
 		return;
 	if (identity_device(reader, handle, index, device->entity) < 0) {
 		reader->reading->entities_n--;
+		reader->unlisted += reader->lost;
 		return;
 	}
 	device->mig = NVML_CALL(reader, nvmlDeviceGetMigMode, handle, &current, &pending) == NVML_SUCCESS &&
@@ -147,6 +151,7 @@ enum nvml_return reader_enumerate(struct reader *reader)
 	if (result != NVML_SUCCESS)
 		return result;
 	reader->gpus = count;
+	reader->unlisted = 0;
 	reader->kernel_gpus = count_kernel_gpus();
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)READING_ENTITIES_MAX) && !reader->gone; i++)
 		add_gpu(reader, i);

@@ -16,6 +16,7 @@ static enum nvml_return memory_v1_read(struct reader *reader, struct device *dev
 enum nvml_return memory_read(struct reader *reader, struct device *device)
 {
 	struct nvml_memory_v2 memory = { .version = NVML_VERSION_WORD(struct nvml_memory_v2, 2) };
+	bool had = device_has(device, SLOT_MEMORY_TOTAL);
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMemoryInfo_v2, device->handle, &memory);
 
 	if (nvml_unsupported(result)) {
@@ -26,8 +27,8 @@ enum nvml_return memory_read(struct reader *reader, struct device *device)
 		REPORT_U64(reader, device, MEMORY_FREE, result, memory.free, 1);
 		REPORT_U64(reader, device, MEMORY_RESERVED, result, memory.reserved, 1);
 	}
-	/* The handle of a MIG instance that was destroyed: see what is there now. */
-	if (device->parent != READING_NONE && (result == NVML_ERROR_INVALID_ARGUMENT || result == NVML_ERROR_NOT_FOUND))
+	/* An instance whose handle is of no more use was destroyed: see what is there now. */
+	if (device->parent != READING_NONE && had && result != NVML_SUCCESS)
 		reader->changed = true;
 	return result;
 }

@@ -117,10 +117,10 @@ static void device_pass(struct reader *reader, struct device *device)
  */
 static bool lost_retry_due(struct reader *reader)
 {
-	uint32_t n = reader->reading->entities_n, lost = 0;
+	uint32_t n = reader->unlisted + reader->reading->entities_n, lost = reader->unlisted;
 	int64_t min, max;
 
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
 		lost += reader->reading->entities[i].lost;
 	if (lost == 0) {
 		reader->lost_backoff_ns = 0;

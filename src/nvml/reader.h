@@ -108,6 +108,7 @@ struct reader {
 	int64_t real_us;
 	uint32_t pass;
 	uint32_t gpus;               /* count as the driver gave it */
+	uint32_t unlisted;           /* of these, lost before we learned who they are */
 	uint32_t names_asked;
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake.h"
+
+enum { MEMORY_TEMP = 82, POWER_INSTANT = 186, LINK_COUNT = 91, THROTTLE_POWER = 74, TX_KIB = 138, TX_BYTES = 202 };
+
+static void scales_and_types(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, POWER_INSTANT, 0, 123456);
+	gpu->fields[0].type = NVML_VALUE_TYPE_UNSIGNED_INT;
+	fake_field(gpu, THROTTLE_POWER, 0, 2500000000);
+	/* Driver 545 calls this one a double; its bits are an integer's all the same. */
+	fake_field(gpu, MEMORY_TEMP, 0, 65);
+	gpu->fields[2].type = NVML_VALUE_TYPE_DOUBLE;
+	pass_after(0);
+	assert_near(VALUE(0, POWER_INSTANT), 123.456, 1e-9);
+	assert_near(VALUE(0, THROTTLE_POWER), 2.5, 1e-9);
+	assert_near(VALUE(0, TEMPERATURE_MEMORY), 65, 0);
+}
+
+static void garbage_is_rejected(void **state)
+{
+	static const uint64_t garbage[] = { UINT64_MAX, UINT32_MAX, UINT64_C(9223372036854775794) };
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
+		fake_field(gpu, THROTTLE_POWER, 0, garbage[i]);
+		pass_after(1000);
+		assert_int_equal(PRESENCE(0, THROTTLE_POWER), PRESENCE_REJECTED);
+		assert_int_equal(reader->reading->rejected[GPU_THROTTLE_POWER], 1);
+	}
+	gpu->fields[0].type = 77; /* no type of NVML's */
+	pass_after(1000);
+	assert_int_equal(PRESENCE(0, THROTTLE_POWER), PRESENCE_REJECTED);
+}
+
+static void one_call_for_all_of_a_device(void **state)
+{
+	(void)state;
+	fake_field(&fake.gpus[0], POWER_INSTANT, 0, 1000);
+	fake_field(&fake.gpus[0], THROTTLE_POWER, 0, 1000);
+	pass_after(0);
+	fake.gpus[0].field_calls = 0;
+	pass_after(1000);
+	assert_int_equal(fake.gpus[0].field_calls, 1);
+}
+
+static void unsupported_ones_are_left_out_for_a_while(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, POWER_INSTANT, 0, 1000);
+	pass_after(0);
+	assert_int_equal(PRESENCE(0, TEMPERATURE_MEMORY), PRESENCE_UNSUPPORTED);
+	for (unsigned i = 0; i < 100; i++)
+		pass_after(1000);
+	assert_int_equal(gpu->field_asked[POWER_INSTANT], 101);
+	assert_int_equal(gpu->field_asked[MEMORY_TEMP], 1);
+	fake_field(gpu, MEMORY_TEMP, 0, 70);
+	pass_after(400000);
+	assert_near(VALUE(0, TEMPERATURE_MEMORY), 70, 0);
+}
+
+static void links_are_asked_as_many_as_there_are(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, LINK_COUNT, 0, 3);
+	for (uint32_t link = 0; link < 3; link++)
+		fake_field(gpu, TX_KIB, link, 10 * (link + 1));
+	fake_field(gpu, TX_KIB, UINT32_MAX, 60);
+	pass_after(0);
+	assert_near(VALUE(0, NVLINK_LINK_TX_BYTES), 10 * 1024, 0);
+	assert_near((&VALUE(0, NVLINK_LINK_TX_BYTES))[2], 30 * 1024, 0);
+	assert_int_equal((&PRESENCE(0, NVLINK_LINK_TX_BYTES))[3], PRESENCE_ABSENT);
+	assert_near(VALUE(0, NVLINK_TX_BYTES), 60 * 1024, 0);
+	/* Three links and all together. */
+	assert_int_equal(gpu->field_asked[TX_KIB], 4);
+}
+
+static void newer_links_count_in_bytes_and_are_summed(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, LINK_COUNT, 0, 2);
+	fake_field(gpu, TX_BYTES, 0, 1000);
+	fake_field(gpu, TX_BYTES, 1, 500);
+	pass_after(0);
+	assert_near(VALUE(0, NVLINK_LINK_TX_BYTES), 1000, 0);
+	assert_near(VALUE(0, NVLINK_TX_BYTES), 1500, 0);
+	fake_field(gpu, TX_BYTES, 0, 1600);
+	pass_after(1000);
+	assert_near(VALUE(0, NVLINK_TX_BYTES), 2100, 0);
+	assert_near(VALUE(0, NVLINK_TX_RATE), 600, 1e-6);
+	/* One link is out for a moment: the sum does not fall. */
+	gpu->fields[2].result = NVML_ERROR_UNKNOWN;
+	pass_after(1000);
+	assert_near(VALUE(0, NVLINK_TX_BYTES), 2100, 0);
+	fake_field(gpu, TX_BYTES, 1, 700);
+	pass_after(1000);
+	assert_near(VALUE(0, NVLINK_TX_BYTES), 2300, 0);
+}
+
+static void bit_error_ratios_are_decoded(void **state)
+{
+	(void)state;
+	fake_field(&fake.gpus[0], LINK_COUNT, 0, 1);
+	fake_field(&fake.gpus[0], NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, 0, 3 << 8 | 12); /* 3e-12 */
+	pass_after(0);
+	assert_near(VALUE(0, NVLINK_LINK_BER_EFFECTIVE), 3e-12, 1e-20);
+}
+
+static void corrected_blocks_are_summed_by_severity(void **state)
+{
+	(void)state;
+	fake_field(&fake.gpus[0], LINK_COUNT, 0, 1);
+	for (uint32_t bin = 0; bin < 16; bin++)
+		fake_field(&fake.gpus[0], NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 + bin, 0, 100 + bin);
+	for (unsigned i = 0; i < 2; i++) {
+		pass_after(20000);
+		assert_near(VALUE(0, NVLINK_LINK_FEC_NONE), 100, 0);
+		assert_near(VALUE(0, NVLINK_LINK_FEC_LIGHT), 101 + 102 + 103, 0);
+		assert_near(VALUE(0, NVLINK_LINK_FEC_HEAVY), 12 * 100 + (4 + 15) * 6, 0);
+	}
+	/* A sum that lacks a part is none. */
+	fake.gpus[0].fields[6].result = NVML_ERROR_UNKNOWN;
+	pass_after(20000);
+	assert_int_equal(PRESENCE(0, NVLINK_LINK_FEC_HEAVY), PRESENCE_FAILED);
+	assert_near(VALUE(0, NVLINK_LINK_FEC_LIGHT), 101 + 102 + 103, 0);
+}
+
+static void pcie_bytes_come_round(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, 0, 4000000000);
+	pass_after(0);
+	fake_field(gpu, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, 0, 1000);
+	pass_after(1000);
+	assert_near(VALUE(0, PCIE_TX_BYTES), 4294967296.0 + 1000, 0);
+	assert_near(VALUE(0, PCIE_TX_RATE), 4294967296.0 + 1000 - 4e9, 1e-3);
+	/* How fast the link is, is not known here: it may have come round more than once. */
+	assert_true(PRESENCE(0, PCIE_TX_BYTES) & PRESENCE_ESTIMATED);
+	/* GPM knows: 100 MiB/s for a minute is one and a half rounds. */
+	gpu->gpm = true;
+	gpu->gpm_percent = 100;
+	pass_after(400000);
+	fake_field(gpu, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, 0, UINT64_C(1000) + UINT64_C(6291456000) - UINT64_C(4294967296));
+	pass_after(60000);
+	assert_near(VALUE(0, PCIE_TX_BYTES), 4294967296.0 + 1000 + 6291456000.0, 0);
+	assert_int_equal(PRESENCE(0, PCIE_TX_BYTES), PRESENCE_PRESENT);
+	assert_near(VALUE(0, PCIE_TX_RATE), 100.0 * 1048576, 1e-3);
+}
+
+int main(void)
+{
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, fake_setup, fake_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(scales_and_types),
+		TEST(garbage_is_rejected),
+		TEST(one_call_for_all_of_a_device),
+		TEST(unsupported_ones_are_left_out_for_a_while),
+		TEST(links_are_asked_as_many_as_there_are),
+		TEST(newer_links_count_in_bytes_and_are_summed),
+		TEST(bit_error_ratios_are_decoded),
+		TEST(corrected_blocks_are_summed_by_severity),
+		TEST(pcie_bytes_come_round),
+	};
+
+	return cmocka_run_group_tests_name("fields", tests, NULL, NULL);
+}

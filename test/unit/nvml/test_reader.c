@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake.h"
+
+#include <string.h>
+
+static void reads_what_there_is(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	assert_int_equal(reader->reading->state, READING_OK);
+	assert_int_equal(reader->reading->entities_n, 2);
+	assert_string_equal(reader->reading->entities[1].uuid, "GPU-1");
+	assert_string_equal(reader->reading->entities[1].pci_bus_id, "00000000:02:00.0");
+	assert_near(VALUE(0, POWER), 100, 0);
+	assert_near(VALUE(1, POWER), 200, 0);
+	assert_near(VALUE(0, MEMORY_RESERVED), 10, 0);
+	/* A function that the library does not have. */
+	assert_int_equal(PRESENCE(0, BAR1_TOTAL), PRESENCE_UNSUPPORTED);
+	/* What nobody has asked for is not there. */
+	assert_int_equal(PRESENCE(0, MEMORY_USED_PEAK), PRESENCE_ABSENT);
+}
+
+static void errors_become_presences(void **state)
+{
+	static const struct {
+		enum nvml_return result;
+		uint8_t presence;
+	} cases[] = {
+		{ NVML_ERROR_NO_PERMISSION, PRESENCE_NO_PERMISSION },
+		{ NVML_ERROR_UNKNOWN, PRESENCE_FAILED },
+		{ NVML_ERROR_TIMEOUT, PRESENCE_FAILED },
+		{ NVML_ERROR_NO_DATA, PRESENCE_ABSENT },
+		{ NVML_SUCCESS, PRESENCE_PRESENT },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake.gpus[0].power_result = cases[i].result;
+		pass_after(1000);
+		assert_int_equal(PRESENCE(0, POWER), cases[i].presence);
+	}
+}
+
+static void what_is_unsupported_is_asked_again_later(void **state)
+{
+	(void)state;
+	fake.gpus[0].power_result = NVML_ERROR_NOT_SUPPORTED;
+	pass_after(0);
+	assert_int_equal(PRESENCE(0, POWER), PRESENCE_UNSUPPORTED);
+	fake.gpus[0].power_result = NVML_SUCCESS;
+	pass_after(1000);
+	assert_int_equal(PRESENCE(0, POWER), PRESENCE_UNSUPPORTED);
+	pass_after(400000);
+	assert_int_equal(PRESENCE(0, POWER), PRESENCE_PRESENT);
+}
+
+static void garbage_is_rejected_and_counted(void **state)
+{
+	static const uint32_t garbage[] = { UINT32_MAX, 0x7ffffff0, 0x7ffffff2, 30000000 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(garbage); i++) {
+		fake.gpus[0].power_mw = garbage[i];
+		pass_after(1000);
+		assert_int_equal(PRESENCE(0, POWER), PRESENCE_REJECTED);
+		assert_int_equal(reader->reading->rejected[GPU_POWER], 1);
+	}
+	fake.gpus[0].power_mw = 50000;
+	pass_after(1000);
+	assert_near(VALUE(0, POWER), 50, 0);
+	assert_int_equal(reader->reading->rejected[GPU_POWER], 0);
+}
+
+static void older_calls_stand_in(void **state)
+{
+	(void)state;
+	fake.gpus[0].memory_v2_result = NVML_ERROR_FUNCTION_NOT_FOUND;
+	pass_after(0);
+	assert_near(VALUE(0, MEMORY_USED), 40, 0);
+	assert_int_equal(PRESENCE(0, MEMORY_RESERVED), PRESENCE_UNSUPPORTED);
+}
+
+static void rare_metrics_are_read_rarely_and_kept(void **state)
+{
+	(void)state;
+	pass_after(0);
+	assert_int_equal(fake.limit_calls, 1);
+	for (unsigned i = 0; i < 9; i++) {
+		pass_after(1000);
+		assert_int_equal(fake.limit_calls, 1);
+		assert_near(VALUE(0, POWER_LIMIT_ENFORCED), 700, 0);
+	}
+	pass_after(1000);
+	assert_int_equal(fake.limit_calls, 2);
+}
+
+static void devices_take_turns_with_rare_work(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	fake.count = 3;
+	pass_after(0);
+	for (unsigned i = 0; i < 20; i++) {
+		before = fake.limit_calls;
+		pass_after(1000);
+		assert_true(fake.limit_calls - before <= 1);
+	}
+	assert_in_range(fake.limit_calls, 3 + 5, 3 + 7);
+}
+
+static void a_lost_gpu_has_no_values(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	fake.gpus[0].lost = true;
+	pass_after(1000);
+	assert_int_equal(reader->reading->state, READING_OK);
+	assert_int_equal(reader->reading->entities[0].lost, 1);
+	assert_string_equal(reader->reading->entities[0].uuid, "GPU-0");
+	for (unsigned slot = 0; slot < GPU_SLOTS; slot++)
+		assert_int_equal(reader->reading->entities[0].p[slot], PRESENCE_ABSENT);
+	assert_near(VALUE(1, POWER), 200, 0);
+	assert_int_equal(reader->reading->entities[1].lost, 0);
+	fake.gpus[0].lost = false;
+	pass_after(1000);
+	assert_int_equal(reader->reading->entities[0].lost, 0);
+	assert_near(VALUE(0, POWER), 100, 0);
+	/* Rare ones too, at once. */
+	assert_near(VALUE(0, POWER_LIMIT_ENFORCED), 700, 0);
+}
+
+static void one_lost_gpu_makes_it_initialise_again_now_and_then(void **state)
+{
+	unsigned inits;
+
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	fake.gpus[0].lost = true;
+	inits = fake.inits;
+	for (unsigned i = 0; i < 9; i++)
+		pass_after(1000);
+	assert_int_equal(fake.inits, inits);
+	for (unsigned i = 0; i < 600; i++)
+		pass_after(1000);
+	assert_in_range(fake.inits - inits, 3, 8);
+}
+
+static void all_gpus_lost_means_the_driver_restarted(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	fake.gpus[0].lost = fake.gpus[1].lost = true;
+	pass_after(1000);
+	assert_int_equal(reader->reading->entities[0].lost, 1);
+	fake.gpus[0].lost = fake.gpus[1].lost = false;
+	pass_after(1000);
+	pass_after(1000);
+	pass_after(1000);
+	assert_int_equal(reader->reading->entities[1].lost, 0);
+	assert_near(VALUE(1, POWER), 200, 0);
+}
+
+static void attaches_again_when_the_driver_comes_back(void **state)
+{
+	(void)state;
+	pass_after(0);
+	assert_int_equal(reader->reading->attach, 1);
+	fake.gone = true;
+	fake.init_result = NVML_ERROR_DRIVER_NOT_LOADED;
+	pass_after(1000);
+	assert_int_equal(reader->reading->state, READING_NO_DRIVER);
+	assert_int_equal(reader->reading->entities_n, 0);
+	assert_int_equal(fake.shutdowns, 1);
+	for (unsigned i = 0; i < 30; i++) {
+		pass_after(1000);
+		assert_int_equal(reader->reading->state, READING_NO_DRIVER);
+		assert_non_null(strstr(reader->reading->error, "modprobe nvidia"));
+	}
+	/* Tried at growing intervals, of ten seconds at most. */
+	assert_in_range(fake.inits, 4, 8);
+	fake.init_result = NVML_SUCCESS;
+	for (unsigned i = 0; i < 10 && reader->reading->state != READING_OK; i++)
+		pass_after(1000);
+	assert_int_equal(reader->reading->state, READING_OK);
+	assert_int_equal(reader->reading->attach, 2);
+	assert_near(VALUE(0, POWER), 100, 0);
+	assert_string_equal(reader->reading->error, "");
+}
+
+static void failures_to_attach_are_explained(void **state)
+{
+	static const struct {
+		enum nvml_return result;
+		enum reading_state state;
+		const char *remedy;
+	} cases[] = {
+		{ NVML_ERROR_DRIVER_NOT_LOADED, READING_NO_DRIVER, "modprobe nvidia" },
+		{ NVML_ERROR_LIB_RM_VERSION_MISMATCH, READING_FAILED, "reboot" },
+		{ NVML_ERROR_NO_PERMISSION, READING_FAILED, "/dev/nvidia" },
+		{ NVML_ERROR_UNKNOWN, READING_FAILED, "NVRM" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake.init_result = cases[i].result;
+		pass_after(20000);
+		assert_int_equal(reader->reading->state, cases[i].state);
+		assert_int_equal(reader->reading->nvml_error, cases[i].result);
+		assert_non_null(strstr(reader->reading->error, cases[i].remedy));
+	}
+}
+
+static void a_library_that_is_missing_is_explained(void **state)
+{
+	(void)state;
+	reader->fake = false;
+	reader->library_name = "/nonexistent/libnvidia-ml.so.1";
+	pass_after(0);
+	assert_int_equal(reader->reading->state, READING_NO_LIBRARY);
+	assert_non_null(strstr(reader->reading->error, "nvml.library"));
+}
+
+static void a_library_that_is_something_else_is_explained(void **state)
+{
+	(void)state;
+	reader->fake = false;
+	reader->library_name = "libc.so.6";
+	pass_after(0);
+	assert_int_equal(reader->reading->state, READING_NO_LIBRARY);
+	assert_non_null(strstr(reader->reading->error, "not NVIDIA's management library"));
+}
+
+static void gpus_come_and_go(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	fake.count = 1;
+	pass_after(11000);
+	assert_int_equal(reader->reading->entities_n, 1);
+	assert_near(VALUE(0, POWER), 100, 0);
+	fake.count = 3;
+	pass_after(11000);
+	assert_int_equal(reader->reading->entities_n, 3);
+	assert_near(VALUE(2, POWER), 300, 0);
+	assert_near(VALUE(2, POWER_LIMIT_ENFORCED), 700, 0);
+}
+
+static void xids_are_told_once(void **state)
+{
+	(void)state;
+	fake.count = 2;
+	pass_after(0);
+	assert_int_equal(fake.registered, 2);
+	fake.events[0] = (struct nvml_event_data){ .device = (struct nvml_device *)&fake.gpus[1],
+						   .type = NVML_EVENT_XID_CRITICAL_ERROR,
+						   .data = 79,
+						   .gpu_instance = NVML_NONE_U32,
+						   .compute_instance = NVML_NONE_U32 };
+	fake.events[1] = fake.events[0];
+	fake.events[1].data = 94;
+	fake.events[1].gpu_instance = 3;
+	fake.events_n = 2;
+	pass_after(1000);
+	assert_int_equal(reader->reading->events_n, 2);
+	assert_int_equal(reader->reading->events[0].entity, 1);
+	assert_int_equal(reader->reading->events[0].xid, 79);
+	assert_int_equal(reader->reading->events[1].gi, 3);
+	pass_after(1000);
+	assert_int_equal(reader->reading->events_n, 0);
+}
+
+static void events_that_were_refused_are_asked_for_again(void **state)
+{
+	(void)state;
+	fake.gpus[0].register_result = NVML_ERROR_NO_PERMISSION;
+	pass_after(0);
+	assert_int_equal(fake.registered, 0);
+	fake.gpus[0].register_result = NVML_SUCCESS;
+	pass_after(61000);
+	assert_int_equal(fake.registered, 1);
+	pass_after(61000);
+	assert_int_equal(fake.registered, 1);
+}
+
+int main(void)
+{
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, fake_setup, fake_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(reads_what_there_is),
+		TEST(errors_become_presences),
+		TEST(what_is_unsupported_is_asked_again_later),
+		TEST(garbage_is_rejected_and_counted),
+		TEST(older_calls_stand_in),
+		TEST(rare_metrics_are_read_rarely_and_kept),
+		TEST(devices_take_turns_with_rare_work),
+		TEST(a_lost_gpu_has_no_values),
+		TEST(one_lost_gpu_makes_it_initialise_again_now_and_then),
+		TEST(all_gpus_lost_means_the_driver_restarted),
+		TEST(attaches_again_when_the_driver_comes_back),
+		TEST(failures_to_attach_are_explained),
+		TEST(a_library_that_is_missing_is_explained),
+		TEST(a_library_that_is_something_else_is_explained),
+		TEST(gpus_come_and_go),
+		TEST(xids_are_told_once),
+		TEST(events_that_were_refused_are_asked_for_again),
+	};
+
+	return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
+}
