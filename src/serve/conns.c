@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* How soon to look again when there is no place for as long as those that leave have not left. */
 static const int64_t LEAVING_NS = 2 * NSEC_PER_MSEC;
@@ -26,6 +27,10 @@ void conns_done(struct conns *conns)
 {
 	if (!conns->slots)
 		return;
+	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
+		if (c->state == CONN_HANDED)
+			close(c->fd);
+	}
 	pthread_mutex_destroy(&conns->lock);
 	free(conns->slots);
 	conns->slots = NULL;
@@ -130,19 +135,13 @@ void conns_evict_one(struct conns *conns)
 	pthread_mutex_unlock(&conns->lock);
 }
 
-struct conn *conns_add(struct conns *conns, int fd, bool local)
+bool conns_add(struct conns *conns, int fd, bool local)
 {
 	struct conn *slot = NULL;
 
 	pthread_mutex_lock(&conns->lock);
-	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
-		/*
-		 * libmicrohttpd closes without a word what it has no memory to begin. That the number is in use again proves
-		 * it for this slot.
-		 */
-		if (c->state == CONN_HANDED && c->fd == fd)
-			c->state = CONN_FREE;
-		if (c->state == CONN_FREE && !slot)
+	for (struct conn *c = conns->slots; c < conns->slots + conns->n && !slot; c++) {
+		if (c->state == CONN_FREE)
 			slot = c;
 	}
 	if (slot) {
@@ -155,28 +154,19 @@ struct conn *conns_add(struct conns *conns, int fd, bool local)
 	return slot;
 }
 
-void conns_refused(struct conns *conns, struct conn *conn)
+struct conn *conns_take(struct conns *conns)
 {
-	pthread_mutex_lock(&conns->lock);
-	conn->state = CONN_FREE;
-	pthread_mutex_unlock(&conns->lock);
-}
-
-struct conn *conns_started(struct conns *conns, int fd)
-{
-	struct conn *found = NULL;
+	struct conn *first = NULL;
 
 	pthread_mutex_lock(&conns->lock);
 	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
-		if (c->state == CONN_HANDED && c->fd == fd)
-			found = c;
+		if (c->state == CONN_HANDED)
+			keep_older(&first, c);
 	}
-	if (found) {
-		found->state = CONN_FRESH;
-		found->since_ns = clock_mono_ns();
-	}
+	if (first)
+		first->state = CONN_TAKEN;
 	pthread_mutex_unlock(&conns->lock);
-	return found;
+	return first;
 }
 
 void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, const void *page)
@@ -186,17 +176,6 @@ void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, 
 	conn->since_ns = clock_mono_ns();
 	conn->page = page;
 	pthread_mutex_unlock(&conns->lock);
-}
-
-bool conns_handing(struct conns *conns)
-{
-	bool handing = false;
-
-	pthread_mutex_lock(&conns->lock);
-	for (const struct conn *c = conns->slots; c < conns->slots + conns->n; c++)
-		handing |= c->state == CONN_HANDED;
-	pthread_mutex_unlock(&conns->lock);
-	return handing;
 }
 
 bool conns_unanswered(struct conns *conns, const struct conn *conn)

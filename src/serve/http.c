@@ -4,12 +4,13 @@
 #include <errno.h>
 #include <linux/tcp.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/eventfd.h>
 
 #include "base/fd.h"
 #include "serve/address.h"
@@ -23,7 +24,8 @@ enum {
 	REQUEST_BYTES = 16 << 10,
 	/* Rendering formats numbers and little else. Only what is touched becomes resident. */
 	STACK_BYTES = 512 << 10,
-	HANDOVER_MS = 200,
+	/* Idle connections are looked at this often at least. */
+	ROUND_MS = 1000,
 };
 
 static struct conn *conn_of(struct MHD_Connection *connection)
@@ -37,8 +39,6 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 	struct http *http = userdata;
 	struct conn *conn = conn_of(connection);
 
-	if (!conn)
-		return NULL;
 	conns_enter(&http->conns, conn, CONN_REQUEST, NULL);
 	conn->begun = false;
 	conn->body_bytes = 0;
@@ -55,8 +55,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 	(void)connection;
 	(void)how;
-	if (conn)
-		conns_enter(&http->conns, conn, CONN_IDLE, NULL);
+	conns_enter(&http->conns, conn, CONN_IDLE, NULL);
 }
 
 /*
@@ -87,11 +86,11 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 	struct http *http = userdata;
 	struct conn *conn = *context;
 
+	(void)connection;
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		*context = conns_started(
-			&http->conns,
-			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
-	} else if (conn) {
+		conn = *context = TAKE_PTR(http->taken);
+		conns_enter(&http->conns, conn, CONN_FRESH, NULL);
+	} else {
 		if (conns_unanswered(&http->conns, conn))
 			explain_silence(conn);
 		conns_closed(&http->conns, conn);
@@ -115,35 +114,95 @@ static void exhausted(void *userdata)
 static void accepted(int fd, bool local, void *userdata)
 {
 	struct http *http = userdata;
-	struct conn *conn = conns_add(&http->conns, fd, local);
-	/* libmicrohttpd keeps an address for limits that we do not use. */
-	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 
-	if (!conn)
+	if (conns_add(&http->conns, fd, local))
+		eventfd_write(http->wake_fd, 1);
+	else
 		close(fd);
-	else if (MHD_add_connection(http->daemon, fd, &nobody, sizeof(nobody)) != MHD_YES)
-		conns_refused(&http->conns, conn); /* it has closed the socket */
 }
 
 static const struct listener_ops listener_ops = { .room = room, .accepted = accepted, .exhausted = exhausted };
 
-static int start_daemon(struct http *http)
+static void take_handed(struct http *http)
 {
-	sigset_t all, before;
+	/* libmicrohttpd keeps an address for limits that we do not use. */
+	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 
+	while ((http->taken = conns_take(&http->conns))) {
+		/* Calls on_connection() before it returns; if it fails before that, it has closed the socket. */
+		if (MHD_add_connection(http->daemon, http->taken->fd, &nobody, sizeof(nobody)) != MHD_YES &&
+		    http->taken)
+			conns_closed(&http->conns, http->taken);
+	}
+}
+
+static void *run(void *userdata)
+{
+	struct http *http = userdata;
+	struct pollfd fds[] = {
+		{ .fd = http->daemon_fd, .events = POLLIN },
+		{ .fd = http->wake_fd, .events = POLLIN },
+	};
+
+	while (!atomic_load(&http->stop)) {
+		MHD_UNSIGNED_LONG_LONG wait_ms;
+		eventfd_t woken;
+
+		if (MHD_get_timeout(http->daemon, &wait_ms) != MHD_YES || wait_ms > ROUND_MS)
+			wait_ms = ROUND_MS;
+		if (poll(fds, ARRAY_SIZE(fds), (int)wait_ms) > 0 && fds[1].revents) {
+			eventfd_read(http->wake_fd, &woken);
+			take_handed(http);
+		}
+		MHD_run(http->daemon);
+	}
+	return NULL;
+}
+
+static int start_thread(struct http *http)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int r;
+
+	r = pthread_attr_init(&attributes);
+	if (r != 0)
+		return -r;
 	/* The thread inherits the mask: signals are the main loop's. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* Turbo: a new connection is read at once, and explain_silence() finds it still open for sending. */
-	http->daemon = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO, 0,
-		NULL, NULL, request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-		MHD_OPTION_URI_LOG_CALLBACK, on_target, http, MHD_OPTION_NOTIFY_COMPLETED, on_completed, http,
-		MHD_OPTION_CONNECTION_LIMIT, 2 * http->conns.n, MHD_OPTION_CONNECTION_TIMEOUT,
-		http->config.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES,
-		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	r = pthread_create(&http->thread, &attributes, run, http);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return http->daemon ? 0 : -EAGAIN;
+	pthread_attr_destroy(&attributes);
+	if (r != 0)
+		return -r;
+	http->running = true;
+	pthread_setname_np(http->thread, "http");
+	return 0;
+}
+
+/*
+ * The loop around libmicrohttpd is ours, not its internal thread: in 0.9.75 that one, when exactly 128 connections are ready at
+ * once, waits for a 129th event before it serves any of them. Turbo: a new connection is read at once, and
+ * explain_silence() finds it still open for sending.
+ */
+static int start_daemon(struct http *http)
+{
+	http->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (http->wake_fd < 0)
+		return -errno;
+	http->daemon =
+		MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_TURBO, 0, NULL, NULL,
+				 request_handle, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+				 MHD_OPTION_URI_LOG_CALLBACK, on_target, http, MHD_OPTION_NOTIFY_COMPLETED,
+				 on_completed, http, MHD_OPTION_CONNECTION_LIMIT, http->conns.n,
+				 MHD_OPTION_CONNECTION_TIMEOUT, http->config.timeout_s,
+				 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)REQUEST_BYTES, MHD_OPTION_END);
+	if (!http->daemon)
+		return -EAGAIN;
+	http->daemon_fd = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	return start_thread(http);
 }
 
 int http_new(sd_event *event, const struct http_config *config, struct http **ret_http)
@@ -154,6 +213,7 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 
 	if (!http)
 		return -ENOMEM;
+	http->wake_fd = -1;
 	http->config = *config;
 	if (!http->config.max_connections)
 		http->config.max_connections = DEFAULT_CONNECTIONS;
@@ -177,23 +237,20 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 	return 0;
 }
 
-/* When libmicrohttpd ends it frees, without taking its lock, what it was handed and has not begun. Leave it nothing of that. */
-static void stop_daemon(struct http *http)
-{
-	struct timespec pause = { .tv_nsec = NSEC_PER_MSEC };
-
-	for (unsigned i = 0; i < HANDOVER_MS && conns_handing(&http->conns); i++)
-		nanosleep(&pause, NULL);
-	MHD_stop_daemon(http->daemon);
-}
-
 void http_free(struct http *http)
 {
 	if (!http)
 		return;
 	http_unlisten(http);
+	if (http->running) {
+		atomic_store(&http->stop, true);
+		eventfd_write(http->wake_fd, 1);
+		pthread_join(http->thread, NULL);
+	}
 	if (http->daemon)
-		stop_daemon(http);
+		MHD_stop_daemon(http->daemon);
+	if (http->wake_fd >= 0)
+		close(http->wake_fd);
 	pages_done(&http->pages);
 	conns_done(&http->conns);
 	sd_event_unref(http->event);

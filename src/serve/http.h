@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * HTTP, by libmicrohttpd on its own thread. Connections come from listening sockets that the agent's main loop accepts on
- * (TCP and the UNIX control socket), so that their number is bounded by us: at the bound the connection that has been
- * waiting longest for a complete request gives way.
+ * src/serve answers others: HTTP (http.h), atop's protocol (atop_server.h), and the command line's end of the control socket
+ * (client.h). What is in the answers comes through function pointers; this folder knows no model and no view.
  *
- * A route's page is rendered at most once per snapshot and variant, then served from memory; a slow or stuck client costs
- * one connection and no rendering.
+ * HTTP is parsed by libmicrohttpd, on one thread of its own; listening sockets are the main loop's, which accepts and hands
+ * over, so that the number of connections is ours to bound.
+ *
+ * Invariants
+ *  1. A page is rendered at most once per generation and variant, then served from memory. A slow or stuck client costs one
+ *     connection (16 KiB and what the kernel buffers), and no rendering.
+ *  2. At the bound, the connection that has waited longest for a complete request gives way (conns.h): a newcomer waits
+ *     milliseconds, whatever the others do.
+ *  3. Old pages live on in their slow readers only, at most a handful of them (pages.h).
+ *  4. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main loop.
  */
 #pragma once
 

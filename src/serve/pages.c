@@ -43,11 +43,9 @@ static void on_last_reader(void *userdata)
 	for (struct page **p = &pages->newest_old; *p; p = &(*p)->older) {
 		if (*p == page) {
 			*p = page->older;
-			pages->n_old--;
 			break;
 		}
 	}
-	pages->n_alive--;
 	page->response = NULL;
 	retire(page);
 }
@@ -61,19 +59,18 @@ static void replace(struct pages *pages, struct page_slot *slot)
 		return;
 	page->older = pages->newest_old;
 	pages->newest_old = page;
-	pages->n_old++;
-	MHD_destroy_response(page->response); /* with no reader left, this undoes the three lines above */
+	MHD_destroy_response(page->response); /* with no reader left, this undoes the two lines above */
 }
 
-static void drop_oldest(struct pages *pages)
+/* Those who were told to go before, and have not gone yet, are told in vain. */
+static void drop_old(struct pages *pages)
 {
-	const struct page *oldest = pages->newest_old;
+	unsigned n = 0;
 
-	if (pages->n_old <= PAGES_OLD)
-		return;
-	while (oldest->older)
-		oldest = oldest->older;
-	conns_drop_page(pages->conns, oldest);
+	for (const struct page *p = pages->newest_old; p; p = p->older) {
+		if (++n > PAGES_OLD)
+			conns_drop_page(pages->conns, p);
+	}
 }
 
 static void drop_idle(struct pages *pages, int64_t now_ns)
@@ -127,7 +124,7 @@ struct page *pages_begin(struct pages *pages, int slot)
 	if (s) {
 		/* First, so that its memory is what the new page is rendered into if nobody reads it. */
 		replace(pages, s);
-		drop_oldest(pages);
+		drop_old(pages);
 		page = TAKE_PTR(s->spare);
 	}
 	if (page)
@@ -149,7 +146,6 @@ int pages_publish(struct page *page, unsigned status, const char *content_type, 
 		pages_discard(page);
 		return -ENOMEM;
 	}
-	page->pages->n_alive++;
 	page->response = response;
 	page->status = status;
 	page->generation = generation;

@@ -4,10 +4,10 @@
  * as ask for it; libmicrohttpd counts them. When a newer one takes its place it lives on until its last reader has it.
  *
  * Bounds: of each route and variant one current page and one spare buffer; besides them at most PAGES_OLD old pages and
- * those that were replaced in the same round of libmicrohttpd's loop: above that, the readers of the oldest give way. A page
+ * those that were replaced in the same round of the HTTP thread: above that, the readers of the oldest give way. A page
  * nobody asked for in PAGES_IDLE_NS is freed when any other is rendered. One page is at most PAGES_BYTES_MAX bytes.
  *
- * All of it belongs to libmicrohttpd's thread; after that has ended, to the one that ended it.
+ * All of it belongs to the HTTP thread; after that has ended, to the one that ended it.
  */
 #pragma once
 
@@ -44,7 +44,6 @@ struct pages {
 	struct page_slot *slots; /* HTTP_VARIANTS for each route */
 	unsigned n_slots;
 	struct page *newest_old; /* replaced, still being read */
-	unsigned n_old, n_alive; /* n_alive: all that hold a response */
 };
 
 int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes);

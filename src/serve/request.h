@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a request to its reply, on libmicrohttpd's thread: which route, whether it may be asked so, from the cache or rendered
+ * From a request to its reply, on the HTTP thread: which route, whether it may be asked so, from the cache or rendered
  * anew. Private to src/serve.
  */
 #pragma once
@@ -18,7 +18,13 @@ enum { HTTP_LISTENERS = 8 };
 struct http {
 	struct http_config config;
 	sd_event *event;
+	pthread_t thread;
+	bool running; /* the thread has been started */
+	atomic_bool stop;
+	int wake_fd; /* eventfd: a connection was handed over, or stop */
 	struct MHD_Daemon *daemon;
+	int daemon_fd; /* readable when the daemon has something to do */
+	struct conn *taken; /* being given to the daemon right now */
 	struct conns conns;
 	struct pages pages;
 	struct listener *listeners[HTTP_LISTENERS];

@@ -168,7 +168,6 @@ static void test_old_pages_are_bounded(void **state)
 	enum { READERS = 30 };
 	struct server *s = server_start(0);
 	int fds[READERS];
-	unsigned gone = 0;
 
 	(void)state;
 	/* More than the kernel buffers for a client that does not read. */
@@ -180,13 +179,12 @@ static void test_old_pages_are_bounded(void **state)
 		while (atomic_load(&s->renders) < i + 1)
 			sleep_ms(1);
 	}
-	/* 8 old ones, the current one, and the one replaced by it last. */
-	assert_true(evicted(s) >= READERS - 10);
+	/* The current one and eight old ones may stay. */
+	assert_int_equal(evicted(s), READERS - 9);
 	for (unsigned i = 0; i < READERS; i++) {
-		gone += hung_up(fds[i], 0);
+		assert_true(hung_up(fds[i], i < READERS - 9 ? PATIENCE_MS : 0) == (i < READERS - 9));
 		close(fds[i]);
 	}
-	assert_true(gone >= READERS - 10 && gone < READERS);
 	server_stop(s);
 }
 
@@ -203,8 +201,6 @@ static void test_free_with_stuck_clients(void **state)
 		put(fds[i], i % 3 == 0 ? "GET /big HTTP/1.1\r\nHost: x\r\n\r\n" : i % 3 == 1 ? "GET" : "");
 	}
 	wait_open(s, ARRAY_SIZE(fds));
-	assert_int_equal(ask(s, "GET /page HTTP/1.0\r\n\r\n", &reply),
-			 200); /* so all the others have been begun */
 	begin_ns = clock_mono_ns();
 	server_stop(s);
 	assert_true(clock_mono_ns() - begin_ns < 1 * NSEC_PER_SEC);
