@@ -181,6 +181,7 @@ void device_apply(struct model *model, struct device *device, const struct readi
 	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
 		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
 	device->e.present = true;
+	device->before_ns = device->e.sampled_boot_ns;
 	device->e.sampled_boot_ns = end_ns;
 	device->e.sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
 }

@@ -42,6 +42,7 @@ struct device {
 	uint16_t rank; /* place in the snapshot */
 	uint16_t other_workload; /* where increments go that have no workload's place; NO_INDEX until needed */
 	bool listed; /* in the reading at hand */
+	int64_t before_ns; /* end of the good reading before the newest; 0 none */
 	double memory_total; /* bytes, 0 unknown */
 	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];

@@ -130,6 +130,18 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 	model->exits_tag++;
 }
 
+/*
+ * From when on a process that was not there before may have worked: after a gap since the reading before, else (0) for as long
+ * as the driver's buffer reaches back.
+ */
+static int64_t arrived_after(const struct model *model, uint16_t device, int64_t end_ns)
+{
+	int64_t before_ns = model->devices[device]->before_ns;
+
+	return before_ns != 0 && increment_bound(before_ns, end_ns) > increment_bound(0, end_ns) ? before_ns :
+												   0;
+}
+
 static struct tracked *process_add(struct model *model, const struct reading_process *reading,
 				   uint16_t device, const struct process_identity *identity, int64_t end_ns)
 {
@@ -149,6 +161,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	t->device = device;
 	t->workload = NO_INDEX;
 	t->checked_ns = end_ns;
+	t->increment_ns = arrived_after(model, device, end_ns);
 	record = exit_find(model, device, reading->pid, end_ns - EXIT_KEPT_NS);
 	if (record && identity->start_ticks != 0 && record->p.start_ticks == identity->start_ticks)
 		process_revive(model, t, record);
@@ -235,9 +248,10 @@ static bool row_is_credited(unsigned row)
 static void credit_elsewhere(struct model *model, const struct reading_process *reading, uint16_t device,
 			     struct exit_record *record, int64_t end_ns)
 {
+	int64_t accepted_ns = record ? record->exit_ns - GAP_NS : arrived_after(model, device, end_ns);
+
 	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
-		if (!row_is_credited(row) ||
-		    !increment_good(model, reading, row, record ? record->exit_ns - GAP_NS : 0, end_ns))
+		if (!row_is_credited(row) || !increment_good(model, reading, row, accepted_ns, end_ns))
 			continue;
 		if (record)
 			credit(model, device, record->workload, &record->p, row, reading->v[row],

@@ -289,6 +289,27 @@ static void more_time_than_passed_is_rejected(void **state)
 	assert_int_equal(lab->s->rejected_process[PROCESS_BUSY], 1);
 }
 
+static void one_that_came_during_a_gap_may_have_worked_all_of_it(void **state)
+{
+	struct lab *lab = *state;
+
+	lab_gpu(lab, 0);
+	lab_step(lab, SECOND);
+	lab_wait(lab, 60 * SECOND);
+	busy(lab, 7, 50, 1e9);
+	busy(lab, 8, 500, 1e9);
+	lab_step(lab, SECOND);
+	assert_near(lab_find(lab, 7)->v[PROCESS_BUSY], 50, 0);
+	assert_near(lab_find(lab, 8)->v[PROCESS_BUSY], 0, 0);
+	assert_int_equal(lab->s->rejected_process[PROCESS_BUSY], 1);
+	/* Without a gap, what the driver's buffer holds. */
+	busy(lab, 9, 29, 1e9);
+	busy(lab, 10, 40, 1e9);
+	lab_step(lab, SECOND);
+	assert_near(lab_find(lab, 9)->v[PROCESS_BUSY], 29, 0);
+	assert_near(lab_find(lab, 10)->v[PROCESS_BUSY], 0, 0);
+}
+
 static void a_bridged_gap_is_an_estimate(void **state)
 {
 	struct lab *lab = *state;
@@ -413,6 +434,7 @@ int main(void)
 		CASE(what_it_did_before_it_exited_is_credited),
 		CASE(one_only_seen_by_its_samples_counts_too),
 		CASE(more_time_than_passed_is_rejected),
+		CASE(one_that_came_during_a_gap_may_have_worked_all_of_it),
 		CASE(a_bridged_gap_is_an_estimate),
 		CASE(a_name_comes_from_proc_or_the_driver_and_is_utf8),
 		CASE(one_unknown_at_first_is_identified_later),
