@@ -118,11 +118,14 @@ asan: clang-deps
 	@$(MAKE) --no-print-directory variant VARIANT=asan VARIANT_CC=clang \
 		VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
 tsan: test-deps
-	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread"
+	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread" \
+		VARIANT_SUITES="$(THREAD_SUITES)"
 clang: clang-deps
 	@$(MAKE) --no-print-directory variant VARIANT=clang VARIANT_CC=clang VARIANT_ARGS=
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
+# What more than one thread or process runs.
+THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite cmd
 variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
 	@ninja -C build-$(VARIANT)
