@@ -132,7 +132,7 @@ static void take_peaks(struct reading_entity *now)
 {
 	if (!presence_is(now->p[SLOT_MEMORY_USED]))
 		return;
-	now->v[SLOT_MEMORY_USED_PEAK] = fmax(now->v[SLOT_MEMORY_USED_PEAK], now->v[SLOT_MEMORY_USED]);
+	now->v[SLOT_MEMORY_USED_PEAK] = MAX(now->v[SLOT_MEMORY_USED_PEAK], now->v[SLOT_MEMORY_USED]);
 	now->p[SLOT_MEMORY_USED_PEAK] = now->p[SLOT_MEMORY_USED];
 }
 

@@ -16,7 +16,6 @@
 #include "model/private.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -303,7 +302,7 @@ static void take_memory(struct model *model, struct tracked *t, const struct rea
 		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS, 0, PRESENCE_PRESENT);
 	}
 	if (presence_is(p)) {
-		t->p.v[PROCESS_MEMORY_PEAK] = fmax(t->p.v[PROCESS_MEMORY_PEAK], memory);
+		t->p.v[PROCESS_MEMORY_PEAK] = MAX(t->p.v[PROCESS_MEMORY_PEAK], memory);
 		t->p.p[PROCESS_MEMORY_PEAK] = p;
 	}
 }

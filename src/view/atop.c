@@ -12,7 +12,6 @@
 #include "view/view.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,9 +108,12 @@ int view_atop_types(const struct snapshot *snapshot, unsigned version, struct st
 	return result(out);
 }
 
+/* Not llround(): the agent would load libm, half a megabyte, for it alone. */
 static long long rounded(double v)
 {
-	return llround(CLAMP(v, -1.0, 1e18));
+	double bounded = CLAMP(v, -1.0, 1e18);
+
+	return (long long)(bounded < 0 ? bounded - 0.5 : bounded + 0.5);
 }
 
 static long long percent_now(const struct entity *e, unsigned slot)
