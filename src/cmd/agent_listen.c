@@ -125,22 +125,27 @@ static bool changed(const struct options *old, const struct options *new, enum o
 	return !STRV_EQ(old->v[id].text, new->v[id].text);
 }
 
-/* What a running agent cannot change keeps its old value. */
+/* The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what was refused. */
+static void keep(struct options *old, struct options *new, enum option_id id)
+{
+	struct option_value refused = new->v[id];
+
+	new->v[id] = old->v[id];
+	old->v[id] = refused;
+}
+
 static void keep_fixed(struct options *old, struct options *new)
 {
 	for (unsigned i = 0; i < OPTIONS; i++) {
-		struct option_value refused = new->v[i];
-
 		if (!option_table[i].restart || !changed(old, new, i))
 			continue;
-		new->v[i] = old->v[i];
-		old->v[i] = refused;
+		keep(old, new, i);
 		log_warning("%s stays \"%s\" until the agent is restarted; the configuration now says \"%s\"",
-			    option_table[i].key, new->v[i].text, refused.text);
+			    option_table[i].key, new->v[i].text, old->v[i].text);
 	}
 }
 
-static void move_http(struct agent *agent, const struct options *old, const struct options *new)
+static void move_http(struct agent *agent, struct options *old, struct options *new)
 {
 	if (!changed(old, new, OPT_http_listen))
 		return;
@@ -149,7 +154,8 @@ static void move_http(struct agent *agent, const struct options *old, const stru
 	if (agent_listen(agent, new) < 0) {
 		log_error("listening on %s as before", old->v[OPT_http_listen].text);
 		http_unlisten(agent->http);
-		agent_listen(agent, old);
+		keep(old, new, OPT_http_listen);
+		agent_listen(agent, new);
 	}
 }
 

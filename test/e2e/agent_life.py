@@ -139,6 +139,8 @@ def test_reload_moves_the_port_or_stays():
                 wait_for(lambda: agent.log().count("configuration reloaded") == 2, "the second reload")
             equal(agent.port(), new)
             equal(agent.get("/healthz").status, 200)
+            agent.signal(signal.SIGHUP) # the port is free now, and the same file is tried again
+            wait_for(lambda: agent.port() == old, "the old port")
 
 
 def test_systemd_is_told():
