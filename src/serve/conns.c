@@ -71,30 +71,34 @@ static void keep_older(struct conn **oldest, struct conn *c)
 		*oldest = c;
 }
 
+/* More than half of them keep us waiting; a system call for each, so that only close calls ask. */
+static bool most_keep_us_waiting(const struct conns *conns)
+{
+	unsigned n = 0;
+
+	for (const struct conn *c = conns->slots; c < conns->slots + conns->n && n <= conns->max / 2; c++)
+		n += !c->leaving && incomplete(c) && !is_our_turn(c);
+	return n > conns->max / 2;
+}
+
 /* Under the lock. Who is to give way; NULL when nobody's grace is over, and then when to ask again. */
 static struct conn *victim(struct conns *conns, int64_t *ret_wait_ns)
 {
 	struct conn *waiting = NULL, *served = NULL, *first;
 	int64_t now_ns = clock_mono_ns();
-	unsigned waiting_n = 0;
-	bool many;
 
 	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
 		if (c->leaving)
 			continue;
-		if (answered(c)) {
+		if (answered(c))
 			keep_older(&served, c);
-		} else if (incomplete(c)) {
-			waiting_n++;
-			if ((!waiting || c->since_ns < waiting->since_ns) && !is_our_turn(c))
-				waiting = c;
-		}
+		else if (incomplete(c) && (!waiting || c->since_ns < waiting->since_ns) && !is_our_turn(c))
+			waiting = c;
 	}
-	many = waiting_n > conns->max / 2;
-	if (waiting && (many || now_ns - waiting->since_ns >= CONNS_PATIENCE_NS))
-		first = waiting;
-	else
-		first = served ? served : waiting;
+	first = waiting;
+	if (served &&
+	    (!waiting || (now_ns - waiting->since_ns < CONNS_PATIENCE_NS && !most_keep_us_waiting(conns))))
+		first = served;
 	if (first && now_ns - first->since_ns >= CONNS_GRACE_NS)
 		return first;
 	*ret_wait_ns = first ? first->since_ns + CONNS_GRACE_NS - now_ns : LEAVING_NS;
