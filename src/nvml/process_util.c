@@ -5,7 +5,11 @@
 
 #include "base/clock.h"
 
-enum { CLOCK_SLACK_US = 1000000 };
+enum {
+	CLOCK_SLACK_US = 1000000,
+	PERIOD_DEFAULT_US = 1000000, /* between samples, until they tell it */
+};
+#define UNCOVERED_MAX_US INT64_C(3600000000)
 
 _Static_assert(PROCESS_BUSY_OFA - PROCESS_BUSY == ENGINE_OFA && PROCESS_UTILIZATION_OFA - PROCESS_UTILIZATION == ENGINE_OFA,
 	       "rows of engines stand in the order of enum engine");
@@ -108,15 +112,44 @@ static void report_engine(struct reader *reader, struct reading_process *process
 	process->p[PROCESS_BUSY + i] = PRESENCE_PRESENT;
 }
 
-/* What one process's sample is credited for: the time since its last one, never more than has been observed. */
-static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp, uint64_t last_seen,
-		      int64_t observed_us)
+/* Once in a pass: this much more time has been observed. */
+static void age(const struct reader *reader, struct process_state *state, int64_t elapsed_us)
 {
-	uint64_t from = state->credited && state->sample_us ? state->sample_us : last_seen;
+	if (state->aged_pass == reader->pass)
+		return;
+	state->aged_pass = reader->pass;
+	state->since_us = MIN(state->since_us + elapsed_us, UNCOVERED_MAX_US);
+	state->uncovered_us = MIN(state->uncovered_us + elapsed_us, UNCOVERED_MAX_US);
+}
+
+/* How long a sample may stand for: readings may be further apart than samples, and samples further than readings. */
+static int64_t reach(const struct device *device, int64_t elapsed_us)
+{
+	return MAX(elapsed_us, device->process_period_us ? device->process_period_us : PERIOD_DEFAULT_US);
+}
+
+/* Has no sample of the process been missed since its last one, at the rate at which they come? */
+static bool is_contiguous(const struct process_state *state, int64_t reach_us)
+{
+	return state->sample_us && state->since_us <= reach_us + reach_us / 2;
+}
+
+/*
+ * Time that a sample is credited for. While samples keep coming, from one to the next; after a pause no longer than one can stand
+ * for, since the pause was idle. Never more, in all, than the process has been observed.
+ */
+static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp, uint64_t last_seen,
+		      int64_t reach_us)
+{
+	bool contiguous = is_contiguous(state, reach_us);
+	uint64_t from = contiguous ? state->sample_us : last_seen;
 	int64_t covered = device->work.processes_boot_ns && timestamp > from ? (int64_t)(timestamp - from) : 0;
 
-	covered = MIN(covered, observed_us + state->leftover_us);
-	state->leftover_us = MIN(observed_us + state->leftover_us - covered, observed_us);
+	if (!contiguous)
+		covered = MIN(covered, reach_us);
+	covered = MIN(covered, state->uncovered_us);
+	state->uncovered_us -= covered;
+	state->since_us = 0;
 	state->sample_us = timestamp;
 	return covered;
 }
@@ -130,17 +163,14 @@ static bool all_idle(const struct sample *sample)
 }
 
 static void take_sample(struct reader *reader, struct device *device, const struct sample *sample, int engines,
-			uint64_t last_seen, int64_t elapsed_us, uint64_t *newest)
+			uint64_t last_seen, int64_t elapsed_us)
 {
 	struct reading *reading = reader->reading;
-	struct process_state *state;
-	struct reading_process *process;
 	uint32_t before = reading->processes_n;
-	int64_t observed_us = elapsed_us, covered;
+	struct process_state *state;
+	struct reading_process *process = process_take(reader, device, sample->pid, &state);
+	int64_t covered;
 
-	if (sample->timestamp <= last_seen || sample->timestamp > (uint64_t)reader->real_us + CLOCK_SLACK_US)
-		return; /* stale, or nonsense */
-	process = process_take(reader, device, sample->pid, &state);
 	if (!process)
 		return;
 	if (reading->processes_n > before && all_idle(sample)) {
@@ -149,19 +179,36 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 		state->pass = reader->pass - 1;
 		return;
 	}
-	*newest = MAX(*newest, sample->timestamp);
-	if (state->sampled_pass == reader->pass)
-		observed_us = 0; /* a further sample shares what the first has left over */
-	else if (!state->credited)
-		state->leftover_us = 0;
-	covered = credit(device, state, sample->timestamp, last_seen, observed_us);
+	age(reader, state, elapsed_us);
+	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	state->sampled_pass = reader->pass;
-	state->credited = true;
-	for (int i = 0; i < engines; i++)
+	for (int i = 0; i < engines; i++) {
+		state->percent[i] = (uint8_t)(sample->percent[i] <= 100 ? sample->percent[i] : 0);
 		report_engine(reader, process, i, sample->percent[i], (double)covered * 1e-6);
+	}
 }
 
-/* Who had no sample did nothing; all were observed for as long as has passed since the last reading. */
+/* Sorted by time: stale samples and those from the future go, and how far apart they come is learned. */
+static uint32_t sift(const struct reader *reader, struct device *device, uint32_t n, uint64_t *last_seen)
+{
+	uint64_t limit = (uint64_t)reader->real_us + CLOCK_SLACK_US, newest = *last_seen;
+	uint32_t kept = 0;
+	int64_t step;
+
+	qsort(samples, n, sizeof(samples[0]), by_time);
+	for (uint32_t i = 0; i < n; i++)
+		if (samples[i].timestamp > *last_seen && samples[i].timestamp <= limit)
+			samples[kept++] = samples[i];
+	if (kept)
+		newest = samples[kept - 1].timestamp;
+	step = (int64_t)(newest - *last_seen);
+	if (step > 0 && device->work.processes_us && (!device->process_period_us || step < device->process_period_us))
+		device->process_period_us = MIN(step, 2 * (int64_t)PERIOD_DEFAULT_US);
+	*last_seen = newest;
+	return kept;
+}
+
+/* Who had no sample did nothing, or samples come less often than readings; all were observed since the last reading. */
 static void complete(struct reader *reader, struct device *device, int engines, int64_t elapsed_us)
 {
 	uint16_t entity = (uint16_t)device_index(reader, device);
@@ -169,6 +216,7 @@ static void complete(struct reader *reader, struct device *device, int engines, 
 	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
 		struct reading_process *process = &reader->reading->processes[k];
 		struct process_state *state = &reader->processes.states[reader->processes.of_reading[k]];
+		bool holds;
 
 		if (process->entity != entity)
 			break; /* processes of one entity lie together, at the end */
@@ -176,9 +224,10 @@ static void complete(struct reader *reader, struct device *device, int engines, 
 		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
 		if (state->sampled_pass == reader->pass)
 			continue;
-		state->credited = false;
+		age(reader, state, elapsed_us);
+		holds = is_contiguous(state, reach(device, elapsed_us));
 		for (int i = 0; i < engines; i++)
-			report_engine(reader, process, i, 0, 0);
+			report_engine(reader, process, i, holds ? state->percent[i] : 0, 0);
 	}
 }
 
@@ -200,7 +249,7 @@ void process_utilization_read(struct reader *reader, struct device *device)
 {
 	struct survivor *work = &device->work;
 	int64_t elapsed_us = work->processes_boot_ns ? (reader->now_ns - work->processes_boot_ns) / 1000 : 0;
-	uint64_t last_seen = work->processes_us, newest;
+	uint64_t last_seen = work->processes_us, before;
 	enum nvml_return result = NVML_ERROR_NOT_SUPPORTED;
 	uint32_t n = 0;
 	int engines = ENGINES;
@@ -208,7 +257,7 @@ void process_utilization_read(struct reader *reader, struct device *device)
 	/* Never yet, or the clock was set back: only what is sampled from now on. */
 	if (!last_seen || last_seen > (uint64_t)reader->real_us + CLOCK_SLACK_US)
 		last_seen = (uint64_t)(reader->real_us - MIN(elapsed_us + CLOCK_SLACK_US, reader->real_us));
-	newest = last_seen;
+	before = last_seen;
 	if (device->parent == READING_NONE && !device->process_util_off)
 		result = read_samples(reader, device, last_seen, &n, &engines);
 	if (reader->lost || reader->gone)
@@ -219,10 +268,10 @@ void process_utilization_read(struct reader *reader, struct device *device)
 		mark_all(reader, device, device->entity->process_util);
 		return;
 	}
-	qsort(samples, n, sizeof(samples[0]), by_time);
+	n = sift(reader, device, n, &last_seen);
 	for (uint32_t i = 0; i < n; i++)
-		take_sample(reader, device, &samples[i], engines, last_seen, elapsed_us, &newest);
+		take_sample(reader, device, &samples[i], engines, before, elapsed_us);
 	complete(reader, device, engines, elapsed_us);
-	work->processes_us = newest;
+	work->processes_us = last_seen;
 	work->processes_boot_ns = reader->now_ns;
 }

@@ -103,6 +103,8 @@ static void device_pass(struct reader *reader, struct device *device)
 		if (reader->gone)
 			return;
 		if (reader->lost) {
+			if (!device->entity->lost)
+				reader->layout_ns = 0; /* it may have been taken out */
 			forget_values(device);
 			return;
 		}

@@ -62,6 +62,7 @@ struct device {
 	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS];
 	uint16_t process_calls_off;  /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
+	int64_t process_period_us;   /* shortest time between samples of processes; 0: not known yet */
 };
 
 /* One process on one entity, remembered from pass to pass. */
@@ -70,12 +71,14 @@ struct process_state {
 	uint16_t entity;
 	bool used;
 	bool named;                  /* the driver was asked for its name */
-	bool credited;               /* the newest pass had a sample of it: leftover_us counts */
 	uint32_t pass;               /* newest pass that saw it */
 	uint32_t sampled_pass;       /* newest pass with a sample of its utilisation */
 	uint32_t index;              /* its place in the reading of that pass */
-	uint64_t sample_us;          /* newest sample of its utilisation */
-	int64_t leftover_us;         /* observed and not yet covered by samples */
+	uint32_t aged_pass;          /* newest pass that added its time to the two below */
+	uint64_t sample_us;          /* newest sample of its utilisation; 0 none yet */
+	int64_t since_us;            /* observed since then */
+	int64_t uncovered_us;        /* observed in all, and not covered by samples */
+	uint8_t percent[ENGINES];    /* of the newest sample */
 	char name[64];
 };
 

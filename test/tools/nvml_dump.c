@@ -23,7 +23,7 @@ static void print_number(const struct metric *metric, unsigned index, double val
 	if (metric->count > 1)
 		printf("[%2u]", index);
 	if (presence_is(presence))
-		printf(" %.9g%s\n", value, presence & PRESENCE_ESTIMATED ? " (estimated)" : "");
+		printf(" %.15g%s\n", value, presence & PRESENCE_ESTIMATED ? " (estimated)" : "");
 	else
 		printf(" %s\n", presence_name(presence));
 }
