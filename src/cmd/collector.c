@@ -98,7 +98,8 @@ static void log_state(struct collector *c, const struct reading *reading)
 		log_info("driver %s, NVML %s from %s%s", reading->driver_version, reading->nvml_version,
 			 reading->library, reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
 	else
-		log_warning("no data from the driver: %s", reading->error);
+		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ? LOG_WARNING : LOG_INFO,
+		       "no data from the driver: %s", reading->error);
 }
 
 static void on_reading(const struct reading *reading, void *userdata)
