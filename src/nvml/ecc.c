@@ -22,37 +22,51 @@ _Static_assert(ECC_ORDERED(ECC_CORRECTED) && ECC_ORDERED(ECC_UNCORRECTED) && ECC
 		       ECC_ORDERED(ECC_AGGREGATE_UNCORRECTED),
 	       "rows of ECC errors stand in the order of NVML's locations");
 
-static enum nvml_return ecc_read(struct reader *reader, struct device *device, unsigned row, unsigned slot, uint32_t type,
-				 uint32_t counter)
+/* The kinds, in the order of their bits in ecc_off: one for each row. */
+static const struct kind {
+	uint16_t row, slot;
+	uint8_t type, counter;
+} kinds[] = {
+	{ GPU_ECC_CORRECTED_ALL, SLOT_ECC_CORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC },
+	{ GPU_ECC_UNCORRECTED_ALL, SLOT_ECC_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC },
+	{ GPU_ECC_AGGREGATE_CORRECTED_ALL, SLOT_ECC_AGGREGATE_CORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_CORRECTED,
+	  NVML_AGGREGATE_ECC },
+	{ GPU_ECC_AGGREGATE_UNCORRECTED_ALL, SLOT_ECC_AGGREGATE_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+	  NVML_AGGREGATE_ECC },
+};
+enum { PER_KIND = 1 + NVML_MEMORY_LOCATION_COUNT };
+_Static_assert(ARRAY_SIZE(kinds) * PER_KIND <= 64, "a bit of ecc_off for each");
+
+/* The i-th number of a kind: first the total, then one for each location. */
+static enum nvml_return ecc_read_one(struct reader *reader, struct device *device, const struct kind *kind, uint32_t i)
 {
-	uint64_t count = 0;
-	enum nvml_return total =
-		NVML_CALL(reader, nvmlDeviceGetTotalEccErrors, device->handle, type, counter, &count);
+	uint64_t count = 0, bit = UINT64_C(1) << ((kind - kinds) * PER_KIND + i);
+	enum nvml_return result;
 
-	reader_report_u64(reader, device, row, slot, total, count, 1);
-	for (uint32_t i = 0; i < NVML_MEMORY_LOCATION_COUNT; i++) {
-		/* Where the total is not offered, no part of it is: the driver need not be asked eight times. */
-		enum nvml_return result = nvml_unsupported(total) ? total :
-								    NVML_CALL(reader, nvmlDeviceGetMemoryErrorCounter,
-									      device->handle, type, counter, i, &count);
-
-		reader_report_u64(reader, device, row + 1 + i, slot + 1 + i, result, count, 1);
-	}
-	return total;
+	if (device->ecc_off & bit)
+		return NVML_ERROR_NOT_SUPPORTED;
+	result = i == 0 ? NVML_CALL(reader, nvmlDeviceGetTotalEccErrors, device->handle, kind->type, kind->counter, &count) :
+			  NVML_CALL(reader, nvmlDeviceGetMemoryErrorCounter, device->handle, kind->type, kind->counter, i - 1,
+				    &count);
+	if (nvml_unsupported(result))
+		device->ecc_off |= bit;
+	reader_report_u64(reader, device, kind->row + i, kind->slot + i, result, count, 1);
+	return result;
 }
 
 enum nvml_return ecc_errors_read(struct reader *reader, struct device *device)
 {
-	enum nvml_return result = ecc_read(reader, device, GPU_ECC_CORRECTED_ALL, SLOT_ECC_CORRECTED_ALL,
-					   NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC);
+	enum nvml_return overall = NVML_ERROR_NOT_SUPPORTED;
 
-	ecc_read(reader, device, GPU_ECC_UNCORRECTED_ALL, SLOT_ECC_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-		 NVML_VOLATILE_ECC);
-	ecc_read(reader, device, GPU_ECC_AGGREGATE_CORRECTED_ALL, SLOT_ECC_AGGREGATE_CORRECTED_ALL,
-		 NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_AGGREGATE_ECC);
-	ecc_read(reader, device, GPU_ECC_AGGREGATE_UNCORRECTED_ALL, SLOT_ECC_AGGREGATE_UNCORRECTED_ALL,
-		 NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_AGGREGATE_ECC);
-	return result;
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		for (uint32_t i = 0; i < PER_KIND && !reader->lost; i++) {
+			enum nvml_return result = ecc_read_one(reader, device, &kinds[k], i);
+
+			if (!nvml_unsupported(result))
+				overall = result;
+		}
+	}
+	return overall;
 }
 
 enum nvml_return row_remapper_read(struct reader *reader, struct device *device)

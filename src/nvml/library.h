@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "nvml/abi.h"
+#include "nvml/abi_prm.h"
 
 struct nvml_api {
 #define NVML_FUNCTION(name_, ...) __typeof__(name_) *name_;

@@ -64,6 +64,7 @@ static void plan_next(struct reader *reader, struct device *device)
 		return;
 	device->retry_ns = now + UNSUPPORTED_RETRY_NS;
 	device->getters_off = 0;
+	device->ecc_off = 0;
 	memset(device->fields_off, 0, sizeof(device->fields_off));
 	device->samples_off = 0;
 	device->rates_off = 0;

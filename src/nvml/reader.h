@@ -42,6 +42,7 @@ struct device {
 	int64_t pass_ns, elapsed_ns; /* begin of its newest pass, and what has passed since the one before (0: none) */
 	uint64_t getters_off;        /* bit of the getter table: unsupported */
 	uint64_t fields_off[FIELD_BITS / 64];
+	uint64_t ecc_off;            /* ecc.c: a bit for each row */
 	uint32_t nvlinks, c2c_links;
 	/* samples.c */
 	uint8_t samples_off;         /* bit of enum engine: GetSamples is unsupported */
