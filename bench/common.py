@@ -58,6 +58,7 @@ def agent(tmp, extra=(), env=None):
         [f"{BUILD}/gpusonde", "agent", "--listen", f"127.0.0.1:{port}", "--socket", f"{tmp}/agent.sock",
          "--state-dir", tmp, *extra], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     process.port = port
+    process.scrape = lambda: urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read()
     for _ in range(100):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=1):

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the agent costs, beside Python atopgpud on the same simulated node, both at 1 Hz, in one run.
 
-CPU is read from /proc/PID/schedstat (nanoseconds run), memory is the sum of VmRSS of the agent and its child at the end.
+The agent is scraped every 15 seconds, as by Prometheus; atopgpud is left alone. CPU is read from /proc/PID/schedstat (nanoseconds run), memory is the sum of VmRSS of the agent and its child at the end.
 Python atopgpud is not ours to ship: ATOPGPUD names its script (from atop's sources), ATOPGPUD_PYTHON an interpreter that has
 nvidia-ml-py. Without them the comparison is skipped, loudly, and our own figures are still measured.
 """
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-from common import Row, Skip, agent, children, stop
+from common import BUILD, Row, Skip, agent, children, stop
 
 WARM_S = 15
+SCRAPE_S = 15
 MEASURE_S = int(os.environ.get("BENCH_COST_SECONDS", "60"))
 
 
@@ -40,19 +42,30 @@ def start_atopgpud():
     python = os.environ.get("ATOPGPUD_PYTHON", sys.executable)
     if subprocess.run([python, "-c", "import pynvml"], capture_output=True).returncode:
         raise Skip(f"{python} has no nvidia-ml-py: pip install nvidia-ml-py, or set ATOPGPUD_PYTHON")
-    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath("build/sim"))
-    process = subprocess.Popen([python, "-Es", script], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(f"{BUILD}/sim"))
+    subprocess.run([python, "-Es", script], env=env, check=True)  # it forks, and its parent ends
     time.sleep(2)
-    if process.poll() is not None:
-        raise Skip(f"{script} ended at once with status {process.returncode}")
-    return process
+    pids = [int(p) for p in os.listdir("/proc") if p.isdigit() and script in arguments(p)]
+    if not pids:
+        raise Skip(f"{script} ended by itself: is another one running?")
+    return pids
 
 
-def measure(groups):
+def arguments(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read().split("\0")
+    except OSError:
+        return []
+
+
+def measure(groups, scrape):
     """{name: [pid, ...]} -> {name: (cpu share of a core, resident bytes)} over one common period."""
     begin = {name: sum(map(cpu_ns, pids)) for name, pids in groups.items()}
     t0 = time.monotonic_ns()
-    time.sleep(MEASURE_S)
+    while time.monotonic_ns() - t0 < MEASURE_S * 10**9:
+        scrape()
+        time.sleep(SCRAPE_S)
     t1 = time.monotonic_ns()
     return {name: ((sum(map(cpu_ns, pids)) - begin[name]) / (t1 - t0), sum(map(rss_bytes, pids)))
             for name, pids in groups.items()}
@@ -62,7 +75,7 @@ def run():
     rows = []
     with tempfile.TemporaryDirectory() as tmp:
         ours = agent(tmp, extra=["--atop-listen", "none", "--atop-socket", "none"])
-        peer = None
+        peer = []
         try:
             try:
                 peer = start_atopgpud()
@@ -71,12 +84,12 @@ def run():
             time.sleep(WARM_S)
             groups = {"gpusonde": [ours.pid] + children(ours.pid)}
             if peer:
-                groups["atopgpud"] = [peer.pid]
-            result = measure(groups)
+                groups["atopgpud"] = peer
+            result = measure(groups, ours.scrape)
         finally:
             stop(ours)
-            if peer:
-                stop(peer)
+            for pid in peer:
+                os.kill(pid, signal.SIGTERM)
     cpu, rss = result["gpusonde"]
     rows.append(Row("agent and child: CPU, share of a core", cpu, "{:.3%}", at_most=0.003))
     rows.append(Row("agent and child: resident memory, MiB", rss / 2**20, "{:.1f}", at_most=12))
