@@ -55,9 +55,13 @@ class Header:
         return [] if parts in ([""], ["void"]) else parts
 
 
+HEADERS = sorted(glob.glob(os.path.join(ROOT, "src", "nvml", "abi_*.h")))
+OURS = "\n".join(f'#include "nvml/{os.path.basename(path)}"' for path in HEADERS)
+
+
 def ours():
     raw = ""
-    for path in sorted(glob.glob(os.path.join(ROOT, "src", "nvml", "abi_*.h"))):
+    for path in HEADERS:
         with open(path, encoding="utf-8") as f:
             raw += f.read()
     header = Header(re.sub(r"/\*.*?\*/", " ", raw, flags=re.S))
@@ -98,7 +102,7 @@ def run(compiler, include, lines):
 
 def compare(compiler, mine, other):
     """Pairs of printf() arguments that must print the same."""
-    left = run(compiler, '#include "nvml/abi.h"', mine)
+    left = run(compiler, OURS, mine)
     right = run(compiler, f'#include "{header_path()}"', other)
     return [f"we say {a}, NVIDIA says {b}" for a, b in zip(left, right, strict=True) if a != b]
 
