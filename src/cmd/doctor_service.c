@@ -59,11 +59,28 @@ static void check_helper(const struct doctor *d, struct finding *f)
 	remedy(f, "install gpusonde anew, or name it with nvml.helper");
 }
 
-/* Can we have it, or does our agent have it already? */
+/* @error: what listening there said; @who has it, when it is in use. */
+static void report_address(const struct doctor *d, const char *address, int error, const char *who,
+			   const char *flag, struct finding *f)
+{
+	if (error == 0 && !d->status) {
+		found(f, VERDICT_OK, "%s is free", address);
+	} else if (error == 0) {
+		found(f, VERDICT_WARNING, "%s is free, though an agent runs", address);
+		remedy(f, "that agent may have been given another address: say the same %s here", flag);
+	} else if (error == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
+		found(f, VERDICT_OK, "%s: the agent", address);
+	} else {
+		found(f, VERDICT_WARNING, "%s: %s%s", address,
+		      error == -EADDRINUSE ? "taken by " : strerror(-error), error == -EADDRINUSE ? who : "");
+		remedy(f, "stop that program, or choose another with %s; none does without", flag);
+	}
+}
+
 static void check_tcp(const struct doctor *d, const char *address, const char *flag, struct finding *f)
 {
 	struct addresses addresses;
-	char who[128];
+	char who[128] = "";
 
 	if (!address) {
 		found(f, VERDICT_OK, "not wanted");
@@ -76,19 +93,9 @@ static void check_tcp(const struct doctor *d, const char *address, const char *f
 
 		r = listen_tcp(&addresses.list[i], &fd);
 	}
-	if (r == 0) {
-		found(f, d->status ? VERDICT_WARNING : VERDICT_OK,
-		      d->status ? "%s is free, though an agent runs" : "%s is free", address);
-		return;
-	}
-	port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
-	if (r == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
-		found(f, VERDICT_OK, "%s: the agent", address);
-		return;
-	}
-	found(f, VERDICT_WARNING, "%s: %s%s", address, r == -EADDRINUSE ? "taken by " : strerror(-r),
-	      r == -EADDRINUSE ? who : "");
-	remedy(f, "stop that program, or choose another address with %s", flag);
+	if (r == -EADDRINUSE)
+		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
+	report_address(d, address, r, who, flag, f);
 }
 
 static void check_http(const struct doctor *d, struct finding *f)
@@ -124,29 +131,19 @@ static void check_atop(const struct doctor *d, struct finding *f)
 static void check_atop_socket(const struct doctor *d, struct finding *f)
 {
 	const char *name = options_text(&d->invocation->options, OPT_atop_socket);
-	char path[128], who[128];
+	char path[128], who[128] = "";
 	_cleanup_close_ int fd = -1;
-	int r;
 
 	if (!name) {
 		found(f, VERDICT_OK, "not wanted");
 		return;
 	}
 	snprintf(path, sizeof(path), "@%s", name);
-	r = listen_unix(path, 0, &fd);
-	if (r == 0) {
-		found(f, d->status ? VERDICT_WARNING : VERDICT_OK, "%s is free%s", path,
-		      d->status ? ", though an agent runs" : "");
-		return;
-	}
-	abstract_owner(name, who, sizeof(who));
-	if (r == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
-		found(f, VERDICT_OK, "%s: the agent", path);
-		return;
-	}
-	found(f, VERDICT_WARNING, "%s: %s%s", path, r == -EADDRINUSE ? "taken by " : strerror(-r),
-	      r == -EADDRINUSE ? who : "");
-	remedy(f, "stop that program (Python's atopgpud, perhaps), or set --atop-socket none");
+	int r = listen_unix(path, 0, &fd);
+
+	if (r == -EADDRINUSE)
+		abstract_owner(name, who, sizeof(who));
+	report_address(d, path, r, who, "--atop-socket", f);
 }
 
 static void check_state(const struct doctor *d, struct finding *f)
