@@ -247,6 +247,7 @@ class Worker:
 def run():
     """Runs the test_* functions of the main module, in their order, as TAP; words on the command line choose by name."""
     import __main__
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # whoever ends us early must not leave agents behind
     tests = [(n, f) for n, f in vars(__main__).items() if n.startswith("test_") and callable(f)]
     wanted = sys.argv[3:]
     tests = [(n, f) for n, f in tests if not wanted or any(w in n for w in wanted)]
