@@ -145,8 +145,12 @@ class Agent:
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen([GPUSONDE, self.command_name, *addresses, *self.flags], env=self.env,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        if self.wait:
-            self.wait_ready()
+        try:
+            if self.wait:
+                self.wait_ready()
+        except BaseException: # the block, and its end, will not be entered
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
