@@ -103,7 +103,7 @@ def test_a_library_of_2021_will_do():
     for name, wanted in (("UTILIZATION_GPU", 0.37), ("PROCESSES_COMPUTE", 1), ("UTILIZATION_DECODER", 0.1)):
         e2e.equal(numbers(text, name)[0], wanted, name)
     e2e.contains(text, "POWER ")
-    for row in ("MEMORY_RESERVED", "SM_ACTIVE", "TEMPERATURE_MARGIN"):
+    for row in ("MEMORY_RESERVED", "SM_ACTIVE", "PIPE_TENSOR"):
         assert re.search(rf"^ +{row} +unsupported", text, re.M), row
     e2e.equal(len(re.findall(r"process \d+ on entity", text)), 3)
 

@@ -313,6 +313,20 @@ static enum nvml_return gpm_get(struct nvml_gpm_metrics_get *get)
 	return NVML_SUCCESS;
 }
 
+/* Each counter is its port times a thousand and its number. */
+static enum nvml_return read_prm(struct nvml_device *device, struct nvml_prm_counters *list)
+{
+	NEED_GPU(device);
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct nvml_prm_counter *counter = &list->counters[i];
+
+		counter->value.result = counter->input.port >= gpu->prm_first_port ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+		counter->value.type = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
+		counter->value.value.as_u64 = counter->input.port * UINT64_C(1000) + counter->id;
+	}
+	return gpu->prm_result;
+}
+
 static enum nvml_return event_create(struct nvml_event_set **set)
 {
 	*set = (struct nvml_event_set *)&fake;
@@ -378,6 +392,7 @@ static void fill_table(struct nvml_api *api)
 		.nvmlGpmSampleGet = gpm_sample,
 		.nvmlGpmMigSampleGet = gpm_mig_sample,
 		.nvmlGpmMetricsGet = gpm_get,
+		.nvmlDeviceReadPRMCounters_v1 = read_prm,
 		.nvmlEventSetCreate = event_create,
 		.nvmlEventSetFree = event_free,
 		.nvmlDeviceRegisterEvents = event_register,
@@ -399,6 +414,7 @@ int fake_setup(void **state)
 		snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%u", i);
 		snprintf(gpu->bus_id, sizeof(gpu->bus_id), "00000000:%02X:00.0", i + 1);
 		gpu->power_mw = 100000 * (i + 1);
+		gpu->prm_result = NVML_ERROR_NOT_SUPPORTED;
 	}
 	reader = calloc(1, sizeof(*reader));
 	reader_init(reader, shared, NULL);

@@ -41,7 +41,8 @@ struct fake_gpu {
 	unsigned instances_n;
 	bool gpm;
 	double gpm_percent;         /* of every GPM metric */
-	enum nvml_return register_result;
+	enum nvml_return register_result, prm_result;
+	uint32_t prm_first_port;
 	/* Fields: by default unsupported. */
 	struct {
 		uint32_t field, scope, type;

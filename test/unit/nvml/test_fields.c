@@ -135,6 +135,25 @@ static void corrected_blocks_are_summed_by_severity(void **state)
 	assert_near(VALUE(0, NVLINK_LINK_FEC_LIGHT), 101 + 102 + 103, 0);
 }
 
+static void retransmission_is_read_from_the_ports(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, LINK_COUNT, 0, 2);
+	gpu->prm_result = NVML_SUCCESS;
+	for (uint32_t first = 0; first < 2; first++) {
+		gpu->prm_first_port = first;
+		pass_after(20000);
+		assert_near(VALUE(0, NVLINK_LINK_PLR_RX_CODES), first * 1000 + 301, 0);
+		assert_near((&VALUE(0, NVLINK_LINK_PLR_SYNC_EVENTS))[1], (first + 1) * 1000 + 307, 0);
+		assert_int_equal((&PRESENCE(0, NVLINK_LINK_PLR_TX_CODES))[2], PRESENCE_ABSENT);
+	}
+	gpu->prm_result = NVML_ERROR_NO_PERMISSION;
+	pass_after(20000);
+	assert_int_equal(PRESENCE(0, NVLINK_LINK_PLR_RX_CODES), PRESENCE_NO_PERMISSION);
+}
+
 static void pcie_bytes_come_round(void **state)
 {
 	struct fake_gpu *gpu = &fake.gpus[0];
@@ -188,6 +207,7 @@ int main(void)
 		TEST(newer_links_count_in_bytes_and_are_summed),
 		TEST(bit_error_ratios_are_decoded),
 		TEST(corrected_blocks_are_summed_by_severity),
+		TEST(retransmission_is_read_from_the_ports),
 		TEST(pcie_bytes_come_round),
 	};
 
