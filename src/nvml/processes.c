@@ -199,7 +199,8 @@ void processes_read(struct reader *reader, struct device *device)
 		enum nvml_return result = read_list(reader, device, list, &n, &stride);
 
 		reader_report(reader, device, lists[list].row, lists[list].slot, result, n);
-		if (list == 0 || result == NVML_SUCCESS)
+		/* One list that failed makes them incomplete; one that the driver does not have does not. */
+		if (!nvml_unsupported(result) && (presence == PRESENCE_UNSUPPORTED || result != NVML_SUCCESS))
 			presence = nvml_presence(result);
 		for (uint32_t i = 0; i < n; i++) {
 			struct process_record record;

@@ -176,6 +176,9 @@ static enum nvml_return list(struct nvml_device *device, enum process_type type,
 
 static enum nvml_return list_compute(struct nvml_device *device, uint32_t *count, struct nvml_process_info_v2 *infos)
 {
+	NEED_GPU(device);
+	if (gpu->compute_list_result != NVML_SUCCESS)
+		return gpu->compute_list_result;
 	return list(device, PROCESS_TYPE_COMPUTE, count, infos);
 }
 

@@ -53,6 +53,17 @@ static void lists_are_joined(void **state)
 	assert_int_equal(reader->reading->entities[0].process_list, PRESENCE_PRESENT);
 }
 
+/* Else the model would take the processes of the list that failed for ended. */
+static void one_list_that_fails_makes_them_incomplete(void **state)
+{
+	(void)state;
+	list_process(100, 1 << 20, PROCESS_TYPE_GRAPHICS);
+	gpu->compute_list_result = NVML_ERROR_UNKNOWN;
+	pass_after(0);
+	assert_non_null(find_process(100));
+	assert_int_equal(reader->reading->entities[0].process_list, PRESENCE_FAILED);
+}
+
 static void memory_that_is_not_told_is_not_zero(void **state)
 {
 	(void)state;
@@ -228,6 +239,7 @@ int main(void)
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, fake_setup, fake_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(lists_are_joined),
+		TEST(one_list_that_fails_makes_them_incomplete),
 		TEST(memory_that_is_not_told_is_not_zero),
 		TEST(buffers_grow),
 		TEST(work_is_credited_for_the_time_it_took),
