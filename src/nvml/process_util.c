@@ -8,6 +8,7 @@
 enum {
 	CLOCK_SLACK_US = 1000000,
 	PERIOD_DEFAULT_US = 1000000, /* between samples, until they tell it */
+	PERIOD_MAX_US = 2000000,
 };
 #define UNCOVERED_MAX_US INT64_C(3600000000)
 
@@ -134,6 +135,15 @@ static bool is_contiguous(const struct process_state *state, int64_t reach_us)
 	return state->sample_us && state->since_us <= reach_us + reach_us / 2;
 }
 
+/* The shortest time between two samples of one process is how often the driver takes them, or we ask. */
+static void learn_period(struct device *device, const struct process_state *state, uint64_t timestamp)
+{
+	int64_t step = (int64_t)(timestamp - state->sample_us);
+
+	if (state->sample_us && step > 0 && (!device->process_period_us || step < device->process_period_us))
+		device->process_period_us = MIN(step, (int64_t)PERIOD_MAX_US);
+}
+
 /*
  * Time that a sample is credited for. While samples keep coming, from one to the next; after a pause no longer than one can stand
  * for, since the pause was idle. Never more, in all, than the process has been observed.
@@ -180,6 +190,7 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 		return;
 	}
 	age(reader, state, elapsed_us);
+	learn_period(device, state, sample->timestamp);
 	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	state->sampled_pass = reader->pass;
 	for (int i = 0; i < engines; i++) {
@@ -188,23 +199,16 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 	}
 }
 
-/* Sorted by time: stale samples and those from the future go, and how far apart they come is learned. */
-static uint32_t sift(const struct reader *reader, struct device *device, uint32_t n, uint64_t *last_seen)
+/* Sorted by time, without stale samples and those from the future. */
+static uint32_t sift(const struct reader *reader, uint32_t n, uint64_t last_seen)
 {
-	uint64_t limit = (uint64_t)reader->real_us + CLOCK_SLACK_US, newest = *last_seen;
+	uint64_t limit = (uint64_t)reader->real_us + CLOCK_SLACK_US;
 	uint32_t kept = 0;
-	int64_t step;
 
 	qsort(samples, n, sizeof(samples[0]), by_time);
 	for (uint32_t i = 0; i < n; i++)
-		if (samples[i].timestamp > *last_seen && samples[i].timestamp <= limit)
+		if (samples[i].timestamp > last_seen && samples[i].timestamp <= limit)
 			samples[kept++] = samples[i];
-	if (kept)
-		newest = samples[kept - 1].timestamp;
-	step = (int64_t)(newest - *last_seen);
-	if (step > 0 && device->work.processes_us && (!device->process_period_us || step < device->process_period_us))
-		device->process_period_us = MIN(step, 2 * (int64_t)PERIOD_DEFAULT_US);
-	*last_seen = newest;
 	return kept;
 }
 
@@ -249,7 +253,7 @@ void process_utilization_read(struct reader *reader, struct device *device)
 {
 	struct survivor *work = &device->work;
 	int64_t elapsed_us = work->processes_boot_ns ? (reader->now_ns - work->processes_boot_ns) / 1000 : 0;
-	uint64_t last_seen = work->processes_us, before;
+	uint64_t last_seen = work->processes_us;
 	enum nvml_return result = NVML_ERROR_NOT_SUPPORTED;
 	uint32_t n = 0;
 	int engines = ENGINES;
@@ -257,7 +261,6 @@ void process_utilization_read(struct reader *reader, struct device *device)
 	/* Never yet, or the clock was set back: only what is sampled from now on. */
 	if (!last_seen || last_seen > (uint64_t)reader->real_us + CLOCK_SLACK_US)
 		last_seen = (uint64_t)(reader->real_us - MIN(elapsed_us + CLOCK_SLACK_US, reader->real_us));
-	before = last_seen;
 	if (device->parent == READING_NONE && !device->process_util_off)
 		result = read_samples(reader, device, last_seen, &n, &engines);
 	if (reader->lost || reader->gone)
@@ -268,10 +271,11 @@ void process_utilization_read(struct reader *reader, struct device *device)
 		mark_all(reader, device, device->entity->process_util);
 		return;
 	}
-	n = sift(reader, device, n, &last_seen);
+	n = sift(reader, n, last_seen);
 	for (uint32_t i = 0; i < n; i++)
-		take_sample(reader, device, &samples[i], engines, before, elapsed_us);
+		take_sample(reader, device, &samples[i], engines, last_seen, elapsed_us);
 	complete(reader, device, engines, elapsed_us);
-	work->processes_us = last_seen;
+	if (n)
+		work->processes_us = samples[n - 1].timestamp;
 	work->processes_boot_ns = reader->now_ns;
 }

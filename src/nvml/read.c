@@ -85,9 +85,13 @@ static void plan(struct reader *reader, struct device *device)
 	plan_first(reader, device);
 }
 
-/* No value of a lost GPU is true any more; when it answers again, everything is asked anew. */
-static void forget_values(struct device *device)
+/*
+ * No value of a lost GPU is true any more, nor are its processes, which come after the first @processes. When it answers again,
+ * everything is asked anew.
+ */
+static void forget_values(struct reader *reader, struct device *device, uint32_t processes)
 {
+	reader->reading->processes_n = processes;
 	memset(device->entity->p, PRESENCE_ABSENT, sizeof(device->entity->p));
 	device->entity->process_list = PRESENCE_ABSENT;
 	device->entity->process_util = PRESENCE_ABSENT;
@@ -97,6 +101,8 @@ static void forget_values(struct device *device)
 
 static void device_pass(struct reader *reader, struct device *device)
 {
+	uint32_t processes = reader->reading->processes_n;
+
 	plan(reader, device);
 	reader->lost = false;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -106,7 +112,7 @@ static void device_pass(struct reader *reader, struct device *device)
 		if (reader->lost) {
 			if (!device->entity->lost)
 				reader->layout_ns = 0; /* it may have been taken out */
-			forget_values(device);
+			forget_values(reader, device, processes);
 			return;
 		}
 	}
@@ -144,6 +150,8 @@ static bool lost_retry_due(struct reader *reader)
 
 static void check_layout(struct reader *reader)
 {
+	enum nvml_return result;
+
 	if (!reader->changed && reader->now_ns < reader->layout_ns)
 		return;
 	reader->layout_ns = reader->now_ns + LAYOUT_NS;
@@ -155,8 +163,12 @@ static void check_layout(struct reader *reader)
 	if (reader->reattach) {
 		reader_detach(reader);
 		reader_attach(reader);
-	} else if (reader_enumerate(reader) != NVML_SUCCESS) {
+		return;
+	}
+	result = reader_enumerate(reader);
+	if (result != NVML_SUCCESS) {
 		reader->gone = true;
+		reader->gone_result = result;
 	}
 }
 
