@@ -2,6 +2,7 @@
 #include "base/memory.h"
 
 #include <link.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -42,7 +43,8 @@ static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, _unu
 	return 0;
 }
 
-void memory_drop_code(void)
+void memory_give_back(void)
 {
+	malloc_trim(0);
 	dl_iterate_phdr(drop_segments, NULL);
 }

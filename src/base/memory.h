@@ -3,8 +3,8 @@
 #pragma once
 
 /*
- * Gives back the pages of program and libraries that were touched, cannot have been changed, and can be read from their files
- * again: after start-up most of them (relocation, initialisers) are never needed again. What is in use comes back at the next touch,
- * from the page cache, for a minor fault each.
+ * Gives back free heap, and the pages of program and libraries that were touched, cannot have been changed, and can be read
+ * from their files again: after start-up most of them (relocation, initialisers) are never needed again. What is in use comes
+ * back at the next touch, from the page cache, for a minor fault each.
  */
-void memory_drop_code(void);
+void memory_give_back(void);

@@ -20,7 +20,7 @@
 #include "cmd/usage.h"
 #include "config.h"
 
-enum { HOUSEKEEPING_S = 10 };
+enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
 
 static uint64_t generation(void *userdata)
 {
@@ -89,8 +89,8 @@ static void keep_house(struct agent *agent)
 		return;
 	/* Rendering JSON leaves the heap a megabyte larger, in pieces. */
 	malloc_trim(0);
-	if (!agent->housekeeping_ns)
-		memory_drop_code();
+	if (agent->houses_kept++ % DROP_ROUNDS == 0)
+		memory_give_back();
 	agent->housekeeping_ns = now;
 	count_usage(agent);
 	tell_systemd(agent);

@@ -25,6 +25,7 @@ struct agent {
 	sd_event_source *requests; /* of the HTTP thread, by an eventfd */
 	int64_t tick_ns; /* when the next tick is due, on the boot clock */
 	int64_t housekeeping_ns; /* when the slow things were done last */
+	unsigned houses_kept;    /* how often */
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;

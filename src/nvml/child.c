@@ -9,6 +9,9 @@
 /* Half a megabyte, of which only the pages of devices and processes that exist are ever touched. */
 static struct reader reader;
 
+/* The first pass touches what no other does; later ones what is rarely read. */
+enum { DROP_PASSES = 60 };
+
 static ssize_t read_command(int socket, unsigned char *ret_command)
 {
 	ssize_t n;
@@ -34,7 +37,7 @@ int child_serve(struct nvml_shared *shared, int socket, const char *library)
 {
 	unsigned char command;
 	int status = NVML_CHILD_OK;
-	bool first = true;
+	unsigned passes = 0;
 
 	reader_init(&reader, shared, library);
 	while (read_command(socket, &command) == 1) {
@@ -45,9 +48,8 @@ int child_serve(struct nvml_shared *shared, int socket, const char *library)
 		reader_pass(&reader);
 		if (answer(socket) != 1)
 			break;
-		if (first)
-			memory_drop_code();
-		first = false;
+		if (passes++ % DROP_PASSES == 0)
+			memory_give_back();
 	}
 	reader_done(&reader);
 	return status;

@@ -136,6 +136,20 @@ static void take_handed(struct http *http)
 	}
 }
 
+/* How long to sleep: connections have their time, pages that nobody wants any more are freed, and else nothing is to be done. */
+static int round_ms(struct http *http)
+{
+	uint64_t accepted, evicted;
+	unsigned open;
+	MHD_UNSIGNED_LONG_LONG wait_ms;
+	bool pages_kept = pages_expire(&http->pages);
+
+	conns_stats(&http->conns, &accepted, &evicted, &open);
+	if (MHD_get_timeout(http->daemon, &wait_ms) == MHD_YES && wait_ms < ROUND_MS)
+		return (int)wait_ms;
+	return open || pages_kept ? ROUND_MS : -1;
+}
+
 static void *run(void *userdata)
 {
 	struct http *http = userdata;
@@ -145,12 +159,9 @@ static void *run(void *userdata)
 	};
 
 	while (!atomic_load(&http->stop)) {
-		MHD_UNSIGNED_LONG_LONG wait_ms;
 		eventfd_t woken;
 
-		if (MHD_get_timeout(http->daemon, &wait_ms) != MHD_YES || wait_ms > ROUND_MS)
-			wait_ms = ROUND_MS;
-		if (poll(fds, ARRAY_SIZE(fds), (int)wait_ms) > 0 && fds[1].revents) {
+		if (poll(fds, ARRAY_SIZE(fds), round_ms(http)) > 0 && fds[1].revents) {
 			eventfd_read(http->wake_fd, &woken);
 			take_handed(http);
 		}

@@ -73,14 +73,19 @@ static void drop_old(struct pages *pages)
 	}
 }
 
-static void drop_idle(struct pages *pages, int64_t now_ns)
+bool pages_expire(struct pages *pages)
 {
+	int64_t now_ns = clock_mono_ns();
+	bool kept = pages->newest_old;
+
 	for (struct page_slot *s = pages->slots; s < pages->slots + pages->n_slots; s++) {
 		if ((s->current || s->spare) && now_ns - s->used_ns > PAGES_IDLE_NS) {
 			replace(pages, s);
 			page_free(TAKE_PTR(s->spare));
 		}
+		kept |= s->current || s->spare;
 	}
+	return kept;
 }
 
 void pages_done(struct pages *pages)
@@ -120,7 +125,6 @@ struct page *pages_begin(struct pages *pages, int slot)
 	struct page_slot *s = slot < 0 ? NULL : &pages->slots[slot];
 	struct page *page = NULL;
 
-	drop_idle(pages, clock_mono_ns());
 	if (s) {
 		/* First, so that its memory is what the new page is rendered into if nobody reads it. */
 		replace(pages, s);

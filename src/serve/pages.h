@@ -4,8 +4,8 @@
  * as ask for it; libmicrohttpd counts them. When a newer one takes its place it lives on until its last reader has it.
  *
  * Bounds: of each route and variant one current page and one spare buffer; besides them at most PAGES_OLD old pages and
- * those that were replaced in the same round of the HTTP thread: above that, the readers of the oldest give way. A page
- * nobody asked for in PAGES_IDLE_NS is freed when any other is rendered. One page is at most PAGES_BYTES_MAX bytes.
+ * those that were replaced in the same round of the HTTP thread: above that, the readers of the oldest give way. A page that
+ * nobody asked for in PAGES_IDLE_NS is freed. One page is at most PAGES_BYTES_MAX bytes.
  *
  * All of it belongs to the HTTP thread; after that has ended, to the one that ended it.
  */
@@ -20,7 +20,7 @@
 #include "serve/http.h"
 
 enum { PAGES_OLD = 8, PAGES_BYTES_MAX = 16 << 20 };
-#define PAGES_IDLE_NS (60 * NSEC_PER_SEC)
+#define PAGES_IDLE_NS (5 * NSEC_PER_SEC)
 
 struct page {
 	struct MHD_Response *response;
@@ -49,6 +49,9 @@ struct pages {
 int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes);
 /* After libmicrohttpd has closed every connection. */
 void pages_done(struct pages *pages);
+
+/* Frees the pages that nobody asked for lately. Are there any left? */
+bool pages_expire(struct pages *pages);
 
 /*
  * The current page of a route's variant if it is of this generation, else NULL. Borrowed; libmicrohttpd takes its own reference

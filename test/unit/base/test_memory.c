@@ -39,7 +39,7 @@ static void gives_back_what_the_file_has(_unused_ void **state)
 	assert_int_equal(sum, 1);
 	before = resident_pages(table, TABLE_BYTES);
 	assert_true(before > 0);
-	memory_drop_code();
+	memory_give_back();
 	/* The kernel brings neighbours of what is touched since: the program's own strings. */
 	assert_true(resident_pages(table, TABLE_BYTES) < before / 4);
 	assert_int_equal(((const volatile unsigned char *)table)[TABLE_BYTES - 1], 2);
@@ -48,7 +48,7 @@ static void gives_back_what_the_file_has(_unused_ void **state)
 static void keeps_what_only_memory_has(_unused_ void **state)
 {
 	memset(changed + 1, 0x5a, TABLE_BYTES - 2);
-	memory_drop_code();
+	memory_give_back();
 	assert_int_equal(changed[0], 3);
 	for (size_t i = 1; i < TABLE_BYTES - 1; i++)
 		assert_int_equal(changed[i], 0x5a);
