@@ -71,8 +71,13 @@ def measure(groups, scrape):
             for name, pids in groups.items()}
 
 
+def wake_share():
+    """CPU share of a core of a program that does nothing but wake up once a second; the agent and its child wake three times."""
+    return int(subprocess.run([f"{BUILD}/bench/wake"], stdout=subprocess.PIPE, check=True).stdout) / 1e9
+
+
 def run():
-    rows = []
+    rows = [Row("waking up once a second and doing nothing: CPU, share of a core", wake_share(), "{:.3%}")]
     with tempfile.TemporaryDirectory() as tmp:
         ours = agent(tmp, extra=["--atop-listen", "none", "--atop-socket", "none"])
         peer = []
