@@ -52,7 +52,17 @@ static uint64_t newest_exit(void *userdata)
 	return seq;
 }
 
-static const struct atop_source source = { types, stats, newest_exit };
+static uint64_t layout(void *userdata)
+{
+	struct atop_listeners *l = userdata;
+	struct snapshot *snapshot = collector_snapshot(l->collector);
+	uint64_t value = view_atop_layout(snapshot);
+
+	snapshot_unref(snapshot);
+	return value;
+}
+
+static const struct atop_source source = { types, stats, layout, newest_exit };
 
 static void listen_tcp_address(struct atop_listeners *l, const char *address)
 {

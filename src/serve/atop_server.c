@@ -35,6 +35,8 @@ struct client {
 	struct strbuf out; /* answer on its way, header included; len 0: none */
 	size_t sent;
 	bool asked; /* has had an answer before */
+	bool told; /* which GPUs there are, under */
+	uint64_t layout;
 	uint64_t exit_seq; /* exit records up to this one are delivered */
 	uint64_t next_exit_seq; /* and will be when `out` is */
 	int64_t since_ns; /* connected, last asked, or last took a part of an answer */
@@ -139,10 +141,15 @@ static int answer(struct client *c)
 		version = ATOP_VERSION_NEWEST;
 	strbuf_reset(&s->text);
 	c->next_exit_seq = c->exit_seq;
-	if (c->request[0] == 'T')
+	if (c->request[0] == 'T') {
+		c->told = true;
+		c->layout = s->source->layout(s->userdata);
 		r = s->source->types(version, &s->text, s->userdata);
-	else
+	} else if (c->told && c->layout != s->source->layout(s->userdata)) {
+		r = -ESTALE;
+	} else {
 		r = s->source->stats(version, c->exit_seq, &s->text, &c->next_exit_seq, s->userdata);
+	}
 	if (r < 0)
 		return r;
 	header[0] = (uint8_t)version;

@@ -26,6 +26,11 @@ struct atop_source {
 	/* @exit_seq: the last exit record this client has had; *ret_exit_seq: the last one in this text. */
 	int (*stats)(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
 		     void *userdata);
+	/*
+	 * Changes with the list of GPUs. A client that was told of other GPUs is hung up on when it asks for statistics: it matches
+	 * them by position, and atop 2.8 crashes at one it was not told of.
+	 */
+	uint64_t (*layout)(void *userdata);
 	/* The newest exit record there is: a new client gets those after it. */
 	uint64_t (*newest_exit)(void *userdata);
 };

@@ -18,6 +18,7 @@ static struct {
 	uint64_t newest;
 	size_t pad; /* answers are filled up to this length */
 	int fails; /* errno of both functions */
+	uint64_t layout;
 } source;
 
 static sd_event *event;
@@ -52,7 +53,13 @@ static uint64_t newest_exit(void *userdata)
 	return source.newest;
 }
 
-static const struct atop_source ops = { .types = types, .stats = stats, .newest_exit = newest_exit };
+static uint64_t layout(void *userdata)
+{
+	(void)userdata;
+	return source.layout;
+}
+
+static const struct atop_source ops = { .types = types, .stats = stats, .layout = layout, .newest_exit = newest_exit };
 
 static int setup(void **state)
 {
@@ -247,6 +254,22 @@ static void test_exit_records_are_each_clients_own(void **state)
 	expect(a, 1, "stats 1 after 10 to 10");
 }
 
+/* It would take one GPU's figures for another's. */
+static void test_who_knows_other_gpus_is_hung_up_on(void **state)
+{
+	_cleanup_close_ int told = join(), never = join();
+
+	(void)state;
+	put(told, "T\2S\2", 4);
+	expect(told, 2, "types 2");
+	expect(told, 2, "stats 2 after 0 to 0");
+	source.layout++;
+	put(told, "S\2", 2);
+	assert_true(ended(told));
+	put(never, "S\2", 2);
+	expect(never, 2, "stats 2 after 0 to 0");
+}
+
 /* More than the socket takes at once: completed piece by piece, in order, and nothing is read ahead of it. */
 static void test_partial_sends(void **state)
 {
@@ -423,6 +446,7 @@ int main(void)
 		CASE(test_nonsense_is_hung_up_on),
 		CASE(test_half_open_and_gone),
 		CASE(test_exit_records_are_each_clients_own),
+		CASE(test_who_knows_other_gpus_is_hung_up_on),
 		CASE(test_partial_sends),
 		CASE(test_client_that_does_not_read_is_dropped),
 		CASE(test_failing_source_hangs_up),
