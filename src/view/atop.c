@@ -102,6 +102,8 @@ int view_atop_types(const struct snapshot *snapshot, unsigned version, struct st
 		add_name(out, e->id.pci_bus_id);
 		strbuf_addc(out, ' ');
 		add_name(out, e->id.name);
+		if (snapshot->simulated)
+			strbuf_adds(out, "_simulated"); /* atop shows the last 12 characters */
 		strbuf_addc(out, ' ');
 		strbuf_add_u64(out, tasks_support(e, version));
 	}

@@ -225,6 +225,40 @@ static int add_xids(struct dcgm_page *d)
 	return r;
 }
 
+static void begin_ours(struct dcgm_page *d, const char *name, const char *help, enum family_type type)
+{
+	page_family(&d->page, &(struct family){ "gpusonde_", name, help, NULL, type, UNIT_NONE });
+}
+
+/* What DCGM's format has no words for: that nothing of it is real, and which numbers are no measurements. */
+static int add_caveats(struct dcgm_page *d)
+{
+	struct strbuf tail;
+	int r;
+
+	strbuf_init(&tail, 0);
+	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
+	if (d->s->simulated)
+		page_sample(&d->page, "", "simulated=\"true\"", 1);
+	begin_ours(d, "gpu_estimated", "1 for a metric of this page that is computed from something weaker than a measurement of it.",
+		   FAMILY_GAUGE);
+	for (uint32_t i = 0; i < d->s->entities_n; i++) {
+		for (unsigned row = 0; row < GPU_METRICS; row++) {
+			const struct metric *m = &gpu_metrics[row];
+			const char *name = d->names == DCGM_NAMES_49 ? m->dcgm49.name : m->dcgm.name;
+
+			if (!name || !printed(d->s, i, m) || !(d->s->entities[i].id.p[m->slot] & PRESENCE_ESTIMATED))
+				continue;
+			strbuf_reset(&tail);
+			label_add(&tail, "metric", name);
+			page_sample(&d->page, labels_get(&d->labels, i), tail.data, 1);
+		}
+	}
+	r = tail.failed ? -ENOMEM : 0;
+	strbuf_done(&tail);
+	return r;
+}
+
 int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format, struct strbuf *out)
 {
 	struct dcgm_page d = { .s = snapshot, .names = names };
@@ -237,6 +271,8 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 		add_nvlink(&d);
 		r = add_xids(&d);
 	}
+	if (r >= 0)
+		r = add_caveats(&d);
 	if (r >= 0)
 		r = page_end(&d.page);
 	labels_done(&d.labels);

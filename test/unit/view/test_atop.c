@@ -106,7 +106,7 @@ static void types_go_with_stats(void **state)
 	_cleanup_free_ char *one = types(s, 1), *two = types(s, 2), *zero = types(s, 0), *many = types(s, 99);
 
 	(void)state;
-	assert_int_equal(strncmp(one, "4@00000000:1B:00.0 NVIDIA_H100_80GB_HBM3 3@", 43), 0);
+	assert_int_equal(strncmp(one, "4@00000000:1B:00.0 NVIDIA_H100_80GB_HBM3_simulated 3@", 53), 0);
 	assert_int_equal(count(one, "@"), 4);
 	assert_int_equal(count(one, " "), 8); /* two in each: no name brings its own */
 	assert_string_equal(zero, two);
