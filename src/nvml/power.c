@@ -93,7 +93,7 @@ enum nvml_return temperature_read(struct reader *reader, struct device *device)
 		result = NVML_CALL(reader, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU, &celsius);
 		temperature.celsius = (int32_t)celsius;
 	}
-	REPORT(reader, device, TEMPERATURE, result, temperature.celsius);
+	REPORT_S32(reader, device, TEMPERATURE, result, temperature.celsius);
 	return result;
 }
 
@@ -102,7 +102,7 @@ enum nvml_return temperature_margin_read(struct reader *reader, struct device *d
 	struct nvml_margin_temperature margin = { .version = NVML_VERSION_WORD(struct nvml_margin_temperature, 1) };
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMarginTemperature, device->handle, &margin);
 
-	REPORT(reader, device, TEMPERATURE_MARGIN, result, margin.celsius);
+	REPORT_S32(reader, device, TEMPERATURE_MARGIN, result, margin.celsius);
 	return result;
 }
 

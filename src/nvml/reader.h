@@ -155,6 +155,9 @@ void reader_report_u32(struct reader *reader, struct device *device, unsigned ro
 		       uint32_t raw, double scale);
 void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
 		       uint64_t raw, double scale);
+/* A signed number: what is garbage as an unsigned one is so here, too, before it looks like a small negative number. */
+void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
+		       int32_t value);
 void reader_reject(struct reader *reader, struct device *device, unsigned row, unsigned slot);
 
 #define REPORT(reader_, device_, row_, result_, value_) \
@@ -163,6 +166,8 @@ void reader_reject(struct reader *reader, struct device *device, unsigned row, u
 	reader_report_u32(reader_, device_, GPU_##row_, SLOT_##row_, result_, raw_, scale_)
 #define REPORT_U64(reader_, device_, row_, result_, raw_, scale_) \
 	reader_report_u64(reader_, device_, GPU_##row_, SLOT_##row_, result_, raw_, scale_)
+#define REPORT_S32(reader_, device_, row_, result_, value_) \
+	reader_report_s32(reader_, device_, GPU_##row_, SLOT_##row_, result_, value_)
 
 static inline bool device_has(const struct device *device, unsigned slot)
 {

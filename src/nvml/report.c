@@ -109,3 +109,12 @@ void reader_report_u64(struct reader *reader, struct device *device, unsigned ro
 	else
 		reader_report(reader, device, row, slot, result, (double)raw * scale);
 }
+
+void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
+		       int32_t value)
+{
+	if (result == NVML_SUCCESS && nvml_garbage_u32((uint32_t)value))
+		reader_reject(reader, device, row, slot);
+	else
+		reader_report(reader, device, row, slot, result, value);
+}

@@ -93,6 +93,28 @@ static enum nvml_return get_power(struct nvml_device *device, uint32_t *milliwat
 	return gpu->power_result;
 }
 
+static enum nvml_return get_temperature_v(struct nvml_device *device, struct nvml_temperature *temperature)
+{
+	NEED_GPU(device);
+	temperature->celsius = gpu->celsius;
+	return gpu->temperature_v_result;
+}
+
+static enum nvml_return get_temperature(struct nvml_device *device, uint32_t sensor, uint32_t *celsius)
+{
+	NEED_GPU(device);
+	assert_int_equal(sensor, NVML_TEMPERATURE_GPU);
+	*celsius = (uint32_t)gpu->celsius;
+	return NVML_SUCCESS;
+}
+
+static enum nvml_return get_margin(struct nvml_device *device, struct nvml_margin_temperature *margin)
+{
+	NEED_GPU(device);
+	margin->celsius = gpu->celsius;
+	return NVML_SUCCESS;
+}
+
 static enum nvml_return get_energy(struct nvml_device *device, uint64_t *millijoule)
 {
 	NEED_GPU(device);
@@ -374,6 +396,9 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetPciInfo_v3 = get_pci,
 		.nvmlDeviceGetPowerUsage = get_power,
 		.nvmlDeviceGetTotalEnergyConsumption = get_energy,
+		.nvmlDeviceGetTemperatureV = get_temperature_v,
+		.nvmlDeviceGetTemperature = get_temperature,
+		.nvmlDeviceGetMarginTemperature = get_margin,
 		.nvmlDeviceGetEnforcedPowerLimit = get_limit,
 		.nvmlDeviceGetMemoryInfo = get_memory,
 		.nvmlDeviceGetMemoryInfo_v2 = get_memory_v2,

@@ -29,8 +29,9 @@ struct fake_gpu {
 	char uuid[48], bus_id[32];
 	bool lost, mig;
 	enum nvml_return power_result, energy_result, memory_v2_result, samples_result, util_newer_result, util_older_result,
-		compute_list_result;
+		compute_list_result, temperature_v_result;
 	uint32_t power_mw, rate_gpu;
+	int32_t celsius;
 	uint64_t energy_mj;
 	struct nvml_sample samples[FAKE_SAMPLES]; /* of the GPU engine; the others have none */
 	unsigned samples_n;

@@ -72,6 +72,27 @@ static void garbage_is_rejected_and_counted(void **state)
 	assert_int_equal(reader->reading->rejected[GPU_POWER], 0);
 }
 
+/* Signed numbers: all ones would be a believable -1. */
+static void garbage_of_signed_numbers_is_rejected(void **state)
+{
+	static const int32_t garbage[] = { -1, 0x7ffffff0, INT32_MAX, INT32_MIN, 300, -300 };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_SIZE(garbage); i++) {
+		fake.gpus[0].celsius = garbage[i / 2];
+		fake.gpus[0].temperature_v_result = i % 2 ? NVML_ERROR_FUNCTION_NOT_FOUND : NVML_SUCCESS;
+		pass_after(1000);
+		assert_int_equal(PRESENCE(0, TEMPERATURE), PRESENCE_REJECTED);
+		assert_int_equal(PRESENCE(0, TEMPERATURE_MARGIN), PRESENCE_REJECTED);
+		assert_int_equal(reader->reading->rejected[GPU_TEMPERATURE], 1);
+		assert_int_equal(reader->reading->rejected[GPU_TEMPERATURE_MARGIN], 1);
+	}
+	fake.gpus[0].celsius = -5;
+	pass_after(1000);
+	assert_near(VALUE(0, TEMPERATURE), -5, 0);
+	assert_near(VALUE(0, TEMPERATURE_MARGIN), -5, 0);
+}
+
 static void older_calls_stand_in(void **state)
 {
 	(void)state;
@@ -296,6 +317,7 @@ int main(void)
 		TEST(errors_become_presences),
 		TEST(what_is_unsupported_is_asked_again_later),
 		TEST(garbage_is_rejected_and_counted),
+		TEST(garbage_of_signed_numbers_is_rejected),
 		TEST(older_calls_stand_in),
 		TEST(rare_metrics_are_read_rarely_and_kept),
 		TEST(devices_take_turns_with_rare_work),
