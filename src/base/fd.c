@@ -49,9 +49,7 @@ static int fill(int fd, const void *data, size_t n, mode_t mode)
 
 	if (written < 0)
 		return (int)written;
-	if (fchmod(fd, mode) < 0 || fsync(fd) < 0)
-		return -errno;
-	return 0;
+	return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
 int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode)

@@ -31,7 +31,8 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 
 /*
  * Replaces @path by a file of these @n bytes: readers see the old or the new content, never a part,
- * after a crash too. Writes beside it (@path plus a suffix), so the directory must be writable.
+ * after a crash of the program too. It is not forced to disk, which may take seconds: after a crash of the machine the file may
+ * be the old one, or empty. Writes beside it (@path plus a suffix), so the directory must be writable.
  */
 int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode);
 

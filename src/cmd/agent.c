@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <systemd/sd-daemon.h>
@@ -21,6 +22,8 @@
 #include "config.h"
 
 enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
+/* Files of the agent's that are no HTTP connections: atop clients, the child, libraries, /proc. */
+#define OTHER_FILES ((rlim_t)128)
 
 static uint64_t generation(void *userdata)
 {
@@ -184,6 +187,23 @@ static int add_sources(struct agent *agent)
 	return r < 0 ? r : 0;
 }
 
+/* As many connections as asked for, if the limit on open files leaves room for everything else. */
+static unsigned connections_allowed(unsigned wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return wanted;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max >= wanted + OTHER_FILES)
+		return wanted;
+	log_warning("http.max_connections is %u, and at most %llu files may be open: no more than %llu connections; raise the limit (LimitNOFILE=)",
+		    wanted, (unsigned long long)limit.rlim_max,
+		    (unsigned long long)MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
+	return (unsigned)(MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
+}
+
 static int start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -197,7 +217,7 @@ static int start(struct agent *agent)
 		.routes = agent_routes(),
 		.userdata = agent,
 		.generation = generation,
-		.max_connections = (unsigned)options_number(options, OPT_http_max_connections),
+		.max_connections = connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
 	};
 	int r = sd_event_default(&agent->event);
 

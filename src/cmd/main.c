@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -101,10 +103,23 @@ static void tune_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
+/* Standard descriptors that are closed would be given to a socket, and what is printed would go there. */
+static void keep_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct invocation inv = { .argc = argc - 2, .argv = argv + 2 };
 
+	keep_standard_descriptors();
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2)

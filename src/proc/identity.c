@@ -80,8 +80,12 @@ static int read_uid(int process, uint32_t *ret_uid)
 	int r;
 
 	r = read_file_at(process, "status", text, sizeof(text), &length);
-	if (r < 0)
+	if (r == -E2BIG) { /* hundreds of groups, which stand behind the user */
+		length = sizeof(text) - 1;
+		text[length] = '\0';
+	} else if (r < 0) {
 		return r;
+	}
 	line = strstr(text, "\nUid:");
 	if (!line)
 		return -EBADMSG;

@@ -87,6 +87,19 @@ static void hostile_names(_unused_ void **state)
 	}
 }
 
+static void a_user_in_very_many_groups(_unused_ void **state)
+{
+	struct proc_identity identity;
+	char status[20000] = "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGroups:\t";
+
+	for (size_t length = strlen(status); length < sizeof(status) - 8; length += 7)
+		memcpy(status + length, "123456 ", 8);
+	write_text("stat", "4711 (x)" REST);
+	write_text("status", status);
+	assert_int_equal(proc_identify(root, PID, &identity), 0);
+	assert_int_equal(identity.uid, 1000);
+}
+
 static void what_is_missing_stays_unknown(_unused_ void **state)
 {
 	struct proc_identity identity;
@@ -167,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_whole_process),
 		CASE(hostile_names),
+		CASE(a_user_in_very_many_groups),
 		CASE(what_is_missing_stays_unknown),
 		CASE(garbage_is_an_error),
 		CASE(who_is_not_there),
