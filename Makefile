@@ -94,18 +94,21 @@ build-tests: test-deps
 HAVE_GPU = { grep -qsl 0x10de $$(grep -sl '^0x03' /sys/bus/pci/devices/*/class | sed 's|class$$|vendor|') /dev/null || \
 	/sbin/ldconfig -p 2>/dev/null | grep -q 'libnvidia-ml\.so\.1'; }
 
+# With another agent on the default port, --listen in RUN_ARGS names one for this.
+RUN_LISTEN = $(or $(patsubst --listen=%,%,$(filter --listen=%,$(RUN_ARGS))),127.0.0.1:9470)
+
 run: build
 	@if [ -z "$$GPUSONDE_NVML_LIBRARY" ] && ! $(HAVE_GPU); then \
 		export GPUSONDE_NVML_LIBRARY=$(abspath $(BUILD))/sim/libnvidia-ml.so.1; \
 		echo "No NVIDIA GPU here: this is the simulated node $${GPUSONDE_SIM_SCENARIO:-node-8xh100}."; \
 		echo "GPUSONDE_SIM_SCENARIO names another: node-mig, desktop-1gpu, sick, empty, or a file."; \
 	fi; \
-	echo "While it runs, try:"; \
-	echo "  curl http://127.0.0.1:9470/metrics"; \
-	echo "  curl http://127.0.0.1:9470/api/v1/gpus"; \
-	echo "  $(BUILD)/gpusonde gpus"; \
-	echo "  $(BUILD)/gpusonde ps --watch 1"; \
-	echo "  atop -k -P GPU,PRE 1 3"; \
+	echo "While it runs, try in another terminal, as the same user:"; \
+	echo "  curl http://$(RUN_LISTEN)/metrics"; \
+	echo "  curl http://$(RUN_LISTEN)/api/v1/gpus"; \
+	echo "  $(abspath $(BUILD))/gpusonde gpus"; \
+	echo "  $(abspath $(BUILD))/gpusonde ps --watch 1"; \
+	if command -v atop >/dev/null; then echo "  atop -k -P GPU,PRE 1 3"; fi; \
 	exec $(BUILD)/gpusonde agent $(RUN_ARGS)
 
 test: build-tests

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cmd/atop_listeners.h"
+#include "cmd/places.h"
 #include "cmd/port.h"
 #include "serve/address.h"
 
@@ -90,12 +91,19 @@ static void give_to_group(const char *path, const char *name)
 /* A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line its answers. */
 static int listen_control(struct agent *agent, const struct options *options)
 {
-	const char *path = options_text(options, OPT_control_socket);
 	const char *group = options_text(options, OPT_control_group);
-	int r;
+	struct place place;
+	const char *path = place.path;
+	int r = place_socket(options, true, &place);
 
-	if (!path)
+	if (r == -ENOENT)
 		return 0;
+	if (r < 0) {
+		log_warning("no socket for gpusonde gpus, ps and the like, which will sample for themselves: somebody else holds "
+			    "the folder /tmp/gpusonde-%u; remove it, or name another place with --socket",
+			    geteuid());
+		return 0;
+	}
 	make_folder(path);
 	r = http_listen_unix(agent->http, path, (unsigned)options_number(options, OPT_control_mode));
 	if (r == -EADDRINUSE) {
@@ -110,6 +118,8 @@ static int listen_control(struct agent *agent, const struct options *options)
 			    path, strerror(-r));
 	else if (group)
 		give_to_group(path, group);
+	if (r == 0)
+		log_info("serving gpusonde gpus, ps and the like on %s", path);
 	return 0;
 }
 

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/places.h"
 #include "cmd/readiness.h"
 #include "kmsg/kmsg.h"
 #include "proc/proc.h"
@@ -177,12 +177,17 @@ static void count_kmsg(struct collector *c)
 {
 	struct kmsg_stats s = { 0 };
 
-	model_agent_set(c->model, AGENT_SOURCE_UP_KMSG, c->kmsg != NULL);
+	if (c->kmsg)
+		kmsg_stats(c->kmsg, &s);
+	model_agent_set(c->model, AGENT_SOURCE_UP_KMSG, c->kmsg && !s.failed);
 	if (!c->kmsg)
 		return;
-	kmsg_stats(c->kmsg, &s);
 	model_agent_add(c->model, AGENT_XID_UNMATCHED, (double)(s.unreadable - c->kmsg_counted.unreadable));
-	model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
+	model_agent_add(c->model, AGENT_KMSG_OVERRUNS, (double)(s.overruns - c->kmsg_counted.overruns));
+	if (!s.failed)
+		model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
+	else if (!c->kmsg_counted.failed)
+		log_warning("the kernel log cannot be read any more: XIDs come from the driver's events alone");
 	c->kmsg_counted = s;
 }
 
@@ -250,13 +255,14 @@ static void open_kmsg(struct collector *c, sd_event *event, const struct options
 
 static void load_xids(struct collector *c, const struct options *options)
 {
-	const char *dir = options_state_dir(options);
-	int r;
+	struct place place;
+	const char *dir = place_state(options, &place);
+	int r = c->config.keep_state ? place_make_folder(dir, 0755) : 0;
 
-	if (c->config.keep_state && mkdir(dir, 0755) < 0 && errno != EEXIST)
+	if (r < 0)
 		log_warning("cannot make the folder %s, XID counts will not outlive this agent: %s; "
 			    "name another with --state-dir",
-			    dir, strerror(errno));
+			    dir, strerror(-r));
 	if (asprintf(&c->xid_file, "%s/xids", dir) < 0) {
 		c->xid_file = NULL;
 		return;

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "cmd/feed.h"
+#include "cmd/places.h"
 #include "cmd/port.h"
 #include "nvml/spawn.h"
 #include "serve/address.h"
@@ -146,13 +147,30 @@ static void check_atop_socket(const struct doctor *d, struct finding *f)
 	report_address(d, path, r, who, "--atop-socket", f);
 }
 
+/* Is the nearest folder that is there ours to make the others in? */
+static bool may_make(const char *dir)
+{
+	struct place above;
+
+	snprintf(above.path, sizeof(above.path), "%s", dir);
+	do {
+		char *slash = strrchr(above.path, '/');
+
+		if (!slash || slash == above.path)
+			return false;
+		*slash = 0;
+	} while (access(above.path, F_OK) < 0);
+	return access(above.path, W_OK | X_OK) == 0;
+}
+
 static void check_state(const struct doctor *d, struct finding *f)
 {
-	const char *dir = options_state_dir(&d->invocation->options);
+	struct place place;
+	const char *dir = place_state(&d->invocation->options, &place);
 
 	if (access(dir, W_OK) == 0)
 		found(f, VERDICT_OK, "%s can be written", dir);
-	else if (errno == ENOENT && geteuid() == 0)
+	else if (errno == ENOENT && (geteuid() == 0 || may_make(dir)))
 		found(f, VERDICT_OK, "%s will be made by the agent", dir);
 	else {
 		found(f, VERDICT_WARNING, "%s: %s for this user: XID counts would not outlive the agent", dir,

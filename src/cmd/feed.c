@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cmd/collector.h"
+#include "cmd/places.h"
 #include "cmd/readiness.h"
 #include "serve/client.h"
 #include "view/view.h"
@@ -38,27 +40,43 @@ static const char *page_of(unsigned sections)
 	}
 }
 
+static bool is_nobody(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED;
+}
+
 int agent_ask(const struct options *options, const char *method, const char *path, unsigned *ret_status,
 	      struct strbuf *out)
 {
-	const char *socket = options_text(options, OPT_control_socket);
+	struct place places[PLACE_SOCKETS];
+	unsigned n = places_of_socket(options, places);
+	int r = -ENOENT;
 
-	if (!socket)
-		return -ENOENT;
-	return control_request(socket, method, path, out, ret_status);
+	for (unsigned i = 0; i < n && is_nobody(r); i++)
+		r = control_request(places[i].path, method, path, out, ret_status);
+	return r;
 }
 
 void agent_explain(const struct options *options, int error, char *ret_text, size_t size)
 {
-	const char *socket = options_text(options, OPT_control_socket);
+	struct place places[PLACE_SOCKETS];
+	unsigned n = places_of_socket(options, places);
+	const char *socket = places[0].path;
 
-	switch (error) {
-	case -ENOENT:
-	case -ECONNREFUSED:
+	if (n == 0) {
+		snprintf(ret_text, size, "no agent was asked: control.socket is none");
+		return;
+	}
+	if (is_nobody(error)) {
 		snprintf(ret_text, size,
-			 "no agent runs%s%s (start it with gpusonde agent, or name its socket with --socket)",
-			 socket ? " at " : ": control.socket is none", socket ? socket : "");
-		break;
+			 "no agent runs at %.100s%s%.100s (start it with gpusonde agent, or name its socket with --socket)",
+			 socket, n > 1 ? ", nor at " : "", n > 1 ? places[1].path : "");
+		return;
+	}
+	/* The first that is there is the one that failed. */
+	for (unsigned i = 1; i < n && access(socket, F_OK) < 0; i++)
+		socket = places[i].path;
+	switch (error) {
 	case -EACCES:
 	case -EPERM:
 		snprintf(ret_text, size,

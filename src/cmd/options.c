@@ -198,7 +198,7 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	case OPTION_LEVEL:
 		return parse_level(text, ret_number);
 	case OPTION_NAME:
-		return length < 1 || length > SOCKET_NAME_MAX ? -EINVAL : 0;
+		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
 		break;
@@ -338,13 +338,4 @@ const char *options_text(const struct options *options, enum option_id id)
 int64_t options_number(const struct options *options, enum option_id id)
 {
 	return options->v[id].number;
-}
-
-const char *options_state_dir(const struct options *options)
-{
-	const char *dir = options_text(options, OPT_state_dir);
-
-	if (!dir)
-		dir = getenv("STATE_DIRECTORY");
-	return dir && *dir ? dir : "/var/lib/gpusonde";
 }

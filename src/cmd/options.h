@@ -111,8 +111,6 @@ static inline bool options_bool(const struct options *options, enum option_id id
 {
 	return options_number(options, id) != 0;
 }
-/* state.dir with its fallbacks. */
-const char *options_state_dir(const struct options *options);
 
 /* Documentation from the table (cmd/options_doc.c). */
 void options_print(const struct options *options, struct strbuf *out); /* YAML that loads again, with origins */

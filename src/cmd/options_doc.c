@@ -2,6 +2,7 @@
 /* What the option table says about itself: --print-config, --help, the man pages and docs/configuration.md. */
 #include "cmd/options.h"
 
+#include "cmd/places.h"
 #include "config.h"
 
 static const struct option *next_in(const char *section, const struct option *after)
@@ -51,9 +52,10 @@ void options_print(const struct options *options, struct strbuf *out)
 		FOREACH_OPTION(o, section_table[s].name)
 		{
 			const struct option_value *v = &options->v[o - option_table];
+			struct place place;
 
 			strbuf_addf(out, "  %s: ", o->name);
-			add_quoted(out, v->text);
+			add_quoted(out, place_of_option(options, (enum option_id)(o - option_table), &place));
 			strbuf_adds(out, "  # ");
 			add_origin(out, v);
 			strbuf_addc(out, '\n');

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run
+from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, wait_for
 
 ALONE = ("--socket", "/nonexistent/agent.sock")
 SIMULATION = environment(GPUSONDE_NVML_LIBRARY=SIMULATED)
@@ -103,6 +103,30 @@ def test_no_permission_for_the_socket():
         contains(out.stderr, "sampled by this command")
         contains(out.stdout, "SIMULATED")
         equal(out.returncode, 0)
+
+
+def test_an_ordinary_user_needs_no_flags():
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else")
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        os.chmod(folder, 0o755)
+        os.chown(home, 65534, 65534)
+        program, library = copy_for_others(folder)
+        env = environment(HOME=home, XDG_RUNTIME_DIR=home, GPUSONDE_NVML_LIBRARY=library)
+        agent = subprocess.Popen([*nobody, program, "agent", "--listen", "none", "--atop-listen", "none", "--atop-socket", "none"],
+                                 cwd="/", env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_for(lambda: os.path.exists(f"{home}/gpusonde.sock"), "the user's own socket")
+            out = subprocess.run([*nobody, program, "gpus", "--json"], cwd="/", env=env, capture_output=True, text=True,
+                                 timeout=PATIENCE_S, check=False)
+            assert "sampled by this command" not in out.stderr, out.stderr
+            equal(out.returncode, 0)
+        finally:
+            agent.terminate()
+            log = agent.communicate(timeout=PATIENCE_S)[1]
+        assert "cannot make the folder" not in log, log
+        assert os.path.isdir(f"{home}/.local/state/gpusonde"), log
 
 
 def test_a_closed_pipe_is_no_failure():

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cmd/options.h"
+#include "cmd/places.h"
 
 struct fixture {
 	struct options options;
@@ -80,7 +81,7 @@ static void defaults(void **state)
 	assert_string_equal(options_text(&f->options, OPT_http_listen), "127.0.0.1:9470");
 	assert_string_equal(options_text(&f->options, OPT_atop_listen), "127.0.0.1:59123");
 	assert_string_equal(options_text(&f->options, OPT_atop_socket), "atopgpud_nvidia");
-	assert_string_equal(options_text(&f->options, OPT_control_socket), "/run/gpusonde/gpusonde.sock");
+	assert_null(options_text(&f->options, OPT_control_socket)); /* see test_places.c */
 	assert_int_equal(options_number(&f->options, OPT_control_mode), 0660);
 	assert_int_equal(options_number(&f->options, OPT_sample_period), NSEC_PER_SEC);
 	assert_int_equal(options_number(&f->options, OPT_log_level), LOG_INFO);
@@ -257,26 +258,14 @@ static void what_is_printed_loads_again(void **state)
 	assert_int_equal(options_from_yaml(&again, "printed", out.data, out.len, &f->errors), 0);
 	assert_string_equal(f->errors.data, "");
 	for (unsigned i = 0; i < OPTIONS; i++) {
-		assert_string_equal(again.v[i].text, f->options.v[i].text);
+		struct place place;
+
+		assert_string_equal(again.v[i].text, place_of_option(&f->options, (enum option_id)i, &place));
 		assert_int_equal(again.v[i].number, f->options.v[i].number);
 		assert_int_equal(again.v[i].origin, ORIGIN_FILE);
 	}
 	options_done(&again);
 	strbuf_done(&out);
-}
-
-static void state_folder(void **state)
-{
-	struct fixture *f = *state;
-
-	unsetenv("STATE_DIRECTORY");
-	assert_string_equal(options_state_dir(&f->options), "/var/lib/gpusonde");
-	setenv("STATE_DIRECTORY", "/var/lib/other", 1);
-	assert_string_equal(options_state_dir(&f->options), "/var/lib/other");
-	options_set(&f->options, &option_table[OPT_state_dir], "/srv/state", ORIGIN_FLAG, "--state-dir",
-		    &f->errors);
-	assert_string_equal(options_state_dir(&f->options), "/srv/state");
-	unsetenv("STATE_DIRECTORY");
 }
 
 int main(void)
@@ -292,7 +281,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_error_of_a_file_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_configuration_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_printed_loads_again, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(state_folder, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/places.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nvml/spawn.h"
+
+#define SOCKET_FILE "gpusonde.sock"
+
+static bool may_write(const char *folder)
+{
+	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+/* An absolute path that a variable of the environment holds; NULL when there is none (the XDG rules want it so). */
+static const char *folder_variable(const char *name)
+{
+	const char *folder = getenv(name);
+
+	return folder && folder[0] == '/' ? folder : NULL;
+}
+
+/* Everybody may make things in /tmp: only a folder of ours that nobody else may enter can be trusted. */
+static bool is_private(const char *folder)
+{
+	struct stat st;
+
+	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+static bool uses_system(void)
+{
+	return geteuid() == 0 || may_write("/run/gpusonde");
+}
+
+/* The folder of a user's own socket; false when what should be it cannot be trusted. */
+static bool own_folder(struct place *place, bool make)
+{
+	const char *runtime = folder_variable("XDG_RUNTIME_DIR");
+
+	if (runtime && strlen(runtime) < PATH_MAX / 2 && may_write(runtime)) {
+		snprintf(place->path, sizeof(place->path), "%s", runtime);
+		return true;
+	}
+	snprintf(place->path, sizeof(place->path), "/tmp/gpusonde-%u", geteuid());
+	if (make)
+		mkdir(place->path, 0700);
+	return is_private(place->path);
+}
+
+static bool own_socket(struct place *place, bool make)
+{
+	bool good = own_folder(place, make);
+
+	strcat(place->path, "/" SOCKET_FILE); /* the folder's path leaves it room */
+	return good;
+}
+
+static bool is_default(const struct options *options, enum option_id id)
+{
+	return options->v[id].text[0] == 0;
+}
+
+int place_socket(const struct options *options, bool make, struct place *ret_place)
+{
+	const char *socket = options_text(options, OPT_control_socket);
+
+	if (!socket && !is_default(options, OPT_control_socket))
+		return -ENOENT;
+	if (socket || uses_system())
+		snprintf(ret_place->path, sizeof(ret_place->path), "%s", socket ? socket : PLACE_SOCKET);
+	else if (!own_socket(ret_place, make))
+		return -EPERM;
+	return 0;
+}
+
+unsigned places_of_socket(const struct options *options, struct place ret_places[static PLACE_SOCKETS])
+{
+	const char *socket = options_text(options, OPT_control_socket);
+	unsigned n = 0;
+
+	if (!socket && !is_default(options, OPT_control_socket))
+		return 0;
+	if (!socket && geteuid() != 0)
+		n += own_socket(&ret_places[0], false);
+	snprintf(ret_places[n].path, sizeof(ret_places[n].path), "%s", socket ? socket : PLACE_SOCKET);
+	return n + 1;
+}
+
+const char *place_state(const struct options *options, struct place *place)
+{
+	const char *dir = options_text(options, OPT_state_dir), *home;
+
+	if (!dir)
+		dir = folder_variable("STATE_DIRECTORY");
+	if (!dir && geteuid() != 0 && !may_write(PLACE_STATE)) {
+		dir = folder_variable("XDG_STATE_HOME");
+		home = folder_variable("HOME");
+		if (dir || home) {
+			snprintf(place->path, sizeof(place->path), "%s%s/gpusonde", dir ? dir : home,
+				 dir ? "" : "/.local/state");
+			return place->path;
+		}
+	}
+	snprintf(place->path, sizeof(place->path), "%s", dir ? dir : PLACE_STATE);
+	return place->path;
+}
+
+const char *place_of_option(const struct options *options, enum option_id id, struct place *place)
+{
+	switch (id) {
+	case OPT_control_socket:
+		/* A folder below /tmp that is not there yet has been named all the same. */
+		if (place_socket(options, false, place) != -ENOENT)
+			return place->path;
+		break;
+	case OPT_state_dir:
+		return place_state(options, place);
+	case OPT_nvml_helper:
+		spawn_find_helper(options_text(options, id), place->path);
+		return place->path;
+	default:
+		break;
+	}
+	return options->v[id].text;
+}
+
+int place_make_folder(const char *path, unsigned mode)
+{
+	struct place place;
+
+	if (strlen(path) >= sizeof(place.path))
+		return -ENAMETOOLONG;
+	strcpy(place.path, path);
+	for (char *slash = strchr(place.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		mkdir(place.path, mode); /* what is in the way shows at the last one */
+		*slash = '/';
+	}
+	return mkdir(place.path, mode) < 0 && errno != EEXIST ? -errno : 0;
+}
