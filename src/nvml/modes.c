@@ -47,15 +47,22 @@ enum nvml_return attributes_read(struct reader *reader, struct device *device)
 	return result;
 }
 
+/* An average over no sessions is none: the driver's zero there is not a latency of zero. */
+static enum nvml_return averages_of(enum nvml_return result, uint32_t sessions)
+{
+	return result == NVML_SUCCESS && sessions == 0 ? NVML_ERROR_NO_DATA : result;
+}
+
 enum nvml_return encoder_read(struct reader *reader, struct device *device)
 {
 	uint32_t sessions = 0, fps = 0, latency_us = 0;
 	enum nvml_return result =
 		NVML_CALL(reader, nvmlDeviceGetEncoderStats, device->handle, &sessions, &fps, &latency_us);
+	enum nvml_return averages = averages_of(result, sessions);
 
 	REPORT_U32(reader, device, ENCODER_SESSIONS, result, sessions, 1);
-	REPORT_U32(reader, device, ENCODER_FPS, result, fps, 1);
-	REPORT_U32(reader, device, ENCODER_LATENCY, result, latency_us, 1e-6);
+	REPORT_U32(reader, device, ENCODER_FPS, averages, fps, 1);
+	REPORT_U32(reader, device, ENCODER_LATENCY, averages, latency_us, 1e-6);
 	return result;
 }
 
@@ -63,9 +70,10 @@ enum nvml_return fbc_read(struct reader *reader, struct device *device)
 {
 	struct nvml_fbc_stats stats = { .sessions = 0 };
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetFBCStats, device->handle, &stats);
+	enum nvml_return averages = averages_of(result, stats.sessions);
 
 	REPORT_U32(reader, device, FBC_SESSIONS, result, stats.sessions, 1);
-	REPORT_U32(reader, device, FBC_FPS, result, stats.average_fps, 1);
-	REPORT_U32(reader, device, FBC_LATENCY, result, stats.average_latency, 1e-6);
+	REPORT_U32(reader, device, FBC_FPS, averages, stats.average_fps, 1);
+	REPORT_U32(reader, device, FBC_LATENCY, averages, stats.average_latency, 1e-6);
 	return result;
 }

@@ -32,6 +32,7 @@ struct fake_gpu {
 		compute_list_result, temperature_v_result;
 	uint32_t power_mw, rate_gpu;
 	int32_t celsius;
+	uint32_t encoder_sessions;
 	uint64_t energy_mj;
 	struct nvml_sample samples[FAKE_SAMPLES]; /* of the GPU engine; the others have none */
 	unsigned samples_n;

@@ -93,6 +93,25 @@ static void garbage_of_signed_numbers_is_rejected(void **state)
 	assert_near(VALUE(0, TEMPERATURE_MARGIN), -5, 0);
 }
 
+static void no_sessions_have_no_averages(void **state)
+{
+	(void)state;
+	pass_after(0);
+	assert_near(VALUE(0, ENCODER_SESSIONS), 0, 0);
+	assert_int_equal(PRESENCE(0, ENCODER_SESSIONS), PRESENCE_PRESENT);
+	assert_int_equal(PRESENCE(0, ENCODER_FPS), PRESENCE_ABSENT);
+	assert_int_equal(PRESENCE(0, ENCODER_LATENCY), PRESENCE_ABSENT);
+	assert_int_equal(PRESENCE(0, FBC_SESSIONS), PRESENCE_PRESENT);
+	assert_int_equal(PRESENCE(0, FBC_FPS), PRESENCE_ABSENT);
+	assert_int_equal(PRESENCE(0, FBC_LATENCY), PRESENCE_ABSENT);
+	fake.gpus[0].encoder_sessions = 2;
+	pass_after(20000);
+	assert_near(VALUE(0, ENCODER_FPS), 60, 0);
+	assert_near(VALUE(0, ENCODER_LATENCY), 0.004, 1e-9);
+	assert_near(VALUE(0, FBC_FPS), 60, 0);
+	assert_near(VALUE(0, FBC_LATENCY), 0.004, 1e-9);
+}
+
 static void older_calls_stand_in(void **state)
 {
 	(void)state;
@@ -318,6 +337,7 @@ int main(void)
 		TEST(what_is_unsupported_is_asked_again_later),
 		TEST(garbage_is_rejected_and_counted),
 		TEST(garbage_of_signed_numbers_is_rejected),
+		TEST(no_sessions_have_no_averages),
 		TEST(older_calls_stand_in),
 		TEST(rare_metrics_are_read_rarely_and_kept),
 		TEST(devices_take_turns_with_rare_work),
