@@ -94,13 +94,19 @@ static bool processes_grow(struct model *model)
 	return true;
 }
 
-static void process_name(struct process *p, const struct process_identity *identity, const char *driver_name)
+static void process_name(struct process *p, const char *name)
 {
-	const char *base = strrchr(driver_name, '/');
-	const char *name = identity->comm[0] ? identity->comm : base ? base + 1 : driver_name;
-
 	snprintf(p->comm, sizeof(p->comm), "%s", name);
 	utf8_sanitize(p->comm);
+}
+
+/* The driver is asked for a few names in each reading: one that /proc does not name may get its own some readings later. */
+static void process_name_by_driver(struct process *p, const char *path)
+{
+	const char *base = strrchr(path, '/');
+
+	if (!p->comm[0])
+		process_name(p, base ? base + 1 : path);
 }
 
 static void process_identified(struct model *model, struct tracked *t, const struct process_identity *identity)
@@ -165,7 +171,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	if (record && identity->start_ticks != 0 && record->p.start_ticks == identity->start_ticks)
 		process_revive(model, t, record);
 	else
-		process_name(&t->p, identity, reading->name);
+		process_name(&t->p, identity->comm);
 	process_identified(model, t, identity);
 	if (model->series_n < model->limits.series) {
 		t->p.has_series = true;
@@ -177,8 +183,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 }
 
 /* Is this PID still the process it was? After a gap, and now and then, /proc is asked. */
-static struct tracked *process_recheck(struct model *model, struct tracked *t,
-				       const struct reading_process *reading, int64_t end_ns)
+static struct tracked *process_recheck(struct model *model, struct tracked *t, int64_t end_ns)
 {
 	bool unknown = t->p.start_ticks == 0;
 	struct process_identity identity;
@@ -191,7 +196,7 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t,
 	if (unknown) {
 		process_identified(model, t, &identity);
 		if (!t->p.comm[0])
-			process_name(&t->p, &identity, reading->name);
+			process_name(&t->p, identity.comm);
 		return t;
 	}
 	if (identity.start_ticks == t->p.start_ticks)
@@ -356,11 +361,12 @@ static void process_apply(struct model *model, const struct reading_process *rea
 	if (t && t->seen == model->readings)
 		return; /* twice in one reading: garbage */
 	if (t)
-		t = process_recheck(model, t, reading, end_ns);
+		t = process_recheck(model, t, end_ns);
 	if (!t)
 		t = process_arrived(model, reading, device, end_ns);
 	if (!t)
 		return;
+	process_name_by_driver(&t->p, reading->name);
 	busy = t->p.v[PROCESS_BUSY];
 	take_increments(model, t, reading, end_ns);
 	if (reading->types != 0 || !t->was_listed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/reader.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,14 +163,19 @@ static void take_record(struct reader *reader, struct device *device, enum proce
 
 static void ask_name(struct reader *reader, const struct reading_process *process, struct process_state *state)
 {
-	char name[sizeof(state->name)] = "";
+	char path[PATH_MAX] = "";
+	const char *slash;
 
 	if (state->named || reader->names_asked >= PROCESS_NAME_CALLS)
 		return;
 	state->named = true;
 	reader->names_asked++;
-	if (NVML_CALL(reader, nvmlSystemGetProcessName, process->pid, name, sizeof(name)) == NVML_SUCCESS)
-		snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(name) - 1, name);
+	if (NVML_CALL(reader, nvmlSystemGetProcessName, process->pid, path, sizeof(path)) != NVML_SUCCESS)
+		return;
+	/* The driver cuts what does not fit at its end, where the name is: so the whole path is asked for. */
+	path[sizeof(path) - 1] = '\0';
+	slash = strrchr(path, '/');
+	snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(state->name) - 1, slash ? slash + 1 : path);
 }
 
 static void name_processes(struct reader *reader, uint32_t from)

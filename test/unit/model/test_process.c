@@ -339,6 +339,22 @@ static void a_name_comes_from_proc_or_the_driver_and_is_utf8(void **state)
 	assert_string_equal(lab_find(lab, 9)->comm, "plain");
 }
 
+static void the_driver_may_name_it_later(void **state)
+{
+	struct lab *lab = *state;
+
+	busy(lab, 8, 0.5, 1e9);
+	lab_step(lab, SECOND);
+	assert_string_equal(lab_find(lab, 8)->comm, "");
+	snprintf(busy(lab, 8, 0.5, 1e9)->name, 64, "/usr/bin/python3.11");
+	lab_step(lab, SECOND);
+	assert_string_equal(lab_find(lab, 8)->comm, "python3.11");
+	/* One name is enough. */
+	snprintf(busy(lab, 8, 0.5, 1e9)->name, 64, "another");
+	lab_step(lab, SECOND);
+	assert_string_equal(lab_find(lab, 8)->comm, "python3.11");
+}
+
 static void one_unknown_at_first_is_identified_later(void **state)
 {
 	struct lab *lab = *state;
@@ -437,6 +453,7 @@ int main(void)
 		CASE(one_that_came_during_a_gap_may_have_worked_all_of_it),
 		CASE(a_bridged_gap_is_an_estimate),
 		CASE(a_name_comes_from_proc_or_the_driver_and_is_utf8),
+		CASE(the_driver_may_name_it_later),
 		CASE(one_unknown_at_first_is_identified_later),
 		cmocka_unit_test(beyond_the_limit_the_work_goes_to_other),
 		cmocka_unit_test(exit_records_are_bounded_in_number_and_age),

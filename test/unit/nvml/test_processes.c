@@ -93,6 +93,20 @@ static void buffers_grow(void **state)
 	assert_int_equal(fake.list_calls, 2);
 }
 
+static void all_get_names_after_some_passes(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 3 * PROCESS_NAME_CALLS; i++)
+		list_process(1000 + i, 1 << 20, PROCESS_TYPE_COMPUTE);
+	pass_after(0);
+	assert_string_equal(find_process(1000)->name, "name-1000");
+	assert_string_equal(find_process(1000 + PROCESS_NAME_CALLS)->name, "");
+	pass_after(1000);
+	pass_after(1000);
+	assert_string_equal(find_process(1000)->name, "name-1000");
+	assert_string_equal(find_process(1000 + 3 * PROCESS_NAME_CALLS - 1)->name, "name-1047");
+}
+
 static void work_is_credited_for_the_time_it_took(void **state)
 {
 	double sum = 0;
@@ -242,6 +256,7 @@ int main(void)
 		TEST(one_list_that_fails_makes_them_incomplete),
 		TEST(memory_that_is_not_told_is_not_zero),
 		TEST(buffers_grow),
+		TEST(all_get_names_after_some_passes),
 		TEST(work_is_credited_for_the_time_it_took),
 		TEST(samples_out_of_step_with_readings_lose_nothing),
 		TEST(readings_more_often_than_samples),
