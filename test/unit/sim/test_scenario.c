@@ -131,6 +131,26 @@ static void test_shipped(_unused_ void **state)
 	}
 }
 
+/* Its hang is one that each program meets, on a GPU that is there, and it ends before a node is given up. */
+static void test_sick_hangs_for_everybody(_unused_ void **state)
+{
+	_cleanup_free_ struct scenario *scenario = NULL;
+	struct scenario_error err = { "" };
+	const struct fault *hang = NULL;
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/sim/scenarios/sick.yaml", test_source_root());
+	assert_int_equal(scenario_load_file(path, &scenario, &err), 0);
+	for (uint32_t i = 0; i < scenario->fault_count; i++)
+		if (scenario->faults[i].kind == FAULT_HANG)
+			hang = &scenario->faults[i];
+	assert_non_null(hang);
+	assert_true(fault_matches(hang, "nvmlDeviceGetPowerUsage", 0));
+	assert_int_equal(hang->hang_ms, FAULT_HANG_WHILE);
+	assert_in_range(hang->window.length_ms, 5000, 10000);
+	assert_int_equal(hang->window.every_ms, 300000);
+}
+
 /* Every error names file and line, and says something about the cause. */
 static void test_errors(_unused_ void **state)
 {
@@ -215,7 +235,7 @@ int main(void)
 		cmocka_unit_test(test_defaults),     cmocka_unit_test(test_gpus),
 		cmocka_unit_test(test_processes),    cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_shipped),      cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_missing_file),
+		cmocka_unit_test(test_missing_file), cmocka_unit_test(test_sick_hangs_for_everybody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
