@@ -143,6 +143,19 @@ static uint16_t workload_rank(const struct model *model, uint16_t workload)
 	return workload == NO_INDEX ? READING_NONE : model->workload_rank[workload];
 }
 
+/*
+ * Where the newest reading of its device did not list it (the GPU is gone or lost, the list could not be read), its gauges are
+ * those of an earlier time, and nothing in the snapshot would tell. Its sums stay.
+ */
+static void drop_old_gauges(const struct tracked *t, const struct entity *e, struct process *p)
+{
+	if (e->present && t->seen_ns >= e->sampled_boot_ns)
+		return;
+	for (unsigned row = 0; row < PROCESS_METRICS; row++)
+		if (process_metrics[row].kind == METRIC_GAUGE)
+			p->p[row] = PRESENCE_ABSENT;
+}
+
 /* Memory in use of a workload is that of its live processes; its peak is the highest sum published. */
 static void publish_processes(struct model *model, struct snapshot *s)
 {
@@ -156,6 +169,7 @@ static void publish_processes(struct model *model, struct snapshot *s)
 		*p = t->p;
 		p->entity = model->devices[t->device]->rank;
 		p->workload = workload_rank(model, t->workload);
+		drop_old_gauges(t, &model->devices[t->device]->e, p);
 		s->entities[p->entity].processes_live++;
 		if (p->workload == READING_NONE || !presence_is(p->p[PROCESS_MEMORY]))
 			continue;

@@ -51,7 +51,7 @@ struct process {
 	uint64_t samples;
 	double percent_sum[2]; /* as in struct entity */
 	double memory_kib_sum;
-	double v[PROCESS_METRICS]; /* accumulated, all of its life */
+	double v[PROCESS_METRICS]; /* accumulated, all of its life; gauges: present if its device's newest reading had it */
 	uint8_t p[PROCESS_METRICS];
 	double series[PROCESS_METRICS]; /* INCREMENT rows: what was credited to its own series */
 };

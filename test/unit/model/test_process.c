@@ -134,6 +134,38 @@ static void a_list_that_could_not_be_read_ends_nobody(void **state)
 	assert_null(lab_find(lab, 7));
 }
 
+/* What it holds and does is not known of one that the newest reading does not tell of; what it has done is. */
+static void gauges_of_one_that_was_not_read_are_absent(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned how = 0; how < 4; how++) {
+		struct reading_process *p = busy(lab, 7, 0.5, 1e9);
+		struct reading_entity *gpu = NULL;
+
+		lab_exists(lab, 7, 1, WORKLOAD_JOB, "42");
+		lab_set_process(p, PROCESS_UTILIZATION, 0.5);
+		lab_step(lab, SECOND);
+		assert_near(lab_find(lab, 7)->v[PROCESS_UTILIZATION], 0.5, 0);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_UTILIZATION], PRESENCE_PRESENT);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_MEMORY], PRESENCE_PRESENT);
+		if (how < 3)
+			gpu = lab_gpu(lab, 0);
+		if (how == 0)
+			gpu->lost = 1;
+		else if (how == 1)
+			gpu->process_list = PRESENCE_FAILED;
+		else if (how == 2)
+			lab->reading->processes_dropped = 1;
+		lab_step(lab, SECOND);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_UTILIZATION], PRESENCE_ABSENT);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_MEMORY], PRESENCE_ABSENT);
+		assert_int_equal(lab_workload(lab, "42")->p[PROCESS_MEMORY], PRESENCE_ABSENT);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_BUSY], PRESENCE_PRESENT);
+		assert_int_equal(lab_find(lab, 7)->p[PROCESS_MEMORY_PEAK], PRESENCE_PRESENT);
+	}
+}
+
 static void while_the_driver_is_silent_proc_tells_who_is_gone(void **state)
 {
 	struct lab *lab = *state;
@@ -442,6 +474,7 @@ int main(void)
 		CASE(one_on_two_gpus_is_two),
 		CASE(an_exit_is_recorded_and_stays_in_the_totals),
 		CASE(a_list_that_could_not_be_read_ends_nobody),
+		CASE(gauges_of_one_that_was_not_read_are_absent),
 		CASE(while_the_driver_is_silent_proc_tells_who_is_gone),
 		CASE(one_nobody_knows_ends_with_its_gpu),
 		CASE(a_pid_given_to_another_is_noticed),
