@@ -27,7 +27,9 @@
 #define HEALTHY_NS (60 * NSEC_PER_SEC)
 /* How long one that was asked to end may take before it is killed. */
 #define LEAVE_NS (2 * NSEC_PER_SEC)
-#define FREE_WAIT_MS 50
+/* ... at our own end, and how long the kernel may take to end those that were killed. */
+#define FREE_LEAVE_NS (50 * NSEC_PER_MSEC)
+#define FREE_KILLED_NS (2 * NSEC_PER_SEC)
 /* From here on a reading is so late that the status says what holds it up. */
 #define SLOW_NS (2 * NSEC_PER_SEC)
 
@@ -55,7 +57,7 @@ struct nvml_source {
 	bool released;
 	unsigned failures;             /* in a row */
 	int64_t start_ns;              /* no new child before this */
-	uint64_t starts, crashes, overdue;
+	uint64_t starts, crashes, overdue, given_up;
 	char trouble[256];
 };
 
@@ -275,11 +277,15 @@ static int timed_out(sd_event_source *s _unused_, uint64_t usec _unused_, void *
 	double seconds = (double)source->config.call_timeout_ns / NSEC_PER_SEC;
 	const char *call;
 
+	/* It may have answered while we were held up: that is for us to answer for, not for the child. */
+	while (source->child && source->child->busy && take_answer(source))
+		;
 	if (!source->child || !source->child->busy)
 		return 0;
 	call = call_of(source->child);
 	set_trouble(source, "%s did not return for %.3g s: the process that called it was killed and is replaced",
 		    call[0] ? call : "a reading", seconds);
+	source->given_up++;
 	drop_child(source);
 	return 0;
 }
@@ -316,13 +322,21 @@ int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_read
 	return 0;
 }
 
-/* Bounded, and so short that nobody notices: to leave no zombie in a program that lives on. */
-static bool ended_soon(const struct child *child)
+/* Forgets those that have ended by then, which leaves no zombie in a program that lives on. */
+static void reap_until(struct nvml_source *source, int64_t until_ns)
 {
-	struct pollfd p = { .fd = child->spawned.pidfd, .events = POLLIN };
+	struct child *next;
 
-	return poll(&p, 1, FREE_WAIT_MS) == 1 &&
-	       waitid(P_PIDFD, (id_t)child->spawned.pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG) == 0;
+	for (struct child *child = source->gone; child; child = next) {
+		struct pollfd p = { .fd = child->spawned.pidfd, .events = POLLIN };
+		int64_t left_ns = MAX(until_ns - monotonic_ns(), INT64_C(0));
+
+		next = child->next;
+		if (poll(&p, 1, (int)(left_ns / NSEC_PER_MSEC)) != 1)
+			continue;
+		waitid(P_PIDFD, (id_t)child->spawned.pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
+		forget(source, child);
+	}
 }
 
 void nvml_source_free(struct nvml_source *source)
@@ -331,15 +345,12 @@ void nvml_source_free(struct nvml_source *source)
 		return;
 	if (source->child)
 		retire(source);
-	while (source->gone) {
-		struct child *child = source->gone;
-
-		if (!ended_soon(child)) {
-			kill_child(child);
-			ended_soon(child);
-		}
-		forget(source, child);
-	}
+	reap_until(source, monotonic_ns() + FREE_LEAVE_NS);
+	for (struct child *c = source->gone; c; c = c->next)
+		kill_child(c);
+	reap_until(source, monotonic_ns() + FREE_KILLED_NS);
+	while (source->gone) /* stuck in the driver: whoever inherits it waits for it */
+		forget(source, source->gone);
 	sd_event_source_disable_unref(source->timeout);
 	sd_event_unref(source->event);
 	free(source->reading);
@@ -507,20 +518,22 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 		.starts = source->starts,
 		.crashes = source->crashes,
 		.overdue = source->overdue,
+		.given_up = source->given_up,
 		.stuck = count_stuck(source),
 	};
 
 	snprintf(status.trouble, sizeof(status.trouble), "%s", source->trouble);
 	if (child) {
-		int64_t since = atomic_load_explicit(&child->spawned.shared->since_ns, memory_order_relaxed);
-		int64_t late = clock_mono_ns() - child->asked_ns;
+		int64_t now = monotonic_ns(), late = clock_mono_ns() - child->asked_ns;
+		/* The mapping is the child's, which may have written anything there. */
+		int64_t since = CLAMP(atomic_load_explicit(&child->spawned.shared->since_ns, memory_order_relaxed), 0, now);
 
 		status.running = true;
 		status.busy = child->busy;
 		status.child = child->spawned.pid;
 		snprintf(status.call, sizeof(status.call), "%s", call_of(child));
 		if (status.call[0])
-			status.call_seconds = MAX((double)(monotonic_ns() - since) / NSEC_PER_SEC, 0.0);
+			status.call_seconds = (double)(now - since) / NSEC_PER_SEC;
 		if (child->busy && late > SLOW_NS && !status.trouble[0])
 			snprintf(status.trouble, sizeof(status.trouble), "the driver has not answered for %.0f s (%s)",
 				 (double)late / NSEC_PER_SEC, status.call[0] ? status.call : "between two calls");

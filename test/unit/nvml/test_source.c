@@ -2,9 +2,12 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,6 +242,95 @@ static void freeing_ends_a_child_that_hangs(void **state)
 	/* The teardown checks that nobody is left. */
 }
 
+/*
+ * Holds a process at its very end, where SIGKILL has no more effect: the nearest there is to one that is stuck in the kernel.
+ * False where tracing is forbidden.
+ */
+static bool hold_at_end(pid_t pid)
+{
+	return ptrace(PTRACE_SEIZE, pid, NULL, (void *)(intptr_t)PTRACE_O_TRACEEXIT) == 0;
+}
+
+static void let_it_end(pid_t pid)
+{
+	assert_int_equal(waitpid(pid, NULL, __WALL), pid); /* it has come to its end */
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+}
+
+static void no_more_than_max_stuck_are_left_behind(void **state)
+{
+	pid_t pids[2];
+
+	(void)state;
+	begin("hang");
+	f.config.max_stuck = 2;
+	create();
+	for (unsigned i = 0; i < 2; i++) {
+		WAIT_FOR(f.status.starts == i + 1 && f.status.busy);
+		pids[i] = f.status.child;
+		if (!hold_at_end(pids[i]))
+			skip();
+		WAIT_FOR(f.status.stuck == i + 1);
+	}
+	/* Far beyond the distance of a second at which the third would be started. */
+	for (int64_t until = clock_mono_ns() + 1500 * NSEC_PER_MSEC; clock_mono_ns() < until;) {
+		nvml_source_tick(f.source);
+		assert_true(sd_event_run(f.event, 5000) >= 0);
+	}
+	nvml_source_status(f.source, &f.status);
+	assert_int_equal(f.status.starts, 2);
+	assert_int_equal(f.status.stuck, 2);
+	assert_false(f.status.running);
+	assert_non_null(strstr(f.status.trouble, "2 processes are stuck in the driver (nvmlDeviceGetPowerUsage)"));
+	/* One ends after all: its place is another's. */
+	let_it_end(pids[0]);
+	WAIT_FOR(f.status.starts == 3);
+	let_it_end(pids[1]);
+	WAIT_FOR(f.status.stuck == 0);
+}
+
+/* Holds a child at its end for a while, as a busy machine may. */
+struct slow_end {
+	pid_t pid;
+	bool held;
+	atomic_bool ready;
+};
+
+static void *end_slowly(void *userdata)
+{
+	struct slow_end *slow = userdata;
+
+	slow->held = hold_at_end(slow->pid);
+	slow->ready = true;
+	if (!slow->held)
+		return NULL;
+	waitpid(slow->pid, NULL, __WALL);
+	usleep(300000);
+	ptrace(PTRACE_DETACH, slow->pid, NULL, NULL);
+	return NULL;
+}
+
+static void freeing_waits_for_one_that_ends_slowly(void **state)
+{
+	struct slow_end slow = { .pid = 0 };
+	pthread_t thread;
+
+	(void)state;
+	start("hang");
+	WAIT_FOR(f.status.busy);
+	slow.pid = f.status.child;
+	assert_int_equal(pthread_create(&thread, NULL, end_slowly, &slow), 0);
+	while (!slow.ready)
+		usleep(1000);
+	nvml_source_free(f.source);
+	f.source = NULL;
+	if (slow.held)
+		assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	if (!slow.held)
+		skip();
+}
+
 /* Gone, or a zombie that whoever inherits it has yet to wait for. */
 static bool has_ended(pid_t pid)
 {
@@ -310,6 +402,8 @@ int main(void)
 		cmocka_unit_test_teardown(releasing_within_a_reading, stop),
 		cmocka_unit_test_teardown(who_does_not_go_is_killed, stop),
 		cmocka_unit_test_teardown(freeing_ends_a_child_that_hangs, stop),
+		cmocka_unit_test_teardown(freeing_waits_for_one_that_ends_slowly, stop),
+		cmocka_unit_test_teardown(no_more_than_max_stuck_are_left_behind, stop),
 		cmocka_unit_test_teardown(no_child_outlives_its_agent, stop),
 	};
 
