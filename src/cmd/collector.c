@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cmd/places.h"
 #include "cmd/readiness.h"
+#include "cmd/silence.h"
 #include "kmsg/kmsg.h"
 #include "proc/proc.h"
 
@@ -27,7 +28,7 @@ struct collector {
 	struct kmsg_stats kmsg_counted;
 	uint64_t readings;
 	bool reading_came; /* since the last tick */
-	bool troubled;
+	struct silence silence;
 	uint32_t state;
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
@@ -119,6 +120,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 	c->state = reading->state;
 	c->readings++;
 	c->reading_came = true;
+	silence_heard(&c->silence, reading->state, clock_boot_ns());
 	publish(c);
 }
 
@@ -157,20 +159,15 @@ static void count_source(struct collector *c)
 	struct nvml_status s;
 
 	nvml_source_status(c->source, &s);
+	silence_tick(&c->silence, &s, clock_boot_ns());
 	model_agent_add(c->model, AGENT_CHILD_STARTS, (double)(s.starts - c->counted.starts));
 	model_agent_add(c->model, AGENT_CHILD_CRASHES, (double)(s.crashes - c->counted.crashes));
 	model_agent_add(c->model, AGENT_OVERDUE, (double)(s.overdue - c->counted.overdue));
 	model_agent_set(c->model, AGENT_CHILD_STUCK, s.stuck);
 	model_agent_set(c->model, AGENT_CALL_AGE, s.call_seconds);
-	tell_trouble(c, &s);
-	if (!c->config.quiet && c->troubled != (s.trouble[0] != 0)) {
-		c->troubled = s.trouble[0] != 0;
-		if (c->troubled)
-			log_warning("%s", s.trouble);
-		else
-			log_notice("the driver answers again");
-	}
 	c->counted = s;
+	silence_status(&c->silence, clock_boot_ns(), &s);
+	tell_trouble(c, &s);
 }
 
 static void count_kmsg(struct collector *c)
@@ -313,6 +310,7 @@ int collector_new(sd_event *event, const struct options *options, const struct c
 	if (!c)
 		return -ENOMEM;
 	c->config = *config;
+	c->silence.quiet = config->quiet;
 	r = start(c, event, options);
 	if (r < 0)
 		return r;
@@ -359,6 +357,7 @@ uint64_t collector_readings(const struct collector *c)
 void collector_status(const struct collector *c, struct nvml_status *ret_status)
 {
 	nvml_source_status(c->source, ret_status);
+	silence_status(&c->silence, clock_boot_ns(), ret_status);
 }
 
 struct model *collector_model(struct collector *c)

@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A call that takes longer than this is worth a word; healthy ones take milliseconds. */
-#define SLOW_CALL_S 2.0
-
 static const char *text_of(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -36,6 +33,12 @@ static void check_driver(const struct doctor *d, struct finding *f)
 	if (!node) {
 		found(f, VERDICT_FAILED, "nothing could be learnt: %s", d->failure);
 		remedy(f, "see the failures below");
+	} else if (STRV_EQ(text_of(node, "state"), "ok") && json_is_false(json_object_get(node, "fresh"))) {
+		const char *version = text_of(node, "driver_version");
+
+		found(f, VERDICT_FAILED, "%s%s%s", version[0] ? "driver " : "", version,
+		      version[0] ? ", which does not answer: see data" : "it has not answered: see data");
+		remedy(f, "dmesg | grep -i -e xid -e nvrm; nvidia-smi must work");
 	} else if (STRV_EQ(text_of(node, "state"), "ok")) {
 		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
 		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
@@ -162,14 +165,24 @@ static void check_data(const struct doctor *d, struct finding *f)
 
 static void check_call(const struct doctor *d, struct finding *f)
 {
-	json_int_t stuck = json_integer_value(json_object_get(d->status, "stuck"));
+	int stuck = (int)json_integer_value(json_object_get(d->status, "stuck"));
 	double seconds = json_real_value(json_object_get(d->status, "call_seconds"));
+	bool ready = json_is_true(json_object_get(d->status, "ready"));
+	char left[80] = "";
 
-	if (stuck > 0 || seconds > SLOW_CALL_S) {
-		found(f, VERDICT_FAILED, "the driver hangs: %s for %.0f s; %lld processes are stuck in it",
-		      text_of(d->status, "call"), seconds, (long long)stuck);
+	if (stuck > 0)
+		snprintf(left, sizeof(left), "%d process%s stuck in the driver and cannot be ended", stuck,
+			 stuck == 1 ? " is" : "es are");
+	if (!d->status && d->failure[0]) {
+		found(f, VERDICT_NOTE, "not known without an agent: see data");
+	} else if (d->status && !ready && seconds > 0 && *text_of(d->status, "call")) {
+		found(f, VERDICT_FAILED, "the driver hangs: no reading for %.0f s, %s does not return%s%s",
+		      seconds, text_of(d->status, "call"), left[0] ? "; " : "", left);
 		remedy(f,
 		       "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot; the agent recovers by itself");
+	} else if (stuck > 0) {
+		found(f, VERDICT_WARNING, "%s", left);
+		remedy(f, "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot");
 	} else {
 		found(f, VERDICT_OK, "no call is stuck in the driver");
 	}

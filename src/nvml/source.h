@@ -26,6 +26,7 @@ struct nvml_status {
 	bool busy;               /* and is at work on a reading */
 	bool released;
 	uint64_t starts, crashes, overdue;
+	uint64_t given_up;       /* children killed because they did not answer in time */
 	unsigned stuck;          /* killed and not ended */
 	char call[64];           /* driver function under way, "" none */
 	double call_seconds;

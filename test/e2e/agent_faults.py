@@ -42,6 +42,22 @@ def test_a_hang_makes_numbers_old_not_pages_slow():
         wait_for(lambda: not any(values(agent.metrics(), "gpusonde_gpu_stale")), "fresh values")
 
 
+def test_a_hang_is_one_story_in_the_log():
+    with Agent(*IMPATIENT) as agent:
+        agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
+        wait_for(lambda: agent.log().count("killed process") >= 2, "children to be killed and replaced")
+        for _ in range(3):
+            contains(agent.wait_not_ready(), "nvmlDeviceGetPowerUsage does not return")
+        equal(agent.log().count("does not return"), 1)
+        assert "answers again" not in agent.log(), agent.log()
+        agent.cli("release")
+        assert "answers again" not in agent.log(), agent.log()
+        agent.fault()
+        agent.cli("resume")
+        agent.wait_ready()
+        equal(agent.log().count("the driver answers again"), 1)
+
+
 def test_ends_within_two_seconds_while_the_driver_hangs():
     with Agent() as agent:
         agent.fault("hang: forever")
