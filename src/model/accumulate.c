@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How readings become values. A driver's counter is added up by differences. What it says is not always so: after a reload it
- * starts again at zero, and drivers in trouble give a wrong number once. So a reading that fell, or rose faster than anything
- * can, is not taken at once; the next one decides:
+ * starts again at zero, and drivers in trouble give wrong numbers for a while. So a reading that fell, or rose faster than
+ * anything can, is not taken at once. It stands in doubt for DOUBT_SECONDS; a reading in that time
  *
- *   fits the one before the odd one     that was wrong: as if it had not been
- *   still below                         the driver started again: all of the new reading is added
- *   still too high                      another base, and nobody knows what happened between: nothing is added
+ *   that fits the one before the odd one    says that those between were wrong: as if they had not been
  *
- * So a counter may be a reading late, and may miss what happened around a restart; it never shows what did not happen.
+ * and after it
+ *
+ *   one that is lower, and no more than can have come since     the driver started again: all of it is added
+ *   any other                                                   another base, and nobody knows what happened: nothing is added
+ *
+ * So a counter may be late, and may miss what happened around a restart; it does not show what cannot have happened.
  */
 #include "model/private.h"
 
@@ -34,51 +37,83 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 	return since * INCREMENT_SLACK + INCREMENT_EXTRA_SECONDS;
 }
 
-/*
- * The most that can have been added in this time. Energy and bytes only: of these the order of magnitude is known. The minute
- * is for readings that failed in between.
- */
-static double counter_bound(const struct metric *metric, double elapsed_seconds)
+/* Rarely read counters are two readings in doubt. */
+#define DOUBT_NS (15 * NSEC_PER_SEC)
+/* Readings and what they tell are not quite of the same time; rarely read ones are up to a cadence older; after a failure nobody knows. */
+#define SLACK_SECONDS 3.0
+#define SLACK_SLOW_SECONDS 15.0
+#define SLACK_FAILED_SECONDS 60.0
+
+/* The most that can have been added in this time, of what has a known order of magnitude. */
+static double counter_bound(const struct device *device, const struct metric *metric, double seconds)
 {
-	static const double watts = 20000, bytes_per_second = 1e14;
+	/* Half as much again as the board may take; NVLink 5 moves 1.8e12 bytes a second, both ways together. */
+	static const double watts_share = 1.5, watts_max = 20000, bytes_per_second = 4e12;
+	const struct reading_entity *now = &device->e.id;
 
 	switch (metric->unit) {
 	case UNIT_JOULES:
-		return watts * (elapsed_seconds + 60);
+		return seconds * (presence_is(now->p[SLOT_POWER_LIMIT_MAX]) ? watts_share * now->v[SLOT_POWER_LIMIT_MAX] : watts_max);
 	case UNIT_BYTES:
-		return bytes_per_second * (elapsed_seconds + 60);
+		return seconds * bytes_per_second;
 	default:
 		return INFINITY;
 	}
 }
 
-/* Adds what the reading tells to the sum; see the opening comment. */
-static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
-		  double raw, double elapsed_seconds)
+static double slack_seconds(const struct device *device, const struct metric *metric, unsigned slot)
 {
-	double added = raw - device->raw[slot], wrap = metric_wrap(metric);
+	if (!presence_is(device->e.id.p[slot]))
+		return SLACK_FAILED_SECONDS;
+	return metric->cadence == CADENCE_TICK ? SLACK_SECONDS : SLACK_SLOW_SECONDS;
+}
+
+/* Doubts that a device has at one time share a beginning: what made one counter odd made the others, too. */
+static void begin_doubt(struct device *device, uint8_t *state)
+{
+	if (*state & SLOT_IN_DOUBT)
+		return;
+	*state |= SLOT_IN_DOUBT;
+	if (device->doubts++ == 0)
+		device->doubt_ns = device->e.sampled_boot_ns;
+}
+
+static void end_doubt(struct device *device, uint8_t *state)
+{
+	if (*state & SLOT_IN_DOUBT)
+		device->doubts--;
+	*state &= (uint8_t)~SLOT_IN_DOUBT;
+}
+
+/* Adds what the reading tells to the sum; see the opening comment. */
+static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot, double raw,
+		  int64_t end_ns)
+{
 	uint8_t *state = &device->state[slot];
-	bool fell, jumped;
+	int64_t since_ns = *state & SLOT_IN_DOUBT ? device->doubt_ns : device->e.sampled_boot_ns;
+	double added = raw - device->raw[slot], wrap = metric_wrap(metric), bound;
 
 	/* From the upper half of its few bits to the lower one: it came round. */
 	if (added < 0 && device->raw[slot] >= wrap / 2 && raw < wrap / 2)
 		added += wrap;
-	fell = added < 0;
-	jumped = added > counter_bound(metric, elapsed_seconds);
-	if ((fell || jumped) && !(*state & SLOT_IN_DOUBT)) {
-		*state |= SLOT_IN_DOUBT;
-		return;
+	bound = counter_bound(device, metric,
+			      (double)(end_ns - since_ns) / NSEC_PER_SEC + slack_seconds(device, metric, slot));
+	if (added < 0 || added > bound) {
+		begin_doubt(device, state);
+		if (end_ns - device->doubt_ns < DOUBT_NS)
+			return;
+		added = added < 0 ? raw : INFINITY;
 	}
-	*state &= (uint8_t)~SLOT_IN_DOUBT;
-	if (jumped)
-		model->rejected[metric - gpu_metrics]++;
+	end_doubt(device, state);
+	if (added <= bound)
+		device->e.id.v[slot] += added;
 	else
-		device->e.id.v[slot] += fell ? raw : added;
+		model->rejected[metric - gpu_metrics]++;
 	device->raw[slot] = raw;
 }
 
 static void take_counter(struct model *model, struct device *device, const struct metric *metric,
-			 unsigned slot, const struct reading_entity *entity, double elapsed_seconds)
+			 unsigned slot, const struct reading_entity *entity, int64_t end_ns)
 {
 	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED;
 	struct reading_entity *now = &device->e.id;
@@ -89,11 +124,12 @@ static void take_counter(struct model *model, struct device *device, const struc
 		return;
 	}
 	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
-		count(model, device, metric, slot, entity->v[slot], elapsed_seconds);
+		count(model, device, metric, slot, entity->v[slot], end_ns);
 	} else {
 		/* The first, which the sum starts at, or one with another base, where it goes on. */
 		if (!*state)
 			now->v[slot] = entity->v[slot];
+		end_doubt(device, state);
 		device->raw[slot] = entity->v[slot];
 		*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
 				   (*state & SLOT_HAS_ESTIMATES));
@@ -157,7 +193,6 @@ static void take_sample(struct entity *e)
 void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
 		  int64_t end_ns)
 {
-	double elapsed = (double)(end_ns - device->e.sampled_boot_ns) / NSEC_PER_SEC;
 	struct reading_entity *now = &device->e.id;
 
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
@@ -170,7 +205,7 @@ void device_apply(struct model *model, struct device *device, const struct readi
 			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
 		} else if (metric->kind == METRIC_COUNTER) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_counter(model, device, metric, slot, entity, elapsed);
+				take_counter(model, device, metric, slot, entity, end_ns);
 		} else if (metric->kind == METRIC_INCREMENT) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
 				take_increment(model, device, metric, slot, entity, end_ns);

@@ -159,11 +159,6 @@ static void device_identify(struct device *device, const struct reading_entity *
 {
 	char uuid[sizeof(device->e.id.uuid)];
 
-	if (!STRV_EQ(device->e.id.mig_uuid, id->mig_uuid) && device->e.id.mig_uuid[0])
-		/* Another instance in the same place: its sums go on, its counters began anew. */
-		for (unsigned slot = 0; slot < GPU_SLOTS; slot++)
-			if (gpu_slot_metric(slot)->kind == METRIC_COUNTER)
-				device->state[slot] &= (uint8_t) ~(SLOT_BEGUN | SLOT_IN_DOUBT);
 	memcpy(uuid, device->e.id.uuid, sizeof(uuid));
 	memcpy(&device->e.id, id, offsetof(struct reading_entity, v));
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));

@@ -44,6 +44,8 @@ struct device {
 	bool listed; /* in the reading at hand */
 	int64_t before_ns; /* end of the good reading before the newest; 0 none */
 	double memory_total; /* bytes, 0 unknown */
+	unsigned doubts; /* counters that are in doubt */
+	int64_t doubt_ns; /* the good reading before the first of its counters that is in doubt */
 	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
 	double raw[GPU_SLOTS];
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
