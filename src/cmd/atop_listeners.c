@@ -16,6 +16,12 @@ struct atop_listeners {
 	struct atop_server *server;
 	unsigned open;
 	uint64_t truncated; /* answers since the last count */
+	/* The newest statistics, and what they were made of: who asks again in the same second gets them again. */
+	struct {
+		struct strbuf text;
+		uint64_t seq, exit_seq, next_exit_seq;
+		unsigned version;
+	} made;
 };
 
 _Static_assert((int)ATOP_ANSWER_MAX == (int)ATOP_TEXT_MAX, "view and server must agree on what atop accepts");
@@ -35,11 +41,22 @@ static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64
 	struct atop_listeners *l = userdata;
 	struct snapshot *snapshot = collector_snapshot(l->collector);
 	unsigned truncated = 0;
-	int r = view_atop_stats(snapshot, version, exit_seq, out, ret_exit_seq, &truncated);
+	int r = 0;
 
-	l->truncated += truncated > 0;
+	if (l->made.seq != snapshot->seq || l->made.version != version || l->made.exit_seq != exit_seq) {
+		strbuf_reset(&l->made.text);
+		r = view_atop_stats(snapshot, version, exit_seq, &l->made.text, &l->made.next_exit_seq, &truncated);
+		l->made.seq = r < 0 ? 0 : snapshot->seq;
+		l->made.version = version;
+		l->made.exit_seq = exit_seq;
+		l->truncated += truncated > 0;
+	}
 	snapshot_unref(snapshot);
-	return r;
+	if (r < 0)
+		return r;
+	strbuf_add(out, l->made.text.data, l->made.text.len);
+	*ret_exit_seq = l->made.next_exit_seq;
+	return 0;
 }
 
 static uint64_t newest_exit(void *userdata)
@@ -118,6 +135,7 @@ int atop_listeners_new(sd_event *event, const struct options *options, struct co
 	if (!l)
 		return -ENOMEM;
 	l->collector = collector;
+	strbuf_init(&l->made.text, ATOP_ANSWER_MAX);
 	r = atop_server_new(event, &source, l, &l->server);
 	if (r < 0) {
 		free(l);
@@ -134,6 +152,7 @@ void atop_listeners_free(struct atop_listeners *l)
 	if (!l)
 		return;
 	atop_server_free(l->server);
+	strbuf_done(&l->made.text);
 	free(l);
 }
 

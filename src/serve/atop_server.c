@@ -17,8 +17,9 @@
 enum {
 	HEADER_BYTES = 4,
 	LISTENERS = 4,
-	/* Answers to one client before the loop's other work gets its turn. */
-	ROUND = 16,
+	/* Answers to one client in a second, from where on it gives way before others, and is not listened to for the rest of it. */
+	GREEDY = 8,
+	ANSWERS_MAX = 250,
 	/* TCP alone tells of a peer that is gone without a word: after KEEPALIVE_S + 3 * KEEPALIVE_STEP_S. */
 	KEEPALIVE_S = 60,
 	KEEPALIVE_STEP_S = 20,
@@ -40,6 +41,9 @@ struct client {
 	uint64_t exit_seq; /* exit records up to this one are delivered */
 	uint64_t next_exit_seq; /* and will be when `out` is */
 	int64_t since_ns; /* connected, last asked, or last took a part of an answer */
+	int64_t second_ns; /* begin of the second in which there were */
+	unsigned answers;
+	bool paused; /* it has had ANSWERS_MAX of them */
 };
 
 struct atop_server {
@@ -91,6 +95,36 @@ static void check_later(struct atop_server *s)
 		      sd_event_source_set_enabled(s->stuck_check, SD_EVENT_ONESHOT) >= 0;
 }
 
+static void count_answer(struct client *c)
+{
+	int64_t now_ns = clock_mono_ns();
+
+	if (now_ns - c->second_ns >= NSEC_PER_SEC) {
+		c->second_ns = now_ns;
+		c->answers = 0;
+	}
+	c->paused = ++c->answers >= ANSWERS_MAX;
+}
+
+static bool is_greedy(const struct client *c, int64_t now_ns)
+{
+	return now_ns - c->second_ns < NSEC_PER_SEC && c->answers >= GREEDY;
+}
+
+static int listen_to(struct client *c)
+{
+	if (c->paused && c->out.len == 0)
+		return sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+	return sd_event_source_set_io_events(c->io, c->out.len > 0 ? EPOLLOUT : EPOLLIN);
+}
+
+static void resume(struct client *c)
+{
+	c->paused = false;
+	sd_event_source_set_enabled(c->io, SD_EVENT_ON);
+	listen_to(c);
+}
+
 static int on_stuck_check(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct atop_server *s = userdata;
@@ -101,10 +135,15 @@ static int on_stuck_check(sd_event_source *source, uint64_t usec, void *userdata
 	(void)usec;
 	s->checking = false;
 	for (unsigned i = s->n_clients; i-- > 0;) {
-		if (is_stuck(s->clients[i], now_ns))
-			client_drop(s->clients[i]);
-		else
-			more |= s->clients[i]->out.len > 0;
+		struct client *c = s->clients[i];
+
+		if (is_stuck(c, now_ns)) {
+			client_drop(c);
+			continue;
+		}
+		if (c->paused && now_ns - c->second_ns >= NSEC_PER_SEC)
+			resume(c);
+		more |= c->paused || c->out.len > 0;
 	}
 	if (more)
 		check_later(s);
@@ -163,6 +202,7 @@ static int answer(struct client *c)
 	c->sent = 0;
 	c->since_ns = clock_mono_ns();
 	s->stats.requests++;
+	count_answer(c);
 	return 0;
 }
 
@@ -194,23 +234,21 @@ static int take_request(struct client *c)
 static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct client *c = userdata;
-	int r = 1;
+	int r = flush(c);
 
+	(void)source;
 	(void)fd;
 	(void)events;
-	for (unsigned i = 0; r > 0 && i < ROUND; i++) {
-		r = flush(c);
-		if (r > 0)
-			r = take_request(c);
-	}
-	/* The last answer of the round. */
+	/* One answer, then others have their turn. */
+	if (r > 0 && !c->paused)
+		r = take_request(c);
 	if (r > 0)
 		r = flush(c);
 	if (r >= 0)
-		r = sd_event_source_set_io_events(source, c->out.len > 0 ? EPOLLOUT : EPOLLIN);
+		r = listen_to(c);
 	if (r < 0)
 		client_free(c);
-	else if (c->out.len > 0)
+	else if (c->paused || c->out.len > 0)
 		check_later(c->server);
 	return 0;
 }
@@ -239,18 +277,26 @@ void atop_server_add(struct atop_server *server, int fd)
 		client_drop(c);
 }
 
-/* Who goes next: before all who have had an answer, one that has never asked; of equals, the one silent for longest. */
+/*
+ * Who goes next: the greediest; where none is, before all who have had an answer, one that has never asked; of equals, the one
+ * silent for longest.
+ */
 static struct client *victim(struct atop_server *s)
 {
-	struct client *v = NULL;
+	struct client *v = NULL, *greediest = NULL;
+	int64_t now_ns = clock_mono_ns();
 
 	for (unsigned i = 0; i < s->n_clients; i++) {
 		struct client *c = s->clients[i];
 
+		if (is_greedy(c, now_ns) && (!greediest || c->answers > greediest->answers))
+			greediest = c;
 		if (!v || c->asked < v->asked || (c->asked == v->asked && c->since_ns < v->since_ns))
 			v = c;
 	}
-	return v && clock_mono_ns() - v->since_ns >= GRACE_NS ? v : NULL;
+	if (greediest)
+		return greediest;
+	return v && now_ns - v->since_ns >= GRACE_NS ? v : NULL;
 }
 
 static int64_t room(void *userdata)

@@ -8,8 +8,9 @@
  *  1. A client's requests are answered one after the other; while an answer is not taken, nothing more is read from it. So a
  *     client costs at most one answer, and one that takes nothing for ATOP_STUCK_S seconds is dropped.
  *  2. Exit records count as delivered only when the whole answer has been handed to the kernel.
- *  3. At most ATOP_CLIENTS: beyond, one that has never asked anything gives way first, the one silent for longest next. Idle
- *     clients are otherwise kept, because atop may ask once in many minutes.
+ *  3. At most ATOP_CLIENTS: beyond, the greediest gives way first, then one that has never asked anything, then the one silent for
+ *     longest. Idle clients are otherwise kept, because atop may ask once in many minutes.
+ *  4. Clients take turns, answer by answer, and none gets more than a few hundred in a second.
  */
 #pragma once
 

@@ -273,7 +273,7 @@ static void test_who_knows_other_gpus_is_hung_up_on(void **state)
 /* More than the socket takes at once: completed piece by piece, in order, and nothing is read ahead of it. */
 static void test_partial_sends(void **state)
 {
-	enum { REQUESTS = 500 };
+	enum { REQUESTS = 200 };
 	_cleanup_close_ int fd = join(); /* before there are any records */
 	char text[ATOP_TEXT_MAX + 1];
 
@@ -436,6 +436,53 @@ static void test_flood_keeps_a_client_alive(void **state)
 		close(fds[i]);
 }
 
+/* A house full of clients that ask without end: the one that asks as atop does comes in, and has its turn. */
+static void test_the_greedy_give_way(void **state)
+{
+	char name[64];
+	int fds[ATOP_CLIENTS];
+	_cleanup_close_ int honest = -1;
+
+	(void)state;
+	snprintf(name, sizeof(name), "gpusonde-test-atop-greedy-%d", getpid());
+	assert_int_equal(atop_server_listen_abstract(server, name), 0);
+	for (unsigned i = 0; i < ATOP_CLIENTS; i++) {
+		fds[i] = dial_abstract(name);
+		settle();
+		put_many(fds[i], 400);
+	}
+	assert_int_equal(counters().clients, ATOP_CLIENTS);
+	assert_true(counters().requests < ATOP_CLIENTS * 300);
+	honest = dial_abstract(name);
+	settle();
+	put(honest, "T\1", 2);
+	expect(honest, 1, "types 1");
+	assert_int_equal(counters().clients, ATOP_CLIENTS);
+	for (unsigned i = 0; i < ATOP_CLIENTS; i++)
+		close(fds[i]);
+}
+
+/* Who has had too much is listened to again in the next second. */
+static void test_pause_ends(void **state)
+{
+	_cleanup_close_ int fd = join();
+	char text[ATOP_TEXT_MAX + 1];
+	unsigned had = 0;
+
+	(void)state;
+	put_many(fd, 400);
+	while (get(fd, text, sizeof(text)) == 1)
+		had++;
+	assert_in_range(had, 1, 399);
+	clock_advance(2 * NSEC_PER_SEC);
+	while (had < 400) {
+		assert_true(sd_event_run(event, 5000000) > 0);
+		while (get(fd, text, sizeof(text)) == 1)
+			had++;
+		clock_advance(NSEC_PER_SEC);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -453,6 +500,8 @@ int main(void)
 		CASE(test_listening),
 		CASE(test_who_gives_way),
 		CASE(test_flood_keeps_a_client_alive),
+		CASE(test_the_greedy_give_way),
+		CASE(test_pause_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
