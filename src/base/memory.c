@@ -1,13 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/memory.h"
 
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/macro.h"
+
+/* Of an entry of /proc/PID/pagemap (kernel: admin-guide/mm/pagemap): the page is there, swapped out, a file's or shared. */
+#define PAGE_PRESENT (UINT64_C(1) << 63)
+#define PAGE_SWAPPED (UINT64_C(1) << 62)
+#define PAGE_OF_FILE (UINT64_C(1) << 61)
+
+/* For one walk over the objects. */
+struct walk {
+	uintptr_t page; /* bytes */
+	int pagemap;
+};
 
 /* Was its code changed while it was loaded? Then the file has not what is in memory. */
 static bool has_text_relocations(const struct dl_phdr_info *object)
@@ -24,11 +39,46 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
 	return false;
 }
 
-static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, _unused_ void *userdata)
+/*
+ * The driver's libraries are left alone: they are what others patch in memory (interposers' hooks), and nothing that we do may
+ * interfere with the driver.
+ */
+static bool is_drivers(const struct dl_phdr_info *object)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const char *slash = strrchr(object->dlpi_name, '/'), *name = slash ? slash + 1 : object->dlpi_name;
 
-	if (has_text_relocations(object))
+	return strncmp(name, "libnvidia", 9) == 0 || strncmp(name, "libcuda", 7) == 0;
+}
+
+/*
+ * Has every page that is there come from the file as it is? A page that somebody wrote to (a debugger's or a uprobe's breakpoint,
+ * an inline hook) is a private copy, and would be lost. When the kernel does not tell, no.
+ */
+static bool is_as_in_file(const struct walk *walk, uintptr_t begin, uintptr_t end)
+{
+	uint64_t entries[512];
+
+	while (begin < end) {
+		size_t n = MIN((end - begin) / walk->page, ARRAY_SIZE(entries));
+		ssize_t got = pread(walk->pagemap, entries, n * sizeof(entries[0]),
+				    (off_t)(begin / walk->page * sizeof(entries[0])));
+
+		if (got != (ssize_t)(n * sizeof(entries[0])))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			if ((entries[i] & (PAGE_PRESENT | PAGE_SWAPPED)) && !(entries[i] & PAGE_OF_FILE))
+				return false;
+		begin += n * walk->page;
+	}
+	return true;
+}
+
+static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, void *userdata)
+{
+	const struct walk *walk = userdata;
+	uintptr_t page = walk->page;
+
+	if (has_text_relocations(object) || is_drivers(object))
 		return 0;
 	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
 		const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
@@ -37,7 +87,7 @@ static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, _unu
 
 		/* Only whole pages that the file maps without leave to write: in others is what no file has. */
 		begin = (begin + page - 1) & ~(page - 1);
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end)
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end && is_as_in_file(walk, begin, end))
 			madvise((void *)begin, end - begin, MADV_DONTNEED);
 	}
 	return 0;
@@ -45,6 +95,10 @@ static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, _unu
 
 void memory_give_back(void)
 {
+	_cleanup_close_ int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	struct walk walk = { .page = (uintptr_t)sysconf(_SC_PAGESIZE), .pagemap = pagemap };
+
 	malloc_trim(0);
-	dl_iterate_phdr(drop_segments, NULL);
+	if (pagemap >= 0)
+		dl_iterate_phdr(drop_segments, &walk);
 }

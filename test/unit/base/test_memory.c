@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/macro.h"
@@ -55,11 +56,25 @@ static void keeps_what_only_memory_has(_unused_ void **state)
 	assert_int_equal(changed[TABLE_BYTES - 1], 4);
 }
 
+/* As a debugger's breakpoint or an inline hook does. Comes last: from here on this segment is one that stays. */
+static void keeps_what_somebody_patched(_unused_ void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *middle = (unsigned char *)(((uintptr_t)table + TABLE_BYTES / 2) & ~(uintptr_t)(page - 1));
+
+	assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
+	*(volatile unsigned char *)middle = 0xcc;
+	assert_int_equal(mprotect(middle, page, PROT_READ), 0);
+	memory_give_back();
+	assert_int_equal(*(volatile unsigned char *)middle, 0xcc);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_back_what_the_file_has),
 		cmocka_unit_test(keeps_what_only_memory_has),
+		cmocka_unit_test(keeps_what_somebody_patched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
