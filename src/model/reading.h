@@ -83,7 +83,7 @@ struct reading {
 	char library[256]; /* path the library was loaded from */
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
-	uint32_t entities_dropped, processes_dropped, events_dropped; /* did not fit, in this reading */
+	uint32_t entities_dropped, processes_dropped, events_dropped; /* found in this pass, and did not fit */
 	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
 	uint32_t topology_n;

@@ -39,14 +39,15 @@ enum nvml_return clocks_max_read(struct reader *reader, struct device *device)
 
 enum nvml_return clocks_application_read(struct reader *reader, struct device *device)
 {
-	uint32_t mhz = 0;
-	enum nvml_return result =
-		NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle, NVML_CLOCK_GRAPHICS, &mhz);
+	uint32_t graphics_mhz = 0, memory_mhz = 0;
+	enum nvml_return graphics = NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle, NVML_CLOCK_GRAPHICS,
+					      &graphics_mhz);
+	enum nvml_return memory = NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle, NVML_CLOCK_MEM,
+					    &memory_mhz);
 
-	REPORT_U32(reader, device, CLOCK_APPLICATION_GRAPHICS, result, mhz, 1e6);
-	result = NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle, NVML_CLOCK_MEM, &mhz);
-	REPORT_U32(reader, device, CLOCK_APPLICATION_MEMORY, result, mhz, 1e6);
-	return result;
+	REPORT_U32(reader, device, CLOCK_APPLICATION_GRAPHICS, graphics, graphics_mhz, 1e6);
+	REPORT_U32(reader, device, CLOCK_APPLICATION_MEMORY, memory, memory_mhz, 1e6);
+	return nvml_unsupported(memory) ? graphics : memory;
 }
 
 enum nvml_return performance_state_read(struct reader *reader, struct device *device)

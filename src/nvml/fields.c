@@ -54,6 +54,7 @@ struct batch {
 	unsigned n;
 	struct nvml_field_value values[BATCH_MAX];
 	const struct query *queries[BATCH_MAX];
+	uint16_t indexes[BATCH_MAX]; /* as asked: what the driver leaves in the value is not believed */
 };
 static struct batch batch;
 
@@ -159,10 +160,10 @@ static double bit_error_ratio(double raw)
 	return ratio;
 }
 
-static void store(struct reader *reader, struct device *device, const struct query *query,
+static void store(struct reader *reader, struct device *device, const struct query *query, unsigned index,
 		  const struct nvml_field_value *value, enum nvml_return result)
 {
-	unsigned index = query->scoped ? value->scope : 0, slot = query->slot + index;
+	unsigned slot = query->slot + index;
 	double raw = 0;
 	bool garbage = false;
 
@@ -191,11 +192,11 @@ static void flush(struct reader *reader, struct device *device)
 		const struct query *query = batch.queries[i];
 		const struct nvml_field_value *value = &batch.values[i];
 		enum nvml_return result = overall == NVML_SUCCESS ? value->result : overall;
-		unsigned bit = query->bit + (query->scoped ? value->scope : 0);
+		unsigned bit = query->bit + batch.indexes[i];
 
-		if (value->field != query->field || bit >= FIELD_BITS)
+		if (value->field != query->field)
 			continue; /* the driver wrote over what it was asked */
-		store(reader, device, query, value, result);
+		store(reader, device, query, batch.indexes[i], value, result);
 		if (nvml_unsupported(result))
 			device->fields_off[bit / 64] |= UINT64_C(1) << bit % 64;
 		if (result == NVML_ERROR_GPU_IS_LOST)
@@ -208,6 +209,7 @@ static void ask(struct reader *reader, struct device *device, const struct query
 {
 	batch.values[batch.n] = (struct nvml_field_value){ .field = query->field, .scope = scope };
 	batch.queries[batch.n] = query;
+	batch.indexes[batch.n] = (uint16_t)(query->scoped ? scope : 0);
 	if (++batch.n == BATCH_MAX)
 		flush(reader, device);
 }

@@ -37,6 +37,7 @@ static bool measured_here(const struct device *device, unsigned row)
 static void fail(struct reader *reader, struct device *device, enum nvml_return result)
 {
 	gpm_done(reader, device);
+	device->gpm_result = result;
 	device->gpm_retry_ns =
 		reader->now_ns + (nvml_unsupported(result) ? GPM_UNSUPPORTED_RETRY_NS : GPM_FAILED_RETRY_NS);
 	for (unsigned i = 0; i < rows_n; i++)
@@ -118,6 +119,8 @@ static enum nvml_return sample(struct reader *reader, struct device *device, con
 		return result;
 	device->gpm_ns[next] = clock_boot_ns();
 	device->gpm_newest = next;
+	if (device->gpm_result == NVML_SUCCESS)
+		device->gpm_result = NVML_ERROR_NO_DATA; /* two samples make an answer; a failure stands until then */
 	return device->gpm_ns[!next] ? compare(reader, device) : NVML_SUCCESS;
 }
 

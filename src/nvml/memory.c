@@ -16,7 +16,6 @@ static enum nvml_return memory_v1_read(struct reader *reader, struct device *dev
 enum nvml_return memory_read(struct reader *reader, struct device *device)
 {
 	struct nvml_memory_v2 memory = { .version = NVML_VERSION_WORD(struct nvml_memory_v2, 2) };
-	bool had = device_has(device, SLOT_MEMORY_TOTAL);
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMemoryInfo_v2, device->handle, &memory);
 
 	if (nvml_unsupported(result)) {
@@ -28,8 +27,9 @@ enum nvml_return memory_read(struct reader *reader, struct device *device)
 		REPORT_U64(reader, device, MEMORY_RESERVED, result, memory.reserved, 1);
 	}
 	/* An instance whose handle is of no more use was destroyed: see what is there now. */
-	if (device->parent != READING_NONE && had && result != NVML_SUCCESS)
+	if (device->parent != READING_NONE && device->memory_known && result != NVML_SUCCESS)
 		reader->changed = true;
+	device->memory_known = result == NVML_SUCCESS;
 	return result;
 }
 

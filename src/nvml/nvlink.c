@@ -59,6 +59,8 @@ static void sum_links(struct reader *reader, struct device *device, enum directi
 	if (any)
 		reader_report(reader, device, row, slot, NVML_SUCCESS,
 			      counter_sum(&device->work.nvlink_total[d], device->work.nvlink_raw[d], raw, NVLINKS_MAX));
+	else if (device_has(device, slot))
+		device->entity->p[slot] = device->entity->p[link_slot]; /* the sum of nothing is not what it was */
 }
 
 static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
@@ -70,20 +72,6 @@ static void derive_total(struct reader *reader, struct device *device, enum dire
 		sum_links(reader, device, d, link_slot, row, slot);
 }
 
-static void derive_rate(struct reader *reader, struct device *device, enum direction d, unsigned counter_slot, unsigned row,
-			unsigned slot)
-{
-	struct reading_entity *e = device->entity;
-	double last = device->nvlink_last[d], seconds = (double)device->elapsed_ns / NSEC_PER_SEC;
-
-	device->nvlink_last[d] = device_has(device, counter_slot) ? e->v[counter_slot] : -1;
-	if (device->gpm_works && device_has(device, slot))
-		return; /* GPM delivers it */
-	/* A counter that fell began again, and tells no rate this time. */
-	if (last >= 0 && device->nvlink_last[d] >= last && seconds > 0)
-		reader_report(reader, device, row, slot, NVML_SUCCESS, (device->nvlink_last[d] - last) / seconds);
-}
-
 void nvlink_derive(struct reader *reader, struct device *device)
 {
 	if (device->parent != READING_NONE)
@@ -92,6 +80,8 @@ void nvlink_derive(struct reader *reader, struct device *device)
 		     SLOT_NVLINK_TX_RATE);
 	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES, SLOT_NVLINK_RX_BYTES,
 		     SLOT_NVLINK_RX_RATE);
-	derive_rate(reader, device, DIRECTION_TX, SLOT_NVLINK_TX_BYTES, GPU_NVLINK_TX_RATE, SLOT_NVLINK_TX_RATE);
-	derive_rate(reader, device, DIRECTION_RX, SLOT_NVLINK_RX_BYTES, GPU_NVLINK_RX_RATE, SLOT_NVLINK_RX_RATE);
+	rate_derive(reader, device, &device->nvlink_last[DIRECTION_TX], SLOT_NVLINK_TX_BYTES, GPU_NVLINK_TX_RATE,
+		    SLOT_NVLINK_TX_RATE);
+	rate_derive(reader, device, &device->nvlink_last[DIRECTION_RX], SLOT_NVLINK_RX_BYTES, GPU_NVLINK_RX_RATE,
+		    SLOT_NVLINK_RX_RATE);
 }

@@ -33,11 +33,11 @@ enum nvml_return pcie_max_read(struct reader *reader, struct device *device)
 	uint32_t generation = 0, lanes = 0;
 	enum nvml_return result =
 		NVML_CALL(reader, nvmlDeviceGetMaxPcieLinkGeneration, device->handle, &generation);
+	enum nvml_return width = NVML_CALL(reader, nvmlDeviceGetMaxPcieLinkWidth, device->handle, &lanes);
 
 	REPORT_U32(reader, device, PCIE_LINK_GENERATION_MAX, result, generation, 1);
-	result = NVML_CALL(reader, nvmlDeviceGetMaxPcieLinkWidth, device->handle, &lanes);
-	REPORT_U32(reader, device, PCIE_LINK_WIDTH_MAX, result, lanes, 1);
-	return result;
+	REPORT_U32(reader, device, PCIE_LINK_WIDTH_MAX, width, lanes, 1);
+	return nvml_unsupported(width) ? result : width;
 }
 
 enum nvml_return pcie_replay_read(struct reader *reader, struct device *device)
@@ -86,38 +86,17 @@ static void derive_counter(struct device *device, enum direction d, unsigned slo
 }
 
 /* Waits 20 ms in the driver, so only where nothing else tells, and rarely. */
-static void ask_throughput(struct reader *reader, struct device *device, uint32_t which, unsigned row, unsigned slot)
+static void ask_throughput(struct reader *reader, struct device *device, uint32_t which, unsigned counter_slot, unsigned row,
+			   unsigned slot)
 {
 	uint32_t kib = 0;
 	enum nvml_return result;
 
-	if (!device->due[CADENCE_SLOW])
+	if (!device->due[CADENCE_SLOW] || device->entity->p[counter_slot] != PRESENCE_UNSUPPORTED ||
+	    (device->gpm_works && device_has(device, slot)))
 		return;
 	result = NVML_CALL(reader, nvmlDeviceGetPcieThroughput, device->handle, which, &kib);
 	reader_report_u32(reader, device, row, slot, result, kib, 1024);
-}
-
-static void derive_rate(struct reader *reader, struct device *device, enum direction d, unsigned counter_slot, unsigned row,
-			unsigned slot)
-{
-	struct reading_entity *e = device->entity;
-
-	if (device->gpm_works && device_has(device, slot))
-		return; /* GPM delivers it */
-	if (!device_has(device, counter_slot)) {
-		device->pcie_last[d] = -1;
-		if (e->p[counter_slot] == PRESENCE_UNSUPPORTED)
-			ask_throughput(reader, device, d == DIRECTION_TX ? NVML_PCIE_UTIL_TX_BYTES : NVML_PCIE_UTIL_RX_BYTES,
-				       row, slot);
-		return;
-	}
-	if (device->pcie_last[d] >= 0 && device->elapsed_ns > 0) {
-		reader_report(reader, device, row, slot, NVML_SUCCESS,
-			      (e->v[counter_slot] - device->pcie_last[d]) / ((double)device->elapsed_ns / NSEC_PER_SEC));
-		if (presence_is(e->p[slot]))
-			e->p[slot] |= e->p[counter_slot] & PRESENCE_ESTIMATED;
-	}
-	device->pcie_last[d] = e->v[counter_slot];
 }
 
 void pcie_derive(struct reader *reader, struct device *device)
@@ -126,6 +105,8 @@ void pcie_derive(struct reader *reader, struct device *device)
 		return;
 	derive_counter(device, DIRECTION_TX, SLOT_PCIE_TX_BYTES, SLOT_PCIE_TX_RATE);
 	derive_counter(device, DIRECTION_RX, SLOT_PCIE_RX_BYTES, SLOT_PCIE_RX_RATE);
-	derive_rate(reader, device, DIRECTION_TX, SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE, SLOT_PCIE_TX_RATE);
-	derive_rate(reader, device, DIRECTION_RX, SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE, SLOT_PCIE_RX_RATE);
+	rate_derive(reader, device, &device->pcie_last[DIRECTION_TX], SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE, SLOT_PCIE_TX_RATE);
+	rate_derive(reader, device, &device->pcie_last[DIRECTION_RX], SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE, SLOT_PCIE_RX_RATE);
+	ask_throughput(reader, device, NVML_PCIE_UTIL_TX_BYTES, SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE, SLOT_PCIE_TX_RATE);
+	ask_throughput(reader, device, NVML_PCIE_UTIL_RX_BYTES, SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE, SLOT_PCIE_RX_RATE);
 }

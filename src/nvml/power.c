@@ -146,8 +146,11 @@ enum nvml_return fans_read(struct reader *reader, struct device *device)
 		else
 			reader_report_u32(reader, device, GPU_FAN_SPEED, SLOT_FAN_SPEED + i, one, percent, 1e-2);
 	}
-	if (!nvml_unsupported(result))
+	if (!nvml_unsupported(result)) {
+		if (result != NVML_SUCCESS)
+			REPORT(reader, device, FAN_SPEED, result, 0); /* how many there are was not told */
 		return result;
+	}
 	result = NVML_CALL(reader, nvmlDeviceGetFanSpeed, device->handle, &percent);
 	REPORT_U32(reader, device, FAN_SPEED, result, percent, 1e-2);
 	return result;

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 
 enum {
-	CLOCK_SLACK_US = 1000000,
 	PERIOD_DEFAULT_US = 1000000, /* between samples, until they tell it */
 	PERIOD_MAX_US = 2000000,
 };
@@ -63,6 +62,7 @@ static enum nvml_return call_older(struct reader *reader, struct device *device,
 	return result;
 }
 
+/* An answer that claims more records than there was room for has garbage for their number. */
 static enum nvml_return call_with_room(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
 				       enum nvml_return (*call)(struct reader *, struct device *, uint64_t, uint32_t *))
 {
@@ -72,9 +72,13 @@ static enum nvml_return call_with_room(struct reader *reader, struct device *dev
 		*ret_n = capacity;
 		result = call(reader, device, since, ret_n);
 		if (result == NVML_ERROR_INSUFFICIENT_SIZE)
-			capacity = MIN(MAX(*ret_n, capacity) + 32, (uint32_t)READING_PROCESSES_MAX);
+			capacity = MIN(MAX(MIN(*ret_n, (uint32_t)READING_PROCESSES_MAX), capacity) + 32,
+				       (uint32_t)READING_PROCESSES_MAX);
 	}
-	*ret_n = result == NVML_SUCCESS ? MIN(*ret_n, capacity) : 0;
+	if (result != NVML_SUCCESS)
+		*ret_n = 0;
+	else if (*ret_n > capacity)
+		*ret_n = NVML_NONE_U32;
 	return result;
 }
 
@@ -183,15 +187,15 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 
 	if (!process)
 		return;
+	age(reader, state, elapsed_us);
+	learn_period(device, state, sample->timestamp);
+	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	if (reading->processes_n > before && all_idle(sample)) {
-		/* In no list, and did nothing: not worth an entry. */
+		/* In no list, and did nothing: not worth an entry. A later sample in this pass begins where this one ended. */
 		reading->processes_n--;
 		state->pass = reader->pass - 1;
 		return;
 	}
-	age(reader, state, elapsed_us);
-	learn_period(device, state, sample->timestamp);
-	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	state->sampled_pass = reader->pass;
 	for (int i = 0; i < engines; i++) {
 		state->percent[i] = (uint8_t)(sample->percent[i] <= 100 ? sample->percent[i] : 0);
@@ -202,12 +206,11 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 /* Sorted by time, without stale samples and those from the future. */
 static uint32_t sift(const struct reader *reader, uint32_t n, uint64_t last_seen)
 {
-	uint64_t limit = (uint64_t)reader->real_us + CLOCK_SLACK_US;
 	uint32_t kept = 0;
 
 	qsort(samples, n, sizeof(samples[0]), by_time);
 	for (uint32_t i = 0; i < n; i++)
-		if (samples[i].timestamp > last_seen && samples[i].timestamp <= limit)
+		if (reader_in_time(reader, samples[i].timestamp, last_seen))
 			samples[kept++] = samples[i];
 	return kept;
 }
@@ -267,6 +270,10 @@ void process_utilization_read(struct reader *reader, struct device *device)
 		return;
 	device->entity->process_util = result == NVML_ERROR_NOT_FOUND ? PRESENCE_PRESENT : nvml_presence(result);
 	device->process_util_off = nvml_unsupported(result);
+	if (n == NVML_NONE_U32) {
+		device->entity->process_util = PRESENCE_REJECTED;
+		reader->reading->rejected_process[PROCESS_UTILIZATION]++;
+	}
 	if (!presence_is(device->entity->process_util)) {
 		mark_all(reader, device, device->entity->process_util);
 		return;

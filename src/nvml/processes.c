@@ -97,20 +97,26 @@ static enum nvml_return call_list(struct reader *reader, struct device *device, 
 	return result;
 }
 
-/* One version's answer, with as much room as it asks for. */
+/* One version's answer, with as much room as it asks for; garbage for the number when it claims more than there was room for. */
 static enum nvml_return read_list_call(struct reader *reader, struct device *device, unsigned list, enum list_call call,
 				       uint32_t *ret_n)
 {
 	enum nvml_return result = NVML_ERROR_INSUFFICIENT_SIZE;
 
 	for (int attempt = 0; attempt < 4 && result == NVML_ERROR_INSUFFICIENT_SIZE; attempt++) {
-		*ret_n = capacity;
-		memset(buffer, PROCESS_LIST_FILL, (size_t)capacity * PROCESS_RECORD_MAX);
+		uint32_t offered = capacity;
+
+		*ret_n = offered;
+		memset(buffer, PROCESS_LIST_FILL, (size_t)offered * PROCESS_RECORD_MAX);
 		result = call_list(reader, device, list, call, ret_n);
+		if (result == NVML_SUCCESS && *ret_n > offered) {
+			*ret_n = NVML_NONE_U32;
+			return result;
+		}
+		*ret_n = MIN(*ret_n, (uint32_t)READING_PROCESSES_MAX);
 		if (result == NVML_ERROR_INSUFFICIENT_SIZE || (result == NVML_SUCCESS && *ret_n + ROOM / 2 > capacity))
 			capacity = MIN(MAX(*ret_n, capacity) + ROOM, (uint32_t)READING_PROCESSES_MAX);
 	}
-	*ret_n = MIN(*ret_n, capacity);
 	return result;
 }
 
@@ -130,7 +136,8 @@ static enum nvml_return read_list(struct reader *reader, struct device *device, 
 			device->process_calls_off |= (uint16_t)(1u << bit);
 			continue;
 		}
-		*ret_stride = process_list_stride(buffer, *ret_n, declared_stride[call]);
+		if (result == NVML_SUCCESS && *ret_n != NVML_NONE_U32)
+			*ret_stride = process_list_stride(buffer, *ret_n, declared_stride[call]);
 		break;
 	}
 	if (result != NVML_SUCCESS)
@@ -201,14 +208,16 @@ void processes_read(struct reader *reader, struct device *device)
 	}
 	for (unsigned list = 0; list < LISTS && !reader->lost && !reader->gone; list++) {
 		uint32_t n;
+		uint8_t one;
 		unsigned stride = 0;
 		enum nvml_return result = read_list(reader, device, list, &n, &stride);
 
-		reader_report(reader, device, lists[list].row, lists[list].slot, result, n);
+		reader_report_u32(reader, device, lists[list].row, lists[list].slot, result, n, 1);
+		one = device->entity->p[lists[list].slot];
 		/* One list that failed makes them incomplete; one that the driver does not have does not. */
-		if (!nvml_unsupported(result) && (presence == PRESENCE_UNSUPPORTED || result != NVML_SUCCESS))
-			presence = nvml_presence(result);
-		for (uint32_t i = 0; i < n; i++) {
+		if (one != PRESENCE_UNSUPPORTED && (presence == PRESENCE_UNSUPPORTED || !presence_is(one)))
+			presence = one;
+		for (uint32_t i = 0; presence_is(one) && i < n; i++) {
 			struct process_record record;
 
 			process_list_get(buffer, i, stride, &record);

@@ -21,8 +21,8 @@ static const int64_t cadence_ns[] = {
 
 /* The parts of a pass over a device, in the order in which one uses what another found. */
 static void (*const steps[])(struct reader *, struct device *) = {
-	gpm_read,      getters_read,    fields_read,   standins_read,  samples_read,  pcie_derive,
-	nvlink_derive, activity_derive, energy_derive, processes_read, topology_read,
+	values_expire, gpm_read,      getters_read,    fields_read,   standins_read,  samples_read,
+	pcie_derive,   nvlink_derive, activity_derive, energy_derive, processes_read, topology_read,
 };
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
@@ -182,7 +182,7 @@ static void begin(struct reader *reader)
 	reader->names_asked = 0;
 	reading->begin_ns = reader->now_ns;
 	reading->events_n = 0;
-	reading->processes_dropped = reading->events_dropped = 0;
+	reading->entities_dropped = reading->processes_dropped = reading->events_dropped = 0;
 	memset(reading->rejected, 0, sizeof(reading->rejected));
 	memset(reading->rejected_process, 0, sizeof(reading->rejected_process));
 }

@@ -24,6 +24,7 @@ enum {
 	FIELD_BITS = 2048,     /* (field, index) pairs that can be asked of one device */
 	GETTERS_MAX = 64,
 	PROCESS_NAME_CALLS = 16, /* names of processes asked in one pass */
+	CLOCK_SLACK_US = 1000000, /* a time stamp further in the future means that the clock was set back */
 };
 
 /* What is known of one device or MIG instance, beside its reading_entity. The arrays run in parallel. */
@@ -44,11 +45,13 @@ struct device {
 	uint64_t fields_off[FIELD_BITS / 64];
 	uint64_t ecc_off;            /* ecc.c: a bit for each row */
 	uint32_t nvlinks, c2c_links;
+	uint8_t switched;            /* links to switches (topology.c) */
 	/* samples.c */
 	uint8_t samples_off;         /* bit of enum engine: GetSamples is unsupported */
 	uint8_t rates_off;
 	uint64_t newest_us[ENGINES];
 	uint64_t period_us[ENGINES];
+	int64_t utilized_ns;         /* newest pass with a window that was not empty */
 	/* gpm.c */
 	struct nvml_gpm_sample *gpm[2];
 	int64_t gpm_ns[2];           /* when taken, 0 not */
@@ -57,6 +60,9 @@ struct device {
 	bool gpm_works;              /* the newest pair of samples gave an answer */
 	bool gpm_read;               /* ... in this pass */
 	double gpm_seconds;          /* its length */
+	enum nvml_return gpm_result; /* while it does not work: why */
+	/* memory.c */
+	bool memory_known;           /* its newest reading had it */
 	/* power.c */
 	bool energy_estimated;
 	/* pcie.c, nvlink.c: totals at the newest pass, for rates; negative: none yet */
@@ -174,6 +180,12 @@ static inline bool device_has(const struct device *device, unsigned slot)
 	return presence_is(device->entity->p[slot]);
 }
 
+/* Is a sample with this time stamp newer than @since_us, and not from the future? */
+static inline bool reader_in_time(const struct reader *reader, uint64_t timestamp_us, uint64_t since_us)
+{
+	return timestamp_us > since_us && timestamp_us <= (uint64_t)reader->real_us + CLOCK_SLACK_US;
+}
+
 static inline unsigned device_index(const struct reader *reader, const struct device *device)
 {
 	return (unsigned)(device - reader->devices);
@@ -202,6 +214,7 @@ void survivor_find(struct reader *reader, struct device *device);
 void survivors_commit(struct reader *reader);
 
 /* Parts of a pass over one device; each in a file of its own name. */
+void values_expire(struct reader *reader, struct device *device); /* expire.c */
 void getters_read(struct reader *reader, struct device *device);
 void standins_read(struct reader *reader, struct device *device);
 void fields_read(struct reader *reader, struct device *device);
@@ -210,6 +223,9 @@ uint32_t fields_links(struct reader *reader, struct nvml_device *handle, uint16_
 void gpm_read(struct reader *reader, struct device *device);
 void gpm_done(struct reader *reader, struct device *device);
 void samples_read(struct reader *reader, struct device *device);
+/* A row of bytes a second, from a counter and what it was (@last, negative: not known) in the pass before, where GPM has none. */
+void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot, unsigned row,
+		 unsigned slot);
 void pcie_derive(struct reader *reader, struct device *device);
 void nvlink_derive(struct reader *reader, struct device *device);
 void activity_derive(struct reader *reader, struct device *device);

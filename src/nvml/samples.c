@@ -8,8 +8,6 @@ enum {
 	SAMPLES_MAX = 1024,          /* of one engine in one reading */
 	FIRST_LOOK_US = 3000000,     /* how far back the first reading looks */
 	PERIOD_DEFAULT_US = 166667,  /* until two samples tell it: six a second */
-	PERIOD_MAX_US = 2000000,
-	CLOCK_SLACK_US = 1000000,    /* a time stamp further in the future means that the clock was set back */
 };
 
 _Static_assert(SLOT_BUSY_OFA - SLOT_BUSY_GPU == ENGINE_OFA && SLOT_UTILIZATION_OFA - SLOT_UTILIZATION_GPU == ENGINE_OFA &&
@@ -33,11 +31,11 @@ struct rate {
 /* Keeps what is in order, newer than `since` and not from the future; refuses percents above 100. */
 static unsigned sift(struct reader *reader, int engine, uint64_t since, struct nvml_sample *samples, unsigned n)
 {
-	uint64_t newest = since, limit = (uint64_t)reader->real_us + CLOCK_SLACK_US;
+	uint64_t newest = since;
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		if (samples[i].timestamp <= newest || samples[i].timestamp > limit)
+		if (!reader_in_time(reader, samples[i].timestamp, newest))
 			continue;
 		newest = samples[i].timestamp;
 		if (samples[i].value.as_uint > 100) {
@@ -51,7 +49,7 @@ static unsigned sift(struct reader *reader, int engine, uint64_t since, struct n
 
 static void learn_period(struct device *device, int engine, const struct nvml_sample *samples, unsigned n)
 {
-	uint64_t shortest = PERIOD_MAX_US;
+	uint64_t shortest = WINDOW_PERIOD_MAX_US;
 
 	/* The shortest step: a longer one may have the clock's being set in it. */
 	for (unsigned i = 1; i < n; i++)
@@ -73,9 +71,11 @@ static enum nvml_return read_engine(struct reader *reader, struct device *device
 	result = NVML_CALL(reader, nvmlDeviceGetSamples, device->handle, sampling[engine], since, &type, &n, buffers[engine]);
 	if (nvml_unsupported(result))
 		device->samples_off |= (uint8_t)(1u << engine);
-	if (result != NVML_SUCCESS)
+	if (result == NVML_SUCCESS && n > SAMPLES_MAX)
+		reader->reading->rejected[GPU_UTILIZATION_GPU + engine]++; /* more than fit: who knows what they are */
+	if (result != NVML_SUCCESS || n > SAMPLES_MAX)
 		n = 0;
-	n = sift(reader, engine, since, buffers[engine], MIN(n, (uint32_t)SAMPLES_MAX));
+	n = sift(reader, engine, since, buffers[engine], n);
 	learn_period(device, engine, buffers[engine], n);
 	if (n)
 		device->newest_us[engine] = buffers[engine][n - 1].timestamp;
@@ -106,10 +106,12 @@ static bool read_window(struct reader *reader, struct device *device, struct win
 	since = work->window_us ? work->window_us : (uint64_t)reader->real_us - FIRST_LOOK_US;
 	for (int i = 0; i < ENGINES && !reader->lost && !reader->gone; i++)
 		read_engine(reader, device, i, since, &engines[i]);
-	window_choose(engines, work->window_us, elapsed_us, work->window_carry_us, ret_window);
+	window_choose(engines, (uint64_t)reader->real_us, work->window_us, elapsed_us, work->window_carry_us, ret_window);
 	work->window_boot_ns = reader->now_ns;
 	if (!ret_window->engines)
 		return false;
+	if (ret_window->end_us > ret_window->begin_us)
+		device->utilized_ns = reader->now_ns;
 	work->window_us = ret_window->end_us;
 	work->window_carry_us = ret_window->carry_us;
 	return true;
@@ -151,7 +153,7 @@ static void report_sampled(struct reader *reader, struct device *device, int i, 
 
 	reader_report(reader, device, GPU_BUSY_GPU + i, SLOT_BUSY_GPU + i, NVML_SUCCESS, MIN(busy, seconds));
 	if (seconds <= 0)
-		return; /* shorter ticks than samples: the newest ratio still holds */
+		return; /* shorter ticks than samples: the newest ratio holds, see expire.c */
 	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, NVML_SUCCESS, MIN(busy / seconds, 1.0));
 	if (i <= ENGINE_MEMORY)
 		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i, NVML_SUCCESS, max);
@@ -196,16 +198,18 @@ static void read_gpu(struct reader *reader, struct device *device)
 }
 
 /* MIG instances have no samples: GPM's graphics activity over the time between its two samples. */
-static void read_instance(struct reader *reader, struct device *device)
+static void read_instance(struct device *device)
 {
 	struct reading_entity *e = device->entity;
-	bool works = device->gpm_works && device_has(device, SLOT_GRAPHICS_ACTIVE);
-	double ratio = e->v[SLOT_GRAPHICS_ACTIVE], seconds = device->gpm_read ? device->gpm_seconds : 0;
-	enum nvml_return result = works ? NVML_SUCCESS : device->gpm_retry_ns ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_DATA;
+	uint8_t p = device->gpm_works ? e->p[SLOT_GRAPHICS_ACTIVE] : nvml_presence(device->gpm_result);
+	double ratio = e->v[SLOT_GRAPHICS_ACTIVE], seconds = device->gpm_read && presence_is(p) ? device->gpm_seconds : 0;
 
-	REPORT(reader, device, UTILIZATION_GPU, result, ratio);
-	REPORT(reader, device, BUSY_GPU, result, ratio * seconds);
-	REPORT(reader, device, OBSERVED, result, seconds);
+	e->v[SLOT_UTILIZATION_GPU] = ratio;
+	e->v[SLOT_BUSY_GPU] = ratio * seconds;
+	e->v[SLOT_OBSERVED] = seconds;
+	e->p[SLOT_UTILIZATION_GPU] = p;
+	/* Where there is merely no answer yet nothing was observed, and the sums stand. */
+	e->p[SLOT_BUSY_GPU] = e->p[SLOT_OBSERVED] = p == PRESENCE_ABSENT ? PRESENCE_PRESENT : p;
 }
 
 void samples_read(struct reader *reader, struct device *device)
@@ -213,7 +217,7 @@ void samples_read(struct reader *reader, struct device *device)
 	if (device->parent == READING_NONE)
 		read_gpu(reader, device);
 	else
-		read_instance(reader, device);
+		read_instance(device);
 }
 
 /* Without GPM: the driver's utilisation is the nearest thing, and no more than an estimate. */

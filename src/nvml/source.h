@@ -5,7 +5,7 @@
  * replaced; one that cannot be killed (stuck in the driver) is left behind, up to a stated number.
  *
  * Protocol: the agent writes one command byte on a socket pair, the child answers with one byte when the reading in the shared
- * mapping is complete. Between the two the mapping is the child's, otherwise the agent's: no reading is ever torn or lost.
+ * mapping is complete. Between the two the reading in it is the child's, otherwise nobody writes it: none is ever torn or lost.
  * State that must survive a child (time stamps of the newest driver samples seen) lies in the same mapping.
  */
 #pragma once
@@ -42,7 +42,7 @@ typedef void nvml_reading_fn(const struct reading *reading, void *userdata);
 /* `event` and the strings in `config` must outlive the source. The child is started at the first tick. */
 int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_reading_fn *on_reading, void *userdata,
 		    struct nvml_source **ret_source);
-/* Asks the child to end, kills it if it does not at once, and waits for nothing. */
+/* Asks the child to end and kills it if it does not at once; waits 2 s at most until it is gone, so that no zombie is left. */
 void nvml_source_free(struct nvml_source *source);
 
 /* One tick: asks for a reading, or counts the one under way as overdue and deals with a child that hangs or died. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "nvml/window.h"
 
 static bool same(const struct survivor *survivor, const struct reading_entity *entity)
 {
@@ -29,6 +30,11 @@ static bool counter_believable(const struct survivor_counter *counter)
 	       counter->raw >= 0 && counter->total >= 0;
 }
 
+static bool time_believable(int64_t ns, int64_t now_ns)
+{
+	return ns >= 0 && ns <= now_ns;
+}
+
 /* A crash may have written anywhere: sums that cannot be are worse than none. */
 static bool believable(const struct survivor *survivor, int64_t now_ns)
 {
@@ -38,8 +44,13 @@ static bool believable(const struct survivor *survivor, int64_t now_ns)
 	for (int d = 0; d < DIRECTIONS; d++)
 		sums = sums && counter_believable(&survivor->pcie[d]) && counter_believable(&survivor->nvlink[d]) &&
 		       survivor->nvlink_total[d] >= 0 && isfinite(survivor->nvlink_total[d]);
-	return sums && survivor->window_boot_ns <= now_ns && survivor->processes_boot_ns <= now_ns &&
-	       survivor->energy_boot_ns <= now_ns;
+	for (int d = 0; d < DIRECTIONS; d++)
+		for (int i = 0; i < NVLINKS_MAX; i++)
+			sums = sums && isfinite(survivor->nvlink_raw[d][i]);
+	return sums && survivor->window_carry_us >= -WINDOW_PERIOD_MAX_US &&
+	       survivor->window_carry_us <= WINDOW_LAG_US + WINDOW_PERIOD_MAX_US &&
+	       time_believable(survivor->window_boot_ns, now_ns) && time_believable(survivor->processes_boot_ns, now_ns) &&
+	       time_believable(survivor->energy_boot_ns, now_ns);
 }
 
 static bool in_use(struct reader *reader, const struct survivor *survivor)

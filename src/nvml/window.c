@@ -16,14 +16,14 @@ static uint64_t newest_of_all(const struct window_engine engines[ENGINES])
 }
 
 /* Engines that have samples and are not far behind, and the time that all of them have reached. */
-static void choose_end(const struct window_engine engines[ENGINES], struct window *window)
+static void choose_end(const struct window_engine engines[ENGINES], uint64_t now_us, struct window *window)
 {
-	uint64_t newest = newest_of_all(engines);
+	uint64_t newest = newest_of_all(engines), latest = MAX(newest, now_us);
 
 	window->engines = 0;
 	window->end_us = newest;
 	for (int i = 0; i < ENGINES; i++) {
-		if (!engines[i].newest_us || newest - engines[i].newest_us > (uint64_t)WINDOW_LAG_US)
+		if (!engines[i].newest_us || latest - engines[i].newest_us > (uint64_t)WINDOW_LAG_US)
 			continue;
 		window->engines |= 1u << i;
 		window->end_us = MIN(window->end_us, engines[i].newest_us);
@@ -78,13 +78,13 @@ static int64_t longest_period(const struct window_engine engines[ENGINES], unsig
 	return (int64_t)longest;
 }
 
-void window_choose(const struct window_engine engines[ENGINES], uint64_t previous_us, int64_t elapsed_us, int64_t carry_us,
-		   struct window *ret_window)
+void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us, uint64_t previous_us, int64_t elapsed_us,
+		   int64_t carry_us, struct window *ret_window)
 {
 	struct window window = { .end_us = 0 };
 	int64_t period, allowed;
 
-	choose_end(engines, &window);
+	choose_end(engines, now_us, &window);
 	if (previous_us > window.end_us) /* nothing new, or the clock was set back: the caller knows which */
 		window.end_us = previous_us;
 	window.begin_us = choose_begin(engines, previous_us, &window);

@@ -17,8 +17,10 @@
 #include "model/metric.h"
 #include "nvml/abi.h"
 
-/* An engine whose newest sample is this much older than the others' does not hold them up. */
+/* An engine whose newest sample is this much older than the others', or than now, is not in the window. */
 #define WINDOW_LAG_US INT64_C(3000000)
+/* The longest time between two samples of an engine that is believed. */
+#define WINDOW_PERIOD_MAX_US INT64_C(2000000)
 
 struct window_engine {
 	const struct nvml_sample *samples; /* ascending, newer than the last window's end; percent in as_uint */
@@ -34,11 +36,11 @@ struct window {
 };
 
 /*
- * Chooses the window after @previous_us (0: the first one, which is at most one sample period long, so that nothing from before
+ * Chooses the window, @now_us by the driver's clock, after @previous_us (0: the first one, which is at most one sample period long, so that nothing from before
  * is counted). @elapsed_us is the monotonic time since the last call, @carry_us what that one left.
  */
-void window_choose(const struct window_engine engines[ENGINES], uint64_t previous_us, int64_t elapsed_us, int64_t carry_us,
-		   struct window *ret_window);
+void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us, uint64_t previous_us, int64_t elapsed_us,
+		   int64_t carry_us, struct window *ret_window);
 
 /* Seconds of work of an engine within the window, and the highest sample in it (ratio 0..1). */
 double window_busy(const struct window_engine *engine, const struct window *window, double *ret_max);

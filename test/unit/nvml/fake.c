@@ -115,6 +115,29 @@ static enum nvml_return get_margin(struct nvml_device *device, struct nvml_margi
 	return NVML_SUCCESS;
 }
 
+static enum nvml_return get_capability(struct nvml_device *device, int *major, int *minor)
+{
+	NEED_GPU(device);
+	*major = gpu->capability;
+	*minor = 0;
+	return NVML_SUCCESS;
+}
+
+static enum nvml_return get_link_state(struct nvml_device *device, uint32_t link, uint32_t *active)
+{
+	NEED_GPU(device);
+	*active = link < gpu->switched_links;
+	return NVML_SUCCESS;
+}
+
+static enum nvml_return get_link_end(struct nvml_device *device, uint32_t link, uint32_t *type)
+{
+	NEED_GPU(device);
+	(void)link;
+	*type = NVML_NVLINK_DEVICE_TYPE_SWITCH;
+	return NVML_SUCCESS;
+}
+
 static enum nvml_return get_encoder(struct nvml_device *device, uint32_t *sessions, uint32_t *fps, uint32_t *latency)
 {
 	NEED_GPU(device);
@@ -174,8 +197,29 @@ static enum nvml_return get_samples(struct nvml_device *device, uint32_t samplin
 	for (unsigned i = 0; i < gpu->samples_n && n < *count; i++)
 		if (gpu->samples[i].timestamp > last_seen)
 			samples[n++] = gpu->samples[i];
-	*count = n;
+	*count = gpu->samples_claim ? gpu->samples_claim : n;
 	return n ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+}
+
+static enum nvml_return get_fans(struct nvml_device *device, uint32_t *fans)
+{
+	NEED_GPU(device);
+	*fans = gpu->fans_n;
+	return gpu->fans_result;
+}
+
+static enum nvml_return get_fan(struct nvml_device *device, uint32_t fan, uint32_t *percent)
+{
+	NEED_GPU(device);
+	*percent = 30 + fan;
+	return NVML_SUCCESS;
+}
+
+static enum nvml_return get_application_clock(struct nvml_device *device, uint32_t clock, uint32_t *mhz)
+{
+	NEED_GPU(device);
+	*mhz = gpu->application_mhz;
+	return clock == NVML_CLOCK_MEM ? gpu->application_memory_result : NVML_SUCCESS;
 }
 
 static enum nvml_return get_rates(struct nvml_device *device, struct nvml_utilization *utilization)
@@ -198,7 +242,7 @@ static enum nvml_return list(struct nvml_device *device, enum process_type type,
 		*count = n;
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	}
-	*count = n;
+	*count = gpu->list_claim ? gpu->list_claim : n;
 	for (unsigned i = 0; i < gpu->processes_n; i++)
 		if (gpu->processes[i].types & type)
 			*infos++ = (struct nvml_process_info_v2){
@@ -245,7 +289,7 @@ static enum nvml_return util_newer(struct nvml_device *device, struct nvml_proce
 	for (unsigned i = 0; i < gpu->utils_n; i++)
 		if (gpu->utils[i].timestamp > info->last_seen)
 			info->processes[n++] = gpu->utils[i];
-	info->count = n;
+	info->count = gpu->util_claim ? gpu->util_claim : n;
 	return n ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
@@ -267,10 +311,14 @@ static enum nvml_return get_fields(struct nvml_device *device, int count, struct
 	NEED_GPU(device);
 	gpu->field_calls++;
 	for (int i = 0; i < count; i++) {
+		uint32_t scope = values[i].scope;
+
 		gpu->field_asked[values[i].field]++;
 		values[i].result = NVML_ERROR_NOT_SUPPORTED;
+		if (gpu->scribbled_scope)
+			values[i].scope = gpu->scribbled_scope;
 		for (unsigned j = 0; j < gpu->fields_n; j++) {
-			if (gpu->fields[j].field != values[i].field || gpu->fields[j].scope != values[i].scope)
+			if (gpu->fields[j].field != values[i].field || gpu->fields[j].scope != scope)
 				continue;
 			values[i].result = gpu->fields[j].result;
 			values[i].value_type = gpu->fields[j].type;
@@ -339,14 +387,14 @@ static enum nvml_return gpm_sample(struct nvml_device *device, struct nvml_gpm_s
 {
 	NEED_GPU(device);
 	*(double *)sample = gpu->gpm_percent;
-	return NVML_SUCCESS;
+	return gpu->gpm_result;
 }
 
 static enum nvml_return gpm_mig_sample(struct nvml_device *device, uint32_t gi, struct nvml_gpm_sample *sample)
 {
 	NEED_GPU(device);
 	*(double *)sample = gpu->gpm_percent + gi;
-	return NVML_SUCCESS;
+	return gpu->gpm_result;
 }
 
 static enum nvml_return gpm_get(struct nvml_gpm_metrics_get *get)
@@ -417,6 +465,9 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetPciInfo_v3 = get_pci,
 		.nvmlDeviceGetPowerUsage = get_power,
 		.nvmlDeviceGetTotalEnergyConsumption = get_energy,
+		.nvmlDeviceGetCudaComputeCapability = get_capability,
+		.nvmlDeviceGetNvLinkState = get_link_state,
+		.nvmlDeviceGetNvLinkRemoteDeviceType = get_link_end,
 		.nvmlDeviceGetEncoderStats = get_encoder,
 		.nvmlDeviceGetFBCStats = get_fbc,
 		.nvmlDeviceGetTemperatureV = get_temperature_v,
@@ -427,6 +478,9 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetMemoryInfo_v2 = get_memory_v2,
 		.nvmlDeviceGetSamples = get_samples,
 		.nvmlDeviceGetUtilizationRates = get_rates,
+		.nvmlDeviceGetNumFans = get_fans,
+		.nvmlDeviceGetFanSpeed_v2 = get_fan,
+		.nvmlDeviceGetApplicationsClock = get_application_clock,
 		.nvmlSystemGetProcessName = get_name,
 		.nvmlDeviceGetComputeRunningProcesses_v3 = list_compute,
 		.nvmlDeviceGetGraphicsRunningProcesses_v2 = list_graphics,

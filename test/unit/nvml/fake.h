@@ -33,6 +33,8 @@ struct fake_gpu {
 	uint32_t power_mw, rate_gpu;
 	int32_t celsius;
 	uint32_t encoder_sessions;
+	int capability;             /* major; 0: not told */
+	uint32_t switched_links;
 	uint64_t energy_mj;
 	struct nvml_sample samples[FAKE_SAMPLES]; /* of the GPU engine; the others have none */
 	unsigned samples_n;
@@ -55,6 +57,10 @@ struct fake_gpu {
 	unsigned fields_n;
 	unsigned field_asked[400]; /* how often, by field id */
 	unsigned field_calls;
+	uint32_t scribbled_scope;   /* not 0: written over the scope of every field that was asked */
+	uint32_t fans_n, application_mhz;
+	enum nvml_return fans_result, application_memory_result, gpm_result;
+	uint32_t list_claim, util_claim, samples_claim; /* not 0: how many records it says to have written */
 };
 
 struct fake {

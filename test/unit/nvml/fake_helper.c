@@ -49,6 +49,10 @@ static void answer(const char *how, unsigned nth)
 	if (strncmp(how, "then-", 5) == 0)
 		how = nth == 1 ? "good" : how + 5;
 	atomic_store(&shared->function, NVML_FUNCTION_nvmlDeviceGetPowerUsage);
+	if (STRV_EQ(how, "hang-since-ever")) {
+		atomic_store(&shared->since_ns, INT64_MIN);
+		hang();
+	}
 	if (STRV_EQ(how, "hang"))
 		hang();
 	if (STRV_EQ(how, "crash")) {

@@ -178,6 +178,21 @@ static void pcie_bytes_come_round(void **state)
 	assert_near(VALUE(0, PCIE_TX_RATE), 100.0 * 1048576, 1e-3);
 }
 
+/* Where a value belongs is what was asked, whatever the driver leaves in it. */
+static void scopes_are_not_believed(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, LINK_COUNT, 0, 2);
+	for (uint32_t link = 0; link < 2; link++)
+		fake_field(gpu, NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, link, 100 * (link + 1));
+	gpu->scribbled_scope = 60;
+	pass_after(0);
+	assert_near(reader->reading->entities[0].v[SLOT_NVLINK_LINK_TX_BYTES + 1], 200, 0);
+	assert_int_equal(PRESENCE(0, NVLINK_LINK_TX_BYTES), PRESENCE_PRESENT);
+}
+
 /* No row is left out because a table in the reader is too short. */
 static void every_field_of_the_table_is_asked(void **state)
 {
@@ -209,6 +224,7 @@ int main(void)
 		TEST(corrected_blocks_are_summed_by_severity),
 		TEST(retransmission_is_read_from_the_ports),
 		TEST(pcie_bytes_come_round),
+		TEST(scopes_are_not_believed),
 	};
 
 	return cmocka_run_group_tests_name("fields", tests, NULL, NULL);

@@ -55,6 +55,32 @@ static void gpm_gives_instances_their_utilisation(void **state)
 	assert_near(VALUE(1, UTILIZATION_GPU), 0.47, 1e-9);
 }
 
+/* One call that fails says nothing of whether the device can: what was counted so far stays on show. */
+static void one_failed_call_of_gpm_is_a_failure(void **state)
+{
+	(void)state;
+	gpu->gpm = true;
+	gpu->gpm_percent = 40;
+	add_instance(7, 0, "MIG-a");
+	pass_after(0);
+	/* No answer yet: nothing observed, and nothing that hides what was. */
+	assert_int_equal(PRESENCE(1, BUSY_GPU), PRESENCE_PRESENT);
+	assert_int_equal(PRESENCE(1, UTILIZATION_GPU), PRESENCE_ABSENT);
+	assert_near(VALUE(1, OBSERVED), 0, 0);
+	pass_after(1000);
+	gpu->gpm_result = NVML_ERROR_UNKNOWN;
+	pass_after(1000);
+	assert_int_equal(PRESENCE(1, BUSY_GPU), PRESENCE_FAILED);
+	assert_int_equal(PRESENCE(1, OBSERVED), PRESENCE_FAILED);
+	assert_int_equal(PRESENCE(1, UTILIZATION_GPU), PRESENCE_FAILED);
+	gpu->gpm_result = NVML_SUCCESS;
+	pass_after(11000);
+	assert_int_equal(PRESENCE(1, BUSY_GPU), PRESENCE_FAILED);
+	pass_after(1000);
+	assert_int_equal(PRESENCE(1, BUSY_GPU), PRESENCE_PRESENT);
+	assert_near(VALUE(1, BUSY_GPU), 0.47, 1e-9);
+}
+
 static void what_a_gpu_instance_shares_is_nobodys(void **state)
 {
 	(void)state;
@@ -120,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(instances_follow_their_gpus),
 		TEST(gpm_gives_instances_their_utilisation),
+		TEST(one_failed_call_of_gpm_is_a_failure),
 		TEST(what_a_gpu_instance_shares_is_nobodys),
 		TEST(a_new_layout_is_noticed),
 		TEST(a_handle_that_is_no_more_is_noticed_at_once),

@@ -219,6 +219,51 @@ static void a_process_that_has_ended_is_credited_all_the_same(void **state)
 	assert_null(find_process(500));
 }
 
+/* Its idle sample is in no reading, but ends the time that its busy one can stand for. */
+static void an_unlisted_process_that_began_to_work(void **state)
+{
+	(void)state;
+	second_with(400, 10);
+	clock_advance(NSEC_PER_SEC);
+	gpu->utils_n = 0;
+	sample(500, fake_now_us() - 500000, 0);
+	sample(500, fake_now_us(), 100);
+	pass_after(0);
+	assert_near(busy(500), 0.5, 1e-9);
+}
+
+/* More records than the driver was offered room for: what they are, nobody knows. */
+static void claims_beyond_the_buffer_are_refused(void **state)
+{
+	static const uint32_t claims[] = { 1000, READING_PROCESSES_MAX + 1, UINT32_MAX - 8 };
+
+	(void)state;
+	list_process(100, 1 << 20, PROCESS_TYPE_COMPUTE);
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
+		gpu->list_claim = claims[i];
+		pass_after(1000);
+		assert_int_equal(reader->reading->processes_n, 0);
+		assert_int_equal(PRESENCE(0, PROCESSES_COMPUTE), PRESENCE_REJECTED);
+		assert_int_equal(reader->reading->rejected[GPU_PROCESSES_COMPUTE], 1);
+		assert_int_equal(reader->reading->entities[0].process_list, PRESENCE_REJECTED);
+	}
+	gpu->list_claim = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(claims); i++) {
+		clock_advance(NSEC_PER_SEC);
+		gpu->utils_n = 0;
+		sample(100, fake_now_us(), 50);
+		gpu->util_claim = claims[i];
+		pass_after(0);
+		assert_int_equal(reader->reading->processes_n, 1);
+		assert_int_equal(reader->reading->entities[0].process_util, PRESENCE_REJECTED);
+		assert_int_equal(find_process(100)->p[PROCESS_UTILIZATION], PRESENCE_REJECTED);
+		assert_int_equal(reader->reading->rejected_process[PROCESS_UTILIZATION], 1);
+	}
+	gpu->util_claim = 0;
+	second_with(100, 50);
+	assert_int_equal(find_process(100)->p[PROCESS_UTILIZATION], PRESENCE_PRESENT);
+}
+
 static void several_samples_of_one_process_add_up(void **state)
 {
 	(void)state;
@@ -263,6 +308,8 @@ int main(void)
 		TEST(idle_time_is_not_made_work),
 		TEST(stale_and_impossible_samples),
 		TEST(a_process_that_has_ended_is_credited_all_the_same),
+		TEST(an_unlisted_process_that_began_to_work),
+		TEST(claims_beyond_the_buffer_are_refused),
 		TEST(several_samples_of_one_process_add_up),
 		TEST(processes_under_mig_belong_to_their_instance),
 	};

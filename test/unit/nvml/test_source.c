@@ -112,6 +112,33 @@ static void kills_and_replaces_what_hangs(void **state)
 	assert_string_equal(f.status.trouble, "");
 }
 
+/* Held up for longer than a call may take, while the answer lies in the socket. */
+static void an_answer_that_is_there_counts(void **state)
+{
+	(void)state;
+	start("good");
+	WAIT_FOR(f.readings == 1);
+	for (unsigned i = 2; i <= 6; i++) {
+		nvml_source_tick(f.source);
+		usleep(400000);
+		while (sd_event_run(f.event, 0) > 0)
+			;
+		nvml_source_status(f.source, &f.status);
+		assert_string_equal(f.status.trouble, "");
+		assert_int_equal(f.readings, i);
+	}
+	assert_int_equal(f.status.starts, 1);
+}
+
+/* The mapping is the child's: nonsense in it makes no nonsense of ours. */
+static void a_call_cannot_have_begun_in_the_future_or_before_time(void **state)
+{
+	(void)state;
+	start("hang-since-ever");
+	WAIT_FOR(f.status.call[0]);
+	assert_true(f.status.call_seconds >= 0 && f.status.call_seconds <= (double)clock_mono_ns() / NSEC_PER_SEC + 1);
+}
+
 static void replaces_what_crashes(void **state)
 {
 	(void)state;
@@ -390,6 +417,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(delivers_readings, stop),
 		cmocka_unit_test_teardown(kills_and_replaces_what_hangs, stop),
+		cmocka_unit_test_teardown(an_answer_that_is_there_counts, stop),
+		cmocka_unit_test_teardown(a_call_cannot_have_begun_in_the_future_or_before_time, stop),
 		cmocka_unit_test_teardown(replaces_what_crashes, stop),
 		cmocka_unit_test_teardown(one_that_always_crashes_is_not_started_in_a_flurry, stop),
 		cmocka_unit_test_teardown(nonsense_ends_a_child, stop),

@@ -126,6 +126,20 @@ static void impossible_samples_are_refused(void **state)
 	assert_near(VALUE(0, BUSY_GPU), 0.45, 1e-9);
 }
 
+/* More samples than there is room for: what they are, nobody knows. */
+static void claims_beyond_the_buffer_are_refused(void **state)
+{
+	double busy = 0, observed = 0;
+
+	(void)state;
+	run(3, 50, &busy, &observed);
+	fake.gpus[0].samples_claim = 5000;
+	run(1, 50, &busy, &observed);
+	assert_int_equal(reader->reading->rejected[GPU_UTILIZATION_GPU], 1);
+	assert_near(VALUE(0, OBSERVED), 0, 0);
+	assert_near(VALUE(0, BUSY_GPU), 0, 0);
+}
+
 static void rates_where_there_are_no_samples(void **state)
 {
 	(void)state;
@@ -246,6 +260,7 @@ int main(void)
 		TEST(a_pass_that_came_to_nothing_counts_nothing),
 		TEST(the_clock_set_back_starts_anew),
 		TEST(impossible_samples_are_refused),
+		TEST(claims_beyond_the_buffer_are_refused),
 		TEST(rates_where_there_are_no_samples),
 		TEST(engines_without_samples_share_the_window),
 		TEST(gpm_tells_the_rest),

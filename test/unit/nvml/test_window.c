@@ -32,6 +32,13 @@ static struct window_engine engine_of(const struct series *series)
 	};
 }
 
+/* Asked when the newest sample is just there. */
+static void choose(const struct window_engine engines[ENGINES], uint64_t previous_us, int64_t elapsed_us, int64_t carry_us,
+		   struct window *ret_window)
+{
+	window_choose(engines, engines[ENGINE_GPU].newest_us, previous_us, elapsed_us, carry_us, ret_window);
+}
+
 static void first_window_is_one_period(void **state)
 {
 	struct window_engine engines[ENGINES] = { { .n = 0 } };
@@ -42,7 +49,7 @@ static void first_window_is_one_period(void **state)
 	(void)state;
 	fill(&gpu, T0, (uint32_t[]){ 100, 100, 100, 50 }, 4);
 	engines[ENGINE_GPU] = engine_of(&gpu);
-	window_choose(engines, 0, 0, 0, &window);
+	choose(engines, 0, 0, 0, &window);
 	assert_int_equal(window.engines, 1u << ENGINE_GPU);
 	assert_int_equal(window.end_us, T0 + 3 * PERIOD);
 	assert_int_equal(window.begin_us, T0 + 2 * PERIOD);
@@ -61,7 +68,7 @@ static void integrates_exactly(void **state)
 	/* 1 s since T0: 10, 20, 30, 40, 100 percent of 0.2 s each. */
 	fill(&gpu, T0 + PERIOD, (uint32_t[]){ 10, 20, 30, 40, 100 }, 5);
 	engines[ENGINE_GPU] = engine_of(&gpu);
-	window_choose(engines, T0, 1000000, 0, &window);
+	choose(engines, T0, 1000000, 0, &window);
 	assert_int_equal(window.begin_us, T0);
 	assert_int_equal(window.end_us, T0 + 1000000);
 	assert_near(window_busy(&engines[ENGINE_GPU], &window, &max), 0.4, 1e-9);
@@ -87,7 +94,7 @@ static void windows_join_without_loss(void **state)
 
 		fill(&gpu, T0 + (at + 1) * PERIOD, percents + at, n);
 		engines[ENGINE_GPU] = engine_of(&gpu);
-		window_choose(engines, previous, n * PERIOD, carry, &window);
+		choose(engines, previous, n * PERIOD, carry, &window);
 		busy += window_busy(&engines[ENGINE_GPU], &window, &max);
 		observed += window_seconds(&window);
 		previous = window.end_us;
@@ -109,7 +116,7 @@ static void engines_share_the_window(void **state)
 	fill(&memory, T0 + PERIOD, (uint32_t[]){ 20, 20 }, 2);
 	engines[ENGINE_GPU] = engine_of(&gpu);
 	engines[ENGINE_MEMORY] = engine_of(&memory);
-	window_choose(engines, T0, 4 * PERIOD, 0, &window);
+	choose(engines, T0, 4 * PERIOD, 0, &window);
 	/* As far as the slower one has come; the rest of the faster one's is for next time. */
 	assert_int_equal(window.end_us, T0 + 2 * PERIOD);
 	assert_near(window_busy(&engines[ENGINE_GPU], &window, &max), 0.2, 1e-9);
@@ -128,12 +135,12 @@ static void a_sample_is_split_between_windows(void **state)
 	fill(&memory, T0 + PERIOD / 2, (uint32_t[]){ 0 }, 1);
 	engines[ENGINE_GPU] = engine_of(&gpu);
 	engines[ENGINE_MEMORY] = engine_of(&memory);
-	window_choose(engines, T0, PERIOD, 0, &first);
+	choose(engines, T0, PERIOD, 0, &first);
 	busy = window_busy(&engines[ENGINE_GPU], &first, &max);
 	assert_near(busy, 0.1, 1e-9);
 	fill(&memory, T0 + PERIOD / 2 + PERIOD, (uint32_t[]){ 0 }, 1);
 	engines[ENGINE_MEMORY] = engine_of(&memory);
-	window_choose(engines, first.end_us, PERIOD, first.carry_us, &second);
+	choose(engines, first.end_us, PERIOD, first.carry_us, &second);
 	assert_int_equal(second.begin_us, first.end_us);
 	busy += window_busy(&engines[ENGINE_GPU], &second, &max);
 	assert_near(busy, 0.2, 1e-9);
@@ -150,9 +157,21 @@ static void a_lagging_engine_holds_nobody_up(void **state)
 	fill(&memory, T0 - WINDOW_LAG_US, (uint32_t[]){ 20 }, 1);
 	engines[ENGINE_GPU] = engine_of(&gpu);
 	engines[ENGINE_MEMORY] = engine_of(&memory);
-	window_choose(engines, T0, 2 * PERIOD, 0, &window);
+	choose(engines, T0, 2 * PERIOD, 0, &window);
 	assert_int_equal(window.engines, 1u << ENGINE_GPU);
 	assert_int_equal(window.end_us, T0 + 2 * PERIOD);
+}
+
+static void engines_that_have_fallen_silent_are_left_out(void **state)
+{
+	struct window_engine engines[ENGINES] = { [ENGINE_GPU] = { .n = 0, .newest_us = T0, .period_us = PERIOD } };
+	struct window window;
+
+	(void)state;
+	window_choose(engines, T0 + WINDOW_LAG_US, T0, 3000000, 0, &window);
+	assert_int_equal(window.engines, 1u << ENGINE_GPU);
+	window_choose(engines, T0 + WINDOW_LAG_US + 1, T0, 3000000, 0, &window);
+	assert_int_equal(window.engines, 0);
 }
 
 static void no_new_sample_no_window(void **state)
@@ -162,7 +181,7 @@ static void no_new_sample_no_window(void **state)
 	double max;
 
 	(void)state;
-	window_choose(engines, T0, 100000, 0, &window);
+	choose(engines, T0, 100000, 0, &window);
 	assert_int_equal(window.begin_us, window.end_us);
 	assert_near(window_seconds(&window), 0, 0);
 	assert_near(window_busy(&engines[ENGINE_GPU], &window, &max), 0, 0);
@@ -181,7 +200,7 @@ static void after_a_gap_what_the_buffer_holds(void **state)
 	/* A minute without a reading, and a buffer of 1 s. */
 	fill(&gpu, T0 + 59200000, (uint32_t[]){ 100, 100, 100, 100, 100 }, 5);
 	engines[ENGINE_GPU] = engine_of(&gpu);
-	window_choose(engines, T0, 60000000, 0, &window);
+	choose(engines, T0, 60000000, 0, &window);
 	assert_near(window_seconds(&window), 1, 1e-9);
 	assert_near(window_busy(&engines[ENGINE_GPU], &window, &max), 1, 1e-9);
 }
@@ -199,7 +218,7 @@ static void a_clock_set_forward_adds_no_time(void **state)
 	for (unsigned i = 2; i < 5; i++)
 		gpu.samples[i].timestamp += UINT64_C(3600000000);
 	engines[ENGINE_GPU] = engine_of(&gpu);
-	window_choose(engines, T0, 1000000, 0, &window);
+	choose(engines, T0, 1000000, 0, &window);
 	assert_true(window_seconds(&window) <= 1.2 + 1e-9);
 	assert_near(window_busy(&engines[ENGINE_GPU], &window, &max), window_seconds(&window), 1e-9);
 	assert_int_equal(window.end_us, gpu.samples[4].timestamp);
@@ -214,7 +233,7 @@ static void a_clock_set_back_gives_an_empty_window(void **state)
 	(void)state;
 	fill(&gpu, T0, (uint32_t[]){ 100 }, 1);
 	engines[ENGINE_GPU] = engine_of(&gpu);
-	window_choose(engines, T0 + 500000, 200000, 0, &window);
+	choose(engines, T0 + 500000, 200000, 0, &window);
 	assert_int_equal(window.begin_us, T0 + 500000);
 	assert_int_equal(window.end_us, T0 + 500000);
 }
@@ -235,7 +254,7 @@ static void steps_do_not_add_up(void **state)
 		wall += 1000000 + 130000; /* 130 ms ahead each second */
 		fill(&gpu, wall - 4 * PERIOD, (uint32_t[]){ 10, 10, 10, 10, 10 }, 5);
 		engines[ENGINE_GPU] = engine_of(&gpu);
-		window_choose(engines, previous, 1000000, carry, &window);
+		choose(engines, previous, 1000000, carry, &window);
 		observed += window_seconds(&window);
 		previous = window.end_us;
 		carry = window.carry_us;
@@ -253,6 +272,7 @@ int main(void)
 		cmocka_unit_test(engines_share_the_window),
 		cmocka_unit_test(a_sample_is_split_between_windows),
 		cmocka_unit_test(a_lagging_engine_holds_nobody_up),
+		cmocka_unit_test(engines_that_have_fallen_silent_are_left_out),
 		cmocka_unit_test(no_new_sample_no_window),
 		cmocka_unit_test(after_a_gap_what_the_buffer_holds),
 		cmocka_unit_test(a_clock_set_forward_adds_no_time),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nvml/reader.h"
+
+#include "base/clock.h"
+
+/* A ratio holds for this long when readings come more often than what it is made of. */
+#define HOLD_NS (3 * NSEC_PER_SEC)
+
+/* Does the newest value still say something, though this pass may find none? */
+static bool holds(const struct reader *reader, const struct device *device, unsigned row)
+{
+	const uint8_t *p = device->entity->p;
+
+	if (gpu_metrics[row].gpm && device->gpm_works)
+		return reader->now_ns - device->gpm_ns[device->gpm_newest] < HOLD_NS;
+	if (row >= GPU_UTILIZATION_GPU && row <= GPU_UTILIZATION_MAX_MEMORY)
+		return reader->now_ns - device->utilized_ns < HOLD_NS;
+	/* Where these have no counter they are asked for more rarely. */
+	if (row == GPU_PCIE_TX_RATE)
+		return p[SLOT_PCIE_TX_BYTES] == PRESENCE_UNSUPPORTED && !device->due[CADENCE_SLOW];
+	if (row == GPU_PCIE_RX_RATE)
+		return p[SLOT_PCIE_RX_BYTES] == PRESENCE_UNSUPPORTED && !device->due[CADENCE_SLOW];
+	return false;
+}
+
+/*
+ * What is read in each pass and shown as it was read begins the pass as absent: else the number of a source that has dried up
+ * would stand there as if it were new. Counters and increments stay, because the model takes only their differences.
+ */
+void values_expire(struct reader *reader, struct device *device)
+{
+	for (unsigned row = 0; row < GPU_METRICS; row++) {
+		const struct metric *metric = &gpu_metrics[row];
+
+		if (metric->kind != METRIC_GAUGE || metric->cadence != CADENCE_TICK || holds(reader, device, row))
+			continue;
+		for (unsigned slot = metric->slot; slot < metric->slot + metric->count; slot++)
+			if (device_has(device, slot))
+				device->entity->p[slot] = PRESENCE_ABSENT;
+	}
+}
