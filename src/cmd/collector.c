@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cmd/journal.h"
 #include "cmd/places.h"
 #include "cmd/readiness.h"
 #include "cmd/silence.h"
@@ -20,6 +21,7 @@ struct collector {
 	struct collector_config config;
 	struct model *model;
 	struct publisher *publisher;
+	struct journal *journal; /* NULL: quiet */
 	struct nvml_source *source;
 	struct kmsg *kmsg;
 	char *library, *helper, *xid_file;
@@ -83,12 +85,13 @@ static void publish(struct collector *c)
 			log_error("cannot publish a snapshot, views keep the one before: %s", strerror(-r));
 		return;
 	}
-	if (c->config.published) {
-		struct snapshot *snapshot = publisher_get(c->publisher);
+	struct snapshot *snapshot = publisher_get(c->publisher);
 
+	if (c->journal)
+		journal_take(c->journal, snapshot);
+	if (c->config.published)
 		c->config.published(snapshot, c->config.userdata);
-		snapshot_unref(snapshot);
-	}
+	snapshot_unref(snapshot);
 }
 
 static void log_state(struct collector *c, const struct reading *reading)
@@ -96,10 +99,14 @@ static void log_state(struct collector *c, const struct reading *reading)
 	if (c->config.quiet || (c->readings > 0 && c->state == reading->state))
 		return;
 	if (reading->state == READING_OK)
-		log_info("driver %s, NVML %s from %s%s", reading->driver_version, reading->nvml_version,
+		log_at(c->readings > 0 ? LOG_NOTICE : LOG_INFO, "driver %s, NVML %s from %s%s", reading->driver_version, reading->nvml_version,
 			 reading->library, reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
 	else
-		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ? LOG_WARNING : LOG_INFO,
+		/* One that was there, or whose GPU is, and is gone is news; a node that never had one is not. */
+		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ||
+				       (c->readings > 0 && c->state == READING_OK && reading->state != READING_RELEASED) ?
+			       LOG_WARNING :
+			       LOG_INFO,
 		       "no data from the driver: %s", reading->error);
 }
 
@@ -298,7 +305,18 @@ static int start(struct collector *c, sd_event *event, const struct options *opt
 	r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
 	if (r < 0)
 		return r;
-	return model_publish(c->model, c->publisher);
+	if (!c->config.quiet)
+		r = journal_new(&c->journal);
+	if (r < 0)
+		return r;
+	r = model_publish(c->model, c->publisher);
+	if (r == 0 && c->journal) {
+		struct snapshot *snapshot = publisher_get(c->publisher);
+
+		r = journal_take(c->journal, snapshot);
+		snapshot_unref(snapshot);
+	}
+	return r;
 }
 
 int collector_new(sd_event *event, const struct options *options, const struct collector_config *config,
@@ -328,6 +346,7 @@ void collector_free(struct collector *c)
 		save_xids(c);
 	model_free(c->model);
 	publisher_free(c->publisher);
+	journal_free(c->journal);
 	free(c->library);
 	free(c->helper);
 	free(c->xid_file);

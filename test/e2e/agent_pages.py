@@ -36,6 +36,7 @@ def test_xids_are_counted_by_code():
         equal((xid["xid"], xid["severity"]), (79, "critical"))
         contains(agent.cli("gpus").stdout, "79")
         contains(agent.cli("doctor").stdout, "XID 79")
+        contains(agent.log(), "XID 79 (")
 
 
 def test_simulated_data_are_called_so():
