@@ -102,8 +102,10 @@ static void print_table(const struct report *report, bool colour, struct strbuf 
 		if (f->remedy[0])
 			strbuf_addf(out, "%23s -> %s\n", "", f->remedy);
 	}
-	strbuf_addf(out, "\n%u ok, %u notes, %u warnings, %u failed\n", report->count[VERDICT_OK],
-		    report->count[VERDICT_NOTE], report->count[VERDICT_WARNING], report->count[VERDICT_FAILED]);
+	strbuf_addf(out, "\n%u ok, %u note%s, %u warning%s, %u failed\n", report->count[VERDICT_OK],
+		    report->count[VERDICT_NOTE], report->count[VERDICT_NOTE] == 1 ? "" : "s",
+		    report->count[VERDICT_WARNING], report->count[VERDICT_WARNING] == 1 ? "" : "s",
+		    report->count[VERDICT_FAILED]);
 }
 
 static json_t *row_json(const char *name, const struct finding *f)

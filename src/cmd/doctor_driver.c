@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "view/view.h"
+
 static const char *text_of(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -73,7 +75,9 @@ static void check_library(const struct doctor *d, struct finding *f)
 
 static void check_simulated(const struct doctor *d, struct finding *f)
 {
-	if (json_is_true(json_object_get(d->document, "simulated")))
+	if (json_array_size(json_object_get(d->document, "gpus")) == 0)
+		found(f, VERDICT_NOTE, "nothing is shown");
+	else if (json_is_true(json_object_get(d->document, "simulated")))
 		found(f, VERDICT_NOTE,
 		      "SIMULATED: none of these GPUs exists; nvml.library names gpusonde's simulated driver");
 	else
@@ -87,36 +91,64 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	json_int_t absent = json_integer_value(json_object_get(gpus, "absent"));
 
 	if (absent > 0) {
-		found(f, VERDICT_WARNING, "%lld GPUs, and %lld that were there and are gone",
-		      (long long)present, (long long)absent);
+		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone", (long long)present,
+		      present == 1 ? "" : "s", (long long)absent, absent == 1 ? "was" : "were",
+		      absent == 1 ? "is" : "are");
 		remedy(f,
 		       "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a reset or a reboot");
 	} else {
-		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE, "%lld GPUs, %d NVIDIA devices on the PCI bus",
-		      (long long)present, d->gpus_on_bus > 0 ? d->gpus_on_bus : 0);
+		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE, "%lld GPU%s, %d NVIDIA device%s on the PCI bus",
+		      (long long)present, present == 1 ? "" : "s", MAX(d->gpus_on_bus, 0),
+		      d->gpus_on_bus == 1 ? "" : "s");
 	}
 }
 
 static void check_xids(const struct doctor *d, struct finding *f)
 {
 	const json_t *gpu, *xid;
-	unsigned critical = 0;
+	struct strbuf text;
 	size_t i, k;
+
+	strbuf_init(&text, sizeof(f->text));
 
 	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu)
 		json_array_foreach(json_object_get(gpu, "xids"), k, xid)
 	{
 		if (!STRV_EQ(text_of(xid, "severity"), "critical"))
 			continue;
-		critical++;
-		found(f, VERDICT_WARNING, "GPU %lld: XID %lld %lld times since boot: %s",
-		      (long long)json_integer_value(json_object_get(gpu, "gpu")),
-		      (long long)json_integer_value(json_object_get(xid, "xid")),
-		      (long long)json_integer_value(json_object_get(xid, "count")), text_of(xid, "name"));
-		remedy(f, "%s", text_of(xid, "action"));
+		strbuf_addf(&text, "%sGPU %lld: XID %lld %lld time%s since boot: %s", text.len ? "; " : "",
+			    (long long)json_integer_value(json_object_get(gpu, "gpu")),
+			    (long long)json_integer_value(json_object_get(xid, "xid")),
+			    (long long)json_integer_value(json_object_get(xid, "count")),
+			    json_integer_value(json_object_get(xid, "count")) == 1 ? "" : "s", text_of(xid, "name"));
+		remedy(f, "%s%s", f->remedy[0] ? "gpusonde gpus has the remedy for each; for the last: " : "",
+		       text_of(xid, "action"));
 	}
-	if (critical == 0)
+	if (text.len == 0)
 		found(f, VERDICT_OK, "no critical XID errors since boot");
+	else
+		found(f, VERDICT_WARNING, "%s%s", text.data, text.failed ? "..." : "");
+	strbuf_done(&text);
+}
+
+static void check_health(const struct doctor *d, struct finding *f)
+{
+	char text[GPU_WARNING_MAX];
+	struct strbuf all;
+	const json_t *gpu;
+	size_t i;
+
+	strbuf_init(&all, sizeof(f->text));
+	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu)
+		for (unsigned k = 0; k < GPU_WARNINGS; k++)
+			if (gpu_warning(gpu, k, text, sizeof(text)))
+				strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
+					    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
+	if (all.len == 0)
+		found(f, VERDICT_OK, "no GPU asks for a reset, has memory to be repaired, links down, or is too hot");
+	else
+		found(f, VERDICT_WARNING, "%s%s", all.data, all.failed ? "..." : "");
+	strbuf_done(&all);
 }
 
 static void check_device_files(const struct doctor *d, struct finding *f)
@@ -195,6 +227,7 @@ const struct check driver_checks[] = {
 	{ "devices", check_devices },
 	{ "device-files", check_device_files },
 	{ "xid", check_xids },
+	{ "health", check_health },
 	{ "data", check_data },
 	{ "driver-call", check_call },
 	{ 0 },

@@ -35,6 +35,7 @@ struct screen {
 	const struct show *show;
 	bool json;
 	bool terminal; /* redraw in place */
+	bool failed; /* the newest document says so */
 	struct table_options table;
 };
 
@@ -52,7 +53,14 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static int render_tables(const struct screen *screen, const struct strbuf *text, struct strbuf *out)
+/* Nothing to show because something failed, as the agent says; that there is no GPU is no failure. */
+static bool failed(const json_t *document)
+{
+	return json_array_size(json_object_get(document, "gpus")) == 0 &&
+	       json_is_false(json_object_get(json_object_get(document, "node"), "fresh"));
+}
+
+static int render_tables(struct screen *screen, const struct strbuf *text, struct strbuf *out)
 {
 	json_error_t error;
 	json_t *document = json_loadb(text->data, text->len, 0, &error);
@@ -65,11 +73,12 @@ static int render_tables(const struct screen *screen, const struct strbuf *text,
 			strbuf_addc(out, '\n');
 		r = screen->show->tables[i](document, &screen->table, out);
 	}
+	screen->failed = failed(document);
 	json_decref(document);
 	return r;
 }
 
-static int render(struct feed *feed, const struct screen *screen, struct strbuf *out)
+static int render(struct feed *feed, struct screen *screen, struct strbuf *out)
 {
 	struct strbuf text;
 	int r;
@@ -105,7 +114,7 @@ static int put(const struct strbuf *text)
 }
 
 /* @noted: what has been said about the source already, so that it is said once. */
-static int show_once(struct feed *feed, const struct screen *screen, char *noted, size_t size)
+static int show_once(struct feed *feed, struct screen *screen, char *noted, size_t size)
 {
 	struct strbuf page, out;
 	int r;
@@ -128,7 +137,7 @@ static int show_once(struct feed *feed, const struct screen *screen, char *noted
 	return r;
 }
 
-static int show_loop(struct feed *feed, const struct screen *screen, double watch_s)
+static int show_loop(struct feed *feed, struct screen *screen, double watch_s)
 {
 	char noted[400] = "";
 	int r;
@@ -148,7 +157,7 @@ static int show_loop(struct feed *feed, const struct screen *screen, double watc
 			feed_failure(feed) ? feed_failure(feed) : strerror(-r));
 	else if (feed_failure(feed))
 		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, feed_failure(feed));
-	return r < 0 || feed_failure(feed) ? EXIT_FAILURE : EXIT_SUCCESS;
+	return r < 0 || feed_failure(feed) || screen->failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int show_main(struct invocation *inv)

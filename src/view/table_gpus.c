@@ -118,6 +118,18 @@ static void add_reasons(struct table *table, const json_t *gpu)
 	strbuf_done(&text);
 }
 
+/* Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. */
+static void add_processes(struct table *table, const json_t *gpu)
+{
+	json_int_t n = json_integer_value(json_object_get(gpu, "processes_live"));
+	json_t *instance;
+	size_t i;
+
+	json_array_foreach(json_object_get(gpu, "mig"), i, instance)
+		n += json_integer_value(json_object_get(instance, "processes_live"));
+	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT, n);
+}
+
 static void add_numbers(struct table *table, const json_t *gpu)
 {
 	add_ratio(table, gpu);
@@ -125,8 +137,7 @@ static void add_numbers(struct table *table, const json_t *gpu)
 	add_power(table, gpu);
 	add_scaled(table, gpu, "temperature_celsius", NULL, 1, "\u00b0C", WARM_CELSIUS);
 	add_scaled(table, gpu, "clock_hertz", "sm", 1e-6, "MHz", 0);
-	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
-		    json_integer_value(json_object_get(gpu, "processes_live")));
+	add_processes(table, gpu);
 	add_reasons(table, gpu);
 }
 
@@ -152,6 +163,23 @@ static void add_gpu(struct table *table, const json_t *gpu)
 		add_state(table, instance);
 		add_numbers(table, instance);
 	}
+}
+
+static void add_warnings(const json_t *gpu, const struct table_options *options, struct strbuf *out)
+{
+	struct strbuf line;
+	char text[GPU_WARNING_MAX];
+
+	strbuf_init(&line, 0);
+	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
+		if (!gpu_warning(gpu, i, text, sizeof(text)))
+			continue;
+		strbuf_reset(&line);
+		strbuf_addf(&line, "GPU %" JSON_INTEGER_FORMAT ": %s",
+			    json_integer_value(json_object_get(gpu, "gpu")), text);
+		table_line(options, out, COLOUR_WARN, line.data);
+	}
+	strbuf_done(&line);
 }
 
 static enum table_colour severity_colour(const char *severity)
@@ -185,6 +213,20 @@ static void add_xids(const json_t *gpu, const struct table_options *options, str
 	strbuf_done(&line);
 }
 
+/* Why there is nothing to show, where somebody knows. */
+static void add_none(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	const json_t *node = json_object_get(document, "node");
+	const char *why = get_string(node, "reason");
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	why = *why ? why : get_string(node, "error");
+	strbuf_addf(&line, *why ? "No GPUs: %s" : "No GPUs.", why);
+	table_line(options, out, COLOUR_NONE, line.data);
+	strbuf_done(&line);
+}
+
 int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
 	json_t *gpus = json_object_get(document, "gpus"), *gpu;
@@ -196,13 +238,17 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 		return -EINVAL;
 	table_simulated(document, options, out);
 	if (json_array_size(gpus) == 0) {
-		table_line(options, out, COLOUR_NONE, "No GPUs.");
+		add_none(document, options, out);
 		return 0;
 	}
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(gpus, i, gpu) add_gpu(&table, gpu);
 	r = table_write(&table, options, out);
 	table_done(&table);
-	json_array_foreach(gpus, i, gpu) add_xids(gpu, options, out);
+	json_array_foreach(gpus, i, gpu)
+	{
+		add_warnings(gpu, options, out);
+		add_xids(gpu, options, out);
+	}
 	return r;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "view/table_json.h"
@@ -52,7 +53,26 @@ static void add_types(struct table *table, const json_t *process)
 	table_cell(table, COLOUR_NONE, letters);
 }
 
-static void add_process(struct table *table, const json_t *process)
+/* The GPU of a process, as the same document has it; NULL where it does not. */
+static const json_t *gpu_of(const json_t *document, const json_t *process)
+{
+	const char *uuid = get_string(process, "uuid");
+	json_t *gpu;
+	size_t i;
+
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
+		if (*uuid && STRV_EQ(get_string(gpu, "uuid"), uuid))
+			return gpu;
+	return NULL;
+}
+
+/* What was measured last is no load of now. */
+static bool is_old(const json_t *gpu)
+{
+	return gpu && (json_is_false(json_object_get(gpu, "present")) || json_is_true(json_object_get(gpu, "stale")));
+}
+
+static void add_process(struct table *table, const json_t *document, const json_t *process)
 {
 	double gi, ci, sm;
 
@@ -66,7 +86,7 @@ static void add_process(struct table *table, const json_t *process)
 		    json_integer_value(json_object_get(process, "pid")));
 	add_user(table, process);
 	add_types(table, process);
-	if (get_number(process, "utilization_ratio", NULL, &sm))
+	if (!is_old(gpu_of(document, process)) && get_number(process, "utilization_ratio", NULL, &sm))
 		table_cellf(table, COLOUR_NONE, "%.0f %%", sm * 100);
 	else
 		table_cell(table, COLOUR_NONE, "");
@@ -74,6 +94,29 @@ static void add_process(struct table *table, const json_t *process)
 	table_duration(table, process, "busy_seconds_total");
 	table_workload(table, process);
 	table_cell(table, COLOUR_NONE, get_string(process, "comm"));
+}
+
+/* A line for each GPU that has processes here and figures of another time. */
+static void add_notes(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	const json_t *processes = json_object_get(document, "processes"), *gpu, *process;
+	char text[160];
+	size_t i, k;
+
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
+	{
+		bool used = false;
+		double age = 0;
+
+		json_array_foreach(processes, k, process) used = used || gpu_of(document, process) == gpu;
+		if (!used || !is_old(gpu))
+			continue;
+		get_number(gpu, "age_seconds", NULL, &age);
+		snprintf(text, sizeof(text), "GPU %" JSON_INTEGER_FORMAT " %s: its processes are as of %.0f s ago",
+			 json_integer_value(json_object_get(gpu, "gpu")),
+			 json_is_false(json_object_get(gpu, "present")) ? "is lost" : "has no new data", age);
+		table_line(options, out, COLOUR_WARN, text);
+	}
 }
 
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out)
@@ -91,8 +134,9 @@ int table_processes(const json_t *document, const struct table_options *options,
 		return 0;
 	}
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(processes, i, process) add_process(&table, process);
+	json_array_foreach(processes, i, process) add_process(&table, document, process);
 	r = table_write(&table, options, out);
 	table_done(&table);
+	add_notes(document, options, out);
 	return r;
 }

@@ -53,6 +53,13 @@ struct table_options {
 	bool colour;
 	unsigned width; /* 0: unlimited */
 };
+/*
+ * What somebody should do about a GPU of that document: hot, memory to be repaired, links down. The i-th of GPU_WARNINGS things that
+ * can be wrong; false when it is not, or is not known.
+ */
+enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
+bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size);
+
 int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);

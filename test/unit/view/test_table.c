@@ -113,10 +113,65 @@ static void nothing_to_show(void **state)
 	_cleanup_free_ char *node = table(s, table_node, false, 0);
 
 	(void)state;
-	assert_string_equal(gpus, "No GPUs.\n");
+	assert_int_equal(strncmp(gpus, "No GPUs: ", 9), 0);
+	assert_non_null(strstr(gpus, "install the NVIDIA driver"));
 	assert_string_equal(processes, "No GPU processes.\n");
 	assert_non_null(strstr(node, "install the NVIDIA driver"));
 	fixture_free(s);
+}
+
+static void expect(const char *document, table_fn *fn, const char *wanted, const char *unwanted)
+{
+	json_t *json = json_loads(document, 0, NULL);
+	struct table_options options = { 0 };
+	struct strbuf out;
+
+	assert_non_null(json);
+	strbuf_init(&out, 0);
+	assert_int_equal(fn(json, &options, &out), 0);
+	if (!strstr(out.data, wanted) || (unwanted && strstr(out.data, unwanted)))
+		fail_msg("wanted \"%s\", not \"%s\": %s", wanted, unwanted ? unwanted : "", out.data);
+	strbuf_done(&out);
+	json_decref(json);
+}
+
+static void what_wants_doing_is_said(void **state)
+{
+	(void)state;
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"recovery_action\":2}]}", table_gpus,
+	       "GPU 3: the driver asks for this: reboot the node", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"recovery_action\":77}]}", table_gpus, "recovery action 77", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_failed\":1}]}", table_gpus, "could not be remapped",
+	       NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_pending\":1,\"retired_pages_pending\":0}]}",
+	       table_gpus, "to be remapped", "to be retired");
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"nvlink_links\":{\"active\":17,\"total\":18}}]}", table_gpus,
+	       "17 of its 18 NVLinks", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"temperature_celsius\":87,"
+	       "\"temperature_threshold_celsius\":{\"slowdown\":87}}]}",
+	       table_gpus, "slows down", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"temperature_celsius\":86,\"recovery_action\":0,"
+	       "\"temperature_threshold_celsius\":{\"slowdown\":87},\"nvlink_links\":{\"active\":18,\"total\":18}}]}",
+	       table_gpus, "3", "GPU 3:");
+}
+
+static void processes_of_old_data_have_no_load(void **state)
+{
+	(void)state;
+	expect("{\"gpus\":[{\"gpu\":3,\"uuid\":\"u\",\"present\":false,\"stale\":true,\"age_seconds\":9}],\"processes\":["
+	       "{\"gpu\":3,\"uuid\":\"u\",\"pid\":7,\"utilization_ratio\":0.5}]}",
+	       table_processes, "GPU 3 is lost: its processes are as of 9 s ago", "50 %");
+	expect("{\"gpus\":[{\"gpu\":3,\"uuid\":\"u\",\"present\":true,\"stale\":false}],\"processes\":["
+	       "{\"gpu\":3,\"uuid\":\"u\",\"pid\":7,\"utilization_ratio\":0.5}]}",
+	       table_processes, "50 %", "ago");
+}
+
+static void a_gpu_has_the_processes_of_its_instances(void **state)
+{
+	(void)state;
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":0,\"mig\":[{\"processes_live\":2},"
+	       "{\"processes_live\":3}]}]}",
+	       table_gpus, "  5", NULL);
 }
 
 /* A document of somebody else's making: wrong types and missing members are unknown, not a crash. */
@@ -195,6 +250,9 @@ int main(void)
 		cmocka_unit_test(colour_only_when_asked),
 		cmocka_unit_test(unknown_is_a_dash),
 		cmocka_unit_test(nothing_to_show),
+		cmocka_unit_test(what_wants_doing_is_said),
+		cmocka_unit_test(processes_of_old_data_have_no_load),
+		cmocka_unit_test(a_gpu_has_the_processes_of_its_instances),
 		cmocka_unit_test(foreign_documents),
 		cmocka_unit_test(terminal_text),
 	};

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <stdio.h>
+#include <string.h>
+
+#include "view/table_json.h"
+
+static bool recovery(const json_t *gpu, char *text, size_t size)
+{
+	/* nvmlDeviceGpuRecoveryAction_t, see gpu_recovery_action in model/metrics.def. */
+	static const char *const actions[] = { NULL,
+					       "reset the GPU",
+					       "reboot the node",
+					       "drain peer-to-peer traffic",
+					       "drain the GPU and reset it",
+					       "reset the bus" };
+	double action;
+
+	if (!get_number(gpu, "recovery_action", NULL, &action) || action < 1)
+		return false;
+	if (action < (double)ARRAY_SIZE(actions))
+		snprintf(text, size, "the driver asks for this: %s", actions[(unsigned)action]);
+	else
+		snprintf(text, size, "the driver asks for recovery action %.0f", action);
+	return true;
+}
+
+static bool is_set(const json_t *gpu, const char *name)
+{
+	double v;
+
+	return get_number(gpu, name, NULL, &v) && v >= 1;
+}
+
+static bool rows_failed(const json_t *gpu, char *text, size_t size)
+{
+	snprintf(text, size, "a row of its memory could not be remapped: have the board examined");
+	return is_set(gpu, "remapped_rows_failed");
+}
+
+static bool rows_pending(const json_t *gpu, char *text, size_t size)
+{
+	snprintf(text, size, "rows of its memory wait to be remapped: reset the GPU when it is idle");
+	return is_set(gpu, "remapped_rows_pending");
+}
+
+static bool pages_pending(const json_t *gpu, char *text, size_t size)
+{
+	snprintf(text, size, "pages of its memory wait to be retired: reset the GPU when it is idle");
+	return is_set(gpu, "retired_pages_pending");
+}
+
+static bool links_down(const json_t *gpu, char *text, size_t size)
+{
+	double active, total;
+
+	if (!get_number(gpu, "nvlink_links", "active", &active) || !get_number(gpu, "nvlink_links", "total", &total) ||
+	    active >= total)
+		return false;
+	snprintf(text, size, "%.0f of its %.0f NVLinks are active", active, total);
+	return true;
+}
+
+static bool too_hot(const json_t *gpu, char *text, size_t size)
+{
+	double celsius, slowdown;
+
+	if (!get_number(gpu, "temperature_celsius", NULL, &celsius) ||
+	    !get_number(gpu, "temperature_threshold_celsius", "slowdown", &slowdown) || celsius < slowdown)
+		return false;
+	snprintf(text, size, "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its cooling",
+		 celsius, slowdown);
+	return true;
+}
+
+bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size)
+{
+	static bool (*const checks[])(const json_t *gpu, char *text, size_t size) = {
+		recovery, rows_failed, rows_pending, pages_pending, links_down, too_hot,
+	};
+
+	_Static_assert(ARRAY_SIZE(checks) == GPU_WARNINGS, "the header says how many");
+	/* What was true of one that is gone is told by its being gone. */
+	return !json_is_false(json_object_get(gpu, "present")) && checks[i](gpu, ret_text, size);
+}
