@@ -107,21 +107,47 @@ enum nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint3
 	return NVML_SUCCESS;
 }
 
-/* What is at the other end: a switch, or one of the other GPUs in turn. */
-static struct nvml_pci_info remote_pci(const struct call *call, uint32_t link)
+/*
+ * The GPU at the other end of a link that leads to no switch: those of its kind in turn, the next, the one before, the next but
+ * one, and so on, so that what one says of another that one says of it. Where links are left over, that begins with the one
+ * that is as far ahead as behind.
+ */
+static const struct scenario_gpu *link_peer(const struct call *call, uint32_t link)
 {
 	const struct scenario *scenario = call_node()->scenario;
+	const struct scenario_gpu *us = call->gpu->what, *kind[SCENARIO_MAX_GPUS];
+	uint32_t n = 0, self = 0, peers, turn, away;
+
+	for (uint32_t i = 0; i < scenario->gpu_count; i++) {
+		if (scenario->gpus[i].model.nvlink_version != us->model.nvlink_version ||
+		    scenario->gpus[i].model.switched)
+			continue;
+		if (&scenario->gpus[i] == us)
+			self = n;
+		kind[n++] = &scenario->gpus[i];
+	}
+	if (n < 2)
+		return us; /* a loop: there is nobody else */
+	peers = n - 1;
+	turn = (link % peers + peers - us->model.nvlinks % peers % 2) % peers;
+	away = 1 + turn / 2;
+	return kind[(self + (turn % 2 ? n - away : away)) % n];
+}
+
+/* What is at the other end: a switch, or another GPU. */
+static struct nvml_pci_info remote_pci(const struct call *call, uint32_t link)
+{
 	struct nvml_pci_info info = { 0 };
 
-	if (call->gpu->what->model.switched || scenario->gpu_count < 2) {
+	if (call->gpu->what->model.switched) {
 		info.bus = 5 + link % SWITCHES;
 		info.device_id = 0x22a310de;
 	} else {
-		uint32_t peer = (call->gpu->index + 1 + link % (scenario->gpu_count - 1)) % scenario->gpu_count;
+		const struct scenario_gpu *peer = link_peer(call, link);
 
-		info.domain = scenario->gpus[peer].pci_domain;
-		info.bus = scenario->gpus[peer].pci_bus;
-		info.device_id = scenario->gpus[peer].model.pci_device;
+		info.domain = peer->pci_domain;
+		info.bus = peer->pci_bus;
+		info.device_id = peer->model.pci_device;
 	}
 	snprintf(info.bus_id_legacy, sizeof(info.bus_id_legacy), "%04X:%02X:00.0", info.domain & 0xffff,
 		 info.bus & 0xff);

@@ -185,7 +185,9 @@ enum nvml_return nvmlDeviceGetP2PStatus(struct nvml_device *a, struct nvml_devic
 	bool linked;
 
 	NEED(status && other && caps < NVML_P2P_CAPS_INDEX_UNKNOWN);
-	linked = call->gpu->what->model.nvlinks > 0 && other->what->model.nvlinks > 0;
+	/* No switch joins generations. */
+	linked = call->gpu->what->model.nvlinks > 0 &&
+		 call->gpu->what->model.nvlink_version == other->what->model.nvlink_version;
 	if (call->gpu->what->model.display)
 		put_u32(call, status, NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED);
 	else if (caps == NVML_P2P_CAPS_INDEX_NVLINK && !linked)

@@ -20,6 +20,9 @@
 	X(DeviceGetMemoryInfo_v2)              \
 	X(DeviceGetMigDeviceHandleByIndex)     \
 	X(DeviceGetName)                       \
+	X(DeviceGetNvLinkRemotePciInfo_v2)     \
+	X(DeviceGetP2PStatus)                  \
+	X(DeviceGetPciInfo_v3)                 \
 	X(DeviceGetPowerUsage)                 \
 	X(DeviceGetProcessUtilization)         \
 	X(DeviceGetSamples)                    \

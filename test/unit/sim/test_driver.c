@@ -296,6 +296,58 @@ static void test_link_counters(_unused_ void **state)
 	library_close(&library);
 }
 
+/* How many links of one lead to the other; both of a kind whose links lead straight to others. */
+static uint32_t links_between(struct library *library, uint32_t a, uint32_t b)
+{
+	struct nvml_pci_info pci, end;
+	uint32_t n = 0;
+
+	assert_int_equal(library->DeviceGetPciInfo_v3(library_device(library, b), &pci), NVML_SUCCESS);
+	for (uint32_t link = 0; link < 6; link++) {
+		assert_int_equal(library->DeviceGetNvLinkRemotePciInfo_v2(library_device(library, a), link, &end),
+				 NVML_SUCCESS);
+		n += strcmp(end.bus_id, pci.bus_id) == 0;
+	}
+	return n;
+}
+
+/* What one GPU says of its links to another, that one says, too; between kinds there are none. */
+static void test_links_are_mutual(_unused_ void **state)
+{
+	struct library library;
+
+	for (uint32_t count = 2; count <= 8; count++) {
+		char text[128];
+
+		snprintf(text, sizeof(text), "gpus: [{model: v100-sxm, count: %u}, {model: h100-sxm}, {model: a100-sxm}]\n",
+			 count);
+		library_open(&library, text);
+		for (uint32_t a = 0; a < count; a++) {
+			uint32_t links = 0;
+
+			for (uint32_t b = 0; b < count; b++) {
+				assert_int_equal(links_between(&library, a, b), links_between(&library, b, a));
+				links += links_between(&library, a, b);
+			}
+			assert_int_equal(links, 6);
+		}
+		for (uint32_t a = 0; a < count + 2; a++) {
+			for (uint32_t b = 0; b < count + 2; b++) {
+				uint32_t status = UINT32_MAX;
+
+				assert_int_equal(library.DeviceGetP2PStatus(library_device(&library, a),
+									    library_device(&library, b),
+									    NVML_P2P_CAPS_INDEX_NVLINK, &status),
+						 NVML_SUCCESS);
+				assert_int_equal(status, a == b || (a < count && b < count) ?
+								 NVML_P2P_STATUS_OK :
+								 NVML_P2P_STATUS_NOT_SUPPORTED);
+			}
+		}
+		library_close(&library);
+	}
+}
+
 /* Each set is given every event of its GPUs, in order of time, and no other. */
 static void test_events(_unused_ void **state)
 {
@@ -454,7 +506,7 @@ int main(void)
 		cmocka_unit_test(test_process_lists),
 		cmocka_unit_test(test_process_utilization),
 		cmocka_unit_test(test_mig),
-		cmocka_unit_test(test_link_counters),
+		cmocka_unit_test(test_link_counters), cmocka_unit_test(test_links_are_mutual),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_calls_do_not_allocate),
 		cmocka_unit_test(test_threads),
