@@ -11,13 +11,21 @@
 int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len)
 {
 	_cleanup_close_ int fd = -1;
+	struct stat st;
 	size_t len = 0;
 
 	if (cap == 0)
 		return -E2BIG;
-	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	/* Neither opening nor reading may wait for somebody: a FIFO is no file. */
+	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return -ENOTSUP;
 	/* Until end of file, whatever fstat says: files of /proc claim to be empty. */
 	for (;;) {
 		ssize_t n = read(fd, buf + len, cap - len);

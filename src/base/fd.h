@@ -21,7 +21,7 @@ static inline void closep(int *fd)
 
 /*
  * Reads a whole file, of /proc and /sys too, into @buf of @cap bytes (the NUL that ends it included).
- * -E2BIG when it does not fit; any errno of open and read. @ret_len may be NULL. After a failure the
+ * -E2BIG when it does not fit; -EISDIR, and -ENOTSUP for what else is no regular file; any errno of open and read. @ret_len may be NULL. After a failure the
  * content of @buf is unspecified.
  */
 int read_file(const char *path, char *buf, size_t cap, size_t *ret_len);

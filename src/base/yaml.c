@@ -298,6 +298,8 @@ int yaml_parse_file(const char *path, struct yaml_doc **ret_doc, struct yaml_err
 		return out_of_memory(err);
 	if (r == -E2BIG)
 		return fail(err, r, 0, "larger than %d bytes; make the file smaller", YAML_MAX_BYTES);
+	if (r == -ENOTSUP)
+		return fail(err, r, 0, "not a regular file; name a file that can be read from its begin");
 	if (r < 0)
 		return fail(err, r, 0, "cannot be read: %s; check the path and its permissions", strerror(-r));
 	return yaml_parse_buffer(path, data, len, ret_doc, err);

@@ -100,6 +100,9 @@ static int read_some(struct kmsg *kmsg)
 		}
 	}
 	if (n == 0) {
+		/* The log never ends; a terminal that was hung up, given in its place, says so again and again. */
+		if (kmsg->kind == KIND_DEVICE)
+			return -EIO;
 		kmsg->live = true;
 		return 0;
 	}

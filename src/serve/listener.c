@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "serve/address.h"
 
-enum { ROUND = 64 };
+enum { ROUND = 64, SEND_BUFFER_BYTES = 256 << 10 };
 static const int64_t EXHAUSTED_NS = 100 * NSEC_PER_MSEC;
 
 struct listener {
@@ -49,9 +49,12 @@ static int look_away(struct listener *l, int64_t ns)
 /* 1: accepted or worth trying again; 0: none waits; -errno: the process or the system has no more to give. */
 static int accept_one(struct listener *l)
 {
+	static const int send_buffer = SEND_BUFFER_BYTES;
 	int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
+		/* Or the kernel would keep megabytes for each client that does not read. */
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer));
 		l->ops->accepted(fd, l->local, l->userdata);
 		return 1;
 	}

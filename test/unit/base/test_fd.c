@@ -85,11 +85,16 @@ static void reads_proc_and_relative_paths(_unused_ void **state)
 
 static void says_why_it_failed(_unused_ void **state)
 {
-	char buf[8], nowhere[96];
+	char buf[8], nowhere[96], fifo[96];
 
 	snprintf(nowhere, sizeof(nowhere), "%s/none/file", dir);
 	assert_int_equal(read_file(nowhere, buf, sizeof(buf), NULL), -ENOENT);
 	assert_int_equal(read_file(dir, buf, sizeof(buf), NULL), -EISDIR);
+	/* Nobody writes to this: a reader that waits would wait for ever. */
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	assert_int_equal(mkfifo(fifo, 0600), 0);
+	assert_int_equal(read_file(fifo, buf, sizeof(buf), NULL), -ENOTSUP);
+	unlink(fifo);
 	assert_int_equal(write_file_atomic(nowhere, "x", 1, 0600), -ENOENT);
 }
 
