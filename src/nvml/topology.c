@@ -48,7 +48,16 @@ static uint8_t distance(struct reader *reader, struct device *a, struct device *
 	return (uint8_t)(level / 10 + 1);
 }
 
-/* One GPU's row of the matrices. Through switches each GPU reaches every other one that hangs from them. */
+/*
+ * Links between two GPUs that hang from switches: what the one with fewer has. No switch joins generations, so that on a node of
+ * several their links lead to switches of their own.
+ */
+static uint8_t through_switches(const struct device *a, const struct device *b)
+{
+	return STRV_EQ(a->entity->compute_capability, b->entity->compute_capability) ? MIN(a->switched, b->switched) : 0;
+}
+
+/* One GPU's row of the matrices; what leads through switches is both ways the same. */
 void topology_read(struct reader *reader, struct device *device)
 {
 	struct reading *reading = reader->reading;
@@ -59,14 +68,15 @@ void topology_read(struct reader *reader, struct device *device)
 		return;
 	for (uint32_t link = 0; link < MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) && !reader->lost; link++)
 		follow_link(reader, device, link, &ends);
+	device->switched = ends.switched;
 	for (uint32_t i = 0; i < reading->topology_n && !reader->gone; i++) {
 		struct device *other = &reader->devices[i];
 
 		if (i == row)
 			continue;
 		reading->topology[row][i] = distance(reader, device, other);
-		reading->topology_nvlinks[row][i] = ends.peers[i];
-		if (ends.switched && other->nvlinks)
-			reading->topology_nvlinks[row][i] = MAX(ends.peers[i], ends.switched);
+		reading->topology_nvlinks[row][i] = MAX(ends.peers[i], through_switches(device, other));
+		if (other->switched)
+			reading->topology_nvlinks[i][row] = reading->topology_nvlinks[row][i];
 	}
 }

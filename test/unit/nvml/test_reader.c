@@ -112,6 +112,30 @@ static void no_sessions_have_no_averages(void **state)
 	assert_near(VALUE(0, FBC_LATENCY), 0.004, 1e-9);
 }
 
+static void links_through_switches_are_the_same_both_ways(void **state)
+{
+	static const uint32_t links[FAKE_GPUS] = { 18, 16, 12 };
+	static const int capabilities[FAKE_GPUS] = { 9, 9, 8 };
+
+	(void)state;
+	fake.count = FAKE_GPUS;
+	for (unsigned i = 0; i < FAKE_GPUS; i++) {
+		fake.gpus[i].switched_links = links[i];
+		fake.gpus[i].capability = capabilities[i];
+	}
+	for (unsigned i = 0; i < 130; i++) /* rows are read in turn */
+		pass_after(1000);
+	for (unsigned i = 0; i < FAKE_GPUS; i++)
+		for (unsigned j = 0; j < FAKE_GPUS; j++)
+			assert_int_equal(reader->reading->topology_nvlinks[i][j], i + j == 1 ? 16 : 0);
+	/* One's links are lost: the other's row tells of it, too. */
+	fake.gpus[0].switched_links = 0;
+	for (unsigned i = 0; i < 70; i++)
+		pass_after(1000);
+	assert_int_equal(reader->reading->topology_nvlinks[0][1], 0);
+	assert_int_equal(reader->reading->topology_nvlinks[1][0], 0);
+}
+
 static void older_calls_stand_in(void **state)
 {
 	(void)state;
@@ -338,6 +362,7 @@ int main(void)
 		TEST(garbage_is_rejected_and_counted),
 		TEST(garbage_of_signed_numbers_is_rejected),
 		TEST(no_sessions_have_no_averages),
+		TEST(links_through_switches_are_the_same_both_ways),
 		TEST(older_calls_stand_in),
 		TEST(rare_metrics_are_read_rarely_and_kept),
 		TEST(devices_take_turns_with_rare_work),
