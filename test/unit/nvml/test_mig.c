@@ -93,6 +93,16 @@ static void what_a_gpu_instance_shares_is_nobodys(void **state)
 	assert_int_equal(PRESENCE(2, UTILIZATION_GPU), PRESENCE_UNSUPPORTED);
 }
 
+/* The model adds these up: what was found once is told once. */
+static void what_did_not_fit_is_told_once(void **state)
+{
+	(void)state;
+	pass_after(0);
+	reader->reading->entities_dropped = 7; /* as if that pass had found so many */
+	pass_after(1000);
+	assert_int_equal(reader->reading->entities_dropped, 0);
+}
+
 static void a_new_layout_is_noticed(void **state)
 {
 	(void)state;
@@ -148,6 +158,7 @@ int main(void)
 		TEST(gpm_gives_instances_their_utilisation),
 		TEST(one_failed_call_of_gpm_is_a_failure),
 		TEST(what_a_gpu_instance_shares_is_nobodys),
+		TEST(what_did_not_fit_is_told_once),
 		TEST(a_new_layout_is_noticed),
 		TEST(a_handle_that_is_no_more_is_noticed_at_once),
 		TEST(counted_time_goes_on_over_a_new_layout),

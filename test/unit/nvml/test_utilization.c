@@ -202,6 +202,7 @@ static void samples_of_gpm_need_time_between_them(void **state)
 	fake.gpus[0].gpm_percent = 75;
 	pass_after(60);
 	assert_near(VALUE(0, SM_ACTIVE), 0.25, 1e-9);
+	assert_int_equal(PRESENCE(0, SM_ACTIVE), PRESENCE_PRESENT);
 	pass_after(60);
 	assert_near(VALUE(0, SM_ACTIVE), 0.75, 1e-9);
 }
