@@ -27,6 +27,7 @@ struct builder {
 	unsigned depth;
 	uint32_t nodes;
 	struct hashmap keys; /* what was seen: hash of (map, key) */
+	bool twice; /* a key was given twice, and err says which */
 };
 
 static int fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...) _printf_(4, 5);
@@ -125,8 +126,11 @@ static int check_new_key(struct builder *b, const struct level *level, const cha
 	earlier = yaml_get(level->node, key);
 	if (!earlier)
 		return 0;
-	return fail(b->err, -EINVAL, line, "key \"%.64s\" was given in line %d already; keep one of the two",
-		    key, earlier->line);
+	if (!b->twice)
+		fail(b->err, -EEXIST, line, "key \"%.64s\" was given in line %d already; keep one of the two", key,
+		     earlier->line);
+	b->twice = true;
+	return 0;
 }
 
 static int on_scalar(struct builder *b, const yaml_event_t *event)
@@ -237,6 +241,8 @@ static int run(struct builder *b)
 		if (r < 0)
 			return r;
 	} while (type != YAML_STREAM_END_EVENT);
+	if (b->twice)
+		return -EEXIST;
 	return b->doc->root ? 0 : add_node(b, YAML_MAP, 1, NULL, &root);
 }
 
@@ -268,10 +274,9 @@ int yaml_parse_buffer(const char *name, const void *data, size_t len, struct yam
 	yaml_parser_set_input_string(&b.parser, len > 0 ? data : (const void *)"", len);
 	r = run(&b);
 	builder_done(&b);
-	if (r < 0)
-		return r;
-	*ret_doc = TAKE_PTR(doc);
-	return 0;
+	if (r == 0 || r == -EEXIST)
+		*ret_doc = TAKE_PTR(doc);
+	return r;
 }
 
 /* One buffer of the limit's size: it lives as long as this call. */

@@ -45,7 +45,9 @@ struct yaml_error {
 
 /*
  * 0 and a document that yaml_doc_free() frees; or -EINVAL (not YAML, or YAML we refuse), -E2BIG (a
- * limit above), -ENOMEM, or why the file cannot be read; then *err says it in words.
+ * limit above), -ENOMEM, or why the file cannot be read; then *err says it in words. -EEXIST: keys were
+ * given twice, of which *err names the first; there is a document all the same, for whoever looks for
+ * further mistakes.
  */
 int yaml_parse_file(const char *path, struct yaml_doc **ret_doc, struct yaml_error *err);
 int yaml_parse_buffer(const char *name, const void *data, size_t len, struct yaml_doc **ret_doc,

@@ -62,6 +62,7 @@ static const struct {
 	void (*write)(struct strbuf *out);
 } parts[] = {
 	{ "configuration.md", options_markdown },
+	{ "gpusonde.yaml", options_sample },
 	{ "man-commands", man_commands },
 	{ "man-options", options_man_flags },
 	{ "man-keys", options_man_keys },

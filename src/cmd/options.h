@@ -114,6 +114,7 @@ static inline bool options_bool(const struct options *options, enum option_id id
 
 /* Documentation from the table (cmd/options_doc.c). */
 void options_print(const struct options *options, struct strbuf *out); /* YAML that loads again, with origins */
+void options_sample(struct strbuf *out); /* a commented file to begin with */
 void options_help(unsigned use, struct strbuf *out);
 void options_markdown(struct strbuf *out);
 void options_man_flags(struct strbuf *out);

@@ -2,6 +2,8 @@
 /* What the option table says about itself: --print-config, --help, the man pages and docs/configuration.md. */
 #include "cmd/options.h"
 
+#include <string.h>
+
 #include "cmd/places.h"
 #include "config.h"
 
@@ -63,18 +65,18 @@ void options_print(const struct options *options, struct strbuf *out)
 	}
 }
 
-/* Fills lines of at most `width` characters, each indented by `indent` blanks. */
-static void add_wrapped(struct strbuf *out, const char *text, size_t indent, size_t width)
+/* Fills lines of at most `width` characters, each behind this prefix. */
+static void add_wrapped(struct strbuf *out, const char *text, const char *prefix, size_t width)
 {
 	while (*text) {
-		size_t room = width - indent, n = strlen(text);
+		size_t room = width - strlen(prefix), n = strlen(text);
 
 		if (n > room) {
 			for (n = room; n > 0 && text[n] != ' '; n--)
 				;
 			n = n ? n : room;
 		}
-		strbuf_addf(out, "%*s%.*s\n", (int)indent, "", (int)n, text);
+		strbuf_addf(out, "%s%.*s\n", prefix, (int)n, text);
 		text += n;
 		text += strspn(text, " ");
 	}
@@ -97,7 +99,26 @@ void options_help(unsigned use, struct strbuf *out)
 			option_flag(o, flag);
 			strbuf_addf(out, "  %s%s%s %s (default: %s)\n", o->alias ? o->alias : "",
 				    o->alias ? ", " : "", flag, option_placeholder(o), initial(o));
-			add_wrapped(out, o->help, 8, 100);
+			add_wrapped(out, o->help, "        ", 100);
+		}
+	}
+}
+
+void options_sample(struct strbuf *out)
+{
+	strbuf_adds(out, "# Configuration of gpusonde: " OPTIONS_FILE ". Every key is here with its default, behind a #; to change\n"
+			 "# one, remove that # and the one of the section above it. gpusonde agent --check-config looks it over, and\n"
+			 "# gpusonde.yaml(5) tells more.\n");
+	for (unsigned s = 0; s < section_count; s++) {
+		strbuf_addf(out, "\n# %s\n#%s:\n", section_table[s].title, section_table[s].name);
+		FOREACH_OPTION(o, section_table[s].name)
+		{
+			add_wrapped(out, o->help, "#  # ", 100);
+			strbuf_addf(out, "#  %s: ", o->name);
+			add_quoted(out, o->initial);
+			if (!o->initial[0])
+				strbuf_addf(out, "  # %s", o->empty);
+			strbuf_addc(out, '\n');
 		}
 	}
 }

@@ -139,7 +139,7 @@ static int take(const struct reader *reader, int r, const struct yaml_doc *doc, 
 		return r;
 	complain(reader, err->line);
 	strbuf_addf(reader->errors, "%s\n", err->message);
-	return 0;
+	return r == -EEXIST ? read_document(reader, doc) : 0;
 }
 
 int options_from_file(struct options *options, const char *path, struct strbuf *errors)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Options: four origins, errors with file, line and remedy, and a printed configuration that loads again."""
+import re
 import tempfile
 
 from e2e import command, contains, environment, equal, run
@@ -35,24 +36,34 @@ def test_what_is_printed_loads_again():
 
 
 def test_check_tells_every_error():
-    with configuration("sampel: {}\nhttp:\n  lisen: none\n  listen: here\nlog: {level: loud}\n") as file:
+    with configuration("sampel: {}\nhttp:\n  lisen: none\n  listen: here\nlog: {level: loud}\nhttp: {}\n") as file:
         out = command("agent", "--config", file.name, "--check-config")
         equal((out.returncode, out.stdout), (2, ""))
         for line, words in ((1, 'did you mean "sample"?'), (3, 'did you mean "listen"?'), (4, "http.listen cannot be"),
-                            (5, "log.level cannot be")):
+                            (5, "log.level cannot be"), (6, "was given in line 2 already")):
             contains(out.stderr, f"{file.name}:{line}: ")
             contains(out.stderr, words)
         # doctor runs nevertheless, and says so; commands that show something do not
         equal(command("gpus", "--config", file.name).returncode, 2)
         doctor = command("doctor", "--config", file.name, "--listen", "none", "--atop-listen", "none", "--atop-socket", "none")
         equal(doctor.returncode, 1)
-        contains(doctor.stdout, "sampel")
+        contains(doctor.stdout, "--check-config lists all errors")
 
 
-def test_check_of_a_good_file_is_silent():
+def test_check_of_a_good_file_says_so():
     with configuration("sample: {period: 2s}\n") as file:
         out = command("agent", "--config", file.name, "--check-config")
-    equal((out.returncode, out.stdout, out.stderr), (0, "", ""))
+    equal((out.returncode, out.stdout, out.stderr), (0, f"{file.name}: ok\n", ""))
+
+
+def test_the_sample_is_what_is_the_default():
+    sample = command("help", "--generate", "gpusonde.yaml").stdout
+    for text in (sample, re.sub(r"^#(?=\w+:$|  )", "", sample, flags=re.M)):
+        with configuration(text) as file:
+            out = command("agent", "--config", file.name, "--print-config")
+        equal((out.returncode, out.stderr), (0, ""))
+        equal([line.rpartition("  # ")[0] for line in out.stdout.split("\n")[1:]],
+              [line.rpartition("  # ")[0] for line in command("agent", "--print-config").stdout.split("\n")[1:]])
 
 
 def test_a_file_that_is_not_there():

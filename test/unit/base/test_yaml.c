@@ -74,8 +74,6 @@ static void refusals_name_line_and_remedy(_unused_ void **state)
 		int line;
 		const char *says;
 	} cases[] = {
-		{ "a: 1\nb: 2\na: 3\n", 3, "key \"a\" was given in line 1 already; keep one of the two" },
-		{ "x:\n  a: 1\n  a: 2\n", 3, "in line 2" },
 		{ "a: &x 1\nb: *x\n", 2, "aliases" },
 		{ "a: !!int 1\n", 1, "tags" },
 		{ "a: !foo {}\n", 1, "tags" },
@@ -103,6 +101,29 @@ static void refusals_name_line_and_remedy(_unused_ void **state)
 			fail_msg("%s: said \"%s\"", cases[i].text, err.message);
 		if (cases[i].line > 0)
 			assert_int_equal(err.line, cases[i].line);
+	}
+}
+
+/* The first is named, and whoever wants to look for other mistakes has all of the file. */
+static void a_key_given_twice_leaves_a_document(_unused_ void **state)
+{
+	static const struct {
+		const char *text;
+		int line;
+		const char *says;
+	} cases[] = {
+		{ "a: 1\nb: 2\na: 3\nb: 4\nlast: 5\n", 3, "key \"a\" was given in line 1 already; keep one of the two" },
+		{ "x:\n  a: 1\n  a: 2\nlast: {}\n", 3, "in line 2" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
+		struct yaml_error err = { .line = -1 };
+
+		assert_int_equal(parse(cases[i].text, &doc, &err), -EEXIST);
+		assert_int_equal(err.line, cases[i].line);
+		assert_non_null(strstr(err.message, cases[i].says));
+		assert_non_null(yaml_get(doc->root, "last"));
 	}
 }
 
@@ -171,6 +192,7 @@ int main(void)
 		cmocka_unit_test(maps_lists_and_scalars),
 		cmocka_unit_test(an_empty_file_is_an_empty_map),
 		cmocka_unit_test(refusals_name_line_and_remedy),
+		cmocka_unit_test(a_key_given_twice_leaves_a_document),
 		cmocka_unit_test(sixteen_levels_are_enough),
 		cmocka_unit_test(the_same_key_in_different_maps_is_fine),
 		cmocka_unit_test(large_files_stop_at_the_limits),
