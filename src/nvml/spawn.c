@@ -24,6 +24,8 @@ enum { CHILD_MEMORY = 3, CHILD_SOCKET = 4, CHILD_FDS = 5, FD_ASIDE = 10 };
 
 void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 {
+	/* As built, and as installed, be it below a folder (DESTDIR) that the build knows nothing of. */
+	static const char *const beside[] = { "/" HELPER, "/../libexec/gpusonde/" HELPER };
 	char self[PATH_MAX];
 	ssize_t n;
 	char *slash;
@@ -33,16 +35,12 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 		return;
 	}
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		slash = strrchr(self, '/');
-		if (slash && slash + sizeof("/" HELPER) < self + sizeof(self)) {
-			memcpy(slash, "/" HELPER, sizeof("/" HELPER));
-			if (access(self, X_OK) == 0) {
-				memcpy(ret_path, self, sizeof(self));
-				return;
-			}
-		}
+	self[MAX(n, 0)] = '\0';
+	slash = strrchr(self, '/');
+	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
+		*slash = '\0';
+		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX && access(ret_path, X_OK) == 0)
+			return;
 	}
 	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" HELPER);
 }
