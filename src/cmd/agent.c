@@ -231,6 +231,7 @@ static int start(struct agent *agent)
 		log_error("cannot start: %s", strerror(-r));
 		return r;
 	}
+	agent_tell_places(agent);
 	r = agent_listen(agent, options);
 	if (r < 0)
 		return r;
@@ -273,8 +274,10 @@ int agent_main(struct invocation *invocation)
 
 	if (invocation->flag[FLAG_PRINT_CONFIG])
 		return print_config(&invocation->options);
-	if (invocation->flag[FLAG_CHECK_CONFIG]) /* its errors have been told by now, and ended us */
+	if (invocation->flag[FLAG_CHECK_CONFIG]) { /* its errors have been told by now, and ended us */
+		printf("%s: ok\n", invocation->options.file ? invocation->options.file : "no configuration file");
 		return EXIT_SUCCESS;
+	}
 	r = start(&agent);
 	if (r == 0) {
 		sd_notify(false, "READY=1\nSTATUS=waiting for the driver's first answer");

@@ -16,6 +16,9 @@
 
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 
+/* Where the agent is reached, by the names that /control/status has for them. */
+enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
+
 struct atop_listeners;
 
 struct agent {
@@ -39,6 +42,7 @@ struct agent {
 	atomic_uint_fast64_t generation;
 	pthread_mutex_t lock; /* for status; held for a copy only */
 	struct nvml_status status;
+	char places[AGENT_PLACES][128]; /* where it is reached, "" not */
 };
 
 /* Every page (cmd/agent_pages.c). */
@@ -46,5 +50,7 @@ const struct http_route *agent_routes(void);
 
 /* Opens the control socket and the HTTP port; what fails has been logged with its remedy (cmd/agent_listen.c). */
 int agent_listen(struct agent *agent, const struct options *options);
+/* Keeps for /control/status which addresses were configured. */
+void agent_tell_places(struct agent *agent);
 /* Takes the configuration anew, or says what is wrong with it and keeps the old one. */
 void agent_reload(struct agent *agent);

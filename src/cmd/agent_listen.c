@@ -55,7 +55,10 @@ static int listen_tcp_address(struct agent *agent, const char *address)
 		explain_address(address, r);
 		return r;
 	}
-	log_info("listening on %s (port %u)", address, http_port(agent->http, 0));
+	if (asks_for_any_port(address))
+		log_info("listening on %s (port %u)", address, http_port(agent->http, 0));
+	else
+		log_info("listening on %s", address);
 	if (!address_is_loopback(address))
 		log_warning(
 			"LISTENING BEYOND LOOPBACK on %s: whoever reaches this port can read every metric, process names "
@@ -169,6 +172,23 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 	}
 }
 
+void agent_tell_places(struct agent *agent)
+{
+	static const enum option_id ids[AGENT_PLACES] = {
+		[PLACE_HTTP] = OPT_http_listen,
+		[PLACE_ATOP] = OPT_atop_listen,
+		[PLACE_ATOP_SOCKET] = OPT_atop_socket,
+	};
+
+	pthread_mutex_lock(&agent->lock);
+	for (unsigned i = 0; i < AGENT_PLACES; i++) {
+		const char *text = options_text(&agent->invocation->options, ids[i]);
+
+		snprintf(agent->places[i], sizeof(agent->places[i]), "%s", text ? text : "");
+	}
+	pthread_mutex_unlock(&agent->lock);
+}
+
 static void apply(struct agent *agent, struct options *new)
 {
 	struct options *old = &agent->invocation->options;
@@ -186,6 +206,7 @@ static void apply(struct agent *agent, struct options *new)
 	options_done(old);
 	*old = *new;
 	*new = (struct options){ 0 };
+	agent_tell_places(agent);
 	agent->tick_ns = clock_boot_ns(); /* a tick due in a minute must not wait for its new period */
 	sd_event_source_set_time(agent->tick, (uint64_t)(agent->tick_ns / NSEC_PER_USEC));
 	log_notice("configuration reloaded");

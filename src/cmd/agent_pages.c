@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -165,17 +166,20 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	struct nvml_status s;
-	char why[320];
+	char why[320], places[AGENT_PLACES][sizeof(agent->places[0])];
 
 	pthread_mutex_lock(&agent->lock);
 	s = agent->status;
+	memcpy(places, agent->places, sizeof(places));
 	pthread_mutex_unlock(&agent->lock);
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
-	json_t *json = json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b}", "version",
+	json_t *json = json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s}",
+				 "version",
 				 GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
 				 "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
 				 "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds,
-				 "trouble", s.trouble, "simulated", snapshot->simulated);
+				 "trouble", s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP],
+				 "atop", places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET]);
 
 	snapshot_unref(snapshot);
 	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;

@@ -98,7 +98,10 @@ static void listen_tcp_address(struct atop_listeners *l, const char *address)
 			    strerror(-r));
 	} else {
 		l->open++;
-		log_info("serving atop on %s (port %u)", address, atop_server_port(l->server));
+		if (asks_for_any_port(address))
+			log_info("serving atop on %s (port %u)", address, atop_server_port(l->server));
+		else
+			log_info("serving atop on %s", address);
 		if (!address_is_loopback(address))
 			log_warning("LISTENING BEYOND LOOPBACK on %s for atop: there is no authentication",
 				    address);

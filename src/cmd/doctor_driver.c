@@ -28,6 +28,11 @@ static bool no_gpu_here(const struct doctor *d)
 	return d->gpus_on_bus <= 0 && (STRV_EQ(state, "no_library") || STRV_EQ(state, "no_driver"));
 }
 
+static bool has_gpus(const struct doctor *d)
+{
+	return json_array_size(json_object_get(d->document, "gpus")) > 0;
+}
+
 static void check_driver(const struct doctor *d, struct finding *f)
 {
 	const json_t *node = node_of(d);
@@ -75,13 +80,13 @@ static void check_library(const struct doctor *d, struct finding *f)
 
 static void check_simulated(const struct doctor *d, struct finding *f)
 {
-	if (json_array_size(json_object_get(d->document, "gpus")) == 0)
-		found(f, VERDICT_NOTE, "nothing is shown");
-	else if (json_is_true(json_object_get(d->document, "simulated")))
+	if (json_is_true(json_object_get(d->document, "simulated")))
 		found(f, VERDICT_NOTE,
 		      "SIMULATED: none of these GPUs exists; nvml.library names gpusonde's simulated driver");
-	else
+	else if (has_gpus(d))
 		found(f, VERDICT_OK, "no: what is shown is what the driver says");
+	else
+		found(f, VERDICT_NOTE, "there is nothing to show");
 }
 
 static void check_devices(const struct doctor *d, struct finding *f)
@@ -144,7 +149,9 @@ static void check_health(const struct doctor *d, struct finding *f)
 			if (gpu_warning(gpu, k, text, sizeof(text)))
 				strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
 					    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
-	if (all.len == 0)
+	if (!has_gpus(d))
+		found(f, VERDICT_NOTE, "there is no GPU");
+	else if (all.len == 0)
 		found(f, VERDICT_OK, "no GPU asks for a reset, has memory to be repaired, links down, or is too hot");
 	else
 		found(f, VERDICT_WARNING, "%s%s", all.data, all.failed ? "..." : "");
@@ -182,7 +189,9 @@ static void check_data(const struct doctor *d, struct finding *f)
 {
 	const char *why = text_of(d->status, "why");
 
-	if (!d->status)
+	if (!d->status && !d->failure[0] && !has_gpus(d))
+		found(f, VERDICT_NOTE, "there is no GPU to read");
+	else if (!d->status)
 		found(f, d->failure[0] ? VERDICT_FAILED : VERDICT_OK, "%s",
 		      d->failure[0] ? d->failure : "sampled just now");
 	else if (json_is_true(json_object_get(d->status, "ready")))

@@ -60,6 +60,21 @@ static void check_helper(const struct doctor *d, struct finding *f)
 	remedy(f, "install gpusonde anew, or name it with nvml.helper");
 }
 
+/*
+ * What a running agent says about its own address settles the matter, whatever is configured here; it needs no look into /proc.
+ * False when there is no such agent, or it does not say.
+ */
+static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag, struct finding *f)
+{
+	const char *its = json_string_value(json_object_get(d->status, place));
+
+	if (!its || STRV_EQ(its, address ? address : ""))
+		return false;
+	found(f, VERDICT_OK, "the agent has %s, not %s", *its ? its : "none", address ? address : "none");
+	remedy(f, "nothing, if that is meant: it was given other options (%s) than this command", flag);
+	return true;
+}
+
 /* @error: what listening there said; @who has it, when it is in use. */
 static void report_address(const struct doctor *d, const char *address, int error, const char *who,
 			   const char *flag, struct finding *f)
@@ -69,8 +84,13 @@ static void report_address(const struct doctor *d, const char *address, int erro
 	} else if (error == 0) {
 		found(f, VERDICT_WARNING, "%s is free, though an agent runs", address);
 		remedy(f, "that agent may have been given another address: say the same %s here", flag);
-	} else if (error == -EADDRINUSE && d->status && strncmp(who, "gpusonde ", 9) == 0) {
+	} else if (error == -EADDRINUSE && d->status &&
+		   (strncmp(who, "gpusonde ", 9) == 0 || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
+		/* Whose sockets they are is not for every user to see; the agent says that it wants this one. */
 		found(f, VERDICT_OK, "%s: the agent", address);
+	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {
+		found(f, VERDICT_NOTE, "%s: taken by another program; if that is gpusonde itself, all is well", address);
+		remedy(f, "sudo gpusonde doctor says whose it is");
 	} else {
 		found(f, VERDICT_WARNING, "%s: %s%s", address,
 		      error == -EADDRINUSE ? "taken by " : strerror(-error), error == -EADDRINUSE ? who : "");
@@ -78,11 +98,14 @@ static void report_address(const struct doctor *d, const char *address, int erro
 	}
 }
 
-static void check_tcp(const struct doctor *d, const char *address, const char *flag, struct finding *f)
+static void check_tcp(const struct doctor *d, const char *place, const char *address, const char *flag,
+		      struct finding *f)
 {
 	struct addresses addresses;
 	char who[128] = "";
 
+	if (agent_has(d, place, address, flag, f))
+		return;
 	if (!address) {
 		found(f, VERDICT_OK, "not wanted");
 		return;
@@ -103,7 +126,7 @@ static void check_http(const struct doctor *d, struct finding *f)
 {
 	const char *address = options_text(&d->invocation->options, OPT_http_listen);
 
-	check_tcp(d, address, "--listen", f);
+	check_tcp(d, "http", address, "--listen", f);
 }
 
 static void check_exposure(const struct doctor *d, struct finding *f)
@@ -126,7 +149,7 @@ static void check_exposure(const struct doctor *d, struct finding *f)
 
 static void check_atop(const struct doctor *d, struct finding *f)
 {
-	check_tcp(d, options_text(&d->invocation->options, OPT_atop_listen), "--atop-listen", f);
+	check_tcp(d, "atop", options_text(&d->invocation->options, OPT_atop_listen), "--atop-listen", f);
 }
 
 static void check_atop_socket(const struct doctor *d, struct finding *f)
@@ -135,6 +158,8 @@ static void check_atop_socket(const struct doctor *d, struct finding *f)
 	char path[128], who[128] = "";
 	_cleanup_close_ int fd = -1;
 
+	if (agent_has(d, "atop_socket", name, "--atop-socket", f))
+		return;
 	if (!name) {
 		found(f, VERDICT_OK, "not wanted");
 		return;

@@ -64,7 +64,7 @@ void agent_explain(const struct options *options, int error, char *ret_text, siz
 	const char *socket = places[0].path;
 
 	if (n == 0) {
-		snprintf(ret_text, size, "no agent was asked: control.socket is none");
+		snprintf(ret_text, size, "no agent is asked, control.socket is none");
 		return;
 	}
 	if (is_nobody(error)) {
@@ -145,8 +145,17 @@ static int begin_sampling(struct feed *feed)
 
 	if (r < 0)
 		return r;
-	collector_tick(feed->collector);
-	r = run(feed, 1, FIRST_READING_NS);
+	/* Ticks say meanwhile what holds the first one up; where nothing was started there is nothing to wait for. */
+	for (int64_t waited = 0; r == 0 && waited < FIRST_READING_NS && collector_readings(feed->collector) == 0;
+	     waited += RATES_NS) {
+		struct nvml_status status;
+
+		collector_tick(feed->collector);
+		collector_status(feed->collector, &status);
+		if (!status.running)
+			break;
+		r = run(feed, 1, RATES_NS);
+	}
 	snapshot = collector_snapshot(feed->collector);
 	good = snapshot->state == READING_OK && snapshot->fresh;
 	snapshot_unref(snapshot);
@@ -176,6 +185,23 @@ static int sample(struct feed *feed, unsigned sections, struct strbuf *out)
 	return r;
 }
 
+/* Who names a driver here means to see it; the agent has one of its own. */
+static void note_unused(struct feed *feed)
+{
+	const struct option_value *library = &feed->options->v[OPT_nvml_library];
+	const char *what = NULL;
+
+	if (library->origin == ORIGIN_FLAG || library->origin == ORIGIN_ENVIRONMENT)
+		what = library->where;
+	else if (getenv("GPUSONDE_SIM_SCENARIO"))
+		what = "GPUSONDE_SIM_SCENARIO";
+	feed->note[0] = 0;
+	if (what)
+		snprintf(feed->note, sizeof(feed->note),
+			 "these are the running agent's numbers, for which %s means nothing: --socket none samples here",
+			 what);
+}
+
 int feed_get(struct feed *feed, unsigned sections, struct strbuf *out)
 {
 	char why[300];
@@ -185,7 +211,8 @@ int feed_get(struct feed *feed, unsigned sections, struct strbuf *out)
 	if (r == 0 && status == 200) {
 		collector_free(feed->collector);
 		feed->collector = NULL;
-		feed->note[0] = feed->failure[0] = 0;
+		feed->failure[0] = 0;
+		note_unused(feed);
 		return 0;
 	}
 	strbuf_reset(out);

@@ -79,7 +79,7 @@ static void inode_owner(unsigned long inode, char *ret_who, size_t size)
 	char path[300], comm[32];
 	const struct dirent *entry;
 
-	snprintf(ret_who, size, "another program");
+	snprintf(ret_who, size, PORT_OWNER_UNKNOWN);
 	while (dir && (entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) || !holds(entry->d_name, inode))
 			continue;
@@ -102,4 +102,11 @@ void port_owner(uint16_t port, char *ret_who, size_t size)
 void abstract_owner(const char *name, char *ret_who, size_t size)
 {
 	inode_owner(abstract_inode(name), ret_who, size);
+}
+
+bool asks_for_any_port(const char *address)
+{
+	const char *colon = strrchr(address, ':');
+
+	return colon && STRV_EQ(colon, ":0");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,3 +11,9 @@
  */
 void port_owner(uint16_t port, char *ret_who, size_t size);
 void abstract_owner(const char *name, char *ret_who, size_t size);
+
+/* Where it cannot be found out, for want of permission. */
+#define PORT_OWNER_UNKNOWN "another program"
+
+/* ADDR:0, for whichever is free: only the log can say which it is. */
+bool asks_for_any_port(const char *address);

@@ -52,11 +52,13 @@ def test_agent_and_own_sampling_have_one_shape():
         return None # whether a number or null depends on time
     with Agent() as agent:
         for name in ("gpus", "ps"):
-            with_agent, alone = agent.cli(name, "--json"), command(name, "--json", *ALONE, env=SIMULATION)
+            with_agent, alone = command(name, "--json", "--socket", agent.socket), command(name, "--json", *ALONE, env=SIMULATION)
             equal((with_agent.returncode, alone.returncode), (0, 0))
             equal(with_agent.stderr, "")
             contains(alone.stderr, "no agent runs at /nonexistent/agent.sock")
             equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
+        contains(agent.cli("gpus").stderr, "--socket none samples here")
+        contains(command("gpus", "--socket", "none", env=SIMULATION).stderr, "sampled by this command")
         equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "gpus", "processes", "node"})
 
 
@@ -65,6 +67,17 @@ def test_own_sampling_has_rates():
     equal(len(gpus), 8)
     assert all(g["utilization_ratio"]["gpu"] is not None and g["power_watts"] > 0 for g in gpus)
     assert all(g["observed_seconds_total"] > 0 for g in gpus), "two readings make rates"
+
+
+def test_nothing_to_show_says_why():
+    for env, words in (({"GPUSONDE_NVML_HELPER": "/nonexistent"}, "No GPUs: cannot run the helper"),
+                       ({"GPUSONDE_SIM_SCENARIO": "/nonexistent"}, "No GPUs: nvmlInit")):
+        out = command("gpus", *ALONE, env=dict(SIMULATION, **env))
+        equal(out.returncode, 1)
+        contains(out.stdout, words)
+        doctor = command("doctor", *ALONE, env=dict(SIMULATION, **env)).stdout
+        assert "sampled just now" not in doctor, doctor
+    equal(command("gpus", *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).returncode, 0)
 
 
 def test_a_machine_without_gpu():
@@ -254,7 +267,7 @@ def test_atopgpud_ends_without_gpu():
 
 
 def test_installed_pages_are_readable():
-    for name in ("configuration.md", "man-commands", "man-options", "man-keys"):
+    for name in ("configuration.md", "gpusonde.yaml", "man-commands", "man-options", "man-keys"):
         out = command("help", "--generate", name)
         equal(out.returncode, 0)
         assert len(out.stdout) > 500, name

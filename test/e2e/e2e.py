@@ -174,8 +174,8 @@ class Agent:
 
     def port(self, what=r"listening on"):
         """Of the newest line of the log that names one."""
-        found = re.findall(what + r" \S+ \(port (\d+)\)", self.log())
-        return int(found[-1]) if found else 0
+        found = re.findall(what + r" \S+:(\d+)(?: \(port (\d+)\))?$", self.log(), re.M)
+        return int(found[-1][1] or found[-1][0]) if found else 0
 
     def atop_port(self):
         return wait_for(lambda: self.port("serving atop on"), "atop's port in the log")
