@@ -177,6 +177,29 @@ processes:
     e2e.equal(sorted(re.findall(r"process \d+ on entity (\d)", text)), ["1", "2"])
 
 
+def test_what_the_library_prints_arrives_on_stderr():
+    """A control file with an error in it, which only the simulated driver can tell of."""
+    with e2e.Agent() as agent:
+        agent.write("control.yaml", "faults: [{wrong: true}]\n")
+        e2e.wait_for(lambda: 'control.yaml:1: unknown key "wrong"' in agent.log(), "the error in the agent's log")
+        e2e.equal(agent.get("/readyz").status, 200)
+
+
+def test_a_node_full_of_processes_has_their_names():
+    """64 that /proc knows nothing of: the driver names some in each reading."""
+    with e2e.Agent() as agent:
+        def names():
+            return [p["comm"] for p in agent.get("/api/v1/processes").json()["processes"]]
+        e2e.wait_for(lambda: len(names()) >= 60 and all(names()), "each process to have a name")
+
+
+def test_a_temperature_of_all_ones_is_none():
+    with e2e.Agent() as agent:
+        agent.fault("sentinel: default, gpus: 0, functions: nvmlDeviceGet*Temperature*")
+        e2e.wait_for(lambda: len(e2e.values(agent.metrics(), "gpusonde_gpu_temperature_celsius")) == 7, "GPU 0 to have no temperature")
+        assert min(e2e.values(agent.metrics(), "gpusonde_gpu_temperature_celsius")) > 0
+
+
 def real_libraries():
     fetch = f"{e2e.SOURCE}/test/unit/sim/fetch_debian"
     for suite in ("bullseye", "bookworm", "trixie"):
