@@ -12,6 +12,8 @@
 #include "nvml/spawn.h"
 
 #define SOCKET_FILE "gpusonde.sock"
+/* sun_path of unix(7), with its NUL. */
+enum { SOCKET_PATH_MAX = 108 };
 
 static bool may_write(const char *folder)
 {
@@ -44,7 +46,7 @@ static bool own_folder(struct place *place, bool make)
 {
 	const char *runtime = folder_variable("XDG_RUNTIME_DIR");
 
-	if (runtime && strlen(runtime) < PATH_MAX / 2 && may_write(runtime)) {
+	if (runtime && strlen(runtime) + sizeof("/" SOCKET_FILE) <= SOCKET_PATH_MAX && may_write(runtime)) {
 		snprintf(place->path, sizeof(place->path), "%s", runtime);
 		return true;
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cmd/options.h"
+#include "cmd/places.h"
 
 static void check_bounds(const struct options *options)
 {
@@ -19,6 +20,7 @@ static void check_bounds(const struct options *options)
 static void check_round_trip(const struct options *options, struct strbuf *errors)
 {
 	struct options again;
+	struct place place;
 	struct strbuf text;
 
 	strbuf_init(&text, 0);
@@ -28,7 +30,8 @@ static void check_round_trip(const struct options *options, struct strbuf *error
 	    options_from_yaml(&again, "printed", text.data, text.len, errors) < 0 || errors->len > 0)
 		abort();
 	for (unsigned i = 0; i < OPTIONS; i++)
-		if (!STRV_EQ(again.v[i].text, options->v[i].text) || again.v[i].number != options->v[i].number)
+		if (!STRV_EQ(again.v[i].text, place_of_option(options, (enum option_id)i, &place)) ||
+		    again.v[i].number != options->v[i].number)
 			abort();
 	options_done(&again);
 	strbuf_done(&text);
