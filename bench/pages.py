@@ -6,6 +6,7 @@ else the machine does falls on both. By itself, against any server:
 
     python3 bench/pages.py URL [URL ...]
 """
+import http.client
 import os
 import shutil
 import statistics
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 from common import Row, Skip, agent, free_port, stop
@@ -20,6 +22,8 @@ from common import Row, Skip, agent, free_port, stop
 PAIRS = 9
 SECONDS = int(os.environ.get("BENCH_PAGES_SECONDS", "3"))
 CONNECTIONS = 16
+HANG_PAIRS = 3
+HANG_GETS = 300
 
 NGINX_CONF = """\
 daemon off;
@@ -79,16 +83,13 @@ def start_nginx(tmp, page):
 
 
 def wrk(url):
-    """(requests per second, median latency in ms); a run with errors is no run."""
-    out = subprocess.run([tool("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "--latency", url],
+    """Requests per second; a run with errors is no run."""
+    out = subprocess.run([tool("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", url],
                          check=True, capture_output=True, text=True).stdout
     if "Non-2xx" in out or "Socket errors" in out:
         raise RuntimeError(f"wrk against {url} met errors:\n{out}")
     words = out.split()
-    latency = words[words.index("50%") + 1]
-    scale = {"us": 1e-3, "ms": 1.0}.get(latency[-2:])
-    ms = float(latency[:-2]) * scale if scale else float(latency[:-1]) * 1e3
-    return float(words[words.index("Requests/sec:") + 1]), ms
+    return float(words[words.index("Requests/sec:") + 1])
 
 
 def compare(url):
@@ -101,7 +102,7 @@ def compare(url):
             wrk(url), wrk(nginx_url)    # both warm
             for i in range(PAIRS):
                 order = (url, nginx_url) if i % 2 else (nginx_url, url)
-                rate = {u: wrk(u)[0] for u in order}
+                rate = {u: wrk(u) for u in order}
                 pairs.append((rate[url] / rate[nginx_url], rate[url], rate[nginx_url]))
         finally:
             stop(nginx)
@@ -116,15 +117,68 @@ def rows(name, url):
             Row(f"{name}: requests per second", statistics.median(p[1] for p in pairs), "{:.0f}")]
 
 
+def latency_ms(port):
+    """Median time of a GET /metrics on a kept connection, over a few ticks."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    times = []
+    for _ in range(HANG_GETS):
+        begin = time.monotonic()
+        connection.request("GET", "/metrics")
+        connection.getresponse().read()
+        times.append((time.monotonic() - begin) * 1e3)
+        time.sleep(0.01)
+    connection.close()
+    return statistics.median(times)
+
+
+def set_fault(control, text):
+    with open(control + ".new", "w") as f:
+        f.write(text)
+    os.rename(control + ".new", control)
+
+
+def wait_for_status(port, wanted):
+    for _ in range(600):
+        try:
+            status = urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=10).status
+        except urllib.error.HTTPError as error:
+            status = error.code
+        if status == wanted:
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"/readyz did not come to say {wanted} within a minute")
+
+
+def hang_row(tmp):
+    """Each NVML call hangs, again and again; the median of the ratios to the healthy agent just before."""
+    control = f"{tmp}/control.yaml"
+    process = agent(tmp, ("--nvml-call-timeout", "1s"), {"GPUSONDE_SIM_CONTROL": control})
+    ratios = []
+    try:
+        for _ in range(HANG_PAIRS):
+            healthy = latency_ms(process.port)
+            set_fault(control, "faults: [{hang: while, functions: 'nvml*'}]\n")
+            wait_for_status(process.port, 503)
+            ratios.append(latency_ms(process.port) / healthy)
+            set_fault(control, "faults: []\n")
+            wait_for_status(process.port, 200)
+    finally:
+        stop(process)
+    return Row("GET /metrics: time while every NVML call hangs, of that before", statistics.median(ratios), "{:.2f}", at_most=1.25)
+
+
 def run():
+    found = []
+    with tempfile.TemporaryDirectory() as tmp:
+        found.append(hang_row(tmp))
     try:
         tool("wrk", "wrk"), tool("nginx", "nginx-light")
     except Skip as skip:
-        return [Row("GET /metrics beside nginx", skipped=str(skip))]
+        return [Row("GET /metrics beside nginx", skipped=str(skip))] + found
     with tempfile.TemporaryDirectory() as tmp:
         process = agent(tmp)
         try:
-            return rows("GET /metrics", f"http://127.0.0.1:{process.port}/metrics")
+            return rows("GET /metrics", f"http://127.0.0.1:{process.port}/metrics") + found
         finally:
             stop(process)
 
