@@ -113,7 +113,7 @@ def test_atop_shows_gpus_and_processes():
         out = atop_output("GPU,PRE")
         gpus = [line.split() for line in out.split("\n") if line.startswith("GPU ")]
         assert len(gpus) >= 4 and len(gpus) % 2 == 0, f"two GPUs in each sample: {out[:2000]}"
-        contains(gpus[0][8], "80GB") # atop keeps the last twelve letters of a type
+        contains(gpus[0][8], "simulated") # atop keeps the last twelve letters of a type
         mine = [line.split() for line in out.split("\n") if line.startswith("PRE ") and f"({worker.comm})" in line]
         assert mine, f"no line of PID {worker.pid}: {out[:2000]}"
         busy = [int(fields[11]) for fields in mine[1:]]
