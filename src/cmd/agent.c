@@ -95,6 +95,7 @@ static void keep_house(struct agent *agent)
 	if (agent->houses_kept++ % DROP_ROUNDS == 0)
 		memory_give_back();
 	agent->housekeeping_ns = now;
+	agent_listen_again(agent);
 	count_usage(agent);
 	tell_systemd(agent);
 }

@@ -29,6 +29,7 @@ struct agent {
 	int64_t tick_ns; /* when the next tick is due, on the boot clock */
 	int64_t housekeeping_ns; /* when the slow things were done last */
 	unsigned houses_kept;    /* how often */
+	bool deaf;               /* after a reload no HTTP port could be had */
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;
@@ -50,6 +51,8 @@ const struct http_route *agent_routes(void);
 
 /* Opens the control socket and the HTTP port; what fails has been logged with its remedy (cmd/agent_listen.c). */
 int agent_listen(struct agent *agent, const struct options *options);
+/* Tries once more where a reload could neither have the new address nor the old one again. */
+void agent_listen_again(struct agent *agent);
 /* Keeps for /control/status which addresses were configured. */
 void agent_tell_places(struct agent *agent);
 /* Takes the configuration anew, or says what is wrong with it and keeps the old one. */

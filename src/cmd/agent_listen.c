@@ -163,13 +163,19 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 	if (!changed(old, new, OPT_http_listen))
 		return;
 	/* Old and new may be the same port on other addresses, so the old one must go first. */
-	http_unlisten(agent->http);
-	if (agent_listen(agent, new) < 0) {
-		log_error("listening on %s as before", old->v[OPT_http_listen].text);
-		http_unlisten(agent->http);
-		keep(old, new, OPT_http_listen);
-		agent_listen(agent, new);
-	}
+	http_unlisten_tcp(agent->http);
+	agent->deaf = false;
+	if (listen_tcp_address(agent, options_text(new, OPT_http_listen)) == 0)
+		return;
+	keep(old, new, OPT_http_listen);
+	log_error("going back to %s", new->v[OPT_http_listen].text);
+	agent->deaf = listen_tcp_address(agent, options_text(new, OPT_http_listen)) < 0;
+}
+
+void agent_listen_again(struct agent *agent)
+{
+	if (agent->deaf)
+		agent->deaf = listen_tcp_address(agent, options_text(&agent->invocation->options, OPT_http_listen)) < 0;
 }
 
 void agent_tell_places(struct agent *agent)

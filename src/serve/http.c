@@ -248,11 +248,24 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 	return 0;
 }
 
+static void unlisten(struct http *http, bool local)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < http->n_listeners; i++) {
+		if (local || listener_port(http->listeners[i]))
+			listener_free(http->listeners[i]);
+		else
+			http->listeners[kept++] = http->listeners[i];
+	}
+	http->n_listeners = kept;
+}
+
 void http_free(struct http *http)
 {
 	if (!http)
 		return;
-	http_unlisten(http);
+	unlisten(http, true);
 	if (http->running) {
 		atomic_store(&http->stop, true);
 		eventfd_write(http->wake_fd, 1);
@@ -314,10 +327,9 @@ int http_listen_unix(struct http *http, const char *path, unsigned mode)
 	return listen_on(http, fd, path[0] == '@' ? NULL : path);
 }
 
-void http_unlisten(struct http *http)
+void http_unlisten_tcp(struct http *http)
 {
-	while (http->n_listeners > 0)
-		listener_free(http->listeners[--http->n_listeners]);
+	unlisten(http, false);
 }
 
 unsigned http_port(const struct http *http, unsigned n)

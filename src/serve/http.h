@@ -73,8 +73,8 @@ void http_free(struct http *http);
 int http_listen_tcp(struct http *http, const char *address);
 /* Listen on a UNIX stream socket with this mode; a stale socket file is replaced, a live one is -EADDRINUSE. */
 int http_listen_unix(struct http *http, const char *path, unsigned mode);
-/* Stop listening on everything opened so far (reload); open connections go on. */
-void http_unlisten(struct http *http);
+/* Stop listening on every TCP address (reload); open connections go on, and so does the UNIX socket. */
+void http_unlisten_tcp(struct http *http);
 /* Port actually bound of the n-th TCP listener; 0 none. */
 unsigned http_port(const struct http *http, unsigned n);
 void http_stats(struct http *http, struct http_stats *ret_stats);

@@ -143,6 +143,22 @@ def test_reload_moves_the_port_or_stays():
             wait_for(lambda: agent.port() == old, "the old port")
 
 
+def test_reload_has_nothing_to_do_with_the_control_socket():
+    with tempfile.TemporaryDirectory() as tmp:
+        config, old, new = f"{tmp}/gpusonde.yaml", free_port(), free_port()
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(f"http: {{listen: '127.0.0.1:{old}'}}\n")
+        with Agent("--config", config, tmp=tmp, listen=None) as agent, socket.socket(socket.AF_UNIX) as other:
+            equal(agent.port(), old)
+            os.unlink(agent.socket)
+            other.bind(agent.socket)
+            other.listen()
+            agent.write("gpusonde.yaml", f"http: {{listen: '127.0.0.1:{new}'}}\n")
+            agent.signal(signal.SIGHUP)
+            wait_for(lambda: agent.port() == new, "the new port")
+            equal(agent.get("/healthz").status, 200)
+
+
 def test_systemd_is_told():
     with tempfile.TemporaryDirectory() as tmp, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         notify.bind(f"{tmp}/notify")

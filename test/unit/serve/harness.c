@@ -99,7 +99,7 @@ static int on_control(sd_event_source *source, int fd, uint32_t events, void *us
 	eventfd_read(fd, &what);
 	if (what == STOP)
 		return sd_event_exit(sd_event_source_get_event(source), 0);
-	http_unlisten(s->http);
+	http_unlisten_tcp(s->http);
 	atomic_store(&s->unlistened, true);
 	return 0;
 }

@@ -31,7 +31,7 @@ struct server {
 /* Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty; /do POST, local only. */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);
-/* http_unlisten() on the loop's thread. */
+/* http_unlisten_tcp() on the loop's thread. */
 void server_unlisten(struct server *server);
 
 /* Connected sockets, or a failed test. */

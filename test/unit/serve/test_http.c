@@ -306,7 +306,7 @@ static void test_listening(void **state)
 	/* Both loopback addresses, where there is IPv6, under one port. */
 	if (http_port(other, 1))
 		assert_int_equal(http_port(other, 1), http_port(other, 0));
-	http_unlisten(other);
+	http_unlisten_tcp(other);
 	assert_int_equal(http_port(other, 0), 0);
 	http_free(other);
 	sd_event_unref(event);
