@@ -211,14 +211,20 @@ static void test_free_with_stuck_clients(void **state)
 static void test_unlisten_leaves_open_connections_alone(void **state)
 {
 	struct server *s = server_start(0);
-	_cleanup_close_ int fd = dial(s);
+	_cleanup_close_ int fd = dial(s), local = -1;
 	struct strbuf reply;
 
 	(void)state;
 	strbuf_init(&reply, 0);
 	wait_open(s, 1);
+	local = dial_unix(s);
+	wait_open(s, 2);
 	server_unlisten(s);
-	assert_int_equal(access(s->socket, F_OK), -1);
+	assert_int_equal(http_port(s->http, 0), 0);
+	assert_int_equal(access(s->socket, F_OK), 0);
+	put(local, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
+	assert_true(read_reply(local, false, &reply));
+	strbuf_reset(&reply);
 	put(fd, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
 	assert_true(read_reply(fd, false, &reply));
 	server_stop(s);
