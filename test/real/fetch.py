@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Gets the real things that tests look at: NVIDIA's libraries, Debian's kernels, CUDA runtimes.
+
+    fetch.py --cache FOLDER NAME...      prints {"NAME": {"FILE": "PATH"}}; without names, lists them
+
+They come from the mirrors that this machine's apt and pip are configured for, are unpacked into the folder and never installed. Exit status
+77, and one line that says why, when something cannot be had. What is there already is used as it is, however old. The folder is
+$GPUSONDE_REAL_CACHE if that is set. Any number may run at a time: they take turns, and a thing appears complete or not at all.
+"""
+import argparse
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+UNAVAILABLE = 77        # automake's and meson's exit status of a skipped test
+CONNECT_S = 20          # for a mirror to answer at all
+COMMAND_S = 300         # for one package or one list of packages
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+FALLBACKS = ("http://deb.debian.org/debian", "http://archive.debian.org/debian")
+
+
+class Unavailable(Exception):
+    """It cannot be had here and now; the text says why in one line."""
+
+
+def command(*args, what):
+    """Its output; C's language, so that a reason reads the same everywhere."""
+    try:
+        done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=COMMAND_S, check=False, env=dict(os.environ, LC_ALL="C"))
+    except FileNotFoundError:
+        raise Unavailable(f"{what}: no {args[0]} on this machine") from None
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"{what}: {args[0]} took longer than {COMMAND_S} s") from None
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]
+        errors = [line for line in lines if re.match("E(RROR)?:", line)]
+        raise Unavailable(f"{what}: {args[0]}: {(errors or lines)[0].strip()}")
+    return done.stdout
+
+
+def mirrors():
+    """Of Debian proper: what this machine uses, then the public ones, the second of which keeps old releases."""
+    found = []
+    for path in sorted(glob.glob("/etc/apt/sources.list") + glob.glob("/etc/apt/sources.list.d/*")):
+        with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as f:
+            lines = [line for line in f if re.match(r"\s*(deb\s|URIs:)", line)]
+            found += [word.rstrip("/") for line in lines for word in line.split() if word.rstrip("/").endswith("/debian")]
+    return list(dict.fromkeys(found + list(FALLBACKS)))
+
+
+class Apt:
+    """apt with lists and settings of its own: one architecture of one component of one suite, of the first mirror that has it."""
+
+    def __init__(self, folder, suite, component, arch):
+        self.what, self.arch = f"Debian {suite}/{component} {arch}", arch
+        self.config = f"{folder}/apt.conf"
+        for name in ("lists/partial", "cache/archives/partial", "parts"):
+            os.makedirs(f"{folder}/{name}")
+        with open(self.config, "w", encoding="utf-8") as f:
+            # Hooks are for the machine's own lists; old releases' lists have expired; the download user cannot enter our folder.
+            f.write("#clear APT::Update::Post-Invoke;\n#clear APT::Update::Post-Invoke-Success;\n"
+                    f'Dir::Etc::SourceList "{folder}/sources.list";\nDir::Etc::SourceParts "{folder}/parts";\n'
+                    f'Dir::State::Lists "{folder}/lists";\nDir::State::status "/dev/null";\nDir::Cache "{folder}/cache";\n'
+                    f'APT::Architecture "{arch}";\nAPT::Architectures {{ "{arch}"; }};\nAPT::Sandbox::User "root";\n'
+                    'Acquire::Check-Valid-Until "false";\nAcquire::Languages "none";\nAcquire::Retries "1";\n'
+                    f'Acquire::http::Timeout "{CONNECT_S}";\nAcquire::https::Timeout "{CONNECT_S}";\n')
+        reasons = []
+        for mirror in mirrors():
+            with open(f"{folder}/sources.list", "w", encoding="utf-8") as f:
+                f.write(f"deb [arch={arch} signed-by={KEYRING}] {mirror} {suite} {component}\n")
+            try:
+                self.run("apt-get", "-q", "update", "-o", "APT::Update::Error-Mode=any")
+                return
+            except Unavailable as why:
+                reasons.append(str(why))
+        raise Unavailable(reasons[0])
+
+    def run(self, tool, *args):
+        return command(tool, "-c", self.config, *args, what=self.what)
+
+    def newest(self, pattern):
+        """The package of this pattern, whose first parenthesis is a version, with the highest one."""
+        names = self.run("apt-cache", "search", "--names-only", f"^{pattern}$").split("\n")
+        names = [line.split(" - ")[0] for line in names if line]
+        if not names:
+            raise Unavailable(f"{self.what}: has no package {pattern} any more")
+        return max(names, key=lambda n: [int(x) for x in re.findall(r"\d+", re.fullmatch(pattern, n)[1])])
+
+    def unpack(self, package, folder):
+        with tempfile.TemporaryDirectory() as at:
+            args = ["apt-get", "-c", self.config, "-q", "download", f"{package}:{self.arch}"]
+            command("env", "-C", at, *args, what=f"{self.what}: {package}")
+            command("dpkg-deb", "-x", glob.glob(f"{at}/*.deb")[0], folder, what=package)
+
+
+@contextlib.contextmanager
+def side_apt(suite, component, arch):
+    with tempfile.TemporaryDirectory() as folder:
+        yield Apt(folder, suite, component, arch)
+
+
+def one(folder, pattern):
+    """The only file of this pattern below @folder, links not counted."""
+    found = [p for p in glob.glob(f"{folder}/{pattern}", recursive=True) if not os.path.islink(p)]
+    if len(found) != 1:
+        raise Unavailable(f"looked for one file {pattern} in a package, and found {len(found)}")
+    return found[0]
+
+
+def get_driver(folder, suite, arch):
+    """libcuda and libnvidia-ml under the names that programs ask for."""
+    with side_apt(suite, "non-free", arch) as apt:
+        for package, name in (("libcuda1", "libcuda.so"), ("libnvidia-ml1", "libnvidia-ml.so")):
+            apt.unpack(package, f"{folder}/{package}")
+            os.rename(one(f"{folder}/{package}", f"**/{name}.[0-9]*.*"), f"{folder}/{name}.1")
+            shutil.rmtree(f"{folder}/{package}")
+
+
+def get_kernel(folder, suite, pattern):
+    with side_apt(suite, "main", "amd64") as apt:
+        apt.unpack(apt.newest(pattern), f"{folder}/all")
+        os.rename(one(f"{folder}/all", "boot/vmlinuz-*"), f"{folder}/vmlinuz")
+        shutil.rmtree(f"{folder}/all")
+
+
+def get_runtime(folder, requirement):
+    wheels = f"{folder}/wheels"
+    command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64",
+            "--timeout", str(CONNECT_S), "--retries", "1", "-d", wheels, requirement, what=requirement)
+    with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
+        names = [n for n in wheel.namelist() if re.search(r"/libcudart\.so\.\d+(\.0)?$", n)]
+        if len(names) != 1:
+            raise Unavailable(f"{requirement}: looked for one libcudart in it, and found {len(names)}")
+        with wheel.open(names[0]) as source, open(f"{folder}/{os.path.basename(names[0])}", "wb") as target:
+            shutil.copyfileobj(source, target)
+    shutil.rmtree(wheels)
+
+
+# name: function(folder), and what it wants. The driver's versions are 470.256.02, 535.261.03 and 550.163.01.
+THINGS = {f"driver-{version}-{arch}": (get_driver, suite, arch)
+          for version, suite in (("470", "bullseye"), ("535", "bookworm"), ("550", "trixie")) for arch in ("amd64", "arm64")}
+# From 7.0 on the image itself is in a package of its own, and "linux-image" only names it.
+THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.escape(version)}\.[0-9.-]+)(\+deb[0-9]+)?-cloud-amd64")
+               for version, suite, kind in (("5.10", "bullseye", "image"), ("6.1", "bookworm", "image"), ("6.12", "trixie", "image"),
+                                            ("6.18", "trixie-backports", "image"), ("7.2", "trixie-backports", "binary"))})
+THINGS.update({f"cudart-{version}": (get_runtime, requirement) for version, requirement in (
+    ("11.8", "nvidia-cuda-runtime-cu11==11.8.89"), ("12.4", "nvidia-cuda-runtime-cu12==12.4.127"),
+    ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
+
+
+@contextlib.contextmanager
+def turn(cache):
+    os.makedirs(cache, exist_ok=True)
+    with open(f"{cache}/lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def get(name, cache):
+    """{file: path} of the thing of this name, fetched into @cache unless it is there; $GPUSONDE_REAL_CACHE wins over @cache."""
+    cache = os.path.abspath(os.environ.get("GPUSONDE_REAL_CACHE") or cache)
+    folder = f"{cache}/{name}"
+    with turn(cache):
+        if not os.path.isdir(folder):
+            function, *wants = THINGS[name]
+            with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as new:
+                os.mkdir(f"{new}/{name}")
+                function(f"{new}/{name}", *wants)
+                os.rename(f"{new}/{name}", folder)
+    return {f: f"{folder}/{f}" for f in sorted(os.listdir(folder))}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="gets real drivers, kernels and runtimes for tests")
+    parser.add_argument("--cache", default="build/real")
+    parser.add_argument("name", nargs="*", choices=[*THINGS, []], metavar="NAME")
+    args = parser.parse_args()
+    if not args.name:
+        print("\n".join(THINGS))
+        return
+    try:
+        print(json.dumps({name: get(name, args.cache) for name in args.name}, indent=1))
+    except Unavailable as why:
+        print(why, file=sys.stderr)
+        sys.exit(UNAVAILABLE)
+
+
+if __name__ == "__main__":
+    main()
