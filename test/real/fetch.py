@@ -129,7 +129,7 @@ def get_driver(folder, suite, arch):
 def get_kernel(folder, suite, pattern):
     with side_apt(suite, "main", "amd64") as apt:
         apt.unpack(apt.newest(pattern), f"{folder}/all")
-        os.rename(one(f"{folder}/all", "boot/vmlinuz-*"), f"{folder}/vmlinuz")
+        os.rename(one(f"{folder}/all", "**/vmlinuz*"), f"{folder}/vmlinuz")
         shutil.rmtree(f"{folder}/all")
 
 
