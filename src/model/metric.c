@@ -37,6 +37,12 @@ const struct metric process_metrics[PROCESS_METRICS] = {
 #include "model/metrics.def"
 };
 
+const struct metric traced_metrics[TRACED_METRICS] = {
+#define TRACE_METRIC(id_, ...) \
+	[TRACED_##id_] = { .id = #id_, .slot = TRACED_##id_, .count = 1, .levels = LEVEL_BOTH, __VA_ARGS__ },
+#include "model/metrics.def"
+};
+
 const struct metric agent_metrics[AGENT_METRICS] = {
 #define AGENT_METRIC(id_, ...) [AGENT_##id_] = { .id = #id_, .slot = AGENT_##id_, .count = 1, __VA_ARGS__ },
 #include "model/metrics.def"

@@ -133,6 +133,13 @@ enum process_metric {
 	PROCESS_METRICS,
 };
 
+/* Metrics of a traced process on a device; each row is one slot. */
+enum traced_metric {
+#define TRACE_METRIC(id_, ...) TRACED_##id_,
+#include "model/metrics.def"
+	TRACED_METRICS,
+};
+
 /* What the agent says about itself; each row is one slot. */
 enum agent_metric {
 #define AGENT_METRIC(id_, ...) AGENT_##id_,
@@ -145,6 +152,7 @@ enum engine { ENGINE_GPU, ENGINE_MEMORY, ENGINE_ENCODER, ENGINE_DECODER, ENGINE_
 
 extern const struct metric gpu_metrics[GPU_METRICS];
 extern const struct metric process_metrics[PROCESS_METRICS];
+extern const struct metric traced_metrics[TRACED_METRICS];
 extern const struct metric agent_metrics[AGENT_METRICS];
 extern const char *const engine_names[ENGINES];
 

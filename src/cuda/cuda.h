@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the events of traced programs mean: contexts and devices, streams and their order, kernel spans, the memory ledger, aggregates by
+ * process and device. Pure bookkeeping: events in (trace/'s, in ring order), figures out; it asks nobody, except /proc through callbacks
+ * given to it. One thread.
+ *
+ * Invariants
+ *  1. A failed call changes nothing but counts. A call without a result (no return probe) is taken to have succeeded where that is
+ *     harmless, and marks what it feeds incomplete.
+ *  2. A stream is (process incarnation, context, handle, generation): what is created after a destroy with the same handle is another one.
+ *  3. Nothing is called kernel time. `span_upper_bound` is first launch to the return of the sync; `busy` is an estimate, flagged so,
+ *     with its error against NVML's figure beside it.
+ *  4. All that a program can make grow has a limit (struct cuda_limits); sums stay right beyond it, what was left out is counted.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "bpf/event.h"
+#include "model/trace.h"
+
+struct cuda;
+
+struct cuda_limits {
+	uint32_t processes; /* default 16384 */
+	uint32_t series; /* processes with series of their own; default 128 */
+	uint32_t streams; /* per process; default 1024 */
+	uint32_t contexts; /* per process; default 64 */
+	uint32_t threads; /* per process, whose current context is known; default 1024 */
+	uint32_t allocations; /* all processes together; default 1 << 20, found by use, not reserved */
+	uint32_t pending; /* launches not yet synchronised, per stream; beyond, they are summed up; default 1024 */
+	uint32_t events; /* CUDA events per process; default 4096 */
+};
+
+/* A device of the node as NVML lists them, in NVML's (PCI) order. */
+struct cuda_device {
+	char uuid[TRACED_UUID]; /* GPU-... or MIG-... */
+	char parent[TRACED_UUID]; /* of a MIG instance; else "" */
+	bool mig; /* a GPU in MIG mode: not usable itself */
+	uint32_t cores; /* CUDA cores, 0 unknown */
+	uint64_t memory_bytes;
+	double speed; /* what FASTEST_FIRST sorts by, clock times cores; 0 unknown */
+};
+
+struct cuda_ops {
+	/* The process's environment as /proc/PID/environ has it, into @buf. -errno; what does not fit is cut. */
+	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
+	/* UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as far as one can see. */
+	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
+};
+
+int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata,
+	     struct cuda **ret_cuda);
+void cuda_free(struct cuda *cuda);
+DEFINE_CLEANUP(struct cuda *, cuda_free, cuda_freep)
+
+/* The node's devices, whenever they change. */
+int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n);
+/* One event, in ring order. */
+void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
+/* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
+void cuda_lost(struct cuda *cuda, uint64_t events);
+/* bits of model/trace.h's incomplete, set from outside (budget, late attachment). */
+void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete);
+/* The process is over: what it held is freed, implicitly. Idempotent. */
+void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
+/* NVML's word on a process on a device, for the calibration and the verdict on leaks: totals since the process was first seen. */
+void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds,
+	       double observed_seconds, double memory_bytes);
+
+/*
+ * Closes the window that began at the last call (at first: at cuda_new): aggregates as of @now_ns (CLOCK_MONOTONIC), written into the
+ * devices, totals and processes of a view. Reading disturbs nothing: pending work counts up to now and stays pending.
+ */
+struct cuda_figures {
+	uint32_t processes_n, devices_n, totals_n;
+};
+int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figures);
+/* Fills processes[], devices[] and totals[] of @view, which has room for ret_figures of the last cuda_window(). */
+void cuda_fill(struct cuda *cuda, struct trace_view *view);
+/* For compatibility: as cuda_window(), and forgets finished spans. Figures do not depend on it. */
+int cuda_flush(struct cuda *cuda, int64_t now_ns);
+
+struct cuda_stats {
+	uint64_t events, unknown_events;
+	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
+		overflow_allocations, overflow_pending, overflow_events;
+	uint64_t unknown_frees; /* of what was not seen allocated */
+	uint64_t implicit_frees;
+	uint64_t calibration_windows;
+};
+void cuda_stats(const struct cuda *cuda, struct cuda_stats *ret_stats);

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with pread(2) through libelf and
+ * believed only within bounds: a file may be truncated, replaced, hostile or huge at any moment, and is never mapped.
+ *
+ * Limits: ELF_SYMBOLS_MAX symbols are looked at per table, names up to ELF_NAME_MAX; what lies beyond is counted in
+ * elf_skipped(). 64-bit files of this machine's byte order only: others are -ENOEXEC.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+
+enum { ELF_SYMBOLS_MAX = 4 << 20, ELF_NAME_MAX = 4096, ELF_BUILD_ID_MAX = 64 };
+
+struct elf_file;
+
+struct elf_symbol {
+	const char *name; /* valid in the callback only */
+	uint64_t address; /* as linked */
+	uint64_t offset; /* in the file; what a uprobe is placed at */
+	uint64_t size; /* 0 where the table does not say */
+	bool dynamic; /* of .dynsym; else of .symtab */
+};
+
+/* Stops with what the callback gives when that is not 0. */
+typedef int elf_symbol_fn(const struct elf_symbol *symbol, void *userdata);
+
+/* @fd stays the caller's and must outlive the file. -ENOEXEC: no ELF file, or none that we read. */
+int elf_open(int fd, struct elf_file **ret_file);
+void elf_close(struct elf_file *file);
+DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
+
+/* EM_X86_64, EM_AARCH64, ... */
+uint16_t elf_machine(const struct elf_file *file);
+/* Defined functions of .dynsym, then of .symtab; a name at one address may come twice. */
+int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
+/* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */
+int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
+/* File offset and address as linked, each from the other, by the segments. -ENOENT: in none. */
+int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
+int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);
+/* -ENODATA: has none. */
+int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], size_t *ret_n);
+/* Symbols not looked at: beyond a limit, outside any segment, names that do not end. */
+uint64_t elf_skipped(const struct elf_file *file);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What tracing knows, for the views: immutable, reference counted, made by the tracing thread once a tick and carried by the next
+ * snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a device; calls are listed by exported name.
+ *
+ * A device here is a GPU or MIG instance by UUID; "" is "not known which", which is not the same as any of them.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "model/metric.h"
+
+enum {
+	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
+	TRACED_UUID = 96,
+	TRACED_COMM = 64,
+	TRACED_PROCESSES_MAX = 16384,
+};
+
+/* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
+extern const double traced_le[TRACED_LE];
+
+struct traced_error {
+	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond a limit */
+	uint64_t count;
+};
+
+/* One call of one process, or (process == UINT32_MAX) of all processes that ever were. */
+struct traced_call {
+	uint32_t process; /* index */
+	const char *api; /* static */
+	bool runtime; /* cudaError_t; else CUresult */
+	uint64_t count, errors, bytes, nested;
+	double seconds; /* of all calls */
+	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
+	uint32_t errors_first, errors_n; /* codes */
+	uint64_t le[TRACED_LE]; /* cumulative; of the sums over all processes only */
+};
+
+struct traced_process {
+	uint32_t pid;
+	uint64_t start_ticks;
+	char comm[TRACED_COMM]; /* sanitised UTF-8 */
+	int64_t first_real_ns;
+	bool exited; /* shown once more, with its final figures */
+	bool has_series;
+	unsigned incomplete; /* bits, named by traced_incomplete_name() */
+	double overhead; /* share of a core that tracing costs it */
+	uint32_t calls_first, calls_n;
+	uint32_t devices_first, devices_n;
+};
+
+/* A process on a device. */
+struct traced_device {
+	uint32_t process;
+	char uuid[TRACED_UUID];
+	double v[TRACED_METRICS];
+	uint8_t p[TRACED_METRICS];
+};
+
+/* All processes that ever were on a device; and what those without a series of their own had. */
+struct traced_total {
+	char uuid[TRACED_UUID];
+	double v[TRACED_METRICS];
+	uint8_t p[TRACED_METRICS];
+	double other[TRACED_METRICS]; /* counters only */
+};
+
+struct trace_view {
+	atomic_uint refs;
+	bool enabled; /* tracing is on */
+	char why[320]; /* why it is off, or what is missing; "" all is well */
+	char backend[32];
+	int64_t boot_ns; /* when this was made */
+	double agent[AGENT_METRICS]; /* the rows of metrics.def that tracing fills, for the model to take over */
+	uint8_t agent_p[AGENT_METRICS];
+	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n;
+	struct traced_process *processes; /* sorted by pid */
+	struct traced_device *devices;
+	struct traced_call *calls; /* by process */
+	struct traced_call *all_calls; /* sums over all processes, by name */
+	struct traced_error *errors;
+	struct traced_total *totals;
+};
+
+/* Room for so many of each in one allocation, all zero, one reference. */
+int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
+		   uint32_t totals, struct trace_view **ret_view);
+struct trace_view *trace_view_ref(struct trace_view *view);
+void trace_view_unref(struct trace_view *view);
+
+/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum trace_incomplete. */
+const char *traced_incomplete_name(unsigned bit);
