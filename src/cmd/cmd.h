@@ -34,6 +34,8 @@ struct command {
 	enum use use;
 	const char *summary; /* one line */
 	const char *about; /* paragraphs */
+	const char *operands; /* what stands beside the flags, as usage shows it; NULL: nothing may */
+	bool command_line; /* the operands are another program's command line: the first one ends our flags */
 };
 
 /* A command line, taken apart, and the options in effect. */
@@ -42,7 +44,8 @@ struct invocation {
 	int argc; /* what followed the command's name */
 	char **argv;
 	const char *flag[FLAGS]; /* its value, "" for one that takes none; NULL: not given */
-	const char *topic; /* the argument of help, or NULL */
+	char **operands; /* into argv; one, or with command->command_line all the rest up to a NULL */
+	int operands_n;
 	struct options options;
 	bool options_bad; /* the errors are in @complaints; only doctor runs nevertheless */
 	struct strbuf complaints;

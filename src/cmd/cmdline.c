@@ -102,20 +102,38 @@ static int parse_option(struct invocation *inv, struct options *options, const s
 	return options_set(options, option, value, ORIGIN_FLAG, where, errors);
 }
 
+/* A word that is no flag. Where it begins another program's command line, all that follows is that program's. */
+static void take_operand(struct invocation *inv, int *i, struct strbuf *errors)
+{
+	const struct command *c = inv->command;
+
+	if (!c->operands || inv->operands_n > 0) {
+		strbuf_addf(errors, "unexpected argument \"%.80s\": see gpusonde %s --help\n", inv->argv[*i],
+			    c->name);
+		return;
+	}
+	inv->operands = inv->argv + *i;
+	inv->operands_n = c->command_line ? inv->argc - *i : 1;
+	*i += inv->operands_n - 1;
+}
+
 int cmdline_parse(struct invocation *inv, struct options *options, struct strbuf *errors)
 {
+	bool flags_end = false;
+
+	inv->operands_n = 0;
 	for (int i = 0; i < inv->argc; i++) {
 		const char *arg = inv->argv[i];
 		struct word word = { arg, strcspn(arg, "="), NULL };
 		const struct flag *flag;
 		int r = 0;
 
-		if (arg[0] != '-') {
-			if (inv->command->use == USE_HELP && !inv->topic)
-				inv->topic = arg;
-			else
-				strbuf_addf(errors, "unexpected argument \"%.80s\": see gpusonde %s --help\n",
-					    arg, inv->command->name);
+		if (flags_end || arg[0] != '-') {
+			take_operand(inv, &i, errors);
+			continue;
+		}
+		if (STRV_EQ(arg, "--")) {
+			flags_end = true;
 			continue;
 		}
 		if (arg[word.length] == '=')

@@ -10,32 +10,60 @@
 #include "cmd/nearest.h"
 
 const struct command commands[] = {
-	{ "agent", agent_main, USE_AGENT, "sample the GPUs and serve every view of them",
-	  "Runs the agent: samples every GPU, MIG instance and GPU process once a period, adds it up, and serves\n"
-	  "Prometheus and OpenMetrics, the DCGM exporter's names, JSON, and atop's protocol. SIGHUP reloads the\n"
-	  "configuration, SIGTERM ends it." },
-	{ "gpus", show_main, USE_READ, "show the GPUs and MIG instances",
-	  "Shows the GPUs and MIG instances of this machine, from the running agent; where none runs it samples for\n"
-	  "itself, and says so." },
-	{ "ps", show_main, USE_READ, "show the processes on the GPUs",
-	  "Shows the processes that use GPUs, from the running agent; where none runs it samples for itself, and\n"
-	  "says so." },
-	{ "snapshot", show_main, USE_READ, "show everything: GPUs, processes, node",
-	  "Shows GPUs, processes and the node in one document, from the running agent; where none runs it samples\n"
-	  "for itself, and says so." },
-	{ "doctor", doctor_main, USE_DOCTOR, "say what works, what does not, and the remedy",
-	  "Checks the driver, permissions, the kernel, ports and the running agent, and names the remedy for what does\n"
-	  "not work. The exit status is 1 when something that the agent needs does not work." },
-	{ "release", control_main, USE_CONTROL, "make the agent let go of the driver",
-	  "Makes the running agent let go of the driver, so that it can be unloaded or MIG reconfigured, and waits until\n"
-	  "it has. The agent goes on serving its last values, marked stale, until gpusonde resume." },
-	{ "resume", control_main, USE_CONTROL, "make the agent take the driver again",
-	  "Makes the running agent attach to the driver again after gpusonde release." },
-	{ "atopgpud", atopgpud_main, USE_ATOPGPUD, "stand in for atop's own GPU daemon",
-	  "Serves atop, and nothing else: in place of the atopgpud that comes with atop. Logs to syslog's facility\n"
-	  "daemon. Ends at once, with exit status 0, on a machine without a GPU." },
-	{ "help", help_main, USE_HELP, "show help about a command",
-	  "Shows help about a command, or a list of them." },
+	{ .name = "agent",
+	  .run = agent_main,
+	  .use = USE_AGENT,
+	  .summary = "sample the GPUs and serve every view of them",
+	  .about = "Runs the agent: samples every GPU, MIG instance and GPU process once a period, adds it up, and serves\n"
+		   "Prometheus and OpenMetrics, the DCGM exporter's names, JSON, and atop's protocol. SIGHUP reloads the\n"
+		   "configuration, SIGTERM ends it." },
+	{ .name = "gpus",
+	  .run = show_main,
+	  .use = USE_READ,
+	  .summary = "show the GPUs and MIG instances",
+	  .about = "Shows the GPUs and MIG instances of this machine, from the running agent; where none runs it samples for\n"
+		   "itself, and says so." },
+	{ .name = "ps",
+	  .run = show_main,
+	  .use = USE_READ,
+	  .summary = "show the processes on the GPUs",
+	  .about = "Shows the processes that use GPUs, from the running agent; where none runs it samples for itself, and\n"
+		   "says so." },
+	{ .name = "snapshot",
+	  .run = show_main,
+	  .use = USE_READ,
+	  .summary = "show everything: GPUs, processes, node",
+	  .about = "Shows GPUs, processes and the node in one document, from the running agent; where none runs it samples\n"
+		   "for itself, and says so." },
+	{ .name = "doctor",
+	  .run = doctor_main,
+	  .use = USE_DOCTOR,
+	  .summary = "say what works, what does not, and the remedy",
+	  .about = "Checks the driver, permissions, the kernel, ports and the running agent, and names the remedy for what does\n"
+		   "not work. The exit status is 1 when something that the agent needs does not work." },
+	{ .name = "release",
+	  .run = control_main,
+	  .use = USE_CONTROL,
+	  .summary = "make the agent let go of the driver",
+	  .about = "Makes the running agent let go of the driver, so that it can be unloaded or MIG reconfigured, and waits until\n"
+		   "it has. The agent goes on serving its last values, marked stale, until gpusonde resume." },
+	{ .name = "resume",
+	  .run = control_main,
+	  .use = USE_CONTROL,
+	  .summary = "make the agent take the driver again",
+	  .about = "Makes the running agent attach to the driver again after gpusonde release." },
+	{ .name = "atopgpud",
+	  .run = atopgpud_main,
+	  .use = USE_ATOPGPUD,
+	  .summary = "stand in for atop's own GPU daemon",
+	  .about = "Serves atop, and nothing else: in place of the atopgpud that comes with atop. Logs to syslog's facility\n"
+		   "daemon. Ends at once, with exit status 0, on a machine without a GPU." },
+	{ .name = "help",
+	  .run = help_main,
+	  .use = USE_HELP,
+	  .summary = "show help about a command",
+	  .about = "Shows help about a command, or a list of them.",
+	  .operands = "[COMMAND]" },
 	{ 0 },
 };
 

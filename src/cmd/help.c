@@ -16,8 +16,8 @@ void help_overview(struct strbuf *out)
 
 void help_command(const struct command *command, struct strbuf *out)
 {
-	strbuf_addf(out, "usage: gpusonde %s [OPTION...]%s\n\n%s\n\n", command->name,
-		    command->use == USE_HELP ? " [COMMAND]" : "", command->about);
+	strbuf_addf(out, "usage: gpusonde %s [OPTION...]%s%s\n\n%s\n\n", command->name,
+		    command->operands ? " " : "", command->operands ? command->operands : "", command->about);
 	for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++) {
 		if (!(f->uses & command->use))
 			continue;
@@ -38,7 +38,8 @@ void help_command(const struct command *command, struct strbuf *out)
 static void man_commands(struct strbuf *out)
 {
 	for (const struct command *c = commands; c->name; c++) {
-		strbuf_addf(out, ".SS gpusonde %s\n", c->name);
+		strbuf_addf(out, ".SS gpusonde %s%s%s\n", c->name, c->operands ? " " : "",
+			    c->operands ? c->operands : "");
 		for (const char *p = c->about; *p; p++) {
 			if (*p == '-')
 				strbuf_addc(out, '\\');
@@ -61,10 +62,8 @@ static const struct {
 	const char *name;
 	void (*write)(struct strbuf *out);
 } parts[] = {
-	{ "configuration.md", options_markdown },
-	{ "gpusonde.yaml", options_sample },
-	{ "man-commands", man_commands },
-	{ "man-options", options_man_flags },
+	{ "configuration.md", options_markdown }, { "gpusonde.yaml", options_sample },
+	{ "man-commands", man_commands },         { "man-options", options_man_flags },
 	{ "man-keys", options_man_keys },
 };
 
@@ -83,8 +82,8 @@ static int help(const struct invocation *inv, struct strbuf *out)
 {
 	if (inv->flag[FLAG_GENERATE])
 		return generate(inv->flag[FLAG_GENERATE], out);
-	if (inv->topic) {
-		const struct command *command = command_find(inv->topic);
+	if (inv->operands_n > 0) {
+		const struct command *command = command_find(inv->operands[0]);
 
 		if (!command)
 			return EXIT_USAGE;

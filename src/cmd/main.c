@@ -47,7 +47,6 @@ static int wants_help(struct invocation *inv, bool *ret_wanted)
 	strbuf_init(&ignored, 0);
 	r = cmdline_parse(inv, &scratch, &ignored);
 	*ret_wanted = inv->flag[FLAG_HELP] || inv->flag[FLAG_VERSION];
-	inv->topic = NULL;
 	strbuf_done(&ignored);
 	options_done(&scratch);
 	return r;
