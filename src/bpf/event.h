@@ -147,7 +147,14 @@ struct trace_spec {
 };
 _Static_assert(sizeof(struct trace_spec) == 56, "both sides must agree");
 
-/* Cookie of a site: the call number. Perf path: value of map `sites`. */
+/*
+ * Cookie of a site: the call number, and the flag where the call has a return probe (TRACE_SPEC_RETURNS) but this site has none: then the call
+ * is over when it is entered, and its result unknown. Perf path: value of map `sites`.
+ */
+enum {
+	TRACE_SITE_CALL = 0xffff,
+	TRACE_SITE_NO_RETURN = 1 << 16,
+};
 
 /* Perf path (kernels before 6.6): a site is known by the code behind it, because the load address is not. */
 struct trace_signature {

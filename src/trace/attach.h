@@ -27,6 +27,7 @@ struct attach_config {
 struct attach_site {
 	uint64_t offset; /* in the file */
 	uint16_t call;
+	bool no_return; /* entry probes: this site has no return probe, whatever the call's spec says (TRACE_SITE_NO_RETURN) */
 	uint8_t code[24]; /* the file's bytes from the site on; perf path */
 	uint8_t code_n;
 };
@@ -63,7 +64,7 @@ int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct 
 
 struct trace_control *attach_control(struct attach_backend *backend); /* mmapped, live */
 int attach_map_fd(const struct attach_backend *backend,
-		  const char *name); /* of bpf/event.h: "stats", "errors", "procs", ... */
+		  const char *name); /* of bpf/event.h: "stats", "errors", "procs", "events" (the ring), ... */
 /* Sums over CPUs, and each of @cpus_n CPUs' when @per_cpu is not NULL. */
 int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum,
 		    struct trace_counters *per_cpu, size_t cpus_n);
