@@ -29,9 +29,9 @@ int model_new(const struct model_limits *limits, struct model **ret_model)
 	model->exits_tag = 1;
 	if (gethostname(model->hostname, sizeof(model->hostname) - 1) < 0)
 		model->hostname[0] = '\0';
-	/* A counter of the agent's stands at zero from the start; a gauge is absent until somebody knows it. */
+	/* A counter of the agent's stands at zero from the start; a gauge, and what tracing counts, is absent until somebody knows it. */
 	for (unsigned row = 0; row < AGENT_METRICS; row++)
-		if (agent_metrics[row].kind == METRIC_COUNTER)
+		if (agent_metrics[row].kind == METRIC_COUNTER && !agent_metric_of_trace(row))
 			model->agent_p[row] = PRESENCE_PRESENT;
 	*ret_model = model;
 	return 0;
@@ -50,6 +50,7 @@ void model_free(struct model *model)
 	free(model->exits);
 	free(model->workloads);
 	free(model->workload_rank);
+	trace_view_unref(model->trace);
 	free(model);
 }
 
@@ -83,6 +84,20 @@ void model_agent_set(struct model *model, enum agent_metric metric, double value
 void model_agent_add(struct model *model, enum agent_metric metric, double value)
 {
 	model->agent[metric] += value;
+}
+
+void model_set_trace(struct model *model, struct trace_view *view)
+{
+	struct trace_view *former = model->trace;
+
+	model->trace = trace_view_ref(view);
+	for (unsigned row = 0; row < AGENT_METRICS; row++) {
+		if (!agent_metric_of_trace(row))
+			continue;
+		model->agent[row] = view ? view->agent[row] : 0;
+		model->agent_p[row] = view ? view->agent_p[row] : PRESENCE_ABSENT;
+	}
+	trace_view_unref(former);
 }
 
 void model_set_trouble(struct model *model, const char *text)

@@ -61,6 +61,12 @@ void model_agent_add(struct model *model, enum agent_metric metric, double value
 /* Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s); NULL clears. Shown by /readyz and doctor. */
 void model_set_trouble(struct model *model, const char *text);
 
+/*
+ * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference of its own. NULL: nobody
+ * traces any more. The agent's figures in it (agent_metric_of_trace()) become the model's.
+ */
+void model_set_trace(struct model *model, struct trace_view *view);
+
 /* Publish the present state into `publisher` as of now. */
 int model_publish(struct model *model, struct publisher *publisher);
 

@@ -108,6 +108,7 @@ struct model {
 	uint64_t rejected_process[PROCESS_METRICS];
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
+	struct trace_view *trace; /* NULL: nobody traces */
 
 	struct device *devices[DEVICES_MAX]; /* NULL: a free place */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */

@@ -75,6 +75,23 @@ static void publish_header(struct model *model, struct snapshot *s)
 	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
 }
 
+/* Whose figures are old is no source that delivers; its counters stay, its gauges are of an earlier time and would not tell. */
+static void publish_trace(const struct model *model, struct snapshot *s)
+{
+	s->trace = trace_view_ref(model->trace);
+	s->trace_stale = model->trace && !recent(model, model->trace->boot_ns, s->boot_ns);
+	if (model->trace && model->trace->enabled) {
+		s->agent[AGENT_SOURCE_UP_TRACE] = !s->trace_stale;
+		s->agent_p[AGENT_SOURCE_UP_TRACE] = PRESENCE_PRESENT;
+	}
+	if (!s->trace_stale)
+		return;
+	for (unsigned row = 0; row < AGENT_METRICS; row++)
+		if (row != AGENT_SOURCE_UP_TRACE && agent_metric_of_trace(row) &&
+		    agent_metrics[row].kind == METRIC_GAUGE)
+			s->agent_p[row] = PRESENCE_ABSENT;
+}
+
 static void publish_entities(const struct model *model, struct snapshot *s)
 {
 	s->entities_n = model->devices_n;
@@ -240,6 +257,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	if (r < 0)
 		return r;
 	publish_header(model, s);
+	publish_trace(model, s);
 	publish_entities(model, s);
 	publish_workloads(model, s);
 	publish_processes(model, s);

@@ -61,6 +61,7 @@ static void box_return(struct box *box)
 	struct publisher *home = box->home;
 	bool keep, last;
 
+	trace_view_unref(TAKE_PTR(box->snapshot.trace));
 	pthread_mutex_lock(&home->lock);
 	keep = !home->closed && home->idle_n < IDLE_MAX;
 	if (keep) {

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "model/reading.h"
+#include "model/trace.h"
 
 /* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
 struct entity {
@@ -102,6 +103,8 @@ struct snapshot {
 	struct process *exited; /* ordered by exit_seq, oldest first; bounded */
 	struct workload *workloads;
 	struct xid *xids; /* sorted by (entity, code) */
+	struct trace_view *trace; /* NULL: nobody traces; the snapshot's own reference */
+	bool trace_stale; /* it is too old to be called current */
 };
 
 /* The GPU that an instance lies on, or the entity itself. */

@@ -84,7 +84,9 @@ struct trace_view {
 	struct traced_total *totals;
 };
 
-/* Room for so many of each in one allocation, all zero, one reference. */
+/*
+ * Room for so many of each in one allocation, all zero (the numbers `..._n`, too: the writer sets them), one reference. -ENOMEM.
+ */
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
 		   uint32_t totals, struct trace_view **ret_view);
 struct trace_view *trace_view_ref(struct trace_view *view);
@@ -92,3 +94,6 @@ void trace_view_unref(struct trace_view *view);
 
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum trace_incomplete. */
 const char *traced_incomplete_name(unsigned bit);
+
+/* Is this row filled by tracing (trace_view.agent) and by nobody else? */
+bool agent_metric_of_trace(enum agent_metric metric);

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+
+const double traced_le[TRACED_LE] = {
+	1e-6,      4e-6,      16e-6,      64e-6,    256e-6,   1.024e-3,  4.096e-3,
+	16.384e-3, 65.536e-3, 262.144e-3, 1.048576, 4.194304, 16.777216,
+};
+
+/* Every element begins where one of its type may: all have 8-byte members. */
+#define ALIGNED(size_) (((size_) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
+
+/* The next `n` of `size` bytes behind what was handed out before. */
+static void *place(char *memory, size_t *at, uint32_t n, size_t size)
+{
+	void *here = memory + *at;
+
+	*at += ALIGNED(n * size);
+	return here;
+}
+
+int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
+		   uint32_t totals, struct trace_view **ret_view)
+{
+	size_t at = ALIGNED(sizeof(struct trace_view));
+	struct trace_view *view;
+	char *memory;
+
+	memory = calloc(
+		1, at + ALIGNED(processes * sizeof(*view->processes)) +
+			   ALIGNED(devices * sizeof(*view->devices)) + ALIGNED(calls * sizeof(*view->calls)) +
+			   ALIGNED(all_calls * sizeof(*view->all_calls)) +
+			   ALIGNED(errors * sizeof(*view->errors)) + ALIGNED(totals * sizeof(*view->totals)));
+	if (!memory)
+		return -ENOMEM;
+	view = (struct trace_view *)memory;
+	atomic_init(&view->refs, 1);
+	view->processes = place(memory, &at, processes, sizeof(*view->processes));
+	view->devices = place(memory, &at, devices, sizeof(*view->devices));
+	view->calls = place(memory, &at, calls, sizeof(*view->calls));
+	view->all_calls = place(memory, &at, all_calls, sizeof(*view->all_calls));
+	view->errors = place(memory, &at, errors, sizeof(*view->errors));
+	view->totals = place(memory, &at, totals, sizeof(*view->totals));
+	*ret_view = view;
+	return 0;
+}
+
+struct trace_view *trace_view_ref(struct trace_view *view)
+{
+	if (view)
+		atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+	return view;
+}
+
+void trace_view_unref(struct trace_view *view)
+{
+	/* As for snapshots: whoever frees it has seen what all others did with it. */
+	if (view && atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) == 1)
+		free(view);
+}
+
+const char *traced_incomplete_name(unsigned bit)
+{
+	static const char *const names[] = {
+		"lost_events", "events_off", "probes_given_up", "late", "no_return_probes", "sites_refused",
+	};
+
+	return bit < ARRAY_SIZE(names) ? names[bit] : NULL;
+}
+
+bool agent_metric_of_trace(enum agent_metric metric)
+{
+	static const char prefix[] = "trace_";
+
+	return metric == AGENT_SOURCE_UP_TRACE ||
+	       strncmp(agent_metrics[metric].family, prefix, sizeof(prefix) - 1) == 0;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "lab.h"
+#include "model/trace.h"
+
+#define SECOND NSEC_PER_SEC
+
+static struct trace_view *view_new(void)
+{
+	struct trace_view *view;
+
+	assert_int_equal(trace_view_new(1, 1, 1, 1, 1, 1, &view), 0);
+	view->enabled = true;
+	view->boot_ns = clock_boot_ns();
+	return view;
+}
+
+static unsigned refs(struct trace_view *view)
+{
+	return atomic_load(&view->refs);
+}
+
+/* Under ASan whatever overlaps or lies outside the allocation shows. */
+static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
+{
+	struct trace_view *view;
+
+	assert_int_equal(trace_view_new(3, 5, 7, 2, 9, 4, &view), 0);
+	assert_int_equal(refs(view), 1);
+	assert_int_equal(view->processes_n + view->devices_n + view->calls_n + view->all_calls_n +
+				 view->errors_n + view->totals_n,
+			 0);
+	memset(view->processes, 1, 3 * sizeof(*view->processes));
+	memset(view->devices, 2, 5 * sizeof(*view->devices));
+	memset(view->calls, 3, 7 * sizeof(*view->calls));
+	memset(view->all_calls, 4, 2 * sizeof(*view->all_calls));
+	memset(view->errors, 5, 9 * sizeof(*view->errors));
+	memset(view->totals, 6, 4 * sizeof(*view->totals));
+	assert_int_equal(view->processes[2].devices_n, 0x01010101);
+	assert_int_equal(view->devices[4].process, 0x02020202);
+	assert_int_equal(view->calls[6].process, 0x03030303);
+	assert_int_equal(view->all_calls[1].process, 0x04040404);
+	assert_int_equal(view->errors[8].code, 0x05050505);
+	trace_view_unref(view);
+	assert_int_equal(trace_view_new(0, 0, 0, 0, 0, 0, &view), 0);
+	trace_view_unref(view);
+	trace_view_unref(NULL);
+	assert_null(trace_view_ref(NULL));
+}
+
+static void a_view_that_no_memory_holds_is_refused(_unused_ void **state)
+{
+	struct trace_view *view = NULL;
+
+	if (sizeof(size_t) < 8)
+		skip();
+	assert_int_equal(trace_view_new(UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
+					UINT32_MAX, &view),
+			 -ENOMEM);
+	assert_null(view);
+}
+
+static void bounds_are_powers_of_four(_unused_ void **state)
+{
+	double bound = 1e-6;
+
+	for (unsigned i = 0; i < TRACED_LE; i++, bound *= 4)
+		assert_near(traced_le[i], bound, bound * 1e-12);
+}
+
+static void bits_have_names(_unused_ void **state)
+{
+	unsigned n = 0;
+
+	while (traced_incomplete_name(n))
+		n++;
+	assert_int_equal(n, 6);
+	assert_string_equal(traced_incomplete_name(0), "lost_events");
+	assert_null(traced_incomplete_name(100));
+}
+
+static void snapshots_hold_the_view_and_let_go_of_it(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_view *first = view_new(), *second;
+	struct snapshot *held;
+
+	lab_wait(lab, SECOND);
+	assert_null(lab->s->trace);
+	model_set_trace(lab->model, first);
+	assert_int_equal(refs(first), 2);
+	lab_wait(lab, 0);
+	assert_ptr_equal(lab->s->trace, first);
+	assert_false(lab->s->trace_stale);
+	held = snapshot_ref(lab->s);
+	second = view_new();
+	model_set_trace(lab->model, second);
+	for (unsigned i = 0; i < 5; i++)
+		lab_wait(lab, SECOND / 10);
+	assert_ptr_equal(lab->s->trace, second);
+	assert_int_equal(refs(first), 2); /* ours and the held snapshot's */
+	snapshot_unref(held);
+	assert_int_equal(refs(first), 1);
+	model_set_trace(lab->model, NULL);
+	for (unsigned i = 0; i < 5; i++)
+		lab_wait(lab, SECOND / 10);
+	assert_null(lab->s->trace);
+	assert_int_equal(refs(second), 1);
+	trace_view_unref(first);
+	trace_view_unref(second);
+}
+
+static void the_same_view_again_keeps_one_reference(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_view *view = view_new();
+
+	for (unsigned i = 0; i < 3; i++)
+		model_set_trace(lab->model, view);
+	assert_int_equal(refs(view), 2);
+	trace_view_unref(view);
+}
+
+static void only_rows_of_tracing_are_taken_over(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_view *view = view_new();
+
+	lab_wait(lab, SECOND);
+	assert_false(presence_is(lab->s->agent_p[AGENT_TRACE_HITS]));
+	assert_false(presence_is(lab->s->agent_p[AGENT_SOURCE_UP_TRACE]));
+	for (unsigned row = 0; row < AGENT_METRICS; row++) {
+		view->agent[row] = 7;
+		view->agent_p[row] = PRESENCE_PRESENT;
+	}
+	view->agent_p[AGENT_TRACE_FILES] = PRESENCE_ABSENT;
+	model_agent_set(lab->model, AGENT_HTTP_CONNECTIONS, 3);
+	model_set_trace(lab->model, view);
+	lab_wait(lab, 0);
+	assert_near(lab->s->agent[AGENT_TRACE_HITS], 7, 0);
+	assert_near(lab->s->agent[AGENT_TRACE_QUIET], 7, 0);
+	assert_near(lab->s->agent[AGENT_SOURCE_UP_TRACE], 1, 0);
+	assert_false(presence_is(lab->s->agent_p[AGENT_TRACE_FILES]));
+	assert_near(lab->s->agent[AGENT_HTTP_CONNECTIONS], 3, 0);
+	assert_near(lab->s->agent[AGENT_TICKS], 0, 0);
+	assert_near(lab->s->agent[AGENT_SOURCE_UP_NVML], 0, 0);
+	model_set_trace(lab->model, NULL);
+	lab_wait(lab, 0);
+	assert_false(presence_is(lab->s->agent_p[AGENT_TRACE_HITS]));
+	assert_false(presence_is(lab->s->agent_p[AGENT_SOURCE_UP_TRACE]));
+	assert_near(lab->s->agent[AGENT_HTTP_CONNECTIONS], 3, 0);
+	trace_view_unref(view);
+}
+
+static void an_old_view_is_stale(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_view *view = view_new();
+
+	view->agent[AGENT_TRACE_PROCESSES] = 2;
+	view->agent_p[AGENT_TRACE_PROCESSES] = PRESENCE_PRESENT;
+	view->agent[AGENT_TRACE_HITS] = 1000;
+	view->agent_p[AGENT_TRACE_HITS] = PRESENCE_PRESENT;
+	model_set_trace(lab->model, view);
+	trace_view_unref(view);
+	lab_wait(lab, 3 * SECOND);
+	assert_false(lab->s->trace_stale);
+	assert_near(lab->s->agent[AGENT_SOURCE_UP_TRACE], 1, 0);
+	lab_wait(lab, SECOND);
+	assert_true(lab->s->trace_stale);
+	assert_near(lab->s->agent[AGENT_SOURCE_UP_TRACE], 0, 0);
+	assert_true(presence_is(lab->s->agent_p[AGENT_SOURCE_UP_TRACE]));
+	assert_false(presence_is(lab->s->agent_p[AGENT_TRACE_PROCESSES]));
+	assert_near(lab->s->agent[AGENT_TRACE_HITS], 1000, 0);
+	assert_true(presence_is(lab->s->agent_p[AGENT_TRACE_HITS]));
+}
+
+static void a_source_that_is_off_says_nothing_of_itself(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_view *view = view_new();
+
+	view->enabled = false;
+	model_set_trace(lab->model, view);
+	trace_view_unref(view);
+	lab_wait(lab, SECOND);
+	assert_non_null(lab->s->trace);
+	assert_false(presence_is(lab->s->agent_p[AGENT_SOURCE_UP_TRACE]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arrays_have_room_and_do_not_overlap),
+		cmocka_unit_test(a_view_that_no_memory_holds_is_refused),
+		cmocka_unit_test(bounds_are_powers_of_four),
+		cmocka_unit_test(bits_have_names),
+		cmocka_unit_test_setup_teardown(snapshots_hold_the_view_and_let_go_of_it, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(the_same_view_again_keeps_one_reference, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(only_rows_of_tracing_are_taken_over, lab_setup, lab_teardown),
+		cmocka_unit_test_setup_teardown(an_old_view_is_stale, lab_setup, lab_teardown),
+		cmocka_unit_test_setup_teardown(a_source_that_is_off_says_nothing_of_itself, lab_setup,
+						lab_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
