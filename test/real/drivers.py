@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 sys.path[:0] = [f"{sys.argv[2]}/test/e2e", f"{sys.argv[2]}/test/real"]
+import counts # noqa: E402 pylint: disable=wrong-import-position
 import e2e # noqa: E402 pylint: disable=wrong-import-position
 import fetch # noqa: E402 pylint: disable=wrong-import-position
 
@@ -22,9 +23,6 @@ CALLS = f"{e2e.BUILD}/test/real/driver_calls"
 TOOLKIT = "/usr/local/cuda/lib64/libcudart.so"
 TRACE_S = 300 # a whole traced run, on a busy machine
 
-# They follow the handle they are given before they look whether there is a driver, and die of ours.
-UNCALLABLE = ("cuLink", "cuGraphDebugDotPrint", "cuGraphReleaseUserObject", "cudaCreateChannelDesc", "__cudaRegister",
-              "__cudaUnregister", "__cudaInitModule", "__cudaPushCallConfiguration", "__cudaPopCallConfiguration")
 NOT_INITIALIZED, NO_DEVICE, INSUFFICIENT_DRIVER = 3, 100, 35
 
 
@@ -65,66 +63,36 @@ def need_tracing():
         raise e2e.Skip("this kernel has no BTF: /sys/kernel/btf/vmlinux is missing")
 
 
-def callable_names(path):
-    return [s["symbol"] for s in sites(path) if s["chosen"] and not s["symbol"].startswith(UNCALLABLE)]
-
-
 def traced(library, plan, folder):
-    """Calls what @plan says, traced: (the truth, {api: call} as traced, its document's events)."""
+    """Calls what @plan says, traced: (the truth, the document of gpusonde trace)."""
     with tempfile.TemporaryDirectory() as tmp:
         env = e2e.environment(LD_LIBRARY_PATH=folder)
         done = subprocess.run([e2e.GPUSONDE, "trace", "--json", "--", CALLS, library, f"{tmp}/truth"], env=env, text=True,
-                              input="".join(f"{name} {times}\n" for name, times in plan), capture_output=True, timeout=TRACE_S,
-                              check=False)
+                              input=counts.lines(plan), capture_output=True, timeout=TRACE_S, check=False)
         e2e.equal(done.returncode, 0, f"exit status of the traced command, which says {done.stderr[-2000:]}")
         with open(f"{tmp}/truth", encoding="ascii") as f:
             truth = json.load(f)
-    document = json.loads(done.stdout)
-    ours = [p for p in document["processes"] if p["pid"] == truth["pid"]]
-    e2e.equal(len(ours), 1, "processes with the PID of the traced command")
-    return truth, {c["api"]: c for c in ours[0]["calls"] if c["api"].startswith(("cu", "__cuda"))}, document["events"]
-
-
-def truth_of(truth):
-    """{api: (count, {code: times} of the errors)}, however many lines of the plan named it."""
-    found = {}
-    for call in truth["calls"]:
-        count, errors = found.setdefault(call["api"], [0, {}])
-        found[call["api"]][0] = count + sum(call["results"].values())
-        for code, times in call["results"].items():
-            if code != "0":
-                errors[code] = errors.get(code, 0) + times
-    return found
-
-
-def check_counts(truth, calls, events):
-    wanted = truth_of(truth)
-    e2e.equal(sorted(calls), sorted(wanted), "names that were called")
-    wrong = {api: (c["count"], c["errors"], wanted[api]) for api, c in calls.items()
-             if (c["count"], c["errors"]) != tuple(wanted[api])}
-    assert not wrong, f"{len(wrong)} of {len(wanted)} differ; name: (count, errors, truth): {dict(list(wrong.items())[:5])}"
-    e2e.equal(events["received"] + events["dropped"], events["produced"], "received and dropped against produced")
-    return wanted
+    return truth, json.loads(done.stdout)
 
 
 def check_driver(version):
     need_tracing()
     path = real(f"driver-{version}-amd64", "libcuda.so.1")
-    names = [n for n in callable_names(path) if n != "cuInit"]
+    names = [n for n in counts.callable_names(sites(path)) if n != "cuInit"]
     plan = [(name, 1 + i % 5) for i, name in enumerate(names)]
     plan += [("cuInit", 7)] + [(name, 1 + i % 3) for i, name in enumerate(reversed(names))] + [("cuCtxSynchronize", 10000)]
-    wanted = check_counts(*traced(path, plan, os.path.dirname(path)))
+    wanted = counts.check(*traced(path, plan, os.path.dirname(path)))
     e2e.equal(wanted["cuInit"], [7, {str(NO_DEVICE): 7}], "cuInit's results")
-    for name in ("cuMemAlloc_v2", "cuLaunchKernel", "cuCtxSynchronize"):
-        e2e.equal(list(wanted[name][1]), [str(NOT_INITIALIZED)], f"{name}'s results")
+    for name in ("cuMemAlloc_v2", "cuLaunchKernel", "cuCtxSynchronize"): # after cuInit has failed some give 400 instead
+        e2e.contains(wanted[name][1], str(NOT_INITIALIZED))
 
 
 def check_runtime(path, error):
     """The runtime calls the driver in each of these; what counts is the name that the program called."""
     need_tracing()
     driver = real("driver-550-amd64", "libcuda.so.1")
-    plan = [(name, 1 + i % 5) for i, name in enumerate(callable_names(path))]
-    wanted = check_counts(*traced(path, plan, os.path.dirname(driver)))
+    plan = [(name, 1 + i % 5) for i, name in enumerate(counts.callable_names(sites(path)))]
+    wanted = counts.check(*traced(path, plan, os.path.dirname(driver)))
     for name in ("cudaMalloc", "cudaLaunchKernel", "cudaMemcpy", "cudaDeviceSynchronize"):
         e2e.equal(list(wanted[name][1]), [str(error)], f"{name}'s results")
 

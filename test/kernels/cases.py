@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done in each kernel, and what must come of it.
+
+A case is a shell script for the guest (guest.py runs it, its working folder is $OUT) and a function here that looks at what it left. In
+the guest lie /gs/gpusonde, /gs/driver_calls (test/real), /sites/libcuda.so.1 (sites.S), /real/libcuda.so.1 (NVIDIA's 550, where it could be had),
+and plans for driver_calls as /plan/*.
+"""
+import json
+
+import counts
+
+# Kernels from here on have uprobe_multi; before, it is one trace event of many probes.
+MULTI_SINCE = (6, 6)
+OVERFLOW_LAUNCHES = 400000
+
+CASES = {} # name: (script, function(results, version))
+
+
+def case(script):
+    def add(function):
+        CASES[function.__name__.replace("_", "-")] = (script, function)
+        return function
+    return add
+
+
+def ended_well(result):
+    assert result.status == 0, f"the script failed: {result.says()}"
+    return result
+
+
+def document(result, name="stdout"):
+    """What gpusonde --json said last."""
+    try:
+        return json.loads(result.text(name))
+    except ValueError as why:
+        raise AssertionError(f"{name} is not JSON: {why}; {result.says()}") from None
+
+
+def truth(result, name="truth"):
+    return json.loads(result.text(name))
+
+
+# What sites.S holds: symbol -> (result, offset of the site, class by version). "S" single-stepped, so refused; "X" refused in any case; "?"
+# may be taken or not, but not be single-stepped. As measured on these kernels.
+BEFORE_NOPS, NOP5_OPTIMISED, NEWEST = (5, 10), (6, 18), (7, 2)
+SITES = {
+    "cuInit": (1, 0, "EEE"),
+    "cuMemAlloc_v2": (2, 0, "EEE"),
+    "cuMemFree_v2": (3, 0, "EEE"),
+    "cuLaunchKernel": (4, 10, "EEE"),
+    "cuCtxSynchronize": (5, 0, "SOE"),
+    "cuStreamSynchronize": (6, 0, "XXO"),
+    "cuMemcpyHtoD_v2": (7, 0, "SSS"),
+    "cuMemcpyDtoH_v2": (8, 0, "SSS"),
+    "cuStreamCreate": (9, 0, "SSS"),
+    "cuEventRecord": (10, 0, "SSS"),
+    "cuEventSynchronize": (11, 7, "XX?"),
+}
+CLASSES = {"E": "emulated", "O": "optimised"}
+
+
+def column(version):
+    return sum(version >= since for since in (NOP5_OPTIMISED, NEWEST))
+
+
+@case("/gs/gpusonde probes /sites/libcuda.so.1 --json")
+def site_classes(results, version):
+    listed = {s["symbol"]: s for s in document(ended_well(results["site-classes"]))["sites"]}
+    assert sorted(listed) == sorted(SITES), f"other names than {sorted(SITES)}: {sorted(listed)}"
+    for symbol, (_, offset, classes) in SITES.items():
+        site, wanted = listed[symbol], classes[column(version)]
+        if wanted in CLASSES:
+            assert site["chosen"] and site["class"] == CLASSES[wanted] and site["offset"] == offset, \
+                f"wanted {CLASSES[wanted]} at +{offset}: {site}"
+        elif wanted != "?":
+            assert not site["chosen"], f"should be refused: {site}"
+        assert site["chosen"] or site["reason"], f"refused without a reason: {site}"
+        assert not site["chosen"] or site["class"] != "single_step", f"single-stepped: {site}"
+
+
+@case("/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth </plan/sites")
+def specimens_counted(results, _version):
+    """Functions work as they do untraced, and those that are probed are counted."""
+    result = ended_well(results["specimens-counted"])
+    chosen = {s["symbol"] for s in document(results["site-classes"])["sites"] if s["chosen"]}
+    for api, (_, errors) in counts.truth_of(truth(result)).items():
+        assert list(errors) == [str(SITES[api][0])], f"{api} gives other results when it is traced: {errors}"
+    seen = counts.check(truth(result), document(result), unseen=set(SITES) - chosen)
+    assert len(seen) == len(chosen), f"only {sorted(seen)} were called"
+
+
+@case("/gs/gpusonde trace --json -- /gs/driver_calls /real/libcuda.so.1 truth </plan/real")
+def real_driver_counted(results, _version):
+    result = ended_well(results["real-driver-counted"])
+    wanted = counts.check(truth(result), document(result))
+    assert wanted["cuInit"] == [7, {"100": 7}], f"cuInit's results: {wanted['cuInit']}"
+
+
+# Stopped, gpusonde takes nothing out of the ring, and the program runs on.
+@case(f"""
+mkfifo plan
+/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan >traced &
+tracer=$!
+exec 3>plan
+echo cuInit 3 >&3
+until grep -q cuInit truth; do sleep 0.1; done
+kill -STOP $tracer
+echo cuLaunchKernel {OVERFLOW_LAUNCHES} >&3
+echo cuMemFree_v2 1 >&3
+until grep -q cuMemFree_v2 truth; do sleep 0.1; done
+kill -CONT $tracer
+exec 3>&-
+wait $tracer
+""")
+def overflow_accounted(results, _version):
+    """What the ring lost is known to the event, and sums lose nothing."""
+    result = ended_well(results["overflow-accounted"])
+    traced = document(result, "traced")
+    dropped = counts.check_events(traced)
+    assert dropped > 0, f"nothing was lost, so nothing is proven: {traced['events']}"
+    assert traced["events"]["produced"] >= OVERFLOW_LAUNCHES, f"fewer events than launches: {traced['events']}"
+    counts.check(truth(result), traced)
+
+
+KILLED = """
+exec 3>plan
+echo cuInit 1000 >&3
+echo cuMemAlloc_v2 1000 >&3
+until grep -q cuMemAlloc_v2 truth; do sleep 0.1; done
+@WAIT@
+kill -KILL $tracer
+echo cuInit 20000 >&3
+echo cuLaunchKernel 20000 >&3
+exec 3>&-
+until grep -q '^]}' truth; do sleep 0.1; done
+cat /sys/kernel/tracing/uprobe_events >left_by_killed
+/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth_next </plan/sites >traced_next
+rc=$?
+cat /sys/kernel/tracing/uprobe_events >left_at_end
+exit $rc
+"""
+
+
+def killed_well(results, name):
+    """The program ended as it would have, the next start works and cleans up."""
+    result = ended_well(results[name])
+    got = counts.truth_of(truth(result))
+    wanted = {"cuInit": [21000, {"1": 21000}], "cuMemAlloc_v2": [1000, {"2": 1000}], "cuLaunchKernel": [20000, {"4": 20000}]}
+    assert {k: v for k, v in got.items() if k in wanted} == wanted, f"the traced program's results: {got}"
+    chosen = {s["symbol"] for s in document(results["site-classes"])["sites"] if s["chosen"]}
+    counts.check(truth(result, "truth_next"), document(result, "traced_next"), unseen=set(SITES) - chosen)
+    assert result.text("left_at_end") == "", f"events are left in tracefs: {result.text('left_at_end')}"
+
+
+@case("""
+mkfifo plan
+/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan >traced &
+tracer=$!
+""" + KILLED.replace("@WAIT@", ""))
+def killed_tracer_of_a_command(results, _version):
+    killed_well(results, "killed-tracer-of-a-command")
+
+
+@case("""
+mkfifo plan
+/gs/driver_calls /sites/libcuda.so.1 truth <plan &
+traced=$!
+/gs/gpusonde trace --raw -p $traced >raw &
+tracer=$!
+""" + KILLED.replace("@WAIT@", "until [ -s raw ]; do echo cuMemFree_v2 1 >&3; sleep 0.1; done"))
+def killed_tracer_of_a_process(results, _version):
+    killed_well(results, "killed-tracer-of-a-process")
+
+
+@case("/gs/gpusonde doctor")
+def doctor_says_how(results, version):
+    said = ended_well(results["doctor-says-how"]).text("stdout")
+    way = "uprobe_multi" if version >= MULTI_SINCE else "trace event"
+    assert way in said, f"doctor does not name {way}: {said}"
+
+
+@case("mount -t tmpfs tmpfs /sys/kernel/btf; /gs/gpusonde doctor; echo $? >status; umount /sys/kernel/btf")
+def doctor_misses_btf(results, _version):
+    said = ended_well(results["doctor-misses-btf"]).text("stdout")
+    assert any("BTF" in line or "btf" in line for line in said.split("\n") if not line.startswith("ok")), f"doctor does not miss BTF: {said}"
+
+
+@case("su nobody -c '/gs/gpusonde doctor'; echo $? >status")
+def doctor_misses_capabilities(results, _version):
+    said = ended_well(results["doctor-misses-capabilities"]).text("stdout")
+    assert any("CAP_" in line for line in said.split("\n") if not line.startswith("ok")), f"doctor does not miss capabilities: {said}"
+
+
+@case("su nobody -c '/gs/gpusonde trace --json -- /bin/true'; echo $? >status")
+def unprivileged_trace_is_refused(results, _version):
+    result = ended_well(results["unprivileged-trace-is-refused"])
+    assert result.text("status").strip() != "0", f"it claims to have traced: {result.says()}"
+    assert "CAP_" in result.text("stderr"), f"it does not name the capabilities it needs: {result.says()}"

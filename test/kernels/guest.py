@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine for a few seconds: a kernel under qemu's software emulation, an initramfs of our files, shell scripts, and what these left.
+
+Each script runs by itself, with a time limit; what it writes to stdout and stderr and the files that it leaves in $OUT come back over
+the second serial port. The first is the kernel's console, for whoever has to find out why.
+"""
+import base64
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+
+CASE_S = 240    # for one script, in the guest
+BOOT_S = 900    # for a whole guest; 5 to 30 s is what it takes
+CONSOLE_LINES = 60
+
+INIT = """#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /tmp /run
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/ TERM=dumb
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mount -t tmpfs tmpfs /tmp
+mount -t tracefs tracefs /sys/kernel/tracing
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+ip link set lo up
+stty -F /dev/ttyS1 raw -echo
+for case in /cases/*; do
+	name=${case##*/[0-9][0-9]-}
+	export OUT=/tmp/out-$name
+	mkdir $OUT
+	cd $OUT
+	timeout @SECONDS@ sh $case >$OUT/stdout 2>$OUT/stderr </dev/null
+	rc=$?
+	{
+		echo "@case $name $rc"
+		for file in $OUT/*; do
+			echo "@file ${file##*/}"
+			base64 $file
+		done
+		echo "@end"
+	} >/dev/ttyS1
+done
+poweroff -f
+"""
+
+
+class Result:
+    """Of one script: its status, and what it left, file by file."""
+
+    def __init__(self, status):
+        self.status, self.files = status, {}
+
+    def text(self, name):
+        return self.files[name].decode(errors="replace")
+
+    def says(self):
+        """For a message of a failure."""
+        return f"status {self.status}; " + "; ".join(f"{n}: {self.text(n)[-1500:]!r}" for n in ("stdout", "stderr") if n in self.files)
+
+
+def newc(name, mode, data=b"", device=(0, 0)):
+    """One entry of a cpio archive, "new ASCII" format."""
+    size = name.encode() + b"\0"
+    fields = [0, mode, 0, 0, 1, 0, len(data), 0, 0, *device, len(size), 0]
+    head = b"070701" + b"".join(b"%08X" % f for f in fields) + size
+    return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
+
+
+def libraries(program):
+    """What the dynamic linker loads for it, and the linker, each under the path by which it is asked for."""
+    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+    missing = re.findall(r"(\S+) => not found", done.stdout)
+    if missing:
+        raise RuntimeError(f"{program} needs {missing}, which are not here")
+    return re.findall(r"(?:=> |^\s+)(/\S+) \(0x", done.stdout, re.M)
+
+
+class Image:
+    """An initramfs: path in the guest -> bytes."""
+
+    def __init__(self):
+        self.files, self.seconds = {}, CASE_S
+        self.add_program(shutil.which("busybox"), "/bin/busybox")
+
+    @staticmethod
+    def read(path):
+        with open(path, "rb") as f:
+            return f.read()
+
+    def add(self, path, target):
+        self.files[target] = self.read(path)
+
+    def add_program(self, path, target):
+        self.add(path, target)
+        for library in libraries(path):
+            self.add(library, library)
+
+    def write(self, scripts, path):
+        """@scripts: name -> shell text, run in this order."""
+        files = dict(self.files, **{"/init": INIT.replace("@SECONDS@", str(self.seconds)).encode()})
+        files.update({f"/cases/{i:02}-{name}": text.encode() for i, (name, text) in enumerate(scripts.items())})
+        folders = {"/dev"}
+        for name in files:
+            while (name := os.path.dirname(name)) != "/":
+                folders.add(name)
+        with open(path, "wb") as f:
+            for name in sorted(folders):
+                f.write(newc(name[1:], stat.S_IFDIR | 0o755))
+            f.write(newc("dev/console", stat.S_IFCHR | 0o600, device=(5, 1)))
+            for name, data in files.items():
+                f.write(newc(name[1:], stat.S_IFREG | 0o755, data))
+            f.write(newc("TRAILER!!!", 0))
+
+
+def results(raw):
+    """name -> Result, of what came over the second serial port; a script that did not end is not there."""
+    found, result, name, lines = {}, None, None, []
+    for line in raw.decode(errors="replace").replace("\r", "").split("\n"):
+        word, _, rest = line.partition(" ")
+        if word == "@case":
+            case, status = rest.split()
+            result, name = Result(int(status)), None
+        elif word in ("@file", "@end") and result:
+            if name:
+                result.files[name] = base64.b64decode("".join(lines))
+            name, lines = rest, []
+            if word == "@end":
+                found[case], result = result, None
+        else:
+            lines.append(line)
+    return found
+
+
+def boot(kernel, image, scripts):
+    """Runs them all: (name -> Result, the end of the kernel's console)."""
+    with tempfile.TemporaryDirectory() as tmp:
+        image.write(scripts, f"{tmp}/initrd")
+        command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none",
+                   "-no-reboot", "-kernel", kernel, "-initrd", f"{tmp}/initrd", "-append", "console=ttyS0 quiet panic=-1",
+                   "-serial", f"file:{tmp}/console", "-serial", f"file:{tmp}/results"]
+        end = ""
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOOT_S, check=False)
+            if done.returncode:
+                end = f"\nqemu ended with status {done.returncode}: {done.stderr}"
+        except subprocess.TimeoutExpired:
+            end = f"\nthe guest did not power off within {BOOT_S} s"
+        console, raw = (Image.read(p) if os.path.exists(p) else b"" for p in (f"{tmp}/console", f"{tmp}/results"))
+    lines = re.sub(r"\x1b\S*", "", console.decode(errors="replace").replace("\r", "")).split("\n")
+    return results(raw), "\n".join(lines[-CONSOLE_LINES:]) + end
