@@ -28,16 +28,17 @@ enum {
 enum trace_op {
 	TRACE_OP_NONE,
 	TRACE_OP_LAUNCH,
-	TRACE_OP_GRAPH_INSTANTIATE, /* handle: the executable graph */
+	TRACE_OP_GRAPH_INSTANTIATE, /* handle: the executable graph; addr: the graph it was made of */
 	TRACE_OP_GRAPH_LAUNCH, /* handle: the executable graph */
-	TRACE_OP_GRAPH_DESTROY,
+	TRACE_OP_GRAPH_DESTROY, /* handle: a graph, executable or not */
 	TRACE_OP_CAPTURE_BEGIN, /* stream */
 	TRACE_OP_CAPTURE_END, /* stream; handle: the graph */
 	TRACE_OP_ALLOC, /* addr, size (times height, depth), kind: enum trace_memory; stream */
 	TRACE_OP_FREE, /* addr, kind; stream */
 	TRACE_OP_MAP, /* VMM: addr, size, handle */
 	TRACE_OP_UNMAP, /* VMM: addr, size */
-	TRACE_OP_COPY, /* size, kind: enum trace_copy; stream */
+	/* size, kind: enum trace_copy; stream. The driver's 2D, 3D: handle, addr: CUmemorytype of source, destination (1 host .. 4) */
+	TRACE_OP_COPY,
 	TRACE_OP_SET, /* memset: addr, size; stream */
 	TRACE_OP_SYNC_STREAM, /* stream */
 	TRACE_OP_SYNC_EVENT, /* handle: the event */
@@ -95,18 +96,20 @@ enum trace_copy {
 /* How a launch's dimensions reach the function. */
 enum trace_shape {
 	TRACE_SHAPE_PLAIN, /* operands only */
+	/* Launches: function, dimensions, shared bytes and stream come by the shape, operands are not looked at. */
 	TRACE_SHAPE_LAUNCH, /* cuLaunchKernel: f, gx, gy, gz, bx, by, bz, shared, stream, ... */
 	TRACE_SHAPE_LAUNCH_DIM3, /* cudaLaunchKernel: f, dim3, dim3, args, shared, stream */
 	TRACE_SHAPE_LAUNCH_CONFIG, /* cuLaunchKernelEx, cudaLaunchKernelExC: config *, f, ... */
-	TRACE_SHAPE_EXTENT, /* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value */
+	TRACE_SHAPE_EXTENT, /* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
+	TRACE_SHAPE_ARRAYS, /* cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0 */
 	TRACE_SHAPE_BATCH, /* copies in a batch: operand SIZE is the array of sizes, TIMES their number */
-	TRACE_SHAPE_SETENV, /* name, value */
+	TRACE_SHAPE_SETENV, /* name, value, overwrite; in no stats */
 };
 
 enum trace_operand_from {
 	TRACE_FROM_NONE,
 	TRACE_FROM_CONST, /* `value` */
-	TRACE_FROM_ARG, /* integer argument `arg`, 0 first, beyond the registers from the stack */
+	TRACE_FROM_ARG, /* integer argument `arg`, 0 first, beyond the registers from the stack; times `value` where that is not 0 */
 	TRACE_FROM_IN, /* `width` bytes at (argument `arg`) + `value`, read at entry */
 	TRACE_FROM_OUT, /* `width` bytes at (argument `arg`) + `value`, read after success */
 };
@@ -142,7 +145,8 @@ struct trace_spec {
 	__u8 shape; /* enum trace_shape */
 	__u16 flags; /* enum trace_spec_flag */
 	__u16 event_flags; /* enum trace_event_flag that every event of this call has */
-	__u16 depth_in; /* TIMES is also multiplied by the u64 at this offset from the argument of TIMES; 0: not */
+	/* A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an argument: this argument */
+	__u16 depth_in;
 	struct trace_operand operands[TRACE_OPERANDS];
 };
 _Static_assert(sizeof(struct trace_spec) == 56, "both sides must agree");
@@ -154,11 +158,16 @@ _Static_assert(sizeof(struct trace_spec) == 56, "both sides must agree");
 enum {
 	TRACE_SITE_CALL = 0xffff,
 	TRACE_SITE_NO_RETURN = 1 << 16,
+	TRACE_SITE_STACK_SHIFT = 32, /* from this bit on: bytes that the stack pointer lies below where it was at the function's entry */
 };
 
 /* Perf path (kernels before 6.6): a site is known by the code behind it, because the load address is not. */
 struct trace_signature {
-	__u64 code[2]; /* 16 bytes from the end of the breakpoint on (1 byte x86-64, 4 arm64); zero beyond the page's end */
+	/*
+	 * What follows the breakpoint (1 byte on x86-64, 4 on arm64) within 16 bytes of the site, which is short enough not to reach
+	 * the next function's breakpoint; zero beyond the page's end.
+	 */
+	__u64 code[2];
 	__u32 page_offset; /* address & 4095 */
 	__u32 salt; /* the program's own; tells files apart whose signatures are equal but whose calls are not */
 };
@@ -185,6 +194,7 @@ enum trace_event_flag {
 	TRACE_FLAG_PER_THREAD = 1 << 3, /* a _ptsz or _ptds name: stream 0 is the thread's own default stream */
 	TRACE_FLAG_WAITS = 1 << 4, /* copies and sets: returns only when it is done */
 	TRACE_FLAG_RUNTIME = 1 << 5, /* a name of the runtime's; else the driver's */
+	TRACE_FLAG_KEEPS = 1 << 6, /* setenv: without effect if the variable was there */
 };
 
 struct trace_header {
@@ -289,7 +299,7 @@ struct trace_proc {
 /* Map `counters`, per-CPU array of one. */
 struct trace_counters {
 	__u64 produced, dropped; /* events */
-	__u64 hits; /* of any probe: what the cost is reckoned from; entry and return apart */
+	__u64 hits; /* of entry probes, whatever becomes of them: what the cost is reckoned from */
 	__u64 return_hits;
 	__u64 abandoned; /* calls whose return was never seen: exceptions, longjmp, exec, a probe taken away */
 	__u64 unmatched; /* returns whose entry was not seen */

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/probe.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+
+#define ADDR(...) .operands[TRACE_OPERAND_ADDR] = __VA_ARGS__
+#define SIZE(...) .operands[TRACE_OPERAND_SIZE] = __VA_ARGS__
+#define TIMES(...) .operands[TRACE_OPERAND_TIMES] = __VA_ARGS__
+#define STREAM(...) .operands[TRACE_OPERAND_STREAM] = __VA_ARGS__
+#define HANDLE(...) .operands[TRACE_OPERAND_HANDLE] = __VA_ARGS__
+#define KIND(...) .operands[TRACE_OPERAND_KIND] = __VA_ARGS__
+#define SHAPE(name) .shape = TRACE_SHAPE_##name
+
+#define OPERAND(from_, arg_, width_, value_)                                              \
+	{                                                                                 \
+		.from = TRACE_FROM_##from_, .arg = arg_, .width = width_, .value = value_ \
+	}
+#define CONST(value) OPERAND(CONST, 0, 4, value)
+#define ARG(n) OPERAND(ARG, n, 8, 0)
+#define ARG4(n) OPERAND(ARG, n, 4, 0)
+#define ARG_OF(n, bytes) OPERAND(ARG, n, 8, bytes) /* counts elements of so many bytes */
+#define IN(n, offset) OPERAND(IN, n, 8, offset)
+#define IN4(n, offset) OPERAND(IN, n, 4, offset)
+#define OUT(n) OPERAND(OUT, n, 8, 0)
+#define OUT4(n) OPERAND(OUT, n, 4, 0)
+#define OUT_AT(n, offset) OPERAND(OUT, n, 8, offset)
+
+/* CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER in cuda.h: memory types, width in bytes, height, depth. */
+#define COPY_2D                                                                    \
+	HANDLE(IN4(0, 16)), ADDR(IN4(0, 72)), SIZE(IN(0, 112)), TIMES(IN(0, 120)), \
+		KIND(CONST(TRACE_COPY_DEFAULT))
+#define COPY_3D HANDLE(IN4(0, 32)), ADDR(IN4(0, 120)), SIZE(IN(0, 176)), TIMES(IN(0, 184)), .depth_in = 192
+/* cudaMemcpy3DParms, cudaMemcpy3DPeerParms in driver_types.h: where their arrays and the extent are. */
+#define RUNTIME_3D(from, to, extent)                                              \
+	SHAPE(ARRAYS), HANDLE(IN(0, from)), ADDR(IN(0, to)), SIZE(IN(0, extent)), \
+		TIMES(IN(0, (extent) + 8)), .depth_in = (extent) + 16
+
+/* The pitch that the driver chose, times the extent's height and depth. */
+#define MALLOC_3D SHAPE(EXTENT), ADDR(OUT(0)), SIZE(OUT_AT(0, 8))
+/*
+ * Structures by value: on x86-64 they lie on the stack from the first slot on, which is argument 6, and take no register; on
+ * arm64 the register holds their address. cudaExtent is width, height, depth; cudaPitchedPtr is ptr, pitch, xsize, ysize.
+ */
+#if defined(__aarch64__)
+#define MEMSET_3D ADDR(IN(0, 0)), SIZE(IN(2, 0)), TIMES(IN(2, 8)), .depth_in = 16
+#define MEMSET_3D_STREAM STREAM(ARG(3))
+#else
+#define MEMSET_3D ADDR(ARG(6)), SIZE(ARG(10)), TIMES(ARG(11)), .depth_in = 12
+#define MEMSET_3D_STREAM STREAM(ARG(1))
+#endif
+
+#define LIBRARY_FLAGS_CUDA 0
+#define LIBRARY_FLAGS_CUDART TRACE_FLAG_RUNTIME
+#define LIBRARY_FLAGS_LIBC 0
+
+/* may_return: all of CUDA is extern "C" and throws nothing; setenv needs none, what matters is known at entry. */
+#define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...)         \
+	{                                                                           \
+		.symbol = symbol_,                                                  \
+		.library = PROBE_##library_,                                        \
+		.group = PROBE_GROUP_##group_,                                      \
+		.may_return = PROBE_##library_ != PROBE_LIBC,                       \
+		.spec = { .op = TRACE_OP_##op_,                                     \
+			  .flags = spec_flags_,                                     \
+			  .event_flags = LIBRARY_FLAGS_##library_ | (event_flags_), \
+			  ##__VA_ARGS__ },                                          \
+	},
+#define TWINS(suffix, library, symbol, group, op, spec_flags, event_flags, ...)                    \
+	ROW(library, #symbol, group, op, spec_flags, event_flags, ##__VA_ARGS__)                   \
+	ROW(library, #symbol suffix, group, op, spec_flags, (event_flags) | TRACE_FLAG_PER_THREAD, \
+	    ##__VA_ARGS__)
+#define PROBE(library, symbol, group, op, ...) \
+	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
+#define PROBE_PTSZ(library, symbol, group, op, ...) \
+	TWINS("_ptsz", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
+#define PROBE_PTDS(library, symbol, group, op, ...) \
+	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
+#define WAITS_PTDS(library, symbol, group, op, ...) \
+	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_WAITS, ##__VA_ARGS__)
+#define COUNT(library, symbol, group, op, ...) ROW(library, #symbol, group, op, 0, 0, ##__VA_ARGS__)
+#define COUNT_PTSZ(library, symbol, group, op, ...) \
+	TWINS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)
+
+const struct probe probes[] = {
+#include "trace/probes.def"
+};
+const uint16_t probes_n = ARRAY_SIZE(probes);
+_Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has room for TRACE_CALLS_MAX rows");
+
+/* Rows are in the order of what they are about; names are looked up for each symbol of a file, of which there may be 100,000s. */
+static uint16_t by_name[ARRAY_SIZE(probes)];
+static pthread_once_t sorted = PTHREAD_ONCE_INIT;
+
+static int order(const struct probe *probe, enum probe_library library, const char *symbol)
+{
+	if (probe->library != library)
+		return probe->library < library ? -1 : 1;
+	return strcmp(probe->symbol, symbol);
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+	const struct probe *other = &probes[*(const uint16_t *)b];
+
+	return order(&probes[*(const uint16_t *)a], other->library, other->symbol);
+}
+
+static void sort_rows(void)
+{
+	for (uint16_t i = 0; i < probes_n; i++)
+		by_name[i] = i;
+	qsort(by_name, probes_n, sizeof(by_name[0]), compare_rows);
+}
+
+const struct probe *probe_find(enum probe_library library, const char *symbol)
+{
+	size_t low = 0, high = probes_n;
+
+	pthread_once(&sorted, sort_rows);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int c = order(&probes[by_name[middle]], library, symbol);
+
+		if (c == 0)
+			return &probes[by_name[middle]];
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+const char *probe_group_name(enum probe_group group)
+{
+	static const char *const names[PROBE_GROUPS] = {
+		[PROBE_GROUP_SETUP] = "setup", [PROBE_GROUP_MEMORY] = "memory",
+		[PROBE_GROUP_SYNC] = "sync",   [PROBE_GROUP_COPY] = "copy",
+		[PROBE_GROUP_EVENT] = "event", [PROBE_GROUP_LAUNCH] = "launch",
+	};
+
+	return (unsigned)group < PROBE_GROUPS ? names[group] : "";
+}
