@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "library.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "config.h"
+#include "locate.h"
 
 enum { CONTROL_INTERVAL_MS = 50 };
 
@@ -240,34 +239,6 @@ static void index_unsupported(const struct scenario *scenario)
 	}
 }
 
-/* A name is looked for beside the library and above it, then where it is installed. */
-static void find_scenario(const char *name, char *path, size_t size)
-{
-	const char *slash;
-	Dl_info info;
-
-	if (strchr(name, '/')) {
-		snprintf(path, size, "%s", name);
-		return;
-	}
-	if (dladdr(&sets, &info) && info.dli_fname && (slash = strrchr(info.dli_fname, '/'))) {
-		for (int above = 0; above < 2; above++) {
-			snprintf(path, size, "%.*s%s/scenarios/%s.yaml", (int)(slash - info.dli_fname),
-				 info.dli_fname, above ? "/.." : "", name);
-			if (access(path, R_OK) == 0)
-				return;
-		}
-	}
-	snprintf(path, size, "%s/scenarios/%s.yaml", GPUSONDE_DATADIR, name);
-}
-
-static const char *scenario_name(void)
-{
-	const char *name = getenv("GPUSONDE_SIM_SCENARIO");
-
-	return name && *name ? name : "node-8xh100";
-}
-
 /* A scenario with an error in it makes no node at all: half of one would only confuse. */
 static int load_node(void)
 {
@@ -276,7 +247,7 @@ static int load_node(void)
 	char path[4096];
 	int r;
 
-	find_scenario(scenario_name(), path, sizeof(path));
+	locate_scenario(locate_scenario_name(), path, sizeof(path));
 	r = scenario_load_file(path, &scenario, &err);
 	if (r == 0) {
 		r = node_new(scenario, &node);
@@ -343,7 +314,7 @@ enum nvml_return library_shutdown(void)
 
 __attribute__((constructor)) static void load(void)
 {
-	const char *name = scenario_name(), *slash = strrchr(name, '/');
+	const char *name = locate_scenario_name(), *slash = strrchr(name, '/');
 	int length;
 
 	name = slash ? slash + 1 : name;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "driver.h"
+
+/* One allocation, by its address: in memory.c's table. For arrays and physical memory it is their handle. */
+struct memory {
+	struct slot slot;
+	enum memory_kind kind;
+	int device; /* negative: none is charged */
+	struct cu_context *context; /* NULL: outlives contexts */
+	uint64_t address;
+	size_t bytes; /* as asked for */
+	struct memory *physical; /* of a mapping */
+	uint32_t references; /* of physical memory: its handle and its mappings */
+};
+
+/*
+ * A new record that is in the table, its memory charged to the context's device unless @device is negative;
+ * @address 0: addresses are found for it. The caller holds the lock.
+ */
+int memory_add(enum memory_kind kind, struct cu_context *context, int device, uint64_t address, size_t bytes,
+	       struct memory **ret_memory);
+struct memory *memory_find(uint64_t address);
+void memory_drop(struct memory *memory);
+
+/* What a context held when it was destroyed is free. */
+void memory_of_context_gone(struct cu_context *context);
