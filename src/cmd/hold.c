@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/hold.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cmd/hold_private.h"
+
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as a shell has them */
+
+struct hold {
+	struct hold_ops ops;
+	void *userdata;
+	pid_t pid;
+	int channel; /* to the holder */
+	int gate; /* the command waits until it is closed */
+	char unheld[160];
+	sd_event_source *reports, *end;
+};
+
+/* What the beginning needs; closed again when it is over, in all three processes. */
+struct start {
+	int channel[2]; /* [1] the holder's */
+	int listener[2]; /* the command sends its listener to [1], the holder's */
+	int filter[2]; /* the command says how its filter went */
+	int gate[2];
+};
+
+static void start_done(struct start *s)
+{
+	int *pairs[] = { s->channel, s->listener, s->filter, s->gate };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pairs); i++)
+		for (int end = 0; end < 2; end++) {
+			if (pairs[i][end] >= 0)
+				close(pairs[i][end]);
+			pairs[i][end] = -1;
+		}
+}
+
+static int start_init(struct start *s)
+{
+	memset(s, -1, sizeof(*s));
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->channel) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->listener) < 0 || pipe2(s->filter, O_CLOEXEC) < 0 ||
+	    pipe2(s->gate, O_CLOEXEC) < 0)
+		return -errno;
+	return 0;
+}
+
+/* It outlives us, so it holds nothing of ours, and is not what "pkill gpusonde" finds. */
+static void run_holder(struct start *s)
+{
+	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int listener = -1;
+	char byte;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	/* The command's ends, or the end of all commands would never be seen. */
+	int channel = TAKE_FD(s->channel[1]), source = TAKE_FD(s->listener[1]);
+
+	start_done(s);
+	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
+		close(source);
+		hold_serve(listener, channel);
+	}
+	_exit(EXIT_SUCCESS);
+}
+
+static void run_command(struct start *s, char *const *argv)
+{
+	sigset_t none;
+	int listener;
+	char byte = 0;
+
+	close(s->gate[1]);
+	s->gate[1] = -1;
+	listener = hold_filter();
+	if (listener >= 0) {
+		int r = send_with_fd(s->listener[0], &byte, 1, listener);
+
+		close(listener);
+		listener = r;
+	}
+	if (write(s->filter[1], &listener, sizeof(listener)) < 0)
+		_exit(EXIT_CANNOT_RUN);
+	/* Opens when we may begin, or when gpusonde is gone. */
+	while (read(s->gate[0], &byte, 1) < 0 && errno == EINTR)
+		;
+	start_done(s);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	execvp(argv[0], argv);
+	fprintf(stderr, "gpusonde trace: cannot run %s: %s\n", argv[0], strerror(errno));
+	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, void *userdata)
+{
+	struct hold *hold = userdata;
+	_cleanup_close_ int file = -1;
+	struct hold_report message;
+	ssize_t n = receive_with_fd(fd, &message, sizeof(message), &file);
+
+	if (n < (ssize_t)offsetof(struct hold_report, path) + 1) {
+		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+		return 0;
+	}
+	message.path[MIN((size_t)n - offsetof(struct hold_report, path), sizeof(message.path)) - 1] = '\0';
+	if (file >= 0)
+		hold->ops.mapping(message.pid, file, message.path, hold->userdata);
+	if (send(fd, "", 1, MSG_NOSIGNAL) < 0)
+		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	return 0;
+}
+
+static int on_end(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata)
+{
+	struct hold *hold = userdata;
+
+	hold->pid = 0;
+	hold->ops.ended(info->si_code == CLD_EXITED ? info->si_status : 128 + info->si_status, hold->userdata);
+	return 0;
+}
+
+static void say_unheld(struct hold *hold, int error)
+{
+	if (error == -EBUSY)
+		snprintf(hold->unheld, sizeof(hold->unheld),
+			 "another program listens to this one's system calls (seccomp); run gpusonde outside of its sandbox");
+	else
+		snprintf(hold->unheld, sizeof(hold->unheld), "the kernel refuses a seccomp listener: %s",
+			 strerror(-error));
+}
+
+static int start_processes(struct hold *hold, struct start *s, char *const *argv)
+{
+	int filter = -EIO;
+	pid_t holder = fork();
+
+	if (holder < 0)
+		return -errno;
+	if (holder == 0) {
+		/* Forked once more, so that whoever waits for our children does not meet it. */
+		if (fork() == 0)
+			run_holder(s);
+		_exit(EXIT_SUCCESS);
+	}
+	while (waitpid(holder, NULL, 0) < 0 && errno == EINTR)
+		;
+	hold->pid = fork();
+	if (hold->pid < 0)
+		return -errno;
+	if (hold->pid == 0)
+		run_command(s, argv);
+	close(s->filter[1]);
+	s->filter[1] = -1;
+	if (read(s->filter[0], &filter, sizeof(filter)) != sizeof(filter) || filter < 0)
+		say_unheld(hold, filter < 0 ? filter : -EIO);
+	hold->channel = TAKE_FD(s->channel[0]);
+	hold->gate = TAKE_FD(s->gate[1]);
+	return 0;
+}
+
+int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata, struct hold **ret_hold)
+{
+	_cleanup_(hold_freep) struct hold *hold = calloc(1, sizeof(*hold));
+	struct start start;
+	int r;
+
+	if (!hold)
+		return -ENOMEM;
+	*hold = (struct hold){ .ops = *ops, .userdata = userdata, .channel = -1, .gate = -1 };
+	r = start_init(&start);
+	if (r == 0)
+		r = start_processes(hold, &start, argv);
+	start_done(&start);
+	if (r == 0)
+		r = sd_event_add_child(event, &hold->end, hold->pid, WEXITED, on_end, hold);
+	if (r >= 0)
+		r = sd_event_add_io(event, &hold->reports, hold->channel, EPOLLIN, on_report, hold);
+	if (r < 0)
+		return r;
+	*ret_hold = TAKE_PTR(hold);
+	return 0;
+}
+
+void hold_free(struct hold *hold)
+{
+	if (!hold)
+		return;
+	sd_event_source_disable_unref(hold->reports);
+	sd_event_source_disable_unref(hold->end);
+	if (hold->channel >= 0)
+		close(hold->channel);
+	if (hold->gate >= 0)
+		close(hold->gate);
+	free(hold);
+}
+
+void hold_release(struct hold *hold)
+{
+	if (hold->gate >= 0)
+		close(TAKE_FD(hold->gate));
+}
+
+pid_t hold_pid(const struct hold *hold)
+{
+	return hold->pid;
+}
+
+const char *hold_unheld(const struct hold *hold)
+{
+	return hold->unheld[0] ? hold->unheld : NULL;
+}
+
+void hold_signal(struct hold *hold, int signal)
+{
+	if (hold->pid > 0)
+		kill(hold->pid, signal);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A command that is held at each new executable mapping until somebody has seen the file: so "gpusonde trace -- COMMAND" probes a
+ * library before the first call into it, however short the command lives.
+ *
+ * A seccomp filter in the command reports execve, and mmap of files with PROT_EXEC, before they happen. A process of its own, the
+ * *holder*, takes the reports, opens the file, hands it to us, and lets the call go on when we have answered. The holder is not we, because
+ * a reported call whose listener has gone fails: were gpusonde killed, the command would lose its next library. So the holder
+ * stays while the command or anything that it started lives, and lets everything go on at once when we are gone.
+ *
+ * Nothing is written into the command, nor is it stopped by ptrace: debuggers work in it.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/macro.h"
+
+struct hold;
+
+struct hold_ops {
+	/* A file that @pid (process, not thread) is about to map executable or to execute; @fd is the caller's to read, not to keep. */
+	void (*mapping)(pid_t pid, int fd, const char *path, void *userdata);
+	/* The command has ended; @status as exit(3) has it, 128 + signal for a killed one. */
+	void (*ended)(int status, void *userdata);
+};
+
+/*
+ * Starts @argv, searched for in PATH. SIGCHLD must be blocked. Where a filter cannot be had the command runs unheld, and hold_unheld()
+ * says why. -errno of execvp when it could not be run at all.
+ */
+int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata, struct hold **ret_hold);
+/* Leaves the command, if it still runs, to itself. */
+void hold_free(struct hold *hold);
+DEFINE_CLEANUP(struct hold *, hold_free, hold_freep)
+
+/* Lets the command begin: what is traced from its first instruction on has been set up. */
+void hold_release(struct hold *hold);
+pid_t hold_pid(const struct hold *hold);
+/* Why early calls may be missed, or NULL. */
+const char *hold_unheld(const struct hold *hold);
+void hold_signal(struct hold *hold, int signal);

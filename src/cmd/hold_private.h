@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What holder and gpusonde say to each other over a SOCK_SEQPACKET pair. */
+#pragma once
+
+#include <limits.h>
+#include <sys/types.h>
+
+/* Holder to us, with the file as SCM_RIGHTS; our answer is one byte. */
+struct hold_report {
+	pid_t pid;
+	char path[PATH_MAX];
+};
+
+/* The command's side: installs the filter. The listener's descriptor, or -errno. */
+int hold_filter(void);
+
+/* The holder's loop; ends when nobody is left under the filter. @channel: to us. */
+void hold_serve(int listener, int channel);
+int send_with_fd(int channel, const void *data, size_t n, int fd);
+/* *ret_fd is -1 when none came. Bytes received, or -errno; 0: the other side has gone. */
+ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd);

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The holder's side of cmd/hold.h: the filter, the reports, and the files that they are about. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/openat2.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/macro.h"
+#include "base/text.h"
+#include "cmd/hold_private.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "add this machine's AUDIT_ARCH_ constant"
+#endif
+
+enum {
+	INTERPRETERS_MAX = 5, /* as many as the kernel follows, BINPRM depth */
+	ANSWER_TIMEOUT_MS = 5000, /* a gpusonde that has got stuck must not stop the command for longer */
+};
+
+/* Low halves of the 64-bit arguments; both machines are little-endian. */
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define JUMP_EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
+#define JUMP_BITS(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value, yes, no)
+#define GIVE(action) BPF_STMT(BPF_RET | BPF_K, action)
+
+int hold_filter(void)
+{
+	static struct sock_filter code[] = {
+		LOAD(arch),
+		JUMP_EQUAL(NATIVE_ARCH, 0, 9), /* another machine's programs are not traced */
+		LOAD(nr),
+		JUMP_EQUAL(SYS_execve, 6, 0),
+		JUMP_EQUAL(SYS_execveat, 5, 0),
+		JUMP_EQUAL(SYS_mmap, 0, 5),
+		LOAD(args[2]),
+		JUMP_BITS(PROT_EXEC, 0, 3),
+		LOAD(args[3]),
+		JUMP_BITS(MAP_ANONYMOUS, 1, 0),
+		GIVE(SECCOMP_RET_USER_NOTIF),
+		GIVE(SECCOMP_RET_ALLOW),
+	};
+	static const struct sock_fprog program = { ARRAY_SIZE(code), code };
+	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+
+	/* Without CAP_SYS_ADMIN only for a program that cannot gain privileges any more. */
+	if (fd < 0 && errno == EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+int send_with_fd(int channel, const void *data, size_t n, int fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { (void *)data, n };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = control.space;
+		message.msg_controllen = sizeof(control.space);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = { data, n };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.space,
+		.msg_controllen = sizeof(control.space),
+	};
+	ssize_t got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
+
+	if (got < 0)
+		return -errno;
+	*ret_fd = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+	return got;
+}
+
+static pid_t process_of(pid_t tid)
+{
+	char path[64], text[2048];
+	const char *at;
+	size_t n;
+	int tgid;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	if (read_file(path, text, sizeof(text) - 1, &n) < 0)
+		return tid;
+	text[n] = '\0';
+	at = strstr(text, "\nTgid:");
+	return at && sscanf(at, "\nTgid: %d", &tgid) == 1 ? (pid_t)tgid : tid;
+}
+
+/* Up to a NUL, at most a page at a time: what lies behind the string may not be mapped. */
+static int read_string(pid_t pid, uint64_t address, char *buf, size_t size)
+{
+	_cleanup_close_ int fd = -1;
+	char path[64];
+	size_t at = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (at < size) {
+		size_t n = MIN(size - at, (size_t)(4096 - ((address + at) & 4095)));
+		ssize_t got = pread(fd, buf + at, n, (off_t)(address + at));
+
+		if (got <= 0)
+			return got < 0 ? -errno : -EFAULT;
+		if (memchr(buf + at, '\0', (size_t)got))
+			return 0;
+		at += (size_t)got;
+	}
+	return -ENAMETOOLONG;
+}
+
+/* A path as the process would open it: its root, its working directory or @base. */
+static int open_as(pid_t pid, int base, const char *path)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+	_cleanup_close_ int dir = -1;
+	char name[64];
+	long fd;
+
+	if (path[0] == '/') {
+		how.resolve = RESOLVE_IN_ROOT;
+		snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
+	} else if (base == AT_FDCWD) {
+		snprintf(name, sizeof(name), "/proc/%d/cwd", (int)pid);
+	} else {
+		snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, base);
+	}
+	dir = open(name, O_PATH | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/* Hands a file over and waits for the answer. An error: there is nobody any more. */
+static int report(int channel, pid_t pid, int fd, const char *path)
+{
+	struct hold_report message = { .pid = pid };
+	struct pollfd waiting = { .fd = channel, .events = POLLIN };
+	struct stat st;
+	char answer;
+	int r;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	snprintf(message.path, sizeof(message.path), "%s", path);
+	r = send_with_fd(channel, &message, offsetof(struct hold_report, path) + strlen(message.path) + 1, fd);
+	if (r < 0)
+		return r;
+	do
+		r = poll(&waiting, 1, ANSWER_TIMEOUT_MS);
+	while (r < 0 && errno == EINTR);
+	return r == 1 && recv(channel, &answer, 1, 0) == 1 ? 0 : -EPIPE;
+}
+
+static int report_mapping(int channel, pid_t pid, int number)
+{
+	_cleanup_close_ int fd = -1;
+	char link[64], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, number);
+	n = readlink(link, path, sizeof(path) - 1);
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (n < 0 || fd < 0)
+		return 0;
+	path[n] = '\0';
+	return report(channel, pid, fd, path);
+}
+
+/* The file that is executed, and the interpreters that its "#!" lines name. */
+static int report_execution(int channel, pid_t pid, int base, const char *first)
+{
+	char path[PATH_MAX];
+	int r = 0;
+
+	snprintf(path, sizeof(path), "%s", first);
+	for (int i = 0; r == 0 && i < INTERPRETERS_MAX; i++) {
+		_cleanup_close_ int fd = open_as(pid, base, path);
+		char line[PATH_MAX];
+		ssize_t n;
+
+		if (fd < 0)
+			return 0; /* execve will fail as well, or try the next folder of PATH */
+		r = report(channel, pid, fd, path);
+		n = pread(fd, line, sizeof(line) - 1, 0);
+		if (n < 2 || memcmp(line, "#!", 2) != 0)
+			break;
+		line[n] = '\0';
+		char *name = line + 2 + strspn(line + 2, " \t");
+
+		name[strcspn(name, " \t\r\n")] = '\0';
+		memmove(path, name, strlen(name) + 1);
+	}
+	return r;
+}
+
+static int report_call(const struct seccomp_notif *call, int channel)
+{
+	pid_t pid = process_of((pid_t)call->pid);
+	char path[PATH_MAX];
+
+	switch (call->data.nr) {
+	case SYS_mmap:
+		return report_mapping(channel, pid, (int)call->data.args[4]);
+	case SYS_execve:
+		if (read_string((pid_t)call->pid, call->data.args[0], path, sizeof(path)) < 0)
+			return 0;
+		return report_execution(channel, pid, AT_FDCWD, path);
+	case SYS_execveat:
+		if (read_string((pid_t)call->pid, call->data.args[1], path, sizeof(path)) < 0)
+			return 0;
+		if (path[0] == '\0')
+			return report_mapping(channel, pid, (int)call->data.args[0]);
+		return report_execution(channel, pid, (int)call->data.args[0], path);
+	default:
+		return 0;
+	}
+}
+
+/* The kernel's structures may have grown since this was built. */
+union notice {
+	struct seccomp_notif call;
+	struct seccomp_notif_resp answer;
+	char room[1024];
+};
+
+void hold_serve(int listener, int channel)
+{
+	struct seccomp_notif_sizes sizes;
+	union notice call, answer;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 || sizes.seccomp_notif > sizeof(call) ||
+	    sizes.seccomp_notif_resp > sizeof(answer))
+		return;
+	for (;;) {
+		struct pollfd waiting = { .fd = listener, .events = POLLIN };
+
+		if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
+			return;
+		if ((waiting.revents & (POLLHUP | POLLERR)) && !(waiting.revents & POLLIN))
+			return; /* nobody lives under the filter any more */
+		memset(&call, 0, sizeof(call));
+		if (!(waiting.revents & POLLIN) || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call.call) < 0)
+			continue;
+		if (channel >= 0 && report_call(&call.call, channel) < 0) {
+			close(channel);
+			channel = -1;
+		}
+		memset(&answer, 0, sizeof(answer));
+		answer.answer.id = call.call.id;
+		answer.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer); /* fails when the caller was killed meanwhile */
+	}
+}

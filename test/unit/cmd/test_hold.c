@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A command held at its mappings: what is reported, how it ends, and that it goes on when gpusonde is killed. */
+#include "test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cmd/hold.h"
+
+struct seen {
+	sd_event *event;
+	char paths[64][256];
+	pid_t pids[64];
+	int n;
+	int status;
+	bool stop_at_first; /* do not answer: die instead */
+};
+
+static void on_mapping(pid_t pid, int fd, const char *path, void *userdata)
+{
+	struct seen *seen = userdata;
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	if (seen->stop_at_first)
+		raise(SIGKILL);
+	if (seen->n < 64) {
+		snprintf(seen->paths[seen->n], sizeof(seen->paths[0]), "%s", path);
+		seen->pids[seen->n++] = pid;
+	}
+}
+
+static void on_ended(int status, void *userdata)
+{
+	struct seen *seen = userdata;
+
+	seen->status = status;
+	sd_event_exit(seen->event, 0);
+}
+
+static void run(struct seen *seen, char *const *argv)
+{
+	static const struct hold_ops ops = { on_mapping, on_ended };
+	struct hold *hold;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	assert_true(sd_event_new(&seen->event) >= 0);
+	assert_int_equal(hold_new(seen->event, argv, &ops, seen, &hold), 0);
+	if (hold_unheld(hold)) {
+		print_message("# SKIP %s\n", hold_unheld(hold));
+		hold_signal(hold, SIGKILL);
+		skip();
+	}
+	hold_release(hold);
+	sd_event_loop(seen->event);
+	hold_free(hold);
+	sd_event_unref(seen->event);
+}
+
+static int find(const struct seen *seen, const char *part)
+{
+	for (int i = 0; i < seen->n; i++)
+		if (strstr(seen->paths[i], part))
+			return i;
+	return -1;
+}
+
+static void mappings_are_seen_before_the_command_goes_on(_unused_ void **state)
+{
+	struct seen seen = { 0 };
+
+	run(&seen, (char *[]){ "sh", "-c", "cat /dev/null; exit 7", NULL });
+	assert_int_equal(seen.status, 7);
+	assert_true(find(&seen, "/sh") >= 0 || find(&seen, "dash") >= 0);
+	assert_true(find(&seen, "libc.so") >= 0);
+	/* What the command starts is held, too. */
+	assert_true(find(&seen, "/cat") >= 0);
+	assert_int_not_equal(seen.pids[find(&seen, "/cat")], seen.pids[0]);
+}
+
+static void a_script_shows_its_interpreter(_unused_ void **state)
+{
+	char path[] = "/tmp/gpusonde-hold-XXXXXX";
+	struct seen seen = { 0 };
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write_all(fd, "#!/bin/sh\nexit 3\n", 17), 17);
+	fchmod(fd, 0700);
+	close(fd);
+	run(&seen, (char *[]){ path, NULL });
+	unlink(path);
+	assert_int_equal(seen.status, 3);
+	assert_true(find(&seen, path) >= 0);
+	assert_true(find(&seen, "/bin/sh") >= 0);
+}
+
+static void what_cannot_be_run_ends_as_in_a_shell(_unused_ void **state)
+{
+	struct seen seen = { 0 };
+
+	run(&seen, (char *[]){ "/nonexistent/program", NULL });
+	assert_int_equal(seen.status, 127);
+	run(&seen, (char *[]){ "/etc/passwd", NULL });
+	assert_int_equal(seen.status, 126);
+}
+
+static void a_signal_is_told(_unused_ void **state)
+{
+	struct seen seen = { 0 };
+
+	run(&seen, (char *[]){ "sh", "-c", "kill -TERM $$", NULL });
+	assert_int_equal(seen.status, 128 + SIGTERM);
+}
+
+/* gpusonde dies while the command is held: its mapping, and all that follow, go on. */
+static void the_command_survives_us(_unused_ void **state)
+{
+	char path[] = "/tmp/gpusonde-hold-XXXXXX", script[128], text[16] = "";
+	size_t n = 0;
+	int fd = mkstemp(path), status;
+	pid_t us;
+
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(script, sizeof(script), "cat /dev/null && echo fine > %s", path);
+	us = fork();
+	if (us == 0) {
+		struct seen seen = { .stop_at_first = true };
+
+		run(&seen, (char *[]){ "sh", "-c", script, NULL });
+		_exit(0);
+	}
+	assert_int_equal(waitpid(us, &status, 0), us);
+	if (WIFEXITED(status)) {
+		unlink(path);
+		skip(); /* not held here: the test before says why */
+	}
+	for (int i = 0; i < 600 && n == 0; i++) {
+		usleep(100000);
+		read_file(path, text, sizeof(text) - 1, &n);
+	}
+	unlink(path);
+	assert_string_equal(text, "fine\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(mappings_are_seen_before_the_command_goes_on),
+		cmocka_unit_test(a_script_shows_its_interpreter),
+		cmocka_unit_test(what_cannot_be_run_ends_as_in_a_shell),
+		cmocka_unit_test(a_signal_is_told),
+		cmocka_unit_test(the_command_survives_us),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
