@@ -104,6 +104,7 @@ static int get_json(struct agent *agent, struct http_reply *reply, unsigned sect
 JSON_PAGE(get_gpus, JSON_GPUS)
 JSON_PAGE(get_processes, JSON_PROCESSES)
 JSON_PAGE(get_node, JSON_NODE)
+JSON_PAGE(get_trace, JSON_TRACE)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
 /* Answers that depend on the moment, not on a snapshot. */
@@ -205,7 +206,9 @@ static int get_index(const struct http_request *request, struct http_reply *repl
 	PAGE("/api/v1/gpus", HTTP_GET, false, NULL, get_gpus, "GPUs and MIG instances as JSON")                \
 	PAGE("/api/v1/processes", HTTP_GET, false, NULL, get_processes, "processes on GPUs as JSON")           \
 	PAGE("/api/v1/node", HTTP_GET, false, NULL, get_node, "the machine, its driver and the agent as JSON") \
-	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot, "all three in one document")             \
+	PAGE("/api/v1/trace", HTTP_GET, false, NULL, get_trace, "traced processes and CUDA calls as JSON")     \
+	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot,                                          \
+	     "GPUs, processes and node in one document")                                                       \
 	PAGE("/healthz", HTTP_GET, false, uncached, get_health, "is the agent alive?")                         \
 	PAGE("/readyz", HTTP_GET, false, uncached, get_ready, "are the data fresh? If not, why")               \
 	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                          \

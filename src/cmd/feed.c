@@ -35,6 +35,8 @@ static const char *page_of(unsigned sections)
 		return "/api/v1/processes";
 	case JSON_NODE:
 		return "/api/v1/node";
+	case JSON_TRACE:
+		return "/api/v1/trace";
 	default:
 		return "/api/v1/snapshot";
 	}

@@ -183,10 +183,14 @@ json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 	json_put(&j, document, "simulated", json_boolean(snapshot->simulated));
 	if (sections & JSON_GPUS)
 		json_put(&j, document, "gpus", json_gpus(&j));
-	if (sections & JSON_PROCESSES)
+	if (sections & JSON_PROCESSES) {
 		json_put(&j, document, "processes", json_processes(&j));
+		json_put(&j, document, "traced", json_traced_elsewhere(&j));
+	}
 	if (sections & JSON_NODE)
 		json_put(&j, document, "node", json_node(&j));
+	if (sections & JSON_TRACE)
+		json_put(&j, document, "trace", json_trace(&j));
 	if (j.failed) {
 		json_decref(document);
 		return NULL;

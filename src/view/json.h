@@ -5,6 +5,7 @@
  *   json.c        the document, values, and the rows of the metric tables
  *   json_gpu.c    gpus: identity, rows, MIG instances, XIDs
  *   json_node.c   processes; node: versions, topology, workloads, the agent itself
+ *   json_trace.c  what tracing says of processes; trace: processes and calls
  *
  * jansson reports failure at every step; here it sticks to the object that is being made, as in a strbuf.
  */
@@ -15,7 +16,7 @@
 #include "model/snapshot.h"
 
 struct json_maker {
-	const struct snapshot *s;
+	const struct snapshot *s; /* NULL: see view_trace_json() */
 	bool failed; /* out of memory: the document is incomplete */
 };
 
@@ -52,3 +53,8 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);
+json_t *json_trace(struct json_maker *j);
+/* Member `cuda` of a process, null where it is not traced there. */
+json_t *json_process_cuda(struct json_maker *j, const struct process *process);
+/* Traced processes on devices where the driver does not list them, or on none that is known; null while nothing is traced. */
+json_t *json_traced_elsewhere(struct json_maker *j);

@@ -68,6 +68,7 @@ static json_t *json_process(struct json_maker *j, const struct process *process)
 	add_workload_id(j, object,
 			process->workload < s->workloads_n ? &s->workloads[process->workload] : NULL);
 	add_numbers(j, object, process->v, process->p);
+	json_put(j, object, "cuda", json_process_cuda(j, process));
 	return object;
 }
 

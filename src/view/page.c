@@ -7,20 +7,26 @@
 #include "base/text.h"
 #include "view/number.h"
 
-static const char *const type_names[EXPOSITIONS][FAMILY_UNKNOWN + 1] = {
-	[EXPOSITION_PROMETHEUS] = { "gauge", "counter", "gauge", "untyped" },
-	[EXPOSITION_OPENMETRICS] = { "gauge", "counter", "info", "unknown" },
+static const char *const type_names[EXPOSITIONS][FAMILY_TYPES] = {
+	[EXPOSITION_PROMETHEUS] = { "gauge", "counter", "gauge", "untyped", "histogram" },
+	[EXPOSITION_OPENMETRICS] = { "gauge", "counter", "info", "unknown", "histogram" },
 };
 
 void page_init(struct page *page, enum exposition format, struct strbuf *out)
 {
-	*page = (struct page){ .out = out, .format = format };
+	*page = (struct page){ .out = out, .format = format, .suffix = "" };
 }
 
 void page_family(struct page *page, const struct family *family)
 {
 	page->family = *family;
+	page->suffix = "";
 	page->opened = false;
+}
+
+void page_suffix(struct page *page, const char *suffix)
+{
+	page->suffix = suffix;
 }
 
 static bool ends_with(const char *s, size_t n, const char *suffix, size_t suffix_n)
@@ -100,6 +106,7 @@ void page_labels(struct page *page, const char *labels, const char *tail, const 
 		open_family(page);
 	strbuf_adds(out, page->family.prefix);
 	strbuf_adds(out, page->family.name);
+	strbuf_adds(out, page->suffix);
 	if (*labels) {
 		strbuf_addc(out, separator);
 		strbuf_adds(out, labels);

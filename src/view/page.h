@@ -14,7 +14,7 @@
 #include "model/metric.h"
 #include "view/view.h"
 
-enum family_type { FAMILY_GAUGE, FAMILY_COUNTER, FAMILY_INFO, FAMILY_UNKNOWN };
+enum family_type { FAMILY_GAUGE, FAMILY_COUNTER, FAMILY_INFO, FAMILY_UNKNOWN, FAMILY_HISTOGRAM, FAMILY_TYPES };
 
 struct family {
 	const char *prefix; /* of the name, "gpusonde_" or "" */
@@ -28,11 +28,14 @@ struct page {
 	struct strbuf *out;
 	enum exposition format;
 	struct family family;
+	const char *suffix; /* of the samples' names, "" mostly */
 	bool opened; /* the family's header is written */
 };
 
 void page_init(struct page *page, enum exposition format, struct strbuf *out);
 void page_family(struct page *page, const struct family *family);
+/* What the names of the family's next samples have behind it: _bucket, _sum, _count of a histogram. A literal. */
+void page_suffix(struct page *page, const char *suffix);
 
 /*
  * Everything of a sample before its value: name, labels, a space. @labels and @tail are label text without braces ("" for none)

@@ -6,9 +6,11 @@
  *  - A GPU that is gone shows its identity and its counters, no gauge: nothing can be said of its present.
  *  - A MIG instance that is gone shows nothing: instances are made and destroyed by the dozen, and none comes back.
  *  - Stale values are shown, beside the mark that says so and their age.
+ *  - Of a traced process that has ended, and of all when tracing delivers nothing new, no gauge: these have no mark of their own.
  */
 #pragma once
 
+#include "base/macro.h"
 #include "model/snapshot.h"
 
 static inline bool entity_is_mig(const struct entity *e)
@@ -32,6 +34,23 @@ static inline bool entity_shows(const struct entity *e, const struct metric *m)
 	if (!(m->levels & (entity_is_mig(e) ? LEVEL_MIG : LEVEL_GPU)))
 		return false;
 	return e->present || (!entity_is_mig(e) && metric_is_counter(m));
+}
+
+/* The device that tracing knows by this UUID; NULL for one that the driver has not shown, or when it is not known which. */
+static inline const struct entity *entity_by_uuid(const struct snapshot *s, const char *uuid)
+{
+	for (uint32_t i = 0; *uuid && i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+
+		if (STRV_EQ(entity_is_mig(e) ? e->id.mig_uuid : e->id.uuid, uuid))
+			return e;
+	}
+	return NULL;
+}
+
+static inline bool traced_shows(const struct snapshot *s, const struct traced_process *process, const struct metric *m)
+{
+	return m->kind != METRIC_GAUGE || (!s->trace_stale && !process->exited);
 }
 
 /* Seconds since the newest good reading ended; negative when there never was one. */

@@ -28,14 +28,22 @@ void table_simulated(const json_t *document, const struct table_options *options
 
 void table_bytes(struct table *table, const json_t *object, const char *name)
 {
+	double v;
+
+	table_bytes_value(table, get_number(object, name, NULL, &v) ? &v : NULL);
+}
+
+void table_bytes_value(struct table *table, const double *value)
+{
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
 	unsigned unit = 0;
 	double v;
 
-	if (!get_number(object, name, NULL, &v)) {
+	if (!value) {
 		table_cell(table, COLOUR_NONE, "");
 		return;
 	}
+	v = *value;
 	while (v >= 1024 && unit < ARRAY_SIZE(units) - 1) {
 		v /= 1024;
 		unit++;

@@ -11,14 +11,25 @@
 
 enum { PASSWD_BUFFER = 4096 };
 
-/* Columns of `gpusonde ps`. */
+/* Columns of `gpusonde ps`; some only while calls are traced: of these, the one that makes the others doubtful goes last. */
 static const struct table_column columns[] = {
-	{ .title = "GPU", .right = true },         { .title = "MIG" },
-	{ .title = "PID", .right = true },         { .title = "USER", .dispensable = 2 },
-	{ .title = "TYPE", .dispensable = 3 },     { .title = "SM", .right = true },
-	{ .title = "MEMORY", .right = true },      { .title = "BUSY", .right = true, .dispensable = 1 },
-	{ .title = "WORKLOAD", .flexible = true }, { .title = "COMMAND", .flexible = true },
+	{ .title = "GPU", .right = true },
+	{ .title = "MIG" },
+	{ .title = "PID", .right = true },
+	{ .title = "USER", .dispensable = 6 },
+	{ .title = "TYPE", .dispensable = 7 },
+	{ .title = "SM", .right = true },
+	{ .title = "MEMORY", .right = true },
+	{ .title = "BUSY", .right = true, .dispensable = 3 },
+	{ .title = "LAUNCHES", .right = true, .dispensable = 2 },
+	{ .title = "ERRORS", .right = true, .dispensable = 4 },
+	{ .title = "CUDA BUSY", .right = true, .dispensable = 5 },
+	{ .title = "CUDA MEM", .right = true, .dispensable = 8 },
+	{ .title = "INCOMPLETE", .flexible = true, .dispensable = 1 },
+	{ .title = "WORKLOAD", .flexible = true },
+	{ .title = "COMMAND", .flexible = true },
 };
+enum { COLUMNS = ARRAY_SIZE(columns), TRACED_FIRST = 8, TRACED_LAST = 12 };
 
 /* A name is for this reader's machine; the number is what the document says. */
 static void add_user(struct table *table, const json_t *process)
@@ -72,12 +83,73 @@ static bool is_old(const json_t *gpu)
 	return gpu && (json_is_false(json_object_get(gpu, "present")) || json_is_true(json_object_get(gpu, "stale")));
 }
 
-static void add_process(struct table *table, const json_t *document, const json_t *process)
+static void add_count(struct table *table, const json_t *object, const char *name, enum table_colour if_any)
 {
-	double gi, ci, sm;
+	double v;
 
-	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
-		    json_integer_value(json_object_get(process, "gpu")));
+	if (get_number(object, name, NULL, &v))
+		table_cellf(table, v > 0 ? if_any : COLOUR_NONE, "%.0f", v);
+	else
+		table_cell(table, COLOUR_NONE, "");
+}
+
+static bool is_estimated(const json_t *object, const char *name)
+{
+	json_t *estimated;
+	size_t i;
+
+	json_array_foreach(json_object_get(object, "estimated"), i, estimated)
+		if (json_is_string(estimated) && STRV_EQ(json_string_value(estimated), name))
+			return true;
+	return false;
+}
+
+/* Kinds that lie on the device, as the calls say. */
+static void add_ledger(struct table *table, const json_t *cuda)
+{
+	static const char *const kinds[] = { "device", "async", "managed", "physical", "array" };
+	double sum = 0, v;
+	bool any = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (get_number(cuda, "memory_bytes", kinds[i], &v)) {
+			sum += v;
+			any = true;
+		}
+	table_bytes_value(table, any ? &sum : NULL);
+}
+
+static void add_traced(struct table *table, const json_t *cuda)
+{
+	struct strbuf reasons;
+	json_t *reason;
+	double busy;
+	size_t i;
+
+	add_count(table, cuda, "launches_total", COLOUR_NONE);
+	add_count(table, cuda, "errors_total", COLOUR_BAD);
+	if (get_number(cuda, "busy_seconds_total", NULL, &busy))
+		table_cellf(table, COLOUR_NONE, "%s%.1f s",
+			    is_estimated(cuda, "busy_seconds_total") ? "~" : "", busy);
+	else
+		table_cell(table, COLOUR_NONE, "");
+	add_ledger(table, cuda);
+	strbuf_init(&reasons, 0);
+	json_array_foreach(json_object_get(cuda, "incomplete"), i, reason)
+		strbuf_addf(&reasons, "%s%s", i > 0 ? "," : "",
+			    json_is_string(reason) ? json_string_value(reason) : "?");
+	table_cell(table, COLOUR_WARN, reasons.data);
+	strbuf_done(&reasons);
+}
+
+static void add_process(struct table *table, const json_t *document, const json_t *process, bool traced)
+{
+	double gpu, gi, ci, sm;
+
+	if (get_number(process, "gpu", NULL, &gpu))
+		table_cellf(table, COLOUR_NONE, "%.0f", gpu);
+	else
+		table_cell(table, COLOUR_NONE, "");
 	if (get_number(process, "gi", NULL, &gi) && get_number(process, "ci", NULL, &ci))
 		table_cellf(table, COLOUR_NONE, "%.0f/%.0f", gi, ci);
 	else
@@ -92,8 +164,21 @@ static void add_process(struct table *table, const json_t *document, const json_
 		table_cell(table, COLOUR_NONE, "");
 	table_bytes(table, process, "memory_bytes");
 	table_duration(table, process, "busy_seconds_total");
+	if (traced)
+		add_traced(table, json_object_get(process, "cuda"));
 	table_workload(table, process);
 	table_cell(table, COLOUR_NONE, get_string(process, "comm"));
+}
+
+/* The tracing source's own word for it: 0 while it should deliver and does not. */
+static void add_trace_note(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	const json_t *agent = json_object_get(json_object_get(document, "node"), "agent");
+	double up;
+
+	if (get_number(agent, "source_up", "trace", &up) && up == 0)
+		table_line(options, out, COLOUR_WARN,
+			   "tracing delivers nothing new: its counts are old (gpusonde doctor says more)");
 }
 
 /* A line for each GPU that has processes here and figures of another time. */
@@ -122,6 +207,10 @@ static void add_notes(const json_t *document, const struct table_options *option
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
 	json_t *processes = json_object_get(document, "processes"), *process;
+	json_t *elsewhere = json_object_get(document, "traced");
+	bool traced = json_is_array(elsewhere);
+	struct table_column shown[COLUMNS];
+	unsigned shown_n = 0;
 	struct table table;
 	size_t i;
 	int r;
@@ -129,14 +218,20 @@ int table_processes(const json_t *document, const struct table_options *options,
 	if (!json_is_array(processes))
 		return -EINVAL;
 	table_simulated(document, options, out);
-	if (json_array_size(processes) == 0) {
+	if (json_array_size(processes) + json_array_size(elsewhere) == 0) {
 		table_line(options, out, COLOUR_NONE, "No GPU processes.");
 		return 0;
 	}
-	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(processes, i, process) add_process(&table, document, process);
+	for (unsigned k = 0; k < COLUMNS; k++)
+		if (traced || k < TRACED_FIRST || k > TRACED_LAST)
+			shown[shown_n++] = columns[k];
+	table_init(&table, shown, shown_n);
+	json_array_foreach(processes, i, process) add_process(&table, document, process, traced);
+	json_array_foreach(elsewhere, i, process) add_process(&table, document, process, traced);
 	r = table_write(&table, options, out);
 	table_done(&table);
 	add_notes(document, options, out);
+	if (traced)
+		add_trace_note(document, options, out);
 	return r;
 }

@@ -19,9 +19,13 @@ import sys
 GOLDEN = [
     ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
     ("small", "json"), ("small", "atop"), ("small", "table"), ("small", "table-narrow"), ("small", "table-colour"),
+    ("traced", "prometheus"), ("traced", "openmetrics"), ("traced", "json-trace"), ("traced", "table"), ("traced", "table-narrow"),
+    ("untraced", "prometheus"), ("untraced", "json-trace"),
     ("empty", "prometheus"), ("empty", "dcgm"), ("empty", "json"), ("empty", "atop"), ("empty", "table"),
 ]
 EXPOSITIONS = [(fixture, page) for fixture in ("small", "full", "empty") for page in ("prometheus", "dcgm", "dcgm49")]
+EXPOSITIONS += [("traced", "prometheus"), ("untraced", "prometheus")]
+HISTOGRAM_SUFFIX = r"_(bucket|sum|count)$"
 OPENMETRICS = {"prometheus": "openmetrics", "dcgm": "dcgm-openmetrics", "dcgm49": "dcgm49-openmetrics"}
 
 # The metrics that the exporters of containers read, by DCGM's names up to 4.8.
@@ -78,7 +82,7 @@ def module(name, package):
 def normal(text, page):
     """What golden files hold: without our version, and JSON one member a line, its bytes else unchanged."""
     text = re.sub(r'(version="|"version":"|gpusonde )\d+\.\d+\.\d+', r"\1VERSION", text)
-    return text.replace(',"', ',\n"') if page == "json" else text
+    return text.replace(',"', ',\n"') if page.startswith("json") else text
 
 
 def same(expected, actual, path):
@@ -138,7 +142,7 @@ def formats_agree(suite, fixture, page):
 
 def families_are_whole(suite, fixture, page):
     """HELP and TYPE once, before the family's samples, which stand together; no empty family."""
-    seen, current, empty = set(), None, False
+    seen, current, empty, kind = set(), None, False, None
     for line in suite.render(fixture, page).splitlines():
         if line.startswith("# HELP "):
             if empty:
@@ -148,11 +152,12 @@ def families_are_whole(suite, fixture, page):
                 raise Failure(f"twice: {current}")
             seen.add(current)
         elif line.startswith("# TYPE "):
+            kind = line.split()[3]
             if line.split()[2] != current:
                 raise Failure(f"TYPE away from its HELP: {line}")
         elif not line.startswith("#"):
             empty = False
-            if re.split(r"[{ ]", line, maxsplit=1)[0] != current:
+            if re.sub(HISTOGRAM_SUFFIX if kind == "histogram" else "$", "", re.split(r"[{ ]", line, maxsplit=1)[0]) != current:
                 raise Failure(f"outside its family: {line}")
 
 
@@ -205,8 +210,8 @@ def schema_refuses(suite):
     """A schema that accepts anything documents nothing."""
     check = validator(suite)
 
-    def break_it(change):
-        document = json.loads(suite.render("small", "json"))
+    def break_it(change, fixture="small", page="json"):
+        document = json.loads(suite.render(fixture, page))
         change(document)
         if check.is_valid(document):
             raise Failure("the schema accepts a broken document")
@@ -219,6 +224,14 @@ def schema_refuses(suite):
     break_it(lambda d: d["processes"][0].update(memory_bytes=[]))
     break_it(lambda d: d["node"].update(state="fine"))
     break_it(lambda d: d.update(schema="gpusonde/v2"))
+    for change in (lambda d: d["processes"][0]["cuda"].pop("launches_total"),
+                   lambda d: d["traced"][0].update(pid=None),
+                   lambda d: d["trace"].pop("enabled"),
+                   lambda d: d["trace"]["processes"][0]["incomplete"].append("tired"),
+                   lambda d: d["trace"]["processes"][0]["calls"][1]["errors"].update(ENOMEM=1),
+                   lambda d: d["trace"]["processes"][0]["devices"][0].update(memory_bytes=1),
+                   lambda d: d["trace"]["calls"][0].update(surprise=1)):
+        break_it(change, "traced", "json-trace")
 
 
 def json_numbers_are_short(suite):
@@ -246,14 +259,33 @@ def one_number_everywhere(suite):
         raise Failure(f"only {seen} series compared")
 
 
-def terminals_are_safe(suite, page):
-    bad = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", suite.render("small", page))
+def traced_number_everywhere(suite):
+    """Every series of a traced process is in the JSON, where the process stands among the others."""
+    document = json.loads(suite.render("traced", "json-trace"), parse_float=str, parse_int=str)
+    found, seen = {}, 0
+    for process in document["processes"] + document["traced"]:
+        found[tuple(process[key] for key in ("pid", "gpu", "gi", "ci"))] = process["cuda"]
+    for line in suite.render("traced", "prometheus").splitlines():
+        match = re.fullmatch(r'gpusonde_process_cuda_(\w+)\{(.*)\} (\S+)', line)
+        if not match or match[1] in ("estimated", "incomplete") or 'pid="other"' in line:
+            continue
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', re.sub(r'comm="(?:[^"\\]|\\.)*"', "", match[2])))
+        value = found[tuple(labels.get(key) for key in ("pid", "gpu", "gi", "ci"))][match[1]]
+        seen += 1
+        if (value[labels["kind"]] if "kind" in labels else value) != match[3]:
+            raise Failure(f"{line}: {value} in JSON")
+    if seen < 60:
+        raise Failure(f"only {seen} series compared")
+
+
+def terminals_are_safe(suite, fixture, page):
+    bad = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", suite.render(fixture, page))
     if bad:
         raise Failure(f"control characters reach the terminal: {bad}")
 
 
-def narrow_is_narrow(suite):
-    wide = [line for line in suite.render("small", "table-narrow").splitlines() if len(line) > 80]
+def narrow_is_narrow(suite, fixture):
+    wide = [line for line in suite.render(fixture, "table-narrow").splitlines() if len(line) > 80]
     if wide:
         raise Failure("\n".join(wide))
 
@@ -267,7 +299,7 @@ def main():
     suite.case("docs/json.schema.json is what the tables say", is_generated, "json.schema.json", [json_schema, skeleton], update)
     for fixture, page in GOLDEN:
         suite.case(f"golden {fixture} {page}", is_golden, fixture, page, update)
-    for fixture in ("small", "full", "empty"):
+    for fixture in ("small", "full", "empty", "traced", "untraced"):
         suite.case(f"promtool check metrics, {fixture}", promtool_accepts, fixture)
         suite.case(f"JSON schema accepts {fixture}", schema_accepts, fixture)
     for fixture, page in EXPOSITIONS:
@@ -278,8 +310,10 @@ def main():
     suite.case("JSON schema refuses broken documents", schema_refuses)
     suite.case("JSON numbers have at most 15 digits", json_numbers_are_short)
     suite.case("JSON and Prometheus have the same numbers", one_number_everywhere)
-    suite.case("tables carry no control characters", terminals_are_safe, "table")
-    suite.case("tables of 80 columns have 80 columns", narrow_is_narrow)
+    suite.case("JSON and Prometheus have the same numbers of traced processes", traced_number_everywhere)
+    for fixture in ("small", "traced"):
+        suite.case(f"tables carry no control characters, {fixture}", terminals_are_safe, fixture, "table")
+        suite.case(f"tables of 80 columns have 80 columns, {fixture}", narrow_is_narrow, fixture)
     print(f"1..{suite.n}")
     return 1 if suite.failed else 0
 

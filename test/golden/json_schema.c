@@ -109,7 +109,7 @@ static void require_all(json_t *schema)
 int main(int argc, char **argv)
 {
 	static const char *const gpu[2] = { "gpu_" }, *const process[2] = { "process_gpu_", "process_" },
-				 *const none[2];
+				 *const traced[2] = { "process_cuda_" }, *const none[2];
 	json_t *schema = argc == 2 ? json_load_file(argv[1], 0, NULL) : NULL;
 	json_t *defs = json_object_get(schema, "$defs"), *def;
 	const char *name;
@@ -122,6 +122,8 @@ int main(int argc, char **argv)
 	add_rows(json_object_get(defs, "instance"), gpu_metrics, GPU_METRICS, LEVEL_MIG, gpu);
 	add_rows(json_object_get(defs, "process"), process_metrics, PROCESS_METRICS, 0, process);
 	add_rows(json_object_get(defs, "workload"), process_metrics, PROCESS_METRICS, 0, process);
+	add_rows(json_object_get(defs, "cuda"), traced_metrics, TRACED_METRICS, 0, traced);
+	add_rows(json_object_get(defs, "trace_device"), traced_metrics, TRACED_METRICS, 0, traced);
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);
 	json_object_foreach(defs, name, def) require_all(def);
 	json_dumpf(schema, stdout, JSON_INDENT(2));

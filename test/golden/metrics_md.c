@@ -14,7 +14,7 @@ static const char *const intro =
 	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
 	"\n"
 	"* **Prometheus** names carry the prefix `gpusonde_`. In OpenMetrics a counter's family is named without `_total`.\n"
-	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes); label values are keys,\n"
+	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes, `process_cuda_` in their `cuda`); label values are keys,\n"
 	"  an index makes an array.\n"
 	"* **Level** says where the number is measured, and so shown: the GPU, a MIG instance, or both.\n"
 	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
@@ -52,6 +52,23 @@ static const struct {
 	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
 	{ "rejected_samples_total", "counter", "field",
 	  "Values from the driver that cannot be true and were left out." },
+	{ "trace_info", "info", "enabled, backend, reason",
+	  "Whether CUDA calls are traced, how, and why not or what is missing." },
+	{ "process_cuda_estimated", "gauge", "those of the process's series, metric, the metric's own label",
+	  "1 for each metric of the process whose value is an estimate." },
+	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
+	  "1 for each reason why figures of the traced process are less than what happened: lost_events, events_off and "
+	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused." },
+	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
+	  "Estimate: share of a core that tracing costs the process." },
+	{ "cuda_calls_total", "counter", "api",
+	  "Traced calls of all processes, failed ones included; nested calls count once, by the outer name." },
+	{ "cuda_call_errors_total", "counter", "api, code",
+	  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t; other: beyond a limit." },
+	{ "cuda_call_bytes_total", "counter", "api",
+	  "Bytes that successful traced calls were asked to allocate, copy or set." },
+	{ "cuda_call_duration_seconds", "histogram", "api, le",
+	  "Time from entry to return of traced calls, not of the work that they start; bounds are 1 us times powers of 4." },
 };
 
 static const char *kind_name(enum metric_kind kind)
@@ -160,6 +177,18 @@ static unsigned family_last(const struct metric *rows, unsigned n, unsigned firs
 	return end;
 }
 
+static void traced_family(unsigned first, unsigned end)
+{
+	family_head(&traced_metrics[first], false);
+	puts("| Labels | Source |\n| --- | --- |");
+	for (unsigned i = first; i < end; i++) {
+		fputs("|", stdout);
+		labels(&traced_metrics[i]);
+		cell(traced_metrics[i].source);
+		puts("");
+	}
+}
+
 static void agent_families(void)
 {
 	puts("\n## The agent itself\n\nIn JSON under `node.agent`.\n\n| Name | Kind | Labels | Help |\n| --- | --- | --- | --- |");
@@ -187,6 +216,13 @@ int main(void)
 	for (unsigned first = 0; first < PROCESS_METRICS;
 	     first = family_last(process_metrics, PROCESS_METRICS, first))
 		family(process_metrics, first, family_last(process_metrics, PROCESS_METRICS, first));
+	puts("\n## Traced processes\n\n"
+	     "What the CUDA calls of a process did on a device; only while calls are traced. Series carry `gpu`, `uuid`, `gi` and `ci` where\n"
+	     "the device is known (`uuid` alone where the driver has not shown it), and `pid` and `comm`. `pid=\"other\"` stands for the\n"
+	     "processes without series of their own. When tracing delivers nothing new, gauges are left out and\n"
+	     "`gpusonde_source_up{source=\"trace\"}` is 0.");
+	for (unsigned first = 0; first < TRACED_METRICS; first = family_last(traced_metrics, TRACED_METRICS, first))
+		traced_family(first, family_last(traced_metrics, TRACED_METRICS, first));
 	puts("\n## Identity, state and events\n\n| Name | Type | Labels | Help |\n| --- | --- | --- | --- |");
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		printf("| `gpusonde_%s` | %s | %s | %s |\n", others[i].name, others[i].type, others[i].labels,

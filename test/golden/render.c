@@ -49,12 +49,17 @@ static int json(const struct snapshot *s, struct strbuf *out)
 
 static int json_parts(const struct snapshot *s, struct strbuf *out)
 {
-	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE };
+	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE, JSON_TRACE };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(sections); i++)
 		r = view_json_text(s, sections[i], out);
 	return r;
+}
+
+static int json_of_trace(const struct snapshot *s, struct strbuf *out)
+{
+	return view_json_text(s, JSON_PROCESSES | JSON_TRACE, out);
 }
 
 /* What a client of each version gets: types, the first statistics, and the second after it has had the exits. */
@@ -113,6 +118,10 @@ static struct snapshot *fixture_named(const char *name)
 		return fixture_small();
 	if (STRV_EQ(name, "full"))
 		return fixture_full();
+	if (STRV_EQ(name, "traced"))
+		return fixture_traced();
+	if (STRV_EQ(name, "untraced"))
+		return fixture_untraced();
 	return STRV_EQ(name, "empty") ? fixture_empty() : NULL;
 }
 
@@ -130,6 +139,7 @@ int main(int argc, char **argv)
 		{ "dcgm49-openmetrics", dcgm49_openmetrics },
 		{ "json", json },
 		{ "json-parts", json_parts },
+		{ "json-trace", json_of_trace },
 		{ "atop", atop },
 		{ "table", table_wide },
 		{ "table-narrow", table_narrow },

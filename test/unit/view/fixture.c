@@ -48,6 +48,7 @@ void fixture_free(struct snapshot *s)
 	free(s->exited);
 	free(s->workloads);
 	free(s->xids);
+	trace_view_unref(s->trace);
 	free(s);
 }
 

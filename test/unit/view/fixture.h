@@ -20,4 +20,13 @@ struct snapshot *fixture_busy(uint32_t live, uint32_t exited);
 /* No GPU and no driver. */
 struct snapshot *fixture_empty(void);
 
+/*
+ * The small node with traced processes: on several devices, on one that nobody knows, on a MIG instance, on none; one that has ended
+ * and its successor with the same PID; a hostile name; estimates; figures that are incomplete; with and without a series.
+ */
+struct snapshot *fixture_traced(void);
+
+/* No GPU, and tracing that is off for a reason. */
+struct snapshot *fixture_untraced(void);
+
 void fixture_free(struct snapshot *snapshot);

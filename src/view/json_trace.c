@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include <stdio.h>
+
+#include "view/shown.h"
+#include "view/view.h"
+
+/* The numbers of a process that is on no device that we know of. */
+static const struct traced_device nowhere;
+
+static json_t *json_count(uint64_t count)
+{
+	return json_integer((json_int_t)MIN(count, (uint64_t)INT64_MAX));
+}
+
+static json_t *json_incomplete(struct json_maker *j, const struct traced_process *process)
+{
+	json_t *reasons = json_array();
+	const char *name;
+
+	for (unsigned bit = 0; (name = traced_incomplete_name(bit)); bit++)
+		if (process->incomplete & (1u << bit))
+			json_push(j, reasons, json_string(name));
+	return reasons;
+}
+
+/* Without a snapshot (gpusonde trace) nothing is stale. */
+static bool shows(const struct json_maker *j, const struct traced_process *process, const struct metric *m)
+{
+	return j->s ? traced_shows(j->s, process, m) : m->kind != METRIC_GAUGE || !process->exited;
+}
+
+static void add_numbers(struct json_maker *j, json_t *object, const struct traced_process *process,
+			const struct traced_device *device)
+{
+	uint8_t p[TRACED_METRICS];
+	const struct json_rows rows = {
+		.rows = traced_metrics,
+		.n = TRACED_METRICS,
+		.v = device->v,
+		.p = p,
+		.strip = "process_cuda_",
+	};
+
+	for (unsigned row = 0; row < TRACED_METRICS; row++)
+		p[row] = shows(j, process, &traced_metrics[row]) ? device->p[row] : (uint8_t)PRESENCE_ABSENT;
+	json_add_rows(j, object, &rows);
+}
+
+static json_t *json_overhead(const struct json_maker *j, const struct traced_process *process)
+{
+	bool known = !process->exited && !(j->s && j->s->trace_stale);
+
+	return known ? json_number(process->overhead) : json_null();
+}
+
+/* What tracing says of a process on a device, for the process's own entry. */
+static json_t *json_cuda(struct json_maker *j, const struct traced_process *process,
+			 const struct traced_device *device)
+{
+	json_t *object = json_object();
+
+	json_put(j, object, "incomplete", json_incomplete(j, process));
+	json_put(j, object, "overhead_ratio", json_overhead(j, process));
+	add_numbers(j, object, process, device);
+	return object;
+}
+
+/* Is it the process that the driver lists? Where its start is unknown (another PID namespace), the PID must do. */
+static bool is_same(const struct process *a, const struct traced_process *b)
+{
+	return !b->exited && a->pid == b->pid &&
+	       (a->start_ticks == 0 || b->start_ticks == 0 || a->start_ticks == b->start_ticks);
+}
+
+/* First of those with this PID or a higher one: they are sorted. */
+static uint32_t first_of_pid(const struct trace_view *view, uint32_t pid)
+{
+	uint32_t low = 0, high = view->processes_n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (view->processes[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+json_t *json_process_cuda(struct json_maker *j, const struct process *process)
+{
+	const struct trace_view *view = j->s->trace;
+
+	for (uint32_t i = view ? first_of_pid(view, process->pid) : 0;
+	     view && i < view->processes_n && view->processes[i].pid == process->pid; i++) {
+		const struct traced_process *traced = &view->processes[i];
+
+		for (uint32_t k = 0; is_same(process, traced) && k < traced->devices_n; k++) {
+			const struct traced_device *device = &view->devices[traced->devices_first + k];
+
+			if (entity_by_uuid(j->s, device->uuid) == &j->s->entities[process->entity])
+				return json_cuda(j, traced, device);
+		}
+	}
+	return json_null();
+}
+
+/* Does the driver list it there? The snapshot's processes are sorted by entity and PID. */
+static bool is_listed(const struct snapshot *s, const struct traced_process *traced, const struct entity *e)
+{
+	uint32_t low = 0, high = s->processes_n, entity = e ? (uint32_t)(e - s->entities) : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct process *process = &s->processes[middle];
+
+		if (process->entity < entity || (process->entity == entity && process->pid < traced->pid))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return e && low < s->processes_n && s->processes[low].entity == entity &&
+	       is_same(&s->processes[low], traced);
+}
+
+static json_t *json_traced(struct json_maker *j, const struct traced_process *process,
+			   const struct traced_device *device, const struct entity *e)
+{
+	const struct entity *gpu = e ? snapshot_gpu(j->s, e) : NULL;
+	json_t *object = json_object();
+
+	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "comm", json_text_or_null(process->comm));
+	json_put(j, object, "gpu", gpu ? json_integer(gpu->id.index) : json_null());
+	json_put(j, object, "uuid", json_text_or_null(gpu ? gpu->id.uuid : device->uuid));
+	json_put(j, object, "gi", e && entity_is_mig(e) ? json_integer(e->id.gi) : json_null());
+	json_put(j, object, "ci", e && entity_is_mig(e) ? json_integer(e->id.ci) : json_null());
+	json_put(j, object, "first_seen", json_time(process->first_real_ns));
+	json_put(j, object, "cuda", json_cuda(j, process, device));
+	return object;
+}
+
+json_t *json_traced_elsewhere(struct json_maker *j)
+{
+	const struct trace_view *view = j->s->trace;
+	json_t *list;
+
+	if (!view || !view->enabled)
+		return json_null();
+	list = json_array();
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		const struct traced_process *process = &view->processes[i];
+
+		if (process->exited)
+			continue;
+		if (process->devices_n == 0)
+			json_push(j, list, json_traced(j, process, &nowhere, NULL));
+		for (uint32_t k = 0; k < process->devices_n; k++) {
+			const struct traced_device *device = &view->devices[process->devices_first + k];
+			const struct entity *e = entity_by_uuid(j->s, device->uuid);
+
+			if (!is_listed(j->s, process, e))
+				json_push(j, list, json_traced(j, process, device, e));
+		}
+	}
+	return list;
+}
+
+static json_t *json_errors(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
+{
+	json_t *errors = json_object();
+	char code[16];
+
+	for (uint32_t i = 0; i < call->errors_n; i++) {
+		const struct traced_error *error = &view->errors[call->errors_first + i];
+
+		snprintf(code, sizeof(code), "%d", error->code);
+		json_put(j, errors, error->code == INT32_MIN ? "other" : code, json_count(error->count));
+	}
+	return errors;
+}
+
+static json_t *json_call(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
+{
+	json_t *object = json_object();
+	bool timed = call->count > 0;
+
+	json_put(j, object, "api", json_text(call->api));
+	json_put(j, object, "count", json_count(call->count));
+	json_put(j, object, "failed", json_count(call->errors));
+	json_put(j, object, "errors", json_errors(j, view, call));
+	json_put(j, object, "bytes", json_count(call->bytes));
+	json_put(j, object, "nested", json_count(call->nested));
+	json_put(j, object, "seconds", json_number(call->seconds));
+	json_put(j, object, "p50_ns", timed ? json_number(call->p50_ns) : json_null());
+	json_put(j, object, "p95_ns", timed ? json_number(call->p95_ns) : json_null());
+	json_put(j, object, "p99_ns", timed ? json_number(call->p99_ns) : json_null());
+	return object;
+}
+
+static json_t *json_calls(struct json_maker *j, const struct trace_view *view,
+			  const struct traced_call *calls, uint32_t n)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < n; i++)
+		json_push(j, list, json_call(j, view, &calls[i]));
+	return list;
+}
+
+static json_t *json_trace_process(struct json_maker *j, const struct trace_view *view,
+				  const struct traced_process *process)
+{
+	json_t *object = json_object(), *devices = json_array();
+
+	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "comm", json_text_or_null(process->comm));
+	json_put(j, object, "first_seen", json_time(process->first_real_ns));
+	json_put(j, object, "exited", json_boolean(process->exited));
+	json_put(j, object, "incomplete", json_incomplete(j, process));
+	json_put(j, object, "overhead_ratio", json_overhead(j, process));
+	json_put(j, object, "calls", json_calls(j, view, view->calls + process->calls_first, process->calls_n));
+	for (uint32_t i = 0; i < process->devices_n; i++) {
+		const struct traced_device *device = &view->devices[process->devices_first + i];
+		json_t *entry = json_object();
+
+		json_put(j, entry, "uuid", json_text_or_null(device->uuid));
+		add_numbers(j, entry, process, device);
+		json_push(j, devices, entry);
+	}
+	json_put(j, object, "devices", devices);
+	return object;
+}
+
+static json_t *json_events(struct json_maker *j, const struct trace_view *view)
+{
+	static const struct {
+		const char *name;
+		enum agent_metric row;
+	} counts[] = {
+		{ "produced", AGENT_TRACE_EVENTS_PRODUCED },
+		{ "received", AGENT_TRACE_EVENTS_RECEIVED },
+		{ "dropped", AGENT_TRACE_EVENTS_DROPPED },
+	};
+	json_t *events = json_object();
+
+	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
+		json_put(j, events, counts[i].name,
+			 presence_is(view->agent_p[counts[i].row]) ? json_number(view->agent[counts[i].row]) :
+								     json_null());
+	return events;
+}
+
+static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
+{
+	json_t *trace = json_object(), *processes = json_array();
+
+	json_put(j, trace, "enabled", json_boolean(view->enabled));
+	json_put(j, trace, "why", json_text_or_null(view->why));
+	json_put(j, trace, "backend", json_text_or_null(view->backend));
+	json_put(j, trace, "events", json_events(j, view));
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		json_push(j, processes, json_trace_process(j, view, &view->processes[i]));
+	json_put(j, trace, "processes", processes);
+	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
+	return trace;
+}
+
+json_t *json_trace(struct json_maker *j)
+{
+	const struct snapshot *s = j->s;
+	json_t *trace;
+
+	if (!s->trace)
+		return json_null();
+	trace = make_trace(j, s->trace);
+	json_put(j, trace, "stale", json_boolean(s->trace_stale));
+	json_put(j, trace, "age_seconds",
+		 json_number(s->boot_ns > s->trace->boot_ns ? (double)(s->boot_ns - s->trace->boot_ns) * 1e-9 :
+							      0));
+	return trace;
+}
+
+json_t *view_trace_json(const struct trace_view *view)
+{
+	struct json_maker j = { 0 };
+	json_t *trace = make_trace(&j, view);
+
+	if (j.failed) {
+		json_decref(trace);
+		return NULL;
+	}
+	return trace;
+}
