@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with pread(2) through libelf and
- * believed only within bounds: a file may be truncated, replaced, hostile or huge at any moment, and is never mapped.
+ * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with pread(2) and believed only
+ * within bounds: a file may be truncated, replaced, hostile or huge at any moment, and is never mapped. Without libelf, which takes a
+ * whole symbol table into memory, as large as the file says it is.
  *
  * Limits: ELF_SYMBOLS_MAX symbols are looked at per table, names up to ELF_NAME_MAX; what lies beyond is counted in
- * elf_skipped(). 64-bit files of this machine's byte order only: others are -ENOEXEC.
+ * elf_skipped(). 64-bit programs and libraries of this machine's byte order only: others are -ENOEXEC. Memory: 1 MiB while symbols are read.
  */
 #pragma once
 
@@ -36,7 +37,10 @@ DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
 
 /* EM_X86_64, EM_AARCH64, ... */
 uint16_t elf_machine(const struct elf_file *file);
-/* Defined functions of .dynsym, then of .symtab; a name at one address may come twice. */
+/*
+ * Defined functions of .dynsym, then of .symtab, names without versions; a name at one address may come twice. Not among them: resolvers of indirect
+ * functions, which run once and not when the function is called.
+ */
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
 /* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */
 int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
@@ -45,5 +49,5 @@ int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);
 /* -ENODATA: has none. */
 int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], size_t *ret_n);
-/* Symbols not looked at: beyond a limit, outside any segment, names that do not end. */
+/* Symbols not looked at: beyond a limit or the file's end, outside code, without a name that ends. */
 uint64_t elf_skipped(const struct elf_file *file);
