@@ -48,6 +48,8 @@ struct trace_engine_ops {
 	void (*lost)(uint64_t events, void *userdata);
 	/* A process is over, its sums are final. May come without a TRACE_EVENT_EXIT where that was lost. */
 	void (*process_over)(uint32_t tgid, uint64_t incarnation, void *userdata);
+	/* Something that people should know: probes given up and taken back, files that could not be probed. May be NULL. */
+	void (*notice)(int level, const char *text, void *userdata);
 };
 
 /* Sums of one call in one process. */
@@ -92,6 +94,7 @@ struct trace_engine_status {
 	uint64_t lost_threads, lost_procs, lost_stats, lost_errors, lost_processes;
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
 	uint32_t processes;
+	bool driver_only; /* the runtime was asked for, but without return probes its calls and the driver's would be counted twice */
 	double probe_seconds; /* what all hits have cost the traced, reckoned */
 	uint32_t groups_given_up, processes_quiet;
 	struct target_stats targets;
@@ -112,6 +115,9 @@ int trace_engine_drain(struct trace_engine *engine);
 /* All processes, as of the last collection; stops with what @fn gives when that is not 0. */
 int trace_engine_each(struct trace_engine *engine,
 		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata);
+/* Sums over all processes that ever were, as of the last collection, valid until the next: place is the call's number, NULL: never called. */
+void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
+			 uint32_t *ret_n);
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* Probes a file before somebody maps it, and counts it as mapped by @pid. 0 also when it is no target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
@@ -120,6 +126,8 @@ void trace_engine_own_cpu(struct trace_engine *engine, double seconds);
 
 /* Latency that share @q (0..1) of the calls stayed below, in ns; within 12.5 %. 0 without calls. */
 double trace_sum_quantile(const struct trace_sum *sum, double q);
+/* Calls of at most @bound_ns; those of the bucket that the bound lies in count if most of it is below. */
+uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
 
 /* Every probe of a file, chosen or refused: "gpusonde probes". */
 struct trace_listing {

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/libbpf.h>
+
+#include "base/clock.h"
+#include "proc/proc.h"
+#include "trace/engine_private.h"
+#include "trace/kernel_sites.h"
+
+void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (!engine->ops.notice)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	engine->ops.notice(level, text, engine->userdata);
+}
+
+/* ---- beginning and end ---- */
+
+static void on_sums_over(struct sums_process *process, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+
+	process->incomplete |= engine_incomplete(engine, process);
+	engine->ops.process_over(process->tgid, process->incarnation, engine->userdata);
+}
+
+static int set_specs(struct trace_engine *engine)
+{
+	for (uint16_t call = 0; call < probes_n; call++) {
+		struct trace_spec spec = probes[call].spec;
+
+		if (engine->config.return_probes && probes[call].may_return)
+			spec.flags |= TRACE_SPEC_RETURNS;
+		if (engine->config.events && engine->config.every_call)
+			spec.flags |= TRACE_SPEC_EVENT;
+		if (!engine->config.events)
+			spec.flags &= (uint16_t)~TRACE_SPEC_EVENT;
+		int r = attach_set_spec(engine->backend, call, &spec);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void choose_libraries(struct trace_engine *engine)
+{
+	bool *libraries = engine->probing.libraries;
+
+	memcpy(libraries, engine->config.libraries, sizeof(engine->probing.libraries));
+	/* Which call is the outer one is only known where its return is seen. */
+	if (!engine->config.return_probes && libraries[PROBE_CUDART]) {
+		libraries[PROBE_CUDART] = false;
+		libraries[PROBE_CUDA] = true;
+		engine->driver_only = true;
+	}
+}
+
+static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble)
+{
+	static const struct sums_ops ops = { .hits = engine_hits, .over = on_sums_over };
+	int r = attach_backend_new(&engine->config.attach, &engine->backend, ret_trouble);
+
+	if (r < 0)
+		return r;
+	engine->control = attach_control(engine->backend);
+	engine->control->own_tgid = (uint32_t)getpid();
+	r = kernel_sites_probe(engine->backend, &engine->rules);
+	if (r < 0)
+		return r;
+	engine->rules.allow_single_step = engine->config.allow_single_step;
+	engine->probing = (struct files_config){
+		.backend = engine->backend,
+		.rules = &engine->rules,
+		.returns = engine->config.return_probes,
+		.pid = engine->config.follow ? 0 : engine->config.pid,
+		.hit_ns = engine->hit_ns,
+	};
+	choose_libraries(engine);
+	r = set_specs(engine);
+	if (r == 0)
+		r = ring_order_init(&engine->order, (uint32_t)libbpf_num_possible_cpus());
+	if (r == 0)
+		r = sums_maps_init(&engine->maps, engine->backend);
+	if (r == 0)
+		r = sums_init(&engine->sums, TRACE_PROCESSES_MAX, &sums_kernel_maps, &engine->maps, &ops,
+			      engine);
+	if (r == 0)
+		r = engine_events_start(engine);
+	if (r == 0)
+		r = engine_targets_start(engine);
+	return r;
+}
+
+int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
+		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
+		     struct attach_trouble *ret_trouble)
+{
+	_cleanup_(trace_engine_freep) struct trace_engine *engine = calloc(1, sizeof(*engine));
+	int r;
+
+	if (!engine)
+		return -ENOMEM;
+	engine->config = *config;
+	engine->ops = *ops;
+	engine->userdata = userdata;
+	engine->event = sd_event_ref(event);
+	ret_trouble->text[0] = 0;
+	r = start(engine, ret_trouble);
+	if (r < 0) {
+		if (!ret_trouble->text[0])
+			snprintf(ret_trouble->text, sizeof(ret_trouble->text), "tracing cannot be set up: %s",
+				 strerror(-r));
+		return r;
+	}
+	*ret_engine = TAKE_PTR(engine);
+	return 0;
+}
+
+void trace_engine_free(struct trace_engine *engine)
+{
+	if (!engine)
+		return;
+	engine->draining = true; /* whoever hears of files and processes going must not read on */
+	sd_event_source_disable_unref(engine->ring_source);
+	sd_event_source_disable_unref(engine->timer);
+	sd_event_source_disable_unref(engine->more);
+	for (uint32_t i = 0; i < engine->files_n; i++) {
+		files_free(engine->files[i]->data);
+		engine->files[i]->data = NULL;
+	}
+	engine->files_n = 0;
+	targets_free(engine->targets);
+	free(engine->files);
+	hashmap_done(&engine->by_tgid);
+	free(engine->mappers);
+	sums_done(&engine->sums);
+	sums_maps_done(&engine->maps);
+	ring_unmap(&engine->ring);
+	ring_order_done(&engine->order);
+	free(engine->scratch);
+	attach_backend_free(engine->backend);
+	sd_event_unref(engine->event);
+	free(engine);
+}
+
+int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path)
+{
+	int r;
+
+	engine->offering = true;
+	r = targets_offer(engine->targets, pid, fd, path);
+	engine->offering = false;
+	return r;
+}
+
+/* ---- collecting ---- */
+
+/* The event that tells its name was lost. */
+static void ask_proc(struct sums_process *process)
+{
+	struct proc_identity identity;
+
+	process->unheard = false;
+	if (proc_identify("/proc", process->tgid, &identity) < 0)
+		return;
+	process->start_boot_ns = identity.start_ticks * (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	snprintf(process->comm, sizeof(process->comm), "%.*s", TRACE_COMM - 1, identity.comm);
+}
+
+int trace_engine_collect(struct trace_engine *engine)
+{
+	uint8_t active[TRACE_ACTIVE];
+
+	trace_engine_drain(engine);
+	engine_check_lost(engine);
+	for (unsigned i = 0; i < TRACE_ACTIVE; i++)
+		active[i] = engine->control->active[i] &&
+			    __atomic_exchange_n(&engine->control->active[i], 0, __ATOMIC_ACQ_REL);
+	if (engine->reconcile) {
+		engine->reconcile = false;
+		sums_reconcile(&engine->sums);
+	}
+	sums_collect(&engine->sums, active);
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
+		if (engine->sums.processes[i]->unheard && !engine->sums.processes[i]->over)
+			ask_proc(engine->sums.processes[i]);
+	engine_budget(engine);
+	return 0;
+}
+
+static int expand(struct trace_engine *engine, const struct sums_process *process)
+{
+	if (process->calls_n > engine->scratch_n) {
+		void *grown = realloc(engine->scratch, process->calls_n * sizeof(*engine->scratch));
+
+		if (!grown)
+			return -ENOMEM;
+		engine->scratch = grown;
+		engine->scratch_n = process->calls_n;
+	}
+	for (uint16_t i = 0; i < process->calls_n; i++)
+		sums_expand(&process->calls[i], &engine->scratch[i]);
+	return 0;
+}
+
+int trace_engine_each(struct trace_engine *engine,
+		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < engine->sums.processes_n && r == 0; i++) {
+		const struct sums_process *process = engine->sums.processes[i];
+		struct trace_process_sum sum = {
+			.tgid = process->tgid,
+			.incarnation = process->incarnation,
+			.start_boot_ns = process->start_boot_ns,
+			.incomplete = process->incomplete,
+			.overhead = process->budget.overhead,
+			.over = process->over,
+			.sums_n = process->calls_n,
+		};
+
+		memcpy(sum.comm, process->comm, sizeof(sum.comm));
+		r = expand(engine, process);
+		sum.sums = engine->scratch;
+		if (r == 0)
+			r = fn(&sum, userdata);
+	}
+	return r;
+}
+
+void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
+			 uint32_t *ret_n)
+{
+	*ret_sums = (const struct trace_sum *const *)engine->sums.totals;
+	*ret_n = TRACE_CALLS_MAX;
+}
+
+static void count_files(const struct trace_engine *engine, struct trace_engine_status *status)
+{
+	for (uint32_t i = 0; i < engine->files_n; i++) {
+		const struct file_probes *file = engine->files[i]->data;
+
+		status->sites_attached += files_attached(file);
+		status->sites_given_up += files_given_up(file);
+		status->sites_refused += file->refused;
+	}
+	status->files = engine->files_n;
+}
+
+void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status)
+{
+	const struct trace_counters *c = &engine->counters;
+
+	attach_counters(engine->backend, &engine->counters, NULL, 0);
+	*ret_status = (struct trace_engine_status){
+		.backend = attach_backend_name(engine->backend),
+		.produced = c->produced,
+		.received = engine->order.received,
+		.dropped = c->dropped,
+		.unknown_events = engine->order.unknown,
+		.bad_events = engine->order.bad + engine->ring.torn,
+		.hits = c->hits,
+		.return_hits = c->return_hits,
+		.abandoned = c->abandoned,
+		.unmatched = c->unmatched,
+		.unidentified = c->unidentified,
+		.lost_threads = c->lost_threads,
+		.lost_procs = c->lost_procs,
+		.lost_stats = c->lost_stats,
+		.lost_errors = c->lost_errors,
+		.lost_processes = engine->sums.refused,
+		.processes = engine->sums.processes_n - engine->sums.over_n,
+		.driver_only = engine->driver_only,
+		.probe_seconds = engine->cost_ns / 1e9,
+		.groups_given_up = engine->groups_given_up,
+		.rules = engine->rules,
+	};
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
+		ret_status->processes_quiet +=
+			!engine->sums.processes[i]->over && engine->sums.processes[i]->budget.quiet.taken;
+	count_files(engine, ret_status);
+	targets_stats(engine->targets, &ret_status->targets);
+}

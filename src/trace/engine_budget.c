@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "trace/engine_private.h"
+
+void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	double cost_ns = (double)(counted + nested) * engine->hit_ns[call];
+	bool event = call < probes_n && engine->config.events && !(process->flags & TRACE_PROC_QUIET) &&
+		     (engine->config.every_call || probes[call].spec.flags & TRACE_SPEC_EVENT);
+
+	engine->cost_ns += cost_ns;
+	if (call < probes_n)
+		budget_add(&process->budget, probes[call].group, cost_ns, event ? (double)counted : 0);
+}
+
+static void quiet(struct trace_engine *engine, struct sums_process *process, int64_t now, const char *why)
+{
+	char comm[TRACE_COMM];
+
+	if (sums_set_flags(&engine->sums, process, process->flags | TRACE_PROC_QUIET) < 0)
+		return;
+	budget_take(&process->budget.quiet, now);
+	process->incomplete |= TRACE_INCOMPLETE_QUIET;
+	memcpy(comm, process->comm, sizeof(comm));
+	utf8_sanitize(comm);
+	engine_notice(engine, LOG_NOTICE, "%s[%u]: %s: its calls are only counted for %llds", comm,
+		      process->tgid, why, (long long)(process->budget.quiet.length_ns / NSEC_PER_SEC));
+}
+
+static void speak(struct trace_engine *engine, struct sums_process *process, int64_t now)
+{
+	int r = sums_set_flags(&engine->sums, process, process->flags & ~(uint32_t)TRACE_PROC_QUIET);
+
+	if (r == 0)
+		budget_give_back(&process->budget.quiet, now);
+}
+
+/* ---- groups ---- */
+
+/* Bit by bit: given up, or not there, in every file of the process's. */
+static unsigned gone_groups(const struct mapper *mapper)
+{
+	unsigned gone = (1U << PROBE_GROUPS) - 1;
+
+	for (uint8_t i = 0; i < mapper->files_n; i++)
+		for (int g = 0; g < PROBE_GROUPS; g++)
+			if (mapper->files[i]->groups[g].entries)
+				gone &= ~(1U << g);
+	return gone;
+}
+
+static const struct target_file *target_of(const struct trace_engine *engine, const struct file_probes *file)
+{
+	for (uint32_t i = 0; i < engine->files_n; i++)
+		if (engine->files[i]->data == file)
+			return engine->files[i];
+	return NULL;
+}
+
+static void mark_mappers(struct trace_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
+		struct sums_process *process = engine->sums.processes[i];
+
+		if (!process->over)
+			process->incomplete |= engine_incomplete(engine, process);
+	}
+}
+
+static void give_up(struct trace_engine *engine, const struct sums_process *process, enum probe_group group,
+		    int64_t now)
+{
+	struct mapper *mapper = engine_mapper(engine, process->tgid);
+
+	for (uint8_t i = 0; mapper && i < mapper->files_n; i++) {
+		struct file_probes *file = mapper->files[i];
+		const struct target_file *target = target_of(engine, file);
+
+		if (!file->groups[group].entries || !target)
+			continue;
+		files_give_up(file, group, now);
+		engine->groups_given_up++;
+		engine_notice(engine, LOG_NOTICE,
+			      "tracing process %u takes %.1f %% of a core, more than trace.max_overhead: the probes on %s calls of %s "
+			      "are taken away for %llds, from all its processes",
+			      process->tgid, 100 * process->budget.overhead, probe_group_name(group),
+			      target->path, (long long)(file->groups[group].budget.length_ns / NSEC_PER_SEC));
+	}
+	mark_mappers(engine);
+}
+
+static void take_back(struct trace_engine *engine, int64_t now)
+{
+	for (uint32_t i = 0; i < engine->files_n; i++) {
+		struct file_probes *file = engine->files[i]->data;
+
+		for (int g = 0; g < PROBE_GROUPS; g++) {
+			int r;
+
+			if (!budget_due(&file->groups[g].budget, now))
+				continue;
+			r = files_take_back(&engine->probing, file, engine->files[i]->fd, (enum probe_group)g,
+					    now);
+			engine_notice(engine, r < 0 ? LOG_WARNING : LOG_NOTICE,
+				      "%s calls of %s are probed again%s%s",
+				      probe_group_name((enum probe_group)g), engine->files[i]->path,
+				      r < 0 ? ", or would be: " : "", r < 0 ? strerror(-r) : "");
+			if (r < 0) { /* after a longer back-off */
+				budget_give_back(&file->groups[g].budget, now);
+				budget_take(&file->groups[g].budget, now);
+			}
+		}
+	}
+}
+
+/* ---- each collection ---- */
+
+static void judge(struct trace_engine *engine, struct sums_process *process, int64_t now)
+{
+	const struct mapper *mapper = engine_mapper(engine, process->tgid);
+	enum probe_group group;
+
+	if (budget_due(&process->budget.quiet, now))
+		speak(engine, process, now);
+	switch (budget_judge(&process->budget, engine->config.max_overhead,
+			     mapper ? gone_groups(mapper) : (1U << PROBE_GROUPS) - 1, now, &group)) {
+	case BUDGET_QUIET:
+		quiet(engine, process, now, "tracing it takes more than trace.max_overhead");
+		break;
+	case BUDGET_GIVE_UP:
+		give_up(engine, process, group, now);
+		break;
+	case BUDGET_FINE:
+		break;
+	}
+}
+
+static void judge_self(struct trace_engine *engine, int64_t now)
+{
+	struct sums_process *busiest = NULL;
+
+	if (!budget_own_judge(&engine->own, engine->own_seconds, engine->config.max_overhead, now))
+		return;
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
+		struct sums_process *process = engine->sums.processes[i];
+
+		if (!process->over && !process->budget.quiet.taken && process->budget.event_rate > 0 &&
+		    (!busiest || process->budget.event_rate > busiest->budget.event_rate))
+			busiest = process;
+	}
+	if (busiest)
+		quiet(engine, busiest, now, "its events take more of gpusonde's CPU than trace.max_overhead");
+}
+
+void engine_budget(struct trace_engine *engine)
+{
+	int64_t now = clock_mono_ns();
+
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
+		if (!engine->sums.processes[i]->over)
+			judge(engine, engine->sums.processes[i], now);
+	judge_self(engine, now);
+	take_back(engine, now);
+}
+
+void trace_engine_own_cpu(struct trace_engine *engine, double seconds)
+{
+	engine->own_seconds = seconds;
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/clock.h"
+#include "proc/proc.h"
+#include "trace/engine_private.h"
+
+/* The kernel wakes us when so much of the ring is full, the timer when that takes too long. */
+#define WAKE_SHARE 8
+
+static void take_name(struct sums_process *process, const struct trace_process *event)
+{
+	process->start_boot_ns = event->start_boot_ns;
+	memcpy(process->comm, event->comm, sizeof(process->comm));
+	process->comm[sizeof(process->comm) - 1] = 0;
+	process->first_init = event->header.type == TRACE_EVENT_PROCESS && event->header.call < probes_n &&
+			      probes[event->header.call].spec.op == TRACE_OP_INIT;
+	process->unheard = false;
+}
+
+static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, uint64_t incarnation)
+{
+	struct sums_process *process;
+	bool made;
+
+	if (sums_heard(&engine->sums, tgid, incarnation, &process, &made) < 0)
+		return NULL;
+	if (made) {
+		process->unheard = true;
+		process->budget.begin_ns = clock_mono_ns();
+		process->incomplete = engine_incomplete(engine, process);
+	}
+	return process;
+}
+
+static void on_process(struct trace_engine *engine, const struct trace_process *event)
+{
+	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+
+	if (!process)
+		return;
+	take_name(process, event);
+	process->incomplete |= engine_incomplete(engine, process);
+}
+
+static void on_over(struct trace_engine *engine, const struct trace_process *event)
+{
+	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+
+	if (!process)
+		return;
+	if (process->unheard)
+		take_name(process, event);
+	sums_over(&engine->sums, process);
+}
+
+static void on_stat(struct trace_engine *engine, const struct trace_stat_new *event)
+{
+	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+
+	if (process && sums_call_heard(&engine->sums, process, event->header.call) < 0)
+		engine->reconcile = true; /* out of memory: later */
+}
+
+static void on_record(const void *data, uint32_t size, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	const struct trace_header *event = ring_order_take(&engine->order, data, size);
+
+	if (engine->order.missing > engine->lost_told)
+		engine_check_lost(engine);
+	if (!event || (engine->config.follow && !engine_follows(engine, event->tgid)))
+		return;
+	if (event->type == TRACE_EVENT_STAT) {
+		on_stat(engine, (const struct trace_stat_new *)event);
+		return;
+	}
+	if (event->type == TRACE_EVENT_PROCESS)
+		on_process(engine, (const struct trace_process *)event);
+	engine->ops.event(event, size, engine->userdata);
+	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
+		on_over(engine, (const struct trace_process *)event);
+}
+
+void engine_check_lost(struct trace_engine *engine)
+{
+	uint64_t lost;
+
+	if (attach_counters(engine->backend, &engine->counters, NULL, 0) < 0 ||
+	    engine->counters.dropped <= engine->lost_told)
+		return;
+	lost = engine->counters.dropped - engine->lost_told;
+	engine->lost_told = engine->counters.dropped;
+	engine->reconcile = true;
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
+		if (!engine->sums.processes[i]->over)
+			engine->sums.processes[i]->incomplete |= TRACE_INCOMPLETE_LOST;
+	engine->ops.lost(lost, engine->userdata);
+}
+
+int trace_engine_drain(struct trace_engine *engine)
+{
+	if (engine->draining)
+		return 0;
+	engine->draining = true;
+	ring_drain(&engine->ring, on_record, engine);
+	engine->draining = false;
+	/* Whoever fills the ring faster than we read must not keep the loop from everything else. */
+	if (ring_pending(&engine->ring))
+		sd_event_source_set_enabled(engine->more, SD_EVENT_ONESHOT);
+	return 0;
+}
+
+static int on_ring(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+{
+	return trace_engine_drain(userdata);
+}
+
+static int on_more(_unused_ sd_event_source *source, void *userdata)
+{
+	return trace_engine_drain(userdata);
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+
+	trace_engine_drain(engine);
+	return engine_events_arm(engine);
+}
+
+int engine_events_arm(struct trace_engine *engine)
+{
+	uint64_t usec = (uint64_t)(engine->config.latency_ns / NSEC_PER_USEC);
+	int r;
+
+	if (engine->files_n == 0)
+		return sd_event_source_set_enabled(engine->timer, SD_EVENT_OFF);
+	r = sd_event_source_set_time_relative(engine->timer, usec);
+	return r < 0 ? r : sd_event_source_set_enabled(engine->timer, SD_EVENT_ONESHOT);
+}
+
+int engine_events_start(struct trace_engine *engine)
+{
+	uint32_t bytes = engine->config.attach.ring_bytes;
+	int fd = attach_map_fd(engine->backend, "events");
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = ring_map(fd, bytes, &engine->ring);
+	if (r < 0)
+		return r;
+	engine->control->wake_bytes = bytes / WAKE_SHARE;
+	/* Edge-triggered: else each event that is there at the time would wake us, not only those that ask for it. */
+	r = sd_event_add_io(engine->event, &engine->ring_source, fd, EPOLLIN | EPOLLET, on_ring, engine);
+	if (r >= 0)
+		r = sd_event_add_defer(engine->event, &engine->more, on_more, engine);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(engine->more, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time_relative(engine->event, &engine->timer, CLOCK_MONOTONIC, 0,
+					       USEC_PER_SEC / 1000, on_timer, engine);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(engine->timer, SD_EVENT_OFF);
+	return r < 0 ? r : 0;
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "proc/proc.h"
+#include "trace/engine_private.h"
+
+enum { ANCESTORS_MAX = 64 };
+
+/* ---- files ---- */
+
+static int keep(struct trace_engine *engine, struct target_file *file)
+{
+	if (engine->files_n == engine->files_cap) {
+		uint32_t cap = engine->files_cap ? 2 * engine->files_cap : 8;
+		void *grown = realloc(engine->files, cap * sizeof(struct target_file *));
+
+		if (!grown)
+			return -ENOMEM;
+		engine->files = grown;
+		engine->files_cap = cap;
+	}
+	engine->files[engine->files_n++] = file;
+	return 0;
+}
+
+static int on_file(struct target_file *file, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	struct file_probes *made;
+	int r = files_attach(&engine->probing, file->fd, file->path, &made);
+
+	if (r < 0) {
+		if (r != -ENOENT && r != -ENOEXEC)
+			engine_notice(engine, LOG_WARNING,
+				      "%s cannot be probed, what calls it is not traced: %s", file->path,
+				      strerror(-r));
+		return -ENOENT;
+	}
+	if (files_attached(made) == 0)
+		engine_notice(engine, LOG_WARNING,
+			      "%s: none of its %u entry points can be probed without single-stepping or harm: "
+			      "gpusonde probes %s tells why",
+			      file->path, made->refused, file->path);
+	r = keep(engine, file);
+	if (r < 0) {
+		files_free(made);
+		return r;
+	}
+	made->attached_boot_ns = clock_boot_ns();
+	sd_event_get_iteration(engine->event, &made->turn);
+	file->data = made;
+	if (engine->files_n == 1)
+		engine_events_arm(engine);
+	return 0;
+}
+
+static void on_file_gone(struct target_file *file, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	struct file_probes *gone = file->data;
+
+	trace_engine_drain(engine);
+	for (uint32_t i = 0; i < engine->files_n; i++)
+		if (engine->files[i] == file)
+			engine->files[i--] = engine->files[--engine->files_n];
+	for (uint32_t m = 0; m < engine->mappers_n; m++) {
+		struct mapper *mapper = &engine->mappers[m];
+
+		for (uint8_t i = 0; i < mapper->files_n; i++)
+			if (mapper->files[i] == gone)
+				mapper->files[i--] = mapper->files[--mapper->files_n];
+	}
+	file->data = NULL;
+	files_free(gone);
+}
+
+/* ---- processes that map them ---- */
+
+struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid)
+{
+	uint32_t i;
+
+	return hashmap_get(&engine->by_tgid, tgid, &i) ? &engine->mappers[i] : NULL;
+}
+
+static struct mapper *make_mapper(struct trace_engine *engine, uint32_t tgid)
+{
+	struct mapper *mapper = engine_mapper(engine, tgid);
+
+	if (mapper)
+		return mapper;
+	if (engine->mappers_n == engine->mappers_cap) {
+		uint32_t cap = engine->mappers_cap ? 2 * engine->mappers_cap : 16;
+		void *grown = realloc(engine->mappers, cap * sizeof(*engine->mappers));
+
+		if (!grown)
+			return NULL;
+		engine->mappers = grown;
+		engine->mappers_cap = cap;
+	}
+	if (hashmap_put(&engine->by_tgid, tgid, engine->mappers_n) < 0)
+		return NULL;
+	mapper = &engine->mappers[engine->mappers_n++];
+	*mapper = (struct mapper){ .tgid = tgid };
+	return mapper;
+}
+
+static void forget_mapper(struct trace_engine *engine, uint32_t tgid)
+{
+	struct mapper *mapper = engine_mapper(engine, tgid), *last;
+
+	if (!mapper)
+		return;
+	hashmap_del(&engine->by_tgid, tgid);
+	last = &engine->mappers[--engine->mappers_n];
+	if (last == mapper)
+		return;
+	*mapper = *last;
+	hashmap_put(&engine->by_tgid, mapper->tgid, (uint32_t)(mapper - engine->mappers)); /* replaces */
+}
+
+static int64_t started_boot_ns(uint32_t tgid)
+{
+	uint64_t ticks;
+
+	if (proc_start_ticks("/proc", tgid, &ticks) < 0)
+		return 0;
+	return (int64_t)ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+/*
+ * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of the kernel's tells of a
+ * mapping at once; a scan tells of one that may be old.
+ */
+static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file)
+{
+	struct target_stats stats = { 0 };
+	uint64_t turn = 0;
+	bool scanned;
+
+	if (engine->offering)
+		return LATE_NOT;
+	if (engine->targets)
+		targets_stats(engine->targets, &stats);
+	scanned = engine->scanning || !stats.by_records || stats.scans != engine->scans;
+	engine->scans = stats.scans;
+	sd_event_get_iteration(engine->event, &turn);
+	if (!scanned)
+		return turn == file->turn ? LATE_MAYBE : LATE_NOT;
+	/* Ticks are 10 ms: one that began just before may seem to have begun after. */
+	return started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
+}
+
+static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	struct mapper *mapper = make_mapper(engine, (uint32_t)pid);
+	struct sums_process *process;
+
+	if (!mapper || !file->data)
+		return;
+	if (mapper->files_n < MAPPED_FILES_MAX)
+		mapper->files[mapper->files_n++] = file->data;
+	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data));
+	process = sums_find(&engine->sums, mapper->tgid);
+	if (process)
+		process->incomplete |= engine_incomplete(engine, process);
+}
+
+static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	struct sums_process *process;
+
+	trace_engine_drain(engine);
+	process = sums_find(&engine->sums, (uint32_t)pid);
+	if (process) {
+		process->incomplete |= engine_incomplete(engine, process);
+		/* Its own event was lost, or is not of this one: the record is late, and this is what came after the exec. */
+		sums_check_gone(&engine->sums, process);
+	}
+	forget_mapper(engine, (uint32_t)pid);
+}
+
+unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process)
+{
+	const struct mapper *mapper = engine_mapper(engine, process->tgid);
+	unsigned bits = engine->config.return_probes ? 0 : TRACE_INCOMPLETE_NO_RETURNS;
+
+	if (!mapper)
+		return bits;
+	if (mapper->late == LATE_SURELY || (mapper->late == LATE_MAYBE && !process->first_init))
+		bits |= TRACE_INCOMPLETE_LATE;
+	for (uint8_t i = 0; i < mapper->files_n; i++) {
+		if (mapper->files[i]->refused > 0)
+			bits |= TRACE_INCOMPLETE_SITES;
+		if (mapper->files[i]->no_returns > 0)
+			bits |= TRACE_INCOMPLETE_NO_RETURNS;
+		if (files_groups_given_up(mapper->files[i]))
+			bits |= TRACE_INCOMPLETE_GIVEN_UP;
+	}
+	return bits;
+}
+
+/* ---- who is followed ---- */
+
+static uint32_t parent_of(uint32_t tgid)
+{
+	char path[32], text[1024];
+	const char *end;
+	unsigned parent;
+	char state;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
+	if (read_file(path, text, sizeof(text), NULL) < 0)
+		return 0;
+	end = strrchr(text, ')'); /* a name may have brackets, too */
+	return end && sscanf(end + 1, " %c %u", &state, &parent) == 2 ? parent : 0;
+}
+
+bool engine_follows(struct trace_engine *engine, uint32_t tgid)
+{
+	uint32_t ancestor = tgid;
+
+	if (engine_mapper(engine, tgid))
+		return true;
+	/* Its record has not been read yet. */
+	for (int i = 0; i < ANCESTORS_MAX && ancestor > 1; i++) {
+		if (ancestor == (uint32_t)engine->config.pid)
+			return make_mapper(engine, tgid) != NULL;
+		ancestor = parent_of(ancestor);
+	}
+	return false;
+}
+
+int engine_targets_start(struct trace_engine *engine)
+{
+	static const struct target_ops ops = {
+		.file = on_file,
+		.file_gone = on_file_gone,
+		.process = on_mapping,
+		.process_gone = on_process_gone,
+	};
+	const bool *libraries = engine->probing.libraries;
+	struct target_config config = {
+		.wishes = (libraries[PROBE_CUDA] ? TARGET_WISH_DRIVER : 0) |
+			  (libraries[PROBE_CUDART] ? TARGET_WISH_RUNTIME | TARGET_WISH_ANY : 0) |
+			  (libraries[PROBE_LIBC] ? TARGET_WISH_LIBC : 0),
+		.pid = engine->config.pid,
+		.children = engine->config.follow,
+		.proc_root = "/proc",
+	};
+	int r;
+
+	engine->scanning = true;
+	r = targets_new(engine->event, &config, &ops, engine, &engine->targets);
+	if (r >= 0)
+		r = targets_scan(engine->targets);
+	engine->scanning = false;
+	return r < 0 ? r : 0;
+}

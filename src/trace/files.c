@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/files.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+	SITES_MAX = 4 * TRACE_CALLS_MAX, /* of a file: a name may stand for several functions */
+	TRIES_MAX = 64, /* attachments made to find what the kernel refuses in one group */
+};
+
+struct gathering {
+	const struct files_config *config;
+	struct file_probes *file;
+	int fd;
+	uint32_t sites_n;
+};
+
+static bool has_offset(const struct file_probes *file, uint64_t offset)
+{
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		for (uint32_t i = 0; i < file->groups[g].sites_n; i++)
+			if (file->groups[g].sites[i].offset == offset)
+				return true;
+	return false;
+}
+
+static int append(struct file_group *group, const struct attach_site *site)
+{
+	uint32_t n = group->sites_n;
+
+	if (n == 0 || (n >= 8 && (n & (n - 1)) == 0)) { /* a power of two is full */
+		void *grown = realloc(group->sites, MAX(8u, 2 * n) * sizeof(*site));
+
+		if (!grown)
+			return -ENOMEM;
+		group->sites = grown;
+	}
+	group->sites[group->sites_n++] = *site;
+	return 0;
+}
+
+static int on_site(const struct trace_listing *listing, void *userdata)
+{
+	struct gathering *g = userdata;
+	const struct site *site = &listing->site;
+	uint16_t call = probe_call(listing->probe);
+	struct attach_site wanted = { .offset = listing->file_offset, .call = call };
+	uint32_t cost;
+	ssize_t n;
+
+	if (!site->chosen || g->sites_n >= SITES_MAX) {
+		g->file->refused++;
+		return 0;
+	}
+	/* Two names of one function are one probe: the first name's. */
+	if (has_offset(g->file, wanted.offset))
+		return 0;
+	wanted.no_return = !(g->config->returns && listing->probe->may_return && site->may_return);
+	n = pread(g->fd, wanted.code, sizeof(wanted.code), (off_t)wanted.offset);
+	wanted.code_n = n > 0 ? (uint8_t)n : 0;
+	cost = wanted.no_return ? g->config->rules->entry_ns[site->class] :
+				  g->config->rules->return_ns[site->class];
+	g->config->hit_ns[call] = MAX(g->config->hit_ns[call], cost);
+	g->sites_n++;
+	return append(&g->file->groups[listing->probe->group], &wanted);
+}
+
+/* ---- attaching ---- */
+
+struct trial {
+	const struct files_config *config;
+	int fd;
+	bool returns;
+	unsigned tries;
+};
+
+/*
+ * Attaches the largest part of @sites that the kernel takes: those that it refuses are moved behind the others. *ret_n: how many it
+ * takes. Halves are tried apart, single sites decide.
+ */
+static int part(struct trial *t, struct attach_site *sites, size_t n, size_t *ret_n)
+{
+	struct attachment *attachment;
+	size_t low, high, half = n / 2;
+	int r;
+
+	if (n == 0) {
+		*ret_n = 0;
+		return 0;
+	}
+	if (t->tries++ >= TRIES_MAX)
+		return -E2BIG;
+	r = attach(t->config->backend, t->fd, t->config->pid, t->returns, sites, n, &attachment);
+	if (r == 0) {
+		attachment_free(attachment);
+		*ret_n = n;
+		return 0;
+	}
+	if (n == 1) {
+		*ret_n = 0;
+		return 0;
+	}
+	r = part(t, sites, half, &low);
+	if (r == 0)
+		r = part(t, sites + half, n - half, &high);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < MIN(half - low, high);
+	     i++) { /* the refused of the first half behind what is good of the second */
+		size_t from = half + high - 1 - i;
+		struct attach_site refused = sites[low + i];
+
+		sites[low + i] = sites[from];
+		sites[from] = refused;
+	}
+	*ret_n = low + high;
+	return 0;
+}
+
+/* Attaches what can be of the first @n sites. -errno: nothing of it. */
+static int attach_part(const struct files_config *config, int fd, bool returns, struct attach_site *sites,
+		       size_t n, size_t *ret_n, struct attachment **ret_attachment)
+{
+	struct trial trial = { .config = config, .fd = fd, .returns = returns };
+	int r = n == 0 ? 0 : attach(config->backend, fd, config->pid, returns, sites, n, ret_attachment);
+
+	if (r == 0) {
+		*ret_n = n;
+		return 0;
+	}
+	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EPERM)
+		return r; /* no site's fault */
+	r = part(&trial, sites, n, ret_n);
+	if (r == 0 && *ret_n > 0)
+		r = attach(config->backend, fd, config->pid, returns, sites, *ret_n, ret_attachment);
+	return r;
+}
+
+/* Sites with a return probe before those without. Returns how many there are. */
+static size_t returns_first(struct attach_site *sites, size_t n)
+{
+	size_t first = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (!sites[i].no_return) {
+			struct attach_site site = sites[i];
+
+			sites[i] = sites[first];
+			sites[first++] = site;
+		}
+	return first;
+}
+
+static int attach_group(const struct files_config *config, int fd, struct file_group *group)
+{
+	size_t with = returns_first(group->sites, group->sites_n), got = 0;
+	int r = attach_part(config, fd, true, group->sites, with, &got, &group->returns);
+
+	for (size_t i = r < 0 ? 0 : got; i < with; i++)
+		group->sites[i].no_return = true;
+	r = attach_part(config, fd, false, group->sites, group->sites_n, &got, &group->entries);
+	if (r < 0) {
+		attachment_free(TAKE_PTR(group->returns));
+		return r;
+	}
+	group->sites_n = (uint32_t)got;
+	return 0;
+}
+
+static bool probe_may_return(uint16_t call)
+{
+	return probes[call].may_return;
+}
+
+static uint32_t count_no_returns(const struct file_probes *file)
+{
+	uint32_t n = 0;
+
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		for (uint32_t i = 0; i < file->groups[g].sites_n; i++)
+			n += file->groups[g].sites[i].no_return &&
+			     probe_may_return(file->groups[g].sites[i].call);
+	return n;
+}
+
+int files_attach(const struct files_config *config, int fd, const char *path, struct file_probes **ret_probes)
+{
+	_cleanup_(files_freep) struct file_probes *file = calloc(1, sizeof(*file));
+	struct gathering gathering = { .config = config, .file = file, .fd = fd };
+	bool libraries[PROBE_LIBRARIES];
+	const char *base = strrchr(path, '/');
+	int r;
+
+	if (!file)
+		return -ENOMEM;
+	base = base ? base + 1 : path;
+	memcpy(libraries, config->libraries, sizeof(libraries));
+	/* Shells and others have a setenv of their own, which means nothing to CUDA. */
+	libraries[PROBE_LIBC] =
+		libraries[PROBE_LIBC] && (strncmp(base, "libc.", 5) == 0 || strncmp(base, "libc-", 5) == 0);
+	r = trace_list_sites(fd, libraries, config->rules, on_site, &gathering);
+	if (r < 0)
+		return r;
+	if (gathering.sites_n == 0 && file->refused == 0)
+		return -ENOENT;
+	for (int g = 0; g < PROBE_GROUPS; g++) {
+		struct file_group *group = &file->groups[g];
+		uint32_t wanted = group->sites_n;
+
+		r = attach_group(config, fd, group);
+		if (r < 0)
+			group->sites_n = 0;
+		file->refused += wanted - group->sites_n;
+	}
+	file->no_returns = count_no_returns(file);
+	*ret_probes = TAKE_PTR(file);
+	return 0;
+}
+
+static void detach(struct file_group *group)
+{
+	attachment_free(TAKE_PTR(group->entries));
+	attachment_free(TAKE_PTR(group->returns));
+}
+
+void files_free(struct file_probes *file)
+{
+	if (!file)
+		return;
+	for (int g = 0; g < PROBE_GROUPS; g++) {
+		detach(&file->groups[g]);
+		free(file->groups[g].sites);
+	}
+	free(file);
+}
+
+void files_give_up(struct file_probes *file, enum probe_group group, int64_t now_ns)
+{
+	detach(&file->groups[group]);
+	budget_take(&file->groups[group].budget, now_ns);
+}
+
+int files_take_back(const struct files_config *config, struct file_probes *file, int fd,
+		    enum probe_group group, int64_t now_ns)
+{
+	int r = attach_group(config, fd, &file->groups[group]);
+
+	if (r == 0)
+		budget_give_back(&file->groups[group].budget, now_ns);
+	return r;
+}
+
+uint32_t files_attached(const struct file_probes *file)
+{
+	uint32_t n = 0;
+
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		n += file->groups[g].entries ? file->groups[g].sites_n : 0;
+	return n;
+}
+
+uint32_t files_given_up(const struct file_probes *file)
+{
+	uint32_t n = 0;
+
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		n += file->groups[g].budget.taken ? file->groups[g].sites_n : 0;
+	return n;
+}
+
+unsigned files_groups_given_up(const struct file_probes *file)
+{
+	unsigned groups = 0;
+
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		groups |= (unsigned)file->groups[g].budget.taken << g;
+	return groups;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const uint32_t sizes[TRACE_EVENTS] = {
+	[TRACE_EVENT_LAUNCH] = sizeof(struct trace_launch),
+	[TRACE_EVENT_CALL] = sizeof(struct trace_call),
+	[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
+	[TRACE_EVENT_EXEC] = sizeof(struct trace_process),
+	[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
+	[TRACE_EVENT_TEXT] = sizeof(struct trace_text),
+	[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
+};
+
+int ring_order_init(struct ring_order *order, uint32_t cpus)
+{
+	*order = (struct ring_order){ .cpus = calloc(cpus, sizeof(*order->cpus)), .cpus_n = cpus };
+	return order->cpus ? 0 : -ENOMEM;
+}
+
+void ring_order_done(struct ring_order *order)
+{
+	free(order->cpus);
+	*order = (struct ring_order){ 0 };
+}
+
+/*
+ * A program that was interrupted between taking a number and taking its place lets a later number through first, so a gap may close
+ * again: the highest number less how many came is right in any order.
+ */
+static void count(struct ring_order *order, const struct trace_header *event)
+{
+	struct ring_cpu *cpu = &order->cpus[event->cpu];
+
+	order->received++;
+	cpu->received++;
+	if (event->seq > cpu->highest) {
+		order->missing += event->seq - cpu->highest - 1;
+		cpu->highest = event->seq;
+	} else if (order->missing > 0) {
+		order->missing--;
+	}
+}
+
+const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size)
+{
+	const struct trace_header *event = data;
+
+	if (size < sizeof(*event) || event->cpu >= order->cpus_n || event->seq == 0) {
+		order->bad++;
+		return NULL;
+	}
+	count(order, event);
+	if (event->type == TRACE_EVENT_NONE || event->type >= TRACE_EVENTS) {
+		order->unknown++;
+		return NULL;
+	}
+	if (size < sizes[event->type] || event->call >= TRACE_CALLS_MAX) {
+		order->bad++;
+		return NULL;
+	}
+	return event;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/sums.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void process_free(struct sums_process *process)
+{
+	for (uint16_t i = 0; i < process->calls_n; i++) {
+		free(process->calls[i].buckets);
+		free(process->calls[i].codes);
+	}
+	free(process->calls);
+	free(process);
+}
+
+int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, void *maps_of,
+	      const struct sums_ops *ops, void *userdata)
+{
+	*sums = (struct sums){ .maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max };
+	return hashmap_init(&sums->live, 0);
+}
+
+void sums_done(struct sums *sums)
+{
+	for (uint32_t i = 0; i < sums->processes_n; i++)
+		process_free(sums->processes[i]);
+	free(sums->processes);
+	for (unsigned i = 0; i < TRACE_CALLS_MAX; i++)
+		free(sums->totals[i]);
+	hashmap_done(&sums->live);
+	*sums = (struct sums){ 0 };
+}
+
+struct sums_process *sums_find(const struct sums *sums, uint32_t tgid)
+{
+	uint32_t i;
+
+	return hashmap_get(&sums->live, tgid, &i) ? sums->processes[i] : NULL;
+}
+
+static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process)
+{
+	struct sums_process *process;
+	int r;
+
+	if (sums->processes_n == sums->processes_cap) {
+		uint32_t cap = sums->processes_cap ? 2 * sums->processes_cap : 16;
+		void *grown = realloc(sums->processes, cap * sizeof(struct sums_process *));
+
+		if (!grown)
+			return -ENOMEM;
+		sums->processes = grown;
+		sums->processes_cap = cap;
+	}
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	r = hashmap_put(&sums->live, tgid, sums->processes_n);
+	if (r < 0) {
+		free(process);
+		return r;
+	}
+	process->tgid = tgid;
+	process->incarnation = incarnation;
+	sums->processes[sums->processes_n++] = process;
+	*ret_process = process;
+	return 0;
+}
+
+int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
+	       bool *ret_made)
+{
+	struct sums_process *process = sums_find(sums, tgid);
+	int r;
+
+	if (process && process->incarnation == incarnation) {
+		*ret_process = process;
+		*ret_made = false;
+		return 0;
+	}
+	if (process && process->incarnation > incarnation)
+		return -ESTALE; /* told late: it is over already */
+	if (process)
+		sums_over(sums, process);
+	if (sums->processes_n - sums->over_n >= sums->max) {
+		sums->refused++;
+		return -ENOSPC;
+	}
+	r = make(sums, tgid, incarnation, ret_process);
+	if (r < 0)
+		return r;
+	*ret_made = true;
+	return 0;
+}
+
+int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call)
+{
+	if (call >= TRACE_CALLS_MAX)
+		return -EINVAL;
+	for (uint16_t i = 0; i < process->calls_n; i++)
+		if (process->calls[i].call == call)
+			return 0;
+	if (process->calls_n == process->calls_cap) {
+		uint16_t cap = process->calls_cap ? (uint16_t)(2 * process->calls_cap) : 8;
+		void *grown = realloc(process->calls, cap * sizeof(*process->calls));
+
+		if (!grown)
+			return -ENOMEM;
+		process->calls = grown;
+		process->calls_cap = cap;
+	}
+	if (!sums->totals[call]) {
+		sums->totals[call] = calloc(1, sizeof(*sums->totals[call]));
+		if (!sums->totals[call])
+			return -ENOMEM;
+		sums->totals[call]->call = call;
+	}
+	process->calls[process->calls_n++] = (struct sums_call){ .call = call };
+	return 0;
+}
+
+int sums_set_flags(struct sums *sums, struct sums_process *process, uint32_t flags)
+{
+	int r = sums->maps->set_flags(sums->maps_of, process->tgid, process->incarnation, flags);
+
+	if (r == 0)
+		process->flags = flags;
+	return r;
+}
+
+void sums_check_gone(struct sums *sums, struct sums_process *process)
+{
+	struct trace_proc proc;
+	int r = sums->maps->proc(sums->maps_of, process->tgid, &proc);
+
+	if (r == -ENOENT || (r == 0 && proc.incarnation != process->incarnation))
+		sums_over(sums, process);
+}
+
+static void on_key(const struct trace_stat_key *key, void *userdata)
+{
+	struct sums *sums = userdata;
+	struct sums_process *process;
+	bool made;
+
+	if (sums_heard(sums, key->tgid, key->incarnation, &process, &made) < 0)
+		return;
+	process->unheard |= made;
+	if (key->call < TRACE_CALLS_MAX)
+		sums_call_heard(sums, process, (uint16_t)key->call);
+}
+
+void sums_reconcile(struct sums *sums)
+{
+	uint32_t known;
+
+	sums->maps->each_stat(sums->maps_of, on_key, sums);
+	known = sums->processes_n;
+	for (uint32_t i = 0; i < known; i++)
+		if (!sums->processes[i]->over)
+			sums_check_gone(sums, sums->processes[i]);
+}
+
+void sums_forget_shown(struct sums *sums)
+{
+	for (uint32_t i = 0; i < sums->processes_n;) {
+		struct sums_process *process = sums->processes[i], *last;
+
+		if (!process->over || !process->shown) {
+			process->shown = process->over;
+			i++;
+			continue;
+		}
+		last = sums->processes[--sums->processes_n];
+		sums->processes[i] = last;
+		if (last != process && !last->over)
+			hashmap_put(&sums->live, last->tgid, i); /* replaces, cannot fail */
+		process_free(process);
+		sums->over_n--;
+	}
+}

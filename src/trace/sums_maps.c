@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/sums_maps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+enum { BATCH = 256 };
+
+static int map_of(struct attach_backend *backend, const char *name, struct sums_map *ret_map)
+{
+	struct bpf_map_info info = { 0 };
+	uint32_t size = sizeof(info);
+	int fd = attach_map_fd(backend, name);
+
+	if (fd < 0)
+		return fd;
+	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
+		return -errno;
+	*ret_map = (struct sums_map){
+		.fd = fd,
+		.copies = info.type == BPF_MAP_TYPE_PERCPU_HASH || info.type == BPF_MAP_TYPE_LRU_PERCPU_HASH ?
+				  (uint32_t)libbpf_num_possible_cpus() :
+				  1,
+		.entries = info.max_entries,
+	};
+	return 0;
+}
+
+int sums_maps_init(struct sums_maps_of *of, struct attach_backend *backend)
+{
+	int r;
+
+	*of = (struct sums_maps_of){ .control = attach_control(backend) };
+	r = map_of(backend, "stats", &of->stats);
+	if (r == 0)
+		r = map_of(backend, "errors", &of->errors);
+	if (r == 0)
+		r = map_of(backend, "procs", &of->procs);
+	if (r < 0)
+		return r;
+	of->copies = calloc(of->stats.copies, sizeof(*of->copies));
+	of->counts = calloc(of->errors.copies, sizeof(*of->counts));
+	return of->copies && of->counts ? 0 : -ENOMEM;
+}
+
+void sums_maps_done(struct sums_maps_of *of)
+{
+	free(of->copies);
+	free(of->counts);
+	*of = (struct sums_maps_of){ 0 };
+}
+
+/* Kernels without fetching atomics keep one copy for each CPU. */
+static void add_copy(struct trace_stat *sum, const struct trace_stat *copy)
+{
+	sum->count += copy->count;
+	sum->errors += copy->errors;
+	sum->bytes += copy->bytes;
+	sum->total_ns += copy->total_ns;
+	sum->nested += copy->nested;
+	sum->last_ns = MAX(sum->last_ns, copy->last_ns);
+	for (unsigned i = 0; i < TRACE_BUCKETS; i++)
+		sum->buckets[i] += copy->buckets[i];
+}
+
+static int read_stat(void *maps, const struct trace_stat_key *key, struct trace_stat *ret_stat)
+{
+	struct sums_maps_of *of = maps;
+
+	if (bpf_map_lookup_elem(of->stats.fd, key, of->copies) < 0)
+		return -errno;
+	*ret_stat = of->copies[0];
+	for (uint32_t i = 1; i < of->stats.copies; i++)
+		add_copy(ret_stat, &of->copies[i]);
+	return 0;
+}
+
+static int read_proc(void *maps, uint32_t tgid, struct trace_proc *ret_proc)
+{
+	struct sums_maps_of *of = maps;
+
+	return bpf_map_lookup_elem(of->procs.fd, &tgid, ret_proc) < 0 ? -errno : 0;
+}
+
+static int set_flags(void *maps, uint32_t tgid, uint64_t incarnation, uint32_t flags)
+{
+	struct sums_maps_of *of = maps;
+	struct trace_proc proc;
+	int r = read_proc(of, tgid, &proc);
+
+	if (r == 0 && proc.incarnation != incarnation)
+		r = -ENOENT;
+	if (r < 0)
+		return r;
+	proc.flags = flags;
+	if (bpf_map_update_elem(of->procs.fd, &tgid, &proc, BPF_EXIST) < 0)
+		return -errno;
+	__atomic_fetch_add(&of->control->epoch, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, void *userdata), void *userdata)
+{
+	struct sums_maps_of *of = maps;
+	struct trace_stat_key key, next;
+	int r = bpf_map_get_next_key(of->stats.fd, NULL, &next);
+
+	/* A key that is deleted under us sends the walk back to the beginning; no map has more keys than room. */
+	for (uint32_t n = 0; r == 0 && n < 2 * of->stats.entries; n++) {
+		fn(&next, userdata);
+		key = next;
+		r = bpf_map_get_next_key(of->stats.fd, &key, &next);
+	}
+	return 0;
+}
+
+/* Copied out first: who is called may delete entries. */
+static int each_error(void *maps, void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
+		      void *userdata)
+{
+	struct sums_maps_of *of = maps;
+	_cleanup_free_ struct trace_error_key *keys = NULL;
+	struct trace_error_key key;
+	size_t n = 0, cap = 0;
+	int r = bpf_map_get_next_key(of->errors.fd, NULL, &key);
+
+	for (; r == 0 && n < of->errors.entries; n++) {
+		if (n == cap) {
+			size_t grown = cap ? 2 * cap : BATCH;
+			void *larger = realloc(keys, grown * sizeof(*keys));
+
+			if (!larger)
+				return -ENOMEM;
+			keys = larger;
+			cap = grown;
+		}
+		keys[n] = key;
+		r = bpf_map_get_next_key(of->errors.fd, &keys[n], &key);
+	}
+	for (size_t i = 0; i < n; i++) {
+		uint64_t sum = 0;
+
+		if (bpf_map_lookup_elem(of->errors.fd, &keys[i], of->counts) < 0)
+			continue;
+		for (uint32_t c = 0; c < of->errors.copies; c++)
+			sum += of->counts[c];
+		fn(&keys[i], sum, userdata);
+	}
+	return 0;
+}
+
+static void forget_stat(void *maps, const struct trace_stat_key *key)
+{
+	struct sums_maps_of *of = maps;
+
+	bpf_map_delete_elem(of->stats.fd, key);
+}
+
+static void forget_error(void *maps, const struct trace_error_key *key)
+{
+	struct sums_maps_of *of = maps;
+
+	bpf_map_delete_elem(of->errors.fd, key);
+}
+
+const struct sums_maps sums_kernel_maps = {
+	.stat = read_stat,
+	.proc = read_proc,
+	.set_flags = set_flags,
+	.each_stat = each_stat,
+	.each_error = each_error,
+	.forget_stat = forget_stat,
+	.forget_error = forget_error,
+};

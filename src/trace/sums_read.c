@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/sums.h"
+
+/* Makes room for buckets @first to @end - 1, and keeps what is there. */
+static int widen(struct sums_call *call, unsigned first, unsigned end)
+{
+	unsigned old_end = call->first + call->n;
+	uint64_t *buckets;
+
+	if (call->n > 0) {
+		first = MIN(first, (unsigned)call->first);
+		end = MAX(end, old_end);
+		if (first == call->first && end == old_end)
+			return 0;
+	}
+	buckets = calloc(end - first, sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	if (call->n > 0)
+		memcpy(buckets + (call->first - first), call->buckets, call->n * sizeof(*buckets));
+	free(call->buckets);
+	call->buckets = buckets;
+	call->first = (uint16_t)first;
+	call->n = (uint16_t)(end - first);
+	return 0;
+}
+
+/* The kernel's buckets wrap; ours, cut to 32 bits, are what they were at the last reading. */
+static int add_buckets(struct sums_call *call, const struct trace_stat *stat, struct trace_sum *total)
+{
+	unsigned first = 0, end = TRACE_BUCKETS;
+	int r;
+
+	while (first < end && stat->buckets[first] == 0)
+		first++;
+	while (end > first && stat->buckets[end - 1] == 0)
+		end--;
+	if (call->n == 0 && first == end)
+		return 0;
+	r = first < end ? widen(call, first, end) : 0;
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < call->n; i++) {
+		uint32_t grown = stat->buckets[call->first + i] - (uint32_t)call->buckets[i];
+
+		call->buckets[i] += grown;
+		total->buckets[call->first + i] += grown;
+	}
+	return 0;
+}
+
+/* Sums of the kernel side never fall; one that seems to is not believed. */
+static uint64_t grown(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+static int read_call(struct sums *sums, struct sums_process *process, struct sums_call *call)
+{
+	struct trace_stat_key key = { process->tgid, call->call, process->incarnation };
+	struct trace_sum *total = sums->totals[call->call];
+	struct trace_stat stat;
+	uint64_t counted, nested;
+	int r = sums->maps->stat(sums->maps_of, &key, &stat);
+
+	if (r == 0)
+		r = add_buckets(call, &stat, total);
+	if (r < 0)
+		return r;
+	counted = grown(stat.count, call->count);
+	nested = grown(stat.nested, call->nested);
+	if (stat.errors > call->errors)
+		sums->errors_grew = process->errors_grew = true;
+	total->count += counted;
+	total->nested += nested;
+	total->errors += grown(stat.errors, call->errors);
+	total->bytes += grown(stat.bytes, call->bytes);
+	total->total_ns += grown(stat.total_ns, call->total_ns);
+	total->last_ns = MAX(total->last_ns, (int64_t)stat.last_ns);
+	call->count += counted;
+	call->nested += nested;
+	call->errors = MAX(call->errors, stat.errors);
+	call->bytes = MAX(call->bytes, stat.bytes);
+	call->total_ns = MAX(call->total_ns, stat.total_ns);
+	call->last_ns = MAX(call->last_ns, (int64_t)stat.last_ns);
+	if (counted || nested)
+		sums->ops->hits(process, call->call, counted, nested, sums->userdata);
+	return 0;
+}
+
+static void read_process(struct sums *sums, struct sums_process *process)
+{
+	for (uint16_t i = 0; i < process->calls_n; i++)
+		read_call(sums, process, &process->calls[i]);
+}
+
+/* ---- codes of errors ---- */
+
+/* The slot of a code, or the first free one; TRACE_ERROR_CODES_MAX: neither. */
+static unsigned slot_of(const struct trace_sum *total, int32_t code)
+{
+	unsigned i = 0;
+
+	while (i < TRACE_ERROR_CODES_MAX && total->codes[i].count > 0 && total->codes[i].code != code)
+		i++;
+	return i;
+}
+
+/* The last slot is for what has none of its own. */
+static void total_code(struct trace_sum *total, int32_t code, uint64_t count)
+{
+	unsigned i = slot_of(total, code);
+
+	if (i >= TRACE_ERROR_CODES_MAX - 1) {
+		code = INT32_MIN;
+		i = MIN(slot_of(total, code), TRACE_ERROR_CODES_MAX - 1U);
+	}
+	total->codes[i].code = code;
+	total->codes[i].count += count;
+}
+
+static struct sums_code *code_of(struct sums_call *call, int32_t code)
+{
+	for (unsigned i = 0; i < call->codes_n; i++)
+		if (call->codes[i].code == code)
+			return &call->codes[i];
+	if (!call->codes)
+		call->codes = calloc(TRACE_ERROR_CODES_MAX - 1, sizeof(*call->codes));
+	if (!call->codes || call->codes_n == TRACE_ERROR_CODES_MAX - 1)
+		return NULL;
+	call->codes[call->codes_n].code = code;
+	return &call->codes[call->codes_n++];
+}
+
+struct walk {
+	struct sums *sums;
+	struct sums_process *only; /* NULL: all whose errors grew */
+};
+
+static void on_code(const struct trace_error_key *key, uint64_t count, void *userdata)
+{
+	struct walk *walk = userdata;
+	struct sums_process *process = walk->only ? walk->only : sums_find(walk->sums, key->tgid);
+	struct sums_call *call = NULL;
+	struct sums_code *code;
+
+	if (!process || process->tgid != key->tgid || process->incarnation != key->incarnation)
+		return;
+	for (uint16_t i = 0; i < process->calls_n && !call; i++)
+		if (process->calls[i].call == key->call)
+			call = &process->calls[i];
+	code = call ? code_of(call, key->result) : NULL;
+	if (code && count > code->count) {
+		total_code(walk->sums->totals[call->call], key->result, count - code->count);
+		code->count = count;
+	}
+}
+
+static void on_code_to_forget(const struct trace_error_key *key, uint64_t count, void *userdata)
+{
+	struct walk *walk = userdata;
+
+	on_code(key, count, userdata);
+	if (key->tgid == walk->only->tgid && key->incarnation == walk->only->incarnation)
+		walk->sums->maps->forget_error(walk->sums->maps_of, key);
+}
+
+static uint64_t without_code(const struct sums_call *call)
+{
+	uint64_t known = 0;
+
+	for (unsigned i = 0; i < call->codes_n; i++)
+		known += call->codes[i].count;
+	return grown(call->errors, known);
+}
+
+/* Errors whose code had no room, here or in the kernel's map. Only at the end: a live process may just be between the two sums. */
+static void settle_others(struct sums *sums, struct sums_process *process)
+{
+	for (uint16_t i = 0; i < process->calls_n; i++) {
+		struct sums_call *call = &process->calls[i];
+
+		call->other_codes = without_code(call);
+		if (call->other_codes > 0)
+			total_code(sums->totals[call->call], INT32_MIN, call->other_codes);
+	}
+}
+
+/* ---- processes ---- */
+
+void sums_over(struct sums *sums, struct sums_process *process)
+{
+	struct walk walk = { sums, process };
+
+	if (process->over)
+		return;
+	read_process(sums, process);
+	for (uint16_t i = 0; i < process->calls_n; i++) {
+		struct trace_stat_key key = { process->tgid, process->calls[i].call, process->incarnation };
+
+		process->errors_grew |= process->calls[i].errors > 0;
+		sums->maps->forget_stat(sums->maps_of, &key);
+	}
+	if (process->errors_grew) {
+		sums->maps->each_error(sums->maps_of, on_code_to_forget, &walk);
+		settle_others(sums, process);
+	}
+	process->over = true;
+	sums->over_n++;
+	hashmap_del(&sums->live, process->tgid);
+	sums->ops->over(process, sums->userdata);
+}
+
+void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE])
+{
+	struct walk walk = { sums, NULL };
+
+	sums_forget_shown(sums);
+	for (uint32_t i = 0; i < sums->processes_n; i++) {
+		struct sums_process *process = sums->processes[i];
+
+		if (!process->over && (!active || active[process->tgid % TRACE_ACTIVE]))
+			read_process(sums, process);
+	}
+	if (!sums->errors_grew)
+		return;
+	sums->maps->each_error(sums->maps_of, on_code, &walk);
+	for (uint32_t i = 0; i < sums->processes_n; i++)
+		sums->processes[i]->errors_grew = false;
+	sums->errors_grew = false;
+}
+
+void sums_expand(const struct sums_call *call, struct trace_sum *ret_sum)
+{
+	unsigned n = call->codes_n;
+	uint64_t others = n == TRACE_ERROR_CODES_MAX - 1 ? without_code(call) : call->other_codes;
+
+	*ret_sum = (struct trace_sum){
+		.call = call->call,
+		.count = call->count,
+		.errors = call->errors,
+		.bytes = call->bytes,
+		.total_ns = call->total_ns,
+		.nested = call->nested,
+		.last_ns = call->last_ns,
+	};
+	if (call->n > 0)
+		memcpy(ret_sum->buckets + call->first, call->buckets, call->n * sizeof(*call->buckets));
+	for (unsigned i = 0; i < n; i++) {
+		ret_sum->codes[i].code = call->codes[i].code;
+		ret_sum->codes[i].count = call->codes[i].count;
+	}
+	if (others > 0) {
+		ret_sum->codes[n].code = INT32_MIN;
+		ret_sum->codes[n].count = others;
+	}
+}
