@@ -60,7 +60,10 @@ static void table_makes_valid_names(void **state)
 	(void)state;
 	check_names(gpu_metrics, GPU_METRICS);
 	check_names(process_metrics, PROCESS_METRICS);
+	check_names(traced_metrics, TRACED_METRICS);
 	check_names(agent_metrics, AGENT_METRICS);
+	for (unsigned i = 0; i < TRACED_METRICS; i++)
+		assert_int_equal(strncmp(traced_metrics[i].family, "process_cuda_", 13), 0);
 	for (unsigned i = 0; i < PROCESS_METRICS; i++)
 		assert_int_equal(strncmp(process_metrics[i].family, "process_", 8), 0);
 }

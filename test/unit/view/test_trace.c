@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "fixture.h"
+#include "view/view.h"
+
+#define GPU0 "gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\""
+
+static char *page(const struct snapshot *s)
+{
+	struct strbuf out;
+	char *text;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), 0);
+	text = strbuf_take(&out);
+	assert_non_null(text);
+	return text;
+}
+
+static char *ps(const struct snapshot *s)
+{
+	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
+	struct table_options options = { 0 };
+	struct strbuf out;
+	char *text;
+
+	assert_non_null(document);
+	strbuf_init(&out, 0);
+	assert_int_equal(table_processes(document, &options, &out), 0);
+	json_decref(document);
+	text = strbuf_take(&out);
+	assert_non_null(text);
+	return text;
+}
+
+static bool has(const char *text, const char *what)
+{
+	return strstr(text, what) != NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* One series twice and Prometheus takes nothing of the page. */
+static void refuse_twins(char *text)
+{
+	static char *series[20000];
+	size_t n = 0;
+
+	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		if (*line == '#')
+			continue;
+		*strrchr(line, ' ') = '\0';
+		assert_true(n < ARRAY_SIZE(series));
+		series[n++] = line;
+	}
+	assert_true(n > 100);
+	qsort(series, n, sizeof(*series), compare);
+	for (size_t i = 1; i < n; i++)
+		if (STRV_EQ(series[i - 1], series[i]))
+			fail_msg("twice: %s", series[i]);
+}
+
+static json_t *path(json_t *json, const char *keys)
+{
+	char copy[128], *save = NULL;
+
+	snprintf(copy, sizeof(copy), "%s", keys);
+	for (char *key = strtok_r(copy, "/", &save); key && json; key = strtok_r(NULL, "/", &save))
+		json = *key >= '0' && *key <= '9' && json_is_array(json) ?
+			       json_array_get(json, (size_t)atoi(key)) :
+			       json_object_get(json, key);
+	if (!json)
+		fail_msg("no %s", keys);
+	return json;
+}
+
+static void without_tracing_nothing_speaks_of_it(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = page(s), *table = ps(s);
+	json_t *json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+
+	(void)state;
+	assert_false(has(text, "cuda_"));
+	assert_false(has(text, "gpusonde_trace_"));
+	assert_false(has(table, "LAUNCHES"));
+	assert_true(json_is_null(path(json, "trace")));
+	assert_true(json_is_null(path(json, "traced")));
+	assert_true(json_is_null(path(json, "processes/0/cuda")));
+	json_decref(json);
+	fixture_free(s);
+}
+
+static void tracing_that_is_off_says_why(void **state)
+{
+	struct snapshot *s = fixture_untraced();
+	_cleanup_free_ char *text = page(s), *table = ps(s);
+	json_t *json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+
+	(void)state;
+	assert_true(has(text,
+			"gpusonde_trace_info{enabled=\"false\",backend=\"\",reason=\"the kernel has no BTF"));
+	assert_false(has(table, "LAUNCHES"));
+	assert_true(json_is_null(path(json, "traced")));
+	assert_true(json_is_false(path(json, "trace/enabled")));
+	assert_true(has(json_string_value(path(json, "trace/why")), "no BTF"));
+	json_decref(json);
+	fixture_free(s);
+}
+
+static void labels_say_what_is_known_of_the_device(void **state)
+{
+	static const char *const series[] = {
+		"launches_total{" GPU0 ",pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 123456789\n",
+		"launches_total{pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 5\n",
+		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\",pid=\"2001\",comm=\"in-mig\"} 64\n",
+		"launches_total{uuid=\"GPU-ffffffff-0000-4000-8000-00000000ffff\",pid=\"4000\",comm=\"elsewhere\"} 1\n",
+		"launches_total{" GPU0 ",pid=\"other\",comm=\"other\"} 31\n",
+		"memory_bytes{" GPU0 ",kind=\"device\",pid=\"other\",comm=\"other\"} 1610612736\n",
+		"estimated{" GPU0 ",pid=\"1002\",",
+		"incomplete{pid=\"4000\",comm=\"elsewhere\",reason=\"probes_given_up\"} 1\n",
+	};
+	struct snapshot *s = fixture_traced();
+	_cleanup_free_ char *text = page(s);
+	char line[300];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(series); i++) {
+		snprintf(line, sizeof(line), "\ngpusonde_process_cuda_%s", series[i]);
+		if (!has(text, line))
+			fail_msg("missing: %s", line);
+	}
+	assert_false(has(text, "pid=\"1003\",comm=\"small\",kind"));
+	assert_false(has(text, "incomplete{pid=\"1001\""));
+	fixture_free(s);
+}
+
+static void no_series_is_there_twice(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	struct trace_view *view = s->trace;
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	/* The exited one and its successor, on the same device. */
+	assert_int_equal(view->processes[4].pid, view->processes[5].pid);
+	view->processes[5].devices_first = view->processes[4].devices_first;
+	view->processes[5].devices_n = 1;
+	/* Two entries for one device, in a process and in the sums; one name twice. */
+	strcpy(view->devices[0].uuid, view->devices[1].uuid);
+	strcpy(view->totals[0].uuid, view->totals[1].uuid);
+	view->totals[0].other[TRACED_LAUNCHES] = 3;
+	view->all_calls[0].api = view->all_calls[1].api;
+	text = page(s);
+	refuse_twins(text);
+	fixture_free(s);
+}
+
+static void of_one_pid_the_younger_has_the_series(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	_cleanup_free_ char *both = page(s), *exited = NULL;
+
+	(void)state;
+	assert_false(has(both, "launches_total{pid=\"3000\""));
+	s->trace->processes[5].pid = 3001;
+	exited = page(s);
+	assert_true(has(exited, "launches_total{pid=\"3000\",comm=\"again\"} 11\n"));
+	assert_true(has(exited, "memory_peak_bytes{pid=\"3000\""));
+	assert_false(has(exited, "active_ratio{pid=\"3000\""));
+	assert_false(has(exited, "overhead_ratio{pid=\"3000\""));
+	fixture_free(s);
+}
+
+static void old_figures_have_no_gauges(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	_cleanup_free_ char *text = NULL, *table = NULL;
+	json_t *json;
+
+	(void)state;
+	s->trace_stale = true;
+	s->boot_ns += INT64_C(60000000000);
+	s->agent[AGENT_SOURCE_UP_TRACE] = 0;
+	text = page(s);
+	assert_true(has(text, "launches_total{" GPU0 ",pid=\"1001\""));
+	assert_true(has(text, "memory_peak_bytes{" GPU0 ",pid=\"1001\""));
+	assert_false(has(text, "process_cuda_active_ratio{"));
+	assert_false(has(text, "process_cuda_memory_bytes{"));
+	assert_false(has(text, "overhead_ratio{"));
+	json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+	assert_true(json_is_true(path(json, "trace/stale")));
+	assert_true(json_number_value(path(json, "trace/age_seconds")) > 60);
+	assert_true(json_is_null(path(json, "processes/0/cuda/active_ratio")));
+	assert_true(json_is_null(path(json, "processes/0/cuda/overhead_ratio")));
+	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
+	json_decref(json);
+	table = ps(s);
+	assert_true(has(table, "tracing delivers nothing new"));
+	assert_false(has(table, "1.5 GiB  lost_events"));
+	fixture_free(s);
+}
+
+/* Buckets that were read while they were counted. */
+static void a_histogram_never_falls(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	struct traced_call *call = &s->trace->all_calls[2];
+	_cleanup_free_ char *text = NULL;
+	uint64_t before = 0;
+	char *line;
+
+	(void)state;
+	call->count = 5;
+	for (unsigned i = 0; i < TRACED_LE; i++)
+		call->le[i] = (i * 3) % 8;
+	text = page(s);
+	line = strstr(text, "_bucket{api=\"cudaLaunchKernel\",le=\"1e-06\"");
+	for (unsigned i = 0; i <= TRACED_LE; i++, line = strchr(line, '\n') + 1) {
+		uint64_t now = strtoull(strchr(line, '}') + 1, NULL, 10);
+
+		assert_true(now >= before && now <= 5);
+		before = now;
+	}
+	assert_int_equal(before, 5);
+	assert_true(has(text, "le=\"+Inf\"} 5\ngpusonde_cuda_call_duration_seconds_sum{api=\"cudaLaunchKernel\"} 2.5e-06\n"
+			      "gpusonde_cuda_call_duration_seconds_count{api=\"cudaLaunchKernel\"} 5\n"));
+	fixture_free(s);
+}
+
+/* The driver's list is of the process that has the PID now. */
+static void another_process_with_the_pid_is_not_meant(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	json_t *json;
+
+	(void)state;
+	s->processes[0].start_ticks = s->trace->processes[0].start_ticks + 1;
+	json = view_json(s, JSON_PROCESSES);
+	assert_true(json_is_null(path(json, "processes/0/cuda")));
+	assert_int_equal(json_integer_value(path(json, "traced/1/pid")), 1001);
+	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 0);
+	json_decref(json);
+	s->processes[0].start_ticks--;
+	json = view_json(s, JSON_PROCESSES);
+	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
+	assert_int_equal(json_integer_value(path(json, "processes/4/cuda/launches_total")), 64);
+	json_decref(json);
+	fixture_free(s);
+}
+
+/* Each pair of a live traced process and a device is either in the driver's list or beside it. */
+static void nobody_is_left_out_or_shown_twice(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	json_t *json = view_json(s, JSON_PROCESSES), *process;
+	unsigned n = 0;
+	size_t i;
+
+	(void)state;
+	json_array_foreach(path(json, "processes"), i, process) n +=
+		json_is_object(json_object_get(process, "cuda"));
+	assert_int_equal(n, 4);
+	/* 1001 on an unknown device and on GPU 1, 3000 on none, 4000 on one that NVML does not show. */
+	assert_int_equal(json_array_size(path(json, "traced")), 4);
+	assert_true(json_is_null(path(json, "traced/0/gpu")));
+	assert_true(json_is_null(path(json, "traced/0/uuid")));
+	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 1);
+	assert_true(json_is_null(path(json, "traced/2/cuda/launches_total")));
+	assert_string_equal(json_string_value(path(json, "traced/3/uuid")),
+			    "GPU-ffffffff-0000-4000-8000-00000000ffff");
+	json_decref(json);
+	fixture_free(s);
+}
+
+static void the_trace_document(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	json_t *json = view_json(s, JSON_TRACE), *alone = view_trace_json(s->trace),
+	       *trace = path(json, "trace");
+
+	(void)state;
+	assert_int_equal(json_object_size(json), 4);
+	assert_int_equal(json_integer_value(path(trace, "events/produced")), 5000);
+	assert_int_equal(json_integer_value(path(trace, "events/dropped")), 10);
+	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/1/errors/2")), 3);
+	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/1/errors/other")), 1);
+	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/0/p95_ns")), 4608);
+	assert_true(json_is_null(path(trace, "processes/0/calls/2/p50_ns")));
+	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/2/nested")), 4);
+	assert_true(json_is_null(path(trace, "processes/0/devices/0/uuid")));
+	assert_string_equal(json_string_value(path(trace, "processes/1/incomplete/1")), "late");
+	assert_true(json_is_true(path(trace, "processes/4/exited")));
+	assert_true(json_is_null(path(trace, "processes/4/devices/0/active_ratio")));
+	assert_int_equal(json_integer_value(path(trace, "calls/1/bytes")), INT64_C(3221225472));
+	json_object_del(trace, "stale");
+	json_object_del(trace, "age_seconds");
+	assert_true(json_equal(trace, alone));
+	json_decref(json);
+	json_decref(alone);
+	fixture_free(s);
+}
+
+/* Bytes that a program lies about add up to what no signed number holds. */
+static void counts_stay_positive(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	json_t *json;
+
+	(void)state;
+	s->trace->all_calls[0].bytes = UINT64_MAX;
+	json = view_json(s, JSON_TRACE);
+	assert_int_equal(json_integer_value(path(json, "trace/calls/0/bytes")), INT64_MAX);
+	json_decref(json);
+	fixture_free(s);
+}
+
+static void the_table_marks_estimates_and_what_is_incomplete(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	_cleanup_free_ char *table = ps(s);
+
+	(void)state;
+	assert_true(has(table, "LAUNCHES  ERRORS  CUDA BUSY  CUDA MEM  INCOMPLETE"));
+	assert_true(has(table, "123456789       4    ~33.5 s   1.5 GiB"));
+	assert_true(has(table, "lost_events,late"));
+	assert_false(has(table, "tracing delivers nothing new"));
+	fixture_free(s);
+}
+
+static void a_limit_is_an_error(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 24 * 1024);
+	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), -E2BIG);
+	strbuf_reset(&out);
+	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_TRACE, &out), -E2BIG);
+	strbuf_done(&out);
+	fixture_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_tracing_nothing_speaks_of_it),
+		cmocka_unit_test(tracing_that_is_off_says_why),
+		cmocka_unit_test(labels_say_what_is_known_of_the_device),
+		cmocka_unit_test(no_series_is_there_twice),
+		cmocka_unit_test(of_one_pid_the_younger_has_the_series),
+		cmocka_unit_test(old_figures_have_no_gauges),
+		cmocka_unit_test(a_histogram_never_falls),
+		cmocka_unit_test(another_process_with_the_pid_is_not_meant),
+		cmocka_unit_test(nobody_is_left_out_or_shown_twice),
+		cmocka_unit_test(the_trace_document),
+		cmocka_unit_test(counts_stay_positive),
+		cmocka_unit_test(the_table_marks_estimates_and_what_is_incomplete),
+		cmocka_unit_test(a_limit_is_an_error),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
