@@ -42,7 +42,7 @@ def test_xids_are_counted_by_code():
 def test_simulated_data_are_called_so():
     with Agent() as agent:
         contains(agent.metrics(), 'simulated="true"')
-        for page in ("gpus", "processes", "node", "snapshot"):
+        for page in ("gpus", "processes", "node", "trace", "snapshot"):
             equal(agent.get(f"/api/v1/{page}").json()["simulated"], True, page)
         contains(agent.get("/").text, "simulated")
         contains(agent.get("/readyz").text, "simulated")
@@ -72,8 +72,8 @@ def test_dcgm_names_by_release():
 
 def test_json_has_its_keys():
     with Agent() as agent:
-        for page, keys in {"gpus": ["gpus"], "processes": ["processes"], "node": ["node"],
-                           "snapshot": ["gpus", "processes", "node"]}.items():
+        for page, keys in {"gpus": ["gpus"], "processes": ["processes", "traced"], "node": ["node"], "trace": ["trace"],
+                           "snapshot": ["gpus", "processes", "traced", "node"]}.items():
             reply = agent.get(f"/api/v1/{page}")
             contains(reply.type, "application/json")
             equal(set(reply.json()), {"schema", "time", "simulated", *keys}, page)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -53,18 +52,6 @@ static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
 	trace_view_unref(view);
 	trace_view_unref(NULL);
 	assert_null(trace_view_ref(NULL));
-}
-
-static void a_view_that_no_memory_holds_is_refused(_unused_ void **state)
-{
-	struct trace_view *view = NULL;
-
-	if (sizeof(size_t) < 8)
-		skip();
-	assert_int_equal(trace_view_new(UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
-					UINT32_MAX, &view),
-			 -ENOMEM);
-	assert_null(view);
 }
 
 static void bounds_are_powers_of_four(_unused_ void **state)
@@ -199,7 +186,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_have_room_and_do_not_overlap),
-		cmocka_unit_test(a_view_that_no_memory_holds_is_refused),
 		cmocka_unit_test(bounds_are_powers_of_four),
 		cmocka_unit_test(bits_have_names),
 		cmocka_unit_test_setup_teardown(snapshots_hold_the_view_and_let_go_of_it, lab_setup,
