@@ -96,18 +96,33 @@ def real_driver_counted(results, _version):
     assert wanted["cuInit"] == [7, {"100": 7}], f"cuInit's results: {wanted['cuInit']}"
 
 
-# Stopped, gpusonde takes nothing out of the ring, and the program runs on.
-@case(f"""
+# A program that takes its orders through a pipe, one at a time; both ends of which we hold, so that opening it waits for nobody.
+# until_said WORD FILE PID waits for the word while that process lives.
+PIPE = """
+until_said() {
+	until grep -q "$1" $2; do
+		kill -0 $3 || { grep -q "$1" $2 && return; echo "ended without $1 in $2" >&2; exit 90; }
+		sleep 0.1
+	done
+}
 mkfifo plan
-/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan >traced &
+touch truth
+exec 3<>plan
+"""
+TRACED_COMMAND = PIPE + """
+/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan 3>&- >traced &
 tracer=$!
-exec 3>plan
+"""
+
+
+# Stopped, gpusonde takes nothing out of the ring, and the program runs on.
+@case(TRACED_COMMAND + f"""
 echo cuInit 3 >&3
-until grep -q cuInit truth; do sleep 0.1; done
+until_said cuInit truth $tracer
 kill -STOP $tracer
 echo cuLaunchKernel {OVERFLOW_LAUNCHES} >&3
 echo cuMemFree_v2 1 >&3
-until grep -q cuMemFree_v2 truth; do sleep 0.1; done
+until_said cuMemFree_v2 truth $tracer
 kill -CONT $tracer
 exec 3>&-
 wait $tracer
@@ -123,16 +138,12 @@ def overflow_accounted(results, _version):
 
 
 KILLED = """
-exec 3>plan
-echo cuInit 1000 >&3
-echo cuMemAlloc_v2 1000 >&3
-until grep -q cuMemAlloc_v2 truth; do sleep 0.1; done
-@WAIT@
+traced=$(sed -n 's/^{"pid":\\([0-9]*\\).*/\\1/p' truth)
 kill -KILL $tracer
 echo cuInit 20000 >&3
 echo cuLaunchKernel 20000 >&3
 exec 3>&-
-until grep -q '^]}' truth; do sleep 0.1; done
+until_said '^]}' truth $traced
 cat /sys/kernel/tracing/uprobe_events >left_by_killed
 /gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth_next </plan/sites >traced_next
 rc=$?
@@ -152,22 +163,28 @@ def killed_well(results, name):
     assert result.text("left_at_end") == "", f"events are left in tracefs: {result.text('left_at_end')}"
 
 
-@case("""
-mkfifo plan
-/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan >traced &
-tracer=$!
-""" + KILLED.replace("@WAIT@", ""))
+@case(TRACED_COMMAND + """
+echo cuInit 1000 >&3
+echo cuMemAlloc_v2 1000 >&3
+until_said cuMemAlloc_v2 truth $tracer
+""" + KILLED)
 def killed_tracer_of_a_command(results, _version):
     killed_well(results, "killed-tracer-of-a-command")
 
 
-@case("""
-mkfifo plan
-/gs/driver_calls /sites/libcuda.so.1 truth <plan &
-traced=$!
-/gs/gpusonde trace --raw -p $traced >raw &
+@case(PIPE + """
+/gs/driver_calls /sites/libcuda.so.1 truth <plan 3>&- &
+echo cuInit 1000 >&3
+echo cuMemAlloc_v2 1000 >&3
+until_said cuMemAlloc_v2 truth $!
+/gs/gpusonde trace --raw -p $! 3>&- >raw &
 tracer=$!
-""" + KILLED.replace("@WAIT@", "until [ -s raw ]; do echo cuMemFree_v2 1 >&3; sleep 0.1; done"))
+until [ -s raw ]; do
+	kill -0 $tracer || exit 91
+	echo cuMemFree_v2 1 >&3
+	sleep 0.1
+done
+""" + KILLED)
 def killed_tracer_of_a_process(results, _version):
     killed_well(results, "killed-tracer-of-a-process")
 
