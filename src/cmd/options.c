@@ -40,6 +40,9 @@ static const char *const placeholders[OPTION_TYPES] = {
 	[OPTION_NAME] = "NAME|none",
 	[OPTION_MODE] = "OCTAL",
 	[OPTION_LEVEL] = "LEVEL",
+	[OPTION_SIZE] = "SIZE",
+	[OPTION_SHARE] = "PERCENT",
+	[OPTION_WISH] = "auto|yes|no",
 };
 
 enum {
@@ -137,6 +140,19 @@ void option_describe(const struct option *option, struct strbuf *out)
 	case OPTION_LEVEL:
 		strbuf_adds(out, "error, warning, notice, info or debug");
 		break;
+	case OPTION_SIZE:
+		strbuf_adds(out, "a whole number and KiB, MiB or GiB, ");
+		option_describe_size(option->min, out);
+		strbuf_adds(out, " to ");
+		option_describe_size(option->max, out);
+		break;
+	case OPTION_SHARE:
+		strbuf_addf(out, "a percentage, %g%% to %g%%", (double)option->min / 1e4,
+			    (double)option->max / 1e4);
+		break;
+	case OPTION_WISH:
+		strbuf_adds(out, "auto, yes or no");
+		break;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
 		strbuf_addf(out, "text of %s%d bytes", option->empty ? "at most " : "1 to ", TEXT_MAX);
@@ -197,6 +213,12 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 		return parse_mode(text, ret_number);
 	case OPTION_LEVEL:
 		return parse_level(text, ret_number);
+	case OPTION_SIZE:
+		return option_parse_size(text, ret_number);
+	case OPTION_SHARE:
+		return option_parse_share(text, ret_number);
+	case OPTION_WISH:
+		return option_parse_wish(text, ret_number);
 	case OPTION_NAME:
 		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
 	case OPTION_TEXT:

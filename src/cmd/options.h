@@ -36,8 +36,13 @@ enum option_type {
 	OPTION_NAME, /* of a UNIX socket, or none */
 	OPTION_MODE, /* number: permission bits */
 	OPTION_LEVEL, /* number: syslog's */
+	OPTION_SIZE, /* number: bytes */
+	OPTION_SHARE, /* number: millionths; written in percent */
+	OPTION_WISH, /* number: enum option_wish */
 	OPTION_TYPES,
 };
+
+enum option_wish { WISH_NO, WISH_YES, WISH_AUTO };
 
 struct option {
 	const char *section, *name, *key; /* "sample", "period", "sample.period" */
@@ -105,6 +110,12 @@ int options_from_environment(struct options *options, struct strbuf *errors, str
 int options_from_file(struct options *options, const char *path, struct strbuf *errors);
 int options_from_yaml(struct options *options, const char *name, const void *text, size_t length,
 		      struct strbuf *errors);
+
+/* Values of types that are options' own (cmd/option_value.c). -EINVAL. */
+int option_parse_size(const char *text, int64_t *ret_bytes);
+int option_parse_share(const char *text, int64_t *ret_ppm);
+int option_parse_wish(const char *text, int64_t *ret_wish);
+void option_describe_size(int64_t bytes, struct strbuf *out);
 
 /* NULL when the option is `none` or empty. */
 const char *options_text(const struct options *options, enum option_id id);

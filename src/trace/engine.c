@@ -76,7 +76,6 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 	if (r < 0)
 		return r;
 	engine->control = attach_control(engine->backend);
-	engine->control->own_tgid = (uint32_t)getpid();
 	r = kernel_sites_probe(engine->backend, &engine->rules);
 	if (r < 0)
 		return r;

@@ -47,7 +47,11 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	struct gathering *g = userdata;
 	const struct site *site = &listing->site;
 	uint16_t call = probe_call(listing->probe);
-	struct attach_site wanted = { .offset = listing->file_offset, .call = call };
+	struct attach_site wanted = {
+		.offset = listing->file_offset,
+		.call = call,
+		.stack = site->stack > 0 ? (uint32_t)site->stack : 0,
+	};
 	uint32_t cost;
 	ssize_t n;
 
