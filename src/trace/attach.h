@@ -21,13 +21,15 @@ struct attachment;
 
 struct attach_config {
 	uint32_t ring_bytes; /* power of two, at least a page */
-	uint32_t threads, procs, stats; /* most entries of the maps; 0: their defaults */
+	uint32_t threads, procs, stats; /* most entries of the maps, all allocated at once; 0: their defaults */
+	bool no_multi; /* only trace events, for tests */
 };
 
 struct attach_site {
 	uint64_t offset; /* in the file */
 	uint16_t call;
 	bool no_return; /* entry probes: this site has no return probe, whatever the call's spec says (TRACE_SITE_NO_RETURN) */
+	uint32_t stack; /* bytes that the stack pointer lies below where it was at the function's entry */
 	uint8_t code[24]; /* the file's bytes from the site on; perf path */
 	uint8_t code_n;
 };

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * For trace.bpf.c only: what it knows of the kernel's structures and of the machine. Offsets of the structures are found by CO-RE when the
+ * program is loaded, so only the members that are read are declared.
+ */
+#pragma once
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <asm/ptrace.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#define KERNEL_STRUCT __attribute__((preserve_access_index))
+
+typedef struct {
+	int counter;
+} atomic_t;
+
+struct upid {
+	int nr;
+} KERNEL_STRUCT;
+
+struct pid {
+	unsigned int level;
+	struct upid numbers[1];
+} KERNEL_STRUCT;
+
+struct signal_struct {
+	atomic_t live;
+} KERNEL_STRUCT;
+
+struct task_struct {
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	struct pid *thread_pid;
+	__u64 start_boottime;
+	char comm[16];
+} KERNEL_STRUCT;
+
+/*
+ * Register @i of the integer arguments, else nothing. By hand, since the compiler would merge loads at several offsets into one at a computed
+ * offset, which the verifier refuses for a context.
+ */
+#define CONTEXT_LOAD(value, ctx, offset) \
+	asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(offset))
+
+/* Before a comparison: the compiler must compare this very value, so that the verifier knows its bound from there on. */
+#define SHOW_BOUND(value) asm volatile("" : "+r"(value))
+
+#if defined(__TARGET_ARCH_x86)
+enum {
+	REGISTER_ARGS = 6,
+	BREAKPOINT = 1,
+	RETURN_POPS = 8, /* what a return takes off the stack */
+	STACK_ARGS = 8, /* where they begin, from the stack pointer at a function's entry */
+};
+
+static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
+{
+	__u64 v = 0;
+
+	switch (i) {
+	case 0:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, rdi));
+		break;
+	case 1:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, rsi));
+		break;
+	case 2:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, rdx));
+		break;
+	case 3:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, rcx));
+		break;
+	case 4:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, r8));
+		break;
+	case 5:
+		CONTEXT_LOAD(v, ctx, offsetof(struct pt_regs, r9));
+		break;
+	}
+	return v;
+}
+
+/* Where a function just entered will return to. */
+static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
+{
+	__u64 address = 0;
+
+	(void)ctx;
+
+	bpf_probe_read_user(&address, sizeof(address), (void *)sp);
+	return address;
+}
+#elif defined(__TARGET_ARCH_arm64)
+enum {
+	REGISTER_ARGS = 8,
+	BREAKPOINT = 4,
+	RETURN_POPS = 0,
+	STACK_ARGS = 0,
+};
+
+#define ARM64_REGISTER(i) offsetof(struct user_pt_regs, regs[i])
+static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
+{
+	__u64 v = 0;
+
+	switch (i) {
+	case 0:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(0));
+		break;
+	case 1:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(1));
+		break;
+	case 2:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(2));
+		break;
+	case 3:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(3));
+		break;
+	case 4:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(4));
+		break;
+	case 5:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(5));
+		break;
+	case 6:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(6));
+		break;
+	case 7:
+		CONTEXT_LOAD(v, ctx, ARM64_REGISTER(7));
+		break;
+	}
+	return v;
+}
+
+static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
+{
+	__u64 address;
+
+	(void)sp;
+	CONTEXT_LOAD(address, ctx, ARM64_REGISTER(30));
+	return address;
+}
+#else
+#error "which machine's registers?"
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * For trace.bpf.c only: its maps and what it keeps in those that only it sees.
+ */
+#pragma once
+
+#include "bpf/machine.h"
+#include "bpf/event.h"
+
+#define U64_MAX (~0ULL)
+
+enum {
+	EEXIST = 17,
+	NOT_READY = 600, /* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: a query's "no" */
+	LOOK_EVERY = 256, /* events of a CPU between two looks at how full the ring is; power of two */
+	BATCH_CHUNK = 16,
+	PAGE = 4096,
+};
+
+/* The call that a thread is in. */
+struct frame {
+	__u64 sp; /* at the function's entry; 0: in none */
+	__u64 entry_ns;
+	__u64 values[TRACE_OPERANDS]; /* of TRACE_FROM_OUT the address, until it is over */
+	__u64 shared; /* launches: bytes, function, dimensions */
+	__u64 function;
+	__u32 dim[6];
+	__u16 call;
+	__u16 flags; /* enum trace_event_flag */
+	__u32 pad;
+};
+
+struct thread {
+	__u64 incarnation;
+	__u32 epoch; /* trace_control's when `flags` were looked up */
+	__u32 flags; /* enum trace_proc_flag */
+	struct frame frame;
+};
+
+/* What is about to be known of a call that is over. */
+struct outcome {
+	__u64 now;
+	__u64 duration_ns;
+	__s32 result;
+	__u32 returned; /* result and duration are known */
+};
+
+/* User space sets how many entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64); /* bpf_get_current_pid_tgid() */
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_proc);
+} procs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct trace_stat_key);
+	__type(value, struct trace_stat);
+} stats SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct trace_error_key);
+	__type(value, __u64);
+} errors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, TRACE_CALLS_MAX);
+	__type(key, __u32);
+	__type(value, struct trace_spec);
+} specs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_control);
+} control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_counters);
+} counters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, PAGE);
+} events SEC(".maps");
+
+/* Zeros that are too many for the stack: a new entry of `stats` and of `threads`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct trace_stat);
+} zeros SEC(".maps");
+
+#ifndef TRACE_MULTI
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct trace_signature);
+	__type(value, __u64); /* as the cookie */
+} sites SEC(".maps");
+
+const volatile __u32 salt SEC(".rodata.salt"); /* of struct trace_signature */
+#endif
+
+static const __u32 zero;

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * For trace.bpf.c only: what a call is called with, and what it gives back.
+ */
+#pragma once
+
+#include "bpf/maps.h"
+
+/* By halves: the compiler would make a product of 128 bits of anything simpler. */
+static __always_inline __u64 multiply(__u64 a, __u64 b)
+{
+	__u64 small = a < b ? a : b, large = a < b ? b : a;
+
+	if (small >> 32 || ((large >> 32) * small + ((__u32)large * small >> 32)) >> 32)
+		return U64_MAX;
+	return a * b;
+}
+
+static __always_inline void read_user(void *to, __u32 size, __u64 from, struct frame *frame)
+{
+	if (bpf_probe_read_user(to, size, (void *)from)) {
+		__builtin_memset(to, 0, size);
+		frame->flags |= TRACE_FLAG_UNREAD;
+	}
+}
+
+static __always_inline __u64 read_user_number(__u64 from, __u32 width, struct frame *frame)
+{
+	__u64 wide = 0;
+	__u32 narrow = 0;
+
+	if (width == 4) {
+		read_user(&narrow, sizeof(narrow), from, frame);
+		return narrow;
+	}
+	read_user(&wide, sizeof(wide), from, frame);
+	return wide;
+}
+
+static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame *frame)
+{
+	if (i < REGISTER_ARGS)
+		return register_arg(ctx, i);
+	return read_user_number(frame->sp + STACK_ARGS + (__u64)(i - REGISTER_ARGS) * 8, 8, frame);
+}
+
+/* Operands as they are when the function is entered. */
+static __always_inline void operands_read(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
+{
+	for (__u32 i = 0; i < TRACE_OPERANDS; i++) {
+		const struct trace_operand *o = &spec->operands[i];
+		__u64 v = 0;
+
+		if (o->from == TRACE_FROM_CONST) {
+			v = (__s64)o->value;
+		} else if (o->from != TRACE_FROM_NONE) {
+			v = argument(ctx, o->arg, frame);
+			if (o->from != TRACE_FROM_ARG)
+				v += (__s64)o->value;
+			else if (o->width == 4)
+				v = (__u32)v;
+			if (o->from == TRACE_FROM_IN)
+				v = read_user_number(v, o->width, frame);
+		}
+		frame->values[i] = v;
+	}
+}
+
+/* TIMES is multiplied by a depth that lies beside it. */
+static __noinline void depth_read(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
+{
+	__u64 base = argument(ctx, spec->operands[TRACE_OPERAND_TIMES].arg, frame);
+	__u64 depth = read_user_number(base + spec->depth_in, 8, frame);
+
+	frame->values[TRACE_OPERAND_TIMES] = multiply(frame->values[TRACE_OPERAND_TIMES], depth);
+}
+
+/* cudaMalloc3D's second argument: width, height, depth; on the stack, or behind a pointer where the machine passes it so. */
+static __noinline void extent_read(struct pt_regs *ctx, struct frame *frame)
+{
+	__u64 extent[3];
+#if defined(__TARGET_ARCH_arm64)
+	__u64 from = register_arg(ctx, 1);
+#else
+	__u64 from = frame->sp + STACK_ARGS;
+
+	(void)ctx;
+#endif
+	read_user(extent, sizeof(extent), from, frame);
+	frame->values[TRACE_OPERAND_TIMES] = multiply(extent[1], extent[2]);
+}
+
+/* SIZE becomes the sum of an array of TIMES sizes. */
+static __noinline void batch_read(struct frame *frame)
+{
+	__u64 from = frame->values[TRACE_OPERAND_SIZE], n = frame->values[TRACE_OPERAND_TIMES], sum = 0;
+	__u64 sizes[BATCH_CHUNK];
+
+	if (n > TRACE_BATCH_MAX) {
+		frame->flags |= TRACE_FLAG_BATCH_CUT;
+		n = TRACE_BATCH_MAX;
+	}
+	for (__u32 done = 0; done < TRACE_BATCH_MAX && done < n; done += BATCH_CHUNK) {
+		__u64 bytes = (n - done) * 8;
+
+		SHOW_BOUND(bytes);
+		if (bytes > sizeof(sizes))
+			bytes = sizeof(sizes);
+		__builtin_memset(sizes, 0, sizeof(sizes));
+		if (bpf_probe_read_user(sizes, bytes, (void *)(from + done * 8))) {
+			frame->flags |= TRACE_FLAG_UNREAD;
+			break;
+		}
+		for (__u32 i = 0; i < BATCH_CHUNK; i++)
+			sum = sum + sizes[i] < sum ? U64_MAX : sum + sizes[i];
+	}
+	frame->values[TRACE_OPERAND_SIZE] = sum;
+	frame->values[TRACE_OPERAND_TIMES] = 1;
+}
+
+/* Both halves of a register that carries two 32-bit numbers of a struct. */
+static __always_inline void pair_split(__u64 pair, __u32 *first, __u32 *second)
+{
+	*first = pair;
+	*second = pair >> 32;
+}
+
+static __always_inline void launch_read(struct pt_regs *ctx, struct frame *frame)
+{
+	__u64 rest[3] = {};
+
+	frame->function = register_arg(ctx, 0);
+	for (__u32 i = 0; i < 5; i++)
+		frame->dim[i] = register_arg(ctx, i + 1);
+#if defined(__TARGET_ARCH_arm64)
+	rest[0] = register_arg(ctx, 6);
+	rest[1] = register_arg(ctx, 7);
+	rest[2] = argument(ctx, 8, frame);
+#else
+	read_user(rest, sizeof(rest), frame->sp + STACK_ARGS, frame);
+#endif
+	frame->dim[5] = rest[0];
+	frame->shared = (__u32)rest[1];
+	frame->values[TRACE_OPERAND_STREAM] = rest[2];
+}
+
+static __always_inline void launch_dim3_read(struct pt_regs *ctx, struct frame *frame)
+{
+	__u64 rest[2] = {};
+
+	frame->function = register_arg(ctx, 0);
+	pair_split(register_arg(ctx, 1), &frame->dim[0], &frame->dim[1]);
+	frame->dim[2] = register_arg(ctx, 2);
+	pair_split(register_arg(ctx, 3), &frame->dim[3], &frame->dim[4]);
+	frame->dim[5] = register_arg(ctx, 4);
+#if defined(__TARGET_ARCH_arm64)
+	rest[0] = register_arg(ctx, 6);
+	rest[1] = register_arg(ctx, 7);
+#else
+	read_user(rest, sizeof(rest), frame->sp + STACK_ARGS, frame);
+#endif
+	frame->shared = rest[0];
+	frame->values[TRACE_OPERAND_STREAM] = rest[1];
+}
+
+/* CUlaunchConfig in cuda.h and cudaLaunchConfig_t in driver_types.h, as far as they are alike. */
+struct launch_config {
+	__u32 dim[6];
+	__u64 shared; /* the driver's has 4 bytes and 4 unused ones */
+	__u64 stream;
+};
+
+static __always_inline void launch_config_read(struct pt_regs *ctx, struct frame *frame)
+{
+	struct launch_config config;
+
+	read_user(&config, sizeof(config), register_arg(ctx, 0), frame);
+	__builtin_memcpy(frame->dim, config.dim, sizeof(frame->dim));
+	frame->function = register_arg(ctx, 1);
+	frame->shared = frame->flags & TRACE_FLAG_RUNTIME ? config.shared : (__u32)config.shared;
+	frame->values[TRACE_OPERAND_STREAM] = config.stream;
+}
+
+static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
+{
+	switch (spec->shape) {
+	case TRACE_SHAPE_LAUNCH:
+		launch_read(ctx, frame);
+		return;
+	case TRACE_SHAPE_LAUNCH_DIM3:
+		launch_dim3_read(ctx, frame);
+		return;
+	case TRACE_SHAPE_LAUNCH_CONFIG:
+		launch_config_read(ctx, frame);
+		return;
+	}
+	operands_read(ctx, spec, frame);
+	if (spec->shape == TRACE_SHAPE_EXTENT)
+		extent_read(ctx, frame);
+	else if (spec->shape == TRACE_SHAPE_BATCH)
+		batch_read(frame);
+	else if (spec->depth_in)
+		depth_read(ctx, spec, frame);
+}
+
+/* What the function has written, once it has succeeded; nothing where that is not known. */
+static __always_inline void outputs_read(const struct trace_spec *spec, struct frame *frame, bool good)
+{
+	for (__u32 i = 0; i < TRACE_OPERANDS; i++) {
+		const struct trace_operand *o = &spec->operands[i];
+
+		if (o->from == TRACE_FROM_OUT)
+			frame->values[i] = good ? read_user_number(frame->values[i], o->width, frame) : 0;
+	}
+}
+
+static __always_inline __u64 bytes_of(const struct trace_spec *spec, const struct frame *frame)
+{
+	bool times = spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE ||
+		     spec->shape == TRACE_SHAPE_EXTENT;
+
+	return times ? multiply(frame->values[TRACE_OPERAND_SIZE], frame->values[TRACE_OPERAND_TIMES])
+		     : frame->values[TRACE_OPERAND_SIZE];
+}

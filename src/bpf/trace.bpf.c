@@ -1,0 +1,654 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The kernel side of tracing. README.md says how it is compiled; event.h is all that user space knows of it.
+ *
+ *   call_entry   thread's entry of `threads` found or made; nested in another call: counted as that; else its frame is filled
+ *   call_return  the frame that this stack pointer belongs to: sums, event
+ *   empty_*      what a probe costs without us
+ *   task_exit    forgets the thread, and the process with its last one
+ *   task_exec    forgets what the process was
+ *
+ * A thread has one frame, that of its outermost probed call: where the stack pointer was tells what is nested in it, and what
+ * has been left behind by an exception or longjmp.
+ */
+#include "bpf/machine.h"
+#include "bpf/maps.h"
+#include "bpf/operands.h"
+#include "bpf/event.h"
+
+static __always_inline struct trace_counters *counters_get(void)
+{
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* A probe's program may be preempted by another one on its CPU, or run on several. */
+#define ADD(p, n) ((void)__sync_fetch_and_add((p), (n)))
+#define COUNT(p) ADD(p, 1)
+
+/* ---- events ---- */
+
+/* Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there. */
+static __always_inline __u64 produced_next(struct trace_counters *c)
+{
+#ifdef TRACE_FETCH
+	return __sync_fetch_and_add(&c->produced, 1) + 1;
+#else
+	return ++c->produced;
+#endif
+}
+
+static __always_inline void header_fill(struct trace_header *h, enum trace_event_type type, __u64 seq, __u64 time_ns)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	h->time_ns = time_ns;
+	h->cgroup = bpf_get_current_cgroup_id();
+	h->seq = seq;
+	h->tgid = id >> 32;
+	h->tid = id;
+	h->cpu = bpf_get_smp_processor_id();
+	h->call = 0;
+	h->type = type;
+	h->op = TRACE_OP_NONE;
+	h->flags = 0;
+}
+
+/* NULL: no room, counted. */
+static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type, __u64 time_ns)
+{
+	__u64 seq = produced_next(c);
+	struct trace_header *h = bpf_ringbuf_reserve(&events, size, 0);
+
+	if (!h) {
+		COUNT(&c->dropped);
+		return NULL;
+	}
+	header_fill(h, type, seq, time_ns);
+	return h;
+}
+
+/* User space looks by itself every now and then; it is woken when much is waiting. */
+static __always_inline void event_submit(void *event)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if ((((struct trace_header *)event)->seq & (LOOK_EVERY - 1)) == 0) {
+		struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+
+		if (ctl && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= ctl->wake_bytes)
+			flags = BPF_RB_FORCE_WAKEUP;
+	}
+	bpf_ringbuf_submit(event, flags);
+}
+
+/* One of TRACE_EVENT_PROCESS, _EXEC, _EXIT, about the current process. */
+static __noinline void process_event(struct trace_counters *c, enum trace_event_type type, __u64 incarnation,
+				     __u64 start_boot_ns)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+	struct trace_process *event = event_begin(c, sizeof(*event), type, bpf_ktime_get_ns());
+	__u32 level;
+
+	if (!event)
+		return;
+	event->incarnation = incarnation;
+	event->start_boot_ns = start_boot_ns;
+	event->ns_tgid = 0;
+	event->pad = 0;
+	level = BPF_CORE_READ(pid, level);
+	/* An element's size is the kernel's, not that of our declaration. */
+	bpf_probe_read_kernel(&event->ns_tgid, sizeof(event->ns_tgid),
+			      (char *)pid + bpf_core_field_offset(pid->numbers) +
+				      (__u64)level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(((struct upid *)0)->nr));
+	__builtin_memset(event->comm, 0, sizeof(event->comm));
+	BPF_CORE_READ_INTO(&event->comm, leader, comm);
+	event_submit(event);
+}
+
+/* ---- processes and threads ---- */
+
+/* The current process's entry, made if there is none. NULL: no room, counted. */
+static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tgid, __u32 default_flags)
+{
+	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
+	struct trace_proc new = { .flags = default_flags };
+	struct task_struct *task;
+	long r;
+
+	if (proc)
+		return proc;
+	task = (void *)bpf_get_current_task();
+	new.incarnation = bpf_ktime_get_ns();
+	new.start_boot_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+	r = bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST);
+	if (r == 0 && !(new.flags & TRACE_PROC_IGNORE))
+		process_event(c, TRACE_EVENT_PROCESS, new.incarnation, new.start_boot_ns);
+	proc = bpf_map_lookup_elem(&procs, &tgid);
+	if (!proc)
+		COUNT(&c->lost_procs);
+	return proc;
+}
+
+/* The slow half of thread_get(): not seen before, or to be looked at again. */
+static __noinline struct thread *thread_refresh(struct trace_counters *c, struct trace_control *ctl, __u64 id)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	__u32 tgid = id >> 32;
+	__u64 incarnation = 0;
+	__u32 epoch = ctl->epoch; /* before the flags that it stands for */
+	__u32 flags = TRACE_PROC_IGNORE;
+
+	if (tgid != ctl->own_tgid) {
+		struct trace_proc *proc = proc_get(c, tgid, ctl->default_flags);
+
+		if (!proc)
+			return NULL;
+		incarnation = proc->incarnation;
+		flags = proc->flags;
+	}
+	if (!thread) {
+		struct thread *none = bpf_map_lookup_elem(&zeros, &zero);
+
+		if (!none)
+			return NULL;
+		bpf_map_update_elem(&threads, &id, none, BPF_NOEXIST);
+		thread = bpf_map_lookup_elem(&threads, &id);
+		if (!thread) {
+			COUNT(&c->lost_threads);
+			return NULL;
+		}
+	}
+	thread->incarnation = incarnation;
+	thread->epoch = epoch;
+	thread->flags = flags;
+	return thread;
+}
+
+/* The current thread, if its calls are wanted. */
+static __always_inline struct thread *thread_get(struct trace_counters *c, struct trace_control *ctl, __u64 id)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+
+	if (!thread || thread->epoch != ctl->epoch)
+		thread = thread_refresh(c, ctl, id);
+	if (!thread || thread->flags & TRACE_PROC_IGNORE)
+		return NULL;
+	return thread;
+}
+
+/* ---- sums ---- */
+
+static __noinline struct trace_stat *stat_new(struct trace_counters *c, struct trace_stat_key *key)
+{
+	struct trace_stat *none = bpf_map_lookup_elem(&zeros, &zero), *stat;
+	struct trace_stat_new *event;
+	long r;
+
+	if (!none)
+		return NULL;
+	r = bpf_map_update_elem(&stats, key, none, BPF_NOEXIST);
+	stat = bpf_map_lookup_elem(&stats, key);
+	if (!stat)
+		COUNT(&c->lost_stats);
+	if (r)
+		return stat;
+	event = event_begin(c, sizeof(*event), TRACE_EVENT_STAT, bpf_ktime_get_ns());
+	if (event) {
+		event->header.call = key->call;
+		event->incarnation = key->incarnation;
+		event_submit(event);
+	}
+	return stat;
+}
+
+/* The sums of a call in this process; tells user space that there is something to read. */
+static __always_inline struct trace_stat *stat_get(struct trace_counters *c, struct trace_control *ctl,
+						   const struct thread *thread, __u32 tgid, __u32 call)
+{
+	struct trace_stat_key key = { .tgid = tgid, .call = call, .incarnation = thread->incarnation };
+	struct trace_stat *stat = bpf_map_lookup_elem(&stats, &key);
+
+	if (!stat)
+		stat = stat_new(c, &key);
+	ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
+	return stat;
+}
+
+static __noinline void error_count(struct trace_counters *c, const struct thread *thread, __u32 tgid, __u32 call,
+				   __s32 result)
+{
+	struct trace_error_key key = {
+		.tgid = tgid, .call = call, .incarnation = thread->incarnation, .result = result
+	};
+	__u64 none = 0, *n = bpf_map_lookup_elem(&errors, &key);
+
+	if (!n) {
+		bpf_map_update_elem(&errors, &key, &none, BPF_NOEXIST);
+		n = bpf_map_lookup_elem(&errors, &key);
+	}
+	if (n)
+		COUNT(n);
+	else
+		COUNT(&c->lost_errors);
+}
+
+/* As TRACE_BUCKETS says: how often each number of leading bits, and the three bits after the first. */
+static __always_inline __u32 bucket_of(__u64 ns)
+{
+	__u64 rest = ns;
+	__u32 log = 0;
+
+	if (ns < 8)
+		return ns;
+	if (ns >> 41)
+		return TRACE_BUCKETS - 1;
+	if (rest >> 32) {
+		log += 32;
+		rest >>= 32;
+	}
+	if (rest >> 16) {
+		log += 16;
+		rest >>= 16;
+	}
+	if (rest >> 8) {
+		log += 8;
+		rest >>= 8;
+	}
+	if (rest >> 4) {
+		log += 4;
+		rest >>= 4;
+	}
+	if (rest >> 2) {
+		log += 2;
+		rest >>= 2;
+	}
+	log += rest >> 1;
+	return 8 + (log - 3) * 8 + ((ns >> (log - 3)) & 7);
+}
+
+/* ---- a call is over ---- */
+
+static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec, const struct frame *frame)
+{
+	h->call = frame->call;
+	h->op = spec->op;
+	h->flags = frame->flags;
+}
+
+static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,
+					 const struct frame *frame, const struct outcome *outcome)
+{
+	struct trace_launch *event = event_begin(c, sizeof(*event), TRACE_EVENT_LAUNCH, frame->entry_ns);
+
+	if (!event)
+		return;
+	header_call(&event->header, spec, frame);
+	event->duration_ns = outcome->duration_ns;
+	event->function = frame->function;
+	event->stream = frame->values[TRACE_OPERAND_STREAM];
+	__builtin_memcpy(event->grid, frame->dim, sizeof(event->grid) + sizeof(event->block));
+	event->shared_bytes = frame->shared >> 32 ? ~0U : frame->shared;
+	event->result = outcome->result;
+	event_submit(event);
+}
+
+static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
+				       const struct frame *frame, const struct outcome *outcome, __u64 bytes)
+{
+	struct trace_call *event = event_begin(c, sizeof(*event), TRACE_EVENT_CALL, frame->entry_ns);
+
+	if (!event)
+		return;
+	header_call(&event->header, spec, frame);
+	event->duration_ns = outcome->duration_ns;
+	event->addr = frame->values[TRACE_OPERAND_ADDR];
+	event->size = bytes;
+	event->stream = frame->values[TRACE_OPERAND_STREAM];
+	event->handle = frame->values[TRACE_OPERAND_HANDLE];
+	event->kind = frame->values[TRACE_OPERAND_KIND];
+	event->result = outcome->result;
+	event_submit(event);
+}
+
+static __always_inline bool is_launch(const struct trace_spec *spec)
+{
+	return spec->shape >= TRACE_SHAPE_LAUNCH && spec->shape <= TRACE_SHAPE_LAUNCH_CONFIG;
+}
+
+static __always_inline bool is_failure(const struct trace_spec *spec, __s32 result)
+{
+	if (result == NOT_READY && (spec->op == TRACE_OP_QUERY_STREAM || spec->op == TRACE_OP_QUERY_EVENT))
+		return false;
+	return result != 0;
+}
+
+static __always_inline void sums_add(struct trace_stat *stat, const struct outcome *outcome, __u64 bytes)
+{
+	COUNT(&stat->count);
+	if (outcome->returned) {
+		__u64 bucket = bucket_of(outcome->duration_ns);
+
+		SHOW_BOUND(bucket);
+		ADD(&stat->total_ns, outcome->duration_ns);
+		if (bucket < TRACE_BUCKETS)
+			COUNT(&stat->buckets[bucket]);
+	}
+	if (bytes)
+		ADD(&stat->bytes, bytes);
+	stat->last_ns = outcome->now;
+}
+
+static __always_inline void call_over(struct trace_counters *c, struct trace_control *ctl, struct thread *thread,
+				      const struct trace_spec *spec, __u64 id, const struct outcome *outcome)
+{
+	struct frame *frame = &thread->frame;
+	bool failed = is_failure(spec, outcome->result);
+	struct trace_stat *stat;
+	__u64 bytes = 0;
+
+	if (!is_launch(spec)) {
+		outputs_read(spec, frame, outcome->returned && !failed);
+		bytes = bytes_of(spec, frame);
+	}
+	stat = stat_get(c, ctl, thread, id >> 32, frame->call);
+	if (stat) {
+		sums_add(stat, outcome, failed || spec->flags & TRACE_SPEC_SKIP_BYTES ? 0 : bytes);
+		if (failed) {
+			COUNT(&stat->errors);
+			error_count(c, thread, id >> 32, frame->call, outcome->result);
+		}
+	}
+	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
+		return;
+	if (is_launch(spec))
+		launch_event(c, spec, frame, outcome);
+	else
+		call_event(c, spec, frame, outcome, bytes);
+}
+
+/* ---- probes ---- */
+
+/*
+ * A jump instead of a call leaves the stack pointer where the first function had it, and the return address is that of the kernel's trampoline,
+ * which begins a page. Anything else at that stack pointer is a new call.
+ */
+static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
+{
+	__u64 address = return_address(ctx, sp);
+
+	return address && (address & (PAGE - 1)) == 0;
+}
+
+/* setenv() of the variable that chooses devices. */
+static __noinline int text_probe(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u32 call)
+{
+	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
+	char name[sizeof(wanted)] = {};
+	struct trace_text *event;
+	struct trace_proc *proc;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+
+	if (tgid == ctl->own_tgid ||
+	    bpf_probe_read_user_str(name, sizeof(name), (void *)register_arg(ctx, 0)) != sizeof(name))
+		return 0;
+	for (__u32 i = 0; i < sizeof(wanted); i++)
+		if (name[i] != wanted[i])
+			return 0;
+	proc = proc_get(c, tgid, ctl->default_flags);
+	if (!proc || proc->flags & TRACE_PROC_IGNORE)
+		return 0;
+	event = event_begin(c, sizeof(*event), TRACE_EVENT_TEXT, bpf_ktime_get_ns());
+	if (!event)
+		return 0;
+	event->header.call = call;
+	event->header.op = TRACE_OP_SETENV;
+	event->header.flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS;
+	__builtin_memset(event->text, 0, sizeof(event->text));
+	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)register_arg(ctx, 1)) < 0)
+		event->header.flags |= TRACE_FLAG_UNREAD;
+	event_submit(event);
+	return 0;
+}
+
+/* The outermost call of the thread begins. */
+static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
+				       struct thread *thread, const struct trace_spec *spec, __u64 id, __u64 site,
+				       __u64 sp)
+{
+	struct frame *frame = &thread->frame;
+	struct outcome outcome = {};
+
+	frame->sp = sp;
+	frame->call = site & TRACE_SITE_CALL;
+	frame->flags = spec->event_flags;
+	frame_fill(ctx, spec, frame);
+	frame->entry_ns = bpf_ktime_get_ns();
+	if (spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN))
+		return;
+	frame->flags |= TRACE_FLAG_NO_RESULT;
+	outcome.now = frame->entry_ns;
+	call_over(c, ctl, thread, spec, id, &outcome);
+	frame->sp = 0;
+}
+
+static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
+{
+	__u32 call = site & TRACE_SITE_CALL;
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
+	__u64 sp = PT_REGS_SP(ctx) + (site >> TRACE_SITE_STACK_SHIFT);
+	__u64 id = bpf_get_current_pid_tgid();
+	struct thread *thread;
+	struct frame *frame;
+
+	if (!ctl || !spec)
+		return 0;
+	if (spec->shape == TRACE_SHAPE_SETENV)
+		return text_probe(ctx, c, ctl, call);
+	thread = thread_get(c, ctl, id);
+	if (!thread)
+		return 0;
+	frame = &thread->frame;
+	if (frame->sp) {
+		if (sp < frame->sp || (sp == frame->sp && is_tail_call(ctx, sp))) {
+			struct trace_stat *stat = stat_get(c, ctl, thread, id >> 32, call);
+
+			if (stat)
+				COUNT(&stat->nested);
+			return 0;
+		}
+		COUNT(&c->abandoned);
+	}
+	call_begin(ctx, c, ctl, thread, spec, id, site, sp);
+	return 0;
+}
+
+/* @site: the call, or nothing where it is not known (TRACE_CALLS_MAX). */
+static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counters *c, __u32 site)
+{
+	__u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx) - RETURN_POPS;
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	const struct trace_spec *spec;
+	struct outcome outcome = { .returned = 1 };
+	struct frame *frame;
+	__u32 call;
+
+	if (thread && thread->flags & TRACE_PROC_IGNORE)
+		return 0;
+	if (!ctl || !thread || !thread->frame.sp) {
+		COUNT(&c->unmatched);
+		return 0;
+	}
+	frame = &thread->frame;
+	call = frame->call;
+	if (sp < frame->sp || (sp == frame->sp && site != TRACE_CALLS_MAX && site != call))
+		return 0; /* of a nested one */
+	if (sp > frame->sp) {
+		COUNT(&c->abandoned);
+		COUNT(&c->unmatched);
+		frame->sp = 0;
+		return 0;
+	}
+	spec = bpf_map_lookup_elem(&specs, &call);
+	if (!spec)
+		return 0;
+	outcome.now = bpf_ktime_get_ns();
+	outcome.duration_ns = outcome.now - frame->entry_ns;
+	outcome.result = PT_REGS_RC(ctx);
+	call_over(c, ctl, thread, spec, id, &outcome);
+	frame->sp = 0;
+	return 0;
+}
+
+#ifdef TRACE_MULTI
+static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
+{
+	*ret_site = bpf_get_attach_cookie(ctx);
+	return true;
+}
+
+static __always_inline __u32 return_site(struct pt_regs *ctx)
+{
+	return bpf_get_attach_cookie(ctx) & TRACE_SITE_CALL;
+}
+#else
+/* By the code behind the probe. */
+static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
+{
+	__u64 ip = PT_REGS_IP(ctx) + BREAKPOINT;
+	struct trace_signature signature = { .page_offset = PT_REGS_IP(ctx) & (PAGE - 1), .salt = salt };
+	__u64 left = PAGE - BREAKPOINT - signature.page_offset;
+	__u64 *site;
+
+	asm volatile("" : "+r"(left));
+	if (left > sizeof(signature.code) - BREAKPOINT)
+		left = sizeof(signature.code) - BREAKPOINT;
+	bpf_probe_read_user(signature.code, left, (void *)ip);
+	site = bpf_map_lookup_elem(&sites, &signature);
+	if (!site)
+		return false;
+	*ret_site = *site;
+	return true;
+}
+
+static __always_inline __u32 return_site(struct pt_regs *ctx)
+{
+	(void)ctx;
+	return TRACE_CALLS_MAX;
+}
+#endif
+
+SEC("uprobe")
+int call_entry(struct pt_regs *ctx)
+{
+	struct trace_counters *c = counters_get();
+	__u64 site;
+
+	if (!c)
+		return 0;
+	COUNT(&c->hits);
+	if (!site_find(ctx, &site)) {
+		COUNT(&c->unidentified);
+		return 0;
+	}
+	return entry_probe(ctx, c, site);
+}
+
+SEC("uprobe")
+int call_return(struct pt_regs *ctx)
+{
+	struct trace_counters *c = counters_get();
+
+	if (!c)
+		return 0;
+	COUNT(&c->return_hits);
+	return return_probe(ctx, c, return_site(ctx));
+}
+
+SEC("uprobe")
+int empty_entry(struct pt_regs *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+SEC("uprobe")
+int empty_return(struct pt_regs *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
+/* ---- processes end and become others ---- */
+
+static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+
+	if (!thread)
+		return;
+	if (thread->frame.sp)
+		COUNT(&c->abandoned);
+	bpf_map_delete_elem(&threads, &id);
+}
+
+/* Whoever deletes the entry tells of it. */
+static __always_inline void proc_forget(struct trace_counters *c, __u32 tgid, enum trace_event_type type)
+{
+	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid), old;
+
+	if (!proc)
+		return;
+	old = *proc;
+	if (bpf_map_delete_elem(&procs, &tgid) == 0 && !(old.flags & TRACE_PROC_IGNORE))
+		process_event(c, type, old.incarnation, old.start_boot_ns);
+}
+
+SEC("raw_tracepoint/sched_process_exit")
+int task_exit(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *task = (void *)ctx->args[0];
+	struct trace_counters *c = counters_get();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!c)
+		return 0;
+	thread_forget(c, id);
+	if (BPF_CORE_READ(task, signal, live.counter) == 0)
+		proc_forget(c, id >> 32, TRACE_EVENT_EXIT);
+	return 0;
+}
+
+SEC("raw_tracepoint/sched_process_exec")
+int task_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct trace_counters *c = counters_get();
+	__u64 id = bpf_get_current_pid_tgid();
+
+	if (!c)
+		return 0;
+	/* The thread that executes takes over its leader's number. */
+	thread_forget(c, id);
+	thread_forget(c, (id & ~0xffffffffULL) | (__u32)ctx->args[1]);
+	proc_forget(c, id >> 32, TRACE_EVENT_EXEC);
+	return 0;
+}
+
+/* Run once by user space: its number as the probes see it, which within a PID namespace it cannot know. */
+SEC("raw_tracepoint/own_tgid")
+int own_tgid(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+
+	(void)ctx;
+	if (ctl)
+		ctl->own_tgid = bpf_get_current_pid_tgid() >> 32;
+	return 0;
+}
+
+/* What these helpers of the kernel ask of a program that calls them. */
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/attach.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "trace/attach_private.h"
+
+/* From the cheapest to the one that the oldest kernel has. */
+static const struct attach_way *const ways[] = {
+	&attach_way_multi,
+	&attach_way_event,
+	&attach_way_event_old,
+};
+
+static size_t control_size(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct trace_control) + page - 1) / page * page;
+}
+
+/* Processes end and execute others all the time: what is remembered of them must go then. */
+static int follow_lives(struct attach_backend *backend)
+{
+	static const struct {
+		const char *program, *tracepoint;
+	} lives[] = {
+		{ "task_exit", "sched_process_exit" },
+		{ "task_exec", "sched_process_exec" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lives); i++) {
+		struct bpf_program *program =
+			bpf_object__find_program_by_name(backend->programs[0], lives[i].program);
+
+		backend->lives[i] = bpf_program__attach_raw_tracepoint(program, lives[i].tracepoint);
+		if (!backend->lives[i])
+			return -errno;
+	}
+	return 0;
+}
+
+/* Our number in the initial PID namespace, which only the kernel side can see from within a container. */
+static int tell_own_tgid(struct attach_backend *backend)
+{
+	struct bpf_program *program = bpf_object__find_program_by_name(backend->programs[0], "own_tgid");
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
+}
+
+static int start(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+{
+	void *control = mmap(NULL, control_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     attach_map_fd(backend, "control"), 0);
+	int r;
+
+	if (control == MAP_FAILED) {
+		r = -errno;
+		attach_say(ret_trouble, "the kernel side's control page cannot be mapped: %s", strerror(-r));
+		return r;
+	}
+	backend->control = control;
+	r = tell_own_tgid(backend);
+	if (r < 0) {
+		attach_say(ret_trouble, "the kernel side does not run: %s", strerror(-r));
+		return r;
+	}
+	r = follow_lives(backend);
+	if (r < 0)
+		attach_say(ret_trouble, "ends of processes cannot be followed (tracepoints sched_process_exit, _exec): %s",
+			   strerror(-r));
+	return r;
+}
+
+static int backend_try(const struct attach_way *way, const struct attach_config *config,
+		       struct attach_backend **ret_backend, struct attach_trouble *ret_trouble)
+{
+	_cleanup_(attach_backend_freep) struct attach_backend *backend = calloc(1, sizeof(*backend));
+	int r;
+
+	if (!backend) {
+		attach_say(ret_trouble, "out of memory");
+		return -ENOMEM;
+	}
+	backend->way = way;
+	backend->tracefs = -1;
+	r = attach_load(backend, config, ret_trouble);
+	if (r == 0)
+		r = way->try(backend, ret_trouble);
+	if (r == 0)
+		r = start(backend, ret_trouble);
+	if (r < 0)
+		return r;
+	*ret_backend = TAKE_PTR(backend);
+	return 0;
+}
+
+int attach_backend_new(const struct attach_config *config, struct attach_backend **ret_backend,
+		       struct attach_trouble *ret_trouble)
+{
+	int r = attach_may(ret_trouble);
+
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(ways); i++) {
+		if (ways[i]->multi && config->no_multi)
+			continue;
+		r = backend_try(ways[i], config, ret_backend, ret_trouble);
+		if (r == 0)
+			return 0;
+		if (r == -ENOMEM)
+			return r;
+		if (i + 1 < ARRAY_SIZE(ways))
+			r = 0;
+	}
+	return r;
+}
+
+void attach_backend_free(struct attach_backend *backend)
+{
+	if (!backend)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(backend->lives); i++)
+		bpf_link__destroy(backend->lives[i]);
+	if (backend->control)
+		munmap(backend->control, control_size());
+	for (size_t i = 0; i < ARRAY_SIZE(backend->programs); i++)
+		bpf_object__close(backend->programs[i]);
+	if (backend->tracefs >= 0)
+		close(backend->tracefs);
+	free(backend->signatures);
+	free(backend);
+}
+
+const char *attach_backend_name(const struct attach_backend *backend)
+{
+	return backend->way->name;
+}
+
+uint64_t attach_site_value(const struct attach_site *site)
+{
+	return site->call | (site->no_return ? (uint64_t)TRACE_SITE_NO_RETURN : 0) |
+	       (uint64_t)site->stack << TRACE_SITE_STACK_SHIFT;
+}
+
+static int make(struct attach_backend *backend, const struct attachment *wanted, const struct attach_site *sites,
+		size_t n, struct attachment **ret_attachment)
+{
+	_cleanup_(attachment_freep) struct attachment *attachment = NULL;
+	int r;
+
+	if (n == 0)
+		return -EINVAL;
+	attachment = malloc(sizeof(*attachment));
+	if (!attachment)
+		return -ENOMEM;
+	*attachment = *wanted;
+	r = backend->way->make(attachment, sites, n);
+	if (r < 0)
+		return r;
+	*ret_attachment = TAKE_PTR(attachment);
+	return 0;
+}
+
+int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites, size_t n,
+	   struct attachment **ret_attachment)
+{
+	struct attachment wanted = { .backend = backend, .file = fd, .pid = pid, .returns = returns };
+
+	return make(backend, &wanted, sites, n, ret_attachment);
+}
+
+int attach_empty(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites,
+		 size_t n, struct attachment **ret_attachment)
+{
+	struct attachment wanted = { .backend = backend, .file = fd, .pid = pid, .returns = returns, .empty = true };
+
+	return make(backend, &wanted, sites, n, ret_attachment);
+}
+
+void attachment_free(struct attachment *attachment)
+{
+	if (!attachment)
+		return;
+	for (size_t i = 0; i < attachment->parts_n; i++) {
+		struct attach_part *part = &attachment->parts[i];
+		char text[ATTACH_NAME_MAX + 32];
+
+		if (part->fd >= 0)
+			close(part->fd);
+		if (part->name[0]) {
+			int n = snprintf(text, sizeof(text), "-:%s\n", part->name);
+
+			attach_tracefs_write(attachment->backend, text, (size_t)n);
+		}
+	}
+	attach_signatures_remove(attachment);
+	free(attachment);
+}
+
+int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec)
+{
+	uint32_t key = call;
+
+	if (call >= TRACE_CALLS_MAX)
+		return -EINVAL;
+	return bpf_map_update_elem(attach_map_fd(backend, "specs"), &key, spec, BPF_ANY) < 0 ? -errno : 0;
+}
+
+struct trace_control *attach_control(struct attach_backend *backend)
+{
+	return backend->control;
+}
+
+int attach_map_fd(const struct attach_backend *backend, const char *name)
+{
+	return bpf_object__find_map_fd_by_name(backend->programs[0], name);
+}
+
+static void counters_add(struct trace_counters *sum, const struct trace_counters *c)
+{
+	uint64_t *to = (uint64_t *)sum;
+	const uint64_t *from = (const uint64_t *)c;
+
+	_Static_assert(sizeof(*c) % sizeof(*from) == 0, "only numbers");
+	for (size_t i = 0; i < sizeof(*c) / sizeof(*from); i++)
+		to[i] += from[i];
+}
+
+int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum, struct trace_counters *per_cpu,
+		    size_t cpus_n)
+{
+	int cpus = libbpf_num_possible_cpus();
+	_cleanup_free_ struct trace_counters *all = NULL;
+	struct trace_counters sum = { 0 };
+	uint32_t key = 0;
+
+	if (cpus < 0)
+		return cpus;
+	all = calloc((size_t)cpus, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(attach_map_fd(backend, "counters"), &key, all) < 0)
+		return -errno;
+	for (size_t i = 0; i < (size_t)cpus; i++) {
+		counters_add(&sum, &all[i]);
+		if (per_cpu && i < cpus_n)
+			per_cpu[i] = all[i];
+	}
+	*ret_sum = sum;
+	return 0;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * One trace event of many probes, one perf event on it, one program: kernels before 6.6. The definitions outlive us if we are killed, the
+ * probes do not: an event's name says whose it is, so that the next agent can remove it.
+ */
+#include "trace/attach_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bpf/trace_event.h"
+#include "bpf/trace_event_old.h"
+#include "proc/proc.h"
+
+/* The kernel takes commands in pieces of 4096 bytes; each line has up to this many. */
+enum { LINE_MAX_BYTES = 160, PIECE = 4096 };
+
+static int event_try(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+{
+	int r = attach_tracefs_open(backend, ret_trouble);
+
+	if (r < 0)
+		return r;
+	r = proc_start_ticks("/proc", (uint32_t)getpid(), &backend->start_ticks);
+	if (r < 0) {
+		attach_say(ret_trouble, "/proc is not mounted, or hides us: %s", strerror(-r));
+		return r;
+	}
+	return attach_tracefs_clean(backend);
+}
+
+/* The definition: each line adds a probe. */
+static int define(struct attachment *attachment, const char *name, const struct attach_site *sites, size_t n,
+		  const uint8_t *salts, uint8_t salt)
+{
+	char text[PIECE];
+	size_t length = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (salts && salts[i] != salt)
+			continue;
+		if (length + LINE_MAX_BYTES > sizeof(text)) {
+			r = attach_tracefs_write(attachment->backend, text, length);
+			length = 0;
+		}
+		length += (size_t)snprintf(text + length, sizeof(text) - length, "%c:%s /proc/self/fd/%d:0x%" PRIx64 "\n",
+					   attachment->returns ? 'r' : 'p', name, attachment->file, sites[i].offset);
+	}
+	return r < 0 ? r : attach_tracefs_write(attachment->backend, text, length);
+}
+
+/* A perf event on one CPU is enough: the program runs at every hit of the trace event, wherever that is. */
+static int enable(const struct attachment *attachment, uint64_t id, int program)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attr),
+		.config = id,
+		.sample_period = 1,
+		.wakeup_events = 1,
+	};
+	int fd = (int)syscall(SYS_perf_event_open, &attr, attachment->pid ? attachment->pid : -1,
+			      attachment->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, PERF_EVENT_IOC_SET_BPF, program) < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) < 0) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+static int part_make(struct attachment *attachment, const struct attach_site *sites, size_t n, const uint8_t *salts,
+		     uint8_t salt)
+{
+	struct attach_backend *backend = attachment->backend;
+	struct attach_part *part = &attachment->parts[attachment->parts_n];
+	uint64_t id;
+	int r = attach_load_salt(backend, salt);
+
+	if (r < 0)
+		return r;
+	*part = (struct attach_part){ .fd = -1 };
+	snprintf(part->name, sizeof(part->name), "gpusonde/g%d_%" PRIu64 "_%" PRIu32, getpid(), backend->start_ticks,
+		 backend->names++);
+	attachment->parts_n++;
+	r = define(attachment, part->name, sites, n, salts, salt);
+	if (r == 0)
+		r = attach_tracefs_event_id(backend, part->name, &id);
+	if (r == 0)
+		r = enable(attachment, id, attach_program(attachment, salt));
+	if (r < 0)
+		return r;
+	part->fd = r;
+	return 0;
+}
+
+static int event_make(struct attachment *attachment, const struct attach_site *sites, size_t n)
+{
+	_cleanup_free_ uint8_t *salts = NULL;
+	bool used[ATTACH_SALTS_MAX] = { false };
+	int r;
+
+	if (attachment->returns || attachment->empty)
+		return part_make(attachment, sites, n, NULL, 0);
+	salts = calloc(n, sizeof(*salts));
+	if (!salts)
+		return -ENOMEM;
+	r = attach_signatures_add(attachment, sites, n, salts);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		used[salts[i]] = true;
+	for (uint8_t salt = 0; r >= 0 && salt < ATTACH_SALTS_MAX; salt++)
+		if (used[salt])
+			r = part_make(attachment, sites, n, salts, salt);
+	return r;
+}
+
+const struct attach_way attach_way_event = {
+	.name = "trace event",
+	.object = trace_event,
+	.object_n = sizeof(trace_event),
+	.try = event_try,
+	.make = event_make,
+};
+
+const struct attach_way attach_way_event_old = {
+	.name = "trace event",
+	.object = trace_event_old,
+	.object_n = sizeof(trace_event_old),
+	.try = event_try,
+	.make = event_make,
+};

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/attach_private.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+/* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6. */
+enum { UPROBE_MULTI = 48 };
+
+enum { THREADS_DEFAULT = 32768, PROCS_DEFAULT = 16384, STATS_DEFAULT = 16384 };
+
+/* The last warning of libbpf, which calls back without an argument of ours: the cause, where a load fails. */
+static _Thread_local char last_warning[160];
+
+static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
+{
+	char text[sizeof(last_warning)];
+	char *end;
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(text, sizeof(text), format, args);
+	/* The verifier's log comes as one warning of many lines. */
+	end = strchr(text, '\n');
+	if (end)
+		*end = '\0';
+	memcpy(last_warning, text, sizeof(text));
+	return 0;
+}
+
+void attach_say(struct attach_trouble *trouble, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(trouble->text, sizeof(trouble->text), format, args);
+	va_end(args);
+}
+
+static uint64_t capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return ~UINT64_C(0); /* the load will tell */
+	return data[0].effective | (uint64_t)data[1].effective << 32;
+}
+
+static bool has(uint64_t all, int capability)
+{
+	return all >> capability & 1;
+}
+
+int attach_may(struct attach_trouble *ret_trouble)
+{
+	uint64_t all = capabilities();
+	bool bpf = has(all, CAP_BPF), perfmon = has(all, CAP_PERFMON);
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
+		attach_say(ret_trouble,
+			   "the kernel does not describe itself (/sys/kernel/btf/vmlinux: %s); tracing needs a kernel built with "
+			   "CONFIG_DEBUG_INFO_BTF, and /sys mounted",
+			   strerror(errno));
+		return -ENOENT;
+	}
+	if (!has(all, CAP_SYS_ADMIN) && !(bpf && perfmon)) {
+		attach_say(ret_trouble, "missing %s%s%s; tracing needs both, or CAP_SYS_ADMIN: run as root, or give the service these",
+			   bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
+		return -EPERM;
+	}
+	return 0;
+}
+
+static void set_sizes(struct bpf_object *object, const struct attach_config *config)
+{
+	uint32_t stats = config->stats ? config->stats : STATS_DEFAULT;
+	const struct {
+		const char *map;
+		uint32_t entries;
+	} sizes[] = {
+		{ "threads", config->threads ? config->threads : THREADS_DEFAULT },
+		{ "procs", config->procs ? config->procs : PROCS_DEFAULT },
+		{ "stats", stats },
+		{ "errors", stats },
+		{ "events", config->ring_bytes },
+		{ "sites", ATTACH_SITES_MAX },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(object, sizes[i].map);
+
+		if (map)
+			bpf_map__set_max_entries(map, sizes[i].entries);
+	}
+}
+
+static struct bpf_object *open_object(const struct attach_way *way)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .object_name = "gpusonde");
+	struct bpf_object *object = bpf_object__open_mem(way->object, way->object_n, &opts);
+	struct bpf_program *program;
+
+	if (!object || !way->multi)
+		return object;
+	bpf_object__for_each_program(program, object)
+		if (bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+			bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)UPROBE_MULTI);
+	return object;
+}
+
+int attach_load(struct attach_backend *backend, const struct attach_config *config, struct attach_trouble *ret_trouble)
+{
+	libbpf_print_fn_t before = libbpf_set_print(keep_warning);
+	struct bpf_object *object;
+	int r = 0;
+
+	last_warning[0] = '\0';
+	object = open_object(backend->way);
+	if (object) {
+		set_sizes(object, config);
+		r = bpf_object__load(object);
+	}
+	if (!object || r < 0) {
+		r = object ? r : -errno;
+		attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s", backend->way->name,
+			   strerror(-r), last_warning[0] ? "; " : "", last_warning);
+	}
+	libbpf_set_print(before);
+	backend->programs[0] = object;
+	return r;
+}
+
+/* Maps of the first program, but for its constants. */
+static int share_maps(struct attach_backend *backend, struct bpf_object *object, uint32_t salt)
+{
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, object) {
+		int r = 0;
+
+		if (strcmp(bpf_map__name(map), ".rodata.salt") == 0)
+			r = bpf_map__set_initial_value(map, &salt, sizeof(salt));
+		else if (!bpf_map__is_internal(map))
+			r = bpf_map__reuse_fd(map, attach_map_fd(backend, bpf_map__name(map)));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int attach_load_salt(struct attach_backend *backend, uint32_t salt)
+{
+	libbpf_print_fn_t before;
+	struct bpf_program *program;
+	struct bpf_object *object;
+	int r;
+
+	if (salt >= ATTACH_SALTS_MAX)
+		return -ENOSPC;
+	if (backend->programs[salt])
+		return 0;
+	object = open_object(backend->way);
+	if (!object)
+		return -errno;
+	bpf_object__for_each_program(program, object)
+		bpf_program__set_autoload(program, strcmp(bpf_program__name(program), "call_entry") == 0);
+	before = libbpf_set_print(keep_warning);
+	r = share_maps(backend, object, salt);
+	if (r == 0)
+		r = bpf_object__load(object);
+	libbpf_set_print(before);
+	if (r < 0) {
+		bpf_object__close(object);
+		return r;
+	}
+	backend->programs[salt] = object;
+	return 0;
+}
+
+int attach_program(const struct attachment *attachment, uint32_t salt)
+{
+	static const char *const names[2][2] = { { "call_entry", "call_return" }, { "empty_entry", "empty_return" } };
+
+	return bpf_program__fd(bpf_object__find_program_by_name(
+		attachment->backend->programs[salt], names[attachment->empty][attachment->returns]));
+}

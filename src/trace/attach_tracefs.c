@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/attach_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "proc/proc.h"
+
+/* Where it is nowhere mounted: a mount that nobody else sees and that is gone with its file descriptor. */
+static int mount_own(void)
+{
+	_cleanup_close_ int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0)
+		return -errno;
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+{
+	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	int fd = -1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places) && fd < 0; i++) {
+		fd = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0 && faccessat(fd, "events", F_OK, 0) < 0) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	if (fd < 0)
+		fd = mount_own();
+	if (fd < 0) {
+		attach_say(ret_trouble,
+			   "tracefs is not mounted and cannot be (%s); without uprobe_multi tracing needs it: mount -t tracefs "
+			   "tracefs /sys/kernel/tracing, and CAP_SYS_ADMIN",
+			   strerror(-fd));
+		return fd;
+	}
+	backend->tracefs = fd;
+	if (faccessat(fd, "uprobe_events", W_OK, AT_EACCESS) < 0) {
+		int r = -errno;
+
+		attach_say(ret_trouble, "uprobe_events in tracefs: %s; %s", strerror(-r),
+			   r == -ENOENT ? "tracing needs a kernel built with CONFIG_UPROBE_EVENTS" :
+					  "tracing on this kernel needs CAP_SYS_ADMIN: run as root");
+		return r == -ENOENT ? -EOPNOTSUPP : r;
+	}
+	return 0;
+}
+
+int attach_tracefs_write(struct attach_backend *backend, const char *text, size_t n)
+{
+	/* O_APPEND: anything else would remove everybody's events. */
+	_cleanup_close_ int fd = openat(backend->tracefs, "uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
+	ssize_t written;
+
+	if (fd < 0)
+		return -errno;
+	written = write_all(fd, text, n);
+	return written < 0 ? (int)written : 0;
+}
+
+int attach_tracefs_event_id(struct attach_backend *backend, const char *name, uint64_t *ret_id)
+{
+	char path[ATTACH_NAME_MAX + 16], text[32];
+	size_t n;
+	int r;
+
+	snprintf(path, sizeof(path), "events/%s/id", name);
+	r = read_file_at(backend->tracefs, path, text, sizeof(text), &n);
+	if (r < 0)
+		return r;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, ret_id);
+}
+
+/* "p:gpusonde/g123_456_7 /path:0x…": the name when it is ours and whoever made it is no more. */
+static bool is_left_over(const char *line, char name[static ATTACH_NAME_MAX])
+{
+	uint64_t start, now;
+	uint32_t pid;
+
+	if ((line[0] != 'p' && line[0] != 'r') || sscanf(line + 1, ":%63[^ \n]", name) != 1 ||
+	    sscanf(name, "gpusonde/g%" SCNu32 "_%" SCNu64, &pid, &start) != 2)
+		return false;
+	return proc_start_ticks("/proc", pid, &now) < 0 || now != start;
+}
+
+int attach_tracefs_clean(struct attach_backend *backend)
+{
+	_cleanup_close_ int fd = openat(backend->tracefs, "uprobe_events", O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "re");
+	char last[ATTACH_NAME_MAX] = "", name[ATTACH_NAME_MAX], *line = NULL;
+	size_t size = 0;
+
+	if (!file)
+		return -errno;
+	(void)TAKE_FD(fd);
+	while (getline(&line, &size, file) >= 0) {
+		char text[ATTACH_NAME_MAX + 8];
+
+		if (!is_left_over(line, name) || strcmp(name, last) == 0)
+			continue;
+		/* Busy if somebody whom we cannot see from this PID namespace uses it: then it stays. */
+		attach_tracefs_write(backend, text, (size_t)snprintf(text, sizeof(text), "-:%s\n", name));
+		memcpy(last, name, sizeof(last));
+	}
+	free(line);
+	fclose(file);
+	return 0;
+}
