@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Who maps what: files that are mapped executable, by device and inode, and the processes that map them. A scan of /proc at start, then the
- * kernel's own mmap, exec, fork and exit records; where those are refused (perf_event_paranoid) or were lost, scans again, at most once
- * in TARGET_SCAN_INTERVAL.
+ * kernel's own mmap, exec, fork and exit records; where those are refused (perf_event_paranoid) or were lost, scans again: once
+ * a second at most, and at most a twentieth of the time.
  *
  * Invariants
  *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to be the device and inode that is mapped:
@@ -43,11 +43,11 @@ struct target_file {
 struct target_ops {
 	/* A candidate was found. 0: it is a target, keep it open; -ENOENT: it is not, never ask again while it lies there. */
 	int (*file)(struct target_file *file, void *userdata);
-	/* The last process that mapped it has gone, or it is closed: detach. */
+	/* The last process that mapped it has been gone for two seconds, or it is closed: detach. */
 	void (*file_gone)(struct target_file *file, void *userdata);
 	/* A process maps a target for the first time; @tid is its in the initial namespace. */
 	void (*process)(pid_t pid, struct target_file *file, void *userdata);
-	/* A process has ended or executes something else. */
+	/* A process that maps targets has ended or executes something else; what it maps anew is told after this. */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
 };
 
@@ -69,7 +69,10 @@ int targets_new(sd_event *event, const struct target_config *config, const struc
 		void *userdata, struct targets **ret_targets);
 void targets_free(struct targets *targets);
 DEFINE_CLEANUP(struct targets *, targets_free, targets_freep)
-/* The whole of /proc, or the process followed; what is found is reported from within. */
+/*
+ * The whole of /proc, or the process followed: 5 ms of it at once, the rest in slices of the event loop. What is found is reported from
+ * within.
+ */
 int targets_scan(struct targets *targets);
 /* A file that somebody is about to map (the command that "gpusonde trace" runs): as if it were mapped by @pid now. */
 int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path);

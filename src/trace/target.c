@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "proc/proc.h"
+#include "trace/target_private.h"
+
+#define LINGER_NS (2 * NSEC_PER_SEC)
+
+/* ---- files ---- */
+
+static uint64_t file_key(uint64_t dev, uint64_t ino)
+{
+	const uint64_t id[2] = { dev, ino };
+
+	return hash_bytes(id, sizeof(id));
+}
+
+/* Two files whose hashes are equal: the first is kept, the other is not found, and counted by file_add(). */
+static struct target *file_find(const struct targets *targets, uint64_t dev, uint64_t ino)
+{
+	struct target *target;
+	uint32_t slot;
+
+	if (!hashmap_get(&targets->by_file, file_key(dev, ino), &slot))
+		return NULL;
+	target = targets->files[slot];
+	return target->file.dev == dev && target->file.ino == ino ? target : NULL;
+}
+
+static void file_remove(struct targets *targets, struct target *target)
+{
+	struct target *last = targets->files[--targets->files_n];
+
+	hashmap_del(&targets->by_file, file_key(target->file.dev, target->file.ino));
+	targets->files[target->slot] = last;
+	last->slot = target->slot;
+	if (last != target)
+		hashmap_put(&targets->by_file, file_key(last->file.dev, last->file.ino), last->slot);
+	if (target->file.fd >= 0) {
+		targets->targets_n--;
+		targets->ops->file_gone(&target->file, targets->userdata);
+		close(target->file.fd);
+	}
+	free(target);
+}
+
+/* The memory of what is no target may go: the worst is to ask again. */
+static void forget_refused(struct targets *targets)
+{
+	for (uint32_t i = targets->files_n; i-- > 0;)
+		if (targets->files[i]->file.fd < 0)
+			file_remove(targets, targets->files[i]);
+}
+
+static int file_add(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
+		    struct target **ret_target)
+{
+	uint64_t key = file_key(mapping->dev, mapping->ino);
+	_cleanup_free_ struct target *target = NULL;
+	uint32_t slot;
+	int r;
+
+	if (targets->files_n == TARGET_FILES_MAX)
+		forget_refused(targets);
+	if (targets->files_n == TARGET_FILES_MAX || hashmap_get(&targets->by_file, key, &slot)) {
+		targets->stats.overflow++;
+		return -E2BIG;
+	}
+	target = calloc(1, sizeof(*target) + mapping->path_n + 1);
+	if (!target)
+		return -ENOMEM;
+	r = hashmap_put(&targets->by_file, key, targets->files_n);
+	if (r < 0)
+		return r;
+	memcpy(target->path, mapping->path, mapping->path_n);
+	target->file =
+		(struct target_file){ .dev = mapping->dev, .ino = mapping->ino, .fd = -1, .path = target->path };
+	target->generation = mapping->generation;
+	target->changed = st->st_ctim;
+	target->size = st->st_size;
+	target->slot = targets->files_n;
+	targets->files[targets->files_n++] = target;
+	*ret_target = TAKE_PTR(target);
+	return 0;
+}
+
+/* Takes @fd. Whether the engine wants the file; either is remembered. */
+static int file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
+		      int fd, struct target **ret_target)
+{
+	_cleanup_close_ int file_fd = fd;
+	struct target *target;
+	int r = file_add(targets, mapping, st, &target);
+
+	if (r < 0)
+		return r;
+	target->file.fd = TAKE_FD(file_fd);
+	targets->targets_n++;
+	r = targets->ops->file(&target->file, targets->userdata);
+	if (r == 0) {
+		*ret_target = target;
+		return 0;
+	}
+	file_fd = TAKE_FD(target->file.fd);
+	targets->targets_n--;
+	if (r != -ENOENT) {
+		targets->stats.files_refused++;
+		file_remove(targets, target);
+		return r;
+	}
+	*ret_target = target;
+	return 0;
+}
+
+/* What was found to be no target may be another file by now. */
+static bool refused_still(struct target *target, const struct target_mapping *mapping, const struct stat *st)
+{
+	if (target->generation && mapping->generation && target->generation != mapping->generation)
+		return false;
+	return target->changed.tv_sec == st->st_ctim.tv_sec &&
+	       target->changed.tv_nsec == st->st_ctim.tv_nsec && target->size == st->st_size;
+}
+
+/* The file of a mapping, opened and offered where it is new. -ENOENT: no target. */
+static int file_get(struct targets *targets, const struct target_mapping *mapping, struct target **ret_target)
+{
+	struct target *target = file_find(targets, mapping->dev, mapping->ino);
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (!target || target->file.fd < 0) {
+		r = target_open(targets->config.proc_root, mapping, &fd, &st);
+		if (r < 0) {
+			if (r != -ESTALE && r != -ENOENT && r != -ESRCH)
+				targets->stats.files_refused++;
+			return r;
+		}
+		if (target && !refused_still(target, mapping, &st)) {
+			file_remove(targets, target);
+			target = NULL;
+		}
+	}
+	if (!target) {
+		r = file_offer(targets, mapping, &st, TAKE_FD(fd), &target);
+		if (r < 0)
+			return r;
+	}
+	if (target->file.fd < 0)
+		return -ENOENT;
+	*ret_target = target;
+	return 0;
+}
+
+struct target_file *targets_find(struct targets *targets, uint64_t dev, uint64_t ino)
+{
+	struct target *target = file_find(targets, dev, ino);
+
+	return target && target->file.fd >= 0 ? &target->file : NULL;
+}
+
+/* ---- processes ---- */
+
+struct target_process *targets_process(struct targets *targets, pid_t pid)
+{
+	uint32_t index;
+
+	return hashmap_get(&targets->by_pid, (uint64_t)pid, &index) ? &targets->processes[index] : NULL;
+}
+
+struct target_process *targets_process_add(struct targets *targets, pid_t pid, uint64_t time_ns)
+{
+	struct target_process *process = targets_process(targets, pid);
+	uint32_t cap = targets->processes_cap;
+
+	if (process)
+		return process;
+	if (targets->processes_n == TARGET_PROCESSES_MAX) {
+		targets->stats.overflow++;
+		return NULL;
+	}
+	if (targets->processes_n == cap) {
+		cap = cap ? cap * 2 : 16;
+		process = reallocarray(targets->processes, cap, sizeof(*process));
+		if (!process)
+			return NULL;
+		targets->processes = process;
+		targets->processes_cap = cap;
+	}
+	if (hashmap_put(&targets->by_pid, (uint64_t)pid, targets->processes_n) < 0)
+		return NULL;
+	process = &targets->processes[targets->processes_n++];
+	*process = (struct target_process){ .pid = pid, .scan = targets->scan.number, .since_ns = time_ns };
+	proc_start_ticks(targets->config.proc_root, (uint32_t)pid, &process->start_ticks);
+	return process;
+}
+
+/* A file that nobody maps stays open and probed for a while: the next process that maps it may come at once, or be the same after exec. */
+static void target_release(struct targets *targets, struct target *target)
+{
+	uint64_t now;
+
+	if (target->file.processes > 0 && --target->file.processes > 0)
+		return;
+	target->idle_ns = clock_mono_ns();
+	if (sd_event_now(targets->event, CLOCK_MONOTONIC, &now) < 0)
+		return;
+	sd_event_source_set_time(targets->reaper, now + LINGER_NS / NSEC_PER_USEC);
+	sd_event_source_set_enabled(targets->reaper, SD_EVENT_ONESHOT);
+}
+
+static int on_reaper(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct targets *targets = userdata;
+	int64_t now_ns = clock_mono_ns();
+	bool more = false;
+
+	for (uint32_t i = targets->files_n; i-- > 0;) {
+		struct target *target = targets->files[i];
+
+		if (target->file.fd < 0 || target->file.processes > 0)
+			continue;
+		if (now_ns - target->idle_ns >= LINGER_NS)
+			file_remove(targets, target);
+		else
+			more = true;
+	}
+	if (!more)
+		return 0;
+	sd_event_source_set_time(source, usec + LINGER_NS / NSEC_PER_USEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void keep_held(struct targets *targets, struct target_process *process,
+		      bool (*keep)(const struct target_held *held, uint64_t than), uint64_t than)
+{
+	uint16_t kept = 0;
+
+	for (uint16_t i = 0; i < process->held_n; i++) {
+		struct target_held held = process->held[i];
+
+		if (keep && keep(&held, than))
+			process->held[kept++] = held;
+		else
+			target_release(targets, held.target);
+	}
+	process->held_n = kept;
+	if (kept == 0) {
+		free(process->held);
+		process->held = NULL;
+		process->libc_wanted = false;
+	}
+}
+
+static bool held_looked(const struct target_held *held, uint64_t looked)
+{
+	return held->looked == looked;
+}
+
+static bool held_since(const struct target_held *held, uint64_t time_ns)
+{
+	return held->since_ns > time_ns;
+}
+
+void targets_process_looked(struct targets *targets, struct target_process *process, uint32_t looked)
+{
+	keep_held(targets, process, held_looked, looked);
+}
+
+static void process_remove(struct targets *targets, struct target_process *process)
+{
+	struct target_process *last = &targets->processes[--targets->processes_n];
+
+	hashmap_del(&targets->by_pid, (uint64_t)process->pid);
+	if (last == process)
+		return;
+	*process = *last;
+	hashmap_put(&targets->by_pid, (uint64_t)process->pid, (uint32_t)(process - targets->processes));
+}
+
+void targets_process_gone(struct targets *targets, struct target_process *process)
+{
+	if (process->held_n)
+		targets->ops->process_gone(process->pid, false, targets->userdata);
+	keep_held(targets, process, NULL, 0);
+	process_remove(targets, process);
+}
+
+void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns)
+{
+	if (process->held_n)
+		targets->ops->process_gone(process->pid, true, targets->userdata);
+	keep_held(targets, process, held_since, time_ns);
+	for (uint16_t i = 0; i < process->held_n; i++)
+		targets->ops->process(process->pid, &process->held[i].target->file, targets->userdata);
+	if (process->held_n == 0 && !process->followed)
+		process_remove(targets, process);
+}
+
+static int hold(struct targets *targets, struct target_process *process, struct target *target,
+		const struct target_mapping *mapping)
+{
+	struct target_held *held;
+
+	for (uint16_t i = 0; i < process->held_n; i++)
+		if (process->held[i].target == target) {
+			process->held[i].looked = mapping->looked;
+			process->held[i].since_ns = MAX(process->held[i].since_ns, mapping->time_ns);
+			return 0;
+		}
+	if (process->held_n == TARGET_PROCESS_FILES_MAX) {
+		targets->stats.overflow++;
+		return -E2BIG;
+	}
+	held = reallocarray(process->held, process->held_n + 1U, sizeof(*held));
+	if (!held)
+		return -ENOMEM;
+	process->held = held;
+	held[process->held_n++] = (struct target_held){ .target = target,
+							.looked = mapping->looked,
+							.since_ns = mapping->time_ns };
+	target->file.processes++;
+	targets->ops->process(process->pid, &target->file, targets->userdata);
+	return 0;
+}
+
+void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns)
+{
+	const struct target_mapping inherited = { .pid = child, .time_ns = time_ns };
+	struct target_process *from = targets_process(targets, parent), *to;
+	uint32_t from_index;
+
+	if (!from || child == targets->own_pid ||
+	    (from->held_n == 0 && !(from->followed && targets->config.children)))
+		return;
+	from_index = (uint32_t)(from - targets->processes);
+	to = targets_process_add(targets, child, time_ns);
+	if (!to)
+		return;
+	from = &targets->processes[from_index]; /* the array may have moved */
+	to->followed = from->followed && targets->config.children;
+	if (!to->followed && targets->config.pid) {
+		process_remove(targets, to);
+		return;
+	}
+	to->libc_wanted = from->libc_wanted;
+	for (uint16_t i = 0; i < from->held_n; i++)
+		hold(targets, to, from->held[i].target, &inherited);
+}
+
+/* Fields 3 and 20 of stat: a leader that has ended is a zombie until its last thread has, too. */
+bool target_process_alive(const struct targets *targets, pid_t pid)
+{
+	char path[512], buf[1024], state;
+	const char *after;
+	long threads;
+
+	snprintf(path, sizeof(path), "%s/%d/stat", targets->config.proc_root, (int)pid);
+	if (read_file(path, buf, sizeof(buf), NULL) < 0)
+		return false;
+	after = strrchr(buf, ')');
+	if (!after ||
+	    sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+		   &state, &threads) != 2)
+		return true;
+	return (state != 'Z' && state != 'X') || threads > 1;
+}
+
+/* ---- what is mapped ---- */
+
+static bool begins(const char *name, size_t n, const char *with)
+{
+	return n >= strlen(with) && memcmp(name, with, strlen(with)) == 0;
+}
+
+static unsigned wish_of(const char *path, size_t path_n)
+{
+	const char *slash = memrchr(path, '/', path_n);
+	const char *name = slash ? slash + 1 : path;
+	size_t n = path_n - (size_t)(name - path);
+
+	if (begins(name, n, "libcuda.so"))
+		return TARGET_WISH_DRIVER;
+	if (begins(name, n, "libcudart.so"))
+		return TARGET_WISH_RUNTIME;
+	if (begins(name, n, "libc.so") || begins(name, n, "libc-2."))
+		return TARGET_WISH_LIBC;
+	return 0;
+}
+
+unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n)
+{
+	struct target_process *process;
+	unsigned wish = wish_of(path, path_n) & targets->config.wishes;
+
+	if (pid == targets->own_pid || path_n == 0)
+		return 0;
+	if (!targets->config.pid)
+		return wish;
+	process = targets_process((struct targets *)targets, pid);
+	if (!process || !process->followed)
+		return 0;
+	return wish | (targets->config.wishes & TARGET_WISH_ANY);
+}
+
+int targets_mapped(struct targets *targets, const struct target_mapping *mapping)
+{
+	unsigned wish = target_wanted(targets, mapping->pid, mapping->path, mapping->path_n);
+	struct target_process *process = targets_process(targets, mapping->pid);
+	struct target *target;
+	int r;
+
+	if (!wish || (wish == TARGET_WISH_LIBC && !(process && process->libc_wanted)))
+		return 0;
+	r = file_get(targets, mapping, &target);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	process = targets_process_add(targets, mapping->pid, mapping->time_ns);
+	r = process ? hold(targets, process, target, mapping) : -ENOMEM;
+	if (r < 0) {
+		if (target->file.processes == 0)
+			target_release(targets, target);
+		if (process && process->held_n == 0 && !process->followed)
+			process_remove(targets, process);
+		return r;
+	}
+	if (wish & (TARGET_WISH_DRIVER | TARGET_WISH_RUNTIME) && !process->libc_wanted) {
+		process->libc_wanted = true;
+		/* Its libc was mapped before anybody knew that it matters. */
+		if (targets->config.wishes & TARGET_WISH_LIBC && !mapping->looked)
+			targets_look(targets, mapping->pid);
+	}
+	return 0;
+}
+
+int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
+{
+	struct target_mapping mapping = { .pid = pid, .path = path, .path_n = strlen(path) };
+	struct target_process *process;
+	struct target *target = NULL;
+	struct stat st;
+	int r, copy;
+
+	if (pid == targets->own_pid)
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_size == 0)
+		return 0;
+	r = target_identify(fd, &mapping.dev, &mapping.ino);
+	if (r < 0)
+		return r;
+	target = file_find(targets, mapping.dev, mapping.ino);
+	if (target && target->file.fd < 0 && !refused_still(target, &mapping, &st)) {
+		file_remove(targets, target);
+		target = NULL;
+	}
+	if (!target) {
+		copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		r = copy < 0 ? -errno : file_offer(targets, &mapping, &st, copy, &target);
+		if (r < 0)
+			return r;
+	}
+	mapping.time_ns = (uint64_t)clock_mono_ns();
+	if (target->file.fd < 0 && !targets->config.pid)
+		return 0;
+	process = targets_process_add(targets, pid, mapping.time_ns);
+	if (!process)
+		return -ENOMEM;
+	process->followed |= targets->config.pid != 0;
+	return target->file.fd < 0 ? 0 : hold(targets, process, target, &mapping);
+}
+
+/* ---- the whole ---- */
+
+void targets_stats(const struct targets *targets, struct target_stats *ret_stats)
+{
+	*ret_stats = targets->stats;
+	ret_stats->files = targets->targets_n;
+	ret_stats->processes = 0;
+	for (uint32_t i = 0; i < targets->processes_n; i++)
+		ret_stats->processes += targets->processes[i].held_n > 0;
+}
+
+void targets_free(struct targets *targets)
+{
+	if (!targets)
+		return;
+	targets_records_done(targets);
+	targets_scan_done(targets);
+	sd_event_source_disable_unref(targets->reaper);
+	for (uint32_t i = 0; i < targets->processes_n; i++)
+		free(targets->processes[i].held);
+	while (targets->files_n)
+		file_remove(targets, targets->files[targets->files_n - 1]);
+	free(targets->processes);
+	free(targets->files);
+	hashmap_done(&targets->by_file);
+	hashmap_done(&targets->by_pid);
+	sd_event_unref(targets->event);
+	free(targets);
+}
+
+int targets_new(sd_event *event, const struct target_config *config, const struct target_ops *ops,
+		void *userdata, struct targets **ret_targets)
+{
+	_cleanup_(targets_freep) struct targets *targets = calloc(1, sizeof(*targets));
+	struct target_process *process;
+	int r;
+
+	if (!targets)
+		return -ENOMEM;
+	targets->records.epoll = -1;
+	targets->event = sd_event_ref(event);
+	targets->config = *config;
+	targets->ops = ops;
+	targets->userdata = userdata;
+	targets->own_pid = getpid();
+	targets->files = calloc(TARGET_FILES_MAX, sizeof(struct target *));
+	if (!targets->files)
+		return -ENOMEM;
+	if (config->pid) {
+		process = targets_process_add(targets, config->pid, (uint64_t)clock_mono_ns());
+		if (!process)
+			return -ENOMEM;
+		process->followed = true;
+	}
+	r = sd_event_add_time(targets->event, &targets->reaper, CLOCK_MONOTONIC, 0, 1, on_reaper, targets);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(targets->reaper, SD_EVENT_OFF);
+	if (r >= 0)
+		r = targets_scan_init(targets);
+	if (r >= 0)
+		r = targets_records_init(targets);
+	if (r < 0)
+		return r;
+	*ret_targets = TAKE_PTR(targets);
+	return 0;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How target*.c divide the work: target.c keeps files and processes and tells the engine; target_scan.c reads /proc, a slice at a time;
+ * target_records.c reads the kernel's records, in the order of their times; target_open.c opens what is mapped.
+ *
+ * Both sources end in targets_mapped(), which may be told the same again and again.
+ */
+#pragma once
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/hashmap.h"
+#include "proc/maps.h"
+#include "trace/perf_record.h"
+#include "trace/target.h"
+
+enum {
+	TARGET_PROCESS_FILES_MAX = 64, /* targets in one process */
+	TARGET_QUEUE_MAX = 65536, /* processes waiting to be looked at */
+};
+
+/* Candidates and what became of them: those that are no target are remembered so that nobody asks twice. */
+struct target {
+	struct target_file file; /* fd -1: no target */
+	uint64_t generation; /* as records tell it; 0 not known */
+	struct timespec changed; /* with the size: another file that got the same inode is told from this one */
+	off_t size;
+	int64_t idle_ns; /* since when nobody maps it */
+	uint32_t slot; /* in targets.files */
+	char path[];
+};
+
+struct target_held {
+	struct target *target;
+	uint32_t looked; /* last look at the maps that showed it */
+	uint64_t since_ns; /* newest word that it is mapped: an exec before that changes nothing */
+};
+
+struct target_process {
+	pid_t pid;
+	bool followed;
+	bool libc_wanted; /* it maps a driver or a runtime: its libc is a candidate */
+	uint32_t scan; /* last scan that met it */
+	uint64_t start_ticks;
+	uint64_t since_ns; /* when it was first heard of: an older fork is of another */
+	uint64_t looked_ns; /* when its maps were last read: older records are in that */
+	uint16_t held_n;
+	struct target_held *held;
+};
+
+/* A mapping, from a scan or a record. */
+struct target_mapping {
+	pid_t pid;
+	uint64_t start, end, dev, ino, generation;
+	const char *path;
+	size_t path_n;
+	uint32_t looked; /* scans: which look */
+	uint64_t time_ns; /* when this was so */
+};
+
+struct target_scan {
+	sd_event_source *timer;
+	uint32_t number; /* of this scan, from 1 */
+	bool running, wanted;
+	DIR *proc;
+	pid_t *queue; /* ring */
+	uint32_t queue_head, queue_n;
+	struct proc_maps *maps; /* of the process being looked at; fd -1: none */
+	pid_t pid;
+	uint32_t looks;
+	uint64_t look_ns; /* when this look began */
+	struct proc_map libc; /* of the process being looked at, seen before it was known that it matters */
+	char libc_path[512];
+	int64_t cost_ns; /* of this scan so far */
+	int64_t ended_ns;
+};
+
+struct target_ring {
+	int fd;
+	void *base; /* mapped: a page of control, then the ring */
+};
+
+struct target_event {
+	struct perf_record record;
+	uint64_t order; /* equal times stay in the order they were read */
+	char *path; /* owned */
+};
+
+struct target_records {
+	int epoll;
+	sd_event_source *io, *timer, *keeper;
+	struct target_ring *rings;
+	uint32_t rings_n;
+	char online[256]; /* CPUs, as the kernel writes it */
+	struct target_event *events; /* read, not yet handled */
+	size_t events_n, events_cap;
+	uint64_t order;
+};
+
+struct targets {
+	sd_event *event;
+	struct target_config config;
+	const struct target_ops *ops;
+	void *userdata;
+	pid_t own_pid;
+	struct target **files; /* dense */
+	uint32_t files_n, targets_n;
+	struct hashmap by_file; /* hash of device and inode: slot */
+	struct target_process *processes; /* dense */
+	uint32_t processes_n, processes_cap;
+	struct hashmap by_pid;
+	sd_event_source *reaper;
+	struct target_scan scan;
+	struct target_records records;
+	struct target_stats stats;
+};
+
+/* ---- target.c ---- */
+unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n);
+/* 0, also when it is no target; -errno when that could not be found out. */
+int targets_mapped(struct targets *targets, const struct target_mapping *mapping);
+struct target_process *targets_process(struct targets *targets, pid_t pid); /* NULL: not known */
+struct target_process *targets_process_add(struct targets *targets, pid_t pid, uint64_t time_ns);
+/* It maps no longer what the look @looked did not show. */
+void targets_process_looked(struct targets *targets, struct target_process *process, uint32_t looked);
+/* @process is another one after this, or none. */
+void targets_process_gone(struct targets *targets, struct target_process *process);
+void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
+/* @process may be gone after this. */
+void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns);
+/* False when no thread of it is left. */
+bool target_process_alive(const struct targets *targets, pid_t pid);
+
+/* ---- target_scan.c ---- */
+int targets_scan_init(struct targets *targets);
+void targets_scan_done(struct targets *targets);
+/* Looks at one process soon. */
+void targets_look(struct targets *targets, pid_t pid);
+/* A scan as soon as the interval allows: records were lost, CPUs came. */
+void targets_scan_again(struct targets *targets);
+
+/* ---- target_records.c ---- */
+int targets_records_init(struct targets *targets);
+void targets_records_done(struct targets *targets);
+/* In any order; handled when their time has come. */
+void targets_record(struct targets *targets, const struct perf_record *record);
+/* Handles what is not newer than @until_ns. */
+void targets_records_handle(struct targets *targets, uint64_t until_ns);
+
+/* ---- target_open.c ---- */
+/* The file that is mapped there, for reading, and nothing else. -ESTALE: something else is there now; -ENOTSUP: no regular file. */
+int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);
+/* Device and inode as maps would show them. */
+int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);
