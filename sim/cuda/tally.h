@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdint.h>
+#include <stdio.h>
+
+/*
+ * What the sample programs count themselves, apart from what the libraries say: every call that they make, by name
+ * and result. For programs with many threads; a name is a literal.
+ */
+enum { TALLY_CALLS = 96, TALLY_CODES = 8 };
+
+/* The address of an exported function of CUDA's; NULL: nothing loaded has it. Opens the libraries if need be. */
+void *tally_symbol(const char *name);
+/* Which library file to open for names that no loaded one has; NULL: the usual. */
+int tally_load(const char *library);
+
+/* Counts one call and returns its result; or @count of them. */
+int tally_count(const char *name, int result);
+void tally_add(const char *name, int result, uint64_t count);
+
+/* {"pid":1,"calls":{"cudaMalloc":{"count":3,"errors":{"2":1}}}} and a newline. */
+void tally_print(FILE *file);
+/* In a child after fork(): nothing was called yet. */
+void tally_reset(void);
+
+/* TALLY(cuInit, (unsigned), (0)): calls it and counts; 35 where there is no such function. */
+#define TALLY(name, parameters, arguments)                             \
+	__extension__({                                                \
+		static int(*_function) parameters;                     \
+		if (!_function)                                        \
+			*(void **)&_function = tally_symbol(#name);    \
+		tally_count(#name, _function ? _function arguments : 35); \
+	})
