@@ -14,6 +14,7 @@ enum {
 	BLOCK_SYMBOLS = 4096,
 	PIECE_BYTES = 16 << 10,
 	PIECES = 32,
+	PIECE_READS_MAX = 1 << 20, /* some seconds; only names scattered on purpose take as many */
 	SECTIONS_MAX = 1 << 16,
 	BLOCK_SECTIONS = 64,
 };
@@ -28,6 +29,7 @@ struct table {
 	struct elf_file *file;
 	uint64_t at, count; /* symbols */
 	uint64_t names_at, names_size;
+	uint32_t reads; /* of pieces */
 	bool dynamic;
 	elf_symbol_fn *fn;
 	void *userdata;
@@ -44,6 +46,9 @@ static int piece_get(struct table *t, uint64_t number, const struct piece **ret_
 		uint64_t at = number * PIECE_BYTES;
 		int r;
 
+		if (t->reads == PIECE_READS_MAX)
+			return -ENOENT;
+		t->reads++;
 		p->number = 0;
 		r = elf_read(t->file, t->names_at + at, p->bytes,
 			     MIN(t->names_size - at, (uint64_t)PIECE_BYTES), &p->n);
@@ -219,6 +224,7 @@ int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
 	t->file = file;
 	t->fn = fn;
 	t->userdata = userdata;
+	t->reads = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
 		r = find_table(file, sections, types[i], t);
 		if (r == -ENOENT)

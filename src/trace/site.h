@@ -57,10 +57,14 @@ struct site {
 };
 
 /*
- * @code: the function's bytes from its first one on, up to SITE_SCAN_MAX of them and not beyond its size; @address as linked.
+ * @code: the function's bytes from its first one on, not beyond its size; @address as linked. A site lies within the first SITE_SCAN_MAX; all
+ * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice. Where the function's
+ * size is not known give no more than SITE_SCAN_MAX.
  * @machine: EM_X86_64 or EM_AARCH64. Always gives a site: one that is refused says why. -EOPNOTSUPP: another machine.
+ *
+ * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would choose it, else SITE_REFUSED.
  */
-enum { SITE_SCAN_MAX = 64 };
+enum { SITE_SCAN_MAX = 64, SITE_CODE_MAX = 16 << 10 };
 int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t address,
 		const struct site_rules *rules, struct site *ret_site);
 

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <elf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "trace/site_scan.h"
+
+#define NOP UINT32_C(0xd503201f)
+#define HINT_MASK UINT32_C(0xfffff01f) /* of hints, all but which one: nop, bti, paciasp, ... */
+#define HINT NOP
+
+/* Instructions lie in memory with their least byte first, whatever the machine. */
+static uint32_t word(const uint8_t *code)
+{
+	return (uint32_t)code[0] | (uint32_t)code[1] << 8 | (uint32_t)code[2] << 16 | (uint32_t)code[3] << 24;
+}
+
+/* As arch/arm64/kernel/probes/decode-insn.c tells apart what it simulates. */
+static const struct form {
+	uint32_t mask, value;
+	enum site_kind kind;
+	unsigned shift, bits; /* of the distance to where it jumps, in words; bits 0: it does not */
+} forms[] = {
+	{ 0xfc000000, 0x14000000, SITE_KIND_JUMP, 0, 26 }, /* b */
+	{ 0xfc000000, 0x94000000, SITE_KIND_CALL, 0, 0 }, /* bl */
+	{ 0xff000010, 0x54000000, SITE_KIND_BRANCH, 5, 19 }, /* b.cond */
+	{ 0x7e000000, 0x34000000, SITE_KIND_BRANCH, 5, 19 }, /* cbz, cbnz */
+	{ 0x7e000000, 0x36000000, SITE_KIND_BRANCH, 5, 14 }, /* tbz, tbnz */
+	{ 0x1f000000, 0x10000000, SITE_KIND_ADDRESS, 0, 0 }, /* adr, adrp */
+	{ 0xffffffff, NOP, SITE_KIND_NOP1, 0, 0 },
+};
+
+static const struct form *form_of(uint32_t instruction)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if ((instruction & forms[i].mask) == forms[i].value)
+			return &forms[i];
+	return NULL;
+}
+
+static enum site_kind kind(const uint8_t *code, _unused_ size_t length)
+{
+	const struct form *form = form_of(word(code));
+
+	return form ? form->kind : SITE_KIND_OTHER;
+}
+
+/* Nothing is ever single-stepped here, so what the kernel would refuse does not matter. */
+static bool refuses(_unused_ const cs_insn *insn)
+{
+	return false;
+}
+
+/* A general register's number; -1: it is none, or the stack pointer or zero. @ret_bytes: of the value in it. */
+static int number(csh handle, unsigned reg, int *ret_bytes)
+{
+	const char *name = cs_reg_name(handle, reg);
+	unsigned n;
+	char size, more;
+
+	*ret_bytes = 0;
+	if (!name || sscanf(name, "%c%u%c", &size, &n, &more) != 2)
+		return -1;
+	*ret_bytes = size == 'q' ? 16 : size == 'x' || size == 'd' ? 8 : size == 'w' || size == 's' ? 4 : 0;
+	return size == 'x' || size == 'w' ? (int)n : -1;
+}
+
+/* A register that the instruction writes. */
+static const char *check_register(struct site_scan *scan, csh handle, const cs_arm64_op *op)
+{
+	int bytes, n;
+
+	if (op->type != ARM64_OP_REG)
+		return "an instruction comes first that nothing is known of";
+	if (op->reg == ARM64_REG_SP || op->reg == ARM64_REG_WSP)
+		return "the stack pointer moves in a way that is not followed";
+	n = number(handle, op->reg, &bytes);
+	if (n >= 0 && n <= 7)
+		return "an argument is overwritten before";
+	if (n == 30)
+		scan->link_intact = false;
+	return NULL;
+}
+
+static const char *check_load(struct site_scan *scan, csh handle, const cs_insn *insn, unsigned registers)
+{
+	const cs_arm64 *a = &insn->detail->arm64;
+
+	if (a->writeback)
+		return "a register is moved along before, which is not followed";
+	for (unsigned i = 0; i < registers; i++) {
+		const char *why = i < a->op_count ? check_register(scan, handle, &a->operands[i]) : NULL;
+
+		if (why)
+			return why;
+	}
+	return NULL;
+}
+
+/* Only below where the stack pointer was at entry; [sp, #-N]! moves it first. */
+static const char *check_store(struct site_scan *scan, csh handle, const cs_insn *insn, unsigned registers)
+{
+	static const char *const unknown = "memory is written before that may be an argument's";
+	const cs_arm64 *a = &insn->detail->arm64;
+	const cs_arm64_op *mem = &a->operands[registers];
+	int bytes = 0, all = 0;
+
+	if (a->op_count != registers + 1 || mem->type != ARM64_OP_MEM || mem->mem.base != ARM64_REG_SP ||
+	    mem->mem.index != ARM64_REG_INVALID || mem->mem.disp < -SITE_STACK_MAX ||
+	    mem->mem.disp > SITE_STACK_MAX)
+		return unknown;
+	for (unsigned i = 0; i < registers; i++) {
+		if (a->operands[i].reg == ARM64_REG_XZR || a->operands[i].reg == ARM64_REG_WZR)
+			bytes = a->operands[i].reg == ARM64_REG_XZR ? 8 : 4;
+		else if (number(handle, a->operands[i].reg, &bytes) == 30)
+			scan->link_intact = false;
+		if (bytes == 0)
+			return unknown;
+		all += bytes;
+	}
+	if (mem->mem.disp + all > scan->stack)
+		return unknown;
+	if (!a->writeback)
+		return NULL;
+	if (mem->mem.disp >= 0 || -mem->mem.disp > SITE_STACK_MAX - scan->stack)
+		return "the stack pointer moves in a way that is not followed";
+	scan->stack -= mem->mem.disp;
+	return NULL;
+}
+
+/* Writes its first operand; sub sp, sp, #N is followed. */
+static const char *check_target(struct site_scan *scan, csh handle, const cs_insn *insn)
+{
+	const cs_arm64 *a = &insn->detail->arm64;
+
+	if (a->op_count == 0)
+		return "an instruction comes first that nothing is known of";
+	if (insn->id == ARM64_INS_SUB && a->op_count == 3 && a->operands[0].reg == ARM64_REG_SP &&
+	    a->operands[1].reg == ARM64_REG_SP && a->operands[2].type == ARM64_OP_IMM &&
+	    a->operands[2].shift.type == ARM64_SFT_INVALID && a->operands[2].imm > 0 &&
+	    a->operands[2].imm <= SITE_STACK_MAX - scan->stack) {
+		scan->stack += (int32_t)a->operands[2].imm;
+		return NULL;
+	}
+	return check_register(scan, handle, &a->operands[0]);
+}
+
+/* bti marks where calls may land; paciasp and its kin sign the link register, which no longer says where to return to. */
+static const char *pass_hint(struct site_scan *scan, uint32_t instruction)
+{
+	unsigned hint = instruction >> 5 & 0x7f;
+
+	if (hint == 0 || (hint & ~6U) == 32) /* nop; bti, with c, j or both */
+		return NULL;
+	if (hint == 25 || hint == 27) { /* paciasp, pacibsp */
+		scan->link_intact = false;
+		return NULL;
+	}
+	return "an instruction comes first that nothing is known of";
+}
+
+static const char *pass(struct site_scan *scan, csh handle, const cs_insn *insn)
+{
+	uint32_t instruction = word(insn->bytes);
+
+	if ((instruction & HINT_MASK) == HINT)
+		return pass_hint(scan, instruction);
+	switch (insn->id) {
+	case ARM64_INS_CMP:
+	case ARM64_INS_CMN:
+	case ARM64_INS_TST:
+	case ARM64_INS_CCMP:
+		return NULL;
+	case ARM64_INS_ADR:
+	case ARM64_INS_ADRP:
+	case ARM64_INS_MOV:
+	case ARM64_INS_MOVZ:
+	case ARM64_INS_MOVN:
+	case ARM64_INS_MOVK:
+	case ARM64_INS_ADD:
+	case ARM64_INS_SUB:
+	case ARM64_INS_AND:
+	case ARM64_INS_ORR:
+	case ARM64_INS_EOR:
+	case ARM64_INS_LSL:
+	case ARM64_INS_LSR:
+	case ARM64_INS_UXTW:
+	case ARM64_INS_SXTW:
+	case ARM64_INS_MRS:
+		return check_target(scan, handle, insn);
+	case ARM64_INS_LDR:
+	case ARM64_INS_LDUR:
+	case ARM64_INS_LDRB:
+	case ARM64_INS_LDRH:
+	case ARM64_INS_LDRSW:
+		return check_load(scan, handle, insn, 1);
+	case ARM64_INS_LDP:
+		return check_load(scan, handle, insn, 2);
+	case ARM64_INS_STR:
+	case ARM64_INS_STUR:
+		return check_store(scan, handle, insn, 1);
+	case ARM64_INS_STP:
+		return check_store(scan, handle, insn, 2);
+	case ARM64_INS_B:
+	case ARM64_INS_BL:
+	case ARM64_INS_BR:
+	case ARM64_INS_BLR:
+	case ARM64_INS_RET:
+	case ARM64_INS_CBZ:
+	case ARM64_INS_CBNZ:
+	case ARM64_INS_TBZ:
+	case ARM64_INS_TBNZ:
+		return "control leaves before an instruction that the kernel emulates";
+	}
+	return "an instruction comes first that nothing is known of";
+}
+
+/* The kernel takes it from the link register, and puts its own there, which a call overwrites. */
+static bool may_return(const struct site_scan *scan, enum site_kind kind_)
+{
+	return scan->link_intact && kind_ != SITE_KIND_CALL;
+}
+
+static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
+{
+	for (size_t at = 0; at + 4 <= scan->size; at += 4) {
+		uint32_t instruction = word(scan->code + at);
+		const struct form *form = form_of(instruction);
+
+		if (!form || form->bits == 0)
+			continue;
+		/* the distance, with its sign */
+		int32_t words = (int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
+		int64_t to = (int64_t)at + words * INT64_C(4);
+
+		if (to >= 0 && to <= (int64_t)scan->at && scan->starts >> to & 1)
+			return true;
+	}
+	return false;
+}
+
+const struct site_machine site_arm64 = {
+	.elf_machine = EM_AARCH64,
+	.arch = CS_ARCH_ARM64,
+	.mode = CS_MODE_ARM,
+	.single_step = false,
+	.kind = kind,
+	.refuses = refuses,
+	.pass = pass,
+	.may_return = may_return,
+	.jumped_to = jumped_to,
+};

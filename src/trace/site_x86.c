@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <elf.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "trace/site_scan.h"
+
+static const uint8_t nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+static const uint8_t nop10[] = { 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
+
+static bool is_short_branch(uint8_t opcode)
+{
+	return (opcode & 0xf0) == 0x70;
+}
+
+static bool is_near_branch(const uint8_t *code)
+{
+	return code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
+}
+
+/* By bytes and not by meaning: with a prefix kernels treat the same instruction otherwise (push_setup_xol_ops, branch_setup_xol_ops). */
+static enum site_kind kind(const uint8_t *code, size_t length)
+{
+	if (length == 1 && (code[0] & 0xf8) == 0x50)
+		return SITE_KIND_PUSH;
+	if (length == 2 && code[0] == 0x41 && (code[1] & 0xf8) == 0x50)
+		return SITE_KIND_PUSH_EXTENDED;
+	if ((length == 2 && code[0] == 0xeb) || (length == 5 && code[0] == 0xe9))
+		return SITE_KIND_JUMP;
+	if ((length == 2 && is_short_branch(code[0])) || (length == 6 && is_near_branch(code)))
+		return SITE_KIND_BRANCH;
+	if (length == 5 && code[0] == 0xe8)
+		return SITE_KIND_CALL;
+	if (length == 1 && code[0] == 0x90)
+		return SITE_KIND_NOP1;
+	if (length == sizeof(nop5) && memcmp(code, nop5, sizeof(nop5)) == 0)
+		return SITE_KIND_NOP5;
+	if (length == sizeof(nop10) && memcmp(code, nop10, sizeof(nop10)) == 0)
+		return SITE_KIND_NOP10;
+	return SITE_KIND_OTHER;
+}
+
+/* is_prefix_bad() and the opcodes that arch/x86/kernel/uprobes.c leaves out of its tables of good ones. */
+static bool refuses(const cs_insn *insn)
+{
+	const cs_detail *d = insn->detail;
+
+	for (size_t i = 0; i < ARRAY_SIZE(d->x86.prefix); i++)
+		switch (d->x86.prefix[i]) {
+		case X86_PREFIX_LOCK:
+		case X86_PREFIX_CS:
+		case X86_PREFIX_DS:
+		case X86_PREFIX_ES:
+		case X86_PREFIX_SS:
+			return true;
+		}
+	for (uint8_t i = 0; i < d->groups_count; i++)
+		if (d->groups[i] == X86_GRP_INT || d->groups[i] == X86_GRP_IRET ||
+		    d->groups[i] == X86_GRP_PRIVILEGE)
+			return true;
+	switch (insn->id) {
+	case X86_INS_HLT:
+	case X86_INS_IN:
+	case X86_INS_OUT:
+	case X86_INS_INT1:
+	case X86_INS_UD2:
+		return true;
+	}
+	return false;
+}
+
+static bool is_argument(unsigned reg)
+{
+	switch (reg) {
+	case X86_REG_RDI:
+	case X86_REG_EDI:
+	case X86_REG_DI:
+	case X86_REG_DIL:
+	case X86_REG_RSI:
+	case X86_REG_ESI:
+	case X86_REG_SI:
+	case X86_REG_SIL:
+	case X86_REG_RDX:
+	case X86_REG_EDX:
+	case X86_REG_DX:
+	case X86_REG_DL:
+	case X86_REG_DH:
+	case X86_REG_RCX:
+	case X86_REG_ECX:
+	case X86_REG_CX:
+	case X86_REG_CL:
+	case X86_REG_CH:
+	case X86_REG_R8:
+	case X86_REG_R8D:
+	case X86_REG_R8W:
+	case X86_REG_R8B:
+	case X86_REG_R9:
+	case X86_REG_R9D:
+	case X86_REG_R9W:
+	case X86_REG_R9B:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_stack_pointer(unsigned reg)
+{
+	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
+}
+
+/* Below where the return address lies, counted from a stack pointer that is known. */
+static bool is_own_stack(const struct site_scan *scan, const cs_x86_op *op)
+{
+	return op->mem.base == X86_REG_RSP && op->mem.index == X86_REG_INVALID &&
+	       op->mem.segment == X86_REG_INVALID && op->size > 0 && op->mem.disp >= -SITE_STACK_MAX &&
+	       op->mem.disp + op->size <= scan->stack;
+}
+
+/* sub rsp, N; add rsp, -N; lea rsp, [rsp - N]: 0 when it is none of these. */
+static int64_t grows_stack(const cs_insn *insn)
+{
+	const cs_x86_op *to = &insn->detail->x86.operands[0], *from = &insn->detail->x86.operands[1];
+
+	if (insn->detail->x86.op_count != 2 || to->type != X86_OP_REG || to->reg != X86_REG_RSP)
+		return 0;
+	if (insn->id == X86_INS_SUB && from->type == X86_OP_IMM)
+		return from->imm;
+	if (insn->id == X86_INS_ADD && from->type == X86_OP_IMM && from->imm >= -SITE_STACK_MAX)
+		return -from->imm;
+	if (insn->id == X86_INS_LEA && from->mem.base == X86_REG_RSP && from->mem.index == X86_REG_INVALID &&
+	    from->mem.disp >= -SITE_STACK_MAX)
+		return -from->mem.disp;
+	return 0;
+}
+
+static const char *grow(struct site_scan *scan, int64_t bytes)
+{
+	if (bytes <= 0 || bytes > SITE_STACK_MAX - scan->stack)
+		return "the stack pointer moves in a way that is not followed";
+	scan->stack += (int32_t)bytes;
+	return NULL;
+}
+
+/* Of those known to write their first operand and flags, and nothing else. */
+static const char *check_target(struct site_scan *scan, const cs_insn *insn)
+{
+	const cs_x86_op *to = &insn->detail->x86.operands[0];
+	int64_t bytes = grows_stack(insn);
+
+	if (bytes != 0)
+		return grow(scan, bytes);
+	if (insn->detail->x86.op_count < 1)
+		return "an instruction comes first that nothing is known of";
+	if (to->type == X86_OP_REG && is_argument(to->reg))
+		return "an argument is overwritten before";
+	if (to->type == X86_OP_REG && is_stack_pointer(to->reg))
+		return "the stack pointer moves in a way that is not followed";
+	if (to->type == X86_OP_MEM && !is_own_stack(scan, to))
+		return "memory is written before that may be an argument's";
+	return NULL;
+}
+
+static const char *pass(struct site_scan *scan, _unused_ csh handle, const cs_insn *insn)
+{
+	switch (insn->id) {
+	case X86_INS_ENDBR64:
+	case X86_INS_NOP:
+	case X86_INS_CMP:
+	case X86_INS_TEST:
+		return NULL;
+	case X86_INS_PUSH: /* with a 16-bit operand it moves the stack pointer by 2 */
+		if (insn->detail->x86.prefix[2] == X86_PREFIX_OPSIZE)
+			return "the stack pointer moves in a way that is not followed";
+		return grow(scan, 8);
+	case X86_INS_MOV:
+	case X86_INS_MOVABS:
+	case X86_INS_MOVZX:
+	case X86_INS_MOVSX:
+	case X86_INS_MOVSXD:
+	case X86_INS_LEA:
+	case X86_INS_ADD:
+	case X86_INS_SUB:
+	case X86_INS_AND:
+	case X86_INS_OR:
+	case X86_INS_XOR:
+	case X86_INS_SHL:
+	case X86_INS_SHR:
+	case X86_INS_SAR:
+	case X86_INS_NOT:
+	case X86_INS_NEG:
+	case X86_INS_MOVAPS:
+	case X86_INS_MOVUPS:
+	case X86_INS_MOVAPD:
+	case X86_INS_MOVUPD:
+	case X86_INS_MOVDQA:
+	case X86_INS_MOVDQU:
+	case X86_INS_MOVD:
+	case X86_INS_MOVQ:
+	case X86_INS_PXOR:
+	case X86_INS_XORPS:
+	case X86_INS_XORPD:
+		return check_target(scan, insn);
+	}
+	for (uint8_t i = 0; i < insn->detail->groups_count; i++)
+		switch (insn->detail->groups[i]) {
+		case X86_GRP_JUMP:
+		case X86_GRP_CALL:
+		case X86_GRP_RET:
+			return "control leaves before an instruction that the kernel emulates";
+		}
+	return "an instruction comes first that nothing is known of";
+}
+
+/* The kernel takes it from the top of the stack. */
+static bool may_return(const struct site_scan *scan, _unused_ enum site_kind kind_)
+{
+	return scan->stack == 0;
+}
+
+/* Where the jump at @at would lead, if there is one; else a place that is no start. */
+static int64_t target(const uint8_t *code, size_t at, size_t size)
+{
+	int32_t distance;
+
+	if (at + 2 <= size && (code[at] == 0xeb || is_short_branch(code[at]) || (code[at] & 0xfc) == 0xe0))
+		return (int64_t)at + 2 + (int8_t)code[at + 1];
+	if (at + 5 <= size && code[at] == 0xe9) {
+		memcpy(&distance, code + at + 1, sizeof(distance));
+		return (int64_t)at + 5 + distance;
+	}
+	if (at + 6 <= size && is_near_branch(code + at)) {
+		memcpy(&distance, code + at + 2, sizeof(distance));
+		return (int64_t)at + 6 + distance;
+	}
+	return -1;
+}
+
+/* An instruction starts at @wanted, as far as the code can be followed from the entry; where it cannot, it may. */
+static bool starts_instruction(const struct site_scan *scan, csh handle, size_t wanted)
+{
+	const uint8_t *p = scan->code;
+	size_t left = scan->size;
+	uint64_t address = 0;
+	cs_insn *insn = cs_malloc(handle);
+
+	while (insn && address < wanted && cs_disasm_iter(handle, &p, &left, &address, insn))
+		;
+	bool passed = insn && address > wanted;
+
+	if (insn)
+		cs_free(insn, 1);
+	return !passed;
+}
+
+/* Every byte is tried as a jump, which is quick and seldom hits; what hits is looked at in earnest. */
+static bool jumped_to(const struct site_scan *scan, csh handle)
+{
+	for (size_t at = 0; at + 2 <= scan->size; at++) {
+		int64_t to = target(scan->code, at, scan->size);
+
+		if (to >= 0 && to <= (int64_t)scan->at && scan->starts >> to & 1 &&
+		    starts_instruction(scan, handle, at))
+			return true;
+	}
+	return false;
+}
+
+const struct site_machine site_x86 = {
+	.elf_machine = EM_X86_64,
+	.arch = CS_ARCH_X86,
+	.mode = CS_MODE_64,
+	.single_step = true,
+	.kind = kind,
+	.refuses = refuses,
+	.pass = pass,
+	.may_return = may_return,
+	.jumped_to = jumped_to,
+};
