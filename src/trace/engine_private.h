@@ -60,8 +60,7 @@ struct trace_engine {
 	struct hashmap by_tgid; /* index in mappers */
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;
-	uint64_t scans; /* of /proc, when last looked */
-	bool scanning, offering;
+	bool offering;
 	uint32_t groups_given_up; /* ever */
 
 	struct budget_own own;

@@ -137,25 +137,30 @@ static int64_t started_boot_ns(uint32_t tgid)
 
 /*
  * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of the kernel's tells of a
- * mapping at once; a scan tells of one that may be old.
+ * mapping at once; what is found in /proc may be old.
  */
 static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file)
 {
-	struct target_stats stats = { 0 };
+	struct target_stats stats;
 	uint64_t turn = 0;
-	bool scanned;
 
-	if (engine->offering)
+	/* Of the C library only setenv is probed; what was set before is read from /proc. */
+	if (engine->offering || file->only_libc)
 		return LATE_NOT;
-	if (engine->targets)
-		targets_stats(engine->targets, &stats);
-	scanned = engine->scanning || !stats.by_records || stats.scans != engine->scans;
-	engine->scans = stats.scans;
+	targets_stats(engine->targets, &stats);
 	sd_event_get_iteration(engine->event, &turn);
-	if (!scanned)
+	if (!stats.looked)
 		return turn == file->turn ? LATE_MAYBE : LATE_NOT;
-	/* Ticks are 10 ms: one that began just before may seem to have begun after. */
 	return started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
+}
+
+static void add_file(struct mapper *mapper, struct file_probes *file)
+{
+	for (uint8_t i = 0; i < mapper->files_n; i++)
+		if (mapper->files[i] == file)
+			return;
+	if (mapper->files_n < MAPPED_FILES_MAX)
+		mapper->files[mapper->files_n++] = file;
 }
 
 static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
@@ -166,8 +171,7 @@ static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
 
 	if (!mapper || !file->data)
 		return;
-	if (mapper->files_n < MAPPED_FILES_MAX)
-		mapper->files[mapper->files_n++] = file->data;
+	add_file(mapper, file->data);
 	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data));
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
@@ -257,12 +261,6 @@ int engine_targets_start(struct trace_engine *engine)
 		.children = engine->config.follow,
 		.proc_root = "/proc",
 	};
-	int r;
-
-	engine->scanning = true;
-	r = targets_new(engine->event, &config, &ops, engine, &engine->targets);
-	if (r >= 0)
-		r = targets_scan(engine->targets);
-	engine->scanning = false;
-	return r < 0 ? r : 0;
+	int r = targets_new(engine->event, &config, &ops, engine, &engine->targets);
+	return r < 0 ? r : targets_scan(engine->targets);
 }

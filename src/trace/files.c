@@ -55,6 +55,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	uint32_t cost;
 	ssize_t n;
 
+	g->file->only_libc &= listing->probe->library == PROBE_LIBC;
 	if (!site->chosen || g->sites_n >= SITES_MAX) {
 		g->file->refused++;
 		return 0;
@@ -201,6 +202,7 @@ int files_attach(const struct files_config *config, int fd, const char *path, st
 	if (!file)
 		return -ENOMEM;
 	base = base ? base + 1 : path;
+	file->only_libc = true;
 	memcpy(libraries, config->libraries, sizeof(libraries));
 	/* Shells and others have a setenv of their own, which means nothing to CUDA. */
 	libraries[PROBE_LIBC] =

@@ -25,6 +25,7 @@ struct file_probes {
 	struct file_group groups[PROBE_GROUPS];
 	uint32_t refused; /* entry points without a probe: no harmless site, or the kernel would not */
 	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
+	bool only_libc; /* no function of CUDA's */
 	uint64_t turn; /* of the event loop, when it was attached */
 	int64_t attached_boot_ns;
 };

@@ -299,6 +299,7 @@ void targets_exec(struct targets *targets, struct target_process *process, uint6
 	if (process->held_n)
 		targets->ops->process_gone(process->pid, true, targets->userdata);
 	keep_held(targets, process, held_since, time_ns);
+	targets->stats.looked = false;
 	for (uint16_t i = 0; i < process->held_n; i++)
 		targets->ops->process(process->pid, &process->held[i].target->file, targets->userdata);
 	if (process->held_n == 0 && !process->followed)
@@ -328,6 +329,7 @@ static int hold(struct targets *targets, struct target_process *process, struct 
 							.looked = mapping->looked,
 							.since_ns = mapping->time_ns };
 	target->file.processes++;
+	targets->stats.looked = mapping->looked != 0;
 	targets->ops->process(process->pid, &target->file, targets->userdata);
 	return 0;
 }

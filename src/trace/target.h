@@ -61,6 +61,7 @@ struct target_config {
 struct target_stats {
 	uint64_t files, processes; /* now */
 	uint64_t records, records_lost, scans, files_refused, overflow;
+	bool looked; /* the mapping that is being reported was found in /proc: it may be old */
 	bool by_records; /* false: found by scanning only, new mappings show after up to a second */
 	char why_no_records[160];
 };
