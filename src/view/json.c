@@ -185,12 +185,10 @@ json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 		json_put(&j, document, "gpus", json_gpus(&j));
 	if (sections & JSON_PROCESSES) {
 		json_put(&j, document, "processes", json_processes(&j));
-		json_put(&j, document, "traced", json_traced_elsewhere(&j));
+		json_add_traced(&j, document);
 	}
 	if (sections & JSON_NODE)
 		json_put(&j, document, "node", json_node(&j));
-	if (sections & JSON_TRACE)
-		json_put(&j, document, "trace", json_trace(&j));
 	if (j.failed) {
 		json_decref(document);
 		return NULL;
@@ -206,16 +204,26 @@ static int dump(const char *text, size_t n, void *userdata)
 	return out->failed ? -1 : 0;
 }
 
-int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out)
+int json_write(json_t *value, size_t flags, struct strbuf *out)
 {
-	json_t *document = view_json(snapshot, sections);
 	int r = 0;
 
-	if (!document)
+	if (!value)
 		return -ENOMEM;
-	if (json_dump_callback(document, dump, out, JSON_COMPACT | JSON_REAL_PRECISION(NUMBER_DIGITS)) < 0)
+	if (json_dump_callback(value, dump, out, flags | JSON_COMPACT | JSON_REAL_PRECISION(NUMBER_DIGITS)) < 0)
 		r = out->limit > 0 ? -E2BIG : -ENOMEM;
-	strbuf_addc(out, '\n');
-	json_decref(document);
+	json_decref(value);
+	return r < 0 || !out->failed ? r : -E2BIG;
+}
+
+int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out)
+{
+	int r;
+
+	strbuf_addc(out, '{');
+	r = json_write(view_json(snapshot, sections), JSON_EMBED, out);
+	if (r >= 0 && (sections & JSON_TRACE))
+		r = json_trace_write(snapshot, out);
+	strbuf_adds(out, "}\n");
 	return r < 0 || !out->failed ? r : -E2BIG;
 }

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "base/strbuf.h"
 #include "model/snapshot.h"
 
 struct json_maker {
@@ -31,6 +32,9 @@ json_t *json_text_or_null(const char *text);
 json_t *json_number(double value);
 /* RFC 3339; null for 0, which is "never". */
 json_t *json_time(int64_t real_ns);
+
+/* Writes @value (its reference is taken, NULL is out of memory) as every document is written; @flags are jansson's. */
+int json_write(json_t *value, size_t flags, struct strbuf *out);
 
 /* Rows of one table with the numbers of one entity, process or agent. */
 struct json_rows {
@@ -53,8 +57,9 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);
-json_t *json_trace(struct json_maker *j);
 /* Member `cuda` of a process, null where it is not traced there. */
 json_t *json_process_cuda(struct json_maker *j, const struct process *process);
-/* Traced processes on devices where the driver does not list them, or on none that is known; null while nothing is traced. */
-json_t *json_traced_elsewhere(struct json_maker *j);
+/* Members `traced`, processes on devices where the driver does not list them, or on none that is known, and `traced_left_out`. */
+void json_add_traced(struct json_maker *j, json_t *document);
+/* Writes the member `trace` of an object that is not empty, a comma before it. */
+int json_trace_write(const struct snapshot *s, struct strbuf *out);

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/json.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "view/shown.h"
 #include "view/view.h"
+
+enum {
+	TRACED_SHOWN_MAX = 2048, /* in "traced": with the driver's list they fit a page */
+	TRACE_PROCESSES_BYTES = 12 << 20, /* no further process is begun behind so much text */
+};
 
 /* The numbers of a process that is on no device that we know of. */
 static const struct traced_device nowhere;
@@ -143,13 +149,27 @@ static json_t *json_traced(struct json_maker *j, const struct traced_process *pr
 	return object;
 }
 
-json_t *json_traced_elsewhere(struct json_maker *j)
+static void push_traced(struct json_maker *j, json_t *list, uint32_t *left_out,
+			const struct traced_process *process, const struct traced_device *device,
+			const struct entity *e)
+{
+	if (json_array_size(list) < TRACED_SHOWN_MAX)
+		json_push(j, list, json_traced(j, process, device, e));
+	else
+		(*left_out)++;
+}
+
+void json_add_traced(struct json_maker *j, json_t *document)
 {
 	const struct trace_view *view = j->s->trace;
+	uint32_t left_out = 0;
 	json_t *list;
 
-	if (!view || !view->enabled)
-		return json_null();
+	if (!view || !view->enabled) {
+		json_put(j, document, "traced", json_null());
+		json_put(j, document, "traced_left_out", json_integer(0));
+		return;
+	}
 	list = json_array();
 	for (uint32_t i = 0; i < view->processes_n; i++) {
 		const struct traced_process *process = &view->processes[i];
@@ -157,16 +177,17 @@ json_t *json_traced_elsewhere(struct json_maker *j)
 		if (process->exited)
 			continue;
 		if (process->devices_n == 0)
-			json_push(j, list, json_traced(j, process, &nowhere, NULL));
+			push_traced(j, list, &left_out, process, &nowhere, NULL);
 		for (uint32_t k = 0; k < process->devices_n; k++) {
 			const struct traced_device *device = &view->devices[process->devices_first + k];
 			const struct entity *e = entity_by_uuid(j->s, device->uuid);
 
 			if (!is_listed(j->s, process, e))
-				json_push(j, list, json_traced(j, process, device, e));
+				push_traced(j, list, &left_out, process, device, e);
 		}
 	}
-	return list;
+	json_put(j, document, "traced", list);
+	json_put(j, document, "traced_left_out", json_integer(left_out));
 }
 
 static json_t *json_errors(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
@@ -254,41 +275,81 @@ static json_t *json_events(struct json_maker *j, const struct trace_view *view)
 	return events;
 }
 
-static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
+/* All but the processes. @s is NULL for a view that no snapshot carries. */
+static json_t *make_trace(struct json_maker *j, const struct snapshot *s, const struct trace_view *view)
 {
-	json_t *trace = json_object(), *processes = json_array();
+	json_t *trace = json_object();
 
 	json_put(j, trace, "enabled", json_boolean(view->enabled));
 	json_put(j, trace, "why", json_text_or_null(view->why));
 	json_put(j, trace, "backend", json_text_or_null(view->backend));
+	if (s) {
+		double age = s->boot_ns > view->boot_ns ? (double)(s->boot_ns - view->boot_ns) * 1e-9 : 0;
+
+		json_put(j, trace, "stale", json_boolean(s->trace_stale));
+		json_put(j, trace, "age_seconds", json_number(age));
+	}
 	json_put(j, trace, "events", json_events(j, view));
-	for (uint32_t i = 0; i < view->processes_n; i++)
-		json_push(j, processes, json_trace_process(j, view, &view->processes[i]));
-	json_put(j, trace, "processes", processes);
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
 	return trace;
 }
 
-json_t *json_trace(struct json_maker *j)
+/*
+ * Process by process, since all of them at once would be a hundred megabytes in jansson's hands; those with a series first, and
+ * those that the page has no room for only counted.
+ */
+static int write_processes(struct json_maker *j, struct strbuf *out)
 {
-	const struct snapshot *s = j->s;
-	json_t *trace;
+	const struct trace_view *view = j->s->trace;
+	size_t end = out->len + TRACE_PROCESSES_BYTES;
+	uint32_t written = 0;
+	int r = 0;
 
-	if (!s->trace)
-		return json_null();
-	trace = make_trace(j, s->trace);
-	json_put(j, trace, "stale", json_boolean(s->trace_stale));
-	json_put(j, trace, "age_seconds",
-		 json_number(s->boot_ns > s->trace->boot_ns ? (double)(s->boot_ns - s->trace->boot_ns) * 1e-9 :
-							      0));
-	return trace;
+	strbuf_adds(out, ",\"processes\":[");
+	for (int series = 1; series >= 0; series--)
+		for (uint32_t i = 0; r >= 0 && out->len < end && i < view->processes_n; i++) {
+			if (view->processes[i].has_series != series)
+				continue;
+			if (written++ > 0)
+				strbuf_addc(out, ',');
+			r = json_write(json_trace_process(j, view, &view->processes[i]), 0, out);
+		}
+	strbuf_addf(out, "],\"processes_left_out\":%u", view->processes_n - written);
+	return j->failed ? -ENOMEM : r;
+}
+
+int json_trace_write(const struct snapshot *s, struct strbuf *out)
+{
+	struct json_maker j = { .s = s };
+	json_t *trace;
+	int r;
+
+	strbuf_adds(out, ",\"trace\":");
+	if (!s->trace) {
+		strbuf_adds(out, "null");
+		return 0;
+	}
+	strbuf_addc(out, '{');
+	trace = make_trace(&j, s, s->trace);
+	if (j.failed) {
+		json_decref(trace);
+		return -ENOMEM;
+	}
+	r = json_write(trace, JSON_EMBED, out);
+	if (r >= 0)
+		r = write_processes(&j, out);
+	strbuf_addc(out, '}');
+	return r;
 }
 
 json_t *view_trace_json(const struct trace_view *view)
 {
 	struct json_maker j = { 0 };
-	json_t *trace = make_trace(&j, view);
+	json_t *trace = make_trace(&j, NULL, view), *processes = json_array();
 
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		json_push(&j, processes, json_trace_process(&j, view, &view->processes[i]));
+	json_put(&j, trace, "processes", processes);
 	if (j.failed) {
 		json_decref(trace);
 		return NULL;

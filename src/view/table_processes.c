@@ -170,12 +170,17 @@ static void add_process(struct table *table, const json_t *document, const json_
 	table_cell(table, COLOUR_NONE, get_string(process, "comm"));
 }
 
-/* The tracing source's own word for it: 0 while it should deliver and does not. */
+/* What is not in the list, and the tracing source's own word for it: 0 while it should deliver and does not. */
 static void add_trace_note(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
 	const json_t *agent = json_object_get(json_object_get(document, "node"), "agent");
-	double up;
+	double up, left_out;
+	char text[96];
 
+	if (get_number(document, "traced_left_out", NULL, &left_out) && left_out > 0) {
+		snprintf(text, sizeof(text), "%.0f more traced processes are not shown", left_out);
+		table_line(options, out, COLOUR_WARN, text);
+	}
 	if (get_number(agent, "source_up", "trace", &up) && up == 0)
 		table_line(options, out, COLOUR_WARN,
 			   "tracing delivers nothing new: its counts are old (gpusonde doctor says more)");

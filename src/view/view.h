@@ -26,7 +26,10 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 	      struct strbuf *out);
 
 enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8 };
-/* One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. */
+/*
+ * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. JSON_TRACE is for
+ * view_json_text() alone, which never has all of it in memory at once.
+ */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
 /* The same object as the document's `trace`, but for staleness, of a view that no snapshot carries: gpusonde trace --json. NULL out of memory. */

@@ -59,7 +59,7 @@ def test_agent_and_own_sampling_have_one_shape():
             equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
         contains(agent.cli("gpus").stderr, "--socket none samples here")
         contains(command("gpus", "--socket", "none", env=SIMULATION).stderr, "sampled by this command")
-        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "gpus", "processes", "traced", "node"})
+        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "gpus", "processes", "traced", "traced_left_out", "node"})
 
 
 def test_own_sampling_has_rates():

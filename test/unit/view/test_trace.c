@@ -39,6 +39,20 @@ static char *ps(const struct snapshot *s)
 	return text;
 }
 
+/* As a client reads it. */
+static json_t *document(const struct snapshot *s, unsigned sections)
+{
+	struct strbuf out;
+	json_t *json;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(view_json_text(s, sections, &out), 0);
+	json = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	strbuf_done(&out);
+	return json;
+}
+
 static bool has(const char *text, const char *what)
 {
 	return strstr(text, what) != NULL;
@@ -87,7 +101,7 @@ static void without_tracing_nothing_speaks_of_it(void **state)
 {
 	struct snapshot *s = fixture_small();
 	_cleanup_free_ char *text = page(s), *table = ps(s);
-	json_t *json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+	json_t *json = document(s, JSON_PROCESSES | JSON_TRACE);
 
 	(void)state;
 	assert_false(has(text, "cuda_"));
@@ -104,7 +118,7 @@ static void tracing_that_is_off_says_why(void **state)
 {
 	struct snapshot *s = fixture_untraced();
 	_cleanup_free_ char *text = page(s), *table = ps(s);
-	json_t *json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+	json_t *json = document(s, JSON_PROCESSES | JSON_TRACE);
 
 	(void)state;
 	assert_true(has(text,
@@ -197,7 +211,7 @@ static void old_figures_have_no_gauges(void **state)
 	assert_false(has(text, "process_cuda_active_ratio{"));
 	assert_false(has(text, "process_cuda_memory_bytes{"));
 	assert_false(has(text, "overhead_ratio{"));
-	json = view_json(s, JSON_PROCESSES | JSON_TRACE);
+	json = document(s, JSON_PROCESSES | JSON_TRACE);
 	assert_true(json_is_true(path(json, "trace/stale")));
 	assert_true(json_number_value(path(json, "trace/age_seconds")) > 60);
 	assert_true(json_is_null(path(json, "processes/0/cuda/active_ratio")));
@@ -245,13 +259,13 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 
 	(void)state;
 	s->processes[0].start_ticks = s->trace->processes[0].start_ticks + 1;
-	json = view_json(s, JSON_PROCESSES);
+	json = document(s, JSON_PROCESSES);
 	assert_true(json_is_null(path(json, "processes/0/cuda")));
 	assert_int_equal(json_integer_value(path(json, "traced/1/pid")), 1001);
 	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 0);
 	json_decref(json);
 	s->processes[0].start_ticks--;
-	json = view_json(s, JSON_PROCESSES);
+	json = document(s, JSON_PROCESSES);
 	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
 	assert_int_equal(json_integer_value(path(json, "processes/4/cuda/launches_total")), 64);
 	json_decref(json);
@@ -262,7 +276,7 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 static void nobody_is_left_out_or_shown_twice(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = view_json(s, JSON_PROCESSES), *process;
+	json_t *json = document(s, JSON_PROCESSES), *process;
 	unsigned n = 0;
 	size_t i;
 
@@ -285,7 +299,7 @@ static void nobody_is_left_out_or_shown_twice(void **state)
 static void the_trace_document(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = view_json(s, JSON_TRACE), *alone = view_trace_json(s->trace),
+	json_t *json = document(s, JSON_TRACE), *alone = view_trace_json(s->trace),
 	       *trace = path(json, "trace");
 
 	(void)state;
@@ -299,12 +313,15 @@ static void the_trace_document(void **state)
 	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/2/nested")), 4);
 	assert_true(json_is_null(path(trace, "processes/0/devices/0/uuid")));
 	assert_string_equal(json_string_value(path(trace, "processes/1/incomplete/1")), "late");
-	assert_true(json_is_true(path(trace, "processes/4/exited")));
-	assert_true(json_is_null(path(trace, "processes/4/devices/0/active_ratio")));
+	assert_true(json_is_true(path(trace, "processes/3/exited")));
+	assert_true(json_is_null(path(trace, "processes/3/devices/0/active_ratio")));
 	assert_int_equal(json_integer_value(path(trace, "calls/1/bytes")), INT64_C(3221225472));
-	json_object_del(trace, "stale");
-	json_object_del(trace, "age_seconds");
-	assert_true(json_equal(trace, alone));
+	assert_int_equal(json_integer_value(path(trace, "processes/6/pid")), 1003); /* without a series */
+	assert_int_equal(json_integer_value(path(trace, "processes_left_out")), 0);
+	assert_true(json_equal(path(trace, "processes/0"), path(alone, "processes/0")));
+	assert_true(json_equal(path(trace, "processes/6"), path(alone, "processes/2")));
+	assert_true(json_equal(path(trace, "calls"), path(alone, "calls")));
+	assert_true(json_equal(path(trace, "events"), path(alone, "events")));
 	json_decref(json);
 	json_decref(alone);
 	fixture_free(s);
@@ -318,7 +335,7 @@ static void counts_stay_positive(void **state)
 
 	(void)state;
 	s->trace->all_calls[0].bytes = UINT64_MAX;
-	json = view_json(s, JSON_TRACE);
+	json = document(s, JSON_TRACE);
 	assert_int_equal(json_integer_value(path(json, "trace/calls/0/bytes")), INT64_MAX);
 	json_decref(json);
 	fixture_free(s);
@@ -334,6 +351,50 @@ static void the_table_marks_estimates_and_what_is_incomplete(void **state)
 	assert_true(has(table, "123456789       4    ~33.5 s   1.5 GiB"));
 	assert_true(has(table, "lost_events,late"));
 	assert_false(has(table, "tracing delivers nothing new"));
+	fixture_free(s);
+}
+
+/* However many there are, no page is larger than the server serves, and what is not there is counted. */
+static void what_does_not_fit_is_counted(void **state)
+{
+	enum { PROCESSES = TRACED_PROCESSES_MAX, CALLS = 16, PAGE_MAX = 16 << 20 };
+	struct snapshot *s = fixture_full();
+	struct trace_view *view;
+	struct strbuf out;
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(trace_view_new(PROCESSES, 0, PROCESSES * CALLS, 0, 0, 0, &view), 0);
+	s->trace = view;
+	view->enabled = true;
+	for (uint32_t i = 0; i < PROCESSES; i++) {
+		view->processes[i] = (struct traced_process){ .pid = 1000 + i,
+							      .calls_first = i * CALLS,
+							      .calls_n = CALLS,
+							      .has_series = i == PROCESSES - 1 };
+		for (unsigned k = 0; k < CALLS; k++)
+			view->calls[i * CALLS + k].api = "cuLaunchKernel";
+	}
+	view->processes_n = PROCESSES;
+	view->calls_n = PROCESSES * CALLS;
+	strbuf_init(&out, PAGE_MAX);
+	assert_int_equal(view_json_text(s, JSON_TRACE, &out), 0);
+	json = json_loadb(out.data, out.len, 0, NULL);
+	assert_int_equal(json_integer_value(path(json, "trace/processes/0/pid")), 1000 + PROCESSES - 1);
+	assert_int_equal(json_integer_value(path(json, "trace/processes/1/pid")), 1000);
+	assert_int_equal(json_array_size(path(json, "trace/processes")) +
+				 (size_t)json_integer_value(path(json, "trace/processes_left_out")),
+			 PROCESSES);
+	assert_true(json_integer_value(path(json, "trace/processes_left_out")) > 0);
+	json_decref(json);
+	strbuf_reset(&out);
+	assert_int_equal(view_json_text(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &out), 0);
+	json = json_loadb(out.data, out.len, 0, NULL);
+	assert_int_equal(json_array_size(path(json, "traced")) +
+				 (size_t)json_integer_value(path(json, "traced_left_out")),
+			 PROCESSES);
+	json_decref(json);
+	strbuf_done(&out);
 	fixture_free(s);
 }
 
@@ -366,6 +427,7 @@ int main(void)
 		cmocka_unit_test(the_trace_document),
 		cmocka_unit_test(counts_stay_positive),
 		cmocka_unit_test(the_table_marks_estimates_and_what_is_incomplete),
+		cmocka_unit_test(what_does_not_fit_is_counted),
 		cmocka_unit_test(a_limit_is_an_error),
 	};
 
