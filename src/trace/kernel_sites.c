@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trace/kernel_sites.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "trace/kernel_sites_specimens.h"
+
+enum {
+	ROUNDS = 5,
+	HITS = 60, /* in each; where a single step costs 20 us, a trial is 6 ms */
+	TRIES = 3, /* before the maps are read: a site is optimised after a hit */
+	PATIENCE_MS = 5000, /* a child that does not answer on a machine that is badly overloaded */
+};
+
+/* What a child is asked, and tells. */
+enum question {
+	ASK_ENTRY = 'e', /* hit it, tell what the maps show and what a hit costs */
+	ASK_RETURN = 'r', /* what a hit costs with both probes */
+};
+
+struct answer {
+	bool stepped, optimised, before; /* [uprobes] and [uprobes-trampoline] in the maps; one of them before the first hit */
+	uint32_t cost_ns; /* the lowest average of a round */
+};
+
+struct trial {
+	const struct specimen *specimen;
+	struct attach_site site;
+	pid_t pid;
+	int fd; /* socket to the child; -1: there is none (any more) */
+	struct attachment *entry; /* of its own, where it could not be attached with the others */
+	bool attached;
+};
+
+/* ---- the child: calls nothing that takes a lock, since it is forked from a process of many threads ---- */
+
+static void maps_read(bool *ret_stepped, bool *ret_optimised)
+{
+	/* Names are searched for in a window that slides, since a block may end within one. */
+	enum { KEEP = 32 };
+	char buf[4096 + KEEP + 1];
+	_cleanup_close_ int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	size_t kept = 0;
+	ssize_t n;
+
+	while (fd >= 0 && (n = read(fd, buf + kept, sizeof(buf) - 1 - kept)) > 0) {
+		size_t length = kept + (size_t)n;
+
+		buf[length] = '\0';
+		*ret_stepped |= strstr(buf, "[uprobes]") != NULL;
+		*ret_optimised |= strstr(buf, "[uprobes-trampoline]") != NULL;
+		kept = MIN(length, (size_t)KEEP);
+		memmove(buf, buf + length - kept, kept);
+	}
+}
+
+static uint32_t cost(void (*function)(void))
+{
+	uint32_t best = UINT32_MAX;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct timespec begin, end;
+		int64_t ns;
+
+		clock_gettime(CLOCK_MONOTONIC, &begin);
+		for (int i = 0; i < HITS; i++)
+			function();
+		clock_gettime(CLOCK_MONOTONIC, &end);
+		ns = (end.tv_sec - begin.tv_sec) * NSEC_PER_SEC + end.tv_nsec - begin.tv_nsec;
+		best = MIN(best, (uint32_t)(ns / HITS));
+	}
+	return best;
+}
+
+static void child(const struct specimen *specimen, int fd)
+{
+	char question;
+
+	while (read(fd, &question, 1) == 1) {
+		struct answer answer = { 0 };
+
+		if (question == ASK_ENTRY) {
+			maps_read(&answer.before, &answer.before);
+			for (int i = 0; i < TRIES; i++)
+				specimen->function();
+			maps_read(&answer.stepped, &answer.optimised);
+		}
+		answer.cost_ns = cost(specimen->function);
+		if (write(fd, &answer, sizeof(answer)) != sizeof(answer))
+			break;
+	}
+	_exit(0);
+}
+
+/* ---- the parent ---- */
+
+static int locate(const void *code, struct attach_site *ret_site)
+{
+	struct attach_site site = { .code_n = 0 };
+	uint64_t address = (uint64_t)(uintptr_t)code, start, end, offset;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int r = -ENOENT;
+
+	if (!maps)
+		return -errno;
+	/* The kernel says where in the file it lies: whatever the linker has made of it. */
+	while (r < 0 && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &offset) != 3 ||
+		    address < start || address >= end)
+			continue;
+		site.offset = address - start + offset;
+		r = 0;
+	}
+	fclose(maps);
+	if (r == 0)
+		*ret_site = site;
+	return r;
+}
+
+static int spawn(struct trial *trial)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	trial->pid = fork();
+	if (trial->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		child(trial->specimen, pair[1]);
+	}
+	close(pair[1]);
+	if (trial->pid < 0) {
+		close(pair[0]);
+		return -errno;
+	}
+	trial->fd = pair[0];
+	return 0;
+}
+
+static int ask(struct trial *trial, enum question question, struct answer *ret_answer)
+{
+	struct pollfd poll_fd = { .fd = trial->fd, .events = POLLIN };
+	struct answer answer;
+	char byte = (char)question;
+
+	if (send(trial->fd, &byte, 1, MSG_NOSIGNAL) != 1 || poll(&poll_fd, 1, PATIENCE_MS) != 1 ||
+	    recv(trial->fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
+		return -EIO;
+	*ret_answer = answer;
+	return 0;
+}
+
+static void finish(struct trial *trial)
+{
+	if (trial->fd >= 0) {
+		close(trial->fd);
+		kill(trial->pid, SIGKILL);
+		while (waitpid(trial->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	attachment_free(trial->entry);
+}
+
+/* 10-byte nops are refused by most kernels, which would refuse the others with it. */
+static bool is_doubtful(const struct trial *trial)
+{
+	return trial->specimen->kind == SITE_KIND_NOP10;
+}
+
+/* All at once where the kernel takes them, since letting go takes as long for many as for one; else each for itself. */
+static void attach_entries(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
+			  struct attachment **ret_together)
+{
+	struct attach_site sites[SITE_KINDS];
+	size_t together = 0;
+	bool alone;
+
+	for (unsigned i = 0; i < n; i++)
+		if (!is_doubtful(&trials[i]))
+			sites[together++] = trials[i].site;
+	alone = attach_empty(backend, file, 0, false, sites, together, ret_together) < 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (alone || is_doubtful(&trials[i]))
+			trials[i].attached =
+				attach_empty(backend, file, 0, false, &trials[i].site, 1, &trials[i].entry) == 0;
+		else
+			trials[i].attached = true;
+	}
+}
+
+static void note_cost(uint32_t *lowest, uint32_t ns)
+{
+	if (*lowest == 0 || ns < *lowest)
+		*lowest = ns;
+}
+
+static void try_entries(struct trial *trials, unsigned n, struct site_rules *rules)
+{
+	for (unsigned i = 0; i < n; i++) {
+		enum site_class *class = &rules->by_kind[trials[i].specimen->kind];
+		struct answer answer;
+
+		if (!trials[i].attached) {
+			*class = SITE_REFUSED;
+			continue;
+		}
+		if (ask(&trials[i], ASK_ENTRY, &answer) < 0 || answer.before) {
+			trials[i].attached = false;
+			continue;
+		}
+		*class = answer.optimised ? SITE_OPTIMISED : answer.stepped ? SITE_SINGLE_STEP : SITE_EMULATED;
+		note_cost(&rules->entry_ns[*class], answer.cost_ns);
+	}
+	rules->nop_rewritten = rules->by_kind[SITE_KIND_NOP5] == SITE_OPTIMISED ||
+			       rules->by_kind[SITE_KIND_NOP10] == SITE_OPTIMISED;
+}
+
+/* Only of one kind in each class: a single step is dear. */
+static void try_returns(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
+			struct site_rules *rules)
+{
+	_cleanup_(attachment_freep) struct attachment *returns = NULL;
+	struct attach_site sites[SITE_CLASSES];
+	struct trial *of_class[SITE_CLASSES] = { NULL };
+	size_t sites_n = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		enum site_class class = rules->by_kind[trials[i].specimen->kind];
+
+		if (!trials[i].attached || of_class[class])
+			continue;
+		of_class[class] = &trials[i];
+		sites[sites_n++] = trials[i].site;
+	}
+	if (sites_n == 0 || attach_empty(backend, file, 0, true, sites, sites_n, &returns) < 0)
+		return;
+	for (int class = 0; class < SITE_CLASSES; class++) {
+		struct answer answer;
+
+		if (of_class[class] && ask(of_class[class], ASK_RETURN, &answer) == 0)
+			rules->return_ns[class] = answer.cost_ns;
+	}
+}
+
+static uint16_t machine(void)
+{
+#if defined(__aarch64__)
+	return EM_AARCH64;
+#else
+	return EM_X86_64;
+#endif
+}
+
+int kernel_sites_probe(struct attach_backend *backend, struct site_rules *ret_rules)
+{
+	_cleanup_close_ int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	_cleanup_(attachment_freep) struct attachment *together = NULL;
+	struct trial trials[SITE_KINDS];
+	struct site_rules rules;
+	unsigned n = 0;
+	int r = 0;
+
+	if (file < 0)
+		return -errno;
+	site_rules_default(machine(), &rules);
+	for (; n < specimens_n && r == 0; n++) {
+		trials[n] = (struct trial){ .specimen = &specimens[n], .fd = -1 };
+		r = locate(specimens[n].site, &trials[n].site);
+		if (r == 0)
+			r = spawn(&trials[n]);
+	}
+	if (r == 0) {
+		attach_entries(backend, file, trials, n, &together);
+		try_entries(trials, n, &rules);
+		try_returns(backend, file, trials, n, &rules);
+	}
+	for (unsigned i = 0; i < n; i++)
+		finish(&trials[i]);
+	if (r == 0)
+		*ret_rules = rules;
+	return r;
+}
