@@ -3,7 +3,7 @@
 
 A case is a shell script for the guest (guest.py runs it, its working folder is $OUT) and a function here that looks at what it left. In
 the guest lie /gs/gpusonde, /gs/driver_calls (test/real), /sites/libcuda.so.1 (sites.S), /real/libcuda.so.1 (NVIDIA's 550, where it could be had),
-and plans for driver_calls as /plan/*.
+plans for driver_calls as /plan/*, and the simulated CUDA with its workload in /sim.
 """
 import json
 
@@ -94,6 +94,27 @@ def real_driver_counted(results, _version):
     result = ended_well(results["real-driver-counted"])
     wanted = counts.check(truth(result), document(result))
     assert wanted["cuInit"] == [7, {"100": 7}], f"cuInit's results: {wanted['cuInit']}"
+
+
+# Eight threads, success and failure, graphs, nested calls: the runtime's are the program's own, the driver's are made by them.
+@case("""
+export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
+/gs/gpusonde trace --json -- /bin/sh -c 'exec /sim/workload-late init "bad alloc" "threads 8" "stream create" \
+	"repeat 50" "alloc 1000000" "copy h2d 65536" "launch 4 256" "copy d2h 4096" "event record" "sync stream" \
+	"memset 4096" free end "graph 3 5" "bad free" end sync >truth'
+rc=$?
+for library in libcuda.so.1 libcudart.so.13; do
+	/gs/gpusonde probes /sim/$library --json >$library || exit
+done
+exit $rc
+""")
+def simulated_runtime_counted(results, _version):
+    result = ended_well(results["simulated-runtime-counted"])
+    probed = {s["symbol"] for name in ("libcuda.so.1", "libcudart.so.13") for s in document(result, name)["sites"] if s["chosen"]}
+    called = counts.truth_of(truth(result))
+    wanted = counts.check(truth(result), document(result), unseen=set(called) - probed)
+    assert {"cudaMalloc", "cudaFree", "cudaMemcpy", "cudaLaunchKernel", "cudaGraphLaunch"} <= set(wanted), f"not probed: {wanted}"
+    assert wanted["cudaLaunchKernel"][0] == 8 * 50 + 8 * 3 and "2" in wanted["cudaMalloc"][1], f"another workload than ours: {wanted}"
 
 
 # A program that takes its orders through a pipe, one at a time; both ends of which we hold, so that opening it waits for nobody.

@@ -41,6 +41,10 @@ def make_image():
         image.add_program(f"{e2e.BUILD}/{name}", f"/gs/{name}")
     image.add_program(f"{e2e.BUILD}/test/real/driver_calls", "/gs/driver_calls")
     image.add(f"{e2e.BUILD}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
+    image.add_program(f"{e2e.BUILD}/sim/cuda/workload-late", "/sim/workload-late")
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        image.add_program(f"{e2e.BUILD}/sim/cuda/{name}", f"/sim/{name}")
+    image.add(f"{e2e.SOURCE}/sim/scenarios/node-8xh100.yaml", "/sim/node.yaml")
     image.files["/etc/passwd"] = PASSWD
     image.files["/plan/sites"] = counts.lines([(name, 100 + i) for i, name in enumerate(cases.SITES)]).encode()
     try:

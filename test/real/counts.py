@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What driver_calls says that it called, against what gpusonde trace says that it saw."""
+"""What a program says that it called, against what gpusonde trace says that it saw."""
 
 # They follow the handle they are given before they look whether there is a driver, and die of ours.
 UNCALLABLE = ("cuLink", "cuGraphDebugDotPrint", "cuGraphReleaseUserObject", "cudaCreateChannelDesc", "__cudaRegister",
@@ -18,9 +18,11 @@ def lines(plan):
 
 
 def truth_of(truth):
-    """{api: [count, {code: times} of the errors]}, however many lines of the plan named it."""
+    """{api: [count, {code: times} of the errors]}, of what driver_calls wrote, or a program of sim/cuda (tally.h)."""
+    if isinstance(truth["calls"], dict):
+        return {api: [call["count"], call["errors"]] for api, call in truth["calls"].items()}
     found = {}
-    for call in truth["calls"]:
+    for call in truth["calls"]:     # a plan may name it more than once
         entry = found.setdefault(call["api"], [0, {}])
         entry[0] += sum(call["results"].values())
         for code, times in call["results"].items():
