@@ -166,17 +166,27 @@ def turn(cache):
         yield
 
 
+def make(name, cache):
+    """In our turn: whatever is half done was left by somebody who was killed."""
+    for left in glob.glob(f"{cache}/new-*"):
+        shutil.rmtree(left)
+    function, *wants = THINGS[name]
+    with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as new:
+        os.mkdir(f"{new}/{name}")
+        function(f"{new}/{name}", *wants)
+        os.rename(f"{new}/{name}", f"{cache}/{name}")
+
+
 def get(name, cache):
     """{file: path} of the thing of this name, fetched into @cache unless it is there; $GPUSONDE_REAL_CACHE wins over @cache."""
     cache = os.path.abspath(os.environ.get("GPUSONDE_REAL_CACHE") or cache)
     folder = f"{cache}/{name}"
-    with turn(cache):
-        if not os.path.isdir(folder):
-            function, *wants = THINGS[name]
-            with tempfile.TemporaryDirectory(dir=cache, prefix="new-") as new:
-                os.mkdir(f"{new}/{name}")
-                function(f"{new}/{name}", *wants)
-                os.rename(f"{new}/{name}", folder)
+    try:
+        with turn(cache):
+            if not os.path.isdir(folder):
+                make(name, cache)
+    except OSError as why:
+        raise Unavailable(f"{name}: {why}") from None
     return {f: f"{folder}/{f}" for f in sorted(os.listdir(folder))}
 
 
