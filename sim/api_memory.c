@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "guest.h"
+
 /* Bytes of the whole GPU or of a MIG instance, to which the driver's reserve does not count. */
 static struct nvml_memory_v2 memory_of(const struct call *call)
 {
@@ -18,7 +20,8 @@ static struct nvml_memory_v2 memory_of(const struct call *call)
 	}
 	memory.total = total * BYTES_PER_MIB;
 	memory.reserved = reserved * BYTES_PER_MIB;
-	memory.used = used * BYTES_PER_MIB;
+	memory.used = used * BYTES_PER_MIB + guests_bytes(call->gpu->index, call->instance, call->now_ms);
+	memory.used = MIN(memory.used, memory.total - memory.reserved);
 	memory.free = memory.total - memory.reserved - memory.used;
 	return memory;
 }

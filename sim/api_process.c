@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "guest.h"
+
 /* Sizes of the records of process lists, by version of the call. */
 enum { RECORD_V1 = sizeof(struct nvml_process_info_v1), RECORD_V2 = sizeof(struct nvml_process_info_v2) };
 
@@ -14,6 +16,30 @@ static bool listed(const struct call *call, uint32_t slot, uint32_t types)
 
 	return now->running && now->pid > 0 && process->type & types &&
 	       (!call->mig || process->instance == call->instance);
+}
+
+/* Processes that use the simulated CUDA, behind those of the scenario. */
+static uint32_t guests_list(const struct call *call, void *infos, uint32_t room, uint32_t found, size_t size)
+{
+	const struct guest *guests;
+	uint32_t count = guests_of(call->gpu->index, call->instance, call->now_ms, &guests);
+
+	for (uint32_t i = 0; i < count; i++, found++) {
+		struct nvml_process_detail detail = {
+			.pid = guests[i].pid,
+			.gpu_instance = NVML_NONE_U32,
+			.compute_instance = NVML_NONE_U32,
+		};
+
+		put_u64(call, &detail.used_memory, guests[i].bytes);
+		if (guests[i].instance >= 0) {
+			detail.gpu_instance = call->gpu->what->instances[guests[i].instance].gpu_instance;
+			detail.compute_instance = call->gpu->what->instances[guests[i].instance].compute_instance;
+		}
+		if (found < room)
+			memcpy((char *)infos + found * size, &detail, size);
+	}
+	return found;
 }
 
 static struct nvml_process_detail detail_of(const struct call *call, uint32_t slot)
@@ -56,6 +82,8 @@ static enum nvml_return list_processes(const struct call *call, uint32_t types, 
 		}
 		found++;
 	}
+	if (types & PROCESS_COMPUTE)
+		found = guests_list(call, infos, room, found, size);
 	*count = found;
 	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
@@ -126,10 +154,32 @@ static bool worked(const struct slot_period *period)
 	return any && period->pid > 0;
 }
 
+typedef void put_utilization(const struct call *call, const struct utilization *what, uint32_t index, void *dst);
+
+static uint32_t put_guests(const struct call *call, int64_t period, uint32_t room, uint32_t found,
+			   put_utilization *put, void *dst)
+{
+	const struct guest *guests;
+	uint32_t count = guests_of(call->gpu->index, call->instance, call->now_ms, &guests);
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t load = guest_percent(&guests[i], (uint64_t)period);
+		struct utilization what = { .pid = guests[i].pid };
+
+		if (load == 0)
+			continue;
+		what.timestamp =
+			stamp_us((period + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(call->gpu));
+		what.load[ENGINE_GPU] = (uint8_t)load;
+		if (found < room)
+			put(call, &what, found, dst);
+		found++;
+	}
+	return found;
+}
+
 static uint32_t list_utilization(const struct call *call, uint64_t last_seen, uint32_t room,
-				 void (*put)(const struct call *call, const struct utilization *,
-					     uint32_t index, void *dst),
-				 void *dst)
+				 put_utilization *put, void *dst)
 {
 	const struct gpu *gpu = call->gpu;
 	uint32_t found = 0;
@@ -151,6 +201,7 @@ static uint32_t list_utilization(const struct call *call, uint64_t last_seen, ui
 				put(call, &what, found, dst);
 			found++;
 		}
+		found = put_guests(call, at, room, found, put, dst);
 	}
 	return found;
 }
@@ -182,7 +233,10 @@ static void put_sample_v1(const struct call *call, const struct utilization *wha
 /* What both calls answer that ask for the size, or gave too little: room for all that there can be. */
 static uint32_t most_samples(const struct call *call)
 {
-	return MAX(call->gpu->slot_count, 1u) * (PERIODS_KEPT - 2);
+	const struct guest *guests;
+	uint32_t guest_count = guests_of(call->gpu->index, call->instance, call->now_ms, &guests);
+
+	return MAX(call->gpu->slot_count + guest_count, 1u) * (PERIODS_KEPT - 2);
 }
 
 enum nvml_return nvmlDeviceGetProcessUtilization(struct nvml_device *device,

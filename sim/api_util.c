@@ -2,15 +2,19 @@
 #include "getter.h"
 
 #include "counters.h"
+#include "guest.h"
 
 /* The newest complete sample; GPUs in MIG mode have none of the whole. */
 enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)
 {
 	CALL(nvmlDeviceGetUtilizationRates, device);
+	uint32_t load;
 
 	NEED(utilization);
 	NEED_SUPPORT(!call->gpu->what->mig);
-	put_u32(call, &utilization->gpu, gpu_last(call->gpu)->load[ENGINE_GPU]);
+	load = gpu_last(call->gpu)->load[ENGINE_GPU] +
+	       guests_percent(call->gpu->index, call->now_ms);
+	put_u32(call, &utilization->gpu, MIN(load, 100u));
 	put_u32(call, &utilization->memory, gpu_last(call->gpu)->load[ENGINE_MEMORY]);
 	return NVML_SUCCESS;
 }

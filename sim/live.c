@@ -104,9 +104,9 @@ uint32_t live_read(struct live_file *ret_files, uint32_t room)
 	return count;
 }
 
-uint32_t live_percent(const struct live_device *device, uint64_t second)
+uint32_t live_percent(const struct live_period *periods, uint64_t second)
 {
-	const struct live_period *period = &device->periods[second % LIVE_PERIODS];
+	const struct live_period *period = &periods[second % LIVE_PERIODS];
 
 	if (period->second != second)
 		return 0;

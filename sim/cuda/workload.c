@@ -15,6 +15,12 @@
 
 enum { STEPS_MAX = 4096, THREADS_MAX = 1024, SCRIPT_BYTES = 1 << 20 };
 
+#ifdef WORKLOAD_LINKED
+/* All calls are looked up by name; this one makes the linker see that the runtime is needed. */
+extern int cudaFree(void *address);
+__attribute__((used)) static int (*const linked)(void *) = cudaFree;
+#endif
+
 static struct step steps[STEPS_MAX];
 static uint32_t step_count;
 static const char *program;
