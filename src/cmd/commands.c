@@ -35,6 +35,17 @@ const struct command commands[] = {
 	  .summary = "show everything: GPUs, processes, node",
 	  .about = "Shows GPUs, processes and the node in one document, from the running agent; where none runs it samples\n"
 		   "for itself, and says so." },
+	{ .name = "trace",
+	  .run = trace_main,
+	  .use = USE_TRACE,
+	  .summary = "show the CUDA calls of running programs, or of a command",
+	  .about = "Shows which functions of the CUDA driver and runtime programs call: how often, how long they take, what they\n"
+		   "fail with, how many bytes they move. Without a COMMAND: of all programs, or with -p of one, in a live table\n"
+		   "until interrupted. With a COMMAND: runs it, probes each library before the command can call into it, and\n"
+		   "prints a summary on standard error when it has ended; its exit status is the command's. Of calls that are\n"
+		   "made by other traced calls (the runtime's into the driver) the outer one counts.",
+	  .operands = "[--] [COMMAND [ARGUMENT...]]",
+	  .command_line = true },
 	{ .name = "doctor",
 	  .run = doctor_main,
 	  .use = USE_DOCTOR,

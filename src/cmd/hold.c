@@ -52,8 +52,8 @@ static int start_init(struct start *s)
 {
 	memset(s, -1, sizeof(*s));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->channel) < 0 ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->listener) < 0 || pipe2(s->filter, O_CLOEXEC) < 0 ||
-	    pipe2(s->gate, O_CLOEXEC) < 0)
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->listener) < 0 ||
+	    pipe2(s->filter, O_CLOEXEC) < 0 || pipe2(s->gate, O_CLOEXEC) < 0)
 		return -errno;
 	return 0;
 }
@@ -180,7 +180,8 @@ static int start_processes(struct hold *hold, struct start *s, char *const *argv
 	return 0;
 }
 
-int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata, struct hold **ret_hold)
+int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata,
+	     struct hold **ret_hold)
 {
 	_cleanup_(hold_freep) struct hold *hold = calloc(1, sizeof(*hold));
 	struct start start;

@@ -32,7 +32,8 @@ struct hold_ops {
  * Starts @argv, searched for in PATH. SIGCHLD must be blocked. Where a filter cannot be had the command runs unheld, and hold_unheld()
  * says why. -errno of execvp when it could not be run at all.
  */
-int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata, struct hold **ret_hold);
+int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, void *userdata,
+	     struct hold **ret_hold);
 /* Leaves the command, if it still runs, to itself. */
 void hold_free(struct hold *hold);
 DEFINE_CLEANUP(struct hold *, hold_free, hold_freep)

@@ -273,8 +273,8 @@ void hold_serve(int listener, int channel)
 	struct seccomp_notif_sizes sizes;
 	union notice call, answer;
 
-	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 || sizes.seccomp_notif > sizeof(call) ||
-	    sizes.seccomp_notif_resp > sizeof(answer))
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ||
+	    sizes.seccomp_notif > sizeof(call) || sizes.seccomp_notif_resp > sizeof(answer))
 		return;
 	for (;;) {
 		struct pollfd waiting = { .fd = listener, .events = POLLIN };
@@ -293,6 +293,7 @@ void hold_serve(int listener, int channel)
 		memset(&answer, 0, sizeof(answer));
 		answer.answer.id = call.call.id;
 		answer.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer); /* fails when the caller was killed meanwhile */
+		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND,
+		      &answer.answer); /* fails when the caller was killed meanwhile */
 	}
 }

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde trace: of a command that it runs, of a process, or of all. */
+#include "cmd/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/hold.h"
+
+enum { RAW_FLUSH = 64 << 10 };
+
+struct tracing {
+	struct invocation *inv;
+	sd_event *event;
+	struct trace_engine *engine;
+	struct hold *hold; /* of the command; NULL: none */
+	pid_t pid; /* that is followed; 0: all */
+	struct trace_report report;
+	struct strbuf raw; /* events not yet written */
+	int64_t drawn_ns;
+	bool live; /* the table is drawn each second */
+	bool terminal;
+	int status;
+};
+
+static void put_raw(struct tracing *t)
+{
+	if (t->raw.len > 0 && write_all(STDOUT_FILENO, t->raw.data, t->raw.len) < 0)
+		sd_event_exit(t->event, 0); /* the reader has gone */
+	strbuf_reset(&t->raw);
+}
+
+static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (!t->inv->flag[FLAG_RAW])
+		return;
+	trace_print_event(event, size, t->inv->flag[FLAG_JSON], &t->raw);
+	if (t->raw.len >= RAW_FLUSH)
+		put_raw(t);
+}
+
+static void on_lost(uint64_t events, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->inv->flag[FLAG_RAW])
+		fprintf(stderr, "gpusonde trace: %llu events lost here; a larger --trace-buffer holds more\n",
+			(unsigned long long)events);
+}
+
+static void on_notice(int level, const char *text, _unused_ void *userdata)
+{
+	if (level <= LOG_WARNING)
+		fprintf(stderr, "gpusonde trace: %s\n", text);
+}
+
+static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	/* What it became by exec has its PID still. */
+	if (t->pid && !t->hold && tgid == (uint32_t)t->pid && kill(t->pid, 0) < 0 && errno == ESRCH)
+		sd_event_exit(t->event, 0);
+}
+
+static int draw(struct tracing *t, FILE *to, double seconds)
+{
+	struct table_options options = { .colour = t->terminal && !getenv("NO_COLOR") };
+	struct winsize window;
+	struct strbuf out;
+	int r;
+
+	if (t->terminal && ioctl(fileno(to), TIOCGWINSZ, &window) == 0)
+		options.width = window.ws_col;
+	strbuf_init(&out, 0);
+	if (t->live && seconds > 0 && t->terminal)
+		strbuf_adds(&out, "\033[H\033[J");
+	r = trace_print_tables(&t->report, t->engine, &options, seconds, &out);
+	if (r == 0 && write_all(fileno(to), out.data, out.len) < 0)
+		r = -EPIPE;
+	strbuf_done(&out);
+	return r;
+}
+
+static void collect(struct tracing *t)
+{
+	trace_engine_collect(t->engine);
+	trace_report_keep(&t->report, t->engine);
+	put_raw(t);
+}
+
+static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct tracing *t = userdata;
+	int64_t now = clock_mono_ns();
+
+	collect(t);
+	if (t->live && draw(t, stdout, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
+		return sd_event_exit(t->event, 0);
+	t->drawn_ns = now;
+	sd_event_source_set_time_relative(source, USEC_PER_SEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* A terminal's interrupt reaches the command by itself, and its end is ours. */
+static int on_signal(_unused_ sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (!t->hold)
+		return sd_event_exit(t->event, 0);
+	if (info->ssi_signo != SIGINT)
+		hold_signal(t->hold, (int)info->ssi_signo);
+	return 0;
+}
+
+static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	return sd_event_exit(t->event, 0);
+}
+
+static void on_mapping(pid_t pid, int fd, const char *path, void *userdata)
+{
+	struct tracing *t = userdata;
+	int r = trace_engine_offer(t->engine, pid, fd, path);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: %s is not probed, its calls are missing: %s\n", path,
+			strerror(-r));
+}
+
+static void on_ended(int status, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	t->status = status;
+	sd_event_exit(t->event, 0);
+}
+
+static int start_engine(struct tracing *t)
+{
+	const struct options *o = &t->inv->options;
+	struct trace_engine_config config = {
+		.attach = { .ring_bytes = (uint32_t)options_number(o, OPT_trace_buffer) },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true },
+		.pid = t->pid,
+		.follow = t->pid != 0,
+		.return_probes = options_bool(o, OPT_trace_return_probes),
+		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
+		.events = t->inv->flag[FLAG_RAW],
+		.every_call = t->inv->flag[FLAG_RAW],
+		/* Who looks on purpose wants all of it, unless he says how much it may cost. */
+		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
+					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
+					0,
+		.latency_ns = t->inv->flag[FLAG_RAW] ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
+	};
+	static const struct trace_engine_ops ops = { on_event, on_lost, on_process_over, on_notice };
+	struct attach_trouble trouble = { "" };
+	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: %s\n", trouble.text[0] ? trouble.text : strerror(-r));
+	return r;
+}
+
+static int watch_pid(struct tracing *t)
+{
+	int fd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	int r;
+
+	if (fd < 0) {
+		fprintf(stderr, "gpusonde trace: there is no process %d: %s\n", (int)t->pid, strerror(errno));
+		return -errno;
+	}
+	r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_gone, t);
+	return r < 0 ? r : 0;
+}
+
+static int start_command(struct tracing *t)
+{
+	static const struct hold_ops ops = { on_mapping, on_ended };
+	int r = hold_new(t->event, t->inv->operands, &ops, t, &t->hold);
+
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: cannot run %s: %s\n", t->inv->operands[0], strerror(-r));
+		return r;
+	}
+	t->pid = hold_pid(t->hold);
+	if (hold_unheld(t->hold))
+		fprintf(stderr, "gpusonde trace: calls right after a library is loaded may be missed: %s\n",
+			hold_unheld(t->hold));
+	return 0;
+}
+
+static int start_loop(struct tracing *t)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r = sd_event_new(&t->event);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(signals); i++)
+		r = sd_event_add_signal(t->event, NULL, signals[i], on_signal, t);
+	if (r >= 0)
+		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC, USEC_PER_SEC, 0, on_second, t);
+	return r;
+}
+
+/* The command is forked before there is anything of tracing that it could inherit. */
+static int start(struct tracing *t)
+{
+	int r = start_loop(t);
+
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: cannot start: %s\n", strerror(-r));
+		return r;
+	}
+	if (t->inv->operands_n > 0)
+		r = start_command(t);
+	else if (t->pid)
+		r = watch_pid(t);
+	if (r >= 0)
+		r = start_engine(t);
+	if (r >= 0 && t->hold)
+		hold_release(t->hold);
+	return r;
+}
+
+static int finish(struct tracing *t)
+{
+	int r = 0;
+
+	collect(t);
+	if (t->inv->flag[FLAG_JSON]) {
+		struct strbuf out;
+
+		strbuf_init(&out, 0);
+		r = trace_print_json(&t->report, t->engine, &out);
+		if (r == 0)
+			put_stdout(&out);
+		strbuf_done(&out);
+	} else if (!t->inv->flag[FLAG_RAW]) {
+		/* A command's own output stays what it is. */
+		t->terminal = isatty(t->hold ? STDERR_FILENO : STDOUT_FILENO);
+		r = draw(t, t->hold ? stderr : stdout, 0);
+	}
+	if (r < 0 && r != -EPIPE)
+		fprintf(stderr, "gpusonde trace: cannot print the summary: %s\n", strerror(-r));
+	return r == -EPIPE ? 0 : r;
+}
+
+static int parse_pid(const char *text, pid_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
+		fprintf(stderr,
+			"gpusonde trace: --pid cannot be \"%s\": it must be the number of a process\n", text);
+		return -EINVAL;
+	}
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+int trace_main(struct invocation *inv)
+{
+	struct tracing t = { .inv = inv, .terminal = isatty(STDOUT_FILENO) };
+	int r;
+
+	if (inv->flag[FLAG_PID] && inv->operands_n > 0) {
+		fprintf(stderr, "gpusonde trace: a process (-p) or a command, not both\n");
+		return EXIT_USAGE;
+	}
+	if (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0)
+		return EXIT_USAGE;
+	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
+		 (inv->flag[FLAG_TOP] || (t.terminal && inv->operands_n == 0));
+	t.drawn_ns = clock_mono_ns();
+	strbuf_init(&t.raw, 0);
+	r = trace_report_init(&t.report);
+	if (r == 0)
+		r = start(&t);
+	if (r >= 0) {
+		sd_event_loop(t.event);
+		r = finish(&t);
+	}
+	hold_free(t.hold);
+	trace_engine_free(t.engine);
+	trace_report_done(&t.report);
+	strbuf_done(&t.raw);
+	sd_event_unref(t.event);
+	return r < 0 ? EXIT_FAILURE : t.status;
+}
