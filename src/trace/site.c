@@ -148,6 +148,7 @@ static enum site_class class_at(const struct site_scan *scan, const struct site_
 static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *insn, struct site_scan *scan,
 			  const struct site_rules *rules, struct site *site)
 {
+	static const uint8_t zeros[4];
 	size_t end = MIN(scan->size, (size_t)SITE_SCAN_MAX);
 	const char *why = NULL;
 
@@ -156,7 +157,7 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 		size_t left = scan->size - scan->at;
 		uint64_t address = scan->address + scan->at;
 
-		if (left >= 2 && p[0] == 0 && p[1] == 0) {
+		if (left >= m->zeros && memcmp(p, zeros, m->zeros) == 0) {
 			no_code(site, "zero bytes where code should be");
 			return;
 		}

@@ -245,6 +245,7 @@ const struct site_machine site_arm64 = {
 	.arch = CS_ARCH_ARM64,
 	.mode = CS_MODE_ARM,
 	.single_step = false,
+	.zeros = 4,
 	.kind = kind,
 	.refuses = refuses,
 	.pass = pass,

@@ -22,6 +22,7 @@ struct site_machine {
 	cs_arch arch;
 	cs_mode mode;
 	bool single_step; /* may be allowed */
+	uint8_t zeros; /* so many zero bytes are no code, decodable or not; up to 4 */
 	enum site_kind (*kind)(const uint8_t *code, size_t length);
 	/* The kernel takes no probe here at all, or it would be no code. */
 	bool (*refuses)(const cs_insn *insn);

@@ -271,6 +271,7 @@ const struct site_machine site_x86 = {
 	.arch = CS_ARCH_X86,
 	.mode = CS_MODE_64,
 	.single_step = true,
+	.zeros = 2,
 	.kind = kind,
 	.refuses = refuses,
 	.pass = pass,

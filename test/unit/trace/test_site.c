@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where probes go: functions' first bytes, and what must come out. The bytes are an assembler's. */
+#include "test.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "trace/site.h"
+
+enum rules {
+	DEFAULT, /* what is known of all kernels */
+	STEP, /* single steps allowed */
+	K6_12, /* nops single-stepped, nothing is rewritten */
+	K6_16, /* 5-byte nops emulated, nothing is rewritten */
+	K6_18, /* 5-byte nops rewritten */
+	K7_2, /* 5-byte nops emulated, 10-byte ones rewritten */
+};
+
+static void make_rules(uint16_t machine, enum rules which, struct site_rules *rules)
+{
+	site_rules_default(machine, rules);
+	rules->allow_single_step = which == STEP;
+	if (which >= K6_12)
+		rules->nop_rewritten = which >= K6_18;
+	if (which == K6_16 || which == K7_2)
+		rules->by_kind[SITE_KIND_NOP5] = SITE_EMULATED;
+	if (which == K6_18)
+		rules->by_kind[SITE_KIND_NOP5] = SITE_OPTIMISED;
+	if (which == K7_2)
+		rules->by_kind[SITE_KIND_NOP10] = SITE_OPTIMISED;
+}
+
+/* class E: emulated, O: optimised, S: single-stepped, R: refused; small letters: not chosen. */
+struct golden {
+	const char *code; /* hexadecimal */
+	enum rules rules;
+	char class;
+	unsigned offset;
+	bool may_return;
+	int stack;
+	const char *instruction; /* begins so */
+	const char *reason; /* is in it */
+};
+
+static size_t from_hex(const char *hex, uint8_t *code, size_t cap)
+{
+	size_t n = 0;
+	unsigned byte;
+	int used;
+
+	while (sscanf(hex, " %2x%n", &byte, &used) == 1) {
+		assert_true(n < cap);
+		code[n++] = (uint8_t)byte;
+		hex += used;
+	}
+	return n;
+}
+
+static char class_letter(const struct site *site)
+{
+	char letter = "EOSR"[site->class];
+
+	return site->chosen ? letter : (char)(letter - 'A' + 'a');
+}
+
+static void check(uint16_t machine, const struct golden *g)
+{
+	uint8_t code[256];
+	size_t n = from_hex(g->code, code, sizeof(code));
+	/* On the heap and no longer than it is: a sanitizer sees what is read behind it. */
+	uint8_t *exact = test_malloc(n + 1);
+	struct site_rules rules;
+	struct site site;
+
+	memcpy(exact + 1, code, n);
+	make_rules(machine, g->rules, &rules);
+	assert_int_equal(site_choose(machine, exact + 1, n, 0x1000, &rules, &site), 0);
+	test_free(exact);
+	if (class_letter(&site) != g->class || site.offset != g->offset || site.may_return != g->may_return ||
+	    site.stack != g->stack || strncmp(site.instruction, g->instruction, strlen(g->instruction)) != 0 ||
+	    !strstr(site.reason, g->reason))
+		fail_msg("%s (rules %d): %c at %u, return %d, stack %d, \"%s\", \"%s\"", g->code, g->rules,
+			 class_letter(&site), site.offset, site.may_return, site.stack, site.instruction,
+			 site.reason);
+}
+
+#define FIRST "the function's first instruction"
+#define LATER "leaves the arguments alone"
+#define ARGUMENT "an argument is overwritten"
+#define MEMORY "memory is written"
+#define MOVES "stack pointer moves"
+#define LEAVES "control leaves"
+#define UNKNOWN "nothing is known of"
+#define BACK "jumps back"
+
+static const struct golden x86[] = {
+	/* libcuda: cmpl $0x321cba00, N(%rip); je; jmp *N(%rip) */
+	{ "81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00 90 90", DEFAULT, 'E', 10, true, 0, "je",
+	  LATER },
+	{ "81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00 90 90", STEP, 'E', 10, true, 0, "je", LATER },
+	/* cut off within the je */
+	{ "81 3d 00 10 00 00 00 ba 1c 32 74", DEFAULT, 'r', 0, false, 0, "cmp", "no instruction" },
+	{ "55 48 89 e5", DEFAULT, 'E', 0, true, 0, "push rbp", FIRST },
+	{ "41 57", DEFAULT, 'E', 0, true, 0, "push r15", FIRST },
+	/* the same push with an idle prefix is another matter to the kernel, and lowers the stack pointer */
+	{ "48 55 55", DEFAULT, 'E', 2, false, 8, "push rbp", LATER },
+	{ "74 02 90 90", DEFAULT, 'E', 0, true, 0, "je", FIRST },
+	{ "0f 84 00 01 00 00", DEFAULT, 'E', 0, true, 0, "je", FIRST },
+	{ "e9 00 01 00 00", DEFAULT, 'E', 0, true, 0, "jmp", FIRST },
+	{ "eb 7f", DEFAULT, 'E', 0, true, 0, "jmp", FIRST },
+	{ "e8 00 01 00 00", DEFAULT, 'E', 0, true, 0, "call", FIRST },
+	/* prefixed branches are refused by kernels or single-stepped, and control leaves there */
+	{ "2e 74 02", DEFAULT, 'r', 0, false, 0, "je", LEAVES },
+	{ "f2 e9 00 01 00 00", DEFAULT, 's', 0, false, 0, "bnd jmp", LEAVES },
+	{ "3e ff e0", DEFAULT, 'r', 0, false, 0, "", LEAVES },
+
+	{ "f3 0f 1e fa 55", DEFAULT, 'E', 4, true, 0, "push rbp", LATER },
+	{ "f3 0f 1e fa 89 f8 c3", DEFAULT, 's', 0, false, 0, "endbr64", LEAVES },
+	{ "f3 0f 1e fa 89 f8 c3", STEP, 'S', 0, true, 0, "endbr64", "allows" },
+	{ "83 3d 00 10 00 00 00 55", DEFAULT, 'E', 7, true, 0, "push rbp", LATER },
+	{ "48 89 fb 41 54", DEFAULT, 'E', 3, true, 0, "push r12", LATER },
+	{ "64 48 8b 04 25 28 00 00 00 55", DEFAULT, 'E', 9, true, 0, "push", LATER },
+	{ "49 ba 88 77 66 55 44 33 22 11 55", DEFAULT, 'E', 10, true, 0, "push", LATER },
+	{ "4c 8d 54 24 08 55", DEFAULT, 'E', 5, true, 0, "push", LATER },
+	{ "40 0f b6 c7 55", DEFAULT, 'E', 4, true, 0, "push", LATER },
+
+	/* arguments */
+	{ "31 ff 55", DEFAULT, 's', 0, false, 0, "xor", ARGUMENT },
+	{ "b1 01 55", DEFAULT, 's', 0, false, 0, "mov", ARGUMENT },
+	{ "48 97 55", DEFAULT, 's', 0, false, 0, "xchg", UNKNOWN },
+	{ "ff c0 55", DEFAULT, 's', 0, false, 0, "inc", UNKNOWN },
+	{ "f3 a4 55", DEFAULT, 's', 0, false, 0, "rep movsb", UNKNOWN },
+	{ "31 ff 55", STEP, 'S', 0, true, 0, "xor", ARGUMENT },
+
+	/* the stack: sub $0x18, %rsp; mov %rdi, 8(%rsp); mov $1, %eax; jmp */
+	{ "48 83 ec 18 48 89 7c 24 08 b8 01 00 00 00 eb 20", DEFAULT, 'E', 14, false, 0x18, "jmp", LATER },
+	{ "48 8d a4 24 78 ff ff ff 55", DEFAULT, 'E', 8, false, 0x88, "push", LATER },
+	{ "48 83 c4 80 55", DEFAULT, 'E', 4, false, 0x80, "push", LATER },
+	{ "6a 01 55", DEFAULT, 'E', 2, false, 8, "push", LATER },
+	{ "66 6a 01 55", DEFAULT, 's', 0, false, 0, "push", MOVES },
+	{ "48 83 c4 08 55", DEFAULT, 's', 0, false, 0, "add", MOVES },
+	{ "48 83 e4 f0 55", DEFAULT, 's', 0, false, 0, "and", MOVES },
+	{ "48 81 ec 00 00 10 00 55", DEFAULT, 's', 0, false, 0, "sub", MOVES },
+	/* over the return address, over the first stack argument, just below */
+	{ "48 89 3c 24 55", DEFAULT, 's', 0, false, 0, "mov", MEMORY },
+	{ "48 89 7c 24 18 55", DEFAULT, 's', 0, false, 0, "mov", MEMORY },
+	{ "48 89 7c 24 f8 55", DEFAULT, 'E', 5, true, 0, "push", LATER },
+	{ "0f 11 44 24 f0 55", DEFAULT, 'E', 5, true, 0, "push", LATER },
+	{ "0f 11 44 24 f8 55", DEFAULT, 's', 0, false, 0, "movups", MEMORY },
+	{ "48 89 07 55", DEFAULT, 's', 0, false, 0, "mov", MEMORY },
+	{ "48 83 ec 08 48 89 7c 24 08 55", DEFAULT, 's', 0, false, 0, "sub", MEMORY },
+
+	/* nops, by kernel: first byte, then in mid-function */
+	{ "90 c3", DEFAULT, 'E', 0, true, 0, "nop", FIRST },
+	{ "0f 1f 44 00 00 c3", DEFAULT, 's', 0, false, 0, "nop", LEAVES },
+	{ "0f 1f 44 00 00 c3", K6_16, 'E', 0, true, 0, "nop", FIRST },
+	{ "0f 1f 44 00 00 c3", K6_18, 'O', 0, true, 0, "nop", "turns into a call" },
+	{ "89 f8 0f 1f 44 00 00 55", K6_16, 'E', 2, true, 0, "nop", LATER },
+	{ "89 f8 0f 1f 44 00 00 55", K6_18, 'E', 7, true, 0, "push", LATER },
+	{ "89 f8 0f 1f 44 00 00 55", K7_2, 'E', 7, true, 0, "push", LATER },
+	{ "89 f8 0f 1f 44 00 00 c3", K6_18, 's', 0, false, 0, "mov", LEAVES },
+	{ "89 f8 90 c3", K6_12, 'E', 2, true, 0, "nop", LATER },
+	{ "66 2e 0f 1f 84 00 00 00 00 00 55", K6_12, 'E', 10, true, 0, "push", LATER },
+	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K6_12, 'r', 0, false, 0, "nop", "takes no probe" },
+	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K7_2, 'O', 0, true, 0, "nop", FIRST },
+	{ "89 f8 66 2e 0f 1f 84 00 00 00 00 00 55", K7_2, 'E', 12, true, 0, "push", LATER },
+
+	/* jumps back: to the entry, to the instruction before the site, to the site, to nothing that matters */
+	{ "83 ff 00 74 fb 90 c3", DEFAULT, 'r', 0, false, 0, "cmp", BACK },
+	{ "48 89 fb 83 ff 00 74 fb c3", DEFAULT, 'r', 0, false, 0, "mov", BACK },
+	{ "55 48 ff cf 5d 75 f9 c3", DEFAULT, 'r', 0, false, 0, "push", BACK },
+	{ "55 48 ff cf 75 fb 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	{ "55 5d e9 f9 ff ff ff", DEFAULT, 'r', 0, false, 0, "push", BACK },
+	{ "55 5d 0f 85 f8 ff ff ff", DEFAULT, 'r', 0, false, 0, "push", BACK },
+	{ "55 e2 fd", DEFAULT, 'r', 0, false, 0, "push", BACK },
+	/* a constant that looks like one: mov $0x90fceb90, %eax */
+	{ "55 b8 90 eb fc 90 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	/* recursion is a call, and counts */
+	{ "55 e8 fa ff ff ff 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	{ "31 ff 74 fc", STEP, 'r', 0, false, 0, "xor", BACK },
+
+	/* what is no function */
+	{ "", DEFAULT, 'r', 0, false, 0, "", "in the file" },
+	{ "00 00 00 00", DEFAULT, 'r', 0, false, 0, "", "zero bytes" },
+	{ "00 00 00 00", STEP, 'r', 0, false, 0, "", "zero bytes" },
+	{ "89 f8 00 00 00 00", STEP, 'r', 0, false, 0, "mov", "zero bytes" },
+	{ "06 06", STEP, 'r', 0, false, 0, "", "no instruction" },
+	{ "89 f8 06", STEP, 'r', 0, false, 0, "mov", "no instruction" },
+	{ "c3", DEFAULT, 's', 0, false, 0, "ret", LEAVES },
+	{ "c3", STEP, 'S', 0, true, 0, "ret", LEAVES },
+	{ "ff 25 00 01 00 00", DEFAULT, 's', 0, false, 0, "jmp", LEAVES },
+	{ "89 f8", DEFAULT, 's', 0, false, 0, "mov", "no better" },
+	{ "f4", STEP, 'r', 0, false, 0, "hlt", "takes no probe" },
+	{ "cc", STEP, 'r', 0, false, 0, "int3", "takes no probe" },
+	{ "f0 ff 05 10 00 00 00", STEP, 'r', 0, false, 0, "lock inc", "takes no probe" },
+};
+
+static const struct golden arm64[] = {
+	/* libcuda: adrp x16; mov w17; movk w17; ldr w16, [x16, #8]; cmp w16, w17; b.eq */
+	{ "70 00 00 b0 11 00 80 52 91 43 a6 72 10 0a 40 b9 1f 02 11 6b 40 00 00 54", DEFAULT, 'E', 0, true, 0,
+	  "adrp x16", FIRST },
+	/* the same behind another first instruction: the branch */
+	{ "11 00 80 52 91 43 a6 72 10 0a 40 b9 1f 02 11 6b 40 00 00 54", DEFAULT, 'E', 16, true, 0, "b.eq",
+	  LATER },
+	{ "00 00 00 90", DEFAULT, 'E', 0, true, 0, "adrp x0", FIRST },
+	{ "10 00 00 14", DEFAULT, 'E', 0, true, 0, "b ", FIRST },
+	{ "10 00 00 94", DEFAULT, 'E', 0, false, 0, "bl ", FIRST },
+	/* stp x29, x30, [sp, #-32]!; mov x29, sp; ...: bl is reached, but the link register is saved */
+	{ "fd 7b be a9 fd 03 00 91 f3 0b 00 f9 10 00 00 94", DEFAULT, 'E', 12, false, 32, "bl", LATER },
+	{ "fd 7b be a9 fd 03 00 91 01 00 00 90 10 00 00 94", DEFAULT, 'E', 8, false, 32, "adrp x1", LATER },
+	{ "fd 7b be a9 e0 03 01 aa 10 00 00 94", DEFAULT, 's', 0, false, 0, "stp", ARGUMENT },
+	{ "fd 7b be a9 e0 03 01 aa 10 00 00 94", STEP, 's', 0, false, 0, "stp", "harms" },
+	{ "ff c3 00 d1 e0 07 00 f9 fd 7b 02 a9 fd 83 00 91 10 00 00 94", DEFAULT, 'E', 16, false, 48, "bl",
+	  LATER },
+	{ "5f 24 03 d5 09 00 00 90", DEFAULT, 'E', 4, true, 0, "adrp x9", LATER },
+	{ "7f 23 03 d5 09 00 00 90", DEFAULT, 'E', 4, false, 0, "adrp x9", LATER },
+	{ "3f 23 03 d5 fd 7b bf a9 10 00 00 94", DEFAULT, 'E', 8, false, 16, "bl", LATER },
+	{ "e9 03 00 aa 40 00 00 b4", DEFAULT, 'E', 4, true, 0, "cbz", LATER },
+	{ "e9 03 00 aa 40 00 18 36", DEFAULT, 'E', 4, true, 0, "tbz", LATER },
+	{ "28 00 80 d2 02 00 00 14", DEFAULT, 'E', 4, true, 0, "b ", LATER },
+	{ "1f 20 03 d5 10 00 00 14", DEFAULT, 'E', 4, true, 0, "b ", LATER },
+	{ "fe 03 09 aa 02 00 00 14", DEFAULT, 'E', 4, false, 0, "b ", LATER },
+	{ "e0 07 bf ad 02 00 00 14", DEFAULT, 'E', 4, true, 32, "b ", LATER },
+	{ "ff 27 be 29 02 00 00 14", DEFAULT, 'E', 4, true, 16, "b ", LATER },
+
+	{ "01 00 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
+	{ "e9 03 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
+	{ "fd 7b 81 a8 02 00 00 14", DEFAULT, 's', 0, false, 0, "stp", MEMORY },
+	{ "09 84 40 f8 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldr", "moved along" },
+	{ "e9 0f 40 a9 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldp", ARGUMENT },
+	{ "ff 07 40 d1 02 00 00 14", DEFAULT, 's', 0, false, 0, "sub", MOVES },
+	{ "09 fc 5f c8 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldaxr", UNKNOWN },
+	{ "01 00 00 d4 02 00 00 14", DEFAULT, 's', 0, false, 0, "svc", UNKNOWN },
+	{ "c0 03 5f d6", DEFAULT, 's', 0, false, 0, "ret", LEAVES },
+	{ "e9 03 00 aa e0 ff ff b4", DEFAULT, 'r', 0, false, 0, "mov", BACK },
+	{ "10 00 00 90 1f 20 03 d5 fe ff ff 17", DEFAULT, 'r', 0, false, 0, "adrp", BACK },
+	{ "10 00 00 90 1f 20 03 d5 ff ff ff 17", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
+	{ "00 00 00 00", DEFAULT, 'r', 0, false, 0, "", "zero bytes" },
+	{ "e9 03 00 aa ff ff ff ff", DEFAULT, 'r', 0, false, 0, "mov", "no instruction" },
+	{ "e9 03 00", DEFAULT, 'r', 0, false, 0, "", "no instruction" },
+};
+
+static void x86_sites_are_as_they_should(_unused_ void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(x86); i++)
+		check(EM_X86_64, &x86[i]);
+}
+
+static void arm64_sites_are_as_they_should(_unused_ void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(arm64); i++)
+		check(EM_AARCH64, &arm64[i]);
+}
+
+/* Behind the window nothing is chosen; a jump back from far behind it is seen. */
+static void looks_as_far_as_it_says(_unused_ void **state)
+{
+	static uint8_t code[SITE_CODE_MAX + 16];
+	struct site_rules rules;
+	struct site site;
+	int32_t back;
+
+	site_rules_default(EM_X86_64, &rules);
+	for (size_t i = 0; i < sizeof(code); i += 2) { /* mov %edi, %eax */
+		code[i] = 0x89;
+		code[i + 1] = 0xf8;
+	}
+	code[SITE_SCAN_MAX] = 0x55;
+	assert_int_equal(site_choose(EM_X86_64, code, sizeof(code), 0, &rules, &site), 0);
+	assert_false(site.chosen);
+	code[SITE_SCAN_MAX - 2] = 0x55;
+	assert_int_equal(site_choose(EM_X86_64, code, sizeof(code), 0, &rules, &site), 0);
+	assert_true(site.chosen);
+	assert_int_equal(site.offset, SITE_SCAN_MAX - 2);
+
+	code[SITE_SCAN_MAX - 1] = 0x90; /* the odd one, so that instructions begin where jumps do */
+	code[SITE_SCAN_MAX] = 0x89;
+	code[SITE_CODE_MAX - 6] = 0xe9;
+	back = -(SITE_CODE_MAX - 1);
+	memcpy(code + SITE_CODE_MAX - 5, &back, sizeof(back));
+	assert_int_equal(site_choose(EM_X86_64, code, sizeof(code), 0, &rules, &site), 0);
+	assert_false(site.chosen);
+	assert_non_null(strstr(site.reason, BACK));
+}
+
+static void refuses_other_machines(_unused_ void **state)
+{
+	static const uint8_t push[] = { 0x55 };
+	struct site_rules rules;
+	struct site site = { .offset = 77 };
+
+	site_rules_default(EM_RISCV, &rules);
+	assert_int_equal(site_choose(EM_RISCV, push, sizeof(push), 0, &rules, &site), -EOPNOTSUPP);
+	assert_int_equal(site.offset, 77);
+}
+
+static void classes_have_names(_unused_ void **state)
+{
+	assert_string_equal(site_class_name(SITE_EMULATED), "emulated");
+	assert_string_equal(site_class_name(SITE_OPTIMISED), "optimised");
+	assert_string_equal(site_class_name(SITE_SINGLE_STEP), "single_step");
+	assert_string_equal(site_class_name(SITE_REFUSED), "refused");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(x86_sites_are_as_they_should),
+		cmocka_unit_test(arm64_sites_are_as_they_should),
+		cmocka_unit_test(looks_as_far_as_it_says),
+		cmocka_unit_test(refuses_other_machines),
+		cmocka_unit_test(classes_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
