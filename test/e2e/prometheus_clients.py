@@ -12,7 +12,7 @@ import tempfile
 import threading
 import urllib.parse
 
-from e2e import Agent, Skip, equal, run, wait_for
+from e2e import SOURCE, Agent, Skip, equal, run, wait_for
 
 PAGES = ["/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9"]
 
@@ -140,6 +140,46 @@ def test_prometheus_scrapes_every_page_in_both_formats():
         for page in PAGES:
             counts = [len(prometheus.query(f'{{job="{form} {page}",__name__=~"gpusonde_gpu_.*|DCGM_.*"}}')) for form in ("openmetrics", "text")]
             assert counts[0] == counts[1] > 100, f"{page}: {counts}"
+
+
+class Golden(http.server.BaseHTTPRequestHandler):
+    """The page of a node with traced processes, as the golden files have it."""
+    TYPES = {"/openmetrics": "application/openmetrics-text; version=1.0.0; charset=utf-8",
+             "/prometheus": "text/plain; version=0.0.4; charset=utf-8"}
+
+    def do_GET(self):
+        with open(f"{SOURCE}/test/golden/traced-{self.path[1:]}.golden", "rb") as f:
+            body = f.read()
+        self.send_response(200)
+        self.send_header("Content-Type", self.TYPES[self.path])
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_prometheus_takes_traced_calls_in_both_formats():
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Golden) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        targets = [{"targets": [f"127.0.0.1:{server.server_port}"]}]
+        with Prometheus({"job_name": path[1:], "metrics_path": path, "static_configs": targets} for path in Golden.TYPES) as prometheus:
+            wait_for(lambda: all(t["health"] != "unknown" for t in prometheus.targets()), "both pages to be scraped")
+            for target in prometheus.targets():
+                equal((target["health"], target["lastError"]), ("up", ""), target["labels"]["job"])
+            counts = {}
+            for path in Golden.TYPES:
+                job = f'job="{path[1:]}"'
+                [(_, launches)] = wait_for(lambda: prometheus.query(
+                    f'gpusonde_process_cuda_launches_total{{pid="1001",gpu="0",{job}}}'), "the series of a process")
+                equal(launches, 123456789)
+                [(_, median)] = prometheus.query(
+                    f'histogram_quantile(0.5, gpusonde_cuda_call_duration_seconds_bucket{{api="cuMemAlloc_v2",{job}}})')
+                assert 1e-6 < median <= 4e-6, median
+                counts[path] = len(prometheus.query(f'{{{job},__name__=~"gpusonde_.*"}}'))
+            assert len(set(counts.values())) == 1 and min(counts.values()) > 250, counts
+        server.shutdown()
 
 
 if __name__ == "__main__":
