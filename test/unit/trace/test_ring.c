@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <linux/bpf.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "trace/ring.h"
+
+enum { BYTES = 4096 };
+
+/* A ring in memory, and what came out of it. */
+struct lab {
+	_Alignas(8) uint8_t data[BYTES];
+	uint64_t consumer, producer;
+	struct ring ring;
+	struct ring_order order;
+	unsigned records, events;
+	uint32_t sizes[64];
+	struct trace_text last; /* as large as any */
+};
+
+static int set_up(void **state)
+{
+	static struct lab lab;
+
+	memset(&lab, 0, sizeof(lab));
+	lab.ring = (struct ring){
+		.consumer = &lab.consumer, .producer = &lab.producer, .data = lab.data, .mask = BYTES - 1
+	};
+	assert_int_equal(ring_order_init(&lab.order, 4), 0);
+	*state = &lab;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct lab *lab = *state;
+
+	ring_order_done(&lab->order);
+	return 0;
+}
+
+static void put_word(struct lab *lab, uint64_t at, uint32_t word)
+{
+	memcpy(lab->data + (at & (BYTES - 1)), &word, sizeof(word));
+}
+
+static void produce(struct lab *lab, const void *data, uint32_t size, uint32_t bits)
+{
+	put_word(lab, lab->producer, size | bits);
+	for (uint32_t i = 0; i < size; i++)
+		lab->data[(lab->producer + 8 + i) & (BYTES - 1)] = ((const uint8_t *)data)[i];
+	lab->producer += (size + 8 + 7) / 8 * 8;
+}
+
+static void on_record(const void *data, uint32_t size, void *userdata)
+{
+	struct lab *lab = userdata;
+
+	lab->sizes[lab->records++ % 64] = size;
+	memcpy(&lab->last, data, MIN(size, (uint32_t)sizeof(lab->last)));
+	lab->events += ring_order_take(&lab->order, data, size) != NULL;
+}
+
+static struct trace_text event(uint64_t seq, uint16_t cpu, uint8_t type)
+{
+	return (struct trace_text){ .header = { .seq = seq, .cpu = cpu, .type = type, .tgid = 7 },
+				    .text = "0,1" };
+}
+
+static void records_in_order(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_text e = event(1, 0, TRACE_EVENT_LAUNCH);
+
+	produce(lab, &e, sizeof(struct trace_launch), 0);
+	produce(lab, &e, sizeof(struct trace_call), BPF_RINGBUF_DISCARD_BIT);
+	e.header.seq = 2;
+	produce(lab, &e, sizeof(struct trace_launch), 0);
+	produce(lab, &e, sizeof(struct trace_launch), BPF_RINGBUF_BUSY_BIT);
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 2);
+	assert_int_equal(lab->events, 2);
+	assert_int_equal(lab->order.received, 2);
+	assert_int_equal(lab->order.missing, 0);
+	assert_int_equal(lab->consumer, lab->producer - 104); /* the busy one stays */
+	assert_false(ring_pending(&lab->ring));
+	put_word(lab, lab->consumer, sizeof(struct trace_launch));
+	assert_true(ring_pending(&lab->ring));
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
+	assert_int_equal(lab->consumer, lab->producer);
+}
+
+static void records_cut_in_two(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint64_t seq = 1; seq <= 100; seq++) {
+		struct trace_text e = event(seq, 1, TRACE_EVENT_TEXT);
+
+		e.text[seq % TRACE_TEXT] = (char)seq;
+		produce(lab, &e, sizeof(e), 0);
+		assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
+		assert_memory_equal(&lab->last, &e, sizeof(e));
+	}
+	assert_int_equal(lab->order.cpus[1].received, 100);
+	assert_int_equal(lab->order.cpus[1].highest, 100);
+}
+
+static void gaps(void **state)
+{
+	struct lab *lab = *state;
+	static const uint64_t seqs[] = { 1, 2, 5, 4, 9 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(seqs); i++) {
+		struct trace_text e = event(seqs[i], 2, TRACE_EVENT_CALL);
+
+		produce(lab, &e, sizeof(struct trace_call), 0);
+	}
+	ring_drain(&lab->ring, on_record, lab);
+	assert_int_equal(lab->order.missing, 4); /* 3, 6, 7, 8 */
+	assert_int_equal(lab->order.cpus[2].highest - lab->order.cpus[2].received, 4);
+}
+
+static void not_believed(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_text e = event(1, 0, TRACE_EVENTS);
+
+	produce(lab, &e, sizeof(e), 0); /* a type of tomorrow */
+	e = event(2, 0, TRACE_EVENT_NONE);
+	produce(lab, &e, sizeof(e), 0);
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 2);
+	assert_int_equal(lab->order.unknown, 2);
+	assert_int_equal(lab->order.received, 2);
+	e = event(3, 0, TRACE_EVENT_LAUNCH);
+	produce(lab, &e, sizeof(struct trace_launch) - 1, 0); /* cut */
+	produce(lab, &e, sizeof(struct trace_header) - 1, 0);
+	produce(lab, &e, 0, 0);
+	e = event(4, 4, TRACE_EVENT_LAUNCH); /* no such CPU */
+	produce(lab, &e, sizeof(struct trace_launch), 0);
+	e = event(0, 0, TRACE_EVENT_LAUNCH); /* numbers begin with 1 */
+	produce(lab, &e, sizeof(struct trace_launch), 0);
+	e = event(4, 0, TRACE_EVENT_LAUNCH);
+	e.header.call = TRACE_CALLS_MAX;
+	produce(lab, &e, sizeof(struct trace_launch), 0);
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 6);
+	assert_int_equal(lab->order.bad, 6);
+	assert_int_equal(lab->events, 0);
+	assert_int_equal(lab->ring.torn, 0);
+}
+
+static void lengths_that_lie(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_text e = event(1, 0, TRACE_EVENT_CALL);
+
+	put_word(lab, 0, BYTES); /* longer than what was produced */
+	lab->producer = 512;
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 0);
+	assert_int_equal(lab->ring.torn, 1);
+	assert_int_equal(lab->consumer, 512);
+	/* More produced than the ring holds. */
+	lab->producer = 512 + BYTES + 8;
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 0);
+	assert_int_equal(lab->ring.torn, 2);
+	/* A record longer than any event, over the ring's end. */
+	lab->producer = lab->consumer = BYTES * 3 - 64;
+	produce(lab, lab->data, 0, 0);
+	lab->consumer = lab->producer;
+	put_word(lab, lab->producer, 1024);
+	lab->producer += 1032;
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
+	assert_int_equal(lab->sizes[(lab->records - 1) % 64], 0);
+	/* And on it goes. */
+	produce(lab, &e, sizeof(struct trace_call), 0);
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
+	assert_int_equal(lab->events, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(records_in_order, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(records_cut_in_two, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(gaps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(not_believed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lengths_that_lie, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "trace/sums.h"
+
+/* The kernel's maps, small, and what was called back. */
+struct lab {
+	struct {
+		bool used;
+		struct trace_stat_key key;
+		struct trace_stat stat;
+	} stats[16];
+	struct {
+		bool used;
+		struct trace_error_key key;
+		uint64_t count;
+	} errors[64];
+	struct trace_proc procs[64]; /* by tgid; incarnation 0: none */
+	unsigned reads, walks, overs;
+	uint64_t hits;
+	struct sums sums;
+};
+
+static int read_stat(void *maps, const struct trace_stat_key *key, struct trace_stat *ret_stat)
+{
+	struct lab *lab = maps;
+
+	lab->reads++;
+	for (size_t i = 0; i < ARRAY_SIZE(lab->stats); i++)
+		if (lab->stats[i].used && memcmp(&lab->stats[i].key, key, sizeof(*key)) == 0) {
+			*ret_stat = lab->stats[i].stat;
+			return 0;
+		}
+	return -ENOENT;
+}
+
+static int read_proc(void *maps, uint32_t tgid, struct trace_proc *ret_proc)
+{
+	struct lab *lab = maps;
+
+	if (lab->procs[tgid].incarnation == 0)
+		return -ENOENT;
+	*ret_proc = lab->procs[tgid];
+	return 0;
+}
+
+static int set_flags(void *maps, uint32_t tgid, uint64_t incarnation, uint32_t flags)
+{
+	struct lab *lab = maps;
+
+	if (lab->procs[tgid].incarnation != incarnation)
+		return -ENOENT;
+	lab->procs[tgid].flags = flags;
+	return 0;
+}
+
+static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, void *userdata), void *userdata)
+{
+	struct lab *lab = maps;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lab->stats); i++)
+		if (lab->stats[i].used)
+			fn(&lab->stats[i].key, userdata);
+	return 0;
+}
+
+static int each_error(void *maps, void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
+		      void *userdata)
+{
+	struct lab *lab = maps;
+
+	lab->walks++;
+	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
+		if (lab->errors[i].used)
+			fn(&lab->errors[i].key, lab->errors[i].count, userdata);
+	return 0;
+}
+
+static void forget_stat(void *maps, const struct trace_stat_key *key)
+{
+	struct lab *lab = maps;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lab->stats); i++)
+		if (memcmp(&lab->stats[i].key, key, sizeof(*key)) == 0)
+			lab->stats[i].used = false;
+}
+
+static void forget_error(void *maps, const struct trace_error_key *key)
+{
+	struct lab *lab = maps;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
+		if (memcmp(&lab->errors[i].key, key, sizeof(*key)) == 0)
+			lab->errors[i].used = false;
+}
+
+static const struct sums_maps maps = {
+	.stat = read_stat,
+	.proc = read_proc,
+	.set_flags = set_flags,
+	.each_stat = each_stat,
+	.each_error = each_error,
+	.forget_stat = forget_stat,
+	.forget_error = forget_error,
+};
+
+static void on_hits(_unused_ struct sums_process *process, _unused_ uint16_t call, uint64_t counted,
+		    uint64_t nested, void *userdata)
+{
+	((struct lab *)userdata)->hits += counted + nested;
+}
+
+static void on_over(_unused_ struct sums_process *process, void *userdata)
+{
+	((struct lab *)userdata)->overs++;
+}
+
+static const struct sums_ops ops = { on_hits, on_over };
+
+static int set_up(void **state)
+{
+	static struct lab lab;
+
+	memset(&lab, 0, sizeof(lab));
+	assert_int_equal(sums_init(&lab.sums, 3, &maps, &lab, &ops, &lab), 0);
+	*state = &lab;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct lab *lab = *state;
+
+	sums_done(&lab->sums);
+	return 0;
+}
+
+static struct trace_stat *stat(struct lab *lab, uint32_t tgid, uint32_t call, uint64_t incarnation)
+{
+	struct trace_stat_key key = { tgid, call, incarnation };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lab->stats); i++) {
+		if (lab->stats[i].used && memcmp(&lab->stats[i].key, &key, sizeof(key)) == 0)
+			return &lab->stats[i].stat;
+		if (!lab->stats[i].used) {
+			memset(&lab->stats[i], 0, sizeof(lab->stats[i]));
+			lab->stats[i].used = true;
+			lab->stats[i].key = key;
+			lab->procs[tgid].incarnation = incarnation;
+			return &lab->stats[i].stat;
+		}
+	}
+	fail_msg("no room");
+	return NULL;
+}
+
+static void error(struct lab *lab, uint32_t tgid, uint32_t call, uint64_t incarnation, int32_t result,
+		  uint64_t count)
+{
+	struct trace_error_key key = { .tgid = tgid, .call = call, .incarnation = incarnation, .result = result };
+
+	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
+		if (!lab->errors[i].used || memcmp(&lab->errors[i].key, &key, sizeof(key)) == 0) {
+			lab->errors[i].used = true;
+			lab->errors[i].key = key;
+			lab->errors[i].count = count;
+			return;
+		}
+}
+
+static struct sums_process *hear(struct lab *lab, uint32_t tgid, uint64_t incarnation, uint16_t call)
+{
+	struct sums_process *process;
+	bool made;
+
+	assert_int_equal(sums_heard(&lab->sums, tgid, incarnation, &process, &made), 0);
+	assert_int_equal(sums_call_heard(&lab->sums, process, call), 0);
+	return process;
+}
+
+static void differences(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_stat *s = stat(lab, 5, 3, 100);
+	struct sums_process *process = hear(lab, 5, 100, 3);
+	uint8_t active[TRACE_ACTIVE] = { 0 };
+	struct trace_sum sum;
+
+	s->count = 10;
+	s->buckets[40] = 10;
+	s->bytes = 4096;
+	sums_collect(&lab->sums, active); /* nobody says that it was active */
+	assert_int_equal(lab->reads, 0);
+	active[5] = 1;
+	sums_collect(&lab->sums, active);
+	assert_int_equal(process->calls[0].count, 10);
+	/* 32 bits of the kernel's go round. */
+	for (int i = 0; i < 3; i++) {
+		s->count += UINT32_MAX;
+		s->buckets[40] += UINT32_MAX;
+		sums_collect(&lab->sums, NULL);
+	}
+	s->nested = 7;
+	s->buckets[2] = 1;
+	s->buckets[311] = 2;
+	sums_collect(&lab->sums, NULL);
+	sums_expand(&process->calls[0], &sum);
+	assert_int_equal(sum.count, 10 + 3 * (uint64_t)UINT32_MAX);
+	assert_int_equal(sum.buckets[40], 10 + 3 * (uint64_t)UINT32_MAX);
+	assert_int_equal(sum.buckets[2], 1);
+	assert_int_equal(sum.buckets[311], 2);
+	assert_int_equal(sum.bytes, 4096);
+	assert_memory_equal(sum.buckets, lab->sums.totals[3]->buckets, sizeof(sum.buckets));
+	assert_int_equal(lab->sums.totals[3]->count, sum.count);
+	assert_int_equal(lab->hits, sum.count + 7);
+}
+
+static uint64_t code_count(const struct trace_sum *sum, int32_t code)
+{
+	for (int i = 0; i < TRACE_ERROR_CODES_MAX && sum->codes[i].count; i++)
+		if (sum->codes[i].code == code)
+			return sum->codes[i].count;
+	return 0;
+}
+
+static void codes(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_stat *s = stat(lab, 5, 3, 100);
+	struct sums_process *process = hear(lab, 5, 100, 3);
+	struct trace_sum sum;
+
+	s->count = 5;
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->walks, 0);
+	s->count = s->errors = 8;
+	error(lab, 5, 3, 100, 35, 6);
+	error(lab, 5, 3, 100, 2, 2);
+	error(lab, 5, 3, 99, 1, 77); /* of an earlier one */
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->walks, 1);
+	sums_expand(&process->calls[0], &sum);
+	assert_int_equal(code_count(&sum, 35), 6);
+	assert_int_equal(code_count(&sum, 2), 2);
+	assert_int_equal(code_count(&sum, 1), 0);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->walks, 1); /* they did not grow */
+	/* More codes than there is room for. */
+	for (int32_t code = 100; code < 120; code++)
+		error(lab, 5, 3, 100, code, 10);
+	s->errors += 200;
+	sums_collect(&lab->sums, NULL);
+	sums_expand(&process->calls[0], &sum);
+	assert_int_equal(code_count(&sum, 35), 6);
+	assert_int_equal(code_count(&sum, INT32_MIN), 70);
+	/* One that the kernel's map had no room for: known at the end. */
+	s->errors++;
+	sums_over(&lab->sums, process);
+	sums_expand(&process->calls[0], &sum);
+	assert_int_equal(code_count(&sum, INT32_MIN), 71);
+	assert_int_equal(code_count(lab->sums.totals[3], INT32_MIN), 71);
+	assert_int_equal(code_count(lab->sums.totals[3], 35), 6);
+}
+
+static void lives(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_stat *s = stat(lab, 5, 3, 100);
+	struct sums_process *process = hear(lab, 5, 100, 3), *later;
+	bool made;
+
+	s->count = 4;
+	error(lab, 5, 3, 100, 1, 1);
+	s->errors = 1;
+	sums_over(&lab->sums, process); /* read a last time, and deleted */
+	assert_int_equal(process->calls[0].count, 4);
+	assert_int_equal(lab->overs, 1);
+	assert_false(lab->stats[0].used);
+	assert_false(lab->errors[0].used);
+	assert_null(sums_find(&lab->sums, 5));
+	sums_over(&lab->sums, process);
+	assert_int_equal(lab->overs, 1);
+	/* The PID comes again. */
+	s = stat(lab, 5, 3, 200);
+	s->count = 2;
+	later = hear(lab, 5, 200, 3);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->sums.processes_n, 2); /* the ended one is shown */
+	assert_int_equal(lab->sums.totals[3]->count, 6);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->sums.processes_n, 1);
+	assert_ptr_equal(sums_find(&lab->sums, 5), later);
+	/* What is told of the earlier one late does not count. */
+	assert_int_equal(sums_heard(&lab->sums, 5, 100, &process, &made), -ESTALE);
+	/* Exec: a newer one is heard, the end of the older was not. */
+	stat(lab, 5, 3, 300);
+	hear(lab, 5, 300, 3);
+	assert_int_equal(lab->overs, 2);
+}
+
+static void limit(void **state)
+{
+	struct lab *lab = *state;
+	struct sums_process *process;
+	bool made;
+
+	for (uint32_t tgid = 1; tgid <= 3; tgid++)
+		hear(lab, tgid, 10 + tgid, 1);
+	assert_int_equal(sums_heard(&lab->sums, 4, 50, &process, &made), -ENOSPC);
+	assert_int_equal(lab->sums.refused, 1);
+	sums_over(&lab->sums, sums_find(&lab->sums, 1));
+	assert_int_equal(sums_heard(&lab->sums, 4, 50, &process, &made), 0);
+	/* Ends of those that moved. */
+	sums_collect(&lab->sums, NULL);
+	sums_collect(&lab->sums, NULL);
+	for (uint32_t tgid = 2; tgid <= 4; tgid++)
+		assert_int_equal(sums_find(&lab->sums, tgid)->tgid, tgid);
+	assert_null(sums_find(&lab->sums, 1));
+}
+
+static void after_losses(void **state)
+{
+	struct lab *lab = *state;
+	struct sums_process *gone = hear(lab, 9, 90, 1), *found;
+
+	stat(lab, 5, 3, 100)->count = 11; /* neither PROCESS nor STAT came */
+	stat(lab, 6, 4, 120)->count = 1;
+	lab->procs[6].incarnation = 0; /* nor its EXIT */
+	sums_reconcile(&lab->sums);
+	assert_true(gone->over); /* the kernel side does not know it */
+	found = sums_find(&lab->sums, 5);
+	assert_non_null(found);
+	assert_true(found->unheard);
+	assert_null(sums_find(&lab->sums, 6));
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->sums.totals[3]->count, 11);
+	assert_int_equal(lab->sums.totals[4]->count, 1);
+}
+
+static void buckets(_unused_ void **state)
+{
+	struct trace_sum sum = { 0 };
+	uint64_t last = 0;
+
+	assert_int_equal(sums_bucket_low(0), 0);
+	assert_int_equal(sums_bucket_low(8), 8);
+	assert_int_equal(sums_bucket_low(TRACE_BUCKETS - 1), UINT64_C(15) << 37);
+	for (unsigned i = 1; i < TRACE_BUCKETS; i++) {
+		assert_int_equal(sums_bucket_end(i - 1), sums_bucket_low(i));
+		assert_true(sums_bucket_low(i) > last);
+		/* An eighth at most. */
+		assert_true(i < 8 || (sums_bucket_end(i) - sums_bucket_low(i)) * 8 <= sums_bucket_low(i));
+		last = sums_bucket_low(i);
+	}
+	assert_true(trace_sum_quantile(&sum, 0.5) == 0);
+	sum.buckets[3] = 1;
+	assert_true(trace_sum_quantile(&sum, 0.5) == 3);
+	sum.buckets[3] = 50;
+	sum.buckets[8 + 5 * 8] = 45; /* 256 to 287 */
+	sum.buckets[8 + 10 * 8] = 5; /* 8192 and more */
+	assert_true(trace_sum_quantile(&sum, 0.50) == 3);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.51), 256, 287);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.95), 256, 287);
+	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.96), 8192, 9215);
+	assert_int_equal(trace_sum_below(&sum, 3), 50);
+	assert_int_equal(trace_sum_below(&sum, 1000), 95);
+	assert_int_equal(trace_sum_below(&sum, UINT64_MAX), 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(differences, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(codes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(lives, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limit, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(after_losses, set_up, tear_down),
+		cmocka_unit_test(buckets),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
