@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/tracer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "cmd/tracer_private.h"
+
+enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
+
+/* ---- handing over ---- */
+
+static void put_view(struct tracer *tracer, struct trace_view *view)
+{
+	pthread_mutex_lock(&tracer->lock);
+	struct trace_view *old = tracer->made;
+
+	tracer->made = view;
+	pthread_mutex_unlock(&tracer->lock);
+	trace_view_unref(old);
+}
+
+struct trace_view *tracer_take(struct tracer *tracer)
+{
+	pthread_mutex_lock(&tracer->lock);
+	struct trace_view *view = TAKE_PTR(tracer->made);
+
+	pthread_mutex_unlock(&tracer->lock);
+	return view;
+}
+
+void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
+{
+	snapshot_ref(snapshot);
+	pthread_mutex_lock(&tracer->lock);
+	struct snapshot *old = tracer->fed;
+
+	tracer->fed = snapshot;
+	pthread_mutex_unlock(&tracer->lock);
+	if (old)
+		snapshot_unref(old);
+}
+
+static void look_at_node(struct tracer *tracer)
+{
+	pthread_mutex_lock(&tracer->lock);
+	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
+
+	pthread_mutex_unlock(&tracer->lock);
+	if (!snapshot)
+		return;
+	tracer_node(tracer, snapshot);
+	snapshot_unref(snapshot);
+}
+
+/* ---- what the engine says ---- */
+
+static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	cuda_event(tracer->cuda, event, size);
+}
+
+static void on_lost(uint64_t events, void *userdata)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "losses of events" };
+	struct tracer *tracer = userdata;
+
+	cuda_lost(tracer->cuda, events);
+	if (log_limit_allow(&limit))
+		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory and busy time are "
+			    "incomplete from here; a larger trace.buffer holds more",
+			    (unsigned long long)events);
+}
+
+static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	cuda_process_over(tracer->cuda, tgid, incarnation);
+}
+
+static void on_notice(int level, const char *text, _unused_ void *userdata)
+{
+	static struct log_limit limit = { .burst = 10,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "notices of tracing" };
+
+	if (log_limit_allow(&limit))
+		log_at(level, "tracing: %s", text);
+}
+
+/* ---- the thread ---- */
+
+static double own_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int mark(const struct trace_process_sum *process, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	if (process->incomplete)
+		cuda_mark(tracer->cuda, process->tgid, process->incarnation, process->incomplete);
+	return 0;
+}
+
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "failures to make a view" };
+	struct tracer *tracer = userdata;
+	struct trace_view *view;
+	int r;
+
+	look_at_node(tracer);
+	trace_engine_own_cpu(tracer->engine, own_seconds());
+	trace_engine_collect(tracer->engine);
+	trace_engine_each(tracer->engine, mark, tracer);
+	trace_engine_status(tracer->engine, &tracer->status);
+	r = tracer_view(tracer, &view);
+	if (r == 0)
+		put_view(tracer, view);
+	else if (log_limit_allow(&limit))
+		log_error("what was traced cannot be shown: %s", strerror(-r));
+	r = sd_event_source_set_time_relative(source, TICK_MS * USEC_PER_SEC / 1000);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_stop(sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, _unused_ void *userdata)
+{
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+/* With `auto`, only what does no harm anywhere: libcuda's entry points need no single step where branches (arm64: adrp) are emulated. */
+static bool needs_single_steps(const struct site_rules *rules)
+{
+#if defined(__aarch64__)
+	enum site_class class = rules->by_kind[SITE_KIND_ADDRESS];
+#else
+	enum site_class class = rules->by_kind[SITE_KIND_BRANCH];
+#endif
+
+	return class != SITE_EMULATED && class != SITE_OPTIMISED;
+}
+
+static int begin(struct tracer *tracer, struct attach_trouble *trouble)
+{
+	static const struct trace_engine_ops ops = {
+		.event = on_event,
+		.lost = on_lost,
+		.process_over = on_process_over,
+		.notice = on_notice,
+	};
+	struct cuda_limits limits = { .series = tracer->series };
+	int r = sd_event_new(&tracer->event);
+
+	if (r >= 0)
+		r = sd_event_add_io(tracer->event, NULL, tracer->stop_fd, EPOLLIN, on_stop, tracer);
+	if (r >= 0)
+		r = cuda_new(&limits, &tracer_cuda_ops, tracer, &tracer->cuda);
+	if (r >= 0)
+		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, trouble);
+	if (r < 0)
+		return r;
+	trace_engine_status(tracer->engine, &tracer->status);
+	if (tracer->wish == WISH_AUTO && !tracer->config.allow_single_step &&
+	    needs_single_steps(&tracer->status.rules)) {
+		snprintf(trouble->text, sizeof(trouble->text),
+			 "this kernel single-steps every probe that libcuda offers a place for; trace.enabled=yes with "
+			 "trace.allow_single_step=yes traces all the same");
+		return -EOPNOTSUPP;
+	}
+	r = sd_event_add_time_relative(tracer->event, NULL, CLOCK_MONOTONIC, 0, USEC_PER_SEC / 100, on_tick,
+				       tracer);
+	return r < 0 ? r : 0;
+}
+
+static void finish(struct tracer *tracer)
+{
+	trace_engine_free(TAKE_PTR(tracer->engine));
+	cuda_free(TAKE_PTR(tracer->cuda));
+	tracer->event = sd_event_unref(tracer->event);
+}
+
+static void tell_off(struct tracer *tracer, const char *why)
+{
+	struct trace_view *view;
+
+	if (tracer_view_off(why, &view) == 0)
+		put_view(tracer, view);
+}
+
+static void *run(void *userdata)
+{
+	struct tracer *tracer = userdata;
+	struct attach_trouble trouble = { 0 };
+	int r = begin(tracer, &trouble);
+
+	if (r < 0) {
+		if (!trouble.text[0])
+			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot begin: %s", strerror(-r));
+		log_at(tracer->wish == WISH_YES ? LOG_ERR : LOG_NOTICE, "CUDA calls are not traced: %s",
+		       trouble.text);
+		tell_off(tracer, trouble.text);
+	} else {
+		log_info("tracing CUDA calls by %s, %u entry points in %u files", tracer->status.backend,
+			 tracer->status.sites_attached, tracer->status.files);
+		r = sd_event_loop(tracer->event);
+		if (r < 0) {
+			log_error("the tracing loop failed: %s; this is a defect, please report it",
+				  strerror(-r));
+			tell_off(tracer, "the tracing loop failed");
+		}
+	}
+	finish(tracer);
+	return NULL;
+}
+
+static int start_thread(struct tracer *tracer)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&tracer->thread, &attr, run, tracer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	tracer->running = r == 0;
+	return r;
+}
+
+static uint32_t power_of_two(int64_t bytes)
+{
+	uint32_t size = 1 << 12;
+
+	while (size < bytes)
+		size <<= 1;
+	return size;
+}
+
+int tracer_new(const struct options *options, struct tracer **ret_tracer)
+{
+	_cleanup_(tracer_freep) struct tracer *tracer = calloc(1, sizeof(*tracer));
+	int r;
+
+	if (!tracer)
+		return -ENOMEM;
+	pthread_mutex_init(&tracer->lock, NULL);
+	tracer->wish = (enum option_wish)options_number(options, OPT_trace_enabled);
+	tracer->series = (uint32_t)options_number(options, OPT_process_series);
+	tracer->config = (struct trace_engine_config){
+		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
+		.libraries = { [PROBE_CUDA] = true, [PROBE_LIBC] = true },
+		.return_probes = options_bool(options, OPT_trace_return_probes),
+		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),
+		.events = true,
+		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
+		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
+	};
+	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (tracer->stop_fd < 0)
+		return -errno;
+	if (tracer->wish == WISH_NO) {
+		tell_off(tracer, "trace.enabled is no");
+	} else {
+		r = start_thread(tracer);
+		if (r < 0)
+			return r;
+	}
+	*ret_tracer = TAKE_PTR(tracer);
+	return 0;
+}
+
+/* False: it hangs. */
+static bool end_thread(struct tracer *tracer)
+{
+	struct timespec until;
+	int64_t end;
+
+	if (!tracer->running)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &until);
+	end = until.tv_nsec + TRACER_PATIENCE_NS;
+	until.tv_sec += end / NSEC_PER_SEC;
+	until.tv_nsec = end % NSEC_PER_SEC;
+	if (eventfd_write(tracer->stop_fd, 1) < 0)
+		return false;
+	return pthread_timedjoin_np(tracer->thread, NULL, &until) == 0;
+}
+
+void tracer_free(struct tracer *tracer)
+{
+	if (!tracer)
+		return;
+	if (!end_thread(tracer)) {
+		log_warning("the tracing thread does not end; it goes with the process, and its probes too");
+		return;
+	}
+	if (tracer->fed)
+		snapshot_unref(tracer->fed);
+	trace_view_unref(tracer->made);
+	closep(&tracer->stop_fd);
+	pthread_mutex_destroy(&tracer->lock);
+	free(tracer);
+}

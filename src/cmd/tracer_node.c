@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What src/cuda is told of the node: devices and NVML's figures from snapshots, environments and limits of containers from /proc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "cmd/tracer_private.h"
+#include "proc/proc.h"
+
+enum { ENVIRONMENT_MAX = 128 << 10 };
+
+/* ---- devices ---- */
+
+static double slot(const struct entity *e, enum gpu_slot i)
+{
+	return presence_is(e->id.p[i]) ? e->id.v[i] : 0;
+}
+
+static const char *uuid_of(const struct entity *e)
+{
+	return e->id.parent == READING_NONE ? e->id.uuid : e->id.mig_uuid;
+}
+
+static void describe(const struct entity *e, struct cuda_device *device)
+{
+	*device = (struct cuda_device){
+		.mig = e->id.parent == READING_NONE && slot(e, SLOT_MIG_MODE_CURRENT) > 0,
+		.cores = (uint32_t)slot(e, SLOT_CORES),
+		.memory_bytes = (uint64_t)slot(e, SLOT_MEMORY_TOTAL),
+		.speed = slot(e, SLOT_CLOCK_MAX_SM) * slot(e, SLOT_CORES),
+	};
+	snprintf(device->uuid, sizeof(device->uuid), "%.*s", (int)sizeof(device->uuid) - 1, uuid_of(e));
+	if (e->id.parent != READING_NONE)
+		snprintf(device->parent, sizeof(device->parent), "%.*s", (int)sizeof(device->parent) - 1,
+			 e->id.uuid);
+}
+
+static void tell_devices(struct tracer *tracer, const struct snapshot *snapshot)
+{
+	struct cuda_device devices[TRACER_DEVICES_MAX];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < snapshot->entities_n && n < TRACER_DEVICES_MAX; i++)
+		if (snapshot->entities[i].present)
+			describe(&snapshot->entities[i], &devices[n++]);
+	if (n == tracer->devices_n && memcmp(devices, tracer->devices, n * sizeof(devices[0])) == 0)
+		return;
+	if (cuda_set_devices(tracer->cuda, devices, n) < 0)
+		return; /* out of memory: at the next snapshot */
+	memcpy(tracer->devices, devices, n * sizeof(devices[0]));
+	tracer->devices_n = n;
+}
+
+void tracer_node(struct tracer *tracer, const struct snapshot *snapshot)
+{
+	tell_devices(tracer, snapshot);
+	if (snapshot->seq == tracer->fed_seq || !snapshot->fresh)
+		return;
+	tracer->fed_seq = snapshot->seq;
+	for (uint32_t i = 0; i < snapshot->processes_n; i++) {
+		const struct process *p = &snapshot->processes[i];
+
+		if (presence_is(p->p[PROCESS_BUSY]) && presence_is(p->p[PROCESS_OBSERVED]))
+			cuda_nvml(tracer->cuda, p->pid, uuid_of(&snapshot->entities[p->entity]),
+				  p->v[PROCESS_BUSY], p->v[PROCESS_OBSERVED],
+				  presence_is(p->p[PROCESS_MEMORY]) ? p->v[PROCESS_MEMORY] : 0);
+	}
+}
+
+/* ---- processes ---- */
+
+static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, _unused_ void *userdata)
+{
+	_cleanup_close_ int fd = -1;
+	char path[48];
+	size_t n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%u/environ", tgid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (n < size) {
+		ssize_t got = read(fd, buf + n, size - n);
+
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		n += (size_t)got;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+/* The devices that one word of NVIDIA_VISIBLE_DEVICES names: an index, a UUID or the beginning of one, GPU:INSTANCE for MIG's. */
+static bool named(const struct tracer *tracer, const struct cursor *word, uint32_t device)
+{
+	const struct cuda_device *d = &tracer->devices[device];
+	struct cursor rest = *word;
+	uint64_t wanted = 0, index = 0;
+
+	if (cursor_u64(&rest, &wanted) == 0 && cursor_eof(&rest)) {
+		for (uint32_t i = 0; i < device; i++)
+			index += tracer->devices[i].parent[0] == 0;
+		return d->parent[0] == 0 && index == wanted;
+	}
+	return cursor_left(word) > 4 && cursor_left(word) <= strlen(d->uuid) &&
+	       memcmp(d->uuid, word->p, cursor_left(word)) == 0;
+}
+
+static int list_allowed(const struct tracer *tracer, struct cursor list, char (*uuids)[TRACED_UUID],
+			size_t max, size_t *ret_n)
+{
+	size_t n = 0;
+
+	if (cursor_equals(&list, "all"))
+		return -ENOENT;
+	if (cursor_eof(&list) || cursor_equals(&list, "none") || cursor_equals(&list, "void")) {
+		*ret_n = 0;
+		return 0;
+	}
+	while (!cursor_eof(&list)) {
+		struct cursor word = list;
+
+		if (cursor_until(&list, ',', &word) < 0)
+			list.p = list.end;
+		for (uint32_t i = 0; i < tracer->devices_n && n < max; i++)
+			if (named(tracer, &word, i))
+				memcpy(uuids[n++], tracer->devices[i].uuid, TRACED_UUID);
+	}
+	*ret_n = n;
+	return 0;
+}
+
+/*
+ * NVIDIA's container runtime gives a container the devices that this variable of its environment names, and nobody else reads it: it
+ * means nothing outside of a container.
+ */
+static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata)
+{
+	static const char name[] = "NVIDIA_VISIBLE_DEVICES=";
+	_cleanup_free_ char *text = malloc(ENVIRONMENT_MAX);
+	struct proc_identity identity;
+	struct cursor all, variable;
+	size_t n;
+	int r = proc_identify("/proc", tgid, &identity);
+
+	if (r < 0)
+		return r;
+	if (identity.cgroup.kind != PROC_CGROUP_CONTAINER && identity.cgroup.kind != PROC_CGROUP_POD)
+		return -ENOENT;
+	if (!text)
+		return -ENOMEM;
+	r = environment(tgid, text, ENVIRONMENT_MAX, &n, NULL);
+	if (r < 0)
+		return r;
+	all = cursor_over(text, n);
+	while (cursor_until(&all, 0, &variable) == 0)
+		if (cursor_literal(&variable, name))
+			return list_allowed(userdata, variable, uuids, max, ret_n);
+	return -ENOENT;
+}
+
+const struct cuda_ops tracer_cuda_ops = { .environment = environment, .allowed = allowed };

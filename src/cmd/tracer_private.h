@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared by tracer.c (the thread), tracer_view.c (what it shows) and tracer_node.c (what it is told of the node). */
+#pragma once
+
+#include <pthread.h>
+
+#include "cmd/tracer.h"
+#include "cuda/cuda.h"
+#include "trace/engine.h"
+
+enum { TRACER_DEVICES_MAX = 256 };
+
+struct tracer {
+	/* set before the thread starts */
+	struct trace_engine_config config;
+	enum option_wish wish;
+	uint32_t series;
+	int stop_fd; /* eventfd */
+	pthread_t thread;
+	bool running; /* there is a thread to be waited for */
+
+	/* shared; held for a pointer's exchange only */
+	pthread_mutex_t lock;
+	struct snapshot *fed; /* newest, not yet looked at */
+	struct trace_view *made; /* newest, not yet taken */
+
+	/* the thread's own */
+	sd_event *event;
+	struct trace_engine *engine;
+	struct cuda *cuda;
+	struct trace_engine_status status;
+	struct cuda_device devices[TRACER_DEVICES_MAX];
+	uint32_t devices_n;
+	uint64_t fed_seq;
+};
+
+/* tracer_node.c */
+extern const struct cuda_ops tracer_cuda_ops;
+void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
+
+/* tracer_view.c */
+int tracer_view(struct tracer *tracer, struct trace_view **ret_view);
+/* Of tracing that is not. */
+int tracer_view_off(const char *why, struct trace_view **ret_view);
