@@ -281,6 +281,9 @@ int tracer_view(struct tracer *tracer, struct trace_view **ret_view)
 			   filling.room.calls, used, filling.room.errors + codes_n, figures.totals_n, &view);
 	if (r < 0)
 		return r;
+	view->processes_n = figures.processes_n;
+	view->devices_n = figures.devices_n;
+	view->totals_n = figures.totals_n;
 	cuda_fill(tracer->cuda, view);
 	filling.view = view;
 	filling.known = view->processes_n;
