@@ -79,11 +79,12 @@ static void publish_header(struct model *model, struct snapshot *s)
 static void publish_trace(const struct model *model, struct snapshot *s)
 {
 	s->trace = trace_view_ref(model->trace);
-	s->trace_stale = model->trace && !recent(model, model->trace->boot_ns, s->boot_ns);
-	if (model->trace && model->trace->enabled) {
-		s->agent[AGENT_SOURCE_UP_TRACE] = !s->trace_stale;
-		s->agent_p[AGENT_SOURCE_UP_TRACE] = PRESENCE_PRESENT;
-	}
+	s->trace_stale = false;
+	if (!model->trace || !model->trace->enabled)
+		return;
+	s->trace_stale = !recent(model, model->trace->boot_ns, s->boot_ns);
+	s->agent[AGENT_SOURCE_UP_TRACE] = !s->trace_stale;
+	s->agent_p[AGENT_SOURCE_UP_TRACE] = PRESENCE_PRESENT;
 	if (!s->trace_stale)
 		return;
 	for (unsigned row = 0; row < AGENT_METRICS; row++)

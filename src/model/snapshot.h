@@ -104,7 +104,7 @@ struct snapshot {
 	struct workload *workloads;
 	struct xid *xids; /* sorted by (entity, code) */
 	struct trace_view *trace; /* NULL: nobody traces; the snapshot's own reference */
-	bool trace_stale; /* it is too old to be called current */
+	bool trace_stale; /* tracing is on, and what it said last is too old to be called current */
 };
 
 /* The GPU that an instance lies on, or the entity itself. */

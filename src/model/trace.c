@@ -67,7 +67,8 @@ void trace_view_unref(struct trace_view *view)
 const char *traced_incomplete_name(unsigned bit)
 {
 	static const char *const names[] = {
-		"lost_events", "events_off", "probes_given_up", "late", "no_return_probes", "sites_refused",
+		"lost_events",      "events_off",    "probes_given_up", "late",
+		"no_return_probes", "sites_refused", "beyond_limit",
 	};
 
 	return bit < ARRAY_SIZE(names) ? names[bit] : NULL;

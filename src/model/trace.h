@@ -92,7 +92,7 @@ int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_
 struct trace_view *trace_view_ref(struct trace_view *view);
 void trace_view_unref(struct trace_view *view);
 
-/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum trace_incomplete. */
+/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum cuda_incomplete. */
 const char *traced_incomplete_name(unsigned bit);
 
 /* Is this row filled by tracing (trace_view.agent) and by nobody else? */

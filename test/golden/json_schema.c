@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "base/macro.h"
-#include "model/metric.h"
+#include "model/trace.h"
 
 /* Out of memory ends a build step; nothing else fails here. */
 static void put(json_t *object, const char *key, json_t *value)
@@ -84,6 +84,15 @@ static void add_rows(json_t *schema, const struct metric *rows, unsigned n, unsi
 	}
 }
 
+static void add_reasons(json_t *schema)
+{
+	const char *name;
+
+	for (unsigned bit = 0; (name = traced_incomplete_name(bit)); bit++)
+		if (json_array_append_new(json_object_get(schema, "enum"), json_string(name)) < 0)
+			exit(EXIT_FAILURE);
+}
+
 /* Properties of what the skeleton defines, and of what was added, are required, but those of the document itself. */
 static void require_all(json_t *schema)
 {
@@ -122,6 +131,7 @@ int main(int argc, char **argv)
 	add_rows(json_object_get(defs, "instance"), gpu_metrics, GPU_METRICS, LEVEL_MIG, gpu);
 	add_rows(json_object_get(defs, "process"), process_metrics, PROCESS_METRICS, 0, process);
 	add_rows(json_object_get(defs, "workload"), process_metrics, PROCESS_METRICS, 0, process);
+	add_reasons(json_object_get(json_object_get(defs, "incomplete"), "items"));
 	add_rows(json_object_get(defs, "cuda"), traced_metrics, TRACED_METRICS, 0, traced);
 	add_rows(json_object_get(defs, "trace_device"), traced_metrics, TRACED_METRICS, 0, traced);
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);

@@ -58,7 +58,7 @@ static const struct {
 	  "1 for each metric of the process whose value is an estimate." },
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
 	  "1 for each reason why figures of the traced process are less than what happened: lost_events, events_off and "
-	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused." },
+	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused, beyond_limit." },
 	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
 	  "Estimate: share of a core that tracing costs the process." },
 	{ "cuda_calls_total", "counter", "api",

@@ -68,7 +68,7 @@ static void bits_have_names(_unused_ void **state)
 
 	while (traced_incomplete_name(n))
 		n++;
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	assert_string_equal(traced_incomplete_name(0), "lost_events");
 	assert_null(traced_incomplete_name(100));
 }
@@ -180,6 +180,8 @@ static void a_source_that_is_off_says_nothing_of_itself(void **state)
 	lab_wait(lab, SECOND);
 	assert_non_null(lab->s->trace);
 	assert_false(presence_is(lab->s->agent_p[AGENT_SOURCE_UP_TRACE]));
+	lab_wait(lab, 60 * SECOND);
+	assert_false(lab->s->trace_stale); /* why it is off is as true as it was */
 }
 
 int main(void)
