@@ -24,6 +24,7 @@
 
 struct cuda;
 
+/* 0 means the default, but for series. */
 struct cuda_limits {
 	uint32_t processes; /* default 16384 */
 	uint32_t series; /* processes with series of their own; default 128 */
@@ -31,8 +32,7 @@ struct cuda_limits {
 	uint32_t contexts; /* per process; default 64 */
 	uint32_t threads; /* per process, whose current context is known; default 1024 */
 	uint32_t allocations; /* all processes together; default 1 << 20, found by use, not reserved */
-	uint32_t pending; /* launches not yet synchronised, per stream; beyond, they are summed up; default 1024 */
-	uint32_t events; /* CUDA events per process; default 4096 */
+	uint32_t events; /* CUDA events per process, and as many graphs; default 4096 */
 };
 
 /* A device of the node as NVML lists them, in NVML's (PCI) order. */
@@ -63,7 +63,17 @@ int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
-/* bits of model/trace.h's incomplete, set from outside (budget, late attachment). */
+/* Why figures of a process are incomplete: the bits of struct traced_process. The first six are trace/engine.h's. */
+enum cuda_incomplete {
+	CUDA_INCOMPLETE_LOST = 1 << 0, /* events were lost */
+	CUDA_INCOMPLETE_QUIET = 1 << 1,
+	CUDA_INCOMPLETE_GIVEN_UP = 1 << 2,
+	CUDA_INCOMPLETE_LATE = 1 << 3, /* what the process did before is not known */
+	CUDA_INCOMPLETE_NO_RETURNS = 1 << 4,
+	CUDA_INCOMPLETE_SITES = 1 << 5,
+	CUDA_INCOMPLETE_LIMIT = 1 << 6, /* something of it was beyond a limit of struct cuda_limits */
+};
+/* Sets such bits from outside (budget, late attachment). They stay. */
 void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete);
 /* The process is over: what it held is freed, implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
@@ -86,10 +96,12 @@ int cuda_flush(struct cuda *cuda, int64_t now_ns);
 
 struct cuda_stats {
 	uint64_t events, unknown_events;
+	uint64_t late_events; /* of a process that was over */
 	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
-		overflow_allocations, overflow_pending, overflow_events;
+		overflow_allocations, overflow_pending, overflow_events; /* pending: streams that a stream waits for */
 	uint64_t unknown_frees; /* of what was not seen allocated */
 	uint64_t implicit_frees;
+	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */
 	uint64_t calibration_windows;
 };
 void cuda_stats(const struct cuda *cuda, struct cuda_stats *ret_stats);

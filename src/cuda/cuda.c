@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/private.h"
+
+#include <errno.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+
+enum { NOT_READY = 600, INVALIDATED = 901 }; /* CUDA_ERROR_NOT_READY and ..._STREAM_CAPTURE_INVALIDATED; the runtime's are the same */
+
+static const struct cuda_limits defaults = {
+	.processes = 16384,
+	.series = 128,
+	.streams = 1024,
+	.contexts = 64,
+	.threads = 1024,
+	.allocations = 1 << 20,
+	.events = 4096,
+};
+
+static uint32_t limit(uint32_t wanted, uint32_t standard, uint32_t least, uint32_t most)
+{
+	return wanted == 0 ? standard : CLAMP(wanted, least, most);
+}
+
+/* No more than the widths of indexes allow. */
+static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wanted)
+{
+	limits->series = wanted->series;
+	limits->processes = limit(wanted->processes, defaults.processes, 1, 1 << 20);
+	limits->contexts = limit(wanted->contexts, defaults.contexts, 1, 1024);
+	limits->streams = limit(wanted->streams, defaults.streams, 2, 1 << 20);
+	limits->threads = limit(wanted->threads, defaults.threads, 1, 1 << 20);
+	limits->events = limit(wanted->events, defaults.events, 1, 1 << 20);
+	limits->allocations = limit(wanted->allocations, defaults.allocations, 1, 1 << 20);
+}
+
+int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata, struct cuda **ret_cuda)
+{
+	_cleanup_(cuda_freep) struct cuda *cuda = calloc(1, sizeof(*cuda));
+
+	if (!cuda)
+		return -ENOMEM;
+	take_limits(&cuda->limits, limits ? limits : &defaults);
+	if (ops)
+		cuda->ops = *ops;
+	cuda->userdata = userdata;
+	cuda->window = 1;
+	cuda->window_start_ns = clock_mono_ns();
+	cuda->last = NONE;
+	cuda->environment = malloc(ENVIRONMENT_MAX);
+	if (!cuda->environment)
+		return -ENOMEM;
+	/* Without it keys can be guessed, which costs a hostile program's own events time. */
+	if (getrandom(&cuda->salt, sizeof(cuda->salt), GRND_NONBLOCK) < 0)
+		cuda->salt = (uint64_t)clock_real_ns();
+	device_uuid(cuda, "");
+	if (cuda->uuids_n != 1)
+		return -ENOMEM;
+	*ret_cuda = TAKE_PTR(cuda);
+	return 0;
+}
+
+void cuda_free(struct cuda *cuda)
+{
+	if (!cuda)
+		return;
+	for (uint32_t i = 0; i < cuda->processes_n; i++)
+		process_free(cuda, cuda->processes[i]);
+	for (uint32_t i = 0; i < cuda->uuids_n; i++)
+		free(cuda->totals[i].spans);
+	ledger_done(cuda);
+	hashmap_done(&cuda->process_map);
+	free(cuda->processes);
+	free(cuda->shown);
+	free(cuda->devices);
+	free(cuda->device_uuids);
+	free(cuda->uuids);
+	free(cuda->totals);
+	free(cuda->environment);
+	free(cuda);
+}
+
+/* ---- copies and sets ---- */
+
+/* The driver's 2D copies tell the types of both memories instead of a kind: CU_MEMORYTYPE_HOST 1, _DEVICE 2, _ARRAY 3, _UNIFIED 4. */
+static uint32_t copy_kind(const struct trace_call *call)
+{
+	bool from_host = call->handle == 1, to_host = call->addr == 1;
+
+	if (call->kind >= TRACE_COPIES)
+		return TRACE_COPY_DEFAULT;
+	if ((call->header.flags & TRACE_FLAG_RUNTIME) || call->kind != TRACE_COPY_HOST_TO_HOST)
+		return call->kind;
+	if (call->handle < 1 || call->handle > 3 || call->addr < 1 || call->addr > 3)
+		return TRACE_COPY_DEFAULT;
+	if (from_host)
+		return to_host ? TRACE_COPY_HOST_TO_HOST : TRACE_COPY_HOST_TO_DEVICE;
+	return to_host ? TRACE_COPY_DEVICE_TO_HOST : TRACE_COPY_DEVICE_TO_DEVICE;
+}
+
+static void moved(struct cuda *cuda, struct process *p, const struct trace_call *event)
+{
+	struct trace_call call = *event;
+	uint32_t stream = stream_of(cuda, p, &call.header, call.stream, context_current(cuda, p, &call.header));
+	bool waits = (call.header.flags & TRACE_FLAG_WAITS) && call.header.op == TRACE_OP_COPY;
+	struct usage *usage;
+
+	if (stream == NONE || stream_at(p, stream)->capture)
+		return; /* no room at all, or a node of a graph */
+	usage = &p->usages[p->contexts[stream_at(p, stream)->context].usage];
+	call.kind = copy_kind(&call);
+	if (call.header.op == TRACE_OP_COPY)
+		count(usage, TRACED_COPY_HOST_TO_HOST + call.kind, call.size);
+	else
+		count(usage, TRACED_SET_BYTES, call.size);
+	if (waits)
+		sync_copy(cuda, p, stream, &call);
+	if (waits && call.kind <= TRACE_COPY_DEVICE_TO_HOST)
+		usage_span(cuda, usage, call.header.time_ns, returned_ns(&call), 0, 0);
+	else
+		stream_work(p, stream, call.header.time_ns, returned_ns(&call), 0, 0);
+}
+
+/* ---- events ---- */
+
+static void failed(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	struct usage *usage = &p->usages[p->contexts[context_current(cuda, p, &call->header)].usage];
+
+	if (call->result == NOT_READY &&
+	    (call->header.op == TRACE_OP_QUERY_STREAM || call->header.op == TRACE_OP_QUERY_EVENT))
+		return;
+	count(usage, TRACED_ERRORS, 1);
+	if (call->header.op == TRACE_OP_ALLOC)
+		count(usage, TRACED_ALLOCATION_FAILURES, 1);
+	/* The one failure that changes something: a spoilt capture has ended. */
+	if (call->header.op == TRACE_OP_CAPTURE_END && call->result == INVALIDATED)
+		graph_event(cuda, p, call);
+}
+
+typedef void (*handler)(struct cuda *cuda, struct process *p, const struct trace_call *call);
+
+static const handler handlers[TRACE_OPS] = {
+	[TRACE_OP_GRAPH_INSTANTIATE] = graph_event,
+	[TRACE_OP_GRAPH_LAUNCH] = graph_event,
+	[TRACE_OP_GRAPH_DESTROY] = graph_event,
+	[TRACE_OP_CAPTURE_BEGIN] = graph_event,
+	[TRACE_OP_CAPTURE_END] = graph_event,
+	[TRACE_OP_ALLOC] = ledger_event,
+	[TRACE_OP_FREE] = ledger_event,
+	[TRACE_OP_MAP] = ledger_event,
+	[TRACE_OP_UNMAP] = ledger_event,
+	[TRACE_OP_COPY] = moved,
+	[TRACE_OP_SET] = moved,
+	[TRACE_OP_SYNC_STREAM] = sync_event,
+	[TRACE_OP_SYNC_EVENT] = sync_event,
+	[TRACE_OP_SYNC_CONTEXT] = sync_event,
+	[TRACE_OP_SYNC_DEVICE] = sync_event,
+	[TRACE_OP_QUERY_STREAM] = sync_event,
+	[TRACE_OP_QUERY_EVENT] = sync_event,
+	[TRACE_OP_EVENT_CREATE] = mark_event,
+	[TRACE_OP_EVENT_DESTROY] = mark_event,
+	[TRACE_OP_EVENT_RECORD] = mark_event,
+	[TRACE_OP_EVENT_WAIT] = mark_event,
+	[TRACE_OP_STREAM_CREATE] = stream_event,
+	[TRACE_OP_STREAM_DESTROY] = stream_event,
+	[TRACE_OP_CONTEXT_CREATE] = context_event,
+	[TRACE_OP_CONTEXT_RETAIN] = context_event,
+	[TRACE_OP_CONTEXT_RELEASE] = context_event,
+	[TRACE_OP_CONTEXT_RESET] = context_event,
+	[TRACE_OP_CONTEXT_DESTROY] = context_event,
+	[TRACE_OP_CONTEXT_SET] = context_event,
+	[TRACE_OP_CONTEXT_PUSH] = context_event,
+	[TRACE_OP_CONTEXT_POP] = context_event,
+	[TRACE_OP_DEVICE_SET] = context_event,
+	[TRACE_OP_DEVICE_RESET] = context_event,
+};
+
+/* The process of a call; what every call tells, whatever it is. */
+static struct process *caller(struct cuda *cuda, const struct trace_header *header, bool succeeded)
+{
+	struct process *p = process_get(cuda, header);
+	struct thread *t;
+
+	if (!p)
+		return NULL;
+	if (!p->looked)
+		device_resolve(cuda, p);
+	p->initialised |= succeeded;
+	p->runtime |= (header->flags & TRACE_FLAG_RUNTIME) != 0;
+	if (header->flags & TRACE_FLAG_NO_RESULT)
+		p->incomplete |= CUDA_INCOMPLETE_NO_RETURNS;
+	if (p->incomplete & CUDA_INCOMPLETE_NO_RETURNS) {
+		t = thread_find(cuda, p, header->tid);
+		if (t && t->waiting)
+			sync_deferred(cuda, p, t, header->time_ns);
+	}
+	return p;
+}
+
+static void called(struct cuda *cuda, const struct trace_call *call)
+{
+	bool known = !(call->header.flags & TRACE_FLAG_NO_RESULT);
+	struct process *p = caller(cuda, &call->header, known && call->result == 0);
+
+	if (!p)
+		return;
+	if (known && call->result != 0)
+		failed(cuda, p, call);
+	else if (call->header.op < TRACE_OPS && handlers[call->header.op])
+		handlers[call->header.op](cuda, p, call);
+}
+
+static uint64_t volume(const uint32_t of[3])
+{
+	return multiply_saturated((uint64_t)of[0] * of[1], of[2]);
+}
+
+static void launched(struct cuda *cuda, const struct trace_launch *launch)
+{
+	bool known = !(launch->header.flags & TRACE_FLAG_NO_RESULT);
+	struct process *p = caller(cuda, &launch->header, known && launch->result == 0);
+	uint64_t threads = multiply_saturated(volume(launch->grid), volume(launch->block));
+	struct trace_call error = { .header = launch->header, .result = launch->result };
+	struct usage *usage;
+	uint32_t stream;
+
+	if (!p)
+		return;
+	if (known && launch->result != 0) {
+		failed(cuda, p, &error);
+		return;
+	}
+	stream = stream_of(cuda, p, &launch->header, launch->stream, context_current(cuda, p, &launch->header));
+	if (stream == NONE)
+		return;
+	if (stream_at(p, stream)->capture) {
+		capture_launch(p, stream_at(p, stream), threads);
+		return;
+	}
+	usage = &p->usages[p->contexts[stream_at(p, stream)->context].usage];
+	count(usage, TRACED_LAUNCHES, 1);
+	count(usage, TRACED_THREADS, threads);
+	usage->work = add_saturated(usage->work, 1);
+	stream_work(p, stream, launch->header.time_ns, add_saturated(launch->header.time_ns, launch->duration_ns), 1,
+		    threads);
+}
+
+static void text(struct cuda *cuda, const struct trace_text *event, uint32_t size)
+{
+	struct process *p;
+
+	if (event->header.op != TRACE_OP_SETENV)
+		return;
+	p = process_get(cuda, &event->header);
+	if (p)
+		device_text(cuda, p, event->text, MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
+}
+
+static void ended(struct cuda *cuda, const struct trace_header *header)
+{
+	struct process *p = process_find(cuda, header->tgid);
+
+	if (p)
+		process_over(cuda, p, header->time_ns);
+}
+
+void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size)
+{
+	static const uint32_t sizes[TRACE_EVENTS] = {
+		[TRACE_EVENT_LAUNCH] = sizeof(struct trace_launch),
+		[TRACE_EVENT_CALL] = sizeof(struct trace_call),
+		[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
+		[TRACE_EVENT_EXEC] = sizeof(struct trace_header),
+		[TRACE_EVENT_EXIT] = sizeof(struct trace_header),
+		[TRACE_EVENT_TEXT] = sizeof(struct trace_header),
+		[TRACE_EVENT_STAT] = sizeof(struct trace_header),
+	};
+
+	cuda->stats.events++;
+	if (size < sizeof(*event) || event->type >= TRACE_EVENTS || sizes[event->type] == 0 ||
+	    size < sizes[event->type] || event->tgid == 0) {
+		cuda->stats.unknown_events++;
+		return;
+	}
+	switch (event->type) {
+	case TRACE_EVENT_LAUNCH:
+		launched(cuda, (const struct trace_launch *)event);
+		break;
+	case TRACE_EVENT_CALL:
+		called(cuda, (const struct trace_call *)event);
+		break;
+	case TRACE_EVENT_PROCESS:
+		process_first(cuda, (const struct trace_process *)event);
+		break;
+	case TRACE_EVENT_TEXT:
+		text(cuda, (const struct trace_text *)event, size);
+		break;
+	case TRACE_EVENT_EXEC:
+	case TRACE_EVENT_EXIT:
+		ended(cuda, event);
+		break;
+	default: /* of the sums, which are not ours */
+		break;
+	}
+}
+
+void cuda_stats(const struct cuda *cuda, struct cuda_stats *ret_stats)
+{
+	*ret_stats = cuda->stats;
+}

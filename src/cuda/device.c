@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Devices: the node's, those a process sees, and the one that each of its contexts is on.
+ *
+ * A context whose ordinal is known is on that place of the process's visible devices. One that is not (its creation was not seen) is on the
+ * only device that the process can see, else on the only one where NVML lists the process, else on none that is known: "". CUDA
+ * reads the environment once, so what a process sees stays as it was when it was first resolved.
+ */
+#include "cuda/private.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { NVML_FRESH = 3 }; /* windows for which NVML's listing of a process holds */
+
+uint32_t device_uuid(struct cuda *cuda, const char *uuid)
+{
+	uint32_t room = MIN(MAX(16u, cuda->uuids_room * 2), (uint32_t)DEVICES_MAX);
+	char(*uuids)[TRACED_UUID];
+	struct total *totals;
+
+	if (strnlen(uuid, TRACED_UUID) == TRACED_UUID)
+		return 0;
+	for (uint32_t i = 0; i < cuda->uuids_n; i++)
+		if (STRV_EQ(cuda->uuids[i], uuid))
+			return i;
+	if (cuda->uuids_n == cuda->uuids_room) {
+		if (room <= cuda->uuids_room)
+			return 0;
+		uuids = realloc(cuda->uuids, room * sizeof(*uuids));
+		if (!uuids)
+			return 0;
+		cuda->uuids = uuids;
+		totals = realloc(cuda->totals, room * sizeof(*totals));
+		if (!totals)
+			return 0;
+		cuda->totals = totals;
+		cuda->uuids_room = room;
+	}
+	snprintf(cuda->uuids[cuda->uuids_n], TRACED_UUID, "%s", uuid);
+	memset(&cuda->totals[cuda->uuids_n], 0, sizeof(cuda->totals[0]));
+	return cuda->uuids_n++;
+}
+
+const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid)
+{
+	for (uint32_t i = 0; i < cuda->devices_n; i++)
+		if (uuid != 0 && cuda->device_uuids[i] == uuid)
+			return &cuda->devices[i];
+	return NULL;
+}
+
+/* NULL: not set. The first of equal names counts, as for getenv(). */
+static char *variable(char *environment, size_t size, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (char *at = environment, *end = environment + size; at < end; at += strlen(at) + 1)
+		if (strncmp(at, name, n) == 0 && at[n] == '=')
+			return at + n + 1;
+	return NULL;
+}
+
+/* The node's devices that the container lets through; @ret_map: their places in cuda->devices. False: it lets all through. */
+static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices, uint16_t *ret_map,
+			      uint32_t *ret_n)
+{
+	char uuids[VISIBLE_MAX][TRACED_UUID];
+	size_t allowed = 0;
+	uint32_t n = 0;
+
+	if (!cuda->ops.allowed ||
+	    cuda->ops.allowed(tgid, uuids, VISIBLE_MAX, &allowed, cuda->userdata) < 0)
+		return false;
+	for (uint32_t i = 0; i < cuda->devices_n; i++) {
+		for (size_t k = 0; k < MIN(allowed, (size_t)VISIBLE_MAX); k++) {
+			const struct cuda_device *d = &cuda->devices[i];
+
+			/* A GPU in MIG mode comes with those of its instances that are allowed, and they with it. */
+			if (strncmp(d->uuid, uuids[k], TRACED_UUID) != 0 &&
+			    !(d->parent[0] && strncmp(d->parent, uuids[k], TRACED_UUID) == 0))
+				continue;
+			ret_map[n] = (uint16_t)i;
+			ret_devices[n++] = *d;
+			break;
+		}
+	}
+	*ret_n = n;
+	return true;
+}
+
+/* Instances whose GPU is not among them are found by index all the same: the GPU is there, in MIG mode. */
+static uint32_t add_parents(const struct cuda *cuda, struct cuda_device *devices, uint16_t *map, uint32_t n)
+{
+	uint32_t before = n;
+
+	for (uint32_t i = 0; i < cuda->devices_n && n < cuda->devices_n; i++) {
+		bool here = false, wanted = false;
+
+		for (uint32_t k = 0; k < before; k++) {
+			here |= map[k] == i;
+			wanted |= devices[k].parent[0] && STRV_EQ(devices[k].parent, cuda->devices[i].uuid);
+		}
+		if (wanted && !here) {
+			map[n] = (uint16_t)i;
+			devices[n++] = cuda->devices[i];
+		}
+	}
+	return n;
+}
+
+static void take_visible(struct cuda *cuda, struct process *p, const char *value, const char *order)
+{
+	_cleanup_free_ struct cuda_device *devices = calloc(cuda->devices_n + 1, sizeof(*devices));
+	_cleanup_free_ uint16_t *map = calloc(cuda->devices_n + 1, sizeof(*map));
+	struct visible visible;
+	uint32_t n = 0;
+	bool limited;
+
+	if (!devices || !map)
+		return;
+	limited = container_devices(cuda, p->tgid, devices, map, &n);
+	if (limited)
+		n = add_parents(cuda, devices, map, n);
+	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, value, order, &visible);
+	p->visible_known = true;
+	p->visible_estimated = visible.estimated;
+	p->visible_n = (uint8_t)visible.n;
+	for (uint32_t i = 0; i < visible.n; i++)
+		p->visible[i] = cuda->device_uuids[limited ? map[visible.device[i]] : visible.device[i]];
+}
+
+static void look(struct cuda *cuda, struct process *p)
+{
+	const char *value = p->visible_value, *order = NULL, *found;
+	size_t n = 0;
+
+	p->looked = true;
+	p->visible_known = false;
+	p->visible_n = 0;
+	if (cuda->devices_n == 0)
+		return;
+	if (!cuda->ops.environment || cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n,
+							    cuda->userdata) < 0)
+		n = SIZE_MAX;
+	if (n == SIZE_MAX && !value)
+		return; /* it is gone, or hidden: what it sees is not known */
+	if (n != SIZE_MAX) {
+		n = MIN(n, (size_t)ENVIRONMENT_MAX - 1);
+		cuda->environment[n] = 0;
+		order = variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
+		found = value ? value : variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
+		if (!found && n == ENVIRONMENT_MAX - 1)
+			return; /* cut: it may be in the rest */
+		value = found;
+	}
+	take_visible(cuda, p, value, order);
+}
+
+/* The only device where NVML lists the process; 0: none or several. */
+static uint32_t nvml_device(const struct cuda *cuda, const struct process *p)
+{
+	uint32_t found = 0;
+
+	for (uint32_t i = 1; i < p->usages_n; i++) {
+		const struct usage *u = &p->usages[i];
+
+		if (u->nvml.window == 0 || cuda->window - u->nvml.window >= NVML_FRESH)
+			continue;
+		if (found)
+			return 0;
+		found = u->device;
+	}
+	return found;
+}
+
+static uint32_t lone_device(const struct cuda *cuda, const struct process *p)
+{
+	uint32_t only = 0, n = 0;
+
+	if (p->visible_known && p->visible_n == 1)
+		return p->visible[0];
+	for (uint32_t i = 0; i < cuda->devices_n && !p->visible_known; i++) {
+		if (!cuda->devices[i].mig) {
+			only = cuda->device_uuids[i];
+			n++;
+		}
+	}
+	return n == 1 ? only : nvml_device(cuda, p);
+}
+
+void device_resolve(struct cuda *cuda, struct process *p)
+{
+	uint32_t lone;
+
+	if (!p->looked)
+		look(cuda, p);
+	lone = lone_device(cuda, p);
+	for (uint32_t i = 0; i < p->contexts_n; i++) {
+		struct context *c = &p->contexts[i];
+		uint32_t uuid = lone;
+
+		if (c->ordinal >= 0 && p->visible_known)
+			uuid = c->ordinal < p->visible_n ? p->visible[c->ordinal] : 0;
+		c->usage = uuid ? process_usage(p, uuid) : 0;
+	}
+}
+
+void device_text(struct cuda *cuda, struct process *p, const char *text, size_t size)
+{
+	char *value;
+
+	if (p->initialised)
+		return; /* CUDA has read its environment */
+	value = strndup(text, MIN(size, (size_t)VALUE_MAX));
+	if (!value)
+		return;
+	free(p->visible_value);
+	p->visible_value = value;
+	p->looked = false;
+	device_resolve(cuda, p);
+}
+
+static int keep_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n)
+{
+	_cleanup_free_ struct cuda_device *copy = calloc(n + 1, sizeof(*copy));
+	_cleanup_free_ uint16_t *uuids = calloc(n + 1, sizeof(*uuids));
+
+	if (!copy || !uuids)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		copy[i] = devices[i];
+		copy[i].uuid[TRACED_UUID - 1] = copy[i].parent[TRACED_UUID - 1] = 0;
+		uuids[i] = (uint16_t)device_uuid(cuda, copy[i].uuid);
+		cuda->totals[uuids[i]].device_cores = copy[i].cores;
+	}
+	free(cuda->devices);
+	free(cuda->device_uuids);
+	cuda->devices = TAKE_PTR(copy);
+	cuda->device_uuids = TAKE_PTR(uuids);
+	cuda->devices_n = (uint32_t)n;
+	cuda->totals[0].device_cores = 0;
+	return 0;
+}
+
+int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n)
+{
+	int r;
+
+	if (n > DEVICES_MAX)
+		return -E2BIG;
+	if (n == cuda->devices_n && (n == 0 || memcmp(devices, cuda->devices, n * sizeof(*devices)) == 0))
+		return 0;
+	r = keep_devices(cuda, devices, n);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < cuda->processes_n; i++) {
+		struct process *p = cuda->processes[i];
+
+		if (p->over)
+			continue;
+		/* What CUDA has once enumerated stays. */
+		if (!p->initialised || p->visible_n == 0)
+			p->looked = false;
+		device_resolve(cuda, p);
+	}
+	return 0;
+}
+
+void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds, double observed_seconds,
+	       double memory_bytes)
+{
+	struct process *p = process_find(cuda, tgid);
+	uint32_t device = p && !p->over ? device_uuid(cuda, uuid) : 0;
+	uint32_t index = device ? process_usage(p, device) : 0;
+	struct usage *u;
+	bool fresh;
+
+	if (index == 0)
+		return;
+	u = &p->usages[index];
+	fresh = u->nvml.window == 0 || cuda->window - u->nvml.window >= NVML_FRESH;
+	u->nvml = (struct nvml_word){ busy_seconds, observed_seconds, memory_bytes, cuda->window };
+	if (fresh)
+		device_resolve(cuda, p);
+}

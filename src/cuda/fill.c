@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Figures of the last window into a view. What was missed decides what may be shown:
+ *
+ *   counters        always there; estimates where calls may have been missed
+ *   errors, waits   absent without return probes
+ *   memory          absent where calls are known not to have been seen; an estimate where some may not, or from before
+ *   busy, cores     always estimates; cores absent where the device or its cores are not known
+ */
+#include "cuda/private.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define MISSED (CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP | CUDA_INCOMPLETE_SITES)
+#define BLIND (CUDA_INCOMPLETE_NO_RETURNS | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP)
+#define DOUBTFUL (CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_LATE | CUDA_INCOMPLETE_SITES | CUDA_INCOMPLETE_LIMIT)
+
+uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row)
+{
+	bool arrays = u->unsized > 0;
+
+	if ((p->incomplete & BLIND) || (arrays && row == TRACED_LIVE_ARRAY))
+		return PRESENCE_ABSENT;
+	if ((p->incomplete & DOUBTFUL) || (arrays && row == TRACED_PEAK))
+		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	return PRESENCE_PRESENT;
+}
+
+uint8_t counter_presence(const struct process *p, enum traced_metric row)
+{
+	bool results = row == TRACED_ERRORS || row == TRACED_ALLOCATION_FAILURES || row == TRACED_SYNC_WAIT;
+	bool without = p->incomplete & CUDA_INCOMPLETE_NO_RETURNS;
+
+	if (results && without)
+		return PRESENCE_ABSENT;
+	if ((p->incomplete & MISSED) || without || row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN)
+		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	return PRESENCE_PRESENT;
+}
+
+static void fill_gauges(const struct cuda *cuda, const struct process *p, const struct usage *u,
+			struct traced_device *d)
+{
+	const uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+
+	d->v[TRACED_ACTIVE_RATIO] = u->active;
+	d->p[TRACED_ACTIVE_RATIO] = estimated;
+	d->v[TRACED_CORES] = u->cores;
+	d->p[TRACED_CORES] = cuda->totals[u->device].device_cores > 0 ? estimated : PRESENCE_ABSENT;
+	if (u->estimate.errors_n > 0) {
+		d->v[TRACED_BUSY_ERROR] = u->error;
+		d->p[TRACED_BUSY_ERROR] = PRESENCE_PRESENT;
+	}
+	if (u->leak.started) {
+		d->v[TRACED_LEAK] = u->leaks;
+		d->p[TRACED_LEAK] = live_presence(p, u, TRACED_PEAK);
+	}
+}
+
+static double in_units(unsigned row, uint64_t n)
+{
+	return traced_metrics[row].unit == UNIT_SECONDS ? (double)n / NSEC_PER_SEC : (double)n;
+}
+
+static void fill_device(const struct cuda *cuda, const struct process *p, const struct usage *u, uint32_t process,
+			struct traced_device *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->process = process;
+	memcpy(d->uuid, cuda->uuids[u->device], sizeof(d->uuid));
+	fill_gauges(cuda, p, u, d);
+	for (unsigned row = 0; row < TRACED_METRICS; row++) {
+		bool live = (row >= TRACED_LIVE_DEVICE && row <= TRACED_LIVE_ARRAY) || row == TRACED_PEAK;
+
+		if (live)
+			d->p[row] = live_presence(p, u, row);
+		else if (traced_metrics[row].kind == METRIC_COUNTER)
+			d->p[row] = counter_presence(p, row);
+		else
+			continue;
+		d->v[row] = presence_is(d->p[row]) ? in_units(row, u->shown[row]) : 0;
+	}
+}
+
+static void fill_process(const struct process *p, struct traced_process *ret)
+{
+	long hertz = sysconf(_SC_CLK_TCK);
+
+	ret->pid = p->tgid;
+	ret->start_ticks = hertz > 0 ? p->start_boot_ns / ((uint64_t)NSEC_PER_SEC / (uint64_t)hertz) : 0;
+	memcpy(ret->comm, p->comm, sizeof(ret->comm));
+	ret->first_real_ns = clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);
+	ret->exited = p->shown_over;
+	ret->has_series = p->has_series;
+	ret->incomplete = p->incomplete;
+}
+
+static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_total *ret)
+{
+	const struct total *total = &cuda->totals[uuid];
+	uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->uuid, cuda->uuids[uuid], sizeof(ret->uuid));
+	for (unsigned row = 0; row < TRACED_METRICS; row++) {
+		if (traced_metrics[row].kind == METRIC_COUNTER) {
+			bool guessed = row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN || total->doubtful;
+
+			ret->v[row] = total->all[row];
+			ret->other[row] = total->other[row];
+			ret->p[row] = guessed ? estimated : PRESENCE_PRESENT;
+		} else if (row >= TRACED_LIVE_DEVICE && row <= TRACED_LIVE_ARRAY && total->live_known) {
+			ret->v[row] = in_units(row, total->live[row]);
+			ret->p[row] = total->live_doubtful ? estimated : PRESENCE_PRESENT;
+		}
+	}
+	ret->v[TRACED_ACTIVE_RATIO] = total->active;
+	ret->p[TRACED_ACTIVE_RATIO] = estimated;
+	if (total->device_cores > 0) {
+		ret->v[TRACED_CORES] = total->cores;
+		ret->p[TRACED_CORES] = estimated;
+	}
+}
+
+void cuda_fill(struct cuda *cuda, struct trace_view *view)
+{
+	uint32_t devices = 0, totals = 0;
+
+	for (uint32_t i = 0; i < cuda->shown_n && i < view->processes_n; i++) {
+		const struct process *p = cuda->shown[i];
+
+		fill_process(p, &view->processes[i]);
+		view->processes[i].devices_first = devices;
+		for (uint32_t k = 0; k < p->usages_n && devices < view->devices_n; k++)
+			if (p->usages[k].shown_once)
+				fill_device(cuda, p, &p->usages[k], i, &view->devices[devices++]);
+		view->processes[i].devices_n = devices - view->processes[i].devices_first;
+	}
+	for (uint32_t i = 0; i < cuda->uuids_n && totals < view->totals_n; i++)
+		if (cuda->totals[i].touched)
+			fill_total(cuda, i, &view->totals[totals++]);
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The ledger: what a process has allocated and not freed.
+ *
+ * Found by address in the process, whatever device or thread frees it. Physical memory (cuMemCreate) and arrays are known by handles, which
+ * may equal addresses: each has a space of its own. Physical memory is freed by its release or by the end of its last mapping,
+ * whichever comes later; mappings themselves are address space, not bytes. Stream-ordered frees count when they are called.
+ *
+ * What finds no room (and what cannot be true: an address that could not be read, more than 8 TiB) is left out of the sums, and the process marked:
+ * its free could not be told from any other.
+ */
+#include "cuda/private.h"
+
+/* More than any device has, and 2^20 such allocations still fit into 64 bits. */
+#define SIZE_BELIEVED (UINT64_C(1) << 43)
+
+static const uint8_t space_of[TRACE_MEMORIES] = {
+	[TRACE_MEMORY_DEVICE] = SPACE_ADDRESS,	    [TRACE_MEMORY_ASYNC] = SPACE_ADDRESS,
+	[TRACE_MEMORY_MANAGED] = SPACE_ADDRESS,	    [TRACE_MEMORY_HOST] = SPACE_ADDRESS,
+	[TRACE_MEMORY_REGISTERED] = SPACE_ADDRESS, [TRACE_MEMORY_PHYSICAL] = SPACE_PHYSICAL,
+	[TRACE_MEMORY_ARRAY] = SPACE_ARRAY,
+};
+
+/* On the device: what the peak and the leak are about. */
+static bool on_device(uint8_t kind)
+{
+	return kind != TRACE_MEMORY_HOST && kind != TRACE_MEMORY_REGISTERED;
+}
+
+/* ---- rows, in chunks that stay where they are ---- */
+
+static struct allocation *row(const struct cuda *cuda, uint32_t index)
+{
+	return &cuda->chunks[index / ALLOCATIONS_CHUNK][index % ALLOCATIONS_CHUNK];
+}
+
+static bool new_chunk(struct cuda *cuda)
+{
+	if (!cuda->chunks) {
+		cuda->chunks_n = 0;
+		cuda->chunks = calloc(cuda->limits.allocations / ALLOCATIONS_CHUNK + 1, sizeof(*cuda->chunks));
+		if (!cuda->chunks)
+			return false;
+	}
+	cuda->chunks[cuda->chunks_n] = malloc(ALLOCATIONS_CHUNK * sizeof(**cuda->chunks));
+	if (!cuda->chunks[cuda->chunks_n])
+		return false;
+	cuda->chunks_n++;
+	return true;
+}
+
+static uint32_t row_take(struct cuda *cuda)
+{
+	uint32_t index;
+
+	if (cuda->allocations_n >= cuda->limits.allocations)
+		return NONE;
+	if (cuda->allocation_free) {
+		index = cuda->allocation_free - 1;
+		cuda->allocation_free = row(cuda, index)->next_free;
+	} else {
+		if (cuda->allocations_made == cuda->chunks_n * ALLOCATIONS_CHUNK && !new_chunk(cuda))
+			return NONE;
+		index = cuda->allocations_made++;
+	}
+	cuda->allocations_n++;
+	memset(row(cuda, index), 0, sizeof(struct allocation));
+	return index;
+}
+
+void ledger_done(struct cuda *cuda)
+{
+	for (uint32_t i = 0; i < cuda->chunks_n; i++)
+		free(cuda->chunks[i]);
+	free(cuda->chunks);
+}
+
+/* ---- adding and removing ---- */
+
+static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	struct allocation *a = row(cuda, index);
+	struct usage *u = &p->usages[a->usage];
+
+	if (a->previous)
+		row(cuda, a->previous - 1)->next = a->next;
+	else
+		p->allocations = a->next;
+	if (a->next)
+		row(cuda, a->next - 1)->previous = a->previous;
+	hashmap_del(&p->memory[a->space], salted(cuda, a->addr));
+	if (a->space != SPACE_MAPPING) {
+		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
+		if (on_device(a->kind))
+			u->device_live -= a->size;
+		if (a->kind == TRACE_MEMORY_ARRAY && a->size == 0)
+			u->unsized--;
+	}
+	a->next_free = cuda->allocation_free;
+	cuda->allocation_free = index + 1;
+	cuda->allocations_n--;
+}
+
+static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t space, uint64_t addr)
+{
+	uint32_t index;
+	struct allocation *a;
+
+	if (hashmap_get(&p->memory[space], salted(cuda, addr), &index)) {
+		cuda->stats.replaced_allocations++;
+		remove_row(cuda, p, index);
+	}
+	index = row_take(cuda);
+	if (index != NONE && hashmap_put(&p->memory[space], salted(cuda, addr), index) < 0) {
+		row(cuda, index)->next_free = cuda->allocation_free;
+		cuda->allocation_free = index + 1;
+		cuda->allocations_n--;
+		index = NONE;
+	}
+	if (index == NONE) {
+		cuda->stats.overflow_allocations++;
+		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		return NULL;
+	}
+	a = row(cuda, index);
+	a->space = space;
+	a->addr = addr;
+	a->next = p->allocations;
+	if (a->next)
+		row(cuda, a->next - 1)->previous = index + 1;
+	p->allocations = index + 1;
+	return a;
+}
+
+static void allocate(struct cuda *cuda, struct process *p, const struct trace_call *call, uint32_t context)
+{
+	uint32_t index = p->contexts[context].usage;
+	struct usage *u = &p->usages[index];
+	struct allocation *a;
+
+	count(u, TRACED_ALLOCATIONS, 1);
+	if (call->header.flags & TRACE_FLAG_NO_RESULT)
+		return; /* the address is not known, nor whether there is one */
+	if (call->addr == 0 && call->size == 0 && !(call->header.flags & TRACE_FLAG_UNREAD))
+		return; /* nothing was asked for */
+	if (call->addr == 0 || call->size > SIZE_BELIEVED || (call->header.flags & TRACE_FLAG_UNREAD)) {
+		cuda->stats.overflow_allocations++;
+		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		return;
+	}
+	a = add_row(cuda, p, space_of[call->kind], call->addr);
+	if (!a)
+		return;
+	a->tid = call->header.tid;
+	a->size = call->size;
+	a->kind = (uint8_t)call->kind;
+	a->context = (uint16_t)context;
+	a->usage = (uint16_t)index;
+	u->now[TRACED_LIVE_DEVICE + call->kind] += call->size;
+	u->unsized += call->kind == TRACE_MEMORY_ARRAY && call->size == 0;
+	if (!on_device(a->kind))
+		return;
+	u->device_live += call->size;
+	u->now[TRACED_PEAK] = MAX(u->now[TRACED_PEAK], u->device_live);
+}
+
+static void release(struct cuda *cuda, struct process *p, const struct trace_call *call, uint32_t context)
+{
+	struct allocation *a;
+	uint32_t index;
+
+	if (call->addr == 0)
+		return; /* allowed, and frees nothing */
+	count(&p->usages[p->contexts[context].usage], TRACED_FREES, 1);
+	if (!hashmap_get(&p->memory[space_of[call->kind]], salted(cuda, call->addr), &index)) {
+		cuda->stats.unknown_frees++;
+		return;
+	}
+	a = row(cuda, index);
+	if (a->space == SPACE_PHYSICAL && a->mappings > 0)
+		a->released = true;
+	else
+		remove_row(cuda, p, index);
+}
+
+/* ---- mappings ---- */
+
+static void map(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	struct allocation *a;
+	uint32_t index;
+
+	if (call->size == 0 || call->size > SIZE_BELIEVED ||
+	    !hashmap_get(&p->memory[SPACE_PHYSICAL], salted(cuda, call->handle), &index))
+		return;
+	row(cuda, index)->mappings++;
+	a = add_row(cuda, p, SPACE_MAPPING, call->addr);
+	if (!a) {
+		row(cuda, index)->mappings--;
+		return;
+	}
+	a->size = call->size;
+	a->handle = call->handle;
+}
+
+static void unmap_one(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	uint64_t handle = row(cuda, index)->handle;
+	struct allocation *a;
+	uint32_t behind;
+
+	remove_row(cuda, p, index);
+	if (!hashmap_get(&p->memory[SPACE_PHYSICAL], salted(cuda, handle), &behind))
+		return;
+	a = row(cuda, behind);
+	a->mappings -= a->mappings > 0;
+	if (a->released && a->mappings == 0)
+		remove_row(cuda, p, behind);
+}
+
+/* One call may end several mappings that lie side by side. */
+static void unmap(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint64_t at = call->addr, end = add_saturated(call->addr, call->size);
+	uint32_t index;
+
+	while (at < end && hashmap_get(&p->memory[SPACE_MAPPING], salted(cuda, at), &index)) {
+		at = add_saturated(at, row(cuda, index)->size);
+		unmap_one(cuda, p, index);
+	}
+}
+
+/* ---- implicit frees ---- */
+
+/*
+ * A destroyed context takes what was allocated in it along; pools belong to the device, and go with its reset; physical memory belongs to the
+ * process.
+ */
+static bool goes_with(const struct allocation *a, uint32_t context, bool reset)
+{
+	if (context == NONE)
+		return true;
+	if (a->space == SPACE_MAPPING || a->kind == TRACE_MEMORY_PHYSICAL || a->context != context)
+		return false;
+	return reset || a->kind != TRACE_MEMORY_ASYNC;
+}
+
+void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset)
+{
+	uint32_t next;
+
+	for (uint32_t at = p->allocations; at; at = next) {
+		struct allocation *a = row(cuda, at - 1);
+
+		next = a->next;
+		if (goes_with(a, context, reset)) {
+			cuda->stats.implicit_frees += a->space != SPACE_MAPPING;
+			remove_row(cuda, p, at - 1);
+		} else if (a->context == context) {
+			a->context = CONTEXT_UNKNOWN; /* its number may be another context's soon */
+		}
+	}
+}
+
+void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint32_t context = context_current(cuda, p, &call->header), stream;
+
+	switch (call->header.op) {
+	case TRACE_OP_MAP:
+		map(cuda, p, call);
+		return;
+	case TRACE_OP_UNMAP:
+		unmap(cuda, p, call);
+		return;
+	default:
+		break;
+	}
+	if (call->kind >= TRACE_MEMORIES)
+		return;
+	if (call->kind == TRACE_MEMORY_ASYNC) {
+		stream = stream_of(cuda, p, &call->header, call->stream, context);
+		if (stream != NONE && stream_at(p, stream)->capture)
+			return; /* a node of a graph */
+		if (stream != NONE && stream_at(p, stream)->context != CONTEXT_UNKNOWN)
+			context = stream_at(p, stream)->context;
+	}
+	if (call->header.op == TRACE_OP_ALLOC)
+		allocate(cuda, p, call, context);
+	else
+		release(cuda, p, call, context);
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * CUDA events, captures and graphs.
+ *
+ * An event stands for what its stream had been given when it was last recorded; a stream that waits for it depends on that. While a stream
+ * is captured nothing runs: launches become nodes, a stream that waits for an event recorded in a captured one joins the capture. A
+ * graph's launch then starts as many kernels as were captured; of graphs built node by node only the launch itself is known.
+ */
+#include "cuda/private.h"
+
+
+
+static struct graph *capture_at(const struct process *p, uint32_t capture)
+{
+	return capture != 0 && capture != CAPTURE_LOST ? pool_at(&p->captures, capture - 1) : NULL;
+}
+
+static struct mark *mark_find(struct cuda *cuda, struct process *p, uint64_t handle)
+{
+	uint32_t index;
+
+	return hashmap_get(&p->mark_map, salted(cuda, handle), &index) ? pool_at(&p->marks, index) : NULL;
+}
+
+/* A row for @handle in a pool and its map. */
+static void *row_get(struct cuda *cuda, struct process *p, struct pool *pool, struct hashmap *map, uint32_t size,
+		     uint64_t handle)
+{
+	uint32_t index;
+
+	if (hashmap_get(map, salted(cuda, handle), &index))
+		return pool_at(pool, index);
+	index = pool_take(pool, size, cuda->limits.events);
+	if (index != NONE && hashmap_put(map, salted(cuda, handle), index) == 0)
+		return pool_at(pool, index);
+	if (index != NONE)
+		pool_give(pool, index);
+	cuda->stats.overflow_events++;
+	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	return NULL;
+}
+
+static void row_drop(struct cuda *cuda, struct pool *pool, struct hashmap *map, uint64_t handle)
+{
+	uint32_t index;
+
+	if (!hashmap_get(map, salted(cuda, handle), &index))
+		return;
+	hashmap_del(map, salted(cuda, handle));
+	pool_give(pool, index);
+}
+
+static void record(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint32_t index = stream_of(cuda, p, &call->header, call->stream,
+				   context_current(cuda, p, &call->header));
+	struct mark *mark;
+	struct stream *s;
+
+	if (call->handle == 0 || index == NONE)
+		return;
+	mark = row_get(cuda, p, &p->marks, &p->mark_map, sizeof(*mark), call->handle);
+	if (!mark)
+		return;
+	s = stream_at(p, index);
+	mark->stream = index;
+	mark->generation = s->generation;
+	mark->capture = s->capture;
+	if (s->capture) {
+		mark->generation = capture_at(p, s->capture) ? capture_at(p, s->capture)->generation : 0;
+		return;
+	}
+	mark->seq = s->last_item = ++p->seq;
+}
+
+/* What a stream depends on; what is over already need not be kept. */
+static struct dependency *dependency_room(struct process *p, struct stream *s, uint32_t stream, uint32_t generation)
+{
+	struct dependency *stale = NULL;
+
+	for (uint32_t i = 0; i < s->dependencies_n; i++) {
+		struct dependency *d = &s->dependencies[i];
+
+		if (d->stream == stream && d->generation == generation)
+			return d;
+		if (stream_at(p, d->stream)->generation != d->generation || !stream_at(p, d->stream)->pending)
+			stale = d;
+	}
+	if (s->dependencies_n < DEPENDENCIES_MAX)
+		return &s->dependencies[s->dependencies_n++];
+	return stale;
+}
+
+static void wait_in_stream(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint32_t index = stream_of(cuda, p, &call->header, call->stream,
+				   context_current(cuda, p, &call->header));
+	const struct mark *mark = mark_find(cuda, p, call->handle);
+	struct dependency *d;
+	struct stream *s;
+
+	if (!mark || index == NONE || mark->generation == 0)
+		return;
+	s = stream_at(p, index);
+	if (mark->capture) {
+		const struct graph *capture = capture_at(p, mark->capture);
+
+		if (!s->capture && capture && capture->generation == mark->generation)
+			s->capture = mark->capture;
+		return;
+	}
+	s->last_item = ++p->seq;
+	if (mark->stream == index || stream_at(p, mark->stream)->generation != mark->generation)
+		return;
+	d = dependency_room(p, s, mark->stream, mark->generation);
+	if (!d) {
+		cuda->stats.overflow_pending++;
+		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		return;
+	}
+	d->stream = mark->stream;
+	d->generation = mark->generation;
+	d->upto = mark->seq;
+	d->at = p->seq;
+}
+
+void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	switch (call->header.op) {
+	case TRACE_OP_EVENT_RECORD:
+		record(cuda, p, call);
+		break;
+	case TRACE_OP_EVENT_WAIT:
+		wait_in_stream(cuda, p, call);
+		break;
+	default: /* made, or destroyed: in either case it is not recorded */
+		row_drop(cuda, &p->marks, &p->mark_map, call->handle);
+		break;
+	}
+}
+
+/* ---- captures and graphs ---- */
+
+void capture_leave(struct process *p, struct stream *s)
+{
+	uint32_t capture = s->capture;
+
+	if (!capture)
+		return;
+	s->capture = 0;
+	if (capture == CAPTURE_LOST)
+		return;
+	for (uint32_t i = 0; i < p->streams.n; i++)
+		if (stream_at(p, i)->capture == capture)
+			stream_at(p, i)->capture = 0;
+	pool_give(&p->captures, capture - 1);
+}
+
+void capture_launch(struct process *p, const struct stream *s, uint64_t threads)
+{
+	struct graph *capture = capture_at(p, s->capture);
+
+	if (!capture)
+		return;
+	capture->launches = add_saturated(capture->launches, 1);
+	capture->threads = add_saturated(capture->threads, threads);
+}
+
+static void begin(struct process *p, struct stream *s)
+{
+	uint32_t index;
+
+	capture_leave(p, s);
+	index = pool_take(&p->captures, sizeof(struct graph), CAPTURES_MAX);
+	if (index == NONE) {
+		s->capture = CAPTURE_LOST;
+		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		return;
+	}
+	((struct graph *)pool_at(&p->captures, index))->generation = ++p->generation ? p->generation : 1;
+	s->capture = index + 1;
+}
+
+static void end(struct cuda *cuda, struct process *p, struct stream *s, const struct trace_call *call)
+{
+	const struct graph *capture = capture_at(p, s->capture);
+	struct graph *graph = NULL;
+
+	if (capture && call->handle != 0 && call->result == 0)
+		graph = row_get(cuda, p, &p->graphs, &p->graph_map, sizeof(*graph), call->handle);
+	if (graph) {
+		graph->launches = capture->launches;
+		graph->threads = capture->threads;
+	}
+	capture_leave(p, s);
+}
+
+static const struct graph *graph_find(struct cuda *cuda, struct process *p, uint64_t handle)
+{
+	uint32_t index;
+
+	return hashmap_get(&p->graph_map, salted(cuda, handle), &index) ? pool_at(&p->graphs, index) : NULL;
+}
+
+static void instantiate(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	const struct graph *graph = graph_find(cuda, p, call->addr);
+	struct graph copy, *executable;
+
+	if (!graph || call->handle == 0) {
+		row_drop(cuda, &p->graphs, &p->graph_map, call->handle);
+		return;
+	}
+	copy = *graph;
+	executable = row_get(cuda, p, &p->graphs, &p->graph_map, sizeof(*executable), call->handle);
+	if (executable)
+		*executable = copy;
+}
+
+static void launch(struct cuda *cuda, struct process *p, uint32_t index, const struct trace_call *call)
+{
+	const struct stream *s = stream_at(p, index);
+	struct usage *usage = &p->usages[p->contexts[s->context].usage];
+	const struct graph *graph = graph_find(cuda, p, call->handle);
+	uint64_t launches = graph ? graph->launches : 1, threads = graph ? graph->threads : 0;
+
+	if (s->capture)
+		return; /* a node, as little known as those of a graph built by hand */
+	count(usage, TRACED_GRAPH_LAUNCHES, 1);
+	count(usage, TRACED_THREADS, threads);
+	usage->work = add_saturated(usage->work, launches);
+	stream_work(p, index, call->header.time_ns, returned_ns(call), launches, threads);
+}
+
+void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint32_t index;
+
+	switch (call->header.op) {
+	case TRACE_OP_GRAPH_INSTANTIATE:
+		instantiate(cuda, p, call);
+		return;
+	case TRACE_OP_GRAPH_DESTROY:
+		row_drop(cuda, &p->graphs, &p->graph_map, call->handle);
+		return;
+	default:
+		break;
+	}
+	index = stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
+	if (index == NONE)
+		return;
+	if (call->header.op == TRACE_OP_GRAPH_LAUNCH)
+		launch(cuda, p, index, call);
+	else if (call->header.op == TRACE_OP_CAPTURE_BEGIN)
+		begin(p, stream_at(p, index));
+	else
+		end(cuda, p, stream_at(p, index), call);
+}

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What the files of this folder share. Things are named by index (into a process's arrays, which move when they grow), never kept as
+ * pointers across a call that may add one.
+ *
+ *   cuda.c      events to handlers, limits, statistics          stream.c   streams: handles, generations, pending work
+ *   pool.c      rows with a free list                           sync.c     what a wait or query proves to be over
+ *   process.c   incarnations                                    mark.c     CUDA events, captures, graphs
+ *   context.c   contexts, current ones of threads               span.c     union of intervals in bounded memory
+ *   device.c    the node's devices, whose a context is          estimate.c busy time, learned from NVML
+ *   visible.c   CUDA_VISIBLE_DEVICES                            ledger.c   allocations; leak.c: the verdict
+ *   window.c    aggregates of a window                          fill.c     into a view
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hashmap.h"
+#include "base/macro.h"
+#include "cuda/cuda.h"
+
+enum {
+	NONE = UINT32_MAX,
+	DEVICES_MAX = 1024, /* UUIDs ever seen; index 0 is "", not known which */
+	VISIBLE_MAX = 64, /* devices that one process sees */
+	USAGES_MAX = 128, /* devices that one process used; index 0: not known which */
+	VALUE_MAX = 4096, /* CUDA_VISIBLE_DEVICES; 64 MIG UUIDs are 2,624 bytes */
+	ENVIRONMENT_MAX = 1 << 18,
+	STACK_MAX = 8, /* contexts that a thread has pushed */
+	DEPENDENCIES_MAX = 4, /* streams that a stream has waited for since it was last empty */
+	CAPTURES_MAX = 64, /* under way in a process */
+	SPAN_BLOCKS = 32,
+	ERRORS_KEPT = 16, /* calibration windows whose error is averaged */
+	CONTEXT_UNKNOWN = 0, /* index of the context of threads whose current one is not known */
+	ORDINAL_UNKNOWN = -1,
+};
+#define CAPTURE_LOST UINT32_MAX
+
+/* ---- pool: rows of equal size, by index; the first 4 bytes of a free row are the pool's ---- */
+struct pool {
+	char *rows;
+	uint32_t size; /* of a row */
+	uint32_t n, room, used;
+	uint32_t free; /* first free row plus one; 0: none */
+};
+
+/* A zeroed row; NONE: @limit rows are used, or no memory. */
+uint32_t pool_take(struct pool *pool, uint32_t size, uint32_t limit);
+void pool_give(struct pool *pool, uint32_t index);
+void pool_done(struct pool *pool);
+
+static inline void *pool_at(const struct pool *pool, uint32_t index)
+{
+	return pool->rows + (size_t)index * pool->size;
+}
+
+static inline uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static inline uint64_t multiply_saturated(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* ---- spans ---- */
+
+/* A piece of time, of which `covered` counts: all of it, but where pieces were put together to save room. */
+struct span_block {
+	uint64_t start, end, covered;
+	double core_ns; /* cores times time */
+	double likely_ns; /* the guess before calibration */
+};
+
+/* Sorted, disjoint. */
+struct span_union {
+	uint32_t n;
+	struct span_block blocks[SPAN_BLOCKS];
+};
+
+void span_add(struct span_union *u, struct span_block block);
+/* Moves what lies before @end into @ret_before; what comes later stays. */
+void span_take(struct span_union *u, uint64_t end, struct span_union *ret_before);
+uint64_t span_covered(const struct span_union *u);
+
+/* ---- estimate and leaks ---- */
+
+struct estimate {
+	double per_launch; /* seconds of the device's, learned */
+	double learned_busy, learned_launches; /* decaying sums behind it */
+	double backlog; /* seconds of launches that the estimate has not yet spent */
+	/* Since NVML's figure was last compared: */
+	double elapsed, estimated, launches;
+	double nvml_busy, nvml_observed; /* NVML's totals then */
+	bool started, calibrated;
+	uint32_t errors_n; /* ever */
+	float errors[ERRORS_KEPT];
+};
+
+struct leak {
+	bool started;
+	uint32_t rises; /* windows in a row in which both rose */
+	int64_t last_ns;
+	uint64_t ledger;
+	double nvml;
+};
+
+/* NVML's word, as last heard. */
+struct nvml_word {
+	double busy, observed, memory;
+	uint64_t window; /* in which it was heard; 0: never */
+};
+
+/* A process on a device. Rows are those of metrics.def: counts, bytes, nanoseconds where the unit is seconds. */
+struct usage {
+	uint32_t device; /* index of struct cuda's uuids */
+	bool touched; /* there is something to show */
+	bool shown_once; /* it was there at the last window */
+	bool pending; /* work was pending at the last window */
+	uint64_t now[TRACED_METRICS];
+	uint64_t shown[TRACED_METRICS]; /* as of the last window */
+	double active, cores, error; /* gauges of the last window */
+	bool leaks;
+	uint64_t work; /* kernels started, those of graphs too: what the estimate counts */
+	uint64_t work_shown;
+	uint64_t device_live; /* bytes of the device's own */
+	uint32_t unsized; /* arrays, whose bytes no call tells */
+	bool late_arrays;
+	struct span_union *spans; /* since the last window; made at first use */
+	/* While a window is closed: */
+	uint64_t pending_first_ns;
+	double pending_core_ns;
+	struct estimate estimate;
+	struct leak leak;
+	struct nvml_word nvml;
+};
+
+/* ---- streams ---- */
+
+struct dependency {
+	uint32_t stream, generation;
+	uint64_t upto; /* its work up to here */
+	uint64_t at; /* is over before what was started after here */
+};
+
+struct stream {
+	uint32_t next_free; /* the pool's */
+	uint32_t generation; /* 0: free */
+	uint64_t handle;
+	uint32_t tid; /* of a per-thread default stream */
+	uint16_t context;
+	bool legacy, own; /* default streams: the legacy one, a thread's own */
+	bool non_blocking; /* no order with the legacy stream; also when its flags are not known */
+	bool dead; /* destroyed, with work pending */
+	uint32_t capture; /* plus one; 0: none; CAPTURE_LOST: one that found no room */
+	uint32_t previous, next; /* of those with pending work, plus one */
+	bool pending;
+	uint64_t first_ns, last_return_ns; /* of the pending work */
+	uint64_t last_seq, last_item; /* newest work; newest work, record or wait */
+	uint64_t launches, threads; /* pending */
+	uint32_t dependencies_n;
+	struct dependency dependencies[DEPENDENCIES_MAX];
+	/* While a wait is looked at: */
+	uint64_t visit, visit_upto;
+	uint32_t visit_next;
+};
+
+struct mark { /* a CUDA event, as last recorded */
+	uint32_t next_free;
+	uint32_t stream, generation;
+	uint32_t capture; /* plus one */
+	uint64_t seq;
+};
+
+struct graph { /* or a capture under way */
+	uint32_t next_free;
+	uint32_t generation; /* of a capture */
+	uint64_t launches, threads;
+};
+
+/* ---- contexts and threads ---- */
+
+struct context {
+	uint64_t handle; /* 0: not known */
+	int32_t ordinal;
+	bool primary, gone;
+	uint32_t retains;
+	uint32_t usage;
+	uint32_t legacy; /* its legacy default stream, or NONE */
+};
+
+struct thread {
+	uint32_t next_free;
+	uint32_t tid;
+	bool used; /* since the clock hand passed */
+	uint8_t depth;
+	uint16_t stack[STACK_MAX];
+	/* A wait without a return probe: it was over before this thread's next call. */
+	bool waiting;
+	struct trace_call wait;
+};
+
+/* ---- memory ---- */
+
+enum space { SPACE_ADDRESS, SPACE_PHYSICAL, SPACE_ARRAY, SPACE_MAPPING, SPACES };
+
+struct allocation {
+	uint32_t next_free;
+	uint32_t previous, next; /* of its process, plus one */
+	uint32_t tid;
+	uint64_t addr, size;
+	uint64_t handle; /* SPACE_MAPPING: the physical memory behind it */
+	uint32_t mappings; /* SPACE_PHYSICAL */
+	uint16_t usage, context;
+	uint8_t kind, space;
+	bool released; /* SPACE_PHYSICAL: stays while it is mapped */
+};
+
+/* ---- processes ---- */
+
+struct process {
+	uint32_t tgid;
+	uint64_t incarnation; /* 0: not told yet */
+	uint64_t start_boot_ns, first_ns;
+	char comm[TRACED_COMM];
+	unsigned incomplete;
+	bool has_series, over;
+	bool shown_once, shown_over; /* at the last window */
+	uint64_t over_ns;
+	uint64_t seq; /* of its work, in ring order */
+	uint32_t generation; /* of its streams */
+
+	/* visible devices */
+	bool initialised, runtime; /* CUDA has read the environment; the runtime was seen */
+	bool looked; /* visible[] is resolved */
+	bool visible_known, visible_estimated;
+	char *visible_value; /* as set by setenv(), NULL: not seen */
+	uint8_t visible_n;
+	uint16_t visible[VISIBLE_MAX];
+
+	struct context *contexts;
+	uint32_t contexts_n, contexts_room;
+	struct hashmap context_map; /* handle */
+	struct pool threads;
+	struct hashmap thread_map;
+	uint32_t thread_hand;
+	struct pool streams;
+	struct hashmap stream_map, own_stream_map;
+	uint32_t misc; /* stream for what found no place, plus one */
+	uint32_t pending; /* first stream with pending work, plus one */
+	struct pool marks, graphs, captures;
+	struct hashmap mark_map, graph_map;
+	struct hashmap memory[SPACES];
+	uint32_t allocations; /* first, plus one */
+	struct usage *usages;
+	uint32_t usages_n, usages_room;
+};
+
+struct total {
+	bool touched;
+	uint32_t device_cores; /* 0: not known */
+	bool doubtful; /* counters of processes of which something was missed are in it */
+	double all[TRACED_METRICS], other[TRACED_METRICS];
+	/* Of the last window: */
+	double active, cores;
+	uint64_t live[TRACED_METRICS];
+	bool live_known, live_doubtful;
+	struct span_union *spans;
+};
+
+enum { ALLOCATIONS_CHUNK = 4096 };
+
+struct cuda {
+	struct cuda_limits limits;
+	struct cuda_ops ops;
+	void *userdata;
+	uint64_t salt; /* so that no program can choose keys that collide */
+	struct cuda_stats stats;
+
+	struct cuda_device *devices;
+	uint16_t *device_uuids; /* of devices[] */
+	uint32_t devices_n;
+	char (*uuids)[TRACED_UUID]; /* ever seen; 0 is "" */
+	struct total *totals; /* by UUID */
+	uint32_t uuids_n, uuids_room;
+
+	struct process **processes;
+	uint32_t processes_n, processes_room;
+	struct hashmap process_map; /* tgid */
+	uint32_t last; /* process of the last event */
+	uint32_t series;
+
+	struct allocation **chunks;
+	uint32_t chunks_n, allocations_n, allocations_made, allocation_free;
+
+	struct process **shown; /* at the last window, by PID */
+	uint32_t shown_n, shown_room, shown_devices, shown_totals;
+
+	uint64_t visit; /* waits looked at */
+	uint64_t window; /* windows closed, plus one */
+	int64_t window_start_ns;
+	char *environment; /* scratch, ENVIRONMENT_MAX */
+};
+
+static inline uint64_t salted(const struct cuda *cuda, uint64_t key)
+{
+	return key ^ cuda->salt;
+}
+
+/* When a call returned. */
+static inline uint64_t returned_ns(const struct trace_call *call)
+{
+	return add_saturated(call->header.time_ns, call->duration_ns);
+}
+
+static inline struct stream *stream_at(const struct process *p, uint32_t index)
+{
+	return pool_at(&p->streams, index);
+}
+
+/* process.c */
+struct process *process_get(struct cuda *cuda, const struct trace_header *header);
+struct process *process_find(struct cuda *cuda, uint32_t tgid);
+void process_first(struct cuda *cuda, const struct trace_process *event);
+void process_over(struct cuda *cuda, struct process *p, uint64_t time_ns);
+void processes_forget(struct cuda *cuda); /* those that were shown once more */
+void process_free(struct cuda *cuda, struct process *p);
+/* The usage of a process on a UUID; 0 (unknown) when there is no room. */
+uint32_t process_usage(struct process *p, uint32_t uuid);
+
+static inline void count(struct usage *usage, enum traced_metric row, uint64_t n)
+{
+	usage->now[row] = add_saturated(usage->now[row], n);
+	usage->touched = true;
+}
+
+/* context.c */
+int context_setup(struct process *p);
+uint32_t context_current(struct cuda *cuda, struct process *p, const struct trace_header *header);
+struct thread *thread_find(struct cuda *cuda, struct process *p, uint32_t tid);
+struct thread *thread_get(struct cuda *cuda, struct process *p, uint32_t tid);
+void context_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+
+/* device.c */
+uint32_t device_uuid(struct cuda *cuda, const char *uuid); /* index; 0: no room, or "" */
+const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid);
+/* Whose memory and work a process's contexts are, anew: what they depend on has changed. */
+void device_resolve(struct cuda *cuda, struct process *p);
+void device_text(struct cuda *cuda, struct process *p, const char *text, size_t size);
+
+/* visible.c */
+struct visible {
+	uint16_t device[VISIBLE_MAX]; /* indexes into the devices given */
+	uint32_t n;
+	bool estimated;
+};
+/*
+ * The devices that CUDA lets a process see, in its order. @value of CUDA_VISIBLE_DEVICES, NULL: not set; @order of CUDA_DEVICE_ORDER or NULL.
+ */
+void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *value, const char *order,
+		     struct visible *ret_visible);
+
+/* stream.c */
+uint32_t stream_of(struct cuda *cuda, struct process *p, const struct trace_header *header, uint64_t handle,
+		   uint32_t context);
+void stream_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* Work was started in a stream that is not captured. */
+void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t return_ns, uint64_t launches,
+		 uint64_t threads);
+/* All that is pending in a stream is over. */
+void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns);
+/* A context is gone, or all are (NONE). */
+void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64_t end_ns);
+void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t end, uint64_t likely_end,
+		double cores);
+double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s);
+
+/* sync.c */
+void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+void sync_copy(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_call *call);
+/* The thread makes another call: what it waited for is over. */
+void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, uint64_t time_ns);
+
+/* mark.c */
+void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+void capture_launch(struct process *p, const struct stream *s, uint64_t threads);
+void capture_leave(struct process *p, struct stream *s);
+
+/* ledger.c */
+void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* What a context held is freed implicitly; @reset: the device's, its pools too. NONE: all of the process. */
+void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset);
+void ledger_done(struct cuda *cuda);
+
+/* fill.c: whether what a process has allocated is known, and how well */
+uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row);
+uint8_t counter_presence(const struct process *p, enum traced_metric row);
+
+/* estimate.c; seconds */
+double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
+		       bool pending);
+bool estimate_calibrate(struct estimate *estimate, const struct nvml_word *nvml);
+double estimate_error(const struct estimate *estimate);
+
+/* leak.c */
+void leak_window(struct leak *leak, int64_t now_ns, uint64_t ledger_bytes, double nvml_bytes);
+bool leak_verdict(const struct leak *leak);

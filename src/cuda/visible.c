@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which devices CUDA lets a process see, and in what order. From CUDA's programming guide (environment variables), the MIG user guide
+ * (device enumeration), and what PyTorch found out for its own count without CUDA (torch/cuda/__init__.py):
+ *
+ *   - not set: all; set and empty: none. The first bad token ends the list, what came before stays.
+ *   - the first token says what the list is of: indices, GPU-… or MIG-…; a token of another kind is a bad one.
+ *   - an index is read like strtoul does: blanks before, a sign, digits; what follows the digits is ignored. Negative: bad.
+ *   - a UUID may be cut short as long as one device alone begins so.
+ *   - a device named twice: no devices at all.
+ *   - a GPU in MIG mode stands for its first instance. Only one instance is ever visible, the first, and then no GPU beside it.
+ *   - CUDA_DEVICE_ORDER=PCI_BUS_ID keeps NVML's order; else the fastest come first, by a measure that is CUDA's own: an estimate here
+ *     where the devices differ.
+ */
+#include "cuda/private.h"
+
+struct list {
+	const struct cuda_device *devices;
+	uint32_t n;
+	uint16_t order[VISIBLE_MAX]; /* what an index selects */
+	uint32_t order_n;
+};
+
+/* First instance of the GPU @at; NONE: it has none that the process may use. */
+static uint32_t first_instance(const struct list *list, uint32_t at)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		if (list->devices[i].parent[0] && STRV_EQ(list->devices[i].parent, list->devices[at].uuid))
+			return i;
+	return NONE;
+}
+
+static void append(struct list *list, uint32_t device)
+{
+	if (list->order_n < VISIBLE_MAX)
+		list->order[list->order_n++] = (uint16_t)device;
+}
+
+/* Fastest first; those of one speed stay in their order. */
+static void sort_by_speed(struct list *list)
+{
+	for (uint32_t i = 1; i < list->order_n; i++) {
+		uint16_t device = list->order[i];
+		uint32_t at = i;
+
+		for (; at > 0 && list->devices[list->order[at - 1]].speed < list->devices[device].speed; at--)
+			list->order[at] = list->order[at - 1];
+		list->order[at] = device;
+	}
+}
+
+static bool speeds_differ(const struct list *list)
+{
+	for (uint32_t i = 1; i < list->order_n; i++) {
+		double a = list->devices[list->order[0]].speed, b = list->devices[list->order[i]].speed;
+
+		if (a < b || a > b || a <= 0)
+			return true;
+	}
+	return false;
+}
+
+/* GPUs first, then one instance of each GPU that is in MIG mode. */
+static bool enumerate(struct list *list, const char *order)
+{
+	bool estimated = false;
+
+	for (uint32_t i = 0; i < list->n; i++)
+		if (!list->devices[i].mig && !list->devices[i].parent[0])
+			append(list, i);
+	if (!order || !STRV_EQ(order, "PCI_BUS_ID")) {
+		estimated = speeds_differ(list);
+		sort_by_speed(list);
+	}
+	for (uint32_t i = 0; i < list->n; i++) {
+		uint32_t instance = list->devices[i].mig ? first_instance(list, i) : NONE;
+
+		if (instance != NONE)
+			append(list, instance);
+	}
+	return estimated;
+}
+
+static uint32_t by_index(const struct list *list, const char *token)
+{
+	uint64_t index = 0;
+
+	token += strspn(token, " \t");
+	token += *token == '+';
+	if (*token < '0' || *token > '9')
+		return NONE;
+	for (; *token >= '0' && *token <= '9'; token++)
+		if (index < VISIBLE_MAX)
+			index = index * 10 + (uint64_t)(*token - '0');
+	return index < list->order_n ? list->order[index] : NONE;
+}
+
+static uint32_t by_uuid(const struct list *list, const char *token)
+{
+	size_t n = strlen(token);
+	uint32_t found = NONE;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (strncmp(list->devices[i].uuid, token, n) != 0)
+			continue;
+		if (found != NONE)
+			return NONE;
+		found = i;
+	}
+	return found != NONE && list->devices[found].mig ? first_instance(list, found) : found;
+}
+
+/* The next token of a comma list, without blanks around it; false at the end. One that is too long for a UUID is a bad one. */
+static bool next_token(const char **at, char token[TRACED_UUID])
+{
+	const char *begin, *end;
+	size_t n;
+
+	if (!*at)
+		return false;
+	begin = *at + strspn(*at, " \t");
+	end = begin + strcspn(begin, ",");
+	*at = *end ? end + 1 : NULL;
+	while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	n = (size_t)(end - begin);
+	if (n >= TRACED_UUID)
+		n = 0;
+	memcpy(token, begin, n);
+	token[n] = 0;
+	return true;
+}
+
+static const char *kind_of(const char *token)
+{
+	if (strncmp(token, "GPU-", 4) == 0)
+		return "GPU-";
+	return strncmp(token, "MIG-", 4) == 0 ? "MIG-" : "";
+}
+
+static void select_devices(const struct list *list, const char *value, struct visible *v)
+{
+	const char *kind = NULL;
+	char token[TRACED_UUID];
+
+	while (next_token(&value, token)) {
+		uint32_t device;
+
+		if (!kind)
+			kind = kind_of(token);
+		if (!STRV_EQ(kind_of(token), kind))
+			return;
+		device = kind[0] ? by_uuid(list, token) : by_index(list, token);
+		if (device == NONE || v->n == VISIBLE_MAX)
+			return;
+		for (uint32_t i = 0; i < v->n; i++) {
+			if (v->device[i] == device) {
+				v->n = 0;
+				return;
+			}
+		}
+		v->device[v->n++] = (uint16_t)device;
+	}
+}
+
+void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *value, const char *order,
+		     struct visible *ret_visible)
+{
+	struct list list = { .devices = devices, .n = n };
+	struct visible v = { 0 };
+
+	v.estimated = enumerate(&list, order);
+	if (value) {
+		select_devices(&list, value, &v);
+	} else {
+		memcpy(v.device, list.order, list.order_n * sizeof(v.device[0]));
+		v.n = list.order_n;
+	}
+	for (uint32_t i = 0; i < v.n; i++) {
+		if (devices[v.device[i]].parent[0]) {
+			v.device[0] = v.device[i];
+			v.n = 1;
+		}
+	}
+	*ret_visible = v;
+}
