@@ -288,6 +288,8 @@ struct trace_error_key {
 enum trace_proc_flag {
 	TRACE_PROC_QUIET = 1 << 0, /* no events, stats only */
 	TRACE_PROC_IGNORE = 1 << 1, /* nothing at all */
+	TRACE_PROC_FOLLOW = 1 << 2, /* what it forks, and what it becomes by exec, has the same flags */
+	TRACE_PROC_UNSEEN = 1 << 3, /* entered before its first hit: no event has told of it */
 };
 struct trace_proc {
 	__u64 incarnation;

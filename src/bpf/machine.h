@@ -38,6 +38,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct pid *thread_pid;
+	int tgid;
 	__u64 start_boottime;
 	char comm[16];
 } KERNEL_STRUCT;

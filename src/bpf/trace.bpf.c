@@ -118,8 +118,14 @@ static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tg
 	struct task_struct *task;
 	long r;
 
-	if (proc)
+	if (proc) {
+		/* Two threads at once may tell twice, which user space does not mind. */
+		if (proc->flags & TRACE_PROC_UNSEEN) {
+			proc->flags &= ~TRACE_PROC_UNSEEN;
+			process_event(c, TRACE_EVENT_PROCESS, proc->incarnation, proc->start_boot_ns);
+		}
 		return proc;
+	}
 	task = (void *)bpf_get_current_task();
 	new.incarnation = bpf_ktime_get_ns();
 	new.start_boot_ns = BPF_CORE_READ(task, group_leader, start_boottime);
@@ -596,6 +602,19 @@ static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
 	bpf_map_delete_elem(&threads, &id);
 }
 
+/* A process of whom is followed, before its first call. */
+static __always_inline void proc_enter(struct trace_counters *c, __u32 tgid, __u64 start_boot_ns, __u32 flags)
+{
+	struct trace_proc new = {
+		.incarnation = bpf_ktime_get_ns(),
+		.start_boot_ns = start_boot_ns,
+		.flags = flags | TRACE_PROC_UNSEEN,
+	};
+
+	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_ANY))
+		COUNT(&c->lost_procs);
+}
+
 /* Whoever deletes the entry tells of it. */
 static __always_inline void proc_forget(struct trace_counters *c, __u32 tgid, enum trace_event_type type)
 {
@@ -604,8 +623,10 @@ static __always_inline void proc_forget(struct trace_counters *c, __u32 tgid, en
 	if (!proc)
 		return;
 	old = *proc;
-	if (bpf_map_delete_elem(&procs, &tgid) == 0 && !(old.flags & TRACE_PROC_IGNORE))
+	if (bpf_map_delete_elem(&procs, &tgid) == 0 && !(old.flags & (TRACE_PROC_IGNORE | TRACE_PROC_UNSEEN)))
 		process_event(c, type, old.incarnation, old.start_boot_ns);
+	if (type == TRACE_EVENT_EXEC && old.flags & TRACE_PROC_FOLLOW)
+		proc_enter(c, tgid, old.start_boot_ns, old.flags);
 }
 
 SEC("raw_tracepoint/sched_process_exit")
@@ -635,6 +656,19 @@ int task_exec(struct bpf_raw_tracepoint_args *ctx)
 	thread_forget(c, id);
 	thread_forget(c, (id & ~0xffffffffULL) | (__u32)ctx->args[1]);
 	proc_forget(c, id >> 32, TRACE_EVENT_EXEC);
+	return 0;
+}
+
+SEC("raw_tracepoint/sched_process_fork")
+int task_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
+	__u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
+	struct trace_proc *proc = from == to ? NULL : bpf_map_lookup_elem(&procs, &from);
+	struct trace_counters *c = counters_get();
+
+	if (c && proc && proc->flags & TRACE_PROC_FOLLOW)
+		proc_enter(c, to, BPF_CORE_READ(child, start_boottime), proc->flags);
 	return 0;
 }
 

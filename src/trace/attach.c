@@ -8,6 +8,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
 #include "trace/attach_private.h"
 
 /* From the cheapest to the one that the oldest kernel has. */
@@ -24,25 +25,21 @@ static size_t control_size(void)
 	return (sizeof(struct trace_control) + page - 1) / page * page;
 }
 
-/* Processes end and execute others all the time: what is remembered of them must go then. */
-static int follow_lives(struct attach_backend *backend)
+static const struct {
+	const char *program, *tracepoint;
+} lives[ATTACH_LIVES] = {
+	[ATTACH_LIFE_EXIT] = { "task_exit", "sched_process_exit" },
+	[ATTACH_LIFE_EXEC] = { "task_exec", "sched_process_exec" },
+	[ATTACH_LIFE_FORK] = { "task_fork", "sched_process_fork" },
+};
+
+static int watch_lives(struct attach_backend *backend, enum attach_life life)
 {
-	static const struct {
-		const char *program, *tracepoint;
-	} lives[] = {
-		{ "task_exit", "sched_process_exit" },
-		{ "task_exec", "sched_process_exec" },
-	};
+	struct bpf_program *program =
+		bpf_object__find_program_by_name(backend->programs[0], lives[life].program);
 
-	for (size_t i = 0; i < ARRAY_SIZE(lives); i++) {
-		struct bpf_program *program =
-			bpf_object__find_program_by_name(backend->programs[0], lives[i].program);
-
-		backend->lives[i] = bpf_program__attach_raw_tracepoint(program, lives[i].tracepoint);
-		if (!backend->lives[i])
-			return -errno;
-	}
-	return 0;
+	backend->lives[life] = bpf_program__attach_raw_tracepoint(program, lives[life].tracepoint);
+	return backend->lives[life] ? 0 : -errno;
 }
 
 /* Our number in the initial PID namespace, which only the kernel side can see from within a container. */
@@ -71,9 +68,13 @@ static int start(struct attach_backend *backend, struct attach_trouble *ret_trou
 		attach_say(ret_trouble, "the kernel side does not run: %s", strerror(-r));
 		return r;
 	}
-	r = follow_lives(backend);
+	/* Processes end and execute others all the time: what is remembered of them must go then. */
+	r = watch_lives(backend, ATTACH_LIFE_EXIT);
+	if (r == 0)
+		r = watch_lives(backend, ATTACH_LIFE_EXEC);
 	if (r < 0)
-		attach_say(ret_trouble, "ends of processes cannot be followed (tracepoints sched_process_exit, _exec): %s",
+		attach_say(ret_trouble,
+			   "ends of processes cannot be followed (tracepoints sched_process_exit, _exec): %s",
 			   strerror(-r));
 	return r;
 }
@@ -136,6 +137,23 @@ void attach_backend_free(struct attach_backend *backend)
 	free(backend);
 }
 
+int attach_follow(struct attach_backend *backend, pid_t pid, uint64_t start_boot_ns)
+{
+	struct trace_proc proc = {
+		.incarnation = (uint64_t)clock_mono_ns(),
+		.start_boot_ns = start_boot_ns,
+		.flags = TRACE_PROC_FOLLOW | TRACE_PROC_UNSEEN,
+	};
+	uint32_t tgid = (uint32_t)pid;
+
+	if (backend->control->own_tgid != (uint32_t)getpid())
+		return -ENOTSUP;
+	backend->control->default_flags = TRACE_PROC_IGNORE;
+	if (bpf_map_update_elem(attach_map_fd(backend, "procs"), &tgid, &proc, BPF_ANY) < 0)
+		return -errno;
+	return watch_lives(backend, ATTACH_LIFE_FORK);
+}
+
 const char *attach_backend_name(const struct attach_backend *backend)
 {
 	return backend->way->name;
@@ -147,8 +165,8 @@ uint64_t attach_site_value(const struct attach_site *site)
 	       (uint64_t)site->stack << TRACE_SITE_STACK_SHIFT;
 }
 
-static int make(struct attach_backend *backend, const struct attachment *wanted, const struct attach_site *sites,
-		size_t n, struct attachment **ret_attachment)
+static int make(struct attach_backend *backend, const struct attachment *wanted,
+		const struct attach_site *sites, size_t n, struct attachment **ret_attachment)
 {
 	_cleanup_(attachment_freep) struct attachment *attachment = NULL;
 	int r;
@@ -166,18 +184,20 @@ static int make(struct attach_backend *backend, const struct attachment *wanted,
 	return 0;
 }
 
-int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites, size_t n,
-	   struct attachment **ret_attachment)
+int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites,
+	   size_t n, struct attachment **ret_attachment)
 {
 	struct attachment wanted = { .backend = backend, .file = fd, .pid = pid, .returns = returns };
 
 	return make(backend, &wanted, sites, n, ret_attachment);
 }
 
-int attach_empty(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites,
-		 size_t n, struct attachment **ret_attachment)
+int attach_empty(struct attach_backend *backend, int fd, pid_t pid, bool returns,
+		 const struct attach_site *sites, size_t n, struct attachment **ret_attachment)
 {
-	struct attachment wanted = { .backend = backend, .file = fd, .pid = pid, .returns = returns, .empty = true };
+	struct attachment wanted = {
+		.backend = backend, .file = fd, .pid = pid, .returns = returns, .empty = true
+	};
 
 	return make(backend, &wanted, sites, n, ret_attachment);
 }
@@ -231,8 +251,8 @@ static void counters_add(struct trace_counters *sum, const struct trace_counters
 		to[i] += from[i];
 }
 
-int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum, struct trace_counters *per_cpu,
-		    size_t cpus_n)
+int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum,
+		    struct trace_counters *per_cpu, size_t cpus_n)
 {
 	int cpus = libbpf_num_possible_cpus();
 	_cleanup_free_ struct trace_counters *all = NULL;

@@ -65,6 +65,11 @@ int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct 
 /* ---- maps, for trace/ only ---- */
 
 struct trace_control *attach_control(struct attach_backend *backend); /* mmapped, live */
+/*
+ * From here on only @pid and what it makes are traced; before its first site is attached. -ENOTSUP: we are in a PID namespace, where the
+ * kernel side's numbers are others.
+ */
+int attach_follow(struct attach_backend *backend, pid_t pid, uint64_t start_boot_ns);
 int attach_map_fd(const struct attach_backend *backend,
 		  const char *name); /* of bpf/event.h: "stats", "errors", "procs", "events" (the ring), ... */
 /* Sums over CPUs, and each of @cpus_n CPUs' when @per_cpu is not NULL. */

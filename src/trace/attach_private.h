@@ -33,10 +33,13 @@ struct attach_signature {
 	uint32_t refs;
 };
 
+/* What happens to processes, by tracepoints. */
+enum attach_life { ATTACH_LIFE_EXIT, ATTACH_LIFE_EXEC, ATTACH_LIFE_FORK, ATTACH_LIVES };
+
 struct attach_backend {
 	const struct attach_way *way;
 	struct bpf_object *programs[ATTACH_SALTS_MAX]; /* the first has the maps, the others are made when needed */
-	struct bpf_link *lives[2]; /* tracepoints: exit, exec */
+	struct bpf_link *lives[ATTACH_LIVES];
 	struct trace_control *control;
 	/* trace events */
 	int tracefs; /* directory */

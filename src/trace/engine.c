@@ -76,6 +76,16 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 	if (r < 0)
 		return r;
 	engine->control = attach_control(engine->backend);
+	if (engine->config.follow) {
+		r = attach_follow(engine->backend, engine->config.pid,
+				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
+		if (r == -ENOTSUP)
+			snprintf(ret_trouble->text, sizeof(ret_trouble->text),
+				 "gpusonde runs in a PID namespace of its own, so one process cannot be told from others; run it in the "
+				 "machine's (hostPID, --pid=host)");
+		if (r < 0)
+			return r;
+	}
 	r = kernel_sites_probe(engine->backend, &engine->rules);
 	if (r < 0)
 		return r;

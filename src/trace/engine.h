@@ -32,7 +32,7 @@ struct trace_engine_config {
 	struct attach_config attach;
 	bool libraries[PROBE_LIBRARIES];
 	pid_t pid; /* this process and what it makes; 0: all */
-	bool follow; /* found by targets_offer() and records of @pid's children only */
+	bool follow; /* with @pid: also what it starts */
 	bool return_probes; /* trace.return_probes; without them only the driver is probed */
 	bool allow_single_step;
 	bool events; /* raw events at all; false: sums only */

@@ -71,7 +71,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 
 	if (engine->order.missing > engine->lost_told)
 		engine_check_lost(engine);
-	if (!event || (engine->config.follow && !engine_follows(engine, event->tgid)))
+	if (!event)
 		return;
 	if (event->type == TRACE_EVENT_STAT) {
 		on_stat(engine, (const struct trace_stat_new *)event);

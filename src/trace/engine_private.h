@@ -77,8 +77,8 @@ void engine_check_lost(struct trace_engine *engine);
 /* engine_targets.c */
 int engine_targets_start(struct trace_engine *engine);
 struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid);
-/* Is it one that this engine follows? Everybody is, unless the configuration says otherwise. */
-bool engine_follows(struct trace_engine *engine, uint32_t tgid);
+/* When a process began, as /proc has it in ticks; 0: it is gone. */
+int64_t engine_started_boot_ns(uint32_t tgid);
 /* What is incomplete about a process because of the files it maps. */
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process);
 

@@ -11,8 +11,6 @@
 #include "proc/proc.h"
 #include "trace/engine_private.h"
 
-enum { ANCESTORS_MAX = 64 };
-
 /* ---- files ---- */
 
 static int keep(struct trace_engine *engine, struct target_file *file)
@@ -126,7 +124,7 @@ static void forget_mapper(struct trace_engine *engine, uint32_t tgid)
 	hashmap_put(&engine->by_tgid, mapper->tgid, (uint32_t)(mapper - engine->mappers)); /* replaces */
 }
 
-static int64_t started_boot_ns(uint32_t tgid)
+int64_t engine_started_boot_ns(uint32_t tgid)
 {
 	uint64_t ticks;
 
@@ -151,7 +149,7 @@ static enum late lateness(struct trace_engine *engine, uint32_t tgid, const stru
 	sd_event_get_iteration(engine->event, &turn);
 	if (!stats.looked)
 		return turn == file->turn ? LATE_MAYBE : LATE_NOT;
-	return started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
+	return engine_started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
 }
 
 static void add_file(struct mapper *mapper, struct file_probes *file)
@@ -211,37 +209,6 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 			bits |= TRACE_INCOMPLETE_GIVEN_UP;
 	}
 	return bits;
-}
-
-/* ---- who is followed ---- */
-
-static uint32_t parent_of(uint32_t tgid)
-{
-	char path[32], text[1024];
-	const char *end;
-	unsigned parent;
-	char state;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", tgid);
-	if (read_file(path, text, sizeof(text), NULL) < 0)
-		return 0;
-	end = strrchr(text, ')'); /* a name may have brackets, too */
-	return end && sscanf(end + 1, " %c %u", &state, &parent) == 2 ? parent : 0;
-}
-
-bool engine_follows(struct trace_engine *engine, uint32_t tgid)
-{
-	uint32_t ancestor = tgid;
-
-	if (engine_mapper(engine, tgid))
-		return true;
-	/* Its record has not been read yet. */
-	for (int i = 0; i < ANCESTORS_MAX && ancestor > 1; i++) {
-		if (ancestor == (uint32_t)engine->config.pid)
-			return make_mapper(engine, tgid) != NULL;
-		ancestor = parent_of(ancestor);
-	}
-	return false;
 }
 
 int engine_targets_start(struct trace_engine *engine)

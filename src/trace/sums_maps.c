@@ -96,7 +96,7 @@ static int set_flags(void *maps, uint32_t tgid, uint64_t incarnation, uint32_t f
 		r = -ENOENT;
 	if (r < 0)
 		return r;
-	proc.flags = flags;
+	proc.flags = flags | (proc.flags & (TRACE_PROC_FOLLOW | TRACE_PROC_UNSEEN));
 	if (bpf_map_update_elem(of->procs.fd, &tgid, &proc, BPF_EXIST) < 0)
 		return -errno;
 	__atomic_fetch_add(&of->control->epoch, 1, __ATOMIC_RELEASE);
