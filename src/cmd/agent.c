@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "cmd/atop_listeners.h"
 #include "cmd/readiness.h"
+#include "cmd/tracer.h"
 #include "cmd/usage.h"
 #include "config.h"
 
@@ -100,6 +101,23 @@ static void keep_house(struct agent *agent)
 	tell_systemd(agent);
 }
 
+/* What was traced up to now goes into the next snapshot; the newest one tells the tracer what the node is like. */
+static void exchange_with_tracer(struct agent *agent)
+{
+	struct trace_view *view;
+	struct snapshot *snapshot;
+
+	if (!agent->tracer)
+		return;
+	view = tracer_take(agent->tracer);
+	if (view)
+		model_set_trace(collector_model(agent->collector), view);
+	trace_view_unref(view);
+	snapshot = collector_snapshot(agent->collector);
+	tracer_feed(agent->tracer, snapshot);
+	snapshot_unref(snapshot);
+}
+
 /* Ticks keep their phase: late ones are not made up for, and none drifts. */
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
@@ -109,6 +127,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	int r;
 
 	count_self(agent);
+	exchange_with_tracer(agent);
 	collector_tick(agent->collector);
 	keep_house(agent);
 	now = clock_boot_ns();
@@ -236,7 +255,13 @@ static int start(struct agent *agent)
 	r = agent_listen(agent, options);
 	if (r < 0)
 		return r;
-	return atop_listeners_new(agent->event, options, agent->collector, &agent->atop);
+	r = atop_listeners_new(agent->event, options, agent->collector, &agent->atop);
+	if (r < 0)
+		return r;
+	r = tracer_new(options, &agent->tracer);
+	if (r < 0)
+		log_error("CUDA calls are not traced, there is no thread for it: %s", strerror(-r));
+	return 0;
 }
 
 static void stop(struct agent *agent)
@@ -244,6 +269,7 @@ static void stop(struct agent *agent)
 	/* The HTTP thread reads the collector's snapshots, so it goes first. */
 	http_free(agent->http);
 	atop_listeners_free(agent->atop);
+	tracer_free(agent->tracer);
 	collector_free(agent->collector);
 	sd_event_source_disable_unref(agent->tick);
 	sd_event_source_disable_unref(agent->requests);

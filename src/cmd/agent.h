@@ -20,6 +20,7 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct atop_listeners;
+struct tracer;
 
 struct agent {
 	struct invocation *invocation; /* its options are the ones in effect */
@@ -33,6 +34,7 @@ struct agent {
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;
+	struct tracer *tracer; /* NULL: no thread could be had */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[320]; /* as systemd has it */
