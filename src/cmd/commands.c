@@ -46,6 +46,14 @@ const struct command commands[] = {
 		   "made by other traced calls (the runtime's into the driver) the outer one counts.",
 	  .operands = "[--] [COMMAND [ARGUMENT...]]",
 	  .command_line = true },
+	{ .name = "probes",
+	  .run = probes_main,
+	  .use = USE_PROBES,
+	  .summary = "show where probes go in a library, and what they cost",
+	  .about = "Shows each function of a CUDA library or program that tracing would probe: at which instruction, what the\n"
+		   "kernel makes of it, why it was chosen or refused, and what a hit costs. For root these are measured on the\n"
+		   "running kernel, with a child of its own, else what is known of kernels in general. The file is only read.",
+	  .operands = "FILE" },
 	{ .name = "doctor",
 	  .run = doctor_main,
 	  .use = USE_DOCTOR,

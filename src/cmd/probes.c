@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde probes FILE: where tracing would put its probes in a file, and what each costs. */
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "elf/elf.h"
+#include "trace/engine.h"
+#include "trace/kernel_sites.h"
+#include "view/table.h"
+
+#if defined(__x86_64__)
+#define OWN_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OWN_MACHINE EM_AARCH64
+#else
+#define OWN_MACHINE EM_NONE
+#endif
+
+enum { RING_BYTES = 64 << 10 }; /* nothing is to be sent through it */
+
+struct probing {
+	const struct invocation *inv;
+	const char *path;
+	struct site_rules rules;
+	bool measured; /* the rules, here and now */
+	struct attach_trouble why_not; /* measured */
+	json_t *sites; /* with --json */
+	struct table table; /* else */
+	unsigned count[SITE_CLASSES], chosen, all;
+};
+
+static const struct table_column columns[] = {
+	{ .title = "SYMBOL" },
+	{ .title = "OFFSET", .right = true },
+	{ .title = "INSTRUCTION", .flexible = true },
+	{ .title = "CLASS" },
+	{ .title = "CHOSEN" },
+	{ .title = "NS", .right = true },
+	{ .title = "WITH RETURN", .right = true, .dispensable = 1 },
+	{ .title = "REASON", .flexible = true },
+};
+
+/* Costs are shown of sites that can be probed, where they are known. */
+static uint32_t cost(const struct site *site, const uint32_t *by_class)
+{
+	return site->class == SITE_REFUSED ? 0 : by_class[site->class];
+}
+
+static void add_cost(struct table *table, uint32_t ns)
+{
+	if (ns)
+		table_cellf(table, COLOUR_NONE, "%u", ns);
+	else
+		table_cell(table, COLOUR_NONE, "");
+}
+
+static void add_row(struct probing *p, const struct trace_listing *listing)
+{
+	const struct site *site = &listing->site;
+	enum table_colour colour = site->chosen ? COLOUR_GOOD : COLOUR_BAD;
+	bool returns = listing->probe->may_return && site->may_return;
+
+	table_cell(&p->table, COLOUR_NONE, listing->probe->symbol);
+	table_cellf(&p->table, COLOUR_NONE, "%u", site->offset);
+	table_cell(&p->table, COLOUR_NONE, site->instruction);
+	table_cell(&p->table, colour, site_class_name(site->class));
+	table_cell(&p->table, colour, site->chosen ? "yes" : "no");
+	add_cost(&p->table, cost(site, p->rules.entry_ns));
+	add_cost(&p->table, returns ? cost(site, p->rules.return_ns) : 0);
+	table_cell(&p->table, COLOUR_NONE, site->reason);
+}
+
+static int add_json(struct probing *p, const struct trace_listing *listing)
+{
+	const struct site *site = &listing->site;
+	uint32_t ns = cost(site, p->rules.entry_ns);
+
+	return json_array_append_new(p->sites, json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:o}", "symbol",
+							 listing->probe->symbol, "offset", (int)site->offset,
+							 "instruction", site->instruction, "class",
+							 site_class_name(site->class), "chosen", site->chosen,
+							 "reason", site->reason, "expected_ns",
+							 ns ? json_integer(ns) : json_null())) < 0 ?
+		       -ENOMEM :
+		       0;
+}
+
+static int on_site(const struct trace_listing *listing, void *userdata)
+{
+	struct probing *p = userdata;
+
+	p->all++;
+	p->chosen += listing->site.chosen;
+	p->count[listing->site.class] += listing->site.chosen;
+	if (p->sites)
+		return add_json(p, listing);
+	add_row(p, listing);
+	return 0;
+}
+
+/* What this kernel does, if it lets us try; of other machines' files only what is known of kernels in general. */
+static void find_rules(struct probing *p, uint16_t machine)
+{
+	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
+	struct attach_config config = { .ring_bytes = RING_BYTES };
+
+	site_rules_default(machine, &p->rules);
+	if (machine != OWN_MACHINE)
+		snprintf(p->why_not.text, sizeof(p->why_not.text), "the file is another machine's");
+	else if (attach_backend_new(&config, &backend, &p->why_not) == 0) {
+		int r = kernel_sites_probe(backend, &p->rules);
+
+		p->measured = r == 0;
+		if (r < 0)
+			snprintf(p->why_not.text, sizeof(p->why_not.text), "trying failed: %s", strerror(-r));
+	}
+	p->rules.allow_single_step = options_bool(&p->inv->options, OPT_trace_allow_single_step);
+}
+
+/* The name may hold anything, and goes to a terminal. */
+static int complain(const struct probing *p, const char *why)
+{
+	struct strbuf path;
+
+	strbuf_init(&path, 0);
+	text_clean(&path, p->path);
+	fprintf(stderr, "gpusonde probes: %s: %s\n", path.data, why);
+	strbuf_done(&path);
+	return EXIT_FAILURE;
+}
+
+/* In words; the remedy is another file, mostly. */
+static int complain_errno(const struct probing *p, int error)
+{
+	switch (error) {
+	case -ENOEXEC:
+		return complain(p, "no 64-bit ELF program or library, or a damaged one: name a libcuda.so.1, a libcudart.so "
+				   "or a program that carries the CUDA runtime");
+	case -EOPNOTSUPP:
+		return complain(p, "made for a machine that is not traced: x86-64 and arm64 are");
+	case -E2BIG:
+		return complain(p, "names more CUDA functions than CUDA has: this is no library of NVIDIA's");
+	case -ENOENT:
+		return complain(p, "no such file: check the path; the driver's library is the libcuda.so.1 that "
+				   "\"ldconfig -p\" shows");
+	case -EACCES:
+	case -EPERM:
+		return complain(p, "not readable by this user: run as root, or as who owns it");
+	default:
+		return complain(p, strerror(-error));
+	}
+}
+
+/* Without waiting for whoever writes to a FIFO. */
+static int open_file(struct probing *p, int *ret_fd)
+{
+	_cleanup_close_ int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENXIO ? complain(p, "a socket or a device: name a regular file") :
+					complain_errno(p, -errno);
+	if (fstat(fd, &st) < 0)
+		return complain_errno(p, -errno);
+	if (S_ISDIR(st.st_mode))
+		return complain(p, "a directory: name a file in it");
+	if (!S_ISREG(st.st_mode))
+		return complain(p, "a FIFO, a socket or a device: name a regular file");
+	*ret_fd = TAKE_FD(fd);
+	return EXIT_SUCCESS;
+}
+
+static void print_table(struct probing *p, struct strbuf *out)
+{
+	struct winsize size;
+	struct table_options options = { .colour = isatty(STDOUT_FILENO) };
+	const char *no_color = getenv("NO_COLOR");
+	char line[480];
+
+	if (no_color && *no_color)
+		options.colour = false;
+	if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		options.width = size.ws_col;
+	if (table_write(&p->table, &options, out) < 0)
+		out->failed = true;
+	snprintf(line, sizeof(line), "%u of %u can be probed: %u emulated, %u optimised, %u single-stepped",
+		 p->chosen, p->all, p->count[SITE_EMULATED], p->count[SITE_OPTIMISED],
+		 p->count[SITE_SINGLE_STEP]);
+	strbuf_addc(out, '\n');
+	table_line(&options, out, COLOUR_NONE, line);
+	if (p->measured)
+		snprintf(line, sizeof(line), "Classes and costs: measured on the running kernel");
+	else
+		snprintf(line, sizeof(line),
+			 "Classes and costs: not measured, but of kernels in general (%s)", p->why_not.text);
+	table_line(&options, out, COLOUR_NONE, line);
+}
+
+static void print_json(const struct probing *p, struct strbuf *out)
+{
+	_cleanup_free_ char *path = strdup(p->path), *text = NULL;
+	json_t *json;
+
+	if (path)
+		utf8_sanitize(path);
+	json = path ? json_pack("{s:s, s:b, s:O}", "file", path, "measured", p->measured, "sites", p->sites) :
+		      NULL;
+	if (json)
+		text = json_dumps(json, JSON_INDENT(2));
+	if (text)
+		strbuf_addf(out, "%s\n", text);
+	else
+		out->failed = true;
+	json_decref(json);
+}
+
+static int list(struct probing *p, int fd)
+{
+	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
+	_cleanup_(elf_closep) struct elf_file *file = NULL;
+	struct strbuf out;
+	int r = elf_open(fd, &file), status;
+
+	if (r == 0) {
+		find_rules(p, elf_machine(file));
+		r = trace_list_sites(fd, libraries, &p->rules, on_site, p);
+	}
+	if (r < 0)
+		return complain_errno(p, r);
+	if (p->all == 0)
+		return complain(p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: calls that "
+				   "it makes are seen in the driver's library, libcuda.so.1");
+	strbuf_init(&out, 0);
+	if (p->sites)
+		print_json(p, &out);
+	else
+		print_table(p, &out);
+	status = put_stdout(&out);
+	strbuf_done(&out);
+	return status;
+}
+
+int probes_main(struct invocation *inv)
+{
+	_cleanup_close_ int fd = -1;
+	struct probing p = { .inv = inv };
+	int status;
+
+	if (inv->operands_n == 0) {
+		fprintf(stderr, "gpusonde probes: no file is named: say which, as in gpusonde probes "
+				"/usr/lib/x86_64-linux-gnu/libcuda.so.1\n");
+		return EXIT_USAGE;
+	}
+	p.path = inv->operands[0];
+	status = open_file(&p, &fd);
+	if (status != EXIT_SUCCESS)
+		return status;
+	table_init(&p.table, columns, ARRAY_SIZE(columns));
+	p.sites = inv->flag[FLAG_JSON] ? json_array() : NULL;
+	status = list(&p, fd);
+	json_decref(p.sites);
+	table_done(&p.table);
+	return status;
+}
