@@ -29,9 +29,9 @@ def ended_well(result):
 
 
 def document(result, name="stdout"):
-    """What gpusonde --json said last."""
+    """What gpusonde --json said last; before it there may be events, one a line."""
     try:
-        return json.loads(result.text(name))
+        return json.loads(result.text(name).rstrip().split("\n")[-1])
     except ValueError as why:
         raise AssertionError(f"{name} is not JSON: {why}; {result.says()}") from None
 
@@ -47,7 +47,7 @@ SITES = {
     "cuInit": (1, 0, "EEE"),
     "cuMemAlloc_v2": (2, 0, "EEE"),
     "cuMemFree_v2": (3, 0, "EEE"),
-    "cuLaunchKernel": (4, 10, "EEE"),
+    "cuLaunchKernel": (0, 10, "EEE"),
     "cuCtxSynchronize": (5, 0, "SOE"),
     "cuStreamSynchronize": (6, 0, "XXO"),
     "cuMemcpyHtoD_v2": (7, 0, "SSS"),
@@ -84,7 +84,8 @@ def specimens_counted(results, _version):
     result = ended_well(results["specimens-counted"])
     chosen = {s["symbol"] for s in document(results["site-classes"])["sites"] if s["chosen"]}
     for api, (_, errors) in counts.truth_of(truth(result)).items():
-        assert list(errors) == [str(SITES[api][0])], f"{api} gives other results when it is traced: {errors}"
+        wanted = [str(SITES[api][0])] if SITES[api][0] else []
+        assert list(errors) == wanted, f"{api} gives other results when it is traced: {errors}"
     seen = counts.check(truth(result), document(result), unseen=set(SITES) - chosen)
     assert len(seen) == len(chosen), f"only {sorted(seen)} were called"
 
@@ -131,7 +132,7 @@ touch truth
 exec 3<>plan
 """
 TRACED_COMMAND = PIPE + """
-/gs/gpusonde trace --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan 3>&- >traced &
+/gs/gpusonde trace --trace-buffer 64KiB --raw --json -- /gs/driver_calls /sites/libcuda.so.1 truth <plan 3>&- >traced &
 tracer=$!
 """
 
@@ -177,7 +178,7 @@ def killed_well(results, name):
     """The program ended as it would have, the next start works and cleans up."""
     result = ended_well(results[name])
     got = counts.truth_of(truth(result))
-    wanted = {"cuInit": [21000, {"1": 21000}], "cuMemAlloc_v2": [1000, {"2": 1000}], "cuLaunchKernel": [20000, {"4": 20000}]}
+    wanted = {"cuInit": [21000, {"1": 21000}], "cuMemAlloc_v2": [1000, {"2": 1000}], "cuLaunchKernel": [20000, {}]}
     assert {k: v for k, v in got.items() if k in wanted} == wanted, f"the traced program's results: {got}"
     chosen = {s["symbol"] for s in document(results["site-classes"])["sites"] if s["chosen"]}
     counts.check(truth(result, "truth_next"), document(result, "traced_next"), unseen=set(SITES) - chosen)

@@ -33,10 +33,12 @@ for case in /cases/*; do
 	export OUT=/tmp/out-$name
 	mkdir $OUT
 	cd $OUT
+	read begun _ </proc/uptime
 	timeout @SECONDS@ sh $case >$OUT/stdout 2>$OUT/stderr </dev/null
 	rc=$?
+	read ended _ </proc/uptime
 	{
-		echo "@case $name $rc"
+		echo "@case $name $rc $((${ended%.*} - ${begun%.*}))"
 		for file in $OUT/*; do
 			[ -f $file ] || continue # a pipe would be waited for
 			echo "@file ${file##*/}"
@@ -50,10 +52,10 @@ poweroff -f
 
 
 class Result:
-    """Of one script: its status, and what it left, file by file."""
+    """Of one script: its status, how long it took, and what it left, file by file."""
 
-    def __init__(self, status):
-        self.status, self.files = status, {}
+    def __init__(self, status, seconds):
+        self.status, self.seconds, self.files = status, seconds, {}
 
     def text(self, name):
         return self.files[name].decode(errors="replace")
@@ -123,8 +125,8 @@ def results(raw):
     for line in raw.decode(errors="replace").replace("\r", "").split("\n"):
         word, _, rest = line.partition(" ")
         if word == "@case":
-            case, status = rest.split()
-            result, name = Result(int(status)), None
+            case, status, seconds = rest.split()
+            result, name = Result(int(status), int(seconds)), None
         elif word in ("@file", "@end") and result:
             if name:
                 result.files[name] = base64.b64decode("".join(lines))

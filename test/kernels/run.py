@@ -108,6 +108,7 @@ def report(tap, version, outcome, chosen, excused):
             tap.line(f"{version} {name}", skip=excused[name])
         else:
             tap.line(f"{version} {name}", failure=judge(name, version, results))
+    tap.comment(f"{version}: " + ", ".join(f"{name} {result.seconds} s" for name, result in results.items() if result.seconds > 1))
     if tap.failed > before:
         tap.comment(f"the end of the console of {version}:\n{console}")
 
