@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of probes against the CUDA toolkit: each name is exported, each operand lies where the header's prototype has it.
+
+Started with the program that prints the table. The prototypes come from the toolkit's own headers through the compiler's preprocessor
+(with and without per-thread streams, with the old names), structures' offsets from the compiler itself.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+TOOLKIT = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+TABLE = sys.argv[1]
+
+# Exported by older runtimes only (11.8 to 12.9).
+OLDER = {"cudaLaunchCooperativeKernelMultiDevice", "cudaThreadExit", "cudaThreadSynchronize"}
+
+# Passed by value: bytes. What is larger than 16 lies on the stack (x86-64), dim3 takes two registers.
+BY_VALUE = {"dim3": 12, "struct cudaExtent": 24, "struct cudaPitchedPtr": 32, "CUipcEventHandle": 64, "cudaIpcEventHandle_t": 64,
+            "CUipcEventHandle_v1": 64}
+WIDE = re.compile(r"\*|\b(size_t|unsigned long long|CU(deviceptr|stream|event|context|module|library|graph|graphExec|function|kernel|"
+                  r"array|mipmappedArray|memoryPool|greenCtx|memGenericAllocationHandle|hostFn|streamCallback)\w*|"
+                  r"cuda(Stream|Event|Graph|GraphExec|Array|Array_const|MipmappedArray|MemPool|Library|Kernel)_t)\b")
+STREAM = re.compile(r"\b(CUstream|cudaStream_t)\b")
+# What an operand's argument may be called.
+NAMED = {
+    "SIZE": r"bytesize|ByteCount|count|size|sizes|N|Width|WidthInBytes|width|pitch|pPitch|\w+\.width",
+    "TIMES": r"Height|height|count|\w+\.height",
+    "KIND": r"kind|dev|device|ordinal|[fF]lags",
+}
+# Members that operands in memory must be, by structure.
+MEMBERS = {
+    "CUDA_MEMCPY2D": {"HANDLE": "srcMemoryType", "ADDR": "dstMemoryType", "SIZE": "WidthInBytes", "TIMES": "Height"},
+    "CUDA_MEMCPY3D": {"HANDLE": "srcMemoryType", "ADDR": "dstMemoryType", "SIZE": "WidthInBytes", "TIMES": "Height", "depth": "Depth"},
+    "CUDA_MEMCPY3D_PEER": {"HANDLE": "srcMemoryType", "ADDR": "dstMemoryType", "SIZE": "WidthInBytes", "TIMES": "Height",
+                           "depth": "Depth"},
+    "struct cudaMemcpy3DParms": {"HANDLE": "srcArray", "ADDR": "dstArray", "SIZE": "extent.width", "TIMES": "extent.height",
+                                 "depth": "extent.depth", "KIND": "kind"},
+    "struct cudaMemcpy3DPeerParms": {"HANDLE": "srcArray", "ADDR": "dstArray", "SIZE": "extent.width", "TIMES": "extent.height",
+                                     "depth": "extent.depth"},
+}
+LAUNCH = ["f", "gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "blockDimZ", "sharedMemBytes", "hStream"]
+# cudaLaunchConfig_t and CUlaunchConfig, as the kernel side reads them.
+CONFIG = {"cudaLaunchConfig_t": [("gridDim", 0), ("blockDim", 12), ("dynamicSmemBytes", 24), ("stream", 32)],
+          "CUlaunchConfig": [("gridDimX", 0), ("gridDimY", 4), ("gridDimZ", 8), ("blockDimX", 12), ("blockDimY", 16), ("blockDimZ", 20),
+                             ("sharedMemBytes", 24), ("hStream", 32)]}
+SHAPE_LAUNCH, SHAPE_DIM3, SHAPE_CONFIG, SHAPE_EXTENT, SHAPE_ARRAYS, SHAPE_BATCH = 1, 2, 3, 4, 5, 6
+
+
+def table():
+    """Rows: library, symbol, shape, depth, {column: (from, argument, width, value)}."""
+    for line in subprocess.run([TABLE, "--dump"], check=True, capture_output=True, text=True).stdout.splitlines():
+        library, symbol, _, shape, depth, *operands = line.split()
+        parsed = {}
+        for operand in operands:
+            column, rest = operand.split("=")
+            source, *numbers = rest.split(":")
+            parsed[column] = (source, *map(int, numbers))
+        yield library, symbol, int(shape.split("=")[1]), int(depth.split("=")[1]), parsed
+
+
+def prototypes(header, returns):
+    """Exported name: [(type, name)]."""
+    found = {}
+    for define in ("-DNONE", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-D__CUDA_API_VERSION_INTERNAL"):
+        text = subprocess.run(["cc", "-E", "-P", define, f"-I{TOOLKIT}/include", "-include", header, "-x", "c", "/dev/null"],
+                              check=True, capture_output=True, text=True).stdout
+        for name, arguments in re.findall(returns + r"\s+(\w+)\(([^;]*)\)\s*;", text):
+            split = []
+            for argument in re.sub(r"\s+", " ", arguments).split(","):
+                parts = re.match(r"\s*(.*?[\s*])(\w+)\s*$", re.sub(r"\b(const|CUDAAPI)\b", "", argument))
+                if parts:
+                    split.append((parts[1].strip().replace(" *", "*"), parts[2]))
+            found.setdefault(name, split)
+    return found
+
+
+def slots(arguments):
+    """x86-64: (type, name) for each slot, registers 0 to 5, then the stack from 6 on."""
+    registers, stack = [], []
+    for kind, name in arguments:
+        size = BY_VALUE.get(kind, 8)
+        words = [(kind, name)] * ((size + 7) // 8)
+        if kind == "struct cudaExtent":
+            words = [("size_t", f"{name}.{member}") for member in ("width", "height", "depth")]
+        if kind == "struct cudaPitchedPtr":
+            words = [("void*", f"{name}.ptr"), ("size_t", "pitch"), ("size_t", "xsize"), ("size_t", "ysize")]
+        if size <= 16 and len(registers) + len(words) <= 6:
+            registers += words
+        else:
+            stack += words
+    return dict(enumerate(registers)) | {6 + i: word for i, word in enumerate(stack)}
+
+
+def offsets(wanted):
+    """{(structure, member): offset}, from the compiler."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/o.c", "w") as source:
+            source.write("#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void)\n{\n")
+            for structure, member in wanted:
+                source.write(f'printf("%zu\\n", offsetof({structure}, {member}));\n')
+            source.write("return 0;\n}\n")
+        subprocess.run(["cc", f"-I{TOOLKIT}/include", "-o", f"{folder}/o", f"{folder}/o.c"], check=True)
+        lines = subprocess.run([f"{folder}/o"], check=True, capture_output=True, text=True).stdout.split()
+    return dict(zip(wanted, map(int, lines)))
+
+
+def exported(path):
+    names = subprocess.run(["nm", "-D", "--defined-only", path], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2].split("@")[0] for line in names.splitlines() if len(line.split()) == 3}
+
+
+def check_memory(row, column, operand, pointer, where):
+    """An operand read through a pointer."""
+    source, _, width, value = operand
+    assert pointer[0].endswith("*"), f"{row[1]} {column}: {pointer} is no pointer"
+    pointee = pointer[0][:-1]
+    if source == "OUT":
+        if column == "STREAM":
+            assert STREAM.search(pointee), f"{row[1]}: {pointer} points to no stream"
+        elif column == "SIZE":
+            assert pointee == "size_t" or pointee == "struct cudaPitchedPtr" and value == 8, f"{row[1]}: {pointer} is no size"
+        else:
+            assert width == (4 if pointee in ("CUdevice", "CUdevice_v1", "int") else 8), f"{row[1]} {column}: width of {pointee}"
+            assert value == 0
+        return
+    structure = re.sub(r"_(st|v\d)$", "", pointee)
+    wanted = where[(structure, MEMBERS[structure][column])]
+    assert value == wanted, f"{row[1]} {column}: {value}, but {MEMBERS[structure][column]} is at {wanted}"
+    assert width == (4 if "Type" in MEMBERS[structure][column] or column == "KIND" else 8), f"{row[1]} {column}: width"
+
+
+def check_operands(row, arguments, where):
+    _, symbol, shape, depth, operands = row
+    at = slots(arguments)
+    for column, operand in operands.items():
+        source, argument, width, value = operand
+        if source == "CONST":
+            continue
+        assert argument in at, f"{symbol} {column}: there is no argument {argument} in {arguments}"
+        kind, name = at[argument]
+        if source in ("IN", "OUT"):
+            check_memory(row, column, operand, at[argument], where)
+            continue
+        assert width == (8 if WIDE.search(kind) else 4), f"{symbol} {column}: width {width} of {kind} {name}"
+        assert value == 0 or value == {"16": 2, "32": 4}[re.search(r"D2?D?(16|32)", symbol)[1]], f"{symbol} {column}: elements of {value}"
+        if column == "STREAM":
+            assert STREAM.search(kind), f"{symbol}: {kind} {name} is no stream"
+        if column in NAMED:
+            assert re.fullmatch(NAMED[column], name), f"{symbol} {column}: {kind} {name}"
+        if column == "SIZE":
+            assert kind == ("size_t*" if shape == SHAPE_BATCH else "size_t"), f"{symbol}: {kind} {name} is no size"
+        if symbol.startswith("cuMemsetD") and column == "SIZE":
+            assert value == {"8": 0, "16": 2, "32": 4}[re.match(r"cuMemsetD(?:2D)?(\d+)", symbol)[1]], f"{symbol}: elements"
+    if depth and operands["TIMES"][0] == "IN":
+        structure = re.sub(r"_(st|v\d)$", "", at[operands["TIMES"][1]][0][:-1])
+        assert depth == where[(structure, MEMBERS[structure]["depth"])], f"{symbol}: depth at {depth}"
+    elif depth:
+        assert at[depth][1].endswith("depth"), f"{symbol}: depth {at[depth]}"
+    # Whoever has a stream as an argument tells it.
+    if shape not in (SHAPE_LAUNCH, SHAPE_DIM3) and operands and not symbol.startswith("cudaMemcpyBatchAsync"):
+        if any(STREAM.search(kind) for kind, _ in at.values()):
+            assert "STREAM" in operands, f"{symbol}: a stream that is not told"
+
+
+def check_shape(row, arguments):
+    _, symbol, shape, _, _ = row
+    kinds = [kind for kind, _ in arguments]
+    if shape == SHAPE_LAUNCH:
+        assert [name for _, name in arguments][:9] == LAUNCH, symbol
+    elif shape == SHAPE_DIM3:
+        assert kinds[1:3] == ["dim3", "dim3"] and kinds[3].endswith("**") and kinds[4:] == ["size_t", "cudaStream_t"], (symbol, kinds)
+    elif shape == SHAPE_CONFIG:
+        assert kinds[0] in ("cudaLaunchConfig_t*", "CUlaunchConfig*"), (symbol, kinds)
+    elif shape == SHAPE_EXTENT:
+        assert kinds == ["struct cudaPitchedPtr*", "struct cudaExtent"], (symbol, kinds)
+
+
+def test_names_are_exported(rows):
+    stub = exported(f"{TOOLKIT}/lib64/stubs/libcuda.so")
+    runtime = exported(f"{TOOLKIT}/lib64/libcudart.so.13")
+    for library, symbol, *_ in rows:
+        if library == "cuda":
+            assert symbol in stub, f"libcuda does not export {symbol}"
+        if library == "cudart":
+            assert (symbol in runtime) != (symbol in OLDER), f"libcudart {'exports' if symbol in OLDER else 'lacks'} {symbol}"
+
+
+def test_twins_and_versions_are_there(rows):
+    names = {symbol for _, symbol, *_ in rows}
+    every = exported(f"{TOOLKIT}/lib64/stubs/libcuda.so") | exported(f"{TOOLKIT}/lib64/libcudart.so.13")
+    bases = {re.sub(r"(_v\d+)?(_pt[sd][sz])?$", "", symbol) for symbol in names}
+    relics = {name for name in every if re.fullmatch(r"cu[A-Z]\w+", name) and f"{name}_v2" in every and name not in names}
+    for name in sorted(every - names - relics):
+        base = re.sub(r"(_v\d+)?(_pt[sd][sz])?$", "", name)
+        assert base not in bases, f"{name} is not probed, but others of {base} are"
+
+
+def test_operands_lie_where_the_headers_say(rows):
+    known = prototypes("cuda.h", "CUresult") | prototypes("cuda_runtime_api.h", "cudaError_t")
+    for suffix in ("", "_ptsz"):
+        known[f"__cudaLaunchKernel{suffix}"] = [("cudaKernel_t", "kernel")] + known["cudaLaunchKernel"][1:]
+    where = offsets([(structure, member) for structure, members in MEMBERS.items() for member in members.values()])
+    checked = 0
+    for row in rows:
+        if row[0] == "libc" or row[1] in OLDER and not row[4]:
+            continue
+        assert row[1] in known, f"no prototype of {row[1]}"
+        check_operands(row, known[row[1]], where)
+        check_shape(row, known[row[1]])
+        checked += 1
+    print(f"# {checked} prototypes")
+
+
+def test_launch_configurations(_):
+    where = offsets([(structure, member) for structure, members in CONFIG.items() for member, _ in members])
+    for structure, members in CONFIG.items():
+        for member, offset in members:
+            assert where[(structure, member)] == offset, f"{structure}.{member} is at {where[(structure, member)]}"
+
+
+def main():
+    if not os.path.exists(f"{TOOLKIT}/include/cuda.h"):
+        print(f"1..0 # SKIP no CUDA toolkit in {TOOLKIT} (CUDA_HOME names another)")
+        return 0
+    rows = list(table())
+    tests = [value for name, value in globals().items() if name.startswith("test_")]
+    failed = 0
+    print(f"1..{len(tests)}")
+    for number, test in enumerate(tests, 1):
+        try:
+            test(rows)
+            print(f"ok {number} - {test.__name__}")
+        except AssertionError as error:
+            failed += 1
+            print(f"not ok {number} - {test.__name__}\n# {error}")
+    return failed > 0
+
+
+sys.exit(main())

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The table by itself. With --dump it prints its rows, a line each, for probes_toolkit.py, which holds them against the toolkit's
+ * headers and libraries.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/probe.h"
+
+enum { STACK_ARGUMENTS = 16 }; /* no call has more */
+
+static void names_are_unique_and_found(void **state)
+{
+	(void)state;
+	assert_true(probes_n > 0 && probes_n <= TRACE_CALLS_MAX);
+	for (uint16_t i = 0; i < probes_n; i++) {
+		const struct probe *found = probe_find(probes[i].library, probes[i].symbol);
+
+		assert_ptr_equal(found, &probes[i]);
+		assert_int_equal(probe_call(found), i);
+	}
+	assert_null(probe_find(PROBE_CUDA, "cudaMalloc"));
+	assert_null(probe_find(PROBE_CUDART, "cuInit"));
+	assert_null(probe_find(PROBE_CUDA, ""));
+	assert_null(probe_find(PROBE_CUDA, "cuMemAlloc"));
+}
+
+static void operands_are_within_range(void **state)
+{
+	(void)state;
+	for (uint16_t i = 0; i < probes_n; i++) {
+		const struct trace_spec *spec = &probes[i].spec;
+
+		assert_true(probes[i].library < PROBE_LIBRARIES);
+		assert_true(probes[i].group < PROBE_GROUPS);
+		assert_true(*probe_group_name(probes[i].group));
+		assert_true(spec->op < TRACE_OPS);
+		for (unsigned k = 0; k < TRACE_OPERANDS; k++) {
+			const struct trace_operand *operand = &spec->operands[k];
+
+			assert_true(operand->from <= TRACE_FROM_OUT);
+			if (operand->from == TRACE_FROM_NONE)
+				continue;
+			assert_true(operand->width == 4 || operand->width == 8);
+			assert_true(operand->arg < STACK_ARGUMENTS);
+			assert_true(operand->value >= 0 && operand->value <= 4096);
+		}
+		assert_true(!spec->depth_in || spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE);
+	}
+}
+
+static void flags_follow_from_names(void **state)
+{
+	(void)state;
+	for (uint16_t i = 0; i < probes_n; i++) {
+		const struct probe *probe = &probes[i];
+		bool twin = strstr(probe->symbol, "_ptsz") || strstr(probe->symbol, "_ptds");
+
+		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_PER_THREAD), twin);
+		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_RUNTIME),
+				 probe->library == PROBE_CUDART);
+		assert_int_equal(probe->may_return, probe->library != PROBE_LIBC);
+		if (probe->spec.event_flags & TRACE_FLAG_WAITS)
+			assert_int_equal(probe->spec.op, TRACE_OP_COPY);
+		/* What is freed or allocated says of what kind it is. */
+		if (probe->spec.op == TRACE_OP_ALLOC || probe->spec.op == TRACE_OP_FREE)
+			assert_int_equal(probe->spec.operands[TRACE_OPERAND_KIND].from, TRACE_FROM_CONST);
+	}
+}
+
+static void dump(void)
+{
+	static const char *const libraries[] = { "cuda", "cudart", "libc" };
+	static const char *const columns[] = { "ADDR", "SIZE", "TIMES", "STREAM", "HANDLE", "KIND" };
+	static const char *const from[] = { "NONE", "CONST", "ARG", "IN", "OUT" };
+
+	for (uint16_t i = 0; i < probes_n; i++) {
+		const struct trace_spec *spec = &probes[i].spec;
+
+		printf("%s %s op=%u shape=%u depth=%u", libraries[probes[i].library], probes[i].symbol, spec->op,
+		       spec->shape, spec->depth_in);
+		for (unsigned k = 0; k < TRACE_OPERANDS; k++)
+			if (spec->operands[k].from != TRACE_FROM_NONE)
+				printf(" %s=%s:%u:%u:%d", columns[k], from[spec->operands[k].from],
+				       spec->operands[k].arg, spec->operands[k].width,
+				       spec->operands[k].value);
+		putchar('\n');
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_unique_and_found),
+		cmocka_unit_test(operands_are_within_range),
+		cmocka_unit_test(flags_follow_from_names),
+	};
+
+	if (argc > 1 && strcmp(argv[1], "--dump") == 0) {
+		dump();
+		return 0;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
