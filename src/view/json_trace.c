@@ -34,23 +34,24 @@ static json_t *json_incomplete(struct json_maker *j, const struct traced_process
 /* Without a snapshot (gpusonde trace) nothing is stale. */
 static bool shows(const struct json_maker *j, const struct traced_process *process, const struct metric *m)
 {
-	return j->s ? traced_shows(j->s, process, m) : m->kind != METRIC_GAUGE || !process->exited;
+	return m->kind != METRIC_GAUGE || (!(j->s && j->s->trace_stale) && !(process && process->exited));
 }
 
+/* @process is NULL for all of them. */
 static void add_numbers(struct json_maker *j, json_t *object, const struct traced_process *process,
-			const struct traced_device *device)
+			const double *v, const uint8_t *presence)
 {
 	uint8_t p[TRACED_METRICS];
 	const struct json_rows rows = {
 		.rows = traced_metrics,
 		.n = TRACED_METRICS,
-		.v = device->v,
+		.v = v,
 		.p = p,
 		.strip = "process_cuda_",
 	};
 
 	for (unsigned row = 0; row < TRACED_METRICS; row++)
-		p[row] = shows(j, process, &traced_metrics[row]) ? device->p[row] : (uint8_t)PRESENCE_ABSENT;
+		p[row] = shows(j, process, &traced_metrics[row]) ? presence[row] : (uint8_t)PRESENCE_ABSENT;
 	json_add_rows(j, object, &rows);
 }
 
@@ -69,7 +70,7 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
 
 	json_put(j, object, "incomplete", json_incomplete(j, process));
 	json_put(j, object, "overhead_ratio", json_overhead(j, process));
-	add_numbers(j, object, process, device);
+	add_numbers(j, object, process, device->v, device->p);
 	return object;
 }
 
@@ -249,7 +250,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 		json_t *entry = json_object();
 
 		json_put(j, entry, "uuid", json_text_or_null(device->uuid));
-		add_numbers(j, entry, process, device);
+		add_numbers(j, entry, process, device->v, device->p);
 		json_push(j, devices, entry);
 	}
 	json_put(j, object, "devices", devices);
@@ -275,6 +276,21 @@ static json_t *json_events(struct json_maker *j, const struct trace_view *view)
 	return events;
 }
 
+static json_t *json_totals(struct json_maker *j, const struct trace_view *view)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < view->totals_n; i++) {
+		const struct traced_total *total = &view->totals[i];
+		json_t *entry = json_object();
+
+		json_put(j, entry, "uuid", json_text_or_null(total->uuid));
+		add_numbers(j, entry, NULL, total->v, total->p);
+		json_push(j, list, entry);
+	}
+	return list;
+}
+
 /* All but the processes. @s is NULL for a view that no snapshot carries. */
 static json_t *make_trace(struct json_maker *j, const struct snapshot *s, const struct trace_view *view)
 {
@@ -291,6 +307,7 @@ static json_t *make_trace(struct json_maker *j, const struct snapshot *s, const 
 	}
 	json_put(j, trace, "events", json_events(j, view));
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
+	json_put(j, trace, "devices", json_totals(j, view));
 	return trace;
 }
 

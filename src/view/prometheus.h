@@ -4,7 +4,8 @@
  *
  *   prometheus.c           the page: identity and state of GPUs, every GPU row of the table, the node, the agent
  *   prometheus_process.c   processes with series of their own, what the others add up to, workloads
- *   prometheus_trace.c     traced processes, likewise; calls, errors and latencies by name of the call
+ *   prometheus_trace.c     traced processes, likewise, and devices with all of theirs
+ *   prometheus_calls.c     traced calls, errors and latencies by name of the call
  */
 #pragma once
 
@@ -28,3 +29,4 @@ unsigned family_end(const struct metric *rows, unsigned n, unsigned i);
 int prometheus_processes(struct exposition_page *p);
 int prometheus_workloads(struct exposition_page *p);
 int prometheus_trace(struct exposition_page *p);
+int prometheus_calls(struct exposition_page *p);

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Traced processes and calls. No series may appear twice, or Prometheus refuses the whole page: of two processes with one PID (one
+ * Traced processes. No series may appear twice, or Prometheus refuses the whole page: of two processes with one PID (one
  * has ended, its successor runs) the younger has the series, and of two devices with equal labels the first.
  */
 #include "view/prometheus.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "view/number.h"
 #include "view/shown.h"
 
 #define PREFIX "gpusonde_"
+#define DEVICE_PREFIX "gpusonde_gpu_"
 
 struct trace_page {
 	struct exposition_page *p;
@@ -255,25 +253,80 @@ static void add_rows(struct trace_page *tp)
 	}
 }
 
+/* process_cuda_launches_total becomes gpu_cuda_launches_total, which does not fall when a process ends. */
+static const char *device_family(const struct metric *m)
+{
+	return m->family + strlen("process_");
+}
+
+static bool total_shows(const struct trace_page *tp, uint32_t total, const struct metric *m)
+{
+	return tp->total_shown[total] && (m->kind != METRIC_GAUGE || !tp->p->s->trace_stale);
+}
+
+static void add_device_rows(struct trace_page *tp)
+{
+	for (unsigned first = 0, end; first < TRACED_METRICS; first = end) {
+		struct family family;
+
+		end = family_end(traced_metrics, TRACED_METRICS, first);
+		family_of(&traced_metrics[first], DEVICE_PREFIX, device_family(&traced_metrics[first]),
+			  &family);
+		family.help = "By device, processes that have ended included: ";
+		family.help_more = traced_metrics[first].help;
+		page_family(&tp->p->page, &family);
+		for (unsigned row = first; row < end; row++) {
+			const struct metric *m = &traced_metrics[row];
+
+			row_labels(m, &tp->tail);
+			for (uint32_t i = 0; i < tp->view->totals_n; i++)
+				if (presence_is(tp->view->totals[i].p[row]) && total_shows(tp, i, m))
+					page_sample(&tp->p->page, labels_get(&tp->totals, i), tp->tail.data,
+						    tp->view->totals[i].v[row]);
+		}
+	}
+}
+
+static bool estimated(uint8_t presence)
+{
+	return presence_is(presence) && (presence & PRESENCE_ESTIMATED);
+}
+
+/* Leaves in tp->tail the labels that say which metric is one. */
+static void estimated_labels(struct trace_page *tp, const struct metric *m, const char *prefix, const char *name)
+{
+	strbuf_reset(&tp->last);
+	strbuf_adds(&tp->last, prefix);
+	strbuf_adds(&tp->last, name);
+	row_labels(m, &tp->tail);
+	label_add(&tp->tail, "metric", tp->last.data);
+}
+
 static void add_estimated(struct trace_page *tp)
 {
 	begin(tp, "process_cuda_estimated", FAMILY_GAUGE, UNIT_NONE,
 	      "1 for each metric of the process whose value is an estimate.");
 	for (unsigned row = 0; row < TRACED_METRICS; row++) {
 		const struct metric *m = &traced_metrics[row];
-		char name[96];
 
-		snprintf(name, sizeof(name), PREFIX "%s", m->family);
-		row_labels(m, &tp->tail);
-		label_add(&tp->tail, "metric", name);
+		estimated_labels(tp, m, PREFIX, m->family);
 		for (uint32_t i = 0; i < tp->view->devices_n; i++) {
 			const struct traced_device *device = &tp->view->devices[i];
 
-			if (tp->device_shown[i] && presence_is(device->p[row]) &&
-			    (device->p[row] & PRESENCE_ESTIMATED) &&
+			if (tp->device_shown[i] && estimated(device->p[row]) &&
 			    traced_shows(tp->p->s, &tp->view->processes[device->process], m))
 				page_sample(&tp->p->page, labels_get(&tp->devices, i), tp->tail.data, 1);
 		}
+	}
+	begin(tp, "gpu_cuda_estimated", FAMILY_GAUGE, UNIT_NONE,
+	      "1 for each metric of traced processes by device whose value is an estimate.");
+	for (unsigned row = 0; row < TRACED_METRICS; row++) {
+		const struct metric *m = &traced_metrics[row];
+
+		estimated_labels(tp, m, DEVICE_PREFIX, device_family(m));
+		for (uint32_t i = 0; i < tp->view->totals_n; i++)
+			if (estimated(tp->view->totals[i].p[row]) && total_shows(tp, i, m))
+				page_sample(&tp->p->page, labels_get(&tp->totals, i), tp->tail.data, 1);
 	}
 }
 
@@ -300,80 +353,6 @@ static void add_process_state(struct trace_page *tp)
 				    view->processes[i].overhead);
 }
 
-/* One that has the name of the call before it would be in the page twice. */
-static const char *api_labels(struct trace_page *tp, uint32_t i)
-{
-	const struct traced_call *calls = tp->view->all_calls;
-
-	if (i > 0 && STRV_EQ(calls[i - 1].api, calls[i].api))
-		return NULL;
-	strbuf_reset(&tp->tail);
-	label_add(&tp->tail, "api", calls[i].api);
-	return tp->tail.data;
-}
-
-static void add_errors(struct trace_page *tp, const char *api, const struct traced_call *call)
-{
-	char text[16];
-
-	for (uint32_t i = 0; i < call->errors_n; i++) {
-		const struct traced_error *error = &tp->view->errors[call->errors_first + i];
-
-		snprintf(text, sizeof(text), "%d", error->code);
-		strbuf_reset(&tp->last);
-		label_add(&tp->last, "code", error->code == INT32_MIN ? "other" : text);
-		page_sample(&tp->p->page, api, tp->last.data, (double)error->count);
-	}
-}
-
-/* The kernel side counts call and latency apart: what is read between the two must still be a histogram. */
-static void add_histogram(struct trace_page *tp, const char *api, const struct traced_call *call)
-{
-	struct page *page = &tp->p->page;
-	uint64_t below = 0;
-
-	page_suffix(page, "_bucket");
-	for (unsigned i = 0; i <= TRACED_LE; i++) {
-		below = i < TRACED_LE ? MAX(below, MIN(call->le[i], call->count)) : call->count;
-		strbuf_reset(&tp->last);
-		strbuf_adds(&tp->last, "le=\"");
-		number_add(&tp->last, i < TRACED_LE ? traced_le[i] : INFINITY);
-		strbuf_addc(&tp->last, '"');
-		page_sample(page, api, tp->last.data, (double)below);
-	}
-	page_suffix(page, "_sum");
-	page_sample(page, api, "", call->seconds);
-	page_suffix(page, "_count");
-	page_sample(page, api, "", (double)call->count);
-}
-
-static void add_calls(struct trace_page *tp)
-{
-	const struct trace_view *view = tp->view;
-	const char *labels;
-
-	begin(tp, "cuda_calls_total", FAMILY_COUNTER, UNIT_NONE,
-	      "Traced calls of all processes, failed ones included; nested calls count once, by the outer name.");
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		if ((labels = api_labels(tp, i)))
-			page_sample(&tp->p->page, "", labels, (double)view->all_calls[i].count);
-	begin(tp, "cuda_call_errors_total", FAMILY_COUNTER, UNIT_NONE,
-	      "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t.");
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		if ((labels = api_labels(tp, i)))
-			add_errors(tp, labels, &view->all_calls[i]);
-	begin(tp, "cuda_call_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
-	      "Bytes that successful traced calls were asked to allocate, copy or set.");
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		if (view->all_calls[i].bytes > 0 && (labels = api_labels(tp, i)))
-			page_sample(&tp->p->page, "", labels, (double)view->all_calls[i].bytes);
-	begin(tp, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
-	      "Time from entry to return of traced calls, not of the work that they start.");
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		if ((labels = api_labels(tp, i)))
-			add_histogram(tp, labels, &view->all_calls[i]);
-}
-
 static void add_info(struct trace_page *tp)
 {
 	begin(tp, "trace_info", FAMILY_INFO, UNIT_NONE,
@@ -396,9 +375,9 @@ int prometheus_trace(struct exposition_page *p)
 	if (r >= 0) {
 		add_info(&tp);
 		add_rows(&tp);
+		add_device_rows(&tp);
 		add_estimated(&tp);
 		add_process_state(&tp);
-		add_calls(&tp);
 		if (tp.tail.failed || tp.last.failed)
 			r = -ENOMEM;
 	}

@@ -56,6 +56,8 @@ static const struct {
 	  "Whether CUDA calls are traced, how, and why not or what is missing." },
 	{ "process_cuda_estimated", "gauge", "those of the process's series, metric, the metric's own label",
 	  "1 for each metric of the process whose value is an estimate." },
+	{ "gpu_cuda_estimated", "gauge", "those of the device's series, metric, the metric's own label",
+	  "1 for each metric of traced processes by device whose value is an estimate." },
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
 	  "1 for each reason why figures of the traced process are less than what happened: lost_events, events_off and "
 	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused, beyond_limit." },
@@ -219,7 +221,8 @@ int main(void)
 	puts("\n## Traced processes\n\n"
 	     "What the CUDA calls of a process did on a device; only while calls are traced. Series carry `gpu`, `uuid`, `gi` and `ci` where\n"
 	     "the device is known (`uuid` alone where the driver has not shown it), and `pid` and `comm`. `pid=\"other\"` stands for the\n"
-	     "processes without series of their own. When tracing delivers nothing new, gauges are left out and\n"
+	     "processes without series of their own. The same families with `gpusonde_gpu_cuda_` in place of `gpusonde_process_cuda_` are of\n"
+	     "a device with all its processes, those that have ended included. When tracing delivers nothing new, gauges are left out and\n"
 	     "`gpusonde_source_up{source=\"trace\"}` is 0.");
 	for (unsigned first = 0; first < TRACED_METRICS; first = family_last(traced_metrics, TRACED_METRICS, first))
 		traced_family(first, family_last(traced_metrics, TRACED_METRICS, first));

@@ -125,6 +125,10 @@ static void add_total(struct trace_view *view, const char *uuid, double other)
 	total->v[TRACED_LAUNCHES] = 1e6;
 	total->p[TRACED_LAUNCHES] = PRESENCE_PRESENT;
 	total->other[TRACED_LAUNCHES] = other;
+	total->v[TRACED_BUSY_ESTIMATED] = 4000.5;
+	total->p[TRACED_BUSY_ESTIMATED] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	total->v[TRACED_ACTIVE_RATIO] = 0.75;
+	total->p[TRACED_ACTIVE_RATIO] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 }
 
 static void set_agent(struct snapshot *s, enum agent_metric row, double v)

@@ -153,6 +153,10 @@ static void labels_say_what_is_known_of_the_device(void **state)
 		if (!has(text, line))
 			fail_msg("missing: %s", line);
 	}
+	assert_true(has(text, "\ngpusonde_gpu_cuda_busy_seconds_total{" GPU0 "} 4000.5\n"));
+	assert_true(has(text, "\ngpusonde_gpu_cuda_estimated{" GPU0
+			      ",metric=\"gpusonde_gpu_cuda_busy_seconds_total\"} 1\n"));
+	assert_true(has(text, "\ngpusonde_gpu_cuda_launches_total 1000000\n")); /* on devices not known which */
 	assert_false(has(text, "pid=\"1003\",comm=\"small\",kind"));
 	assert_false(has(text, "incomplete{pid=\"1001\""));
 	fixture_free(s);
@@ -208,13 +212,15 @@ static void old_figures_have_no_gauges(void **state)
 	text = page(s);
 	assert_true(has(text, "launches_total{" GPU0 ",pid=\"1001\""));
 	assert_true(has(text, "memory_peak_bytes{" GPU0 ",pid=\"1001\""));
-	assert_false(has(text, "process_cuda_active_ratio{"));
+	assert_false(has(text, "cuda_active_ratio{"));
+	assert_true(has(text, "gpusonde_gpu_cuda_launches_total{" GPU0 "} 1000000\n"));
 	assert_false(has(text, "process_cuda_memory_bytes{"));
 	assert_false(has(text, "overhead_ratio{"));
 	json = document(s, JSON_PROCESSES | JSON_TRACE);
 	assert_true(json_is_true(path(json, "trace/stale")));
 	assert_true(json_number_value(path(json, "trace/age_seconds")) > 60);
 	assert_true(json_is_null(path(json, "processes/0/cuda/active_ratio")));
+	assert_true(json_is_null(path(json, "trace/devices/1/active_ratio")));
 	assert_true(json_is_null(path(json, "processes/0/cuda/overhead_ratio")));
 	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
 	json_decref(json);
@@ -315,12 +321,17 @@ static void the_trace_document(void **state)
 	assert_string_equal(json_string_value(path(trace, "processes/1/incomplete/1")), "late");
 	assert_true(json_is_true(path(trace, "processes/3/exited")));
 	assert_true(json_is_null(path(trace, "processes/3/devices/0/active_ratio")));
+	assert_true(json_is_null(path(trace, "devices/0/uuid")));
+	assert_int_equal(json_integer_value(path(trace, "devices/1/launches_total")), 1000000);
+	assert_true(json_number_value(path(trace, "devices/1/active_ratio")) == 0.75);
+	assert_string_equal(json_string_value(path(trace, "devices/1/estimated/1")), "active_ratio");
 	assert_int_equal(json_integer_value(path(trace, "calls/1/bytes")), INT64_C(3221225472));
 	assert_int_equal(json_integer_value(path(trace, "processes/6/pid")), 1003); /* without a series */
 	assert_int_equal(json_integer_value(path(trace, "processes_left_out")), 0);
 	assert_true(json_equal(path(trace, "processes/0"), path(alone, "processes/0")));
 	assert_true(json_equal(path(trace, "processes/6"), path(alone, "processes/2")));
 	assert_true(json_equal(path(trace, "calls"), path(alone, "calls")));
+	assert_true(json_equal(path(trace, "devices"), path(alone, "devices")));
 	assert_true(json_equal(path(trace, "events"), path(alone, "events")));
 	json_decref(json);
 	json_decref(alone);
