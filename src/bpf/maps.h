@@ -37,6 +37,15 @@ struct thread {
 	struct frame frame;
 };
 
+/* A setenv() that a thread is in. */
+struct text_call {
+	__u64 name, value;
+	__u64 entry_ns;
+	__u16 call;
+	__u16 flags; /* enum trace_event_flag */
+	__u32 pad;
+};
+
 /* What is about to be known of a call that is over. */
 struct outcome {
 	__u64 now;
@@ -73,6 +82,14 @@ struct {
 	__type(key, struct trace_error_key);
 	__type(value, __u64);
 } errors SEC(".maps");
+
+/* Calls of setenv() are short: whoever does not return makes room for others. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, __u64); /* bpf_get_current_pid_tgid() */
+	__type(value, struct text_call);
+} texts SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -55,10 +55,12 @@ static __always_inline void operands_read(struct pt_regs *ctx, const struct trac
 			v = (__s64)o->value;
 		} else if (o->from != TRACE_FROM_NONE) {
 			v = argument(ctx, o->arg, frame);
-			if (o->from != TRACE_FROM_ARG)
-				v += (__s64)o->value;
-			else if (o->width == 4)
+			if (o->from == TRACE_FROM_ARG && o->width == 4)
 				v = (__u32)v;
+			else if (o->from == TRACE_FROM_ARG)
+				v = o->value ? multiply(v, (__u32)o->value) : v;
+			else
+				v += (__s64)o->value;
 			if (o->from == TRACE_FROM_IN)
 				v = read_user_number(v, o->width, frame);
 		}
@@ -66,11 +68,15 @@ static __always_inline void operands_read(struct pt_regs *ctx, const struct trac
 	}
 }
 
-/* TIMES is multiplied by a depth that lies beside it. */
+/* TIMES is multiplied by a depth that lies beside it, or is an argument as it is. */
 static __noinline void depth_read(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
 {
-	__u64 base = argument(ctx, spec->operands[TRACE_OPERAND_TIMES].arg, frame);
-	__u64 depth = read_user_number(base + spec->depth_in, 8, frame);
+	const struct trace_operand *times = &spec->operands[TRACE_OPERAND_TIMES];
+	bool beside = times->from != TRACE_FROM_ARG;
+	__u64 depth = argument(ctx, beside ? times->arg : spec->depth_in, frame);
+
+	if (beside)
+		depth = read_user_number(depth + spec->depth_in, 8, frame);
 
 	frame->values[TRACE_OPERAND_TIMES] = multiply(frame->values[TRACE_OPERAND_TIMES], depth);
 }
@@ -201,6 +207,9 @@ static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_s
 		batch_read(frame);
 	else if (spec->depth_in)
 		depth_read(ctx, spec, frame);
+	if (spec->shape == TRACE_SHAPE_ARRAYS &&
+	    (frame->values[TRACE_OPERAND_HANDLE] || frame->values[TRACE_OPERAND_ADDR]))
+		frame->values[TRACE_OPERAND_SIZE] = 0;
 }
 
 /* What the function has written, once it has succeeded; nothing where that is not known. */

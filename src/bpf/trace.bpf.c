@@ -388,35 +388,74 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 	return address && (address & (PAGE - 1)) == 0;
 }
 
-/* setenv() of the variable that chooses devices. */
-static __noinline int text_probe(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u32 call)
+/* setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it returns to us. */
+static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl, const struct text_call *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
-	char name[sizeof(wanted)] = {};
+	char name[sizeof(wanted) + 1] = {}; /* so that a longer one is not taken for it */
 	struct trace_text *event;
 	struct trace_proc *proc;
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
 
-	if (tgid == ctl->own_tgid ||
-	    bpf_probe_read_user_str(name, sizeof(name), (void *)register_arg(ctx, 0)) != sizeof(name))
+	if (bpf_probe_read_user_str(name, sizeof(name), (void *)text->name) != sizeof(wanted))
 		return 0;
 	for (__u32 i = 0; i < sizeof(wanted); i++)
 		if (name[i] != wanted[i])
 			return 0;
-	proc = proc_get(c, tgid, ctl->default_flags);
+	proc = proc_get(c, bpf_get_current_pid_tgid() >> 32, ctl->default_flags);
 	if (!proc || proc->flags & TRACE_PROC_IGNORE)
 		return 0;
-	event = event_begin(c, sizeof(*event), TRACE_EVENT_TEXT, bpf_ktime_get_ns());
+	event = event_begin(c, sizeof(*event), TRACE_EVENT_TEXT, text->entry_ns);
 	if (!event)
 		return 0;
-	event->header.call = call;
+	event->header.call = text->call;
 	event->header.op = TRACE_OP_SETENV;
-	event->header.flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS;
+	event->header.flags = text->flags;
 	__builtin_memset(event->text, 0, sizeof(event->text));
-	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)register_arg(ctx, 1)) < 0)
+	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)text->value) < 0)
 		event->header.flags |= TRACE_FLAG_UNREAD;
 	event_submit(event);
 	return 0;
+}
+
+/* @call: with TRACE_SITE_NO_RETURN where it will not be seen to return. */
+static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u64 id,
+				 __u32 call)
+{
+	struct text_call text = {
+		.name = register_arg(ctx, 0),
+		.value = register_arg(ctx, 1),
+		.entry_ns = bpf_ktime_get_ns(),
+		.call = call,
+		.flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
+	};
+
+	if (id >> 32 == ctl->own_tgid)
+		return 0;
+	if (!(call & TRACE_SITE_NO_RETURN)) {
+		bpf_map_update_elem(&texts, &id, &text, BPF_ANY);
+		return 0;
+	}
+	text.flags |= TRACE_FLAG_NO_RESULT;
+	return text_tell(c, ctl, &text);
+}
+
+/* A return that belongs to no frame: is it that of a setenv()? */
+static __noinline bool text_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u64 id)
+{
+	struct text_call *found = bpf_map_lookup_elem(&texts, &id), text;
+
+	if (!found)
+		return false;
+	text = *found;
+	bpf_map_delete_elem(&texts, &id);
+	if ((__s32)PT_REGS_RC(ctx) == 0)
+		text_tell(c, ctl, &text);
+	return true;
+}
+
+static __always_inline bool has_return(const struct trace_spec *spec, __u64 site)
+{
+	return spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN);
 }
 
 /* The outermost call of the thread begins. */
@@ -432,7 +471,7 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 	frame->flags = spec->event_flags;
 	frame_fill(ctx, spec, frame);
 	frame->entry_ns = bpf_ktime_get_ns();
-	if (spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN))
+	if (has_return(spec, site))
 		return;
 	frame->flags |= TRACE_FLAG_NO_RESULT;
 	outcome.now = frame->entry_ns;
@@ -453,7 +492,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	if (!ctl || !spec)
 		return 0;
 	if (spec->shape == TRACE_SHAPE_SETENV)
-		return text_probe(ctx, c, ctl, call);
+		return text_begin(ctx, c, ctl, id, has_return(spec, site) ? call : call | TRACE_SITE_NO_RETURN);
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
@@ -483,16 +522,19 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	struct frame *frame;
 	__u32 call;
 
-	if (thread && thread->flags & TRACE_PROC_IGNORE)
+	if (!ctl)
 		return 0;
-	if (!ctl || !thread || !thread->frame.sp) {
-		COUNT(&c->unmatched);
+	if (!thread || !thread->frame.sp) {
+		if (!text_return(ctx, c, ctl, id) && !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
+			COUNT(&c->unmatched);
 		return 0;
 	}
 	frame = &thread->frame;
 	call = frame->call;
-	if (sp < frame->sp || (sp == frame->sp && site != TRACE_CALLS_MAX && site != call))
-		return 0; /* of a nested one */
+	if (sp < frame->sp || (sp == frame->sp && site != TRACE_CALLS_MAX && site != call)) {
+		text_return(ctx, c, ctl, id); /* else of a nested one */
+		return 0;
+	}
 	if (sp > frame->sp) {
 		COUNT(&c->abandoned);
 		COUNT(&c->unmatched);

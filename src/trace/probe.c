@@ -57,13 +57,13 @@
 #define LIBRARY_FLAGS_CUDART TRACE_FLAG_RUNTIME
 #define LIBRARY_FLAGS_LIBC 0
 
-/* may_return: all of CUDA is extern "C" and throws nothing; setenv needs none, what matters is known at entry. */
+/* may_return: all of these are extern "C" and throw nothing. setenv's strings may not be in memory before it has read them. */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...)         \
 	{                                                                           \
 		.symbol = symbol_,                                                  \
 		.library = PROBE_##library_,                                        \
 		.group = PROBE_GROUP_##group_,                                      \
-		.may_return = PROBE_##library_ != PROBE_LIBC,                       \
+		.may_return = true,                                                 \
 		.spec = { .op = TRACE_OP_##op_,                                     \
 			  .flags = spec_flags_,                                     \
 			  .event_flags = LIBRARY_FLAGS_##library_ | (event_flags_), \

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/macro.h"
+#include "tracing.h"
+
+enum { OUTER = 3, INNER = 4, OTHER = 5 };
+
+static const struct trace_spec plain = { .flags = TRACE_SPEC_RETURNS };
+static const struct trace_spec at_entry = { .flags = TRACE_SPEC_EVENT };
+
+static void no_losses(const struct tracing *tracing)
+{
+	struct trace_counters c = tracing_counters(tracing);
+
+	assert_int_equal(c.abandoned, 0);
+	assert_int_equal(c.unmatched, 0);
+	assert_int_equal(c.unidentified, 0);
+	assert_int_equal(c.lost_threads + c.lost_procs + c.lost_stats + c.lost_errors, 0);
+}
+
+/* ---- many threads ---- */
+
+enum { THREADS = 64, CALLS = 500 };
+
+/* Calls 0, 7, 14, ... fail with 2, those before them with 700. */
+static int fail_some(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
+		     _unused_ uint64_t f)
+{
+	return a % 7 == 0 ? 2 : a % 7 == 6 ? 700 : 0;
+}
+
+static void *call_many(_unused_ void *userdata)
+{
+	for (unsigned i = 0; i < CALLS; i++)
+		traced_outer(i, 0, 0, 0, 0, 0);
+	return NULL;
+}
+
+static void call_from_threads(_unused_ void *userdata)
+{
+	pthread_t threads[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++)
+		if (pthread_create(&threads[i], NULL, call_many, NULL) != 0)
+			_exit(1);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static void counts_are_exact_with_64_threads(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	uint64_t in_buckets = 0, twos = 0, others = 0;
+	struct trace_stat stat;
+	pid_t pid;
+
+	for (unsigned i = 0; i < CALLS; i++) {
+		twos += i % 7 == 0;
+		others += i % 7 == 6;
+	}
+	traced_body = fail_some;
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	assert_int_equal(traced_run(call_from_threads, NULL, &pid), 0);
+	stat = tracing_stat(tracing, pid, OUTER);
+	assert_int_equal(stat.count, THREADS * CALLS);
+	assert_int_equal(stat.errors, THREADS * (twos + others));
+	assert_int_equal(tracing_errors(tracing, pid, OUTER, 2), THREADS * twos);
+	assert_int_equal(tracing_errors(tracing, pid, OUTER, 700), THREADS * others);
+	for (unsigned i = 0; i < TRACE_BUCKETS; i++)
+		in_buckets += stat.buckets[i];
+	assert_int_equal(in_buckets, THREADS * CALLS);
+	assert_int_equal(stat.nested, 0);
+	assert_int_equal(tracing_counters(tracing).hits, THREADS * CALLS);
+	assert_int_equal(tracing_counters(tracing).return_hits, THREADS * CALLS);
+	no_losses(tracing);
+}
+
+/* ---- calls within calls ---- */
+
+static int inner_thrice(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
+			_unused_ uint64_t f)
+{
+	for (unsigned i = 0; a == 1 && i < 3; i++)
+		traced_inner(0, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+static void call_nested(_unused_ void *userdata)
+{
+	for (unsigned i = 0; i < 10; i++)
+		traced_outer(1, 0, 0, 0, 0, 0);
+	traced_inner(0, 0, 0, 0, 0, 0);
+}
+
+static void nested_calls_are_counted_as_nested(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	pid_t pid;
+
+	traced_body = inner_thrice;
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	tracing_attach(tracing, (const void *)traced_inner, INNER, &plain);
+	assert_int_equal(traced_run(call_nested, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).nested, 0);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).count, 1);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).nested, 30);
+	no_losses(tracing);
+}
+
+static void call_tail(_unused_ void *userdata)
+{
+	for (unsigned i = 0; i < 10; i++)
+		traced_tail(0, 0, 0, 0, 0, 0);
+}
+
+/* By its end, the inner function looks like the outer one: same stack pointer, same result. */
+static void a_jump_into_another_call_is_nested_too(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	pid_t pid;
+
+	tracing_attach(tracing, (const void *)traced_tail, OUTER, &plain);
+	tracing_attach(tracing, (const void *)traced_inner, INNER, &plain);
+	assert_int_equal(traced_run(call_tail, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).count, 0);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).nested, 10);
+	assert_int_equal(tracing_counters(tracing).abandoned, 0);
+}
+
+/* ---- calls that do not return ---- */
+
+static jmp_buf away;
+
+static int jump_away(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
+		     _unused_ uint64_t f)
+{
+	if (a)
+		longjmp(away, 1);
+	return 0;
+}
+
+static void call_and_jump(_unused_ void *userdata)
+{
+	for (volatile unsigned i = 0; i < 10; i++)
+		if (setjmp(away) == 0)
+			traced_outer(i % 2, 0, 0, 0, 0, 0);
+	traced_outer(0, 0, 0, 0, 0, 0);
+}
+
+static void calls_left_by_longjmp_are_abandoned(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	pid_t pid;
+
+	traced_body = jump_away;
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	assert_int_equal(traced_run(call_and_jump, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 6);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).nested, 0);
+	assert_int_equal(tracing_counters(tracing).abandoned, 5);
+}
+
+/* ---- without return probes ---- */
+
+static void call_ten(_unused_ void *userdata)
+{
+	for (unsigned i = 0; i < 10; i++)
+		traced_outer(i, 0, 0, 0, 0, 0);
+}
+
+static void without_return_probes_calls_count_at_entry(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	const union tracing_event *event;
+	struct trace_stat stat;
+	pid_t pid;
+
+	traced_body = fail_some;
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &at_entry);
+	assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
+	stat = tracing_stat(tracing, pid, OUTER);
+	assert_int_equal(stat.count, 10);
+	assert_int_equal(stat.errors, 0);
+	assert_int_equal(stat.total_ns, 0);
+	tracing_drain(tracing);
+	event = tracing_event(tracing, TRACE_EVENT_CALL, OUTER, pid, 9);
+	assert_non_null(event);
+	assert_int_equal(event->header.flags, TRACE_FLAG_NO_RESULT);
+	no_losses(tracing);
+}
+
+static void a_site_may_lack_the_return_probe_of_its_call(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	struct attach_site site = traced_site((const void *)traced_outer, OUTER);
+	pid_t pid;
+
+	site.no_return = true;
+	assert_int_equal(attach_set_spec(tracing->backend, OUTER, &plain), 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &tracing->attached[0]), 0);
+	tracing->attached_n = 1;
+	assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+	no_losses(tracing);
+}
+
+/* ---- overflow ---- */
+
+static void call_a_lot(_unused_ void *userdata)
+{
+	for (unsigned i = 0; i < 40000; i++)
+		traced_outer(i, 0, 0, 0, 0, 0);
+}
+
+static void what_the_ring_loses_is_counted_to_the_event(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	struct trace_spec spec = { .flags = TRACE_SPEC_RETURNS | TRACE_SPEC_EVENT };
+	static struct trace_counters per_cpu[TRACING_CPUS];
+	struct trace_counters sum;
+	pid_t pid;
+
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &spec);
+	assert_int_equal(traced_run(call_a_lot, NULL, &pid), 0);
+	tracing_drain(tracing);
+	assert_int_equal(traced_run(call_from_threads, NULL, NULL), 0);
+	tracing_drain(tracing);
+	assert_int_equal(attach_counters(tracing->backend, &sum, per_cpu, TRACING_CPUS), 0);
+	assert_true(sum.dropped > 0);
+	assert_true(sum.produced >= 40000 + THREADS * CALLS);
+	for (unsigned cpu = 0; cpu < TRACING_CPUS; cpu++)
+		assert_int_equal(tracing->received[cpu] + per_cpu[cpu].dropped, per_cpu[cpu].produced);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 40000);
+}
+
+/* ---- which processes, which sites ---- */
+
+static void wait_and_call(void *userdata)
+{
+	int fd = *(int *)userdata;
+	char byte;
+
+	if (read(fd, &byte, 1) == 1)
+		call_ten(NULL);
+}
+
+static void only_the_process_asked_for_is_traced(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	struct attach_site site = traced_site((const void *)traced_outer, OUTER);
+	int pair[2], status;
+	pid_t pid, other;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid = fork();
+	if (pid == 0) {
+		wait_and_call(&pair[1]);
+		_exit(0);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(attach_set_spec(tracing->backend, OUTER, &plain), 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), pid, true, &site, 1, &tracing->attached[0]), 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), pid, false, &site, 1, &tracing->attached[1]), 0);
+	tracing->attached_n = 2;
+	assert_int_equal(traced_run(call_ten, NULL, &other), 0);
+	assert_int_equal(write(pair[0], "", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+	assert_int_equal(tracing_stat(tracing, other, OUTER).count, 0);
+	no_losses(tracing);
+}
+
+static void gpusonde_itself_is_not_traced(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	call_ten(NULL);
+	assert_int_equal(tracing_stat(tracing, getpid(), OUTER).count, 0);
+	assert_int_equal(tracing_counters(tracing).hits, 10);
+	no_losses(tracing);
+}
+
+static void one_place_may_mean_two_calls(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	pid_t pid;
+
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &at_entry);
+	tracing_attach(tracing, (const void *)traced_outer, OTHER, &at_entry);
+	assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+	assert_int_equal(tracing_stat(tracing, pid, OTHER).count, 10);
+	/* One goes, the other stays. */
+	attachment_free(tracing->attached[0]);
+	tracing->attached[0] = tracing->attached[1];
+	tracing->attached_n = 1;
+	assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
+	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 0);
+	assert_int_equal(tracing_stat(tracing, pid, OTHER).count, 10);
+	no_losses(tracing);
+}
+
+static void a_detached_probe_is_not_hit(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	tracing_detach(tracing);
+	assert_int_equal(traced_run(call_ten, NULL, NULL), 0);
+	assert_int_equal(tracing_counters(tracing).hits, 0);
+}
+
+static void a_place_that_is_no_code_is_refused(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	struct attach_site site = traced_site((const void *)traced_outer, OUTER);
+	struct attachment *attachment = NULL;
+
+	site.offset = UINT64_C(1) << 40;
+	assert_true(attach(tracing->backend, traced_file(), 0, false, &site, 1, &attachment) < 0);
+	assert_null(attachment);
+	assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 0, &attachment), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TRACING_TEST(counts_are_exact_with_64_threads),
+		TRACING_TEST(nested_calls_are_counted_as_nested),
+		TRACING_TEST(a_jump_into_another_call_is_nested_too),
+		TRACING_TEST(calls_left_by_longjmp_are_abandoned),
+		TRACING_TEST(without_return_probes_calls_count_at_entry),
+		TRACING_TEST(a_site_may_lack_the_return_probe_of_its_call),
+		TRACING_TEST(what_the_ring_loses_is_counted_to_the_event),
+		TRACING_TEST(only_the_process_asked_for_is_traced),
+		TRACING_TEST(gpusonde_itself_is_not_traced),
+		TRACING_TEST(one_place_may_mean_two_calls),
+		TRACING_TEST(a_detached_probe_is_not_hit),
+		TRACING_TEST(a_place_that_is_no_code_is_refused),
+	};
+
+	return cmocka_run_group_tests_name("attach", tests, NULL, NULL);
+}
