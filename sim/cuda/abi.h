@@ -41,8 +41,8 @@ enum cu_result {
 };
 
 enum {
-	CU_STREAM_NON_BLOCKING = 1,
-	CU_EVENT_DISABLE_TIMING = 2,
+	CU_NON_BLOCKING_STREAM = 1,
+	CU_EVENT_WITHOUT_TIMING = 2,
 	CU_MEMORY_TYPE_HOST = 1,
 	CU_MEMORY_TYPE_DEVICE = 2,
 	CU_MEMORY_TYPE_ARRAY = 3,
@@ -52,8 +52,8 @@ enum {
 };
 
 /* Handles of the default streams; NULL is either of them. */
-#define CU_STREAM_LEGACY ((struct cu_stream *)(uintptr_t)1)
-#define CU_STREAM_PER_THREAD ((struct cu_stream *)(uintptr_t)2)
+#define CU_LEGACY_STREAM ((struct cu_stream *)(uintptr_t)1)
+#define CU_PER_THREAD_STREAM ((struct cu_stream *)(uintptr_t)2)
 
 struct cu_array;
 struct cu_context;

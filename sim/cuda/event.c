@@ -17,7 +17,7 @@ int event_create(struct call *call, struct cu_event **ret_event, uint32_t flags)
 	*ret_event = pool_new(&events);
 	if (*ret_event) {
 		(*ret_event)->context = context;
-		(*ret_event)->timing = !(flags & CU_EVENT_DISABLE_TIMING);
+		(*ret_event)->timing = !(flags & CU_EVENT_WITHOUT_TIMING);
 	}
 	driver_unlock();
 	call->handle = (uintptr_t)*ret_event;

@@ -14,6 +14,8 @@ enum runtime_api {
 #undef RUNTIME
 	API_cudaGetLastError,
 	API_cudaPeekAtLastError,
+	API_cudaGetErrorName,
+	API_cudaGetErrorString,
 	RUNTIME_API_COUNT,
 };
 
@@ -26,6 +28,8 @@ static const char *const names[RUNTIME_API_COUNT] = {
 #undef RUNTIME
 	[API_cudaGetLastError] = "cudaGetLastError",
 	[API_cudaPeekAtLastError] = "cudaPeekAtLastError",
+	[API_cudaGetErrorName] = "cudaGetErrorName",
+	[API_cudaGetErrorString] = "cudaGetErrorString",
 };
 
 enum need { NEED_ANY, NEED_INIT, NEED_CONTEXT };
@@ -91,14 +95,28 @@ int cudaPeekAtLastError(void)
 	return last_error(API_cudaPeekAtLastError, false);
 }
 
+/* The driver's name for it; there is none without a driver, and none for errors of the runtime alone. */
+static const char *error_text(uint16_t api, int error)
+{
+	struct call call = { .api = api };
+	const char *text = NULL;
+
+	runtime_load();
+	truth_begin(&call);
+	if (!runtime_driver(&call)->error_name || runtime_driver(&call)->error_name(error, &text) != CU_SUCCESS)
+		text = NULL;
+	truth_end(&call, CU_SUCCESS);
+	return text ? text : "error of the simulated runtime";
+}
+
 const char *cudaGetErrorString(int error)
 {
-	return error == CU_SUCCESS ? "no error" : "simulated error";
+	return error_text(API_cudaGetErrorString, error);
 }
 
 const char *cudaGetErrorName(int error)
 {
-	return error == CU_SUCCESS ? "cudaSuccess" : "cudaErrorSimulated";
+	return error_text(API_cudaGetErrorName, error);
 }
 
 __attribute__((constructor)) static void load(void)

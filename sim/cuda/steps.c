@@ -387,7 +387,7 @@ static bool step_stream(struct worker *worker, const struct step *step)
 	}
 	if (worker->stream_count == WORKER_STREAMS)
 		return false;
-	flags = STRV_EQ(step->words[1], "nonblocking") ? CU_STREAM_NON_BLOCKING : 0;
+	flags = STRV_EQ(step->words[1], "nonblocking") ? CU_NON_BLOCKING_STREAM : 0;
 	if (worker->driver)
 		TALLY(cuStreamCreate, (struct cu_stream **, unsigned), (&stream, flags));
 	else

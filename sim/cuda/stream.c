@@ -59,9 +59,9 @@ int stream_resolve(struct call *call, struct cu_stream *handle, struct cu_stream
 	call->stream = (uintptr_t)handle;
 	if (result != CU_SUCCESS)
 		return result;
-	if (handle == CU_STREAM_PER_THREAD || (!handle && call->per_thread))
+	if (handle == CU_PER_THREAD_STREAM || (!handle && call->per_thread))
 		return per_thread_stream(context, ret_stream);
-	if (handle == CU_STREAM_LEGACY || !handle) {
+	if (handle == CU_LEGACY_STREAM || !handle) {
 		*ret_stream = &context->legacy;
 		return CU_SUCCESS;
 	}
@@ -131,10 +131,10 @@ int stream_create(struct call *call, struct cu_stream **ret_stream, uint32_t fla
 
 	if (result != CU_SUCCESS)
 		return result;
-	if (!ret_stream || flags > CU_STREAM_NON_BLOCKING)
+	if (!ret_stream || flags > CU_NON_BLOCKING_STREAM)
 		return CU_INVALID_VALUE;
 	driver_lock();
-	*ret_stream = make(context, !(flags & CU_STREAM_NON_BLOCKING));
+	*ret_stream = make(context, !(flags & CU_NON_BLOCKING_STREAM));
 	driver_unlock();
 	call->stream = (uintptr_t)*ret_stream;
 	return *ret_stream ? CU_SUCCESS : CU_OUT_OF_MEMORY;
