@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The agent traces CUDA programs by itself: its figures are compared with what the simulated CUDA says that it was called for."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from e2e import Agent, BUILD, SOURCE, PATIENCE_S, Skip, command, environment, equal, run, values, wait_for
+
+sys.path.insert(0, f"{SOURCE}/sim/cuda")
+import truth  # noqa: E402
+
+DRIVER = f"{BUILD}/sim/cuda/libcuda.so.1"
+THUNKS = f"{BUILD}/sim/cuda/thunk/libcuda.so.1" # entry points as in NVIDIA's driver
+LATE = f"{BUILD}/sim/cuda/workload-late"
+SCENARIO = "node-8xh100"
+
+BUSY = ("api driver; init; alloc 4096; alloc 65536 managed; alloc 1048576 async; copy h2d 4096; copy d2h 100;"
+        "repeat 200; launch; end; sync; memset 4096; repeat 7; bad alloc; bad free; end; stream create; repeat 20; launch; end; sync; free all")
+
+
+def tracing(*flags, **kwargs):
+    """An agent that traces, or a skip."""
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    return Agent("--trace-enabled", "yes", *flags, scenario=SCENARIO, **kwargs)
+
+
+def trace_of(agent):
+    return agent.get("/api/v1/trace").json()["trace"]
+
+
+def begun(agent):
+    """Until tracing has begun; a skip where it cannot."""
+    def state():
+        found = trace_of(agent)
+        return found and (found["enabled"] or found["why"]) and found
+    found = wait_for(state, "tracing to begin")
+    if not found["enabled"]:
+        raise Skip(found["why"])
+    return found
+
+
+class Workload:
+    """A program of simulated CUDA calls that waits at each "pause" of its script."""
+
+    def __init__(self, agent, script, library=DRIVER, loaded=False, **env):
+        self.log = f"{agent.tmp}/truth-{id(self)}"
+        self.library = library
+        begin = "" if loaded else f"load {library}; pause; "
+        # Its kernels take no time: what is tested is counted, not waited for.
+        self.env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_LOG=self.log, **env)
+        self.process = subprocess.Popen([LATE, begin + script], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def ready(self):
+        line = self.process.stdout.readline()
+        equal(line, "ready\n", "the workload")
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        self.go_on()
+        equal(self.process.wait(PATIENCE_S), 0, "the workload's status")
+
+    def truth(self):
+        """api -> (count, errors, bytes) of what is probed."""
+        return expected(self.log, self.library)
+
+
+def expected(log, library):
+    listed = json.loads(command("probes", "--json", library).stdout)
+    probed = {site["symbol"] for site in listed["sites"] if site["chosen"]}
+    calls = {}
+    for process in truth.read(log)["processes"]:
+        for call in process["calls"]:
+            if call["library"] == "libcuda" and call["api"] in probed:
+                count, errors, size = calls.get(call["api"], (0, {}, 0))
+                for code, n in call["errors"].items():
+                    errors = {**errors, code: errors.get(code, 0) + n}
+                # How much is freed no argument of the call tells.
+                calls[call["api"]] = (count + call["count"], errors, 0 if "Free" in call["api"] else size + call["bytes"])
+    return calls
+
+
+def traced(calls):
+    return {c["api"]: (c["count"], c["errors"], c["bytes"]) for c in calls}
+
+
+def probed_when_loaded(agent, workload):
+    """The workload has its library, and the agent's probes are in it."""
+    workload.ready()
+    wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="attached")[0] > 0, "probes in the library")
+
+
+def totals(agent):
+    return traced(trace_of(agent)["calls"])
+
+
+def process_of(agent, pid):
+    return next((p for p in trace_of(agent)["processes"] if p["pid"] == pid), None)
+
+
+def all_counted(agent, workload):
+    wanted = workload.truth()
+    assert wanted, "the workload called nothing"
+    with contextlib.suppress(AssertionError): # the comparison below says more
+        wait_for(lambda: totals(agent) == wanted, "everything to be counted", 20)
+    equal(totals(agent), wanted, "calls, errors, bytes")
+    return wanted
+
+
+def counted_exactly(library):
+    if not os.path.exists(library):
+        raise Skip("not built for this machine")
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, BUSY + "; pause", library) as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            wanted = all_counted(agent, workload)
+            process = wait_for(lambda: process_of(agent, workload.process.pid), "the process to be shown")
+            equal(traced(process["calls"]), wanted, "the process's own")
+            page = agent.metrics()
+            for api, (count, errors, _) in wanted.items():
+                equal(sum(values(page, "gpusonde_cuda_call_duration_seconds_count", api=api)), count, api)
+                if errors:
+                    equal(sum(values(page, "gpusonde_cuda_call_errors_total", api=api)), sum(errors.values()), api)
+            events = trace_of(agent)["events"]
+            equal(events["produced"], events["received"] + events["dropped"], "events")
+            equal(events["dropped"], 0, "events dropped")
+            workload.end()
+        # Its sums stay when it is gone.
+        wait_for(lambda: process_of(agent, workload.process.pid) is None, "the process to be forgotten")
+        equal(totals(agent), wanted, "after its end")
+
+
+def test_late_dlopen_is_counted_exactly():
+    counted_exactly(DRIVER)
+
+
+def test_entry_points_as_in_nvidias_driver():
+    counted_exactly(THUNKS)
+
+
+def test_many_threads():
+    with tracing() as agent:
+        begun(agent)
+        script = "api driver; threads 64; init; repeat 200; launch; alloc 4096; bad alloc; free all; end; sync; end; pause"
+        with Workload(agent, script) as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            all_counted(agent, workload)
+            workload.end()
+
+
+def test_found_by_scan():
+    """A program that ran before the agent: what it had done before is said to be unknown."""
+    with Agent(scenario=None, wait=False) as elsewhere: # for its folder
+        with Workload(elsewhere, "api driver; init; alloc 4096; pause; repeat 50; launch; end; sync; pause") as workload:
+            workload.ready()
+            workload.go_on()
+            workload.ready()
+            with tracing() as agent:
+                begun(agent)
+                wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="attached")[0] > 0, "probes in the library")
+                workload.go_on()
+                workload.ready()
+                process = wait_for(lambda: process_of(agent, workload.process.pid), "the process to be shown")
+                wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] == 50, "launches to be counted")
+                assert "cuMemAlloc_v2" not in totals(agent), totals(agent)
+                assert "late" in process["incomplete"], process
+                workload.end()
+
+
+def test_killed_agent_does_no_harm():
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; threads 4; init; repeat 30000; launch; end; end; sync; pause; repeat 50; launch; end; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] > 0, "launches")
+            agent.signal(signal.SIGKILL)
+            agent.process.wait()
+            workload.ready()
+            workload.go_on()
+            workload.ready()
+            assert sum(n for n, _, _ in workload.truth().values()) > 120000
+            workload.end()
+
+
+def test_ends_while_tracing():
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 1000000; launch; end; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] > 0, "launches")
+            _, status = agent.stop()
+            equal(status, 0, "the agent's status")
+
+
+def test_budget():
+    """Far too dear: events go first, then probes; both is said, and counts go on for what is left."""
+    with tracing("--trace-max-overhead", "0.01%") as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 2000000000; launch; end") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            process = wait_for(lambda: (p := process_of(agent, workload.process.pid)) and "events_off" in p["incomplete"] and p,
+                               "events to be off")
+            assert process["overhead_ratio"] > 0.0001, process
+            wait_for(lambda: "probes_given_up" in process_of(agent, workload.process.pid)["incomplete"], "probes to be given up")
+            wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="given_up")[0] > 0, "sites given up")
+            wait_for(lambda: "launch calls" in agent.log(), "the log to tell")
+            # Taken back after half a minute.
+            wait_for(lambda: "probed again" in agent.log(), "probes to be taken back")
+
+
+def test_not_wanted():
+    with Agent("--trace-enabled", "no", scenario=SCENARIO) as agent:
+        found = wait_for(lambda: trace_of(agent), "the trace to be shown")
+        equal(found["enabled"], False)
+        assert "trace.enabled" in found["why"], found
+        equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [0])
+
+
+def test_without_privileges():
+    """auto: no tracing, the reason, and no error."""
+    if os.geteuid() != 0:
+        raise Skip("needs root, to give it up")
+    with contextlib.ExitStack() as stack:
+        agent = Agent(scenario=SCENARIO, wait=False)
+        os.chmod(agent.tmp, 0o777)
+        real = subprocess.Popen
+
+        def unprivileged(args, **kwargs):
+            return real(["setpriv", "--bounding-set=-all", "--inh-caps=-all", *args], **kwargs)
+        subprocess.Popen = unprivileged
+        try:
+            stack.enter_context(agent)
+        finally:
+            subprocess.Popen = real
+        agent.wait_ready()
+        found = wait_for(lambda: (t := trace_of(agent)) and t["why"] and t, "the reason")
+        equal(found["enabled"], False)
+        assert "CAP_BPF" in found["why"], found
+
+
+if __name__ == "__main__":
+    run()
