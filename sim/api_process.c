@@ -34,7 +34,8 @@ static uint32_t guests_list(const struct call *call, void *infos, uint32_t room,
 		put_u64(call, &detail.used_memory, guests[i].bytes);
 		if (guests[i].instance >= 0) {
 			detail.gpu_instance = call->gpu->what->instances[guests[i].instance].gpu_instance;
-			detail.compute_instance = call->gpu->what->instances[guests[i].instance].compute_instance;
+			detail.compute_instance =
+				call->gpu->what->instances[guests[i].instance].compute_instance;
 		}
 		if (found < room)
 			memcpy((char *)infos + found * size, &detail, size);
@@ -154,7 +155,8 @@ static bool worked(const struct slot_period *period)
 	return any && period->pid > 0;
 }
 
-typedef void put_utilization(const struct call *call, const struct utilization *what, uint32_t index, void *dst);
+typedef void put_utilization(const struct call *call, const struct utilization *what, uint32_t index,
+			     void *dst);
 
 static uint32_t put_guests(const struct call *call, int64_t period, uint32_t room, uint32_t found,
 			   put_utilization *put, void *dst)

@@ -12,8 +12,7 @@ enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device, struc
 
 	NEED(utilization);
 	NEED_SUPPORT(!call->gpu->what->mig);
-	load = gpu_last(call->gpu)->load[ENGINE_GPU] +
-	       guests_percent(call->gpu->index, call->now_ms);
+	load = gpu_last(call->gpu)->load[ENGINE_GPU] + guests_percent(call->gpu->index, call->now_ms);
 	put_u32(call, &utilization->gpu, MIN(load, 100u));
 	put_u32(call, &utilization->memory, gpu_last(call->gpu)->load[ENGINE_MEMORY]);
 	return NVML_SUCCESS;

@@ -97,7 +97,8 @@ uint32_t live_read(struct live_file *ret_files, uint32_t room)
 	if (!dir)
 		return 0;
 	while (count < room && (entry = readdir(dir))) {
-		if (parse_u64(entry->d_name, &pid) == 0 && read_one(dirfd(dir), entry->d_name, &ret_files[count]))
+		if (parse_u64(entry->d_name, &pid) == 0 &&
+		    read_one(dirfd(dir), entry->d_name, &ret_files[count]))
 			count++;
 	}
 	closedir(dir);

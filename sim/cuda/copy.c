@@ -68,8 +68,8 @@ int copy_3d(struct call *call, const struct cu_memcpy_3d *what, struct cu_stream
 	return work(call, bytes, stream, wait);
 }
 
-int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, const size_t *sizes, size_t count,
-	       struct cu_stream *stream)
+int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, const size_t *sizes,
+	       size_t count, struct cu_stream *stream)
 {
 	uint64_t bytes = 0;
 
@@ -82,7 +82,8 @@ int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, co
 	return work(call, bytes, stream, COPY_ASYNC);
 }
 
-int copy_batch_3d(struct call *call, const struct cu_batch_3d *operations, size_t count, struct cu_stream *stream)
+int copy_batch_3d(struct call *call, const struct cu_batch_3d *operations, size_t count,
+		  struct cu_stream *stream)
 {
 	uint64_t bytes = 0, one;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "locate.h"
+#include "../locate.h"
 #include "settings.h"
 
 struct driver driver;
@@ -312,7 +312,8 @@ static void add_period(struct live_device *live, int64_t start_ns, int64_t end_n
 			__atomic_store_n(&period->busy_ns, 0, __ATOMIC_RELAXED);
 			__atomic_store_n(&period->second, second, __ATOMIC_RELEASE);
 		}
-		__atomic_store_n(&period->busy_ns, period->busy_ns + (uint64_t)(until - start_ns), __ATOMIC_RELAXED);
+		__atomic_store_n(&period->busy_ns, period->busy_ns + (uint64_t)(until - start_ns),
+				 __ATOMIC_RELAXED);
 		start_ns = until;
 	}
 }

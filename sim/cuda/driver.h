@@ -3,9 +3,9 @@
 
 #include "abi.h"
 #include "base/macro.h"
-#include "live.h"
+#include "../live.h"
 #include "pool.h"
-#include "scenario.h"
+#include "../scenario.h"
 #include "truth.h"
 #include "visible.h"
 
@@ -73,7 +73,8 @@ struct cuda_device {
 	struct visible where;
 	const char *uuid;
 	const struct model *model;
-	uint64_t total_bytes, capacity_bytes; /* the latter: without the driver's reserve and the scenario's processes */
+	uint64_t total_bytes,
+		capacity_bytes; /* the latter: without the driver's reserve and the scenario's processes */
 	uint64_t used_bytes; /* by this process, contexts included */
 	uint64_t live_bytes; /* allocated */
 	struct cu_context *primary;
@@ -191,8 +192,8 @@ int memory_alloc(struct call *call, uint64_t *ret_address, size_t bytes, enum me
 int memory_alloc_stream(struct call *call, uint64_t *ret_address, size_t bytes, struct cu_stream *stream);
 int memory_alloc_pool(struct call *call, uint64_t *ret_address, size_t bytes, struct cu_pool *pool,
 		      struct cu_stream *stream);
-int memory_alloc_pitch(struct call *call, uint64_t *ret_address, size_t *ret_pitch, size_t width, size_t height,
-		       uint32_t element);
+int memory_alloc_pitch(struct call *call, uint64_t *ret_address, size_t *ret_pitch, size_t width,
+		       size_t height, uint32_t element);
 int memory_alloc_host(struct call *call, void **ret_address, size_t bytes);
 int memory_free(struct call *call, uint64_t address);
 int memory_free_stream(struct call *call, uint64_t address, struct cu_stream *stream);
@@ -224,9 +225,10 @@ int copy(struct call *call, uint64_t dst, uint64_t src, size_t bytes, struct cu_
 	 enum copy_wait wait);
 int copy_2d(struct call *call, const struct cu_memcpy_2d *what, struct cu_stream *stream, enum copy_wait wait);
 int copy_3d(struct call *call, const struct cu_memcpy_3d *what, struct cu_stream *stream, enum copy_wait wait);
-int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, const size_t *sizes, size_t count,
-	       struct cu_stream *stream);
-int copy_batch_3d(struct call *call, const struct cu_batch_3d *operations, size_t count, struct cu_stream *stream);
+int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, const size_t *sizes,
+	       size_t count, struct cu_stream *stream);
+int copy_batch_3d(struct call *call, const struct cu_batch_3d *operations, size_t count,
+		  struct cu_stream *stream);
 int fill(struct call *call, uint64_t dst, size_t pitch, size_t width, size_t height, uint32_t element,
 	 struct cu_stream *stream);
 

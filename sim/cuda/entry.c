@@ -33,20 +33,20 @@ static int admit(uint16_t api, bool needs_init)
 
 enum { NEED_ANY = false, NEED_INIT = true };
 
-#define EXPORT(symbol, twin, need, implementation, parameters, arguments)                        \
-	EXPORTED int SYMBOL(symbol) parameters;                                                  \
-	int SYMBOL(symbol) parameters                                                            \
-	{                                                                                        \
-		struct call call_storage = { .api = API_##symbol, .per_thread = twin };          \
-		struct call *call = &call_storage;                                               \
-		int result;                                                                      \
-                                                                                                 \
-		truth_begin(call);                                                               \
-		result = admit(API_##symbol, NEED_##need);                                       \
-		if (result == CU_SUCCESS)                                                        \
-			result = implementation arguments;                                       \
-		truth_end(call, result);                                                         \
-		return result;                                                                   \
+#define EXPORT(symbol, twin, need, implementation, parameters, arguments)               \
+	EXPORTED int SYMBOL(symbol) parameters;                                         \
+	int SYMBOL(symbol) parameters                                                   \
+	{                                                                               \
+		struct call call_storage = { .api = API_##symbol, .per_thread = twin }; \
+		struct call *call = &call_storage;                                      \
+		int result;                                                             \
+                                                                                        \
+		truth_begin(call);                                                      \
+		result = admit(API_##symbol, NEED_##need);                              \
+		if (result == CU_SUCCESS)                                               \
+			result = implementation arguments;                              \
+		truth_end(call, result);                                                \
+		return result;                                                          \
 	}
 #define EXPORT_ONE(name, ...) EXPORT(name, false, __VA_ARGS__)
 #define EXPORT_PTSZ(name, ...) EXPORT(name, false, __VA_ARGS__) EXPORT(name##_ptsz, true, __VA_ARGS__)

@@ -45,8 +45,8 @@ static uint64_t new_addresses(size_t rounded)
 	uint64_t alignment = rounded < BIG_ALIGNMENT ? SMALLEST : BIG_ALIGNMENT, address;
 
 	if (range_begin == 0) {
-		void *map = mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-				 0);
+		void *map =
+			mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 		if (map == MAP_FAILED)
 			return 0;
@@ -189,7 +189,8 @@ int memory_alloc(struct call *call, uint64_t *ret_address, size_t bytes, enum me
 			return CU_OUT_OF_MEMORY;
 	}
 	driver_lock();
-	result = memory_add(kind, context, kind == MEMORY_DEVICE ? context->device : -1, address, bytes, &memory);
+	result = memory_add(kind, context, kind == MEMORY_DEVICE ? context->device : -1, address, bytes,
+			    &memory);
 	driver_unlock();
 	if (result != CU_SUCCESS)
 		return result;
@@ -221,8 +222,8 @@ int memory_alloc_stream(struct call *call, uint64_t *ret_address, size_t bytes, 
 	return CU_SUCCESS;
 }
 
-int memory_alloc_pitch(struct call *call, uint64_t *ret_address, size_t *ret_pitch, size_t width, size_t height,
-		       uint32_t element)
+int memory_alloc_pitch(struct call *call, uint64_t *ret_address, size_t *ret_pitch, size_t width,
+		       size_t height, uint32_t element)
 {
 	size_t pitch, bytes;
 

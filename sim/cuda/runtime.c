@@ -108,8 +108,9 @@ int runtime_admit(bool needs_context)
 	pthread_once(&init_once, init);
 	if (init_result != CU_SUCCESS)
 		return init_result;
-	if (needs_context && (bound_device != thread_device ||
-			      __atomic_load_n(&primaries[bound_device].resets, __ATOMIC_RELAXED) != bound_resets))
+	if (needs_context &&
+	    (bound_device != thread_device ||
+	     __atomic_load_n(&primaries[bound_device].resets, __ATOMIC_RELAXED) != bound_resets))
 		return bind();
 	return CU_SUCCESS;
 }
@@ -192,8 +193,8 @@ int runtime_driver_version(_unused_ struct call *call, int *ret_version)
 	return load_result == CU_SUCCESS ? usual.version(ret_version) : CU_SUCCESS;
 }
 
-int runtime_entry_point(struct call *call, const char *symbol, void **ret_function, int version, uint64_t flags,
-			uint32_t *ret_status)
+int runtime_entry_point(struct call *call, const char *symbol, void **ret_function, int version,
+			uint64_t flags, uint32_t *ret_status)
 {
 	if (call->per_thread)
 		flags |= CU_ENTRY_PER_THREAD;

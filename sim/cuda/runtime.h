@@ -37,8 +37,8 @@ int runtime_device_attribute(struct call *call, int *ret_value, int attribute, i
 int runtime_reset(struct call *call);
 int runtime_version(struct call *call, int *ret_version);
 int runtime_driver_version(struct call *call, int *ret_version);
-int runtime_entry_point(struct call *call, const char *symbol, void **ret_function, int version, uint64_t flags,
-			uint32_t *ret_status);
+int runtime_entry_point(struct call *call, const char *symbol, void **ret_function, int version,
+			uint64_t flags, uint32_t *ret_status);
 
 /* Kernels; runtime_launch.c */
 struct cu_function *runtime_kernel(struct call *call, const void *function);
@@ -46,7 +46,8 @@ int runtime_get_kernel(struct call *call, struct cu_function **ret_kernel, const
 int runtime_launch(struct call *call, const void *function, struct cuda_dim3 grid, struct cuda_dim3 block,
 		   void **arguments, size_t shared_bytes, struct cu_stream *stream);
 int runtime_launch_kernel(struct call *call, struct cu_function *kernel, struct cuda_dim3 grid,
-			  struct cuda_dim3 block, void **arguments, size_t shared_bytes, struct cu_stream *stream);
+			  struct cuda_dim3 block, void **arguments, size_t shared_bytes,
+			  struct cu_stream *stream);
 int runtime_launch_cooperative(struct call *call, const void *function, struct cuda_dim3 grid,
 			       struct cuda_dim3 block, void **arguments, size_t shared_bytes,
 			       struct cu_stream *stream);
@@ -71,7 +72,8 @@ int runtime_register(struct call *call, void *address, size_t bytes, unsigned fl
 
 /* Copies and memsets; runtime_copy.c. A stream that is no stream: the call waits. */
 #define RUNTIME_SYNC ((struct cu_stream *)(uintptr_t)-1)
-int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, int kind, struct cu_stream *stream);
+int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, int kind,
+		 struct cu_stream *stream);
 int runtime_copy_peer(struct call *call, void *dst, int to, const void *src, int from, size_t bytes,
 		      struct cu_stream *stream);
 int runtime_copy_2d(struct call *call, void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
@@ -80,8 +82,8 @@ int runtime_copy_2d_array(struct call *call, struct cu_array *array, const void 
 			  size_t width, size_t height, bool to_array, struct cu_stream *stream);
 int runtime_copy_3d(struct call *call, const struct cuda_memcpy_3d *what, struct cu_stream *stream);
 int runtime_copy_3d_peer(struct call *call, const struct cuda_memcpy_3d_peer *what, struct cu_stream *stream);
-int runtime_copy_batch(struct call *call, void **dsts, void **srcs, size_t *sizes, size_t count, void *attributes,
-		       size_t *indexes, size_t attribute_count, struct cu_stream *stream);
+int runtime_copy_batch(struct call *call, void **dsts, void **srcs, size_t *sizes, size_t count,
+		       void *attributes, size_t *indexes, size_t attribute_count, struct cu_stream *stream);
 int runtime_fill(struct call *call, void *dst, int value, size_t bytes, struct cu_stream *stream);
 int runtime_fill_2d(struct call *call, void *dst, size_t pitch, int value, size_t width, size_t height,
 		    struct cu_stream *stream);

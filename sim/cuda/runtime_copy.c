@@ -33,8 +33,8 @@ int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, in
 }
 
 /* The simulated driver does not look at the contexts. */
-int runtime_copy_peer(struct call *call, void *dst, _unused_ int to, const void *src, _unused_ int from, size_t bytes,
-		      struct cu_stream *stream)
+int runtime_copy_peer(struct call *call, void *dst, _unused_ int to, const void *src, _unused_ int from,
+		      size_t bytes, struct cu_stream *stream)
 {
 	const struct driver_calls *driver = runtime_driver(call);
 
@@ -97,7 +97,8 @@ int runtime_copy_2d_array(struct call *call, struct cu_array *array, const void 
 }
 
 static struct cu_memcpy_3d three(const struct cuda_pitched *src, struct cu_array *src_array,
-				 const struct cuda_pitched *dst, struct cu_array *dst_array, struct cu_extent extent)
+				 const struct cuda_pitched *dst, struct cu_array *dst_array,
+				 struct cu_extent extent)
 {
 	return (struct cu_memcpy_3d){
 		.src_type = src_array ? CU_MEMORY_TYPE_ARRAY : CU_MEMORY_TYPE_UNIFIED,
@@ -144,14 +145,14 @@ int runtime_copy_3d_peer(struct call *call, const struct cuda_memcpy_3d_peer *wh
 	return runtime_driver(call)->copy_3d_peer_async(&driver_what, stream);
 }
 
-int runtime_copy_batch(struct call *call, void **dsts, void **srcs, size_t *sizes, size_t count, void *attributes,
-		       size_t *indexes, size_t attribute_count, struct cu_stream *stream)
+int runtime_copy_batch(struct call *call, void **dsts, void **srcs, size_t *sizes, size_t count,
+		       void *attributes, size_t *indexes, size_t attribute_count, struct cu_stream *stream)
 {
 	call->stream = (uintptr_t)stream;
 	for (size_t i = 0; sizes && i < count; i++)
 		call->bytes += sizes[i];
-	return runtime_driver(call)->copy_batch((uint64_t *)(void *)dsts, (uint64_t *)(void *)srcs, sizes, count,
-						attributes, indexes, attribute_count, stream);
+	return runtime_driver(call)->copy_batch((uint64_t *)(void *)dsts, (uint64_t *)(void *)srcs, sizes,
+						count, attributes, indexes, attribute_count, stream);
 }
 
 int runtime_fill(struct call *call, void *dst, int value, size_t bytes, struct cu_stream *stream)
@@ -170,7 +171,8 @@ int runtime_fill_2d(struct call *call, void *dst, size_t pitch, int value, size_
 	call->bytes = width * height;
 	call->address = (uintptr_t)dst;
 	if (stream == RUNTIME_SYNC)
-		return runtime_driver(call)->fill_2d((uintptr_t)dst, pitch, (unsigned char)value, width, height);
+		return runtime_driver(call)->fill_2d((uintptr_t)dst, pitch, (unsigned char)value, width,
+						     height);
 	call->stream = (uintptr_t)stream;
 	return runtime_driver(call)->fill_2d_async((uintptr_t)dst, pitch, (unsigned char)value, width, height,
 						   stream);

@@ -50,9 +50,8 @@ static struct cu_function *resolve(const struct driver_calls *driver, const void
 	if (!hashmap_get(&by_function, (uintptr_t)function, &index))
 		return NULL;
 	kernel = &kernels[index];
-	if (!kernel->fatbin->library &&
-	    driver->library_load(&kernel->fatbin->library, kernel->fatbin->wrapper, NULL, NULL, 0, NULL, NULL, 0) !=
-		    CU_SUCCESS)
+	if (!kernel->fatbin->library && driver->library_load(&kernel->fatbin->library, kernel->fatbin->wrapper,
+							     NULL, NULL, 0, NULL, NULL, 0) != CU_SUCCESS)
 		return NULL;
 	if (!kernel->handle &&
 	    driver->library_kernel(&kernel->handle, kernel->fatbin->library, kernel->name) != CU_SUCCESS)
@@ -87,7 +86,8 @@ int runtime_get_kernel(struct call *call, struct cu_function **ret_kernel, const
 }
 
 /* What the driver calls an invalid value is an invalid configuration here. */
-static int launched(struct call *call, const void *function, struct cuda_dim3 grid, struct cuda_dim3 block, int result)
+static int launched(struct call *call, const void *function, struct cuda_dim3 grid, struct cuda_dim3 block,
+		    int result)
 {
 	call->handle = (uintptr_t)function;
 	call->threads = (uint64_t)grid.x * grid.y * grid.z * block.x * block.y * block.z;
@@ -95,7 +95,8 @@ static int launched(struct call *call, const void *function, struct cuda_dim3 gr
 }
 
 int runtime_launch_kernel(struct call *call, struct cu_function *kernel, struct cuda_dim3 grid,
-			  struct cuda_dim3 block, void **arguments, size_t shared_bytes, struct cu_stream *stream)
+			  struct cuda_dim3 block, void **arguments, size_t shared_bytes,
+			  struct cu_stream *stream)
 {
 	int result = runtime_driver(call)->launch(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
 						  (unsigned)shared_bytes, stream, arguments, NULL);
@@ -124,8 +125,8 @@ int runtime_launch_cooperative(struct call *call, const void *function, struct c
 	call->stream = (uintptr_t)stream;
 	if (!kernel)
 		return CU_INVALID_DEVICE_FUNCTION;
-	result = runtime_driver(call)->launch_cooperative(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-							  (unsigned)shared_bytes, stream, arguments);
+	result = runtime_driver(call)->launch_cooperative(kernel, grid.x, grid.y, grid.z, block.x, block.y,
+							  block.z, (unsigned)shared_bytes, stream, arguments);
 	return launched(call, function, grid, block, result);
 }
 
@@ -177,11 +178,11 @@ int runtime_graph_add_kernel(struct call *call, struct cu_node **ret_node, struc
 EXPORTED void **__cudaRegisterFatBinary(void *wrapper);
 EXPORTED void __cudaRegisterFatBinaryEnd(void **handle);
 EXPORTED void __cudaUnregisterFatBinary(void **handle);
-EXPORTED void __cudaRegisterFunction(void **handle, const char *function, char *device_function, const char *name,
-				     int threads, void *thread, void *block, void *block_size, void *grid_size,
-				     int *warp);
-EXPORTED unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 block, size_t shared_bytes,
-					      void *stream);
+EXPORTED void __cudaRegisterFunction(void **handle, const char *function, char *device_function,
+				     const char *name, int threads, void *thread, void *block,
+				     void *block_size, void *grid_size, int *warp);
+EXPORTED unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 block,
+					      size_t shared_bytes, void *stream);
 EXPORTED int __cudaPopCallConfiguration(struct cuda_dim3 *grid, struct cuda_dim3 *block, size_t *shared_bytes,
 					void *stream);
 EXPORTED char __cudaInitModule(void **handle);
@@ -211,19 +212,19 @@ char __cudaInitModule(_unused_ void **handle)
 	return 1;
 }
 
-void __cudaRegisterFunction(void **handle, const char *function, _unused_ char *device_function, const char *name,
-			    _unused_ int threads, _unused_ void *thread, _unused_ void *block,
+void __cudaRegisterFunction(void **handle, const char *function, _unused_ char *device_function,
+			    const char *name, _unused_ int threads, _unused_ void *thread, _unused_ void *block,
 			    _unused_ void *block_size, _unused_ void *grid_size, _unused_ int *warp)
 {
 	pthread_mutex_lock(&lock);
-	if (kernel_count < KERNELS_MAX &&
-	    hashmap_put(&by_function, (uintptr_t)function, kernel_count) == 0)
+	if (kernel_count < KERNELS_MAX && hashmap_put(&by_function, (uintptr_t)function, kernel_count) == 0)
 		kernels[kernel_count++] = (struct kernel){ .fatbin = (struct fatbin *)handle, .name = name };
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 }
 
-unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 block, size_t shared_bytes, void *stream)
+unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 block, size_t shared_bytes,
+				     void *stream)
 {
 	if (configuration_count == CALLS_DEPTH)
 		return CU_INVALID_CONFIGURATION;
@@ -234,7 +235,8 @@ unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 blo
 	return 0;
 }
 
-int __cudaPopCallConfiguration(struct cuda_dim3 *grid, struct cuda_dim3 *block, size_t *shared_bytes, void *stream)
+int __cudaPopCallConfiguration(struct cuda_dim3 *grid, struct cuda_dim3 *block, size_t *shared_bytes,
+			       void *stream)
 {
 	if (configuration_count == 0)
 		return CU_INVALID_CONFIGURATION;

@@ -115,7 +115,8 @@ void settings_init(const char *const *names, uint32_t count)
 		kernels_instant &= kernels[i].ns == 0;
 	kernels_instant &= kernel_ns == 0;
 	if (copies && (parse_double(copies, &gbps) < 0 || gbps < 0))
-		complain("GPUSONDE_SIM_CUDA_COPY_GBPS", copies, "write a number of gigabytes a second, 0 for at once");
+		complain("GPUSONDE_SIM_CUDA_COPY_GBPS", copies,
+			 "write a number of gigabytes a second, 0 for at once");
 	/* With kernels that take no time copies take none, too, unless somebody says how long they take. */
 	settings.copy_bytes_per_ns = kernels_instant && !copies ? 0 : gbps;
 	settings.instant = kernels_instant && settings.copy_bytes_per_ns == 0;

@@ -28,8 +28,8 @@ static atomic_bool stop;
 static uint64_t calls_wanted;
 
 /* The functions, looked up before the clock runs. */
-static int (*launch)(struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-		     struct cu_stream *, void **, void **);
+static int (*launch)(struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		     unsigned, struct cu_stream *, void **, void **);
 static int (*context_synchronize)(void);
 static int (*context_get)(struct cu_context **);
 static int (*context_set)(struct cu_context *);
@@ -122,7 +122,8 @@ static void set_up(bool runtime)
 	TALLY(cuDevicePrimaryCtxRetain, (struct cu_context **, int), (&context, device));
 	TALLY(cuCtxSetCurrent, (struct cu_context *), (context));
 	TALLY(cuModuleLoadData, (struct cu_module **, const void *), (&module, image));
-	TALLY(cuModuleGetFunction, (struct cu_function **, struct cu_module *, const char *), (&function, module, "spin"));
+	TALLY(cuModuleGetFunction, (struct cu_function **, struct cu_module *, const char *),
+	      (&function, module, "spin"));
 }
 
 struct thread {

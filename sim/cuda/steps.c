@@ -36,7 +36,8 @@ static void register_kernel(void)
 	*(void **)&fatbin = tally_symbol("__cudaRegisterFatBinary");
 	*(void **)&kernel = tally_symbol("__cudaRegisterFunction");
 	if (fatbin && kernel)
-		kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL, NULL, NULL);
+		kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL,
+		       NULL, NULL);
 }
 
 /* The driver's interface needs a context and a function before anything else. */
@@ -88,13 +89,16 @@ static int alloc_vmm(struct held *held, int device)
 	int result;
 
 	held->bytes = (held->bytes + PAGE - 1) / PAGE * PAGE;
-	result = TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t), (&held->handle, held->bytes, &prop, 0));
+	result = TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t),
+		       (&held->handle, held->bytes, &prop, 0));
 	if (result != 0)
 		return result;
 	TALLY(cuMemAddressReserve, (uint64_t *, size_t, size_t, uint64_t, uint64_t),
 	      (&held->address, held->bytes, 0, 0, 0));
-	TALLY(cuMemMap, (uint64_t, size_t, size_t, uint64_t, uint64_t), (held->address, held->bytes, 0, held->handle, 0));
-	return TALLY(cuMemSetAccess, (uint64_t, size_t, const void *, size_t), (held->address, held->bytes, &access, 1));
+	TALLY(cuMemMap, (uint64_t, size_t, size_t, uint64_t, uint64_t),
+	      (held->address, held->bytes, 0, held->handle, 0));
+	return TALLY(cuMemSetAccess, (uint64_t, size_t, const void *, size_t),
+		     (held->address, held->bytes, &access, 1));
 }
 
 static int alloc_driver(struct worker *worker, struct held *held)
@@ -104,7 +108,8 @@ static int alloc_driver(struct worker *worker, struct held *held)
 
 	switch (held->way) {
 	case WAY_MANAGED:
-		return TALLY(cuMemAllocManaged, (uint64_t *, size_t, unsigned), (&held->address, held->bytes, 1));
+		return TALLY(cuMemAllocManaged, (uint64_t *, size_t, unsigned),
+			     (&held->address, held->bytes, 1));
 	case WAY_HOST:
 		return TALLY(cuMemHostAlloc, (uint64_t *, size_t, unsigned), (&held->address, held->bytes, 0));
 	case WAY_ASYNC:
@@ -129,7 +134,8 @@ static int alloc_runtime(struct worker *worker, struct held *held)
 
 	switch (held->way) {
 	case WAY_MANAGED:
-		return TALLY(cudaMallocManaged, (uint64_t *, size_t, unsigned), (&held->address, held->bytes, 1));
+		return TALLY(cudaMallocManaged, (uint64_t *, size_t, unsigned),
+			     (&held->address, held->bytes, 1));
 	case WAY_HOST:
 		return TALLY(cudaMallocHost, (uint64_t *, size_t), (&held->address, held->bytes));
 	case WAY_ASYNC:
@@ -242,13 +248,13 @@ static void launch_driver(struct worker *worker, unsigned grid, unsigned block)
 {
 	if (worker->per_thread)
 		TALLY(cuLaunchKernel_ptsz,
-		      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-		       struct cu_stream *, void **, void **),
+		      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		       unsigned, struct cu_stream *, void **, void **),
 		      (worker->function, grid, 1, 1, block, 1, 1, 0, worker->stream, NULL, NULL));
 	else
 		TALLY(cuLaunchKernel,
-		      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-		       struct cu_stream *, void **, void **),
+		      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		       unsigned, struct cu_stream *, void **, void **),
 		      (worker->function, grid, 1, 1, block, 1, 1, 0, worker->stream, NULL, NULL));
 }
 
@@ -329,19 +335,20 @@ static bool step_copy(struct worker *worker, const struct step *step)
 		copy_driver(worker, device, bytes, kind, async);
 	else if (async)
 		TALLY(cudaMemcpyAsync, (uint64_t, uint64_t, size_t, int, struct cu_stream *),
-		      (kind == 2 ? (uintptr_t)worker->host : device, kind == 1 ? (uintptr_t)worker->host : device,
-		       bytes, kind, worker->stream));
+		      (kind == 2 ? (uintptr_t)worker->host : device,
+		       kind == 1 ? (uintptr_t)worker->host : device, bytes, kind, worker->stream));
 	else
 		TALLY(cudaMemcpy, (uint64_t, uint64_t, size_t, int),
-		      (kind == 2 ? (uintptr_t)worker->host : device, kind == 1 ? (uintptr_t)worker->host : device,
-		       bytes, kind));
+		      (kind == 2 ? (uintptr_t)worker->host : device,
+		       kind == 1 ? (uintptr_t)worker->host : device, bytes, kind));
 	return true;
 }
 
 /* memset BYTES */
 static bool step_memset(struct worker *worker, const struct step *step)
 {
-	uint64_t bytes, device = worker->memory_count > 0 ? worker->memory[worker->memory_count - 1].address : 0;
+	uint64_t bytes,
+		device = worker->memory_count > 0 ? worker->memory[worker->memory_count - 1].address : 0;
 
 	if (step->word_count < 2 || parse_u64(step->words[1], &bytes) < 0)
 		return false;
@@ -380,7 +387,8 @@ static bool step_stream(struct worker *worker, const struct step *step)
 	if (STRV_EQ(step->words[1], "destroy"))
 		return destroy_stream(worker);
 	if (STRV_EQ(step->words[1], "use")) {
-		if (step->word_count < 3 || parse_u64(step->words[2], &index) < 0 || index > worker->stream_count)
+		if (step->word_count < 3 || parse_u64(step->words[2], &index) < 0 ||
+		    index > worker->stream_count)
 			return false;
 		worker->stream = index == 0 ? NULL : worker->streams[index - 1];
 		return true;
@@ -417,9 +425,11 @@ static bool step_event(struct worker *worker, const struct step *step)
 	if (STRV_EQ(what, "record")) {
 		create_event(worker);
 		if (driver)
-			TALLY(cuEventRecord, (struct cu_event *, struct cu_stream *), (worker->event, worker->stream));
+			TALLY(cuEventRecord, (struct cu_event *, struct cu_stream *),
+			      (worker->event, worker->stream));
 		else
-			TALLY(cudaEventRecord, (struct cu_event *, struct cu_stream *), (worker->event, worker->stream));
+			TALLY(cudaEventRecord, (struct cu_event *, struct cu_stream *),
+			      (worker->event, worker->stream));
 	} else if (STRV_EQ(what, "sync")) {
 		if (driver)
 			TALLY(cuEventSynchronize, (struct cu_event *), (worker->event));
@@ -475,7 +485,8 @@ static void graph_driver(struct worker *worker, uint64_t launches, uint64_t runs
 	for (; launches > 0; launches--)
 		launch_driver(worker, 1, 256);
 	TALLY(cuStreamEndCapture, (struct cu_stream *, struct cu_graph **), (worker->stream, &graph));
-	TALLY(cuGraphInstantiateWithFlags, (struct cu_graph **, struct cu_graph *, uint64_t), (&exec, graph, 0));
+	TALLY(cuGraphInstantiateWithFlags, (struct cu_graph **, struct cu_graph *, uint64_t),
+	      (&exec, graph, 0));
 	for (; runs > 0; runs--)
 		TALLY(cuGraphLaunch, (struct cu_graph *, struct cu_stream *), (exec, worker->stream));
 	TALLY(cuGraphExecDestroy, (struct cu_graph *), (exec));
@@ -573,10 +584,11 @@ static const struct {
 	const char *name;
 	bool (*run)(struct worker *worker, const struct step *step);
 } steps[] = {
-	{ "alloc", step_alloc },   { "bad", step_bad },       { "copy", step_copy },   { "event", step_event },
-	{ "free", step_free },	   { "give", step_give },     { "graph", step_graph }, { "init", step_init },
-	{ "launch", step_launch }, { "memset", step_memset }, { "reset", step_reset }, { "stream", step_stream },
-	{ "sync", step_sync },	   { "take", step_take },
+	{ "alloc", step_alloc },   { "bad", step_bad },     { "copy", step_copy },
+	{ "event", step_event },   { "free", step_free },   { "give", step_give },
+	{ "graph", step_graph },   { "init", step_init },   { "launch", step_launch },
+	{ "memset", step_memset }, { "reset", step_reset }, { "stream", step_stream },
+	{ "sync", step_sync },     { "take", step_take },
 };
 
 /* api runtime|driver, streams legacy|perthread, load LIBRARY: what later steps do */

@@ -21,7 +21,8 @@ int tally_load(const char *library)
 
 void *tally_symbol(const char *name)
 {
-	const char *library = strncmp(name, "cuda", 4) == 0 || name[0] == '_' ? "libcudart.so.13" : "libcuda.so.1";
+	const char *library =
+		strncmp(name, "cuda", 4) == 0 || name[0] == '_' ? "libcudart.so.13" : "libcuda.so.1";
 	void *symbol = dlsym(RTLD_DEFAULT, name);
 
 	if (!symbol && tally_load(library) == 0)

@@ -25,10 +25,10 @@ void tally_print(FILE *file);
 void tally_reset(void);
 
 /* TALLY(cuInit, (unsigned), (0)): calls it and counts; 35 where there is no such function. */
-#define TALLY(name, parameters, arguments)                             \
-	__extension__({                                                \
-		static int(*_function) parameters;                     \
-		if (!_function)                                        \
-			*(void **)&_function = tally_symbol(#name);    \
+#define TALLY(name, parameters, arguments)                                \
+	__extension__({                                                   \
+		static int(*_function) parameters;                        \
+		if (!_function)                                           \
+			*(void **)&_function = tally_symbol(#name);       \
 		tally_count(#name, _function ? _function arguments : 35); \
 	})

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "live.h"
+#include "../live.h"
 
 static struct {
 	const char *library;

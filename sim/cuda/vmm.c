@@ -39,8 +39,8 @@ int array_create_3d(struct call *call, struct cu_array **ret_array, const struct
 
 	if (result != CU_SUCCESS)
 		return result;
-	if (!ret_array || !what || what->width == 0 || what->channels == 0 || what->channels > 4 || levels == 0 ||
-	    levels > 32)
+	if (!ret_array || !what || what->width == 0 || what->channels == 0 || what->channels > 4 ||
+	    levels == 0 || levels > 32)
 		return CU_INVALID_VALUE;
 	if (__builtin_mul_overflow(what->width, MAX(what->height, (size_t)1), &bytes) ||
 	    __builtin_mul_overflow(bytes, MAX(what->depth, (size_t)1), &bytes) ||
@@ -260,7 +260,8 @@ int vmm_map(struct call *call, uint64_t address, size_t bytes, size_t offset, ui
 		return CU_INVALID_VALUE;
 	driver_lock();
 	physical = find_kind(handle, MEMORY_PHYSICAL);
-	if (!physical || offset > physical->bytes || bytes > physical->bytes - offset || memory_find(address + 1)) {
+	if (!physical || offset > physical->bytes || bytes > physical->bytes - offset ||
+	    memory_find(address + 1)) {
 		driver_unlock();
 		return CU_INVALID_VALUE;
 	}

@@ -118,7 +118,8 @@ static void run_exec(const struct step *step)
 		abort();
 	for (const struct step *next = step + 1; next < steps + step_count; next++) {
 		for (uint32_t i = 0; i < next->word_count && length < SCRIPT_BYTES - 1; i++)
-			length += (size_t)snprintf(script + length, SCRIPT_BYTES - length, "%s ", next->words[i]);
+			length += (size_t)snprintf(script + length, SCRIPT_BYTES - length, "%s ",
+						   next->words[i]);
 		if (length < SCRIPT_BYTES - 1)
 			length += (size_t)snprintf(script + length, SCRIPT_BYTES - length, ";");
 	}
@@ -247,7 +248,8 @@ int main(int argc, char **argv)
 	if (!worker || !script)
 		return 1;
 	if (argc < 2) {
-		fprintf(stderr, "usage: %s STEP... | --script FILE; sim/cuda/README.md lists the steps\n", argv[0]);
+		fprintf(stderr, "usage: %s STEP... | --script FILE; sim/cuda/README.md lists the steps\n",
+			argv[0]);
 		return 2;
 	}
 	program = "/proc/self/exe";

@@ -36,8 +36,10 @@ static int set_up(void **state)
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
 	assert_int_equal(TALLY(cuInit, (unsigned), (0)), 0);
-	assert_int_equal(TALLY(cuCtxCreate_v2, (struct cu_context **, unsigned, int), (&fixture->context, 0, 0)), 0);
-	assert_int_equal(TALLY(cuModuleLoadData, (struct cu_module **, const void *), (&fixture->module, "//ptx")), 0);
+	assert_int_equal(
+		TALLY(cuCtxCreate_v2, (struct cu_context **, unsigned, int), (&fixture->context, 0, 0)), 0);
+	assert_int_equal(
+		TALLY(cuModuleLoadData, (struct cu_module **, const void *), (&fixture->module, "//ptx")), 0);
 	fixture->slow = function(fixture->module, "long");
 	fixture->quick = function(fixture->module, "short");
 	*state = fixture;
@@ -56,8 +58,8 @@ static int tear_down(void **state)
 static int launch(struct cu_function *what, struct cu_stream *stream)
 {
 	return TALLY(cuLaunchKernel,
-		     (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-		      struct cu_stream *, void **, void **),
+		     (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+		      unsigned, struct cu_stream *, void **, void **),
 		     (what, 1, 1, 1, 32, 1, 1, 0, stream, NULL, NULL));
 }
 
@@ -148,8 +150,11 @@ static void test_virtual_memory(_unused_ void **state)
 	uint64_t handle, address;
 
 	TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_before, &total));
-	assert_int_equal(TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t), (&handle, 3, &prop, 0)), 1);
-	assert_int_equal(TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t), (&handle, 4 * MIB, &prop, 0)), 0);
+	assert_int_equal(
+		TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t), (&handle, 3, &prop, 0)), 1);
+	assert_int_equal(TALLY(cuMemCreate, (uint64_t *, size_t, const void *, uint64_t),
+			       (&handle, 4 * MIB, &prop, 0)),
+			 0);
 	assert_int_equal(TALLY(cuMemAddressReserve, (uint64_t *, size_t, size_t, uint64_t, uint64_t),
 			       (&address, 4 * MIB, 0, 0, 0)),
 			 0);
@@ -206,14 +211,18 @@ static void test_events(void **state)
 		assert_int_equal(launch(fixture->quick, first), 0);
 	after = recorded(first);
 	assert_int_equal(TALLY(cuEventSynchronize, (struct cu_event *), (after)), 0);
-	assert_int_equal(TALLY(cuEventElapsedTime, (float *, struct cu_event *, struct cu_event *), (&ms, before, after)), 0);
+	assert_int_equal(TALLY(cuEventElapsedTime, (float *, struct cu_event *, struct cu_event *),
+			       (&ms, before, after)),
+			 0);
 	assert_true(ms > 2.9f); /* three of 1 ms each, one after the other */
 	assert_int_equal(launch(fixture->slow, first), 0);
 	later = recorded(first);
 	assert_int_equal(TALLY(cuEventQuery, (struct cu_event *), (later)), 600);
 	assert_int_equal(TALLY(cuEventQuery, (struct cu_event *), (after)), 0);
 	assert_int_equal(query(second), 0);
-	assert_int_equal(TALLY(cuStreamWaitEvent, (struct cu_stream *, struct cu_event *, unsigned), (second, later, 0)), 0);
+	assert_int_equal(TALLY(cuStreamWaitEvent, (struct cu_stream *, struct cu_event *, unsigned),
+			       (second, later, 0)),
+			 0);
 	assert_int_equal(query(second), 600);
 	assert_int_equal(TALLY(cuEventDestroy_v2, (struct cu_event *), (later)), 0);
 	assert_int_equal(TALLY(cuEventDestroy_v2, (struct cu_event *), (later)), 400);
@@ -245,7 +254,9 @@ static void test_graphs(void **state)
 	assert_int_equal(TALLY(cuMemAlloc_v2, (uint64_t *, size_t), (&address, MIB)), 900);
 	assert_int_equal(launch(fixture->slow, NULL), 906);
 	fork = recorded(on);
-	assert_int_equal(TALLY(cuStreamWaitEvent, (struct cu_stream *, struct cu_event *, unsigned), (joined, fork, 0)), 0);
+	assert_int_equal(TALLY(cuStreamWaitEvent, (struct cu_stream *, struct cu_event *, unsigned),
+			       (joined, fork, 0)),
+			 0);
 	assert_int_equal(launch(fixture->slow, joined), 0);
 	assert_int_equal(end(joined, &graph), 903);
 	assert_int_equal(end(on, &graph), 0);
@@ -275,16 +286,18 @@ static void test_bad_handles(void **state)
 	assert_int_equal(TALLY(cuModuleGetFunction, (struct cu_function **, struct cu_module *, const char *),
 			       (&none, fixture->module, "missing_one")),
 			 500);
-	assert_int_equal(TALLY(cuModuleLoadData, (struct cu_module **, const void *), (&fixture->module, "\1\2\3\4")), 200);
+	assert_int_equal(TALLY(cuModuleLoadData, (struct cu_module **, const void *),
+			       (&fixture->module, "\1\2\3\4")),
+			 200);
 }
 
 static void test_launch_limits(void **state)
 {
 	struct fixture *fixture = *state;
-#define LAUNCH(gx, gy, bx, by)                                                                                          \
-	TALLY(cuLaunchKernel,                                                                                           \
-	      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, \
-	       void **),                                                                                                \
+#define LAUNCH(gx, gy, bx, by)                                                                             \
+	TALLY(cuLaunchKernel,                                                                              \
+	      (struct cu_function *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
+	       void *, void **, void **),                                                                  \
 	      (fixture->quick, gx, gy, 1, bx, by, 1, 0, NULL, NULL, NULL))
 
 	assert_int_equal(LAUNCH(1, 1, 1024, 1), 0);
@@ -300,7 +313,7 @@ static void test_entry_points(_unused_ void **state)
 {
 	void *function_address = NULL;
 	uint32_t status = 9;
-#define ENTRY(name, version, flags)                                                   \
+#define ENTRY(name, version, flags)                                                    \
 	TALLY(cuGetProcAddress_v2, (const char *, void **, int, uint64_t, uint32_t *), \
 	      (name, &function_address, version, flags, &status))
 

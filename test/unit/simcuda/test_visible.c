@@ -17,8 +17,8 @@ static void assert_shows(const char *visible, const char *order, const char *exp
 	char text[256] = "";
 
 	for (uint32_t i = 0; i < count; i++)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), devices[i].instance < 0 ? "%d " : "%d.%d ",
-			 devices[i].gpu, devices[i].instance);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 devices[i].instance < 0 ? "%d " : "%d.%d ", devices[i].gpu, devices[i].instance);
 	assert_string_equal(text, expected);
 }
 
