@@ -205,7 +205,8 @@ static void destroyed(struct cuda *cuda, struct process *p, const struct trace_c
 }
 
 /* What a primary context held is gone; it comes back when it is used again. */
-static void reset(struct cuda *cuda, struct process *p, uint32_t context, const struct trace_call *call, bool device)
+static void reset(struct cuda *cuda, struct process *p, uint32_t context, const struct trace_call *call,
+		  bool device)
 {
 	streams_drop(cuda, p, context, returned_ns(call));
 	ledger_drop(cuda, p, context, device);

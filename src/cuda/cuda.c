@@ -6,7 +6,10 @@
 
 #include "base/clock.h"
 
-enum { NOT_READY = 600, INVALIDATED = 901 }; /* CUDA_ERROR_NOT_READY and ..._STREAM_CAPTURE_INVALIDATED; the runtime's are the same */
+enum {
+	NOT_READY = 600,
+	INVALIDATED = 901
+}; /* CUDA_ERROR_NOT_READY and ..._STREAM_CAPTURE_INVALIDATED; the runtime's are the same */
 
 static const struct cuda_limits defaults = {
 	.processes = 16384,
@@ -35,7 +38,8 @@ static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wa
 	limits->allocations = limit(wanted->allocations, defaults.allocations, 1, 1 << 20);
 }
 
-int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata, struct cuda **ret_cuda)
+int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata,
+	     struct cuda **ret_cuda)
 {
 	_cleanup_(cuda_freep) struct cuda *cuda = calloc(1, sizeof(*cuda));
 
@@ -243,8 +247,8 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 	count(usage, TRACED_LAUNCHES, 1);
 	count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, 1);
-	stream_work(p, stream, launch->header.time_ns, add_saturated(launch->header.time_ns, launch->duration_ns), 1,
-		    threads);
+	stream_work(p, stream, launch->header.time_ns,
+		    add_saturated(launch->header.time_ns, launch->duration_ns), 1, threads);
 }
 
 static void text(struct cuda *cuda, const struct trace_text *event, uint32_t size)

@@ -98,7 +98,8 @@ struct cuda_stats {
 	uint64_t events, unknown_events;
 	uint64_t late_events; /* of a process that was over */
 	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
-		overflow_allocations, overflow_pending, overflow_events; /* pending: streams that a stream waits for */
+		overflow_allocations, overflow_pending,
+		overflow_events; /* pending: streams that a stream waits for */
 	uint64_t unknown_frees; /* of what was not seen allocated */
 	uint64_t implicit_frees;
 	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */

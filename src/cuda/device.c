@@ -62,15 +62,14 @@ static char *variable(char *environment, size_t size, const char *name)
 }
 
 /* The node's devices that the container lets through; @ret_map: their places in cuda->devices. False: it lets all through. */
-static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices, uint16_t *ret_map,
-			      uint32_t *ret_n)
+static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices,
+			      uint16_t *ret_map, uint32_t *ret_n)
 {
 	char uuids[VISIBLE_MAX][TRACED_UUID];
 	size_t allowed = 0;
 	uint32_t n = 0;
 
-	if (!cuda->ops.allowed ||
-	    cuda->ops.allowed(tgid, uuids, VISIBLE_MAX, &allowed, cuda->userdata) < 0)
+	if (!cuda->ops.allowed || cuda->ops.allowed(tgid, uuids, VISIBLE_MAX, &allowed, cuda->userdata) < 0)
 		return false;
 	for (uint32_t i = 0; i < cuda->devices_n; i++) {
 		for (size_t k = 0; k < MIN(allowed, (size_t)VISIBLE_MAX); k++) {
@@ -122,7 +121,8 @@ static void take_visible(struct cuda *cuda, struct process *p, const char *value
 	limited = container_devices(cuda, p->tgid, devices, map, &n);
 	if (limited)
 		n = add_parents(cuda, devices, map, n);
-	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, value, order, &visible);
+	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, value, order,
+			&visible);
 	p->visible_known = true;
 	p->visible_estimated = visible.estimated;
 	p->visible_n = (uint8_t)visible.n;
@@ -140,8 +140,8 @@ static void look(struct cuda *cuda, struct process *p)
 	p->visible_n = 0;
 	if (cuda->devices_n == 0)
 		return;
-	if (!cuda->ops.environment || cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n,
-							    cuda->userdata) < 0)
+	if (!cuda->ops.environment ||
+	    cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n, cuda->userdata) < 0)
 		n = SIZE_MAX;
 	if (n == SIZE_MAX && !value)
 		return; /* it is gone, or hidden: what it sees is not known */
@@ -267,8 +267,8 @@ int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_
 	return 0;
 }
 
-void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds, double observed_seconds,
-	       double memory_bytes)
+void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds,
+	       double observed_seconds, double memory_bytes)
 {
 	struct process *p = process_find(cuda, tgid);
 	uint32_t device = p && !p->over ? device_uuid(cuda, uuid) : 0;

@@ -16,7 +16,8 @@
 
 #include <math.h>
 
-#define COMPARE_SECONDS 2.0 /* of NVML's time, at least: its samples come several a second, ours at each tick */
+#define COMPARE_SECONDS \
+	2.0 /* of NVML's time, at least: its samples come several a second, ours at each tick */
 #define KEEP 0.8 /* of what was learned before, each time */
 
 double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,

@@ -15,7 +15,8 @@
 
 #include "base/clock.h"
 
-#define MISSED (CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP | CUDA_INCOMPLETE_SITES)
+#define MISSED \
+	(CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP | CUDA_INCOMPLETE_SITES)
 #define BLIND (CUDA_INCOMPLETE_NO_RETURNS | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP)
 #define DOUBTFUL (CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_LATE | CUDA_INCOMPLETE_SITES | CUDA_INCOMPLETE_LIMIT)
 
@@ -66,8 +67,8 @@ static double in_units(unsigned row, uint64_t n)
 	return traced_metrics[row].unit == UNIT_SECONDS ? (double)n / NSEC_PER_SEC : (double)n;
 }
 
-static void fill_device(const struct cuda *cuda, const struct process *p, const struct usage *u, uint32_t process,
-			struct traced_device *d)
+static void fill_device(const struct cuda *cuda, const struct process *p, const struct usage *u,
+			uint32_t process, struct traced_device *d)
 {
 	memset(d, 0, sizeof(*d));
 	d->process = process;
@@ -93,7 +94,8 @@ static void fill_process(const struct process *p, struct traced_process *ret)
 	ret->pid = p->tgid;
 	ret->start_ticks = hertz > 0 ? p->start_boot_ns / ((uint64_t)NSEC_PER_SEC / (uint64_t)hertz) : 0;
 	memcpy(ret->comm, p->comm, sizeof(ret->comm));
-	ret->first_real_ns = clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);
+	ret->first_real_ns =
+		clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);
 	ret->exited = p->shown_over;
 	ret->has_series = p->has_series;
 	ret->incomplete = p->incomplete;

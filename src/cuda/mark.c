@@ -8,8 +8,6 @@
  */
 #include "cuda/private.h"
 
-
-
 static struct graph *capture_at(const struct process *p, uint32_t capture)
 {
 	return capture != 0 && capture != CAPTURE_LOST ? pool_at(&p->captures, capture - 1) : NULL;
@@ -23,8 +21,8 @@ static struct mark *mark_find(struct cuda *cuda, struct process *p, uint64_t han
 }
 
 /* A row for @handle in a pool and its map. */
-static void *row_get(struct cuda *cuda, struct process *p, struct pool *pool, struct hashmap *map, uint32_t size,
-		     uint64_t handle)
+static void *row_get(struct cuda *cuda, struct process *p, struct pool *pool, struct hashmap *map,
+		     uint32_t size, uint64_t handle)
 {
 	uint32_t index;
 
@@ -52,8 +50,8 @@ static void row_drop(struct cuda *cuda, struct pool *pool, struct hashmap *map, 
 
 static void record(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
-	uint32_t index = stream_of(cuda, p, &call->header, call->stream,
-				   context_current(cuda, p, &call->header));
+	uint32_t index =
+		stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
 	struct mark *mark;
 	struct stream *s;
 
@@ -74,7 +72,8 @@ static void record(struct cuda *cuda, struct process *p, const struct trace_call
 }
 
 /* What a stream depends on; what is over already need not be kept. */
-static struct dependency *dependency_room(struct process *p, struct stream *s, uint32_t stream, uint32_t generation)
+static struct dependency *dependency_room(struct process *p, struct stream *s, uint32_t stream,
+					  uint32_t generation)
 {
 	struct dependency *stale = NULL;
 
@@ -93,8 +92,8 @@ static struct dependency *dependency_room(struct process *p, struct stream *s, u
 
 static void wait_in_stream(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
-	uint32_t index = stream_of(cuda, p, &call->header, call->stream,
-				   context_current(cuda, p, &call->header));
+	uint32_t index =
+		stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
 	const struct mark *mark = mark_find(cuda, p, call->handle);
 	struct dependency *d;
 	struct stream *s;

@@ -71,7 +71,8 @@ static struct process *process_new(struct cuda *cuda, uint32_t tgid)
 {
 	struct process *p;
 
-	if (cuda->processes_n >= cuda->limits.processes || (cuda->processes_n == cuda->processes_room && !grow(cuda)))
+	if (cuda->processes_n >= cuda->limits.processes ||
+	    (cuda->processes_n == cuda->processes_room && !grow(cuda)))
 		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)

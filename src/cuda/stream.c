@@ -59,7 +59,8 @@ static void make_room(struct cuda *cuda, struct process *p)
 			continue;
 		if (s->dead) {
 			if (p->misc)
-				stream_work(p, p->misc - 1, s->first_ns, s->last_return_ns, s->launches, s->threads);
+				stream_work(p, p->misc - 1, s->first_ns, s->last_return_ns, s->launches,
+					    s->threads);
 			forget(p, i);
 		} else if (s->own && !s->pending && !s->capture) {
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
@@ -99,7 +100,8 @@ static uint32_t misc(struct cuda *cuda, struct process *p)
 	return p->misc - 1; /* NONE where there is none */
 }
 
-static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t context, struct hashmap *map, uint64_t key)
+static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t context, struct hashmap *map,
+			   uint64_t key)
 {
 	uint32_t fallback = misc(cuda, p), index = take(cuda, p, context);
 

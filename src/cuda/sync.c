@@ -62,7 +62,11 @@ static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, u
 			visit(w, d->stream, d->upto, true, depth + 1);
 	}
 	if (s->legacy)
-		visit_blocking(w, s->context, is_item ? upto : s->last_item <= upto ? s->last_item : 0, depth + 1);
+		visit_blocking(w, s->context,
+			       is_item              ? upto :
+			       s->last_item <= upto ? s->last_item :
+						      0,
+			       depth + 1);
 	else if (!s->non_blocking && legacy != NONE)
 		visit(w, legacy, MIN(upto, s->last_item), false, depth + 1);
 }
@@ -80,7 +84,8 @@ static void finish_visited(struct wait *w, uint64_t entered_ns, uint64_t end_ns)
 	}
 }
 
-static void over(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t upto, const struct trace_call *call)
+static void over(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t upto,
+		 const struct trace_call *call)
 {
 	struct wait w = { .cuda = cuda, .p = p };
 

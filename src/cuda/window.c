@@ -72,7 +72,8 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 			       likely / NSEC_PER_SEC, (double)(u->work - u->work_shown), u->pending);
 	u->work_shown = u->work;
 	u->now[TRACED_SPAN] = add_saturated(u->now[TRACED_SPAN], covered);
-	u->now[TRACED_BUSY_ESTIMATED] = add_saturated(u->now[TRACED_BUSY_ESTIMATED], (uint64_t)(busy * NSEC_PER_SEC));
+	u->now[TRACED_BUSY_ESTIMATED] =
+		add_saturated(u->now[TRACED_BUSY_ESTIMATED], (uint64_t)(busy * NSEC_PER_SEC));
 	add_to_device(&cuda->totals[u->device], &spans);
 }
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scene.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+
+static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata)
+{
+	const struct scene *s = userdata;
+	size_t n;
+
+	(void)tgid;
+	if (s->environment_error)
+		return s->environment_error;
+	n = s->environment ? strlen(s->environment) : 0;
+	assert_true(n <= size);
+	for (size_t i = 0; i < n; i++)
+		buf[i] = s->environment[i] == '\n' ? 0 : s->environment[i];
+	*ret_n = n;
+	return 0;
+}
+
+static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata)
+{
+	const struct scene *s = userdata;
+
+	(void)tgid;
+	if (!s->is_limited)
+		return -ENOENT;
+	assert_true(s->allowed_n <= max);
+	for (size_t i = 0; i < s->allowed_n; i++)
+		snprintf(uuids[i], TRACED_UUID, "%s", s->allowed[i]);
+	*ret_n = s->allowed_n;
+	return 0;
+}
+
+struct scene *scene_new(const struct cuda_limits *limits)
+{
+	static const struct cuda_ops ops = { environment, allowed };
+	static const struct cuda_device devices[] = {
+		{ .uuid = UUID0, .cores = CORES, .memory_bytes = 1 << 30, .speed = 1 },
+		{ .uuid = UUID1, .cores = CORES, .memory_bytes = 1 << 30, .speed = 1 },
+	};
+	struct scene *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	clock_freeze(true);
+	s->begin_ns = clock_mono_ns();
+	assert_int_equal(cuda_new(limits, &ops, s, &s->cuda), 0);
+	assert_int_equal(cuda_set_devices(s->cuda, devices, 2), 0);
+	s->tgid = PID;
+	s->tid = TID;
+	s->duration_us = DURATION_US;
+	s->flags = TRACE_FLAG_RUNTIME;
+	scene_process(s, PID, 1);
+	return s;
+}
+
+void scene_free(struct scene *s)
+{
+	if (s->view)
+		trace_view_unref(s->view);
+	cuda_free(s->cuda);
+	free(s);
+	clock_freeze(false);
+}
+
+uint64_t scene_ns(const struct scene *s, uint64_t us)
+{
+	return (uint64_t)s->begin_ns + us * 1000;
+}
+
+void scene_process(struct scene *s, uint32_t tgid, uint64_t incarnation)
+{
+	struct trace_process event = {
+		.header = { .time_ns = scene_ns(s, s->now_us),
+			    .tgid = tgid,
+			    .tid = tgid,
+			    .type = TRACE_EVENT_PROCESS },
+		.incarnation = incarnation,
+		.start_boot_ns = 5000000000,
+		.comm = "train",
+	};
+
+	cuda_event(s->cuda, &event.header, sizeof(event));
+}
+
+void scene_end(struct scene *s, enum trace_event_type type)
+{
+	struct trace_process event = {
+		.header = { .time_ns = scene_ns(s, s->now_us),
+			    .tgid = s->tgid,
+			    .tid = s->tgid,
+			    .type = (uint8_t)type },
+	};
+
+	cuda_event(s->cuda, &event.header, sizeof(event));
+}
+
+static struct trace_header header(const struct scene *s, enum trace_event_type type, enum trace_op op)
+{
+	return (struct trace_header){
+		.time_ns = scene_ns(s, s->now_us),
+		.tgid = s->tgid,
+		.tid = s->tid,
+		.type = (uint8_t)type,
+		.op = (uint8_t)op,
+		.flags = s->flags,
+	};
+}
+
+static void passed(struct scene *s)
+{
+	s->now_us += s->duration_us;
+	s->duration_us = DURATION_US;
+	s->result = 0;
+}
+
+void launch_threads(struct scene *s, uint64_t stream, uint32_t grid, uint32_t block)
+{
+	struct trace_launch event = {
+		.header = header(s, TRACE_EVENT_LAUNCH, TRACE_OP_LAUNCH),
+		.duration_ns = s->duration_us * 1000,
+		.stream = stream,
+		.grid = { grid, 1, 1 },
+		.block = { block, 1, 1 },
+		.result = s->result,
+	};
+
+	cuda_event(s->cuda, &event.header, sizeof(event));
+	passed(s);
+}
+
+void launch(struct scene *s, uint64_t stream)
+{
+	launch_threads(s, stream, 10, 10);
+}
+
+void call(struct scene *s, enum trace_op op, struct trace_call fields)
+{
+	uint16_t flags = fields.header.flags;
+
+	fields.header = header(s, TRACE_EVENT_CALL, op);
+	fields.header.flags |= flags;
+	fields.duration_ns = s->duration_us * 1000;
+	fields.result = s->result;
+	cuda_event(s->cuda, &fields.header, sizeof(fields));
+	passed(s);
+}
+
+void sync_stream(struct scene *s, uint64_t stream, uint64_t wait_us)
+{
+	s->duration_us = wait_us;
+	CALL(s, SYNC_STREAM, .stream = stream);
+}
+
+void sync_context(struct scene *s, uint64_t wait_us)
+{
+	s->duration_us = wait_us;
+	CALL(s, SYNC_CONTEXT, .stream = 0);
+}
+
+void sync_mark(struct scene *s, uint64_t handle, uint64_t wait_us)
+{
+	s->duration_us = wait_us;
+	CALL(s, SYNC_EVENT, .handle = handle);
+}
+
+void allocate(struct scene *s, enum trace_memory kind, uint64_t addr, uint64_t size)
+{
+	CALL(s, ALLOC, .addr = addr, .size = size, .kind = kind);
+}
+
+void release(struct scene *s, enum trace_memory kind, uint64_t addr)
+{
+	CALL(s, FREE, .addr = addr, .kind = kind);
+}
+
+void window(struct scene *s)
+{
+	struct cuda_figures figures;
+
+	s->now_us += s->now_us == s->closed_us;
+	s->closed_us = s->now_us;
+	assert_int_equal(cuda_window(s->cuda, (int64_t)scene_ns(s, s->now_us), &figures), 0);
+	if (s->view)
+		trace_view_unref(s->view);
+	s->view = NULL;
+	assert_int_equal(
+		trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n, &s->view), 0);
+	s->view->processes_n = figures.processes_n;
+	s->view->devices_n = figures.devices_n;
+	s->view->totals_n = figures.totals_n;
+	cuda_fill(s->cuda, s->view);
+}
+
+const struct traced_device *shown(const struct scene *s, uint32_t tgid, const char *uuid)
+{
+	for (uint32_t i = 0; i < s->view->devices_n; i++) {
+		const struct traced_device *d = &s->view->devices[i];
+
+		if (s->view->processes[d->process].pid == tgid && STRV_EQ(d->uuid, uuid))
+			return d;
+	}
+	return NULL;
+}
+
+double value(const struct scene *s, const char *uuid, enum traced_metric row)
+{
+	const struct traced_device *d = shown(s, s->tgid, uuid);
+
+	return d && presence_is(d->p[row]) ? d->v[row] : NAN;
+}
+
+void scene_value(const struct scene *s, const char *uuid, enum traced_metric row, double wanted,
+		 const char *file, int line)
+{
+	double got = value(s, uuid, row);
+
+	if (fabs(got - wanted) <= fabs(wanted) * 1e-9)
+		return;
+	print_error("%s of %s is %.12g, not %.12g\n", traced_metrics[row].id, uuid, got, wanted);
+	_fail(file, line);
+}
+
+bool pending(struct scene *s, const char *uuid)
+{
+	const struct traced_device *d;
+
+	s->now_us += 10;
+	window(s);
+	s->now_us += 1000;
+	window(s);
+	d = shown(s, s->tgid, uuid);
+	return d && d->v[TRACED_ACTIVE_RATIO] > 0;
+}

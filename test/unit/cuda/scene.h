@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A scene: a node with devices, and programs that make calls. Time is in microseconds since the scene began and goes on only as it is told;
+ * each call takes DURATION_US unless it waits. Builders send the event at once.
+ */
+#pragma once
+
+#include "cuda/cuda.h"
+#include "test.h"
+
+enum { DURATION_US = 2, PID = 100, TID = 100, CORES = 1000 };
+#define UUID0 "GPU-00000000-0000-0000-0000-000000000000"
+#define UUID1 "GPU-11111111-1111-1111-1111-111111111111"
+
+struct scene {
+	struct cuda *cuda;
+	int64_t begin_ns;
+	uint64_t now_us;
+	uint64_t closed_us; /* the last window */
+	uint32_t tgid, tid;
+	uint16_t flags; /* of every event */
+	int32_t result; /* of the next call, then 0 again */
+	uint64_t duration_us; /* of the next call, then DURATION_US again */
+	struct trace_view *view;
+	const char *environment; /* NULs written as '\n' */
+	int environment_error;
+	const char *allowed[4];
+	size_t allowed_n;
+	bool is_limited;
+};
+
+/* Two GPUs alike, one process that was traced from its first call. */
+struct scene *scene_new(const struct cuda_limits *limits);
+void scene_free(struct scene *s);
+void scene_process(struct scene *s, uint32_t tgid, uint64_t incarnation);
+void scene_end(struct scene *s, enum trace_event_type type);
+uint64_t scene_ns(const struct scene *s, uint64_t us);
+
+void launch(struct scene *s, uint64_t stream);
+void launch_threads(struct scene *s, uint64_t stream, uint32_t grid, uint32_t block);
+/* Any other call; the fields that its operation has. */
+void call(struct scene *s, enum trace_op op, struct trace_call fields);
+#define CALL(scene_, op_, ...) call(scene_, TRACE_OP_##op_, (struct trace_call){ __VA_ARGS__ })
+/* A wait that takes so long. */
+void sync_stream(struct scene *s, uint64_t stream, uint64_t wait_us);
+void sync_context(struct scene *s, uint64_t wait_us);
+void sync_mark(struct scene *s, uint64_t handle, uint64_t wait_us);
+void allocate(struct scene *s, enum trace_memory kind, uint64_t addr, uint64_t size);
+void release(struct scene *s, enum trace_memory kind, uint64_t addr);
+
+/* Closes the window now, or 1 us later where the last one ended now; and fills a view. */
+void window(struct scene *s);
+/* Of the last window: presence first. NULL: no such row in the view. */
+const struct traced_device *shown(const struct scene *s, uint32_t tgid, const char *uuid);
+double value(const struct scene *s, const char *uuid, enum traced_metric row);
+/* Present, and that number but for rounding. */
+#define assert_value(scene_, uuid_, row_, wanted_) \
+	scene_value(scene_, uuid_, row_, wanted_, __FILE__, __LINE__)
+void scene_value(const struct scene *s, const char *uuid, enum traced_metric row, double wanted,
+		 const char *file, int line);
+/* Whether work is pending on the device: a window that nothing happens in is active or not. */
+bool pending(struct scene *s, const char *uuid);

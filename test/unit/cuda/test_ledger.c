@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <math.h>
+
+#include "cuda/private.h"
+#include "scene.h"
+
+enum { MIB = 1 << 20 };
+
+static int setup(void **state)
+{
+	*state = scene_new(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	scene_free(*state);
+	return 0;
+}
+
+static struct cuda_stats stats_of(const struct scene *s)
+{
+	struct cuda_stats stats;
+
+	cuda_stats(s->cuda, &stats);
+	return stats;
+}
+
+static void kinds_and_peak(void **state)
+{
+	struct scene *s = *state;
+
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+		allocate(s, kind, 0x1000 + kind, (uint64_t)(kind + 1) * MIB);
+	window(s);
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+		assert_value(s, UUID0, TRACED_LIVE_DEVICE + kind, (kind + 1.0) * MIB);
+	/* All but pinned memory: kinds 3 and 4. */
+	assert_value(s, UUID0, TRACED_PEAK, (1 + 2 + 3 + 6 + 7) * (double)MIB);
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+		release(s, kind, 0x1000 + kind);
+	window(s);
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+		assert_value(s, UUID0, TRACED_LIVE_DEVICE + kind, 0);
+	assert_value(s, UUID0, TRACED_PEAK, 19.0 * MIB);
+	assert_value(s, UUID0, TRACED_ALLOCATIONS, 7);
+	assert_value(s, UUID0, TRACED_FREES, 7);
+}
+
+static void frees_from_other_threads_and_devices(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	s->tid = 2;
+	CALL(s, DEVICE_SET, .kind = 1);
+	release(s, TRACE_MEMORY_DEVICE, 0x1000);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 0);
+	assert_int_equal(stats_of(s).unknown_frees, 0);
+	/* cudaFree() of stream-ordered memory. */
+	allocate(s, TRACE_MEMORY_ASYNC, 0x2000, MIB);
+	release(s, TRACE_MEMORY_DEVICE, 0x2000);
+	window(s);
+	assert_value(s, UUID1, TRACED_LIVE_ASYNC, 0);
+}
+
+static void failures_and_nothings(void **state)
+{
+	struct scene *s = *state;
+
+	s->result = 2;
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	allocate(s, TRACE_MEMORY_DEVICE, 0x2000, MIB);
+	s->result = 1;
+	release(s, TRACE_MEMORY_DEVICE, 0x2000);
+	release(s, TRACE_MEMORY_DEVICE, 0);
+	release(s, TRACE_MEMORY_DEVICE, 0x9999);
+	release(s, 99, 0x9999);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, MIB);
+	assert_value(s, UUID0, TRACED_ALLOCATIONS, 1);
+	assert_value(s, UUID0, TRACED_ALLOCATION_FAILURES, 1);
+	assert_value(s, UUID0, TRACED_ERRORS, 2);
+	assert_value(s, UUID0, TRACED_FREES, 1);
+	assert_int_equal(stats_of(s).unknown_frees, 1);
+}
+
+/* A free that was lost: the address tells. */
+static void an_address_given_out_again(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, 3 * MIB);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 3.0 * MIB);
+	assert_int_equal(stats_of(s).replaced_allocations, 1);
+}
+
+static void physical_memory_lives_while_it_is_mapped(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_PHYSICAL, 7, 2 * MIB);
+	CALL(s, MAP, .addr = 0x700000, .size = MIB, .handle = 7);
+	CALL(s, MAP, .addr = 0x800000, .size = MIB, .handle = 7);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 2.0 * MIB);
+	release(s, TRACE_MEMORY_PHYSICAL, 7);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 2.0 * MIB);
+	CALL(s, UNMAP, .addr = 0x700000, .size = MIB);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 2.0 * MIB);
+	CALL(s, UNMAP, .addr = 0x800000, .size = MIB);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 0);
+	/* Neighbours end in one call; unmapping first changes no bytes. */
+	for (uint64_t i = 0; i < 4; i++) {
+		allocate(s, TRACE_MEMORY_PHYSICAL, 10 + i, MIB);
+		CALL(s, MAP, .addr = i * MIB, .size = MIB, .handle = 10 + i);
+	}
+	CALL(s, UNMAP, .addr = 0, .size = 4 * MIB);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 4.0 * MIB);
+	for (uint64_t i = 0; i < 4; i++)
+		release(s, TRACE_MEMORY_PHYSICAL, 10 + i);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, 0);
+}
+
+static void contexts_take_theirs_along(void **state)
+{
+	struct scene *s = *state;
+
+	s->flags = 0;
+	CALL(s, CONTEXT_CREATE, .handle = 0xc0, .kind = 0);
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	allocate(s, TRACE_MEMORY_ASYNC, 0x2000, MIB);
+	allocate(s, TRACE_MEMORY_PHYSICAL, 0x3000, MIB);
+	CALL(s, CONTEXT_CREATE, .handle = 0xc1, .kind = 0);
+	allocate(s, TRACE_MEMORY_DEVICE, 0x4000, MIB);
+	CALL(s, CONTEXT_DESTROY, .handle = 0xc0);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, MIB);
+	assert_value(s, UUID0, TRACED_LIVE_ASYNC, MIB);
+	assert_value(s, UUID0, TRACED_LIVE_PHYSICAL, MIB);
+	assert_int_equal(stats_of(s).implicit_frees, 1);
+}
+
+static void a_reset_takes_pools_along(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	allocate(s, TRACE_MEMORY_ASYNC, 0x2000, MIB);
+	CALL(s, DEVICE_SET, .kind = 1);
+	allocate(s, TRACE_MEMORY_DEVICE, 0x3000, MIB);
+	CALL(s, DEVICE_SET, .kind = 0);
+	CALL(s, DEVICE_RESET, .size = 0);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 0);
+	assert_value(s, UUID0, TRACED_LIVE_ASYNC, 0);
+	assert_value(s, UUID1, TRACED_LIVE_DEVICE, MIB);
+}
+
+static void arrays_of_unknown_size(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	allocate(s, TRACE_MEMORY_ARRAY, 0x2000, 0);
+	window(s);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LIVE_ARRAY], PRESENCE_ABSENT);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_PEAK], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	release(s, TRACE_MEMORY_ARRAY, 0x2000);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_ARRAY, 0);
+}
+
+static void beyond_the_limit(void **state)
+{
+	struct cuda_limits limits = { .allocations = 100 };
+	struct scene *s = scene_new(&limits);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 150; i++)
+		allocate(s, TRACE_MEMORY_DEVICE, i, MIB);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 100.0 * MIB);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LIVE_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(stats_of(s).overflow_allocations, 50);
+	for (uint64_t i = 1; i <= 150; i++)
+		release(s, TRACE_MEMORY_DEVICE, i);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 0);
+	assert_int_equal(stats_of(s).unknown_frees, 50);
+	allocate(s, TRACE_MEMORY_DEVICE, 1, UINT64_MAX); /* cannot be */
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 0);
+	scene_free(s);
+}
+
+/* Random calls of three processes against a table of all addresses. */
+static void against_brute_force(void **state)
+{
+	enum { ADDRESSES = 64, PROCESSES = 3, STEPS = 200000 };
+	static uint64_t size[PROCESSES][ADDRESSES];
+	static uint8_t kind[PROCESSES][ADDRESSES];
+	struct scene *s = *state;
+	uint64_t unknown = 0, replaced = 0;
+
+	memset(size, 0, sizeof(size));
+	srandom(2);
+	scene_process(s, PID + 1, 2);
+	scene_process(s, PID + 2, 3);
+	for (int step = 0; step < STEPS; step++) {
+		uint32_t p = (uint32_t)(random() % PROCESSES), a = (uint32_t)(random() % ADDRESSES);
+
+		s->tgid = PID + p;
+		s->tid = (uint32_t)(random() % 5) + 1;
+		if (random() % 2) {
+			uint8_t k = (uint8_t)(random() % (TRACE_MEMORY_REGISTERED + 1));
+
+			replaced += size[p][a] != 0;
+			size[p][a] = 1 + (uint64_t)(random() % 1000);
+			kind[p][a] = k;
+			allocate(s, k, 0x7000 + a, size[p][a]);
+		} else {
+			unknown += size[p][a] == 0;
+			size[p][a] = 0;
+			release(s, TRACE_MEMORY_DEVICE, 0x7000 + a);
+		}
+		if (step % 10000 != 0)
+			continue;
+		window(s);
+		for (p = 0; p < PROCESSES; p++) {
+			uint64_t live[TRACE_MEMORIES] = { 0 };
+
+			s->tgid = PID + p;
+			for (a = 0; a < ADDRESSES; a++)
+				live[kind[p][a]] += size[p][a];
+			if (!shown(s, s->tgid, UUID0))
+				continue;
+			for (unsigned k = 0; k <= TRACE_MEMORY_REGISTERED; k++)
+				assert_value(s, UUID0, TRACED_LIVE_DEVICE + k, (double)live[k]);
+		}
+	}
+	assert_int_equal(stats_of(s).unknown_frees, unknown);
+	assert_int_equal(stats_of(s).replaced_allocations, replaced);
+}
+
+/* Both rise for 30 windows of 10 s, and not one less; a pause begins anew. */
+static void leaks(void **state)
+{
+	struct scene *s = *state;
+	double memory = 1e9;
+
+	for (int i = 0; i < 100; i++) {
+		bool pause = i == 40;
+
+		s->now_us += 10000000;
+		if (!pause)
+			allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + (uint64_t)i, MIB);
+		memory += MIB;
+		cuda_nvml(s->cuda, PID, UUID0, 0, i * 10, memory);
+		window(s);
+		assert_int_equal(value(s, UUID0, TRACED_LEAK) > 0, (i >= 30 && i < 40) || i >= 70);
+	}
+	s->now_us += 10000000;
+	allocate(s, TRACE_MEMORY_DEVICE, 0x5000, MIB);
+	cuda_nvml(s->cuda, PID, UUID0, 0, 2000, memory); /* NVML's does not rise */
+	window(s);
+	assert_value(s, UUID0, TRACED_LEAK, 0);
+}
+
+static void no_verdict_without_nvml(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	window(s);
+	assert_true(isnan(value(s, UUID0, TRACED_LEAK)));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(kinds_and_peak),
+		CASE(frees_from_other_threads_and_devices),
+		CASE(failures_and_nothings),
+		CASE(an_address_given_out_again),
+		CASE(physical_memory_lives_while_it_is_mapped),
+		CASE(contexts_take_theirs_along),
+		CASE(a_reset_takes_pools_along),
+		CASE(arrays_of_unknown_size),
+		cmocka_unit_test(beyond_the_limit),
+		CASE(against_brute_force),
+		CASE(leaks),
+		CASE(no_verdict_without_nvml),
+	};
+
+	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <math.h>
+
+#include "cuda/private.h"
+#include "scene.h"
+
+static int setup(void **state)
+{
+	*state = scene_new(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	scene_free(*state);
+	return 0;
+}
+
+static void window_at(struct scene *s, uint64_t us)
+{
+	s->now_us = us;
+	window(s);
+}
+
+static void spans_clamped_at_both_ends(void **state)
+{
+	struct scene *s = *state;
+
+	/* A span from 100 to 3100, in windows of 1000. */
+	s->now_us = 100;
+	launch(s, 0);
+	window_at(s, 1000);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0.9);
+	assert_value(s, UUID0, TRACED_SPAN, 900e-6);
+	window_at(s, 2000);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 1);
+	assert_value(s, UUID0, TRACED_SPAN, 1900e-6);
+	s->now_us = 2500;
+	sync_stream(s, 0, 600);
+	assert_int_equal(s->now_us, 3100);
+	/* The event is newer than the end of the window: the rest belongs to the next one. */
+	window_at(s, 3000);
+	assert_value(s, UUID0, TRACED_SPAN, 2900e-6);
+	window_at(s, 4000);
+	assert_value(s, UUID0, TRACED_SPAN, 3000e-6);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0.1);
+	window_at(s, 5000);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0);
+	assert_value(s, UUID0, TRACED_SPAN, 3000e-6);
+}
+
+/* Events that come after their window was closed, in any order: nothing underflows, nothing counts twice. */
+static void late_events(void **state)
+{
+	struct scene *s = *state;
+
+	window_at(s, 10000);
+	s->now_us = 100;
+	launch(s, 0);
+	sync_stream(s, 0, 50); /* over before the window began */
+	window_at(s, 11000);
+	assert_value(s, UUID0, TRACED_SPAN, 0);
+	s->now_us = 500;
+	launch(s, 0);
+	s->now_us = 11000;
+	sync_stream(s, 0, 100);
+	window_at(s, 12000);
+	assert_value(s, UUID0, TRACED_SPAN, 100e-6);
+	/* A wait that seems to end before the launch began. */
+	s->now_us = 12500;
+	s->duration_us = 0;
+	launch(s, 0);
+	s->now_us = 12500;
+	sync_stream(s, 0, 0);
+	window_at(s, 13000);
+	assert_value(s, UUID0, TRACED_SPAN, 100e-6);
+}
+
+static void windows_need_time(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_figures figures = { 4711, 0, 0 };
+
+	window_at(s, 1000);
+	assert_int_equal(cuda_window(s->cuda, (int64_t)scene_ns(s, 1000), &figures), -EINVAL);
+	assert_int_equal(cuda_window(s->cuda, 0, &figures), -EINVAL);
+	assert_int_equal(figures.processes_n, 4711);
+	assert_int_equal(cuda_flush(s->cuda, (int64_t)scene_ns(s, 1001)), 0);
+	assert_int_equal(cuda_flush(s->cuda, (int64_t)scene_ns(s, 1001)), -EINVAL);
+}
+
+static void cores_limited_and_normalised(void **state)
+{
+	struct scene *s = *state;
+
+	/* 100 threads for half the window: 50 cores. */
+	s->now_us = 0;
+	launch_threads(s, 0, 10, 10);
+	sync_stream(s, 0, 498);
+	window_at(s, 1000);
+	assert_value(s, UUID0, TRACED_CORES, 50);
+	/* A million threads keep no more cores busy than there are. */
+	launch_threads(s, 0, 1000, 1000);
+	sync_stream(s, 0, 500 - DURATION_US);
+	window_at(s, 2000);
+	assert_value(s, UUID0, TRACED_CORES, CORES / 2.0);
+	/* The mean of launches with 200 and 400 threads. */
+	launch_threads(s, 0, 200, 1);
+	launch_threads(s, 0, 400, 1);
+	sync_stream(s, 0, 1000 - 2 * DURATION_US);
+	window_at(s, 3000);
+	assert_value(s, UUID0, TRACED_CORES, 300);
+	/* Two processes that each take the whole device have half of it each. */
+	launch_threads(s, 0, 1000, 1000);
+	sync_stream(s, 0, 1000 - DURATION_US);
+	s->tgid = s->tid = PID + 1;
+	s->now_us = 3000;
+	scene_process(s, PID + 1, 2);
+	launch_threads(s, 0, 1000, 1000);
+	window_at(s, 4000);
+	assert_value(s, UUID0, TRACED_CORES, CORES / 2.0);
+	s->tgid = PID;
+	assert_value(s, UUID0, TRACED_CORES, CORES / 2.0);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 1);
+	assert_true(fabs(s->view->totals[0].v[TRACED_CORES] - CORES) < 1e-9);
+	assert_true(fabs(s->view->totals[0].v[TRACED_ACTIVE_RATIO] - 1) < 1e-9);
+}
+
+/* Of a device: the union over its processes, not their sum. */
+static void devices_are_unions(void **state)
+{
+	struct scene *s = *state;
+
+	scene_process(s, PID + 1, 2);
+	s->now_us = 0;
+	launch(s, 0);
+	sync_stream(s, 0, 398);
+	s->tgid = s->tid = PID + 1;
+	s->now_us = 200;
+	launch(s, 0);
+	sync_stream(s, 0, 398);
+	window_at(s, 1000);
+	assert_true(fabs(s->view->totals[0].v[TRACED_ACTIVE_RATIO] - 0.6) < 1e-9);
+	assert_true(fabs(s->view->totals[0].v[TRACED_SPAN] - 800e-6) < 1e-12);
+}
+
+static void reading_disturbs_nothing(void **state)
+{
+	struct scene *often = *state, *once = scene_new(NULL);
+	struct scene *both[] = { often, once };
+
+	srandom(4);
+	for (int i = 0; i < 2000; i++) {
+		long what = random() % 3, wait = random() % 200, gap = random() % 100;
+
+		for (int k = 0; k < 2; k++) {
+			struct scene *s = both[k];
+
+			if (what == 0)
+				sync_stream(s, 0, (uint64_t)wait);
+			else
+				launch(s, 0);
+			s->now_us += (uint64_t)gap;
+		}
+		often->now_us = once->now_us; /* window() may need a microsecond */
+		if (i % 3 == 0 && often->now_us > often->closed_us)
+			window(often);
+		once->now_us = often->now_us;
+	}
+	window_at(often, 1000000);
+	window_at(once, 1000000);
+	assert_true(fabs(value(often, UUID0, TRACED_SPAN) - value(once, UUID0, TRACED_SPAN)) < 1e-9);
+	assert_value(once, UUID0, TRACED_LAUNCHES, value(often, UUID0, TRACED_LAUNCHES));
+	scene_free(once);
+}
+
+/* ---- spans against a model that keeps every launch ---- */
+
+enum { STREAMS = 4, ITEMS = 400, MARKS = 4, STEPS = 400, HORIZON = 60000 };
+
+struct item {
+	unsigned stream;
+	uint64_t begin, end;
+	bool over;
+	bool after[ITEMS]; /* what is over when it is */
+};
+
+struct model {
+	struct item items[ITEMS];
+	unsigned n;
+	bool waited[STREAMS][ITEMS]; /* what a stream's next item comes after */
+	bool mark[MARKS][ITEMS];
+	bool busy[HORIZON];
+};
+
+static void model_launch(struct model *m, unsigned stream, uint64_t now)
+{
+	struct item *item = &m->items[m->n];
+
+	*item = (struct item){ .stream = stream, .begin = now, .end = now + DURATION_US };
+	memcpy(item->after, m->waited[stream], sizeof(item->after));
+	m->waited[stream][m->n++] = true;
+}
+
+static void model_over(struct model *m, const bool *covered, uint64_t entered, uint64_t returned)
+{
+	for (unsigned i = 0; i < m->n; i++) {
+		struct item *item = &m->items[i];
+
+		if (item->over || !covered[i] || item->end > entered)
+			continue;
+		item->over = true;
+		for (uint64_t at = item->begin; at < returned && at < HORIZON; at++)
+			m->busy[at] = true;
+	}
+}
+
+static void step(struct scene *s, struct model *m)
+{
+	unsigned stream = (unsigned)(random() % STREAMS), mark = (unsigned)(random() % MARKS);
+	uint64_t handle = 0x1000 + stream, before = s->now_us, wait = (uint64_t)(random() % 40);
+
+	switch (random() % 6) {
+	case 0:
+		CALL(s, EVENT_RECORD, .stream = handle, .handle = mark + 1);
+		memcpy(m->mark[mark], m->waited[stream], sizeof(m->mark[mark]));
+		break;
+	case 1:
+		CALL(s, EVENT_WAIT, .stream = handle, .handle = mark + 1);
+		for (unsigned i = 0; i < m->n; i++)
+			m->waited[stream][i] |= m->mark[mark][i];
+		break;
+	case 2:
+		sync_stream(s, handle, wait);
+		model_over(m, m->waited[stream], before, s->now_us);
+		break;
+	case 3:
+		sync_mark(s, mark + 1, wait);
+		model_over(m, m->mark[mark], before, s->now_us);
+		break;
+	default:
+		launch(s, handle);
+		model_launch(m, stream, before);
+		break;
+	}
+	s->now_us += (uint64_t)(random() % 60);
+}
+
+static void spans_against_every_launch(void **state)
+{
+	static struct model m;
+
+	(void)state;
+	srandom(5);
+	for (int round = 0; round < 60; round++) {
+		struct scene *s = scene_new(NULL);
+		uint64_t exact = 0, got;
+
+		memset(&m, 0, sizeof(m));
+		for (unsigned i = 0; i < STREAMS; i++)
+			CALL(s, STREAM_CREATE, .stream = 0x1000 + i, .kind = 1);
+		for (int i = 0; i < STEPS; i++)
+			step(s, &m);
+		window_at(s, HORIZON);
+		for (unsigned i = 0; i < m.n; i++)
+			for (uint64_t at = m.items[i].begin; !m.items[i].over && at < HORIZON; at++)
+				m.busy[at] = true;
+		for (unsigned at = 0; at < HORIZON; at++)
+			exact += m.busy[at];
+		got = (uint64_t)llround(value(s, UUID0, TRACED_SPAN) * 1e6);
+		/* Blocks that were put together and overlapped later may say more; never less. */
+		assert_true(got >= exact);
+		assert_true(got <= exact + exact / 50);
+		scene_free(s);
+	}
+}
+
+/* ---- the estimate ---- */
+
+/*
+ * A device that works 300 us for each launch, one after the other; the program launches in bursts, does other things, and waits at the end of
+ * each second. NVML tells the truth a second late and with its own window.
+ */
+static double run_bursts(struct scene *s, unsigned seconds, bool with_nvml, double *ret_busy)
+{
+	double device_free = 0, busy = 0, told = 0;
+
+	for (unsigned second = 0; second < seconds; second++) {
+		uint64_t begin = second * UINT64_C(1000000);
+		unsigned launches = 500 + 500 * (second % 3);
+
+		s->now_us = begin;
+		for (unsigned i = 0; i < launches; i++) {
+			s->now_us = begin + i * 400;
+			device_free = MAX(device_free, (double)s->now_us) + 300;
+			busy += 300;
+			launch(s, 0);
+		}
+		s->now_us = begin + 900000;
+		sync_stream(s, 0, 5); /* over long ago */
+		if (with_nvml)
+			cuda_nvml(s->cuda, PID, UUID0, told * 1e-6, second + 1.0, 1e9);
+		told = busy;
+		window_at(s, begin + 1000000);
+	}
+	*ret_busy = busy * 1e-6;
+	return value(s, UUID0, TRACED_BUSY_ESTIMATED);
+}
+
+static void learned_from_nvml(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+	double busy, estimate = run_bursts(s, 120, true, &busy), before = estimate, span;
+
+	cuda_stats(s->cuda, &stats);
+	assert_true(stats.calibration_windows > 30);
+	assert_true(value(s, UUID0, TRACED_BUSY_ERROR) < 0.5);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_BUSY_ESTIMATED], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	span = value(s, UUID0, TRACED_SPAN);
+	assert_true(estimate <= span);
+	/* The span is nearly all the time, the truth is less than a third of it; the estimate is near the truth. */
+	assert_true(span > 100);
+	assert_true(fabs(before - busy) / busy < 0.15);
+}
+
+/* A program that never waits has a span that never ends; what was launched is spent, and no more. */
+static void never_waits(void **state)
+{
+	struct scene *s = *state;
+	double told = 0, estimate;
+
+	for (unsigned second = 0; second < 60; second++) {
+		s->now_us = second * UINT64_C(1000000) + 1;
+		for (int i = 0; i < 1000 && second < 30; i++)
+			launch(s, 0);
+		told += second < 30 ? 0.25 : 0;
+		cuda_nvml(s->cuda, PID, UUID0, told, second + 1.0, 1e9);
+		window_at(s, (second + 1) * UINT64_C(1000000));
+	}
+	estimate = value(s, UUID0, TRACED_BUSY_ESTIMATED);
+	assert_true(value(s, UUID0, TRACED_SPAN) > 59);
+	assert_true(estimate < 7.5 + 4 && estimate > 7.5 - 2); /* the first seconds were not calibrated yet */
+}
+
+static void before_calibration(void **state)
+{
+	struct scene *s = *state;
+
+	/* A wait that waited: the device worked until it returned. */
+	s->now_us = 0;
+	launch(s, 0);
+	sync_stream(s, 0, 498);
+	window_at(s, 1000);
+	assert_value(s, UUID0, TRACED_BUSY_ESTIMATED, 500e-6);
+	/* One that returned at once, long after: no more than until the launch returned. */
+	launch(s, 0);
+	s->now_us = 1900;
+	sync_stream(s, 0, 5);
+	window_at(s, 2000);
+	assert_value(s, UUID0, TRACED_BUSY_ESTIMATED, 502e-6);
+	assert_value(s, UUID0, TRACED_SPAN, 1405e-6);
+	/* Copies alone are no work of the kind that NVML counts. */
+	CALL(s, COPY, .size = 1);
+	sync_stream(s, 0, 400);
+	window_at(s, 3000);
+	assert_value(s, UUID0, TRACED_BUSY_ESTIMATED, 502e-6);
+	assert_true(isnan(value(s, UUID0, TRACED_BUSY_ERROR)));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(spans_clamped_at_both_ends),
+		CASE(late_events),
+		CASE(windows_need_time),
+		CASE(cores_limited_and_normalised),
+		CASE(devices_are_unions),
+		CASE(reading_disturbs_nothing),
+		cmocka_unit_test(spans_against_every_launch),
+		CASE(learned_from_nvml),
+		CASE(never_waits),
+		CASE(before_calibration),
+	};
+
+	return cmocka_run_group_tests_name("window", tests, NULL, NULL);
+}
