@@ -104,7 +104,7 @@ static void test_before_init(_unused_ void **state)
 
 static void test_memory(_unused_ void **state)
 {
-	size_t free_before, free_now, total;
+	size_t free_before = 0, free_now = 0, total = 0;
 	uint64_t first, second;
 
 	assert_int_equal(TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_before, &total)), 0);
@@ -130,7 +130,7 @@ static void test_memory(_unused_ void **state)
 static void test_context_takes_its_memory_along(_unused_ void **state)
 {
 	struct cu_context *context;
-	size_t free_before, free_now, total;
+	size_t free_before = 0, free_now = 0, total = 0;
 	uint64_t address;
 
 	TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_before, &total));
@@ -146,7 +146,7 @@ static void test_context_takes_its_memory_along(_unused_ void **state)
 static void test_virtual_memory(_unused_ void **state)
 {
 	const struct cu_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
-	size_t free_before, free_now, total;
+	size_t free_before = 0, free_now = 0, total = 0;
 	uint64_t handle, address;
 
 	TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_before, &total));
