@@ -29,9 +29,10 @@ def ended_well(result):
 
 
 def document(result, name="stdout"):
-    """What gpusonde --json said last; before it there may be events, one a line."""
+    """What gpusonde --json said; where there are events before it, one a line, what it said last."""
+    said = result.text(name).rstrip()
     try:
-        return json.loads(result.text(name).rstrip().split("\n")[-1])
+        return json.loads(said.split("\n")[-1] if said.startswith('{"') else said)
     except ValueError as why:
         raise AssertionError(f"{name} is not JSON: {why}; {result.says()}") from None
 
