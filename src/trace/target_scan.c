@@ -36,13 +36,10 @@ static int enqueue(struct targets *targets, pid_t pid)
 	return 0;
 }
 
+/* From now on, not from when this turn of the loop began, which may be a slice ago. */
 static void arm(struct targets *targets, int64_t in_ns)
 {
-	uint64_t now;
-
-	if (sd_event_now(targets->event, CLOCK_MONOTONIC, &now) < 0)
-		return;
-	sd_event_source_set_time(targets->scan.timer, now + (uint64_t)(in_ns / NSEC_PER_USEC));
+	sd_event_source_set_time(targets->scan.timer, (uint64_t)((clock_mono_ns() + in_ns) / NSEC_PER_USEC));
 	sd_event_source_set_enabled(targets->scan.timer, SD_EVENT_ONESHOT);
 }
 

@@ -296,6 +296,56 @@ static void an_extent_by_value(void **state)
 		512 * 3 * 5);
 }
 
+/* ---- elements ---- */
+
+static void set_elements(_unused_ void *userdata)
+{
+	traced_outer(1000, 3, 5, 0, 0, 0);
+}
+
+static void elements_of_bytes_and_a_depth_that_is_an_argument(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	const struct trace_spec spec = { .op = TRACE_OP_SET,
+					 .flags = FLAGS,
+					 .depth_in = 2,
+					 .operands = { [TRACE_OPERAND_SIZE] = OPERAND(ARG, 0, 8, 4),
+						       [TRACE_OPERAND_TIMES] = OPERAND(ARG, 1, 8, 0) } };
+	pid_t pid;
+
+	assert_int_equal(
+		event_of(tracing, (const void *)traced_outer, &spec, TRACE_EVENT_CALL, set_elements, &pid)->call.size,
+		4 * 1000 * 3 * 5);
+	assert_int_equal(tracing_stat(tracing, pid, CALL).bytes, 4 * 1000 * 3 * 5);
+}
+
+static void copy_extents(_unused_ void *userdata)
+{
+	traced_outer(1000, 0, 0, 0, 0, 0);
+	traced_outer(1000, 0x700000, 0, 0, 0, 0);
+	traced_outer(1000, 0, 0x700000, 0, 0, 0);
+}
+
+static void an_extent_of_arrays_counts_elements(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	const struct trace_spec spec = { .op = TRACE_OP_COPY,
+					 .shape = TRACE_SHAPE_ARRAYS,
+					 .flags = FLAGS,
+					 .operands = { [TRACE_OPERAND_SIZE] = OPERAND(ARG, 0, 8, 0),
+						       [TRACE_OPERAND_HANDLE] = OPERAND(ARG, 1, 8, 0),
+						       [TRACE_OPERAND_ADDR] = OPERAND(ARG, 2, 8, 0) } };
+	pid_t pid;
+
+	tracing_attach(tracing, (const void *)traced_outer, CALL, &spec);
+	assert_int_equal(traced_run(copy_extents, NULL, &pid), 0);
+	tracing_drain(tracing);
+	assert_int_equal(tracing_event(tracing, TRACE_EVENT_CALL, CALL, pid, 0)->call.size, 1000);
+	assert_int_equal(tracing_event(tracing, TRACE_EVENT_CALL, CALL, pid, 1)->call.size, 0);
+	assert_int_equal(tracing_event(tracing, TRACE_EVENT_CALL, CALL, pid, 2)->call.size, 0);
+	assert_int_equal(tracing_stat(tracing, pid, CALL).bytes, 1000);
+}
+
 /* ---- batches ---- */
 
 static uint64_t batch[TRACE_BATCH_MAX + 2];
@@ -395,6 +445,8 @@ int main(void)
 		TRACING_TEST(not_ready_is_an_answer_to_a_query_and_else_an_error),
 		TRACING_TEST(a_site_where_the_stack_pointer_is_lower),
 		TRACING_TEST(an_extent_by_value),
+		TRACING_TEST(elements_of_bytes_and_a_depth_that_is_an_argument),
+		TRACING_TEST(an_extent_of_arrays_counts_elements),
 		TRACING_TEST(batches_are_added_up),
 		TRACING_TEST(the_variable_that_chooses_devices),
 	};
