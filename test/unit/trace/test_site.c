@@ -176,8 +176,8 @@ static const struct golden x86[] = {
 	{ "55 5d e9 f9 ff ff ff", DEFAULT, 'r', 0, false, 0, "push", BACK },
 	{ "55 5d 0f 85 f8 ff ff ff", DEFAULT, 'r', 0, false, 0, "push", BACK },
 	{ "55 e2 fd", DEFAULT, 'r', 0, false, 0, "push", BACK },
-	/* a constant that looks like one: mov $0x90fceb90, %eax */
-	{ "55 b8 90 eb fc 90 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	/* a constant that looks like one: mov $0x90fbeb90, %eax */
+	{ "55 b8 90 eb fb 90 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
 	/* recursion is a call, and counts */
 	{ "55 e8 fa ff ff ff 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
 	{ "31 ff 74 fc", STEP, 'r', 0, false, 0, "xor", BACK },
@@ -255,6 +255,71 @@ static void arm64_sites_are_as_they_should(_unused_ void **state)
 		check(EM_AARCH64, &arm64[i]);
 }
 
+/* Each argument register by each of its names, and the registers beside them, which are nobody's. */
+static void knows_every_argument_register(_unused_ void **state)
+{
+	static const char *const arguments[] = {
+		"bf 01 00 00 00",
+		"be 01 00 00 00",
+		"ba 01 00 00 00",
+		"b9 01 00 00 00",
+		"41 b8 01 00 00 00",
+		"41 b9 01 00 00 00",
+		"66 bf 01 00",
+		"66 be 01 00",
+		"66 ba 01 00",
+		"66 b9 01 00",
+		"66 41 b8 01 00",
+		"66 41 b9 01 00",
+		"40 b7 01",
+		"40 b6 01",
+		"b2 01",
+		"b1 01",
+		"b6 01",
+		"b5 01",
+		"41 b0 01",
+		"41 b1 01",
+		"48 89 c7",
+		"48 89 c6",
+		"48 89 c2",
+		"48 89 c1",
+		"49 89 c0",
+		"49 89 c1",
+	};
+	static const char *const others[] = {
+		"b8 01 00 00 00",
+		"bb 01 00 00 00",
+		"bd 01 00 00 00",
+		"41 ba 01 00 00 00",
+		"41 bb 01 00 00 00",
+		"41 bf 01 00 00 00",
+		"b0 01",
+		"b4 01",
+		"b3 01",
+		"b7 01",
+		"40 b5 01",
+		"41 b2 01",
+	};
+	char code[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(arguments); i++) {
+		snprintf(code, sizeof(code), "%s 55", arguments[i]);
+		check(EM_X86_64, &(struct golden){ code, DEFAULT, 's', 0, false, 0, "mov", ARGUMENT });
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		snprintf(code, sizeof(code), "%s 55", others[i]);
+		check(EM_X86_64, &(struct golden){ code, DEFAULT, 'E', (unsigned)(strlen(others[i]) + 1) / 3,
+						   true, 0, "push", LATER });
+	}
+	for (unsigned reg = 0; reg < 16; reg++) { /* mov xN, x9; b */
+		snprintf(code, sizeof(code), "%02x 03 09 aa 02 00 00 14", 0xe0 + reg);
+		if (reg <= 7)
+			check(EM_AARCH64, &(struct golden){ code, DEFAULT, 's', 0, false, 0, "mov", ARGUMENT });
+		else
+			check(EM_AARCH64, &(struct golden){ code, DEFAULT, 'E', 4, true, 0, "b ", LATER });
+	}
+}
+
 /* Behind the window nothing is chosen; a jump back from far behind it is seen. */
 static void looks_as_far_as_it_says(_unused_ void **state)
 {
@@ -310,6 +375,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(x86_sites_are_as_they_should),
 		cmocka_unit_test(arm64_sites_are_as_they_should),
+		cmocka_unit_test(knows_every_argument_register),
 		cmocka_unit_test(looks_as_far_as_it_says),
 		cmocka_unit_test(refuses_other_machines),
 		cmocka_unit_test(classes_have_names),
