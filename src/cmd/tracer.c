@@ -106,14 +106,6 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 
 /* ---- the thread ---- */
 
-static double own_seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static int mark(const struct trace_process_sum *process, void *userdata)
 {
 	struct tracer *tracer = userdata;
@@ -133,7 +125,6 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	int r;
 
 	look_at_node(tracer);
-	trace_engine_own_cpu(tracer->engine, own_seconds());
 	trace_engine_collect(tracer->engine);
 	trace_engine_each(tracer->engine, mark, tracer);
 	trace_engine_status(tracer->engine, &tracer->status);

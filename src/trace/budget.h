@@ -53,7 +53,7 @@ enum budget_verdict { BUDGET_FINE, BUDGET_QUIET, BUDGET_GIVE_UP };
 enum budget_verdict budget_judge(struct budget_process *process, double max, unsigned given_up,
 				 int64_t now_ns, enum probe_group *ret_group);
 
-/* The agent's own CPU: share of a core over the last window; asked for each tick with the seconds since start. */
+/* CPU that events take: share of a core over the last window; asked for each tick with the seconds since start. */
 struct budget_own {
 	int64_t begin_ns;
 	double begin_seconds, share;

@@ -294,6 +294,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.lost_processes = engine->sums.refused,
 		.processes = engine->sums.processes_n - engine->sums.over_n,
 		.driver_only = engine->driver_only,
+		.event_seconds = engine->event_seconds,
 		.probe_seconds = engine->cost_ns / 1e9,
 		.groups_given_up = engine->groups_given_up,
 		.rules = engine->rules,

@@ -8,7 +8,8 @@
  *
  * A process here is an *incarnation*: a PID between exec and exec or exit.
  *
- * Budget: what tracing costs each process is hits times the measured cost of the site's class, averaged over 10 s. Above max_overhead the
+ * Budget: what tracing costs each process is hits times the measured cost of the site's class, averaged over 10 s; what its events cost
+ * this thread is weighed, too: above max_overhead the process with most events is quieted. Above it in a process, the
  * engine first quiets that process (no events, sums only), then gives up the dearest group of sites of a file that the process maps,
  * and takes it back after a back-off that doubles. What this makes incomplete is said in struct trace_process_sum.
  */
@@ -95,6 +96,7 @@ struct trace_engine_status {
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
 	uint32_t processes;
 	bool driver_only; /* the runtime was asked for, but without return probes its calls and the driver's would be counted twice */
+	double event_seconds; /* CPU of this thread that events took */
 	double probe_seconds; /* what all hits have cost the traced, reckoned */
 	uint32_t groups_given_up, processes_quiet;
 	struct target_stats targets;
@@ -121,8 +123,6 @@ void trace_engine_totals(const struct trace_engine *engine, const struct trace_s
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
 /* Probes a file before somebody maps it, and counts it as mapped by @pid. 0 also when it is no target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
-/* The agent's own CPU, seconds since start, to be weighed against the budget. */
-void trace_engine_own_cpu(struct trace_engine *engine, double seconds);
 
 /* Latency that share @q (0..1) of the calls stayed below, in ns; within 12.5 %. 0 without calls. */
 double trace_sum_quantile(const struct trace_sum *sum, double q);

@@ -145,7 +145,7 @@ static void judge_self(struct trace_engine *engine, int64_t now)
 {
 	struct sums_process *busiest = NULL;
 
-	if (!budget_own_judge(&engine->own, engine->own_seconds, engine->config.max_overhead, now))
+	if (!budget_own_judge(&engine->own, engine->event_seconds, engine->config.max_overhead, now))
 		return;
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
@@ -167,9 +167,4 @@ void engine_budget(struct trace_engine *engine)
 			judge(engine, engine->sums.processes[i], now);
 	judge_self(engine, now);
 	take_back(engine, now);
-}
-
-void trace_engine_own_cpu(struct trace_engine *engine, double seconds)
-{
-	engine->own_seconds = seconds;
 }

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "proc/proc.h"
@@ -100,12 +101,24 @@ void engine_check_lost(struct trace_engine *engine)
 	engine->ops.lost(lost, engine->userdata);
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / NSEC_PER_SEC;
+}
+
 int trace_engine_drain(struct trace_engine *engine)
 {
-	if (engine->draining)
+	double begin;
+
+	if (engine->draining || !ring_pending(&engine->ring))
 		return 0;
 	engine->draining = true;
+	begin = cpu_seconds();
 	ring_drain(&engine->ring, on_record, engine);
+	engine->event_seconds += cpu_seconds() - begin;
 	engine->draining = false;
 	/* Whoever fills the ring faster than we read must not keep the loop from everything else. */
 	if (ring_pending(&engine->ring))

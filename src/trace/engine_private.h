@@ -64,7 +64,7 @@ struct trace_engine {
 	uint32_t groups_given_up; /* ever */
 
 	struct budget_own own;
-	double own_seconds;
+	double event_seconds; /* CPU that draining the ring has taken */
 };
 
 /* engine_events.c */
