@@ -20,7 +20,7 @@ RUN_ARGS ?=
 # formatting.
 BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
 	libyaml-dev libbpf-dev libelf-dev libcapstone-dev clang bpftool
-TEST_PACKAGES = libcmocka-dev python3-pip python3-venv python3-jsonschema python3-prometheus-client \
+TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 busybox-static
 BENCH_PACKAGES = nginx-light wrk
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,15 +25,13 @@ static void stub(void)
 {
 }
 
+static pthread_once_t registered = PTHREAD_ONCE_INIT;
+
 static void register_kernel(void)
 {
-	static bool done;
 	void **(*fatbin)(void *);
 	void (*kernel)(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
 
-	if (done)
-		return;
-	done = true;
 	*(void **)&fatbin = tally_symbol("__cudaRegisterFatBinary");
 	*(void **)&kernel = tally_symbol("__cudaRegisterFunction");
 	if (fatbin && kernel)
@@ -50,7 +49,7 @@ static void ready(struct worker *worker)
 		return;
 	worker->ready = true;
 	if (!worker->driver) {
-		register_kernel();
+		pthread_once(&registered, register_kernel);
 		return;
 	}
 	if (worker->context) {

@@ -25,10 +25,13 @@ void tally_print(FILE *file);
 void tally_reset(void);
 
 /* TALLY(cuInit, (unsigned), (0)): calls it and counts; 35 where there is no such function. */
-#define TALLY(name, parameters, arguments)                                \
-	__extension__({                                                   \
-		static int(*_function) parameters;                        \
-		if (!_function)                                           \
-			*(void **)&_function = tally_symbol(#name);       \
-		tally_count(#name, _function ? _function arguments : 35); \
+#define TALLY(name, parameters, arguments)                                               \
+	__extension__({                                                                  \
+		static int(*_known) parameters;                                          \
+		int(*_function) parameters = __atomic_load_n(&_known, __ATOMIC_RELAXED); \
+		if (!_function) {                                                        \
+			*(void **)&_function = tally_symbol(#name);                      \
+			__atomic_store_n(&_known, _function, __ATOMIC_RELAXED);          \
+		}                                                                        \
+		tally_count(#name, _function ? _function arguments : 35);                \
 	})

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 BUILD, SOURCE = sys.argv[1:3]
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(SOURCE, "sim/cuda"))
 import truth  # noqa: E402
 
@@ -99,7 +100,7 @@ for number, (needs, name, test) in enumerate(TESTS, start=1):
     try:
         test()
         print(f"ok {number} - {name}")
-    except (AssertionError, KeyError, ValueError, subprocess.TimeoutExpired) as error:
+    except (AssertionError, KeyError, ValueError, OSError, subprocess.TimeoutExpired) as error:
         failed = True
         print(f"not ok {number} - {name}\n# {error!r}")
 sys.exit(failed)

@@ -197,7 +197,7 @@ for number, (title, test) in enumerate(TESTS, start=1):
     try:
         test()
         print(f"ok {number} - {title}")
-    except (AssertionError, KeyError, ValueError, StopIteration, subprocess.TimeoutExpired) as error:
+    except (AssertionError, KeyError, ValueError, OSError, StopIteration, subprocess.TimeoutExpired) as error:
         failed = True
         print(f"not ok {number} - {title}")
         for line in repr(error).splitlines():
