@@ -137,6 +137,9 @@ enum trace_spec_flag {
 	TRACE_SPEC_RETURNS = 1 << 0, /* there is a return probe: the call is over when it has fired */
 	TRACE_SPEC_EVENT = 1 << 1, /* order matters: send an event */
 	TRACE_SPEC_SKIP_BYTES = 1 << 2, /* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
+	/* Set by attach_set_spec(), from the operands. */
+	TRACE_SPEC_INPUTS = 1 << 3, /* one is not NONE */
+	TRACE_SPEC_OUTPUTS = 1 << 4, /* one is OUT */
 };
 
 /* Map `specs`, array by call number; user space writes it from probes.def before it attaches. */
@@ -301,7 +304,8 @@ struct trace_proc {
 /* Map `counters`, per-CPU array of one. */
 struct trace_counters {
 	__u64 produced, dropped; /* events */
-	__u64 hits; /* of entry probes, whatever becomes of them: what the cost is reckoned from */
+	/* Whatever becomes of them: what the cost is reckoned from. Of each running thread, up to 63 are added later. */
+	__u64 hits; /* of entry probes */
 	__u64 return_hits;
 	__u64 abandoned; /* calls whose return was never seen: exceptions, longjmp, exec, a probe taken away */
 	__u64 unmatched; /* returns whose entry was not seen */

@@ -14,6 +14,7 @@ enum {
 	NOT_READY = 600, /* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: a query's "no" */
 	LOOK_EVERY = 256, /* events of a CPU between two looks at how full the ring is; power of two */
 	BATCH_CHUNK = 16,
+	HITS_WAIT = 64,
 	PAGE = 4096,
 };
 
@@ -27,13 +28,14 @@ struct frame {
 	__u32 dim[6];
 	__u16 call;
 	__u16 flags; /* enum trace_event_flag */
-	__u32 pad;
+	__u32 tails; /* probed functions that it has been left for by a jump: they return with it */
 };
 
 struct thread {
 	__u64 incarnation;
 	__u32 epoch; /* trace_control's when `flags` were looked up */
 	__u32 flags; /* enum trace_proc_flag */
+	__u32 hits, return_hits; /* not yet in `counters` */
 	struct frame frame;
 };
 

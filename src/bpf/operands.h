@@ -200,7 +200,10 @@ static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_s
 		launch_config_read(ctx, frame);
 		return;
 	}
-	operands_read(ctx, spec, frame);
+	if (spec->flags & TRACE_SPEC_INPUTS)
+		operands_read(ctx, spec, frame);
+	else
+		__builtin_memset(frame->values, 0, sizeof(frame->values));
 	if (spec->shape == TRACE_SHAPE_EXTENT)
 		extent_read(ctx, frame);
 	else if (spec->shape == TRACE_SHAPE_BATCH)

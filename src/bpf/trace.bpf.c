@@ -173,15 +173,28 @@ static __noinline struct thread *thread_refresh(struct trace_counters *c, struct
 	return thread;
 }
 
-/* The current thread, if its calls are wanted. */
+/* Hits wait in the thread, where adding costs nothing, until there are some or the thread ends. */
+static __noinline void hits_flush(struct trace_counters *c, struct thread *thread)
+{
+	ADD(&c->hits, thread->hits);
+	ADD(&c->return_hits, thread->return_hits);
+	thread->hits = 0;
+	thread->return_hits = 0;
+}
+
+/* The current thread, if its calls are wanted; counts the hit. */
 static __always_inline struct thread *thread_get(struct trace_counters *c, struct trace_control *ctl, __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 
 	if (!thread || thread->epoch != ctl->epoch)
 		thread = thread_refresh(c, ctl, id);
-	if (!thread || thread->flags & TRACE_PROC_IGNORE)
+	if (!thread || thread->flags & TRACE_PROC_IGNORE) {
+		COUNT(&c->hits);
 		return NULL;
+	}
+	if (++thread->hits >= HITS_WAIT)
+		hits_flush(c, thread);
 	return thread;
 }
 
@@ -219,7 +232,8 @@ static __always_inline struct trace_stat *stat_get(struct trace_counters *c, str
 
 	if (!stat)
 		stat = stat_new(c, &key);
-	ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
+	if (!ctl->active[tgid & (TRACE_ACTIVE - 1)])
+		ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
 	return stat;
 }
 
@@ -356,7 +370,8 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 	__u64 bytes = 0;
 
 	if (!is_launch(spec)) {
-		outputs_read(spec, frame, outcome->returned && !failed);
+		if (spec->flags & TRACE_SPEC_OUTPUTS)
+			outputs_read(spec, frame, outcome->returned && !failed);
 		bytes = bytes_of(spec, frame);
 	}
 	stat = stat_get(c, ctl, thread, id >> 32, frame->call);
@@ -429,6 +444,7 @@ static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, 
 		.flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
 	};
 
+	COUNT(&c->hits);
 	if (id >> 32 == ctl->own_tgid)
 		return 0;
 	if (!(call & TRACE_SITE_NO_RETURN)) {
@@ -469,6 +485,7 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 	frame->sp = sp;
 	frame->call = site & TRACE_SITE_CALL;
 	frame->flags = spec->event_flags;
+	frame->tails = 0;
 	frame_fill(ctx, spec, frame);
 	frame->entry_ns = bpf_ktime_get_ns();
 	if (has_return(spec, site))
@@ -498,11 +515,15 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		return 0;
 	frame = &thread->frame;
 	if (frame->sp) {
-		if (sp < frame->sp || (sp == frame->sp && is_tail_call(ctx, sp))) {
+		bool tail = sp == frame->sp && is_tail_call(ctx, sp);
+
+		if (tail || sp < frame->sp) {
 			struct trace_stat *stat = stat_get(c, ctl, thread, id >> 32, call);
 
 			if (stat)
 				COUNT(&stat->nested);
+			if (tail && has_return(spec, site))
+				frame->tails++;
 			return 0;
 		}
 		COUNT(&c->abandoned);
@@ -511,8 +532,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	return 0;
 }
 
-/* @site: the call, or nothing where it is not known (TRACE_CALLS_MAX). */
-static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counters *c, __u32 site)
+static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counters *c)
 {
 	__u64 id = bpf_get_current_pid_tgid(), sp = PT_REGS_SP(ctx) - RETURN_POPS;
 	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
@@ -525,14 +545,20 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	if (!ctl)
 		return 0;
 	if (!thread || !thread->frame.sp) {
+		COUNT(&c->return_hits);
 		if (!text_return(ctx, c, ctl, id) && !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
 			COUNT(&c->unmatched);
 		return 0;
 	}
+	thread->return_hits++;
 	frame = &thread->frame;
 	call = frame->call;
-	if (sp < frame->sp || (sp == frame->sp && site != TRACE_CALLS_MAX && site != call)) {
+	if (sp < frame->sp) {
 		text_return(ctx, c, ctl, id); /* else of a nested one */
+		return 0;
+	}
+	if (sp == frame->sp && frame->tails) {
+		frame->tails--; /* what was jumped to last returns first */
 		return 0;
 	}
 	if (sp > frame->sp) {
@@ -558,11 +584,6 @@ static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
 	*ret_site = bpf_get_attach_cookie(ctx);
 	return true;
 }
-
-static __always_inline __u32 return_site(struct pt_regs *ctx)
-{
-	return bpf_get_attach_cookie(ctx) & TRACE_SITE_CALL;
-}
 #else
 /* By the code behind the probe. */
 static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
@@ -582,12 +603,6 @@ static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
 	*ret_site = *site;
 	return true;
 }
-
-static __always_inline __u32 return_site(struct pt_regs *ctx)
-{
-	(void)ctx;
-	return TRACE_CALLS_MAX;
-}
 #endif
 
 SEC("uprobe")
@@ -598,8 +613,8 @@ int call_entry(struct pt_regs *ctx)
 
 	if (!c)
 		return 0;
-	COUNT(&c->hits);
 	if (!site_find(ctx, &site)) {
+		COUNT(&c->hits);
 		COUNT(&c->unidentified);
 		return 0;
 	}
@@ -613,8 +628,7 @@ int call_return(struct pt_regs *ctx)
 
 	if (!c)
 		return 0;
-	COUNT(&c->return_hits);
-	return return_probe(ctx, c, return_site(ctx));
+	return return_probe(ctx, c);
 }
 
 SEC("uprobe")
@@ -641,6 +655,7 @@ static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
 		return;
 	if (thread->frame.sp)
 		COUNT(&c->abandoned);
+	hits_flush(c, thread);
 	bpf_map_delete_elem(&threads, &id);
 }
 

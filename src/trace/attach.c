@@ -224,11 +224,19 @@ void attachment_free(struct attachment *attachment)
 
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec)
 {
+	struct trace_spec known = *spec;
 	uint32_t key = call;
 
 	if (call >= TRACE_CALLS_MAX)
 		return -EINVAL;
-	return bpf_map_update_elem(attach_map_fd(backend, "specs"), &key, spec, BPF_ANY) < 0 ? -errno : 0;
+	known.flags &= (uint16_t)~(TRACE_SPEC_INPUTS | TRACE_SPEC_OUTPUTS);
+	for (size_t i = 0; i < TRACE_OPERANDS; i++) {
+		if (spec->operands[i].from != TRACE_FROM_NONE)
+			known.flags |= TRACE_SPEC_INPUTS;
+		if (spec->operands[i].from == TRACE_FROM_OUT)
+			known.flags |= TRACE_SPEC_OUTPUTS;
+	}
+	return bpf_map_update_elem(attach_map_fd(backend, "specs"), &key, &known, BPF_ANY) < 0 ? -errno : 0;
 }
 
 struct trace_control *attach_control(struct attach_backend *backend)
