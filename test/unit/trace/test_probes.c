@@ -80,13 +80,12 @@ static void dump(void)
 	for (uint16_t i = 0; i < probes_n; i++) {
 		const struct trace_spec *spec = &probes[i].spec;
 
-		printf("%s %s op=%u shape=%u depth=%u", libraries[probes[i].library], probes[i].symbol, spec->op,
-		       spec->shape, spec->depth_in);
+		printf("%s %s op=%u shape=%u depth=%u", libraries[probes[i].library], probes[i].symbol,
+		       spec->op, spec->shape, spec->depth_in);
 		for (unsigned k = 0; k < TRACE_OPERANDS; k++)
 			if (spec->operands[k].from != TRACE_FROM_NONE)
 				printf(" %s=%s:%u:%u:%d", columns[k], from[spec->operands[k].from],
-				       spec->operands[k].arg, spec->operands[k].width,
-				       spec->operands[k].value);
+				       spec->operands[k].arg, spec->operands[k].width, spec->operands[k].value);
 		putchar('\n');
 	}
 }
