@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde trace: of a command, of a process, of all; against what the simulated CUDA says that it was called for."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from e2e import BUILD, GPUSONDE, SOURCE, PATIENCE_S, Skip, alive, command, contains, environment, equal, run, wait_for
+
+sys.path.insert(0, f"{SOURCE}/sim/cuda")
+import truth  # noqa: E402
+
+SIM = f"{BUILD}/sim/cuda"
+WORKLOAD, LATE, SPIN = f"{SIM}/workload", f"{SIM}/workload-late", f"{SIM}/spin"
+
+EVERYTHING = ("alloc 4096; alloc 65536 managed; alloc 8192 async; alloc 4096 host; alloc 4096 pitch; alloc 4096 array; alloc 2097152 vmm;"
+              "copy h2d 4096; copy d2h 100 async; memset 64; stream create; event record; event wait; event sync; repeat 50; launch 3 64; end;"
+              "graph 3 2; sync stream; stream destroy; stream use 0; sync; bad alloc; bad free; bad stream; bad launch; free all")
+
+
+def tracing():
+    """A skip where the kernel, or who we are, does not allow it."""
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    done = command("trace", "--json", "--", "true")
+    if done.returncode != 0:
+        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
+
+
+class Traced:
+    """A command traced to its end, with its ground truth."""
+
+    def __init__(self, *argv, flags=(), **env):
+        tracing()
+        with tempfile.TemporaryDirectory(prefix="gpusonde-trace-") as tmp:
+            # Kernels take no time: what is tested is counted, not waited for.
+            env = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log", GPUSONDE_SIM_CUDA_KERNEL_US="0", **env)
+            self.done = subprocess.run([GPUSONDE, "trace", "--json", *flags, "--", *argv], env=env, capture_output=True, text=True,
+                                       timeout=PATIENCE_S, check=False)
+            self.truth = {}
+            if any(name.startswith("log.") for name in os.listdir(tmp)):
+                self.truth = outermost(truth.read(f"{tmp}/log"))
+        self.lines = [line for line in self.done.stdout.splitlines() if line.startswith("{")]
+        self.document = json.loads(self.lines[-1])
+        events = self.document["events"]
+        equal(events["received"] + events["dropped"], events["produced"], "events")
+
+    def seen(self):
+        return {p["pid"]: {c["api"]: (c["count"], c["errors"]) for c in p["calls"]} for p in self.document["processes"]}
+
+    def check(self):
+        equal(self.done.returncode, 0, self.done.stderr)
+        assert self.truth, "nothing was called"
+        equal(self.seen(), self.truth, "calls by process")
+        for process in self.document["processes"]:
+            equal(process["incomplete"], [], f"process {process['pid']}")
+
+
+def probed():
+    """Names that carry a probe, by library; others are not to be seen."""
+    names = {}
+    for library, path in (("libcuda", f"{SIM}/libcuda.so.1"), ("libcudart", f"{SIM}/libcudart.so.13")):
+        done = command("probes", "--json", path)
+        names[library] = {site["symbol"] for site in json.loads(done.stdout)["sites"] if site["chosen"]}
+    return names
+
+
+def outermost(document):
+    """pid -> api -> (count, errors) of calls that no other call made, as far as they are probed."""
+    names, found = probed(), {}
+    for process in document["processes"]:
+        calls = found.setdefault(process["pid"], {})
+        for call in process["calls"]:
+            count = call["count"] - call["nested"]
+            if count == 0 or call["api"] not in names[call["library"]]:
+                continue
+            errors = {code: n - call["nested_errors"].get(code, 0) for code, n in call["errors"].items()}
+            calls[call["api"]] = (count, {code: n for code, n in errors.items() if n > 0})
+    return {pid: calls for pid, calls in found.items() if calls}
+
+
+def test_every_kind_of_call_through_the_runtime():
+    Traced(WORKLOAD, EVERYTHING).check()
+
+
+def test_every_kind_of_call_of_the_driver():
+    Traced(WORKLOAD, "api driver; " + EVERYTHING).check()
+
+
+def test_per_thread_default_streams():
+    Traced(WORKLOAD, "streams perthread; alloc 4096; repeat 30; launch; end; sync; free all").check()
+
+
+def test_a_library_loaded_and_called_at_once():
+    """Nothing is missed right after dlopen, in a program that lives for milliseconds."""
+    for _ in range(5):
+        Traced(LATE, f"load {SIM}/libcudart.so.13; alloc 4096; launch; sync; free all").check()
+
+
+def test_sixty_four_threads():
+    traced = Traced(WORKLOAD, "alloc 4096; threads 64; repeat 500; launch; end; sync; end; free all")
+    traced.check()
+    calls, = traced.seen().values()
+    equal((calls["cudaLaunchKernel"], calls["cudaDeviceSynchronize"]), ((64 * 500, {}), (64, {})), "calls")
+
+
+def test_what_the_command_starts():
+    """Children by fork, and what the command becomes, are traced from their first call; each by itself."""
+    traced = Traced("sh", "-c", f"{WORKLOAD} 'alloc 64; fork alloc 128; launch; end; sync' & {WORKLOAD} 'alloc 4096; exec alloc 64; launch'; wait")
+    equal(traced.done.returncode, 0, traced.done.stderr)
+    both = {}
+    for process in traced.document["processes"]:   # one PID, two programs: the truth has them together
+        for call in process["calls"]:
+            calls = both.setdefault(process["pid"], {})
+            count, errors = calls.get(call["api"], (0, {}))
+            calls[call["api"]] = (count + call["count"], {**errors, **call["errors"]})
+    equal(both, traced.truth, "calls by process")
+
+
+def test_others_are_left_out():
+    with subprocess.Popen([SPIN, "cuCtxGetCurrent", "--seconds", "30"], env=environment(LD_LIBRARY_PATH=SIM),
+                          stdout=subprocess.DEVNULL) as other:
+        try:
+            traced = Traced(WORKLOAD, "alloc 4096; free all")
+            traced.check()
+            assert other.pid not in traced.seen()
+        finally:
+            other.kill()
+
+
+def test_bytes_are_those_of_successful_calls():
+    traced = Traced(WORKLOAD, "alloc 4096; alloc 100; bad alloc; copy h2d 1000; copy d2h 50; memset 10; free all")
+    found = {c["api"]: c["bytes"] for p in traced.document["processes"] for c in p["calls"]}
+    equal(found["cudaMalloc"], 4196, "cudaMalloc")
+    equal(sum(n for api, n in found.items() if api.startswith("cudaMemcpy")), 1050, "copies")
+
+
+def test_the_exit_status_is_the_commands():
+    tracing()
+    equal(command("trace", "--", "sh", "-c", "exit 7").returncode, 7)
+    equal(command("trace", "--", "sh", "-c", "kill -KILL $$").returncode, 128 + signal.SIGKILL)
+    missing = command("trace", "--", "/nonexistent/program")
+    equal(missing.returncode, 127)
+    contains(missing.stderr, "cannot run /nonexistent/program")
+
+
+def test_the_commands_output_is_left_alone():
+    tracing()
+    done = command("trace", "--", "sh", "-c", "echo out; echo err >&2")
+    equal(done.stdout, "out\n")
+    contains(done.stderr, "err\n")
+    contains(done.stderr, "No calls of CUDA were seen")
+
+
+def test_the_summary_names_calls_and_errors():
+    tracing()
+    done = command("trace", WORKLOAD, "alloc 4096; bad free; free all", env=environment(LD_LIBRARY_PATH=SIM))
+    contains(done.stderr, "cudaMalloc")
+    contains(done.stderr, "1x1")
+
+
+def test_raw_events():
+    traced = Traced(WORKLOAD, "alloc 4096; launch 2 32; sync; free all", flags=["--raw"])
+    events = [json.loads(line) for line in traced.lines[:-1] if "api" in json.loads(line)]
+    launches = [e for e in events if e["type"] == "launch"]
+    equal(len(launches), 1, "launches")
+    equal((launches[0]["grid"], launches[0]["block"], launches[0]["result"]), ([2, 1, 1], [32, 1, 1], 0), "the launch")
+    alloc = next(e for e in events if e["api"] == "cudaMalloc")
+    equal((alloc["size"], alloc["result"]), (4096, 0), "cudaMalloc")
+    free = next(e for e in events if e["api"] == "cudaFree" and e["addr"])
+    equal(free["addr"], alloc["addr"], "what is freed")
+
+
+def test_without_return_probes():
+    """Only the driver is probed, since nesting cannot be told; results are unknown, and that is said."""
+    traced = Traced(WORKLOAD, "alloc 4096; free all", flags=["--trace-return-probes=no"])
+    process, = traced.document["processes"]
+    equal(process["incomplete"], ["no_return_probes"])
+    assert all(not call["api"].startswith("cuda") for call in process["calls"]), process
+    assert any(call["api"] == "cuMemAlloc_v2" and call["p50_ns"] is None for call in process["calls"]), process
+
+
+@contextlib.contextmanager
+def paused(tmp, script, program=LATE):
+    env = environment(LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log", GPUSONDE_SIM_CUDA_KERNEL_US="0")
+    with subprocess.Popen([program, script], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            equal(process.stdout.readline(), "ready\n")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_running_process():
+    """Traced from outside by its PID; it ends, and so does the trace, with what was called since."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp, paused(tmp, "alloc 4096; pause; repeat 40; launch; end; sync; free all") as process:
+        with subprocess.Popen([GPUSONDE, "trace", "--json", "-p", str(process.pid)], env=environment(), stdout=subprocess.PIPE,
+                              text=True) as tracer:
+            wait_for(lambda: probes_in(process.pid), "probes in the process")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
+        equal(process.wait(PATIENCE_S), 0)
+    found, = document["processes"]
+    equal(found["pid"], process.pid)
+    counts = {c["api"]: c["count"] for c in found["calls"]}
+    equal((counts["cudaLaunchKernel"], counts["cudaFree"]), (40, 1), str(counts))
+    assert "cudaMalloc" not in counts, counts
+    assert found["incomplete"], "it ran before it was probed, which must be said"
+
+
+def probes_in(pid):
+    """Breakpoints make pages of code private: they show in the text mappings of the library."""
+    with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as f:
+        text, code = f.read().splitlines(), False
+    for line in text:
+        words = line.split()
+        if "-" in words[0] and len(words) >= 5:
+            code = "x" in words[1] and "libcudart" in line
+        elif code and words[0] == "Anonymous:" and int(words[1]) > 0:
+            return True
+    return False
+
+
+def test_killed_in_the_midst():
+    """SIGKILL of gpusonde: the command, its later libraries included, goes on as if nothing had been."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        done = f"{tmp}/done"
+        script = f"{LATE} 'load {SIM}/libcudart.so.13; alloc 4096; launch; sync; free all' && cp {shutil.which('true')} {tmp}/t && {tmp}/t && echo fine > {done}"
+        with subprocess.Popen([GPUSONDE, "trace", "--", "sh", "-c", f"read line < {tmp}/go; {script}"], stderr=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, env=environment(LD_LIBRARY_PATH=SIM)) as tracer:
+            os.mkfifo(f"{tmp}/go")
+            time.sleep(0.2)
+            tracer.kill()
+            tracer.wait()
+        with open(f"{tmp}/go", "w", encoding="ascii") as f:
+            f.write("go\n")
+        wait_for(lambda: os.path.exists(done) and open(done, encoding="ascii").read() == "fine\n", "the command to go on")
+
+
+def test_exceptions_are_caught():
+    program = f"{BUILD}/test/programs/exceptions"
+    if not os.path.exists(program):
+        raise Skip("test/programs/exceptions was not built: no C++ compiler, or a build with sanitizers")
+    tracing()
+    done = command("trace", "--", program, "10")
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stdout, '"caught":50')
+
+
+def test_mistakes_name_their_remedy():
+    for arguments, words in ((["-p", "x"], "must be the number of a process"), (["-p", "1", "--", "true"], "not both"),
+                             (["--trace-buffer", "1"], "trace-buffer"), (["--nonsense"], "unknown option --nonsense")):
+        done = command("trace", *arguments)
+        equal(done.returncode, 2, str(arguments))
+        contains(done.stderr, words)
+    done = command("trace", "-p", "4194304")
+    equal(done.returncode, 1)
+    contains(done.stderr, "there is no process 4194304")
+
+
+def test_without_privileges():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("needs root, to become somebody else, and setpriv (util-linux)")
+    done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "--inh-caps=-all", GPUSONDE, "trace", "--", "true"], env=environment(),
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    if "Permission denied" in done.stderr and "gpusonde trace:" not in done.stderr:
+        raise Skip("others may not execute what is built here")
+    equal(done.returncode, 1, done.stderr)
+    contains(done.stderr, "CAP_BPF")
+
+
+if __name__ == "__main__":
+    run()
