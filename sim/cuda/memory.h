@@ -13,6 +13,7 @@ struct memory {
 	size_t bytes; /* as asked for */
 	struct memory *physical; /* of a mapping */
 	uint32_t references; /* of physical memory: its handle and its mappings */
+	bool released; /* its handle */
 };
 
 /*

@@ -234,8 +234,9 @@ int vmm_release(struct call *call, uint64_t handle)
 	call->handle = handle;
 	driver_lock();
 	memory = find_kind(handle, MEMORY_PHYSICAL);
-	if (memory) {
+	if (memory && !memory->released) {
 		call->bytes = memory->bytes;
+		memory->released = true;
 		unreference(memory);
 	} else {
 		result = CU_INVALID_VALUE;
@@ -260,7 +261,7 @@ int vmm_map(struct call *call, uint64_t address, size_t bytes, size_t offset, ui
 		return CU_INVALID_VALUE;
 	driver_lock();
 	physical = find_kind(handle, MEMORY_PHYSICAL);
-	if (!physical || offset > physical->bytes || bytes > physical->bytes - offset ||
+	if (!physical || physical->released || offset > physical->bytes || bytes > physical->bytes - offset ||
 	    memory_find(address + 1)) {
 		driver_unlock();
 		return CU_INVALID_VALUE;
@@ -274,21 +275,36 @@ int vmm_map(struct call *call, uint64_t address, size_t bytes, size_t offset, ui
 	return result;
 }
 
-int vmm_unmap(struct call *call, uint64_t address, size_t bytes)
+/* True when mappings, one behind the other, are exactly that range. */
+static bool is_mapped(uint64_t address, size_t bytes)
 {
-	struct memory *mapping;
+	const struct memory *mapping;
 	uint64_t at = address;
 
-	call->address = address;
-	driver_lock();
-	while (at - address < bytes && (mapping = find_kind(at + 1, MEMORY_MAPPED))) {
+	while (at - address < bytes && (mapping = find_kind(at + 1, MEMORY_MAPPED)))
 		at += mapping->bytes;
-		unreference(mapping->physical);
-		memory_drop(mapping);
+	return bytes > 0 && at - address == bytes;
+}
+
+int vmm_unmap(struct call *call, uint64_t address, size_t bytes)
+{
+	int result = CU_INVALID_VALUE;
+
+	call->address = address;
+	call->bytes = bytes;
+	driver_lock();
+	if (is_mapped(address, bytes)) {
+		for (uint64_t at = address; at - address < bytes;) {
+			struct memory *mapping = find_kind(at + 1, MEMORY_MAPPED);
+
+			at += mapping->bytes;
+			unreference(mapping->physical);
+			memory_drop(mapping);
+		}
+		result = CU_SUCCESS;
 	}
 	driver_unlock();
-	call->bytes = at - address;
-	return bytes > 0 && at - address == bytes ? CU_SUCCESS : CU_INVALID_VALUE;
+	return result;
 }
 
 int vmm_access(struct call *call, uint64_t address, size_t bytes, const void *access, size_t count)

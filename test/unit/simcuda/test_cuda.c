@@ -162,6 +162,7 @@ static void test_virtual_memory(_unused_ void **state)
 			       (address, 4 * MIB, 0, handle, 0)),
 			 0);
 	assert_int_equal(TALLY(cuMemRelease, (uint64_t), (handle)), 0);
+	assert_int_equal(TALLY(cuMemRelease, (uint64_t), (handle)), 1);
 	TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_now, &total));
 	assert_int_equal(free_now, free_before - 4 * MIB); /* the mapping keeps it */
 	assert_int_equal(TALLY(cuMemUnmap, (uint64_t, size_t), (address, 4 * MIB)), 0);
