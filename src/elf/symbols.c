@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Symbol tables, read in blocks: hundreds of thousands of symbols take no more memory than ten. Names lie anywhere in the table of strings, mostly
- * in the order of the symbols; pieces of it are kept, so that few are read twice.
+ * in the order of the symbols; pieces of it are kept, so that few are read twice. Some linkers scatter them, so pieces are small.
  */
 #include <elf.h>
 #include <errno.h>
@@ -12,9 +12,9 @@
 
 enum {
 	BLOCK_SYMBOLS = 4096,
-	PIECE_BYTES = 16 << 10,
-	PIECES = 32,
-	PIECE_READS_MAX = 1 << 20, /* some seconds; only names scattered on purpose take as many */
+	PIECE_BYTES = 1024,
+	PIECES = 512,
+	PIECE_READS_MAX = 1 << 22, /* a second or two; only names scattered on purpose take as many */
 	SECTIONS_MAX = 1 << 16,
 	BLOCK_SECTIONS = 64,
 };

@@ -9,8 +9,6 @@
 #include "base/macro.h"
 #include "trace/site_scan.h"
 
-_Static_assert(SITE_SCAN_MAX <= 64, "struct site_scan has one bit for each byte");
-
 static const char *const class_names[SITE_CLASSES] = {
 	[SITE_EMULATED] = "emulated",
 	[SITE_OPTIMISED] = "optimised",
@@ -104,7 +102,8 @@ static void settle_for_first(struct site *site, const struct site_machine *m, cs
 			     struct site_scan *scan, const struct site_rules *rules, const char *why)
 {
 	scan->at = 0;
-	scan->starts = 1;
+	memset(scan->starts, 0, sizeof(scan->starts));
+	scan->starts[0] = true;
 	if (m->jumped_to(scan, handle)) {
 		no_code(site, jumps_back);
 	} else if (site->class == SITE_REFUSED) {
@@ -167,7 +166,7 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 		}
 		if (scan->at == 0)
 			note_first(site, m, rules, insn);
-		scan->starts |= UINT64_C(1) << scan->at;
+		scan->starts[scan->at] = true;
 		enum site_kind kind = m->kind(insn->bytes, insn->size);
 		enum site_class class = class_at(scan, rules, kind);
 

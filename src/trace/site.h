@@ -64,7 +64,7 @@ struct site {
  *
  * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would choose it, else SITE_REFUSED.
  */
-enum { SITE_SCAN_MAX = 64, SITE_CODE_MAX = 16 << 10 };
+enum { SITE_SCAN_MAX = 128, SITE_CODE_MAX = 16 << 10 };
 int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t address,
 		const struct site_rules *rules, struct site *ret_site);
 

@@ -188,6 +188,7 @@ static const char *pass(struct site_scan *scan, csh handle, const cs_insn *insn)
 	case ARM64_INS_UXTW:
 	case ARM64_INS_SXTW:
 	case ARM64_INS_MRS:
+	case ARM64_INS_FMOV:
 		return check_target(scan, handle, insn);
 	case ARM64_INS_LDR:
 	case ARM64_INS_LDUR:
@@ -234,7 +235,7 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 		int32_t words = (int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
 		int64_t to = (int64_t)at + words * INT64_C(4);
 
-		if (to >= 0 && to <= (int64_t)scan->at && scan->starts >> to & 1)
+		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to])
 			return true;
 	}
 	return false;

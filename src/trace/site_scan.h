@@ -12,7 +12,7 @@ struct site_scan {
 	size_t size;
 	uint64_t address;
 	uint32_t at; /* of the instruction looked at */
-	uint64_t starts; /* bit n: an instruction starts at byte n, up to @at */
+	bool starts[SITE_SCAN_MAX]; /* an instruction starts at this byte; up to @at */
 	int32_t stack; /* as in struct site */
 	bool link_intact; /* arm64: the link register is as the caller set it */
 };

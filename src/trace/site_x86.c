@@ -259,7 +259,7 @@ static bool jumped_to(const struct site_scan *scan, csh handle)
 	for (size_t at = 0; at + 2 <= scan->size; at++) {
 		int64_t to = target(scan->code, at, scan->size);
 
-		if (to >= 0 && to <= (int64_t)scan->at && scan->starts >> to & 1 &&
+		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to] &&
 		    starts_instruction(scan, handle, at))
 			return true;
 	}

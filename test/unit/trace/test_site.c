@@ -226,6 +226,8 @@ static const struct golden arm64[] = {
 	{ "e0 07 bf ad 02 00 00 14", DEFAULT, 'E', 4, true, 32, "b ", LATER },
 	{ "ff 27 be 29 02 00 00 14", DEFAULT, 'E', 4, true, 16, "b ", LATER },
 
+	{ "c8 00 67 9e 02 00 00 14", DEFAULT, 'E', 4, true, 0, "b ", LATER }, /* fmov d8, x6 */
+
 	{ "01 00 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
 	{ "e9 03 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
 	{ "fd 7b 81 a8 02 00 00 14", DEFAULT, 's', 0, false, 0, "stp", MEMORY },
