@@ -49,8 +49,10 @@ def check(truth, document, unseen=()):
     """Both say the same, but for names of @unseen, which are not probed; the truth, as truth_of() has it."""
     wanted = {api: entry for api, entry in truth_of(truth).items() if api not in unseen}
     seen = seen_of(document, truth["pid"])
-    assert sorted(seen) == sorted(wanted), f"other names: {set(seen) - set(wanted)}; missing: {set(wanted) - set(seen)}"
+    more = f"; {document.get('probes')}"
+    other = {api: entry for api, entry in seen.items() if api not in wanted}
+    assert sorted(seen) == sorted(wanted), f"other names: {other}; missing: {set(wanted) - set(seen)}" + more
     wrong = {api: (entry, wanted[api]) for api, entry in seen.items() if entry != wanted[api]}
-    assert not wrong, f"{len(wrong)} of {len(wanted)} differ; name: (seen, truth): {dict(list(wrong.items())[:5])}"
+    assert not wrong, f"{len(wrong)} of {len(wanted)} differ; name: (seen, truth): {dict(list(wrong.items())[:8])}" + more
     check_events(document)
     return wanted
