@@ -147,6 +147,7 @@ int doctor_main(struct invocation *inv)
 	examine(&doctor);
 	run_checks(&doctor, driver_checks, report);
 	run_checks(&doctor, service_checks, report);
+	run_checks(&doctor, trace_checks, report);
 	run_checks(&doctor, system_checks, report);
 	strbuf_init(&out, 0);
 	if (inv->flag[FLAG_JSON])

@@ -39,6 +39,7 @@ struct check {
 extern const struct check driver_checks[]; /* cmd/doctor_driver.c */
 extern const struct check system_checks[]; /* cmd/doctor_system.c */
 extern const struct check service_checks[]; /* cmd/doctor_service.c */
+extern const struct check trace_checks[]; /* cmd/doctor_trace.c */
 
 _printf_(3, 4) void found(struct finding *finding, enum verdict verdict, const char *fmt, ...);
 _printf_(2, 3) void remedy(struct finding *finding, const char *fmt, ...);

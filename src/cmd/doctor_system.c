@@ -34,7 +34,7 @@ static void check_btf(_unused_ const struct doctor *d, struct finding *f)
 		return;
 	}
 	found(f, VERDICT_NOTE, "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
-	remedy(f, "only tracing will want it: a kernel with CONFIG_DEBUG_INFO_BTF");
+	remedy(f, "only tracing wants it: a kernel with CONFIG_DEBUG_INFO_BTF");
 }
 
 static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
@@ -52,7 +52,7 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	      confidential ? "the kernel is locked down (confidentiality)" :
 			     "not available: no /sys/bus/event_source/devices/uprobe");
 	remedy(f,
-	       "only tracing will want them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+	       "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
 }
 
 static const struct {
