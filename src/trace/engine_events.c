@@ -113,7 +113,7 @@ int trace_engine_drain(struct trace_engine *engine)
 {
 	double begin;
 
-	if (engine->draining || !ring_pending(&engine->ring))
+	if (engine->draining || !engine->ring.pages || !ring_pending(&engine->ring))
 		return 0;
 	engine->draining = true;
 	begin = cpu_seconds();
@@ -155,18 +155,22 @@ int engine_events_arm(struct trace_engine *engine)
 	return r < 0 ? r : sd_event_source_set_enabled(engine->timer, SD_EVENT_ONESHOT);
 }
 
+/* Its pages count as ours once they are mapped, so not before there is something to come. */
+int engine_events_map(struct trace_engine *engine)
+{
+	return engine->ring.pages ? 0 :
+				    ring_map(attach_map_fd(engine->backend, "events"),
+					     engine->config.attach.ring_bytes, &engine->ring);
+}
+
 int engine_events_start(struct trace_engine *engine)
 {
-	uint32_t bytes = engine->config.attach.ring_bytes;
 	int fd = attach_map_fd(engine->backend, "events");
 	int r;
 
 	if (fd < 0)
 		return fd;
-	r = ring_map(fd, bytes, &engine->ring);
-	if (r < 0)
-		return r;
-	engine->control->wake_bytes = bytes / WAKE_SHARE;
+	engine->control->wake_bytes = engine->config.attach.ring_bytes / WAKE_SHARE;
 	/* Edge-triggered: else each event that is there at the time would wake us, not only those that ask for it. */
 	r = sd_event_add_io(engine->event, &engine->ring_source, fd, EPOLLIN | EPOLLET, on_ring, engine);
 	if (r >= 0)

@@ -69,6 +69,8 @@ struct trace_engine {
 
 /* engine_events.c */
 int engine_events_start(struct trace_engine *engine);
+/* Before the first probe. */
+int engine_events_map(struct trace_engine *engine);
 /* The timer runs only while something is probed. */
 int engine_events_arm(struct trace_engine *engine);
 /* Reads the counters, tells what was lost. */

@@ -32,8 +32,10 @@ static int on_file(struct target_file *file, void *userdata)
 {
 	struct trace_engine *engine = userdata;
 	struct file_probes *made;
-	int r = files_attach(&engine->probing, file->fd, file->path, &made);
+	int r = engine_events_map(engine);
 
+	if (r == 0)
+		r = files_attach(&engine->probing, file->fd, file->path, &made);
 	if (r < 0) {
 		if (r != -ENOENT && r != -ENOEXEC)
 			engine_notice(engine, LOG_WARNING,
