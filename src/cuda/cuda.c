@@ -112,7 +112,7 @@ static void moved(struct cuda *cuda, struct process *p, const struct trace_call 
 
 	if (stream == NONE || stream_at(p, stream)->capture)
 		return; /* no room at all, or a node of a graph */
-	usage = &p->usages[p->contexts[stream_at(p, stream)->context].usage];
+	usage = usage_of(p, stream_at(p, stream)->context);
 	call.kind = copy_kind(&call);
 	if (call.header.op == TRACE_OP_COPY)
 		count(usage, TRACED_COPY_HOST_TO_HOST + call.kind, call.size);
@@ -130,7 +130,7 @@ static void moved(struct cuda *cuda, struct process *p, const struct trace_call 
 
 static void failed(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
-	struct usage *usage = &p->usages[p->contexts[context_current(cuda, p, &call->header)].usage];
+	struct usage *usage = usage_of(p, context_current(cuda, p, &call->header));
 
 	if (call->result == NOT_READY &&
 	    (call->header.op == TRACE_OP_QUERY_STREAM || call->header.op == TRACE_OP_QUERY_EVENT))
@@ -243,7 +243,7 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 		capture_launch(p, stream_at(p, stream), threads);
 		return;
 	}
-	usage = &p->usages[p->contexts[stream_at(p, stream)->context].usage];
+	usage = usage_of(p, stream_at(p, stream)->context);
 	count(usage, TRACED_LAUNCHES, 1);
 	count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, 1);

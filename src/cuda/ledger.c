@@ -171,7 +171,7 @@ static void release(struct cuda *cuda, struct process *p, const struct trace_cal
 
 	if (call->addr == 0)
 		return; /* allowed, and frees nothing */
-	count(&p->usages[p->contexts[context].usage], TRACED_FREES, 1);
+	count(usage_of(p, context), TRACED_FREES, 1);
 	if (!hashmap_get(&p->memory[space_of[call->kind]], salted(cuda, call->addr), &index)) {
 		cuda->stats.unknown_frees++;
 		return;

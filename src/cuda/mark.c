@@ -219,7 +219,7 @@ static void instantiate(struct cuda *cuda, struct process *p, const struct trace
 static void launch(struct cuda *cuda, struct process *p, uint32_t index, const struct trace_call *call)
 {
 	const struct stream *s = stream_at(p, index);
-	struct usage *usage = &p->usages[p->contexts[s->context].usage];
+	struct usage *usage = usage_of(p, s->context);
 	const struct graph *graph = graph_find(cuda, p, call->handle);
 	uint64_t launches = graph ? graph->launches : 1, threads = graph ? graph->threads : 0;
 

@@ -322,6 +322,12 @@ static inline struct stream *stream_at(const struct process *p, uint32_t index)
 	return pool_at(&p->streams, index);
 }
 
+/* A function, so that @context is known before any array is looked at that finding it may have moved. */
+static inline struct usage *usage_of(const struct process *p, uint32_t context)
+{
+	return &p->usages[p->contexts[context].usage];
+}
+
 /* process.c */
 struct process *process_get(struct cuda *cuda, const struct trace_header *header);
 struct process *process_find(struct cuda *cuda, uint32_t tgid);

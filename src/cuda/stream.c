@@ -250,7 +250,7 @@ void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns)
 {
 	struct stream *s = stream_at(p, stream);
-	struct usage *usage = &p->usages[p->contexts[s->context].usage];
+	struct usage *usage = usage_of(p, s->context);
 	uint64_t likely = s->last_return_ns;
 
 	if (!s->pending)

@@ -173,7 +173,7 @@ void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *c
 		t->wait = *call;
 		return;
 	}
-	usage = &p->usages[p->contexts[wait_for(cuda, p, call)].usage];
+	usage = usage_of(p, wait_for(cuda, p, call));
 	if (is_query(call))
 		return;
 	count(usage, TRACED_SYNCS, 1);
@@ -189,7 +189,7 @@ void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, 
 		return;
 	call.duration_ns = time_ns - call.header.time_ns;
 	/* `thread` may have moved from here on. */
-	count(&p->usages[p->contexts[wait_for(cuda, p, &call)].usage], TRACED_SYNCS, 1);
+	count(usage_of(p, wait_for(cuda, p, &call)), TRACED_SYNCS, 1);
 }
 
 /*

@@ -25,7 +25,7 @@ static void take_pending(const struct cuda *cuda, struct process *p, uint64_t no
 	}
 	for (uint32_t at = p->pending; at; at = stream_at(p, at - 1)->next) {
 		const struct stream *s = stream_at(p, at - 1);
-		struct usage *u = &p->usages[p->contexts[s->context].usage];
+		struct usage *u = usage_of(p, s->context);
 		uint64_t first = MAX(s->first_ns, (uint64_t)cuda->window_start_ns);
 
 		if (first >= now_ns)
