@@ -201,7 +201,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 		unsigned n = 0;
 
 		for (int kind = 0; kind < SITE_KINDS; kind++)
-			if (rules.by_kind[kind] == (enum site_class) class)
+			if (kinds[kind] && rules.by_kind[kind] == (enum site_class) class)
 				strbuf_addf(&text, "%s%s", n++ ? ", " : text.len ? "; " : "", kinds[kind]);
 		if (n == 0)
 			continue;
