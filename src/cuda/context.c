@@ -218,11 +218,10 @@ static void release(struct cuda *cuda, struct process *p, const struct trace_cal
 {
 	uint32_t index = context_primary(cuda, p, call->kind);
 	struct context *c = &p->contexts[index];
-	unsigned doubts = CUDA_INCOMPLETE_LATE | CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_SITES;
 
 	if (index == CONTEXT_UNKNOWN || c->retains == 0)
 		return;
-	if (--c->retains == 0 && !p->runtime && !(p->incomplete & doubts))
+	if (--c->retains == 0 && !p->runtime && p->incomplete == 0)
 		reset(cuda, p, index, call, false);
 }
 

@@ -3,6 +3,7 @@
  * Figures of the last window into a view. What was missed decides what may be shown:
  *
  *   counters        always there; estimates where calls may have been missed
+ *   all of them     estimates where the order of the devices is one (visible.c)
  *   errors, waits   absent without return probes
  *   memory          absent where calls are known not to have been seen; an estimate where some may not, or from before
  *   busy, cores     always estimates; cores absent where the device or its cores are not known
@@ -26,7 +27,7 @@ uint8_t live_presence(const struct process *p, const struct usage *u, enum trace
 
 	if ((p->incomplete & BLIND) || (arrays && row == TRACED_LIVE_ARRAY))
 		return PRESENCE_ABSENT;
-	if ((p->incomplete & DOUBTFUL) || (arrays && row == TRACED_PEAK))
+	if ((p->incomplete & DOUBTFUL) || p->visible_estimated || (arrays && row == TRACED_PEAK))
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;
 }
@@ -38,7 +39,8 @@ uint8_t counter_presence(const struct process *p, enum traced_metric row)
 
 	if (results && without)
 		return PRESENCE_ABSENT;
-	if ((p->incomplete & MISSED) || without || row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN)
+	if ((p->incomplete & MISSED) || p->visible_estimated || without || row == TRACED_BUSY_ESTIMATED ||
+	    row == TRACED_SPAN)
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;
 }

@@ -229,6 +229,7 @@ struct process {
 	char comm[TRACED_COMM];
 	unsigned incomplete;
 	bool has_series, over;
+	bool unheard; /* its first event has not come, and is taken for lost */
 	bool shown_once, shown_over; /* at the last window */
 	uint64_t over_ns;
 	uint64_t seq; /* of its work, in ring order */

@@ -107,7 +107,8 @@ struct process *process_get(struct cuda *cuda, const struct trace_header *header
 		return NULL;
 	}
 	p->first_ns = header->time_ns;
-	p->incomplete = CUDA_INCOMPLETE_LOST; /* its first event is missing */
+	p->incomplete = CUDA_INCOMPLETE_LOST;
+	p->unheard = true;
 	return p;
 }
 
@@ -124,6 +125,9 @@ void process_first(struct cuda *cuda, const struct trace_process *event)
 		cuda->stats.overflow_processes++;
 		return;
 	}
+	if (p->unheard)
+		p->incomplete &= ~(unsigned)CUDA_INCOMPLETE_LOST; /* it was only overtaken */
+	p->unheard = false;
 	p->incarnation = event->incarnation;
 	p->start_boot_ns = event->start_boot_ns;
 	p->first_ns = event->header.time_ns;
@@ -187,20 +191,27 @@ uint32_t process_usage(struct process *p, uint32_t uuid)
 	return p->usages_n++;
 }
 
+static void lose(struct process *p, unsigned incomplete)
+{
+	p->incomplete |= incomplete;
+	if (incomplete & CUDA_INCOMPLETE_LOST)
+		p->unheard = false;
+}
+
 void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete)
 {
 	struct process *p = process_find(cuda, tgid);
 
 	if (!p || p->over || (p->incarnation != 0 && p->incarnation != incarnation))
 		return;
-	p->incomplete |= incomplete;
+	lose(p, incomplete);
 }
 
 void cuda_lost(struct cuda *cuda, uint64_t events)
 {
 	for (uint32_t i = 0; events > 0 && i < cuda->processes_n; i++)
 		if (!cuda->processes[i]->over)
-			cuda->processes[i]->incomplete |= CUDA_INCOMPLETE_LOST;
+			lose(cuda->processes[i], CUDA_INCOMPLETE_LOST);
 }
 
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation)

@@ -172,6 +172,8 @@ void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *
 	v.estimated = enumerate(&list, order);
 	if (value) {
 		select_devices(&list, value, &v);
+		/* UUIDs name the same devices in any order. */
+		v.estimated &= kind_of(value + strspn(value, " \t"))[0] == 0;
 	} else {
 		memcpy(v.device, list.order, list.order_n * sizeof(v.device[0]));
 		v.n = list.order_n;

@@ -251,6 +251,22 @@ static void instances(void **state)
 	assert_value(s, "MIG-b", TRACED_LAUNCHES, 1);
 }
 
+/* Which of two unlike GPUs CUDA puts first is a guess, and said to be one. */
+static void unlike_devices(void **state)
+{
+	static const struct cuda_device unlike[] = { { .uuid = UUID0, .speed = 1 }, { .uuid = UUID1, .speed = 2 } };
+	struct scene *s = *state;
+
+	assert_int_equal(cuda_set_devices(s->cuda, unlike, 2), 0);
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_int_equal(shown(s, s->tgid, UUID1)->p[TRACED_LAUNCHES], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	s->environment = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+	again(s);
+	assert_int_equal(device_of_launch(s), 0);
+	assert_int_equal(shown(s, s->tgid, UUID0)->p[TRACED_LAUNCHES], PRESENCE_PRESENT);
+}
+
 /* The primary context goes with its last reference, where all were seen and the runtime has none. */
 static void references(void **state)
 {

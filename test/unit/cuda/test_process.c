@@ -118,6 +118,13 @@ static void first_event_lost(void **state)
 	window(s);
 	assert_int_equal(s->view->processes_n, 2);
 	assert_string_equal(s->view->processes[0].comm, "train");
+	assert_int_equal(s->view->processes[0].incomplete, 0);
+	s->tgid = 8;
+	launch(s, 0);
+	cuda_lost(s->cuda, 1);
+	scene_process(s, 8, 80);
+	window(s);
+	assert_int_equal(s->view->processes[1].incomplete, CUDA_INCOMPLETE_LOST);
 }
 
 static void late_events(void **state)

@@ -72,7 +72,7 @@ static const struct row rows[] = {
 	{ NODE(uneven), "0,1", "FASTEST_FIRST", "12", true },
 	{ NODE(uneven), "0,1", "PCI_BUS_ID", "01", false },
 	{ NODE(uneven), NULL, "PCI_BUS_ID", "0123", false },
-	{ NODE(uneven), "GPU-slow", "PCI_BUS_ID", "0", false },
+	{ NODE(uneven), " GPU-slow", NULL, "0", false },
 	{ NODE(mixed), NULL, NULL, "2", false },
 	{ NODE(mixed), "0", NULL, "0", false },
 	{ NODE(mixed), "1", NULL, "2", false }, /* the first instance of the first GPU in MIG mode */
