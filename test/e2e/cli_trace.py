@@ -256,6 +256,26 @@ def test_exceptions_are_caught():
     contains(done.stdout, '"caught":50')
 
 
+def unwinding(*flags):
+    program = f"{BUILD}/test/programs/unwinding"
+    if not os.path.exists(program):
+        raise Skip("test/programs/unwinding was not built: no C++ compiler, or a build with sanitizers")
+    tracing()
+    done = command("trace", *flags, "--", program) if flags else subprocess.run([program], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stderr)
+    return json.loads(done.stdout)
+
+
+def test_what_return_probes_do_to_unwinding():
+    """docs/tracing.md says it: a backtrace ends at a return-probed function, and so does the unwinding of a cancelled thread."""
+    alone = unwinding()
+    equal(alone["destroyed"], 1)
+    equal(unwinding("--trace-return-probes=no"), alone, "without return probes")
+    traced = unwinding("--trace-return-probes=yes")
+    assert traced["frames"] < alone["frames"], (traced, alone)
+    equal(traced["destroyed"], 0)
+
+
 def test_mistakes_name_their_remedy():
     for arguments, words in ((["-p", "x"], "must be the number of a process"), (["-p", "1", "--", "true"], "not both"),
                              (["--trace-buffer", "1"], "trace-buffer"), (["--nonsense"], "unknown option --nonsense")):
