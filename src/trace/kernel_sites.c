@@ -211,6 +211,8 @@ static void note_cost(uint32_t *lowest, uint32_t ns)
 
 static void try_entries(struct trial *trials, unsigned n, struct site_rules *rules)
 {
+	uint32_t measured[SITE_CLASSES] = { 0 };
+
 	for (unsigned i = 0; i < n; i++) {
 		enum site_class *class = &rules->by_kind[trials[i].specimen->kind];
 		struct answer answer;
@@ -224,8 +226,11 @@ static void try_entries(struct trial *trials, unsigned n, struct site_rules *rul
 			continue;
 		}
 		*class = answer.optimised ? SITE_OPTIMISED : answer.stepped ? SITE_SINGLE_STEP : SITE_EMULATED;
-		note_cost(&rules->entry_ns[*class], answer.cost_ns);
+		note_cost(&measured[*class], answer.cost_ns);
 	}
+	for (int class = 0; class < SITE_CLASSES; class++)
+		if (measured[class])
+			rules->entry_ns[class] = measured[class];
 	rules->nop_rewritten = rules->by_kind[SITE_KIND_NOP5] == SITE_OPTIMISED ||
 			       rules->by_kind[SITE_KIND_NOP10] == SITE_OPTIMISED;
 }
