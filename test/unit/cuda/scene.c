@@ -19,6 +19,10 @@ static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, voi
 	assert_true(n <= size);
 	for (size_t i = 0; i < n; i++)
 		buf[i] = s->environment[i] == '\n' ? 0 : s->environment[i];
+	if (s->environment_cut) {
+		memset(buf + n, 0, size - n);
+		n = size;
+	}
 	*ret_n = n;
 	return 0;
 }

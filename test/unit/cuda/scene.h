@@ -24,6 +24,7 @@ struct scene {
 	struct trace_view *view;
 	const char *environment; /* NULs written as '\n' */
 	int environment_error;
+	bool environment_cut;
 	const char *allowed[4];
 	size_t allowed_n;
 	bool is_limited;

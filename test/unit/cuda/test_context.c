@@ -86,6 +86,13 @@ static void the_driver(void **state)
 	assert_int_equal(device_of_launch(s), 1);
 	CALL(s, CONTEXT_DESTROY, .handle = 0xc1);
 	assert_int_equal(device_of_launch(s), -1);
+	/* Another thread ends it, and another one takes its place. */
+	CALL(s, CONTEXT_CREATE, .handle = 0xc2, .kind = 1);
+	s->tid = 3;
+	CALL(s, CONTEXT_DESTROY, .handle = 0xc2);
+	CALL(s, CONTEXT_CREATE, .handle = 0xc3, .kind = 0);
+	s->tid = 2;
+	assert_int_equal(device_of_launch(s), -1);
 	/* The runtime's choice is the driver's current context. */
 	s->flags = TRACE_FLAG_RUNTIME;
 	CALL(s, DEVICE_SET, .kind = 1);
@@ -251,10 +258,25 @@ static void instances(void **state)
 	assert_value(s, "MIG-b", TRACED_LAUNCHES, 1);
 }
 
+/* An environment that was cut may say more in the rest. */
+static void unreadable_rest(void **state)
+{
+	struct scene *s = *state;
+
+	s->environment = "HOME=/";
+	s->environment_cut = true;
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+}
+
 /* Which of two unlike GPUs CUDA puts first is a guess, and said to be one. */
 static void unlike_devices(void **state)
 {
-	static const struct cuda_device unlike[] = { { .uuid = UUID0, .speed = 1 }, { .uuid = UUID1, .speed = 2 } };
+	static const struct cuda_device unlike[] = { { .uuid = UUID0, .speed = 1 },
+						     { .uuid = UUID1, .speed = 2 } };
 	struct scene *s = *state;
 
 	assert_int_equal(cuda_set_devices(s->cuda, unlike, 2), 0);
@@ -331,10 +353,11 @@ static void limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(the_runtime),        CASE(the_driver), CASE(streams_keep_their_device),
-		CASE(what_nvml_knows),    CASE(late_ones),  CASE(the_environment),
-		CASE(set_by_the_program), CASE(containers), CASE(devices_that_change),
-		CASE(instances),          CASE(references), cmocka_unit_test(limits),
+		CASE(the_runtime),        CASE(the_driver),         CASE(streams_keep_their_device),
+		CASE(what_nvml_knows),    CASE(late_ones),          CASE(the_environment),
+		CASE(set_by_the_program), CASE(containers),         CASE(devices_that_change),
+		CASE(instances),          CASE(unlike_devices),     CASE(unreadable_rest),
+		CASE(references),         cmocka_unit_test(limits),
 	};
 
 	return cmocka_run_group_tests_name("context", tests, NULL, NULL);

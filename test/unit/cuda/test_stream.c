@@ -304,7 +304,12 @@ static void graphs(void **state)
 	assert_true(pending(s, UUID0));
 	sync_stream(s, A, 10);
 	CALL(s, GRAPH_LAUNCH, .handle = 0x12345, .stream = A); /* never seen made */
+	/* Another capture: an event of the first one joins nothing; a graph in it is a node. */
+	CALL(s, CAPTURE_BEGIN, .stream = A);
+	CALL(s, EVENT_WAIT, .handle = MARK, .stream = B);
 	launch_threads(s, B, 1, 1);
+	CALL(s, GRAPH_LAUNCH, .handle = EXECUTABLE, .stream = A);
+	CALL(s, CAPTURE_END, .stream = A, .handle = GRAPH);
 	window(s);
 	assert_value(s, UUID0, TRACED_GRAPH_LAUNCHES, 2);
 	assert_value(s, UUID0, TRACED_LAUNCHES, 1);
@@ -338,10 +343,25 @@ static void captures_that_end_badly(void **state)
 static void volumes(void **state)
 {
 	struct scene *s = *state;
+	struct trace_launch wide = {
+		.header = { .tgid = PID,
+			    .tid = TID,
+			    .type = TRACE_EVENT_LAUNCH,
+			    .op = TRACE_OP_LAUNCH,
+			    .flags = TRACE_FLAG_RUNTIME },
+		.grid = { 1 << 16, 1 << 16, 1 << 6 },
+		.block = { 1 << 5, 1 << 5, 1 },
+	};
 
 	launch_threads(s, 0, 1u << 31, 1024);
 	window(s);
 	assert_value(s, UUID0, TRACED_THREADS, 0x1p41);
+	wide.header.time_ns = scene_ns(s, s->now_us);
+	cuda_event(s->cuda, &wide.header, sizeof(wide));
+	cuda_event(s->cuda, &wide.header, sizeof(wide) - 8); /* cut short: no launch */
+	window(s);
+	assert_value(s, UUID0, TRACED_THREADS, 0x1p41 + 0x1p48);
+	assert_value(s, UUID0, TRACED_LAUNCHES, 2);
 	for (int i = 0; i < 3; i++)
 		launch_threads(s, 0, UINT32_MAX, UINT32_MAX);
 	window(s);

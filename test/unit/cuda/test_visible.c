@@ -84,6 +84,7 @@ static const struct row rows[] = {
 	{ NODE(mixed), "MIG-2222,MIG-2222", NULL, "", false },
 	{ NODE(mixed), "GPU-bbbb", NULL, "2", false },
 	{ NODE(mixed), "GPU-aaaa", NULL, "0", false },
+	{ NODE(mixed), "GPU-aaaa,MIG-2222", NULL, "0", false },
 	{ NODE(mixed), "MIG-GPU-dddd/7/0", NULL, "6", false },
 	{ NODE(mixed), "MIG-GPU-dddd/7/1", NULL, "", false },
 	{ four, 0, NULL, NULL, "", false },

@@ -48,6 +48,13 @@ static void spans_clamped_at_both_ends(void **state)
 	window_at(s, 5000);
 	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0);
 	assert_value(s, UUID0, TRACED_SPAN, 3000e-6);
+	/* A launch newer than the end. */
+	s->now_us = 6500;
+	launch(s, 0);
+	window_at(s, 6000);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0);
+	window_at(s, 7000);
+	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0.5);
 }
 
 /* Events that come after their window was closed, in any order: nothing underflows, nothing counts twice. */
@@ -344,6 +351,19 @@ static void never_waits(void **state)
 	assert_true(estimate < 7.5 + 4 && estimate > 7.5 - 2); /* the first seconds were not calibrated yet */
 }
 
+/* What a window has no time for is left for the next; a program that has waited for everything leaves nothing. */
+static void backlog(void **state)
+{
+	struct estimate e = { .calibrated = true, .per_launch = 0.1 };
+
+	(void)state;
+	assert_true(fabs(estimate_window(&e, 1, 1, 1, 15, true) - 1) < 1e-9);
+	assert_true(fabs(estimate_window(&e, 1, 1, 1, 0, true) - 0.5) < 1e-9);
+	assert_true(fabs(estimate_window(&e, 1, 1, 1, 0, true)) < 1e-9);
+	assert_true(fabs(estimate_window(&e, 1, 1, 1, 15, false) - 1) < 1e-9);
+	assert_true(fabs(estimate_window(&e, 1, 1, 1, 0, true)) < 1e-9);
+}
+
 static void before_calibration(void **state)
 {
 	struct scene *s = *state;
@@ -383,6 +403,7 @@ int main(void)
 		cmocka_unit_test(spans_against_every_launch),
 		CASE(learned_from_nvml),
 		CASE(never_waits),
+		cmocka_unit_test(backlog),
 		CASE(before_calibration),
 	};
 
