@@ -283,6 +283,8 @@ static void unlike_devices(void **state)
 	again(s);
 	assert_int_equal(device_of_launch(s), 1);
 	assert_int_equal(shown(s, s->tgid, UUID1)->p[TRACED_LAUNCHES], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(shown(s, s->tgid, UUID1)->p[TRACED_LIVE_DEVICE],
+			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	s->environment = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
 	again(s);
 	assert_int_equal(device_of_launch(s), 0);

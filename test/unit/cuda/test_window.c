@@ -55,6 +55,10 @@ static void spans_clamped_at_both_ends(void **state)
 	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0);
 	window_at(s, 7000);
 	assert_value(s, UUID0, TRACED_ACTIVE_RATIO, 0.5);
+	s->now_us = 8500;
+	launch(s, 2); /* another stream's beside one that is pending: 100 cores each */
+	window_at(s, 8000);
+	assert_value(s, UUID0, TRACED_CORES, 100);
 }
 
 /* Events that come after their window was closed, in any order: nothing underflows, nothing counts twice. */
