@@ -19,6 +19,23 @@
 
 enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
+/*
+ * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the same file. Probed before a
+ * program maps it, so that the first one misses nothing. Any other is found when it is mapped.
+ */
+static const char *const drivers[] = {
+	"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+	"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+	"/usr/lib64/libcuda.so.1",
+	"/usr/lib/libcuda.so.1",
+	"/usr/lib/wsl/lib/libcuda.so.1",
+	"/run/opengl-driver/lib/libcuda.so.1",
+	"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+	"/run/nvidia/driver/usr/lib64/libcuda.so.1",
+	"/home/kubernetes/bin/nvidia/lib64/libcuda.so.1",
+	NULL,
+};
+
 /* ---- handing over ---- */
 
 static void put_view(struct tracer *tracer, struct trace_view *view)
@@ -106,15 +123,6 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 
 /* ---- the thread ---- */
 
-static int mark(const struct trace_process_sum *process, void *userdata)
-{
-	struct tracer *tracer = userdata;
-
-	if (process->incomplete)
-		cuda_mark(tracer->cuda, process->tgid, process->incarnation, process->incomplete);
-	return 0;
-}
-
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	static struct log_limit limit = { .burst = 1,
@@ -126,7 +134,6 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 
 	look_at_node(tracer);
 	trace_engine_collect(tracer->engine);
-	trace_engine_each(tracer->engine, mark, tracer);
 	trace_engine_status(tracer->engine, &tracer->status);
 	r = tracer_view(tracer, &view);
 	if (r == 0)
@@ -271,6 +278,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.events = true,
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
 		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
+		.expected = drivers,
 	};
 	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (tracer->stop_fd < 0)

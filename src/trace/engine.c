@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trace/engine.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -193,6 +195,7 @@ int trace_engine_collect(struct trace_engine *engine)
 {
 	uint8_t active[TRACE_ACTIVE];
 
+	engine_expect(engine);
 	trace_engine_drain(engine);
 	engine_check_lost(engine);
 	for (unsigned i = 0; i < TRACE_ACTIVE; i++)

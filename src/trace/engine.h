@@ -40,6 +40,7 @@ struct trace_engine_config {
 	bool every_call; /* events of every call, for --raw */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
+	const char *const *expected; /* paths of libraries that are probed before somebody maps them, ends with NULL; or NULL */
 };
 
 struct trace_engine_ops {

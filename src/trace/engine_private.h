@@ -61,6 +61,7 @@ struct trace_engine {
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;
 	bool offering;
+	int64_t expected_ns; /* when expected files were looked for last */
 	uint32_t groups_given_up; /* ever */
 
 	struct budget_own own;
@@ -71,7 +72,7 @@ struct trace_engine {
 int engine_events_start(struct trace_engine *engine);
 /* Before the first probe. */
 int engine_events_map(struct trace_engine *engine);
-/* The timer runs only while something is probed. */
+/* The timer runs only while somebody maps what is probed. */
 int engine_events_arm(struct trace_engine *engine);
 /* Reads the counters, tells what was lost. */
 void engine_check_lost(struct trace_engine *engine);
@@ -81,6 +82,8 @@ int engine_targets_start(struct trace_engine *engine);
 struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid);
 /* When a process began, as /proc has it in ticks; 0: it is gone. */
 int64_t engine_started_boot_ns(uint32_t tgid);
+/* Probes libraries that will be mapped, now and then anew. */
+void engine_expect(struct trace_engine *engine);
 /* What is incomplete about a process because of the files it maps. */
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process);
 

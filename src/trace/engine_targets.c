@@ -11,6 +11,9 @@
 #include "proc/proc.h"
 #include "trace/engine_private.h"
 
+/* Drivers are replaced while the agent runs. */
+#define EXPECT_INTERVAL_NS (60 * NSEC_PER_SEC)
+
 /* ---- files ---- */
 
 static int keep(struct trace_engine *engine, struct target_file *file)
@@ -56,8 +59,6 @@ static int on_file(struct target_file *file, void *userdata)
 	made->attached_boot_ns = clock_boot_ns();
 	sd_event_get_iteration(engine->event, &made->turn);
 	file->data = made;
-	if (engine->files_n == 1)
-		engine_events_arm(engine);
 	return 0;
 }
 
@@ -172,6 +173,8 @@ static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
 	if (!mapper || !file->data)
 		return;
 	add_file(mapper, file->data);
+	if (engine->mappers_n == 1)
+		engine_events_arm(engine);
 	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data));
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
@@ -231,5 +234,20 @@ int engine_targets_start(struct trace_engine *engine)
 		.proc_root = "/proc",
 	};
 	int r = targets_new(engine->event, &config, &ops, engine, &engine->targets);
-	return r < 0 ? r : targets_scan(engine->targets);
+
+	if (r < 0)
+		return r;
+	engine_expect(engine);
+	return targets_scan(engine->targets);
+}
+
+void engine_expect(struct trace_engine *engine)
+{
+	int64_t now = clock_mono_ns();
+
+	if (!engine->config.expected || (engine->expected_ns && now - engine->expected_ns < EXPECT_INTERVAL_NS))
+		return;
+	engine->expected_ns = now;
+	for (const char *const *path = engine->config.expected; *path; path++)
+		targets_expect(engine->targets, *path);
 }

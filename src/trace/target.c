@@ -210,6 +210,8 @@ static void target_release(struct targets *targets, struct target *target)
 
 	if (target->file.processes > 0 && --target->file.processes > 0)
 		return;
+	if (target->expected)
+		return;
 	target->idle_ns = clock_mono_ns();
 	if (sd_event_now(targets->event, CLOCK_MONOTONIC, &now) < 0)
 		return;
@@ -226,7 +228,7 @@ static int on_reaper(sd_event_source *source, uint64_t usec, void *userdata)
 	for (uint32_t i = targets->files_n; i-- > 0;) {
 		struct target *target = targets->files[i];
 
-		if (target->file.fd < 0 || target->file.processes > 0)
+		if (target->file.fd < 0 || target->file.processes > 0 || target->expected)
 			continue;
 		if (now_ns - target->idle_ns >= LINGER_NS)
 			file_remove(targets, target);
@@ -479,6 +481,49 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 		return -ENOMEM;
 	process->followed |= targets->config.pid != 0;
 	return target->file.fd < 0 ? 0 : hold(targets, process, target, &mapping);
+}
+
+/* What was expected under this path is so no more, unless it is @still. */
+static void unexpect(struct targets *targets, const char *path, const struct target *still)
+{
+	for (uint32_t i = 0; i < targets->files_n; i++) {
+		struct target *target = targets->files[i];
+
+		if (target == still || !target->expected || strcmp(target->file.path, path) != 0)
+			continue;
+		target->expected = false;
+		if (target->file.processes == 0)
+			target_release(targets, target);
+	}
+}
+
+int targets_expect(struct targets *targets, const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct target_mapping mapping = { .path = path, .path_n = strlen(path) };
+	struct target *target = NULL;
+	struct stat st;
+	int r;
+
+	if (fd < 0) {
+		r = -errno;
+		unexpect(targets, path, NULL);
+		return r;
+	}
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+		return -ENOENT;
+	r = target_identify(fd, &mapping.dev, &mapping.ino);
+	if (r < 0)
+		return r;
+	target = file_find(targets, mapping.dev, mapping.ino);
+	if (!target) {
+		r = file_offer(targets, &mapping, &st, TAKE_FD(fd), &target);
+		if (r < 0)
+			return r;
+	}
+	target->expected = target->file.fd >= 0;
+	unexpect(targets, path, target);
+	return 0;
 }
 
 /* ---- the whole ---- */

@@ -77,6 +77,11 @@ DEFINE_CLEANUP(struct targets *, targets_free, targets_freep)
 int targets_scan(struct targets *targets);
 /* A file that somebody is about to map (the command that "gpusonde trace" runs): as if it were mapped by @pid now. */
 int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path);
+/*
+ * A file that processes will map, sooner or later: it is probed now, so that the first of them misses nothing. To be called again now and
+ * then: when another file lies at @path, that one is expected instead.
+ */
+int targets_expect(struct targets *targets, const char *path);
 /* The target of this device and inode, or NULL. */
 struct target_file *targets_find(struct targets *targets, uint64_t dev, uint64_t ino);
 void targets_stats(const struct targets *targets, struct target_stats *ret_stats);

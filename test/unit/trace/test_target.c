@@ -296,6 +296,30 @@ static void an_offer_outlives_an_older_exec(void **state)
 	assert_int_equal(told(f, TOLD_FILE_GONE, 0, 0), 0);
 }
 
+/* Probed before anybody maps it; when another lies there, that one, and the old one goes as if its last process had. */
+static void expected_files(void **state)
+{
+	struct fixture *f = *state;
+	char path[256], new[256];
+	uint64_t first = make_file(f, "libcuda.so.1"), second = make_file(f, "libcuda.so.new");
+
+	fixture_start(f, f->dir, DRIVER, 0);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", f->dir);
+	snprintf(new, sizeof(new), "%s/libcuda.so.new", f->dir);
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, first), 1);
+	assert_int_equal(told(f, TOLD_PROCESS, 0, 0), 0);
+	assert_int_equal(rename(new, path), 0);
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, second), 1);
+	until_told(f, TOLD_FILE_GONE, 0, 1);
+	assert_int_equal(told(f, TOLD_FILE_GONE, 0, first), 1);
+	unlink(path);
+	assert_int_equal(targets_expect(f->targets, path), -ENOENT);
+	until_told(f, TOLD_FILE_GONE, 0, 2);
+}
+
 /* ---- what a ring may hold ---- */
 
 struct heard {
@@ -386,6 +410,7 @@ int main(void)
 		CASE(records_in_the_order_of_time),
 		CASE(records_older_than_a_look_change_nothing),
 		CASE(an_offer_outlives_an_older_exec),
+		CASE(expected_files),
 		CASE(rings_wrap_and_may_hold_garbage),
 	};
 
