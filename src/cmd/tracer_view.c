@@ -13,6 +13,7 @@
 /* ---- how much room ---- */
 
 struct room {
+	struct cuda *cuda;
 	uint32_t processes, calls, errors;
 };
 
@@ -25,10 +26,13 @@ static uint32_t codes_of(const struct trace_sum *sum)
 	return n;
 }
 
+/* And tells src/cuda what is incomplete, before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
 {
 	struct room *room = userdata;
 
+	if (process->incomplete)
+		cuda_mark(room->cuda, process->tgid, process->incarnation, process->incomplete);
 	room->processes++;
 	room->calls += process->sums_n;
 	for (uint32_t i = 0; i < process->sums_n; i++)
@@ -267,14 +271,15 @@ int tracer_view(struct tracer *tracer, struct trace_view **ret_view)
 {
 	const struct trace_sum *const *totals;
 	struct cuda_figures figures;
-	struct filling filling = { 0 };
+	struct filling filling = { .room.cuda = tracer->cuda };
 	struct trace_view *view;
 	uint32_t totals_n, codes_n, used;
-	int r = cuda_window(tracer->cuda, clock_mono_ns(), &figures);
+	int r = trace_engine_each(tracer->engine, count_room, &filling.room);
 
+	if (r == 0)
+		r = cuda_window(tracer->cuda, clock_mono_ns(), &figures);
 	if (r < 0)
 		return r;
-	trace_engine_each(tracer->engine, count_room, &filling.room);
 	trace_engine_totals(tracer->engine, &totals, &totals_n);
 	used = totals_used(totals, totals_n, &codes_n);
 	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n,

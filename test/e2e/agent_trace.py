@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent traces CUDA programs by itself: its figures are compared with what the simulated CUDA says that it was called for."""
 import contextlib
+import datetime
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from e2e import Agent, BUILD, SOURCE, PATIENCE_S, Skip, command, environment, equal, run, values, wait_for
 
@@ -16,7 +19,7 @@ import truth  # noqa: E402
 DRIVER = f"{BUILD}/sim/cuda/libcuda.so.1"
 THUNKS = f"{BUILD}/sim/cuda/thunk/libcuda.so.1" # entry points as in NVIDIA's driver
 LATE = f"{BUILD}/sim/cuda/workload-late"
-SCENARIO = "node-8xh100"
+SCENARIO = f"{SOURCE}/sim/scenarios/node-8xh100.yaml"
 
 BUSY = ("api driver; init; alloc 4096; alloc 65536 managed; alloc 1048576 async; copy h2d 4096; copy d2h 100;"
         "repeat 200; launch; end; sync; memset 4096; repeat 7; bad alloc; bad free; end; stream create; repeat 20; launch; end; sync; free all")
@@ -47,10 +50,12 @@ def begun(agent):
 class Workload:
     """A program of simulated CUDA calls that waits at each "pause" of its script."""
 
-    def __init__(self, agent, script, library=DRIVER, loaded=False, **env):
+    def __init__(self, agent, script, library=DRIVER, **env):
         self.log = f"{agent.tmp}/truth-{id(self)}"
-        self.library = library
-        begin = "" if loaded else f"load {library}; pause; "
+        # A file of its own: nobody else's probes are in it.
+        self.library = shutil.copy(library, f"{agent.tmp}/libcuda.so.{id(self)}")
+        library = self.library
+        begin = f"load {library}; pause; "
         # Its kernels take no time: what is tested is counted, not waited for.
         self.env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_LOG=self.log, **env)
         self.process = subprocess.Popen([LATE, begin + script], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -101,26 +106,65 @@ def traced(calls):
     return {c["api"]: (c["count"], c["errors"], c["bytes"]) for c in calls}
 
 
+def patched(pid, library):
+    """Breakpoints make pages of the library's code the process's own."""
+    name = os.path.basename(library)
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
+        code = False
+        for line in f:
+            words = line.split()
+            if "-" in words[0]:
+                code = "x" in words[1] and line.rstrip().endswith(name)
+            elif code and words[0] == "Anonymous:" and words[1] != "0":
+                return True
+    return False
+
+
+def view_time(agent):
+    """When the newest view of what is traced was made."""
+    found = agent.get("/api/v1/trace").json()
+    made = datetime.datetime.fromisoformat(found["time"].replace("Z", "+00:00")).timestamp()
+    return made - found["trace"]["age_seconds"]
+
+
+def probed(agent, workload):
+    """All probes are in the workload's library: one of them is, and what attaches them has done something else since."""
+    wait_for(lambda: patched(workload.process.pid, workload.library), "probes in the library")
+    seen = time.time()
+    wait_for(lambda: view_time(agent) > seen + 0.05, "a view of what is traced")
+
+
 def probed_when_loaded(agent, workload):
-    """The workload has its library, and the agent's probes are in it."""
     workload.ready()
-    wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="attached")[0] > 0, "probes in the library")
-
-
-def totals(agent):
-    return traced(trace_of(agent)["calls"])
+    probed(agent, workload)
 
 
 def process_of(agent, pid):
     return next((p for p in trace_of(agent)["processes"] if p["pid"] == pid), None)
 
 
+def counted(agent, workload):
+    """By the process itself: others on this machine may call CUDA, too."""
+    process = process_of(agent, workload.process.pid)
+    return traced(process["calls"]) if process else {}
+
+
+def totals(agent):
+    """Sums over all processes."""
+    return traced(trace_of(agent)["calls"])
+
+
+def at_least(got, wanted):
+    return all(api in got and got[api][0] >= n and got[api][2] >= size and
+               all(got[api][1].get(code, 0) >= k for code, k in errors.items()) for api, (n, errors, size) in wanted.items())
+
+
 def all_counted(agent, workload):
     wanted = workload.truth()
     assert wanted, "the workload called nothing"
     with contextlib.suppress(AssertionError): # the comparison below says more
-        wait_for(lambda: totals(agent) == wanted, "everything to be counted", 20)
-    equal(totals(agent), wanted, "calls, errors, bytes")
+        wait_for(lambda: counted(agent, workload) == wanted, "everything to be counted", 20)
+    equal(counted(agent, workload), wanted, "calls, errors, bytes")
     return wanted
 
 
@@ -134,20 +178,18 @@ def counted_exactly(library):
             workload.go_on()
             workload.ready()
             wanted = all_counted(agent, workload)
-            process = wait_for(lambda: process_of(agent, workload.process.pid), "the process to be shown")
-            equal(traced(process["calls"]), wanted, "the process's own")
+            assert at_least(totals(agent), wanted), totals(agent)
             page = agent.metrics()
             for api, (count, errors, _) in wanted.items():
-                equal(sum(values(page, "gpusonde_cuda_call_duration_seconds_count", api=api)), count, api)
-                if errors:
-                    equal(sum(values(page, "gpusonde_cuda_call_errors_total", api=api)), sum(errors.values()), api)
+                assert sum(values(page, "gpusonde_cuda_calls_total", api=api)) >= count, api
+                assert sum(values(page, "gpusonde_cuda_call_duration_seconds_count", api=api)) >= count, api
+                assert sum(values(page, "gpusonde_cuda_call_errors_total", api=api)) >= sum(errors.values()), api
             events = trace_of(agent)["events"]
             equal(events["produced"], events["received"] + events["dropped"], "events")
-            equal(events["dropped"], 0, "events dropped")
             workload.end()
         # Its sums stay when it is gone.
         wait_for(lambda: process_of(agent, workload.process.pid) is None, "the process to be forgotten")
-        equal(totals(agent), wanted, "after its end")
+        assert at_least(totals(agent), wanted), totals(agent)
 
 
 def test_late_dlopen_is_counted_exactly():
@@ -179,12 +221,12 @@ def test_found_by_scan():
             workload.ready()
             with tracing() as agent:
                 begun(agent)
-                wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="attached")[0] > 0, "probes in the library")
+                probed(agent, workload)
                 workload.go_on()
                 workload.ready()
                 process = wait_for(lambda: process_of(agent, workload.process.pid), "the process to be shown")
-                wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] == 50, "launches to be counted")
-                assert "cuMemAlloc_v2" not in totals(agent), totals(agent)
+                wait_for(lambda: counted(agent, workload).get("cuLaunchKernel", (0,))[0] == 50, "launches to be counted")
+                assert "cuMemAlloc_v2" not in counted(agent, workload), counted(agent, workload)
                 assert "late" in process["incomplete"], process
                 workload.end()
 
@@ -195,7 +237,7 @@ def test_killed_agent_does_no_harm():
         with Workload(agent, "api driver; init; threads 4; init; repeat 30000; launch; end; end; sync; pause; repeat 50; launch; end; pause") as workload:
             probed_when_loaded(agent, workload)
             workload.go_on()
-            wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] > 0, "launches")
+            wait_for(lambda: counted(agent, workload).get("cuLaunchKernel", (0,))[0] > 0, "launches")
             agent.signal(signal.SIGKILL)
             agent.process.wait()
             workload.ready()
@@ -211,9 +253,28 @@ def test_ends_while_tracing():
         with Workload(agent, "api driver; init; repeat 1000000; launch; end; pause") as workload:
             probed_when_loaded(agent, workload)
             workload.go_on()
-            wait_for(lambda: totals(agent).get("cuLaunchKernel", (0,))[0] > 0, "launches")
+            wait_for(lambda: counted(agent, workload).get("cuLaunchKernel", (0,))[0] > 0, "launches")
             _, status = agent.stop()
             equal(status, 0, "the agent's status")
+
+
+def test_overflow():
+    """While the agent stands still its ring fills up: what is lost is counted to the event, and the sums lose nothing."""
+    with tracing("--trace-buffer", "64KiB") as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 20000; launch; end; sync; pause") as workload:
+            probed_when_loaded(agent, workload)
+            agent.signal(signal.SIGSTOP)
+            workload.go_on()
+            workload.ready()
+            agent.signal(signal.SIGCONT)
+            all_counted(agent, workload)
+            found = trace_of(agent)["events"]
+            assert found["dropped"] > 10000, found
+            equal(found["produced"], found["received"] + found["dropped"], "events")
+            wait_for(lambda: "lost_events" in process_of(agent, workload.process.pid)["incomplete"], "the loss to be said")
+            wait_for(lambda: "were lost" in agent.log(), "the log to tell")
+            workload.end()
 
 
 def test_budget():

@@ -268,6 +268,48 @@ static void what_is_printed_loads_again(void **state)
 	strbuf_done(&out);
 }
 
+static void accepted(struct fixture *f, enum option_id id, const char *text, int64_t number)
+{
+	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors), 0);
+	assert_int_equal(f->errors.len, 0);
+	assert_int_equal(options_number(&f->options, id), number);
+}
+
+static void refused(struct fixture *f, enum option_id id, const char *text, const char *what)
+{
+	strbuf_reset(&f->errors);
+	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors), 0);
+	assert_contains(&f->errors, what);
+	strbuf_reset(&f->errors);
+}
+
+static void sizes_shares_wishes(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(options_number(&f->options, OPT_trace_buffer), 8 << 20);
+	accepted(f, OPT_trace_buffer, "64KiB", 64 << 10);
+	accepted(f, OPT_trace_buffer, "1GiB", 1 << 30);
+	refused(f, OPT_trace_buffer, "63KiB", "a whole number and KiB, MiB or GiB, 64KiB to 1GiB");
+	refused(f, OPT_trace_buffer, "8", "64KiB to 1GiB");
+	refused(f, OPT_trace_buffer, "MiB", "64KiB to 1GiB");
+	refused(f, OPT_trace_buffer, "-1MiB", "64KiB to 1GiB");
+	refused(f, OPT_trace_buffer, "99999999999999999999GiB", "64KiB to 1GiB");
+	refused(f, OPT_trace_buffer, "18446744073709551615GiB", "64KiB to 1GiB");
+	assert_int_equal(options_number(&f->options, OPT_trace_max_overhead), 20000);
+	accepted(f, OPT_trace_max_overhead, "0.5%", 5000);
+	accepted(f, OPT_trace_max_overhead, "0%", 0);
+	accepted(f, OPT_trace_max_overhead, "100%", 1000000);
+	refused(f, OPT_trace_max_overhead, "101%", "a percentage, 0% to 100%");
+	refused(f, OPT_trace_max_overhead, "2", "a percentage");
+	refused(f, OPT_trace_max_overhead, "0.00001%", "a percentage");
+	refused(f, OPT_trace_max_overhead, "nan%", "a percentage");
+	assert_int_equal(options_number(&f->options, OPT_trace_enabled), WISH_AUTO);
+	accepted(f, OPT_trace_enabled, "yes", WISH_YES);
+	accepted(f, OPT_trace_enabled, "false", WISH_NO);
+	refused(f, OPT_trace_enabled, "maybe", "auto, yes or no");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -281,6 +323,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(every_error_of_a_file_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_configuration_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_printed_loads_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sizes_shares_wishes, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
