@@ -71,23 +71,36 @@ static void record(struct cuda *cuda, struct process *p, const struct trace_call
 	mark->seq = s->last_item = ++p->seq;
 }
 
-/* What a stream depends on; what is over already need not be kept. */
-static struct dependency *dependency_room(struct process *p, struct stream *s, uint32_t stream,
-					  uint32_t generation)
+/* Is there nothing left that this dependency could tell to be over? */
+bool dependency_is_stale(const struct process *p, const struct dependency *d)
 {
-	struct dependency *stale = NULL;
+	const struct stream *on = stream_at(p, d->stream);
+
+	return on->generation != d->generation || (!on->pending && on->dependencies_n == 0);
+}
+
+/*
+ * Each is kept as it is while there is room: an older one tells less, but holds for more of the stream's own work. Without room the newest
+ * takes the place of another on the same stream.
+ */
+static bool dependency_add(const struct process *p, struct stream *s, struct dependency new)
+{
+	struct dependency *place = NULL;
 
 	for (uint32_t i = 0; i < s->dependencies_n; i++) {
 		struct dependency *d = &s->dependencies[i];
+		bool same = d->stream == new.stream && d->generation == new.generation;
 
-		if (d->stream == stream && d->generation == generation)
-			return d;
-		if (stream_at(p, d->stream)->generation != d->generation || !stream_at(p, d->stream)->pending)
-			stale = d;
+		if (same && d->upto == new.upto)
+			return true;
+		if (dependency_is_stale(p, d) || (same && !place))
+			place = d;
 	}
 	if (s->dependencies_n < DEPENDENCIES_MAX)
-		return &s->dependencies[s->dependencies_n++];
-	return stale;
+		place = &s->dependencies[s->dependencies_n++];
+	if (place)
+		*place = new;
+	return place;
 }
 
 static void wait_in_stream(struct cuda *cuda, struct process *p, const struct trace_call *call)
@@ -95,7 +108,6 @@ static void wait_in_stream(struct cuda *cuda, struct process *p, const struct tr
 	uint32_t index =
 		stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
 	const struct mark *mark = mark_find(cuda, p, call->handle);
-	struct dependency *d;
 	struct stream *s;
 
 	if (!mark || index == NONE || mark->generation == 0)
@@ -111,16 +123,10 @@ static void wait_in_stream(struct cuda *cuda, struct process *p, const struct tr
 	s->last_item = ++p->seq;
 	if (mark->stream == index || stream_at(p, mark->stream)->generation != mark->generation)
 		return;
-	d = dependency_room(p, s, mark->stream, mark->generation);
-	if (!d) {
-		cuda->stats.overflow_pending++;
-		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	if (dependency_add(p, s, (struct dependency){ mark->stream, mark->generation, mark->seq, p->seq }))
 		return;
-	}
-	d->stream = mark->stream;
-	d->generation = mark->generation;
-	d->upto = mark->seq;
-	d->at = p->seq;
+	cuda->stats.overflow_pending++;
+	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
 }
 
 void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call)

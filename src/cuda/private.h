@@ -28,7 +28,7 @@ enum {
 	VALUE_MAX = 4096, /* CUDA_VISIBLE_DEVICES; 64 MIG UUIDs are 2,624 bytes */
 	ENVIRONMENT_MAX = 1 << 18,
 	STACK_MAX = 8, /* contexts that a thread has pushed */
-	DEPENDENCIES_MAX = 4, /* streams that a stream has waited for since it was last empty */
+	DEPENDENCIES_MAX = 8, /* waits of a stream for others whose work is still pending */
 	CAPTURES_MAX = 64, /* under way in a process */
 	SPAN_BLOCKS = 32,
 	ERRORS_KEPT = 16, /* calibration windows whose error is averaged */
@@ -396,6 +396,7 @@ void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, 
 void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
 void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
 void capture_launch(struct process *p, const struct stream *s, uint64_t threads);
+bool dependency_is_stale(const struct process *p, const struct dependency *d);
 void capture_leave(struct process *p, struct stream *s);
 
 /* ledger.c */

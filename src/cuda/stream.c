@@ -262,7 +262,6 @@ void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64
 	usage_span(cuda, usage, s->first_ns, end_ns, likely, usage_cores(cuda, usage, s));
 	unlink_pending(p, s);
 	s->launches = s->threads = 0;
-	s->dependencies_n = 0;
 	if (s->dead)
 		forget(p, stream);
 }

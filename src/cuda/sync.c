@@ -55,11 +55,16 @@ static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, u
 		w->head = index + 1;
 	}
 	s->visit_upto = upto;
-	for (uint32_t i = 0; i < s->dependencies_n; i++) {
+	for (uint32_t i = 0; i < s->dependencies_n;) {
 		const struct dependency *d = &s->dependencies[i];
 
-		if (d->at <= upto && stream_at(w->p, d->stream)->generation == d->generation)
+		if (dependency_is_stale(w->p, d)) {
+			s->dependencies[i] = s->dependencies[--s->dependencies_n];
+			continue;
+		}
+		if (d->at <= upto)
 			visit(w, d->stream, d->upto, true, depth + 1);
+		i++;
 	}
 	if (s->legacy)
 		visit_blocking(w, s->context,
