@@ -38,6 +38,14 @@ static void visit_blocking(struct wait *w, uint16_t context, uint64_t upto, unsi
 	}
 }
 
+/* The newest item of a stream up to @upto, as far as it is known. */
+static uint64_t newest_before(const struct stream *s, uint64_t upto)
+{
+	if (s->last_item <= upto)
+		return s->last_item;
+	return s->last_seq <= upto ? s->last_seq : 0;
+}
+
 /* The stream's work up to @upto is over; @is_item: something of its own, or the wait, stands there. */
 static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth)
 {
@@ -67,11 +75,7 @@ static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, u
 		i++;
 	}
 	if (s->legacy)
-		visit_blocking(w, s->context,
-			       is_item              ? upto :
-			       s->last_item <= upto ? s->last_item :
-						      0,
-			       depth + 1);
+		visit_blocking(w, s->context, is_item ? upto : newest_before(s, upto), depth + 1);
 	else if (!s->non_blocking && legacy != NONE)
 		visit(w, legacy, MIN(upto, s->last_item), false, depth + 1);
 }

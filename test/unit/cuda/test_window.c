@@ -205,6 +205,17 @@ struct model {
 	bool busy[HORIZON];
 };
 
+/* Stream 0 is the legacy one, 1 and 2 are blocking, 3 is not: what an action in a stream comes after, besides its own. */
+static void model_order(struct model *m, unsigned stream, bool legacy)
+{
+	for (unsigned i = 0; legacy && i < m->n; i++) {
+		if (stream == 0)
+			m->waited[0][i] |= m->waited[1][i] || m->waited[2][i];
+		else if (stream != 3)
+			m->waited[stream][i] |= m->waited[0][i];
+	}
+}
+
 static void model_launch(struct model *m, unsigned stream, uint64_t now)
 {
 	struct item *item = &m->items[m->n];
@@ -227,20 +238,23 @@ static void model_over(struct model *m, const bool *covered, uint64_t entered, u
 	}
 }
 
-static void step(struct scene *s, struct model *m)
+static void step(struct scene *s, struct model *m, bool legacy)
 {
 	unsigned stream = (unsigned)(random() % STREAMS), mark = (unsigned)(random() % MARKS);
-	uint64_t handle = 0x1000 + stream, before = s->now_us, wait = (uint64_t)(random() % 40);
+	uint64_t handle = legacy && stream == 0 ? 0 : 0x1000 + stream, before = s->now_us,
+		 wait = (uint64_t)(random() % 40);
 	bool all[ITEMS];
 
 	switch (random() % 12) {
 	case 0:
 	case 1:
 		CALL(s, EVENT_RECORD, .stream = handle, .handle = mark + 1);
+		model_order(m, stream, legacy);
 		memcpy(m->mark[mark], m->waited[stream], sizeof(m->mark[mark]));
 		break;
 	case 2:
 		CALL(s, EVENT_WAIT, .stream = handle, .handle = mark + 1);
+		model_order(m, stream, legacy);
 		for (unsigned i = 0; i < m->n; i++)
 			m->waited[stream][i] |= m->mark[mark][i];
 		break;
@@ -249,6 +263,8 @@ static void step(struct scene *s, struct model *m)
 	case 5:
 	case 6:
 		sync_stream(s, handle, wait);
+		if (stream == 0)
+			model_order(m, stream, legacy);
 		model_over(m, m->waited[stream], before, s->now_us);
 		break;
 	case 7:
@@ -263,6 +279,7 @@ static void step(struct scene *s, struct model *m)
 		break;
 	default:
 		launch(s, handle);
+		model_order(m, stream, legacy);
 		model_launch(m, stream, before);
 		break;
 	}
@@ -276,15 +293,16 @@ static void spans_against_every_launch(void **state)
 
 	(void)state;
 	srandom(5);
-	for (int round = 0; round < 60; round++) {
+	for (int round = 0; round < 120; round++) {
+		bool legacy = round % 2;
 		struct scene *s = scene_new(NULL);
 		uint64_t exact = 0, got;
 
 		memset(&m, 0, sizeof(m));
 		for (unsigned i = 0; i < STREAMS; i++)
-			CALL(s, STREAM_CREATE, .stream = 0x1000 + i, .kind = 1);
+			CALL(s, STREAM_CREATE, .stream = 0x1000 + i, .kind = !legacy || i == 3);
 		for (int i = 0; i < STEPS; i++) {
-			step(s, &m);
+			step(s, &m, legacy);
 			if (i % 20 == 0)
 				window(s); /* so that no blocks must be put together */
 		}
@@ -295,11 +313,13 @@ static void spans_against_every_launch(void **state)
 		for (unsigned at = 0; at < HORIZON; at++)
 			exact += m.busy[at];
 		got = (uint64_t)llround(value(s, UUID0, TRACED_SPAN) * 1e6);
-		assert_int_equal(got, exact);
+		/* Of several items in a row the legacy stream keeps the newest: seldom more than the truth, never less. */
+		assert_true(got >= exact);
+		assert_true(got <= (legacy ? exact + exact / 50 : exact));
 		idle += exact < HORIZON * 9 / 10;
 		scene_free(s);
 	}
-	assert_true(idle > 50); /* or nothing was tried */
+	assert_true(idle > 100); /* or nothing was tried */
 }
 
 /* ---- the estimate ---- */
