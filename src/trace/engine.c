@@ -206,9 +206,15 @@ int trace_engine_collect(struct trace_engine *engine)
 		sums_reconcile(&engine->sums);
 	}
 	sums_collect(&engine->sums, active);
-	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
-		if (engine->sums.processes[i]->unheard && !engine->sums.processes[i]->over)
-			ask_proc(engine->sums.processes[i]);
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
+		struct sums_process *process = engine->sums.processes[i];
+
+		if (process->over)
+			continue;
+		if (process->unheard)
+			ask_proc(process);
+		process->incomplete |= engine_incomplete(engine, process);
+	}
 	engine_budget(engine);
 	return 0;
 }

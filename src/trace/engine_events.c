@@ -16,8 +16,6 @@ static void take_name(struct sums_process *process, const struct trace_process *
 	process->start_boot_ns = event->start_boot_ns;
 	memcpy(process->comm, event->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = 0;
-	process->first_init = event->header.type == TRACE_EVENT_PROCESS && event->header.call < probes_n &&
-			      probes[event->header.call].spec.op == TRACE_OP_INIT;
 	process->unheard = false;
 }
 

@@ -196,6 +196,14 @@ static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
 	forget_mapper(engine, (uint32_t)pid);
 }
 
+/* Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed. */
+static bool is_late(const struct mapper *mapper, const struct sums_process *process)
+{
+	if (mapper->late != LATE_MAYBE)
+		return mapper->late == LATE_SURELY;
+	return process->calls_n > 0 && probes[process->calls[0].call].spec.op != TRACE_OP_INIT;
+}
+
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process)
 {
 	const struct mapper *mapper = engine_mapper(engine, process->tgid);
@@ -203,7 +211,7 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 
 	if (!mapper)
 		return bits;
-	if (mapper->late == LATE_SURELY || (mapper->late == LATE_MAYBE && !process->first_init))
+	if (is_late(mapper, process))
 		bits |= TRACE_INCOMPLETE_LATE;
 	for (uint8_t i = 0; i < mapper->files_n; i++) {
 		if (mapper->files[i]->refused > 0)

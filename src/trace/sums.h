@@ -57,7 +57,6 @@ struct sums_process {
 	char comm[TRACE_COMM];
 	unsigned incomplete; /* enum trace_incomplete; bits that once set stay */
 	uint32_t flags; /* enum trace_proc_flag, as written */
-	bool first_init; /* its first call was cuInit: nothing before it can have been missed */
 	bool unheard; /* made by a STAT event or a walk: name and start are from /proc, if at all */
 	bool over, shown;
 	bool errors_grew;

@@ -50,12 +50,12 @@ def begun(agent):
 class Workload:
     """A program of simulated CUDA calls that waits at each "pause" of its script."""
 
-    def __init__(self, agent, script, library=DRIVER, **env):
+    def __init__(self, agent, script, library=DRIVER, wait=True, **env):
         self.log = f"{agent.tmp}/truth-{id(self)}"
         # A file of its own: nobody else's probes are in it.
         self.library = shutil.copy(library, f"{agent.tmp}/libcuda.so.{id(self)}")
         library = self.library
-        begin = f"load {library}; pause; "
+        begin = f"load {library}; pause; " if wait else f"load {library}; "
         # Its kernels take no time: what is tested is counted, not waited for.
         self.env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_LOG=self.log, **env)
         self.process = subprocess.Popen([LATE, begin + script], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -178,6 +178,8 @@ def counted_exactly(library):
             workload.go_on()
             workload.ready()
             wanted = all_counted(agent, workload)
+            # Its first call was seen to be cuInit, so nothing can be missing.
+            equal(process_of(agent, workload.process.pid)["incomplete"], [], "incomplete")
             assert at_least(totals(agent), wanted), totals(agent)
             page = agent.metrics()
             for api, (count, errors, _) in wanted.items():
@@ -229,6 +231,16 @@ def test_found_by_scan():
                 assert "cuMemAlloc_v2" not in counted(agent, workload), counted(agent, workload)
                 assert "late" in process["incomplete"], process
                 workload.end()
+
+
+def test_calls_right_after_dlopen():
+    """What was called before the probes were there is not counted, and that is said; or all was."""
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; repeat 3000000; launch; end; pause", wait=False) as workload:
+            wait_for(lambda: counted(agent, workload).get("cuLaunchKernel", (0,))[0] > 0, "launches")
+            process = process_of(agent, workload.process.pid)
+            equal("late" in process["incomplete"], "cuInit" not in traced(process["calls"]), "late, as cuInit was missed")
 
 
 def test_killed_agent_does_no_harm():
