@@ -77,17 +77,35 @@ void ledger_done(struct cuda *cuda)
 
 /* ---- adding and removing ---- */
 
+static void link_row(struct cuda *cuda, struct process *p, uint32_t index, uint32_t context)
+{
+	struct allocation *a = row(cuda, index);
+	struct context *c = &p->contexts[context];
+
+	a->context = (uint16_t)context;
+	a->previous = 0;
+	a->next = c->allocations;
+	if (a->next)
+		row(cuda, a->next - 1)->previous = index + 1;
+	c->allocations = index + 1;
+}
+
+static void unlink_row(struct cuda *cuda, struct process *p, const struct allocation *a)
+{
+	if (a->previous)
+		row(cuda, a->previous - 1)->next = a->next;
+	else
+		p->contexts[a->context].allocations = a->next;
+	if (a->next)
+		row(cuda, a->next - 1)->previous = a->previous;
+}
+
 static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct allocation *a = row(cuda, index);
 	struct usage *u = &p->usages[a->usage];
 
-	if (a->previous)
-		row(cuda, a->previous - 1)->next = a->next;
-	else
-		p->allocations = a->next;
-	if (a->next)
-		row(cuda, a->next - 1)->previous = a->previous;
+	unlink_row(cuda, p, a);
 	hashmap_del(&p->memory[a->space], salted(cuda, a->addr));
 	if (a->space != SPACE_MAPPING) {
 		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
@@ -101,7 +119,8 @@ static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 	cuda->allocations_n--;
 }
 
-static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t space, uint64_t addr)
+static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t space, uint64_t addr,
+				  uint32_t context)
 {
 	uint32_t index;
 	struct allocation *a;
@@ -125,10 +144,7 @@ static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t 
 	a = row(cuda, index);
 	a->space = space;
 	a->addr = addr;
-	a->next = p->allocations;
-	if (a->next)
-		row(cuda, a->next - 1)->previous = index + 1;
-	p->allocations = index + 1;
+	link_row(cuda, p, index, context);
 	return a;
 }
 
@@ -148,13 +164,12 @@ static void allocate(struct cuda *cuda, struct process *p, const struct trace_ca
 		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
 		return;
 	}
-	a = add_row(cuda, p, space_of[call->kind], call->addr);
+	a = add_row(cuda, p, space_of[call->kind], call->addr, context);
 	if (!a)
 		return;
 	a->tid = call->header.tid;
 	a->size = call->size;
 	a->kind = (uint8_t)call->kind;
-	a->context = (uint16_t)context;
 	a->usage = (uint16_t)index;
 	u->now[TRACED_LIVE_DEVICE + call->kind] += call->size;
 	u->unsized += call->kind == TRACE_MEMORY_ARRAY && call->size == 0;
@@ -194,7 +209,7 @@ static void map(struct cuda *cuda, struct process *p, const struct trace_call *c
 	    !hashmap_get(&p->memory[SPACE_PHYSICAL], salted(cuda, call->handle), &index))
 		return;
 	row(cuda, index)->mappings++;
-	a = add_row(cuda, p, SPACE_MAPPING, call->addr);
+	a = add_row(cuda, p, SPACE_MAPPING, call->addr, CONTEXT_UNKNOWN);
 	if (!a) {
 		row(cuda, index)->mappings--;
 		return;
@@ -236,30 +251,39 @@ static void unmap(struct cuda *cuda, struct process *p, const struct trace_call 
  * A destroyed context takes what was allocated in it along; pools belong to the device, and go with its reset; physical memory belongs to the
  * process.
  */
-static bool goes_with(const struct allocation *a, uint32_t context, bool reset)
+static bool goes_with(const struct allocation *a, bool reset)
 {
-	if (context == NONE)
-		return true;
-	if (a->space == SPACE_MAPPING || a->kind == TRACE_MEMORY_PHYSICAL || a->context != context)
+	if (a->space == SPACE_MAPPING || a->kind == TRACE_MEMORY_PHYSICAL)
 		return false;
 	return reset || a->kind != TRACE_MEMORY_ASYNC;
 }
 
-void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset)
+static void drop(struct cuda *cuda, struct process *p, uint32_t context, bool all, bool reset)
 {
 	uint32_t next;
 
-	for (uint32_t at = p->allocations; at; at = next) {
+	for (uint32_t at = p->contexts[context].allocations; at; at = next) {
 		struct allocation *a = row(cuda, at - 1);
 
 		next = a->next;
-		if (goes_with(a, context, reset)) {
+		if (all || goes_with(a, reset)) {
 			cuda->stats.implicit_frees += a->space != SPACE_MAPPING;
 			remove_row(cuda, p, at - 1);
-		} else if (a->context == context) {
-			a->context = CONTEXT_UNKNOWN; /* its number may be another context's soon */
+		} else {
+			unlink_row(cuda, p, a);
+			link_row(cuda, p, at - 1, CONTEXT_UNKNOWN);
 		}
 	}
+}
+
+void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset)
+{
+	if (context != NONE) {
+		drop(cuda, p, context, false, reset);
+		return;
+	}
+	for (uint32_t i = 0; i < p->contexts_n; i++)
+		drop(cuda, p, i, true, true);
 }
 
 void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call *call)

@@ -191,6 +191,7 @@ struct context {
 	uint32_t retains;
 	uint32_t usage;
 	uint32_t legacy; /* its legacy default stream, or NONE */
+	uint32_t allocations; /* first one made in it, plus one; mappings are of CONTEXT_UNKNOWN */
 };
 
 struct thread {
@@ -210,7 +211,7 @@ enum space { SPACE_ADDRESS, SPACE_PHYSICAL, SPACE_ARRAY, SPACE_MAPPING, SPACES }
 
 struct allocation {
 	uint32_t next_free;
-	uint32_t previous, next; /* of its process, plus one */
+	uint32_t previous, next; /* of its context, plus one */
 	uint32_t tid;
 	uint64_t addr, size;
 	uint64_t handle; /* SPACE_MAPPING: the physical memory behind it */
@@ -251,12 +252,12 @@ struct process {
 	uint32_t thread_hand;
 	struct pool streams;
 	struct hashmap stream_map, own_stream_map;
+	uint32_t full; /* attempts since there was found to be no room for a stream */
 	uint32_t misc; /* stream for what found no place, plus one */
 	uint32_t pending; /* first stream with pending work, plus one */
 	struct pool marks, graphs, captures;
 	struct hashmap mark_map, graph_map;
 	struct hashmap memory[SPACES];
-	uint32_t allocations; /* first, plus one */
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
 };

@@ -52,6 +52,10 @@ static void forget(struct process *p, uint32_t index)
 /* Room for new ones: of those destroyed only the sum of their work is kept, threads' own ones that are idle can be made again. */
 static void make_room(struct cuda *cuda, struct process *p)
 {
+	uint32_t before = p->streams.used;
+
+	if (p->full > 0 && p->full++ < cuda->limits.streams)
+		return; /* looking through all of them costs too much for each event */
 	for (uint32_t i = 0; i < p->streams.n; i++) {
 		struct stream *s = stream_at(p, i);
 
@@ -67,6 +71,7 @@ static void make_room(struct cuda *cuda, struct process *p)
 			forget(p, i);
 		}
 	}
+	p->full = p->streams.used == before;
 }
 
 static uint32_t take(struct cuda *cuda, struct process *p, uint32_t context)
@@ -179,6 +184,7 @@ static void destroy(struct cuda *cuda, struct process *p, uint64_t handle)
 	hashmap_del(&p->stream_map, salted(cuda, handle));
 	s = stream_at(p, index);
 	s->dead = true;
+	p->full = 0;
 	if (!s->pending)
 		forget(p, index);
 }

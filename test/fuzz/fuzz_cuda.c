@@ -51,15 +51,18 @@ static void check_process(const struct cuda *cuda, const struct process *p)
 	CHECK(p->streams.used <= limits.streams && p->threads.used <= limits.threads);
 	CHECK(p->contexts_n <= limits.contexts + 1 && p->marks.used <= limits.events);
 	CHECK(p->captures.used <= CAPTURES_MAX && p->graphs.used <= limits.events);
-	for (uint32_t at = p->allocations; at;) {
-		const struct allocation *a =
-			&cuda->chunks[(at - 1) / ALLOCATIONS_CHUNK][(at - 1) % ALLOCATIONS_CHUNK];
+	for (uint32_t i = 0; i < p->contexts_n; i++) {
+		previous = 0;
+		for (uint32_t at = p->contexts[i].allocations; at;) {
+			const struct allocation *a =
+				&cuda->chunks[(at - 1) / ALLOCATIONS_CHUNK][(at - 1) % ALLOCATIONS_CHUNK];
 
-		CHECK(a->previous == previous && n++ < limits.allocations);
-		if (a->space != SPACE_MAPPING)
-			live[a->usage][a->kind] += a->size;
-		previous = at;
-		at = a->next;
+			CHECK(a->previous == previous && a->context == i && n++ < limits.allocations);
+			if (a->space != SPACE_MAPPING)
+				live[a->usage][a->kind] += a->size;
+			previous = at;
+			at = a->next;
+		}
 	}
 	for (uint32_t i = 0; i < p->usages_n; i++)
 		for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
