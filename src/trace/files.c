@@ -206,7 +206,7 @@ int files_attach(const struct files_config *config, int fd, const char *path, st
 	struct gathering gathering = { .config = config, .file = file, .fd = fd };
 	bool libraries[PROBE_LIBRARIES];
 	const char *base = strrchr(path, '/');
-	int r;
+	int r, error = 0;
 
 	if (!file)
 		return -ENOMEM;
@@ -226,10 +226,14 @@ int files_attach(const struct files_config *config, int fd, const char *path, st
 		uint32_t wanted = group->sites_n;
 
 		r = attach_group(config, fd, group);
-		if (r < 0)
+		if (r < 0) {
 			group->sites_n = 0;
+			error = r;
+		}
 		file->refused += wanted - group->sites_n;
 	}
+	if (error < 0 && files_attached(file) == 0)
+		return error;
 	file->no_returns = count_no_returns(file);
 	*ret_probes = TAKE_PTR(file);
 	return 0;

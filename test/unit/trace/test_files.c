@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Groups of sites and what of them a kernel takes; the kernel is played by a list of offsets that it refuses. */
+#include "test.h"
+
+#include <errno.h>
+
+#include "trace/attach.h"
+
+struct attachment {
+	size_t n;
+	bool returns;
+};
+
+static struct {
+	uint64_t refuses[8]; /* offsets; 0 ends them */
+	bool refuses_returns;
+	int error; /* of every attachment */
+	unsigned live, entries, returns, made;
+} kernel;
+
+static int fake_attach(_unused_ struct attach_backend *backend, _unused_ int fd, _unused_ pid_t pid,
+		       bool returns, const struct attach_site *sites, size_t n,
+		       struct attachment **ret_attachment)
+{
+	assert_true(n > 0);
+	if (kernel.error)
+		return kernel.error;
+	if (returns && kernel.refuses_returns)
+		return -EOPNOTSUPP;
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; kernel.refuses[k]; k++)
+			if (sites[i].offset == kernel.refuses[k])
+				return -EOPNOTSUPP;
+	/* Returns come first, entries last. */
+	assert_true(returns || kernel.entries == 0);
+	*ret_attachment = malloc(sizeof(struct attachment));
+	assert_non_null(*ret_attachment);
+	**ret_attachment = (struct attachment){ n, returns };
+	kernel.live += (unsigned)n;
+	kernel.made++;
+	return 0;
+}
+
+static void fake_free(struct attachment *attachment)
+{
+	if (attachment)
+		kernel.live -= (unsigned)attachment->n;
+	free(attachment);
+}
+
+static uint32_t listed; /* functions of the file */
+
+#define attach fake_attach
+#define attachment_free fake_free
+#define trace_list_sites fake_list
+#include "trace/files.c"
+
+int fake_list(_unused_ int fd, _unused_ const bool libraries[PROBE_LIBRARIES],
+	      _unused_ const struct site_rules *rules,
+	      int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata)
+{
+	for (uint32_t i = 0; i < listed; i++) {
+		struct trace_listing listing = {
+			.probe = probe_find(PROBE_CUDA, i % 2 ? "cuLaunchKernel" : "cuMemAlloc_v2"),
+			.site = { .class = SITE_EMULATED, .chosen = i != 5, .may_return = i != 6 },
+			.file_offset = 0x1000 + 16 * (i == 7 ? 3 : i), /* 7 is another name of 3 */
+		};
+		int r = fn(&listing, userdata);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static uint32_t hit_ns[TRACE_CALLS_MAX];
+static struct site_rules rules = { .entry_ns = { 100 }, .return_ns = { 250 } };
+static const struct files_config config = { .rules = &rules, .returns = true, .hit_ns = hit_ns };
+
+static int set_up(_unused_ void **state)
+{
+	memset(&kernel, 0, sizeof(kernel));
+	listed = 20;
+	return 0;
+}
+
+static void all_taken(_unused_ void **state)
+{
+	struct file_probes *file;
+
+	assert_int_equal(files_attach(&config, -1, "/lib/libcuda.so.1", &file), 0);
+	assert_int_equal(files_attached(file), 18);
+	assert_int_equal(file->refused, 1);
+	assert_int_equal(file->no_returns, 1);
+	assert_int_equal(kernel.live, 18 + 17);
+	assert_int_equal(kernel.made, 4); /* two groups, each returns and entries */
+	assert_int_equal(hit_ns[probe_call(probe_find(PROBE_CUDA, "cuLaunchKernel"))], 250);
+	files_give_up(file, PROBE_GROUP_LAUNCH, 1);
+	assert_int_equal(files_attached(file) + files_given_up(file), 18);
+	assert_int_equal(files_groups_given_up(file), 1U << PROBE_GROUP_LAUNCH);
+	assert_int_equal(files_take_back(&config, file, -1, PROBE_GROUP_LAUNCH, 2), 0);
+	assert_int_equal(files_attached(file), 18);
+	assert_int_equal(files_given_up(file), 0);
+	files_free(file);
+	assert_int_equal(kernel.live, 0);
+}
+
+static void some_refused(_unused_ void **state)
+{
+	struct file_probes *file;
+
+	kernel.refuses[0] = 0x1000 + 16 * 2;
+	kernel.refuses[1] = 0x1000 + 16 * 12;
+	kernel.refuses[2] = 0x1000 + 16 * 19;
+	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), 0);
+	assert_int_equal(files_attached(file), 15);
+	assert_int_equal(file->refused, 4);
+	for (int g = 0; g < PROBE_GROUPS; g++)
+		for (uint32_t i = 0; i < file->groups[g].sites_n; i++)
+			for (size_t k = 0; kernel.refuses[k]; k++)
+				assert_int_not_equal(file->groups[g].sites[i].offset, kernel.refuses[k]);
+	assert_int_equal(kernel.live, 15 + 14);
+	files_free(file);
+	assert_int_equal(kernel.live, 0);
+}
+
+static void no_returns(_unused_ void **state)
+{
+	struct file_probes *file;
+
+	kernel.refuses_returns = true;
+	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), 0);
+	assert_int_equal(files_attached(file), 18);
+	assert_int_equal(file->no_returns, 18);
+	assert_int_equal(kernel.live, 18);
+	files_free(file);
+}
+
+static void nothing_taken(_unused_ void **state)
+{
+	struct file_probes *file;
+
+	kernel.error = -EPERM;
+	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), -EPERM);
+	assert_int_equal(kernel.live, 0);
+	listed = 0;
+	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(all_taken, set_up),
+		cmocka_unit_test_setup(some_refused, set_up),
+		cmocka_unit_test_setup(no_returns, set_up),
+		cmocka_unit_test_setup(nothing_taken, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
