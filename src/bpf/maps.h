@@ -128,6 +128,31 @@ struct {
 	__type(value, struct trace_stat);
 } zeros SEC(".maps");
 
+/*
+ * From 6.13 on programs of a probe's type may get their stack from a page of the CPU instead of the task's (kernel/bpf/verifier.c,
+ * check_max_stack_depth), on the grounds that two never run on a CPU at once. Those of a uprobe_multi link do: they can be preempted, and
+ * then one writes over the other's variables. A program with a tail call is left its own stack; this one is never made, and the
+ * verifier, which knows that constant, takes it out.
+ */
+#ifdef TRACE_MULTI
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} nothing SEC(".maps");
+
+const volatile __u32 never SEC(".rodata.never");
+
+#define KEEP_OWN_STACK(ctx)                                  \
+	do {                                                 \
+		if (never)                                   \
+			bpf_tail_call((ctx), &nothing, 0);   \
+	} while (0)
+#else
+#define KEEP_OWN_STACK(ctx) ((void)(ctx)) /* preemption is off */
+#endif
+
 #ifndef TRACE_MULTI
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -611,6 +611,7 @@ int call_entry(struct pt_regs *ctx)
 	struct trace_counters *c = counters_get();
 	__u64 site;
 
+	KEEP_OWN_STACK(ctx);
 	if (!c)
 		return 0;
 	if (!site_find(ctx, &site)) {
@@ -626,6 +627,7 @@ int call_return(struct pt_regs *ctx)
 {
 	struct trace_counters *c = counters_get();
 
+	KEEP_OWN_STACK(ctx);
 	if (!c)
 		return 0;
 	return return_probe(ctx, c);
