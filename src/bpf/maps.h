@@ -130,11 +130,11 @@ struct {
 
 /*
  * From 6.13 on programs of a probe's type may get their stack from a page of the CPU instead of the task's (kernel/bpf/verifier.c,
- * check_max_stack_depth), on the grounds that two never run on a CPU at once. Those of a uprobe_multi link do: they can be preempted, and
+ * check_max_stack_depth), on the grounds that two never run on a CPU at once. Those of uprobes do, from 6.0 on: they can be preempted, and
  * then one writes over the other's variables. A program with a tail call is left its own stack; this one is never made, and the
  * verifier, which knows that constant, takes it out.
  */
-#ifdef TRACE_MULTI
+#ifdef TRACE_FETCH
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
