@@ -13,6 +13,7 @@
 
 /* More than any device has, and 2^20 such allocations still fit into 64 bits. */
 #define SIZE_BELIEVED (UINT64_C(1) << 43)
+enum { SLOTS_KEPT = 256 };
 
 static const uint8_t space_of[TRACE_MEMORIES] = {
 	[TRACE_MEMORY_DEVICE] = SPACE_ADDRESS,     [TRACE_MEMORY_ASYNC] = SPACE_ADDRESS,
@@ -100,6 +101,21 @@ static void unlink_row(struct cuda *cuda, struct process *p, const struct alloca
 		row(cuda, a->next - 1)->previous = a->previous;
 }
 
+/* Else each process would keep the slots of the most that it ever had, and many one after another outgrow the limit of allocations. */
+static void shrink(struct hashmap *map)
+{
+	struct hashmap smaller;
+
+	if (map->mask < SLOTS_KEPT || map->count >= map->mask / 16 ||
+	    hashmap_init(&smaller, map->count * 2 + 1) < 0)
+		return;
+	for (uint32_t i = 0; i <= map->mask; i++)
+		if (map->slots[i].used) /* has room: cannot fail */
+			hashmap_put(&smaller, map->slots[i].key, map->slots[i].value);
+	hashmap_done(map);
+	*map = smaller;
+}
+
 static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct allocation *a = row(cuda, index);
@@ -107,6 +123,7 @@ static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 
 	unlink_row(cuda, p, a);
 	hashmap_del(&p->memory[a->space], salted(cuda, a->addr));
+	shrink(&p->memory[a->space]);
 	if (a->space != SPACE_MAPPING) {
 		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
 		if (on_device(a->kind))

@@ -202,6 +202,24 @@ static void beyond_the_limit(void **state)
 	scene_free(s);
 }
 
+/* What was needed once is given back. */
+static void memory_is_given_back(void **state)
+{
+	struct scene *s = *state;
+	const struct hashmap *map = &s->cuda->processes[0]->memory[SPACE_ADDRESS];
+
+	for (uint64_t i = 1; i <= 100000; i++)
+		allocate(s, TRACE_MEMORY_DEVICE, i, 1);
+	assert_true(map->mask > 100000);
+	for (uint64_t i = 2; i <= 100000; i++)
+		release(s, TRACE_MEMORY_DEVICE, i);
+	assert_true(map->mask < 1000);
+	window(s);
+	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 1);
+	release(s, TRACE_MEMORY_DEVICE, 1);
+	assert_int_equal(stats_of(s).unknown_frees, 0);
+}
+
 /* Random calls of three processes against a table of all addresses. */
 static void against_brute_force(void **state)
 {
@@ -298,6 +316,7 @@ int main(void)
 		CASE(a_reset_takes_pools_along),
 		CASE(arrays_of_unknown_size),
 		cmocka_unit_test(beyond_the_limit),
+		CASE(memory_is_given_back),
 		CASE(against_brute_force),
 		CASE(leaks),
 		CASE(no_verdict_without_nvml),
