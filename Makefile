@@ -22,7 +22,7 @@ BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttp
 	libyaml-dev libbpf-dev libelf-dev libcapstone-dev clang bpftool
 TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 busybox-static
-BENCH_PACKAGES = nginx-light wrk
+BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
 .PHONY: all build run test bench fuzz format format-check install clean help \
