@@ -15,7 +15,11 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#ifdef __bpf__
 #define KERNEL_STRUCT __attribute__((preserve_access_index))
+#else
+#define KERNEL_STRUCT /* whoever only looks whether this header compiles */
+#endif
 
 typedef struct {
 	int counter;
@@ -53,7 +57,7 @@ struct task_struct {
 /* Before a comparison: the compiler must compare this very value, so that the verifier knows its bound from there on. */
 #define SHOW_BOUND(value) asm volatile("" : "+r"(value))
 
-#if defined(__TARGET_ARCH_x86)
+#if defined(__TARGET_ARCH_x86) || (!defined(__bpf__) && defined(__x86_64__))
 enum {
 	REGISTER_ARGS = 6,
 	BREAKPOINT = 1,
@@ -98,7 +102,7 @@ static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 	bpf_probe_read_user(&address, sizeof(address), (void *)sp);
 	return address;
 }
-#elif defined(__TARGET_ARCH_arm64)
+#elif defined(__TARGET_ARCH_arm64) || (!defined(__bpf__) && defined(__aarch64__))
 enum {
 	REGISTER_ARGS = 8,
 	BREAKPOINT = 4,

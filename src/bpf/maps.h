@@ -144,10 +144,10 @@ struct {
 
 const volatile __u32 never SEC(".rodata.never");
 
-#define KEEP_OWN_STACK(ctx)                                  \
-	do {                                                 \
-		if (never)                                   \
-			bpf_tail_call((ctx), &nothing, 0);   \
+#define KEEP_OWN_STACK(ctx)                                \
+	do {                                               \
+		if (never)                                 \
+			bpf_tail_call((ctx), &nothing, 0); \
 	} while (0)
 #else
 #define KEEP_OWN_STACK(ctx) ((void)(ctx)) /* preemption is off */

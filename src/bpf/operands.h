@@ -45,7 +45,8 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame
 }
 
 /* Operands as they are when the function is entered. */
-static __always_inline void operands_read(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
+static __always_inline void operands_read(struct pt_regs *ctx, const struct trace_spec *spec,
+					  struct frame *frame)
 {
 	for (__u32 i = 0; i < TRACE_OPERANDS; i++) {
 		const struct trace_operand *o = &spec->operands[i];
@@ -231,6 +232,6 @@ static __always_inline __u64 bytes_of(const struct trace_spec *spec, const struc
 	bool times = spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE ||
 		     spec->shape == TRACE_SHAPE_EXTENT;
 
-	return times ? multiply(frame->values[TRACE_OPERAND_SIZE], frame->values[TRACE_OPERAND_TIMES])
-		     : frame->values[TRACE_OPERAND_SIZE];
+	return times ? multiply(frame->values[TRACE_OPERAND_SIZE], frame->values[TRACE_OPERAND_TIMES]) :
+		       frame->values[TRACE_OPERAND_SIZE];
 }

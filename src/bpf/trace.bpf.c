@@ -37,7 +37,8 @@ static __always_inline __u64 produced_next(struct trace_counters *c)
 #endif
 }
 
-static __always_inline void header_fill(struct trace_header *h, enum trace_event_type type, __u64 seq, __u64 time_ns)
+static __always_inline void header_fill(struct trace_header *h, enum trace_event_type type, __u64 seq,
+					__u64 time_ns)
 {
 	__u64 id = bpf_get_current_pid_tgid();
 
@@ -54,7 +55,8 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 }
 
 /* NULL: no room, counted. */
-static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type, __u64 time_ns)
+static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type,
+					 __u64 time_ns)
 {
 	__u64 seq = produced_next(c);
 	struct trace_header *h = bpf_ringbuf_reserve(&events, size, 0);
@@ -130,7 +132,7 @@ static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tg
 	new.incarnation = bpf_ktime_get_ns();
 	new.start_boot_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	r = bpf_map_update_elem(&procs, &tgid, &new, BPF_NOEXIST);
-	if (r == 0 && !(new.flags & TRACE_PROC_IGNORE))
+	if (r == 0 && !(new.flags &TRACE_PROC_IGNORE))
 		process_event(c, TRACE_EVENT_PROCESS, new.incarnation, new.start_boot_ns);
 	proc = bpf_map_lookup_elem(&procs, &tgid);
 	if (!proc)
@@ -237,8 +239,8 @@ static __always_inline struct trace_stat *stat_get(struct trace_counters *c, str
 	return stat;
 }
 
-static __noinline void error_count(struct trace_counters *c, const struct thread *thread, __u32 tgid, __u32 call,
-				   __s32 result)
+static __noinline void error_count(struct trace_counters *c, const struct thread *thread, __u32 tgid,
+				   __u32 call, __s32 result)
 {
 	struct trace_error_key key = {
 		.tgid = tgid, .call = call, .incarnation = thread->incarnation, .result = result
@@ -291,7 +293,8 @@ static __always_inline __u32 bucket_of(__u64 ns)
 
 /* ---- a call is over ---- */
 
-static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec, const struct frame *frame)
+static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec,
+					const struct frame *frame)
 {
 	h->call = frame->call;
 	h->op = spec->op;
@@ -361,8 +364,9 @@ static __always_inline void sums_add(struct trace_stat *stat, const struct outco
 	stat->last_ns = outcome->now;
 }
 
-static __always_inline void call_over(struct trace_counters *c, struct trace_control *ctl, struct thread *thread,
-				      const struct trace_spec *spec, __u64 id, const struct outcome *outcome)
+static __always_inline void call_over(struct trace_counters *c, struct trace_control *ctl,
+				      struct thread *thread, const struct trace_spec *spec, __u64 id,
+				      const struct outcome *outcome)
 {
 	struct frame *frame = &thread->frame;
 	bool failed = is_failure(spec, outcome->result);
@@ -404,7 +408,8 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 }
 
 /* setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it returns to us. */
-static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl, const struct text_call *text)
+static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl,
+				const struct text_call *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
 	char name[sizeof(wanted) + 1] = {}; /* so that a longer one is not taken for it */
@@ -433,8 +438,8 @@ static __noinline int text_tell(struct trace_counters *c, struct trace_control *
 }
 
 /* @call: with TRACE_SITE_NO_RETURN where it will not be seen to return. */
-static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u64 id,
-				 __u32 call)
+static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
+				 __u64 id, __u32 call)
 {
 	struct text_call text = {
 		.name = register_arg(ctx, 0),
@@ -456,7 +461,8 @@ static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, 
 }
 
 /* A return that belongs to no frame: is it that of a setenv()? */
-static __noinline bool text_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl, __u64 id)
+static __noinline bool text_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
+				   __u64 id)
 {
 	struct text_call *found = bpf_map_lookup_elem(&texts, &id), text;
 
@@ -475,9 +481,9 @@ static __always_inline bool has_return(const struct trace_spec *spec, __u64 site
 }
 
 /* The outermost call of the thread begins. */
-static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				       struct thread *thread, const struct trace_spec *spec, __u64 id, __u64 site,
-				       __u64 sp)
+static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counters *c,
+				       struct trace_control *ctl, struct thread *thread,
+				       const struct trace_spec *spec, __u64 id, __u64 site, __u64 sp)
 {
 	struct frame *frame = &thread->frame;
 	struct outcome outcome = {};
@@ -546,7 +552,8 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 		return 0;
 	if (!thread || !thread->frame.sp) {
 		COUNT(&c->return_hits);
-		if (!text_return(ctx, c, ctl, id) && !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
+		if (!text_return(ctx, c, ctl, id) &&
+		    !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
 			COUNT(&c->unmatched);
 		return 0;
 	}

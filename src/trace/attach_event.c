@@ -49,8 +49,10 @@ static int define(struct attachment *attachment, const char *name, const struct 
 			r = attach_tracefs_write(attachment->backend, text, length);
 			length = 0;
 		}
-		length += (size_t)snprintf(text + length, sizeof(text) - length, "%c:%s /proc/self/fd/%d:0x%" PRIx64 "\n",
-					   attachment->returns ? 'r' : 'p', name, attachment->file, sites[i].offset);
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+					   "%c:%s /proc/self/fd/%d:0x%" PRIx64 "\n",
+					   attachment->returns ? 'r' : 'p', name, attachment->file,
+					   sites[i].offset);
 	}
 	return r < 0 ? r : attach_tracefs_write(attachment->backend, text, length);
 }
@@ -79,8 +81,8 @@ static int enable(const struct attachment *attachment, uint64_t id, int program)
 	return fd;
 }
 
-static int part_make(struct attachment *attachment, const struct attach_site *sites, size_t n, const uint8_t *salts,
-		     uint8_t salt)
+static int part_make(struct attachment *attachment, const struct attach_site *sites, size_t n,
+		     const uint8_t *salts, uint8_t salt)
 {
 	struct attach_backend *backend = attachment->backend;
 	struct attach_part *part = &attachment->parts[attachment->parts_n];
@@ -90,8 +92,8 @@ static int part_make(struct attachment *attachment, const struct attach_site *si
 	if (r < 0)
 		return r;
 	*part = (struct attach_part){ .fd = -1 };
-	snprintf(part->name, sizeof(part->name), "gpusonde/g%d_%" PRIu64 "_%" PRIu32, getpid(), backend->start_ticks,
-		 backend->names++);
+	snprintf(part->name, sizeof(part->name), "gpusonde/g%d_%" PRIu64 "_%" PRIu32, getpid(),
+		 backend->start_ticks, backend->names++);
 	attachment->parts_n++;
 	r = define(attachment, part->name, sites, n, salts, salt);
 	if (r == 0)

@@ -71,7 +71,8 @@ int attach_may(struct attach_trouble *ret_trouble)
 		return -ENOENT;
 	}
 	if (!has(all, CAP_SYS_ADMIN) && !(bpf && perfmon)) {
-		attach_say(ret_trouble, "missing %s%s%s; tracing needs both, or CAP_SYS_ADMIN: run as root, or give the service these",
+		attach_say(ret_trouble,
+			   "missing %s%s%s; tracing needs both, or CAP_SYS_ADMIN: run as root, or give the service these",
 			   bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
 		return -EPERM;
 	}
@@ -109,13 +110,13 @@ static struct bpf_object *open_object(const struct attach_way *way)
 
 	if (!object || !way->multi)
 		return object;
-	bpf_object__for_each_program(program, object)
-		if (bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
-			bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)UPROBE_MULTI);
+	bpf_object__for_each_program(program, object) if (bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
+		bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)UPROBE_MULTI);
 	return object;
 }
 
-int attach_load(struct attach_backend *backend, const struct attach_config *config, struct attach_trouble *ret_trouble)
+int attach_load(struct attach_backend *backend, const struct attach_config *config,
+		struct attach_trouble *ret_trouble)
 {
 	libbpf_print_fn_t before = libbpf_set_print(keep_warning);
 	struct bpf_object *object;
@@ -129,8 +130,8 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	}
 	if (!object || r < 0) {
 		r = object ? r : -errno;
-		attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s", backend->way->name,
-			   strerror(-r), last_warning[0] ? "; " : "", last_warning);
+		attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s",
+			   backend->way->name, strerror(-r), last_warning[0] ? "; " : "", last_warning);
 	}
 	libbpf_set_print(before);
 	backend->programs[0] = object;
@@ -142,7 +143,8 @@ static int share_maps(struct attach_backend *backend, struct bpf_object *object,
 {
 	struct bpf_map *map;
 
-	bpf_object__for_each_map(map, object) {
+	bpf_object__for_each_map(map, object)
+	{
 		int r = 0;
 
 		if (strcmp(bpf_map__name(map), ".rodata.salt") == 0)
@@ -186,7 +188,8 @@ int attach_load_salt(struct attach_backend *backend, uint32_t salt)
 
 int attach_program(const struct attachment *attachment, uint32_t salt)
 {
-	static const char *const names[2][2] = { { "call_entry", "call_return" }, { "empty_entry", "empty_return" } };
+	static const char *const names[2][2] = { { "call_entry", "call_return" },
+						 { "empty_entry", "empty_return" } };
 
 	return bpf_program__fd(bpf_object__find_program_by_name(
 		attachment->backend->programs[salt], names[attachment->empty][attachment->returns]));

@@ -75,7 +75,8 @@ uint64_t attach_site_value(const struct attach_site *site);
 
 /* Whether BTF and capabilities are there. */
 int attach_may(struct attach_trouble *ret_trouble);
-int attach_load(struct attach_backend *backend, const struct attach_config *config, struct attach_trouble *ret_trouble);
+int attach_load(struct attach_backend *backend, const struct attach_config *config,
+		struct attach_trouble *ret_trouble);
 /* The programs once more, with the maps of the first and another salt. */
 int attach_load_salt(struct attach_backend *backend, uint32_t salt);
 /* The program that the attachment's probes run. */
@@ -88,7 +89,8 @@ void attach_say(struct attach_trouble *trouble, const char *format, ...) _printf
  * Puts the sites' signatures into map `sites`, each with the first salt under which it has one meaning only. @salts: one for each site.
  * -ENOSPC: too many, of one signature or altogether.
  */
-int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n, uint8_t *salts);
+int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n,
+			  uint8_t *salts);
 void attach_signatures_remove(struct attachment *attachment);
 
 /* ---- attach_tracefs.c ---- */

@@ -80,7 +80,8 @@ static int add(struct attachment *attachment, const struct attach_site *site, ui
 	return -ENOSPC;
 }
 
-int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n, uint8_t *salts)
+int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n,
+			  uint8_t *salts)
 {
 	attachment->signatures = calloc(n, sizeof(*attachment->signatures));
 	if (!attachment->signatures)

@@ -32,7 +32,8 @@ enum question {
 };
 
 struct answer {
-	bool stepped, optimised, before; /* [uprobes] and [uprobes-trampoline] in the maps; one of them before the first hit */
+	bool stepped, optimised,
+		before; /* [uprobes] and [uprobes-trampoline] in the maps; one of them before the first hit */
 	uint32_t cost_ns; /* the lowest average of a round */
 };
 
@@ -184,7 +185,7 @@ static bool is_doubtful(const struct trial *trial)
 
 /* All at once where the kernel takes them, since letting go takes as long for many as for one; else each for itself. */
 static void attach_entries(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
-			  struct attachment **ret_together)
+			   struct attachment **ret_together)
 {
 	struct attach_site sites[SITE_KINDS];
 	size_t together = 0;
@@ -196,8 +197,8 @@ static void attach_entries(struct attach_backend *backend, int file, struct tria
 	alone = attach_empty(backend, file, 0, false, sites, together, ret_together) < 0;
 	for (unsigned i = 0; i < n; i++) {
 		if (alone || is_doubtful(&trials[i]))
-			trials[i].attached =
-				attach_empty(backend, file, 0, false, &trials[i].site, 1, &trials[i].entry) == 0;
+			trials[i].attached = attach_empty(backend, file, 0, false, &trials[i].site, 1,
+							  &trials[i].entry) == 0;
 		else
 			trials[i].attached = true;
 	}
@@ -225,10 +226,12 @@ static void try_entries(struct trial *trials, unsigned n, struct site_rules *rul
 			trials[i].attached = false;
 			continue;
 		}
-		*class = answer.optimised ? SITE_OPTIMISED : answer.stepped ? SITE_SINGLE_STEP : SITE_EMULATED;
+		*class = answer.optimised ? SITE_OPTIMISED :
+			 answer.stepped   ? SITE_SINGLE_STEP :
+					    SITE_EMULATED;
 		note_cost(&measured[*class], answer.cost_ns);
 	}
-	for (int class = 0; class < SITE_CLASSES; class++)
+	for (int class = 0; class < SITE_CLASSES; class ++)
 		if (measured[class])
 			rules->entry_ns[class] = measured[class];
 	rules->nop_rewritten = rules->by_kind[SITE_KIND_NOP5] == SITE_OPTIMISED ||
@@ -254,7 +257,7 @@ static void try_returns(struct attach_backend *backend, int file, struct trial *
 	}
 	if (sites_n == 0 || attach_empty(backend, file, 0, true, sites, sites_n, &returns) < 0)
 		return;
-	for (int class = 0; class < SITE_CLASSES; class++) {
+	for (int class = 0; class < SITE_CLASSES; class ++) {
 		struct answer answer;
 
 		if (of_class[class] && ask(of_class[class], ASK_RETURN, &answer) == 0)

@@ -4,15 +4,15 @@
 #include "base/macro.h"
 
 /* @site is where the label "specimen_NAME_site" stands in @code. Far from each other, so that none is within another's instruction. */
-#define SPECIMEN(name, code)                                                   \
-	__asm__(".pushsection .text.gs_specimens, \"ax\", %progbits\n"         \
-		".hidden specimen_" #name ", specimen_" #name "_site\n"        \
-		".globl specimen_" #name ", specimen_" #name "_site\n"         \
-		".type specimen_" #name ", %function\n"                        \
-		".balign 64\nspecimen_" #name ":\n" code "\n"                  \
-		".size specimen_" #name ", . - specimen_" #name "\n"           \
-		".popsection\n");                                              \
-	extern void specimen_##name(void);                                     \
+#define SPECIMEN(name, code)                                            \
+	__asm__(".pushsection .text.gs_specimens, \"ax\", %progbits\n"  \
+		".hidden specimen_" #name ", specimen_" #name "_site\n" \
+		".globl specimen_" #name ", specimen_" #name "_site\n"  \
+		".type specimen_" #name ", %function\n"                 \
+		".balign 64\nspecimen_" #name ":\n" code "\n"           \
+		".size specimen_" #name ", . - specimen_" #name "\n"    \
+		".popsection\n");                                       \
+	extern void specimen_##name(void);                              \
 	extern const char specimen_##name##_site[];
 
 #if defined(__x86_64__)
@@ -34,21 +34,20 @@ SPECIMEN(address, "specimen_address_site: adrp x9, specimen_address; ret")
 SPECIMEN(other, "specimen_other_site: mov x9, x10; ret")
 #endif
 
-#define ROW(kind, name) { SITE_KIND_##kind, specimen_##name, specimen_##name##_site }
+#define ROW(kind, name)                                                   \
+	{                                                                 \
+		SITE_KIND_##kind, specimen_##name, specimen_##name##_site \
+	}
 
 const struct specimen specimens[] = {
 #if defined(__x86_64__)
-	ROW(PUSH, push),
-	ROW(PUSH_EXTENDED, push_extended),
-	ROW(NOP5, nop5),
-	ROW(NOP10, nop10),
+	ROW(PUSH, push),   ROW(PUSH_EXTENDED, push_extended),
+	ROW(NOP5, nop5),   ROW(NOP10, nop10),
 #elif defined(__aarch64__)
 	ROW(ADDRESS, address),
 #endif
-	ROW(JUMP, jump),
-	ROW(BRANCH, branch),
-	ROW(CALL, call),
-	ROW(NOP1, nop1),
+	ROW(JUMP, jump),   ROW(BRANCH, branch),
+	ROW(CALL, call),   ROW(NOP1, nop1),
 	ROW(OTHER, other),
 };
 const unsigned specimens_n = ARRAY_SIZE(specimens);

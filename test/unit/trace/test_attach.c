@@ -22,8 +22,8 @@ static void no_losses(const struct tracing *tracing)
 	struct trace_counters c = tracing_counters(tracing);
 
 	if (c.abandoned || c.unmatched)
-		print_message("# hits %llu, returns %llu, abandoned %llu, unmatched %llu\n", c.hits, c.return_hits,
-			      c.abandoned, c.unmatched);
+		print_message("# hits %llu, returns %llu, abandoned %llu, unmatched %llu\n", c.hits,
+			      c.return_hits, c.abandoned, c.unmatched);
 	assert_int_equal(c.abandoned, 0);
 	assert_int_equal(c.unmatched, 0);
 	assert_int_equal(c.unidentified, 0);
@@ -35,8 +35,8 @@ static void no_losses(const struct tracing *tracing)
 enum { THREADS = 64, CALLS = 500 };
 
 /* Calls 0, 7, 14, ... fail with 2, those before them with 700. */
-static int fail_some(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
-		     _unused_ uint64_t f)
+static int fail_some(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d,
+		     _unused_ uint64_t e, _unused_ uint64_t f)
 {
 	return a % 7 == 0 ? 2 : a % 7 == 6 ? 700 : 0;
 }
@@ -90,8 +90,8 @@ static void counts_are_exact_with_64_threads(void **state)
 
 /* ---- calls within calls ---- */
 
-static int inner_thrice(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
-			_unused_ uint64_t f)
+static int inner_thrice(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d,
+			_unused_ uint64_t e, _unused_ uint64_t f)
 {
 	for (unsigned i = 0; a == 1 && i < 3; i++)
 		traced_inner(0, 0, 0, 0, 0, 0);
@@ -146,8 +146,8 @@ static void a_jump_into_another_call_is_nested_too(void **state)
 
 static jmp_buf away;
 
-static int jump_away(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
-		     _unused_ uint64_t f)
+static int jump_away(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d,
+		     _unused_ uint64_t e, _unused_ uint64_t f)
 {
 	if (a)
 		longjmp(away, 1);
@@ -274,8 +274,10 @@ static void only_the_process_asked_for_is_traced(void **state)
 	}
 	assert_true(pid > 0);
 	assert_int_equal(attach_set_spec(tracing->backend, OUTER, &plain), 0);
-	assert_int_equal(attach(tracing->backend, traced_file(), pid, true, &site, 1, &tracing->attached[0]), 0);
-	assert_int_equal(attach(tracing->backend, traced_file(), pid, false, &site, 1, &tracing->attached[1]), 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), pid, true, &site, 1, &tracing->attached[0]),
+			 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), pid, false, &site, 1, &tracing->attached[1]),
+			 0);
 	tracing->attached_n = 2;
 	assert_int_equal(traced_run(call_ten, NULL, &other), 0);
 	assert_int_equal(write(pair[0], "", 1), 1);

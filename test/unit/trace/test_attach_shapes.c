@@ -10,8 +10,8 @@
 enum { CALL = 11 };
 
 #define FLAGS (TRACE_SPEC_RETURNS | TRACE_SPEC_EVENT)
-#define OPERAND(from_, arg_, width_, value_)                                              \
-	{                                                                                 \
+#define OPERAND(from_, arg_, width_, value_)                                                    \
+	{                                                                                       \
 		.from = TRACE_FROM_##from_, .arg = (arg_), .width = (width_), .value = (value_) \
 	}
 
@@ -21,8 +21,9 @@ static void *pointer(uint64_t value)
 }
 
 /* The one event of the call that @fn makes in a child. */
-static const union tracing_event *event_of(struct tracing *tracing, const void *code, const struct trace_spec *spec,
-					   enum trace_event_type type, void (*fn)(void *userdata), pid_t *ret_pid)
+static const union tracing_event *event_of(struct tracing *tracing, const void *code,
+					   const struct trace_spec *spec, enum trace_event_type type,
+					   void (*fn)(void *userdata), pid_t *ret_pid)
 {
 	const union tracing_event *event;
 
@@ -53,7 +54,8 @@ static void check_launch(const union tracing_event *event, uint64_t shared)
 
 static void launch(_unused_ void *userdata)
 {
-	traced_launch(pointer(0x1234567890), 1000000, 65535, 3, 1024, 2, 5, 49152, pointer(0x7fff00001111), NULL, NULL);
+	traced_launch(pointer(0x1234567890), 1000000, 65535, 3, 1024, 2, 5, 49152, pointer(0x7fff00001111),
+		      NULL, NULL);
 }
 
 static void a_launch_of_the_driver(void **state)
@@ -62,7 +64,8 @@ static void a_launch_of_the_driver(void **state)
 	const struct trace_spec spec = { .op = TRACE_OP_LAUNCH, .shape = TRACE_SHAPE_LAUNCH, .flags = FLAGS };
 	pid_t pid;
 
-	check_launch(event_of(tracing, (const void *)traced_launch, &spec, TRACE_EVENT_LAUNCH, launch, &pid), 49152);
+	check_launch(event_of(tracing, (const void *)traced_launch, &spec, TRACE_EVENT_LAUNCH, launch, &pid),
+		     49152);
 }
 
 static void launch_dim3(_unused_ void *userdata)
@@ -102,10 +105,13 @@ static void launches_by_a_configuration(void **state)
 	struct trace_spec spec = { .op = TRACE_OP_LAUNCH, .shape = TRACE_SHAPE_LAUNCH_CONFIG, .flags = FLAGS };
 	pid_t pid;
 
-	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH, launch_config, &pid), 8);
+	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH,
+			      launch_config, &pid),
+		     8);
 	tracing_detach(tracing);
 	spec.event_flags = TRACE_FLAG_RUNTIME;
-	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH, launch_config, &pid),
+	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH,
+			      launch_config, &pid),
 		     UINT32_MAX);
 }
 
@@ -144,7 +150,8 @@ static struct {
 
 static void allocate(_unused_ void *userdata)
 {
-	traced_outer((uint64_t)(uintptr_t)&given, 0, 1000, (uint64_t)(uintptr_t)&sizes, UINT64_C(0xffffffff00000007), 9);
+	traced_outer((uint64_t)(uintptr_t)&given, 0, 1000, (uint64_t)(uintptr_t)&sizes,
+		     UINT64_C(0xffffffff00000007), 9);
 }
 
 static void fail_to_allocate(_unused_ void *userdata)
@@ -190,7 +197,8 @@ static void a_failed_call_has_no_bytes_and_no_address(void **state)
 	pid_t pid;
 
 	traced_body = give;
-	event = event_of(tracing, (const void *)traced_outer, &allocation, TRACE_EVENT_CALL, fail_to_allocate, &pid);
+	event = event_of(tracing, (const void *)traced_outer, &allocation, TRACE_EVENT_CALL, fail_to_allocate,
+			 &pid);
 	assert_int_equal(event->call.addr, 0);
 	assert_int_equal(event->call.result, 2);
 	assert_int_equal(tracing_stat(tracing, pid, CALL).bytes, 0);
@@ -241,7 +249,9 @@ static void not_ready_is_an_answer_to_a_query_and_else_an_error(void **state)
 	pid_t pid;
 
 	traced_body = not_ready;
-	assert_int_equal(event_of(tracing, (const void *)traced_outer, &spec, TRACE_EVENT_CALL, call_plainly, &pid)->call.result,
+	assert_int_equal(event_of(tracing, (const void *)traced_outer, &spec, TRACE_EVENT_CALL, call_plainly,
+				  &pid)
+				 ->call.result,
 			 600);
 	assert_int_equal(tracing_stat(tracing, pid, CALL).errors, 0);
 	tracing_detach(tracing);
@@ -263,8 +273,11 @@ static void launch_deep(_unused_ void *userdata)
 static void a_site_where_the_stack_pointer_is_lower(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
-	const struct trace_spec spec = { .op = TRACE_OP_LAUNCH, .shape = TRACE_SHAPE_LAUNCH, .flags = TRACE_SPEC_EVENT };
-	struct attach_site site = traced_site((const char *)(const void *)traced_deep + traced_deep_offset, CALL);
+	const struct trace_spec spec = { .op = TRACE_OP_LAUNCH,
+					 .shape = TRACE_SHAPE_LAUNCH,
+					 .flags = TRACE_SPEC_EVENT };
+	struct attach_site site =
+		traced_site((const char *)(const void *)traced_deep + traced_deep_offset, CALL);
 	pid_t pid;
 
 	site.stack = traced_deep_stack;
@@ -291,9 +304,10 @@ static void an_extent_by_value(void **state)
 					 .operands = { [TRACE_OPERAND_SIZE] = OPERAND(OUT, 0, 8, 8) } };
 	pid_t pid;
 
-	assert_int_equal(
-		event_of(tracing, (const void *)traced_malloc3d, &spec, TRACE_EVENT_CALL, allocate_3d, &pid)->call.size,
-		512 * 3 * 5);
+	assert_int_equal(event_of(tracing, (const void *)traced_malloc3d, &spec, TRACE_EVENT_CALL,
+				  allocate_3d, &pid)
+				 ->call.size,
+			 512 * 3 * 5);
 }
 
 /* ---- elements ---- */
@@ -313,9 +327,10 @@ static void elements_of_bytes_and_a_depth_that_is_an_argument(void **state)
 						       [TRACE_OPERAND_TIMES] = OPERAND(ARG, 1, 8, 0) } };
 	pid_t pid;
 
-	assert_int_equal(
-		event_of(tracing, (const void *)traced_outer, &spec, TRACE_EVENT_CALL, set_elements, &pid)->call.size,
-		4 * 1000 * 3 * 5);
+	assert_int_equal(event_of(tracing, (const void *)traced_outer, &spec, TRACE_EVENT_CALL, set_elements,
+				  &pid)
+				 ->call.size,
+			 4 * 1000 * 3 * 5);
 	assert_int_equal(tracing_stat(tracing, pid, CALL).bytes, 4 * 1000 * 3 * 5);
 }
 
@@ -411,7 +426,9 @@ static void set_variables(_unused_ void *userdata)
 static void the_variable_that_chooses_devices(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
-	const struct trace_spec spec = { .op = TRACE_OP_SETENV, .shape = TRACE_SHAPE_SETENV, .flags = TRACE_SPEC_RETURNS };
+	const struct trace_spec spec = { .op = TRACE_OP_SETENV,
+					 .shape = TRACE_SHAPE_SETENV,
+					 .flags = TRACE_SPEC_RETURNS };
 	const union tracing_event *first, *second;
 	pid_t pid;
 

@@ -9,10 +9,10 @@
 
 static void print(const struct site_rules *rules, const char *way)
 {
-	for (int class = 0; class < SITE_CLASSES; class++)
+	for (int class = 0; class < SITE_CLASSES; class ++)
 		if (rules->entry_ns[class])
 			print_message("# %s: %s: entry %u ns, entry and return %u ns\n", way,
-				      site_class_name((enum site_class)class), rules->entry_ns[class],
+				      site_class_name((enum site_class) class), rules->entry_ns[class],
 				      rules->return_ns[class]);
 }
 

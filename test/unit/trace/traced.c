@@ -17,24 +17,26 @@ int traced_dispatch(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, 
 	return traced_body ? traced_body(a, b, c, d, e, f) : 0;
 }
 
-#define FUNCTION(name, body)                    \
-	__asm__(".pushsection .text\n"          \
-		".globl " #name "\n"            \
-		".hidden " #name "\n"           \
-		".type " #name ", %function\n"  \
-		".balign 32\n" #name ":\n" body \
-		".size " #name ", . - " #name "\n.popsection\n");
+#define FUNCTION(name, body)                   \
+	__asm__(".pushsection .text\n"         \
+		".globl " #name "\n"           \
+		".hidden " #name "\n"          \
+		".type " #name ", %function\n" \
+		".balign 32\n" #name ":\n" body ".size " #name ", . - " #name "\n.popsection\n");
 
 #if defined(__x86_64__)
 #define CALL "push %rbp\nmov %rsp, %rbp\ncall traced_dispatch\npop %rbp\nret\n"
 FUNCTION(traced_tail, "push %rax\npop %rax\njmp traced_inner\n")
-FUNCTION(traced_deep, "sub $24, %rsp\npush %rbp\nmov %rsp, %rbp\nsub $8, %rsp\ncall traced_dispatch\nadd $8, %rsp\n"
-		      "pop %rbp\nadd $24, %rsp\nret\n")
+FUNCTION(traced_deep,
+	 "sub $24, %rsp\npush %rbp\nmov %rsp, %rbp\nsub $8, %rsp\ncall traced_dispatch\nadd $8, %rsp\n"
+	 "pop %rbp\nadd $24, %rsp\nret\n")
 const uint32_t traced_deep_offset = 4, traced_deep_stack = 24;
 #elif defined(__aarch64__)
-#define CALL "b 1f\n1: stp x29, x30, [sp, -16]!\nmov x29, sp\nbl traced_dispatch\nldp x29, x30, [sp], 16\nret\n"
+#define CALL \
+	"b 1f\n1: stp x29, x30, [sp, -16]!\nmov x29, sp\nbl traced_dispatch\nldp x29, x30, [sp], 16\nret\n"
 FUNCTION(traced_tail, "b 1f\n1: b traced_inner\n")
-FUNCTION(traced_deep, "sub sp, sp, 32\nb 1f\n1: str x30, [sp]\nbl traced_dispatch\nldr x30, [sp]\nadd sp, sp, 32\nret\n")
+FUNCTION(traced_deep,
+	 "sub sp, sp, 32\nb 1f\n1: str x30, [sp]\nbl traced_dispatch\nldr x30, [sp]\nadd sp, sp, 32\nret\n")
 const uint32_t traced_deep_offset = 4, traced_deep_stack = 32;
 #endif
 

@@ -37,8 +37,8 @@ traced_fn traced_outer, traced_inner;
 traced_fn traced_tail; /* jumps to traced_inner */
 traced_fn traced_deep; /* its site lies where the stack pointer is traced_deep_stack lower */
 extern const uint32_t traced_deep_offset, traced_deep_stack;
-int traced_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-		  unsigned shared, void *stream, void **params, void **extra);
+int traced_launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+		  unsigned bz, unsigned shared, void *stream, void **params, void **extra);
 int traced_launch_dim3(const void *function, struct traced_dim3 grid, struct traced_dim3 block, void **args,
 		       size_t shared, void *stream);
 int traced_launch_config(const struct traced_config *config, void *function, void **params, void **extra);

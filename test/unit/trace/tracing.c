@@ -34,7 +34,8 @@ static int setup(void **state, bool no_multi)
 		return -1;
 	*state = tracing;
 	if (attach_backend_new(&config, &tracing->backend, &tracing->trouble) == 0)
-		tracing->ring = ring_buffer__new(attach_map_fd(tracing->backend, "events"), take, tracing, NULL);
+		tracing->ring =
+			ring_buffer__new(attach_map_fd(tracing->backend, "events"), take, tracing, NULL);
 	return 0;
 }
 
@@ -103,8 +104,8 @@ void tracing_drain(struct tracing *tracing)
 	assert_true(ring_buffer__consume(tracing->ring) >= 0);
 }
 
-const union tracing_event *tracing_event(const struct tracing *tracing, enum trace_event_type type, int call, pid_t pid,
-					 unsigned i)
+const union tracing_event *tracing_event(const struct tracing *tracing, enum trace_event_type type, int call,
+					 pid_t pid, unsigned i)
 {
 	for (unsigned k = 0; k < tracing->events_n; k++) {
 		const struct trace_header *h = &tracing->events[k].header;

@@ -42,7 +42,8 @@ struct tracing *tracing_of(void **state);
 
 /* Return probe first where @spec has it, then the entry; asserts that both work. */
 void tracing_attach(struct tracing *tracing, const void *code, uint16_t call, const struct trace_spec *spec);
-void tracing_attach_site(struct tracing *tracing, const struct attach_site *site, const struct trace_spec *spec);
+void tracing_attach_site(struct tracing *tracing, const struct attach_site *site,
+			 const struct trace_spec *spec);
 void tracing_detach(struct tracing *tracing); /* all */
 
 /* Takes what is in the ring. */
@@ -56,8 +57,8 @@ uint64_t tracing_errors(const struct tracing *tracing, pid_t pid, uint16_t call,
 struct trace_counters tracing_counters(const struct tracing *tracing);
 
 /* Both ways of a test. */
-#define TRACING_TEST(fn)                                                                                \
-	{ #fn "_multi", fn, tracing_setup_multi, tracing_teardown, NULL },                              \
-	{                                                                                               \
-		#fn "_event", fn, tracing_setup_event, tracing_teardown, NULL                           \
+#define TRACING_TEST(fn)                                                      \
+	{ #fn "_multi", fn, tracing_setup_multi, tracing_teardown, NULL },    \
+	{                                                                     \
+#fn "_event", fn, tracing_setup_event, tracing_teardown, NULL \
 	}
