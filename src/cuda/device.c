@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-enum { NVML_FRESH = 3 }; /* windows for which NVML's listing of a process holds */
+#include "base/clock.h"
+
+#define NVML_HOLDS_NS (30 * NSEC_PER_SEC) /* NVML's listing of a process; its readings may be 10 s apart */
 
 uint32_t device_uuid(struct cuda *cuda, const char *uuid)
 {
@@ -157,6 +159,11 @@ static void look(struct cuda *cuda, struct process *p)
 	take_visible(cuda, p, value, order);
 }
 
+static bool is_listed(const struct cuda *cuda, const struct usage *u)
+{
+	return u->nvml.window != 0 && cuda->window_start_ns - u->nvml.heard_ns < NVML_HOLDS_NS;
+}
+
 /* The only device where NVML lists the process; 0: none or several. */
 static uint32_t nvml_device(const struct cuda *cuda, const struct process *p)
 {
@@ -165,7 +172,7 @@ static uint32_t nvml_device(const struct cuda *cuda, const struct process *p)
 	for (uint32_t i = 1; i < p->usages_n; i++) {
 		const struct usage *u = &p->usages[i];
 
-		if (u->nvml.window == 0 || cuda->window - u->nvml.window >= NVML_FRESH)
+		if (!is_listed(cuda, u))
 			continue;
 		if (found)
 			return 0;
@@ -279,8 +286,12 @@ void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_s
 	if (index == 0)
 		return;
 	u = &p->usages[index];
-	fresh = u->nvml.window == 0 || cuda->window - u->nvml.window >= NVML_FRESH;
-	u->nvml = (struct nvml_word){ busy_seconds, observed_seconds, memory_bytes, cuda->window };
+	fresh = !is_listed(cuda, u);
+	u->nvml = (struct nvml_word){ .busy = busy_seconds,
+				      .observed = observed_seconds,
+				      .memory = memory_bytes,
+				      .window = cuda->window,
+				      .heard_ns = cuda->window_start_ns };
 	if (fresh)
 		device_resolve(cuda, p);
 }

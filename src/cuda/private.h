@@ -113,6 +113,7 @@ struct leak {
 struct nvml_word {
 	double busy, observed, memory;
 	uint64_t window; /* in which it was heard; 0: never */
+	int64_t heard_ns; /* when that window began */
 };
 
 /* A process on a device. Rows are those of metrics.def: counts, bytes, nanoseconds where the unit is seconds. */

@@ -129,6 +129,11 @@ static void what_nvml_knows(void **state)
 	cuda_nvml(s->cuda, PID, UUID0, 0, 0, 1);
 	cuda_nvml(s->cuda, PID, UUID1, 0, 0, 1);
 	assert_int_equal(device_of_launch(s), -1); /* on both */
+	/* It has left one of them. */
+	s->now_us += 40000000;
+	window(s);
+	cuda_nvml(s->cuda, PID, UUID0, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), 0);
 	cuda_nvml(s->cuda, 4711, UUID0, 0, 0, 1); /* of whom we know nothing */
 }
 
