@@ -50,6 +50,8 @@ def compiled():
 
 def main():
     library, symbol = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # BCC prints, too
     bpf = compiled()
     for line in sys.stdin:
         if line.strip() == "on":
@@ -58,7 +60,7 @@ def main():
         else:
             bpf.detach_uretprobe(name=library, sym=symbol)
             bpf.detach_uprobe(name=library, sym=symbol)
-        print("done", flush=True)
+        print("done", file=answers, flush=True)
 
 
 if __name__ == "__main__":
