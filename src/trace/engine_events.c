@@ -83,19 +83,31 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		on_over(engine, (const struct trace_process *)event);
 }
 
-void engine_check_lost(struct trace_engine *engine)
+static void mark_lost(struct trace_engine *engine)
 {
-	uint64_t lost;
-
-	if (attach_counters(engine->backend, &engine->counters, NULL, 0) < 0 ||
-	    engine->counters.dropped <= engine->lost_told)
-		return;
-	lost = engine->counters.dropped - engine->lost_told;
-	engine->lost_told = engine->counters.dropped;
-	engine->reconcile = true;
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
 		if (!engine->sums.processes[i]->over)
 			engine->sums.processes[i]->incomplete |= TRACE_INCOMPLETE_LOST;
+}
+
+void engine_check_lost(struct trace_engine *engine)
+{
+	const struct trace_counters *c = &engine->counters;
+	uint64_t lost, uncounted;
+
+	if (attach_counters(engine->backend, &engine->counters, NULL, 0) < 0)
+		return;
+	/* A full table does not say whose calls it had no room for. */
+	uncounted = c->lost_threads + c->lost_procs + c->lost_stats;
+	if (uncounted > engine->uncounted_told)
+		mark_lost(engine);
+	engine->uncounted_told = uncounted;
+	if (c->dropped <= engine->lost_told)
+		return;
+	lost = c->dropped - engine->lost_told;
+	engine->lost_told = c->dropped;
+	engine->reconcile = true;
+	mark_lost(engine);
 	engine->ops.lost(lost, engine->userdata);
 }
 

@@ -45,6 +45,7 @@ struct trace_engine {
 	struct ring_order order;
 	struct trace_counters counters; /* as last read */
 	uint64_t lost_told; /* events */
+	uint64_t uncounted_told; /* calls that a table of the kernel side had no room for */
 	bool reconcile; /* events were lost since the sums were last compared with what there is */
 	bool draining;
 
