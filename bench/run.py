@@ -17,6 +17,8 @@ BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
     "pages": "Pages against nginx serving the same bytes (16 connections, wrk)",
     "soak": "Memory over 10 million samples on an accelerated clock",
+    "trace_probes": "Tracing: what a probe costs the traced thread",
+    "trace_attach": "Tracing: 300 probes come and go",
 }
 
 

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks of tracing share."""
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+from common import BUILD, Skip
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "real"))
+import fetch # noqa: E402 pylint: disable=wrong-import-position
+
+SIM = os.path.abspath(f"{BUILD}/sim/cuda")
+TRACEFS = "/sys/kernel/tracing"
+
+
+def need_tracing():
+    if os.geteuid() != 0:
+        raise Skip("probes need root: sudo make bench")
+    if not os.path.exists("/sys/kernel/btf/vmlinux"):
+        raise Skip("this kernel does not describe itself (no /sys/kernel/btf/vmlinux)")
+    if not os.path.exists(f"{TRACEFS}/uprobe_events"):
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACEFS], check=False, stderr=subprocess.DEVNULL)
+
+
+def real_driver():
+    """The path of NVIDIA's libcuda 550."""
+    try:
+        return fetch.get("driver-550-" + ("arm64" if os.uname().machine == "aarch64" else "amd64"), f"{BUILD}/real")["libcuda.so.1"]
+    except fetch.Unavailable as why:
+        raise Skip(f"NVIDIA's libcuda 550 cannot be had: {why}") from None
+
+
+def unwatched(path, folder, name):
+    """A copy that no other tracer on this machine takes for CUDA."""
+    return shutil.copy(path, f"{folder}/{name}")
+
+
+def output_of(*command, timeout_s=300):
+    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=timeout_s, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}")
+    return json.loads(done.stdout)
+
+
+def ratio(over, under):
+    """Of two lists that were measured in turns: the median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(over, under))
+
+
+def sim_env(**extra):
+    return dict(os.environ, LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_KERNEL_US="0", **extra)
