@@ -21,10 +21,6 @@
 #define KERNEL_STRUCT /* whoever only looks whether this header compiles */
 #endif
 
-typedef struct {
-	int counter;
-} atomic_t;
-
 struct upid {
 	int nr;
 } KERNEL_STRUCT;
@@ -35,7 +31,9 @@ struct pid {
 } KERNEL_STRUCT;
 
 struct signal_struct {
-	atomic_t live;
+	struct {
+		int counter;
+	} live;
 } KERNEL_STRUCT;
 
 struct task_struct {
