@@ -21,7 +21,7 @@ struct attachment;
 
 struct attach_config {
 	uint32_t ring_bytes; /* power of two, at least a page */
-	uint32_t threads, procs, stats; /* most entries of the maps, all allocated at once; 0: their defaults */
+	uint32_t threads, procs, stats; /* most entries of the maps; 0: their defaults */
 	bool no_multi; /* only trace events, for tests */
 };
 

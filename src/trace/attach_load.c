@@ -13,12 +13,24 @@
 /* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6. */
 enum { UPROBE_MULTI = 48 };
 
-enum { THREADS_DEFAULT = 32768, PROCS_DEFAULT = 16384, STATS_DEFAULT = 16384 };
+/*
+ * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, so that there may be many: 1,000 processes of 14 calls
+ * take 19 MiB of kernel memory. Older ones warn of that in programs of this type (check_map_prog_compatibility, kernel/bpf/verifier.c): all are
+ * allocated at once there, 30 MiB.
+ */
+enum {
+	THREADS_MULTI = 131072,
+	PROCS_MULTI = 65536,
+	STATS_MULTI = 131072,
+	THREADS_EVENT = 32768,
+	PROCS_EVENT = 16384,
+	STATS_EVENT = 16384,
+};
 
 /* The last warning of libbpf, which calls back without an argument of ours: the cause, where a load fails. */
 static _Thread_local char last_warning[160];
 
-static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
+_printf_(2, 0) static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
 {
 	char text[sizeof(last_warning)];
 	char *end;
@@ -79,26 +91,35 @@ int attach_may(struct attach_trouble *ret_trouble)
 	return 0;
 }
 
-static void set_sizes(struct bpf_object *object, const struct attach_config *config)
+static uint32_t either(uint32_t wanted, uint32_t otherwise)
 {
-	uint32_t stats = config->stats ? config->stats : STATS_DEFAULT;
+	return wanted ? wanted : otherwise;
+}
+
+static void set_sizes(struct bpf_object *object, bool multi, const struct attach_config *config)
+{
+	uint32_t stats = either(config->stats, multi ? STATS_MULTI : STATS_EVENT);
 	const struct {
 		const char *map;
 		uint32_t entries;
+		bool hash;
 	} sizes[] = {
-		{ "threads", config->threads ? config->threads : THREADS_DEFAULT },
-		{ "procs", config->procs ? config->procs : PROCS_DEFAULT },
-		{ "stats", stats },
-		{ "errors", stats },
-		{ "events", config->ring_bytes },
-		{ "sites", ATTACH_SITES_MAX },
+		{ "threads", either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT), true },
+		{ "procs", either(config->procs, multi ? PROCS_MULTI : PROCS_EVENT), true },
+		{ "stats", stats, true },
+		{ "errors", stats, true },
+		{ "events", config->ring_bytes, false },
+		{ "sites", ATTACH_SITES_MAX, false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(object, sizes[i].map);
 
-		if (map)
-			bpf_map__set_max_entries(map, sizes[i].entries);
+		if (!map)
+			continue;
+		bpf_map__set_max_entries(map, sizes[i].entries);
+		if (multi && sizes[i].hash)
+			bpf_map__set_map_flags(map, BPF_F_NO_PREALLOC);
 	}
 }
 
@@ -125,7 +146,7 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	last_warning[0] = '\0';
 	object = open_object(backend->way);
 	if (object) {
-		set_sizes(object, config);
+		set_sizes(object, backend->way->multi, config);
 		r = bpf_object__load(object);
 	}
 	if (!object || r < 0) {
