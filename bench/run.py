@@ -19,6 +19,7 @@ BENCHES = {
     "soak": "Memory over 10 million samples on an accelerated clock",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_attach": "Tracing: 300 probes come and go",
+    "trace_events": "Tracing: every call of a core that does nothing else",
 }
 
 

@@ -51,4 +51,6 @@ def ratio(over, under):
 
 
 def sim_env(**extra):
-    return dict(os.environ, LD_LIBRARY_PATH=SIM, GPUSONDE_SIM_CUDA_KERNEL_US="0", **extra)
+    """For programs on the simulated CUDA, also on a copy of it, whose calls take no time."""
+    return dict(os.environ, **{"LD_LIBRARY_PATH": SIM, "GPUSONDE_SIM_CUDA_KERNEL_US": "0",
+                               "GPUSONDE_SIM_SCENARIO": os.path.abspath("sim/scenarios/node-8xh100.yaml")}, **extra)
