@@ -112,8 +112,8 @@ int proc_maps_next(struct proc_maps *maps, struct proc_map *ret_map)
 
 int proc_maps_find(const char *root, pid_t pid, uint64_t dev, uint64_t ino, struct proc_map *ret_map)
 {
-	_cleanup_(proc_maps_donep) struct proc_maps *open_maps = NULL;
 	struct proc_maps maps;
+	_cleanup_(proc_maps_donep) struct proc_maps *open_maps = NULL; /* ends before what it points to */
 	struct proc_map map;
 	int r = proc_maps_open(root, pid, &maps);
 

@@ -162,7 +162,7 @@ def nvml():
             expect("ready\n", workload.stdout.readline())
 
             def seen():
-                done = subprocess.run([os.path.join(BUILD, "gpusonde"), "ps", "--json", "--nvml-library",
+                done = subprocess.run([os.path.join(BUILD, "gpusonde"), "ps", "--json", "--socket", "none", "--nvml-library",
                                        os.path.join(BUILD, "sim/libnvidia-ml.so.1")], env=environment,
                                       capture_output=True, text=True, timeout=60, check=False)
                 expect(0, done.returncode, done.stderr)
