@@ -20,6 +20,7 @@ BENCHES = {
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_attach": "Tracing: 300 probes come and go",
     "trace_events": "Tracing: every call of a core that does nothing else",
+    "trace_scale": "Tracing: nobody, and 1,000 processes that use CUDA",
 }
 
 
