@@ -59,10 +59,8 @@ int proc_maps_open(const char *root, pid_t pid, struct proc_maps *ret_maps)
 
 void proc_maps_done(struct proc_maps *maps)
 {
-	if (maps && maps->fd >= 0) {
-		close(maps->fd);
-		maps->fd = -1;
-	}
+	if (maps->fd >= 0)
+		close(TAKE_FD(maps->fd));
 }
 
 /* More text behind what is not yet used. A line that fills the whole buffer is dropped. */
@@ -112,14 +110,14 @@ int proc_maps_next(struct proc_maps *maps, struct proc_map *ret_map)
 
 int proc_maps_find(const char *root, pid_t pid, uint64_t dev, uint64_t ino, struct proc_map *ret_map)
 {
-	struct proc_maps maps;
-	_cleanup_(proc_maps_donep) struct proc_maps *open_maps = NULL; /* ends before what it points to */
+	_cleanup_(proc_maps_done) struct proc_maps maps;
 	struct proc_map map;
-	int r = proc_maps_open(root, pid, &maps);
+	int r;
 
+	maps.fd = -1;
+	r = proc_maps_open(root, pid, &maps);
 	if (r < 0)
 		return r;
-	open_maps = &maps;
 	while ((r = proc_maps_next(&maps, &map)) > 0)
 		if (map.executable && map.dev == dev && map.ino == ino) {
 			map.path = NULL; /* lies in what ends here */

@@ -32,8 +32,8 @@ struct proc_maps {
 
 /* @root is "/proc" except in tests. */
 int proc_maps_open(const char *root, pid_t pid, struct proc_maps *ret_maps);
+/* Also of one that was never opened, if its fd is -1. */
 void proc_maps_done(struct proc_maps *maps);
-DEFINE_CLEANUP(struct proc_maps *, proc_maps_done, proc_maps_donep)
 /* 1: an area, whose path is good until the next call; 0: no more; -errno. Lines that are none or too long are left out. */
 int proc_maps_next(struct proc_maps *maps, struct proc_map *ret_map);
 /* The first executable area of a file. -ENOENT. */

@@ -137,21 +137,18 @@ int target_open(const char *root, const struct target_mapping *mapping, int *ret
 int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	_cleanup_(proc_maps_donep) struct proc_maps *open_maps = NULL;
-	struct proc_maps maps;
+	_cleanup_(proc_maps_done) struct proc_maps maps;
 	struct proc_map map;
 	void *p = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
 	int r;
 
+	maps.fd = -1;
 	if (p == MAP_FAILED)
 		return -errno;
 	r = proc_maps_open("/proc", getpid(), &maps);
-	if (r == 0) {
-		open_maps = &maps;
-		while ((r = proc_maps_next(&maps, &map)) > 0 &&
-		       !(map.start <= (uintptr_t)p && (uintptr_t)p < map.end))
-			;
-	}
+	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0 &&
+	       !(map.start <= (uintptr_t)p && (uintptr_t)p < map.end))
+		;
 	munmap(p, page);
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
