@@ -198,6 +198,9 @@ int trace_engine_collect(struct trace_engine *engine)
 	engine_expect(engine);
 	trace_engine_drain(engine);
 	engine_check_lost(engine);
+	/* Somebody whom no record told of, or mapping it has failed before. */
+	if (engine->counters.produced > 0)
+		engine_events_map(engine);
 	for (unsigned i = 0; i < TRACE_ACTIVE; i++)
 		active[i] = engine->control->active[i] &&
 			    __atomic_exchange_n(&engine->control->active[i], 0, __ATOMIC_ACQ_REL);

@@ -71,7 +71,7 @@ struct trace_engine {
 
 /* engine_events.c */
 int engine_events_start(struct trace_engine *engine);
-/* Before the first probe. */
+/* When there is somebody to hear of. */
 int engine_events_map(struct trace_engine *engine);
 /* The timer runs only while somebody maps what is probed. */
 int engine_events_arm(struct trace_engine *engine);

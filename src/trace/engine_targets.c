@@ -35,10 +35,8 @@ static int on_file(struct target_file *file, void *userdata)
 {
 	struct trace_engine *engine = userdata;
 	struct file_probes *made;
-	int r = engine_events_map(engine);
+	int r = files_attach(&engine->probing, file->fd, file->path, &made);
 
-	if (r == 0)
-		r = files_attach(&engine->probing, file->fd, file->path, &made);
 	if (r < 0) {
 		if (r != -ENOENT && r != -ENOEXEC)
 			engine_notice(engine, LOG_WARNING,
@@ -173,8 +171,10 @@ static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
 	if (!mapper || !file->data)
 		return;
 	add_file(mapper, file->data);
-	if (engine->mappers_n == 1)
+	if (engine->mappers_n == 1) {
+		engine_events_map(engine);
 		engine_events_arm(engine);
+	}
 	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data));
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
