@@ -212,23 +212,53 @@ def killed_tracer_of_a_process(results, _version):
     killed_well(results, "killed-tracer-of-a-process")
 
 
+def finding(result, check):
+    """(verdict, text) of one of doctor's checks."""
+    said = ended_well(result).text("stdout")
+    lines = [line.split(None, 2) for line in said.split("\n") if line[:1].strip()]
+    found = [(line[0], line[2]) for line in lines if len(line) == 3 and line[1] == check]
+    assert len(found) == 1, f"doctor has {len(found)} lines of {check}: {said}"
+    return found[0]
+
+
 @case("/gs/gpusonde doctor")
 def doctor_says_how(results, version):
-    said = ended_well(results["doctor-says-how"]).text("stdout")
+    result = results["doctor-says-how"]
+    verdict, text = finding(result, "tracing")
     way = "uprobe_multi" if version >= MULTI_SINCE else "trace event"
-    assert way in said, f"doctor does not name {way}: {said}"
+    assert verdict == "ok" and text.endswith(f"attached by {way}"), f"doctor does not name {way}: {verdict} {text}"
+    for check, word in {"trace-rights": "all", "trace-records": "at once", "tracefs": "", "trace-sites": "push"}.items():
+        verdict, text = finding(result, check)
+        assert verdict == "ok" and word in text, f"doctor's {check} for root: {verdict} {text}"
+    # "push, jump: emulated, 188 ns (326 with return); others: single_step": what the same kernel did in site_classes.
+    classes = {kind: what.split(",")[0] for kinds, _, what in (part.partition(": ") for part in text.split("; ")) for kind in kinds.split(", ")}
+    wanted = {"push": "emulated", "jump": "emulated", "conditional jump": "emulated", "others": "single_step",
+              "5-byte nop": ("single_step", "optimised", "emulated")[column(version)],
+              "10-byte nop": ("refused", "refused", "optimised")[column(version)]}
+    assert {k: classes.get(k) for k in wanted} == wanted, f"wanted {wanted}: {text}"
 
 
 @case("mount -t tmpfs tmpfs /sys/kernel/btf; /gs/gpusonde doctor; echo $? >status; umount /sys/kernel/btf")
 def doctor_misses_btf(results, _version):
-    said = ended_well(results["doctor-misses-btf"]).text("stdout")
-    assert any("BTF" in line or "btf" in line for line in said.split("\n") if not line.startswith("ok")), f"doctor does not miss BTF: {said}"
+    """It is tracing's own line that says so, with what to do; asked for, it is a failure."""
+    result = results["doctor-misses-btf"]
+    verdict, text = finding(result, "tracing")
+    assert verdict == "warning" and "BTF" in text and "CONFIG_DEBUG_INFO_BTF" in text, f"doctor does not miss BTF: {verdict} {text}"
+    assert finding(result, "trace-rights")[0] == "ok", "doctor misses capabilities that are there"
+
+
+@case("mount -t tmpfs tmpfs /sys/kernel/btf; /gs/gpusonde trace -- /bin/true; echo $? >status; umount /sys/kernel/btf")
+def trace_without_btf_is_refused(results, _version):
+    result = ended_well(results["trace-without-btf-is-refused"])
+    assert result.text("status").strip() != "0" and "BTF" in result.text("stderr"), f"it does not say what it needs: {result.says()}"
 
 
 @case("su nobody -c '/gs/gpusonde doctor'; echo $? >status")
 def doctor_misses_capabilities(results, _version):
-    said = ended_well(results["doctor-misses-capabilities"]).text("stdout")
-    assert any("CAP_" in line for line in said.split("\n") if not line.startswith("ok")), f"doctor does not miss capabilities: {said}"
+    result = results["doctor-misses-capabilities"]
+    for check in ("tracing", "trace-rights"):
+        verdict, text = finding(result, check)
+        assert verdict == "warning" and "CAP_BPF" in text and "CAP_PERFMON" in text, f"doctor's {check} misses none: {verdict} {text}"
 
 
 @case("su nobody -c '/gs/gpusonde trace --json -- /bin/true'; echo $? >status")
