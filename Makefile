@@ -22,11 +22,13 @@ BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttp
 	libyaml-dev libbpf-dev libelf-dev libcapstone-dev clang bpftool
 TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 busybox-static
+# Large, and wanted by single tests that skip without: installed for CI only.
+CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
 .PHONY: all build run test bench fuzz format format-check install clean help \
-	deps test-deps clang-deps bench-deps asan tsan clang
+	deps test-deps clang-deps ci-deps bench-deps asan tsan clang
 
 all: build
 
@@ -39,7 +41,7 @@ help:
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
-	@echo "deps test-deps clang-deps bench-deps   install missing Debian packages (DEPS=no: never)"
+	@echo "deps test-deps clang-deps ci-deps bench-deps   install missing Debian packages (DEPS=no: never)"
 
 # $(call install_missing,PACKAGES): silent when nothing is missing; never adds a package source.
 define install_missing
@@ -69,6 +71,9 @@ deps:
 
 test-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES))
+
+ci-deps:
+	$(call install_missing,$(CI_PACKAGES))
 
 bench-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(BENCH_PACKAGES))

@@ -276,6 +276,61 @@ def test_what_return_probes_do_to_unwinding():
     equal(traced["destroyed"], 0)
 
 
+# Threads, exceptions and tensors of the program's own, and CUDA through ctypes from the same threads.
+PYTHON = """
+import ctypes, sys, threading
+try:
+    import torch
+except ImportError:
+    torch = None
+if torch is None and sys.argv[1] == "torch":
+    sys.exit(77)
+cuda = ctypes.CDLL("libcudart.so.13")
+results = []
+def work():
+    caught = 0
+    address = ctypes.c_void_p()
+    for i in range(100):
+        assert cuda.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(4096)) == 0
+        if torch and sys.argv[1] == "torch":
+            try:
+                torch.ones(2, 3) + torch.ones(4, 5)
+            except RuntimeError:
+                caught += 1
+            assert float((torch.eye(8) @ torch.ones(8, 8)).sum()) == 64
+        else:
+            try:
+                [][i]
+            except IndexError:
+                caught += 1
+        assert cuda.cudaFree(address) == 0
+    results.append(caught)
+threads = [threading.Thread(target=work) for _ in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print("caught", sum(results))
+"""
+
+
+def python(kind):
+    interpreter = shutil.which("python3", path="/usr/bin") or sys.executable
+    traced = Traced(interpreter, "-c", PYTHON, kind)
+    if traced.done.returncode == 77:
+        raise Skip("no PyTorch: apt-get install python3-torch")
+    traced.check()
+    contains(traced.done.stdout, "caught 400")
+    calls, = traced.seen().values()
+    equal((calls["cudaMalloc"], calls["cudaFree"]), ((400, {}), (400, {})), "calls")
+
+
+def test_python_goes_on_as_it_was():
+    python("plain")
+
+
+def test_pytorch_goes_on_as_it_was():
+    python("torch")
+
+
 def test_mistakes_name_their_remedy():
     for arguments, words in ((["-p", "x"], "must be the number of a process"), (["-p", "1", "--", "true"], "not both"),
                              (["--trace-buffer", "1"], "trace-buffer"), (["--nonsense"], "unknown option --nonsense")):
