@@ -2,6 +2,7 @@
 #include "trace/attach.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 
 #include "base/clock.h"
 #include "trace/attach_private.h"
+
+enum { CLOSER_STACK_BYTES = 64 << 10 };
 
 /* From the cheapest to the one that the oldest kernel has. */
 static const struct attach_way *const ways[] = {
@@ -220,6 +223,34 @@ void attachment_free(struct attachment *attachment)
 	}
 	attach_signatures_remove(attachment);
 	free(attachment);
+}
+
+static void *close_link(void *userdata)
+{
+	close((int)(intptr_t)userdata);
+	return NULL;
+}
+
+/* Links are closed by a thread each, since the kernel waits for all of them at the same time as for one. */
+void attachment_free_later(struct attachment *attachment)
+{
+	pthread_attr_t attr;
+
+	if (!attachment)
+		return;
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, CLOSER_STACK_BYTES);
+	for (size_t i = 0; i < attachment->parts_n; i++) {
+		struct attach_part *part = &attachment->parts[i];
+		pthread_t thread;
+
+		if (part->fd >= 0 && !part->name[0] &&
+		    pthread_create(&thread, &attr, close_link, (void *)(intptr_t)part->fd) == 0)
+			part->fd = -1;
+	}
+	pthread_attr_destroy(&attr);
+	attachment_free(attachment);
 }
 
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec)

@@ -58,6 +58,11 @@ int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, cons
 	   size_t n, struct attachment **ret_attachment);
 void attachment_free(struct attachment *attachment);
 DEFINE_CLEANUP(struct attachment *, attachment_free, attachment_freep)
+/*
+ * The same without waiting, where the kernel lets go of all at once with a descriptor (uprobe_multi): that takes it 50 to 400 ms for each.
+ * For files that nobody maps any more: the probes may stay a moment.
+ */
+void attachment_free_later(struct attachment *attachment);
 
 /* The spec of a call; before its first site is attached, and when its return probe comes or goes. */
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec);

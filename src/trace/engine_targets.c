@@ -77,7 +77,7 @@ static void on_file_gone(struct target_file *file, void *userdata)
 				mapper->files[i--] = mapper->files[--mapper->files_n];
 	}
 	file->data = NULL;
-	files_free(gone);
+	files_free_later(gone);
 }
 
 /* ---- processes that map them ---- */

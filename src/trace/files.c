@@ -245,6 +245,15 @@ static void detach(struct file_group *group)
 	attachment_free(TAKE_PTR(group->returns));
 }
 
+void files_free_later(struct file_probes *file)
+{
+	for (int g = 0; g < PROBE_GROUPS; g++) {
+		attachment_free_later(TAKE_PTR(file->groups[g].entries));
+		attachment_free_later(TAKE_PTR(file->groups[g].returns));
+	}
+	files_free(file);
+}
+
 void files_free(struct file_probes *file)
 {
 	if (!file)

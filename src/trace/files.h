@@ -43,6 +43,8 @@ struct files_config {
 int files_attach(const struct files_config *config, int fd, const char *path, struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
+/* Of a file that nobody maps any more: without waiting for the kernel to let go of it. */
+void files_free_later(struct file_probes *file);
 
 void files_give_up(struct file_probes *file, enum probe_group group, int64_t now_ns);
 int files_take_back(const struct files_config *config, struct file_probes *file, int fd,
