@@ -39,7 +39,8 @@ enum {
 };
 
 /* Any function, called with zeros. */
-typedef int function(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *);
+typedef int function(void *, void *, void *, void *, void *, void *, void *, void *, void *, void *, void *,
+		     void *);
 
 static char zeros[65536];
 
@@ -187,7 +188,8 @@ static void spawn_other(struct bench *bench, struct subject *subject)
 	if (subject->other == 0) {
 		dup2(pair[1], STDIN_FILENO);
 		dup2(pair[1], STDOUT_FILENO);
-		execlp("sh", "sh", "-c", "exec $0 \"$@\"", bench->other, subject->library, subject->symbol, NULL);
+		execlp("sh", "sh", "-c", "exec $0 \"$@\"", bench->other, subject->library, subject->symbol,
+		       NULL);
 		_exit(127);
 	}
 	close(pair[1]);
@@ -236,7 +238,8 @@ static int find_own(struct bench *bench, struct subject *subject)
 	char line[512];
 
 	while (maps && fgets(line, sizeof(line), maps))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && address >= start && address < end)
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && address >= start &&
+		    address < end)
 			subject->listing.file_offset = address - start + offset;
 	if (maps)
 		fclose(maps);
@@ -320,8 +323,8 @@ static int attach_variant(struct bench *bench, const struct subject *subject, co
 {
 	struct attach_site site = site_of(subject, variant);
 
-	return (variant->who == OURS ? attach : attach_empty)(bench->backend, subject->file, 0, returns, &site, 1,
-							       ret_attachment);
+	return (variant->who == OURS ? attach : attach_empty)(bench->backend, subject->file, 0, returns,
+							      &site, 1, ret_attachment);
 }
 
 static double measure(struct bench *bench, const struct subject *subject, const struct variant *variant)
@@ -357,8 +360,8 @@ static void print(const struct bench *bench, const struct subject *subject, bool
 	const struct site *site = &subject->listing.site;
 
 	printf("%s\n{\"library\":\"%s\",\"symbol\":\"%s\",\"class\":\"%s\",\"offset\":%u,\"instruction\":\"%s\",\"ns\":{",
-	       first ? "" : ",", subject->library, subject->symbol, site_class_name(site->class), site->offset,
-	       site->instruction);
+	       first ? "" : ",", subject->library, subject->symbol, site_class_name(site->class),
+	       site->offset, site->instruction);
 	for (size_t v = 0; v < ARRAY_SIZE(variants); v++) {
 		printf("%s\"%s\":", v ? "," : "", variants[v].name);
 		if (bench->ns[0][v] < 0) {

@@ -13,7 +13,11 @@
 
 #include "base/clock.h"
 
-enum { CALLS = 64, SLOW_NS = 80, IN_A_ROW = 8 }; /* unprobed a call takes 2 to 6 ns; being preempted is not being slow all the time */
+enum {
+	CALLS = 64,
+	SLOW_NS = 80,
+	IN_A_ROW = 8
+}; /* unprobed a call takes 2 to 6 ns; being preempted is not being slow all the time */
 
 static int64_t batch_ns(int (*function)(void))
 {

@@ -31,8 +31,8 @@ def rows_of(label, subject, promised):
     name = f"{label}, {subject['class']} (`{subject['instruction'].split()[0]}`, entry + {subject['offset']})"
     rows = [Row(f"{name}: ns of a call {what}", statistics.median(ns[v]), "{:.1f}")
             for v, what in (("none", "without probe"), ("empty_entry", "with an empty entry probe"), ("our_entry", "with our entry probe"),
-                            ("counting_entry", "with ours, of a call that gives no event"), ("empty_pair", "with an empty pair"),
-                            ("our_pair", "with our pair"), ("counting_pair", "with ours, of a call that gives no event")) if ns[v]]
+                            ("counting_entry", "with our entry probe, where a call gives no event"), ("empty_pair", "with an empty pair"),
+                            ("our_pair", "with our pair"), ("counting_pair", "with our pair, where a call gives no event")) if ns[v]]
     if subject["dropped"] > subject["events"] / 100:
         raise RuntimeError(f"{subject['dropped']} events were dropped, which costs less than to tell them")
     rows += [bounded(f"{name}: our entry probe to an empty one", ns["our_entry"], ns["empty_entry"], 1.25 if promised else None),
