@@ -180,6 +180,7 @@ def test_raw_events():
 def test_without_return_probes():
     """Only the driver is probed, since nesting cannot be told; results are unknown, and that is said."""
     traced = Traced(WORKLOAD, "alloc 4096; free all", flags=["--trace-return-probes=no"])
+    equal(len(traced.document["processes"]), 1, f"processes in {traced.document}; standard error: {traced.done.stderr}")
     process, = traced.document["processes"]
     equal(process["incomplete"], ["no_return_probes"])
     assert all(not call["api"].startswith("cuda") for call in process["calls"]), process
