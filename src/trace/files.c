@@ -247,6 +247,8 @@ static void detach(struct file_group *group)
 
 void files_free_later(struct file_probes *file)
 {
+	if (!file)
+		return;
 	for (int g = 0; g < PROBE_GROUPS; g++) {
 		attachment_free_later(TAKE_PTR(file->groups[g].entries));
 		attachment_free_later(TAKE_PTR(file->groups[g].returns));
