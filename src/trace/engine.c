@@ -158,7 +158,6 @@ void trace_engine_free(struct trace_engine *engine)
 	hashmap_done(&engine->by_tgid);
 	free(engine->mappers);
 	sums_done(&engine->sums);
-	sums_maps_done(&engine->maps);
 	ring_unmap(&engine->ring);
 	ring_order_done(&engine->order);
 	free(engine->scratch);

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 
 enum { BATCH = 256 };
 
@@ -20,13 +18,7 @@ static int map_of(struct attach_backend *backend, const char *name, struct sums_
 		return fd;
 	if (bpf_obj_get_info_by_fd(fd, &info, &size) < 0)
 		return -errno;
-	*ret_map = (struct sums_map){
-		.fd = fd,
-		.copies = info.type == BPF_MAP_TYPE_PERCPU_HASH || info.type == BPF_MAP_TYPE_LRU_PERCPU_HASH ?
-				  (uint32_t)libbpf_num_possible_cpus() :
-				  1,
-		.entries = info.max_entries,
-	};
+	*ret_map = (struct sums_map){ .fd = fd, .entries = info.max_entries };
 	return 0;
 }
 
@@ -40,43 +32,14 @@ int sums_maps_init(struct sums_maps_of *of, struct attach_backend *backend)
 		r = map_of(backend, "errors", &of->errors);
 	if (r == 0)
 		r = map_of(backend, "procs", &of->procs);
-	if (r < 0)
-		return r;
-	of->copies = calloc(of->stats.copies, sizeof(*of->copies));
-	of->counts = calloc(of->errors.copies, sizeof(*of->counts));
-	return of->copies && of->counts ? 0 : -ENOMEM;
-}
-
-void sums_maps_done(struct sums_maps_of *of)
-{
-	free(of->copies);
-	free(of->counts);
-	*of = (struct sums_maps_of){ 0 };
-}
-
-/* Kernels without fetching atomics keep one copy for each CPU. */
-static void add_copy(struct trace_stat *sum, const struct trace_stat *copy)
-{
-	sum->count += copy->count;
-	sum->errors += copy->errors;
-	sum->bytes += copy->bytes;
-	sum->total_ns += copy->total_ns;
-	sum->nested += copy->nested;
-	sum->last_ns = MAX(sum->last_ns, copy->last_ns);
-	for (unsigned i = 0; i < TRACE_BUCKETS; i++)
-		sum->buckets[i] += copy->buckets[i];
+	return r;
 }
 
 static int read_stat(void *maps, const struct trace_stat_key *key, struct trace_stat *ret_stat)
 {
 	struct sums_maps_of *of = maps;
 
-	if (bpf_map_lookup_elem(of->stats.fd, key, of->copies) < 0)
-		return -errno;
-	*ret_stat = of->copies[0];
-	for (uint32_t i = 1; i < of->stats.copies; i++)
-		add_copy(ret_stat, &of->copies[i]);
-	return 0;
+	return bpf_map_lookup_elem(of->stats.fd, key, ret_stat) < 0 ? -errno : 0;
 }
 
 static int read_proc(void *maps, uint32_t tgid, struct trace_proc *ret_proc)
@@ -142,13 +105,10 @@ static int each_error(void *maps, void (*fn)(const struct trace_error_key *key, 
 		r = bpf_map_get_next_key(of->errors.fd, &keys[n], &key);
 	}
 	for (size_t i = 0; i < n; i++) {
-		uint64_t sum = 0;
+		uint64_t count;
 
-		if (bpf_map_lookup_elem(of->errors.fd, &keys[i], of->counts) < 0)
-			continue;
-		for (uint32_t c = 0; c < of->errors.copies; c++)
-			sum += of->counts[c];
-		fn(&keys[i], sum, userdata);
+		if (bpf_map_lookup_elem(of->errors.fd, &keys[i], &count) == 0)
+			fn(&keys[i], count, userdata);
 	}
 	return 0;
 }
