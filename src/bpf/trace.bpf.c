@@ -380,7 +380,10 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 	}
 	stat = stat_get(c, ctl, thread, id >> 32, frame->call);
 	if (stat) {
-		sums_add(stat, outcome, failed || spec->flags & TRACE_SPEC_SKIP_BYTES ? 0 : bytes);
+		/* Bytes are those of successful calls: none where that is not known. */
+		bool moved = outcome->returned && !failed && !(spec->flags & TRACE_SPEC_SKIP_BYTES);
+
+		sums_add(stat, outcome, moved ? bytes : 0);
 		if (failed) {
 			COUNT(&stat->errors);
 			error_count(c, thread, id >> 32, frame->call, outcome->result);

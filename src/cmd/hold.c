@@ -68,6 +68,7 @@ static void run_holder(struct start *s)
 
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		signal(ignored[i], SIG_IGN);
+	setsid(); /* signals to the terminal's or the caller's process group are not for it */
 	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
@@ -87,6 +88,7 @@ static void run_command(struct start *s, char *const *argv)
 	sigset_t none;
 	int listener;
 	char byte = 0;
+	ssize_t n;
 
 	close(s->gate[1]);
 	s->gate[1] = -1;
@@ -99,9 +101,11 @@ static void run_command(struct start *s, char *const *argv)
 	}
 	if (write(s->filter[1], &listener, sizeof(listener)) < 0)
 		_exit(EXIT_CANNOT_RUN);
-	/* Opens when we may begin, or when gpusonde is gone. */
-	while (read(s->gate[0], &byte, 1) < 0 && errno == EINTR)
+	/* Without a word there is nobody who would know how it ends: gpusonde has failed, or was killed. */
+	while ((n = read(s->gate[0], &byte, 1)) < 0 && errno == EINTR)
 		;
+	if (n != 1)
+		_exit(EXIT_CANNOT_RUN);
 	start_done(s);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -217,10 +221,12 @@ void hold_free(struct hold *hold)
 	free(hold);
 }
 
-void hold_release(struct hold *hold)
+int hold_release(struct hold *hold)
 {
-	if (hold->gate >= 0)
-		close(TAKE_FD(hold->gate));
+	ssize_t n = write_all(hold->gate, "", 1);
+
+	close(TAKE_FD(hold->gate));
+	return n < 0 ? (int)n : 0;
 }
 
 pid_t hold_pid(const struct hold *hold)

@@ -38,8 +38,8 @@ int hold_new(sd_event *event, char *const *argv, const struct hold_ops *ops, voi
 void hold_free(struct hold *hold);
 DEFINE_CLEANUP(struct hold *, hold_free, hold_freep)
 
-/* Lets the command begin: what is traced from its first instruction on has been set up. */
-void hold_release(struct hold *hold);
+/* Lets the command begin, once what traces it has been set up. A command that was never let begin ends without having begun. */
+int hold_release(struct hold *hold);
 pid_t hold_pid(const struct hold *hold);
 /* Why early calls may be missed, or NULL. */
 const char *hold_unheld(const struct hold *hold);

@@ -33,14 +33,29 @@ struct tracing {
 	struct strbuf raw; /* events not yet written */
 	int64_t drawn_ns;
 	bool live; /* the table is drawn each second */
-	bool terminal;
+	int output; /* where what is asked for goes: standard output, or --output */
+	int failed; /* writing there: 1 the reader has gone, or -errno */
 	int status;
 };
 
+/* A reader that has gone (| head) ends it, and is no failure. */
+static int put(struct tracing *t, const struct strbuf *text)
+{
+	ssize_t n = text->failed ? -ENOMEM : write_all(t->output, text->data, text->len);
+
+	if (n < 0 && n != -EPIPE)
+		fprintf(stderr, "gpusonde trace: cannot write what was seen: %s\n", strerror((int)-n));
+	if (n < 0 && t->failed == 0) {
+		t->failed = n == -EPIPE ? 1 : (int)n;
+		sd_event_exit(t->event, 0);
+	}
+	return n < 0 ? (int)n : 0;
+}
+
 static void put_raw(struct tracing *t)
 {
-	if (t->raw.len > 0 && write_all(STDOUT_FILENO, t->raw.data, t->raw.len) < 0)
-		sd_event_exit(t->event, 0); /* the reader has gone */
+	if (t->raw.len > 0 && !t->failed)
+		put(t, &t->raw);
 	strbuf_reset(&t->raw);
 }
 
@@ -59,14 +74,18 @@ static void on_lost(uint64_t events, void *userdata)
 {
 	struct tracing *t = userdata;
 
-	if (t->inv->flag[FLAG_RAW])
-		fprintf(stderr, "gpusonde trace: %llu events lost here; a larger --trace-buffer holds more\n",
-			(unsigned long long)events);
+	if (!t->inv->flag[FLAG_RAW])
+		return;
+	/* Where they are missing, as a line among the others. */
+	if (t->inv->flag[FLAG_JSON])
+		strbuf_addf(&t->raw, "{\"type\":\"lost\",\"events\":%llu}\n", (unsigned long long)events);
+	else
+		strbuf_addf(&t->raw, "-- %llu events lost here\n", (unsigned long long)events);
 }
 
 static void on_notice(int level, const char *text, _unused_ void *userdata)
 {
-	if (level <= LOG_WARNING)
+	if (level <= LOG_NOTICE)
 		fprintf(stderr, "gpusonde trace: %s\n", text);
 }
 
@@ -79,21 +98,22 @@ static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *
 		sd_event_exit(t->event, 0);
 }
 
-static int draw(struct tracing *t, FILE *to, double seconds)
+static int draw(struct tracing *t, int to, double seconds)
 {
-	struct table_options options = { .colour = t->terminal && !getenv("NO_COLOR") };
+	bool terminal = isatty(to);
+	struct table_options options = { .colour = terminal && !getenv("NO_COLOR") };
 	struct winsize window;
 	struct strbuf out;
 	int r;
 
-	if (t->terminal && ioctl(fileno(to), TIOCGWINSZ, &window) == 0)
+	if (terminal && ioctl(to, TIOCGWINSZ, &window) == 0)
 		options.width = window.ws_col;
 	strbuf_init(&out, 0);
-	if (t->live && seconds > 0 && t->terminal)
+	if (seconds > 0 && terminal)
 		strbuf_adds(&out, "\033[H\033[J");
 	r = trace_print_tables(&t->report, t->engine, &options, seconds, &out);
-	if (r == 0 && write_all(fileno(to), out.data, out.len) < 0)
-		r = -EPIPE;
+	if (r == 0)
+		r = to == STDERR_FILENO ? (int)MIN(write_all(to, out.data, out.len), 0) : put(t, &out);
 	strbuf_done(&out);
 	return r;
 }
@@ -111,7 +131,7 @@ static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *user
 	int64_t now = clock_mono_ns();
 
 	collect(t);
-	if (t->live && draw(t, stdout, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
+	if (t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
 		return sd_event_exit(t->event, 0);
 	t->drawn_ns = now;
 	sd_event_source_set_time_relative(source, USEC_PER_SEC);
@@ -125,7 +145,7 @@ static int on_signal(_unused_ sd_event_source *source, const struct signalfd_sig
 
 	if (!t->hold)
 		return sd_event_exit(t->event, 0);
-	if (info->ssi_signo != SIGINT)
+	if (info->ssi_signo != SIGINT && info->ssi_signo != SIGQUIT)
 		hold_signal(t->hold, (int)info->ssi_signo);
 	return 0;
 }
@@ -213,7 +233,7 @@ static int start_command(struct tracing *t)
 
 static int start_loop(struct tracing *t)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
 	sigset_t set;
 	int r;
 
@@ -246,31 +266,66 @@ static int start(struct tracing *t)
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->hold)
-		hold_release(t->hold);
+		r = hold_release(t->hold);
 	return r;
 }
 
+static int put_json(struct tracing *t)
+{
+	struct strbuf out;
+	int r;
+
+	strbuf_init(&out, 0);
+	r = trace_print_json(&t->report, t->engine, &out);
+	if (r == 0)
+		r = put(t, &out);
+	strbuf_done(&out);
+	return r;
+}
+
+static void put_status(struct tracing *t)
+{
+	static const struct table_options options = { 0 };
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	trace_print_status(&t->report, t->engine, &options, &out);
+	fputs(out.data, stderr);
+	strbuf_done(&out);
+}
+
+/* A command's own output stays what it is: the table goes to standard error then, unless --output names a file. */
 static int finish(struct tracing *t)
 {
 	int r = 0;
 
 	collect(t);
-	if (t->inv->flag[FLAG_JSON]) {
-		struct strbuf out;
-
-		strbuf_init(&out, 0);
-		r = trace_print_json(&t->report, t->engine, &out);
-		if (r == 0)
-			put_stdout(&out);
-		strbuf_done(&out);
-	} else if (!t->inv->flag[FLAG_RAW]) {
-		/* A command's own output stays what it is. */
-		t->terminal = isatty(t->hold ? STDERR_FILENO : STDOUT_FILENO);
-		r = draw(t, t->hold ? stderr : stdout, 0);
+	if (t->failed == 0) {
+		if (t->inv->flag[FLAG_JSON])
+			r = put_json(t);
+		else if (t->inv->flag[FLAG_RAW])
+			put_status(t);
+		else
+			r = draw(t, t->hold && t->output == STDOUT_FILENO ? STDERR_FILENO : t->output, 0);
 	}
-	if (r < 0 && r != -EPIPE)
-		fprintf(stderr, "gpusonde trace: cannot print the summary: %s\n", strerror(-r));
+	if (t->failed < 0)
+		r = t->failed;
 	return r == -EPIPE ? 0 : r;
+}
+
+static int open_output(struct tracing *t)
+{
+	const char *path = t->inv->flag[FLAG_OUTPUT];
+
+	t->output = STDOUT_FILENO;
+	if (!path)
+		return 0;
+	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	if (t->output < 0) {
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(errno));
+		return -errno;
+	}
+	return 0;
 }
 
 static int parse_pid(const char *text, pid_t *ret_pid)
@@ -286,19 +341,32 @@ static int parse_pid(const char *text, pid_t *ret_pid)
 	return 0;
 }
 
+static bool contradicts(const struct invocation *inv)
+{
+	const char *why = NULL;
+
+	if (inv->flag[FLAG_PID] && inv->operands_n > 0)
+		why = "a process (-p) or a command, not both";
+	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
+		why = "--top is for programs that run already: a command gets a summary at its end";
+	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
+		why = "--top is a table: leave out --raw and --json, or --top";
+	if (why)
+		fprintf(stderr, "gpusonde trace: %s\n", why);
+	return why;
+}
+
 int trace_main(struct invocation *inv)
 {
-	struct tracing t = { .inv = inv, .terminal = isatty(STDOUT_FILENO) };
+	struct tracing t = { .inv = inv };
 	int r;
 
-	if (inv->flag[FLAG_PID] && inv->operands_n > 0) {
-		fprintf(stderr, "gpusonde trace: a process (-p) or a command, not both\n");
+	if (contradicts(inv) || (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0))
 		return EXIT_USAGE;
-	}
-	if (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0)
-		return EXIT_USAGE;
+	if (open_output(&t) < 0)
+		return EXIT_FAILURE;
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
-		 (inv->flag[FLAG_TOP] || (t.terminal && inv->operands_n == 0));
+		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();
 	strbuf_init(&t.raw, 0);
 	r = trace_report_init(&t.report);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What "gpusonde trace" shows: tables, one JSON document, events. */
+/* What "gpusonde trace" shows of its sums: tables, or one JSON document. */
 #include "cmd/trace.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,6 @@
 #include "base/text.h"
 #include "model/trace.h"
 #include "view/table.h"
-
-enum { CODES_TEXT = 96 };
 
 static void format_ns(double ns, char buf[static 16])
 {
@@ -44,33 +43,38 @@ static void format_bytes(uint64_t bytes, char buf[static 16])
 	snprintf(buf, 16, "%.*f %s", unit > 0 ? 1 : 0, value, names[unit]);
 }
 
-/* "2x35 1x700" */
-static void format_codes(const struct trace_sum *sum, char buf[static CODES_TEXT])
+/* Without a return probe there are no errors, bytes or latencies, which is not the same as none of them. */
+static bool ends_seen(const struct trace_sum *sum)
 {
-	size_t at = 0;
-
-	buf[0] = '\0';
-	for (unsigned i = 0; i < TRACE_ERROR_CODES_MAX && sum->codes[i].count > 0 && at < CODES_TEXT; i++) {
-		if (sum->codes[i].code == INT32_MIN)
-			at += (size_t)snprintf(buf + at, CODES_TEXT - at, "%s%" PRIu64 "xother",
-					       i > 0 ? " " : "", sum->codes[i].count);
-		else
-			at += (size_t)snprintf(buf + at, CODES_TEXT - at, "%s%" PRIu64 "x%d",
-					       i > 0 ? " " : "", sum->codes[i].count, (int)sum->codes[i].code);
-	}
+	return trace_sum_below(sum, UINT64_MAX) > 0;
 }
 
-static const struct table_column call_columns[] = {
-	{ .title = "CALL", .flexible = true },
-	{ .title = "COUNT", .right = true },
-	{ .title = "/S", .right = true, .dispensable = 2 },
-	{ .title = "ERRORS", .right = true },
-	{ .title = "P50", .right = true },
-	{ .title = "P95", .right = true, .dispensable = 4 },
-	{ .title = "P99", .right = true },
-	{ .title = "TOTAL", .right = true, .dispensable = 3 },
-	{ .title = "BYTES", .right = true, .dispensable = 1 },
-	{ .title = "CODES", .dispensable = 5 },
+/* A column of a table; one that only means something in a table that is drawn again and again is left out of a summary. */
+struct column {
+	struct table_column column;
+	bool live;
+};
+
+static unsigned choose_columns(const struct column *from, unsigned n, bool live, struct table_column *to)
+{
+	unsigned chosen = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (live || !from[i].live)
+			to[chosen++] = from[i].column;
+	return chosen;
+}
+
+static const struct column call_columns[] = {
+	{ { .title = "CALL" }, false },
+	{ { .title = "COUNT", .right = true }, false },
+	{ { .title = "/S", .right = true, .dispensable = 1 }, true },
+	{ { .title = "ERRORS", .right = true }, false },
+	{ { .title = "P50", .right = true }, false },
+	{ { .title = "P95", .right = true, .dispensable = 4 }, false },
+	{ { .title = "P99", .right = true, .dispensable = 2 }, false },
+	{ { .title = "TOTAL", .right = true, .dispensable = 3 }, false },
+	{ { .title = "BYTES", .right = true, .dispensable = 5 }, false },
 };
 
 static int by_time(const void *a, const void *b)
@@ -83,7 +87,7 @@ static int by_time(const void *a, const void *b)
 	return x->count < y->count ? 1 : x->count > y->count ? -1 : (int)x->call - (int)y->call;
 }
 
-static void call_time_cell(struct table *table, double ns, bool known)
+static void time_cell(struct table *table, double ns, bool known)
 {
 	char text[16];
 
@@ -93,58 +97,109 @@ static void call_time_cell(struct table *table, double ns, bool known)
 
 static void call_row(struct table *table, const struct trace_sum *sum, uint64_t before, double seconds)
 {
-	char bytes[16], codes[CODES_TEXT];
-	/* Without a return probe there is no latency, which is not one of zero. */
-	bool timed = sum->total_ns > 0;
+	bool known = ends_seen(sum);
+	char bytes[16], errors[24];
 
 	table_cell(table, COLOUR_NONE, probes[sum->call].symbol);
 	table_cellf(table, COLOUR_NONE, "%" PRIu64, sum->count);
 	if (seconds > 0)
 		table_cellf(table, COLOUR_NONE, "%.0f",
 			    (double)(sum->count - MIN(before, sum->count)) / seconds);
-	else
-		table_cell(table, COLOUR_NONE, "");
-	table_cellf(table, sum->errors > 0 ? COLOUR_BAD : COLOUR_NONE, "%" PRIu64, sum->errors);
-	call_time_cell(table, trace_sum_quantile(sum, 0.5), timed);
-	call_time_cell(table, trace_sum_quantile(sum, 0.95), timed);
-	call_time_cell(table, trace_sum_quantile(sum, 0.99), timed);
-	call_time_cell(table, (double)sum->total_ns, timed);
+	snprintf(errors, sizeof(errors), "%" PRIu64, sum->errors);
+	table_cell(table, sum->errors > 0 ? COLOUR_BAD : COLOUR_NONE, known ? errors : "");
+	time_cell(table, trace_sum_quantile(sum, 0.5), known);
+	time_cell(table, trace_sum_quantile(sum, 0.95), known);
+	time_cell(table, trace_sum_quantile(sum, 0.99), known);
+	time_cell(table, (double)sum->total_ns, known);
 	format_bytes(sum->bytes, bytes);
 	table_cell(table, COLOUR_NONE, sum->bytes > 0 ? bytes : "");
-	format_codes(sum, codes);
-	table_cell(table, COLOUR_NONE, codes);
 }
 
-static int print_calls(struct trace_report *report, const struct table_options *options, double seconds,
-		       struct strbuf *out)
+static int print_calls(const struct trace_sum *const *sums, size_t n, struct trace_report *report,
+		       const struct table_options *options, double seconds, struct strbuf *out)
 {
-	const struct trace_sum *sorted[TRACE_CALLS_MAX];
+	struct table_column columns[ARRAY_SIZE(call_columns)];
+	unsigned columns_n = choose_columns(call_columns, ARRAY_SIZE(call_columns), seconds > 0, columns);
 	struct table table;
-	size_t n = 0;
 	int r;
 
-	for (unsigned call = 0; call < probes_n && call < TRACE_CALLS_MAX; call++)
-		if (report->calls[call].count > 0)
-			sorted[n++] = &report->calls[call];
-	if (n == 0)
-		return 0;
-	qsort(sorted, n, sizeof(*sorted), by_time);
-	table_init(&table, call_columns, ARRAY_SIZE(call_columns));
+	table_init(&table, columns, columns_n);
 	for (size_t i = 0; i < n; i++)
-		call_row(&table, sorted[i], report->calls_before[sorted[i]->call], seconds);
+		call_row(&table, sums[i], report->calls_before[sums[i]->call], seconds);
 	r = table_write(&table, options, out);
 	table_done(&table);
 	return r;
 }
 
-static const struct table_column process_columns[] = {
-	{ .title = "PID", .right = true },
-	{ .title = "COMMAND", .flexible = true },
-	{ .title = "CALLS", .right = true },
-	{ .title = "ERRORS", .right = true },
-	{ .title = "IN CALLS", .right = true, .dispensable = 1 },
-	{ .title = "COST", .right = true, .dispensable = 2 },
-	{ .title = "INCOMPLETE" },
+static const struct table_column error_columns[] = {
+	{ .title = "FAILED CALL" },
+	{ .title = "COUNT", .right = true },
+	{ .title = "CODE", .right = true },
+	{ .title = "MEANING", .flexible = true },
+};
+
+static void error_rows(struct table *table, const struct trace_sum *sum)
+{
+	for (unsigned i = 0; i < TRACE_ERROR_CODES_MAX && sum->codes[i].count > 0; i++) {
+		const char *words = cuda_error_words(sum->codes[i].code);
+
+		table_cell(table, COLOUR_NONE, probes[sum->call].symbol);
+		table_cellf(table, COLOUR_BAD, "%" PRIu64, sum->codes[i].count);
+		if (sum->codes[i].code == INT32_MIN)
+			table_cell(table, COLOUR_NONE, "others");
+		else
+			table_cellf(table, COLOUR_NONE, "%d", (int)sum->codes[i].code);
+		table_cell(table, COLOUR_NONE, words ? words : "");
+	}
+}
+
+static int print_errors(const struct trace_sum *const *sums, size_t n, const struct table_options *options,
+			struct strbuf *out)
+{
+	struct table table;
+	int r = 0;
+
+	table_init(&table, error_columns, ARRAY_SIZE(error_columns));
+	for (size_t i = 0; i < n; i++)
+		error_rows(&table, sums[i]);
+	if (table.cells_n > 0) {
+		strbuf_addc(out, '\n');
+		r = table_write(&table, options, out);
+	}
+	table_done(&table);
+	return r;
+}
+
+static int print_sums(struct trace_report *report, const struct table_options *options, double seconds,
+		      struct strbuf *out)
+{
+	const struct trace_sum *sorted[TRACE_CALLS_MAX];
+	size_t n = 0;
+	int r;
+
+	for (unsigned call = 0; call < probes_n; call++)
+		if (report->calls[call].count > 0)
+			sorted[n++] = &report->calls[call];
+	if (n == 0)
+		return 0;
+	qsort(sorted, n, sizeof(*sorted), by_time);
+	r = print_calls(sorted, n, report, options, seconds, out);
+	return r < 0 ? r : print_errors(sorted, n, options, out);
+}
+
+static const struct column process_columns[] = {
+	{ { .title = "PID", .right = true }, false },
+	{ { .title = "COMMAND", .flexible = true }, false },
+	{ { .title = "CALLS", .right = true }, false },
+	{ { .title = "ERRORS", .right = true }, false },
+	{ { .title = "IN CALLS", .right = true, .dispensable = 1 }, false },
+	{ { .title = "COST", .right = true, .dispensable = 2 }, true },
+	{ { .title = "INCOMPLETE" }, false },
+};
+
+struct process_table {
+	struct table table;
+	bool live;
 };
 
 static void incomplete_text(unsigned incomplete, struct strbuf *out)
@@ -156,7 +211,8 @@ static void incomplete_text(unsigned incomplete, struct strbuf *out)
 
 static int process_row(const struct trace_process_sum *process, void *userdata)
 {
-	struct table *table = userdata;
+	struct process_table *to = userdata;
+	struct table *table = &to->table;
 	uint64_t calls = 0, errors = 0, ns = 0;
 	struct strbuf why;
 	char comm[TRACE_COMM + 1] = { 0 };
@@ -172,74 +228,123 @@ static int process_row(const struct trace_process_sum *process, void *userdata)
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, process->tgid);
 	table_cell(table, process->over ? COLOUR_DIM : COLOUR_NONE, comm);
 	table_cellf(table, COLOUR_NONE, "%" PRIu64, calls);
-	table_cellf(table, errors > 0 ? COLOUR_BAD : COLOUR_NONE, "%" PRIu64, errors);
-	call_time_cell(table, (double)ns, ns > 0);
-	if (process->over)
-		table_cell(table, COLOUR_NONE, "");
+	if (ns > 0)
+		table_cellf(table, errors > 0 ? COLOUR_BAD : COLOUR_NONE, "%" PRIu64, errors);
 	else
+		table_cell(table, COLOUR_NONE, "");
+	time_cell(table, (double)ns, ns > 0);
+	if (to->live && process->over)
+		table_cell(table, COLOUR_NONE, "");
+	else if (to->live)
 		table_cellf(table, COLOUR_NONE, "~%.2f %%", process->overhead * 100);
 	table_cell(table, COLOUR_WARN, why.data);
 	strbuf_done(&why);
 	return 0;
 }
 
-static void print_status(struct trace_report *report, struct trace_engine *engine,
-			 const struct table_options *options, struct strbuf *out)
+/* 1: there were some, 0: none. */
+static int print_processes(struct trace_report *report, struct trace_engine *engine,
+			   const struct table_options *options, bool live, struct strbuf *out)
+{
+	struct table_column columns[ARRAY_SIZE(process_columns)];
+	struct process_table to = { .live = live };
+	bool any;
+	int r = 0;
+
+	table_init(&to.table, columns,
+		   choose_columns(process_columns, ARRAY_SIZE(process_columns), live, columns));
+	trace_report_each(report, engine, process_row, &to);
+	any = to.table.cells_n > 0;
+	if (any) {
+		r = table_write(&to.table, options, out);
+		strbuf_addc(out, '\n');
+	}
+	table_done(&to.table);
+	return r < 0 ? r : any;
+}
+
+static _printf_(4, 5) void add_line(const struct table_options *options, enum table_colour colour,
+				    struct strbuf *out, const char *format, ...)
+{
+	char line[320];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(line, sizeof(line), format, ap);
+	va_end(ap);
+	table_line(options, out, colour, line);
+}
+
+void trace_print_status(struct trace_report *report, struct trace_engine *engine,
+			const struct table_options *options, struct strbuf *out)
 {
 	struct trace_engine_status s;
-	char line[320];
+	char cost[16];
+	uint64_t uncounted;
 
 	trace_engine_status(engine, &s);
-	snprintf(line, sizeof(line),
-		 "events: %" PRIu64 " made, %" PRIu64 " received, %" PRIu64 " lost; %" PRIu32
-		 " probes on %" PRIu32 " files by %s; cost to the traced about %.3f s",
-		 s.produced, s.received, s.dropped, s.sites_attached, s.files, s.backend, s.probe_seconds);
-	table_line(options, out, s.dropped > 0 ? COLOUR_WARN : COLOUR_DIM, line);
-	if (s.sites_refused > 0) {
-		snprintf(line, sizeof(line),
-			 "%" PRIu32
-			 " entry points were left out, since a probe there would be dear: see \"gpusonde probes FILE\"",
+	uncounted = s.lost_threads + s.lost_procs + s.lost_stats;
+	format_ns(s.probe_seconds * 1e9, cost);
+	add_line(options, COLOUR_DIM, out, "%" PRIu32 " probes on %" PRIu32 " %s, attached by %s",
+		 s.sites_attached, s.files, s.files == 1 ? "file" : "files", s.backend);
+	add_line(options, COLOUR_DIM, out, "they cost the traced programs about %s", cost);
+	if (s.dropped > 0)
+		add_line(options, COLOUR_WARN, out,
+			 "%" PRIu64 " of %" PRIu64 " events were lost; a larger --trace-buffer holds more",
+			 s.dropped, s.produced);
+	if (s.sites_refused > 0)
+		add_line(options, COLOUR_WARN, out,
+			 "%" PRIu32 " entry points have no probe: \"gpusonde probes FILE\" says why",
 			 s.sites_refused);
-		table_line(options, out, COLOUR_WARN, line);
-	}
-	if (s.lost_threads + s.lost_procs + s.lost_stats > 0 || report->ended_lost > 0) {
-		snprintf(line, sizeof(line),
+	if (s.sites_given_up > 0 || s.groups_given_up > 0)
+		add_line(options, COLOUR_WARN, out,
+			 "INCOMPLETE: probes were taken away, since they cost more than --max-overhead: counts are too low");
+	if (uncounted > 0 || report->ended_lost + s.lost_processes > 0)
+		add_line(options, COLOUR_BAD, out,
 			 "INCOMPLETE: tables were full: %" PRIu64 " hits are not counted, %" PRIu64
 			 " processes not shown",
-			 s.lost_threads + s.lost_procs + s.lost_stats, report->ended_lost + s.lost_processes);
-		table_line(options, out, COLOUR_BAD, line);
-	}
+			 uncounted, report->ended_lost + s.lost_processes);
+	if (s.driver_only)
+		add_line(options, COLOUR_DIM, out,
+			 "without return probes the driver's library alone is probed, and how calls end is not known");
+}
+
+static void print_nothing(struct trace_engine *engine, const struct table_options *options, struct strbuf *out)
+{
+	struct trace_engine_status s;
+
+	trace_engine_status(engine, &s);
+	if (s.files == 0)
+		table_line(
+			options, out, COLOUR_NONE,
+			"No calls of CUDA were seen: nobody has mapped a library of CUDA's, or a program that carries one.");
+	else
+		table_line(options, out, COLOUR_NONE,
+			   "No calls of CUDA were seen, though libraries are probed.");
 }
 
 int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
 		       const struct table_options *options, double seconds, struct strbuf *out)
 {
-	struct table table;
 	int r;
 
 	trace_report_calls(report, engine);
-	table_init(&table, process_columns, ARRAY_SIZE(process_columns));
-	trace_report_each(report, engine, process_row, &table);
-	if (table.cells_n == 0) {
-		table_line(options, out, COLOUR_NONE, "No calls of CUDA were seen.");
-		r = 0;
-	} else {
-		r = table_write(&table, options, out);
+	r = print_processes(report, engine, options, seconds > 0, out);
+	if (r == 0)
+		print_nothing(engine, options, out);
+	if (r > 0) {
+		r = print_sums(report, options, seconds, out);
 		strbuf_addc(out, '\n');
 	}
-	table_done(&table);
-	if (r == 0)
-		r = print_calls(report, options, seconds, out);
 	for (unsigned call = 0; call < TRACE_CALLS_MAX; call++)
 		report->calls_before[call] = report->calls[call].count;
-	print_status(report, engine, options, out);
-	return r;
+	trace_print_status(report, engine, options, out);
+	return r < 0 ? r : 0;
 }
 
-static json_t *call_json(const struct trace_sum *sum)
+static json_t *errors_json(const struct trace_sum *sum)
 {
 	json_t *errors = json_object();
-	bool timed = sum->total_ns > 0;
 
 	for (unsigned i = 0; i < TRACE_ERROR_CODES_MAX && sum->codes[i].count > 0; i++) {
 		char code[16];
@@ -248,12 +353,30 @@ static json_t *call_json(const struct trace_sum *sum)
 		json_object_set_new(errors, sum->codes[i].code == INT32_MIN ? "other" : code,
 				    json_integer((json_int_t)sum->codes[i].count));
 	}
-	return json_pack("{s:s, s:I, s:o, s:I, s:I, s:o, s:o, s:o}", "api", probes[sum->call].symbol, "count",
-			 (json_int_t)sum->count, "errors", errors, "bytes", (json_int_t)sum->bytes, "nested",
-			 (json_int_t)sum->nested, "p50_ns",
-			 timed ? json_real(trace_sum_quantile(sum, 0.5)) : json_null(), "p95_ns",
-			 timed ? json_real(trace_sum_quantile(sum, 0.95)) : json_null(), "p99_ns",
-			 timed ? json_real(trace_sum_quantile(sum, 0.99)) : json_null());
+	return errors;
+}
+
+static json_t *quantile_json(const struct trace_sum *sum, double q)
+{
+	return json_integer((json_int_t)(trace_sum_quantile(sum, q) + 0.5));
+}
+
+static json_t *call_json(const struct trace_sum *sum)
+{
+	json_t *call =
+		json_pack("{s:s, s:I, s:I, s:n, s:n, s:n, s:n, s:n, s:n}", "api", probes[sum->call].symbol,
+			  "count", (json_int_t)sum->count, "nested", (json_int_t)sum->nested, "errors",
+			  "bytes", "seconds", "p50_ns", "p95_ns", "p99_ns");
+
+	if (!ends_seen(sum))
+		return call;
+	json_object_set_new(call, "errors", errors_json(sum));
+	json_object_set_new(call, "bytes", json_integer((json_int_t)sum->bytes));
+	json_object_set_new(call, "seconds", json_real((double)sum->total_ns / 1e9));
+	json_object_set_new(call, "p50_ns", quantile_json(sum, 0.5));
+	json_object_set_new(call, "p95_ns", quantile_json(sum, 0.95));
+	json_object_set_new(call, "p99_ns", quantile_json(sum, 0.99));
+	return call;
 }
 
 static int process_json(const struct trace_process_sum *process, void *userdata)
@@ -299,91 +422,4 @@ int trace_print_json(struct trace_report *report, struct trace_engine *engine, s
 	strbuf_addc(out, '\n');
 	free(text);
 	return 0;
-}
-
-/* ---- events ---- */
-
-static const char *const type_names[TRACE_EVENTS] = {
-	[TRACE_EVENT_NONE] = "?",          [TRACE_EVENT_LAUNCH] = "launch", [TRACE_EVENT_CALL] = "call",
-	[TRACE_EVENT_PROCESS] = "process", [TRACE_EVENT_EXEC] = "exec",     [TRACE_EVENT_EXIT] = "exit",
-	[TRACE_EVENT_TEXT] = "setenv",
-};
-
-static void event_json(const struct trace_header *e, json_t *o)
-{
-	if (e->type == TRACE_EVENT_LAUNCH) {
-		const struct trace_launch *l = (const void *)e;
-
-		json_object_update_new(o, json_pack("{s:I, s:I, s:[III], s:[III], s:I, s:I}", "function",
-						    (json_int_t)l->function, "stream", (json_int_t)l->stream,
-						    "grid", (json_int_t)l->grid[0], (json_int_t)l->grid[1],
-						    (json_int_t)l->grid[2], "block", (json_int_t)l->block[0],
-						    (json_int_t)l->block[1], (json_int_t)l->block[2],
-						    "shared_bytes", (json_int_t)l->shared_bytes,
-						    "duration_ns", (json_int_t)l->duration_ns));
-		json_object_set_new(o, "result",
-				    e->flags & TRACE_FLAG_NO_RESULT ? json_null() : json_integer(l->result));
-	} else if (e->type == TRACE_EVENT_CALL) {
-		const struct trace_call *c = (const void *)e;
-
-		json_object_update_new(o, json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "addr",
-						    (json_int_t)c->addr, "size", (json_int_t)c->size,
-						    "stream", (json_int_t)c->stream, "handle",
-						    (json_int_t)c->handle, "kind", (json_int_t)c->kind,
-						    "duration_ns", (json_int_t)c->duration_ns));
-		json_object_set_new(o, "result",
-				    e->flags & TRACE_FLAG_NO_RESULT ? json_null() : json_integer(c->result));
-	}
-}
-
-static void event_text(const struct trace_header *e, struct strbuf *out)
-{
-	if (e->type == TRACE_EVENT_LAUNCH) {
-		const struct trace_launch *l = (const void *)e;
-
-		strbuf_addf(out, " function 0x%llx grid %ux%ux%u block %ux%ux%u shared %u stream 0x%llx",
-			    (unsigned long long)l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
-			    l->block[1], l->block[2], l->shared_bytes, (unsigned long long)l->stream);
-		if (!(e->flags & TRACE_FLAG_NO_RESULT))
-			strbuf_addf(out, " = %d in %llu ns", l->result, (unsigned long long)l->duration_ns);
-	} else if (e->type == TRACE_EVENT_CALL) {
-		const struct trace_call *c = (const void *)e;
-
-		strbuf_addf(out, " addr 0x%llx size %llu stream 0x%llx handle 0x%llx kind %u",
-			    (unsigned long long)c->addr, (unsigned long long)c->size,
-			    (unsigned long long)c->stream, (unsigned long long)c->handle, c->kind);
-		if (!(e->flags & TRACE_FLAG_NO_RESULT))
-			strbuf_addf(out, " = %d in %llu ns", c->result, (unsigned long long)c->duration_ns);
-	}
-}
-
-void trace_print_event(const struct trace_header *e, uint32_t size, bool json, struct strbuf *out)
-{
-	size_t needed = e->type == TRACE_EVENT_LAUNCH ? sizeof(struct trace_launch) :
-			e->type == TRACE_EVENT_CALL   ? sizeof(struct trace_call) :
-							sizeof(*e);
-	const char *api = e->call < probes_n ? probes[e->call].symbol : "?";
-
-	if (e->type >= TRACE_EVENTS || !type_names[e->type] || size < needed)
-		return;
-	if (e->type != TRACE_EVENT_LAUNCH && e->type != TRACE_EVENT_CALL)
-		api = type_names[e->type];
-	if (!json) {
-		strbuf_addf(out, "%llu.%09llu %u/%u %s", (unsigned long long)e->time_ns / NSEC_PER_SEC,
-			    (unsigned long long)e->time_ns % NSEC_PER_SEC, e->tgid, e->tid, api);
-		event_text(e, out);
-		strbuf_addc(out, '\n');
-		return;
-	}
-	json_t *o = json_pack("{s:I, s:I, s:I, s:s, s:s}", "time_ns", (json_int_t)e->time_ns, "pid",
-			      (json_int_t)e->tgid, "tid", (json_int_t)e->tid, "type", type_names[e->type],
-			      "api", api);
-	char *text;
-
-	event_json(e, o);
-	text = json_dumps(o, JSON_COMPACT);
-	json_decref(o);
-	strbuf_adds(out, text ? text : "");
-	strbuf_addc(out, '\n');
-	free(text);
 }

@@ -81,3 +81,15 @@ bool agent_metric_of_trace(enum agent_metric metric)
 	return metric == AGENT_SOURCE_UP_TRACE ||
 	       strncmp(agent_metrics[metric].family, prefix, sizeof(prefix) - 1) == 0;
 }
+
+const char *cuda_error_words(int32_t code)
+{
+	switch (code) {
+#define CUDA_ERROR(code_, words_) \
+	case code_:               \
+		return words_;
+#include "model/cuda_errors.def"
+	default:
+		return NULL;
+	}
+}

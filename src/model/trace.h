@@ -92,6 +92,9 @@ int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_
 struct trace_view *trace_view_ref(struct trace_view *view);
 void trace_view_unref(struct trace_view *view);
 
+/* What a CUresult or cudaError_t means, in words; NULL: not known. */
+const char *cuda_error_words(int32_t code);
+
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum cuda_incomplete. */
 const char *traced_incomplete_name(unsigned bit);
 

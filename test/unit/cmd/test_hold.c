@@ -62,7 +62,7 @@ static void run(struct seen *seen, char *const *argv)
 		hold_signal(hold, SIGKILL);
 		skip();
 	}
-	hold_release(hold);
+	assert_int_equal(hold_release(hold), 0);
 	sd_event_loop(seen->event);
 	hold_free(hold);
 	sd_event_unref(seen->event);
@@ -124,6 +124,27 @@ static void a_signal_is_told(_unused_ void **state)
 	assert_int_equal(seen.status, 128 + SIGTERM);
 }
 
+/* Whoever cannot trace it does not run it either. */
+static void a_command_that_is_not_released_never_begins(_unused_ void **state)
+{
+	static const struct hold_ops ops = { on_mapping, on_ended };
+	char path[] = "/tmp/gpusonde-hold-XXXXXX";
+	struct seen seen = { 0 };
+	struct hold *hold;
+	int fd = mkstemp(path);
+	pid_t pid;
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_true(sd_event_new(&seen.event) >= 0);
+	assert_int_equal(hold_new(seen.event, (char *[]){ "rm", path, NULL }, &ops, &seen, &hold), 0);
+	pid = hold_pid(hold);
+	hold_free(hold);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(unlink(path), 0);
+	sd_event_unref(seen.event);
+}
+
 /* gpusonde dies while the command is held: its mapping, and all that follow, go on. */
 static void the_command_survives_us(_unused_ void **state)
 {
@@ -162,6 +183,7 @@ int main(void)
 		cmocka_unit_test(a_script_shows_its_interpreter),
 		cmocka_unit_test(what_cannot_be_run_ends_as_in_a_shell),
 		cmocka_unit_test(a_signal_is_told),
+		cmocka_unit_test(a_command_that_is_not_released_never_begins),
 		cmocka_unit_test(the_command_survives_us),
 	};
 
