@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/perf_event.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -16,6 +17,12 @@
 #include "bpf/trace_event.h"
 #include "bpf/trace_event_old.h"
 #include "proc/proc.h"
+
+/*
+ * Given out, by all backends of this process: a definition under a name that is still in use would be appended to it, unregistered, and opening
+ * that is a null pointer in the kernel (6.18), with a lock held that all trace events need.
+ */
+static atomic_uint names;
 
 /* The kernel takes commands in pieces of 4096 bytes; each line has up to this many. */
 enum { LINE_MAX_BYTES = 160, PIECE = 4096 };
@@ -93,7 +100,7 @@ static int part_make(struct attachment *attachment, const struct attach_site *si
 		return r;
 	*part = (struct attach_part){ .fd = -1 };
 	snprintf(part->name, sizeof(part->name), "gpusonde/g%d_%" PRIu64 "_%" PRIu32, getpid(),
-		 backend->start_ticks, backend->names++);
+		 backend->start_ticks, (uint32_t)atomic_fetch_add(&names, 1));
 	attachment->parts_n++;
 	r = define(attachment, part->name, sites, n, salts, salt);
 	if (r == 0)

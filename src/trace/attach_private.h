@@ -44,7 +44,6 @@ struct attach_backend {
 	/* trace events */
 	int tracefs; /* directory */
 	uint64_t start_ticks; /* ours: part of our events' names */
-	uint32_t names; /* given out */
 	struct attach_signature *signatures;
 	size_t signatures_n;
 };
