@@ -202,9 +202,9 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 {
 	struct process *p = process_find(cuda, tgid);
 
-	if (!p || p->over || (p->incarnation != 0 && p->incarnation != incarnation))
-		return;
-	lose(p, incomplete);
+	/* One that is over, too: its last figures have not been shown yet. */
+	if (p && (p->incarnation == 0 || p->incarnation == incarnation))
+		lose(p, incomplete);
 }
 
 void cuda_lost(struct cuda *cuda, uint64_t events)

@@ -67,6 +67,21 @@ static void shown_once_more(void **state)
 	assert_true(total(s, UUID0)->other[TRACED_LAUNCHES] == 0);
 }
 
+/* What lasted less than a tick is told of when it is over. */
+static void marked_when_it_is_over(void **state)
+{
+	struct scene *s = *state;
+
+	launch(s, 0);
+	scene_end(s, TRACE_EVENT_EXIT);
+	cuda_mark(s->cuda, PID, 2, CUDA_INCOMPLETE_QUIET); /* another one */
+	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_LATE);
+	s->now_us += 5;
+	window(s);
+	assert_true(s->view->processes[0].exited);
+	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LATE);
+}
+
 static void exec_and_reuse(void **state)
 {
 	struct scene *s = *state;
@@ -256,6 +271,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(who_it_is),
 		CASE(shown_once_more),
+		CASE(marked_when_it_is_over),
 		CASE(exec_and_reuse),
 		CASE(first_event_lost),
 		CASE(late_events),
