@@ -203,6 +203,15 @@ static struct process *caller(struct cuda *cuda, const struct trace_header *head
 	return p;
 }
 
+/* It did more than its event says. */
+static void note_unread(struct process *p, const struct trace_header *header)
+{
+	if (!(header->flags & (TRACE_FLAG_UNREAD | TRACE_FLAG_BATCH_CUT)))
+		return;
+	p->unread = true;
+	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+}
+
 static void called(struct cuda *cuda, const struct trace_call *call)
 {
 	bool known = !(call->header.flags & TRACE_FLAG_NO_RESULT);
@@ -210,9 +219,12 @@ static void called(struct cuda *cuda, const struct trace_call *call)
 
 	if (!p)
 		return;
-	if (known && call->result != 0)
+	if (known && call->result != 0) {
 		failed(cuda, p, call);
-	else if (call->header.op < TRACE_OPS && handlers[call->header.op])
+		return;
+	}
+	note_unread(p, &call->header);
+	if (call->header.op < TRACE_OPS && handlers[call->header.op])
 		handlers[call->header.op](cuda, p, call);
 }
 
@@ -236,6 +248,7 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 		failed(cuda, p, &error);
 		return;
 	}
+	note_unread(p, &launch->header);
 	stream = stream_of(cuda, p, &launch->header, launch->stream, context_current(cuda, p, &launch->header));
 	if (stream == NONE)
 		return;

@@ -2,7 +2,7 @@
 /*
  * Figures of the last window into a view. What was missed decides what may be shown:
  *
- *   counters        always there; estimates where calls may have been missed
+ *   counters        always there; estimates where calls may have been missed, or numbers of theirs
  *   all of them     estimates where the order of the devices is one (visible.c)
  *   errors, waits   absent without return probes
  *   memory          absent where calls are known not to have been seen; an estimate where some may not, or from before
@@ -39,7 +39,7 @@ uint8_t counter_presence(const struct process *p, enum traced_metric row)
 
 	if (results && without)
 		return PRESENCE_ABSENT;
-	if ((p->incomplete & MISSED) || p->visible_estimated || without || row == TRACED_BUSY_ESTIMATED ||
+	if ((p->incomplete & MISSED) || p->visible_estimated || p->unread || without || row == TRACED_BUSY_ESTIMATED ||
 	    row == TRACED_SPAN)
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;

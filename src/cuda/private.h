@@ -232,6 +232,7 @@ struct process {
 	unsigned incomplete;
 	bool has_series, over;
 	bool unheard; /* its first event has not come, and is taken for lost */
+	bool unread; /* numbers of some calls are too low: they could not be read, or only in part */
 	bool shown_once, shown_over; /* at the last window */
 	uint64_t over_ns;
 	uint64_t seq; /* of its work, in ring order */

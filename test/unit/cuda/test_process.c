@@ -82,6 +82,31 @@ static void marked_when_it_is_over(void **state)
 	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LATE);
 }
 
+/* Numbers that were not read, or of a batch's first part, are too low; those of a call that failed are not missed. */
+static void what_was_not_read(void **state)
+{
+	static const uint16_t flags[] = { TRACE_FLAG_UNREAD, TRACE_FLAG_BATCH_CUT };
+	struct scene *s = *state;
+
+	s->result = 1;
+	CALL(s, COPY, .header.flags = TRACE_FLAG_UNREAD, .kind = TRACE_COPY_HOST_TO_DEVICE);
+	CALL(s, COPY, .size = 10, .kind = TRACE_COPY_HOST_TO_DEVICE);
+	window(s);
+	assert_int_equal(s->view->processes[0].incomplete, 0);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE], PRESENCE_PRESENT);
+	for (uint32_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		s->tgid = PID + 1 + i;
+		scene_process(s, s->tgid, s->tgid);
+		CALL(s, COPY, .header.flags = flags[i], .size = 10, .kind = TRACE_COPY_HOST_TO_DEVICE);
+		s->now_us++;
+		window(s);
+		assert_int_equal(s->view->processes[1 + i].incomplete, CUDA_INCOMPLETE_LIMIT);
+		assert_int_equal(shown(s, s->tgid, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE],
+				 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	}
+	assert_int_equal(total(s, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+}
+
 static void exec_and_reuse(void **state)
 {
 	struct scene *s = *state;
@@ -272,6 +297,7 @@ int main(void)
 		CASE(who_it_is),
 		CASE(shown_once_more),
 		CASE(marked_when_it_is_over),
+		CASE(what_was_not_read),
 		CASE(exec_and_reuse),
 		CASE(first_event_lost),
 		CASE(late_events),
