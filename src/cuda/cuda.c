@@ -272,7 +272,8 @@ static void text(struct cuda *cuda, const struct trace_text *event, uint32_t siz
 		return;
 	p = process_get(cuda, &event->header);
 	if (p)
-		device_text(cuda, p, event->text, MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
+		device_text(cuda, p, event->header.flags, event->text,
+			    MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
 }
 
 static void ended(struct cuda *cuda, const struct trace_header *header)

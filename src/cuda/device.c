@@ -132,30 +132,42 @@ static void take_visible(struct cuda *cuda, struct process *p, const char *value
 		p->visible[i] = cuda->device_uuids[limited ? map[visible.device[i]] : visible.device[i]];
 }
 
+/* Into cuda->environment, as the process began with it. False: it is gone, or hidden. */
+static bool read_environment(struct cuda *cuda, const struct process *p, size_t *ret_n)
+{
+	size_t n = 0;
+
+	if (!cuda->ops.environment ||
+	    cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n, cuda->userdata) < 0)
+		return false;
+	*ret_n = MIN(n, (size_t)ENVIRONMENT_MAX - 1);
+	cuda->environment[*ret_n] = 0;
+	return true;
+}
+
+/* False: not known, since the rest of the environment may have it. @ret_value is NULL where it is not set. */
+static bool find_visible(struct cuda *cuda, size_t n, const char **ret_value)
+{
+	*ret_value = variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
+	return *ret_value || n < ENVIRONMENT_MAX - 1;
+}
+
 static void look(struct cuda *cuda, struct process *p)
 {
-	const char *value = p->visible_value, *order = NULL, *found;
+	const char *value = p->visible_value, *order = NULL;
+	bool readable;
 	size_t n = 0;
 
 	p->looked = true;
 	p->visible_known = false;
 	p->visible_n = 0;
-	if (cuda->devices_n == 0)
+	if (cuda->devices_n == 0 || p->visible_lost)
 		return;
-	if (!cuda->ops.environment ||
-	    cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n, cuda->userdata) < 0)
-		n = SIZE_MAX;
-	if (n == SIZE_MAX && !value)
-		return; /* it is gone, or hidden: what it sees is not known */
-	if (n != SIZE_MAX) {
-		n = MIN(n, (size_t)ENVIRONMENT_MAX - 1);
-		cuda->environment[n] = 0;
+	readable = read_environment(cuda, p, &n);
+	if (!value && (!readable || !find_visible(cuda, n, &value)))
+		return; /* what it sees is not known */
+	if (readable)
 		order = variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
-		found = value ? value : variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
-		if (!found && n == ENVIRONMENT_MAX - 1)
-			return; /* cut: it may be in the rest */
-		value = found;
-	}
 	take_visible(cuda, p, value, order);
 }
 
@@ -213,17 +225,34 @@ void device_resolve(struct cuda *cuda, struct process *p)
 	}
 }
 
-void device_text(struct cuda *cuda, struct process *p, const char *text, size_t size)
+/* setenv() without overwriting: does the variable stay as it is? @ret_known is false where its environment does not tell. */
+static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
 {
-	char *value;
+	const char *value = NULL;
+	size_t n = 0;
+
+	*ret_known = true;
+	if (p->visible_value || p->visible_lost)
+		return true;
+	*ret_known = read_environment(cuda, p, &n) && find_visible(cuda, n, &value);
+	return value;
+}
+
+void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size)
+{
+	/* The kernel side ends what it cuts, too. */
+	bool known = !(flags & TRACE_FLAG_UNREAD) && strnlen(text, size) < TRACE_TEXT - 1, kept_known = true;
+	char *value = NULL;
 
 	if (p->initialised)
 		return; /* CUDA has read its environment */
-	value = strndup(text, MIN(size, (size_t)VALUE_MAX));
-	if (!value)
+	if ((flags & TRACE_FLAG_KEEPS) && is_kept(cuda, p, &kept_known))
 		return;
+	if (known && kept_known)
+		value = strndup(text, size);
 	free(p->visible_value);
 	p->visible_value = value;
+	p->visible_lost = !value;
 	p->looked = false;
 	device_resolve(cuda, p);
 }

@@ -39,8 +39,8 @@ uint8_t counter_presence(const struct process *p, enum traced_metric row)
 
 	if (results && without)
 		return PRESENCE_ABSENT;
-	if ((p->incomplete & MISSED) || p->visible_estimated || p->unread || without || row == TRACED_BUSY_ESTIMATED ||
-	    row == TRACED_SPAN)
+	if ((p->incomplete & MISSED) || p->visible_estimated || p->unread || without ||
+	    row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN)
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;
 }

@@ -243,6 +243,7 @@ struct process {
 	bool looked; /* visible[] is resolved */
 	bool visible_known, visible_estimated;
 	char *visible_value; /* as set by setenv(), NULL: not seen */
+	bool visible_lost; /* setenv() was seen, what it set was not */
 	uint8_t visible_n;
 	uint16_t visible[VISIBLE_MAX];
 
@@ -360,7 +361,8 @@ uint32_t device_uuid(struct cuda *cuda, const char *uuid); /* index; 0: no room,
 const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid);
 /* Whose memory and work a process's contexts are, anew: what they depend on has changed. */
 void device_resolve(struct cuda *cuda, struct process *p);
-void device_text(struct cuda *cuda, struct process *p, const char *text, size_t size);
+/* setenv() of CUDA_VISIBLE_DEVICES; @flags of its event. */
+void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size);
 
 /* visible.c */
 struct visible {

@@ -175,16 +175,68 @@ static void the_environment(void **state)
 	assert_int_equal(device_of_launch(s), -1);
 }
 
-static void set_text(struct scene *s, const char *text)
+static void set_with(struct scene *s, uint16_t flags, const char *text)
 {
 	struct trace_text event = { .header = { .time_ns = scene_ns(s, s->now_us),
 						.tgid = s->tgid,
 						.tid = s->tid,
 						.type = TRACE_EVENT_TEXT,
-						.op = TRACE_OP_SETENV } };
+						.op = TRACE_OP_SETENV,
+						.flags = flags } };
 
 	snprintf(event.text, sizeof(event.text), "%s", text);
 	cuda_event(s->cuda, &event.header, sizeof(event));
+}
+
+static void set_text(struct scene *s, const char *text)
+{
+	set_with(s, 0, text);
+}
+
+/* setenv() that does not overwrite does nothing where there is something. */
+static void set_unless_it_is(void **state)
+{
+	struct scene *s = *state;
+
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	set_with(s, TRACE_FLAG_KEEPS, "0");
+	assert_int_equal(device_of_launch(s), 1);
+	s->environment = "";
+	again(s);
+	set_with(s, TRACE_FLAG_KEEPS, "1");
+	set_with(s, TRACE_FLAG_KEEPS, "0");
+	assert_int_equal(device_of_launch(s), 1);
+	/* Whether it is there is not known. */
+	s->environment_error = -EACCES;
+	again(s);
+	set_with(s, TRACE_FLAG_KEEPS, "0");
+	assert_int_equal(device_of_launch(s), -1);
+	again(s);
+	set_text(s, "1");
+	set_with(s, TRACE_FLAG_KEEPS, "0");
+	assert_int_equal(device_of_launch(s), 1);
+}
+
+/* What it is set to was not read, or not to its end: not no devices, nor those at its beginning. */
+static void set_to_what_is_not_known(void **state)
+{
+	char text[TRACE_TEXT];
+	struct scene *s = *state;
+
+	again(s);
+	set_with(s, TRACE_FLAG_UNREAD, "");
+	assert_int_equal(device_of_launch(s), -1);
+	again(s);
+	memset(text, ' ', sizeof(text));
+	text[0] = '1';
+	text[sizeof(text) - 1] = 0;
+	set_text(s, text);
+	assert_int_equal(device_of_launch(s), -1);
+	again(s);
+	set_text(s, text);
+	set_text(s, "0");
+	assert_int_equal(device_of_launch(s), 0);
 }
 
 static void set_by_the_program(void **state)
@@ -360,11 +412,12 @@ static void limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(the_runtime),        CASE(the_driver),         CASE(streams_keep_their_device),
-		CASE(what_nvml_knows),    CASE(late_ones),          CASE(the_environment),
-		CASE(set_by_the_program), CASE(containers),         CASE(devices_that_change),
-		CASE(instances),          CASE(unlike_devices),     CASE(unreadable_rest),
-		CASE(references),         cmocka_unit_test(limits),
+		CASE(the_runtime),        CASE(the_driver),          CASE(streams_keep_their_device),
+		CASE(what_nvml_knows),    CASE(late_ones),           CASE(the_environment),
+		CASE(set_by_the_program), CASE(set_unless_it_is),    CASE(set_to_what_is_not_known),
+		CASE(containers),         CASE(devices_that_change), CASE(instances),
+		CASE(unlike_devices),     CASE(unreadable_rest),     CASE(references),
+		cmocka_unit_test(limits),
 	};
 
 	return cmocka_run_group_tests_name("context", tests, NULL, NULL);
