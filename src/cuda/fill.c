@@ -5,7 +5,8 @@
  *   counters        always there; estimates where calls may have been missed, or numbers of theirs
  *   all of them     estimates where the order of the devices is one (visible.c)
  *   errors, waits   absent without return probes
- *   memory          absent where calls are known not to have been seen; an estimate where some may not, or from before
+ *   memory          absent where calls are known not to have been seen, those before it was traced included; an estimate where some may not
+ *   leaks           as memory, but what was allocated before does not matter: it does not rise
  *   busy, cores     always estimates; cores absent where the device or its cores are not known
  */
 #include "cuda/private.h"
@@ -23,11 +24,13 @@
 
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row)
 {
+	unsigned blind = row == TRACED_LEAK ? BLIND : BLIND | CUDA_INCOMPLETE_LATE;
 	bool arrays = u->unsized > 0;
 
-	if ((p->incomplete & BLIND) || (arrays && row == TRACED_LIVE_ARRAY))
+	if ((p->incomplete & blind) || (arrays && row == TRACED_LIVE_ARRAY))
 		return PRESENCE_ABSENT;
-	if ((p->incomplete & DOUBTFUL) || p->visible_estimated || (arrays && row == TRACED_PEAK))
+	if ((p->incomplete & DOUBTFUL) || p->visible_estimated ||
+	    (arrays && (row == TRACED_PEAK || row == TRACED_LEAK)))
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;
 }
@@ -60,7 +63,7 @@ static void fill_gauges(const struct cuda *cuda, const struct process *p, const 
 	}
 	if (u->leak.started) {
 		d->v[TRACED_LEAK] = u->leaks;
-		d->p[TRACED_LEAK] = live_presence(p, u, TRACED_PEAK);
+		d->p[TRACED_LEAK] = live_presence(p, u, TRACED_LEAK);
 	}
 }
 

@@ -83,7 +83,7 @@ static void hear_nvml(struct cuda *cuda, const struct process *p, struct usage *
 		return;
 	cuda->stats.calibration_windows += estimate_calibrate(&u->estimate, &u->nvml);
 	u->error = estimate_error(&u->estimate);
-	if (presence_is(live_presence(p, u, TRACED_PEAK)))
+	if (presence_is(live_presence(p, u, TRACED_LEAK)))
 		leak_window(&u->leak, now_ns, u->device_live, u->nvml.memory);
 	else
 		u->leak = (struct leak){ 0 };

@@ -6,6 +6,7 @@
 #include "view/prometheus.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,11 +150,12 @@ static void sum_others(struct trace_page *tp)
 		for (unsigned row = 0; total < view->totals_n && row < TRACED_METRICS; row++) {
 			size_t at = (size_t)total * TRACED_METRICS + row;
 
-			if (!gauge_adds_up(&traced_metrics[row]) || !presence_is(device->p[row]) ||
+			if (!gauge_adds_up(&traced_metrics[row]) ||
 			    !traced_shows(tp->p->s, process, &traced_metrics[row]))
 				continue;
-			tp->other[at] += device->v[row];
-			tp->has_other[at] = true;
+			/* One that is not known, and neither is the sum. */
+			tp->other[at] += presence_is(device->p[row]) ? device->v[row] : NAN;
+			tp->has_other[at] = !isnan(tp->other[at]);
 		}
 	}
 	for (uint32_t total = 0; total < view->totals_n; total++)

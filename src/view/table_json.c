@@ -30,10 +30,10 @@ void table_bytes(struct table *table, const json_t *object, const char *name)
 {
 	double v;
 
-	table_bytes_value(table, get_number(object, name, NULL, &v) ? &v : NULL);
+	table_bytes_value(table, "", get_number(object, name, NULL, &v) ? &v : NULL);
 }
 
-void table_bytes_value(struct table *table, const double *value)
+void table_bytes_value(struct table *table, const char *mark, const double *value)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
 	unsigned unit = 0;
@@ -48,7 +48,7 @@ void table_bytes_value(struct table *table, const double *value)
 		v /= 1024;
 		unit++;
 	}
-	table_cellf(table, COLOUR_NONE, "%.*f %s", unit > 0, v, units[unit]);
+	table_cellf(table, COLOUR_NONE, "%s%.*f %s", mark, unit > 0, v, units[unit]);
 }
 
 void table_duration(struct table *table, const json_t *object, const char *name)

@@ -18,7 +18,7 @@ void table_simulated(const json_t *document, const struct table_options *options
 /* Cells of bytes ("1.5 GiB") and of a time ("1:02:03"), "-" when unknown. */
 void table_bytes(struct table *table, const json_t *object, const char *name);
 /* Of a number at hand; NULL: unknown. */
-void table_bytes_value(struct table *table, const double *value);
+void table_bytes_value(struct table *table, const char *mark, const double *value);
 void table_duration(struct table *table, const json_t *object, const char *name);
 
 /* Cell naming what a process or workload entry belongs to ("pod 0f3e..."). */

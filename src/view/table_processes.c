@@ -104,19 +104,23 @@ static bool is_estimated(const json_t *object, const char *name)
 	return false;
 }
 
-/* Kinds that lie on the device, as the calls say. */
+/* Kinds that lie on the device, as the calls say; one of them not known, and the sum is too low. */
 static void add_ledger(struct table *table, const json_t *cuda)
 {
 	static const char *const kinds[] = { "device", "async", "managed", "physical", "array" };
+	bool any = false, doubtful = false;
 	double sum = 0, v;
-	bool any = false;
+	char text[32];
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (get_number(cuda, "memory_bytes", kinds[i], &v)) {
-			sum += v;
-			any = true;
-		}
-	table_bytes_value(table, any ? &sum : NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bool known = get_number(cuda, "memory_bytes", kinds[i], &v);
+
+		snprintf(text, sizeof(text), "memory_bytes.%s", kinds[i]);
+		doubtful |= !known || is_estimated(cuda, text);
+		any |= known;
+		sum += known ? v : 0;
+	}
+	table_bytes_value(table, doubtful ? "~" : "", any ? &sum : NULL);
 }
 
 static void add_traced(struct table *table, const json_t *cuda)

@@ -293,6 +293,31 @@ static void leaks(void **state)
 	assert_value(s, UUID0, TRACED_LEAK, 0);
 }
 
+/* What was allocated before is not known, and so is what there is; that it rises is. */
+static void late_ones_have_no_memory_but_may_leak(void **state)
+{
+	const uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	struct scene *s = *state;
+	const struct traced_device *d;
+
+	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_LATE);
+	for (int i = 0; i <= 30; i++) {
+		s->now_us += 10000000;
+		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + (uint64_t)i, MIB);
+		cuda_nvml(s->cuda, PID, UUID0, 0, i * 10, (i + 1.0) * MIB);
+		window(s);
+	}
+	d = shown(s, PID, UUID0);
+	for (unsigned row = TRACED_LIVE_DEVICE; row <= TRACED_LIVE_ARRAY; row++)
+		assert_int_equal(d->p[row], PRESENCE_ABSENT);
+	assert_int_equal(d->p[TRACED_PEAK], PRESENCE_ABSENT);
+	assert_int_equal(d->p[TRACED_ALLOCATIONS], PRESENCE_PRESENT);
+	assert_int_equal(d->p[TRACED_LEAK], estimated);
+	assert_value(s, UUID0, TRACED_LEAK, 1);
+	for (uint32_t i = 0; i < s->view->totals_n; i++)
+		assert_int_equal(s->view->totals[i].p[TRACED_LIVE_DEVICE], PRESENCE_ABSENT);
+}
+
 static void no_verdict_without_nvml(void **state)
 {
 	struct scene *s = *state;
@@ -320,6 +345,7 @@ int main(void)
 		CASE(against_brute_force),
 		CASE(leaks),
 		CASE(no_verdict_without_nvml),
+		CASE(late_ones_have_no_memory_but_may_leak),
 	};
 
 	return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);

@@ -65,6 +65,8 @@ static struct traced_device *add_device(struct trace_view *view, const char *uui
 	estimate(device, TRACED_BUSY_ESTIMATED, 33.5);
 	device->p[TRACED_BUSY_ERROR] = PRESENCE_UNSUPPORTED;
 	estimate(device, TRACED_ACTIVE_RATIO, 0.5);
+	for (unsigned row = TRACED_LIVE_DEVICE; row <= TRACED_LIVE_ARRAY; row++)
+		set(device, row, 0);
 	set(device, TRACED_LIVE_DEVICE, 1.5 * GIB);
 	set(device, TRACED_LIVE_HOST, 0.25 * GIB);
 	set(device, TRACED_PEAK, 2 * GIB);

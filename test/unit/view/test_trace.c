@@ -365,6 +365,43 @@ static void the_table_marks_estimates_and_what_is_incomplete(void **state)
 	fixture_free(s);
 }
 
+/* Memory that is an estimate is marked, one kind not known makes it one, all of them leave nothing to say. */
+static void the_table_marks_memory(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	struct traced_device *d = &s->trace->devices[1];
+	_cleanup_free_ char *estimated = NULL, *partial = NULL, *unknown = NULL;
+
+	(void)state;
+	d->p[TRACED_LIVE_ASYNC] |= PRESENCE_ESTIMATED;
+	estimated = ps(s);
+	assert_true(has(estimated, "~33.5 s  ~1.5 GiB"));
+	d->p[TRACED_LIVE_ASYNC] = PRESENCE_ABSENT;
+	partial = ps(s);
+	assert_true(has(partial, "~33.5 s  ~1.5 GiB"));
+	for (unsigned row = TRACED_LIVE_DEVICE; row <= TRACED_LIVE_ARRAY; row++)
+		d->p[row] = PRESENCE_ABSENT;
+	unknown = ps(s);
+	assert_true(has(unknown, "~33.5 s         -"));
+	fixture_free(s);
+}
+
+/* One of those without a series is not known: then what they have together is not, either. */
+static void a_sum_with_an_unknown_part_is_unknown(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	struct trace_view *view = s->trace;
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	view->processes[1].has_series = false;
+	view->devices[view->processes[1].devices_first].p[TRACED_LIVE_DEVICE] = PRESENCE_ABSENT;
+	text = page(s);
+	assert_false(has(text, "memory_bytes{" GPU0 ",kind=\"device\",pid=\"other\""));
+	assert_true(has(text, "memory_bytes{" GPU0 ",kind=\"host\",pid=\"other\",comm=\"other\"} 536870912\n"));
+	fixture_free(s);
+}
+
 /* However many there are, no page is larger than the server serves, and what is not there is counted. */
 static void what_does_not_fit_is_counted(void **state)
 {
@@ -439,6 +476,8 @@ int main(void)
 		cmocka_unit_test(the_trace_document),
 		cmocka_unit_test(counts_stay_positive),
 		cmocka_unit_test(the_table_marks_estimates_and_what_is_incomplete),
+		cmocka_unit_test(the_table_marks_memory),
+		cmocka_unit_test(a_sum_with_an_unknown_part_is_unknown),
 		cmocka_unit_test(what_does_not_fit_is_counted),
 		cmocka_unit_test(a_limit_is_an_error),
 	};
