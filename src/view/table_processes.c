@@ -104,11 +104,11 @@ static bool is_estimated(const json_t *object, const char *name)
 	return false;
 }
 
-/* Kinds that lie on the device, as the calls say; one of them not known, and the sum is too low. */
+/* Kinds that lie on the device, as the calls say. Where one is not known the sum of the others is too low, and nothing says nothing. */
 static void add_ledger(struct table *table, const json_t *cuda)
 {
 	static const char *const kinds[] = { "device", "async", "managed", "physical", "array" };
-	bool any = false, doubtful = false;
+	bool any = false, all = true, doubtful = false;
 	double sum = 0, v;
 	char text[32];
 
@@ -117,10 +117,11 @@ static void add_ledger(struct table *table, const json_t *cuda)
 
 		snprintf(text, sizeof(text), "memory_bytes.%s", kinds[i]);
 		doubtful |= !known || is_estimated(cuda, text);
-		any |= known;
+		any |= known && v > 0;
+		all &= known;
 		sum += known ? v : 0;
 	}
-	table_bytes_value(table, doubtful ? "~" : "", any ? &sum : NULL);
+	table_bytes_value(table, doubtful ? "~" : "", any || all ? &sum : NULL);
 }
 
 static void add_traced(struct table *table, const json_t *cuda)
