@@ -62,6 +62,7 @@ static void fill_call(struct trace_view *view, struct traced_call *call, const s
 		.api = probe->symbol,
 		.runtime = probe->library == PROBE_CUDART,
 		.count = sum->count,
+		.timed = trace_sum_below(sum, UINT64_MAX),
 		.errors = sum->errors,
 		.bytes = sum->bytes,
 		.nested = sum->nested,

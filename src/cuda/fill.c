@@ -4,7 +4,7 @@
  *
  *   counters        always there; estimates where calls may have been missed, or numbers of theirs
  *   all of them     estimates where the order of the devices is one (visible.c)
- *   errors, waits   absent without return probes
+ *   errors, waits   absent without return probes; in totals, only where no process had any
  *   memory          absent where calls are known not to have been seen, those before it was traced included; an estimate where some may not
  *   leaks           as memory, but what was allocated before does not matter: it does not rise
  *   busy, cores     always estimates; cores absent where the device or its cores are not known
@@ -35,12 +35,16 @@ uint8_t live_presence(const struct process *p, const struct usage *u, enum trace
 	return PRESENCE_PRESENT;
 }
 
+static bool is_result(enum traced_metric row)
+{
+	return row == TRACED_ERRORS || row == TRACED_ALLOCATION_FAILURES || row == TRACED_SYNC_WAIT;
+}
+
 uint8_t counter_presence(const struct process *p, enum traced_metric row)
 {
-	bool results = row == TRACED_ERRORS || row == TRACED_ALLOCATION_FAILURES || row == TRACED_SYNC_WAIT;
 	bool without = p->incomplete & CUDA_INCOMPLETE_NO_RETURNS;
 
-	if (results && without)
+	if (is_result(row) && without)
 		return PRESENCE_ABSENT;
 	if ((p->incomplete & MISSED) || p->visible_estimated || p->unread || without ||
 	    row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN)
@@ -115,8 +119,11 @@ static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_tot
 	memcpy(ret->uuid, cuda->uuids[uuid], sizeof(ret->uuid));
 	for (unsigned row = 0; row < TRACED_METRICS; row++) {
 		if (traced_metrics[row].kind == METRIC_COUNTER) {
-			bool guessed = row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN || total->doubtful;
+			bool guessed = row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN ||
+				       total->doubtful || (is_result(row) && total->results_missed);
 
+			if (is_result(row) && !total->results_seen)
+				continue;
 			ret->v[row] = total->all[row];
 			ret->other[row] = total->other[row];
 			ret->p[row] = guessed ? estimated : PRESENCE_PRESENT;

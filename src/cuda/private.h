@@ -269,6 +269,7 @@ struct total {
 	bool touched;
 	uint32_t device_cores; /* 0: not known */
 	bool doubtful; /* counters of processes of which something was missed are in it */
+	bool results_seen, results_missed; /* of some processes, of others not */
 	double all[TRACED_METRICS], other[TRACED_METRICS];
 	/* Of the last window: */
 	double active, cores;

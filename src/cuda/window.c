@@ -113,6 +113,8 @@ static void credit(struct cuda *cuda, const struct process *p, struct usage *u)
 		total->live_doubtful |= (presence & PRESENCE_ESTIMATED) != 0;
 	}
 	total->doubtful |= (counter_presence(p, TRACED_LAUNCHES) & PRESENCE_ESTIMATED) != 0;
+	total->results_seen |= presence_is(counter_presence(p, TRACED_ERRORS));
+	total->results_missed |= !presence_is(counter_presence(p, TRACED_ERRORS));
 	total->cores += u->cores;
 	total->touched = true;
 	memcpy(u->shown, u->now, sizeof(u->shown));

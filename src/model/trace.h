@@ -31,8 +31,10 @@ struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
 	bool runtime; /* cudaError_t; else CUresult */
-	uint64_t count, errors, bytes, nested;
-	double seconds; /* of all calls */
+	uint64_t count, nested;
+	uint64_t timed; /* calls whose end was seen; what follows is of these alone, and not known where there are none */
+	uint64_t errors, bytes;
+	double seconds;
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
 	uint32_t errors_first, errors_n; /* codes */
 	uint64_t le[TRACED_LE]; /* cumulative; of the sums over all processes only */

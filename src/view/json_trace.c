@@ -207,16 +207,17 @@ static json_t *json_errors(struct json_maker *j, const struct trace_view *view, 
 
 static json_t *json_call(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
 {
+	bool timed = call->timed > 0, known = timed || call->count == 0;
 	json_t *object = json_object();
-	bool timed = call->count > 0;
 
 	json_put(j, object, "api", json_text(call->api));
 	json_put(j, object, "count", json_count(call->count));
-	json_put(j, object, "failed", json_count(call->errors));
-	json_put(j, object, "errors", json_errors(j, view, call));
-	json_put(j, object, "bytes", json_count(call->bytes));
+	json_put(j, object, "timed", json_count(call->timed));
+	json_put(j, object, "failed", known ? json_count(call->errors) : json_null());
+	json_put(j, object, "errors", known ? json_errors(j, view, call) : json_null());
+	json_put(j, object, "bytes", known ? json_count(call->bytes) : json_null());
 	json_put(j, object, "nested", json_count(call->nested));
-	json_put(j, object, "seconds", json_number(call->seconds));
+	json_put(j, object, "seconds", known ? json_number(call->seconds) : json_null());
 	json_put(j, object, "p50_ns", timed ? json_number(call->p50_ns) : json_null());
 	json_put(j, object, "p95_ns", timed ? json_number(call->p95_ns) : json_null());
 	json_put(j, object, "p99_ns", timed ? json_number(call->p99_ns) : json_null());

@@ -49,7 +49,7 @@ static void add_errors(struct call_page *cp, const char *api, const struct trace
 	}
 }
 
-/* The kernel side counts call and latency apart: what is read between the two must still be a histogram. */
+/* Of the calls whose end was seen. The sums of buckets may have been read while they were counted: still a histogram. */
 static void add_histogram(struct call_page *cp, const char *api, const struct traced_call *call)
 {
 	struct page *page = &cp->p->page;
@@ -57,7 +57,7 @@ static void add_histogram(struct call_page *cp, const char *api, const struct tr
 
 	page_suffix(page, "_bucket");
 	for (unsigned i = 0; i <= TRACED_LE; i++) {
-		below = i < TRACED_LE ? MAX(below, MIN(call->le[i], call->count)) : call->count;
+		below = i < TRACED_LE ? MAX(below, MIN(call->le[i], call->timed)) : call->timed;
 		strbuf_reset(&cp->last);
 		strbuf_adds(&cp->last, "le=\"");
 		number_add(&cp->last, i < TRACED_LE ? traced_le[i] : INFINITY);
@@ -67,7 +67,7 @@ static void add_histogram(struct call_page *cp, const char *api, const struct tr
 	page_suffix(page, "_sum");
 	page_sample(page, api, "", call->seconds);
 	page_suffix(page, "_count");
-	page_sample(page, api, "", (double)call->count);
+	page_sample(page, api, "", (double)call->timed);
 }
 
 static void add_calls(struct call_page *cp)
@@ -91,9 +91,9 @@ static void add_calls(struct call_page *cp)
 		if (view->all_calls[i].bytes > 0 && (labels = api_labels(cp, i)))
 			page_sample(&cp->p->page, "", labels, (double)view->all_calls[i].bytes);
 	begin(cp, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
-	      "Time from entry to return of traced calls, not of the work that they start.");
+	      "Time from entry to return of traced calls that were seen to return, not of the work that they start.");
 	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		if ((labels = api_labels(cp, i)))
+		if (view->all_calls[i].timed > 0 && (labels = api_labels(cp, i)))
 			add_histogram(cp, labels, &view->all_calls[i]);
 }
 

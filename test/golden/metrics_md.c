@@ -70,7 +70,7 @@ static const struct {
 	{ "cuda_call_bytes_total", "counter", "api",
 	  "Bytes that successful traced calls were asked to allocate, copy or set." },
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
-	  "Time from entry to return of traced calls, not of the work that they start; bounds are 1 us times powers of 4." },
+	  "Time from entry to return of traced calls that were seen to return, not of the work that they start; bounds are 1 us times powers of 4." },
 };
 
 static const char *kind_name(enum metric_kind kind)

@@ -107,6 +107,28 @@ static void what_was_not_read(void **state)
 	assert_int_equal(total(s, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 }
 
+/* How calls went is not known, of a device only where it is known of none of its processes. */
+static void without_results(void **state)
+{
+	static const enum traced_metric rows[] = { TRACED_ERRORS, TRACED_ALLOCATION_FAILURES, TRACED_SYNC_WAIT };
+	struct scene *s = *state;
+
+	s->flags |= TRACE_FLAG_NO_RESULT;
+	launch(s, 0);
+	window(s);
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		assert_int_equal(shown(s, PID, UUID0)->p[rows[i]], PRESENCE_ABSENT);
+		assert_int_equal(total(s, UUID0)->p[rows[i]], PRESENCE_ABSENT);
+	}
+	s->flags = TRACE_FLAG_RUNTIME;
+	s->tgid = PID + 1;
+	scene_process(s, s->tgid, 5);
+	launch(s, 0);
+	window(s);
+	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_int_equal(total(s, UUID0)->p[rows[i]], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+}
+
 static void exec_and_reuse(void **state)
 {
 	struct scene *s = *state;
@@ -298,6 +320,7 @@ int main(void)
 		CASE(shown_once_more),
 		CASE(marked_when_it_is_over),
 		CASE(what_was_not_read),
+		CASE(without_results),
 		CASE(exec_and_reuse),
 		CASE(first_event_lost),
 		CASE(late_events),

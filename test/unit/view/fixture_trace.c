@@ -91,6 +91,7 @@ static struct traced_call make_call(const char *api, uint64_t count)
 		.api = api,
 		.runtime = strncmp(api, "cuda", 4) == 0,
 		.count = count,
+		.timed = count,
 		.seconds = (double)count * 2.5e-6,
 		.p50_ns = 2304,
 		.p95_ns = 4608,
@@ -173,7 +174,9 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	process = add_process(view, 4000, "elsewhere");
 	process->incomplete = 1 << 2 | 1 << 4 | 1 << 5;
 	add_device(view, "GPU-ffffffff-0000-4000-8000-00000000ffff", 1);
-	add_call(view, "cudaLaunchKernel", 1);
+	*add_call(view, "cudaLaunchKernel", 1) = (struct traced_call){
+		.process = view->processes_n - 1, .api = "cudaLaunchKernel", .runtime = true, .count = 1
+	};
 }
 
 struct snapshot *fixture_traced(void)

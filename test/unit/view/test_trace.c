@@ -240,7 +240,8 @@ static void a_histogram_never_falls(void **state)
 	char *line;
 
 	(void)state;
-	call->count = 5;
+	call->count = 8;
+	call->timed = 5;
 	for (unsigned i = 0; i < TRACED_LE; i++)
 		call->le[i] = (i * 3) % 8;
 	text = page(s);
@@ -254,6 +255,33 @@ static void a_histogram_never_falls(void **state)
 	assert_int_equal(before, 5);
 	assert_true(has(text, "le=\"+Inf\"} 5\ngpusonde_cuda_call_duration_seconds_sum{api=\"cudaLaunchKernel\"} 2.5e-06\n"
 			      "gpusonde_cuda_call_duration_seconds_count{api=\"cudaLaunchKernel\"} 5\n"));
+	fixture_free(s);
+}
+
+/* Without return probes: how often, and nothing of how it went. */
+static void calls_that_were_not_seen_to_return(void **state)
+{
+	static const char *const unknown[] = { "failed", "errors", "bytes", "seconds", "p50_ns", "p95_ns", "p99_ns" };
+	struct snapshot *s = fixture_traced();
+	_cleanup_free_ char *text = NULL;
+	json_t *json, *call;
+
+	(void)state;
+	s->trace->all_calls[0].timed = 0;
+	text = page(s);
+	assert_true(has(text, "cuda_calls_total{api=\"cuLaunchKernel\"} 123457901\n"));
+	assert_false(has(text, "duration_seconds_bucket{api=\"cuLaunchKernel\""));
+	assert_false(has(text, "duration_seconds_sum{api=\"cuLaunchKernel\""));
+	assert_true(has(text, "duration_seconds_bucket{api=\"cuMemAlloc_v2\""));
+	json = document(s, JSON_TRACE);
+	call = path(json, "trace/calls/0");
+	assert_int_equal(json_integer_value(path(call, "count")), 123457901);
+	assert_int_equal(json_integer_value(path(call, "timed")), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		assert_true(json_is_null(path(call, unknown[i])));
+	/* Only ever nested: of no calls none failed. */
+	assert_int_equal(json_integer_value(path(json, "trace/processes/0/calls/2/failed")), 0);
+	json_decref(json);
 	fixture_free(s);
 }
 
@@ -471,6 +499,7 @@ int main(void)
 		cmocka_unit_test(of_one_pid_the_younger_has_the_series),
 		cmocka_unit_test(old_figures_have_no_gauges),
 		cmocka_unit_test(a_histogram_never_falls),
+		cmocka_unit_test(calls_that_were_not_seen_to_return),
 		cmocka_unit_test(another_process_with_the_pid_is_not_meant),
 		cmocka_unit_test(nobody_is_left_out_or_shown_twice),
 		cmocka_unit_test(the_trace_document),
