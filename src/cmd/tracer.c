@@ -204,7 +204,7 @@ static void tell_off(struct tracer *tracer, const char *why)
 {
 	struct trace_view *view;
 
-	if (tracer_view_off(why, &view) == 0)
+	if (tracer_view_off(why, tracer->wish != WISH_NO, &view) == 0)
 		put_view(tracer, view);
 }
 

@@ -40,5 +40,5 @@ void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
 
 /* tracer_view.c */
 int tracer_view(struct tracer *tracer, struct trace_view **ret_view);
-/* Of tracing that is not. */
-int tracer_view_off(const char *why, struct trace_view **ret_view);
+/* Of tracing that is not; a source that nobody wanted is not down. */
+int tracer_view_off(const char *why, bool wanted, struct trace_view **ret_view);

@@ -309,14 +309,15 @@ int tracer_view(struct tracer *tracer, struct trace_view **ret_view)
 	return 0;
 }
 
-int tracer_view_off(const char *why, struct trace_view **ret_view)
+int tracer_view_off(const char *why, bool wanted, struct trace_view **ret_view)
 {
 	struct trace_view *view;
 	int r = trace_view_new(0, 0, 0, 0, 0, 0, &view);
 
 	if (r < 0)
 		return r;
-	set_agent(view, AGENT_SOURCE_UP_TRACE, 0);
+	if (wanted)
+		set_agent(view, AGENT_SOURCE_UP_TRACE, 0);
 	snprintf(view->why, sizeof(view->why), "%s", why);
 	view->boot_ns = clock_boot_ns();
 	*ret_view = view;

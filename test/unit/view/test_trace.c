@@ -261,7 +261,8 @@ static void a_histogram_never_falls(void **state)
 /* Without return probes: how often, and nothing of how it went. */
 static void calls_that_were_not_seen_to_return(void **state)
 {
-	static const char *const unknown[] = { "failed", "errors", "bytes", "seconds", "p50_ns", "p95_ns", "p99_ns" };
+	static const char *const unknown[] = { "failed", "errors", "bytes", "seconds",
+					       "p50_ns", "p95_ns", "p99_ns" };
 	struct snapshot *s = fixture_traced();
 	_cleanup_free_ char *text = NULL;
 	json_t *json, *call;
