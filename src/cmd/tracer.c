@@ -38,16 +38,6 @@ static const char *const drivers[] = {
 
 /* ---- handing over ---- */
 
-static void put_view(struct tracer *tracer, struct trace_view *view)
-{
-	pthread_mutex_lock(&tracer->lock);
-	struct trace_view *old = tracer->made;
-
-	tracer->made = view;
-	pthread_mutex_unlock(&tracer->lock);
-	trace_view_unref(old);
-}
-
 struct trace_view *tracer_take(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
@@ -55,6 +45,17 @@ struct trace_view *tracer_take(struct tracer *tracer)
 
 	pthread_mutex_unlock(&tracer->lock);
 	return view;
+}
+
+void tracer_put(struct tracer *tracer, struct trace_view *view)
+{
+	struct trace_view *missed = tracer_take(tracer);
+
+	view = tracer_carry(missed, view, &tracer->not_carried);
+	trace_view_unref(missed);
+	pthread_mutex_lock(&tracer->lock);
+	tracer->made = view;
+	pthread_mutex_unlock(&tracer->lock);
 }
 
 void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
@@ -137,7 +138,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	trace_engine_status(tracer->engine, &tracer->status);
 	r = tracer_view(tracer, &view);
 	if (r == 0)
-		put_view(tracer, view);
+		tracer_put(tracer, view);
 	else if (log_limit_allow(&limit))
 		log_error("what was traced cannot be shown: %s", strerror(-r));
 	r = sd_event_source_set_time_relative(source, TICK_MS * USEC_PER_SEC / 1000);
@@ -205,7 +206,7 @@ static void tell_off(struct tracer *tracer, const char *why)
 	struct trace_view *view;
 
 	if (tracer_view_off(why, tracer->wish != WISH_NO, &view) == 0)
-		put_view(tracer, view);
+		tracer_put(tracer, view);
 }
 
 static void *run(void *userdata)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared by tracer.c (the thread), tracer_view.c (what it shows) and tracer_node.c (what it is told of the node). */
+/* Shared by tracer.c (the thread), tracer_view.c and tracer_carry.c (what it shows), tracer_node.c (what it is told of the node). */
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include "cuda/cuda.h"
 #include "trace/engine.h"
 
-enum { TRACER_DEVICES_MAX = 256 };
+enum { TRACER_DEVICES_MAX = 256, TRACER_CARRIED_MAX = 256 };
 
 struct tracer {
 	/* set before the thread starts */
@@ -32,13 +32,24 @@ struct tracer {
 	struct cuda_device devices[TRACER_DEVICES_MAX];
 	uint32_t devices_n;
 	uint64_t fed_seq;
+	uint64_t not_carried; /* processes whose final figures found no room */
 };
 
 /* tracer_node.c */
 extern const struct cuda_ops tracer_cuda_ops;
 void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
 
+/* tracer.c: for the main thread to fetch, with what it missed. */
+void tracer_put(struct tracer *tracer, struct trace_view *view);
+
 /* tracer_view.c */
 int tracer_view(struct tracer *tracer, struct trace_view **ret_view);
 /* Of tracing that is not; a source that nobody wanted is not down. */
 int tracer_view_off(const char *why, bool wanted, struct trace_view **ret_view);
+
+/* tracer_carry.c */
+/*
+ * @view, which it takes, with what ended in @before, which nobody has seen; @before may be NULL. Adds to @left_out those without room: their
+ * figures are in the totals only.
+ */
+struct trace_view *tracer_carry(const struct trace_view *before, struct trace_view *view, uint64_t *left_out);
