@@ -25,6 +25,7 @@ struct hold {
 	int channel; /* to the holder */
 	int gate; /* the command waits until it is closed */
 	char unheld[160];
+	uint32_t missed; /* mappings that went on before we had seen them */
 	sd_event_source *reports, *end;
 };
 
@@ -58,6 +59,16 @@ static int start_init(struct start *s)
 	return 0;
 }
 
+static void close_others(int one, int other)
+{
+	int low = MIN(one, other), high = MAX(one, other);
+
+	close_range(STDERR_FILENO + 1, (unsigned)low - 1, 0);
+	if (high > low + 1)
+		close_range((unsigned)low + 1, (unsigned)high - 1, 0);
+	close_range((unsigned)high + 1, ~0U, 0);
+}
+
 /* It outlives us, so it holds nothing of ours, and is not what "pkill gpusonde" finds. */
 static void run_holder(struct start *s)
 {
@@ -72,10 +83,11 @@ static void run_holder(struct start *s)
 	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
-	/* The command's ends, or the end of all commands would never be seen. */
-	int channel = TAKE_FD(s->channel[1]), source = TAKE_FD(s->listener[1]);
+	int channel = fcntl(s->channel[1], F_DUPFD_CLOEXEC, 3),
+	    source = fcntl(s->listener[1], F_DUPFD_CLOEXEC, 3);
 
-	start_done(s);
+	/* Everything else: the command's ends, or the end of all commands would never be seen, and whatever gpusonde was started with. */
+	close_others(channel, source);
 	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
 		close(source);
 		hold_serve(listener, channel);
@@ -129,9 +141,10 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 		return 0;
 	}
 	message.path[MIN((size_t)n - offsetof(struct hold_report, path), sizeof(message.path)) - 1] = '\0';
+	hold->missed = message.missed;
 	if (file >= 0)
 		hold->ops.mapping(message.pid, file, message.path, hold->userdata);
-	if (send(fd, "", 1, MSG_NOSIGNAL) < 0)
+	if (send(fd, &message.number, sizeof(message.number), MSG_NOSIGNAL) < 0)
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	return 0;
 }
@@ -237,6 +250,11 @@ pid_t hold_pid(const struct hold *hold)
 const char *hold_unheld(const struct hold *hold)
 {
 	return hold->unheld[0] ? hold->unheld : NULL;
+}
+
+uint32_t hold_missed(const struct hold *hold)
+{
+	return hold->missed;
 }
 
 void hold_signal(struct hold *hold, int signal)

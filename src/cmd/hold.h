@@ -43,4 +43,6 @@ int hold_release(struct hold *hold);
 pid_t hold_pid(const struct hold *hold);
 /* Why early calls may be missed, or NULL. */
 const char *hold_unheld(const struct hold *hold);
+/* Mappings so far that went on before they were reported, because we did not answer for seconds: calls may be missing. */
+uint32_t hold_missed(const struct hold *hold);
 void hold_signal(struct hold *hold, int signal);

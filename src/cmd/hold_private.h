@@ -3,11 +3,14 @@
 #pragma once
 
 #include <limits.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Holder to us, with the file as SCM_RIGHTS; our answer is one byte. */
+/* Holder to us, with the file as SCM_RIGHTS; our answer is its number. */
 struct hold_report {
 	pid_t pid;
+	uint32_t number; /* 1, 2, ... */
+	uint32_t missed; /* reports so far that we did not answer in time: their files were mapped unseen */
 	char path[PATH_MAX];
 };
 

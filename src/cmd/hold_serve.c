@@ -152,48 +152,90 @@ static int read_string(pid_t pid, uint64_t address, char *buf, size_t size)
 	return -ENAMETOOLONG;
 }
 
+/* Answers carry the number of the report, so that one that came too late is not taken for the next. */
+static bool await_answer(int channel, uint32_t number)
+{
+	struct pollfd waiting = { .fd = channel, .events = POLLIN };
+	uint32_t answer;
+
+	for (;;) {
+		int r = poll(&waiting, 1, ANSWER_TIMEOUT_MS);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r != 1 || recv(channel, &answer, sizeof(answer), 0) != sizeof(answer))
+			return false;
+		if (answer == number)
+			return true;
+	}
+}
+
+/*
+ * Hands a file over and waits for the answer. A gpusonde that is stopped or stuck does not hold the command for ever: it learns from the
+ * next report how many it was late for.
+ */
+static int report(int channel, pid_t pid, int fd, const char *path)
+{
+	static struct hold_report message;
+	static uint32_t number, missed;
+
+	message.pid = pid;
+	message.number = ++number;
+	message.missed = missed;
+	snprintf(message.path, sizeof(message.path), "%s", path);
+	/* Reports that nobody fetches fill the socket: not to be waited for either. */
+	int r = send_with_fd(channel, &message, offsetof(struct hold_report, path) + strlen(message.path) + 1,
+			     fd);
+
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	if (r == -EAGAIN || !await_answer(channel, number))
+		missed++;
+	return 0;
+}
+
+/* Opened only when it is known to be a file: opening a device or a FIFO may act upon it. */
+static int open_file(int dir, const char *path, uint64_t resolve)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = resolve };
+	_cleanup_close_ int place = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	char name[64];
+	struct stat st;
+	int fd;
+
+	if (place < 0)
+		return -errno;
+	if (fstat(place, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 /* A path as the process would open it: its root, its working directory or @base. */
 static int open_as(pid_t pid, int base, const char *path)
 {
-	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY };
+	bool absolute = path[0] == '/';
 	_cleanup_close_ int dir = -1;
 	char name[64];
-	long fd;
+	int fd;
 
-	if (path[0] == '/') {
-		how.resolve = RESOLVE_IN_ROOT;
+	if (absolute)
 		snprintf(name, sizeof(name), "/proc/%d/root", (int)pid);
-	} else if (base == AT_FDCWD) {
+	else if (base == AT_FDCWD)
 		snprintf(name, sizeof(name), "/proc/%d/cwd", (int)pid);
-	} else {
+	else
 		snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, base);
-	}
 	dir = open(name, O_PATH | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
-	fd = syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	return fd < 0 ? -errno : (int)fd;
-}
-
-/* Hands a file over and waits for the answer. An error: there is nobody any more. */
-static int report(int channel, pid_t pid, int fd, const char *path)
-{
-	struct hold_report message = { .pid = pid };
-	struct pollfd waiting = { .fd = channel, .events = POLLIN };
-	struct stat st;
-	char answer;
-	int r;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return 0;
-	snprintf(message.path, sizeof(message.path), "%s", path);
-	r = send_with_fd(channel, &message, offsetof(struct hold_report, path) + strlen(message.path) + 1, fd);
-	if (r < 0)
-		return r;
-	do
-		r = poll(&waiting, 1, ANSWER_TIMEOUT_MS);
-	while (r < 0 && errno == EINTR);
-	return r == 1 && recv(channel, &answer, 1, 0) == 1 ? 0 : -EPIPE;
+	fd = open_file(dir, path, absolute ? RESOLVE_IN_ROOT : 0);
+	if (fd == -ELOOP && strncmp(path, "/proc/self/", strlen("/proc/self/")) == 0) {
+		/* A link of the kernel's, which RESOLVE_IN_ROOT refuses to follow. */
+		snprintf(name, sizeof(name), "/proc/%d/%.40s", (int)pid, path + strlen("/proc/self/"));
+		fd = open_file(AT_FDCWD, name, 0);
+	}
+	return fd;
 }
 
 static int report_mapping(int channel, pid_t pid, int number)
@@ -204,7 +246,7 @@ static int report_mapping(int channel, pid_t pid, int number)
 
 	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, number);
 	n = readlink(link, path, sizeof(path) - 1);
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open_file(AT_FDCWD, link, 0);
 	if (n < 0 || fd < 0)
 		return 0;
 	path[n] = '\0';

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/hold.h"
+#include "view/table.h"
 
 enum { RAW_FLUSH = 64 << 10 };
 
@@ -83,10 +85,21 @@ static void on_lost(uint64_t events, void *userdata)
 		strbuf_addf(&t->raw, "-- %llu events lost here\n", (unsigned long long)events);
 }
 
+/* Names of files are other people's. */
+static void complain(const char *text)
+{
+	struct strbuf clean;
+
+	strbuf_init(&clean, 0);
+	text_clean(&clean, text);
+	fprintf(stderr, "gpusonde trace: %s\n", clean.data);
+	strbuf_done(&clean);
+}
+
 static void on_notice(int level, const char *text, _unused_ void *userdata)
 {
 	if (level <= LOG_NOTICE)
-		fprintf(stderr, "gpusonde trace: %s\n", text);
+		complain(text);
 }
 
 static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
@@ -161,10 +174,12 @@ static void on_mapping(pid_t pid, int fd, const char *path, void *userdata)
 {
 	struct tracing *t = userdata;
 	int r = trace_engine_offer(t->engine, pid, fd, path);
+	char text[PATH_MAX + 128];
 
-	if (r < 0)
-		fprintf(stderr, "gpusonde trace: %s is not probed, its calls are missing: %s\n", path,
-			strerror(-r));
+	if (r >= 0)
+		return;
+	snprintf(text, sizeof(text), "%s is not probed, its calls are missing: %s", path, strerror(-r));
+	complain(text);
 }
 
 static void on_ended(int status, void *userdata)
@@ -300,6 +315,11 @@ static int finish(struct tracing *t)
 	int r = 0;
 
 	collect(t);
+	if (t->hold && hold_missed(t->hold) > 0)
+		fprintf(stderr,
+			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u files were mapped before it could "
+			"probe them\n",
+			hold_missed(t->hold));
 	if (t->failed == 0) {
 		if (t->inv->flag[FLAG_JSON])
 			r = put_json(t);

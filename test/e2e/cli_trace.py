@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 from e2e import BUILD, GPUSONDE, SOURCE, PATIENCE_S, Skip, alive, command, contains, environment, equal, run, wait_for
 
@@ -230,19 +229,27 @@ def probes_in(pid):
     return False
 
 
+def reader_of(fifo):
+    """A descriptor to write to @fifo, once somebody reads it."""
+    try:
+        return os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
 def test_killed_in_the_midst():
     """SIGKILL of gpusonde: the command, its later libraries included, goes on as if nothing had been."""
     tracing()
     with tempfile.TemporaryDirectory() as tmp:
         done = f"{tmp}/done"
+        os.mkfifo(f"{tmp}/go")
         script = f"{LATE} 'load {SIM}/libcudart.so.13; alloc 4096; launch; sync; free all' && cp {shutil.which('true')} {tmp}/t && {tmp}/t && echo fine > {done}"
         with subprocess.Popen([GPUSONDE, "trace", "--", "sh", "-c", f"read line < {tmp}/go; {script}"], stderr=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, env=environment(LD_LIBRARY_PATH=SIM)) as tracer:
-            os.mkfifo(f"{tmp}/go")
-            time.sleep(0.2)
+            fd = wait_for(lambda: reader_of(f"{tmp}/go"), "the command to begin")
             tracer.kill()
             tracer.wait()
-        with open(f"{tmp}/go", "w", encoding="ascii") as f:
+        with os.fdopen(fd, "w", encoding="ascii") as f:
             f.write("go\n")
         wait_for(lambda: os.path.exists(done) and open(done, encoding="ascii").read() == "fine\n", "the command to go on")
 
