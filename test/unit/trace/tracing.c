@@ -3,12 +3,20 @@
 
 #include "tracing.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/clock.h"
+
 enum { RING = 1 << 20 };
+#define PATIENCE_NS (20 * NSEC_PER_SEC)
 
 static int take(void *userdata, void *data, size_t size)
 {
@@ -23,6 +31,34 @@ static int take(void *userdata, void *data, size_t size)
 	return 0;
 }
 
+/* A kernel that has crashed in there keeps its lock for ever, and whoever asks then can never be ended: a child asks. */
+static bool tracefs_answers(void)
+{
+	static bool silent;
+	const struct timespec pause = { .tv_nsec = 10 * NSEC_PER_MSEC };
+	pid_t pid;
+	char c;
+
+	if (silent)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		int fd;
+
+		/* Nobody is to wait for our end through a pipe. */
+		close_range(0, ~0U, 0);
+		fd = open("/sys/kernel/tracing/uprobe_events", O_RDONLY | O_CLOEXEC);
+
+		_exit(fd >= 0 && read(fd, &c, 1) < 0);
+	}
+	for (int64_t end_ns = clock_mono_ns() + PATIENCE_NS; clock_mono_ns() < end_ns; nanosleep(&pause, NULL))
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return true;
+	kill(pid, SIGKILL);
+	silent = true;
+	return false;
+}
+
 static int setup(void **state, bool no_multi)
 {
 	const struct attach_config config = {
@@ -33,6 +69,11 @@ static int setup(void **state, bool no_multi)
 	if (!tracing)
 		return -1;
 	*state = tracing;
+	if (no_multi && !tracefs_answers()) {
+		snprintf(tracing->trouble.text, sizeof(tracing->trouble.text),
+			 "tracefs does not answer: the kernel has crashed in it, see dmesg; restart the machine");
+		return 0;
+	}
 	if (attach_backend_new(&config, &tracing->backend, &tracing->trouble) == 0)
 		tracing->ring =
 			ring_buffer__new(attach_map_fd(tracing->backend, "events"), take, tracing, NULL);
