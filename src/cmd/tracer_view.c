@@ -26,6 +26,17 @@ static uint32_t codes_of(const struct trace_sum *sum)
 	return n;
 }
 
+/* What the engine calls incomplete is so for src/cuda and the views. */
+#define SAME(id_)                                                                   \
+	_Static_assert((unsigned)TRACE_INCOMPLETE_##id_ == TRACED_INCOMPLETE_##id_, \
+		       "model/incomplete.def and trace/engine.h must agree")
+SAME(LOST);
+SAME(QUIET);
+SAME(GIVEN_UP);
+SAME(LATE);
+SAME(NO_RETURNS);
+SAME(SITES);
+
 /* And tells src/cuda what is incomplete, before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
 {
@@ -79,28 +90,12 @@ static uint64_t ticks_of(uint64_t start_boot_ns)
 	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
-/* First of src/cuda's processes that has this PID, or where one would stand. */
-static uint32_t lower_bound(const struct trace_view *view, uint32_t known, uint32_t pid)
-{
-	uint32_t low = 0, high = known;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (view->processes[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* src/cuda's record of the process, made of the same events; or a new one, where that had no room or its event was lost. */
 static uint32_t find_process(struct trace_view *view, uint32_t known, const struct trace_process_sum *process)
 {
 	struct traced_process *made;
 
-	for (uint32_t i = lower_bound(view, known, process->tgid);
+	for (uint32_t i = trace_view_find(view, known, process->tgid);
 	     i < known && view->processes[i].pid == process->tgid; i++)
 		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0)
 			return i;
@@ -241,9 +236,9 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost_errors);
 	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
 	set_agent(view, AGENT_TRACE_OVERFLOWS,
-		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts + c.overflow_threads +
-			   c.overflow_allocations + c.overflow_pending + c.overflow_events +
-			   tracer->not_carried));
+		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts +
+			   c.overflow_threads + c.overflow_allocations + c.overflow_pending +
+			   c.overflow_events + tracer->not_carried));
 	set_agent(view, AGENT_TRACE_UNKNOWN_FREES, (double)c.unknown_frees);
 	set_agent(view, AGENT_TRACE_QUIET, s->processes_quiet);
 }

@@ -25,7 +25,7 @@ int context_setup(struct process *p)
 static uint32_t no_room(struct cuda *cuda, struct process *p)
 {
 	cuda->stats.overflow_contexts++;
-	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return CONTEXT_UNKNOWN;
 }
 
@@ -109,7 +109,7 @@ static void evict(struct cuda *cuda, struct process *p)
 			continue;
 		}
 		cuda->stats.overflow_threads++;
-		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		hashmap_del(&p->thread_map, salted(cuda, t->tid));
 		pool_give(&p->threads, at);
 		return;
@@ -169,7 +169,7 @@ uint32_t context_current(struct cuda *cuda, struct process *p, const struct trac
 	if (t && t->depth > 0)
 		return t->stack[t->depth - 1];
 	/* Before it was traced a thread may have chosen another device than the default one. */
-	if ((header->flags & TRACE_FLAG_RUNTIME) && !(p->incomplete & CUDA_INCOMPLETE_LATE))
+	if ((header->flags & TRACE_FLAG_RUNTIME) && !(p->incomplete & TRACED_INCOMPLETE_LATE))
 		return context_primary(cuda, p, 0);
 	return CONTEXT_UNKNOWN;
 }

@@ -194,8 +194,8 @@ static struct process *caller(struct cuda *cuda, const struct trace_header *head
 	p->initialised |= succeeded;
 	p->runtime |= (header->flags & TRACE_FLAG_RUNTIME) != 0;
 	if (header->flags & TRACE_FLAG_NO_RESULT)
-		p->incomplete |= CUDA_INCOMPLETE_NO_RETURNS;
-	if (p->incomplete & CUDA_INCOMPLETE_NO_RETURNS) {
+		p->incomplete |= TRACED_INCOMPLETE_NO_RETURNS;
+	if (p->incomplete & TRACED_INCOMPLETE_NO_RETURNS) {
 		t = thread_find(cuda, p, header->tid);
 		if (t && t->waiting)
 			sync_deferred(cuda, p, t, header->time_ns);
@@ -209,7 +209,7 @@ static void note_unread(struct process *p, const struct trace_header *header)
 	if (!(header->flags & (TRACE_FLAG_UNREAD | TRACE_FLAG_BATCH_CUT)))
 		return;
 	p->unread = true;
-	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 }
 
 static void called(struct cuda *cuda, const struct trace_call *call)

@@ -63,17 +63,7 @@ int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
-/* Why figures of a process are incomplete: the bits of struct traced_process. The first six are trace/engine.h's. */
-enum cuda_incomplete {
-	CUDA_INCOMPLETE_LOST = 1 << 0, /* events were lost */
-	CUDA_INCOMPLETE_QUIET = 1 << 1,
-	CUDA_INCOMPLETE_GIVEN_UP = 1 << 2,
-	CUDA_INCOMPLETE_LATE = 1 << 3, /* what the process did before is not known */
-	CUDA_INCOMPLETE_NO_RETURNS = 1 << 4,
-	CUDA_INCOMPLETE_SITES = 1 << 5,
-	CUDA_INCOMPLETE_LIMIT = 1 << 6, /* something of it was beyond a limit of struct cuda_limits */
-};
-/* Sets such bits from outside (budget, late attachment). They stay. */
+/* Sets bits of enum traced_incomplete from outside (budget, late attachment). They stay. */
 void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete);
 /* The process is over: what it held is freed, implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);

@@ -17,14 +17,16 @@
 
 #include "base/clock.h"
 
-#define MISSED \
-	(CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP | CUDA_INCOMPLETE_SITES)
-#define BLIND (CUDA_INCOMPLETE_NO_RETURNS | CUDA_INCOMPLETE_QUIET | CUDA_INCOMPLETE_GIVEN_UP)
-#define DOUBTFUL (CUDA_INCOMPLETE_LOST | CUDA_INCOMPLETE_LATE | CUDA_INCOMPLETE_SITES | CUDA_INCOMPLETE_LIMIT)
+#define MISSED                                                                           \
+	(TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_QUIET | TRACED_INCOMPLETE_GIVEN_UP | \
+	 TRACED_INCOMPLETE_SITES)
+#define BLIND (TRACED_INCOMPLETE_NO_RETURNS | TRACED_INCOMPLETE_QUIET | TRACED_INCOMPLETE_GIVEN_UP)
+#define DOUBTFUL \
+	(TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_LATE | TRACED_INCOMPLETE_SITES | TRACED_INCOMPLETE_LIMIT)
 
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row)
 {
-	unsigned blind = row == TRACED_LEAK ? BLIND : BLIND | CUDA_INCOMPLETE_LATE;
+	unsigned blind = row == TRACED_LEAK ? BLIND : BLIND | TRACED_INCOMPLETE_LATE;
 	bool arrays = u->unsized > 0;
 
 	if ((p->incomplete & blind) || (arrays && row == TRACED_LIVE_ARRAY))
@@ -42,7 +44,7 @@ static bool is_result(enum traced_metric row)
 
 uint8_t counter_presence(const struct process *p, enum traced_metric row)
 {
-	bool without = p->incomplete & CUDA_INCOMPLETE_NO_RETURNS;
+	bool without = p->incomplete & TRACED_INCOMPLETE_NO_RETURNS;
 
 	if (is_result(row) && without)
 		return PRESENCE_ABSENT;

@@ -155,7 +155,7 @@ static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t 
 	}
 	if (index == NONE) {
 		cuda->stats.overflow_allocations++;
-		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return NULL;
 	}
 	a = row(cuda, index);
@@ -178,7 +178,7 @@ static void allocate(struct cuda *cuda, struct process *p, const struct trace_ca
 		return; /* nothing was asked for */
 	if (call->addr == 0 || call->size > SIZE_BELIEVED || (call->header.flags & TRACE_FLAG_UNREAD)) {
 		cuda->stats.overflow_allocations++;
-		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return;
 	}
 	a = add_row(cuda, p, space_of[call->kind], call->addr, context);

@@ -34,7 +34,7 @@ static void *row_get(struct cuda *cuda, struct process *p, struct pool *pool, st
 	if (index != NONE)
 		pool_give(pool, index);
 	cuda->stats.overflow_events++;
-	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return NULL;
 }
 
@@ -126,7 +126,7 @@ static void wait_in_stream(struct cuda *cuda, struct process *p, const struct tr
 	if (dependency_add(p, s, (struct dependency){ mark->stream, mark->generation, mark->seq, p->seq }))
 		return;
 	cuda->stats.overflow_pending++;
-	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 }
 
 void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
@@ -179,7 +179,7 @@ static void begin(struct process *p, struct stream *s)
 	index = pool_take(&p->captures, sizeof(struct graph), CAPTURES_MAX);
 	if (index == NONE) {
 		s->capture = CAPTURE_LOST;
-		p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return;
 	}
 	((struct graph *)pool_at(&p->captures, index))->generation = ++p->generation ? p->generation : 1;

@@ -107,7 +107,7 @@ struct process *process_get(struct cuda *cuda, const struct trace_header *header
 		return NULL;
 	}
 	p->first_ns = header->time_ns;
-	p->incomplete = CUDA_INCOMPLETE_LOST;
+	p->incomplete = TRACED_INCOMPLETE_LOST;
 	p->unheard = true;
 	return p;
 }
@@ -126,7 +126,7 @@ void process_first(struct cuda *cuda, const struct trace_process *event)
 		return;
 	}
 	if (p->unheard)
-		p->incomplete &= ~(unsigned)CUDA_INCOMPLETE_LOST; /* it was only overtaken */
+		p->incomplete &= ~(unsigned)TRACED_INCOMPLETE_LOST; /* it was only overtaken */
 	p->unheard = false;
 	p->incarnation = event->incarnation;
 	p->start_boot_ns = event->start_boot_ns;
@@ -194,7 +194,7 @@ uint32_t process_usage(struct process *p, uint32_t uuid)
 static void lose(struct process *p, unsigned incomplete)
 {
 	p->incomplete |= incomplete;
-	if (incomplete & CUDA_INCOMPLETE_LOST)
+	if (incomplete & TRACED_INCOMPLETE_LOST)
 		p->unheard = false;
 }
 
@@ -211,7 +211,7 @@ void cuda_lost(struct cuda *cuda, uint64_t events)
 {
 	for (uint32_t i = 0; events > 0 && i < cuda->processes_n; i++)
 		if (!cuda->processes[i]->over)
-			lose(cuda->processes[i], CUDA_INCOMPLETE_LOST);
+			lose(cuda->processes[i], TRACED_INCOMPLETE_LOST);
 }
 
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation)

@@ -115,7 +115,7 @@ static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t contex
 	if (index != NONE)
 		pool_give(&p->streams, index);
 	cuda->stats.overflow_streams++;
-	p->incomplete |= CUDA_INCOMPLETE_LIMIT;
+	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return fallback;
 }
 

@@ -64,14 +64,29 @@ void trace_view_unref(struct trace_view *view)
 		free(view);
 }
 
+uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (view->processes[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 const char *traced_incomplete_name(unsigned bit)
 {
-	static const char *const names[] = {
-		"lost_events",      "events_off",    "probes_given_up", "late",
-		"no_return_probes", "sites_refused", "beyond_limit",
+	static const char *const names[TRACED_INCOMPLETE_BITS] = {
+#define INCOMPLETE(id_, name_) name_,
+#include "model/incomplete.def"
 	};
 
-	return bit < ARRAY_SIZE(names) ? names[bit] : NULL;
+	return bit < TRACED_INCOMPLETE_BITS ? names[bit] : NULL;
 }
 
 bool agent_metric_of_trace(enum agent_metric metric)

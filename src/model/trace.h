@@ -21,6 +21,18 @@ enum {
 /* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
 extern const double traced_le[TRACED_LE];
 
+/* Bits of struct traced_process. */
+enum traced_incomplete_bit {
+#define INCOMPLETE(id_, name_) TRACED_INCOMPLETE_BIT_##id_,
+#include "model/incomplete.def"
+	TRACED_INCOMPLETE_BITS
+};
+
+enum traced_incomplete {
+#define INCOMPLETE(id_, name_) TRACED_INCOMPLETE_##id_ = 1 << TRACED_INCOMPLETE_BIT_##id_,
+#include "model/incomplete.def"
+};
+
 struct traced_error {
 	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond a limit */
 	uint64_t count;
@@ -47,7 +59,7 @@ struct traced_process {
 	int64_t first_real_ns;
 	bool exited; /* shown once more, with its final figures */
 	bool has_series;
-	unsigned incomplete; /* bits, named by traced_incomplete_name() */
+	unsigned incomplete; /* enum traced_incomplete */
 	double overhead; /* share of a core that tracing costs it */
 	uint32_t calls_first, calls_n;
 	uint32_t devices_first, devices_n;
@@ -94,10 +106,13 @@ int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_
 struct trace_view *trace_view_ref(struct trace_view *view);
 void trace_view_unref(struct trace_view *view);
 
+/* Of the first @n processes, which are sorted: the first with this PID, or where it would stand. */
+uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid);
+
 /* What a CUresult or cudaError_t means, in words; NULL: not known. */
 const char *cuda_error_words(int32_t code);
 
-/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. Same order as enum cuda_incomplete. */
+/* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
 const char *traced_incomplete_name(unsigned bit);
 
 /* Is this row filled by tracing (trace_view.agent) and by nobody else? */

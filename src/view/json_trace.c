@@ -81,27 +81,11 @@ static bool is_same(const struct process *a, const struct traced_process *b)
 	       (a->start_ticks == 0 || b->start_ticks == 0 || a->start_ticks == b->start_ticks);
 }
 
-/* First of those with this PID or a higher one: they are sorted. */
-static uint32_t first_of_pid(const struct trace_view *view, uint32_t pid)
-{
-	uint32_t low = 0, high = view->processes_n;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (view->processes[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 json_t *json_process_cuda(struct json_maker *j, const struct process *process)
 {
 	const struct trace_view *view = j->s->trace;
 
-	for (uint32_t i = view ? first_of_pid(view, process->pid) : 0;
+	for (uint32_t i = view ? trace_view_find(view, view->processes_n, process->pid) : 0;
 	     view && i < view->processes_n && view->processes[i].pid == process->pid; i++) {
 		const struct traced_process *traced = &view->processes[i];
 

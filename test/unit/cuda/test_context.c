@@ -142,15 +142,15 @@ static void late_ones(void **state)
 {
 	struct scene *s = *state;
 
-	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_LATE);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_LATE);
 	assert_int_equal(device_of_launch(s), -1);
 	CALL(s, DEVICE_SET, .kind = 1);
 	assert_int_equal(device_of_launch(s), 1);
 	window(s);
-	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LATE);
-	cuda_mark(s->cuda, PID, 2, CUDA_INCOMPLETE_QUIET); /* another one that had its PID */
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LATE);
+	cuda_mark(s->cuda, PID, 2, TRACED_INCOMPLETE_QUIET); /* another one that had its PID */
 	window(s);
-	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LATE);
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LATE);
 }
 
 static void the_environment(void **state)

@@ -300,7 +300,7 @@ static void late_ones_have_no_memory_but_may_leak(void **state)
 	struct scene *s = *state;
 	const struct traced_device *d;
 
-	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_LATE);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_LATE);
 	for (int i = 0; i <= 30; i++) {
 		s->now_us += 10000000;
 		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + (uint64_t)i, MIB);

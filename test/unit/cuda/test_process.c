@@ -74,12 +74,12 @@ static void marked_when_it_is_over(void **state)
 
 	launch(s, 0);
 	scene_end(s, TRACE_EVENT_EXIT);
-	cuda_mark(s->cuda, PID, 2, CUDA_INCOMPLETE_QUIET); /* another one */
-	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_LATE);
+	cuda_mark(s->cuda, PID, 2, TRACED_INCOMPLETE_QUIET); /* another one */
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_LATE);
 	s->now_us += 5;
 	window(s);
 	assert_true(s->view->processes[0].exited);
-	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LATE);
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LATE);
 }
 
 /* Numbers that were not read, or of a batch's first part, are too low; those of a call that failed are not missed. */
@@ -100,7 +100,7 @@ static void what_was_not_read(void **state)
 		CALL(s, COPY, .header.flags = flags[i], .size = 10, .kind = TRACE_COPY_HOST_TO_DEVICE);
 		s->now_us++;
 		window(s);
-		assert_int_equal(s->view->processes[1 + i].incomplete, CUDA_INCOMPLETE_LIMIT);
+		assert_int_equal(s->view->processes[1 + i].incomplete, TRACED_INCOMPLETE_LIMIT);
 		assert_int_equal(shown(s, s->tgid, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE],
 				 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	}
@@ -173,7 +173,7 @@ static void first_event_lost(void **state)
 	launch(s, 0);
 	window(s);
 	assert_int_equal(s->view->processes[0].pid, 7); /* sorted */
-	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LOST);
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LOST);
 	assert_int_equal(shown(s, 7, UUID0)->p[TRACED_LAUNCHES], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	scene_process(s, 7, 70); /* it was only late */
 	s->now_us++;
@@ -186,7 +186,7 @@ static void first_event_lost(void **state)
 	cuda_lost(s->cuda, 1);
 	scene_process(s, 8, 80);
 	window(s);
-	assert_int_equal(s->view->processes[1].incomplete, CUDA_INCOMPLETE_LOST);
+	assert_int_equal(s->view->processes[1].incomplete, TRACED_INCOMPLETE_LOST);
 }
 
 static void late_events(void **state)
@@ -216,11 +216,11 @@ static void lost_events(void **state)
 	cuda_lost(s->cuda, 3);
 	s->now_us++;
 	window(s);
-	assert_int_equal(s->view->processes[0].incomplete, CUDA_INCOMPLETE_LOST);
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LOST);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LIVE_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_ALLOCATIONS], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	assert_int_equal(total(s, UUID0)->p[TRACED_ALLOCATIONS], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
-	cuda_mark(s->cuda, PID, 1, CUDA_INCOMPLETE_QUIET);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_QUIET);
 	s->now_us++;
 	window(s);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LIVE_DEVICE], PRESENCE_ABSENT);

@@ -405,7 +405,7 @@ static void more_streams_than_allowed(void **state)
 	assert_true(value(s, UUID0, TRACED_LAUNCHES) + value(s, "", TRACED_LAUNCHES) == 100);
 	cuda_stats(s->cuda, &stats);
 	assert_true(stats.overflow_streams > 50);
-	assert_true(s->view->processes[0].incomplete & CUDA_INCOMPLETE_LIMIT);
+	assert_true(s->view->processes[0].incomplete & TRACED_INCOMPLETE_LIMIT);
 	/* Destroyed ones make room, also those with work pending. */
 	for (uint64_t i = 0; i < 100; i++)
 		CALL(s, STREAM_DESTROY, .stream = A + i);

@@ -68,9 +68,28 @@ static void bits_have_names(_unused_ void **state)
 
 	while (traced_incomplete_name(n))
 		n++;
+	assert_int_equal(n, TRACED_INCOMPLETE_BITS);
 	assert_int_equal(n, 7);
 	assert_string_equal(traced_incomplete_name(0), "lost_events");
 	assert_null(traced_incomplete_name(100));
+}
+
+static void processes_are_found_by_pid(_unused_ void **state)
+{
+	static const uint32_t pids[] = { 3, 7, 7, 9 };
+	struct trace_view *view;
+
+	assert_int_equal(trace_view_new(ARRAY_SIZE(pids), 0, 0, 0, 0, 0, &view), 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(pids); i++)
+		view->processes[i].pid = pids[i];
+	assert_int_equal(trace_view_find(view, 4, 2), 0);
+	assert_int_equal(trace_view_find(view, 4, 3), 0);
+	assert_int_equal(trace_view_find(view, 4, 7), 1);
+	assert_int_equal(trace_view_find(view, 4, 8), 3);
+	assert_int_equal(trace_view_find(view, 4, 10), 4);
+	assert_int_equal(trace_view_find(view, 2, 9), 2);
+	assert_int_equal(trace_view_find(view, 0, 9), 0);
+	trace_view_unref(view);
 }
 
 static void snapshots_hold_the_view_and_let_go_of_it(void **state)
@@ -190,6 +209,7 @@ int main(void)
 		cmocka_unit_test(arrays_have_room_and_do_not_overlap),
 		cmocka_unit_test(bounds_are_powers_of_four),
 		cmocka_unit_test(bits_have_names),
+		cmocka_unit_test(processes_are_found_by_pid),
 		cmocka_unit_test_setup_teardown(snapshots_hold_the_view_and_let_go_of_it, lab_setup,
 						lab_teardown),
 		cmocka_unit_test_setup_teardown(the_same_view_again_keeps_one_reference, lab_setup,

@@ -159,7 +159,7 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	add_call(view, "cuMemFree_v2", 0)->nested = 4;
 
 	process = add_process(view, 1002, "bad\xff\xc3(\x1b[31mred\xe2\x80\xae");
-	process->incomplete = 1 << 0 | 1 << 3;
+	process->incomplete = TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_LATE;
 	add_device(view, gpu, 1000);
 	process = add_process(view, 1003, "small");
 	process->has_series = false;
@@ -172,7 +172,8 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	add_device(view, "", 11);
 	add_process(view, 3000, "again");
 	process = add_process(view, 4000, "elsewhere");
-	process->incomplete = 1 << 2 | 1 << 4 | 1 << 5;
+	process->incomplete =
+		TRACED_INCOMPLETE_GIVEN_UP | TRACED_INCOMPLETE_NO_RETURNS | TRACED_INCOMPLETE_SITES;
 	add_device(view, "GPU-ffffffff-0000-4000-8000-00000000ffff", 1);
 	*add_call(view, "cudaLaunchKernel", 1) = (struct traced_call){
 		.process = view->processes_n - 1, .api = "cudaLaunchKernel", .runtime = true, .count = 1
