@@ -30,7 +30,6 @@ static void describe(const struct entity *e, struct cuda_device *device)
 	*device = (struct cuda_device){
 		.mig = e->id.parent == READING_NONE && slot(e, SLOT_MIG_MODE_CURRENT) > 0,
 		.cores = (uint32_t)slot(e, SLOT_CORES),
-		.memory_bytes = (uint64_t)slot(e, SLOT_MEMORY_TOTAL),
 		.speed = slot(e, SLOT_CLOCK_MAX_SM) * slot(e, SLOT_CORES),
 	};
 	snprintf(device->uuid, sizeof(device->uuid), "%.*s", (int)sizeof(device->uuid) - 1, uuid_of(e));

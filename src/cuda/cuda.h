@@ -41,7 +41,6 @@ struct cuda_device {
 	char parent[TRACED_UUID]; /* of a MIG instance; else "" */
 	bool mig; /* a GPU in MIG mode: not usable itself */
 	uint32_t cores; /* CUDA cores, 0 unknown */
-	uint64_t memory_bytes;
 	double speed; /* what FASTEST_FIRST sorts by, clock times cores; 0 unknown */
 };
 

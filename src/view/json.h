@@ -17,7 +17,7 @@
 #include "model/snapshot.h"
 
 struct json_maker {
-	const struct snapshot *s; /* NULL: see view_trace_json() */
+	const struct snapshot *s;
 	bool failed; /* out of memory: the document is incomplete */
 };
 

@@ -31,10 +31,9 @@ static json_t *json_incomplete(struct json_maker *j, const struct traced_process
 	return reasons;
 }
 
-/* Without a snapshot (gpusonde trace) nothing is stale. */
 static bool shows(const struct json_maker *j, const struct traced_process *process, const struct metric *m)
 {
-	return m->kind != METRIC_GAUGE || (!(j->s && j->s->trace_stale) && !(process && process->exited));
+	return m->kind != METRIC_GAUGE || (!j->s->trace_stale && !(process && process->exited));
 }
 
 /* @process is NULL for all of them. */
@@ -57,7 +56,7 @@ static void add_numbers(struct json_maker *j, json_t *object, const struct trace
 
 static json_t *json_overhead(const struct json_maker *j, const struct traced_process *process)
 {
-	bool known = !process->exited && !(j->s && j->s->trace_stale);
+	bool known = !process->exited && !j->s->trace_stale;
 
 	return known ? json_number(process->overhead) : json_null();
 }
@@ -276,20 +275,18 @@ static json_t *json_totals(struct json_maker *j, const struct trace_view *view)
 	return list;
 }
 
-/* All but the processes. @s is NULL for a view that no snapshot carries. */
-static json_t *make_trace(struct json_maker *j, const struct snapshot *s, const struct trace_view *view)
+/* All but the processes. */
+static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 {
+	const struct snapshot *s = j->s;
+	double age = s->boot_ns > view->boot_ns ? (double)(s->boot_ns - view->boot_ns) * 1e-9 : 0;
 	json_t *trace = json_object();
 
 	json_put(j, trace, "enabled", json_boolean(view->enabled));
 	json_put(j, trace, "why", json_text_or_null(view->why));
 	json_put(j, trace, "backend", json_text_or_null(view->backend));
-	if (s) {
-		double age = s->boot_ns > view->boot_ns ? (double)(s->boot_ns - view->boot_ns) * 1e-9 : 0;
-
-		json_put(j, trace, "stale", json_boolean(s->trace_stale));
-		json_put(j, trace, "age_seconds", json_number(age));
-	}
+	json_put(j, trace, "stale", json_boolean(s->trace_stale));
+	json_put(j, trace, "age_seconds", json_number(age));
 	json_put(j, trace, "events", json_events(j, view));
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
 	json_put(j, trace, "devices", json_totals(j, view));
@@ -332,7 +329,7 @@ int json_trace_write(const struct snapshot *s, struct strbuf *out)
 		return 0;
 	}
 	strbuf_addc(out, '{');
-	trace = make_trace(&j, s, s->trace);
+	trace = make_trace(&j, s->trace);
 	if (j.failed) {
 		json_decref(trace);
 		return -ENOMEM;
@@ -342,19 +339,4 @@ int json_trace_write(const struct snapshot *s, struct strbuf *out)
 		r = write_processes(&j, out);
 	strbuf_addc(out, '}');
 	return r;
-}
-
-json_t *view_trace_json(const struct trace_view *view)
-{
-	struct json_maker j = { 0 };
-	json_t *trace = make_trace(&j, NULL, view), *processes = json_array();
-
-	for (uint32_t i = 0; i < view->processes_n; i++)
-		json_push(&j, processes, json_trace_process(&j, view, &view->processes[i]));
-	json_put(&j, trace, "processes", processes);
-	if (j.failed) {
-		json_decref(trace);
-		return NULL;
-	}
-	return trace;
 }

@@ -32,8 +32,6 @@ enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRAC
  */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
-/* The same object as the document's `trace`, but for staleness, of a view that no snapshot carries: gpusonde trace --json. NULL out of memory. */
-json_t *view_trace_json(const struct trace_view *view);
 
 /*
  * Answers of atop's protocol (version 1, else the newest, 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes and

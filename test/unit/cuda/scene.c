@@ -45,8 +45,8 @@ struct scene *scene_new(const struct cuda_limits *limits)
 {
 	static const struct cuda_ops ops = { environment, allowed };
 	static const struct cuda_device devices[] = {
-		{ .uuid = UUID0, .cores = CORES, .memory_bytes = 1 << 30, .speed = 1 },
-		{ .uuid = UUID1, .cores = CORES, .memory_bytes = 1 << 30, .speed = 1 },
+		{ .uuid = UUID0, .cores = CORES, .speed = 1 },
+		{ .uuid = UUID1, .cores = CORES, .speed = 1 },
 	};
 	struct scene *s = calloc(1, sizeof(*s));
 
