@@ -98,6 +98,19 @@ static void fill_device(const struct cuda *cuda, const struct process *p, const 
 	}
 }
 
+/* Of the process as a whole: which device it is on makes no difference. */
+static void fill_threads(const struct process *p, struct traced_process *ret)
+{
+	bool doubtful = p->incomplete & DOUBTFUL;
+
+	if (p->incomplete & (BLIND | TRACED_INCOMPLETE_LATE))
+		return;
+	for (uint32_t i = 0; i < p->usages_n; i++)
+		doubtful |= p->usages[i].unsized > 0;
+	holders_top(p, ret);
+	ret->threads_p = doubtful ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : PRESENCE_PRESENT;
+}
+
 static void fill_process(const struct process *p, struct traced_process *ret)
 {
 	long hertz = sysconf(_SC_CLK_TCK);
@@ -110,6 +123,7 @@ static void fill_process(const struct process *p, struct traced_process *ret)
 	ret->exited = p->shown_over;
 	ret->has_series = p->has_series;
 	ret->incomplete = p->incomplete;
+	fill_threads(p, ret);
 }
 
 static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_total *ret)

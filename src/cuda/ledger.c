@@ -128,6 +128,8 @@ static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
 		if (on_device(a->kind))
 			u->device_live -= a->size;
+		if (a->holder)
+			holder_remove(p, a->holder - 1, a->size);
 		if (a->kind == TRACE_MEMORY_ARRAY && a->size == 0)
 			u->unsized--;
 	}
@@ -184,7 +186,6 @@ static void allocate(struct cuda *cuda, struct process *p, const struct trace_ca
 	a = add_row(cuda, p, space_of[call->kind], call->addr, context);
 	if (!a)
 		return;
-	a->tid = call->header.tid;
 	a->size = call->size;
 	a->kind = (uint8_t)call->kind;
 	a->usage = (uint16_t)index;
@@ -193,6 +194,7 @@ static void allocate(struct cuda *cuda, struct process *p, const struct trace_ca
 	if (!on_device(a->kind))
 		return;
 	u->device_live += call->size;
+	a->holder = holder_add(cuda, p, call->header.tid, call->size) + 1; /* NONE plus one is 0 */
 	u->now[TRACED_PEAK] = MAX(u->now[TRACED_PEAK], u->device_live);
 }
 

@@ -9,6 +9,7 @@
  *   context.c   contexts, current ones of threads               span.c     union of intervals in bounded memory
  *   device.c    the node's devices, whose a context is          estimate.c busy time, learned from NVML
  *   visible.c   CUDA_VISIBLE_DEVICES                            ledger.c   allocations; leak.c: the verdict
+ *   holder.c    which threads hold it
  *   window.c    aggregates of a window                          fill.c     into a view
  */
 #pragma once
@@ -213,13 +214,20 @@ enum space { SPACE_ADDRESS, SPACE_PHYSICAL, SPACE_ARRAY, SPACE_MAPPING, SPACES }
 struct allocation {
 	uint32_t next_free;
 	uint32_t previous, next; /* of its context, plus one */
-	uint32_t tid;
+	uint32_t holder; /* plus one; 0: not on a device, or beyond the limit */
 	uint64_t addr, size;
 	uint64_t handle; /* SPACE_MAPPING: the physical memory behind it */
 	uint32_t mappings; /* SPACE_PHYSICAL */
 	uint16_t usage, context;
 	uint8_t kind, space;
 	bool released; /* SPACE_PHYSICAL: stays while it is mapped */
+};
+
+struct holder { /* a thread that has allocated what is not freed yet */
+	uint32_t next_free;
+	uint32_t tid;
+	uint64_t bytes;
+	uint32_t allocations; /* 0: a free row */
 };
 
 /* ---- processes ---- */
@@ -261,6 +269,8 @@ struct process {
 	struct pool marks, graphs, captures;
 	struct hashmap mark_map, graph_map;
 	struct hashmap memory[SPACES];
+	struct pool holders;
+	struct hashmap holder_map;
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
 };
@@ -410,6 +420,11 @@ void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call 
 /* What a context held is freed implicitly; @reset: the device's, its pools too. NONE: all of the process. */
 void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset);
 void ledger_done(struct cuda *cuda);
+
+/* holder.c; NONE: no room for the thread */
+uint32_t holder_add(struct cuda *cuda, struct process *p, uint32_t tid, uint64_t bytes);
+void holder_remove(struct process *p, uint32_t index, uint64_t bytes);
+void holders_top(const struct process *p, struct traced_process *ret);
 
 /* fill.c: whether what a process has allocated is known, and how well */
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row);

@@ -56,12 +56,14 @@ void process_free(struct cuda *cuda, struct process *p)
 	pool_done(&p->marks);
 	pool_done(&p->graphs);
 	pool_done(&p->captures);
+	pool_done(&p->holders);
 	hashmap_done(&p->context_map);
 	hashmap_done(&p->thread_map);
 	hashmap_done(&p->stream_map);
 	hashmap_done(&p->own_stream_map);
 	hashmap_done(&p->mark_map);
 	hashmap_done(&p->graph_map);
+	hashmap_done(&p->holder_map);
 	for (unsigned i = 0; i < SPACES; i++)
 		hashmap_done(&p->memory[i]);
 	free(p);

@@ -15,6 +15,7 @@ enum {
 	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
 	TRACED_UUID = 96,
 	TRACED_COMM = 64,
+	TRACED_THREADS_MAX = 8, /* that are named of a process */
 	TRACED_PROCESSES_MAX = 16384,
 };
 
@@ -52,6 +53,11 @@ struct traced_call {
 	uint64_t le[TRACED_LE]; /* cumulative; of the sums over all processes only */
 };
 
+struct traced_thread {
+	uint32_t tid;
+	uint64_t bytes; /* on devices, allocated by it and not freed, whoever frees it */
+};
+
 struct traced_process {
 	uint32_t pid;
 	uint64_t start_ticks;
@@ -63,6 +69,10 @@ struct traced_process {
 	double overhead; /* share of a core that tracing costs it */
 	uint32_t calls_first, calls_n;
 	uint32_t devices_first, devices_n;
+	uint8_t threads_p; /* presence of what follows */
+	uint32_t threads_n;
+	struct traced_thread threads[TRACED_THREADS_MAX]; /* the most first */
+	uint64_t other_threads_bytes;
 };
 
 /* A process on a device. */

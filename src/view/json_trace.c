@@ -217,6 +217,29 @@ static json_t *json_calls(struct json_maker *j, const struct trace_view *view,
 	return list;
 }
 
+/* What is held now: nothing of a process that has ended. */
+static json_t *json_threads(struct json_maker *j, const struct traced_process *process)
+{
+	bool known = presence_is(process->threads_p) && !process->exited && !j->s->trace_stale;
+	json_t *object, *list;
+
+	if (!known)
+		return json_null();
+	object = json_object();
+	list = json_array();
+	for (uint32_t i = 0; i < process->threads_n; i++) {
+		json_t *thread = json_object();
+
+		json_put(j, thread, "tid", json_integer(process->threads[i].tid));
+		json_put(j, thread, "bytes", json_count(process->threads[i].bytes));
+		json_push(j, list, thread);
+	}
+	json_put(j, object, "threads", list);
+	json_put(j, object, "other_bytes", json_count(process->other_threads_bytes));
+	json_put(j, object, "estimated", json_boolean((process->threads_p & PRESENCE_ESTIMATED) != 0));
+	return object;
+}
+
 static json_t *json_trace_process(struct json_maker *j, const struct trace_view *view,
 				  const struct traced_process *process)
 {
@@ -238,6 +261,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 		json_push(j, devices, entry);
 	}
 	json_put(j, object, "devices", devices);
+	json_put(j, object, "memory_by_thread", json_threads(j, process));
 	return object;
 }
 

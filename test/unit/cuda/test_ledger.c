@@ -220,6 +220,88 @@ static void memory_is_given_back(void **state)
 	assert_int_equal(stats_of(s).unknown_frees, 0);
 }
 
+/* By the five threads that there are: there are no others. */
+static uint64_t held(const struct scene *s, uint32_t tgid)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < s->view->processes_n; i++) {
+		const struct traced_process *p = &s->view->processes[i];
+
+		if (p->pid != tgid)
+			continue;
+		assert_int_equal(p->other_threads_bytes, 0);
+		for (uint32_t k = 0; k < p->threads_n; k++)
+			sum += p->threads[k].bytes;
+	}
+	return sum;
+}
+
+/* Whoever frees it, it was the thread's that allocated it; pinned memory is on no device. */
+static void threads_hold_what_they_allocated(void **state)
+{
+	struct scene *s = *state;
+	const struct traced_process *p;
+
+	for (uint32_t tid = 1; tid <= 10; tid++) {
+		s->tid = tid;
+		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + tid, tid * MIB);
+		allocate(s, TRACE_MEMORY_HOST, 0x2000 + tid, 100 * MIB);
+	}
+	allocate(s, TRACE_MEMORY_ASYNC, 0x3000, MIB); /* 10's as well */
+	window(s);
+	p = &s->view->processes[0];
+	assert_int_equal(p->threads_p, PRESENCE_PRESENT);
+	assert_int_equal(p->threads_n, TRACED_THREADS_MAX);
+	assert_int_equal(p->threads[0].bytes, 11 * MIB);
+	for (uint32_t i = 0; i < TRACED_THREADS_MAX; i++)
+		assert_int_equal(p->threads[i].tid, 10 - i);
+	assert_int_equal(p->other_threads_bytes, 3 * MIB); /* 1's and 2's */
+	s->tid = 1;
+	for (uint32_t tid = 2; tid <= 10; tid++)
+		release(s, TRACE_MEMORY_DEVICE, 0x1000 + tid);
+	window(s);
+	p = &s->view->processes[0];
+	assert_int_equal(p->threads_n, 2);
+	assert_int_equal(p->threads[0].tid, 1); /* as much as 10, which comes later */
+	assert_int_equal(p->threads[1].tid, 10);
+	assert_int_equal(p->threads[1].bytes, MIB);
+	assert_int_equal(p->other_threads_bytes, 0);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_LOST);
+	window(s);
+	assert_int_equal(s->view->processes[0].threads_p, PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_LATE);
+	window(s);
+	assert_int_equal(s->view->processes[0].threads_p, PRESENCE_ABSENT);
+}
+
+/* Beyond the limit only the sum is kept; a thread that holds nothing makes room. */
+static void more_threads_than_there_is_room_for(void **state)
+{
+	struct cuda_limits limits = { .threads = 4 };
+	struct scene *s = scene_new(&limits);
+
+	(void)state;
+	for (uint32_t round = 0; round < 2; round++) {
+		uint64_t before = stats_of(s).overflow_threads;
+
+		for (uint32_t tid = 1; tid <= 6; tid++) {
+			s->tid = 10 * round + tid;
+			allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + tid, tid * MIB);
+		}
+		assert_true(stats_of(s).overflow_threads >= before + 2);
+		window(s);
+		assert_int_equal(s->view->processes[0].threads_n, 4);
+		assert_int_equal(s->view->processes[0].threads[0].tid, 10 * round + 4);
+		assert_int_equal(s->view->processes[0].other_threads_bytes, (5 + 6) * MIB);
+		for (uint32_t tid = 1; tid <= 6; tid++)
+			release(s, TRACE_MEMORY_DEVICE, 0x1000 + tid);
+	}
+	assert_int_equal(s->cuda->processes[0]->holders.used, 0);
+	assert_int_equal(s->cuda->processes[0]->holder_map.count, 0);
+	scene_free(s);
+}
+
 /* Random calls of three processes against a table of all addresses. */
 static void against_brute_force(void **state)
 {
@@ -263,6 +345,8 @@ static void against_brute_force(void **state)
 				continue;
 			for (unsigned k = 0; k <= TRACE_MEMORY_REGISTERED; k++)
 				assert_value(s, UUID0, TRACED_LIVE_DEVICE + k, (double)live[k]);
+			assert_int_equal(held(s, s->tgid), live[TRACE_MEMORY_DEVICE] + live[TRACE_MEMORY_ASYNC] +
+								   live[TRACE_MEMORY_MANAGED]);
 		}
 	}
 	assert_int_equal(stats_of(s).unknown_frees, unknown);
@@ -342,6 +426,8 @@ int main(void)
 		CASE(arrays_of_unknown_size),
 		cmocka_unit_test(beyond_the_limit),
 		CASE(memory_is_given_back),
+		CASE(threads_hold_what_they_allocated),
+		cmocka_unit_test(more_threads_than_there_is_room_for),
 		CASE(against_brute_force),
 		CASE(leaks),
 		CASE(no_verdict_without_nvml),

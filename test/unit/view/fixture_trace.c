@@ -146,7 +146,12 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	struct traced_process *process;
 	struct traced_call *call;
 
-	add_process(view, 1001, "train \"a\\b\"\n");
+	process = add_process(view, 1001, "train \"a\\b\"\n");
+	process->threads_p = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	process->threads_n = 2;
+	process->threads[0] = (struct traced_thread){ 1007, UINT64_C(1073741824) };
+	process->threads[1] = (struct traced_thread){ 1001, UINT64_C(268435456) };
+	process->other_threads_bytes = UINT64_C(268435456);
 	add_device(view, "", 5);
 	add_device(view, gpu, 123456789);
 	add_device(view, s->entities[1].id.uuid, 7);

@@ -360,6 +360,28 @@ static void the_trace_document(void **state)
 	fixture_free(s);
 }
 
+static void memory_by_thread(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	json_t *json = document(s, JSON_TRACE);
+
+	(void)state;
+	assert_int_equal(json_integer_value(path(json, "trace/processes/0/memory_by_thread/threads/0/tid")),
+			 1007);
+	assert_int_equal(json_integer_value(path(json, "trace/processes/0/memory_by_thread/threads/1/bytes")),
+			 268435456);
+	assert_int_equal(json_integer_value(path(json, "trace/processes/0/memory_by_thread/other_bytes")),
+			 268435456);
+	assert_true(json_is_true(path(json, "trace/processes/0/memory_by_thread/estimated")));
+	assert_true(json_is_null(path(json, "trace/processes/1/memory_by_thread")));
+	json_decref(json);
+	s->trace->processes[0].exited = true;
+	json = document(s, JSON_TRACE);
+	assert_true(json_is_null(path(json, "trace/processes/0/memory_by_thread")));
+	json_decref(json);
+	fixture_free(s);
+}
+
 /* Bytes that a program lies about add up to what no signed number holds. */
 static void counts_stay_positive(void **state)
 {
@@ -497,6 +519,7 @@ int main(void)
 		cmocka_unit_test(another_process_with_the_pid_is_not_meant),
 		cmocka_unit_test(nobody_is_left_out_or_shown_twice),
 		cmocka_unit_test(the_trace_document),
+		cmocka_unit_test(memory_by_thread),
 		cmocka_unit_test(counts_stay_positive),
 		cmocka_unit_test(the_table_marks_estimates_and_what_is_incomplete),
 		cmocka_unit_test(the_table_marks_memory),
