@@ -14,14 +14,14 @@
 enum { UPROBE_MULTI = 48 };
 
 /*
- * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, so that there may be many: 1,000 processes of 14 calls
- * take 19 MiB of kernel memory. Older ones warn of that in programs of this type (check_map_prog_compatibility, kernel/bpf/verifier.c): all are
- * allocated at once there, 30 MiB.
+ * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of `stats`: 28 MiB of kernel memory
+ * for 1,000 processes of 14 calls, at most 64 MiB there and as much in the others. Older kernels warn of that in programs of this type
+ * (check_map_prog_compatibility, kernel/bpf/verifier.c): all are allocated at once there, some 40 MiB.
  */
 enum {
-	THREADS_MULTI = 131072,
-	PROCS_MULTI = 65536,
-	STATS_MULTI = 131072,
+	THREADS_MULTI = 65536,
+	PROCS_MULTI = 32768,
+	STATS_MULTI = 32768,
 	THREADS_EVENT = 32768,
 	PROCS_EVENT = 16384,
 	STATS_EVENT = 16384,

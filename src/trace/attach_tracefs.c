@@ -33,7 +33,7 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 
 	for (size_t i = 0; i < ARRAY_SIZE(places) && fd < 0; i++) {
 		fd = open(places[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0 && faccessat(fd, "events", F_OK, 0) < 0) {
+		if (fd >= 0 && faccessat(fd, "events", F_OK, AT_EACCESS) < 0) {
 			close(fd);
 			fd = -1;
 		}
@@ -53,7 +53,7 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 
 		attach_say(ret_trouble, "uprobe_events in tracefs: %s; %s", strerror(-r),
 			   r == -ENOENT ? "tracing needs a kernel built with CONFIG_UPROBE_EVENTS" :
-					  "tracing on this kernel needs CAP_SYS_ADMIN: run as root");
+					  "tracing on this kernel needs CAP_SYS_ADMIN and, but for root, CAP_DAC_OVERRIDE");
 		return r == -ENOENT ? -EOPNOTSUPP : r;
 	}
 	return 0;

@@ -37,12 +37,13 @@ static int on_file(struct target_file *file, void *userdata)
 	struct file_probes *made;
 	int r = files_attach(&engine->probing, file->fd, file->path, &made);
 
-	if (r < 0) {
-		if (r != -ENOENT && r != -ENOEXEC)
-			engine_notice(engine, LOG_WARNING,
-				      "%s cannot be probed, what calls it is not traced: %s", file->path,
-				      strerror(-r));
+	if (r == -ENOENT || r == -ENOEXEC)
 		return -ENOENT;
+	if (r < 0) {
+		/* It may be better at the next process: out of memory, or of file descriptors. */
+		engine_notice(engine, LOG_WARNING, "%s cannot be probed, what calls it is not traced: %s", file->path,
+			      strerror(-r));
+		return r;
 	}
 	if (files_attached(made) == 0)
 		engine_notice(engine, LOG_WARNING,
