@@ -2,7 +2,6 @@
 #include "trace/attach.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,8 +10,6 @@
 
 #include "base/clock.h"
 #include "trace/attach_private.h"
-
-enum { CLOSER_STACK_BYTES = 64 << 10 };
 
 /* From the cheapest to the one that the oldest kernel has. */
 static const struct attach_way *const ways[] = {
@@ -124,10 +121,16 @@ int attach_backend_new(const struct attach_config *config, struct attach_backend
 	return r;
 }
 
+void attach_backend_end(struct attach_backend *backend)
+{
+	backend->ending = true;
+}
+
 void attach_backend_free(struct attach_backend *backend)
 {
 	if (!backend)
 		return;
+	attach_links_end(backend);
 	for (size_t i = 0; i < ARRAY_SIZE(backend->lives); i++)
 		bpf_link__destroy(backend->lives[i]);
 	if (backend->control)
@@ -205,7 +208,7 @@ int attach_empty(struct attach_backend *backend, int fd, pid_t pid, bool returns
 	return make(backend, &wanted, sites, n, ret_attachment);
 }
 
-void attachment_free(struct attachment *attachment)
+static void attachment_close(struct attachment *attachment)
 {
 	if (!attachment)
 		return;
@@ -225,32 +228,26 @@ void attachment_free(struct attachment *attachment)
 	free(attachment);
 }
 
-static void *close_link(void *userdata)
-{
-	close((int)(intptr_t)userdata);
-	return NULL;
-}
-
-/* Links are closed by a thread each, since the kernel waits for all of them at the same time as for one. */
 void attachment_free_later(struct attachment *attachment)
 {
-	pthread_attr_t attr;
-
 	if (!attachment)
 		return;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, CLOSER_STACK_BYTES);
 	for (size_t i = 0; i < attachment->parts_n; i++) {
 		struct attach_part *part = &attachment->parts[i];
-		pthread_t thread;
 
 		if (part->fd >= 0 && !part->name[0] &&
-		    pthread_create(&thread, &attr, close_link, (void *)(intptr_t)part->fd) == 0)
+		    attach_links_leave(attachment->backend, part->fd, attachment->file))
 			part->fd = -1;
 	}
-	pthread_attr_destroy(&attr);
-	attachment_free(attachment);
+	attachment_close(attachment);
+}
+
+void attachment_free(struct attachment *attachment)
+{
+	if (attachment && attachment->backend->ending)
+		attachment_free_later(attachment);
+	else
+		attachment_close(attachment);
 }
 
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec)

@@ -45,6 +45,8 @@ struct attach_trouble {
  */
 int attach_backend_new(const struct attach_config *config, struct attach_backend **ret_backend,
 		       struct attach_trouble *ret_trouble);
+/* What is let go of from here on goes when the backend goes, all at the same time, which may outlive us by a moment. */
+void attach_backend_end(struct attach_backend *backend);
 void attach_backend_free(struct attach_backend *backend);
 DEFINE_CLEANUP(struct attach_backend *, attach_backend_free, attach_backend_freep)
 const char *attach_backend_name(const struct attach_backend *backend); /* "uprobe_multi" or "trace event" */
@@ -60,7 +62,8 @@ void attachment_free(struct attachment *attachment);
 DEFINE_CLEANUP(struct attachment *, attachment_free, attachment_freep)
 /*
  * The same without waiting, where the kernel lets go of all at once with a descriptor (uprobe_multi): that takes it 50 to 400 ms for each.
- * For files that nobody maps any more: the probes may stay a moment.
+ * For files that nobody maps any more: the probes may stay a moment; attaching to the same file waits for them to be gone. The file must
+ * still be open.
  */
 void attachment_free_later(struct attachment *attachment);
 

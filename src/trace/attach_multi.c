@@ -88,6 +88,7 @@ static int multi_make(struct attachment *attachment, const struct attach_site *s
 		offsets[i] = sites[i].offset;
 		cookies[i] = attach_site_value(&sites[i]);
 	}
+	attach_links_wait(attachment->backend, attachment->file);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", attachment->file);
 	fd = link_create(&link);
 	if (fd < 0)

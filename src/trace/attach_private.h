@@ -44,6 +44,8 @@ struct attach_backend {
 	/* trace events */
 	int tracefs; /* directory */
 	uint64_t start_ticks; /* ours: part of our events' names */
+	struct attach_links *links; /* NULL until the first is let go of */
+	bool ending;
 	struct attach_signature *signatures;
 	size_t signatures_n;
 };
@@ -91,6 +93,15 @@ void attach_say(struct attach_trouble *trouble, const char *format, ...) _printf
 int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n,
 			  uint8_t *salts);
 void attach_signatures_remove(struct attachment *attachment);
+
+/* ---- attach_links.c ---- */
+
+/* Takes a link on @file, to be closed in the background: when we end, together with all others. False: it does not. */
+bool attach_links_leave(struct attach_backend *backend, int fd, int file);
+/* Until no link on @file is left that is being let go of: a call would be counted by both it and a new one. */
+void attach_links_wait(struct attach_backend *backend, int file);
+/* Lets go of what is left, in the background if it takes longer. */
+void attach_links_end(struct attach_backend *backend);
 
 /* ---- attach_tracefs.c ---- */
 

@@ -148,6 +148,8 @@ void trace_engine_free(struct trace_engine *engine)
 	sd_event_source_disable_unref(engine->ring_source);
 	sd_event_source_disable_unref(engine->timer);
 	sd_event_source_disable_unref(engine->more);
+	if (engine->backend)
+		attach_backend_end(engine->backend);
 	for (uint32_t i = 0; i < engine->files_n; i++) {
 		files_free(engine->files[i]->data);
 		engine->files[i]->data = NULL;

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
+#include "base/text.h"
 #include "tracing.h"
 
 enum { OUTER = 3, INNER = 4, OTHER = 5 };
@@ -330,6 +332,44 @@ static void a_detached_probe_is_not_hit(void **state)
 	assert_int_equal(tracing_counters(tracing).hits, 0);
 }
 
+/* While its old probes are still going: nothing is counted by both. */
+static void what_is_let_go_of_may_be_probed_again(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	pid_t pid;
+
+	for (unsigned round = 0; round < 5; round++) {
+		tracing_attach(tracing, (const void *)traced_outer, OUTER, &at_entry);
+		assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
+		assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
+		attachment_free_later(tracing->attached[0]);
+		tracing->attached_n = 0;
+	}
+	no_losses(tracing);
+}
+
+/* Closing them one after another takes many times as long as all at the same time. */
+static void the_end_takes_no_longer_with_many_probes(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	struct attach_site site = traced_site((const void *)traced_outer, OUTER);
+	struct attachment *attached[40];
+	int64_t begin_ns;
+
+	if (!STRV_EQ(attach_backend_name(tracing->backend), "uprobe_multi"))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)
+		assert_int_equal(
+			attach(tracing->backend, traced_file(), 0, false, &site, 1, &attached[i]), 0);
+	begin_ns = clock_mono_ns();
+	attach_backend_end(tracing->backend);
+	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)
+		attachment_free(attached[i]);
+	ring_buffer__free(TAKE_PTR(tracing->ring));
+	attach_backend_free(TAKE_PTR(tracing->backend));
+	assert_true(clock_mono_ns() - begin_ns < 2 * NSEC_PER_SEC);
+}
+
 static void a_place_that_is_no_code_is_refused(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
@@ -356,6 +396,8 @@ int main(void)
 		TRACING_TEST(gpusonde_itself_is_not_traced),
 		TRACING_TEST(one_place_may_mean_two_calls),
 		TRACING_TEST(a_detached_probe_is_not_hit),
+		TRACING_TEST(what_is_let_go_of_may_be_probed_again),
+		TRACING_TEST(the_end_takes_no_longer_with_many_probes),
 		TRACING_TEST(a_place_that_is_no_code_is_refused),
 	};
 
