@@ -151,8 +151,9 @@ struct trace_spec {
 	/* A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an argument: this argument */
 	__u16 depth_in;
 	struct trace_operand operands[TRACE_OPERANDS];
+	__u64 gone_ns; /* CLOCK_MONOTONIC, when probes of it were taken away last: calls that were open then may never be seen to return */
 };
-_Static_assert(sizeof(struct trace_spec) == 56, "both sides must agree");
+_Static_assert(sizeof(struct trace_spec) == 64, "both sides must agree");
 
 /*
  * Cookie of a site: the call number, and the flag where the call has a return probe (TRACE_SPEC_RETURNS) but this site has none: then the call
@@ -320,6 +321,7 @@ struct trace_control {
 	__u32 default_flags; /* enum trace_proc_flag of processes not seen before */
 	__u32 wake_bytes; /* wake user space when so much is pending; power of two */
 	__u32 own_tgid; /* never traced */
+	__u64 gone_ns; /* the latest of all calls' */
 	/* Byte (tgid modulo its size) becomes 1 when a process makes a call: whose stats to read. User space clears it. */
 	__u8 active[TRACE_ACTIVE];
 };

@@ -225,17 +225,22 @@ static __noinline struct trace_stat *stat_new(struct trace_counters *c, struct t
 	return stat;
 }
 
-/* The sums of a call in this process; tells user space that there is something to read. */
-static __always_inline struct trace_stat *stat_get(struct trace_counters *c, struct trace_control *ctl,
-						   const struct thread *thread, __u32 tgid, __u32 call)
+/* Tells user space that there is something to read: once it is there, since a reader that comes before would not come again. */
+static __always_inline void stat_tell(struct trace_control *ctl, __u32 tgid)
+{
+	if (!ctl->active[tgid & (TRACE_ACTIVE - 1)])
+		ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
+}
+
+/* The sums of a call in this process. */
+static __always_inline struct trace_stat *stat_get(struct trace_counters *c, const struct thread *thread,
+						   __u32 tgid, __u32 call)
 {
 	struct trace_stat_key key = { .tgid = tgid, .call = call, .incarnation = thread->incarnation };
 	struct trace_stat *stat = bpf_map_lookup_elem(&stats, &key);
 
 	if (!stat)
 		stat = stat_new(c, &key);
-	if (!ctl->active[tgid & (TRACE_ACTIVE - 1)])
-		ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
 	return stat;
 }
 
@@ -378,7 +383,7 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 			outputs_read(spec, frame, outcome->returned && !failed);
 		bytes = bytes_of(spec, frame);
 	}
-	stat = stat_get(c, ctl, thread, id >> 32, frame->call);
+	stat = stat_get(c, thread, id >> 32, frame->call);
 	if (stat) {
 		/* Bytes are those of successful calls: none where that is not known. */
 		bool moved = outcome->returned && !failed && !(spec->flags & TRACE_SPEC_SKIP_BYTES);
@@ -388,6 +393,7 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 			COUNT(&stat->errors);
 			error_count(c, thread, id >> 32, frame->call, outcome->result);
 		}
+		stat_tell(ctl, id >> 32);
 	}
 	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
 		return;
@@ -505,6 +511,15 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 	frame->sp = 0;
 }
 
+/* Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper in the stack. */
+static __noinline bool is_gone(const struct frame *frame)
+{
+	__u32 call = frame->call;
+	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
+
+	return spec && spec->gone_ns > frame->entry_ns;
+}
+
 static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
 {
 	__u32 call = site & TRACE_SITE_CALL;
@@ -523,14 +538,20 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	if (!thread)
 		return 0;
 	frame = &thread->frame;
+	if (frame->sp && ctl->gone_ns > frame->entry_ns && is_gone(frame)) {
+		COUNT(&c->abandoned);
+		frame->sp = 0;
+	}
 	if (frame->sp) {
 		bool tail = sp == frame->sp && is_tail_call(ctx, sp);
 
 		if (tail || sp < frame->sp) {
-			struct trace_stat *stat = stat_get(c, ctl, thread, id >> 32, call);
+			struct trace_stat *stat = stat_get(c, thread, id >> 32, call);
 
-			if (stat)
+			if (stat) {
 				COUNT(&stat->nested);
+				stat_tell(ctl, id >> 32);
+			}
 			if (tail && has_return(spec, site))
 				frame->tails++;
 			return 0;

@@ -267,6 +267,21 @@ int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct 
 	return bpf_map_update_elem(attach_map_fd(backend, "specs"), &key, &known, BPF_ANY) < 0 ? -errno : 0;
 }
 
+int attach_call_gone(struct attach_backend *backend, uint16_t call)
+{
+	int map = attach_map_fd(backend, "specs");
+	struct trace_spec spec;
+	uint32_t key = call;
+
+	if (bpf_map_lookup_elem(map, &key, &spec) < 0)
+		return -errno;
+	spec.gone_ns = (uint64_t)clock_mono_ns();
+	if (bpf_map_update_elem(map, &key, &spec, BPF_EXIST) < 0)
+		return -errno;
+	__atomic_store_n(&backend->control->gone_ns, spec.gone_ns, __ATOMIC_RELEASE);
+	return 0;
+}
+
 struct trace_control *attach_control(struct attach_backend *backend)
 {
 	return backend->control;

@@ -69,6 +69,8 @@ void attachment_free_later(struct attachment *attachment);
 
 /* The spec of a call; before its first site is attached, and when its return probe comes or goes. */
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec);
+/* Its probes were taken away: who is in the call now is not waited for. */
+int attach_call_gone(struct attach_backend *backend, uint16_t call);
 
 /* ---- maps, for trace/ only ---- */
 

@@ -84,7 +84,7 @@ static void give_up(struct trace_engine *engine, const struct sums_process *proc
 
 		if (!file->groups[group].entries || !target)
 			continue;
-		files_give_up(file, group, now);
+		files_give_up(&engine->probing, file, group, now);
 		engine->groups_given_up++;
 		engine_notice(engine, LOG_NOTICE,
 			      "tracing process %u takes %.1f %% of a core, more than trace.max_overhead: the probes on %s calls of %s "

@@ -267,9 +267,12 @@ void files_free(struct file_probes *file)
 	free(file);
 }
 
-void files_give_up(struct file_probes *file, enum probe_group group, int64_t now_ns)
+void files_give_up(const struct files_config *config, struct file_probes *file, enum probe_group group,
+		   int64_t now_ns)
 {
 	detach(&file->groups[group]);
+	for (uint32_t i = 0; i < file->groups[group].sites_n; i++)
+		attach_call_gone(config->backend, file->groups[group].sites[i].call);
 	budget_take(&file->groups[group].budget, now_ns);
 }
 

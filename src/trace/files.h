@@ -46,7 +46,8 @@ DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
 /* Of a file that nobody maps any more: without waiting for the kernel to let go of it. */
 void files_free_later(struct file_probes *file);
 
-void files_give_up(struct file_probes *file, enum probe_group group, int64_t now_ns);
+void files_give_up(const struct files_config *config, struct file_probes *file, enum probe_group group,
+		   int64_t now_ns);
 int files_take_back(const struct files_config *config, struct file_probes *file, int fd,
 		    enum probe_group group, int64_t now_ns);
 

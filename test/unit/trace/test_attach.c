@@ -370,6 +370,56 @@ static void the_end_takes_no_longer_with_many_probes(void **state)
 	assert_true(clock_mono_ns() - begin_ns < 2 * NSEC_PER_SEC);
 }
 
+static int told[2], go_on[2];
+
+static int wait_then_inner(uint64_t a, _unused_ uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d,
+			   _unused_ uint64_t e, _unused_ uint64_t f)
+{
+	char byte = 0;
+
+	if (a == 0)
+		return 0;
+	if (write(told[1], &byte, 1) != 1 || read(go_on[0], &byte, 1) != 1)
+		_exit(2);
+	for (unsigned i = 0; i < 3; i++)
+		traced_inner(0, 0, 0, 0, 0, 0);
+	return 0;
+}
+
+static void a_call_that_lost_its_probes_hides_no_others(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	int status;
+	char byte;
+	pid_t pid;
+
+	assert_true(pipe(told) == 0 && pipe(go_on) == 0);
+	traced_body = wait_then_inner;
+	tracing_attach(tracing, (const void *)traced_inner, INNER, &plain);
+	assert_int_equal(tracing->attached_n, 2);
+	tracing_attach(tracing, (const void *)traced_outer, OUTER, &plain);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		traced_outer(1, 0, 0, 0, 0, 0);
+		_exit(0);
+	}
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	for (unsigned i = 2; i < tracing->attached_n; i++)
+		attachment_free(tracing->attached[i]);
+	tracing->attached_n = 2;
+	assert_int_equal(attach_call_gone(tracing->backend, OUTER), 0);
+	assert_int_equal(write(go_on[1], &byte, 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).count, 3);
+	assert_int_equal(tracing_stat(tracing, pid, INNER).nested, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		close(told[i]);
+		close(go_on[i]);
+	}
+}
+
 static void a_place_that_is_no_code_is_refused(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
@@ -396,6 +446,7 @@ int main(void)
 		TRACING_TEST(gpusonde_itself_is_not_traced),
 		TRACING_TEST(one_place_may_mean_two_calls),
 		TRACING_TEST(a_detached_probe_is_not_hit),
+		TRACING_TEST(a_call_that_lost_its_probes_hides_no_others),
 		TRACING_TEST(what_is_let_go_of_may_be_probed_again),
 		TRACING_TEST(the_end_takes_no_longer_with_many_probes),
 		TRACING_TEST(a_place_that_is_no_code_is_refused),

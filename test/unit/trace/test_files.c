@@ -14,6 +14,7 @@ struct attachment {
 static struct {
 	uint64_t refuses[8]; /* offsets; 0 ends them */
 	bool refuses_returns;
+	unsigned gone;
 	int error; /* of every attachment */
 	unsigned live, entries, returns, made;
 } kernel;
@@ -50,7 +51,14 @@ static void fake_free(struct attachment *attachment)
 
 static uint32_t listed; /* functions of the file */
 
+static int fake_call_gone(_unused_ struct attach_backend *backend, _unused_ uint16_t call)
+{
+	kernel.gone++;
+	return 0;
+}
+
 #define attach fake_attach
+#define attach_call_gone fake_call_gone
 #define attachment_free fake_free
 #define trace_list_sites fake_list
 #include "trace/files.c"
@@ -95,7 +103,8 @@ static void all_taken(_unused_ void **state)
 	assert_int_equal(kernel.live, 18 + 17);
 	assert_int_equal(kernel.made, 4); /* two groups, each returns and entries */
 	assert_int_equal(hit_ns[probe_call(probe_find(PROBE_CUDA, "cuLaunchKernel"))], 250);
-	files_give_up(file, PROBE_GROUP_LAUNCH, 1);
+	files_give_up(&config, file, PROBE_GROUP_LAUNCH, 1);
+	assert_int_equal(kernel.gone, files_given_up(file));
 	assert_int_equal(files_attached(file) + files_given_up(file), 18);
 	assert_int_equal(files_groups_given_up(file), 1U << PROBE_GROUP_LAUNCH);
 	assert_int_equal(files_take_back(&config, file, -1, PROBE_GROUP_LAUNCH, 2), 0);
