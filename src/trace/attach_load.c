@@ -84,7 +84,8 @@ int attach_may(struct attach_trouble *ret_trouble)
 	}
 	if (!has(all, CAP_SYS_ADMIN) && !(bpf && perfmon)) {
 		attach_say(ret_trouble,
-			   "missing %s%s%s; tracing needs both, or CAP_SYS_ADMIN: run as root, or give the service these",
+			   "missing %s%s%s; tracing needs CAP_BPF and CAP_PERFMON: run as root, or list both in the unit's AmbientCapabilities= "
+			   "(CAP_SYS_ADMIN serves for both, and alone before 5.8)",
 			   bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
 		return -EPERM;
 	}

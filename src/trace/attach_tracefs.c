@@ -43,7 +43,7 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 	if (fd < 0) {
 		attach_say(ret_trouble,
 			   "tracefs is not mounted and cannot be (%s); without uprobe_multi tracing needs it: mount -t tracefs "
-			   "tracefs /sys/kernel/tracing, and CAP_SYS_ADMIN",
+			   "tracefs /sys/kernel/tracing, CAP_DAC_OVERRIDE and CAP_SYS_ADMIN",
 			   strerror(-fd));
 		return fd;
 	}
