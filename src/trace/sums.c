@@ -19,6 +19,8 @@ int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, voi
 	      const struct sums_ops *ops, void *userdata)
 {
 	*sums = (struct sums){ .maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max };
+	if (hashmap_init(&sums->due, 0) < 0)
+		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);
 }
 
@@ -30,6 +32,7 @@ void sums_done(struct sums *sums)
 	for (unsigned i = 0; i < TRACE_CALLS_MAX; i++)
 		free(sums->totals[i]);
 	hashmap_done(&sums->live);
+	hashmap_done(&sums->due);
 	*sums = (struct sums){ 0 };
 }
 

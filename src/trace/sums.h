@@ -60,6 +60,7 @@ struct sums_process {
 	bool unheard; /* made by a STAT event or a walk: name and start are from /proc, if at all */
 	bool over, shown;
 	bool errors_grew;
+	bool codes_due; /* over, its codes are still to be read and deleted */
 	uint16_t calls_n, calls_cap;
 	struct sums_call *calls; /* in the order of their first hit */
 	struct budget_process budget;
@@ -84,6 +85,8 @@ struct sums {
 	struct trace_sum *totals[TRACE_CALLS_MAX]; /* NULL: no call of it yet */
 	uint64_t refused; /* processes and calls that had no room */
 	bool errors_grew;
+	bool codes_due; /* of some process */
+	struct hashmap due; /* incarnation: index in processes; while codes are read */
 };
 
 int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, void *maps_of,
@@ -96,7 +99,7 @@ struct sums_process *sums_find(const struct sums *sums, uint32_t tgid);
 int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
 	       bool *ret_made);
 int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call);
-/* Reads what there is for the last time and deletes it from the maps. */
+/* Reads what there is for the last time and deletes it from the maps; codes of errors at the next collection, for all in one walk. */
 void sums_over(struct sums *sums, struct sums_process *process);
 /* Over, if the kernel side knows this incarnation no more. */
 void sums_check_gone(struct sums *sums, struct sums_process *process);

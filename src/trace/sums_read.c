@@ -136,37 +136,39 @@ static struct sums_code *code_of(struct sums_call *call, int32_t code)
 	return &call->codes[call->codes_n++];
 }
 
-struct walk {
-	struct sums *sums;
-	struct sums_process *only; /* NULL: all whose errors grew */
-};
+/* The live process of a key, or one that is over and whose codes are due. */
+static struct sums_process *owner_of(const struct sums *sums, const struct trace_error_key *key)
+{
+	struct sums_process *process = sums_find(sums, key->tgid);
+	uint32_t i;
+
+	if (process && process->incarnation == key->incarnation)
+		return process;
+	if (!hashmap_get(&sums->due, key->incarnation, &i))
+		return NULL;
+	process = sums->processes[i];
+	return process->tgid == key->tgid ? process : NULL;
+}
 
 static void on_code(const struct trace_error_key *key, uint64_t count, void *userdata)
 {
-	struct walk *walk = userdata;
-	struct sums_process *process = walk->only ? walk->only : sums_find(walk->sums, key->tgid);
+	struct sums *sums = userdata;
+	struct sums_process *process = owner_of(sums, key);
 	struct sums_call *call = NULL;
 	struct sums_code *code;
 
-	if (!process || process->tgid != key->tgid || process->incarnation != key->incarnation)
+	if (!process)
 		return;
 	for (uint16_t i = 0; i < process->calls_n && !call; i++)
 		if (process->calls[i].call == key->call)
 			call = &process->calls[i];
 	code = call ? code_of(call, key->result) : NULL;
 	if (code && count > code->count) {
-		total_code(walk->sums->totals[call->call], key->result, count - code->count);
+		total_code(sums->totals[call->call], key->result, count - code->count);
 		code->count = count;
 	}
-}
-
-static void on_code_to_forget(const struct trace_error_key *key, uint64_t count, void *userdata)
-{
-	struct walk *walk = userdata;
-
-	on_code(key, count, userdata);
-	if (key->tgid == walk->only->tgid && key->incarnation == walk->only->incarnation)
-		walk->sums->maps->forget_error(walk->sums->maps_of, key);
+	if (process->codes_due)
+		sums->maps->forget_error(sums->maps_of, key);
 }
 
 static uint64_t without_code(const struct sums_call *call)
@@ -194,8 +196,6 @@ static void settle_others(struct sums *sums, struct sums_process *process)
 
 void sums_over(struct sums *sums, struct sums_process *process)
 {
-	struct walk walk = { sums, process };
-
 	if (process->over)
 		return;
 	read_process(sums, process);
@@ -205,20 +205,34 @@ void sums_over(struct sums *sums, struct sums_process *process)
 		process->errors_grew |= process->calls[i].errors > 0;
 		sums->maps->forget_stat(sums->maps_of, &key);
 	}
-	if (process->errors_grew) {
-		sums->maps->each_error(sums->maps_of, on_code_to_forget, &walk);
-		settle_others(sums, process);
-	}
+	process->codes_due = process->errors_grew;
+	sums->codes_due |= process->codes_due;
 	process->over = true;
 	sums->over_n++;
 	hashmap_del(&sums->live, process->tgid);
 	sums->ops->over(process, sums->userdata);
 }
 
+/* One walk for all: the map is large, and a thousand processes may end at once. */
+static void read_codes(struct sums *sums)
+{
+	for (uint32_t i = 0; i < sums->processes_n; i++)
+		if (sums->processes[i]->codes_due)
+			hashmap_put(&sums->due, sums->processes[i]->incarnation, i); /* without memory their codes are "others" */
+	sums->maps->each_error(sums->maps_of, on_code, sums);
+	hashmap_clear(&sums->due);
+	for (uint32_t i = 0; i < sums->processes_n; i++) {
+		struct sums_process *process = sums->processes[i];
+
+		if (process->codes_due)
+			settle_others(sums, process);
+		process->errors_grew = process->codes_due = false;
+	}
+	sums->errors_grew = sums->codes_due = false;
+}
+
 void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE])
 {
-	struct walk walk = { sums, NULL };
-
 	sums_forget_shown(sums);
 	for (uint32_t i = 0; i < sums->processes_n; i++) {
 		struct sums_process *process = sums->processes[i];
@@ -226,12 +240,8 @@ void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE])
 		if (!process->over && (!active || active[process->tgid % TRACE_ACTIVE]))
 			read_process(sums, process);
 	}
-	if (!sums->errors_grew)
-		return;
-	sums->maps->each_error(sums->maps_of, on_code, &walk);
-	for (uint32_t i = 0; i < sums->processes_n; i++)
-		sums->processes[i]->errors_grew = false;
-	sums->errors_grew = false;
+	if (sums->errors_grew || sums->codes_due)
+		read_codes(sums);
 }
 
 void sums_expand(const struct sums_call *call, struct trace_sum *ret_sum)

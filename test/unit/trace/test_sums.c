@@ -259,6 +259,9 @@ static void codes(void **state)
 	/* One that the kernel's map had no room for: known at the end. */
 	s->errors++;
 	sums_over(&lab->sums, process);
+	lab->walks = 0;
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->walks, 1);
 	sums_expand(&process->calls[0], &sum);
 	assert_int_equal(code_count(&sum, INT32_MIN), 71);
 	assert_int_equal(code_count(lab->sums.totals[3], INT32_MIN), 71);
@@ -279,7 +282,7 @@ static void lives(void **state)
 	assert_int_equal(process->calls[0].count, 4);
 	assert_int_equal(lab->overs, 1);
 	assert_false(lab->stats[0].used);
-	assert_false(lab->errors[0].used);
+	assert_int_equal(lab->walks, 0); /* a thousand may end at once: their codes are read in one walk */
 	assert_null(sums_find(&lab->sums, 5));
 	sums_over(&lab->sums, process);
 	assert_int_equal(lab->overs, 1);
@@ -289,6 +292,9 @@ static void lives(void **state)
 	later = hear(lab, 5, 200, 3);
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->sums.processes_n, 2); /* the ended one is shown */
+	assert_int_equal(lab->walks, 1);
+	assert_false(lab->errors[0].used);
+	assert_int_equal(process->calls[0].codes_n, 1);
 	assert_int_equal(lab->sums.totals[3]->count, 6);
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->sums.processes_n, 1);
@@ -356,6 +362,7 @@ static void buckets(_unused_ void **state)
 		last = sums_bucket_low(i);
 	}
 	assert_true(trace_sum_quantile(&sum, 0.5) == 0);
+	sum.total_ns = 1000000;
 	sum.buckets[3] = 1;
 	assert_true(trace_sum_quantile(&sum, 0.5) == 3);
 	sum.buckets[3] = 50;
@@ -365,6 +372,9 @@ static void buckets(_unused_ void **state)
 	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.51), 256, 287);
 	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.95), 256, 287);
 	assert_in_range((uint64_t)trace_sum_quantile(&sum, 0.96), 8192, 9215);
+	sum.total_ns = 8200; /* no call took longer than all together */
+	assert_true(trace_sum_quantile(&sum, 0.96) == 8200);
+	sum.total_ns = 1000000;
 	assert_int_equal(trace_sum_below(&sum, 3), 50);
 	assert_int_equal(trace_sum_below(&sum, 1000), 95);
 	assert_int_equal(trace_sum_below(&sum, UINT64_MAX), 100);
