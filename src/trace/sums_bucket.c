@@ -13,7 +13,7 @@ uint64_t sums_bucket_end(unsigned i)
 	return sums_bucket_low(i + 1);
 }
 
-/* Half-way between the bounds of its bucket, which are an eighth apart at most. */
+/* Half-way between the bounds of its bucket, which are an eighth apart at most; a whole number, and no more than all calls together took. */
 double trace_sum_quantile(const struct trace_sum *sum, double q)
 {
 	uint64_t n = 0, rank, seen = 0;
@@ -26,7 +26,7 @@ double trace_sum_quantile(const struct trace_sum *sum, double q)
 	for (unsigned i = 0; i < TRACE_BUCKETS; i++) {
 		seen += sum->buckets[i];
 		if (seen >= rank && sum->buckets[i] > 0)
-			return ((double)sums_bucket_low(i) + (double)(sums_bucket_end(i) - 1)) / 2;
+			return (double)MIN((sums_bucket_low(i) + sums_bucket_end(i) - 1) / 2, sum->total_ns);
 	}
 	return (double)sums_bucket_low(TRACE_BUCKETS - 1);
 }
