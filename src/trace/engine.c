@@ -15,6 +15,10 @@
 #include "trace/engine_private.h"
 #include "trace/kernel_sites.h"
 
+/* Sizes of the ring are powers of two. */
+#define RING_MIN_BYTES (UINT32_C(1) << 12)
+#define RING_MAX_BYTES (UINT32_C(1) << 31)
+
 void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
 {
 	char text[512];
@@ -115,6 +119,15 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 	return r;
 }
 
+static uint32_t ring_size(uint32_t wanted)
+{
+	uint32_t size = RING_MIN_BYTES;
+
+	while (size < wanted && size < RING_MAX_BYTES)
+		size <<= 1;
+	return size;
+}
+
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
 		     struct attach_trouble *ret_trouble)
@@ -125,6 +138,7 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	if (!engine)
 		return -ENOMEM;
 	engine->config = *config;
+	engine->config.attach.ring_bytes = ring_size(config->attach.ring_bytes);
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);

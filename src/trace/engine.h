@@ -30,7 +30,7 @@ enum { TRACE_PROCESSES_MAX = 16384, TRACE_ERROR_CODES_MAX = 16 };
 struct trace_engine;
 
 struct trace_engine_config {
-	struct attach_config attach;
+	struct attach_config attach; /* ring_bytes is rounded up to a power of two */
 	bool libraries[PROBE_LIBRARIES];
 	pid_t pid; /* this process and what it makes; 0: all */
 	bool follow; /* with @pid: also what it starts */
