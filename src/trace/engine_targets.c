@@ -56,7 +56,7 @@ static int on_file(struct target_file *file, void *userdata)
 		return r;
 	}
 	made->attached_boot_ns = clock_boot_ns();
-	sd_event_get_iteration(engine->event, &made->turn);
+	made->attached_ns = (uint64_t)clock_mono_ns();
 	file->data = made;
 	return 0;
 }
@@ -139,18 +139,17 @@ int64_t engine_started_boot_ns(uint32_t tgid)
  * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of the kernel's tells of a
  * mapping at once; what is found in /proc may be old.
  */
-static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file)
+static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file,
+			  uint64_t since_ns)
 {
 	struct target_stats stats;
-	uint64_t turn = 0;
 
 	/* Of the C library only setenv is probed; what was set before is read from /proc. */
 	if (engine->offering || file->only_libc)
 		return LATE_NOT;
 	targets_stats(engine->targets, &stats);
-	sd_event_get_iteration(engine->event, &turn);
 	if (!stats.looked)
-		return turn == file->turn ? LATE_MAYBE : LATE_NOT;
+		return since_ns < file->attached_ns ? LATE_MAYBE : LATE_NOT;
 	return engine_started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
 }
 
@@ -163,7 +162,7 @@ static void add_file(struct mapper *mapper, struct file_probes *file)
 		mapper->files[mapper->files_n++] = file;
 }
 
-static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
+static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata)
 {
 	struct trace_engine *engine = userdata;
 	struct mapper *mapper = make_mapper(engine, (uint32_t)pid);
@@ -173,10 +172,15 @@ static void on_mapping(pid_t pid, struct target_file *file, void *userdata)
 		return;
 	add_file(mapper, file->data);
 	if (engine->mappers_n == 1) {
-		engine_events_map(engine);
+		int r = engine_events_map(engine);
+
+		if (r < 0)
+			engine_notice(engine, LOG_ERR,
+				      "the buffer of events (trace.buffer) cannot be mapped: %s; memory and busy time are not traced",
+				      strerror(-r));
 		engine_events_arm(engine);
 	}
-	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data));
+	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
 		process->incomplete |= engine_incomplete(engine, process);

@@ -26,7 +26,7 @@ struct file_probes {
 	uint32_t refused; /* entry points without a probe: no harmless site, or the kernel would not */
 	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
 	bool only_libc; /* no function of CUDA's */
-	uint64_t turn; /* of the event loop, when it was attached */
+	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were in */
 	int64_t attached_boot_ns;
 };
 

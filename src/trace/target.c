@@ -303,7 +303,8 @@ void targets_exec(struct targets *targets, struct target_process *process, uint6
 	keep_held(targets, process, held_since, time_ns);
 	targets->stats.looked = false;
 	for (uint16_t i = 0; i < process->held_n; i++)
-		targets->ops->process(process->pid, &process->held[i].target->file, targets->userdata);
+		targets->ops->process(process->pid, &process->held[i].target->file,
+				      process->held[i].since_ns, targets->userdata);
 	if (process->held_n == 0 && !process->followed)
 		process_remove(targets, process);
 }
@@ -332,7 +333,7 @@ static int hold(struct targets *targets, struct target_process *process, struct 
 							.since_ns = mapping->time_ns };
 	target->file.processes++;
 	targets->stats.looked = mapping->looked != 0;
-	targets->ops->process(process->pid, &target->file, targets->userdata);
+	targets->ops->process(process->pid, &target->file, mapping->time_ns, targets->userdata);
 	return 0;
 }
 

@@ -46,7 +46,8 @@ struct target_ops {
 	/* The last process that mapped it has been gone for two seconds, or it is closed: detach. */
 	void (*file_gone)(struct target_file *file, void *userdata);
 	/* A process maps a target for the first time; @tid is its in the initial namespace. */
-	void (*process)(pid_t pid, struct target_file *file, void *userdata);
+	/* @since_ns: CLOCK_MONOTONIC, when it was known to map it. */
+	void (*process)(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata);
 	/* A process that maps targets has ended or executes something else; what it maps anew is told after this. */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
 };

@@ -34,7 +34,7 @@ static void on_file_gone(struct target_file *file, void *userdata)
 	note(userdata, TOLD_FILE_GONE, 0, file->ino);
 }
 
-static void on_process(pid_t pid, struct target_file *file, void *userdata)
+static void on_process(pid_t pid, struct target_file *file, _unused_ uint64_t since_ns, void *userdata)
 {
 	note(userdata, TOLD_PROCESS, pid, file->ino);
 }
