@@ -23,8 +23,11 @@ static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, ui
 {
 	struct sums_process *process;
 	bool made;
+	int r = sums_heard(&engine->sums, tgid, incarnation, &process, &made);
 
-	if (sums_heard(&engine->sums, tgid, incarnation, &process, &made) < 0)
+	if (r == -ENOSPC)
+		engine->reconcile = true; /* what the kernel side keeps of it must go */
+	if (r < 0)
 		return NULL;
 	if (made) {
 		process->unheard = true;

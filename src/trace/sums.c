@@ -148,7 +148,12 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 	struct sums_process *process;
 	bool made;
 
-	if (sums_heard(sums, key->tgid, key->incarnation, &process, &made) < 0)
+	int r = sums_heard(sums, key->tgid, key->incarnation, &process, &made);
+
+	/* Nobody would ever delete it. */
+	if (r == -ENOSPC || r == -ESTALE)
+		sums->maps->forget_stat(sums->maps_of, key);
+	if (r < 0)
 		return;
 	process->unheard |= made;
 	if (key->call < TRACE_CALLS_MAX)
