@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "bpf/trace_event.h"
 #include "bpf/trace_event_old.h"
 #include "proc/proc.h"
@@ -64,6 +65,17 @@ static int define(struct attachment *attachment, const char *name, const struct 
 	return r < 0 ? r : attach_tracefs_write(attachment->backend, text, length);
 }
 
+/* CPU 0 may be offline. */
+static int first_online(void)
+{
+	char text[64]; /* the first of a list of ranges, "2-63" */
+	int cpu = 0;
+
+	if (read_file("/sys/devices/system/cpu/online", text, sizeof(text), NULL) < 0 || sscanf(text, "%d", &cpu) != 1)
+		return 0;
+	return cpu;
+}
+
 /* A perf event on one CPU is enough: the program runs at every hit of the trace event, wherever that is. */
 static int enable(const struct attachment *attachment, uint64_t id, int program)
 {
@@ -75,7 +87,7 @@ static int enable(const struct attachment *attachment, uint64_t id, int program)
 		.wakeup_events = 1,
 	};
 	int fd = (int)syscall(SYS_perf_event_open, &attr, attachment->pid ? attachment->pid : -1,
-			      attachment->pid ? -1 : 0, -1, PERF_FLAG_FD_CLOEXEC);
+			      attachment->pid ? -1 : first_online(), -1, PERF_FLAG_FD_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
