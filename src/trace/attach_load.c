@@ -10,9 +10,6 @@
 
 #include <bpf/bpf.h>
 
-/* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6. */
-enum { UPROBE_MULTI = 48 };
-
 /*
  * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of `stats`: 28 MiB of kernel memory
  * for 1,000 processes of 14 calls, at most 64 MiB there and as much in the others. Older kernels warn of that in programs of this type
@@ -85,7 +82,7 @@ int attach_may(struct attach_trouble *ret_trouble)
 	if (!has(all, CAP_SYS_ADMIN) && !(bpf && perfmon)) {
 		attach_say(ret_trouble,
 			   "missing %s%s%s; tracing needs CAP_BPF and CAP_PERFMON: run as root, or list both in the unit's AmbientCapabilities= "
-			   "(CAP_SYS_ADMIN serves for both, and alone before 5.8)",
+			   "(CAP_SYS_ADMIN stands for both)",
 			   bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
 		return -EPERM;
 	}
@@ -133,7 +130,7 @@ static struct bpf_object *open_object(const struct attach_way *way)
 	if (!object || !way->multi)
 		return object;
 	bpf_object__for_each_program(program, object) if (bpf_program__type(program) == BPF_PROG_TYPE_KPROBE)
-		bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(program, (enum bpf_attach_type)ATTACH_UPROBE_MULTI);
 	return object;
 }
 

@@ -12,7 +12,6 @@
 
 enum {
 	LINK_CREATE = 28, /* BPF_LINK_CREATE */
-	UPROBE_MULTI = 48, /* BPF_TRACE_UPROBE_MULTI */
 	MULTI_RETURN = 1, /* BPF_F_UPROBE_MULTI_RETURN */
 };
 
@@ -40,7 +39,7 @@ static int link_create(struct multi_link *link)
 {
 	int fd;
 
-	link->attach_type = UPROBE_MULTI;
+	link->attach_type = ATTACH_UPROBE_MULTI;
 	fd = (int)syscall(SYS_bpf, LINK_CREATE, link, sizeof(*link));
 	return fd < 0 ? -errno : fd;
 }

@@ -13,6 +13,7 @@ enum {
 	ATTACH_SALTS_MAX = 8,
 	ATTACH_SITES_MAX = 16384, /* signatures, of all files together */
 	ATTACH_NAME_MAX = 64, /* MAX_EVENT_NAME_LEN, kernel/trace/trace.h */
+	ATTACH_UPROBE_MULTI = 48, /* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6 */
 };
 
 struct attach_way {
