@@ -91,6 +91,8 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 }
 
 /* Where a function just entered will return to. */
+#define RETURN_ON_STACK 1
+
 static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 {
 	__u64 address = 0;
@@ -141,6 +143,8 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 	}
 	return v;
 }
+
+#define RETURN_ON_STACK 0 /* in the link register: nobody knows where a function keeps it */
 
 static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 {

@@ -520,6 +520,15 @@ static __noinline bool is_gone(const struct frame *frame)
 	return spec && spec->gone_ns > frame->entry_ns;
 }
 
+/*
+ * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an exception: then its return address, where the
+ * kernel put that of its trampoline, has been written over, sooner or later.
+ */
+static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
+{
+	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
+}
+
 static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
 {
 	__u32 call = site & TRACE_SITE_CALL;
@@ -538,7 +547,8 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	if (!thread)
 		return 0;
 	frame = &thread->frame;
-	if (frame->sp && ctl->gone_ns > frame->entry_ns && is_gone(frame)) {
+	if (frame->sp && ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) ||
+			  (sp < frame->sp && was_left(ctx, frame)))) {
 		COUNT(&c->abandoned);
 		frame->sp = 0;
 	}

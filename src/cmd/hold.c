@@ -59,6 +59,14 @@ static int start_init(struct start *s)
 	return 0;
 }
 
+static void write_file(const char *path, const char *text)
+{
+	_cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		write_all(fd, text, strlen(text));
+}
+
 static void close_others(int one, int other)
 {
 	int low = MIN(one, other), high = MAX(one, other);
@@ -72,13 +80,14 @@ static void close_others(int one, int other)
 /* It outlives us, so it holds nothing of ours, and is not what "pkill gpusonde" finds. */
 static void run_holder(struct start *s)
 {
-	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGPIPE };
+	sigset_t all;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int listener = -1;
 	char byte;
 
-	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
-		signal(ignored[i], SIG_IGN);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	write_file("/proc/self/oom_score_adj", "-1000"); /* as far as we may */
 	setsid(); /* signals to the terminal's or the caller's process group are not for it */
 	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)

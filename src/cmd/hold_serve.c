@@ -42,6 +42,23 @@ enum {
 #define JUMP_BITS(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value, yes, no)
 #define GIVE(action) BPF_STMT(BPF_RET | BPF_K, action)
 
+/* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV in linux/seccomp.h since 5.19. */
+#define WAIT_KILLABLE (1UL << 5)
+
+/*
+ * Once we look at a call, a signal to the caller waits until it goes on, so that mmap and dlopen do not fail with EINTR as they never do by
+ * themselves. Kernels before 5.19 cannot do that.
+ */
+static int set_filter(const struct sock_fprog *program)
+{
+	static const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE, program);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
+	return fd < 0 ? -errno : (int)fd;
+}
+
 int hold_filter(void)
 {
 	static struct sock_filter code[] = {
@@ -59,12 +76,12 @@ int hold_filter(void)
 		GIVE(SECCOMP_RET_ALLOW),
 	};
 	static const struct sock_fprog program = { ARRAY_SIZE(code), code };
-	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	int fd = set_filter(&program);
 
 	/* Without CAP_SYS_ADMIN only for a program that cannot gain privileges any more. */
-	if (fd < 0 && errno == EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
-	return fd < 0 ? -errno : (int)fd;
+	if (fd == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		fd = set_filter(&program);
+	return fd;
 }
 
 int send_with_fd(int channel, const void *data, size_t n, int fd)
