@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -13,6 +14,8 @@
 #include "trace/target_private.h"
 
 #define LINGER_NS (2 * NSEC_PER_SEC)
+
+static void target_release(struct targets *targets, struct target *target);
 
 /* ---- files ---- */
 
@@ -46,10 +49,48 @@ static void file_remove(struct targets *targets, struct target *target)
 		hashmap_put(&targets->by_file, file_key(last->file.dev, last->file.ino), last->slot);
 	if (target->file.fd >= 0) {
 		targets->targets_n--;
-		targets->ops->file_gone(&target->file, targets->userdata);
+		if (!target->rewritten)
+			targets->ops->file_gone(&target->file, targets->userdata);
 		close(target->file.fd);
 	}
+	sd_event_source_disable_unref(target->watch);
 	free(target);
+}
+
+/* Somebody writes into the file itself: probes would be put into what the next process finds at the old places. */
+static int on_modified(sd_event_source *source, _unused_ const struct inotify_event *event, void *userdata)
+{
+	struct target *target = userdata;
+
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	target->rewritten = true;
+	target->expected = false;
+	target->targets->ops->file_gone(&target->file, target->targets->userdata);
+	if (target->file.processes == 0)
+		target_release(target->targets, target);
+	return 0;
+}
+
+static void watch(struct targets *targets, struct target *target)
+{
+	char path[64];
+
+	target->targets = targets;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", target->file.fd);
+	/* Without a watch (too many, or none on this file system) it is as if nobody ever wrote. */
+	if (sd_event_add_inotify(targets->event, &target->watch, path, IN_MODIFY, on_modified, target) < 0)
+		target->watch = NULL;
+}
+
+/* The file of that identity. One that was written into since is forgotten once nobody maps it; until then it is not probed again. */
+static struct target *file_current(struct targets *targets, uint64_t dev, uint64_t ino)
+{
+	struct target *target = file_find(targets, dev, ino);
+
+	if (!target || !target->rewritten || target->file.processes > 0)
+		return target;
+	file_remove(targets, target);
+	return NULL;
 }
 
 /* The memory of what is no target may go: the worst is to ask again. */
@@ -106,6 +147,7 @@ static int file_offer(struct targets *targets, const struct target_mapping *mapp
 	targets->targets_n++;
 	r = targets->ops->file(&target->file, targets->userdata);
 	if (r == 0) {
+		watch(targets, target);
 		*ret_target = target;
 		return 0;
 	}
@@ -132,7 +174,7 @@ static bool refused_still(struct target *target, const struct target_mapping *ma
 /* The file of a mapping, opened and offered where it is new. -ENOENT: no target. */
 static int file_get(struct targets *targets, const struct target_mapping *mapping, struct target **ret_target)
 {
-	struct target *target = file_find(targets, mapping->dev, mapping->ino);
+	struct target *target = file_current(targets, mapping->dev, mapping->ino);
 	_cleanup_close_ int fd = -1;
 	struct stat st;
 	int r;
@@ -463,7 +505,7 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 	r = target_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
-	target = file_find(targets, mapping.dev, mapping.ino);
+	target = file_current(targets, mapping.dev, mapping.ino);
 	if (target && target->file.fd < 0 && !refused_still(target, &mapping, &st)) {
 		file_remove(targets, target);
 		target = NULL;
@@ -516,7 +558,7 @@ int targets_expect(struct targets *targets, const char *path)
 	r = target_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
-	target = file_find(targets, mapping.dev, mapping.ino);
+	target = file_current(targets, mapping.dev, mapping.ino);
 	if (!target) {
 		r = file_offer(targets, &mapping, &st, TAKE_FD(fd), &target);
 		if (r < 0)

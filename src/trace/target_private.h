@@ -28,6 +28,9 @@ struct target {
 	struct timespec changed; /* with the size: another file that got the same inode is told from this one */
 	off_t size;
 	int64_t idle_ns; /* since when nobody maps it */
+	bool rewritten; /* written into since it was probed: its probes are gone */
+	sd_event_source *watch;
+	struct targets *targets; /* whose it is, for the watch */
 	bool expected; /* probed whether or not somebody maps it: somebody will */
 	uint32_t slot; /* in targets.files */
 	char path[];

@@ -320,6 +320,27 @@ static void expected_files(void **state)
 	until_told(f, TOLD_FILE_GONE, 0, 2);
 }
 
+/* Somebody copies another library over this one, without a new file: its probes go at once, and it is looked at anew. */
+static void a_rewritten_file_is_let_go_of(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ino = make_file(f, "libcuda.so.1");
+	char path[256];
+	int fd;
+
+	fixture_start(f, f->dir, DRIVER, 0);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", f->dir);
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, ino), 1);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	until_told(f, TOLD_FILE_GONE, 0, 1);
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, ino), 2);
+	assert_int_equal(told(f, TOLD_FILE_GONE, 0, ino), 1);
+}
+
 /* ---- what a ring may hold ---- */
 
 struct heard {
@@ -411,6 +432,7 @@ int main(void)
 		CASE(records_older_than_a_look_change_nothing),
 		CASE(an_offer_outlives_an_older_exec),
 		CASE(expected_files),
+		CASE(a_rewritten_file_is_let_go_of),
 		CASE(rings_wrap_and_may_hold_garbage),
 	};
 
