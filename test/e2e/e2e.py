@@ -130,7 +130,8 @@ class Agent:
         self.atop_name = f"gpusonde-e2e-{os.getpid()}-{id(self)}"
         self.log_path = f"{self.tmp}/log-{id(self)}"
         self.flags, self.wait, self.command_name, self.listen = flags, wait, command_name, listen
-        self.env = environment(GPUSONDE_SIM_CONTROL=self.control)
+        # Who tests tracing says so by a flag: others must not depend on what CUDA programs this machine runs.
+        self.env = environment(GPUSONDE_SIM_CONTROL=self.control, GPUSONDE_TRACE_ENABLED="no")
         if scenario and "\n" in scenario:
             scenario = self.write("scenario.yaml", scenario)
         if scenario:
