@@ -321,7 +321,7 @@ def test_without_privileges():
     if os.geteuid() != 0:
         raise Skip("needs root, to give it up")
     with contextlib.ExitStack() as stack:
-        agent = Agent(scenario=SCENARIO, wait=False)
+        agent = Agent("--trace-enabled", "auto", scenario=SCENARIO, wait=False)
         os.chmod(agent.tmp, 0o777)
         real = subprocess.Popen
 
