@@ -61,13 +61,13 @@ static void put_raw(struct tracing *t)
 	strbuf_reset(&t->raw);
 }
 
-static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+static void on_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
 {
 	struct tracing *t = userdata;
 
 	if (!t->inv->flag[FLAG_RAW])
 		return;
-	trace_print_event(event, size, t->inv->flag[FLAG_JSON], &t->raw);
+	trace_print_event(event, t->inv->flag[FLAG_JSON], &t->raw);
 	if (t->raw.len >= RAW_FLUSH)
 		put_raw(t);
 }

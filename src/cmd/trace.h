@@ -36,5 +36,5 @@ int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
 void trace_print_status(struct trace_report *report, struct trace_engine *engine,
 			const struct table_options *options, struct strbuf *out);
 int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct strbuf *out);
-/* cmd/trace_raw.c. One event, as a line or as a JSON object on a line. */
-void trace_print_event(const struct trace_header *event, uint32_t size, bool json, struct strbuf *out);
+/* cmd/trace_raw.c. One event, whose size the engine has checked, as a line or as a JSON object on a line. */
+void trace_print_event(const struct trace_header *event, bool json, struct strbuf *out);

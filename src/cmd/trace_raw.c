@@ -12,8 +12,8 @@
 #include "view/table.h"
 
 static const char *const type_names[TRACE_EVENTS] = {
-	[TRACE_EVENT_NONE] = "?",          [TRACE_EVENT_LAUNCH] = "launch", [TRACE_EVENT_CALL] = "call",
-	[TRACE_EVENT_PROCESS] = "process", [TRACE_EVENT_EXEC] = "exec",     [TRACE_EVENT_EXIT] = "exit",
+	[TRACE_EVENT_LAUNCH] = "launch", [TRACE_EVENT_CALL] = "call", [TRACE_EVENT_PROCESS] = "process",
+	[TRACE_EVENT_EXEC] = "exec",     [TRACE_EVENT_EXIT] = "exit",
 };
 
 /* What a call has, by its row: what it has not is left out. */
@@ -125,22 +125,14 @@ static void print_object(const struct trace_header *e, const char *name, uint64_
 	free(text);
 }
 
-static const size_t sizes[TRACE_EVENTS] = {
-	[TRACE_EVENT_LAUNCH] = sizeof(struct trace_launch),
-	[TRACE_EVENT_CALL] = sizeof(struct trace_call),
-	[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
-	[TRACE_EVENT_EXEC] = sizeof(struct trace_process),
-	[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
-};
-
-void trace_print_event(const struct trace_header *e, uint32_t size, bool json, struct strbuf *out)
+void trace_print_event(const struct trace_header *e, bool json, struct strbuf *out)
 {
 	const char *name = e->call < probes_n ? probes[e->call].symbol : "?";
 	char comm[TRACE_COMM + 1] = { 0 }, line[64];
 	uint64_t duration_ns = 0;
 	int32_t result = 0;
 
-	if (e->type >= TRACE_EVENTS || !sizes[e->type] || size < sizes[e->type] || e->call >= probes_n)
+	if (e->type >= TRACE_EVENTS || !type_names[e->type] || e->call >= probes_n)
 		return;
 	if (e->type == TRACE_EVENT_LAUNCH) {
 		duration_ns = ((const struct trace_launch *)(const void *)e)->duration_ns;
