@@ -113,6 +113,7 @@ run: build
 	echo "  curl http://$(RUN_LISTEN)/api/v1/gpus"; \
 	echo "  $(abspath $(BUILD))/gpusonde gpus"; \
 	echo "  $(abspath $(BUILD))/gpusonde ps --watch 1"; \
+	echo "  sudo $(abspath $(BUILD))/gpusonde trace --top"; \
 	if command -v atop >/dev/null; then echo "  atop -k -P GPU,PRE 1 3"; fi; \
 	exec $(BUILD)/gpusonde agent $(RUN_ARGS)
 

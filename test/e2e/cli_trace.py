@@ -284,6 +284,18 @@ def test_what_return_probes_do_to_unwinding():
     equal(traced["destroyed"], 0)
 
 
+def test_calls_after_one_that_was_left():
+    """What longjmp leaves never returns, and what is called deeper in the stack afterwards is not nested in it."""
+    program = f"{BUILD}/test/programs/leaving"
+    if not os.path.exists(program):
+        raise Skip("test/programs/leaving was not built: no C++ compiler, or a build with sanitizers")
+    tracing()
+    done = command("trace", "--json", "--", program)
+    equal(done.returncode, 0, done.stderr)
+    call, = json.loads(done.stdout)["processes"][0]["calls"]
+    equal((call["api"], call["count"], call["nested"]), ("cudaStreamSynchronize", 50, 0))
+
+
 # Threads, exceptions and tensors of the program's own, and CUDA through ctypes from the same threads.
 PYTHON = """
 import ctypes, sys, threading
