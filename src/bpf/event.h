@@ -18,6 +18,10 @@ enum {
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
 	TRACE_TEXT = 216,
+	/* A name's room in its event: the smallest that holds it. What is longer is cut. */
+	TRACE_NAME_SMALL = 192,
+	TRACE_NAME_MEDIUM = 1024,
+	TRACE_NAME_LARGE = 16384,
 	TRACE_ACTIVE = 4096,
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
 	/* Latency: 0..7 ns exactly, then 8 buckets for each power of two up to 2^41 ns (37 minutes); what is longer is in the last. */
@@ -64,8 +68,12 @@ enum trace_op {
 	TRACE_OP_DEVICE_SET, /* the runtime's: kind: ordinal */
 	TRACE_OP_DEVICE_RESET, /* the runtime's, of the current device */
 	TRACE_OP_DEVICE_GET, /* cuDeviceGet: handle: the device, kind: ordinal */
-	TRACE_OP_MODULE_LOAD, /* handle: module or library */
+	TRACE_OP_MODULE_LOAD, /* handle: module or library; addr: its image in memory */
+	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path it was loaded from */
 	TRACE_OP_MODULE_UNLOAD,
+	TRACE_OP_FUNCTION_NAME, /* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
+	TRACE_OP_FUNCTION_ALIAS, /* handle stands for the same kernel as addr: a handle, or a host function */
+	TRACE_OP_FUNCTION_REGISTER, /* __cudaRegisterFunction: handle: host function; addr: where the kernel's symbol lies, in the file's data */
 	TRACE_OP_SETENV, /* a TEXT event instead of a call */
 	TRACE_OPS,
 };
@@ -103,6 +111,7 @@ enum trace_shape {
 	TRACE_SHAPE_EXTENT, /* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
 	TRACE_SHAPE_ARRAYS, /* cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0 */
 	TRACE_SHAPE_BATCH, /* copies in a batch: operand SIZE is the array of sizes, TIMES their number */
+	TRACE_SHAPE_NAME, /* HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME event */
 	TRACE_SHAPE_SETENV, /* name, value, overwrite; in no stats */
 };
 
@@ -162,7 +171,8 @@ _Static_assert(sizeof(struct trace_spec) == 64, "both sides must agree");
 enum {
 	TRACE_SITE_CALL = 0xffff,
 	TRACE_SITE_NO_RETURN = 1 << 16,
-	TRACE_SITE_STACK_SHIFT = 32, /* from this bit on: bytes that the stack pointer lies below where it was at the function's entry */
+	TRACE_SITE_STACK_SHIFT =
+		32, /* from this bit on: bytes that the stack pointer lies below where it was at the function's entry */
 };
 
 /* Perf path (kernels before 6.6): a site is known by the code behind it, because the load address is not. */
@@ -187,6 +197,7 @@ enum trace_event_type {
 	TRACE_EVENT_EXEC, /* struct trace_process: it executes another program now, all of CUDA's state is gone */
 	TRACE_EVENT_EXIT, /* struct trace_process: its last thread has ended */
 	TRACE_EVENT_TEXT, /* struct trace_text */
+	TRACE_EVENT_NAME, /* struct trace_name */
 	TRACE_EVENT_STAT, /* struct trace_stat_new: an entry of `stats` was made; told once, so that nobody must walk the map */
 	TRACE_EVENTS,
 };
@@ -253,6 +264,17 @@ struct trace_text {
 	char text[TRACE_TEXT];
 };
 _Static_assert(sizeof(struct trace_text) == 256, "both sides must agree");
+
+/* A successful call that says what a handle is called. */
+struct trace_name {
+	struct trace_header header;
+	__u64 handle;
+	__u64 of; /* module or library; 0: none */
+	__u32 name_n; /* without the NUL */
+	__u32 cut; /* 1: the name is longer */
+	char name[]; /* ended by NUL */
+};
+_Static_assert(sizeof(struct trace_name) == 64, "both sides must agree");
 
 struct trace_stat_new {
 	struct trace_header header; /* tgid, call */

@@ -13,7 +13,7 @@ static bool is_carried(const struct traced_process *process)
 }
 
 struct room {
-	uint32_t processes, devices, calls, errors;
+	uint32_t processes, devices, calls, errors, kernels;
 };
 
 static void add_room(struct room *room, const struct trace_view *view, const struct traced_process *process)
@@ -21,6 +21,7 @@ static void add_room(struct room *room, const struct trace_view *view, const str
 	room->processes++;
 	room->devices += process->devices_n;
 	room->calls += process->calls_n;
+	room->kernels += process->kernels_n;
 	for (uint32_t i = 0; i < process->calls_n; i++)
 		room->errors += view->calls[process->calls_first + i].errors_n;
 }
@@ -42,6 +43,7 @@ static void copy_process(const struct trace_view *from, const struct traced_proc
 	*copy = *process;
 	copy->devices_first = to->devices_n;
 	copy->calls_first = to->calls_n;
+	copy->kernels_first = to->kernels_n;
 	for (uint32_t i = 0; i < process->devices_n; i++) {
 		to->devices[to->devices_n] = from->devices[process->devices_first + i];
 		to->devices[to->devices_n++].process = to->processes_n;
@@ -49,6 +51,13 @@ static void copy_process(const struct trace_view *from, const struct traced_proc
 	for (uint32_t i = 0; i < process->calls_n; i++) {
 		copy_call(from, &from->calls[process->calls_first + i], to, &to->calls[to->calls_n]);
 		to->calls[to->calls_n++].process = to->processes_n;
+	}
+	for (uint32_t i = 0; i < process->kernels_n; i++) {
+		struct traced_kernel *kernel = &to->kernels[to->kernels_n++];
+
+		*kernel = from->kernels[process->kernels_first + i];
+		kernel->process = to->processes_n;
+		kernel_ref(kernel->kernel);
 	}
 	to->processes_n++;
 }
@@ -108,7 +117,7 @@ struct trace_view *tracer_carry(const struct trace_view *before, struct trace_vi
 		return view;
 	if (trace_view_new(room.processes + view->processes_n, room.devices + view->devices_n,
 			   room.calls + view->calls_n, view->all_calls_n, room.errors + view->errors_n,
-			   view->totals_n, &both) < 0) {
+			   view->totals_n, room.kernels + view->kernels_n, &both) < 0) {
 		*left_out += room.processes;
 		return view;
 	}

@@ -279,8 +279,8 @@ int tracer_view(struct tracer *tracer, struct trace_view **ret_view)
 		return r;
 	trace_engine_totals(tracer->engine, &totals, &totals_n);
 	used = totals_used(totals, totals_n, &codes_n);
-	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n,
-			   filling.room.calls, used, filling.room.errors + codes_n, figures.totals_n, &view);
+	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n, filling.room.calls,
+			   used, filling.room.errors + codes_n, figures.totals_n, figures.kernels_n, &view);
 	if (r < 0)
 		return r;
 	view->processes_n = figures.processes_n;
@@ -308,7 +308,7 @@ int tracer_view(struct tracer *tracer, struct trace_view **ret_view)
 int tracer_view_off(const char *why, bool wanted, struct trace_view **ret_view)
 {
 	struct trace_view *view;
-	int r = trace_view_new(0, 0, 0, 0, 0, 0, &view);
+	int r = trace_view_new(0, 0, 0, 0, 0, 0, 0, &view);
 
 	if (r < 0)
 		return r;

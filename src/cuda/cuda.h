@@ -20,6 +20,7 @@
 
 #include "base/macro.h"
 #include "bpf/event.h"
+#include "model/kernel.h"
 #include "model/trace.h"
 
 struct cuda;
@@ -33,6 +34,8 @@ struct cuda_limits {
 	uint32_t threads; /* per process, whose current context is known; default 1024 */
 	uint32_t allocations; /* all processes together; default 1 << 20, found by use, not reserved */
 	uint32_t events; /* CUDA events per process, and as many graphs; default 4096 */
+	uint32_t kernels; /* per process; default 4096. What is beyond is counted together */
+	uint32_t kernel_series; /* of all processes, with series of their own; default 64 */
 };
 
 /* A device of the node as NVML lists them, in NVML's (PCI) order. */
@@ -41,7 +44,21 @@ struct cuda_device {
 	char parent[TRACED_UUID]; /* of a MIG instance; else "" */
 	bool mig; /* a GPU in MIG mode: not usable itself */
 	uint32_t cores; /* CUDA cores, 0 unknown */
+	uint16_t sm; /* 90: compute capability 9.0; 0 unknown */
 	double speed; /* what FASTEST_FIRST sorts by, clock times cores; 0 unknown */
+};
+
+/* A function that a process has launched, and what is known of it. */
+struct cuda_function {
+	uint64_t id; /* for cuda_kernel(); never given twice */
+	uint32_t tgid;
+	uint64_t incarnation;
+	uint64_t function; /* as passed to the launch */
+	uint16_t sm; /* of the device; 0 unknown */
+	bool runtime; /* passed to the runtime: may be a host function */
+	const char *symbol; /* that its handle was made for, or NULL */
+	uint64_t image; /* in the process's memory, that it is of; 0: not known */
+	const char *path; /* of the file that it was loaded from, or NULL */
 };
 
 struct cuda_ops {
@@ -49,6 +66,13 @@ struct cuda_ops {
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 	/* UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as far as one can see. */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
+	/*
+	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at a later launch. May be NULL: nothing is named but by
+	 * the symbols of handles.
+	 */
+	int (*function)(const struct cuda_function *function, void *userdata);
+	/* A process loads an image from its memory. May be NULL. */
+	void (*image)(uint32_t tgid, uint64_t incarnation, uint64_t address, void *userdata);
 };
 
 int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata,
@@ -60,6 +84,8 @@ DEFINE_CLEANUP(struct cuda *, cuda_free, cuda_freep)
 int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n);
 /* One event, in ring order. */
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
+/* The answer to ops.function; takes a reference of its own. Of a process that is gone: ignored. */
+void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
 /* Sets bits of enum traced_incomplete from outside (budget, late attachment). They stay. */
@@ -78,10 +104,10 @@ void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_s
  * devices, totals and processes of a view. Reading disturbs nothing: pending work counts up to now and stays pending.
  */
 struct cuda_figures {
-	uint32_t processes_n, devices_n, totals_n;
+	uint32_t processes_n, devices_n, totals_n, kernels_n;
 };
 int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figures);
-/* Fills processes[], devices[] and totals[] of @view, which has room for ret_figures of the last cuda_window(). */
+/* Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last cuda_window(). */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
 /* For compatibility: as cuda_window(), and forgets finished spans. Figures do not depend on it. */
 int cuda_flush(struct cuda *cuda, int64_t now_ns);

@@ -222,7 +222,7 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
 	close_devices(cuda, now_ns);
 	cuda->window_start_ns = now_ns;
 	cuda->window++;
-	*ret_figures = (struct cuda_figures){ cuda->shown_n, cuda->shown_devices, cuda->shown_totals };
+	*ret_figures = (struct cuda_figures){ cuda->shown_n, cuda->shown_devices, cuda->shown_totals, 0 };
 	return 0;
 }
 

@@ -25,7 +25,7 @@ static void *place(char *memory, size_t *at, uint32_t n, size_t size)
 }
 
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
-		   uint32_t totals, struct trace_view **ret_view)
+		   uint32_t totals, uint32_t kernels, struct trace_view **ret_view)
 {
 	size_t at = ALIGNED(sizeof(struct trace_view));
 	struct trace_view *view;
@@ -35,7 +35,8 @@ int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_
 		1, at + ALIGNED(processes * sizeof(*view->processes)) +
 			   ALIGNED(devices * sizeof(*view->devices)) + ALIGNED(calls * sizeof(*view->calls)) +
 			   ALIGNED(all_calls * sizeof(*view->all_calls)) +
-			   ALIGNED(errors * sizeof(*view->errors)) + ALIGNED(totals * sizeof(*view->totals)));
+			   ALIGNED(errors * sizeof(*view->errors)) + ALIGNED(totals * sizeof(*view->totals)) +
+			   ALIGNED(kernels * sizeof(*view->kernels)));
 	if (!memory)
 		return -ENOMEM;
 	view = (struct trace_view *)memory;
@@ -46,6 +47,7 @@ int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_
 	view->all_calls = place(memory, &at, all_calls, sizeof(*view->all_calls));
 	view->errors = place(memory, &at, errors, sizeof(*view->errors));
 	view->totals = place(memory, &at, totals, sizeof(*view->totals));
+	view->kernels = place(memory, &at, kernels, sizeof(*view->kernels));
 	*ret_view = view;
 	return 0;
 }
@@ -60,8 +62,11 @@ struct trace_view *trace_view_ref(struct trace_view *view)
 void trace_view_unref(struct trace_view *view)
 {
 	/* As for snapshots: whoever frees it has seen what all others did with it. */
-	if (view && atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) == 1)
-		free(view);
+	if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (uint32_t i = 0; i < view->kernels_n; i++)
+		kernel_unref(view->kernels[i].kernel);
+	free(view);
 }
 
 uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid)

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "model/metric.h"
+#include "model/occupancy.h"
 
 enum {
 	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
@@ -17,6 +18,7 @@ enum {
 	TRACED_COMM = 64,
 	TRACED_THREADS_MAX = 8, /* that are named of a process */
 	TRACED_PROCESSES_MAX = 16384,
+	TRACED_SHAPES_MAX = 8, /* of a kernel, that are told apart */
 };
 
 /* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
@@ -69,6 +71,7 @@ struct traced_process {
 	double overhead; /* share of a core that tracing costs it */
 	uint32_t calls_first, calls_n;
 	uint32_t devices_first, devices_n;
+	uint32_t kernels_first, kernels_n;
 	uint8_t threads_p; /* presence of what follows */
 	uint32_t threads_n;
 	struct traced_thread threads[TRACED_THREADS_MAX]; /* the most first */
@@ -83,12 +86,42 @@ struct traced_device {
 	uint8_t p[TRACED_METRICS];
 };
 
+/* How a kernel was launched. */
+struct traced_shape {
+	uint32_t grid[3], block[3];
+	uint64_t shared_bytes; /* dynamic */
+	uint64_t launches;
+};
+
+/* What was launched of a kernel: by one process on one device. Failed launches are not in it. */
+struct traced_launches {
+	uint64_t launches, threads;
+	double seconds; /* its part of the process's estimated busy time, by waves of threads: an estimate */
+};
+
+struct traced_kernel {
+	uint32_t process; /* index */
+	char uuid[TRACED_UUID];
+	struct kernel *kernel; /* the view's reference; NULL: of all that had no room */
+	uint8_t p; /* presence of its numbers: estimated where launches were missed */
+	struct traced_launches all;
+	bool has_series;
+	struct traced_launches series; /* of it, what was launched while it had a series of its own */
+	uint32_t shapes_n;
+	struct traced_shape shapes[TRACED_SHAPES_MAX]; /* the most launches first */
+	uint64_t other_shapes; /* launches of further ones */
+	bool occupancy_known; /* of the first shape on this device */
+	struct occupancy occupancy;
+};
+
 /* All processes that ever were on a device; and what those without a series of their own had. */
 struct traced_total {
 	char uuid[TRACED_UUID];
 	double v[TRACED_METRICS];
 	uint8_t p[TRACED_METRICS];
 	double other[TRACED_METRICS]; /* counters only */
+	struct traced_launches kernels; /* of all */
+	struct traced_launches kernels_other; /* of those without a series at that moment */
 };
 
 struct trace_view {
@@ -99,20 +132,21 @@ struct trace_view {
 	int64_t boot_ns; /* when this was made */
 	double agent[AGENT_METRICS]; /* the rows of metrics.def that tracing fills, for the model to take over */
 	uint8_t agent_p[AGENT_METRICS];
-	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n;
+	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
 	struct traced_process *processes; /* sorted by pid */
 	struct traced_device *devices;
 	struct traced_call *calls; /* by process */
 	struct traced_call *all_calls; /* sums over all processes, by name */
 	struct traced_error *errors;
 	struct traced_total *totals;
+	struct traced_kernel *kernels; /* by process, within it by seconds, the most first */
 };
 
 /*
  * Room for so many of each in one allocation, all zero (the numbers `..._n`, too: the writer sets them), one reference. -ENOMEM.
  */
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
-		   uint32_t totals, struct trace_view **ret_view);
+		   uint32_t totals, uint32_t kernels, struct trace_view **ret_view);
 struct trace_view *trace_view_ref(struct trace_view *view);
 void trace_view_unref(struct trace_view *view);
 

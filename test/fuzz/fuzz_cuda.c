@@ -85,7 +85,7 @@ static void check_window(struct cuda *cuda, int64_t *now_ns, uint8_t step)
 
 	*now_ns += 1 + ((int64_t)step << 12);
 	CHECK(cuda_window(cuda, *now_ns, &figures) == 0);
-	CHECK(trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n, &view) == 0);
+	CHECK(trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n, figures.kernels_n, &view) == 0);
 	view->processes_n = figures.processes_n;
 	view->devices_n = figures.devices_n;
 	view->totals_n = figures.totals_n;

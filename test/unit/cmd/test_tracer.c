@@ -37,7 +37,7 @@ static struct trace_view *view_new(void)
 {
 	struct trace_view *view;
 
-	assert_int_equal(trace_view_new(400, 4, 4, 1, 8, 1, &view), 0);
+	assert_int_equal(trace_view_new(400, 4, 4, 1, 8, 1, 0, &view), 0);
 	view->enabled = true;
 	return view;
 }

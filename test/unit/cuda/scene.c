@@ -193,8 +193,9 @@ void window(struct scene *s)
 	if (s->view)
 		trace_view_unref(s->view);
 	s->view = NULL;
-	assert_int_equal(
-		trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n, &s->view), 0);
+	assert_int_equal(trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n,
+					figures.kernels_n, &s->view),
+			 0);
 	s->view->processes_n = figures.processes_n;
 	s->view->devices_n = figures.devices_n;
 	s->view->totals_n = figures.totals_n;

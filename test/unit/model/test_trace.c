@@ -15,7 +15,7 @@ static struct trace_view *view_new(void)
 {
 	struct trace_view *view;
 
-	assert_int_equal(trace_view_new(1, 1, 1, 1, 1, 1, &view), 0);
+	assert_int_equal(trace_view_new(1, 1, 1, 1, 1, 1, 1, &view), 0);
 	view->enabled = true;
 	view->boot_ns = clock_boot_ns();
 	return view;
@@ -31,7 +31,7 @@ static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
 {
 	struct trace_view *view;
 
-	assert_int_equal(trace_view_new(3, 5, 7, 2, 9, 4, &view), 0);
+	assert_int_equal(trace_view_new(3, 5, 7, 2, 9, 4, 6, &view), 0);
 	assert_int_equal(refs(view), 1);
 	assert_int_equal(view->processes_n + view->devices_n + view->calls_n + view->all_calls_n +
 				 view->errors_n + view->totals_n,
@@ -48,7 +48,7 @@ static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
 	assert_int_equal(view->all_calls[1].process, 0x04040404);
 	assert_int_equal(view->errors[8].code, 0x05050505);
 	trace_view_unref(view);
-	assert_int_equal(trace_view_new(0, 0, 0, 0, 0, 0, &view), 0);
+	assert_int_equal(trace_view_new(0, 0, 0, 0, 0, 0, 0, &view), 0);
 	trace_view_unref(view);
 	trace_view_unref(NULL);
 	assert_null(trace_view_ref(NULL));
@@ -79,7 +79,7 @@ static void processes_are_found_by_pid(_unused_ void **state)
 	static const uint32_t pids[] = { 3, 7, 7, 9 };
 	struct trace_view *view;
 
-	assert_int_equal(trace_view_new(ARRAY_SIZE(pids), 0, 0, 0, 0, 0, &view), 0);
+	assert_int_equal(trace_view_new(ARRAY_SIZE(pids), 0, 0, 0, 0, 0, 0, &view), 0);
 	for (uint32_t i = 0; i < ARRAY_SIZE(pids); i++)
 		view->processes[i].pid = pids[i];
 	assert_int_equal(trace_view_find(view, 4, 2), 0);

@@ -14,7 +14,7 @@ static struct trace_view *trace_new(const struct snapshot *s)
 {
 	struct trace_view *view;
 
-	if (trace_view_new(ROOM, ROOM, ROOM, ROOM, ROOM, ROOM, &view) < 0)
+	if (trace_view_new(ROOM, ROOM, ROOM, ROOM, ROOM, ROOM, ROOM, &view) < 0)
 		abort();
 	view->boot_ns = s->boot_ns - SECOND / 8;
 	return view;

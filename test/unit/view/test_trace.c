@@ -456,7 +456,7 @@ static void what_does_not_fit_is_counted(void **state)
 	json_t *json;
 
 	(void)state;
-	assert_int_equal(trace_view_new(PROCESSES, 0, PROCESSES * CALLS, 0, 0, 0, &view), 0);
+	assert_int_equal(trace_view_new(PROCESSES, 0, PROCESSES * CALLS, 0, 0, 0, 0, &view), 0);
 	s->trace = view;
 	view->enabled = true;
 	for (uint32_t i = 0; i < PROCESSES; i++) {

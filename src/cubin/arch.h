@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Which image a device takes, as CUDA chooses: the exact architecture; else of the same major version the highest that is not above; 'a'
+ * on that architecture alone, 'f' on later ones of its family; else PTX, the newest not above, which is compiled when it is loaded.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cubin/cubin.h"
+
+/* How well an image suits a device of @sm: 0 not at all, higher is better; PTX always below machine code. */
+uint32_t cubin_suits(const struct cubin_image *image, uint16_t sm);

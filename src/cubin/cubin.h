@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * CUDA binaries: which images a file holds, and which kernels these have, with their resources. Executables and libraries (.nv_fatbin,
+ * __nv_relfatbin), host objects and archives of them, fatbin files, cubins, and images in memory.
+ *
+ * Everything here is untrusted: it is read through a source, within bounds, and what is wrong is told with its offset while the rest is
+ * still read. No thread of its own, no global state. Memory: limits.image_bytes and what one image's symbols need; larger images are
+ * decompressed twice in a stream, once to find their sections and once to keep those that matter.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/macro.h"
+#include "model/kernel.h"
+
+/* Bytes of a file, of memory of ours or of another process. */
+struct cubin_source {
+	/* Up to @n bytes at @offset; 0 beyond the end; -errno. */
+	ssize_t (*read)(void *of, uint64_t offset, void *buf, size_t n);
+	void *of;
+	uint64_t size; /* UINT64_MAX: not known, as of memory */
+};
+struct cubin_memory {
+	const void *bytes;
+	size_t n;
+};
+struct cubin_process {
+	pid_t pid;
+	uint64_t address; /* that offset 0 is */
+};
+/* The descriptor, memory or process stays the caller's. */
+int cubin_source_file(int fd, struct cubin_source *ret_source);
+void cubin_source_memory(const struct cubin_memory *memory, struct cubin_source *ret_source);
+void cubin_source_process(const struct cubin_process *process, struct cubin_source *ret_source);
+
+enum cubin_kind { CUBIN_PTX, CUBIN_ELF, CUBIN_OTHER };
+const char *cubin_kind_name(enum cubin_kind kind); /* ptx, elf, other */
+
+enum cubin_compression {
+	CUBIN_PLAIN,
+	CUBIN_LZ4,
+	CUBIN_ZSTD,
+	CUBIN_LZ_OLD, /* of toolkits before 7 or so: not read */
+	CUBIN_COMPRESSIONS
+};
+const char *cubin_compression_name(enum cubin_compression compression); /* none, lz4, zstd, lz */
+
+struct cubin_image {
+	uint32_t number; /* from 0, in the order of the file */
+	enum cubin_kind kind;
+	uint16_t kind_number; /* as the file has it; 0: no fatbin */
+	struct kernel_arch arch;
+	enum cubin_compression compression;
+	bool debug;
+	uint64_t offset; /* of its bytes in the file */
+	uint64_t bytes; /* there */
+	uint64_t uncompressed_bytes;
+	uint64_t flags; /* as the fatbin has them */
+};
+
+/* One kernel of one image; valid in the callback only. */
+struct cubin_kernel {
+	const char *symbol; /* ended by NUL, mangled, full length */
+	size_t symbol_n;
+	struct kernel_arch arch;
+	int64_t figures[KERNEL_FIGURES]; /* -1 absent */
+	/* 0: not told */
+	uint32_t required_block[3], cluster[3];
+	uint32_t parameters_bytes;
+};
+
+struct cubin_ops {
+	/* 0: its kernels, too; 1: not those; -errno: stop, and return that. */
+	int (*image)(const struct cubin_image *image, void *userdata);
+	/* -errno: stop. May be NULL. */
+	int (*kernel)(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata);
+	/* Something that could not be read, where in the file, and why; reading goes on. */
+	void (*trouble)(uint64_t offset, const char *text, void *userdata);
+};
+
+struct cubin_limits {
+	size_t image_bytes; /* decompressed whole up to this; default 24 MiB */
+	size_t metadata_bytes; /* symbols, names and attributes of one image; default 24 MiB */
+};
+
+/*
+ * All images of a source, in order. 0 also where some could not be read (trouble was told). -ENODATA: nothing of CUDA's in it.
+ * -ENOEXEC: no file that could have any.
+ */
+int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
+	       const struct cubin_ops *ops, void *userdata);

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Host functions that stand for kernels: what <<<>>> passes to the runtime is the address of one. Found without running the program:
+ * by decoding the code that registers them (each call of __cudaRegisterFunction says host function and kernel's name), and by their symbols,
+ * which are the kernel's own. Of stripped files the first still works: the call is known by what it is called with.
+ *
+ * A stub of CUDA 12 and later asks the runtime for a handle once (__cudaGetKernel) and keeps it in a variable; where that lies is told, too.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/kernel.h"
+
+struct stub {
+	uint64_t address; /* of the host function, as linked */
+	uint64_t size; /* 0 not known */
+	const char *symbol; /* the kernel's, mangled; valid in the callback only */
+	enum kernel_source source; /* KERNEL_SOURCE_REGISTERED or _SYMBOL */
+	uint64_t handle_address; /* of the variable, as linked; 0: none was found */
+};
+
+typedef int stub_fn(const struct stub *stub, void *userdata);
+
+/*
+ * All stubs of an executable or library; registered ones first. @debug_fd: its symbols in a file of their own, or -1. Stops with what @fn
+ * gives when that is not 0. -ENOEXEC: no ELF file. Bounded in what it decodes; what is beyond is counted in *ret_skipped.
+ */
+int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_skipped);
+
+/* The separate debug file of @fd, by build-id and .gnu_debuglink, below @root (that of the process). -ENOENT. */
+int stub_debug_file(int fd, const char *root, const char *path, int *ret_fd);

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A kernel, as far as it is known: its names, where they are from, and what the compiler made of it for one architecture. Immutable and
+ * reference counted: all processes that launch it share one.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+
+enum kernel_figure {
+#define FIGURE(id_, json_, heading_, help_) KERNEL_##id_,
+#include "model/kernel.def"
+#undef FIGURE
+	KERNEL_FIGURES
+};
+
+struct kernel_figure_row {
+	const char *json, *heading, *help;
+};
+extern const struct kernel_figure_row kernel_figures[KERNEL_FIGURES];
+
+/* sm_90a: 90, 'a'. sm 0: not known. */
+struct kernel_arch {
+	uint16_t sm;
+	char variant; /* 'a' this architecture only, 'f' its family, 0 */
+};
+enum { KERNEL_ARCH_TEXT = 16 };
+/* "sm_90a"; "" where it is not known. */
+void kernel_arch_text(struct kernel_arch arch, char buf[static KERNEL_ARCH_TEXT]);
+/* "sm_90a", "compute_90", "90a", "90". -EINVAL. */
+int kernel_arch_parse(const char *text, struct kernel_arch *ret_arch);
+
+/* How a launch's function was found out to be this kernel, best first. */
+enum kernel_source {
+	KERNEL_SOURCE_HANDLE, /* the handle was seen to be made for this name */
+	KERNEL_SOURCE_REGISTERED, /* the program's registration code says so */
+	KERNEL_SOURCE_SYMBOL, /* a symbol of the host's function */
+	KERNEL_SOURCE_MEMORY, /* read from the process's memory */
+	KERNEL_SOURCE_UNRESOLVED, /* no name: `file` and `offset` say where its address lies */
+	KERNEL_SOURCES
+};
+const char *
+kernel_source_name(enum kernel_source source); /* as JSON has it: handle, registered, symbol, memory, unresolved */
+
+struct kernel {
+	atomic_uint refs;
+	enum kernel_source source;
+	/* Never NULL; valid UTF-8. Unresolved ones are called "libfoo.so+0x1234", or "0x7f...". */
+	const char *symbol; /* as compiled: mangled */
+	const char *name; /* demangled, in full */
+	const char *brief; /* for people: no namespaces, templates folded */
+	const char *file; /* that it is of, as the process has it; "" not known */
+	uint64_t offset; /* in it, of an unresolved one; else 0 */
+	struct kernel_arch arch; /* of the image that the device takes; sm 0: there is none, or the device is not known */
+	bool jit; /* the device takes PTX: figures are not known until it is compiled */
+	int64_t figures[KERNEL_FIGURES]; /* -1 absent */
+};
+
+/* Copies the texts; one reference. -ENOMEM. */
+int kernel_new(const struct kernel *from, struct kernel **ret_kernel);
+struct kernel *kernel_ref(struct kernel *kernel);
+void kernel_unref(struct kernel *kernel); /* NULL is fine */
+DEFINE_CLEANUP(struct kernel *, kernel_unref, kernel_unrefp)

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Names for launches: from what a program passed (a host function, or the name that a handle was made for) to the kernel with its
+ * resources. Knows files by what they are (build-id, or device, inode, size and time), each read once however many processes map it, and what
+ * of them lies where in a process.
+ *
+ * One thread of its own, at the lowest priority, reads files; everything else is a table. Nothing here waits for it: questions go into a
+ * bounded queue, answers come out of another, an eventfd tells.
+ *
+ * Invariants
+ *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root: in containers, deleted or replaced, it is the one that is mapped.
+ *  2. Memory is bounded: naming_limits.bytes of tables, the least used file's go first. What could not be kept is counted.
+ *  3. Nothing is guessed: what has no name is KERNEL_SOURCE_UNRESOLVED with address, file and offset.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/macro.h"
+#include "model/kernel.h"
+
+struct naming;
+
+/* 0 means the default. */
+struct naming_limits {
+	uint32_t questions; /* that wait; default 4096 */
+	uint64_t bytes; /* of tables; default 48 MiB */
+	uint32_t files; /* default 1024 */
+};
+
+struct naming_config {
+	struct naming_limits limits;
+	bool read_memory; /* of processes, where nothing else tells */
+	const char *proc_root; /* "/proc" but in tests */
+};
+
+struct naming_question {
+	uint64_t id; /* the asker's */
+	pid_t pid;
+	uint64_t incarnation; /* the asker's; what was learned of a process is forgotten with it */
+	uint64_t function; /* as passed to the launch: host function or handle */
+	uint16_t sm; /* of the device; 0 not known */
+	bool runtime; /* passed to the runtime: may be a host function */
+	/* That the handle was made for, or NULL; and the image it is of, in the process's memory or a file, or 0 and "". */
+	const char *symbol;
+	uint64_t image;
+	const char *path;
+};
+
+struct naming_answer {
+	uint64_t id;
+	struct kernel *kernel; /* the taker's reference */
+};
+
+struct naming_stats {
+	uint64_t asked, answered, refused; /* refused: the queue was full */
+	uint64_t named[KERNEL_SOURCES];
+	uint64_t files, files_read, files_failed, evicted, kernels;
+	uint64_t bytes; /* of tables, now */
+	double seconds; /* CPU of the thread */
+};
+
+int naming_new(const struct naming_config *config, struct naming **ret_naming);
+/* Ends the thread; one that hangs in a file system is left behind with what it refers to. */
+void naming_free(struct naming *naming);
+DEFINE_CLEANUP(struct naming *, naming_free, naming_freep)
+
+/* Copies what it is given. -EAGAIN: the queue is full; ask again at the next launch. */
+int naming_ask(struct naming *naming, const struct naming_question *question);
+/*
+ * An image that a process is about to load from memory, which may be gone soon after: its kernels are read now, for questions that name it.
+ */
+int naming_image(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_t address);
+/* The process is over, or executes another program. */
+void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation);
+/* Readable when there are answers. */
+int naming_fd(const struct naming *naming);
+/* False: none now. */
+bool naming_take(struct naming *naming, struct naming_answer *ret_answer);
+void naming_stats(struct naming *naming, struct naming_stats *ret_stats);
