@@ -43,7 +43,7 @@ static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t
 
 struct scene *scene_new(const struct cuda_limits *limits)
 {
-	static const struct cuda_ops ops = { environment, allowed };
+	static const struct cuda_ops ops = { .environment = environment, .allowed = allowed };
 	static const struct cuda_device devices[] = {
 		{ .uuid = UUID0, .cores = CORES, .speed = 1 },
 		{ .uuid = UUID1, .cores = CORES, .speed = 1 },
