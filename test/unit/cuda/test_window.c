@@ -91,7 +91,7 @@ static void late_events(void **state)
 static void windows_need_time(void **state)
 {
 	struct scene *s = *state;
-	struct cuda_figures figures = { 4711, 0, 0 };
+	struct cuda_figures figures = { 4711, 0, 0, 0 };
 
 	window_at(s, 1000);
 	assert_int_equal(cuda_window(s->cuda, (int64_t)scene_ns(s, 1000), &figures), -EINVAL);
