@@ -51,6 +51,7 @@ const char *cubin_compression_name(enum cubin_compression compression); /* none,
 
 struct cubin_image {
 	uint32_t number; /* from 0, in the order of the file */
+	uint32_t container; /* from 0: the fatbin that it stands in, of whose images a device takes one; a cubin is one of its own */
 	enum cubin_kind kind;
 	uint16_t kind_number; /* as the file has it; 0: no fatbin */
 	struct kernel_arch arch;
