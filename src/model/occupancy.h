@@ -2,6 +2,9 @@
 /*
  * Theoretical occupancy: warps of a kernel that a multiprocessor can hold at once, of those it has room for, and what limits them. By the
  * rules of NVIDIA's occupancy calculator (cuda_occupancy.h) with the limits of occupancy.def.
+ *
+ * What cannot be known from a kernel and its launch is taken at its best: the multiprocessor gives as much of its memory to shared memory as
+ * it can (the largest carve-out, the driver's default), and a kernel that needs more than 48 KiB was allowed to.
  */
 #pragma once
 
@@ -9,15 +12,17 @@
 
 #include "model/kernel.h"
 
+/* Where several limit alike, the first of them is told. */
 enum occupancy_limiter {
 	OCCUPANCY_WARPS, /* the block's size: warps of the multiprocessor */
 	OCCUPANCY_BLOCKS, /* blocks per multiprocessor */
 	OCCUPANCY_REGISTERS,
 	OCCUPANCY_SHARED,
+	OCCUPANCY_BARRIERS, /* named barriers, from sm_90 on */
 	OCCUPANCY_LIMITERS
 };
-const char *
-occupancy_limiter_name(enum occupancy_limiter limiter); /* block_size, blocks_per_sm, registers, shared_memory */
+/* block_size, blocks_per_sm, registers, shared_memory, barriers */
+const char *occupancy_limiter_name(enum occupancy_limiter limiter);
 
 struct occupancy {
 	uint32_t blocks; /* per multiprocessor; 0: cannot be launched so */
