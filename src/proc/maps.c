@@ -23,11 +23,11 @@ static int hex_then(struct cursor *c, const char *literal, uint64_t *ret_value)
 int proc_map_parse(const char *line, size_t n, struct proc_map *ret_map)
 {
 	struct cursor c = cursor_over(line, n), permissions;
-	uint64_t offset, major_n, minor_n;
+	uint64_t major_n, minor_n;
 	struct proc_map map = { 0 };
 
 	if (hex_then(&c, "-", &map.start) < 0 || hex_then(&c, " ", &map.end) < 0 ||
-	    cursor_until(&c, ' ', &permissions) < 0 || hex_then(&c, " ", &offset) < 0 ||
+	    cursor_until(&c, ' ', &permissions) < 0 || hex_then(&c, " ", &map.offset) < 0 ||
 	    hex_then(&c, ":", &major_n) < 0 || hex_then(&c, " ", &minor_n) < 0 || cursor_u64(&c, &map.ino) < 0)
 		return -EBADMSG;
 	if (map.end <= map.start || cursor_left(&permissions) < 3 || major_n > UINT_MAX || minor_n > UINT_MAX)

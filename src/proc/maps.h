@@ -14,6 +14,7 @@
 
 struct proc_map {
 	uint64_t start, end;
+	uint64_t offset; /* in the file, of start */
 	uint64_t dev, ino; /* as maps has them, which on btrfs and overlay is not what stat() says; 0: no file */
 	bool executable;
 	const char *path; /* not ended by NUL; as printed, " (deleted)" too */

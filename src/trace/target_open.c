@@ -1,137 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <linux/magic.h>
-#include <linux/openat2.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "proc/mapped.h"
 #include "trace/target_private.h"
-
-/*
- * Whether @fd is what maps call device and inode. On btrfs and overlay stat() tells another device than maps: there the inode alone is
- * compared.
- */
-static bool same(int fd, const struct target_mapping *mapping, const struct stat *st)
-{
-	struct statfs fs;
-
-	if (st->st_ino != mapping->ino)
-		return false;
-	if (st->st_dev == mapping->dev)
-		return true;
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
-}
-
-/* For reading, without waiting, and never a device or a FIFO. */
-static int reopen(int handle, const struct stat *st, int *ret_fd)
-{
-	char path[48];
-	int fd;
-
-	if (!S_ISREG(st->st_mode))
-		return -ENOTSUP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-static int open_area(const char *root, const struct target_mapping *mapping, int *ret_handle)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%d/map_files/%" PRIx64 "-%" PRIx64, root, (int)mapping->pid,
-		 mapping->start, mapping->end);
-	*ret_handle = open(path, O_PATH | O_CLOEXEC);
-	return *ret_handle < 0 ? -errno : 0;
-}
-
-/*
- * Through the area itself: works for files that are deleted or lie in another mount namespace. A record's area may have been split or
- * merged since, so the maps are asked once; they also decide where stat() sees another inode than the maps (overlay).
- */
-static int open_mapped(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st)
-{
-	_cleanup_close_ int handle = -1;
-	struct target_mapping now = *mapping;
-	struct proc_map map;
-	struct stat st;
-	int r;
-
-	if (open_area(root, &now, &handle) == 0) {
-		if (fstat(handle, &st) < 0)
-			return -errno;
-		if (same(handle, mapping, &st))
-			goto good;
-	}
-	r = proc_maps_find(root, mapping->pid, mapping->dev, mapping->ino, &map);
-	if (r < 0)
-		return r == -ENOENT ? -ESTALE : r;
-	if (handle < 0 || map.start != now.start || map.end != now.end) {
-		closep(&handle);
-		now.start = map.start;
-		now.end = map.end;
-		r = open_area(root, &now, &handle);
-		if (r < 0)
-			return r;
-		if (fstat(handle, &st) < 0)
-			return -errno;
-	}
-good:
-	r = reopen(handle, &st, ret_fd);
-	if (r == 0)
-		*ret_st = st;
-	return r;
-}
-
-/* By name, below the process's own root, where the areas cannot be opened (no CAP_CHECKPOINT_RESTORE). */
-static int open_named(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st)
-{
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
-	_cleanup_close_ int base = -1, handle = -1;
-	char path[PATH_MAX];
-	struct stat st;
-	int r;
-
-	snprintf(path, sizeof(path), "%s/%d/root", root, (int)mapping->pid);
-	base = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (base < 0)
-		return -errno;
-	if (mapping->path_n >= sizeof(path))
-		return -ENAMETOOLONG;
-	memcpy(path, mapping->path, mapping->path_n);
-	path[mapping->path_n] = '\0';
-	handle = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
-	if (handle < 0)
-		return -errno;
-	if (fstat(handle, &st) < 0)
-		return -errno;
-	if (!same(handle, mapping, &st))
-		return -ESTALE;
-	r = reopen(handle, &st, ret_fd);
-	if (r == 0)
-		*ret_st = st;
-	return r;
-}
 
 int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st)
 {
-	int r = open_mapped(root, mapping, ret_fd, ret_st);
+	const struct proc_mapped mapped = { .pid = mapping->pid,
+					    .start = mapping->start,
+					    .end = mapping->end,
+					    .dev = mapping->dev,
+					    .ino = mapping->ino,
+					    .path = mapping->path,
+					    .path_n = mapping->path_n };
 
-	if (r < 0 && r != -ENOTSUP && r != -ESRCH)
-		r = open_named(root, mapping, ret_fd, ret_st);
-	return r;
+	return proc_mapped_open(root, &mapped, ret_fd, ret_st);
 }
 
 int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino)

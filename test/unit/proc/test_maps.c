@@ -25,6 +25,7 @@ static void lines_as_the_kernel_writes_them(void **state)
 	assert_int_equal(parse(library, &map), 0);
 	assert_int_equal(map.start, 0x7f12a0000000);
 	assert_int_equal(map.end, 0x7f12a0200000);
+	assert_int_equal(map.offset, 0x1000);
 	assert_int_equal(map.dev, makedev(0xfd, 0x10));
 	assert_int_equal(map.ino, 123456);
 	assert_true(map.executable);
