@@ -72,7 +72,7 @@ enum trace_op {
 	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path it was loaded from */
 	TRACE_OP_MODULE_UNLOAD,
 	TRACE_OP_FUNCTION_NAME, /* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
-	TRACE_OP_FUNCTION_ALIAS, /* handle stands for the same kernel as addr: a handle, or a host function */
+	TRACE_OP_FUNCTION_ALIAS, /* handle, not 0, stands for the same kernel as addr: a handle, or a host function */
 	TRACE_OP_FUNCTION_REGISTER, /* __cudaRegisterFunction: handle: host function; addr: where the kernel's symbol lies, in the file's data */
 	TRACE_OP_SETENV, /* a TEXT event instead of a call */
 	TRACE_OPS,
@@ -111,7 +111,7 @@ enum trace_shape {
 	TRACE_SHAPE_EXTENT, /* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
 	TRACE_SHAPE_ARRAYS, /* cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0 */
 	TRACE_SHAPE_BATCH, /* copies in a batch: operand SIZE is the array of sizes, TIMES their number */
-	TRACE_SHAPE_NAME, /* HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME event */
+	TRACE_SHAPE_NAME, /* HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME event, or none */
 	TRACE_SHAPE_SETENV, /* name, value, overwrite; in no stats */
 };
 
@@ -146,6 +146,7 @@ enum trace_spec_flag {
 	TRACE_SPEC_RETURNS = 1 << 0, /* there is a return probe: the call is over when it has fired */
 	TRACE_SPEC_EVENT = 1 << 1, /* order matters: send an event */
 	TRACE_SPEC_SKIP_BYTES = 1 << 2, /* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
+	TRACE_SPEC_ALWAYS = 1 << 5, /* its event is sent also when it succeeds within another probed call */
 	/* Set by attach_set_spec(), from the operands. */
 	TRACE_SPEC_INPUTS = 1 << 3, /* one is not NONE */
 	TRACE_SPEC_OUTPUTS = 1 << 4, /* one is OUT */
@@ -265,7 +266,10 @@ struct trace_text {
 };
 _Static_assert(sizeof(struct trace_text) == 256, "both sides must agree");
 
-/* A successful call that says what a handle is called. */
+/*
+ * A successful call that says what a handle is called. TRACE_FLAG_UNREAD: the name could not be read and is "". The record has one of
+ * three sizes: this and TRACE_NAME_SMALL, _MEDIUM or _LARGE; what is behind the NUL means nothing.
+ */
 struct trace_name {
 	struct trace_header header;
 	__u64 handle;

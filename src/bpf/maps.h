@@ -15,6 +15,7 @@ enum {
 	LOOK_EVERY = 256, /* events of a CPU between two looks at how full the ring is; power of two */
 	BATCH_CHUNK = 16,
 	HITS_WAIT = 64,
+	ASIDES = 4096,
 	PAGE = 4096,
 };
 
@@ -39,13 +40,15 @@ struct thread {
 	struct frame frame;
 };
 
-/* A setenv() that a thread is in. */
-struct text_call {
-	__u64 name, value;
-	__u64 entry_ns;
-	__u16 call;
-	__u16 flags; /* enum trace_event_flag */
-	__u32 pad;
+/* A call that a thread is in and that is told apart from its outermost: of setenv(), or nested and TRACE_SPEC_ALWAYS. */
+struct aside_key {
+	__u64 id; /* bpf_get_current_pid_tgid() */
+	__u64 sp; /* at the function's entry */
+};
+
+struct aside {
+	struct frame frame; /* of setenv(): the addresses of name and value are values[0] and [1] */
+	__u64 outer_ns; /* when the outermost was entered, which this one is over before */
 };
 
 /* What is about to be known of a call that is over. */
@@ -85,13 +88,21 @@ struct {
 	__type(value, __u64);
 } errors SEC(".maps");
 
-/* Calls of setenv() are short: whoever does not return makes room for others. */
+/* They are short: whoever does not return makes room for others. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1024);
-	__type(key, __u64); /* bpf_get_current_pid_tgid() */
-	__type(value, struct text_call);
-} texts SEC(".maps");
+	__uint(max_entries, ASIDES);
+	__type(key, struct aside_key);
+	__type(value, struct aside);
+} asides SEC(".maps");
+
+/* Where names are read to, to know how long they are: whatever others write there, too, their length is right. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, char[TRACE_NAME_LARGE]);
+} lengths SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

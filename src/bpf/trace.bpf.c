@@ -3,112 +3,19 @@
  * The kernel side of tracing. README.md says how it is compiled; event.h is all that user space knows of it.
  *
  *   call_entry   thread's entry of `threads` found or made; nested in another call: counted as that; else its frame is filled
- *   call_return  the frame that this stack pointer belongs to: sums, event
+ *   call_return  the frame that this stack pointer belongs to: sums, event; or the aside: event
  *   empty_*      what a probe costs without us
  *   task_exit    forgets the thread, and the process with its last one
  *   task_exec    forgets what the process was
  *
  * A thread has one frame, that of its outermost probed call: where the stack pointer was tells what is nested in it, and what
- * has been left behind by an exception or longjmp.
+ * has been left behind by an exception or longjmp. What must be told of calls nested in it is kept apart (struct aside).
  */
 #include "bpf/machine.h"
 #include "bpf/maps.h"
 #include "bpf/operands.h"
+#include "bpf/tell.h"
 #include "bpf/event.h"
-
-static __always_inline struct trace_counters *counters_get(void)
-{
-	return bpf_map_lookup_elem(&counters, &zero);
-}
-
-/* A probe's program may be preempted by another one on its CPU, or run on several. */
-#define ADD(p, n) ((void)__sync_fetch_and_add((p), (n)))
-#define COUNT(p) ADD(p, 1)
-
-/* ---- events ---- */
-
-/* Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there. */
-static __always_inline __u64 produced_next(struct trace_counters *c)
-{
-#ifdef TRACE_FETCH
-	return __sync_fetch_and_add(&c->produced, 1) + 1;
-#else
-	return ++c->produced;
-#endif
-}
-
-static __always_inline void header_fill(struct trace_header *h, enum trace_event_type type, __u64 seq,
-					__u64 time_ns)
-{
-	__u64 id = bpf_get_current_pid_tgid();
-
-	h->time_ns = time_ns;
-	h->cgroup = bpf_get_current_cgroup_id();
-	h->seq = seq;
-	h->tgid = id >> 32;
-	h->tid = id;
-	h->cpu = bpf_get_smp_processor_id();
-	h->call = 0;
-	h->type = type;
-	h->op = TRACE_OP_NONE;
-	h->flags = 0;
-}
-
-/* NULL: no room, counted. */
-static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type,
-					 __u64 time_ns)
-{
-	__u64 seq = produced_next(c);
-	struct trace_header *h = bpf_ringbuf_reserve(&events, size, 0);
-
-	if (!h) {
-		COUNT(&c->dropped);
-		return NULL;
-	}
-	header_fill(h, type, seq, time_ns);
-	return h;
-}
-
-/* User space looks by itself every now and then; it is woken when much is waiting. */
-static __always_inline void event_submit(void *event)
-{
-	__u64 flags = BPF_RB_NO_WAKEUP;
-
-	if ((((struct trace_header *)event)->seq & (LOOK_EVERY - 1)) == 0) {
-		struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
-
-		if (ctl && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= ctl->wake_bytes)
-			flags = BPF_RB_FORCE_WAKEUP;
-	}
-	bpf_ringbuf_submit(event, flags);
-}
-
-/* One of TRACE_EVENT_PROCESS, _EXEC, _EXIT, about the current process. */
-static __noinline void process_event(struct trace_counters *c, enum trace_event_type type, __u64 incarnation,
-				     __u64 start_boot_ns)
-{
-	struct task_struct *task = (void *)bpf_get_current_task();
-	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
-	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
-	struct trace_process *event = event_begin(c, sizeof(*event), type, bpf_ktime_get_ns());
-	__u32 level;
-
-	if (!event)
-		return;
-	event->incarnation = incarnation;
-	event->start_boot_ns = start_boot_ns;
-	event->ns_tgid = 0;
-	event->pad = 0;
-	level = BPF_CORE_READ(pid, level);
-	/* An element's size is the kernel's, not that of our declaration. */
-	bpf_probe_read_kernel(&event->ns_tgid, sizeof(event->ns_tgid),
-			      (char *)pid + bpf_core_field_offset(pid->numbers) +
-				      (__u64)level * bpf_core_type_size(struct upid) +
-				      bpf_core_field_offset(((struct upid *)0)->nr));
-	__builtin_memset(event->comm, 0, sizeof(event->comm));
-	BPF_CORE_READ_INTO(&event->comm, leader, comm);
-	event_submit(event);
-}
 
 /* ---- processes and threads ---- */
 
@@ -298,49 +205,6 @@ static __always_inline __u32 bucket_of(__u64 ns)
 
 /* ---- a call is over ---- */
 
-static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec,
-					const struct frame *frame)
-{
-	h->call = frame->call;
-	h->op = spec->op;
-	h->flags = frame->flags;
-}
-
-static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,
-					 const struct frame *frame, const struct outcome *outcome)
-{
-	struct trace_launch *event = event_begin(c, sizeof(*event), TRACE_EVENT_LAUNCH, frame->entry_ns);
-
-	if (!event)
-		return;
-	header_call(&event->header, spec, frame);
-	event->duration_ns = outcome->duration_ns;
-	event->function = frame->function;
-	event->stream = frame->values[TRACE_OPERAND_STREAM];
-	__builtin_memcpy(event->grid, frame->dim, sizeof(event->grid) + sizeof(event->block));
-	event->shared_bytes = frame->shared >> 32 ? ~0U : frame->shared;
-	event->result = outcome->result;
-	event_submit(event);
-}
-
-static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
-				       const struct frame *frame, const struct outcome *outcome, __u64 bytes)
-{
-	struct trace_call *event = event_begin(c, sizeof(*event), TRACE_EVENT_CALL, frame->entry_ns);
-
-	if (!event)
-		return;
-	header_call(&event->header, spec, frame);
-	event->duration_ns = outcome->duration_ns;
-	event->addr = frame->values[TRACE_OPERAND_ADDR];
-	event->size = bytes;
-	event->stream = frame->values[TRACE_OPERAND_STREAM];
-	event->handle = frame->values[TRACE_OPERAND_HANDLE];
-	event->kind = frame->values[TRACE_OPERAND_KIND];
-	event->result = outcome->result;
-	event_submit(event);
-}
-
 static __always_inline bool is_launch(const struct trace_spec *spec)
 {
 	return spec->shape >= TRACE_SHAPE_LAUNCH && spec->shape <= TRACE_SHAPE_LAUNCH_CONFIG;
@@ -397,10 +261,14 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 	}
 	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
 		return;
-	if (is_launch(spec))
+	if (is_launch(spec)) {
 		launch_event(c, spec, frame, outcome);
-	else
+	} else if (spec->shape == TRACE_SHAPE_NAME) {
+		if (outcome->returned && !failed)
+			name_event(c, spec, frame);
+	} else {
 		call_event(c, spec, frame, outcome, bytes);
+	}
 }
 
 /* ---- probes ---- */
@@ -417,15 +285,14 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 }
 
 /* setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it returns to us. */
-static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl,
-				const struct text_call *text)
+static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
 	char name[sizeof(wanted) + 1] = {}; /* so that a longer one is not taken for it */
 	struct trace_text *event;
 	struct trace_proc *proc;
 
-	if (bpf_probe_read_user_str(name, sizeof(name), (void *)text->name) != sizeof(wanted))
+	if (bpf_probe_read_user_str(name, sizeof(name), (void *)text->values[0]) != sizeof(wanted))
 		return 0;
 	for (__u32 i = 0; i < sizeof(wanted); i++)
 		if (name[i] != wanted[i])
@@ -440,7 +307,7 @@ static __noinline int text_tell(struct trace_counters *c, struct trace_control *
 	event->header.op = TRACE_OP_SETENV;
 	event->header.flags = text->flags;
 	__builtin_memset(event->text, 0, sizeof(event->text));
-	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)text->value) < 0)
+	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)text->values[1]) < 0)
 		event->header.flags |= TRACE_FLAG_UNREAD;
 	event_submit(event);
 	return 0;
@@ -448,39 +315,80 @@ static __noinline int text_tell(struct trace_counters *c, struct trace_control *
 
 /* @call: with TRACE_SITE_NO_RETURN where it will not be seen to return. */
 static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				 __u64 id, __u32 call)
+				 const struct aside_key *key, __u32 call)
 {
-	struct text_call text = {
-		.name = register_arg(ctx, 0),
-		.value = register_arg(ctx, 1),
-		.entry_ns = bpf_ktime_get_ns(),
-		.call = call,
-		.flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
-	};
+	struct aside text = { .frame = {
+				      .values = { register_arg(ctx, 0), register_arg(ctx, 1) },
+				      .entry_ns = bpf_ktime_get_ns(),
+				      .call = call,
+				      .flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
+			      } };
 
 	COUNT(&c->hits);
-	if (id >> 32 == ctl->own_tgid)
+	if (key->id >> 32 == ctl->own_tgid)
 		return 0;
 	if (!(call & TRACE_SITE_NO_RETURN)) {
-		bpf_map_update_elem(&texts, &id, &text, BPF_ANY);
+		bpf_map_update_elem(&asides, key, &text, BPF_ANY);
 		return 0;
 	}
-	text.flags |= TRACE_FLAG_NO_RESULT;
-	return text_tell(c, ctl, &text);
+	text.frame.flags |= TRACE_FLAG_NO_RESULT;
+	return text_tell(c, ctl, &text.frame);
 }
 
-/* A return that belongs to no frame: is it that of a setenv()? */
-static __noinline bool text_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				   __u64 id)
+/* A call within the thread's outermost, which is to be told when it returns. */
+static __noinline int aside_begin(struct pt_regs *ctx, const struct thread *thread,
+				  const struct trace_spec *spec, const struct aside_key *key, __u32 call)
 {
-	struct text_call *found = bpf_map_lookup_elem(&texts, &id), text;
+	struct aside aside = {
+		.frame = { .sp = key->sp, .call = call, .flags = spec->event_flags },
+		.outer_ns = thread->frame.entry_ns,
+	};
+
+	operands_read(ctx, spec, &aside.frame);
+	aside.frame.entry_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&asides, key, &aside, BPF_ANY);
+	return 0;
+}
+
+static __noinline int aside_tell(struct trace_counters *c, const struct trace_spec *spec, struct frame *frame)
+{
+	struct outcome outcome = { .now = bpf_ktime_get_ns(), .returned = 1 };
+
+	outcome.duration_ns = outcome.now - frame->entry_ns;
+	outputs_read(spec, frame, true);
+	if (spec->shape == TRACE_SHAPE_NAME)
+		name_event(c, spec, frame);
+	else
+		call_event(c, spec, frame, &outcome, 0);
+	return 0;
+}
+
+/* A return that belongs to no frame: is it that of an aside? */
+static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
+				    const struct aside_key *key)
+{
+	struct aside *found = bpf_map_lookup_elem(&asides, key), aside;
+	const struct trace_spec *spec;
+	struct thread *thread;
+	__u32 call;
 
 	if (!found)
 		return false;
-	text = *found;
-	bpf_map_delete_elem(&texts, &id);
-	if ((__s32)PT_REGS_RC(ctx) == 0)
-		text_tell(c, ctl, &text);
+	aside = *found;
+	bpf_map_delete_elem(&asides, key);
+	call = aside.frame.call;
+	spec = bpf_map_lookup_elem(&specs, &call);
+	if (!spec || (__s32)PT_REGS_RC(ctx) != 0)
+		return true;
+	if (spec->shape == TRACE_SHAPE_SETENV) {
+		text_tell(c, ctl, &aside.frame);
+		return true;
+	}
+	/* One that never returned, because its outermost was left, may lie at the same place of the stack. */
+	thread = bpf_map_lookup_elem(&threads, &key->id);
+	if (thread && thread->frame.sp && thread->frame.entry_ns == aside.outer_ns &&
+	    !(thread->flags & TRACE_PROC_QUIET))
+		aside_tell(c, spec, &aside.frame);
 	return true;
 }
 
@@ -536,19 +444,21 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
 	__u64 sp = PT_REGS_SP(ctx) + (site >> TRACE_SITE_STACK_SHIFT);
 	__u64 id = bpf_get_current_pid_tgid();
+	struct aside_key key = { .id = id, .sp = sp };
 	struct thread *thread;
 	struct frame *frame;
 
 	if (!ctl || !spec)
 		return 0;
 	if (spec->shape == TRACE_SHAPE_SETENV)
-		return text_begin(ctx, c, ctl, id, has_return(spec, site) ? call : call | TRACE_SITE_NO_RETURN);
+		return text_begin(ctx, c, ctl, &key,
+				  has_return(spec, site) ? call : call | TRACE_SITE_NO_RETURN);
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
 	frame = &thread->frame;
-	if (frame->sp && ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) ||
-			  (sp < frame->sp && was_left(ctx, frame)))) {
+	if (frame->sp &&
+	    ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) || (sp < frame->sp && was_left(ctx, frame)))) {
 		COUNT(&c->abandoned);
 		frame->sp = 0;
 	}
@@ -564,6 +474,9 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 			}
 			if (tail && has_return(spec, site))
 				frame->tails++;
+			if (spec->flags & TRACE_SPEC_ALWAYS && spec->flags & TRACE_SPEC_EVENT &&
+			    has_return(spec, site))
+				return aside_begin(ctx, thread, spec, &key, call);
 			return 0;
 		}
 		COUNT(&c->abandoned);
@@ -579,6 +492,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	const struct trace_spec *spec;
 	struct outcome outcome = { .returned = 1 };
+	struct aside_key key = { .id = id, .sp = sp };
 	struct frame *frame;
 	__u32 call;
 
@@ -586,7 +500,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 		return 0;
 	if (!thread || !thread->frame.sp) {
 		COUNT(&c->return_hits);
-		if (!text_return(ctx, c, ctl, id) &&
+		if (!aside_return(ctx, c, ctl, &key) &&
 		    !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
 			COUNT(&c->unmatched);
 		return 0;
@@ -595,11 +509,12 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	frame = &thread->frame;
 	call = frame->call;
 	if (sp < frame->sp) {
-		text_return(ctx, c, ctl, id); /* else of a nested one */
+		aside_return(ctx, c, ctl, &key); /* else of a nested one */
 		return 0;
 	}
 	if (sp == frame->sp && frame->tails) {
 		frame->tails--; /* what was jumped to last returns first */
+		aside_return(ctx, c, ctl, &key);
 		return 0;
 	}
 	if (sp > frame->sp) {

@@ -57,13 +57,13 @@
 #define LIBRARY_FLAGS_CUDART TRACE_FLAG_RUNTIME
 #define LIBRARY_FLAGS_LIBC 0
 
-/* may_return: all of these are extern "C" and throw nothing. setenv's strings may not be in memory before it has read them. */
+/* may_return: all are extern "C" and throw nothing; ENTRY has no use for it. setenv's strings may not be in memory before it has read them. */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...)         \
 	{                                                                           \
 		.symbol = symbol_,                                                  \
 		.library = PROBE_##library_,                                        \
 		.group = PROBE_GROUP_##group_,                                      \
-		.may_return = true,                                                 \
+		.may_return = !((event_flags_)&TRACE_FLAG_NO_RESULT),               \
 		.spec = { .op = TRACE_OP_##op_,                                     \
 			  .flags = spec_flags_,                                     \
 			  .event_flags = LIBRARY_FLAGS_##library_ | (event_flags_), \
@@ -81,6 +81,10 @@
 	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
 #define WAITS_PTDS(library, symbol, group, op, ...) \
 	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_WAITS, ##__VA_ARGS__)
+#define ALWAYS(library, symbol, group, op, ...) \
+	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT | TRACE_SPEC_ALWAYS, 0, ##__VA_ARGS__)
+#define ENTRY(library, symbol, group, op, ...) \
+	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_NO_RESULT, ##__VA_ARGS__)
 #define COUNT(library, symbol, group, op, ...) ROW(library, #symbol, group, op, 0, 0, ##__VA_ARGS__)
 #define COUNT_PTSZ(library, symbol, group, op, ...) \
 	TWINS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 enum {
-	RECORD_MAX = sizeof(struct trace_text), /* the longest event */
+	RECORD_MAX = sizeof(struct trace_name) + TRACE_NAME_LARGE, /* the longest event */
 	HAND_BACK = 64 << 10, /* the kernel may reuse what was read after so many bytes, not only at the end */
 	ROUNDS = 4, /* times the ring's size are read at once, so that whoever produces faster than we read does not keep us here */
 };
 _Static_assert(sizeof(struct trace_launch) <= RECORD_MAX && sizeof(struct trace_call) <= RECORD_MAX &&
-		       sizeof(struct trace_process) <= RECORD_MAX,
+		       sizeof(struct trace_process) <= RECORD_MAX && sizeof(struct trace_text) <= RECORD_MAX,
 	       "a record that is cut in two must fit");
 
 int ring_map(int map_fd, uint32_t bytes, struct ring *ret_ring)

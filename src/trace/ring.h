@@ -53,6 +53,6 @@ int ring_order_init(struct ring_order *order, uint32_t cpus);
 void ring_order_done(struct ring_order *order);
 /*
  * Looks a record over and counts it. The event; NULL: nothing that we know, counted as such. What a known event consists of is there
- * in full; texts in it need not end.
+ * in full; a name in it ends where it says, other texts need not.
  */
 const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size);

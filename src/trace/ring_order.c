@@ -11,6 +11,7 @@ static const uint32_t sizes[TRACE_EVENTS] = {
 	[TRACE_EVENT_EXEC] = sizeof(struct trace_process),
 	[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
 	[TRACE_EVENT_TEXT] = sizeof(struct trace_text),
+	[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
 	[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
 };
 
@@ -44,6 +45,15 @@ static void count(struct ring_order *order, const struct trace_header *event)
 	}
 }
 
+/* Of one of the three sizes, and the name ends in it. */
+static bool is_named(const struct trace_name *event, uint32_t size)
+{
+	uint32_t room = size - (uint32_t)sizeof(*event);
+
+	return (room == TRACE_NAME_SMALL || room == TRACE_NAME_MEDIUM || room == TRACE_NAME_LARGE) &&
+	       event->name_n < room && event->name[event->name_n] == '\0';
+}
+
 const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size)
 {
 	const struct trace_header *event = data;
@@ -58,6 +68,10 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		return NULL;
 	}
 	if (size < sizes[event->type] || event->call >= TRACE_CALLS_MAX) {
+		order->bad++;
+		return NULL;
+	}
+	if (event->type == TRACE_EVENT_NAME && !is_named(data, size)) {
 		order->bad++;
 		return NULL;
 	}

@@ -45,7 +45,10 @@ LAUNCH = ["f", "gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "bl
 CONFIG = {"cudaLaunchConfig_t": [("gridDim", 0), ("blockDim", 12), ("dynamicSmemBytes", 24), ("stream", 32)],
           "CUlaunchConfig": [("gridDimX", 0), ("gridDimY", 4), ("gridDimZ", 8), ("blockDimX", 12), ("blockDimY", 16), ("blockDimZ", 20),
                              ("sharedMemBytes", 24), ("hStream", 32)]}
-SHAPE_LAUNCH, SHAPE_DIM3, SHAPE_CONFIG, SHAPE_EXTENT, SHAPE_ARRAYS, SHAPE_BATCH = 1, 2, 3, 4, 5, 6
+SHAPE_LAUNCH, SHAPE_DIM3, SHAPE_CONFIG, SHAPE_EXTENT, SHAPE_ARRAYS, SHAPE_BATCH, SHAPE_NAME = 1, 2, 3, 4, 5, 6, 7
+# A function's handle, or the host function that stands for it; a module's; a string; an image in memory.
+FUNCTION = r"(CUfunction|CUkernel|cudaKernel_t|cudaFunction_t|void\*|char\*)"
+MODULE = r"(CUmodule|CUlibrary|cudaLibrary_t)"
 
 
 def table():
@@ -60,19 +63,25 @@ def table():
         yield library, symbol, int(shape.split("=")[1]), int(depth.split("=")[1]), parsed
 
 
+def parse(text, returns):
+    found = {}
+    for name, arguments in re.findall(returns + r"\s+(\w+)\(([^;]*)\)\s*;", text):
+        split = []
+        for argument in re.sub(r"\s+", " ", arguments).split(","):
+            parts = re.match(r"\s*(.*?[\s*])(\w+)\s*$", re.sub(r"\b(const|CUDAAPI)\b", "", argument))
+            if parts:
+                split.append((re.sub(r"\s+\*", "*", parts[1].strip()), parts[2]))
+        found.setdefault(name, split)
+    return found
+
+
 def prototypes(header, returns):
     """Exported name: [(type, name)]."""
     found = {}
     for define in ("-DNONE", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-D__CUDA_API_VERSION_INTERNAL"):
         text = subprocess.run(["cc", "-E", "-P", define, f"-I{TOOLKIT}/include", "-include", header, "-x", "c", "/dev/null"],
                               check=True, capture_output=True, text=True).stdout
-        for name, arguments in re.findall(returns + r"\s+(\w+)\(([^;]*)\)\s*;", text):
-            split = []
-            for argument in re.sub(r"\s+", " ", arguments).split(","):
-                parts = re.match(r"\s*(.*?[\s*])(\w+)\s*$", re.sub(r"\b(const|CUDAAPI)\b", "", argument))
-                if parts:
-                    split.append((parts[1].strip().replace(" *", "*"), parts[2]))
-            found.setdefault(name, split)
+        found = parse(text, returns) | found
     return found
 
 
@@ -145,7 +154,7 @@ def check_operands(row, arguments, where):
             continue
         assert width == (8 if WIDE.search(kind) else 4), f"{symbol} {column}: width {width} of {kind} {name}"
         assert value == 0 or value == {"16": 2, "32": 4}[re.search(r"D2?D?(16|32)", symbol)[1]], f"{symbol} {column}: elements of {value}"
-        if column == "STREAM":
+        if column == "STREAM" and shape != SHAPE_NAME:
             assert STREAM.search(kind), f"{symbol}: {kind} {name} is no stream"
         if column in NAMED:
             assert re.fullmatch(NAMED[column], name), f"{symbol} {column}: {kind} {name}"
@@ -162,6 +171,26 @@ def check_operands(row, arguments, where):
     if shape not in (SHAPE_LAUNCH, SHAPE_DIM3) and operands and not symbol.startswith("cudaMemcpyBatchAsync"):
         if any(STREAM.search(kind) for kind, _ in at.values()):
             assert "STREAM" in operands, f"{symbol}: a stream that is not told"
+
+
+def check_names(symbol, operands, at):
+    """Calls that say which kernel a handle is, or what it is of."""
+    kinds = {column: at[argument][0].replace("const ", "") for column, (_, argument, *_) in operands.items()}
+    names = {column: at[argument][1] for column, (_, argument, *_) in operands.items()}
+    if "Load" in symbol:
+        assert re.fullmatch(MODULE + r"\*", kinds["HANDLE"]), (symbol, kinds)
+        assert names["ADDR"] in (("fname", "fileName") if kinds["ADDR"] == "char*" else ("image", "code", "fatCubin")), (symbol, names)
+    elif "Unload" in symbol:
+        assert re.fullmatch(MODULE, kinds["HANDLE"]) and len(kinds) == 1, (symbol, kinds)
+    elif "STREAM" in kinds:
+        assert re.fullmatch(FUNCTION + r"\*", kinds["HANDLE"]) and re.fullmatch(MODULE, kinds["STREAM"]), (symbol, kinds)
+        assert (kinds["ADDR"], names["ADDR"]) == ("char*", "name"), (symbol, names)
+    elif symbol.endswith("GetName"):
+        assert re.fullmatch(FUNCTION, kinds["HANDLE"]) and kinds["ADDR"] == "char**", (symbol, kinds)
+    elif "Register" in symbol:
+        assert (names["HANDLE"], names["ADDR"]) == ("hostFun", "deviceName"), (symbol, names)
+    else:
+        assert re.fullmatch(FUNCTION + r"\*", kinds["HANDLE"]) and re.fullmatch(FUNCTION, kinds["ADDR"]), (symbol, kinds)
 
 
 def check_shape(row, arguments):
@@ -199,6 +228,10 @@ def test_twins_and_versions_are_there(rows):
 
 def test_operands_lie_where_the_headers_say(rows):
     known = prototypes("cuda.h", "CUresult") | prototypes("cuda_runtime_api.h", "cudaError_t")
+    # What nvcc's own code calls: prototypes for C++ only, so without the preprocessor.
+    with open(f"{TOOLKIT}/include/crt/host_runtime.h") as header:
+        known |= parse(re.sub(r"\s+", " ", header.read()), r"(?:cudaError_t|void) CUDARTAPI")
+    known["__cudaGetKernel"] = known["cudaGetKernel"]
     for suffix in ("", "_ptsz"):
         known[f"__cudaLaunchKernel{suffix}"] = [("cudaKernel_t", "kernel")] + known["cudaLaunchKernel"][1:]
     where = offsets([(structure, member) for structure, members in MEMBERS.items() for member in members.values()])
@@ -208,6 +241,8 @@ def test_operands_lie_where_the_headers_say(rows):
             continue
         assert row[1] in known, f"no prototype of {row[1]}"
         check_operands(row, known[row[1]], where)
+        if re.search(r"Module|Library|Get(Kernel|Func|Name)|KernelGet|FuncGet|RegisterF", row[1]):
+            check_names(row[1], row[4], slots(known[row[1]]))
         check_shape(row, known[row[1]])
         checked += 1
     print(f"# {checked} prototypes")

@@ -62,7 +62,15 @@ static void flags_follow_from_names(void **state)
 		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_PER_THREAD), twin);
 		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_RUNTIME),
 				 probe->library == PROBE_CUDART);
-		assert_true(probe->may_return || probe->library == PROBE_LIBC);
+		/* What is called 20,000 times when a library is loaded costs one trap. */
+		assert_int_equal(probe->may_return, probe->spec.op != TRACE_OP_FUNCTION_REGISTER);
+		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_NO_RESULT), !probe->may_return);
+		/* The kernel side sends it when it returns, and knows what it is then. */
+		assert_int_equal(probe->spec.shape == TRACE_SHAPE_NAME,
+				 probe->spec.op == TRACE_OP_FUNCTION_NAME ||
+					 probe->spec.op == TRACE_OP_MODULE_FILE);
+		if (probe->spec.op >= TRACE_OP_MODULE_LOAD && probe->spec.op <= TRACE_OP_FUNCTION_ALIAS)
+			assert_true(probe->spec.flags & TRACE_SPEC_ALWAYS);
 		if (probe->spec.event_flags & TRACE_FLAG_WAITS)
 			assert_int_equal(probe->spec.op, TRACE_OP_COPY);
 		/* What is freed or allocated says of what kind it is. */

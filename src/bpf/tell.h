@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * For trace.bpf.c only: events, put into the ring and numbered.
+ */
+#pragma once
+
+#include "bpf/operands.h"
+
+static __always_inline struct trace_counters *counters_get(void)
+{
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* A probe's program may be preempted by another one on its CPU, or run on several. */
+#define ADD(p, n) ((void)__sync_fetch_and_add((p), (n)))
+#define COUNT(p) ADD(p, 1)
+
+/* ---- events ---- */
+
+/* Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there. */
+static __always_inline __u64 produced_next(struct trace_counters *c)
+{
+#ifdef TRACE_FETCH
+	return __sync_fetch_and_add(&c->produced, 1) + 1;
+#else
+	return ++c->produced;
+#endif
+}
+
+static __always_inline void header_fill(struct trace_header *h, enum trace_event_type type, __u64 seq,
+					__u64 time_ns)
+{
+	__u64 id = bpf_get_current_pid_tgid();
+
+	h->time_ns = time_ns;
+	h->cgroup = bpf_get_current_cgroup_id();
+	h->seq = seq;
+	h->tgid = id >> 32;
+	h->tid = id;
+	h->cpu = bpf_get_smp_processor_id();
+	h->call = 0;
+	h->type = type;
+	h->op = TRACE_OP_NONE;
+	h->flags = 0;
+}
+
+/* NULL: no room, counted. */
+static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type,
+					 __u64 time_ns)
+{
+	__u64 seq = produced_next(c);
+	struct trace_header *h = bpf_ringbuf_reserve(&events, size, 0);
+
+	if (!h) {
+		COUNT(&c->dropped);
+		return NULL;
+	}
+	header_fill(h, type, seq, time_ns);
+	return h;
+}
+
+/* User space looks by itself every now and then; it is woken when much is waiting. */
+static __always_inline void event_submit(void *event)
+{
+	__u64 flags = BPF_RB_NO_WAKEUP;
+
+	if ((((struct trace_header *)event)->seq & (LOOK_EVERY - 1)) == 0) {
+		struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+
+		if (ctl && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= ctl->wake_bytes)
+			flags = BPF_RB_FORCE_WAKEUP;
+	}
+	bpf_ringbuf_submit(event, flags);
+}
+
+/* One of TRACE_EVENT_PROCESS, _EXEC, _EXIT, about the current process. */
+static __noinline void process_event(struct trace_counters *c, enum trace_event_type type, __u64 incarnation,
+				     __u64 start_boot_ns)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
+	struct pid *pid = BPF_CORE_READ(leader, thread_pid);
+	struct trace_process *event = event_begin(c, sizeof(*event), type, bpf_ktime_get_ns());
+	__u32 level;
+
+	if (!event)
+		return;
+	event->incarnation = incarnation;
+	event->start_boot_ns = start_boot_ns;
+	event->ns_tgid = 0;
+	event->pad = 0;
+	level = BPF_CORE_READ(pid, level);
+	/* An element's size is the kernel's, not that of our declaration. */
+	bpf_probe_read_kernel(&event->ns_tgid, sizeof(event->ns_tgid),
+			      (char *)pid + bpf_core_field_offset(pid->numbers) +
+				      (__u64)level * bpf_core_type_size(struct upid) +
+				      bpf_core_field_offset(((struct upid *)0)->nr));
+	__builtin_memset(event->comm, 0, sizeof(event->comm));
+	BPF_CORE_READ_INTO(&event->comm, leader, comm);
+	event_submit(event);
+}
+
+/* ---- of calls that are over ---- */
+
+static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec,
+					const struct frame *frame)
+{
+	h->call = frame->call;
+	h->op = spec->op;
+	h->flags = frame->flags;
+}
+
+static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,
+					 const struct frame *frame, const struct outcome *outcome)
+{
+	struct trace_launch *event = event_begin(c, sizeof(*event), TRACE_EVENT_LAUNCH, frame->entry_ns);
+
+	if (!event)
+		return;
+	header_call(&event->header, spec, frame);
+	event->duration_ns = outcome->duration_ns;
+	event->function = frame->function;
+	event->stream = frame->values[TRACE_OPERAND_STREAM];
+	__builtin_memcpy(event->grid, frame->dim, sizeof(event->grid) + sizeof(event->block));
+	event->shared_bytes = frame->shared >> 32 ? ~0U : frame->shared;
+	event->result = outcome->result;
+	event_submit(event);
+}
+
+static __always_inline void call_event(struct trace_counters *c, const struct trace_spec *spec,
+				       const struct frame *frame, const struct outcome *outcome, __u64 bytes)
+{
+	struct trace_call *event = event_begin(c, sizeof(*event), TRACE_EVENT_CALL, frame->entry_ns);
+
+	if (!event)
+		return;
+	header_call(&event->header, spec, frame);
+	event->duration_ns = outcome->duration_ns;
+	event->addr = frame->values[TRACE_OPERAND_ADDR];
+	event->size = bytes;
+	event->stream = frame->values[TRACE_OPERAND_STREAM];
+	event->handle = frame->values[TRACE_OPERAND_HANDLE];
+	event->kind = frame->values[TRACE_OPERAND_KIND];
+	event->result = outcome->result;
+	event_submit(event);
+}
+
+/* @room: one of three, and constant, since what is reserved must be. Functions of their own, so that the compiler makes no variable of it. */
+#define NAME_SEND(function, room)                                                                   \
+	static __noinline void function(struct trace_counters *c, const struct trace_spec *spec,    \
+					const struct frame *frame)                                  \
+	{                                                                                           \
+		struct trace_name *event =                                                          \
+			event_begin(c, sizeof(*event) + (room), TRACE_EVENT_NAME, frame->entry_ns); \
+		__u64 from = frame->values[TRACE_OPERAND_ADDR];                                     \
+		char last = 0;                                                                      \
+		long n;                                                                             \
+                                                                                                    \
+		if (!event)                                                                         \
+			return;                                                                     \
+		header_call(&event->header, spec, frame);                                           \
+		event->handle = frame->values[TRACE_OPERAND_HANDLE];                                \
+		event->of = frame->values[TRACE_OPERAND_STREAM];                                    \
+		n = bpf_probe_read_user_str(event->name, (room), (void *)from);                     \
+		if (n == (room))                                                                    \
+			bpf_probe_read_user(&last, sizeof(last), (void *)(from + (room)-1));        \
+		if (n <= 0) {                                                                       \
+			event->header.flags |= TRACE_FLAG_UNREAD;                                   \
+			event->name[0] = 0;                                                         \
+			n = 1;                                                                      \
+		}                                                                                   \
+		event->name_n = n - 1;                                                              \
+		event->cut = last != 0;                                                             \
+		event_submit(event);                                                                \
+	}
+NAME_SEND(name_send_small, TRACE_NAME_SMALL)
+NAME_SEND(name_send_medium, TRACE_NAME_MEDIUM)
+NAME_SEND(name_send_large, TRACE_NAME_LARGE)
+
+/* In the smallest record that holds it. */
+static __noinline void name_event(struct trace_counters *c, const struct trace_spec *spec,
+				  const struct frame *frame)
+{
+	char *anywhere = bpf_map_lookup_elem(&lengths, &zero);
+	long n;
+
+	if (!anywhere)
+		return;
+	n = bpf_probe_read_user_str(anywhere, TRACE_NAME_LARGE, (void *)frame->values[TRACE_OPERAND_ADDR]);
+	if (n <= TRACE_NAME_SMALL)
+		name_send_small(c, spec, frame);
+	else if (n <= TRACE_NAME_MEDIUM)
+		name_send_medium(c, spec, frame);
+	else
+		name_send_large(c, spec, frame);
+}
