@@ -53,8 +53,8 @@ static bool header_good(const Elf64_Ehdr *header)
 /* What a loader would refuse is no segment for us either: ranges that wrap, or have more in the file than in memory. */
 static bool segment_good(const Elf64_Phdr *ph)
 {
-	return ph->p_filesz > 0 && ph->p_filesz <= ph->p_memsz && ph->p_offset <= INT64_MAX &&
-	       ph->p_filesz <= INT64_MAX - ph->p_offset && ph->p_vaddr <= UINT64_MAX - ph->p_filesz;
+	return ph->p_memsz > 0 && ph->p_filesz <= ph->p_memsz && ph->p_offset <= INT64_MAX &&
+	       ph->p_filesz <= INT64_MAX - ph->p_offset && ph->p_vaddr <= UINT64_MAX - ph->p_memsz;
 }
 
 static int read_segments(struct elf_file *file, const Elf64_Ehdr *header)
@@ -70,7 +70,13 @@ static int read_segments(struct elf_file *file, const Elf64_Ehdr *header)
 
 		if (r < 0)
 			return r;
-		if ((ph.p_type != PT_LOAD && ph.p_type != PT_NOTE) || !segment_good(&ph))
+		if (!segment_good(&ph))
+			continue;
+		if (ph.p_type == PT_DYNAMIC) {
+			file->dynamic_at = ph.p_offset;
+			file->dynamic_size = ph.p_filesz;
+		}
+		if (ph.p_type != PT_LOAD && ph.p_type != PT_NOTE)
 			continue;
 		if (file->segments_n == ELF_SEGMENTS_MAX)
 			return -ENOEXEC;
@@ -78,8 +84,10 @@ static int read_segments(struct elf_file *file, const Elf64_Ehdr *header)
 			.offset = ph.p_offset,
 			.address = ph.p_vaddr,
 			.size = ph.p_filesz,
+			.memory_size = ph.p_memsz,
 			.loaded = ph.p_type == PT_LOAD,
 			.executable = ph.p_type == PT_LOAD && ph.p_flags & PF_X,
+			.writable = ph.p_type == PT_LOAD && ph.p_flags & PF_W,
 		};
 	}
 	return 0;
@@ -98,6 +106,7 @@ static int read_headers(struct elf_file *file)
 	if (header.e_shoff != 0 && header.e_shentsize == sizeof(Elf64_Shdr) && header.e_shoff <= INT64_MAX / 2) {
 		file->sections_at = header.e_shoff;
 		file->sections_n = header.e_shnum;
+		file->section_names = header.e_shstrndx;
 	}
 	return read_segments(file, &header);
 }
@@ -175,6 +184,37 @@ int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t
 	if (!s || !s->executable)
 		return -ENOENT;
 	return elf_read(file, offset, buf, MIN((uint64_t)n, s->size - (offset - s->offset)), ret_n);
+}
+
+bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range)
+{
+	for (unsigned i = 0; i < file->segments_n; i++) {
+		const struct elf_segment *s = &file->segments[i];
+
+		if (!s->loaded || index-- > 0)
+			continue;
+		*ret_range = (struct elf_range){
+			.address = s->address,
+			.offset = s->offset,
+			.size = s->size,
+			.memory_size = s->memory_size,
+			.executable = s->executable,
+			.writable = s->writable,
+		};
+		return true;
+	}
+	return false;
+}
+
+int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n)
+{
+	const struct elf_segment *s = elf_segment_of_address(file, address);
+	uint64_t from;
+
+	if (!s)
+		return -ENOENT;
+	from = address - s->address;
+	return elf_read(file, s->offset + from, buf, MIN((uint64_t)n, s->size - from), ret_n);
 }
 
 int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address)

@@ -42,8 +42,35 @@ uint16_t elf_machine(const struct elf_file *file);
  * functions, which run once and not when the function is called.
  */
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
+/* The same where the symbols lie in a file of their own, @file, and what they are of in @code. */
+int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata);
 /* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */
 int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
+/* A part of the file that is loaded. */
+struct elf_range {
+	uint64_t address; /* as linked */
+	uint64_t offset, size; /* in the file */
+	uint64_t memory_size; /* not less */
+	bool executable, writable;
+};
+/* In the file's order, from 0. False: there are no more. */
+bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range);
+/* Up to @n bytes that lie at an address as linked; short at the end of its range in the file. -ENOENT: in none. */
+int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n);
+
+/* A word that the loader fills in with an address: of a table for imports (GOT), a constructor's, a virtual function's. */
+struct elf_slot {
+	uint64_t address; /* as linked */
+	uint64_t value; /* as linked; of an import nobody knows */
+	const char *name; /* of the symbol; NULL: none was needed. Valid in the callback only */
+	bool imported; /* from another file */
+};
+typedef int elf_slot_fn(const struct elf_slot *slot, void *userdata);
+/* What cannot be read is counted in elf_skipped(). Stops with what the callback gives when that is not 0. */
+int elf_slots(struct elf_file *file, elf_slot_fn *fn, void *userdata);
+
+/* Where in the file the first section of a name lies, all of it within the file. -ENOENT. */
+int elf_section(struct elf_file *file, const char *name, uint64_t *ret_offset, uint64_t *ret_size);
 /* File offset and address as linked, each from the other, by the segments. -ENOENT: in none. */
 int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);

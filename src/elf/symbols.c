@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Symbol tables, read in blocks: hundreds of thousands of symbols take no more memory than ten. Names lie anywhere in the table of strings, mostly
- * in the order of the symbols; pieces of it are kept, so that few are read twice. Some linkers scatter them, so pieces are small.
- */
+/* Symbol tables, read in blocks: hundreds of thousands of symbols take no more memory than ten. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,85 +7,19 @@
 
 #include "elf/private.h"
 
-enum {
-	BLOCK_SYMBOLS = 4096,
-	PIECE_BYTES = 1024,
-	PIECES = 512,
-	PIECE_READS_MAX = 1 << 22, /* a second or two; only names scattered on purpose take as many */
-	SECTIONS_MAX = 1 << 16,
-	BLOCK_SECTIONS = 64,
-};
-
-struct piece {
-	uint64_t number; /* of this piece in the table of strings, from 1; 0: nothing is here */
-	size_t n;
-	char bytes[PIECE_BYTES];
-};
+enum { BLOCK_SYMBOLS = 4096 };
 
 struct table {
-	struct elf_file *file;
+	struct elf_file *file; /* that the symbols are in */
+	const struct elf_file *code; /* that the functions are in */
 	uint64_t at, count; /* symbols */
-	uint64_t names_at, names_size;
-	uint32_t reads; /* of pieces */
 	bool dynamic;
 	elf_symbol_fn *fn;
 	void *userdata;
 	Elf64_Sym block[BLOCK_SYMBOLS];
-	struct piece pieces[PIECES];
+	struct elf_pieces names;
 	char name[ELF_NAME_MAX + 1];
 };
-
-static int piece_get(struct table *t, uint64_t number, const struct piece **ret_piece)
-{
-	struct piece *p = &t->pieces[number % PIECES];
-
-	if (p->number != number + 1) {
-		uint64_t at = number * PIECE_BYTES;
-		int r;
-
-		if (t->reads == PIECE_READS_MAX)
-			return -ENOENT;
-		t->reads++;
-		p->number = 0;
-		r = elf_read(t->file, t->names_at + at, p->bytes,
-			     MIN(t->names_size - at, (uint64_t)PIECE_BYTES), &p->n);
-		if (r < 0)
-			return r;
-		p->number = number + 1;
-	}
-	*ret_piece = p;
-	return 0;
-}
-
-/* Into t->name; -ENOENT where it does not end within the table, the file and the limit. */
-static int read_name(struct table *t, uint64_t at)
-{
-	size_t done = 0;
-
-	while (at < t->names_size && done < ELF_NAME_MAX) {
-		const struct piece *p;
-		size_t from = at % PIECE_BYTES, n;
-		const char *end;
-		int r = piece_get(t, at / PIECE_BYTES, &p);
-
-		if (r < 0)
-			return r;
-		if (from >= p->n)
-			break;
-		n = MIN(p->n - from, (size_t)ELF_NAME_MAX - done);
-		end = memchr(p->bytes + from, 0, n);
-		if (end)
-			n = (size_t)(end - (p->bytes + from));
-		memcpy(t->name + done, p->bytes + from, n);
-		done += n;
-		at += n;
-		if (end) {
-			t->name[done] = '\0';
-			return done > 0 ? 0 : -ENOENT;
-		}
-	}
-	return -ENOENT;
-}
 
 /* Functions that are here; resolvers of indirect ones (STT_GNU_IFUNC) are not what their name says. */
 static bool wanted(const Elf64_Sym *sym)
@@ -99,7 +30,7 @@ static bool wanted(const Elf64_Sym *sym)
 
 static int offer(struct table *t, const Elf64_Sym *sym)
 {
-	const struct elf_segment *s = elf_segment_of_address(t->file, sym->st_value);
+	const struct elf_segment *s = elf_segment_of_address(t->code, sym->st_value);
 	struct elf_symbol symbol = {
 		.name = t->name,
 		.address = sym->st_value,
@@ -110,8 +41,8 @@ static int offer(struct table *t, const Elf64_Sym *sym)
 
 	if (s && s->executable) {
 		symbol.offset = s->offset + (sym->st_value - s->address);
-		if (symbol.offset < t->file->size)
-			r = read_name(t, sym->st_name);
+		if (symbol.offset < t->code->size)
+			r = elf_pieces_text(&t->names, sym->st_name, t->name);
 	}
 	if (r == -ENOENT) {
 		t->file->skipped++;
@@ -152,91 +83,53 @@ static int read_table(struct table *t)
 	return 0;
 }
 
-static int read_section(const struct elf_file *file, uint64_t index, Elf64_Shdr *ret_section)
+/* -ENOENT: no section of @type, or none that can be read. */
+static int find_table(struct table *t, uint32_t type)
 {
-	return elf_read_all(file, file->sections_at + index * sizeof(*ret_section), ret_section,
-			    sizeof(*ret_section));
-}
+	Elf64_Shdr section, names;
+	int r = elf_section_of_type(t->file, type, &section);
 
-/* A file of 2^16 sections and more says their number in the first one. */
-static int count_sections(const struct elf_file *file, uint64_t *ret_count)
-{
-	Elf64_Shdr first;
-	int r;
-
-	*ret_count = file->sections_n;
-	if (file->sections_n > 0 || file->sections_at == 0)
-		return 0;
-	r = read_section(file, 0, &first);
+	if (r == 0 && section.sh_entsize != sizeof(Elf64_Sym))
+		return -ENOENT;
 	if (r == 0)
-		*ret_count = MIN(first.sh_size, (uint64_t)SECTIONS_MAX);
-	return r;
+		r = elf_section_at(t->file, section.sh_link, &names);
+	if (r < 0)
+		return r;
+	if (names.sh_type != SHT_STRTAB || section.sh_offset > INT64_MAX / 2 || names.sh_offset > INT64_MAX / 2)
+		return -ENOENT;
+	t->at = section.sh_offset;
+	t->count = section.sh_size / sizeof(Elf64_Sym);
+	elf_pieces_init(&t->names, t->file, names.sh_offset, MIN(names.sh_size, (uint64_t)INT64_MAX / 2));
+	return 0;
 }
 
-/* The first section of @type and its strings. -ENOENT: there is none, or none that can be read. */
-static int find_table(struct elf_file *file, uint64_t sections, uint32_t type, struct table *t)
-{
-	Elf64_Shdr block[BLOCK_SECTIONS], names;
-
-	for (uint64_t done = 0; done < sections; done += BLOCK_SECTIONS) {
-		size_t got, n = (size_t)MIN(sections - done, (uint64_t)BLOCK_SECTIONS);
-		int r = elf_read(file, file->sections_at + done * sizeof(*block), block, n * sizeof(*block),
-				 &got);
-
-		if (r < 0)
-			return r;
-		for (size_t i = 0; i < got / sizeof(*block); i++) {
-			const Elf64_Shdr *s = &block[i];
-
-			if (s->sh_type != type)
-				continue;
-			if (s->sh_entsize != sizeof(Elf64_Sym) || s->sh_link >= sections)
-				return -ENOENT;
-			r = read_section(file, s->sh_link, &names);
-			if (r < 0)
-				return r == -ENOEXEC ? -ENOENT : r;
-			if (names.sh_type != SHT_STRTAB || s->sh_offset > INT64_MAX / 2 ||
-			    names.sh_offset > INT64_MAX / 2)
-				return -ENOENT;
-			t->at = s->sh_offset;
-			t->count = s->sh_size / sizeof(Elf64_Sym);
-			t->names_at = names.sh_offset;
-			t->names_size = MIN(names.sh_size, (uint64_t)INT64_MAX / 2);
-			return 0;
-		}
-		if (got < n * sizeof(*block))
-			break;
-	}
-	return -ENOENT;
-}
-
-int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
+int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata)
 {
 	static const uint32_t types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	_cleanup_free_ struct table *t = malloc(sizeof(*t));
-	uint64_t sections;
-	int r = count_sections(file, &sections);
+	int r;
 
 	if (!t)
 		return -ENOMEM;
-	if (r < 0)
-		return r == -ENOEXEC ? 0 : r;
 	t->file = file;
+	t->code = code;
 	t->fn = fn;
 	t->userdata = userdata;
-	t->reads = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
-		r = find_table(file, sections, types[i], t);
+		r = find_table(t, types[i]);
 		if (r == -ENOENT)
 			continue;
 		if (r < 0)
 			return r;
 		t->dynamic = types[i] == SHT_DYNSYM;
-		for (size_t k = 0; k < PIECES; k++)
-			t->pieces[k].number = 0;
 		r = read_table(t);
 		if (r != 0)
 			return r;
 	}
 	return 0;
+}
+
+int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
+{
+	return elf_functions_of(file, file, fn, userdata);
 }
