@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Shared by the files that read CUDA binaries: read.c (what is it?), host.c (ELF files of the host), archive.c, fatbin.c, content.c (bytes of an
+ * image), inflate.c and lz4.c (decompression), image.c and info.c (kernels of an ELF image).
+ *
+ * Errors: functions that read a part tell trouble themselves and give 0, so that reading goes on behind it; negative ones are those of memory, of
+ * ops, or say that nothing was there.
+ */
+#pragma once
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+#include "cubin/cubin.h"
+
+typedef struct ZSTD_DCtx_s ZSTD_DCtx;
+
+enum {
+	CUBIN_FATBIN_MAGIC = (int)0xBA55ED50,
+	CUBIN_WRAPPER_MAGIC = 0x466243B1,
+	CUBIN_MACHINE = 190, /* EM_CUDA of elf.h */
+	TROUBLES_MAX = 256, /* told one by one; more are counted */
+	CHUNK = 256 << 10, /* of what is read or decompressed in a stream */
+};
+/* Decompressed bytes of one image. The largest known has 134 MB. */
+#define CUBIN_IMAGE_MAX (1ull << 30)
+
+/* Memory that serves the next image, too. */
+struct buffer {
+	void *bytes;
+	size_t cap;
+};
+/* Room for @n bytes; what was in it is lost. -ENOMEM. */
+int buffer_need(struct buffer *buffer, size_t n);
+
+/* A part of the source. */
+struct range {
+	uint64_t offset, size;
+};
+
+struct reader {
+	const struct cubin_source *source;
+	struct cubin_limits limits;
+	const struct cubin_ops *ops;
+	void *userdata;
+	uint32_t images, containers; /* so far */
+	uint64_t troubles;
+	int error; /* why the last reader_get() failed; 0: the source, or the range, ends */
+	uint64_t budget; /* bytes that may still be decompressed: small files can stand for a lot of them */
+	struct buffer stored, whole; /* an image as the file has it, and decompressed */
+	struct buffer headers, metadata, stream; /* of an image that is not kept whole */
+	struct buffer slots, facts, pieces; /* of the kernels of one image */
+	ZSTD_DCtx *zstd;
+};
+
+/* All @n bytes of @range; else -ENODATA, and reader_why() says why. */
+int reader_get(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
+const char *reader_why(const struct reader *reader);
+/* Up to @n; how many there were, 0 at the end, or -errno. */
+ssize_t reader_some(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
+/* @offset is one of the source. */
+_printf_(3, 4) void reader_trouble(struct reader *reader, uint64_t offset, const char *format, ...);
+
+/* What begins there; -ENOEXEC when it is nothing known. Archives in archives are none. */
+int read_any(struct reader *reader, const struct range *range, bool in_archive);
+int host_read(struct reader *reader, const struct range *range, const Elf64_Ehdr *header);
+int archive_read(struct reader *reader, const struct range *range);
+/* A wrapper in memory, which points to a container by its address. */
+int wrapper_read(struct reader *reader, const struct range *range);
+/* Containers one after the other, with padding between. */
+int fatbin_section(struct reader *reader, const struct range *range);
+/* The container that @range begins with. -ENODATA: none, or its header is wrong, which is not told. */
+int fatbin_container(struct reader *reader, const struct range *range, uint64_t *ret_size);
+/* A cubin that lies in no container. */
+int cubin_bare(struct reader *reader, const struct range *range);
+
+/* The bytes of one image, wherever they are. */
+struct content {
+	struct reader *reader;
+	struct range stored;
+	enum cubin_compression compression;
+	uint64_t size; /* decompressed; UINT64_MAX: as large as the source */
+	const uint8_t *whole; /* or NULL: to be fetched in pieces */
+};
+/* Decompresses it where it is to be held whole. -EBADMSG: trouble was told. */
+int content_open(struct content *content);
+/* @ret_sections: valid until the next image. -EBADMSG as above. */
+int content_headers(struct content *content, Elf64_Ehdr *ret_header, const Elf64_Shdr **ret_sections,
+		    size_t *ret_n);
+
+struct piece {
+	uint64_t offset, size;
+	const uint8_t *bytes; /* set by content_pieces() */
+};
+int content_pieces(struct content *content, struct piece *pieces, size_t n);
+/* -EBADMSG after telling. */
+_printf_(3, 4) int content_bad(struct content *content, uint64_t offset, const char *format, ...);
+
+/* Told of decompressed bytes in order; not 0: enough, or -errno. */
+typedef int sink_fn(const uint8_t *bytes, size_t n, void *userdata);
+int inflate_whole(struct content *content);
+/* What the sink said last; -EBADMSG. */
+int inflate_stream(struct content *content, sink_fn *sink, void *userdata);
+int inflate_lz4(struct content *content, sink_fn *sink, void *userdata);
+
+/* What the attributes and sections of one kernel say. */
+struct facts {
+	int64_t figures[KERNEL_FIGURES];
+	int64_t frame_bytes; /* its own; the least stack wins where the image tells it */
+	uint32_t required_block[3], cluster[3];
+	uint32_t parameters_bytes;
+	bool stack_unknown; /* recursion */
+};
+/* Attributes of one kernel. False: they end in the middle of one. */
+bool info_of_kernel(const uint8_t *bytes, size_t n, struct facts *facts);
+/* Those that name a function by its symbol's number. @facts_of: NULL for one that is no kernel. */
+typedef struct facts *facts_of_fn(uint32_t symbol, void *userdata);
+bool info_of_image(const uint8_t *bytes, size_t n, facts_of_fn *facts_of, void *userdata);
+/* .nv.compat: whether the image is of one architecture only ('a'). */
+bool info_accelerated(const uint8_t *bytes, size_t n);
+
+/* An open ELF image: told of by ops.image() here when it is @bare, then its kernels. */
+int image_kernels(struct content *content, struct cubin_image *image, bool bare);
