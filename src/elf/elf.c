@@ -237,19 +237,6 @@ int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset)
 	return 0;
 }
 
-uint32_t elf_loads(const struct elf_file *file, struct elf_load *loads, uint32_t max)
-{
-	uint32_t n = 0;
-
-	for (unsigned i = 0; i < file->segments_n && n < max; i++) {
-		const struct elf_segment *s = &file->segments[i];
-
-		if (s->loaded)
-			loads[n++] = (struct elf_load){ s->offset, s->address, s->size, s->executable };
-	}
-	return n;
-}
-
 /* The build-id among the @n bytes of a note segment: header, name, description, each filled up to 4 bytes. */
 static int find_build_id(const uint8_t *notes, size_t n, uint8_t *buf, size_t *ret_n)
 {

@@ -74,12 +74,6 @@ int elf_section(struct elf_file *file, const char *name, uint64_t *ret_offset, u
 /* File offset and address as linked, each from the other, by the segments. -ENOENT: in none. */
 int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);
-/* What a loader maps of it, in the file's order: up to @max. Gives how many. */
-struct elf_load {
-	uint64_t offset, address, size; /* of what lies in the file */
-	bool executable;
-};
-uint32_t elf_loads(const struct elf_file *file, struct elf_load *loads, uint32_t max);
 /* -ENODATA: has none. */
 int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], size_t *ret_n);
 /* Symbols not looked at: beyond a limit or the file's end, outside code, without a name that ends. */
