@@ -13,7 +13,7 @@
 
 static const char *const type_names[TRACE_EVENTS] = {
 	[TRACE_EVENT_LAUNCH] = "launch", [TRACE_EVENT_CALL] = "call", [TRACE_EVENT_PROCESS] = "process",
-	[TRACE_EVENT_EXEC] = "exec",     [TRACE_EVENT_EXIT] = "exit",
+	[TRACE_EVENT_EXEC] = "exec",     [TRACE_EVENT_EXIT] = "exit", [TRACE_EVENT_NAME] = "name",
 };
 
 /* What a call has, by its row: what it has not is left out. */
@@ -95,13 +95,46 @@ static void event_text(const struct trace_header *e, uint64_t duration_ns, int32
 		strbuf_addf(out, " = %d in %llu ns", result, (unsigned long long)duration_ns);
 }
 
+/* ---- names ---- */
+
+static void name_text(const struct trace_name *e, struct strbuf *out)
+{
+	strbuf_addf(out, " handle 0x%llx", (unsigned long long)e->handle);
+	if (e->of)
+		strbuf_addf(out, " of 0x%llx", (unsigned long long)e->of);
+	strbuf_adds(out, e->header.op == TRACE_OP_MODULE_FILE ? " file " : " name ");
+	if (e->header.flags & TRACE_FLAG_UNREAD)
+		strbuf_adds(out, "(not readable)");
+	text_clean(out, e->name);
+	strbuf_adds(out, e->cut ? " (cut)" : "");
+}
+
+static void name_json(const struct trace_name *e, json_t *o)
+{
+	_cleanup_free_ char *name = strdup(e->name);
+
+	json_object_set_new(o, "handle", json_integer((json_int_t)MIN(e->handle, (uint64_t)INT64_MAX)));
+	if (e->of)
+		json_object_set_new(o, "of", json_integer((json_int_t)MIN(e->of, (uint64_t)INT64_MAX)));
+	if (name && !(e->header.flags & TRACE_FLAG_UNREAD)) {
+		utf8_sanitize(name);
+		json_object_set_new(o, e->header.op == TRACE_OP_MODULE_FILE ? "file" : "name",
+				    json_string(name));
+	}
+	if (e->cut)
+		json_object_set_new(o, "cut", json_true());
+}
+
 static void print_line(const struct trace_header *e, const char *name, uint64_t duration_ns, int32_t result,
 		       struct strbuf *out)
 {
 	strbuf_addf(out, "%llu.%09llu %u/%u ", (unsigned long long)e->time_ns / NSEC_PER_SEC,
 		    (unsigned long long)e->time_ns % NSEC_PER_SEC, e->tgid, e->tid);
 	text_clean(out, name);
-	event_text(e, duration_ns, result, out);
+	if (e->type == TRACE_EVENT_NAME)
+		name_text((const void *)e, out);
+	else
+		event_text(e, duration_ns, result, out);
 	strbuf_addc(out, '\n');
 }
 
@@ -112,7 +145,10 @@ static void print_object(const struct trace_header *e, const char *name, uint64_
 			      (json_int_t)e->time_ns, "pid", (json_int_t)e->tgid, "tid", (json_int_t)e->tid);
 	char *text;
 
-	if (is_call(e)) {
+	if (e->type == TRACE_EVENT_NAME) {
+		json_object_set_new(o, "api", json_string(name));
+		name_json((const void *)e, o);
+	} else if (is_call(e)) {
 		json_object_set_new(o, "api", json_string(name));
 		event_json(e, duration_ns, result, o);
 	} else {
@@ -140,7 +176,7 @@ void trace_print_event(const struct trace_header *e, bool json, struct strbuf *o
 	} else if (e->type == TRACE_EVENT_CALL) {
 		duration_ns = ((const struct trace_call *)(const void *)e)->duration_ns;
 		result = ((const struct trace_call *)(const void *)e)->result;
-	} else {
+	} else if (e->type != TRACE_EVENT_NAME) {
 		memcpy(comm, ((const struct trace_process *)(const void *)e)->comm, TRACE_COMM);
 		utf8_sanitize(comm);
 		snprintf(line, sizeof(line), "%s %s", type_names[e->type], comm);

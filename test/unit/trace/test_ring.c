@@ -7,7 +7,7 @@
 
 #include "trace/ring.h"
 
-enum { BYTES = 4096 };
+enum { BYTES = 65536 };
 
 /* A ring in memory, and what came out of it. */
 struct lab {
@@ -17,7 +17,7 @@ struct lab {
 	struct ring_order order;
 	unsigned records, events;
 	uint32_t sizes[64];
-	struct trace_text last; /* as large as any */
+	_Alignas(8) uint8_t last[sizeof(struct trace_name) + TRACE_NAME_LARGE]; /* as large as any */
 };
 
 static int set_up(void **state)
@@ -59,7 +59,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	struct lab *lab = userdata;
 
 	lab->sizes[lab->records++ % 64] = size;
-	memcpy(&lab->last, data, MIN(size, (uint32_t)sizeof(lab->last)));
+	memcpy(lab->last, data, MIN(size, (uint32_t)sizeof(lab->last)));
 	lab->events += ring_order_take(&lab->order, data, size) != NULL;
 }
 
@@ -95,16 +95,16 @@ static void records_cut_in_two(void **state)
 {
 	struct lab *lab = *state;
 
-	for (uint64_t seq = 1; seq <= 100; seq++) {
+	for (uint64_t seq = 1; seq <= 1000; seq++) {
 		struct trace_text e = event(seq, 1, TRACE_EVENT_TEXT);
 
 		e.text[seq % TRACE_TEXT] = (char)seq;
 		produce(lab, &e, sizeof(e), 0);
 		assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
-		assert_memory_equal(&lab->last, &e, sizeof(e));
+		assert_memory_equal(lab->last, &e, sizeof(e));
 	}
-	assert_int_equal(lab->order.cpus[1].received, 100);
-	assert_int_equal(lab->order.cpus[1].highest, 100);
+	assert_int_equal(lab->order.cpus[1].received, 1000);
+	assert_int_equal(lab->order.cpus[1].highest, 1000);
 }
 
 static void gaps(void **state)
@@ -150,6 +150,71 @@ static void not_believed(void **state)
 	assert_int_equal(lab->ring.torn, 0);
 }
 
+/* ---- names ---- */
+
+struct named {
+	struct trace_name name;
+	char room[TRACE_NAME_LARGE + 8];
+};
+
+static struct named *a_name(uint64_t seq, uint32_t n)
+{
+	static struct named named;
+
+	memset(&named, 0, sizeof(named));
+	named.name.header = event(seq, 0, TRACE_EVENT_NAME).header;
+	named.name.name_n = n;
+	memset(named.name.name, 'n', n);
+	return &named;
+}
+
+static void names_of_all_sizes(void **state)
+{
+	struct lab *lab = *state;
+	static const struct {
+		uint32_t room, n;
+	} good[] = { { TRACE_NAME_SMALL, 0 },  { TRACE_NAME_SMALL, TRACE_NAME_SMALL - 1 },
+		     { TRACE_NAME_MEDIUM, 1 }, { TRACE_NAME_MEDIUM, TRACE_NAME_MEDIUM - 1 },
+		     { TRACE_NAME_LARGE, 20 }, { TRACE_NAME_LARGE, TRACE_NAME_LARGE - 1 } };
+	uint64_t seq = 0;
+
+	/* Some of them lie over the ring's end. */
+	for (int round = 0; round < 20; round++)
+		for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+			const struct named *named = a_name(++seq, good[i].n);
+			uint32_t size = (uint32_t)sizeof(struct trace_name) + good[i].room;
+
+			produce(lab, named, size, 0);
+			assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
+			assert_int_equal(lab->events, seq);
+			assert_int_equal(lab->sizes[(lab->records - 1) % 64], size);
+			assert_memory_equal(lab->last, named, size);
+		}
+	assert_int_equal(lab->order.bad, 0);
+}
+
+static void names_that_lie(void **state)
+{
+	struct lab *lab = *state;
+	struct named *named = a_name(1, TRACE_NAME_SMALL); /* as long as the record */
+	uint32_t head = sizeof(struct trace_name), small = head + TRACE_NAME_SMALL;
+
+	produce(lab, named, small, 0);
+	named = a_name(2, 10);
+	named->name.name_n = 9; /* it does not end there */
+	produce(lab, named, small, 0);
+	named->name.name_n = UINT32_MAX;
+	produce(lab, named, small, 0);
+	named = a_name(3, 10);
+	produce(lab, named, small - 1, 0);
+	produce(lab, named, small + 8, 0); /* no size of ours */
+	produce(lab, named, head, 0);
+	produce(lab, named, head + TRACE_NAME_LARGE + 8, 0);
+	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 7);
+	assert_int_equal(lab->order.bad, 7);
+	assert_int_equal(lab->events, 0);
+}
+
 static void lengths_that_lie(void **state)
 {
 	struct lab *lab = *state;
@@ -168,8 +233,8 @@ static void lengths_that_lie(void **state)
 	lab->producer = lab->consumer = BYTES * 3 - 64;
 	produce(lab, lab->data, 0, 0);
 	lab->consumer = lab->producer;
-	put_word(lab, lab->producer, 1024);
-	lab->producer += 1032;
+	put_word(lab, lab->producer, 20000);
+	lab->producer += 20008;
 	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
 	assert_int_equal(lab->sizes[(lab->records - 1) % 64], 0);
 	/* And on it goes. */
@@ -185,6 +250,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(records_cut_in_two, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(gaps, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(not_believed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_of_all_sizes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(names_that_lie, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lengths_that_lie, set_up, tear_down),
 	};
 

@@ -26,8 +26,10 @@ static int take(void *userdata, void *data, size_t size)
 	assert_true(size >= sizeof(*header) && size <= sizeof(union tracing_event));
 	assert_true(header->cpu < TRACING_CPUS);
 	tracing->received[header->cpu]++;
-	if (tracing->events_n < TRACING_EVENTS)
+	if (tracing->events_n < TRACING_EVENTS) {
+		tracing->sizes[tracing->events_n] = size;
 		memcpy(&tracing->events[tracing->events_n++], data, size);
+	}
 	return 0;
 }
 
@@ -155,6 +157,11 @@ const union tracing_event *tracing_event(const struct tracing *tracing, enum tra
 			return &tracing->events[k];
 	}
 	return NULL;
+}
+
+size_t tracing_size(const struct tracing *tracing, const struct trace_header *event)
+{
+	return tracing->sizes[(const union tracing_event *)(const void *)event - tracing->events];
 }
 
 struct trace_stat tracing_stat(const struct tracing *tracing, pid_t pid, uint16_t call)

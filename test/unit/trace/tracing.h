@@ -22,6 +22,10 @@ union tracing_event {
 	struct trace_process process;
 	struct trace_text text;
 	struct trace_stat_new stat;
+	struct {
+		struct trace_name event;
+		char room[TRACE_NAME_LARGE];
+	} name;
 };
 
 struct tracing {
@@ -31,6 +35,7 @@ struct tracing {
 	struct attachment *attached[TRACING_ATTACHED];
 	unsigned attached_n;
 	union tracing_event events[TRACING_EVENTS]; /* the first ones */
+	size_t sizes[TRACING_EVENTS];
 	unsigned events_n;
 	uint64_t received[TRACING_CPUS];
 };
@@ -51,6 +56,7 @@ void tracing_drain(struct tracing *tracing);
 /* The @i-th event of this type (and call, if not negative) from a process; NULL: there are fewer. */
 const union tracing_event *tracing_event(const struct tracing *tracing, enum trace_event_type type, int call,
 					 pid_t pid, unsigned i);
+size_t tracing_size(const struct tracing *tracing, const struct trace_header *event);
 /* Sums of a process's call over all its incarnations; zeros: there are none. */
 struct trace_stat tracing_stat(const struct tracing *tracing, pid_t pid, uint16_t call);
 uint64_t tracing_errors(const struct tracing *tracing, pid_t pid, uint16_t call, int32_t result);
