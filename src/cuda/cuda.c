@@ -19,6 +19,8 @@ static const struct cuda_limits defaults = {
 	.threads = 1024,
 	.allocations = 1 << 20,
 	.events = 4096,
+	.kernels = 4096,
+	.kernel_series = 64,
 };
 
 static uint32_t limit(uint32_t wanted, uint32_t standard, uint32_t least, uint32_t most)
@@ -30,6 +32,8 @@ static uint32_t limit(uint32_t wanted, uint32_t standard, uint32_t least, uint32
 static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wanted)
 {
 	limits->series = wanted->series;
+	limits->kernel_series = MIN(wanted->kernel_series, (uint32_t)1 << 16);
+	limits->kernels = limit(wanted->kernels, defaults.kernels, 1, 1 << 16);
 	limits->processes = limit(wanted->processes, defaults.processes, 1, 1 << 20);
 	limits->contexts = limit(wanted->contexts, defaults.contexts, 1, 1024);
 	limits->streams = limit(wanted->streams, defaults.streams, 2, 1 << 20);
@@ -53,7 +57,8 @@ int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void 
 	cuda->window_start_ns = clock_mono_ns();
 	cuda->last = NONE;
 	cuda->environment = malloc(ENVIRONMENT_MAX);
-	if (!cuda->environment)
+	cuda->best = calloc(cuda->limits.kernel_series + (size_t)1, sizeof(struct kernel_row *));
+	if (!cuda->environment || !cuda->best)
 		return -ENOMEM;
 	/* Without it keys can be guessed, which costs a hostile program's own events time. */
 	if (getrandom(&cuda->salt, sizeof(cuda->salt), GRND_NONBLOCK) < 0)
@@ -75,6 +80,8 @@ void cuda_free(struct cuda *cuda)
 		free(cuda->totals[i].spans);
 	ledger_done(cuda);
 	hashmap_done(&cuda->process_map);
+	hashmap_done(&cuda->questions);
+	free(cuda->best);
 	free(cuda->processes);
 	free(cuda->shown);
 	free(cuda->devices);
@@ -262,6 +269,7 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 	usage->work = add_saturated(usage->work, 1);
 	stream_work(p, stream, launch->header.time_ns,
 		    add_saturated(launch->header.time_ns, launch->duration_ns), 1, threads);
+	kernel_launched(cuda, p, stream, launch, threads);
 }
 
 static void text(struct cuda *cuda, const struct trace_text *event, uint32_t size)
@@ -274,6 +282,15 @@ static void text(struct cuda *cuda, const struct trace_text *event, uint32_t siz
 	if (p)
 		device_text(cuda, p, event->header.flags, event->text,
 			    MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
+}
+
+/* Of what a call of the process has made, and so it succeeded. */
+static void named(struct cuda *cuda, const struct trace_name *event, uint32_t size)
+{
+	struct process *p = caller(cuda, &event->header, true);
+
+	if (p)
+		handle_name(cuda, p, event, size);
 }
 
 static void ended(struct cuda *cuda, const struct trace_header *header)
@@ -293,6 +310,7 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 		[TRACE_EVENT_EXEC] = sizeof(struct trace_header),
 		[TRACE_EVENT_EXIT] = sizeof(struct trace_header),
 		[TRACE_EVENT_TEXT] = sizeof(struct trace_header),
+		[TRACE_EVENT_NAME] = sizeof(struct trace_name),
 		[TRACE_EVENT_STAT] = sizeof(struct trace_header),
 	};
 
@@ -314,6 +332,9 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 		break;
 	case TRACE_EVENT_TEXT:
 		text(cuda, (const struct trace_text *)event, size);
+		break;
+	case TRACE_EVENT_NAME:
+		named(cuda, (const struct trace_name *)event, size);
 		break;
 	case TRACE_EVENT_EXEC:
 	case TRACE_EVENT_EXIT:

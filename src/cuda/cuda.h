@@ -25,7 +25,7 @@
 
 struct cuda;
 
-/* 0 means the default, but for series. */
+/* 0 means the default, but for series and kernel_series. */
 struct cuda_limits {
 	uint32_t processes; /* default 16384 */
 	uint32_t series; /* processes with series of their own; default 128 */
@@ -53,7 +53,7 @@ struct cuda_function {
 	uint64_t id; /* for cuda_kernel(); never given twice */
 	uint32_t tgid;
 	uint64_t incarnation;
-	uint64_t function; /* as passed to the launch */
+	uint64_t function; /* as passed to the launch; where that is a handle that stands for another, or for a host function: that one */
 	uint16_t sm; /* of the device; 0 unknown */
 	bool runtime; /* passed to the runtime: may be a host function */
 	const char *symbol; /* that its handle was made for, or NULL */
@@ -107,7 +107,10 @@ struct cuda_figures {
 	uint32_t processes_n, devices_n, totals_n, kernels_n;
 };
 int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figures);
-/* Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last cuda_window(). */
+/*
+ * Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last cuda_window(), and sets
+ * kernels_n; the other numbers are the caller's.
+ */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
 /* For compatibility: as cuda_window(), and forgets finished spans. Figures do not depend on it. */
 int cuda_flush(struct cuda *cuda, int64_t now_ns);
@@ -118,6 +121,9 @@ struct cuda_stats {
 	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
 		overflow_allocations, overflow_pending,
 		overflow_events; /* pending: streams that a stream waits for */
+	uint64_t overflow_kernels; /* launches whose kernel has no row */
+	uint64_t overflow_names; /* of handles and modules, that were not kept */
+	uint64_t answers, late_answers; /* to ops.function; late: what asked is gone */
 	uint64_t unknown_frees; /* of what was not seen allocated */
 	uint64_t implicit_frees;
 	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */

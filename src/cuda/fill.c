@@ -67,6 +67,12 @@ static void fill_gauges(const struct cuda *cuda, const struct process *p, const 
 		d->v[TRACED_BUSY_ERROR] = u->error;
 		d->p[TRACED_BUSY_ERROR] = PRESENCE_PRESENT;
 	}
+	for (unsigned i = 0; i < LAUNCH_CLASSES; i++) {
+		if (isnan(u->classes[i]))
+			continue;
+		d->v[TRACED_LAUNCH_SHARED + i] = u->classes[i];
+		d->p[TRACED_LAUNCH_SHARED + i] = estimated;
+	}
 	if (u->leak.started) {
 		d->v[TRACED_LEAK] = u->leaks;
 		d->p[TRACED_LEAK] = live_presence(p, u, TRACED_LEAK);
@@ -148,6 +154,8 @@ static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_tot
 			ret->p[row] = total->live_doubtful ? estimated : PRESENCE_PRESENT;
 		}
 	}
+	ret->kernels = launches_of(&total->kernels);
+	ret->kernels_other = launches_of(&total->kernels_other);
 	ret->v[TRACED_ACTIVE_RATIO] = total->active;
 	ret->p[TRACED_ACTIVE_RATIO] = estimated;
 	if (total->device_cores > 0) {
@@ -160,6 +168,7 @@ void cuda_fill(struct cuda *cuda, struct trace_view *view)
 {
 	uint32_t devices = 0, totals = 0;
 
+	view->kernels_n = 0;
 	for (uint32_t i = 0; i < cuda->shown_n && i < view->processes_n; i++) {
 		const struct process *p = cuda->shown[i];
 
@@ -169,6 +178,7 @@ void cuda_fill(struct cuda *cuda, struct trace_view *view)
 			if (p->usages[k].shown_once)
 				fill_device(cuda, p, &p->usages[k], i, &view->devices[devices++]);
 		view->processes[i].devices_n = devices - view->processes[i].devices_first;
+		kernels_fill(cuda, p, &view->processes[i], i, view);
 	}
 	for (uint32_t i = 0; i < cuda->uuids_n && totals < view->totals_n; i++)
 		if (cuda->totals[i].touched)

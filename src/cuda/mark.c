@@ -235,6 +235,7 @@ static void launch(struct cuda *cuda, struct process *p, uint32_t index, const s
 	count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, launches);
 	stream_work(p, index, call->header.time_ns, returned_ns(call), launches, threads);
+	kernel_graph(cuda, p, index, launches, threads);
 }
 
 void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *call)

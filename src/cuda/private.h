@@ -11,6 +11,7 @@
  *   visible.c   CUDA_VISIBLE_DEVICES                            ledger.c   allocations; leak.c: the verdict
  *   holder.c    which threads hold it
  *   window.c    aggregates of a window                          fill.c     into a view
+ *   kernels.h   kernels: handle.c function.c row.c kernel.c share.c fill_kernel.c
  */
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "cuda/cuda.h"
+#include "cuda/kernels.h"
 
 enum {
 	NONE = UINT32_MAX,
@@ -117,6 +119,9 @@ struct nvml_word {
 	int64_t heard_ns; /* when that window began */
 };
 
+/* Memory that a launch takes, by class: rows TRACED_LAUNCH_SHARED... of metrics.def. */
+enum { LAUNCH_CLASSES = 3 };
+
 /* A process on a device. Rows are those of metrics.def: counts, bytes, nanoseconds where the unit is seconds. */
 struct usage {
 	uint32_t device; /* index of struct cuda's uuids */
@@ -139,6 +144,11 @@ struct usage {
 	struct estimate estimate;
 	struct leak leak;
 	struct nvml_word nvml;
+	struct share rest; /* kernels: of what has no row, and time of graphs */
+	uint64_t busy_ns; /* the estimate of the last window */
+	double weight, weight_done; /* while it is split */
+	uint64_t ns_done;
+	double classes[LAUNCH_CLASSES]; /* mean bytes of a launch in the last window; NAN: not known */
 };
 
 /* ---- streams ---- */
@@ -164,6 +174,8 @@ struct stream {
 	uint64_t first_ns, last_return_ns; /* of the pending work */
 	uint64_t last_seq, last_item; /* newest work; newest work, record or wait */
 	uint64_t launches, threads; /* pending */
+	uint64_t epoch; /* number of the first of it: tells one busy time from the next */
+	uint64_t launched; /* window of the newest launch */
 	uint32_t dependencies_n;
 	struct dependency dependencies[DEPENDENCIES_MAX];
 	/* While a wait is looked at: */
@@ -273,6 +285,8 @@ struct process {
 	struct hashmap holder_map;
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
+	struct pool handles, modules, functions, rows;
+	struct hashmap handle_map, module_map, function_map, row_map;
 };
 
 struct total {
@@ -286,6 +300,7 @@ struct total {
 	uint64_t live[TRACED_METRICS];
 	bool live_known, live_doubtful;
 	struct span_union *spans;
+	struct launch_sums kernels, kernels_other;
 };
 
 enum { ALLOCATIONS_CHUNK = 4096 };
@@ -314,7 +329,13 @@ struct cuda {
 	uint32_t chunks_n, allocations_n, allocations_made, allocation_free;
 
 	struct process **shown; /* at the last window, by PID */
-	uint32_t shown_n, shown_room, shown_devices, shown_totals;
+	uint32_t shown_n, shown_room, shown_devices, shown_totals, shown_kernels;
+
+	uint32_t rows_n; /* kernels of all processes */
+	uint64_t names_bytes; /* of symbols and paths */
+	uint64_t questions_n; /* ever asked */
+	struct hashmap questions; /* that wait for an answer: id to tgid */
+	struct kernel_row **best; /* scratch, of limits.kernel_series */
 
 	uint64_t visit; /* waits looked at */
 	uint64_t window; /* windows closed, plus one */
@@ -429,6 +450,71 @@ void holders_top(const struct process *p, struct traced_process *ret);
 /* fill.c: whether what a process has allocated is known, and how well */
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row);
 uint8_t counter_presence(const struct process *p, enum traced_metric row);
+
+/* handle.c */
+void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size);
+void handle_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* Who is behind a function as passed to a launch. */
+struct origin {
+	uint64_t function; /* what aliases end at */
+	bool host; /* which is no handle that was seen, but a host function that one stands for */
+	const char *symbol; /* or NULL */
+	const char *path;
+	uint64_t image;
+};
+void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function, struct origin *ret_origin);
+void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
+
+/* function.c */
+/* The row that a launch belongs to; NONE: there is no room for one. */
+uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch);
+/* The handle is gone, or stands for another kernel from now on. */
+void function_drop(struct cuda *cuda, struct process *p, uint64_t function);
+/* More is known of it: is asked for again. */
+void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
+void functions_done(struct cuda *cuda, struct process *p);
+
+static inline struct kernel_row *row_at(const struct process *p, uint32_t index)
+{
+	return pool_at(&p->rows, index);
+}
+
+static inline struct function *function_at(const struct process *p, uint32_t index)
+{
+	return pool_at(&p->functions, index);
+}
+
+/* row.c */
+/* A row that is not settled, or NONE; has a reference of its own. */
+uint32_t row_new(struct cuda *cuda, struct process *p, uint32_t usage, struct kernel *kernel);
+/* Its kernel is known: the row that has its sums from now on. */
+uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel);
+/* A settled row of that kernel's symbol and file; NONE. */
+uint32_t row_find(struct cuda *cuda, struct process *p, uint32_t usage, const struct kernel *kernel);
+/* Another kernel of the same symbol and file is in its sums: figures that differ are not known. */
+void row_blend(struct kernel_row *row, const struct kernel *kernel);
+/* What was not known of it has become known: it is another series. */
+void row_unsettle(struct cuda *cuda, struct process *p, struct kernel_row *row);
+void row_link(struct process *p, uint32_t row, uint32_t function);
+void row_unlink(struct process *p, uint32_t function);
+void rows_done(struct cuda *cuda, struct process *p);
+
+/* kernel.c */
+void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch,
+		     uint64_t threads);
+/* So many kernels of a graph: time only. */
+void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads);
+void share_add(struct share *into, const struct share *from);
+
+/* share.c */
+void share_process(struct cuda *cuda, struct process *p); /* the estimates of its usages are split */
+void share_close(struct cuda *cuda, double elapsed); /* all are: who has a series, and totals */
+
+/* fill_kernel.c */
+struct traced_launches launches_of(const struct launch_sums *sums);
+uint32_t kernels_shown(const struct cuda *cuda);
+void kernels_fill(const struct cuda *cuda, const struct process *p, struct traced_process *process,
+		  uint32_t index, struct trace_view *view);
 
 /* estimate.c; seconds */
 double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,

@@ -51,6 +51,9 @@ void process_free(struct cuda *cuda, struct process *p)
 	free(p->usages);
 	free(p->contexts);
 	free(p->visible_value);
+	functions_done(cuda, p);
+	handles_done(cuda, p);
+	rows_done(cuda, p);
 	pool_done(&p->threads);
 	pool_done(&p->streams);
 	pool_done(&p->marks);
@@ -146,6 +149,7 @@ void process_over(struct cuda *cuda, struct process *p, uint64_t time_ns)
 	p->over_ns = time_ns;
 	streams_drop(cuda, p, NONE, time_ns);
 	ledger_drop(cuda, p, NONE, true);
+	handles_done(cuda, p);
 }
 
 void processes_forget(struct cuda *cuda)

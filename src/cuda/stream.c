@@ -216,6 +216,7 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 		s->first_ns = time_ns;
 		s->last_return_ns = return_ns;
 		s->launches = s->threads = 0;
+		s->epoch = p->seq + 1;
 	}
 	s->first_ns = MIN(s->first_ns, time_ns);
 	s->last_return_ns = MAX(s->last_return_ns, return_ns);

@@ -72,8 +72,8 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 			       likely / NSEC_PER_SEC, (double)(u->work - u->work_shown), u->pending);
 	u->work_shown = u->work;
 	u->now[TRACED_SPAN] = add_saturated(u->now[TRACED_SPAN], covered);
-	u->now[TRACED_BUSY_ESTIMATED] =
-		add_saturated(u->now[TRACED_BUSY_ESTIMATED], (uint64_t)(busy * NSEC_PER_SEC));
+	u->busy_ns = (uint64_t)(busy * NSEC_PER_SEC);
+	u->now[TRACED_BUSY_ESTIMATED] = add_saturated(u->now[TRACED_BUSY_ESTIMATED], u->busy_ns);
 	add_to_device(&cuda->totals[u->device], &spans);
 }
 
@@ -124,10 +124,12 @@ static void credit(struct cuda *cuda, const struct process *p, struct usage *u)
 static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 {
 	take_pending(cuda, p, (uint64_t)now_ns);
+	for (uint32_t i = 0; i < p->usages_n; i++)
+		close_spans(cuda, &p->usages[i], (uint64_t)now_ns);
+	share_process(cuda, p);
 	for (uint32_t i = 0; i < p->usages_n; i++) {
 		struct usage *u = &p->usages[i];
 
-		close_spans(cuda, u, (uint64_t)now_ns);
 		if (!p->over)
 			hear_nvml(cuda, p, u, now_ns);
 		if (!u->touched)
@@ -220,9 +222,12 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
 	if (cuda->shown_n > 0)
 		qsort(cuda->shown, cuda->shown_n, sizeof(struct process *), by_pid);
 	close_devices(cuda, now_ns);
+	share_close(cuda, (double)(now_ns - cuda->window_start_ns) / NSEC_PER_SEC);
+	cuda->shown_kernels = kernels_shown(cuda);
 	cuda->window_start_ns = now_ns;
 	cuda->window++;
-	*ret_figures = (struct cuda_figures){ cuda->shown_n, cuda->shown_devices, cuda->shown_totals, 0 };
+	*ret_figures = (struct cuda_figures){ cuda->shown_n, cuda->shown_devices, cuda->shown_totals,
+					      cuda->shown_kernels };
 	return 0;
 }
 

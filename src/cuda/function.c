@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the answer could not be asked for, again at a
+ * launch in a later window. The answer finds it by the question's number, whatever has become of the function's value in the meantime.
+ *
+ * A function that stands for another one has that one's row, so that a kernel launched by handle and by host function is one. What two
+ * devices of one architecture launch is asked for once, if the answer is there in time.
+ */
+#include "cuda/private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Addresses have 57 bits at most, usages 7: no two functions have one key unless they are none. */
+static uint64_t key_of(const struct cuda *cuda, uint64_t function, uint32_t usage)
+{
+	return salted(cuda, (function << 7 | function >> 57) ^ usage);
+}
+
+static uint32_t find(const struct cuda *cuda, const struct process *p, uint64_t function, uint32_t usage)
+{
+	uint32_t index;
+
+	if (!hashmap_get(&p->function_map, key_of(cuda, function, usage), &index))
+		return NONE;
+	return function_at(p, index)->function == function && function_at(p, index)->usage == usage ? index :
+												      NONE;
+}
+
+/* ---- questions ---- */
+
+static uint16_t architecture(const struct cuda *cuda, const struct process *p, uint32_t usage)
+{
+	const struct cuda_device *device = device_find(cuda, p->usages[usage].device);
+
+	return device ? device->sm : 0;
+}
+
+/* No answer will come, or none is needed: what is known is all. */
+static void settle_as_is(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	uint32_t row = function_at(p, index)->row;
+
+	if (!row_at(p, row)->settled)
+		row_settle(cuda, p, row, row_at(p, row)->kernel);
+}
+
+static void forget_question(struct cuda *cuda, struct function *f)
+{
+	if (f->id)
+		hashmap_del(&cuda->questions, salted(cuda, f->id));
+	f->id = 0;
+}
+
+/* The answer may come before the question has been asked to its end. */
+static void ask(struct cuda *cuda, struct process *p, uint32_t index, bool runtime)
+{
+	struct function *f = function_at(p, index);
+	struct cuda_function question = {
+		.id = ++cuda->questions_n << QUESTION_SHIFT | index,
+		.tgid = p->tgid,
+		.incarnation = p->incarnation,
+		.sm = architecture(cuda, p, f->usage),
+	};
+	struct origin origin;
+	int r = -EAGAIN;
+
+	handle_origin(cuda, p, f->function, &origin);
+	question.function = origin.function;
+	question.runtime = runtime || origin.host;
+	question.symbol = origin.symbol;
+	question.image = origin.image;
+	question.path = origin.path;
+	f->tried = cuda->window;
+	f->wanted = false;
+	f->id = question.id;
+	if (hashmap_put(&cuda->questions, salted(cuda, f->id), p->tgid) == 0)
+		r = cuda->ops.function(&question, cuda->userdata);
+	f = function_at(p, index);
+	if (r == 0 || !f->used || f->id != question.id)
+		return;
+	forget_question(cuda, f);
+	f->wanted = r == -EAGAIN;
+	if (!f->wanted)
+		settle_as_is(cuda, p, index);
+}
+
+/* ---- making them ---- */
+
+/* What is known of a kernel before anybody was asked. */
+static struct kernel *provisional(const struct origin *origin)
+{
+	struct kernel *kernel = NULL;
+	struct kernel from = { .source = KERNEL_SOURCE_HANDLE };
+	char address[32];
+
+	if (!origin->symbol) {
+		snprintf(address, sizeof(address), "0x%" PRIx64, origin->function);
+		from.source = KERNEL_SOURCE_UNRESOLVED;
+	}
+	from.symbol = from.name = from.brief = origin->symbol ? origin->symbol : address;
+	from.file = origin->path ? origin->path : "";
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++)
+		from.figures[i] = -1;
+	kernel_new(&from, &kernel);
+	return kernel;
+}
+
+/* The answer to the same question about another device. */
+static struct kernel *known_elsewhere(const struct cuda *cuda, const struct process *p, uint64_t function,
+				      uint32_t usage)
+{
+	uint16_t sm = architecture(cuda, p, usage);
+
+	for (uint32_t i = 0; i < p->usages_n; i++) {
+		uint32_t index =
+			i != usage && architecture(cuda, p, i) == sm ? find(cuda, p, function, i) : NONE;
+
+		if (index != NONE && function_at(p, index)->id == 0 && !function_at(p, index)->wanted)
+			return row_at(p, function_at(p, index)->row)->kernel;
+	}
+	return NULL;
+}
+
+static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t function, uint32_t usage,
+			      uint32_t row)
+{
+	uint32_t limit = cuda->limits.kernels * FUNCTIONS_PER_ROW;
+	uint32_t index = pool_take(&p->functions, sizeof(struct function), limit);
+
+	if (index == NONE)
+		return NONE;
+	if (hashmap_put(&p->function_map, key_of(cuda, function, usage), index) < 0) {
+		pool_give(&p->functions, index);
+		return NONE;
+	}
+	*function_at(p, index) = (struct function){ .usage = usage, .used = true, .function = function };
+	row_link(p, row, index);
+	return index;
+}
+
+/* One with a row of its own. */
+static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
+			     const struct origin *origin, bool runtime)
+{
+	struct kernel *known = known_elsewhere(cuda, p, origin->function, usage);
+	_cleanup_(kernel_unrefp) struct kernel *kernel = known ? kernel_ref(known) : provisional(origin);
+	uint32_t row = kernel ? row_new(cuda, p, usage, kernel) : NONE, index;
+
+	if (row == NONE)
+		return NONE;
+	index = function_take(cuda, p, origin->function, usage, row);
+	if (index == NONE) {
+		row_settle(cuda, p, row, kernel); /* nothing was counted: it stays empty, or is another's */
+		return NONE;
+	}
+	if (known || !cuda->ops.function)
+		settle_as_is(cuda, p, index);
+	else
+		ask(cuda, p, index, runtime);
+	return index;
+}
+
+static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usage, uint64_t function,
+			     bool runtime)
+{
+	struct origin origin;
+	uint32_t index;
+
+	handle_origin(cuda, p, function, &origin);
+	index = find(cuda, p, origin.function, usage);
+	if (index == NONE)
+		index = first_launch(cuda, p, usage, &origin, runtime);
+	if (index == NONE || origin.function == function)
+		return index;
+	return function_take(cuda, p, function, usage, function_at(p, index)->row);
+}
+
+uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
+{
+	bool runtime = launch->header.flags & TRACE_FLAG_RUNTIME;
+	const struct function *f;
+	uint32_t index;
+
+	if (launch->function == 0)
+		return NONE; /* it could not be read */
+	if (!hashmap_get(&p->function_map, key_of(cuda, launch->function, usage), &index)) {
+		index = function_new(cuda, p, usage, launch->function, runtime);
+		if (index == NONE)
+			cuda->stats.overflow_kernels++;
+		return index == NONE ? NONE : function_at(p, index)->row;
+	}
+	f = function_at(p, index);
+	if (f->function != launch->function || f->usage != usage)
+		return NONE;
+	if (f->wanted && f->tried != cuda->window)
+		ask(cuda, p, index, runtime);
+	return function_at(p, index)->row;
+}
+
+/* ---- their ends ---- */
+
+static void drop(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	struct function *f = function_at(p, index);
+	uint32_t row = f->row;
+
+	forget_question(cuda, f);
+	hashmap_del(&p->function_map, key_of(cuda, f->function, f->usage));
+	row_unlink(p, index);
+	pool_give(&p->functions, index);
+	if (!row_at(p, row)->functions && !row_at(p, row)->settled)
+		row_settle(cuda, p, row, row_at(p, row)->kernel);
+}
+
+void function_drop(struct cuda *cuda, struct process *p, uint64_t function)
+{
+	for (uint32_t i = 0; p->functions.used > 0 && i < p->usages_n; i++) {
+		uint32_t index = find(cuda, p, function, i);
+
+		if (index != NONE)
+			drop(cuda, p, index);
+	}
+}
+
+void function_renew(struct cuda *cuda, struct process *p, uint64_t function)
+{
+	for (uint32_t i = 0; cuda->ops.function && p->functions.used > 0 && i < p->usages_n; i++) {
+		uint32_t index = find(cuda, p, function, i);
+
+		if (index == NONE)
+			continue;
+		forget_question(cuda, function_at(p, index));
+		function_at(p, index)->wanted = true;
+		function_at(p, index)->tried = 0;
+	}
+}
+
+void functions_done(struct cuda *cuda, struct process *p)
+{
+	for (uint32_t i = 0; i < p->functions.n; i++)
+		if (function_at(p, i)->used)
+			forget_question(cuda, function_at(p, i));
+	pool_done(&p->functions);
+	hashmap_done(&p->function_map);
+}
+
+/* ---- answers ---- */
+
+static bool is_unresolved(const struct kernel_row *row)
+{
+	return row->kernel->source == KERNEL_SOURCE_UNRESOLVED;
+}
+
+static void answered(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel)
+{
+	uint32_t row = function_at(p, index)->row, found;
+
+	if (row_at(p, row)->settled && is_unresolved(row_at(p, row)) &&
+	    kernel->source != KERNEL_SOURCE_UNRESOLVED)
+		row_unsettle(cuda, p, row_at(p, row));
+	if (!row_at(p, row)->settled) {
+		row_settle(cuda, p, row, kernel);
+		return;
+	}
+	found = row_find(cuda, p, row_at(p, row)->usage, kernel);
+	if (found == row) {
+		row_blend(row_at(p, row), kernel);
+		return;
+	}
+	/* Another kernel than it was: what it launched before is not this one's. */
+	if (found == NONE) {
+		found = row_new(cuda, p, row_at(p, row)->usage, kernel);
+		if (found == NONE)
+			return;
+		found = row_settle(cuda, p, found, kernel);
+	} else {
+		row_blend(row_at(p, found), kernel);
+	}
+	row_unlink(p, index);
+	row_link(p, found, index);
+}
+
+void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
+{
+	uint32_t index = id & ((1u << QUESTION_SHIFT) - 1), tgid;
+	struct process *p;
+
+	if (!hashmap_get(&cuda->questions, salted(cuda, id), &tgid)) {
+		cuda->stats.late_answers++;
+		return;
+	}
+	p = process_find(cuda, tgid);
+	hashmap_del(&cuda->questions, salted(cuda, id));
+	/* One that is over and not yet forgotten may have a successor under its PID, which did not ask. */
+	if (!p || index >= p->functions.n || function_at(p, index)->id != id) {
+		cuda->stats.late_answers++;
+		return;
+	}
+	function_at(p, index)->id = 0;
+	cuda->stats.answers++;
+	if (kernel)
+		answered(cuda, p, index, kernel);
+	else
+		settle_as_is(cuda, p, index);
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Handles of functions, and the modules (or libraries) that they are of. A handle has the name that it was made for, or stands for another handle
+ * or a host function. It lives until its module is unloaded, or until another kernel gets the same value: then what was launched by it before is
+ * no longer what will be launched.
+ *
+ * A process that forks without exec leaves its handles to the child, which CUDA does not let use them: the child begins with none, and
+ * whatever it launches is asked for as its own.
+ */
+#include "cuda/private.h"
+
+#include "base/text.h"
+
+static struct handle *handle_at(const struct process *p, uint32_t index)
+{
+	return pool_at(&p->handles, index);
+}
+
+static struct module *module_at(const struct process *p, uint32_t index)
+{
+	return pool_at(&p->modules, index);
+}
+
+/* A copy that counts; NULL: "" or no room. */
+static char *text_keep(struct cuda *cuda, const char *text, size_t n)
+{
+	char *copy;
+
+	if (n == 0)
+		return NULL;
+	copy = cuda->names_bytes + n < NAMES_BYTES ? strndup(text, n) : NULL;
+	if (!copy) {
+		cuda->stats.overflow_names++;
+		return NULL;
+	}
+	utf8_sanitize(copy);
+	cuda->names_bytes += strlen(copy) + 1;
+	return copy;
+}
+
+static void text_free(struct cuda *cuda, char *text)
+{
+	if (text)
+		cuda->names_bytes -= strlen(text) + 1;
+	free(text);
+}
+
+static uint32_t find(const struct cuda *cuda, const struct hashmap *map, uint64_t handle)
+{
+	uint32_t index;
+
+	return hashmap_get(map, salted(cuda, handle), &index) ? index : NONE;
+}
+
+static uint32_t take(struct cuda *cuda, struct pool *pool, struct hashmap *map, uint32_t size, uint32_t limit,
+		     uint64_t handle)
+{
+	uint32_t index = pool_take(pool, size, limit);
+
+	if (index != NONE && hashmap_put(map, salted(cuda, handle), index) == 0)
+		return index;
+	if (index != NONE)
+		pool_give(pool, index);
+	cuda->stats.overflow_names++;
+	return NONE;
+}
+
+/* ---- modules ---- */
+
+static void link_module(struct process *p, uint32_t index, uint32_t module)
+{
+	struct handle *h = handle_at(p, index);
+	struct module *m = module_at(p, module);
+
+	h->module = module + 1;
+	h->next = m->handles;
+	if (m->handles)
+		handle_at(p, m->handles - 1)->previous = index + 1;
+	m->handles = index + 1;
+}
+
+static void unlink_module(struct process *p, const struct handle *h)
+{
+	if (!h->module)
+		return;
+	if (h->previous)
+		handle_at(p, h->previous - 1)->next = h->next;
+	else
+		module_at(p, h->module - 1)->handles = h->next;
+	if (h->next)
+		handle_at(p, h->next - 1)->previous = h->previous;
+}
+
+static void handle_drop(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	struct handle *h = handle_at(p, index);
+	uint64_t handle = h->handle;
+
+	unlink_module(p, h);
+	text_free(cuda, h->symbol);
+	hashmap_del(&p->handle_map, salted(cuda, handle));
+	pool_give(&p->handles, index);
+	function_drop(cuda, p, handle);
+}
+
+static void module_drop(struct cuda *cuda, struct process *p, uint64_t handle)
+{
+	uint32_t index = find(cuda, &p->module_map, handle);
+	struct module *m;
+
+	if (index == NONE)
+		return;
+	m = module_at(p, index);
+	while (m->handles)
+		handle_drop(cuda, p, m->handles - 1);
+	text_free(cuda, m->path);
+	hashmap_del(&p->module_map, salted(cuda, handle));
+	pool_give(&p->modules, index);
+}
+
+static uint32_t module_get(struct cuda *cuda, struct process *p, uint64_t handle)
+{
+	uint32_t index;
+
+	if (handle == 0)
+		return NONE;
+	index = find(cuda, &p->module_map, handle);
+	if (index != NONE)
+		return index;
+	index = take(cuda, &p->modules, &p->module_map, sizeof(struct module), MODULES_MAX, handle);
+	if (index != NONE)
+		module_at(p, index)->handle = handle;
+	return index;
+}
+
+/* One of that handle whose end was not seen is gone. */
+static struct module *module_new(struct cuda *cuda, struct process *p, uint64_t handle)
+{
+	uint32_t index;
+
+	module_drop(cuda, p, handle);
+	index = module_get(cuda, p, handle);
+	return index == NONE ? NULL : module_at(p, index);
+}
+
+/* ---- handles ---- */
+
+/* Is it what was kept of @symbol, NULL: none? Bytes that are no characters were replaced. */
+static bool is_text(const char *kept, const char *symbol, size_t n)
+{
+	if (!kept || !symbol)
+		return !kept && !symbol;
+	for (size_t i = 0; i < n; i++)
+		if (kept[i] != symbol[i] && !(kept[i] == '?' && (symbol[i] & 0x80)))
+			return false;
+	return kept[n] == 0;
+}
+
+/* @module: index or NONE. */
+static void handle_set(struct cuda *cuda, struct process *p, uint64_t handle, uint32_t module,
+		       uint64_t target, const char *symbol, size_t n)
+{
+	uint32_t index = find(cuda, &p->handle_map, handle);
+
+	if (index != NONE) {
+		const struct handle *h = handle_at(p, index);
+
+		if (h->module == module + 1 && h->target == target && is_text(h->symbol, symbol, n))
+			return;
+		handle_drop(cuda, p, index);
+	}
+	index = take(cuda, &p->handles, &p->handle_map, sizeof(struct handle), HANDLES_MAX, handle);
+	if (index == NONE)
+		return;
+	handle_at(p, index)->handle = handle;
+	handle_at(p, index)->target = target;
+	if (symbol)
+		handle_at(p, index)->symbol = text_keep(cuda, symbol, n);
+	if (module != NONE)
+		link_module(p, index, module);
+	function_renew(cuda, p, handle);
+}
+
+void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size)
+{
+	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
+	struct module *m;
+
+	if (event->handle == 0)
+		return;
+	if (event->header.op == TRACE_OP_FUNCTION_NAME) {
+		handle_set(cuda, p, event->handle, module_get(cuda, p, event->of), 0, n ? event->name : NULL,
+			   n);
+	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
+		m = module_new(cuda, p, event->handle);
+		if (m)
+			m->path = text_keep(cuda, event->name, n);
+	}
+}
+
+static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t target)
+{
+	uint32_t of = find(cuda, &p->handle_map, target);
+	uint32_t module = of == NONE ? NONE : handle_at(p, of)->module - 1;
+
+	if (handle != 0 && target != 0 && handle != target)
+		handle_set(cuda, p, handle, module, target, NULL, 0);
+}
+
+void handle_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	struct module *m;
+
+	switch (call->header.op) {
+	case TRACE_OP_MODULE_LOAD:
+		m = call->handle ? module_new(cuda, p, call->handle) : NULL;
+		if (m)
+			m->image = call->addr;
+		if (call->addr != 0 && cuda->ops.image)
+			cuda->ops.image(p->tgid, p->incarnation, call->addr, cuda->userdata);
+		break;
+	case TRACE_OP_MODULE_UNLOAD:
+		module_drop(cuda, p, call->handle);
+		break;
+	default:
+		alias(cuda, p, call->handle, call->addr);
+		break;
+	}
+}
+
+void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function, struct origin *ret_origin)
+{
+	const struct handle *h = NULL;
+	const struct module *m;
+	struct origin origin = { .function = function };
+
+	for (unsigned hops = 0; hops <= ALIASES_MAX; hops++) {
+		uint32_t index = find(cuda, &p->handle_map, origin.function);
+
+		h = index == NONE ? NULL : handle_at(p, index);
+		if (!h || h->target == 0)
+			break;
+		origin.function = h->target;
+	}
+	origin.host = !h && origin.function != function;
+	if (h) {
+		origin.symbol = h->symbol;
+		m = h->module ? module_at(p, h->module - 1) : NULL;
+		origin.path = m ? m->path : NULL;
+		origin.image = m ? m->image : 0;
+	}
+	*ret_origin = origin;
+}
+
+void handles_done(struct cuda *cuda, struct process *p)
+{
+	for (uint32_t i = 0; i < p->handles.n; i++)
+		if (handle_at(p, i)->handle)
+			text_free(cuda, handle_at(p, i)->symbol);
+	for (uint32_t i = 0; i < p->modules.n; i++)
+		if (module_at(p, i)->handle)
+			text_free(cuda, module_at(p, i)->path);
+	pool_done(&p->handles);
+	pool_done(&p->modules);
+	hashmap_done(&p->handle_map);
+	hashmap_done(&p->module_map);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A launch is counted: at its kernel, in the shape that it had, with the weight that it has when estimated time is split (share.c). Nothing here
+ * allocates or walks a list that grows.
+ */
+#include "cuda/private.h"
+
+/* ---- weight ---- */
+
+/*
+ * Waves of threads: how often over a launch fills the device. A multiprocessor holds 2,048 threads (1,024 to 2,048, by architecture) and has
+ * 128 cores (64 to 128): 16 a core. Less than a wave takes its time all the same.
+ */
+static double waves(const struct cuda *cuda, const struct usage *usage, uint64_t launches, uint64_t threads)
+{
+	uint64_t wave = (uint64_t)THREADS_PER_CORE * cuda->totals[usage->device].device_cores;
+
+	return wave && threads / wave >= launches ? (double)threads / (double)wave : (double)launches;
+}
+
+/* Work that its stream is still busy with keeps its place; what must make room counts in this window only. */
+static void weigh(struct share *share, const struct stream *s, uint32_t stream, double weight)
+{
+	struct pending_slot *slot = &share->pending[0];
+
+	if (slot->epoch != s->epoch) {
+		struct pending_slot *second = &share->pending[1];
+
+		if (second->epoch != s->epoch) {
+			share->unplaced += second->fresh + second->old;
+			*second = *slot;
+			*slot = (struct pending_slot){ .epoch = s->epoch, .stream = stream };
+		} else {
+			slot = second;
+		}
+	}
+	slot->fresh += weight;
+}
+
+void share_add(struct share *into, const struct share *from)
+{
+	into->now.launches += from->now.launches;
+	into->now.threads = add_saturated(into->now.threads, from->now.threads);
+	into->now.ns += from->now.ns;
+	into->shown.launches += from->shown.launches;
+	into->shown.threads = add_saturated(into->shown.threads, from->shown.threads);
+	into->shown.ns += from->shown.ns;
+	into->dynamic += from->dynamic;
+	into->unplaced += from->unplaced;
+	for (unsigned i = 0; i < PENDING_SLOTS; i++) {
+		const struct pending_slot *slot = &from->pending[i];
+		struct pending_slot *place = NULL;
+
+		for (unsigned k = 0; k < PENDING_SLOTS; k++)
+			if (into->pending[k].epoch == slot->epoch || (!place && into->pending[k].epoch == 0))
+				place = &into->pending[k];
+		if (!place) {
+			into->unplaced += slot->fresh + slot->old;
+			continue;
+		}
+		place->epoch = slot->epoch;
+		place->stream = slot->stream;
+		place->fresh += slot->fresh;
+		place->old += slot->old;
+	}
+}
+
+/* ---- shapes ---- */
+
+static bool is_shape(const struct shape *shape, const struct trace_launch *launch)
+{
+	return shape->grid[0] == launch->grid[0] && shape->block[0] == launch->block[0] &&
+	       shape->grid[1] == launch->grid[1] && shape->block[1] == launch->block[1] &&
+	       shape->grid[2] == launch->grid[2] && shape->block[2] == launch->block[2] &&
+	       shape->shared == launch->shared_bytes;
+}
+
+/*
+ * All places taken: each launch in a further shape takes half of the credit of one of them, in turn, and the place when none is left. So a
+ * shape that is often used keeps its place, and one that was used at the beginning only does not.
+ */
+static void displace(struct kernel_row *row, const struct trace_launch *launch)
+{
+	struct shape *shape = &row->shapes[row->hand];
+
+	shape->credit /= 2;
+	if (shape->credit > 0) {
+		row->hand = (uint8_t)((row->hand + 1) % TRACED_SHAPES_MAX);
+		row->other_shapes++;
+		return;
+	}
+	row->other_shapes += shape->launches;
+	row->shape = row->hand;
+	*shape = (struct shape){ .shared = launch->shared_bytes, .credit = 1, .launches = 1 };
+	memcpy(shape->grid, launch->grid, sizeof(shape->grid));
+	memcpy(shape->block, launch->block, sizeof(shape->block));
+	row->hand = (uint8_t)((row->hand + 1) % TRACED_SHAPES_MAX);
+}
+
+static void count_shape(struct kernel_row *row, const struct trace_launch *launch)
+{
+	unsigned at = row->shape;
+
+	if (row->shapes_n == 0 || !is_shape(&row->shapes[at], launch)) {
+		for (at = 0; at < row->shapes_n && !is_shape(&row->shapes[at], launch);)
+			at++;
+		if (at == TRACED_SHAPES_MAX) {
+			displace(row, launch);
+			return;
+		}
+		if (at == row->shapes_n) {
+			struct shape *shape = &row->shapes[row->shapes_n++];
+
+			shape->shared = launch->shared_bytes;
+			memcpy(shape->grid, launch->grid, sizeof(shape->grid));
+			memcpy(shape->block, launch->block, sizeof(shape->block));
+		}
+		row->shape = (uint8_t)at;
+	}
+	row->shapes[at].launches++;
+	row->shapes[at].credit += row->shapes[at].credit < UINT32_MAX;
+}
+
+/* ---- launches ---- */
+
+void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch,
+		     uint64_t threads)
+{
+	struct stream *s = stream_at(p, stream);
+	uint32_t at = p->contexts[s->context].usage;
+	uint32_t index = function_row(cuda, p, at, launch);
+	struct usage *usage = &p->usages[at];
+	struct share *share = &usage->rest;
+
+	s->launched = cuda->window;
+	if (index != NONE) {
+		struct kernel_row *row = row_at(p, index);
+
+		share = &row->share;
+		share->dynamic += launch->shared_bytes;
+		count_shape(row, launch);
+	}
+	share->now.launches++;
+	share->now.threads = add_saturated(share->now.threads, threads);
+	weigh(share, s, stream, waves(cuda, usage, 1, threads));
+}
+
+void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads)
+{
+	struct stream *s = stream_at(p, stream);
+	struct usage *usage = &p->usages[p->contexts[s->context].usage];
+
+	if (launches == 0)
+		return;
+	s->launched = cuda->window;
+	weigh(&usage->rest, s, stream, waves(cuda, usage, launches, threads));
+}

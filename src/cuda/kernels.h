@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Kernels of a process: what its handles stand for, the functions that it has launched, and a row of sums for each kernel on each device.
+ *
+ *   handle.c    handles and modules: names, images, files      kernel.c   a launch: sums and shapes
+ *   function.c  which row a launch belongs to; questions       row.c      rows, found by name, put together
+ *   share.c     a window: time, series, totals                 fill_kernel.c  into a view
+ *
+ * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is told, a row is of one function and has no series; from
+ * then on it is settled, and the only one of its symbol and file on that device: rows that turn out to be one are put together before
+ * anything was credited to a series of theirs. What finds no room is counted in the usage's `rest`, and so are graphs' kernels.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/kernel.h"
+#include "model/trace.h"
+
+enum {
+	FUNCTIONS_PER_ROW = 4, /* handles come and go, kernels stay */
+	ROWS_OF_ALL = 16, /* rows of all processes together: limits.kernels times this */
+	HANDLES_MAX = 65536, /* of a process */
+	MODULES_MAX = 8192,
+	ALIASES_MAX = 4, /* of aliases, that are followed */
+	NAMES_BYTES = 32 << 20, /* symbols and paths of all handles of all processes */
+	PENDING_SLOTS = 2,
+	THREADS_PER_CORE = 16, /* resident: 2,048 on a multiprocessor of 128 cores */
+	QUESTION_SHIFT = 20, /* an id is a number and, below it, the function's index */
+};
+
+/* Launches of a kernel in one stream, since that last became busy: their weight in this window. */
+struct pending_slot {
+	uint64_t epoch; /* of the stream; 0: none */
+	double fresh, old; /* of launches in this window; from before */
+	uint32_t stream;
+};
+
+struct launch_sums {
+	uint64_t launches, threads, ns;
+};
+
+struct share {
+	struct launch_sums now, shown, series;
+	uint64_t dynamic; /* bytes of dynamic shared memory that launches of this window asked for */
+	struct pending_slot pending[PENDING_SLOTS];
+	double unplaced; /* weight in this window that has no slot any more */
+};
+
+struct shape {
+	uint32_t grid[3], block[3];
+	uint32_t shared;
+	uint32_t credit; /* launches lately: what has none makes room */
+	uint64_t launches;
+};
+
+struct kernel_row {
+	uint32_t next_free; /* the pool's */
+	uint32_t usage;
+	uint32_t functions; /* first one, plus one */
+	uint8_t shapes_n, shape, hand; /* the newest one's place; who is to make room */
+	bool settled, has_series, had_series;
+	struct share share;
+	struct kernel *kernel; /* NULL: a free row */
+	uint64_t key; /* in the process's row_map; 0: not there */
+	double recent; /* seconds lately */
+	uint64_t other_shapes;
+	struct shape shapes[TRACED_SHAPES_MAX];
+};
+
+struct function {
+	uint32_t next_free;
+	uint32_t usage, row;
+	uint32_t previous, next; /* of its row, plus one */
+	bool used, wanted; /* wanted: a question is to be asked */
+	uint64_t function;
+	uint64_t id; /* of the question that waits for its answer; 0: none */
+	uint64_t tried; /* window of the last attempt */
+};
+
+struct handle {
+	uint32_t next_free;
+	uint32_t module; /* plus one */
+	uint32_t previous, next; /* of its module, plus one */
+	uint64_t handle;
+	uint64_t target; /* stands for this one; 0: has a name of its own */
+	char *symbol;
+};
+
+struct module {
+	uint32_t next_free;
+	uint32_t handles; /* first one, plus one */
+	uint64_t handle; /* 0: a free row */
+	uint64_t image;
+	char *path;
+};
