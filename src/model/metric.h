@@ -140,6 +140,13 @@ enum traced_metric {
 	TRACED_METRICS,
 };
 
+/* Metrics of a kernel that a traced process launches on a device; each row is one slot. */
+enum kernel_metric {
+#define KERNEL_METRIC(id_, ...) KERNEL_METRIC_##id_,
+#include "model/metrics.def"
+	KERNEL_METRICS,
+};
+
 /* What the agent says about itself; each row is one slot. */
 enum agent_metric {
 #define AGENT_METRIC(id_, ...) AGENT_##id_,
@@ -153,6 +160,7 @@ enum engine { ENGINE_GPU, ENGINE_MEMORY, ENGINE_ENCODER, ENGINE_DECODER, ENGINE_
 extern const struct metric gpu_metrics[GPU_METRICS];
 extern const struct metric process_metrics[PROCESS_METRICS];
 extern const struct metric traced_metrics[TRACED_METRICS];
+extern const struct metric kernel_metrics[KERNEL_METRICS];
 extern const struct metric agent_metrics[AGENT_METRICS];
 extern const char *const engine_names[ENGINES];
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,6 +17,8 @@
 enum {
 	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
 	NAME_MAX_LEN = 192, /* family, two label values, two dots */
+	KERNELS_BYTES =
+		12 << 20, /* no further kernel is begun behind so much text: a page must not have more than 16 MiB */
 };
 
 void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value)
@@ -39,6 +42,19 @@ json_t *json_text(const char *text)
 	clean[n] = '\0';
 	utf8_sanitize(clean);
 	return json_string(clean);
+}
+
+json_t *json_long_text(const char *text)
+{
+	_cleanup_free_ char *copy = NULL;
+
+	if (utf8_valid(text, strlen(text)))
+		return json_string(text);
+	copy = strdup(text);
+	if (!copy)
+		return NULL;
+	utf8_sanitize(copy);
+	return json_string(copy);
 }
 
 json_t *json_text_or_null(const char *text)
@@ -224,6 +240,10 @@ int view_json_text(const struct snapshot *snapshot, unsigned sections, struct st
 	r = json_write(view_json(snapshot, sections), JSON_EMBED, out);
 	if (r >= 0 && (sections & JSON_TRACE))
 		r = json_trace_write(snapshot, out);
+	if (r >= 0 && (sections & JSON_KERNELS)) {
+		strbuf_adds(out, ",\"kernels\":");
+		r = view_kernels(snapshot, KERNELS_BYTES, out);
+	}
 	strbuf_adds(out, "}\n");
 	return r < 0 || !out->failed ? r : -E2BIG;
 }

@@ -2,10 +2,11 @@
 /*
  * The parts of the JSON document; view_json() puts them together. docs/json.schema.json describes it for readers.
  *
- *   json.c        the document, values, and the rows of the metric tables
- *   json_gpu.c    gpus: identity, rows, MIG instances, XIDs
- *   json_node.c   processes; node: versions, topology, workloads, the agent itself
- *   json_trace.c  what tracing says of processes; trace: processes and calls
+ *   json.c          the document, values, and the rows of the metric tables
+ *   json_gpu.c      gpus: identity, rows, MIG instances, XIDs
+ *   json_node.c     processes; node: versions, topology, workloads, the agent itself
+ *   json_trace.c    what tracing says of processes; trace: processes and calls
+ *   json_kernels.c  kernels: what traced processes launch
  *
  * jansson reports failure at every step; here it sticks to the object that is being made, as in a strbuf.
  */
@@ -28,6 +29,8 @@ void json_push(struct json_maker *j, json_t *array, json_t *value);
 /* A string, invalid UTF-8 made '?'. json_text_or_null() makes null of an empty one. */
 json_t *json_text(const char *text);
 json_t *json_text_or_null(const char *text);
+/* Of any length: a kernel's name. */
+json_t *json_long_text(const char *text);
 /* An integer where it is exact, else a real; null for what is no number. */
 json_t *json_number(double value);
 /* RFC 3339; null for 0, which is "never". */
@@ -57,6 +60,10 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);
+/* Reasons by name, of a traced process. */
+json_t *json_incomplete(struct json_maker *j, const struct traced_process *process);
+/* What no number of JSON's may exceed ends there. */
+json_t *json_count(uint64_t count);
 /* Member `cuda` of a process, null where it is not traced there. */
 json_t *json_process_cuda(struct json_maker *j, const struct process *process);
 /* Members `traced`, processes on devices where the driver does not list them, or on none that is known, and `traced_left_out`. */

@@ -15,12 +15,12 @@ enum {
 /* The numbers of a process that is on no device that we know of. */
 static const struct traced_device nowhere;
 
-static json_t *json_count(uint64_t count)
+json_t *json_count(uint64_t count)
 {
 	return json_integer((json_int_t)MIN(count, (uint64_t)INT64_MAX));
 }
 
-static json_t *json_incomplete(struct json_maker *j, const struct traced_process *process)
+json_t *json_incomplete(struct json_maker *j, const struct traced_process *process)
 {
 	json_t *reasons = json_array();
 	const char *name;

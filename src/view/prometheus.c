@@ -339,6 +339,9 @@ int view_prometheus(const struct snapshot *snapshot, enum exposition format, str
 	r = prometheus_trace(&p);
 	if (r < 0)
 		goto finish;
+	r = prometheus_kernels(&p);
+	if (r < 0)
+		goto finish;
 	r = prometheus_calls(&p);
 	if (r < 0)
 		goto finish;

@@ -33,14 +33,12 @@ static void begin(struct trace_page *tp, const char *name, enum family_type type
 	page_family(&tp->p->page, &(struct family){ PREFIX, name, help, NULL, type, unit });
 }
 
-/* As its other series name the device; by UUID alone where the driver has not shown it, not at all where it is not known which. */
-static void add_device_labels(const struct trace_page *tp, const char *uuid, struct strbuf *entry)
+void traced_device_labels(const struct exposition_page *p, const char *uuid, struct strbuf *entry)
 {
-	const struct snapshot *s = tp->p->s;
-	const struct entity *e = entity_by_uuid(s, uuid);
+	const struct entity *e = entity_by_uuid(p->s, uuid);
 
 	if (e)
-		strbuf_adds(entry, labels_get(&tp->p->entities, (uint32_t)(e - s->entities)));
+		strbuf_adds(entry, labels_get(&p->entities, (uint32_t)(e - p->s->entities)));
 	else if (*uuid)
 		label_add(entry, "uuid", uuid);
 }
@@ -50,19 +48,24 @@ static bool is_younger(const struct traced_process *a, const struct traced_proce
 	return a->exited != b->exited ? b->exited : a->start_ticks > b->start_ticks;
 }
 
-/* Processes are sorted by PID: those that share one are neighbours, and among these one is shown. */
+uint32_t traced_youngest(const struct trace_view *view, uint32_t first, uint32_t *ret_end)
+{
+	const struct traced_process *all = view->processes;
+	uint32_t youngest = first, end = first + 1;
+
+	for (; end < view->processes_n && all[end].pid == all[first].pid; end++)
+		if (is_younger(&all[end], &all[youngest]))
+			youngest = end;
+	*ret_end = end;
+	return youngest;
+}
+
 static void choose_processes(struct trace_page *tp)
 {
-	const struct traced_process *all = tp->view->processes;
-	uint32_t n = tp->view->processes_n;
+	for (uint32_t first = 0, end; first < tp->view->processes_n; first = end) {
+		uint32_t youngest = traced_youngest(tp->view, first, &end);
 
-	for (uint32_t first = 0, end; first < n; first = end) {
-		uint32_t youngest = first;
-
-		for (end = first + 1; end < n && all[end].pid == all[first].pid; end++)
-			if (is_younger(&all[end], &all[youngest]))
-				youngest = end;
-		tp->process_shown[youngest] = all[youngest].has_series;
+		tp->process_shown[youngest] = tp->view->processes[youngest].has_series;
 	}
 }
 
@@ -87,7 +90,7 @@ static int make_device_labels(struct trace_page *tp, struct strbuf *entry)
 		const struct traced_device *device = &tp->view->devices[i];
 
 		strbuf_reset(entry);
-		add_device_labels(tp, device->uuid, entry);
+		traced_device_labels(tp->p, device->uuid, entry);
 		if (entry->len > 0)
 			strbuf_addc(entry, ',');
 		strbuf_adds(entry, labels_get(&tp->processes, device->process));
@@ -114,7 +117,7 @@ static int make_total_labels(struct trace_page *tp, struct strbuf *entry)
 
 	for (uint32_t i = 0; r >= 0 && i < tp->view->totals_n; i++) {
 		strbuf_reset(entry);
-		add_device_labels(tp, tp->view->totals[i].uuid, entry);
+		traced_device_labels(tp->p, tp->view->totals[i].uuid, entry);
 		labels_add(&tp->totals, entry);
 	}
 	r = r < 0 ? r : labels_check(&tp->totals);
@@ -127,10 +130,10 @@ static int make_total_labels(struct trace_page *tp, struct strbuf *entry)
 	return r;
 }
 
-/* Memory may be added up over processes: a ratio or a peak may not. */
+/* Memory may be added up over processes: a ratio, a peak or a mean (of launches, by class) may not. */
 static bool gauge_adds_up(const struct metric *m)
 {
-	return m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES;
+	return m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES && !(m->label && STRV_EQ(m->label, "class"));
 }
 
 /* Counters of those without a series come with the view; what is a sum over today's processes is made here. */

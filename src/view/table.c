@@ -11,7 +11,7 @@
 
 enum {
 	GAP = 2, /* columns between two cells */
-	FLEXIBLE_MIN = 8, /* a flexible column is not made narrower */
+	FLEXIBLE_MIN = 8, /* a flexible column is not made narrower, unless it says more */
 	COLUMNS_MAX = 40, /* a topology matrix of READING_TOPOLOGY_MAX GPUs and some */
 };
 
@@ -173,6 +173,11 @@ struct layout {
 	bool hidden[COLUMNS_MAX];
 };
 
+static unsigned least_width(const struct table_column *column)
+{
+	return column->least > 0 ? column->least : (unsigned)FLEXIBLE_MIN;
+}
+
 /* Of a whole row; with @least, of one whose flexible columns have given way as far as they do. */
 static unsigned row_width(const struct table *table, const struct layout *layout, bool least)
 {
@@ -182,8 +187,9 @@ static unsigned row_width(const struct table *table, const struct layout *layout
 		if (layout->hidden[i])
 			continue;
 		total += total > 0 ? GAP : 0;
-		total += least && table->columns[i].flexible ? MIN(layout->widths[i], (unsigned)FLEXIBLE_MIN) :
-							       layout->widths[i];
+		total += least && table->columns[i].flexible ?
+				 MIN(layout->widths[i], least_width(&table->columns[i])) :
+				 layout->widths[i];
 	}
 	return total;
 }
@@ -206,7 +212,8 @@ static unsigned widest_flexible(const struct table *table, const struct layout *
 	unsigned found = table->columns_n;
 
 	for (unsigned i = 0; i < table->columns_n; i++)
-		if (!layout->hidden[i] && table->columns[i].flexible && layout->widths[i] > FLEXIBLE_MIN &&
+		if (!layout->hidden[i] && table->columns[i].flexible &&
+		    layout->widths[i] > least_width(&table->columns[i]) &&
 		    (found == table->columns_n || layout->widths[i] > layout->widths[found]))
 			found = i;
 	return found;

@@ -20,6 +20,7 @@ struct table_column {
 	bool right; /* aligned */
 	bool flexible; /* gives way when space is short */
 	unsigned char dispensable; /* left out altogether when that is not enough, the highest first; 0 never */
+	unsigned char least; /* a flexible one is not made narrower; 0: 8 */
 };
 
 struct table_cell {

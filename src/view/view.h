@@ -25,13 +25,15 @@ enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
 int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
 	      struct strbuf *out);
 
-enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8 };
+enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8, JSON_KERNELS = 16 };
 /*
- * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. JSON_TRACE is for
- * view_json_text() alone, which never has all of it in memory at once.
+ * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. JSON_TRACE and
+ * JSON_KERNELS are for view_json_text() alone, which never has all of them in memory at once.
  */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
+/* What JSON_KERNELS adds, alone; no further kernel is begun behind @bytes of text, and what is left out is counted. 0: all of it. */
+int view_kernels(const struct snapshot *snapshot, size_t bytes, struct strbuf *out);
 
 /*
  * Answers of atop's protocol (version 1, else the newest, 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes and
@@ -66,3 +68,10 @@ bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size);
 int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out);
 int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);
+
+/*
+ * Kernels of the snapshot's traced processes, the most time first; then those without a name, and what is not in the table. @full: names as
+ * they are, of any length. @rows: as many at most; 0: all.
+ */
+int table_kernels(const struct snapshot *snapshot, const struct table_options *options, bool full,
+		  size_t rows, struct strbuf *out);

@@ -19,8 +19,9 @@ import sys
 GOLDEN = [
     ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
     ("small", "json"), ("small", "atop"), ("small", "table"), ("small", "table-narrow"), ("small", "table-colour"),
-    ("traced", "prometheus"), ("traced", "openmetrics"), ("traced", "json-trace"), ("traced", "table"), ("traced", "table-narrow"),
-    ("untraced", "prometheus"), ("untraced", "json-trace"),
+    ("traced", "prometheus"), ("traced", "openmetrics"), ("traced", "json-trace"), ("traced", "json-kernels"), ("traced", "table"), ("traced", "table-narrow"),
+    ("traced", "kernels"), ("traced", "kernels-full"), ("traced", "kernels-narrow"), ("traced", "kernels-colour"),
+    ("untraced", "prometheus"), ("untraced", "json-trace"), ("untraced", "json-kernels"), ("untraced", "kernels"),
     ("empty", "prometheus"), ("empty", "dcgm"), ("empty", "json"), ("empty", "atop"), ("empty", "table"),
 ]
 EXPOSITIONS = [(fixture, page) for fixture in ("small", "full", "empty") for page in ("prometheus", "dcgm", "dcgm49")]
@@ -232,6 +233,15 @@ def schema_refuses(suite):
                    lambda d: d["trace"]["processes"][0]["devices"][0].update(memory_bytes=1),
                    lambda d: d["trace"]["calls"][0].update(surprise=1)):
         break_it(change, "traced", "json-trace")
+    for change in (lambda d: d["kernels"]["processes"][0]["kernels"][0].update(source="guessed"),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0].update(occupancy_limiter="luck"),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0].update(registers=-1),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0].pop("constant_bytes"),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0].pop("launches_total"),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0]["shapes"][0].update(grid=[1, 1]),
+                   lambda d: d["kernels"]["processes"][0]["kernels"][0].update(arch="90"),
+                   lambda d: d["kernels"]["devices"][0].update(memory_bytes={})):
+        break_it(change, "traced", "json-kernels")
 
 
 def json_numbers_are_short(suite):
@@ -278,6 +288,31 @@ def traced_number_everywhere(suite):
         raise Failure(f"only {seen} series compared")
 
 
+def kernel_number_everywhere(suite):
+    """Every series of a kernel has its entry in the JSON, and none is more than all that was launched."""
+    document = json.loads(suite.render("traced", "json-kernels"))
+    found, seen = {}, 0
+    for process in document["kernels"]["processes"]:
+        for kernel in process["kernels"]:
+            found.setdefault((process["pid"], kernel["uuid"] is not None, kernel["id"]), []).append(kernel)
+    for line in suite.render("traced", "prometheus").splitlines():
+        match = re.fullmatch(r'gpusonde_kernel_(\w+)\{(.*)\} (\S+)', line)
+        if not match or match[1] == "estimated" or 'pid="other"' in line:
+            continue
+        labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
+        kernels = found[int(labels["pid"]), "uuid" in labels, labels["id"]]
+        value = [kernel[match[1]] for kernel in kernels]
+        if "class" in labels:
+            value = [v[labels["class"]] for v in value]
+        seen += 1
+        if float(match[3]) != value[0] if not match[1].endswith("_total") else float(match[3]) > sum(value):
+            raise Failure(f"{line}: {value} in JSON")
+        if "limiter" in labels and labels["limiter"] != kernels[0]["occupancy_limiter"]:
+            raise Failure(f"{line}: {kernels[0]['occupancy_limiter']} in JSON")
+    if seen < 40:
+        raise Failure(f"only {seen} series compared")
+
+
 def terminals_are_safe(suite, fixture, page):
     bad = re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", suite.render(fixture, page))
     if bad:
@@ -311,6 +346,9 @@ def main():
     suite.case("JSON numbers have at most 15 digits", json_numbers_are_short)
     suite.case("JSON and Prometheus have the same numbers", one_number_everywhere)
     suite.case("JSON and Prometheus have the same numbers of traced processes", traced_number_everywhere)
+    suite.case("JSON and Prometheus have the same numbers of kernels", kernel_number_everywhere)
+    for page in ("kernels", "kernels-full", "kernels-narrow"):
+        suite.case(f"tables carry no control characters, {page}", terminals_are_safe, "traced", page)
     for fixture in ("small", "traced"):
         suite.case(f"tables carry no control characters, {fixture}", terminals_are_safe, fixture, "table")
         suite.case(f"tables of 80 columns have 80 columns, {fixture}", narrow_is_narrow, fixture)

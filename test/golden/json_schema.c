@@ -93,6 +93,27 @@ static void add_reasons(json_t *schema)
 			exit(EXIT_FAILURE);
 }
 
+static void add_choice(json_t *schema, const char *name)
+{
+	if (json_array_append_new(json_object_get(schema, "enum"), json_string(name)) < 0)
+		exit(EXIT_FAILURE);
+}
+
+/* A kernel's figures by model/kernel.def, and the words of its enumerations. */
+static void add_kernel(json_t *schema)
+{
+	json_t *properties = json_object_get(schema, "properties");
+
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++)
+		put(properties, kernel_figures[i].json,
+		    json_pack("{s:s, s:s}", "$ref", "#/$defs/count_or_null", "description",
+			      kernel_figures[i].help));
+	for (unsigned i = 0; i < KERNEL_SOURCES; i++)
+		add_choice(json_object_get(properties, "source"), kernel_source_name(i));
+	for (unsigned i = 0; i < OCCUPANCY_LIMITERS; i++)
+		add_choice(json_object_get(properties, "occupancy_limiter"), occupancy_limiter_name(i));
+}
+
 /* Properties of what the skeleton defines, and of what was added, are required, but those of the document itself. */
 static void require_all(json_t *schema)
 {
@@ -118,7 +139,8 @@ static void require_all(json_t *schema)
 int main(int argc, char **argv)
 {
 	static const char *const gpu[2] = { "gpu_" }, *const process[2] = { "process_gpu_", "process_" },
-				 *const traced[2] = { "process_cuda_" }, *const none[2];
+				 *const traced[2] = { "process_cuda_" }, *const kernel[2] = { "kernel_" },
+				 *const none[2];
 	json_t *schema = argc == 2 ? json_load_file(argv[1], 0, NULL) : NULL;
 	json_t *defs = json_object_get(schema, "$defs"), *def;
 	const char *name;
@@ -134,6 +156,11 @@ int main(int argc, char **argv)
 	add_reasons(json_object_get(json_object_get(defs, "incomplete"), "items"));
 	add_rows(json_object_get(defs, "cuda"), traced_metrics, TRACED_METRICS, 0, traced);
 	add_rows(json_object_get(defs, "trace_device"), traced_metrics, TRACED_METRICS, 0, traced);
+	/* Of many kernels together there are counters alone. */
+	add_rows(json_object_get(defs, "kernel"), kernel_metrics, KERNEL_METRICS, 0, kernel);
+	add_rows(json_object_get(defs, "kernel_device"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0, kernel);
+	add_rows(json_object_get(defs, "kernel_launches"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0, kernel);
+	add_kernel(json_object_get(defs, "kernel"));
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);
 	json_object_foreach(defs, name, def) require_all(def);
 	json_dumpf(schema, stdout, JSON_INDENT(2));

@@ -14,7 +14,8 @@ static const char *const intro =
 	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
 	"\n"
 	"* **Prometheus** names carry the prefix `gpusonde_`. In OpenMetrics a counter's family is named without `_total`.\n"
-	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes, `process_cuda_` in their `cuda`); label values are keys,\n"
+	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes, `process_cuda_` in their `cuda`,\n"
+	"  `kernel_` in kernels); label values are keys,\n"
 	"  an index makes an array.\n"
 	"* **Level** says where the number is measured, and so shown: the GPU, a MIG instance, or both.\n"
 	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
@@ -58,6 +59,10 @@ static const struct {
 	  "1 for each metric of the process whose value is an estimate." },
 	{ "gpu_cuda_estimated", "gauge", "those of the device's series, metric, the metric's own label",
 	  "1 for each metric of traced processes by device whose value is an estimate." },
+	{ "kernel_estimated", "gauge", "those of the kernel's series, metric, the metric's own label",
+	  "1 for each metric of the kernel whose value is an estimate." },
+	{ "gpu_kernel_estimated", "gauge", "those of the device's series, metric",
+	  "1 for each metric of kernels by device whose value is an estimate." },
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
 	  "1 for each reason why figures of the traced process are less than what happened: lost_events, events_off and "
 	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused, beyond_limit." },
@@ -179,15 +184,19 @@ static unsigned family_last(const struct metric *rows, unsigned n, unsigned firs
 	return end;
 }
 
-static void traced_family(unsigned first, unsigned end)
+/* Of what tracing knows: there is no DCGM and no architecture in it. */
+static void traced_families(const struct metric *rows, unsigned n)
 {
-	family_head(&traced_metrics[first], false);
-	puts("| Labels | Source |\n| --- | --- |");
-	for (unsigned i = first; i < end; i++) {
-		fputs("|", stdout);
-		labels(&traced_metrics[i]);
-		cell(traced_metrics[i].source);
-		puts("");
+	for (unsigned first = 0, end; first < n; first = end) {
+		end = family_last(rows, n, first);
+		family_head(&rows[first], false);
+		puts("| Labels | Source |\n| --- | --- |");
+		for (unsigned i = first; i < end; i++) {
+			fputs("|", stdout);
+			labels(&rows[i]);
+			cell(rows[i].source);
+			puts("");
+		}
 	}
 }
 
@@ -224,8 +233,18 @@ int main(void)
 	     "processes without series of their own. The same families with `gpusonde_gpu_cuda_` in place of `gpusonde_process_cuda_` are of\n"
 	     "a device with all its processes, those that have ended included. When tracing delivers nothing new, gauges are left out and\n"
 	     "`gpusonde_source_up{source=\"trace\"}` is 0.");
-	for (unsigned first = 0; first < TRACED_METRICS; first = family_last(traced_metrics, TRACED_METRICS, first))
-		traced_family(first, family_last(traced_metrics, TRACED_METRICS, first));
+	traced_families(traced_metrics, TRACED_METRICS);
+	puts("\n## Kernels of traced processes\n\n"
+	     "What a process launched of a kernel on a device; only while calls are traced. Series carry the labels of the process's other series,\n"
+	     "`kernel` and `id`. `kernel` is the brief name: without namespaces and parameters, template arguments folded, at most 128 bytes; of a kernel\n"
+	     "without a name it is the file and the offset in it, or the address. Many kernels of a program may share one brief name: `id`, made from the\n"
+	     "full name and the file, tells them apart, stays the same from run to run, and is in JSON beside the full name (`/api/v1/kernels`).\n"
+	     "`sum by (kernel)` adds them up. The occupancy carries `limiter`: `block_size`, `blocks_per_sm`, `registers`, `shared_memory` or `barriers`.\n\n"
+	     "The kernels with the most busy time have series of their own. Each launch is credited to exactly one: its kernel's if that has one at that\n"
+	     "moment, else `kernel=\"other\"` of its device. So the sum over all series of a device grows by every launch, and by each once. When a\n"
+	     "process ends its series end with it; `gpusonde_gpu_kernel_launches_total`, `..._threads_total` and `..._busy_seconds_total` are of the device with all its\n"
+	     "kernels, those of processes that have ended included.");
+	traced_families(kernel_metrics, KERNEL_METRICS);
 	puts("\n## Identity, state and events\n\n| Name | Type | Labels | Help |\n| --- | --- | --- | --- |");
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		printf("| `gpusonde_%s` | %s | %s | %s |\n", others[i].name, others[i].type, others[i].labels,

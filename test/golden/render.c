@@ -49,7 +49,7 @@ static int json(const struct snapshot *s, struct strbuf *out)
 
 static int json_parts(const struct snapshot *s, struct strbuf *out)
 {
-	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE, JSON_TRACE };
+	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE, JSON_TRACE, JSON_KERNELS };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(sections); i++)
@@ -60,6 +60,31 @@ static int json_parts(const struct snapshot *s, struct strbuf *out)
 static int json_of_trace(const struct snapshot *s, struct strbuf *out)
 {
 	return view_json_text(s, JSON_PROCESSES | JSON_TRACE, out);
+}
+
+static int json_of_kernels(const struct snapshot *s, struct strbuf *out)
+{
+	return view_json_text(s, JSON_KERNELS, out);
+}
+
+static int kernels_wide(const struct snapshot *s, struct strbuf *out)
+{
+	return table_kernels(s, &(struct table_options){ .width = 0 }, true, 0, out);
+}
+
+static int kernels_narrow(const struct snapshot *s, struct strbuf *out)
+{
+	return table_kernels(s, &(struct table_options){ .width = 80 }, false, 0, out);
+}
+
+static int kernels_brief(const struct snapshot *s, struct strbuf *out)
+{
+	return table_kernels(s, &(struct table_options){ .width = 160 }, false, 0, out);
+}
+
+static int kernels_colour(const struct snapshot *s, struct strbuf *out)
+{
+	return table_kernels(s, &(struct table_options){ .colour = true, .width = 120 }, false, 5, out);
 }
 
 /* What a client of each version gets: types, the first statistics, and the second after it has had the exits. */
@@ -140,6 +165,11 @@ int main(int argc, char **argv)
 		{ "json", json },
 		{ "json-parts", json_parts },
 		{ "json-trace", json_of_trace },
+		{ "json-kernels", json_of_kernels },
+		{ "kernels", kernels_brief },
+		{ "kernels-full", kernels_wide },
+		{ "kernels-narrow", kernels_narrow },
+		{ "kernels-colour", kernels_colour },
 		{ "atop", atop },
 		{ "table", table_wide },
 		{ "table-narrow", table_narrow },

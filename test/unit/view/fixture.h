@@ -22,7 +22,9 @@ struct snapshot *fixture_empty(void);
 
 /*
  * The small node with traced processes: on several devices, on one that nobody knows, on a MIG instance, on none; one that has ended
- * and its successor with the same PID; a hostile name; estimates; figures that are incomplete; with and without a series.
+ * and its successor with the same PID; a hostile name; estimates; figures that are incomplete; with and without a series. They launch
+ * kernels: two of one brief name, one that was loaded twice, hostile names, some that are not known, on devices that are not, with and
+ * without a series, and what had no room.
  */
 struct snapshot *fixture_traced(void);
 

@@ -8,7 +8,7 @@
 #define SECOND INT64_C(1000000000)
 #define GIB (1024.0 * 1024 * 1024)
 
-enum { ROOM = 16 };
+enum { ROOM = 24 };
 
 static struct trace_view *trace_new(const struct snapshot *s)
 {
@@ -130,6 +130,8 @@ static void add_total(struct trace_view *view, const char *uuid, double other)
 	total->other[TRACED_LAUNCHES] = other;
 	total->v[TRACED_BUSY_ESTIMATED] = 4000.5;
 	total->p[TRACED_BUSY_ESTIMATED] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	total->kernels = (struct traced_launches){ 1000000, UINT64_C(8192000000), 3999.25 };
+	total->kernels_other = (struct traced_launches){ (uint64_t)other, (uint64_t)other * 8192, other / 8 };
 	total->v[TRACED_ACTIVE_RATIO] = 0.75;
 	total->p[TRACED_ACTIVE_RATIO] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 }
@@ -138,6 +140,139 @@ static void set_agent(struct snapshot *s, enum agent_metric row, double v)
 {
 	s->agent[row] = s->trace->agent[row] = v;
 	s->agent_p[row] = s->trace->agent_p[row] = PRESENCE_PRESENT;
+}
+
+/* ---- kernels ---- */
+
+static struct kernel *make_kernel(const char *brief, const char *symbol, const char *name, const char *file)
+{
+	struct kernel from = {
+		.source = KERNEL_SOURCE_HANDLE,
+		.symbol = symbol,
+		.name = name,
+		.brief = brief,
+		.file = file,
+		.arch = { 90, 'a' },
+		.figures = { [KERNEL_REGISTERS] = 168,
+			     [KERNEL_STATIC_SHARED] = 1024,
+			     [KERNEL_RESERVED_SHARED] = 1024,
+			     [KERNEL_CONSTANT] = 960,
+			     [KERNEL_LOCAL] = 0,
+			     [KERNEL_STACK] = 0,
+			     [KERNEL_CODE] = 26240,
+			     [KERNEL_BARRIERS] = 2,
+			     [KERNEL_MAX_THREADS] = 384 },
+	};
+	struct kernel *kernel;
+
+	if (kernel_new(&from, &kernel) < 0)
+		abort();
+	return kernel;
+}
+
+/* Of the process and device added last. Takes @kernel. */
+static struct traced_kernel *add_kernel(struct trace_view *view, const char *uuid, struct kernel *kernel,
+					uint64_t launches, double seconds)
+{
+	struct traced_kernel *row = &view->kernels[view->kernels_n++];
+	struct traced_process *process = &view->processes[view->processes_n - 1];
+
+	if (process->kernels_n++ == 0)
+		process->kernels_first = view->kernels_n - 1;
+	*row = (struct traced_kernel){
+		.process = view->processes_n - 1,
+		.kernel = kernel,
+		.p = PRESENCE_PRESENT,
+		.all = { launches, launches * 8192, seconds },
+		.has_series = kernel != NULL,
+		.series = { launches / 2, launches / 2 * 8192, seconds / 2 },
+		.shapes_n = kernel ? 1 : 0,
+		.shapes = { { { 64, 1, 1 }, { 128, 1, 1 }, 0, launches } },
+		.occupancy_known = kernel && kernel->figures[KERNEL_REGISTERS] >= 0,
+		.occupancy = { .blocks = 3,
+			       .warps = 12,
+			       .warps_max = 64,
+			       .ratio = 0.1875,
+			       .limiter = OCCUPANCY_REGISTERS },
+	};
+	snprintf(row->uuid, sizeof(row->uuid), "%s", uuid);
+	return row;
+}
+
+static struct kernel *nothing_known(struct kernel *kernel, enum kernel_source source)
+{
+	kernel->source = source;
+	kernel->arch = (struct kernel_arch){ 0 };
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++)
+		kernel->figures[i] = -1;
+	return kernel;
+}
+
+static struct kernel *unnamed(const char *name, const char *file, uint64_t offset)
+{
+	struct kernel *kernel = nothing_known(make_kernel(name, name, name, file), KERNEL_SOURCE_UNRESOLVED);
+
+	kernel->offset = offset;
+	return kernel;
+}
+
+#define LIBRARY "/opt/app/lib/libattention.so"
+
+static void add_two_of_one_name(struct trace_view *view, const char *uuid)
+{
+	static const char *const symbols[] = { "_ZN5flash16flash_fwd_kernelILi64ELb1EEEv6Params",
+					       "_ZN5flash16flash_fwd_kernelILi128ELb1EEEv6Params" };
+	static const char *const names[] = { "void flash::flash_fwd_kernel<64, true>(Params)",
+					     "void flash::flash_fwd_kernel<128, true>(Params)" };
+	struct traced_kernel *row;
+
+	for (unsigned i = 0; i < 2; i++) {
+		row = add_kernel(view, uuid,
+				 make_kernel("flash_fwd_kernel<...>", symbols[i], names[i], LIBRARY),
+				 1000 >> i, 8.5 / (1 + i));
+		row->shapes[0] = (struct traced_shape){ { 16, 8, 2 }, { 128, 1, 1 }, 49152, 700 >> i };
+		row->shapes[1] = (struct traced_shape){ { 1, 1, 1 }, { 32, 4, 1 }, 0, 300 >> i };
+		row->shapes_n = 2;
+	}
+	/* Once more, loaded a second time: the same series. */
+	add_kernel(view, uuid, make_kernel("flash_fwd_kernel<...>", symbols[1], names[1], LIBRARY), 20, 0.25);
+}
+
+/* Names are whatever a program calls its kernels. */
+static void add_hostile(struct trace_view *view, const char *uuid)
+{
+	static char symbol[4097], name[4097], brief[200];
+
+	memset(symbol, 'k', sizeof(symbol) - 1);
+	memset(name, 'n', sizeof(name) - 1);
+	add_kernel(view, uuid, make_kernel("k", symbol, name, ""), 2, 0.125)->kernel->jit = true;
+	/* The cut is in the middle of a character of three bytes. */
+	memset(brief, 'x', 124);
+	memcpy(brief + 124, "\xe2\x80\xae\xe2\x82\xac\"\\\n\x1b[31m", 15);
+	add_kernel(view, uuid,
+		   make_kernel(brief, "hostile\"\\\n", "hostile \"a\\b\"\n\x1b[31mred\xe2\x80\xae",
+			       "/tmp/\"x\ny\\"),
+		   64, 0.0625);
+	add_kernel(view, uuid, make_kernel("\xff\xc3(", "\xff\xc3(", "\xff\xc3(", ""), 0, 0);
+}
+
+/* Without a name, without a device, without a place. */
+static void add_unknown(struct trace_view *view, const char *uuid)
+{
+	struct traced_kernel *row;
+
+	add_kernel(view, uuid, unnamed("libattention.so+0x12f0", LIBRARY, 0x12f0), 31, 0.5);
+	row = add_kernel(view, uuid, unnamed("0x7f12deadbeef", "", 0), 4, 0);
+	row->has_series = false;
+	row->series = (struct traced_launches){ 0 };
+	row = add_kernel(view, "",
+			 nothing_known(make_kernel("mul", "_Z3mulPfi", "mul(float*, int)", "/opt/app/bin/app"),
+				       KERNEL_SOURCE_SYMBOL),
+			 5, 0.001);
+	row->p |= PRESENCE_ESTIMATED;
+	row->other_shapes = 3;
+	row->shapes[0].launches = 2;
+	add_kernel(view, uuid, NULL, 77, 0.75);
 }
 
 static void add_processes(struct trace_view *view, const struct snapshot *s)
@@ -155,6 +290,8 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	add_device(view, "", 5);
 	add_device(view, gpu, 123456789);
 	add_device(view, s->entities[1].id.uuid, 7);
+	add_two_of_one_name(view, gpu);
+	add_unknown(view, gpu);
 	call = add_call(view, "cuLaunchKernel", 123456801);
 	call->nested = 3;
 	call = add_call(view, "cuMemAlloc_v2", 104);
@@ -166,15 +303,22 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	process = add_process(view, 1002, "bad\xff\xc3(\x1b[31mred\xe2\x80\xae");
 	process->incomplete = TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_LATE;
 	add_device(view, gpu, 1000);
+	add_hostile(view, gpu);
 	process = add_process(view, 1003, "small");
 	process->has_series = false;
 	add_device(view, gpu, 30);
+	add_kernel(view, gpu, make_kernel("add", "_Z3addPfS_", "add(float*, float*)", ""), 30, 0.01);
 	add_process(view, 2001, "in-mig");
 	add_device(view, mig, 64)->p[TRACED_LIVE_DEVICE] = PRESENCE_ABSENT;
+	add_kernel(view, mig, make_kernel("add", "_Z3addPfS_", "add(float*, float*)", ""), 64, 0.02)->series.seconds =
+		0.0175;
 	process = add_process(view, 3000, "again");
 	process->exited = true;
 	process->start_ticks = 1;
 	add_device(view, "", 11);
+	add_kernel(view, "",
+		   nothing_known(make_kernel("old", "_Z3oldv", "old()", ""), KERNEL_SOURCE_REGISTERED), 11,
+		   0.5);
 	add_process(view, 3000, "again");
 	process = add_process(view, 4000, "elsewhere");
 	process->incomplete =
