@@ -25,7 +25,9 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
 		[TRACE_EVENT_TEXT] = sizeof(struct trace_text),
 		[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
+		[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
 	};
+	const struct trace_name *name = data;
 	struct check *check = userdata;
 	const struct trace_header *event;
 
@@ -38,6 +40,9 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	check->events++;
 	if (event->type >= TRACE_EVENTS || sizes[event->type] == 0 || size < sizes[event->type] ||
 	    event->cpu >= CPUS || event->call >= TRACE_CALLS_MAX || event->seq == 0)
+		abort();
+	if (event->type == TRACE_EVENT_NAME &&
+	    (name->name_n >= size - sizeof(*name) || name->name[name->name_n]))
 		abort();
 }
 
