@@ -72,6 +72,7 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index, bool runti
 	question.symbol = origin.symbol;
 	question.image = origin.image;
 	question.path = origin.path;
+	forget_question(cuda, f);
 	f->tried = cuda->window;
 	f->wanted = false;
 	f->id = question.id;
@@ -224,19 +225,6 @@ void function_drop(struct cuda *cuda, struct process *p, uint64_t function)
 	}
 }
 
-void function_renew(struct cuda *cuda, struct process *p, uint64_t function)
-{
-	for (uint32_t i = 0; cuda->ops.function && p->functions.used > 0 && i < p->usages_n; i++) {
-		uint32_t index = find(cuda, p, function, i);
-
-		if (index == NONE)
-			continue;
-		forget_question(cuda, function_at(p, index));
-		function_at(p, index)->wanted = true;
-		function_at(p, index)->tried = 0;
-	}
-}
-
 void functions_done(struct cuda *cuda, struct process *p)
 {
 	for (uint32_t i = 0; i < p->functions.n; i++)
@@ -280,6 +268,33 @@ static void answered(struct cuda *cuda, struct process *p, uint32_t index, struc
 	}
 	row_unlink(p, index);
 	row_link(p, found, index);
+}
+
+/* One that was launched before anything was told of it. */
+static void renew(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
+	struct origin origin;
+
+	if (cuda->ops.function) {
+		function_at(p, index)->wanted = true;
+		function_at(p, index)->tried = 0;
+		return;
+	}
+	handle_origin(cuda, p, function_at(p, index)->function, &origin);
+	kernel = origin.symbol ? provisional(&origin) : NULL;
+	if (kernel)
+		answered(cuda, p, index, kernel);
+}
+
+void function_renew(struct cuda *cuda, struct process *p, uint64_t function)
+{
+	for (uint32_t i = 0; p->functions.used > 0 && i < p->usages_n; i++) {
+		uint32_t index = find(cuda, p, function, i);
+
+		if (index != NONE)
+			renew(cuda, p, index);
+	}
 }
 
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)

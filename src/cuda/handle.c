@@ -21,13 +21,11 @@ static struct module *module_at(const struct process *p, uint32_t index)
 	return pool_at(&p->modules, index);
 }
 
-/* A copy that counts; NULL: "" or no room. */
+/* A copy that counts; NULL: no room. */
 static char *text_keep(struct cuda *cuda, const char *text, size_t n)
 {
 	char *copy;
 
-	if (n == 0)
-		return NULL;
 	copy = cuda->names_bytes + n < NAMES_BYTES ? strndup(text, n) : NULL;
 	if (!copy) {
 		cuda->stats.overflow_names++;
@@ -145,39 +143,61 @@ static struct module *module_new(struct cuda *cuda, struct process *p, uint64_t 
 
 /* ---- handles ---- */
 
-/* Is it what was kept of @symbol, NULL: none? Bytes that are no characters were replaced. */
+/* Is it what was kept of @symbol? Bytes that are no characters were replaced. */
 static bool is_text(const char *kept, const char *symbol, size_t n)
 {
-	if (!kept || !symbol)
-		return !kept && !symbol;
+	if (!kept)
+		return false;
 	for (size_t i = 0; i < n; i++)
 		if (kept[i] != symbol[i] && !(kept[i] == '?' && (symbol[i] & 0x80)))
 			return false;
 	return kept[n] == 0;
 }
 
-/* @module: index or NONE. */
-static void handle_set(struct cuda *cuda, struct process *p, uint64_t handle, uint32_t module,
-		       uint64_t target, const char *symbol, size_t n)
+/* A new one in place of what had that handle. NULL: no room. @module: index or NONE. */
+static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t handle, uint32_t module)
 {
 	uint32_t index = find(cuda, &p->handle_map, handle);
 
-	if (index != NONE) {
-		const struct handle *h = handle_at(p, index);
-
-		if (h->module == module + 1 && h->target == target && is_text(h->symbol, symbol, n))
-			return;
+	if (index != NONE)
 		handle_drop(cuda, p, index);
-	}
 	index = take(cuda, &p->handles, &p->handle_map, sizeof(struct handle), HANDLES_MAX, handle);
 	if (index == NONE)
-		return;
+		return NULL;
 	handle_at(p, index)->handle = handle;
-	handle_at(p, index)->target = target;
-	if (symbol)
-		handle_at(p, index)->symbol = text_keep(cuda, symbol, n);
 	if (module != NONE)
 		link_module(p, index, module);
+	return handle_at(p, index);
+}
+
+/* Its name was asked for, which says nothing of its module: it may be one that is known, or stands for another. */
+static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
+{
+	uint32_t index = find(cuda, &p->handle_map, handle);
+	struct handle *h = index == NONE ? NULL : handle_at(p, index);
+
+	if (h && h->symbol && is_text(h->symbol, symbol, n))
+		return;
+	if (!h || h->symbol)
+		h = handle_new(cuda, p, handle, NONE);
+	if (!h)
+		return;
+	h->symbol = text_keep(cuda, symbol, n);
+	function_renew(cuda, p, handle);
+}
+
+static void made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of, const char *symbol,
+		 size_t n)
+{
+	uint32_t module = module_get(cuda, p, of), index = find(cuda, &p->handle_map, handle);
+	struct handle *h = index == NONE ? NULL : handle_at(p, index);
+
+	if (h && h->module == module + 1 && h->target == 0 && is_text(h->symbol, symbol, n))
+		return;
+	h = handle_new(cuda, p, handle, module);
+	if (!h)
+		return;
+	h->symbol = text_keep(cuda, symbol, n);
 	function_renew(cuda, p, handle);
 }
 
@@ -186,11 +206,12 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
 	struct module *m;
 
-	if (event->handle == 0)
+	if (event->handle == 0 || n == 0)
 		return;
-	if (event->header.op == TRACE_OP_FUNCTION_NAME) {
-		handle_set(cuda, p, event->handle, module_get(cuda, p, event->of), 0, n ? event->name : NULL,
-			   n);
+	if (event->header.op == TRACE_OP_FUNCTION_NAME && event->of == 0) {
+		tell_name(cuda, p, event->handle, event->name, n);
+	} else if (event->header.op == TRACE_OP_FUNCTION_NAME) {
+		made(cuda, p, event->handle, event->of, event->name, n);
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
 		m = module_new(cuda, p, event->handle);
 		if (m)
@@ -200,11 +221,17 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 
 static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t target)
 {
-	uint32_t of = find(cuda, &p->handle_map, target);
-	uint32_t module = of == NONE ? NONE : handle_at(p, of)->module - 1;
+	uint32_t of = find(cuda, &p->handle_map, target), index = find(cuda, &p->handle_map, handle);
+	struct handle *h;
 
-	if (handle != 0 && target != 0 && handle != target)
-		handle_set(cuda, p, handle, module, target, NULL, 0);
+	if (handle == 0 || target == 0 || handle == target ||
+	    (index != NONE && handle_at(p, index)->target == target))
+		return;
+	h = handle_new(cuda, p, handle, of == NONE ? NONE : handle_at(p, of)->module - 1);
+	if (!h)
+		return;
+	h->target = target;
+	function_renew(cuda, p, handle);
 }
 
 void handle_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
@@ -230,24 +257,25 @@ void handle_event(struct cuda *cuda, struct process *p, const struct trace_call 
 
 void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function, struct origin *ret_origin)
 {
-	const struct handle *h = NULL;
-	const struct module *m;
 	struct origin origin = { .function = function };
 
 	for (unsigned hops = 0; hops <= ALIASES_MAX; hops++) {
 		uint32_t index = find(cuda, &p->handle_map, origin.function);
+		const struct handle *h = index == NONE ? NULL : handle_at(p, index);
+		const struct module *m = h && h->module ? module_at(p, h->module - 1) : NULL;
 
-		h = index == NONE ? NULL : handle_at(p, index);
-		if (!h || h->target == 0)
+		origin.host = hops > 0 && !h;
+		if (!h)
+			break;
+		if (h->symbol)
+			origin.symbol = h->symbol;
+		if (m) {
+			origin.path = m->path;
+			origin.image = m->image;
+		}
+		if (h->target == 0)
 			break;
 		origin.function = h->target;
-	}
-	origin.host = !h && origin.function != function;
-	if (h) {
-		origin.symbol = h->symbol;
-		m = h->module ? module_at(p, h->module - 1) : NULL;
-		origin.path = m ? m->path : NULL;
-		origin.image = m ? m->image : 0;
 	}
 	*ret_origin = origin;
 }
