@@ -202,6 +202,8 @@ static int sort_processes(struct trace_view *view)
 		view->devices[i].process = new_index[view->devices[i].process];
 	for (uint32_t i = 0; i < view->calls_n; i++)
 		view->calls[i].process = new_index[view->calls[i].process];
+	for (uint32_t i = 0; i < view->kernels_n; i++)
+		view->kernels[i].process = new_index[view->kernels[i].process];
 	return 0;
 }
 
