@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A file is the same as another when both have the same build-id, size and headers, or the same device, inode, size and time. What was read of
+ * it is kept in tables, which go when they are the least used and others need the room; its identity and that it has no device code stay longer.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hashmap.h"
+#include "base/log.h"
+#include "naming/private.h"
+#include "proc/mapped.h"
+
+/* An image's metadata is a few MiB in the largest libraries there are. */
+enum { IMAGE_BYTES = 4 << 20, METADATA_BYTES = 8 << 20, HEADERS = 4096 };
+#define FAILED_NS (30 * NSEC_PER_SEC) /* before it is tried again */
+
+static struct file_id id_of(const struct stat *st)
+{
+	return (struct file_id){
+		.dev = st->st_dev, .ino = st->st_ino, .size = (uint64_t)st->st_size, .changed = st->st_mtim
+	};
+}
+
+static bool same_id(const struct file_id *a, const struct file_id *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static bool has_id(const struct file *file, const struct file_id *id)
+{
+	for (uint32_t i = 0; i < file->ids_n; i++)
+		if (same_id(&file->ids[i], id))
+			return true;
+	return false;
+}
+
+static int place_open(const struct naming *naming, const struct place *place, int *ret_fd, struct stat *ret_st)
+{
+	const struct proc_mapped mapped = { .pid = place->pid,
+					    .start = place->start,
+					    .end = place->end,
+					    .dev = place->dev,
+					    .ino = place->ino,
+					    .path = place->path,
+					    .path_n = strlen(place->path) };
+
+	if (place->end == 0)
+		return proc_file_open(naming->proc_root, place->pid, place->path, ret_fd, ret_st);
+	return proc_mapped_open(naming->proc_root, &mapped, ret_fd, ret_st);
+}
+
+/* ---- which file ---- */
+
+static uint64_t headers_of(int fd)
+{
+	char bytes[HEADERS] = { 0 };
+	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
+
+	return n > 0 ? hash_bytes(bytes, (size_t)n) : 0;
+}
+
+static void describe(struct file *file, int fd)
+{
+	_cleanup_(elf_closep) struct elf_file *elf = NULL;
+
+	file->headers = headers_of(fd);
+	if (elf_open(fd, &elf) < 0)
+		return;
+	while (file->loads_n < FILE_LOADS && elf_range(elf, file->loads_n, &file->loads[file->loads_n]))
+		file->loads_n++;
+	if (elf_build_id(elf, file->build_id, &file->build_id_n) < 0)
+		file->build_id_n = 0;
+}
+
+static bool same_build(const struct file *a, const struct file *b)
+{
+	return a->build_id_n > 0 && a->build_id_n == b->build_id_n && a->ids[0].size == b->ids[0].size &&
+	       a->headers == b->headers && memcmp(a->build_id, b->build_id, a->build_id_n) == 0;
+}
+
+static void add_id(struct file *file, const struct file_id *id)
+{
+	/* The first stays, the second is the oldest of the rest. */
+	if (file->ids_n == FILE_IDS) {
+		memmove(&file->ids[1], &file->ids[2], (FILE_IDS - 2) * sizeof(*id));
+		file->ids_n--;
+	}
+	file->ids[file->ids_n++] = *id;
+}
+
+static void drop_tables(struct naming *naming, struct file *file)
+{
+	stub_table_free(TAKE_PTR(file->stubs));
+	for (unsigned i = 0; i < FILE_ARCHS; i++)
+		figures_free(TAKE_PTR(file->figures[i]));
+	naming_weigh(naming, -(int64_t)file->bytes);
+	naming->trim |= file->bytes > 0;
+	file->bytes = 0;
+}
+
+static void file_free(struct naming *naming, struct file *file)
+{
+	drop_tables(naming, file);
+	free(file);
+}
+
+/* The least used that nobody looks at. */
+static struct file **oldest(struct naming *naming, bool with_tables)
+{
+	struct file **found = NULL;
+
+	for (uint32_t i = 0; i < naming->files_n; i++) {
+		struct file *file = naming->files[i];
+
+		if (file->busy || (with_tables && file->bytes == 0))
+			continue;
+		if (!found || file->used < (*found)->used)
+			found = &naming->files[i];
+	}
+	return found;
+}
+
+static int add_file(struct naming *naming, struct file *file)
+{
+	struct file **files;
+
+	if (naming->files_n >= naming->config.limits.files) {
+		struct file **old = oldest(naming, false);
+
+		if (!old)
+			return -ENOMEM;
+		processes_drop_file(naming, *old);
+		naming_count(naming, &naming->stats.evicted, (*old)->bytes > 0);
+		file_free(naming, *old);
+		*old = file;
+		return 0;
+	}
+	files = reallocarray(naming->files, naming->files_n + 1, sizeof(struct file *));
+	if (!files)
+		return -ENOMEM;
+	naming->files = files;
+	files[naming->files_n++] = file;
+	return 0;
+}
+
+static struct file *known(struct naming *naming, const struct file *like, const struct file_id *id)
+{
+	for (uint32_t i = 0; i < naming->files_n; i++) {
+		struct file *file = naming->files[i];
+
+		if (id ? has_id(file, id) : same_build(file, like))
+			return file;
+	}
+	return NULL;
+}
+
+int file_find(struct naming *naming, const struct place *place, struct file **ret_file)
+{
+	_cleanup_close_ int fd = -1;
+	_cleanup_free_ struct file *made = NULL;
+	struct file *file;
+	struct file_id id;
+	struct stat st;
+	int r = place_open(naming, place, &fd, &st);
+
+	if (r < 0)
+		return r;
+	id = id_of(&st);
+	file = known(naming, NULL, &id);
+	if (!file) {
+		made = calloc(1, sizeof(*made));
+		if (!made)
+			return -ENOMEM;
+		made->ids[made->ids_n++] = id;
+		describe(made, fd);
+		file = known(naming, made, NULL);
+		if (file) {
+			add_id(file, &id);
+		} else {
+			r = add_file(naming, made);
+			if (r < 0)
+				return r;
+			file = TAKE_PTR(made);
+		}
+	}
+	file->used = ++naming->used;
+	*ret_file = file;
+	return 0;
+}
+
+void files_done(struct naming *naming)
+{
+	for (uint32_t i = 0; i < naming->files_n; i++)
+		file_free(naming, naming->files[i]);
+	free(TAKE_PTR(naming->files));
+	naming->files_n = 0;
+}
+
+void make_room(struct naming *naming)
+{
+	while (naming->bytes > naming->config.limits.bytes) {
+		struct file **old = oldest(naming, true);
+		uint64_t image = images_oldest(naming);
+
+		if (image != UINT64_MAX && (!old || image < (*old)->used)) {
+			if (!images_evict(naming, image))
+				return;
+		} else if (old) {
+			drop_tables(naming, *old);
+		} else {
+			return;
+		}
+		naming_count(naming, &naming->stats.evicted, 1);
+	}
+}
+
+/* ---- its tables ---- */
+
+static void weigh(struct naming *naming, struct file *file, uint64_t bytes)
+{
+	file->bytes += bytes;
+	naming_weigh(naming, (int64_t)bytes);
+	naming->trim = true; /* what reading needed is more than what is kept */
+	file->busy++;
+	make_room(naming);
+	file->busy--;
+}
+
+/* Opens it again; what lies at its place now must be the same file. */
+static int reopen(struct naming *naming, struct file *file, const struct place *place, int *ret_fd)
+{
+	_cleanup_close_ int fd = -1;
+	struct file_id id;
+	struct stat st;
+	int r;
+
+	if (file->failed_ns && clock_mono_ns() - file->failed_ns < FAILED_NS)
+		return -EIO;
+	r = place_open(naming, place, &fd, &st);
+	if (r < 0)
+		return r;
+	id = id_of(&st);
+	if (!has_id(file, &id))
+		return -ESTALE;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int failed(struct naming *naming, struct file *file, const struct place *place, int r)
+{
+	if (r == -ECANCELED)
+		return r;
+	file->failed_ns = clock_mono_ns();
+	naming_count(naming, &naming->stats.files_failed, 1);
+	log_debug("kernels of %s are not known: %s", place->path, strerror(-r));
+	return r;
+}
+
+static int on_any(_unused_ const struct cubin_image *image, _unused_ void *userdata)
+{
+	return -EALREADY; /* one is enough */
+}
+
+int file_has_device_code(struct naming *naming, struct file *file, const struct place *place)
+{
+	static const struct cubin_ops ops = { .image = on_any };
+	const struct cubin_limits limits = { .image_bytes = IMAGE_BYTES, .metadata_bytes = METADATA_BYTES };
+	_cleanup_close_ int fd = -1;
+	struct cubin_source source;
+	int r;
+
+	if (file->device_code != DEVICE_CODE_UNKNOWN)
+		return file->device_code == DEVICE_CODE;
+	r = reopen(naming, file, place, &fd);
+	if (r == 0)
+		r = cubin_source_file(fd, &source);
+	if (r < 0)
+		return r;
+	r = cubin_read(&source, &limits, &ops, NULL);
+	if (r == -EALREADY)
+		file->device_code = DEVICE_CODE;
+	else if (r == 0 || r == -ENODATA || r == -ENOEXEC)
+		file->device_code = DEVICE_CODE_NONE;
+	else
+		return failed(naming, file, place, r);
+	return file->device_code == DEVICE_CODE;
+}
+
+int file_stubs(struct naming *naming, struct file *file, const struct place *place,
+	       const struct stub_table **ret_stubs)
+{
+	uint32_t max = (uint32_t)(naming->config.limits.bytes / 4 / sizeof(struct stub_entry));
+	_cleanup_close_ int fd = -1;
+	char root[96];
+	int r;
+
+	file->used = ++naming->used;
+	if (file->stubs) {
+		*ret_stubs = file->stubs;
+		return 0;
+	}
+	r = reopen(naming, file, place, &fd);
+	if (r < 0)
+		return r;
+	snprintf(root, sizeof(root), "%s/%d/root", naming->proc_root, (int)place->pid);
+	r = stub_table_read(naming, fd, root, place->path, max, &file->stubs);
+	if (r < 0)
+		return failed(naming, file, place, r);
+	naming_count(naming, &naming->stats.files_read, 1);
+	weigh(naming, file, stub_table_bytes(file->stubs));
+	*ret_stubs = file->stubs;
+	return 0;
+}
+
+static struct figures **room_for_figures(struct naming *naming, struct file *file)
+{
+	struct figures **found = &file->figures[0];
+
+	for (unsigned i = 0; i < FILE_ARCHS; i++) {
+		if (!file->figures[i])
+			return &file->figures[i];
+		if (file->figures[i]->used < (*found)->used)
+			found = &file->figures[i];
+	}
+	file->bytes -= figures_bytes(*found);
+	naming_weigh(naming, -(int64_t)figures_bytes(*found));
+	naming_count(naming, &naming->stats.evicted, 1);
+	figures_free(TAKE_PTR(*found));
+	return found;
+}
+
+static struct figures *kept_figures(struct naming *naming, struct file *file, uint16_t sm)
+{
+	for (unsigned i = 0; i < FILE_ARCHS; i++)
+		if (file->figures[i] && file->figures[i]->sm == sm) {
+			file->figures[i]->used = ++naming->used;
+			return file->figures[i];
+		}
+	return NULL;
+}
+
+static int read_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
+			struct figures **ret_figures)
+{
+	const struct figures_limits limits = {
+		.entries = (uint32_t)(naming->config.limits.bytes / 2 / sizeof(struct figures_entry)),
+		.image_bytes = IMAGE_BYTES,
+		.metadata_bytes = METADATA_BYTES,
+	};
+	_cleanup_close_ int fd = -1;
+	struct cubin_source source;
+	int r = reopen(naming, file, place, &fd);
+
+	if (r == 0)
+		r = cubin_source_file(fd, &source);
+	if (r < 0)
+		return r;
+	r = figures_read(naming, &source, sm, &limits, ret_figures);
+	if (r == -ENODATA || r == -ENOEXEC) {
+		file->device_code = DEVICE_CODE_NONE;
+		return -ENODATA;
+	}
+	return r < 0 ? failed(naming, file, place, r) : 0;
+}
+
+int file_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
+		 const struct figures **ret_figures)
+{
+	struct figures *figures, **room;
+	int r;
+
+	file->used = ++naming->used;
+	if (file->device_code == DEVICE_CODE_NONE || sm == 0)
+		return -ENODATA;
+	figures = kept_figures(naming, file, sm);
+	if (!figures) {
+		r = read_figures(naming, file, place, sm, &figures);
+		if (r < 0)
+			return r;
+		room = room_for_figures(naming, file);
+		*room = figures;
+		figures->used = ++naming->used;
+		file->device_code = DEVICE_CODE;
+		naming_count(naming, &naming->stats.files_read, 1);
+		weigh(naming, file, figures_bytes(figures));
+	}
+	*ret_figures = figures;
+	return 0;
+}

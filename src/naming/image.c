@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Images that programs load from their memory. That one came to lie where another had been is no reason to forget the first: its kernels may
+ * be asked for later. What both have, and differs, is not known then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "naming/private.h"
+
+enum {
+	ENTRIES_MAX = 1 << 16,
+	IMAGE_BYTES = 4 << 20,
+	METADATA_BYTES = 8 << 20,
+	PTX_LOOK = 4096,
+	WRAPPER_MAGIC = 0x466243b1, /* __fatBinC_Wrapper_t of CUDA's fatbinary_section.h */
+};
+
+struct image {
+	struct image *next;
+	pid_t pid;
+	uint64_t incarnation, address;
+	uint64_t seq;
+	struct figures *figures; /* NULL: PTX alone */
+	uint64_t bytes, used;
+};
+
+static void image_free(struct naming *naming, struct image *image)
+{
+	naming_weigh(naming, -(int64_t)image->bytes);
+	figures_free(image->figures);
+	free(image);
+}
+
+uint64_t image_address(pid_t pid, uint64_t address)
+{
+	struct {
+		uint32_t magic, version;
+		uint64_t data;
+	} wrapper;
+
+	if (process_read(pid, address, &wrapper, sizeof(wrapper)) != sizeof(wrapper) ||
+	    wrapper.magic != WRAPPER_MAGIC)
+		return address;
+	return wrapper.data;
+}
+
+/* Text of PTX begins with comments and ".version". */
+static bool is_ptx(pid_t pid, uint64_t address)
+{
+	static const char word[] = ".version";
+	char text[PTX_LOOK];
+	ssize_t n = -1;
+
+	/* It may end at a page that nobody has. */
+	for (size_t want = sizeof(text); n < 0 && want >= 64; want /= 2)
+		n = process_read(pid, address, text, want);
+	return n > 0 && memmem(text, (size_t)n, word, sizeof(word) - 1) != NULL &&
+	       !memchr(text, '\0',
+		       (size_t)((const char *)memmem(text, (size_t)n, word, sizeof(word) - 1) - text));
+}
+
+/* One version too many: the oldest goes. */
+static void limit_versions(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_t address)
+{
+	struct image **oldest = NULL;
+	unsigned n = 0;
+
+	for (struct image **at = &naming->memory_images; *at; at = &(*at)->next)
+		if ((*at)->pid == pid && (*at)->incarnation == incarnation && (*at)->address == address) {
+			n++;
+			oldest = at; /* newest first */
+		}
+	if (n > IMAGE_VERSIONS) {
+		struct image *old = *oldest;
+
+		*oldest = old->next;
+		image_free(naming, old);
+	}
+}
+
+static int keep(struct naming *naming, const struct work *work, struct figures *figures)
+{
+	const struct naming_question *q = &work->question;
+	struct image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return -ENOMEM;
+	*image = (struct image){ .pid = q->pid,
+				 .incarnation = q->incarnation,
+				 .address = q->image,
+				 .seq = work->seq,
+				 .figures = figures,
+				 .bytes = sizeof(*image) + (figures ? figures_bytes(figures) : 0),
+				 .used = ++naming->used,
+				 .next = naming->memory_images };
+	naming->memory_images = image;
+	naming_weigh(naming, (int64_t)image->bytes);
+	limit_versions(naming, q->pid, q->incarnation, q->image);
+	make_room(naming);
+	return 0;
+}
+
+void image_read(struct naming *naming, const struct work *work)
+{
+	static const struct figures_limits limits = { ENTRIES_MAX, IMAGE_BYTES, METADATA_BYTES };
+	const struct naming_question *q = &work->question;
+	struct cubin_process memory = { .pid = q->pid };
+	_cleanup_(figures_freep) struct figures *figures = NULL;
+	struct cubin_source source;
+	struct process *process;
+	int r = process_find(naming, q->pid, q->incarnation, work->asked_ns, &process);
+
+	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
+	if (r < 0 || process->gone)
+		return;
+	memory.address = image_address(q->pid, q->image);
+	if (process_area(process, memory.address))
+		return;
+	cubin_source_process(&memory, &source);
+	r = figures_read(naming, &source, 0, &limits, &figures);
+	if (r < 0 && !is_ptx(q->pid, memory.address))
+		return;
+	naming->trim = true;
+	if (keep(naming, work, figures) == 0)
+		(void)TAKE_PTR(figures);
+}
+
+bool image_find(struct naming *naming, const struct naming_question *question, uint64_t seq,
+		struct symbol_key key, struct resources *resources)
+{
+	bool found = false;
+
+	for (struct image *image = naming->memory_images; image; image = image->next) {
+		if (image->pid != question->pid || image->incarnation != question->incarnation ||
+		    image->address != question->image || image->seq > seq)
+			continue;
+		image->used = ++naming->used;
+		if (!image->figures) {
+			resources_add_unknown(resources, true);
+			found = true;
+		} else if (figures_find(image->figures, key, question->sm, resources)) {
+			found = true;
+		}
+	}
+	return found;
+}
+
+bool image_has(const struct naming *naming, pid_t pid, uint64_t incarnation, struct symbol_key key)
+{
+	for (const struct image *image = naming->memory_images; image; image = image->next)
+		if (image->pid == pid && image->incarnation == incarnation && image->figures &&
+		    figures_has(image->figures, key))
+			return true;
+	return false;
+}
+
+void images_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
+{
+	struct image **at = &naming->memory_images;
+
+	while (*at) {
+		struct image *image = *at;
+
+		if (image->pid == pid && image->incarnation == incarnation) {
+			*at = image->next;
+			image_free(naming, image);
+		} else {
+			at = &image->next;
+		}
+	}
+}
+
+void images_done(struct naming *naming)
+{
+	while (naming->memory_images) {
+		struct image *image = naming->memory_images;
+
+		naming->memory_images = image->next;
+		image_free(naming, image);
+	}
+}
+
+uint64_t images_oldest(const struct naming *naming)
+{
+	uint64_t used = UINT64_MAX;
+
+	for (const struct image *image = naming->memory_images; image; image = image->next)
+		used = MIN(used, image->used);
+	return used;
+}
+
+bool images_evict(struct naming *naming, uint64_t used)
+{
+	for (struct image **at = &naming->memory_images; *at; at = &(*at)->next)
+		if ((*at)->used <= used) {
+			struct image *image = *at;
+
+			*at = image->next;
+			image_free(naming, image);
+			return true;
+		}
+	return false;
+}

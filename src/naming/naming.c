@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "naming/private.h"
+
+enum { STACK_BYTES = 1 << 20 };
+#define PATIENCE_NS (1200 * NSEC_PER_MSEC)
+
+/* ---- its life ---- */
+
+static int start_thread(struct naming *naming)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	int r;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&naming->thread, &attr, naming_run, naming);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (r == 0)
+		pthread_getcpuclockid(naming->thread, &naming->thread_clock);
+	return r;
+}
+
+static void works_done(struct works *works)
+{
+	struct work *work;
+
+	while ((work = works_take(works)))
+		free(work);
+}
+
+static void release(struct naming *naming)
+{
+	works_done(&naming->images);
+	works_done(&naming->queue);
+	works_done(&naming->again);
+	for (uint32_t i = 0; i < naming->answers_n; i++)
+		kernel_unref(
+			naming->answers[(naming->answers_head + i) % naming->config.limits.questions].kernel);
+	free(naming->answers);
+	processes_done(naming);
+	files_done(naming);
+	images_done(naming);
+	kernels_free(naming->kernels);
+	closep(&naming->event_fd);
+	pthread_cond_destroy(&naming->wake);
+	pthread_mutex_destroy(&naming->lock);
+	free(naming);
+}
+
+static void set_limits(struct naming_limits *limits)
+{
+	if (limits->questions == 0)
+		limits->questions = QUESTIONS;
+	if (limits->bytes == 0)
+		limits->bytes = 48 << 20;
+	if (limits->files == 0)
+		limits->files = FILES;
+}
+
+static int init(struct naming *naming, const struct naming_config *config)
+{
+	pthread_condattr_t attr;
+	int r;
+
+	naming->config = *config;
+	set_limits(&naming->config.limits);
+	snprintf(naming->proc_root, sizeof(naming->proc_root), "%s",
+		 config->proc_root ? config->proc_root : "/proc");
+	pthread_mutex_init(&naming->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&naming->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	naming->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (naming->event_fd < 0)
+		return -errno;
+	naming->answers = calloc(naming->config.limits.questions, sizeof(naming->answers[0]));
+	if (!naming->answers)
+		return -ENOMEM;
+	r = kernels_new(&naming->kernels);
+	return r < 0 ? r : start_thread(naming);
+}
+
+int naming_new(const struct naming_config *config, struct naming **ret_naming)
+{
+	struct naming *naming = calloc(1, sizeof(*naming));
+	int r;
+
+	if (!naming)
+		return -ENOMEM;
+	r = init(naming, config);
+	if (r < 0) {
+		release(naming);
+		return r;
+	}
+	*ret_naming = naming;
+	return 0;
+}
+
+void naming_free(struct naming *naming)
+{
+	struct timespec until;
+	int64_t end;
+
+	if (!naming)
+		return;
+	pthread_mutex_lock(&naming->lock);
+	atomic_store(&naming->stop, true);
+	pthread_cond_signal(&naming->wake);
+	pthread_mutex_unlock(&naming->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	end = until.tv_nsec + PATIENCE_NS;
+	until.tv_sec += end / NSEC_PER_SEC;
+	until.tv_nsec = end % NSEC_PER_SEC;
+	if (pthread_clockjoin_np(naming->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+		log_warning(
+			"the thread that reads files of kernels does not end: a file system does not answer");
+		return;
+	}
+	release(naming);
+}
+
+/* ---- asking ---- */
+
+static char *put_text(char **at, const char *text)
+{
+	size_t n = strlen(text) + 1;
+	char *here = *at;
+
+	memcpy(here, text, n);
+	*at += n;
+	return here;
+}
+
+static struct work *work_new(enum work_kind kind, const struct naming_question *question)
+{
+	const char *path = question->path ? question->path : "";
+	size_t symbol_n = question->symbol ? strlen(question->symbol) + 1 : 0;
+	struct work *work = malloc(sizeof(*work) + symbol_n + strlen(path) + 1);
+	char *at;
+
+	if (!work)
+		return NULL;
+	*work = (struct work){ .kind = kind, .asked_ns = clock_mono_ns(), .question = *question };
+	at = (char *)(work + 1);
+	work->question.symbol = question->symbol ? put_text(&at, question->symbol) : NULL;
+	work->question.path = put_text(&at, path);
+	return work;
+}
+
+/* Takes the work, if there is room beside the @n that wait. */
+static int enqueue(struct naming *naming, struct work *work, struct works *works, uint32_t *n, uint32_t max)
+{
+	int r = 0;
+
+	if (!work)
+		return -ENOMEM;
+	pthread_mutex_lock(&naming->lock);
+	if (*n >= max) {
+		naming->stats.refused++;
+		r = -EAGAIN;
+	} else {
+		(*n)++;
+		naming->stats.asked += work->kind == WORK_QUESTION;
+		work->seq = ++naming->seq;
+		works_put(works, work);
+		pthread_cond_signal(&naming->wake);
+	}
+	pthread_mutex_unlock(&naming->lock);
+	if (r < 0)
+		free(work);
+	return r;
+}
+
+int naming_ask(struct naming *naming, const struct naming_question *question)
+{
+	return enqueue(naming, work_new(WORK_QUESTION, question), &naming->queue, &naming->questions_n,
+		       naming->config.limits.questions);
+}
+
+int naming_image(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_t address)
+{
+	const struct naming_question image = { .pid = pid, .incarnation = incarnation, .image = address };
+
+	return enqueue(naming, work_new(WORK_IMAGE, &image), &naming->images, &naming->images_n,
+		       naming->config.limits.questions);
+}
+
+void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
+{
+	const struct naming_question over = { .pid = pid, .incarnation = incarnation };
+
+	pthread_mutex_lock(&naming->lock);
+	for (struct work *work = naming->queue.first; work; work = work->next)
+		work->over |= work->question.pid == pid && work->question.incarnation == incarnation;
+	pthread_mutex_unlock(&naming->lock);
+	enqueue(naming, work_new(WORK_FORGET, &over), &naming->queue, &naming->forgets_n, FORGETS);
+}
+
+/* ---- answers ---- */
+
+int naming_fd(const struct naming *naming)
+{
+	return naming->event_fd;
+}
+
+bool naming_take(struct naming *naming, struct naming_answer *ret_answer)
+{
+	eventfd_t value;
+	bool taken = false;
+
+	pthread_mutex_lock(&naming->lock);
+	if (naming->answers_n > 0) {
+		*ret_answer = naming->answers[naming->answers_head];
+		naming->answers_head = (naming->answers_head + 1) % naming->config.limits.questions;
+		naming->answers_n--;
+		naming->questions_n--;
+		taken = true;
+	} else {
+		(void)eventfd_read(naming->event_fd, &value); /* it is empty now */
+	}
+	pthread_mutex_unlock(&naming->lock);
+	return taken;
+}
+
+void naming_stats(struct naming *naming, struct naming_stats *ret_stats)
+{
+	struct timespec spent;
+
+	pthread_mutex_lock(&naming->lock);
+	*ret_stats = naming->stats;
+	pthread_mutex_unlock(&naming->lock);
+	if (clock_gettime(naming->thread_clock, &spent) == 0)
+		ret_stats->seconds = (double)spent.tv_sec + (double)spent.tv_nsec / 1e9;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * How src/naming divides the work: naming.c the asker's side (queues, under one lock), worker.c the thread; all others are called by the thread
+ * alone and need no lock: answer.c finds out, process.c knows what lies where in a process, file.c which files there are and their
+ * tables, stubs.c host functions of a file, figures.c resources of its kernels for one architecture, image.c those of images in memory,
+ * guess.c handles that point to their names, intern.c kernels that processes share, names.c many texts in little memory.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/macro.h"
+#include "cubin/cubin.h"
+#include "elf/elf.h"
+#include "naming/naming.h"
+
+enum {
+	QUESTIONS = 4096,
+	FILES = 1024,
+	PROCESSES = 4096, /* whose mappings are kept */
+	FORGETS = 65536, /* that wait; what is beyond goes by age */
+	SYMBOL_MAX = (64 << 10) - 1,
+	FILE_ARCHS = 4, /* of one file, that are kept at once */
+	FILE_IDS = 16, /* by which one file is known: it lies in so many containers */
+	FILE_LOADS = 16,
+	AREAS_MAX = 65536, /* of a process */
+	IMAGE_VERSIONS = 8, /* images that came to lie at one address, one after the other */
+};
+
+/* ---- worker.c ---- */
+
+enum work_kind { WORK_QUESTION, WORK_IMAGE, WORK_FORGET };
+
+struct work {
+	struct work *next;
+	enum work_kind kind;
+	uint64_t seq;
+	int64_t asked_ns; /* what is read of the process must not be older */
+	int64_t due_ns; /* of one that is tried again */
+	unsigned tries;
+	bool over; /* its process is: now or never */
+	struct naming_question question; /* its texts lie behind it */
+};
+
+struct works {
+	struct work *first, *last;
+	uint32_t n;
+};
+
+struct naming {
+	struct naming_config config;
+	char proc_root[64];
+	pthread_t thread;
+	clockid_t thread_clock;
+	int event_fd;
+	atomic_bool stop;
+
+	/* shared, under the lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct works images, queue; /* images first: they may be gone soon */
+	uint32_t images_n, questions_n,
+		forgets_n; /* questions: also those being answered, and answers not yet taken */
+	uint64_t seq;
+	struct naming_answer *answers; /* ring of limits.questions */
+	uint32_t answers_head, answers_n;
+	struct naming_stats stats;
+
+	/* the thread's own */
+	struct works again; /* in the order of due_ns, roughly */
+	struct file **files;
+	uint32_t files_n;
+	struct process **processes;
+	uint32_t processes_n;
+	struct image *memory_images;
+	struct kernels *kernels;
+	uint64_t used; /* clock of the least recently used */
+	uint64_t bytes;
+	bool trim; /* something large was freed */
+	char name[32 << 10], brief[4 << 10]; /* of the kernel being made */
+};
+
+void *naming_run(void *userdata);
+void works_put(struct works *works, struct work *work);
+struct work *works_take(struct works *works);
+/* Adds to a row of stats. */
+void naming_count(struct naming *naming, uint64_t *row, uint64_t n);
+/* Tables grew or shrank. */
+void naming_weigh(struct naming *naming, int64_t bytes);
+bool naming_stopping(const struct naming *naming);
+
+/* ---- symbols and texts: names.c ---- */
+
+/* 96 bits that stand for a symbol in tables: of 100,000, two are the same once in 10^19 times. */
+struct symbol_key {
+	uint64_t hash;
+	uint32_t check;
+};
+struct symbol_key symbol_key(const char *symbol, size_t n);
+static inline int symbol_key_compare(uint64_t hash, uint32_t check, struct symbol_key key)
+{
+	return hash != key.hash   ? (hash < key.hash ? -1 : 1) :
+	       check != key.check ? (check < key.check ? -1 : 1) :
+				    0;
+}
+
+/* Texts, packed: mangled names of one file are much alike. Written once, then read. */
+struct names;
+int names_new(struct names **ret_names);
+void names_free(struct names *names);
+DEFINE_CLEANUP(struct names *, names_free, names_freep)
+/* -E2BIG: longer than SYMBOL_MAX, or too many. *ret_ref is for names_get(). */
+int names_add(struct names *names, const char *text, size_t n, uint32_t *ret_ref);
+/* No more to come: gives back what only adding needs. */
+int names_seal(struct names *names);
+/* The caller's to free. -ENOMEM, -EBADMSG. */
+int names_get(const struct names *names, uint32_t ref, char **ret_text);
+uint64_t names_bytes(const struct names *names);
+
+/* ---- figures.c ---- */
+
+enum { FIGURES_NONE = UINT32_MAX };
+struct figures_entry {
+	uint64_t hash;
+	uint32_t check;
+	uint32_t container;
+	struct kernel_arch arch;
+	bool jit;
+	uint32_t figures[KERNEL_FIGURES]; /* FIGURES_NONE: absent */
+};
+
+/* The kernels of a file that a device of one architecture takes, or (sm 0) of an image for all. Sorted by key. */
+struct figures {
+	uint16_t sm;
+	uint32_t n;
+	struct figures_entry *entries;
+	struct cubin_image *ptx; /* sm 0: kind, arch and container of each */
+	uint32_t ptx_n;
+	bool unnamed_jit; /* there are containers of which the device takes PTX whose kernels' names are not known */
+	bool whole; /* nothing was left out */
+	uint64_t used;
+};
+
+/* What is known of one kernel, from one or more places; where these differ it is absent. */
+struct resources {
+	bool any;
+	bool jit;
+	struct kernel_arch arch;
+	int64_t figures[KERNEL_FIGURES];
+};
+
+struct figures_limits {
+	uint32_t entries;
+	size_t image_bytes, metadata_bytes;
+};
+/* -ENODATA, -ENOEXEC: nothing of CUDA's in it; -ECANCELED: we are to stop. */
+int figures_read(const struct naming *naming, const struct cubin_source *source, uint16_t sm,
+		 const struct figures_limits *limits, struct figures **ret_figures);
+void figures_free(struct figures *figures);
+DEFINE_CLEANUP(struct figures *, figures_free, figures_freep)
+uint64_t figures_bytes(const struct figures *figures);
+/* Adds what is known of the kernel to @resources. False: it is not among them. */
+bool figures_find(const struct figures *figures, struct symbol_key key, uint16_t sm,
+		  struct resources *resources);
+bool figures_has(const struct figures *figures, struct symbol_key key);
+void resources_init(struct resources *resources);
+/* A kernel of which no more is known than whether it is compiled when it is loaded. */
+void resources_add_unknown(struct resources *resources, bool jit);
+
+/* ---- stubs.c ---- */
+
+struct stub_entry {
+	uint64_t address;
+	uint64_t handle_address; /* 0: none */
+	uint64_t hash; /* of the symbol */
+	uint32_t check;
+	uint32_t name; /* for names_get() */
+	uint8_t source; /* enum kernel_source */
+	bool ambiguous; /* more than one kernel is said to be here */
+};
+
+struct stub_table {
+	uint32_t n, handles_n;
+	struct stub_entry *entries; /* by address */
+	uint32_t *by_handle; /* indexes of those that have one, by handle_address */
+	struct names *names;
+};
+/* @root: of a process that sees the file as @path, where a debug file is looked for. */
+int stub_table_read(const struct naming *naming, int fd, const char *root, const char *path, uint32_t max,
+		    struct stub_table **ret_table);
+void stub_table_free(struct stub_table *table);
+DEFINE_CLEANUP(struct stub_table *, stub_table_free, stub_table_freep)
+uint64_t stub_table_bytes(const struct stub_table *table);
+const struct stub_entry *stub_table_find(const struct stub_table *table, uint64_t address);
+bool stub_table_has(const struct stub_table *table, struct symbol_key key);
+
+/* ---- file.c ---- */
+
+struct file_id {
+	uint64_t dev, ino, size;
+	struct timespec changed;
+};
+
+struct file {
+	struct file_id ids[FILE_IDS];
+	uint32_t ids_n;
+	uint8_t build_id[ELF_BUILD_ID_MAX];
+	size_t build_id_n; /* 0: none */
+	uint64_t headers; /* hash of its headers: a build-id is easily copied */
+	struct elf_range loads[FILE_LOADS];
+	uint32_t loads_n;
+	enum { DEVICE_CODE_UNKNOWN, DEVICE_CODE_NONE, DEVICE_CODE } device_code;
+	int64_t failed_ns; /* 0, or when it could not be read */
+	struct stub_table *stubs;
+	struct figures *figures[FILE_ARCHS];
+	uint64_t used;
+	uint64_t bytes; /* of its tables */
+	uint32_t busy; /* must stay */
+};
+
+/* How to open a file again: as mapped, or as named. */
+struct place {
+	pid_t pid;
+	uint64_t start, end, dev, ino; /* end 0: by path alone */
+	const char *path;
+};
+
+/* The file at @place, known or new; it stays while it is busy. */
+int file_find(struct naming *naming, const struct place *place, struct file **ret_file);
+/* -ENODATA: it has none. Valid until other tables are asked for, unless it is busy. */
+int file_stubs(struct naming *naming, struct file *file, const struct place *place,
+	       const struct stub_table **ret_stubs);
+int file_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
+		 const struct figures **ret_figures);
+/* Whether it has device code: 1, 0, or -errno where that could not be found out. */
+int file_has_device_code(struct naming *naming, struct file *file, const struct place *place);
+void files_done(struct naming *naming);
+/* Tables of the least used go until the rest fits the limits. */
+void make_room(struct naming *naming);
+
+/* ---- process.c ---- */
+
+struct held {
+	uint64_t value;
+	uint32_t stub;
+};
+
+struct mapped {
+	uint64_t dev, ino;
+	uint64_t start, end; /* of an executable area: to open it */
+	char *path;
+	bool executable;
+	bool looked; /* whether it could be opened is known */
+	struct file *file; /* or NULL */
+};
+
+struct area {
+	uint64_t start, end, offset;
+	uint32_t mapped;
+	bool executable;
+	int64_t held_ns; /* when held was read */
+	struct held *held; /* handles that variables of the file have here, by value */
+	uint32_t held_n;
+};
+
+struct process {
+	pid_t pid;
+	uint64_t incarnation;
+	uint64_t start_ticks;
+	int64_t read_ns; /* when its maps were read last; 0: never */
+	bool gone;
+	struct mapped *mapped;
+	uint32_t mapped_n;
+	struct area *areas; /* by address */
+	uint32_t areas_n;
+	uint64_t areas_left_out;
+	uint64_t used;
+	uint64_t bytes;
+};
+
+/* Its mappings, not older than @since_ns unless it is gone. -ESRCH: gone, and nothing was known. */
+int process_find(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
+		 struct process **ret_process);
+void process_forget(struct naming *naming, pid_t pid, uint64_t incarnation);
+void processes_done(struct naming *naming);
+/* No mapping refers to @file any more. */
+void processes_drop_file(struct naming *naming, const struct file *file);
+struct area *process_area(struct process *process, uint64_t address);
+/* The file of a mapping, or NULL where it cannot be read. */
+struct file *mapped_file(struct naming *naming, struct process *process, struct mapped *mapped);
+struct place mapped_place(const struct process *process, const struct mapped *mapped);
+/* From file offset to address as linked, by what is mapped there executable. -ENOENT. */
+int file_linked(const struct file *file, uint64_t offset, uint64_t *ret_address);
+/* What must be added to addresses of the file as linked, in this area. -ENOENT. */
+int area_bias(const struct area *area, const struct file *file, uint64_t *ret_bias);
+/* The stub whose variable has @handle in this area; NULL: none, or more than one kernel's. */
+const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
+				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle);
+/* Up to @n bytes of a process; short where it has no more. -errno */
+ssize_t process_read(pid_t pid, uint64_t address, void *buf, size_t n);
+
+/* ---- image.c ---- */
+
+void image_read(struct naming *naming, const struct work *work);
+/* What images that lay at this address before @seq say of a kernel. False: none does. */
+bool image_find(struct naming *naming, const struct naming_question *question, uint64_t seq,
+		struct symbol_key key, struct resources *resources);
+bool image_has(const struct naming *naming, pid_t pid, uint64_t incarnation, struct symbol_key key);
+void images_forget(struct naming *naming, pid_t pid, uint64_t incarnation);
+void images_done(struct naming *naming);
+/* The least used one goes. False: there is none older than @used. */
+bool images_evict(struct naming *naming, uint64_t used);
+uint64_t images_oldest(const struct naming *naming); /* UINT64_MAX: none */
+/* Where the fatbin lies that @address points to: itself, or what a wrapper says. */
+uint64_t image_address(pid_t pid, uint64_t address);
+
+/* ---- guess.c ---- */
+
+/* The only kernel of the process whose name is reached from what a handle points to. The text is the caller's to free. -ENOENT. */
+int memory_symbol(struct naming *naming, struct process *process, uint64_t handle, char **ret_symbol);
+
+/* ---- intern.c ---- */
+
+struct kernels;
+int kernels_new(struct kernels **ret_kernels);
+void kernels_free(struct kernels *kernels);
+/* One like @from, shared with all who asked for it; the caller's reference. */
+int kernels_intern(struct naming *naming, const struct kernel *from, struct kernel **ret_kernel);
+
+/* ---- answer.c ---- */
+
+/* 0: *ret_kernel; -EAGAIN: try again later, *ret_kernel is what is known now. -ENOMEM, -ECANCELED. */
+int answer_find(struct naming *naming, const struct work *work, struct kernel **ret_kernel);
