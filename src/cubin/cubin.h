@@ -23,6 +23,7 @@ struct cubin_source {
 	ssize_t (*read)(void *of, uint64_t offset, void *buf, size_t n);
 	void *of;
 	uint64_t size; /* UINT64_MAX: not known, as of memory */
+	uint64_t address; /* in memory: of offset 0, so that pointers can be followed, before it, too (offsets wrap); else 0 */
 };
 struct cubin_memory {
 	const void *bytes;
@@ -57,6 +58,7 @@ struct cubin_image {
 	struct kernel_arch arch;
 	enum cubin_compression compression;
 	bool debug;
+	bool relocatable; /* to be linked with others: no device takes it as it is. The stack of its kernels is without what they call. */
 	uint64_t offset; /* of its bytes in the file */
 	uint64_t bytes; /* there */
 	uint64_t uncompressed_bytes;

@@ -71,9 +71,8 @@ static struct cubin_image image_of(const struct entry *entry)
 	return image;
 }
 
-static int read_image(struct reader *reader, const struct entry *entry, const struct range *payload)
+static int read_image(struct reader *reader, struct cubin_image image, const struct range *payload)
 {
-	struct cubin_image image = image_of(entry);
 	struct content content = { .reader = reader,
 				   .stored = { payload->offset, image.bytes },
 				   .compression = image.compression,
@@ -99,12 +98,13 @@ static int read_image(struct reader *reader, const struct entry *entry, const st
 }
 
 /* Entries of one container; those behind a wrong one cannot be found. */
-static int read_entries(struct reader *reader, const struct range *entries)
+static int read_entries(struct reader *reader, const struct range *entries, bool relocatable)
 {
 	uint64_t at = 0;
 
 	while (at < entries->size) {
 		struct range payload;
+		struct cubin_image image;
 		struct entry entry;
 		int r;
 
@@ -124,7 +124,9 @@ static int read_entries(struct reader *reader, const struct range *entries)
 			return 0;
 		}
 		payload = (struct range){ entries->offset + at + entry.header_bytes, entry.payload_bytes };
-		r = read_image(reader, &entry, &payload);
+		image = image_of(&entry);
+		image.relocatable = relocatable;
+		r = read_image(reader, image, &payload);
 		if (r < 0)
 			return r;
 		at += entry.header_bytes + entry.payload_bytes;
@@ -132,7 +134,7 @@ static int read_entries(struct reader *reader, const struct range *entries)
 	return 0;
 }
 
-int fatbin_container(struct reader *reader, const struct range *range, uint64_t *ret_size)
+int fatbin_container(struct reader *reader, const struct range *range, bool relocatable, uint64_t *ret_size)
 {
 	struct container container;
 	struct range entries;
@@ -148,7 +150,7 @@ int fatbin_container(struct reader *reader, const struct range *range, uint64_t 
 		reader_trouble(reader, range->offset, "a container of %llu bytes, of which %llu are there",
 			       (unsigned long long)container.payload_bytes, (unsigned long long)entries.size);
 	}
-	r = read_entries(reader, &entries);
+	r = read_entries(reader, &entries, relocatable);
 	if (r < 0)
 		return r;
 	reader->containers++;
@@ -185,14 +187,14 @@ static int next_container(struct reader *reader, const struct range *range, uint
 	return -ENODATA;
 }
 
-int fatbin_section(struct reader *reader, const struct range *range)
+int fatbin_section(struct reader *reader, const struct range *range, bool relocatable)
 {
 	uint64_t at = 0, garbage = 0;
 
 	while (next_container(reader, range, at, &at, &garbage) == 0) {
 		struct range rest = { range->offset + at, range->size - at };
 		uint64_t size = 0;
-		int r = fatbin_container(reader, &rest, &size);
+		int r = fatbin_container(reader, &rest, relocatable, &size);
 
 		if (r == -ENODATA)
 			reader_trouble(reader, rest.offset, "the header of a container is wrong or cut off");

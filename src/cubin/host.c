@@ -1,46 +1,195 @@
 // SPDX-License-Identifier: Apache-2.0
+/*
+ * ELF files of the host: executables, libraries and objects. Their CUDA images lie in sections of their own, which is enough. Only where those
+ * cannot be found the wrappers are followed, by which the program itself finds them.
+ */
 #include "cubin/private.h"
 
 #include <errno.h>
 #include <string.h>
 
-int host_read(struct reader *reader, const struct range *range, const Elf64_Ehdr *header)
+enum { AT_ONCE = 64, SECTIONS_MAX = 1 << 20, SEGMENTS_MAX = 256, WRAPPERS_MAX = 65536 };
+
+struct host {
+	struct reader *reader;
+	const struct range *range;
+	const Elf64_Ehdr *header;
+	uint64_t n; /* sections */
+	Elf64_Shdr names;
+	struct range wrappers; /* size 0: none */
+	uint64_t unresolved; /* wrappers whose pointers the loader fills in */
+};
+
+/* Of the file, not beyond its end. */
+static struct range part_of(const struct host *host, uint64_t offset, uint64_t size)
 {
-	Elf64_Shdr section, names;
-	uint64_t n = header->e_shnum;
-	uint32_t names_at = header->e_shstrndx;
+	uint64_t left = host->range->size - MIN(host->range->size, offset);
 
-	if (header->e_shoff == 0 || header->e_shentsize != sizeof(section) ||
-	    reader_get(reader, range, header->e_shoff, &section, sizeof(section)) < 0)
-		return 0;
-	if (n == 0)
-		n = section.sh_size;
-	if (names_at == SHN_XINDEX)
-		names_at = section.sh_link;
-	if (reader_get(reader, range, header->e_shoff + names_at * sizeof(names), &names, sizeof(names)) < 0)
-		return 0;
-	for (uint64_t i = 0; i < n; i++) {
-		struct range part;
-		char name[16] = "";
-		int r;
+	if (size > left)
+		reader_trouble(host->reader, host->range->offset + offset,
+			       "a section of %llu bytes, of which %llu are in the file",
+			       (unsigned long long)size, (unsigned long long)left);
+	return (struct range){ host->range->offset + offset, MIN(size, left) };
+}
 
-		if (reader_get(reader, range, header->e_shoff + i * sizeof(section), &section,
-			       sizeof(section)) < 0)
+static int read_section(struct host *host, const Elf64_Shdr *section)
+{
+	static const char fatbin[] = ".nv_fatbin", relocatable[] = "__nv_relfatbin",
+			  wrappers[] = ".nvFatBinSegment";
+	const struct range names = { host->range->offset + host->names.sh_offset, host->names.sh_size };
+	char name[sizeof(wrappers)] = "";
+	struct range part;
+	ssize_t n;
+
+	n = reader_some(host->reader, &names, section->sh_name, name, sizeof(name));
+	if (n <= 0 || !memchr(name, '\0', (size_t)n))
+		return 0;
+	if (STRV_EQ(name, wrappers))
+		host->wrappers = part_of(host, section->sh_offset, section->sh_size);
+	if (!STRV_EQ(name, fatbin) && !STRV_EQ(name, relocatable))
+		return 0;
+	part = part_of(host, section->sh_offset, section->sh_size);
+	return fatbin_section(host->reader, &part, STRV_EQ(name, relocatable));
+}
+
+static int read_sections(struct host *host)
+{
+	Elf64_Shdr sections[AT_ONCE];
+
+	for (uint64_t i = 0; i < host->n; i += AT_ONCE) {
+		uint64_t n = MIN(host->n - i, (uint64_t)AT_ONCE),
+			 at = host->header->e_shoff + i * sizeof(*sections);
+
+		if (reader_get(host->reader, host->range, at, sections, n * sizeof(*sections)) < 0) {
+			reader_trouble(host->reader, host->range->offset + at, "section headers: %s",
+				       reader_why(host->reader));
 			return 0;
-		reader_get(reader, range, names.sh_offset + section.sh_name, name, sizeof(name));
-		name[15] = 0;
-		if (section.sh_type == SHT_NOBITS ||
-		    (strcmp(name, ".nv_fatbin") != 0 && strcmp(name, "__nv_relfatbin") != 0))
-			continue;
-		part = (struct range){ range->offset + section.sh_offset, section.sh_size };
-		r = fatbin_section(reader, &part);
-		if (r < 0)
-			return r;
+		}
+		for (uint64_t k = 0; k < n; k++) {
+			/* Code and what takes no room in the file is none of ours: its name need not be read. */
+			bool data = sections[k].sh_type == SHT_PROGBITS &&
+				    !(sections[k].sh_flags & SHF_EXECINSTR);
+			int r = data ? read_section(host, &sections[k]) : 0;
+
+			if (r < 0)
+				return r;
+		}
 	}
 	return 0;
 }
+
+/* Where in the file lies what is linked to @address? */
+static int offset_of(const struct host *host, uint64_t address, uint64_t *ret_offset)
+{
+	for (unsigned i = 0; i < MIN((unsigned)host->header->e_phnum, (unsigned)SEGMENTS_MAX); i++) {
+		Elf64_Phdr segment;
+
+		if (reader_get(host->reader, host->range, host->header->e_phoff + i * sizeof(segment),
+			       &segment, sizeof(segment)) < 0)
+			break;
+		if (segment.p_type == PT_LOAD && address >= segment.p_vaddr &&
+		    address - segment.p_vaddr < segment.p_filesz) {
+			*ret_offset = segment.p_offset + (address - segment.p_vaddr);
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+static int follow(struct host *host, const struct wrapper *wrapper)
+{
+	struct range rest;
+	uint64_t offset, size;
+	int r;
+
+	if (wrapper->data == 0 || offset_of(host, wrapper->data, &offset) < 0 || offset >= host->range->size) {
+		host->unresolved++;
+		return 0;
+	}
+	rest = (struct range){ host->range->offset + offset, host->range->size - offset };
+	r = fatbin_container(host->reader, &rest, false, &size);
+	if (r == -ENODATA)
+		host->unresolved++;
+	return r == -ENODATA ? 0 : r;
+}
+
+static int read_wrappers(struct host *host)
+{
+	for (uint64_t at = 0; at < host->wrappers.size && at < WRAPPERS_MAX * sizeof(struct wrapper);
+	     at += sizeof(struct wrapper)) {
+		struct wrapper wrapper;
+		int r = 0;
+
+		if (reader_get(host->reader, &host->wrappers, at, &wrapper, sizeof(wrapper)) < 0)
+			break;
+		if (wrapper.magic == CUBIN_WRAPPER_MAGIC)
+			r = follow(host, &wrapper);
+		if (r < 0)
+			return r;
+	}
+	if (host->unresolved)
+		reader_trouble(
+			host->reader, host->wrappers.offset,
+			"%llu wrappers of images that lie in no section of theirs, and whose addresses the file does not tell",
+			(unsigned long long)host->unresolved);
+	return 0;
+}
+
+int host_read(struct reader *reader, const struct range *range, const Elf64_Ehdr *header)
+{
+	struct host host = { .reader = reader, .range = range, .header = header, .n = header->e_shnum };
+	uint32_t containers = reader->containers, names = header->e_shstrndx;
+	Elf64_Shdr first;
+	int r;
+
+	if (header->e_shoff == 0)
+		return 0;
+	if (header->e_shentsize != sizeof(first) ||
+	    reader_get(reader, range, header->e_shoff, &first, sizeof(first)) < 0) {
+		reader_trouble(reader, range->offset,
+			       "no section headers where the ELF header says that they are");
+		return 0;
+	}
+	if (host.n == 0)
+		host.n = first.sh_size;
+	if (names == SHN_XINDEX)
+		names = first.sh_link;
+	if (host.n > SECTIONS_MAX) {
+		reader_trouble(reader, range->offset, "%llu sections, of which %d are looked at",
+			       (unsigned long long)host.n, SECTIONS_MAX);
+		host.n = SECTIONS_MAX;
+	}
+	if (names >= host.n || reader_get(reader, range, header->e_shoff + names * sizeof(host.names),
+					  &host.names, sizeof(host.names)) < 0) {
+		reader_trouble(reader, range->offset, "its sections have no names");
+		return 0;
+	}
+	r = read_sections(&host);
+	if (r == 0 && reader->containers == containers && host.wrappers.size)
+		r = read_wrappers(&host);
+	return r;
+}
+
 int wrapper_read(struct reader *reader, const struct range *range)
 {
-	(void)reader, (void)range;
-	return -ENOEXEC;
+	struct wrapper wrapper;
+	struct range container;
+	uint64_t size;
+	int r;
+
+	if (reader->source->address == 0 || reader_get(reader, range, 0, &wrapper, sizeof(wrapper)) < 0)
+		return -ENOEXEC;
+	container.offset = wrapper.data - reader->source->address;
+	/* Of other processes' memory everything, of ours what we were given. */
+	container.size = reader->source->size;
+	if (container.size != UINT64_MAX)
+		container.size -= MIN(container.size, container.offset);
+	r = fatbin_container(reader, &container, false, &size);
+	if (r == -ENODATA) {
+		reader_trouble(reader, range->offset,
+			       "a wrapper that points to %#llx, where there is no container",
+			       (unsigned long long)wrapper.data);
+		return 0;
+	}
+	return r;
 }

@@ -231,7 +231,7 @@ static void complete(const struct image *image, struct cubin_image *ret_image)
 	else
 		accelerated = flags & FLAG_ACCELERATED_OLD;
 	ret_image->arch.variant = accelerated ? 'a' : 0;
-	ret_image->debug = image->debug;
+	ret_image->relocatable = image->header.e_type == ET_REL;
 }
 
 static int tell_kernel(const struct image *image, const struct cubin_image *of, const struct facts *facts,

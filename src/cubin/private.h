@@ -70,10 +70,15 @@ int host_read(struct reader *reader, const struct range *range, const Elf64_Ehdr
 int archive_read(struct reader *reader, const struct range *range);
 /* A wrapper in memory, which points to a container by its address. */
 int wrapper_read(struct reader *reader, const struct range *range);
+struct wrapper {
+	uint32_t magic, version;
+	uint64_t data; /* the container's address */
+	uint64_t more; /* a file's name, or what `data` was linked from */
+};
 /* Containers one after the other, with padding between. */
-int fatbin_section(struct reader *reader, const struct range *range);
+int fatbin_section(struct reader *reader, const struct range *range, bool relocatable);
 /* The container that @range begins with. -ENODATA: none, or its header is wrong, which is not told. */
-int fatbin_container(struct reader *reader, const struct range *range, uint64_t *ret_size);
+int fatbin_container(struct reader *reader, const struct range *range, bool relocatable, uint64_t *ret_size);
 /* A cubin that lies in no container. */
 int cubin_bare(struct reader *reader, const struct range *range);
 

@@ -39,13 +39,12 @@ int buffer_need(struct buffer *buffer, size_t n)
 
 ssize_t reader_some(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n)
 {
-	uint64_t at;
 	ssize_t r;
 
-	if (offset >= range->size || __builtin_add_overflow(range->offset, offset, &at))
+	if (offset >= range->size)
 		return 0;
 	n = MIN(n, range->size - offset);
-	r = reader->source->read(reader->source->of, at, buf, n);
+	r = reader->source->read(reader->source->of, range->offset + offset, buf, n);
 	return MIN(r, (ssize_t)n);
 }
 
@@ -112,8 +111,8 @@ int read_any(struct reader *reader, const struct range *range, bool in_archive)
 	if (memcmp(start, elf, SELFMAG) == 0)
 		return read_elf(reader, range);
 	if (magic == (uint32_t)CUBIN_FATBIN_MAGIC)
-		return range->size == UINT64_MAX ? fatbin_container(reader, range, &size) :
-						   fatbin_section(reader, range);
+		return range->size == UINT64_MAX ? fatbin_container(reader, range, false, &size) :
+						   fatbin_section(reader, range, false);
 	if (magic == CUBIN_WRAPPER_MAGIC)
 		return wrapper_read(reader, range);
 	if (in_archive)

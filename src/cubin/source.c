@@ -44,18 +44,18 @@ static ssize_t read_memory(void *of, uint64_t offset, void *buf, size_t n)
 
 void cubin_source_memory(const struct cubin_memory *memory, struct cubin_source *ret_source)
 {
-	*ret_source =
-		(struct cubin_source){ .read = read_memory, .of = (void *)(uintptr_t)memory, .size = memory->n };
+	*ret_source = (struct cubin_source){ .read = read_memory,
+					     .of = (void *)(uintptr_t)memory,
+					     .size = memory->n,
+					     .address = (uintptr_t)memory->bytes };
 }
 
 static ssize_t read_process(void *of, uint64_t offset, void *buf, size_t n)
 {
 	const struct cubin_process *process = of;
-	uint64_t address;
+	uint64_t address = process->address + offset; /* wraps */
 	ssize_t r;
 
-	if (__builtin_add_overflow(process->address, offset, &address))
-		return 0;
 	r = process_vm_readv(process->pid, &(struct iovec){ buf, n }, 1,
 			     &(struct iovec){ (void *)address, n }, 1, 0);
 	return r < 0 ? -errno : r;
@@ -65,5 +65,6 @@ void cubin_source_process(const struct cubin_process *process, struct cubin_sour
 {
 	*ret_source = (struct cubin_source){ .read = read_process,
 					     .of = (void *)(uintptr_t)process,
-					     .size = UINT64_MAX };
+					     .size = UINT64_MAX,
+					     .address = process->address };
 }
