@@ -19,7 +19,7 @@ RUN_ARGS ?=
 # The one list of Debian packages: to build and run, to test, to measure, and for the clang variants and
 # formatting.
 BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
-	libyaml-dev libbpf-dev libelf-dev libcapstone-dev liblz4-dev libzstd-dev clang bpftool
+	libyaml-dev libbpf-dev libelf-dev libcapstone-dev liblz4-dev libzstd-dev libiberty-dev clang bpftool
 TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 busybox-static
 # Large, and wanted by single tests that skip without: installed for CI only.
