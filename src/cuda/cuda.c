@@ -186,6 +186,10 @@ static const handler handlers[TRACE_OPS] = {
 	[TRACE_OP_CONTEXT_POP] = context_event,
 	[TRACE_OP_DEVICE_SET] = context_event,
 	[TRACE_OP_DEVICE_RESET] = context_event,
+	[TRACE_OP_MODULE_LOAD] = handle_event,
+	[TRACE_OP_MODULE_UNLOAD] = handle_event,
+	[TRACE_OP_FUNCTION_ALIAS] = handle_event,
+	/* FUNCTION_REGISTER tells what the file's own code says as well (naming). */
 };
 
 /* The process of a call; what every call tells, whatever it is. */
