@@ -25,7 +25,12 @@ typedef int stub_fn(const struct stub *stub, void *userdata);
 
 /*
  * All stubs of an executable or library; registered ones first. @debug_fd: its symbols in a file of their own, or -1. Stops with what @fn
- * gives when that is not 0. -ENOEXEC: no ELF file. Bounded in what it decodes; what is beyond is counted in *ret_skipped.
+ * gives when that is not 0. -ENOEXEC: no ELF file that we read. Bounded in what it decodes; what is beyond or could not be decoded is counted in
+ * *ret_skipped.
+ *
+ * The same host function may come several times: once for each variable that has its handle (a template's stub is in every object file), and
+ * with several names where linkers have folded equal functions. Of _SYMBOL there are only functions that are passed to a launch and were not seen to
+ * be registered, sometimes with a name that no kernel has: whoever knows the kernels' names tells.
  */
 int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_skipped);
 

@@ -76,6 +76,10 @@ static int read_segments(struct elf_file *file, const Elf64_Ehdr *header)
 			file->dynamic_at = ph.p_offset;
 			file->dynamic_size = ph.p_filesz;
 		}
+		if (ph.p_type == PT_GNU_RELRO) {
+			file->relro_address = ph.p_vaddr;
+			file->relro_size = ph.p_memsz;
+		}
 		if (ph.p_type != PT_LOAD && ph.p_type != PT_NOTE)
 			continue;
 		if (file->segments_n == ELF_SEGMENTS_MAX)

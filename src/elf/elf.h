@@ -64,6 +64,7 @@ struct elf_slot {
 	uint64_t value; /* as linked; of an import nobody knows */
 	const char *name; /* of the symbol; NULL: none was needed. Valid in the callback only */
 	bool imported; /* from another file */
+	bool constant; /* never written after that */
 };
 typedef int elf_slot_fn(const struct elf_slot *slot, void *userdata);
 /* What cannot be read is counted in elf_skipped(). Stops with what the callback gives when that is not 0. */

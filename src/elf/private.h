@@ -28,6 +28,7 @@ struct elf_file {
 	uint32_t sections_n; /* 0 with sections_at: the first section header says */
 	uint32_t section_names; /* the section of them */
 	uint64_t dynamic_at, dynamic_size; /* what the loader goes by; 0: it has no loader */
+	uint64_t relro_address, relro_size; /* read-only once the loader is done */
 	uint32_t segments_n;
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t skipped;

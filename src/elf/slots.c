@@ -12,7 +12,23 @@
 enum { BLOCK_RELOCATIONS = 1024, DYNAMIC_MAX = 4096 };
 
 /* What the word becomes. */
-enum kind { OTHER, ADDEND, SYMBOL, SYMBOL_AND_ADDEND };
+struct form {
+	uint16_t machine;
+	uint32_t type;
+	bool symbol, addend;
+	bool constant; /* of the linker's own table: no program writes there */
+};
+
+static const struct form forms[] = {
+	{ EM_X86_64, R_X86_64_RELATIVE, .addend = true },
+	{ EM_X86_64, R_X86_64_64, .symbol = true, .addend = true },
+	{ EM_X86_64, R_X86_64_GLOB_DAT, .symbol = true, .constant = true },
+	{ EM_X86_64, R_X86_64_JUMP_SLOT, .symbol = true, .constant = true },
+	{ EM_AARCH64, R_AARCH64_RELATIVE, .addend = true },
+	{ EM_AARCH64, R_AARCH64_ABS64, .symbol = true, .addend = true },
+	{ EM_AARCH64, R_AARCH64_GLOB_DAT, .symbol = true, .addend = true, .constant = true },
+	{ EM_AARCH64, R_AARCH64_JUMP_SLOT, .symbol = true, .addend = true, .constant = true },
+};
 
 struct dynamic {
 	uint64_t relocations, relocations_size, plt, plt_size, symbols, names, names_size;
@@ -28,27 +44,12 @@ struct slots {
 	char name[ELF_NAME_MAX + 1];
 };
 
-static enum kind kind_of(uint16_t machine, uint64_t type)
+static const struct form *form_of(uint16_t machine, uint64_t type)
 {
-	static const struct {
-		uint16_t machine;
-		uint32_t type;
-		enum kind kind;
-	} kinds[] = {
-		{ EM_X86_64, R_X86_64_RELATIVE, ADDEND },
-		{ EM_X86_64, R_X86_64_GLOB_DAT, SYMBOL },
-		{ EM_X86_64, R_X86_64_JUMP_SLOT, SYMBOL },
-		{ EM_X86_64, R_X86_64_64, SYMBOL_AND_ADDEND },
-		{ EM_AARCH64, R_AARCH64_RELATIVE, ADDEND },
-		{ EM_AARCH64, R_AARCH64_GLOB_DAT, SYMBOL_AND_ADDEND },
-		{ EM_AARCH64, R_AARCH64_JUMP_SLOT, SYMBOL_AND_ADDEND },
-		{ EM_AARCH64, R_AARCH64_ABS64, SYMBOL_AND_ADDEND },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (kinds[i].machine == machine && kinds[i].type == type)
-			return kinds[i].kind;
-	return OTHER;
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if (forms[i].machine == machine && forms[i].type == type)
+			return &forms[i];
+	return NULL;
 }
 
 static int read_dynamic(const struct elf_file *file, struct dynamic *ret_dynamic)
@@ -110,15 +111,16 @@ static int open_pieces(const struct elf_file *file, uint64_t address, uint64_t s
 
 static int offer(struct slots *of, const Elf64_Rela *relocation)
 {
-	enum kind kind = kind_of(of->file->machine, ELF64_R_TYPE(relocation->r_info));
+	const struct form *form = form_of(of->file->machine, ELF64_R_TYPE(relocation->r_info));
 	struct elf_slot slot = { .address = relocation->r_offset };
 	Elf64_Sym symbol;
 	int r;
 
-	if (kind == OTHER)
+	if (!form)
 		return 0;
-	slot.value = kind == SYMBOL ? 0 : (uint64_t)relocation->r_addend;
-	if (kind != ADDEND) {
+	slot.constant = form->constant || slot.address - of->file->relro_address < of->file->relro_size;
+	slot.value = form->addend ? (uint64_t)relocation->r_addend : 0;
+	if (form->symbol) {
 		r = elf_pieces_read(&of->symbols, ELF64_R_SYM(relocation->r_info) * sizeof(symbol), &symbol,
 				    sizeof(symbol));
 		if (r == 0)

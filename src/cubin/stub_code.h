@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What stub.c knows of a machine's code: where calls are, and which constants their arguments are. Nothing is executed, and what an instruction
+ * does is only followed where it is simple: a register is known or it is not.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STUB_REGISTERS = 32, STUB_BRANCHES = 8, STUB_ARGUMENTS = 5 };
+
+/* What was seen at a place in the code, by its bytes alone: it may as well lie within another instruction. */
+enum stub_sight_kind {
+	STUB_CALL, /* of an address */
+	STUB_CALL_SLOT, /* of what a word of memory has */
+	STUB_JUMP_SLOT, /* a jump to it: what linkers put between a call and another file's function */
+	STUB_CONSTANT, /* an address, into a register */
+	STUB_CONSTANT_SLOT, /* what a word of memory has, into a register */
+	STUB_MINUS_ONE, /* into the register of the fifth argument */
+};
+
+struct stub_sight {
+	enum stub_sight_kind kind;
+	size_t at; /* where the instruction begins */
+	size_t n; /* its bytes */
+	uint64_t value; /* the address, or that of the word */
+	uint8_t starts[4]; /* of a jump: how many bytes earlier it may be entered, from the nearest; ended by 0 */
+};
+
+/* Bytes of the program, in a straight line. */
+struct stub_view {
+	const uint8_t *code;
+	size_t n;
+	uint64_t address; /* of the first, as linked */
+};
+
+/* What a word of memory has when the program runs; false: it is not known, or may change. */
+struct stub_memory {
+	bool (*word)(const void *of, uint64_t address, uint64_t *ret_value);
+	const void *of;
+};
+
+struct stub_state {
+	uint32_t known; /* by register */
+	uint64_t value[STUB_REGISTERS];
+	uint64_t branches[STUB_BRANCHES]; /* addresses ahead that something jumps to */
+	uint8_t branch; /* the next of them to be replaced */
+};
+
+struct stub_machine {
+	uint16_t elf_machine;
+	uint8_t align; /* of instructions */
+	uint8_t argument[STUB_ARGUMENTS]; /* the register of each */
+	/* The next thing seen that lies in [@from, @to); false: none. What it looks at ends with the view. */
+	bool (*see)(const struct stub_view *view, size_t from, size_t to, struct stub_sight *ret_sight);
+	/* Goes past the instruction at @at and gives its bytes; 0: it is none. */
+	size_t (*pass)(void *decoder, const struct stub_view *view, size_t at,
+		       const struct stub_memory *memory, struct stub_state *state);
+	int (*decoder_new)(void **ret_decoder); /* NULL: it needs none */
+	void (*decoder_free)(void *decoder);
+};
+
+extern const struct stub_machine stub_x86, stub_arm64;
+
+static inline void stub_forget(struct stub_state *state, uint32_t registers)
+{
+	state->known &= ~registers;
+}
+
+static inline void stub_learn(struct stub_state *state, unsigned reg, uint64_t value)
+{
+	state->known |= UINT32_C(1) << reg;
+	state->value[reg] = value;
+}
+
+static inline bool stub_knows(const struct stub_state *state, unsigned reg, uint64_t *ret_value)
+{
+	if (!(state->known & UINT32_C(1) << reg))
+		return false;
+	*ret_value = state->value[reg];
+	return true;
+}
+
+static inline void stub_branch(struct stub_state *state, uint64_t to)
+{
+	state->branches[state->branch] = to;
+	state->branch = (uint8_t)((state->branch + 1) % STUB_BRANCHES);
+}

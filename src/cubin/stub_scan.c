@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Passes over all code of a file. A call is found by its bytes alone, wherever it is reached from: so neither constructors nor callbacks
+ * have to be followed, and inlining, relocatable device code and link-time optimisation make no difference. Its arguments are then decoded from the instructions
+ * before it. Where those begin is not known, so decoding starts some way earlier, and counts if it comes out at the call exactly and
+ * the arguments are what they must be.
+ */
+#include "cubin/stub_scan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
+
+enum {
+	CHUNK = 1 << 20,
+	BEFORE = 192, /* bytes that arguments are looked for in */
+	AFTER = 128, /* bytes within which a call must follow */
+	STARTS = 12, /* tried before a call is given up, */
+	LANDINGS = 3, /* and of those such as come out at it: they mostly agree on what is right before it */
+	NAME_PART = 512,
+};
+#define SCANNED_MAX (UINT64_C(1) << 30)
+#define DECODED_MAX (UINT64_C(32) << 20)
+
+/* Which argument is what. */
+static const struct {
+	const char *name;
+	enum stub_callee callee;
+} wanted[] = {
+	{ "__cudaRegisterFunction", STUB_REGISTER },
+	{ "__cudaGetKernel", STUB_GET_KERNEL },
+	{ "cudaLaunchKernel", STUB_LAUNCH },
+	{ "cudaLaunchKernel_ptsz", STUB_LAUNCH },
+	{ "cudaLaunchCooperativeKernel", STUB_LAUNCH },
+	{ "cudaLaunchCooperativeKernel_ptsz", STUB_LAUNCH },
+	{ "cudaLaunchKernelExC", STUB_LAUNCH_EX },
+	{ "cudaLaunchKernelExC_ptsz", STUB_LAUNCH_EX },
+};
+
+static const struct {
+	uint8_t host;
+	int8_t other; /* -1: none */
+} arguments[STUB_CALLEES] = {
+	[STUB_REGISTER] = { 1, 3 },
+	[STUB_GET_KERNEL] = { 1, 0 },
+	[STUB_LAUNCH] = { 0, -1 },
+	[STUB_LAUNCH_EX] = { 1, -1 },
+};
+
+struct pass;
+typedef int sight_fn(struct pass *pass, const struct stub_sight *sight);
+
+struct pass {
+	struct stub_scan *scan;
+	sight_fn *fn;
+	const struct hashmap *hosts;
+	struct stub_view view; /* BEFORE bytes before what is looked at, and AFTER behind it, where there are as many */
+	size_t call_end; /* in the view, of the last one decoded: no earlier instruction is an argument's */
+	uint8_t *buf;
+};
+
+void stub_scan_done(struct stub_scan *scan)
+{
+	if (scan->decoder)
+		scan->machine->decoder_free(scan->decoder);
+	free(scan->slots);
+	hashmap_done(&scan->callees);
+	hashmap_done(&scan->words);
+	for (size_t i = 0; i < STUB_CALLEES; i++)
+		free(scan->found[i].items);
+}
+
+static bool find_wanted(const char *name, enum stub_callee *ret_callee)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
+		if (STRV_EQ(name, wanted[i].name)) {
+			*ret_callee = wanted[i].callee;
+			return true;
+		}
+	return false;
+}
+
+static uint64_t filter_bit(uint64_t address)
+{
+	return UINT64_C(1) << ((address * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
+}
+
+static int add_target(struct stub_scan *scan, struct hashmap *targets, uint64_t address, enum stub_callee callee)
+{
+	uint32_t known;
+
+	if (targets->count == STUB_CALLEES_MAX) {
+		scan->skipped++;
+		return 0;
+	}
+	return hashmap_get(targets, address, &known) ? 0 : hashmap_put(targets, address, callee);
+}
+
+static int add_callee(struct stub_scan *scan, uint64_t address, enum stub_callee callee)
+{
+	scan->filter |= filter_bit(address);
+	return add_target(scan, &scan->callees, address, callee);
+}
+
+int stub_scan_callee(struct stub_scan *scan, const char *name, uint64_t address)
+{
+	enum stub_callee callee;
+
+	return find_wanted(name, &callee) ? add_callee(scan, address, callee) : 0;
+}
+
+static bool find_range(const struct stub_scan *scan, uint64_t address, struct elf_range *ret_range)
+{
+	for (uint32_t i = 0; elf_range(scan->file, i, ret_range); i++)
+		if (address >= ret_range->address && address - ret_range->address < ret_range->memory_size)
+			return true;
+	return false;
+}
+
+static bool is_code(const struct stub_scan *scan, uint64_t address)
+{
+	struct elf_range range;
+
+	return find_range(scan, address, &range) && range.executable;
+}
+
+static bool is_variable(const struct stub_scan *scan, uint64_t address)
+{
+	struct elf_range range;
+
+	return find_range(scan, address, &range) && range.writable &&
+	       range.memory_size - (address - range.address) >= sizeof(uint64_t);
+}
+
+/* Only such as point into code: nothing else is looked for there. */
+static int add_slot(const struct elf_slot *slot, void *userdata)
+{
+	struct stub_scan *scan = userdata;
+	enum stub_callee callee;
+
+	if (slot->name && slot->constant && find_wanted(slot->name, &callee)) {
+		int r = add_target(scan, &scan->words, slot->address, callee);
+
+		if (r < 0)
+			return r;
+	}
+	if (slot->imported || !slot->constant || !is_code(scan, slot->value))
+		return 0;
+	if (scan->slots_n == scan->slots_room) {
+		size_t room = scan->slots_room ? 2 * scan->slots_room : 1024;
+		struct stub_slot *slots;
+
+		if (scan->slots_n == STUB_SLOTS_MAX) {
+			scan->skipped++;
+			return 0;
+		}
+		slots = reallocarray(scan->slots, room, sizeof(*slots));
+		if (!slots)
+			return -ENOMEM;
+		scan->slots = slots;
+		scan->slots_room = room;
+	}
+	scan->slots[scan->slots_n++] = (struct stub_slot){ slot->address, slot->value };
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct stub_slot *x = a, *y = b;
+
+	return (x->address > y->address) - (x->address < y->address);
+}
+
+int stub_scan_slots(struct stub_scan *scan)
+{
+	int r = elf_slots(scan->file, add_slot, scan);
+
+	if (r == 0 && scan->slots_n > 0)
+		qsort(scan->slots, scan->slots_n, sizeof(*scan->slots), by_address);
+	return r;
+}
+
+static bool read_word(const void *of, uint64_t address, uint64_t *ret_value)
+{
+	const struct stub_scan *scan = of;
+	const struct stub_slot key = { .address = address }, *slot;
+
+	if (scan->slots_n == 0)
+		return false;
+	slot = bsearch(&key, scan->slots, scan->slots_n, sizeof(key), by_address);
+	if (slot)
+		*ret_value = slot->value;
+	return slot != NULL;
+}
+
+/* Past one instruction; what something jumps to may have been reached with other values. */
+static size_t step(struct pass *pass, size_t at, struct stub_state *state)
+{
+	struct stub_scan *scan = pass->scan;
+	struct stub_memory memory = { read_word, scan };
+	size_t n;
+
+	for (size_t i = 0; i < STUB_BRANCHES; i++)
+		if (state->branches[i] == pass->view.address + at)
+			stub_forget(state, UINT32_MAX);
+	n = scan->machine->pass(scan->decoder, &pass->view, at, &memory, state);
+	if (n == 0) {
+		stub_forget(state, UINT32_MAX);
+		n = scan->machine->align;
+	}
+	scan->decoded += n;
+	return n;
+}
+
+/* What is known at @to when code is run from @from on; false: no instruction begins there. */
+static bool run(struct pass *pass, size_t from, size_t to, struct stub_state *ret_state)
+{
+	*ret_state = (struct stub_state){ 0 };
+	while (from < to)
+		from += step(pass, from, ret_state);
+	return from == to;
+}
+
+static bool argument(const struct pass *pass, const struct stub_state *state, int n, uint64_t *ret_value)
+{
+	return stub_knows(state, pass->scan->machine->argument[n], ret_value);
+}
+
+/* Whether these arguments can be those of the function; of one without name they must say more. */
+static bool accept(struct pass *pass, const struct stub_state *state, enum stub_callee callee, bool named,
+		   struct stub_found *found)
+{
+	uint64_t again, threads;
+	char name[16];
+
+	if (!argument(pass, state, arguments[callee].host, &found->host) || !is_code(pass->scan, found->host))
+		return false;
+	if (arguments[callee].other >= 0 && !argument(pass, state, arguments[callee].other, &found->other))
+		return false;
+	switch (callee) {
+	case STUB_REGISTER:
+		if (stub_scan_name(pass->scan, found->other, name, sizeof(name)) == -ENOENT)
+			return false;
+		return named || (argument(pass, state, 2, &again) && again == found->other &&
+				 argument(pass, state, 4, &threads) && (uint32_t)threads == UINT32_MAX);
+	case STUB_GET_KERNEL:
+		return is_variable(pass->scan, found->other) &&
+		       (named || hashmap_get(pass->hosts, found->host, &(uint32_t){ 0 }));
+	default:
+		return true;
+	}
+}
+
+static int keep(struct stub_scan *scan, enum stub_callee callee, const struct stub_found *found)
+{
+	struct stub_list *list = &scan->found[callee];
+
+	if (list->n == STUB_FOUND_MAX) {
+		scan->skipped++;
+		return 0;
+	}
+	if (list->n == list->room) {
+		size_t room = list->room ? 2 * list->room : 64;
+		struct stub_found *items = reallocarray(list->items, room, sizeof(*items));
+
+		if (!items)
+			return -ENOMEM;
+		list->items = items;
+		list->room = room;
+	}
+	list->items[list->n++] = *found;
+	return 0;
+}
+
+/* The arguments of the call at @at; @n bytes long. */
+static int take_call(struct pass *pass, const struct stub_sight *call, enum stub_callee callee, bool named)
+{
+	struct stub_scan *scan = pass->scan;
+	struct stub_found found = { .site = pass->view.address + call->at, .callee = call->value };
+	size_t first = call->at > BEFORE ? call->at - BEFORE : 0;
+	unsigned landings = 0;
+	uint8_t align = scan->machine->align;
+	struct stub_state state;
+
+	if (scan->decoded >= DECODED_MAX) {
+		scan->skipped++;
+		return 0;
+	}
+	if (pass->call_end <= call->at)
+		first = MAX(first, pass->call_end);
+	first += (size_t)(-(pass->view.address + first) & (align - 1U));
+	pass->call_end = call->at + call->n;
+	for (size_t i = 0; i < STARTS && landings < LANDINGS && first + i * align <= call->at; i++) {
+		if (!run(pass, first + i * align, call->at, &state))
+			continue;
+		landings++;
+		if (accept(pass, &state, callee, named, &found))
+			return keep(scan, callee, &found);
+	}
+	if (named && callee == STUB_REGISTER)
+		scan->skipped++;
+	return 0;
+}
+
+/* All code, in chunks, each with some of what is before and behind it. */
+static int read_chunk(struct pass *pass, const struct elf_range *range, uint64_t at, size_t *ret_from)
+{
+	uint64_t before = MIN(at, (uint64_t)BEFORE);
+	int r = elf_data(pass->scan->file, range->address + (at - before), pass->buf,
+			 (size_t)MIN(before + CHUNK + AFTER, range->size - (at - before)), &pass->view.n);
+
+	if (r < 0)
+		return r;
+	pass->view.code = pass->buf;
+	pass->view.address = range->address + (at - before);
+	*ret_from = (size_t)before;
+	return 0;
+}
+
+static int pass_range(struct pass *pass, const struct elf_range *range)
+{
+	for (uint64_t at = 0; at < range->size; at += CHUNK) {
+		struct stub_sight sight;
+		size_t from, to;
+		int r;
+
+		if (pass->scan->scanned >= SCANNED_MAX) {
+			pass->scan->skipped++;
+			return 0;
+		}
+		r = read_chunk(pass, range, at, &from);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+		to = MIN(pass->view.n, from + CHUNK);
+		pass->scan->scanned += to - MIN(to, from);
+		pass->call_end = 0;
+		while (from < to && pass->scan->machine->see(&pass->view, from, to, &sight)) {
+			from = MAX(from, sight.at) + 1;
+			r = pass->fn(pass, &sight);
+			if (r < 0)
+				return r;
+		}
+		if (pass->view.n < CHUNK) /* the file ends here */
+			break;
+	}
+	return 0;
+}
+
+static int run_pass(struct stub_scan *scan, sight_fn *fn, const struct hashmap *hosts)
+{
+	_cleanup_free_ uint8_t *buf = malloc(BEFORE + CHUNK + AFTER);
+	struct pass pass = { .scan = scan, .fn = fn, .hosts = hosts, .buf = buf };
+	struct elf_range range;
+
+	if (!buf)
+		return -ENOMEM;
+	for (uint32_t i = 0; elf_range(scan->file, i, &range); i++) {
+		int r = range.executable ? pass_range(&pass, &range) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int see_thunk(struct pass *pass, const struct stub_sight *sight)
+{
+	struct stub_scan *scan = pass->scan;
+	uint64_t address = pass->view.address + sight->at;
+	uint32_t callee;
+	int r;
+
+	if (sight->kind != STUB_JUMP_SLOT || !hashmap_get(&scan->words, sight->value, &callee))
+		return 0;
+	r = add_callee(scan, address, callee);
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sight->starts) && sight->starts[i] != 0; i++)
+		r = add_callee(scan, address - sight->starts[i], callee);
+	return r;
+}
+
+int stub_scan_thunks(struct stub_scan *scan)
+{
+	return scan->words.count > 0 ? run_pass(scan, see_thunk, NULL) : 0;
+}
+
+static int see_call(struct pass *pass, const struct stub_sight *sight)
+{
+	const struct stub_scan *scan = pass->scan;
+	uint32_t callee;
+
+	if (sight->kind == STUB_CALL ?
+		    scan->filter & filter_bit(sight->value) &&
+			    hashmap_get(&scan->callees, sight->value, &callee) :
+		    sight->kind == STUB_CALL_SLOT && hashmap_get(&scan->words, sight->value, &callee))
+		return take_call(pass, sight, callee, true);
+	return 0;
+}
+
+int stub_scan_calls(struct stub_scan *scan)
+{
+	return scan->callees.count + scan->words.count > 0 ? run_pass(scan, see_call, NULL) : 0;
+}
+
+/* The first call behind an instruction. */
+static bool next_call(struct pass *pass, size_t at, struct stub_sight *ret_call)
+{
+	size_t end = MIN(pass->view.n, at + AFTER);
+	struct stub_state state = { 0 };
+
+	if (pass->scan->decoded >= DECODED_MAX) {
+		pass->scan->skipped++;
+		return false;
+	}
+	while (at < end) {
+		struct stub_sight sight;
+		size_t n;
+
+		if (pass->scan->machine->see(&pass->view, at, MIN(at + 1, end), &sight) && sight.at == at &&
+		    sight.kind == STUB_CALL) {
+			*ret_call = sight;
+			return true;
+		}
+		n = step(pass, at, &state);
+		at += n;
+	}
+	return false;
+}
+
+static int see_minus_one(struct pass *pass, const struct stub_sight *sight)
+{
+	struct stub_sight call;
+
+	if (sight->kind != STUB_MINUS_ONE || !next_call(pass, sight->at, &call))
+		return 0;
+	return take_call(pass, &call, STUB_REGISTER, false);
+}
+
+static int see_host(struct pass *pass, const struct stub_sight *sight)
+{
+	uint64_t host = sight->value;
+	struct stub_sight call;
+
+	if (sight->kind == STUB_CONSTANT_SLOT && !read_word(pass->scan, sight->value, &host))
+		return 0;
+	if (sight->kind != STUB_CONSTANT && sight->kind != STUB_CONSTANT_SLOT)
+		return 0;
+	if (!hashmap_get(pass->hosts, host, &(uint32_t){ 0 }) || !next_call(pass, sight->at, &call) ||
+	    hashmap_get(&pass->scan->callees, call.value, &(uint32_t){ 0 }))
+		return 0;
+	return take_call(pass, &call, STUB_GET_KERNEL, false);
+}
+
+static int by_callee(const void *a, const void *b)
+{
+	const struct stub_found *x = a, *y = b;
+
+	return x->callee != y->callee ? (x->callee > y->callee) - (x->callee < y->callee) :
+					(x->site > y->site) - (x->site < y->site);
+}
+
+/* Only those of the callee that most have; of two with as many, none. */
+static bool elect(struct stub_scan *scan, struct stub_list *list)
+{
+	size_t best = 0, best_n = 0;
+	bool tie = false;
+
+	if (list->n == 0)
+		return false;
+	qsort(list->items, list->n, sizeof(*list->items), by_callee);
+	for (size_t i = 0, n; i < list->n; i += n) {
+		for (n = 1; i + n < list->n && list->items[i + n].callee == list->items[i].callee;)
+			n++;
+		tie = n == best_n || (tie && n < best_n);
+		if (n > best_n) {
+			best = i;
+			best_n = n;
+		}
+	}
+	if (tie) {
+		scan->skipped += list->n;
+		best_n = 0;
+	}
+	memmove(list->items, list->items + best, best_n * sizeof(*list->items));
+	list->n = best_n;
+	return best_n > 0;
+}
+
+int stub_scan_unnamed_register(struct stub_scan *scan)
+{
+	int r = run_pass(scan, see_minus_one, NULL);
+
+	if (r == 0 && elect(scan, &scan->found[STUB_REGISTER]))
+		r = add_callee(scan, scan->found[STUB_REGISTER].items[0].callee, STUB_REGISTER);
+	return r;
+}
+
+int stub_scan_unnamed_get_kernel(struct stub_scan *scan, const struct hashmap *hosts)
+{
+	int r = run_pass(scan, see_host, hosts);
+
+	if (r == 0)
+		elect(scan, &scan->found[STUB_GET_KERNEL]);
+	return r;
+}
+
+/* Mangled names, and what compilers make of static ones; in no language of the user's. */
+static bool is_name(char c, bool first)
+{
+	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' || c == '$' ||
+	       (!first && ((c >= '0' && c <= '9') || c == '.'));
+}
+
+int stub_scan_name(struct stub_scan *scan, uint64_t address, char *buf, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		size_t n = MIN(size - done, (size_t)NAME_PART);
+		int r = elf_data(scan->file, address + done, buf + done, n, &n);
+
+		if (r < 0)
+			return r;
+		if (n == 0)
+			return -ENOENT;
+		for (size_t i = done; i < done + n; i++) {
+			if (buf[i] == '\0' && i > 0)
+				return 0;
+			if (!is_name(buf[i], i == 0))
+				return -ENOENT;
+		}
+		done += n;
+	}
+	return -E2BIG;
+}
