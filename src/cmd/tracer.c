@@ -110,6 +110,7 @@ static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 	struct tracer *tracer = userdata;
 
 	cuda_process_over(tracer->cuda, tgid, incarnation);
+	tracer_naming_over(tracer, tgid, incarnation);
 }
 
 static void on_notice(int level, const char *text, _unused_ void *userdata)
@@ -170,13 +171,16 @@ static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 		.process_over = on_process_over,
 		.notice = on_notice,
 	};
-	struct cuda_limits limits = { .series = tracer->series };
+	struct cuda_limits limits = { .series = tracer->series, .kernel_series = tracer->kernel_series };
+	struct cuda_ops cuda_ops = tracer_cuda_ops;
 	int r = sd_event_new(&tracer->event);
 
 	if (r >= 0)
 		r = sd_event_add_io(tracer->event, NULL, tracer->stop_fd, EPOLLIN, on_stop, tracer);
 	if (r >= 0)
-		r = cuda_new(&limits, &tracer_cuda_ops, tracer, &tracer->cuda);
+		r = tracer_naming(tracer, &cuda_ops);
+	if (r >= 0)
+		r = cuda_new(&limits, &cuda_ops, tracer, &tracer->cuda);
 	if (r >= 0)
 		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, trouble);
 	if (r < 0)
@@ -197,6 +201,7 @@ static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 static void finish(struct tracer *tracer)
 {
 	trace_engine_free(TAKE_PTR(tracer->engine));
+	naming_free(TAKE_PTR(tracer->naming));
 	cuda_free(TAKE_PTR(tracer->cuda));
 	tracer->event = sd_event_unref(tracer->event);
 }
@@ -271,6 +276,9 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	pthread_mutex_init(&tracer->lock, NULL);
 	tracer->wish = (enum option_wish)options_number(options, OPT_trace_enabled);
 	tracer->series = (uint32_t)options_number(options, OPT_process_series);
+	tracer->kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series);
+	tracer->name_kernels = options_bool(options, OPT_trace_kernels);
+	tracer->read_memory = options_bool(options, OPT_trace_read_memory);
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
 		.libraries = { [PROBE_CUDA] = true, [PROBE_LIBC] = true },

@@ -25,11 +25,27 @@ static const char *uuid_of(const struct entity *e)
 	return e->id.parent == READING_NONE ? e->id.uuid : e->id.mig_uuid;
 }
 
-static void describe(const struct entity *e, struct cuda_device *device)
+/* 90 of "9.0", 121 of "12.1"; 0 not known. A MIG instance is of its GPU's. */
+static uint16_t sm_of(const struct snapshot *snapshot, const struct entity *e)
+{
+	struct cursor text;
+	uint64_t major_n, minor_n;
+
+	if (e->id.compute_capability[0] == 0)
+		e = snapshot_gpu(snapshot, e);
+	text = cursor_over(e->id.compute_capability, strlen(e->id.compute_capability));
+	if (cursor_u64(&text, &major_n) < 0 || !cursor_literal(&text, ".") ||
+	    cursor_u64(&text, &minor_n) < 0 || major_n > 99 || minor_n > 9)
+		return 0;
+	return (uint16_t)(major_n * 10 + minor_n);
+}
+
+static void describe(const struct snapshot *snapshot, const struct entity *e, struct cuda_device *device)
 {
 	*device = (struct cuda_device){
 		.mig = e->id.parent == READING_NONE && slot(e, SLOT_MIG_MODE_CURRENT) > 0,
 		.cores = (uint32_t)slot(e, SLOT_CORES),
+		.sm = sm_of(snapshot, e),
 		.speed = slot(e, SLOT_CLOCK_MAX_SM) * slot(e, SLOT_CORES),
 	};
 	snprintf(device->uuid, sizeof(device->uuid), "%.*s", (int)sizeof(device->uuid) - 1, uuid_of(e));
@@ -45,7 +61,7 @@ static void tell_devices(struct tracer *tracer, const struct snapshot *snapshot)
 
 	for (uint32_t i = 0; i < snapshot->entities_n && n < TRACER_DEVICES_MAX; i++)
 		if (snapshot->entities[i].present)
-			describe(&snapshot->entities[i], &devices[n++]);
+			describe(snapshot, &snapshot->entities[i], &devices[n++]);
 	if (n == tracer->devices_n && memcmp(devices, tracer->devices, n * sizeof(devices[0])) == 0)
 		return;
 	if (cuda_set_devices(tracer->cuda, devices, n) < 0)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared by tracer.c (the thread), tracer_view.c and tracer_carry.c (what it shows), tracer_node.c (what it is told of the node). */
+/* Shared by tracer.c (the thread), tracer_view.c and tracer_carry.c (what it shows), tracer_naming.c (kernels), tracer_node.c (what it is told of the node). */
 #pragma once
 
 #include <pthread.h>
 
 #include "cmd/tracer.h"
 #include "cuda/cuda.h"
+#include "naming/naming.h"
 #include "trace/engine.h"
 
 enum { TRACER_DEVICES_MAX = 256, TRACER_CARRIED_MAX = 256 };
@@ -14,7 +15,8 @@ struct tracer {
 	/* set before the thread starts */
 	struct trace_engine_config config;
 	enum option_wish wish;
-	uint32_t series;
+	uint32_t series, kernel_series;
+	bool name_kernels, read_memory;
 	int stop_fd; /* eventfd */
 	pthread_t thread;
 	bool running; /* there is a thread to be waited for */
@@ -28,6 +30,7 @@ struct tracer {
 	sd_event *event;
 	struct trace_engine *engine;
 	struct cuda *cuda;
+	struct naming *naming; /* NULL: not wanted */
 	struct trace_engine_status status;
 	struct cuda_device devices[TRACER_DEVICES_MAX];
 	uint32_t devices_n;
@@ -38,6 +41,12 @@ struct tracer {
 /* tracer_node.c */
 extern const struct cuda_ops tracer_cuda_ops;
 void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
+
+/* tracer_naming.c */
+/* Starts it, if that is wanted, and adds to @ops how to ask it. */
+int tracer_naming(struct tracer *tracer, struct cuda_ops *ops);
+void tracer_naming_over(struct tracer *tracer, uint32_t tgid, uint64_t incarnation);
+void tracer_naming_view(const struct tracer *tracer, struct trace_view *view);
 
 /* tracer.c: for the main thread to fetch, with what it missed. */
 void tracer_put(struct tracer *tracer, struct trace_view *view);

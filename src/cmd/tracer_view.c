@@ -240,9 +240,10 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 	set_agent(view, AGENT_TRACE_OVERFLOWS,
 		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts +
 			   c.overflow_threads + c.overflow_allocations + c.overflow_pending +
-			   c.overflow_events + tracer->not_carried));
+			   c.overflow_events + c.overflow_kernels + c.overflow_names + tracer->not_carried));
 	set_agent(view, AGENT_TRACE_UNKNOWN_FREES, (double)c.unknown_frees);
 	set_agent(view, AGENT_TRACE_QUIET, s->processes_quiet);
+	tracer_naming_view(tracer, view);
 }
 
 static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)

@@ -82,6 +82,9 @@ static int on_header(const struct cubin_image *image, void *userdata)
 	if (naming_stopping(reading->naming))
 		return -ECANCELED;
 	reading->device_code = true;
+	/* What is still to be linked is in the linked image, too. */
+	if (image->relocatable)
+		return 1;
 	if (!choice) {
 		reading->figures->whole = false;
 		return 1;
@@ -123,6 +126,8 @@ static int on_image(const struct cubin_image *image, void *userdata)
 		return -ECANCELED;
 	reading->device_code = true;
 	reading->jit = false;
+	if (image->relocatable)
+		return 1;
 	if (reading->sm == 0)
 		return image->kind == CUBIN_PTX ? keep_ptx(reading, image) : image->kind != CUBIN_ELF;
 	if (image->container >= reading->choices_n || image->kind != CUBIN_ELF)

@@ -65,7 +65,7 @@ static int follow(struct search *search, uint64_t address)
 
 	/* Page by page: the next one may not be there. */
 	while (n < TEXT) {
-		ssize_t got = process_read(search->process->pid, address + n, search->text + n, want);
+		ssize_t got = process_peek(search->process->pid, address + n, search->text + n, want);
 		const char *end;
 
 		if (got <= 0 || (n == 0 && !begins_a_name(search->text[0])))
@@ -107,9 +107,9 @@ int memory_symbol(struct naming *naming, struct process *process, uint64_t handl
 
 	if (!text)
 		return -ENOMEM;
-	n = process->gone ? -ESRCH : process_read(process->pid, handle, bytes, sizeof(bytes));
+	n = process->gone ? -ESRCH : process_peek(process->pid, handle, bytes, sizeof(bytes));
 	if (n == -EFAULT) /* it ends before */
-		n = process_read(process->pid, handle, bytes,
+		n = process_peek(process->pid, handle, bytes,
 				 MIN(sizeof(bytes), PAGE - (size_t)(handle % PAGE)));
 	if (n < 0)
 		return -ENOENT;

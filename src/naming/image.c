@@ -40,7 +40,7 @@ uint64_t image_address(pid_t pid, uint64_t address)
 		uint64_t data;
 	} wrapper;
 
-	if (process_read(pid, address, &wrapper, sizeof(wrapper)) != sizeof(wrapper) ||
+	if (process_peek(pid, address, &wrapper, sizeof(wrapper)) != sizeof(wrapper) ||
 	    wrapper.magic != WRAPPER_MAGIC)
 		return address;
 	return wrapper.data;
@@ -55,7 +55,7 @@ static bool is_ptx(pid_t pid, uint64_t address)
 
 	/* It may end at a page that nobody has. */
 	for (size_t want = sizeof(text); n < 0 && want >= 64; want /= 2)
-		n = process_read(pid, address, text, want);
+		n = process_peek(pid, address, text, want);
 	return n > 0 && memmem(text, (size_t)n, word, sizeof(word) - 1) != NULL &&
 	       !memchr(text, '\0',
 		       (size_t)((const char *)memmem(text, (size_t)n, word, sizeof(word) - 1) - text));
@@ -110,7 +110,7 @@ void image_read(struct naming *naming, const struct work *work)
 	_cleanup_(figures_freep) struct figures *figures = NULL;
 	struct cubin_source source;
 	struct process *process;
-	int r = process_find(naming, q->pid, q->incarnation, work->asked_ns, &process);
+	int r = process_look(naming, q->pid, q->incarnation, work->asked_ns, &process);
 
 	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
 	if (r < 0 || process->gone)

@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "naming/private.h"
 
-enum { STACK_BYTES = 1 << 20 };
-#define PATIENCE_NS (1200 * NSEC_PER_MSEC)
+enum { STACK_BYTES = 4 << 20 };
+#define PATIENCE_NS (600 * NSEC_PER_MSEC)
 
 /* ---- its life ---- */
 

@@ -284,9 +284,9 @@ struct process {
 };
 
 /* Its mappings, not older than @since_ns unless it is gone. -ESRCH: gone, and nothing was known. */
-int process_find(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
+int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
 		 struct process **ret_process);
-void process_forget(struct naming *naming, pid_t pid, uint64_t incarnation);
+void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation);
 void processes_done(struct naming *naming);
 /* No mapping refers to @file any more. */
 void processes_drop_file(struct naming *naming, const struct file *file);
@@ -302,7 +302,7 @@ int area_bias(const struct area *area, const struct file *file, uint64_t *ret_bi
 const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
 				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle);
 /* Up to @n bytes of a process; short where it has no more. -errno */
-ssize_t process_read(pid_t pid, uint64_t address, void *buf, size_t n);
+ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
 
 /* ---- image.c ---- */
 

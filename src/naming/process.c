@@ -52,7 +52,7 @@ static void process_free(struct naming *naming, struct process *process)
 	free(process);
 }
 
-ssize_t process_read(pid_t pid, uint64_t address, void *buf, size_t n)
+ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n)
 {
 	ssize_t got = process_vm_readv(pid, &(struct iovec){ buf, n }, 1,
 				       &(struct iovec){ (void *)(uintptr_t)address, n }, 1, 0);
@@ -270,7 +270,7 @@ static int add(struct naming *naming, pid_t pid, uint64_t incarnation, struct pr
 	return 0;
 }
 
-int process_find(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
+int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
 		 struct process **ret_process)
 {
 	struct process **known = find(naming, pid, incarnation), *process;
@@ -305,7 +305,7 @@ int process_find(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t
 	return 0;
 }
 
-void process_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
+void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation)
 {
 	struct process **known = find(naming, pid, incarnation);
 
@@ -443,7 +443,7 @@ static int read_window(struct gathering *gathering, pid_t pid, uint64_t bias, ui
 	while (first + n < stubs->handles_n &&
 	       stubs->entries[stubs->by_handle[first + n]].handle_address - from <= WINDOW - 8)
 		n++;
-	got = process_read(pid, from + bias, buf,
+	got = process_peek(pid, from + bias, buf,
 			   stubs->entries[stubs->by_handle[first + n - 1]].handle_address - from + 8);
 	for (uint32_t i = 0; i < n && got >= 8; i++) {
 		uint32_t stub = stubs->by_handle[first + i];

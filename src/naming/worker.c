@@ -121,7 +121,7 @@ static void forget(struct naming *naming, const struct work *work)
 			works_put(&naming->again, waiting);
 		}
 	}
-	process_forget(naming, q->pid, q->incarnation);
+	process_drop(naming, q->pid, q->incarnation);
 	images_forget(naming, q->pid, q->incarnation);
 }
 
