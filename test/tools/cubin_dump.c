@@ -35,10 +35,11 @@ static int print_image(const struct cubin_image *image, void *userdata)
 	if (dump->summary)
 		return 0;
 	kernel_arch_text(image->arch, arch);
-	printf("{\"image\":%u,\"kind\":\"%s\",\"number\":%u,\"arch\":\"%s\",\"compression\":\"%s\",\"debug\":%s,"
+	printf("{\"image\":%u,\"container\":%u,\"relocatable\":%s,\"kind\":\"%s\",\"number\":%u,\"arch\":\"%s\",\"compression\":\"%s\",\"debug\":%s,"
 	       "\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"uncompressed_bytes\":%" PRIu64
 	       ",\"flags\":%" PRIu64 "}\n",
-	       image->number, cubin_kind_name(image->kind), image->kind_number, arch,
+	       image->number, image->container, image->relocatable ? "true" : "false",
+	       cubin_kind_name(image->kind), image->kind_number, arch,
 	       cubin_compression_name(image->compression), image->debug ? "true" : "false", image->offset,
 	       image->bytes, image->uncompressed_bytes, image->flags);
 	return 0;
