@@ -43,6 +43,7 @@ const uint32_t traced_deep_offset = 4, traced_deep_stack = 32;
 FUNCTION(traced_outer, CALL)
 FUNCTION(traced_inner, CALL)
 FUNCTION(traced_third, CALL)
+FUNCTION(traced_fourth, CALL)
 FUNCTION(traced_launch, CALL)
 FUNCTION(traced_launch_dim3, CALL)
 FUNCTION(traced_launch_config, CALL)

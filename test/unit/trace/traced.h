@@ -33,7 +33,7 @@ struct traced_config {
 typedef int traced_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
 extern traced_fn *traced_body;
 
-traced_fn traced_outer, traced_inner, traced_third;
+traced_fn traced_outer, traced_inner, traced_third, traced_fourth;
 traced_fn traced_tail; /* jumps to traced_inner */
 traced_fn traced_deep; /* its site lies where the stack pointer is traced_deep_stack lower */
 extern const uint32_t traced_deep_offset, traced_deep_stack;
