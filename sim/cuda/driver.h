@@ -48,13 +48,19 @@ struct cu_event {
 	struct cu_graph *capture;
 };
 
-/* A function of a module; a kernel of a library is the same thing here. */
+/*
+ * A function of a module; a kernel of a library is the same thing here. Whoever looks into another process's memory for a function's name finds
+ * a pointer to it in the object, as cuFuncGetName gives one, and no other function's within the first KiB.
+ */
 struct cu_function {
 	struct slot slot;
 	void *owner; /* module or library */
 	int64_t duration_ns;
-	char name[104];
+	size_t name_n;
+	const char *name; /* of any length; never freed, as who was given it may look at it at any time */
+	char rest[984];
 };
+_Static_assert(sizeof(struct cu_function) == 1024, "as far as readers look");
 
 struct cu_module {
 	struct slot slot;

@@ -2,7 +2,7 @@
 #include "driver.h"
 
 #include <ctype.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,14 +78,43 @@ int module_unload(struct call *call, struct cu_module *module)
 	return CU_SUCCESS;
 }
 
+static struct cu_function *find_function(const struct cu_module *module, const char *name, size_t name_n)
+{
+	struct cu_function *function = NULL;
+
+	while ((function = pool_next(&functions, function)))
+		if (function->owner == module && function->name_n == name_n &&
+		    memcmp(function->name, name, name_n) == 0)
+			break;
+	return function;
+}
+
+static struct cu_function *make_function(struct cu_module *module, const char *name, size_t name_n)
+{
+	char *copy = strdup(name);
+	struct cu_function *function = copy ? pool_new(&functions) : NULL;
+
+	if (!function) {
+		free(copy);
+		return NULL;
+	}
+	function->owner = module;
+	function->duration_ns = settings_kernel_ns(name);
+	function->name = copy;
+	function->name_n = (uint32_t)name_n;
+	return function;
+}
+
 /* A module has every function it is asked for, but those whose names begin with "missing". */
 int module_function(struct call *call, struct cu_function **ret_function, struct cu_module *module,
 		    const char *name)
 {
-	struct cu_function *function = NULL;
+	struct cu_function *function;
+	size_t name_n;
 
 	if (!ret_function || !name || !*name)
 		return CU_INVALID_VALUE;
+	name_n = strlen(name);
 	call->name = name;
 	driver_lock();
 	if (!pool_has(&modules, module)) {
@@ -96,15 +125,9 @@ int module_function(struct call *call, struct cu_function **ret_function, struct
 		driver_unlock();
 		return CU_NOT_FOUND;
 	}
-	while ((function = pool_next(&functions, function))) {
-		if (function->owner == module && STRV_EQ(function->name, name))
-			break;
-	}
-	if (!function && (function = pool_new(&functions))) {
-		function->owner = module;
-		function->duration_ns = settings_kernel_ns(name);
-		snprintf(function->name, sizeof(function->name), "%s", name);
-	}
+	function = find_function(module, name, name_n);
+	if (!function)
+		function = make_function(module, name, name_n);
 	driver_unlock();
 	*ret_function = function;
 	call->handle = (uintptr_t)function;
@@ -119,6 +142,7 @@ int function_name(struct call *call, const char **ret_name, struct cu_function *
 	if (!pool_has(&functions, function))
 		return CU_INVALID_HANDLE;
 	*ret_name = function->name;
+	call->name = function->name;
 	return CU_SUCCESS;
 }
 
@@ -130,6 +154,7 @@ int kernel_function(struct call *call, struct cu_function **ret_function, struct
 	if (!pool_has(&functions, kernel))
 		return CU_INVALID_HANDLE;
 	*ret_function = kernel;
+	call->name = kernel->name;
 	return CU_SUCCESS;
 }
 
@@ -159,6 +184,7 @@ int launch(struct call *call, struct cu_function *function, const uint32_t grid[
 		return result;
 	if (!pool_has(&functions, function))
 		return CU_INVALID_HANDLE;
+	call->name = function->name;
 	call->threads = launch_threads(grid, block);
 	if (call->threads == 0 || shared_bytes > SHARED_MAX)
 		return CU_INVALID_VALUE;

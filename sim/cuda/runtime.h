@@ -43,6 +43,10 @@ int runtime_entry_point(struct call *call, const char *symbol, void **ret_functi
 /* Kernels; runtime_launch.c */
 struct cu_function *runtime_kernel(struct call *call, const void *function);
 int runtime_get_kernel(struct call *call, struct cu_function **ret_kernel, const void *function);
+int runtime_get_function(struct call *call, struct cu_function **ret_function, const void *function);
+int runtime_function_name(struct call *call, const char **ret_name, const void *function);
+/* What start-up code registers; runtime_entry.c exports the calls. */
+void runtime_register_function(void **fatbin, const void *function, const char *name);
 int runtime_launch(struct call *call, const void *function, struct cuda_dim3 grid, struct cuda_dim3 block,
 		   void **arguments, size_t shared_bytes, struct cu_stream *stream);
 int runtime_launch_kernel(struct call *call, struct cu_function *kernel, struct cuda_dim3 grid,

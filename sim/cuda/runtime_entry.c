@@ -16,6 +16,7 @@ enum runtime_api {
 	API_cudaPeekAtLastError,
 	API_cudaGetErrorName,
 	API_cudaGetErrorString,
+	API___cudaRegisterFunction,
 	RUNTIME_API_COUNT,
 };
 
@@ -30,6 +31,7 @@ static const char *const names[RUNTIME_API_COUNT] = {
 	[API_cudaPeekAtLastError] = "cudaPeekAtLastError",
 	[API_cudaGetErrorName] = "cudaGetErrorName",
 	[API_cudaGetErrorString] = "cudaGetErrorString",
+	[API___cudaRegisterFunction] = "__cudaRegisterFunction",
 };
 
 enum need { NEED_ANY, NEED_INIT, NEED_CONTEXT };
@@ -117,6 +119,21 @@ const char *cudaGetErrorString(int error)
 const char *cudaGetErrorName(int error)
 {
 	return error_text(API_cudaGetErrorName, error);
+}
+
+EXPORTED void __cudaRegisterFunction(void **fatbin, const char *function, char *device_function,
+				     const char *name, int threads, void *thread, void *block,
+				     void *block_size, void *grid_size, int *warp);
+
+/* Called before main(): neither the driver nor a depth is there. */
+void __cudaRegisterFunction(void **fatbin, const char *function, _unused_ char *device_function,
+			    const char *name, _unused_ int threads, _unused_ void *thread, _unused_ void *block,
+			    _unused_ void *block_size, _unused_ void *grid_size, _unused_ int *warp)
+{
+	struct call call = { .api = API___cudaRegisterFunction, .handle = (uintptr_t)function, .name = name };
+
+	truth_note(&call);
+	runtime_register_function(fatbin, function, name);
 }
 
 __attribute__((constructor)) static void load(void)

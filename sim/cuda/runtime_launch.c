@@ -50,6 +50,8 @@ static struct cu_function *resolve(const struct driver_calls *driver, const void
 	if (!hashmap_get(&by_function, (uintptr_t)function, &index))
 		return NULL;
 	kernel = &kernels[index];
+	if (!kernel->fatbin)
+		return NULL;
 	if (!kernel->fatbin->library && driver->library_load(&kernel->fatbin->library, kernel->fatbin->wrapper,
 							     NULL, NULL, 0, NULL, NULL, 0) != CU_SUCCESS)
 		return NULL;
@@ -83,6 +85,30 @@ int runtime_get_kernel(struct call *call, struct cu_function **ret_kernel, const
 		return CU_INVALID_DEVICE_FUNCTION;
 	*ret_kernel = kernel;
 	return CU_SUCCESS;
+}
+
+int runtime_get_function(struct call *call, struct cu_function **ret_function, const void *function)
+{
+	struct cu_function *kernel = runtime_kernel(call, function);
+
+	if (!ret_function)
+		return CU_INVALID_VALUE;
+	if (!kernel)
+		return CU_INVALID_DEVICE_FUNCTION;
+	return runtime_driver(call)->kernel_function(ret_function, kernel);
+}
+
+/* Of a host function, or of a kernel's handle. */
+int runtime_function_name(struct call *call, const char **ret_name, const void *function)
+{
+	struct cu_function *kernel = runtime_kernel(call, function);
+
+	if (!ret_name)
+		return CU_INVALID_VALUE;
+	if (!kernel)
+		kernel = (struct cu_function *)(uintptr_t)function;
+	return runtime_driver(call)->kernel_name(ret_name, kernel) == CU_SUCCESS ? CU_SUCCESS :
+										   CU_INVALID_DEVICE_FUNCTION;
 }
 
 /* What the driver calls an invalid value is an invalid configuration here. */
@@ -173,14 +199,11 @@ int runtime_graph_add_kernel(struct call *call, struct cu_node **ret_node, struc
 	return runtime_driver(call)->graph_add_kernel(ret_node, graph, dependencies, count, &driver_node);
 }
 
-/* What nvcc's start-up code and stubs call. They are not CUDA's interface, and nobody counts them. */
+/* What else nvcc's start-up code and stubs call. It is not CUDA's interface, and nobody counts it. */
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED void **__cudaRegisterFatBinary(void *wrapper);
 EXPORTED void __cudaRegisterFatBinaryEnd(void **handle);
 EXPORTED void __cudaUnregisterFatBinary(void **handle);
-EXPORTED void __cudaRegisterFunction(void **handle, const char *function, char *device_function,
-				     const char *name, int threads, void *thread, void *block,
-				     void *block_size, void *grid_size, int *warp);
 EXPORTED unsigned __cudaPushCallConfiguration(struct cuda_dim3 grid, struct cuda_dim3 block,
 					      size_t shared_bytes, void *stream);
 EXPORTED int __cudaPopCallConfiguration(struct cuda_dim3 *grid, struct cuda_dim3 *block, size_t *shared_bytes,
@@ -203,8 +226,22 @@ void __cudaRegisterFatBinaryEnd(_unused_ void **handle)
 {
 }
 
-void __cudaUnregisterFatBinary(_unused_ void **handle)
+/* A library that is closed, or the program's end: as NVIDIA's, it unloads what was loaded of it. */
+void __cudaUnregisterFatBinary(void **handle)
 {
+	const struct call call = { 0 };
+	struct fatbin *fatbin = (struct fatbin *)handle;
+	struct cu_module *library;
+
+	pthread_mutex_lock(&lock);
+	for (uint32_t i = 0; i < kernel_count; i++)
+		if (kernels[i].fatbin == fatbin)
+			kernels[i].fatbin = NULL;
+	library = TAKE_PTR(fatbin->library);
+	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	if (library)
+		runtime_driver(&call)->library_unload(library);
 }
 
 char __cudaInitModule(_unused_ void **handle)
@@ -212,13 +249,11 @@ char __cudaInitModule(_unused_ void **handle)
 	return 1;
 }
 
-void __cudaRegisterFunction(void **handle, const char *function, _unused_ char *device_function,
-			    const char *name, _unused_ int threads, _unused_ void *thread, _unused_ void *block,
-			    _unused_ void *block_size, _unused_ void *grid_size, _unused_ int *warp)
+void runtime_register_function(void **fatbin, const void *function, const char *name)
 {
 	pthread_mutex_lock(&lock);
 	if (kernel_count < KERNELS_MAX && hashmap_put(&by_function, (uintptr_t)function, kernel_count) == 0)
-		kernels[kernel_count++] = (struct kernel){ .fatbin = (struct fatbin *)handle, .name = name };
+		kernels[kernel_count++] = (struct kernel){ .fatbin = (struct fatbin *)fatbin, .name = name };
 	__atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 }

@@ -34,9 +34,10 @@ static void register_kernel(void)
 
 	*(void **)&fatbin = tally_symbol("__cudaRegisterFatBinary");
 	*(void **)&kernel = tally_symbol("__cudaRegisterFunction");
-	if (fatbin && kernel)
-		kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL,
-		       NULL, NULL);
+	if (!fatbin || !kernel)
+		return;
+	kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL, NULL, NULL);
+	tally_count("__cudaRegisterFunction", 0);
 }
 
 /* The driver's interface needs a context and a function before anything else. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -124,15 +125,20 @@ void truth_forked(void)
 	open_files();
 }
 
-void truth_begin(struct call *call)
+static void note_time(struct call *call)
 {
 	struct timespec now;
 
+	if (truth.events < 0)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	call->began_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void truth_begin(struct call *call)
+{
 	call->nested = (*truth_depth())++ > 0;
-	if (truth.events >= 0) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
-		call->began_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	}
+	note_time(call);
 }
 
 static void add(uint64_t *counter, uint64_t what)
@@ -158,9 +164,22 @@ static void count_error(uint16_t api, uint32_t code, bool nested)
 	add(nested ? &error->nested : &error->outer, 1);
 }
 
+/* How much of a name goes into a line as it is: all of it, or nothing. */
+static size_t plain(const char *name)
+{
+	size_t n = 0;
+
+	for (; name && name[n]; n++)
+		if ((unsigned char)name[n] < ' ' || name[n] == '"' || name[n] == '\\')
+			return 0;
+	return n;
+}
+
 static void write_line(const struct call *call, int result)
 {
-	char line[512];
+	const size_t name_n = plain(call->name);
+	char line[512], end[64];
+	struct iovec parts[] = { { line, 0 }, { (void *)(uintptr_t)call->name, name_n }, { end, 0 } };
 	int length;
 
 	length = snprintf(line, sizeof(line), "{\"t\":%" PRId64 ",\"tid\":%d,\"api\":\"%s\",\"nested\":%s",
@@ -179,18 +198,21 @@ static void write_line(const struct call *call, int result)
 		PUT(",\"threads\":%" PRIu64, call->threads);
 	if (call->has_device)
 		PUT(",\"device\":%d", call->device);
-	if (call->name)
-		PUT(",\"name\":\"%.100s\"", call->name);
-	PUT(",\"result\":%d}\n", result);
+	if (name_n > 0)
+		PUT(",\"name\":\"");
 #undef PUT
-	write_all(truth.events, line, (size_t)length);
+	parts[0].iov_len = (size_t)length;
+	parts[2].iov_len =
+		(size_t)snprintf(end, sizeof(end), "%s,\"result\":%d}\n", name_n > 0 ? "\"" : "", result);
+	/* At once, so that lines of several threads do not mix. */
+	if (writev(truth.events, parts, ARRAY_SIZE(parts)) < 0)
+		truth.events = -1;
 }
 
-void truth_end(const struct call *call, int result)
+static void count(const struct call *call, int result)
 {
 	struct truth_cell *cell;
 
-	(*truth_depth())--;
 	if (!truth.cells)
 		return;
 	if (shard == 0)
@@ -203,4 +225,16 @@ void truth_end(const struct call *call, int result)
 		add(call->nested ? &cell->nested_bytes : &cell->outer_bytes, call->bytes);
 	if (truth.events >= 0)
 		write_line(call, result);
+}
+
+void truth_end(const struct call *call, int result)
+{
+	(*truth_depth())--;
+	count(call, result);
+}
+
+void truth_note(struct call *call)
+{
+	note_time(call);
+	count(call, 0);
 }

@@ -62,6 +62,8 @@ void truth_forked(void);
 
 void truth_begin(struct call *call);
 void truth_end(const struct call *call, int result);
+/* A call that makes none of ours, as it is entered; also before it is known which depth counts. */
+void truth_note(struct call *call);
 
 /* How many calls are under way on this thread; the pointer is the thread's. */
 unsigned *truth_depth(void);
