@@ -340,6 +340,14 @@ static bool is_word(char c)
 	       c == '$' || (unsigned char)c >= 0x80;
 }
 
+static void open_bracket(struct scan *s)
+{
+	s->lost |= s->depth == sizeof(s->open);
+	if (!s->lost)
+		s->open[s->depth++] = *s->p;
+	s->p++;
+}
+
 /*
  * '>' may also be an operator, between parentheses: then no '<' is open there. Brackets that were not closed are by what is around
  * them.
@@ -348,6 +356,7 @@ static void close_bracket(struct scan *s, char opened)
 {
 	unsigned depth = s->depth;
 
+	s->p++;
 	if (opened == '<') {
 		s->depth -= depth > 0 && s->open[depth - 1] == '<';
 		return;
@@ -356,24 +365,6 @@ static void close_bracket(struct scan *s, char opened)
 		depth--;
 	if (depth > 0)
 		s->depth = depth - 1;
-}
-
-static bool scan_bracket(struct scan *s)
-{
-	static const char opening[] = "<([{", closing[] = ">)]}";
-	const char *kind;
-
-	if (*s->p && (kind = strchr(opening, *s->p))) {
-		s->lost |= s->depth == sizeof(s->open);
-		if (!s->lost)
-			s->open[s->depth++] = *kind;
-	} else if (*s->p && (kind = strchr(closing, *s->p))) {
-		close_bracket(s, opening[kind - closing]);
-	} else {
-		return false;
-	}
-	s->p++;
-	return true;
 }
 
 /* Past "operator<", "operator()", "operator int*": no brackets. */
@@ -407,10 +398,38 @@ static void scan_next(struct scan *s)
 {
 	static const char anonymous[] = "(anonymous namespace)";
 
-	if (strncmp(s->p, anonymous, sizeof(anonymous) - 1) == 0)
-		s->p += sizeof(anonymous) - 1;
-	else if (!scan_operator(s) && !scan_bracket(s))
+	switch (*s->p) {
+	case '(':
+		if (strncmp(s->p, anonymous, sizeof(anonymous) - 1) == 0) {
+			s->p += sizeof(anonymous) - 1;
+			return;
+		}
+		open_bracket(s);
+		return;
+	case '<':
+	case '[':
+	case '{':
+		open_bracket(s);
+		return;
+	case '>':
+		close_bracket(s, '<');
+		return;
+	case ')':
+		close_bracket(s, '(');
+		return;
+	case ']':
+		close_bracket(s, '[');
+		return;
+	case '}':
+		close_bracket(s, '{');
+		return;
+	case 'o':
+		if (scan_operator(s))
+			return;
+		/* fall through */
+	default:
 		s->p++;
+	}
 }
 
 /* The last part of a name outside of all brackets, and the one before it. */
