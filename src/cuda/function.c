@@ -54,7 +54,7 @@ static void forget_question(struct cuda *cuda, struct function *f)
 }
 
 /* The answer may come before the question has been asked to its end. */
-static void ask(struct cuda *cuda, struct process *p, uint32_t index, bool runtime)
+static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
 	struct cuda_function question = {
@@ -68,12 +68,12 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index, bool runti
 
 	handle_origin(cuda, p, f->function, &origin);
 	question.function = origin.function;
-	question.runtime = runtime || origin.host;
+	question.runtime = f->runtime;
 	question.symbol = origin.symbol;
 	question.image = origin.image;
 	question.path = origin.path;
 	forget_question(cuda, f);
-	f->tried = cuda->window;
+	row_at(p, f->row)->tried = cuda->window;
 	f->wanted = false;
 	f->id = question.id;
 	if (hashmap_put(&cuda->questions, salted(cuda, f->id), p->tgid) == 0)
@@ -83,8 +83,29 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index, bool runti
 		return;
 	forget_question(cuda, f);
 	f->wanted = r == -EAGAIN;
-	if (!f->wanted)
+	if (f->wanted)
+		row_at(p, f->row)->wanted = true;
+	else
 		settle_as_is(cuda, p, index);
+}
+
+/* What could not be asked about the row of @index; its functions, one a window: the answer may change their list. */
+static void ask_again(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	struct kernel_row *row = row_at(p, function_at(p, index)->row);
+	uint32_t wanted = NONE;
+
+	if (row->tried == cuda->window)
+		return;
+	row->wanted = false;
+	for (uint32_t at = row->functions; at; at = function_at(p, at - 1)->next) {
+		if (!function_at(p, at - 1)->wanted)
+			continue;
+		row->wanted |= wanted != NONE;
+		wanted = wanted == NONE ? at - 1 : wanted;
+	}
+	if (wanted != NONE)
+		ask(cuda, p, wanted);
 }
 
 /* ---- making them ---- */
@@ -156,10 +177,11 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 		row_settle(cuda, p, row, kernel); /* nothing was counted: it stays empty, or is another's */
 		return NONE;
 	}
+	function_at(p, index)->runtime = runtime || origin->host;
 	if (known || !cuda->ops.function)
 		settle_as_is(cuda, p, index);
 	else
-		ask(cuda, p, index, runtime);
+		ask(cuda, p, index);
 	return index;
 }
 
@@ -180,14 +202,14 @@ static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usag
 
 uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
 {
-	bool runtime = launch->header.flags & TRACE_FLAG_RUNTIME;
 	const struct function *f;
 	uint32_t index;
 
 	if (launch->function == 0)
 		return NONE; /* it could not be read */
 	if (!hashmap_get(&p->function_map, key_of(cuda, launch->function, usage), &index)) {
-		index = function_new(cuda, p, usage, launch->function, runtime);
+		index = function_new(cuda, p, usage, launch->function,
+				     launch->header.flags & TRACE_FLAG_RUNTIME);
 		if (index == NONE)
 			cuda->stats.overflow_kernels++;
 		return index == NONE ? NONE : function_at(p, index)->row;
@@ -195,8 +217,8 @@ uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, cons
 	f = function_at(p, index);
 	if (f->function != launch->function || f->usage != usage)
 		return NONE;
-	if (f->wanted && f->tried != cuda->window)
-		ask(cuda, p, index, runtime);
+	if (row_at(p, f->row)->wanted)
+		ask_again(cuda, p, index);
 	return function_at(p, index)->row;
 }
 
@@ -278,7 +300,8 @@ static void renew(struct cuda *cuda, struct process *p, uint32_t index)
 
 	if (cuda->ops.function) {
 		function_at(p, index)->wanted = true;
-		function_at(p, index)->tried = 0;
+		row_at(p, function_at(p, index)->row)->wanted = true;
+		row_at(p, function_at(p, index)->row)->tried = 0;
 		return;
 	}
 	handle_origin(cuda, p, function_at(p, index)->function, &origin);

@@ -61,8 +61,10 @@ struct kernel_row {
 	uint32_t functions; /* first one, plus one */
 	uint8_t shapes_n, shape, hand; /* the newest one's place; who is to make room */
 	bool settled, has_series, had_series;
+	bool wanted; /* one of its functions is */
 	struct share share;
 	struct kernel *kernel; /* NULL: a free row */
+	uint64_t tried; /* window of the last attempt to ask */
 	uint64_t key; /* in the process's row_map; 0: not there */
 	double recent; /* seconds lately */
 	uint64_t other_shapes;
@@ -73,10 +75,10 @@ struct function {
 	uint32_t next_free;
 	uint32_t usage, row;
 	uint32_t previous, next; /* of its row, plus one */
-	bool used, wanted; /* wanted: a question is to be asked */
+	bool used, runtime;
+	bool wanted; /* a question is to be asked */
 	uint64_t function;
 	uint64_t id; /* of the question that waits for its answer; 0: none */
-	uint64_t tried; /* window of the last attempt */
 };
 
 struct handle {

@@ -57,6 +57,7 @@ void row_link(struct process *p, uint32_t row, uint32_t function)
 	if (f->next)
 		function_at(p, f->next - 1)->previous = function + 1;
 	row_at(p, row)->functions = function + 1;
+	row_at(p, row)->wanted |= f->wanted;
 }
 
 void row_unlink(struct process *p, uint32_t function)

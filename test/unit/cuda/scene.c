@@ -41,19 +41,40 @@ static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t
 	return 0;
 }
 
-struct scene *scene_new(const struct cuda_limits *limits)
+static int function(const struct cuda_function *function, void *userdata)
 {
-	static const struct cuda_ops ops = { .environment = environment, .allowed = allowed };
+	struct scene *s = userdata;
+	struct asked *asked = &s->asked[s->asked_n++ % ARRAY_SIZE(s->asked)];
+
+	asked->function = *function;
+	snprintf(asked->symbol, sizeof(asked->symbol), "%s", function->symbol ? function->symbol : "");
+	snprintf(asked->path, sizeof(asked->path), "%s", function->path ? function->path : "");
+	if (s->at_once)
+		cuda_kernel(s->cuda, function->id, s->at_once);
+	return s->answer;
+}
+
+static void image(uint32_t tgid, uint64_t incarnation, uint64_t address, void *userdata)
+{
+	struct scene *s = userdata;
+
+	assert_int_equal(tgid, s->tgid);
+	assert_int_equal(incarnation, 1);
+	s->images[s->images_n++ % ARRAY_SIZE(s->images)] = address;
+}
+
+static struct scene *make(const struct cuda_limits *limits, const struct cuda_ops *ops)
+{
 	static const struct cuda_device devices[] = {
-		{ .uuid = UUID0, .cores = CORES, .speed = 1 },
-		{ .uuid = UUID1, .cores = CORES, .speed = 1 },
+		{ .uuid = UUID0, .cores = CORES, .speed = 1, .sm = 90 },
+		{ .uuid = UUID1, .cores = CORES, .speed = 1, .sm = 80 },
 	};
 	struct scene *s = calloc(1, sizeof(*s));
 
 	assert_non_null(s);
 	clock_freeze(true);
 	s->begin_ns = clock_mono_ns();
-	assert_int_equal(cuda_new(limits, &ops, s, &s->cuda), 0);
+	assert_int_equal(cuda_new(limits, ops, s, &s->cuda), 0);
 	assert_int_equal(cuda_set_devices(s->cuda, devices, 2), 0);
 	s->tgid = PID;
 	s->tid = TID;
@@ -61,6 +82,22 @@ struct scene *scene_new(const struct cuda_limits *limits)
 	s->flags = TRACE_FLAG_RUNTIME;
 	scene_process(s, PID, 1);
 	return s;
+}
+
+struct scene *scene_new(const struct cuda_limits *limits)
+{
+	static const struct cuda_ops ops = { .environment = environment, .allowed = allowed };
+
+	return make(limits, &ops);
+}
+
+struct scene *scene_new_naming(const struct cuda_limits *limits)
+{
+	static const struct cuda_ops ops = {
+		.environment = environment, .allowed = allowed, .function = function, .image = image
+	};
+
+	return make(limits, &ops);
 }
 
 void scene_free(struct scene *s)
@@ -128,9 +165,11 @@ void launch_threads(struct scene *s, uint64_t stream, uint32_t grid, uint32_t bl
 	struct trace_launch event = {
 		.header = header(s, TRACE_EVENT_LAUNCH, TRACE_OP_LAUNCH),
 		.duration_ns = s->duration_us * 1000,
+		.function = s->function,
 		.stream = stream,
 		.grid = { grid, 1, 1 },
 		.block = { block, 1, 1 },
+		.shared_bytes = s->shared,
 		.result = s->result,
 	};
 
@@ -141,6 +180,66 @@ void launch_threads(struct scene *s, uint64_t stream, uint32_t grid, uint32_t bl
 void launch(struct scene *s, uint64_t stream)
 {
 	launch_threads(s, stream, 10, 10);
+}
+
+void launch_function(struct scene *s, uint64_t stream, uint64_t function)
+{
+	s->function = function;
+	launch(s, stream);
+}
+
+void name(struct scene *s, enum trace_op op, uint64_t handle, uint64_t of, const char *text)
+{
+	size_t n = strlen(text);
+	struct trace_name *event = calloc(1, sizeof(*event) + n + 1);
+
+	assert_non_null(event);
+	event->header = header(s, TRACE_EVENT_NAME, op);
+	event->handle = handle;
+	event->of = of;
+	event->name_n = (uint32_t)n;
+	memcpy(event->name, text, n + 1);
+	cuda_event(s->cuda, &event->header, (uint32_t)(sizeof(*event) + n + 1));
+	free(event);
+	passed(s);
+}
+
+struct kernel *kernel_of(const char *symbol, const char *file, int64_t shared)
+{
+	struct kernel *kernel, from = {
+		.source = symbol[0] == '?' ? KERNEL_SOURCE_UNRESOLVED : KERNEL_SOURCE_REGISTERED,
+		.symbol = symbol,
+		.name = symbol,
+		.brief = symbol,
+		.file = file,
+		.arch.sm = 90,
+	};
+
+	from.figures[KERNEL_STATIC_SHARED] = shared;
+	assert_int_equal(kernel_new(&from, &kernel), 0);
+	return kernel;
+}
+
+const struct traced_kernel *shown_kernel(const struct scene *s, uint32_t tgid, const char *uuid,
+					 const char *symbol)
+{
+	for (uint32_t i = 0; i < s->view->kernels_n; i++) {
+		const struct traced_kernel *k = &s->view->kernels[i];
+
+		if (s->view->processes[k->process].pid == tgid && STRV_EQ(k->uuid, uuid) &&
+		    STRV_EQ(k->kernel ? k->kernel->symbol : "", symbol))
+			return k;
+	}
+	return NULL;
+}
+
+uint32_t shown_kernels(const struct scene *s, uint32_t tgid)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < s->view->kernels_n; i++)
+		n += s->view->processes[s->view->kernels[i].process].pid == tgid;
+	return n;
 }
 
 void call(struct scene *s, enum trace_op op, struct trace_call fields)

@@ -28,10 +28,24 @@ struct scene {
 	const char *allowed[4];
 	size_t allowed_n;
 	bool is_limited;
+	/* kernels */
+	uint64_t function; /* of launches */
+	uint32_t shared;
+	struct asked {
+		struct cuda_function function;
+		char symbol[64], path[64]; /* "" NULL */
+	} asked[64]; /* the newest, by their number modulo the room */
+	uint32_t asked_n;
+	int answer; /* to questions */
+	struct kernel *at_once; /* told while the question is asked */
+	uint64_t images[4];
+	uint32_t images_n;
 };
 
 /* Two GPUs alike, one process that was traced from its first call. */
 struct scene *scene_new(const struct cuda_limits *limits);
+/* Whose kernels are asked for. */
+struct scene *scene_new_naming(const struct cuda_limits *limits);
 void scene_free(struct scene *s);
 void scene_process(struct scene *s, uint32_t tgid, uint64_t incarnation);
 void scene_end(struct scene *s, enum trace_event_type type);
@@ -48,6 +62,16 @@ void sync_context(struct scene *s, uint64_t wait_us);
 void sync_mark(struct scene *s, uint64_t handle, uint64_t wait_us);
 void allocate(struct scene *s, enum trace_memory kind, uint64_t addr, uint64_t size);
 void release(struct scene *s, enum trace_memory kind, uint64_t addr);
+
+/* @of 0: none. */
+void name(struct scene *s, enum trace_op op, uint64_t handle, uint64_t of, const char *text);
+void launch_function(struct scene *s, uint64_t stream, uint64_t function);
+/* What naming found: figures are 0 but for static shared memory. One reference. */
+struct kernel *kernel_of(const char *symbol, const char *file, int64_t shared);
+/* Of the last window, the first of a process on a device with that symbol; "": of all without room. NULL: none. */
+const struct traced_kernel *shown_kernel(const struct scene *s, uint32_t tgid, const char *uuid,
+					 const char *symbol);
+uint32_t shown_kernels(const struct scene *s, uint32_t tgid);
 
 /* Closes the window now, or 1 us later where the last one ended now; and fills a view. */
 void window(struct scene *s);

@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What launches are called: handles, modules, questions and answers. */
+#include <errno.h>
+
+#include "cuda/private.h"
+#include "scene.h"
+
+enum { MODULE = 0x500, OTHER_MODULE = 0x600, F = 0x1000, G = 0x2000, HOST = 0x400000 };
+
+static int setup(void **state)
+{
+	*state = scene_new(NULL);
+	return 0;
+}
+
+static int setup_naming(void **state)
+{
+	*state = scene_new_naming(NULL);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	scene_free(*state);
+	return 0;
+}
+
+static void made_for(struct scene *s, uint64_t handle, uint64_t module, const char *symbol)
+{
+	name(s, TRACE_OP_FUNCTION_NAME, handle, module, symbol);
+}
+
+static void assert_kernel(const struct scene *s, const char *symbol, uint64_t launches)
+{
+	const struct traced_kernel *k = shown_kernel(s, s->tgid, UUID0, symbol);
+
+	if (!k)
+		fail_msg("no kernel %s", symbol);
+	if (k->all.launches != launches)
+		fail_msg("%s has %lu launches, not %lu", symbol, (unsigned long)k->all.launches,
+			 (unsigned long)launches);
+}
+
+/* Answers the question of that number, counted from 0. */
+static void answer(struct scene *s, uint32_t question, const char *symbol, const char *file, int64_t shared)
+{
+	struct kernel *kernel = kernel_of(symbol, file, shared);
+
+	assert_true(question < s->asked_n);
+	cuda_kernel(s->cuda, s->asked[question].function.id, kernel);
+	kernel_unref(kernel);
+}
+
+/* ---- without naming ---- */
+
+static void named_by_its_handle(void **state)
+{
+	struct scene *s = *state;
+	const struct kernel *kernel;
+
+	made_for(s, F, MODULE, "_Z3addPf");
+	launch_function(s, 0, F);
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 2);
+	assert_kernel(s, "_Z3addPf", 2);
+	assert_kernel(s, "0x2000", 1);
+	kernel = shown_kernel(s, PID, UUID0, "_Z3addPf")->kernel;
+	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+	assert_string_equal(kernel->name, "_Z3addPf");
+	assert_string_equal(kernel->brief, "_Z3addPf");
+	assert_string_equal(kernel->file, "");
+	assert_int_equal(kernel->figures[KERNEL_REGISTERS], -1);
+	assert_int_equal(shown_kernel(s, PID, UUID0, "0x2000")->kernel->source, KERNEL_SOURCE_UNRESOLVED);
+}
+
+static void what_is_no_name(void **state)
+{
+	struct scene *s = *state;
+	struct {
+		struct trace_name event;
+		char text[8];
+	} odd = { .event = { .header = { .type = TRACE_EVENT_NAME, .op = TRACE_OP_FUNCTION_NAME, .tgid = PID },
+			     .handle = F,
+			     .of = MODULE,
+			     .name_n = UINT32_MAX },
+		  .text = { 'a', 'b', '\xff', 'd', 'e', 'f', 'g', 'h' } };
+	struct cuda_stats stats;
+
+	cuda_event(s->cuda, &odd.event.header, sizeof(odd.event) - 1);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.unknown_events, 1);
+	/* Not ended, longer than it is, and no characters. */
+	cuda_event(s->cuda, &odd.event.header, sizeof(odd.event) + 4);
+	cuda_event(s->cuda, &odd.event.header, sizeof(odd.event) + 4);
+	made_for(s, 0, MODULE, "none");
+	made_for(s, G, MODULE, "");
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	launch_function(s, 0, 0);
+	window(s);
+	assert_kernel(s, "ab?d", 1);
+	assert_kernel(s, "0x2000", 1);
+	assert_kernel(s, "", 1);
+}
+
+static void aliases(void **state)
+{
+	struct scene *s = *state;
+
+	made_for(s, F, MODULE, "add");
+	CALL(s, FUNCTION_ALIAS, .handle = F + 1, .addr = F);
+	CALL(s, FUNCTION_ALIAS, .handle = F + 2, .addr = F + 1);
+	launch_function(s, 0, F + 2);
+	launch_function(s, 0, F);
+	launch_function(s, 0, F + 1);
+	/* In a circle, of itself, of none. */
+	CALL(s, FUNCTION_ALIAS, .handle = G, .addr = G + 1);
+	CALL(s, FUNCTION_ALIAS, .handle = G + 1, .addr = G);
+	CALL(s, FUNCTION_ALIAS, .handle = G + 2, .addr = G + 2);
+	CALL(s, FUNCTION_ALIAS, .handle = G + 3, .addr = 0);
+	CALL(s, FUNCTION_ALIAS, .handle = 0, .addr = G);
+	launch_function(s, 0, G);
+	launch_function(s, 0, G + 2);
+	launch_function(s, 0, G + 3);
+	window(s);
+	assert_kernel(s, "add", 3);
+	assert_kernel(s, "0x2002", 1);
+	assert_kernel(s, "0x2003", 1);
+	assert_int_equal(shown_kernels(s, PID), 4);
+	/* Gone with the module of what it stands for. */
+	CALL(s, MODULE_UNLOAD, .handle = MODULE);
+	launch_function(s, 0, F + 2);
+	window(s);
+	assert_kernel(s, "add", 3);
+	assert_kernel(s, "0x1002", 1);
+}
+
+static void values_come_again(void **state)
+{
+	struct scene *s = *state;
+
+	made_for(s, F, MODULE, "first");
+	made_for(s, F, MODULE, "first"); /* asked for again: the same */
+	launch_function(s, 0, F);
+	CALL(s, MODULE_UNLOAD, .handle = OTHER_MODULE);
+	launch_function(s, 0, F);
+	CALL(s, MODULE_UNLOAD, .handle = MODULE);
+	launch_function(s, 0, F);
+	made_for(s, F, OTHER_MODULE, "second");
+	launch_function(s, 0, F);
+	/* Its end was not seen. */
+	made_for(s, F, OTHER_MODULE, "third");
+	launch_function(s, 0, F);
+	/* The module's was not. */
+	CALL(s, MODULE_LOAD, .handle = OTHER_MODULE, .addr = 0x10);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "first", 2);
+	assert_kernel(s, "second", 2); /* the nameless one was found to be it: a handle that was not seen made */
+	assert_kernel(s, "third", 1);
+	assert_kernel(s, "0x1000", 1);
+	/* Loaded again, the kernel is what it was. */
+	made_for(s, G, MODULE, "first");
+	launch_function(s, 0, G);
+	window(s);
+	assert_kernel(s, "first", 3);
+	assert_int_equal(shown_kernels(s, PID), 4);
+}
+
+static void name_asked_for(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	made_for(s, F, 0, "late");
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "late", 2);
+	assert_kernel(s, "0x2000", 1);
+	assert_int_equal(shown_kernels(s, PID), 2);
+	made_for(s, F, 0, "another"); /* the value came again */
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "late", 2);
+	assert_kernel(s, "another", 1);
+}
+
+static void exec_forgets(void **state)
+{
+	struct scene *s = *state;
+
+	made_for(s, F, MODULE, "before");
+	launch_function(s, 0, F);
+	scene_end(s, TRACE_EVENT_EXEC);
+	s->now_us += 10;
+	scene_process(s, PID, 2);
+	launch_function(s, 0, F);
+	window(s);
+	assert_int_equal(s->view->processes_n, 2);
+	assert_true(s->view->processes[0].exited);
+	assert_int_equal(s->view->processes[0].kernels_n, 1);
+	assert_int_equal(s->view->processes[1].kernels_n, 1);
+	assert_string_equal(s->view->kernels[s->view->processes[0].kernels_first].kernel->symbol, "before");
+	assert_string_equal(s->view->kernels[s->view->processes[1].kernels_first].kernel->symbol, "0x1000");
+	window(s);
+	assert_int_equal(s->view->kernels_n, 1);
+}
+
+static void too_many(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+	char text[4096];
+
+	for (uint32_t i = 0; i < HANDLES_MAX + 10; i++)
+		made_for(s, 0x10000 + i, MODULE, "same");
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.overflow_names, 10);
+	assert_int_equal(s->cuda->names_bytes, HANDLES_MAX * 5);
+	CALL(s, MODULE_UNLOAD, .handle = MODULE);
+	assert_int_equal(s->cuda->names_bytes, 0);
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	for (uint32_t i = 0; i < 10000; i++)
+		made_for(s, 0x10000 + i, MODULE, text);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.overflow_names, 10 + 10000 - NAMES_BYTES / 4096);
+	for (uint32_t i = 0; i < MODULES_MAX + 2; i++)
+		CALL(s, MODULE_LOAD, .handle = 0x9000 + i, .addr = 0);
+	assert_int_equal(s->cuda->processes[0]->modules.used, MODULES_MAX);
+	scene_end(s, TRACE_EVENT_EXIT);
+	assert_int_equal(s->cuda->names_bytes, 0);
+}
+
+/* ---- questions ---- */
+
+static void asked_once(void **state)
+{
+	struct scene *s = *state;
+	const struct cuda_function *asked = &s->asked[0].function;
+
+	name(s, TRACE_OP_MODULE_FILE, MODULE, 0, "/opt/k.cubin");
+	CALL(s, MODULE_LOAD, .handle = OTHER_MODULE, .addr = 0xabc0);
+	CALL(s, MODULE_LOAD, .header.flags = TRACE_FLAG_NO_RESULT, .handle = 0, .addr = 0xdef0);
+	assert_int_equal(s->images_n, 2);
+	assert_int_equal(s->images[0], 0xabc0);
+	assert_int_equal(s->images[1], 0xdef0);
+	made_for(s, F, MODULE, "add");
+	made_for(s, G, OTHER_MODULE, "mul");
+	assert_int_equal(s->asked_n, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		launch_function(s, 0, F);
+		s->now_us += 1000000;
+		window(s);
+	}
+	assert_int_equal(s->asked_n, 1);
+	assert_int_equal(asked->tgid, PID);
+	assert_int_equal(asked->incarnation, 1);
+	assert_int_equal(asked->function, F);
+	assert_int_equal(asked->sm, 90);
+	assert_true(asked->runtime);
+	assert_string_equal(s->asked[0].symbol, "add");
+	assert_string_equal(s->asked[0].path, "/opt/k.cubin");
+	assert_int_equal(asked->image, 0);
+	assert_kernel(s, "add", 3);
+	assert_string_equal(shown_kernel(s, PID, UUID0, "add")->kernel->file, "/opt/k.cubin");
+	assert_false(shown_kernel(s, PID, UUID0, "add")->has_series);
+	made_for(s, G, 0, "mul"); /* asked for by the program: what it is of stays known */
+	launch_function(s, 0, G);
+	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->asked[1].function.image, 0xabc0);
+	assert_string_equal(s->asked[1].path, "");
+	assert_int_not_equal(s->asked[1].function.id, asked->id);
+}
+
+static void answered(void **state)
+{
+	struct scene *s = *state;
+	struct kernel *kernel = kernel_of("add", "libk.so", 100);
+
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "0x1000", 1);
+	cuda_kernel(s->cuda, s->asked[0].function.id, kernel);
+	launch_function(s, 0, F);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_kernel(s, "add", 2);
+	assert_ptr_equal(s->view->kernels[0].kernel, kernel);
+	assert_int_equal(atomic_load(&kernel->refs), 3);
+	/* Once only. */
+	answer(s, 0, "sub", "libk.so", 0);
+	window(s);
+	assert_kernel(s, "add", 2);
+	assert_int_equal(atomic_load(&kernel->refs), 3);
+	trace_view_unref(s->view);
+	s->view = NULL;
+	assert_int_equal(atomic_load(&kernel->refs), 2);
+	scene_end(s, TRACE_EVENT_EXIT);
+	window(s);
+	assert_ptr_equal(s->view->kernels[0].kernel, kernel);
+	window(s);
+	assert_int_equal(s->view->kernels_n, 0);
+	assert_int_equal(atomic_load(&kernel->refs), 1);
+	assert_int_equal(s->cuda->rows_n, 0);
+	kernel_unref(kernel);
+}
+
+static void asked_again(void **state)
+{
+	struct scene *s = *state;
+
+	s->answer = -EAGAIN;
+	for (unsigned i = 0; i < 100; i++)
+		launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 1);
+	window(s);
+	window(s);
+	assert_int_equal(s->asked_n, 1);
+	launch_function(s, 0, F);
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->cuda->questions.count, 0);
+	answer(s, 1, "wrong", "", 0); /* nobody is waiting for it */
+	window(s);
+	s->answer = 0;
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 3);
+	answer(s, 0, "wrong", "", 0);
+	answer(s, 2, "add", "", 0);
+	window(s);
+	launch_function(s, 0, F);
+	window(s);
+	assert_int_equal(s->asked_n, 3);
+	assert_kernel(s, "add", 104);
+	assert_int_equal(shown_kernels(s, PID), 1);
+}
+
+static void never_answered(void **state)
+{
+	struct scene *s = *state;
+	struct kernel *none = NULL;
+
+	s->answer = -EINVAL;
+	made_for(s, F, MODULE, "add");
+	launch_function(s, 0, F);
+	window(s);
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 1);
+	s->answer = 0;
+	launch_function(s, 0, G);
+	cuda_kernel(s->cuda, s->asked[1].function.id, none);
+	window(s);
+	assert_kernel(s, "add", 2);
+	assert_kernel(s, "0x2000", 1);
+	assert_true(shown_kernel(s, PID, UUID0, "add")->kernel->source == KERNEL_SOURCE_HANDLE);
+	assert_int_equal(s->cuda->questions.count, 0);
+}
+
+static void answered_at_once(void **state)
+{
+	struct scene *s = *state;
+
+	for (s->answer = -EINVAL; s->answer <= 0; s->answer += EINVAL) {
+		s->at_once = kernel_of("add", "", 1);
+		launch_function(s, 0, F + (uint64_t)-s->answer);
+		kernel_unref(s->at_once);
+	}
+	window(s);
+	assert_kernel(s, "add", 2);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_int_equal(s->cuda->questions.count, 0);
+}
+
+static void stale_answers(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+
+	made_for(s, F, MODULE, "add");
+	launch_function(s, 0, F);
+	CALL(s, MODULE_UNLOAD, .handle = MODULE);
+	answer(s, 0, "wrong", "", 0);
+	launch_function(s, 0, G);
+	scene_end(s, TRACE_EVENT_EXEC);
+	s->now_us += 10;
+	scene_process(s, PID, 2);
+	launch_function(s, 0, G);
+	answer(s, 1, "wrong", "", 0); /* of the one before, which is shown for the last time */
+	window(s);
+	window(s);
+	answer(s, 1, "wrong", "", 0);
+	cuda_kernel(s->cuda, 0, NULL);
+	cuda_kernel(s->cuda, UINT64_MAX, NULL);
+	answer(s, 2, "right", "", 0);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_kernel(s, "right", 1);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.answers, 1);
+	assert_int_equal(stats.late_answers, 5);
+	assert_int_equal(s->cuda->questions.count, 0);
+}
+
+/* ---- one kernel, several functions ---- */
+
+static void two_become_one(void **state)
+{
+	struct scene *s = *state;
+	const struct traced_kernel *k;
+
+	launch_function(s, 0, F);
+	s->shared = 5;
+	launch_function(s, 0, G);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 2);
+	launch_function(s, 0, G);
+	launch_function(s, 0, G);
+	answer(s, 0, "add", "a.so", 0);
+	answer(s, 1, "add", "a.so", 0);
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_kernel(s, "add", 6);
+	k = shown_kernel(s, PID, UUID0, "add");
+	assert_int_equal(k->all.threads, 600);
+	assert_int_equal(k->shapes_n, 2);
+	assert_int_equal(k->shapes[0].shared_bytes, 5);
+	assert_int_equal(k->shapes[0].launches, 5);
+	assert_int_equal(s->view->totals[0].kernels.launches, 6);
+	assert_int_equal(k->series.launches + s->view->totals[0].kernels_other.launches, 6);
+	assert_int_equal(s->cuda->rows_n, 1);
+	/* Of the same name in another file, or the other way round: another one. */
+	launch_function(s, 0, F + 1);
+	launch_function(s, 0, F + 2);
+	answer(s, 2, "add", "b.so", 0);
+	answer(s, 3, "sub", "a.so", 0);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 3);
+}
+
+static void blended(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	answer(s, 0, "add", "", 100);
+	answer(s, 1, "add", "", 200); /* two of one name, in two images */
+	window(s);
+	assert_kernel(s, "add", 2);
+	assert_int_equal(s->view->kernels[0].kernel->figures[KERNEL_STATIC_SHARED], -1);
+	assert_int_equal(s->view->kernels[0].kernel->figures[KERNEL_REGISTERS], 0);
+}
+
+static void host_functions(void **state)
+{
+	struct scene *s = *state;
+
+	CALL(s, DEVICE_SET, .kind = 0);
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST);
+	s->flags = 0;
+	launch_function(s, 0, F);
+	launch_function(s, 0, HOST);
+	assert_int_equal(s->asked_n, 1);
+	assert_int_equal(s->asked[0].function.function, HOST);
+	assert_true(s->asked[0].function.runtime);
+	launch_function(s, 0, G);
+	assert_false(s->asked[1].function.runtime);
+	answer(s, 0, "add", "", 0);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "add", 3);
+	/* Another one behind the same value. */
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST + 16);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "add", 3);
+	assert_kernel(s, "0x400010", 1);
+}
+
+/* What was passed is not what is asked about. */
+static void alias_asked_again(void **state)
+{
+	struct scene *s = *state;
+
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST);
+	s->answer = -EAGAIN;
+	launch_function(s, 0, F);
+	window(s);
+	s->answer = 0;
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->asked[1].function.function, HOST);
+	answer(s, 1, "add", "", 0);
+	window(s);
+	launch_function(s, 0, F);
+	window(s);
+	assert_int_equal(s->asked_n, 2);
+	assert_kernel(s, "add", 3);
+}
+
+static void known_better_later(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	launch_function(s, 0, G);
+	answer(s, 0, "?libk.so+0x10", "libk.so", 0);
+	answer(s, 1, "add", "libk.so", 0);
+	window(s);
+	assert_true(shown_kernel(s, PID, UUID0, "?libk.so+0x10")->has_series);
+	made_for(s, F, MODULE, "add");
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 3);
+	assert_string_equal(s->asked[2].symbol, "add");
+	answer(s, 2, "add", "libk.so", 0);
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_kernel(s, "add", 3);
+	assert_int_equal(s->view->totals[0].kernels.launches, 3);
+	/* A name that it had was another's. */
+	made_for(s, G, 0, "mul");
+	launch_function(s, 0, G);
+	answer(s, 3, "mul", "libk.so", 0);
+	launch_function(s, 0, G);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "mul", 1); /* since it is known */
+	assert_kernel(s, "add", 5);
+}
+
+static void on_two_devices(void **state)
+{
+	struct scene *s = *state;
+	static const struct cuda_device devices[] = {
+		{ .uuid = UUID0, .cores = CORES, .speed = 1, .sm = 90 },
+		{ .uuid = UUID1, .cores = CORES, .speed = 1, .sm = 90 },
+	};
+
+	launch_function(s, 0, F);
+	CALL(s, DEVICE_SET, .kind = 1);
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 2); /* of two architectures */
+	assert_int_equal(s->asked[0].function.sm, 90);
+	assert_int_equal(s->asked[1].function.sm, 80);
+	answer(s, 0, "add", "", 1);
+	answer(s, 1, "add", "", 2);
+	window(s);
+	assert_int_equal(shown_kernel(s, PID, UUID0, "add")->kernel->figures[KERNEL_STATIC_SHARED], 1);
+	assert_int_equal(shown_kernel(s, PID, UUID1, "add")->kernel->figures[KERNEL_STATIC_SHARED], 2);
+	assert_int_equal(shown_kernel(s, PID, UUID1, "add")->all.launches, 1);
+	/* Of one, it is known already. */
+	assert_int_equal(cuda_set_devices(s->cuda, devices, 2), 0);
+	CALL(s, DEVICE_SET, .kind = 0);
+	launch_function(s, 0, G);
+	answer(s, 2, "mul", "", 3);
+	CALL(s, DEVICE_SET, .kind = 1);
+	launch_function(s, 0, G);
+	window(s);
+	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(shown_kernel(s, PID, UUID1, "mul")->kernel->figures[KERNEL_STATIC_SHARED], 3);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define NAMING(test) cmocka_unit_test_setup_teardown(test, setup_naming, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(named_by_its_handle),
+		TEST(what_is_no_name),
+		TEST(aliases),
+		TEST(values_come_again),
+		TEST(name_asked_for),
+		TEST(exec_forgets),
+		TEST(too_many),
+		NAMING(asked_once),
+		NAMING(answered),
+		NAMING(asked_again),
+		NAMING(never_answered),
+		NAMING(answered_at_once),
+		NAMING(stale_answers),
+		NAMING(two_become_one),
+		NAMING(blended),
+		NAMING(host_functions),
+		NAMING(alias_asked_again),
+		NAMING(known_better_later),
+		NAMING(on_two_devices),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
