@@ -51,7 +51,7 @@ static void name_cell(struct table *table, const struct kernel_row *row)
 	const struct kernel *k = row->kernel->kernel;
 
 	if (!k)
-		table_cell(table, COLOUR_DIM, "(others, not told apart)");
+		table_cell(table, COLOUR_DIM, "(others, of graphs too)");
 	else
 		table_cell(table, k->source == KERNEL_SOURCE_UNRESOLVED ? COLOUR_WARN : COLOUR_NONE,
 			   row->full || !*k->brief ? k->name : k->brief);
@@ -214,7 +214,7 @@ struct kernel_list {
 	size_t n;
 	bool conditions[3];
 	double seconds;
-	uint64_t launches, unnamed, apart; /* of all; of those without a name; of those not told apart */
+	uint64_t launches, unnamed, apart; /* of all; of kernels without a name; of those not told apart */
 };
 
 static int by_time(const void *a, const void *b)
