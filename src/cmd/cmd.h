@@ -76,6 +76,7 @@ int atopgpud_main(struct invocation *invocation);
 int control_main(struct invocation *invocation); /* release, resume */
 int doctor_main(struct invocation *invocation);
 int help_main(struct invocation *invocation);
+int inspect_main(struct invocation *invocation);
 int probes_main(struct invocation *invocation);
 int trace_main(struct invocation *invocation);
 int show_main(struct invocation *invocation); /* gpus, ps, snapshot */

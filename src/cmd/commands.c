@@ -54,6 +54,17 @@ const struct command commands[] = {
 		   "kernel makes of it, why it was chosen or refused, and what a hit costs. For root these are measured on the\n"
 		   "running kernel, with a child of its own, else what is known of kernels in general. The file is only read.",
 	  .operands = "FILE" },
+	{ .name = "inspect",
+	  .run = inspect_main,
+	  .use = USE_INSPECT,
+	  .summary = "show the kernels of a CUDA binary, and what they need",
+	  .about = "Shows the kernels that are compiled into a program, library, object, archive, fatbin or cubin, for each\n"
+		   "architecture: registers, shared, constant, local and stack memory, code, barriers, threads, in bytes where\n"
+		   "that is the unit, and the theoretical occupancy at the most threads that a block may have, without dynamic\n"
+		   "shared memory and with the largest carve-out; \"-\" is what the file does not say. Then the images that they\n"
+		   "are in. The file is only read. Exit status 0 says that images were found; parts that could not be read are\n"
+		   "told on standard error, or in the document's \"errors\". It is 1 where nothing was found or could be read.",
+	  .operands = "[FILE]" },
 	{ .name = "doctor",
 	  .run = doctor_main,
 	  .use = USE_DOCTOR,

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tables of gpusonde inspect. Kernels are lines of columns that are as wide as figures get, since rows to come are not known. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/inspect.h"
+#include "cubin/name.h"
+#include "view/table.h"
+
+enum { ARCH_WIDTH = 8, WIDE = 120 }; /* columns of a terminal that has room for all of ours */
+
+static const struct {
+	enum kernel_figure figure;
+	int width; /* at least as wide as the heading */
+	bool narrow; /* shown where there is little room */
+} columns[] = {
+	{ KERNEL_REGISTERS, 4, true },
+	{ KERNEL_STATIC_SHARED, 6, true },
+	{ KERNEL_RESERVED_SHARED, 8, false },
+	{ KERNEL_CONSTANT, 6, true },
+	{ KERNEL_LOCAL, 6, false },
+	{ KERNEL_STACK, 6, true },
+	{ KERNEL_CODE, 8, true },
+	{ KERNEL_BARRIERS, 8, false },
+	{ KERNEL_MAX_THREADS, 7, true },
+};
+_Static_assert(ARRAY_SIZE(columns) == KERNEL_FIGURES, "a figure has no column");
+
+static bool is_wide(const struct inspect_table *t)
+{
+	return t->options.width == 0 || t->options.width >= WIDE || t->full;
+}
+
+/* Names are cut at the terminal's edge; in full they go on in the next line. */
+static void put_line(struct inspect_out *out, struct inspect_table *t, enum table_colour colour)
+{
+	struct table_options options = t->options;
+
+	if (t->full)
+		options.width = 0;
+	table_line(&options, &out->text, colour, t->line.data);
+	strbuf_reset(&t->line);
+}
+
+static void put_headings(struct inspect_out *out, struct inspect_table *t)
+{
+	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, "ARCH");
+	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++)
+		if (columns[i].narrow || is_wide(t))
+			strbuf_addf(&t->line, " %*s", columns[i].width,
+				    kernel_figures[columns[i].figure].heading);
+	strbuf_addf(&t->line, " %4s", "OCC");
+	if (is_wide(t))
+		strbuf_addf(&t->line, "  %-13s", "LIMITED BY");
+	strbuf_adds(&t->line, "  KERNEL");
+	put_line(out, t, COLOUR_HEAD);
+}
+
+static void add_occupancy(struct inspect_table *t, const struct inspect_kernel *k)
+{
+	char text[16] = "-";
+
+	if (k->has_occupancy)
+		snprintf(text, sizeof(text), "%.0f%%", k->occupancy.ratio * 100);
+	strbuf_addf(&t->line, " %4s", text);
+	if (is_wide(t))
+		strbuf_addf(&t->line, "  %-13s",
+			    k->has_occupancy ? occupancy_limiter_name(k->occupancy.limiter) : "-");
+}
+
+static const char *shown_name(struct inspect_table *t, const char *name)
+{
+	if (t->full)
+		return name;
+	kernel_name_brief(name, t->brief, t->brief_size);
+	return t->brief;
+}
+
+static struct inspect_sum *sum_of(struct inspect_table *t, const struct cubin_image *image)
+{
+	struct inspect_sum *sum = t->sums;
+
+	for (; sum < t->sums + t->sums_n; sum++)
+		if (sum->arch.sm == image->arch.sm && sum->arch.variant == image->arch.variant &&
+		    sum->kind == image->kind && sum->compression == image->compression)
+			return sum;
+	/* No such many: a file that lies. The rest is counted with the last. */
+	if (t->sums_n == INSPECT_SUMS)
+		return sum - 1;
+	t->sums_n++;
+	*sum = (struct inspect_sum){ .arch = image->arch,
+				     .kind = image->kind,
+				     .compression = image->compression };
+	return sum;
+}
+
+static void image(struct inspect_out *out, void *state, const char *file, const struct cubin_image *image)
+{
+	struct inspect_sum *sum = sum_of(state, image);
+
+	(void)out;
+	(void)file;
+	sum->images++;
+	sum->bytes += image->bytes;
+	sum->uncompressed_bytes += image->uncompressed_bytes;
+}
+
+static void kernel(struct inspect_out *out, void *state, const struct inspect_kernel *k)
+{
+	struct inspect_table *t = state;
+	char arch[KERNEL_ARCH_TEXT];
+
+	sum_of(t, k->image)->kernels++;
+	if (t->file != k->file) {
+		if (t->many_files) {
+			strbuf_addf(&t->line, "%s%s:", t->file ? "\n" : "", k->file);
+			put_line(out, t, COLOUR_NONE);
+		}
+		t->file = k->file;
+		put_headings(out, t);
+	}
+	kernel_arch_text(k->kernel->arch, arch);
+	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, arch[0] ? arch : "-");
+	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++) {
+		int64_t v = k->kernel->figures[columns[i].figure];
+
+		if (!columns[i].narrow && !is_wide(t))
+			continue;
+		if (v < 0)
+			strbuf_addf(&t->line, " %*s", columns[i].width, "-");
+		else
+			strbuf_addf(&t->line, " %*lld", columns[i].width, (long long)v);
+	}
+	add_occupancy(t, k);
+	strbuf_addf(&t->line, "  %s", shown_name(t, k->name));
+	put_line(out, t, COLOUR_NONE);
+}
+
+static void trouble(struct inspect_out *out, void *state, const struct inspect_trouble *t)
+{
+	struct inspect_table *table = state;
+	struct strbuf line;
+
+	(void)out;
+	strbuf_init(&line, 0);
+	strbuf_addf(&line, "gpusonde %s: ", table->command);
+	text_clean(&line, t->file);
+	if (t->has_offset)
+		strbuf_addf(&line, ": at 0x%llx", (unsigned long long)t->offset);
+	strbuf_adds(&line, ": ");
+	text_clean(&line, t->text);
+	fprintf(stderr, "%s\n", line.data);
+	strbuf_done(&line);
+}
+
+static int by_arch(const void *a, const void *b)
+{
+	const struct inspect_sum *x = a, *y = b;
+
+	if (x->arch.sm != y->arch.sm)
+		return x->arch.sm < y->arch.sm ? -1 : 1;
+	if (x->arch.variant != y->arch.variant)
+		return x->arch.variant < y->arch.variant ? -1 : 1;
+	if (x->kind != y->kind)
+		return x->kind > y->kind ? -1 : 1; /* machine code first */
+	return (x->compression > y->compression) - (x->compression < y->compression);
+}
+
+static const struct table_column sum_columns[] = {
+	{ .title = "ARCH" },
+	{ .title = "KIND" },
+	{ .title = "COMPRESSION", .dispensable = 1 },
+	{ .title = "IMAGES", .right = true },
+	{ .title = "BYTES", .right = true },
+	{ .title = "UNCOMPRESSED", .right = true },
+	{ .title = "KERNELS", .right = true },
+};
+
+static void add_sum(struct table *table, const struct inspect_sum *sum)
+{
+	char arch[KERNEL_ARCH_TEXT];
+
+	kernel_arch_text(sum->arch, arch);
+	table_cell(table, COLOUR_NONE, arch);
+	table_cell(table, COLOUR_NONE, cubin_kind_name(sum->kind));
+	table_cell(table, COLOUR_NONE, cubin_compression_name(sum->compression));
+	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->images);
+	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->bytes);
+	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->uncompressed_bytes);
+	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->kernels);
+}
+
+static void end(struct inspect_out *out, void *state)
+{
+	struct inspect_table *t = state;
+	uint64_t images = 0, kernels = 0;
+	struct table table;
+
+	qsort(t->sums, t->sums_n, sizeof(*t->sums), by_arch);
+	table_init(&table, sum_columns, ARRAY_SIZE(sum_columns));
+	for (unsigned i = 0; i < t->sums_n; i++) {
+		images += t->sums[i].images;
+		kernels += t->sums[i].kernels;
+		add_sum(&table, &t->sums[i]);
+	}
+	if (kernels)
+		strbuf_addc(&out->text, '\n');
+	if (table_write(&table, &t->options, &out->text) < 0)
+		out->text.failed = true;
+	table_done(&table);
+	strbuf_addf(&t->line, "%llu kernel%s shown, %llu image%s", (unsigned long long)kernels,
+		    kernels == 1 ? "" : "s", (unsigned long long)images, images == 1 ? "" : "s");
+	strbuf_addc(&out->text, '\n');
+	put_line(out, t, COLOUR_NONE);
+}
+
+const struct inspect_writer inspect_table_writer = {
+	.image = image,
+	.kernel = kernel,
+	.trouble = trouble,
+	.end = end,
+};
