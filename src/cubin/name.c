@@ -336,8 +336,10 @@ struct scan {
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-	       c == '$' || (unsigned char)c >= 0x80;
+	unsigned char letter = (unsigned char)c | 0x20;
+
+	return (letter >= 'a' && letter <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+	       (unsigned char)c >= 0x80;
 }
 
 static void open_bracket(struct scan *s)
@@ -428,7 +430,10 @@ static void scan_next(struct scan *s)
 			return;
 		/* fall through */
 	default:
-		s->p++;
+		/* Most of a name is words. */
+		do
+			s->p++;
+		while (is_word(*s->p) && *s->p != 'o');
 	}
 }
 
