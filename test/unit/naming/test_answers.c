@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Questions and answers as such: bounds, processes that come and go, what cannot be known. With a process of our own, without device code. */
+#include "test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "naming/house.h"
+
+static struct naming *begin(const struct naming_config *config)
+{
+	struct naming *naming;
+
+	assert_int_equal(naming_new(config, &naming), 0);
+	return naming;
+}
+
+static pid_t wait_in_vain(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void what_lies_in_a_file_and_is_no_kernel(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct kernel *kernel =
+		ask(naming, question_of(&self, (uintptr_t)what_lies_in_a_file_and_is_no_kernel + 1));
+
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	assert_non_null(strstr(kernel->file, "test_naming_answers"));
+	assert_int_equal(strncmp(kernel->brief, "test_naming_answers+0x", 22), 0);
+	assert_int_equal(strtoull(strchr(kernel->brief, '+') + 1, NULL, 16), kernel->offset);
+	assert_string_equal(kernel->brief, kernel->symbol);
+	assert_string_equal(kernel->brief, kernel->name);
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++)
+		assert_int_equal(kernel->figures[i], -1);
+	kernel_unref(kernel);
+	end(self.pid);
+	naming_free(naming);
+}
+
+/* Tried again, since it may be mapped soon; then said to be unknown. */
+static void what_lies_nowhere(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	int64_t begin_ns = clock_mono_ns();
+	struct kernel *kernel = ask(naming, question_of(&self, 0xdead0000));
+	struct naming_stats stats;
+
+	assert_true(clock_mono_ns() - begin_ns > NSEC_PER_SEC);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	assert_string_equal(kernel->brief, "0xdead0000");
+	assert_string_equal(kernel->file, "");
+	assert_int_equal(kernel->offset, 0);
+	kernel_unref(kernel);
+	naming_stats(naming, &stats);
+	assert_int_equal(stats.asked, 1);
+	assert_int_equal(stats.answered, 1);
+	assert_int_equal(stats.named[KERNEL_SOURCE_UNRESOLVED], 1);
+	end(self.pid);
+	naming_free(naming);
+}
+
+/* It is answered at once when its process is over. */
+static void nobody_waits_for_the_dead(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_question q = question_of(&self, 0xdead0000);
+	int64_t begin_ns = clock_mono_ns();
+	struct kernel *kernel;
+
+	assert_int_equal(naming_ask(naming, &q), 0);
+	naming_forget(naming, q.pid, q.incarnation);
+	kernel = wait_for(naming, q.id);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	kernel_unref(kernel);
+	end(self.pid);
+	kernel = ask(naming, question_of(&self, (uintptr_t)nobody_waits_for_the_dead));
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	assert_string_equal(kernel->file, "");
+	kernel_unref(kernel);
+	assert_true(clock_mono_ns() - begin_ns < NSEC_PER_SEC);
+	naming_free(naming);
+}
+
+/* A process that began after the first call that is asked about is another one, with the same PID. */
+static void a_pid_that_came_again(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_question q = question_of(&self, (uintptr_t)a_pid_that_came_again + 1);
+	struct kernel *kernel;
+
+	q.incarnation -= 10 * NSEC_PER_SEC;
+	kernel = ask(naming, q);
+	assert_string_equal(kernel->file, "");
+	kernel_unref(kernel);
+	kernel = ask(naming, question_of(&self, (uintptr_t)a_pid_that_came_again + 1));
+	assert_string_not_equal(kernel->file, "");
+	kernel_unref(kernel);
+	end(self.pid);
+	naming_free(naming);
+}
+
+/* Names of others: no control characters, no broken UTF-8, whatever a handle was made for. */
+static void names_are_cleaned(_unused_ void **state)
+{
+	const struct naming_config config = { 0 };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_question q = question_of(&self, 0x10);
+	struct kernel *kernel;
+
+	q.symbol = "a\nb\x1b[31m\xff";
+	q.path = "/no\nwhere";
+	kernel = ask(naming, q);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+	assert_null(strpbrk(kernel->symbol, "\n\x1b\xff"));
+	assert_null(strpbrk(kernel->name, "\n\x1b\xff"));
+	assert_null(strpbrk(kernel->brief, "\n\x1b\xff"));
+	assert_string_equal(kernel->file, "/no?where");
+	kernel_unref(kernel);
+	end(self.pid);
+	naming_free(naming);
+}
+
+static void a_full_queue_refuses(_unused_ void **state)
+{
+	const struct naming_config config = { .limits.questions = 4 };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_answer answer;
+	struct naming_stats stats;
+	unsigned taken = 0;
+
+	/* Nobody takes the answers, so they stay. */
+	for (unsigned i = 0; i < 7; i++) {
+		struct naming_question q = question_of(&self, (uintptr_t)a_full_queue_refuses + 1);
+
+		assert_int_equal(naming_ask(naming, &q), i < 4 ? 0 : -EAGAIN);
+	}
+	while (naming_stats(naming, &stats), stats.answered < 4)
+		usleep(1000);
+	assert_int_equal(stats.refused, 3);
+	assert_int_equal(stats.asked, 4);
+	while (naming_take(naming, &answer)) {
+		kernel_unref(answer.kernel);
+		taken++;
+	}
+	assert_int_equal(taken, 4);
+	kernel_unref(ask(naming, question_of(&self, (uintptr_t)a_full_queue_refuses + 1)));
+	end(self.pid);
+	naming_free(naming);
+}
+
+static void answers_can_be_waited_for(_unused_ void **state)
+{
+	const struct naming_config config = { 0 };
+	struct naming *naming = begin(&config);
+	struct pollfd pollfd = { .fd = naming_fd(naming), .events = POLLIN };
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_question q = question_of(&self, (uintptr_t)answers_can_be_waited_for + 1);
+	struct naming_answer answer;
+
+	assert_false(naming_take(naming, &answer));
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	assert_int_equal(naming_ask(naming, &q), 0);
+	assert_int_equal(poll(&pollfd, 1, 10000), 1);
+	assert_true(naming_take(naming, &answer));
+	kernel_unref(answer.kernel);
+	assert_false(naming_take(naming, &answer));
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	end(self.pid);
+	naming_free(naming);
+}
+
+/* With questions, answers and retries left: nothing leaks, nobody hangs. */
+static void an_end_in_the_middle(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct program self = { .pid = wait_in_vain() };
+
+	for (unsigned round = 0; round < 8; round++) {
+		struct naming *naming = begin(&config);
+		int64_t begin_ns;
+
+		for (unsigned i = 0; i < 50; i++) {
+			struct naming_question q =
+				question_of(&self, i % 2 ? 0xdead0000 : (uintptr_t)an_end_in_the_middle + i);
+
+			q.symbol = i % 3 ? NULL : "name";
+			assert_int_equal(naming_ask(naming, &q), 0);
+			assert_int_equal(naming_image(naming, self.pid, q.incarnation, (uintptr_t)naming), 0);
+		}
+		usleep(round * 3000);
+		begin_ns = clock_mono_ns();
+		naming_free(naming);
+		assert_true(clock_mono_ns() - begin_ns < 500 * NSEC_PER_MSEC);
+	}
+	end(self.pid);
+}
+
+/* A folder in place of /proc, in which reading a process's maps never ends: what a file system that does not answer does. */
+static void a_file_system_that_hangs(_unused_ void **state)
+{
+	char root[] = "/tmp/gpusonde-naming-XXXXXX", path[128];
+	struct naming_config config = { .limits.questions = 2, .proc_root = root };
+	struct program other = { .pid = 4242 };
+	struct naming_question q = question_of(&other, 0x1000);
+	struct naming *naming;
+	int64_t begin_ns;
+	FILE *f;
+
+	assert_non_null(mkdtemp(root));
+	snprintf(path, sizeof(path), "%s/4242", root);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/4242/stat", root);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "4242 (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\n");
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/4242/maps", root);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	naming = begin(&config);
+	assert_int_equal(naming_ask(naming, &q), 0);
+	assert_int_equal(naming_ask(naming, &q), 0);
+	assert_int_equal(naming_ask(naming, &q), -EAGAIN);
+	begin_ns = clock_mono_ns();
+	naming_forget(naming, q.pid, q.incarnation);
+	assert_true(clock_mono_ns() - begin_ns < 100 * NSEC_PER_MSEC);
+	naming_free(naming); /* the thread is left behind */
+	assert_true(clock_mono_ns() - begin_ns < 2 * NSEC_PER_SEC);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/4242/stat", root);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/4242", root);
+	rmdir(path);
+	rmdir(root);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_lies_in_a_file_and_is_no_kernel),
+		cmocka_unit_test(what_lies_nowhere),
+		cmocka_unit_test(nobody_waits_for_the_dead),
+		cmocka_unit_test(a_pid_that_came_again),
+		cmocka_unit_test(names_are_cleaned),
+		cmocka_unit_test(a_full_queue_refuses),
+		cmocka_unit_test(answers_can_be_waited_for),
+		cmocka_unit_test(an_end_in_the_middle),
+		cmocka_unit_test(a_file_system_that_hangs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Programs as nvcc makes them, with our own runtime in place of CUDA's: every kernel of theirs gets its name and figures. */
+#include "test.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "naming/house.h"
+
+#define ARCHS                                                                               \
+	"-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90 -gencode " \
+	"arch=compute_90,code=compute_90 "
+#define ONE_ARCH "-gencode arch=compute_90,code=sm_90 "
+
+static bool skipped;
+
+static int open_all(void **state)
+{
+	skipped = !house_has_nvcc();
+	if (house_open(state) < 0)
+		return -1;
+	if (skipped) {
+		printf("# SKIPPED: nvcc is not on PATH, no program is named\n");
+		return 0;
+	}
+	compile("plain", ARCHS "-O2");
+	compile("plain.so", ARCHS "-DLIBRARY -shared -Xcompiler -fPIC");
+	return 0;
+}
+
+#define NEEDS_NVCC      \
+	if (skipped) {  \
+		skip(); \
+		return; \
+	}
+
+static struct naming *begin(const struct naming_config *config)
+{
+	static const struct naming_config plain = { .read_memory = true };
+	struct naming *naming;
+
+	assert_int_equal(naming_new(config ? config : &plain, &naming), 0);
+	return naming;
+}
+
+/* What each of the four kernels is: what the program calls it, and what compilers and people do. */
+static const struct expected {
+	const char *what, *symbol, *name, *brief;
+} expected[] = {
+	{ "templated", "_ZN5house9templatedIdLi32EEEvPT_", "void house::templated<double, 32>(double*)",
+	  "templated<...>" },
+	{ "anonymous", "9anonymousEPi", "::anonymous(int*)", "anonymous" },
+	{ "twin", "twin", "twin", "twin" },
+	{ "lambda", "_Z5applyI", "void apply<", "apply<...>" },
+};
+
+static void check_kernel(const struct kernel *kernel, const struct expected *e, const char *output)
+{
+	int64_t shared = ptxas(output, e->symbol, 90, "bytes smem");
+
+	assert_non_null(strstr(kernel->symbol, e->symbol));
+	assert_non_null(strstr(kernel->name, e->name));
+	assert_string_equal(kernel->brief, e->brief);
+	assert_int_equal(kernel->arch.sm, 90);
+	assert_false(kernel->jit);
+	assert_int_equal(kernel->figures[KERNEL_REGISTERS], ptxas(output, e->symbol, 90, "registers"));
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], shared < 0 ? 0 : shared);
+	assert_true(kernel->figures[KERNEL_CODE] > 0);
+}
+
+static void check_all(struct naming *naming, const struct program *program, const char *output,
+		      enum kernel_source source, const char *file)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(expected); i++) {
+		struct kernel *kernel = ask(naming, question_of(program, told(program, expected[i].what)));
+		size_t n = strlen(kernel->file), m = strlen(file);
+
+		assert_int_equal(kernel->source, source);
+		assert_true(n > m && strcmp(kernel->file + n - m, file) == 0);
+		check_kernel(kernel, &expected[i], output);
+		kernel_unref(kernel);
+	}
+}
+
+static void check_program(const char *output, const char *run, enum kernel_source source)
+{
+	struct naming *naming = begin(NULL);
+	struct program program;
+	char path[64];
+
+	snprintf(path, sizeof(path), "./%s", run);
+	start(&program, path, NULL);
+	check_all(naming, &program, output, source, run);
+	stop(&program);
+	naming_free(naming);
+}
+
+static void a_program(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	check_program("plain", "plain", KERNEL_SOURCE_REGISTERED);
+}
+
+static void a_stripped_program(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	command("cp plain stripped && strip stripped");
+	check_program("plain", "stripped", KERNEL_SOURCE_REGISTERED);
+}
+
+static void a_program_at_a_fixed_address(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	compile("fixed", ONE_ARCH "-Xcompiler -fno-pie -Xlinker -no-pie");
+	check_program("fixed", "fixed", KERNEL_SOURCE_REGISTERED);
+}
+
+static void relocatable_device_code(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	command("nvcc --extended-lambda -rdc=true " ONE_ARCH
+		"-Xptxas -v -c -o rdc.o %s/test/unit/naming/kernels.cu > rdc.log 2>&1",
+		test_source_root());
+	command("nvcc " ONE_ARCH "-dlink -o linked.o rdc.o && g++ -o rdc rdc.o linked.o runtime.o -ldl");
+	check_program("rdc", "rdc", KERNEL_SOURCE_REGISTERED);
+}
+
+/* Linked so that a section's address is far from its offset in the file. */
+static void addresses_that_are_no_offsets(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	compile("far",
+		ONE_ARCH "-Xlinker -Ttext-segment=0x10000000,-z,max-page-size=0x200000,-z,separate-code");
+	check_program("far", "far", KERNEL_SOURCE_REGISTERED);
+}
+
+static void a_library_opened_later(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	check_all(naming, &program, "plain", KERNEL_SOURCE_REGISTERED, "plain");
+	order(&program, "open ./plain.so");
+	check_all(naming, &program, "plain.so", KERNEL_SOURCE_REGISTERED, "plain.so");
+	stop(&program);
+	naming_free(naming);
+}
+
+/* Deleted, and another file in its place: what is mapped is what counts. */
+static void a_file_that_is_no_longer_there(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	command("cp plain gone");
+	start(&program, "./gone", NULL);
+	command("rm gone && echo nothing > gone");
+	check_all(naming, &program, "plain", KERNEL_SOURCE_REGISTERED, "gone");
+	stop(&program);
+	naming_free(naming);
+}
+
+/* The runtime gave handles, before anybody looked; what a stub keeps in its variable says whose they are. */
+static void handles_that_stubs_keep(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", "LAUNCH=1");
+	for (unsigned i = 0; i < ARRAY_SIZE(expected); i++) {
+		struct naming_question q =
+			question_of(&program, told(&program, expected[i].what) + UINT64_C(0x5a0000000000));
+		struct kernel *kernel;
+
+		q.runtime = false;
+		kernel = ask(naming, q);
+		if (STRV_EQ(expected[i].what, "anonymous")) { /* never launched: it has none */
+			assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+		} else {
+			assert_int_equal(kernel->source, KERNEL_SOURCE_REGISTERED);
+			check_kernel(kernel, &expected[i], "plain");
+		}
+		kernel_unref(kernel);
+	}
+	stop(&program);
+	naming_free(naming);
+}
+
+static struct kernel *ask_sm(struct naming *naming, const struct program *program, uint16_t sm)
+{
+	struct naming_question q = question_of(program, told(program, "twin"));
+
+	q.sm = sm;
+	return ask(naming, q);
+}
+
+static void check_sm(struct naming *naming, const struct program *program, uint16_t sm, uint16_t taken, bool jit)
+{
+	struct kernel *kernel = ask_sm(naming, program, sm);
+
+	assert_string_equal(kernel->symbol, "twin");
+	assert_int_equal(kernel->arch.sm, taken);
+	assert_int_equal(kernel->jit, jit);
+	assert_int_equal(kernel->figures[KERNEL_REGISTERS],
+			 taken ? ptxas("plain", "twin", taken, "registers") : -1);
+	assert_int_equal(kernel->figures[KERNEL_MAX_THREADS], -1);
+	kernel_unref(kernel);
+}
+
+static void the_image_that_the_device_takes(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	check_sm(naming, &program, 90, 90, false);
+	check_sm(naming, &program, 80, 80, false);
+	check_sm(naming, &program, 86, 80, false);
+	check_sm(naming, &program, 75, 0, false); /* nothing for it */
+	check_sm(naming, &program, 120, 0, true); /* PTX */
+	check_sm(naming, &program, 0, 0, false); /* which device is not known */
+	stop(&program);
+	naming_free(naming);
+}
+
+static void launch_bounds(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct kernel *kernel;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	kernel = ask(naming, question_of(&program, told(&program, "templated")));
+	assert_int_equal(kernel->figures[KERNEL_MAX_THREADS], 128);
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+}
+
+/* ---- handles that were seen made ---- */
+
+static void a_name_that_is_known(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct naming_question q;
+	struct kernel *kernel;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	q = question_of(&program, 0x1234);
+	q.symbol = expected[0].symbol;
+	kernel = ask(naming, q);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+	check_kernel(kernel, &expected[0], "plain");
+	assert_non_null(strstr(kernel->file, "/plain"));
+	kernel_unref(kernel);
+	q = question_of(&program, 0x1234);
+	q.symbol = "_Z7nowherev";
+	kernel = ask(naming, q);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+	assert_string_equal(kernel->brief, "nowhere");
+	assert_int_equal(kernel->figures[KERNEL_REGISTERS], -1);
+	assert_string_equal(kernel->file, "");
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+}
+
+/* Two files have a kernel of the same name: what they do not agree on is not known. */
+static void a_name_in_two_files(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct naming_question q;
+	struct kernel *kernel;
+
+	NEEDS_NVCC;
+	compile("other.so", ONE_ARCH "-DTHREADS=256 -DLIBRARY -shared -Xcompiler -fPIC");
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	order(&program, "open ./other.so");
+	q = question_of(&program, 0x1234);
+	q.symbol = "twin";
+	kernel = ask(naming, q);
+	assert_int_equal(ptxas("plain", "twin", 90, "bytes smem"), 512);
+	assert_int_equal(ptxas("other.so", "twin", 90, "bytes smem"), 1024);
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
+	assert_int_equal(kernel->figures[KERNEL_BARRIERS], 1);
+	assert_string_equal(kernel->file, "");
+	kernel_unref(kernel);
+	kernel = ask(naming, question_of(&program, told(&program, "twin")));
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 1024);
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+}
+
+static struct kernel *ask_image(struct naming *naming, const struct program *program, uint64_t since)
+{
+	struct naming_question q = question_of(program, 0x1234);
+
+	q.incarnation = since;
+	q.symbol = "twin";
+	q.image = told(program, "image");
+	return ask(naming, q);
+}
+
+static void images_in_memory(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct kernel *kernel;
+	uint64_t since;
+
+	NEEDS_NVCC;
+	for (unsigned threads = 128; threads <= 512; threads += 384)
+		command("nvcc --extended-lambda -DLIBRARY -DTHREADS=%u -cubin -arch=sm_90 -o %s.cubin "
+			"%s/test/unit/naming/kernels.cu",
+			threads, threads == 128 ? "small" : "large", test_source_root());
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	since = incarnation();
+	order(&program, "load small.cubin");
+	assert_int_equal(naming_image(naming, program.pid, since, told(&program, "image")), 0);
+	kernel = ask_image(naming, &program, since);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 512);
+	kernel_unref(kernel);
+	/* It has been overwritten, which changes nothing of what was loaded. */
+	order(&program, "load nothing");
+	kernel = ask_image(naming, &program, since);
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 512);
+	assert_int_equal(kernel->arch.sm, 90);
+	kernel_unref(kernel);
+	/* Another at the same place: whose kernel it is cannot be told. */
+	order(&program, "load large.cubin");
+	assert_int_equal(naming_image(naming, program.pid, since, told(&program, "image")), 0);
+	kernel = ask_image(naming, &program, since);
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
+	assert_int_equal(kernel->figures[KERNEL_BARRIERS], 1);
+	kernel_unref(kernel);
+	/* Of another process at the same place nothing is known. */
+	kernel = ask_image(naming, &program, since + 1);
+	assert_int_equal(kernel->figures[KERNEL_BARRIERS], -1);
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+}
+
+static void a_file_that_was_loaded(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct kernel *kernel;
+	char path[128];
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		struct naming_question q = question_of(&program, 0x1234);
+
+		snprintf(path, sizeof(path), "%s%slarge.cubin", i ? house_dir : "", i ? "/" : "");
+		q.symbol = "twin";
+		q.path = path;
+		kernel = ask(naming, q);
+		assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 2048);
+		assert_string_equal(kernel->file, path);
+		kernel_unref(kernel);
+	}
+	stop(&program);
+	naming_free(naming);
+}
+
+/* ---- memory ---- */
+
+static struct kernel *ask_handle(struct naming *naming, const struct program *program)
+{
+	struct naming_question q = question_of(program, told(program, "handle"));
+
+	q.runtime = false;
+	return ask(naming, q);
+}
+
+static void names_in_memory(_unused_ void **state)
+{
+	const struct naming_config no_memory = { .read_memory = false };
+	struct naming *naming, *without;
+	struct program program;
+	struct kernel *kernel;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	without = begin(&no_memory);
+	start(&program, "./plain", NULL);
+	order(&program, "handle twim %s", expected[0].symbol);
+	kernel = ask_handle(naming, &program);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_MEMORY);
+	check_kernel(kernel, &expected[0], "plain");
+	kernel_unref(kernel);
+	kernel = ask_handle(without, &program);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	kernel_unref(kernel);
+	/* Two names: none is taken. The same one twice is one. */
+	order(&program, "handle %s twin", expected[0].symbol);
+	kernel = ask_handle(naming, &program);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	kernel_unref(kernel);
+	order(&program, "handle twin twin twinn");
+	kernel = ask_handle(naming, &program);
+	assert_string_equal(kernel->symbol, "twin");
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+	naming_free(without);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program),
+		cmocka_unit_test(a_stripped_program),
+		cmocka_unit_test(a_program_at_a_fixed_address),
+		cmocka_unit_test(relocatable_device_code),
+		cmocka_unit_test(addresses_that_are_no_offsets),
+		cmocka_unit_test(a_library_opened_later),
+		cmocka_unit_test(a_file_that_is_no_longer_there),
+		cmocka_unit_test(handles_that_stubs_keep),
+		cmocka_unit_test(the_image_that_the_device_takes),
+		cmocka_unit_test(launch_bounds),
+		cmocka_unit_test(a_name_that_is_known),
+		cmocka_unit_test(a_name_in_two_files),
+		cmocka_unit_test(images_in_memory),
+		cmocka_unit_test(a_file_that_was_loaded),
+		cmocka_unit_test(names_in_memory),
+	};
+
+	return cmocka_run_group_tests(tests, open_all, house_close);
+}
