@@ -105,6 +105,7 @@ JSON_PAGE(get_gpus, JSON_GPUS)
 JSON_PAGE(get_processes, JSON_PROCESSES)
 JSON_PAGE(get_node, JSON_NODE)
 JSON_PAGE(get_trace, JSON_TRACE)
+JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
 /* Answers that depend on the moment, not on a snapshot. */
@@ -174,13 +175,13 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	memcpy(places, agent->places, sizeof(places));
 	pthread_mutex_unlock(&agent->lock);
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
-	json_t *json = json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s}",
-				 "version",
-				 GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
-				 "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
-				 "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds,
-				 "trouble", s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP],
-				 "atop", places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET]);
+	json_t *json =
+		json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s}",
+			  "version", GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
+			  "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
+			  "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds, "trouble",
+			  s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
+			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET]);
 
 	snapshot_unref(snapshot);
 	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
@@ -207,6 +208,8 @@ static int get_index(const struct http_request *request, struct http_reply *repl
 	PAGE("/api/v1/processes", HTTP_GET, false, NULL, get_processes, "processes on GPUs as JSON")           \
 	PAGE("/api/v1/node", HTTP_GET, false, NULL, get_node, "the machine, its driver and the agent as JSON") \
 	PAGE("/api/v1/trace", HTTP_GET, false, NULL, get_trace, "traced processes and CUDA calls as JSON")     \
+	PAGE("/api/v1/kernels", HTTP_GET, false, NULL, get_kernels,                                            \
+	     "kernels that traced processes launch as JSON")                                                   \
 	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot,                                          \
 	     "GPUs, processes and node in one document")                                                       \
 	PAGE("/healthz", HTTP_GET, false, uncached, get_health, "is the agent alive?")                         \

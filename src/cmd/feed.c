@@ -37,6 +37,8 @@ static const char *page_of(unsigned sections)
 		return "/api/v1/node";
 	case JSON_TRACE:
 		return "/api/v1/trace";
+	case JSON_KERNELS:
+		return "/api/v1/kernels";
 	default:
 		return "/api/v1/snapshot";
 	}

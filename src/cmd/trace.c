@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/hold.h"
+#include "cmd/trace_kernels.h"
 #include "view/table.h"
 
 enum { RAW_FLUSH = 64 << 10 };
@@ -29,6 +30,7 @@ struct tracing {
 	struct invocation *inv;
 	sd_event *event;
 	struct trace_engine *engine;
+	struct trace_kernels *kernels; /* NULL: calls only */
 	struct hold *hold; /* of the command; NULL: none */
 	pid_t pid; /* that is followed; 0: all */
 	struct trace_report report;
@@ -61,10 +63,12 @@ static void put_raw(struct tracing *t)
 	strbuf_reset(&t->raw);
 }
 
-static void on_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
+static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
 {
 	struct tracing *t = userdata;
 
+	if (t->kernels)
+		trace_kernels_event(t->kernels, event, size);
 	if (!t->inv->flag[FLAG_RAW])
 		return;
 	trace_print_event(event, t->inv->flag[FLAG_JSON], &t->raw);
@@ -76,6 +80,8 @@ static void on_lost(uint64_t events, void *userdata)
 {
 	struct tracing *t = userdata;
 
+	if (t->kernels)
+		trace_kernels_lost(t->kernels, events);
 	if (!t->inv->flag[FLAG_RAW])
 		return;
 	/* Where they are missing, as a line among the others. */
@@ -102,13 +108,28 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 		complain(text);
 }
 
-static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
+static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
 	struct tracing *t = userdata;
 
+	if (t->kernels)
+		trace_kernels_over(t->kernels, tgid, incarnation);
 	/* What it became by exec has its PID still. */
 	if (t->pid && !t->hold && tgid == (uint32_t)t->pid && kill(t->pid, 0) < 0 && errno == ESRCH)
 		sd_event_exit(t->event, 0);
+}
+
+/* Names in full do not fit a terminal: their lines go on below. */
+static int draw_kernels(struct tracing *t, struct table_options options, double seconds, struct strbuf *out)
+{
+	bool full = t->inv->flag[FLAG_FULL];
+	int r;
+
+	if (full)
+		options.width = 0;
+	r = trace_kernels_table(t->kernels, &options, full, seconds > 0 ? TRACE_KERNELS_LIVE : 0, out);
+	strbuf_addc(out, '\n');
+	return r;
 }
 
 static int draw(struct tracing *t, int to, double seconds)
@@ -125,16 +146,31 @@ static int draw(struct tracing *t, int to, double seconds)
 	if (seconds > 0 && terminal)
 		strbuf_adds(&out, "\033[H\033[J");
 	r = trace_print_tables(&t->report, t->engine, &options, seconds, &out);
+	if (r == 0 && t->kernels)
+		r = draw_kernels(t, options, seconds, &out);
+	if (r == 0)
+		trace_print_status(&t->report, t->engine, &options, &out);
 	if (r == 0)
 		r = to == STDERR_FILENO ? (int)MIN(write_all(to, out.data, out.len), 0) : put(t, &out);
 	strbuf_done(&out);
 	return r;
 }
 
+static void collect_kernels(struct tracing *t)
+{
+	int r = trace_kernels_collect(t->kernels, t->engine);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: what was launched since the last second is not shown: %s\n",
+			strerror(-r));
+}
+
 static void collect(struct tracing *t)
 {
 	trace_engine_collect(t->engine);
 	trace_report_keep(&t->report, t->engine);
+	if (t->kernels)
+		collect_kernels(t);
 	put_raw(t);
 }
 
@@ -200,13 +236,13 @@ static int start_engine(struct tracing *t)
 		.follow = t->pid != 0,
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
-		.events = t->inv->flag[FLAG_RAW],
+		.events = t->inv->flag[FLAG_RAW] || t->kernels,
 		.every_call = t->inv->flag[FLAG_RAW],
 		/* Who looks on purpose wants all of it, unless he says how much it may cost. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
 					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
 					0,
-		.latency_ns = t->inv->flag[FLAG_RAW] ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
+		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
 	};
 	static const struct trace_engine_ops ops = { on_event, on_lost, on_process_over, on_notice };
 	struct attach_trouble trouble = { "" };
@@ -265,6 +301,17 @@ static int start_loop(struct tracing *t)
 	return r;
 }
 
+static int start_kernels(struct tracing *t)
+{
+	int r = trace_kernels_new(t->event, &t->inv->options, &t->kernels);
+
+	if (r == 0)
+		r = trace_kernels_prepare(t->kernels);
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: kernels cannot be shown: %s\n", strerror(-r));
+	return r;
+}
+
 /* The command is forked before there is anything of tracing that it could inherit. */
 static int start(struct tracing *t)
 {
@@ -278,6 +325,8 @@ static int start(struct tracing *t)
 		r = start_command(t);
 	else if (t->pid)
 		r = watch_pid(t);
+	if (r >= 0 && t->inv->flag[FLAG_KERNELS])
+		r = start_kernels(t);
 	if (r >= 0)
 		r = start_engine(t);
 	if (r >= 0 && t->hold)
@@ -291,7 +340,7 @@ static int put_json(struct tracing *t)
 	int r;
 
 	strbuf_init(&out, 0);
-	r = trace_print_json(&t->report, t->engine, &out);
+	r = trace_print_json(&t->report, t->engine, t->kernels, &out);
 	if (r == 0)
 		r = put(t, &out);
 	strbuf_done(&out);
@@ -371,6 +420,12 @@ static bool contradicts(const struct invocation *inv)
 		why = "--top is for programs that run already: a command gets a summary at its end";
 	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
 		why = "--top is a table: leave out --raw and --json, or --top";
+	else if (inv->flag[FLAG_KERNELS] && inv->flag[FLAG_RAW])
+		why = "--kernels adds up what --raw prints one by one: leave out one of them";
+	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
+		why = "--full is for the names of --kernels, which is not given";
+	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
+		why = "--full is for the table: JSON has the names in full";
 	if (why)
 		fprintf(stderr, "gpusonde trace: %s\n", why);
 	return why;
@@ -397,6 +452,7 @@ int trace_main(struct invocation *inv)
 		r = finish(&t);
 	}
 	hold_free(t.hold);
+	trace_kernels_free(t.kernels);
 	trace_engine_free(t.engine);
 	trace_report_done(&t.report);
 	strbuf_done(&t.raw);

@@ -29,12 +29,16 @@ int trace_report_each(struct trace_report *report, struct trace_engine *engine,
 /* Adds the processes up, by call. */
 void trace_report_calls(struct trace_report *report, struct trace_engine *engine);
 
+struct trace_kernels;
+
 /* cmd/trace_print.c. @seconds: since the table was drawn last, for rates; 0: none. */
 int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
 		       const struct table_options *options, double seconds, struct strbuf *out);
 /* How tracing itself went: probes, cost, what is incomplete and why. */
 void trace_print_status(struct trace_report *report, struct trace_engine *engine,
 			const struct table_options *options, struct strbuf *out);
-int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct strbuf *out);
+/* @kernels: NULL: they were not asked for. */
+int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct trace_kernels *kernels,
+		     struct strbuf *out);
 /* cmd/trace_raw.c. One event, whose size the engine has checked, as a line or as a JSON object on a line. */
 void trace_print_event(const struct trace_header *event, bool json, struct strbuf *out);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cmd/trace_kernels.h"
 #include "model/trace.h"
 #include "view/table.h"
 
@@ -338,7 +339,6 @@ int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
 	}
 	for (unsigned call = 0; call < TRACE_CALLS_MAX; call++)
 		report->calls_before[call] = report->calls[call].count;
-	trace_print_status(report, engine, options, out);
 	return r < 0 ? r : 0;
 }
 
@@ -398,11 +398,31 @@ static int process_json(const struct trace_process_sum *process, void *userdata)
 	return 0;
 }
 
-int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct strbuf *out)
+/* @document without its end, and what its owner writes himself. */
+static int add_document(json_t *document, struct trace_kernels *kernels, struct strbuf *out)
+{
+	char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+	int r = 0;
+
+	if (!text)
+		return -ENOMEM;
+	strbuf_add(out, text, kernels ? strlen(text) - 1 : strlen(text));
+	free(text);
+	if (kernels) {
+		strbuf_adds(out, ",\"kernels\":");
+		r = trace_kernels_json(kernels, out);
+		strbuf_addc(out, '}');
+	}
+	strbuf_addc(out, '\n');
+	return r;
+}
+
+int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct trace_kernels *kernels,
+		     struct strbuf *out)
 {
 	json_t *processes = json_array(), *document;
 	struct trace_engine_status s;
-	char *text;
+	int r;
 
 	trace_engine_status(engine, &s);
 	trace_report_each(report, engine, process_json, processes);
@@ -414,12 +434,7 @@ int trace_print_json(struct trace_report *report, struct trace_engine *engine, s
 			     (json_int_t)s.sites_given_up, "abandoned_calls", (json_int_t)s.abandoned,
 			     "uncounted_hits", (json_int_t)(s.lost_threads + s.lost_procs + s.lost_stats),
 			     "cost_seconds", s.probe_seconds);
-	text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+	r = add_document(document, kernels, out);
 	json_decref(document);
-	if (!text)
-		return -ENOMEM;
-	strbuf_adds(out, text);
-	strbuf_addc(out, '\n');
-	free(text);
-	return 0;
+	return r;
 }

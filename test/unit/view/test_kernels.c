@@ -175,7 +175,10 @@ static void a_sum_is_as_good_as_its_parts(void **state)
 	must_have(estimated,
 		  "gpusonde_kernel_estimated{" FLASH128 ",metric=\"gpusonde_kernel_launches_total\"} 1\n");
 	s->trace->kernels[2].p = PRESENCE_ABSENT;
+	s->trace->kernels[0].other_shapes = 1; /* with how much shared memory nobody knows */
 	unknown = page(s);
+	must_have(unknown, "gpusonde_kernel_estimated{" FLASH64
+			   ",class=\"shared\",metric=\"gpusonde_kernel_memory_bytes\"} 1\n");
 	assert_false(has(unknown, "launches_total{" FLASH128));
 	must_have(unknown, "occupancy_ratio{" FLASH128);
 	fixture_free(s);
@@ -241,6 +244,7 @@ static void labels_are_short_and_whole_characters(void **state)
 		kernel_label(&kernel, label);
 		assert_true(strlen(label) <= KERNEL_LABEL_BYTES);
 		assert_true(utf8_valid(label, strlen(label)));
+		assert_null(strchr(label, '?'));
 		if (n + 9 <= KERNEL_LABEL_BYTES)
 			assert_string_equal(label, brief);
 		else
@@ -406,7 +410,7 @@ static struct snapshot *many(uint32_t processes, uint32_t each, size_t length)
 }
 
 /* No page is larger than the server serves, and what is not there is counted: kernels, launches, processes. */
-static void check_counts(uint32_t processes, uint32_t each, size_t length, size_t least)
+static void check_counts(uint32_t processes, uint32_t each, size_t length, size_t least_shown, size_t least)
 {
 	struct snapshot *s = many(processes, each, length);
 	size_t i, rows = 0, shown, fewest = SIZE_MAX;
@@ -431,6 +435,8 @@ static void check_counts(uint32_t processes, uint32_t each, size_t length, size_
 	}
 	if (fewest < least)
 		fail_msg("%zu of %u kernels shown of a process", fewest, each);
+	if (shown < least_shown)
+		fail_msg("%zu of %u processes shown", shown, processes);
 	assert_true(rows > 0 && rows <= (size_t)processes * each);
 	json_decref(json);
 	strbuf_done(&out);
@@ -440,11 +446,11 @@ static void check_counts(uint32_t processes, uint32_t each, size_t length, size_
 static void what_does_not_fit_is_counted(void **state)
 {
 	(void)state;
-	check_counts(4, 64, 512, 64); /* all of it */
-	check_counts(8, 4096, 512, 300); /* each has its part */
-	check_counts(16384, 4, 128, 1); /* not even all processes */
-	check_counts(1, 65536, 64, 1000);
-	check_counts(3, 16, 512 << 10, 1); /* one name is half a megabyte, and twice that in JSON */
+	check_counts(4, 64, 512, 4, 64); /* all of it */
+	check_counts(8, 4096, 512, 8, 300); /* each has its part */
+	check_counts(16384, 4, 128, 1000, 1); /* not even all processes */
+	check_counts(1, 65536, 64, 1, 1000);
+	check_counts(3, 16, 512 << 10, 3, 1); /* one name is half a megabyte, and twice that in JSON */
 }
 
 static void who_asks_for_all_gets_it(void **state)
