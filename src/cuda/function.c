@@ -145,11 +145,15 @@ static struct kernel *known_elsewhere(const struct cuda *cuda, const struct proc
 	return NULL;
 }
 
+static uint32_t functions_limit(const struct cuda *cuda)
+{
+	return cuda->limits.kernels * FUNCTIONS_PER_ROW;
+}
+
 static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t function, uint32_t usage,
 			      uint32_t row)
 {
-	uint32_t limit = cuda->limits.kernels * FUNCTIONS_PER_ROW;
-	uint32_t index = pool_take(&p->functions, sizeof(struct function), limit);
+	uint32_t index = pool_take(&p->functions, sizeof(struct function), functions_limit(cuda));
 
 	if (index == NONE)
 		return NONE;
@@ -166,15 +170,20 @@ static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t fun
 static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
 			     const struct origin *origin, bool runtime)
 {
-	struct kernel *known = known_elsewhere(cuda, p, origin->function, usage);
-	_cleanup_(kernel_unrefp) struct kernel *kernel = known ? kernel_ref(known) : provisional(origin);
-	uint32_t row = kernel ? row_new(cuda, p, usage, kernel) : NONE, index;
+	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
+	struct kernel *known;
+	uint32_t row, index;
 
+	if (p->functions.used >= functions_limit(cuda) || p->rows.used >= cuda->limits.kernels)
+		return NONE;
+	known = known_elsewhere(cuda, p, origin->function, usage);
+	kernel = known ? kernel_ref(known) : provisional(origin);
+	row = kernel ? row_new(cuda, p, usage, kernel) : NONE;
 	if (row == NONE)
 		return NONE;
 	index = function_take(cuda, p, origin->function, usage, row);
 	if (index == NONE) {
-		row_settle(cuda, p, row, kernel); /* nothing was counted: it stays empty, or is another's */
+		row_settle(cuda, p, row, kernel); /* no memory: it stays empty, or is another's */
 		return NONE;
 	}
 	function_at(p, index)->runtime = runtime || origin->host;

@@ -70,11 +70,11 @@ struct mean {
 	double bytes, launches;
 };
 
-static void add_known(struct mean *mean, int64_t bytes, uint64_t launches, uint64_t more)
+static void add_known(struct mean *mean, double bytes, uint64_t launches, uint64_t more)
 {
 	if (bytes < 0)
 		return;
-	mean->bytes += (double)bytes * (double)launches + (double)more;
+	mean->bytes += bytes * (double)launches + (double)more;
 	mean->launches += (double)launches;
 }
 
@@ -82,16 +82,16 @@ static void add_classes(struct mean means[LAUNCH_CLASSES], const struct kernel_r
 {
 	uint64_t launches = row->share.now.launches - row->share.shown.launches;
 	const int64_t *figures = row->kernel->figures;
-	int64_t shared = figures[KERNEL_STATIC_SHARED];
+	double shared = (double)figures[KERNEL_STATIC_SHARED];
 
 	if (launches == 0)
 		return;
 	/* Images of architectures that reserve nothing do not say so. */
 	if (shared >= 0 && figures[KERNEL_RESERVED_SHARED] > 0)
-		shared += figures[KERNEL_RESERVED_SHARED];
+		shared += (double)figures[KERNEL_RESERVED_SHARED];
 	add_known(&means[0], shared, launches, row->share.dynamic);
-	add_known(&means[1], figures[KERNEL_CONSTANT], launches, 0);
-	add_known(&means[2], figures[KERNEL_CODE], launches, 0);
+	add_known(&means[1], (double)figures[KERNEL_CONSTANT], launches, 0);
+	add_known(&means[2], (double)figures[KERNEL_CODE], launches, 0);
 }
 
 static void close_classes(struct process *p)

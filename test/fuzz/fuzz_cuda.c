@@ -5,13 +5,19 @@
  */
 #include "fuzz.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/private.h"
 
-enum { RECORD = 12, RECORDS_MAX = 4096 };
+enum { RECORD = 12, RECORDS_MAX = 4096, IDS = 16 };
+
+/* The newest questions about kernels, and what they are asked of. */
+static struct cuda *asking;
+static uint64_t ids[IDS];
+static uint32_t ids_n;
 
 static const struct cuda_limits limits = {
 	.processes = 4,
@@ -21,6 +27,8 @@ static const struct cuda_limits limits = {
 	.threads = 3,
 	.allocations = 16,
 	.events = 8,
+	.kernels = 4,
+	.kernel_series = 3,
 };
 
 #define CHECK(condition)          \
@@ -41,6 +49,103 @@ static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, voi
 	*ret_n = strlen(value);
 	memcpy(buf, value, *ret_n);
 	return 0;
+}
+
+static void answer(struct cuda *cuda, uint64_t id, uint8_t what)
+{
+	static const int64_t values[] = { -1, 0, 100, INT64_MAX };
+	struct kernel from = {
+		.source = what & 1 ? KERNEL_SOURCE_UNRESOLVED : KERNEL_SOURCE_SYMBOL,
+		.symbol = what & 2 ? "k" : "0x3",
+		.file = what & 4 ? "f" : "",
+		.name = "n",
+		.brief = "b",
+	}, *kernel = NULL;
+
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++)
+		from.figures[i] = values[(what >> 4) & 3];
+	CHECK(kernel_new(&from, &kernel) == 0);
+	cuda_kernel(cuda, id, what & 8 ? NULL : kernel);
+	kernel_unref(kernel);
+}
+
+static int function(const struct cuda_function *function, void *userdata)
+{
+	(void)userdata;
+	CHECK(function->function != 0 && (!function->symbol || function->symbol[0]));
+	ids[ids_n++ % IDS] = function->id;
+	switch ((function->function + function->tgid) % 6) {
+	case 0:
+		return -EAGAIN;
+	case 1:
+		return -EINVAL;
+	case 2:
+		answer(asking, function->id, (uint8_t)function->id);
+		return function->id & 64 ? 0 : -EAGAIN;
+	default:
+		return 0;
+	}
+}
+
+static void check_lists(const struct process *p)
+{
+	uint32_t n = 0, previous;
+
+	for (uint32_t i = 0; i < p->rows.n; i++) {
+		previous = 0;
+		if (!row_at(p, i)->kernel)
+			continue;
+		CHECK(row_at(p, i)->settled || row_at(p, i)->functions);
+		CHECK(row_at(p, i)->usage < p->usages_n && row_at(p, i)->shapes_n <= TRACED_SHAPES_MAX);
+		for (uint32_t at = row_at(p, i)->functions; at; at = function_at(p, at - 1)->next) {
+			CHECK(function_at(p, at - 1)->used && function_at(p, at - 1)->row == i);
+			CHECK(function_at(p, at - 1)->previous == previous && n++ < p->functions.used);
+			CHECK(!function_at(p, at - 1)->wanted || row_at(p, i)->wanted);
+			previous = at;
+		}
+	}
+	CHECK(n == p->functions.used && p->function_map.count == n);
+	n = 0;
+	for (uint32_t i = 0; i < p->modules.n; i++) {
+		const struct module *m = pool_at(&p->modules, i);
+
+		previous = 0;
+		for (uint32_t at = m->handle ? m->handles : 0; at;) {
+			const struct handle *h = pool_at(&p->handles, at - 1);
+
+			CHECK(h->module == i + 1 && h->previous == previous && n++ < p->handles.used);
+			previous = at;
+			at = h->next;
+		}
+	}
+	CHECK(p->handle_map.count == p->handles.used && p->module_map.count == p->modules.used);
+}
+
+/* All launches and all time are at one kernel each, or at the rest. */
+static void check_kernels(const struct process *p)
+{
+	uint64_t launches[USAGES_MAX] = { 0 }, ns[USAGES_MAX] = { 0 };
+
+	CHECK(p->rows.used <= limits.kernels && p->functions.used <= limits.kernels * FUNCTIONS_PER_ROW);
+	for (uint32_t i = 0; i < p->rows.n; i++) {
+		const struct kernel_row *row = row_at(p, i);
+		uint64_t shaped = row->other_shapes;
+
+		if (!row->kernel)
+			continue;
+		launches[row->usage] += row->share.now.launches;
+		ns[row->usage] += row->share.now.ns;
+		for (unsigned k = 0; k < row->shapes_n; k++)
+			shaped += row->shapes[k].launches;
+		CHECK(shaped == row->share.now.launches);
+		CHECK(row->share.series.launches <= row->share.shown.launches);
+	}
+	for (uint32_t i = 0; i < p->usages_n; i++) {
+		const struct usage *u = &p->usages[i];
+
+		CHECK(launches[i] + u->rest.now.launches == u->now[TRACED_LAUNCHES]);
+		CHECK(ns[i] + u->rest.now.ns == u->now[TRACED_BUSY_ESTIMATED]);
+	}
 }
 
 static void check_process(const struct cuda *cuda, const struct process *p)
@@ -67,6 +172,8 @@ static void check_process(const struct cuda *cuda, const struct process *p)
 	for (uint32_t i = 0; i < p->usages_n; i++)
 		for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
 			CHECK(p->usages[i].now[TRACED_LIVE_DEVICE + kind] == live[i][kind]);
+	check_kernels(p);
+	check_lists(p);
 	n = 0;
 	previous = 0;
 	for (uint32_t at = p->pending; at; at = stream_at(p, at - 1)->next) {
@@ -78,6 +185,34 @@ static void check_process(const struct cuda *cuda, const struct process *p)
 	}
 }
 
+static void check_sums(const struct cuda *cuda)
+{
+	uint64_t bytes = 0;
+	uint32_t rows = 0, questions = 0, of_the_dead = 0; /* an answer to these may have found a successor */
+
+	for (uint32_t i = 0; i < cuda->processes_n; i++) {
+		const struct process *p = cuda->processes[i];
+
+		check_process(cuda, p);
+		rows += p->rows.used;
+		for (uint32_t k = 0; k < p->functions.n; k++)
+			*(p->over ? &of_the_dead : &questions) += function_at(p, k)->id != 0;
+		for (uint32_t k = 0; k < p->handles.n; k++) {
+			const struct handle *h = pool_at(&p->handles, k);
+
+			bytes += h->handle && h->symbol ? strlen(h->symbol) + 1 : 0;
+		}
+		for (uint32_t k = 0; k < p->modules.n; k++) {
+			const struct module *m = pool_at(&p->modules, k);
+
+			bytes += m->handle && m->path ? strlen(m->path) + 1 : 0;
+		}
+	}
+	CHECK(cuda->rows_n == rows);
+	CHECK(cuda->names_bytes == bytes);
+	CHECK(cuda->questions.count >= questions && cuda->questions.count <= questions + of_the_dead);
+}
+
 static void check_window(struct cuda *cuda, int64_t *now_ns, uint8_t step)
 {
 	struct cuda_figures figures;
@@ -85,7 +220,8 @@ static void check_window(struct cuda *cuda, int64_t *now_ns, uint8_t step)
 
 	*now_ns += 1 + ((int64_t)step << 12);
 	CHECK(cuda_window(cuda, *now_ns, &figures) == 0);
-	CHECK(trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n, figures.kernels_n, &view) == 0);
+	CHECK(trace_view_new(figures.processes_n, figures.devices_n, 0, 0, 0, figures.totals_n,
+			     figures.kernels_n, &view) == 0);
 	view->processes_n = figures.processes_n;
 	view->devices_n = figures.devices_n;
 	view->totals_n = figures.totals_n;
@@ -98,6 +234,14 @@ static void check_window(struct cuda *cuda, int64_t *now_ns, uint8_t step)
 		for (unsigned row = 0; row < TRACED_METRICS; row++)
 			CHECK(!presence_is(d->p[row]) || (isfinite(d->v[row]) && d->v[row] >= 0));
 	}
+	CHECK(view->kernels_n == figures.kernels_n);
+	for (uint32_t i = 0, series = 0; i < view->kernels_n; i++) {
+		const struct traced_kernel *k = &view->kernels[i];
+
+		CHECK(k->process < view->processes_n && isfinite(k->all.seconds));
+		series += k->has_series;
+		CHECK(series <= limits.kernel_series);
+	}
 	trace_view_unref(view);
 }
 
@@ -106,6 +250,24 @@ static uint64_t edge(uint8_t byte)
 	static const uint64_t edges[] = { 1ULL << 31, 1ULL << 32, 1ULL << 43, 1ULL << 63, UINT64_MAX };
 
 	return byte < 256 - ARRAY_SIZE(edges) ? byte : edges[255 - byte];
+}
+
+static void send_name(struct cuda *cuda, const struct trace_header *header, const uint8_t *r)
+{
+	union {
+		struct trace_name event;
+		char room[sizeof(struct trace_name) + 4];
+	} u;
+
+	memset(&u, 0, sizeof(u));
+	u.event.header = *header;
+	u.event.header.type = TRACE_EVENT_NAME;
+	u.event.header.op = r[5] & 1 ? TRACE_OP_FUNCTION_NAME : TRACE_OP_MODULE_FILE;
+	u.event.handle = r[7] & 15;
+	u.event.of = r[8] & 3;
+	u.event.name_n = r[5] & 2 ? 3 : r[8];
+	memcpy(u.room + sizeof(u.event), r + 9, 3);
+	cuda_event(cuda, &u.event.header, sizeof(u) - (r[6] & 7));
 }
 
 /* Few PIDs, threads, handles and addresses, so that they meet. */
@@ -126,6 +288,14 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 	event.header.tid = 1 + (r[1] >> 3 & 7);
 	event.header.flags = r[4] & 0x3f;
 	event.header.op = r[5];
+	if (r[0] >= 248) {
+		send_name(cuda, &event.header, r);
+		return;
+	}
+	if (r[0] >= 244) {
+		answer(cuda, r[5] & 0x80 ? edge(r[6]) : ids[r[5] % IDS], r[7]);
+		return;
+	}
 	switch (r[0] % 12) {
 	case 0:
 		event.header.type = r[5];
@@ -164,6 +334,8 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 		event.launch.grid[0] = event.launch.grid[1] = event.launch.grid[2] = (uint32_t)edge(r[8]);
 		event.launch.block[0] = event.launch.block[1] = event.launch.block[2] = (uint32_t)edge(r[9]);
 		event.launch.result = r[10] & 1;
+		event.launch.function = r[11] & 15;
+		event.launch.shared_bytes = (uint32_t)edge(r[11]);
 		break;
 	default:
 		event.header.type = TRACE_EVENT_CALL;
@@ -182,22 +354,25 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct cuda_ops ops = { .environment = environment };
+	static const struct cuda_ops ops = { .environment = environment },
+				     naming = { .environment = environment, .function = function };
 	static const struct cuda_device devices[] = {
-		{ .uuid = "GPU-a", .cores = 10, .speed = 1 },
+		{ .uuid = "GPU-a", .cores = 10, .speed = 1, .sm = 90 },
 		{ .uuid = "GPU-b", .speed = 2 },
 	};
 	struct cuda *cuda;
 	int64_t now_ns;
 
-	CHECK(cuda_new(&limits, &ops, NULL, &cuda) == 0);
+	CHECK(cuda_new(&limits, size % RECORD == 0 ? &naming : &ops, NULL, &cuda) == 0);
+	asking = cuda;
+	memset(ids, 0, sizeof(ids));
+	ids_n = 0;
 	CHECK(cuda_set_devices(cuda, devices, 2) == 0);
 	now_ns = cuda->window_start_ns;
 	for (size_t at = 0, n = 0; at + RECORD <= size && n < RECORDS_MAX; at += RECORD, n++) {
 		send(cuda, data + at, &now_ns);
 		CHECK(cuda->processes_n <= limits.processes && cuda->allocations_n <= limits.allocations);
-		for (uint32_t i = 0; i < cuda->processes_n; i++)
-			check_process(cuda, cuda->processes[i]);
+		check_sums(cuda);
 	}
 	check_window(cuda, &now_ns, 1);
 	cuda_free(cuda);
