@@ -309,6 +309,25 @@ static void make_printable(char *text)
 	utf8_sanitize(text);
 }
 
+/*
+ * Static functions of relocatable device code: nvcc puts "__nv_static_N_", N bytes that stand for the source file, and "_" before their
+ * names.
+ */
+static const char *without_file(const char *symbol)
+{
+	static const char prefix[] = "__nv_static_";
+	const char *p = symbol + strlen(prefix);
+	unsigned n = 0;
+
+	if (strncmp(symbol, prefix, strlen(prefix)) != 0)
+		return symbol;
+	for (; *p >= '0' && *p <= '9' && n < KERNEL_NAME_MAX; p++)
+		n = n * 10 + (unsigned)(*p - '0');
+	if (*p != '_' || strnlen(p + 1, n) < n || p[n + 1] != '_' || p[n + 2] == '\0')
+		return symbol;
+	return p + n + 2;
+}
+
 bool kernel_name_demangle(const char *symbol, char *buf, size_t size)
 {
 	struct output out = { .buf = buf, .size = size };
@@ -316,6 +335,7 @@ bool kernel_name_demangle(const char *symbol, char *buf, size_t size)
 
 	if (size == 0)
 		return false;
+	symbol = without_file(symbol);
 	done = demangle(symbol, &out);
 	if (!done) {
 		out.n = strnlen(symbol, size - 1);
