@@ -24,7 +24,7 @@ static int open_all(void **state)
 		printf("# SKIPPED: nvcc is not on PATH, no program is named\n");
 		return 0;
 	}
-	compile("plain", ARCHS "-O2");
+	compile("plain", ARCHS "-O2 -Xlinker --build-id");
 	compile("plain.so", ARCHS "-DLIBRARY -shared -Xcompiler -fPIC");
 	return 0;
 }
@@ -428,6 +428,105 @@ static void names_in_memory(_unused_ void **state)
 	naming_free(without);
 }
 
+/* ---- many processes, little memory ---- */
+
+enum { PROCESSES = 20 };
+
+static void one_file_of_many_processes(_unused_ void **state)
+{
+	struct program programs[PROCESSES];
+	struct naming_stats one, stats;
+	struct kernel *first = NULL;
+	struct naming *naming;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	/* A copy in another place is the same file: containers have such. */
+	command("mkdir -p elsewhere && cp plain elsewhere/plain && cmp plain elsewhere/plain");
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		struct kernel *kernel;
+
+		start(&programs[i], i % 2 ? "./elsewhere/plain" : "./plain", NULL);
+		kernel = ask(naming, question_of(&programs[i], told(&programs[i], "twin")));
+		assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 512);
+		if (i == 0) {
+			first = kernel;
+			naming_stats(naming, &one);
+			continue;
+		}
+		assert_int_equal(i % 2, kernel != first); /* shared, where it is of one path */
+		kernel_unref(kernel);
+	}
+	naming_stats(naming, &stats);
+	assert_int_equal(one.files_read, 2); /* its stubs, its figures */
+	assert_int_equal(stats.files_read, 2);
+	assert_int_equal(stats.kernels, 2);
+	assert_int_equal(stats.evicted, 0);
+	assert_int_equal(stats.named[KERNEL_SOURCE_REGISTERED], PROCESSES);
+	for (unsigned i = 0; i < PROCESSES; i++) {
+		naming_forget(naming, programs[i].pid, 0);
+		stop(&programs[i]);
+	}
+	kernel_unref(first);
+	naming_free(naming);
+}
+
+/* Tables go and are read again, and nothing is wrong for that. */
+static void too_little_memory(_unused_ void **state)
+{
+	const struct naming_config config = { .limits = { .bytes = 16 << 10, .files = 2 } };
+	struct program program;
+	struct naming *naming;
+	struct naming_stats stats;
+
+	NEEDS_NVCC;
+	naming = begin(&config);
+	start(&program, "./plain", NULL);
+	order(&program, "open ./plain.so");
+	order(&program, "open ./other.so");
+	for (unsigned i = 0; i < 4; i++) {
+		struct naming_question q = question_of(&program, program.told[i].address);
+		struct kernel *kernel = ask(naming, q);
+
+		check_kernel(kernel, &expected[i], "plain");
+		kernel_unref(kernel);
+		q = question_of(&program, 0x1234);
+		q.symbol = "twin";
+		kernel = ask(naming, q);
+		assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
+		kernel_unref(kernel);
+	}
+	naming_stats(naming, &stats);
+	assert_true(stats.evicted > 0);
+	assert_true(stats.files <= 2);
+	stop(&program);
+	naming_free(naming);
+}
+
+/* What the tables take, and that it is given back. */
+static void memory_is_counted(_unused_ void **state)
+{
+	struct program program;
+	struct naming *naming;
+	struct naming_stats stats;
+	struct naming_question q;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	q = question_of(&program, told(&program, "twin"));
+	kernel_unref(ask(naming, q));
+	naming_stats(naming, &stats);
+	assert_in_range(stats.bytes, 1000, 100000);
+	assert_true(stats.seconds > 0);
+	naming_forget(naming, q.pid, q.incarnation);
+	q = question_of(&program, told(&program, "main") + 1);
+	kernel_unref(ask(naming, q));
+	assert_in_range(stats.bytes, 1000, 100000);
+	stop(&program);
+	naming_free(naming);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +545,9 @@ int main(void)
 		cmocka_unit_test(images_in_memory),
 		cmocka_unit_test(a_file_that_was_loaded),
 		cmocka_unit_test(names_in_memory),
+		cmocka_unit_test(one_file_of_many_processes),
+		cmocka_unit_test(too_little_memory),
+		cmocka_unit_test(memory_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, house_close);
