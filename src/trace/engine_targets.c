@@ -41,8 +41,8 @@ static int on_file(struct target_file *file, void *userdata)
 		return -ENOENT;
 	if (r < 0) {
 		/* It may be better at the next process: out of memory, or of file descriptors. */
-		engine_notice(engine, LOG_WARNING, "%s cannot be probed, what calls it is not traced: %s", file->path,
-			      strerror(-r));
+		engine_notice(engine, LOG_WARNING, "%s cannot be probed, what calls it is not traced: %s",
+			      file->path, strerror(-r));
 		return r;
 	}
 	if (files_attached(made) == 0)
@@ -175,9 +175,10 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 		int r = engine_events_map(engine);
 
 		if (r < 0)
-			engine_notice(engine, LOG_ERR,
-				      "the buffer of events (trace.buffer) cannot be mapped: %s; memory and busy time are not traced",
-				      strerror(-r));
+			engine_notice(
+				engine, LOG_ERR,
+				"the buffer of events (trace.buffer) cannot be mapped: %s; memory and busy time are not traced",
+				strerror(-r));
 		engine_events_arm(engine);
 	}
 	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
@@ -201,12 +202,21 @@ static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
 	forget_mapper(engine, (uint32_t)pid);
 }
 
-/* Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed. */
+/*
+ * Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed. Kernels are registered before, and also when
+ * a library is loaded much later.
+ */
 static bool is_late(const struct mapper *mapper, const struct sums_process *process)
 {
 	if (mapper->late != LATE_MAYBE)
 		return mapper->late == LATE_SURELY;
-	return process->calls_n > 0 && probes[process->calls[0].call].spec.op != TRACE_OP_INIT;
+	for (uint16_t i = 0; i < process->calls_n; i++) {
+		enum trace_op op = probes[process->calls[i].call].spec.op;
+
+		if (op != TRACE_OP_FUNCTION_REGISTER)
+			return op != TRACE_OP_INIT;
+	}
+	return false;
 }
 
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process)
