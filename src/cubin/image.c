@@ -218,6 +218,19 @@ static void read_attributes(struct image *image)
 	}
 }
 
+/* Where its bytes end, of an image in memory. */
+static uint64_t extent_of(const struct image *image)
+{
+	uint64_t end = image->header.e_shoff + image->n * sizeof(*image->sections);
+	uint64_t segments = image->header.e_phoff + (uint64_t)image->header.e_phnum * image->header.e_phentsize;
+
+	end = MAX(end, segments);
+	for (size_t i = 0; i < image->n; i++)
+		if (image->sections[i].sh_type != SHT_NOBITS)
+			end = MAX(end, image->sections[i].sh_offset + image->sections[i].sh_size);
+	return end;
+}
+
 /* Of an image that lies in no fatbin, whose entry would say it. */
 static void complete(const struct image *image, struct cubin_image *ret_image)
 {
@@ -232,6 +245,8 @@ static void complete(const struct image *image, struct cubin_image *ret_image)
 		accelerated = flags & FLAG_ACCELERATED_OLD;
 	ret_image->arch.variant = accelerated ? 'a' : 0;
 	ret_image->relocatable = image->header.e_type == ET_REL;
+	if (image->content->size == UINT64_MAX)
+		ret_image->bytes = ret_image->uncompressed_bytes = extent_of(image);
 }
 
 static int tell_kernel(const struct image *image, const struct cubin_image *of, const struct facts *facts,
