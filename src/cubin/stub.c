@@ -128,6 +128,24 @@ static int scan_unnamed(struct reading *reading)
 	return r;
 }
 
+/* Handle variables that nothing tells of. */
+static int count_lost(struct stub_scan *scan)
+{
+	struct hashmap handles = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < scan->found[STUB_GET_KERNEL].n; i++)
+		r = hashmap_put(&handles, scan->found[STUB_GET_KERNEL].items[i].other, 1);
+	for (size_t i = 0; r == 0 && i < scan->lost.n; i++) {
+		if (hashmap_get(&handles, scan->lost.items[i].other, &(uint32_t){ 0 }))
+			continue;
+		scan->skipped++;
+		r = hashmap_put(&handles, scan->lost.items[i].other, 1);
+	}
+	hashmap_done(&handles);
+	return r;
+}
+
 static int scan(struct reading *reading)
 {
 	struct stub_scan *scan = &reading->scan;
@@ -143,6 +161,8 @@ static int scan(struct reading *reading)
 		r = scan_unnamed(reading);
 	for (size_t i = 0; i < STUB_CALLEES; i++)
 		sort(&scan->found[i]);
+	if (r == 0)
+		r = count_lost(scan);
 	return r < 0 ? r : note_hosts(&scan->found[STUB_REGISTER], &reading->registered);
 }
 

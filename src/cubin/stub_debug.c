@@ -107,7 +107,7 @@ static bool is_right(int fd, const struct wanted *wanted, bool linked)
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	uint8_t id[ELF_BUILD_ID_MAX];
 	struct stat st;
-	uint32_t crc;
+	uint32_t crc = 0;
 	size_t n;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||

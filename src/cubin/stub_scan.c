@@ -68,6 +68,7 @@ void stub_scan_done(struct stub_scan *scan)
 	free(scan->slots);
 	hashmap_done(&scan->callees);
 	hashmap_done(&scan->words);
+	free(scan->lost.items);
 	for (size_t i = 0; i < STUB_CALLEES; i++)
 		free(scan->found[i].items);
 }
@@ -253,10 +254,8 @@ static bool accept(struct pass *pass, const struct stub_state *state, enum stub_
 	}
 }
 
-static int keep(struct stub_scan *scan, enum stub_callee callee, const struct stub_found *found)
+static int keep(struct stub_list *list, struct stub_scan *scan, const struct stub_found *found)
 {
-	struct stub_list *list = &scan->found[callee];
-
 	if (list->n == STUB_FOUND_MAX) {
 		scan->skipped++;
 		return 0;
@@ -282,7 +281,7 @@ static int take_call(struct pass *pass, const struct stub_sight *call, enum stub
 	size_t first = call->at > BEFORE ? call->at - BEFORE : 0;
 	unsigned landings = 0;
 	uint8_t align = scan->machine->align;
-	struct stub_state state;
+	struct stub_state state, landed = { 0 };
 
 	if (scan->decoded >= DECODED_MAX) {
 		scan->skipped++;
@@ -296,11 +295,16 @@ static int take_call(struct pass *pass, const struct stub_sight *call, enum stub
 		if (!run(pass, first + i * align, call->at, &state))
 			continue;
 		landings++;
+		landed = state;
 		if (accept(pass, &state, callee, named, &found))
-			return keep(scan, callee, &found);
+			return keep(&scan->found[callee], scan, &found);
 	}
 	if (named && callee == STUB_REGISTER)
 		scan->skipped++;
+	/* Of a handle variable that the host function of was not seen: another call may tell. */
+	if (named && callee == STUB_GET_KERNEL && argument(pass, &landed, 0, &found.other) &&
+	    is_variable(scan, found.other))
+		return keep(&scan->lost, scan, &found);
 	return 0;
 }
 

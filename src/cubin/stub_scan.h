@@ -47,6 +47,7 @@ struct stub_scan {
 	struct hashmap callees, words;
 	uint64_t filter; /* a bit for each of `callees` */
 	struct stub_list found[STUB_CALLEES];
+	struct stub_list lost; /* handle variables whose host function that call does not tell */
 	uint64_t scanned, decoded; /* bytes, of all passes */
 	uint64_t skipped;
 };

@@ -2,8 +2,6 @@
 /* What the files of src/elf share. */
 #pragma once
 
-#include <elf.h>
-
 #include "elf/elf.h"
 
 enum {
@@ -32,6 +30,12 @@ struct elf_file {
 	uint32_t segments_n;
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t skipped;
+};
+
+/* As the file has it: nothing of it need be true. */
+struct elf_section {
+	uint32_t name, type, link;
+	uint64_t offset, size, entry_size;
 };
 
 /*
@@ -63,5 +67,5 @@ int elf_read(const struct elf_file *file, uint64_t offset, void *buf, size_t n, 
 int elf_read_all(const struct elf_file *file, uint64_t offset, void *buf, size_t n);
 const struct elf_segment *elf_segment_of_address(const struct elf_file *file, uint64_t address);
 /* -ENOENT: there is none. */
-int elf_section_at(const struct elf_file *file, uint64_t index, Elf64_Shdr *ret_section);
-int elf_section_of_type(const struct elf_file *file, uint32_t type, Elf64_Shdr *ret_section);
+int elf_section_at(const struct elf_file *file, uint64_t index, struct elf_section *ret_section);
+int elf_section_of_type(const struct elf_file *file, uint32_t type, struct elf_section *ret_section);

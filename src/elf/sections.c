@@ -8,16 +8,32 @@
 
 enum { SECTIONS_MAX = 1 << 16, BLOCK_SECTIONS = 64, SECTION_NAME_MAX = 64 };
 
-static int read_section(const struct elf_file *file, uint64_t index, Elf64_Shdr *ret_section)
+static void take(const Elf64_Shdr *header, struct elf_section *ret_section)
 {
-	return elf_read_all(file, file->sections_at + index * sizeof(*ret_section), ret_section,
-			    sizeof(*ret_section));
+	*ret_section = (struct elf_section){
+		.name = header->sh_name,
+		.type = header->sh_type,
+		.link = header->sh_link,
+		.offset = header->sh_offset,
+		.size = header->sh_size,
+		.entry_size = header->sh_entsize,
+	};
+}
+
+static int read_section(const struct elf_file *file, uint64_t index, struct elf_section *ret_section)
+{
+	Elf64_Shdr header;
+	int r = elf_read_all(file, file->sections_at + index * sizeof(header), &header, sizeof(header));
+
+	if (r == 0)
+		take(&header, ret_section);
+	return r;
 }
 
 /* A file of 2^16 sections and more says their number in the first one. */
 static int count_sections(const struct elf_file *file, uint64_t *ret_count)
 {
-	Elf64_Shdr first;
+	struct elf_section first;
 	int r;
 
 	*ret_count = file->sections_n;
@@ -25,17 +41,18 @@ static int count_sections(const struct elf_file *file, uint64_t *ret_count)
 		return 0;
 	r = read_section(file, 0, &first);
 	if (r == 0)
-		*ret_count = MIN(first.sh_size, (uint64_t)SECTIONS_MAX);
+		*ret_count = MIN(first.size, (uint64_t)SECTIONS_MAX);
 	return r == -ENOEXEC ? 0 : r;
 }
 
-typedef bool section_fn(const struct elf_file *file, const Elf64_Shdr *section, const void *userdata);
+typedef bool section_fn(const struct elf_file *file, const struct elf_section *section, const void *userdata);
 
 /* The first section that @fn takes. -ENOENT: none in the file as far as it goes. */
 static int find_section(const struct elf_file *file, section_fn *fn, const void *userdata,
-			Elf64_Shdr *ret_section)
+			struct elf_section *ret_section)
 {
 	Elf64_Shdr block[BLOCK_SECTIONS];
+	struct elf_section section;
 	uint64_t sections;
 	int r = count_sections(file, &sections);
 
@@ -44,9 +61,10 @@ static int find_section(const struct elf_file *file, section_fn *fn, const void 
 
 		r = elf_read(file, file->sections_at + done * sizeof(*block), block, n * sizeof(*block), &got);
 		for (size_t i = 0; r == 0 && i < got / sizeof(*block); i++) {
-			if (!fn(file, &block[i], userdata))
+			take(&block[i], &section);
+			if (!fn(file, &section, userdata))
 				continue;
-			*ret_section = block[i];
+			*ret_section = section;
 			return 0;
 		}
 		if (r == 0 && got < n * sizeof(*block))
@@ -55,7 +73,7 @@ static int find_section(const struct elf_file *file, section_fn *fn, const void 
 	return r < 0 ? r : -ENOENT;
 }
 
-int elf_section_at(const struct elf_file *file, uint64_t index, Elf64_Shdr *ret_section)
+int elf_section_at(const struct elf_file *file, uint64_t index, struct elf_section *ret_section)
 {
 	uint64_t sections;
 	int r = count_sections(file, &sections);
@@ -65,12 +83,13 @@ int elf_section_at(const struct elf_file *file, uint64_t index, Elf64_Shdr *ret_
 	return r == -ENOEXEC ? -ENOENT : r;
 }
 
-static bool is_type(_unused_ const struct elf_file *file, const Elf64_Shdr *section, const void *userdata)
+static bool is_type(_unused_ const struct elf_file *file, const struct elf_section *section,
+		    const void *userdata)
 {
-	return section->sh_type == *(const uint32_t *)userdata;
+	return section->type == *(const uint32_t *)userdata;
 }
 
-int elf_section_of_type(const struct elf_file *file, uint32_t type, Elf64_Shdr *ret_section)
+int elf_section_of_type(const struct elf_file *file, uint32_t type, struct elf_section *ret_section)
 {
 	return find_section(file, is_type, &type, ret_section);
 }
@@ -80,38 +99,38 @@ struct named {
 	uint64_t names_at, names_size;
 };
 
-static bool is_named(const struct elf_file *file, const Elf64_Shdr *section, const void *userdata)
+static bool is_named(const struct elf_file *file, const struct elf_section *section, const void *userdata)
 {
 	const struct named *named = userdata;
 	char name[SECTION_NAME_MAX];
 	size_t n = strlen(named->name) + 1;
 
-	return n <= sizeof(name) && section->sh_name < named->names_size &&
-	       n <= named->names_size - section->sh_name &&
-	       elf_read_all(file, named->names_at + section->sh_name, name, n) == 0 &&
+	return n <= sizeof(name) && section->name < named->names_size &&
+	       n <= named->names_size - section->name &&
+	       elf_read_all(file, named->names_at + section->name, name, n) == 0 &&
 	       memcmp(name, named->name, n) == 0;
 }
 
 int elf_section(struct elf_file *file, const char *name, uint64_t *ret_offset, uint64_t *ret_size)
 {
 	struct named named = { .name = name };
-	Elf64_Shdr section;
+	struct elf_section section;
 	int r;
 
 	r = elf_section_at(file, file->section_names, &section);
 	if (r < 0)
 		return r;
-	if (section.sh_offset > INT64_MAX / 2)
+	if (section.offset > INT64_MAX / 2)
 		return -ENOENT;
-	named.names_at = section.sh_offset;
-	named.names_size = MIN(section.sh_size, (uint64_t)INT64_MAX / 2);
+	named.names_at = section.offset;
+	named.names_size = MIN(section.size, (uint64_t)INT64_MAX / 2);
 	r = find_section(file, is_named, &named, &section);
 	if (r < 0)
 		return r;
-	if (section.sh_type == SHT_NOBITS || section.sh_offset > file->size ||
-	    section.sh_size > file->size - section.sh_offset)
+	if (section.type == SHT_NOBITS || section.offset > file->size ||
+	    section.size > file->size - section.offset)
 		return -ENOENT;
-	*ret_offset = section.sh_offset;
-	*ret_size = section.sh_size;
+	*ret_offset = section.offset;
+	*ret_size = section.size;
 	return 0;
 }

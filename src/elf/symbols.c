@@ -86,20 +86,20 @@ static int read_table(struct table *t)
 /* -ENOENT: no section of @type, or none that can be read. */
 static int find_table(struct table *t, uint32_t type)
 {
-	Elf64_Shdr section, names;
+	struct elf_section section, names;
 	int r = elf_section_of_type(t->file, type, &section);
 
-	if (r == 0 && section.sh_entsize != sizeof(Elf64_Sym))
+	if (r == 0 && section.entry_size != sizeof(Elf64_Sym))
 		return -ENOENT;
 	if (r == 0)
-		r = elf_section_at(t->file, section.sh_link, &names);
+		r = elf_section_at(t->file, section.link, &names);
 	if (r < 0)
 		return r;
-	if (names.sh_type != SHT_STRTAB || section.sh_offset > INT64_MAX / 2 || names.sh_offset > INT64_MAX / 2)
+	if (names.type != SHT_STRTAB || section.offset > INT64_MAX / 2 || names.offset > INT64_MAX / 2)
 		return -ENOENT;
-	t->at = section.sh_offset;
-	t->count = section.sh_size / sizeof(Elf64_Sym);
-	elf_pieces_init(&t->names, t->file, names.sh_offset, MIN(names.sh_size, (uint64_t)INT64_MAX / 2));
+	t->at = section.offset;
+	t->count = section.size / sizeof(Elf64_Sym);
+	elf_pieces_init(&t->names, t->file, names.offset, MIN(names.size, (uint64_t)INT64_MAX / 2));
 	return 0;
 }
 
