@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Longer symbols stay mangled. The longest in PyTorch, cuBLAS, cuDNN and NCCL have a third of that. */
+/* Longer symbols stay mangled. The longest of PyTorch 2.9, cuBLAS, cuDNN, cuSPARSE and NCCL have 2,489 characters. */
 enum { KERNEL_NAME_MAX = 16 << 10 };
 
 /*
