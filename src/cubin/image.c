@@ -165,11 +165,12 @@ static void read_sections(struct image *image)
 		} else if (BEGINS(image, section, ".nv.local.")) {
 			figures[KERNEL_LOCAL] = bytes_of(section);
 		} else if (BEGINS(image, section, ".nv.shared.")) {
-			bool reserved = image->header.e_type == ET_EXEC && image->arch.sm >= 90 &&
-					section->sh_size >= RESERVED_SHARED;
+			bool reserved = image->header.e_type == ET_EXEC && image->arch.sm >= 90;
+			int64_t all = bytes_of(section),
+				system = reserved && all >= RESERVED_SHARED ? RESERVED_SHARED : 0;
 
-			figures[KERNEL_RESERVED_SHARED] = reserved ? RESERVED_SHARED : 0;
-			figures[KERNEL_STATIC_SHARED] = bytes_of(section) - figures[KERNEL_RESERVED_SHARED];
+			figures[KERNEL_RESERVED_SHARED] = system;
+			figures[KERNEL_STATIC_SHARED] = all - system;
 		}
 	}
 }

@@ -20,6 +20,15 @@ static int zstd_start(struct reader *reader)
 	return 0;
 }
 
+/* What there is may still have all that matters. */
+static void ended(struct content *content, size_t n)
+{
+	if (n == content->size)
+		return;
+	content_bad(content, n, "it ends, and says to be %llu bytes", (unsigned long long)content->size);
+	content->size = n;
+}
+
 static int zstd_whole(struct content *content)
 {
 	struct reader *reader = content->reader;
@@ -32,9 +41,7 @@ static int zstd_whole(struct content *content)
 				content->stored.size);
 	if (ZSTD_isError(n))
 		return content_bad(content, 0, "zstd: %s", ZSTD_getErrorName(n));
-	if (n != content->size)
-		return content_bad(content, n, "zstd: it ends, and says to be %llu bytes",
-				   (unsigned long long)content->size);
+	ended(content, n);
 	return 0;
 }
 
@@ -47,9 +54,7 @@ static int lz4_whole(struct content *content)
 	if (n < 0)
 		return content_bad(content, 0, "lz4: the compressed bytes are wrong, or of more than %llu",
 				   (unsigned long long)content->size);
-	if ((uint64_t)n != content->size)
-		return content_bad(content, (uint64_t)n, "lz4: it ends, and says to be %llu bytes",
-				   (unsigned long long)content->size);
+	ended(content, (size_t)n);
 	return 0;
 }
 
