@@ -323,7 +323,7 @@ static const char *without_file(const char *symbol)
 		return symbol;
 	for (; *p >= '0' && *p <= '9' && n < KERNEL_NAME_MAX; p++)
 		n = n * 10 + (unsigned)(*p - '0');
-	if (*p != '_' || strnlen(p + 1, n) < n || p[n + 1] != '_' || p[n + 2] == '\0')
+	if (n == 0 || *p != '_' || strnlen(p + 1, n) < n || p[n + 1] != '_' || p[n + 2] == '\0')
 		return symbol;
 	return p + n + 2;
 }

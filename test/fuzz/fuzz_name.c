@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_text(name, NAME_BYTES);
 	if (kernel_name_demangle(symbol, again, NAME_BYTES) != done || strcmp(name, again) != 0)
 		abort();
-	if (!done && strlen(symbol) < NAME_BYTES && strlen(name) != strlen(symbol))
+	/* What is not demangled is the symbol, or the end of it: of a static kernel the file is left out. */
+	if (!done && strlen(symbol) < NAME_BYTES && strlen(name) > strlen(symbol))
 		abort();
 	kernel_name_demangle(symbol, cut, sizeof(cut));
 	check_text(cut, sizeof(cut));
