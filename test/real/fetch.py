@@ -136,8 +136,9 @@ def get_kernel(folder, suite, pattern):
 def get_from_wheel(folder, requirement, pattern):
     """The one file of the package whose path has this pattern, under its own name."""
     wheels = f"{folder}/wheels"
-    command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--platform", "manylinux2014_x86_64",
-            "--timeout", str(CONNECT_S), "--retries", "1", "-d", wheels, requirement, what=requirement)
+    command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+            "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64", "--timeout", str(CONNECT_S),
+            "--retries", "1", "-d", wheels, requirement, what=requirement)
     with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
         names = [n for n in wheel.namelist() if re.search(pattern, n)]
         if len(names) != 1:
@@ -149,6 +150,10 @@ def get_from_wheel(folder, requirement, pattern):
 
 def get_runtime(folder, requirement):
     get_from_wheel(folder, requirement, r"/libcudart\.so\.\d+(\.0)?$")
+
+
+def get_library(folder, requirement, name):
+    get_from_wheel(folder, requirement, rf"/lib/{re.escape(name)}$")
 
 
 def get_program(folder, requirement, name):
@@ -166,6 +171,7 @@ THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.esc
 THINGS.update({f"cudart-{version}": (get_runtime, requirement) for version, requirement in (
     ("11.8", "nvidia-cuda-runtime-cu11==11.8.89"), ("12.4", "nvidia-cuda-runtime-cu12==12.4.127"),
     ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
+THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 
 
