@@ -53,6 +53,13 @@ static void forget_question(struct cuda *cuda, struct function *f)
 	f->id = 0;
 }
 
+static void want(struct process *p, uint32_t index)
+{
+	function_at(p, index)->wanted = true;
+	row_at(p, function_at(p, index)->row)->wanted = true;
+	recent_forget(p);
+}
+
 /* The answer may come before the question has been asked to its end. */
 static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 {
@@ -84,7 +91,7 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 	forget_question(cuda, f);
 	f->wanted = r == -EAGAIN;
 	if (f->wanted)
-		row_at(p, f->row)->wanted = true;
+		want(p, index);
 	else
 		settle_as_is(cuda, p, index);
 }
@@ -209,7 +216,7 @@ static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usag
 	return function_take(cuda, p, function, usage, function_at(p, index)->row);
 }
 
-uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
+static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
 {
 	const struct function *f;
 	uint32_t index;
@@ -229,6 +236,25 @@ uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, cons
 	if (row_at(p, f->row)->wanted)
 		ask_again(cuda, p, index);
 	return function_at(p, index)->row;
+}
+
+uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
+{
+	uint64_t hash = (launch->function ^ usage) * 0x9e3779b97f4a7c15; /* 2^64 over the golden ratio */
+	struct recent_function *recent;
+	uint32_t row;
+
+	if (!p->recent)
+		p->recent = calloc(1 << RECENT_BITS, sizeof(*p->recent));
+	if (!p->recent)
+		return look_up(cuda, p, usage, launch);
+	recent = &p->recent[hash >> (64 - RECENT_BITS)];
+	if (recent->function == launch->function && recent->usage == usage && recent->row)
+		return recent->row - 1;
+	row = look_up(cuda, p, usage, launch);
+	if (row != NONE && !row_at(p, row)->wanted)
+		*recent = (struct recent_function){ launch->function, usage, row + 1 };
+	return row;
 }
 
 /* ---- their ends ---- */
@@ -263,6 +289,8 @@ void functions_done(struct cuda *cuda, struct process *p)
 			forget_question(cuda, function_at(p, i));
 	pool_done(&p->functions);
 	hashmap_done(&p->function_map);
+	free(p->recent);
+	p->recent = NULL;
 }
 
 /* ---- answers ---- */
@@ -308,8 +336,7 @@ static void renew(struct cuda *cuda, struct process *p, uint32_t index)
 	struct origin origin;
 
 	if (cuda->ops.function) {
-		function_at(p, index)->wanted = true;
-		row_at(p, function_at(p, index)->row)->wanted = true;
+		want(p, index);
 		row_at(p, function_at(p, index)->row)->tried = 0;
 		return;
 	}

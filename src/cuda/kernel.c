@@ -67,12 +67,33 @@ void share_add(struct share *into, const struct share *from)
 
 /* ---- shapes ---- */
 
+enum { SHAPE_BYTES = offsetof(struct shape, shared) + sizeof(uint32_t) };
+_Static_assert(offsetof(struct trace_launch, shared_bytes) - offsetof(struct trace_launch, grid) ==
+		       offsetof(struct shape, shared),
+	       "struct shape begins as a launch has it");
+
+/* Without a branch for each part: which one differs cannot be foreseen. */
 static bool is_shape(const struct shape *shape, const struct trace_launch *launch)
 {
-	return shape->grid[0] == launch->grid[0] && shape->block[0] == launch->block[0] &&
-	       shape->grid[1] == launch->grid[1] && shape->block[1] == launch->block[1] &&
-	       shape->grid[2] == launch->grid[2] && shape->block[2] == launch->block[2] &&
-	       shape->shared == launch->shared_bytes;
+	const char *a = (const char *)shape, *b = (const char *)launch + offsetof(struct trace_launch, grid);
+	uint64_t differ = 0, x, y;
+
+	_Static_assert(SHAPE_BYTES == 28, "the last word overlaps");
+	for (unsigned at = 0; at < SHAPE_BYTES; at += sizeof(x)) {
+		unsigned from = MIN(at, (unsigned)(SHAPE_BYTES - sizeof(x)));
+
+		memcpy(&x, a + from, sizeof(x));
+		memcpy(&y, b + from, sizeof(y));
+		differ |= x ^ y;
+	}
+	return differ == 0;
+}
+
+static void set_shape(struct shape *shape, const struct trace_launch *launch)
+{
+	*shape = (struct shape){ .shared = launch->shared_bytes };
+	memcpy(shape->grid, launch->grid, sizeof(shape->grid));
+	memcpy(shape->block, launch->block, sizeof(shape->block));
 }
 
 /*
@@ -91,9 +112,9 @@ static void displace(struct kernel_row *row, const struct trace_launch *launch)
 	}
 	row->other_shapes += shape->launches;
 	row->shape = row->hand;
-	*shape = (struct shape){ .shared = launch->shared_bytes, .credit = 1, .launches = 1 };
-	memcpy(shape->grid, launch->grid, sizeof(shape->grid));
-	memcpy(shape->block, launch->block, sizeof(shape->block));
+	set_shape(shape, launch);
+	shape->credit = 1;
+	shape->launches = 1;
 	row->hand = (uint8_t)((row->hand + 1) % TRACED_SHAPES_MAX);
 }
 
@@ -108,13 +129,8 @@ static void count_shape(struct kernel_row *row, const struct trace_launch *launc
 			displace(row, launch);
 			return;
 		}
-		if (at == row->shapes_n) {
-			struct shape *shape = &row->shapes[row->shapes_n++];
-
-			shape->shared = launch->shared_bytes;
-			memcpy(shape->grid, launch->grid, sizeof(shape->grid));
-			memcpy(shape->block, launch->block, sizeof(shape->block));
-		}
+		if (at == row->shapes_n)
+			set_shape(&row->shapes[row->shapes_n++], launch);
 		row->shape = (uint8_t)at;
 	}
 	row->shapes[at].launches++;

@@ -27,6 +27,7 @@ enum {
 	NAMES_BYTES = 32 << 20, /* symbols and paths of all handles of all processes */
 	PENDING_SLOTS = 2,
 	THREADS_PER_CORE = 16, /* resident: 2,048 on a multiprocessor of 128 cores */
+	RECENT_BITS = 9, /* functions that are found without looking them up */
 	QUESTION_SHIFT = 20, /* an id is a number and, below it, the function's index */
 };
 
@@ -41,13 +42,16 @@ struct launch_sums {
 	uint64_t launches, threads, ns;
 };
 
+/* What a launch touches comes first. */
 struct share {
-	struct launch_sums now, shown, series;
+	struct launch_sums now;
 	uint64_t dynamic; /* bytes of dynamic shared memory that launches of this window asked for */
 	struct pending_slot pending[PENDING_SLOTS];
 	double unplaced; /* weight in this window that has no slot any more */
+	struct launch_sums shown, series;
 };
 
+/* Begins as struct trace_launch has it. */
 struct shape {
 	uint32_t grid[3], block[3];
 	uint32_t shared;
@@ -79,6 +83,12 @@ struct function {
 	bool wanted; /* a question is to be asked */
 	uint64_t function;
 	uint64_t id; /* of the question that waits for its answer; 0: none */
+};
+
+/* Where functions launched lately were found, by a hash of theirs: what is here is not to be asked for. */
+struct recent_function {
+	uint64_t function;
+	uint32_t usage, row; /* row: plus one; 0: none */
 };
 
 struct handle {

@@ -287,6 +287,7 @@ struct process {
 	uint32_t usages_n, usages_room;
 	struct pool handles, modules, functions, rows;
 	struct hashmap handle_map, module_map, function_map, row_map;
+	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };
 
 struct total {
@@ -470,6 +471,13 @@ void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
 uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch);
 /* The handle is gone, or stands for another kernel from now on. */
 void function_drop(struct cuda *cuda, struct process *p, uint64_t function);
+/* Rows of functions have changed, or what is to be asked. */
+static inline void recent_forget(struct process *p)
+{
+	if (p->recent)
+		memset(p->recent, 0, sizeof(*p->recent) << RECENT_BITS);
+}
+
 /* More is known of it: is asked for again. */
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
 void functions_done(struct cuda *cuda, struct process *p);

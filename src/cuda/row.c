@@ -64,6 +64,7 @@ void row_unlink(struct process *p, uint32_t function)
 {
 	const struct function *f = function_at(p, function);
 
+	recent_forget(p);
 	if (f->previous)
 		function_at(p, f->previous - 1)->next = f->next;
 	else
