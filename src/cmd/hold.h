@@ -24,6 +24,11 @@ struct hold;
 struct hold_ops {
 	/* A file that @pid (process, not thread) is about to map executable or to execute; @fd is the caller's to read, not to keep. */
 	void (*mapping)(pid_t pid, int fd, const char *path, void *userdata);
+	/*
+	 * @pid is about to end by itself, or to become another program: the last moment to learn something of it. It waits until this returns. NULL: nobody
+	 * wants to know. Never called for one that is killed, nor by kernels before 5.19, where a signal at that moment would do harm.
+	 */
+	void (*ending)(pid_t pid, void *userdata);
 	/* The command has ended; @status as exit(3) has it, 128 + signal for a killed one. */
 	void (*ended)(int status, void *userdata);
 };

@@ -49,24 +49,26 @@ enum {
  * Once we look at a call, a signal to the caller waits until it goes on, so that mmap and dlopen do not fail with EINTR as they never do by
  * themselves. Kernels before 5.19 cannot do that.
  */
-static int set_filter(const struct sock_fprog *program)
+static int set_filter(const struct sock_fprog *program, bool killable)
 {
-	static const unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER;
-	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags | WAIT_KILLABLE, program);
+	unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | (killable ? WAIT_KILLABLE : 0);
+	long fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
 
-	if (fd < 0 && errno == EINVAL)
-		fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, program);
 	return fd < 0 ? -errno : (int)fd;
 }
 
-int hold_filter(void)
+/*
+ * A process that is held at its end must not be woken by a signal: an exit_group that returns is the end of a program by SIGSEGV.
+ */
+static int try_filter(bool ends, bool killable)
 {
-	static struct sock_filter code[] = {
+	struct sock_filter code[] = {
 		LOAD(arch),
-		JUMP_EQUAL(NATIVE_ARCH, 0, 9), /* another machine's programs are not traced */
+		JUMP_EQUAL(NATIVE_ARCH, 0, 10), /* another machine's programs are not traced */
 		LOAD(nr),
-		JUMP_EQUAL(SYS_execve, 6, 0),
-		JUMP_EQUAL(SYS_execveat, 5, 0),
+		JUMP_EQUAL(SYS_execve, 7, 0),
+		JUMP_EQUAL(SYS_execveat, 6, 0),
+		JUMP_EQUAL(ends && killable ? SYS_exit_group : SYS_execve, 5, 0),
 		JUMP_EQUAL(SYS_mmap, 0, 5),
 		LOAD(args[2]),
 		JUMP_BITS(PROT_EXEC, 0, 3),
@@ -75,13 +77,20 @@ int hold_filter(void)
 		GIVE(SECCOMP_RET_USER_NOTIF),
 		GIVE(SECCOMP_RET_ALLOW),
 	};
-	static const struct sock_fprog program = { ARRAY_SIZE(code), code };
-	int fd = set_filter(&program);
+	const struct sock_fprog program = { ARRAY_SIZE(code), code };
+	int fd = set_filter(&program, killable);
 
 	/* Without CAP_SYS_ADMIN only for a program that cannot gain privileges any more. */
 	if (fd == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-		fd = set_filter(&program);
+		fd = set_filter(&program, killable);
 	return fd;
+}
+
+int hold_filter(bool ends)
+{
+	int fd = try_filter(ends, true);
+
+	return fd == -EINVAL ? try_filter(ends, false) : fd;
 }
 
 int send_with_fd(int channel, const void *data, size_t n, int fd)
@@ -271,7 +280,7 @@ static int report_mapping(int channel, pid_t pid, int number)
 }
 
 /* The file that is executed, and the interpreters that its "#!" lines name. */
-static int report_execution(int channel, pid_t pid, int base, const char *first)
+static int report_execution(int channel, pid_t pid, int base, const char *first, bool ends)
 {
 	char path[PATH_MAX];
 	int r = 0;
@@ -284,7 +293,9 @@ static int report_execution(int channel, pid_t pid, int base, const char *first)
 
 		if (fd < 0)
 			return 0; /* execve will fail as well, or try the next folder of PATH */
-		r = report(channel, pid, fd, path);
+		r = ends && i == 0 ? report(channel, pid, -1, "") : 0;
+		if (r == 0)
+			r = report(channel, pid, fd, path);
 		n = pread(fd, line, sizeof(line) - 1, 0);
 		if (n < 2 || memcmp(line, "#!", 2) != 0)
 			break;
@@ -297,7 +308,7 @@ static int report_execution(int channel, pid_t pid, int base, const char *first)
 	return r;
 }
 
-static int report_call(const struct seccomp_notif *call, int channel)
+static int report_call(const struct seccomp_notif *call, int channel, bool ends)
 {
 	pid_t pid = process_of((pid_t)call->pid);
 	char path[PATH_MAX];
@@ -308,13 +319,15 @@ static int report_call(const struct seccomp_notif *call, int channel)
 	case SYS_execve:
 		if (read_string((pid_t)call->pid, call->data.args[0], path, sizeof(path)) < 0)
 			return 0;
-		return report_execution(channel, pid, AT_FDCWD, path);
+		return report_execution(channel, pid, AT_FDCWD, path, ends);
 	case SYS_execveat:
 		if (read_string((pid_t)call->pid, call->data.args[1], path, sizeof(path)) < 0)
 			return 0;
 		if (path[0] == '\0')
 			return report_mapping(channel, pid, (int)call->data.args[0]);
-		return report_execution(channel, pid, (int)call->data.args[0], path);
+		return report_execution(channel, pid, (int)call->data.args[0], path, ends);
+	case SYS_exit_group:
+		return report(channel, pid, -1, "");
 	default:
 		return 0;
 	}
@@ -327,7 +340,7 @@ union notice {
 	char room[1024];
 };
 
-void hold_serve(int listener, int channel)
+void hold_serve(int listener, int channel, bool ends)
 {
 	struct seccomp_notif_sizes sizes;
 	union notice call, answer;
@@ -345,7 +358,7 @@ void hold_serve(int listener, int channel)
 		memset(&call, 0, sizeof(call));
 		if (!(waiting.revents & POLLIN) || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call.call) < 0)
 			continue;
-		if (channel >= 0 && report_call(&call.call, channel) < 0) {
+		if (channel >= 0 && report_call(&call.call, channel, ends) < 0) {
 			close(channel);
 			channel = -1;
 		}

@@ -218,6 +218,15 @@ static void on_mapping(pid_t pid, int fd, const char *path, void *userdata)
 	complain(text);
 }
 
+/* Its last launches are named while it can still be asked. */
+static void on_ending(pid_t pid, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels && t->engine)
+		trace_kernels_settle(t->kernels, t->engine, pid);
+}
+
 static void on_ended(int status, void *userdata)
 {
 	struct tracing *t = userdata;
@@ -268,7 +277,11 @@ static int watch_pid(struct tracing *t)
 
 static int start_command(struct tracing *t)
 {
-	static const struct hold_ops ops = { on_mapping, on_ended };
+	const struct hold_ops ops = {
+		.mapping = on_mapping,
+		.ending = t->inv->flag[FLAG_KERNELS] ? on_ending : NULL,
+		.ended = on_ended,
+	};
 	int r = hold_new(t->event, t->inv->operands, &ops, t, &t->hold);
 
 	if (r < 0) {
@@ -363,6 +376,8 @@ static int finish(struct tracing *t)
 {
 	int r = 0;
 
+	if (t->kernels)
+		trace_kernels_settle(t->kernels, t->engine, 0);
 	collect(t);
 	if (t->hold && hold_missed(t->hold) > 0)
 		fprintf(stderr,

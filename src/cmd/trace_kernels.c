@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +13,9 @@
 
 #define PATIENCE_NS (3 * NSEC_PER_SEC) /* for the first reading; a healthy driver needs well under one */
 #define STEP_NS (100 * NSEC_PER_MSEC)
+#define SETTLE_NS (3 * NSEC_PER_SEC) /* less than a command is held */
+
+enum { SETTLE_STEP_MS = 20 };
 
 struct ended {
 	struct traced_process process;
@@ -24,6 +28,7 @@ struct trace_kernels {
 	struct trace_view *view; /* newest */
 	struct ended *ended;
 	uint32_t ended_n, ended_cap, rows;
+	uint64_t abandoned; /* questions that nobody waits for any more */
 	uint64_t lost_processes, lost_launches; /* of ended ones, for which there was no room */
 };
 
@@ -200,6 +205,43 @@ void trace_kernels_over(struct trace_kernels *k, uint32_t tgid, uint64_t incarna
 {
 	cuda_process_over(k->tracer.cuda, tgid, incarnation);
 	tracer_naming_over(&k->tracer, tgid, incarnation);
+}
+
+/* ---- answers ---- */
+
+static uint64_t waiting(const struct trace_kernels *k)
+{
+	struct naming_stats stats;
+
+	naming_stats(k->tracer.naming, &stats);
+	return stats.asked - stats.answered;
+}
+
+static void take_answers(struct trace_kernels *k)
+{
+	struct naming_answer answer;
+
+	while (naming_take(k->tracer.naming, &answer)) {
+		cuda_kernel(k->tracer.cuda, answer.id, answer.kernel);
+		kernel_unref(answer.kernel);
+	}
+}
+
+void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine, _unused_ pid_t pid)
+{
+	int64_t end = clock_mono_ns() + SETTLE_NS;
+
+	/* The events of others go on coming; questions may follow from answers to others. */
+	for (;;) {
+		struct pollfd answers = { .fd = naming_fd(k->tracer.naming), .events = POLLIN };
+
+		trace_engine_drain(engine);
+		take_answers(k);
+		if (waiting(k) <= k->abandoned || clock_mono_ns() >= end)
+			break;
+		poll(&answers, 1, SETTLE_STEP_MS);
+	}
+	k->abandoned = waiting(k);
 }
 
 /* ---- beginning and end ---- */

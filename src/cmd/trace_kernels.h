@@ -30,6 +30,11 @@ void trace_kernels_event(struct trace_kernels *kernels, const struct trace_heade
 void trace_kernels_lost(struct trace_kernels *kernels, uint64_t events);
 void trace_kernels_over(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation);
 
+/*
+ * What has been launched so far is named, or cannot be; some seconds at most. @pid is about to end; 0: nobody is.
+ */
+void trace_kernels_settle(struct trace_kernels *kernels, struct trace_engine *engine, pid_t pid);
+
 /* After each collection: closes a window, keeps what ended. */
 int trace_kernels_collect(struct trace_kernels *kernels, struct trace_engine *engine);
 
