@@ -341,3 +341,69 @@ bool pending(struct scene *s, const char *uuid)
 	d = shown(s, s->tgid, uuid);
 	return d && d->v[TRACED_ACTIVE_RATIO] > 0;
 }
+
+void scene_near(double value, double wanted, double within, const char *file, int line)
+{
+	if (fabs(value - wanted) <= within)
+		return;
+	print_error("%.12g is not within %g of %.12g\n", value, within, wanted);
+	_fail(file, line);
+}
+const struct traced_total *device_total(const struct scene *s, const char *uuid)
+{
+	for (uint32_t i = 0; i < s->view->totals_n; i++)
+		if (STRV_EQ(s->view->totals[i].uuid, uuid))
+			return &s->view->totals[i];
+	return NULL;
+}
+
+const struct traced_kernel *kernel_at(const struct scene *s, uint64_t function)
+{
+	char symbol[32];
+	const struct traced_kernel *k;
+
+	snprintf(symbol, sizeof(symbol), function ? "0x%lx" : "", (unsigned long)function);
+	k = shown_kernel(s, s->tgid, UUID0, symbol);
+	if (!k)
+		fail_msg("no kernel %s", symbol);
+	return k;
+}
+
+void launch_many(struct scene *s, uint64_t stream, uint64_t function, uint32_t grid, uint32_t block)
+{
+	s->function = function;
+	launch_threads(s, stream, grid, block);
+}
+
+void window_at(struct scene *s, uint64_t us)
+{
+	s->now_us = us;
+	window(s);
+}
+
+void assert_sums(const struct scene *s)
+{
+	for (uint32_t i = 0; i < s->view->devices_n; i++) {
+		const struct traced_device *d = &s->view->devices[i];
+		double launches = 0, seconds = 0;
+
+		for (uint32_t k = 0; k < s->view->kernels_n; k++) {
+			if (s->view->kernels[k].process != d->process ||
+			    !STRV_EQ(s->view->kernels[k].uuid, d->uuid))
+				continue;
+			launches += (double)s->view->kernels[k].all.launches;
+			seconds += s->view->kernels[k].all.seconds;
+		}
+		assert_near(launches, d->v[TRACED_LAUNCHES], 0);
+		assert_near(seconds, d->v[TRACED_BUSY_ESTIMATED], 1e-12 + seconds * 1e-12);
+	}
+}
+
+void answer_with(struct scene *s, uint32_t question, const struct kernel *from)
+{
+	struct kernel *copy;
+
+	assert_int_equal(kernel_new(from, &copy), 0);
+	cuda_kernel(s->cuda, s->asked[question].function.id, copy);
+	kernel_unref(copy);
+}

@@ -85,3 +85,16 @@ void scene_value(const struct scene *s, const char *uuid, enum traced_metric row
 		 const char *file, int line);
 /* Whether work is pending on the device: a window that nothing happens in is active or not. */
 bool pending(struct scene *s, const char *uuid);
+
+/* ---- kernels that have no names: they are called by their function's value ---- */
+const struct traced_total *device_total(const struct scene *s, const char *uuid);
+/* On UUID0; function 0: of all without room. Fails where there is none. */
+const struct traced_kernel *kernel_at(const struct scene *s, uint64_t function);
+void launch_many(struct scene *s, uint64_t stream, uint64_t function, uint32_t grid, uint32_t block);
+void window_at(struct scene *s, uint64_t us);
+/* Of each process and device: launches that are known singly, and all estimated time. */
+void assert_sums(const struct scene *s);
+#define assert_near(value_, wanted_, within_) scene_near(value_, wanted_, within_, __FILE__, __LINE__)
+void scene_near(double value, double wanted, double within, const char *file, int line);
+/* Answers the question of that number with a copy. */
+void answer_with(struct scene *s, uint32_t question, const struct kernel *from);

@@ -17,12 +17,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void window_at(struct scene *s, uint64_t us)
-{
-	s->now_us = us;
-	window(s);
-}
-
 static void spans_clamped_at_both_ends(void **state)
 {
 	struct scene *s = *state;
