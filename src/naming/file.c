@@ -4,6 +4,7 @@
  * it is kept in tables, which go when they are the least used and others need the room; its identity and that it has no device code stay longer.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +105,37 @@ static void drop_tables(struct naming *naming, struct file *file)
 	file->bytes = 0;
 }
 
+static void let_go(struct naming *naming, struct file *file)
+{
+	if (file->fd < 0)
+		return;
+	close(TAKE_FD(file->fd));
+	naming->open_files--;
+}
+
+/* Held open it keeps a container's file system from being taken away: no longer than the mappings do themselves. */
+static void hold(struct naming *naming, struct file *file, int *fd)
+{
+	if (file->fd >= 0 || file->device_code == DEVICE_CODE_NONE || naming->open_files == OPEN_FILES)
+		return;
+	file->fd = TAKE_FD(*fd);
+	naming->open_files++;
+}
+
+void file_use(struct file *file)
+{
+	file->users++;
+}
+
+void file_leave(struct naming *naming, struct file *file)
+{
+	if (--file->users == 0)
+		let_go(naming, file);
+}
+
 static void file_free(struct naming *naming, struct file *file)
 {
+	let_go(naming, file);
 	drop_tables(naming, file);
 	free(file);
 }
@@ -177,6 +207,7 @@ int file_find(struct naming *naming, const struct place *place, struct file **re
 		made = calloc(1, sizeof(*made));
 		if (!made)
 			return -ENOMEM;
+		made->fd = -1;
 		made->ids[made->ids_n++] = id;
 		describe(made, fd);
 		file = known(naming, made, NULL);
@@ -189,6 +220,8 @@ int file_find(struct naming *naming, const struct place *place, struct file **re
 			file = TAKE_PTR(made);
 		}
 	}
+	if (place->end != 0)
+		hold(naming, file, &fd);
 	file->used = ++naming->used;
 	*ret_file = file;
 	return 0;
@@ -242,7 +275,12 @@ static int reopen(struct naming *naming, struct file *file, const struct place *
 
 	if (file->failed_ns && clock_mono_ns() - file->failed_ns < FAILED_NS)
 		return -EIO;
-	r = place_open(naming, place, &fd, &st);
+	if (file->fd >= 0) {
+		fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
+		r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+	} else {
+		r = place_open(naming, place, &fd, &st);
+	}
 	if (r < 0)
 		return r;
 	id = id_of(&st);
@@ -250,6 +288,18 @@ static int reopen(struct naming *naming, struct file *file, const struct place *
 		return -ESTALE;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+/* Written into while it was read: nothing of it can be believed. */
+static int unchanged(const struct file *file, int fd)
+{
+	struct file_id id;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	id = id_of(&st);
+	return has_id(file, &id) ? 0 : -ESTALE;
 }
 
 static int failed(struct naming *naming, struct file *file, const struct place *place, int r)
@@ -283,12 +333,14 @@ int file_has_device_code(struct naming *naming, struct file *file, const struct 
 	if (r < 0)
 		return r;
 	r = cubin_read(&source, &limits, &ops, NULL);
-	if (r == -EALREADY)
+	if (r == -EALREADY) {
 		file->device_code = DEVICE_CODE;
-	else if (r == 0 || r == -ENODATA || r == -ENOEXEC)
+	} else if (r == 0 || r == -ENODATA || r == -ENOEXEC) {
 		file->device_code = DEVICE_CODE_NONE;
-	else
+		let_go(naming, file);
+	} else {
 		return failed(naming, file, place, r);
+	}
 	return file->device_code == DEVICE_CODE;
 }
 
@@ -310,6 +362,11 @@ int file_stubs(struct naming *naming, struct file *file, const struct place *pla
 		return r;
 	snprintf(root, sizeof(root), "%s/%d/root", naming->proc_root, (int)place->pid);
 	r = stub_table_read(naming, fd, root, place->path, max, &file->stubs);
+	if (r == 0) {
+		r = unchanged(file, fd);
+		if (r < 0)
+			stub_table_free(TAKE_PTR(file->stubs));
+	}
 	if (r < 0)
 		return failed(naming, file, place, r);
 	naming_count(naming, &naming->stats.files_read, 1);
@@ -364,7 +421,13 @@ static int read_figures(struct naming *naming, struct file *file, const struct p
 	r = figures_read(naming, &source, sm, &limits, ret_figures);
 	if (r == -ENODATA || r == -ENOEXEC) {
 		file->device_code = DEVICE_CODE_NONE;
+		let_go(naming, file);
 		return -ENODATA;
+	}
+	if (r == 0) {
+		r = unchanged(file, fd);
+		if (r < 0)
+			figures_free(TAKE_PTR(*ret_figures));
 	}
 	return r < 0 ? failed(naming, file, place, r) : 0;
 }

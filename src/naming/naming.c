@@ -124,11 +124,11 @@ void naming_free(struct naming *naming)
 	atomic_store(&naming->stop, true);
 	pthread_cond_signal(&naming->wake);
 	pthread_mutex_unlock(&naming->lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
+	clock_gettime(CLOCK_REALTIME, &until);
 	end = until.tv_nsec + PATIENCE_NS;
 	until.tv_sec += end / NSEC_PER_SEC;
 	until.tv_nsec = end % NSEC_PER_SEC;
-	if (pthread_clockjoin_np(naming->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+	if (pthread_timedjoin_np(naming->thread, NULL, &until) != 0) {
 		log_warning(
 			"the thread that reads files of kernels does not end: a file system does not answer");
 		return;

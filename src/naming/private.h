@@ -28,6 +28,7 @@ enum {
 	FILE_ARCHS = 4, /* of one file, that are kept at once */
 	FILE_IDS = 16, /* by which one file is known: it lies in so many containers */
 	FILE_LOADS = 16,
+	OPEN_FILES = 128,
 	AREAS_MAX = 65536, /* of a process */
 	IMAGE_VERSIONS = 8, /* images that came to lie at one address, one after the other */
 };
@@ -74,7 +75,7 @@ struct naming {
 	/* the thread's own */
 	struct works again; /* in the order of due_ns, roughly */
 	struct file **files;
-	uint32_t files_n;
+	uint32_t files_n, open_files;
 	struct process **processes;
 	uint32_t processes_n;
 	struct image *memory_images;
@@ -221,6 +222,8 @@ struct file {
 	uint64_t used;
 	uint64_t bytes; /* of its tables */
 	uint32_t busy; /* must stay */
+	uint32_t users; /* mappings of processes that we know */
+	int fd; /* while it has users and may have device code: it can be read when they have ended; or -1 */
 };
 
 /* How to open a file again: as mapped, or as named. */
@@ -239,6 +242,9 @@ int file_figures(struct naming *naming, struct file *file, const struct place *p
 		 const struct figures **ret_figures);
 /* Whether it has device code: 1, 0, or -errno where that could not be found out. */
 int file_has_device_code(struct naming *naming, struct file *file, const struct place *place);
+/* It has a mapping more, or one less. */
+void file_use(struct file *file);
+void file_leave(struct naming *naming, struct file *file);
 void files_done(struct naming *naming);
 /* Tables of the least used go until the rest fits the limits. */
 void make_room(struct naming *naming);

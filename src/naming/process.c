@@ -34,12 +34,15 @@ static void reweigh(struct naming *naming, struct process *process)
 	process->bytes = n;
 }
 
-static void drop_maps(struct process *process)
+static void drop_maps(struct naming *naming, struct process *process)
 {
 	for (uint32_t i = 0; i < process->areas_n; i++)
 		free(process->areas[i].held);
-	for (uint32_t i = 0; i < process->mapped_n; i++)
+	for (uint32_t i = 0; i < process->mapped_n; i++) {
+		if (process->mapped[i].file)
+			file_leave(naming, process->mapped[i].file);
 		free(process->mapped[i].path);
+	}
 	free(TAKE_PTR(process->areas));
 	free(TAKE_PTR(process->mapped));
 	process->areas_n = process->mapped_n = 0;
@@ -47,7 +50,7 @@ static void drop_maps(struct process *process)
 
 static void process_free(struct naming *naming, struct process *process)
 {
-	drop_maps(process);
+	drop_maps(naming, process);
 	naming_weigh(naming, -(int64_t)process->bytes);
 	free(process);
 }
@@ -168,6 +171,8 @@ static void inherit(struct process *now, const struct process *before)
 			continue;
 		mapped->looked = before->mapped[old].looked && before->mapped[old].file;
 		mapped->file = before->mapped[old].file;
+		if (mapped->file)
+			file_use(mapped->file);
 	}
 }
 
@@ -190,18 +195,31 @@ static int read_maps(struct naming *naming, struct process *process)
 	if (r == 0 && fresh.areas_n == 0)
 		r = -ESRCH; /* it has ended, and waits for its parent */
 	if (r < 0) {
-		drop_maps(&fresh);
+		drop_maps(naming, &fresh);
 		return r;
 	}
 	drop_data(&fresh);
 	inherit(&fresh, process);
-	drop_maps(process);
+	drop_maps(naming, process);
 	process->mapped = fresh.mapped;
 	process->mapped_n = fresh.mapped_n;
 	process->areas = fresh.areas;
 	process->areas_n = fresh.areas_n;
 	process->areas_left_out = fresh.areas_left_out;
 	return 0;
+}
+
+/* While it lives: files that have device code can be read when it has ended, then. */
+static void look_at_files(struct naming *naming, struct process *process)
+{
+	for (uint32_t i = 0; i < process->mapped_n && !naming_stopping(naming); i++) {
+		struct mapped *mapped = &process->mapped[i];
+		struct file *file = mapped_file(naming, process, mapped);
+		struct place place = mapped_place(process, mapped);
+
+		if (file && file->device_code == DEVICE_CODE_UNKNOWN)
+			(void)file_has_device_code(naming, file, &place);
+	}
 }
 
 /* ---- which process ---- */
@@ -295,8 +313,10 @@ int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t
 		if (r == -ENOMEM)
 			return r;
 		process->gone = r == -ESRCH || r == -ENOENT;
-		if (r == 0)
+		if (r == 0) {
 			process->read_ns = now;
+			look_at_files(naming, process);
+		}
 		reweigh(naming, process);
 	}
 	if (process->read_ns == 0)
@@ -369,8 +389,10 @@ struct file *mapped_file(struct naming *naming, struct process *process, struct 
 		return mapped->file;
 	/* It cannot be refused for good: permission and memory come and go. */
 	mapped->looked = true;
-	if (file_find(naming, &place, &file) == 0)
+	if (file_find(naming, &place, &file) == 0) {
 		mapped->file = file;
+		file_use(file);
+	}
 	return mapped->file;
 }
 

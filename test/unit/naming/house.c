@@ -135,13 +135,11 @@ void start(struct program *program, const char *path, const char *environment)
 
 void stop(struct program *program)
 {
-	if (program->pid <= 0)
-		return;
 	kill(program->pid, SIGKILL);
 	waitpid(program->pid, NULL, 0);
 	close(program->in);
 	close(program->out);
-	program->pid = 0;
+	program->in = program->out = -1;
 }
 
 void order(struct program *program, const char *format, ...)

@@ -248,6 +248,38 @@ static void launch_bounds(_unused_ void **state)
 	naming_free(naming);
 }
 
+/* Its files were seen while it lived, and are held until it is told to be over. */
+static void a_program_that_has_ended(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct naming_question q;
+	struct kernel *kernel;
+	uint64_t since;
+
+	NEEDS_NVCC;
+	naming = begin(NULL);
+	command("cp plain.so late.so");
+	start(&program, "./plain", NULL);
+	order(&program, "open ./late.so");
+	q = question_of(&program, told(&program, "main") + 1);
+	since = q.incarnation;
+	kernel_unref(ask(naming, q));
+	stop(&program);
+	command("rm late.so");
+	q = question_of(&program, told(&program, "templated"));
+	q.pid = program.pid;
+	q.incarnation = since;
+	kernel = ask(naming, q);
+	check_kernel(kernel, &expected[0], "plain.so");
+	kernel_unref(kernel);
+	naming_forget(naming, q.pid, since);
+	kernel = ask(naming, q);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	kernel_unref(kernel);
+	naming_free(naming);
+}
+
 /* ---- handles that were seen made ---- */
 
 static void a_name_that_is_known(_unused_ void **state)
@@ -540,6 +572,7 @@ int main(void)
 		cmocka_unit_test(handles_that_stubs_keep),
 		cmocka_unit_test(the_image_that_the_device_takes),
 		cmocka_unit_test(launch_bounds),
+		cmocka_unit_test(a_program_that_has_ended),
 		cmocka_unit_test(a_name_that_is_known),
 		cmocka_unit_test(a_name_in_two_files),
 		cmocka_unit_test(images_in_memory),
