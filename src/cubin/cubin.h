@@ -4,7 +4,7 @@
  * __nv_relfatbin), host objects and archives of them, fatbin files, cubins, and images in memory.
  *
  * Everything here is untrusted: it is read through a source, within bounds, and what is wrong is told with its offset while the rest is
- * still read. No thread of its own, no global state. Memory: limits.image_bytes and what one image's symbols need; larger images are
+ * still read. No thread of its own but where it is asked for, no global state. Memory: limits.image_bytes and what one image's symbols need; larger images are
  * decompressed twice in a stream, once to find their sections and once to keep those that matter.
  */
 #pragma once
@@ -85,6 +85,8 @@ struct cubin_ops {
 	void (*trouble)(uint64_t offset, const char *text, void *userdata);
 };
 
+/* 0: the default. */
+enum { CUBIN_IMAGE_BYTES = 24 << 20, CUBIN_METADATA_BYTES = 24 << 20 };
 struct cubin_limits {
 	size_t image_bytes; /* decompressed whole up to this; default 24 MiB */
 	size_t metadata_bytes; /* symbols, names and attributes of one image; default 24 MiB */
@@ -96,3 +98,10 @@ struct cubin_limits {
  */
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
 	       const struct cubin_ops *ops, void *userdata);
+
+/*
+ * The same by so many threads, which share the limits; the source must be one that can be read by several, as those above can. ops are called by one
+ * of them at a time. Images come in any order, kernels after their image, those of several images mixed.
+ */
+int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,
+			const struct cubin_ops *ops, void *userdata, unsigned threads);

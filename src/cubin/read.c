@@ -149,9 +149,9 @@ int cubin_read(const struct cubin_source *source, const struct cubin_limits *lim
 	if (limits)
 		reader.limits = *limits;
 	if (!reader.limits.image_bytes)
-		reader.limits.image_bytes = 24 << 20;
+		reader.limits.image_bytes = CUBIN_IMAGE_BYTES;
 	if (!reader.limits.metadata_bytes)
-		reader.limits.metadata_bytes = 24 << 20;
+		reader.limits.metadata_bytes = CUBIN_METADATA_BYTES;
 	/* Of the libraries known none has more than 15 times its size. */
 	if (source->size != UINT64_MAX)
 		reader.budget += MIN(source->size, 1ull << 50) * 64;
