@@ -3,7 +3,8 @@
  * Inside gpusonde inspect: what inspect.c reads is handed, image by image and kernel by kernel, to one of two writers. Both write as they are
  * told: a library may have 150,000 kernels, and nothing is kept but a count for each architecture.
  *
- *   inspect.c        the command: files, or those of a process; what is asked for; troubles
+ *   inspect.c        the command: what is asked for, reading, troubles
+ *   inspect_files.c  which files
  *   inspect_names.c  demangled names, the last of them remembered
  *   inspect_json.c   one document: images, kernels, errors
  *   inspect_table.c  kernels as lines, then the images by architecture
@@ -43,6 +44,25 @@ struct inspect_trouble {
 	const char *text;
 };
 
+struct invocation;
+struct inspect_file {
+	char *path; /* valid UTF-8 */
+	int fd;
+};
+struct inspect_files {
+	struct inspect_file *file;
+	size_t n;
+	/* What could not be read of a process. */
+	void (*tell)(const char *file, const char *text, void *userdata);
+	void *userdata;
+};
+/* As the command line says; each has device code, or something that was meant to be some. An exit status; what is wrong was said. */
+int inspect_files_find(const struct invocation *invocation, struct inspect_files *files);
+void inspect_files_done(struct inspect_files *files);
+/* On standard error. inspect_complain(): what an errno means here, and the remedy; gives EXIT_FAILURE. */
+void inspect_say(const struct invocation *invocation, const char *path, const char *why);
+int inspect_complain(const struct invocation *invocation, const char *path, int error);
+
 /* In this order: begin, images of all files, then their kernels, end. */
 struct inspect_writer {
 	bool images_first; /* images are told of before any kernel, in a pass of their own */
@@ -67,6 +87,7 @@ struct inspect_sum {
 	struct kernel_arch arch;
 	enum cubin_kind kind;
 	enum cubin_compression compression;
+	bool relocatable;
 	uint64_t images, bytes, uncompressed_bytes, kernels;
 };
 enum { INSPECT_SUMS = 256 };

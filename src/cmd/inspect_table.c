@@ -83,7 +83,8 @@ static struct inspect_sum *sum_of(struct inspect_table *t, const struct cubin_im
 
 	for (; sum < t->sums + t->sums_n; sum++)
 		if (sum->arch.sm == image->arch.sm && sum->arch.variant == image->arch.variant &&
-		    sum->kind == image->kind && sum->compression == image->compression)
+		    sum->kind == image->kind && sum->compression == image->compression &&
+		    sum->relocatable == image->relocatable)
 			return sum;
 	/* No such many: a file that lies. The rest is counted with the last. */
 	if (t->sums_n == INSPECT_SUMS)
@@ -91,7 +92,8 @@ static struct inspect_sum *sum_of(struct inspect_table *t, const struct cubin_im
 	t->sums_n++;
 	*sum = (struct inspect_sum){ .arch = image->arch,
 				     .kind = image->kind,
-				     .compression = image->compression };
+				     .compression = image->compression,
+				     .relocatable = image->relocatable };
 	return sum;
 }
 
@@ -164,7 +166,9 @@ static int by_arch(const void *a, const void *b)
 		return x->arch.variant < y->arch.variant ? -1 : 1;
 	if (x->kind != y->kind)
 		return x->kind > y->kind ? -1 : 1; /* machine code first */
-	return (x->compression > y->compression) - (x->compression < y->compression);
+	if (x->compression != y->compression)
+		return x->compression < y->compression ? -1 : 1;
+	return x->relocatable - y->relocatable;
 }
 
 static const struct table_column sum_columns[] = {
@@ -183,7 +187,8 @@ static void add_sum(struct table *table, const struct inspect_sum *sum)
 
 	kernel_arch_text(sum->arch, arch);
 	table_cell(table, COLOUR_NONE, arch);
-	table_cell(table, COLOUR_NONE, cubin_kind_name(sum->kind));
+	table_cellf(table, COLOUR_NONE, "%s%s", cubin_kind_name(sum->kind),
+		    sum->relocatable ? ", to be linked" : "");
 	table_cell(table, COLOUR_NONE, cubin_compression_name(sum->compression));
 	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->images);
 	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->bytes);
