@@ -90,7 +90,8 @@ bool info_of_kernel(const uint8_t *bytes, size_t n, struct facts *facts)
 	return r == 0;
 }
 
-bool info_of_image(const uint8_t *bytes, size_t n, facts_of_fn *facts_of, void *userdata)
+bool info_of_image(const uint8_t *bytes, size_t n, struct facts *(*facts_of)(uint32_t symbol, void *userdata),
+		   void *userdata)
 {
 	const uint8_t *end = bytes + n;
 	struct attribute_value attribute;

@@ -42,6 +42,15 @@ static int take(struct team *team, uint32_t number)
 	return 0;
 }
 
+/* An error stops the others before they call again. */
+static int leave(struct team *team, int r)
+{
+	if (r < 0)
+		team->result = r;
+	pthread_mutex_unlock(&team->lock);
+	return r;
+}
+
 static int image(const struct cubin_image *image, void *userdata)
 {
 	struct team *team = userdata;
@@ -51,8 +60,7 @@ static int image(const struct cubin_image *image, void *userdata)
 	r = team->result < 0 ? team->result : take(team, image->number);
 	if (r == 0)
 		r = team->ops->image(image, team->userdata);
-	pthread_mutex_unlock(&team->lock);
-	return r;
+	return leave(team, r);
 }
 
 static int kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
@@ -62,8 +70,7 @@ static int kernel(const struct cubin_image *image, const struct cubin_kernel *ke
 
 	pthread_mutex_lock(&team->lock);
 	r = team->result < 0 ? team->result : team->ops->kernel(image, kernel, team->userdata);
-	pthread_mutex_unlock(&team->lock);
-	return r;
+	return leave(team, r);
 }
 
 static void trouble(uint64_t offset, const char *text, void *userdata)

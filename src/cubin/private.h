@@ -16,7 +16,7 @@
 #include "base/macro.h"
 #include "cubin/cubin.h"
 
-typedef struct ZSTD_DCtx_s ZSTD_DCtx;
+struct ZSTD_DCtx_s;
 
 enum {
 	CUBIN_FATBIN_MAGIC = (int)0xBA55ED50,
@@ -53,7 +53,7 @@ struct reader {
 	struct buffer stored, whole; /* an image as the file has it, and decompressed */
 	struct buffer headers, metadata, stream; /* of an image that is not kept whole */
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
-	ZSTD_DCtx *zstd;
+	struct ZSTD_DCtx_s *zstd;
 };
 
 /* All @n bytes of @range; else -ENODATA, and reader_why() says why. */
@@ -121,9 +121,9 @@ struct facts {
 };
 /* Attributes of one kernel. False: they end in the middle of one. */
 bool info_of_kernel(const uint8_t *bytes, size_t n, struct facts *facts);
-/* Those that name a function by its symbol's number. @facts_of: NULL for one that is no kernel. */
-typedef struct facts *facts_of_fn(uint32_t symbol, void *userdata);
-bool info_of_image(const uint8_t *bytes, size_t n, facts_of_fn *facts_of, void *userdata);
+/* Those that name a function by its symbol's number. @facts_of gives NULL for one that is no kernel. */
+bool info_of_image(const uint8_t *bytes, size_t n, struct facts *(*facts_of)(uint32_t symbol, void *userdata),
+		   void *userdata);
 /* .nv.compat: whether the image is of one architecture only ('a'). */
 bool info_accelerated(const uint8_t *bytes, size_t n);
 
