@@ -34,7 +34,7 @@ static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
 	assert_int_equal(trace_view_new(3, 5, 7, 2, 9, 4, 6, &view), 0);
 	assert_int_equal(refs(view), 1);
 	assert_int_equal(view->processes_n + view->devices_n + view->calls_n + view->all_calls_n +
-				 view->errors_n + view->totals_n,
+				 view->errors_n + view->totals_n + view->kernels_n,
 			 0);
 	memset(view->processes, 1, 3 * sizeof(*view->processes));
 	memset(view->devices, 2, 5 * sizeof(*view->devices));
@@ -42,16 +42,37 @@ static void arrays_have_room_and_do_not_overlap(_unused_ void **state)
 	memset(view->all_calls, 4, 2 * sizeof(*view->all_calls));
 	memset(view->errors, 5, 9 * sizeof(*view->errors));
 	memset(view->totals, 6, 4 * sizeof(*view->totals));
+	memset(view->kernels, 7, 6 * sizeof(*view->kernels));
 	assert_int_equal(view->processes[2].devices_n, 0x01010101);
 	assert_int_equal(view->devices[4].process, 0x02020202);
 	assert_int_equal(view->calls[6].process, 0x03030303);
 	assert_int_equal(view->all_calls[1].process, 0x04040404);
 	assert_int_equal(view->errors[8].code, 0x05050505);
+	assert_int_equal(view->totals[3].uuid[0], 6);
+	assert_int_equal(view->kernels[5].process, 0x07070707);
 	trace_view_unref(view);
 	assert_int_equal(trace_view_new(0, 0, 0, 0, 0, 0, 0, &view), 0);
 	trace_view_unref(view);
 	trace_view_unref(NULL);
 	assert_null(trace_view_ref(NULL));
+}
+
+static void kernels_are_held_as_long_as_the_view(_unused_ void **state)
+{
+	const struct kernel from = { .symbol = "s", .name = "n", .brief = "b", .file = "f" };
+	struct trace_view *view;
+	struct kernel *kernel;
+
+	assert_int_equal(kernel_new(&from, &kernel), 0);
+	assert_int_equal(trace_view_new(0, 0, 0, 0, 0, 0, 3, &view), 0);
+	view->kernels[0].kernel = kernel_ref(kernel);
+	view->kernels[2].kernel = kernel_ref(kernel); /* between them one of all without room */
+	view->kernels_n = 3;
+	trace_view_unref(trace_view_ref(view));
+	assert_int_equal(atomic_load(&kernel->refs), 3);
+	trace_view_unref(view);
+	assert_int_equal(atomic_load(&kernel->refs), 1);
+	kernel_unref(kernel);
 }
 
 static void bounds_are_powers_of_four(_unused_ void **state)
@@ -207,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arrays_have_room_and_do_not_overlap),
+		cmocka_unit_test(kernels_are_held_as_long_as_the_view),
 		cmocka_unit_test(bounds_are_powers_of_four),
 		cmocka_unit_test(bits_have_names),
 		cmocka_unit_test(processes_are_found_by_pid),
