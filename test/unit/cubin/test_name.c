@@ -139,13 +139,8 @@ static void what_does_not_fit_is_cut(void **state)
 
 static void names_are_printable(void **state)
 {
-	static const char *const hostile[] = { "a\x1b[2Jb",
-					       "\xff\xfe",
-					       "_Z3a\x1b"
-					       "bv",
-					       "_Z2\xc3\xa4v",
-					       "_Z1\xc3v",
-					       "x\x7f\ny" };
+	static const char *const hostile[] = { "a\x1b[2Jb",    "\xff\xfe", "_Z3a\033bv",
+					       "_Z2\xc3\xa4v", "_Z1\xc3v", "x\x7f\ny" };
 
 	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(hostile); i++) {
