@@ -31,6 +31,7 @@ struct tracer {
 	struct trace_engine *engine;
 	struct cuda *cuda;
 	struct naming *naming; /* NULL: not wanted */
+	int64_t naming_since_ns;
 	struct trace_engine_status status;
 	struct cuda_device devices[TRACER_DEVICES_MAX];
 	uint32_t devices_n;

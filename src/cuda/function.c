@@ -30,11 +30,17 @@ static uint32_t find(const struct cuda *cuda, const struct process *p, uint64_t 
 
 /* ---- questions ---- */
 
+/* Of a device that is not known, if all the node's are of one. */
 static uint16_t architecture(const struct cuda *cuda, const struct process *p, uint32_t usage)
 {
 	const struct cuda_device *device = device_find(cuda, p->usages[usage].device);
 
-	return device ? device->sm : 0;
+	if (device)
+		return device->sm;
+	for (uint32_t i = 1; i < cuda->devices_n; i++)
+		if (cuda->devices[i].sm != cuda->devices[0].sm)
+			return 0;
+	return cuda->devices_n > 0 ? cuda->devices[0].sm : 0;
 }
 
 /* No answer will come, or none is needed: what is known is all. */
