@@ -383,6 +383,9 @@ static void stale_answers(void **state)
 	made_for(s, F, MODULE, "add");
 	launch_function(s, 0, F);
 	CALL(s, MODULE_UNLOAD, .handle = MODULE);
+	assert_int_equal(s->cuda->questions.count, 0);
+	window(s);
+	assert_true(shown_kernel(s, PID, UUID0, "add")->has_series); /* nothing more will be told of it */
 	answer(s, 0, "wrong", "", 0);
 	launch_function(s, 0, G);
 	scene_end(s, TRACE_EVENT_EXEC);
@@ -472,6 +475,8 @@ static void host_functions(void **state)
 	launch_function(s, 0, G);
 	assert_false(s->asked[1].function.runtime);
 	answer(s, 0, "add", "", 0);
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST); /* as it was */
+	assert_int_equal(s->cuda->processes[0]->functions.used, 3);
 	launch_function(s, 0, F);
 	window(s);
 	assert_kernel(s, "add", 3);
@@ -481,6 +486,77 @@ static void host_functions(void **state)
 	window(s);
 	assert_kernel(s, "add", 3);
 	assert_kernel(s, "0x400010", 1);
+}
+
+/* An alias whose name is asked for is one all the same. */
+static void alias_with_a_name(void **state)
+{
+	struct scene *s = *state;
+
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST);
+	made_for(s, F, 0, "add");
+	launch_function(s, 0, F);
+	launch_function(s, 0, HOST);
+	window(s);
+	assert_kernel(s, "add", 2);
+}
+
+static void renamed(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	answer(s, 0, "?k+0x10", "k", 0);
+	window(s);
+	assert_int_equal(shown_kernel(s, PID, UUID0, "?k+0x10")->series.launches, 1);
+	made_for(s, F, MODULE, "add");
+	launch_function(s, 0, F);
+	answer(s, 1, "add", "k", 0);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "add", 3);
+	assert_int_equal(shown_kernel(s, PID, UUID0, "add")->series.launches, 2); /* of that name */
+	/* Others of the name that it had are one. */
+	launch_function(s, 0, G);
+	launch_function(s, 0, G + 1);
+	answer(s, 2, "?k+0x10", "k", 0);
+	answer(s, 3, "?k+0x10", "k", 0);
+	window(s);
+	assert_kernel(s, "?k+0x10", 2);
+}
+
+/* The answer comes to a question that more has become known of since. */
+static void asked_again_when_merged(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, G);
+	answer(s, 0, "add", "", 0);
+	launch_function(s, 0, F);
+	made_for(s, F, MODULE, "sub");
+	answer(s, 1, "add", "", 0);
+	window(s);
+	launch_function(s, 0, G);
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 3);
+	assert_string_equal(s->asked[2].symbol, "sub");
+}
+
+/* More functions than are remembered, on two devices. */
+static void many_functions(void **state)
+{
+	struct scene *s = *state;
+
+	for (unsigned round = 0; round < 2; round++)
+		for (uint64_t i = 0; i < 1900; i++)
+			for (uint32_t device = 0; device < 2; device++) {
+				CALL(s, DEVICE_SET, .kind = device);
+				launch_function(s, 0, F + 16 * i);
+			}
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 3800);
+	for (uint32_t i = 0; i < s->view->kernels_n; i++)
+		assert_int_equal(s->view->kernels[i].all.launches, 2);
 }
 
 /* What was passed is not what is asked about. */
@@ -554,15 +630,20 @@ static void on_two_devices(void **state)
 	assert_int_equal(shown_kernel(s, PID, UUID0, "add")->kernel->figures[KERNEL_STATIC_SHARED], 1);
 	assert_int_equal(shown_kernel(s, PID, UUID1, "add")->kernel->figures[KERNEL_STATIC_SHARED], 2);
 	assert_int_equal(shown_kernel(s, PID, UUID1, "add")->all.launches, 1);
+	launch_function(s, 0, F + 1);
+	answer(s, 2, "sub", "", 0);
+	CALL(s, DEVICE_SET, .kind = 0);
+	launch_function(s, 0, F + 1);
+	assert_int_equal(s->asked_n, 4);
 	/* Of one, it is known already. */
 	assert_int_equal(cuda_set_devices(s->cuda, devices, 2), 0);
 	CALL(s, DEVICE_SET, .kind = 0);
 	launch_function(s, 0, G);
-	answer(s, 2, "mul", "", 3);
+	answer(s, 4, "mul", "", 3);
 	CALL(s, DEVICE_SET, .kind = 1);
 	launch_function(s, 0, G);
 	window(s);
-	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(s->asked_n, 5);
 	assert_int_equal(shown_kernel(s, PID, UUID1, "mul")->kernel->figures[KERNEL_STATIC_SHARED], 3);
 }
 
@@ -590,6 +671,10 @@ int main(void)
 		NAMING(alias_asked_again),
 		NAMING(known_better_later),
 		NAMING(on_two_devices),
+		TEST(alias_with_a_name),
+		NAMING(renamed),
+		NAMING(asked_again_when_merged),
+		TEST(many_functions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,20 @@ static int teardown(void **state)
 	return 0;
 }
 
+static const struct kernel full = {
+	.symbol = "k",
+	.name = "k",
+	.brief = "k",
+	.file = "f",
+	.figures = { [KERNEL_REGISTERS] = 64,
+		     [KERNEL_STATIC_SHARED] = 100,
+		     [KERNEL_RESERVED_SHARED] = 1024,
+		     [KERNEL_CONSTANT] = 500,
+		     [KERNEL_CODE] = 4000,
+		     [KERNEL_BARRIERS] = 1,
+		     [KERNEL_MAX_THREADS] = -1 },
+};
+
 /* ---- launches ---- */
 
 static void counted(void **state)
@@ -190,6 +204,24 @@ static void shapes_of_today(void **state)
 	assert_int_equal(sum + k->other_shapes, 1100);
 }
 
+static void shapes_of_two_rows(void **state)
+{
+	struct scene *s = *state;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < 40; i++) {
+		launch_many(s, 0, A, 1 + i % 20, 32);
+		launch_many(s, 0, B, 11 + i % 20, 32);
+	}
+	answer_with(s, 0, &full);
+	answer_with(s, 1, &full);
+	window(s);
+	assert_int_equal(s->view->kernels_n, 1);
+	for (uint32_t i = 0; i < s->view->kernels[0].shapes_n; i++)
+		sum += s->view->kernels[0].shapes[i].launches;
+	assert_int_equal(sum + s->view->kernels[0].other_shapes, 80);
+}
+
 static void each_part_tells_shapes_apart(void **state)
 {
 	struct scene *s = *state;
@@ -220,20 +252,6 @@ static void each_part_tells_shapes_apart(void **state)
 	for (unsigned i = 0; i < 7; i++)
 		assert_int_equal(kernel_at(s, A)->shapes[i].launches, 2);
 }
-
-static const struct kernel full = {
-	.symbol = "k",
-	.name = "k",
-	.brief = "k",
-	.file = "f",
-	.figures = { [KERNEL_REGISTERS] = 64,
-		     [KERNEL_STATIC_SHARED] = 100,
-		     [KERNEL_RESERVED_SHARED] = 1024,
-		     [KERNEL_CONSTANT] = 500,
-		     [KERNEL_CODE] = 4000,
-		     [KERNEL_BARRIERS] = 1,
-		     [KERNEL_MAX_THREADS] = -1 },
-};
 
 static void occupancy_of_its_most_used_shape(void **state)
 {
@@ -310,6 +328,7 @@ int main(void)
 		FEW(without_room_for_handles),
 		TEST(shapes),
 		TEST(shapes_of_today),
+		NAMING(shapes_of_two_rows),
 		TEST(each_part_tells_shapes_apart),
 		NAMING(occupancy_of_its_most_used_shape),
 		NAMING(memory_of_launches),

@@ -170,6 +170,7 @@ static void merged_while_pending(void **state)
 	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds,
 		    value(s, UUID0, TRACED_BUSY_ESTIMATED) * 2 / 3, 1e-8);
 	assert_true(value(s, UUID0, TRACED_BUSY_ESTIMATED) > before);
+	assert_near(device_total(s, UUID0)->kernels.seconds, value(s, UUID0, TRACED_BUSY_ESTIMATED), 1e-9);
 }
 
 /* ---- series ---- */
