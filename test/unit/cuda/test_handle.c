@@ -542,6 +542,18 @@ static void asked_again_when_merged(void **state)
 	assert_string_equal(s->asked[2].symbol, "sub");
 }
 
+static void questions_of_the_dead(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	assert_int_equal(s->cuda->questions.count, 1);
+	scene_end(s, TRACE_EVENT_EXIT);
+	window(s);
+	window(s);
+	assert_int_equal(s->cuda->questions.count, 0);
+}
+
 /* More functions than are remembered, on two devices. */
 static void many_functions(void **state)
 {
@@ -674,6 +686,7 @@ int main(void)
 		TEST(alias_with_a_name),
 		NAMING(renamed),
 		NAMING(asked_again_when_merged),
+		NAMING(questions_of_the_dead),
 		TEST(many_functions),
 	};
 

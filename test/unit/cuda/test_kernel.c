@@ -270,10 +270,30 @@ static void occupancy_of_its_most_used_shape(void **state)
 	assert_int_equal(occupancy_of(90, full.figures, 128, 100000, &wanted), 0);
 	assert_near(s->view->kernels[0].occupancy.ratio, wanted.ratio, 0);
 	assert_int_equal(s->view->kernels[0].occupancy.limiter, OCCUPANCY_SHARED);
-	/* No device has such blocks, and 2^32 + 32 threads are not 32. */
+	/* No device has such blocks, and 2^32 + 128 threads are not 128. */
 	s->shared = 0;
 	for (unsigned i = 0; i < 3; i++)
 		launch_many(s, 0, A, 10, 4096);
+	window(s);
+	assert_false(s->view->kernels[0].occupancy_known);
+}
+
+static void block_of_too_many_threads(void **state)
+{
+	struct scene *s = *state;
+	struct trace_launch event = {
+		.header = { .time_ns = scene_ns(s, 0),
+			    .tgid = PID,
+			    .tid = TID,
+			    .type = TRACE_EVENT_LAUNCH,
+			    .flags = TRACE_FLAG_RUNTIME },
+		.function = A,
+		.grid = { 1, 1, 1 },
+		.block = { 128, (1 << 25) + 1, 1 },
+	};
+
+	cuda_event(s->cuda, &event.header, sizeof(event));
+	answer_with(s, 0, &full);
 	window(s);
 	assert_false(s->view->kernels[0].occupancy_known);
 }
@@ -331,6 +351,7 @@ int main(void)
 		NAMING(shapes_of_two_rows),
 		TEST(each_part_tells_shapes_apart),
 		NAMING(occupancy_of_its_most_used_shape),
+		NAMING(block_of_too_many_threads),
 		NAMING(memory_of_launches),
 	};
 

@@ -173,6 +173,42 @@ static void merged_while_pending(void **state)
 	assert_near(device_total(s, UUID0)->kernels.seconds, value(s, UUID0, TRACED_BUSY_ESTIMATED), 1e-9);
 }
 
+static void merged_in_its_window(void **state)
+{
+	struct scene *s = *state;
+
+	/* In more streams than one row tells apart. */
+	launch_many(s, 5, A, 10, 10);
+	launch_many(s, 6, A, 10, 10);
+	launch_many(s, 7, B, 10, 10);
+	launch_many(s, 8, B, 10, 10);
+	launch_many(s, 9, C, 10, 10);
+	answer_with(s, 0, &full);
+	answer_with(s, 1, &full);
+	window_at(s, 1000);
+	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds,
+		    value(s, UUID0, TRACED_BUSY_ESTIMATED) * 4 / 5, 1e-8);
+	assert_sums(s);
+}
+
+/* The stream is busy again, with something else. */
+static void over_in_a_busy_stream(void **state)
+{
+	struct scene *s = *state;
+	double a;
+
+	for (uint64_t stream = 5; stream < 10; stream++)
+		launch_many(s, stream, A, 10, 10);
+	sync_context(s, 100);
+	launch_many(s, 9, B, 10, 10);
+	window_at(s, 1000);
+	a = kernel_at(s, A)->all.seconds;
+	assert_true(a > 0);
+	window_at(s, 2000);
+	assert_near(kernel_at(s, A)->all.seconds, a, 0);
+	assert_sums(s);
+}
+
 /* ---- series ---- */
 
 static void the_most_have_series(void **state)
@@ -221,6 +257,27 @@ static void the_most_have_series(void **state)
 	assert_true(kernel_at(s, C)->has_series);
 	assert_int_equal(kernel_at(s, C)->series.launches, 4);
 	assert_sums(s);
+}
+
+static void the_most_of_many(void **state)
+{
+	struct scene *s = scene_new(&(struct cuda_limits){ .series = 1, .kernel_series = 6 });
+
+	(void)state;
+	for (uint32_t i = 0; i < 41; i++)
+		launch_many(s, 0, A + i, WAVE, 1 + i * 17 % 41);
+	sync_context(s, 100000);
+	window(s);
+	for (uint32_t i = 0; i < 41; i++)
+		assert_int_equal(kernel_at(s, A + i)->has_series, i * 17 % 41 >= 41 - 6);
+	/* Others are the most now: the least of those that have a series go first. */
+	for (uint32_t i = 0; i < 41; i++)
+		launch_many(s, 0, A + i, WAVE, i * 17 % 41 < 4 ? 200 - i * 17 % 41 : 1);
+	sync_context(s, 1000000);
+	window(s);
+	for (uint32_t i = 0; i < 41; i++)
+		assert_int_equal(kernel_at(s, A + i)->has_series, i * 17 % 41 >= 41 - 2 || i * 17 % 41 < 4);
+	scene_free(s);
 }
 
 /* What was long ago does not count for ever. */
@@ -463,6 +520,9 @@ int main(void)
 		TEST(older_work_is_over),
 		TEST(in_many_streams),
 		NAMING(merged_while_pending),
+		NAMING(merged_in_its_window),
+		TEST(over_in_a_busy_stream),
+		cmocka_unit_test(the_most_of_many),
 		FEW(the_most_have_series),
 		FEW(recent_time),
 		FEW(only_of_processes_with_series),
