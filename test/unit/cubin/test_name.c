@@ -94,6 +94,7 @@ static void brief_of_what_is_no_demangled_name(void **state)
 		{ "_Z1fILi4EEv", "_Z1fILi4EEv" },
 		{ "void f<int", "f<...>" },
 		{ "f<(a>b)>(int)", "f<...>" },
+		{ "f<(a>b>c), d>(int)", "f<...>" },
 		{ "a::b::", "a::b::" },
 		{ "::", "::" },
 		{ " ", " " },
@@ -288,6 +289,28 @@ static void what_grows_without_bound_stays_mangled(void **state)
 	assert_true(seconds < 2);
 }
 
+/* An argument that is large, but may be printed, a thousand times. */
+static void large_arguments_many_times_stay_mangled(void **state)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t at = (size_t)snprintf(symbol, sizeof(symbol), "_Z1fI1A1BIS0_S0_E");
+	double seconds;
+
+	(void)state;
+	for (unsigned level = 1; level < 18; level++)
+		at += (size_t)snprintf(symbol + at, sizeof(symbol) - at, "S1_IS%c_S%c_E", digits[level + 1],
+				       digits[level + 1]);
+	at += (size_t)snprintf(symbol + at, sizeof(symbol) - at, "Ev");
+	snprintf(symbol + at, sizeof(symbol) - at, "T0_");
+	measure(&seconds);
+	assert_memory_equal(shown, "void f<A, B<A, A>, B<B<A, A>, B<A, A> >, ", 41);
+	for (unsigned i = 0; i < 1000; i++)
+		at += (size_t)snprintf(symbol + at, sizeof(symbol) - at, "TG_");
+	measure(&seconds);
+	assert_string_equal(shown, symbol);
+	assert_true(seconds < 2);
+}
+
 static void long_names_are_no_problem(void **state)
 {
 	size_t at = 0;
@@ -340,6 +363,7 @@ int main(void)
 		cmocka_unit_test(names_are_printable),
 		cmocka_unit_test(hostile_names_cost_little),
 		cmocka_unit_test(what_grows_without_bound_stays_mangled),
+		cmocka_unit_test(large_arguments_many_times_stay_mangled),
 		cmocka_unit_test(long_names_are_no_problem),
 		cmocka_unit_test(brackets_without_end),
 	};
