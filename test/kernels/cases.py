@@ -119,6 +119,29 @@ def simulated_runtime_counted(results, _version):
     assert wanted["cudaLaunchKernel"][0] == 8 * 50 + 8 * 3 and "2" in wanted["cudaMalloc"][1], f"another workload than ours: {wanted}"
 
 
+# The unit test, whose own functions are probed in this kernel's best way.
+@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/attach_names '*_multi'")
+def names_told(results, _version):
+    result = ended_well(results["names-told"])
+    said = result.text("stdout") + result.text("stderr")
+    assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") >= 15, f"names of handles: {result.says()}"
+
+
+@case("""
+export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
+/gs/gpusonde trace --raw --json -- /sim/workload-late "repeat 20" launch end sync
+""")
+def names_within_launches(results, _version):
+    """The runtime gets the kernel within its first launch; the driver's name for it is told once, before that launch."""
+    lines = [json.loads(line) for line in ended_well(results["names-within-launches"]).text("stdout").split("\n") if line.startswith('{"type"')]
+    names = [line for line in lines if line["type"] == "name"]
+    launches = [line for line in lines if line["type"] == "launch"]
+    assert [(n["api"], n["name"]) for n in names] == [("cuLibraryGetKernel", "work")], f"names: {names}"
+    assert len(launches) == 20 and lines.index(names[0]) < lines.index(launches[0]), f"{len(launches)} launches: {lines}"
+    registered = [line for line in lines if line.get("api") == "__cudaRegisterFunction"]
+    assert [r["handle"] for r in registered] == [launches[0]["function"]], f"registered: {registered}"
+
+
 # A program that takes its orders through a pipe, one at a time; both ends of which we hold, so that opening it waits for nobody.
 # until_said WORD FILE PID waits for the word while that process lives.
 PIPE = """

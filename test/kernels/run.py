@@ -42,6 +42,7 @@ def make_image():
     image.add_program(f"{e2e.BUILD}/test/real/driver_calls", "/gs/driver_calls")
     image.add(f"{e2e.BUILD}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
     image.add_program(f"{e2e.BUILD}/sim/cuda/workload-late", "/sim/workload-late")
+    image.add_program(f"{e2e.BUILD}/test/unit/test_trace_attach_names", "/gs/attach_names")
     for name in ("libcuda.so.1", "libcudart.so.13"):
         image.add_program(f"{e2e.BUILD}/sim/cuda/{name}", f"/sim/{name}")
     image.add(f"{e2e.SOURCE}/sim/scenarios/node-8xh100.yaml", "/sim/node.yaml")

@@ -629,5 +629,7 @@ int main(int argc, char **argv)
 		get("after", 0);
 		return 0;
 	}
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests_name("attach_names", tests, NULL, NULL);
 }
