@@ -189,6 +189,16 @@ static void merged_in_its_window(void **state)
 	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds,
 		    value(s, UUID0, TRACED_BUSY_ESTIMATED) * 4 / 5, 1e-8);
 	assert_sums(s);
+	/* In one. */
+	launch_many(s, 4, A + 1, 10, 10);
+	launch_many(s, 4, A + 2, 10, 10);
+	launch_many(s, 4, A + 3, 10, 10);
+	answer_with(s, 3, &full);
+	answer_with(s, 4, &full);
+	window_at(s, 2000);
+	assert_sums(s);
+	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds - 4 * kernel_at(s, C)->all.seconds,
+		    2 * kernel_at(s, A + 3)->all.seconds, 1e-8);
 }
 
 /* The stream is busy again, with something else. */
@@ -201,6 +211,7 @@ static void over_in_a_busy_stream(void **state)
 		launch_many(s, stream, A, 10, 10);
 	sync_context(s, 100);
 	launch_many(s, 9, B, 10, 10);
+	launch_many(s, 5, B, 10, 10);
 	window_at(s, 1000);
 	a = kernel_at(s, A)->all.seconds;
 	assert_true(a > 0);
