@@ -70,7 +70,7 @@ static void add_attributes(struct builder *b, const struct specimen *specimen,
 	if (k->cluster[0])
 		sized(&info, 0x3d, k->cluster, 3);
 	if (specimen->attributes_cut)
-		strbuf_add(&info, "\x04\x05\xff", 3);
+		strbuf_add(&info, "\x04\x05\xff\x7f", 4); /* 32,767 bytes */
 	section->sh_info = code;
 	fill(b, section, info.data, info.len);
 	strbuf_done(&info);

@@ -192,6 +192,36 @@ static void wrong_bytes(_unused_ void **state)
 	assert_true(refused > 50);
 }
 
+/* A literal, then a match that begins before it. */
+static void matches_before_the_first_byte(_unused_ void **state)
+{
+	unsigned troubles = 0;
+	const struct cubin_ops ops = { .trouble = any_trouble };
+	struct stream stream = { (const uint8_t *)"aaaaaaaaaa", 10, 0, SIZE_MAX };
+
+	assert_int_equal(stream_of(CUBIN_LZ4,
+				   "\x10"
+				   "a\x01\x00\x50"
+				   "aaaaa",
+				   10, &stream, &ops, &troubles),
+			 0);
+	assert_int_equal(stream.at, 10);
+	stream.at = 0;
+	assert_int_equal(stream_of(CUBIN_LZ4,
+				   "\x10"
+				   "a\x02\x00\x50"
+				   "aaaaa",
+				   10, &stream, &ops, &troubles),
+			 -EBADMSG);
+	assert_int_equal(stream_of(CUBIN_LZ4,
+				   "\x10"
+				   "a\x00\x00\x50"
+				   "aaaaa",
+				   10, &stream, &ops, &troubles),
+			 -EBADMSG);
+	assert_int_equal(troubles, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +229,7 @@ int main(void)
 		cmocka_unit_test(long_literals_and_matches),
 		cmocka_unit_test(mixtures),
 		cmocka_unit_test(wrong_bytes),
+		cmocka_unit_test(matches_before_the_first_byte),
 	};
 
 	return cmocka_run_group_tests_name("inflate", tests, NULL, NULL);

@@ -156,10 +156,12 @@ static void finds_containers_behind_padding(_unused_ void **state)
 
 	strbuf_init(&bytes, 0);
 	specimen_fatbin(&bytes, &ptx, 1);
-	strbuf_add(&bytes, padding, 4104);
+	/* An empty one, that ends where none may begin. */
+	strbuf_add(&bytes, "\x50\xed\x55\xba\x01\x00\x14\x00", 8);
+	strbuf_add(&bytes, padding, 4096);
 	specimen_fatbin(&bytes, &ptx, 1);
 	strbuf_add(&bytes, padding, 24);
-	assert_read(bytes.data, bytes.len, NULL, "0/0 ptx 1 sm_75 none 80 8\n1/1 ptx 1 sm_75 none 4272 8\n");
+	assert_read(bytes.data, bytes.len, NULL, "0/0 ptx 1 sm_75 none 80 8\n2/1 ptx 1 sm_75 none 4272 8\n");
 	strbuf_done(&bytes);
 }
 

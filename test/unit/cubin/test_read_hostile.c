@@ -231,6 +231,51 @@ static void limits_are_kept(_unused_ void **state)
 	pair_done(&pair);
 }
 
+static void names_have_a_limit(_unused_ void **state)
+{
+	static const struct cubin_limits limits = { 1, 1000 };
+	char name[1200] = { 0 };
+	const struct specimen_kernel named = { .name = name, .registers = 8, .code = 256 };
+	const struct specimen specimen = { .abi = 0x41, .sm = 80, .kernels = &named, .n = 1 };
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct strbuf out;
+	size_t n;
+
+	memset(name, 'n', sizeof(name) - 1);
+	bytes = specimen_cubin(&specimen, &n);
+	strbuf_init(&out, 0);
+	assert_int_equal(specimen_read(bytes, n, &limits, &out), 0);
+	assert_non_null(strstr(out.data, "its names and attributes are "));
+	assert_null(strstr(out.data, "nnn"));
+	strbuf_done(&out);
+}
+
+/* What an image before it left in memory is none of its bytes. */
+static void short_images_have_nothing_of_others(_unused_ void **state)
+{
+	struct specimen_entry entries[2] = { { .arch = 80, .flags = SPECIMEN_LZ4 } }, cut;
+	_cleanup_free_ uint8_t *cubin = NULL;
+	struct strbuf bytes, out;
+
+	cubin = specimen_cubin(&good, &entries[0].n);
+	entries[0].bytes = cubin;
+	cut = entries[0];
+	cut.n -= 64;
+	entries[1] = specimen_compressed(&cut);
+	entries[0] = specimen_compressed(&entries[0]);
+	entries[1].uncompressed = entries[0].uncompressed;
+	strbuf_init(&bytes, 0);
+	strbuf_init(&out, 0);
+	specimen_fatbin(&bytes, entries, 2);
+	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &out), 0);
+	assert_int_equal(times(out.data, " k 8 "), 1);
+	assert_non_null(strstr(out.data, "section headers beyond the image's"));
+	strbuf_done(&bytes);
+	strbuf_done(&out);
+	free((void *)(uintptr_t)entries[0].bytes);
+	free((void *)(uintptr_t)entries[1].bytes);
+}
+
 /* Together they would be 8 GiB. */
 static void bombs_are_refused(_unused_ void **state)
 {
@@ -301,6 +346,7 @@ int main(void)
 		cmocka_unit_test(headers_that_lie),   cmocka_unit_test(sections_that_lie),
 		cmocka_unit_test(names_without_end),  cmocka_unit_test(attributes_without_end),
 		cmocka_unit_test(limits_are_kept),    cmocka_unit_test(bombs_are_refused),
+		cmocka_unit_test(names_have_a_limit), cmocka_unit_test(short_images_have_nothing_of_others),
 		cmocka_unit_test(trouble_is_bounded), cmocka_unit_test(cut_off_anywhere),
 	};
 
