@@ -305,7 +305,7 @@ static void large_arguments_many_times_stay_mangled(void **state)
 	measure(&seconds);
 	assert_memory_equal(shown, "void f<A, B<A, A>, B<B<A, A>, B<A, A> >, ", 41);
 	for (unsigned i = 0; i < 1000; i++)
-		at += (size_t)snprintf(symbol + at, sizeof(symbol) - at, "TG_");
+		at += (size_t)snprintf(symbol + at, sizeof(symbol) - at, "T16_");
 	measure(&seconds);
 	assert_string_equal(shown, symbol);
 	assert_true(seconds < 2);
