@@ -17,6 +17,7 @@ BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
     "pages": "Pages against nginx serving the same bytes (16 connections, wrk)",
     "soak": "Memory over 10 million samples on an accelerated clock",
+    "naming": "Naming kernels: 20 processes of one library of PyTorch's size",
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "trace_attach": "Tracing: 300 probes come and go",
