@@ -359,10 +359,11 @@ const struct traced_total *device_total(const struct scene *s, const char *uuid)
 
 const struct traced_kernel *kernel_at(const struct scene *s, uint64_t function)
 {
-	char symbol[32];
+	char symbol[32] = "";
 	const struct traced_kernel *k;
 
-	snprintf(symbol, sizeof(symbol), function ? "0x%lx" : "", (unsigned long)function);
+	if (function)
+		snprintf(symbol, sizeof(symbol), "0x%lx", (unsigned long)function);
 	k = shown_kernel(s, s->tgid, UUID0, symbol);
 	if (!k)
 		fail_msg("no kernel %s", symbol);

@@ -78,16 +78,19 @@ static void named_by_its_handle(void **state)
 static void what_is_no_name(void **state)
 {
 	struct scene *s = *state;
-	struct {
+	union {
 		struct trace_name event;
-		char text[8];
+		char room[sizeof(struct trace_name) + 8];
 	} odd = { .event = { .header = { .type = TRACE_EVENT_NAME, .op = TRACE_OP_FUNCTION_NAME, .tgid = PID },
 			     .handle = F,
 			     .of = MODULE,
-			     .name_n = UINT32_MAX },
-		  .text = { 'a', 'b', '\xff', 'd', 'e', 'f', 'g', 'h' } };
+			     .name_n = UINT32_MAX } };
 	struct cuda_stats stats;
 
+	memcpy(odd.room + sizeof(odd.event),
+	       "ab\xff"
+	       "defgh",
+	       8);
 	cuda_event(s->cuda, &odd.event.header, sizeof(odd.event) - 1);
 	cuda_stats(s->cuda, &stats);
 	assert_int_equal(stats.unknown_events, 1);

@@ -203,6 +203,20 @@ static void merged_in_its_window(void **state)
 		    (2 + 2) * kernel_at(s, A + 3)->all.seconds, 1e-8);
 }
 
+static void merged_in_one_stream(void **state)
+{
+	struct scene *s = *state;
+
+	launch_many(s, 5, A, 10, 10);
+	launch_many(s, 5, B, 10, 10);
+	launch_many(s, 5, C, 10, 10);
+	answer_with(s, 0, &full);
+	answer_with(s, 1, &full);
+	window_at(s, 1000);
+	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds, 2 * kernel_at(s, C)->all.seconds, 4e-9);
+	assert_sums(s);
+}
+
 /* The stream is busy again, with something else. */
 static void over_in_a_busy_stream(void **state)
 {
@@ -534,6 +548,7 @@ int main(void)
 		TEST(in_many_streams),
 		NAMING(merged_while_pending),
 		NAMING(merged_in_its_window),
+		NAMING(merged_in_one_stream),
 		TEST(over_in_a_busy_stream),
 		cmocka_unit_test(the_most_of_many),
 		FEW(the_most_have_series),
