@@ -42,8 +42,8 @@ static char *long_name(size_t n, char last)
 
 static struct cu_module *new_module(void)
 {
-	struct cu_context *context;
-	struct cu_module *module;
+	struct cu_context *context = NULL;
+	struct cu_module *module = NULL;
 
 	assert_int_equal(TALLY(cuInit, (unsigned), (0)), 0);
 	assert_int_equal(TALLY(cuDevicePrimaryCtxRetain, (struct cu_context **, int), (&context, 0)), 0);

@@ -359,8 +359,7 @@ static void the_end_takes_no_longer_with_many_probes(void **state)
 	if (!STRV_EQ(attach_backend_name(tracing->backend), "uprobe_multi"))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)
-		assert_int_equal(
-			attach(tracing->backend, traced_file(), 0, false, &site, 1, &attached[i]), 0);
+		assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &attached[i]), 0);
 	begin_ns = clock_mono_ns();
 	attach_backend_end(tracing->backend);
 	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)

@@ -67,7 +67,7 @@ static const struct trace_name *name_of(const struct tracing *tracing, uint16_t 
 {
 	const union tracing_event *event = tracing_event(tracing, TRACE_EVENT_NAME, call, pid, i);
 
-	return event ? &event->name.event : NULL;
+	return event ? &event->name : NULL;
 }
 
 static void check_name(const struct trace_name *event, const char *name)

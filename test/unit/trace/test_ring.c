@@ -152,14 +152,14 @@ static void not_believed(void **state)
 
 /* ---- names ---- */
 
-struct named {
+union named {
 	struct trace_name name;
-	char room[TRACE_NAME_LARGE + 8];
+	char room[sizeof(struct trace_name) + TRACE_NAME_LARGE + 8];
 };
 
-static struct named *a_name(uint64_t seq, uint32_t n)
+static union named *a_name(uint64_t seq, uint32_t n)
 {
-	static struct named named;
+	static union named named;
 
 	memset(&named, 0, sizeof(named));
 	named.name.header = event(seq, 0, TRACE_EVENT_NAME).header;
@@ -181,7 +181,7 @@ static void names_of_all_sizes(void **state)
 	/* Some of them lie over the ring's end. */
 	for (int round = 0; round < 20; round++)
 		for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-			const struct named *named = a_name(++seq, good[i].n);
+			const union named *named = a_name(++seq, good[i].n);
 			uint32_t size = (uint32_t)sizeof(struct trace_name) + good[i].room;
 
 			produce(lab, named, size, 0);
@@ -196,7 +196,7 @@ static void names_of_all_sizes(void **state)
 static void names_that_lie(void **state)
 {
 	struct lab *lab = *state;
-	struct named *named = a_name(1, TRACE_NAME_SMALL); /* as long as the record */
+	union named *named = a_name(1, TRACE_NAME_SMALL); /* as long as the record */
 	uint32_t head = sizeof(struct trace_name), small = head + TRACE_NAME_SMALL;
 
 	produce(lab, named, small, 0);

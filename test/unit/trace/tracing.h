@@ -22,10 +22,8 @@ union tracing_event {
 	struct trace_process process;
 	struct trace_text text;
 	struct trace_stat_new stat;
-	struct {
-		struct trace_name event;
-		char room[TRACE_NAME_LARGE];
-	} name;
+	struct trace_name name;
+	char room[sizeof(struct trace_name) + TRACE_NAME_LARGE];
 };
 
 struct tracing {
