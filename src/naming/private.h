@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How src/naming divides the work: naming.c the asker's side (queues, under one lock), worker.c the thread; all others are called by the thread
- * alone and need no lock: answer.c finds out, process.c knows what lies where in a process, file.c which files there are and their
- * tables, stubs.c host functions of a file, figures.c resources of its kernels for one architecture, image.c those of images in memory,
+ * alone and need no lock: answer.c finds out, process.c knows what lies where in a process, held.c which handles variables have there, file.c which
+ * files there are, tables.c what they contain, stubs.c host functions of a file, figures.c resources of its kernels for one architecture, image.c those of images in memory,
  * guess.c handles that point to their names, intern.c kernels that processes share, names.c many texts in little memory.
  */
 #pragma once
@@ -235,6 +235,21 @@ struct place {
 
 /* The file at @place, known or new; it stays while it is busy. */
 int file_find(struct naming *naming, const struct place *place, struct file **ret_file);
+/* It has a mapping more, or one less. */
+void file_use(struct file *file);
+void file_leave(struct naming *naming, struct file *file);
+/* What is held open of it. */
+void file_let_go(struct naming *naming, struct file *file);
+/* Opens it again; what lies at its place now must be the same file. -ESTALE, -EIO: it could not be read lately. */
+int file_open(struct naming *naming, struct file *file, const struct place *place, int *ret_fd);
+/* -ESTALE: written into since; nothing that was read of it can be believed. */
+int file_unchanged(const struct file *file, int fd);
+void files_done(struct naming *naming);
+/* Tables of the least used go until the rest fits the limits. */
+void make_room(struct naming *naming);
+
+/* ---- tables.c ---- */
+
 /* -ENODATA: it has none. Valid until other tables are asked for, unless it is busy. */
 int file_stubs(struct naming *naming, struct file *file, const struct place *place,
 	       const struct stub_table **ret_stubs);
@@ -242,12 +257,6 @@ int file_figures(struct naming *naming, struct file *file, const struct place *p
 		 const struct figures **ret_figures);
 /* Whether it has device code: 1, 0, or -errno where that could not be found out. */
 int file_has_device_code(struct naming *naming, struct file *file, const struct place *place);
-/* It has a mapping more, or one less. */
-void file_use(struct file *file);
-void file_leave(struct naming *naming, struct file *file);
-void files_done(struct naming *naming);
-/* Tables of the least used go until the rest fits the limits. */
-void make_room(struct naming *naming);
 
 /* ---- process.c ---- */
 
@@ -304,11 +313,16 @@ struct place mapped_place(const struct process *process, const struct mapped *ma
 int file_linked(const struct file *file, uint64_t offset, uint64_t *ret_address);
 /* What must be added to addresses of the file as linked, in this area. -ENOENT. */
 int area_bias(const struct area *area, const struct file *file, uint64_t *ret_bias);
+/* What it takes has changed. */
+void process_weigh(struct naming *naming, struct process *process);
+/* Up to @n bytes of a process; short where it has no more. -errno */
+ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
+
+/* ---- held.c ---- */
+
 /* The stub whose variable has @handle in this area; NULL: none, or more than one kernel's. */
 const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
 				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle);
-/* Up to @n bytes of a process; short where it has no more. -errno */
-ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
 
 /* ---- image.c ---- */
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What lies where in a process: its executable files and all their areas, read anew for each batch of questions. */
-#include "proc/proc.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +9,9 @@
 #include "base/clock.h"
 #include "naming/private.h"
 #include "proc/maps.h"
+#include "proc/proc.h"
 
-enum { HELD_MAX = 1 << 20, WINDOW = 64 << 10, START_SLACK_MS = 50 };
+enum { START_SLACK_MS = 50 };
 
 static uint64_t weight(const struct process *process)
 {
@@ -26,7 +25,7 @@ static uint64_t weight(const struct process *process)
 	return n;
 }
 
-static void reweigh(struct naming *naming, struct process *process)
+void process_weigh(struct naming *naming, struct process *process)
 {
 	uint64_t n = weight(process);
 
@@ -317,7 +316,7 @@ int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t
 			process->read_ns = now;
 			look_at_files(naming, process);
 		}
-		reweigh(naming, process);
+		process_weigh(naming, process);
 	}
 	if (process->read_ns == 0)
 		return -ESRCH;
@@ -424,113 +423,4 @@ int area_bias(const struct area *area, const struct file *file, uint64_t *ret_bi
 		return 0;
 	}
 	return -ENOENT;
-}
-
-/* ---- handles that variables hold ---- */
-
-struct gathering {
-	const struct stub_table *stubs;
-	struct held *held;
-	uint32_t n, cap;
-};
-
-static int gather(struct gathering *gathering, uint32_t stub, uint64_t value)
-{
-	struct held *held;
-
-	if (value == 0 || gathering->n == HELD_MAX)
-		return 0;
-	if (gathering->n == gathering->cap) {
-		uint32_t cap = gathering->cap ? gathering->cap * 2 : 64;
-
-		held = reallocarray(gathering->held, cap, sizeof(*held));
-		if (!held)
-			return -ENOMEM;
-		gathering->held = held;
-		gathering->cap = cap;
-	}
-	gathering->held[gathering->n++] = (struct held){ value, stub };
-	return 0;
-}
-
-/* The variables lie close together: windows of them are read at once. Gives how many of them this window had. */
-static int read_window(struct gathering *gathering, pid_t pid, uint64_t bias, uint32_t first, uint32_t *ret_n)
-{
-	const struct stub_table *stubs = gathering->stubs;
-	uint64_t from = stubs->entries[stubs->by_handle[first]].handle_address;
-	uint64_t buf[WINDOW / 8];
-	uint32_t n = 1;
-	ssize_t got;
-
-	while (first + n < stubs->handles_n &&
-	       stubs->entries[stubs->by_handle[first + n]].handle_address - from <= WINDOW - 8)
-		n++;
-	got = process_peek(pid, from + bias, buf,
-			   stubs->entries[stubs->by_handle[first + n - 1]].handle_address - from + 8);
-	for (uint32_t i = 0; i < n && got >= 8; i++) {
-		uint32_t stub = stubs->by_handle[first + i];
-		uint64_t at = stubs->entries[stub].handle_address - from, value;
-
-		if (at > (uint64_t)got - 8)
-			break;
-		memcpy(&value, (const char *)buf + at, sizeof(value));
-		if (gather(gathering, stub, value) < 0)
-			return -ENOMEM;
-	}
-	*ret_n = n;
-	return 0;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const struct held *x = a, *y = b;
-
-	return (x->value > y->value) - (x->value < y->value);
-}
-
-static int read_held(struct process *process, struct area *area, const struct stub_table *stubs)
-{
-	struct gathering gathering = { .stubs = stubs };
-	struct file *file = process->mapped[area->mapped].file;
-	uint64_t bias;
-	uint32_t n;
-	int r = area_bias(area, file, &bias);
-
-	for (uint32_t i = 0; r == 0 && i < stubs->handles_n; i += n)
-		r = read_window(&gathering, process->pid, bias, i, &n);
-	if (r < 0) {
-		free(gathering.held);
-		return r;
-	}
-	if (gathering.n > 1)
-		qsort(gathering.held, gathering.n, sizeof(gathering.held[0]), by_value);
-	free(area->held);
-	area->held = gathering.held;
-	area->held_n = gathering.n;
-	return 0;
-}
-
-const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
-				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle)
-{
-	const struct stub_entry *found = NULL;
-	int64_t now = clock_mono_ns();
-
-	if (area->held_ns < since_ns && !process->gone) {
-		if (read_held(process, area, stubs) < 0)
-			return NULL;
-		area->held_ns = now;
-		reweigh(naming, process);
-	}
-	for (uint32_t i = 0; i < area->held_n; i++) {
-		const struct stub_entry *entry;
-
-		if (area->held[i].value != handle || area->held[i].stub >= stubs->n)
-			continue;
-		entry = &stubs->entries[area->held[i].stub];
-		if (found && (found->hash != entry->hash || found->check != entry->check))
-			return NULL;
-		found = entry;
-	}
-	return found;
 }

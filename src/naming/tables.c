@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is kept of a file's contents: its stubs, and its kernels for some architectures. Read when they are asked for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "naming/private.h"
+
+/* An image's metadata is a few MiB in the largest libraries there are. */
+enum { IMAGE_BYTES = 4 << 20, METADATA_BYTES = 8 << 20 };
+
+static void weigh(struct naming *naming, struct file *file, uint64_t bytes)
+{
+	file->bytes += bytes;
+	naming_weigh(naming, (int64_t)bytes);
+	naming->trim = true; /* what reading needed is more than what is kept */
+	file->busy++;
+	make_room(naming);
+	file->busy--;
+}
+
+static int failed(struct naming *naming, struct file *file, const struct place *place, int r)
+{
+	if (r == -ECANCELED)
+		return r;
+	file->failed_ns = clock_mono_ns();
+	naming_count(naming, &naming->stats.files_failed, 1);
+	log_debug("kernels of %s are not known: %s", place->path, strerror(-r));
+	return r;
+}
+
+static int on_any(_unused_ const struct cubin_image *image, _unused_ void *userdata)
+{
+	return -EALREADY; /* one is enough */
+}
+
+int file_has_device_code(struct naming *naming, struct file *file, const struct place *place)
+{
+	static const struct cubin_ops ops = { .image = on_any };
+	const struct cubin_limits limits = { .image_bytes = IMAGE_BYTES, .metadata_bytes = METADATA_BYTES };
+	_cleanup_close_ int fd = -1;
+	struct cubin_source source;
+	int r;
+
+	if (file->device_code != DEVICE_CODE_UNKNOWN)
+		return file->device_code == DEVICE_CODE;
+	r = file_open(naming, file, place, &fd);
+	if (r == 0)
+		r = cubin_source_file(fd, &source);
+	if (r < 0)
+		return r;
+	r = cubin_read(&source, &limits, &ops, NULL);
+	if (r == -EALREADY) {
+		file->device_code = DEVICE_CODE;
+	} else if (r == 0 || r == -ENODATA || r == -ENOEXEC) {
+		file->device_code = DEVICE_CODE_NONE;
+		file_let_go(naming, file);
+	} else {
+		return failed(naming, file, place, r);
+	}
+	return file->device_code == DEVICE_CODE;
+}
+
+int file_stubs(struct naming *naming, struct file *file, const struct place *place,
+	       const struct stub_table **ret_stubs)
+{
+	uint32_t max = (uint32_t)(naming->config.limits.bytes / 4 / sizeof(struct stub_entry));
+	_cleanup_close_ int fd = -1;
+	char root[96];
+	int r;
+
+	file->used = ++naming->used;
+	if (file->stubs) {
+		*ret_stubs = file->stubs;
+		return 0;
+	}
+	r = file_open(naming, file, place, &fd);
+	if (r < 0)
+		return r;
+	snprintf(root, sizeof(root), "%s/%d/root", naming->proc_root, (int)place->pid);
+	r = stub_table_read(naming, fd, root, place->path, max, &file->stubs);
+	if (r == 0) {
+		r = file_unchanged(file, fd);
+		if (r < 0)
+			stub_table_free(TAKE_PTR(file->stubs));
+	}
+	if (r < 0)
+		return failed(naming, file, place, r);
+	naming_count(naming, &naming->stats.files_read, 1);
+	weigh(naming, file, stub_table_bytes(file->stubs));
+	*ret_stubs = file->stubs;
+	return 0;
+}
+
+static struct figures **room_for_figures(struct naming *naming, struct file *file)
+{
+	struct figures **found = &file->figures[0];
+
+	for (unsigned i = 0; i < FILE_ARCHS; i++) {
+		if (!file->figures[i])
+			return &file->figures[i];
+		if (file->figures[i]->used < (*found)->used)
+			found = &file->figures[i];
+	}
+	file->bytes -= figures_bytes(*found);
+	naming_weigh(naming, -(int64_t)figures_bytes(*found));
+	naming_count(naming, &naming->stats.evicted, 1);
+	figures_free(TAKE_PTR(*found));
+	return found;
+}
+
+static struct figures *kept_figures(struct naming *naming, struct file *file, uint16_t sm)
+{
+	for (unsigned i = 0; i < FILE_ARCHS; i++)
+		if (file->figures[i] && file->figures[i]->sm == sm) {
+			file->figures[i]->used = ++naming->used;
+			return file->figures[i];
+		}
+	return NULL;
+}
+
+static int read_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
+			struct figures **ret_figures)
+{
+	const struct figures_limits limits = {
+		.entries = (uint32_t)(naming->config.limits.bytes / 2 / sizeof(struct figures_entry)),
+		.image_bytes = IMAGE_BYTES,
+		.metadata_bytes = METADATA_BYTES,
+	};
+	_cleanup_close_ int fd = -1;
+	struct cubin_source source;
+	int r = file_open(naming, file, place, &fd);
+
+	if (r == 0)
+		r = cubin_source_file(fd, &source);
+	if (r < 0)
+		return r;
+	r = figures_read(naming, &source, sm, &limits, ret_figures);
+	if (r == -ENODATA || r == -ENOEXEC) {
+		file->device_code = DEVICE_CODE_NONE;
+		file_let_go(naming, file);
+		return -ENODATA;
+	}
+	if (r == 0) {
+		r = file_unchanged(file, fd);
+		if (r < 0)
+			figures_free(TAKE_PTR(*ret_figures));
+	}
+	return r < 0 ? failed(naming, file, place, r) : 0;
+}
+
+int file_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
+		 const struct figures **ret_figures)
+{
+	struct figures *figures, **room;
+	int r;
+
+	file->used = ++naming->used;
+	if (file->device_code == DEVICE_CODE_NONE || sm == 0)
+		return -ENODATA;
+	figures = kept_figures(naming, file, sm);
+	if (!figures) {
+		r = read_figures(naming, file, place, sm, &figures);
+		if (r < 0)
+			return r;
+		room = room_for_figures(naming, file);
+		*room = figures;
+		figures->used = ++naming->used;
+		file->device_code = DEVICE_CODE;
+		naming_count(naming, &naming->stats.files_read, 1);
+		weigh(naming, file, figures_bytes(figures));
+	}
+	*ret_figures = figures;
+	return 0;
+}
