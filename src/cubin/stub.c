@@ -311,6 +311,7 @@ static int read_all(struct reading *reading, struct elf_file *file, struct elf_f
 	int r;
 
 	reading->file = reading->scan.file = file;
+	reading->scan.only = STUB_CALLEES;
 	reading->debug = debug;
 	reading->scan.machine = elf_machine(file) == stub_x86.elf_machine   ? &stub_x86 :
 				elf_machine(file) == stub_arm64.elf_machine ? &stub_arm64 :

@@ -85,29 +85,34 @@ static bool see_page(const struct stub_view *view, size_t at, uint32_t first, st
 	return false;
 }
 
-static bool see(const struct stub_view *view, size_t from, size_t to, struct stub_sight *ret_sight)
+static bool see_at(const struct stub_view *view, size_t at, struct stub_sight *sight)
+{
+	uint32_t instruction = word(view->code + at);
+
+	if (is_page(instruction))
+		return see_page(view, at, instruction, sight);
+	if ((instruction & 0xfc000000) == 0x94000000) /* bl */
+		*sight = (struct stub_sight){ .kind = STUB_CALL,
+					      .at = at,
+					      .n = 4,
+					      .value = view->address + at + (field(instruction, 0, 26) << 2) };
+	else if (instruction == 0x12800004) /* mov w4, #-1 */
+		*sight = (struct stub_sight){ .kind = STUB_MINUS_ONE, .at = at, .n = 4 };
+	else
+		return false;
+	return true;
+}
+
+static bool see(const struct stub_view *view, _unused_ enum stub_aim aim, size_t from, size_t to,
+		struct stub_sight *ret_sight)
 {
 	size_t at = from + (size_t)(-(view->address + from) & 3);
 
-	for (; at < to && view->n - at >= 4; at += 4) {
-		uint32_t instruction = word(view->code + at);
-
-		if ((instruction & 0xfc000000) == 0x94000000) { /* bl */
-			*ret_sight = (struct stub_sight){
-				.kind = STUB_CALL,
-				.at = at,
-				.n = 4,
-				.value = view->address + at + (field(instruction, 0, 26) << 2),
-			};
+	for (; at < to && view->n - at >= 4; at += 4)
+		if (see_at(view, at, ret_sight)) {
+			ret_sight->seen = at;
 			return true;
 		}
-		if (instruction == 0x12800004) { /* mov w4, #-1 */
-			*ret_sight = (struct stub_sight){ .kind = STUB_MINUS_ONE, .at = at, .n = 4 };
-			return true;
-		}
-		if (is_page(instruction) && see_page(view, at, instruction, ret_sight))
-			return true;
-	}
 	return false;
 }
 
@@ -123,23 +128,34 @@ static void forget(struct stub_state *state, unsigned reg)
 		stub_forget(state, UINT32_C(1) << reg);
 }
 
-/* Loads and stores: what they may write, at least. */
+/* Loads and stores of what is not known: what they write. */
 static void forget_memory(uint32_t instruction, struct stub_state *state)
 {
-	bool pair = (instruction & 0x3a000000) == 0x28000000;
-	bool offset = (instruction & 0x3b000000) == 0x39000000; /* without write-back */
-	bool store = pair || offset ? !(instruction >> 22 & 1) && !(offset && instruction >> 23 & 1) : false;
+	unsigned target = instruction & RD, base = instruction >> 5 & RD, second = instruction >> 10 & RD;
+	unsigned form = instruction >> 10 & 3;
+	bool atomic;
 
-	if (!store) {
-		forget(state, instruction & RD);
-		if (pair)
-			forget(state, instruction >> 10 & RD);
+	if ((instruction & 0x3a000000) == 0x28000000) { /* pairs */
+		if (instruction & 1 << 22) {
+			forget(state, target);
+			forget(state, second);
+		}
+		if (instruction & 1 << 23) /* before or after, the base changes */
+			forget(state, base);
+		return;
 	}
-	if (!offset) {
-		forget(state, instruction >> 5 & RD);
-		if (!pair)
-			forget(state, instruction >> 16 & RD);
+	atomic = (instruction & 0x3b200000) == 0x38200000 && form != 2;
+	if ((instruction & 0x3a000000) != 0x38000000 || atomic) { /* exclusive ones, and others that are rare */
+		forget(state, target);
+		forget(state, base);
+		forget(state, second);
+		forget(state, instruction >> 16 & RD);
+		return;
 	}
+	if (instruction >> 22 & 3)
+		forget(state, target);
+	if ((instruction & 0x3b200000) == 0x38000000 && (form & 1))
+		forget(state, base);
 }
 
 /* Of a value that becomes known; false: the instruction is no such one. */
@@ -195,10 +211,8 @@ static size_t pass(_unused_ void *decoder, const struct stub_view *view, size_t 
 		 (instruction & 0xfe000000) == 0xd6000000) /* b, br, ret */
 		stub_forget(state, UINT32_MAX);
 	else if ((instruction & 0xff000010) == 0x54000000 ||
-		 (instruction & 0x7e000000) == 0x34000000) /* b.cond, cbz */
-		stub_branch(state, address + (field(instruction, 5, 19) << 2));
-	else if ((instruction & 0x7e000000) == 0x36000000) /* tbz */
-		stub_branch(state, address + (field(instruction, 5, 14) << 2));
+		 (instruction & 0x7c000000) == 0x34000000) /* b.cond; cbz, tbz and their likes */
+		;
 	else if (follow(instruction, address, memory, state))
 		;
 	else if ((instruction & 0x0a000000) == 0x08000000)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STUB_REGISTERS = 32, STUB_BRANCHES = 8, STUB_ARGUMENTS = 5 };
+enum { STUB_REGISTERS = 32, STUB_ARGUMENTS = 5 };
 
 /* What was seen at a place in the code, by its bytes alone: it may as well lie within another instruction. */
 enum stub_sight_kind {
@@ -21,9 +21,20 @@ enum stub_sight_kind {
 	STUB_MINUS_ONE, /* into the register of the fifth argument */
 };
 
+/* What a pass looks for. */
+enum stub_aim {
+	STUB_AIM_THUNKS, /* STUB_JUMP_SLOT */
+	STUB_AIM_CALLS, /* STUB_CALL, STUB_CALL_SLOT */
+	STUB_AIM_CONSTANTS, /* STUB_CONSTANT, STUB_CONSTANT_SLOT */
+	STUB_AIM_MINUS_ONE,
+	STUB_AIMS
+};
+
 struct stub_sight {
 	enum stub_sight_kind kind;
-	size_t at; /* where the instruction begins */
+	size_t seen; /* by the byte here; others may be seen behind it */
+	size_t at; /* where the instruction begins, */
+	uint8_t prefix; /* or so many bytes earlier */
 	size_t n; /* its bytes */
 	uint64_t value; /* the address, or that of the word */
 	uint8_t starts[4]; /* of a jump: how many bytes earlier it may be entered, from the nearest; ended by 0 */
@@ -42,19 +53,19 @@ struct stub_memory {
 	const void *of;
 };
 
+/* On the way straight ahead: where a branch leads to a call with other arguments, those are not seen. */
 struct stub_state {
 	uint32_t known; /* by register */
 	uint64_t value[STUB_REGISTERS];
-	uint64_t branches[STUB_BRANCHES]; /* addresses ahead that something jumps to */
-	uint8_t branch; /* the next of them to be replaced */
 };
 
 struct stub_machine {
 	uint16_t elf_machine;
 	uint8_t align; /* of instructions */
 	uint8_t argument[STUB_ARGUMENTS]; /* the register of each */
-	/* The next thing seen that lies in [@from, @to); false: none. What it looks at ends with the view. */
-	bool (*see)(const struct stub_view *view, size_t from, size_t to, struct stub_sight *ret_sight);
+	/* The next thing seen that lies in [@from, @to), of these kinds and sometimes others; false: none. What it looks at ends with the view. */
+	bool (*see)(const struct stub_view *view, enum stub_aim aim, size_t from, size_t to,
+		    struct stub_sight *ret_sight);
 	/* Goes past the instruction at @at and gives its bytes; 0: it is none. */
 	size_t (*pass)(void *decoder, const struct stub_view *view, size_t at,
 		       const struct stub_memory *memory, struct stub_state *state);
@@ -81,10 +92,4 @@ static inline bool stub_knows(const struct stub_state *state, unsigned reg, uint
 		return false;
 	*ret_value = state->value[reg];
 	return true;
-}
-
-static inline void stub_branch(struct stub_state *state, uint64_t to)
-{
-	state->branches[state->branch] = to;
-	state->branch = (uint8_t)((state->branch + 1) % STUB_BRANCHES);
 }

@@ -17,9 +17,10 @@ enum {
 	CHUNK = 1 << 20,
 	BEFORE = 192, /* bytes that arguments are looked for in */
 	AFTER = 128, /* bytes within which a call must follow */
-	STARTS = 12, /* tried before a call is given up, */
-	LANDINGS = 3, /* and of those such as come out at it: they mostly agree on what is right before it */
+	STARTS = 8, /* tried first, all over these bytes: close ones soon agree, be it wrongly */
+	LAUNCH_STARTS = 3, /* most launches' functions come from elsewhere */
 	NAME_PART = 512,
+	RANGES_MAX = 64,
 };
 #define SCANNED_MAX (UINT64_C(1) << 30)
 #define DECODED_MAX (UINT64_C(32) << 20)
@@ -55,6 +56,7 @@ typedef int sight_fn(struct pass *pass, const struct stub_sight *sight);
 struct pass {
 	struct stub_scan *scan;
 	sight_fn *fn;
+	enum stub_aim aim;
 	const struct hashmap *hosts;
 	struct stub_view view; /* BEFORE bytes before what is looked at, and AFTER behind it, where there are as many */
 	size_t call_end; /* in the view, of the last one decoded: no earlier instruction is an argument's */
@@ -196,16 +198,13 @@ static bool read_word(const void *of, uint64_t address, uint64_t *ret_value)
 	return slot != NULL;
 }
 
-/* Past one instruction; what something jumps to may have been reached with other values. */
+/* Past one instruction. */
 static size_t step(struct pass *pass, size_t at, struct stub_state *state)
 {
 	struct stub_scan *scan = pass->scan;
 	struct stub_memory memory = { read_word, scan };
 	size_t n;
 
-	for (size_t i = 0; i < STUB_BRANCHES; i++)
-		if (state->branches[i] == pass->view.address + at)
-			stub_forget(state, UINT32_MAX);
 	n = scan->machine->pass(scan->decoder, &pass->view, at, &memory, state);
 	if (n == 0) {
 		stub_forget(state, UINT32_MAX);
@@ -215,13 +214,13 @@ static size_t step(struct pass *pass, size_t at, struct stub_state *state)
 	return n;
 }
 
-/* What is known at @to when code is run from @from on; false: no instruction begins there. */
-static bool run(struct pass *pass, size_t from, size_t to, struct stub_state *ret_state)
+/* What is known at a call when code is run from @from on; false: the call is none, for no instruction begins there. */
+static bool run(struct pass *pass, size_t from, const struct stub_sight *call, struct stub_state *ret_state)
 {
 	*ret_state = (struct stub_state){ 0 };
-	while (from < to)
+	while (from < call->at && from + call->prefix != call->at)
 		from += step(pass, from, ret_state);
-	return from == to;
+	return from <= call->at;
 }
 
 static bool argument(const struct pass *pass, const struct stub_state *state, int n, uint64_t *ret_value)
@@ -273,39 +272,69 @@ static int keep(struct stub_list *list, struct stub_scan *scan, const struct stu
 	return 0;
 }
 
-/* The arguments of the call at @at; @n bytes long. */
+/* Where to begin decoding: @n places all over, and then each; false: there are no more. */
+static bool start_of(const struct pass *pass, const struct stub_sight *call, size_t first, size_t i, size_t n,
+		     bool every, size_t *ret_start)
+{
+	uint8_t align = pass->scan->machine->align;
+	size_t places = (call->at - first) / align + 1;
+
+	if (i < n)
+		*ret_start = first + i * places / n * align;
+	else if (every && i - n < places)
+		*ret_start = first + (i - n) * align;
+	else
+		return false;
+	return true;
+}
+
+/* The first place that arguments of a call may be at. */
+static size_t first_start(const struct pass *pass, const struct stub_sight *call)
+{
+	size_t first = call->at > BEFORE ? call->at - BEFORE : 0;
+
+	if (pass->call_end <= call->at)
+		first = MAX(first, pass->call_end);
+	return first + (size_t)(-(pass->view.address + first) & (pass->scan->machine->align - 1U));
+}
+
+static int give_up(struct pass *pass, const struct stub_state *state, enum stub_callee callee,
+		   struct stub_found *found)
+{
+	struct stub_scan *scan = pass->scan;
+
+	if (callee == STUB_REGISTER)
+		scan->skipped++;
+	/* Of a handle variable that the host function of was not seen: another call may tell. */
+	if (callee == STUB_GET_KERNEL && argument(pass, state, 0, &found->other) &&
+	    is_variable(scan, found->other))
+		return keep(&scan->lost, scan, found);
+	return 0;
+}
+
 static int take_call(struct pass *pass, const struct stub_sight *call, enum stub_callee callee, bool named)
 {
 	struct stub_scan *scan = pass->scan;
 	struct stub_found found = { .site = pass->view.address + call->at, .callee = call->value };
-	size_t first = call->at > BEFORE ? call->at - BEFORE : 0;
-	unsigned landings = 0;
-	uint8_t align = scan->machine->align;
+	bool launch = callee != STUB_REGISTER && callee != STUB_GET_KERNEL;
+	size_t first = first_start(pass, call), start;
 	struct stub_state state, landed = { 0 };
 
-	if (scan->decoded >= DECODED_MAX) {
+	if (scan->decoded >= DECODED_MAX || first > call->at) {
 		scan->skipped++;
 		return 0;
 	}
-	if (pass->call_end <= call->at)
-		first = MAX(first, pass->call_end);
-	first += (size_t)(-(pass->view.address + first) & (align - 1U));
-	pass->call_end = call->at + call->n;
-	for (size_t i = 0; i < STARTS && landings < LANDINGS && first + i * align <= call->at; i++) {
-		if (!run(pass, first + i * align, call->at, &state))
+	for (size_t i = 0;
+	     start_of(pass, call, first, i, launch ? LAUNCH_STARTS : STARTS, named && !launch, &start); i++) {
+		if (!run(pass, start, call, &state))
 			continue;
-		landings++;
 		landed = state;
-		if (accept(pass, &state, callee, named, &found))
+		if (accept(pass, &state, callee, named, &found)) {
+			pass->call_end = call->at + call->n;
 			return keep(&scan->found[callee], scan, &found);
+		}
 	}
-	if (named && callee == STUB_REGISTER)
-		scan->skipped++;
-	/* Of a handle variable that the host function of was not seen: another call may tell. */
-	if (named && callee == STUB_GET_KERNEL && argument(pass, &landed, 0, &found.other) &&
-	    is_variable(scan, found.other))
-		return keep(&scan->lost, scan, &found);
-	return 0;
+	return named ? give_up(pass, &landed, callee, &found) : 0;
 }
 
 /* All code, in chunks, each with some of what is before and behind it. */
@@ -340,8 +369,8 @@ static int pass_range(struct pass *pass, const struct elf_range *range)
 		to = MIN(pass->view.n, from + CHUNK);
 		pass->scan->scanned += to - MIN(to, from);
 		pass->call_end = 0;
-		while (from < to && pass->scan->machine->see(&pass->view, from, to, &sight)) {
-			from = MAX(from, sight.at) + 1;
+		while (from < to && pass->scan->machine->see(&pass->view, pass->aim, from, to, &sight)) {
+			from = sight.seen + 1;
 			r = pass->fn(pass, &sight);
 			if (r < 0)
 				return r;
@@ -352,21 +381,20 @@ static int pass_range(struct pass *pass, const struct elf_range *range)
 	return 0;
 }
 
-static int run_pass(struct stub_scan *scan, sight_fn *fn, const struct hashmap *hosts)
+static int run_pass(struct stub_scan *scan, enum stub_aim aim, sight_fn *fn, const struct hashmap *hosts)
 {
 	_cleanup_free_ uint8_t *buf = malloc(BEFORE + CHUNK + AFTER);
-	struct pass pass = { .scan = scan, .fn = fn, .hosts = hosts, .buf = buf };
-	struct elf_range range;
+	struct pass pass = { .scan = scan, .aim = aim, .fn = fn, .hosts = hosts, .buf = buf };
+	struct elf_range ranges[RANGES_MAX];
+	size_t n;
+	int r = elf_code_ranges(scan->file, ranges, ARRAY_SIZE(ranges), &n);
 
 	if (!buf)
 		return -ENOMEM;
-	for (uint32_t i = 0; elf_range(scan->file, i, &range); i++) {
-		int r = range.executable ? pass_range(&pass, &range) : 0;
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	scan->scanned = 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = pass_range(&pass, &ranges[i]);
+	return r;
 }
 
 static int see_thunk(struct pass *pass, const struct stub_sight *sight)
@@ -386,7 +414,7 @@ static int see_thunk(struct pass *pass, const struct stub_sight *sight)
 
 int stub_scan_thunks(struct stub_scan *scan)
 {
-	return scan->words.count > 0 ? run_pass(scan, see_thunk, NULL) : 0;
+	return scan->words.count > 0 ? run_pass(scan, STUB_AIM_THUNKS, see_thunk, NULL) : 0;
 }
 
 static int see_call(struct pass *pass, const struct stub_sight *sight)
@@ -398,13 +426,15 @@ static int see_call(struct pass *pass, const struct stub_sight *sight)
 		    scan->filter & filter_bit(sight->value) &&
 			    hashmap_get(&scan->callees, sight->value, &callee) :
 		    sight->kind == STUB_CALL_SLOT && hashmap_get(&scan->words, sight->value, &callee))
-		return take_call(pass, sight, callee, true);
+		return scan->only != STUB_CALLEES && scan->only != callee ?
+			       0 :
+			       take_call(pass, sight, callee, true);
 	return 0;
 }
 
 int stub_scan_calls(struct stub_scan *scan)
 {
-	return scan->callees.count + scan->words.count > 0 ? run_pass(scan, see_call, NULL) : 0;
+	return scan->callees.count + scan->words.count > 0 ? run_pass(scan, STUB_AIM_CALLS, see_call, NULL) : 0;
 }
 
 /* The first call behind an instruction. */
@@ -421,8 +451,8 @@ static bool next_call(struct pass *pass, size_t at, struct stub_sight *ret_call)
 		struct stub_sight sight;
 		size_t n;
 
-		if (pass->scan->machine->see(&pass->view, at, MIN(at + 1, end), &sight) && sight.at == at &&
-		    sight.kind == STUB_CALL) {
+		if (pass->scan->machine->see(&pass->view, STUB_AIM_CALLS, at, MIN(at + 2, end), &sight) &&
+		    sight.at - sight.prefix == at && sight.kind == STUB_CALL) {
 			*ret_call = sight;
 			return true;
 		}
@@ -491,22 +521,35 @@ static bool elect(struct stub_scan *scan, struct stub_list *list)
 	return best_n > 0;
 }
 
+/* Now that it is known what to call, calls that say less are so, too. */
+static int calls_of_elected(struct stub_scan *scan, enum stub_callee callee)
+{
+	struct stub_list *list = &scan->found[callee];
+	int r;
+
+	if (!elect(scan, list))
+		return 0;
+	r = add_callee(scan, list->items[0].callee, callee);
+	list->n = 0;
+	scan->only = callee;
+	if (r == 0)
+		r = stub_scan_calls(scan);
+	scan->only = STUB_CALLEES;
+	return r;
+}
+
 int stub_scan_unnamed_register(struct stub_scan *scan)
 {
-	int r = run_pass(scan, see_minus_one, NULL);
+	int r = run_pass(scan, STUB_AIM_MINUS_ONE, see_minus_one, NULL);
 
-	if (r == 0 && elect(scan, &scan->found[STUB_REGISTER]))
-		r = add_callee(scan, scan->found[STUB_REGISTER].items[0].callee, STUB_REGISTER);
-	return r;
+	return r < 0 ? r : calls_of_elected(scan, STUB_REGISTER);
 }
 
 int stub_scan_unnamed_get_kernel(struct stub_scan *scan, const struct hashmap *hosts)
 {
-	int r = run_pass(scan, see_host, hosts);
+	int r = run_pass(scan, STUB_AIM_CONSTANTS, see_host, hosts);
 
-	if (r == 0)
-		elect(scan, &scan->found[STUB_GET_KERNEL]);
-	return r;
+	return r < 0 ? r : calls_of_elected(scan, STUB_GET_KERNEL);
 }
 
 /* Mangled names, and what compilers make of static ones; in no language of the user's. */

@@ -46,9 +46,10 @@ struct stub_scan {
 	/* enum stub_callee by address: of functions; of words that have a function's address. */
 	struct hashmap callees, words;
 	uint64_t filter; /* a bit for each of `callees` */
+	enum stub_callee only; /* are calls looked for; STUB_CALLEES: of all */
 	struct stub_list found[STUB_CALLEES];
 	struct stub_list lost; /* handle variables whose host function that call does not tell */
-	uint64_t scanned, decoded; /* bytes, of all passes */
+	uint64_t scanned, decoded; /* bytes: of this pass, of all */
 	uint64_t skipped;
 };
 

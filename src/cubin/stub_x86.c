@@ -24,10 +24,13 @@ static uint32_t word(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Bytes that something begins with, or has as its second: the rest of the code is passed over quickly. */
-static const bool interesting[256] = {
-	[0xe8] = true, [0xff] = true, [0x41] = true, [0x8d] = true, [0x8b] = true, [0xb8 ... 0xbf] = true,
+/* Bytes that what is looked for begins with, or has as its second: the rest of the code is passed over quickly. */
+static const bool interesting[STUB_AIMS][256] = {
+	[STUB_AIM_CALLS] = { [0xe8] = true, [0xff] = true },
+	[STUB_AIM_CONSTANTS] = { [0x8d] = true, [0x8b] = true, [0xb8 ... 0xbf] = true },
 };
+/* Where there is only one of them. */
+static const uint8_t only[STUB_AIMS] = { [STUB_AIM_THUNKS] = 0xff, [STUB_AIM_MINUS_ONE] = 0x41 };
 
 /* A constant that an instruction at @at has in its four bytes, counted from the next instruction. */
 static uint64_t relative(const struct stub_view *view, size_t at, size_t n)
@@ -42,9 +45,11 @@ static bool see_slot(const struct stub_view *view, size_t at, struct stub_sight 
 	if (form != 0x15 && form != 0x25)
 		return false;
 	/* With endbr64 or a bnd before it, or both, and without. */
-	*sight = (struct stub_sight){
-		form == 0x15 ? STUB_CALL_SLOT : STUB_JUMP_SLOT, at, 6, relative(view, at, 6), { 1, 4, 5, 0 }
-	};
+	*sight = (struct stub_sight){ .kind = form == 0x15 ? STUB_CALL_SLOT : STUB_JUMP_SLOT,
+				      .at = at,
+				      .n = 6,
+				      .value = relative(view, at, 6),
+				      .starts = { 1, 4, 5, 0 } };
 	return true;
 }
 
@@ -89,10 +94,13 @@ static bool see_at(const struct stub_view *view, size_t at, struct stub_sight *s
 		return see_address(view, at, sight);
 	if (view->n - at < 5)
 		return false;
+	/* Linkers put a prefix before what had been a longer call, by a word of memory. */
 	if (opcode == 0xe8)
-		*sight = (struct stub_sight){
-			.kind = STUB_CALL, .at = at, .n = 5, .value = relative(view, at, 5)
-		};
+		*sight = (struct stub_sight){ .kind = STUB_CALL,
+					      .at = at,
+					      .prefix = at > 0 && view->code[at - 1] == 0x67,
+					      .n = 5,
+					      .value = relative(view, at, 5) };
 	else
 		*sight = (struct stub_sight){
 			.kind = STUB_CONSTANT, .at = at, .n = 5, .value = word(view->code + at + 1)
@@ -100,11 +108,29 @@ static bool see_at(const struct stub_view *view, size_t at, struct stub_sight *s
 	return true;
 }
 
-static bool see(const struct stub_view *view, size_t from, size_t to, struct stub_sight *ret_sight)
+static size_t next(const struct stub_view *view, enum stub_aim aim, size_t from, size_t to)
 {
-	for (size_t at = from; at < to; at++)
-		if (interesting[view->code[at]] && see_at(view, at, ret_sight))
+	const uint8_t *found;
+
+	if (only[aim] == 0) {
+		while (from < to && !interesting[aim][view->code[from]])
+			from++;
+		return from;
+	}
+	found = memchr(view->code + from, only[aim], to - from);
+	return found ? (size_t)(found - view->code) : to;
+}
+
+static bool see(const struct stub_view *view, enum stub_aim aim, size_t from, size_t to,
+		struct stub_sight *ret_sight)
+{
+	for (size_t at = from; at < to; at++) {
+		at = next(view, aim, at, to);
+		if (at < to && see_at(view, at, ret_sight)) {
+			ret_sight->seen = at;
 			return true;
+		}
+	}
 	return false;
 }
 
@@ -214,7 +240,7 @@ static bool result_of(const struct stub_state *state, const cs_insn *insn, const
 		return from->type == X86_OP_REG && from->reg == x86->operands[0].reg;
 	case X86_INS_OR:
 		*ret_value = UINT64_MAX;
-		return from->type == X86_OP_IMM && from->imm == -1;
+		return from->type == X86_OP_IMM && (uint32_t)from->imm == UINT32_MAX;
 	default:
 		return false;
 	}
@@ -273,10 +299,7 @@ static size_t pass(void *userdata, const struct stub_view *view, size_t at, cons
 	} else if (insn->id == X86_INS_JMP || insn->id == X86_INS_UD2 || insn->id == X86_INS_HLT ||
 		   in_group(insn, X86_GRP_RET)) {
 		stub_forget(state, UINT32_MAX);
-	} else if (in_group(insn, X86_GRP_JUMP)) {
-		if (insn->detail->x86.operands[0].type == X86_OP_IMM)
-			stub_branch(state, (uint64_t)insn->detail->x86.operands[0].imm);
-	} else {
+	} else if (!in_group(insn, X86_GRP_JUMP)) {
 		follow(insn, memory, state);
 	}
 	return insn->size;

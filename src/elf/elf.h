@@ -55,6 +55,10 @@ struct elf_range {
 };
 /* In the file's order, from 0. False: there are no more. */
 bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range);
+/*
+ * Where instructions are, at most @max places: by sections, since a segment of code may have anything beside it; where there are none, the segments.
+ */
+int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_t max, size_t *ret_n);
 /* Up to @n bytes that lie at an address as linked; short at the end of its range in the file. -ENOENT: in none. */
 int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n);
 

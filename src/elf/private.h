@@ -35,7 +35,7 @@ struct elf_file {
 /* As the file has it: nothing of it need be true. */
 struct elf_section {
 	uint32_t name, type, link;
-	uint64_t offset, size, entry_size;
+	uint64_t flags, address, offset, size, entry_size;
 };
 
 /*

@@ -14,6 +14,8 @@ static void take(const Elf64_Shdr *header, struct elf_section *ret_section)
 		.name = header->sh_name,
 		.type = header->sh_type,
 		.link = header->sh_link,
+		.flags = header->sh_flags,
+		.address = header->sh_addr,
 		.offset = header->sh_offset,
 		.size = header->sh_size,
 		.entry_size = header->sh_entsize,
@@ -92,6 +94,51 @@ static bool is_type(_unused_ const struct elf_file *file, const struct elf_secti
 int elf_section_of_type(const struct elf_file *file, uint32_t type, struct elf_section *ret_section)
 {
 	return find_section(file, is_type, &type, ret_section);
+}
+
+struct code {
+	struct elf_range *ranges;
+	size_t n, max;
+};
+
+/* As far as it lies in an executable segment. Takes them all, so that no section is the one. */
+static bool add_code(const struct elf_file *file, const struct elf_section *section, const void *userdata)
+{
+	struct code *code = *(struct code *const *)userdata;
+	const struct elf_segment *s = elf_segment_of_address(file, section->address);
+	uint64_t from, size;
+
+	if (section->type != SHT_PROGBITS || !(section->flags & SHF_EXECINSTR) ||
+	    !(section->flags & SHF_ALLOC) || section->size == 0 || !s || !s->executable || code->n == code->max)
+		return false;
+	from = section->address - s->address;
+	size = MIN(section->size, s->size - from);
+	code->ranges[code->n++] = (struct elf_range){
+		.address = section->address,
+		.offset = s->offset + from,
+		.size = size,
+		.memory_size = size,
+		.executable = true,
+		.writable = s->writable,
+	};
+	return false;
+}
+
+int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_t max, size_t *ret_n)
+{
+	struct code code = { .ranges = ranges, .max = max }, *userdata = &code;
+	struct elf_section none;
+	struct elf_range range;
+	int r = find_section(file, add_code, &userdata, &none);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (code.n == 0)
+		for (uint32_t i = 0; code.n < max && elf_range(file, i, &range); i++)
+			if (range.executable)
+				ranges[code.n++] = range;
+	*ret_n = code.n;
+	return 0;
 }
 
 struct named {

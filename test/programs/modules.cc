@@ -78,10 +78,11 @@ static void launch_all()
 		int n = 0;
 		void *arguments[] = { &memory, &n };
 		unsigned grid = i + 1, block = 32 * (i + 1);
-		CUresult result = CALL(cuLaunchKernel, kernel.function, grid, 1U, 1U, block, 1U, 1U, 64U, nullptr,
-				       arguments, nullptr);
+		CUresult result = CALL(cuLaunchKernel, kernel.function, grid, 1U, 1U, block, 1U, 1U, 64U,
+				       nullptr, arguments, nullptr);
 
-		truth.add(Launch{ kernel.name, kernel.how, nullptr, { grid, 1, 1 }, { block, 1, 1 }, 64, (int)result });
+		truth.add(Launch{
+			kernel.name, kernel.how, nullptr, { grid, 1, 1 }, { block, 1, 1 }, 64, (int)result });
 	}
 	call<decltype(cuCtxSynchronize)>("cuCtxSynchronize");
 }
