@@ -68,7 +68,7 @@ static const struct {
 	{ CAP_PERFMON, "CAP_PERFMON", "their probes", true },
 	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "with CAP_DAC_OVERRIDE: kernels before 6.6; records where perf_event_paranoid is 3",
 	  false },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "libraries of other users' processes, their environment", false },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "libraries of other users' processes and the kernels in them, their environment", false },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "libraries in folders that are closed to others", false },
 };
 
