@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde trace --kernels: every launch of nvcc's programs is named, counted in its shape and described; against what the programs say."""
+import json
+import os
+import subprocess
+import tempfile
+import time
+
+from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Skip, command, contains, environment, equal, run
+from launches import BY_ADDRESS, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, program, truths
+
+
+def tracing():
+    """A skip where the kernel, or who we are, does not allow it."""
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    done = command("trace", "--json", "--", "true")
+    if done.returncode != 0:
+        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
+
+
+def surroundings():
+    return environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY=SIMULATED, **SIMULATION)
+
+
+def traced(name, *arguments, flags=("--json",), told=None):
+    command_line = argv(name, *arguments)
+    tracing()
+    done = subprocess.run([GPUSONDE, "trace", "--kernels", *flags, "--", *command_line], env=surroundings(), capture_output=True,
+                          text=True, timeout=PATIENCE_S, check=False, input=told)
+    equal(done.returncode, 0, done.stderr)
+    return done
+
+
+def kernels(name, *arguments, told=None):
+    """pid -> (what it says, what was seen of it)."""
+    done = traced(name, *arguments, told=told)
+    document = json.loads(done.stdout.splitlines()[-1])["kernels"]
+    seen = {process["pid"]: process["kernels"] for process in document["processes"]}
+    said = {truth["pid"]: truth for truth in truths(done.stdout.splitlines()) if "launches" in truth}
+    assert said, done.stdout
+    equal(set(seen), set(said), "processes")
+    equal(document["processes_left_out"], 0, "processes left out")
+    return [(said[pid], seen[pid]) for pid in said]
+
+
+def all_named(name, *arguments, told=None):
+    for said, rows in kernels(name, *arguments, told=told):
+        agrees(rows, said)
+
+
+def test_kernels_of_all_kinds():
+    (said, rows), = kernels("kernels-shared")
+    agrees(rows, said)
+    named_for_people(rows)
+    # There is an image for the device.
+    for row in rows:
+        described(row)
+        equal(row["arch"], "sm_90", row["name"])
+
+
+def test_stripped():
+    all_named("kernels-shared-stripped")
+
+
+def test_runtime_in_the_program():
+    all_named("kernels-sim")
+
+
+def test_runtime_in_the_program_stripped():
+    all_named("kernels-sim-stripped")
+
+
+def test_at_fixed_addresses():
+    all_named("kernels-no-pie")
+    all_named("kernels-no-pie-stripped")
+
+
+def test_relocatable_device_code():
+    all_named("kernels-rdc")
+    all_named("kernels-rdc-stripped")
+
+
+def test_a_child_without_a_program_of_its_own():
+    all_named("kernels-sim", "--fork")
+
+
+def test_a_library_loaded_later():
+    all_named("plugin_host", "plugin.so")
+
+
+def test_device_code_loaded_by_the_drivers_interface():
+    all_named("modules", "images.cubin", "images.fatbin")
+
+
+def test_a_running_program():
+    """Of what it launched before nothing is known; what it launches now is named all the same."""
+    shared = ("libcuda.so.1", "libcudart.so.13")
+    for name, libraries in (("kernels-shared", shared), ("kernels-shared-stripped", shared), ("kernels-sim-stripped", shared[:1])):
+        argv(name)
+        tracing()
+        with tempfile.TemporaryDirectory() as tmp, Waiting(tmp, name) as waiting:
+            with subprocess.Popen([GPUSONDE, "trace", "--kernels", "--json", "-p", str(waiting.pid)], env=surroundings(),
+                                  stdout=subprocess.PIPE, text=True) as tracer:
+                try:
+                    waiting.probed(*libraries)
+                    waiting.go_on()
+                    time.sleep(3) # its launches are named meanwhile
+                    said = waiting.end()
+                    document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
+                finally:
+                    tracer.kill()
+        process, = document["kernels"]["processes"]
+        agrees(process["kernels"], said, part=0.5, nameless=BY_ADDRESS if len(libraries) == 1 else ())
+
+
+def test_the_table():
+    done = traced("kernels-shared", flags=("--full",))
+    contains(done.stderr, "KERNEL")
+    contains(done.stderr, "outer::inner::spaced(int*)")
+    contains(done.stderr, "void filled<int, 4>(")
+    assert "could not be named" not in done.stderr, done.stderr
+    brief = traced("kernels-shared", flags=()).stderr
+    contains(brief, "filled<...>")
+    assert "outer::inner" not in brief, brief
+
+
+def test_without_a_driver():
+    """No devices, so no figures: names all the same."""
+    name = program("kernels-shared")
+    tracing()
+    done = subprocess.run([GPUSONDE, "trace", "--kernels", "--json", "--", name],
+                          env=environment(LD_LIBRARY_PATH=SIM, GPUSONDE_NVML_LIBRARY="/nonexistent", **SIMULATION),
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    equal(done.returncode, 0, done.stderr)
+    process, = json.loads(done.stdout.splitlines()[-1])["kernels"]["processes"]
+    said, = truths(done.stdout.splitlines())
+    agrees(process["kernels"], said)
+    assert all(row["registers"] is None and row["theoretical_occupancy_ratio"] is None for row in process["kernels"]), process
+
+
+def test_nothing_launched():
+    tracing()
+    done = command("trace", "--kernels", "--", "true")
+    equal(done.returncode, 0, done.stderr)
+    contains(done.stderr, "No launch of a kernel was seen.")
+
+
+def test_its_own_status():
+    """Ends are held; how a command ends is the command's."""
+    tracing()
+    for script, status in (("exit 7", 7), ("kill -TERM $$", 143), ("(exit 3); exec sh -c 'exit 5'", 5), ("sleep 0.1 & exit 4", 4)):
+        equal(command("trace", "--kernels", "--", "sh", "-c", script).returncode, status, script)
+
+
+def test_mistakes_name_their_remedy():
+    for arguments, words in ((["--kernels", "--raw"], "leave out one"), (["--full"], "--kernels"),
+                             (["--kernels", "--full", "--json"], "in full")):
+        done = command("trace", *arguments, "--", "true")
+        equal(done.returncode, 2, str(arguments))
+        contains(done.stderr, words)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cli_kernels.py and agent_kernels.py share: nvcc's programs over the simulated CUDA, and what they say that they launched."""
+import collections
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+from e2e import BUILD, SOURCE, PATIENCE_S, Skip, environment, equal, wait_for
+
+SIM = f"{BUILD}/sim/cuda"
+PROGRAMS = f"{BUILD}/test/programs"
+SCENARIO = f"{SOURCE}/sim/scenarios/node-8xh100.yaml"
+SIMULATION = {"GPUSONDE_SIM_SCENARIO": SCENARIO, "GPUSONDE_SIM_CUDA_KERNEL_US": "0"}
+
+
+def program(name):
+    path = f"{PROGRAMS}/{name}"
+    if not os.path.exists(path):
+        raise Skip(f"test/programs/{name} was not built: no nvcc, no C++ compiler, or a build with sanitizers")
+    return path
+
+
+def argv(name, *arguments):
+    """The program; arguments that are no flags are files beside it."""
+    return [program(name), *[a if a.startswith("-") else program(a) for a in arguments]]
+
+
+def truths(lines):
+    return [json.loads(line) for line in lines if line.startswith('{"pid":') and '"launches":' in line]
+
+
+def wanted(said, part=1):
+    """match -> {(grid, block, dynamic shared memory): launches}; @part of them."""
+    found = collections.defaultdict(collections.Counter)
+    for launch in said["launches"]:
+        equal(launch["errors"], {}, "failed launches")
+        found[launch["match"]][tuple(launch["grid"]), tuple(launch["block"]), launch["shared"]] += int(launch["count"] * part)
+    return found
+
+
+def shapes(row):
+    return {(tuple(s["grid"]), tuple(s["block"]), s["dynamic_shared_bytes"]): s["launches"] for s in row["shapes"]}
+
+
+def agrees(rows, said, part=1, nameless=()):
+    """
+    Every launch is of the kernel, and in the shape, that the program says; and nothing else was launched. Launched in one of the ways of
+    @nameless, it may have no name, and is said to have none.
+    """
+    left = list(rows)
+    how = {launch["match"]: launch["how"] for launch in said["launches"]}
+    for match, launched in wanted(said, part).items():
+        of = [row for row in left if row["symbol"] and re.fullmatch(match, row["symbol"])]
+        if not of and how[match] in nameless:
+            of = [row for row in left if row["source"] == "unresolved" and shapes(row) == dict(launched)][:1]
+        assert of, f"nobody launched {match}: {[r['symbol'] for r in rows]}"
+        got = collections.Counter()
+        for row in of:
+            left.remove(row)
+            got.update(shapes(row))
+            assert how[match] in nameless or row["source"] != "unresolved", row
+            equal(row["launches_total"], sum(row["shapes"][i]["launches"] for i in range(len(row["shapes"]))) + row["other_shapes"], match)
+            equal(row["threads_total"], sum(n * threads(shape) for shape, n in shapes(row).items()), match)
+        equal(dict(got), dict(launched), match)
+    equal([row["name"] for row in left], [], "launched by nobody")
+
+
+# Of what a program launches by its host function: which handle the runtime has made of it nobody can see afterwards.
+BY_ADDRESS = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaLaunchCooperativeKernel")
+
+
+def threads(shape):
+    total = 1
+    for n in shape[0] + shape[1]:
+        total *= n
+    return total
+
+
+def described(row):
+    """What is known of a kernel from an image for the device."""
+    assert row["arch"] and row["registers"] > 0 and row["code_bytes"] > 0 and row["constant_bytes"] > 0, row
+    assert 0 < row["theoretical_occupancy_ratio"] <= 1 and row["occupancy_limiter"], row
+    equal(row["warps_per_sm"] / row["warps_per_sm_max"], row["theoretical_occupancy_ratio"], row["name"])
+    assert row["memory_bytes"]["shared"] >= row["static_shared_bytes"] + (row["reserved_shared_bytes"] or 0), row
+
+
+def named_for_people(rows):
+    """Demangled, and folded."""
+    by_symbol = {row["symbol"]: row for row in rows}
+    row = by_symbol["_ZN5outer5inner6spacedEPi"]
+    equal((row["name"], row["brief"]), ("outer::inner::spaced(int*)", "spaced"), "the name")
+    row = by_symbol["_Z6filledIiLi4EEvPT_"]
+    equal(row["brief"], "filled<...>", "the brief name")
+    assert row["name"].startswith("void filled<int, 4>("), row["name"]
+
+
+def patched(pid, library):
+    """Breakpoints make pages of the library's code the process's own."""
+    code = False
+    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            words = line.split()
+            if "-" in words[0] and len(words) >= 5:
+                code = "x" in words[1] and os.path.basename(words[-1]) == library
+            elif code and words[0] == "Anonymous:" and words[1] != "0":
+                return True
+    return False
+
+
+class Waiting:
+    """
+    A program that was started with --wait: it has launched everything once, and does so again when it is told to. It then stays, since it cannot
+    get rid of its last line until somebody reads it.
+    """
+
+    def __init__(self, folder, name, *arguments, **env):
+        # Libraries of its own: nobody else's probes are in them.
+        self.libraries = f"{folder}/libraries"
+        if not os.path.exists(self.libraries):
+            os.mkdir(self.libraries)
+            for library in ("libcuda.so.1", "libcudart.so.13"):
+                shutil.copy(f"{SIM}/{library}", self.libraries)
+        self.reading, self.writing = os.pipe()
+        self.process = subprocess.Popen(argv(name, *arguments, "--wait"), stdin=subprocess.PIPE, stdout=self.writing,
+                                        env=environment(LD_LIBRARY_PATH=self.libraries, **SIMULATION, **env))
+        self.pid, self.text = self.process.pid, b""
+
+    def __enter__(self):
+        self.read_until(b"ready\n")
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        for fd in (self.reading, self.writing):
+            if fd >= 0:
+                os.close(fd)
+
+    def read_until(self, end):
+        while not self.text.endswith(end):
+            got = os.read(self.reading, 65536)
+            assert got, f"the program has ended: {self.text}"
+            self.text += got
+        self.text = b""
+
+    def go_on(self):
+        room = fcntl.fcntl(self.writing, fcntl.F_GETPIPE_SZ)
+        os.write(self.writing, b"\n" * room)
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """Lets it go; what it says."""
+        os.close(self.writing)
+        self.writing = -1
+        while got := os.read(self.reading, 65536):
+            self.text += got
+        equal(self.process.wait(PATIENCE_S), 0, "the program's status")
+        said, = truths(self.text.decode().splitlines())
+        return said
+
+    def probed(self, *libraries):
+        """One probe is in each; the others of a library follow at once, on a machine that has time for it."""
+        for library in libraries:
+            wait_for(lambda library=library: patched(self.pid, library), f"probes in {library}")
+        time.sleep(2)
