@@ -131,6 +131,7 @@ void start(struct program *program, const char *path, const char *environment)
 	program->in = in[1];
 	program->out = out[0];
 	listen_to(program);
+	program->incarnation = incarnation();
 }
 
 void stop(struct program *program)
@@ -178,7 +179,8 @@ struct naming_question question_of(const struct program *program, uint64_t funct
 
 	return (struct naming_question){ .id = ++id,
 					 .pid = program->pid,
-					 .incarnation = incarnation(),
+					 .incarnation =
+						 program->incarnation ? program->incarnation : incarnation(),
 					 .function = function,
 					 .sm = 90,
 					 .runtime = true };

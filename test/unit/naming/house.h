@@ -24,6 +24,7 @@ void command(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct program {
 	pid_t pid;
+	uint64_t incarnation; /* 0: a new one for each question */
 	int in, out;
 	struct {
 		char what[32];

@@ -496,7 +496,7 @@ static void one_file_of_many_processes(_unused_ void **state)
 	assert_int_equal(stats.evicted, 0);
 	assert_int_equal(stats.named[KERNEL_SOURCE_REGISTERED], PROCESSES);
 	for (unsigned i = 0; i < PROCESSES; i++) {
-		naming_forget(naming, programs[i].pid, 0);
+		naming_forget(naming, programs[i].pid, programs[i].incarnation);
 		stop(&programs[i]);
 	}
 	kernel_unref(first);
