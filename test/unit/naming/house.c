@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,7 @@ void start(struct program *program, const char *path, const char *environment)
 			snprintf(name, sizeof(name), "%.*s", (int)(equals - environment), environment);
 			setenv(name, equals + 1, 1);
 		}
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* when a test fails */
 		if (chdir(house_dir) < 0)
 			_exit(126);
 		dup2(in[0], STDIN_FILENO);
