@@ -119,12 +119,13 @@ def simulated_runtime_counted(results, _version):
     assert wanted["cudaLaunchKernel"][0] == 8 * 50 + 8 * 3 and "2" in wanted["cudaMalloc"][1], f"another workload than ours: {wanted}"
 
 
-# The unit test, whose own functions are probed in this kernel's best way.
-@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/attach_names '*_multi'")
+# Of the unit test, whose own functions are probed in this kernel's best way: names of all lengths, and within other calls. All of it takes minutes
+# where probes are trace events.
+@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/attach_names 'names_*_multi'")
 def names_told(results, _version):
     result = ended_well(results["names-told"])
     said = result.text("stdout") + result.text("stderr")
-    assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") >= 15, f"names of handles: {result.says()}"
+    assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 3, f"names of handles: {result.says()}"
 
 
 @case("""
