@@ -59,10 +59,11 @@ static void name_cell(struct table *table, const struct kernel_row *row)
 
 static void launches_cell(struct table *table, const struct kernel_row *row)
 {
-	bool known = presence_is(row->p[KERNEL_METRIC_LAUNCHES]);
-
-	table_cellf(table, COLOUR_NONE, known ? "%s%" PRIu64 : "", mark(row, KERNEL_METRIC_LAUNCHES),
-		    row->kernel->all.launches);
+	if (presence_is(row->p[KERNEL_METRIC_LAUNCHES]))
+		table_cellf(table, COLOUR_NONE, "%s%" PRIu64, mark(row, KERNEL_METRIC_LAUNCHES),
+			    row->kernel->all.launches);
+	else
+		table_cell(table, COLOUR_NONE, "");
 }
 
 static void busy_cell(struct table *table, const struct kernel_row *row)
@@ -305,7 +306,10 @@ static int write_unnamed(const struct kernel_list *list, const struct table_opti
 		table_cell(&table, COLOUR_WARN, k->symbol);
 		table_cellf(&table, COLOUR_NONE, "%" PRIu32, list->s->trace->processes[row->process].pid);
 		table_cellf(&table, COLOUR_NONE, "%" PRIu64, row->all.launches);
-		table_cellf(&table, COLOUR_NONE, *k->file ? "0x%" PRIx64 : "", k->offset);
+		if (*k->file)
+			table_cellf(&table, COLOUR_NONE, "0x%" PRIx64, k->offset);
+		else
+			table_cell(&table, COLOUR_NONE, "");
 		table_cell(&table, COLOUR_NONE, k->file);
 	}
 	strbuf_addc(out, '\n');
