@@ -266,7 +266,6 @@ int trace_kernels_prepare(struct trace_kernels *k)
 	snapshot = collector_snapshot(k->collector);
 	tracer_node(&k->tracer, snapshot);
 	snapshot_unref(snapshot);
-	k->tracer.naming_since_ns = INT64_MIN / 2; /* no question waits for devices any more */
 	return r < 0 ? r : 0;
 }
 

@@ -17,6 +17,8 @@
 #include "base/log.h"
 #include "cmd/tracer_private.h"
 
+#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver tells of its devices in well under one */
+
 enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
 /*
@@ -175,6 +177,7 @@ static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 	struct cuda_ops cuda_ops = tracer_cuda_ops;
 	int r = sd_event_new(&tracer->event);
 
+	tracer->devices_by_ns = clock_mono_ns() + DEVICES_NS;
 	if (r >= 0)
 		r = sd_event_add_io(tracer->event, NULL, tracer->stop_fd, EPOLLIN, on_stop, tracer);
 	if (r >= 0)

@@ -10,9 +10,6 @@
 #include "base/log.h"
 #include "cmd/tracer_private.h"
 
-/* How long the first reading of devices is waited for: which of a kernel's images is launched depends on them. */
-#define DEVICES_NS (10 * NSEC_PER_SEC)
-
 enum { ANSWERS_AT_ONCE = 256 }; /* the rest in the next turn of the loop: events go on */
 
 static int on_answers(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
@@ -31,8 +28,7 @@ static int on_answers(_unused_ sd_event_source *source, _unused_ int fd, _unused
 static int ask(const struct cuda_function *function, void *userdata)
 {
 	struct tracer *tracer = userdata;
-	bool soon = function->sm == 0 && tracer->devices_n == 0 &&
-		    clock_mono_ns() - tracer->naming_since_ns < DEVICES_NS;
+	bool soon = function->sm == 0 && tracer->devices_n == 0 && clock_mono_ns() < tracer->devices_by_ns;
 	const struct naming_question question = {
 		.id = function->id,
 		.pid = (pid_t)function->tgid,
@@ -66,7 +62,6 @@ int tracer_naming(struct tracer *tracer, struct cuda_ops *ops)
 	r = naming_new(&config, &tracer->naming);
 	if (r < 0)
 		return r;
-	tracer->naming_since_ns = clock_mono_ns();
 	ops->function = ask;
 	ops->image = load_image;
 	r = sd_event_add_io(tracer->event, NULL, naming_fd(tracer->naming), EPOLLIN, on_answers, tracer);

@@ -31,7 +31,7 @@ struct tracer {
 	struct trace_engine *engine;
 	struct cuda *cuda;
 	struct naming *naming; /* NULL: not wanted */
-	int64_t naming_since_ns;
+	int64_t devices_by_ns; /* questions wait until then for the first reading: which of a kernel's images is launched depends on it */
 	struct trace_engine_status status;
 	struct cuda_device devices[TRACER_DEVICES_MAX];
 	uint32_t devices_n;
