@@ -392,6 +392,34 @@ static void images_in_memory(_unused_ void **state)
 	naming_free(naming);
 }
 
+/* Two containers in one file, each with a kernel of that name. */
+static void a_name_twice_in_a_file(_unused_ void **state)
+{
+	struct naming *naming;
+	struct program program;
+	struct naming_question q;
+	struct kernel *kernel;
+
+	NEEDS_NVCC;
+	for (unsigned threads = 128; threads <= 512; threads += 384)
+		command("nvcc --extended-lambda -DLIBRARY -DTHREADS=%u -fatbin -arch=sm_90 -o %u.fatbin "
+			"%s/test/unit/naming/kernels.cu",
+			threads, threads, test_source_root());
+	command("cat 128.fatbin 512.fatbin > both.fatbin");
+	naming = begin(NULL);
+	start(&program, "./plain", NULL);
+	q = question_of(&program, 0x1234);
+	q.symbol = "twin";
+	q.path = "both.fatbin";
+	kernel = ask(naming, q);
+	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
+	assert_int_equal(kernel->figures[KERNEL_BARRIERS], 1);
+	assert_int_equal(kernel->arch.sm, 90);
+	kernel_unref(kernel);
+	stop(&program);
+	naming_free(naming);
+}
+
 static void a_file_that_was_loaded(_unused_ void **state)
 {
 	struct naming *naming;
@@ -504,14 +532,13 @@ static void one_file_of_many_processes(_unused_ void **state)
 }
 
 /* Tables go and are read again, and nothing is wrong for that. */
-static void too_little_memory(_unused_ void **state)
+static void check_little(const struct naming_limits *limits)
 {
-	const struct naming_config config = { .limits = { .bytes = 16 << 10, .files = 2 } };
+	const struct naming_config config = { .limits = *limits };
 	struct program program;
 	struct naming *naming;
 	struct naming_stats stats;
 
-	NEEDS_NVCC;
 	naming = begin(&config);
 	start(&program, "./plain", NULL);
 	order(&program, "open ./plain.so");
@@ -530,9 +557,17 @@ static void too_little_memory(_unused_ void **state)
 	}
 	naming_stats(naming, &stats);
 	assert_true(stats.evicted > 0);
-	assert_true(stats.files <= 2);
+	if (limits->files)
+		assert_true(stats.files <= limits->files);
 	stop(&program);
 	naming_free(naming);
+}
+
+static void too_little_memory(_unused_ void **state)
+{
+	NEEDS_NVCC;
+	check_little(&(struct naming_limits){ .bytes = 4 << 10 });
+	check_little(&(struct naming_limits){ .files = 2 });
 }
 
 /* What the tables take, and that it is given back. */
@@ -576,6 +611,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_known),
 		cmocka_unit_test(a_name_in_two_files),
 		cmocka_unit_test(images_in_memory),
+		cmocka_unit_test(a_name_twice_in_a_file),
 		cmocka_unit_test(a_file_that_was_loaded),
 		cmocka_unit_test(names_in_memory),
 		cmocka_unit_test(one_file_of_many_processes),
