@@ -126,10 +126,12 @@ def host_programs(compiler, *more, levels=LEVELS):
 
 
 def arm64_libraries():
-    for level, legacy, runtime in itertools.product(LEVELS, (False, True), (False, True)):
-        flags = ["-target", "aarch64-linux-gnu", "-fPIC", level, *(["-DLEGACY"] if legacy else [])]
+    for level, legacy, runtime, protected in itertools.product(LEVELS, (False, True), (False, True), (False, True)):
+        linker = [tool("ld.lld"), *(["-z", "force-bti"] if protected else [])]
+        flags = ["-target", "aarch64-linux-gnu", "-fPIC", level, *(["-DLEGACY"] if legacy else []),
+                 *(["-mbranch-protection=standard"] if protected else [])]
         with tempfile.TemporaryDirectory() as folder:
-            made = Made(folder, ["clang"], *flags, runtime=runtime, linker=[tool("ld.lld")])
+            made = Made(folder, ["clang"], *flags, runtime=runtime, linker=linker)
             try:
                 check_made(made, legacy, strip="llvm-strip", nm="llvm-nm")
             except AssertionError as error:

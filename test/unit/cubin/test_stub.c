@@ -186,6 +186,28 @@ static void test_two_handles(_unused_ void **state)
 	assert_int_equal(seen.stub[1].handle_address, VARIABLE + 16);
 }
 
+/* A handle is kept in a variable, and not in code or nowhere. */
+static void test_no_variable(_unused_ void **state)
+{
+	static const uint32_t places[] = { NOTHING, HOST };
+	uint64_t skipped;
+	struct code code;
+	struct seen seen;
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		begin(&code, true);
+		lea_rsi(&code, HOST);
+		lea_name(&code, NAME);
+		call(&code, REGISTER);
+		lea_rdi(&code, places[i]);
+		lea_rsi(&code, HOST);
+		call(&code, GET_KERNEL);
+		seen = read_all(&code.file, sizeof(code.file), &skipped);
+		assert_int_equal(seen.n, 1);
+		assert_int_equal(seen.stub[0].handle_address, 0);
+	}
+}
+
 /* Arguments that are not known to be what they must be: nothing is told, and that is counted. */
 static void test_not_known(_unused_ void **state)
 {
@@ -362,12 +384,12 @@ static void test_stopped(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_registered),       cmocka_unit_test(test_twice_is_once),
-		cmocka_unit_test(test_two_handles),      cmocka_unit_test(test_not_known),
-		cmocka_unit_test(test_no_call),          cmocka_unit_test(test_no_evidence),
-		cmocka_unit_test(test_name_without_end), cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_no_elf),           cmocka_unit_test(test_bounded),
-		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_registered),  cmocka_unit_test(test_twice_is_once),
+		cmocka_unit_test(test_two_handles), cmocka_unit_test(test_no_variable),
+		cmocka_unit_test(test_not_known),   cmocka_unit_test(test_no_call),
+		cmocka_unit_test(test_no_evidence), cmocka_unit_test(test_name_without_end),
+		cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_no_elf),
+		cmocka_unit_test(test_bounded),     cmocka_unit_test(test_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
