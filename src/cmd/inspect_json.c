@@ -6,36 +6,58 @@
 #include "cmd/inspect.h"
 
 enum { ERRORS_BYTES = 256 << 10 };
+#define SEPARATOR ","
 
-static void add_escaped(struct strbuf *out, const char *text)
+static bool is_plain(unsigned char c)
 {
+	return c >= ' ' && c != '"' && c != '\\';
+}
+
+static void add_escaped(struct strbuf *out, const char *text, size_t n)
+{
+	const char *end = text + n;
+
 	strbuf_addc(out, '"');
-	for (const char *p = text; *p;) {
+	for (const char *p = text; p < end;) {
 		size_t plain = 0;
 
-		while ((unsigned char)p[plain] >= ' ' && p[plain] != '"' && p[plain] != '\\')
+		while (p + plain < end && is_plain((unsigned char)p[plain]))
 			plain++;
 		strbuf_add(out, p, plain);
 		p += plain;
+		if (p == end)
+			break;
 		if (*p == '"' || *p == '\\')
 			strbuf_addf(out, "\\%c", *p++);
-		else if (*p)
+		else
 			strbuf_addf(out, "\\u%04x", (unsigned char)*p++);
 	}
 	strbuf_addc(out, '"');
 }
 
-static void add_text(struct inspect_json *j, struct strbuf *out, const char *text)
+static void add_text(struct inspect_json *j, struct strbuf *out, const char *text, size_t n)
 {
-	size_t n = strlen(text);
-
 	if (!utf8_valid(text, n)) {
 		strbuf_reset(&j->scratch);
 		strbuf_add(&j->scratch, text, n);
 		utf8_sanitize(j->scratch.data);
 		text = j->scratch.data;
+		n = strlen(text);
 	}
-	add_escaped(out, text);
+	add_escaped(out, text, n);
+}
+
+static void add_strings(struct strbuf *out, const char *before, const char *text, const char *after)
+{
+	strbuf_adds(out, before);
+	strbuf_adds(out, text);
+	strbuf_adds(out, after);
+}
+
+static void add_number(struct strbuf *out, const char *before, uint64_t n)
+{
+	strbuf_adds(out, before);
+	strbuf_add_u64(out, n);
 }
 
 static void add_arch(struct strbuf *out, struct kernel_arch arch)
@@ -44,41 +66,63 @@ static void add_arch(struct strbuf *out, struct kernel_arch arch)
 
 	kernel_arch_text(arch, text);
 	if (text[0])
-		strbuf_addf(out, "\"%s\"", text);
+		add_strings(out, "\"", text, "\"");
 	else
 		strbuf_adds(out, "null");
 }
 
 static void add_three(struct strbuf *out, const char *key, const uint32_t n[static 3])
 {
-	if (n[0] || n[1] || n[2])
-		strbuf_addf(out, ",\"%s\":[%u,%u,%u]", key, n[0], n[1], n[2]);
-	else
-		strbuf_addf(out, ",\"%s\":null", key);
+	add_strings(out, ",\"", key, "\":");
+	if (!n[0] && !n[1] && !n[2]) {
+		strbuf_adds(out, "null");
+		return;
+	}
+	add_number(out, "[", n[0]);
+	add_number(out, ",", n[1]);
+	add_number(out, ",", n[2]);
+	strbuf_addc(out, ']');
 }
 
-static void begin(struct inspect_out *out, void *state)
-{
-	(void)state;
-	strbuf_adds(&out->text, "{\"images\":[");
-}
-
-static void image(struct inspect_out *out, void *state, const char *file, const struct cubin_image *image)
+static void init(void *state, const struct inspect_look *look)
 {
 	struct inspect_json *j = state;
-	struct strbuf *text = &out->text;
 
-	strbuf_addf(text, "%s\n{\"kind\":\"%s\",\"arch\":", j->images++ ? "," : "",
-		    cubin_kind_name(image->kind));
-	add_arch(text, image->arch);
-	strbuf_addf(text, ",\"compression\":\"%s\",\"bytes\":%llu,\"uncompressed_bytes\":%llu",
-		    cubin_compression_name(image->compression), (unsigned long long)image->bytes,
-		    (unsigned long long)image->uncompressed_bytes);
-	strbuf_addf(text, ",\"debug\":%s,\"relocatable\":%s,\"offset\":%llu,\"file\":",
-		    image->debug ? "true" : "false", image->relocatable ? "true" : "false",
-		    (unsigned long long)image->offset);
-	add_text(j, text, file);
-	strbuf_addc(text, '}');
+	(void)look;
+	strbuf_init(&j->errors, 0);
+	strbuf_init(&j->scratch, 0);
+}
+
+static void done(void *state)
+{
+	struct inspect_json *j = state;
+
+	strbuf_done(&j->errors);
+	strbuf_done(&j->scratch);
+}
+
+static void begin(struct strbuf *out, void *state)
+{
+	(void)state;
+	strbuf_adds(out, "{\"images\":[");
+}
+
+static void image(struct strbuf *out, void *state, const char *file, const struct cubin_image *image)
+{
+	struct inspect_json *j = state;
+
+	strbuf_adds(out, j->images++ ? ",\n{" : "\n{");
+	add_strings(out, "\"kind\":\"", cubin_kind_name(image->kind), "\",\"arch\":");
+	add_arch(out, image->arch);
+	add_strings(out, ",\"compression\":\"", cubin_compression_name(image->compression), "\"");
+	add_number(out, ",\"bytes\":", image->bytes);
+	add_number(out, ",\"uncompressed_bytes\":", image->uncompressed_bytes);
+	add_strings(out, ",\"debug\":", image->debug ? "true" : "false", "");
+	add_strings(out, ",\"relocatable\":", image->relocatable ? "true" : "false", "");
+	add_number(out, ",\"offset\":", image->offset);
+	strbuf_adds(out, ",\"file\":");
+	add_text(j, out, file, strlen(file));
+	strbuf_addc(out, '}');
 }
 
 static void add_occupancy(struct strbuf *out, const struct inspect_kernel *k)
@@ -89,77 +133,94 @@ static void add_occupancy(struct strbuf *out, const struct inspect_kernel *k)
 	}
 	strbuf_adds(out, ",\"occupancy\":");
 	strbuf_add_double(out, k->occupancy.ratio);
-	strbuf_addf(out, ",\"limiter\":\"%s\"", occupancy_limiter_name(k->occupancy.limiter));
+	add_strings(out, ",\"limiter\":\"", occupancy_limiter_name(k->occupancy.limiter), "\"");
 }
 
-static void enter_kernels(struct inspect_out *out, struct inspect_json *j)
+static void kernels(struct strbuf *out, void *state)
 {
-	if (!j->in_kernels)
-		strbuf_adds(&out->text, "],\n\"kernels\":[");
-	j->in_kernels = true;
+	(void)state;
+	strbuf_adds(out, "],\n\"kernels\":[");
 }
 
-static void kernel(struct inspect_out *out, void *state, const struct inspect_kernel *k)
+static void add_names(struct strbuf *out, struct inspect_json *j, const struct inspect_kernel *k)
 {
-	struct inspect_json *j = state;
-	struct strbuf *text = &out->text;
+	static const char name[] = "\n{\"name\":", demangled[] = ",\"demangled\":";
 
-	enter_kernels(out, j);
-	strbuf_adds(text, j->kernels++ ? ",\n{\"name\":" : "\n{\"name\":");
-	add_text(j, text, k->kernel->symbol);
-	strbuf_adds(text, ",\"demangled\":");
-	add_text(j, text, k->name);
-	strbuf_adds(text, ",\"arch\":");
-	add_arch(text, k->kernel->arch);
-	for (unsigned i = 0; i < KERNEL_FIGURES; i++) {
-		strbuf_addc(text, ',');
-		strbuf_addf(text, "\"%s\":", kernel_figures[i].json);
-		if (k->kernel->figures[i] < 0)
-			strbuf_adds(text, "null");
-		else
-			strbuf_add_i64(text, k->kernel->figures[i]);
+	strbuf_adds(out, name);
+	if (k->name.plain) {
+		strbuf_addc(out, '"');
+		strbuf_add(out, k->kernel->symbol, k->kernel->symbol_n);
+		strbuf_addc(out, '"');
+		strbuf_adds(out, demangled);
+		strbuf_addc(out, '"');
+		strbuf_add(out, k->name.text, k->name.n);
+		strbuf_addc(out, '"');
+		return;
 	}
-	add_occupancy(text, k);
-	add_three(text, "required_block", k->kernel->required_block);
-	add_three(text, "cluster", k->kernel->cluster);
-	strbuf_addf(text, ",\"image\":%u}", k->image_index);
+	add_text(j, out, k->kernel->symbol, k->kernel->symbol_n);
+	strbuf_adds(out, demangled);
+	add_text(j, out, k->name.text, k->name.n);
 }
 
-static void trouble(struct inspect_out *out, void *state, const struct inspect_trouble *t)
+static void kernel(struct strbuf *out, void *state, const struct inspect_kernel *k)
+{
+	strbuf_adds(out, SEPARATOR);
+	add_names(out, state, k);
+	strbuf_adds(out, ",\"arch\":");
+	add_arch(out, k->kernel->arch);
+	for (unsigned i = 0; i < KERNEL_FIGURES; i++) {
+		add_strings(out, ",\"", kernel_figures[i].json, "\":");
+		if (k->kernel->figures[i] < 0)
+			strbuf_adds(out, "null");
+		else
+			strbuf_add_i64(out, k->kernel->figures[i]);
+	}
+	add_occupancy(out, k);
+	add_three(out, "required_block", k->kernel->required_block);
+	add_three(out, "cluster", k->kernel->cluster);
+	add_number(out, ",\"image\":", k->image_index);
+	strbuf_addc(out, '}');
+}
+
+static void trouble(void *state, const struct inspect_trouble *t)
 {
 	struct inspect_json *j = state;
 	size_t before = j->errors.len;
 
-	(void)out;
 	if (before > ERRORS_BYTES) {
 		j->errors_left_out++;
 		return;
 	}
 	strbuf_adds(&j->errors, before ? ",\n{\"file\":" : "\n{\"file\":");
-	add_text(j, &j->errors, t->file);
+	add_text(j, &j->errors, t->file, strlen(t->file));
 	if (t->has_offset)
-		strbuf_addf(&j->errors, ",\"offset\":%llu", (unsigned long long)t->offset);
+		add_number(&j->errors, ",\"offset\":", t->offset);
 	else
 		strbuf_adds(&j->errors, ",\"offset\":null");
 	strbuf_adds(&j->errors, ",\"text\":");
-	add_text(j, &j->errors, t->text);
+	add_text(j, &j->errors, t->text, strlen(t->text));
 	strbuf_addc(&j->errors, '}');
 }
 
-static void end(struct inspect_out *out, void *state)
+static void end(struct strbuf *out, void *state)
 {
-	struct inspect_json *j = state;
+	const struct inspect_json *j = state;
 
-	enter_kernels(out, j);
-	strbuf_adds(&out->text, "],\n\"errors\":[");
-	strbuf_add(&out->text, j->errors.data, j->errors.len);
-	strbuf_addf(&out->text, "],\n\"errors_left_out\":%llu}\n", (unsigned long long)j->errors_left_out);
+	strbuf_adds(out, "],\n\"errors\":[");
+	strbuf_add(out, j->errors.data, j->errors.len);
+	add_number(out, "],\n\"errors_left_out\":", j->errors_left_out);
+	strbuf_adds(out, "}\n");
 }
 
 const struct inspect_writer inspect_json_writer = {
 	.images_first = true,
+	.separator_n = sizeof(SEPARATOR) - 1,
+	.state_size = sizeof(struct inspect_json),
+	.init = init,
+	.done = done,
 	.begin = begin,
 	.image = image,
+	.kernels = kernels,
 	.kernel = kernel,
 	.trouble = trouble,
 	.end = end,

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
 #include "cmd/inspect.h"
 #include "cubin/name.h"
 
@@ -11,11 +10,17 @@ enum {
 	NAME_BYTES = 1 << 20, /* the longest that is shown; 16 KiB of symbol make 200 KiB of name at most that are known */
 	SLOTS = 4096, /* names that are remembered */
 	SLOT_BYTES = 16 << 10, /* symbol and name of one that is; with PyTorch's, 1 KiB */
-	KEPT_BYTES = 8 << 20, /* all of them */
+	KEPT_BYTES = 3 << 20, /* all of them */
+};
+
+struct slot {
+	uint32_t symbol_n, name_n;
+	bool plain;
+	char text[]; /* symbol, NUL, name, NUL */
 };
 
 struct inspect_names {
-	char *slots[SLOTS]; /* symbol, NUL, name */
+	struct slot *slots[SLOTS];
 	size_t kept;
 	uint64_t mangled;
 	char buf[NAME_BYTES];
@@ -49,10 +54,11 @@ void inspect_names_free(struct inspect_names *names)
 }
 
 /* What cannot be kept is demangled again. */
-static void keep(struct inspect_names *names, char **slot, const char *symbol, size_t n)
+static void keep(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
+		 const struct inspect_name *name)
 {
-	size_t name_n = strlen(names->buf), bytes = n + name_n + 2;
-	char *copy;
+	size_t bytes = sizeof(**slot) + n + name->n + 2;
+	struct slot *copy;
 
 	if (bytes > SLOT_BYTES)
 		return;
@@ -61,26 +67,56 @@ static void keep(struct inspect_names *names, char **slot, const char *symbol, s
 	copy = malloc(bytes);
 	if (!copy)
 		return;
-	memcpy(copy, symbol, n + 1);
-	memcpy(copy + n + 1, names->buf, name_n + 1);
+	*copy = (struct slot){ .symbol_n = (uint32_t)n, .name_n = (uint32_t)name->n, .plain = name->plain };
+	memcpy(copy->text, symbol, n + 1);
+	memcpy(copy->text + n + 1, name->text, name->n + 1);
 	free(*slot);
 	*slot = copy;
 	names->kept += bytes; /* of those that were replaced, too: forgotten with the others */
 }
 
-const char *inspect_names_get(struct inspect_names *names, const char *symbol, size_t n)
+static bool is_plain(const char *text, size_t n)
 {
-	char **slot = &names->slots[hash_bytes(symbol, n) % SLOTS];
+	bool plain = true;
+
+	for (size_t i = 0; i < n; i++)
+		plain &= (unsigned char)(text[i] - ' ') < 0x80 - ' ' && text[i] != '"' && text[i] != '\\';
+	return plain;
+}
+
+/* Names are long: eight bytes at a time. The multiplier is 2^64 by the golden ratio. */
+static size_t slot_of(const char *symbol, size_t n)
+{
+	uint64_t hash = n, word = 0;
+	size_t i = 0;
+
+	for (; i + sizeof(word) <= n; i += sizeof(word)) {
+		memcpy(&word, symbol + i, sizeof(word));
+		hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+		hash ^= hash >> 32;
+	}
+	word = 0;
+	memcpy(&word, symbol + i, n - i);
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15;
+	return (hash >> 32) % SLOTS;
+}
+
+struct inspect_name inspect_names_get(struct inspect_names *names, const char *symbol, size_t n)
+{
+	struct slot **at = &names->slots[slot_of(symbol, n)], *slot = *at;
+	struct inspect_name name = { .text = names->buf };
 	bool done;
 
-	if (*slot && STRV_EQ(*slot, symbol))
-		return *slot + n + 1;
+	if (slot && slot->symbol_n == n && memcmp(slot->text, symbol, n) == 0)
+		return (struct inspect_name){ slot->text + n + 1, slot->name_n, slot->plain };
 	done = kernel_name_demangle(symbol, names->buf, sizeof(names->buf));
+	name.n = strlen(names->buf);
+	name.plain = is_plain(symbol, n) && is_plain(name.text, name.n);
 	if (!done && strncmp(symbol, "_Z", 2) == 0)
 		names->mangled++;
 	else
-		keep(names, slot, symbol, n);
-	return names->buf;
+		keep(names, at, symbol, n, &name);
+	return name;
 }
 
 uint64_t inspect_names_mangled(const struct inspect_names *names)

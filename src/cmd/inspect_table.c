@@ -29,21 +29,21 @@ _Static_assert(ARRAY_SIZE(columns) == KERNEL_FIGURES, "a figure has no column");
 
 static bool is_wide(const struct inspect_table *t)
 {
-	return t->options.width == 0 || t->options.width >= WIDE || t->full;
+	return t->look.options.width == 0 || t->look.options.width >= WIDE || t->look.full;
 }
 
 /* Names are cut at the terminal's edge; in full they go on in the next line. */
-static void put_line(struct inspect_out *out, struct inspect_table *t, enum table_colour colour)
+static void put_line(struct strbuf *out, struct inspect_table *t, enum table_colour colour)
 {
-	struct table_options options = t->options;
+	struct table_options options = t->look.options;
 
-	if (t->full)
+	if (t->look.full)
 		options.width = 0;
-	table_line(&options, &out->text, colour, t->line.data);
+	table_line(&options, out, colour, t->line.data);
 	strbuf_reset(&t->line);
 }
 
-static void put_headings(struct inspect_out *out, struct inspect_table *t)
+static void put_headings(struct strbuf *out, struct inspect_table *t)
 {
 	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, "ARCH");
 	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++)
@@ -71,57 +71,82 @@ static void add_occupancy(struct inspect_table *t, const struct inspect_kernel *
 
 static const char *shown_name(struct inspect_table *t, const char *name)
 {
-	if (t->full)
+	if (t->look.full)
 		return name;
-	kernel_name_brief(name, t->brief, t->brief_size);
+	kernel_name_brief(name, t->brief, sizeof(t->brief));
 	return t->brief;
 }
 
-static struct inspect_sum *sum_of(struct inspect_table *t, const struct cubin_image *image)
+static struct inspect_sum *sum_of(struct inspect_table *t, const struct inspect_sum *like)
 {
 	struct inspect_sum *sum = t->sums;
 
 	for (; sum < t->sums + t->sums_n; sum++)
-		if (sum->arch.sm == image->arch.sm && sum->arch.variant == image->arch.variant &&
-		    sum->kind == image->kind && sum->compression == image->compression &&
-		    sum->relocatable == image->relocatable)
+		if (sum->arch.sm == like->arch.sm && sum->arch.variant == like->arch.variant &&
+		    sum->kind == like->kind && sum->compression == like->compression &&
+		    sum->relocatable == like->relocatable)
 			return sum;
 	/* No such many: a file that lies. The rest is counted with the last. */
 	if (t->sums_n == INSPECT_SUMS)
 		return sum - 1;
 	t->sums_n++;
-	*sum = (struct inspect_sum){ .arch = image->arch,
-				     .kind = image->kind,
-				     .compression = image->compression,
-				     .relocatable = image->relocatable };
+	*sum = (struct inspect_sum){ .arch = like->arch,
+				     .kind = like->kind,
+				     .compression = like->compression,
+				     .relocatable = like->relocatable };
 	return sum;
 }
 
-static void image(struct inspect_out *out, void *state, const char *file, const struct cubin_image *image)
+static void image(struct strbuf *out, void *state, const char *file, const struct cubin_image *image)
 {
-	struct inspect_sum *sum = sum_of(state, image);
+	const struct inspect_sum like = { .arch = image->arch,
+					  .kind = image->kind,
+					  .compression = image->compression,
+					  .relocatable = image->relocatable };
+	struct inspect_table *t = state;
 
 	(void)out;
 	(void)file;
-	sum->images++;
-	sum->bytes += image->bytes;
-	sum->uncompressed_bytes += image->uncompressed_bytes;
+	t->sum = sum_of(t, &like);
+	t->sum->images++;
+	t->sum->bytes += image->bytes;
+	t->sum->uncompressed_bytes += image->uncompressed_bytes;
 }
 
-static void kernel(struct inspect_out *out, void *state, const struct inspect_kernel *k)
+static void merge(void *state, const void *of_thread, bool images)
+{
+	const struct inspect_table *from = of_thread;
+
+	for (unsigned i = 0; i < from->sums_n; i++) {
+		const struct inspect_sum *more = &from->sums[i];
+		struct inspect_sum *sum = sum_of(state, more);
+
+		sum->kernels += more->kernels;
+		if (!images)
+			continue;
+		sum->images += more->images;
+		sum->bytes += more->bytes;
+		sum->uncompressed_bytes += more->uncompressed_bytes;
+	}
+}
+
+static void heading(struct strbuf *out, void *state, const char *file)
+{
+	struct inspect_table *t = state;
+
+	if (t->look.many_files) {
+		strbuf_addf(&t->line, "%s:", file);
+		put_line(out, t, COLOUR_NONE);
+	}
+	put_headings(out, t);
+}
+
+static void kernel(struct strbuf *out, void *state, const struct inspect_kernel *k)
 {
 	struct inspect_table *t = state;
 	char arch[KERNEL_ARCH_TEXT];
 
-	sum_of(t, k->image)->kernels++;
-	if (t->file != k->file) {
-		if (t->many_files) {
-			strbuf_addf(&t->line, "%s%s:", t->file ? "\n" : "", k->file);
-			put_line(out, t, COLOUR_NONE);
-		}
-		t->file = k->file;
-		put_headings(out, t);
-	}
+	t->sum->kernels++;
 	kernel_arch_text(k->kernel->arch, arch);
 	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, arch[0] ? arch : "-");
 	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++) {
@@ -135,18 +160,17 @@ static void kernel(struct inspect_out *out, void *state, const struct inspect_ke
 			strbuf_addf(&t->line, " %*lld", columns[i].width, (long long)v);
 	}
 	add_occupancy(t, k);
-	strbuf_addf(&t->line, "  %s", shown_name(t, k->name));
+	strbuf_addf(&t->line, "  %s", shown_name(t, k->name.text));
 	put_line(out, t, COLOUR_NONE);
 }
 
-static void trouble(struct inspect_out *out, void *state, const struct inspect_trouble *t)
+static void trouble(void *state, const struct inspect_trouble *t)
 {
-	struct inspect_table *table = state;
+	const struct inspect_table *table = state;
 	struct strbuf line;
 
-	(void)out;
 	strbuf_init(&line, 0);
-	strbuf_addf(&line, "gpusonde %s: ", table->command);
+	strbuf_addf(&line, "gpusonde %s: ", table->look.command);
 	text_clean(&line, t->file);
 	if (t->has_offset)
 		strbuf_addf(&line, ": at 0x%llx", (unsigned long long)t->offset);
@@ -196,7 +220,7 @@ static void add_sum(struct table *table, const struct inspect_sum *sum)
 	table_cellf(table, COLOUR_NONE, "%llu", (unsigned long long)sum->kernels);
 }
 
-static void end(struct inspect_out *out, void *state)
+static void end(struct strbuf *out, void *state)
 {
 	struct inspect_table *t = state;
 	uint64_t images = 0, kernels = 0;
@@ -210,17 +234,37 @@ static void end(struct inspect_out *out, void *state)
 		add_sum(&table, &t->sums[i]);
 	}
 	if (kernels)
-		strbuf_addc(&out->text, '\n');
-	if (table_write(&table, &t->options, &out->text) < 0)
-		out->text.failed = true;
+		strbuf_addc(out, '\n');
+	if (table_write(&table, &t->look.options, out) < 0)
+		out->failed = true;
 	table_done(&table);
 	strbuf_addf(&t->line, "%llu kernel%s shown, %llu image%s", (unsigned long long)kernels,
 		    kernels == 1 ? "" : "s", (unsigned long long)images, images == 1 ? "" : "s");
-	strbuf_addc(&out->text, '\n');
+	strbuf_addc(out, '\n');
 	put_line(out, t, COLOUR_NONE);
 }
 
+static void init(void *state, const struct inspect_look *look)
+{
+	struct inspect_table *t = state;
+
+	t->look = *look;
+	strbuf_init(&t->line, 0);
+}
+
+static void done(void *state)
+{
+	struct inspect_table *t = state;
+
+	strbuf_done(&t->line);
+}
+
 const struct inspect_writer inspect_table_writer = {
+	.state_size = sizeof(struct inspect_table),
+	.init = init,
+	.done = done,
+	.heading = heading,
+	.merge = merge,
 	.image = image,
 	.kernel = kernel,
 	.trouble = trouble,

@@ -57,7 +57,8 @@ int content_open(struct content *content)
 		return -EBADMSG;
 	}
 	r = allowed(content);
-	if (r < 0 || content->size > limits->image_bytes || content->stored.size > limits->image_bytes / 2)
+	if (r < 0 || content->reader->passing || content->size > limits->image_bytes ||
+	    content->stored.size > limits->image_bytes / 2)
 		return r;
 	return inflate_whole(content);
 }
@@ -100,7 +101,7 @@ static int stream_pieces(struct content *content, struct piece *pieces, size_t n
 	uint8_t *room = content->reader->metadata.bytes;
 	int r;
 
-	r = buffer_need(&content->reader->stream, n * (sizeof(*g.order) + sizeof(*g.to)));
+	r = reader_need(content->reader, &content->reader->stream, n * (sizeof(*g.order) + sizeof(*g.to)));
 	if (r < 0)
 		return r;
 	g.order = content->reader->stream.bytes;
@@ -155,7 +156,7 @@ int content_pieces(struct content *content, struct piece *pieces, size_t n)
 		return content_bad(content, 0,
 				   "its names and attributes are %llu bytes, above the limit of %zu",
 				   (unsigned long long)total, content->reader->limits.metadata_bytes);
-	r = buffer_need(&content->reader->metadata, MAX((size_t)total, (size_t)1));
+	r = reader_need(content->reader, &content->reader->metadata, MAX((size_t)total, (size_t)1));
 	if (r < 0)
 		return r;
 	return content->compression == CUBIN_PLAIN ? plain_pieces(content, pieces, n) :
@@ -221,7 +222,7 @@ static int find_headers(const uint8_t *bytes, size_t n, void *userdata)
 		    find->header.e_shoff < find->content->size)
 			find->sections.size = MIN(find->content->size - find->header.e_shoff,
 						  find->content->reader->limits.metadata_bytes);
-		r = buffer_need(buffer, find->sections.size + 1);
+		r = reader_need(find->content->reader, buffer, find->sections.size + 1);
 		if (r < 0)
 			return r;
 	}
@@ -280,7 +281,7 @@ static int direct_headers(struct content *content, Elf64_Ehdr *ret_header, struc
 	if (r == 0)
 		r = section_headers(content, ret_header, &first, ret_range);
 	if (r == 0)
-		r = buffer_need(&content->reader->headers, ret_range->size + 1);
+		r = reader_need(content->reader, &content->reader->headers, ret_range->size + 1);
 	if (r == 0)
 		r = get(content, ret_range->offset, content->reader->headers.bytes, ret_range->size);
 	return r;

@@ -85,6 +85,8 @@ struct cubin_ops {
 	void (*trouble)(uint64_t offset, const char *text, void *userdata);
 };
 
+enum { CUBIN_TROUBLES_MAX = 256 }; /* told one by one; more are counted */
+
 /* 0: the default. */
 enum { CUBIN_IMAGE_BYTES = 24 << 20, CUBIN_METADATA_BYTES = 24 << 20 };
 struct cubin_limits {
@@ -100,8 +102,19 @@ int cubin_read(const struct cubin_source *source, const struct cubin_limits *lim
 	       const struct cubin_ops *ops, void *userdata);
 
 /*
- * The same by so many threads, which share the limits; the source must be one that can be read by several, as those above can. ops are called by one
- * of them at a time. Images come in any order, kernels after their image, those of several images mixed.
+ * The same by several threads, the caller among them, each with a userdata of its own, which calls concern: the callbacks are called concurrently. A part
+ * of the file is what lies between the begins of two containers. Parts have numbers from 0, in order; each is read by one thread, which begins the next one
+ * that nobody has when it is through. ops.image() is called by every thread for every image, so that all can number them; kernels and troubles are told
+ * to the one whose part it is, at most CUBIN_TROUBLES_MAX in one part. What is told does not depend on the number of threads.
  */
+struct cubin_parts {
+	const struct cubin_ops *ops;
+	/* -errno: stop; all threads do, and what was begun is still ended. */
+	int (*begin)(uint64_t part, void *userdata);
+	int (*end)(uint64_t troubles_left_out, void *userdata);
+	/* Until all parts before the one that was begun have ended: what takes much memory is done by one at a time. */
+	int (*alone)(void *userdata);
+};
+/* @userdata: @threads of them. The source must be one that several threads can read, as those above. The threads share the limits. */
 int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,
-			const struct cubin_ops *ops, void *userdata, unsigned threads);
+			const struct cubin_parts *parts, void *const *userdata, unsigned threads);

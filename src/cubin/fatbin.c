@@ -92,8 +92,9 @@ static int read_image(struct reader *reader, struct cubin_image image, const str
 		return 0;
 	}
 	r = content_open(&content);
-	if (r == 0)
+	if (r == 0 && !reader->passing)
 		r = image_kernels(&content, &image, false);
+	reader_settle(reader);
 	return r == -EBADMSG ? 0 : r;
 }
 
@@ -144,6 +145,9 @@ int fatbin_container(struct reader *reader, const struct range *range, bool relo
 		return -ENODATA;
 	if (container.magic != (uint32_t)CUBIN_FATBIN_MAGIC || container.header_bytes < sizeof(container))
 		return -ENODATA;
+	r = team_part(reader);
+	if (r < 0)
+		return r;
 	entries = (struct range){ range->offset + container.header_bytes, container.payload_bytes };
 	if (range->size - MIN(range->size, container.header_bytes) < container.payload_bytes) {
 		entries.size = range->size - MIN(range->size, container.header_bytes);

@@ -70,7 +70,7 @@ static int64_t bytes_of(const Elf64_Shdr *section)
 static int find_code(struct image *image)
 {
 	struct reader *reader = image->content->reader;
-	int r = buffer_need(&reader->slots, image->n * sizeof(*image->slots) + 1);
+	int r = reader_need(reader, &reader->slots, image->n * sizeof(*image->slots) + 1);
 
 	if (r < 0)
 		return r;
@@ -81,7 +81,7 @@ static int find_code(struct image *image)
 
 		image->slots[i] = code ? ++image->facts_n : NO_SLOT;
 	}
-	r = buffer_need(&reader->facts, (image->facts_n + 1ull) * sizeof(*image->facts));
+	r = reader_need(reader, &reader->facts, (image->facts_n + 1ull) * sizeof(*image->facts));
 	if (r < 0)
 		return r;
 	image->facts = reader->facts.bytes;
@@ -111,7 +111,8 @@ static int list_pieces(struct image *image)
 {
 	struct buffer *buffer = &image->content->reader->pieces;
 	size_t most = image->n + PIECES_FIXED;
-	int r = buffer_need(buffer, most * (sizeof(*image->pieces) + sizeof(*image->owners)));
+	int r = reader_need(image->content->reader, buffer,
+			    most * (sizeof(*image->pieces) + sizeof(*image->owners)));
 	uint32_t names = image->header.e_shstrndx;
 
 	if (r < 0)
@@ -308,7 +309,7 @@ int image_kernels(struct content *content, struct cubin_image *of, bool bare)
 	if (bare) {
 		of->debug = image.debug;
 		r = reader->ops->image(of, reader->userdata);
-		if (r != 0 || !reader->ops->kernel)
+		if (r != 0 || reader->passing || !reader->ops->kernel)
 			return MIN(r, 0);
 	}
 	read_attributes(&image);
@@ -324,7 +325,11 @@ int cubin_bare(struct reader *reader, const struct range *range)
 				  .bytes = range->size,
 				  .uncompressed_bytes = range->size };
 	struct content content = { .reader = reader, .stored = *range, .size = range->size };
-	int r = image_kernels(&content, &of, true);
+	int r = team_part(reader);
 
+	if (r < 0)
+		return r;
+	r = image_kernels(&content, &of, true);
+	reader_settle(reader);
 	return r == -EBADMSG ? 0 : r;
 }

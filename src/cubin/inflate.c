@@ -63,11 +63,16 @@ int inflate_whole(struct content *content)
 	struct reader *reader = content->reader;
 	/* One size for all: freed and taken again, the kernel would have to clear its pages each time. */
 	size_t most = reader->limits.image_bytes;
-	int r;
+	int r = 0;
 
-	r = buffer_need(&reader->stored, most / 2 + 1);
+	if (content->size > reader->whole_bytes || content->stored.size > reader->whole_bytes / 2) {
+		r = team_alone(reader);
+		reader->large = true;
+	}
 	if (r == 0)
-		r = buffer_need(&reader->whole, most + 1);
+		r = buffer_map(&reader->stored, most / 2 + 1);
+	if (r == 0)
+		r = buffer_map(&reader->whole, most + 1);
 	if (r < 0)
 		return r;
 	if (reader_get(reader, &content->stored, 0, reader->stored.bytes, content->stored.size) < 0) {
@@ -123,7 +128,7 @@ static int inflate_zstd(struct content *content, sink_fn *sink, void *userdata)
 	int r = zstd_start(reader);
 
 	if (r == 0)
-		r = buffer_need(&reader->stored, 2 * CHUNK);
+		r = buffer_map(&reader->stored, 2 * CHUNK);
 	if (r < 0)
 		return r;
 	ZSTD_DCtx_setParameter(reader->zstd, ZSTD_d_windowLogMax, WINDOW_LOG);

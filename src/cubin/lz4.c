@@ -222,7 +222,7 @@ static int decode_sequences(struct walk *walk, size_t made, size_t in)
 int inflate_lz4(struct content *content, sink_fn *sink, void *userdata)
 {
 	struct walk walk = { .content = content, .sink = sink, .userdata = userdata };
-	int r = buffer_need(&content->reader->stored, CHUNK + HISTORY + CHUNK);
+	int r = buffer_map(&content->reader->stored, CHUNK + HISTORY + CHUNK);
 
 	if (r < 0)
 		return r;

@@ -1,129 +1,140 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cubin/cubin.h"
-
+/*
+ * Several threads walk the same file, which takes them a few milliseconds, and each reads the kernels of the parts that it claims: a part goes from
+ * one container to the next. Claims are taken in order, so that the lowest part that is under way is never without a thread.
+ */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdatomic.h>
 
-#include "base/hashmap.h"
+#include "cubin/private.h"
 
-enum { THREADS_MAX = 16 };
+/* kernel_name_demangle(), which callbacks may well call, needs 2 MiB. */
+enum { STACK_BYTES = 4 << 20 };
 
-/* What the threads share. Each walks all of the file; whoever comes to an image first reads its kernels. */
 struct team {
 	const struct cubin_source *source;
-	struct cubin_limits limits; /* of one of them */
-	const struct cubin_ops *ops;
-	void *userdata;
-	pthread_mutex_t lock;
-	uint8_t *taken; /* by number */
-	size_t taken_n;
-	struct hashmap told; /* trouble outside of images, which all of them come to */
-	int result; /* the first that is not 0 */
+	const struct cubin_limits *limits;
+	const struct cubin_parts *parts;
+	unsigned threads;
+	_Atomic uint64_t next; /* part to be claimed */
+	atomic_int result; /* the first error */
+	atomic_bool readable, found; /* something known; an image of it, or trouble */
 };
 
-/* Under the lock. 1: somebody has it already. */
-static int take(struct team *team, uint32_t number)
-{
-	if (number >= team->taken_n) {
-		size_t n = MAX((size_t)number + 1, 2 * team->taken_n);
-		uint8_t *more = realloc(team->taken, n);
+struct member {
+	struct team *team;
+	void *userdata;
+	pthread_t thread;
+};
 
-		if (!more)
-			return -ENOMEM;
-		memset(more + team->taken_n, 0, n - team->taken_n);
-		team->taken = more;
-		team->taken_n = n;
-	}
-	if (team->taken[number])
-		return 1;
-	team->taken[number] = 1;
-	return 0;
+static int fail(struct team *team, int r)
+{
+	int none = 0;
+
+	if (r < 0)
+		atomic_compare_exchange_strong(&team->result, &none, r);
+	return atomic_load(&team->result);
 }
 
-/* An error stops the others before they call again. */
-static int leave(struct team *team, int r)
+static int claim(struct reader *reader)
 {
+	reader->claim = atomic_fetch_add(&reader->team->next, 1);
+	reader->troubles = 0;
+	return fail(reader->team, reader->team->parts->begin(reader->claim, reader->userdata));
+}
+
+/* Always, lest others wait for it. */
+static int end(struct reader *reader)
+{
+	uint64_t troubles = reader->troubles;
+
+	if (troubles)
+		atomic_store(&reader->team->found, true);
+	return fail(reader->team,
+		    reader->team->parts->end(troubles - MIN(troubles, (uint64_t)CUBIN_TROUBLES_MAX),
+					     reader->userdata));
+}
+
+int team_part(struct reader *reader)
+{
+	int r;
+
+	if (!reader->team)
+		return 0;
+	r = atomic_load(&reader->team->result);
 	if (r < 0)
-		team->result = r;
-	pthread_mutex_unlock(&team->lock);
+		return r;
+	if (reader->part++ == reader->claim) {
+		end(reader);
+		r = claim(reader);
+	}
+	reader->passing = reader->part != reader->claim;
 	return r;
 }
 
-static int image(const struct cubin_image *image, void *userdata)
+int team_alone(struct reader *reader)
 {
-	struct team *team = userdata;
-	int r;
-
-	pthread_mutex_lock(&team->lock);
-	r = team->result < 0 ? team->result : take(team, image->number);
-	if (r == 0)
-		r = team->ops->image(image, team->userdata);
-	return leave(team, r);
-}
-
-static int kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
-{
-	struct team *team = userdata;
-	int r;
-
-	pthread_mutex_lock(&team->lock);
-	r = team->result < 0 ? team->result : team->ops->kernel(image, kernel, team->userdata);
-	return leave(team, r);
-}
-
-static void trouble(uint64_t offset, const char *text, void *userdata)
-{
-	struct team *team = userdata;
-	uint64_t key = hash_bytes(text, strlen(text)) ^ hash_bytes(&offset, sizeof(offset));
-	uint32_t value;
-
-	pthread_mutex_lock(&team->lock);
-	if (!hashmap_get(&team->told, key, &value)) {
-		/* Without memory it is told by each. */
-		(void)!hashmap_put(&team->told, key, 1);
-		team->ops->trouble(offset, text, team->userdata);
-	}
-	pthread_mutex_unlock(&team->lock);
+	return reader->team ? fail(reader->team, reader->team->parts->alone(reader->userdata)) : 0;
 }
 
 static void *work(void *userdata)
 {
-	struct team *team = userdata;
-	const struct cubin_ops ops = { image, team->ops->kernel ? kernel : NULL,
-				       team->ops->trouble ? trouble : NULL };
-	int r = cubin_read(team->source, &team->limits, &ops, team);
+	const struct member *member = userdata;
+	struct team *team = member->team;
+	_cleanup_(reader_done) struct reader reader = {
+		.source = team->source, .ops = team->parts->ops, .userdata = member->userdata, .team = team
+	};
+	const struct range all = { 0, team->source->size };
+	int r;
 
-	pthread_mutex_lock(&team->lock);
-	if (team->result == 0)
-		team->result = r;
-	pthread_mutex_unlock(&team->lock);
+	reader_init(&reader, team->limits, team->threads);
+	r = claim(&reader);
+	reader.passing = reader.claim != 0;
+	if (r == 0)
+		r = read_any(&reader, &all, false);
+	if (r != -ENOEXEC)
+		atomic_store(&team->readable, true);
+	if (reader.images)
+		atomic_store(&team->found, true);
+	fail(team, r == -ENOEXEC ? 0 : r);
+	end(&reader);
 	return NULL;
 }
 
-int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,
-			const struct cubin_ops *ops, void *userdata, unsigned threads)
+static void run(struct team *team, struct member *members)
 {
-	struct team team = {
-		.source = source, .ops = ops, .userdata = userdata, .lock = PTHREAD_MUTEX_INITIALIZER
-	};
-	pthread_t others[THREADS_MAX];
-	unsigned n = 0;
+	pthread_attr_t attributes;
+	unsigned n = 1;
 
-	threads = CLAMP(threads, 1u, (unsigned)THREADS_MAX);
-	team.limits.image_bytes =
-		(limits && limits->image_bytes ? limits->image_bytes : CUBIN_IMAGE_BYTES) / threads;
-	team.limits.metadata_bytes =
-		(limits && limits->metadata_bytes ? limits->metadata_bytes : CUBIN_METADATA_BYTES) / threads;
-	/* Fewer do as well. */
-	while (n + 1 < threads && pthread_create(&others[n], NULL, work, &team) == 0)
-		n++;
-	work(&team);
-	while (n > 0)
-		pthread_join(others[--n], NULL);
-	free(team.taken);
-	hashmap_done(&team.told);
-	pthread_mutex_destroy(&team.lock);
-	return team.result;
+	if (team->threads > 1 && pthread_attr_init(&attributes) == 0) {
+		pthread_attr_setstacksize(&attributes, STACK_BYTES);
+		/* Fewer do as well. */
+		while (n < team->threads &&
+		       pthread_create(&members[n].thread, &attributes, work, &members[n]) == 0)
+			n++;
+		pthread_attr_destroy(&attributes);
+	}
+	work(&members[0]);
+	while (n > 1)
+		pthread_join(members[--n].thread, NULL);
+}
+
+int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,
+			const struct cubin_parts *parts, void *const *userdata, unsigned threads)
+{
+	struct team team = { .source = source,
+			     .limits = limits,
+			     .parts = parts,
+			     .threads = CLAMP(threads, 1u, (unsigned)THREADS_MAX) };
+	struct member members[THREADS_MAX];
+
+	for (unsigned i = 0; i < team.threads; i++)
+		members[i] = (struct member){ .team = &team, .userdata = userdata[i] };
+	run(&team, members);
+	if (team.result < 0)
+		return team.result;
+	if (!team.readable)
+		return -ENOEXEC;
+	return team.found ? 0 : -ENODATA;
 }

@@ -22,11 +22,13 @@ enum {
 	CUBIN_FATBIN_MAGIC = (int)0xBA55ED50,
 	CUBIN_WRAPPER_MAGIC = 0x466243B1,
 	CUBIN_MACHINE = 190, /* EM_CUDA of elf.h */
-	TROUBLES_MAX = 256, /* told one by one; more are counted */
 	CHUNK = 256 << 10, /* of what is read or decompressed in a stream */
+	THREADS_MAX = 16,
 };
 /* Decompressed bytes of one image. The largest known has 134 MB. */
 #define CUBIN_IMAGE_MAX (1ull << 30)
+
+struct team;
 
 /* Memory that serves the next image, too. */
 struct buffer {
@@ -35,6 +37,8 @@ struct buffer {
 };
 /* Room for @n bytes; what was in it is lost. -ENOMEM. */
 int buffer_need(struct buffer *buffer, size_t n);
+/* The same of pages, which are there as far as they have been written to; a buffer is one or the other for ever. */
+int buffer_map(struct buffer *buffer, size_t n);
 
 /* A part of the source. */
 struct range {
@@ -54,7 +58,29 @@ struct reader {
 	struct buffer headers, metadata, stream; /* of an image that is not kept whole */
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
 	struct ZSTD_DCtx_s *zstd;
+	/*
+	 * One of several that walk the same file: all of them see its images in the same order, and reckon with the same budget, so that what is told does
+	 * not depend on how many they are. Kernels and troubles are told by the one whose part it is.
+	 */
+	struct team *team; /* or NULL */
+	uint64_t part; /* the walk has come to */
+	uint64_t claim; /* the next of ours */
+	bool passing; /* the part is another's */
+	size_t whole_bytes; /* our share of limits.image_bytes */
+	size_t share; /* of other memory, each buffer */
+	bool large; /* more than that, for one image */
 };
+/* With limits, budget and what is shared by so many. */
+void reader_init(struct reader *reader, const struct cubin_limits *limits, unsigned threads);
+void reader_done(struct reader *reader);
+/* As buffer_need(), for what should not be taken by many at a time. */
+int reader_need(struct reader *reader, struct buffer *buffer, size_t n);
+/* The image ends: what was large is given back. */
+void reader_settle(struct reader *reader);
+/* A container begins: of a team, one of them reads it. -errno: stop. */
+int team_part(struct reader *reader);
+/* Waits until all parts before have been read. */
+int team_alone(struct reader *reader);
 
 /* All @n bytes of @range; else -ENODATA, and reader_why() says why. */
 int reader_get(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);

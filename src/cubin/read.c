@@ -5,7 +5,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zstd.h>
+
+enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
 
 const char *cubin_kind_name(enum cubin_kind kind)
 {
@@ -34,6 +38,27 @@ int buffer_need(struct buffer *buffer, size_t n)
 	if (!buffer->bytes)
 		return -ENOMEM;
 	buffer->cap = n;
+	return 0;
+}
+
+static void unmap(struct buffer *buffer)
+{
+	if (buffer->bytes)
+		munmap(buffer->bytes, buffer->cap);
+	*buffer = (struct buffer){ 0 };
+}
+
+int buffer_map(struct buffer *buffer, size_t n)
+{
+	void *bytes;
+
+	if (n <= buffer->cap)
+		return 0;
+	unmap(buffer);
+	bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	*buffer = (struct buffer){ bytes, n };
 	return 0;
 }
 
@@ -77,7 +102,7 @@ void reader_trouble(struct reader *reader, uint64_t offset, const char *format, 
 	char text[256];
 	va_list args;
 
-	if (++reader->troubles > TROUBLES_MAX || !reader->ops->trouble)
+	if (reader->passing || ++reader->troubles > CUBIN_TROUBLES_MAX || !reader->ops->trouble)
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
@@ -127,40 +152,91 @@ int read_any(struct reader *reader, const struct range *range, bool in_archive)
 	return -ENOEXEC;
 }
 
-static void reader_done(struct reader *reader)
+int reader_need(struct reader *reader, struct buffer *buffer, size_t n)
 {
-	struct buffer *buffers[] = { &reader->stored, &reader->whole, &reader->headers, &reader->metadata,
-				     &reader->stream, &reader->slots, &reader->facts,   &reader->pieces };
+	int r = 0;
+
+	if (n > buffer->cap && n > reader->share && !reader->large) {
+		r = team_alone(reader);
+		reader->large = r == 0;
+	}
+	return r < 0 ? r : buffer_need(buffer, n);
+}
+
+static void give_back(struct buffer *buffer, size_t most)
+{
+	if (buffer->cap <= most)
+		return;
+	free(buffer->bytes);
+	*buffer = (struct buffer){ 0 };
+}
+
+/* Those behind the first @keep bytes: what is freed whole would have to be cleared again for the next image. */
+static void forget_pages(const struct buffer *buffer, size_t keep)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (keep + page - 1) / page * page;
+
+	if (from < buffer->cap)
+		madvise((char *)buffer->bytes + from, buffer->cap - from, MADV_DONTNEED);
+}
+
+void reader_settle(struct reader *reader)
+{
+	struct buffer *buffers[] = { &reader->headers, &reader->metadata, &reader->stream,
+				     &reader->slots,   &reader->facts,    &reader->pieces };
+
+	if (!reader->large)
+		return;
+	reader->large = false;
+	forget_pages(&reader->stored, MAX(reader->whole_bytes / 2 + 1, (size_t)CHUNKS_HELD));
+	forget_pages(&reader->whole, reader->whole_bytes + 1);
+	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
+		give_back(buffers[i], reader->share);
+}
+
+void reader_done(struct reader *reader)
+{
+	struct buffer *buffers[] = { &reader->headers, &reader->metadata, &reader->stream,
+				     &reader->slots,   &reader->facts,    &reader->pieces };
 
 	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++)
 		free(buffers[i]->bytes);
+	unmap(&reader->stored);
+	unmap(&reader->whole);
 	ZSTD_freeDCtx(reader->zstd);
+}
+
+void reader_init(struct reader *reader, const struct cubin_limits *limits, unsigned threads)
+{
+	if (limits)
+		reader->limits = *limits;
+	if (!reader->limits.image_bytes)
+		reader->limits.image_bytes = CUBIN_IMAGE_BYTES;
+	if (!reader->limits.metadata_bytes)
+		reader->limits.metadata_bytes = CUBIN_METADATA_BYTES;
+	reader->whole_bytes = reader->limits.image_bytes / threads;
+	/* Section headers, what is told of each, names: not all are large at once. */
+	reader->share = threads > 1 ? reader->limits.metadata_bytes / 3 / threads : SIZE_MAX;
+	reader->budget = 4ull << 30;
+	/* Of the libraries known none has more than 15 times its size. */
+	if (reader->source->size != UINT64_MAX)
+		reader->budget += MIN(reader->source->size, 1ull << 50) * 64;
 }
 
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
 	       const struct cubin_ops *ops, void *userdata)
 {
-	_cleanup_(reader_done) struct reader reader = {
-		.source = source, .ops = ops, .userdata = userdata, .budget = 4ull << 30
-	};
+	_cleanup_(reader_done) struct reader reader = { .source = source, .ops = ops, .userdata = userdata };
 	const struct range all = { 0, source->size };
 	int r;
 
-	if (limits)
-		reader.limits = *limits;
-	if (!reader.limits.image_bytes)
-		reader.limits.image_bytes = CUBIN_IMAGE_BYTES;
-	if (!reader.limits.metadata_bytes)
-		reader.limits.metadata_bytes = CUBIN_METADATA_BYTES;
-	/* Of the libraries known none has more than 15 times its size. */
-	if (source->size != UINT64_MAX)
-		reader.budget += MIN(source->size, 1ull << 50) * 64;
+	reader_init(&reader, limits, 1);
 	r = read_any(&reader, &all, false);
-	if (reader.troubles > TROUBLES_MAX && ops->trouble) {
+	if (reader.troubles > CUBIN_TROUBLES_MAX && ops->trouble) {
 		char text[64];
 
 		snprintf(text, sizeof(text), "%llu more things that could not be read",
-			 (unsigned long long)(reader.troubles - TROUBLES_MAX));
+			 (unsigned long long)(reader.troubles - CUBIN_TROUBLES_MAX));
 		ops->trouble(0, text, userdata);
 	}
 	if (r == 0 && reader.images == 0 && reader.troubles == 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Prints what cubin_read() says of a file, as lines of JSON: cubin_dump [-s] [-t threads] [-i image_bytes] [-m metadata_bytes] FILE
+ * Prints what cubin_read() says of a file, as lines of JSON: cubin_dump [-s] [-i image_bytes] [-m metadata_bytes] FILE
  * -s: only how much there was, and how long it took. -i and -m set the limits. Names go out as they are: those of compilers need no escapes.
  */
 #include <errno.h>
@@ -71,7 +71,7 @@ static void print_trouble(uint64_t offset, const char *text, void *userdata)
 
 static int usage(void)
 {
-	fprintf(stderr, "cubin_dump [-s] [-t threads] [-i image_bytes] [-m metadata_bytes] FILE\n");
+	fprintf(stderr, "cubin_dump [-s] [-i image_bytes] [-m metadata_bytes] FILE\n");
 	return 2;
 }
 
@@ -84,14 +84,11 @@ int main(int argc, char **argv)
 	struct rusage usage_now;
 	_cleanup_close_ int fd = -1;
 	uint64_t begin = clock_mono_ns();
-	unsigned threads = 0;
 	int option, r;
 
-	while ((option = getopt(argc, argv, "st:i:m:")) != -1) {
+	while ((option = getopt(argc, argv, "si:m:")) != -1) {
 		if (option == 's')
 			dump.summary = true;
-		else if (option == 't')
-			threads = (unsigned)strtoul(optarg, NULL, 0);
 		else if (option == 'i')
 			limits.image_bytes = strtoull(optarg, NULL, 0);
 		else if (option == 'm')
@@ -106,8 +103,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %m\n", argv[optind]);
 		return 1;
 	}
-	r = threads ? cubin_read_parallel(&source, &limits, &ops, &dump, threads) :
-		      cubin_read(&source, &limits, &ops, &dump);
+	r = cubin_read(&source, &limits, &ops, &dump);
 	getrusage(RUSAGE_SELF, &usage_now);
 	printf("{\"result\":%d,\"images\":%" PRIu64 ",\"elf\":%" PRIu64 ",\"kernels\":%" PRIu64
 	       ",\"troubles\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"uncompressed_bytes\":%" PRIu64

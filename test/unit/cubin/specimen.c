@@ -268,12 +268,11 @@ static void trouble(uint64_t offset, const char *text, void *userdata)
 }
 
 int specimen_read_source(const struct cubin_source *source, const struct cubin_limits *limits,
-			 struct strbuf *out, unsigned threads)
+			 struct strbuf *out)
 {
 	static const struct cubin_ops ops = { image, kernel, trouble };
 
-	return threads ? cubin_read_parallel(source, limits, &ops, out, threads) :
-			 cubin_read(source, limits, &ops, out);
+	return cubin_read(source, limits, &ops, out);
 }
 
 int specimen_read(const void *bytes, size_t n, const struct cubin_limits *limits, struct strbuf *out)
@@ -282,5 +281,5 @@ int specimen_read(const void *bytes, size_t n, const struct cubin_limits *limits
 	struct cubin_source source;
 
 	cubin_source_memory(&memory, &source);
-	return specimen_read_source(&source, limits, out, 0);
+	return specimen_read_source(&source, limits, out);
 }

@@ -44,8 +44,7 @@ void specimen_fatbin(struct strbuf *out, const struct specimen_entry *entries, s
 /* @entry with its bytes compressed; they are on the heap. */
 struct specimen_entry specimen_compressed(const struct specimen_entry *entry);
 
-/* @threads: 0 for cubin_read(). */
 int specimen_read_source(const struct cubin_source *source, const struct cubin_limits *limits,
-			 struct strbuf *out, unsigned threads);
+			 struct strbuf *out);
 /* One line for each image, kernel and trouble; @out must be an empty strbuf. What cubin_read() gave. */
 int specimen_read(const void *bytes, size_t n, const struct cubin_limits *limits, struct strbuf *out);

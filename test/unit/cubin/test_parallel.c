@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,92 +37,286 @@ static void fatbin_of_many(struct strbuf *ret_bytes)
 	strbuf_add(ret_bytes, "\x50\xed\x55\xba\x01\x00\x00\x00", 8);
 }
 
-static int by_text(const void *a, const void *b)
+enum { PARTS = IMAGES + 8, THREADS = 8 };
+
+/* What was told of each part, and by how many at a time. */
+struct record {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct strbuf text[PARTS];
+	bool ended[PARTS];
+	uint64_t left_out;
+	unsigned alone; /* calls */
+	unsigned kernels_left; /* then -ECANCELED; 0: no end */
+	int result;
+};
+
+struct teller {
+	struct record *record;
+	uint64_t part;
+	bool begun;
+	uint32_t images;
+};
+
+static void record_init(struct record *record)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	*record = (struct record){ .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+	for (unsigned i = 0; i < PARTS; i++)
+		strbuf_init(&record->text[i], 0);
 }
 
-/* The lines in order. */
-static void sort(struct strbuf *text)
+/* All parts in order, and the record's memory. */
+static void record_take(struct record *record, struct strbuf *ret_text)
 {
-	char *lines[4 * IMAGES + 8], *rest = text->data, *line;
-	struct strbuf sorted;
-	size_t n = 0;
+	strbuf_init(ret_text, 0);
+	for (unsigned i = 0; i < PARTS; i++) {
+		strbuf_add(ret_text, record->text[i].data, record->text[i].len);
+		strbuf_done(&record->text[i]);
+	}
+	strbuf_addf(ret_text, "%llu left out, result %d\n", (unsigned long long)record->left_out,
+		    record->result);
+}
 
-	while ((line = strsep(&rest, "\n")) && n < ARRAY_SIZE(lines))
-		lines[n++] = line;
-	qsort(lines, n, sizeof(*lines), by_text);
-	strbuf_init(&sorted, 0);
-	for (size_t i = 0; i < n; i++)
-		strbuf_addf(&sorted, "%s\n", lines[i]);
-	strbuf_done(text);
-	*text = sorted;
+static int begin(uint64_t part, void *userdata)
+{
+	struct teller *teller = userdata;
+
+	assert_false(teller->begun);
+	assert_true(part < PARTS);
+	teller->part = part;
+	teller->begun = true;
+	return 0;
+}
+
+static int end(uint64_t left_out, void *userdata)
+{
+	struct teller *teller = userdata;
+	struct record *record = teller->record;
+
+	assert_true(teller->begun);
+	teller->begun = false;
+	pthread_mutex_lock(&record->lock);
+	assert_false(record->ended[teller->part]);
+	record->ended[teller->part] = true;
+	record->left_out += left_out;
+	pthread_cond_broadcast(&record->changed);
+	pthread_mutex_unlock(&record->lock);
+	return 0;
+}
+
+static bool are_before(const struct record *record, uint64_t part)
+{
+	for (uint64_t i = 0; i < part; i++)
+		if (!record->ended[i])
+			return false;
+	return true;
+}
+
+static int alone(void *userdata)
+{
+	const struct teller *teller = userdata;
+	struct record *record = teller->record;
+
+	pthread_mutex_lock(&record->lock);
+	record->alone++;
+	while (!are_before(record, teller->part))
+		pthread_cond_wait(&record->changed, &record->lock);
+	pthread_mutex_unlock(&record->lock);
+	return 0;
+}
+
+static int number(const struct cubin_image *image, void *userdata)
+{
+	struct teller *teller = userdata;
+
+	assert_int_equal(image->number, teller->images++);
+	return image->number % 7 == 3;
+}
+
+static int tell_kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
+{
+	const struct teller *teller = userdata;
+	struct record *record = teller->record;
+	int r = 0;
+
+	assert_true(teller->begun);
+	assert_int_equal(teller->images, image->number + 1);
+	strbuf_addf(&record->text[teller->part], "%u %s %lld\n", image->number, kernel->symbol,
+		    (long long)kernel->figures[KERNEL_REGISTERS]);
+	pthread_mutex_lock(&record->lock);
+	if (record->kernels_left && --record->kernels_left == 0)
+		r = -ECANCELED;
+	pthread_mutex_unlock(&record->lock);
+	return r;
+}
+
+static void tell_trouble(uint64_t offset, const char *text, void *userdata)
+{
+	const struct teller *teller = userdata;
+
+	assert_true(teller->begun);
+	strbuf_addf(&teller->record->text[teller->part], "! %llu %s\n", (unsigned long long)offset, text);
+}
+
+static const struct cubin_ops ops = { number, tell_kernel, tell_trouble };
+static const struct cubin_parts parts = { &ops, begin, end, alone };
+
+static void read_by(unsigned threads, const struct cubin_source *source, const struct cubin_limits *limits,
+		    struct record *record)
+{
+	struct teller tellers[THREADS];
+	void *userdata[THREADS];
+
+	for (unsigned i = 0; i < threads; i++) {
+		tellers[i] = (struct teller){ .record = record };
+		userdata[i] = &tellers[i];
+	}
+	record->result = cubin_read_parallel(source, limits, &parts, userdata, threads);
+	for (unsigned i = 0; i < threads; i++)
+		assert_false(tellers[i].begun);
+}
+
+static void assert_the_same(const struct cubin_source *source, const struct cubin_limits *limits,
+			    struct strbuf *ret_text, unsigned *ret_alone)
+{
+	struct strbuf got;
+	struct record record;
+
+	record_init(&record);
+	read_by(1, source, limits, &record);
+	record_take(&record, ret_text);
+	*ret_alone = 0;
+	for (unsigned threads = 2; threads <= THREADS; threads++) {
+		record_init(&record);
+		read_by(threads, source, limits, &record);
+		*ret_alone += record.alone;
+		record_take(&record, &got);
+		assert_string_equal(ret_text->data, got.data);
+		strbuf_done(&got);
+	}
 }
 
 static void all_say_the_same(_unused_ void **state)
 {
-	struct strbuf bytes, want;
+	struct strbuf bytes, text;
 	struct cubin_memory memory;
 	struct cubin_source source;
+	unsigned alone_n;
 
 	fatbin_of_many(&bytes);
 	memory = (struct cubin_memory){ bytes.data, bytes.len };
 	cubin_source_memory(&memory, &source);
-	strbuf_init(&want, 0);
-	assert_int_equal(specimen_read_source(&source, NULL, &want, 0), 0);
-	sort(&want);
-	assert_non_null(strstr(want.data, "8 kernel8 8 "));
-	assert_non_null(strstr(want.data, "the header of a container is wrong"));
-	for (unsigned threads = 1; threads < 9; threads++) {
-		struct strbuf got;
-
-		strbuf_init(&got, 0);
-		assert_int_equal(specimen_read_source(&source, NULL, &got, threads), 0);
-		sort(&got);
-		assert_string_equal(want.data, got.data);
-		strbuf_done(&got);
-	}
-	strbuf_done(&want);
+	assert_the_same(&source, NULL, &text, &alone_n);
+	assert_non_null(strstr(text.data, "\n8 kernel8 8\n8 same 1\n! "));
+	assert_non_null(strstr(text.data, "the header of a container is wrong"));
+	assert_null(strstr(text.data, "kernel10 "));
+	assert_non_null(strstr(text.data, "\n0 left out, result 0\n"));
+	assert_int_equal(alone_n, 0);
+	strbuf_done(&text);
+	/* Large ones are read by one at a time, and larger ones in a stream. */
+	assert_the_same(&source, &(struct cubin_limits){ .image_bytes = 16 << 10 }, &text, &alone_n);
+	assert_non_null(strstr(text.data, "\n198 kernel198 198\n"));
+	assert_true(alone_n > 0);
+	strbuf_done(&text);
+	assert_the_same(&source, &(struct cubin_limits){ .image_bytes = 1, .metadata_bytes = 4 << 10 }, &text,
+			&alone_n);
+	assert_non_null(strstr(text.data, "\n198 kernel198 198\n"));
+	assert_true(alone_n > 0);
+	strbuf_done(&text);
 	strbuf_done(&bytes);
 }
 
-static int stop_at_tenth(_unused_ const struct cubin_image *image, _unused_ const struct cubin_kernel *kernel,
-			 void *userdata)
+/* A little file that stands for more than it may: the images that are read are the same ones. */
+static void the_budget_is_one_for_all(_unused_ void **state)
 {
-	unsigned *n = userdata;
+	struct specimen_entry entry = { .arch = 80, .flags = SPECIMEN_LZ4, .uncompressed = 900ull << 20 };
+	struct strbuf bytes, text;
+	struct cubin_memory memory;
+	struct cubin_source source;
+	unsigned alone_n, refused = 0;
 
-	assert_true(*n < 10);
-	return ++*n == 10 ? -ECANCELED : 0;
+	strbuf_init(&bytes, 0);
+	entry.bytes = "not compressed as it should be..";
+	entry.n = 32;
+	for (unsigned i = 0; i < 8; i++)
+		specimen_fatbin(&bytes, &entry, 1);
+	memory = (struct cubin_memory){ bytes.data, bytes.len };
+	cubin_source_memory(&memory, &source);
+	assert_the_same(&source, NULL, &text, &alone_n);
+	for (const char *p = text.data; (p = strstr(p, "more than 64 times its size")); p++)
+		refused++;
+	/* 4 GiB are for two of them, each twice; of the others one is not wanted. */
+	assert_int_equal(refused, 5);
+	strbuf_done(&text);
+	strbuf_done(&bytes);
 }
 
-static int want_it(_unused_ const struct cubin_image *image, _unused_ void *userdata)
+/* Each part tells so many of its troubles, and how many more there were. */
+static void troubles_of_a_part_are_bounded(_unused_ void **state)
 {
-	return 0;
+	enum { ENTRIES = 300 };
+	struct specimen_entry entries[ENTRIES];
+	struct strbuf bytes, text;
+	struct cubin_memory memory;
+	struct cubin_source source;
+	unsigned alone_n, told = 0;
+
+	for (unsigned i = 0; i < ENTRIES; i++)
+		entries[i] = (struct specimen_entry){ .arch = 80, .bytes = "no ELF image....", .n = 16 };
+	strbuf_init(&bytes, 0);
+	for (unsigned i = 0; i < 3; i++)
+		specimen_fatbin(&bytes, entries, ENTRIES);
+	memory = (struct cubin_memory){ bytes.data, bytes.len };
+	cubin_source_memory(&memory, &source);
+	assert_the_same(&source, NULL, &text, &alone_n);
+	for (const char *p = text.data; (p = strstr(p, "! ")); p++)
+		told++;
+	assert_int_equal(told, 3 * CUBIN_TROUBLES_MAX);
+	/* Of 300 every 7th was not wanted. */
+	assert_null(strstr(text.data, "\n0 left out"));
+	strbuf_done(&text);
+	strbuf_done(&bytes);
 }
 
 static void the_first_error_stops_all(_unused_ void **state)
 {
-	static const struct cubin_ops ops = { want_it, stop_at_tenth, NULL };
-	struct strbuf bytes;
+	struct strbuf bytes, text;
 	struct cubin_memory memory;
 	struct cubin_source source;
-	unsigned n = 0;
+	struct record record;
 
 	fatbin_of_many(&bytes);
 	memory = (struct cubin_memory){ bytes.data, bytes.len };
 	cubin_source_memory(&memory, &source);
-	assert_int_equal(cubin_read_parallel(&source, NULL, &ops, &n, 4), -ECANCELED);
-	assert_int_equal(n, 10);
-	strbuf_done(&bytes);
+	for (unsigned threads = 1; threads <= THREADS; threads++) {
+		unsigned lines = 0;
+
+		record_init(&record);
+		record.kernels_left = 10;
+		read_by(threads, &source, NULL, &record);
+		assert_int_equal(record.result, -ECANCELED);
+		record_take(&record, &text);
+		for (const char *p = text.data; (p = strchr(p, '\n')); p++)
+			lines++;
+		assert_true(lines < 10 + 3 * threads + 3);
+		strbuf_done(&text);
+	}
 	memory.n = 0;
 	cubin_source_memory(&memory, &source);
-	assert_int_equal(cubin_read_parallel(&source, NULL, &ops, &n, 4), -ENOEXEC);
+	record_init(&record);
+	read_by(4, &source, NULL, &record);
+	assert_int_equal(record.result, -ENOEXEC);
+	record_take(&record, &text);
+	strbuf_done(&text);
+	strbuf_done(&bytes);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_say_the_same),
+		cmocka_unit_test(the_budget_is_one_for_all),
+		cmocka_unit_test(troubles_of_a_part_are_bounded),
 		cmocka_unit_test(the_first_error_stops_all),
 	};
 

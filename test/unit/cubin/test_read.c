@@ -244,7 +244,7 @@ static void assert_process(uintptr_t address, const char *want)
 
 	strbuf_init(&out, 0);
 	cubin_source_process(&process, &source);
-	assert_int_equal(specimen_read_source(&source, NULL, &out, 0), 0);
+	assert_int_equal(specimen_read_source(&source, NULL, &out), 0);
 	assert_string_equal(out.data, want);
 	strbuf_done(&out);
 }
