@@ -135,7 +135,7 @@ clang: clang-deps
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
 # What more than one thread or process runs.
-THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite cmd
+THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite cmd --suite cubin
 variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
 	@ninja -C build-$(VARIANT)

@@ -362,6 +362,30 @@ def limited(*args):
     return out.stdout
 
 
+def test_one_thread_says_the_same_as_many():
+    with open(f"{SAMPLES}/speed.fatbin", "rb") as f:
+        good = f.read()
+    broken = bytearray(good)
+    broken[700:760] = bytes(60)
+    with tempfile.TemporaryDirectory() as tmp:
+        with open(f"{tmp}/many", "wb") as f:
+            for i in range(500):
+                f.write((broken if i % 3 == 1 else good) + bytes(-len(good) % 8) + (b"garbage." if i % 50 == 7 else b""))
+        paths = [f"{tmp}/many"] + [path for path in (f"{TOOLKIT}/lib64/libcusolver.so", f"{TOOLKIT}/lib64/libcublas.so") if os.path.exists(path)]
+        cpu = str(min(os.sched_getaffinity(0)))
+        for path in paths:
+            for flags in ((), ("--json",), ("--json", "--arch", "sm_90a"), ("--kernel", "<2>")):
+                many = command("inspect", *flags, path)
+                one = subprocess.run(["taskset", "-c", cpu, GPUSONDE, "inspect", *flags, path], capture_output=True, text=True, check=False,
+                                     env=environment())
+                equal((many.returncode, many.stderr), (one.returncode, one.stderr), flags)
+                assert many.stdout == one.stdout, (path, flags)
+                equal(many.returncode, 0)
+        found = document(f"{tmp}/many")
+        equal(len(found["images"]), 1500)
+        assert any("more things that could not be read" in e["text"] for e in found["errors"]) or len(found["errors"]) < 256
+
+
 def test_libraries_of_the_toolkit():
     found = [path for name in ("cublas", "cublasLt", "cudnn_engines_precompiled", "cudnn_ops", "nccl", "cusparse", "cusolver", "curand")
              for path in sorted(glob.glob(f"{TOOLKIT}/lib64/lib{name}.so"))]
