@@ -78,7 +78,7 @@ static void close_others(int one, int other)
 }
 
 /* It outlives us, so it holds nothing of ours, and is not what "pkill gpusonde" finds. */
-static void run_holder(struct start *s, bool ends)
+static void run_holder(struct start *s)
 {
 	sigset_t all;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -99,12 +99,12 @@ static void run_holder(struct start *s, bool ends)
 	close_others(channel, source);
 	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
 		close(source);
-		hold_serve(listener, channel, ends);
+		hold_serve(listener, channel);
 	}
 	_exit(EXIT_SUCCESS);
 }
 
-static void run_command(struct start *s, char *const *argv, bool ends)
+static void run_command(struct start *s, char *const *argv)
 {
 	sigset_t none;
 	int listener;
@@ -113,7 +113,7 @@ static void run_command(struct start *s, char *const *argv, bool ends)
 
 	close(s->gate[1]);
 	s->gate[1] = -1;
-	listener = hold_filter(ends);
+	listener = hold_filter();
 	if (listener >= 0) {
 		int r = send_with_fd(s->listener[0], &byte, 1, listener);
 
@@ -138,6 +138,21 @@ static void run_command(struct start *s, char *const *argv, bool ends)
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
+static void tell(struct hold *hold, const struct hold_report *report, int fd)
+{
+	const struct hold_mapping mapping = {
+		.pid = report->pid,
+		.fd = fd,
+		.path = report->path,
+		.execution = report->execution,
+		.address = report->address,
+		.length = report->length,
+		.offset = report->offset,
+	};
+
+	hold->ops.mapping(&mapping, hold->userdata);
+}
+
 static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, void *userdata)
 {
 	struct hold *hold = userdata;
@@ -152,9 +167,7 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 	message.path[MIN((size_t)n - offsetof(struct hold_report, path), sizeof(message.path)) - 1] = '\0';
 	hold->missed = message.missed;
 	if (file >= 0)
-		hold->ops.mapping(message.pid, file, message.path, hold->userdata);
-	else if (hold->ops.ending)
-		hold->ops.ending(message.pid, hold->userdata);
+		tell(hold, &message, file);
 	if (send(fd, &message.number, sizeof(message.number), MSG_NOSIGNAL) < 0)
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	return 0;
@@ -189,7 +202,7 @@ static int start_processes(struct hold *hold, struct start *s, char *const *argv
 	if (holder == 0) {
 		/* Forked once more, so that whoever waits for our children does not meet it. */
 		if (fork() == 0)
-			run_holder(s, hold->ops.ending);
+			run_holder(s);
 		_exit(EXIT_SUCCESS);
 	}
 	while (waitpid(holder, NULL, 0) < 0 && errno == EINTR)
@@ -198,7 +211,7 @@ static int start_processes(struct hold *hold, struct start *s, char *const *argv
 	if (hold->pid < 0)
 		return -errno;
 	if (hold->pid == 0)
-		run_command(s, argv, hold->ops.ending);
+		run_command(s, argv);
 	close(s->filter[1]);
 	s->filter[1] = -1;
 	if (read(s->filter[0], &filter, sizeof(filter)) != sizeof(filter) || filter < 0)

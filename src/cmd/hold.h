@@ -13,6 +13,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <systemd/sd-event.h>
@@ -21,14 +22,18 @@
 
 struct hold;
 
+/* What a process is about to do; it stands still in that call, until the answer. */
+struct hold_mapping {
+	pid_t pid; /* process, not thread */
+	int fd; /* to be read, not kept */
+	const char *path;
+	bool execution; /* it becomes this program, if that succeeds, or one whose interpreter this is; else it maps the file */
+	uint64_t address, length, offset; /* where it will lie. Length 0: that is not known yet */
+};
+
 struct hold_ops {
-	/* A file that @pid (process, not thread) is about to map executable or to execute; @fd is the caller's to read, not to keep. */
-	void (*mapping)(pid_t pid, int fd, const char *path, void *userdata);
-	/*
-	 * @pid is about to end by itself, or to become another program: the last moment to learn something of it. It waits until this returns. NULL: nobody
-	 * wants to know. Never called for one that is killed, nor by kernels before 5.19, where a signal at that moment would do harm.
-	 */
-	void (*ending)(pid_t pid, void *userdata);
+	/* A file is about to be mapped executable, or to be executed. */
+	void (*mapping)(const struct hold_mapping *mapping, void *userdata);
 	/* The command has ended; @status as exit(3) has it, 128 + signal for a killed one. */
 	void (*ended)(int status, void *userdata);
 };

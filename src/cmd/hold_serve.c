@@ -58,17 +58,17 @@ static int set_filter(const struct sock_fprog *program, bool killable)
 }
 
 /*
- * A process that is held at its end must not be woken by a signal: an exit_group that returns is the end of a program by SIGSEGV.
+ * Not exit_group, though an end is the last moment to ask a process something: a signal before its report has been received makes the call
+ * return, and a program whose exit_group returns ends by SIGSEGV.
  */
-static int try_filter(bool ends, bool killable)
+static int try_filter(bool killable)
 {
 	struct sock_filter code[] = {
 		LOAD(arch),
-		JUMP_EQUAL(NATIVE_ARCH, 0, 10), /* another machine's programs are not traced */
+		JUMP_EQUAL(NATIVE_ARCH, 0, 9), /* another machine's programs are not traced */
 		LOAD(nr),
-		JUMP_EQUAL(SYS_execve, 7, 0),
-		JUMP_EQUAL(SYS_execveat, 6, 0),
-		JUMP_EQUAL(ends && killable ? SYS_exit_group : SYS_execve, 5, 0),
+		JUMP_EQUAL(SYS_execve, 6, 0),
+		JUMP_EQUAL(SYS_execveat, 5, 0),
 		JUMP_EQUAL(SYS_mmap, 0, 5),
 		LOAD(args[2]),
 		JUMP_BITS(PROT_EXEC, 0, 3),
@@ -86,11 +86,11 @@ static int try_filter(bool ends, bool killable)
 	return fd;
 }
 
-int hold_filter(bool ends)
+int hold_filter(void)
 {
-	int fd = try_filter(ends, true);
+	int fd = try_filter(true);
 
-	return fd == -EINVAL ? try_filter(ends, false) : fd;
+	return fd == -EINVAL ? try_filter(false) : fd;
 }
 
 int send_with_fd(int channel, const void *data, size_t n, int fd)
@@ -200,18 +200,22 @@ static bool await_answer(int channel, uint32_t number)
  * Hands a file over and waits for the answer. A gpusonde that is stopped or stuck does not hold the command for ever: it learns from the
  * next report how many it was late for.
  */
-static int report(int channel, pid_t pid, int fd, const char *path)
+static int report(int channel, const struct hold_mapping *mapping)
 {
 	static struct hold_report message;
 	static uint32_t number, missed;
 
-	message.pid = pid;
+	message.pid = mapping->pid;
+	message.execution = mapping->execution;
+	message.address = mapping->address;
+	message.length = mapping->length;
+	message.offset = mapping->offset;
 	message.number = ++number;
 	message.missed = missed;
-	snprintf(message.path, sizeof(message.path), "%s", path);
+	snprintf(message.path, sizeof(message.path), "%s", mapping->path);
 	/* Reports that nobody fetches fill the socket: not to be waited for either. */
 	int r = send_with_fd(channel, &message, offsetof(struct hold_report, path) + strlen(message.path) + 1,
-			     fd);
+			     mapping->fd);
 
 	if (r < 0 && r != -EAGAIN)
 		return r;
@@ -264,23 +268,40 @@ static int open_as(pid_t pid, int base, const char *path)
 	return fd;
 }
 
-static int report_mapping(int channel, pid_t pid, int number)
+/* @mapping as far as it is known; @number is the descriptor in the process. */
+static int report_descriptor(int channel, struct hold_mapping *mapping, int number)
 {
 	_cleanup_close_ int fd = -1;
 	char link[64], path[PATH_MAX];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)pid, number);
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)mapping->pid, number);
 	n = readlink(link, path, sizeof(path) - 1);
 	fd = open_file(AT_FDCWD, link, 0);
 	if (n < 0 || fd < 0)
 		return 0;
 	path[n] = '\0';
-	return report(channel, pid, fd, path);
+	mapping->fd = fd;
+	mapping->path = path;
+	return report(channel, mapping);
+}
+
+/* Where it will lie the kernel decides, but for those that say it: the dynamic linker does of all segments but the first. */
+static int report_mapping(int channel, pid_t pid, const struct seccomp_data *data)
+{
+	bool fixed = data->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+	struct hold_mapping mapping = {
+		.pid = pid,
+		.address = fixed ? data->args[0] : 0,
+		.length = fixed ? data->args[1] : 0,
+		.offset = data->args[5],
+	};
+
+	return report_descriptor(channel, &mapping, (int)data->args[4]);
 }
 
 /* The file that is executed, and the interpreters that its "#!" lines name. */
-static int report_execution(int channel, pid_t pid, int base, const char *first, bool ends)
+static int report_execution(int channel, pid_t pid, int base, const char *first)
 {
 	char path[PATH_MAX];
 	int r = 0;
@@ -293,9 +314,7 @@ static int report_execution(int channel, pid_t pid, int base, const char *first,
 
 		if (fd < 0)
 			return 0; /* execve will fail as well, or try the next folder of PATH */
-		r = ends && i == 0 ? report(channel, pid, -1, "") : 0;
-		if (r == 0)
-			r = report(channel, pid, fd, path);
+		r = report(channel, &(struct hold_mapping){ pid, fd, path, .execution = true });
 		n = pread(fd, line, sizeof(line) - 1, 0);
 		if (n < 2 || memcmp(line, "#!", 2) != 0)
 			break;
@@ -308,26 +327,26 @@ static int report_execution(int channel, pid_t pid, int base, const char *first,
 	return r;
 }
 
-static int report_call(const struct seccomp_notif *call, int channel, bool ends)
+static int report_call(const struct seccomp_notif *call, int channel)
 {
 	pid_t pid = process_of((pid_t)call->pid);
 	char path[PATH_MAX];
 
 	switch (call->data.nr) {
 	case SYS_mmap:
-		return report_mapping(channel, pid, (int)call->data.args[4]);
+		return report_mapping(channel, pid, &call->data);
 	case SYS_execve:
 		if (read_string((pid_t)call->pid, call->data.args[0], path, sizeof(path)) < 0)
 			return 0;
-		return report_execution(channel, pid, AT_FDCWD, path, ends);
+		return report_execution(channel, pid, AT_FDCWD, path);
 	case SYS_execveat:
 		if (read_string((pid_t)call->pid, call->data.args[1], path, sizeof(path)) < 0)
 			return 0;
 		if (path[0] == '\0')
-			return report_mapping(channel, pid, (int)call->data.args[0]);
-		return report_execution(channel, pid, (int)call->data.args[0], path, ends);
-	case SYS_exit_group:
-		return report(channel, pid, -1, "");
+			return report_descriptor(channel,
+						 &(struct hold_mapping){ .pid = pid, .execution = true },
+						 (int)call->data.args[0]);
+		return report_execution(channel, pid, (int)call->data.args[0], path);
 	default:
 		return 0;
 	}
@@ -340,7 +359,7 @@ union notice {
 	char room[1024];
 };
 
-void hold_serve(int listener, int channel, bool ends)
+void hold_serve(int listener, int channel)
 {
 	struct seccomp_notif_sizes sizes;
 	union notice call, answer;
@@ -358,7 +377,7 @@ void hold_serve(int listener, int channel, bool ends)
 		memset(&call, 0, sizeof(call));
 		if (!(waiting.revents & POLLIN) || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call.call) < 0)
 			continue;
-		if (channel >= 0 && report_call(&call.call, channel, ends) < 0) {
+		if (channel >= 0 && report_call(&call.call, channel) < 0) {
 			close(channel);
 			channel = -1;
 		}

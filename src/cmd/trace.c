@@ -206,25 +206,19 @@ static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ u
 	return sd_event_exit(t->event, 0);
 }
 
-static void on_mapping(pid_t pid, int fd, const char *path, void *userdata)
+static void on_mapping(const struct hold_mapping *mapping, void *userdata)
 {
 	struct tracing *t = userdata;
-	int r = trace_engine_offer(t->engine, pid, fd, path);
+	int r = trace_engine_offer(t->engine, mapping->pid, mapping->fd, mapping->path);
 	char text[PATH_MAX + 128];
 
+	if (t->kernels)
+		trace_kernels_mapping(t->kernels, mapping);
 	if (r >= 0)
 		return;
-	snprintf(text, sizeof(text), "%s is not probed, its calls are missing: %s", path, strerror(-r));
+	snprintf(text, sizeof(text), "%s is not probed, its calls are missing: %s", mapping->path,
+		 strerror(-r));
 	complain(text);
-}
-
-/* Its last launches are named while it can still be asked. */
-static void on_ending(pid_t pid, void *userdata)
-{
-	struct tracing *t = userdata;
-
-	if (t->kernels && t->engine)
-		trace_kernels_settle(t->kernels, t->engine, pid);
 }
 
 static void on_ended(int status, void *userdata)
@@ -277,11 +271,7 @@ static int watch_pid(struct tracing *t)
 
 static int start_command(struct tracing *t)
 {
-	const struct hold_ops ops = {
-		.mapping = on_mapping,
-		.ending = t->inv->flag[FLAG_KERNELS] ? on_ending : NULL,
-		.ended = on_ended,
-	};
+	static const struct hold_ops ops = { .mapping = on_mapping, .ended = on_ended };
 	int r = hold_new(t->event, t->inv->operands, &ops, t, &t->hold);
 
 	if (r < 0) {
@@ -377,7 +367,7 @@ static int finish(struct tracing *t)
 	int r = 0;
 
 	if (t->kernels)
-		trace_kernels_settle(t->kernels, t->engine, 0);
+		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
 	if (t->hold && hold_missed(t->hold) > 0)
 		fprintf(stderr,

@@ -13,7 +13,7 @@
 
 #define PATIENCE_NS (3 * NSEC_PER_SEC) /* for the first reading; a healthy driver needs well under one */
 #define STEP_NS (100 * NSEC_PER_MSEC)
-#define SETTLE_NS (3 * NSEC_PER_SEC) /* less than a command is held */
+#define SETTLE_NS (3 * NSEC_PER_SEC)
 
 enum { SETTLE_STEP_MS = 20 };
 
@@ -28,7 +28,6 @@ struct trace_kernels {
 	struct trace_view *view; /* newest */
 	struct ended *ended;
 	uint32_t ended_n, ended_cap, rows;
-	uint64_t abandoned; /* questions that nobody waits for any more */
 	uint64_t lost_processes, lost_launches; /* of ended ones, for which there was no room */
 };
 
@@ -207,6 +206,22 @@ void trace_kernels_over(struct trace_kernels *k, uint32_t tgid, uint64_t incarna
 	tracer_naming_over(&k->tracer, tgid, incarnation);
 }
 
+void trace_kernels_mapping(struct trace_kernels *k, const struct hold_mapping *mapping)
+{
+	const struct naming_mapping look = {
+		.pid = mapping->pid,
+		.fd = mapping->fd,
+		.path = mapping->path,
+		.execution = mapping->execution,
+		.address = mapping->address,
+		.length = mapping->length,
+		.offset = mapping->offset,
+	};
+
+	/* Without room it is looked at when it is asked about, if it lives so long. */
+	(void)naming_look(k->tracer.naming, &look);
+}
+
 /* ---- answers ---- */
 
 static uint64_t waiting(const struct trace_kernels *k)
@@ -227,7 +242,7 @@ static void take_answers(struct trace_kernels *k)
 	}
 }
 
-void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine, _unused_ pid_t pid)
+void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
 {
 	int64_t end = clock_mono_ns() + SETTLE_NS;
 
@@ -237,11 +252,10 @@ void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine, 
 
 		trace_engine_drain(engine);
 		take_answers(k);
-		if (waiting(k) <= k->abandoned || clock_mono_ns() >= end)
+		if (waiting(k) == 0 || clock_mono_ns() >= end)
 			break;
 		poll(&answers, 1, SETTLE_STEP_MS);
 	}
-	k->abandoned = waiting(k);
 }
 
 /* ---- beginning and end ---- */

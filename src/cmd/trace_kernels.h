@@ -7,6 +7,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "cmd/hold.h"
 #include "cmd/options.h"
 #include "trace/engine.h"
 #include "view/view.h"
@@ -30,10 +31,11 @@ void trace_kernels_event(struct trace_kernels *kernels, const struct trace_heade
 void trace_kernels_lost(struct trace_kernels *kernels, uint64_t events);
 void trace_kernels_over(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation);
 
-/*
- * What has been launched so far is named, or cannot be; some seconds at most. @pid is about to end; 0: nobody is.
- */
-void trace_kernels_settle(struct trace_kernels *kernels, struct trace_engine *engine, pid_t pid);
+/* A process that is held maps, or becomes, a file: what it launches can be named when it has ended. */
+void trace_kernels_mapping(struct trace_kernels *kernels, const struct hold_mapping *mapping);
+
+/* What has been launched so far is named, or cannot be; some seconds at most. */
+void trace_kernels_settle(struct trace_kernels *kernels, struct trace_engine *engine);
 
 /* After each collection: closes a window, keeps what ended. */
 int trace_kernels_collect(struct trace_kernels *kernels, struct trace_engine *engine);

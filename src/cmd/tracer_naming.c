@@ -33,6 +33,7 @@ static int ask(const struct cuda_function *function, void *userdata)
 		.id = function->id,
 		.pid = (pid_t)function->tgid,
 		.incarnation = function->incarnation,
+		.start_boot_ns = function->start_boot_ns,
 		.function = function->function,
 		.sm = function->sm,
 		.runtime = function->runtime,

@@ -53,6 +53,7 @@ struct cuda_function {
 	uint64_t id; /* for cuda_kernel(); never given twice */
 	uint32_t tgid;
 	uint64_t incarnation;
+	uint64_t start_boot_ns; /* of the process; 0: not told */
 	uint64_t function; /* as passed to the launch; where that is a handle that stands for another, or for a host function: that one */
 	uint16_t sm; /* of the device; 0 unknown */
 	bool runtime; /* passed to the runtime: may be a host function */

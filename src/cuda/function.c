@@ -74,6 +74,7 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 		.id = ++cuda->questions_n << QUESTION_SHIFT | index,
 		.tgid = p->tgid,
 		.incarnation = p->incarnation,
+		.start_boot_ns = p->start_boot_ns,
 		.sm = architecture(cuda, p, f->usage),
 	};
 	struct origin origin;
@@ -265,17 +266,28 @@ uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, cons
 
 /* ---- their ends ---- */
 
-static void drop(struct cuda *cuda, struct process *p, uint32_t index)
+/* It is no more to be found, and has no part in what comes. */
+static void leave(struct cuda *cuda, struct process *p, uint32_t index)
 {
-	struct function *f = function_at(p, index);
-	uint32_t row = f->row;
+	uint32_t row = function_at(p, index)->row;
 
-	forget_question(cuda, f);
-	hashmap_del(&p->function_map, key_of(cuda, f->function, f->usage));
 	row_unlink(p, index);
 	pool_give(&p->functions, index);
 	if (!row_at(p, row)->functions && !row_at(p, row)->settled)
 		row_settle(cuda, p, row, row_at(p, row)->kernel);
+}
+
+/* The answer to what was asked about it is of what it launched, which stays: until then it is kept. */
+static void drop(struct cuda *cuda, struct process *p, uint32_t index)
+{
+	struct function *f = function_at(p, index);
+
+	hashmap_del(&p->function_map, key_of(cuda, f->function, f->usage));
+	f->dropped = true;
+	f->wanted = false;
+	recent_forget(p);
+	if (f->id == 0)
+		leave(cuda, p, index);
 }
 
 void function_drop(struct cuda *cuda, struct process *p, uint64_t function)
@@ -286,6 +298,14 @@ void function_drop(struct cuda *cuda, struct process *p, uint64_t function)
 		if (index != NONE)
 			drop(cuda, p, index);
 	}
+}
+
+bool functions_asked(const struct process *p)
+{
+	for (uint32_t i = 0; i < p->functions.n; i++)
+		if (function_at(p, i)->used && function_at(p, i)->id)
+			return true;
+	return false;
 }
 
 void functions_done(struct cuda *cuda, struct process *p)
@@ -362,6 +382,24 @@ void function_renew(struct cuda *cuda, struct process *p, uint64_t function)
 	}
 }
 
+static bool has_asked(const struct process *p, uint32_t index, uint64_t id)
+{
+	return index < p->functions.n && function_at(p, index)->used && function_at(p, index)->id == id;
+}
+
+/* One that is over and not yet forgotten may have a successor under its PID, which did not ask. */
+static struct process *asker(struct cuda *cuda, uint32_t tgid, uint32_t index, uint64_t id)
+{
+	struct process *p = process_find(cuda, tgid);
+
+	if (p && has_asked(p, index, id))
+		return p;
+	for (uint32_t i = 0; i < cuda->processes_n; i++)
+		if (cuda->processes[i]->tgid == tgid && has_asked(cuda->processes[i], index, id))
+			return cuda->processes[i];
+	return NULL;
+}
+
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
 {
 	uint32_t index = id & ((1u << QUESTION_SHIFT) - 1), tgid;
@@ -371,10 +409,9 @@ void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
 		cuda->stats.late_answers++;
 		return;
 	}
-	p = process_find(cuda, tgid);
+	p = asker(cuda, tgid, index, id);
 	hashmap_del(&cuda->questions, salted(cuda, id));
-	/* One that is over and not yet forgotten may have a successor under its PID, which did not ask. */
-	if (!p || index >= p->functions.n || function_at(p, index)->id != id) {
+	if (!p) {
 		cuda->stats.late_answers++;
 		return;
 	}
@@ -384,4 +421,6 @@ void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
 		answered(cuda, p, index, kernel);
 	else
 		settle_as_is(cuda, p, index);
+	if (function_at(p, index)->dropped)
+		leave(cuda, p, index);
 }

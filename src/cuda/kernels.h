@@ -81,6 +81,7 @@ struct function {
 	uint32_t previous, next; /* of its row, plus one */
 	bool used, runtime;
 	bool wanted; /* a question is to be asked */
+	bool dropped; /* what had its value is gone; an answer is still to come */
 	uint64_t function;
 	uint64_t id; /* of the question that waits for its answer; 0: none */
 };

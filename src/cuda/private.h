@@ -33,6 +33,8 @@ enum {
 	STACK_MAX = 8, /* contexts that a thread has pushed */
 	DEPENDENCIES_MAX = 8, /* waits of a stream for others whose work is still pending */
 	CAPTURES_MAX = 64, /* under way in a process */
+	LINGER_WINDOWS =
+		5, /* that a process is shown for beyond its end, while names of what it launched are to come */
 	SPAN_BLOCKS = 32,
 	ERRORS_KEPT = 16, /* calibration windows whose error is averaged */
 	CONTEXT_UNKNOWN = 0, /* index of the context of threads whose current one is not known */
@@ -254,6 +256,7 @@ struct process {
 	bool unheard; /* its first event has not come, and is taken for lost */
 	bool unread; /* numbers of some calls are too low: they could not be read, or only in part */
 	bool shown_once, shown_over; /* at the last window */
+	uint8_t lingered; /* windows for which answers about it were waited for, since it was over */
 	uint64_t over_ns;
 	uint64_t seq; /* of its work, in ring order */
 	uint32_t generation; /* of its streams */
@@ -481,6 +484,8 @@ static inline void recent_forget(struct process *p)
 /* More is known of it: is asked for again. */
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
 void functions_done(struct cuda *cuda, struct process *p);
+/* Answers are still to come. */
+bool functions_asked(const struct process *p);
 
 static inline struct kernel_row *row_at(const struct process *p, uint32_t index)
 {

@@ -138,7 +138,8 @@ static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 		cuda->shown_devices++;
 	}
 	p->shown_once = true;
-	p->shown_over = p->over;
+	p->shown_over = p->over && (p->lingered == LINGER_WINDOWS || !functions_asked(p));
+	p->lingered += p->over;
 }
 
 static void close_devices(struct cuda *cuda, int64_t now_ns)

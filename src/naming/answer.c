@@ -301,7 +301,7 @@ int answer_find(struct naming *naming, const struct work *work, struct kernel **
 	int r;
 
 	resources_init(&f.resources);
-	r = process_look(naming, q->pid, q->incarnation, work->asked_ns, &f.process);
+	r = process_look(naming, q, work->asked_ns, &f.process);
 	if (is_fatal(r))
 		return r;
 	if (r < 0)

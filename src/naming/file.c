@@ -50,6 +50,10 @@ static int place_open(const struct naming *naming, const struct place *place, in
 					    .path = place->path,
 					    .path_n = strlen(place->path) };
 
+	if (place->fd) {
+		*ret_fd = fcntl(*place->fd, F_DUPFD_CLOEXEC, 3);
+		return *ret_fd < 0 || fstat(*ret_fd, ret_st) < 0 ? -errno : 0;
+	}
 	if (place->end == 0)
 		return proc_file_open(naming->proc_root, place->pid, place->path, ret_fd, ret_st);
 	return proc_mapped_open(naming->proc_root, &mapped, ret_fd, ret_st);
@@ -219,7 +223,7 @@ int file_find(struct naming *naming, const struct place *place, struct file **re
 			file = TAKE_PTR(made);
 		}
 	}
-	if (place->end != 0)
+	if (place->end != 0 || place->fd)
 		hold(naming, file, &fd);
 	file->used = ++naming->used;
 	*ret_file = file;

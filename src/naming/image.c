@@ -110,7 +110,7 @@ void image_read(struct naming *naming, const struct work *work)
 	_cleanup_(figures_freep) struct figures *figures = NULL;
 	struct cubin_source source;
 	struct process *process;
-	int r = process_look(naming, q->pid, q->incarnation, work->asked_ns, &process);
+	int r = process_look(naming, q, work->asked_ns, &process);
 
 	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
 	if (r < 0 || process->gone)

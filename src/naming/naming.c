@@ -43,7 +43,7 @@ static void works_done(struct works *works)
 	struct work *work;
 
 	while ((work = works_take(works)))
-		free(work);
+		work_free(work);
 }
 
 static void release(struct naming *naming)
@@ -150,7 +150,7 @@ static char *put_text(char **at, const char *text)
 	return here;
 }
 
-static struct work *work_new(enum work_kind kind, const struct naming_question *question)
+struct work *work_new(enum work_kind kind, const struct naming_question *question)
 {
 	const char *path = question->path ? question->path : "";
 	size_t symbol_n = question->symbol ? strlen(question->symbol) + 1 : 0;
@@ -166,8 +166,7 @@ static struct work *work_new(enum work_kind kind, const struct naming_question *
 	return work;
 }
 
-/* Takes the work, if there is room beside the @n that wait. */
-static int enqueue(struct naming *naming, struct work *work, struct works *works, uint32_t *n, uint32_t max)
+int naming_enqueue(struct naming *naming, struct work *work, struct works *works, uint32_t *n, uint32_t max)
 {
 	int r = 0;
 
@@ -186,22 +185,22 @@ static int enqueue(struct naming *naming, struct work *work, struct works *works
 	}
 	pthread_mutex_unlock(&naming->lock);
 	if (r < 0)
-		free(work);
+		work_free(work);
 	return r;
 }
 
 int naming_ask(struct naming *naming, const struct naming_question *question)
 {
-	return enqueue(naming, work_new(WORK_QUESTION, question), &naming->queue, &naming->questions_n,
-		       naming->config.limits.questions);
+	return naming_enqueue(naming, work_new(WORK_QUESTION, question), &naming->queue, &naming->questions_n,
+			      naming->config.limits.questions);
 }
 
 int naming_image(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_t address)
 {
 	const struct naming_question image = { .pid = pid, .incarnation = incarnation, .image = address };
 
-	return enqueue(naming, work_new(WORK_IMAGE, &image), &naming->images, &naming->images_n,
-		       naming->config.limits.questions);
+	return naming_enqueue(naming, work_new(WORK_IMAGE, &image), &naming->images, &naming->images_n,
+			      naming->config.limits.questions);
 }
 
 void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
@@ -212,7 +211,7 @@ void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
 	for (struct work *work = naming->queue.first; work; work = work->next)
 		work->over |= work->question.pid == pid && work->question.incarnation == incarnation;
 	pthread_mutex_unlock(&naming->lock);
-	enqueue(naming, work_new(WORK_FORGET, &over), &naming->queue, &naming->forgets_n, FORGETS);
+	naming_enqueue(naming, work_new(WORK_FORGET, &over), &naming->queue, &naming->forgets_n, FORGETS);
 }
 
 /* ---- answers ---- */

@@ -39,7 +39,8 @@ struct naming_config {
 struct naming_question {
 	uint64_t id; /* the asker's */
 	pid_t pid;
-	uint64_t incarnation; /* the asker's; what was learned of a process is forgotten with it */
+	uint64_t incarnation; /* the asker's, the CLOCK_MONOTONIC time of its beginning; what was learned of a process is forgotten with it */
+	uint64_t start_boot_ns; /* of the process; 0: not known */
 	uint64_t function; /* as passed to the launch: host function or handle */
 	uint16_t sm; /* of the device; 0 not known */
 	bool runtime; /* passed to the runtime: may be a host function */
@@ -47,6 +48,15 @@ struct naming_question {
 	const char *symbol;
 	uint64_t image;
 	const char *path;
+};
+
+/* A file that a process, which stands still, is about to map executable, or to become. */
+struct naming_mapping {
+	pid_t pid;
+	int fd; /* is duplicated */
+	const char *path;
+	bool execution;
+	uint64_t address, length, offset; /* length 0: it is not known where it will lie */
 };
 
 struct naming_answer {
@@ -73,6 +83,11 @@ int naming_ask(struct naming *naming, const struct naming_question *question);
  * An image that a process is about to load from memory, which may be gone soon after: its kernels are read now, for questions that name it.
  */
 int naming_image(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_t address);
+/*
+ * Looks at what lies where in the process, now, and keeps it and the file: for questions that come when it has ended. Reads /proc/PID/maps,
+ * nothing else. -EAGAIN: no room, counted as refused; -ESRCH.
+ */
+int naming_look(struct naming *naming, const struct naming_mapping *mapping);
 /* The process is over, or executes another program. */
 void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation);
 /* Readable when there are answers. */

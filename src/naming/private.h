@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * How src/naming divides the work: naming.c the asker's side (queues, under one lock), worker.c the thread; all others are called by the thread
- * alone and need no lock: answer.c finds out, process.c knows what lies where in a process, held.c which handles variables have there, file.c which
+ * alone and need no lock: answer.c finds out, areas.c reads what lies where in a process, look.c does so before anybody asks (the asker's side reads), process.c knows what lies where in a process, held.c which handles variables have there, file.c which
  * files there are, tables.c what they contain, stubs.c host functions of a file, figures.c resources of its kernels for one architecture, image.c those of images in memory,
  * guess.c handles that point to their names, intern.c kernels that processes share, names.c many texts in little memory.
  */
@@ -30,12 +30,14 @@ enum {
 	FILE_LOADS = 16,
 	OPEN_FILES = 128,
 	AREAS_MAX = 65536, /* of a process */
+	LOOKS = 256, /* that wait, each with a file open */
+	LOOKED = 512, /* processes that nobody has asked about yet */
 	IMAGE_VERSIONS = 8, /* images that came to lie at one address, one after the other */
 };
 
 /* ---- worker.c ---- */
 
-enum work_kind { WORK_QUESTION, WORK_IMAGE, WORK_FORGET };
+enum work_kind { WORK_QUESTION, WORK_IMAGE, WORK_LOOK, WORK_FORGET };
 
 struct work {
 	struct work *next;
@@ -45,6 +47,7 @@ struct work {
 	int64_t due_ns; /* of one that is tried again */
 	unsigned tries;
 	bool over; /* its process is: now or never */
+	struct look *look; /* WORK_LOOK */
 	struct naming_question question; /* its texts lie behind it */
 };
 
@@ -64,8 +67,8 @@ struct naming {
 	/* shared, under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct works images, queue; /* images first: they may be gone soon */
-	uint32_t images_n, questions_n,
+	struct works images, queue; /* images and looks first: questions follow from them */
+	uint32_t images_n, looks_n, questions_n,
 		forgets_n; /* questions: also those being answered, and answers not yet taken */
 	uint64_t seq;
 	struct naming_answer *answers; /* ring of limits.questions */
@@ -87,6 +90,10 @@ struct naming {
 };
 
 void *naming_run(void *userdata);
+struct work *work_new(enum work_kind kind, const struct naming_question *question);
+void work_free(struct work *work);
+/* Takes the work, if there is room beside the @n that wait. */
+int naming_enqueue(struct naming *naming, struct work *work, struct works *works, uint32_t *n, uint32_t max);
 void works_put(struct works *works, struct work *work);
 struct work *works_take(struct works *works);
 /* Adds to a row of stats. */
@@ -231,6 +238,7 @@ struct place {
 	pid_t pid;
 	uint64_t start, end, dev, ino; /* end 0: by path alone */
 	const char *path;
+	const int *fd; /* or it is open already */
 };
 
 /* The file at @place, known or new; it stays while it is busy. */
@@ -258,7 +266,7 @@ int file_figures(struct naming *naming, struct file *file, const struct place *p
 /* Whether it has device code: 1, 0, or -errno where that could not be found out. */
 int file_has_device_code(struct naming *naming, struct file *file, const struct place *place);
 
-/* ---- process.c ---- */
+/* ---- process.c, areas.c ---- */
 
 struct held {
 	uint64_t value;
@@ -288,6 +296,10 @@ struct process {
 	uint64_t incarnation;
 	uint64_t start_ticks;
 	int64_t read_ns; /* when its maps were read last; 0: never */
+	int64_t looked_ns; /* ... unasked */
+	bool looked; /* ... at all, or is about to be */
+	uint64_t made; /* order */
+	bool sealed; /* it has become another program since */
 	bool gone;
 	struct mapped *mapped;
 	uint32_t mapped_n;
@@ -299,8 +311,19 @@ struct process {
 };
 
 /* Its mappings, not older than @since_ns unless it is gone. -ESRCH: gone, and nothing was known. */
-int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
+int process_look(struct naming *naming, const struct naming_question *question, int64_t since_ns,
 		 struct process **ret_process);
+int process_add(struct naming *naming, pid_t pid, uint64_t incarnation, struct process **ret_process);
+void process_remove(struct naming *naming, struct process *process);
+/* Its areas are those of @fresh from now on. */
+void process_take(struct naming *naming, struct process *process, struct process *fresh);
+/* While it lives: which of its files have device code. */
+void process_look_at_files(struct naming *naming, struct process *process);
+uint64_t start_ticks_of(uint64_t start_boot_ns);
+/* Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no lock, changes nothing. */
+int areas_read(const char *root, pid_t pid, const struct naming_mapping *pending, struct process *ret_process);
+void areas_done(struct process *process);
+uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino); /* UINT32_MAX: none */
 void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation);
 void processes_done(struct naming *naming);
 /* No mapping refers to @file any more. */
@@ -323,6 +346,16 @@ ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
 /* The stub whose variable has @handle in this area; NULL: none, or more than one kernel's. */
 const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
 				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle);
+
+/* ---- look.c ---- */
+
+struct look;
+void look_free(struct look *look);
+void look_take(struct naming *naming, struct look *look);
+/* The file of @mapped, if it was about to be mapped by @before. UINT32_MAX */
+uint32_t look_pending(const struct process *before, const struct mapped *mapped);
+/* A process that was looked at, which is the question's; NULL. */
+struct process *look_find(struct naming *naming, const struct naming_question *question);
 
 /* ---- image.c ---- */
 

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "naming/private.h"
-#include "proc/maps.h"
 #include "proc/proc.h"
 
 enum { START_SLACK_MS = 50 };
@@ -35,16 +34,10 @@ void process_weigh(struct naming *naming, struct process *process)
 
 static void drop_maps(struct naming *naming, struct process *process)
 {
-	for (uint32_t i = 0; i < process->areas_n; i++)
-		free(process->areas[i].held);
-	for (uint32_t i = 0; i < process->mapped_n; i++) {
+	for (uint32_t i = 0; i < process->mapped_n; i++)
 		if (process->mapped[i].file)
 			file_leave(naming, process->mapped[i].file);
-		free(process->mapped[i].path);
-	}
-	free(TAKE_PTR(process->areas));
-	free(TAKE_PTR(process->mapped));
-	process->areas_n = process->mapped_n = 0;
+	areas_done(process);
 }
 
 static void process_free(struct naming *naming, struct process *process)
@@ -64,109 +57,16 @@ ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n)
 
 /* ---- maps ---- */
 
-static uint32_t find_mapped(const struct process *process, uint64_t dev, uint64_t ino)
-{
-	/* Areas of one file follow one another, mostly. */
-	for (uint32_t i = process->mapped_n; i > 0; i--)
-		if (process->mapped[i - 1].dev == dev && process->mapped[i - 1].ino == ino)
-			return i - 1;
-	return UINT32_MAX;
-}
-
-static char *path_of(const struct proc_map *map)
-{
-	static const char deleted[] = " (deleted)";
-	size_t n = map->path_n;
-
-	if (n > sizeof(deleted) - 1 &&
-	    memcmp(map->path + n - (sizeof(deleted) - 1), deleted, sizeof(deleted) - 1) == 0)
-		n -= sizeof(deleted) - 1;
-	return strndup(map->path, n);
-}
-
-static int add_mapped(struct process *process, const struct proc_map *map, uint32_t *cap, uint32_t *ret_index)
-{
-	struct mapped *mapped;
-
-	if (process->mapped_n == *cap) {
-		uint32_t more = *cap ? *cap * 2 : 32;
-
-		mapped = reallocarray(process->mapped, more, sizeof(*mapped));
-		if (!mapped)
-			return -ENOMEM;
-		process->mapped = mapped;
-		*cap = more;
-	}
-	mapped = &process->mapped[process->mapped_n];
-	*mapped = (struct mapped){ .dev = map->dev, .ino = map->ino, .path = path_of(map) };
-	if (!mapped->path)
-		return -ENOMEM;
-	*ret_index = process->mapped_n++;
-	return 0;
-}
-
-struct caps {
-	uint32_t mapped, areas;
-};
-
-static int add_area(struct process *process, const struct proc_map *map, struct caps *caps)
-{
-	uint32_t index = find_mapped(process, map->dev, map->ino);
-	struct area *areas;
-	int r;
-
-	if (process->areas_n == AREAS_MAX) {
-		process->areas_left_out++;
-		return 0;
-	}
-	if (process->areas_n == caps->areas) {
-		uint32_t more = caps->areas ? caps->areas * 2 : 64;
-
-		areas = reallocarray(process->areas, more, sizeof(*areas));
-		if (!areas)
-			return -ENOMEM;
-		process->areas = areas;
-		caps->areas = more;
-	}
-	if (index == UINT32_MAX) {
-		r = add_mapped(process, map, &caps->mapped, &index);
-		if (r < 0)
-			return r;
-	}
-	if (map->executable && !process->mapped[index].executable) {
-		process->mapped[index].executable = true;
-		process->mapped[index].start = map->start;
-		process->mapped[index].end = map->end;
-	}
-	process->areas[process->areas_n++] = (struct area){
-		.start = map->start,
-		.end = map->end,
-		.offset = map->offset,
-		.mapped = index,
-		.executable = map->executable,
-	};
-	return 0;
-}
-
-/* Data files are of no interest. */
-static void drop_data(struct process *process)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < process->areas_n; i++)
-		if (process->mapped[process->areas[i].mapped].executable)
-			process->areas[n++] = process->areas[i];
-	process->areas_n = n;
-}
-
-/* What was found out about files stays. */
+/* What was found out about files stays, also of what was about to be mapped then. */
 static void inherit(struct process *now, const struct process *before)
 {
 	for (uint32_t i = 0; i < now->mapped_n; i++) {
 		struct mapped *mapped = &now->mapped[i];
-		uint32_t old = find_mapped(before, mapped->dev, mapped->ino);
+		uint32_t old = mapped_find(before, mapped->dev, mapped->ino);
 
 		if (old == UINT32_MAX || strcmp(before->mapped[old].path, mapped->path) != 0)
+			old = look_pending(before, mapped);
+		if (old == UINT32_MAX)
 			continue;
 		mapped->looked = before->mapped[old].looked && before->mapped[old].file;
 		mapped->file = before->mapped[old].file;
@@ -175,41 +75,30 @@ static void inherit(struct process *now, const struct process *before)
 	}
 }
 
+/* @fresh is what it maps now. */
+void process_take(struct naming *naming, struct process *process, struct process *fresh)
+{
+	inherit(fresh, process);
+	drop_maps(naming, process);
+	process->mapped = fresh->mapped;
+	process->mapped_n = fresh->mapped_n;
+	process->areas = fresh->areas;
+	process->areas_n = fresh->areas_n;
+	process->areas_left_out = fresh->areas_left_out;
+}
+
 static int read_maps(struct naming *naming, struct process *process)
 {
-	struct process fresh = { .pid = process->pid };
-	_cleanup_(proc_maps_done) struct proc_maps maps;
-	struct caps caps = { 0 };
-	struct proc_map map;
-	int r;
+	struct process fresh;
+	int r = areas_read(naming->proc_root, process->pid, NULL, &fresh);
 
-	maps.fd = -1;
-	r = proc_maps_open(naming->proc_root, process->pid, &maps);
-	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0)
-		if (map.ino != 0) {
-			r = add_area(&fresh, &map, &caps);
-			if (r < 0)
-				break;
-		}
-	if (r == 0 && fresh.areas_n == 0)
-		r = -ESRCH; /* it has ended, and waits for its parent */
-	if (r < 0) {
-		drop_maps(naming, &fresh);
-		return r;
-	}
-	drop_data(&fresh);
-	inherit(&fresh, process);
-	drop_maps(naming, process);
-	process->mapped = fresh.mapped;
-	process->mapped_n = fresh.mapped_n;
-	process->areas = fresh.areas;
-	process->areas_n = fresh.areas_n;
-	process->areas_left_out = fresh.areas_left_out;
-	return 0;
+	if (r == 0)
+		process_take(naming, process, &fresh);
+	return r;
 }
 
 /* While it lives: files that have device code can be read when it has ended, then. */
-static void look_at_files(struct naming *naming, struct process *process)
+void process_look_at_files(struct naming *naming, struct process *process)
 {
 	for (uint32_t i = 0; i < process->mapped_n && !naming_stopping(naming); i++) {
 		struct mapped *mapped = &process->mapped[i];
@@ -232,6 +121,11 @@ static bool began_later(uint64_t start_ticks, uint64_t incarnation)
 	return start_mono_ns > (int64_t)incarnation + START_SLACK_MS * NSEC_PER_MSEC;
 }
 
+uint64_t start_ticks_of(uint64_t start_boot_ns)
+{
+	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
 static int check(struct naming *naming, struct process *process)
 {
 	uint64_t ticks;
@@ -250,7 +144,8 @@ static int check(struct naming *naming, struct process *process)
 static struct process **find(struct naming *naming, pid_t pid, uint64_t incarnation)
 {
 	for (uint32_t i = 0; i < naming->processes_n; i++)
-		if (naming->processes[i]->pid == pid && naming->processes[i]->incarnation == incarnation)
+		if (naming->processes[i]->pid == pid && naming->processes[i]->incarnation == incarnation &&
+		    (incarnation != 0 || !naming->processes[i]->looked))
 			return &naming->processes[i];
 	return NULL;
 }
@@ -261,7 +156,7 @@ static void drop(struct naming *naming, struct process **at)
 	*at = naming->processes[--naming->processes_n];
 }
 
-static int add(struct naming *naming, pid_t pid, uint64_t incarnation, struct process **ret_process)
+int process_add(struct naming *naming, pid_t pid, uint64_t incarnation, struct process **ret_process)
 {
 	struct process **processes, *process;
 
@@ -282,25 +177,48 @@ static int add(struct naming *naming, pid_t pid, uint64_t incarnation, struct pr
 		return -ENOMEM;
 	process->pid = pid;
 	process->incarnation = incarnation;
+	process->made = process->used = ++naming->used;
 	naming->processes[naming->processes_n++] = process;
 	*ret_process = process;
 	return 0;
 }
 
-int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t since_ns,
-		 struct process **ret_process)
+/* One that was looked at before it was asked about, or a new one. */
+static int get(struct naming *naming, const struct naming_question *question, struct process **ret_process)
 {
-	struct process **known = find(naming, pid, incarnation), *process;
-	int64_t now = clock_mono_ns();
+	struct process **known = find(naming, question->pid, question->incarnation), *process;
 	int r;
 
-	if (known) {
-		process = *known;
-	} else {
-		r = add(naming, pid, incarnation, &process);
+	process = known ? *known : NULL;
+	if (!process || process->read_ns == 0) {
+		struct process *looked = look_find(naming, question);
+
+		if (looked && known)
+			drop(naming, known);
+		if (looked)
+			looked->incarnation = question->incarnation;
+		process = looked ? looked : process;
+	}
+	if (!process) {
+		r = process_add(naming, question->pid, question->incarnation, &process);
 		if (r < 0)
 			return r;
 	}
+	if (process->start_ticks == 0)
+		process->start_ticks = start_ticks_of(question->start_boot_ns);
+	*ret_process = process;
+	return 0;
+}
+
+int process_look(struct naming *naming, const struct naming_question *question, int64_t since_ns,
+		 struct process **ret_process)
+{
+	struct process *process;
+	int64_t now = clock_mono_ns();
+	int r = get(naming, question, &process);
+
+	if (r < 0)
+		return r;
 	process->used = ++naming->used;
 	if (!process->gone && process->read_ns < since_ns) {
 		r = check(naming, process);
@@ -314,7 +232,7 @@ int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t
 		process->gone = r == -ESRCH || r == -ENOENT;
 		if (r == 0) {
 			process->read_ns = now;
-			look_at_files(naming, process);
+			process_look_at_files(naming, process);
 		}
 		process_weigh(naming, process);
 	}
@@ -322,6 +240,15 @@ int process_look(struct naming *naming, pid_t pid, uint64_t incarnation, int64_t
 		return -ESRCH;
 	*ret_process = process;
 	return 0;
+}
+
+void process_remove(struct naming *naming, struct process *process)
+{
+	for (uint32_t i = 0; i < naming->processes_n; i++)
+		if (naming->processes[i] == process) {
+			drop(naming, &naming->processes[i]);
+			return;
+		}
 }
 
 void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation)

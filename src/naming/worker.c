@@ -42,6 +42,13 @@ struct work *works_take(struct works *works)
 	return work;
 }
 
+void work_free(struct work *work)
+{
+	if (work->look)
+		look_free(work->look);
+	free(work);
+}
+
 bool naming_stopping(const struct naming *naming)
 {
 	return atomic_load_explicit(&naming->stop, memory_order_relaxed);
@@ -75,7 +82,7 @@ static void give(struct naming *naming, struct work *work, struct kernel *kernel
 	naming->stats.answered++;
 	naming->stats.named[kernel->source]++;
 	pthread_mutex_unlock(&naming->lock);
-	free(work);
+	work_free(work);
 	eventfd_write(naming->event_fd, 1);
 }
 
@@ -99,7 +106,7 @@ static void answer(struct naming *naming, struct work *work)
 	} else if (r == 0 || r == -EAGAIN) {
 		give(naming, work, kernel);
 	} else if (r == -ECANCELED) {
-		free(work); /* nobody waits for it any more */
+		work_free(work); /* nobody waits for it any more */
 	} else {
 		put_again(naming, work); /* memory: there may be some later */
 	}
@@ -182,6 +189,8 @@ static struct work *next(struct naming *naming)
 	}
 	if (work && work->kind == WORK_IMAGE)
 		naming->images_n--;
+	if (work && work->kind == WORK_LOOK)
+		naming->looks_n--;
 	if (work && work->kind == WORK_FORGET)
 		naming->forgets_n--;
 	pthread_mutex_unlock(&naming->lock);
@@ -213,11 +222,15 @@ void *naming_run(void *userdata)
 			break;
 		case WORK_IMAGE:
 			image_read(naming, work);
-			free(work);
+			work_free(work);
+			break;
+		case WORK_LOOK:
+			look_take(naming, work->look);
+			work_free(work);
 			break;
 		case WORK_FORGET:
 			forget(naming, work);
-			free(work);
+			work_free(work);
 			break;
 		}
 	}

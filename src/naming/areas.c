@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a process maps, as it is now: its executable files, and all their areas. Knows nothing of what was known before, so that any thread may read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "naming/private.h"
+#include "proc/maps.h"
+
+uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino)
+{
+	/* Areas of one file follow one another, mostly. */
+	for (uint32_t i = process->mapped_n; i > 0; i--)
+		if (process->mapped[i - 1].dev == dev && process->mapped[i - 1].ino == ino)
+			return i - 1;
+	return UINT32_MAX;
+}
+
+static char *path_of(const struct proc_map *map)
+{
+	static const char deleted[] = " (deleted)";
+	size_t n = map->path_n;
+
+	if (n > sizeof(deleted) - 1 &&
+	    memcmp(map->path + n - (sizeof(deleted) - 1), deleted, sizeof(deleted) - 1) == 0)
+		n -= sizeof(deleted) - 1;
+	return strndup(map->path, n);
+}
+
+static int add_mapped(struct process *process, const struct proc_map *map, uint32_t *cap, uint32_t *ret_index)
+{
+	struct mapped *mapped;
+
+	if (process->mapped_n == *cap) {
+		uint32_t more = *cap ? *cap * 2 : 32;
+
+		mapped = reallocarray(process->mapped, more, sizeof(*mapped));
+		if (!mapped)
+			return -ENOMEM;
+		process->mapped = mapped;
+		*cap = more;
+	}
+	mapped = &process->mapped[process->mapped_n];
+	*mapped = (struct mapped){ .dev = map->dev, .ino = map->ino, .path = path_of(map) };
+	if (!mapped->path)
+		return -ENOMEM;
+	*ret_index = process->mapped_n++;
+	return 0;
+}
+
+struct caps {
+	uint32_t mapped, areas;
+};
+
+static int add_area(struct process *process, const struct proc_map *map, struct caps *caps)
+{
+	uint32_t index = mapped_find(process, map->dev, map->ino);
+	struct area *areas;
+	int r;
+
+	if (process->areas_n == AREAS_MAX) {
+		process->areas_left_out++;
+		return 0;
+	}
+	if (process->areas_n == caps->areas) {
+		uint32_t more = caps->areas ? caps->areas * 2 : 64;
+
+		areas = reallocarray(process->areas, more, sizeof(*areas));
+		if (!areas)
+			return -ENOMEM;
+		process->areas = areas;
+		caps->areas = more;
+	}
+	if (index == UINT32_MAX) {
+		r = add_mapped(process, map, &caps->mapped, &index);
+		if (r < 0)
+			return r;
+	}
+	if (map->executable && !process->mapped[index].executable) {
+		process->mapped[index].executable = true;
+		process->mapped[index].start = map->start;
+		process->mapped[index].end = map->end;
+	}
+	process->areas[process->areas_n++] = (struct area){
+		.start = map->start,
+		.end = map->end,
+		.offset = map->offset,
+		.mapped = index,
+		.executable = map->executable,
+	};
+	return 0;
+}
+
+/* Data files are of no interest. */
+static void drop_data(struct process *process)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < process->areas_n; i++)
+		if (process->mapped[process->areas[i].mapped].executable)
+			process->areas[n++] = process->areas[i];
+	process->areas_n = n;
+}
+
+/* ---- what is about to be mapped ---- */
+
+static uint32_t find_overlapped(const struct process *process, const struct naming_mapping *mapping)
+{
+	for (uint32_t i = 0; i < process->areas_n; i++) {
+		const struct area *area = &process->areas[i];
+
+		if (area->start < mapping->address + mapping->length && area->end > mapping->address &&
+		    STRV_EQ(process->mapped[area->mapped].path, mapping->path))
+			return area->mapped;
+	}
+	return UINT32_MAX;
+}
+
+/* Takes the place of what lies there, as MAP_FIXED does. */
+static int put_area(struct process *process, const struct area *put)
+{
+	struct area *areas = calloc((size_t)process->areas_n + 2, sizeof(*areas));
+	uint32_t n = 0, i = 0;
+
+	if (!areas)
+		return -ENOMEM;
+	for (; i < process->areas_n && process->areas[i].start < put->start; i++) {
+		areas[n] = process->areas[i];
+		areas[n].end = MIN(areas[n].end, put->start);
+		n++;
+	}
+	areas[n++] = *put;
+	/* The last one before it may reach beyond it. */
+	for (i -= i > 0; i < process->areas_n; i++) {
+		struct area rest = process->areas[i];
+
+		if (rest.end <= put->end)
+			continue;
+		if (rest.start < put->end) {
+			rest.offset += put->end - rest.start;
+			rest.start = put->end;
+		}
+		areas[n++] = rest;
+	}
+	free(process->areas);
+	process->areas = areas;
+	process->areas_n = n;
+	return 0;
+}
+
+/* The linker maps the whole file first, so that its code comes to lie over what is the file's already. */
+static int add_pending(struct process *process, const struct naming_mapping *mapping, struct caps *caps)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = (mapping->length + page - 1) & ~(page - 1);
+	uint32_t index = find_overlapped(process, mapping);
+	struct area area = {
+		.start = mapping->address,
+		.end = mapping->address + n,
+		.offset = mapping->offset,
+		.executable = true,
+	};
+	const struct proc_map map = { .path = mapping->path, .path_n = strlen(mapping->path) };
+	int r = 0;
+
+	if (n < mapping->length || area.end <= area.start)
+		return 0; /* the call will fail */
+	if (index == UINT32_MAX)
+		r = add_mapped(process, &map, &caps->mapped, &index);
+	if (r < 0)
+		return r;
+	process->mapped[index].executable = true;
+	process->mapped[index].start = area.start;
+	process->mapped[index].end = area.end;
+	area.mapped = index;
+	return put_area(process, &area);
+}
+
+void areas_done(struct process *process)
+{
+	for (uint32_t i = 0; i < process->areas_n; i++)
+		free(process->areas[i].held);
+	for (uint32_t i = 0; i < process->mapped_n; i++)
+		free(process->mapped[i].path);
+	free(TAKE_PTR(process->areas));
+	free(TAKE_PTR(process->mapped));
+	process->areas_n = process->mapped_n = 0;
+}
+
+int areas_read(const char *root, pid_t pid, const struct naming_mapping *pending, struct process *ret_process)
+{
+	struct process fresh = { .pid = pid };
+	_cleanup_(proc_maps_done) struct proc_maps maps;
+	struct caps caps = { 0 };
+	struct proc_map map;
+	int r;
+
+	maps.fd = -1;
+	r = proc_maps_open(root, pid, &maps);
+	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0)
+		if (map.ino != 0) {
+			r = add_area(&fresh, &map, &caps);
+			if (r < 0)
+				break;
+		}
+	if (r == 0 && fresh.areas_n == 0)
+		r = -ESRCH; /* it has ended, and waits for its parent */
+	if (r == 0 && pending && pending->length > 0)
+		r = add_pending(&fresh, pending, &caps);
+	if (r < 0) {
+		areas_done(&fresh);
+		return r;
+	}
+	drop_data(&fresh);
+	*ret_process = fresh;
+	return 0;
+}
