@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * cuFuncGetName() returns a pointer to text of the driver's, so a function's name is reached from what its handle points to. Where exactly is
- * the driver's own affair: any text that is the name of a kernel which this process has will do, if there is but one.
+ * the driver's own affair: any text that is the name of a kernel which this process has will do, if there is but one. An object's neighbours have
+ * names as well, so little is read first: the nearest names decide, and where these are two, nothing is said.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 #include "naming/private.h"
 
-enum { LOOK = 1024, TEXT = 4096, TEXT_MIN = 1, PAGE = 4096 };
+enum { LOOK_FIRST = 256, LOOK = 1024, TEXT = 4096, TEXT_MIN = 1, PAGE = 4096 };
 
 struct search {
 	struct naming *naming;
@@ -79,9 +80,9 @@ static int follow(struct search *search, uint64_t address)
 	return 0;
 }
 
-static int look(struct search *search, const char *bytes, size_t n)
+static int look(struct search *search, const char *bytes, size_t from, size_t n)
 {
-	for (size_t at = 0; at + 8 <= n; at += 8) {
+	for (size_t at = from; at + 8 <= n; at += 8) {
 		const char *end = memchr(bytes + at, '\0', n - at);
 		uint64_t word;
 		int r = 0;
@@ -103,7 +104,7 @@ int memory_symbol(struct naming *naming, struct process *process, uint64_t handl
 	struct search search = { .naming = naming, .process = process, .text = text };
 	char bytes[LOOK];
 	ssize_t n;
-	int r;
+	int r = 0;
 
 	if (!text)
 		return -ENOMEM;
@@ -113,7 +114,8 @@ int memory_symbol(struct naming *naming, struct process *process, uint64_t handl
 				 MIN(sizeof(bytes), PAGE - (size_t)(handle % PAGE)));
 	if (n < 0)
 		return -ENOENT;
-	r = look(&search, bytes, (size_t)n);
+	for (size_t from = 0, to = LOOK_FIRST; r == 0 && !search.found && from < (size_t)n; from = to, to *= 2)
+		r = look(&search, bytes, from, MIN(to, (size_t)n));
 	if (r == 0 && (!search.found || search.ambiguous))
 		r = -ENOENT;
 	if (r < 0) {

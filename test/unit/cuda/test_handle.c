@@ -378,27 +378,83 @@ static void answered_at_once(void **state)
 	assert_int_equal(s->cuda->questions.count, 0);
 }
 
-static void stale_answers(void **state)
+/* What was launched stays, and so does what is asked about it; the handle means another kernel by then. */
+static void answers_after_the_module(void **state)
 {
 	struct scene *s = *state;
-	struct cuda_stats stats;
 
 	made_for(s, F, MODULE, "add");
 	launch_function(s, 0, F);
 	CALL(s, MODULE_UNLOAD, .handle = MODULE);
-	assert_int_equal(s->cuda->questions.count, 0);
+	assert_int_equal(s->cuda->questions.count, 1);
 	window(s);
-	assert_true(shown_kernel(s, PID, UUID0, "add")->has_series); /* nothing more will be told of it */
-	answer(s, 0, "wrong", "", 0);
+	assert_false(shown_kernel(s, PID, UUID0, "add")->has_series); /* more will be told of it */
+	made_for(s, F, MODULE, "sub");
+	launch_function(s, 0, F);
+	launch_function(s, 0, F);
+	assert_int_equal(s->asked_n, 2);
+	answer(s, 0, "add", "a.so", 7);
+	window(s);
+	assert_kernel(s, "add", 1);
+	assert_kernel(s, "sub", 2);
+	assert_string_equal(shown_kernel(s, PID, UUID0, "add")->kernel->file, "a.so");
+	assert_true(shown_kernel(s, PID, UUID0, "add")->has_series);
+	answer(s, 1, "sub", "b.so", 7);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "add", 1);
+	assert_kernel(s, "sub", 3);
+	assert_string_equal(shown_kernel(s, PID, UUID0, "sub")->kernel->file, "b.so");
+	assert_int_equal(shown_kernels(s, PID), 2);
+	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->cuda->questions.count, 0);
+}
+
+static void answers_after_the_end(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+
 	launch_function(s, 0, G);
 	scene_end(s, TRACE_EVENT_EXEC);
 	s->now_us += 10;
 	scene_process(s, PID, 2);
 	launch_function(s, 0, G);
-	answer(s, 1, "wrong", "", 0); /* of the one before, which is shown for the last time */
 	window(s);
+	answer(s, 0, "before", "", 0); /* not of the one that has its PID */
+	answer(s, 1, "after", "", 0);
 	window(s);
-	answer(s, 1, "wrong", "", 0);
+	assert_int_equal(s->view->kernels_n, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct traced_kernel *k = &s->view->kernels[i];
+
+		assert_string_equal(k->kernel->symbol,
+				    s->view->processes[k->process].exited ? "before" : "after");
+	}
+	window(s);
+	assert_int_equal(shown_kernels(s, PID), 1);
+	assert_kernel(s, "after", 1);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.answers, 2);
+	assert_int_equal(stats.late_answers, 0);
+}
+
+static void stale_answers(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+
+	launch_function(s, 0, G);
+	answer(s, 0, "right", "", 0);
+	answer(s, 0, "wrong", "", 0);
+	launch_function(s, 0, F);
+	scene_end(s, TRACE_EVENT_EXEC);
+	s->now_us += 10;
+	scene_process(s, PID, 2);
+	launch_function(s, 0, G);
+	for (unsigned i = 0; i < LINGER_WINDOWS + 2; i++)
+		window(s);
+	answer(s, 1, "wrong", "", 0); /* of the one before, which is forgotten */
 	cuda_kernel(s->cuda, 0, NULL);
 	cuda_kernel(s->cuda, UINT64_MAX, NULL);
 	answer(s, 2, "right", "", 0);
@@ -406,8 +462,8 @@ static void stale_answers(void **state)
 	assert_int_equal(shown_kernels(s, PID), 1);
 	assert_kernel(s, "right", 1);
 	cuda_stats(s->cuda, &stats);
-	assert_int_equal(stats.answers, 1);
-	assert_int_equal(stats.late_answers, 5);
+	assert_int_equal(stats.answers, 2);
+	assert_int_equal(stats.late_answers, 4);
 	assert_int_equal(s->cuda->questions.count, 0);
 }
 
@@ -552,8 +608,15 @@ static void questions_of_the_dead(void **state)
 	launch_function(s, 0, F);
 	assert_int_equal(s->cuda->questions.count, 1);
 	scene_end(s, TRACE_EVENT_EXIT);
+	for (unsigned i = 0; i < LINGER_WINDOWS; i++) {
+		window(s);
+		assert_int_equal(s->view->processes_n, 1);
+		assert_false(s->view->processes[0].exited);
+	}
 	window(s);
+	assert_true(s->view->processes[0].exited);
 	window(s);
+	assert_int_equal(s->view->processes_n, 0);
 	assert_int_equal(s->cuda->questions.count, 0);
 }
 
@@ -679,6 +742,8 @@ int main(void)
 		NAMING(asked_again),
 		NAMING(never_answered),
 		NAMING(answered_at_once),
+		NAMING(answers_after_the_module),
+		NAMING(answers_after_the_end),
 		NAMING(stale_answers),
 		NAMING(two_become_one),
 		NAMING(blended),
