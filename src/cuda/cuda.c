@@ -189,7 +189,7 @@ static const handler handlers[TRACE_OPS] = {
 	[TRACE_OP_MODULE_LOAD] = handle_event,
 	[TRACE_OP_MODULE_UNLOAD] = handle_event,
 	[TRACE_OP_FUNCTION_ALIAS] = handle_event,
-	/* FUNCTION_REGISTER tells what the file's own code says as well (naming). */
+	[TRACE_OP_FUNCTION_REGISTER] = handle_event,
 };
 
 /* The process of a call; what every call tells, whatever it is. */

@@ -278,7 +278,7 @@ static void leave(struct cuda *cuda, struct process *p, uint32_t index)
 }
 
 /* The answer to what was asked about it is of what it launched, which stays: until then it is kept. */
-static void drop(struct cuda *cuda, struct process *p, uint32_t index)
+static void hide(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
 
@@ -286,18 +286,23 @@ static void drop(struct cuda *cuda, struct process *p, uint32_t index)
 	f->dropped = true;
 	f->wanted = false;
 	recent_forget(p);
-	if (f->id == 0)
-		leave(cuda, p, index);
 }
 
-void function_drop(struct cuda *cuda, struct process *p, uint64_t function)
+bool function_drop(struct cuda *cuda, struct process *p, uint64_t function)
 {
+	bool launched = false;
+
 	for (uint32_t i = 0; p->functions.used > 0 && i < p->usages_n; i++) {
 		uint32_t index = find(cuda, p, function, i);
 
-		if (index != NONE)
-			drop(cuda, p, index);
+		if (index == NONE)
+			continue;
+		hide(cuda, p, index);
+		if (function_at(p, index)->id == 0)
+			leave(cuda, p, index);
+		launched = true;
 	}
+	return launched;
 }
 
 bool functions_asked(const struct process *p)
@@ -326,6 +331,7 @@ static bool is_unresolved(const struct kernel_row *row)
 	return row->kernel->source == KERNEL_SOURCE_UNRESOLVED;
 }
 
+/* Where there is no room for a row of @kernel's, it is left without one: its launches are of the rest. */
 static void answered(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel)
 {
 	uint32_t row = function_at(p, index)->row, found;
@@ -345,8 +351,11 @@ static void answered(struct cuda *cuda, struct process *p, uint32_t index, struc
 	/* Another kernel than it was: what it launched before is not this one's. */
 	if (found == NONE) {
 		found = row_new(cuda, p, row_at(p, row)->usage, kernel);
-		if (found == NONE)
+		if (found == NONE) {
+			if (!function_at(p, index)->dropped)
+				hide(cuda, p, index);
 			return;
+		}
 		found = row_settle(cuda, p, found, kernel);
 	} else {
 		row_blend(row_at(p, found), kernel);
@@ -370,6 +379,8 @@ static void renew(struct cuda *cuda, struct process *p, uint32_t index)
 	kernel = origin.symbol ? provisional(&origin) : NULL;
 	if (kernel)
 		answered(cuda, p, index, kernel);
+	if (function_at(p, index)->dropped)
+		leave(cuda, p, index);
 }
 
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function)

@@ -186,19 +186,22 @@ static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, con
 	function_renew(cuda, p, handle);
 }
 
+/*
+ * What was launched by that value before was another's, unless it was made in this module, too. @n 0: its name is not known; in one module it is
+ * the one that it was.
+ */
 static void made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of, const char *symbol,
 		 size_t n)
 {
 	uint32_t module = module_get(cuda, p, of), index = find(cuda, &p->handle_map, handle);
 	struct handle *h = index == NONE ? NULL : handle_at(p, index);
 
-	if (h && h->module == module + 1 && h->target == 0 && is_text(h->symbol, symbol, n))
+	if (h && h->module == module + 1 && h->target == 0 && (n == 0 || is_text(h->symbol, symbol, n)))
 		return;
 	h = handle_new(cuda, p, handle, module);
-	if (!h)
-		return;
-	h->symbol = text_keep(cuda, symbol, n);
-	function_renew(cuda, p, handle);
+	function_drop(cuda, p, handle);
+	if (h && n > 0)
+		h->symbol = text_keep(cuda, symbol, n);
 }
 
 void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size)
@@ -206,15 +209,19 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
 	struct module *m;
 
-	if (event->handle == 0 || n == 0)
+	/* The beginning of a name would be that of others as well. */
+	if (event->cut || (event->header.flags & TRACE_FLAG_UNREAD))
+		n = 0;
+	if (event->handle == 0)
 		return;
 	if (event->header.op == TRACE_OP_FUNCTION_NAME && event->of == 0) {
-		tell_name(cuda, p, event->handle, event->name, n);
+		if (n > 0)
+			tell_name(cuda, p, event->handle, event->name, n);
 	} else if (event->header.op == TRACE_OP_FUNCTION_NAME) {
 		made(cuda, p, event->handle, event->of, event->name, n);
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
 		m = module_new(cuda, p, event->handle);
-		if (m)
+		if (m && n > 0)
 			m->path = text_keep(cuda, event->name, n);
 	}
 }
@@ -234,6 +241,16 @@ static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_
 	function_renew(cuda, p, handle);
 }
 
+/* A host function is registered when its file is loaded: one that was launched at that address before was another file's. */
+static void registered(struct cuda *cuda, struct process *p, uint64_t host)
+{
+	if (!function_drop(cuda, p, host))
+		return;
+	for (uint32_t i = 0; i < p->handles.n; i++)
+		if (handle_at(p, i)->handle && handle_at(p, i)->target == host)
+			handle_drop(cuda, p, i);
+}
+
 void handle_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct module *m;
@@ -248,6 +265,9 @@ void handle_event(struct cuda *cuda, struct process *p, const struct trace_call 
 		break;
 	case TRACE_OP_MODULE_UNLOAD:
 		module_drop(cuda, p, call->handle);
+		break;
+	case TRACE_OP_FUNCTION_REGISTER:
+		registered(cuda, p, call->handle);
 		break;
 	default:
 		alias(cuda, p, call->handle, call->addr);

@@ -472,8 +472,8 @@ void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
 /* function.c */
 /* The row that a launch belongs to; NONE: there is no room for one. */
 uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch);
-/* The handle is gone, or stands for another kernel from now on. */
-void function_drop(struct cuda *cuda, struct process *p, uint64_t function);
+/* The handle is gone, or stands for another kernel from now on. Was it launched? */
+bool function_drop(struct cuda *cuda, struct process *p, uint64_t function);
 /* Rows of functions have changed, or what is to be asked. */
 static inline void recent_forget(struct process *p)
 {

@@ -198,6 +198,7 @@ void name(struct scene *s, enum trace_op op, uint64_t handle, uint64_t of, const
 	event->handle = handle;
 	event->of = of;
 	event->name_n = (uint32_t)n;
+	event->cut = s->cut;
 	memcpy(event->name, text, n + 1);
 	cuda_event(s->cuda, &event->header, (uint32_t)(sizeof(*event) + n + 1));
 	free(event);

@@ -31,6 +31,7 @@ struct scene {
 	/* kernels */
 	uint64_t function; /* of launches */
 	uint32_t shared;
+	bool cut; /* names */
 	struct asked {
 		struct cuda_function function;
 		char symbol[64], path[64]; /* "" NULL */

@@ -19,6 +19,12 @@ static int setup_naming(void **state)
 	return 0;
 }
 
+static int setup_one(void **state)
+{
+	*state = scene_new_naming(&(struct cuda_limits){ .series = 128, .kernels = 1, .kernel_series = 64 });
+	return 0;
+}
+
 static int teardown(void **state)
 {
 	scene_free(*state);
@@ -161,9 +167,9 @@ static void values_come_again(void **state)
 	launch_function(s, 0, F);
 	window(s);
 	assert_kernel(s, "first", 2);
-	assert_kernel(s, "second", 2); /* the nameless one was found to be it: a handle that was not seen made */
+	assert_kernel(s, "second", 1);
 	assert_kernel(s, "third", 1);
-	assert_kernel(s, "0x1000", 1);
+	assert_kernel(s, "0x1000", 2); /* before it was made, and after */
 	/* Loaded again, the kernel is what it was. */
 	made_for(s, G, MODULE, "first");
 	launch_function(s, 0, G);
@@ -568,7 +574,7 @@ static void renamed(void **state)
 	answer(s, 0, "?k+0x10", "k", 0);
 	window(s);
 	assert_int_equal(shown_kernel(s, PID, UUID0, "?k+0x10")->series.launches, 1);
-	made_for(s, F, MODULE, "add");
+	made_for(s, F, 0, "add");
 	launch_function(s, 0, F);
 	answer(s, 1, "add", "k", 0);
 	launch_function(s, 0, F);
@@ -584,6 +590,113 @@ static void renamed(void **state)
 	assert_kernel(s, "?k+0x10", 2);
 }
 
+/* A plugin is gone, and another one loaded where it was. */
+static void registered_again(void **state)
+{
+	struct scene *s = *state;
+
+	CALL(s, DEVICE_SET, .kind = 0);
+	CALL(s, FUNCTION_REGISTER, .handle = HOST, .addr = 0x1);
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST);
+	launch_function(s, 0, F);
+	launch_function(s, 0, HOST + 16);
+	answer(s, 0, "first", "a.so", 0);
+	answer(s, 1, "other", "b.so", 0);
+	launch_function(s, 0, F);
+	launch_function(s, 0, HOST);
+	CALL(s, FUNCTION_REGISTER, .handle = HOST, .addr = 0x2);
+	CALL(s, FUNCTION_REGISTER, .handle = HOST + 8, .addr = 0x3); /* not known */
+	launch_function(s, 0, HOST + 16);
+	assert_int_equal(s->asked_n, 2);
+	launch_function(s, 0, HOST);
+	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(s->asked[2].function.function, HOST);
+	CALL(s, FUNCTION_ALIAS, .handle = F, .addr = HOST); /* the same value */
+	launch_function(s, 0, F);
+	answer(s, 2, "second", "c.so", 0);
+	/* What was asked before the end is of what ended. */
+	CALL(s, FUNCTION_REGISTER, .handle = HOST, .addr = 0x4);
+	launch_function(s, 0, HOST);
+	CALL(s, FUNCTION_REGISTER, .handle = HOST, .addr = 0x5);
+	launch_function(s, 0, HOST);
+	answer(s, 3, "third", "d.so", 0);
+	answer(s, 4, "fourth", "e.so", 0);
+	launch_function(s, 0, F); /* an alias whose target is gone stands for nothing */
+	window(s);
+	assert_kernel(s, "first", 3);
+	assert_kernel(s, "other", 2);
+	assert_kernel(s, "second", 2);
+	assert_kernel(s, "third", 1);
+	assert_kernel(s, "fourth", 1);
+	assert_kernel(s, "0x1000", 1);
+	assert_int_equal(shown_kernels(s, PID), 6);
+}
+
+/* The value of a handle that nobody has seen an end of. */
+static void made_after_launches(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	made_for(s, F, MODULE, "second");
+	launch_function(s, 0, F);
+	answer(s, 0, "?first", "", 0);
+	answer(s, 1, "second", "", 0);
+	window(s);
+	assert_kernel(s, "?first", 1);
+	assert_kernel(s, "second", 1);
+}
+
+static void names_that_are_not_known(void **state)
+{
+	struct scene *s = *state;
+
+	made_for(s, F, MODULE, "first");
+	launch_function(s, 0, F);
+	made_for(s, F, MODULE, ""); /* got again */
+	launch_function(s, 0, F);
+	made_for(s, F, 0, "");
+	launch_function(s, 0, F);
+	s->flags |= TRACE_FLAG_UNREAD;
+	made_for(s, F, OTHER_MODULE, "");
+	s->flags &= (uint16_t)~TRACE_FLAG_UNREAD;
+	launch_function(s, 0, F);
+	s->cut = true;
+	made_for(s, G, MODULE, "long");
+	made_for(s, G + 1, MODULE, "long");
+	s->cut = false;
+	launch_function(s, 0, G);
+	launch_function(s, 0, G + 1);
+	name(s, TRACE_OP_MODULE_FILE, MODULE, 0, "");
+	made_for(s, G + 2, MODULE, "last");
+	launch_function(s, 0, G + 2);
+	window(s);
+	assert_kernel(s, "first", 3);
+	assert_kernel(s, "0x1000", 1);
+	assert_kernel(s, "0x2000", 1);
+	assert_kernel(s, "0x2001", 1);
+	assert_kernel(s, "last", 1);
+	assert_int_equal(shown_kernels(s, PID), 5);
+}
+
+/* Another kernel than it was, and no room for it. */
+static void without_room_for_another(void **state)
+{
+	struct scene *s = *state;
+
+	launch_function(s, 0, F);
+	answer(s, 0, "add", "", 0);
+	made_for(s, F, 0, "add");
+	launch_function(s, 0, F);
+	answer(s, 1, "sub", "", 0);
+	launch_function(s, 0, F);
+	launch_function(s, 0, F);
+	window(s);
+	assert_kernel(s, "add", 2);
+	assert_kernel(s, "", 2);
+	assert_int_equal(s->cuda->processes[0]->functions.used, 0);
+}
+
 /* The answer comes to a question that more has become known of since. */
 static void asked_again_when_merged(void **state)
 {
@@ -592,7 +705,7 @@ static void asked_again_when_merged(void **state)
 	launch_function(s, 0, G);
 	answer(s, 0, "add", "", 0);
 	launch_function(s, 0, F);
-	made_for(s, F, MODULE, "sub");
+	made_for(s, F, 0, "sub");
 	answer(s, 1, "add", "", 0);
 	window(s);
 	launch_function(s, 0, G);
@@ -668,7 +781,7 @@ static void known_better_later(void **state)
 	answer(s, 1, "add", "libk.so", 0);
 	window(s);
 	assert_true(shown_kernel(s, PID, UUID0, "?libk.so+0x10")->has_series);
-	made_for(s, F, MODULE, "add");
+	made_for(s, F, 0, "add");
 	launch_function(s, 0, F);
 	assert_int_equal(s->asked_n, 3);
 	assert_string_equal(s->asked[2].symbol, "add");
@@ -752,6 +865,10 @@ int main(void)
 		NAMING(known_better_later),
 		NAMING(on_two_devices),
 		TEST(alias_with_a_name),
+		NAMING(registered_again),
+		NAMING(made_after_launches),
+		TEST(names_that_are_not_known),
+		cmocka_unit_test_setup_teardown(without_room_for_another, setup_one, teardown),
 		NAMING(renamed),
 		NAMING(asked_again_when_merged),
 		NAMING(questions_of_the_dead),
