@@ -43,6 +43,8 @@ enum { PARTS = IMAGES + 8, THREADS = 8 };
 struct record {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
+	pthread_barrier_t all;
+	unsigned threads;
 	struct strbuf text[PARTS];
 	bool ended[PARTS];
 	uint64_t left_out;
@@ -85,6 +87,9 @@ static int begin(uint64_t part, void *userdata)
 	assert_true(part < PARTS);
 	teller->part = part;
 	teller->begun = true;
+	/* Each has one of the first parts, however late it comes. */
+	if (part < teller->record->threads)
+		pthread_barrier_wait(&teller->record->all);
 	return 0;
 }
 
@@ -171,7 +176,10 @@ static void read_by(unsigned threads, const struct cubin_source *source, const s
 		tellers[i] = (struct teller){ .record = record };
 		userdata[i] = &tellers[i];
 	}
+	record->threads = threads;
+	pthread_barrier_init(&record->all, NULL, threads);
 	record->result = cubin_read_parallel(source, limits, &parts, userdata, threads);
+	pthread_barrier_destroy(&record->all);
 	for (unsigned i = 0; i < threads; i++)
 		assert_false(tellers[i].begun);
 }
