@@ -21,6 +21,9 @@ struct finding {
 	uint64_t offset; /* of what is unresolved */
 	struct resources resources;
 	bool later; /* something could not be read that may be readable later */
+	bool lacks; /* all kernels of the last file are known, and it is none of them */
+	bool ambiguous; /* variables of several kernels hold the handle */
+	struct symbol_key key; /* of the symbol that was found by handle */
 };
 
 /* Absence is an answer; want of memory and our end are none. */
@@ -50,6 +53,7 @@ static int add_of_file(struct finding *f, struct file *file, const struct place 
 	if (r < 0)
 		return is_fatal(r) ? r : 0;
 	*ret_found = figures_find(figures, key, f->question->sm, &f->resources);
+	f->lacks = !*ret_found && figures->whole && !figures->unnamed_jit && figures->n > 0;
 	/* Where all others are known, it can only be one of those without names. */
 	if (!*ret_found && sure && figures->unnamed_jit && figures->whole) {
 		resources_add_unknown(&f->resources, true);
@@ -97,9 +101,13 @@ static int add_of_path(struct finding *f)
 	struct place place = { .pid = f->question->pid, .path = f->question->path };
 	struct file *file;
 	bool found;
-	int r = file_find(f->naming, &place, &file);
+	int r;
 
 	f->file = f->question->path;
+	/* Another process, or the next program, may see another file there. */
+	if (!f->process || f->process->gone)
+		return 0;
+	r = file_find(f->naming, &place, &file);
 	note(f, r);
 	if (r < 0)
 		return is_fatal(r) ? r : 0;
@@ -118,8 +126,10 @@ static int add_of_image(struct finding *f)
 
 	if (image_find(f->naming, q, f->work->seq, key, &f->resources))
 		return 0;
-	if (f->process)
-		area = process_area(f->process, f->process->gone ? q->image : image_address(q->pid, q->image));
+	if (f->process && (f->process->gone || !f->naming->config.read_memory))
+		area = process_area(f->process, q->image);
+	else if (f->process)
+		area = process_area(f->process, image_address(q->pid, q->image));
 	if (!area)
 		return 0;
 	f->file = f->process->mapped[area->mapped].path;
@@ -147,7 +157,28 @@ static int take_stub(struct finding *f, const struct stub_table *stubs, const st
 		return r == -ENOMEM ? r : 0;
 	f->source = source;
 	f->file = mapped->path;
-	return add_of_mapped(f, mapped, true, &found);
+	f->lacks = false;
+	r = add_of_mapped(f, mapped, true, &found);
+	/* What is called as stubs call, and is none. */
+	if (entry->source == KERNEL_SOURCE_SYMBOL && f->lacks)
+		free(TAKE_PTR(f->symbol));
+	return r;
+}
+
+/* Of all that hold a handle: one kernel's, or nobody's. */
+static int take_holder(struct finding *f, const struct stub_table *stubs, const struct stub_entry *entry,
+		       struct mapped *mapped)
+{
+	bool found;
+
+	if (!f->symbol) {
+		f->key = (struct symbol_key){ entry->hash, entry->check };
+		return take_stub(f, stubs, entry, KERNEL_SOURCE_REGISTERED, mapped);
+	}
+	if (symbol_key_compare(entry->hash, entry->check, f->key) == 0)
+		return add_of_mapped(f, mapped, true, &found);
+	f->ambiguous = true;
+	return 0;
 }
 
 /* The address lies in a file. */
@@ -194,23 +225,29 @@ static int find_in_area(struct finding *f, struct area *area)
 	note(f, r);
 	/* 0 is also "no device code", and then there are no stubs to be had. */
 	if (r == 0 && file->device_code == DEVICE_CODE) {
-		entry = area_handle(f->naming, f->process, area, stubs, f->work->asked_ns,
-				    f->question->function);
-		if (entry)
-			r = take_stub(f, stubs, entry, KERNEL_SOURCE_REGISTERED, mapped);
+		r = area_handle(f->naming, f->process, area, stubs, f->work->asked_ns, f->question->function,
+				&entry);
+		f->ambiguous |= r == -ENOTUNIQ;
+		if (r == 0)
+			r = take_holder(f, stubs, entry, mapped);
 	}
 	file->busy--;
 	return is_fatal(r) ? r : 0;
 }
 
-/* A handle: some stub keeps it in its variable. */
+/* A handle: some stub keeps it in its variable. What was freed and given again may be in another's, too. */
 static int find_handle(struct finding *f)
 {
-	for (uint32_t i = 0; i < f->process->areas_n && !f->symbol; i++) {
+	for (uint32_t i = 0; i < f->process->areas_n && !f->ambiguous; i++) {
 		int r = f->process->areas[i].executable ? find_in_area(f, &f->process->areas[i]) : 0;
 
 		if (r < 0)
 			return r;
+	}
+	if (f->ambiguous) {
+		free(TAKE_PTR(f->symbol));
+		f->file = "";
+		resources_init(&f->resources);
 	}
 	return 0;
 }

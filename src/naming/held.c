@@ -91,15 +91,19 @@ static int read_held(struct process *process, struct area *area, const struct st
 	return 0;
 }
 
-const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
-				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle)
+int area_handle(struct naming *naming, struct process *process, struct area *area,
+		const struct stub_table *stubs, int64_t since_ns, uint64_t handle,
+		const struct stub_entry **ret_entry)
 {
 	const struct stub_entry *found = NULL;
 	int64_t now = clock_mono_ns();
 
-	if (area->held_ns < since_ns && !process->gone) {
-		if (read_held(process, area, stubs) < 0)
-			return NULL;
+	int r;
+
+	if (area->held_ns < since_ns && !process->gone && naming->config.read_memory) {
+		r = read_held(process, area, stubs);
+		if (r < 0)
+			return r == -ENOMEM ? r : -ENOENT;
 		area->held_ns = now;
 		process_weigh(naming, process);
 	}
@@ -109,9 +113,15 @@ const struct stub_entry *area_handle(struct naming *naming, struct process *proc
 		if (area->held[i].value != handle || area->held[i].stub >= stubs->n)
 			continue;
 		entry = &stubs->entries[area->held[i].stub];
+		/* Which of its kernels the variable's is cannot be told. */
+		if (entry->ambiguous)
+			continue;
 		if (found && (found->hash != entry->hash || found->check != entry->check))
-			return NULL;
+			return -ENOTUNIQ;
 		found = entry;
 	}
-	return found;
+	if (!found)
+		return -ENOENT;
+	*ret_entry = found;
+	return 0;
 }

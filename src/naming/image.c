@@ -11,8 +11,7 @@
 
 enum {
 	ENTRIES_MAX = 1 << 16,
-	IMAGE_BYTES = 4 << 20,
-	METADATA_BYTES = 8 << 20,
+	HEADER = 4096,
 	PTX_LOOK = 4096,
 	WRAPPER_MAGIC = 0x466243b1, /* __fatBinC_Wrapper_t of CUDA's fatbinary_section.h */
 };
@@ -22,7 +21,8 @@ struct image {
 	pid_t pid;
 	uint64_t incarnation, address;
 	uint64_t seq;
-	struct figures *figures; /* NULL: PTX alone */
+	struct figures *figures; /* NULL: PTX alone, or lost */
+	bool lost; /* something else may have been in its place already when it was read */
 	uint64_t bytes, used;
 };
 
@@ -80,7 +80,7 @@ static void limit_versions(struct naming *naming, pid_t pid, uint64_t incarnatio
 	}
 }
 
-static int keep(struct naming *naming, const struct work *work, struct figures *figures)
+static int keep(struct naming *naming, const struct work *work, struct figures *figures, bool lost)
 {
 	const struct naming_question *q = &work->question;
 	struct image *image = calloc(1, sizeof(*image));
@@ -92,6 +92,7 @@ static int keep(struct naming *naming, const struct work *work, struct figures *
 				 .address = q->image,
 				 .seq = work->seq,
 				 .figures = figures,
+				 .lost = lost,
 				 .bytes = sizeof(*image) + (figures ? figures_bytes(figures) : 0),
 				 .used = ++naming->used,
 				 .next = naming->memory_images };
@@ -102,28 +103,76 @@ static int keep(struct naming *naming, const struct work *work, struct figures *
 	return 0;
 }
 
-void image_read(struct naming *naming, const struct work *work)
+/* A compiler's buffer: it loads one image after the other from there. */
+static bool next_is_there(struct naming *naming, const struct naming_question *q)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&naming->lock);
+	for (const struct work *work = naming->images.first; work && !found; work = work->next)
+		found = work->kind == WORK_IMAGE && work->question.pid == q->pid &&
+			work->question.incarnation == q->incarnation && work->question.image == q->image;
+	pthread_mutex_unlock(&naming->lock);
+	return found;
+}
+
+static size_t read_header(pid_t pid, uint64_t address, char header[static HEADER])
+{
+	ssize_t n = -1;
+
+	/* It may end at a page that nobody has. */
+	for (size_t want = HEADER; n < 0 && want >= 64; want /= 2)
+		n = process_peek(pid, address, header, want);
+	return n < 0 ? 0 : (size_t)n;
+}
+
+static int read_memory(struct naming *naming, pid_t pid, uint64_t address, struct figures **ret_figures)
 {
 	static const struct figures_limits limits = { ENTRIES_MAX, IMAGE_BYTES, METADATA_BYTES };
-	const struct naming_question *q = &work->question;
-	struct cubin_process memory = { .pid = q->pid };
+	struct cubin_process memory = { .pid = pid, .address = address };
+	char before[HEADER], after[HEADER];
 	_cleanup_(figures_freep) struct figures *figures = NULL;
 	struct cubin_source source;
-	struct process *process;
-	int r = process_look(naming, q, work->asked_ns, &process);
+	size_t n = read_header(pid, address, before);
+	int r;
 
+	cubin_source_process(&memory, &source);
+	r = figures_read(naming, &source, 0, &limits, &figures);
+	if (r < 0 && !is_ptx(pid, address))
+		return r;
+	if (read_header(pid, address, after) != n || memcmp(before, after, n) != 0)
+		return -ESTALE;
+	*ret_figures = TAKE_PTR(figures);
+	return 0;
+}
+
+void image_read(struct naming *naming, const struct work *work)
+{
+	const struct naming_question *q = &work->question;
+	_cleanup_(figures_freep) struct figures *figures = NULL;
+	struct process *process;
+	uint64_t address;
+	bool lost;
+	int r;
+
+	if (!naming->config.read_memory || naming_over(naming))
+		return;
+	r = process_look(naming, q, work->asked_ns, &process);
 	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
 	if (r < 0 || process->gone)
 		return;
-	memory.address = image_address(q->pid, q->image);
-	if (process_area(process, memory.address))
+	address = image_address(q->pid, q->image);
+	if (process_area(process, address))
 		return;
-	cubin_source_process(&memory, &source);
-	r = figures_read(naming, &source, 0, &limits, &figures);
-	if (r < 0 && !is_ptx(q->pid, memory.address))
+	r = read_memory(naming, q->pid, address, &figures);
+	if (naming_over(naming) || (r < 0 && r != -ESTALE))
 		return;
+	/* Of what is lost, it is still known that there was something. */
+	lost = r == -ESTALE || next_is_there(naming, q);
+	if (lost)
+		figures_free(TAKE_PTR(figures));
 	naming->trim = true;
-	if (keep(naming, work, figures) == 0)
+	if (keep(naming, work, figures, lost) == 0)
 		(void)TAKE_PTR(figures);
 }
 
@@ -138,7 +187,7 @@ bool image_find(struct naming *naming, const struct naming_question *question, u
 			continue;
 		image->used = ++naming->used;
 		if (!image->figures) {
-			resources_add_unknown(resources, true);
+			resources_add_unknown(resources, !image->lost);
 			found = true;
 		} else if (figures_find(image->figures, key, question->sm, resources)) {
 			found = true;

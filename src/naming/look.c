@@ -243,24 +243,34 @@ static struct mapped *add_pending(struct process *process, const char *path)
 	return mapped;
 }
 
+static void give_file(struct mapped *mapped, struct file *file)
+{
+	mapped->looked = true;
+	if (mapped->file)
+		return;
+	mapped->file = file;
+	file_use(file);
+}
+
 static void take_file(struct naming *naming, struct process *process, const struct look *look)
 {
 	const struct place place = { .pid = look->pid, .path = look->path, .fd = &look->fd };
-	struct mapped *mapped = NULL;
+	struct mapped *mapped;
 	struct file *file;
+	bool found = false;
 
 	if (look->fd < 0 || file_find(naming, &place, &file) < 0)
 		return;
-	for (uint32_t i = 0; i < process->mapped_n && !mapped; i++)
-		if (STRV_EQ(process->mapped[i].path, look->path) && may_be(file, &process->mapped[i]))
-			mapped = &process->mapped[i];
-	if (!mapped)
-		mapped = add_pending(process, look->path);
-	if (!mapped || mapped->file)
-		return;
-	mapped->looked = true;
-	mapped->file = file;
-	file_use(file);
+	for (uint32_t i = 0; i < process->mapped_n; i++) {
+		mapped = &process->mapped[i];
+		if (!STRV_EQ(mapped->path, look->path) || !may_be(file, mapped))
+			continue;
+		found = true;
+		give_file(mapped, file);
+	}
+	mapped = found ? NULL : add_pending(process, look->path);
+	if (mapped)
+		give_file(mapped, file);
 }
 
 static bool is_mapped(const struct process *process, const char *path)

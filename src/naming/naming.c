@@ -203,13 +203,22 @@ int naming_image(struct naming *naming, pid_t pid, uint64_t incarnation, uint64_
 			      naming->config.limits.questions);
 }
 
+static void mark_over(struct works *works, pid_t pid, uint64_t incarnation)
+{
+	for (struct work *work = works->first; work; work = work->next)
+		if (work->kind == WORK_QUESTION || work->kind == WORK_IMAGE)
+			work->over |= is_of(work->question.pid, work->question.incarnation, pid, incarnation);
+}
+
 void naming_forget(struct naming *naming, pid_t pid, uint64_t incarnation)
 {
 	const struct naming_question over = { .pid = pid, .incarnation = incarnation };
 
 	pthread_mutex_lock(&naming->lock);
-	for (struct work *work = naming->queue.first; work; work = work->next)
-		work->over |= work->question.pid == pid && work->question.incarnation == incarnation;
+	mark_over(&naming->queue, pid, incarnation);
+	mark_over(&naming->images, pid, incarnation);
+	if (is_of(naming->now_pid, naming->now_incarnation, pid, incarnation))
+		atomic_store(&naming->now_over, true);
 	pthread_mutex_unlock(&naming->lock);
 	naming_enqueue(naming, work_new(WORK_FORGET, &over), &naming->queue, &naming->forgets_n, FORGETS);
 }

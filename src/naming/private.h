@@ -20,6 +20,9 @@
 #include "naming/naming.h"
 
 enum {
+	/* Of what is read: an image's metadata is a few MiB in the largest libraries there are. */
+	IMAGE_BYTES = 4 << 20,
+	METADATA_BYTES = 8 << 20,
 	QUESTIONS = 4096,
 	FILES = 1024,
 	PROCESSES = 4096, /* whose mappings are kept */
@@ -46,7 +49,7 @@ struct work {
 	int64_t asked_ns; /* what is read of the process must not be older */
 	int64_t due_ns; /* of one that is tried again */
 	unsigned tries;
-	bool over; /* its process is: now or never */
+	bool over; /* its process is: now or never; under the lock while it waits */
 	struct look *look; /* WORK_LOOK */
 	struct naming_question question; /* its texts lie behind it */
 };
@@ -74,6 +77,9 @@ struct naming {
 	struct naming_answer *answers; /* ring of limits.questions */
 	uint32_t answers_head, answers_n;
 	struct naming_stats stats;
+	pid_t now_pid; /* whom the thread is busy with */
+	uint64_t now_incarnation;
+	atomic_bool now_over; /* ... and that he is over: nothing is read of him any more */
 
 	/* the thread's own */
 	struct works again; /* in the order of due_ns, roughly */
@@ -101,6 +107,13 @@ void naming_count(struct naming *naming, uint64_t *row, uint64_t n);
 /* Tables grew or shrank. */
 void naming_weigh(struct naming *naming, int64_t bytes);
 bool naming_stopping(const struct naming *naming);
+/* Whether what the thread is busy with is of a process that is over: what has its PID now is another program. */
+bool naming_over(const struct naming *naming);
+/* Whether @incarnation of a question or a table is meant by the one that is over. 0: its beginning was not seen. */
+static inline bool is_of(pid_t pid, uint64_t incarnation, pid_t over_pid, uint64_t over_incarnation)
+{
+	return pid == over_pid && (incarnation == over_incarnation || incarnation == 0);
+}
 
 /* ---- symbols and texts: names.c ---- */
 
@@ -343,9 +356,10 @@ ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
 
 /* ---- held.c ---- */
 
-/* The stub whose variable has @handle in this area; NULL: none, or more than one kernel's. */
-const struct stub_entry *area_handle(struct naming *naming, struct process *process, struct area *area,
-				     const struct stub_table *stubs, int64_t since_ns, uint64_t handle);
+/* The stub whose variable has @handle in this area. -ENOENT: none; -ENOTUNIQ: more than one kernel's. */
+int area_handle(struct naming *naming, struct process *process, struct area *area,
+		const struct stub_table *stubs, int64_t since_ns, uint64_t handle,
+		const struct stub_entry **ret_entry);
 
 /* ---- look.c ---- */
 

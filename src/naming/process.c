@@ -92,9 +92,14 @@ static int read_maps(struct naming *naming, struct process *process)
 	struct process fresh;
 	int r = areas_read(naming->proc_root, process->pid, NULL, &fresh);
 
-	if (r == 0)
-		process_take(naming, process, &fresh);
-	return r;
+	if (r < 0)
+		return r;
+	if (naming_over(naming)) {
+		areas_done(&fresh);
+		return -ESRCH;
+	}
+	process_take(naming, process, &fresh);
+	return 0;
 }
 
 /* While it lives: files that have device code can be read when it has ended, then. */
@@ -133,7 +138,7 @@ static int check(struct naming *naming, struct process *process)
 
 	if (r < 0)
 		return -ESRCH;
-	if (process->start_ticks == 0 && began_later(ticks, process->incarnation))
+	if (process->start_ticks == 0 && process->incarnation != 0 && began_later(ticks, process->incarnation))
 		return -ESRCH;
 	if (process->start_ticks != 0 && process->start_ticks != ticks)
 		return -ESRCH;
@@ -183,12 +188,24 @@ int process_add(struct naming *naming, pid_t pid, uint64_t incarnation, struct p
 	return 0;
 }
 
+static bool is_another(const struct process *process, const struct naming_question *question)
+{
+	uint64_t start_ticks = start_ticks_of(question->start_boot_ns);
+
+	return start_ticks != 0 && process->start_ticks != 0 && process->start_ticks != start_ticks;
+}
+
 /* One that was looked at before it was asked about, or a new one. */
 static int get(struct naming *naming, const struct naming_question *question, struct process **ret_process)
 {
 	struct process **known = find(naming, question->pid, question->incarnation), *process;
 	int r;
 
+	/* Without a beginning one PID's programs are told apart by their processes' alone. */
+	if (known && question->incarnation == 0 && is_another(*known, question)) {
+		drop(naming, known);
+		known = NULL;
+	}
 	process = known ? *known : NULL;
 	if (!process || process->read_ns == 0) {
 		struct process *looked = look_find(naming, question);
@@ -220,6 +237,9 @@ int process_look(struct naming *naming, const struct naming_question *question, 
 	if (r < 0)
 		return r;
 	process->used = ++naming->used;
+	/* An exec changes neither PID nor start: what is there now is not what was asked about. */
+	if (naming_over(naming))
+		process->gone = process->sealed = true;
 	if (!process->gone && process->read_ns < since_ns) {
 		r = check(naming, process);
 		if (r == 0)
@@ -255,6 +275,9 @@ void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation)
 {
 	struct process **known = find(naming, pid, incarnation);
 
+	if (known)
+		drop(naming, known);
+	known = find(naming, pid, 0);
 	if (known)
 		drop(naming, known);
 }

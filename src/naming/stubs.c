@@ -85,14 +85,15 @@ static void sort(struct stub_table *table)
 	qsort(table->entries, table->n, sizeof(table->entries[0]), by_address);
 	for (uint32_t i = 1; i < table->n; i++) {
 		struct stub_entry *last = &table->entries[n], *entry = &table->entries[i];
+		bool same;
 
 		if (entry->address != last->address) {
 			table->entries[++n] = *entry;
 			continue;
 		}
-		last->ambiguous |= entry->source == last->source &&
-				   (entry->hash != last->hash || entry->check != last->check);
-		if (last->handle_address == 0)
+		same = entry->hash == last->hash && entry->check == last->check;
+		last->ambiguous |= entry->source == last->source && !same;
+		if (last->handle_address == 0 && same)
 			last->handle_address = entry->handle_address;
 	}
 	table->n = n + 1;

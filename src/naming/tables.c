@@ -10,9 +10,6 @@
 #include "base/log.h"
 #include "naming/private.h"
 
-/* An image's metadata is a few MiB in the largest libraries there are. */
-enum { IMAGE_BYTES = 4 << 20, METADATA_BYTES = 8 << 20 };
-
 static void weigh(struct naming *naming, struct file *file, uint64_t bytes)
 {
 	file->bytes += bytes;

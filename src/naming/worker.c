@@ -54,6 +54,11 @@ bool naming_stopping(const struct naming *naming)
 	return atomic_load_explicit(&naming->stop, memory_order_relaxed);
 }
 
+bool naming_over(const struct naming *naming)
+{
+	return atomic_load_explicit(&naming->now_over, memory_order_relaxed);
+}
+
 void naming_count(struct naming *naming, uint64_t *row, uint64_t n)
 {
 	pthread_mutex_lock(&naming->lock);
@@ -100,7 +105,7 @@ static void answer(struct naming *naming, struct work *work)
 	struct kernel *kernel;
 	int r = answer_find(naming, work, &kernel);
 
-	if (r == -EAGAIN && work->tries + 1 < TRIES && !work->over) {
+	if (r == -EAGAIN && work->tries + 1 < TRIES && !naming_over(naming)) {
 		kernel_unref(kernel);
 		put_again(naming, work);
 	} else if (r == 0 || r == -EAGAIN) {
@@ -121,8 +126,8 @@ static void forget(struct naming *naming, const struct work *work)
 	/* What was to be tried again has its last try now, while its mappings are known. */
 	naming->again = (struct works){ 0 };
 	while ((waiting = works_take(&again))) {
-		if (waiting->question.pid == q->pid && waiting->question.incarnation == q->incarnation) {
-			waiting->over = true;
+		if (is_of(waiting->question.pid, waiting->question.incarnation, q->pid, q->incarnation)) {
+			atomic_store(&naming->now_over, true);
 			answer(naming, waiting);
 		} else {
 			works_put(&naming->again, waiting);
@@ -193,6 +198,11 @@ static struct work *next(struct naming *naming)
 		naming->looks_n--;
 	if (work && work->kind == WORK_FORGET)
 		naming->forgets_n--;
+	if (work) {
+		naming->now_pid = work->question.pid;
+		naming->now_incarnation = work->question.incarnation;
+		atomic_store(&naming->now_over, work->over);
+	}
 	pthread_mutex_unlock(&naming->lock);
 	return work;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -204,6 +205,63 @@ struct kernel *ask(struct naming *naming, struct naming_question question)
 {
 	assert_int_equal(naming_ask(naming, &question), 0);
 	return wait_for(naming, question.id);
+}
+
+/* ---- stalls ---- */
+
+enum { STALLED = 4242 };
+
+void stall_open(struct stall *stall, pid_t other)
+{
+	char path[128], target[32];
+	FILE *f;
+
+	snprintf(stall->root, sizeof(stall->root), "/tmp/gpusonde-naming-XXXXXX");
+	assert_non_null(mkdtemp(stall->root));
+	snprintf(path, sizeof(path), "%s/%d", stall->root, STALLED);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%d/stat", stall->root, STALLED);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\n", STALLED);
+	fclose(f);
+	snprintf(path, sizeof(path), "%s/%d/maps", stall->root, STALLED);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	if (other == 0)
+		return;
+	snprintf(path, sizeof(path), "%s/%d", stall->root, (int)other);
+	snprintf(target, sizeof(target), "/proc/%d", (int)other);
+	assert_int_equal(symlink(target, path), 0);
+}
+
+void stall_begin(struct stall *stall, struct naming *naming)
+{
+	const struct naming_question q = { .id = UINT64_MAX, .pid = STALLED, .function = 0x1000 };
+
+	(void)stall;
+	assert_int_equal(naming_ask(naming, &q), 0);
+}
+
+void stall_end(struct stall *stall, struct naming *naming)
+{
+	char path[128];
+	int fd;
+
+	/* Waits for the reader. */
+	snprintf(path, sizeof(path), "%s/%d/maps", stall->root, STALLED);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	unlink(path);
+	close(fd);
+	kernel_unref(wait_for(naming, UINT64_MAX));
+}
+
+void stall_close(struct stall *stall)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "rm -rf %s", stall->root);
+	assert_int_equal(system(text), 0);
 }
 
 /* ---- the truth ---- */

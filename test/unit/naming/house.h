@@ -43,6 +43,19 @@ void order(struct program *program, const char *format, ...) __attribute__((form
 /* The newest address that was told of this; fails where there is none. */
 uint64_t told(const struct program *program, const char *what);
 
+/*
+ * A folder in place of /proc, in which reading one process's maps takes until it is let go; all others are what they are. What is asked in
+ * between waits, in its order.
+ */
+struct stall {
+	char root[64];
+};
+void stall_open(struct stall *stall, pid_t other);
+/* The thread is busy with that process now. */
+void stall_begin(struct stall *stall, struct naming *naming);
+void stall_end(struct stall *stall, struct naming *naming);
+void stall_close(struct stall *stall);
+
 /* From now on, in the clock of incarnations. */
 uint64_t incarnation(void);
 struct naming_question question_of(const struct program *program, uint64_t function);

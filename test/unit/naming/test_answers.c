@@ -132,6 +132,70 @@ static void a_pid_that_came_again(_unused_ void **state)
 	naming_free(naming);
 }
 
+/* Told of an exec while questions wait: neither PID nor start are others', but what lies there now is. */
+static void a_program_that_became_another(_unused_ void **state)
+{
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_config config = { .read_memory = true };
+	struct naming_question q, p;
+	struct stall stall;
+	struct naming *naming;
+	struct kernel *kernel;
+
+	stall_open(&stall, self.pid);
+	config.proc_root = stall.root;
+	naming = begin(&config);
+	stall_begin(&stall, naming);
+	q = question_of(&self, (uintptr_t)a_program_that_became_another + 1);
+	assert_int_equal(naming_ask(naming, &q), 0);
+	p = question_of(&self, 0x10);
+	p.incarnation = q.incarnation;
+	p.symbol = "name";
+	p.path = "/proc/self/exe";
+	assert_int_equal(naming_ask(naming, &p), 0);
+	naming_forget(naming, q.pid, q.incarnation);
+	stall_end(&stall, naming);
+	kernel = wait_for(naming, q.id);
+	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
+	assert_string_equal(kernel->file, "");
+	kernel_unref(kernel);
+	kernel_unref(wait_for(naming, p.id));
+	/* What it is now may be asked about. */
+	kernel = ask(naming, question_of(&self, (uintptr_t)a_program_that_became_another + 1));
+	assert_string_not_equal(kernel->file, "");
+	kernel_unref(kernel);
+	end(self.pid);
+	naming_free(naming);
+	stall_close(&stall);
+}
+
+/* Its beginning was not seen: that is no reason to know nothing of it; and it is forgotten with the process all the same. */
+static void a_beginning_that_was_lost(_unused_ void **state)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = wait_in_vain() };
+	struct naming_question q = question_of(&self, (uintptr_t)a_beginning_that_was_lost + 1);
+	struct kernel *kernel;
+	uint64_t bytes;
+	struct naming_stats stats;
+
+	q.incarnation = 0;
+	kernel = ask(naming, q);
+	assert_string_not_equal(kernel->file, "");
+	kernel_unref(kernel);
+	naming_stats(naming, &stats);
+	bytes = stats.bytes;
+	assert_true(bytes > 0);
+	naming_forget(naming, q.pid, incarnation());
+	q.pid = 0x7ffffff0; /* nobody's: when it is answered, the other is forgotten */
+	kernel_unref(ask(naming, q));
+	naming_stats(naming, &stats);
+	assert_true(stats.bytes < bytes);
+	end(self.pid);
+	naming_free(naming);
+}
+
 /* Names of others: no control characters, no broken UTF-8, whatever a handle was made for. */
 static void names_are_cleaned(_unused_ void **state)
 {
@@ -275,6 +339,8 @@ int main(void)
 		cmocka_unit_test(what_lies_nowhere),
 		cmocka_unit_test(nobody_waits_for_the_dead),
 		cmocka_unit_test(a_pid_that_came_again),
+		cmocka_unit_test(a_program_that_became_another),
+		cmocka_unit_test(a_beginning_that_was_lost),
 		cmocka_unit_test(names_are_cleaned),
 		cmocka_unit_test(a_full_queue_refuses),
 		cmocka_unit_test(answers_can_be_waited_for),

@@ -392,6 +392,45 @@ static void images_in_memory(_unused_ void **state)
 	naming_free(naming);
 }
 
+/* A compiler loads the next image from where the last one lay, before that was read: neither has the other's figures. */
+static void a_buffer_used_again(_unused_ void **state)
+{
+	struct naming_config config = { .read_memory = true };
+	struct naming_question first, second;
+	struct program program;
+	struct naming *naming;
+	struct kernel *kernel;
+	struct stall stall;
+
+	NEEDS_NVCC;
+	start(&program, "./plain", NULL);
+	stall_open(&stall, program.pid);
+	config.proc_root = stall.root;
+	naming = begin(&config);
+	stall_begin(&stall, naming);
+	order(&program, "load small.cubin");
+	assert_int_equal(naming_image(naming, program.pid, program.incarnation, told(&program, "image")), 0);
+	first = question_of(&program, 0x1234);
+	first.symbol = "twin";
+	first.image = told(&program, "image");
+	assert_int_equal(naming_ask(naming, &first), 0);
+	order(&program, "load large.cubin");
+	assert_int_equal(naming_image(naming, program.pid, program.incarnation, told(&program, "image")), 0);
+	second = first;
+	second.id++;
+	assert_int_equal(naming_ask(naming, &second), 0);
+	stall_end(&stall, naming);
+	for (unsigned i = 0; i < 2; i++) {
+		kernel = wait_for(naming, first.id + i);
+		assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
+		assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
+		kernel_unref(kernel);
+	}
+	stop(&program);
+	naming_free(naming);
+	stall_close(&stall);
+}
+
 /* Two containers in one file, each with a kernel of that name. */
 static void a_name_twice_in_a_file(_unused_ void **state)
 {
@@ -483,6 +522,19 @@ static void names_in_memory(_unused_ void **state)
 	kernel = ask_handle(naming, &program);
 	assert_string_equal(kernel->symbol, "twin");
 	kernel_unref(kernel);
+	/* The nearest counts: the other one is a neighbour's, 240 and more bytes away. Both there: none. */
+	for (unsigned near = 2; near <= 40; near += 38) {
+		char names[512] = "handle";
+
+		for (unsigned i = 0; i < 45; i++)
+			strcat(names, i == near ? " twin" :
+				      i == 42   ? " _ZN5house9templatedIdLi32EEEvPT_" :
+						  " x");
+		order(&program, "%s", names);
+		kernel = ask_handle(naming, &program);
+		assert_int_equal(kernel->source, near == 2 ? KERNEL_SOURCE_MEMORY : KERNEL_SOURCE_UNRESOLVED);
+		kernel_unref(kernel);
+	}
 	stop(&program);
 	naming_free(naming);
 	naming_free(without);
@@ -611,6 +663,7 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_known),
 		cmocka_unit_test(a_name_in_two_files),
 		cmocka_unit_test(images_in_memory),
+		cmocka_unit_test(a_buffer_used_again),
 		cmocka_unit_test(a_name_twice_in_a_file),
 		cmocka_unit_test(a_file_that_was_loaded),
 		cmocka_unit_test(names_in_memory),
