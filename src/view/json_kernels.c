@@ -236,9 +236,9 @@ static json_t *json_device(struct json_maker *j, const struct traced_total *tota
 	uint8_t p[KERNEL_METRICS];
 
 	add_text(j, object, "uuid", total->uuid);
-	launches_numbers(&total->kernels, PRESENCE_PRESENT, v, p);
+	launches_numbers(&total->kernels, total->p[TRACED_LAUNCHES], v, p);
 	add_rows(j, object, KERNEL_METRIC_OCCUPANCY, v, p);
-	launches_numbers(&total->kernels_other, PRESENCE_PRESENT, v, p);
+	launches_numbers(&total->kernels_other, total->p[TRACED_LAUNCHES], v, p);
 	add_rows(j, others, KERNEL_METRIC_OCCUPANCY, v, p);
 	json_put(j, object, "without_series", others);
 	return object;

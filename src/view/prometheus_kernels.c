@@ -172,21 +172,38 @@ static void series_tail(struct kernel_page *kp, uint32_t i, unsigned row)
 		label_add(&kp->tail, "limiter", occupancy_limiter_name(kp->series[i].first->occupancy.limiter));
 }
 
-static void add_others(struct kernel_page *kp, unsigned row)
+static void other_labels(struct kernel_page *kp)
 {
-	double v[KERNEL_METRICS];
-	uint8_t p[KERNEL_METRICS];
-
-	row_labels(&kernel_metrics[row], &kp->tail);
 	label_add(&kp->tail, "pid", "other");
 	label_add(&kp->tail, "comm", "other");
 	label_add(&kp->tail, "kernel", "other");
 	label_add(&kp->tail, "id", "other");
-	for (uint32_t i = 0; i < kp->view->totals_n; i++) {
-		launches_numbers(&kp->view->totals[i].kernels_other, PRESENCE_PRESENT, v, p);
-		if (presence_is(p[row]) && v[row] > 0 && total_shown(kp, i))
-			page_sample(&kp->p->page, labels_get(&kp->totals, i), kp->tail.data, v[row]);
-	}
+}
+
+/* Has the device launches of kernels without series? */
+static bool other_shown(const struct kernel_page *kp, uint32_t total, unsigned row, double *ret_value,
+			bool *ret_estimated)
+{
+	const struct traced_total *t = &kp->view->totals[total];
+	double v[KERNEL_METRICS];
+	uint8_t p[KERNEL_METRICS];
+
+	launches_numbers(&t->kernels_other, t->p[TRACED_LAUNCHES], v, p);
+	*ret_value = v[row];
+	*ret_estimated = p[row] & PRESENCE_ESTIMATED;
+	return presence_is(p[row]) && v[row] > 0 && total_shown(kp, total);
+}
+
+static void add_others(struct kernel_page *kp, unsigned row)
+{
+	bool estimated;
+	double value;
+
+	row_labels(&kernel_metrics[row], &kp->tail);
+	other_labels(kp);
+	for (uint32_t i = 0; i < kp->view->totals_n; i++)
+		if (other_shown(kp, i, row, &value, &estimated))
+			page_sample(&kp->p->page, labels_get(&kp->totals, i), kp->tail.data, value);
 }
 
 static void add_rows(struct kernel_page *kp)
@@ -226,43 +243,68 @@ static void add_device_rows(struct kernel_page *kp)
 		family.help_more = kernel_metrics[row].help;
 		page_family(&kp->p->page, &family);
 		for (uint32_t i = 0; i < kp->view->totals_n; i++) {
-			launches_numbers(&kp->view->totals[i].kernels, PRESENCE_PRESENT, v, p);
-			if (total_shown(kp, i))
+			launches_numbers(&kp->view->totals[i].kernels, kp->view->totals[i].p[TRACED_LAUNCHES],
+					 v, p);
+			if (presence_is(p[row]) && total_shown(kp, i))
 				page_sample(&kp->p->page, labels_get(&kp->totals, i), "", v[row]);
 		}
 	}
 }
 
 /* Leaves in kp->tail the labels that say which metric is one. */
-static void estimated_labels(struct kernel_page *kp, unsigned row, const char *prefix)
+static void estimated_labels(struct kernel_page *kp, unsigned row, const char *prefix, bool other)
 {
 	strbuf_reset(&kp->last);
 	strbuf_adds(&kp->last, prefix);
 	strbuf_adds(&kp->last, kernel_metrics[row].family);
 	row_labels(&kernel_metrics[row], &kp->tail);
+	if (other)
+		other_labels(kp);
 	label_add(&kp->tail, "metric", kp->last.data);
+}
+
+static void add_estimated_totals(struct kernel_page *kp)
+{
+	double v[KERNEL_METRICS];
+	uint8_t p[KERNEL_METRICS];
+
+	page_family(&kp->p->page,
+		    &(struct family){ DEVICE_PREFIX, "kernel_estimated",
+				      "1 for each metric of kernels by device whose value is an estimate.",
+				      NULL, FAMILY_GAUGE, UNIT_NONE });
+	for (unsigned row = 0; row < KERNEL_METRICS; row++) {
+		if (!metric_is_counter(&kernel_metrics[row]))
+			continue;
+		estimated_labels(kp, row, DEVICE_PREFIX, false);
+		for (uint32_t i = 0; i < kp->view->totals_n; i++) {
+			launches_numbers(&kp->view->totals[i].kernels, kp->view->totals[i].p[TRACED_LAUNCHES],
+					 v, p);
+			if (presence_is(p[row]) && (p[row] & PRESENCE_ESTIMATED) && total_shown(kp, i))
+				page_sample(&kp->p->page, labels_get(&kp->totals, i), kp->tail.data, 1);
+		}
+	}
 }
 
 static void add_estimated(struct kernel_page *kp)
 {
+	bool estimated;
+	double value;
+
 	page_family(&kp->p->page,
 		    &(struct family){ PREFIX, "kernel_estimated",
 				      "1 for each metric of the kernel whose value is an estimate.", NULL,
 				      FAMILY_GAUGE, UNIT_NONE });
 	for (unsigned row = 0; row < KERNEL_METRICS; row++) {
-		estimated_labels(kp, row, PREFIX);
+		estimated_labels(kp, row, PREFIX, false);
 		for (uint32_t i = 0; i < kp->series_n; i++)
 			if (presence_is(kp->series[i].p[row]) && (kp->series[i].p[row] & PRESENCE_ESTIMATED))
 				page_sample(&kp->p->page, labels_get(&kp->labels, i), kp->tail.data, 1);
+		estimated_labels(kp, row, PREFIX, true);
+		for (uint32_t i = 0; i < kp->view->totals_n; i++)
+			if (other_shown(kp, i, row, &value, &estimated) && estimated)
+				page_sample(&kp->p->page, labels_get(&kp->totals, i), kp->tail.data, 1);
 	}
-	page_family(&kp->p->page,
-		    &(struct family){ DEVICE_PREFIX, "kernel_estimated",
-				      "1 for each metric of kernels by device whose value is an estimate.",
-				      NULL, FAMILY_GAUGE, UNIT_NONE });
-	estimated_labels(kp, KERNEL_METRIC_BUSY, DEVICE_PREFIX);
-	for (uint32_t i = 0; i < kp->view->totals_n; i++)
-		if (total_shown(kp, i))
-			page_sample(&kp->p->page, labels_get(&kp->totals, i), kp->tail.data, 1);
+	add_estimated_totals(kp);
 }
 
 int prometheus_kernels(struct exposition_page *p)

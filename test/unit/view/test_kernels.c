@@ -138,12 +138,47 @@ static void the_others_are_one_series_a_device(void **state)
 			",pid=\"other\",comm=\"other\",kernel=\"other\",id=\"other\"} 31\n");
 	must_have(text, "\ngpusonde_kernel_busy_seconds_total{" GPU0
 			",pid=\"other\",comm=\"other\",kernel=\"other\",id=\"other\"} 3.875\n");
-	assert_int_equal(lines_with(text, "kernel=\"other\""),
-			 3); /* a line for each counter of the one device that has any */
+	/* A line for each counter of the one device that has any, and that one is an estimate. */
+	assert_int_equal(lines_with(text, "kernel=\"other\""), 3 + 1);
 	must_have(text, "\ngpusonde_gpu_kernel_launches_total{" GPU0 "} 1000000\n");
 	must_have(text, "\ngpusonde_gpu_kernel_launches_total 1000000\n"); /* on devices not known which */
 	must_have(text, "\ngpusonde_gpu_kernel_estimated{" GPU0
 			",metric=\"gpusonde_gpu_kernel_busy_seconds_total\"} 1\n");
+	fixture_free(s);
+}
+
+/* Where launches were missed, sums over them are no better than their parts. */
+static void totals_are_estimates_where_launches_were_missed(void **state)
+{
+	static const char other[] = GPU0 ",pid=\"other\",comm=\"other\",kernel=\"other\",id=\"other\"";
+	struct snapshot *s = fixture_traced();
+	json_t *json;
+
+	(void)state;
+	for (unsigned missed = 0; missed < 2; missed++) {
+		_cleanup_free_ char *text = page(s);
+		char line[300];
+
+		for (unsigned row = KERNEL_METRIC_LAUNCHES; row <= KERNEL_METRIC_BUSY; row++) {
+			bool wanted = missed || row == KERNEL_METRIC_BUSY;
+
+			snprintf(line, sizeof(line),
+				 "\ngpusonde_kernel_estimated{%s,metric=\"gpusonde_%s\"} 1\n", other,
+				 kernel_metrics[row].family);
+			assert_int_equal(lines_with(text, line), wanted);
+			snprintf(line, sizeof(line),
+				 "\ngpusonde_gpu_kernel_estimated{%s,metric=\"gpusonde_gpu_%s\"} 1\n", GPU0,
+				 kernel_metrics[row].family);
+			assert_int_equal(lines_with(text, line), wanted);
+		}
+		json = document(s);
+		assert_int_equal(json_array_size(path(json, "kernels/devices/0/estimated")), missed ? 3 : 1);
+		assert_int_equal(json_array_size(path(json, "kernels/devices/0/without_series/estimated")),
+				 missed ? 3 : 1);
+		json_decref(json);
+		for (uint32_t i = 0; i < s->trace->totals_n; i++)
+			s->trace->totals[i].p[TRACED_LAUNCHES] |= PRESENCE_ESTIMATED;
+	}
 	fixture_free(s);
 }
 
@@ -525,7 +560,8 @@ static void the_table_says_what_is_missing(void **state)
 	must_have(text, "1024+49152");
 	must_have(text, "16x8x2+");
 	must_have(text, "35 of 1808 launches could not be named\n");
-	must_have(text, "77 of 1808 launches are of kernels beyond a limit");
+	must_have(text,
+		  "77 of 1808 launches are not told apart: kernels beyond a limit, or their function could not be read");
 	must_have(text, "0x12f0  /opt/app/lib/libattention.so\n");
 	must_have(text, "0x7f12deadbeef          1001         4       -  -\n");
 	assert_false(has(text, "more, with"));
@@ -582,6 +618,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(series_carry_what_is_known),
 		cmocka_unit_test(the_others_are_one_series_a_device),
+		cmocka_unit_test(totals_are_estimates_where_launches_were_missed),
 		cmocka_unit_test(kernels_of_one_brief_name_stay_apart),
 		cmocka_unit_test(a_sum_is_as_good_as_its_parts),
 		cmocka_unit_test(of_one_pid_the_younger_is_shown),
