@@ -36,7 +36,6 @@ static int ask(const struct cuda_function *function, void *userdata)
 		.start_boot_ns = function->start_boot_ns,
 		.function = function->function,
 		.sm = function->sm,
-		.runtime = function->runtime,
 		.symbol = function->symbol,
 		.image = function->image,
 		.path = function->path,

@@ -32,8 +32,8 @@ static uint32_t limit(uint32_t wanted, uint32_t standard, uint32_t least, uint32
 static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wanted)
 {
 	limits->series = wanted->series;
-	limits->kernel_series = MIN(wanted->kernel_series, (uint32_t)1 << 16);
-	limits->kernels = limit(wanted->kernels, defaults.kernels, 1, 1 << 16);
+	limits->kernel_series = MIN(wanted->kernel_series, (uint32_t)KERNELS_MAX);
+	limits->kernels = limit(wanted->kernels, defaults.kernels, 1, KERNELS_MAX);
 	limits->processes = limit(wanted->processes, defaults.processes, 1, 1 << 20);
 	limits->contexts = limit(wanted->contexts, defaults.contexts, 1, 1024);
 	limits->streams = limit(wanted->streams, defaults.streams, 2, 1 << 20);

@@ -56,7 +56,6 @@ struct cuda_function {
 	uint64_t start_boot_ns; /* of the process; 0: not told */
 	uint64_t function; /* as passed to the launch; where that is a handle that stands for another, or for a host function: that one */
 	uint16_t sm; /* of the device; 0 unknown */
-	bool runtime; /* passed to the runtime: may be a host function */
 	const char *symbol; /* that its handle was made for, or NULL */
 	uint64_t image; /* in the process's memory, that it is of; 0: not known */
 	const char *path; /* of the file that it was loaded from, or NULL */

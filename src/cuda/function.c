@@ -82,7 +82,6 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 
 	handle_origin(cuda, p, f->function, &origin);
 	question.function = origin.function;
-	question.runtime = f->runtime;
 	question.symbol = origin.symbol;
 	question.image = origin.image;
 	question.path = origin.path;
@@ -181,8 +180,7 @@ static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t fun
 }
 
 /* One with a row of its own. */
-static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
-			     const struct origin *origin, bool runtime)
+static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage, const struct origin *origin)
 {
 	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
 	struct kernel *known;
@@ -200,7 +198,6 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 		row_settle(cuda, p, row, kernel); /* no memory: it stays empty, or is another's */
 		return NONE;
 	}
-	function_at(p, index)->runtime = runtime || origin->host;
 	if (known || !cuda->ops.function)
 		settle_as_is(cuda, p, index);
 	else
@@ -208,8 +205,7 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 	return index;
 }
 
-static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usage, uint64_t function,
-			     bool runtime)
+static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usage, uint64_t function)
 {
 	struct origin origin;
 	uint32_t index;
@@ -217,7 +213,7 @@ static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usag
 	handle_origin(cuda, p, function, &origin);
 	index = find(cuda, p, origin.function, usage);
 	if (index == NONE)
-		index = first_launch(cuda, p, usage, &origin, runtime);
+		index = first_launch(cuda, p, usage, &origin);
 	if (index == NONE || origin.function == function)
 		return index;
 	return function_take(cuda, p, function, usage, function_at(p, index)->row);
@@ -231,8 +227,7 @@ static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage, co
 	if (launch->function == 0)
 		return NONE; /* it could not be read */
 	if (!hashmap_get(&p->function_map, key_of(cuda, launch->function, usage), &index)) {
-		index = function_new(cuda, p, usage, launch->function,
-				     launch->header.flags & TRACE_FLAG_RUNTIME);
+		index = function_new(cuda, p, usage, launch->function);
 		if (index == NONE)
 			cuda->stats.overflow_kernels++;
 		return index == NONE ? NONE : function_at(p, index)->row;

@@ -22,24 +22,27 @@ static struct module *module_at(const struct process *p, uint32_t index)
 }
 
 /* A copy that counts; NULL: no room. */
-static char *text_keep(struct cuda *cuda, const char *text, size_t n)
+static char *text_keep(struct cuda *cuda, struct process *p, const char *text, size_t n)
 {
-	char *copy;
+	bool room = cuda->names_bytes + n < NAMES_BYTES && p->names_bytes + n < NAMES_BYTES_OF_ONE;
+	char *copy = room ? strndup(text, n) : NULL;
 
-	copy = cuda->names_bytes + n < NAMES_BYTES ? strndup(text, n) : NULL;
 	if (!copy) {
 		cuda->stats.overflow_names++;
 		return NULL;
 	}
 	utf8_sanitize(copy);
 	cuda->names_bytes += strlen(copy) + 1;
+	p->names_bytes += strlen(copy) + 1;
 	return copy;
 }
 
-static void text_free(struct cuda *cuda, char *text)
+static void text_free(struct cuda *cuda, struct process *p, char *text)
 {
-	if (text)
+	if (text) {
 		cuda->names_bytes -= strlen(text) + 1;
+		p->names_bytes -= strlen(text) + 1;
+	}
 	free(text);
 }
 
@@ -95,7 +98,7 @@ static void handle_drop(struct cuda *cuda, struct process *p, uint32_t index)
 	uint64_t handle = h->handle;
 
 	unlink_module(p, h);
-	text_free(cuda, h->symbol);
+	text_free(cuda, p, h->symbol);
 	hashmap_del(&p->handle_map, salted(cuda, handle));
 	pool_give(&p->handles, index);
 	function_drop(cuda, p, handle);
@@ -111,7 +114,7 @@ static void module_drop(struct cuda *cuda, struct process *p, uint64_t handle)
 	m = module_at(p, index);
 	while (m->handles)
 		handle_drop(cuda, p, m->handles - 1);
-	text_free(cuda, m->path);
+	text_free(cuda, p, m->path);
 	hashmap_del(&p->module_map, salted(cuda, handle));
 	pool_give(&p->modules, index);
 }
@@ -182,7 +185,7 @@ static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, con
 		h = handle_new(cuda, p, handle, NONE);
 	if (!h)
 		return;
-	h->symbol = text_keep(cuda, symbol, n);
+	h->symbol = text_keep(cuda, p, symbol, n);
 	function_renew(cuda, p, handle);
 }
 
@@ -201,7 +204,7 @@ static void made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t
 	h = handle_new(cuda, p, handle, module);
 	function_drop(cuda, p, handle);
 	if (h && n > 0)
-		h->symbol = text_keep(cuda, symbol, n);
+		h->symbol = text_keep(cuda, p, symbol, n);
 }
 
 void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size)
@@ -222,7 +225,7 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
 		m = module_new(cuda, p, event->handle);
 		if (m && n > 0)
-			m->path = text_keep(cuda, event->name, n);
+			m->path = text_keep(cuda, p, event->name, n);
 	}
 }
 
@@ -284,7 +287,6 @@ void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function
 		const struct handle *h = index == NONE ? NULL : handle_at(p, index);
 		const struct module *m = h && h->module ? module_at(p, h->module - 1) : NULL;
 
-		origin.host = hops > 0 && !h;
 		if (!h)
 			break;
 		if (h->symbol)
@@ -304,10 +306,10 @@ void handles_done(struct cuda *cuda, struct process *p)
 {
 	for (uint32_t i = 0; i < p->handles.n; i++)
 		if (handle_at(p, i)->handle)
-			text_free(cuda, handle_at(p, i)->symbol);
+			text_free(cuda, p, handle_at(p, i)->symbol);
 	for (uint32_t i = 0; i < p->modules.n; i++)
 		if (module_at(p, i)->handle)
-			text_free(cuda, module_at(p, i)->path);
+			text_free(cuda, p, module_at(p, i)->path);
 	pool_done(&p->handles);
 	pool_done(&p->modules);
 	hashmap_done(&p->handle_map);

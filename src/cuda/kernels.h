@@ -25,11 +25,15 @@ enum {
 	MODULES_MAX = 8192,
 	ALIASES_MAX = 4, /* of aliases, that are followed */
 	NAMES_BYTES = 32 << 20, /* symbols and paths of all handles of all processes */
+	NAMES_BYTES_OF_ONE = NAMES_BYTES / 4, /* of one process: it leaves room for others */
 	PENDING_SLOTS = 2,
 	THREADS_PER_CORE = 16, /* resident: 2,048 on a multiprocessor of 128 cores */
 	RECENT_BITS = 9, /* functions that are found without looking them up */
+	KERNELS_MAX = 1 << 16, /* limits.kernels at most */
 	QUESTION_SHIFT = 20, /* an id is a number and, below it, the function's index */
 };
+_Static_assert((uint64_t)KERNELS_MAX *FUNCTIONS_PER_ROW <= 1 << QUESTION_SHIFT,
+	       "an index fits below the number");
 
 /* Launches of a kernel in one stream, since that last became busy: their weight in this window. */
 struct pending_slot {
@@ -79,7 +83,7 @@ struct function {
 	uint32_t next_free;
 	uint32_t usage, row;
 	uint32_t previous, next; /* of its row, plus one */
-	bool used, runtime;
+	bool used;
 	bool wanted; /* a question is to be asked */
 	bool dropped; /* what had its value is gone; an answer is still to come */
 	uint64_t function;

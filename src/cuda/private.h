@@ -289,6 +289,7 @@ struct process {
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
 	struct pool handles, modules, functions, rows;
+	uint64_t names_bytes; /* of handles and modules */
 	struct hashmap handle_map, module_map, function_map, row_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };
@@ -461,7 +462,6 @@ void handle_event(struct cuda *cuda, struct process *p, const struct trace_call 
 /* Who is behind a function as passed to a launch. */
 struct origin {
 	uint64_t function; /* what aliases end at */
-	bool host; /* which is no handle that was seen, but a host function that one stands for */
 	const char *symbol; /* or NULL */
 	const char *path;
 	uint64_t image;

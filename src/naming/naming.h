@@ -43,7 +43,6 @@ struct naming_question {
 	uint64_t start_boot_ns; /* of the process; 0: not known */
 	uint64_t function; /* as passed to the launch: host function or handle */
 	uint16_t sm; /* of the device; 0 not known */
-	bool runtime; /* passed to the runtime: may be a host function */
 	/* That the handle was made for, or NULL; and the image it is of, in the process's memory or a file, or 0 and "". */
 	const char *symbol;
 	uint64_t image;

@@ -185,8 +185,7 @@ struct naming_question question_of(const struct program *program, uint64_t funct
 					 .incarnation =
 						 program->incarnation ? program->incarnation : incarnation(),
 					 .function = function,
-					 .sm = 90,
-					 .runtime = true };
+					 .sm = 90 };
 }
 
 struct kernel *wait_for(struct naming *naming, uint64_t id)

@@ -179,7 +179,6 @@ static void handles_that_stubs_keep(_unused_ void **state)
 			question_of(&program, told(&program, expected[i].what) + UINT64_C(0x5a0000000000));
 		struct kernel *kernel;
 
-		q.runtime = false;
 		kernel = ask(naming, q);
 		if (STRV_EQ(expected[i].what, "anonymous")) { /* never launched: it has none */
 			assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
@@ -488,10 +487,7 @@ static void a_file_that_was_loaded(_unused_ void **state)
 
 static struct kernel *ask_handle(struct naming *naming, const struct program *program)
 {
-	struct naming_question q = question_of(program, told(program, "handle"));
-
-	q.runtime = false;
-	return ask(naming, q);
+	return ask(naming, question_of(program, told(program, "handle")));
 }
 
 static void names_in_memory(_unused_ void **state)
