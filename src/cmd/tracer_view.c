@@ -241,6 +241,10 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts +
 			   c.overflow_threads + c.overflow_allocations + c.overflow_pending +
 			   c.overflow_events + c.overflow_kernels + c.overflow_names + tracer->not_carried));
+	if (tracer->naming) {
+		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
+		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
+	}
 	set_agent(view, AGENT_TRACE_UNKNOWN_FREES, (double)c.unknown_frees);
 	set_agent(view, AGENT_TRACE_QUIET, s->processes_quiet);
 	tracer_naming_view(tracer, view);

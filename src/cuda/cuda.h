@@ -67,7 +67,7 @@ struct cuda_ops {
 	/* UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as far as one can see. */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
-	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at a later launch. May be NULL: nothing is named but by
+	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at the next window. May be NULL: nothing is named but by
 	 * the symbols of handles.
 	 */
 	int (*function)(const struct cuda_function *function, void *userdata);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the answer could not be asked for, again at a
- * launch in a later window. The answer finds it by the question's number, whatever has become of the function's value in the meantime.
+ * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the answer could not be asked for, again at
+ * the end of each window, and at a launch in a later one. The answer finds it by the question's number, whatever has become of the function's value in the meantime.
  *
  * A function that stands for another one has that one's row, so that a kernel launched by handle and by host function is one. What two
  * devices of one architecture launch is asked for once, if the answer is there in time.
@@ -61,7 +61,7 @@ static void forget_question(struct cuda *cuda, struct function *f)
 
 static void want(struct process *p, uint32_t index)
 {
-	function_at(p, index)->wanted = true;
+	p->wants = function_at(p, index)->wanted = true;
 	row_at(p, function_at(p, index)->row)->wanted = true;
 	recent_forget(p);
 }
@@ -119,6 +119,17 @@ static void ask_again(struct cuda *cuda, struct process *p, uint32_t index)
 	}
 	if (wanted != NONE)
 		ask(cuda, p, wanted);
+}
+
+void functions_ask(struct cuda *cuda, struct process *p)
+{
+	if (!p->wants)
+		return;
+	p->wants = false;
+	for (uint32_t i = 0; i < p->functions.n && !p->wants; i++)
+		if (function_at(p, i)->used && function_at(p, i)->wanted)
+			ask(cuda, p, i);
+	/* One that must wait makes those behind it wait as well. */
 }
 
 /* ---- making them ---- */

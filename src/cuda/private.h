@@ -290,6 +290,7 @@ struct process {
 	uint32_t usages_n, usages_room;
 	struct pool handles, modules, functions, rows;
 	uint64_t names_bytes; /* of handles and modules */
+	bool wants; /* questions are to be asked */
 	struct hashmap handle_map, module_map, function_map, row_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };
@@ -484,6 +485,8 @@ static inline void recent_forget(struct process *p)
 /* More is known of it: is asked for again. */
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
 void functions_done(struct cuda *cuda, struct process *p);
+/* What could not be asked, once more. */
+void functions_ask(struct cuda *cuda, struct process *p);
 /* Answers are still to come. */
 bool functions_asked(const struct process *p);
 

@@ -123,6 +123,7 @@ static void credit(struct cuda *cuda, const struct process *p, struct usage *u)
 
 static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 {
+	functions_ask(cuda, p);
 	take_pending(cuda, p, (uint64_t)now_ns);
 	for (uint32_t i = 0; i < p->usages_n; i++)
 		close_spans(cuda, &p->usages[i], (uint64_t)now_ns);

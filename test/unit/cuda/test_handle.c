@@ -341,24 +341,53 @@ static void asked_again(void **state)
 	assert_int_equal(s->asked_n, 1);
 	window(s);
 	window(s);
-	assert_int_equal(s->asked_n, 1);
+	assert_int_equal(s->asked_n, 3);
 	launch_function(s, 0, F);
 	launch_function(s, 0, F);
-	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->asked_n, 4);
 	assert_int_equal(s->cuda->questions.count, 0);
-	answer(s, 1, "wrong", "", 0); /* nobody is waiting for it */
+	answer(s, 3, "wrong", "", 0); /* nobody is waiting for it */
 	window(s);
+	assert_int_equal(s->asked_n, 5);
 	s->answer = 0;
 	launch_function(s, 0, F);
-	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(s->asked_n, 6);
 	answer(s, 0, "wrong", "", 0);
-	answer(s, 2, "add", "", 0);
+	answer(s, 5, "add", "", 0);
 	window(s);
 	launch_function(s, 0, F);
 	window(s);
-	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(s->asked_n, 6);
 	assert_kernel(s, "add", 104);
 	assert_int_equal(shown_kernels(s, PID), 1);
+}
+
+/* Nobody knows whether there will be another launch. */
+static void asked_again_without_a_launch(void **state)
+{
+	struct scene *s = *state;
+
+	s->answer = -EAGAIN;
+	for (uint64_t i = 0; i < 4; i++)
+		launch_function(s, 0, F + i);
+	CALL(s, MODULE_LOAD, .handle = MODULE, .addr = 0);
+	made_for(s, F + 3, MODULE, "new"); /* what was launched is gone, and is not asked about */
+	assert_int_equal(s->asked_n, 4);
+	window(s);
+	assert_int_equal(s->asked_n, 5); /* one that must wait makes the others wait */
+	scene_end(s, TRACE_EVENT_EXIT);
+	s->answer = 0;
+	window(s);
+	assert_int_equal(s->asked_n, 8);
+	answer(s, 5, "a", "", 0);
+	answer(s, 6, "b", "", 0);
+	answer(s, 7, "c", "", 0);
+	window(s);
+	assert_kernel(s, "a", 1);
+	assert_kernel(s, "b", 1);
+	assert_kernel(s, "c", 1);
+	assert_kernel(s, "0x1003", 1);
+	assert_int_equal(s->asked_n, 8);
 }
 
 static void never_answered(void **state)
@@ -770,15 +799,16 @@ static void alias_asked_again(void **state)
 	s->answer = -EAGAIN;
 	launch_function(s, 0, F);
 	window(s);
+	assert_int_equal(s->asked[1].function.function, HOST);
 	s->answer = 0;
 	launch_function(s, 0, F);
-	assert_int_equal(s->asked_n, 2);
-	assert_int_equal(s->asked[1].function.function, HOST);
-	answer(s, 1, "add", "", 0);
+	assert_int_equal(s->asked_n, 3);
+	assert_int_equal(s->asked[2].function.function, HOST);
+	answer(s, 2, "add", "", 0);
 	window(s);
 	launch_function(s, 0, F);
 	window(s);
-	assert_int_equal(s->asked_n, 2);
+	assert_int_equal(s->asked_n, 3);
 	assert_kernel(s, "add", 3);
 }
 
@@ -864,6 +894,7 @@ int main(void)
 		NAMING(asked_once),
 		NAMING(answered),
 		NAMING(asked_again),
+		NAMING(asked_again_without_a_launch),
 		NAMING(never_answered),
 		NAMING(answered_at_once),
 		NAMING(answers_after_the_module),
