@@ -146,10 +146,10 @@ enum trace_spec_flag {
 	TRACE_SPEC_RETURNS = 1 << 0, /* there is a return probe: the call is over when it has fired */
 	TRACE_SPEC_EVENT = 1 << 1, /* order matters: send an event */
 	TRACE_SPEC_SKIP_BYTES = 1 << 2, /* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
-	TRACE_SPEC_ALWAYS = 1 << 5, /* its event is sent also when it succeeds within another probed call */
+	TRACE_SPEC_ALWAYS = 1 << 3, /* its event is sent also when it succeeds within another probed call */
 	/* Set by attach_set_spec(), from the operands. */
-	TRACE_SPEC_INPUTS = 1 << 3, /* one is not NONE */
-	TRACE_SPEC_OUTPUTS = 1 << 4, /* one is OUT */
+	TRACE_SPEC_INPUTS = 1 << 4, /* one is not NONE */
+	TRACE_SPEC_OUTPUTS = 1 << 5, /* one is OUT */
 };
 
 /* Map `specs`, array by call number; user space writes it from probes.def before it attaches. */

@@ -165,6 +165,15 @@ static bool needs_single_steps(const struct site_rules *rules)
 	return class != SITE_EMULATED && class != SITE_OPTIMISED;
 }
 
+/* Without it all else is traced. */
+static void start_naming(struct tracer *tracer, struct cuda_ops *ops)
+{
+	int r = tracer_naming(tracer, ops);
+
+	if (r < 0)
+		log_warning("kernels are named by their handles alone: %s", strerror(-r));
+}
+
 static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 {
 	static const struct trace_engine_ops ops = {
@@ -181,7 +190,7 @@ static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 	if (r >= 0)
 		r = sd_event_add_io(tracer->event, NULL, tracer->stop_fd, EPOLLIN, on_stop, tracer);
 	if (r >= 0)
-		r = tracer_naming(tracer, &cuda_ops);
+		start_naming(tracer, &cuda_ops);
 	if (r >= 0)
 		r = cuda_new(&limits, &cuda_ops, tracer, &tracer->cuda);
 	if (r >= 0)

@@ -60,12 +60,16 @@ int tracer_naming(struct tracer *tracer, struct cuda_ops *ops)
 	if (!tracer->name_kernels)
 		return 0;
 	r = naming_new(&config, &tracer->naming);
-	if (r < 0)
+	if (r >= 0)
+		r = sd_event_add_io(tracer->event, NULL, naming_fd(tracer->naming), EPOLLIN, on_answers,
+				    tracer);
+	if (r < 0) {
+		naming_free(TAKE_PTR(tracer->naming));
 		return r;
+	}
 	ops->function = ask;
 	ops->image = load_image;
-	r = sd_event_add_io(tracer->event, NULL, naming_fd(tracer->naming), EPOLLIN, on_answers, tracer);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 void tracer_naming_over(struct tracer *tracer, uint32_t tgid, uint64_t incarnation)

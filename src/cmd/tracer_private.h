@@ -44,7 +44,7 @@ extern const struct cuda_ops tracer_cuda_ops;
 void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
 
 /* tracer_naming.c */
-/* Starts it, if that is wanted, and adds to @ops how to ask it. */
+/* Starts it, if that is wanted, and adds to @ops how to ask it; all or nothing. */
 int tracer_naming(struct tracer *tracer, struct cuda_ops *ops);
 void tracer_naming_over(struct tracer *tracer, uint32_t tgid, uint64_t incarnation);
 void tracer_naming_view(const struct tracer *tracer, struct trace_view *view);

@@ -342,7 +342,7 @@ static void write_rest(const struct kernel_list *list, const struct table_option
 	if (list->apart > 0)
 		add_line(options, out,
 			 "%" PRIu64 " of %" PRIu64
-			 " launches are not told apart: kernels beyond a limit, or their function could not be read",
+			 " launches are not told apart: beyond a limit, or function not read",
 			 list->apart, list->launches);
 	if (list->unnamed > 0)
 		add_line(options, out, "%" PRIu64 " of %" PRIu64 " launches could not be named",

@@ -31,6 +31,24 @@ static void a_source_that_is_not_wanted_is_not_down(_unused_ void **state)
 	strbuf_done(&errors);
 }
 
+static void naming_that_cannot_begin(_unused_ void **state)
+{
+	struct tracer tracer = { .name_kernels = true }; /* no loop to hear answers in */
+	struct cuda_ops ops = tracer_cuda_ops;
+
+	assert_true(tracer_naming(&tracer, &ops) < 0);
+	assert_null(tracer.naming);
+	assert_null(ops.function);
+	assert_null(ops.image);
+	assert_non_null(ops.environment);
+	assert_int_equal(sd_event_new(&tracer.event), 0);
+	assert_int_equal(tracer_naming(&tracer, &ops), 0);
+	assert_non_null(ops.function);
+	assert_non_null(ops.image);
+	naming_free(tracer.naming);
+	sd_event_unref(tracer.event);
+}
+
 /* ---- what ends while nobody looks ---- */
 
 static struct trace_view *view_new(void)
@@ -170,6 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_source_that_is_not_wanted_is_not_down),
+		cmocka_unit_test(naming_that_cannot_begin),
 		cmocka_unit_test(what_ended_is_kept_until_it_is_taken),
 		cmocka_unit_test(what_is_kept_stands_in_order),
 		cmocka_unit_test(only_so_many_are_kept),

@@ -561,7 +561,7 @@ static void the_table_says_what_is_missing(void **state)
 	must_have(text, "16x8x2+");
 	must_have(text, "35 of 1808 launches could not be named\n");
 	must_have(text,
-		  "77 of 1808 launches are not told apart: kernels beyond a limit, or their function could not be read");
+		  "77 of 1808 launches are not told apart: beyond a limit, or function not read");
 	must_have(text, "0x12f0  /opt/app/lib/libattention.so\n");
 	must_have(text, "0x7f12deadbeef          1001         4       -  -\n");
 	assert_false(has(text, "more, with"));
