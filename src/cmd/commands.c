@@ -43,7 +43,12 @@ const struct command commands[] = {
 		   "fail with, how many bytes they move. Without a COMMAND: of all programs, or with -p of one, in a live table\n"
 		   "until interrupted. With a COMMAND: runs it, probes each library before the command can call into it, and\n"
 		   "prints a summary on standard error when it has ended; its exit status is the command's. Of calls that are\n"
-		   "made by other traced calls (the runtime's into the driver) the outer one counts.",
+		   "made by other traced calls (the runtime's into the driver) the outer one counts.\n"
+		   "In the table of --kernels, MEAN THREADS are those of a launch, on average; GRID and BLOCK are of the most\n"
+		   "used shape, with \"+\" where there are others; SHARED is declared + asked for by the launch, in bytes; OCC is\n"
+		   "the theoretical occupancy, and LIMITED BY what bounds it; \"~\" is an estimate. \"-\" is not known: REGS, SHARED\n"
+		   "and OCC need the kernel's image, OCC the device, too. NAMED BY says where the name is from: handle (asked for by\n"
+		   "name), registered (by the program), symbol or memory (of the program), unresolved (none found).",
 	  .operands = "[--] [COMMAND [ARGUMENT...]]",
 	  .command_line = true },
 	{ .name = "probes",
@@ -62,8 +67,11 @@ const struct command commands[] = {
 		   "architecture: registers, shared, constant, local and stack memory, code, barriers, threads, in bytes where\n"
 		   "that is the unit, and the theoretical occupancy at the most threads that a block may have, without dynamic\n"
 		   "shared memory and with the largest carve-out; \"-\" is what the file does not say. Then the images that they\n"
-		   "are in. The file is only read. Exit status 0 says that images were found; parts that could not be read are\n"
-		   "told on standard error, or in the document's \"errors\". It is 1 where nothing was found or could be read.",
+		   "are in. \"*\" behind an architecture: relocatable, to be linked with others first; figures are the compiler's,\n"
+		   "not yet those of the kernel that runs. PTX and what the linker compiles have no kernels yet. The file is only\n"
+		   "read. Exit status 0 says that images were found, and what --arch and --kernel ask for; parts that could not\n"
+		   "be read are told on standard error, or in the document's \"errors\". It is 1 where nothing was found or could\n"
+		   "be read.",
 	  .operands = "[FILE]" },
 	{ .name = "doctor",
 	  .run = doctor_main,

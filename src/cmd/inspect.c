@@ -35,9 +35,10 @@ static int take_filters(struct inspection *in)
 	regex_t regex;
 	int r;
 
-	if (arch && kernel_arch_parse(arch, &filter->arch) < 0) {
+	/* compute_90 would be PTX alone, which --arch does not tell from machine code. */
+	if (arch && (strncmp(arch, "compute_", 8) == 0 || kernel_arch_parse(arch, &filter->arch) < 0)) {
 		fprintf(stderr,
-			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90 or sm_100f\n",
+			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90, 90 or sm_100f\n",
 			in->inv->command->name, arch);
 		return EXIT_USAGE;
 	}
@@ -58,19 +59,54 @@ static int take_filters(struct inspection *in)
 	return EXIT_USAGE;
 }
 
-/* After reading. */
-static void say_what_is_missing(const struct inspection *in)
+static int by_number(const void *a, const void *b)
+{
+	const struct kernel_arch *x = a, *y = b;
+
+	return x->sm != y->sm ? x->sm - y->sm : x->variant - y->variant;
+}
+
+static void say_which_archs(const struct inspection *in)
+{
+	struct inspect_result result = in->result;
+	char arch[KERNEL_ARCH_TEXT];
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	strbuf_adds(&text, "no image is for that very architecture: there are some for ");
+	qsort(result.archs, result.archs_n, sizeof(*result.archs), by_number);
+	for (unsigned i = 0; i < result.archs_n; i++) {
+		kernel_arch_text(result.archs[i], arch);
+		strbuf_addf(&text, "%s%s", i > 0 ? ", " : "", arch[0] ? arch : "one that is not told");
+	}
+	strbuf_adds(&text, result.archs_left_out ? ", and others" : "");
+	inspect_say(in->inv, in->files.file[0].path, text.data);
+	strbuf_done(&text);
+}
+
+/* After reading. False: what was asked for is not there. */
+static bool say_what_is_missing(const struct inspection *in)
 {
 	const struct inspect_result *result = &in->result;
 	const struct inspect_filter *filter = &in->reading.filter;
 	const char *path = in->files.file[0].path;
 
 	if (result->images == 0 && filter->by_arch && result->images_found > 0)
-		inspect_say(in->inv, path, "no image is for that architecture: without --arch all are shown");
+		say_which_archs(in);
+	else if (result->kernels == 0 && result->images > 0 && result->images == result->to_compile)
+		inspect_say(
+			in->inv, path,
+			"only PTX or what the linker compiles is shown: it becomes kernels when it is loaded or linked");
+	else if (result->kernels == 0 && result->images > 0 && !filter->kernel)
+		inspect_say(
+			in->inv, path,
+			"its images hold no kernels: what it launches is in a library it loads, or is compiled while it runs");
 	else if (result->kernels == 0 && filter->kernel)
 		inspect_say(
 			in->inv, path,
 			"no kernel has such a name: --kernel looks for a part of it, as compiled or demangled");
+	/* As grep does. */
+	return !((result->images == 0 && filter->by_arch) || (result->kernels == 0 && filter->kernel));
 }
 
 static int inspect(struct inspection *in)
@@ -84,9 +120,8 @@ static int inspect(struct inspection *in)
 			strerror(-r));
 		return EXIT_FAILURE;
 	}
-	say_what_is_missing(in);
 	if (in->result.images_found > 0)
-		return EXIT_SUCCESS;
+		return say_what_is_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
 	inspect_say(in->inv, in->files.file[0].path, "nothing of its device code could be read");
 	return EXIT_FAILURE;
 }

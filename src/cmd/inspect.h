@@ -141,8 +141,13 @@ struct inspect_filter {
 	struct kernel_arch arch;
 };
 /* What reading all files came to. */
+enum { INSPECT_ARCHS = 64 };
 struct inspect_result {
 	uint64_t images_found, images /* shown ones */, kernels, mangled;
+	uint64_t to_compile; /* shown ones that hold PTX or what the linker compiles */
+	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images that were found, as they came; more are left out */
+	unsigned archs_n;
+	bool archs_left_out;
 };
 /* Of the files' images or kernels what the filter wants goes to standard output, through the writer's main @state. */
 struct inspect_reading {

@@ -201,6 +201,17 @@ static int find_mapped(struct inspect_files *files, pid_t pid)
 	return r;
 }
 
+/* Root may lack what it takes, in a container for example. */
+static const char *remedy(int error)
+{
+	if (error != -EACCES && error != -EPERM)
+		return "";
+	if (geteuid() != 0)
+		return ": run as root, or as its user";
+	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user namespace of the process, and "
+	       "security modules (AppArmor, SELinux, Yama) that allow it";
+}
+
 static int find_process(const struct invocation *inv, const char *text, struct inspect_files *files)
 {
 	uint64_t pid;
@@ -218,8 +229,8 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 		fprintf(stderr, "gpusonde %s: there is no process %s: check its number\n", inv->command->name,
 			text);
 	else if (r < 0)
-		fprintf(stderr, "gpusonde %s: what process %s maps cannot be read: %s%s\n", inv->command->name,
-			text, strerror(-r), r == -EACCES || r == -EPERM ? ": run as root, or as its user" : "");
+		fprintf(stderr, "gpusonde %s: what process %s maps cannot be read: %s%s\n",
+			inv->command->name, text, strerror(-r), remedy(r));
 	else
 		fprintf(stderr,
 			"gpusonde %s: process %s maps no file with device code that could be read: it uses no CUDA kernels of "

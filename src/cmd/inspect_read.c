@@ -25,7 +25,10 @@ struct worker {
 	uint64_t part; /* of the file, which it reads */
 	struct inspect_chunk chunk; /* what it has to say of that */
 	uint32_t images; /* shown ones, of all files */
-	uint64_t images_found, kernels;
+	uint64_t images_found, to_compile, kernels;
+	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images; every worker sees all */
+	unsigned archs_n;
+	bool archs_left_out;
 };
 
 struct work {
@@ -124,15 +127,28 @@ static int count_image(const struct cubin_image *image, void *userdata)
 	return flush(work, false) < 0 ? work->error : 1;
 }
 
+static void note_arch(struct worker *worker, struct kernel_arch arch)
+{
+	for (unsigned i = 0; i < worker->archs_n; i++)
+		if (worker->archs[i].sm == arch.sm && worker->archs[i].variant == arch.variant)
+			return;
+	if (worker->archs_n < INSPECT_ARCHS)
+		worker->archs[worker->archs_n++] = arch;
+	else
+		worker->archs_left_out = true;
+}
+
 static int on_image(const struct cubin_image *image, void *userdata)
 {
 	struct worker *worker = userdata;
 	struct work *work = worker->work;
 
 	worker->images_found++;
+	note_arch(worker, image->arch);
 	if (!wanted(&work->in->filter, image))
 		return 1;
 	worker->images++;
+	worker->to_compile += image->kind != CUBIN_ELF;
 	if (!work->writer->images_first && work->writer->image)
 		work->writer->image(&worker->chunk.text, worker->state, work->file->path, image);
 	return atomic_load(&work->order.error);
@@ -318,8 +334,12 @@ static void work_done(struct work *work)
 static struct inspect_result result_of(struct work *work)
 {
 	struct inspect_result result = { .images_found = work->workers[0].images_found,
-					 .images = work->workers[0].images };
+					 .images = work->workers[0].images,
+					 .to_compile = work->workers[0].to_compile,
+					 .archs_n = work->workers[0].archs_n,
+					 .archs_left_out = work->workers[0].archs_left_out };
 
+	memcpy(result.archs, work->workers[0].archs, sizeof(result.archs));
 	for (unsigned i = 0; i < work->workers_n; i++) {
 		result.kernels += work->workers[i].kernels;
 		result.mangled += inspect_names_mangled(work->workers[i].names);

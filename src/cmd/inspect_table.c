@@ -77,6 +77,15 @@ static const char *shown_name(struct inspect_table *t, const char *name)
 	return t->brief;
 }
 
+/* Marks what is still to be linked: its figures are not those of a kernel that runs. The foot says so. */
+static void put_arch_sign(char arch[static KERNEL_ARCH_TEXT + 1], bool relocatable)
+{
+	size_t n = strlen(arch);
+
+	arch[n] = relocatable ? '*' : '\0';
+	arch[n + relocatable] = '\0';
+}
+
 static struct inspect_sum *sum_of(struct inspect_table *t, const struct inspect_sum *like)
 {
 	struct inspect_sum *sum = t->sums;
@@ -144,10 +153,11 @@ static void heading(struct strbuf *out, void *state, const char *file)
 static void kernel(struct strbuf *out, void *state, const struct inspect_kernel *k)
 {
 	struct inspect_table *t = state;
-	char arch[KERNEL_ARCH_TEXT];
+	char arch[KERNEL_ARCH_TEXT + 1];
 
 	t->sum->kernels++;
 	kernel_arch_text(k->kernel->arch, arch);
+	put_arch_sign(arch, k->image->relocatable);
 	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, arch[0] ? arch : "-");
 	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++) {
 		int64_t v = k->kernel->figures[columns[i].figure];
@@ -207,9 +217,10 @@ static const struct table_column sum_columns[] = {
 
 static void add_sum(struct table *table, const struct inspect_sum *sum)
 {
-	char arch[KERNEL_ARCH_TEXT];
+	char arch[KERNEL_ARCH_TEXT + 1];
 
 	kernel_arch_text(sum->arch, arch);
+	put_arch_sign(arch, sum->relocatable);
 	table_cell(table, COLOUR_NONE, arch);
 	table_cellf(table, COLOUR_NONE, "%s%s", cubin_kind_name(sum->kind),
 		    sum->relocatable ? ", to be linked" : "");
@@ -223,7 +234,7 @@ static void add_sum(struct table *table, const struct inspect_sum *sum)
 static void end(struct strbuf *out, void *state)
 {
 	struct inspect_table *t = state;
-	uint64_t images = 0, kernels = 0;
+	uint64_t images = 0, kernels = 0, relocatable = 0;
 	struct table table;
 
 	qsort(t->sums, t->sums_n, sizeof(*t->sums), by_arch);
@@ -231,6 +242,7 @@ static void end(struct strbuf *out, void *state)
 	for (unsigned i = 0; i < t->sums_n; i++) {
 		images += t->sums[i].images;
 		kernels += t->sums[i].kernels;
+		relocatable += t->sums[i].relocatable ? t->sums[i].images : 0;
 		add_sum(&table, &t->sums[i]);
 	}
 	if (kernels)
@@ -242,6 +254,10 @@ static void end(struct strbuf *out, void *state)
 		    kernels == 1 ? "" : "s", (unsigned long long)images, images == 1 ? "" : "s");
 	strbuf_addc(out, '\n');
 	put_line(out, t, COLOUR_NONE);
+	if (relocatable) {
+		strbuf_adds(&t->line, "*: to be linked with others first, which decides what its kernels need");
+		put_line(out, t, COLOUR_NONE);
+	}
 }
 
 static void init(void *state, const struct inspect_look *look)

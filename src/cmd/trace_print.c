@@ -286,9 +286,12 @@ void trace_print_status(struct trace_report *report, struct trace_engine *engine
 	trace_engine_status(engine, &s);
 	uncounted = s.lost_threads + s.lost_procs + s.lost_stats;
 	format_ns(s.probe_seconds * 1e9, cost);
-	add_line(options, COLOUR_DIM, out, "%" PRIu32 " probes on %" PRIu32 " %s, attached by %s",
-		 s.sites_attached, s.files, s.files == 1 ? "file" : "files", s.backend);
-	add_line(options, COLOUR_DIM, out, "they cost the traced programs about %s", cost);
+	if (s.sites_attached > 0) {
+		add_line(options, COLOUR_DIM, out, "%" PRIu32 " %s on %" PRIu32 " %s, attached by %s",
+			 s.sites_attached, s.sites_attached == 1 ? "probe" : "probes", s.files,
+			 s.files == 1 ? "file" : "files", s.backend);
+		add_line(options, COLOUR_DIM, out, "they cost the traced programs about %s", cost);
+	}
 	if (s.dropped > 0)
 		add_line(options, COLOUR_WARN, out,
 			 "%" PRIu64 " of %" PRIu64 " events were lost; a larger --trace-buffer holds more",
