@@ -35,7 +35,7 @@ static bool is_fatal(int r)
 /* Something that time may cure. */
 static void note(struct finding *f, int r)
 {
-	f->later |= r < 0 && r != -ENODATA && r != -ENOEXEC && r != -ENOENT && r != -ESRCH && r != -EIO;
+	f->later |= r < 0 && r != -ENODATA && r != -ENOEXEC && r != -ENOENT && r != -ESRCH;
 }
 
 /* ---- resources ---- */

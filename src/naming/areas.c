@@ -8,13 +8,29 @@
 #include "naming/private.h"
 #include "proc/maps.h"
 
+uint64_t mapped_key(uint64_t dev, uint64_t ino)
+{
+	const uint64_t both[] = { dev, ino };
+
+	return hash_bytes(both, sizeof(both));
+}
+
 uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino)
 {
-	/* Areas of one file follow one another, mostly. */
-	for (uint32_t i = process->mapped_n; i > 0; i--)
-		if (process->mapped[i - 1].dev == dev && process->mapped[i - 1].ino == ino)
-			return i - 1;
+	for (uint32_t i = 0; i < process->mapped_n; i++)
+		if (process->mapped[i].dev == dev && process->mapped[i].ino == ino)
+			return i;
 	return UINT32_MAX;
+}
+
+uint32_t mapped_at(const struct process *process, const struct hashmap *index, uint64_t dev, uint64_t ino)
+{
+	uint32_t i;
+
+	if (!hashmap_get(index, mapped_key(dev, ino), &i))
+		return UINT32_MAX;
+	/* Of two files with one key the one is forgotten. */
+	return process->mapped[i].dev == dev && process->mapped[i].ino == ino ? i : UINT32_MAX;
 }
 
 static char *path_of(const struct proc_map *map)
@@ -28,52 +44,120 @@ static char *path_of(const struct proc_map *map)
 	return strndup(map->path, n);
 }
 
-static int add_mapped(struct process *process, const struct proc_map *map, uint32_t *cap, uint32_t *ret_index)
+struct caps {
+	uint32_t mapped, areas;
+	bool areas_full, full; /* no area more; no file more */
+	struct hashmap index; /* of mapped */
+	const char *pending; /* path of what is about to be mapped, or "" */
+};
+
+static int add_mapped(struct process *process, const struct proc_map *map, struct caps *caps,
+		      uint32_t *ret_index)
 {
 	struct mapped *mapped;
+	int r;
 
-	if (process->mapped_n == *cap) {
-		uint32_t more = *cap ? *cap * 2 : 32;
+	if (process->mapped_n == caps->mapped) {
+		uint32_t more = caps->mapped ? caps->mapped * 2 : 32;
 
 		mapped = reallocarray(process->mapped, more, sizeof(*mapped));
 		if (!mapped)
 			return -ENOMEM;
 		process->mapped = mapped;
-		*cap = more;
+		caps->mapped = more;
 	}
 	mapped = &process->mapped[process->mapped_n];
 	*mapped = (struct mapped){ .dev = map->dev, .ino = map->ino, .path = path_of(map) };
 	if (!mapped->path)
 		return -ENOMEM;
 	*ret_index = process->mapped_n++;
+	r = map->ino ? hashmap_put(&caps->index, mapped_key(map->dev, map->ino), *ret_index) : 0;
+	return r;
+}
+
+/* Data files are of no interest; that of area @last may have code to come. */
+static int drop_data(struct process *process, struct caps *caps, uint32_t last)
+{
+	_cleanup_free_ uint32_t *now = malloc(MAX(process->mapped_n, 1U) * sizeof(*now));
+	uint32_t n = 0;
+	int r = 0;
+
+	if (!now)
+		return -ENOMEM;
+	hashmap_clear(&caps->index);
+	for (uint32_t i = 0; i < process->mapped_n; i++) {
+		struct mapped *mapped = &process->mapped[i];
+
+		if (!mapped->executable && i != last && !STRV_EQ(mapped->path, caps->pending)) {
+			free(mapped->path);
+			now[i] = UINT32_MAX;
+			continue;
+		}
+		now[i] = n;
+		process->mapped[n] = *mapped;
+		if (r == 0 && mapped->ino)
+			r = hashmap_put(&caps->index, mapped_key(mapped->dev, mapped->ino), n);
+		n++;
+	}
+	process->mapped_n = n;
+	n = 0;
+	for (uint32_t i = 0; i < process->areas_n; i++)
+		if (now[process->areas[i].mapped] != UINT32_MAX) {
+			process->areas[n] = process->areas[i];
+			process->areas[n++].mapped = now[process->areas[i].mapped];
+		}
+	process->areas_n = n;
+	return r;
+}
+
+static int grow_areas(struct process *process, struct caps *caps)
+{
+	uint32_t more = caps->areas ? caps->areas * 2 : 64;
+	struct area *areas;
+
+	if (caps->areas == AREAS_MAX) {
+		caps->areas_full = true;
+		return -E2BIG;
+	}
+	areas = reallocarray(process->areas, more, sizeof(*areas));
+	if (!areas)
+		return -ENOMEM;
+	process->areas = areas;
+	caps->areas = more;
 	return 0;
 }
 
-struct caps {
-	uint32_t mapped, areas;
-};
+/* -E2BIG: it has too much even of what counts. */
+static int make_room_for_area(struct process *process, struct caps *caps)
+{
+	bool areas = process->areas_n == caps->areas, files = process->mapped_n >= MAPPED_MAX + MAPPED_MAX / 8;
+	int r;
+
+	if (caps->areas_full)
+		return -E2BIG;
+	if ((areas && process->areas_n >= MAPPED_MAX) || (files && !caps->full)) {
+		r = drop_data(process, caps, process->areas[process->areas_n - 1].mapped);
+		if (r < 0)
+			return r;
+		caps->full = process->mapped_n >= MAPPED_MAX;
+	}
+	return areas && process->areas_n >= caps->areas - caps->areas / 4 ? grow_areas(process, caps) : 0;
+}
 
 static int add_area(struct process *process, const struct proc_map *map, struct caps *caps)
 {
-	uint32_t index = mapped_find(process, map->dev, map->ino);
-	struct area *areas;
-	int r;
+	uint32_t index;
+	int r = make_room_for_area(process, caps);
 
-	if (process->areas_n == AREAS_MAX) {
-		process->areas_left_out++;
+	if (r < 0 && r != -E2BIG)
+		return r;
+	index = mapped_at(process, &caps->index, map->dev, map->ino);
+	if (r == -E2BIG || (index == UINT32_MAX && caps->full)) {
+		process->areas_left_out += map->executable;
 		return 0;
 	}
-	if (process->areas_n == caps->areas) {
-		uint32_t more = caps->areas ? caps->areas * 2 : 64;
-
-		areas = reallocarray(process->areas, more, sizeof(*areas));
-		if (!areas)
-			return -ENOMEM;
-		process->areas = areas;
-		caps->areas = more;
-	}
 	if (index == UINT32_MAX) {
-		r = add_mapped(process, map, &caps->mapped, &index);
+		r = add_mapped(process, map, caps, &index);
 		if (r < 0)
 			return r;
 	}
@@ -90,17 +174,6 @@ static int add_area(struct process *process, const struct proc_map *map, struct 
 		.executable = map->executable,
 	};
 	return 0;
-}
-
-/* Data files are of no interest. */
-static void drop_data(struct process *process)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < process->areas_n; i++)
-		if (process->mapped[process->areas[i].mapped].executable)
-			process->areas[n++] = process->areas[i];
-	process->areas_n = n;
 }
 
 /* ---- what is about to be mapped ---- */
@@ -166,7 +239,7 @@ static int add_pending(struct process *process, const struct naming_mapping *map
 	if (n < mapping->length || area.end <= area.start)
 		return 0; /* the call will fail */
 	if (index == UINT32_MAX)
-		r = add_mapped(process, &map, &caps->mapped, &index);
+		r = add_mapped(process, &map, caps, &index);
 	if (r < 0)
 		return r;
 	process->mapped[index].executable = true;
@@ -187,11 +260,23 @@ void areas_done(struct process *process)
 	process->areas_n = process->mapped_n = 0;
 }
 
+/* What is counted is what it takes. */
+static void fit(struct process *process)
+{
+	struct area *areas = reallocarray(process->areas, MAX(process->areas_n, 1U), sizeof(*areas));
+	struct mapped *mapped = reallocarray(process->mapped, MAX(process->mapped_n, 1U), sizeof(*mapped));
+
+	if (areas)
+		process->areas = areas;
+	if (mapped)
+		process->mapped = mapped;
+}
+
 int areas_read(const char *root, pid_t pid, const struct naming_mapping *pending, struct process *ret_process)
 {
 	struct process fresh = { .pid = pid };
 	_cleanup_(proc_maps_done) struct proc_maps maps;
-	struct caps caps = { 0 };
+	struct caps caps = { .pending = pending ? pending->path : "" };
 	struct proc_map map;
 	int r;
 
@@ -207,11 +292,15 @@ int areas_read(const char *root, pid_t pid, const struct naming_mapping *pending
 		r = -ESRCH; /* it has ended, and waits for its parent */
 	if (r == 0 && pending && pending->length > 0)
 		r = add_pending(&fresh, pending, &caps);
+	caps.pending = "";
+	if (r == 0)
+		r = drop_data(&fresh, &caps, UINT32_MAX);
+	hashmap_done(&caps.index);
 	if (r < 0) {
 		areas_done(&fresh);
 		return r;
 	}
-	drop_data(&fresh);
+	fit(&fresh);
 	*ret_process = fresh;
 	return 0;
 }

@@ -17,7 +17,6 @@
 #include "proc/mapped.h"
 
 enum { HEADERS = 4096 };
-#define FAILED_NS (30 * NSEC_PER_SEC) /* before it is tried again */
 
 static struct file_id id_of(const struct stat *st)
 {
@@ -265,8 +264,6 @@ int file_open(struct naming *naming, struct file *file, const struct place *plac
 	struct stat st;
 	int r;
 
-	if (file->failed_ns && clock_mono_ns() - file->failed_ns < FAILED_NS)
-		return -EIO;
 	if (file->fd >= 0) {
 		fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 		r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;

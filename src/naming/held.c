@@ -100,6 +100,9 @@ int area_handle(struct naming *naming, struct process *process, struct area *are
 
 	int r;
 
+	/* Of what was left out, some may hold it, too. */
+	if (stubs->cut)
+		return -ENOENT;
 	if (area->held_ns < since_ns && !process->gone && naming->config.read_memory) {
 		r = read_held(process, area, stubs);
 		if (r < 0)

@@ -26,7 +26,7 @@ struct naming;
 /* 0 means the default. */
 struct naming_limits {
 	uint32_t questions; /* that wait; default 4096 */
-	uint64_t bytes; /* of tables; default 48 MiB */
+	uint64_t bytes; /* of tables; default 48 MiB; and a quarter of it more for what processes map */
 	uint32_t files; /* default 1024 */
 };
 
@@ -67,6 +67,7 @@ struct naming_stats {
 	uint64_t asked, answered, refused; /* refused: the queue was full */
 	uint64_t named[KERNEL_SOURCES];
 	uint64_t files, files_read, files_failed, evicted, kernels;
+	uint64_t left_out; /* stubs and areas that are beyond a limit or could not be read */
 	uint64_t bytes; /* of tables, now */
 	double seconds; /* CPU of the thread */
 };
@@ -76,7 +77,7 @@ int naming_new(const struct naming_config *config, struct naming **ret_naming);
 void naming_free(struct naming *naming);
 DEFINE_CLEANUP(struct naming *, naming_free, naming_freep)
 
-/* Copies what it is given. -EAGAIN: the queue is full; ask again at the next launch. */
+/* Copies what it is given. -EAGAIN: the queue is full; ask again later. */
 int naming_ask(struct naming *naming, const struct naming_question *question);
 /*
  * An image that a process is about to load from memory, which may be gone soon after: its kernels are read now, for questions that name it.

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/hashmap.h"
 #include "base/macro.h"
 #include "cubin/cubin.h"
 #include "elf/elf.h"
@@ -33,6 +34,7 @@ enum {
 	FILE_LOADS = 16,
 	OPEN_FILES = 128,
 	AREAS_MAX = 65536, /* of a process */
+	MAPPED_MAX = 4096, /* of its files, about */
 	LOOKS = 256, /* that wait, each with a file open */
 	LOOKED = 512, /* processes that nobody has asked about yet */
 	IMAGE_VERSIONS = 8, /* images that came to lie at one address, one after the other */
@@ -90,8 +92,9 @@ struct naming {
 	struct image *memory_images;
 	struct kernels *kernels;
 	uint64_t used; /* clock of the least recently used */
-	uint64_t bytes;
+	uint64_t bytes, processes_bytes;
 	bool trim; /* something large was freed */
+	int64_t trimmed_ns;
 	char name[32 << 10], brief[4 << 10]; /* of the kernel being made */
 };
 
@@ -209,6 +212,9 @@ struct stub_table {
 	uint32_t n, handles_n;
 	struct stub_entry *entries; /* by address */
 	uint32_t *by_handle; /* indexes of those that have one, by handle_address */
+	uint32_t *by_key; /* indexes of all, by symbol */
+	uint64_t left_out; /* stubs that there was no room for, or that could not be read */
+	bool cut; /* there was no room: whose a handle is cannot be told */
 	struct names *names;
 };
 /* @root: of a process that sees the file as @path, where a debug file is looked for. */
@@ -227,6 +233,8 @@ struct file_id {
 	struct timespec changed;
 };
 
+enum table { TABLE_DEVICE_CODE, TABLE_STUBS, TABLE_FIGURES, TABLES };
+
 struct file {
 	struct file_id ids[FILE_IDS];
 	uint32_t ids_n;
@@ -236,7 +244,10 @@ struct file {
 	struct elf_range loads[FILE_LOADS];
 	uint32_t loads_n;
 	enum { DEVICE_CODE_UNKNOWN, DEVICE_CODE_NONE, DEVICE_CODE } device_code;
-	int64_t failed_ns; /* 0, or when it could not be read */
+	struct {
+		int64_t ns;
+		uint32_t n; /* one after the other */
+	} failed[TABLES];
 	struct stub_table *stubs;
 	struct figures *figures[FILE_ARCHS];
 	uint64_t used;
@@ -261,7 +272,7 @@ void file_use(struct file *file);
 void file_leave(struct naming *naming, struct file *file);
 /* What is held open of it. */
 void file_let_go(struct naming *naming, struct file *file);
-/* Opens it again; what lies at its place now must be the same file. -ESTALE, -EIO: it could not be read lately. */
+/* Opens it again; what lies at its place now must be the same file. -ESTALE */
 int file_open(struct naming *naming, struct file *file, const struct place *place, int *ret_fd);
 /* -ESTALE: written into since; nothing that was read of it can be believed. */
 int file_unchanged(const struct file *file, int fd);
@@ -271,7 +282,7 @@ void make_room(struct naming *naming);
 
 /* ---- tables.c ---- */
 
-/* -ENODATA: it has none. Valid until other tables are asked for, unless it is busy. */
+/* -ENODATA: it has none; -EAGAIN: it could not be read, and is not tried again yet. Valid until other tables are asked for, unless it is busy. */
 int file_stubs(struct naming *naming, struct file *file, const struct place *place,
 	       const struct stub_table **ret_stubs);
 int file_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,
@@ -336,7 +347,10 @@ uint64_t start_ticks_of(uint64_t start_boot_ns);
 /* Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no lock, changes nothing. */
 int areas_read(const char *root, pid_t pid, const struct naming_mapping *pending, struct process *ret_process);
 void areas_done(struct process *process);
-uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino); /* UINT32_MAX: none */
+/* Of its files by mapped_key(). UINT32_MAX: none */
+uint32_t mapped_at(const struct process *process, const struct hashmap *index, uint64_t dev, uint64_t ino);
+uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino); /* all of them are looked at */
+uint64_t mapped_key(uint64_t dev, uint64_t ino);
 void process_drop(struct naming *naming, pid_t pid, uint64_t incarnation);
 void processes_done(struct naming *naming);
 /* No mapping refers to @file any more. */

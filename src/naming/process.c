@@ -24,14 +24,6 @@ static uint64_t weight(const struct process *process)
 	return n;
 }
 
-void process_weigh(struct naming *naming, struct process *process)
-{
-	uint64_t n = weight(process);
-
-	naming_weigh(naming, (int64_t)(n - process->bytes));
-	process->bytes = n;
-}
-
 static void drop_maps(struct naming *naming, struct process *process)
 {
 	for (uint32_t i = 0; i < process->mapped_n; i++)
@@ -43,7 +35,8 @@ static void drop_maps(struct naming *naming, struct process *process)
 static void process_free(struct naming *naming, struct process *process)
 {
 	drop_maps(naming, process);
-	naming_weigh(naming, -(int64_t)process->bytes);
+	naming->processes_bytes -= process->bytes;
+	naming_weigh(naming, 0);
 	free(process);
 }
 
@@ -60,12 +53,23 @@ ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n)
 /* What was found out about files stays, also of what was about to be mapped then. */
 static void inherit(struct process *now, const struct process *before)
 {
+	_cleanup_(hashmap_done) struct hashmap index = { 0 };
+	bool pending = false;
+
+	/* Without memory they are found anew. */
+	for (uint32_t i = 0; i < before->mapped_n; i++) {
+		const struct mapped *mapped = &before->mapped[i];
+
+		pending |= mapped->ino == 0;
+		if (mapped->ino && hashmap_put(&index, mapped_key(mapped->dev, mapped->ino), i) < 0)
+			return;
+	}
 	for (uint32_t i = 0; i < now->mapped_n; i++) {
 		struct mapped *mapped = &now->mapped[i];
-		uint32_t old = mapped_find(before, mapped->dev, mapped->ino);
+		uint32_t old = mapped_at(before, &index, mapped->dev, mapped->ino);
 
 		if (old == UINT32_MAX || strcmp(before->mapped[old].path, mapped->path) != 0)
-			old = look_pending(before, mapped);
+			old = pending ? look_pending(before, mapped) : UINT32_MAX;
 		if (old == UINT32_MAX)
 			continue;
 		mapped->looked = before->mapped[old].looked && before->mapped[old].file;
@@ -79,6 +83,8 @@ static void inherit(struct process *now, const struct process *before)
 void process_take(struct naming *naming, struct process *process, struct process *fresh)
 {
 	inherit(fresh, process);
+	if (fresh->areas_left_out > process->areas_left_out)
+		naming_count(naming, &naming->stats.left_out, fresh->areas_left_out - process->areas_left_out);
 	drop_maps(naming, process);
 	process->mapped = fresh->mapped;
 	process->mapped_n = fresh->mapped_n;
@@ -161,18 +167,35 @@ static void drop(struct naming *naming, struct process **at)
 	*at = naming->processes[--naming->processes_n];
 }
 
+static struct process **least_used(struct naming *naming, const struct process *but)
+{
+	struct process **old = NULL;
+
+	for (uint32_t i = 0; i < naming->processes_n; i++)
+		if (naming->processes[i] != but && (!old || naming->processes[i]->used < (*old)->used))
+			old = &naming->processes[i];
+	return old;
+}
+
+void process_weigh(struct naming *naming, struct process *process)
+{
+	uint64_t n = weight(process);
+	struct process **old;
+
+	naming->processes_bytes += n - process->bytes;
+	process->bytes = n;
+	/* They have a share of their own: tables of files do not go for them. */
+	while (naming->processes_bytes > naming->config.limits.bytes / 4 && (old = least_used(naming, process)))
+		drop(naming, old);
+	naming_weigh(naming, 0);
+}
+
 int process_add(struct naming *naming, pid_t pid, uint64_t incarnation, struct process **ret_process)
 {
 	struct process **processes, *process;
 
-	if (naming->processes_n == PROCESSES) {
-		struct process **old = &naming->processes[0];
-
-		for (uint32_t i = 1; i < naming->processes_n; i++)
-			if (naming->processes[i]->used < (*old)->used)
-				old = &naming->processes[i];
-		drop(naming, old);
-	}
+	if (naming->processes_n == PROCESSES)
+		drop(naming, least_used(naming, NULL));
 	processes = reallocarray(naming->processes, naming->processes_n + 1, sizeof(struct process *));
 	if (!processes)
 		return -ENOMEM;
@@ -329,6 +352,22 @@ struct place mapped_place(const struct process *process, const struct mapped *ma
 			       .path = mapped->path };
 }
 
+/* What another process has mapped, and we hold open: nothing else can have become of its inode since. A child that was forked has its parent's files. */
+static int find_held(const struct naming *naming, const struct mapped *mapped, struct file **ret_file)
+{
+	for (uint32_t i = 0; i < naming->processes_n; i++) {
+		const struct process *other = naming->processes[i];
+		uint32_t at = mapped->ino ? mapped_find(other, mapped->dev, mapped->ino) : UINT32_MAX;
+
+		if (at == UINT32_MAX || !other->mapped[at].file || other->mapped[at].file->fd < 0 ||
+		    !STRV_EQ(other->mapped[at].path, mapped->path))
+			continue;
+		*ret_file = other->mapped[at].file;
+		return 0;
+	}
+	return -ENOENT;
+}
+
 struct file *mapped_file(struct naming *naming, struct process *process, struct mapped *mapped)
 {
 	struct place place = mapped_place(process, mapped);
@@ -338,7 +377,7 @@ struct file *mapped_file(struct naming *naming, struct process *process, struct 
 		return mapped->file;
 	/* It cannot be refused for good: permission and memory come and go. */
 	mapped->looked = true;
-	if (file_find(naming, &place, &file) == 0) {
+	if (file_find(naming, &place, &file) == 0 || find_held(naming, mapped, &file) == 0) {
 		mapped->file = file;
 		file_use(file);
 	}

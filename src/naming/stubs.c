@@ -11,7 +11,6 @@ struct reading {
 	const struct naming *naming;
 	struct stub_table *table;
 	uint32_t cap, max;
-	bool cut;
 };
 
 void stub_table_free(struct stub_table *table)
@@ -20,6 +19,7 @@ void stub_table_free(struct stub_table *table)
 		return;
 	free(table->entries);
 	free(table->by_handle);
+	free(table->by_key);
 	names_free(table->names);
 	free(table);
 }
@@ -27,43 +27,8 @@ void stub_table_free(struct stub_table *table)
 uint64_t stub_table_bytes(const struct stub_table *table)
 {
 	return sizeof(*table) + (uint64_t)table->n * sizeof(table->entries[0]) +
-	       (uint64_t)table->handles_n * sizeof(table->by_handle[0]) + names_bytes(table->names);
-}
-
-static int on_stub(const struct stub *stub, void *userdata)
-{
-	struct reading *reading = userdata;
-	struct stub_table *table = reading->table;
-	size_t n = strlen(stub->symbol);
-	struct symbol_key key = symbol_key(stub->symbol, n);
-	struct stub_entry entry = { .address = stub->address,
-				    .handle_address = stub->handle_address,
-				    .hash = key.hash,
-				    .check = key.check,
-				    .source = (uint8_t)stub->source };
-	int r;
-
-	if (naming_stopping(reading->naming))
-		return -ECANCELED;
-	if (table->n == reading->cap) {
-		uint32_t cap = MIN(reading->cap ? reading->cap + reading->cap / 2 : 256, reading->max);
-		struct stub_entry *entries =
-			cap > reading->cap ? reallocarray(table->entries, cap, sizeof(*entries)) : NULL;
-
-		reading->cut |= cap == reading->cap;
-		if (!entries)
-			return cap == reading->cap ? 0 : -ENOMEM;
-		table->entries = entries;
-		reading->cap = cap;
-	}
-	r = names_add(table->names, stub->symbol, n, &entry.name);
-	if (r == -E2BIG) {
-		reading->cut = true;
-		return 0;
-	}
-	if (r == 0)
-		table->entries[table->n++] = entry;
-	return r;
+	       ((uint64_t)table->handles_n + table->n) * sizeof(table->by_handle[0]) +
+	       names_bytes(table->names);
 }
 
 /* Of one address, what was registered first. */
@@ -99,6 +64,86 @@ static void sort(struct stub_table *table)
 	table->n = n + 1;
 }
 
+/* Names that came twice first make room for others. -E2BIG */
+static int grow(struct reading *reading)
+{
+	struct stub_table *table = reading->table;
+	struct stub_entry *entries;
+	uint32_t cap;
+
+	if (table->n < reading->cap)
+		return 0;
+	if (reading->cap == reading->max) {
+		sort(table);
+		table->cut = table->n > reading->max - reading->max / 4;
+		return table->cut ? -E2BIG : 0;
+	}
+	cap = MIN(reading->cap ? reading->cap + reading->cap / 2 : 256, reading->max);
+	entries = reallocarray(table->entries, cap, sizeof(*entries));
+	if (!entries)
+		return -ENOMEM;
+	table->entries = entries;
+	reading->cap = cap;
+	return 0;
+}
+
+static struct stub_entry *at_address(const struct stub_table *table, uint64_t address)
+{
+	uint32_t low = 0, high = table->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (table->entries[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < table->n && table->entries[low].address == address ? &table->entries[low] : NULL;
+}
+
+/* There is no room for it; that what lies there has two names is known all the same. */
+static void leave_out(struct stub_table *table, const struct stub_entry *entry)
+{
+	struct stub_entry *kept = table->cut ? at_address(table, entry->address) : NULL;
+
+	table->left_out++;
+	if (kept && kept->source == entry->source)
+		kept->ambiguous |= kept->hash != entry->hash || kept->check != entry->check;
+}
+
+static int on_stub(const struct stub *stub, void *userdata)
+{
+	struct reading *reading = userdata;
+	struct stub_table *table = reading->table;
+	size_t n = strlen(stub->symbol);
+	struct symbol_key key = symbol_key(stub->symbol, n);
+	struct stub_entry entry = { .address = stub->address,
+				    .handle_address = stub->handle_address,
+				    .hash = key.hash,
+				    .check = key.check,
+				    .source = (uint8_t)stub->source };
+	int r;
+
+	if (naming_stopping(reading->naming))
+		return -ECANCELED;
+	r = table->cut ? -E2BIG : grow(reading);
+	if (r == -E2BIG) {
+		leave_out(table, &entry);
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	r = names_add(table->names, stub->symbol, n, &entry.name);
+	if (r == -E2BIG) {
+		leave_out(table, &entry);
+		return 0;
+	}
+	if (r == 0)
+		table->entries[table->n++] = entry;
+	return r;
+}
+
 static int by_handle(const void *a, const void *b, void *userdata)
 {
 	const struct stub_table *table = userdata;
@@ -124,6 +169,26 @@ static int list_handles(struct stub_table *table)
 	return 0;
 }
 
+static int by_key(const void *a, const void *b, void *userdata)
+{
+	const struct stub_table *table = userdata;
+	const struct stub_entry *x = &table->entries[*(const uint32_t *)a];
+	const struct stub_entry *y = &table->entries[*(const uint32_t *)b];
+
+	return symbol_key_compare(x->hash, x->check, (struct symbol_key){ y->hash, y->check });
+}
+
+static int list_keys(struct stub_table *table)
+{
+	table->by_key = malloc(MAX(table->n, 1U) * sizeof(table->by_key[0]));
+	if (!table->by_key)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < table->n; i++)
+		table->by_key[i] = i;
+	qsort_r(table->by_key, table->n, sizeof(table->by_key[0]), by_key, table);
+	return 0;
+}
+
 static int finish(struct stub_table *table)
 {
 	struct stub_entry *entries;
@@ -134,7 +199,9 @@ static int finish(struct stub_table *table)
 	if (entries)
 		table->entries = entries;
 	r = names_seal(table->names);
-	return r < 0 ? r : list_handles(table);
+	if (r == 0)
+		r = list_handles(table);
+	return r < 0 ? r : list_keys(table);
 }
 
 int stub_table_read(const struct naming *naming, int fd, const char *root, const char *path, uint32_t max,
@@ -154,6 +221,7 @@ int stub_table_read(const struct naming *naming, int fd, const char *root, const
 	if (stub_debug_file(fd, root, path, &debug_fd) < 0)
 		debug_fd = -1;
 	r = stubs_read(fd, debug_fd, on_stub, &reading, &skipped);
+	table->left_out += skipped;
 	if (r == 0)
 		r = finish(table);
 	if (r < 0)
@@ -164,25 +232,26 @@ int stub_table_read(const struct naming *naming, int fd, const char *root, const
 
 const struct stub_entry *stub_table_find(const struct stub_table *table, uint64_t address)
 {
-	uint32_t low = 0, high = table->n;
+	const struct stub_entry *entry = at_address(table, address);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->entries[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == table->n || table->entries[low].address != address || table->entries[low].ambiguous)
-		return NULL;
-	return &table->entries[low];
+	return entry && !entry->ambiguous ? entry : NULL;
 }
 
 bool stub_table_has(const struct stub_table *table, struct symbol_key key)
 {
-	for (uint32_t i = 0; i < table->n; i++)
-		if (table->entries[i].hash == key.hash && table->entries[i].check == key.check)
+	uint32_t low = 0, high = table->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct stub_entry *entry = &table->entries[table->by_key[middle]];
+		int c = symbol_key_compare(entry->hash, entry->check, key);
+
+		if (c == 0)
 			return true;
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	return false;
 }

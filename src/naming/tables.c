@@ -10,6 +10,9 @@
 #include "base/log.h"
 #include "naming/private.h"
 
+#define FAILED_FIRST_NS (100 * NSEC_PER_MSEC) /* before it is tried again */
+#define FAILED_NS (30 * NSEC_PER_SEC) /* ... at most */
+
 static void weigh(struct naming *naming, struct file *file, uint64_t bytes)
 {
 	file->bytes += bytes;
@@ -20,11 +23,21 @@ static void weigh(struct naming *naming, struct file *file, uint64_t bytes)
 	file->busy--;
 }
 
-static int failed(struct naming *naming, struct file *file, const struct place *place, int r)
+/* A failure may pass: the next try is soon, the one after it later. */
+static int may_try(const struct file *file, enum table table)
+{
+	uint32_t n = file->failed[table].n;
+	int64_t wait = n ? MIN(FAILED_FIRST_NS << MIN(n - 1, 16U), FAILED_NS) : 0;
+
+	return n && clock_mono_ns() - file->failed[table].ns < wait ? -EAGAIN : 0;
+}
+
+static int failed(struct naming *naming, struct file *file, const struct place *place, enum table table, int r)
 {
 	if (r == -ECANCELED)
 		return r;
-	file->failed_ns = clock_mono_ns();
+	file->failed[table].ns = clock_mono_ns();
+	file->failed[table].n++;
 	naming_count(naming, &naming->stats.files_failed, 1);
 	log_debug("kernels of %s are not known: %s", place->path, strerror(-r));
 	return r;
@@ -45,7 +58,9 @@ int file_has_device_code(struct naming *naming, struct file *file, const struct 
 
 	if (file->device_code != DEVICE_CODE_UNKNOWN)
 		return file->device_code == DEVICE_CODE;
-	r = file_open(naming, file, place, &fd);
+	r = may_try(file, TABLE_DEVICE_CODE);
+	if (r == 0)
+		r = file_open(naming, file, place, &fd);
 	if (r == 0)
 		r = cubin_source_file(fd, &source);
 	if (r < 0)
@@ -57,8 +72,9 @@ int file_has_device_code(struct naming *naming, struct file *file, const struct 
 		file->device_code = DEVICE_CODE_NONE;
 		file_let_go(naming, file);
 	} else {
-		return failed(naming, file, place, r);
+		return failed(naming, file, place, TABLE_DEVICE_CODE, r);
 	}
+	file->failed[TABLE_DEVICE_CODE].n = 0;
 	return file->device_code == DEVICE_CODE;
 }
 
@@ -75,7 +91,9 @@ int file_stubs(struct naming *naming, struct file *file, const struct place *pla
 		*ret_stubs = file->stubs;
 		return 0;
 	}
-	r = file_open(naming, file, place, &fd);
+	r = may_try(file, TABLE_STUBS);
+	if (r == 0)
+		r = file_open(naming, file, place, &fd);
 	if (r < 0)
 		return r;
 	snprintf(root, sizeof(root), "%s/%d/root", naming->proc_root, (int)place->pid);
@@ -86,8 +104,10 @@ int file_stubs(struct naming *naming, struct file *file, const struct place *pla
 			stub_table_free(TAKE_PTR(file->stubs));
 	}
 	if (r < 0)
-		return failed(naming, file, place, r);
+		return failed(naming, file, place, TABLE_STUBS, r);
+	file->failed[TABLE_STUBS].n = 0;
 	naming_count(naming, &naming->stats.files_read, 1);
+	naming_count(naming, &naming->stats.left_out, file->stubs->left_out);
 	weigh(naming, file, stub_table_bytes(file->stubs));
 	*ret_stubs = file->stubs;
 	return 0;
@@ -130,8 +150,10 @@ static int read_figures(struct naming *naming, struct file *file, const struct p
 	};
 	_cleanup_close_ int fd = -1;
 	struct cubin_source source;
-	int r = file_open(naming, file, place, &fd);
+	int r = may_try(file, TABLE_FIGURES);
 
+	if (r == 0)
+		r = file_open(naming, file, place, &fd);
 	if (r == 0)
 		r = cubin_source_file(fd, &source);
 	if (r < 0)
@@ -147,7 +169,10 @@ static int read_figures(struct naming *naming, struct file *file, const struct p
 		if (r < 0)
 			figures_free(TAKE_PTR(*ret_figures));
 	}
-	return r < 0 ? failed(naming, file, place, r) : 0;
+	if (r < 0)
+		return failed(naming, file, place, TABLE_FIGURES, r);
+	file->failed[TABLE_FIGURES].n = 0;
+	return 0;
 }
 
 int file_figures(struct naming *naming, struct file *file, const struct place *place, uint16_t sm,

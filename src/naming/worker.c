@@ -17,6 +17,7 @@
 enum { TRIES = 3 };
 #define AGAIN_NS (250 * NSEC_PER_MSEC)
 #define SLOT_NS (50 * NSEC_PER_MSEC)
+#define TRIM_NS (10 * NSEC_PER_SEC) /* it walks the whole heap */
 
 void works_put(struct works *works, struct work *work)
 {
@@ -70,7 +71,7 @@ void naming_weigh(struct naming *naming, int64_t bytes)
 {
 	naming->bytes += (uint64_t)bytes;
 	pthread_mutex_lock(&naming->lock);
-	naming->stats.bytes = naming->bytes;
+	naming->stats.bytes = naming->bytes + naming->processes_bytes;
 	naming->stats.files = naming->files_n;
 	pthread_mutex_unlock(&naming->lock);
 }
@@ -177,8 +178,11 @@ static struct work *next(struct naming *naming)
 			work = due(naming, clock_mono_ns(), &next_ns);
 		if (work)
 			break;
-		if (naming->trim) {
+		if (naming->trim && naming->trimmed_ns + TRIM_NS > clock_mono_ns()) {
+			next_ns = MIN(next_ns, naming->trimmed_ns + TRIM_NS);
+		} else if (naming->trim) {
 			naming->trim = false;
+			naming->trimmed_ns = clock_mono_ns();
 			pthread_mutex_unlock(&naming->lock);
 			malloc_trim(0);
 			pthread_mutex_lock(&naming->lock);

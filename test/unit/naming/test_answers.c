@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -196,6 +197,89 @@ static void a_beginning_that_was_lost(_unused_ void **state)
 	naming_free(naming);
 }
 
+/* A process that maps @n files of one page, as it is told, and waits. */
+static pid_t map_many(unsigned n, int protection)
+{
+	int ready[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		char path[] = "/tmp/gpusonde-naming-file-XXXXXX";
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* when a test fails */
+		for (unsigned i = 0; i < n; i++) {
+			int fd = mkstemp(path);
+
+			if (fd < 0 || unlink(path) < 0 || ftruncate(fd, 4096) < 0 ||
+			    mmap(NULL, 4096, protection, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+				_exit(1);
+			close(fd);
+			memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
+		}
+		(void)!write(ready[1], "", 1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+static void check_many(unsigned n, int protection, uint64_t bytes_max, uint64_t left_out_min)
+{
+	const struct naming_config config = { .read_memory = true };
+	struct naming *naming = begin(&config);
+	struct program self = { .pid = map_many(n, protection) };
+	struct naming_stats stats;
+	struct kernel *kernel = ask(naming, question_of(&self, (uintptr_t)check_many + 1));
+
+	assert_string_not_equal(kernel->file, "");
+	kernel_unref(kernel);
+	naming_stats(naming, &stats);
+	printf("# %u files: %llu bytes, %llu left out\n", n, (unsigned long long)stats.bytes,
+	       (unsigned long long)stats.left_out);
+	assert_in_range(stats.bytes, 1, bytes_max);
+	assert_true(left_out_min ? stats.left_out >= left_out_min : stats.left_out == 0);
+	end(self.pid);
+	naming_free(naming);
+}
+
+/* Data is not kept; of code there is a limit, and what is beyond is counted. */
+static void processes_with_many_files(_unused_ void **state)
+{
+	check_many(10000, PROT_READ, 50000, 0);
+	check_many(8000, PROT_READ | PROT_EXEC, 2000000, 2000);
+}
+
+/* Mappings have their own share of memory: those of the process that was asked about least lately go. */
+static void many_processes_in_little_memory(_unused_ void **state)
+{
+	const struct naming_config config = { .limits.bytes = 64 << 10 };
+	struct naming *naming = begin(&config);
+	struct program programs[12] = { 0 };
+	struct naming_stats stats;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(programs); i++) {
+		struct kernel *kernel;
+
+		programs[i].pid = wait_in_vain();
+		kernel = ask(naming, question_of(&programs[i], (uintptr_t)check_many + 1));
+		assert_string_not_equal(kernel->file, "");
+		kernel_unref(kernel);
+	}
+	naming_stats(naming, &stats);
+	printf("# %llu bytes\n", (unsigned long long)stats.bytes);
+	assert_in_range(stats.bytes, 1000, 16 << 10);
+	for (unsigned i = 0; i < ARRAY_SIZE(programs); i++)
+		end(programs[i].pid);
+	naming_free(naming);
+}
+
 /* Names of others: no control characters, no broken UTF-8, whatever a handle was made for. */
 static void names_are_cleaned(_unused_ void **state)
 {
@@ -341,6 +425,8 @@ int main(void)
 		cmocka_unit_test(a_pid_that_came_again),
 		cmocka_unit_test(a_program_that_became_another),
 		cmocka_unit_test(a_beginning_that_was_lost),
+		cmocka_unit_test(processes_with_many_files),
+		cmocka_unit_test(many_processes_in_little_memory),
 		cmocka_unit_test(names_are_cleaned),
 		cmocka_unit_test(a_full_queue_refuses),
 		cmocka_unit_test(answers_can_be_waited_for),

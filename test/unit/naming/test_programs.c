@@ -614,7 +614,7 @@ static void check_little(const struct naming_limits *limits)
 static void too_little_memory(_unused_ void **state)
 {
 	NEEDS_NVCC;
-	check_little(&(struct naming_limits){ .bytes = 4 << 10 });
+	check_little(&(struct naming_limits){ .bytes = 1 << 10 });
 	check_little(&(struct naming_limits){ .files = 2 });
 }
 
