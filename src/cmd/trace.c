@@ -91,6 +91,14 @@ static void on_lost(uint64_t events, void *userdata)
 		strbuf_addf(&t->raw, "-- %llu events lost here\n", (unsigned long long)events);
 }
 
+static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels)
+		trace_kernels_incomplete(t->kernels, tgid, incarnation, bits);
+}
+
 /* Names of files are other people's. */
 static void complain(const char *text)
 {
@@ -247,7 +255,13 @@ static int start_engine(struct tracing *t)
 					0,
 		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
 	};
-	static const struct trace_engine_ops ops = { on_event, on_lost, on_process_over, on_notice };
+	static const struct trace_engine_ops ops = {
+		.event = on_event,
+		.lost = on_lost,
+		.incomplete = on_incomplete,
+		.process_over = on_process_over,
+		.notice = on_notice,
+	};
 	struct attach_trouble trouble = { "" };
 	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
 
@@ -419,7 +433,9 @@ static bool contradicts(const struct invocation *inv)
 {
 	const char *why = NULL;
 
-	if (inv->flag[FLAG_PID] && inv->operands_n > 0)
+	if (inv->argc > 0 && inv->operands_n == 0 && STRV_EQ(inv->argv[inv->argc - 1], "--"))
+		why = "no command after --: name one, or leave out -- to trace what runs already";
+	else if (inv->flag[FLAG_PID] && inv->operands_n > 0)
 		why = "a process (-p) or a command, not both";
 	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
 		why = "--top is for programs that run already: a command gets a summary at its end";

@@ -200,6 +200,11 @@ void trace_kernels_lost(struct trace_kernels *k, uint64_t events)
 	cuda_lost(k->tracer.cuda, events);
 }
 
+void trace_kernels_incomplete(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation, unsigned bits)
+{
+	cuda_mark(k->tracer.cuda, tgid, incarnation, bits);
+}
+
 void trace_kernels_over(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation)
 {
 	cuda_process_over(k->tracer.cuda, tgid, incarnation);
@@ -250,9 +255,12 @@ void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
 	for (;;) {
 		struct pollfd answers = { .fd = naming_fd(k->tracer.naming), .events = POLLIN };
 
+		bool answered;
+
 		trace_engine_drain(engine);
+		answered = waiting(k) == 0; /* and what was given by then is taken now */
 		take_answers(k);
-		if (waiting(k) == 0 || clock_mono_ns() >= end)
+		if ((answered && waiting(k) == 0) || clock_mono_ns() >= end)
 			break;
 		poll(&answers, 1, SETTLE_STEP_MS);
 	}

@@ -29,6 +29,8 @@ int trace_kernels_prepare(struct trace_kernels *kernels);
 /* What the engine says. */
 void trace_kernels_event(struct trace_kernels *kernels, const struct trace_header *event, uint32_t size);
 void trace_kernels_lost(struct trace_kernels *kernels, uint64_t events);
+void trace_kernels_incomplete(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation,
+			      unsigned bits);
 void trace_kernels_over(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation);
 
 /* A process that is held maps, or becomes, a file: what it launches can be named when it has ended. */

@@ -93,6 +93,13 @@ static void on_event(const struct trace_header *event, uint32_t size, void *user
 	cuda_event(tracer->cuda, event, size);
 }
 
+static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	cuda_mark(tracer->cuda, tgid, incarnation, bits);
+}
+
 static void on_lost(uint64_t events, void *userdata)
 {
 	static struct log_limit limit = { .burst = 1,
@@ -179,6 +186,7 @@ static int begin(struct tracer *tracer, struct attach_trouble *trouble)
 	static const struct trace_engine_ops ops = {
 		.event = on_event,
 		.lost = on_lost,
+		.incomplete = on_incomplete,
 		.process_over = on_process_over,
 		.notice = on_notice,
 	};

@@ -10,6 +10,9 @@
  * Before that: a wait that really waited says that the device worked until it returned, so its whole span; one that returned at once says
  * that the work was over before, so no more than until the last launch had returned (struct span_block's likely_ns).
  *
+ * NVML counts whole percents: what it calls 0 is anything below one. An estimate of less agrees with that, and teaches nothing; one of more is
+ * taken to have been half of one.
+ *
  * The error is reckoned before anything is learned from the window it is about.
  */
 #include "cuda/private.h"
@@ -18,6 +21,7 @@
 
 #define COMPARE_SECONDS \
 	2.0 /* of NVML's time, at least: its samples come several a second, ours at each tick */
+#define PERCENT 0.01
 #define KEEP 0.8 /* of what was learned before, each time */
 
 double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
@@ -72,9 +76,11 @@ bool estimate_calibrate(struct estimate *estimate, const struct nvml_word *nvml)
 	}
 	if (observed < COMPARE_SECONDS)
 		return false;
-	if (busy > 0 || estimate->launches > 0) {
+	if (busy > 0 || (estimate->launches > 0 && estimate->estimated > PERCENT * estimate->elapsed)) {
 		/* NVML's time and ours are not cut at the same moments: compare shares. */
-		learn(estimate, MIN(busy / observed, 1.0) * estimate->elapsed);
+		double share = busy > 0 ? MIN(busy / observed, 1.0) : PERCENT / 2;
+
+		learn(estimate, share * estimate->elapsed);
 		learned = true;
 	}
 	start_over(estimate, nvml);

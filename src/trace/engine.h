@@ -48,6 +48,11 @@ struct trace_engine_ops {
 	void (*event)(const struct trace_header *event, uint32_t size, void *userdata);
 	/* Events were lost since the last call: figures of events are incomplete from here. */
 	void (*lost)(uint64_t events, void *userdata);
+	/*
+	 * It turned out that something about a process is incomplete (enum trace_incomplete, all bits), before its next event is told. May be
+	 * NULL; struct trace_process_sum has it, too.
+	 */
+	void (*incomplete)(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata);
 	/* A process is over, its sums are final. May come without a TRACE_EVENT_EXIT where that was lost. */
 	void (*process_over)(uint32_t tgid, uint64_t incarnation, void *userdata);
 	/* Something that people should know: probes given up and taken back, files that could not be probed. May be NULL. */

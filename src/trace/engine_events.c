@@ -37,14 +37,24 @@ static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, ui
 	return process;
 }
 
+/* Now, and not when sums are collected: what the next events mean depends on it. */
+static void tell_incomplete(struct trace_engine *engine, struct sums_process *process, unsigned before)
+{
+	process->incomplete |= engine_incomplete(engine, process);
+	if (process->incomplete != before && engine->ops.incomplete)
+		engine->ops.incomplete(process->tgid, process->incarnation, process->incomplete,
+				       engine->userdata);
+}
+
 static void on_process(struct trace_engine *engine, const struct trace_process *event)
 {
 	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
 
-	if (!process)
-		return;
-	take_name(process, event);
-	process->incomplete |= engine_incomplete(engine, process);
+	if (process)
+		take_name(process, event);
+	engine->ops.event(&event->header, sizeof(*event), engine->userdata);
+	if (process)
+		tell_incomplete(engine, process, 0);
 }
 
 static void on_over(struct trace_engine *engine, const struct trace_process *event)
@@ -62,8 +72,11 @@ static void on_stat(struct trace_engine *engine, const struct trace_stat_new *ev
 {
 	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
 
-	if (process && sums_call_heard(&engine->sums, process, event->header.call) < 0)
+	if (!process)
+		return;
+	if (sums_call_heard(&engine->sums, process, event->header.call) < 0)
 		engine->reconcile = true; /* out of memory: later */
+	tell_incomplete(engine, process, process->incomplete);
 }
 
 static void on_record(const void *data, uint32_t size, void *userdata)
@@ -79,8 +92,10 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		on_stat(engine, (const struct trace_stat_new *)event);
 		return;
 	}
-	if (event->type == TRACE_EVENT_PROCESS)
+	if (event->type == TRACE_EVENT_PROCESS) {
 		on_process(engine, (const struct trace_process *)event);
+		return;
+	}
 	engine->ops.event(event, size, engine->userdata);
 	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
 		on_over(engine, (const struct trace_process *)event);

@@ -234,6 +234,20 @@ def test_a_running_process():
     assert found["incomplete"], "it ran before it was probed, which must be said"
 
 
+def test_a_device_chosen_before_is_not_guessed():
+    """A program that has chosen device 1 before it is probed: its launches are on no device that is known, not on device 0."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp, paused(tmp, "device 1; alloc 4096; pause; repeat 40; launch; sync; end") as process:
+        with subprocess.Popen([GPUSONDE, "trace", "--kernels", "--json", "-p", str(process.pid)], env=environment(),
+                              stdout=subprocess.PIPE, text=True) as tracer:
+            wait_for(lambda: probes_in(process.pid), "probes in the process")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
+        equal(process.wait(PATIENCE_S), 0)
+    equal([(d["uuid"], d["launches_total"]) for d in document["kernels"]["devices"]], [(None, 40)])
+
+
 def probes_in(pid):
     """Breakpoints make pages of code private: they show in the text mappings of the library."""
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as f:

@@ -384,6 +384,37 @@ static void never_waits(void **state)
 	assert_true(estimate < 7.5 + 4 && estimate > 7.5 - 2); /* the first seconds were not calibrated yet */
 }
 
+/* Little work is 0 percent to NVML: that agrees with the estimate and does not make it 0. */
+static void below_a_percent(void **state)
+{
+	struct scene *s = *state;
+
+	for (unsigned second = 0; second < 60; second++) {
+		s->now_us = second * UINT64_C(1000000) + 1;
+		launch(s, 0);
+		sync_stream(s, 0, 998);
+		cuda_nvml(s->cuda, PID, UUID0, 0, second + 1.0, 1e9);
+		window_at(s, (second + 1) * UINT64_C(1000000));
+	}
+	assert_true(fabs(value(s, UUID0, TRACED_BUSY_ESTIMATED) - 60e-3) < 2e-3);
+}
+
+/* Much of it cannot be: it is less than a percent, but not nothing. */
+static void above_what_nvml_says(void **state)
+{
+	struct scene *s = *state;
+
+	for (unsigned second = 0; second < 60; second++) {
+		s->now_us = second * UINT64_C(1000000) + 1;
+		launch(s, 0); /* nobody waits: its span does not end */
+		cuda_nvml(s->cuda, PID, UUID0, 0, second + 1.0, 1e9);
+		window_at(s, (second + 1) * UINT64_C(1000000));
+	}
+	/* The first seconds were not calibrated yet. */
+	assert_true(value(s, UUID0, TRACED_BUSY_ESTIMATED) > 0.2);
+	assert_true(value(s, UUID0, TRACED_BUSY_ESTIMATED) < 60 * 0.01 + 4);
+}
+
 /* What a window has no time for is left for the next; a program that has waited for everything leaves nothing. */
 static void backlog(void **state)
 {
@@ -437,6 +468,8 @@ int main(void)
 		CASE(learned_from_nvml),
 		CASE(never_waits),
 		cmocka_unit_test(backlog),
+		CASE(below_a_percent),
+		CASE(above_what_nvml_says),
 		CASE(before_calibration),
 	};
 
