@@ -24,6 +24,14 @@
 #define DOUBTFUL \
 	(TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_LATE | TRACED_INCOMPLETE_SITES | TRACED_INCOMPLETE_LIMIT)
 
+/* Rows of metrics.def that are counted through stand together, in the order of what they are filled with. */
+_Static_assert(TRACED_LIVE_ARRAY - TRACED_LIVE_DEVICE == TRACE_MEMORY_ARRAY - TRACE_MEMORY_DEVICE &&
+		       TRACED_LIVE_HOST - TRACED_LIVE_DEVICE == TRACE_MEMORY_HOST - TRACE_MEMORY_DEVICE,
+	       "kinds of memory");
+_Static_assert(TRACED_LAUNCH_CONSTANT == TRACED_LAUNCH_SHARED + 1 &&
+		       TRACED_LAUNCH_CODE == TRACED_LAUNCH_SHARED + 2 && LAUNCH_CLASSES == 3,
+	       "shared memory, constants, code: as share.c has them");
+
 uint8_t live_presence(const struct process *p, const struct usage *u, enum traced_metric row)
 {
 	unsigned blind = row == TRACED_LEAK ? BLIND : BLIND | TRACED_INCOMPLETE_LATE;

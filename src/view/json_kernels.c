@@ -84,6 +84,11 @@ static json_t *json_shapes(struct json_maker *j, const struct traced_kernel *ker
 	return list;
 }
 
+_Static_assert(KERNEL_METRIC_LAUNCHES < KERNEL_METRIC_OCCUPANCY &&
+		       KERNEL_METRIC_THREADS < KERNEL_METRIC_OCCUPANCY &&
+		       KERNEL_METRIC_BUSY < KERNEL_METRIC_OCCUPANCY && KERNEL_METRIC_OCCUPANCY == 3,
+	       "what launches add up to comes first");
+
 /* The first @n rows of the table. */
 static void add_rows(struct json_maker *j, json_t *object, unsigned n, const double *v, const uint8_t *p)
 {
