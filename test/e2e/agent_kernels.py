@@ -1,17 +1,32 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The agent names what nvcc's programs launch: those that begin while it traces, and those that ran before it came; on every page."""
+import contextlib
+import fcntl
 import os
 import re
 import tempfile
 import time
 
 from e2e import Agent, Skip, equal, run, samples, values, wait_for
-from launches import BY_ADDRESS, SCENARIO, Waiting, agrees, described, program
+from launches import KERNELS, MODULES, SCENARIO, Waiting, agrees, argv, described, launches_of, nameless, program
 
 DRIVER = "libcuda.so.1" # the agent probes the driver alone
-# One that nobody else's programs on this machine use, which the agent traces as well.
-GPU = 1 + os.getpid() % 7
+
+
+def gpu_alone():
+    """A GPU that no other run of these tests uses meanwhile, since each agent traces all programs of the machine; and what keeps it."""
+    for gpu in range(1, 8):
+        lock = open(f"{tempfile.gettempdir()}/gpusonde-test-gpu-{gpu}", "w", encoding="ascii")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if gpu < 7 else 0))
+            return gpu, lock
+        except BlockingIOError:
+            lock.close()
+    raise AssertionError("unreachable")
+
+
+GPU, KEPT = gpu_alone()
 ALONE = {"CUDA_VISIBLE_DEVICES": str(GPU)}
 
 
@@ -107,24 +122,52 @@ def same_everywhere(agent, pid):
     assert seen >= 5 * 7, seen
 
 
+def counted(agent, program_, n):
+    """Until so many launches have been seen."""
+    def seen():
+        rows = rows_of(agent, program_.pid)
+        return launches(rows) == n and rows
+    return wait_for(seen, f"{n} launches", 20)
+
+
 def test_programs_that_ran_before():
-    """Their handles were made before anybody looked; how far they can be named depends on the program."""
-    program("kernels-shared")
-    with tempfile.TemporaryDirectory() as tmp, Waiting(tmp, "kernels-shared") as waiting, tracing() as agent:
+    """Their handles were made before anybody looked: each is in a variable of its program's, or leads to its name."""
+    for arguments in [*KERNELS, MODULES]:
+        argv(*arguments)
+    with contextlib.ExitStack() as stack:
+        tmp = stack.enter_context(tempfile.TemporaryDirectory())
+        early = [(stack.enter_context(Waiting(tmp, *arguments)), launches_of(*arguments)) for arguments in [*KERNELS, MODULES]]
+        agent = stack.enter_context(tracing())
         begun(agent)
-        waiting.probed(DRIVER)
-        waiting.go_on()
-        def settled():
-            rows = rows_of(agent, waiting.pid)
-            return launches(rows) == 23 and sum(row["source"] == "unresolved" for row in rows) <= len(BY_ADDRESS) and rows
-        wait_for(settled, "23 launches, named", 20)
-        process = next(p for p in page(agent)["processes"] if p["pid"] == waiting.pid)
-        assert "late" in process["incomplete"], process["incomplete"]
-        agrees(process["kernels"], waiting.end(), part=0.5, nameless=BY_ADDRESS)
+        early[0][0].probed(DRIVER)
+        for waiting, _ in early:
+            waiting.go_on()
+        for waiting, n in early[:-1]:
+            all_named(agent, waiting, n)
+            process = next(p for p in page(agent)["processes"] if p["pid"] == waiting.pid)
+            assert "late" in process["incomplete"], process["incomplete"]
+            rows = process["kernels"]
+            agrees(rows, waiting.end(), part=0.5)
+        waiting, n = early[-1]
+        nameless(counted(agent, waiting, n), waiting.end(), part=0.5)
+
+
+def test_all_programs():
+    """Each from its beginning on."""
+    for arguments in [*KERNELS, MODULES]:
+        argv(*arguments)
+    with tracing() as agent, tempfile.TemporaryDirectory() as tmp, Waiting(tmp, "kernels-shared") as first:
+        begun(agent)
+        first.probed(DRIVER)
+        for arguments in [*KERNELS, MODULES]:
+            with Waiting(tmp, *arguments) as waiting:
+                waiting.go_on()
+                rows = all_named(agent, waiting, 2 * launches_of(*arguments))
+                agrees(rows, waiting.end())
 
 
 def test_few_series():
-    """With two series all launches are counted all the same."""
+    """Two have series, no more and no less, and all launches are counted all the same."""
     program("kernels-shared")
     with tracing("--trace-kernel-series", "2") as agent:
         begun(agent)
@@ -133,9 +176,11 @@ def test_few_series():
             with Waiting(tmp, "kernels-shared", **ALONE) as second:
                 second.go_on()
                 equal(len(all_named(agent, second, 46)), 20, "kernels in JSON")
+                def of_kernels():
+                    return [s for s in samples(agent.metrics()) if s.startswith("gpusonde_kernel_launches_total{") and 'pid="other"' not in s]
+                wait_for(of_kernels, "series")
+                equal(len(of_kernels()), 2, "series")
                 adds_up(agent)
-                series = [s for s in samples(agent.metrics()) if s.startswith("gpusonde_kernel_launches_total{") and 'pid="other"' not in s]
-                assert len(series) <= 2, series
 
 
 def test_untraced():

@@ -4,11 +4,12 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 
 from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Skip, command, contains, environment, equal, run
-from launches import BY_ADDRESS, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, program, truths
+from launches import KERNELS, MODULES, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, nameless, program, truths
 
 
 def tracing():
@@ -91,28 +92,44 @@ def test_a_library_loaded_later():
 
 
 def test_device_code_loaded_by_the_drivers_interface():
-    all_named("modules", "images.cubin", "images.fatbin")
+    all_named(*MODULES)
 
 
-def test_a_running_program():
-    """Of what it launched before nothing is known; what it launches now is named all the same."""
-    shared = ("libcuda.so.1", "libcudart.so.13")
-    for name, libraries in (("kernels-shared", shared), ("kernels-shared-stripped", shared), ("kernels-sim-stripped", shared[:1])):
-        argv(name)
+def follow(waiting, *libraries):
+    """What is seen of a program that runs, from now on, and what it says."""
+    with subprocess.Popen([GPUSONDE, "trace", "--kernels", "--json", "-p", str(waiting.pid)], env=surroundings(),
+                          stdout=subprocess.PIPE, text=True) as tracer:
+        try:
+            waiting.probed(*libraries)
+            waiting.go_on()
+            time.sleep(3) # its launches are named meanwhile
+            said = waiting.end()
+            document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
+        finally:
+            tracer.kill()
+    process, = document["kernels"]["processes"]
+    return process["kernels"], said
+
+
+def test_running_programs():
+    """Of what they launched before nothing is known; what they launch now is named all the same."""
+    for arguments in [*KERNELS, MODULES]:
+        argv(*arguments)
         tracing()
-        with tempfile.TemporaryDirectory() as tmp, Waiting(tmp, name) as waiting:
-            with subprocess.Popen([GPUSONDE, "trace", "--kernels", "--json", "-p", str(waiting.pid)], env=surroundings(),
-                                  stdout=subprocess.PIPE, text=True) as tracer:
-                try:
-                    waiting.probed(*libraries)
-                    waiting.go_on()
-                    time.sleep(3) # its launches are named meanwhile
-                    said = waiting.end()
-                    document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
-                finally:
-                    tracer.kill()
-        process, = document["kernels"]["processes"]
-        agrees(process["kernels"], said, part=0.5, nameless=BY_ADDRESS if len(libraries) == 1 else ())
+        libraries = ("libcuda.so.1",) if "-sim" in arguments[0] or arguments == MODULES else ("libcuda.so.1", "libcudart.so.13")
+        with tempfile.TemporaryDirectory() as tmp, Waiting(tmp, *arguments) as waiting:
+            rows, said = follow(waiting, *libraries)
+        (nameless if arguments == MODULES else agrees)(rows, said, part=0.5)
+
+
+def test_ends_under_signals():
+    """A handler without SA_RESTART and a thousand signals a second: nothing of ours is in the way of its end."""
+    tracing()
+    script = "import os, signal; signal.signal(signal.SIGALRM, lambda *_: None); signal.siginterrupt(signal.SIGALRM, True); " \
+             "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.001); [sum(range(1000)) for _ in range(100)]; os._exit(0)"
+    loop = f"for i in $(seq 100); do {sys.executable} -S -c '{script}' || exit $?; done"
+    done = command("trace", "--kernels", "--", "sh", "-c", loop)
+    equal(done.returncode, 0, done.stderr)
 
 
 def test_the_table():
@@ -148,10 +165,18 @@ def test_nothing_launched():
 
 
 def test_its_own_status():
-    """Ends are held; how a command ends is the command's."""
+    """How a command ends is the command's."""
     tracing()
     for script, status in (("exit 7", 7), ("kill -TERM $$", 143), ("(exit 3); exec sh -c 'exit 5'", 5), ("sleep 0.1 & exit 4", 4)):
         equal(command("trace", "--kernels", "--", "sh", "-c", script).returncode, status, script)
+
+
+def test_no_command_is_no_trace_of_everything():
+    """Before anything is probed, and as anybody."""
+    for arguments in (["--"], ["--kernels", "--full", "--"], ["-p", "1", "--"]):
+        done = command("trace", *arguments)
+        equal((done.returncode, done.stdout), (2, ""), str(arguments))
+        contains(done.stderr, "no command after --")
 
 
 def test_mistakes_name_their_remedy():

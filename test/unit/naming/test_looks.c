@@ -221,6 +221,40 @@ static void an_answer_does_not_come_from_the_next_program(_unused_ void **state)
 	end(&s);
 }
 
+/* A child that was forked maps what its parent does, and is gone before its files could be opened: they are the parent's. */
+static void files_of_others_are_shared(_unused_ void **state)
+{
+	char root[96];
+	const struct naming_config config = { .proc_root = root };
+	struct naming *naming;
+	struct scene s;
+	pid_t real;
+
+	NEEDS_NVCC;
+	begin(&s);
+	real = s.program.pid;
+	/* Nothing of a process but what it maps: no file can be opened by it. */
+	snprintf(root, sizeof(root), "%s/proc", house_dir);
+	for (unsigned pid = 1; pid <= 2; pid++)
+		command("mkdir -p proc/%u && cat /proc/%d/maps > proc/%u/maps && cat /proc/%d/stat > proc/%u/stat",
+			pid, (int)real, pid, (int)real, pid);
+	naming = s.naming;
+	assert_int_equal(naming_new(&config, &s.naming), 0);
+	s.program.pid = 2;
+	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, NULL);
+	naming_forget(s.naming, 2, s.program.incarnation);
+	s.program.pid = 1;
+	assert_int_equal(look(&s, (struct naming_mapping){ 0 }), 0);
+	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
+	s.program.pid = 2;
+	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
+	s.program.pid = real;
+	stop(&s.program);
+	naming_free(naming);
+	end(&s);
+	command("rm -r proc");
+}
+
 /* Of those that nobody ever asks about, only the latest are kept. */
 static void memory_has_a_bound(_unused_ void **state)
 {
@@ -250,6 +284,7 @@ int main(void)
 		cmocka_unit_test(what_is_about_to_be_mapped_counts),
 		cmocka_unit_test(becoming_another_program_ends_what_was_seen),
 		cmocka_unit_test(an_answer_does_not_come_from_the_next_program),
+		cmocka_unit_test(files_of_others_are_shared),
 		cmocka_unit_test(memory_has_a_bound),
 	};
 
