@@ -51,6 +51,21 @@ int read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
 	return read_file_at(AT_FDCWD, path, buf, cap, ret_len);
 }
 
+int fd_reopen(int handle, const struct stat *st, int *ret_fd)
+{
+	char path[48];
+	int fd;
+
+	if (!S_ISREG(st->st_mode))
+		return -ENOTSUP;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 static int fill(int fd, const void *data, size_t n, mode_t mode)
 {
 	ssize_t written = write_all(fd, data, n);

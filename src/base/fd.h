@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -37,6 +38,12 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode);
 
 int fd_nonblock(int fd);
+
+/*
+ * Opens what the O_PATH descriptor @handle stands for, of which fstat() gave @st: for reading, without waiting, and never a device or a FIFO
+ * (-ENOTSUP), whose mere opening does something.
+ */
+int fd_reopen(int handle, const struct stat *st, int *ret_fd);
 
 /*
  * Writes all of it and returns @n, or a negative errno, -EAGAIN on a full non-blocking descriptor

@@ -121,12 +121,15 @@ static bool is_right(int fd, const struct wanted *wanted, bool linked)
 static int try(int root_fd, const struct wanted *wanted, bool linked, const char *path, int *ret_fd)
 {
 	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	_cleanup_close_ int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	_cleanup_close_ int handle = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	_cleanup_close_ int fd = -1;
+	struct stat st;
 
-	if (fd < 0 || !is_right(fd, wanted, linked))
+	if (handle < 0 || fstat(handle, &st) < 0 || fd_reopen(handle, &st, &fd) < 0 ||
+	    !is_right(fd, wanted, linked))
 		return -ENOENT;
 	*ret_fd = TAKE_FD(fd);
 	return 0;

@@ -32,22 +32,6 @@ static bool same(int fd, const struct proc_mapped *mapping, const struct stat *s
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
 }
 
-/* For reading, without waiting, and never a device or a FIFO. */
-static int reopen(int handle, const struct stat *st, int *ret_fd)
-{
-	char path[48];
-	int fd;
-
-	if (!S_ISREG(st->st_mode))
-		return -ENOTSUP;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
 static int open_area(const char *root, const struct proc_mapped *mapping, int *ret_handle)
 {
 	char path[PATH_MAX];
@@ -90,7 +74,7 @@ static int open_mapped(const char *root, const struct proc_mapped *mapping, int 
 			return -errno;
 	}
 good:
-	r = reopen(handle, &st, ret_fd);
+	r = fd_reopen(handle, &st, ret_fd);
 	if (r == 0)
 		*ret_st = st;
 	return r;
@@ -121,7 +105,7 @@ static int open_named(const char *root, const struct proc_mapped *mapping, int *
 		return -errno;
 	if (!same(handle, mapping, &st))
 		return -ESTALE;
-	r = reopen(handle, &st, ret_fd);
+	r = fd_reopen(handle, &st, ret_fd);
 	if (r == 0)
 		*ret_st = st;
 	return r;
@@ -136,24 +120,74 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 	return r;
 }
 
+static int open_below(const char *root, pid_t pid, const char *from, const char *path, uint64_t resolve,
+		      int *ret_handle)
+{
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS };
+	_cleanup_close_ int base = -1;
+	char folder[PATH_MAX];
+
+	snprintf(folder, sizeof(folder), "%s/%d/%s", root, (int)pid, from);
+	base = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (base < 0)
+		return -errno;
+	*ret_handle = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
+	return *ret_handle < 0 ? -errno : 0;
+}
+
+static int read_link(const char *root, pid_t pid, const char *what, char buf[static PATH_MAX])
+{
+	char link[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "%s/%d/%s", root, (int)pid, what);
+	n = readlink(link, buf, PATH_MAX - 1);
+	if (n < 0)
+		return -errno;
+	buf[n] = '\0';
+	return 0;
+}
+
+/* "../x": from where its working directory is said to be, below its root. */
+static int open_above(const char *root, pid_t pid, const char *path, int *ret_handle)
+{
+	char top[PATH_MAX], cwd[PATH_MAX], all[2 * PATH_MAX];
+	const char *from = cwd;
+	size_t n;
+	int r = read_link(root, pid, "root", top);
+
+	if (r == 0)
+		r = read_link(root, pid, "cwd", cwd);
+	if (r < 0)
+		return r;
+	/* Of one that has changed its root, both are told as others see them. */
+	n = strcmp(top, "/") == 0 ? 0 : strlen(top);
+	if (n > 0 && strncmp(cwd, top, n) == 0 && (cwd[n] == '/' || cwd[n] == '\0'))
+		from += n;
+	if (strlen(path) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	snprintf(all, sizeof(all), "%s/%s", from, path);
+	return open_below(root, pid, "root", all, RESOLVE_IN_ROOT, ret_handle);
+}
+
 int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, struct stat *ret_st)
 {
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-				      .resolve = (path[0] == '/' ? RESOLVE_IN_ROOT : RESOLVE_BENEATH) |
-						 RESOLVE_NO_MAGICLINKS };
-	_cleanup_close_ int base = -1, handle = -1;
-	char from[PATH_MAX];
+	_cleanup_close_ int handle = -1;
 	struct stat st;
 	int r;
 
-	snprintf(from, sizeof(from), "%s/%d/%s", root, (int)pid, path[0] == '/' ? "root" : "cwd");
-	base = open(from, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (base < 0)
+	if (path[0] == '/') {
+		r = open_below(root, pid, "root", path, RESOLVE_IN_ROOT, &handle);
+	} else {
+		r = open_below(root, pid, "cwd", path, RESOLVE_BENEATH, &handle);
+		if (r == -EXDEV)
+			r = open_above(root, pid, path, &handle);
+	}
+	if (r < 0)
+		return r;
+	if (fstat(handle, &st) < 0)
 		return -errno;
-	handle = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
-	if (handle < 0 || fstat(handle, &st) < 0)
-		return -errno;
-	r = reopen(handle, &st, ret_fd);
+	r = fd_reopen(handle, &st, ret_fd);
 	if (r == 0)
 		*ret_st = st;
 	return r;
