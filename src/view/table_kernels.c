@@ -194,11 +194,10 @@ static const struct {
 } columns[] = {
 	{ { .title = "PID", .right = true, .dispensable = 3 }, pid_cell, IF_PROCESSES },
 	{ { .title = "GPU", .dispensable = 4 }, gpu_cell, IF_DEVICES },
-	{ { .title = "KERNEL", .flexible = true, .least = 20 }, name_cell, ALWAYS },
 	{ { .title = "LAUNCHES", .right = true }, launches_cell, ALWAYS },
 	{ { .title = "BUSY", .right = true, .dispensable = 2 }, busy_cell, ALWAYS },
 	{ { .title = "SHARE", .right = true, .dispensable = 1 }, share_cell, ALWAYS },
-	{ { .title = "THREADS", .right = true, .dispensable = 8 }, threads_cell, ALWAYS },
+	{ { .title = "MEAN THREADS", .right = true, .dispensable = 8 }, threads_cell, ALWAYS },
 	{ { .title = "GRID", .right = true, .dispensable = 9 }, grid_cell, ALWAYS },
 	{ { .title = "BLOCK", .right = true, .dispensable = 5 }, block_cell, ALWAYS },
 	{ { .title = "REGS", .right = true, .dispensable = 10 }, registers_cell, ALWAYS },
@@ -206,6 +205,7 @@ static const struct {
 	{ { .title = "OCC", .right = true, .dispensable = 6 }, occupancy_cell, ALWAYS },
 	{ { .title = "LIMITED BY", .dispensable = 7 }, limiter_cell, ALWAYS },
 	{ { .title = "NAMED BY", .dispensable = 12 }, source_cell, ALWAYS },
+	{ { .title = "KERNEL", .flexible = true, .least = 20 }, name_cell, ALWAYS },
 };
 
 /* Where the view's rows stand, in the order of the table. */

@@ -592,6 +592,9 @@ static void columns_of_what_is_one_are_left_out(void **state)
 	assert_false(has(one, "PID"));
 	assert_false(has(one, "GPU"));
 	must_have(two, "PID");
+	/* Names stand last, where they need no room of others. */
+	must_have(two, "  NAMED BY  KERNEL\n");
+	assert_false(has(two, " \n"));
 	assert_false(has(two, "could not be named"));
 	fixture_free(s);
 	fixture_free(more);
