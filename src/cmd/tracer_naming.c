@@ -104,6 +104,7 @@ void tracer_naming_view(const struct tracer *tracer, struct trace_view *view)
 	set(view, AGENT_TRACE_KERNEL_FILES_READ, (double)stats.files_read);
 	set(view, AGENT_TRACE_KERNEL_FILES_FAILED, (double)stats.files_failed);
 	set(view, AGENT_TRACE_KERNEL_FILES_EVICTED, (double)stats.evicted);
+	set(view, AGENT_TRACE_KERNELS_LEFT_OUT, (double)stats.left_out);
 	set(view, AGENT_TRACE_KERNEL_BYTES, (double)stats.bytes);
 	set(view, AGENT_TRACE_KERNEL_SECONDS, stats.seconds);
 }

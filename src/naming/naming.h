@@ -32,7 +32,7 @@ struct naming_limits {
 
 struct naming_config {
 	struct naming_limits limits;
-	bool read_memory; /* of processes, where nothing else tells */
+	bool read_memory; /* of processes, where nothing else tells: variables, images, what handles point to; false: none at all */
 	const char *proc_root; /* "/proc" but in tests */
 };
 
