@@ -409,3 +409,29 @@ void answer_with(struct scene *s, uint32_t question, const struct kernel *from)
 	cuda_kernel(s->cuda, s->asked[question].function.id, copy);
 	kernel_unref(copy);
 }
+
+void made_for(struct scene *s, uint64_t handle, uint64_t module, const char *symbol)
+{
+	name(s, TRACE_OP_FUNCTION_NAME, handle, module, symbol);
+}
+
+void assert_kernel(const struct scene *s, const char *symbol, uint64_t launches)
+{
+	const struct traced_kernel *k = shown_kernel(s, s->tgid, UUID0, symbol);
+
+	if (!k)
+		fail_msg("no kernel %s", symbol);
+	if (k->all.launches != launches)
+		fail_msg("%s has %lu launches, not %lu", symbol, (unsigned long)k->all.launches,
+			 (unsigned long)launches);
+}
+
+/* Answers the question of that number, counted from 0. */
+void answer(struct scene *s, uint32_t question, const char *symbol, const char *file, int64_t shared)
+{
+	struct kernel *kernel = kernel_of(symbol, file, shared);
+
+	assert_true(question < s->asked_n);
+	cuda_kernel(s->cuda, s->asked[question].function.id, kernel);
+	kernel_unref(kernel);
+}

@@ -99,3 +99,9 @@ void assert_sums(const struct scene *s);
 void scene_near(double value, double wanted, double within, const char *file, int line);
 /* Answers the question of that number with a copy. */
 void answer_with(struct scene *s, uint32_t question, const struct kernel *from);
+
+/* ---- kernels that have names ---- */
+void made_for(struct scene *s, uint64_t handle, uint64_t module, const char *symbol);
+void assert_kernel(const struct scene *s, const char *symbol, uint64_t launches);
+/* Answers the question of that number, counted from 0. */
+void answer(struct scene *s, uint32_t question, const char *symbol, const char *file, int64_t shared);
