@@ -57,7 +57,9 @@ int archive_read(struct reader *reader, const struct range *range)
 		}
 		member = (struct range){ range->offset + at, size };
 		skip_name(&header, &member);
-		r = read_any(reader, &member, true);
+		r = reader_stopped(reader);
+		if (r == 0)
+			r = read_any(reader, &member, true);
 		/* Tables of symbols and names, text, what is of another kind of machine. */
 		if (r < 0 && r != -ENOEXEC)
 			return r;

@@ -34,13 +34,7 @@ static int allowed(struct content *content)
 			       (unsigned long long)content->size, CUBIN_IMAGE_MAX);
 		return -EBADMSG;
 	}
-	if (cost > reader->budget) {
-		reader_trouble(reader, content->stored.offset,
-			       "its kernels are not read: the file decompresses to more than 64 times its size");
-		return -EBADMSG;
-	}
-	reader->budget -= cost;
-	return 0;
+	return reader_spend(reader, BUDGET_INFLATED, cost, content->stored.offset);
 }
 
 int content_open(struct content *content)
@@ -49,7 +43,7 @@ int content_open(struct content *content)
 	int r;
 
 	if (content->compression == CUBIN_PLAIN)
-		return 0;
+		return reader_spend(content->reader, BUDGET_PLAIN, content->size, content->stored.offset);
 	if (content->compression == CUBIN_LZ_OLD) {
 		reader_trouble(
 			content->reader, content->stored.offset,
@@ -147,9 +141,13 @@ int content_pieces(struct content *content, struct piece *pieces, size_t n)
 					   (unsigned long long)content->size);
 		if (content->whole)
 			pieces[i].bytes = content->whole + pieces[i].offset;
-		else if (__builtin_add_overflow(total, pieces[i].size, &total))
+		if (__builtin_add_overflow(total, pieces[i].size, &total))
 			total = UINT64_MAX;
 	}
+	if (total / OVERLAP_MAX > content->size)
+		return content_bad(content, 0,
+				   "its sections are %llu bytes of an image of %llu: they lie over one another",
+				   (unsigned long long)total, (unsigned long long)content->size);
 	if (content->whole)
 		return 0;
 	if (total > content->reader->limits.metadata_bytes)

@@ -83,6 +83,8 @@ struct cubin_ops {
 	int (*kernel)(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata);
 	/* Something that could not be read, where in the file, and why; reading goes on. */
 	void (*trouble)(uint64_t offset, const char *text, void *userdata);
+	/* Asked every few steps: true stops with -ECANCELED. May be NULL. */
+	bool (*stop)(void *userdata);
 };
 
 enum { CUBIN_TROUBLES_MAX = 256 }; /* told one by one; more are counted */
@@ -95,7 +97,7 @@ struct cubin_limits {
 };
 
 /*
- * All images of a source, in order. 0 also where some could not be read (trouble was told). -ENODATA: nothing of CUDA's in it.
+ * All images of a source, in order; what a source makes of work is bounded by its size. 0 also where some could not be read (trouble was told). -ENODATA: nothing of CUDA's in it.
  * -ENOEXEC: no file that could have any.
  */
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,

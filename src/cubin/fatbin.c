@@ -30,7 +30,14 @@ struct entry {
 };
 _Static_assert(sizeof(struct entry) == 64, "as in the file");
 
-enum { ENTRY_VERSION = 0x0101, KIND_PTX = 1, KIND_ELF = 2, ALIGNMENT = 8, PADDING_READ = 4096 };
+enum {
+	ENTRY_VERSION = 0x0101,
+	KIND_PTX = 1,
+	KIND_ELF = 2,
+	ALIGNMENT = 8,
+	PADDING_READ = 4096,
+	PADDING_MAX = 1 << 20
+};
 enum {
 	FLAG_DEBUG = 0x2,
 	FLAG_LZ_OLD = 0x1000,
@@ -107,8 +114,12 @@ static int read_entries(struct reader *reader, const struct range *entries, bool
 		struct range payload;
 		struct cubin_image image;
 		struct entry entry;
-		int r;
+		int r = reader_stopped(reader);
 
+		if (r < 0)
+			return r;
+		if (!reader_walk(reader, WALK_COST, entries->offset + at))
+			return 0;
 		if (reader_get(reader, entries, at, &entry, sizeof(entry)) < 0) {
 			reader_trouble(reader, entries->offset + at,
 				       "the next image's header, %llu bytes of its container are left: %s",
@@ -162,12 +173,13 @@ int fatbin_container(struct reader *reader, const struct range *range, bool relo
 	return 0;
 }
 
-/* The next container's magic at or behind @at. -ENODATA: there is none. */
+/* The next container's magic at or behind @at. -ENODATA: there is none, or none near. */
 static int next_container(struct reader *reader, const struct range *range, uint64_t at, uint64_t *ret_at,
 			  uint64_t *garbage)
 {
 	static const uint8_t zeros[ALIGNMENT];
 	uint8_t bytes[PADDING_READ];
+	uint64_t end = at + MIN(range->size - MIN(range->size, at), (uint64_t)PADDING_MAX);
 	ssize_t n;
 
 	while ((n = reader_some(reader, range, at, bytes, sizeof(bytes))) >= ALIGNMENT) {
@@ -183,6 +195,15 @@ static int next_container(struct reader *reader, const struct range *range, uint
 				*garbage += ALIGNMENT;
 		}
 		at += (uint64_t)n / ALIGNMENT * ALIGNMENT;
+		if (!reader_walk(reader, (uint64_t)n, range->offset + at))
+			return -ENODATA;
+		if (at >= end && at < range->size) {
+			reader_trouble(
+				reader, range->offset + at,
+				"no container in %d bytes behind the last one: %llu more are not searched for any",
+				PADDING_MAX, (unsigned long long)(range->size - at));
+			return -ENODATA;
+		}
 	}
 	if (n < 0)
 		reader_trouble(reader, range->offset + at, "%s", strerror((int)-n));
@@ -198,8 +219,10 @@ int fatbin_section(struct reader *reader, const struct range *range, bool reloca
 	while (next_container(reader, range, at, &at, &garbage) == 0) {
 		struct range rest = { range->offset + at, range->size - at };
 		uint64_t size = 0;
-		int r = fatbin_container(reader, &rest, relocatable, &size);
+		int r = reader_stopped(reader);
 
+		if (r == 0)
+			r = fatbin_container(reader, &rest, relocatable, &size);
 		if (r == -ENODATA)
 			reader_trouble(reader, rest.offset, "the header of a container is wrong or cut off");
 		else if (r < 0)

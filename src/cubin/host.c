@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { AT_ONCE = 64, SECTIONS_MAX = 1 << 20, SEGMENTS_MAX = 256, WRAPPERS_MAX = 65536 };
+enum { AT_ONCE = 64, SECTIONS_MAX = 1 << 20, SEGMENTS_MAX = 256, WRAPPERS_MAX = 65536, PARTS_MAX = 1024 };
 
 struct host {
 	struct reader *reader;
@@ -18,6 +18,10 @@ struct host {
 	Elf64_Shdr names;
 	struct range wrappers; /* size 0: none */
 	uint64_t unresolved; /* wrappers whose pointers the loader fills in */
+	struct range parts[PARTS_MAX]; /* of sections with images, which do not overlap */
+	size_t parts_n;
+	struct range again; /* the first that lies over another of them, or is one too many */
+	uint64_t again_n; /* how many */
 };
 
 /* Of the file, not beyond its end. */
@@ -30,6 +34,22 @@ static struct range part_of(const struct host *host, uint64_t offset, uint64_t s
 			       "a section of %llu bytes, of which %llu are in the file",
 			       (unsigned long long)size, (unsigned long long)left);
 	return (struct range){ host->range->offset + offset, MIN(size, left) };
+}
+
+/* False: it was read before, as a whole or a part of it; counted. Sections that share bytes are no linker's work. */
+static bool is_new(struct host *host, const struct range *part)
+{
+	bool full = host->parts_n == PARTS_MAX;
+
+	for (size_t i = 0; i < host->parts_n && !full; i++)
+		if (part->offset < host->parts[i].offset + host->parts[i].size &&
+		    host->parts[i].offset < part->offset + part->size)
+			full = true;
+	if (!full)
+		host->parts[host->parts_n++] = *part;
+	else if (host->again_n++ == 0)
+		host->again = *part;
+	return !full;
 }
 
 static int read_section(struct host *host, const Elf64_Shdr *section)
@@ -49,6 +69,8 @@ static int read_section(struct host *host, const Elf64_Shdr *section)
 	if (!STRV_EQ(name, fatbin) && !STRV_EQ(name, relocatable))
 		return 0;
 	part = part_of(host, section->sh_offset, section->sh_size);
+	if (part.size == 0 || !is_new(host, &part))
+		return 0;
 	return fatbin_section(host->reader, &part, STRV_EQ(name, relocatable));
 }
 
@@ -63,7 +85,7 @@ static int read_sections(struct host *host)
 		if (reader_get(host->reader, host->range, at, sections, n * sizeof(*sections)) < 0) {
 			reader_trouble(host->reader, host->range->offset + at, "section headers: %s",
 				       reader_why(host->reader));
-			return 0;
+			break;
 		}
 		for (uint64_t k = 0; k < n; k++) {
 			/* Code and what takes no room in the file is none of ours: its name need not be read. */
@@ -71,10 +93,17 @@ static int read_sections(struct host *host)
 				    !(sections[k].sh_flags & SHF_EXECINSTR);
 			int r = data ? read_section(host, &sections[k]) : 0;
 
+			if (r == 0)
+				r = reader_stopped(host->reader);
 			if (r < 0)
 				return r;
 		}
 	}
+	if (host->again_n)
+		reader_trouble(
+			host->reader, host->again.offset,
+			"%llu sections of images, of which this is the first, are not read: they lie over others, or are more than %d",
+			(unsigned long long)host->again_n, PARTS_MAX);
 	return 0;
 }
 
@@ -118,11 +147,14 @@ static int read_wrappers(struct host *host)
 	for (uint64_t at = 0; at < host->wrappers.size && at < WRAPPERS_MAX * sizeof(struct wrapper);
 	     at += sizeof(struct wrapper)) {
 		struct wrapper wrapper;
-		int r = 0;
+		int r = reader_stopped(host->reader);
 
 		if (reader_get(host->reader, &host->wrappers, at, &wrapper, sizeof(wrapper)) < 0)
 			break;
-		if (wrapper.magic == CUBIN_WRAPPER_MAGIC)
+		if (!reader_walk(host->reader, WALK_COST + (uint64_t)host->header->e_phnum * sizeof(Elf64_Phdr),
+				 host->wrappers.offset + at))
+			break;
+		if (r == 0 && wrapper.magic == CUBIN_WRAPPER_MAGIC)
 			r = follow(host, &wrapper);
 		if (r < 0)
 			return r;

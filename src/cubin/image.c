@@ -16,6 +16,7 @@ enum {
 	FLAG_ACCELERATED_OLD = 0x800, /* e_flags of sm_90a before that */
 	RESERVED_SHARED = 1024, /* in .nv.shared.K of linked images from sm_90 on */
 	NO_SLOT = 0,
+	STEPS = 64, /* symbols, until it is asked whether to stop */
 };
 
 /* Sections that are read as a whole, by their place in `pieces`. */
@@ -251,8 +252,9 @@ static void complete(const struct image *image, struct cubin_image *ret_image)
 		ret_image->bytes = ret_image->uncompressed_bytes = extent_of(image);
 }
 
+/* 1: its name is longer than @left. */
 static int tell_kernel(const struct image *image, const struct cubin_image *of, const struct facts *facts,
-		       const Elf64_Sym *symbol)
+		       const Elf64_Sym *symbol, uint64_t *left)
 {
 	const struct piece *strings = &image->pieces[PIECE_STRINGS];
 	struct reader *reader = image->content->reader;
@@ -263,6 +265,9 @@ static int tell_kernel(const struct image *image, const struct cubin_image *of, 
 		content_bad(image->content, strings->offset + symbol->st_name, "a kernel's name has no end");
 		return 0;
 	}
+	if ((uint64_t)(end - name) >= *left)
+		return 1;
+	*left -= (uint64_t)(end - name) + 1;
 	kernel.symbol = name;
 	kernel.symbol_n = (size_t)(end - name);
 	memcpy(kernel.figures, facts->figures, sizeof(kernel.figures));
@@ -272,16 +277,27 @@ static int tell_kernel(const struct image *image, const struct cubin_image *of, 
 		kernel.figures[KERNEL_STACK] = -1;
 	else if (kernel.figures[KERNEL_STACK] < 0)
 		kernel.figures[KERNEL_STACK] = facts->frame_bytes;
-	return reader->ops->kernel(of, &kernel, reader->userdata);
+	return MIN(reader->ops->kernel(of, &kernel, reader->userdata), 0);
 }
 
 static int tell_kernels(const struct image *image, const struct cubin_image *of)
 {
+	const struct piece *strings = &image->pieces[PIECE_STRINGS];
+	/* Names may be ends of others, but not all of them. */
+	uint64_t left = strings->size * OVERLAP_MAX;
+
 	for (size_t i = 0; i < symbols_n(image); i++) {
 		Elf64_Sym symbol;
 		uint32_t slot = kernel_of(image, i, &symbol);
-		int r = slot == NO_SLOT ? 0 : tell_kernel(image, of, &image->facts[slot], &symbol);
+		int r = slot == NO_SLOT ? 0 : tell_kernel(image, of, &image->facts[slot], &symbol, &left);
 
+		if (r > 0)
+			return content_bad(
+				image->content, strings->offset + symbol.st_name,
+				"names of kernels are more than %d times their table: those from symbol %zu of %zu on are not read",
+				OVERLAP_MAX, i, symbols_n(image));
+		if (r == 0 && i % STEPS == 0)
+			r = reader_stopped(image->content->reader);
 		if (r < 0)
 			return r;
 	}

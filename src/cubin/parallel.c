@@ -93,6 +93,9 @@ static void *work(void *userdata)
 	reader.passing = reader.claim != 0;
 	if (r == 0)
 		r = read_any(&reader, &all, false);
+	/* All have counted the same; the last part is the place for it. */
+	if (r == 0)
+		reader_sum_up(&reader);
 	if (r != -ENOEXEC)
 		atomic_store(&team->readable, true);
 	if (reader.images)

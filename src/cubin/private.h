@@ -24,6 +24,8 @@ enum {
 	CUBIN_MACHINE = 190, /* EM_CUDA of elf.h */
 	CHUNK = 256 << 10, /* of what is read or decompressed in a stream */
 	THREADS_MAX = 16,
+	WALK_COST = 512, /* of one step; no entry of a container has less than an eighth of that */
+	OVERLAP_MAX = 4, /* times that sections of one image, or names of one table, may take the same bytes */
 };
 /* Decompressed bytes of one image. The largest known has 134 MB. */
 #define CUBIN_IMAGE_MAX (1ull << 30)
@@ -45,6 +47,16 @@ struct range {
 	uint64_t offset, size;
 };
 
+enum budget {
+	BUDGET_INFLATED,
+	BUDGET_PLAIN, /* images that are not compressed, and what is walked to find all of them */
+	BUDGETS
+};
+/* Images whose kernels were not read for a budget. */
+struct left_out {
+	uint64_t images, offset; /* of the first */
+};
+
 struct reader {
 	const struct cubin_source *source;
 	struct cubin_limits limits;
@@ -53,7 +65,13 @@ struct reader {
 	uint32_t images, containers; /* so far */
 	uint64_t troubles;
 	int error; /* why the last reader_get() failed; 0: the source, or the range, ends */
-	uint64_t budget; /* bytes that may still be decompressed: small files can stand for a lot of them */
+	/*
+	 * Bytes that may still be looked at: small files can stand for a lot of them. Counted by what headers say, before it is known whether and by whom they
+	 * are read, so that several readers agree. What one image can make of its bytes is bounded by their number.
+	 */
+	uint64_t budgets[BUDGETS];
+	struct left_out left_out[BUDGETS];
+	bool exhausted; /* was told */
 	struct buffer stored, whole; /* an image as the file has it, and decompressed */
 	struct buffer headers, metadata, stream; /* of an image that is not kept whole */
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
@@ -77,6 +95,14 @@ void reader_done(struct reader *reader);
 int reader_need(struct reader *reader, struct buffer *buffer, size_t n);
 /* The image ends: what was large is given back. */
 void reader_settle(struct reader *reader);
+/* -ECANCELED: ops want no more. */
+int reader_stopped(const struct reader *reader);
+/* Takes @cost bytes for an image at @offset. -EBADMSG: there are not so many left; counted. */
+int reader_spend(struct reader *reader, enum budget budget, uint64_t cost, uint64_t offset);
+/* The same for what is walked. False: trouble was told, for the first time. */
+bool reader_walk(struct reader *reader, uint64_t cost, uint64_t offset);
+/* Everything has been walked: what was left out is told. */
+void reader_sum_up(struct reader *reader);
 /* A container begins: of a team, one of them reads it. -errno: stop. */
 int team_part(struct reader *reader);
 /* Waits until all parts before have been read. */

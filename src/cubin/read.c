@@ -11,6 +11,13 @@
 
 enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
 
+/* Of the libraries known none decompresses to more than 15 times its size. Plain images that do not overlap are less than the file. */
+enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
+#define INFLATED_LEAST (4ull << 30)
+#define PLAIN_LEAST (64ull << 20)
+/* Sparse files can say to be of any size. */
+#define SIZE_COUNTED (4ull << 30)
+
 const char *cubin_kind_name(enum cubin_kind kind)
 {
 	static const char *const names[] = { [CUBIN_PTX] = "ptx", [CUBIN_ELF] = "elf", [CUBIN_OTHER] = "other" };
@@ -108,6 +115,55 @@ void reader_trouble(struct reader *reader, uint64_t offset, const char *format, 
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	reader->ops->trouble(offset, text, reader->userdata);
+}
+
+int reader_stopped(const struct reader *reader)
+{
+	return reader->ops->stop && reader->ops->stop(reader->userdata) ? -ECANCELED : 0;
+}
+
+int reader_spend(struct reader *reader, enum budget budget, uint64_t cost, uint64_t offset)
+{
+	struct left_out *left_out = &reader->left_out[budget];
+
+	if (cost <= reader->budgets[budget]) {
+		reader->budgets[budget] -= cost;
+		return 0;
+	}
+	if (left_out->images++ == 0)
+		left_out->offset = offset;
+	return -EBADMSG;
+}
+
+bool reader_walk(struct reader *reader, uint64_t cost, uint64_t offset)
+{
+	if (!reader->exhausted && cost <= reader->budgets[BUDGET_PLAIN]) {
+		reader->budgets[BUDGET_PLAIN] -= cost;
+		return true;
+	}
+	if (!reader->exhausted)
+		reader_trouble(reader, offset,
+			       "what follows is not looked for: the file leads to more than %d times its size",
+			       PLAIN_TIMES);
+	reader->exhausted = true;
+	return false;
+}
+
+void reader_sum_up(struct reader *reader)
+{
+	static const struct {
+		const char *leads;
+		int times;
+	} texts[BUDGETS] = {
+		[BUDGET_INFLATED] = { "decompresses", INFLATED_TIMES }, [BUDGET_PLAIN] = { "leads", PLAIN_TIMES }
+	};
+
+	for (int i = 0; i < BUDGETS; i++)
+		if (reader->left_out[i].images)
+			reader_trouble(
+				reader, reader->left_out[i].offset,
+				"kernels of %llu images, of which this is the first, are not read: the file %s to more than %d times its size",
+				(unsigned long long)reader->left_out[i].images, texts[i].leads, texts[i].times);
 }
 
 static int read_elf(struct reader *reader, const struct range *range)
@@ -217,10 +273,11 @@ void reader_init(struct reader *reader, const struct cubin_limits *limits, unsig
 	reader->whole_bytes = reader->limits.image_bytes / threads;
 	/* Section headers, what is told of each, names: not all are large at once. */
 	reader->share = threads > 1 ? reader->limits.metadata_bytes / 3 / threads : SIZE_MAX;
-	reader->budget = 4ull << 30;
-	/* Of the libraries known none has more than 15 times its size. */
-	if (reader->source->size != UINT64_MAX)
-		reader->budget += MIN(reader->source->size, 1ull << 50) * 64;
+	reader->budgets[BUDGET_INFLATED] = reader->budgets[BUDGET_PLAIN] = INFLATED_LEAST;
+	if (reader->source->size == UINT64_MAX)
+		return;
+	reader->budgets[BUDGET_INFLATED] += MIN(reader->source->size, SIZE_COUNTED) * INFLATED_TIMES;
+	reader->budgets[BUDGET_PLAIN] = PLAIN_LEAST + MIN(reader->source->size, SIZE_COUNTED) * PLAIN_TIMES;
 }
 
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
@@ -232,6 +289,8 @@ int cubin_read(const struct cubin_source *source, const struct cubin_limits *lim
 
 	reader_init(&reader, limits, 1);
 	r = read_any(&reader, &all, false);
+	if (r == 0)
+		reader_sum_up(&reader);
 	if (reader.troubles > CUBIN_TROUBLES_MAX && ops->trouble) {
 		char text[64];
 

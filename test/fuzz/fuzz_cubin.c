@@ -65,7 +65,9 @@ static void check_trouble(uint64_t offset, const char *text, void *userdata)
 
 static struct reading read_with(const struct cubin_source *source, size_t image_bytes, size_t size)
 {
-	static const struct cubin_ops ops = { check_image, check_kernel, check_trouble };
+	static const struct cubin_ops ops = { .image = check_image,
+					      .kernel = check_kernel,
+					      .trouble = check_trouble };
 	const struct cubin_limits limits = { image_bytes, 256 << 10 };
 	struct reading reading = { .size = size };
 	int r = cubin_read(source, &limits, &ops, &reading);

@@ -77,7 +77,9 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-	static const struct cubin_ops ops = { print_image, print_kernel, print_trouble };
+	static const struct cubin_ops ops = { .image = print_image,
+					      .kernel = print_kernel,
+					      .trouble = print_trouble };
 	struct dump dump = { 0 };
 	struct cubin_limits limits = { 0 };
 	struct cubin_source source;

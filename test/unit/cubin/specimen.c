@@ -270,7 +270,7 @@ static void trouble(uint64_t offset, const char *text, void *userdata)
 int specimen_read_source(const struct cubin_source *source, const struct cubin_limits *limits,
 			 struct strbuf *out)
 {
-	static const struct cubin_ops ops = { image, kernel, trouble };
+	static const struct cubin_ops ops = { .image = image, .kernel = kernel, .trouble = trouble };
 
 	return cubin_read(source, limits, &ops, out);
 }

@@ -36,18 +36,12 @@ static void any_trouble(_unused_ uint64_t offset, _unused_ const char *text, voi
 	++*(unsigned *)userdata;
 }
 
-static void free_reader(struct reader *reader)
-{
-	free(reader->stored.bytes);
-	ZSTD_freeDCtx(reader->zstd);
-}
-
 static int stream_of(enum cubin_compression compression, const void *bytes, size_t n, struct stream *stream,
 		     const struct cubin_ops *ops, void *userdata)
 {
 	const struct cubin_memory memory = { bytes, n };
 	struct cubin_source source;
-	_cleanup_(free_reader) struct reader reader = { .source = &source, .ops = ops, .userdata = userdata };
+	_cleanup_(reader_done) struct reader reader = { .source = &source, .ops = ops, .userdata = userdata };
 	struct content content = {
 		.reader = &reader, .stored = { 0, n }, .compression = compression, .size = stream->n
 	};
@@ -169,7 +163,7 @@ static void wrong_bytes(_unused_ void **state)
 	for (int i = 0; i < 200; i++) {
 		struct cubin_source source;
 		struct cubin_memory memory = { broken, n };
-		_cleanup_(free_reader) struct reader reader = { .source = &source,
+		_cleanup_(reader_done) struct reader reader = { .source = &source,
 								.ops = &ops,
 								.userdata = &troubles };
 		struct content content = {

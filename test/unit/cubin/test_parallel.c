@@ -163,7 +163,7 @@ static void tell_trouble(uint64_t offset, const char *text, void *userdata)
 	strbuf_addf(&teller->record->text[teller->part], "! %llu %s\n", (unsigned long long)offset, text);
 }
 
-static const struct cubin_ops ops = { number, tell_kernel, tell_trouble };
+static const struct cubin_ops ops = { .image = number, .kernel = tell_kernel, .trouble = tell_trouble };
 static const struct cubin_parts parts = { &ops, begin, end, alone };
 
 static void read_by(unsigned threads, const struct cubin_source *source, const struct cubin_limits *limits,
@@ -241,7 +241,7 @@ static void the_budget_is_one_for_all(_unused_ void **state)
 	struct strbuf bytes, text;
 	struct cubin_memory memory;
 	struct cubin_source source;
-	unsigned alone_n, refused = 0;
+	unsigned alone_n;
 
 	strbuf_init(&bytes, 0);
 	entry.bytes = "not compressed as it should be..";
@@ -251,10 +251,8 @@ static void the_budget_is_one_for_all(_unused_ void **state)
 	memory = (struct cubin_memory){ bytes.data, bytes.len };
 	cubin_source_memory(&memory, &source);
 	assert_the_same(&source, NULL, &text, &alone_n);
-	for (const char *p = text.data; (p = strstr(p, "more than 64 times its size")); p++)
-		refused++;
 	/* 4 GiB are for two of them, each twice; of the others one is not wanted. */
-	assert_int_equal(refused, 5);
+	assert_non_null(strstr(text.data, "kernels of 5 images, of which this is the first, are not read"));
 	strbuf_done(&text);
 	strbuf_done(&bytes);
 }

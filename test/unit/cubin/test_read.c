@@ -214,7 +214,7 @@ static int never(_unused_ const struct cubin_image *image, _unused_ const struct
 
 static void callbacks_skip_and_stop(_unused_ void **state)
 {
-	static const struct cubin_ops ops = { collect, never, NULL };
+	static const struct cubin_ops ops = { .image = collect, .kernel = never };
 	struct specimen_entry entries[3] = { { .arch = 80, .bytes = "no ELF image", .n = 12 } };
 	struct cubin_memory memory;
 	struct cubin_source source;
