@@ -30,6 +30,7 @@ struct inspect_name {
 	const char *text;
 	size_t n;
 	bool plain; /* this and the symbol: ASCII that JSON writes as it is */
+	const char *brief; /* NULL: not asked for */
 };
 
 struct inspect_kernel {
@@ -81,6 +82,7 @@ struct inspect_look {
  * @out. In this order: begin, images of all files, then for each file its kernels, end. Those that do nothing may be NULL.
  */
 struct inspect_writer {
+	bool brief; /* it shows brief names, unless they are asked for in full */
 	bool images_first; /* images are told of before any kernel, in a pass of their own */
 	size_t separator_n; /* what a kernel's text begins with, which the very first one is written without */
 	size_t state_size;
@@ -114,20 +116,20 @@ struct inspect_sum {
 	bool relocatable;
 	uint64_t images, bytes, uncompressed_bytes, kernels;
 };
-enum { INSPECT_SUMS = 256, INSPECT_BRIEF_BYTES = 16 << 10 };
+enum { INSPECT_SUMS = 256 };
 struct inspect_table {
 	struct inspect_look look;
 	struct inspect_sum sums[INSPECT_SUMS];
 	unsigned sums_n;
 	struct inspect_sum *sum; /* of the last image */
 	struct strbuf line;
-	char brief[INSPECT_BRIEF_BYTES];
 };
 extern const struct inspect_writer inspect_table_writer;
 
 /* Names as they were demangled lately: a kernel is compiled for many architectures, one after the other. */
 struct inspect_names;
-int inspect_names_new(struct inspect_names **ret_names);
+/* @brief: brief names, too. */
+int inspect_names_new(bool brief, struct inspect_names **ret_names);
 void inspect_names_free(struct inspect_names *names); /* NULL is fine */
 /* Good until the next call. */
 struct inspect_name inspect_names_get(struct inspect_names *names, const char *symbol, size_t n);

@@ -8,6 +8,7 @@
 
 enum {
 	NAME_BYTES = 1 << 20, /* the longest that is shown; 16 KiB of symbol make 200 KiB of name at most that are known */
+	BRIEF_BYTES = 16 << 10,
 	SLOTS = 4096, /* names that are remembered */
 	SLOT_BYTES = 16 << 10, /* symbol and name of one that is; with PyTorch's, 1 KiB */
 	KEPT_BYTES = 3 << 20, /* all of them */
@@ -15,23 +16,27 @@ enum {
 
 struct slot {
 	uint32_t symbol_n, name_n;
+	bool has_brief;
 	bool plain;
-	char text[]; /* symbol, NUL, name, NUL */
+	char text[]; /* symbol, NUL, name, NUL, the brief name, NUL */
 };
 
 struct inspect_names {
 	struct slot *slots[SLOTS];
 	size_t kept;
 	uint64_t mangled;
+	bool wants_brief;
+	char brief[BRIEF_BYTES];
 	char buf[NAME_BYTES];
 };
 
-int inspect_names_new(struct inspect_names **ret_names)
+int inspect_names_new(bool brief, struct inspect_names **ret_names)
 {
 	struct inspect_names *names = calloc(1, sizeof(*names));
 
 	if (!names)
 		return -ENOMEM;
+	names->wants_brief = brief;
 	*ret_names = names;
 	return 0;
 }
@@ -57,7 +62,8 @@ void inspect_names_free(struct inspect_names *names)
 static void keep(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
 		 const struct inspect_name *name)
 {
-	size_t bytes = sizeof(**slot) + n + name->n + 2;
+	size_t brief_n = name->brief ? strlen(name->brief) + 1 : 0,
+	       bytes = sizeof(**slot) + n + name->n + 2 + brief_n;
 	struct slot *copy;
 
 	if (bytes > SLOT_BYTES)
@@ -67,9 +73,14 @@ static void keep(struct inspect_names *names, struct slot **slot, const char *sy
 	copy = malloc(bytes);
 	if (!copy)
 		return;
-	*copy = (struct slot){ .symbol_n = (uint32_t)n, .name_n = (uint32_t)name->n, .plain = name->plain };
+	*copy = (struct slot){ .symbol_n = (uint32_t)n,
+			       .name_n = (uint32_t)name->n,
+			       .plain = name->plain,
+			       .has_brief = name->brief };
 	memcpy(copy->text, symbol, n + 1);
 	memcpy(copy->text + n + 1, name->text, name->n + 1);
+	if (name->brief)
+		memcpy(copy->text + n + name->n + 2, name->brief, brief_n);
 	free(*slot);
 	*slot = copy;
 	names->kept += bytes; /* of those that were replaced, too: forgotten with the others */
@@ -108,9 +119,14 @@ struct inspect_name inspect_names_get(struct inspect_names *names, const char *s
 	bool done;
 
 	if (slot && slot->symbol_n == n && memcmp(slot->text, symbol, n) == 0)
-		return (struct inspect_name){ slot->text + n + 1, slot->name_n, slot->plain };
+		return (struct inspect_name){ slot->text + n + 1, slot->name_n, slot->plain,
+					      slot->has_brief ? slot->text + n + slot->name_n + 2 : NULL };
 	done = kernel_name_demangle(symbol, names->buf, sizeof(names->buf));
 	name.n = strlen(names->buf);
+	if (names->wants_brief) {
+		kernel_name_brief(name.text, names->brief, sizeof(names->brief));
+		name.brief = names->brief;
+	}
 	name.plain = is_plain(symbol, n) && is_plain(name.text, name.n);
 	if (!done && strncmp(symbol, "_Z", 2) == 0)
 		names->mangled++;

@@ -285,7 +285,7 @@ static int worker_init(struct work *work, struct worker *worker)
 	if (filter->kernel && regcomp(&worker->regex, filter->kernel, REG_EXTENDED | REG_NOSUB) != 0)
 		return -ENOMEM;
 	worker->by_name = filter->kernel != NULL;
-	return inspect_names_new(&worker->names);
+	return inspect_names_new(work->writer->brief && !work->in->look.full, &worker->names);
 }
 
 static void worker_done(struct worker *worker)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cmd/inspect.h"
-#include "cubin/name.h"
 #include "view/table.h"
 
 enum { ARCH_WIDTH = 8, WIDE = 120 }; /* columns of a terminal that has room for all of ours */
@@ -67,14 +66,6 @@ static void add_occupancy(struct inspect_table *t, const struct inspect_kernel *
 	if (is_wide(t))
 		strbuf_addf(&t->line, "  %-13s",
 			    k->has_occupancy ? occupancy_limiter_name(k->occupancy.limiter) : "-");
-}
-
-static const char *shown_name(struct inspect_table *t, const char *name)
-{
-	if (t->look.full)
-		return name;
-	kernel_name_brief(name, t->brief, sizeof(t->brief));
-	return t->brief;
 }
 
 /* Marks what is still to be linked: its figures are not those of a kernel that runs. The foot says so. */
@@ -170,7 +161,7 @@ static void kernel(struct strbuf *out, void *state, const struct inspect_kernel 
 			strbuf_addf(&t->line, " %*lld", columns[i].width, (long long)v);
 	}
 	add_occupancy(t, k);
-	strbuf_addf(&t->line, "  %s", shown_name(t, k->name.text));
+	strbuf_addf(&t->line, "  %s", k->name.brief ? k->name.brief : k->name.text);
 	put_line(out, t, COLOUR_NONE);
 }
 
@@ -276,6 +267,7 @@ static void done(void *state)
 }
 
 const struct inspect_writer inspect_table_writer = {
+	.brief = true,
 	.state_size = sizeof(struct inspect_table),
 	.init = init,
 	.done = done,
