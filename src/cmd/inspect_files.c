@@ -209,7 +209,7 @@ static const char *remedy(int error)
 	if (geteuid() != 0)
 		return ": run as root, or as its user";
 	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user namespace of the process, and "
-	       "security modules (AppArmor, SELinux, Yama) that allow it";
+	       "security modules (AppArmor, SELinux) that allow it";
 }
 
 static int find_process(const struct invocation *inv, const char *text, struct inspect_files *files)
