@@ -129,7 +129,7 @@ static void wrappers_of_the_same(_unused_ void **state)
 	const struct specimen_entry entry = { .arch = 80, .bytes = "no ELF image....", .n = 16 };
 	const uint64_t payload = 64 + SIZE, size = SIZE;
 	struct sparse sparse;
-	struct strbuf text;
+	struct strbuf text, first;
 	size_t at = CONTENT_AT + 24 * WRAPPERS;
 
 	sparse_init(&sparse);
@@ -153,6 +153,11 @@ static void wrappers_of_the_same(_unused_ void **state)
 	assert_read(&sparse, &text);
 	assert_int_equal(times(text.data, "elf 2 sm_80"), WRAPPERS);
 	assert_int_equal(times(text.data, "no ELF image of a CUDA device"), 8);
+	/* The container is where all of them are: 16 bytes of it, 64 of the entry. */
+	strbuf_init(&first, 0);
+	strbuf_addf(&first, "! %zu kernels of 12 images, of which this is the first, are not read", at + 80);
+	assert_once(&text, first.data);
+	strbuf_done(&first);
 	assert_once(&text, "kernels of 12 images, of which this is the first, are not read: "
 			   "the file leads to more than 8 times its size");
 	strbuf_done(&text);
@@ -310,6 +315,14 @@ static void it_can_be_stopped(_unused_ void **state)
 		left = after;
 		assert_int_equal(cubin_read(&source, NULL, &ops, &left), -ECANCELED);
 	}
+	/* In the containers' own loop, too: these are empty. */
+	bytes.len = 0;
+	for (int i = 0; i < 10; i++)
+		specimen_fatbin(&bytes, NULL, 0);
+	memory = (struct cubin_memory){ bytes.data, bytes.len };
+	cubin_source_memory(&memory, &source);
+	left = 10;
+	assert_int_equal(cubin_read(&source, NULL, &ops, &left), -ECANCELED);
 	strbuf_done(&bytes);
 }
 
