@@ -27,6 +27,7 @@ struct reading {
 	uint32_t choices_n, choices_cap;
 	struct figures *figures;
 	uint32_t cap;
+	bool full; /* no more entries; sorting them again for each further kernel would take hours */
 	bool jit; /* the image being read only tells names */
 	bool device_code;
 };
@@ -206,9 +207,14 @@ static int on_kernel(const struct cubin_image *image, const struct cubin_kernel 
 	struct figures *figures = reading->figures;
 	struct symbol_key key = symbol_key(kernel->symbol, kernel->symbol_n);
 	struct figures_entry *entry;
-	int r = figures->n == reading->cap ? grow(reading) : 0;
+	int r = 0;
 
+	if (reading->full)
+		return 0;
+	if (figures->n == reading->cap)
+		r = grow(reading);
 	if (r == -E2BIG) {
+		reading->full = true;
 		figures->whole = false;
 		return 0;
 	}
@@ -235,12 +241,21 @@ static void on_trouble(_unused_ uint64_t offset, _unused_ const char *text, void
 	reading->figures->whole = false;
 }
 
+static bool stop(void *userdata)
+{
+	const struct reading *reading = userdata;
+
+	return naming_stopping(reading->naming);
+}
+
 static int walk(struct reading *reading, const struct cubin_source *source)
 {
 	const struct cubin_limits limits = { .image_bytes = reading->limits->image_bytes,
 					     .metadata_bytes = reading->limits->metadata_bytes };
-	const struct cubin_ops first = { .image = on_header }; /* what is wrong is told again */
-	const struct cubin_ops second = { .image = on_image, .kernel = on_kernel, .trouble = on_trouble };
+	const struct cubin_ops first = { .image = on_header, .stop = stop }; /* what is wrong is told again */
+	const struct cubin_ops second = {
+		.image = on_image, .kernel = on_kernel, .trouble = on_trouble, .stop = stop
+	};
 	int r = 0;
 
 	if (reading->sm != 0)
