@@ -87,7 +87,7 @@ static int measure(const struct images *images, const char *file)
 
 int main(int argc, char **argv)
 {
-	static const struct cubin_ops ops = { note, skip, NULL };
+	static const struct cubin_ops ops = { .image = note, .kernel = skip };
 	struct images images = { 0 };
 	struct cubin_source source;
 	_cleanup_close_ int fd = -1;

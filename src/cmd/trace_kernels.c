@@ -223,6 +223,9 @@ void trace_kernels_mapping(struct trace_kernels *k, const struct hold_mapping *m
 		.offset = mapping->offset,
 	};
 
+	/* What it becomes by exec has another one. */
+	if (!mapping->execution)
+		tracer_keep_environment(&k->tracer, mapping->pid);
 	/* Without room it is looked at when it is asked about, if it lives so long. */
 	(void)naming_look(k->tracer.naming, &look);
 }
@@ -329,5 +332,6 @@ void trace_kernels_free(struct trace_kernels *k)
 	naming_free(k->tracer.naming);
 	cuda_free(k->tracer.cuda);
 	collector_free(k->collector);
+	free(k->tracer.kept);
 	free(k);
 }

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What src/cuda is told of the node: devices and NVML's figures from snapshots, environments and limits of containers from /proc. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cursor.h"
-#include "base/fd.h"
 #include "base/text.h"
 #include "cmd/tracer_private.h"
-#include "proc/proc.h"
 
 enum { ENVIRONMENT_MAX = 128 << 10 };
 
@@ -88,29 +85,6 @@ void tracer_node(struct tracer *tracer, const struct snapshot *snapshot)
 
 /* ---- processes ---- */
 
-static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, _unused_ void *userdata)
-{
-	_cleanup_close_ int fd = -1;
-	char path[48];
-	size_t n = 0;
-
-	snprintf(path, sizeof(path), "/proc/%u/environ", tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (n < size) {
-		ssize_t got = read(fd, buf + n, size - n);
-
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		n += (size_t)got;
-	}
-	*ret_n = n;
-	return 0;
-}
-
 /* The devices that one word of NVIDIA_VISIBLE_DEVICES names: an index, a UUID or the beginning of one, GPU:INSTANCE for MIG's. */
 static bool named(const struct tracer *tracer, const struct cursor *word, uint32_t device)
 {
@@ -159,18 +133,18 @@ static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t
 {
 	static const char name[] = "NVIDIA_VISIBLE_DEVICES=";
 	_cleanup_free_ char *text = malloc(ENVIRONMENT_MAX);
-	struct proc_identity identity;
 	struct cursor all, variable;
+	bool contained;
 	size_t n;
-	int r = proc_identify("/proc", tgid, &identity);
+	int r = tracer_contained(userdata, tgid, &contained);
 
 	if (r < 0)
 		return r;
-	if (identity.cgroup.kind != PROC_CGROUP_CONTAINER && identity.cgroup.kind != PROC_CGROUP_POD)
+	if (!contained)
 		return -ENOENT;
 	if (!text)
 		return -ENOMEM;
-	r = environment(tgid, text, ENVIRONMENT_MAX, &n, NULL);
+	r = tracer_environment(tgid, text, ENVIRONMENT_MAX, &n, userdata);
 	if (r < 0)
 		return r;
 	all = cursor_over(text, n);
@@ -180,4 +154,4 @@ static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t
 	return -ENOENT;
 }
 
-const struct cuda_ops tracer_cuda_ops = { .environment = environment, .allowed = allowed };
+const struct cuda_ops tracer_cuda_ops = { .environment = tracer_environment, .allowed = allowed };

@@ -36,12 +36,19 @@ struct tracer {
 	struct cuda_device devices[TRACER_DEVICES_MAX];
 	uint32_t devices_n;
 	uint64_t fed_seq;
+	struct tracer_kept *kept; /* environments of processes that may be gone; NULL: none */
 	uint64_t not_carried; /* processes whose final figures found no room */
 };
 
 /* tracer_node.c */
 extern const struct cuda_ops tracer_cuda_ops;
 void tracer_node(struct tracer *tracer, const struct snapshot *snapshot);
+
+/* tracer_environ.c; -ESRCH: the process is gone, and was not kept */
+int tracer_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
+int tracer_contained(const struct tracer *tracer, uint32_t tgid, bool *ret_contained);
+/* The newest 64 are kept. */
+void tracer_keep_environment(struct tracer *tracer, pid_t pid);
 
 /* tracer_naming.c */
 /* Starts it, if that is wanted, and adds to @ops how to ask it; all or nothing. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file is the same as another when both have the same build-id, size and headers, or the same device, inode, size and time. What was read of
+ * A file is the same as another when both have the same build-id, size and bytes (of a large one, samples of them: a build-id is easily copied), or the
+ * same device, inode, size and time of change, which nobody can set. What was read of
  * it is kept in tables, which go when they are the least used and others need the room; its identity and that it has no device code stay longer.
  */
 #include <errno.h>
@@ -16,12 +17,12 @@
 #include "naming/private.h"
 #include "proc/mapped.h"
 
-enum { HEADERS = 4096 };
+enum { SAMPLES = 256, SAMPLE = 16 << 10 };
 
 static struct file_id id_of(const struct stat *st)
 {
 	return (struct file_id){
-		.dev = st->st_dev, .ino = st->st_ino, .size = (uint64_t)st->st_size, .changed = st->st_mtim
+		.dev = st->st_dev, .ino = st->st_ino, .size = (uint64_t)st->st_size, .changed = st->st_ctim
 	};
 }
 
@@ -60,19 +61,29 @@ static int place_open(const struct naming *naming, const struct place *place, in
 
 /* ---- which file ---- */
 
-static uint64_t headers_of(int fd)
+/* All of a file up to 4 MiB; of a larger one as much, evenly spread, its first and last bytes among them. */
+static uint64_t bytes_of(int fd, uint64_t size)
 {
-	char bytes[HEADERS] = { 0 };
-	ssize_t n = pread(fd, bytes, sizeof(bytes), 0);
+	uint64_t hash = 0, last = size > SAMPLE ? size - SAMPLE : 0;
+	char bytes[SAMPLE];
 
-	return n > 0 ? hash_bytes(bytes, (size_t)n) : 0;
+	for (uint64_t i = 0; i < SAMPLES; i++) {
+		bool whole = size <= (uint64_t)SAMPLES * SAMPLE;
+		uint64_t at = whole ? i * SAMPLE : i == SAMPLES - 1 ? last : last / (SAMPLES - 1) * i;
+		ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)at);
+
+		if (n <= 0)
+			break;
+		hash = (hash ^ hash_bytes(bytes, (size_t)n)) * UINT64_C(0x9e3779b97f4a7c15) + i;
+	}
+	return hash;
 }
 
 static void describe(struct file *file, int fd)
 {
 	_cleanup_(elf_closep) struct elf_file *elf = NULL;
 
-	file->headers = headers_of(fd);
+	file->sample = bytes_of(fd, file->ids[0].size);
 	if (elf_open(fd, &elf) < 0)
 		return;
 	while (file->loads_n < FILE_LOADS && elf_range(elf, file->loads_n, &file->loads[file->loads_n]))
@@ -84,7 +95,7 @@ static void describe(struct file *file, int fd)
 static bool same_build(const struct file *a, const struct file *b)
 {
 	return a->build_id_n > 0 && a->build_id_n == b->build_id_n && a->ids[0].size == b->ids[0].size &&
-	       a->headers == b->headers && memcmp(a->build_id, b->build_id, a->build_id_n) == 0;
+	       a->sample == b->sample && memcmp(a->build_id, b->build_id, a->build_id_n) == 0;
 }
 
 static void add_id(struct file *file, const struct file_id *id)
@@ -257,10 +268,22 @@ void make_room(struct naming *naming)
 
 /* ---- its contents ---- */
 
+/* A link to it that is made or removed changes its time, too: then its bytes decide. */
+static int still_same(struct file *file, int fd, const struct stat *st)
+{
+	struct file_id id = id_of(st);
+
+	if (has_id(file, &id))
+		return 0;
+	if (id.size != file->ids[0].size || bytes_of(fd, id.size) != file->sample)
+		return -ESTALE;
+	add_id(file, &id);
+	return 0;
+}
+
 int file_open(struct naming *naming, struct file *file, const struct place *place, int *ret_fd)
 {
 	_cleanup_close_ int fd = -1;
-	struct file_id id;
 	struct stat st;
 	int r;
 
@@ -270,22 +293,17 @@ int file_open(struct naming *naming, struct file *file, const struct place *plac
 	} else {
 		r = place_open(naming, place, &fd, &st);
 	}
+	if (r == 0)
+		r = still_same(file, fd, &st);
 	if (r < 0)
 		return r;
-	id = id_of(&st);
-	if (!has_id(file, &id))
-		return -ESTALE;
 	*ret_fd = TAKE_FD(fd);
 	return 0;
 }
 
-int file_unchanged(const struct file *file, int fd)
+int file_unchanged(struct file *file, int fd)
 {
-	struct file_id id;
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	id = id_of(&st);
-	return has_id(file, &id) ? 0 : -ESTALE;
+	return fstat(fd, &st) < 0 ? -errno : still_same(file, fd, &st);
 }

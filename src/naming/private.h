@@ -240,7 +240,7 @@ struct file {
 	uint32_t ids_n;
 	uint8_t build_id[ELF_BUILD_ID_MAX];
 	size_t build_id_n; /* 0: none */
-	uint64_t headers; /* hash of its headers: a build-id is easily copied */
+	uint64_t sample; /* hash of its bytes */
 	struct elf_range loads[FILE_LOADS];
 	uint32_t loads_n;
 	enum { DEVICE_CODE_UNKNOWN, DEVICE_CODE_NONE, DEVICE_CODE } device_code;
@@ -275,7 +275,7 @@ void file_let_go(struct naming *naming, struct file *file);
 /* Opens it again; what lies at its place now must be the same file. -ESTALE */
 int file_open(struct naming *naming, struct file *file, const struct place *place, int *ret_fd);
 /* -ESTALE: written into since; nothing that was read of it can be believed. */
-int file_unchanged(const struct file *file, int fd);
+int file_unchanged(struct file *file, int fd);
 void files_done(struct naming *naming);
 /* Tables of the least used go until the rest fits the limits. */
 void make_room(struct naming *naming);
