@@ -25,6 +25,8 @@ enum {
 	MODULES_MAX = 8192,
 	ALIASES_MAX = 4, /* of aliases, that are followed */
 	NAMES_BYTES = 32 << 20, /* symbols and paths of all handles of all processes */
+	TEXTS_BYTES = 128 << 20, /* names of kernels in rows of all processes */
+	TEXTS_BYTES_OF_ONE = TEXTS_BYTES / 8,
 	NAMES_BYTES_OF_ONE = NAMES_BYTES / 4, /* of one process: it leaves room for others */
 	PENDING_SLOTS = 2,
 	THREADS_PER_CORE = 16, /* resident: 2,048 on a multiprocessor of 128 cores */
@@ -72,6 +74,7 @@ struct kernel_row {
 	bool wanted; /* one of its functions is */
 	struct share share;
 	struct kernel *kernel; /* NULL: a free row */
+	uint32_t texts; /* bytes of its names, counted in texts_bytes */
 	uint64_t tried; /* window of the last attempt to ask */
 	uint64_t key; /* in the process's row_map; 0: not there */
 	double recent; /* seconds lately */

@@ -290,6 +290,7 @@ struct process {
 	uint32_t usages_n, usages_room;
 	struct pool handles, modules, functions, rows;
 	uint64_t names_bytes; /* of handles and modules */
+	uint64_t texts_bytes; /* of kernels in rows */
 	bool wants; /* questions are to be asked */
 	struct hashmap handle_map, module_map, function_map, row_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
@@ -339,6 +340,7 @@ struct cuda {
 
 	uint32_t rows_n; /* kernels of all processes */
 	uint64_t names_bytes; /* of symbols and paths */
+	uint64_t texts_bytes; /* of kernels in rows */
 	uint64_t questions_n; /* ever asked */
 	struct hashmap questions; /* that wait for an answer: id to tgid */
 	struct kernel_row **best; /* scratch, of limits.kernel_series */

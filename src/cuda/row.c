@@ -31,17 +31,42 @@ uint32_t row_find(struct cuda *cuda, struct process *p, uint32_t usage, const st
 	return is_same(row_at(p, index), usage, kernel) ? index : NONE;
 }
 
+/* Kernels that processes share are counted for each: names are the program's own, and may be of any length. */
+static uint32_t texts_of(const struct kernel *kernel)
+{
+	return (uint32_t)MIN(strlen(kernel->symbol) + strlen(kernel->name) + strlen(kernel->brief) +
+				     strlen(kernel->file),
+			     (size_t)UINT32_MAX);
+}
+
+static bool texts_fit(const struct cuda *cuda, const struct process *p, uint32_t bytes)
+{
+	return cuda->texts_bytes + bytes <= TEXTS_BYTES && p->texts_bytes + bytes <= TEXTS_BYTES_OF_ONE;
+}
+
+/* @kernel: a reference of the row's own from now on; NULL: none. */
+static void row_hold(struct cuda *cuda, struct process *p, struct kernel_row *row, struct kernel *kernel)
+{
+	uint32_t bytes = kernel ? texts_of(kernel) : 0;
+
+	cuda->texts_bytes += bytes - (uint64_t)row->texts;
+	p->texts_bytes += bytes - (uint64_t)row->texts;
+	kernel_unref(row->kernel);
+	row->kernel = kernel;
+	row->texts = bytes;
+}
+
 uint32_t row_new(struct cuda *cuda, struct process *p, uint32_t usage, struct kernel *kernel)
 {
 	uint32_t index = NONE;
 
-	if (cuda->rows_n < cuda->limits.kernels * ROWS_OF_ALL)
+	if (cuda->rows_n < cuda->limits.kernels * ROWS_OF_ALL && texts_fit(cuda, p, texts_of(kernel)))
 		index = pool_take(&p->rows, sizeof(struct kernel_row), cuda->limits.kernels);
 	if (index == NONE)
 		return NONE;
 	cuda->rows_n++;
 	row_at(p, index)->usage = usage;
-	row_at(p, index)->kernel = kernel_ref(kernel);
+	row_hold(cuda, p, row_at(p, index), kernel_ref(kernel));
 	return index;
 }
 
@@ -107,7 +132,7 @@ static void merge(struct cuda *cuda, struct process *p, uint32_t into, uint32_t 
 		row_unlink(p, function);
 		row_link(p, into, function);
 	}
-	kernel_unref(b->kernel);
+	row_hold(cuda, p, b, NULL);
 	pool_give(&p->rows, from);
 	cuda->rows_n--;
 }
@@ -141,11 +166,11 @@ uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct
 		merge(cuda, p, found, index);
 		return found;
 	}
-	kernel_ref(kernel);
-	kernel_unref(row->kernel);
-	row->kernel = kernel;
+	/* Without room for longer names it keeps those that it has. */
+	if (texts_fit(cuda, p, texts_of(kernel)))
+		row_hold(cuda, p, row, kernel_ref(kernel));
 	row->settled = true;
-	row->key = key_of(cuda, row->usage, kernel);
+	row->key = key_of(cuda, row->usage, row->kernel);
 	/* Where another one has that key, or there is no memory, it will not be found: later ones of the kernel stand beside it. */
 	if (hashmap_get(&p->row_map, row->key, &other) || hashmap_put(&p->row_map, row->key, index) < 0)
 		row->key = 0;
@@ -165,7 +190,7 @@ void row_unsettle(struct cuda *cuda, struct process *p, struct kernel_row *row)
 void rows_done(struct cuda *cuda, struct process *p)
 {
 	for (uint32_t i = 0; i < p->rows.n; i++)
-		kernel_unref(row_at(p, i)->kernel);
+		row_hold(cuda, p, row_at(p, i), NULL);
 	cuda->rows_n -= p->rows.used;
 	pool_done(&p->rows);
 	hashmap_done(&p->row_map);

@@ -60,9 +60,16 @@ static const char *place(char **at, const char *text)
 
 int kernel_new(const struct kernel *from, struct kernel **ret_kernel)
 {
-	size_t texts = strlen(from->symbol) + strlen(from->name) + strlen(from->brief) + strlen(from->file) + 4;
-	struct kernel *kernel = malloc(sizeof(*kernel) + texts);
+	size_t texts = strlen(from->symbol) + strlen(from->file) + 2;
+	struct kernel *kernel;
 	char *at;
+
+	/* One copy of what is the same. */
+	if (from->name != from->symbol)
+		texts += strlen(from->name) + 1;
+	if (from->brief != from->name)
+		texts += strlen(from->brief) + 1;
+	kernel = malloc(sizeof(*kernel) + texts);
 
 	if (!kernel)
 		return -ENOMEM;
@@ -70,8 +77,8 @@ int kernel_new(const struct kernel *from, struct kernel **ret_kernel)
 	atomic_init(&kernel->refs, 1);
 	at = (char *)(kernel + 1);
 	kernel->symbol = place(&at, from->symbol);
-	kernel->name = place(&at, from->name);
-	kernel->brief = place(&at, from->brief);
+	kernel->name = from->name == from->symbol ? kernel->symbol : place(&at, from->name);
+	kernel->brief = from->brief == from->name ? kernel->name : place(&at, from->brief);
 	kernel->file = place(&at, from->file);
 	*ret_kernel = kernel;
 	return 0;

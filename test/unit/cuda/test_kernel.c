@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Kernels: launches, shapes, occupancy, memory. */
 #include "cuda/private.h"
+
+#include <stdio.h>
+
 #include "scene.h"
 
 enum { A = 0x1000, B = 0x2000, C = 0x3000 };
@@ -113,6 +116,31 @@ static void without_room(void **state)
 	assert_int_equal(s->view->processes[0].incomplete, 0);
 	cuda_stats(s->cuda, &stats);
 	assert_int_equal(stats.overflow_kernels, 9);
+}
+
+/* A program's own names, of any length, and its modules come and go: what is kept of them has a bound. */
+static void without_room_for_names(void **state)
+{
+	static char text[16000];
+	const uint32_t kernels = 2 * TEXTS_BYTES_OF_ONE / sizeof(text);
+	struct scene *s = scene_new(NULL);
+	struct cuda_stats stats;
+
+	(void)state;
+	memset(text, 'k', sizeof(text) - 1);
+	for (uint32_t i = 0; i < kernels; i++) {
+		snprintf(text + sizeof(text) - 9, 9, "%08u", i);
+		name(s, TRACE_OP_FUNCTION_NAME, A + i, 1, text);
+		launch_function(s, 0, A + i);
+		CALL(s, MODULE_UNLOAD, .handle = 1);
+	}
+	window(s);
+	cuda_stats(s->cuda, &stats);
+	assert_true(stats.overflow_kernels > 0 && stats.overflow_kernels < kernels);
+	assert_true(shown_kernels(s, PID) * sizeof(text) < TEXTS_BYTES_OF_ONE);
+	assert_int_equal(kernel_at(s, 0)->all.launches, stats.overflow_kernels);
+	assert_sums(s);
+	scene_free(s);
 }
 
 /* More values for one kernel than there is room for; and all processes together. */
@@ -345,6 +373,7 @@ int main(void)
 		TEST(counted),
 		TEST(without_results),
 		FEW(without_room),
+		cmocka_unit_test(without_room_for_names),
 		FEW(without_room_for_handles),
 		TEST(shapes),
 		TEST(shapes_of_today),
