@@ -80,8 +80,9 @@ good:
 	return r;
 }
 
-/* By name, below the process's own root, where the areas cannot be opened (no CAP_CHECKPOINT_RESTORE). */
-static int open_named(const char *root, const struct proc_mapped *mapping, int *ret_fd, struct stat *ret_st)
+/* By name, below @folder. @exactly: the device must be the same, too, whatever the file system says. */
+static int open_named(const char *folder, const struct proc_mapped *mapping, bool exactly, int *ret_fd,
+		      struct stat *ret_st)
 {
 	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
 				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
@@ -90,8 +91,7 @@ static int open_named(const char *root, const struct proc_mapped *mapping, int *
 	struct stat st;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/%d/root", root, (int)mapping->pid);
-	base = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	base = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (base < 0)
 		return -errno;
 	if (mapping->path_n >= sizeof(path))
@@ -103,7 +103,7 @@ static int open_named(const char *root, const struct proc_mapped *mapping, int *
 		return -errno;
 	if (fstat(handle, &st) < 0)
 		return -errno;
-	if (!same(handle, mapping, &st))
+	if (!same(handle, mapping, &st) || (exactly && st.st_dev != mapping->dev))
 		return -ESTALE;
 	r = fd_reopen(handle, &st, ret_fd);
 	if (r == 0)
@@ -113,10 +113,18 @@ static int open_named(const char *root, const struct proc_mapped *mapping, int *
 
 int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *ret_fd, struct stat *ret_st)
 {
+	char folder[PATH_MAX];
 	int r = open_mapped(root, mapping, ret_fd, ret_st);
 
-	if (r < 0 && r != -ENOTSUP && r != -ESRCH)
-		r = open_named(root, mapping, ret_fd, ret_st);
+	if (r == 0 || r == -ENOTSUP)
+		return r;
+	/* Where the areas cannot be opened (no CAP_CHECKPOINT_RESTORE). */
+	snprintf(folder, sizeof(folder), "%s/%d/root", root, (int)mapping->pid);
+	if (r != -ESRCH)
+		r = open_named(folder, mapping, false, ret_fd, ret_st);
+	/* Of a process that is gone: where it lies for us, if it is that file. */
+	if (r == -ESRCH || r == -ENOENT)
+		r = open_named("/", mapping, true, ret_fd, ret_st);
 	return r;
 }
 

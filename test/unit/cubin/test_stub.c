@@ -24,8 +24,8 @@ enum {
 };
 
 struct code {
-	union image_file file;
 	size_t n; /* of the caller */
+	union image_file file;
 };
 
 struct seen {

@@ -233,10 +233,10 @@ static void files_of_others_are_shared(_unused_ void **state)
 	NEEDS_NVCC;
 	begin(&s);
 	real = s.program.pid;
-	/* Nothing of a process but what it maps: no file can be opened by it. */
+	/* Nothing of a process but what it maps: no file can be opened by it, or by name. */
 	snprintf(root, sizeof(root), "%s/proc", house_dir);
 	for (unsigned pid = 1; pid <= 2; pid++)
-		command("mkdir -p proc/%u && cat /proc/%d/maps > proc/%u/maps && cat /proc/%d/stat > proc/%u/stat",
+		command("mkdir -p proc/%u && sed 's, /, /gone/,' /proc/%d/maps > proc/%u/maps && cat /proc/%d/stat > proc/%u/stat",
 			pid, (int)real, pid, (int)real, pid);
 	naming = s.naming;
 	assert_int_equal(naming_new(&config, &s.naming), 0);
