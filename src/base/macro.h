@@ -5,7 +5,7 @@
  *
  * Invariants
  *  1. No module here knows what a GPU, a metric or a socket protocol is.
- *  2. Nothing here starts a thread; what has global state (log, clock) may be used from any thread,
+ *  2. Nothing here has a thread of its own; what has global state (log, clock) may be used from any thread,
  *     what has an object may be used by one thread at a time.
  *  3. Functions that can fail return 0 or a negative errno and leave their ret_ arguments untouched on
  *     failure; where a bool is returned it answers a question ("was it there?").

@@ -2,19 +2,18 @@
 #include "cmd/tracer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <systemd/sd-event.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "cmd/tracer_private.h"
 
 #define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver tells of its devices in well under one */
@@ -260,23 +259,6 @@ static void *run(void *userdata)
 	return NULL;
 }
 
-static int start_thread(struct tracer *tracer)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&tracer->thread, &attr, run, tracer);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	tracer->running = r == 0;
-	return r;
-}
-
 static uint32_t power_of_two(int64_t bytes)
 {
 	uint32_t size = 1 << 12;
@@ -315,9 +297,10 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	if (tracer->wish == WISH_NO) {
 		tell_off(tracer, "trace.enabled is no");
 	} else {
-		r = start_thread(tracer);
+		r = thread_start(STACK_BYTES, run, tracer, &tracer->thread);
 		if (r < 0)
 			return r;
+		tracer->running = true;
 	}
 	*ret_tracer = TAKE_PTR(tracer);
 	return 0;
@@ -326,18 +309,9 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 /* False: it hangs. */
 static bool end_thread(struct tracer *tracer)
 {
-	struct timespec until;
-	int64_t end;
-
 	if (!tracer->running)
 		return true;
-	clock_gettime(CLOCK_REALTIME, &until);
-	end = until.tv_nsec + TRACER_PATIENCE_NS;
-	until.tv_sec += end / NSEC_PER_SEC;
-	until.tv_nsec = end % NSEC_PER_SEC;
-	if (eventfd_write(tracer->stop_fd, 1) < 0)
-		return false;
-	return pthread_timedjoin_np(tracer->thread, NULL, &until) == 0;
+	return eventfd_write(tracer->stop_fd, 1) == 0 && thread_join(tracer->thread, TRACER_PATIENCE_NS);
 }
 
 void tracer_free(struct tracer *tracer)

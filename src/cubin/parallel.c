@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "cubin/private.h"
 
 /* kernel_name_demangle(), which callbacks may well call, needs 2 MiB. */
@@ -107,17 +108,11 @@ static void *work(void *userdata)
 
 static void run(struct team *team, struct member *members)
 {
-	pthread_attr_t attributes;
 	unsigned n = 1;
 
-	if (team->threads > 1 && pthread_attr_init(&attributes) == 0) {
-		pthread_attr_setstacksize(&attributes, STACK_BYTES);
-		/* Fewer do as well. */
-		while (n < team->threads &&
-		       pthread_create(&members[n].thread, &attributes, work, &members[n]) == 0)
-			n++;
-		pthread_attr_destroy(&attributes);
-	}
+	/* Fewer do as well. */
+	while (n < team->threads && thread_start(STACK_BYTES, work, &members[n], &members[n].thread) == 0)
+		n++;
 	work(&members[0]);
 	while (n > 1)
 		pthread_join(members[--n].thread, NULL);

@@ -2,41 +2,22 @@
 #include "naming/naming.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "naming/private.h"
 
 enum { STACK_BYTES = 4 << 20 };
 #define PATIENCE_NS (600 * NSEC_PER_MSEC)
 
 /* ---- its life ---- */
-
-static int start_thread(struct naming *naming)
-{
-	pthread_attr_t attr;
-	sigset_t all, before;
-	int r;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = -pthread_create(&naming->thread, &attr, naming_run, naming);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
-	if (r == 0)
-		pthread_getcpuclockid(naming->thread, &naming->thread_clock);
-	return r;
-}
 
 static void works_done(struct works *works)
 {
@@ -96,7 +77,11 @@ static int init(struct naming *naming, const struct naming_config *config)
 	if (!naming->answers)
 		return -ENOMEM;
 	r = kernels_new(&naming->kernels);
-	return r < 0 ? r : start_thread(naming);
+	if (r == 0)
+		r = thread_start(STACK_BYTES, naming_run, naming, &naming->thread);
+	if (r == 0)
+		pthread_getcpuclockid(naming->thread, &naming->thread_clock);
+	return r;
 }
 
 int naming_new(const struct naming_config *config, struct naming **ret_naming)
@@ -117,20 +102,13 @@ int naming_new(const struct naming_config *config, struct naming **ret_naming)
 
 void naming_free(struct naming *naming)
 {
-	struct timespec until;
-	int64_t end;
-
 	if (!naming)
 		return;
 	pthread_mutex_lock(&naming->lock);
 	atomic_store(&naming->stop, true);
 	pthread_cond_signal(&naming->wake);
 	pthread_mutex_unlock(&naming->lock);
-	clock_gettime(CLOCK_REALTIME, &until);
-	end = until.tv_nsec + PATIENCE_NS;
-	until.tv_sec += end / NSEC_PER_SEC;
-	until.tv_nsec = end % NSEC_PER_SEC;
-	if (pthread_timedjoin_np(naming->thread, NULL, &until) != 0) {
+	if (!thread_join(naming->thread, PATIENCE_NS)) {
 		log_warning(
 			"the thread that reads files of kernels does not end: a file system does not answer");
 		return;

@@ -6,13 +6,13 @@
 #include <microhttpd.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 
 #include "base/fd.h"
+#include "base/thread.h"
 #include "serve/address.h"
 #include "serve/request.h"
 
@@ -172,22 +172,10 @@ static void *run(void *userdata)
 
 static int start_thread(struct http *http)
 {
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	int r;
+	int r = thread_start(STACK_BYTES, run, http, &http->thread);
 
-	r = pthread_attr_init(&attributes);
-	if (r != 0)
-		return -r;
-	/* The thread inherits the mask: signals are the main loop's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	r = pthread_create(&http->thread, &attributes, run, http);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	if (r != 0)
-		return -r;
+	if (r < 0)
+		return r;
 	http->running = true;
 	pthread_setname_np(http->thread, "http");
 	return 0;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/thread.h"
 
 enum {
 	LINKS_MAX = 512, /* that wait to be closed; more are closed at once */
@@ -77,22 +78,13 @@ static void *close_links(void *userdata)
 /* What cannot be started is not missed as long as there is one. */
 static void start_threads(struct attach_links *links)
 {
-	pthread_attr_t attr;
-	sigset_t all, before;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	for (unsigned i = 0; i < THREADS; i++) {
 		struct closer *closer = &links->closers[links->closers_n];
 
 		*closer = (struct closer){ .links = links, .link = { .fd = -1 } };
-		if (pthread_create(&closer->thread, &attr, close_links, closer) == 0)
+		if (thread_start(STACK_BYTES, close_links, closer, &closer->thread) == 0)
 			links->closers_n++;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attr);
 }
 
 static struct attach_links *links_get(struct attach_backend *backend)
@@ -223,7 +215,8 @@ static pid_t start_apart(const struct attach_links *links, int begin[2], int end
 	pid_t pid;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* all signals stay blocked there, since it is done in seconds */
+	pthread_sigmask(SIG_SETMASK, &all,
+			&before); /* all signals stay blocked there, since it is done in seconds */
 	pid = fork();
 	if (pid == 0) {
 		close(begin[1]);
