@@ -27,7 +27,7 @@ CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
-.PHONY: all build run test bench fuzz format format-check install clean help \
+.PHONY: all build run test test-matrix bench fuzz format format-check install clean help \
 	deps test-deps clang-deps ci-deps bench-deps asan tsan clang
 
 all: build
@@ -36,6 +36,7 @@ help:
 	@echo "build    $(BUILD)/gpusonde, its helper and the simulated driver"
 	@echo "run      build, then run the agent; on a simulated node where there is no GPU"
 	@echo "test     build, then run every test but benches and long fuzzing"
+	@echo "test-matrix   all kernels, drivers, runtimes, distributions; writes docs/compatibility.md"
 	@echo "bench    measure the promises, write docs/benchmarks.md"
 	@echo "fuzz     run each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "format   format all C code;  format-check  only say what would change"
@@ -119,6 +120,11 @@ run: build
 
 test: build-tests
 	@test/run $(BUILD) --no-suite long $(TEST_ARGS)
+
+# All combinations of kernels, drivers, runtimes and distributions; less than an hour on two cores.
+test-matrix: build-tests
+	@test/run $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
+	python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
 
 bench: bench-deps build
 	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)

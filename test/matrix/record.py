@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/compatibility.md from what tests said in the last run of a build folder, and keeps what earlier runs saw.
+
+    record.py BUILD SOURCE [--check]
+
+seen.json, beside this, holds each cell with the day on which it was seen last. --check writes nothing, and speaks TAP: is the document
+what seen.json says?
+"""
+import datetime
+import json
+import os
+import sys
+
+import rows
+import tables
+
+BUILD, SOURCE = sys.argv[1:3]
+SEEN = f"{SOURCE}/test/matrix/seen.json"
+DOCUMENT = f"{SOURCE}/docs/compatibility.md"
+HEAD = """# Where gpusonde was seen to work
+
+Written by the tests themselves (`make test-matrix`): a cell is there because a test saw it, on the day that the last column names. What could not be fetched or run
+on that day keeps the day before.
+"""
+
+
+def outputs():
+    """What each test of the last run printed."""
+    with open(f"{BUILD}/meson-logs/testlog.json", encoding="utf-8", errors="replace") as f:
+        return [json.loads(line).get("stdout") or "" for line in f if line.strip()]
+
+
+def load():
+    """{table: {row: {column: [text, day]}}}"""
+    if not os.path.exists(SEEN):
+        return {}
+    with open(SEEN, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def add(seen, said, day):
+    for row in said:
+        cells = seen.setdefault(row["table"], {}).setdefault(row["row"], {})
+        cells.update({column: [text, day] for column, text in row["cells"].items()})
+
+
+def days(cells):
+    """One day, or from when to when."""
+    found = sorted({day for _, day in cells.values()})
+    return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
+def cell(text):
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def order(name):
+    """5.10 before 6.1 before 6.12."""
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in name.replace(".", " ").replace("-", " ").split()]
+
+
+def section(table, found):
+    columns = [c for c in table.columns if any(c in cells for cells in found.values())]
+    lines = [f"## {table.title}", "", table.text, "",
+             "| " + " | ".join([table.first, *(table.columns[c] for c in columns), "seen"]) + " |",
+             "| " + " | ".join(["---"] * (len(columns) + 2)) + " |"]
+    for name in sorted(found, key=order):
+        cells = found[name]
+        lines.append("| " + " | ".join([cell(name), *(cell(cells[c][0]) if c in cells else "" for c in columns), days(cells)]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def document(seen):
+    return "\n".join([HEAD] + [section(table, seen[name]) for name, table in tables.TABLES.items() if seen.get(name)])
+
+
+def check(text):
+    with open(DOCUMENT, encoding="utf-8") as f:
+        same = f.read() == text
+    print("1..1")
+    print(f"{'ok' if same else 'not ok'} 1 - docs/compatibility.md is what test/matrix/seen.json says")
+    return 0 if same else 1
+
+
+def main():
+    seen = load()
+    if "--check" in sys.argv:
+        return check(document(seen))
+    day = datetime.date.today().isoformat()
+    for output in outputs():
+        add(seen, rows.said(output), day)
+    with open(SEEN, "w", encoding="utf-8") as f:
+        json.dump(seen, f, indent=1, sort_keys=True)
+        f.write("\n")
+    with open(DOCUMENT, "w", encoding="utf-8") as f:
+        f.write(document(seen))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of docs/compatibility.md. The rows come from the tests: rows.py."""
+import typing
+
+
+class Table(typing.NamedTuple):
+    title: str
+    first: str          # what a row is
+    columns: dict       # name that tests use -> heading
+    text: str
+
+
+TABLES = {
+    "kernels": Table("Kernels", "kernel", {
+        "way": "probes attached by",
+        "found": "new programs found by",
+        "sites": "sites without a single step",
+        "simulated": "simulated CUDA",
+        "real": "NVIDIA's libcuda",
+        "exceptions": "exceptions through probed functions",
+        "cost": "a traced call, against an empty probe",
+    }, "Debian's kernels, booted under qemu; arm64 on a machine of its own in software."),
+    "libcuda": Table("NVIDIA's libcuda", "library", {
+        "functions": "probed functions",
+        "site": "where a probe sits",
+        "counted": "calls and results",
+    }, "The real library, without a GPU: every call fails, and each is counted with its code."),
+    "nvml": Table("NVIDIA's NVML", "library", {
+        "functions": "functions of it that are used",
+        "unloaded": "without the kernel module",
+        "replaced": "when the driver comes",
+        "lost": "what this generation does not offer",
+    }, "The real library without a GPU, and the simulated one that offers what that generation did."),
+    "runtimes": Table("CUDA runtimes", "runtime", {
+        "linked": "linked",
+        "functions": "probed functions",
+        "simulated": "over the simulated driver",
+        "real": "over NVIDIA's 550",
+    }, "The real runtime. Over the simulated driver it ends at a table of functions that is NVIDIA's own; what it calls until then, and each of its results, is counted."),
+    "frameworks": Table("Frameworks", "framework", {
+        "libraries": "libraries probed",
+        "attach": "until all is probed",
+        "runs": "runs as without gpusonde",
+    }, "CPU operators run, its CUDA libraries are mapped and probed."),
+    "distributions": Table("Distributions", "distribution", {
+        "toolchain": "compilers",
+        "libraries": "libraries",
+        "run": "make run",
+        "test": "make test",
+    }, "A root made by debootstrap, the two commands of the README in a fresh clone."),
+    "rights": Table("Rights", "who", {
+        "devices": "device metrics",
+        "tracing": "tracing",
+        "said": "what is said of the rest",
+    }, "What each set of capabilities is enough for."),
+    "unknown": Table("Libraries of an unknown generation", "library", {
+        "served": "what is served",
+        "refused": "what is not, and is said",
+    }, "Made up, for what has not been published yet."),
+}
