@@ -126,10 +126,18 @@ def get_driver(folder, suite, arch):
             shutil.rmtree(f"{folder}/{package}")
 
 
-def get_kernel(folder, suite, pattern):
-    with side_apt(suite, "main", "amd64") as apt:
+def get_kernel(folder, suite, pattern, arch):
+    with side_apt(suite, "main", arch) as apt:
         apt.unpack(apt.newest(pattern), f"{folder}/all")
         os.rename(one(f"{folder}/all", "**/vmlinuz*"), f"{folder}/vmlinuz")
+        shutil.rmtree(f"{folder}/all")
+
+
+def get_busybox(folder, arch):
+    """A shell and tools that need no library, for machines that have nothing else."""
+    with side_apt("bookworm", "main", arch) as apt:
+        apt.unpack("busybox-static", f"{folder}/all")
+        os.rename(one(f"{folder}/all", "**/bin/busybox"), f"{folder}/busybox")
         shutil.rmtree(f"{folder}/all")
 
 
@@ -165,9 +173,12 @@ def get_program(folder, requirement, name):
 THINGS = {f"driver-{version}-{arch}": (get_driver, suite, arch)
           for version, suite in (("470", "bullseye"), ("535", "bookworm"), ("550", "trixie")) for arch in ("amd64", "arm64")}
 # From 7.0 on the image itself is in a package of its own, and "linux-image" only names it.
-THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.escape(version)}\.[0-9.-]+)(\+deb[0-9]+)?-cloud-amd64")
+THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.escape(version)}\.[0-9.-]+)(\+deb[0-9]+)?-cloud-amd64", "amd64")
                for version, suite, kind in (("5.10", "bullseye", "image"), ("6.1", "bookworm", "image"), ("6.12", "trixie", "image"),
                                             ("6.18", "trixie-backports", "image"), ("7.2", "trixie-backports", "binary"))})
+THINGS.update({f"kernel-{version}-arm64": (get_kernel, suite, rf"linux-image-({re.escape(version)}\.[0-9.-]+)(\+deb[0-9]+)?-cloud-arm64", "arm64")
+               for version, suite in (("6.1", "bookworm"), ("6.12", "trixie"))})
+THINGS["busybox-arm64"] = (get_busybox, "arm64")
 THINGS.update({f"cudart-{version}": (get_runtime, requirement) for version, requirement in (
     ("11.8", "nvidia-cuda-runtime-cu11==11.8.89"), ("12.4", "nvidia-cuda-runtime-cu12==12.4.127"),
     ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
