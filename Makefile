@@ -3,6 +3,8 @@
 # Short names over Meson; "make help" lists them. Everything here works from a fresh Debian 12 machine.
 
 BUILD = build
+# What to build for: this machine, or arm64, cross-built into $(BUILD)-arm64.
+ARCH ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
@@ -16,11 +18,37 @@ BENCH ?=
 # Passed on to "gpusonde agent" by "make run".
 RUN_ARGS ?=
 
+# $(call debian_arch,MACHINE): Debian's name, for Debian's names and the kernel's.
+debian_arch = $(if $(filter amd64 x86_64,$(1)),amd64,$(if $(filter arm64 aarch64,$(1)),arm64))
+ifneq ($(ARCH),)
+ifeq ($(call debian_arch,$(ARCH)),)
+$(error ARCH=$(ARCH) is unknown: arm64 (aarch64), amd64 (x86_64), or nothing for this machine)
+endif
+# Of another machine than this: its name; else nothing.
+CROSS := $(filter-out $(call debian_arch,$(shell uname -m)),$(call debian_arch,$(ARCH)))
+endif
+ifneq ($(CROSS),)
+ifeq ($(wildcard meson/$(CROSS).ini),)
+$(error ARCH=$(ARCH) can be built on such a machine only; arm64 can be cross-built)
+endif
+ifneq ($(filter run test-matrix bench fuzz asan tsan clang,$(MAKECMDGOALS)),)
+$(error ARCH=$(ARCH) is another machine: build, build-tests, test, install and deps take it, no others)
+endif
+override BUILD := $(BUILD)-$(CROSS)
+SETUP_CROSS = --cross-file meson/$(CROSS).ini
+endif
+
 # The one list of Debian packages: to build and run, to test, to measure, and for the clang variants and
 # formatting.
-BUILD_PACKAGES = gcc libc6-dev python3 meson ninja-build pkg-config libmicrohttpd-dev libsystemd-dev libjansson-dev \
-	libyaml-dev libbpf-dev libelf-dev libcapstone-dev liblz4-dev libzstd-dev libiberty-dev clang bpftool
-TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
+TOOLS = gcc libc6-dev python3 meson ninja-build pkg-config clang bpftool
+LIBRARIES = libmicrohttpd-dev libsystemd-dev libjansson-dev libyaml-dev libbpf-dev libelf-dev libcapstone-dev \
+	liblz4-dev libzstd-dev libiberty-dev
+# Debian's compiler for arm64, and what runs its programs here: the build runs gpusonde itself.
+ARM64_TOOLS = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+ARM64_PACKAGES = $(ARM64_TOOLS) $(addsuffix :arm64,$(LIBRARIES) libcmocka-dev)
+BUILD_PACKAGES = $(TOOLS) $(if $(CROSS),$(ARM64_TOOLS) $(LIBRARIES:%=%:$(CROSS)),$(LIBRARIES))
+TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
+NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 busybox-static
 # Large, and wanted by single tests that skip without: installed for CI only.
 CI_PACKAGES = python3-torch
@@ -44,27 +72,44 @@ help:
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
 	@echo "deps test-deps clang-deps ci-deps bench-deps   install missing Debian packages (DEPS=no: never)"
 
-# $(call install_missing,PACKAGES): silent when nothing is missing; never adds a package source.
+# $(call find_missing,PACKAGES): of this machine's kind or, as NAME:ARCH, of another.
+define find_missing
+missing=; \
+	for p in $(1); do \
+		case $$p in *:*) a=$${p#*:};; *) a=$$(dpkg --print-architecture);; esac; \
+		dpkg-query -W -f '$${Architecture} $${Status}\n' $$p 2>/dev/null | \
+			grep -qE "^($$a|all) .*ok installed" || missing="$$missing $$p"; \
+	done
+endef
+
+# $(call install_missing,PACKAGES): silent when nothing is missing; never adds a package source, and never removes a package.
 define install_missing
 	@[ "$(DEPS)" != no ] || exit 0; \
 	command -v dpkg-query >/dev/null || { \
 		echo "Not a Debian system; these must be present (Debian's names): $(1)"; exit 0; }; \
-	missing=; \
-	for p in $(1); do \
-		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$p"; \
-	done; \
+	$(call find_missing,$(1)); \
 	[ -n "$$missing" ] || exit 0; \
 	echo "Installing Debian packages:$$missing"; \
 	sudo=; \
 	if [ "$$(id -u)" != 0 ]; then \
 		command -v sudo >/dev/null || { \
-			echo "As root, please: apt-get install$$missing" >&2; exit 1; }; \
+			add=; case "$$missing" in *:arm64*) add="dpkg --add-architecture arm64; apt-get update; ";; esac; \
+			echo "As root, please: $${add}apt-get install$$missing" >&2; exit 1; }; \
 		sudo=sudo; \
 	fi; \
 	export DEBIAN_FRONTEND=noninteractive; \
+	case "$$missing" in *:arm64*) \
+		dpkg --print-foreign-architectures | grep -qx arm64 || { \
+			echo "Telling dpkg of packages for arm64, too: dpkg --add-architecture arm64"; \
+			$$sudo dpkg --add-architecture arm64 || exit 1; };; \
+	esac; \
 	$$sudo apt-get update -qq && \
-	$$sudo apt-get install -qq -y --no-install-recommends $$missing </dev/null || { \
-		echo "apt-get could not install:$$missing; see its message above" >&2; exit 1; }
+	$$sudo apt-get install -qq -y --no-install-recommends --no-remove $$missing </dev/null || { \
+		echo "apt-get could not install:$$missing; see its message above" >&2; \
+		case "$$missing" in *:arm64*) \
+			echo "A library of arm64 must be of the same version as this machine's own: where that came from backports," \
+				"ask for it there, apt-get install NAME:arm64/bookworm-backports" >&2;; \
+		esac; exit 1; }
 endef
 
 deps:
@@ -74,7 +119,7 @@ test-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES))
 
 ci-deps:
-	$(call install_missing,$(CI_PACKAGES))
+	$(call install_missing,$(CI_PACKAGES) $(if $(filter x86_64,$(shell uname -m)),$(ARM64_PACKAGES)))
 
 bench-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(BENCH_PACKAGES))
@@ -84,12 +129,12 @@ clang-deps:
 
 # Runs and installs need no tests; whoever builds here first and tests later gets them switched on then.
 build: deps
-	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=false $(SETUP_ARGS)
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(SETUP_CROSS) --prefix=$(PREFIX) -Dtests=false $(SETUP_ARGS)
 	@ninja -C $(BUILD)
 
 build-tests: test-deps
 	@if [ ! -f $(BUILD)/build.ninja ]; then \
-		meson setup $(BUILD) --prefix=$(PREFIX) -Dtests=true $(SETUP_ARGS); \
+		meson setup $(BUILD) $(SETUP_CROSS) --prefix=$(PREFIX) -Dtests=true $(SETUP_ARGS); \
 	elif [ ! -d $(BUILD)/test/unit ]; then \
 		meson configure $(BUILD) -Dtests=true; \
 	fi
@@ -165,4 +210,4 @@ install: build
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	rm -rf build build-asan build-tsan build-clang build-fuzz
+	rm -rf build build-arm64 build-asan build-tsan build-clang build-fuzz
