@@ -239,6 +239,7 @@ int fill(struct call *call, uint64_t dst, size_t pitch, size_t width, size_t hei
 	 struct cu_stream *stream);
 
 /* Entry points by name; entry.c */
+int export_table(struct call *call, const void **ret_table, const void *id);
 int entry_get(struct call *call, const char *symbol, void **ret_function, int version, uint64_t flags,
 	      uint32_t *ret_status);
 int error_name(struct call *call, int error, const char **ret_text);
