@@ -96,6 +96,17 @@ static void no_code(struct site *site, const char *why)
 }
 
 static const char jumps_back[] = "the function jumps back to its beginning: a call would be counted twice";
+static const char by_table[] =
+	"the function jumps by a table, which may lead back to its beginning: a call would be counted twice";
+
+/* NULL, or why a call may pass the site twice. */
+static const char *passed_twice(const struct site_machine *m, const struct site_scan *scan, csh handle,
+				enum site_kind kind)
+{
+	if (m->jumped_to(scan, handle))
+		return jumps_back;
+	return !m->moves_stack(scan, kind) && m->jumps_by_table(scan, handle) ? by_table : NULL;
+}
 
 /* The first byte, where every call passes and everything is as the caller left it. */
 static void settle_for_first(struct site *site, const struct site_machine *m, csh handle,
@@ -104,8 +115,11 @@ static void settle_for_first(struct site *site, const struct site_machine *m, cs
 	scan->at = 0;
 	memset(scan->starts, 0, sizeof(scan->starts));
 	scan->starts[0] = true;
-	if (m->jumped_to(scan, handle)) {
-		no_code(site, jumps_back);
+	scan->stack = 0;
+	const char *twice = passed_twice(m, scan, handle, site->kind);
+
+	if (twice) {
+		no_code(site, twice);
 	} else if (site->class == SITE_REFUSED) {
 		snprintf(site->reason, sizeof(site->reason), "the kernel takes no probe on \"%s\", and %s",
 			 site->instruction, why);
@@ -171,8 +185,10 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 		enum site_class class = class_at(scan, rules, kind);
 
 		if (class == SITE_EMULATED || class == SITE_OPTIMISED) {
-			if (m->jumped_to(scan, handle))
-				no_code(site, jumps_back);
+			const char *twice = passed_twice(m, scan, handle, kind);
+
+			if (twice)
+				no_code(site, twice);
 			else
 				choose(site, m, scan, kind, class, insn);
 			return;

@@ -23,7 +23,7 @@ static const struct form {
 	unsigned shift, bits; /* of the distance to where it jumps, in words; bits 0: it does not */
 } forms[] = {
 	{ 0xfc000000, 0x14000000, SITE_KIND_JUMP, 0, 26 }, /* b */
-	{ 0xfc000000, 0x94000000, SITE_KIND_CALL, 0, 0 }, /* bl */
+	{ 0xfc000000, 0x94000000, SITE_KIND_CALL, 0, 26 }, /* bl */
 	{ 0xff000010, 0x54000000, SITE_KIND_BRANCH, 5, 19 }, /* b.cond */
 	{ 0x7e000000, 0x34000000, SITE_KIND_BRANCH, 5, 19 }, /* cbz, cbnz */
 	{ 0x7e000000, 0x36000000, SITE_KIND_BRANCH, 5, 14 }, /* tbz, tbnz */
@@ -235,10 +235,43 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 		int32_t words = (int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
 		int64_t to = (int64_t)at + words * INT64_C(4);
 
+		/* a call of itself is recursion, and counts */
+		if (form->kind == SITE_KIND_CALL && to == 0)
+			continue;
 		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to])
 			return true;
 	}
 	return false;
+}
+
+/* br, braa, ...: not ret. */
+static bool is_indirect_jump(uint32_t instruction)
+{
+	return (instruction & 0xfffffc1f) == 0xd61f0000 || (instruction & 0xfefff800) == 0xd61f0800;
+}
+
+/* ldr, ldrb, ldrh, ldrsw, ... [register, register] */
+static bool is_indexed_load(uint32_t instruction)
+{
+	return (instruction & 0x3b200c00) == 0x38200800;
+}
+
+/* A table is read by index, and its offset or address taken. */
+static bool jumps_by_table(const struct site_scan *scan, _unused_ csh handle)
+{
+	bool jump = false, load = false;
+
+	for (size_t at = 0; at + 4 <= scan->size; at += 4) {
+		jump |= is_indirect_jump(word(scan->code + at));
+		load |= is_indexed_load(word(scan->code + at));
+	}
+	return jump && load;
+}
+
+/* It would have left something on the stack, and does so once in each call. */
+static bool moves_stack(const struct site_scan *scan, _unused_ enum site_kind kind_)
+{
+	return scan->stack > 0;
 }
 
 const struct site_machine site_arm64 = {
@@ -252,4 +285,6 @@ const struct site_machine site_arm64 = {
 	.pass = pass,
 	.may_return = may_return,
 	.jumped_to = jumped_to,
+	.moves_stack = moves_stack,
+	.jumps_by_table = jumps_by_table,
 };

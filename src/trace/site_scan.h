@@ -30,8 +30,12 @@ struct site_machine {
 	const char *(*pass)(struct site_scan *scan, csh handle, const cs_insn *insn);
 	/* The return address is where the kernel looks for it, at an instruction of this kind. */
 	bool (*may_return)(const struct site_scan *scan, enum site_kind kind);
-	/* Something in the function jumps to one of scan->starts. */
+	/* Something in the function jumps to one of scan->starts, or calls what is not its first. */
 	bool (*jumped_to)(const struct site_scan *scan, csh handle);
+	/* Once the site is passed the stack has grown: nothing may lead back here before that was undone. */
+	bool (*moves_stack)(const struct site_scan *scan, enum site_kind kind);
+	/* The function jumps by a table, whose entries are not known: one may lead back. */
+	bool (*jumps_by_table)(const struct site_scan *scan, csh handle);
 };
 
 enum { SITE_STACK_MAX = 64 << 10 };

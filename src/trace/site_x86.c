@@ -218,52 +218,113 @@ static bool may_return(const struct site_scan *scan, _unused_ enum site_kind kin
 	return scan->stack == 0;
 }
 
-/* Where the jump at @at would lead, if there is one; else a place that is no start. */
-static int64_t target(const uint8_t *code, size_t at, size_t size)
+/* Where the jump at @at would lead, if there is one; else a place that is no start. A call to the first byte is recursion, and counts. */
+static int64_t target(const uint8_t *code, size_t at, size_t size, size_t *ret_end)
 {
 	int32_t distance;
+	size_t length = 0;
 
-	if (at + 2 <= size && (code[at] == 0xeb || is_short_branch(code[at]) || (code[at] & 0xfc) == 0xe0))
+	if (at + 2 <= size && (code[at] == 0xeb || is_short_branch(code[at]) || (code[at] & 0xfc) == 0xe0)) {
+		*ret_end = at + 2;
 		return (int64_t)at + 2 + (int8_t)code[at + 1];
-	if (at + 5 <= size && code[at] == 0xe9) {
-		memcpy(&distance, code + at + 1, sizeof(distance));
-		return (int64_t)at + 5 + distance;
 	}
-	if (at + 6 <= size && is_near_branch(code + at)) {
-		memcpy(&distance, code + at + 2, sizeof(distance));
-		return (int64_t)at + 6 + distance;
-	}
-	return -1;
+	if (at + 5 <= size && (code[at] == 0xe9 || code[at] == 0xe8))
+		length = 5;
+	else if (at + 6 <= size && is_near_branch(code + at))
+		length = 6;
+	if (length == 0)
+		return -1;
+	memcpy(&distance, code + at + length - sizeof(distance), sizeof(distance));
+	*ret_end = at + length;
+	int64_t to = (int64_t)*ret_end + distance;
+
+	return code[at] == 0xe8 && to == 0 ? -1 : to;
 }
 
-/* An instruction starts at @wanted, as far as the code can be followed from the entry; where it cannot, it may. */
-static bool starts_instruction(const struct site_scan *scan, csh handle, size_t wanted)
+static bool is_in(const cs_insn *insn, uint8_t group)
+{
+	for (uint8_t i = 0; i < insn->detail->groups_count; i++)
+		if (insn->detail->groups[i] == group)
+			return true;
+	return false;
+}
+
+/*
+ * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as the code can be followed from the
+ * entry; where it cannot, there may be one.
+ */
+static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
 {
 	const uint8_t *p = scan->code;
 	size_t left = scan->size;
 	uint64_t address = 0;
 	cs_insn *insn = cs_malloc(handle);
+	bool is = true;
 
-	while (insn && address < wanted && cs_disasm_iter(handle, &p, &left, &address, insn))
-		;
-	bool passed = insn && address > wanted;
-
+	while (insn && address <= at)
+		if (!cs_disasm_iter(handle, &p, &left, &address, insn))
+			break;
+	if (insn && address > at)
+		is = address == end && (is_in(insn, X86_GRP_JUMP) || is_in(insn, X86_GRP_CALL) ||
+					is_in(insn, X86_GRP_BRANCH_RELATIVE));
 	if (insn)
 		cs_free(insn, 1);
-	return !passed;
+	return is;
 }
 
 /* Every byte is tried as a jump, which is quick and seldom hits; what hits is looked at in earnest. */
 static bool jumped_to(const struct site_scan *scan, csh handle)
 {
 	for (size_t at = 0; at + 2 <= scan->size; at++) {
-		int64_t to = target(scan->code, at, scan->size);
+		size_t end = 0;
+		int64_t to = target(scan->code, at, scan->size, &end);
 
-		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to] &&
-		    starts_instruction(scan, handle, at))
+		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to] && is_jump(scan, handle, at, end))
 			return true;
 	}
 	return false;
+}
+
+/* jmp *register, jmp *memory: ff /4. */
+static bool has_indirect_jump(const uint8_t *code, size_t size)
+{
+	for (size_t at = 0; at + 2 <= size; at++)
+		if (code[at] == 0xff && (code[at + 1] >> 3 & 7) == 4)
+			return true;
+	return false;
+}
+
+/* A table is read by index: by the jump itself, or for the register that it takes. Where the code cannot be followed, any jump may be one. */
+static bool jumps_by_table(const struct site_scan *scan, csh handle)
+{
+	const uint8_t *p = scan->code;
+	size_t left = scan->size;
+	uint64_t address = 0;
+	bool by_register = false, by_index = false, table = false;
+	cs_insn *insn = has_indirect_jump(p, left) ? cs_malloc(handle) : NULL;
+
+	if (!insn)
+		return has_indirect_jump(p, left);
+	while (cs_disasm_iter(handle, &p, &left, &address, insn)) {
+		const cs_x86 *x = &insn->detail->x86;
+
+		for (uint8_t i = 0; i < x->op_count; i++) {
+			bool indexed = x->operands[i].type == X86_OP_MEM &&
+				       x->operands[i].mem.index != X86_REG_INVALID;
+
+			table |= indexed && insn->id == X86_INS_JMP;
+			by_index |= indexed && insn->id != X86_INS_LEA && insn->id != X86_INS_NOP;
+			by_register |= insn->id == X86_INS_JMP && x->operands[i].type == X86_OP_REG;
+		}
+	}
+	cs_free(insn, 1);
+	return table || (by_register && by_index) || has_indirect_jump(p, left);
+}
+
+/* It would have left something on the stack, and does so once in each call. */
+static bool moves_stack(const struct site_scan *scan, enum site_kind kind_)
+{
+	return scan->stack > 0 || kind_ == SITE_KIND_PUSH || kind_ == SITE_KIND_PUSH_EXTENDED;
 }
 
 const struct site_machine site_x86 = {
@@ -277,4 +338,6 @@ const struct site_machine site_x86 = {
 	.pass = pass,
 	.may_return = may_return,
 	.jumped_to = jumped_to,
+	.moves_stack = moves_stack,
+	.jumps_by_table = jumps_by_table,
 };
