@@ -173,6 +173,33 @@ struct conn *conns_take(struct conns *conns)
 	return first;
 }
 
+struct conn *conns_started(struct conns *conns, int fd)
+{
+	struct conn *started = NULL;
+
+	pthread_mutex_lock(&conns->lock);
+	for (struct conn *c = conns->slots; c < conns->slots + conns->n && !started; c++) {
+		if (c->state == CONN_TAKEN && c->fd == fd)
+			started = c;
+	}
+	if (started) {
+		started->state = CONN_FRESH;
+		started->since_ns = clock_mono_ns();
+	}
+	pthread_mutex_unlock(&conns->lock);
+	return started;
+}
+
+void conns_lost(struct conns *conns, const struct conn *only)
+{
+	pthread_mutex_lock(&conns->lock);
+	for (struct conn *c = conns->slots; c < conns->slots + conns->n; c++) {
+		if (c->state == CONN_TAKEN && (!only || c == only))
+			*c = (struct conn){ .fd = -1, .state = CONN_FREE };
+	}
+	pthread_mutex_unlock(&conns->lock);
+}
+
 void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, const void *page)
 {
 	pthread_mutex_lock(&conns->lock);

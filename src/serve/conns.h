@@ -65,10 +65,14 @@ bool conns_add(struct conns *conns, int fd, bool local);
 
 /* The HTTP thread takes the one that was handed first, to give it to libmicrohttpd. NULL: none. */
 struct conn *conns_take(struct conns *conns);
+/* libmicrohttpd begins to serve this descriptor: TAKEN becomes FRESH. NULL: there is none such. */
+struct conn *conns_started(struct conns *conns, int fd);
+/* libmicrohttpd has closed what it was given without ever serving it: @only, or all, if TAKEN still. The slots are free after. */
+void conns_lost(struct conns *conns, const struct conn *only);
 void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, const void *page);
 /* Has never had a whole request, and was not told to go by us. */
 bool conns_unanswered(struct conns *conns, const struct conn *conn);
-/* libmicrohttpd is about to close the descriptor, or has not taken it. The slot is free after. */
+/* libmicrohttpd is about to close the descriptor. The slot is free after. */
 void conns_closed(struct conns *conns, struct conn *conn);
 /* Every connection that still reads @page gives way. */
 void conns_drop_page(struct conns *conns, const void *page);

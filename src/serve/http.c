@@ -33,6 +33,11 @@ static struct conn *conn_of(struct MHD_Connection *connection)
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+static int fd_of(struct MHD_Connection *connection)
+{
+	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
 /* A request line has come. What this returns is on_request()'s *context. */
 static void *on_target(void *userdata, const char *target, struct MHD_Connection *connection)
 {
@@ -86,10 +91,8 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 	struct http *http = userdata;
 	struct conn *conn = *context;
 
-	(void)connection;
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-		conn = *context = TAKE_PTR(http->taken);
-		conns_enter(&http->conns, conn, CONN_FRESH, NULL);
+		*context = conns_started(&http->conns, fd_of(connection));
 	} else {
 		if (conns_unanswered(&http->conns, conn))
 			explain_silence(conn);
@@ -127,12 +130,12 @@ static void take_handed(struct http *http)
 {
 	/* libmicrohttpd keeps an address for limits that we do not use. */
 	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	struct conn *conn;
 
-	while ((http->taken = conns_take(&http->conns))) {
-		/* Calls on_connection() before it returns; if it fails before that, it has closed the socket. */
-		if (MHD_add_connection(http->daemon, http->taken->fd, &nobody, sizeof(nobody)) != MHD_YES &&
-		    http->taken)
-			conns_closed(&http->conns, http->taken);
+	/* 0.9 calls on_connection() before this returns, 1.0 from the MHD_run() that follows. What is refused has been closed. */
+	while ((conn = conns_take(&http->conns))) {
+		if (MHD_add_connection(http->daemon, conn->fd, &nobody, sizeof(nobody)) != MHD_YES)
+			conns_lost(&http->conns, conn);
 	}
 }
 
@@ -166,6 +169,8 @@ static void *run(void *userdata)
 			take_handed(http);
 		}
 		MHD_run(http->daemon);
+		/* 1.0 says of none that it could not begin with it. */
+		conns_lost(&http->conns, NULL);
 	}
 	return NULL;
 }

@@ -24,7 +24,6 @@ struct http {
 	int wake_fd; /* eventfd: a connection was handed over, or stop */
 	struct MHD_Daemon *daemon;
 	int daemon_fd; /* readable when the daemon has something to do */
-	struct conn *taken; /* being given to the daemon right now */
 	struct conns conns;
 	struct pages pages;
 	struct listener *listeners[HTTP_LISTENERS];

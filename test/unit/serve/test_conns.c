@@ -192,6 +192,39 @@ static void test_handed_and_taken_are_left_alone(void **state)
 	assert_null(conns_take(&conns));
 }
 
+/* libmicrohttpd tells later, and in its own order, which of those that it was given it serves; of the others it says nothing. */
+static void test_started_and_lost(void **state)
+{
+	struct conn *c[3];
+	int fds[3], pair[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		peers[n_peers++] = pair[1];
+		assert_true(conns_add(&conns, fds[i] = pair[0], i == 1));
+		clock_advance(1);
+	}
+	c[0] = conns_take(&conns);
+	c[1] = conns_take(&conns);
+	assert_ptr_equal(conns_started(&conns, fds[1]), c[1]);
+	assert_true(c[1]->local && c[1]->state == CONN_FRESH);
+	/* Once only, and what is not taken yet has not begun. */
+	assert_null(conns_started(&conns, fds[1]));
+	assert_null(conns_started(&conns, fds[2]));
+	c[2] = conns_take(&conns);
+	close(fds[0]);
+	conns_lost(&conns, c[0]);
+	assert_int_equal(c[0]->state, CONN_FREE);
+	assert_int_equal(c[2]->state, CONN_TAKEN);
+	close(fds[2]);
+	conns_lost(&conns, NULL);
+	assert_int_equal(c[2]->state, CONN_FREE);
+	assert_int_equal(c[1]->state, CONN_FRESH);
+	conns_lost(&conns, c[1]);
+	assert_int_equal(c[1]->state, CONN_FRESH);
+}
+
 static void test_readers_of_a_page_go(void **state)
 {
 	struct conn *c[MAX_OPEN];
@@ -232,6 +265,7 @@ int main(void)
 		CASE(test_unread_bytes_are_not_the_clients_fault),
 		CASE(test_those_who_leave_are_bounded),
 		CASE(test_handed_and_taken_are_left_alone),
+		CASE(test_started_and_lost),
 		CASE(test_readers_of_a_page_go),
 		CASE(test_unanswered),
 	};
