@@ -166,10 +166,20 @@ enum nvml_return nvmlDeviceGetMinMaxClockOfPState(struct nvml_device *device, ui
 	return NVML_SUCCESS;
 }
 
-DEVICE_U64(nvmlDeviceGetCurrentClocksEventReasons, true, now->reasons)
-DEVICE_U64(nvmlDeviceGetCurrentClocksThrottleReasons, true, now->reasons)
-DEVICE_U64(nvmlDeviceGetSupportedClocksEventReasons, true, NVML_CLOCKS_EVENT_REASON_ALL)
-DEVICE_U64(nvmlDeviceGetSupportedClocksThrottleReasons, true, NVML_CLOCKS_EVENT_REASON_ALL)
+static uint64_t known_reasons(void)
+{
+	return call_generation()->reasons | call_generation()->more_reasons;
+}
+
+static uint64_t current_reasons(const struct tick *now)
+{
+	return (now->reasons & call_generation()->reasons) | call_generation()->more_reasons;
+}
+
+DEVICE_U64(nvmlDeviceGetCurrentClocksEventReasons, true, current_reasons(now))
+DEVICE_U64(nvmlDeviceGetCurrentClocksThrottleReasons, true, current_reasons(now))
+DEVICE_U64(nvmlDeviceGetSupportedClocksEventReasons, true, known_reasons())
+DEVICE_U64(nvmlDeviceGetSupportedClocksThrottleReasons, true, known_reasons())
 DEVICE_U32(nvmlDeviceGetPerformanceState, true, now->pstate)
 DEVICE_U32(nvmlDeviceGetPowerState, true, now->pstate)
 

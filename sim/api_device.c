@@ -234,7 +234,8 @@ enum nvml_return nvmlDeviceGetIndex(struct nvml_device *device, uint32_t *index)
 }
 
 DEVICE_U32(nvmlDeviceGetBrand, true, model->brand)
-DEVICE_U32(nvmlDeviceGetArchitecture, true, model->architecture)
+DEVICE_U32(nvmlDeviceGetArchitecture, true,
+	   call_generation()->architecture ? call_generation()->architecture : model->architecture)
 DEVICE_U32(nvmlDeviceGetMinorNumber, true, what->minor)
 DEVICE_U32(nvmlDeviceGetModuleId, model->nvlinks > 0, call->gpu->index)
 DEVICE_U32(nvmlDeviceGetBoardId, true, what->pci_bus << 8)

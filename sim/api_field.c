@@ -450,6 +450,8 @@ static enum nvml_return get_field(const struct call *call, uint32_t field, uint3
 	};
 	enum nvml_return result = NVML_SUCCESS;
 
+	if (field >= call_generation()->fields)
+		return NVML_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
 		if (readers[i](call, field, scope, answer, &result))
 			return result;
@@ -470,6 +472,8 @@ enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count,
 		value->timestamp = (int64_t)stamp_us(call->now_ms);
 		value->latency_us = 1;
 		value->value_type = answer.type;
+		if (value->field == call_generation()->strange_field)
+			value->value_type = call_generation()->strange_type;
 		value->value.as_u64 = 0;
 		if (value->result != NVML_SUCCESS)
 			continue;

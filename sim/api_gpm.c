@@ -134,7 +134,8 @@ static void fill_metric(const struct call *call, const struct nvml_gpm_sample *f
 	const struct scenario_gpu *gpu = call->gpu->what;
 
 	ret_metric->result = NVML_ERROR_NOT_SUPPORTED;
-	if (!metric || (ret_metric->id - metric->first) / metric->step >= units(gpu, metric))
+	if (!metric || ret_metric->id >= call_generation()->gpm_metrics ||
+	    (ret_metric->id - metric->first) / metric->step >= units(gpu, metric))
 		return;
 	/* Links and cycles are not told apart by instance. */
 	if (to->instance >= 0 && metric->origin != ORIGIN_LOAD)
@@ -230,7 +231,7 @@ enum nvml_return nvmlGpmMetricsGet(struct nvml_gpm_metrics_get *get)
 	NEED(get && is_sample(from) && is_sample(to));
 	CALL_WITH(call_begin_gpu(call, FN_nvmlGpmMetricsGet, to->gpu));
 
-	if (get->version != NVML_GPM_METRICS_GET_VERSION)
+	if (get->version != NVML_GPM_METRICS_GET_VERSION || !call_knows(call, NVML_GPM_METRICS_GET_VERSION))
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 	NEED(from->time_ms >= 0 && to->time_ms >= from->time_ms && from->gpu == to->gpu &&
 	     from->instance == to->instance);

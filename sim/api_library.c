@@ -170,7 +170,7 @@ enum nvml_return nvmlGetExcludedDeviceCount(uint32_t *count)
 }
 
 /* All others; whatever their arguments are, nobody looks at them. */
-#define UNSUPPORTED(name)                                                   \
+#define UNSUPPORTED(name, since)                                            \
 	__attribute__((visibility("default"))) enum nvml_return name(void); \
 	enum nvml_return name(void)                                         \
 	{                                                                   \

@@ -231,7 +231,7 @@ enum nvml_return nvmlDeviceGetGpuFabricInfoV(struct nvml_device *device, struct 
 	answer.health_summary = NVML_GPU_FABRIC_HEALTH_SUMMARY_HEALTHY;
 	if (info->version == NVML_VERSION_WORD(struct nvml_fabric_info_v2, 2))
 		memcpy(info, &answer, sizeof(struct nvml_fabric_info_v2));
-	else if (info->version == NVML_VERSION_WORD(struct nvml_fabric_info_v3, 3))
+	else if (info->version == NVML_VERSION_WORD(struct nvml_fabric_info_v3, 3) && call_knows(call, 3))
 		*info = answer;
 	else
 		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;

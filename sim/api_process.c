@@ -8,6 +8,12 @@
 /* Sizes of the records of process lists, by version of the call. */
 enum { RECORD_V1 = sizeof(struct nvml_process_info_v1), RECORD_V2 = sizeof(struct nvml_process_info_v2) };
 
+/* What is copied from: as long as the longest record of any generation. */
+struct record {
+	struct nvml_process_detail detail;
+	uint64_t unheard_of;
+};
+
 /* MPS clients are compute processes, too: a list of either leaves the other out. */
 static bool listed(const struct call *call, uint32_t slot, uint32_t types)
 {
@@ -25,20 +31,21 @@ static uint32_t guests_list(const struct call *call, void *infos, uint32_t room,
 	uint32_t count = guests_of(call->gpu->index, call->instance, call->now_ms, &guests);
 
 	for (uint32_t i = 0; i < count; i++, found++) {
-		struct nvml_process_detail detail = {
-			.pid = guests[i].pid,
-			.gpu_instance = NVML_NONE_U32,
-			.compute_instance = NVML_NONE_U32,
+		struct record record = {
+			.detail.pid = guests[i].pid,
+			.detail.gpu_instance = NVML_NONE_U32,
+			.detail.compute_instance = NVML_NONE_U32,
 		};
 
-		put_u64(call, &detail.used_memory, guests[i].bytes);
+		put_u64(call, &record.detail.used_memory, guests[i].bytes);
 		if (guests[i].instance >= 0) {
-			detail.gpu_instance = call->gpu->what->instances[guests[i].instance].gpu_instance;
-			detail.compute_instance =
+			record.detail.gpu_instance =
+				call->gpu->what->instances[guests[i].instance].gpu_instance;
+			record.detail.compute_instance =
 				call->gpu->what->instances[guests[i].instance].compute_instance;
 		}
 		if (found < room)
-			memcpy((char *)infos + found * size, &detail, size);
+			memcpy((char *)infos + found * size, &record, size);
 	}
 	return found;
 }
@@ -72,14 +79,16 @@ static enum nvml_return list_processes(const struct call *call, uint32_t types, 
 	NEED(count);
 	if (size > RECORD_V1 && call_stride(call) > 0)
 		size = call_stride(call);
+	else if (size == RECORD_V2)
+		size = call_generation()->process_bytes;
 	room = infos ? *count : 0;
 	for (uint32_t i = 0; i < call->gpu->slot_count; i++) {
 		if (!listed(call, i, types))
 			continue;
 		if (found < room) {
-			struct nvml_process_detail detail = detail_of(call, i);
+			struct record record = { .detail = detail_of(call, i) };
 
-			memcpy((char *)infos + found * size, &detail, size);
+			memcpy((char *)infos + found * size, &record, size);
 		}
 		found++;
 	}

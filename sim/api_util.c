@@ -140,7 +140,7 @@ enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampl
 	int64_t first = MAX(gpu->tick - SAMPLES_KEPT, gpu->driver_ms / SCENARIO_TICK_MS), fresh;
 	uint32_t room;
 
-	NEED(value_type && count && sampling < NVML_SAMPLINGTYPE_COUNT);
+	NEED(value_type && count && sampling < call_generation()->samplings);
 	NEED_SUPPORT(sampling_supported(call, sampling));
 	first = MAX(first, (unstamp_ms(last_seen) - sample_skew_ms(gpu)) / SCENARIO_TICK_MS);
 	fresh = gpu->tick - first;

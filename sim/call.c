@@ -8,8 +8,8 @@
 #include "library.h"
 
 static const char *const function_names[FUNCTION_COUNT] = {
-#define FUNCTION(name, scope) [FN_##name] = #name,
-#define UNSUPPORTED(name) [FN_##name] = #name,
+#define FUNCTION(name, scope, since) [FN_##name] = #name,
+#define UNSUPPORTED(name, since) [FN_##name] = #name,
 #include "functions.def"
 #include "nvml_unsupported.def"
 #undef FUNCTION
@@ -20,12 +20,36 @@ static const char *const function_names[FUNCTION_COUNT] = {
 enum scope { SCOPE_NODE, SCOPE_GPU, SCOPE_ANY };
 
 static const uint8_t function_scopes[FUNCTION_COUNT] = {
-#define FUNCTION(name, scope) [FN_##name] = SCOPE_##scope,
-#define UNSUPPORTED(name) [FN_##name] = SCOPE_NODE,
+#define FUNCTION(name, scope, since) [FN_##name] = SCOPE_##scope,
+#define UNSUPPORTED(name, since) [FN_##name] = SCOPE_NODE,
 #include "functions.def"
 #include "nvml_unsupported.def"
 #undef FUNCTION
 #undef UNSUPPORTED
+};
+
+/* From which generation on a function is there, and from which on no more (0: it is still there). */
+static const uint8_t function_since[FUNCTION_COUNT] = {
+#define FUNCTION(name, scope, since) [FN_##name] = GENERATION_##since,
+#define UNSUPPORTED(name, since) [FN_##name] = GENERATION_##since,
+#include "functions.def"
+#include "nvml_unsupported.def"
+#undef FUNCTION
+#undef UNSUPPORTED
+};
+
+static const uint8_t function_gone[FUNCTION_COUNT] = {
+#define GONE(id, function) [FN_##function] = GENERATION_##id,
+#include "generations.def"
+};
+
+static const struct {
+	uint16_t function;
+	uint8_t version, since, before;
+} struct_versions[] = {
+#define STRUCT_VERSION(function, version, id, before) \
+	{ FN_##function, version, GENERATION_##id, GENERATION_##before },
+#include "generations.def"
 };
 
 static struct nvml_device devices[SCENARIO_MAX_GPUS][1 + SCENARIO_MAX_INSTANCES];
@@ -35,6 +59,29 @@ static struct nvml_compute_instance compute_instances[SCENARIO_MAX_GPUS][SCENARI
 const char *function_name(enum function function)
 {
 	return function_names[function];
+}
+
+const struct generation *call_generation(void)
+{
+	return &generations[call_node()->scenario->generation];
+}
+
+static bool is_offered(enum function function)
+{
+	uint8_t id = (uint8_t)call_node()->scenario->generation, gone = function_gone[function];
+
+	return id >= function_since[function] && (gone == 0 || id < gone);
+}
+
+bool call_knows(const struct call *call, unsigned version)
+{
+	uint8_t id = (uint8_t)call_node()->scenario->generation;
+
+	for (size_t i = 0; i < ARRAY_SIZE(struct_versions); i++) {
+		if (struct_versions[i].function == call->function && struct_versions[i].version == version)
+			return id >= struct_versions[i].since && id < struct_versions[i].before;
+	}
+	return true;
 }
 
 struct nvml_device *device_handle(uint32_t gpu, int instance)
@@ -215,6 +262,8 @@ enum nvml_return call_begin_node(struct call *call, enum function function)
 
 	begin(call, function);
 	result = node_state(call);
+	if (result == NVML_SUCCESS && !is_offered(function))
+		result = NVML_ERROR_FUNCTION_NOT_FOUND;
 	if (result == NVML_SUCCESS)
 		result = suffer(call, -1);
 	return result == NVML_SUCCESS ? node_state(call) : result;
@@ -226,6 +275,8 @@ static enum nvml_return attach(struct call *call, uint32_t gpu, int instance)
 
 	if (result == NVML_SUCCESS)
 		result = library_state(call->now_ms);
+	if (result == NVML_SUCCESS && !is_offered(call->function))
+		result = NVML_ERROR_FUNCTION_NOT_FOUND;
 	if (result != NVML_SUCCESS)
 		return result;
 	if (library_unsupported(call->function, gpu))

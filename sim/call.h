@@ -26,8 +26,8 @@
  * because a caller's memory depends on them.
  */
 enum function {
-#define FUNCTION(name, scope) FN_##name,
-#define UNSUPPORTED(name) FN_##name,
+#define FUNCTION(name, scope, since) FN_##name,
+#define UNSUPPORTED(name, since) FN_##name,
 #include "functions.def"
 #include "nvml_unsupported.def"
 #undef FUNCTION
@@ -89,10 +89,10 @@ void call_end(struct call *call);
 		if (!(condition))                        \
 			return NVML_ERROR_NOT_SUPPORTED; \
 	} while (0)
-#define NEED_VERSION(pointer, number)                                            \
-	do {                                                                     \
-		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number)) \
-			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;             \
+#define NEED_VERSION(pointer, number)                                                                         \
+	do {                                                                                                  \
+		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number) || !call_knows(call, number)) \
+			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;                                          \
 	} while (0)
 
 void put_u32(const struct call *call, uint32_t *dst, uint32_t value);
@@ -101,6 +101,10 @@ void put_u64(const struct call *call, uint64_t *dst, uint64_t value);
 enum nvml_return put_text(char *dst, uint32_t size, const char *text);
 /* A field's value, which faults may falsify, too. */
 uint64_t falsify_field(const struct call *call, uint32_t field, uint64_t value, unsigned width);
+
+/* Whether the driver of this generation knows this version of the call's struct; where the call exists. */
+bool call_knows(const struct call *call, unsigned version);
+const struct generation *call_generation(void);
 
 /* The stride of process lists that the faults of this call ask for; 0: none does. */
 uint32_t call_stride(const struct call *call);

@@ -239,6 +239,24 @@ static void index_unsupported(const struct scenario *scenario)
 	}
 }
 
+/* A library that exports what one generation did is of that generation; of another's scenario it makes none. */
+static int settle_generation(const char *path, struct scenario *scenario, struct scenario_error *err)
+{
+	enum generation_id wanted = scenario->generation;
+
+	if (library_generation == GENERATION_NEWEST || wanted == library_generation)
+		return 0;
+	if (wanted == GENERATION_NEWEST) {
+		scenario_set_generation(scenario, library_generation);
+		return 0;
+	}
+	snprintf(err->message, sizeof(err->message),
+		 "%.300s: a scenario of generation %s, and a library of %s: take the library of that generation, or the plain one",
+		 path, generations[wanted].name, generations[library_generation].name);
+	free(scenario);
+	return -EINVAL;
+}
+
 /* A scenario with an error in it makes no node at all: half of one would only confuse. */
 static int load_node(void)
 {
@@ -247,8 +265,10 @@ static int load_node(void)
 	char path[4096];
 	int r;
 
-	locate_scenario(locate_scenario_name(), path, sizeof(path));
+	locate_scenario(locate_scenario_name(library_scenario), path, sizeof(path));
 	r = scenario_load_file(path, &scenario, &err);
+	if (r == 0)
+		r = settle_generation(path, scenario, &err);
 	if (r == 0) {
 		r = node_new(scenario, &node);
 		snprintf(err.message, sizeof(err.message), "%.400s: out of memory", path);
@@ -314,7 +334,7 @@ enum nvml_return library_shutdown(void)
 
 __attribute__((constructor)) static void load(void)
 {
-	const char *name = locate_scenario_name(), *slash = strrchr(name, '/');
+	const char *name = locate_scenario_name(library_scenario), *slash = strrchr(name, '/');
 	int length;
 
 	name = slash ? slash + 1 : name;

@@ -31,3 +31,7 @@ bool library_removed(uint32_t gpu, int64_t now_ms);
 bool library_unsupported(enum function function, uint32_t gpu);
 
 const char *function_name(enum function function);
+
+/* Of default.c: the generation whose functions it exports, and the scenario of who names none. */
+extern const enum generation_id library_generation;
+extern const char *const library_scenario;

@@ -9,11 +9,11 @@
 
 #include "config.h"
 
-const char *locate_scenario_name(void)
+const char *locate_scenario_name(const char *otherwise)
 {
 	const char *name = getenv("GPUSONDE_SIM_SCENARIO");
 
-	return name && *name ? name : "node-8xh100";
+	return name && *name ? name : otherwise;
 }
 
 void locate_scenario(const char *name, char *path, size_t size)

@@ -3,8 +3,10 @@
 
 #include <stddef.h>
 
-/* What GPUSONDE_SIM_SCENARIO says, or the default. Borrowed from the environment. */
-const char *locate_scenario_name(void);
+#define SCENARIO_DEFAULT "node-8xh100"
+
+/* What GPUSONDE_SIM_SCENARIO says, borrowed from the environment; or else this. */
+const char *locate_scenario_name(const char *otherwise);
 
 /*
  * The file of a scenario: a name with a slash in it is a path; else NAME.yaml is looked for beside the library

@@ -27,6 +27,32 @@ static int parse_cuda(struct schema *schema, const struct yaml_node *node, void 
 	return 0;
 }
 
+void scenario_set_generation(struct scenario *scenario, enum generation_id id)
+{
+	const struct generation *generation = &generations[id];
+
+	scenario->generation = id;
+	snprintf(scenario->driver_version, sizeof(scenario->driver_version), "%s", generation->driver);
+	snprintf(scenario->driver_branch, sizeof(scenario->driver_branch), "%s", generation->branch);
+	snprintf(scenario->nvml_version, sizeof(scenario->nvml_version), "%s", generation->nvml);
+	scenario->cuda_version = generation->cuda;
+}
+
+static int parse_generation(struct schema *schema, const struct yaml_node *node, _unused_ void *dst,
+			    _unused_ size_t size)
+{
+	const char *names[GENERATION_COUNT];
+	int id;
+
+	for (id = 0; id < GENERATION_COUNT; id++)
+		names[id] = generations[id].name;
+	id = schema_choice(schema, node, names, GENERATION_COUNT);
+	if (id < 0)
+		return id;
+	scenario_set_generation(schema->scenario, (enum generation_id)id);
+	return 0;
+}
+
 static int parse_cycle(struct schema *schema, const struct yaml_node *node, void *dst, size_t size)
 {
 	int64_t ms;
@@ -94,6 +120,7 @@ static int parse_faults(struct schema *schema, const struct yaml_node *node, _un
 	}
 
 static const struct schema_key scenario_keys[] = {
+	LIST_KEY("generation", parse_generation),
 	SCHEMA_KEY(struct scenario, driver_version, "driver_version", schema_text),
 	SCHEMA_KEY(struct scenario, driver_branch, "driver_branch", schema_text),
 	SCHEMA_KEY(struct scenario, nvml_version, "nvml_version", schema_text),
@@ -112,10 +139,7 @@ static int parse_scenario(const struct yaml_doc *doc, struct scenario *scenario,
 {
 	struct schema schema = { .file = doc->name, .err = err, .scenario = scenario };
 
-	strcpy(scenario->driver_version, "550.163.01");
-	strcpy(scenario->driver_branch, "r550_00");
-	strcpy(scenario->nvml_version, "12.550.163.01");
-	scenario->cuda_version = 12040;
+	scenario_set_generation(scenario, GENERATION_NEWEST);
 	scenario->cycle_ms = 600 * 1000;
 	return schema_map(&schema, doc->root, scenario_keys, ARRAY_SIZE(scenario_keys), scenario);
 }

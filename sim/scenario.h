@@ -7,6 +7,7 @@
 
 #include "curve.h"
 #include "fault.h"
+#include "generation.h"
 #include "model.h"
 
 /*
@@ -135,6 +136,7 @@ struct scenario_reason {
 
 struct scenario {
 	char name[64];
+	enum generation_id generation; /* of the driver: which functions there are */
 	char driver_version[80], nvml_version[80], driver_branch[80];
 	uint32_t cuda_version; /* 12040 for 12.4 */
 	int64_t cycle_ms; /* the load of the node repeats after this */
@@ -157,6 +159,9 @@ struct scenario {
 struct scenario_error {
 	char message[512];
 };
+
+/* With the versions that this generation says of itself. */
+void scenario_set_generation(struct scenario *scenario, enum generation_id id);
 
 /*
  * Reads a scenario. 0, -EINVAL for one that is not right, -ENOMEM, or why the file cannot be read; then err

@@ -69,7 +69,7 @@ static int load_devices(void)
 	struct scenario_error err = { "" };
 	char path[4096];
 
-	locate_scenario(locate_scenario_name(), path, sizeof(path));
+	locate_scenario(locate_scenario_name(SCENARIO_DEFAULT), path, sizeof(path));
 	if (scenario_load_file(path, &driver.scenario, &err) < 0) {
 		fprintf(stderr, "gpusonde-sim: %s\n", err.message);
 		return CU_UNKNOWN;

@@ -99,7 +99,7 @@ def test_records_of_either_size():
 
 def test_a_library_of_2021_will_do():
     """Without anything that came after driver 470: older calls, and what they do not know is unsupported."""
-    text = last(dump(f"{e2e.BUILD}/sim/missing/libnvidia-ml.so.1", "-n", "3", "-i", "300", "-a"))
+    text = last(dump(f"{e2e.BUILD}/sim/driver-470/libnvidia-ml.so.1", "-n", "3", "-i", "300", "-a"))
     for name, wanted in (("UTILIZATION_GPU", 0.37), ("PROCESSES_COMPUTE", 1), ("UTILIZATION_DECODER", 0.1)):
         e2e.equal(numbers(text, name)[0], wanted, name)
     e2e.contains(text, "POWER ")

