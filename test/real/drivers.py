@@ -134,19 +134,19 @@ def test_driver_550_counts_every_call_and_code():
 
 
 def test_runtime_11_8_over_driver_550_counts_outer_calls_once():
-    check_runtime(real("cudart-11.8", "libcudart.so.11.0"), NO_DEVICE)
+    check_runtime(real("runtime-11.8", "libcudart.so.11.0"), NO_DEVICE)
 
 
 def test_runtime_12_4_over_driver_550_counts_outer_calls_once():
-    check_runtime(real("cudart-12.4", "libcudart.so.12"), NO_DEVICE)
+    check_runtime(real("runtime-12.4", "libcudart.so.12"), NO_DEVICE)
 
 
 def test_runtime_12_9_over_driver_550_counts_outer_calls_once():
-    check_runtime(real("cudart-12.9", "libcudart.so.12"), NO_DEVICE)
+    check_runtime(real("runtime-12.9", "libcudart.so.12"), NO_DEVICE)
 
 
 def test_runtime_13_over_driver_550_counts_outer_calls_once():
-    check_runtime(real("cudart-13", "libcudart.so.13"), INSUFFICIENT_DRIVER)
+    check_runtime(real("runtime-13", "libcudart.so.13"), INSUFFICIENT_DRIVER)
 
 
 def test_toolkit_runtime_over_driver_550_counts_outer_calls_once():
