@@ -24,6 +24,7 @@ TABLES = {
         "functions": "probed functions",
         "site": "where a probe sits",
         "counted": "calls and results",
+        "lookups": "calls through cuGetProcAddress",
     }, "The real library, without a GPU: every call fails, and each is counted with its code."),
     "nvml": Table("NVIDIA's NVML", "library", {
         "functions": "functions of it that are used",
@@ -32,11 +33,13 @@ TABLES = {
         "lost": "what this generation does not offer",
     }, "The real library without a GPU, and the simulated one that offers what that generation did."),
     "runtimes": Table("CUDA runtimes", "runtime", {
-        "linked": "linked",
         "functions": "probed functions",
-        "simulated": "over the simulated driver",
         "real": "over NVIDIA's 550",
-    }, "The real runtime. Over the simulated driver it ends at a table of functions that is NVIDIA's own; what it calls until then, and each of its results, is counted."),
+        "others": "over NVIDIA's 535 and 470",
+        "simulated": "over the simulated driver",
+        "streams": "default streams",
+    }, "The real runtime, shared and in programs. Over the simulated driver it gets as far as cuInit, then asks cuGetExportTable for a table of functions that is NVIDIA's "
+       "own, and fails with what that answers, 500."),
     "frameworks": Table("Frameworks", "framework", {
         "libraries": "libraries probed",
         "attach": "until all is probed",
