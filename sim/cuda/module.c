@@ -89,6 +89,9 @@ static struct cu_function *find_function(const struct cu_module *module, const c
 	return function;
 }
 
+/* Of a leak checker, where there is one: that names are never freed is meant. */
+void __lsan_ignore_object(const void *) __attribute__((weak));
+
 static struct cu_function *make_function(struct cu_module *module, const char *name, size_t name_n)
 {
 	char *copy = strdup(name);
@@ -98,6 +101,8 @@ static struct cu_function *make_function(struct cu_module *module, const char *n
 		free(copy);
 		return NULL;
 	}
+	if (__lsan_ignore_object)
+		__lsan_ignore_object(copy);
 	function->owner = module;
 	function->duration_ns = settings_kernel_ns(name);
 	function->name = copy;
