@@ -70,7 +70,7 @@ static void add_row(struct probing *p, const struct trace_listing *listing)
 	enum table_colour colour = site->chosen ? COLOUR_GOOD : COLOUR_BAD;
 	bool returns = listing->probe->may_return && site->may_return;
 
-	table_cell(&p->table, COLOUR_NONE, listing->probe->symbol);
+	table_cell(&p->table, COLOUR_NONE, listing->symbol);
 	table_cellf(&p->table, COLOUR_NONE, "%u", site->offset);
 	table_cell(&p->table, COLOUR_NONE, site->instruction);
 	table_cell(&p->table, colour, site_class_name(site->class));
@@ -85,12 +85,12 @@ static int add_json(struct probing *p, const struct trace_listing *listing)
 	const struct site *site = &listing->site;
 	uint32_t ns = cost(site, p->rules.entry_ns);
 
-	return json_array_append_new(p->sites, json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:o}", "symbol",
-							 listing->probe->symbol, "offset", (int)site->offset,
-							 "instruction", site->instruction, "class",
-							 site_class_name(site->class), "chosen", site->chosen,
-							 "reason", site->reason, "expected_ns",
-							 ns ? json_integer(ns) : json_null())) < 0 ?
+	return json_array_append_new(p->sites,
+				     json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:o}", "symbol",
+					       listing->symbol, "offset", (int)site->offset, "instruction",
+					       site->instruction, "class", site_class_name(site->class),
+					       "chosen", site->chosen, "reason", site->reason, "expected_ns",
+					       ns ? json_integer(ns) : json_null())) < 0 ?
 		       -ENOMEM :
 		       0;
 }
@@ -185,7 +185,7 @@ static void print_table(struct probing *p, struct strbuf *out)
 	struct winsize size;
 	struct table_options options = { .colour = isatty(STDOUT_FILENO) };
 	const char *no_color = getenv("NO_COLOR");
-	char line[480];
+	char line[sizeof(p->why_not.text) + 80];
 
 	if (no_color && *no_color)
 		options.colour = false;

@@ -19,12 +19,19 @@ enum { ELF_SYMBOLS_MAX = 4 << 20, ELF_NAME_MAX = 4096, ELF_BUILD_ID_MAX = 64 };
 
 struct elf_file;
 
+enum elf_kind {
+	ELF_FUNCTION,
+	ELF_INDIRECT, /* a resolver (STT_GNU_IFUNC), which runs once, and not when the function is called */
+	ELF_UNTYPED, /* global, in code, and not said to be a function: hand-written, or no code at all */
+};
+
 struct elf_symbol {
 	const char *name; /* valid in the callback only */
 	uint64_t address; /* as linked */
 	uint64_t offset; /* in the file; what a uprobe is placed at */
 	uint64_t size; /* 0 where the table does not say */
 	bool dynamic; /* of .dynsym; else of .symtab */
+	enum elf_kind kind;
 };
 
 /* Stops with what the callback gives when that is not 0. */
@@ -37,11 +44,10 @@ DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
 
 /* EM_X86_64, EM_AARCH64, ... */
 uint16_t elf_machine(const struct elf_file *file);
-/*
- * Defined functions of .dynsym, then of .symtab, names without versions; a name at one address may come twice. Not among them: resolvers of indirect
- * functions, which run once and not when the function is called.
- */
+/* Defined functions (ELF_FUNCTION only) of .dynsym, then of .symtab, names without versions; a name at one address may come twice. */
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
+/* The same, of every kind: whatever a call by name may lead to. */
+int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
 /* The same where the symbols lie in a file of their own, @file, and what they are of in @code. */
 int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata);
 /* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */

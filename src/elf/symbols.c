@@ -14,6 +14,7 @@ struct table {
 	const struct elf_file *code; /* that the functions are in */
 	uint64_t at, count; /* symbols */
 	bool dynamic;
+	bool every_kind;
 	elf_symbol_fn *fn;
 	void *userdata;
 	Elf64_Sym block[BLOCK_SYMBOLS];
@@ -21,14 +22,27 @@ struct table {
 	char name[ELF_NAME_MAX + 1];
 };
 
-/* Functions that are here; resolvers of indirect ones (STT_GNU_IFUNC) are not what their name says. */
-static bool wanted(const Elf64_Sym *sym)
+/* What is here, and of a kind that is asked for. */
+static bool wanted(const struct table *t, const Elf64_Sym *sym, enum elf_kind *ret_kind)
 {
-	return ELF64_ST_TYPE(sym->st_info) == STT_FUNC && sym->st_shndx != SHN_UNDEF &&
-	       sym->st_shndx != SHN_ABS && sym->st_shndx != SHN_COMMON;
+	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON)
+		return false;
+	switch (ELF64_ST_TYPE(sym->st_info)) {
+	case STT_FUNC:
+		*ret_kind = ELF_FUNCTION;
+		return true;
+	case STT_GNU_IFUNC:
+		*ret_kind = ELF_INDIRECT;
+		return t->every_kind;
+	case STT_NOTYPE: /* local ones mark places for the linker */
+		*ret_kind = ELF_UNTYPED;
+		return t->every_kind && ELF64_ST_BIND(sym->st_info) != STB_LOCAL;
+	default:
+		return false;
+	}
 }
 
-static int offer(struct table *t, const Elf64_Sym *sym)
+static int offer(struct table *t, const Elf64_Sym *sym, enum elf_kind kind)
 {
 	const struct elf_segment *s = elf_segment_of_address(t->code, sym->st_value);
 	struct elf_symbol symbol = {
@@ -36,6 +50,7 @@ static int offer(struct table *t, const Elf64_Sym *sym)
 		.address = sym->st_value,
 		.size = sym->st_size,
 		.dynamic = t->dynamic,
+		.kind = kind,
 	};
 	int r = -ENOENT;
 
@@ -45,7 +60,7 @@ static int offer(struct table *t, const Elf64_Sym *sym)
 			r = elf_pieces_text(&t->names, sym->st_name, t->name);
 	}
 	if (r == -ENOENT) {
-		t->file->skipped++;
+		t->file->skipped += kind == ELF_FUNCTION;
 		return 0;
 	}
 	if (r < 0)
@@ -70,7 +85,9 @@ static int read_table(struct table *t)
 			return r;
 		got /= sizeof(Elf64_Sym);
 		for (size_t i = 0; i < got; i++) {
-			r = wanted(&t->block[i]) ? offer(t, &t->block[i]) : 0;
+			enum elf_kind kind;
+
+			r = wanted(t, &t->block[i], &kind) ? offer(t, &t->block[i], kind) : 0;
 			if (r != 0)
 				return r;
 		}
@@ -103,7 +120,8 @@ static int find_table(struct table *t, uint32_t type)
 	return 0;
 }
 
-int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata)
+static int read_tables(struct elf_file *file, const struct elf_file *code, bool every_kind, elf_symbol_fn *fn,
+		       void *userdata)
 {
 	static const uint32_t types[] = { SHT_DYNSYM, SHT_SYMTAB };
 	_cleanup_free_ struct table *t = malloc(sizeof(*t));
@@ -113,6 +131,7 @@ int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_sym
 		return -ENOMEM;
 	t->file = file;
 	t->code = code;
+	t->every_kind = every_kind;
 	t->fn = fn;
 	t->userdata = userdata;
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
@@ -127,6 +146,16 @@ int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_sym
 			return r;
 	}
 	return 0;
+}
+
+int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata)
+{
+	return read_tables(file, code, false, fn, userdata);
+}
+
+int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata)
+{
+	return read_tables(file, file, true, fn, userdata);
 }
 
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata)

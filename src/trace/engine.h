@@ -135,9 +135,10 @@ double trace_sum_quantile(const struct trace_sum *sum, double q);
 /* Calls of at most @bound_ns; those of the bucket that the bound lies in count if most of it is below. */
 uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
 
-/* Every probe of a file, chosen or refused: "gpusonde probes". */
+/* Every probe of a file, chosen or refused, and newer versions of what is probed, which are refused: "gpusonde probes". */
 struct trace_listing {
-	const struct probe *probe;
+	const struct probe *probe; /* or what @symbol is a newer version of, and then never chosen */
+	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
 };

@@ -1,32 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which probed functions a file has, and where their probes go. */
+/*
+ * Which probed functions a file has, and where their probes go. What is not proven is refused, with a reason: besides what the code says
+ * (trace/site.h), that a probe is passed by calls of its own function only, as far as the file's symbols tell.
+ */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "elf/elf.h"
 #include "trace/engine.h"
 
-/* Functions at places of their own; the names that are probed are TRACE_CALLS_MAX at most, so a file with more lies. */
-enum { PLACES_MAX = 8 * TRACE_CALLS_MAX };
+enum {
+	/* Functions at places of their own; the names that are probed are TRACE_CALLS_MAX at most, so a file with more lies. */
+	PLACES_MAX = 8 * TRACE_CALLS_MAX,
+	CODE_RANGES_MAX = 64,
+};
 
 struct place {
 	const struct probe *probe;
+	char *newer; /* its name, where the table does not know it, but an older version of it */
 	uint64_t offset, address, size;
+	enum elf_kind kind;
+	uint64_t next; /* where the next function begins */
+	uint64_t reach; /* how far functions go that begin before it */
 };
 
 struct places {
 	const bool *libraries;
 	struct hashmap by_offset; /* of the file, to index in at[] */
+	struct elf_range code[CODE_RANGES_MAX];
+	size_t code_n;
 	uint32_t n;
 	struct place at[PLACES_MAX];
 };
 
-static const struct probe *probe_of(const bool *libraries, const char *symbol)
+static void places_free(struct places *places)
+{
+	for (uint32_t i = 0; places && i < places->n; i++)
+		free(places->at[i].newer);
+	if (places)
+		hashmap_done(&places->by_offset);
+	free(places);
+}
+DEFINE_CLEANUP(struct places *, places_free, places_freep)
+
+/* ---- which there are ---- */
+
+static const struct probe *probe_of(const bool *libraries, const char *symbol,
+				    const struct probe *(*find)(enum probe_library, const char *))
 {
 	for (int i = 0; i < PROBE_LIBRARIES; i++) {
-		const struct probe *probe = libraries[i] ? probe_find((enum probe_library)i, symbol) : NULL;
+		const struct probe *probe = libraries[i] ? find((enum probe_library)i, symbol) : NULL;
 
 		if (probe)
 			return probe;
@@ -35,20 +62,42 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol)
 }
 
 /* Names of one place, aliases and twins in .symtab, get one probe: the first row of the table counts it, whatever the order here. */
+static void merge(struct place *known, const struct place *place)
+{
+	if (known->newer && !place->newer) {
+		free(TAKE_PTR(known->newer));
+		known->probe = place->probe;
+	} else if (!known->newer == !place->newer) {
+		known->probe = MIN(known->probe, place->probe);
+	}
+	known->size = MAX(known->size, place->size);
+	known->kind = MAX(known->kind, place->kind);
+}
+
 static int note(const struct elf_symbol *symbol, void *userdata)
 {
 	struct places *places = userdata;
-	const struct probe *probe = probe_of(places->libraries, symbol->name);
+	struct place place = { probe_of(places->libraries, symbol->name, probe_find),
+			       NULL,
+			       symbol->offset,
+			       symbol->address,
+			       symbol->size,
+			       symbol->kind,
+			       .next = UINT64_MAX };
+	_cleanup_free_ char *newer = NULL;
 	uint32_t i;
 	int r;
 
-	if (!probe)
-		return 0;
+	if (!place.probe) {
+		place.probe = probe_of(places->libraries, symbol->name, probe_of_newer);
+		if (!place.probe)
+			return 0;
+		place.newer = newer = strdup(symbol->name);
+		if (!newer)
+			return -ENOMEM;
+	}
 	if (hashmap_get(&places->by_offset, symbol->offset, &i)) {
-		struct place *known = &places->at[i];
-
-		known->probe = MIN(known->probe, probe);
-		known->size = MAX(known->size, symbol->size);
+		merge(&places->at[i], &place);
 		return 0;
 	}
 	if (places->n == PLACES_MAX)
@@ -56,7 +105,145 @@ static int note(const struct elf_symbol *symbol, void *userdata)
 	r = hashmap_put(&places->by_offset, symbol->offset, places->n);
 	if (r < 0)
 		return r;
-	places->at[places->n++] = (struct place){ probe, symbol->offset, symbol->address, symbol->size };
+	places->at[places->n++] = place;
+	newer = NULL;
+	return 0;
+}
+
+/* ---- who else is there ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* The first place at @offset or behind it. */
+static uint32_t first_at(const struct places *places, uint64_t offset)
+{
+	uint32_t low = 0, high = places->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (places->at[middle].offset < offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Any function of the file, probed or not. Only the places beside it are told: look_around() goes on from there. */
+static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
+{
+	struct places *places = userdata;
+	uint64_t end = symbol->offset + MIN(symbol->size, UINT64_MAX - symbol->offset);
+	uint32_t i;
+
+	if (symbol->kind == ELF_UNTYPED)
+		return 0;
+	i = first_at(places, symbol->offset);
+	if (i > 0)
+		places->at[i - 1].next = MIN(places->at[i - 1].next, symbol->offset);
+	if (i < places->n && places->at[i].offset == symbol->offset)
+		i++;
+	if (i < places->n)
+		places->at[i].reach = MAX(places->at[i].reach, end);
+	return 0;
+}
+
+/* Leaves them in the order of the file. */
+static int look_around(struct elf_file *file, struct places *places)
+{
+	uint64_t reach = 0;
+	int r;
+
+	qsort(places->at, places->n, sizeof(places->at[0]), by_offset);
+	r = elf_entries(file, note_neighbour, places);
+	if (r == 0)
+		r = elf_code_ranges(file, places->code, CODE_RANGES_MAX, &places->code_n);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < places->n; i++) {
+		reach = MAX(reach, places->at[i].reach);
+		places->at[i].reach = reach;
+	}
+	return 0;
+}
+
+/* ---- where their probes go ---- */
+
+static bool is_code(const struct places *places, uint64_t offset)
+{
+	for (size_t i = 0; i < places->code_n; i++)
+		if (offset >= places->code[i].offset && offset - places->code[i].offset < places->code[i].size)
+			return true;
+	return places->code_n == CODE_RANGES_MAX; /* there may be more */
+}
+
+static void refuse(struct site *site, const char *why)
+{
+	*site = (struct site){ .kind = SITE_KIND_OTHER, .class = SITE_REFUSED };
+	snprintf(site->reason, sizeof(site->reason), "%s", why);
+}
+
+/* NULL, or why nothing is looked for in the place at all. */
+static const char *refused_unseen(const struct places *places, const struct place *place)
+{
+	if (place->newer)
+		return "newer than this gpusonde: what its arguments mean is not known; a newer gpusonde may know it";
+	if (place->kind == ELF_INDIRECT)
+		return "an indirect function (IFUNC): which function it stands for is found out when it is loaded";
+	if (place->kind == ELF_UNTYPED)
+		return "its symbol does not say that it is a function: it may be data";
+	if (!is_code(places, place->offset))
+		return "lies outside of the sections that hold code: it may be data";
+	return NULL;
+}
+
+/* NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was looked at. */
+static const char *refused_beside(const struct place *place, const struct site *site, bool whole)
+{
+	if (place->reach > place->offset)
+		return "begins within another function, which may run through it without calling it";
+	if (place->next <= place->offset + site->offset)
+		return "another function begins before the instruction that could be probed";
+	if (!whole)
+		return "only a part of it could be searched for jumps back: it is too long, or the file too short";
+	return NULL;
+}
+
+static int list_place(struct elf_file *file, const struct places *places, const struct place *place,
+		      const struct site_rules *rules, uint8_t *code, struct trace_listing *ret_listing)
+{
+	struct trace_listing listing = {
+		.probe = place->probe,
+		.symbol = place->newer ? place->newer : place->probe->symbol,
+	};
+	/* Where it does not say how long it is, it ends where the next one begins. */
+	uint64_t size = place->size ? place->size : place->next - place->offset;
+	const char *why = refused_unseen(places, place);
+	size_t n;
+	int r;
+
+	if (why) {
+		refuse(&listing.site, why);
+	} else {
+		r = elf_code(file, place->offset, code, (size_t)MIN(size, (uint64_t)SITE_CODE_MAX), &n);
+		if (r == 0)
+			r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
+		if (r < 0)
+			return r;
+		why = listing.site.chosen ?
+			      refused_beside(place, &listing.site, n == size || place->size == 0) :
+			      NULL;
+		if (why)
+			refuse(&listing.site, why);
+	}
+	listing.file_offset = place->offset + listing.site.offset;
+	*ret_listing = listing;
 	return 0;
 }
 
@@ -66,35 +253,20 @@ static int by_row(const void *a, const void *b)
 
 	if (x->probe != y->probe)
 		return x->probe < y->probe ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	return by_offset(a, b);
 }
 
-static int list_place(struct elf_file *file, const struct place *place, const struct site_rules *rules,
-		      uint8_t *code, struct trace_listing *ret_listing)
-{
-	struct trace_listing listing = { .probe = place->probe };
-	size_t n = place->size ? (size_t)MIN(place->size, (uint64_t)SITE_CODE_MAX) : SITE_SCAN_MAX;
-	int r = elf_code(file, place->offset, code, n, &n);
-
-	if (r == 0)
-		r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
-	if (r < 0)
-		return r;
-	listing.file_offset = place->offset + listing.site.offset;
-	*ret_listing = listing;
-	return 0;
-}
-
-static int list_places(struct elf_file *file, const struct places *places, const struct site_rules *rules,
+static int list_places(struct elf_file *file, struct places *places, const struct site_rules *rules,
 		       int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata)
 {
 	_cleanup_free_ uint8_t *code = malloc(SITE_CODE_MAX);
 	int r = code ? 0 : -ENOMEM;
 
+	qsort(places->at, places->n, sizeof(places->at[0]), by_row);
 	for (uint32_t i = 0; r == 0 && i < places->n; i++) {
 		struct trace_listing listing;
 
-		r = list_place(file, &places->at[i], rules, code, &listing);
+		r = list_place(file, places, &places->at[i], rules, code, &listing);
 		if (r == 0)
 			r = fn(&listing, userdata);
 	}
@@ -105,7 +277,7 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata)
 {
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
-	_cleanup_free_ struct places *places = NULL;
+	_cleanup_(places_freep) struct places *places = NULL;
 	int r = elf_open(fd, &file);
 
 	if (r < 0)
@@ -114,11 +286,8 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 	if (!places)
 		return -ENOMEM;
 	places->libraries = libraries;
-	r = elf_functions(file, note, places);
-	if (r == 0) {
-		qsort(places->at, places->n, sizeof(places->at[0]), by_row);
-		r = list_places(file, places, rules, fn, userdata);
-	}
-	hashmap_done(&places->by_offset);
-	return r;
+	r = elf_entries(file, note, places);
+	if (r == 0 && places->n > 0)
+		r = look_around(file, places);
+	return r == 0 ? list_places(file, places, rules, fn, userdata) : r;
 }

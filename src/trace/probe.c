@@ -139,6 +139,74 @@ const struct probe *probe_find(enum probe_library library, const char *symbol)
 	return NULL;
 }
 
+/* NAME, NAME_v2, NAME_v2_ptsz, ... */
+struct version {
+	size_t base_n; /* of NAME */
+	unsigned number; /* 1 where it has none */
+	bool twin;
+};
+
+static struct version version_of(const char *symbol)
+{
+	struct version version = { .base_n = strlen(symbol), .number = 1 };
+	size_t n = version.base_n, digits = 0;
+
+	if (n > 5 && (memcmp(symbol + n - 5, "_ptsz", 5) == 0 || memcmp(symbol + n - 5, "_ptds", 5) == 0)) {
+		version.twin = true;
+		n -= 5;
+	}
+	while (digits < n && symbol[n - 1 - digits] >= '0' && symbol[n - 1 - digits] <= '9')
+		digits++;
+	version.base_n = n;
+	if (digits > 0 && digits < 9 && n > digits + 2 && memcmp(symbol + n - digits - 2, "_v", 2) == 0) {
+		version.number = (unsigned)strtoul(symbol + n - digits, NULL, 10);
+		version.base_n = n - digits - 2;
+	}
+	return version;
+}
+
+/* The first row, by name, that does not come before the first @n bytes of @text. */
+static size_t first_row(enum probe_library library, const char *text, size_t n)
+{
+	size_t low = 0, high = probes_n;
+
+	pthread_once(&sorted, sort_rows);
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct probe *probe = &probes[by_name[middle]];
+
+		if (probe->library < library ||
+		    (probe->library == library && strncmp(probe->symbol, text, n) < 0))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct probe *probe_of_newer(enum probe_library library, const char *symbol)
+{
+	struct version version = version_of(symbol), newest = { .number = 0 };
+	const struct probe *found = NULL;
+
+	for (size_t i = first_row(library, symbol, version.base_n); i < probes_n; i++) {
+		const struct probe *probe = &probes[by_name[i]];
+		struct version known = version_of(probe->symbol);
+
+		if (probe->library != library || strncmp(probe->symbol, symbol, version.base_n) != 0)
+			break;
+		if (known.base_n != version.base_n || known.number < newest.number)
+			continue;
+		if (strcmp(probe->symbol, symbol) == 0)
+			return NULL;
+		newest = known;
+		found = probe;
+	}
+	return found && (version.number > newest.number || (version.number == newest.number && version.twin)) ?
+		       found :
+		       NULL;
+}
+
 const char *probe_group_name(enum probe_group group)
 {
 	static const char *const names[PROBE_GROUPS] = {

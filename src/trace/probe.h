@@ -41,6 +41,11 @@ extern const uint16_t probes_n;
 
 /* The row of an exported name of a library; NULL: not probed. */
 const struct probe *probe_find(enum probe_library library, const char *symbol);
+/*
+ * The row that an exported name, which has none itself, is a later version of (..._v3 where ..._v2 is probed), or a twin of (..._ptsz): calls
+ * of it are missed. NULL: it is none. Older versions are left out on purpose (probes.def).
+ */
+const struct probe *probe_of_newer(enum probe_library library, const char *symbol);
 static inline uint16_t probe_call(const struct probe *probe)
 {
 	return (uint16_t)(probe - probes);
