@@ -14,6 +14,7 @@
 #include "cmd/silence.h"
 #include "kmsg/kmsg.h"
 #include "proc/proc.h"
+#include "proc/rights.h"
 
 enum { SAVE_INTERVAL_S = 10, BUS_INTERVAL_S = 10 };
 
@@ -242,6 +243,17 @@ void collector_configure(struct collector *c, const struct options *options)
 	model_set_limits(c->model, &limits);
 }
 
+static void tell_no_kernel_log(const char *path, int error)
+{
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+
+	if ((error == -EPERM || error == -EACCES) && rights_lacks(RIGHTS_FOR(KERNEL_LOG), lacks) > 0)
+		log_warning("%s (%s): %s; %s", lacks[0].cause, path, lacks[0].lost, lacks[0].remedy);
+	else
+		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; --kmsg-enabled false silences this",
+			    path, strerror(-error));
+}
+
 static void open_kmsg(struct collector *c, sd_event *event, const struct options *options)
 {
 	const char *path = options_text(options, OPT_kmsg_path);
@@ -251,10 +263,7 @@ static void open_kmsg(struct collector *c, sd_event *event, const struct options
 		return;
 	r = kmsg_new(event, path, on_xid, c, &c->kmsg);
 	if (r < 0 && !c->config.quiet)
-		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; %s",
-			    path, strerror(-r),
-			    r == -EPERM || r == -EACCES ? "give the agent CAP_SYSLOG" :
-							  "--kmsg-enabled false silences this");
+		tell_no_kernel_log(path, r);
 }
 
 static void load_xids(struct collector *c, const struct options *options)

@@ -4,15 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/cursor.h"
 #include "base/fd.h"
+#include "proc/rights.h"
 
 /* Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
 #define PID_NAMESPACE_INIT 0xEFFFFFFCu
@@ -51,73 +50,43 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	found(f, VERDICT_NOTE,
 	      confidential ? "the kernel is locked down (confidentiality)" :
 			     "not available: no /sys/bus/event_source/devices/uprobe");
-	remedy(f,
-	       "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+	remedy(f, "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
 }
 
-static const struct {
-	unsigned bit;
-	const char *name, *for_what;
-} capabilities[] = {
-	{ CAP_SYSLOG, "CAP_SYSLOG", "XID errors of the kernel log" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "whose port a port is" },
-	{ CAP_BPF, "CAP_BPF", "tracing" },
-	{ CAP_PERFMON, "CAP_PERFMON", "tracing" },
-	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "tracing on kernels before 5.8" },
-};
-
-static bool effective_capabilities(uint64_t *ret_bits)
-{
-	char text[8192];
-	struct cursor c;
-	const char *line;
-	size_t n;
-
-	if (read_file("/proc/self/status", text, sizeof(text), &n) < 0)
-		return false;
-	line = strstr(text, "\nCapEff:");
-	if (!line)
-		return false;
-	c = cursor_over(line + 8, strlen(line + 8));
-	c.p += strspn(c.p, " \t");
-	return cursor_hex(&c, ret_bits) == 0;
-}
-
+/* What is missing is said by whoever needs it. */
 static void check_capabilities(_unused_ const struct doctor *d, struct finding *f)
 {
-	struct strbuf has, lacks;
-	uint64_t bits = 0;
+	struct strbuf has;
 
-	strbuf_init(&has, sizeof(f->text) / 3);
-	strbuf_init(&lacks, sizeof(f->text) / 3);
-	effective_capabilities(&bits);
-	for (size_t i = 0; i < ARRAY_SIZE(capabilities); i++) {
-		if (bits >> capabilities[i].bit & 1)
-			strbuf_addf(&has, " %s", capabilities[i].name);
-		else
-			strbuf_addf(&lacks, "%s %s (%s)", lacks.len ? "," : "", capabilities[i].name,
-				    capabilities[i].for_what);
-	}
-	found(f, lacks.len ? VERDICT_NOTE : VERDICT_OK, "this process has%s%s%s",
-	      has.len ? has.data : " none of note", lacks.len ? "; it lacks" : "", lacks.data);
+	strbuf_init(&has, sizeof(f->text) / 2);
+	rights_held(&has);
+	found(f, VERDICT_OK, "this process has%s", has.len ? has.data : " none of note");
 	strbuf_done(&has);
-	strbuf_done(&lacks);
 }
 
 static void check_kmsg(const struct doctor *d, struct finding *f)
 {
 	const char *path = options_text(&d->invocation->options, OPT_kmsg_path);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	int error = fd < 0 ? errno : 0;
 
 	if (!options_bool(&d->invocation->options, OPT_kmsg_enabled)) {
 		found(f, VERDICT_NOTE, "not wanted (kmsg.enabled)");
-	} else if (fd >= 0) {
-		found(f, VERDICT_OK, "%s can be read: XID errors come from there, too", path);
-	} else {
-		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
-		      strerror(errno));
-		remedy(f, "CAP_SYSLOG (AmbientCapabilities= of the unit), or sysctl kernel.dmesg_restrict=0");
+		return;
 	}
+	if (fd >= 0) {
+		found(f, VERDICT_OK, "%s can be read: XID errors come from there, too", path);
+		return;
+	}
+	if ((error == EPERM || error == EACCES) && rights_lacks(RIGHTS_FOR(KERNEL_LOG), lacks) > 0) {
+		found(f, VERDICT_WARNING, "%s (%s): %s", lacks[0].cause, path, lacks[0].lost);
+		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", lacks[0].remedy);
+		return;
+	}
+	found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
+	      strerror(error));
+	remedy(f, "kmsg.path names another; kmsg.enabled=false if it is not wanted");
 }
 
 static void check_pids(_unused_ const struct doctor *d, struct finding *f)

@@ -3,22 +3,19 @@
 #include "cmd/doctor.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/text.h"
+#include "proc/rights.h"
 #include "trace/kernel_sites.h"
+#include "trace/target.h"
 
 /* include/uapi/linux/magic.h */
 #define TRACEFS_MAGIC_ 0x74726163
 
-enum { PARANOID_TEXT_MAX = 64, RING_BYTES = 1 << 16 };
+enum { RING_BYTES = 1 << 16 };
 
 static bool wanted(const struct doctor *d)
 {
@@ -36,103 +33,63 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 {
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	struct attach_trouble trouble = { 0 };
-
-	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
-	} else if (attach_backend_new(&config, &backend, &trouble) == 0) {
-		found(f, VERDICT_OK, "CUDA calls can be traced, attached by %s", attach_backend_name(backend));
-	} else {
-		found(f, missing(d), "CUDA calls cannot be traced from here: %s", trouble.text);
-		remedy(f, "run doctor as the agent's user; trace.enabled=no if tracing is not wanted");
-	}
-}
-
-static bool effective(uint64_t *ret_bits)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	if (syscall(SYS_capget, &header, data) < 0)
-		return false;
-	*ret_bits = data[0].effective | (uint64_t)data[1].effective << 32;
-	return true;
-}
-
-static const struct {
-	unsigned bit;
-	const char *name, *for_what;
-	bool needed; /* for tracing at all, unless there is CAP_SYS_ADMIN */
-} rights[] = {
-	{ CAP_BPF, "CAP_BPF", "programs in the kernel", true },
-	{ CAP_PERFMON, "CAP_PERFMON", "their probes", true },
-	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN", "with CAP_DAC_OVERRIDE: kernels before 6.6; records where perf_event_paranoid is 3",
-	  false },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "libraries of other users' processes and the kernels in them, their environment", false },
-	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "libraries in folders that are closed to others", false },
-};
-
-static void check_rights(const struct doctor *d, struct finding *f)
-{
-	struct strbuf lacks;
-	uint64_t bits = 0;
-	bool enough = true;
+	int r;
 
 	if (!wanted(d)) {
 		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
 		return;
 	}
-	strbuf_init(&lacks, sizeof(f->text) / 2);
-	if (!effective(&bits))
-		strbuf_addf(&lacks, " (capget: %s)", strerror(errno));
-	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
-		if (bits >> rights[i].bit & 1)
-			continue;
-		enough &= !rights[i].needed || (bits >> CAP_SYS_ADMIN & 1);
-		strbuf_addf(&lacks, "%s %s (%s)", lacks.len ? "," : "", rights[i].name, rights[i].for_what);
+	r = attach_backend_new(&config, &backend, &trouble);
+	if (r == 0) {
+		found(f, VERDICT_OK, "CUDA calls can be traced, attached by %s", attach_backend_name(backend));
+		return;
 	}
-	found(f,
-	      !lacks.len ? VERDICT_OK :
-	      enough     ? VERDICT_NOTE :
-			   missing(d),
-	      "%s%s", lacks.len ? "this process lacks" : "this process has all capabilities that tracing uses",
-	      lacks.data);
-	if (lacks.len)
-		remedy(f, "run as root, or AmbientCapabilities= of the unit");
-	strbuf_done(&lacks);
+	/* How to give it stands at trace-rights. */
+	found(f, missing(d), "CUDA calls cannot be traced from here: %s",
+	      r == -EPERM && rights_lacks(attach_needs(false), lacks) ? lacks[0].cause : trouble.text);
+	remedy(f, "run doctor as the agent's user; trace.enabled=no if tracing is not wanted");
+}
+
+static void check_rights(const struct doctor *d, struct finding *f)
+{
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	struct strbuf text;
+	unsigned n;
+
+	if (!wanted(d)) {
+		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		return;
+	}
+	n = rights_lacks(attach_needs(false) | RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED), lacks);
+	if (n == 0) {
+		found(f, VERDICT_OK, "this process has all capabilities that tracing uses");
+		return;
+	}
+	strbuf_init(&text, sizeof(f->text) - 1);
+	for (unsigned i = 0; i < n; i++)
+		strbuf_addf(&text, "%s%s: %s", i ? "; " : "", lacks[i].cause, lacks[i].lost);
+	rights_remedy(attach_needs(false) | RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED), f->remedy,
+		      sizeof(f->remedy));
+	found(f, rights_lacks(attach_needs(false), lacks) ? missing(d) : VERDICT_NOTE, "%s", text.data);
+	strbuf_done(&text);
 }
 
 static void check_records(const struct doctor *d, struct finding *f)
 {
-	char text[PARANOID_TEXT_MAX];
-	uint64_t bits = 0;
-	int64_t level = 0;
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	char text[sizeof(f->text)];
 
-	if (!wanted(d)) {
+	if (!wanted(d))
 		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
-		return;
-	}
-	if (read_file("/proc/sys/kernel/perf_event_paranoid", text, sizeof(text), NULL) < 0) {
-		found(f, VERDICT_WARNING,
-		      "no perf events in this kernel: processes are found by scanning /proc only");
-		remedy(f, "a kernel with CONFIG_PERF_EVENTS");
-		return;
-	}
-	text[strcspn(text, "\n")] = 0;
-	effective(&bits);
-	if (parse_i64(text, &level) < 0)
-		level = 0;
-	/* Level 3 is Debian's own: there CAP_PERFMON does not help. */
-	if (bits >> CAP_SYS_ADMIN & 1 || (level < 3 && bits >> CAP_PERFMON & 1)) {
-		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %lld)",
-		      (long long)level);
-		return;
-	}
-	found(f, VERDICT_NOTE,
-	      "perf_event_paranoid is %lld: processes are found by scanning /proc only, up to a second late",
-	      (long long)level);
-	remedy(f, level < 3 ? "CAP_PERFMON" :
-			      "CAP_SYS_ADMIN, or sysctl kernel.perf_event_paranoid=2 with CAP_PERFMON");
+	else if (rights_lacks(attach_needs(false), lacks))
+		found(f, VERDICT_NOTE, "not tried, since nothing can be traced");
+	else if (targets_records_refused(text, sizeof(text)))
+		found(f, VERDICT_NOTE, "%s", text);
+	else
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)",
+		      rights_perf_level());
 }
 
 static void check_tracefs(const struct doctor *d, struct finding *f)
@@ -151,6 +108,10 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
 			      "not needed: the kernel has uprobe_multi" :
 			      "/sys/kernel/tracing can be used");
+		return;
+	}
+	if (attach_kernel_has_multi()) {
+		found(f, VERDICT_OK, "not needed: the kernel has uprobe_multi");
 		return;
 	}
 	if (statfs("/sys/kernel/tracing", &fs) < 0 || fs.f_type != TRACEFS_MAGIC_) {

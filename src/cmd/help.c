@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "config.h"
+#include "proc/rights.h"
 
 void help_overview(struct strbuf *out)
 {
@@ -64,7 +65,7 @@ static const struct {
 } parts[] = {
 	{ "configuration.md", options_markdown }, { "gpusonde.yaml", options_sample },
 	{ "man-commands", man_commands },         { "man-options", options_man_flags },
-	{ "man-keys", options_man_keys },
+	{ "man-keys", options_man_keys },         { "rights.md", rights_document },
 };
 
 static int generate(const char *name, struct strbuf *out)

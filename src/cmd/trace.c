@@ -22,6 +22,8 @@
 #include "cmd/cmd.h"
 #include "cmd/hold.h"
 #include "cmd/trace_kernels.h"
+#include "proc/maps.h"
+#include "proc/rights.h"
 #include "view/table.h"
 
 enum { RAW_FLUSH = 64 << 10 };
@@ -245,6 +247,7 @@ static int start_engine(struct tracing *t)
 		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true },
 		.pid = t->pid,
 		.follow = t->pid != 0,
+		.held = t->hold && !hold_unheld(t->hold),
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.events = t->inv->flag[FLAG_RAW] || t->kernels,
@@ -270,6 +273,22 @@ static int start_engine(struct tracing *t)
 	return r;
 }
 
+/* What it maps is the least that has to be seen. */
+static int may_look_into(pid_t pid)
+{
+	struct proc_maps maps = { .fd = -1 };
+	int r = proc_maps_open("/proc", pid, &maps);
+	char text[640];
+
+	proc_maps_done(&maps);
+	if (r != -EACCES && r != -EPERM)
+		return 0;
+	rights_text(RIGHTS_FOR(OTHERS), text, sizeof(text));
+	fprintf(stderr, "gpusonde trace: process %d cannot be looked into (%s)%s%s\n", (int)pid, strerror(-r),
+		text[0] ? "; " : "", text);
+	return r;
+}
+
 static int watch_pid(struct tracing *t)
 {
 	int fd = (int)syscall(SYS_pidfd_open, t->pid, 0);
@@ -279,7 +298,9 @@ static int watch_pid(struct tracing *t)
 		fprintf(stderr, "gpusonde trace: there is no process %d: %s\n", (int)t->pid, strerror(errno));
 		return -errno;
 	}
-	r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_gone, t);
+	r = may_look_into(t->pid);
+	if (r == 0)
+		r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_gone, t);
 	return r < 0 ? r : 0;
 }
 

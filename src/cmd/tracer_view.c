@@ -253,9 +253,7 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
 	if (!s->targets.by_records && s->targets.why_no_records[0])
-		snprintf(view->why, sizeof(view->why),
-			 "new CUDA processes are found by scanning /proc only, up to a second late: %s",
-			 s->targets.why_no_records);
+		snprintf(view->why, sizeof(view->why), "%s", s->targets.why_no_records);
 }
 
 static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, uint32_t *ret_codes)

@@ -105,7 +105,7 @@ static int backend_try(const struct attach_way *way, const struct attach_config 
 int attach_backend_new(const struct attach_config *config, struct attach_backend **ret_backend,
 		       struct attach_trouble *ret_trouble)
 {
-	int r = attach_may(ret_trouble);
+	int r = attach_may(config, ret_trouble);
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(ways); i++) {
 		if (ways[i]->multi && config->no_multi)
@@ -113,7 +113,8 @@ int attach_backend_new(const struct attach_config *config, struct attach_backend
 		r = backend_try(ways[i], config, ret_backend, ret_trouble);
 		if (r == 0)
 			return 0;
-		if (r == -ENOMEM)
+		/* Who may not load this one may not load the others. */
+		if (r == -ENOMEM || r == -EPERM)
 			return r;
 		if (i + 1 < ARRAY_SIZE(ways))
 			r = 0;

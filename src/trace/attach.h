@@ -36,8 +36,13 @@ struct attach_site {
 
 /* Why tracing cannot be, for doctor: which step failed, the cause and the remedy, in words. */
 struct attach_trouble {
-	char text[320];
+	char text[640];
 };
+
+/* Whether the running kernel's own description knows uprobe_multi links. Good without any capability. */
+bool attach_kernel_has_multi(void);
+/* What of proc/rights.h tracing needs on this kernel: a mask. */
+unsigned attach_needs(bool no_multi);
 
 /*
  * Loads the kernel side and chooses the way. -EPERM capabilities are missing, -ENOENT no BTF, -ENOSYS/-EOPNOTSUPP the kernel offers no way;

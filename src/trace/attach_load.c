@@ -2,13 +2,17 @@
 #include "trace/attach_private.h"
 
 #include <errno.h>
-#include <linux/capability.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
+
+#include "base/fd.h"
+#include "proc/rights.h"
+
+enum { BTF_PIECE = 16384 };
 
 /*
  * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of `stats`: 28 MiB of kernel memory
@@ -52,25 +56,41 @@ void attach_say(struct attach_trouble *trouble, const char *format, ...)
 	va_end(args);
 }
 
-static uint64_t capabilities(void)
+void attach_say_refused(struct attach_trouble *trouble, const char *what, int error)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
+	char why[sizeof(trouble->text) / 2];
 
-	if (syscall(SYS_capget, &header, data) < 0)
-		return ~UINT64_C(0); /* the load will tell */
-	return data[0].effective | (uint64_t)data[1].effective << 32;
+	rights_refused(why, sizeof(why));
+	attach_say(trouble, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
 }
 
-static bool has(uint64_t all, int capability)
+bool attach_kernel_has_multi(void)
 {
-	return all >> capability & 1;
+	static const char name[] = "\0BPF_TRACE_UPROBE_MULTI"; /* of enum bpf_attach_type, between NULs */
+	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	char buf[BTF_PIECE + sizeof(name)];
+	size_t kept = 0;
+	ssize_t n;
+
+	while (fd >= 0 && (n = read(fd, buf + kept, BTF_PIECE)) > 0) {
+		size_t length = kept + (size_t)n;
+
+		if (memmem(buf, length, name, sizeof(name)))
+			return true;
+		kept = MIN(length, sizeof(name) - 1);
+		memmove(buf, buf + length - kept, kept);
+	}
+	return false;
 }
 
-int attach_may(struct attach_trouble *ret_trouble)
+unsigned attach_needs(bool no_multi)
 {
-	uint64_t all = capabilities();
-	bool bpf = has(all, CAP_BPF), perfmon = has(all, CAP_PERFMON);
+	return !no_multi && attach_kernel_has_multi() ? RIGHTS_FOR(MULTI) : RIGHTS_FOR(EVENT);
+}
+
+int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble)
+{
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
 		attach_say(ret_trouble,
@@ -79,14 +99,10 @@ int attach_may(struct attach_trouble *ret_trouble)
 			   strerror(errno));
 		return -ENOENT;
 	}
-	if (!has(all, CAP_SYS_ADMIN) && !(bpf && perfmon)) {
-		attach_say(ret_trouble,
-			   "missing %s%s%s; tracing needs CAP_BPF and CAP_PERFMON: run as root, or list both in the unit's AmbientCapabilities= "
-			   "(CAP_SYS_ADMIN stands for both)",
-			   bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : " and ", perfmon ? "" : "CAP_PERFMON");
-		return -EPERM;
-	}
-	return 0;
+	if (rights_lacks(attach_needs(config->no_multi), lacks) == 0)
+		return 0;
+	rights_lack_text(&lacks[0], ret_trouble->text, sizeof(ret_trouble->text));
+	return -EPERM;
 }
 
 static uint32_t either(uint32_t wanted, uint32_t otherwise)
@@ -134,6 +150,12 @@ static struct bpf_object *open_object(const struct attach_way *way)
 	return object;
 }
 
+/* Not by the verifier, which says more. */
+static bool is_refusal(int r)
+{
+	return r == -EPERM || r == -ENOSYS;
+}
+
 int attach_load(struct attach_backend *backend, const struct attach_config *config,
 		struct attach_trouble *ret_trouble)
 {
@@ -149,8 +171,11 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	}
 	if (!object || r < 0) {
 		r = object ? r : -errno;
-		attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s",
-			   backend->way->name, strerror(-r), last_warning[0] ? "; " : "", last_warning);
+		if (is_refusal(r))
+			attach_say_refused(ret_trouble, "the kernel refuses the tracing programs", r);
+		else
+			attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s",
+				   backend->way->name, strerror(-r), last_warning[0] ? "; " : "", last_warning);
 	}
 	libbpf_set_print(before);
 	backend->programs[0] = object;

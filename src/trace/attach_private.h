@@ -76,7 +76,9 @@ uint64_t attach_site_value(const struct attach_site *site);
 /* ---- attach_load.c ---- */
 
 /* Whether BTF and capabilities are there. */
-int attach_may(struct attach_trouble *ret_trouble);
+int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble);
+/* @what was refused with @error, and capabilities are not why. */
+void attach_say_refused(struct attach_trouble *trouble, const char *what, int error);
 int attach_load(struct attach_backend *backend, const struct attach_config *config,
 		struct attach_trouble *ret_trouble);
 /* The programs once more, with the maps of the first and another salt. */

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "proc/proc.h"
+#include "proc/rights.h"
 
 /* Where it is nowhere mounted: a mount that nobody else sees and that is gone with its file descriptor. */
 static int mount_own(void)
@@ -42,8 +43,8 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 		fd = mount_own();
 	if (fd < 0) {
 		attach_say(ret_trouble,
-			   "tracefs is not mounted and cannot be (%s); without uprobe_multi tracing needs it: mount -t tracefs "
-			   "tracefs /sys/kernel/tracing, CAP_DAC_OVERRIDE and CAP_SYS_ADMIN",
+			   "tracefs is not mounted and cannot be (%s); this kernel has no uprobe_multi, so tracing needs it: mount -t tracefs "
+			   "tracefs /sys/kernel/tracing, as root",
 			   strerror(-fd));
 		return fd;
 	}
@@ -51,9 +52,13 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 	if (faccessat(fd, "uprobe_events", W_OK, AT_EACCESS) < 0) {
 		int r = -errno;
 
-		attach_say(ret_trouble, "uprobe_events in tracefs: %s; %s", strerror(-r),
-			   r == -ENOENT ? "tracing needs a kernel built with CONFIG_UPROBE_EVENTS" :
-					  "tracing on this kernel needs CAP_SYS_ADMIN and, but for root, CAP_DAC_OVERRIDE");
+		rights_text(RIGHTS_FOR(EVENT), ret_trouble->text, sizeof(ret_trouble->text));
+		if (r == -ENOENT)
+			attach_say(
+				ret_trouble,
+				"tracefs has no uprobe_events: tracing needs a kernel built with CONFIG_UPROBE_EVENTS");
+		else if (!ret_trouble->text[0])
+			attach_say_refused(ret_trouble, "uprobe_events in tracefs cannot be written", r);
 		return r == -ENOENT ? -EOPNOTSUPP : r;
 	}
 	return 0;

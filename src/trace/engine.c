@@ -21,7 +21,7 @@
 
 void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
 {
-	char text[512];
+	char text[768];
 	va_list ap;
 
 	if (!engine->ops.notice)

@@ -34,6 +34,7 @@ struct trace_engine_config {
 	bool libraries[PROBE_LIBRARIES];
 	pid_t pid; /* this process and what it makes; 0: all */
 	bool follow; /* with @pid: also what it starts */
+	bool held; /* with @pid: whoever calls offers each file before it is mapped, so nothing else has to be found */
 	bool return_probes; /* trace.return_probes; without them only the driver is probed */
 	bool allow_single_step;
 	bool events; /* raw events at all; false: sums only */

@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proc/proc.h"
+#include "proc/rights.h"
 #include "trace/engine_private.h"
 
 /* Drivers are replaced while the agent runs. */
@@ -239,6 +241,58 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 	return bits;
 }
 
+/* ---- what is missing ---- */
+
+/* Each lack once. */
+static void say_lacks(struct trace_engine *engine, unsigned needs)
+{
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	unsigned n = rights_lacks(needs & ~engine->said, lacks);
+
+	engine->said |= needs;
+	for (unsigned i = 0; i < n; i++)
+		engine_notice(engine, LOG_NOTICE, "%s: %s; %s", lacks[i].cause, lacks[i].lost, lacks[i].remedy);
+}
+
+static void on_refused(pid_t pid, const char *path, bool deleted, int error, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	unsigned need = deleted ? RIGHTS_FOR(DELETED) : RIGHTS_FOR(CLOSED);
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+
+	if (rights_lacks(need, lacks) > 0) {
+		say_lacks(engine, need);
+	} else if (!engine->refusal_said && (error == -EACCES || error == -EPERM)) {
+		engine->refusal_said = true;
+		engine_notice(engine, LOG_NOTICE,
+			      "%s, which process %d maps, cannot be opened, so what calls it is not traced: %s",
+			      path, (int)pid, strerror(-error));
+	}
+}
+
+static bool is_of_others(pid_t pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return stat(path, &st) == 0 && st.st_uid != geteuid();
+}
+
+static void say_what_is_missing(struct trace_engine *engine)
+{
+	const struct trace_engine_config *config = &engine->config;
+	struct target_stats stats;
+
+	if (config->held)
+		return;
+	if (!config->pid || is_of_others(config->pid))
+		say_lacks(engine, RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED));
+	targets_stats(engine->targets, &stats);
+	if (!stats.by_records)
+		engine_notice(engine, LOG_NOTICE, "%s", stats.why_no_records);
+}
+
 int engine_targets_start(struct trace_engine *engine)
 {
 	static const struct target_ops ops = {
@@ -246,6 +300,7 @@ int engine_targets_start(struct trace_engine *engine)
 		.file_gone = on_file_gone,
 		.process = on_mapping,
 		.process_gone = on_process_gone,
+		.refused = on_refused,
 	};
 	const bool *libraries = engine->probing.libraries;
 	struct target_config config = {
@@ -260,6 +315,7 @@ int engine_targets_start(struct trace_engine *engine)
 
 	if (r < 0)
 		return r;
+	say_what_is_missing(engine);
 	engine_expect(engine);
 	return targets_scan(engine->targets);
 }

@@ -17,6 +17,28 @@
 
 static void target_release(struct targets *targets, struct target *target);
 
+/* ---- names ---- */
+
+static bool begins(const char *name, size_t n, const char *with)
+{
+	return n >= strlen(with) && memcmp(name, with, strlen(with)) == 0;
+}
+
+static unsigned wish_of(const char *path, size_t path_n)
+{
+	const char *slash = memrchr(path, '/', path_n);
+	const char *name = slash ? slash + 1 : path;
+	size_t n = path_n - (size_t)(name - path);
+
+	if (begins(name, n, "libcuda.so"))
+		return TARGET_WISH_DRIVER;
+	if (begins(name, n, "libcudart.so"))
+		return TARGET_WISH_RUNTIME;
+	if (begins(name, n, "libc.so") || begins(name, n, "libc-2."))
+		return TARGET_WISH_LIBC;
+	return 0;
+}
+
 /* ---- files ---- */
 
 static uint64_t file_key(uint64_t dev, uint64_t ino)
@@ -171,6 +193,23 @@ static bool refused_still(struct target *target, const struct target_mapping *ma
 	       target->changed.tv_nsec == st->st_ctim.tv_nsec && target->size == st->st_size;
 }
 
+/* Who has a file that is deleted or replaced shows it so. */
+static void refused(struct targets *targets, const struct target_mapping *mapping, int error)
+{
+	static const char mark[] = " (deleted)";
+	bool deleted = mapping->path_n >= strlen(mark) &&
+		       memcmp(mapping->path + mapping->path_n - strlen(mark), mark, strlen(mark)) == 0;
+	char path[256];
+
+	if (error != -ESTALE && error != -ENOENT && error != -ESRCH)
+		targets->stats.files_refused++;
+	if (!targets->ops->refused || error == -ESRCH || !(deleted || error == -EACCES || error == -EPERM) ||
+	    !(wish_of(mapping->path, mapping->path_n) & (TARGET_WISH_DRIVER | TARGET_WISH_RUNTIME)))
+		return;
+	snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1), mapping->path);
+	targets->ops->refused(mapping->pid, path, deleted, error, targets->userdata);
+}
+
 /* The file of a mapping, opened and offered where it is new. -ENOENT: no target. */
 static int file_get(struct targets *targets, const struct target_mapping *mapping, struct target **ret_target)
 {
@@ -182,8 +221,7 @@ static int file_get(struct targets *targets, const struct target_mapping *mappin
 	if (!target || target->file.fd < 0) {
 		r = target_open(targets->config.proc_root, mapping, &fd, &st);
 		if (r < 0) {
-			if (r != -ESTALE && r != -ENOENT && r != -ESRCH)
-				targets->stats.files_refused++;
+			refused(targets, mapping, r);
 			return r;
 		}
 		if (target && !refused_still(target, mapping, &st)) {
@@ -345,8 +383,8 @@ void targets_exec(struct targets *targets, struct target_process *process, uint6
 	keep_held(targets, process, held_since, time_ns);
 	targets->stats.looked = false;
 	for (uint16_t i = 0; i < process->held_n; i++)
-		targets->ops->process(process->pid, &process->held[i].target->file,
-				      process->held[i].since_ns, targets->userdata);
+		targets->ops->process(process->pid, &process->held[i].target->file, process->held[i].since_ns,
+				      targets->userdata);
 	if (process->held_n == 0 && !process->followed)
 		process_remove(targets, process);
 }
@@ -422,26 +460,6 @@ bool target_process_alive(const struct targets *targets, pid_t pid)
 }
 
 /* ---- what is mapped ---- */
-
-static bool begins(const char *name, size_t n, const char *with)
-{
-	return n >= strlen(with) && memcmp(name, with, strlen(with)) == 0;
-}
-
-static unsigned wish_of(const char *path, size_t path_n)
-{
-	const char *slash = memrchr(path, '/', path_n);
-	const char *name = slash ? slash + 1 : path;
-	size_t n = path_n - (size_t)(name - path);
-
-	if (begins(name, n, "libcuda.so"))
-		return TARGET_WISH_DRIVER;
-	if (begins(name, n, "libcudart.so"))
-		return TARGET_WISH_RUNTIME;
-	if (begins(name, n, "libc.so") || begins(name, n, "libc-2."))
-		return TARGET_WISH_LIBC;
-	return 0;
-}
 
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n)
 {

@@ -50,6 +50,8 @@ struct target_ops {
 	void (*process)(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata);
 	/* A process that maps targets has ended or executes something else; what it maps anew is told after this. */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
+	/* A library of CUDA's that a process maps could not be opened; again and again, as often as it is met. May be NULL. */
+	void (*refused)(pid_t pid, const char *path, bool deleted, int error, void *userdata);
 };
 
 struct target_config {
@@ -64,7 +66,7 @@ struct target_stats {
 	uint64_t records, records_lost, scans, files_refused, overflow;
 	bool looked; /* the mapping that is being reported was found in /proc: it may be old */
 	bool by_records; /* false: found by scanning only, new mappings show after up to a second */
-	char why_no_records[160];
+	char why_no_records[640];
 };
 
 int targets_new(sd_event *event, const struct target_config *config, const struct target_ops *ops,
@@ -85,4 +87,6 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path);
 int targets_expect(struct targets *targets, const char *path);
 /* The target of this device and inode, or NULL. */
 struct target_file *targets_find(struct targets *targets, uint64_t dev, uint64_t ino);
+/* Whether the kernel's records are refused to this process: 1, and why; 0: they are not. */
+int targets_records_refused(char *buf, size_t size);
 void targets_stats(const struct targets *targets, struct target_stats *ret_stats);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 
 #include "base/cursor.h"
 #include "base/fd.h"
+#include "proc/rights.h"
 #include "trace/target_private.h"
 
 enum {
@@ -25,6 +27,7 @@ enum {
 	GATHER_US = 20 * 1000,
 	EVENTS_MAX = 65536, /* waiting for their time; more count as lost */
 	CPUS_MAX = 8192,
+	PARANOID_STRICT = 3, /* a level of Debian's own, where CAP_PERFMON does not help */
 };
 #define KEEP_NS (10 * NSEC_PER_SEC)
 
@@ -283,22 +286,46 @@ static int open_rings(struct target_records *records)
 
 /* ---- whether there are records at all ---- */
 
+static void why_refused(int error, char *buf, size_t size)
+{
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	int level = rights_perf_level();
+
+	if (error != -EPERM && error != -EACCES) {
+		snprintf(buf, size,
+			 "new programs are found by scanning /proc, up to a second late: perf events cannot be opened: %s",
+			 strerror(-error));
+	} else if (rights_lacks(RIGHTS_FOR(RECORDS), lacks) ||
+		   (level >= PARANOID_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
+		snprintf(buf, size, "perf events are refused (kernel.perf_event_paranoid is %d), %s: %s; %s",
+			 level, lacks[0].cause, lacks[0].lost, lacks[0].remedy);
+	} else {
+		int n = snprintf(
+			buf, size,
+			"new programs are found by scanning /proc, up to a second late: perf events are refused, though no "
+			"capability is missing: ");
+
+		rights_refused(buf + n, size - (size_t)n);
+	}
+}
+
 static void say_why(struct targets *targets, int r)
 {
-	char level[16] = "?";
-
 	targets->stats.by_records = false;
-	if (r == -EPERM || r == -EACCES) {
-		read_file("/proc/sys/kernel/perf_event_paranoid", level, sizeof(level), NULL);
-		level[strcspn(level, "\n")] = '\0';
-		snprintf(targets->stats.why_no_records, sizeof(targets->stats.why_no_records),
-			 "perf events are refused (kernel.perf_event_paranoid is %s): give the agent CAP_PERFMON, or "
-			 "CAP_SYS_ADMIN where that is 3 or more",
-			 level);
-	} else {
-		snprintf(targets->stats.why_no_records, sizeof(targets->stats.why_no_records),
-			 "perf events cannot be opened: %s", strerror(-r));
-	}
+	why_refused(r, targets->stats.why_no_records, sizeof(targets->stats.why_no_records));
+}
+
+int targets_records_refused(char *buf, size_t size)
+{
+	struct perf_event_attr attr;
+	_cleanup_close_ int fd = -1;
+
+	perf_record_attr(&attr);
+	fd = (int)syscall(SYS_perf_event_open, &attr, -1, sched_getcpu(), -1, PERF_FLAG_FD_CLOEXEC);
+	if (fd >= 0)
+		return 0;
+	why_refused(-errno, buf, size);
+	return 1;
 }
 
 static void open_all(struct targets *targets)

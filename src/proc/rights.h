@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What this process may do, and what it loses without: one table (rights.def) of capabilities and what each is needed for. Whoever was refused
+ * something, or is about to ask, names the need and gets the sentences. Nothing is asked of the kernel but what the process is: capabilities,
+ * user namespace, filters.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+enum rights_need {
+#define RIGHTS_NEED(id_, when_) RIGHTS_##id_,
+#include "proc/rights.def"
+#undef RIGHTS_NEED
+	RIGHTS_NEEDS
+};
+
+#define RIGHTS_FOR(need_) (1U << RIGHTS_##need_)
+
+enum { RIGHTS_LACKS_MAX = 8 };
+
+/* Something that is missing: "CAUSE: LOST; REMEDY". */
+struct rights_lack {
+	char cause[96]; /* "CAP_BPF and CAP_PERFMON are missing" */
+	const char *lost;
+	char remedy[400]; /* how to give it: unit, container, file */
+};
+
+/*
+ * What is missing for @needs, a mask of RIGHTS_FOR(). 0: nothing. In a user namespace of our own capabilities do not count for what is the kernel's:
+ * that is one lack.
+ */
+unsigned rights_lacks(unsigned needs, struct rights_lack ret_lacks[static RIGHTS_LACKS_MAX]);
+/* The same as one text: sentences with "; " between them, each with its remedy. Empty: nothing is missing. */
+void rights_text(unsigned needs, char *buf, size_t size);
+/* How to give all that is missing for @needs; empty where nothing is. */
+void rights_remedy(unsigned needs, char *buf, size_t size);
+void rights_lack_text(const struct rights_lack *lack, char *buf, size_t size);
+/* " CAP_BPF CAP_PERFMON": what of the table this process has; empty where they do not count. */
+void rights_held(struct strbuf *out);
+/* What may be behind a refusal though all capabilities are there: a filter, lockdown, a limit; with its remedy. Never empty. */
+void rights_refused(char *buf, size_t size);
+/* perf_event_paranoid, 0 where that is negative; -ENOENT: a kernel without perf events. */
+int rights_perf_level(void);
+/* docs/rights.md */
+void rights_document(struct strbuf *out);
