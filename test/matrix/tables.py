@@ -33,6 +33,7 @@ TABLES = {
         "lost": "what this generation does not offer",
     }, "The real library without a GPU, and the simulated one that offers what that generation did."),
     "runtimes": Table("CUDA runtimes", "runtime", {
+        "version": "version",
         "functions": "probed functions",
         "real": "over NVIDIA's 550",
         "others": "over NVIDIA's 535 and 470",

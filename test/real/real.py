@@ -87,7 +87,8 @@ def compiled(output, *args):
 def exact(wanted):
     """For the table of what was seen."""
     codes = {code for _, errors in wanted.values() for code in errors}
-    return f"exact: {sum(count for count, _ in wanted.values()):,} calls of {len(wanted)} functions, results {', '.join(sorted(codes, key=int))}"
+    results = f"results {', '.join(sorted(codes, key=int))}" if codes else "all good"
+    return f"exact: {sum(count for count, _ in wanted.values()):,} calls of {len(wanted)} functions, {results}"
 
 
 def plan_of(names):
