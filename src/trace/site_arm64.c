@@ -55,7 +55,8 @@ static bool refuses(_unused_ const cs_insn *insn)
 /* A general register's number; -1: it is none, or the stack pointer or zero. @ret_bytes: of the value in it. */
 static int number(csh handle, unsigned reg, int *ret_bytes)
 {
-	const char *name = cs_reg_name(handle, reg);
+	/* capstone 5 calls these two fp and lr */
+	const char *name = reg == ARM64_REG_X29 ? "x29" : reg == ARM64_REG_X30 ? "x30" : cs_reg_name(handle, reg);
 	unsigned n;
 	char size, more;
 
