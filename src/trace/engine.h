@@ -142,6 +142,7 @@ struct trace_listing {
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
+	bool left_to_driver; /* not chosen, but nothing is missed: the driver's calls within it are probed */
 };
 int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct site_rules *rules,
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata);

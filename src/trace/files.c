@@ -63,6 +63,8 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	ssize_t n;
 
 	g->file->only_libc &= listing->probe->library == PROBE_LIBC;
+	if (listing->left_to_driver)
+		return 0;
 	if (!site->chosen || g->sites_n >= SITES_MAX) {
 		g->file->refused++;
 		return 0;

@@ -215,6 +215,16 @@ static const char *refused_beside(const struct place *place, const struct site *
 	return NULL;
 }
 
+/*
+ * A call of the runtime's whose return cannot be seen (most of arm64's: they save where they return to before anything that the kernel emulates)
+ * would be counted without its result, and the driver's calls within it once more. Those say all that it could, with results.
+ */
+static bool is_left_to_driver(const struct place *place, const struct site *site)
+{
+	return site->chosen && place->probe->library == PROBE_CUDART && place->probe->may_return &&
+	       !site->may_return;
+}
+
 static int list_place(struct elf_file *file, const struct places *places, const struct place *place,
 		      const struct site_rules *rules, uint8_t *code, struct trace_listing *ret_listing)
 {
@@ -239,6 +249,9 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		why = listing.site.chosen ?
 			      refused_beside(place, &listing.site, n == size || place->size == 0) :
 			      NULL;
+		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
+		if (listing.left_to_driver)
+			why = "its return could not be seen here: the driver's calls that it makes are probed instead";
 		if (why)
 			refuse(&listing.site, why);
 	}
