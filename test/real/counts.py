@@ -45,16 +45,16 @@ def check_events(document):
     return events["dropped"]
 
 
-def check(truth, document, unseen=()):
-    """Both say the same, but for names of @unseen, which are not probed; the truth, as truth_of() has it."""
+def check(truth, document, unseen=(), no_result=()):
+    """Both say the same, but for names of @unseen, which are not probed, and results of @no_result; the truth, as truth_of() has it."""
     wanted = {api: entry for api, entry in truth_of(truth).items() if api not in unseen}
     seen = seen_of(document, truth["pid"])
     more = f"; {document.get('probes')}"
     other = {api: entry for api, entry in seen.items() if api not in wanted}
     assert sorted(seen) == sorted(wanted), f"other names: {other}; missing: {set(wanted) - set(seen)}" + more
-    # One has no return probe: its errors are not known.
-    wrong = {api: (entry, wanted[api]) for api, entry in seen.items()
-             if entry != (wanted[api] if api != "__cudaRegisterFunction" else [wanted[api][0], None])}
+    # Without a return probe errors are not known.
+    unknown = {"__cudaRegisterFunction", *no_result}
+    wrong = {api: (entry, wanted[api]) for api, entry in seen.items() if entry != (wanted[api] if api not in unknown else [wanted[api][0], None])}
     assert not wrong, f"{len(wrong)} of {len(wanted)} differ; name: (seen, truth): {dict(list(wrong.items())[:8])}" + more
     check_events(document)
     return wanted
