@@ -15,11 +15,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
-#ifdef __bpf__
 #define KERNEL_STRUCT __attribute__((preserve_access_index))
-#else
-#define KERNEL_STRUCT /* whoever only looks whether this header compiles */
-#endif
 
 struct upid {
 	int nr;

@@ -211,14 +211,18 @@ def headers_alone(tree):
              "-Wno-unused-function", f"-I{tree.root}/src", f"-I{tree.root}"]
     if tree.build:
         flags.append(f"-I{tree.build}/src")
+    machine = {"x86_64": "x86", "aarch64": "arm64"}.get(os.uname().machine, "x86")
+    # As src/bpf/meson.build does; asm/ is where Debian keeps it.
+    kernel = ["clang", "-target", "bpf", f"-D__TARGET_ARCH_{machine}", "-idirafter", f"/usr/include/{os.uname().machine}-linux-gnu"]
 
     def compile_alone(path):
+        compiler = kernel if path.startswith("src/bpf/") else [os.environ.get("CC", "gcc")]
         with tempfile.NamedTemporaryFile("w", suffix=".c") as unit:
             unit.write(f'#include "{os.path.join(tree.root, path)}"\n')
             unit.flush()
             folder = os.path.dirname(os.path.join(tree.root, path))
-            return path, subprocess.run([os.environ.get("CC", "gcc"), *flags, f"-I{folder}", f"-I{tree.root}/test/unit",
-                                         unit.name], capture_output=True, text=True, check=False)
+            return path, subprocess.run([*compiler, *flags, f"-I{folder}", f"-I{tree.root}/test/unit", unit.name],
+                                        capture_output=True, text=True, check=False)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, gcc in pool.map(compile_alone, [path for path, _ in tree.select(".h")]):
@@ -265,7 +269,8 @@ RULES = [
                 ("ARCHITECTURE.md", LAYER_TABLE.replace("nothing of ours", "view"))]),
     (own_header_first, [("src/base/log.c", C + '#include <stdio.h>\n#include "base/log.h"\n')]),
     (headers_alone, [("src/base/a.h", C + "#pragma once\nsize_t a(void);\n"),
-                     ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n")]),
+                     ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n"),
+                     ("src/bpf/a.h", C + "#pragma once\n#include <linux/types.h>\n#ifdef __bpf__\nsize_t a;\n#endif\n")]),
     (no_workplace, [("docs/a.md", "see /%s/main\n" % "work"), ("Makefile", "X = ../%s/x\n" % "shared")]),
 ]
 # What every sample stands in, and what every rule must accept.
