@@ -84,13 +84,14 @@ static int add_json(struct probing *p, const struct trace_listing *listing)
 {
 	const struct site *site = &listing->site;
 	uint32_t ns = cost(site, p->rules.entry_ns);
+	bool returns = site->chosen && listing->probe->may_return && site->may_return;
 
-	return json_array_append_new(p->sites,
-				     json_pack("{s:s, s:i, s:s, s:s, s:b, s:s, s:o}", "symbol",
-					       listing->symbol, "offset", (int)site->offset, "instruction",
-					       site->instruction, "class", site_class_name(site->class),
-					       "chosen", site->chosen, "reason", site->reason, "expected_ns",
-					       ns ? json_integer(ns) : json_null())) < 0 ?
+	return json_array_append_new(
+		       p->sites, json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:s, s:o}", "symbol",
+					   listing->symbol, "offset", (int)site->offset, "instruction",
+					   site->instruction, "class", site_class_name(site->class), "chosen",
+					   site->chosen, "returns", returns, "reason", site->reason,
+					   "expected_ns", ns ? json_integer(ns) : json_null())) < 0 ?
 		       -ENOMEM :
 		       0;
 }
@@ -198,6 +199,12 @@ static void print_table(struct probing *p, struct strbuf *out)
 		 p->count[SITE_SINGLE_STEP]);
 	strbuf_addc(out, '\n');
 	table_line(&options, out, COLOUR_NONE, line);
+	if (p->chosen < p->all) {
+		snprintf(line, sizeof(line),
+			 "%u have no probe: calls of them are not traced; a newer gpusonde may know them",
+			 p->all - p->chosen);
+		table_line(&options, out, COLOUR_BAD, line);
+	}
 	if (p->measured)
 		snprintf(line, sizeof(line), "Classes and costs: measured on the running kernel");
 	else

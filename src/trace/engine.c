@@ -172,6 +172,7 @@ void trace_engine_free(struct trace_engine *engine)
 	targets_free(engine->targets);
 	free(engine->files);
 	hashmap_done(&engine->by_tgid);
+	hashmap_done(&engine->told_files);
 	free(engine->mappers);
 	sums_done(&engine->sums);
 	ring_unmap(&engine->ring);

@@ -12,7 +12,10 @@
 #include "trace/sums.h"
 #include "trace/sums_maps.h"
 
-enum { MAPPED_FILES_MAX = 4 }; /* driver, runtime, libc, and one more */
+enum {
+	MAPPED_FILES_MAX = 4, /* driver, runtime, libc, and one more */
+	TOLD_FILES_MAX = 1024,
+};
 
 enum late {
 	LATE_NOT,
@@ -58,6 +61,7 @@ struct trace_engine {
 	struct targets *targets;
 	struct target_file **files; /* that are probed: data is their struct file_probes */
 	uint32_t files_n, files_cap;
+	struct hashmap told_files; /* by device and inode: people know that they are not probed whole */
 	struct hashmap by_tgid; /* index in mappers */
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;

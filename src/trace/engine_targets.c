@@ -33,6 +33,30 @@ static int keep(struct trace_engine *engine, struct target_file *file)
 	return 0;
 }
 
+/* Once for a file, however often it is mapped anew. */
+static void tell_unprobed(struct trace_engine *engine, const struct target_file *file,
+			  const struct file_probes *made)
+{
+	const uint64_t id[] = { file->dev, file->ino };
+	uint64_t key = hash_bytes(id, sizeof(id));
+	uint32_t attached = files_attached(made), told;
+
+	if (made->refused == 0 || hashmap_get(&engine->told_files, key, &told))
+		return;
+	if (engine->told_files.count < TOLD_FILES_MAX)
+		hashmap_put(&engine->told_files, key, made->refused);
+	if (attached == 0)
+		engine_notice(engine, LOG_WARNING,
+			      "%s: none of its %u entry points can be probed without single-stepping or harm, its calls are not "
+			      "traced: gpusonde probes %s tells why; a newer gpusonde may know this library",
+			      file->path, made->refused, file->path);
+	else
+		engine_notice(engine, LOG_WARNING,
+			      "%s: %u of %u entry points have no probe, calls of them are not traced: gpusonde probes %s "
+			      "tells why; a newer gpusonde may know them",
+			      file->path, made->refused, attached + made->refused, file->path);
+}
+
 static int on_file(struct target_file *file, void *userdata)
 {
 	struct trace_engine *engine = userdata;
@@ -47,11 +71,7 @@ static int on_file(struct target_file *file, void *userdata)
 			      file->path, strerror(-r));
 		return r;
 	}
-	if (files_attached(made) == 0)
-		engine_notice(engine, LOG_WARNING,
-			      "%s: none of its %u entry points can be probed without single-stepping or harm: "
-			      "gpusonde probes %s tells why",
-			      file->path, made->refused, file->path);
+	tell_unprobed(engine, file, made);
 	r = keep(engine, file);
 	if (r < 0) {
 		files_free(made);
