@@ -71,7 +71,10 @@ int fixture_teardown(void **state)
 
 void fixture_start(struct fixture *fixture, const char *root, unsigned wishes, pid_t pid)
 {
-	static const struct target_ops ops = { on_file, on_file_gone, on_process, on_process_gone };
+	static const struct target_ops ops = { .file = on_file,
+					       .file_gone = on_file_gone,
+					       .process = on_process,
+					       .process_gone = on_process_gone };
 	const struct target_config config = {
 		.wishes = wishes, .pid = pid, .children = pid != 0, .proc_root = root ? root : "/proc"
 	};
