@@ -26,6 +26,7 @@ UNAVAILABLE = 77        # automake's and meson's exit status of a skipped test
 CONNECT_S = 20          # for a mirror to answer at all
 COMMAND_S = 300         # for one package or one list of packages
 FRAMEWORK_S = 1800      # for one that needs some gigabytes of others
+ROOT_S = 900            # for debootstrap
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 FALLBACKS = ("http://deb.debian.org/debian", "http://archive.debian.org/debian")
 
@@ -195,6 +196,25 @@ def get_framework(folder, requirement, needed_mib):
         json.dump({"seconds": round(seconds), "mib": sum(os.lstat(path).st_size for path in files) >> 20}, f)
 
 
+def get_root(folder, suite, arch):
+    """The least system of this Debian, as an archive: whoever uses it changes its files. What debootstrap mounts is gone with it."""
+    if os.geteuid() != 0:
+        raise Unavailable(f"Debian {suite} {arch}: debootstrap needs root")
+    reasons = []
+    for mirror in mirrors():
+        shutil.rmtree(f"{folder}/root", ignore_errors=True)
+        what = f"Debian {suite} {arch} from {mirror}"
+        try:
+            command("unshare", "--mount", "debootstrap", "--variant=minbase", f"--arch={arch}", suite, f"{folder}/root", mirror,
+                    what=what, limit_s=ROOT_S)
+            command("tar", "--numeric-owner", "-C", f"{folder}/root", "-cf", f"{folder}/root.tar", ".", what=what)
+            shutil.rmtree(f"{folder}/root")
+            return
+        except Unavailable as why:
+            reasons.append(str(why))
+    raise Unavailable(reasons[0])
+
+
 def get_library(folder, requirement, name):
     get_from_wheel(folder, requirement, rf"/lib/{re.escape(name)}$")
 
@@ -220,6 +240,7 @@ THINGS.update({f"runtime-{version}": (get_runtime, requirement) for version, req
 # NVIDIA's own Python bindings of a generation: the constants of its nvml.h.
 THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynvml\.py$") for version, requirement in (
     ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"))})
+THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("bookworm", "trixie")})
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")
