@@ -70,6 +70,7 @@ help:
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
+	@echo "ARCH=arm64   with build, build-tests, install and deps: cross-built with Debian's compiler, $(BUILD)-arm64"
 	@echo "deps test-deps clang-deps ci-deps bench-deps   install missing Debian packages (DEPS=no: never)"
 
 # $(call find_missing,PACKAGES): of this machine's kind or, as NAME:ARCH, of another.
@@ -163,11 +164,24 @@ run: build
 	if command -v atop >/dev/null; then echo "  atop -k -P GPU,PRE 1 3"; fi; \
 	exec $(BUILD)/gpusonde agent $(RUN_ARGS)
 
+# What tests of arm64 want, cross-built where Debian's compiler and libraries for it are; without, they skip and say so.
+# $(call build_arm64,PART): for the quick tests, or all.
+define build_arm64
+	@[ "$$(uname -m)" != aarch64 ] || exit 0; \
+	missing=unknown; ! command -v dpkg-query >/dev/null || { $(call find_missing,$(ARM64_PACKAGES)); }; \
+	[ -z "$$missing" ] || exit 0; \
+	[ -f $(BUILD)-arm64/build.ninja ] || meson setup $(BUILD)-arm64 --cross-file meson/arm64.ini --prefix=$(PREFIX) -Dtests=true || exit 1; \
+	[ -d $(BUILD)-arm64/test/unit ] || meson configure $(BUILD)-arm64 -Dtests=true; \
+	python3 test/matrix/arm64.py $(BUILD) $(1)
+endef
+
 test: build-tests
+	$(call build_arm64,quick)
 	@test/run $(BUILD) --no-suite long $(TEST_ARGS)
 
 # All combinations of kernels, drivers, runtimes and distributions; less than an hour on two cores.
 test-matrix: build-tests
+	$(call build_arm64,all)
 	@test/run $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
 	python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
 

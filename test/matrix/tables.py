@@ -11,6 +11,10 @@ class Table(typing.NamedTuple):
 
 
 TABLES = {
+    "machines": Table("Machines", "machine", {
+        "built": "built",
+        "unit": "unit tests",
+    }, "What is built for another machine than the one that builds."),
     "kernels": Table("Kernels", "kernel", {
         "way": "probes attached by",
         "found": "new programs found by",
@@ -42,10 +46,14 @@ TABLES = {
     }, "The real runtime, shared and in programs. Over the simulated driver it gets as far as cuInit, then asks cuGetExportTable for a table of functions that is NVIDIA's "
        "own, and fails with what that answers, 500."),
     "frameworks": Table("Frameworks", "framework", {
-        "libraries": "libraries probed",
-        "attach": "until all is probed",
+        "libraries": "libraries probed, with how many entry points",
+        "counted": "calls and results",
+        "attach": "beside the agent, until all is probed",
+        "attach_pid": "by gpusonde trace -p, until all is probed",
         "runs": "runs as without gpusonde",
-    }, "CPU operators run, its CUDA libraries are mapped and probed."),
+        "fetched": "download",
+    }, "CPU operators, gradients, exceptions and data loaders run; its CUDA libraries are mapped and probed, NVIDIA's libcuda 550 finds no GPU. All is probed when each entry "
+       "point is seen to be a breakpoint in the process's memory."),
     "distributions": Table("Distributions", "distribution", {
         "toolchain": "compilers",
         "libraries": "libraries",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -260,6 +260,7 @@ static void reads_memory_of_processes(_unused_ void **state)
 	char want[512];
 	size_t at;
 
+	NEED_CALL(process_vm_readv);
 	cubin = specimen_cubin(&specimen, &entry.n);
 	entry.bytes = cubin;
 	strbuf_init(&bytes, 0);

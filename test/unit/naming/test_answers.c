@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Questions and answers as such: bounds, processes that come and go, what cannot be known. With a process of our own, without device code. */
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,6 +52,7 @@ static void what_lies_in_a_file_and_is_no_kernel(_unused_ void **state)
 	struct kernel *kernel =
 		ask(naming, question_of(&self, (uintptr_t)what_lies_in_a_file_and_is_no_kernel + 1));
 
+	need_processes();
 	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
 	assert_non_null(strstr(kernel->file, "test_naming_answers"));
 	assert_int_equal(strncmp(kernel->brief, "test_naming_answers+0x", 22), 0);
@@ -122,6 +123,7 @@ static void a_pid_that_came_again(_unused_ void **state)
 	struct naming_question q = question_of(&self, (uintptr_t)a_pid_that_came_again + 1);
 	struct kernel *kernel;
 
+	need_processes();
 	q.incarnation -= 10 * NSEC_PER_SEC;
 	kernel = ask(naming, q);
 	assert_string_equal(kernel->file, "");
@@ -143,6 +145,7 @@ static void a_program_that_became_another(_unused_ void **state)
 	struct naming *naming;
 	struct kernel *kernel;
 
+	need_processes();
 	stall_open(&stall, self.pid);
 	config.proc_root = stall.root;
 	naming = begin(&config);
@@ -181,6 +184,7 @@ static void a_beginning_that_was_lost(_unused_ void **state)
 	uint64_t bytes;
 	struct naming_stats stats;
 
+	need_processes();
 	q.incarnation = 0;
 	kernel = ask(naming, q);
 	assert_string_not_equal(kernel->file, "");
@@ -252,6 +256,7 @@ static void check_many(unsigned n, int protection, uint64_t bytes_max, uint64_t 
 /* Data is not kept; of code there is a limit, and what is beyond is counted. */
 static void processes_with_many_files(_unused_ void **state)
 {
+	need_processes();
 	check_many(10000, PROT_READ, 50000, 0);
 	check_many(8000, PROT_READ | PROT_EXEC, 2000000, 2000);
 }
@@ -264,6 +269,7 @@ static void many_processes_in_little_memory(_unused_ void **state)
 	struct program programs[12] = { 0 };
 	struct naming_stats stats;
 
+	need_processes();
 	for (unsigned i = 0; i < ARRAY_SIZE(programs); i++) {
 		struct kernel *kernel;
 

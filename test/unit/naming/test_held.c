@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Variables that hold handles, ours in place of a program's: whose a handle is, and when that cannot be told. */
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -62,6 +62,7 @@ static void one_holds_it(_unused_ void **state)
 {
 	struct scene s;
 
+	NEED_CALL(process_vm_readv);
 	begin(&s);
 	check(&s, 0x1001, 0, 1);
 	check(&s, 0x2000, -ENOENT, 0);
@@ -72,6 +73,7 @@ static void two_hold_it(_unused_ void **state)
 {
 	struct scene s;
 
+	NEED_CALL(process_vm_readv);
 	begin(&s);
 	variables[2] = variables[1];
 	check(&s, 0x1001, -ENOTUNIQ, 0);

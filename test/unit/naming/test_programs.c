@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs as nvcc makes them, with our own runtime in place of CUDA's: every kernel of theirs gets its name and figures. */
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -171,6 +171,7 @@ static void handles_that_stubs_keep(_unused_ void **state)
 	struct naming *naming;
 	struct program program;
 
+	NEED_CALL(process_vm_readv);
 	NEEDS_NVCC;
 	naming = begin(NULL);
 	start(&program, "./plain", "LAUNCH=1");
@@ -356,6 +357,7 @@ static void images_in_memory(_unused_ void **state)
 	struct kernel *kernel;
 	uint64_t since;
 
+	NEED_CALL(process_vm_readv);
 	NEEDS_NVCC;
 	for (unsigned threads = 128; threads <= 512; threads += 384)
 		command("nvcc --extended-lambda -DLIBRARY -DTHREADS=%u -cubin -arch=sm_90 -o %s.cubin "
@@ -438,6 +440,7 @@ static void a_name_twice_in_a_file(_unused_ void **state)
 	struct naming_question q;
 	struct kernel *kernel;
 
+	NEED_CALL(process_vm_readv);
 	NEEDS_NVCC;
 	for (unsigned threads = 128; threads <= 512; threads += 384)
 		command("nvcc --extended-lambda -DLIBRARY -DTHREADS=%u -fatbin -arch=sm_90 -o %u.fatbin "
@@ -465,6 +468,7 @@ static void a_file_that_was_loaded(_unused_ void **state)
 	struct kernel *kernel;
 	char path[128];
 
+	NEED_CALL(process_vm_readv);
 	NEEDS_NVCC;
 	naming = begin(NULL);
 	start(&program, "./plain", NULL);
@@ -499,6 +503,7 @@ static void names_in_memory(_unused_ void **state)
 	struct program program;
 	struct kernel *kernel;
 
+	NEED_CALL(process_vm_readv);
 	NEEDS_NVCC;
 	naming = begin(NULL);
 	without = begin(&no_memory);

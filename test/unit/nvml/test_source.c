@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -40,10 +40,12 @@ static void on_reading(const struct reading *reading, void *userdata)
 
 static void begin(const char *how)
 {
+	need_programs();
 	snprintf(helper, sizeof(helper), "%s/test/unit/nvml/fake_helper", test_build_root());
 	memset(&f, 0, sizeof(f));
 	assert_true(sd_event_new(&f.event) >= 0);
-	f.config = (struct nvml_config){ .helper = helper, .library = how, .call_timeout_ns = 300 * NSEC_PER_MSEC };
+	f.config =
+		(struct nvml_config){ .helper = helper, .library = how, .call_timeout_ns = 300 * NSEC_PER_MSEC };
 }
 
 static void create(void)
@@ -71,18 +73,18 @@ static int stop(void **state)
 }
 
 /* Runs the loop, with a tick every few milliseconds, until the condition holds; fails after a long while. */
-#define WAIT_FOR(condition_)                                                          \
-	do {                                                                          \
-		int64_t until = clock_mono_ns() + PATIENCE_NS;                        \
-                                                                                      \
-		nvml_source_status(f.source, &f.status);                              \
-		while (!(condition_)) {                                               \
-			if (clock_mono_ns() > until)                                  \
+#define WAIT_FOR(condition_)                                                                 \
+	do {                                                                                 \
+		int64_t until = clock_mono_ns() + PATIENCE_NS;                               \
+                                                                                             \
+		nvml_source_status(f.source, &f.status);                                     \
+		while (!(condition_)) {                                                      \
+			if (clock_mono_ns() > until)                                         \
 				fail_msg("in vain: %s (%s)", #condition_, f.status.trouble); \
-			nvml_source_tick(f.source);                                   \
-			assert_true(sd_event_run(f.event, 5000) >= 0);                \
-			nvml_source_status(f.source, &f.status);                      \
-		}                                                                     \
+			nvml_source_tick(f.source);                                          \
+			assert_true(sd_event_run(f.event, 5000) >= 0);                       \
+			nvml_source_status(f.source, &f.status);                             \
+		}                                                                            \
 	} while (0)
 
 static void delivers_readings(void **state)
@@ -139,7 +141,8 @@ static void a_call_cannot_have_begun_in_the_future_or_before_time(void **state)
 	(void)state;
 	start("hang-since-ever");
 	WAIT_FOR(f.status.call[0]);
-	assert_true(f.status.call_seconds >= 0 && f.status.call_seconds <= (double)clock_mono_ns() / NSEC_PER_SEC + 1);
+	assert_true(f.status.call_seconds >= 0 &&
+		    f.status.call_seconds <= (double)clock_mono_ns() / NSEC_PER_SEC + 1);
 }
 
 static void replaces_what_crashes(void **state)
@@ -165,8 +168,8 @@ static void one_that_always_crashes_is_not_started_in_a_flurry(void **state)
 
 static void nonsense_ends_a_child(void **state)
 {
-	static const char *const ways[] = { "then-garbage", "then-twice", "unasked", "then-scribble", "then-many", "then-exit",
-					    "then-close" };
+	static const char *const ways[] = { "then-garbage", "then-twice", "unasked",   "then-scribble",
+					    "then-many",    "then-exit",  "then-close" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -311,7 +314,8 @@ static void no_more_than_max_stuck_are_left_behind(void **state)
 	assert_int_equal(f.status.starts, 2);
 	assert_int_equal(f.status.stuck, 2);
 	assert_false(f.status.running);
-	assert_non_null(strstr(f.status.trouble, "2 processes are stuck in the driver (nvmlDeviceGetPowerUsage)"));
+	assert_non_null(
+		strstr(f.status.trouble, "2 processes are stuck in the driver (nvmlDeviceGetPowerUsage)"));
 	/* One ends after all: its place is another's. */
 	let_it_end(pids[0]);
 	WAIT_FOR(f.status.starts == 3);

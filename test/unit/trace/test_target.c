@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Found in a /proc of our own writing, told by records of our own making. */
-#include "test.h"
+#include "needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +22,7 @@ static void a_scan_finds_files_once_and_processes_each(void **state)
 	struct target_stats stats;
 	struct stat st;
 
+	NEED_CALL(openat2);
 	make_file(f, "libother.so");
 	make_process(f, 1001, "libcuda.so.550.1", 7);
 	make_process(f, 1002, "libother.so", 7);
@@ -49,6 +50,7 @@ static void libc_of_those_that_map_a_driver_only(void **state)
 	struct stat st;
 	FILE *maps;
 
+	NEED_CALL(openat2);
 	make_file(f, "libcuda.so.1");
 	make_process(f, 1001, "libc.so.6", 7);
 	make_process(f, 1002, "libc.so.6", 7);
@@ -74,6 +76,7 @@ static void three_thousand_processes(void **state)
 	struct target_stats stats;
 	int64_t begin;
 
+	NEED_CALL(openat2);
 	make_file(f, "libcuda.so.1");
 	for (pid_t pid = 1; pid <= 3000; pid++)
 		make_process(f, 1000000 + pid, pid % 3 ? NULL : "libcuda.so.1", 7);
@@ -95,6 +98,7 @@ static void pids_come_again_and_files_are_unmapped(void **state)
 {
 	struct fixture *f = *state;
 
+	NEED_CALL(openat2);
 	make_file(f, "libcuda.so.1");
 	make_process(f, 1001, "libcuda.so.1", 7);
 	make_process(f, 1002, "libcuda.so.1", 7);
@@ -119,6 +123,7 @@ static void a_replaced_file_is_another(void **state)
 	uint64_t first = make_file(f, "libcuda.so.1"), second;
 	char from[256], to[256];
 
+	NEED_CALL(openat2);
 	make_process(f, 1001, "libcuda.so.1", 7);
 	second = make_file(f, "new");
 	snprintf(from, sizeof(from), "%s/new", f->dir);
@@ -157,6 +162,7 @@ static void nobody_asks_twice_until_the_file_changes(void **state)
 {
 	struct fixture *f = *state;
 
+	NEED_CALL(openat2);
 	f->answer = -ENOENT;
 	make_file(f, "libcuda.so.1");
 	make_process(f, 1001, "libcuda.so.1", 7);
@@ -210,6 +216,7 @@ static void lost_records_make_a_scan(void **state)
 	struct fixture *f = *state;
 	struct target_stats stats;
 
+	NEED_CALL(openat2);
 	make_file(f, "libcuda.so.1");
 	fixture_start(f, f->dir, DRIVER, 0);
 	f->targets->stats.by_records = true; /* no scans by themselves */
@@ -230,6 +237,7 @@ static void records_in_the_order_of_time(void **state)
 	struct fixture *f = *state;
 	uint64_t now;
 
+	NEED_CALL(openat2);
 	make_file(f, "libcuda.so.1");
 	make_process(f, 1001, "libcuda.so.1", 7);
 	fixture_start(f, f->dir, DRIVER, 0);

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The unit tests, cross-built for arm64, under qemu's user emulation: every case that fails here is one of ours.
+
+    arm64_unit.py BUILD SOURCE quick|rest
+
+Speaks TAP, a case for each of theirs. What the emulator cannot do a test finds out when it begins (test/unit/needs.h), and says so.
+"""
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+BUILD, SOURCE, PART = sys.argv[1:4]
+sys.path.append(f"{SOURCE}/test/matrix")
+import arm64  # noqa: E402
+import rows  # noqa: E402
+
+PLACE = arm64.folder(BUILD)
+EMULATOR = "qemu-aarch64-static"
+CASE = re.compile(r"(not )?ok\b\s*\d*\s*(?:- )?([^#]*)(?:#\s*SKIP\s*(.*))?$")
+LOGS = f"arm64-{PART}"
+# For a busy machine that emulates another.
+PATIENCE = "10"
+
+
+class Tap:
+    """Lines are said as they are known; the plan comes at the end."""
+
+    def __init__(self):
+        self.n = self.passed = self.failed = self.skipped = 0
+
+    def say(self, name, good=True, skip="", log=""):
+        self.n += 1
+        self.passed += good and not skip
+        self.failed += not good
+        self.skipped += bool(skip)
+        print(f"{'ok' if good else 'not ok'} {self.n} - {name}{' # SKIP ' + skip if skip else ''}", flush=True)
+        for line in log.splitlines()[-40:]:
+            print(f"# {line}")
+
+
+def why_not():
+    """What is missing for running anything at all."""
+    if not os.path.exists(f"{PLACE}/build.ninja"):
+        return arm64.REMEDY
+    if not os.path.isdir(f"{PLACE}/test/unit"):
+        return f"{PLACE} was built without tests: make build-tests ARCH=arm64"
+    if not shutil.which(EMULATOR):
+        return f"no {EMULATOR}: make test-deps ARCH=arm64"
+    return None
+
+
+def is_script(test):
+    return not test["cmd"][0].startswith(os.path.realpath(PLACE) + os.sep)
+
+
+def run(tests):
+    """{(folder, name): what Meson says of it}"""
+    log = f"{PLACE}/meson-logs/testlog-{LOGS}.json"
+    if os.path.exists(log):
+        os.unlink(log)
+    # By their names, of which other folders may have the same.
+    wanted = {arm64.names(test)[0] for test in tests}
+    others = {arm64.names(test)[0] for test in arm64.unit_tests(PLACE, lambda _: True)} - wanted
+    command = ["meson", "test", "-C", PLACE, "--suite", "unit", *[f"--no-suite={other}" for other in sorted(others)], "--logbase", f"testlog-{LOGS}", "--timeout-multiplier", PATIENCE,
+               *sorted({test["name"] for test in tests})]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          check=False)
+    if not os.path.exists(log):
+        print("# " + done.stdout.replace("\n", "\n# "))
+        return {}
+    with open(log, encoding="utf-8", errors="replace") as f:
+        results = [json.loads(line) for line in f if line.strip()]
+    # "gpusonde:unit+base / fd"
+    return {tuple(r["name"].split("+", 1)[-1].split(" / ", 1)): r for r in results if "+" in r["name"]}
+
+
+def say_cases(tap, name, result):
+    """Of one test; cmocka reports a skipped case as "not ok # SKIP"."""
+    output, errors = result.get("stdout") or "", result.get("stderr") or ""
+    reason, failed, said = "", 0, 0
+    for line in output.splitlines():
+        if line.startswith("# SKIP"):
+            reason = line.removeprefix("# SKIP").strip(": ")
+        case = CASE.match(line)
+        if not case:
+            continue
+        title, skip = case[2].strip(), case[3]
+        if skip is not None:
+            told = [x for x in errors.splitlines() if x.startswith("# SKIP")]
+            tap.say(f"{name}: {title or skip}", skip=reason or (told[-1].removeprefix("# SKIP").strip(": ") if told else skip))
+        else:
+            tap.say(f"{name}: {title}", good=not case[1], log=output + errors if case[1] else "")
+            failed += bool(case[1])
+        said += 1
+        reason = ""
+    if result["returncode"] != 0 and not failed:
+        tap.say(name, False, log=f"{result['result'].lower()}, status {result['returncode']}\n{output}{errors}")
+    elif result["result"] == "SKIP" or not said:
+        tap.say(name, skip=(output.strip().splitlines() or ["no case was run"])[-1])
+
+
+def say_row(tap, tests):
+    """Only what passed whole."""
+    if PART == "quick" or tap.failed:
+        return
+    rows.say("machines", "arm64", unit=f"{tap.passed} cases of {len(tests)} programs pass, {tap.skipped} want what qemu's user emulation lacks")
+
+
+def main():
+    missing = why_not()
+    if missing:
+        print(f"1..0 # SKIP {missing}")
+        return 0
+    tap = Tap()
+    tests = arm64.unit_tests(PLACE, lambda test: arm64.quick(test) == (PART == "quick"))
+    for test in filter(is_script, tests):
+        tap.say(" ".join(arm64.names(test)), skip="a script of this machine's, which starts programs of its own kind")
+    tests = [test for test in tests if not is_script(test)]
+    results = run(tests)
+    for name in map(arm64.names, tests):
+        if name in results:
+            say_cases(tap, " ".join(name), results[name])
+        else:
+            tap.say(" ".join(name), False, log="Meson did not run it")
+    say_row(tap, tests)
+    print(f"1..{tap.n}")
+    return 1 if tap.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
