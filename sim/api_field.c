@@ -450,7 +450,7 @@ static enum nvml_return get_field(const struct call *call, uint32_t field, uint3
 	};
 	enum nvml_return result = NVML_SUCCESS;
 
-	if (field >= call_generation()->fields)
+	if (!generation_has_field(call_node()->scenario->generation, field))
 		return NVML_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
 		if (readers[i](call, field, scope, answer, &result))

@@ -33,6 +33,7 @@ struct collector {
 	bool reading_came; /* since the last tick */
 	struct silence silence;
 	uint32_t state;
+	char refused[sizeof(((struct reading *)NULL)->refused)]; /* what of the driver the log has said is not read */
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
 	int gpus_on_bus;
@@ -100,15 +101,28 @@ static void log_state(struct collector *c, const struct reading *reading)
 	if (c->config.quiet || (c->readings > 0 && c->state == reading->state))
 		return;
 	if (reading->state == READING_OK)
-		log_at(c->readings > 0 ? LOG_NOTICE : LOG_INFO, "driver %s, NVML %s from %s%s", reading->driver_version, reading->nvml_version,
-			 reading->library, reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
+		log_at(c->readings > 0 ? LOG_NOTICE : LOG_INFO, "driver %s, NVML %s from %s%s",
+		       reading->driver_version, reading->nvml_version, reading->library,
+		       reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
 	else
 		/* One that was there, or whose GPU is, and is gone is news; a node that never had one is not. */
 		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ||
-				       (c->readings > 0 && c->state == READING_OK && reading->state != READING_RELEASED) ?
+				       (c->readings > 0 && c->state == READING_OK &&
+					reading->state != READING_RELEASED) ?
 			       LOG_WARNING :
 			       LOG_INFO,
 		       "no data from the driver: %s", reading->error);
+}
+
+/* Once for each driver, or when more of it turns out. */
+static void log_refused(struct collector *c, const struct reading *reading)
+{
+	if (c->config.quiet || reading->state != READING_OK || STRV_EQ(c->refused, reading->refused))
+		return;
+	memcpy(c->refused, reading->refused, sizeof(c->refused));
+	if (c->refused[0])
+		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left out: %s; a newer gpusonde may know it",
+			    reading->driver_version, c->refused);
 }
 
 static void on_reading(const struct reading *reading, void *userdata)
@@ -128,6 +142,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 	c->state = reading->state;
 	c->readings++;
 	c->reading_came = true;
+	log_refused(c, reading);
 	silence_heard(&c->silence, reading->state, clock_boot_ns());
 	publish(c);
 }

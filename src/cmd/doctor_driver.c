@@ -78,6 +78,22 @@ static void check_library(const struct doctor *d, struct finding *f)
 	}
 }
 
+static void check_understood(const struct doctor *d, struct finding *f)
+{
+	const char *refused = text_of(node_of(d), "refused");
+
+	if (refused[0]) {
+		found(f, VERDICT_WARNING,
+		      "this driver is not as gpusonde knows drivers, and what depends on it is left out: %s",
+		      refused);
+		remedy(f, "a newer gpusonde may know this driver");
+	} else if (has_gpus(d)) {
+		found(f, VERDICT_OK, "nothing of this driver is unknown");
+	} else {
+		found(f, VERDICT_NOTE, "there is no driver to understand");
+	}
+}
+
 static void check_simulated(const struct doctor *d, struct finding *f)
 {
 	if (json_is_true(json_object_get(d->document, "simulated")))
@@ -96,15 +112,15 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	json_int_t absent = json_integer_value(json_object_get(gpus, "absent"));
 
 	if (absent > 0) {
-		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone", (long long)present,
-		      present == 1 ? "" : "s", (long long)absent, absent == 1 ? "was" : "were",
-		      absent == 1 ? "is" : "are");
+		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone",
+		      (long long)present, present == 1 ? "" : "s", (long long)absent,
+		      absent == 1 ? "was" : "were", absent == 1 ? "is" : "are");
 		remedy(f,
 		       "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a reset or a reboot");
 	} else {
-		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE, "%lld GPU%s, %d NVIDIA device%s on the PCI bus",
-		      (long long)present, present == 1 ? "" : "s", MAX(d->gpus_on_bus, 0),
-		      d->gpus_on_bus == 1 ? "" : "s");
+		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
+		      "%lld GPU%s, %d NVIDIA device%s on the PCI bus", (long long)present,
+		      present == 1 ? "" : "s", MAX(d->gpus_on_bus, 0), d->gpus_on_bus == 1 ? "" : "s");
 	}
 }
 
@@ -125,7 +141,8 @@ static void check_xids(const struct doctor *d, struct finding *f)
 			    (long long)json_integer_value(json_object_get(gpu, "gpu")),
 			    (long long)json_integer_value(json_object_get(xid, "xid")),
 			    (long long)json_integer_value(json_object_get(xid, "count")),
-			    json_integer_value(json_object_get(xid, "count")) == 1 ? "" : "s", text_of(xid, "name"));
+			    json_integer_value(json_object_get(xid, "count")) == 1 ? "" : "s",
+			    text_of(xid, "name"));
 		remedy(f, "%s%s", f->remedy[0] ? "gpusonde gpus has the remedy for each; for the last: " : "",
 		       text_of(xid, "action"));
 	}
@@ -144,15 +161,16 @@ static void check_health(const struct doctor *d, struct finding *f)
 	size_t i;
 
 	strbuf_init(&all, sizeof(f->text));
-	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu)
-		for (unsigned k = 0; k < GPU_WARNINGS; k++)
-			if (gpu_warning(gpu, k, text, sizeof(text)))
-				strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
-					    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
+	json_array_foreach(json_object_get(d->document, "gpus"), i,
+			   gpu) for (unsigned k = 0; k < GPU_WARNINGS;
+				     k++) if (gpu_warning(gpu, k, text, sizeof(text)))
+		strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
+			    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
 	if (!has_gpus(d))
 		found(f, VERDICT_NOTE, "there is no GPU");
 	else if (all.len == 0)
-		found(f, VERDICT_OK, "no GPU asks for a reset, has memory to be repaired, links down, or is too hot");
+		found(f, VERDICT_OK,
+		      "no GPU asks for a reset, has memory to be repaired, links down, or is too hot");
 	else
 		found(f, VERDICT_WARNING, "%s%s", all.data, all.failed ? "..." : "");
 	strbuf_done(&all);
@@ -232,6 +250,7 @@ static void check_call(const struct doctor *d, struct finding *f)
 const struct check driver_checks[] = {
 	{ "driver", check_driver },
 	{ "library", check_library },
+	{ "understood", check_understood },
 	{ "simulated", check_simulated },
 	{ "devices", check_devices },
 	{ "device-files", check_device_files },

@@ -93,6 +93,7 @@ struct metric {
 	/* Where the NVML source finds it, if one of the generic ways does: */
 	unsigned short field; /* NVML field id, 0 none */
 	unsigned short gpm; /* GPM metric id, 0 none */
+	unsigned short field_since; /* before this driver the field's number meant something else: not asked */
 	bool scoped; /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
 	unsigned scope; /* scopeId of an unscoped field */
 	double scale; /* number = raw * scale; 0 means 1 */
@@ -100,6 +101,7 @@ struct metric {
 	double max; /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
 	bool is_signed;
 	const char *source; /* documentation: the call it comes from */
+	unsigned short driver; /* documentation: the least driver known to have it; 0: 470 has it, too */
 	const char *arch; /* documentation: architectures that have it */
 	const char *help;
 	struct dcgm_name dcgm, dcgm49; /* names up to 4.8 and from 4.9 on */

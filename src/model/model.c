@@ -119,6 +119,7 @@ static void take_driver(struct model *model, const struct reading *reading)
 		return;
 	memcpy(model->driver_version, reading->driver_version, sizeof(model->driver_version));
 	memcpy(model->nvml_version, reading->nvml_version, sizeof(model->nvml_version));
+	memcpy(model->refused, reading->refused, sizeof(model->refused));
 	model->cuda_version = reading->cuda_version;
 	model->topology_n = reading->topology_n;
 	memcpy(model->topology, reading->topology, sizeof(model->topology));

@@ -62,6 +62,7 @@ static void publish_header(struct model *model, struct snapshot *s)
 	memcpy(s->driver_version, model->driver_version, sizeof(s->driver_version));
 	memcpy(s->nvml_version, model->nvml_version, sizeof(s->nvml_version));
 	memcpy(s->library, model->library, sizeof(s->library));
+	memcpy(s->refused, model->refused, sizeof(s->refused));
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
 	s->topology_n = model->topology_n;
 	memcpy(s->topology, model->topology, sizeof(s->topology));

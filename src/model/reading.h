@@ -81,6 +81,7 @@ struct reading {
 	char driver_version[80];
 	char nvml_version[80];
 	char library[256]; /* path the library was loaded from */
+	char refused[512]; /* what of the driver is otherwise than known, and is not read: for people; empty when nothing is */
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
 	uint32_t entities_dropped, processes_dropped, events_dropped; /* found in this pass, and did not fit */

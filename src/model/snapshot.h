@@ -86,7 +86,7 @@ struct snapshot {
 	char not_fresh_reason[256];
 	enum reading_state state;
 	char error[256];
-	char driver_version[80], nvml_version[80], library[256];
+	char driver_version[80], nvml_version[80], library[256], refused[512];
 	char hostname[65];
 	uint32_t cuda_version;
 	int64_t period_ns;

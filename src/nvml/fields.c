@@ -17,12 +17,13 @@ enum decode {
 /* A field to ask, for one slot or for each index of a row (links). */
 struct query {
 	uint16_t field, row, slot;
-	uint16_t count;      /* indexes; 1: unscoped */
-	uint16_t bit;        /* its first bit in fields_off; one for each index */
+	uint16_t count; /* indexes; 1: unscoped */
+	uint16_t bit; /* its first bit in fields_off; one for each index */
 	uint8_t cadence;
 	uint8_t decode;
-	bool first;          /* of a DECODE_ADD */
+	bool first; /* of a DECODE_ADD */
 	bool scoped;
+	uint16_t since; /* driver before which the number meant something else; 0: it never did */
 	uint32_t scope;
 	double scale;
 	const struct query *instead_of; /* asked only where this one is not offered */
@@ -32,7 +33,10 @@ struct query {
  * Fields beyond those that metrics.def names: parts of a sum, codes, and what newer links have in place of the row's own field.
  * Their rows' own `field` is 0 except for DECODE_PLAIN, where it is the one to prefer.
  */
-#define FEC(bin_, row_) { GPU_NVLINK_LINK_FEC_##row_, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 + (bin_), DECODE_ADD }
+#define FEC(bin_, row_)                                                                                 \
+	{                                                                                               \
+		GPU_NVLINK_LINK_FEC_##row_, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 + (bin_), DECODE_ADD \
+	}
 static const struct {
 	uint16_t row, field;
 	uint8_t decode;
@@ -41,9 +45,22 @@ static const struct {
 	{ GPU_NVLINK_LINK_RX_BYTES, NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES, DECODE_PLAIN },
 	{ GPU_NVLINK_LINK_BER_EFFECTIVE, NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, DECODE_BER },
 	{ GPU_NVLINK_LINK_BER_SYMBOL, NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER, DECODE_BER },
-	FEC(0, NONE),	FEC(1, LIGHT),	FEC(2, LIGHT),	FEC(3, LIGHT),	FEC(4, HEAVY),	FEC(5, HEAVY),
-	FEC(6, HEAVY),	FEC(7, HEAVY),	FEC(8, HEAVY),	FEC(9, HEAVY),	FEC(10, HEAVY), FEC(11, HEAVY),
-	FEC(12, HEAVY), FEC(13, HEAVY), FEC(14, HEAVY), FEC(15, HEAVY),
+	FEC(0, NONE),
+	FEC(1, LIGHT),
+	FEC(2, LIGHT),
+	FEC(3, LIGHT),
+	FEC(4, HEAVY),
+	FEC(5, HEAVY),
+	FEC(6, HEAVY),
+	FEC(7, HEAVY),
+	FEC(8, HEAVY),
+	FEC(9, HEAVY),
+	FEC(10, HEAVY),
+	FEC(11, HEAVY),
+	FEC(12, HEAVY),
+	FEC(13, HEAVY),
+	FEC(14, HEAVY),
+	FEC(15, HEAVY),
 };
 
 static struct query queries[QUERIES_MAX];
@@ -74,6 +91,7 @@ static struct query *add_query(unsigned row, uint16_t field)
 		.bit = (uint16_t)bits_n,
 		.cadence = (uint8_t)metric->cadence,
 		.scoped = metric->count > 1,
+		.since = metric->field_since,
 		.scope = metric->scope,
 		.scale = metric->scale == 0 ? 1 : metric->scale,
 	};
@@ -169,6 +187,9 @@ static void store(struct reader *reader, struct device *device, const struct que
 
 	if (query->decode == DECODE_ADD && !query->first && !device_has(device, slot))
 		return; /* a sum without one of its parts is none */
+	if (result == NVML_SUCCESS && value->value_type >= NVML_VALUE_TYPE_COUNT &&
+	    value->field != NVML_FI_DEV_MEMORY_TEMP)
+		reader_refuse(reader, "field %u with a value of type %u", value->field, value->value_type);
 	if (result == NVML_SUCCESS && (!decode_raw(value, &raw, &garbage) || garbage)) {
 		reader_reject(reader, device, query->row, slot);
 		return;
@@ -243,7 +264,9 @@ void fields_read(struct reader *reader, struct device *device)
 			flush(reader, device);
 		if (!device->due[q->cadence])
 			continue;
-		if (q->scoped)
+		if (q->since > reader->driver)
+			reader_report(reader, device, q->row, q->slot, NVML_ERROR_NOT_SUPPORTED, 0);
+		else if (q->scoped)
 			ask_indexes(reader, device, q);
 		else if (!is_off(device, q->bit))
 			ask(reader, device, q, q->scope);
@@ -259,8 +282,9 @@ uint32_t fields_links(struct reader *reader, struct nvml_device *handle, uint16_
 	double raw;
 	bool garbage;
 
-	if (NVML_CALL(reader, nvmlDeviceGetFieldValues, handle, 1, &value) != NVML_SUCCESS || value.result != NVML_SUCCESS ||
-	    !decode_raw(&value, &raw, &garbage) || garbage || !(raw >= 0 && raw <= NVLINKS_MAX))
+	if (NVML_CALL(reader, nvmlDeviceGetFieldValues, handle, 1, &value) != NVML_SUCCESS ||
+	    value.result != NVML_SUCCESS || !decode_raw(&value, &raw, &garbage) || garbage ||
+	    !(raw >= 0 && raw <= NVLINKS_MAX))
 		return 0;
 	return (uint32_t)raw;
 }

@@ -10,6 +10,17 @@ static const char *const names[NVML_FUNCTIONS] = {
 #include "nvml/nvml.def"
 };
 
+static const bool later[NVML_FUNCTIONS] = {
+#define NVML_FUNCTION(name_, ...)
+#define NVML_LATER(name_, ...) [NVML_FUNCTION_##name_] = true,
+#include "nvml/nvml.def"
+};
+
+bool nvml_function_expected(unsigned function)
+{
+	return function > NVML_FUNCTION_NONE && function < NVML_FUNCTIONS && !later[function];
+}
+
 const char *nvml_function_name(unsigned function)
 {
 	return function < ARRAY_SIZE(names) ? names[function] : "";

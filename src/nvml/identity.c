@@ -3,16 +3,22 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 /* NVML's numbers of architectures, as we name them. */
 static const char *const architectures[] = {
-	[NVML_DEVICE_ARCH_KEPLER] = "kepler",	    [NVML_DEVICE_ARCH_MAXWELL] = "maxwell",
-	[NVML_DEVICE_ARCH_PASCAL] = "pascal",	    [NVML_DEVICE_ARCH_VOLTA] = "volta",
-	[NVML_DEVICE_ARCH_TURING] = "turing",	    [NVML_DEVICE_ARCH_AMPERE] = "ampere",
-	[NVML_DEVICE_ARCH_ADA] = "ada",		    [NVML_DEVICE_ARCH_HOPPER] = "hopper",
-	[NVML_DEVICE_ARCH_BLACKWELL] = "blackwell", [NVML_DEVICE_ARCH_RUBIN] = "rubin",
+	[NVML_DEVICE_ARCH_KEPLER] = "kepler",
+	[NVML_DEVICE_ARCH_MAXWELL] = "maxwell",
+	[NVML_DEVICE_ARCH_PASCAL] = "pascal",
+	[NVML_DEVICE_ARCH_VOLTA] = "volta",
+	[NVML_DEVICE_ARCH_TURING] = "turing",
+	[NVML_DEVICE_ARCH_AMPERE] = "ampere",
+	[NVML_DEVICE_ARCH_ADA] = "ada",
+	[NVML_DEVICE_ARCH_HOPPER] = "hopper",
+	[NVML_DEVICE_ARCH_BLACKWELL] = "blackwell",
+	[NVML_DEVICE_ARCH_RUBIN] = "rubin",
 };
 
 void identity_system(struct reader *reader)
@@ -24,10 +30,13 @@ void identity_system(struct reader *reader)
 	reading->driver_version[0] = reading->nvml_version[0] = '\0';
 	reading->cuda_version = 0;
 	if (NVML_CALL(reader, nvmlSystemGetDriverVersion, text, sizeof(text)) == NVML_SUCCESS)
-		snprintf(reading->driver_version, sizeof(reading->driver_version), "%.*s", (int)sizeof(text) - 1, text);
+		snprintf(reading->driver_version, sizeof(reading->driver_version), "%.*s",
+			 (int)sizeof(text) - 1, text);
+	reader->driver = (unsigned)strtoul(reading->driver_version, NULL, 10);
 	text[0] = '\0';
 	if (NVML_CALL(reader, nvmlSystemGetNVMLVersion, text, sizeof(text)) == NVML_SUCCESS)
-		snprintf(reading->nvml_version, sizeof(reading->nvml_version), "%.*s", (int)sizeof(text) - 1, text);
+		snprintf(reading->nvml_version, sizeof(reading->nvml_version), "%.*s", (int)sizeof(text) - 1,
+			 text);
 	if (NVML_CALL(reader, nvmlSystemGetCudaDriverVersion_v2, &cuda) == NVML_SUCCESS && cuda > 0)
 		reading->cuda_version = (uint32_t)cuda;
 }
@@ -38,12 +47,13 @@ static int read_bus_id(struct reader *reader, struct nvml_device *handle, struct
 	struct nvml_pci_info pci = { .bus = 0 };
 
 	if (NVML_CALL(reader, nvmlDeviceGetPciInfo_v3, handle, &pci) == NVML_SUCCESS && pci.bus_id[0]) {
-		snprintf(entity->pci_bus_id, sizeof(entity->pci_bus_id), "%.*s", (int)sizeof(pci.bus_id) - 1, pci.bus_id);
+		snprintf(entity->pci_bus_id, sizeof(entity->pci_bus_id), "%.*s", (int)sizeof(pci.bus_id) - 1,
+			 pci.bus_id);
 		return 0;
 	}
 	if (NVML_CALL(reader, nvmlDeviceGetPciInfo_v2, handle, &pci) == NVML_SUCCESS) {
-		snprintf(entity->pci_bus_id, sizeof(entity->pci_bus_id), "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff,
-			 pci.device & 0x1f);
+		snprintf(entity->pci_bus_id, sizeof(entity->pci_bus_id), "%08X:%02X:%02X.0", pci.domain,
+			 pci.bus & 0xff, pci.device & 0x1f);
 		return 0;
 	}
 	return -ENODEV;
@@ -54,11 +64,15 @@ static void read_architecture(struct reader *reader, struct nvml_device *handle,
 	uint32_t architecture = 0;
 	int major = 0, minor = 0;
 
-	if (NVML_CALL(reader, nvmlDeviceGetArchitecture, handle, &architecture) == NVML_SUCCESS &&
-	    architecture < ARRAY_SIZE(architectures) && architectures[architecture])
-		snprintf(entity->architecture, sizeof(entity->architecture), "%s", architectures[architecture]);
-	if (NVML_CALL(reader, nvmlDeviceGetCudaComputeCapability, handle, &major, &minor) == NVML_SUCCESS && major > 0 &&
-	    major < 100 && minor >= 0 && minor < 100)
+	if (NVML_CALL(reader, nvmlDeviceGetArchitecture, handle, &architecture) == NVML_SUCCESS) {
+		if (architecture < ARRAY_SIZE(architectures) && architectures[architecture])
+			snprintf(entity->architecture, sizeof(entity->architecture), "%s",
+				 architectures[architecture]);
+		else if (architecture != NVML_DEVICE_ARCH_UNKNOWN)
+			reader_refuse(reader, "architecture %u", architecture);
+	}
+	if (NVML_CALL(reader, nvmlDeviceGetCudaComputeCapability, handle, &major, &minor) == NVML_SUCCESS &&
+	    major > 0 && major < 100 && minor >= 0 && minor < 100)
 		snprintf(entity->compute_capability, sizeof(entity->compute_capability), "%d.%d", major, minor);
 }
 
@@ -67,8 +81,8 @@ static int32_t read_numa_node(struct reader *reader, struct nvml_device *handle)
 {
 	unsigned long nodes[8] = { 0 };
 
-	if (NVML_CALL(reader, nvmlDeviceGetMemoryAffinity, handle, ARRAY_SIZE(nodes), nodes, NVML_AFFINITY_SCOPE_NODE) !=
-	    NVML_SUCCESS)
+	if (NVML_CALL(reader, nvmlDeviceGetMemoryAffinity, handle, ARRAY_SIZE(nodes), nodes,
+		      NVML_AFFINITY_SCOPE_NODE) != NVML_SUCCESS)
 		return -1;
 	for (size_t i = 0; i < ARRAY_SIZE(nodes); i++)
 		if (nodes[i])
@@ -76,7 +90,8 @@ static int32_t read_numa_node(struct reader *reader, struct nvml_device *handle)
 	return -1;
 }
 
-int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index, struct reading_entity *entity)
+int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
+		    struct reading_entity *entity)
 {
 	char text[NVML_DEVICE_NAME_V2_BUFFER_SIZE] = "";
 
@@ -94,10 +109,13 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 		snprintf(entity->name, sizeof(entity->name), "%.*s", (int)sizeof(text) - 1, text);
 	text[0] = '\0';
 	if (NVML_CALL(reader, nvmlDeviceGetSerial, handle, text, NVML_DEVICE_SERIAL_BUFFER_SIZE) == NVML_SUCCESS)
-		snprintf(entity->serial, sizeof(entity->serial), "%.*s", NVML_DEVICE_SERIAL_BUFFER_SIZE - 1, text);
+		snprintf(entity->serial, sizeof(entity->serial), "%.*s", NVML_DEVICE_SERIAL_BUFFER_SIZE - 1,
+			 text);
 	text[0] = '\0';
-	if (NVML_CALL(reader, nvmlDeviceGetVbiosVersion, handle, text, NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE) == NVML_SUCCESS)
-		snprintf(entity->vbios, sizeof(entity->vbios), "%.*s", NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE - 1, text);
+	if (NVML_CALL(reader, nvmlDeviceGetVbiosVersion, handle, text,
+		      NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE) == NVML_SUCCESS)
+		snprintf(entity->vbios, sizeof(entity->vbios), "%.*s",
+			 NVML_DEVICE_VBIOS_VERSION_BUFFER_SIZE - 1, text);
 	if (NVML_CALL(reader, nvmlDeviceGetMinorNumber, handle, &entity->minor) != NVML_SUCCESS)
 		entity->minor = UINT32_MAX;
 	entity->numa_node = read_numa_node(reader, handle);
@@ -106,7 +124,8 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 }
 
 /* "1g.10gb": the end of the instance's name ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"), else made of its size. */
-static void read_profile(struct reader *reader, struct nvml_device *handle, const char *name, char *profile, size_t size)
+static void read_profile(struct reader *reader, struct nvml_device *handle, const char *name, char *profile,
+			 size_t size)
 {
 	struct nvml_device_attributes a = { .memory_mb = 0 };
 	const char *suffix = strstr(name, " MIG ");
@@ -118,8 +137,8 @@ static void read_profile(struct reader *reader, struct nvml_device *handle, cons
 	if (NVML_CALL(reader, nvmlDeviceGetAttributes_v2, handle, &a) != NVML_SUCCESS)
 		return;
 	if (a.compute_instance_slices && a.compute_instance_slices < a.gpu_instance_slices)
-		snprintf(profile, size, "%uc.%ug.%ugb", a.compute_instance_slices & 0xff, a.gpu_instance_slices & 0xff,
-			 (unsigned)((a.memory_mb + 1023) / 1024) & 0xffff);
+		snprintf(profile, size, "%uc.%ug.%ugb", a.compute_instance_slices & 0xff,
+			 a.gpu_instance_slices & 0xff, (unsigned)((a.memory_mb + 1023) / 1024) & 0xffff);
 	else
 		snprintf(profile, size, "%ug.%ugb", a.gpu_instance_slices & 0xff,
 			 (unsigned)((a.memory_mb + 1023) / 1024) & 0xffff);

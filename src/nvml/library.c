@@ -44,6 +44,15 @@ static void resolve(void *handle, struct nvml_api *ret_api)
 	}
 }
 
+bool nvml_library_has(const struct nvml_api *api, unsigned function)
+{
+	void *address;
+
+	/* Rows and numbers are of one table. */
+	memcpy(&address, (const char *)api + entries[function - 1].offset, sizeof(address));
+	return address != NULL;
+}
+
 static void find_path(const struct nvml_api *api, struct nvml_library *library)
 {
 	Dl_info info;
@@ -55,7 +64,8 @@ static void find_path(const struct nvml_api *api, struct nvml_library *library)
 		snprintf(library->path, sizeof(library->path), "%s", info.dli_fname);
 }
 
-int nvml_library_open(const char *name, struct nvml_library *ret_library, struct nvml_api *ret_api, char *error, size_t size)
+int nvml_library_open(const char *name, struct nvml_library *ret_library, struct nvml_api *ret_api,
+		      char *error, size_t size)
 {
 	struct nvml_api api;
 	void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -69,8 +79,10 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 		return -ENOENT;
 	}
 	resolve(handle, &api);
-	if (!api.nvmlInit_v2 || !api.nvmlShutdown || !api.nvmlDeviceGetCount_v2 || !api.nvmlDeviceGetHandleByIndex_v2) {
-		snprintf(error, size, "%s is not NVIDIA's management library (no nvmlInit): correct the option nvml.library",
+	if (!api.nvmlInit_v2 || !api.nvmlShutdown || !api.nvmlDeviceGetCount_v2 ||
+	    !api.nvmlDeviceGetHandleByIndex_v2) {
+		snprintf(error, size,
+			 "%s is not NVIDIA's management library (no nvmlInit): correct the option nvml.library",
 			 name);
 		dlclose(handle);
 		return -EPROTO;

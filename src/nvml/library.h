@@ -27,6 +27,12 @@ enum nvml_function {
 /* Name of a function by its number; "" for NVML_FUNCTION_NONE and for numbers that are none. */
 const char *nvml_function_name(unsigned function);
 
+/* Has every driver since 470 had it? */
+bool nvml_function_expected(unsigned function);
+
+/* Is it in the library that this table is of? */
+bool nvml_library_has(const struct nvml_api *api, unsigned function);
+
 #define NVML_LIBRARY_DEFAULT "libnvidia-ml.so.1"
 
 struct nvml_library {

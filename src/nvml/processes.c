@@ -10,8 +10,8 @@
 /* Entries that the driver is offered beyond what it had to say last time. */
 enum { ROOM = 32 };
 
-/* The longest record that any driver writes; the buffer is as long as the longest list we keep. */
-static _Alignas(16) unsigned char buffer[READING_PROCESSES_MAX * PROCESS_RECORD_MAX];
+/* Room for the longest list that we keep, of records longer than any that a driver is known to write. */
+static _Alignas(16) unsigned char buffer[READING_PROCESSES_MAX * PROCESS_RECORD_ROOM];
 static uint32_t capacity = ROOM;
 
 static const struct {
@@ -37,17 +37,19 @@ static const unsigned declared_stride[LIST_CALLS] = {
 
 unsigned process_list_stride(const unsigned char *records, unsigned n, unsigned declared)
 {
-	const unsigned char *p = records + (size_t)n * declared, *end = records + (size_t)n * PROCESS_RECORD_MAX;
+	const unsigned char *end = records + (size_t)n * PROCESS_RECORD_ROOM,
+			    *known = records + (size_t)n * declared;
 
-	if (n == 0)
+	while (end > known && end[-1] == PROCESS_LIST_FILL)
+		end--;
+	if (end <= known)
 		return declared;
-	for (; p < end; p++)
-		if (*p != PROCESS_LIST_FILL)
-			return PROCESS_RECORD_MAX;
-	return declared;
+	/* The end of the last record may be padding that nobody wrote; records begin at multiples of 8. */
+	return ((unsigned)((size_t)(end - records) + n - 1) / n + 7) / 8 * 8;
 }
 
-void process_list_get(const unsigned char *records, unsigned i, unsigned stride, struct process_record *ret_record)
+void process_list_get(const unsigned char *records, unsigned i, unsigned stride,
+		      struct process_record *ret_record)
 {
 	const unsigned char *record = records + (size_t)i * stride;
 
@@ -56,30 +58,30 @@ void process_list_get(const unsigned char *records, unsigned i, unsigned stride,
 	       sizeof(ret_record->used_memory));
 }
 
-static enum nvml_return call_list(struct reader *reader, struct device *device, unsigned list, enum list_call call,
-				  uint32_t *n)
+static enum nvml_return call_list(struct reader *reader, struct device *device, unsigned list,
+				  enum list_call call, uint32_t *n)
 {
 	void *records = buffer;
 
 #define LIST_CALL(name_) NVML_CALL(reader, name_, device->handle, n, records)
 	switch (call * LISTS + list) {
-	case CALL_V3 * LISTS + 0:
+	case CALL_V3 *LISTS + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses_v3);
-	case CALL_V3 * LISTS + 1:
+	case CALL_V3 *LISTS + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses_v3);
-	case CALL_V3 * LISTS + 2:
+	case CALL_V3 *LISTS + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses_v3);
-	case CALL_V2 * LISTS + 0:
+	case CALL_V2 *LISTS + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses_v2);
-	case CALL_V2 * LISTS + 1:
+	case CALL_V2 *LISTS + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses_v2);
-	case CALL_V2 * LISTS + 2:
+	case CALL_V2 *LISTS + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses_v2);
-	case CALL_V1 * LISTS + 0:
+	case CALL_V1 *LISTS + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses);
-	case CALL_V1 * LISTS + 1:
+	case CALL_V1 *LISTS + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses);
-	case CALL_V1 * LISTS + 2:
+	case CALL_V1 *LISTS + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses);
 	default:
 		break;
@@ -91,15 +93,16 @@ static enum nvml_return call_list(struct reader *reader, struct device *device, 
 		.count = *n,
 		.processes = records,
 	};
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetRunningProcessDetailList, device->handle, &detail);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetRunningProcessDetailList, device->handle, &detail);
 
 	*n = detail.count;
 	return result;
 }
 
 /* One version's answer, with as much room as it asks for; garbage for the number when it claims more than there was room for. */
-static enum nvml_return read_list_call(struct reader *reader, struct device *device, unsigned list, enum list_call call,
-				       uint32_t *ret_n)
+static enum nvml_return read_list_call(struct reader *reader, struct device *device, unsigned list,
+				       enum list_call call, uint32_t *ret_n)
 {
 	enum nvml_return result = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -107,23 +110,25 @@ static enum nvml_return read_list_call(struct reader *reader, struct device *dev
 		uint32_t offered = capacity;
 
 		*ret_n = offered;
-		memset(buffer, PROCESS_LIST_FILL, (size_t)offered * PROCESS_RECORD_MAX);
+		memset(buffer, PROCESS_LIST_FILL, (size_t)offered * PROCESS_RECORD_ROOM);
 		result = call_list(reader, device, list, call, ret_n);
 		if (result == NVML_SUCCESS && *ret_n > offered) {
 			*ret_n = NVML_NONE_U32;
 			return result;
 		}
 		*ret_n = MIN(*ret_n, (uint32_t)READING_PROCESSES_MAX);
-		if (result == NVML_ERROR_INSUFFICIENT_SIZE || (result == NVML_SUCCESS && *ret_n + ROOM / 2 > capacity))
+		if (result == NVML_ERROR_INSUFFICIENT_SIZE ||
+		    (result == NVML_SUCCESS && *ret_n + ROOM / 2 > capacity))
 			capacity = MIN(MAX(*ret_n, capacity) + ROOM, (uint32_t)READING_PROCESSES_MAX);
 	}
 	return result;
 }
 
-static enum nvml_return read_list(struct reader *reader, struct device *device, unsigned list, uint32_t *ret_n,
-				  unsigned *ret_stride)
+static enum nvml_return read_list(struct reader *reader, struct device *device, unsigned list,
+				  uint32_t *ret_n, unsigned *ret_stride)
 {
 	enum nvml_return result = NVML_ERROR_NOT_SUPPORTED;
+	bool refused = false;
 
 	*ret_n = 0;
 	for (unsigned call = 0; call < LIST_CALLS; call++) {
@@ -131,6 +136,7 @@ static enum nvml_return read_list(struct reader *reader, struct device *device, 
 
 		if (device->process_calls_off & 1u << bit)
 			continue;
+		*ret_stride = 0;
 		result = read_list_call(reader, device, list, call, ret_n);
 		if (nvml_unsupported(result)) {
 			device->process_calls_off |= (uint16_t)(1u << bit);
@@ -138,7 +144,15 @@ static enum nvml_return read_list(struct reader *reader, struct device *device, 
 		}
 		if (result == NVML_SUCCESS && *ret_n != NVML_NONE_U32)
 			*ret_stride = process_list_stride(buffer, *ret_n, declared_stride[call]);
-		break;
+		refused = result == NVML_SUCCESS && *ret_stride > PROCESS_RECORD_MAX;
+		if (!refused)
+			break;
+		reader_refuse(reader, "processes in records of %u bytes", *ret_stride);
+	}
+	if (refused) {
+		/* There are processes, and nobody knows which: that is not none. */
+		*ret_n = NVML_NONE_U32;
+		return NVML_SUCCESS;
 	}
 	if (result != NVML_SUCCESS)
 		*ret_n = 0;
@@ -182,7 +196,8 @@ static void ask_name(struct reader *reader, const struct reading_process *proces
 	/* The driver cuts what does not fit at its end, where the name is: so the whole path is asked for. */
 	path[sizeof(path) - 1] = '\0';
 	slash = strrchr(path, '/');
-	snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(state->name) - 1, slash ? slash + 1 : path);
+	snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(state->name) - 1,
+		 slash ? slash + 1 : path);
 }
 
 static void name_processes(struct reader *reader, uint32_t from)

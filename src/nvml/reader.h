@@ -41,6 +41,7 @@ struct device {
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns;            /* when unsupported ones are asked again */
 	int64_t pass_ns, elapsed_ns; /* begin of its newest pass, and what has passed since the one before (0: none) */
+	uint64_t reasons_known;      /* clocks.c: bits that the driver says it may set */
 	uint64_t getters_off;        /* bit of the getter table: unsupported */
 	uint64_t fields_off[FIELD_BITS / 64];
 	uint64_t ecc_off;            /* ecc.c: a bit for each row */
@@ -117,6 +118,7 @@ struct reader {
 	int64_t now_ns;              /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
 	int64_t real_us;
 	uint32_t pass;
+	unsigned driver;             /* 550 of 550.163.01; 0 unknown */
 	uint32_t gpus;               /* count as the driver gave it */
 	uint32_t unlisted;           /* of these, lost before we learned who they are */
 	uint32_t names_asked;
@@ -142,6 +144,13 @@ struct reader {
 		}                                                                                           \
 		_result;                                                                                    \
 	})
+
+/* Adds to what this driver is found to do otherwise than known: a phrase without semicolons, kept once. */
+void reader_refuse(struct reader *reader, const char *format, ...) _printf_(2, 3);
+/* A library was opened: nothing is refused yet but what it lacks. */
+void refusals_begin(struct reader *reader);
+/* A call was answered so. */
+void refusal_of_call(struct reader *reader, unsigned function, enum nvml_return result);
 
 void reader_call_begin(struct reader *reader, enum nvml_function function);
 void reader_call_end(struct reader *reader, enum nvml_return result);

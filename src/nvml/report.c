@@ -11,13 +11,18 @@ void reader_call_begin(struct reader *reader, enum nvml_function function)
 
 	/* Coarse: five times cheaper, and 4 ms do not matter to who asks how long a call hangs. */
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	atomic_store_explicit(&reader->shared->since_ns, now.tv_sec * NSEC_PER_SEC + now.tv_nsec, memory_order_relaxed);
+	atomic_store_explicit(&reader->shared->since_ns, now.tv_sec * NSEC_PER_SEC + now.tv_nsec,
+			      memory_order_relaxed);
 	atomic_store_explicit(&reader->shared->function, function, memory_order_release);
 }
 
 void reader_call_end(struct reader *reader, enum nvml_return result)
 {
+	unsigned function = atomic_load_explicit(&reader->shared->function, memory_order_relaxed);
+
 	atomic_store_explicit(&reader->shared->function, NVML_FUNCTION_NONE, memory_order_release);
+	if (result != NVML_SUCCESS)
+		refusal_of_call(reader, function, result);
 	if (result == NVML_ERROR_GPU_IS_LOST) {
 		reader->lost = true;
 	} else if (result == NVML_ERROR_UNINITIALIZED || result == NVML_ERROR_DRIVER_NOT_LOADED) {
@@ -77,8 +82,8 @@ void reader_reject(struct reader *reader, struct device *device, unsigned row, u
 	reader->reading->rejected[row]++;
 }
 
-void reader_report(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		   double value)
+void reader_report(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		   enum nvml_return result, double value)
 {
 	if (result != NVML_SUCCESS) {
 		device->entity->p[slot] = nvml_presence(result);
@@ -92,8 +97,8 @@ void reader_report(struct reader *reader, struct device *device, unsigned row, u
 	device->entity->p[slot] = PRESENCE_PRESENT;
 }
 
-void reader_report_u32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       uint32_t raw, double scale)
+void reader_report_u32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, uint32_t raw, double scale)
 {
 	if (result == NVML_SUCCESS && nvml_garbage_u32(raw))
 		reader_reject(reader, device, row, slot);
@@ -101,8 +106,8 @@ void reader_report_u32(struct reader *reader, struct device *device, unsigned ro
 		reader_report(reader, device, row, slot, result, raw * scale);
 }
 
-void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       uint64_t raw, double scale)
+void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, uint64_t raw, double scale)
 {
 	if (result == NVML_SUCCESS && nvml_garbage_u64(raw))
 		reader_reject(reader, device, row, slot);
@@ -110,8 +115,8 @@ void reader_report_u64(struct reader *reader, struct device *device, unsigned ro
 		reader_report(reader, device, row, slot, result, (double)raw * scale);
 }
 
-void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       int32_t value)
+void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, int32_t value)
 {
 	if (result == NVML_SUCCESS && nvml_garbage_u32((uint32_t)value))
 		reader_reject(reader, device, row, slot);

@@ -180,6 +180,7 @@ json_t *json_node(struct json_maker *j)
 	json_put(j, node, "nvml_version", json_text_or_null(s->nvml_version));
 	json_put(j, node, "cuda_version", json_text_or_null(cuda));
 	json_put(j, node, "library", json_text_or_null(s->library));
+	json_put(j, node, "refused", json_text_or_null(s->refused));
 	json_put(j, node, "state", json_string(state_name(s->state)));
 	json_put(j, node, "error", json_text_or_null(s->error));
 	json_put(j, node, "fresh", json_boolean(s->fresh));

@@ -135,7 +135,7 @@ def test_nvitop():
     with sleeping_scenario() as (scenario, pid):
         screen = output(client("nvitop"), "-1", "--ascii", "--colorful", scenario=scenario)
         screen = re.sub(r"\x1b\[[0-9;]*m", "", screen)
-        for part in ("Driver Version: 550.163.01", "H100 80GB HBM3", "3g.40gb @ GI/CI: 1/0", str(pid), "gs-sleep", "6144MiB"):
+        for part in ("Driver Version: 615.71", "H100 80GB HBM3", "3g.40gb @ GI/CI: 1/0", str(pid), "gs-sleep", "6144MiB"):
             contains(screen, part)
     screen = output(client("nvitop"), "-1", "--ascii")
     equal(screen.count("H100 80GB HBM3"), 8)

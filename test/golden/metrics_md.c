@@ -21,6 +21,7 @@ static const char *const intro =
 	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
 	"  restarts; an *increment* is added up from samples; a *peak* is the highest reading since the device was first seen.\n"
 	"* A number that the driver does not give is absent: never zero, never a sentinel.\n"
+	"* **Driver**: the least release known to have it, of those after 470; empty: 470 has it, too. Where a driver does not have it, it is absent.\n"
 	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see docs/dcgm.md.\n"
 	"\n"
 	"GPU series carry `gpu` (NVML's index) and `uuid`; those of MIG instances their GPU's, and `gi` and `ci`; those of processes\n"
@@ -155,8 +156,9 @@ static void family(const struct metric *rows, unsigned first, unsigned end)
 	bool agree = levels_agree(rows, first, end);
 
 	family_head(&rows[first], agree);
-	printf("| Labels | Source | Architectures | DCGM | OpenTelemetry |%s\n", agree ? "" : " Level |");
-	printf("| --- | --- | --- | --- | --- |%s\n", agree ? "" : " --- |");
+	printf("| Labels | Source | Architectures | Driver | DCGM | OpenTelemetry |%s\n",
+	       agree ? "" : " Level |");
+	printf("| --- | --- | --- | --- | --- | --- |%s\n", agree ? "" : " --- |");
 	for (unsigned i = first; i < end; i++) {
 		const struct metric *m = &rows[i];
 
@@ -164,6 +166,10 @@ static void family(const struct metric *rows, unsigned first, unsigned end)
 		labels(m);
 		cell(m->source);
 		cell(m->arch);
+		if (m->driver)
+			printf(" %u |", m->driver);
+		else
+			fputs(" |", stdout);
 		dcgm(m);
 		if (m->otel)
 			printf(" `%s` |", m->otel);

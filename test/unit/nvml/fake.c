@@ -267,6 +267,12 @@ static enum nvml_return list_graphics(struct nvml_device *device, uint32_t *coun
 	return list(device, PROCESS_TYPE_GRAPHICS, count, infos);
 }
 
+static enum nvml_return get_driver_version(char *version, uint32_t length)
+{
+	snprintf(version, length, "%u.01", fake.driver);
+	return NVML_SUCCESS;
+}
+
 static enum nvml_return get_name(uint32_t pid, char *name, uint32_t length)
 {
 	/* As the driver does: what does not fit is cut. */
@@ -481,6 +487,7 @@ static void fill_table(struct nvml_api *api)
 		.nvmlDeviceGetNumFans = get_fans,
 		.nvmlDeviceGetFanSpeed_v2 = get_fan,
 		.nvmlDeviceGetApplicationsClock = get_application_clock,
+		.nvmlSystemGetDriverVersion = get_driver_version,
 		.nvmlSystemGetProcessName = get_name,
 		.nvmlDeviceGetComputeRunningProcesses_v3 = list_compute,
 		.nvmlDeviceGetGraphicsRunningProcesses_v2 = list_graphics,
@@ -514,6 +521,7 @@ int fake_setup(void **state)
 	clock_freeze(true);
 	memset(&fake, 0, sizeof(fake));
 	fake.count = 1;
+	fake.driver = 1000;
 	for (unsigned i = 0; i < FAKE_GPUS; i++) {
 		struct fake_gpu *gpu = &fake.gpus[i];
 

@@ -66,6 +66,7 @@ struct fake_gpu {
 struct fake {
 	struct fake_gpu gpus[FAKE_GPUS];
 	unsigned count;
+	unsigned driver;            /* its version */
 	enum nvml_return init_result;
 	bool gone;                  /* the driver was unloaded after it was initialised */
 	unsigned inits, shutdowns;

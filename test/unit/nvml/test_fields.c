@@ -209,6 +209,31 @@ static void every_field_of_the_table_is_asked(void **state)
 	assert_true(gpu->field_asked[NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15] > 0);
 }
 
+/* NVIDIA has given numbers new meanings: 269 was a profile of power smoothing before driver 590, and is a time now. */
+static void a_number_that_meant_something_else_is_not_asked(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake.driver = 589;
+	fake_field(gpu, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN, 0, 3000000000);
+	pass_after(0);
+	assert_int_equal(gpu->field_asked[NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN], 0);
+	assert_int_equal(PRESENCE(0, THROTTLE_SW_THERMAL_SLOWDOWN), PRESENCE_UNSUPPORTED);
+}
+
+static void a_type_that_nobody_knows_is_said(void **state)
+{
+	struct fake_gpu *gpu = &fake.gpus[0];
+
+	(void)state;
+	fake_field(gpu, NVML_FI_DEV_POWER_INSTANT, 0, 5);
+	gpu->fields[gpu->fields_n - 1].type = NVML_VALUE_TYPE_COUNT;
+	pass_after(0);
+	assert_int_equal(PRESENCE(0, POWER_INSTANT), PRESENCE_REJECTED);
+	assert_string_equal(reader->reading->refused, "field 186 with a value of type 7");
+}
+
 int main(void)
 {
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, fake_setup, fake_teardown)
@@ -225,6 +250,8 @@ int main(void)
 		TEST(retransmission_is_read_from_the_ports),
 		TEST(pcie_bytes_come_round),
 		TEST(scopes_are_not_believed),
+		TEST(a_number_that_meant_something_else_is_not_asked),
+		TEST(a_type_that_nobody_knows_is_said),
 	};
 
 	return cmocka_run_group_tests_name("fields", tests, NULL, NULL);

@@ -88,11 +88,31 @@ def constant(text, name):
     return int(found[1]) if found else 0
 
 
+def their_fields(name):
+    return {int(n) for n in re.findall(r"^NVML_FI_DEV_\w+\s*=\s*(\d+)", read(real(f"nvml-bindings-{name}", "pynvml.py")), re.M)}
+
+
+def check_fields(name):
+    """The bindings of 535 are older than its library, which took over some ids of 550's."""
+    table = read(f"{SIM}/generations.def")
+    order = re.findall(r"^GENERATION\((\w+),", table, re.M)
+    now = order.index(generation(name)[0])
+    ours = {n for id, first, last in re.findall(r"^FIELDS\((\w+), (\d+), (\d+)\)", table, re.M)
+            if order.index(id) <= now for n in range(int(first), int(last) + 1)}
+    theirs, most = their_fields(name), their_fields("550" if name == "535" else name)
+    if theirs <= ours <= most:
+        return None
+    return f"fields: we lack {sorted(theirs - ours)}, and have too many {sorted(ours - most)}"
+
+
 def check_bindings(name):
     """How many fields, samples and metrics a generation knows, as NVIDIA's bindings of that time say, and its version."""
     text = read(real(f"nvml-bindings-{name}", "pynvml.py"))
     row = generation(name)[1]
-    found = {"fields": constant(text, "NVML_FI_MAX"), "samplings": constant(text, "NVML_SAMPLINGTYPE_COUNT"),
+    trouble = check_fields(name)
+    if trouble:
+        return trouble
+    found = {"samplings": constant(text, "NVML_SAMPLINGTYPE_COUNT"),
              "gpm_metrics": constant(text, "NVML_GPM_METRIC_MAX")}
     ours = {key: int(row[key]) for key in found}
     if ours != found:

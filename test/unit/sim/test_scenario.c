@@ -29,7 +29,7 @@ static void test_defaults(_unused_ void **state)
 	assert_string_equal(scenario->name, "t");
 	assert_int_equal(scenario->gpu_count, 0);
 	assert_int_equal(scenario->cycle_ms, 600000);
-	assert_int_equal(scenario->cuda_version, 12040);
+	assert_int_equal(scenario->cuda_version, 13050);
 }
 
 static void test_gpus(_unused_ void **state)
