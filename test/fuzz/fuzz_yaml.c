@@ -10,7 +10,7 @@
 /* Nodes are what the header promises: each has exactly the fields of its kind. */
 static void check(const struct yaml_node *node, bool in_map, unsigned depth)
 {
-	if (depth > YAML_MAX_DEPTH)
+	if (node && depth > YAML_MAX_DEPTH)
 		abort();
 	for (; node; node = node->next) {
 		if (!!node->key != in_map || !!node->scalar != (node->kind == YAML_SCALAR_N) || node->line < 1)
