@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/macro.h"
@@ -132,6 +133,35 @@ static void what_cannot_be_read_is_said_to_be(void **state)
 	assert_int_equal(event->launch.grid[0], 0);
 	assert_int_equal(event->launch.stream, 0);
 	assert_int_equal(tracing_stat(tracing, pid, CALL).count, 1);
+}
+
+/* What of a configuration lies at the end of what is mapped, as long as is known of it; a later version may be longer, none is shorter. */
+static void launch_at_the_end(_unused_ void *userdata)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct traced_config config = {
+		{ 1000000, 65535, 3 }, { 1024, 2, 5 }, 49152, pointer(0x7fff00001111)
+	};
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED || munmap(pages + page, page) < 0)
+		_exit(1);
+	memcpy(pages + page - sizeof(config), &config, sizeof(config));
+	traced_launch_config((const struct traced_config *)(void *)(pages + page - sizeof(config)),
+			     pointer(0x1234567890), NULL, NULL);
+}
+
+static void nothing_is_read_behind_what_is_known_of_a_structure(void **state)
+{
+	struct tracing *tracing = tracing_of(state);
+	const struct trace_spec spec = { .op = TRACE_OP_LAUNCH,
+					 .shape = TRACE_SHAPE_LAUNCH_CONFIG,
+					 .flags = FLAGS };
+	pid_t pid;
+
+	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH,
+			      launch_at_the_end, &pid),
+		     49152);
 }
 
 /* ---- operands ---- */
@@ -456,6 +486,7 @@ int main(void)
 		TRACING_TEST(a_launch_of_the_runtime),
 		TRACING_TEST(launches_by_a_configuration),
 		TRACING_TEST(what_cannot_be_read_is_said_to_be),
+		TRACING_TEST(nothing_is_read_behind_what_is_known_of_a_structure),
 		TRACING_TEST(operands_of_every_kind),
 		TRACING_TEST(a_failed_call_has_no_bytes_and_no_address),
 		TRACING_TEST(sizes_saturate),

@@ -133,6 +133,7 @@ static void names_that_have_rows_are_not_newer(_unused_ void **state)
 	assert_null(probe_of_newer(PROBE_CUDA, "_v2"));
 	assert_null(probe_of_newer(PROBE_CUDA, "cu"));
 	assert_null(probe_of_newer(PROBE_CUDA, "cuCtxCreate_v1"));
+	assert_null(probe_of_newer(PROBE_CUDA, "cuInit_v1"));
 	assert_null(probe_of_newer(PROBE_CUDA, "cudaMalloc_v2"));
 	assert_null(probe_of_newer(PROBE_CUDA, "cuMemAlloc_v999999999999"));
 	assert_string_equal(probe_of_newer(PROBE_CUDART, "cudaMalloc_v2")->symbol, "cudaMalloc");
