@@ -15,8 +15,7 @@
 #include "trace/engine_private.h"
 #include "trace/kernel_sites.h"
 
-/* Sizes of the ring are powers of two. */
-#define RING_MIN_BYTES (UINT32_C(1) << 12)
+/* Sizes of the ring are powers of two, and a page at least. */
 #define RING_MAX_BYTES (UINT32_C(1) << 31)
 
 void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
@@ -121,7 +120,7 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 
 static uint32_t ring_size(uint32_t wanted)
 {
-	uint32_t size = RING_MIN_BYTES;
+	uint32_t size = (uint32_t)sysconf(_SC_PAGESIZE);
 
 	while (size < wanted && size < RING_MAX_BYTES)
 		size <<= 1;

@@ -23,7 +23,7 @@
 #include "trace/target_private.h"
 
 enum {
-	RING_PAGES = 16, /* of 4 KiB, or what the machine's are; a power of two */
+	RING_BYTES = 64 << 10, /* of each CPU; a page where these are as large, as on many arm64 machines */
 	GATHER_US = 20 * 1000,
 	EVENTS_MAX = 65536, /* waiting for their time; more count as lost */
 	CPUS_MAX = 8192,
@@ -33,7 +33,7 @@ enum {
 
 static size_t ring_size(void)
 {
-	return RING_PAGES * (size_t)sysconf(_SC_PAGESIZE);
+	return MAX((size_t)RING_BYTES, (size_t)sysconf(_SC_PAGESIZE));
 }
 
 /* ---- in the order of time ---- */

@@ -8,6 +8,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,8 +41,8 @@ static inline void need_programs(void)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		if (freopen("/dev/null", "w", stdout))
-			execl(path, path, "--version", (char *)NULL);
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+		execl(path, path, "--version", (char *)NULL);
 		_exit(errno == ENOEXEC ? 125 : 126);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -75,9 +76,12 @@ static inline void need_processes(void)
 		need_unmet("processes look like the emulator that runs them");
 }
 
-/* Memory by the GiB that is only reserved. */
-static inline void need_room(void)
+/* A whole program of tests wants memory by the TiB that is only reserved; else it has said that it skips. */
+static inline bool need_has_room(void)
 {
-	if (need_is_emulated())
-		need_unmet("the emulator keeps tables of memory that is only reserved, too");
+	bool room = !need_is_emulated();
+
+	if (!room)
+		printf("1..0 # SKIP the emulator keeps tables of memory that is only reserved, too\n");
+	return room;
 }

@@ -403,6 +403,7 @@ static void no_child_outlives_its_agent(void **state)
 	int pipes[2];
 	pid_t agent, child = 0;
 
+	need_programs();
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
 	agent = fork();

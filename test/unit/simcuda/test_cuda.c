@@ -107,7 +107,6 @@ static void test_memory(_unused_ void **state)
 	size_t free_before = 0, free_now = 0, total = 0;
 	uint64_t first, second;
 
-	need_room();
 	assert_int_equal(TALLY(cuMemGetInfo_v2, (size_t *, size_t *), (&free_before, &total)), 0);
 	assert_int_equal(TALLY(cuMemAlloc_v2, (uint64_t *, size_t), (&first, free_before + 1)), 2);
 	assert_int_equal(TALLY(cuMemAlloc_v2, (uint64_t *, size_t), (&first, 0)), 1);
@@ -350,6 +349,8 @@ int main(void)
 	};
 	char path[4096];
 
+	if (!need_has_room())
+		return 0;
 	setenv("GPUSONDE_SIM_SCENARIO", "desktop-1gpu", 1);
 	setenv("GPUSONDE_SIM_CUDA_KERNEL_US", "long=36000000000,short=1000", 1);
 	snprintf(path, sizeof(path), "%s/sim/cuda/libcuda.so.1", getenv("GPUSONDE_TEST_BUILD"));

@@ -283,7 +283,7 @@ static void killing_the_tracer_leaves_the_traced_running(void **state)
 {
 	bool no_multi = strcmp(attach_backend_name(tracing_of(state)->backend), "uprobe_multi") != 0;
 	const struct attach_config config = {
-		.ring_bytes = 4096, .stats = 16, .procs = 16, .threads = 16, .no_multi = no_multi
+		.ring_bytes = 64 << 10, .stats = 16, .procs = 16, .threads = 16, .no_multi = no_multi
 	};
 	struct attach_backend *backend;
 	struct attach_trouble trouble;
