@@ -45,7 +45,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 		return;
 	d->seen = true;
 	if (has_no_gpu(snapshot)) {
-		log_info("no GPU on this machine: nothing to serve");
+		log_info("no GPU on this machine, nothing to serve%s%s", snapshot->error[0] ? ": " : "",
+			 snapshot->error);
 		sd_event_exit(d->event, EXIT_SUCCESS);
 		return;
 	}

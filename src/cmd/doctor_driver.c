@@ -50,7 +50,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
 		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
 	} else if (no_gpu_here(d)) {
-		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver");
+		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver: %s", text_of(node, "error"));
 	} else {
 		const char *error = text_of(node, "error");
 

@@ -70,7 +70,7 @@ bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t 
 		return false;
 	}
 	if (s->state != READING_OK) {
-		snprintf(why, size, "no GPU on this node");
+		snprintf(why, size, "no GPU on this node%s%s", s->error[0] ? ": " : "", s->error);
 		return true;
 	}
 	for (uint32_t i = 0; i < s->entities_n; i++)

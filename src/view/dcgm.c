@@ -16,6 +16,7 @@
 
 #include "model/xid.h"
 #include "view/labels.h"
+#include "view/names.h"
 #include "view/number.h"
 #include "view/page.h"
 #include "view/shown.h"
@@ -240,14 +241,22 @@ static int add_caveats(struct dcgm_page *d)
 	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
 	if (d->s->simulated)
 		page_sample(&d->page, "", "simulated=\"true\"", 1);
-	begin_ours(d, "gpu_estimated", "1 for a metric of this page that is computed from something weaker than a measurement of it.",
+	begin_ours(d, "driver_state", "1 for the state of the driver, and why it gives no data.", FAMILY_GAUGE);
+	if (*trouble_of(d->s)) {
+		label_add(&tail, "state", state_name(d->s->state));
+		label_add(&tail, "reason", trouble_of(d->s));
+		page_sample(&d->page, "", tail.data, 1);
+	}
+	begin_ours(d, "gpu_estimated",
+		   "1 for a metric of this page that is computed from something weaker than a measurement of it.",
 		   FAMILY_GAUGE);
 	for (uint32_t i = 0; i < d->s->entities_n; i++) {
 		for (unsigned row = 0; row < GPU_METRICS; row++) {
 			const struct metric *m = &gpu_metrics[row];
 			const char *name = d->names == DCGM_NAMES_49 ? m->dcgm49.name : m->dcgm.name;
 
-			if (!name || !printed(d->s, i, m) || !(d->s->entities[i].id.p[m->slot] & PRESENCE_ESTIMATED))
+			if (!name || !printed(d->s, i, m) ||
+			    !(d->s->entities[i].id.p[m->slot] & PRESENCE_ESTIMATED))
 				continue;
 			strbuf_reset(&tail);
 			label_add(&tail, "metric", name);

@@ -11,6 +11,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "view/number.h"
+#include "view/names.h"
 #include "view/shown.h"
 #include "view/view.h"
 
@@ -197,6 +198,7 @@ json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 	json_put(&j, document, "schema", json_string("gpusonde/v1"));
 	json_put(&j, document, "time", json_time(snapshot->real_ns));
 	json_put(&j, document, "simulated", json_boolean(snapshot->simulated));
+	json_put(&j, document, "error", json_text_or_null(trouble_of(snapshot)));
 	if (sections & JSON_GPUS)
 		json_put(&j, document, "gpus", json_gpus(&j));
 	if (sections & JSON_PROCESSES) {

@@ -32,6 +32,13 @@ const char *workload_id_name(enum workload_kind kind)
 	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].id;
 }
 
+const char *trouble_of(const struct snapshot *s)
+{
+	if (!s->fresh)
+		return s->not_fresh_reason;
+	return s->state == READING_OK ? "" : s->error;
+}
+
 const char *state_name(enum reading_state state)
 {
 	return state < READING_STATES ? state_names[state] : "unknown";

@@ -13,6 +13,8 @@ const char *workload_id_name(enum workload_kind kind);
 
 /* "ok", "no_library", ... */
 const char *state_name(enum reading_state state);
+/* Why the driver gives no data, or none that are fresh; "" when it does. */
+const char *trouble_of(const struct snapshot *s);
 
 /* Name of the i-th process type bit, "compute", "graphics", "mps"; NULL after the last. */
 const char *process_type_name(unsigned i);

@@ -263,6 +263,12 @@ static void add_node(struct exposition_page *p, struct strbuf *tail)
 	label_add(tail, "cuda", cuda);
 	label_add(tail, "simulated", s->simulated ? "true" : "false");
 	page_sample(&p->page, "", tail->data, 1);
+	begin(p, "driver_state", FAMILY_GAUGE, UNIT_NONE,
+	      "1 for the state of the driver, and why it gives no data.");
+	strbuf_reset(tail);
+	label_add(tail, "state", state_name(s->state));
+	label_add(tail, "reason", trouble_of(s));
+	page_sample(&p->page, "", tail->data, 1);
 	begin(p, "up", FAMILY_GAUGE, UNIT_NONE,
 	      "1 while the agent's data are fresh, on a node without GPUs too.");
 	page_sample(&p->page, "", "", s->fresh);

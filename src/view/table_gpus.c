@@ -213,20 +213,6 @@ static void add_xids(const json_t *gpu, const struct table_options *options, str
 	strbuf_done(&line);
 }
 
-/* Why there is nothing to show, where somebody knows. */
-static void add_none(const json_t *document, const struct table_options *options, struct strbuf *out)
-{
-	const json_t *node = json_object_get(document, "node");
-	const char *why = get_string(node, "reason");
-	struct strbuf line;
-
-	strbuf_init(&line, 0);
-	why = *why ? why : get_string(node, "error");
-	strbuf_addf(&line, *why ? "No GPUs: %s" : "No GPUs.", why);
-	table_line(options, out, COLOUR_NONE, line.data);
-	strbuf_done(&line);
-}
-
 int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
 	json_t *gpus = json_object_get(document, "gpus"), *gpu;
@@ -238,7 +224,7 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 		return -EINVAL;
 	table_simulated(document, options, out);
 	if (json_array_size(gpus) == 0) {
-		add_none(document, options, out);
+		table_nothing(document, "GPUs", options, out);
 		return 0;
 	}
 	table_init(&table, columns, ARRAY_SIZE(columns));

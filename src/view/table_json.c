@@ -26,6 +26,18 @@ void table_simulated(const json_t *document, const struct table_options *options
 		table_line(options, out, COLOUR_WARN, "SIMULATED DATA: these GPUs do not exist.");
 }
 
+void table_nothing(const json_t *document, const char *what, const struct table_options *options,
+		   struct strbuf *out)
+{
+	const char *why = get_string(document, "error");
+	struct strbuf line;
+
+	strbuf_init(&line, 0);
+	strbuf_addf(&line, "No %s%s%s", what, *why ? ": " : ".", why);
+	table_line(options, out, COLOUR_NONE, line.data);
+	strbuf_done(&line);
+}
+
 void table_bytes(struct table *table, const json_t *object, const char *name)
 {
 	double v;

@@ -15,6 +15,10 @@ const char *get_string(const json_t *object, const char *name);
 /* The line that says so, when the document is of the simulated driver. */
 void table_simulated(const json_t *document, const struct table_options *options, struct strbuf *out);
 
+/* "No GPUs", and why there are none, where the document knows. */
+void table_nothing(const json_t *document, const char *what, const struct table_options *options,
+		   struct strbuf *out);
+
 /* Cells of bytes ("1.5 GiB") and of a time ("1:02:03"), "-" when unknown. */
 void table_bytes(struct table *table, const json_t *object, const char *name);
 /* Of a number at hand; NULL: unknown. */

@@ -229,7 +229,7 @@ int table_processes(const json_t *document, const struct table_options *options,
 		return -EINVAL;
 	table_simulated(document, options, out);
 	if (json_array_size(processes) + json_array_size(elsewhere) == 0) {
-		table_line(options, out, COLOUR_NONE, "No GPU processes.");
+		table_nothing(document, "GPU processes", options, out);
 		return 0;
 	}
 	for (unsigned k = 0; k < COLUMNS; k++)

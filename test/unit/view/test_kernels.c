@@ -315,7 +315,7 @@ static void every_kernel_is_in_the_document(void **state)
 	size_t i, n = 0, k;
 
 	(void)state;
-	assert_int_equal(json_object_size(json), 4);
+	assert_int_equal(json_object_size(json), 5);
 	json_array_foreach(path(json, "kernels/processes"), i, process)
 	{
 		n += json_array_size(path(process, "kernels"));

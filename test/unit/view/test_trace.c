@@ -337,7 +337,7 @@ static void the_trace_document(void **state)
 	json_t *json = document(s, JSON_TRACE), *trace = path(json, "trace");
 
 	(void)state;
-	assert_int_equal(json_object_size(json), 4);
+	assert_int_equal(json_object_size(json), 5);
 	assert_int_equal(json_integer_value(path(trace, "events/produced")), 5000);
 	assert_int_equal(json_integer_value(path(trace, "events/dropped")), 10);
 	assert_int_equal(json_integer_value(path(trace, "processes/0/calls/1/errors/2")), 3);
