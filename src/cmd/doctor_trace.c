@@ -3,12 +3,17 @@
 #include "cmd/doctor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+#include "cmd/tracer.h"
+#include "elf/elf.h"
 #include "proc/rights.h"
+#include "trace/engine.h"
 #include "trace/kernel_sites.h"
 #include "trace/target.h"
 
@@ -175,7 +180,77 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	strbuf_done(&text);
 }
 
+struct tally {
+	unsigned all, probed;
+};
+
+static int tally_site(const struct trace_listing *listing, void *userdata)
+{
+	struct tally *tally = userdata;
+
+	tally->all++;
+	tally->probed += listing->site.chosen;
+	return 0;
+}
+
+/* By what is known of kernels in general: what this one does with each kind is another check. */
+static int tally_file(const char *path, bool allow_single_step, struct tally *ret_tally)
+{
+	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(elf_closep) struct elf_file *file = NULL;
+	struct tally tally = { 0 };
+	struct site_rules rules;
+	int r = fd < 0 ? -errno : elf_open(fd, &file);
+
+	if (r < 0)
+		return r;
+	site_rules_default(elf_machine(file), &rules);
+	rules.allow_single_step = allow_single_step;
+	r = trace_list_sites(fd, libraries, &rules, tally_site, &tally);
+	if (r == 0)
+		*ret_tally = tally;
+	return r;
+}
+
+static void check_driver(const struct doctor *d, struct finding *f)
+{
+	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
+
+	if (!wanted(d)) {
+		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		return;
+	}
+	found(f, VERDICT_NOTE,
+	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them");
+	for (const char *const *path = tracer_drivers; *path; path++) {
+		struct tally tally = { 0 };
+		int r = tally_file(*path, single_step, &tally);
+
+		if (r == -ENOENT || r == -ENOTDIR)
+			continue;
+		if (r < 0) {
+			found(f, missing(d), "%s cannot be read: %s", *path, strerror(-r));
+			remedy(f, "see that it is the driver's own, and readable");
+		} else if (tally.probed == tally.all && tally.all > 0) {
+			found(f, VERDICT_OK, "%s: all %u entry points that are known can be probed", *path,
+			      tally.all);
+		} else {
+			found(f, tally.probed == 0 ? missing(d) : VERDICT_WARNING,
+			      "%s: %u of %u entry points can be probed, calls of the others are not traced",
+			      *path, tally.probed, tally.all);
+			remedy(f, "gpusonde probes tells why; a newer gpusonde may know this library");
+		}
+		return;
+	}
+}
+
 const struct check trace_checks[] = {
-	{ "tracing", check_tracing }, { "trace-rights", check_rights }, { "trace-records", check_records },
-	{ "tracefs", check_tracefs }, { "trace-sites", check_sites },   { 0 },
+	{ "tracing", check_tracing },
+	{ "trace-rights", check_rights },
+	{ "trace-records", check_records },
+	{ "tracefs", check_tracefs },
+	{ "trace-sites", check_sites },
+	{ "trace-driver", check_driver },
+	{ 0 },
 };

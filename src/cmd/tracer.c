@@ -24,7 +24,7 @@ enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
  * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the same file. Probed before a
  * program maps it, so that the first one misses nothing. Any other is found when it is mapped.
  */
-static const char *const drivers[] = {
+const char *const tracer_drivers[] = {
 	"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
 	"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
 	"/usr/lib64/libcuda.so.1",
@@ -289,7 +289,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.events = true,
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
 		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
-		.expected = drivers,
+		.expected = tracer_drivers,
 	};
 	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (tracer->stop_fd < 0)

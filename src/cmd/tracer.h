@@ -22,6 +22,9 @@
 
 struct tracer;
 
+/* Where the driver's library is expected, ends with NULL. */
+extern const char *const tracer_drivers[];
+
 /* Starts in the background, or finds that it is not wanted. -ENOMEM, -EAGAIN: no thread. */
 int tracer_new(const struct options *options, struct tracer **ret_tracer);
 void tracer_free(struct tracer *tracer);

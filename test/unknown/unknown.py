@@ -263,6 +263,35 @@ def test_nothing_is_probed_of_a_library_that_is_all_unknown():
              refused=f"all of its {len(table)} entry points: said once, with the remedy")
 
 
+# In a mount namespace of its own, where the library lies where NixOS keeps it.
+PLACED = 'mount -t tmpfs none /run && mkdir -p /run/opengl-driver/lib && cp "$1" /run/opengl-driver/lib/ && exec "$2" doctor --json'
+
+
+def placed(tmp):
+    """What doctor says of the machine's driver library, were it this one."""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", PLACED, "sh", f"{tmp}/libcuda.so.1", e2e.GPUSONDE], env=e2e.environment(), capture_output=True,
+                          text=True, timeout=e2e.PATIENCE_S, check=False)
+    if not done.stdout.startswith("{"):
+        raise e2e.Skip(f"no mount namespace: {done.stderr.strip()}")
+    found = next(check for check in json.loads(done.stdout)["checks"] if check["check"] == "trace-driver")
+    if "/run/opengl-driver" not in found["text"]:
+        raise e2e.Skip(f"this machine has a driver: {found['text']}")
+    return found
+
+
+def test_doctor_counts_what_the_machines_driver_offers():
+    need_tracing()
+    refused = [shape for shape in shapes.X86 if shape.offset is None]
+    for table, more, verdict, text, remedy in (
+            ([shapes.X86[0]] * 3, "", "ok", "all 3 entry points", None), ([], NEWER, "warning", "2 of 4 entry points", "a newer gpusonde"),
+            (refused, "", "warning", f"0 of {len(refused)} entry points", "a newer gpusonde")):
+        with library(shapes.source(table, more)) as tmp:
+            found = placed(tmp)
+        e2e.equal(found["verdict"], verdict, found)
+        e2e.contains(found["text"], text)
+        assert (remedy or "") in found.get("remedy", "") and bool(remedy) == bool(found.get("remedy")), found
+
+
 def test_arm64_shapes_are_traced_or_refused():
     with library(shapes.source(shapes.ARM64), arm64=True) as tmp:
         found = check_shapes(tmp, shapes.ARM64, {})
