@@ -34,6 +34,7 @@ struct naming_config {
 	struct naming_limits limits;
 	bool read_memory; /* of processes, where nothing else tells: variables, images, what handles point to; false: none at all */
 	const char *proc_root; /* "/proc" but in tests */
+	int64_t again_ns; /* until what was not found is looked for again, and then four times that; 0: 250 ms */
 };
 
 struct naming_question {

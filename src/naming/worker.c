@@ -94,7 +94,8 @@ static void give(struct naming *naming, struct work *work, struct kernel *kernel
 
 static void put_again(struct naming *naming, struct work *work)
 {
-	int64_t due = clock_mono_ns() + (AGAIN_NS << (2 * work->tries));
+	int64_t again = naming->config.again_ns ? naming->config.again_ns : AGAIN_NS;
+	int64_t due = clock_mono_ns() + (again << (2 * work->tries));
 
 	work->tries++;
 	work->due_ns = due - due % SLOT_NS + SLOT_NS;

@@ -13,6 +13,9 @@
 #include "proc/maps.h"
 #include "proc/proc.h"
 
+/* What is not found is looked for again, soon: what is known of processes that have ended does not come later. */
+enum { AGAIN_NS = 1 };
+
 static bool skipped;
 
 static int open_all(void **state)
@@ -68,7 +71,7 @@ static void find_code(struct scene *s)
 
 static void begin(struct scene *s)
 {
-	static const struct naming_config config = { .read_memory = true };
+	static const struct naming_config config = { .read_memory = true, .again_ns = AGAIN_NS };
 
 	*s = (struct scene){ 0 };
 	assert_int_equal(naming_new(&config, &s->naming), 0);
@@ -225,7 +228,7 @@ static void an_answer_does_not_come_from_the_next_program(_unused_ void **state)
 static void files_of_others_are_shared(_unused_ void **state)
 {
 	char root[96];
-	const struct naming_config config = { .proc_root = root };
+	const struct naming_config config = { .proc_root = root, .again_ns = AGAIN_NS };
 	struct naming *naming;
 	struct scene s;
 	pid_t real;
