@@ -188,30 +188,28 @@ test-matrix: build-tests
 bench: bench-deps build
 	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)
 
-# Each in a build folder of its own, so that switching between them rebuilds nothing.
+# Each in a build folder of its own, so that switching between them rebuilds nothing; the fuzzers are those of asan's.
+ASAN = VARIANT=asan VARIANT_CC=clang VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true"
 asan: clang-deps
-	@$(MAKE) --no-print-directory variant VARIANT=asan VARIANT_CC=clang \
-		VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false"
+	@$(MAKE) --no-print-directory variant $(ASAN)
 tsan: test-deps
 	@$(MAKE) --no-print-directory variant VARIANT=tsan VARIANT_CC=gcc VARIANT_ARGS="-Db_sanitize=thread" \
 		VARIANT_SUITES="$(THREAD_SUITES)"
 clang: clang-deps
 	@$(MAKE) --no-print-directory variant VARIANT=clang VARIANT_CC=clang VARIANT_ARGS=
+fuzz: clang-deps
+	@$(MAKE) --no-print-directory build-variant $(ASAN)
+	@test/fuzz/run build-asan $(FUZZ_SECONDS)
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
 # What more than one thread or process runs.
 THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite cmd --suite cubin
-variant:
+build-variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
 	@ninja -C build-$(VARIANT)
+variant: build-variant
 	@test/run build-$(VARIANT) $(VARIANT_SUITES) $(TEST_ARGS)
-.PHONY: variant
-
-fuzz: clang-deps
-	@[ -f build-fuzz/build.ninja ] || CC=clang meson setup build-fuzz -Dfuzz=true \
-		-Db_sanitize=address,undefined -Db_lundef=false $(SETUP_ARGS)
-	@ninja -C build-fuzz
-	@test/fuzz/run build-fuzz $(FUZZ_SECONDS)
+.PHONY: build-variant variant
 
 C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)
 format: clang-deps
@@ -224,4 +222,4 @@ install: build
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean:
-	rm -rf build build-arm64 build-asan build-tsan build-clang build-fuzz
+	rm -rf build build-arm64 build-asan build-tsan build-clang
