@@ -15,7 +15,8 @@ PLAIN, THUNKS = f"{BUILD}/sim/cuda/libcuda.so.1", f"{BUILD}/sim/cuda/thunk/libcu
 RUNTIME = "/usr/local/cuda/lib64/libcudart.so"
 STATIC = f"{BUILD}/test/programs/calls-static"
 CLASSES = {"emulated", "optimised", "single_step", "refused"}
-SITE = {"symbol": str, "offset": int, "instruction": str, "class": str, "chosen": bool, "reason": str, "expected_ns": (int, type(None))}
+SITE = {"symbol": str, "offset": int, "instruction": str, "class": str, "chosen": bool, "returns": bool, "reason": str,
+        "expected_ns": (int, type(None))}
 
 
 def probes(path, *flags):
