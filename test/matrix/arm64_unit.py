@@ -19,6 +19,7 @@ import arm64  # noqa: E402
 import rows  # noqa: E402
 
 PLACE = arm64.folder(BUILD)
+EM_AARCH64 = 183
 EMULATOR = "qemu-aarch64-static"
 CASE = re.compile(r"(not )?ok\b\s*\d*\s*(?:- )?([^#]*)(?:#\s*SKIP\s*(.*))?$")
 LOGS = f"arm64-{PART}"
@@ -38,7 +39,7 @@ class Tap:
         self.failed += not good
         self.skipped += bool(skip)
         print(f"{'ok' if good else 'not ok'} {self.n} - {name}{' # SKIP ' + skip if skip else ''}", flush=True)
-        for line in log.splitlines()[-40:]:
+        for line in [] if good else log.splitlines()[-40:]:
             print(f"# {line}")
 
 
@@ -51,6 +52,31 @@ def why_not():
     if not shutil.which(EMULATOR):
         return f"no {EMULATOR}: make test-deps ARCH=arm64"
     return None
+
+
+def programs(build):
+    """What is no test: {relative path: path as built}"""
+    return {os.path.relpath(target["filename"][0], os.path.realpath(build)): target for target in arm64.introspect(build, "targets")
+            if target["type"] in ("executable", "shared library") and f"{os.sep}test{os.sep}" not in target["defined_in"]}
+
+
+def machine(path):
+    with open(path, "rb") as f:
+        head = f.read(20)
+    return int.from_bytes(head[18:20], "little") if head[:4] == b"\x7fELF" else None
+
+
+def say_built(tap):
+    """All that is built for this machine is built for arm64, and lies where it does here."""
+    here, there = programs(BUILD), programs(PLACE)
+    lacking = sorted(set(here) ^ set(there))
+    wrong = [name for name in sorted(set(here) & set(there)) if machine(f"{PLACE}/{name}") != EM_AARCH64]
+    good = not lacking and not wrong and len(there) > 10
+    tap.say("laid out as the build folder, for arm64", good, log=f"only in one: {lacking}; of another machine: {wrong}; {len(there)} in all")
+    if good:
+        compiler = there["gpusonde"]["target_sources"][0]["compiler"][0]
+        version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
+        rows.say("machines", "arm64", built=f"{len(there)} programs and libraries, {os.path.basename(compiler)} {version}")
 
 
 def is_script(test):
@@ -104,10 +130,10 @@ def say_cases(tap, name, result):
 
 
 def say_row(tap, tests):
-    """Only what passed whole."""
-    if PART == "quick" or tap.failed:
-        return
-    rows.say("machines", "arm64", unit=f"{tap.passed} cases of {len(tests)} programs pass, {tap.skipped} want what qemu's user emulation lacks")
+    """Only of what passed whole."""
+    if not tap.failed:
+        text = f"{len(tests)} programs: {tap.passed} cases pass, {tap.skipped} want what the emulator lacks"
+        rows.say("machines", "arm64", **{PART: text})
 
 
 def main():
@@ -117,6 +143,8 @@ def main():
         return 0
     tap = Tap()
     tests = arm64.unit_tests(PLACE, lambda test: arm64.quick(test) == (PART == "quick"))
+    if PART == "quick":
+        say_built(tap)
     for test in filter(is_script, tests):
         tap.say(" ".join(arm64.names(test)), skip="a script of this machine's, which starts programs of its own kind")
     tests = [test for test in tests if not is_script(test)]
