@@ -109,6 +109,58 @@ void scene_free(struct scene *s)
 	clock_freeze(false);
 }
 
+/* ---- for cmocka ---- */
+
+int scene_setup(void **state)
+{
+	*state = scene_new(NULL);
+	return 0;
+}
+
+int scene_setup_naming(void **state)
+{
+	*state = scene_new_naming(NULL);
+	return 0;
+}
+
+int scene_setup_kernels(void **state)
+{
+	*state = scene_new(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
+	return 0;
+}
+
+int scene_setup_kernels_naming(void **state)
+{
+	*state = scene_new_naming(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
+	return 0;
+}
+
+int scene_setup_few(void **state)
+{
+	*state = scene_new(&(struct cuda_limits){ .series = 2, .kernels = 3, .kernel_series = 2 });
+	return 0;
+}
+
+int scene_teardown(void **state)
+{
+	scene_free(*state);
+	return 0;
+}
+
+const struct kernel scene_kernel = {
+	.symbol = "k",
+	.name = "k",
+	.brief = "k",
+	.file = "f",
+	.figures = { [KERNEL_REGISTERS] = 64,
+		     [KERNEL_STATIC_SHARED] = 100,
+		     [KERNEL_RESERVED_SHARED] = 1024,
+		     [KERNEL_CONSTANT] = 500,
+		     [KERNEL_CODE] = 4000,
+		     [KERNEL_BARRIERS] = 1,
+		     [KERNEL_MAX_THREADS] = -1 },
+};
+
 uint64_t scene_ns(const struct scene *s, uint64_t us)
 {
 	return (uint64_t)s->begin_ns + us * 1000;

@@ -48,6 +48,15 @@ struct scene *scene_new(const struct cuda_limits *limits);
 /* Whose kernels are asked for. */
 struct scene *scene_new_naming(const struct cuda_limits *limits);
 void scene_free(struct scene *s);
+/* The same for cmocka: without limits; with rows for kernels; with few of them. */
+int scene_setup(void **state);
+int scene_setup_naming(void **state);
+int scene_setup_kernels(void **state);
+int scene_setup_kernels_naming(void **state);
+int scene_setup_few(void **state);
+int scene_teardown(void **state);
+/* Every figure of it is known. */
+extern const struct kernel scene_kernel;
 void scene_process(struct scene *s, uint32_t tgid, uint64_t incarnation);
 void scene_end(struct scene *s, enum trace_event_type type);
 uint64_t scene_ns(const struct scene *s, uint64_t us);

@@ -6,18 +6,6 @@
 #include "cuda/private.h"
 #include "scene.h"
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 static void again(struct scene *s)
 {
 	static uint32_t tgid = 1000;
@@ -407,7 +395,7 @@ static void limits(void **state)
 	scene_free(s);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
 
 int main(void)
 {

@@ -7,27 +7,9 @@
 
 enum { MODULE = 0x500, OTHER_MODULE = 0x600, F = 0x1000, G = 0x2000, HOST = 0x400000 };
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int setup_naming(void **state)
-{
-	*state = scene_new_naming(NULL);
-	return 0;
-}
-
 static int setup_one(void **state)
 {
 	*state = scene_new_naming(&(struct cuda_limits){ .series = 128, .kernels = 1, .kernel_series = 64 });
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
 	return 0;
 }
 
@@ -397,8 +379,8 @@ static void on_two_devices(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define NAMING(test) cmocka_unit_test_setup_teardown(test, setup_naming, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup, scene_teardown)
+#define NAMING(test) cmocka_unit_test_setup_teardown(test, scene_setup_naming, scene_teardown)
 	const struct CMUnitTest tests[] = {
 		NAMING(two_become_one),
 		NAMING(blended),
@@ -408,7 +390,7 @@ int main(void)
 		NAMING(registered_again),
 		NAMING(made_after_launches),
 		TEST(names_that_are_not_known),
-		cmocka_unit_test_setup_teardown(without_room_for_another, setup_one, teardown),
+		cmocka_unit_test_setup_teardown(without_room_for_another, setup_one, scene_teardown),
 		NAMING(asked_again_when_merged),
 		NAMING(questions_of_the_dead),
 		TEST(many_functions),

@@ -7,24 +7,6 @@
 
 enum { MODULE = 0x500, OTHER_MODULE = 0x600, F = 0x1000, G = 0x2000, HOST = 0x400000 };
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int setup_naming(void **state)
-{
-	*state = scene_new_naming(NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 /* ---- without naming ---- */
 
 static void named_by_its_handle(void **state)
@@ -485,8 +467,8 @@ static void stale_answers(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define NAMING(test) cmocka_unit_test_setup_teardown(test, setup_naming, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup, scene_teardown)
+#define NAMING(test) cmocka_unit_test_setup_teardown(test, scene_setup_naming, scene_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(named_by_its_handle),
 		TEST(what_is_no_name),

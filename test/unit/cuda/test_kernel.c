@@ -8,44 +8,6 @@
 
 enum { A = 0x1000, B = 0x2000, C = 0x3000 };
 
-static int setup(void **state)
-{
-	*state = scene_new(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
-	return 0;
-}
-
-static int setup_few(void **state)
-{
-	*state = scene_new(&(struct cuda_limits){ .series = 2, .kernels = 3, .kernel_series = 2 });
-	return 0;
-}
-
-static int setup_naming(void **state)
-{
-	*state = scene_new_naming(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
-static const struct kernel full = {
-	.symbol = "k",
-	.name = "k",
-	.brief = "k",
-	.file = "f",
-	.figures = { [KERNEL_REGISTERS] = 64,
-		     [KERNEL_STATIC_SHARED] = 100,
-		     [KERNEL_RESERVED_SHARED] = 1024,
-		     [KERNEL_CONSTANT] = 500,
-		     [KERNEL_CODE] = 4000,
-		     [KERNEL_BARRIERS] = 1,
-		     [KERNEL_MAX_THREADS] = -1 },
-};
-
 /* ---- launches ---- */
 
 static void counted(void **state)
@@ -241,8 +203,8 @@ static void shapes_of_two_rows(void **state)
 		launch_many(s, 0, A, 1 + i % 20, 32);
 		launch_many(s, 0, B, 11 + i % 20, 32);
 	}
-	answer_with(s, 0, &full);
-	answer_with(s, 1, &full);
+	answer_with(s, 0, &scene_kernel);
+	answer_with(s, 1, &scene_kernel);
 	window(s);
 	assert_int_equal(s->view->kernels_n, 1);
 	for (uint32_t i = 0; i < s->view->kernels[0].shapes_n; i++)
@@ -292,10 +254,10 @@ static void occupancy_of_its_most_used_shape(void **state)
 	launch_many(s, 0, A, 10, 128);
 	window(s);
 	assert_false(s->view->kernels[0].occupancy_known);
-	answer_with(s, 0, &full);
+	answer_with(s, 0, &scene_kernel);
 	window(s);
 	assert_true(s->view->kernels[0].occupancy_known);
-	assert_int_equal(occupancy_of(90, full.figures, 128, 100000, &wanted), 0);
+	assert_int_equal(occupancy_of(90, scene_kernel.figures, 128, 100000, &wanted), 0);
 	assert_near(s->view->kernels[0].occupancy.ratio, wanted.ratio, 0);
 	assert_int_equal(s->view->kernels[0].occupancy.limiter, OCCUPANCY_SHARED);
 	/* No device has such blocks, and 2^32 + 128 threads are not 128. */
@@ -321,7 +283,7 @@ static void block_of_too_many_threads(void **state)
 	};
 
 	cuda_event(s->cuda, &event.header, sizeof(event));
-	answer_with(s, 0, &full);
+	answer_with(s, 0, &scene_kernel);
 	window(s);
 	assert_false(s->view->kernels[0].occupancy_known);
 }
@@ -331,12 +293,12 @@ static void block_of_too_many_threads(void **state)
 static void memory_of_launches(void **state)
 {
 	struct scene *s = *state;
-	struct kernel other = full;
+	struct kernel other = scene_kernel;
 
 	launch_many(s, 0, A, 10, 10);
 	window(s);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LAUNCH_SHARED], PRESENCE_ABSENT);
-	answer_with(s, 0, &full);
+	answer_with(s, 0, &scene_kernel);
 	window(s);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LAUNCH_SHARED], PRESENCE_ABSENT); /* no launch */
 	s->shared = 200;
@@ -366,9 +328,9 @@ static void memory_of_launches(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define FEW(test) cmocka_unit_test_setup_teardown(test, setup_few, teardown)
-#define NAMING(test) cmocka_unit_test_setup_teardown(test, setup_naming, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup_kernels, scene_teardown)
+#define FEW(test) cmocka_unit_test_setup_teardown(test, scene_setup_few, scene_teardown)
+#define NAMING(test) cmocka_unit_test_setup_teardown(test, scene_setup_kernels_naming, scene_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(counted),
 		TEST(without_results),

@@ -6,18 +6,6 @@
 
 enum { MIB = 1 << 20 };
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 static struct cuda_stats stats_of(const struct scene *s)
 {
 	struct cuda_stats stats;
@@ -411,7 +399,7 @@ static void no_verdict_without_nvml(void **state)
 	assert_true(isnan(value(s, UUID0, TRACED_LEAK)));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
 
 int main(void)
 {

@@ -6,18 +6,6 @@
 #include "cuda/private.h"
 #include "scene.h"
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 static const struct traced_total *total(const struct scene *s, const char *uuid)
 {
 	for (uint32_t i = 0; i < s->view->totals_n; i++)
@@ -311,7 +299,7 @@ static void hostile_events(void **state)
 	}
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
 
 int main(void)
 {

@@ -6,44 +6,6 @@
 enum { A = 0x1000, B = 0x2000, C = 0x3000 };
 #define WAVE (16 * CORES) /* threads */
 
-static int setup(void **state)
-{
-	*state = scene_new(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
-	return 0;
-}
-
-static int setup_few(void **state)
-{
-	*state = scene_new(&(struct cuda_limits){ .series = 2, .kernels = 3, .kernel_series = 2 });
-	return 0;
-}
-
-static int setup_naming(void **state)
-{
-	*state = scene_new_naming(&(struct cuda_limits){ .series = 128, .kernel_series = 64 });
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
-static const struct kernel full = {
-	.symbol = "k",
-	.name = "k",
-	.brief = "k",
-	.file = "f",
-	.figures = { [KERNEL_REGISTERS] = 64,
-		     [KERNEL_STATIC_SHARED] = 100,
-		     [KERNEL_RESERVED_SHARED] = 1024,
-		     [KERNEL_CONSTANT] = 500,
-		     [KERNEL_CODE] = 4000,
-		     [KERNEL_BARRIERS] = 1,
-		     [KERNEL_MAX_THREADS] = -1 },
-};
-
 /* ---- time ---- */
 
 static double seconds(const struct scene *s, uint64_t function)
@@ -161,8 +123,8 @@ static void merged_while_pending(void **state)
 	launch_many(s, 6, B, 10, 10);
 	launch_many(s, 7, C, 10, 10);
 	window_at(s, 1000);
-	answer_with(s, 0, &full);
-	answer_with(s, 2, &full);
+	answer_with(s, 0, &scene_kernel);
+	answer_with(s, 2, &scene_kernel);
 	before = value(s, UUID0, TRACED_BUSY_ESTIMATED);
 	window_at(s, 2000);
 	assert_sums(s);
@@ -184,8 +146,8 @@ static void merged_in_its_window(void **state)
 	launch_many(s, 7, B, 10, 10);
 	launch_many(s, 8, B, 10, 10);
 	launch_many(s, 9, C, 10, 10);
-	answer_with(s, 0, &full);
-	answer_with(s, 1, &full);
+	answer_with(s, 0, &scene_kernel);
+	answer_with(s, 1, &scene_kernel);
 	window_at(s, 1000);
 	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds,
 		    value(s, UUID0, TRACED_BUSY_ESTIMATED) * 4 / 5, 1e-8);
@@ -195,8 +157,8 @@ static void merged_in_its_window(void **state)
 	launch_many(s, 4, A + 1, 10, 10);
 	launch_many(s, 4, A + 2, 10, 10);
 	launch_many(s, 4, A + 3, 10, 10);
-	answer_with(s, 3, &full);
-	answer_with(s, 4, &full);
+	answer_with(s, 3, &scene_kernel);
+	answer_with(s, 4, &scene_kernel);
 	window_at(s, 2000);
 	assert_sums(s);
 	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds - before,
@@ -210,8 +172,8 @@ static void merged_in_one_stream(void **state)
 	launch_many(s, 5, A, 10, 10);
 	launch_many(s, 5, B, 10, 10);
 	launch_many(s, 5, C, 10, 10);
-	answer_with(s, 0, &full);
-	answer_with(s, 1, &full);
+	answer_with(s, 0, &scene_kernel);
+	answer_with(s, 1, &scene_kernel);
 	window_at(s, 1000);
 	assert_near(shown_kernel(s, PID, UUID0, "k")->all.seconds, 2 * kernel_at(s, C)->all.seconds, 4e-9);
 	assert_sums(s);
@@ -363,7 +325,7 @@ static void none_before_its_name_is_known(void **state)
 	launch_many(s, 0, A, 10, 10);
 	window(s);
 	assert_false(s->view->kernels[0].has_series);
-	answer_with(s, 0, &full);
+	answer_with(s, 0, &scene_kernel);
 	launch_many(s, 0, A, 10, 10);
 	window(s);
 	assert_true(s->view->kernels[0].has_series);
@@ -537,9 +499,9 @@ static void nothing_is_lost(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define FEW(test) cmocka_unit_test_setup_teardown(test, setup_few, teardown)
-#define NAMING(test) cmocka_unit_test_setup_teardown(test, setup_naming, teardown)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup_kernels, scene_teardown)
+#define FEW(test) cmocka_unit_test_setup_teardown(test, scene_setup_few, scene_teardown)
+#define NAMING(test) cmocka_unit_test_setup_teardown(test, scene_setup_kernels_naming, scene_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(split_by_waves),
 		TEST(time_of_graphs),

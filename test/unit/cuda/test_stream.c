@@ -12,12 +12,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 static void create(struct scene *s, uint64_t stream, bool non_blocking)
 {
 	CALL(s, STREAM_CREATE, .stream = stream, .kind = non_blocking);
@@ -422,7 +416,7 @@ static void more_streams_than_allowed(void **state)
 	scene_free(s);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, scene_teardown)
 
 int main(void)
 {

@@ -5,18 +5,6 @@
 #include "cuda/private.h"
 #include "scene.h"
 
-static int setup(void **state)
-{
-	*state = scene_new(NULL);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	scene_free(*state);
-	return 0;
-}
-
 static void spans_clamped_at_both_ends(void **state)
 {
 	struct scene *s = *state;
@@ -453,7 +441,7 @@ static void before_calibration(void **state)
 	assert_true(isnan(value(s, UUID0, TRACED_BUSY_ERROR)));
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
 
 int main(void)
 {

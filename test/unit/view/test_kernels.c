@@ -7,6 +7,7 @@
 
 #include "base/macro.h"
 #include "base/text.h"
+#include "client.h"
 #include "fixture.h"
 #include "view/kernels.h"
 #include "view/view.h"
@@ -15,32 +16,6 @@
 #define PID1001 "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\""
 #define FLASH64 GPU0 "," PID1001 ",kernel=\"flash_fwd_kernel<...>\",id=\"43e646a1a3a2ad9f\""
 #define FLASH128 GPU0 "," PID1001 ",kernel=\"flash_fwd_kernel<...>\",id=\"61d28070d67e0a52\""
-
-static char *page(const struct snapshot *s)
-{
-	struct strbuf out;
-	char *text;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), 0);
-	text = strbuf_take(&out);
-	assert_non_null(text);
-	return text;
-}
-
-/* As a client reads it. */
-static json_t *document(const struct snapshot *s)
-{
-	struct strbuf out;
-	json_t *json;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(view_json_text(s, JSON_KERNELS, &out), 0);
-	json = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
-	assert_non_null(json);
-	strbuf_done(&out);
-	return json;
-}
 
 static char *table(const struct snapshot *s, unsigned width, bool full, size_t rows)
 {
@@ -109,7 +84,7 @@ static void series_carry_what_is_known(void **state)
 		",kernel=\"mul\",id=\"1b6f3c59583a2786\",metric=\"gpusonde_kernel_threads_total\"} 1\n",
 	};
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *text = page(s);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 	char line[400];
 
 	(void)state;
@@ -131,7 +106,7 @@ static void series_carry_what_is_known(void **state)
 static void the_others_are_one_series_a_device(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *text = page(s);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	must_have(text, "\ngpusonde_kernel_launches_total{" GPU0
@@ -156,7 +131,7 @@ static void totals_are_estimates_where_launches_were_missed(void **state)
 
 	(void)state;
 	for (unsigned missed = 0; missed < 2; missed++) {
-		_cleanup_free_ char *text = page(s);
+		_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 		char line[300];
 
 		for (unsigned row = KERNEL_METRIC_LAUNCHES; row <= KERNEL_METRIC_BUSY; row++) {
@@ -171,7 +146,7 @@ static void totals_are_estimates_where_launches_were_missed(void **state)
 				 kernel_metrics[row].family);
 			assert_int_equal(lines_with(text, line), wanted);
 		}
-		json = document(s);
+		json = client_document(s, JSON_KERNELS);
 		assert_int_equal(json_array_size(path(json, "kernels/devices/0/estimated")), missed ? 3 : 1);
 		assert_int_equal(json_array_size(path(json, "kernels/devices/0/without_series/estimated")),
 				 missed ? 3 : 1);
@@ -185,7 +160,7 @@ static void totals_are_estimates_where_launches_were_missed(void **state)
 static void kernels_of_one_brief_name_stay_apart(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *text = page(s);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	must_have(text, "launches_total{" FLASH64 "} 500\n");
@@ -205,13 +180,13 @@ static void a_sum_is_as_good_as_its_parts(void **state)
 
 	(void)state;
 	s->trace->kernels[2].p |= PRESENCE_ESTIMATED;
-	estimated = page(s);
+	estimated = client_page(s, EXPOSITION_PROMETHEUS);
 	must_have(estimated, "launches_total{" FLASH128 "} 260\n");
 	must_have(estimated,
 		  "gpusonde_kernel_estimated{" FLASH128 ",metric=\"gpusonde_kernel_launches_total\"} 1\n");
 	s->trace->kernels[2].p = PRESENCE_ABSENT;
 	s->trace->kernels[0].other_shapes = 1; /* with how much shared memory nobody knows */
-	unknown = page(s);
+	unknown = client_page(s, EXPOSITION_PROMETHEUS);
 	must_have(unknown, "gpusonde_kernel_estimated{" FLASH64
 			   ",class=\"shared\",metric=\"gpusonde_kernel_memory_bytes\"} 1\n");
 	assert_false(has(unknown, "launches_total{" FLASH128));
@@ -222,12 +197,12 @@ static void a_sum_is_as_good_as_its_parts(void **state)
 static void of_one_pid_the_younger_is_shown(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *both = page(s), *exited = NULL;
+	_cleanup_free_ char *both = client_page(s, EXPOSITION_PROMETHEUS), *exited = NULL;
 
 	(void)state;
 	assert_false(has(both, "kernel=\"old\""));
 	s->trace->processes[5].pid = 3001;
-	exited = page(s);
+	exited = client_page(s, EXPOSITION_PROMETHEUS);
 	must_have(exited, "gpusonde_kernel_launches_total{pid=\"3000\",comm=\"again\",kernel=\"old\"");
 	fixture_free(s);
 }
@@ -240,7 +215,7 @@ static void old_figures_still_tell_the_kernel(void **state)
 
 	(void)state;
 	s->trace_stale = true;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	must_have(text, "gpusonde_kernel_launches_total{" FLASH64 "} 500\n");
 	must_have(text, "gpusonde_kernel_theoretical_occupancy_ratio{" FLASH64);
 	fixture_free(s);
@@ -254,7 +229,7 @@ static void devices_with_equal_labels_are_one(void **state)
 
 	(void)state;
 	strcpy(s->trace->totals[0].uuid, s->trace->totals[1].uuid);
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_int_equal(lines_with(text, "\ngpusonde_gpu_kernel_launches_total"), 2);
 	assert_int_equal(lines_with(text, "\ngpusonde_gpu_kernel_estimated"), 2);
 	fixture_free(s);
@@ -311,7 +286,7 @@ static void ids_tell_symbol_and_file_apart(void **state)
 static void every_kernel_is_in_the_document(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s), *row, *process;
+	json_t *json = client_document(s, JSON_KERNELS), *row, *process;
 	size_t i, n = 0, k;
 
 	(void)state;
@@ -357,7 +332,7 @@ static void what_is_not_known_is_null(void **state)
 					       "offset" };
 	static const char *const nobody[] = { "name", "brief", "symbol", "id", "source", "file", "jit" };
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s), *mul = path(json, "kernels/processes/0/kernels/5"),
+	json_t *json = client_document(s, JSON_KERNELS), *mul = path(json, "kernels/processes/0/kernels/5"),
 	       *others = path(json, "kernels/processes/0/kernels/6"),
 	       *lost = path(json, "kernels/processes/0/kernels/3");
 
@@ -380,7 +355,7 @@ static void what_is_not_known_is_null(void **state)
 static void names_are_complete(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s), *row = path(json, "kernels/processes/1/kernels/0");
+	json_t *json = client_document(s, JSON_KERNELS), *row = path(json, "kernels/processes/1/kernels/0");
 
 	(void)state;
 	assert_int_equal(json_string_length(path(row, "name")), 4096);
@@ -395,15 +370,15 @@ static void names_are_complete(void **state)
 static void without_tracing_there_is_no_kernel(void **state)
 {
 	struct snapshot *s = fixture_small(), *off = fixture_untraced();
-	_cleanup_free_ char *text = page(s), *nothing = table(s, 0, false, 0);
-	json_t *json = document(s);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS), *nothing = table(s, 0, false, 0);
+	json_t *json = client_document(s, JSON_KERNELS);
 
 	(void)state;
 	assert_true(json_is_null(path(json, "kernels")));
 	assert_false(has(text, "gpusonde_kernel"));
 	must_have(nothing, "No launch of a kernel was seen.");
 	json_decref(json);
-	json = document(off);
+	json = client_document(off, JSON_KERNELS);
 	assert_true(json_is_false(path(json, "kernels/enabled")));
 	must_have(json_string_value(path(json, "kernels/why")), "no BTF");
 	json_decref(json);
@@ -512,7 +487,7 @@ static void the_page_is_bounded(void **state)
 	struct trace_view *view = s->trace;
 
 	(void)state;
-	before = page(s);
+	before = client_page(s, EXPOSITION_PROMETHEUS);
 	for (uint32_t i = 0; i < 64; i++) {
 		struct traced_kernel *row = &view->kernels[i];
 		char symbol[32], brief[300];
@@ -527,7 +502,7 @@ static void the_page_is_bounded(void **state)
 		row->shapes_n = 1;
 		row->shapes[0].launches = 1;
 	}
-	after = page(s);
+	after = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_int_equal(lines_with(after, "\ngpusonde_kernel_launches_total{"), 64);
 	if (strlen(after) - strlen(before) > 64 * 8 * 700)
 		fail_msg("%zu bytes", strlen(after) - strlen(before));
@@ -560,8 +535,7 @@ static void the_table_says_what_is_missing(void **state)
 	must_have(text, "1024+49152");
 	must_have(text, "16x8x2+");
 	must_have(text, "35 of 1808 launches could not be named\n");
-	must_have(text,
-		  "77 of 1808 launches are not told apart: beyond a limit, or function not read");
+	must_have(text, "77 of 1808 launches are not told apart: beyond a limit, or function not read");
 	must_have(text, "0x12f0  /opt/app/lib/libattention.so\n");
 	must_have(text, "0x7f12deadbeef          1001         4       -  -\n");
 	assert_false(has(text, "more, with"));

@@ -5,20 +5,9 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "client.h"
 #include "fixture.h"
 #include "view/view.h"
-
-static char *page(const struct snapshot *s, enum exposition format)
-{
-	struct strbuf out;
-	char *text;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(view_prometheus(s, format, &out), 0);
-	text = strbuf_take(&out);
-	assert_non_null(text);
-	return text;
-}
 
 static bool has(const char *text, const char *what)
 {
@@ -89,7 +78,7 @@ static void fixed_names(void **state)
 		 "pid=\"2001\",comm=\"in-mig\"} 2147483648\n"),
 	};
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -103,7 +92,7 @@ static void engines(void **state)
 {
 	static const char *const names[] = { "gpu", "memory", "encoder", "decoder", "jpeg", "ofa" };
 	struct snapshot *s = fixture_full();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -121,7 +110,7 @@ static void engines(void **state)
 static void lost_gpu_has_no_gauges(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 	const char *line = text;
 
 	(void)state;
@@ -149,7 +138,7 @@ static void lost_gpu_has_no_gauges(void **state)
 static void stale_gpu_says_so(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	assert_true(has(
@@ -164,7 +153,7 @@ static void stale_gpu_says_so(void **state)
 static void absent_is_absent(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	/* Unsupported, rejected, not permitted: no series and, as nobody else has one, no family. */
@@ -186,7 +175,7 @@ static void absent_is_absent(void **state)
 static void others_are_summed(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	assert_true(has(text, "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 112.5\n")); /* credited: 3/4 of 150 */
@@ -211,7 +200,7 @@ static void series_of_others_stay_when_they_are_gone(void **state)
 
 	(void)state;
 	s->processes_n = 0;
-	text = page(s, EXPOSITION_PROMETHEUS);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(text, "gpusonde_process_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
 			      "pid=\"other\",comm=\"other\"} 17.25\n"));
 	assert_false(has(text, "gpusonde_process_gpu_memory_bytes"));
@@ -223,7 +212,7 @@ static void series_of_others_stay_when_they_are_gone(void **state)
 static void hostile_labels(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	assert_true(has(text, "model=\"GPU \\\"one\\\" \\\\ two\\nthree ?? \xe2\x82\xac@#\""));
@@ -234,7 +223,7 @@ static void hostile_labels(void **state)
 static void workload_labels(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_PROMETHEUS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
 	assert_true(has(
@@ -253,7 +242,7 @@ static void workload_labels(void **state)
 static void openmetrics_differs_where_it_must(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s, EXPOSITION_OPENMETRICS);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_OPENMETRICS);
 	size_t n = strlen(text);
 
 	(void)state;
@@ -270,11 +259,11 @@ static void openmetrics_differs_where_it_must(void **state)
 static void simulated_is_said(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *simulated = page(s, EXPOSITION_PROMETHEUS), *real = NULL;
+	_cleanup_free_ char *simulated = client_page(s, EXPOSITION_PROMETHEUS), *real = NULL;
 
 	(void)state;
 	s->simulated = false;
-	real = page(s, EXPOSITION_PROMETHEUS);
+	real = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(simulated, "simulated=\"true\""));
 	assert_false(has(simulated, "simulated=\"false\""));
 	assert_true(has(real, "simulated=\"false\""));

@@ -6,22 +6,11 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "client.h"
 #include "fixture.h"
 #include "view/view.h"
 
 #define GPU0 "gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\""
-
-static char *page(const struct snapshot *s)
-{
-	struct strbuf out;
-	char *text;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(view_prometheus(s, EXPOSITION_PROMETHEUS, &out), 0);
-	text = strbuf_take(&out);
-	assert_non_null(text);
-	return text;
-}
 
 static char *ps(const struct snapshot *s)
 {
@@ -37,20 +26,6 @@ static char *ps(const struct snapshot *s)
 	text = strbuf_take(&out);
 	assert_non_null(text);
 	return text;
-}
-
-/* As a client reads it. */
-static json_t *document(const struct snapshot *s, unsigned sections)
-{
-	struct strbuf out;
-	json_t *json;
-
-	strbuf_init(&out, 0);
-	assert_int_equal(view_json_text(s, sections, &out), 0);
-	json = json_loadb(out.data, out.len, JSON_REJECT_DUPLICATES, NULL);
-	assert_non_null(json);
-	strbuf_done(&out);
-	return json;
 }
 
 static bool has(const char *text, const char *what)
@@ -100,8 +75,8 @@ static json_t *path(json_t *json, const char *keys)
 static void without_tracing_nothing_speaks_of_it(void **state)
 {
 	struct snapshot *s = fixture_small();
-	_cleanup_free_ char *text = page(s), *table = ps(s);
-	json_t *json = document(s, JSON_PROCESSES | JSON_TRACE);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS), *table = ps(s);
+	json_t *json = client_document(s, JSON_PROCESSES | JSON_TRACE);
 
 	(void)state;
 	assert_false(has(text, "cuda_"));
@@ -117,8 +92,8 @@ static void without_tracing_nothing_speaks_of_it(void **state)
 static void tracing_that_is_off_says_why(void **state)
 {
 	struct snapshot *s = fixture_untraced();
-	_cleanup_free_ char *text = page(s), *table = ps(s);
-	json_t *json = document(s, JSON_PROCESSES | JSON_TRACE);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS), *table = ps(s);
+	json_t *json = client_document(s, JSON_PROCESSES | JSON_TRACE);
 
 	(void)state;
 	assert_true(has(text,
@@ -144,7 +119,7 @@ static void labels_say_what_is_known_of_the_device(void **state)
 		"incomplete{pid=\"4000\",comm=\"elsewhere\",reason=\"probes_given_up\"} 1\n",
 	};
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *text = page(s);
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 	char line[300];
 
 	(void)state;
@@ -178,7 +153,7 @@ static void no_series_is_there_twice(void **state)
 	strcpy(view->totals[0].uuid, view->totals[1].uuid);
 	view->totals[0].other[TRACED_LAUNCHES] = 3;
 	view->all_calls[0].api = view->all_calls[1].api;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	refuse_twins(text);
 	fixture_free(s);
 }
@@ -186,12 +161,12 @@ static void no_series_is_there_twice(void **state)
 static void of_one_pid_the_younger_has_the_series(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	_cleanup_free_ char *both = page(s), *exited = NULL;
+	_cleanup_free_ char *both = client_page(s, EXPOSITION_PROMETHEUS), *exited = NULL;
 
 	(void)state;
 	assert_false(has(both, "launches_total{pid=\"3000\""));
 	s->trace->processes[5].pid = 3001;
-	exited = page(s);
+	exited = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(exited, "launches_total{pid=\"3000\",comm=\"again\"} 11\n"));
 	assert_true(has(exited, "memory_peak_bytes{pid=\"3000\""));
 	assert_false(has(exited, "active_ratio{pid=\"3000\""));
@@ -209,14 +184,14 @@ static void old_figures_have_no_gauges(void **state)
 	s->trace_stale = true;
 	s->boot_ns += INT64_C(60000000000);
 	s->agent[AGENT_SOURCE_UP_TRACE] = 0;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(text, "launches_total{" GPU0 ",pid=\"1001\""));
 	assert_true(has(text, "memory_peak_bytes{" GPU0 ",pid=\"1001\""));
 	assert_false(has(text, "cuda_active_ratio{"));
 	assert_true(has(text, "gpusonde_gpu_cuda_launches_total{" GPU0 "} 1000000\n"));
 	assert_false(has(text, "process_cuda_memory_bytes{"));
 	assert_false(has(text, "overhead_ratio{"));
-	json = document(s, JSON_PROCESSES | JSON_TRACE);
+	json = client_document(s, JSON_PROCESSES | JSON_TRACE);
 	assert_true(json_is_true(path(json, "trace/stale")));
 	assert_true(json_number_value(path(json, "trace/age_seconds")) > 60);
 	assert_true(json_is_null(path(json, "processes/0/cuda/active_ratio")));
@@ -244,7 +219,7 @@ static void a_histogram_never_falls(void **state)
 	call->timed = 5;
 	for (unsigned i = 0; i < TRACED_LE; i++)
 		call->le[i] = (i * 3) % 8;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	line = strstr(text, "_bucket{api=\"cudaLaunchKernel\",le=\"1e-06\"");
 	for (unsigned i = 0; i <= TRACED_LE; i++, line = strchr(line, '\n') + 1) {
 		uint64_t now = strtoull(strchr(line, '}') + 1, NULL, 10);
@@ -269,12 +244,12 @@ static void calls_that_were_not_seen_to_return(void **state)
 
 	(void)state;
 	s->trace->all_calls[0].timed = 0;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(text, "cuda_calls_total{api=\"cuLaunchKernel\"} 123457901\n"));
 	assert_false(has(text, "duration_seconds_bucket{api=\"cuLaunchKernel\""));
 	assert_false(has(text, "duration_seconds_sum{api=\"cuLaunchKernel\""));
 	assert_true(has(text, "duration_seconds_bucket{api=\"cuMemAlloc_v2\""));
-	json = document(s, JSON_TRACE);
+	json = client_document(s, JSON_TRACE);
 	call = path(json, "trace/calls/0");
 	assert_int_equal(json_integer_value(path(call, "count")), 123457901);
 	assert_int_equal(json_integer_value(path(call, "timed")), 0);
@@ -294,13 +269,13 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 
 	(void)state;
 	s->processes[0].start_ticks = s->trace->processes[0].start_ticks + 1;
-	json = document(s, JSON_PROCESSES);
+	json = client_document(s, JSON_PROCESSES);
 	assert_true(json_is_null(path(json, "processes/0/cuda")));
 	assert_int_equal(json_integer_value(path(json, "traced/1/pid")), 1001);
 	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 0);
 	json_decref(json);
 	s->processes[0].start_ticks--;
-	json = document(s, JSON_PROCESSES);
+	json = client_document(s, JSON_PROCESSES);
 	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
 	assert_int_equal(json_integer_value(path(json, "processes/4/cuda/launches_total")), 64);
 	json_decref(json);
@@ -311,7 +286,7 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 static void nobody_is_left_out_or_shown_twice(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s, JSON_PROCESSES), *process;
+	json_t *json = client_document(s, JSON_PROCESSES), *process;
 	unsigned n = 0;
 	size_t i;
 
@@ -334,7 +309,7 @@ static void nobody_is_left_out_or_shown_twice(void **state)
 static void the_trace_document(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s, JSON_TRACE), *trace = path(json, "trace");
+	json_t *json = client_document(s, JSON_TRACE), *trace = path(json, "trace");
 
 	(void)state;
 	assert_int_equal(json_object_size(json), 5);
@@ -363,7 +338,7 @@ static void the_trace_document(void **state)
 static void memory_by_thread(void **state)
 {
 	struct snapshot *s = fixture_traced();
-	json_t *json = document(s, JSON_TRACE);
+	json_t *json = client_document(s, JSON_TRACE);
 
 	(void)state;
 	assert_int_equal(json_integer_value(path(json, "trace/processes/0/memory_by_thread/threads/0/tid")),
@@ -376,7 +351,7 @@ static void memory_by_thread(void **state)
 	assert_true(json_is_null(path(json, "trace/processes/1/memory_by_thread")));
 	json_decref(json);
 	s->trace->processes[0].exited = true;
-	json = document(s, JSON_TRACE);
+	json = client_document(s, JSON_TRACE);
 	assert_true(json_is_null(path(json, "trace/processes/0/memory_by_thread")));
 	json_decref(json);
 	fixture_free(s);
@@ -390,7 +365,7 @@ static void counts_stay_positive(void **state)
 
 	(void)state;
 	s->trace->all_calls[0].bytes = UINT64_MAX;
-	json = document(s, JSON_TRACE);
+	json = client_document(s, JSON_TRACE);
 	assert_int_equal(json_integer_value(path(json, "trace/calls/0/bytes")), INT64_MAX);
 	json_decref(json);
 	fixture_free(s);
@@ -440,7 +415,7 @@ static void a_sum_with_an_unknown_part_is_unknown(void **state)
 	(void)state;
 	view->processes[1].has_series = false;
 	view->devices[view->processes[1].devices_first].p[TRACED_LIVE_DEVICE] = PRESENCE_ABSENT;
-	text = page(s);
+	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_false(has(text, "memory_bytes{" GPU0 ",kind=\"device\",pid=\"other\""));
 	assert_true(has(text, "memory_bytes{" GPU0 ",kind=\"host\",pid=\"other\",comm=\"other\"} 536870912\n"));
 	fixture_free(s);
