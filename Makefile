@@ -120,7 +120,8 @@ test-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES))
 
 ci-deps:
-	$(call install_missing,$(CI_PACKAGES) $(if $(filter x86_64,$(shell uname -m)),$(ARM64_PACKAGES)))
+	$(call install_missing,$(CI_PACKAGES))
+	$(call install_missing,$(if $(filter x86_64,$(shell uname -m)),$(ARM64_PACKAGES)))
 
 bench-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(BENCH_PACKAGES))
