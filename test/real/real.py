@@ -74,6 +74,14 @@ def traced(command, *flags, plan="", **env):
     return truth, document, events
 
 
+def need_plain_build():
+    """For programs that are compiled here and load libraries of this build."""
+    with open(CALLS, "rb") as f:
+        content = f.read()
+    if b"__asan_init" in content or b"__tsan_init" in content:
+        raise e2e.Skip("libraries of a build with sanitizers want programs of that build")
+
+
 def compiled(output, *args):
     """By this machine's C compiler, or a skip."""
     if not shutil.which("cc"):

@@ -94,6 +94,8 @@ def simulated_calls(base):
 
 def over_simulated(version, command, where):
     """(the program's truth, gpusonde's document, what the simulated driver was called for)."""
+    if command[0] != real.CALLS:
+        real.need_plain_build()
     if not os.path.exists(f"{SIMULATED[where]}/libcuda.so.1"):
         raise e2e.Skip(f"this build has no {SIMULATED[where]}/libcuda.so.1")
     with tempfile.TemporaryDirectory() as tmp:
