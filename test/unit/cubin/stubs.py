@@ -1,11 +1,11 @@
-#!/ usr / bin / env python3
-#SPDX - License - Identifier : Apache - 2.0
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Host functions that stand for kernels, found in programs that compilers made, against what nm and the programs themselves say.
 
     stubs.py BUILD_ROOT SOURCE_ROOT STUB_DUMP
 
-registering.c is compiled here in many ways, by each compiler that there is, for x86-64 and arm64;
-nvcc's programs are those of test/programs. Speaks TAP; skips what is missing.
+registering.c is compiled here in many ways, by each compiler that there is, for x86-64 and arm64; nvcc's programs are those of test/programs.
+Speaks TAP; skips what is missing.
 """
 import itertools
 import json
@@ -58,10 +58,8 @@ def registered(path):
 
 def symbols(path, tool="nm"):
     """{name: address}; of several with one name, any."""
-    return
-{
-name: address for address, name in all_symbols(path, tool)
-}
+    return {name: address for address, name in all_symbols(path, tool)}
+
 
 def all_symbols(path, tool="nm"):
     """[(address, name)]"""
@@ -86,7 +84,7 @@ class Made:
             tool(f"ld.{name}")
         self.path = os.path.join(folder, "made")
         source = os.path.join(HERE, "registering_runtime.c")
-#The runtime is no part of link - time optimisation, as NVIDIA's is none.
+        # The runtime is no part of link-time optimisation, as NVIDIA's is none.
         others = [f for f in flags if f != "-flto"]
         objects = [os.path.join(folder, "registering.o")]
         command(*compiler, "-w", *flags, "-c", "-o", objects[0], os.path.join(HERE, "registering.c"))
@@ -105,8 +103,7 @@ class Made:
 def check_made(made, legacy, strip="strip", nm="nm"):
     """Functions and handles are where symbols say, and found without symbols, too."""
     where = symbols(made.path, tool(nm))
-    want =
-{where[function]: (name, set() if legacy else {where["handle_" + function]})
+    want = {where[function]: (name, set() if legacy else {where["handle_" + function]})
             for function, name in KERNELS.items()}
     expect((want, 0), registered(made.path))
     made.strip(strip)
@@ -123,7 +120,9 @@ def host_programs(compiler, *more, levels=LEVELS):
             flags = [level, *way, *(["-DLEGACY"] if legacy else []), *more]
             with tempfile.TemporaryDirectory() as folder:
                 made = Made(folder, [compiler], *flags, runtime=runtime)
-try : check_made(made, legacy) except AssertionError as error:
+                try:
+                    check_made(made, legacy)
+                except AssertionError as error:
                     raise AssertionError(f"{compiler} {' '.join(flags)} runtime={runtime}: {error}") from error
     return check
 
@@ -135,7 +134,9 @@ def arm64_libraries():
                  *(["-mbranch-protection=standard"] if protected else [])]
         with tempfile.TemporaryDirectory() as folder:
             made = Made(folder, ["clang"], *flags, runtime=runtime, linker=linker)
-	try : check_made(made, legacy, strip = "llvm-strip", nm = "llvm-nm") except AssertionError as error:
+            try:
+                check_made(made, legacy, strip="llvm-strip", nm="llvm-nm")
+            except AssertionError as error:
                 raise AssertionError(f"{' '.join(flags)} runtime={runtime}: {error}") from error
 
 
@@ -157,7 +158,7 @@ def by_symbols():
                                                            ("_ZL5localPi", "_ZL20__device_stub__localPi"))}
             else:
                 want = {("plain", where["plain"]), ("_Z7mangledPi", where["_Z7mangledPi"]), ("local", where["local"])}
-#What the functions that they call say more, where the compiler left these.
+                # What the functions that they call say more, where the compiler left these.
                 got -= {("_Z5plainPi", where["plain"]), ("_Z5localPi", where["local"])}
             expect(want, got, about)
             made.strip()
@@ -188,12 +189,10 @@ def agrees(path, launches, handles=True):
         expect(handles, len(its_handles) > 0, f"{path}, {name}")
         for handle in its_handles:
             mangled = variables[handle]
-#A lambda's class has another name in host code.
+            # A lambda's class has another name in host code.
             short = re.sub(r"^_Z+|^__nv_static.*__Z", "", name).split("UliE")[0]
             assert "__device_stub_" in mangled and (short in mangled or name == "plain"), f"{path}: {mangled} for {name}"
-    assert set(known) <=
-		{address for address, _ in where
-		}, f"{path}: stubs where no function is"
+    assert set(known) <= {address for address, _ in where}, f"{path}: stubs where no function is"
     expect({launch["host"] for launch in launches}, set(known), path)
     return skipped
 
@@ -201,7 +200,7 @@ def agrees(path, launches, handles=True):
 def nvcc_programs():
     for name in NVCC:
         skipped = agrees(program(name), truth(name), handles=name != "kernels-static")
-#A template's handle in the second file, whose host function is that of the first and was put into a register long before.
+        # A template's handle in the second file, whose host function is that of the first and was put into a register long before.
         assert skipped <= (1 if name == "kernels-rdc" else 0), f"{name}: {skipped} skipped"
 
 
@@ -254,7 +253,7 @@ def debug_by_build_id():
         expect(False, one.found())
         path = one.put(*place)
         expect(True, one.found())
-#Another program's, by the same name.
+        # Another program's, by the same name.
         with open(path, "r+b") as f:
             data = f.read().replace(bytes.fromhex(one.id()), bytes(20))
             f.seek(0)
@@ -283,7 +282,7 @@ def debug_out_of_root():
         os.unlink(os.path.join(debug.folder, "made.debug"))
         os.mkfifo(os.path.join(debug.folder, "made.debug"))
         expect(False, debug.found(), "a pipe")
-#The same link, where it leads to something inside.
+        # The same link, where it leads to something inside.
         debug.put(debug.debug.lstrip("/"))
         os.unlink(os.path.join(debug.folder, "made.debug"))
         os.symlink(debug.debug, os.path.join(debug.folder, "made.debug"))
