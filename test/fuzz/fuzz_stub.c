@@ -2,15 +2,10 @@
 /* Any bytes as a program with kernels: every stub that is told of is code of it, by a name such as symbols have. */
 #include "fuzz.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "cubin/stub.h"
-#include "elf/elf.h"
+#include "file.h"
 
 struct reading {
 	struct elf_file *file;
@@ -44,22 +39,14 @@ static int check(const struct stub *stub, void *userdata)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static int fd = -1;
-	_cleanup_(elf_closep) struct elf_file *file = NULL;
-	struct reading reading = { .size = size };
+	int fd = fuzz_file(data, size);
+	_cleanup_(elf_closep) struct elf_file *file = fuzz_elf_file(fd);
+	struct reading reading = { file, size, 0 };
 	uint64_t skipped = 0;
 	int r, debug_fd = -1;
 
-	if (fd < 0)
-		fd = memfd_create("fuzz", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, 0) < 0 || lseek(fd, 0, SEEK_SET) < 0 || write_all(fd, data, size) < 0)
-		abort();
-	r = elf_open(fd, &file);
-	if (r == -ENOEXEC)
+	if (!file)
 		return 0;
-	if (r < 0)
-		abort();
-	reading.file = file;
 	/* The file is its own debug file, too: its symbols are read twice. */
 	r = stubs_read(fd, fd, check, &reading, &skipped);
 	if (r != 0 && r != -ENOEXEC && r != -ECANCELED)

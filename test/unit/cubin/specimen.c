@@ -283,3 +283,28 @@ int specimen_read(const void *bytes, size_t n, const struct cubin_limits *limits
 	cubin_source_memory(&memory, &source);
 	return specimen_read_source(&source, limits, out);
 }
+
+/* Without strstr(), for which a sanitizer looks at all of a text of megabytes each time. */
+unsigned specimen_times(const char *text, const char *what)
+{
+	size_t length = strlen(what);
+	unsigned n = 0;
+
+	for (; *text; text++)
+		if (*text == *what && strncmp(text, what, length) == 0) {
+			n++;
+			text += length - 1;
+		}
+	return n;
+}
+
+uint8_t *specimen_section(uint8_t *cubin, size_t i, Elf64_Shdr *ret_section)
+{
+	Elf64_Ehdr header;
+	uint8_t *at;
+
+	memcpy(&header, cubin, sizeof(header));
+	at = cubin + header.e_shoff + i * sizeof(*ret_section);
+	memcpy(ret_section, at, sizeof(*ret_section));
+	return at;
+}

@@ -2,6 +2,7 @@
 /* CUDA images made by hand: ELF images with kernels, and fatbins of them; and what cubin_read() tells, as text. */
 #pragma once
 
+#include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,3 +49,7 @@ int specimen_read_source(const struct cubin_source *source, const struct cubin_l
 			 struct strbuf *out);
 /* One line for each image, kernel and trouble; @out must be an empty strbuf. What cubin_read() gave. */
 int specimen_read(const void *bytes, size_t n, const struct cubin_limits *limits, struct strbuf *out);
+/* How often @what is in @text. */
+unsigned specimen_times(const char *text, const char *what);
+/* Where the header of section @i lies, and what it is: in a cubin nothing is aligned. */
+uint8_t *specimen_section(uint8_t *cubin, size_t i, Elf64_Shdr *ret_section);

@@ -34,25 +34,11 @@ static void assert_read(struct sparse *sparse, struct strbuf *ret_text)
 	assert_int_equal(specimen_read_source(&source, NULL, ret_text), 0);
 }
 
-/* Without strstr(), for which a sanitizer looks at all of a text of megabytes each time. */
-static unsigned times(const char *text, const char *what)
-{
-	size_t length = strlen(what);
-	unsigned n = 0;
-
-	for (; *text; text++)
-		if (*text == *what && strncmp(text, what, length) == 0) {
-			n++;
-			text += length - 1;
-		}
-	return n;
-}
-
 static void assert_once(const struct strbuf *text, const char *what)
 {
-	if (times(text->data, what) != 1)
+	if (specimen_times(text->data, what) != 1)
 		print_message("# %.2000s\n", text->data);
-	assert_int_equal(times(text->data, what), 1);
+	assert_int_equal(specimen_times(text->data, what), 1);
 }
 
 static uint8_t *cubin_of(const struct specimen_kernel *kernels, size_t n, size_t *ret_n)
@@ -122,7 +108,7 @@ static void sections_over_one_another(_unused_ void **state)
 	assert_read(&sparse, &text);
 	assert_once(&text, "0 k 8 ");
 	assert_once(&text, "! 256 999 sections of images, of which this is the first, are not read");
-	assert_int_equal(times(text.data, "\n"), 3);
+	assert_int_equal(specimen_times(text.data, "\n"), 3);
 	strbuf_done(&text);
 	strbuf_done(&sparse.bytes);
 }
@@ -156,8 +142,8 @@ static void wrappers_of_the_same(_unused_ void **state)
 	memcpy(sparse.bytes.data + at + 16 + 8, &size, sizeof(size));
 	sparse.size = at + 16 + payload;
 	assert_read(&sparse, &text);
-	assert_int_equal(times(text.data, "elf 2 sm_80"), WRAPPERS);
-	assert_int_equal(times(text.data, "no ELF image of a CUDA device"), 8);
+	assert_int_equal(specimen_times(text.data, "elf 2 sm_80"), WRAPPERS);
+	assert_int_equal(specimen_times(text.data, "no ELF image of a CUDA device"), 8);
 	/* The container is where all of them are: 16 bytes of it, 64 of the entry. */
 	strbuf_init(&first, 0);
 	strbuf_addf(&first, "! %zu kernels of 12 images, of which this is the first, are not read", at + 80);
@@ -217,21 +203,9 @@ static void entries_led_to_again(_unused_ void **state)
 	assert_read(&sparse, &text);
 	assert_once(&text, "what follows is not looked for: the file leads to more than 8 times its size");
 	/* 64 MiB and 8 times the file are for so many steps of 512 bytes. */
-	assert_in_range(times(text.data, "other 8"), 128 << 10, 134 << 10);
+	assert_in_range(specimen_times(text.data, "other 8"), 128 << 10, 134 << 10);
 	strbuf_done(&text);
 	strbuf_done(&sparse.bytes);
-}
-
-/* What lies in a cubin is aligned to nothing. */
-static uint8_t *section_of(uint8_t *cubin, size_t i, Elf64_Shdr *ret_section)
-{
-	Elf64_Ehdr header;
-	uint8_t *at;
-
-	memcpy(&header, cubin, sizeof(header));
-	at = cubin + header.e_shoff + i * sizeof(*ret_section);
-	memcpy(ret_section, at, sizeof(*ret_section));
-	return at;
 }
 
 static void rename_all_to_first(uint8_t *cubin, size_t kernels)
@@ -240,7 +214,7 @@ static void rename_all_to_first(uint8_t *cubin, size_t kernels)
 	uint32_t first;
 	uint8_t *at;
 
-	section_of(cubin, 3, &section);
+	specimen_section(cubin, 3, &section);
 	at = cubin + section.sh_offset;
 	memcpy(&first, at + sizeof(Elf64_Sym) + offsetof(Elf64_Sym, st_name), sizeof(first));
 	for (size_t i = 1; i <= kernels; i++)
@@ -262,7 +236,7 @@ static void names_over_one_another(_unused_ void **state)
 	rename_all_to_first(cubin, ARRAY_SIZE(kernels));
 	strbuf_init(&text, 0);
 	assert_int_equal(specimen_read(cubin, n, NULL, &text), 0);
-	assert_int_equal(times(text.data, "n 8 0 "), 4);
+	assert_int_equal(specimen_times(text.data, "n 8 0 "), 4);
 	assert_once(&text, "names of kernels are more than 4 times their table: those from symbol 5 of 65 on");
 	strbuf_done(&text);
 	free(cubin);
@@ -280,7 +254,7 @@ static void attributes_over_one_another(_unused_ void **state)
 		kernels[i] = (struct specimen_kernel){ .name = "k", .registers = 8, .code = 16 };
 	cubin = cubin_of(kernels, ARRAY_SIZE(kernels), &entries[0].n);
 	for (size_t i = 0; i < 5 + 5 * ARRAY_SIZE(kernels); i++) {
-		at = section_of(cubin, i, &section);
+		at = specimen_section(cubin, i, &section);
 		if (section.sh_type != 0x70000000)
 			continue;
 		section.sh_offset = 0;
@@ -295,7 +269,7 @@ static void attributes_over_one_another(_unused_ void **state)
 	strbuf_init(&text, 0);
 	specimen_fatbin(&bytes, entries, 2);
 	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &text), 0);
-	assert_int_equal(times(text.data, "they lie over one another"), 2);
+	assert_int_equal(specimen_times(text.data, "they lie over one another"), 2);
 	assert_null(strstr(text.data, " k 8"));
 	strbuf_done(&bytes);
 	strbuf_done(&text);

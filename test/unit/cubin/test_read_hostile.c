@@ -41,16 +41,6 @@ static void pair_done(struct pair *pair)
 	free(pair->cubin);
 }
 
-/* How often @what is in @text. */
-static unsigned times(const char *text, const char *what)
-{
-	unsigned n = 0;
-
-	for (; (text = strstr(text, what)); text += strlen(what))
-		n++;
-	return n;
-}
-
 /* Trouble that says @what, and only the second image's kernel. */
 static void assert_second(struct pair *pair, const struct cubin_limits *limits, const char *what)
 {
@@ -61,7 +51,7 @@ static void assert_second(struct pair *pair, const struct cubin_limits *limits, 
 	if (!strstr(out.data, what))
 		print_message("# %s\n", out.data);
 	assert_non_null(strstr(out.data, what));
-	assert_int_equal(times(out.data, "! "), 1);
+	assert_int_equal(specimen_times(out.data, "! "), 1);
 	assert_null(strstr(out.data, "\n0 k "));
 	assert_non_null(strstr(out.data, "\n1 k 8 0 0 352 0 0 256 0 -1"));
 	strbuf_done(&out);
@@ -120,8 +110,9 @@ static void streams_that_lie(_unused_ void **state)
 			assert_int_equal(specimen_read(pair.bytes.data, pair.bytes.len,
 						       whole ? NULL : &streamed, &out),
 					 0);
-			assert_int_equal(times(out.data, " k 8 0 0 352"), 2);
-			assert_int_equal(times(out.data, "it ends, and says to be 1048576 bytes"), whole);
+			assert_int_equal(specimen_times(out.data, " k 8 0 0 352"), 2);
+			assert_int_equal(specimen_times(out.data, "it ends, and says to be 1048576 bytes"),
+					 whole);
 			strbuf_done(&out);
 		}
 		pair_done(&pair);
@@ -159,21 +150,18 @@ static void sections_that_lie(_unused_ void **state)
 
 	for (unsigned i = 0; i < 10; i++) {
 		Elf64_Shdr section;
-		Elf64_Ehdr header;
-		size_t at;
+		uint8_t *at;
 
 		pair_init(&pair, &good, 0);
-		memcpy(&header, pair.cubin, sizeof(header));
-		at = PAYLOAD_AT + header.e_shoff + i * sizeof(section);
-		memcpy(&section, pair.bytes.data + at, sizeof(section));
+		at = specimen_section((uint8_t *)pair.bytes.data + PAYLOAD_AT, i, &section);
 		section.sh_offset = 0;
 		section.sh_size = pair.cubin_n;
-		memcpy(pair.bytes.data + at, &section, sizeof(section));
+		memcpy(at, &section, sizeof(section));
 		for (int far = 0; far < 2; far++) {
 			struct strbuf out;
 
 			section.sh_offset = far ? UINT64_MAX - 1 : 0;
-			memcpy(pair.bytes.data + at, &section, sizeof(section));
+			memcpy(at, &section, sizeof(section));
 			strbuf_init(&out, 0);
 			assert_int_equal(specimen_read(pair.bytes.data, pair.bytes.len, NULL, &out), 0);
 			assert_non_null(strstr(out.data, "\n1 k 8 0 0 352 0 0 256 0 -1"));
@@ -186,12 +174,10 @@ static void sections_that_lie(_unused_ void **state)
 static void names_without_end(_unused_ void **state)
 {
 	struct pair pair;
-	Elf64_Ehdr header;
 	Elf64_Shdr strings;
 
 	pair_init(&pair, &good, 0);
-	memcpy(&header, pair.cubin, sizeof(header));
-	memcpy(&strings, pair.cubin + header.e_shoff + 2 * sizeof(strings), sizeof(strings));
+	specimen_section(pair.cubin, 2, &strings);
 	pair.bytes.data[PAYLOAD_AT + strings.sh_offset + strings.sh_size - 1] = 'x';
 	assert_second(&pair, NULL, "a kernel's name has no end");
 	pair_done(&pair);
@@ -222,7 +208,7 @@ static void limits_are_kept(_unused_ void **state)
 	pair_init(&pair, &good, SPECIMEN_ZSTD);
 	strbuf_init(&out, 0);
 	assert_int_equal(specimen_read(pair.bytes.data, pair.bytes.len, &small, &out), 0);
-	assert_int_equal(times(out.data, "bytes of section headers, above the limit of 300"), 2);
+	assert_int_equal(specimen_times(out.data, "bytes of section headers, above the limit of 300"), 2);
 	strbuf_done(&out);
 	strbuf_init(&out, 0);
 	assert_int_equal(specimen_read(pair.bytes.data, pair.bytes.len, &smaller, &out), 0);
@@ -268,7 +254,7 @@ static void short_images_have_nothing_of_others(_unused_ void **state)
 	strbuf_init(&out, 0);
 	specimen_fatbin(&bytes, entries, 2);
 	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &out), 0);
-	assert_int_equal(times(out.data, " k 8 "), 1);
+	assert_int_equal(specimen_times(out.data, " k 8 "), 1);
 	assert_non_null(strstr(out.data, "section headers beyond the image's"));
 	strbuf_done(&bytes);
 	strbuf_done(&out);
@@ -290,11 +276,12 @@ static void bombs_are_refused(_unused_ void **state)
 	strbuf_init(&out, 0);
 	specimen_fatbin(&bytes, entries, ARRAY_SIZE(entries));
 	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &out), 0);
-	assert_int_equal(times(out.data, "elf 2 sm_80 lz4"), 8);
-	assert_int_equal(times(out.data, "! 224 kernels of 6 images, of which this is the first, are not read: "
-					 "the file decompresses to more than 64 times its size"),
+	assert_int_equal(specimen_times(out.data, "elf 2 sm_80 lz4"), 8);
+	assert_int_equal(specimen_times(out.data,
+					"! 224 kernels of 6 images, of which this is the first, are not read: "
+					"the file decompresses to more than 64 times its size"),
 			 1);
-	assert_int_equal(times(out.data, "lz4: the block ends in the middle of a sequence"), 2);
+	assert_int_equal(specimen_times(out.data, "lz4: the block ends in the middle of a sequence"), 2);
 	strbuf_done(&bytes);
 	strbuf_done(&out);
 }
@@ -308,7 +295,7 @@ static void trouble_is_bounded(_unused_ void **state)
 	for (int i = 0; i < 300; i++)
 		strbuf_add(&bytes, "\x50\xed\x55\xba\x01\x00\x10\x00\x08\0\0\0\0\0\0\0too few!", 24);
 	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &out), 0);
-	assert_int_equal(times(out.data, "\n"), 257);
+	assert_int_equal(specimen_times(out.data, "\n"), 257);
 	assert_non_null(strstr(out.data, "! 0 44 more things that could not be read"));
 	strbuf_done(&bytes);
 	strbuf_done(&out);
@@ -333,7 +320,7 @@ static void cut_off_anywhere(_unused_ void **state)
 		if (n < 8)
 			assert_int_equal(r, -ENOEXEC);
 		else
-			assert_true(r == 0 && times(out.data, "! ") >= 1);
+			assert_true(r == 0 && specimen_times(out.data, "! ") >= 1);
 		if (n > pair.bytes.len - pair.cubin_n)
 			assert_non_null(strstr(out.data, "\n0 k 8"));
 		strbuf_done(&out);
