@@ -16,6 +16,17 @@ static const bool later[NVML_FUNCTIONS] = {
 #include "nvml/nvml.def"
 };
 
+/* It may go by an older name: that this one is not found tells nothing. */
+static const bool renamed[NVML_FUNCTIONS] = {
+#define NVML_FUNCTION(name_, ...) [NVML_FUNCTION_##name_] = sizeof(#__VA_ARGS__) > 1,
+#include "nvml/nvml.def"
+};
+
+bool nvml_function_renamed(unsigned function)
+{
+	return function < NVML_FUNCTIONS && renamed[function];
+}
+
 bool nvml_function_expected(unsigned function)
 {
 	return function > NVML_FUNCTION_NONE && function < NVML_FUNCTIONS && !later[function];

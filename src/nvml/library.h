@@ -30,6 +30,9 @@ const char *nvml_function_name(unsigned function);
 /* Has every driver since 470 had it? */
 bool nvml_function_expected(unsigned function);
 
+/* Does it have older names? */
+bool nvml_function_renamed(unsigned function);
+
 /* Is it in the library that this table is of? */
 bool nvml_library_has(const struct nvml_api *api, unsigned function);
 

@@ -50,6 +50,7 @@ void refusal_of_call(struct reader *reader, unsigned function, enum nvml_return 
 {
 	if (result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
 		reader_refuse(reader, "%s has another struct", nvml_function_name(function));
-	else if (result == NVML_ERROR_FUNCTION_NOT_FOUND && nvml_function_expected(function))
+	else if (result == NVML_ERROR_FUNCTION_NOT_FOUND && nvml_function_expected(function) &&
+		 !nvml_function_renamed(function))
 		reader_refuse(reader, "no %s", nvml_function_name(function));
 }

@@ -227,6 +227,7 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 		table_nothing(document, "GPUs", options, out);
 		return 0;
 	}
+	table_trouble(document, options, out);
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	json_array_foreach(gpus, i, gpu) add_gpu(&table, gpu);
 	r = table_write(&table, options, out);

@@ -38,6 +38,19 @@ void table_nothing(const json_t *document, const char *what, const struct table_
 	strbuf_done(&line);
 }
 
+void table_trouble(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	const char *why = get_string(document, "error");
+	struct strbuf line;
+
+	if (!*why)
+		return;
+	strbuf_init(&line, 0);
+	strbuf_addf(&line, "No new data: %s", why);
+	table_line(options, out, COLOUR_WARN, line.data);
+	strbuf_done(&line);
+}
+
 void table_bytes(struct table *table, const json_t *object, const char *name)
 {
 	double v;

@@ -232,6 +232,7 @@ int table_processes(const json_t *document, const struct table_options *options,
 		table_nothing(document, "GPU processes", options, out);
 		return 0;
 	}
+	table_trouble(document, options, out);
 	for (unsigned k = 0; k < COLUMNS; k++)
 		if (traced || k < TRACED_FIRST || k > TRACED_LAST)
 			shown[shown_n++] = columns[k];
