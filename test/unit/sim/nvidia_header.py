@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NVIDIA's own nvml.h, for tests that compare: from GPUSONDE_NVML_HEADER, the cache, or PyPI."""
+"""NVIDIA's own nvml.h, for tests that compare: from GPUSONDE_NVML_HEADER, the cache, or PyPI.
+
+GPUSONDE_NVML_PACKAGE names another package than the one that this tree was written by; without a version it is the newest, and is not
+kept.
+"""
+import atexit
+import contextlib
 import functools
 import glob
 import os
@@ -12,25 +18,33 @@ import zipfile
 PACKAGE = "nvidia-nvml-dev==13.5.37"
 
 
+KEPT = contextlib.ExitStack()   # until the program ends
+atexit.register(KEPT.close)
+
+
 class SkipTest(Exception):
     """Why something cannot be tested here."""
 
 
+@functools.lru_cache(maxsize=None)
 def header_path():
     given = os.environ.get("GPUSONDE_NVML_HEADER")
     if given:
         return given
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(cache, "gpusonde-test", PACKAGE.replace("==", "-"))
+    package = os.environ.get("GPUSONDE_NVML_PACKAGE", PACKAGE)
+    folder = os.path.join(cache, "gpusonde-test", package.replace("==", "-"))
+    if "==" not in package:
+        folder = KEPT.enter_context(tempfile.TemporaryDirectory())
     path = os.path.join(folder, "nvml.h")
     if os.path.exists(path):
         return path
     os.makedirs(folder, exist_ok=True)
     pip = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--timeout", "20",
-                          "--retries", "1", "-d", folder, PACKAGE], capture_output=True, text=True, check=False)
+                          "--retries", "1", "-d", folder, package], capture_output=True, text=True, check=False)
     wheels = glob.glob(os.path.join(folder, "*.whl"))
     if pip.returncode != 0 or not wheels:
-        raise SkipTest(f"NVIDIA's nvml.h cannot be had: {PACKAGE} from PyPI: "
+        raise SkipTest(f"NVIDIA's nvml.h cannot be had: {package} from PyPI: "
                        f"{(pip.stderr.strip().splitlines() or ['no output'])[-1]}")
     with zipfile.ZipFile(wheels[0]) as wheel:
         member = next(name for name in wheel.namelist() if name.endswith("/nvml.h"))
