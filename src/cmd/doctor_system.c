@@ -6,15 +6,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "proc/proc.h"
 #include "proc/rights.h"
-
-/* Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
-#define PID_NAMESPACE_INIT 0xEFFFFFFCu
 
 static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
 {
@@ -91,11 +88,9 @@ static void check_kmsg(const struct doctor *d, struct finding *f)
 
 static void check_pids(_unused_ const struct doctor *d, struct finding *f)
 {
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino != PID_NAMESPACE_INIT) {
+	if (!proc_sees_all()) {
 		found(f, VERDICT_WARNING,
-		      "in a PID namespace of its own: the driver's PIDs are of the host, and have no names here");
+		      "in a PID namespace of its own: the driver's PIDs are of the host, and have no names here; only programs in it can be traced");
 		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
 	} else if (access("/proc/1/stat", R_OK) < 0) {
 		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid)");

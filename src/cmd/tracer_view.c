@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cmd/tracer_private.h"
+#include "proc/proc.h"
 
 /* ---- how much room ---- */
 
@@ -252,7 +253,9 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 
 static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
-	if (!s->targets.by_records && s->targets.why_no_records[0])
+	if (!proc_sees_all())
+		snprintf(view->why, sizeof(view->why), "%s", TRACE_SEES_OWN_ONLY);
+	else if (!s->targets.by_records && s->targets.why_no_records[0])
 		snprintf(view->why, sizeof(view->why), "%s", s->targets.why_no_records);
 }
 

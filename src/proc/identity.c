@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/cursor.h"
 #include "base/fd.h"
@@ -132,4 +133,13 @@ int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_iden
 		proc_cgroup_parse(text, length, &identity.cgroup);
 	*ret_identity = identity;
 	return 0;
+}
+
+bool proc_sees_all(void)
+{
+	/* Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
+	const ino_t first = 0xEFFFFFFCU;
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == first;
 }

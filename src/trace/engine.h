@@ -72,6 +72,11 @@ struct trace_sum {
 	} codes[TRACE_ERROR_CODES_MAX]; /* ended by count 0; the last one sums up what does not fit, code INT32_MIN */
 };
 
+/* What is told where proc_sees_all() is not so. */
+#define TRACE_SEES_OWN_ONLY                                                                                            \
+	"gpusonde runs in a PID namespace of its own: programs outside of it are not traced; run it in the machine's " \
+	"(hostPID: true, docker run --pid=host)"
+
 enum trace_incomplete {
 	TRACE_INCOMPLETE_LOST = 1 << 0, /* events were lost */
 	TRACE_INCOMPLETE_QUIET = 1 << 1, /* events were not collected, for the budget */

@@ -306,6 +306,8 @@ static void say_what_is_missing(struct trace_engine *engine)
 
 	if (config->held)
 		return;
+	if (!config->pid && !proc_sees_all())
+		engine_notice(engine, LOG_WARNING, "%s", TRACE_SEES_OWN_ONLY);
 	if (!config->pid || is_of_others(config->pid))
 		say_lacks(engine, RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED));
 	targets_stats(engine->targets, &stats);

@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The agent in a container that is what docs/containers.md shows, to the letter, and in containers to which one thing of it is not given.
+
+    containers.py BUILD SOURCE [WORD OF A NAME...]
+
+Started by runc. Programs that are traced run outside, and in a container of their own that has nothing.
+"""
+import contextlib
+import copy
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import types
+
+sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "matrix")]
+# pylint: disable=wrong-import-position
+import agent_trace # noqa: E402
+import rights # noqa: E402
+import rows # noqa: E402
+from e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, contains, equal, run, values, wait_for # noqa: E402
+
+DOCUMENT = f"{SOURCE}/docs/containers.md"
+LIBRARY = "/usr/lib/gpusonde/sim/libnvidia-ml.so.1"
+SCENARIO = "/usr/lib/gpusonde/sim/scenarios/node-8xh100.yaml"
+USER = 65534
+# Where what lies in the image; with each program come the libraries that it is linked to.
+PROGRAMS = {"gpusonde": "/usr/bin/gpusonde", "gpusonde-nvml": "/usr/libexec/gpusonde/gpusonde-nvml", "sim/cuda/workload-late": "/usr/bin/workload-late",
+            "sim/libnvidia-ml.so.1": LIBRARY, "sim/cuda/libcuda.so.1": "/usr/lib/libcuda.so.1"}
+
+
+def fenced(language):
+    with open(DOCUMENT, encoding="utf-8") as f:
+        return re.search(rf"^```{language}\n(.*?)^```$", f.read(), re.M | re.S)[1]
+
+
+def documented():
+    return json.loads(fenced("json"))
+
+
+def capabilities(config):
+    """Those of the document, without CAP_."""
+    return [name.removeprefix("CAP_") for name in config["process"]["capabilities"]["effective"]]
+
+
+def give(config, names):
+    config["process"]["capabilities"] = {kind: [f"CAP_{name}" for name in names] for kind in ("bounding", "permitted", "effective")}
+
+
+def add_file(root, path, source):
+    os.makedirs(os.path.dirname(root + path), exist_ok=True)
+    shutil.copy(source, root + path)
+
+
+@functools.cache
+def image():
+    """A root folder with nothing but our programs and what they are linked to."""
+    folder = tempfile.TemporaryDirectory(prefix="gpusonde-container-")
+    os.chmod(folder.name, 0o755)
+    for name, path in PROGRAMS.items():
+        add_file(folder.name, path, f"{BUILD}/{name}")
+        linked = subprocess.run(["ldd", f"{BUILD}/{name}"], capture_output=True, text=True, check=True).stdout
+        for library in re.findall(r"(/\S+) \(0x", linked):
+            add_file(folder.name, library, library)
+    shutil.copytree(f"{SOURCE}/sim/scenarios", os.path.dirname(folder.name + SCENARIO))
+    return folder # which goes when we do
+
+
+class Containers:
+    """Bundles of one test, and runc's own folder; at the end none of its containers is left."""
+
+    def __enter__(self):
+        if os.geteuid() != 0:
+            raise Skip("only root can start containers")
+        if not shutil.which("runc"):
+            raise Skip("no runc on this machine")
+        self.folder = tempfile.TemporaryDirectory(prefix="gpusonde-runc-")
+        self.names = []
+        os.chmod(self.folder.name, 0o711)
+        # The least that a container can be: where that does not start, it is not for what the document says.
+        least = {"ociVersion": "1.0.2", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}}, "root": {"readonly": True}, "mounts": documented()["mounts"][:1],
+                 "linux": {"namespaces": [{"type": "mount"}]}}
+        tried = subprocess.run(self.command(least, {}) + ["/usr/bin/gpusonde", "--version"], capture_output=True, text=True, timeout=PATIENCE_S,
+                               check=False)
+        if tried.returncode:
+            self.__exit__()
+            raise Skip(f"runc starts no containers here: {tried.stderr.strip().splitlines()[-1]}")
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run([*self.runc(), "delete", "--force", name], capture_output=True, check=False)
+        self.folder.cleanup()
+
+    def runc(self):
+        return ["runc", "--root", f"{self.folder.name}/runc"]
+
+    def command(self, config, env, shared=None):
+        """The beginning of a command line: what follows runs in a container of this @config, and sees @shared at its own place."""
+        name = f"gpusonde-test-{os.getpid()}-{len(self.names)}"
+        bundle = f"{self.folder.name}/{name}"
+        config = copy.deepcopy(config)
+        config["root"]["path"] = image().name
+        config["process"]["env"] = ["PATH=/usr/bin"] + [f"{k}={v}" for k, v in env.items() if k.startswith("GPUSONDE_")]
+        if shared:
+            config["mounts"].append({"destination": shared, "type": "bind", "source": shared, "options": ["bind", "rw"]})
+        config["linux"]["cgroupsPath"] = f"/{name}"
+        os.mkdir(bundle)
+        with open(f"{bundle}/config.json", "w", encoding="ascii") as f:
+            json.dump(config, f)
+        self.names.append(name)
+        return [sys.executable, os.path.abspath(__file__), BUILD, SOURCE, "--in", bundle, *self.runc(), "run", "--bundle", bundle,
+                "--pid-file", f"{bundle}/pid", name]
+
+
+class Contained(Agent):
+    """Its network is its own, so that it is asked by its socket."""
+
+    def get(self, path, method="GET", unix=True, timeout=PATIENCE_S, **headers):
+        return super().get(path, method, unix=True, timeout=timeout, **headers)
+
+
+@contextlib.contextmanager
+def agent_in(config, *flags):
+    """An agent in a container of this @config."""
+    with Containers() as containers, tempfile.TemporaryDirectory(prefix="gpusonde-shared-") as tmp:
+        os.chmod(tmp, 0o777)
+        env = {"GPUSONDE_NVML_LIBRARY": LIBRARY, "GPUSONDE_SIM_SCENARIO": SCENARIO, "GPUSONDE_SIM_CONTROL": f"{tmp}/control.yaml"}
+        with Contained("--trace-enabled", "auto", *flags, scenario=None, tmp=tmp,
+                       program=(*containers.command(config, env, tmp), "/usr/bin/gpusonde")) as agent:
+            agent.containers = containers
+            wait_for(lambda: len(values(agent.metrics(), "gpusonde_gpu_present")) == 8, "metrics of all GPUs")
+            yield agent
+
+
+def doctor(agent, config):
+    env = {"GPUSONDE_NVML_LIBRARY": LIBRARY, "GPUSONDE_SIM_SCENARIO": SCENARIO}
+    done = subprocess.run([*agent.containers.command(config, env), "/usr/bin/gpusonde", "doctor", "--json"], capture_output=True, text=True,
+                          timeout=PATIENCE_S, check=False)
+    return {c["check"]: c for c in json.loads(done.stdout)["checks"]}
+
+
+def nothing_at_all():
+    """A container like those that are traced: its own processes, and no capability."""
+    config = documented()
+    give(config, ())
+    config["linux"]["namespaces"].append({"type": "pid"})
+    return config
+
+
+class Elsewhere(agent_trace.Workload):
+    """In a container of its own."""
+
+    def __init__(self, agent, script): # pylint: disable=super-init-not-called
+        number = len(agent.containers.names)
+        self.log = f"{agent.tmp}/truth-{number}"
+        self.library = shutil.copy(agent_trace.DRIVER, f"{agent.tmp}/libcuda.so.{number}")
+        command = agent.containers.command(nothing_at_all(), {"GPUSONDE_SIM_SCENARIO": SCENARIO, "GPUSONDE_SIM_CUDA_LOG": self.log}, agent.tmp)
+        self.name = agent.containers.names[-1]
+        started = subprocess.Popen([*command, "/usr/bin/workload-late", f"load {self.library}; pause; {script}"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, text=True)
+        self.process = started
+        pid_file = f"{agent.containers.folder.name}/{self.name}/pid"
+        pid = wait_for(lambda: os.path.exists(pid_file) and open(pid_file, encoding="ascii").read(), "the container's process")
+        self.process = types.SimpleNamespace(pid=int(pid), poll=started.poll, kill=started.kill, wait=started.wait, stdin=started.stdin,
+                                             stdout=started.stdout)
+
+
+def counted(agent, kind, incomplete=()):
+    """A program is counted exactly; how many calls. Where it is found by scanning, nobody knows what it called before: that it is @incomplete."""
+    with kind(agent, agent_trace.BUSY + "; pause") as workload:
+        agent_trace.probed_when_loaded(agent, workload)
+        workload.go_on()
+        workload.ready()
+        wanted = agent_trace.all_counted(agent, workload)
+        process = agent_trace.process_of(agent, workload.process.pid)
+        equal(process["incomplete"], list(incomplete), "incomplete")
+        workload.end()
+    return sum(count for count, _, _ in wanted.values())
+
+
+def test_as_the_document_says():
+    """Nothing is missing; programs outside and in another container are counted to the call; it ends when told to."""
+    config = documented()
+    with agent_in(config) as agent:
+        found = rights.decided(agent)
+        assert found["enabled"], found["why"]
+        outside, elsewhere = counted(agent, agent_trace.Workload), counted(agent, Elsewhere)
+        equal(rights.missing(agent.log()), [], agent.log())
+        equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [1])
+        checks = {name: (c["verdict"], c["text"]) for name, c in doctor(agent, config).items()}
+        for name in ("tracing", "trace-rights", "kernel-log"):
+            equal(checks[name][0], "ok", f"doctor's {name}: {checks[name]}")
+        equal(agent.stop()[1], 0, "the container's status")
+    rows.say("rights", "container: as docs/containers.md", devices="all",
+             tracing=f"exact: {outside} calls of a program outside, {elsewhere} of one in another container", said="nothing")
+
+
+def test_a_user_without_any():
+    """Metrics all the same, and what there is not is said."""
+    config = documented()
+    give(config, ())
+    config["process"]["user"] = {"uid": USER, "gid": USER}
+    with agent_in(config) as agent:
+        found = rights.decided(agent)
+        equal((found["enabled"], rights.missing(found["why"])), (False, ["BPF", "PERFMON"]))
+        equal(rights.missing(agent.log()), ["BPF", "PERFMON", "SYSLOG"], agent.log())
+    rows.say("rights", "container: user 65534, no capability", devices="all", tracing="no", said="CAP_BPF, CAP_PERFMON; CAP_SYSLOG")
+
+
+def without(name):
+    config = documented()
+    give(config, [n for n in capabilities(config) if n != name])
+    return config
+
+
+def test_without_bpf():
+    check_without("BPF")
+
+
+def check_without(name):
+    """One sentence names it, and no other; device metrics go on, and so does of tracing what can."""
+    with agent_in(without(name)) as agent:
+        found = rights.decided(agent)
+        tracing = "no"
+        if name in ("BPF", "PERFMON"):
+            equal((found["enabled"], rights.missing(found["why"])), (False, [name]))
+        elif name == "SYS_PTRACE":
+            equal(found["enabled"], True)
+            with agent_trace.Workload(agent, agent_trace.BUSY) as workload:
+                workload.ready()
+                tracing = f"exact: {counted(agent, Elsewhere)} calls of a program in another container; none of one that has more rights than itself"
+                equal(agent_trace.process_of(agent, workload.process.pid), None, "what has more rights")
+                workload.end()
+        else:
+            tracing = f"exact: {counted(agent, agent_trace.Workload)} calls of a program outside"
+        if name == "CHECKPOINT_RESTORE": # wanted by nobody until a library is replaced: test/e2e/rights.py
+            equal(rights.missing(agent.log()), [], agent.log())
+            said = "nothing, until a program maps a library that was deleted or replaced"
+        else:
+            equal(rights.missing(agent.log()), [name], agent.log())
+            contains(agent.log(), rights.LOST[name])
+            contains(agent.log(), f"docker run --cap-add {name}")
+            said = f"CAP_{name}: {rights.LOST[name]}"
+    rows.say("rights", f"container: without CAP_{name}", devices="all", tracing=tracing, said=said)
+
+
+def test_without_each_other():
+    for name in capabilities(documented()):
+        if name != "BPF":
+            check_without(name)
+
+
+def test_a_pid_namespace_of_its_own():
+    """Who is outside cannot be traced, and that is said: in the log, in the page, and by doctor."""
+    config = documented()
+    config["linux"]["namespaces"].append({"type": "pid"})
+    with agent_in(config) as agent:
+        rights.decided(agent)
+        found = wait_for(lambda: (t := agent_trace.trace_of(agent))["why"] and t, "the reason")
+        with agent_trace.Workload(agent, agent_trace.BUSY + "; pause") as workload:
+            workload.ready()
+            time.sleep(2.5) # scans come each second
+            workload.go_on()
+            workload.ready()
+            time.sleep(0.5)
+            equal(agent_trace.trace_of(agent)["processes"], [], "what is traced of programs outside")
+            workload.end()
+        for text in (found["why"], agent.log(), doctor(agent, config)["processes"]["text"]):
+            equal(text.count("PID namespace of its own"), 1, text)
+        equal(rights.missing(agent.log()), [], agent.log())
+    rows.say("rights", "container: in a PID namespace of its own", devices="all, without names of processes", tracing="programs of its own container only",
+             said="the PID namespace")
+
+
+def refusing(call):
+    """A profile such as those that engines come with, for who has not the capability."""
+    config = documented()
+    config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW",
+                                  "syscalls": [{"names": [call], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}]}
+    return config
+
+
+def test_seccomp_profiles():
+    """No capability is blamed for what a profile refuses."""
+    with agent_in(refusing("bpf")) as agent:
+        found = rights.decided(agent)
+        equal((found["enabled"], rights.missing(agent.log())), (False, []), agent.log())
+        contains(found["why"], "the container's seccomp profile")
+    rows.say("rights", "container: a seccomp profile that refuses bpf", devices="all", tracing="no", said="the profile, no capability")
+    with agent_in(refusing("perf_event_open")) as agent:
+        equal(rights.decided(agent)["enabled"], True)
+        calls = counted(agent, agent_trace.Workload, incomplete=["late"])
+        why = agent_trace.trace_of(agent)["why"]
+        equal((why.count("seccomp filter"), rights.missing(agent.log())), (1, []), why)
+    rows.say("rights", "container: a seccomp profile that refuses perf_event_open", devices="all", tracing=f"exact: {calls} calls, found by scanning /proc",
+             said="the profile, no capability")
+
+
+def test_mounts_that_are_not_there():
+    """What is missing of /sys and /dev is said by its name."""
+    for path, words in (("/sys", "/sys/kernel/btf/vmlinux"), ("/dev/kmsg", "/dev/kmsg")):
+        config = documented()
+        config["mounts"] = [m for m in config["mounts"] if m["destination"] != path]
+        with agent_in(config) as agent:
+            found = rights.decided(agent)
+            contains(agent.log(), words)
+            equal((found["enabled"], rights.missing(agent.log())), (path != "/sys", []), agent.log())
+        rows.say("rights", f"container: without {path}", devices="all", tracing="no" if path == "/sys" else "as with it", said=words)
+
+
+def test_the_examples_are_one():
+    """Docker's line and Kubernetes' list give what the tested one has, and the systemd unit no other."""
+    wanted = set(capabilities(documented()))
+    equal({name.removeprefix("CAP_") for kind in documented()["process"]["capabilities"].values() for name in kind}, wanted, "kinds of capabilities")
+    equal(set(re.findall(r"--cap-add (\w+)", fenced("sh"))), wanted, "docker run")
+    equal(set(re.search(r"add: \[(.*)\]", fenced("yaml"))[1].split(", ")), wanted - {"SYSLOG"}, "Kubernetes")
+    with open(f"{SOURCE}/deploy/systemd/gpusonde.service", encoding="utf-8") as f:
+        equal(set(re.search(r"^AmbientCapabilities=(.*)$", f.read(), re.M)[1].replace("CAP_", "").split()), wanted, "the unit")
+
+
+if __name__ == "__main__":
+    if sys.argv[3:4] == ["--in"]:
+        # What follows runc's own arguments is the program; its configuration wants to know it beforehand.
+        bundle, arguments = sys.argv[4], sys.argv[5:]
+        end = arguments.index("--pid-file") + 3
+        with open(f"{bundle}/config.json", encoding="ascii") as written:
+            settings = json.load(written)
+        settings["process"]["args"] = arguments[end:]
+        with open(f"{bundle}/config.json", "w", encoding="ascii") as written:
+            json.dump(settings, written)
+        os.execvp(arguments[0], arguments[:end])
+    run()
