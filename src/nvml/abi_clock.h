@@ -120,7 +120,7 @@ _Static_assert(sizeof(struct nvml_margin_temperature) == 8, "nvmlMarginTemperatu
 
 #define NVML_MAX_THERMAL_SENSORS_PER_GPU 3
 
-struct nvml_thermal_sensor {
+struct nvml_thermal_sensor { // nvmlGpuThermalSettings_t.sensor
 	int32_t controller;
 	int32_t default_min;
 	int32_t default_max;
@@ -150,7 +150,7 @@ enum nvml_utilization_domain {
 	NVML_GPU_UTILIZATION_DOMAIN_BUS = 3,
 };
 
-struct nvml_dynamic_pstate {
+struct nvml_dynamic_pstate { // nvmlGpuDynamicPstatesInfo_t.utilization
 	uint32_t present;
 	uint32_t percent;
 	uint32_t inc_threshold;

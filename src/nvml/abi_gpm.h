@@ -65,14 +65,14 @@ enum nvml_gpm_metric_id {
 #define NVML_GPM_METRICS_GET_VERSION 1
 #define NVML_GPM_SUPPORT_VERSION 1
 
-/* Slots that newer headers declare; the library fills only `count` of them, whatever the caller allocated. */
-#define NVML_GPM_METRICS_MAX 333
+/* More slots than any header declares (13.5: 477), for libraries that write all of theirs, whatever the caller asked. */
+#define NVML_GPM_METRICS_MAX 1024
 
 struct nvml_gpm_metric { // nvmlGpmMetric_t
 	uint32_t id;
 	uint32_t result; /* enum nvml_return of this metric alone */
 	double value;
-	struct {
+	struct { // nvmlGpmMetric_t.metricInfo
 		char *short_name;
 		char *long_name;
 		char *unit;
@@ -80,7 +80,7 @@ struct nvml_gpm_metric { // nvmlGpmMetric_t
 };
 _Static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvmlGpmMetric_t");
 
-struct nvml_gpm_metrics_get {
+struct nvml_gpm_metrics_get { // nvmlGpmMetricsGet_t to its metrics
 	uint32_t version; /* NVML_GPM_METRICS_GET_VERSION, not a size */
 	uint32_t count;
 	struct nvml_gpm_sample *sample1; /* the older one */

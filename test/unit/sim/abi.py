@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether src/nvml/abi_*.h says what NVIDIA's own nvml.h says: layouts, constants, prototypes.
 
-    abi.py COMPILER [ARGUMENTS...]
+    abi.py [--run EMULATOR] COMPILER [ARGUMENTS...]
 
 Both headers are compiled, each in a program of its own, because their names clash; both programs print what they found, and
-the output is compared. Our structs name NVIDIA's in a comment and have its members in its order; our constants have NVIDIA's
+the output is compared. Each of our structs names NVIDIA's in a comment, or the member of it that it is, and has its members in its order; our constants have NVIDIA's
 names, or name them in a comment. Skipped, loudly, where the header cannot be had. Speaks TAP.
 """
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -55,8 +56,19 @@ class Header:
         return [] if parts in ([""], ["void"]) else parts
 
 
+EMULATOR = []   # what runs programs of another machine
 HEADERS = sorted(glob.glob(os.path.join(ROOT, "src", "nvml", "abi_*.h")))
 OURS = "\n".join(f'#include "nvml/{os.path.basename(path)}"' for path in HEADERS)
+
+
+def add_struct(header, name, comment, body):
+    """As its comment says: all of one of NVIDIA's structs, the first members of one, or a member of one that is a struct itself."""
+    members = header.members(re.sub(r"//[^\n]*", "", body))
+    found = re.fullmatch(r" // (nvml\w+_t)(?:\.(\w+)| to its (\w+))?", comment)
+    if not found:
+        header.nameless.append(name)
+    else:
+        header.structs[found[1] + (f".{found[2]}" if found[2] else "")] = (name, members, found[3])
 
 
 def ours():
@@ -65,9 +77,13 @@ def ours():
         with open(path, encoding="utf-8") as f:
             raw += f.read()
     header = Header(re.sub(r"/\*.*?\*/", " ", raw, flags=re.S))
-    header.structs = {}
-    for m, body, _ in header.blocks(r"\b((?:struct|union) nvml_\w+) \{ // (nvml\w+)\n"):
-        header.structs[m[2]] = (m[1], header.members(re.sub(r"//[^\n]*", "", body)))
+    header.structs, header.nameless = {}, []
+    for m, body, _ in header.blocks(r"\b((?:struct|union) nvml_\w+) \{([^\n]*)\n"):
+        add_struct(header, m[1], m[2], body)
+        for inner in re.finditer(r"\b(?:struct|union) \{([^\n]*)\n([^{}]*)\} (\w+);", body):
+            add_struct(header, f"__typeof__((({m[1]} *)0)->{inner[3]})", inner[1], inner[2])
+        if len(re.findall(r"\{", body)) != len(re.findall(r"\b(?:struct|union) \{[^\n]*\n[^{}]*\} \w+;", body)):
+            header.nameless.append(f"what is within {m[1]}")
     header.constants = dict(re.findall(r"^\s*(NVML_\w+) = [^,\n]+,(?: // (nvml\w+))?", header.text, re.M))
     header.constants.update((name, "") for name in re.findall(r"^#define (NVML_\w+)", header.text, re.M))
     header.functions = {name: (result, header.parameters(args)) for result, name, args in
@@ -77,10 +93,13 @@ def ours():
 
 def theirs():
     header = Header(header_text())
-    header.structs = {}
+    header.structs, header.types = {}, {}
     for _, body, name in header.blocks(r"\btypedef\s+(?:struct|union)\s*\w*\s*\{"):
         for one in name.split(","):
             header.structs[one.strip()] = header.members(body)
+        for inner in re.finditer(r"\b(?:struct|union)\s*\w*\s*\{([^{}]*)\}\s*(\w+)\s*(\[)?", body):
+            header.structs[f"{name.strip()}.{inner[2]}"] = header.members(inner[1])
+            header.types[f"{name.strip()}.{inner[2]}"] = f"__typeof__((({name.strip()} *)0)->{inner[2]}{'[0]' if inner[3] else ''})"
     header.functions = {}
     for name, args in re.findall(r"DECLDIR\s*\*?\s*(?:char\s*\*\s*)?(nvml\w+)\s*\(([^;]*?)\)\s*;", header.text):
         header.functions[name] = header.parameters(args)
@@ -97,7 +116,7 @@ def run(compiler, include, lines):
             f.write("\treturn 0;\n}\n")
         program = os.path.join(folder, "probe")
         subprocess.run([*compiler, "-std=gnu17", "-w", "-I", os.path.join(ROOT, "src"), "-o", program, source], check=True)
-        return subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
+        return subprocess.run([*EMULATOR, program], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def compare(compiler, mine, other):
@@ -108,20 +127,23 @@ def compare(compiler, mine, other):
 
 
 def check_structs(compiler, our, their):
-    mine, other, trouble = [], [], []
-    for theirs_name, (name, members) in our.structs.items():
+    mine, other = [], []
+    trouble = [f"{name} does not say which struct of NVIDIA's it is" for name in our.nameless]
+    for theirs_name, (name, members, end) in our.structs.items():
         if theirs_name not in their.structs:
             trouble.append(f"nvml.h has no {theirs_name}")
             continue
         if len(members) != len(their.structs[theirs_name]):
             trouble.append(f"{theirs_name} has other members: {their.structs[theirs_name]}")
             continue
+        type_name = their.types.get(theirs_name, theirs_name)
         mine.append(f'"{theirs_name} %zu\\n", sizeof({name})')
-        other.append(f'"{theirs_name} %zu\\n", sizeof({theirs_name})')
+        other.append(f'"{theirs_name} %zu\\n", {f"offsetof({type_name}, {end})" if end else f"sizeof({type_name})"}')
         for a, b in zip(members, their.structs[theirs_name]):
             text = f"{theirs_name}.{b} at %zu, %zu bytes\\n"
-            mine.append(f'"{text}", offsetof({name}, {a}), sizeof((({name} *)0)->{a})')
-            other.append(f'"{text}", offsetof({theirs_name}, {b}), sizeof((({theirs_name} *)0)->{b})')
+            whole = b != end # an array of no length has no size
+            mine.append(f'"{text}", offsetof({name}, {a}), {f"sizeof((({name} *)0)->{a})" if whole else "sizeof(char)"}')
+            other.append(f'"{text}", offsetof({type_name}, {b}), {f"sizeof((({type_name} *)0)->{b})" if whole else "sizeof(char)"}')
     if len(our.structs) < 40:
         trouble.append(f"only {len(our.structs)} structs were found in our headers")
     return trouble + compare(compiler, mine, other)
@@ -137,6 +159,9 @@ def check_constants(compiler, our, their):
             continue
         mine.append(f'"{name} %lld\\n", (long long)({name})')
         other.append(f'"{name} %lld\\n", (long long)({alias or name})')
+    most = int(run(compiler, f'#include "{header_path()}"', ['"%d\\n", (int)NVML_GPM_METRIC_MAX'])[0])
+    if int(run(compiler, OURS, ['"%d\\n", NVML_GPM_METRICS_MAX'])[0]) < most:
+        trouble.append(f"libraries may write {most} slots of metrics: NVML_GPM_METRICS_MAX is too few")
     if len(our.constants) < 500:
         trouble.append(f"only {len(our.constants)} constants were found in our headers")
     return trouble + compare(compiler, mine, other)
@@ -173,10 +198,16 @@ def check_functions(compiler, our, their):
 
 def main():
     compiler = sys.argv[1:]
+    if compiler[0] == "--run":
+        EMULATOR.append(compiler[1])
+        compiler = [*compiler[2:], "-static"]
     cases = [("layouts of structs", check_structs), ("values of constants", check_constants),
              ("parameters of functions", check_functions)]
     print(f"1..{len(cases)}")
     try:
+        for program in [*EMULATOR, compiler[0]]:
+            if not shutil.which(program):
+                raise SkipTest(f"no {program} on this machine")
         our, their = ours(), theirs()
     except SkipTest as why:
         for number, (name, _) in enumerate(cases, start=1):
