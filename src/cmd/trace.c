@@ -269,7 +269,8 @@ static int start_engine(struct tracing *t)
 	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
 
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: %s\n", trouble.text[0] ? trouble.text : strerror(-r));
+		fprintf(stderr, "gpusonde trace: CUDA calls are not traced: %s\n",
+			trouble.text[0] ? trouble.text : strerror(-r));
 	return r;
 }
 

@@ -122,9 +122,11 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 	snprintf(folder, sizeof(folder), "%s/%d/root", root, (int)mapping->pid);
 	if (r != -ESRCH)
 		r = open_named(folder, mapping, false, ret_fd, ret_st);
-	/* Of a process that is gone: where it lies for us, if it is that file. */
+	/* Of a process that is gone, or that may not be looked into: where it lies for us, if it is that file. */
 	if (r == -ESRCH || r == -ENOENT)
 		r = open_named("/", mapping, true, ret_fd, ret_st);
+	else if ((r == -EACCES || r == -EPERM) && open_named("/", mapping, true, ret_fd, ret_st) == 0)
+		r = 0;
 	return r;
 }
 

@@ -234,7 +234,7 @@ static bool has_filter(void)
 	return read_file("/proc/self/status", text, sizeof(text), NULL) == 0 && strstr(text, "\nSeccomp:\t2");
 }
 
-static bool is_locked_down(void)
+bool rights_locked_down(void)
 {
 	char text[128];
 
@@ -246,7 +246,7 @@ void rights_refused(char *buf, size_t size)
 {
 	struct rlimit limit;
 
-	if (is_locked_down())
+	if (rights_locked_down())
 		snprintf(buf, size,
 			 "the kernel is locked down (confidentiality); boot it without lockdown=confidentiality");
 	else if (has_filter())

@@ -91,6 +91,7 @@ unsigned attach_needs(bool no_multi)
 int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble)
 {
 	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	unsigned needs;
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
 		attach_say(ret_trouble,
@@ -99,9 +100,11 @@ int attach_may(const struct attach_config *config, struct attach_trouble *ret_tr
 			   strerror(errno));
 		return -ENOENT;
 	}
-	if (rights_lacks(attach_needs(config->no_multi), lacks) == 0)
+	needs = attach_needs(config->no_multi);
+	if (rights_lacks(needs, lacks) == 0)
 		return 0;
-	rights_lack_text(&lacks[0], ret_trouble->text, sizeof(ret_trouble->text));
+	attach_say(ret_trouble, "%s%s; %s", lacks[0].cause,
+		   needs == RIGHTS_FOR(EVENT) ? ", and this kernel has no uprobe_multi" : "", lacks[0].remedy);
 	return -EPERM;
 }
 
@@ -153,7 +156,7 @@ static struct bpf_object *open_object(const struct attach_way *way)
 /* Not by the verifier, which says more. */
 static bool is_refusal(int r)
 {
-	return r == -EPERM || r == -ENOSYS;
+	return r == -EPERM || r == -ENOSYS || rights_locked_down();
 }
 
 int attach_load(struct attach_backend *backend, const struct attach_config *config,

@@ -52,12 +52,16 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 	if (faccessat(fd, "uprobe_events", W_OK, AT_EACCESS) < 0) {
 		int r = -errno;
 
-		rights_text(RIGHTS_FOR(EVENT), ret_trouble->text, sizeof(ret_trouble->text));
+		struct rights_lack lacks[RIGHTS_LACKS_MAX];
+
 		if (r == -ENOENT)
 			attach_say(
 				ret_trouble,
 				"tracefs has no uprobe_events: tracing needs a kernel built with CONFIG_UPROBE_EVENTS");
-		else if (!ret_trouble->text[0])
+		else if (rights_lacks(RIGHTS_FOR(EVENT), lacks) > 0)
+			attach_say(ret_trouble, "%s, and this kernel has no uprobe_multi; %s", lacks[0].cause,
+				   lacks[0].remedy);
+		else
 			attach_say_refused(ret_trouble, "uprobe_events in tracefs cannot be written", r);
 		return r == -ENOENT ? -EOPNOTSUPP : r;
 	}

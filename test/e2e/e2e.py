@@ -118,11 +118,12 @@ def values(page, name, **labels):
 class Agent:
     """
     A gpusonde agent of our own, with addresses that nobody else has; ends with its block. @scenario is a name, a text, or None for
-    no simulated driver.
+    no simulated driver. @program: what starts it, if not gpusonde itself: a wrapper and the program.
     """
 
     def __init__(self, *flags, scenario="node-8xh100", wait=True, tmp=None, command_name="agent",
-                 listen="127.0.0.1:0", **env):
+                 listen="127.0.0.1:0", program=(GPUSONDE,), **env):
+        self.program = program
         self.tmp_owner = None if tmp else tempfile.TemporaryDirectory(prefix="gpusonde-e2e-")
         self.tmp = tmp or self.tmp_owner.name
         self.socket = f"{self.tmp}/agent.sock"
@@ -144,7 +145,7 @@ class Agent:
         if self.command_name == "agent":
             addresses += ["--socket", self.socket] + (["--listen", self.listen] if self.listen else [])
         with open(self.log_path, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([GPUSONDE, self.command_name, *addresses, *self.flags], env=self.env,
+            self.process = subprocess.Popen([*self.program, self.command_name, *addresses, *self.flags], env=self.env,
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:
             if self.wait:
