@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Short names over Meson; "make help" lists them. Everything here works from a fresh Debian 12 machine.
+# Short names over Meson; "make help" lists them. Everything here works from a fresh Debian 12 or 13 machine.
 
 BUILD = build
 # What to build for: this machine, or arm64, cross-built into $(BUILD)-arm64.
