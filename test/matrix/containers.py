@@ -24,7 +24,7 @@ sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "matrix")]
 import agent_trace # noqa: E402
 import rights # noqa: E402
 import rows # noqa: E402
-from e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, contains, equal, run, values, wait_for # noqa: E402
+from e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, command, contains, equal, run, values, wait_for # noqa: E402
 
 DOCUMENT = f"{SOURCE}/docs/containers.md"
 LIBRARY = "/usr/lib/gpusonde/sim/libnvidia-ml.so.1"
@@ -303,22 +303,37 @@ def test_seccomp_profiles():
              tracing=f"exact: {calls} calls, found by scanning /proc", said="the profile, no capability")
 
 
-def test_mounts_that_are_not_there():
-    """What is missing of /sys and /dev is said by its name."""
-    for path, words in (("/sys", "/sys/kernel/btf/vmlinux"), ("/dev/kmsg", "/dev/kmsg")):
-        config = documented()
-        config["mounts"] = [m for m in config["mounts"] if m["destination"] != path]
+def without_mount(path):
+    config = documented()
+    config["mounts"] = [m for m in config["mounts"] if m["destination"] != path]
+    return config
+
+
+def without_devices():
+    config = documented()
+    config["linux"]["resources"]["devices"] = [d for d in config["linux"]["resources"]["devices"] if not d["allow"]]
+    return config
+
+
+def test_what_is_not_mounted():
+    """What is missing of /sys and /dev is said by its name, and no capability is blamed."""
+    for what, config, words, tracing in (("/sys", without_mount("/sys"), "/sys/kernel/btf/vmlinux", False),
+                                         ("/dev/kmsg", without_mount("/dev/kmsg"), "--device /dev/kmsg", True),
+                                         ("leave to open /dev/kmsg", without_devices(), "--device /dev/kmsg", True)):
         with agent_in(config) as agent:
-            found = rights.decided(agent)
-            contains(agent.log(), words)
-            equal((found["enabled"], rights.missing(agent.log())), (path != "/sys", []), agent.log())
-        rows.say("rights", f"container: without {path}", devices="all", tracing="no" if path == "/sys" else "as with it", said=words)
+            equal((rights.decided(agent)["enabled"], rights.missing(agent.log())), (tracing, []), agent.log())
+            equal(agent.log().count(words), 1, agent.log())
+        rows.say("rights", f"container: without {what}", devices="all", tracing="begins all the same" if tracing else "no", said=words)
 
 
 def test_the_examples_are_one():
     """Docker's line and Kubernetes' list give what the tested one has, and the systemd unit no other."""
     wanted = set(capabilities(documented()))
     equal({name.removeprefix("CAP_") for kind in documented()["process"]["capabilities"].values() for name in kind}, wanted, "kinds of capabilities")
+    for args in (documented()["process"]["args"][2:], re.search(r"IMAGE agent (.*)", fenced("sh"))[1].split(),
+                 [a.strip('" ') for a in re.search(r"args: \[agent, (.*)\]", fenced("yaml"))[1].split(",")]):
+        checked = command("agent", "--check-config", *args)
+        equal(checked.returncode, 0, checked.stderr)
     equal(set(re.findall(r"--cap-add (\w+)", fenced("sh"))), wanted, "docker run")
     equal(set(re.search(r"add: \[(.*)\]", fenced("yaml"))[1].split(", ")), wanted - {"SYSLOG"}, "Kubernetes")
     with open(f"{SOURCE}/deploy/systemd/gpusonde.service", encoding="utf-8") as f:
