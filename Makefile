@@ -49,7 +49,7 @@ ARM64_PACKAGES = $(ARM64_TOOLS) $(addsuffix :arm64,$(LIBRARIES) libcmocka-dev)
 BUILD_PACKAGES = $(TOOLS) $(if $(CROSS),$(ARM64_TOOLS) $(LIBRARIES:%=%:$(CROSS)),$(LIBRARIES))
 TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
 NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
-	curl atop prometheus qemu-system-x86 busybox-static runc debootstrap
+	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc debootstrap
 # Large, and wanted by single tests that skip without: installed for CI only.
 CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)

@@ -7,20 +7,40 @@ the second serial port. The first is the kernel's console, for whoever has to fi
 import base64
 import os
 import re
-import shutil
 import stat
 import subprocess
 import tempfile
+import typing
 
 CASE_S = 240    # for one script, in the guest
-BOOT_S = 900    # for a whole guest; 5 to 30 s is what it takes
+BOOT_S = 900    # for a whole guest; 5 to 60 s is what it takes
 CONSOLE_LINES = 60
-# Defects of the emulator (qemu 7.2), which had one boot in twenty of an idle 6.12 end in a panic, without a program of ours in it:
-# - the flags after a cmpxchg16b are made from stale state, so that an interrupt right behind one, in the kernel's allocator, comes back with
-#   garbage in them (double fault in __kmalloc, general protection fault in iret): the processor has no such instruction;
-# - with a host thread for each processor, a breakpoint that the kernel patches over its own code is met after it is gone (oops "int3"): it is
-#   one thread, which changes processors at any instruction all the same.
-CPU, ACCELERATOR = "max,-cx16", "tcg,thread=single"
+
+
+class Machine(typing.NamedTuple):
+    """@qemu: its name, and what is emulated. @console, @results: serial ports as the guest calls them."""
+    qemu: tuple
+    console: str
+    results: str
+    ports: tuple        # of qemu, for files @console and @results
+    folders: tuple      # where Debian keeps libraries for it, on this machine and in the guest
+
+
+MACHINES = {
+    # Defects of the emulator (qemu 7.2), which had one boot in twenty of an idle 6.12 end in a panic, without a program of ours in it:
+    # - the flags after a cmpxchg16b are made from stale state, so that an interrupt right behind one, in the kernel's allocator, comes back
+    #   with garbage in them (double fault in __kmalloc, general protection fault in iret): the processor has no such instruction;
+    # - with a host thread for each processor, a breakpoint that the kernel patches over its own code is met after it is gone (oops "int3"): it
+    #   is one thread, which changes processors at any instruction all the same.
+    "amd64": Machine(("qemu-system-x86_64", "-cpu", "max,-cx16"), "ttyS0", "ttyS1",
+                     ("-serial", "file:{console}", "-serial", "file:{results}"), ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu")),
+    # Pointers are signed by a hash that the emulator has a quick way for. The board has one serial port, the second is on PCI, for which
+    # Debian's cloud kernels have the driver built in.
+    "arm64": Machine(("qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"), "ttyAMA0", "ttyS0",
+                     ("-serial", "file:{console}", "-chardev", "file,id=results,path={results}", "-device", "pci-serial,chardev=results"),
+                     ("/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu")),
+}
+ACCELERATOR = "tcg,thread=single"
 
 INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run
@@ -33,7 +53,7 @@ mount -t tmpfs tmpfs /tmp
 mount -t tracefs tracefs /sys/kernel/tracing
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
-stty -F /dev/ttyS1 raw -echo
+stty -F /dev/@RESULTS@ raw -echo
 for case in /cases/*; do
 	name=${case##*/[0-9][0-9]-}
 	export OUT=/tmp/out-$name
@@ -51,7 +71,7 @@ for case in /cases/*; do
 			base64 $file
 		done
 		echo "@end"
-	} >/dev/ttyS1
+	} >/dev/@RESULTS@
 done
 poweroff -f
 """
@@ -79,21 +99,42 @@ def newc(name, mode, data=b"", device=(0, 0)):
     return head + bytes(-len(head) % 4) + data + bytes(-len(data) % 4)
 
 
-def libraries(program):
-    """What the dynamic linker loads for it, and the linker, each under the path by which it is asked for."""
-    done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
-    missing = re.findall(r"(\S+) => not found", done.stdout)
-    if missing:
-        raise RuntimeError(f"{program} needs {missing}, which are not here")
-    return re.findall(r"(?:=> |^\s+)(/\S+) \(0x", done.stdout, re.M)
+def dynamic(program, what):
+    """What its dynamic section says of NEEDED, RUNPATH or its header of the interpreter; none, where it is static."""
+    done = subprocess.run(["readelf", "-W", "-d", "-l", program], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"), check=True)
+    return re.findall({"NEEDED": r"\(NEEDED\).*\[(.*)\]", "RUNPATH": r"\((?:RUNPATH|RPATH)\).*\[(.*)\]",
+                       "interpreter": r"program interpreter: (.*)\]"}[what], done.stdout)
+
+
+def libraries(program, machine):
+    """
+    What the dynamic linker loads for a program of @machine, and the linker: path in the guest -> path here. ldd would ask the program itself, which
+    another machine's cannot answer.
+    """
+    found = {}
+    queue = [program]
+    while queue:
+        path = queue.pop()
+        folders = [f.replace("$ORIGIN", os.path.dirname(path)) for r in dynamic(path, "RUNPATH") for f in r.split(":")]
+        for name in dynamic(path, "NEEDED"):
+            target = f"{machine.folders[0]}/{name}"
+            at = [f"{f}/{name}" for f in (*folders, *machine.folders) if os.path.exists(f"{f}/{name}")]
+            if not at:
+                raise RuntimeError(f"{program} needs {name}, which is not in {[*folders, *machine.folders]}")
+            if target not in found:
+                found[target] = at[0]
+                queue.append(at[0])
+        for name in dynamic(path, "interpreter"):
+            found[name] = f"{machine.folders[0]}/{os.path.basename(name)}"
+    return found
 
 
 class Image:
-    """An initramfs: path in the guest -> bytes."""
+    """An initramfs for a machine of MACHINES: path in the guest -> bytes. @busybox: a static one for it."""
 
-    def __init__(self):
-        self.files, self.seconds = {}, CASE_S
-        self.add_program(shutil.which("busybox"), "/bin/busybox")
+    def __init__(self, arch, busybox):
+        self.machine, self.files, self.seconds = MACHINES[arch], {}, CASE_S
+        self.add_program(busybox, "/bin/busybox")
 
     @staticmethod
     def read(path):
@@ -105,12 +146,13 @@ class Image:
 
     def add_program(self, path, target):
         self.add(path, target)
-        for library in libraries(path):
-            self.add(library, library)
+        for library, here in libraries(path, self.machine).items():
+            self.add(here, library)
 
     def write(self, scripts, path):
         """@scripts: name -> shell text, run in this order."""
-        files = dict(self.files, **{"/init": INIT.replace("@SECONDS@", str(self.seconds)).encode()})
+        init = INIT.replace("@SECONDS@", str(self.seconds)).replace("@RESULTS@", self.machine.results)
+        files = dict(self.files, **{"/init": init.encode()})
         files.update({f"/cases/{i:02}-{name}": text.encode() for i, (name, text) in enumerate(scripts.items())})
         folders = {"/dev"}
         for name in files:
@@ -146,12 +188,14 @@ def results(raw):
 
 def boot(kernel, image, scripts):
     """Runs them all: (name -> Result, the end of the kernel's console)."""
+    machine = image.machine
     with tempfile.TemporaryDirectory() as tmp:
         image.write(scripts, f"{tmp}/initrd")
         # Whoever kills us leaves no guest behind.
-        command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", ACCELERATOR, "-cpu", CPU, "-smp", "2", "-m", "1024",
+        command = ["setpriv", "--pdeathsig", "KILL", *machine.qemu, "-accel", ACCELERATOR, "-smp", "2", "-m", "1024",
                    "-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", f"{tmp}/initrd",
-                   "-append", "console=ttyS0 quiet panic=-1", "-serial", f"file:{tmp}/console", "-serial", f"file:{tmp}/results"]
+                   "-append", f"console={machine.console} quiet panic=-1",
+                   *(p.format(console=f"{tmp}/console", results=f"{tmp}/results") for p in machine.ports)]
         end = ""
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BOOT_S, check=False)

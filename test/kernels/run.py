@@ -2,28 +2,59 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tracing engine in the kernels that people have, as TAP: each of cases.py in each kernel.
 
-    run.py BUILD SOURCE [kernel or word of a case's name...]
+    run.py BUILD SOURCE [--arch arm64] [--quick] [kernel or word of a case's name...]
 
-Two kernels run at a time, each in a virtual machine of two CPUs.
+Two kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
+folder (test/matrix/arm64.py). --quick: one kernel, and the cases that tell most.
 """
 import concurrent.futures
 import json
+import os
+import platform
 import shutil
 import sys
 import traceback
 
-sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "real", "kernels")]
+sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "real", "kernels", "matrix")]
 # pylint: disable=wrong-import-position
+import arm64 # noqa: E402
 import cases # noqa: E402
+import cases_more # noqa: E402
 import counts # noqa: E402
 import e2e # noqa: E402
 import fetch # noqa: E402
 import guest # noqa: E402
+import rights_cases # noqa: E402
+import rows # noqa: E402
 
-KERNELS = ("5.10", "6.1", "6.12", "6.18", "7.2")
+KERNELS = {"amd64": ("5.10", "6.1", "6.12", "6.18", "7.2"), "arm64": ("6.1", "6.12")}
+QUICK = {"arm64": ("6.12",)}
 AT_A_TIME = 2
 CACHE = f"{e2e.BUILD}/real"
+OWN_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
+
+
+class Missing(Exception):
+    """What these kernels cannot be run without; the text says why."""
+
+
+def build_of(arch):
+    """The folder with what was built for it."""
+    if arch == OWN_ARCH:
+        return e2e.BUILD
+    folder = arm64.folder(e2e.BUILD)
+    if not os.path.exists(f"{folder}/gpusonde"):
+        raise Missing(f"no programs for {arch} in {folder}: make build-tests ARCH={arch}")
+    return folder
+
+
+def busybox(arch):
+    if arch == OWN_ARCH:
+        if not shutil.which("busybox"):
+            raise Missing("busybox is not installed")
+        return shutil.which("busybox")
+    return fetch.get(f"busybox-{arch}", CACHE)["busybox"]
 
 
 def real_plan(path):
@@ -34,49 +65,64 @@ def real_plan(path):
     return [(n, 1 + i % 3) for i, n in enumerate(names)] + [("cuInit", 7)] + [(n, 1) for n in names]
 
 
-def make_image():
-    """What lies in every guest, and why a case cannot be tried: name -> reason."""
-    image, excused = guest.Image(), {}
+def add_drivers(image, arch, chosen):
+    """NVIDIA's libraries that @chosen cases need, and what is called of them; why those cannot be tried that need others: name -> reason."""
+    excused = {}
+    for name in chosen:
+        try:
+            for thing in cases.CASES[name].needs:
+                version, path = thing.partition("-")[2], fetch.get(f"{thing}-{arch}", CACHE)["libcuda.so.1"]
+                image.add_program(path, f"/real/{version}/libcuda.so.1")
+                image.files[f"/plan/real-{version}"] = counts.lines(real_plan(path)).encode()
+        except fetch.Unavailable as why:
+            excused[name] = str(why)
+    return excused
+
+
+def make_image(arch, chosen):
+    """What lies in every guest, and why a case cannot be tried."""
+    build, image = build_of(arch), guest.Image(arch, busybox(arch))
+    if not shutil.which(image.machine.qemu[0]):
+        raise Missing(f"{image.machine.qemu[0]} is not installed")
     for name in ("gpusonde", "gpusonde-nvml"):
-        image.add_program(f"{e2e.BUILD}/{name}", f"/gs/{name}")
-    image.add_program(f"{e2e.BUILD}/test/real/driver_calls", "/gs/driver_calls")
-    image.add(f"{e2e.BUILD}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
-    image.add_program(f"{e2e.BUILD}/sim/cuda/workload-late", "/sim/workload-late")
-    image.add_program(f"{e2e.BUILD}/test/unit/test_trace_attach_names", "/gs/attach_names")
+        image.add_program(f"{build}/{name}", f"/gs/{name}")
+    image.add_program(f"{build}/test/real/driver_calls", "/gs/driver_calls")
+    image.add(f"{build}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
+    image.add_program(f"{build}/sim/cuda/workload-late", "/sim/workload-late")
     for name in ("libcuda.so.1", "libcudart.so.13"):
-        image.add_program(f"{e2e.BUILD}/sim/cuda/{name}", f"/sim/{name}")
+        image.add_program(f"{build}/sim/cuda/{name}", f"/sim/{name}")
+    for unit in sorted({unit for name in chosen for unit in cases.CASES[name].units}):
+        image.add_program(f"{build}/test/unit/test_trace_{unit}", f"/gs/test_{unit}")
     image.add(f"{e2e.SOURCE}/sim/scenarios/node-8xh100.yaml", "/sim/node.yaml")
     image.files["/etc/passwd"] = PASSWD
-    image.files["/plan/sites"] = counts.lines([(name, 100 + i) for i, name in enumerate(cases.SITES)]).encode()
-    try:
-        path = fetch.get("driver-550-amd64", CACHE)["libcuda.so.1"]
-        image.add_program(path, "/real/libcuda.so.1")
-        image.files["/plan/real"] = counts.lines(real_plan(path)).encode()
-    except fetch.Unavailable as why:
-        excused["real-driver-counted"] = str(why)
-    return image, excused
+    image.files["/plan/sites"] = counts.lines([(name, 100 + i) for i, name in enumerate(cases.SITES[arch])]).encode()
+    cases_more.add_through(image, build)
+    if arch == OWN_ARCH:
+        rights_cases.add_files(image)
+    if arch != OWN_ARCH:
+        cases_more.add_files(image, build)
+    return image, add_drivers(image, arch, chosen)
 
 
-def run_kernel(version, image, chosen):
+def run_kernel(name, image, chosen):
     """(name -> Result, console); or text, why there is nothing."""
     try:
-        kernel = fetch.get(f"kernel-{version}", CACHE)["vmlinuz"]
+        kernel = fetch.get(f"kernel-{name}", CACHE)["vmlinuz"]
     except fetch.Unavailable as why:
         return str(why)
-    return guest.boot(kernel, image, {name: cases.CASES[name][0] for name in chosen})
+    return guest.boot(kernel, image, {case: cases.CASES[case].script for case in chosen})
 
 
-def judge(name, version, results):
-    """None, or why it failed."""
+def judge(name, kernel, results):
+    """(None or why it failed, cells of the kernel's row)"""
     if name not in results:
-        return "the guest said nothing of it; its console is below"
+        return "the guest said nothing of it; its console is below", {}
     try:
-        cases.CASES[name][1](results, tuple(int(n) for n in version.split(".")))
+        return None, cases.CASES[name].judge(results, kernel) or {}
     except AssertionError as why:
-        return str(why)
+        return str(why), {}
     except Exception: # pylint: disable=broad-except
-        return traceback.format_exc()
-    return None
+        return traceback.format_exc(), {}
 
 
 class Tap:
@@ -97,39 +143,53 @@ class Tap:
         sys.stdout.flush()
 
 
-def report(tap, version, outcome, chosen, excused):
+def report(tap, name, kernel, outcome, chosen, excused):
     if isinstance(outcome, str):
-        for name in chosen:
-            tap.line(f"{version} {name}", skip=outcome)
+        for case in chosen:
+            tap.line(f"{name} {case}", skip=outcome)
         return
     results, console = outcome
+    row = {}
     before = tap.failed
-    for name in chosen:
-        if name in excused:
-            tap.line(f"{version} {name}", skip=excused[name])
-        else:
-            tap.line(f"{version} {name}", failure=judge(name, version, results))
-    tap.comment(f"{version}: " + ", ".join(f"{name} {result.seconds} s" for name, result in results.items() if result.seconds > 1))
+    for case in chosen:
+        if case in excused:
+            tap.line(f"{name} {case}", skip=excused[case])
+            continue
+        failure, cells = judge(case, kernel, results)
+        tap.line(f"{name} {case}", failure=failure)
+        for column, text in cells.items():
+            row[column] = f"{row[column]}; {text}" if column in row else text
+    if row:
+        rows.say("kernels", name, **row)
+    tap.comment(f"{name}: " + ", ".join(f"{case} {result.seconds} s" for case, result in results.items() if result.seconds > 1))
     if tap.failed > before:
-        tap.comment(f"the end of the console of {version}:\n{console}")
+        tap.comment(f"the end of the console of {name}:\n{console}")
+
+
+def choose(arch, quick, words):
+    """(kernels as fetch.py calls them -> Kernel, names of cases)"""
+    versions = [v for v in KERNELS[arch] if v in words] or (QUICK[arch] if quick else KERNELS[arch])
+    words = [w for w in words if w not in KERNELS[arch]]
+    kernels = {v if arch == "amd64" else f"{v}-{arch}": cases.Kernel(tuple(int(n) for n in v.split(".")), arch) for v in versions}
+    # What a case looks at in others' results needs those, too.
+    return kernels, [n for n, c in cases.CASES.items() if arch in c.arches and
+                     (n == "site-classes" or ((c.quick or not quick) and (not words or any(w in n for w in words))))]
 
 
 def main():
     words = sys.argv[3:]
-    kernels = [k for k in KERNELS if k in words] or KERNELS
-    words = [w for w in words if w not in KERNELS]
-    # What a case looks at in others' results needs those, too.
-    chosen = [n for n in cases.CASES if not words or n == "site-classes" or any(w in n for w in words)]
+    arch = words.pop(words.index("--arch") + 1) if "--arch" in words else "amd64"
+    kernels, chosen = choose(arch, "--quick" in words, [w for w in words if not w.startswith("--")])
     tap = Tap(len(kernels) * len(chosen))
-    missing = [tool for tool in ("qemu-system-x86_64", "busybox") if not shutil.which(tool)]
-    if missing:
-        for version in kernels:
-            report(tap, version, f"{missing[0]} is not installed", chosen, {})
+    try:
+        image, excused = make_image(arch, chosen)
+    except (Missing, fetch.Unavailable) as why:
+        for name, kernel in kernels.items():
+            report(tap, name, kernel, str(why), chosen, {})
         return
-    image, excused = make_image()
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
-        for version, outcome in zip(kernels, pool.map(lambda v: run_kernel(v, image, chosen), kernels)):
-            report(tap, version, outcome, chosen, excused)
+        for name, outcome in zip(kernels, pool.map(lambda name: run_kernel(name, image, chosen), kernels)):
+            report(tap, name, kernels[name], outcome, chosen, excused)
     sys.exit(1 if tap.failed else 0)
 
 

@@ -43,7 +43,7 @@ def targets(place, tests):
     """The files that @tests want, as ninja names them; and the programs, which other tests start."""
     ids = {i for test in tests for i in test["depends"]}
     made = introspect(place, "targets")
-    files = [t["filename"][0] for t in made if t["id"] in ids or
+    files = [t["filename"][0] for t in made if t["id"] in ids or "/test/kernels/" in t["defined_in"] or
              t["type"] in ("executable", "shared library") and "/test/unit" not in t["defined_in"] and "/test/fuzz" not in t["defined_in"]]
     return sorted({os.path.relpath(path, place) for path in files})
 
