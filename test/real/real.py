@@ -92,11 +92,15 @@ def compiled(output, *args):
     return output
 
 
+def number(n, what):
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def exact(wanted):
     """For the table of what was seen."""
     codes = {code for _, errors in wanted.values() for code in errors}
-    results = f"results {', '.join(sorted(codes, key=int))}" if codes else "all good"
-    return f"exact: {sum(count for count, _ in wanted.values()):,} calls of {len(wanted)} functions, {results}"
+    results = f"results {', '.join(sorted(codes, key=int))}" if codes else "no errors"
+    return f"exact: {number(sum(count for count, _ in wanted.values()), 'call')} of {number(len(wanted), 'function')}, {results}"
 
 
 def plan_of(names):

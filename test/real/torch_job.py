@@ -12,9 +12,13 @@ import hashlib
 import json
 import os
 import sys
+import time
 import warnings
 
-import torch
+before_ns = time.monotonic_ns()
+driver = ctypes.CDLL("libcuda.so.1")
+
+import torch # noqa: E402 pylint: disable=wrong-import-position
 
 REPORT, RUNTIME = sys.argv[1:3]
 NONE = ctypes.c_void_p()
@@ -78,7 +82,7 @@ def call(api, times, function, *args):
         calls[api][str(int(function(*args)))] += 1
 
 
-def driver_calls(driver):
+def driver_calls():
     for api, times in (("cuMemAlloc_v2", 300), ("cuLaunchKernel", 200), ("cuStreamSynchronize", 100), ("cuMemcpyHtoD_v2", 7)):
         call(api, times, driver[api], *([NONE] * 11))
 
@@ -106,16 +110,15 @@ def mapped():
 def main():
     torch.set_num_threads(2)
     tensors()
-    step("begun", version=torch.__version__)
-    driver = ctypes.CDLL("libcuda.so.1")
+    step("begun", version=torch.__version__, before_ns=before_ns)
     runtime = ctypes.CDLL(RUNTIME or "libcudart.so.13")
     step("loaded", mapped=mapped())
-    driver_calls(driver)
+    driver_calls()
     runtime_calls(runtime)
     availability()
     tensors()
     step("called", calls=calls)
-    driver_calls(driver)
+    driver_calls()
     tensors()
     if os.environ.get("JOB_COMPILE"):
         compiled()
