@@ -76,7 +76,7 @@ def test_json_has_its_keys():
                            "snapshot": ["gpus", "processes", "traced", "traced_left_out", "node"]}.items():
             reply = agent.get(f"/api/v1/{page}")
             contains(reply.type, "application/json")
-            equal(set(reply.json()), {"schema", "time", "simulated", *keys}, page)
+            equal(set(reply.json()), {"schema", "time", "simulated", "error", *keys}, page)
         equal(len(agent.get("/api/v1/gpus").json()["gpus"]), 8)
         assert isinstance(agent.get("/api/v1/processes").json()["processes"], list)
 

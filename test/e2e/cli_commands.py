@@ -59,7 +59,7 @@ def test_agent_and_own_sampling_have_one_shape():
             equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
         contains(agent.cli("gpus").stderr, "--socket none samples here")
         contains(command("gpus", "--socket", "none", env=SIMULATION).stderr, "sampled by this command")
-        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "gpus", "processes", "traced", "traced_left_out", "node"})
+        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "error", "gpus", "processes", "traced", "traced_left_out", "node"})
 
 
 def test_own_sampling_has_rates():
@@ -97,7 +97,7 @@ def copy_for_others(folder):
     """The program and the simulated driver, where another user may read them: the checkout may lie in a home."""
     for name in ("gpusonde", "gpusonde-nvml"):
         shutil.copy(f"{os.path.dirname(GPUSONDE)}/{name}", folder)
-    shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"))
+    shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"), ignore_dangling_symlinks=True)
     return f"{folder}/gpusonde", f"{folder}/sim/{os.path.basename(SIMULATED)}"
 
 
