@@ -239,7 +239,7 @@ THINGS.update({f"runtime-{version}": (get_runtime, requirement) for version, req
     ("12.9", "nvidia-cuda-runtime-cu12==12.9.79"), ("13", "nvidia-cuda-runtime==13.*"))})
 # NVIDIA's own Python bindings of a generation: the constants of its nvml.h.
 THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynvml\.py$") for version, requirement in (
-    ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"))})
+    ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"), ("580", "nvidia-ml-py==13.580.65"))})
 THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("bookworm", "trixie")})
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)

@@ -77,6 +77,48 @@ def check_later():
     return f"NVML_LATER is for what driver 470 does not export: {wrong}" if wrong else None
 
 
+def numbers(text):
+    """{number: names} of fields."""
+    found = {}
+    for name, number in re.findall(r"^(?:#define )?(NVML_FI_\w+)[ =]+(\d+)", text, re.M):
+        if name != "NVML_FI_MAX":
+            found.setdefault(int(number), set()).add(name)
+    return found
+
+
+def fields_asked():
+    """{number: driver from which on it is asked} of the rows of metrics.def, and of what fields.c asks besides."""
+    with open(f"{SOURCE}/src/model/metrics.def", encoding="utf-8") as f:
+        asked = {int(field): 0 for field in re.findall(r"\.field = (\d+)", f.read())}
+        f.seek(0)
+        asked.update((int(field), int(since)) for field, since in
+                     re.findall(r"\.field = (\d+)(?:(?!_METRIC\().)*?\.field_since = (\d+)", f.read(), re.S))
+    with open(f"{SOURCE}/src/nvml/fields.c", encoding="utf-8") as f:
+        names = set(re.findall(r"NVML_FI_DEV_\w+", f.read()))
+    for number, called in numbers(nvidia_header.header_text()).items():
+        if called & names:
+            asked.setdefault(number, 0)
+    return asked
+
+
+def check_numbers():
+    """NVIDIA gives numbers of fields new meanings: one that meant something else in a driver is not asked of it."""
+    now, asked = numbers(nvidia_header.header_text()), fields_asked()
+    if len(asked) < 60:
+        return f"only {len(asked)} fields were found"
+    for release in (*GENERATIONS, "580"):
+        try:
+            with open(fetch.get(f"nvml-bindings-{release}", f"{BUILD}/real")["pynvml.py"], encoding="utf-8") as f:
+                then = numbers(f.read())
+        except fetch.Unavailable as why:
+            raise nvidia_header.SkipTest(str(why)) from None
+        wrong = [f"{n} was {sorted(then[n])} and is {sorted(now[n])}" for n, since in sorted(asked.items())
+                 if n in then and not then[n] & now[n] and since <= int(release)]
+        if wrong:
+            return f"driver {release}: {'; '.join(wrong)}"
+    return None
+
+
 def check_generation(name):
     """What we find in it: the row of the document."""
     theirs = exported(name)
@@ -92,7 +134,8 @@ def check_generation(name):
 def main():
     cases = [("no function is in two tables, no reason without one", check_tables), ("every function of NVML is in one", check_all)]
     if "--newest" not in sys.argv:
-        cases += [("what came after driver 470 is marked", check_later)]
+        cases += [("what came after driver 470 is marked", check_later),
+                  ("fields mean what they do in every driver that is asked", check_numbers)]
         cases += [(f"{name} has what is used", lambda name=name: check_generation(name)) for name in GENERATIONS]
     print(f"1..{len(cases)}")
     failed = 0
