@@ -20,6 +20,7 @@ BENCHES = {
     "naming": "Naming kernels: 20 processes of one library of PyTorch's size",
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
     "trace_probes": "Tracing: what a probe costs the traced thread",
+    "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",
     "trace_attach": "Tracing: 300 probes come and go",
     "trace_events": "Tracing: every call of a core that does nothing else",
     "trace_scale": "Tracing: nobody, and 1,000 processes that use CUDA",

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import json
 import re
+import statistics
 
 import cases
 import counts
@@ -22,6 +23,7 @@ def add_files(image, build):
     image.add_program(f"{build}/sim/cuda/thunk/libcuda.so.1", "/sim/libcuda.so.1")
     image.add_program(f"{build}/sim/cuda/libcuda.so.1", "/plain/libcuda.so.1")
     image.files["/sim/xids.yaml"] = SCENARIO.encode()
+    image.add_program(f"{build}/bench/probe_cost", "/gs/probe_cost")
 
 
 def add_through(image, build):
@@ -359,3 +361,34 @@ def exceptions_are_caught(results, _kernel):
     returns = json.loads(result.text("returns"))["functions"][ENTRY]
     assert returns["frames"] < alone[ENTRY]["frames"] and returns["destroyed"] == 0, f"with return probes: {returns}"
     return {"exceptions": f"caught at entry probes, {sum(f['caught'] for f in alone.values())} of {sum(f['thrown'] for f in alone.values())}"}
+
+
+# ---- what a call costs ----
+
+COST = """
+/gs/probe_cost --rounds 7 /real/550/libcuda.so.1 cuCtxSynchronize >fails || exit
+/gs/probe_cost --rounds 7 /sites/libcuda.so.1 cuLaunchKernel >succeeds
+"""
+COST_MAX = 2    # beyond is a defect; what was promised is for bench/arm64_cost.py to say
+
+
+def cost_ratio(subject, ours, empty):
+    """Measured in turns: the median of the rounds' ratios."""
+    return statistics.median(a / b for a, b in zip(subject["ns"][ours], subject["ns"][empty]))
+
+
+def cost_subjects(result):
+    """What probe_cost says of a function that fails and of one that succeeds; each call gives an event."""
+    subjects = [json.loads(result.text(name))["subjects"][0] for name in ("fails", "succeeds")]
+    for subject in subjects:
+        assert subject["class"] == "emulated" and subject["events"] > 0 and subject["dropped"] <= subject["events"] / 100, subject
+    return subjects
+
+
+@case(COST, arches=("arm64",), needs=("driver-550",))
+def probes_cost(results, _kernel):
+    """An entry and a return probe of ours, against an empty entry and an empty return probe at the same site."""
+    subjects = cost_subjects(ended_well(results["probes-cost"]))
+    ratios = [cost_ratio(subject, ours, "empty_pair") for ours in ("our_pair", "counting_pair") for subject in subjects]
+    assert max(ratios) < COST_MAX, f"a traced call costs {ratios} times an empty pair of probes"
+    return {"cost": f"{max(ratios[:2]):.2f} times an empty pair (emulated), {max(ratios[2:]):.2f} where no event is told"}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a traced call costs on arm64, against empty probes at the same simulated site, in Debian's kernels under qemu.
+
+An emulated machine takes its time for instructions, and next to none for what makes a trap dear on hardware: there the share of our program is
+smaller. Signing of pointers, a cycle or two on hardware, costs the emulator a function call at each function's begin and end: it is measured with and
+without.
+"""
+import os
+import statistics
+import sys
+
+from common import BUILD, Row
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+PROCESSORS = {"pointers not signed": "max,pauth=off", "pointers signed": "max,pauth-impdef=on"}
+# The promise is of one run in the newer kernel; (kernel, processor) of it.
+PROMISED = ("6.12", "pointers not signed")
+
+
+def rows_of(label, subject, promised, ratio):
+    name = f"{label}, `{subject['instruction'].split()[0]}`"
+    ns = {v: statistics.median(times) for v, times in subject["ns"].items() if times}
+    rows = [Row(f"{name}: ns of a call {what}", ns[v], "{:.0f}") for v, what in (
+        ("none", "without probe"), ("empty_pair", "with an empty pair"), ("our_pair", "with our pair"),
+        ("counting_pair", "with our pair, where a call gives no event"))]
+    return rows + [Row(f"{name}: our pair to an empty one: ratio", ratio(subject, "our_pair", "empty_pair"), "{:.2f}", at_most=1.25 if promised else None),
+                   Row(f"{name}: the same, where a call gives no event: ratio", ratio(subject, "counting_pair", "empty_pair"), "{:.2f}")]
+
+
+def run():
+    # Tests' own: they take the build folder and the checkout as arguments.
+    sys.argv[1:] = [os.path.abspath(BUILD), os.path.abspath(ROOT)]
+    sys.path.insert(0, os.path.abspath(f"{ROOT}/test/kernels"))
+    import run as kernels # pylint: disable=import-outside-toplevel
+    rows = []
+    try:
+        image, excused = kernels.make_image("arm64", ["probes-cost"])
+    except (kernels.Missing, kernels.fetch.Unavailable) as why:
+        return [Row("what a call costs on arm64", skipped=str(why))]
+    if excused:
+        return [Row("what a call costs on arm64", skipped=excused["probes-cost"])]
+    for version in kernels.KERNELS["arm64"]:
+        for label, processor in PROCESSORS.items():
+            image.machine = kernels.guest.MACHINES["arm64"]._replace(qemu=("qemu-system-aarch64", "-M", "virt", "-cpu", processor))
+            outcome = kernels.run_kernel(f"{version}-arm64", image, ["probes-cost"])
+            if isinstance(outcome, str) or "probes-cost" not in outcome[0]:
+                rows.append(Row(f"{version}, {label}", skipped=outcome if isinstance(outcome, str) else outcome[1][-300:]))
+                continue
+            for what, subject in zip(("a call that fails", "a call that succeeds"), kernels.cases_more.cost_subjects(outcome[0]["probes-cost"])):
+                rows += rows_of(f"{version}, {label}, {what}", subject, (version, label) == PROMISED, kernels.cases_more.cost_ratio)
+    return rows
