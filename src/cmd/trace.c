@@ -189,8 +189,10 @@ static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *user
 	struct tracing *t = userdata;
 	int64_t now = clock_mono_ns();
 
-	collect(t);
-	if (t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
+	/* Who waits for the driver before the engine begins has this loop run, too. */
+	if (t->engine)
+		collect(t);
+	if (t->engine && t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
 		return sd_event_exit(t->event, 0);
 	t->drawn_ns = now;
 	sd_event_source_set_time_relative(source, USEC_PER_SEC);

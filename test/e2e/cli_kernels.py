@@ -187,5 +187,17 @@ def test_mistakes_name_their_remedy():
         contains(done.stderr, words)
 
 
+def test_a_driver_that_is_slow():
+    """It is waited for longer than a second, while nothing is traced yet."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        control = f"{tmp}/control.yaml"
+        with open(control, "w", encoding="ascii") as f:
+            f.write("faults:\n  - {hang: 2s, functions: nvmlDeviceGetCount_v2}\n")
+        done = subprocess.run([GPUSONDE, "trace", "--kernels", "--json", "--", "true"], env=dict(surroundings(), GPUSONDE_SIM_CONTROL=control),
+                              capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    equal((done.returncode, done.stderr), (0, ""))
+
+
 if __name__ == "__main__":
     run()

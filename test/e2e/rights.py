@@ -183,6 +183,12 @@ def paused(uid, script, tmp, **env):
             process.kill()
 
 
+def mapped(pid):
+    """CUDA's libraries that it has."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
+        return set(re.findall(r"/(libcuda(?:rt)?\.so[^/\n]*)$", f.read(), re.M))
+
+
 def go_on(process):
     process.stdin.write("\n")
     process.stdin.flush()
@@ -194,9 +200,9 @@ def trace_process(user, uid, *flags, program="gpusonde"):
         os.chmod(tmp, 0o777)
         with paused(uid, CALLS, tmp) as process, \
              running([*user, in_place(program), "trace", "--json", *flags, "-p", str(process.pid)]) as tracer:
-            wait_for(lambda: tracer.poll() is not None or agent_trace.patched(process.pid, "libcudart.so.13"), "probes in the process")
+            wait_for(lambda: tracer.poll() is not None or all(agent_trace.patched(process.pid, name) for name in mapped(process.pid)),
+                     "probes in the process")
             if tracer.poll() is None:
-                time.sleep(0.3) # libcuda's come after libcudart's
                 go_on(process)
                 equal(process.stdout.readline(), "ready\n", "the program")
                 tracer.send_signal(signal.SIGINT)
