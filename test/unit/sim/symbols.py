@@ -32,7 +32,8 @@ def read(path):
 
 def exported(library):
     out = subprocess.run(["nm", "-D", "--defined-only", library], check=True, capture_output=True, text=True).stdout
-    return {line.split()[-1].split("@")[0] for line in out.splitlines() if line.split()[-2] in "TDBRW"}
+    names = {line.split()[-1].split("@")[0] for line in out.splitlines() if line.split()[-2] in "TDBRW"}
+    return {name for name in names if not name.startswith("__odr_asan_gen_")} # clang's address sanitizer adds one for each variable
 
 
 def real(thing, file):
