@@ -361,4 +361,3 @@ def unprivileged_trace_is_refused(results, _kernel):
     result = ended_well(results["unprivileged-trace-is-refused"])
     assert result.text("status").strip() != "0", f"it claims to have traced: {result.says()}"
     assert "CAP_" in result.text("stderr"), f"it does not name the capabilities it needs: {result.says()}"
-
