@@ -258,6 +258,14 @@ def test_traced_from_outside_and_let_go_of():
     say(attach_pid=f"{attached_s:.2f} s after gpusonde trace -p is started")
 
 
+@contextlib.contextmanager
+def tracing_agent():
+    """It has begun to: what it takes to begin is no part of what it takes to probe a library."""
+    with e2e.Agent("--trace-enabled", "yes") as agent:
+        e2e.wait_for(lambda: (agent.get("/api/v1/trace").json()["trace"] or {}).get("enabled"), "the agent to trace")
+        yield agent
+
+
 def agent_calls(agent, pid):
     found = [p for p in agent.get("/api/v1/trace").json()["trace"]["processes"] if p["pid"] == pid]
     return {c["api"]: [c["count"], c["errors"]] for p in found for c in p["calls"] if c["api"] in DRIVER_CALLS}
@@ -267,8 +275,7 @@ def test_beside_an_agent_that_is_killed():
     """Probed while it runs, and exact from then on; killed, not a breakpoint stays."""
     made = framework()
     alone_here()
-    with e2e.Agent("--trace-enabled", "yes") as agent, Job(made) as job:
-        e2e.wait_for(lambda: (agent.get("/api/v1/trace").json()["trace"] or {}).get("enabled"), "the agent to trace")
+    with tracing_agent() as agent, Job(made) as job:
         pid = job.process.pid
         seen_ns = wait_probed([the_driver()], pid)
         attached_s = (seen_ns - job.reach("begun")["before_ns"]) / 1e9
@@ -286,8 +293,7 @@ def test_beside_an_agent_that_is_killed():
 def test_a_second_one_beside_an_agent():
     """The library is probed already: nothing is missed from its first call on."""
     made = framework()
-    with e2e.Agent("--trace-enabled", "yes") as agent, Job(made) as first:
-        e2e.wait_for(lambda: (agent.get("/api/v1/trace").json()["trace"] or {}).get("enabled"), "the agent to trace")
+    with tracing_agent() as agent, Job(made) as first:
         wait_probed([the_driver()], first.reach("loaded")["pid"])
         with Job(made) as second:
             called = second.reach("called")
