@@ -253,10 +253,11 @@ static void fill_agent(struct trace_view *view, const struct tracer *tracer)
 
 static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
-	if (!proc_sees_all())
-		snprintf(view->why, sizeof(view->why), "%s", TRACE_SEES_OWN_ONLY);
-	else if (!s->targets.by_records && s->targets.why_no_records[0])
-		snprintf(view->why, sizeof(view->why), "%s", s->targets.why_no_records);
+	bool sees_all = proc_sees_all(), records = s->targets.by_records || !s->targets.why_no_records[0];
+
+	if (!sees_all || !records)
+		snprintf(view->why, sizeof(view->why), "%s%s%s", sees_all ? "" : TRACE_SEES_OWN_ONLY,
+			 sees_all || records ? "" : "; ", records ? "" : s->targets.why_no_records);
 }
 
 static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, uint32_t *ret_codes)

@@ -127,7 +127,7 @@ struct traced_total {
 struct trace_view {
 	atomic_uint refs;
 	bool enabled; /* tracing is on */
-	char why[640]; /* why it is off, or what is missing; "" all is well */
+	char why[896]; /* why it is off, or what is missing; "" all is well */
 	char backend[32];
 	int64_t boot_ns; /* when this was made */
 	double agent[AGENT_METRICS]; /* the rows of metrics.def that tracing fills, for the model to take over */

@@ -319,7 +319,7 @@ def test_exactly_what_is_named():
     user = as_user(ALL)
     with agent_of(user) as agent:
         found = decided(agent)
-        if not found["enabled"]:
+        if not found["enabled"] or "PID namespace" in (found["why"] or ""):
             raise Skip(found["why"])
         calls, process = agent_counts(agent)
         equal(process["incomplete"], [])

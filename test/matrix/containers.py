@@ -190,6 +190,8 @@ def test_as_the_document_says():
     config = documented()
     with agent_in(config) as agent:
         found = rights.decided(agent)
+        if "PID namespace" in (found["why"] or ""):
+            raise Skip(f"the tests themselves are in a container: {found['why']}")
         assert found["enabled"], found["why"]
         outside, elsewhere = counted(agent, agent_trace.Workload), counted(agent, Elsewhere)
         equal(rights.missing(agent.log()), [], agent.log())
