@@ -342,8 +342,10 @@ ENTRY, ENTRY_ONLY = "cuStreamSynchronize", "cuEventSynchronize" # through.S
 @case(f"""
 /gs/through /through/libcuda.so.1 {ENTRY} {ENTRY_ONLY} >alone || exit
 /gs/gpusonde trace --trace-return-probes=no --json -- /bin/sh -c 'exec /gs/through /through/libcuda.so.1 {ENTRY} {ENTRY_ONLY} >entries' >traced_entries || exit
-/gs/gpusonde trace --json -- /bin/sh -c 'exec /gs/through /through/libcuda.so.1 {ENTRY_ONLY} >both' >traced_both || exit
-/gs/gpusonde trace --json -- /bin/sh -c 'exec /gs/through /through/libcuda.so.1 --no-throw {ENTRY} >returns' >traced_returns
+/gs/gpusonde trace --json -- /bin/sh -c '
+	/gs/through /through/libcuda.so.1 {ENTRY_ONLY} >both || exit
+	/gs/through /through/libcuda.so.1 --no-throw {ENTRY} >returns
+' >traced_both
 """, quick=True)
 def exceptions_are_caught(results, _kernel):
     """
