@@ -28,6 +28,7 @@ class Case(typing.NamedTuple):
     quick: bool = False         # among those that tell most
     needs: tuple = ()           # things of test/real/fetch.py, of the guest's architecture
     units: tuple = ()           # of test/unit/trace, as /gs/test_NAME
+    since: tuple = ()           # in older kernels it takes minutes, or cannot be
 
 
 CASES = {} # name: Case

@@ -268,7 +268,7 @@ def add_unit(name):
         said = result.text("stdout") + result.text("stderr")
         assert "not ok" not in said and "SKIP" not in said and re.search(r"^ok ", said, re.M), f"{title}: {result.says()}"
 
-    cases.CASES[title] = cases.Case(f"cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_{name}", judge, arches=("arm64",), units=(name,))
+    cases.CASES[title] = cases.Case(f"cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_{name}", judge, arches=("arm64",), units=(name,), since=cases.MULTI_SINCE)
 
 
 for unit in UNITS:
