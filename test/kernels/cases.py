@@ -25,7 +25,7 @@ class Case(typing.NamedTuple):
     script: str
     judge: typing.Callable      # of (results, kernel); may give cells of the kernel's row in docs/compatibility.md: column -> text
     arches: tuple = ("amd64", "arm64")
-    quick: bool = False         # among those that tell most
+    quick: tuple = ("amd64",)   # machines on which it is of those that "make test" runs
     needs: tuple = ()           # things of test/real/fetch.py, of the guest's architecture
     units: tuple = ()           # of test/unit/trace, as /gs/test_NAME
     since: tuple = ()           # in older kernels it takes minutes, or cannot be

@@ -135,7 +135,7 @@ def atop(result, name):
     return raw[4:].decode()
 
 
-@case(AGENT, arches=("arm64",), quick=True)
+@case(AGENT, arches=("arm64",), quick=("arm64",))
 def agent_shows_the_simulated_node(results, _kernel):
     """Each view as on x86-64, XIDs, atop's protocol; SIGTERM ends it."""
     result = ended_well(results["agent-shows-the-simulated-node"])
@@ -254,8 +254,8 @@ def add_workload(name, steps, **more):
     cases.CASES[name] = cases.Case(workload(steps), lambda results, _kernel: check_workload(results[name]), arches=("arm64",), **more)
 
 
-add_workload("arguments-through-the-runtime", EVERYTHING, quick=True)
-add_workload("arguments-of-the-driver", "api driver; " + EVERYTHING, quick=True)
+add_workload("arguments-through-the-runtime", EVERYTHING, quick=("arm64",))
+add_workload("arguments-of-the-driver", "api driver; " + EVERYTHING, quick=("arm64",))
 add_workload("arguments-per-thread-streams", "streams perthread; api driver; alloc 4096; repeat 20; launch 2 32; end; sync; free all")
 
 
@@ -278,7 +278,7 @@ for unit in UNITS:
 @case(f"""
 export GPUSONDE_SIM_SCENARIO={NODE} GPUSONDE_SIM_CUDA_KERNEL_US=0 LD_LIBRARY_PATH=/sim
 /gs/gpusonde trace --kernels --json -- /sim/workload-late "api driver; repeat 7; launch 3 64; end; launch 5 128; sync"
-""", arches=("arm64",), quick=True)
+""", arches=("arm64",), quick=("arm64",))
 def kernels_have_names(results, _kernel):
     result = ended_well(results["kernels-have-names"])
     said = json.loads(next(line for line in result.text("stdout").split("\n") if line.startswith('{"processes"')))
@@ -325,7 +325,7 @@ def specimens_are_not_stepped(results, kernel):
     assert set(seen) == cases.of_class(kernel, "E") | cases.of_class(kernel, "C"), f"not all were hit: {seen}"
 
 
-@case(STEPS.replace("LIBRARY", "/real/550/libcuda.so.1").replace("PLAN", "/plan/real-550"), arches=("arm64",), quick=True, needs=("driver-550",))
+@case(STEPS.replace("LIBRARY", "/real/550/libcuda.so.1").replace("PLAN", "/plan/real-550"), arches=("arm64",), quick=("arm64",), needs=("driver-550",))
 def real_driver_is_not_stepped(results, _kernel):
     """Each of its entry points is hit."""
     result = ended_well(results["real-driver-is-not-stepped"])
@@ -346,7 +346,7 @@ ENTRY, ENTRY_ONLY = "cuStreamSynchronize", "cuEventSynchronize" # through.S
 	/gs/through /through/libcuda.so.1 {ENTRY_ONLY} >both || exit
 	/gs/through /through/libcuda.so.1 --no-throw {ENTRY} >returns
 ' >traced_both
-""", quick=True)
+""", quick=("arm64",))
 def exceptions_are_caught(results, _kernel):
     """
     Exceptions and cancelled threads unwind through functions that are probed at their entry. Return probes sit in functions only that throw

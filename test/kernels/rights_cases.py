@@ -84,7 +84,7 @@ for one in bpf perfmon sys_admin dac_override; do
 	as 65534 "$rest" /gs/gpusonde doctor >doctor_without_$one
 done
 [ -e /dev/kmsg ]
-""", arches=("amd64",))
+""", arches=("amd64",), quick=())
 def rights_named_are_enough(results, kernel):
     """What docs/rights.md names for this kernel, and no more; and each of them is needed, and said to be."""
     result = ended_well(results["rights-named-are-enough"])
@@ -158,7 +158,7 @@ until_said cuLaunchKernel truth $program
 kill -INT $tracer
 wait $tracer || exit
 exec 3>&-
-""", arches=("amd64",))
+""", arches=("amd64",), quick=())
 def rights_agent_counts(results, kernel):
     """The agent of such a user finds another user's program that comes later, and counts it; so does gpusonde trace -p."""
     result = ended_well(results["rights-agent-counts"])
@@ -180,7 +180,7 @@ case $(uname -r) in 5.*) ;; *) exit 0;; esac
 ulimit -l 64
 as 65534 "$needed" /gs/gpusonde trace -- /bin/true 2>with_little
 as 65534 "$needed sys_resource" /gs/gpusonde trace --json -- /bin/true >with_more
-""", arches=("amd64",))
+""", arches=("amd64",), quick=())
 def rights_locked_memory(results, kernel):
     """Before 5.11 it is RLIMIT_MEMLOCK that is too little, and it is said; nobody is sent for a capability that he has."""
     result = ended_well(results["rights-locked-memory"])
@@ -198,7 +198,7 @@ cp /sys/kernel/security/lockdown lockdown
 /gs/gpusonde doctor >stdout_of_doctor
 /gs/gpusonde trace -- /bin/true 2>said && exit 80
 true
-""", arches=("amd64",))
+""", arches=("amd64",), quick=())
 def rights_locked_down(results, _kernel):
     """Nobody traces in a kernel that is locked down for confidentiality, and no capability is named."""
     result = ended_well(results["rights-locked-down"])

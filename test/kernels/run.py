@@ -5,7 +5,7 @@
     run.py BUILD SOURCE [--arch arm64] [--quick] [kernel or word of a case's name...]
 
 Two kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
-folder (test/matrix/arm64.py). --quick: one kernel, and the cases that tell most.
+folder (test/matrix/arm64.py). --quick: what "make test" runs of them: of arm64 one kernel, and not all cases.
 """
 import concurrent.futures
 import json
@@ -168,12 +168,12 @@ def report(tap, name, kernel, outcome, chosen, excused):
 
 def choose(arch, quick, words):
     """(kernels as fetch.py calls them -> Kernel, names of cases)"""
-    versions = [v for v in KERNELS[arch] if v in words] or (QUICK[arch] if quick else KERNELS[arch])
+    versions = [v for v in KERNELS[arch] if v in words] or (QUICK.get(arch, KERNELS[arch]) if quick else KERNELS[arch])
     words = [w for w in words if w not in KERNELS[arch]]
     kernels = {v if arch == "amd64" else f"{v}-{arch}": cases.Kernel(tuple(int(n) for n in v.split(".")), arch) for v in versions}
     # What a case looks at in others' results needs those, too.
     return kernels, [n for n, c in cases.CASES.items() if arch in c.arches and
-                     (n == "site-classes" or ((c.quick or not quick) and (not words or any(w in n for w in words))))]
+                     (n == "site-classes" or ((arch in c.quick or not quick) and (not words or any(w in n for w in words))))]
 
 
 def main():
