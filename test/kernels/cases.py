@@ -154,8 +154,9 @@ def add_driver(version):
         codes = {code for _, errors in wanted.values() for code in errors}
         return {"real": f"{version} exact: {sum(n for n, _ in wanted.values())} calls of {len(wanted)} functions, {len(codes)} codes"}
 
-    CASES[name] = Case(f"/gs/gpusonde trace --json -- /gs/driver_calls /real/{version}/libcuda.so.1 truth </plan/real-{version}", judge,
-                       tuple(arch for arch, versions in DRIVERS.items() if version in versions), version == "550", (f"driver-{version}",))
+    arches = tuple(arch for arch, versions in DRIVERS.items() if version in versions)
+    CASES[name] = Case(f"/gs/gpusonde trace --json -- /gs/driver_calls /real/{version}/libcuda.so.1 truth </plan/real-{version}", judge, arches,
+                       arches if version == "550" else (), (f"driver-{version}",))
 
 
 for driver in sorted({version for versions in DRIVERS.values() for version in versions}):
