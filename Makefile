@@ -31,8 +31,8 @@ ifneq ($(CROSS),)
 ifeq ($(wildcard meson/$(CROSS).ini),)
 $(error ARCH=$(ARCH) can be built on such a machine only; arm64 can be cross-built)
 endif
-ifneq ($(filter run test-matrix bench fuzz asan tsan clang,$(MAKECMDGOALS)),)
-$(error ARCH=$(ARCH) is another machine: build, build-tests, test, install and deps take it, no others)
+ifneq ($(filter run test test-matrix bench fuzz asan tsan clang,$(MAKECMDGOALS)),)
+$(error ARCH=$(ARCH) is another machine: build, build-tests, install, deps and test-deps take it; "make test" without ARCH tests it, too)
 endif
 override BUILD := $(BUILD)-$(CROSS)
 SETUP_CROSS = --cross-file meson/$(CROSS).ini
@@ -176,14 +176,17 @@ define build_arm64
 	python3 test/matrix/arm64.py $(BUILD) $(1)
 endef
 
+# What tests download, in one place for all variants.
+TEST_RUN = GPUSONDE_REAL_CACHE="$${GPUSONDE_REAL_CACHE:-$(CURDIR)/build/real}" test/run
+
 test: build-tests
 	$(call build_arm64,quick)
-	@test/run $(BUILD) --no-suite long $(TEST_ARGS)
+	@$(TEST_RUN) $(BUILD) --no-suite long $(TEST_ARGS)
 
 # All combinations of kernels, drivers, runtimes and distributions; less than an hour on two cores.
 test-matrix: build-tests
 	$(call build_arm64,all)
-	@test/run $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
+	@$(TEST_RUN) $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
 	python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
 
 bench: bench-deps build
@@ -209,7 +212,7 @@ build-variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
 	@ninja -C build-$(VARIANT)
 variant: build-variant
-	@test/run build-$(VARIANT) $(VARIANT_SUITES) $(TEST_ARGS)
+	@$(TEST_RUN) build-$(VARIANT) $(VARIANT_SUITES) $(TEST_ARGS)
 .PHONY: build-variant variant
 
 C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)

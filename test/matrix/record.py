@@ -4,7 +4,7 @@
 
     record.py BUILD SOURCE [--check]
 
-seen.json, beside this, holds each cell with the day on which it was seen last. --check writes nothing, and speaks TAP: is the document
+seen.json, beside this, holds each cell with the day on which it was seen last, and the test that saw it. --check writes nothing, and speaks TAP: is the document
 what seen.json says?
 """
 import datetime
@@ -21,33 +21,52 @@ DOCUMENT = f"{SOURCE}/docs/compatibility.md"
 HEAD = """# Where gpusonde was seen to work
 
 Written by the tests themselves (`make test-matrix`): a cell is there because a test saw it, on the day that the last column names. What could not be fetched or run
-on that day keeps the day before.
+on that day keeps the day before; what failed is gone.
 """
 
 
-def outputs():
-    """What each test of the last run printed."""
+class Outcome:
+    """Of one test of the last run."""
+
+    def __init__(self, test):
+        self.name, output = test["name"].removeprefix("gpusonde:"), test.get("stdout") or ""
+        self.rows = rows.said(output)
+        self.skipped = test["result"] != "FAIL" and "# SKIP" in output or test["result"] == "SKIP"
+
+
+def outcomes():
     with open(f"{BUILD}/meson-logs/testlog.json", encoding="utf-8", errors="replace") as f:
-        return [json.loads(line).get("stdout") or "" for line in f if line.strip()]
+        return [Outcome(json.loads(line)) for line in f if line.strip()]
 
 
 def load():
-    """{table: {row: {column: [text, day]}}}"""
+    """{table: {row: {column: [text, day, test]}}}"""
     if not os.path.exists(SEEN):
         return {}
     with open(SEEN, encoding="utf-8") as f:
         return json.load(f)
 
 
-def add(seen, said, day):
-    for row in said:
+def forget(seen, test):
+    """What @test said before."""
+    for found in seen.values():
+        for row, cells in list(found.items()):
+            found[row] = {column: cell for column, cell in cells.items() if cell[2] != test}
+            if not found[row]:
+                del found[row]
+
+
+def add(seen, outcome, day):
+    if not outcome.skipped:
+        forget(seen, outcome.name)
+    for row in outcome.rows:
         cells = seen.setdefault(row["table"], {}).setdefault(row["row"], {})
-        cells.update({column: [text, day] for column, text in row["cells"].items()})
+        cells.update({column: [text, day, outcome.name] for column, text in row["cells"].items()})
 
 
 def days(cells):
     """One day, or from when to when."""
-    found = sorted({day for _, day in cells.values()})
+    found = sorted({day for _, day, _ in cells.values()})
     return found[0] if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
 
@@ -88,8 +107,8 @@ def main():
     if "--check" in sys.argv:
         return check(document(seen))
     day = datetime.date.today().isoformat()
-    for output in outputs():
-        add(seen, rows.said(output), day)
+    for outcome in outcomes():
+        add(seen, outcome, day)
     with open(SEEN, "w", encoding="utf-8") as f:
         json.dump(seen, f, indent=1, sort_keys=True)
         f.write("\n")
