@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -242,7 +243,17 @@ bool rights_locked_down(void)
 	       strstr(text, "[confidentiality]");
 }
 
-void rights_refused(char *buf, size_t size)
+/* Until Linux 5.11 memory of BPF counted against RLIMIT_MEMLOCK, and what is too much of it is -EPERM. */
+static bool counts_locked_memory(void)
+{
+	struct utsname name;
+	int major, minor;
+
+	return uname(&name) == 0 && sscanf(name.release, "%d.%d", &major, &minor) == 2 &&
+	       (major < 5 || (major == 5 && minor < 11));
+}
+
+void rights_refused(int error, char *buf, size_t size)
 {
 	struct rlimit limit;
 
@@ -253,7 +264,11 @@ void rights_refused(char *buf, size_t size)
 		snprintf(buf, size,
 			 "a seccomp filter is in force that may forbid it; allow bpf and perf_event_open in the unit's SystemCallFilter= "
 			 "or the container's seccomp profile");
-	else if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+	else if (error == -ENOSYS)
+		snprintf(buf, size,
+			 "this kernel was built without it; tracing needs CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS");
+	else if (counts_locked_memory() && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+		 limit.rlim_cur != RLIM_INFINITY)
 		snprintf(buf, size,
 			 "before Linux 5.11 tracing's memory counts against RLIMIT_MEMLOCK, here %llu KiB; LimitMEMLOCK=infinity in the unit, or "
 			 "docker run --ulimit memlock=-1",

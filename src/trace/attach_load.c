@@ -60,7 +60,7 @@ void attach_say_refused(struct attach_trouble *trouble, const char *what, int er
 {
 	char why[sizeof(trouble->text) / 2];
 
-	rights_refused(why, sizeof(why));
+	rights_refused(error, why, sizeof(why));
 	attach_say(trouble, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
 }
 

@@ -305,7 +305,7 @@ static void why_refused(int error, char *buf, size_t size)
 			"new programs are found by scanning /proc, up to a second late: perf events are refused, though no "
 			"capability is missing: ");
 
-		rights_refused(buf + n, size - (size_t)n);
+		rights_refused(error, buf + n, size - (size_t)n);
 	}
 }
 
