@@ -20,26 +20,32 @@
 /* Inode of the first user namespace: PROC_USER_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
 #define USER_NAMESPACE_INIT 0xEFFFFFFDu
 
-/* Where capabilities are those of a namespace, none of ours would count. */
+/* Where capabilities are those of a namespace, none of ours would count for the kernel's own. */
 #define NESTED "gpusonde runs in a user namespace, whose capabilities do not count for this"
+#define NESTED_OWN \
+	"gpusonde runs in a user namespace, whose capabilities count for programs and files of that namespace only"
 #define NESTED_REMEDY \
 	"run it outside: no rootless container, docker run --userns=host, no PrivateUsers= in the unit"
 
 enum { STATUS_MAX = 8192, NAME_MAX_BYTES = 32 };
 
+enum rights_scope { SCOPE_KERNEL, SCOPE_NAMESPACE };
+
 struct right {
 	enum rights_need need;
 	unsigned capability, instead;
+	enum rights_scope scope;
 	const char *name; /* without CAP_ */
 	const char *lost;
 };
 
 static const struct right rights[] = {
-#define RIGHT(need_, capability_, instead_, lost_) \
-	{ .need = RIGHTS_##need_,                  \
-	  .capability = CAP_##capability_,         \
-	  .instead = CAP_##instead_,               \
-	  .name = #capability_,                    \
+#define RIGHT(need_, capability_, instead_, scope_, lost_) \
+	{ .need = RIGHTS_##need_,                          \
+	  .capability = CAP_##capability_,                 \
+	  .instead = CAP_##instead_,                       \
+	  .scope = SCOPE_##scope_,                         \
+	  .name = #capability_,                            \
 	  .lost = lost_ },
 #include "proc/rights.def"
 #undef RIGHT
@@ -58,8 +64,9 @@ static uint64_t effective(void)
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
 
+	/* Who cannot know blames nothing: what is refused will tell. */
 	if (syscall(SYS_capget, &header, data) < 0)
-		return 0;
+		return UINT64_MAX;
 	return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
@@ -161,7 +168,8 @@ unsigned rights_lacks(unsigned needs, struct rights_lack ret_lacks[static RIGHTS
 	unsigned n = find_missing(needs, all, missing), lacks = 0;
 
 	if (nested && n > 0) {
-		snprintf(ret_lacks[0].cause, sizeof(ret_lacks[0].cause), "%s", NESTED);
+		snprintf(ret_lacks[0].cause, sizeof(ret_lacks[0].cause), "%s",
+			 missing[0]->scope == SCOPE_KERNEL ? NESTED : NESTED_OWN);
 		ret_lacks[0].lost = missing[0]->lost;
 		snprintf(ret_lacks[0].remedy, sizeof(ret_lacks[0].remedy), "%s", NESTED_REMEDY);
 		return 1;
@@ -215,10 +223,15 @@ void rights_text(unsigned needs, char *buf, size_t size)
 
 void rights_held(struct strbuf *out)
 {
-	uint64_t all = in_user_namespace() ? 0 : effective();
+	bool nested = in_user_namespace();
+	uint64_t all = effective();
 
+	if (all == UINT64_MAX) {
+		strbuf_adds(out, " capabilities that it may not ask for");
+		return;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
-		if (!(all >> rights[i].capability & 1))
+		if (!(all >> rights[i].capability & 1) || (nested && rights[i].scope == SCOPE_KERNEL))
 			continue;
 		all &= ~(UINT64_C(1) << rights[i].capability);
 		strbuf_addf(out, " CAP_%s", rights[i].name);
@@ -292,10 +305,10 @@ int rights_perf_level(void)
 
 void rights_document(struct strbuf *out)
 {
-	strbuf_adds(
-		out,
-		"# Capabilities\n\nDevice metrics need none. Written from `src/proc/rights.def` by `ninja -C build docs`; `gpusonde doctor` says "
-		"which ones are missing.\n\n| capability | needed for | without it | also enough |\n| --- | --- | --- | --- |\n");
+	strbuf_adds(out,
+		    "# Capabilities\n\nDevice metrics need none. Written from `src/proc/rights.def` by `ninja -C build docs`; `gpusonde doctor` says "
+		    "which ones are missing.\n\n| capability | needed for | without it | also enough | "
+		    "given in a user namespace, it counts for |\n| --- | --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < ARRAY_SIZE(rights); i++) {
 		const char *instead = "";
 
@@ -303,8 +316,10 @@ void rights_document(struct strbuf *out)
 			if (rights[i].instead != rights[i].capability &&
 			    rights[j].capability == rights[i].instead)
 				instead = rights[j].name;
-		strbuf_addf(out, "| `CAP_%s` | %s | %s | %s%s%s |\n", rights[i].name,
+		strbuf_addf(out, "| `CAP_%s` | %s | %s | %s%s%s | %s |\n", rights[i].name,
 			    needed_when[rights[i].need], rights[i].lost, instead[0] ? "`CAP_" : "", instead,
-			    instead[0] ? "`" : "");
+			    instead[0] ? "`" : "",
+			    rights[i].scope == SCOPE_KERNEL ? "nothing" :
+							      "programs and files of that namespace");
 	}
 }

@@ -25,14 +25,14 @@ enum { RIGHTS_LACKS_MAX = 8 };
 
 /* Something that is missing: "CAUSE: LOST; REMEDY". */
 struct rights_lack {
-	char cause[96]; /* "CAP_BPF and CAP_PERFMON are missing" */
+	char cause[128]; /* "CAP_BPF and CAP_PERFMON are missing" */
 	const char *lost;
 	char remedy[400]; /* how to give it: unit, container, file */
 };
 
 /*
- * What is missing for @needs, a mask of RIGHTS_FOR(). 0: nothing. In a user namespace of our own capabilities do not count for what is the kernel's:
- * that is one lack.
+ * What is missing for @needs, a mask of RIGHTS_FOR(). 0: nothing. In a user namespace of our own capabilities do not count for what is the kernel's,
+ * and for the rest only within: that is one lack.
  */
 unsigned rights_lacks(unsigned needs, struct rights_lack ret_lacks[static RIGHTS_LACKS_MAX]);
 /* The same as one text: sentences with "; " between them, each with its remedy. Empty: nothing is missing. */
@@ -40,7 +40,7 @@ void rights_text(unsigned needs, char *buf, size_t size);
 /* How to give all that is missing for @needs; empty where nothing is. */
 void rights_remedy(unsigned needs, char *buf, size_t size);
 void rights_lack_text(const struct rights_lack *lack, char *buf, size_t size);
-/* " CAP_BPF CAP_PERFMON": what of the table this process has; empty where they do not count. */
+/* " CAP_BPF CAP_PERFMON": what of the table this process has and counts for anything. */
 void rights_held(struct strbuf *out);
 /* What may be behind a refusal with @error though all capabilities are there: a filter, lockdown, a limit; with its remedy. Never empty. */
 void rights_refused(int error, char *buf, size_t size);
