@@ -83,6 +83,12 @@ bool attach_kernel_has_multi(void)
 	return false;
 }
 
+const char *attach_why_events(void)
+{
+	return attach_kernel_has_multi() ? "probes are trace events where uprobe_multi is not used" :
+					   "this kernel has no uprobe_multi";
+}
+
 unsigned attach_needs(bool no_multi)
 {
 	return !no_multi && attach_kernel_has_multi() ? RIGHTS_FOR(MULTI) : RIGHTS_FOR(EVENT);
@@ -103,8 +109,10 @@ int attach_may(const struct attach_config *config, struct attach_trouble *ret_tr
 	needs = attach_needs(config->no_multi);
 	if (rights_lacks(needs, lacks) == 0)
 		return 0;
-	attach_say(ret_trouble, "%s%s; %s", lacks[0].cause,
-		   needs == RIGHTS_FOR(EVENT) ? ", and this kernel has no uprobe_multi" : "", lacks[0].remedy);
+	if (needs == RIGHTS_FOR(EVENT))
+		attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(), lacks[0].remedy);
+	else
+		attach_say(ret_trouble, "%s; %s", lacks[0].cause, lacks[0].remedy);
 	return -EPERM;
 }
 

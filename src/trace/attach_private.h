@@ -77,6 +77,8 @@ uint64_t attach_site_value(const struct attach_site *site);
 
 /* Whether BTF and capabilities are there. */
 int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble);
+/* Why probes are trace events, in words; the kernel that has uprobe_multi may not take ours, or is not to be asked. */
+const char *attach_why_events(void);
 /* @what was refused with @error, and capabilities are not why. */
 void attach_say_refused(struct attach_trouble *trouble, const char *what, int error);
 int attach_load(struct attach_backend *backend, const struct attach_config *config,

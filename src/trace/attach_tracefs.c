@@ -43,9 +43,9 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 		fd = mount_own();
 	if (fd < 0) {
 		attach_say(ret_trouble,
-			   "tracefs is not mounted and cannot be (%s); this kernel has no uprobe_multi, so tracing needs it: mount -t tracefs "
-			   "tracefs /sys/kernel/tracing, as root",
-			   strerror(-fd));
+			   "tracefs is not mounted and cannot be (%s); %s, so tracing needs it: mount -t tracefs tracefs /sys/kernel/tracing, "
+			   "as root",
+			   strerror(-fd), attach_why_events());
 		return fd;
 	}
 	backend->tracefs = fd;
@@ -59,7 +59,7 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 				ret_trouble,
 				"tracefs has no uprobe_events: tracing needs a kernel built with CONFIG_UPROBE_EVENTS");
 		else if (rights_lacks(RIGHTS_FOR(EVENT), lacks) > 0)
-			attach_say(ret_trouble, "%s, and this kernel has no uprobe_multi; %s", lacks[0].cause,
+			attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
 				   lacks[0].remedy);
 		else
 			attach_say_refused(ret_trouble, "uprobe_events in tracefs cannot be written", r);
