@@ -62,6 +62,7 @@ struct trace_engine {
 	struct target_file **files; /* that are probed: data is their struct file_probes */
 	uint32_t files_n, files_cap;
 	struct hashmap told_files; /* by device and inode: people know that they are not probed whole */
+	uint64_t untold_files; /* times that one was probed when no more are told of */
 	struct hashmap by_tgid; /* index in mappers */
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;

@@ -43,8 +43,18 @@ static void tell_unprobed(struct trace_engine *engine, const struct target_file 
 
 	if (made->refused == 0 || hashmap_get(&engine->told_files, key, &told))
 		return;
-	if (engine->told_files.count < TOLD_FILES_MAX)
-		hashmap_put(&engine->told_files, key, made->refused);
+	/* Whoever cannot be remembered is not told of, or he would be each time. */
+	if (engine->told_files.count >= TOLD_FILES_MAX ||
+	    hashmap_put(&engine->told_files, key, made->refused) < 0) {
+		uint64_t n = ++engine->untold_files;
+
+		if ((n & (n - 1)) == 0)
+			engine_notice(
+				engine, LOG_WARNING,
+				"more than %u files have entry points without a probe: further ones are not named, %llu so far",
+				engine->told_files.count, (unsigned long long)n);
+		return;
+	}
 	if (attached == 0)
 		engine_notice(engine, LOG_WARNING,
 			      "%s: none of its %u entry points can be probed without single-stepping or harm, its calls are not "
