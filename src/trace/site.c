@@ -105,7 +105,7 @@ static const char *passed_twice(const struct site_machine *m, const struct site_
 {
 	if (m->jumped_to(scan, handle))
 		return jumps_back;
-	return !m->moves_stack(scan, kind) && m->jumps_by_table(scan, handle) ? by_table : NULL;
+	return !m->moves_stack(kind) && m->jumps_by_table(scan, handle) ? by_table : NULL;
 }
 
 /* The first byte, where every call passes and everything is as the caller left it. */

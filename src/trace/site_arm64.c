@@ -269,10 +269,10 @@ static bool jumps_by_table(const struct site_scan *scan, _unused_ csh handle)
 	return jump && load;
 }
 
-/* It would have left something on the stack, and does so once in each call. */
-static bool moves_stack(const struct site_scan *scan, _unused_ enum site_kind kind_)
+/* None that the kernel emulates does. */
+static bool moves_stack(_unused_ enum site_kind kind_)
 {
-	return scan->stack > 0;
+	return false;
 }
 
 const struct site_machine site_arm64 = {

@@ -32,8 +32,8 @@ struct site_machine {
 	bool (*may_return)(const struct site_scan *scan, enum site_kind kind);
 	/* Something in the function jumps to one of scan->starts, or calls what is not its first. */
 	bool (*jumped_to)(const struct site_scan *scan, csh handle);
-	/* Once the site is passed the stack has grown: nothing may lead back here before that was undone. */
-	bool (*moves_stack)(const struct site_scan *scan, enum site_kind kind);
+	/* The site itself makes the stack grow: who came back to it, would do so at another depth. */
+	bool (*moves_stack)(enum site_kind kind);
 	/* The function jumps by a table, whose entries are not known: one may lead back. */
 	bool (*jumps_by_table)(const struct site_scan *scan, csh handle);
 };

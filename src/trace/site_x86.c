@@ -321,10 +321,10 @@ static bool jumps_by_table(const struct site_scan *scan, csh handle)
 	return table || (by_register && by_index) || has_indirect_jump(p, left);
 }
 
-/* It would have left something on the stack, and does so once in each call. */
-static bool moves_stack(const struct site_scan *scan, enum site_kind kind_)
+/* What stands before it does not count: a loop's head lies behind the prologue, where the stack is as deep each time. */
+static bool moves_stack(enum site_kind kind_)
 {
-	return scan->stack > 0 || kind_ == SITE_KIND_PUSH || kind_ == SITE_KIND_PUSH_EXTENDED;
+	return kind_ == SITE_KIND_PUSH || kind_ == SITE_KIND_PUSH_EXTENDED;
 }
 
 const struct site_machine site_x86 = {

@@ -216,13 +216,19 @@ static const struct golden x86[] = {
 	{ "83 ff 00 74 03 3e 75 fb c3", DEFAULT, 'r', 0, false, 0, "cmp", BACK },
 	{ "83 ff 00 74 05 e8 f9 ff ff ff c3", DEFAULT, 'r', 0, false, 0, "cmp", BACK },
 	{ "83 ff 00 74 05 e8 f6 ff ff ff c3", DEFAULT, 'E', 3, true, 0, "je", LATER },
-	/* tables: jmp *0x1000(,%rdi,8); movslq (%rdx,%rdi,4), %rax, jmp *%rax; behind a push nothing leads back */
+	/* tables: jmp *0x1000(,%rdi,8); movslq (%rdx,%rdi,4), %rax, jmp *%rax */
 	{ "83 ff 05 77 07 ff 24 fd 00 10 00 00 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 11 48 8d 15 00 10 00 00 48 63 04 ba 48 01 d0 3e ff e0 c3", DEFAULT, 'r', 0, false, 0,
 	  "cmp", TABLE },
 	{ "83 ff 05 77 11 48 8d 15 00 10 00 00 48 63 04 ba 48 01 d0 3e ff e0 c3", STEP, 'r', 0, false, 0,
 	  "cmp", TABLE },
+	/* nothing leads back to a push; to what stands behind it, or behind sub $8, %rsp, all the same */
 	{ "55 83 ff 05 77 07 ff 24 fd 00 10 00 00 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	{ "6a 01 83 ff 05 77 07 ff 24 fd 00 10 00 00 5d c3", DEFAULT, 'r', 0, false, 0, "push", TABLE },
+	{ "48 83 ec 08 85 c0 74 07 ff 24 c5 00 10 00 00 48 83 c4 08 c3", DEFAULT, 'r', 0, false, 0, "sub",
+	  TABLE },
+	{ "48 83 ec 08 55 85 c0 74 07 ff 24 c5 00 10 00 00 48 83 c4 08 c3", DEFAULT, 'E', 4, false, 8, "push",
+	  LATER },
 	/* behind what is no instruction there may be one */
 	{ "74 02 06 90 ff e0", DEFAULT, 'r', 0, false, 0, "je", TABLE },
 	/* made to be patched */
@@ -302,7 +308,8 @@ static const struct golden arm64[] = {
 	/* jumps by a table: ldr w17, [x16, w0, uxtw #2], br; with braa; behind stp x29, x30, [sp, #-32]! */
 	{ "10 00 00 90 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "10 00 00 90 11 5a 60 b8 30 0a 1f d7", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
-	{ "fd 7b be a9 10 00 00 90 11 5a 60 b8 20 02 1f d6", DEFAULT, 'E', 4, false, 32, "adrp", LATER },
+	{ "fd 7b be a9 10 00 00 90 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
+	{ "fd 7b be a9 80 00 00 b4 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
 	/* a call into the middle, and recursion */
 	{ "e9 03 00 aa 40 00 00 b4 ff ff ff 97", DEFAULT, 'r', 0, false, 0, "mov", BACK },
 	{ "10 00 00 90 ff ff ff 97", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
