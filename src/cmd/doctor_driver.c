@@ -50,7 +50,8 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
 		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
 	} else if (no_gpu_here(d)) {
-		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver: %s", text_of(node, "error"));
+		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver: %s",
+		      text_of(node, "error"));
 	} else {
 		const char *error = text_of(node, "error");
 
@@ -133,19 +134,20 @@ static void check_xids(const struct doctor *d, struct finding *f)
 	strbuf_init(&text, sizeof(f->text));
 
 	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu)
-		json_array_foreach(json_object_get(gpu, "xids"), k, xid)
-	{
-		if (!STRV_EQ(text_of(xid, "severity"), "critical"))
-			continue;
-		strbuf_addf(&text, "%sGPU %lld: XID %lld %lld time%s since boot: %s", text.len ? "; " : "",
-			    (long long)json_integer_value(json_object_get(gpu, "gpu")),
-			    (long long)json_integer_value(json_object_get(xid, "xid")),
-			    (long long)json_integer_value(json_object_get(xid, "count")),
-			    json_integer_value(json_object_get(xid, "count")) == 1 ? "" : "s",
-			    text_of(xid, "name"));
-		remedy(f, "%s%s", f->remedy[0] ? "gpusonde gpus has the remedy for each; for the last: " : "",
-		       text_of(xid, "action"));
-	}
+		json_array_foreach(json_object_get(gpu, "xids"), k, xid) {
+			if (!STRV_EQ(text_of(xid, "severity"), "critical"))
+				continue;
+			strbuf_addf(&text, "%sGPU %lld: XID %lld %lld time%s since boot: %s",
+				    text.len ? "; " : "",
+				    (long long)json_integer_value(json_object_get(gpu, "gpu")),
+				    (long long)json_integer_value(json_object_get(xid, "xid")),
+				    (long long)json_integer_value(json_object_get(xid, "count")),
+				    json_integer_value(json_object_get(xid, "count")) == 1 ? "" : "s",
+				    text_of(xid, "name"));
+			remedy(f, "%s%s",
+			       f->remedy[0] ? "gpusonde gpus has the remedy for each; for the last: " : "",
+			       text_of(xid, "action"));
+		}
 	if (text.len == 0)
 		found(f, VERDICT_OK, "no critical XID errors since boot");
 	else
@@ -161,11 +163,12 @@ static void check_health(const struct doctor *d, struct finding *f)
 	size_t i;
 
 	strbuf_init(&all, sizeof(f->text));
-	json_array_foreach(json_object_get(d->document, "gpus"), i,
-			   gpu) for (unsigned k = 0; k < GPU_WARNINGS;
-				     k++) if (gpu_warning(gpu, k, text, sizeof(text)))
-		strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
-			    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
+	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu) {
+		for (unsigned k = 0; k < GPU_WARNINGS; k++)
+			if (gpu_warning(gpu, k, text, sizeof(text)))
+				strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
+					    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
+	}
 	if (!has_gpus(d))
 		found(f, VERDICT_NOTE, "there is no GPU");
 	else if (all.len == 0)

@@ -65,23 +65,23 @@ static enum nvml_return call_list(struct reader *reader, struct device *device, 
 
 #define LIST_CALL(name_) NVML_CALL(reader, name_, device->handle, n, records)
 	switch (call * LISTS + list) {
-	case CALL_V3 *LISTS + 0:
+	case (CALL_V3 * LISTS) + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses_v3);
-	case CALL_V3 *LISTS + 1:
+	case (CALL_V3 * LISTS) + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses_v3);
-	case CALL_V3 *LISTS + 2:
+	case (CALL_V3 * LISTS) + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses_v3);
-	case CALL_V2 *LISTS + 0:
+	case (CALL_V2 * LISTS) + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses_v2);
-	case CALL_V2 *LISTS + 1:
+	case (CALL_V2 * LISTS) + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses_v2);
-	case CALL_V2 *LISTS + 2:
+	case (CALL_V2 * LISTS) + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses_v2);
-	case CALL_V1 *LISTS + 0:
+	case (CALL_V1 * LISTS) + 0:
 		return LIST_CALL(nvmlDeviceGetComputeRunningProcesses);
-	case CALL_V1 *LISTS + 1:
+	case (CALL_V1 * LISTS) + 1:
 		return LIST_CALL(nvmlDeviceGetGraphicsRunningProcesses);
-	case CALL_V1 *LISTS + 2:
+	case (CALL_V1 * LISTS) + 2:
 		return LIST_CALL(nvmlDeviceGetMPSComputeRunningProcesses);
 	default:
 		break;

@@ -214,9 +214,9 @@ static pid_t start_apart(const struct attach_links *links, int begin[2], int end
 	sigset_t all, before;
 	pid_t pid;
 
+	/* All signals stay blocked there, since it is done in seconds. */
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all,
-			&before); /* all signals stay blocked there, since it is done in seconds */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0) {
 		close(begin[1]);
