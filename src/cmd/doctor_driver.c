@@ -89,7 +89,7 @@ static void check_understood(const struct doctor *d, struct finding *f)
 		      refused);
 		remedy(f, "a newer gpusonde may know this driver");
 	} else if (has_gpus(d)) {
-		found(f, VERDICT_OK, "nothing of this driver is unknown");
+		found(f, VERDICT_OK, "all that was asked of this driver was answered in a known way");
 	} else {
 		found(f, VERDICT_NOTE, "there is no driver to understand");
 	}
