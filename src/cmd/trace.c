@@ -287,8 +287,10 @@ static int may_look_into(pid_t pid)
 	if (r != -EACCES && r != -EPERM)
 		return 0;
 	rights_text(RIGHTS_FOR(OTHERS), text, sizeof(text));
-	fprintf(stderr, "gpusonde trace: process %d cannot be looked into (%s)%s%s\n", (int)pid, strerror(-r),
-		text[0] ? "; " : "", text);
+	if (!text[0])
+		rights_refused_process(text, sizeof(text));
+	fprintf(stderr, "gpusonde trace: process %d cannot be looked into (%s): %s\n", (int)pid, strerror(-r),
+		text);
 	return r;
 }
 

@@ -256,6 +256,28 @@ bool rights_locked_down(void)
 	       strstr(text, "[confidentiality]");
 }
 
+/* Security modules name the profile that holds us; where none does, "unconfined" or nothing. */
+static void blame_modules(const char *remedy, char *buf, size_t size)
+{
+	char profile[128];
+
+	if (read_file("/proc/self/attr/current", profile, sizeof(profile), NULL) < 0)
+		profile[0] = '\0';
+	profile[strcspn(profile, "\n")] = '\0';
+	if (profile[0] && strncmp(profile, "unconfined", strlen("unconfined")) != 0)
+		snprintf(buf, size, "the security profile %s, which holds gpusonde, may forbid it; %s",
+			 profile, remedy);
+	else
+		snprintf(buf, size, "a security module may forbid it; look for denials in the kernel log");
+}
+
+void rights_refused_process(char *buf, size_t size)
+{
+	blame_modules("in a container AppArmor's is lifted by docker run --security-opt apparmor=unconfined, or appArmorProfile: "
+		      "{type: Unconfined} in Kubernetes",
+		      buf, size);
+}
+
 /* Until Linux 5.11 memory of BPF counted against RLIMIT_MEMLOCK, and what is too much of it is -EPERM. */
 static bool counts_locked_memory(void)
 {
@@ -287,7 +309,7 @@ void rights_refused(int error, char *buf, size_t size)
 			 "docker run --ulimit memlock=-1",
 			 (unsigned long long)limit.rlim_cur / 1024);
 	else
-		snprintf(buf, size, "a security module may forbid it; look for denials in the kernel log");
+		blame_modules("look for denials in the kernel log", buf, size);
 }
 
 int rights_perf_level(void)

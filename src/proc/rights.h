@@ -44,6 +44,8 @@ void rights_lack_text(const struct rights_lack *lack, char *buf, size_t size);
 void rights_held(struct strbuf *out);
 /* What may be behind a refusal with @error though all capabilities are there: a filter, lockdown, a limit; with its remedy. Never empty. */
 void rights_refused(int error, char *buf, size_t size);
+/* The same for what is refused of another process: its files in /proc. */
+void rights_refused_process(char *buf, size_t size);
 /* Whether the kernel is locked down so far that nobody may look into it. */
 bool rights_locked_down(void);
 /* perf_event_paranoid, 0 where that is negative; -ENOENT: a kernel without perf events. */
