@@ -20,10 +20,13 @@
 
 #if defined(__x86_64__)
 #define OWN_MACHINE EM_X86_64
+#define OWN_LIBRARIES "/usr/lib/x86_64-linux-gnu"
 #elif defined(__aarch64__)
 #define OWN_MACHINE EM_AARCH64
+#define OWN_LIBRARIES "/usr/lib/aarch64-linux-gnu"
 #else
 #define OWN_MACHINE EM_NONE
+#define OWN_LIBRARIES "/usr/lib"
 #endif
 
 enum { RING_BYTES = 64 << 10 }; /* nothing is to be sent through it */
@@ -264,8 +267,9 @@ int probes_main(struct invocation *inv)
 	int status;
 
 	if (inv->operands_n == 0) {
-		fprintf(stderr, "gpusonde probes: no file is named: say which, as in gpusonde probes "
-				"/usr/lib/x86_64-linux-gnu/libcuda.so.1\n");
+		fprintf(stderr,
+			"gpusonde probes: no file is named: say which, as in gpusonde probes " OWN_LIBRARIES
+			"/libcuda.so.1\n");
 		return EXIT_USAGE;
 	}
 	p.path = inv->operands[0];
