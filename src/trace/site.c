@@ -97,7 +97,7 @@ static void no_code(struct site *site, const char *why)
 
 static const char jumps_back[] = "the function jumps back to its beginning: a call would be counted twice";
 static const char by_table[] =
-	"the function jumps by a table, which may lead back to its beginning: a call would be counted twice";
+	"the function jumps by a table or to a reckoned address, which may lead back to its beginning: a call would be counted twice";
 
 /* NULL, or why a call may pass the site twice. */
 static const char *passed_twice(const struct site_machine *m, const struct site_scan *scan, csh handle,

@@ -245,10 +245,18 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 	return false;
 }
 
-/* br, braa, ...: not ret. */
+static bool is_br(uint32_t instruction)
+{
+	return (instruction & 0xfffffc1f) == 0xd61f0000;
+}
+
+/* br, braa, ..., and ret by another register than the link's. */
 static bool is_indirect_jump(uint32_t instruction)
 {
-	return (instruction & 0xfffffc1f) == 0xd61f0000 || (instruction & 0xfefff800) == 0xd61f0800;
+	bool returns = (instruction & 0xfffffc1f) == 0xd65f0000;
+
+	return is_br(instruction) || (instruction & 0xfefff800) == 0xd61f0800 ||
+	       (returns && instruction != 0xd65f03c0);
 }
 
 /* ldr, ldrb, ldrh, ldrsw, ... [register, register] */
@@ -257,13 +265,41 @@ static bool is_indexed_load(uint32_t instruction)
 	return (instruction & 0x3b200c00) == 0x38200800;
 }
 
-/* A table is read by index, and its offset or address taken. */
+/*
+ * The br at @at, by a slot at a place of its own: behind adrp xM, page; ldr xN, [xM, #offset], or ldr xN, literal; and mov xK, xN, which
+ * NVIDIA's drivers since 535 have in between.
+ */
+static bool is_by_slot(const uint8_t *code, size_t at)
+{
+	uint32_t jump = word(code + at), before = at >= 4 ? word(code + at - 4) : 0;
+	unsigned to = jump >> 5 & 31;
+
+	if (!is_br(jump))
+		return false;
+	if (at >= 4 && (before & 0xffe0ffff) == (0xaa0003e0 | to)) {
+		to = before >> 16 & 31;
+		at -= 4;
+		before = at >= 4 ? word(code + at - 4) : 0;
+	}
+	if ((before & 31) != to)
+		return false;
+	if ((before & 0xff000000) == 0x58000000)
+		return true;
+	return (before & 0xffc00000) == 0xf9400000 && at >= 8 &&
+	       (word(code + at - 8) & 0x9f00001f) == (0x90000000 | (before >> 5 & 31));
+}
+
+/* As on x86-64: any but by a slot, and by that where a table is read. */
 static bool jumps_by_table(const struct site_scan *scan, _unused_ csh handle)
 {
 	bool jump = false, load = false;
 
 	for (size_t at = 0; at + 4 <= scan->size; at += 4) {
-		jump |= is_indirect_jump(word(scan->code + at));
+		if (is_indirect_jump(word(scan->code + at))) {
+			if (!is_by_slot(scan->code, at))
+				return true;
+			jump = true;
+		}
 		load |= is_indexed_load(word(scan->code + at));
 	}
 	return jump && load;

@@ -285,40 +285,70 @@ static bool jumped_to(const struct site_scan *scan, csh handle)
 	return false;
 }
 
-/* jmp *register, jmp *memory: ff /4. */
+/* jmp *register, jmp *memory: ff /4; ljmp *memory: ff /5. */
 static bool has_indirect_jump(const uint8_t *code, size_t size)
 {
 	for (size_t at = 0; at + 2 <= size; at++)
-		if (code[at] == 0xff && (code[at + 1] >> 3 & 7) == 4)
+		if (code[at] == 0xff && (code[at + 1] >> 4 & 3) == 2)
 			return true;
 	return false;
 }
 
-/* A table is read by index: by the jump itself, or for the register that it takes. Where the code cannot be followed, any jump may be one. */
+static bool is_slot(const cs_x86_op *op)
+{
+	return op->type == X86_OP_MEM && op->mem.base == X86_REG_RIP && op->mem.index == X86_REG_INVALID &&
+	       op->mem.segment == X86_REG_INVALID;
+}
+
+/* mov slot(%rip), %register: the register. */
+static unsigned slot_loaded(const cs_insn *insn)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	return insn->id == X86_INS_MOV && op[0].type == X86_OP_REG && is_slot(&op[1]) ? op[0].reg :
+											X86_REG_INVALID;
+}
+
+/* It jumps to what nothing is known of. @loaded: the register that was filled from a slot right before. */
+static bool jumps_anywhere(const cs_insn *insn, unsigned loaded)
+{
+	const cs_x86_op *op = insn->detail->x86.operands;
+
+	if (insn->id == X86_INS_LJMP)
+		return true;
+	if (insn->id != X86_INS_JMP || op->type == X86_OP_IMM || is_slot(op))
+		return false;
+	return op->type != X86_OP_REG || op->reg != loaded;
+}
+
+/*
+ * Not those by a slot at a place of its own, as thunks have it. Where the code cannot be followed, any jump may be one; a register that is
+ * filled by index may meet the jump of a thunk on another way.
+ */
 static bool jumps_by_table(const struct site_scan *scan, csh handle)
 {
 	const uint8_t *p = scan->code;
 	size_t left = scan->size;
 	uint64_t address = 0;
-	bool by_register = false, by_index = false, table = false;
+	unsigned loaded = X86_REG_INVALID;
+	bool by_register = false, by_index = false, anywhere = false;
 	cs_insn *insn = has_indirect_jump(p, left) ? cs_malloc(handle) : NULL;
 
 	if (!insn)
 		return has_indirect_jump(p, left);
-	while (cs_disasm_iter(handle, &p, &left, &address, insn)) {
+	while (!anywhere && cs_disasm_iter(handle, &p, &left, &address, insn)) {
 		const cs_x86 *x = &insn->detail->x86;
 
-		for (uint8_t i = 0; i < x->op_count; i++) {
-			bool indexed = x->operands[i].type == X86_OP_MEM &&
-				       x->operands[i].mem.index != X86_REG_INVALID;
-
-			table |= indexed && insn->id == X86_INS_JMP;
-			by_index |= indexed && insn->id != X86_INS_LEA && insn->id != X86_INS_NOP;
-			by_register |= insn->id == X86_INS_JMP && x->operands[i].type == X86_OP_REG;
-		}
+		anywhere = jumps_anywhere(insn, loaded);
+		loaded = slot_loaded(insn);
+		by_register |= insn->id == X86_INS_JMP && x->operands[0].type == X86_OP_REG;
+		for (uint8_t i = 0; i < x->op_count; i++)
+			by_index |= x->operands[i].type == X86_OP_MEM &&
+				    x->operands[i].mem.index != X86_REG_INVALID && insn->id != X86_INS_LEA &&
+				    insn->id != X86_INS_NOP;
 	}
 	cs_free(insn, 1);
-	return table || (by_register && by_index) || has_indirect_jump(p, left);
+	return anywhere || (by_register && by_index) || has_indirect_jump(p, left);
 }
 
 /* What stands before it does not count: a loop's head lies behind the prologue, where the stack is as deep each time. */

@@ -76,9 +76,10 @@ function cuStreamDestroy_v2
 
 function cuEventSynchronize
 	adr x9, 1f
-	br x9
-	udf #0
-1:	end cuEventSynchronize, 11
+	ldr w0, [x9]
+	ret
+1:	.long 11
+	.size cuEventSynchronize, . - cuEventSynchronize
 
 function cuCtxSynchronize
 	nop

@@ -116,7 +116,7 @@ static const struct golden x86[] = {
 	/* prefixed branches are refused by kernels or single-stepped, and control leaves there */
 	{ "2e 74 02", DEFAULT, 'r', 0, false, 0, "je", LEAVES },
 	{ "f2 e9 00 01 00 00", DEFAULT, 's', 0, false, 0, "bnd jmp", LEAVES },
-	{ "3e ff e0", DEFAULT, 'r', 0, false, 0, "", LEAVES },
+	{ "3e ff e0", DEFAULT, 'r', 0, false, 0, "", TABLE },
 
 	{ "f3 0f 1e fa 55", DEFAULT, 'E', 4, true, 0, "push rbp", LATER },
 	{ "f3 0f 1e fa 89 f8 c3", DEFAULT, 's', 0, false, 0, "endbr64", LEAVES },
@@ -229,6 +229,19 @@ static const struct golden x86[] = {
 	  TABLE },
 	{ "48 83 ec 08 55 85 c0 74 07 ff 24 c5 00 10 00 00 48 83 c4 08 c3", DEFAULT, 'E', 4, false, 8, "push",
 	  LATER },
+	/* addresses that are reckoned: lea (%rax,%rdi,8), %rax; mov (%rax), %rax; jmp *8(%rax); ljmp *(%rax); jmp *%fs:(%rip) */
+	{ "83 ff 05 77 06 48 8d 04 f8 ff e0 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
+	{ "83 ff 05 77 05 48 8b 00 ff e0 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
+	{ "83 ff 05 77 05 48 8b 00 ff e0 c3", STEP, 'r', 0, false, 0, "cmp", TABLE },
+	{ "83 ff 05 77 03 ff 60 08 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
+	{ "83 ff 05 77 02 ff 28 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
+	{ "83 ff 05 77 07 64 ff 25 00 01 00 00 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
+	/* a slot, and something between, another register, half of it; then a slot, and elsewhere an index that may meet its jump */
+	{ "74 0a 48 8b 05 00 10 00 00 90 ff e0 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
+	{ "74 09 48 8b 05 00 10 00 00 ff e1 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
+	{ "74 08 8b 05 00 10 00 00 ff e0 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
+	{ "74 09 48 8b 05 00 10 00 00 ff e0 48 8b 04 f8 eb f7", DEFAULT, 'r', 0, false, 0, "je", TABLE },
+	{ "74 09 4c 8b 05 00 10 00 00 41 ff e0 c3", DEFAULT, 'E', 0, true, 0, "je", FIRST },
 	/* behind what is no instruction there may be one */
 	{ "74 02 06 90 ff e0", DEFAULT, 'r', 0, false, 0, "je", TABLE },
 	/* made to be patched */
@@ -310,6 +323,23 @@ static const struct golden arm64[] = {
 	{ "10 00 00 90 11 5a 60 b8 30 0a 1f d7", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "fd 7b be a9 10 00 00 90 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
 	{ "fd 7b be a9 80 00 00 b4 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
+	/* reckoned: adr x9; add x9, x9, x0, lsl #2; br x9. ldr x9, [x9]; br x9. ret x9 */
+	{ "89 00 00 10 29 09 00 8b 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adr", TABLE },
+	{ "09 00 00 90 1f 20 03 d5 29 01 40 f9 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "09 00 00 90 20 01 5f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	/* adrp x16; ldr x17, [x16, #16]: br x16; of another page; a half; nothing before; then an index elsewhere */
+	{ "70 00 00 b0 11 0a 40 f9 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "6f 00 00 b0 11 0a 40 f9 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "70 00 00 b0 11 0a 40 b9 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "11 0a 40 f9 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "ldr", TABLE },
+	{ "20 02 1f d6", DEFAULT, 'r', 0, false, 0, "br", TABLE },
+	{ "70 00 00 b0 11 0a 40 f9 20 02 1f d6 11 5a 60 b8", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "10 00 00 90 51 00 00 58 20 02 1f d6", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
+	/* adrp x2; ldr x2, [x2, #16]; mov x16, x2; br x16: libcuda's since 535; mov x16, x3; mov w16, w2; nothing but the mov */
+	{ "62 00 00 b0 42 08 40 f9 f0 03 02 aa 00 02 1f d6", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
+	{ "62 00 00 b0 42 08 40 f9 f0 03 03 aa 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "62 00 00 b0 42 08 40 f9 f0 03 02 2a 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
+	{ "f0 03 02 aa 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "mov", TABLE },
 	/* a call into the middle, and recursion */
 	{ "e9 03 00 aa 40 00 00 b4 ff ff ff 97", DEFAULT, 'r', 0, false, 0, "mov", BACK },
 	{ "10 00 00 90 ff ff ff 97", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
