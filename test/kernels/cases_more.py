@@ -61,6 +61,10 @@ until page metrics /metrics text/plain && grep -q '^gpusonde_gpu_xid_errors_tota
 	kill -0 $agent || { cat log >&2; exit 90; }
 	sleep 0.3
 done
+while page trace /api/v1/trace text/plain && grep -q '"trace": *null' trace; do # the engine begins later
+	kill -0 $agent || { cat log >&2; exit 92; }
+	sleep 0.3
+done
 """ + "".join(f"page {name} '{path}' {'application/openmetrics-text' if name == 'openmetrics' else 'text/plain'} || exit 91\n"
               for name, path in PAGES.items()) + """
 printf 'T\\002' | nc -w 5 127.0.0.1 59123 >atop_types
