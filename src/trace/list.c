@@ -246,9 +246,10 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 			r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
 		if (r < 0)
 			return r;
-		why = listing.site.chosen ?
-			      refused_beside(place, &listing.site, n == size || place->size == 0) :
-			      NULL;
+		/* Of unknown size it ends where the code does, at the latest. */
+		bool whole = n == size || (place->size == 0 && n < SITE_CODE_MAX);
+
+		why = listing.site.chosen ? refused_beside(place, &listing.site, whole) : NULL;
 		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
 		if (listing.left_to_driver)
 			why = "its return could not be seen here: the driver's calls that it makes are probed instead";

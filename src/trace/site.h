@@ -58,8 +58,8 @@ struct site {
 
 /*
  * @code: the function's bytes from its first one on, not beyond its size; @address as linked. A site lies within the first SITE_SCAN_MAX; all
- * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice. Where the function's
- * size is not known give no more than SITE_SCAN_MAX.
+ * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice. Whether that was all of
+ * the function is for the caller to see; where its size is not known give all up to the next one.
  * @machine: EM_X86_64 or EM_AARCH64. Always gives a site: one that is refused says why. -EOPNOTSUPP: another machine.
  *
  * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would choose it, else SITE_REFUSED.

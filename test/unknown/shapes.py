@@ -18,7 +18,7 @@ class Shape(typing.NamedTuple):
 
 
 LEAVES, BACK, TABLE, ARGUMENT = "control leaves", "jumps back", "by a table", "an argument is overwritten"
-UNKNOWN, NEWER, DATA = "nothing is known of", "newer than this gpusonde", "no instruction"
+UNKNOWN, NEWER, DATA, PART = "nothing is known of", "newer than this gpusonde", "no instruction", "only a part of it"
 
 X86 = [
     Shape("thunk", "cmpl $0x321cba00, {magic}(%rip); je 1f; jmp *{slot}(%rip); 1: mov $4, %eax; ret", 10),
@@ -52,6 +52,7 @@ X86 = [
     Shape("as tracers of functions want it", "{nop5}; push %rbx; pop %rbx; jmp body", (0, 5)),
     Shape("thread-local variable", "sub $8, %rsp; lea local@TLSDESC(%rip), %rax; call *local@TLSCALL(%rax); add $8, %rsp; jmp body", reason=LEAVES),
     Shape("without a size", "push %rbx; pop %rbx; jmp body", 0, after=".size {name}, 0"),
+    Shape("without a size, and nothing for long behind", "push %rbx; pop %rbx; jmp body", reason=PART, after=".size {name}, 0; .fill 17000, 1, 0x90"),
     Shape("shorter than its site", "mov %edi, %eax", reason="no better", after="jmp body"),
     Shape("data", ".byte 6, 6, 6, 6", reason=DATA, called=False),
     Shape("zeros", ".zero 8", reason="zero bytes", called=False),
@@ -104,7 +105,7 @@ def _twin(name):
 
 NAMES = [(name, 1) for name in _COPIES] + [(_twin(name), 1) for name in _COPIES] + _WIDE + [(_twin(name), width) for name, width in _WIDE]
 # More of them, whose sizes lie elsewhere or nowhere.
-PLAIN = ["cuCtxSynchronize", "cuEventQuery", "cuEventSynchronize", "cuStreamQuery", "cuStreamSynchronize", "cuCtxPushCurrent_v2"]
+PLAIN = ["cuCtxSynchronize", "cuEventQuery", "cuEventSynchronize", "cuStreamQuery", "cuStreamSynchronize", "cuCtxPushCurrent_v2", "cuCtxSetCurrent"]
 
 
 def named(shapes):
