@@ -158,21 +158,21 @@ static void on_xid(const struct kmsg_xid *xid, void *userdata)
 static void tell_trouble(struct collector *c, const struct nvml_status *status)
 {
 	int64_t now = clock_boot_ns();
-	char text[400];
+	char text[TROUBLE_MAX];
 
 	if (c->bus_ns == 0 || now - c->bus_ns >= BUS_INTERVAL_S * NSEC_PER_SEC) {
 		c->bus_ns = now;
 		c->gpus_on_bus = pci_gpus(PCI_DEVICES);
 	}
 	if (status->trouble[0]) {
-		model_set_trouble(c->model, status->trouble);
+		model_set_trouble(c->model, status->trouble, status->cause);
 	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
 		snprintf(text, sizeof(text),
 			 "%d NVIDIA device%s on the PCI bus, but no driver: install it, or modprobe nvidia",
 			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s");
-		model_set_trouble(c->model, text);
+		model_set_trouble(c->model, text, text);
 	} else {
-		model_set_trouble(c->model, NULL);
+		model_set_trouble(c->model, NULL, NULL);
 	}
 }
 

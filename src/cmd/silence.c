@@ -94,21 +94,25 @@ void silence_tick(struct silence *s, const struct nvml_status *status, int64_t n
 
 void silence_status(const struct silence *s, int64_t now_ns, struct nvml_status *status)
 {
+	static const char hanging[] = "%s does not return%s; see the kernel log, reset the GPU or reboot";
+	static const char unanswered[] = "the driver has not answered yet";
 	double seconds = (double)(now_ns - s->since_ns) / NSEC_PER_SEC;
-	char left[80] = "", cause[sizeof(status->trouble)];
+	char left[80] = "", text[sizeof(status->trouble)];
 
 	if (!s->silent || status->released)
 		return;
 	if (status->stuck > 0)
 		snprintf(left, sizeof(left), "; %u %s in the driver and cannot be ended", status->stuck,
 			 plural(status->stuck, "process is stuck", "processes are stuck"));
-	if (s->call[0])
-		snprintf(cause, sizeof(cause), "%s does not return%s; see the kernel log, reset the GPU or reboot",
-			 s->call, left);
-	else
-		snprintf(cause, sizeof(cause), "%.200s",
-			 s->last.trouble[0] ? s->last.trouble : "the driver has not answered yet");
-	snprintf(status->trouble, sizeof(status->trouble), "no reading for %.0f s: %.220s", seconds, cause);
+	if (s->call[0]) {
+		snprintf(text, sizeof(text), hanging, s->call, left);
+		snprintf(status->cause, sizeof(status->cause), hanging, s->call, "");
+	} else {
+		snprintf(text, sizeof(text), "%.200s", s->last.trouble[0] ? s->last.trouble : unanswered);
+		snprintf(status->cause, sizeof(status->cause), "%s",
+			 s->last.cause[0] ? s->last.cause : unanswered);
+	}
+	snprintf(status->trouble, sizeof(status->trouble), "no reading for %.0f s: %.220s", seconds, text);
 	if (s->call[0]) {
 		memcpy(status->call, s->call, sizeof(status->call));
 		status->call_seconds = seconds;

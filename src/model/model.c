@@ -100,9 +100,10 @@ void model_set_trace(struct model *model, struct trace_view *view)
 	trace_view_unref(former);
 }
 
-void model_set_trouble(struct model *model, const char *text)
+void model_set_trouble(struct model *model, const char *text, const char *cause)
 {
 	snprintf(model->trouble, sizeof(model->trouble), "%s", text ? text : "");
+	snprintf(model->trouble_cause, sizeof(model->trouble_cause), "%s", text ? cause : "");
 }
 
 /* What holds for the driver as a whole. Versions stay known when it is gone. */

@@ -58,8 +58,11 @@ void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, 
 void model_agent_set(struct model *model, enum agent_metric metric, double value);
 void model_agent_add(struct model *model, enum agent_metric metric, double value);
 
-/* Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s); NULL clears. Shown by /readyz and doctor. */
-void model_set_trouble(struct model *model, const char *text);
+/*
+ * Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s), shown by /readyz and doctor; and the cause alone, which
+ * is to be the same text for as long as it lasts, since it becomes a label. NULL clears.
+ */
+void model_set_trouble(struct model *model, const char *text, const char *cause);
 
 /*
  * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference of its own. NULL: nobody

@@ -99,7 +99,8 @@ struct model {
 	uint32_t attach;
 	enum reading_state state;
 	bool simulated;
-	char error[256], driver_version[80], nvml_version[80], library[256], refused[512], trouble[256];
+	char error[256], driver_version[80], nvml_version[80], library[256], refused[512];
+	char trouble[TROUBLE_MAX], trouble_cause[TROUBLE_MAX];
 	uint32_t cuda_version;
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];

@@ -19,6 +19,32 @@ static bool recent(const struct model *model, int64_t when_ns, int64_t now_ns)
 	return when_ns != 0 && now_ns - when_ns <= stale_after(model);
 }
 
+/* @cause is @why without times; NULL where there are none in it. */
+static void say_why(struct snapshot *s, const char *why, const char *cause)
+{
+	snprintf(s->not_fresh_reason, sizeof(s->not_fresh_reason), "%s", why);
+	snprintf(s->not_fresh_cause, sizeof(s->not_fresh_cause), "%s", cause ? cause : why);
+}
+
+static void publish_reason(const struct model *model, struct snapshot *s)
+{
+	char old[96];
+
+	if (model->trouble[0]) {
+		say_why(s, model->trouble, model->trouble_cause);
+	} else if (model->reading_ns == 0) {
+		say_why(s, "the driver has not been asked yet; wait for the first collection", NULL);
+	} else if (model->state != READING_OK && model->error[0]) {
+		say_why(s, model->error, NULL);
+	} else if (model->state == READING_RELEASED) {
+		say_why(s, "the driver was let go of on request; \"gpusonde resume\" takes it back", NULL);
+	} else {
+		snprintf(old, sizeof(old), "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
+			 (double)(s->boot_ns - model->reading_ns) / NSEC_PER_SEC);
+		say_why(s, old, "the newest collection is old; \"gpusonde doctor\" says why");
+	}
+}
+
 /*
  * Fresh: the newest reading is recent and tells what there is. A node without a driver and without a trace of a GPU is such a
  * one, too, unless whoever looked (cmd/) knows better and has said so by model_set_trouble().
@@ -27,27 +53,15 @@ static void publish_freshness(const struct model *model, struct snapshot *s)
 {
 	bool no_gpu = (model->state == READING_NO_LIBRARY || model->state == READING_NO_DRIVER) &&
 		      model->devices_n == 0 && !model->trouble[0];
-	char *why = s->not_fresh_reason;
-	size_t size = sizeof(s->not_fresh_reason);
 
 	s->fresh = recent(model, model->good_ns, s->boot_ns) ||
 		   (no_gpu && recent(model, model->reading_ns, s->boot_ns));
 	if (model->state != READING_OK && !no_gpu)
 		s->fresh = false;
-	why[0] = '\0';
 	if (s->fresh)
-		return;
-	if (model->trouble[0])
-		snprintf(why, size, "%s", model->trouble);
-	else if (model->reading_ns == 0)
-		snprintf(why, size, "the driver has not been asked yet; wait for the first collection");
-	else if (model->state != READING_OK && model->error[0])
-		snprintf(why, size, "%s", model->error);
-	else if (model->state == READING_RELEASED)
-		snprintf(why, size, "the driver was let go of on request; \"gpusonde resume\" takes it back");
+		say_why(s, "", NULL);
 	else
-		snprintf(why, size, "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
-			 (double)(s->boot_ns - model->reading_ns) / NSEC_PER_SEC);
+		publish_reason(model, s);
 }
 
 static void publish_header(struct model *model, struct snapshot *s)

@@ -77,13 +77,16 @@ struct xid {
 	int64_t last_real_ns;
 };
 
+enum { TROUBLE_MAX = 400 }; /* has room for a driver's error and more */
+
 struct snapshot {
 	atomic_uint refs;
 	uint64_t seq; /* 1, 2, ...: changes with every publication */
 	int64_t real_ns, boot_ns; /* when published */
 	bool simulated;
 	bool fresh; /* the newest reading is recent: /readyz */
-	char not_fresh_reason[256];
+	char not_fresh_reason[TROUBLE_MAX];
+	char not_fresh_cause[TROUBLE_MAX]; /* the same without times: one text for as long as it lasts */
 	enum reading_state state;
 	char error[256];
 	char driver_version[80], nvml_version[80], library[256], refused[512];

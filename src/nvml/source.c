@@ -523,6 +523,7 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 	};
 
 	snprintf(status.trouble, sizeof(status.trouble), "%s", source->trouble);
+	snprintf(status.cause, sizeof(status.cause), "%s", source->trouble);
 	if (child) {
 		int64_t now = monotonic_ns(), late = clock_mono_ns() - child->asked_ns;
 		/* The mapping is the child's, which may have written anything there. */
@@ -534,9 +535,11 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 		snprintf(status.call, sizeof(status.call), "%s", call_of(child));
 		if (status.call[0])
 			status.call_seconds = (double)(now - since) / NSEC_PER_SEC;
-		if (child->busy && late > SLOW_NS && !status.trouble[0])
+		if (child->busy && late > SLOW_NS && !status.trouble[0]) {
 			snprintf(status.trouble, sizeof(status.trouble), "the driver has not answered for %.0f s (%s)",
 				 (double)late / NSEC_PER_SEC, status.call[0] ? status.call : "between two calls");
+			snprintf(status.cause, sizeof(status.cause), "the driver does not answer");
+		}
 	}
 	*ret_status = status;
 }

@@ -241,10 +241,10 @@ static int add_caveats(struct dcgm_page *d)
 	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
 	if (d->s->simulated)
 		page_sample(&d->page, "", "simulated=\"true\"", 1);
-	begin_ours(d, "driver_state", "1 for the state of the driver, and why it gives no data.", FAMILY_GAUGE);
-	if (*trouble_of(d->s)) {
-		label_add(&tail, "state", state_name(d->s->state));
-		label_add(&tail, "reason", trouble_of(d->s));
+	begin_ours(d, "driver_state", DRIVER_STATE_HELP, FAMILY_GAUGE);
+	if (*driver_state_reason(d->s)) {
+		label_add(&tail, "state", driver_state_name(d->s));
+		label_add(&tail, "reason", driver_state_reason(d->s));
 		page_sample(&d->page, "", tail.data, 1);
 	}
 	begin_ours(d, "gpu_estimated",

@@ -39,6 +39,16 @@ const char *trouble_of(const struct snapshot *s)
 	return s->state == READING_OK ? "" : s->error;
 }
 
+const char *driver_state_name(const struct snapshot *s)
+{
+	return s->state == READING_OK && !s->fresh ? "stale" : state_name(s->state);
+}
+
+const char *driver_state_reason(const struct snapshot *s)
+{
+	return s->fresh ? trouble_of(s) : s->not_fresh_cause;
+}
+
 const char *state_name(enum reading_state state)
 {
 	return state < READING_STATES ? state_names[state] : "unknown";

@@ -13,8 +13,18 @@ const char *workload_id_name(enum workload_kind kind);
 
 /* "ok", "no_library", ... */
 const char *state_name(enum reading_state state);
-/* Why the driver gives no data, or none that are fresh; "" when it does. */
+/* Why the driver gives no data, or none that are fresh; "" when it does. With times in it: no label. */
 const char *trouble_of(const struct snapshot *s);
+
+/*
+ * Labels and help of driver_state. The state is that of the newest reading, or "stale" where that was good and is too old to be
+ * called current; the reason is trouble_of() without times, so that there is one series for as long as the trouble lasts.
+ */
+const char *driver_state_name(const struct snapshot *s);
+const char *driver_state_reason(const struct snapshot *s);
+#define DRIVER_STATE_HELP                                                                                          \
+	"1 for the state of the driver (ok, stale, no_library, no_driver, failed, released), and why it gives no " \
+	"data or none that are fresh."
 
 /* Name of the i-th process type bit, "compute", "graphics", "mps"; NULL after the last. */
 const char *process_type_name(unsigned i);

@@ -263,11 +263,10 @@ static void add_node(struct exposition_page *p, struct strbuf *tail)
 	label_add(tail, "cuda", cuda);
 	label_add(tail, "simulated", s->simulated ? "true" : "false");
 	page_sample(&p->page, "", tail->data, 1);
-	begin(p, "driver_state", FAMILY_GAUGE, UNIT_NONE,
-	      "1 for the state of the driver, and why it gives no data.");
+	begin(p, "driver_state", FAMILY_GAUGE, UNIT_NONE, DRIVER_STATE_HELP);
 	strbuf_reset(tail);
-	label_add(tail, "state", state_name(s->state));
-	label_add(tail, "reason", trouble_of(s));
+	label_add(tail, "state", driver_state_name(s));
+	label_add(tail, "reason", driver_state_reason(s));
 	page_sample(&p->page, "", tail->data, 1);
 	begin(p, "up", FAMILY_GAUGE, UNIT_NONE,
 	      "1 while the agent's data are fresh, on a node without GPUs too.");

@@ -6,7 +6,7 @@ import signal
 import tempfile
 import time
 
-from e2e import Agent, Worker, alive, children, contains, equal, run, values, wait_for
+from e2e import Agent, Worker, alive, children, contains, equal, run, samples, values, wait_for
 
 TWO_GPUS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\n"
 # The child is given up after so long, to have the tests soon done.
@@ -40,6 +40,31 @@ def test_a_hang_makes_numbers_old_not_pages_slow():
         agent.fault()
         agent.wait_ready()
         wait_for(lambda: not any(values(agent.metrics(), "gpusonde_gpu_stale")), "fresh values")
+
+
+def trouble(page):
+    return [series for series in samples(page) if series.startswith("gpusonde_driver_state{")]
+
+
+def test_a_hang_is_one_series():
+    """However long it goes on, and though children are killed and replaced meanwhile."""
+    with Agent(*IMPATIENT) as agent:
+        equal(trouble(agent.metrics()), ['gpusonde_driver_state{state="ok",reason=""}'])
+        agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
+        agent.wait_not_ready("nvmlDeviceGetPowerUsage does not return")
+        first = {path: trouble(agent.get(path).text) for path in ("/metrics", "/metrics/dcgm")}
+        for series in first.values():
+            equal(len(series), 1)
+            contains(series[0], 'state="stale",reason="nvmlDeviceGetPowerUsage does not return')
+        killed = agent.log().count("killed process")
+        for _ in range(4):
+            time.sleep(1)
+            equal({path: trouble(agent.get(path).text) for path in first}, first)
+        wait_for(lambda: agent.log().count("killed process") > killed, "a child to be replaced")
+        equal({path: trouble(agent.get(path).text) for path in first}, first)
+        agent.fault()
+        agent.wait_ready()
+        equal(trouble(agent.metrics()), ['gpusonde_driver_state{state="ok",reason=""}'])
 
 
 def test_a_hang_is_one_story_in_the_log():

@@ -5,6 +5,7 @@
 
 #include "base/macro.h"
 #include "model/metric.h"
+#include "view/names.h"
 
 static const char *const intro =
 	"# Metrics\n"
@@ -50,8 +51,7 @@ static const struct {
 	  "Time the multiprocessors worked for processes, those that have ended included." },
 	{ "build_info", "info", "version", "Version of gpusonde." },
 	{ "node_info", "info", "driver, nvml, cuda, simulated", "What drives the GPUs of this node." },
-	{ "driver_state", "gauge", "state, reason",
-	  "1 for the state of the driver (ok, no_library, no_driver, failed, released), and why it gives no data or none that are fresh." },
+	{ "driver_state", "gauge", "state, reason", DRIVER_STATE_HELP },
 	{ "up", "gauge", "", "1 while the agent's data are fresh, on a node without GPUs too." },
 	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
 	{ "rejected_samples_total", "counter", "field",

@@ -60,6 +60,9 @@ static void one_verdict_while_children_are_replaced(_unused_ void **state)
 		assert_true(hung.call_seconds > i - 0.01 && hung.call_seconds < i + 0.01);
 		assert_non_null(strstr(hung.trouble, "nvmlDeviceGetPowerUsage does not return"));
 		assert_null(strstr(hung.trouble, "stuck"));
+		assert_string_equal(
+			hung.cause,
+			"nvmlDeviceGetPowerUsage does not return; see the kernel log, reset the GPU or reboot");
 	}
 	silence_heard(&s, READING_OK, at(40));
 	assert_string_equal(told(&s, 40).trouble, s.last.trouble);
@@ -75,6 +78,7 @@ static void those_left_behind_are_counted(_unused_ void **state)
 	silence_tick(&s, &hung, at(1));
 	silence_tick(&s, &hung, at(5));
 	assert_non_null(strstr(told(&s, 5).trouble, "2 processes are stuck"));
+	assert_null(strstr(told(&s, 5).cause, "stuck"));
 }
 
 /* Who asked for the release knows; and that the driver is let go of is no answer of its own. */
@@ -97,12 +101,13 @@ static void a_release_is_no_silence(_unused_ void **state)
 
 static void a_cause_that_is_no_call(_unused_ void **state)
 {
-	struct nvml_status crashed = { .crashes = 1, .trouble = "the library crashed" };
+	struct nvml_status crashed = { .crashes = 1, .trouble = "the library crashed", .cause = "crashed" };
 	struct silence s = { .quiet = true };
 
 	silence_tick(&s, &crashed, at(0));
 	silence_tick(&s, &crashed, at(3));
 	assert_string_equal(told(&s, 3).trouble, "no reading for 3 s: the library crashed");
+	assert_string_equal(told(&s, 3).cause, "crashed");
 	assert_string_equal(told(&s, 3).call, "");
 }
 

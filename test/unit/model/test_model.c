@@ -30,18 +30,21 @@ static void a_good_reading_is_fresh_for_a_while(void **state)
 	lab_step(lab, SECOND);
 	assert_true(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "");
+	assert_string_equal(lab->s->not_fresh_cause, "");
 	assert_near(lab->s->agent[AGENT_SOURCE_UP_NVML], 1, 0);
 	assert_near(lab->s->agent[AGENT_TICKS], 1, 0);
 	lab_wait(lab, 3 * SECOND);
 	assert_true(lab->s->fresh);
-	model_set_trouble(lab->model, "hung in nvmlDeviceGetPowerUsage for 4 s");
+	model_set_trouble(lab->model, "hung in nvmlDeviceGetPowerUsage for 4 s", "hung");
 	lab_wait(lab, SECOND);
 	assert_false(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "hung in nvmlDeviceGetPowerUsage for 4 s");
+	assert_string_equal(lab->s->not_fresh_cause, "hung");
 	assert_near(lab->s->agent[AGENT_SOURCE_UP_NVML], 0, 0);
-	model_set_trouble(lab->model, NULL);
+	model_set_trouble(lab->model, NULL, NULL);
 	lab_wait(lab, SECOND);
 	assert_non_null(strstr(lab->s->not_fresh_reason, "5.0 s old"));
+	assert_non_null(strstr(lab->s->not_fresh_cause, "collection is old"));
 }
 
 static void a_node_without_gpus_is_fresh(void **state)
@@ -56,7 +59,7 @@ static void a_node_without_gpus_is_fresh(void **state)
 	lab->reading->state = READING_NO_DRIVER;
 	lab_step(lab, SECOND);
 	assert_true(lab->s->fresh);
-	model_set_trouble(lab->model, "there is a GPU on the bus");
+	model_set_trouble(lab->model, "there is a GPU on the bus", "no driver");
 	lab_wait(lab, 0);
 	assert_false(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "there is a GPU on the bus");
