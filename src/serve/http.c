@@ -44,6 +44,8 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 	struct http *http = userdata;
 	struct conn *conn = conn_of(connection);
 
+	if (!conn)
+		return NULL;
 	conns_enter(&http->conns, conn, CONN_REQUEST, NULL);
 	conn->begun = false;
 	conn->body_bytes = 0;
@@ -60,7 +62,8 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 	(void)connection;
 	(void)how;
-	conns_enter(&http->conns, conn, CONN_IDLE, NULL);
+	if (conn)
+		conns_enter(&http->conns, conn, CONN_IDLE, NULL);
 }
 
 /*
@@ -93,7 +96,10 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*context = conns_started(&http->conns, fd_of(connection));
-	} else {
+		/* A descriptor that we never gave cannot be counted, so it is not served. */
+		if (!*context)
+			shutdown(fd_of(connection), SHUT_RDWR);
+	} else if (conn) {
 		if (conns_unanswered(&http->conns, conn))
 			explain_silence(conn);
 		conns_closed(&http->conns, conn);

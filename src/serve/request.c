@@ -211,6 +211,8 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection
 
 	(void)version;
 	(void)upload;
+	if (!conn)
+		return MHD_NO;
 	if (!conn->begun) {
 		unsigned status = refused_by_headers(http, connection);
 
