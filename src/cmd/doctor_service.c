@@ -64,7 +64,8 @@ static void check_helper(const struct doctor *d, struct finding *f)
  * What a running agent says about its own address settles the matter, whatever is configured here; it needs no look into /proc.
  * False when there is no such agent, or it does not say.
  */
-static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag, struct finding *f)
+static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag,
+		      struct finding *f)
 {
 	const char *its = json_string_value(json_object_get(d->status, place));
 
@@ -89,7 +90,8 @@ static void report_address(const struct doctor *d, const char *address, int erro
 		/* Whose sockets they are is not for every user to see; the agent says that it wants this one. */
 		found(f, VERDICT_OK, "%s: the agent", address);
 	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {
-		found(f, VERDICT_NOTE, "%s: taken by another program; if that is gpusonde itself, all is well", address);
+		found(f, VERDICT_NOTE,
+		      "%s: taken by another program; if that is gpusonde itself, all is well", address);
 		remedy(f, "sudo gpusonde doctor says whose it is");
 	} else {
 		found(f, VERDICT_WARNING, "%s: %s%s", address,
@@ -129,22 +131,27 @@ static void check_http(const struct doctor *d, struct finding *f)
 	check_tcp(d, "http", address, "--listen", f);
 }
 
+/* Where the agent listens settles it; without one, where it would. */
 static void check_exposure(const struct doctor *d, struct finding *f)
 {
-	static const enum option_id ids[] = { OPT_http_listen, OPT_atop_listen };
+	static const struct {
+		enum option_id id;
+		const char *place;
+	} doors[] = { { OPT_http_listen, "http" }, { OPT_atop_listen, "atop" } };
 
-	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
-		const char *address = options_text(&d->invocation->options, ids[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
+		const char *its = json_string_value(json_object_get(d->status, doors[i].place));
+		const char *address = its ? its : options_text(&d->invocation->options, doors[i].id);
 
-		if (!address || address_is_loopback(address))
+		if (!address || !*address || address_is_loopback(address))
 			continue;
 		found(f, VERDICT_WARNING,
-		      "%s is %s: whoever reaches it can read everything, there is no authentication",
-		      option_table[ids[i]].key, address);
+		      "%s%s is %s: whoever reaches it can read everything, there is no authentication",
+		      its ? "the agent's " : "", option_table[doors[i].id].key, address);
 		remedy(f, "a loopback address, or a firewall");
 		return;
 	}
-	found(f, VERDICT_OK, "listens on loopback only");
+	found(f, VERDICT_OK, d->status ? "the agent listens on loopback only" : "listens on loopback only");
 }
 
 static void check_atop(const struct doctor *d, struct finding *f)

@@ -257,6 +257,21 @@ def test_doctor_names_who_has_a_port():
         equal(checks["agent"]["verdict"], "note")
 
 
+def checks_of(agent, *flags):
+    out = agent.cli("doctor", "--json", "--atop-listen", "none", "--atop-socket", "none", *flags)
+    return {c["check"]: c for c in json.loads(out.stdout)["checks"]}
+
+
+def test_doctor_says_where_the_agent_listens():
+    """Not where this command's own options would have it."""
+    with Agent(listen="0.0.0.0:0") as agent:
+        check = checks_of(agent, "--listen", "127.0.0.1:9470")["exposure"]
+        equal(check["verdict"], "warning", check)
+        contains(check["text"], "the agent's http.listen is 0.0.0.0:0")
+    with Agent() as agent:
+        equal(checks_of(agent, "--listen", "0.0.0.0:9470")["exposure"]["verdict"], "ok")
+
+
 def test_atopgpud_ends_without_gpu():
     with tempfile.TemporaryDirectory() as tmp:
         for env in (environment(), environment(GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO="empty")):
