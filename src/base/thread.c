@@ -31,9 +31,10 @@ bool thread_join(pthread_t thread, int64_t patience_ns)
 	struct timespec until;
 	int64_t end;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	/* Not by the time of day, which may be set meanwhile. */
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	end = until.tv_nsec + patience_ns;
 	until.tv_sec += end / NSEC_PER_SEC;
 	until.tv_nsec = end % NSEC_PER_SEC;
-	return pthread_timedjoin_np(thread, NULL, &until) == 0;
+	return pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until) == 0;
 }
