@@ -15,7 +15,6 @@ MULTI_SINCE = (6, 6)
 OVERFLOW_LAUNCHES = 5000    # a ring of 64 KiB holds some 600
 
 
-
 class Kernel(typing.NamedTuple):
     version: tuple
     arch: str           # as Debian calls it
