@@ -9,6 +9,14 @@ static json_t *unsigned_or_null(uint32_t value)
 	return value != UINT32_MAX ? json_integer(value) : json_null();
 }
 
+/* How many are listed here; null where they could not be listed whole. A GPU with instances has none of its own: each is at its instance. */
+static json_t *processes_live(const struct entity *e)
+{
+	bool listed = presence_is(e->id.process_list) || e->id.process_list == PRESENCE_ABSENT;
+
+	return listed ? json_integer(e->processes_live) : json_null();
+}
+
 /* Whether the numbers that follow are to be believed. */
 static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
 {
@@ -18,7 +26,7 @@ static void add_state(struct json_maker *j, json_t *object, const struct entity 
 	json_put(j, object, "stale", json_boolean(e->stale));
 	json_put(j, object, "age_seconds", age >= 0 ? json_number(age) : json_null());
 	json_put(j, object, "sampled_at", json_time(e->sampled_real_ns));
-	json_put(j, object, "processes_live", json_integer(e->processes_live));
+	json_put(j, object, "processes_live", processes_live(e));
 }
 
 static void add_numbers(struct json_maker *j, json_t *object, const struct entity *e)

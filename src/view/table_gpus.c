@@ -100,8 +100,7 @@ static void add_reasons(struct table *table, const json_t *gpu)
 	const char *reason;
 
 	strbuf_init(&text, 0);
-	json_object_foreach(reasons, reason, value)
-	{
+	json_object_foreach(reasons, reason, value) {
 		if (!json_is_number(value))
 			continue;
 		known = true;
@@ -118,16 +117,22 @@ static void add_reasons(struct table *table, const json_t *gpu)
 	strbuf_done(&text);
 }
 
-/* Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. */
+/* Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. One that is not known makes the sum so. */
 static void add_processes(struct table *table, const json_t *gpu)
 {
-	json_int_t n = json_integer_value(json_object_get(gpu, "processes_live"));
+	double sum = 0, n = 0;
+	bool known = get_number(gpu, "processes_live", NULL, &sum);
 	json_t *instance;
 	size_t i;
 
-	json_array_foreach(json_object_get(gpu, "mig"), i, instance)
-		n += json_integer_value(json_object_get(instance, "processes_live"));
-	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT, n);
+	json_array_foreach(json_object_get(gpu, "mig"), i, instance) {
+		known = get_number(instance, "processes_live", NULL, &n) && known;
+		sum += n;
+	}
+	if (known)
+		table_cellf(table, COLOUR_NONE, "%.0f", sum);
+	else
+		table_cell(table, COLOUR_NONE, "");
 }
 
 static void add_numbers(struct table *table, const json_t *gpu)
@@ -153,8 +158,7 @@ static void add_gpu(struct table *table, const json_t *gpu)
 	table_cell(table, COLOUR_NONE, name + (strncmp(name, "NVIDIA ", 7) == 0 ? 7 : 0));
 	add_state(table, gpu);
 	add_numbers(table, gpu);
-	json_array_foreach(json_object_get(gpu, "mig"), i, instance)
-	{
+	json_array_foreach(json_object_get(gpu, "mig"), i, instance) {
 		table_cell(table, COLOUR_NONE, " ");
 		table_cellf(table, COLOUR_NONE, "  MIG %s gi %" JSON_INTEGER_FORMAT " ci %" JSON_INTEGER_FORMAT,
 			    get_string(instance, "profile"),
@@ -196,8 +200,7 @@ static void add_xids(const json_t *gpu, const struct table_options *options, str
 	size_t i;
 
 	strbuf_init(&line, 0);
-	json_array_foreach(json_object_get(gpu, "xids"), i, xid)
-	{
+	json_array_foreach(json_object_get(gpu, "xids"), i, xid) {
 		strbuf_reset(&line);
 		strbuf_addf(&line,
 			    "GPU %" JSON_INTEGER_FORMAT ": XID %" JSON_INTEGER_FORMAT
@@ -225,17 +228,19 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 	table_simulated(document, options, out);
 	if (json_array_size(gpus) == 0) {
 		table_nothing(document, "GPUs", options, out);
+		table_refused(document, options, out);
 		return 0;
 	}
 	table_trouble(document, options, out);
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(gpus, i, gpu) add_gpu(&table, gpu);
+	json_array_foreach(gpus, i, gpu)
+		add_gpu(&table, gpu);
 	r = table_write(&table, options, out);
 	table_done(&table);
-	json_array_foreach(gpus, i, gpu)
-	{
+	json_array_foreach(gpus, i, gpu) {
 		add_warnings(gpu, options, out);
 		add_xids(gpu, options, out);
 	}
+	table_refused(document, options, out);
 	return r;
 }

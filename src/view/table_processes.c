@@ -53,8 +53,7 @@ static void add_types(struct table *table, const json_t *process)
 	size_t i, n = 0;
 	json_t *type;
 
-	json_array_foreach(json_object_get(process, "types"), i, type)
-	{
+	json_array_foreach(json_object_get(process, "types"), i, type) {
 		const char *name = json_string_value(type);
 
 		if (name && *name && n < sizeof(letters) - 1)
@@ -80,7 +79,8 @@ static const json_t *gpu_of(const json_t *document, const json_t *process)
 /* What was measured last is no load of now. */
 static bool is_old(const json_t *gpu)
 {
-	return gpu && (json_is_false(json_object_get(gpu, "present")) || json_is_true(json_object_get(gpu, "stale")));
+	return gpu &&
+	       (json_is_false(json_object_get(gpu, "present")) || json_is_true(json_object_get(gpu, "stale")));
 }
 
 static void add_count(struct table *table, const json_t *object, const char *name, enum table_colour if_any)
@@ -198,20 +198,52 @@ static void add_notes(const json_t *document, const struct table_options *option
 	char text[160];
 	size_t i, k;
 
-	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
-	{
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu) {
 		bool used = false;
 		double age = 0;
 
-		json_array_foreach(processes, k, process) used = used || gpu_of(document, process) == gpu;
+		json_array_foreach(processes, k, process)
+			used = used || gpu_of(document, process) == gpu;
 		if (!used || !is_old(gpu))
 			continue;
 		get_number(gpu, "age_seconds", NULL, &age);
-		snprintf(text, sizeof(text), "GPU %" JSON_INTEGER_FORMAT " %s: its processes are as of %.0f s ago",
+		snprintf(text, sizeof(text),
+			 "GPU %" JSON_INTEGER_FORMAT " %s: its processes are as of %.0f s ago",
 			 json_integer_value(json_object_get(gpu, "gpu")),
 			 json_is_false(json_object_get(gpu, "present")) ? "is lost" : "has no new data", age);
 		table_line(options, out, COLOUR_WARN, text);
 	}
+}
+
+/* null; an agent of another version may have no such member, which says nothing. */
+static bool is_unlisted(const json_t *device)
+{
+	return json_is_null(json_object_get(device, "processes_live"));
+}
+
+/* GPUs whose processes are not, or not all, in the list: that is not none. */
+static void add_unlisted(const json_t *document, const struct table_options *options, struct strbuf *out)
+{
+	json_t *gpu, *instance;
+	struct strbuf line;
+	size_t i, k, before;
+
+	strbuf_init(&line, 0);
+	strbuf_adds(&line,
+		    "Processes are missing: the driver's lists of them cannot be read, or not whole, on GPU");
+	before = line.len;
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu) {
+		bool unlisted = is_unlisted(gpu);
+
+		json_array_foreach(json_object_get(gpu, "mig"), k, instance)
+			unlisted |= is_unlisted(instance);
+		if (unlisted && json_is_true(json_object_get(gpu, "present")))
+			strbuf_addf(&line, "%s %" JSON_INTEGER_FORMAT, line.len > before ? "," : "",
+				    json_integer_value(json_object_get(gpu, "gpu")));
+	}
+	if (line.len > before)
+		table_line(options, out, COLOUR_WARN, line.data);
+	strbuf_done(&line);
 }
 
 int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out)
@@ -230,6 +262,8 @@ int table_processes(const json_t *document, const struct table_options *options,
 	table_simulated(document, options, out);
 	if (json_array_size(processes) + json_array_size(elsewhere) == 0) {
 		table_nothing(document, "GPU processes", options, out);
+		add_unlisted(document, options, out);
+		table_refused(document, options, out);
 		return 0;
 	}
 	table_trouble(document, options, out);
@@ -237,11 +271,15 @@ int table_processes(const json_t *document, const struct table_options *options,
 		if (traced || k < TRACED_FIRST || k > TRACED_LAST)
 			shown[shown_n++] = columns[k];
 	table_init(&table, shown, shown_n);
-	json_array_foreach(processes, i, process) add_process(&table, document, process, traced);
-	json_array_foreach(elsewhere, i, process) add_process(&table, document, process, traced);
+	json_array_foreach(processes, i, process)
+		add_process(&table, document, process, traced);
+	json_array_foreach(elsewhere, i, process)
+		add_process(&table, document, process, traced);
 	r = table_write(&table, options, out);
 	table_done(&table);
 	add_notes(document, options, out);
+	add_unlisted(document, options, out);
+	table_refused(document, options, out);
 	if (traced)
 		add_trace_note(document, options, out);
 	return r;

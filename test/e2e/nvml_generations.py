@@ -8,9 +8,11 @@ generation does not offer, as docs/metrics.md says; and a driver of a generation
 import concurrent.futures
 import contextlib
 import functools
+import glob
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -41,6 +43,7 @@ processes:
   - {name: shares, gpus: 1, memory: 1GiB, type: mps, load: {gpu: 2}}
   - {name: a, gpus: 6, instance: 0, memory: 5GiB, load: {gpu: 60}}
 """
+PCI = "/sys/bus/pci/devices"
 TOLD = ("Driver Not Loaded (9)", "modprobe nvidia")
 
 
@@ -72,7 +75,7 @@ def contains_all(text, what):
 
 def check_told(agent):
     """By the log, each page, and each command, of the agent and by itself."""
-    # On a machine with a GPU on its bus /readyz says no; the text is the same.
+    # On a machine with a GPU on its bus /readyz says no, and each text begins with that; the driver's error and its remedy follow.
     contains_all(e2e.wait_for(lambda: TOLD[0] in agent.log() and agent.log(), "error 9 in the log"), "the log")
     for path in ("/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9", "/readyz", "/api/v1/node", "/api/v1/gpus", "/api/v1/processes",
                  "/api/v1/trace", "/api/v1/kernels"):
@@ -87,9 +90,23 @@ def check_told(agent):
         e2e.equal(atop_clients.ask(client, b"T", 2).split("@")[0], "0", "atop's GPUs")
 
 
-def check_atopgpud(library):
-    """It has nothing to serve then, says why, and ends; where a GPU is on the bus it waits."""
-    env = e2e.environment(GPUSONDE_NVML_LIBRARY=library)
+def gpus_on_bus():
+    """As the agent counts them."""
+    def text(path):
+        with open(path, encoding="ascii") as f:
+            return f.read()
+    return sum(text(path) == "0x10de\n" and text(path.removesuffix("vendor") + "class").startswith(("0x03", "0x12"))
+               for path in glob.glob(f"{PCI}/*/vendor"))
+
+
+def check_atopgpud(library, **more):
+    """It has nothing to serve then, says why, and ends; where a GPU is on the bus it says why, and waits."""
+    if gpus_on_bus():
+        with e2e.Agent(command_name="atopgpud", scenario=None, wait=False, GPUSONDE_NVML_LIBRARY=library, **more) as waiting:
+            waiting.atop_port()
+            contains_all(waiting.log(), "atopgpud")
+        return
+    env = e2e.environment(GPUSONDE_NVML_LIBRARY=library, **more)
     with tempfile.TemporaryDirectory() as tmp:
         out = e2e.command("atopgpud", "--atop-listen", "127.0.0.1:0", "--atop-socket", f"gpusonde-e2e-{os.getpid()}",
                           "--state-dir", tmp, env=env)
@@ -187,6 +204,47 @@ def test_drivers_without_their_module_and_with_it():
             done.result()
 
 
+UNLOADED = "cycle: 60s\nseed: 1\ngpus:\n  - {model: l4}\nfaults:\n  - {unloaded: true}\n"
+ENTER = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+
+
+def beside_a_gpu(word):
+    """This file's tests of that name where the PCI bus has a GPU: in a mount namespace of their own."""
+    with tempfile.TemporaryDirectory() as tmp:
+        os.mkdir(f"{tmp}/0000:01:00.0")
+        for name, value in (("vendor", "0x10de"), ("class", "0x030200")):
+            with open(f"{tmp}/0000:01:00.0/{name}", "w", encoding="ascii") as f:
+                f.write(value + "\n")
+        enter = ["unshare", "--mount", "sh", "-c", ENTER, "sh", tmp, PCI]
+        if not os.path.isdir(PCI) or subprocess.run([*enter, "true"], capture_output=True, check=False).returncode:
+            raise e2e.Skip("no GPU can be put on the PCI bus: no permission for a mount namespace, or no PCI bus")
+        out = subprocess.run([*enter, sys.executable, os.path.abspath(__file__), e2e.BUILD, e2e.SOURCE, word], capture_output=True,
+                             text=True, timeout=5 * e2e.PATIENCE_S, check=False)
+        assert out.returncode == 0 and re.search(r"^ok 1 - (?!.*# SKIP)", out.stdout, re.M), out.stdout + out.stderr
+
+
+def test_no_driver_beside_a_gpu():
+    """What is on the bus is said, and so are the driver's own error and its remedy."""
+    if not gpus_on_bus():
+        beside_a_gpu("no_driver_beside_a_gpu")
+        return
+    bus = f"{gpus_on_bus()} NVIDIA device"
+    with e2e.Agent(scenario=UNLOADED, wait=False) as agent:
+        e2e.wait_for(agent.port, "the port")
+        agent.wait_not_ready(bus, *TOLD)
+        check_told(agent)
+        for path in ("/metrics", "/metrics/dcgm", "/api/v1/gpus"):
+            e2e.contains(agent.get(path).text, bus)
+        check_atopgpud(e2e.SIMULATED, GPUSONDE_SIM_SCENARIO=agent.env["GPUSONDE_SIM_SCENARIO"])
+    with e2e.Agent(scenario=None, wait=False, GPUSONDE_NVML_LIBRARY="/nowhere/libnvidia-ml.so.1") as agent:
+        e2e.wait_for(agent.port, "the port")
+        agent.wait_not_ready(bus, "/nowhere/libnvidia-ml.so.1", "nvml.library")
+        page = agent.metrics()
+        e2e.equal(e2e.values(page, "gpusonde_driver_state", state="no_library"), [1])
+        e2e.contains(page, "nvml.library")
+        e2e.contains(agent.cli("gpus").stdout, "nvml.library")
+
+
 class Row:
     """Of docs/metrics.md: a family, the labels that tell it from others of it, and the driver from which on it is there."""
 
@@ -252,10 +310,11 @@ def test_the_table_of_metrics_says_what_each_generation_lacks():
             with contextlib.suppress(AssertionError):
                 e2e.wait_for(lambda g=g, agent=agent: not wrong(table, newest, series_of(agent.metrics()), g), "", seconds=10)
             e2e.equal(wrong(table, newest, series_of(agent.metrics()), g), [], f"driver {g}")
-            lost = [row for row in table if row.driver > int(g)]
+            # Only of those that were seen to be there with the newest can be seen that they are not there with this one.
+            lost = [row for row in seen if row.driver > int(g)]
             assert lost, f"driver {g} lacks nothing"
             rows.say("nvml", f"NVIDIA {versions(g)}",
-                     lost=f"{len(lost)} of {len(table)} metrics (docs/metrics.md, column Driver); seen on the simulated driver of this generation")
+                     lost=f"{len(lost)} of {len(seen)} metrics of the simulated node (docs/metrics.md, column Driver); seen on the simulated driver of this generation")
 
 
 def test_fields_of_the_table_are_those_of_the_generations():
@@ -308,15 +367,37 @@ def check_future(library):
         e2e.equal(agent.get("/readyz").status, 200)
         gpus = agent.get("/api/v1/gpus").json()["gpus"]
         e2e.equal([gpu["architecture"] for gpu in gpus], [None] * len(gpus))
+        check_unlisted(agent, gpus)
         e2e.wait_for(lambda: e2e.values(agent.metrics(), "gpusonde_gpu_xid_errors_total", xid="999"), "an XID that has no name")
         told = [line for line in agent.log().split("\n") if "is not as this gpusonde knows drivers" in line]
-        starts = e2e.values(page, "gpusonde_child_starts_total") + e2e.values(page, "gpusonde_child_crashes_total")
         e2e.equal(agent.cli("gpus").returncode, 0)
         time.sleep(2)
         again = [line for line in agent.log().split("\n") if "is not as this gpusonde knows drivers" in line]
         e2e.equal(again, told, "what is said of it, once")
         assert len(told) <= 2, told
-        return len(FUTURE), len(series_of(page)), starts
+        page = agent.metrics()
+        e2e.equal(e2e.values(page, "gpusonde_driver_child_crashes_total"), [0], "crashes of the process that holds the driver")
+        e2e.equal(e2e.values(page, "gpusonde_driver_child_starts_total"), [1], "its starts")
+        return len(FUTURE), len(series_of(page))
+
+
+def check_unlisted(agent, gpus):
+    """Compute processes come in records that are not read: how many run is not known, and no table says none."""
+    for gpu in gpus:
+        listed = [entity["processes_live"] for entity in (gpu["mig"] or [gpu])]
+        e2e.equal(listed, [None] * len(listed), f"processes of GPU {gpu['gpu']}")
+    shown = agent.cli("gpus").stdout.split("\n")
+    # From the right: only what holds a GPU back has spaces of its own, and stands behind.
+    lines = [line for line in shown if re.match(r" +(\d+  \S|MIG |- +MIG )", line)]
+    assert len(lines) >= len(gpus), shown
+    counted = [line for line in lines if line[shown[next(i for i, s in enumerate(shown) if "PROC" in s)].index("PROC"):][:4].strip() != "-"]
+    e2e.equal(counted, [], "lines with a number of processes")
+    for command in ("gpus", "ps"):
+        out = agent.cli(command).stdout
+        line = next((line for line in out.split("\n") if "otherwise than known" in line), "")
+        e2e.contains(line, "gpusonde doctor")
+        e2e.contains(line, "processes in records of 40 bytes")
+    e2e.contains(agent.cli("ps").stdout, "Processes are missing")
 
 
 def check_known_part(page):
@@ -331,7 +412,7 @@ def check_known_part(page):
 
 def test_a_driver_of_an_unknown_generation():
     check_future(e2e.SIMULATED)
-    refused, families, _ = check_future(simulated("future"))
+    refused, families = check_future(simulated("future"))
     rows.say("unknown", "libnvidia-ml: functions gone, structs and records of other sizes, unknown numbers",
              served=f"the rest: {families} families of metrics, GPUs, XIDs", refused=f"{refused} things, each said in doctor, /api/v1/node and once in the log")
 

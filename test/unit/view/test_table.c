@@ -141,13 +141,14 @@ static void what_wants_doing_is_said(void **state)
 	(void)state;
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"recovery_action\":2}]}", table_gpus,
 	       "GPU 3: the driver asks for this: reboot the node", NULL);
-	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"recovery_action\":77}]}", table_gpus, "recovery action 77", NULL);
-	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_failed\":1}]}", table_gpus, "could not be remapped",
-	       NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"recovery_action\":77}]}", table_gpus,
+	       "recovery action 77", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_failed\":1}]}", table_gpus,
+	       "could not be remapped", NULL);
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_pending\":1,\"retired_pages_pending\":0}]}",
 	       table_gpus, "to be remapped", "to be retired");
-	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"nvlink_links\":{\"active\":17,\"total\":18}}]}", table_gpus,
-	       "17 of its 18 NVLinks", NULL);
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"nvlink_links\":{\"active\":17,\"total\":18}}]}",
+	       table_gpus, "17 of its 18 NVLinks", NULL);
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"temperature_celsius\":87,"
 	       "\"temperature_threshold_celsius\":{\"slowdown\":87}}]}",
 	       table_gpus, "slows down", NULL);
@@ -173,6 +174,39 @@ static void a_gpu_has_the_processes_of_its_instances(void **state)
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":0,\"mig\":[{\"processes_live\":2},"
 	       "{\"processes_live\":3}]}]}",
 	       table_gpus, "  5", NULL);
+}
+
+/* Of one list that could not be read the sum is not known, and what is shown of processes is not all. */
+static void processes_that_could_not_be_listed(void **state)
+{
+	static const char *const documents[] = {
+		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":5,\"mig\":[{\"processes_live\":null}]}],"
+		"\"processes\":[]}",
+		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":null,\"mig\":[]}],\"processes\":[{\"pid\":7}]}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(documents); i++) {
+		expect(documents[i], table_processes, "Processes are missing", NULL);
+		expect(documents[i], table_processes, "on GPU 3\n", NULL);
+	}
+	expect(documents[0], table_gpus, "MIG", " 5");
+	expect(documents[1], table_gpus, "GPU", " 0");
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":0}],\"processes\":[]}",
+	       table_processes, "No GPU", "missing");
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true}],\"processes\":[]}", table_processes, "No GPU",
+	       "missing");
+}
+
+static void a_driver_that_is_otherwise_than_known(void **state)
+{
+	static const char text[] =
+		"{\"gpus\":[{\"gpu\":3}],\"processes\":[{\"pid\":7}],\"node\":{\"refused\":\"architecture 99\"}}";
+
+	(void)state;
+	expect(text, table_gpus, "doctor says more): architecture 99", NULL);
+	expect(text, table_processes, "doctor says more): architecture 99", NULL);
+	expect("{\"gpus\":[{\"gpu\":3}],\"node\":{\"refused\":null}}", table_gpus, "GPU", "doctor");
 }
 
 /* A document of somebody else's making: wrong types and missing members are unknown, not a crash. */
@@ -254,6 +288,8 @@ int main(void)
 		cmocka_unit_test(what_wants_doing_is_said),
 		cmocka_unit_test(processes_of_old_data_have_no_load),
 		cmocka_unit_test(a_gpu_has_the_processes_of_its_instances),
+		cmocka_unit_test(processes_that_could_not_be_listed),
+		cmocka_unit_test(a_driver_that_is_otherwise_than_known),
 		cmocka_unit_test(foreign_documents),
 		cmocka_unit_test(terminal_text),
 	};
