@@ -147,7 +147,11 @@ struct trace_listing {
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
-	bool left_to_driver; /* not chosen, but nothing is missed: the driver's calls within it are probed */
+	/*
+	 * Not chosen: the driver's calls within it are probed instead. A call of the runtime's that makes none (arguments that it finds wrong, a
+	 * driver too old for it) is not seen.
+	 */
+	bool left_to_driver;
 };
 int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct site_rules *rules,
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata);

@@ -217,7 +217,8 @@ static const char *refused_beside(const struct place *place, const struct site *
 
 /*
  * A call of the runtime's whose return cannot be seen (most of arm64's: they save where they return to before anything that the kernel emulates)
- * would be counted without its result, and the driver's calls within it once more. Those say all that it could, with results.
+ * would be counted without its result, and the driver's calls within it once more. Those say what it does, with results; where the runtime fails
+ * before it makes one, as by an argument that it finds wrong, nothing is seen.
  */
 static bool is_left_to_driver(const struct place *place, const struct site *site)
 {
@@ -252,7 +253,7 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		why = listing.site.chosen ? refused_beside(place, &listing.site, whole) : NULL;
 		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
 		if (listing.left_to_driver)
-			why = "its return could not be seen here: the driver's calls that it makes are probed instead";
+			why = "its return could not be seen here: the driver's calls that it makes are probed instead; where it makes none, nothing is seen";
 		if (why)
 			refuse(&listing.site, why);
 	}
