@@ -85,6 +85,7 @@ static void check_records(const struct doctor *d, struct finding *f)
 {
 	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	char text[sizeof(f->text)];
+	int level = rights_perf_level();
 
 	if (!wanted(d))
 		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
@@ -92,9 +93,10 @@ static void check_records(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "not tried, since nothing can be traced");
 	else if (targets_records_refused(text, sizeof(text)))
 		found(f, VERDICT_NOTE, "%s", text);
+	else if (level >= 0)
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)", level);
 	else
-		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)",
-		      rights_perf_level());
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once");
 }
 
 static void check_tracefs(const struct doctor *d, struct finding *f)

@@ -290,15 +290,18 @@ static void why_refused(int error, char *buf, size_t size)
 {
 	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	int level = rights_perf_level();
+	char paranoid[48] = "";
 
+	if (level >= 0)
+		snprintf(paranoid, sizeof(paranoid), " (kernel.perf_event_paranoid is %d)", level);
 	if (error != -EPERM && error != -EACCES) {
 		snprintf(buf, size,
 			 "new programs are found by scanning /proc, up to a second late: perf events cannot be opened: %s",
 			 strerror(-error));
 	} else if (rights_lacks(RIGHTS_FOR(RECORDS), lacks) ||
 		   (level >= PARANOID_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
-		snprintf(buf, size, "perf events are refused (kernel.perf_event_paranoid is %d), %s: %s; %s",
-			 level, lacks[0].cause, lacks[0].lost, lacks[0].remedy);
+		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause, lacks[0].lost,
+			 lacks[0].remedy);
 	} else {
 		int n = snprintf(
 			buf, size,
