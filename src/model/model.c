@@ -106,6 +106,16 @@ void model_set_trouble(struct model *model, const char *text, const char *cause)
 	snprintf(model->trouble_cause, sizeof(model->trouble_cause), "%s", text ? cause : "");
 }
 
+/* How many phrases; what did not fit is one more. */
+static unsigned count_refused(const char *text)
+{
+	unsigned n = *text != '\0';
+
+	for (; (text = strchr(text, ';')); text++)
+		n++;
+	return n;
+}
+
 /* What holds for the driver as a whole. Versions stay known when it is gone. */
 static void take_driver(struct model *model, const struct reading *reading)
 {
@@ -121,6 +131,7 @@ static void take_driver(struct model *model, const struct reading *reading)
 	memcpy(model->driver_version, reading->driver_version, sizeof(model->driver_version));
 	memcpy(model->nvml_version, reading->nvml_version, sizeof(model->nvml_version));
 	memcpy(model->refused, reading->refused, sizeof(model->refused));
+	model_agent_set(model, AGENT_DRIVER_REFUSED, count_refused(model->refused));
 	model->cuda_version = reading->cuda_version;
 	model->topology_n = reading->topology_n;
 	memcpy(model->topology, reading->topology, sizeof(model->topology));

@@ -341,6 +341,7 @@ def test_scenarios_are_of_their_generation():
         with e2e.Agent(scenario=f"driver-{g}") as agent:
             node = agent.get("/api/v1/node").json()["node"]
             e2e.equal((node["driver_version"], node["refused"]), (versions(g), None))
+            e2e.equal(e2e.values(agent.metrics(), "gpusonde_driver_refused"), [0])
             reserved = e2e.values(agent.metrics(), "gpusonde_gpu_memory_reserved_bytes")
             e2e.equal(bool(reserved), g != "470", f"reserved memory with {g}")
 
@@ -364,6 +365,7 @@ def check_future(library):
                 e2e.contains(text, part)
         page = agent.metrics()
         check_known_part(page)
+        assert e2e.values(page, "gpusonde_driver_refused")[0] >= len(FUTURE), "what a fleet can alert on"
         e2e.equal(agent.get("/readyz").status, 200)
         gpus = agent.get("/api/v1/gpus").json()["gpus"]
         e2e.equal([gpu["architecture"] for gpu in gpus], [None] * len(gpus))
