@@ -114,7 +114,7 @@ void option_describe(const struct option *option, struct strbuf *out)
 {
 	switch (option->type) {
 	case OPTION_BOOL:
-		strbuf_adds(out, "true or false");
+		strbuf_adds(out, "true or false (or yes, no, on, off, 1, 0)");
 		break;
 	case OPTION_DURATION:
 		strbuf_adds(out, "a number and a unit, ");
