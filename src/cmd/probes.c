@@ -234,6 +234,38 @@ static void print_json(const struct probing *p, struct strbuf *out)
 	json_decref(json);
 }
 
+/* Whether it says of itself that it goes on where it ends: a copy or a download that was cut short. */
+static bool is_cut(int fd, const struct elf_file *file)
+{
+	struct elf_range range;
+	Elf64_Ehdr header;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || pread(fd, &header, sizeof(header), 0) != sizeof(header))
+		return false;
+	if (header.e_shoff > (uint64_t)st.st_size ||
+	    (uint64_t)header.e_shnum * header.e_shentsize > (uint64_t)st.st_size - header.e_shoff)
+		return true;
+	for (uint32_t i = 0; elf_range(file, i, &range); i++)
+		if (range.offset > (uint64_t)st.st_size || range.size > (uint64_t)st.st_size - range.offset)
+			return true;
+	return false;
+}
+
+static int complain_empty(const struct probing *p, bool cut)
+{
+	const char *name = strrchr(p->path, '/');
+
+	if (cut)
+		return complain(p, "the file is damaged: parts of it lie behind its end, as of a copy that was cut short; copy or install it "
+				   "again");
+	if (strncmp(name ? name + 1 : p->path, "libcuda.so", strlen("libcuda.so")) == 0)
+		return complain(p, "no function of the CUDA driver is in it: a stub, or no libcuda of NVIDIA's; the driver's is the "
+				   "libcuda.so.1 that \"ldconfig -p\" shows");
+	return complain(p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: calls that "
+			   "it makes are seen in the driver's library, libcuda.so.1");
+}
+
 static int list(struct probing *p, int fd)
 {
 	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
@@ -248,8 +280,7 @@ static int list(struct probing *p, int fd)
 	if (r < 0)
 		return complain_errno(p, r);
 	if (p->all == 0)
-		return complain(p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: calls that "
-				   "it makes are seen in the driver's library, libcuda.so.1");
+		return complain_empty(p, is_cut(fd, file));
 	strbuf_init(&out, 0);
 	if (p->sites)
 		print_json(p, &out);

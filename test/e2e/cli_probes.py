@@ -141,12 +141,16 @@ def test_what_is_no_such_file_is_refused_with_the_remedy():
             pass
         with open(f"{folder}/secret", "wb"):
             pass
-        cases = [(folder, "a directory: name a file"), (f"{folder}/fifo", "name a regular file"), ("/dev/null", "name a regular file"),
+        cut, other = patched(folder, "libcuda.so.535", []), f"{folder}/libcuda.so.1"
+        os.truncate(cut, 1000)
+        shutil.copy("/bin/sh", other)
+        cases = [(cut, "the file is damaged"), (other, "no function of the CUDA driver is in it: a stub"), (folder, "a directory: name a file"), (f"{folder}/fifo", "name a regular file"), ("/dev/null", "name a regular file"),
                  (f"{folder}/empty", "no 64-bit ELF"), (__file__, "no 64-bit ELF"), (f"{folder}/none", "no such file"),
-                 (patched(folder, "32", [(4, b"\1")]), "no 64-bit ELF"), ("/bin/sh", "no function of the CUDA driver")]
+                 (patched(folder, "32", [(4, b"\1")]), "no 64-bit ELF"), ("/bin/sh", "no function of the CUDA driver or runtime is in it")]
         for path, remedy in cases:
             for flags in ((), ("--json",)):
                 out = command("probes", *flags, path)
+                assert "libcuda" not in path or "stripped" not in out.stderr, out.stderr
                 equal((out.returncode, out.stdout), (1, ""), path)
                 contains(out.stderr, f"gpusonde probes: {path}: ")
                 contains(out.stderr, remedy)
