@@ -300,8 +300,8 @@ static void why_refused(int error, char *buf, size_t size)
 			 strerror(-error));
 	} else if (rights_lacks(RIGHTS_FOR(RECORDS), lacks) ||
 		   (level >= PARANOID_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
-		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause, lacks[0].lost,
-			 lacks[0].remedy);
+		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause,
+			 lacks[0].lost, lacks[0].remedy);
 	} else {
 		int n = snprintf(
 			buf, size,
