@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A libcuda of an unknown generation: what is known of it is traced exactly, nothing is probed without proof, and what is left out is said.
+"""A libcuda, and a libcudart, of an unknown generation: what is known of it is traced exactly, nothing is probed without proof, and what is left out is said.
 
     unknown.py BUILD SOURCE [words of names of tests]
 
@@ -21,6 +21,7 @@ import e2e # noqa: E402 pylint: disable=wrong-import-position
 import rows # noqa: E402 pylint: disable=wrong-import-position
 import shapes # noqa: E402 pylint: disable=wrong-import-position
 
+DRIVER, RUNTIME = "libcuda.so.1", "libcudart.so.14"
 CALLER = f"{e2e.BUILD}/test/unknown/caller"
 X86, ARM64 = ["-fcf-protection=none"], ["-march=armv8.5-a"]
 OWN = platform.machine() in ("x86_64", "AMD64")
@@ -63,20 +64,20 @@ def compiler(arm64):
 
 
 @contextlib.contextmanager
-def library(source, arm64=False):
-    """A folder with the libcuda.so.1 that @source becomes."""
+def library(source, arm64=False, name=DRIVER):
+    """A folder with the library that @source becomes."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-unknown-") as tmp:
         with open(f"{tmp}/library.S", "w", encoding="ascii") as f:
             f.write(source + '\n.section .note.GNU-stack, "", %progbits\n')
         flags = ARM64 if arm64 else X86
-        done = subprocess.run([*compiler(arm64), *flags, "-O1", "-fPIC", "-shared", "-o", f"{tmp}/libcuda.so.1", f"{tmp}/library.S",
+        done = subprocess.run([*compiler(arm64), *flags, "-O1", "-fPIC", "-shared", "-o", f"{tmp}/{name}", f"{tmp}/library.S",
                                f"{e2e.SOURCE}/test/unknown/body.c"], capture_output=True, text=True, timeout=e2e.PATIENCE_S, check=False)
         e2e.equal(done.returncode, 0, f"exit status of the compiler, which says {done.stderr}")
         yield tmp
 
 
-def sites(tmp):
-    done = e2e.command("probes", "--json", f"{tmp}/libcuda.so.1")
+def sites(tmp, name=DRIVER):
+    done = e2e.command("probes", "--json", f"{tmp}/{name}")
     e2e.equal(done.returncode, 0, done.stderr)
     return {site["symbol"]: site for site in json.loads(done.stdout)["sites"]}
 
@@ -101,10 +102,10 @@ def check_shapes(tmp, table, extra):
     return found
 
 
-def call(tmp, plan, *flags, prefix=()):
+def call(tmp, plan, *flags, prefix=(), library_name=DRIVER):
     """What the caller says it did, under gpusonde trace with @prefix; and what that said."""
     truth = f"{tmp}/truth"
-    done = subprocess.run([*prefix, *flags, *(["--"] if prefix else []), CALLER, f"{tmp}/libcuda.so.1", truth], env=e2e.environment(),
+    done = subprocess.run([*prefix, *flags, *(["--"] if prefix else []), CALLER, f"{tmp}/{library_name}", truth], env=e2e.environment(),
                           input="".join(f"{name} {times}\n" for name, times in plan), capture_output=True, text=True, timeout=e2e.PATIENCE_S,
                           check=False)
     e2e.equal(done.returncode, 0, f"exit status of {done.args}, which says {done.stderr}")
@@ -122,9 +123,9 @@ def need_tracing():
         raise e2e.Skip(f"gpusonde trace: {done.stderr.strip()}")
 
 
-def traced(tmp, plan, *flags):
+def traced(tmp, plan, *flags, library_name=DRIVER):
     """The truth, the calls of the document by name, the process's incompleteness, the document, standard error."""
-    truth, done = call(tmp, plan, "--json", *flags, prefix=[e2e.GPUSONDE, "trace"])
+    truth, done = call(tmp, plan, "--json", *flags, prefix=[e2e.GPUSONDE, "trace"], library_name=library_name)
     document = json.loads([line for line in done.stdout.splitlines() if line.startswith("{")][-1])
     counts.check_events(document)
     ours = [p for p in document["processes"] if p["pid"] == truth["pid"]]
@@ -223,6 +224,37 @@ def test_newer_names_are_told_and_the_known_part_is_traced():
         e2e.contains(said, "2 of 4 entry points have no probe")
     rows.say("unknown", "libcuda with newer names (cuMemAlloc_v3 without cuMemAlloc_v2)", served="names that are known: exact",
              refused="named as newer than this gpusonde; figures of its programs say sites_refused")
+
+
+# Of a runtime after the newest: names that it keeps, and what each of these is; names that are new, of which some are versions and twins of such.
+KEPT = {"cudaEventSynchronize": "hot-patchable", "cudaFree": "jump first", "cudaMemcpyAsync_ptsz": "thunk", "cudaStreamSynchronize": "endbr64, thunk",
+        "cudaMemset": "jrcxz", "cudaDeviceSynchronize": "an argument clobbered", "cudaEventQuery": "a loop by a table behind the prologue"}
+NEWER_RUNTIME, UNHEARD = ("cudaLaunchKernel_v9", "cudaMemcpyAsync_v14", "cudaMalloc_ptds"), ("cudaMallocEverywhere", "cudaTimeTravel")
+
+
+def test_a_runtime_after_the_newest():
+    by_what = {shape.what: shape for shape in shapes.X86}
+    made = {name: by_what[what] for name, what in KEPT.items()} | dict.fromkeys(NEWER_RUNTIME + UNHEARD, by_what["thunk"])
+    proven = {name for name in KEPT if made[name].offset is not None}
+    with library(shapes.source([], "".join(shapes.function(*function) for function in made.items())), name=RUNTIME) as tmp:
+        found = sites(tmp, RUNTIME)
+        e2e.equal(set(found), {*KEPT, *NEWER_RUNTIME}, "functions that have a row, and newer versions of such")
+        for name in KEPT:
+            check_shape(name, made[name], found[name])
+        for name in NEWER_RUNTIME:
+            assert not found[name]["chosen"] and shapes.NEWER in found[name]["reason"], found[name]
+        need_tracing()
+        plan = [(name, 5 + 4 * i) for i, name in enumerate(made)]
+        unprobed, _ = call(tmp, plan, library_name=RUNTIME)
+        truth, calls, incomplete, document, _ = traced(tmp, plan, library_name=RUNTIME)
+        e2e.equal(the_rest(truth), the_rest(unprobed), "what the program did under probes, and without")
+        check_counts(truth, calls, dict.fromkeys(proven, True), dict.fromkeys(proven, 0) | {"cudaMemcpyAsync_ptsz": 1})
+        refused = len(found) - len(proven)
+        assert "sites_refused" in incomplete, incomplete
+        e2e.equal((document["probes"]["attached"], document["probes"]["refused"]), (len(proven), refused), "probes")
+    rows.say("unknown", RUNTIME, served=f"{len(proven)} functions that are known and of a proven shape: exact, with result",
+             refused=f"{len(KEPT) - len(proven)} of another shape, each with its reason; {len(NEWER_RUNTIME)} newer versions, named; "
+                     f"{len(UNHEARD)} functions that nobody knows are not taken for others")
 
 
 @contextlib.contextmanager
