@@ -33,6 +33,7 @@ struct collector {
 	bool reading_came; /* since the last tick */
 	struct silence silence;
 	uint32_t state;
+	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
 	char refused[sizeof(((struct reading *)NULL)->refused)]; /* what of the driver the log has said is not read */
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
@@ -140,6 +141,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 	}
 	log_state(c, reading);
 	c->state = reading->state;
+	memcpy(c->error, reading->error, sizeof(c->error));
 	c->readings++;
 	c->reading_came = true;
 	log_refused(c, reading);
@@ -167,9 +169,8 @@ static void tell_trouble(struct collector *c, const struct nvml_status *status)
 	if (status->trouble[0]) {
 		model_set_trouble(c->model, status->trouble, status->cause);
 	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
-		snprintf(text, sizeof(text),
-			 "%d NVIDIA device%s on the PCI bus, but no driver: install it, or modprobe nvidia",
-			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s");
+		snprintf(text, sizeof(text), "%d NVIDIA device%s on the PCI bus, but no driver: %s",
+			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s", c->error);
 		model_set_trouble(c->model, text, text);
 	} else {
 		model_set_trouble(c->model, NULL, NULL);
