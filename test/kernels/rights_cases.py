@@ -5,11 +5,11 @@ Debian's perf_event_paranoid of 3 is set, which its kernels alone know. test/e2e
 last: the kernel is locked down at the end, for good.
 """
 import json
-import re
 import shutil
 
 import counts
 import rows
+from capabilities import missing
 from cases import MULTI_SINCE, PIPE, case, document, ended_well, finding, truth
 
 MEMLOCK_UNTIL = (5, 11) # before, memory of BPF counts against RLIMIT_MEMLOCK
@@ -46,11 +46,6 @@ esac
 
 def needed(kernel):
     return NEW if kernel.version >= MULTI_SINCE else OLD
-
-
-def missing(text):
-    """The capabilities that it says are missing, each as often as it does."""
-    return sorted(name for said in re.findall(r"((?:CAP_[A-Z_]+(?: and )?)+) (?:is|are) missing", text) for name in re.findall(r"CAP_([A-Z_]+)", said))
 
 
 def alone(result, name):
