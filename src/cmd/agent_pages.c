@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cmd/own_rights.h"
 #include "cmd/readiness.h"
 #include "config.h"
 #include "view/names.h"
@@ -163,6 +164,24 @@ static int post_resume(_unused_ const struct http_request *request, struct http_
 	return post_request(userdata, REQUEST_RESUME, reply);
 }
 
+static int put_json(json_t *json, struct http_reply *reply)
+{
+	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+
+	json_decref(json);
+	if (!text)
+		return -ENOMEM;
+	strbuf_addf(&reply->body, "%s\n", text);
+	free(text);
+	reply->content_type = json_text;
+	return 0;
+}
+
+static int get_rights(_unused_ const struct http_request *request, struct http_reply *reply, _unused_ void *userdata)
+{
+	return put_json(own_rights(), reply);
+}
+
 static int get_status(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
@@ -184,15 +203,7 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET]);
 
 	snapshot_unref(snapshot);
-	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
-
-	json_decref(json);
-	if (!text)
-		return -ENOMEM;
-	strbuf_addf(&reply->body, "%s\n", text);
-	free(text);
-	reply->content_type = json_text;
-	return 0;
+	return put_json(json, reply);
 }
 
 static int get_index(const struct http_request *request, struct http_reply *reply, void *userdata);
@@ -216,6 +227,8 @@ static int get_index(const struct http_request *request, struct http_reply *repl
 	PAGE("/readyz", HTTP_GET, false, uncached, get_ready, "are the data fresh? If not, why")               \
 	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                          \
 	     "state of the driver's child (UNIX socket only)")                                                 \
+	PAGE("/control/rights", HTTP_GET, true, uncached, get_rights,                                          \
+	     "what the agent may do, and lacks (UNIX socket only)")                                            \
 	PAGE("/control/release", HTTP_POST, true, uncached, post_release,                                      \
 	     "let go of the driver (UNIX socket only)")                                                        \
 	PAGE("/control/resume", HTTP_POST, true, uncached, post_resume,                                        \

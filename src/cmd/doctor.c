@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cmd/doctor.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd/feed.h"
+#include "cmd/own_rights.h"
 #include "cmd/readiness.h"
 #include "config.h"
 #include "view/view.h"
@@ -69,6 +71,53 @@ static json_t *load(const struct strbuf *text)
 	return json_loadb(text->data, text->len, 0, &error);
 }
 
+const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size)
+{
+	const char *why = "the agent cannot be asked";
+
+	if (doctor->agents_rights)
+		why = NULL;
+	else if (doctor->status)
+		why = "the agent, of another version, does not tell of its own";
+	else if (!options_text(&doctor->invocation->options, OPT_control_socket) &&
+		 doctor->invocation->options.v[OPT_control_socket].text[0])
+		why = "no agent is asked";
+	else if (doctor->agent_error == -ENOENT || doctor->agent_error == -ECONNREFUSED)
+		why = "no agent runs";
+	if (why)
+		snprintf(buf, size, "this process (%s)", why);
+	else
+		snprintf(buf, size, "the agent");
+	return buf;
+}
+
+/* One of the agent's pages; NULL where it does not say. */
+static json_t *ask(const struct doctor *doctor, const char *path)
+{
+	unsigned status = 0;
+	json_t *json = NULL;
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	if (agent_ask(&doctor->invocation->options, "GET", path, &status, &text) == 0 && status == 200)
+		json = load(&text);
+	strbuf_done(&text);
+	return json;
+}
+
+static void examine_rights(struct doctor *doctor)
+{
+	json_t *page = doctor->status ? ask(doctor, "/api/v1/trace") : NULL;
+
+	doctor->trace = json_incref(json_object_get(page, "trace"));
+	json_decref(page);
+	if (doctor->status)
+		doctor->rights = ask(doctor, "/control/rights");
+	doctor->agents_rights = doctor->rights;
+	if (!doctor->rights)
+		doctor->rights = own_rights();
+}
+
 static void examine(struct doctor *doctor)
 {
 	_cleanup_(feed_freep) struct feed *feed = NULL;
@@ -81,6 +130,7 @@ static void examine(struct doctor *doctor)
 	doctor->agent_error = agent_ask(options, "GET", "/control/status", &status, &text);
 	if (doctor->agent_error == 0)
 		doctor->status = load(&text);
+	examine_rights(doctor);
 	strbuf_reset(&text);
 	if (feed_new(options, &feed) == 0 &&
 	    feed_get(feed, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text) == 0) {
@@ -160,5 +210,7 @@ int doctor_main(struct invocation *inv)
 	strbuf_done(&out);
 	json_decref(doctor.status);
 	json_decref(doctor.document);
+	json_decref(doctor.trace);
+	json_decref(doctor.rights);
 	return status == EXIT_SUCCESS && report->count[VERDICT_FAILED] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

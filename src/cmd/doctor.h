@@ -24,11 +24,16 @@ struct doctor {
 	const struct invocation *invocation;
 	int agent_error; /* 0: the agent answers */
 	json_t *status; /* its /control/status; NULL without agent */
+	json_t *trace; /* what it says of its tracing; NULL without agent */
+	json_t *rights; /* as cmd/own_rights.h has it, the agent's or our own */
+	bool agents_rights; /* the agent's */
 	json_t *document; /* gpus and node, of the agent or sampled here; NULL when neither could be had */
 	char failure[400]; /* sampled here, and there are no data: why */
 	int gpus_on_bus;
 	bool sampled; /* the document is our own */
 };
+
+enum { SUBJECT_MAX = 128 };
 
 struct check {
 	const char *name;
@@ -40,6 +45,9 @@ extern const struct check driver_checks[]; /* cmd/doctor_driver.c */
 extern const struct check system_checks[]; /* cmd/doctor_system.c */
 extern const struct check service_checks[]; /* cmd/doctor_service.c */
 extern const struct check trace_checks[]; /* cmd/doctor_trace.c */
+
+/* Of whom the row is that looks at @d->rights, and why it is nobody else: "the agent", "this process (no agent runs)". */
+const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size);
 
 _printf_(3, 4) void found(struct finding *finding, enum verdict verdict, const char *fmt, ...);
 _printf_(2, 3) void remedy(struct finding *finding, const char *fmt, ...);

@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "proc/proc.h"
-#include "proc/rights.h"
 
 static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
 {
@@ -50,54 +48,82 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	remedy(f, "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
 }
 
-/* What is missing is said by whoever needs it. */
-static void check_capabilities(_unused_ const struct doctor *d, struct finding *f)
+static const char *text_of(const json_t *object, const char *key)
 {
-	struct strbuf has;
+	const char *text = json_string_value(json_object_get(object, key));
 
-	strbuf_init(&has, sizeof(f->text) / 2);
-	rights_held(&has);
-	found(f, VERDICT_OK, "this process has%s", has.len ? has.data : " none of note");
-	strbuf_done(&has);
+	return text ? text : "";
+}
+
+/* What is missing is said by whoever needs it. */
+static void check_capabilities(const struct doctor *d, struct finding *f)
+{
+	const char *held = text_of(d->rights, "capabilities");
+	char who[SUBJECT_MAX];
+
+	found(f, VERDICT_OK, "%s has%s", doctor_subject(d, who, sizeof(who)), *held ? held : " none of note");
+}
+
+/* What the agent does counts; where it does not read the log, a capability that it lacks is the likely cause. */
+static void check_agents_kmsg(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *lack = json_object_get(d->rights, "kernel_log");
+
+	if (json_integer_value(json_object_get(json_object_get(agent, "source_up"), "kmsg")) == 1) {
+		found(f, VERDICT_OK, "the agent reads it: XID errors come from there, too");
+	} else if (d->agents_rights && *text_of(lack, "text")) {
+		found(f, VERDICT_WARNING, "the agent: %s", text_of(lack, "text"));
+		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
+	} else {
+		found(f, VERDICT_WARNING,
+		      "the agent does not read it: XID errors come from the driver's events alone");
+		remedy(f, "the agent's log says why; kmsg.enabled=false if it is not wanted");
+	}
 }
 
 static void check_kmsg(const struct doctor *d, struct finding *f)
 {
 	const char *path = options_text(&d->invocation->options, OPT_kmsg_path);
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	const json_t *lack = json_object_get(d->rights, "kernel_log");
 	int error = fd < 0 ? errno : 0;
+	char who[SUBJECT_MAX];
 
+	doctor_subject(d, who, sizeof(who));
 	if (!options_bool(&d->invocation->options, OPT_kmsg_enabled)) {
 		found(f, VERDICT_NOTE, "not wanted (kmsg.enabled)");
-		return;
+	} else if (d->status && !d->sampled) {
+		check_agents_kmsg(d, f);
+	} else if (fd >= 0) {
+		found(f, VERDICT_OK, "%s can read %s: XID errors come from there, too", who, path);
+	} else if ((error == EPERM || error == EACCES) && *text_of(lack, "text")) {
+		found(f, VERDICT_WARNING, "%s (%s): %s", who, path, text_of(lack, "text"));
+		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
+	} else {
+		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
+		      strerror(error));
+		remedy(f,
+		       "a container is given it by --device /dev/kmsg; kmsg.path names another; kmsg.enabled=false if it is not wanted");
 	}
-	if (fd >= 0) {
-		found(f, VERDICT_OK, "%s can be read: XID errors come from there, too", path);
-		return;
-	}
-	if ((error == EPERM || error == EACCES) && rights_lacks(RIGHTS_FOR(KERNEL_LOG), lacks) > 0) {
-		found(f, VERDICT_WARNING, "%s (%s): %s", lacks[0].cause, path, lacks[0].lost);
-		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", lacks[0].remedy);
-		return;
-	}
-	found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
-	      strerror(error));
-	remedy(f,
-	       "a container is given it by --device /dev/kmsg; kmsg.path names another; kmsg.enabled=false if it is not wanted");
 }
 
-static void check_pids(_unused_ const struct doctor *d, struct finding *f)
+static void check_pids(const struct doctor *d, struct finding *f)
 {
-	if (!proc_sees_all()) {
+	const char *which = text_of(d->rights, "processes");
+	char who[SUBJECT_MAX];
+
+	doctor_subject(d, who, sizeof(who));
+	if (STRV_EQ(which, "namespace")) {
 		found(f, VERDICT_WARNING,
-		      "in a PID namespace of its own: the driver's PIDs are of the host, and have no names here; only programs in it can be traced");
+		      "%s is in a PID namespace of its own: the driver's PIDs are of the host, and have no names here; only programs in it can be traced",
+		      who);
 		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
-	} else if (access("/proc/1/stat", R_OK) < 0) {
-		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid)");
+	} else if (STRV_EQ(which, "hidden")) {
+		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid) from %s", who);
 		remedy(f, "run as root, or in the group that /proc's mount option gid= names");
 	} else {
-		found(f, VERDICT_OK, "the processes of all users can be seen");
+		found(f, VERDICT_OK, "%s sees the processes of all users", who);
 	}
 }
 

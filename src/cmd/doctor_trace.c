@@ -22,9 +22,28 @@
 
 enum { RING_BYTES = 1 << 16 };
 
+/* One of the agent's own figures. */
+static const json_t *agents_figure(const struct doctor *d, const char *family, const char *which)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+
+	return json_object_get(json_object_get(agent, family), which);
+}
+
+/* The agent's wish where there is one; else what it would be. */
 static bool wanted(const struct doctor *d)
 {
+	if (json_is_object(d->trace) && !d->sampled)
+		return json_is_number(agents_figure(d, "source_up", "trace")) ||
+		       json_is_true(json_object_get(d->trace, "enabled"));
 	return options_number(&d->invocation->options, OPT_trace_enabled) != WISH_NO;
+}
+
+static void not_wanted(const struct doctor *d, struct finding *f)
+{
+	found(f, VERDICT_NOTE,
+	      json_is_object(d->trace) ? "the agent is not to trace (trace.enabled)" :
+					 "not wanted (trace.enabled)");
 }
 
 /* What is missing is a failure only for who has asked for tracing. */
@@ -34,67 +53,127 @@ static enum verdict missing(const struct doctor *d)
 											VERDICT_WARNING;
 }
 
+static bool lacks_what_is_needed(const struct doctor *d)
+{
+	return json_is_true(json_object_get(json_object_get(d->rights, "tracing"), "needed"));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Its word for why it does not trace has the remedy within. */
+static void check_agents_tracing(const struct doctor *d, struct finding *f)
+{
+	const char *backend = text_of(d->trace, "backend"), *why = text_of(d->trace, "why");
+	double refused = json_number_value(agents_figure(d, "trace_sites", "refused"));
+
+	if (!*backend)
+		found(f, missing(d), "the agent does not trace CUDA calls: %s",
+		      *why ? why : "it does not say why");
+	else if (json_is_true(json_object_get(d->trace, "stale")))
+		found(f, missing(d), "the agent traces CUDA calls by %s, and has had nothing new for %.0f s",
+		      backend, json_number_value(json_object_get(d->trace, "age_seconds")));
+	else if (refused > 0) {
+		found(f, VERDICT_WARNING,
+		      "the agent traces CUDA calls, attached by %s, but not of %.0f entry points of the libraries that it has found, where no harmless place was found for a probe",
+		      backend, refused);
+		remedy(f,
+		       "the agent's log names the library, and gpusonde probes LIBRARY tells why; a newer gpusonde may know it");
+	} else
+		found(f, VERDICT_OK, "the agent traces CUDA calls, attached by %s", backend);
+}
+
 static void check_tracing(const struct doctor *d, struct finding *f)
 {
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	struct attach_trouble trouble = { 0 };
+	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	char who[SUBJECT_MAX];
 	int r;
 
 	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		not_wanted(d, f);
+		return;
+	}
+	if (json_is_object(d->trace)) {
+		check_agents_tracing(d, f);
+		return;
+	}
+	if (d->status && json_is_null(d->trace)) {
+		found(f, VERDICT_NOTE, "the agent has not begun yet");
 		return;
 	}
 	r = attach_backend_new(&config, &backend, &trouble);
+	doctor_subject(d, who, sizeof(who));
 	if (r == 0) {
-		found(f, VERDICT_OK, "CUDA calls can be traced, attached by %s", attach_backend_name(backend));
-		return;
+		found(f, VERDICT_OK, "%s can trace CUDA calls, attached by %s", who,
+		      attach_backend_name(backend));
+	} else if (r == -EPERM && rights_lacks(attach_needs(false), lacks)) {
+		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
+		remedy(f, "how to give it stands at trace-rights; trace.enabled=no if tracing is not wanted");
+	} else { /* the cause has its remedy within */
+		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, trouble.text);
 	}
-	/* How to give it stands at trace-rights. */
-	found(f, missing(d), "CUDA calls cannot be traced from here: %s",
-	      r == -EPERM && rights_lacks(attach_needs(false), lacks) ? lacks[0].cause : trouble.text);
-	remedy(f, "run doctor as the agent's user; trace.enabled=no if tracing is not wanted");
 }
 
 static void check_rights(const struct doctor *d, struct finding *f)
 {
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
-	struct strbuf text;
-	unsigned n;
+	const json_t *rights = json_object_get(d->rights, "tracing");
+	const char *text = text_of(rights, "text");
+	char who[SUBJECT_MAX];
 
+	doctor_subject(d, who, sizeof(who));
 	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		not_wanted(d, f);
+	} else if (!rights) {
+		found(f, VERDICT_NOTE, "not known: out of memory");
+	} else if (!*text) {
+		found(f, VERDICT_OK, "%s has all capabilities that tracing uses", who);
+	} else {
+		found(f, lacks_what_is_needed(d) ? missing(d) : VERDICT_NOTE, "%s: %s", who, text);
+		remedy(f, "%s", text_of(rights, "remedy"));
+	}
+}
+
+static void check_agents_records(const struct doctor *d, struct finding *f)
+{
+	const char *why = text_of(d->trace, "why");
+
+	if (!*text_of(d->trace, "backend")) {
+		found(f, VERDICT_NOTE, "not tried, since the agent does not trace");
 		return;
 	}
-	n = rights_lacks(attach_needs(false) | RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED), lacks);
-	if (n == 0) {
-		found(f, VERDICT_OK, "this process has all capabilities that tracing uses");
-		return;
-	}
-	strbuf_init(&text, sizeof(f->text) - 1);
-	for (unsigned i = 0; i < n; i++)
-		strbuf_addf(&text, "%s%s: %s", i ? "; " : "", lacks[i].cause, lacks[i].lost);
-	rights_remedy(attach_needs(false) | RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED), f->remedy,
-		      sizeof(f->remedy));
-	found(f, rights_lacks(attach_needs(false), lacks) ? missing(d) : VERDICT_NOTE, "%s", text.data);
-	strbuf_done(&text);
+	/* That has a row of its own. */
+	if (strncmp(why, TRACE_SEES_OWN_ONLY, strlen(TRACE_SEES_OWN_ONLY)) == 0)
+		why += strlen(TRACE_SEES_OWN_ONLY);
+	why += strspn(why, "; ");
+	if (*why)
+		found(f, VERDICT_NOTE, "the agent: %s", why);
+	else
+		found(f, VERDICT_OK, "the kernel tells the agent of new mappings at once");
 }
 
 static void check_records(const struct doctor *d, struct finding *f)
 {
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	char text[sizeof(f->text)];
 	int level = rights_perf_level();
 
 	if (!wanted(d))
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
-	else if (rights_lacks(attach_needs(false), lacks))
+		not_wanted(d, f);
+	else if (json_is_object(d->trace))
+		check_agents_records(d, f);
+	else if (lacks_what_is_needed(d))
 		found(f, VERDICT_NOTE, "not tried, since nothing can be traced");
 	else if (targets_records_refused(text, sizeof(text)))
 		found(f, VERDICT_NOTE, "%s", text);
 	else if (level >= 0)
-		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)", level);
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)",
+		      level);
 	else
 		found(f, VERDICT_OK, "the kernel tells of new mappings at once");
 }
@@ -107,7 +186,7 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 	struct statfs fs;
 
 	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		not_wanted(d, f);
 		return;
 	}
 	if (attach_backend_new(&config, &backend, &trouble) == 0) {
@@ -157,7 +236,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	struct strbuf text;
 
 	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		not_wanted(d, f);
 		return;
 	}
 	if (attach_backend_new(&config, &backend, &trouble) < 0 || kernel_sites_probe(backend, &rules) < 0) {
@@ -220,7 +299,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
 	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
 
 	if (!wanted(d)) {
-		found(f, VERDICT_NOTE, "not wanted (trace.enabled)");
+		not_wanted(d, f);
 		return;
 	}
 	found(f, VERDICT_NOTE,

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The commands for people: with an agent, without one, on a terminal, into a pipe."""
+import contextlib
+import http.server
 import json
 import os
 import pty
 import re
 import select
 import shutil
+import socketserver
 import subprocess
 import tempfile
+import threading
 import time
 
 from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, wait_for
@@ -257,19 +261,83 @@ def test_doctor_names_who_has_a_port():
         equal(checks["agent"]["verdict"], "note")
 
 
-def checks_of(agent, *flags):
-    out = agent.cli("doctor", "--json", "--atop-listen", "none", "--atop-socket", "none", *flags)
-    return {c["check"]: c for c in json.loads(out.stdout)["checks"]}
-
-
 def test_doctor_says_where_the_agent_listens():
     """Not where this command's own options would have it."""
     with Agent(listen="0.0.0.0:0") as agent:
-        check = checks_of(agent, "--listen", "127.0.0.1:9470")["exposure"]
+        check = checks_at(agent.socket, "--listen", "127.0.0.1:9470")["exposure"]
         equal(check["verdict"], "warning", check)
         contains(check["text"], "the agent's http.listen is 0.0.0.0:0")
     with Agent() as agent:
-        equal(checks_of(agent, "--listen", "0.0.0.0:9470")["exposure"]["verdict"], "ok")
+        equal(checks_at(agent.socket, "--listen", "0.0.0.0:9470")["exposure"]["verdict"], "ok")
+
+
+@contextlib.contextmanager
+def answering(pages):
+    """A socket at which an agent would say this: path -> document."""
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def address_string(self):
+            return "socket"
+
+        def log_message(self, *_):
+            pass
+
+        def do_GET(self):
+            text = json.dumps(pages[self.path]).encode() if self.path in pages else b""
+            self.send_response(200 if text else 404)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+    with tempfile.TemporaryDirectory() as tmp, socketserver.UnixStreamServer(f"{tmp}/s", Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"{tmp}/s"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def checks_at(socket, *flags):
+    out = command("doctor", "--json", "--socket", socket, "--listen", "none", "--atop-listen", "none", "--atop-socket", "none", *flags)
+    return {c["check"]: c for c in json.loads(out.stdout)["checks"]}
+
+
+def test_doctor_tells_of_the_agents_rights():
+    """The agent has none, whoever asks has all."""
+    if os.geteuid() != 0:
+        raise Skip("only root can take capabilities from an agent and keep its own")
+    with Agent(program=("setpriv", "--bounding-set=-all", "--inh-caps=-all", GPUSONDE), GPUSONDE_TRACE_ENABLED="auto") as agent:
+        wait_for(lambda: agent.get("/api/v1/trace").json()["trace"], "what the agent says of tracing")
+        checks = checks_at(agent.socket)
+        for name, lost in (("tracing", "CAP_BPF and CAP_PERFMON are missing"), ("trace-rights", "CAP_SYS_PTRACE is missing"),
+                           ("kernel-log", "CAP_SYSLOG is missing"), ("capabilities", "has none of note")):
+            contains(checks[name]["text"], lost)
+            contains(checks[name]["text"], "the agent")
+        equal([checks[n]["verdict"] for n in ("tracing", "trace-rights", "kernel-log")], ["warning"] * 3)
+    checks = checks_at("none")
+    for name in ("trace-rights", "capabilities"):
+        contains(checks[name]["text"], "this process (no agent is asked)")
+
+
+def test_doctor_tells_what_the_agent_cannot_trace():
+    with Agent() as agent:
+        pages = {path: agent.get(path, unix=True).json()
+                 for path in ("/control/status", "/control/rights", "/api/v1/trace", "/api/v1/snapshot")}
+    figures = pages["/api/v1/snapshot"]["node"]["agent"]
+    trace = pages["/api/v1/trace"]["trace"]
+    trace.update(enabled=True, why=None, backend="uprobe_multi", stale=False)
+    figures["source_up"]["trace"] = 1
+    for refused, verdict in ((0, "ok"), (136, "warning")):
+        figures["trace_sites"]["refused"] = refused
+        with answering(pages) as socket:
+            check = checks_at(socket)["tracing"]
+        equal((check["verdict"], "136 entry points" in check["text"]), (verdict, refused > 0), check)
+    trace.update(backend=None, why="REASON")
+    with answering(pages) as socket:
+        checks = checks_at(socket)
+    equal((checks["tracing"]["verdict"], checks["trace-records"]["verdict"]), ("warning", "note"), checks)
+    contains(checks["tracing"]["text"], "the agent does not trace CUDA calls: REASON")
 
 
 def test_atopgpud_ends_without_gpu():

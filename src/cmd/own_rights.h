@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What this process may do and lacks, as JSON: the agent tells doctor over its socket, which else can tell of itself only.
+ *
+ *   {"tracing": {"needed": bool, "text": "", "remedy": ""}, "kernel_log": {"text": "", "remedy": ""}, "capabilities": " CAP_...",
+ *    "processes": "all" | "namespace" | "hidden"}
+ *
+ * An empty text: nothing is missing. "needed": without it nothing can be traced.
+ */
+#pragma once
+
+#include <jansson.h>
+
+/* NULL: out of memory. */
+json_t *own_rights(void);
