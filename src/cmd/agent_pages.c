@@ -177,7 +177,8 @@ static int put_json(json_t *json, struct http_reply *reply)
 	return 0;
 }
 
-static int get_rights(_unused_ const struct http_request *request, struct http_reply *reply, _unused_ void *userdata)
+static int get_rights(_unused_ const struct http_request *request, struct http_reply *reply,
+		      _unused_ void *userdata)
 {
 	return put_json(own_rights(), reply);
 }
