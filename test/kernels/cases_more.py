@@ -3,8 +3,10 @@
 import collections
 import contextlib
 import json
+import os
 import re
 import statistics
+import subprocess
 
 import cases
 import counts
@@ -296,7 +298,15 @@ def kernels_have_names(results, _kernel):
 
 # A page for instructions out of line appears in a process when the first is stepped; return probes have their trampoline there, too. At last a probe
 # that must be stepped, by the kernel's own interface, so that it is known to show.
+STEPPED = {"sites": ("cuStreamCreate", 0), "real": ("cuCtxSynchronize", 4)} # function, and where its first mov is: in NVIDIA's behind adrp
 STEPS = """
+events=/sys/kernel/tracing
+until_called() {
+	until [ "$(grep -c api truth)" = $(($(grep -c . PLAN) + $1)) ]; do
+		kill -0 $tracer || exit 90
+		sleep 0.2
+	done
+}
 mkfifo plan
 touch truth
 exec 3<>plan
@@ -304,15 +314,34 @@ exec 3<>plan
 tracer=$!
 cat PLAN >&3
 echo cuInit 1 >&3
-until [ "$(grep -c api truth)" = $(($(grep -c . PLAN) + 1)) ]; do
-	kill -0 $tracer || exit 90
-	sleep 0.2
-done
+until_called 1
 pid=$(sed -n 's/^{"pid":\\([0-9]*\\).*/\\1/p' truth)
 cat /proc/$pid/maps >maps
+read function offset <PLAN-stepped
+echo "p:control/stepped LIBRARY:$offset" >>$events/uprobe_events || exit 91
+echo 1 >$events/events/control/stepped/enable || exit 92
+echo $function 1 >&3
+until_called 2
+cat /proc/$pid/maps >maps_stepped
+echo 0 >$events/events/control/stepped/enable
+echo -:control/stepped >>$events/uprobe_events
 exec 3>&-
 wait $tracer || exit
 """
+
+
+def stepped(path, which):
+    """A function of the library, and where in the file its mov is, which nothing but a single step executes: for STEPS."""
+    symbol, skip = STEPPED[which]
+    said = subprocess.run(["readelf", "-W", "-l", "--dyn-syms", path], capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"), check=True).stdout
+    address = int(re.search(rf"([0-9a-f]+) +\d+ FUNC .* {symbol}(?:@|$)", said, re.M)[1], 16) + skip
+    loads = [[int(n, 16) for n in load] for load in re.findall(r"^ +LOAD +(0x\w+) (0x\w+) 0x\w+ (0x\w+)", said, re.M)]
+    offset = next(at + address - begin for at, begin, size in loads if begin <= address < begin + size)
+    with open(path, "rb") as f:
+        f.seek(offset)
+        instruction = int.from_bytes(f.read(4), "little")
+    assert instruction & 0x7f800000 == 0x52800000, f"{path}: no mov at {symbol}+{skip}: {instruction:#x}"
+    return f"{symbol} {offset:#x}\n".encode()
 
 
 def no_page(result, name="maps"):
@@ -321,10 +350,15 @@ def no_page(result, name="maps"):
     return "[uprobes]" not in maps
 
 
+def check_not_stepped(result):
+    assert no_page(result), f"an instruction was stepped out of line: {result.text('maps')}"
+    assert not no_page(result, "maps_stepped"), "a step out of line does not show, so that there was none is not known"
+
+
 @case(STEPS.replace("LIBRARY", "/sites/libcuda.so.1").replace("PLAN", "/plan/sites"), arches=("arm64",))
 def specimens_are_not_stepped(results, kernel):
     result = ended_well(results["specimens-are-not-stepped"])
-    assert no_page(result), f"an instruction was stepped out of line: {result.text('maps')}"
+    check_not_stepped(result)
     seen = counts.seen_of(document(result, "traced"), json.loads(result.text("truth"))["pid"])
     assert set(seen) == cases.of_class(kernel, "E") | cases.of_class(kernel, "C"), f"not all were hit: {seen}"
 
@@ -333,7 +367,7 @@ def specimens_are_not_stepped(results, kernel):
 def real_driver_is_not_stepped(results, _kernel):
     """Each of its entry points is hit."""
     result = ended_well(results["real-driver-is-not-stepped"])
-    assert no_page(result), f"an instruction was stepped out of line: {result.text('maps')}"
+    check_not_stepped(result)
     seen = counts.seen_of(document(result, "traced"), json.loads(result.text("truth"))["pid"])
     assert len(seen) > 150, f"too few were hit: {len(seen)}"
 

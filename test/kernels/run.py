@@ -74,6 +74,8 @@ def add_drivers(image, arch, chosen):
                 version, path = thing.partition("-")[2], fetch.get(f"{thing}-{arch}", CACHE)["libcuda.so.1"]
                 image.add_program(path, f"/real/{version}/libcuda.so.1")
                 image.files[f"/plan/real-{version}"] = counts.lines(real_plan(path)).encode()
+                if "-stepped" in cases.CASES[name].script:
+                    image.files[f"/plan/real-{version}-stepped"] = cases_more.stepped(path, "real")
         except fetch.Unavailable as why:
             excused[name] = str(why)
     return excused
@@ -97,6 +99,8 @@ def make_image(arch, chosen):
     image.files["/etc/passwd"] = PASSWD
     image.files["/plan/sites"] = counts.lines([(name, 100 + i) for i, name in enumerate(cases.SITES[arch])]).encode()
     cases_more.add_through(image, build)
+    if arch == "arm64":
+        image.files["/plan/sites-stepped"] = cases_more.stepped(f"{build}/test/kernels/libcuda.so.1", "sites")
     if arch == OWN_ARCH:
         rights_cases.add_files(image)
     if arch != OWN_ARCH:
