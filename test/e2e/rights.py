@@ -16,8 +16,8 @@ import tempfile
 import time
 
 import agent_trace
-from capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, perf_level, records_miss,
-                          tracing_needs)
+from capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
+                          records_miss, tracing_needs)
 from e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, contains, equal, run, values, wait_for
 from rights_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
                         trace_checks, trace_command, trace_process)
@@ -133,7 +133,7 @@ def test_exactly_what_is_named():
         calls, process = agent_counts(agent)
         equal(process["incomplete"], ["late"] if records_miss() else [])
         for text in (found["why"] or "", agent.log()):
-            equal((missing(text), text.count("scanning /proc")), (records_miss(), len(records_miss())), text)
+            equal((missing_of_ours(text), text.count("scanning /proc")), (records_miss(), len(records_miss())), text)
         equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [1])
     text = exact_with(as_user(TRACING))
     equal(doctor(user)["kernel-log"]["verdict"], kernel_log_verdict())
@@ -178,7 +178,7 @@ def test_each_one_taken_away():
         without_records = [] if name in tracing_needs() else records_miss()
         with agent_of(user, scenario=XIDS if name == "SYSLOG" else "node-8xh100") as agent:
             decided(agent)
-            equal(missing(agent.log()), sorted([name] + without_records), f"the log without CAP_{name}: {agent.log()}")
+            equal(missing_of_ours(agent.log()), sorted([name] + without_records), f"the log without CAP_{name}: {agent.log()}")
             equal(agent.log().count(LOST[name]), 1, f"what is lost without CAP_{name}")
             for way in (f"AmbientCapabilities=CAP_{name}", f"--cap-add {name}", f"cap_{name.lower()}"):
                 contains(agent.log(), way)

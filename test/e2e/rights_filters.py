@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is refused though no capability is missing: filters of system calls, as units and containers have them."""
 import agent_trace
-from capabilities import enough, has_multi, missing, perf_level
+from capabilities import enough, has_multi, missing, missing_of_ours, perf_level
 from e2e import contains, equal, run, values, wait_for
 from rights_run import agent_counts, agent_of, as_user, decided, denied, doctor, needs_btf, trace_command
 import rows
@@ -38,7 +38,7 @@ def test_perf_events_refused():
         calls, _ = agent_counts(agent)
         why = wait_for(lambda: agent_trace.trace_of(agent)["why"], "the reason")
         for text in (why, agent.log(), doctor(user)["trace-records"]["text"]):
-            equal((text.count("scanning /proc"), text.count("seccomp filter"), missing(text)), wanted, text)
+            equal((text.count("scanning /proc"), text.count("seccomp filter"), missing_of_ours(text)), wanted, text)
     done, _ = trace_command(user)
     equal((done.returncode, done.stderr), (0, ""), "a command is held, and needs no perf events")
     rows.say("rights", "all, and a filter that refuses perf events", devices="all", tracing=f"exact: {calls} calls, found by scanning /proc",

@@ -23,8 +23,8 @@ sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "matrix")]
 # pylint: disable=wrong-import-position
 import agent_trace # noqa: E402
 import rows # noqa: E402
-from capabilities import (LOST, has_multi, kernel_log_misses, kernel_log_verdict, missing, perf_level, records_miss, # noqa: E402
-                          tracing_needs)
+from capabilities import (LOST, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level, # noqa: E402
+                          records_miss, tracing_needs)
 from e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, command, contains, equal, run, values, wait_for # noqa: E402
 from rights_run import decided, needs_btf # noqa: E402
 
@@ -260,7 +260,7 @@ def check_without(name):
         else:
             tracing = f"exact: {counted(agent, agent_trace.Workload, late)} calls of a program outside"
         if name == "CHECKPOINT_RESTORE": # wanted by nobody until a library is replaced: test/e2e/rights.py
-            equal(missing(agent.log()), others, agent.log())
+            equal(missing_of_ours(agent.log()), others, agent.log())
             said = "nothing, until a program maps a library that was deleted or replaced"
         else:
             equal(missing(agent.log()), sorted([name] + others), agent.log())
