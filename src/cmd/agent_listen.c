@@ -91,6 +91,19 @@ static void give_to_group(const char *path, const char *name)
 		log_warning("cannot give the socket %s to the group %s: %s", path, name, strerror(errno));
 }
 
+static void explain_no_place(int error)
+{
+	static const char lost[] =
+		"no socket for gpusonde gpus, ps and the like, which will sample for themselves: the folder";
+
+	if (error == -EPERM)
+		log_warning("%s /tmp/gpusonde-%u is another's, or open to others; remove it, or name another place with --socket",
+			    lost, geteuid());
+	else
+		log_warning("%s /tmp/gpusonde-%u cannot be made: %s; make /tmp writable, or name another place with --socket",
+			    lost, geteuid(), strerror(-error));
+}
+
 /* A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line its answers. */
 static int listen_control(struct agent *agent, const struct options *options)
 {
@@ -102,9 +115,7 @@ static int listen_control(struct agent *agent, const struct options *options)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0) {
-		log_warning("no socket for gpusonde gpus, ps and the like, which will sample for themselves: somebody else holds "
-			    "the folder /tmp/gpusonde-%u; remove it, or name another place with --socket",
-			    geteuid());
+		explain_no_place(r);
 		return 0;
 	}
 	make_folder(path);
@@ -175,7 +186,8 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 void agent_listen_again(struct agent *agent)
 {
 	if (agent->deaf)
-		agent->deaf = listen_tcp_address(agent, options_text(&agent->invocation->options, OPT_http_listen)) < 0;
+		agent->deaf = listen_tcp_address(agent, options_text(&agent->invocation->options,
+								     OPT_http_listen)) < 0;
 }
 
 void agent_tell_places(struct agent *agent)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -290,9 +291,11 @@ static void load_xids(struct collector *c, const struct options *options)
 	int r = c->config.keep_state ? place_make_folder(dir, 0755) : 0;
 
 	if (r < 0)
-		log_warning("cannot make the folder %s, XID counts will not outlive this agent: %s; "
-			    "name another with --state-dir",
-			    dir, strerror(-r));
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "made",
+			    strerror(-r));
+	else if (c->config.keep_state && access(dir, W_OK | X_OK) < 0)
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "written",
+			    strerror(errno));
 	if (asprintf(&c->xid_file, "%s/xids", dir) < 0) {
 		c->xid_file = NULL;
 		return;

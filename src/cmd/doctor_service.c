@@ -179,8 +179,8 @@ static void check_atop_socket(const struct doctor *d, struct finding *f)
 	report_address(d, path, r, who, "--atop-socket", f);
 }
 
-/* Is the nearest folder that is there ours to make the others in? */
-static bool may_make(const char *dir)
+/* May the others be made in the nearest folder that is there? 0 or -errno. */
+static int may_make(const char *dir)
 {
 	struct place above;
 
@@ -188,27 +188,28 @@ static bool may_make(const char *dir)
 	do {
 		char *slash = strrchr(above.path, '/');
 
-		if (!slash || slash == above.path)
-			return false;
-		*slash = 0;
+		if (!slash)
+			return -ENOENT;
+		slash[slash == above.path] = 0;
 	} while (access(above.path, F_OK) < 0);
-	return access(above.path, W_OK | X_OK) == 0;
+	return access(above.path, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
 static void check_state(const struct doctor *d, struct finding *f)
 {
 	struct place place;
 	const char *dir = place_state(&d->invocation->options, &place);
+	int r = access(dir, W_OK | X_OK) < 0 ? -errno : 0;
+	bool missing = r == -ENOENT;
 
-	if (access(dir, W_OK) == 0)
-		found(f, VERDICT_OK, "%s can be written", dir);
-	else if (errno == ENOENT && (geteuid() == 0 || may_make(dir)))
-		found(f, VERDICT_OK, "%s will be made by the agent", dir);
-	else {
-		found(f, VERDICT_WARNING, "%s: %s for this user: XID counts would not outlive the agent", dir,
-		      strerror(errno));
-		remedy(f, "run doctor as the agent's user, or name another folder with --state-dir");
+	if (missing)
+		r = may_make(dir);
+	if (r == 0) {
+		found(f, VERDICT_OK, "%s %s", dir, missing ? "will be made by the agent" : "can be written");
+		return;
 	}
+	found(f, VERDICT_WARNING, PLACE_STATE_LOST, dir, missing ? "made" : "written", strerror(-r));
+	remedy(f, "run doctor as the agent's user, or name another folder with --state-dir");
 }
 
 const struct check service_checks[] = {

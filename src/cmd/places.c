@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/macro.h"
 #include "nvml/spawn.h"
 
 #define SOCKET_FILE "gpusonde.sock"
@@ -33,7 +34,8 @@ static bool is_private(const char *folder)
 {
 	struct stat st;
 
-	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+	return lstat(folder, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       (st.st_mode & 077) == 0;
 }
 
 static bool uses_system(void)
@@ -41,27 +43,28 @@ static bool uses_system(void)
 	return geteuid() == 0 || may_write("/run/gpusonde");
 }
 
-/* The folder of a user's own socket; false when what should be it cannot be trusted. */
-static bool own_folder(struct place *place, bool make)
+/* The folder of a user's own socket. -EPERM: what should be it cannot be trusted, or is not there; another error: it cannot be made. */
+static int own_folder(struct place *place, bool make)
 {
 	const char *runtime = folder_variable("XDG_RUNTIME_DIR");
 
 	if (runtime && strlen(runtime) + sizeof("/" SOCKET_FILE) <= SOCKET_PATH_MAX && may_write(runtime)) {
 		snprintf(place->path, sizeof(place->path), "%s", runtime);
-		return true;
+		return 0;
 	}
 	snprintf(place->path, sizeof(place->path), "/tmp/gpusonde-%u", geteuid());
-	if (make)
-		mkdir(place->path, 0700);
-	return is_private(place->path);
+	if (make && mkdir(place->path, 0700) < 0 && errno != EEXIST)
+		/* Those two mean something else to who asks for a place. */
+		return errno == ENOENT ? -ENOTDIR : errno == EPERM ? -EACCES : -errno;
+	return is_private(place->path) ? 0 : -EPERM;
 }
 
-static bool own_socket(struct place *place, bool make)
+static int own_socket(struct place *place, bool make)
 {
-	bool good = own_folder(place, make);
+	int r = own_folder(place, make);
 
 	strcat(place->path, "/" SOCKET_FILE); /* the folder's path leaves it room */
-	return good;
+	return r;
 }
 
 static bool is_default(const struct options *options, enum option_id id)
@@ -77,8 +80,8 @@ int place_socket(const struct options *options, bool make, struct place *ret_pla
 		return -ENOENT;
 	if (socket || uses_system())
 		snprintf(ret_place->path, sizeof(ret_place->path), "%s", socket ? socket : PLACE_SOCKET);
-	else if (!own_socket(ret_place, make))
-		return -EPERM;
+	else
+		return own_socket(ret_place, make);
 	return 0;
 }
 
@@ -90,9 +93,19 @@ unsigned places_of_socket(const struct options *options, struct place ret_places
 	if (!socket && !is_default(options, OPT_control_socket))
 		return 0;
 	if (!socket && geteuid() != 0)
-		n += own_socket(&ret_places[0], false);
+		n += own_socket(&ret_places[0], false) == 0;
 	snprintf(ret_places[n].path, sizeof(ret_places[n].path), "%s", socket ? socket : PLACE_SOCKET);
 	return n + 1;
+}
+
+/* Of a folder's path, without slashes at its end. */
+static int length_of(const char *folder)
+{
+	size_t n = strlen(folder);
+
+	while (n > 0 && folder[n - 1] == '/')
+		n--;
+	return (int)MIN(n, (size_t)PATH_MAX);
 }
 
 const char *place_state(const struct options *options, struct place *place)
@@ -105,7 +118,9 @@ const char *place_state(const struct options *options, struct place *place)
 		dir = folder_variable("XDG_STATE_HOME");
 		home = folder_variable("HOME");
 		if (dir || home) {
-			snprintf(place->path, sizeof(place->path), "%s%s/gpusonde", dir ? dir : home,
+			const char *above = dir ? dir : home;
+
+			snprintf(place->path, sizeof(place->path), "%.*s%s/gpusonde", length_of(above), above,
 				 dir ? "" : "/.local/state");
 			return place->path;
 		}
@@ -136,14 +151,19 @@ const char *place_of_option(const struct options *options, enum option_id id, st
 int place_make_folder(const char *path, unsigned mode)
 {
 	struct place place;
+	int first = 0;
 
 	if (strlen(path) >= sizeof(place.path))
 		return -ENAMETOOLONG;
 	strcpy(place.path, path);
 	for (char *slash = strchr(place.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = 0;
-		mkdir(place.path, mode); /* what is in the way shows at the last one */
+		/* Matters only if the last one fails: there are folders that may be entered and not be made. */
+		if (mkdir(place.path, mode) < 0 && errno != EEXIST && first == 0)
+			first = -errno;
 		*slash = '/';
 	}
-	return mkdir(place.path, mode) < 0 && errno != EEXIST ? -errno : 0;
+	if (mkdir(place.path, mode) == 0 || errno == EEXIST)
+		return 0;
+	return errno == ENOENT && first < 0 ? first : -errno;
 }

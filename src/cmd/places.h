@@ -21,7 +21,7 @@ struct place {
 
 /*
  * The socket an agent is to serve. Without XDG_RUNTIME_DIR it lies in a folder below /tmp that nobody else may enter, made here
- * if @make. -ENOENT: control.socket is none; -EPERM: that folder is not there, or is not ours alone.
+ * if @make. -ENOENT: control.socket is none; -EPERM: that folder is not there, or is not ours alone; other errors: it cannot be made.
  */
 int place_socket(const struct options *options, bool make, struct place *ret_place);
 
@@ -30,6 +30,8 @@ unsigned places_of_socket(const struct options *options, struct place ret_places
 
 /* state.dir, $STATE_DIRECTORY, the system's where it may be written, else one below the user's home. Makes nothing. */
 const char *place_state(const struct options *options, struct place *place);
+/* The folder, and why not, in words. */
+#define PLACE_STATE_LOST "%s cannot be %s by this user: %s: XID counts do not outlive the agent"
 
 /* What an option that was left to its default means here; else its text. */
 const char *place_of_option(const struct options *options, enum option_id id, struct place *place);

@@ -142,8 +142,39 @@ def test_an_ordinary_user_needs_no_flags():
         finally:
             agent.terminate()
             log = agent.communicate(timeout=PATIENCE_S)[1]
-        assert "cannot make the folder" not in log, log
+        assert "outlive" not in log, log
         assert os.path.isdir(f"{home}/.local/state/gpusonde"), log
+
+
+# A /tmp that is root's alone, a state folder that is read only; in a namespace of mounts that ends with the command.
+CLOSED = ("mount -t tmpfs -o mode=755 none /tmp && mount -t tmpfs -o ro none /var/lib && exec setpriv --reuid {user} --regid {user} --clear-groups "
+          "timeout 2 {program} agent --listen none --atop-listen none --atop-socket none {flags}")
+
+
+def test_folders_that_cannot_be_made():
+    """What stands in the way is said, by agent and doctor in the same words."""
+    if os.getuid() != 0:
+        raise Skip("only root can become somebody else")
+    nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        os.chmod(folder, 0o755)
+        program, library = copy_for_others(folder)
+        env = environment(HOME="/", GPUSONDE_NVML_LIBRARY=library, GPUSONDE_TRACE_ENABLED="no")
+        env.pop("XDG_RUNTIME_DIR", None)
+
+        def log(user, flags=""):
+            done = subprocess.run(["unshare", "--mount", "sh", "-c", CLOSED.format(user=user, program=program, flags=flags)], cwd="/", env=env,
+                                  capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+            if "unshare failed" in done.stderr or "permission denied" in done.stderr:
+                raise Skip(f"no mounts of our own here: {done.stderr.strip()}")
+            return done.stderr
+        said = log(65534)
+        contains(said, "the folder /tmp/gpusonde-65534 cannot be made: Permission denied")
+        lost = " by this user: Permission denied: XID counts do not outlive the agent"
+        contains(said, " /.local/state/gpusonde cannot be made" + lost)
+        out = subprocess.run([*nobody, program, "doctor", "--socket", "none"], cwd="/", env=env, capture_output=True, text=True, check=False)
+        contains(out.stdout, " /.local/state/gpusonde cannot be made" + lost)
+        contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written by this user: Read-only file system")
 
 
 def test_a_closed_pipe_is_no_failure():
