@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #include "cmd/trace_kernels.h"
 #include "proc/maps.h"
 #include "proc/rights.h"
+#include "trace/attach.h"
 #include "view/table.h"
 
 enum { RAW_FLUSH = 64 << 10 };
@@ -281,7 +283,7 @@ static int may_look_into(pid_t pid)
 {
 	struct proc_maps maps = { .fd = -1 };
 	int r = proc_maps_open("/proc", pid, &maps);
-	char text[640];
+	char text[960];
 
 	proc_maps_done(&maps);
 	if (r != -EACCES && r != -EPERM)
@@ -478,6 +480,64 @@ static bool contradicts(const struct invocation *inv)
 	return why;
 }
 
+/* What is wanted in all; perf events only to learn of programs that it does not start itself. */
+static unsigned rights_wanted(const struct invocation *inv)
+{
+	unsigned needs = attach_needs(false) | RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED);
+	int level = rights_perf_level();
+
+	if (inv->operands_n > 0)
+		return needs;
+	if (level >= 1)
+		needs |= RIGHTS_FOR(RECORDS);
+	return level >= RIGHTS_PERF_STRICT ? needs | RIGHTS_FOR(RECORDS_STRICT) : needs;
+}
+
+/* Field @number of proc_pid_stat(5), from 3 on. */
+static int own_stat(unsigned number, uint64_t *ret_value)
+{
+	char text[2048], *at, *save = NULL;
+	int r = read_file("/proc/self/stat", text, sizeof(text), NULL);
+
+	if (r < 0)
+		return r;
+	at = strrchr(text, ')');
+	at = at ? strtok_r(at + 1, " \n", &save) : NULL;
+	for (unsigned i = 3; at && i < number; i++)
+		at = strtok_r(NULL, " \n", &save);
+	return at ? parse_u64(at, ret_value) : -ENODATA;
+}
+
+/*
+ * Of a program with rights of its own the loader takes what would let its user into it out of the environment (ld.so(8), secure-execution
+ * mode), and so out of the command's. What was given lies where the kernel put it; /proc/self/environ is not for such a program's user.
+ */
+static void tell_dropped(const struct invocation *inv)
+{
+	enum { ENV_START = 50, ENV_END = 51 };
+	uint64_t begin, end;
+
+	if (inv->operands_n == 0 || !getauxval(AT_SECURE) || own_stat(ENV_START, &begin) < 0 ||
+	    own_stat(ENV_END, &end) < 0 || begin == 0)
+		return;
+	for (const char *at = (const char *)(uintptr_t)begin, *limit = (const char *)(uintptr_t)end;
+	     at < limit; at += strnlen(at, (size_t)(limit - at)) + 1) {
+		struct strbuf text;
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "="), at);
+		if (strncmp(name, "LD_", strlen("LD_")) != 0 || getenv(name))
+			continue;
+		strbuf_init(&text, 0);
+		strbuf_addf(&text,
+			    "%s is not handed on: the loader drops it, since gpusonde has capabilities of its file; "
+			    "gpusonde trace -- env '%s' %s gives it to the command",
+			    name, at, inv->operands[0]);
+		complain(text.data);
+		strbuf_done(&text);
+	}
+}
+
 int trace_main(struct invocation *inv)
 {
 	struct tracing t = { .inv = inv };
@@ -487,6 +547,8 @@ int trace_main(struct invocation *inv)
 		return EXIT_USAGE;
 	if (open_output(&t) < 0)
 		return EXIT_FAILURE;
+	rights_of_command(rights_wanted(inv));
+	tell_dropped(inv);
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
 		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();

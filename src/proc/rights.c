@@ -27,7 +27,7 @@
 #define NESTED_REMEDY \
 	"run it outside: no rootless container, docker run --userns=host, no PrivateUsers= in the unit"
 
-enum { STATUS_MAX = 8192, NAME_MAX_BYTES = 32 };
+enum { STATUS_MAX = 8192, NAME_MAX_BYTES = 32, PATH_LONG = 255 };
 
 enum rights_scope { SCOPE_KERNEL, SCOPE_NAMESPACE };
 
@@ -56,6 +56,13 @@ static const char *const needed_when[RIGHTS_NEEDS] = {
 #include "proc/rights.def"
 #undef RIGHTS_NEED
 };
+
+static unsigned command_needs; /* 0: no user's command */
+
+void rights_of_command(unsigned needs)
+{
+	command_needs = needs;
+}
 
 /* ---- what this process is ---- */
 
@@ -112,8 +119,31 @@ static void add_file_list(struct strbuf *out, uint64_t bits)
 	}
 }
 
+static void add_command_remedy(const struct right *const *lacks, unsigned n, uint64_t all, struct strbuf *out)
+{
+	char path[PATH_LONG + 1];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+
+	for (unsigned i = 0; i < n; i++)
+		all |= UINT64_C(1) << lacks[i]->capability;
+	for (size_t i = 0; i < ARRAY_SIZE(rights); i++)
+		if (command_needs >> rights[i].need & 1 && !has(all, &rights[i]) && !is_open(&rights[i]))
+			all |= UINT64_C(1) << rights[i].capability;
+	strbuf_adds(out, "run it as root (sudo), or give gpusonde the capabilities: sudo setcap ");
+	add_file_list(out, all);
+	/* Half a path would be another file's. */
+	if (length <= 0 || length > PATH_LONG)
+		length = snprintf(path, sizeof(path), "/path/of/gpusonde");
+	strbuf_addf(out, "+ep %.*s", (int)length, path);
+}
+
 static void add_remedy(const struct right *const *lacks, unsigned n, uint64_t all, struct strbuf *out)
 {
+	/* Root that lacks something is a container's. */
+	if (command_needs && geteuid() != 0) {
+		add_command_remedy(lacks, n, all, out);
+		return;
+	}
 	strbuf_adds(out, "AmbientCapabilities=");
 	for (unsigned i = 0; i < n; i++) {
 		strbuf_addf(out, "%sCAP_%s", i ? " " : "", lacks[i]->name);

@@ -21,14 +21,24 @@ enum rights_need {
 
 #define RIGHTS_FOR(need_) (1U << RIGHTS_##need_)
 
-enum { RIGHTS_LACKS_MAX = 8 };
+enum {
+	RIGHTS_LACKS_MAX = 8,
+	RIGHTS_PERF_STRICT =
+		3, /* a level of perf_event_paranoid of Debian's own, where CAP_PERFMON does not help */
+};
 
 /* Something that is missing: "CAUSE: LOST; REMEDY". */
 struct rights_lack {
 	char cause[128]; /* "CAP_BPF and CAP_PERFMON are missing" */
 	const char *lost;
-	char remedy[400]; /* how to give it: unit, container, file */
+	char remedy[640]; /* how to give it: unit, container, file */
 };
+
+/*
+ * Before anything is asked: this is a command that a user runs, for @needs at most, and no unit or container of which to say how it is given
+ * capabilities. Remedies are root then, or capabilities of the file: of all that are missing for @needs, since a file's are set at once.
+ */
+void rights_of_command(unsigned needs);
 
 /*
  * What is missing for @needs, a mask of RIGHTS_FOR(). 0: nothing. In a user namespace of our own capabilities do not count for what is the kernel's,

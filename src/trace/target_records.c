@@ -27,7 +27,6 @@ enum {
 	GATHER_US = 20 * 1000,
 	EVENTS_MAX = 65536, /* waiting for their time; more count as lost */
 	CPUS_MAX = 8192,
-	PARANOID_STRICT = 3, /* a level of Debian's own, where CAP_PERFMON does not help */
 };
 #define KEEP_NS (10 * NSEC_PER_SEC)
 
@@ -299,7 +298,7 @@ static void why_refused(int error, char *buf, size_t size)
 			 "new programs are found by scanning /proc, up to a second late: perf events cannot be opened: %s",
 			 strerror(-error));
 	} else if (rights_lacks(RIGHTS_FOR(RECORDS), lacks) ||
-		   (level >= PARANOID_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
+		   (level >= RIGHTS_PERF_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
 		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause,
 			 lacks[0].lost, lacks[0].remedy);
 	} else {
