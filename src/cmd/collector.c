@@ -36,6 +36,7 @@ struct collector {
 	uint32_t state;
 	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
 	char refused[sizeof(((struct reading *)NULL)->refused)]; /* what of the driver the log has said is not read */
+	char refused_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
 	int gpus_on_bus;
@@ -116,15 +117,33 @@ static void log_state(struct collector *c, const struct reading *reading)
 		       "no data from the driver: %s", reading->error);
 }
 
-/* Once for each driver, or when more of it turns out. */
+/* Whether a list of phrases begins with those of @part. */
+static bool begins_with(const char *list, const char *part)
+{
+	size_t n = strlen(part);
+
+	return strncmp(list, part, n) == 0 && (list[n] == ';' || list[n] == '\0');
+}
+
+/* Once for each driver; when more of it turns out, which comes last in the list, only that. */
 static void log_refused(struct collector *c, const struct reading *reading)
 {
-	if (c->config.quiet || reading->state != READING_OK || STRV_EQ(c->refused, reading->refused))
+	const char *new = reading->refused;
+	bool same = c->refused[0] && STRV_EQ(c->refused_driver, reading->driver_version), more;
+
+	if (c->config.quiet || reading->state != READING_OK)
 		return;
+	/* Attached anew it is not all met at once again. */
+	if (same && begins_with(c->refused, new))
+		return;
+	more = same && begins_with(new, c->refused);
+	if (more)
+		new += strlen(c->refused) + strlen("; ");
+	if (new[0])
+		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left out%s: %s; a newer gpusonde may know it",
+			    reading->driver_version, more ? ", too" : "", new);
 	memcpy(c->refused, reading->refused, sizeof(c->refused));
-	if (c->refused[0])
-		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left out: %s; a newer gpusonde may know it",
-			    reading->driver_version, c->refused);
+	memcpy(c->refused_driver, reading->driver_version, sizeof(c->refused_driver));
 }
 
 static void on_reading(const struct reading *reading, void *userdata)

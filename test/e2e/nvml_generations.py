@@ -377,6 +377,8 @@ def check_future(library):
         again = [line for line in agent.log().split("\n") if "is not as this gpusonde knows drivers" in line]
         e2e.equal(again, told, "what is said of it, once")
         assert len(told) <= 2, told
+        things = [thing for line in told for thing in re.search(r"left out(?:, too)?: (.*); a newer", line)[1].split("; ")]
+        e2e.equal("; ".join(things), agent.get("/api/v1/node").json()["node"]["refused"], "what the log says in all, each thing once")
         page = agent.metrics()
         e2e.equal(e2e.values(page, "gpusonde_driver_child_crashes_total"), [0], "crashes of the process that holds the driver")
         e2e.equal(e2e.values(page, "gpusonde_driver_child_starts_total"), [1], "its starts")
