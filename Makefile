@@ -20,7 +20,7 @@ RUN_ARGS ?=
 
 # $(call debian_arch,MACHINE): Debian's name, for Debian's names and the kernel's.
 debian_arch = $(if $(filter amd64 x86_64,$(1)),amd64,$(if $(filter arm64 aarch64,$(1)),arm64))
-ifneq ($(ARCH),)
+ifneq ($(if $(filter help,$(MAKECMDGOALS)),,$(ARCH)),)
 ifeq ($(call debian_arch,$(ARCH)),)
 $(error ARCH=$(ARCH) is unknown: arm64 (aarch64), amd64 (x86_64), or nothing for this machine)
 endif
@@ -70,7 +70,7 @@ help:
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
-	@echo "ARCH=arm64   with build, build-tests, install and deps: cross-built with Debian's compiler, $(BUILD)-arm64"
+	@echo "ARCH=arm64   with build, build-tests, install, deps and test-deps: cross-built with Debian's compiler, $(BUILD)-arm64"
 	@echo "deps test-deps clang-deps ci-deps bench-deps   install missing Debian packages (DEPS=no: never)"
 
 # $(call find_missing,PACKAGES): of this machine's kind or, as NAME:ARCH, of another.
