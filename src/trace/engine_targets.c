@@ -261,7 +261,7 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 	if (is_late(mapper, process))
 		bits |= TRACE_INCOMPLETE_LATE;
 	for (uint8_t i = 0; i < mapper->files_n; i++) {
-		if (mapper->files[i]->refused > 0)
+		if (mapper->files[i]->refused > 0 || mapper->files[i]->left_to_driver)
 			bits |= TRACE_INCOMPLETE_SITES;
 		if (mapper->files[i]->no_returns > 0)
 			bits |= TRACE_INCOMPLETE_NO_RETURNS;

@@ -63,8 +63,10 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	ssize_t n;
 
 	g->file->only_libc &= listing->probe->library == PROBE_LIBC;
-	if (listing->left_to_driver)
+	if (listing->left_to_driver) {
+		g->file->left_to_driver = true;
 		return 0;
+	}
 	if (!site->chosen || g->sites_n >= SITES_MAX) {
 		g->file->refused++;
 		return 0;
@@ -221,7 +223,7 @@ int files_attach(const struct files_config *config, int fd, const char *path, st
 	r = trace_list_sites(fd, libraries, config->rules, on_site, &gathering);
 	if (r < 0)
 		return r;
-	if (gathering.sites_n == 0 && file->refused == 0)
+	if (gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver)
 		return -ENOENT;
 	for (int g = 0; g < PROBE_GROUPS; g++) {
 		struct file_group *group = &file->groups[g];

@@ -24,6 +24,7 @@ struct file_group {
 struct file_probes {
 	struct file_group groups[PROBE_GROUPS];
 	uint32_t refused; /* entry points without a probe: no harmless site, or the kernel would not */
+	bool left_to_driver; /* some have none because the driver's have: what the runtime does by itself is not seen */
 	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
 	bool only_libc; /* no function of CUDA's */
 	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were in */

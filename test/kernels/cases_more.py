@@ -249,7 +249,11 @@ def check_workload(result):
         sums[call["api"]][0] += 1
         sums[call["api"]][1].update([str(call["result"])] if call["result"] else [])
     final = raw[-1]
-    counted = counts.seen_of(final, next(p["pid"] for p in final["processes"]))
+    process = final["processes"][0]
+    # Of a runtime whose functions are left to the driver's something may be missing.
+    left = ["sites_refused"] if any(call["api"].startswith("cuda") for call in lines(result, "events")) else []
+    assert process["incomplete"] == left, f"what is incomplete: {process['incomplete']}, wanted {left}"
+    counted = counts.seen_of(final, process["pid"])
     wanted_sums = {api: [n, dict(errors) if api != "__cudaRegisterFunction" else None] for api, (n, errors) in sums.items()}
     assert counted == wanted_sums, f"sums differ: {[(a, counted.get(a), wanted_sums.get(a)) for a in {*counted, *wanted_sums} if counted.get(a) != wanted_sums.get(a)]}"
     assert counts.check_events(final) == 0, f"events were lost: {final['events']}"
