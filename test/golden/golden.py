@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 GOLDEN = [
     ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
@@ -118,6 +119,31 @@ def promtool_accepts(suite, fixture):
     run = subprocess.run([promtool, "check", "metrics"], input=suite.render(fixture, "prometheus").encode(),
                          capture_output=True, check=False)
     if run.returncode != 0 or run.stdout or run.stderr:
+        raise Failure((run.stdout + run.stderr).decode())
+
+
+def average_is_found(suite):
+    """The expression that docs/metrics.md has for averages, over series with the labels that ours have; a division without more finds nothing."""
+    promtool = shutil.which("promtool")
+    if not promtool:
+        raise Skip("no promtool: install the package prometheus")
+    with open(os.path.join(suite.root, "docs", "metrics.md"), encoding="utf-8") as f:
+        expression = re.search(r"```promql\n(.*?)\n```", f.read(), re.S)[1]
+    page = suite.render("small", "prometheus")
+    busy, observed = (sorted({re.sub(r" \S+$", "", line) for line in page.splitlines() if line.startswith(f"gpusonde_gpu_{name}_seconds_total{{")})
+                      for name in ("busy", "observed"))
+    if len(busy) < 2 or not observed:
+        raise Failure(f"too few series: {busy}, {observed}")
+    document = {"evaluation_interval": "1m", "tests": [{
+        "interval": "1m",
+        "input_series": [{"series": s, "values": "0+15x10"} for s in busy] + [{"series": s, "values": "0+60x10"} for s in observed],
+        "promql_expr_test": [{"expr": expression, "eval_time": "10m",
+                              "exp_samples": [{"labels": s.removeprefix("gpusonde_gpu_busy_seconds_total"), "value": 0.25} for s in busy]}]}]}
+    with tempfile.NamedTemporaryFile("w", suffix=".yml", encoding="utf-8") as f:
+        json.dump(document, f) # which is YAML, too
+        f.flush()
+        run = subprocess.run([promtool, "test", "rules", f.name], capture_output=True, check=False)
+    if run.returncode != 0:
         raise Failure((run.stdout + run.stderr).decode())
 
 
@@ -340,6 +366,7 @@ def main():
     for fixture, page in EXPOSITIONS:
         suite.case(f"both formats of {page} say the same, {fixture}", formats_agree, fixture, page)
         suite.case(f"families of {page} are whole, {fixture}", families_are_whole, fixture, page)
+    suite.case("the expression of docs/metrics.md for averages", average_is_found)
     suite.case("the DCGM metrics that others read are all there", dcgm_contract)
     suite.case("names of DCGM 4.9 are not those before", dcgm_names_differ)
     suite.case("JSON schema refuses broken documents", schema_refuses)

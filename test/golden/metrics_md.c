@@ -21,12 +21,21 @@ static const char *const intro =
 	"* **Level** says where the number is measured, and so shown: the GPU, a MIG instance, or both.\n"
 	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
 	"  restarts; an *increment* is added up from samples; a *peak* is the highest reading since the device was first seen.\n"
-	"* A number that the driver does not give is absent: never zero, never a sentinel.\n"
+	"* A number that the driver does not give is absent: never zero, never a sentinel. JSON's `unavailable` calls it `unsupported` where this GPU lacks it, where\n"
+	"  the driver is too old for it (column Driver), and where the driver gives it in a way that is not known: `node.refused` lists those, and\n"
+	"  `gpusonde_driver_refused` counts them.\n"
 	"* **Driver**: the least release known to have it, of those after 470; empty: 470 has it, too. Where a driver does not have it, it is absent.\n"
 	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see docs/dcgm.md.\n"
 	"\n"
 	"GPU series carry `gpu` (NVML's index) and `uuid`; those of MIG instances their GPU's, and `gi` and `ci`; those of processes\n"
-	"these and `pid` and `comm`.\n";
+	"these and `pid` and `comm`.\n"
+	"\n"
+	"The exact average of what engines did since the scrape before, however long ago that was, is of the busy and the observed seconds. Only the former have\n"
+	"`engine`:\n"
+	"\n"
+	"```promql\n"
+	"rate(gpusonde_gpu_busy_seconds_total[5m]) / ignoring(engine) group_left rate(gpusonde_gpu_observed_seconds_total[5m])\n"
+	"```\n";
 
 /* What the pages have besides the tables. */
 static const struct {
