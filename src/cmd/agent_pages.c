@@ -196,12 +196,12 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	pthread_mutex_unlock(&agent->lock);
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 	json_t *json =
-		json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s}",
+		json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s, s:i}",
 			  "version", GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
 			  "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
 			  "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds, "trouble",
 			  s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
-			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET]);
+			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child", (int)s.child);
 
 	snapshot_unref(snapshot);
 	return put_json(json, reply);

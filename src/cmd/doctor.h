@@ -46,6 +46,8 @@ extern const struct check system_checks[]; /* cmd/doctor_system.c */
 extern const struct check service_checks[]; /* cmd/doctor_service.c */
 extern const struct check trace_checks[]; /* cmd/doctor_trace.c */
 
+/* cmd/doctor_library.c; @no_gpu_here: none is missed. */
+void check_library(const struct doctor *doctor, bool no_gpu_here, struct finding *finding);
 /* Of whom the row is that looks at @d->rights, and why it is nobody else: "the agent", "this process (no agent runs)". */
 const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size);
 

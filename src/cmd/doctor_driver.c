@@ -63,20 +63,9 @@ static void check_driver(const struct doctor *d, struct finding *f)
 	}
 }
 
-static void check_library(const struct doctor *d, struct finding *f)
+static void check_the_library(const struct doctor *d, struct finding *f)
 {
-	const char *wanted = d->invocation->options.v[OPT_nvml_library].text;
-	const char *library = text_of(node_of(d), "library");
-
-	if (library[0])
-		found(f, VERDICT_OK, "%s", library);
-	else if (no_gpu_here(d))
-		found(f, VERDICT_NOTE, "%s is not installed", wanted);
-	else {
-		found(f, VERDICT_WARNING, "%s is not loaded", wanted);
-		remedy(f,
-		       "it comes with the driver (package libnvidia-ml1, nvidia-utils or similar); nvml.library names another");
-	}
+	check_library(d, no_gpu_here(d), f);
 }
 
 static void check_understood(const struct doctor *d, struct finding *f)
@@ -252,7 +241,7 @@ static void check_call(const struct doctor *d, struct finding *f)
 
 const struct check driver_checks[] = {
 	{ "driver", check_driver },
-	{ "library", check_library },
+	{ "library", check_the_library },
 	{ "understood", check_understood },
 	{ "simulated", check_simulated },
 	{ "devices", check_devices },

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -234,24 +233,6 @@ static void print_json(const struct probing *p, struct strbuf *out)
 	json_decref(json);
 }
 
-/* Whether it says of itself that it goes on where it ends: a copy or a download that was cut short. */
-static bool is_cut(int fd, const struct elf_file *file)
-{
-	struct elf_range range;
-	Elf64_Ehdr header;
-	struct stat st;
-
-	if (fstat(fd, &st) < 0 || pread(fd, &header, sizeof(header), 0) != sizeof(header))
-		return false;
-	if (header.e_shoff > (uint64_t)st.st_size ||
-	    (uint64_t)header.e_shnum * header.e_shentsize > (uint64_t)st.st_size - header.e_shoff)
-		return true;
-	for (uint32_t i = 0; elf_range(file, i, &range); i++)
-		if (range.offset > (uint64_t)st.st_size || range.size > (uint64_t)st.st_size - range.offset)
-			return true;
-	return false;
-}
-
 static int complain_empty(const struct probing *p, bool cut)
 {
 	const char *name = strrchr(p->path, '/');
@@ -280,7 +261,7 @@ static int list(struct probing *p, int fd)
 	if (r < 0)
 		return complain_errno(p, r);
 	if (p->all == 0)
-		return complain_empty(p, is_cut(fd, file));
+		return complain_empty(p, elf_is_cut(file));
 	strbuf_init(&out, 0);
 	if (p->sites)
 		print_json(p, &out);

@@ -291,3 +291,17 @@ int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], si
 	}
 	return -ENODATA;
 }
+
+bool elf_is_cut(const struct elf_file *file)
+{
+	struct elf_range range;
+	Elf64_Ehdr header;
+
+	if (elf_read_all(file, 0, &header, sizeof(header)) < 0 || header.e_shoff > file->size ||
+	    (uint64_t)header.e_shnum * header.e_shentsize > file->size - header.e_shoff)
+		return true;
+	for (uint32_t i = 0; elf_range(file, i, &range); i++)
+		if (range.offset > file->size || range.size > file->size - range.offset)
+			return true;
+	return false;
+}

@@ -87,5 +87,7 @@ int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);
 /* -ENODATA: has none. */
 int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], size_t *ret_n);
+/* Whether it says of itself that it goes on where it ends: a copy or a download that was cut short. */
+bool elf_is_cut(const struct elf_file *file);
 /* Symbols not looked at: beyond a limit or the file's end, outside code, without a name that ends. */
 uint64_t elf_skipped(const struct elf_file *file);

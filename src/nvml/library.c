@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/macro.h"
 
@@ -72,6 +73,11 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 
 	if (!handle) {
 		const char *why = dlerror();
+		bool is_there = strchr(name, '/') && access(name, R_OK) == 0;
+
+		/* Files for other machines are, to the loader, none at all. */
+		if (is_there && why && strstr(why, strerror(ENOENT)))
+			why = "it is there, but is no library for this machine";
 
 		snprintf(error, size,
 			 "cannot load %s (%s): install NVIDIA's driver, or name its library with the option nvml.library",

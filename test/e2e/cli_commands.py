@@ -371,6 +371,48 @@ def test_doctor_tells_what_the_agent_cannot_trace():
     contains(checks["tracing"]["text"], "the agent does not trace CUDA calls: REASON")
 
 
+def test_doctor_looks_at_the_library():
+    """One that was named and cannot be used is a failure, and says what is wrong with the file."""
+    with open(SIMULATED, "rb") as f:
+        good = f.read()
+    here = int.from_bytes(good[18:20], "little") # e_machine: 62 x86_64, 183 aarch64
+    other, name = (183, "aarch64") if here == 62 else (62, "x86_64")
+    cut = (len(good) // 4, "is damaged: parts of it lie behind its end")
+    with tempfile.TemporaryDirectory() as folder:
+        for text, content in ((f"is for {name}, and this gpusonde for", good[:18] + other.to_bytes(2, "little") + good[20:]),
+                              (cut[1], good[:cut[0]]), ("is damaged: it ends within", good[:40]), ("is no library", b"text\n"),
+                              ("does not exist", None)):
+            path = f"{folder}/library.so"
+            if content is None:
+                os.unlink(path)
+            else:
+                with open(path, "wb") as f:
+                    f.write(content)
+            check = checks_at("none", "--nvml-library", path)["library"]
+            equal(check["verdict"], "failed", text)
+            contains(check["text"], f"{path} {text}")
+    libc = next(l.split()[-1] for l in open("/proc/self/maps", encoding="utf-8") if "libc.so" in l)
+    contains(checks_at("none", "--nvml-library", libc)["library"]["text"], "is no NVML library")
+
+
+def test_doctor_sees_a_replaced_library():
+    """The one that was loaded is gone from its place, and goes on to be used until the agent takes the driver anew."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(os.path.join(os.path.dirname(SIMULATED), "scenarios"), f"{folder}/scenarios")
+        path = shutil.copy(SIMULATED, folder)
+        with Agent(GPUSONDE_NVML_LIBRARY=path) as agent:
+            wait_for(lambda: agent.get("/control/status", unix=True).json()["child"], "who has the library")
+            equal(checks_at(agent.socket)["library"], {"check": "library", "verdict": "ok", "text": path})
+            os.rename(shutil.copy(SIMULATED, f"{folder}/new"), path)
+            check = checks_at(agent.socket)["library"]
+            equal(check["verdict"], "warning")
+            contains(check["text"], f"still has the library that was {path}")
+            for what in ("release", "resume"):
+                contains(check["remedy"], f"gpusonde {what}")
+                equal(agent.cli(what).returncode, 0)
+            wait_for(lambda: checks_at(agent.socket)["library"]["verdict"] == "ok", "the new library")
+
+
 def test_atopgpud_ends_without_gpu():
     with tempfile.TemporaryDirectory() as tmp:
         for env in (environment(), environment(GPUSONDE_NVML_LIBRARY=SIMULATED, GPUSONDE_SIM_SCENARIO="empty")):
