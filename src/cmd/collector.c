@@ -287,7 +287,7 @@ static void tell_no_kernel_log(const char *path, int error)
 		log_warning("%s (%s): %s; %s", lacks[0].cause, path, lacks[0].lost, lacks[0].remedy);
 	else
 		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; a container is given it by "
-			    "--device /dev/kmsg; --kmsg-enabled false silences this",
+			    "--device /dev/kmsg:/dev/kmsg:r; --kmsg-enabled false silences this",
 			    path, strerror(-error));
 }
 

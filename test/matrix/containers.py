@@ -341,12 +341,36 @@ def test_what_is_not_mounted():
     """What is missing of /sys and /dev is said by its name, and no capability is blamed."""
     needs_multi()
     for what, config, words, tracing in (("/sys", without_mount("/sys"), "/sys/kernel/btf/vmlinux", False),
-                                         ("/dev/kmsg", without_mount("/dev/kmsg"), "--device /dev/kmsg", True),
-                                         ("leave to open /dev/kmsg", without_devices(), "--device /dev/kmsg", True)):
+                                         ("/dev/kmsg", without_mount("/dev/kmsg"), "--device /dev/kmsg:/dev/kmsg:r", True),
+                                         ("leave to open /dev/kmsg", without_devices(), "--device /dev/kmsg:/dev/kmsg:r", True)):
         with agent_in(config) as agent:
             equal((decided(agent)["enabled"], missing(agent.log())), (tracing, records_miss() if tracing else []), agent.log())
             equal(agent.log().count(words), 1, agent.log())
         rows.say("rights", f"container: without {what}", devices="all", tracing="begins all the same" if tracing else "no", said=words)
+
+
+def test_the_image_has_the_libraries():
+    """deploy/container/Dockerfile installs the packages of what gpusonde and its helper are linked to, and no other; the C library is in every image."""
+    with open("/etc/os-release", encoding="utf-8") as f:
+        release = re.search(r"^VERSION_ID=\"?(\w+)", f.read(), re.M)
+    with open(f"{SOURCE}/deploy/container/Dockerfile", encoding="utf-8") as f:
+        text = f.read()
+    base = re.search(r"^FROM debian:(\d+)", text, re.M)[1]
+    if not release or release[1] != base or not shutil.which("dpkg"):
+        raise Skip(f"packages of Debian {base} are looked up on Debian {base}")
+    packages = set()
+    for name in ("gpusonde", "gpusonde-nvml"):
+        linked = subprocess.run(["readelf", "--dynamic", f"{BUILD}/{name}"], capture_output=True, text=True, check=True).stdout
+        paths = dict(re.findall(r"(\S+) => (/\S+) \(0x", subprocess.run(["ldd", f"{BUILD}/{name}"], capture_output=True, text=True, check=True).stdout))
+        for library in re.findall(r"\(NEEDED\).*\[(.*)\]", linked):
+            if library not in paths:
+                continue # the loader itself
+            # /lib is /usr/lib; which of them dpkg was told is the package's matter.
+            path = os.path.realpath(paths[library])
+            owner = [subprocess.run(["dpkg", "-S", p], capture_output=True, text=True, check=False).stdout for p in (path, path.removeprefix("/usr"))]
+            assert any(owner), f"no package has {path}"
+            packages.add("".join(owner).split(":")[0])
+    equal(set(re.findall(r"^\t(lib.*) \\$", text, re.M)[0].split()), packages - {"libc6"}, "packages of the image")
 
 
 def test_the_examples_are_one():
