@@ -294,6 +294,19 @@ static int tally_file(const char *path, bool allow_single_step, struct tally *re
 	return r;
 }
 
+static void found_no_driver(struct finding *f)
+{
+	struct strbuf places;
+
+	strbuf_init(&places, 0);
+	for (const char *const *path = tracer_drivers; *path; path++)
+		strbuf_addf(&places, "%s%s", places.len > 0 ? ", " : "", *path);
+	found(f, VERDICT_NOTE,
+	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them; looked for %s",
+	      places.data);
+	strbuf_done(&places);
+}
+
 static void check_driver(const struct doctor *d, struct finding *f)
 {
 	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
@@ -302,8 +315,7 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		not_wanted(d, f);
 		return;
 	}
-	found(f, VERDICT_NOTE,
-	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them");
+	found_no_driver(f);
 	for (const char *const *path = tracer_drivers; *path; path++) {
 		struct tally tally = { 0 };
 		int r = tally_file(*path, single_step, &tally);
