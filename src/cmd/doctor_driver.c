@@ -204,6 +204,8 @@ static void check_data(const struct doctor *d, struct finding *f)
 	else if (!d->status)
 		found(f, d->failure[0] ? VERDICT_FAILED : VERDICT_OK, "%s",
 		      d->failure[0] ? d->failure : "sampled just now");
+	else if (json_is_true(json_object_get(d->status, "ready")) && !STRV_EQ(text_of(d->status, "state"), "ok"))
+		found(f, VERDICT_NOTE, "%s", why); /* neither old nor fresh */
 	else if (json_is_true(json_object_get(d->status, "ready")))
 		found(f, VERDICT_OK, "fresh: %s", why);
 	else {

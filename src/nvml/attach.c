@@ -27,7 +27,7 @@ static void explain(struct reader *reader, const char *call, enum nvml_return re
 	case NVML_ERROR_DRIVER_NOT_LOADED:
 	case NVML_ERROR_UNINITIALIZED:
 		reading->state = READING_NO_DRIVER;
-		remedy = "load NVIDIA's kernel module (modprobe nvidia) or install it; it is tried again every few seconds";
+		remedy = "load NVIDIA's kernel module (modprobe nvidia) or install it";
 		break;
 	case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
 		remedy = "library and kernel module are of different versions: reboot, or reload the module (modprobe -r nvidia)";

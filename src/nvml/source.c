@@ -30,6 +30,8 @@
 /* ... at our own end, and how long the kernel may take to end those that were killed. */
 #define FREE_LEAVE_NS (50 * NSEC_PER_MSEC)
 #define FREE_KILLED_NS (2 * NSEC_PER_SEC)
+/* As the dynamic loader and shells have it: the program did not begin. */
+enum { STATUS_NOT_EXECUTED = 127 };
 /* From here on a reading is so late that the status says what holds it up. */
 #define SLOW_NS (2 * NSEC_PER_SEC)
 
@@ -233,6 +235,10 @@ static void explain_end(struct nvml_source *source, const struct child *child, c
 			    info->si_status);
 	} else if (info->si_status == NVML_CHILD_FOREIGN) {
 		set_trouble(source, "the helper gpusonde-nvml is of another version than gpusonde: install both from one release");
+	} else if (info->si_status == STATUS_NOT_EXECUTED) {
+		set_trouble(source, "the helper gpusonde-nvml could not be executed (status %d): it is damaged, for another machine, or lacks a "
+				    "library; install gpusonde again",
+			    info->si_status);
 	} else {
 		set_trouble(source, "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
 			    info->si_status, in);

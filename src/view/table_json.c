@@ -40,13 +40,15 @@ void table_nothing(const json_t *document, const char *what, const struct table_
 
 void table_trouble(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
+	const json_t *gpus = json_object_get(document, "gpus");
 	const char *why = get_string(document, "error");
 	struct strbuf line;
 
 	if (!*why)
 		return;
 	strbuf_init(&line, 0);
-	strbuf_addf(&line, "No new data: %s", why);
+	/* Traced processes are there without any GPU, too. */
+	strbuf_addf(&line, "%s: %s", gpus && json_array_size(gpus) == 0 ? "No GPUs" : "No new data", why);
 	table_line(options, out, COLOUR_WARN, line.data);
 	strbuf_done(&line);
 }

@@ -74,13 +74,20 @@ def test_own_sampling_has_rates():
 
 
 def test_nothing_to_show_says_why():
-    for env, words in (({"GPUSONDE_NVML_HELPER": "/nonexistent"}, "No GPUs: cannot run the helper"),
-                       ({"GPUSONDE_SIM_SCENARIO": "/nonexistent"}, "No GPUs: nvmlInit")):
-        out = command("gpus", *ALONE, env=dict(SIMULATION, **env))
-        equal(out.returncode, 1)
-        contains(out.stdout, words)
-        doctor = command("doctor", *ALONE, env=dict(SIMULATION, **env)).stdout
-        assert "sampled just now" not in doctor, doctor
+    with tempfile.TemporaryDirectory() as folder:
+        broken = f"{folder}/helper"
+        with open(broken, "w", encoding="utf-8") as f:
+            f.write("#!/bin/sh\nexit 127\n") # as the dynamic loader ends it
+        os.chmod(broken, 0o755)
+        for env, words in (({"GPUSONDE_NVML_HELPER": "/nonexistent"}, "cannot run the helper"),
+                           ({"GPUSONDE_NVML_HELPER": broken}, "the helper gpusonde-nvml could not be executed"),
+                           ({"GPUSONDE_SIM_SCENARIO": "/nonexistent"}, "nvmlInit")):
+            out = command("gpus", *ALONE, env=dict(SIMULATION, **env))
+            equal(out.returncode, 1)
+            contains(out.stdout, "No GPUs: ")
+            contains(out.stdout, words)
+            doctor = command("doctor", *ALONE, env=dict(SIMULATION, **env)).stdout
+            assert "sampled just now" not in doctor, doctor
     equal(command("gpus", *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).returncode, 0)
 
 
@@ -411,6 +418,17 @@ def test_doctor_sees_a_replaced_library():
                 contains(check["remedy"], f"gpusonde {what}")
                 equal(agent.cli(what).returncode, 0)
             wait_for(lambda: checks_at(agent.socket)["library"]["verdict"] == "ok", "the new library")
+
+
+def test_doctor_of_a_node_without_gpu():
+    """That there is nothing to read is neither good nor fresh."""
+    with Agent() as agent:
+        pages = {path: agent.get(path, unix=True).json() for path in ("/control/status", "/control/rights", "/api/v1/snapshot")}
+    why = "no GPU on this node: nvmlInit: Driver Not Loaded"
+    pages["/control/status"].update(state="no_driver", why=why, ready=True)
+    with answering(pages) as socket:
+        check = checks_at(socket)["data"]
+    equal(check, {"check": "data", "verdict": "note", "text": why})
 
 
 def test_atopgpud_ends_without_gpu():
