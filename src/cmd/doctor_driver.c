@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trace/attach.h"
 #include "view/view.h"
 
 static const char *text_of(const json_t *object, const char *key)
@@ -50,7 +51,8 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
 		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
 	} else if (no_gpu_here(d)) {
-		found(f, VERDICT_NOTE, "no GPU on this machine's PCI bus, and no driver: %s",
+		found(f, VERDICT_NOTE, "no %s, and no driver: %s",
+		      attach_sys_is_missing() ? "/sys to look for GPUs in" : "GPU on this machine's PCI bus",
 		      text_of(node, "error"));
 	} else {
 		const char *error = text_of(node, "error");
@@ -100,6 +102,7 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	const json_t *gpus = json_object_get(node_of(d), "gpus");
 	json_int_t present = json_integer_value(json_object_get(gpus, "present"));
 	json_int_t absent = json_integer_value(json_object_get(gpus, "absent"));
+	bool no_bus = attach_sys_is_missing();
 
 	if (absent > 0) {
 		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone",
@@ -107,6 +110,10 @@ static void check_devices(const struct doctor *d, struct finding *f)
 		      absent == 1 ? "was" : "were", absent == 1 ? "is" : "are");
 		remedy(f,
 		       "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a reset or a reboot");
+	} else if (no_bus) {
+		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
+		      "%lld GPU%s; no /sys to look at the PCI bus in", (long long)present,
+		      present == 1 ? "" : "s");
 	} else {
 		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
 		      "%lld GPU%s, %d NVIDIA device%s on the PCI bus", (long long)present,
@@ -204,7 +211,8 @@ static void check_data(const struct doctor *d, struct finding *f)
 	else if (!d->status)
 		found(f, d->failure[0] ? VERDICT_FAILED : VERDICT_OK, "%s",
 		      d->failure[0] ? d->failure : "sampled just now");
-	else if (json_is_true(json_object_get(d->status, "ready")) && !STRV_EQ(text_of(d->status, "state"), "ok"))
+	else if (json_is_true(json_object_get(d->status, "ready")) &&
+		 !STRV_EQ(text_of(d->status, "state"), "ok"))
 		found(f, VERDICT_NOTE, "%s", why); /* neither old nor fresh */
 	else if (json_is_true(json_object_get(d->status, "ready")))
 		found(f, VERDICT_OK, "fresh: %s", why);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "trace/attach.h"
 
 static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
 {
@@ -27,6 +28,11 @@ static void check_btf(_unused_ const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "/sys/kernel/btf/vmlinux: programs in the kernel can be fitted to it");
 		return;
 	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
+		remedy(f, ATTACH_SYS_REMEDY);
+		return;
+	}
 	found(f, VERDICT_NOTE, "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
 	remedy(f, "only tracing wants it: a kernel with CONFIG_DEBUG_INFO_BTF");
 }
@@ -40,6 +46,10 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	confidential = strstr(lockdown, "[confidentiality]");
 	if (access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0 && !confidential) {
 		found(f, VERDICT_OK, "available");
+		return;
+	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
 		return;
 	}
 	found(f, VERDICT_NOTE,

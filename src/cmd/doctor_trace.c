@@ -132,6 +132,11 @@ static void check_rights(const struct doctor *d, struct finding *f)
 		not_wanted(d, f);
 	} else if (!rights) {
 		found(f, VERDICT_NOTE, "not known: out of memory");
+	} else if (json_is_false(json_object_get(rights, "known"))) {
+		found(f, VERDICT_NOTE,
+		      "%s: what tracing itself needs is not known, since the kernel does not tell what it offers%s%s",
+		      who, *text ? "; " : "", text);
+		remedy(f, "%s", text_of(rights, "remedy"));
 	} else if (!*text) {
 		found(f, VERDICT_OK, "%s has all capabilities that tracing uses", who);
 	} else {
@@ -194,6 +199,10 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
 			      "not needed: the kernel has uprobe_multi" :
 			      "/sys/kernel/tracing can be used");
+		return;
+	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
 		return;
 	}
 	if (attach_kernel_has_multi()) {

@@ -20,8 +20,10 @@ static json_t *lacks_json(unsigned needs, unsigned needed)
 	for (unsigned i = 0; i < n; i++)
 		strbuf_addf(&text, "%s%s: %s", i ? "; " : "", lacks[i].cause, lacks[i].lost);
 	rights_remedy(needs, remedy, sizeof(remedy));
-	json = json_pack("{s:b, s:s, s:s}", "needed", rights_lacks(needed, lacks) > 0, "text",
-			 n ? text.data : "", "remedy", remedy);
+	json = json_pack("{s:b, s:b, s:s, s:s}", "known",
+			 needed != 0 || rights_lacks(RIGHTS_FOR(MULTI) | RIGHTS_FOR(EVENT), lacks) == 0,
+			 "needed", rights_lacks(needed, lacks) > 0, "text", n ? text.data : "", "remedy",
+			 remedy);
 	strbuf_done(&text);
 	return json;
 }

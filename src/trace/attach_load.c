@@ -12,6 +12,8 @@
 #include "base/fd.h"
 #include "proc/rights.h"
 
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
+
 enum { BTF_PIECE = 16384 };
 
 /*
@@ -64,10 +66,15 @@ void attach_say_refused(struct attach_trouble *trouble, const char *what, int er
 	attach_say(trouble, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
 }
 
+bool attach_sys_is_missing(void)
+{
+	return access("/sys/kernel", F_OK) < 0 && errno == ENOENT;
+}
+
 bool attach_kernel_has_multi(void)
 {
 	static const char name[] = "\0BPF_TRACE_UPROBE_MULTI"; /* of enum bpf_attach_type, between NULs */
-	_cleanup_close_ int fd = open("/sys/kernel/btf/vmlinux", O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = open(KERNEL_BTF, O_RDONLY | O_CLOEXEC);
 	char buf[BTF_PIECE + sizeof(name)];
 	size_t kept = 0;
 	ssize_t n;
@@ -91,6 +98,8 @@ const char *attach_why_events(void)
 
 unsigned attach_needs(bool no_multi)
 {
+	if (access(KERNEL_BTF, R_OK) < 0)
+		return 0;
 	return !no_multi && attach_kernel_has_multi() ? RIGHTS_FOR(MULTI) : RIGHTS_FOR(EVENT);
 }
 
@@ -99,10 +108,15 @@ int attach_may(const struct attach_config *config, struct attach_trouble *ret_tr
 	struct rights_lack lacks[RIGHTS_LACKS_MAX];
 	unsigned needs;
 
-	if (access("/sys/kernel/btf/vmlinux", R_OK) < 0) {
+	if (attach_sys_is_missing()) {
+		attach_say(ret_trouble, ATTACH_SYS_MISSING "; " ATTACH_SYS_REMEDY);
+		return -ENOENT;
+	}
+	if (access(KERNEL_BTF, R_OK) < 0) {
 		attach_say(ret_trouble,
-			   "the kernel does not describe itself (/sys/kernel/btf/vmlinux: %s); tracing needs a kernel built with "
-			   "CONFIG_DEBUG_INFO_BTF, and /sys mounted",
+			   "the kernel does not describe itself (" KERNEL_BTF
+			   ": %s); tracing needs a kernel built with "
+			   "CONFIG_DEBUG_INFO_BTF",
 			   strerror(errno));
 		return -ENOENT;
 	}

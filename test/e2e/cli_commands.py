@@ -184,6 +184,32 @@ def test_folders_that_cannot_be_made():
         contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written by this user: Read-only file system")
 
 
+def test_without_sys_nothing_is_said_of_the_kernel():
+    """A container without /sys: whether this kernel has uprobe_multi, and what it then asks for, cannot be known."""
+    if os.getuid() != 0:
+        raise Skip("only root can take /sys away from a command")
+    fact = "/sys is not mounted here, so it is not known what this kernel offers"
+    nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        os.chmod(folder, 0o755)
+        program, library = copy_for_others(folder)
+
+        def said(who, what):
+            done = subprocess.run(["unshare", "--mount", "sh", "-c", f"umount -l /sys && {who}{program} {what}"], cwd="/", capture_output=True,
+                                  env=environment(GPUSONDE_NVML_LIBRARY=library), text=True, timeout=PATIENCE_S, check=False)
+            if "unshare failed" in done.stderr or "umount:" in done.stderr:
+                raise Skip(f"/sys cannot be taken away here: {done.stderr.strip()}")
+            return done.stdout + done.stderr
+        for who in ("", nobody):
+            contains(said(who, "trace -- /bin/true"), fact)
+            text = said(who, "doctor --json --socket none --listen none --atop-listen none --atop-socket none")
+            checks = {c["check"]: c for c in json.loads(text)["checks"]}
+            for name in ("tracing", "tracefs", "btf", "uprobes"):
+                contains(checks[name]["text"], fact)
+            for guess in ("uprobe_multi", "SYS_ADMIN is", "SYS_ADMIN and", "CONFIG_", "tracing is not mounted"):
+                assert guess not in text, f"{guess} is said: {text}"
+
+
 def test_a_closed_pipe_is_no_failure():
     with Agent() as agent:
         for args in (["gpus"], ["snapshot", "--json"], ["ps", "--watch", "0.1"], ["doctor"]):
