@@ -114,7 +114,7 @@ static void check_kmsg(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
 		      strerror(error));
 		remedy(f,
-		       "a container is given it by --device /dev/kmsg; kmsg.path names another; kmsg.enabled=false if it is not wanted");
+		       "a container is given it by --device /dev/kmsg:/dev/kmsg:r; kmsg.path names another; kmsg.enabled=false if it is not wanted");
 	}
 }
 
