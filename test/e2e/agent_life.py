@@ -194,7 +194,7 @@ def test_xid_counts_outlive_the_agent():
 def test_runs_without_a_home_for_its_state():
     with tempfile.NamedTemporaryFile() as file:
         with Agent("--state-dir", f"{file.name}/state", scenario=XIDS) as agent:
-            contains(agent.log(), "XID counts will not outlive this agent")
+            contains(agent.log(), "XID counts do not outlive the agent")
             equal(len(values(agent.metrics(), "gpusonde_gpu_present")), 1)
 
 
