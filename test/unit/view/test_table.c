@@ -105,6 +105,30 @@ static void unknown_is_a_dash(void **state)
 	fixture_free(s);
 }
 
+/* Processes may be traced where there is no GPU, or its driver hangs. */
+static void trouble_has_one_word_in_all_tables(_unused_ void **state)
+{
+	static const char *const documents[][2] = {
+		{ "{\"gpus\": [], \"processes\": [], \"traced\": [{\"pid\": 7}], \"error\": \"REASON\"}",
+		  "No GPUs: REASON" },
+		{ "{\"gpus\": [{\"gpu\": 0}], \"processes\": [], \"traced\": [{\"pid\": 7}], \"error\": \"REASON\"}",
+		  "No new data: REASON" },
+	};
+	const struct table_options options = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(documents); i++) {
+		json_t *document = json_loads(documents[i][0], 0, NULL);
+		struct strbuf out;
+
+		assert_non_null(document);
+		strbuf_init(&out, 0);
+		assert_int_equal(table_processes(document, &options, &out), 0);
+		assert_non_null(strstr(out.data, documents[i][1]));
+		strbuf_done(&out);
+		json_decref(document);
+	}
+}
+
 static void nothing_to_show(void **state)
 {
 	struct snapshot *s = fixture_empty();
@@ -285,6 +309,7 @@ int main(void)
 		cmocka_unit_test(colour_only_when_asked),
 		cmocka_unit_test(unknown_is_a_dash),
 		cmocka_unit_test(nothing_to_show),
+		cmocka_unit_test(trouble_has_one_word_in_all_tables),
 		cmocka_unit_test(what_wants_doing_is_said),
 		cmocka_unit_test(processes_of_old_data_have_no_load),
 		cmocka_unit_test(a_gpu_has_the_processes_of_its_instances),
