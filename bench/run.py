@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmarks named (default: all), prints one table and writes it to docs/benchmarks.md.
+"""Runs the benchmarks named (default: all), prints their tables and writes them to docs/benchmarks.md, beside those of other runs.
 
 Every promise is a ratio or a bound measured in this run; a promise that is missed makes the exit status 1.
 """
@@ -33,27 +33,43 @@ def machine():
     return f"{os.cpu_count()} cores, {model}, Linux {platform.release()}"
 
 
+HEAD = """# Benchmarks
+
+Written by `make bench`. Ratios and bounds are of one run, on the day and the machine that its table names; absolute times are that machine's own.
+"""
+PAGE = "docs/benchmarks.md"
+
+
+def section(name):
+    """The table of a benchmark, run now, and whether it keeps its promises."""
+    rows = importlib.import_module(name).run()
+    lines = ["## " + BENCHES[name], "", f"{datetime.date.today()}, {machine()}", "", "| figure | measured | promise | |",
+             "| --- | ---: | --- | --- |"]
+    lines += [f"| {row.name} | {row.figure()} | {row.promise()} | {row.verdict()} |" for row in rows]
+    return "\n".join(lines) + "\n", all(row.verdict() != "MISSED" for row in rows)
+
+
+def written():
+    """heading -> section, of what other runs have left."""
+    with open(PAGE, encoding="utf-8") as f:
+        parts = f.read().split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}
+
+
 def main():
     names = sys.argv[1:] or list(BENCHES)
     unknown = [n for n in names if n not in BENCHES]
     if unknown:
         sys.exit(f"unknown benchmark {unknown[0]}: there are {', '.join(BENCHES)}")
-    text = ["# Benchmarks", "",
-            "Written by `make bench`. Ratios and bounds are of one run on the machine named; absolute times are its own.", "",
-            f"{datetime.date.today()}, {machine()}"]
-    missed = False
+    sections, kept = written(), True
     for name in names:
-        rows = importlib.import_module(name).run()
-        text += ["", "## " + BENCHES[name], "", "| figure | measured | promise | |", "| --- | ---: | --- | --- |"]
-        for row in rows:
-            text.append(f"| {row.name} | {row.figure()} | {row.promise()} | {row.verdict()} |")
-            missed |= row.verdict() == "MISSED"
-    page = "\n".join(text) + "\n"
-    print(page)
-    if names == list(BENCHES):
-        with open("docs/benchmarks.md", "w") as f:
-            f.write(page)
-    return 1 if missed else 0
+        text, good = section(name)
+        print(text, flush=True)
+        sections[BENCHES[name]] = text
+        kept = kept and good
+    with open(PAGE, "w", encoding="utf-8") as f:
+        f.write("\n".join([HEAD, *(sections[title] for title in BENCHES.values() if title in sections)]))
+    return 0 if kept else 1
 
 
 if __name__ == "__main__":
