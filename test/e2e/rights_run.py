@@ -154,10 +154,13 @@ def running(command):
 
 @contextlib.contextmanager
 def paused(uid, script, tmp, **env):
-    """A program of that user that has mapped the libraries and waits."""
-    with subprocess.Popen([*as_user((), uid=uid), in_place("cuda/workload-late"), f"load {in_place('cuda/libcudart.so.13')}; pause; {script}; pause"],
-                          cwd="/", env=settings(GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log", **env), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                          text=True) as process:
+    """A program of that user that has mapped libraries of its own, in which no probe of anybody is left, and waits."""
+    for name in ("libcuda.so.1", "libcudart.so.13"):
+        shutil.copy(in_place(f"cuda/{name}"), tmp)
+    theirs = {"LD_LIBRARY_PATH": tmp, "GPUSONDE_SIM_SCENARIO": in_place("scenarios/node-8xh100.yaml")}
+    with subprocess.Popen([*as_user((), uid=uid), in_place("cuda/workload-late"), f"load {tmp}/libcudart.so.13; pause; {script}; pause"],
+                          cwd="/", env=dict(settings(GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log", **env), **theirs), stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as process:
         try:
             equal(process.stdout.readline(), "ready\n", "the program")
             yield process
