@@ -121,9 +121,12 @@ static void take_driver(struct model *model, const struct reading *reading)
 {
 	model->state = reading->state;
 	memcpy(model->error, reading->error, sizeof(model->error));
-	/* Whoever let go of the library cannot say what it was; the numbers that stay on show came from it. */
+	/* The numbers that stay on show came from the last driver that gave any, whatever is in its place by now. */
+	if (reading->state == READING_OK)
+		model->simulated_numbers = reading->simulated;
+	/* Whoever let go of the library cannot say what it was. */
 	if (reading->state != READING_RELEASED) {
-		model->simulated = reading->simulated;
+		model->simulated = reading->simulated || model->simulated_numbers;
 		memcpy(model->library, reading->library, sizeof(model->library));
 	}
 	if (reading->state != READING_OK)

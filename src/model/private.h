@@ -98,7 +98,7 @@ struct model {
 	int64_t good_ns, good_real_ns; /* end of the newest with state READING_OK; 0 none yet */
 	uint32_t attach;
 	enum reading_state state;
-	bool simulated;
+	bool simulated, simulated_numbers; /* what is on show; of it the last numbers that a driver gave */
 	char error[256], driver_version[80], nvml_version[80], library[256], refused[512];
 	char trouble[TROUBLE_MAX], trouble_cause[TROUBLE_MAX];
 	uint32_t cuda_version;

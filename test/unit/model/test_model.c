@@ -110,6 +110,29 @@ static void the_driver_is_described(void **state)
 	assert_int_equal(lab->s->boot_ns, clock_boot_ns());
 }
 
+static void simulated_numbers_stay_simulated(void **state)
+{
+	struct lab *lab = *state;
+
+	lab_gpu(lab, 0);
+	lab->reading->simulated = 1;
+	lab_step(lab, SECOND);
+	for (unsigned trouble = READING_OK + 1; trouble < READING_STATES; trouble++) {
+		lab->reading->state = (enum reading_state)trouble;
+		lab_step(lab, SECOND);
+		assert_true(lab->s->simulated);
+	}
+	lab_gpu(lab, 0);
+	lab_step(lab, SECOND);
+	assert_false(lab->s->simulated);
+	lab->reading->simulated = 1;
+	lab->reading->state = READING_FAILED;
+	lab_step(lab, SECOND);
+	assert_true(lab->s->simulated); /* what it says of itself is on show */
+	lab_step(lab, SECOND);
+	assert_false(lab->s->simulated);
+}
+
 static void the_agents_own_figures(void **state)
 {
 	struct lab *lab = *state;
@@ -183,6 +206,7 @@ int main(void)
 		CASE(a_node_without_gpus_is_fresh),
 		CASE(a_driver_that_went_away_is_not),
 		CASE(the_driver_is_described),
+		CASE(simulated_numbers_stay_simulated),
 		CASE(the_agents_own_figures),
 		CASE(what_did_not_fit_is_counted),
 		CASE(a_node_that_does_not_grow_takes_no_more_memory),
