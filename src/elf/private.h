@@ -8,7 +8,7 @@ enum {
 	ELF_SEGMENTS_MAX = 64,
 	ELF_PIECE_BYTES = 1024,
 	ELF_PIECES = 512,
-	ELF_PIECE_READS_MAX = 1 << 22, /* a second or two; only names scattered on purpose take as many */
+	ELF_PIECE_READS_MAX = 1 << 20, /* half a second; only names scattered on purpose take as many */
 };
 
 struct elf_segment {

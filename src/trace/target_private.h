@@ -27,6 +27,7 @@ struct target {
 	uint64_t generation; /* as records tell it; 0 not known */
 	struct timespec changed; /* with the size: another file that got the same inode is told from this one */
 	off_t size;
+	int64_t again_ns; /* no target: changed or not, it is not read again before */
 	int64_t idle_ns; /* since when nobody maps it */
 	bool rewritten; /* written into since it was probed: its probes are gone */
 	sd_event_source *watch;

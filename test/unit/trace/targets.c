@@ -26,6 +26,7 @@ static int on_file(struct target_file *file, void *userdata)
 	assert_int_equal(fstat(file->fd, &st), 0);
 	assert_int_equal(st.st_ino, file->ino);
 	note(fixture, TOLD_FILE, 0, file->ino);
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = fixture->reads_ns }, NULL);
 	return fixture->answer;
 }
 

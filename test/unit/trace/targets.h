@@ -15,6 +15,7 @@ struct fixture {
 	sd_event *event;
 	struct targets *targets;
 	int answer; /* to the question whether a file is a target */
+	int64_t reads_ns; /* so long it takes to answer */
 	struct {
 		enum told_what what;
 		pid_t pid;

@@ -180,6 +180,28 @@ static void nobody_asks_twice_until_the_file_changes(void **state)
 	assert_int_equal(told(f, TOLD_FILE, 0, 0), 2);
 }
 
+/* Whoever owns a large one and touches it does not have us read it all the time. */
+static void what_takes_long_to_read_is_not_read_at_each_change(void **state)
+{
+	struct fixture *f = *state;
+	struct target_stats stats;
+
+	NEED_CALL(openat2);
+	f->answer = -ENOENT;
+	f->reads_ns = 900 * NSEC_PER_MSEC; /* so not for 45 s */
+	make_file(f, "libcuda.so.1");
+	make_process(f, 1001, "libcuda.so.1", 7);
+	fixture_start(f, f->dir, DRIVER, 0);
+	for (unsigned i = 1; i <= 3; i++) {
+		make_file(f, "libcuda.so.1");
+		assert_int_equal(targets_scan(f->targets), 0);
+		until_scans(f, i);
+	}
+	assert_int_equal(told(f, TOLD_FILE, 0, 0), 1);
+	targets_stats(f->targets, &stats);
+	assert_int_equal(stats.files_refused, 2);
+}
+
 static void a_fifo_is_not_opened(void **state)
 {
 	struct fixture *f = *state;
@@ -434,6 +456,7 @@ int main(void)
 		CASE(a_replaced_file_is_another),
 		CASE(a_path_that_names_another_file),
 		CASE(nobody_asks_twice_until_the_file_changes),
+		CASE(what_takes_long_to_read_is_not_read_at_each_change),
 		CASE(a_fifo_is_not_opened),
 		CASE(lost_records_make_a_scan),
 		CASE(records_in_the_order_of_time),
