@@ -198,7 +198,7 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	json_t *json =
 		json_pack("{s:s, s:i, s:b, s:s, s:b, s:s, s:b, s:i, s:s, s:f, s:s, s:b, s:s, s:s, s:s, s:i}",
 			  "version", GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
-			  "released", s.released, "state", state_name(snapshot->state), "busy", s.busy,
+			  "released", s.released, "state", driver_state_name(snapshot), "busy", s.busy,
 			  "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds, "trouble",
 			  s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
 			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child", (int)s.child);

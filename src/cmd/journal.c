@@ -112,8 +112,9 @@ static void compare_gpu(struct journal *j, const struct snapshot *s, uint32_t gp
 	}
 	if (known->present && !e->present) {
 		log_warning("GPU %u (%s, %s) %s", e->id.index, e->id.uuid, e->id.pci_bus_id,
-			    e->id.lost ? "is lost: the driver cannot reach it; see its XID errors, reset it or reboot" :
-					 "was removed: the driver no longer lists it");
+			    e->id.lost ?
+				    "is lost: the driver cannot reach it; see its XID errors, reset it or reboot" :
+				    "was removed: the driver no longer lists it");
 	} else if (!known->present && e->present) {
 		log_notice("GPU %u (%s, %s) is back", e->id.index, e->id.uuid, e->id.pci_bus_id);
 	}
@@ -134,7 +135,9 @@ static uint64_t count_before(const struct journal *j, const struct xid *xid)
 
 static void tell_xid(const struct snapshot *s, const struct xid *xid)
 {
-	static struct log_limit limit = { .burst = XID_BURST, .interval_ns = XID_INTERVAL_NS, .what = "XID errors" };
+	static struct log_limit limit = { .burst = XID_BURST,
+					  .interval_ns = XID_INTERVAL_NS,
+					  .what = "XID errors" };
 	const struct xid_description *d = xid_describe(xid->code);
 	char gpu[24] = "a GPU not listed";
 
@@ -173,8 +176,8 @@ int journal_take(struct journal *j, const struct snapshot *s)
 {
 	int r = compare_xids(j, s);
 
-	/* A driver that is gone takes all GPUs with it, which is told as one thing. */
-	if (s->state != READING_OK || s->entities_n == 0)
+	/* A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not answer there is nothing new. */
+	if (s->state != READING_OK || !s->fresh || s->entities_n == 0)
 		return r;
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		if (s->entities[i].id.parent == READING_NONE)

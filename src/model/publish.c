@@ -34,9 +34,9 @@ static void publish_reason(const struct model *model, struct snapshot *s)
 		say_why(s, model->trouble, model->trouble_cause);
 	} else if (model->reading_ns == 0) {
 		say_why(s, "the driver has not been asked yet; wait for the first collection", NULL);
-	} else if (model->state != READING_OK && model->error[0]) {
-		say_why(s, model->error, NULL);
-	} else if (model->state == READING_RELEASED) {
+	} else if (s->state != READING_OK && s->error[0]) {
+		say_why(s, s->error, NULL);
+	} else if (s->state == READING_RELEASED) {
 		say_why(s, "the driver was let go of on request; \"gpusonde resume\" takes it back", NULL);
 	} else {
 		snprintf(old, sizeof(old), "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
@@ -64,15 +64,26 @@ static void publish_freshness(const struct model *model, struct snapshot *s)
 		publish_reason(model, s);
 }
 
+/*
+ * Readings that say "released" come for as long as it is let go of. Where none comes any more it was taken back and has not
+ * answered since, which is told as it is of any driver: as one that may be well, with nothing fresh.
+ */
+static void publish_state(const struct model *model, struct snapshot *s)
+{
+	bool taken_back = model->state == READING_RELEASED && !recent(model, model->reading_ns, s->boot_ns);
+
+	s->state = taken_back ? READING_OK : model->state;
+	snprintf(s->error, sizeof(s->error), "%s", taken_back ? "" : model->error);
+}
+
 static void publish_header(struct model *model, struct snapshot *s)
 {
 	s->boot_ns = clock_boot_ns();
 	s->real_ns = clock_real_ns();
 	s->simulated = model->simulated;
-	s->state = model->state;
+	publish_state(model, s);
 	s->cuda_version = model->cuda_version;
 	s->period_ns = model->period_ns;
-	memcpy(s->error, model->error, sizeof(s->error));
 	memcpy(s->driver_version, model->driver_version, sizeof(s->driver_version));
 	memcpy(s->nvml_version, model->nvml_version, sizeof(s->nvml_version));
 	memcpy(s->library, model->library, sizeof(s->library));

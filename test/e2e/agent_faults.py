@@ -192,6 +192,22 @@ def test_release_and_resume():
         agent.wait_ready()
 
 
+def test_a_driver_that_crashes_when_taken_back_is_not_released():
+    with Agent(scenario=TWO_GPUS) as agent:
+        equal(agent.cli("release").returncode, 0)
+        contains(trouble(agent.metrics())[0], 'state="released"')
+        agent.fault("crash: true, functions: nvmlInit*")
+        equal(agent.get("/control/resume", method="POST", unix=True).status, 202)
+        wait_for(lambda: 'state="stale"' in trouble(agent.metrics())[0], "the driver not to be called released")
+        wait_for(lambda: "crash" in trouble(agent.metrics())[0], "the reason")
+        status = agent.get("/control/status", unix=True).json()
+        equal((status["released"], status["state"], status["ready"]), (False, "stale", False))
+        doctor = agent.cli("doctor").stdout
+        assert "gpusonde resume" not in doctor, doctor
+        agent.fault()
+        agent.wait_ready()
+
+
 def test_release_while_the_driver_hangs():
     with Agent(*IMPATIENT, scenario=TWO_GPUS) as agent:
         agent.fault("hang: while")

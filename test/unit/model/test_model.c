@@ -110,6 +110,32 @@ static void the_driver_is_described(void **state)
 	assert_int_equal(lab->s->boot_ns, clock_boot_ns());
 }
 
+static void a_driver_taken_back_is_not_released(void **state)
+{
+	struct lab *lab = *state;
+
+	lab_gpu(lab, 0);
+	lab_step(lab, SECOND);
+	for (unsigned i = 0; i < 5; i++) {
+		lab->reading->state = READING_RELEASED;
+		snprintf(lab->reading->error, sizeof(lab->reading->error), "let go of; resume takes it back");
+		lab_step(lab, SECOND);
+		assert_int_equal(lab->s->state, READING_RELEASED);
+		assert_non_null(strstr(lab->s->not_fresh_cause, "resume"));
+	}
+	lab_wait(lab, 4 * SECOND); /* no reading says so any more */
+	assert_int_equal(lab->s->state, READING_OK);
+	assert_false(lab->s->fresh);
+	assert_string_equal(lab->s->error, "");
+	assert_null(strstr(lab->s->not_fresh_cause, "resume"));
+	model_set_trouble(lab->model, "the library crashed 3 s ago", "the library crashed");
+	lab_wait(lab, 0);
+	assert_string_equal(lab->s->not_fresh_cause, "the library crashed");
+	lab_gpu(lab, 0);
+	lab_step(lab, SECOND);
+	assert_true(lab->s->fresh);
+}
+
 static void simulated_numbers_stay_simulated(void **state)
 {
 	struct lab *lab = *state;
@@ -206,6 +232,7 @@ int main(void)
 		CASE(a_node_without_gpus_is_fresh),
 		CASE(a_driver_that_went_away_is_not),
 		CASE(the_driver_is_described),
+		CASE(a_driver_taken_back_is_not_released),
 		CASE(simulated_numbers_stay_simulated),
 		CASE(the_agents_own_figures),
 		CASE(what_did_not_fit_is_counted),
