@@ -3,6 +3,7 @@
  * Which probed functions a file has, and where their probes go. What is not proven is refused, with a reason: besides what the code says
  * (trace/site.h), that a probe is passed by calls of its own function only, as far as the file's symbols tell.
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ struct place {
 	enum elf_kind kind;
 	uint64_t next; /* where the next function begins */
 	uint64_t reach; /* how far functions go that begin before it */
+	uint16_t unsized; /* bit n: one that does not say how far it goes begins n bytes before it */
 };
 
 struct places {
@@ -151,6 +153,12 @@ static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
 		i++;
 	if (i < places->n)
 		places->at[i].reach = MAX(places->at[i].reach, end);
+	/* Without a size it goes to the end of its first instruction, at least. */
+	for (; symbol->size == 0 && i < places->n; i++) {
+		if (places->at[i].offset - symbol->offset >= SITE_INSTRUCTION_MAX)
+			break;
+		places->at[i].unsized |= (uint16_t)(1U << (places->at[i].offset - symbol->offset));
+	}
 	return 0;
 }
 
@@ -203,10 +211,29 @@ static const char *refused_unseen(const struct places *places, const struct plac
 	return NULL;
 }
 
-/* NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was looked at. */
-static const char *refused_beside(const struct place *place, const struct site *site, bool whole)
+/* It begins in the middle of an instruction of a function before it, which does not say how far it goes, or there is no telling. */
+static bool begins_within_unsized(struct elf_file *file, const struct place *place)
 {
-	if (place->reach > place->offset)
+	bool arm64 = elf_machine(file) == EM_AARCH64;
+
+	for (unsigned n = 1; n < SITE_INSTRUCTION_MAX; n++) {
+		uint8_t code[2 * SITE_INSTRUCTION_MAX];
+		size_t size;
+
+		if (!(place->unsized >> n & 1) || (arm64 && n >= 4))
+			continue;
+		if (elf_code(file, place->offset - n, code, sizeof(code), &size) < 0 ||
+		    !site_is_boundary(elf_machine(file), code, size, n))
+			return true;
+	}
+	return false;
+}
+
+/* NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was looked at. */
+static const char *refused_beside(struct elf_file *file, const struct place *place, const struct site *site,
+				  bool whole)
+{
+	if (place->reach > place->offset || begins_within_unsized(file, place))
 		return "begins within another function, which may run through it without calling it";
 	if (place->next <= place->offset + site->offset)
 		return "another function begins before the instruction that could be probed";
@@ -250,7 +277,7 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		/* Of unknown size it ends where the code does, at the latest. */
 		bool whole = n == size || (place->size == 0 && n < SITE_CODE_MAX);
 
-		why = listing.site.chosen ? refused_beside(place, &listing.site, whole) : NULL;
+		why = listing.site.chosen ? refused_beside(file, place, &listing.site, whole) : NULL;
 		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
 		if (listing.left_to_driver)
 			why = "its return could not be seen here: the driver's calls that it makes are probed instead; where it makes none, nothing is seen";

@@ -99,12 +99,17 @@ static const char jumps_back[] = "the function jumps back to its beginning: a ca
 static const char by_table[] =
 	"the function jumps by a table or to a reckoned address, which may lead back to its beginning: a call would be counted twice";
 
-/* NULL, or why a call may pass the site twice. */
-static const char *passed_twice(const struct site_machine *m, const struct site_scan *scan, csh handle,
-				enum site_kind kind)
+static const char read_as_data[] =
+	"the function reads the instruction that could be probed as data: a probe would change what it reads";
+
+/* NULL, or why a probe would do harm: a call may pass the site twice, or reads it. */
+static const char *harmed(const struct site_machine *m, const struct site_scan *scan, csh handle,
+			  enum site_kind kind)
 {
 	if (m->jumped_to(scan, handle))
 		return jumps_back;
+	if (m->reads_site(scan, handle, kind))
+		return read_as_data;
 	return !m->moves_stack(kind) && m->jumps_by_table(scan, handle) ? by_table : NULL;
 }
 
@@ -116,10 +121,10 @@ static void settle_for_first(struct site *site, const struct site_machine *m, cs
 	memset(scan->starts, 0, sizeof(scan->starts));
 	scan->starts[0] = true;
 	scan->stack = 0;
-	const char *twice = passed_twice(m, scan, handle, site->kind);
+	const char *harm = harmed(m, scan, handle, site->kind);
 
-	if (twice) {
-		no_code(site, twice);
+	if (harm) {
+		no_code(site, harm);
 	} else if (site->class == SITE_REFUSED) {
 		snprintf(site->reason, sizeof(site->reason), "the kernel takes no probe on \"%s\", and %s",
 			 site->instruction, why);
@@ -185,10 +190,10 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 		enum site_class class = class_at(scan, rules, kind);
 
 		if (class == SITE_EMULATED || class == SITE_OPTIMISED) {
-			const char *twice = passed_twice(m, scan, handle, kind);
+			const char *harm = harmed(m, scan, handle, kind);
 
-			if (twice)
-				no_code(site, twice);
+			if (harm)
+				no_code(site, harm);
 			else
 				choose(site, m, scan, kind, class, insn);
 			return;
@@ -218,12 +223,34 @@ static int scan_with(const struct site_machine *m, struct site_scan *scan, const
 	return insn ? 0 : -ENOMEM;
 }
 
+static const struct site_machine *machine_of(uint16_t machine)
+{
+	return machine == EM_X86_64 ? &site_x86 : machine == EM_AARCH64 ? &site_arm64 : NULL;
+}
+
+bool site_is_boundary(uint16_t machine, const uint8_t *code, size_t size, size_t at)
+{
+	const struct site_machine *m = machine_of(machine);
+	uint64_t address = 0;
+	cs_insn *insn;
+	csh handle;
+
+	if (!m || cs_open(m->arch, m->mode, &handle) != CS_ERR_OK)
+		return false;
+	insn = cs_malloc(handle);
+	while (insn && address < at)
+		if (!cs_disasm_iter(handle, &code, &size, &address, insn))
+			break;
+	if (insn)
+		cs_free(insn, 1);
+	cs_close(&handle);
+	return address == at;
+}
+
 int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t address,
 		const struct site_rules *rules, struct site *ret_site)
 {
-	const struct site_machine *m = machine == EM_X86_64  ? &site_x86 :
-				       machine == EM_AARCH64 ? &site_arm64 :
-							       NULL;
+	const struct site_machine *m = machine_of(machine);
 	struct site_scan scan = {
 		.code = code,
 		.size = MIN(size, (size_t)SITE_CODE_MAX),

@@ -58,8 +58,8 @@ struct site {
 
 /*
  * @code: the function's bytes from its first one on, not beyond its size; @address as linked. A site lies within the first SITE_SCAN_MAX; all
- * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice. Whether that was all of
- * the function is for the caller to see; where its size is not known give all up to the next one.
+ * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice, and for reads of its bytes,
+ * which a probe changes. Whether that was all of the function is for the caller to see; where its size is not known give all up to the next one.
  * @machine: EM_X86_64 or EM_AARCH64. Always gives a site: one that is refused says why. -EOPNOTSUPP: another machine.
  *
  * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would choose it, else SITE_REFUSED.
@@ -67,6 +67,13 @@ struct site {
 enum { SITE_SCAN_MAX = 128, SITE_CODE_MAX = 16 << 10 };
 int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t address,
 		const struct site_rules *rules, struct site *ret_site);
+
+/*
+ * Whether code that begins at @code comes to its byte @at at an instruction's start, going straight on. What cannot be followed does not.
+ * SITE_INSTRUCTION_MAX: so long is an instruction at most.
+ */
+enum { SITE_INSTRUCTION_MAX = 15 };
+bool site_is_boundary(uint16_t machine, const uint8_t *code, size_t size, size_t at);
 
 const char *site_class_name(enum site_class class); /* emulated, optimised, single_step, refused: as JSON has them */
 /* What is known of kernels in general, for where nothing can be tried (not root, another machine's file). */

@@ -56,7 +56,9 @@ static bool refuses(_unused_ const cs_insn *insn)
 static int number(csh handle, unsigned reg, int *ret_bytes)
 {
 	/* capstone 5 calls these two fp and lr */
-	const char *name = reg == ARM64_REG_X29 ? "x29" : reg == ARM64_REG_X30 ? "x30" : cs_reg_name(handle, reg);
+	const char *name = reg == ARM64_REG_X29 ? "x29" :
+			   reg == ARM64_REG_X30 ? "x30" :
+						  cs_reg_name(handle, reg);
 	unsigned n;
 	char size, more;
 
@@ -245,6 +247,27 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 	return false;
 }
 
+/* ldr, ldrsw of a literal, into registers of either sort: up to 16 bytes; as opc and V say. Not prfm, which reads nothing. */
+static unsigned literal_bytes(uint32_t instruction)
+{
+	static const uint8_t bytes[] = { 4, 8, 4, 0, 4, 8, 16, 0 };
+
+	return (instruction & 0x3b000000) == 0x18000000 ? bytes[(instruction >> 24 & 4) | instruction >> 30] :
+							  0;
+}
+
+static bool reads_site(const struct site_scan *scan, _unused_ csh handle, _unused_ enum site_kind kind_)
+{
+	for (size_t at = 0; at + 4 <= scan->size; at += 4) {
+		uint32_t instruction = word(scan->code + at);
+		int64_t to = (int64_t)at + ((int32_t)(instruction << 8) >> 13) * INT64_C(4);
+
+		if (to < (int64_t)scan->at + 4 && to + literal_bytes(instruction) > (int64_t)scan->at)
+			return true;
+	}
+	return false;
+}
+
 static bool is_br(uint32_t instruction)
 {
 	return (instruction & 0xfffffc1f) == 0xd61f0000;
@@ -322,6 +345,7 @@ const struct site_machine site_arm64 = {
 	.pass = pass,
 	.may_return = may_return,
 	.jumped_to = jumped_to,
+	.reads_site = reads_site,
 	.moves_stack = moves_stack,
 	.jumps_by_table = jumps_by_table,
 };

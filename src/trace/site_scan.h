@@ -32,6 +32,8 @@ struct site_machine {
 	bool (*may_return)(const struct site_scan *scan, enum site_kind kind);
 	/* Something in the function jumps to one of scan->starts, or calls what is not its first. */
 	bool (*jumped_to)(const struct site_scan *scan, csh handle);
+	/* Something in the function reads the site's bytes, at a place that it has from its own address. */
+	bool (*reads_site)(const struct site_scan *scan, csh handle, enum site_kind kind);
 	/* The site itself makes the stack grow: who came back to it, would do so at another depth. */
 	bool (*moves_stack)(enum site_kind kind);
 	/* The function jumps by a table or an address that it reckons, of which nothing is known: it may lead back. */

@@ -249,22 +249,34 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 	return false;
 }
 
+/* The instruction in which the byte @at lies, and its end; NULL where the code cannot be followed so far from the entry. To be freed. */
+static cs_insn *instruction_with(const struct site_scan *scan, csh handle, size_t at, uint64_t *ret_end)
+{
+	const uint8_t *p = scan->code;
+	size_t left = scan->size;
+	uint64_t address = 0;
+	cs_insn *insn = cs_malloc(handle);
+
+	while (insn && address <= at)
+		if (!cs_disasm_iter(handle, &p, &left, &address, insn)) {
+			cs_free(TAKE_PTR(insn), 1);
+			break;
+		}
+	*ret_end = address;
+	return insn;
+}
+
 /*
  * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as the code can be followed from the
  * entry; where it cannot, there may be one.
  */
 static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
 {
-	const uint8_t *p = scan->code;
-	size_t left = scan->size;
-	uint64_t address = 0;
-	cs_insn *insn = cs_malloc(handle);
+	uint64_t address;
+	cs_insn *insn = instruction_with(scan, handle, at, &address);
 	bool is = true;
 
-	while (insn && address <= at)
-		if (!cs_disasm_iter(handle, &p, &left, &address, insn))
-			break;
-	if (insn && address > at)
+	if (insn)
 		is = address == end && (is_in(insn, X86_GRP_JUMP) || is_in(insn, X86_GRP_CALL) ||
 					is_in(insn, X86_GRP_BRANCH_RELATIVE));
 	if (insn)
@@ -280,6 +292,61 @@ static bool jumped_to(const struct site_scan *scan, csh handle)
 		int64_t to = target(scan->code, at, scan->size, &end);
 
 		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to] && is_jump(scan, handle, at, end))
+			return true;
+	}
+	return false;
+}
+
+/* The most that is taken for one operand: a 512-bit vector; capstone gives those that are longer no size. */
+enum { OPERAND_MAX = 64 };
+
+/* It reads or writes the bytes from @at on. @end: its own. */
+static bool is_at_site(const cs_insn *insn, uint64_t end, uint32_t at, size_t length)
+{
+	const cs_x86 *x = &insn->detail->x86;
+
+	if (insn->id == X86_INS_LEA || insn->id == X86_INS_NOP)
+		return false;
+	for (uint8_t i = 0; i < x->op_count; i++) {
+		const cs_x86_op *op = &x->operands[i];
+		int64_t to = (int64_t)end + (op->type == X86_OP_MEM ? op->mem.disp : 0);
+
+		if (op->type == X86_OP_MEM && (op->mem.base == X86_REG_RIP || op->mem.base == X86_REG_EIP) &&
+		    to < (int64_t)(at + length) && to + (op->size ? op->size : OPERAND_MAX) > (int64_t)at)
+			return true;
+	}
+	return false;
+}
+
+/* How many bytes a probe changes: one, or all of what the kernel turns into a call. */
+static size_t changed(enum site_kind kind_)
+{
+	return kind_ == SITE_KIND_NOP5 ? sizeof(nop5) : kind_ == SITE_KIND_NOP10 ? sizeof(nop10) : 1;
+}
+
+/* As with jumps: whatever may be such an operand is tried, by its ModRM byte and what it has to be in, and then looked at in earnest. */
+static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
+{
+	size_t length = changed(kind_);
+
+	for (size_t at = 2; at + 4 <= scan->size; at++) {
+		int32_t distance;
+
+		if ((scan->code[at - 1] & 0xc7) != 5)
+			continue;
+		memcpy(&distance, scan->code + at, sizeof(distance));
+		/* behind the distance up to 4 bytes of an immediate */
+		int64_t to = (int64_t)at + 4 + distance;
+
+		if (to + 4 + OPERAND_MAX <= (int64_t)scan->at || to >= (int64_t)(scan->at + length))
+			continue;
+		uint64_t end;
+		cs_insn *insn = instruction_with(scan, handle, at, &end);
+		bool reads = !insn || is_at_site(insn, end, scan->at, length);
+
+		if (insn)
+			cs_free(insn, 1);
+		if (reads)
 			return true;
 	}
 	return false;
@@ -368,6 +435,7 @@ const struct site_machine site_x86 = {
 	.pass = pass,
 	.may_return = may_return,
 	.jumped_to = jumped_to,
+	.reads_site = reads_site,
 	.moves_stack = moves_stack,
 	.jumps_by_table = jumps_by_table,
 };

@@ -257,6 +257,66 @@ static void a_function_without_a_size_ends_at_the_next(_unused_ void **state)
 	check_chosen(&seen, 1, "cuDeviceGet", 4);
 }
 
+/* Where it begins, and whether its own neighbour, of no size, comes to there at an instruction's start. */
+static void a_function_without_a_size_has_an_instruction(_unused_ void **state)
+{
+	static const struct {
+		const char *neighbour, *code;
+		size_t n;
+		unsigned at;
+		bool chosen;
+	} cases[] = {
+		{ "cuInit", "\xb8", 1, 1, false }, /* mov $..55.., %eax */
+		{ "another", "\xb8", 1, 1, false },
+		{ "another", "\x89\xf8\x89\xf8", 4, 4, true },
+		{ "another", "\x89\xf8\x89", 3, 3, false },
+		{ "another", "\x06\x90", 2, 2, false }, /* no instruction */
+		{ "another", "\x66\x66\x66\x66\x66\x66\x2e\x0f\x1f\x84\x00\x00\x00\x00", 14, 14, false },
+		{ "another", "\xc3", 1, 15, true }, /* so far no instruction goes */
+		{ "another", "", 0, 0, true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		union image_file file;
+		struct seen seen;
+
+		init(&file);
+		memcpy(file.bytes + IMAGE_CODE_AT + FIRST, cases[i].code, cases[i].n);
+		push_at(&file, FIRST + cases[i].at);
+		add(&file, cases[i].neighbour, FIRST, 0);
+		add(&file, "cuDeviceGet", FIRST + cases[i].at, i % 2 ? 0x20 : 0);
+		seen = list(&file);
+		unsigned of = seen.n - 1;
+
+		if (cases[i].chosen)
+			check_chosen(&seen, of, "cuDeviceGet", 0);
+		else
+			check_refused(&seen, of, "cuDeviceGet", "begins within another function");
+	}
+}
+
+/* One in step proves nothing for one that is not. */
+static void each_function_without_a_size_counts(_unused_ void **state)
+{
+	for (unsigned apart = 0; apart < 2; apart++) {
+		union image_file file;
+		struct seen seen;
+
+		init(&file);
+		memcpy(file.bytes + IMAGE_CODE_AT + FIRST, apart ? "\xb8\x90\x90" : "\x90\x90\x90", 3);
+		push_at(&file, FIRST + 3);
+		add(&file, "another", FIRST, 0);
+		add(&file, "third", FIRST + 2, 0);
+		add(&file, "cuDeviceGet", FIRST + 3, 0x20);
+		seen = list(&file);
+		assert_int_equal(seen.n, 1);
+		if (apart)
+			check_refused(&seen, 0, "cuDeviceGet", "begins within another function");
+		else
+			check_chosen(&seen, 0, "cuDeviceGet", 0);
+	}
+}
+
 static void a_function_that_is_not_all_there_is_refused(_unused_ void **state)
 {
 	static const uint64_t sizes[] = { IMAGE_CODE_BYTES - FIRST, IMAGE_CODE_BYTES - FIRST + 1,
@@ -288,6 +348,8 @@ int main(void)
 		cmocka_unit_test(code_is_where_sections_say),
 		cmocka_unit_test(functions_that_overlap_are_told_apart_or_refused),
 		cmocka_unit_test(a_function_without_a_size_ends_at_the_next),
+		cmocka_unit_test(a_function_without_a_size_has_an_instruction),
+		cmocka_unit_test(each_function_without_a_size_counts),
 		cmocka_unit_test(a_function_that_is_not_all_there_is_refused),
 	};
 

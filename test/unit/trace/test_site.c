@@ -95,6 +95,7 @@ static void check(uint16_t machine, const struct golden *g)
 #define LEAVES "control leaves"
 #define UNKNOWN "nothing is known of"
 #define BACK "jumps back"
+#define READ "reads the instruction"
 #define TABLE "by a table"
 
 static const struct golden x86[] = {
@@ -182,6 +183,21 @@ static const struct golden x86[] = {
 	/* recursion is a call, and counts */
 	{ "55 e8 fa ff ff ff 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
 	{ "31 ff 74 fc", STEP, 'r', 0, false, 0, "xor", BACK },
+
+	/* endbr64; push %rbx; mov SITE(%rip), %eax; from 3 bytes before it on; up to it; from behind it on */
+	{ "f3 0f 1e fa 53 8b 05 f9 ff ff ff 5b c3", DEFAULT, 'r', 0, false, 0, "endbr64", READ },
+	{ "f3 0f 1e fa 53 8b 05 f6 ff ff ff 5b c3", DEFAULT, 'r', 0, false, 0, "endbr64", READ },
+	{ "f3 0f 1e fa 53 8b 05 f5 ff ff ff 5b c3", DEFAULT, 'E', 4, true, 0, "push", LATER },
+	{ "f3 0f 1e fa 53 8b 05 fa ff ff ff 5b c3", DEFAULT, 'E', 4, true, 0, "push", LATER },
+	/* cmpb, cmpl $0, SITE(%rip); lea; a constant that looks like one; the first byte */
+	{ "55 80 3d f8 ff ff ff 00 5d c3", DEFAULT, 'r', 0, false, 0, "push", READ },
+	{ "55 81 3d f5 ff ff ff 00 00 00 00 5d c3", DEFAULT, 'r', 0, false, 0, "push", READ },
+	{ "55 48 8d 05 f8 ff ff ff 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	{ "55 48 b8 8b 05 f7 ff ff ff 90 90 5d c3", DEFAULT, 'E', 0, true, 0, "push", FIRST },
+	{ "8b 05 fa ff ff ff c3", STEP, 'r', 0, false, 0, "mov", READ },
+	/* a call instead of a nop: mov LAST(%rip), %al; and behind it */
+	{ "0f 1f 44 00 00 8a 05 f9 ff ff ff c3", K6_18, 'r', 0, false, 0, "nop", READ },
+	{ "0f 1f 44 00 00 8a 05 fa ff ff ff c3", K6_18, 'O', 0, true, 0, "nop", "turns into a call" },
 
 	/* what is no function */
 	{ "", DEFAULT, 'r', 0, false, 0, "", "in the file" },
@@ -340,6 +356,12 @@ static const struct golden arm64[] = {
 	{ "62 00 00 b0 42 08 40 f9 f0 03 03 aa 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "62 00 00 b0 42 08 40 f9 f0 03 02 2a 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "f0 03 02 aa 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "mov", TABLE },
+	/* bti c; adrp; ldr w9, SITE; ldr w9, ldr x9, ldr q1 before it; prfm SITE */
+	{ "5f 24 03 d5 70 00 00 b0 e9 ff ff 18", DEFAULT, 'r', 0, false, 0, "", READ },
+	{ "5f 24 03 d5 70 00 00 b0 c9 ff ff 18", DEFAULT, 'E', 4, true, 0, "adrp x16", LATER },
+	{ "5f 24 03 d5 70 00 00 b0 c9 ff ff 58", DEFAULT, 'r', 0, false, 0, "", READ },
+	{ "5f 24 03 d5 70 00 00 b0 c1 ff ff 9c", DEFAULT, 'r', 0, false, 0, "", READ },
+	{ "5f 24 03 d5 70 00 00 b0 e0 ff ff d8", DEFAULT, 'E', 4, true, 0, "adrp x16", LATER },
 	/* a call into the middle, and recursion */
 	{ "e9 03 00 aa 40 00 00 b4 ff ff ff 97", DEFAULT, 'r', 0, false, 0, "mov", BACK },
 	{ "10 00 00 90 ff ff ff 97", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
