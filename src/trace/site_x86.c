@@ -249,34 +249,22 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 	return false;
 }
 
-/* The instruction in which the byte @at lies, and its end; NULL where the code cannot be followed so far from the entry. To be freed. */
-static cs_insn *instruction_with(const struct site_scan *scan, csh handle, size_t at, uint64_t *ret_end)
-{
-	const uint8_t *p = scan->code;
-	size_t left = scan->size;
-	uint64_t address = 0;
-	cs_insn *insn = cs_malloc(handle);
-
-	while (insn && address <= at)
-		if (!cs_disasm_iter(handle, &p, &left, &address, insn)) {
-			cs_free(TAKE_PTR(insn), 1);
-			break;
-		}
-	*ret_end = address;
-	return insn;
-}
-
 /*
  * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as the code can be followed from the
  * entry; where it cannot, there may be one.
  */
 static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
 {
-	uint64_t address;
-	cs_insn *insn = instruction_with(scan, handle, at, &address);
+	const uint8_t *p = scan->code;
+	size_t left = scan->size;
+	uint64_t address = 0;
+	cs_insn *insn = cs_malloc(handle);
 	bool is = true;
 
-	if (insn)
+	while (insn && address <= at)
+		if (!cs_disasm_iter(handle, &p, &left, &address, insn))
+			break;
+	if (insn && address > at)
 		is = address == end && (is_in(insn, X86_GRP_JUMP) || is_in(insn, X86_GRP_CALL) ||
 					is_in(insn, X86_GRP_BRANCH_RELATIVE));
 	if (insn)
@@ -324,32 +312,41 @@ static size_t changed(enum site_kind kind_)
 	return kind_ == SITE_KIND_NOP5 ? sizeof(nop5) : kind_ == SITE_KIND_NOP10 ? sizeof(nop10) : 1;
 }
 
-/* As with jumps: whatever may be such an operand is tried, by its ModRM byte and what it has to be in, and then looked at in earnest. */
-static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
+/* Behind the last place that may be such an operand, by its ModRM byte and the distance in it; 0: there is none. */
+static size_t operands_end(const struct site_scan *scan, size_t length)
 {
-	size_t length = changed(kind_);
+	size_t end = 0;
 
 	for (size_t at = 2; at + 4 <= scan->size; at++) {
 		int32_t distance;
 
-		if ((scan->code[at - 1] & 0xc7) != 5)
-			continue;
 		memcpy(&distance, scan->code + at, sizeof(distance));
 		/* behind the distance up to 4 bytes of an immediate */
 		int64_t to = (int64_t)at + 4 + distance;
 
-		if (to + 4 + OPERAND_MAX <= (int64_t)scan->at || to >= (int64_t)(scan->at + length))
-			continue;
-		uint64_t end;
-		cs_insn *insn = instruction_with(scan, handle, at, &end);
-		bool reads = !insn || is_at_site(insn, end, scan->at, length);
-
-		if (insn)
-			cs_free(insn, 1);
-		if (reads)
-			return true;
+		if ((scan->code[at - 1] & 0xc7) == 5 && to + 4 + OPERAND_MAX > (int64_t)scan->at &&
+		    to < (int64_t)(scan->at + length))
+			end = at + 4;
 	}
-	return false;
+	return end;
+}
+
+/* What is found by bytes, which is quick, is looked at in earnest. Where the code cannot be followed to there, it may be one. */
+static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
+{
+	size_t length = changed(kind_), end = operands_end(scan, length);
+	const uint8_t *p = scan->code;
+	size_t left = scan->size;
+	uint64_t address = 0;
+	bool reads = false;
+	cs_insn *insn = end > 0 ? cs_malloc(handle) : NULL;
+
+	if (!insn)
+		return end > 0;
+	while (!reads && address < end && cs_disasm_iter(handle, &p, &left, &address, insn))
+		reads = is_at_site(insn, address, scan->at, length);
+	cs_free(insn, 1);
+	return reads || address < end;
 }
 
 /* jmp *register, jmp *memory: ff /4; ljmp *memory: ff /5. */
