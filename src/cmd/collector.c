@@ -146,36 +146,6 @@ static void log_refused(struct collector *c, const struct reading *reading)
 	memcpy(c->refused_driver, reading->driver_version, sizeof(c->refused_driver));
 }
 
-static void on_reading(const struct reading *reading, void *userdata)
-{
-	static struct log_limit limit = { .burst = 3,
-					  .interval_ns = 60 * NSEC_PER_SEC,
-					  .what = "unusable readings" };
-	struct collector *c = userdata;
-	int r = model_apply(c->model, reading);
-
-	if (r < 0) {
-		if (log_limit_allow(&limit))
-			log_error("a reading could not be taken in: %s", strerror(-r));
-		return;
-	}
-	log_state(c, reading);
-	c->state = reading->state;
-	memcpy(c->error, reading->error, sizeof(c->error));
-	c->readings++;
-	c->reading_came = true;
-	log_refused(c, reading);
-	silence_heard(&c->silence, reading->state, clock_boot_ns());
-	publish(c);
-}
-
-static void on_xid(const struct kmsg_xid *xid, void *userdata)
-{
-	struct collector *c = userdata;
-
-	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
-}
-
 /* A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver does not say. */
 static void tell_trouble(struct collector *c, const struct nvml_status *status)
 {
@@ -195,6 +165,39 @@ static void tell_trouble(struct collector *c, const struct nvml_status *status)
 	} else {
 		model_set_trouble(c->model, NULL, NULL);
 	}
+}
+
+static void on_reading(const struct reading *reading, void *userdata)
+{
+	static struct log_limit limit = { .burst = 3,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "unusable readings" };
+	struct collector *c = userdata;
+	struct nvml_status status;
+	int r = model_apply(c->model, reading);
+
+	if (r < 0) {
+		if (log_limit_allow(&limit))
+			log_error("a reading could not be taken in: %s", strerror(-r));
+		return;
+	}
+	log_state(c, reading);
+	c->state = reading->state;
+	memcpy(c->error, reading->error, sizeof(c->error));
+	c->readings++;
+	c->reading_came = true;
+	log_refused(c, reading);
+	silence_heard(&c->silence, reading->state, clock_boot_ns());
+	collector_status(c, &status);
+	tell_trouble(c, &status); /* that none had come is over: what this one says is the reason from now on */
+	publish(c);
+}
+
+static void on_xid(const struct kmsg_xid *xid, void *userdata)
+{
+	struct collector *c = userdata;
+
+	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
 }
 
 /* Counters of the sources are cumulative, those of the model are added to. */
