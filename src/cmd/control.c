@@ -39,16 +39,24 @@ static int fail_asking(const struct invocation *inv, const struct control *contr
 	return fail(control, why);
 }
 
-/* Released: no process holds the driver any more. Resumed: a reading has come since, whatever it says. */
-static bool is_reached(const json_t *status, bool released)
+/*
+ * 1 done, 0 not yet, -ENODATA it will not be. Released: no process holds the driver any more. Resumed: a reading has come since,
+ * and it has data.
+ */
+static int is_reached(const json_t *status, bool released)
 {
 	const char *state = json_string_value(json_object_get(status, "state"));
 
-	return json_is_true(json_object_get(status, "released")) == released && state &&
-	       STRV_EQ(state, "released") == released;
+	if (json_is_true(json_object_get(status, "released")) != released || !state)
+		return 0;
+	if (released)
+		return STRV_EQ(state, "released");
+	if (STRV_EQ(state, "released") || STRV_EQ(state, "stale"))
+		return 0;
+	return STRV_EQ(state, "ok") ? 1 : -ENODATA;
 }
 
-/* 1 done, 0 not yet; @trouble is what the agent says about it. */
+/* As is_reached(), or another error of asking; @trouble is what the agent says about it. */
 static int is_done(const struct invocation *inv, const struct control *control, char *trouble, size_t size)
 {
 	struct strbuf body;
@@ -78,6 +86,8 @@ static int wait_done(const struct invocation *inv, const struct control *control
 	while (clock_mono_ns() < end) {
 		int r = is_done(inv, control, trouble, sizeof(trouble));
 
+		if (r == -ENODATA)
+			break;
 		if (r < 0)
 			return fail_asking(inv, control, r);
 		if (r > 0) {

@@ -208,6 +208,19 @@ def test_a_driver_that_crashes_when_taken_back_is_not_released():
         agent.wait_ready()
 
 
+def test_resume_of_a_driver_that_is_gone_fails():
+    with Agent(scenario=TWO_GPUS) as agent:
+        equal(agent.cli("release").returncode, 0)
+        agent.fault("unloaded: true")
+        again = agent.cli("resume")
+        equal((again.returncode, again.stdout), (1, ""))
+        contains(again.stderr, "could not take the driver again: ")
+        contains(again.stderr, "Driver Not Loaded")
+        agent.fault()
+        agent.wait_ready()
+        equal(agent.cli("resume").returncode, 0)
+
+
 def test_release_while_the_driver_hangs():
     with Agent(*IMPATIENT, scenario=TWO_GPUS) as agent:
         agent.fault("hang: while")
