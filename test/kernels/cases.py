@@ -28,6 +28,7 @@ class Case(typing.NamedTuple):
     needs: tuple = ()           # things of test/real/fetch.py, of the guest's architecture
     units: tuple = ()           # of test/unit/trace, as /gs/test_NAME
     since: tuple = ()           # in older kernels it takes minutes, or cannot be
+    quick_since: tuple = ()     # in older ones it takes long, and is left to "make test-matrix"
 
 
 CASES = {} # name: Case
@@ -187,7 +188,7 @@ def simulated_runtime_counted(results, _kernel):
 
 # Of the unit test, whose own functions are probed in this kernel's best way: names of all lengths, and within other calls. All of it takes minutes
 # where probes are trace events.
-@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_names 'names_*_multi'", units=("attach_names",))
+@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_names 'names_*_multi'", units=("attach_names",), quick_since=MULTI_SINCE)
 def names_told(results, _kernel):
     result = ended_well(results["names-told"])
     said = result.text("stdout") + result.text("stderr")
@@ -197,7 +198,7 @@ def names_told(results, _kernel):
 @case("""
 export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
 /gs/gpusonde trace --raw --json -- /sim/workload-late "repeat 20" launch end sync
-""")
+""", quick_since=MULTI_SINCE)
 def names_within_launches(results, _kernel):
     """The runtime gets the kernel within its first launch; the driver's name for it is told once, before that launch."""
     lines = [json.loads(line) for line in ended_well(results["names-within-launches"]).text("stdout").split("\n") if line.startswith('{"type"')]

@@ -183,8 +183,10 @@ def choose(arch, quick, words):
 def main():
     words = sys.argv[3:]
     arch = words.pop(words.index("--arch") + 1) if "--arch" in words else "amd64"
-    kernels, chosen = choose(arch, "--quick" in words, [w for w in words if not w.startswith("--")])
-    of = {name: [case for case in chosen if cases.CASES[case].since <= kernel.version] for name, kernel in kernels.items()}
+    quick = "--quick" in words
+    kernels, chosen = choose(arch, quick, [w for w in words if not w.startswith("--")])
+    since = {case: max(cases.CASES[case].since, cases.CASES[case].quick_since if quick else ()) for case in chosen}
+    of = {name: [case for case in chosen if since[case] <= kernel.version] for name, kernel in kernels.items()}
     tap = Tap(sum(map(len, of.values())))
     try:
         image, excused = make_image(arch, chosen)
