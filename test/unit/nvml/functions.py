@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 sys.path += [f"{SOURCE}/test/{folder}" for folder in ("real", "matrix", "unit/sim")]
 if "--newest" in sys.argv:
     os.environ["GPUSONDE_NVML_PACKAGE"] = "nvidia-nvml-dev"
+import checks  # noqa: E402
 import fetch  # noqa: E402
 import nvidia_header  # noqa: E402
 import rows  # noqa: E402
@@ -137,19 +138,7 @@ def main():
         cases += [("what came after driver 470 is marked", check_later),
                   ("fields mean what they do in every driver that is asked", check_numbers)]
         cases += [(f"{name} has what is used", lambda name=name: check_generation(name)) for name in GENERATIONS]
-    print(f"1..{len(cases)}")
-    failed = 0
-    for number, (name, check) in enumerate(cases, start=1):
-        try:
-            trouble = check()
-        except nvidia_header.SkipTest as why:
-            print(f"ok {number} - {name} # SKIP {why}")
-            continue
-        failed += bool(trouble)
-        print(f"{'not ok' if trouble else 'ok'} {number} - {name}")
-        if trouble:
-            print(f"# {trouble}")
-    return 1 if failed else 0
+    return checks.run(cases)
 
 
 if __name__ == "__main__":

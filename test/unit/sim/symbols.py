@@ -15,6 +15,7 @@ import sys
 BUILD, SOURCE = sys.argv[1:3]
 sys.dont_write_bytecode = True
 sys.path += [f"{SOURCE}/test/real", f"{SOURCE}/test/unit/sim"]
+import checks  # noqa: E402
 import fetch  # noqa: E402
 import nvidia_header  # noqa: E402
 from nvidia_header import SkipTest  # noqa: E402
@@ -176,19 +177,7 @@ def main():
         cases += [(f"{name} exports what NVIDIA's library does", lambda name=name: check_generation(name)),
                   (f"{name} knows the fields, samples and metrics of its time", lambda name=name: check_bindings(name)),
                   (f"{name} knows the versions of structs that are in NVIDIA's code", lambda name=name: check_versions(name))]
-    print(f"1..{len(cases)}")
-    failed = 0
-    for number, (name, check) in enumerate(cases, start=1):
-        try:
-            trouble = check()
-        except SkipTest as why:
-            print(f"ok {number} - {name} # SKIP {why}")
-            continue
-        failed += bool(trouble)
-        print(f"{'not ok' if trouble else 'ok'} {number} - {name}")
-        if trouble:
-            print(f"# {trouble}")
-    return 1 if failed else 0
+    return checks.run(cases)
 
 
 if __name__ == "__main__":
