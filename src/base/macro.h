@@ -62,6 +62,20 @@ static inline void freep(void *p)
 		_taken;              \
 	})
 
+/* The number of the first of @n sorted things that does not come @before, which is said of thing number @i; @n if all do. */
+#define LOWER_BOUND(n, i, before)                             \
+	__extension__({                                       \
+		size_t _low = 0, _high = (n);                 \
+		while (_low < _high) {                        \
+			size_t i = _low + (_high - _low) / 2; \
+			if (before)                           \
+				_low = i + 1;                 \
+			else                                  \
+				_high = i;                    \
+		}                                             \
+		_low;                                         \
+	})
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /*

@@ -60,16 +60,8 @@ static void sort(struct stub_list *list)
 /* The first of a host's; NULL. */
 static const struct stub_found *find(const struct stub_list *list, uint64_t host)
 {
-	size_t low = 0, high = list->n;
+	size_t low = LOWER_BOUND(list->n, middle, list->items[middle].host < host);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->items[middle].host < host)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < list->n && list->items[low].host == host ? &list->items[low] : NULL;
 }
 
@@ -266,16 +258,8 @@ static const char *name_in_twin(const char *symbol, char buf[static SYMBOL_MAX +
 /* The first call in a function whose host function is not registered. */
 static const struct stub_found *site_in(const struct stub_list *list, const struct elf_symbol *symbol)
 {
-	size_t low = 0, high = list->n;
+	size_t low = LOWER_BOUND(list->n, middle, list->items[middle].site < symbol->address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->items[middle].site < symbol->address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < list->n && list->items[low].site - symbol->address < symbol->size ? &list->items[low] :
 											 NULL;
 }

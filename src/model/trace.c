@@ -71,16 +71,8 @@ void trace_view_unref(struct trace_view *view)
 
 uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid)
 {
-	uint32_t low = 0, high = n;
+	uint32_t low = LOWER_BOUND(n, middle, view->processes[middle].pid < pid);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (view->processes[middle].pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low;
 }
 

@@ -149,16 +149,8 @@ int names_seal(struct names *names)
 
 static const struct block *block_of(const struct names *names, uint32_t ref)
 {
-	uint32_t low = 0, high = names->blocks_n;
+	uint32_t low = LOWER_BOUND(names->blocks_n, middle, names->blocks[middle].first <= ref);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (names->blocks[middle].first <= ref)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low > 0 ? &names->blocks[low - 1] : NULL;
 }
 

@@ -327,16 +327,8 @@ void processes_drop_file(struct naming *naming, const struct file *file)
 
 struct area *process_area(struct process *process, uint64_t address)
 {
-	uint32_t low = 0, high = process->areas_n;
+	uint32_t low = LOWER_BOUND(process->areas_n, middle, process->areas[middle].end <= address);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (process->areas[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < process->areas_n && process->areas[low].start <= address ? &process->areas[low] : NULL;
 }
 

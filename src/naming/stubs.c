@@ -89,16 +89,8 @@ static int grow(struct reading *reading)
 
 static struct stub_entry *at_address(const struct stub_table *table, uint64_t address)
 {
-	uint32_t low = 0, high = table->n;
+	uint32_t low = LOWER_BOUND(table->n, middle, table->entries[middle].address < address);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (table->entries[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low < table->n && table->entries[low].address == address ? &table->entries[low] : NULL;
 }
 

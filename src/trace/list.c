@@ -124,16 +124,8 @@ static int by_offset(const void *a, const void *b)
 /* The first place at @offset or behind it. */
 static uint32_t first_at(const struct places *places, uint64_t offset)
 {
-	uint32_t low = 0, high = places->n;
+	uint32_t low = LOWER_BOUND(places->n, middle, places->at[middle].offset < offset);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (places->at[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	return low;
 }
 
