@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
-#include "memory.h"
+#include "sim/cuda/driver.h"
+#include "sim/cuda/memory.h"
 
 enum { STACK_DEPTH = 32 };
 

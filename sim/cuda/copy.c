@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 /* Nothing is copied; it takes as long, and counts as many bytes, as if it were. */
 static int work(struct call *call, uint64_t bytes, struct cu_stream *handle, enum copy_wait wait)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "../locate.h"
-#include "settings.h"
+#include "sim/cuda/settings.h"
+#include "sim/scenario/locate.h"
 
 struct driver driver;
 struct pool contexts = { .size = sizeof(struct cu_context), .capacity = 4096 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "abi.h"
 #include "base/macro.h"
-#include "../live.h"
-#include "pool.h"
-#include "../scenario.h"
-#include "truth.h"
-#include "visible.h"
+#include "sim/cuda/abi.h"
+#include "sim/cuda/pool.h"
+#include "sim/cuda/truth.h"
+#include "sim/cuda/visible.h"
+#include "sim/node/live.h"
+#include "sim/scenario/scenario.h"
 
 /*
  * The simulated libcuda: one process's driver.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "entry.h"
+#include "sim/cuda/entry.h"
 
-#include "driver.h"
-#include "settings.h"
+#include "sim/cuda/driver.h"
+#include "sim/cuda/settings.h"
 
 #ifdef SIM_CUDA_THUNKS
 #define SYMBOL(name) entry_##name
@@ -52,4 +52,4 @@ enum { NEED_ANY = false, NEED_INIT = true };
 #define EXPORT_PTSZ(name, ...) EXPORT(name, false, __VA_ARGS__) EXPORT(name##_ptsz, true, __VA_ARGS__)
 #define EXPORT_PTDS(name, ...) EXPORT(name, false, __VA_ARGS__) EXPORT(name##_ptds, true, __VA_ARGS__)
 #define DRIVER(name, twin, since, ...) EXPORT_##twin(name, __VA_ARGS__)
-#include "driver.def"
+#include "sim/cuda/driver.def"

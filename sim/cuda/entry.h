@@ -12,7 +12,7 @@ enum driver_api {
 #define DRIVER_PTSZ(name) API_##name, API_##name##_ptsz,
 #define DRIVER_PTDS(name) API_##name, API_##name##_ptds,
 #define DRIVER(name, twin, since, need, implementation, parameters, arguments) DRIVER_##twin(name)
-#include "driver.def"
+#include "sim/cuda/driver.def"
 #undef DRIVER
 #undef DRIVER_ONE
 #undef DRIVER_PTSZ

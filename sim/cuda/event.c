@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 #include "base/clock.h"
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 int event_create(struct call *call, struct cu_event **ret_event, uint32_t flags)
 {

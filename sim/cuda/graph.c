@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 int capture_begin(struct call *call, struct cu_stream *handle, uint32_t mode)
 {

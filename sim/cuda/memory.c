@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory.h"
+#include "sim/cuda/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 /* One allocation, by its address: in memory.c's table. For arrays and physical memory it is their handle. */
 struct memory {

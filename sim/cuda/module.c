@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 enum { THREADS_OF_BLOCK = 1024, SHARED_MAX = 227 * 1024, GRID_MAX = 65535 };
 

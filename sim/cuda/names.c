@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "entry.h"
+#include "sim/cuda/entry.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "driver.h"
-#include "settings.h"
+#include "sim/cuda/driver.h"
+#include "sim/cuda/settings.h"
 
 const char *const entry_names[DRIVER_API_COUNT] = {
 #define NAME_ONE(name) [API_##name] = #name,
 #define NAME_PTSZ(name) [API_##name] = #name, [API_##name##_ptsz] = #name "_ptsz",
 #define NAME_PTDS(name) [API_##name] = #name, [API_##name##_ptds] = #name "_ptds",
 #define DRIVER(name, twin, ...) NAME_##twin(name)
-#include "driver.def"
+#include "sim/cuda/driver.def"
 #undef DRIVER
 };
 
@@ -22,7 +22,7 @@ const uint32_t entry_since[DRIVER_API_COUNT] = {
 #define SINCE_PTSZ(name, since) [API_##name] = since, [API_##name##_ptsz] = since,
 #define SINCE_PTDS(name, since) [API_##name] = since, [API_##name##_ptds] = since,
 #define DRIVER(name, twin, since, ...) SINCE_##twin(name, since)
-#include "driver.def"
+#include "sim/cuda/driver.def"
 #undef DRIVER
 };
 
@@ -31,7 +31,7 @@ const uint32_t entry_since[DRIVER_API_COUNT] = {
 #define DECLARE_PTSZ(name) DECLARE_ONE(name) DECLARE_ONE(name##_ptsz)
 #define DECLARE_PTDS(name) DECLARE_ONE(name) DECLARE_ONE(name##_ptds)
 #define DRIVER(name, twin, ...) DECLARE_##twin(name)
-#include "driver.def"
+#include "sim/cuda/driver.def"
 #undef DRIVER
 
 static const void *const addresses[DRIVER_API_COUNT] = {
@@ -39,7 +39,7 @@ static const void *const addresses[DRIVER_API_COUNT] = {
 #define ADDRESS_PTSZ(name) [API_##name] = name, [API_##name##_ptsz] = name##_ptsz,
 #define ADDRESS_PTDS(name) [API_##name] = name, [API_##name##_ptds] = name##_ptds,
 #define DRIVER(name, twin, ...) ADDRESS_##twin(name)
-#include "driver.def"
+#include "sim/cuda/driver.def"
 #undef DRIVER
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pool.h"
+#include "sim/cuda/pool.h"
 
 #include <string.h>
 #include <sys/mman.h>

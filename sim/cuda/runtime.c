@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime.h"
+#include "sim/cuda/runtime.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,7 +28,7 @@ static const struct {
 	size_t offset;
 } uses[] = {
 #define USE(field, name, version, parameters) { name, version, offsetof(struct driver_calls, field) },
-#include "calls.def"
+#include "sim/cuda/calls.def"
 #undef USE
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "abi.h"
 #include "base/macro.h"
-#include "truth.h"
+#include "sim/cuda/abi.h"
+#include "sim/cuda/truth.h"
 
 /*
  * The simulated libcudart: a thin layer over libcuda.so.1, which it opens at its first call, as the real one
@@ -12,7 +12,7 @@
  */
 struct driver_calls {
 #define USE(field, name, version, parameters) int(*field) parameters;
-#include "calls.def"
+#include "sim/cuda/calls.def"
 #undef USE
 };
 

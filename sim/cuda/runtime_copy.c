@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime.h"
+#include "sim/cuda/runtime.h"
 
 /* cudaMemcpyKind */
 enum { KIND_HOST_HOST, KIND_HOST_DEVICE, KIND_DEVICE_HOST, KIND_DEVICE_DEVICE, KIND_DEFAULT, KIND_COUNT };

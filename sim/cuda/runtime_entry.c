@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime.h"
+#include "sim/cuda/runtime.h"
 
 #include <pthread.h>
 
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 enum runtime_api {
 #define API_ONE(name) API_##name,
 #define API_PTSZ(name) API_##name, API_##name##_ptsz,
 #define API_PTDS(name) API_##name, API_##name##_ptds,
 #define RUNTIME(name, twin, ...) API_##twin(name)
-#include "runtime.def"
+#include "sim/cuda/runtime.def"
 #undef RUNTIME
 	API_cudaGetLastError,
 	API_cudaPeekAtLastError,
@@ -25,7 +25,7 @@ static const char *const names[RUNTIME_API_COUNT] = {
 #define NAME_PTSZ(name) [API_##name] = #name, [API_##name##_ptsz] = #name "_ptsz",
 #define NAME_PTDS(name) [API_##name] = #name, [API_##name##_ptds] = #name "_ptds",
 #define RUNTIME(name, twin, ...) NAME_##twin(name)
-#include "runtime.def"
+#include "sim/cuda/runtime.def"
 #undef RUNTIME
 	[API_cudaGetLastError] = "cudaGetLastError",
 	[API_cudaPeekAtLastError] = "cudaPeekAtLastError",
@@ -67,7 +67,7 @@ static int admit(uint16_t api, enum need need)
 #define EXPORT_PTSZ(name, ...) EXPORT(name, false, __VA_ARGS__) EXPORT(name##_ptsz, true, __VA_ARGS__)
 #define EXPORT_PTDS(name, ...) EXPORT(name, false, __VA_ARGS__) EXPORT(name##_ptds, true, __VA_ARGS__)
 #define RUNTIME(name, twin, ...) EXPORT_##twin(name, __VA_ARGS__)
-#include "runtime.def"
+#include "sim/cuda/runtime.def"
 
 /* The code that these return is an earlier call's: it is no failure of theirs. */
 static int last_error(uint16_t api, bool reset)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime.h"
+#include "sim/cuda/runtime.h"
 
 #include <pthread.h>
 

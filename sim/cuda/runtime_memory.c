@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime.h"
+#include "sim/cuda/runtime.h"
 
 enum { PITCH_ELEMENT = 4, CHANNEL_UNSIGNED = 1, CHANNEL_FLOAT = 2 };
 

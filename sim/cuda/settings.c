@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 #include <fnmatch.h>
 #include <stdatomic.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "driver.h"
+#include "sim/cuda/driver.h"
 
 #include <errno.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "settings.h"
+#include "sim/cuda/settings.h"
 
 enum { THREAD_CONTEXTS = 4 };
 

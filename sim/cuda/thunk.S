@@ -51,6 +51,6 @@ thunk_flag:
 	.long 0
 
 	.text
-#include "driver.def"
+#include "sim/cuda/driver.def"
 
 	.section .note.GNU-stack, "", %progbits

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "truth.h"
+#include "sim/cuda/truth.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "../live.h"
+#include "sim/node/live.h"
 
 static struct {
 	const char *library;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "visible.h"
+#include "sim/cuda/visible.h"
 
 #include <stdio.h>
 #include <stdlib.h>

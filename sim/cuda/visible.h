@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../scenario.h"
+#include "sim/scenario/scenario.h"
 
 /* One of CUDA's devices: a GPU of the scenario, or (instance not negative) a MIG device on it. */
 struct visible {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "memory.h"
+#include "sim/cuda/memory.h"
 
 /* Arrays, memory pools, and the calls that hand out addresses and memory apart from each other. */
 enum { GRANULARITY = 2 << 20, MEMORY_DEVICE_LOCATION = 1 };

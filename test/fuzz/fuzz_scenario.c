@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "node.h"
+#include "sim/node/node.h"
 
 /* What can be read can be simulated: at the begin, somewhere, and a long time after boot. */
 static void simulate(struct scenario *scenario)

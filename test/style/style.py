@@ -146,11 +146,16 @@ def includes(tree, folder):
                     yield path, n, m[1]
 
 
-LAYER_ROW = re.compile(r"\|\s*(?:L(\d)|\u2013)\s*\|\s*`(?:src/)?(\w+)`\s*\|[^|]*\|\s*([^|]+?)\s*\|")
+LAYER_ROW = re.compile(r"\|\s*(?:L(\d)|\u2013)\s*\|\s*`(?:src/)?([\w/]+)`\s*\|[^|]*\|\s*([^|]+?)\s*\|")
+
+
+def path_start(word):
+    """How the paths begin that a word of the table allows: "base", "sim/cuda/abi.h", "nvml/abi*.h"."""
+    return word.split("*")[0] if "*" in word else word if word.endswith(".h") else word + "/"
 
 
 def house(tree):
-    """ARCHITECTURE.md's table of layers: folder -> (line, layer, what it may include as "folder/start")."""
+    """ARCHITECTURE.md's table of layers: folder -> (line, layer, how the paths begin that it may include)."""
     rows = {}
     for n, line in numbered(tree.texts.get("ARCHITECTURE.md", "").split("\n")):
         m = LAYER_ROW.match(line)
@@ -160,7 +165,7 @@ def house(tree):
     for folder, (n, layer, words) in rows.items():
         if words == ["all"]:
             words = [f for f, (_, l, _) in rows.items() if l is not None and l < layer]
-        rows[folder] = (n, layer, tuple(w.split("*")[0] if "/" in w else w + "/" for w in words))
+        rows[folder] = (n, layer, tuple(map(path_start, words)))
     return rows
 
 
@@ -184,17 +189,29 @@ def layering(tree):
         elif not header.startswith((here + "/", *rows[here][2])):
             yield Violation(path, n, f"{here} includes {header}, which ARCHITECTURE.md does not allow",
                             "move what is shared down, or let cmd/ pass it in")
+    yield from rooms_of_sim(tree, rows)
+
+
+def rooms_of_sim(tree, rows):
     for path, n, header in includes(tree, "sim"):
-        if f"src/{header}" in tree.texts and not header.startswith(rows.get("sim", (0, None, ("base/",)))[2]):
-            yield Violation(path, n, f"sim includes {header}, which ARCHITECTURE.md does not allow",
-                            "the simulated driver stands apart from what it tests")
+        room = path.rsplit("/", 1)[0]
+        if header in GENERATED:
+            continue
+        if f"src/{header}" not in tree.texts and (header not in tree.texts or not header.startswith("sim/")):
+            yield Violation(path, n, f'"{header}" names no file below src/, nor one of sim/',
+                            'write it so, as in "base/log.h" or "sim/node/node.h"')
+        elif room not in rows:
+            yield Violation(path, n, f"{room} is no room of sim/", "add it to the table in ARCHITECTURE.md")
+        elif not header.startswith((room + "/", *rows[room][2])):
+            yield Violation(path, n, f"{room} includes {header}, which ARCHITECTURE.md does not allow",
+                            "the simulated driver stands apart from what it tests, and its rooms build on each other")
 
 
 def own_header_first(tree):
     """Or the folder's private.h, which includes what its files share."""
     for path, lines in tree.select(".c"):
         own = path.removeprefix("src/")[:-1] + "h"
-        if not path.startswith("src/") or f"src/{own}" not in tree.texts:
+        if not path.startswith(("src/", "sim/")) or path[:-1] + "h" not in tree.texts:
             continue
         for n, line in numbered(lines):
             m = re.match(r"\s*#\s*include\s+[<\"]([^>\"]+)", line)
@@ -250,7 +267,9 @@ LAYER_TABLE = """
 | L2 | `src/nvml` | source | base, model |
 | L2 | `src/view` | views | base, model |
 | L3 | `src/cmd` | commands | all |
-| \u2013 | `sim` | driver | base, `nvml/abi*.h` |
+| \u2013 | `sim/scenario` | files | base |
+| \u2013 | `sim/nvml` | driver | base, `nvml/abi*.h`, `sim/scenario` |
+| \u2013 | `sim/workload` | programs | base, `sim/nvml/tally.h` |
 """
 RULES = [
     (spdx_first, [("src/base/a.c", "int a;\n"), ("src/base/a.h", f"/* {SPDX} */\n"), ("src/meson.build", "x\n")]),
@@ -264,10 +283,14 @@ RULES = [
     (function_size, [("src/base/a.c", C + "void f(void)\n{\n" + "\tf();\n" * (FUNCTION_LINES + 1) + "}\n")]),
     (layering, [("src/base/a.c", C + '#include "model/gpu.h"\n'), ("src/model/a.c", C + '#include "cmd/main.h"\n'),
                 ("src/view/a.c", C + '#include "nvml/abi.h"\n'), ("src/base/a.c", C + '#include "log.h"\n'),
-                ("src/new/a.c", C + '#include "base/log.h"\n'), ("sim/a.c", C + '#include "model/gpu.h"\n'),
+                ("src/new/a.c", C + '#include "base/log.h"\n'), ("sim/nvml/a.c", C + '#include "model/gpu.h"\n'),
+                ("sim/nvml/a.c", C + '#include "own.h"\n'), ("sim/scenario/a.c", C + '#include "sim/nvml/own.h"\n'),
+                ("sim/workload/a.c", C + '#include "sim/nvml/own.h"\n'), ("sim/a.c", C + '#include "base/log.h"\n'),
+                ("sim/new/a.c", C + '#include "base/log.h"\n'),
                 ("src/cmd/a.c", C + '#include "../base/log.h"\n'), ("ARCHITECTURE.md", "no table\n"),
                 ("ARCHITECTURE.md", LAYER_TABLE.replace("nothing of ours", "view"))]),
-    (own_header_first, [("src/base/log.c", C + '#include <stdio.h>\n#include "base/log.h"\n')]),
+    (own_header_first, [("src/base/log.c", C + '#include <stdio.h>\n#include "base/log.h"\n'),
+                        ("sim/nvml/own.c", C + '#include <stdio.h>\n#include "sim/nvml/own.h"\n')]),
     (headers_alone, [("src/base/a.h", C + "#pragma once\nsize_t a(void);\n"),
                      ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n"),
                      ("src/bpf/a.h", C + "#pragma once\n#include <linux/types.h>\n#ifdef __bpf__\nsize_t a;\n#endif\n")]),
@@ -282,8 +305,10 @@ GOOD = {
     "src/cmd/main.h": C + '#pragma once\n\n#include "nvml/abi.h"\n',
     "src/cmd/main.c": C + '#include "cmd/main.h"\n\n#include "config.h"\n#include "model/gpu.h"\n\n'
                           "int main(int argc,\n\t char **argv)\n{\n\t/*\n\t * A comment.\n\t */\n\treturn argc && argv;\n}\n",
-    "sim/own.h": C + "#pragma once\n\n#define F() \\\n\tdo {  \\\n" + " " * 15 + "\\\n\t} while (0)\n",
-    "sim/sim.c": C + '#include "own.h"\n\n' + '#include "nvml/abi.h"\n#include "base/log.h"\n',
+    "sim/nvml/own.h": C + "#pragma once\n\n#define F() \\\n\tdo {  \\\n" + " " * 15 + "\\\n\t} while (0)\n",
+    "sim/nvml/sim.c": C + '#include "sim/nvml/own.h"\n\n' + '#include "nvml/abi.h"\n#include "base/log.h"\n',
+    "sim/nvml/tally.h": C + "#pragma once\n",
+    "sim/workload/run.c": C + '#include "sim/nvml/tally.h"\n',
     "docs/a.md": "at http://example.com/work/ and in framework/farm/\n",
 }
 

@@ -125,7 +125,7 @@ def check_generation(name):
     theirs = exported(name)
     found = [names for _, names in USED if any(n in theirs for n in names)]
     older = [names for names in found if names[0] not in theirs]
-    with open(f"{SOURCE}/sim/generations.def", encoding="utf-8") as f:
+    with open(f"{SOURCE}/sim/scenario/generations.def", encoding="utf-8") as f:
         version = re.search(rf'\.name = "{name}", \.driver = "([\d.]+)"', f.read())[1]
     rows.say("nvml", f"NVIDIA {version}",
              functions=f"{len(found)} of {len(USED)} that gpusonde asks for, {len(older)} by an older name; it exports {len(theirs)}")

@@ -20,9 +20,10 @@ import fetch  # noqa: E402
 import nvidia_header  # noqa: E402
 from nvidia_header import SkipTest  # noqa: E402
 
-SIM = f"{SOURCE}/sim"
+SIM = f"{SOURCE}/sim/nvml"
 PLAIN = f"{BUILD}/sim/libnvidia-ml.so.1"
 OURS = {"gpusonde_sim_identity", "gpusonde_sim_advance"}
+GENERATIONS_DEF = f"{SOURCE}/sim/scenario/generations.def"
 GENERATIONS = ("470", "535", "550")
 
 
@@ -81,7 +82,7 @@ def check_generation(name):
 
 def generation(name):
     """The numbers of a row of generations.def."""
-    row = re.search(rf'^GENERATION\((\w+), \.name = "{name}",(.*?)\)$', read(f"{SIM}/generations.def"), re.M | re.S)
+    row = re.search(rf'^GENERATION\((\w+), \.name = "{name}",(.*?)\)$', read(GENERATIONS_DEF), re.M | re.S)
     return row[1], dict(re.findall(r"\.(\w+) = \"?([\w.]+)", row[2]))
 
 
@@ -96,7 +97,7 @@ def their_fields(name):
 
 def check_fields(name):
     """The bindings of 535 are older than its library, which took over some ids of 550's."""
-    table = read(f"{SIM}/generations.def")
+    table = read(GENERATIONS_DEF)
     order = re.findall(r"^GENERATION\((\w+),", table, re.M)
     now = order.index(generation(name)[0])
     ours = {n for id, first, last in re.findall(r"^FIELDS\((\w+), (\d+), (\d+)\)", table, re.M)
@@ -141,7 +142,7 @@ def version_words():
 
 def knows(order, now, function, version):
     """Whether a generation takes this version of the function's struct, by our tables."""
-    tables = "".join(read(f"{SIM}/{name}") for name in ("functions.def", "generations.def"))
+    tables = read(f"{SIM}/functions.def") + read(GENERATIONS_DEF)
     since = re.search(rf"^FUNCTION\({function}, \w+, (\w+)\)", tables, re.M)[1]
     if order.index(since) > order.index(now):
         return False
@@ -151,7 +152,7 @@ def knows(order, now, function, version):
 
 def check_versions(name):
     """The version words of later structs are in the code of exactly the libraries that we say know them."""
-    order = re.findall(r"^GENERATION\((\w+),", read(f"{SIM}/generations.def"), re.M)
+    order = re.findall(r"^GENERATION\((\w+),", read(GENERATIONS_DEF), re.M)
     with open(real(f"driver-{name}-amd64", "libnvidia-ml.so.1"), "rb") as f:
         code = f.read()
     for (function, version), word in version_words().items():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
-#include "curve.h"
+#include "sim/scenario/curve.h"
 
 #include "base/macro.h"
 

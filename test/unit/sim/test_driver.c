@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "node.h"
+#include "sim/node/node.h"
 
 static const char two_gpus[] =
 	"cycle: 60s\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
-#include "node.h"
+#include "sim/node/node.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
-#include "scenario.h"
+#include "sim/scenario/scenario.h"
 
 #include <errno.h>
 #include <stdio.h>

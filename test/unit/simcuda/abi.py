@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulated CUDA has the binary interface of the real one, and the entry points have the real ones' shape.
 
-    abi.py CC
+    abi.py CC...
 
 Speaks TAP. Structs and names are compared with the CUDA toolkit where there is one.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-CC = sys.argv[1]
+CC = sys.argv[1:]
 BUILD, SOURCE = os.environ["GPUSONDE_TEST_BUILD"], os.environ["GPUSONDE_TEST_SOURCE"]
 SIM = os.path.join(BUILD, "sim/cuda")
 
@@ -105,7 +105,7 @@ def structs():
     with tempfile.NamedTemporaryFile("w", suffix=".c") as unit:
         unit.write("\n".join(lines) + "\n")
         unit.flush()
-        done = subprocess.run([CC, "-std=gnu17", "-fsyntax-only", "-I", os.path.join(root, "include"), unit.name],
+        done = subprocess.run([*CC, "-std=gnu17", "-fsyntax-only", "-I", os.path.join(root, "include"), unit.name],
                               capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

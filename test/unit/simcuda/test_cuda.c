@@ -10,7 +10,7 @@
 
 #include "base/macro.h"
 #include "sim/cuda/abi.h"
-#include "sim/cuda/tally.h"
+#include "sim/workload/tally.h"
 
 #define MIB ((size_t)1 << 20)
 

@@ -11,7 +11,7 @@
 
 #include "base/macro.h"
 #include "sim/cuda/abi.h"
-#include "sim/cuda/tally.h"
+#include "sim/workload/tally.h"
 
 enum { LOOK = 1024 };
 
