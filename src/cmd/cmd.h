@@ -4,7 +4,8 @@
  * place that knows all three, and, beside the named long-running loops, the only one that writes to the log.
  *
  * One row of `commands` (commands.c) is a subcommand; one row of options.def an option, one of flags.def a flag.
- * Exit status: 0 all is well, 1 a failure whose cause and remedy were said, 2 the command line or configuration is wrong.
+ * Exit status: 0 what was asked for was done, 1 a failure whose cause and remedy were said, 2 the command line or configuration
+ * is wrong; what that means for each subcommand is in its row, too.
  */
 #pragma once
 
@@ -28,12 +29,18 @@ struct flag {
 
 struct invocation;
 
+struct exit_status {
+	const char *value;
+	const char *meaning; /* one line */
+};
+
 struct command {
 	const char *name;
 	int (*run)(struct invocation *invocation);
 	enum use use;
 	const char *summary; /* one line */
 	const char *about; /* paragraphs */
+	const struct exit_status *statuses; /* ends with value NULL; commands that end alike share one list */
 	const char *operands; /* what stands beside the flags, as usage shows it; NULL: nothing may */
 	bool command_line; /* the operands are another program's command line: the first one ends our flags */
 };

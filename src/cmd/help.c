@@ -29,6 +29,9 @@ void help_command(const struct command *command, struct strbuf *out)
 			    f->value ? f->value : "", f->help);
 	}
 	options_help(command->use, out);
+	strbuf_adds(out, "\nExit status:\n");
+	for (const struct exit_status *e = command->statuses; e->value; e++)
+		strbuf_addf(out, "  %-5s  %s\n", e->value, e->meaning);
 	if (command->use != USE_HELP)
 		strbuf_adds(
 			out,
@@ -36,17 +39,39 @@ void help_command(const struct command *command, struct strbuf *out)
 			"the configuration file (sample: period:). A flag outranks the environment, that the file.\n");
 }
 
+/* Text for troff, which would make a typographic hyphen of "-". */
+static void man_text(const char *text, struct strbuf *out)
+{
+	for (const char *p = text; *p; p++) {
+		if (*p == '-')
+			strbuf_addc(out, '\\');
+		strbuf_addc(out, *p);
+	}
+	strbuf_addc(out, '\n');
+}
+
+/* One list for all commands in a row that share it. */
+static void man_statuses(struct strbuf *out)
+{
+	for (const struct command *c = commands; c->name; c++) {
+		bool first = c == commands || c[-1].statuses != c->statuses;
+
+		strbuf_addf(out, "%s%s", first ? ".SS gpusonde " : ", ", c->name);
+		if (c[1].statuses == c->statuses)
+			continue;
+		for (const struct exit_status *e = c->statuses; e->value; e++) {
+			strbuf_addf(out, "%s.TP\n.B %s\n", e == c->statuses ? "\n" : "", e->value);
+			man_text(e->meaning, out);
+		}
+	}
+}
+
 static void man_commands(struct strbuf *out)
 {
 	for (const struct command *c = commands; c->name; c++) {
 		strbuf_addf(out, ".SS gpusonde %s%s%s\n", c->name, c->operands ? " " : "",
 			    c->operands ? c->operands : "");
-		for (const char *p = c->about; *p; p++) {
-			if (*p == '-')
-				strbuf_addc(out, '\\');
-			strbuf_addc(out, *p);
-		}
-		strbuf_addc(out, '\n');
+		man_text(c->about, out);
 		for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++) {
 			if (!(f->uses & c->use) || f->uses & USE_HELP)
 				continue;
@@ -65,7 +90,8 @@ static const struct {
 } parts[] = {
 	{ "configuration.md", options_markdown }, { "gpusonde.yaml", options_sample },
 	{ "man-commands", man_commands },         { "man-options", options_man_flags },
-	{ "man-keys", options_man_keys },         { "rights.md", rights_document },
+	{ "man-keys", options_man_keys },         { "man-statuses", man_statuses },
+	{ "rights.md", rights_document },
 };
 
 static int generate(const char *name, struct strbuf *out)

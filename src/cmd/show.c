@@ -14,6 +14,8 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cmd/feed.h"
+#include "model/snapshot.h"
+#include "view/table.h"
 #include "view/view.h"
 
 #define WATCH_MIN_S 0.1
@@ -35,7 +37,7 @@ struct screen {
 	const struct show *show;
 	bool json;
 	bool terminal; /* redraw in place */
-	bool failed; /* the newest document says so */
+	char trouble[TROUBLE_MAX]; /* why the newest document does not show what was asked for; "" when it does */
 	struct table_options table;
 };
 
@@ -53,42 +55,51 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* Nothing to show because something failed, as the agent says; that there is no GPU is no failure. */
-static bool failed(const json_t *document)
+/* Whoever answers at the agent's socket need not be of this version. */
+static bool is_whole(const json_t *document, unsigned sections)
 {
-	return json_array_size(json_object_get(document, "gpus")) == 0 &&
-	       json_is_false(json_object_get(json_object_get(document, "node"), "fresh"));
+	return json_is_object(document) &&
+	       (!(sections & JSON_GPUS) || json_is_array(json_object_get(document, "gpus"))) &&
+	       (!(sections & JSON_PROCESSES) || json_is_array(json_object_get(document, "processes"))) &&
+	       (!(sections & JSON_NODE) || json_is_object(json_object_get(document, "node")));
 }
 
-static int render_tables(struct screen *screen, const struct strbuf *text, struct strbuf *out)
+static int render_tables(const struct screen *screen, const json_t *document, struct strbuf *out)
 {
-	json_error_t error;
-	json_t *document = json_loadb(text->data, text->len, 0, &error);
 	int r = 0;
 
-	if (!document)
-		return -EBADMSG;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(screen->show->tables) && screen->show->tables[i]; i++) {
 		if (i > 0)
 			strbuf_addc(out, '\n');
 		r = screen->show->tables[i](document, &screen->table, out);
 	}
-	screen->failed = failed(document);
-	json_decref(document);
 	return r;
 }
 
+/* The document is looked at for JSON, too: a table and its JSON end with the same status. */
 static int render(struct feed *feed, struct screen *screen, struct strbuf *out)
 {
+	unsigned wanted = screen->json ? screen->show->sections : JSON_GPUS | JSON_PROCESSES | JSON_NODE;
+	json_t *document = NULL;
+	const char *error;
 	struct strbuf text;
 	int r;
 
-	if (screen->json)
-		return feed_get(feed, screen->show->sections, out);
 	strbuf_init(&text, 0);
-	r = feed_get(feed, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text);
+	r = feed_get(feed, wanted, &text);
+	if (r == 0 && text.failed)
+		r = -ENOMEM;
 	if (r == 0)
-		r = render_tables(screen, &text, out);
+		document = json_loadb(text.data, text.len, 0, NULL);
+	if (r == 0 && !is_whole(document, wanted))
+		r = -EBADMSG;
+	if (r == 0 && screen->json)
+		strbuf_add(out, text.data, text.len);
+	else if (r == 0)
+		r = render_tables(screen, document, out);
+	error = json_string_value(json_object_get(document, "error"));
+	snprintf(screen->trouble, sizeof(screen->trouble), "%s", error ? error : "");
+	json_decref(document);
 	strbuf_done(&text);
 	return r;
 }
@@ -137,6 +148,25 @@ static int show_once(struct feed *feed, struct screen *screen, char *noted, size
 	return r;
 }
 
+/* Names the cause of a failure. 0 is for what shows the node as it is now, no GPU included, and for nothing else. */
+static int conclude(const struct feed *feed, const struct screen *screen, int r)
+{
+	const char *why = screen->trouble;
+	struct strbuf clean;
+
+	if (r == -EBADMSG)
+		why = "the agent's answer is not understood: is it of the same version as this command?";
+	else if (r < 0)
+		why = feed_failure(feed) ? feed_failure(feed) : strerror(-r);
+	if (!*why)
+		return EXIT_SUCCESS;
+	strbuf_init(&clean, 0);
+	text_clean(&clean, why);
+	fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, clean.data);
+	strbuf_done(&clean);
+	return EXIT_FAILURE;
+}
+
 static int show_loop(struct feed *feed, struct screen *screen, double watch_s)
 {
 	char noted[400] = "";
@@ -152,12 +182,7 @@ static int show_loop(struct feed *feed, struct screen *screen, double watch_s)
 		if (r == 0 && watch_s > 0)
 			r = feed_wait(feed, (int64_t)(watch_s * NSEC_PER_SEC));
 	} while (r == 0 && watch_s > 0);
-	if (r < 0)
-		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command,
-			feed_failure(feed) ? feed_failure(feed) : strerror(-r));
-	else if (feed_failure(feed))
-		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, feed_failure(feed));
-	return r < 0 || feed_failure(feed) || screen->failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return conclude(feed, screen, r);
 }
 
 int show_main(struct invocation *inv)

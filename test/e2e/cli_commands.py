@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The commands for people: with an agent, without one, on a terminal, into a pipe."""
+import concurrent.futures
 import contextlib
 import http.server
 import json
@@ -91,10 +92,86 @@ def test_nothing_to_show_says_why():
     equal(command("gpus", *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).returncode, 0)
 
 
+def ends(*args, env=None):
+    """The statuses with which gpus, ps and snapshot end, as tables and as JSON, once and with --watch: one, or what each ends with."""
+    reader, closed = os.pipe()
+    os.close(reader) # or --watch would not end
+
+    def status(way):
+        name, *how = way
+        if "--watch" in how:
+            return subprocess.run([GPUSONDE, *way, *args], env=env or environment(), stdout=closed, stderr=subprocess.DEVNULL,
+                                  timeout=PATIENCE_S, check=False).returncode
+        out = command(*way, *args, env=env)
+        if "--json" in how:
+            error = json.loads(out.stdout)["error"]
+            equal(error is not None, out.returncode != 0, f"{name}: {error}")
+        if out.returncode != 0:
+            contains(out.stderr, f"gpusonde {name}: ")
+        return out.returncode
+    ways = [(name, *json_or_not, *watch_or_not) for name in ("gpus", "ps", "snapshot") for json_or_not in ((), ("--json",))
+            for watch_or_not in ((), ("--watch", "0.1"))]
+    try:
+        with concurrent.futures.ThreadPoolExecutor(len(ways)) as threads:
+            seen = list(threads.map(status, ways))
+    finally:
+        os.close(closed)
+    return seen[0] if len(set(seen)) == 1 else dict(zip(map(" ".join, ways), seen))
+
+
+NO_DRIVER = {"GPUSONDE_NVML_LIBRARY": "/nonexistent/libnvidia-ml.so.1"}
+
+
+def test_exit_statuses_without_an_agent():
+    """0 only for what is shown as it is now; a driver without a GPU is such a thing, a missing driver is not."""
+    for status, env in ((0, {}), (0, {"GPUSONDE_SIM_SCENARIO": "empty"}), (1, NO_DRIVER), (1, {"GPUSONDE_SIM_SCENARIO": "/nonexistent"}),
+                        (1, {"GPUSONDE_NVML_HELPER": "/nonexistent"})):
+        equal(ends(*ALONE, env=dict(SIMULATION, **env)), status, env)
+
+
+def test_exit_statuses_with_an_agent():
+    with Agent(scenario="empty") as agent:
+        equal(ends("--socket", agent.socket), 0)
+    with Agent(scenario=None, wait=False, **NO_DRIVER) as agent:
+        wait_for(lambda: os.path.exists(agent.socket), "the agent's socket")
+        equal(ends("--socket", agent.socket), 1)
+    with Agent("--nvml-call-timeout", "60s") as agent:
+        equal(ends("--socket", agent.socket), 0)
+        equal(agent.cli("release").returncode, 0)
+        equal(ends("--socket", agent.socket), 1, "the last values, of a driver that was let go of")
+        equal(agent.cli("resume").returncode, 0)
+        equal(ends("--socket", agent.socket), 0)
+        agent.fault("hang: while, functions: nvmlDeviceGetPowerUsage")
+        agent.wait_not_ready()
+        equal(ends("--socket", agent.socket), 1, "the last values, of a driver that hangs")
+
+
+def test_an_answer_that_is_not_understood():
+    """Of another program, or another version of the agent: nothing is shown, and that is said."""
+    for answer in ({}, [], {"error": None, "gpus": {}, "processes": None, "node": []}):
+        with answering({f"/api/v1/{page}": answer for page in ("gpus", "processes", "snapshot")}) as socket:
+            for name in ("gpus", "ps", "snapshot"):
+                for how in ((), ("--json",)):
+                    out = command(name, *how, "--socket", socket)
+                    equal((out.returncode, out.stdout), (1, ""), f"{name} {how}: {answer}")
+                    contains(out.stderr, "the agent's answer is not understood")
+
+
+def test_every_command_says_how_it_ends():
+    """In its help and in the man page."""
+    with open(os.path.join(os.path.dirname(__file__), "../../man/gpusonde.8"), encoding="utf-8") as f:
+        man = f.read().split(".SH EXIT STATUS")[1].split(".SH")[0]
+    titles = " ".join(re.findall(r"^\.SS gpusonde (.*)$", man, re.M)).replace(",", "").split()
+    equal(titles, re.findall(r"^  (\w+) ", command("help").stdout, re.M))
+    for name in titles:
+        contains(command(name, "--help").stdout, "\nExit status:\n  0 ")
+
+
 def test_a_machine_without_gpu():
     out = command("gpus", *ALONE)
-    if out.returncode == 0 and "No GPUs" not in out.stdout:
-        raise Skip("this machine has a GPU")
+    if out.returncode == 0:
+        raise Skip("this machine has a driver")
+    contains(out.stdout, "No GPUs: ")
     equal(json.loads(command("gpus", "--json", *ALONE).stdout)["gpus"], [])
 
 
@@ -467,7 +544,7 @@ def test_atopgpud_ends_without_gpu():
 
 
 def test_installed_pages_are_readable():
-    for name in ("configuration.md", "gpusonde.yaml", "man-commands", "man-options", "man-keys"):
+    for name in ("configuration.md", "gpusonde.yaml", "man-commands", "man-options", "man-keys", "man-statuses"):
         out = command("help", "--generate", name)
         equal(out.returncode, 0)
         assert len(out.stdout) > 500, name
