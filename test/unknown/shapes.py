@@ -15,6 +15,7 @@ class Shape(typing.NamedTuple):
     reason: str = ""        # why it is refused
     called: bool = True     # it can be
     after: str = ""         # directives behind it
+    kind: str = "function"  # of its symbol; said once, since assemblers differ in which of two they take
 
 
 LEAVES, BACK, TABLE, ARGUMENT = "control leaves", "jumps back", "by a table", "an argument is overwritten"
@@ -59,7 +60,7 @@ X86 = [
     Shape("APX: rex2", ".byte 0xd5, 0x18, 0x89, 0xc7; je 1f; 1: jmp body", reason=DATA, called=False),
     Shape("APX: jmpabs", ".byte 0xd5, 0, 0xa1; .quad 4096", reason=DATA, called=False),
     Shape("AVX10", ".byte 0x62, 0xf5, 0x7c, 0x48, 0x58, 0xc1; je 1f; 1: jmp body", reason="", called=False),
-    Shape("not said to be a function", "push %rbx; pop %rbx; jmp body", reason="may be data", after=".type {name}, @notype"),
+    Shape("not said to be a function", "push %rbx; pop %rbx; jmp body", reason="may be data", kind="notype"),
 ]
 
 ARM64_THUNK = "adrp x16, {magic}; mov w17, #0xba00; movk w17, #0x321c, lsl #16; ldr w16, [x16, :lo12:{magic}]; cmp w16, w17; b.eq 1f; " \
@@ -90,7 +91,7 @@ ARM64 = [
     Shape("data", ".word 0xffffffff", reason=DATA, called=False),
     Shape("zeros", ".word 0", reason="zero bytes", called=False),
     Shape("checked pointer arithmetic", ".word 0x9a003c00; cbz x9, 1f; 1: b body", reason="", called=False),
-    Shape("not said to be a function", "b body", reason="may be data", after=".type {name}, @notype"),
+    Shape("not said to be a function", "b body", reason="may be data", kind="notype"),
 ]
 
 # Functions of the table whose third argument is a size, of one byte or as many as stand beside it.
@@ -130,7 +131,7 @@ local: .quad 5
 
 
 def function(name, shape):
-    lines = [".balign 16", f".globl {name}", f".type {name}, @function", f"{name}:",
+    lines = [".balign 16", f".globl {name}", f".type {name}, @{shape.kind}", f"{name}:",
              *shape.text.format(magic="magic", slot="slot", nop5=".byte 0x0f, 0x1f, 0x44, 0, 0", name=name).split("; "), f".size {name}, . - {name}",
              *shape.after.format(name=name).split("; ")]
     return "\n".join(lines) + "\n"

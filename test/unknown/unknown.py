@@ -7,10 +7,10 @@
 The libraries are assembled here: shapes.py has their entry points.
 """
 import contextlib
+import functools
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -52,15 +52,33 @@ EXTRA = {"cuEventDestroy": None, "cuGraphDestroy": "another function begins befo
          "cuMemFreeHost": "IFUNC"}
 
 
+# No library and no header of the machine: of another one there are none, as a rule.
+ALONE = ["-O1", "-fPIC", "-shared", "-ffreestanding", "-nostdlib"]
+
+
+def why_not(command, arm64):
+    """Why the command makes no library of the machine; None if it does."""
+    with tempfile.TemporaryDirectory(prefix="gpusonde-unknown-") as tmp:
+        try:
+            done = subprocess.run([*command, *(ARM64 if arm64 else X86), *ALONE, "-x", "c", "/dev/null", "-o", f"{tmp}/library"], capture_output=True, text=True,
+                                  timeout=e2e.PATIENCE_S, check=False)
+        except OSError as why:
+            return f"{command[0]}: {why.strerror}"
+    return f"{command[0]}: {(done.stderr.strip() or 'failed').splitlines()[0]}" if done.returncode else None
+
+
+@functools.cache
 def compiler(arm64):
     """The command that makes libraries of the machine."""
     own = "aarch64" if arm64 else "x86_64"
     if platform.machine() == own:
         return ["cc"]
-    for command in ([f"{own}-linux-gnu-gcc"], ["clang", f"--target={own}-linux-gnu", "-fuse-ld=lld", "-nostdlib"]):
-        if shutil.which(command[0]) and (len(command) == 1 or shutil.which("ld.lld")):
+    reasons = []
+    for command in ([f"{own}-linux-gnu-gcc"], ["clang", f"--target={own}-linux-gnu", "-fuse-ld=lld"]):
+        reasons.append(why_not(command, arm64))
+        if not reasons[-1]:
             return command
-    raise e2e.Skip(f"nothing here makes libraries of {own}: gcc-{own.replace('_', '-')}-linux-gnu, or clang and lld")
+    raise e2e.Skip(f"nothing here makes libraries of {own} (install gcc-{own.replace('_', '-')}-linux-gnu, or clang and lld): {'; '.join(reasons)}")
 
 
 @contextlib.contextmanager
@@ -70,7 +88,7 @@ def library(source, arm64=False, name=DRIVER):
         with open(f"{tmp}/library.S", "w", encoding="ascii") as f:
             f.write(source + '\n.section .note.GNU-stack, "", %progbits\n')
         flags = ARM64 if arm64 else X86
-        done = subprocess.run([*compiler(arm64), *flags, "-O1", "-fPIC", "-shared", "-o", f"{tmp}/{name}", f"{tmp}/library.S",
+        done = subprocess.run([*compiler(arm64), *flags, *ALONE, "-o", f"{tmp}/{name}", f"{tmp}/library.S",
                                f"{e2e.SOURCE}/test/unknown/body.c"], capture_output=True, text=True, timeout=e2e.PATIENCE_S, check=False)
         e2e.equal(done.returncode, 0, f"exit status of the compiler, which says {done.stderr}")
         yield tmp

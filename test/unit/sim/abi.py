@@ -119,6 +119,13 @@ def run(compiler, include, lines):
         return subprocess.run([*EMULATOR, program], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+def need_programs(compiler):
+    try:
+        run(compiler, "", ['"%d\\n", 1'])
+    except subprocess.CalledProcessError as why:
+        raise SkipTest(f"{compiler[0]} makes no programs, or {EMULATOR[0]} does not run them: {why}") from None
+
+
 def compare(compiler, mine, other):
     """Pairs of printf() arguments that must print the same."""
     left = run(compiler, OURS, mine)
@@ -208,6 +215,8 @@ def main():
         for program in [*EMULATOR, compiler[0]]:
             if not shutil.which(program):
                 raise SkipTest(f"no {program} on this machine")
+        if EMULATOR: # another machine's compiler may have come without that machine's headers and libraries
+            need_programs(compiler)
         our, their = ours(), theirs()
     except SkipTest as why:
         for number, (name, _) in enumerate(cases, start=1):
