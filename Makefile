@@ -173,7 +173,7 @@ define build_arm64
 	[ -z "$$missing" ] || exit 0; \
 	[ -f $(BUILD)-arm64/build.ninja ] || meson setup $(BUILD)-arm64 --cross-file meson/arm64.ini --prefix=$(PREFIX) -Dtests=true || exit 1; \
 	[ -d $(BUILD)-arm64/test/unit ] || meson configure $(BUILD)-arm64 -Dtests=true; \
-	python3 test/matrix/arm64.py $(BUILD) $(1)
+	python3 test/lib/arm64.py $(BUILD) $(1)
 endef
 
 # What tests download, in one place for all variants.
@@ -187,7 +187,7 @@ test: build-tests
 test-matrix: build-tests
 	$(call build_arm64,all)
 	@$(TEST_RUN) $(BUILD) --suite matrix $(TEST_ARGS); status=$$?; \
-	python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
+	PYTHONPATH=test python3 test/matrix/record.py $(BUILD) $(CURDIR); exit $$status
 
 bench: bench-deps build
 	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)

@@ -29,8 +29,7 @@ def rows_of(label, subject, promised, ratio):
 def run():
     # Tests' own: they take the build folder and the checkout as arguments.
     sys.argv[1:] = [os.path.abspath(BUILD), os.path.abspath(ROOT)]
-    sys.path.insert(0, os.path.abspath(f"{ROOT}/test/kernels"))
-    import run as kernels # pylint: disable=import-outside-toplevel
+    from kernels import run as kernels # pylint: disable=import-outside-toplevel
     rows = []
     try:
         image, excused = kernels.make_image("arm64", ["probes-cost"])

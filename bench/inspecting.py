@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde inspect: against decompressing the same images alone, and against cuobjdump.
 
-The libraries are the CUDA toolkit's beside nvcc, and PyTorch's; cuobjdump and PyTorch come from PyPI (test/real/fetch.py). Wall time of some
+The libraries are the CUDA toolkit's beside nvcc, and PyTorch's; cuobjdump and PyTorch come from PyPI (test/lib/fetch.py). Wall time of some
 rounds in which all take turns: the least against decompressing, the median against cuobjdump. gpusonde maps no file, so that all of its memory counts.
 """
 import collections
@@ -10,14 +10,12 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-from common import BUILD, Row
+from lib import fetch
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/real"))
-import fetch  # noqa: E402
+from common import BUILD, Row
 
 LIBRARIES = ("cublas", "cublasLt", "cudnn_engines_precompiled", "nccl")
 ROUNDS = 3

@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """20 processes that use kernels of one library of PyTorch's size: how often the agent reads it, what that takes, and how soon launches have names.
 
-The library is PyTorch's own, from PyPI (test/real/fetch.py). Each process maps it as a loader does, and asks the simulated driver for its kernels as CUDA's
+The library is PyTorch's own, from PyPI (test/lib/fetch.py). Each process maps it as a loader does, and asks the simulated driver for its kernels as CUDA's
 runtime does (naming_user.c). The figures of every kernel are read, for the device's architecture.
 """
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
+
+from lib import fetch
 
 from common import BUILD, Row, Skip, agent, stop
 from cost import cpu_ns
 from trace_events import figures
 from tracing import SIM, need_tracing, sim_env
-
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../test/real"))
-import fetch  # noqa: E402
 
 PROCESSES, KERNELS = 20, 100
 MIB = 1 << 20

@@ -10,8 +10,10 @@ import os
 import platform
 import sys
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+os.chdir(ROOT)
+# What benchmarks share with tests (test/lib, sim/cuda/truth.py); tests get this path from meson.
+sys.path += [f"{ROOT}/test", ROOT]
 
 BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",

@@ -5,12 +5,10 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
+
+from lib import fetch
 
 from common import BUILD, Skip
-
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "real"))
-import fetch # noqa: E402 pylint: disable=wrong-import-position
 
 SIM = os.path.abspath(f"{BUILD}/sim/cuda")
 TRACEFS = "/sys/kernel/tracing"

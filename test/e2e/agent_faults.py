@@ -6,7 +6,7 @@ import signal
 import tempfile
 import time
 
-from e2e import Agent, Worker, alive, children, contains, equal, run, samples, values, wait_for
+from lib.e2e import Agent, Worker, alive, children, contains, equal, run, samples, values, wait_for
 
 TWO_GPUS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\n"
 # The child is given up after so long, to have the tests soon done.

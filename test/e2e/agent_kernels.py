@@ -8,7 +8,8 @@ import re
 import tempfile
 import time
 
-from e2e import Agent, Skip, equal, run, samples, values, wait_for
+from lib.e2e import Agent, Skip, equal, run, samples, values, wait_for
+
 from launches import KERNELS, MODULES, SCENARIO, Waiting, agrees, argv, described, launches_of, nameless, program
 
 DRIVER = "libcuda.so.1" # the agent probes the driver alone

@@ -6,7 +6,7 @@ import signal
 import socket
 import tempfile
 
-from e2e import Agent, alive, children, command, contains, environment, equal, run, values, wait_for
+from lib.e2e import Agent, alive, children, command, contains, environment, equal, run, values, wait_for
 
 XIDS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\nxids:\n  - {xid: 79, gpu: 0, at: 0s, every: 3s}\n"
 

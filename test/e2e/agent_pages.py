@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import Agent, Skip, contains, equal, run, values, wait_for
+from lib.e2e import Agent, Skip, contains, equal, run, values, wait_for
 
 FIXED_NAMES = [
     "gpusonde_gpu_info", "gpusonde_gpu_present", "gpusonde_gpu_stale", "gpusonde_gpu_busy_seconds_total",

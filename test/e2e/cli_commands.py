@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 
-from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, wait_for
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, wait_for
 
 ALONE = ("--socket", "/nonexistent/agent.sock")
 SIMULATION = environment(GPUSONDE_NVML_LIBRARY=SIMULATED)

@@ -4,7 +4,7 @@
 import re
 import tempfile
 
-from e2e import command, contains, environment, equal, run
+from lib.e2e import command, contains, environment, equal, run
 
 
 def configuration(text):

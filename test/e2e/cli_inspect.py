@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-from e2e import GPUSONDE, SOURCE, Skip, command, contains, environment, equal, run, wait_for
+from lib.e2e import GPUSONDE, SOURCE, Skip, command, contains, environment, equal, run, wait_for
 
 SAMPLES = f"{SOURCE}/test/fuzz/corpus/cubin" # small ones that nvcc made
 TOOLKIT = "/usr/local/cuda"

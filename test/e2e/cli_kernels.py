@@ -8,7 +8,8 @@ import sys
 import tempfile
 import time
 
-from e2e import GPUSONDE, PATIENCE_S, SIMULATED, Skip, command, contains, environment, equal, run
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Skip, command, contains, environment, equal, run
+
 from launches import KERNELS, MODULES, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, nameless, program, truths
 
 

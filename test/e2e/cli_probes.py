@@ -9,7 +9,7 @@ import struct
 import subprocess
 import tempfile
 
-from e2e import BUILD, Skip, command, contains, environment, equal, run
+from lib.e2e import BUILD, Skip, command, contains, environment, equal, run
 
 PLAIN, THUNKS = f"{BUILD}/sim/cuda/libcuda.so.1", f"{BUILD}/sim/cuda/thunk/libcuda.so.1"
 RUNTIME = "/usr/local/cuda/lib64/libcudart.so"

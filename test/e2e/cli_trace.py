@@ -11,10 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from e2e import BUILD, GPUSONDE, SOURCE, PATIENCE_S, Skip, alive, command, contains, environment, equal, run, wait_for
-
-sys.path.insert(0, f"{SOURCE}/sim/cuda")
-import truth  # noqa: E402
+from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, Skip, command, contains, environment, equal, run, wait_for
+from sim.cuda import truth
 
 SIM = f"{BUILD}/sim/cuda"
 WORKLOAD, LATE, SPIN = f"{SIM}/workload", f"{SIM}/workload-late", f"{SIM}/spin"

@@ -9,7 +9,8 @@ import shutil
 import subprocess
 import time
 
-from e2e import BUILD, SOURCE, PATIENCE_S, Skip, environment, equal, wait_for
+from lib.e2e import BUILD, SOURCE, PATIENCE_S, Skip, environment, equal, wait_for
+from lib.traced import patched
 
 SIM = f"{BUILD}/sim/cuda"
 PROGRAMS = f"{BUILD}/test/programs"
@@ -112,19 +113,6 @@ def named_for_people(rows):
     row = by_symbol["_Z6filledIiLi4EEvPT_"]
     equal(row["brief"], "filled<...>", "the brief name")
     assert row["name"].startswith("void filled<int, 4>("), row["name"]
-
-
-def patched(pid, library):
-    """Breakpoints make pages of the library's code the process's own."""
-    code = False
-    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as f:
-        for line in f:
-            words = line.split()
-            if "-" in words[0] and len(words) >= 5:
-                code = "x" in words[1] and os.path.basename(words[-1]) == library
-            elif code and words[0] == "Anonymous:" and words[1] != "0":
-                return True
-    return False
 
 
 class Waiting:

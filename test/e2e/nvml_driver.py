@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-import e2e
+from lib import e2e
 
 DUMP = f"{e2e.BUILD}/test/tools/nvml_dump"
 STEADY = """cycle: 60s

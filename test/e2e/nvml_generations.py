@@ -17,13 +17,7 @@ import sys
 import tempfile
 import time
 
-import e2e
-
-sys.dont_write_bytecode = True
-sys.path += [f"{e2e.SOURCE}/test/real", f"{e2e.SOURCE}/test/matrix", f"{e2e.SOURCE}/test/e2e"]
-import atop_clients # noqa: E402 pylint: disable=wrong-import-position
-import fetch # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
+from lib import atop, e2e, fetch, rows
 
 GENERATIONS = ("470", "535", "550")
 # Of every kind of GPU that has something of its own; the library decides what the driver offers of it.
@@ -86,8 +80,8 @@ def check_told(agent):
         for name in ("gpus", "ps", "snapshot", "doctor"):
             out = e2e.command(name, *asked, env=agent.env)
             contains_all(out.stdout, f"gpusonde {name} {asked}")
-    with atop_clients.tcp(agent) as client:
-        e2e.equal(atop_clients.ask(client, b"T", 2).split("@")[0], "0", "atop's GPUs")
+    with atop.tcp(agent) as client:
+        e2e.equal(atop.ask(client, b"T", 2).split("@")[0], "0", "atop's GPUs")
 
 
 def gpus_on_bus():

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import urllib.parse
 
-from e2e import SOURCE, Agent, Skip, equal, run, wait_for
+from lib.e2e import SOURCE, Agent, Skip, equal, run, wait_for
 
 PAGES = ["/metrics", "/metrics/dcgm", "/metrics/dcgm?names=4.9"]
 

@@ -15,13 +15,12 @@ import subprocess
 import tempfile
 import time
 
-import agent_trace
-from capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
-                          records_miss, tracing_needs)
-from e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, contains, equal, run, values, wait_for
-from rights_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
-                        trace_checks, trace_command, trace_process)
-import rows
+from lib import rows, traced
+from lib.capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
+                              records_miss, tracing_needs)
+from lib.e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, contains, equal, run, values, wait_for
+from lib.rights_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
+                            trace_checks, trace_command, trace_process)
 
 
 def needs_multi():
@@ -216,7 +215,7 @@ def test_a_replaced_library():
         if not more:
             user = denied("perf_event_open", user) # then /proc is read each second
         with agent_of(user, "--trace-enabled", "no") as elsewhere, \
-             agent_trace.Workload(elsewhere, "api driver; init; pause; repeat 50; launch; end; sync") as workload:
+             traced.Workload(elsewhere, "api driver; init; pause; repeat 50; launch; end; sync") as workload:
             workload.ready()
             os.unlink(workload.library)
             workload.go_on()
@@ -224,7 +223,7 @@ def test_a_replaced_library():
             with agent_of(user) as agent:
                 decided(agent)
                 if more:
-                    wait_for(lambda: agent_trace.patched(workload.process.pid, f"{os.path.basename(workload.library)} (deleted)"), "probes in it") # noqa: B023
+                    wait_for(lambda: traced.patched(workload.process.pid, f"{os.path.basename(workload.library)} (deleted)"), "probes in it") # noqa: B023
                 else:
                     wait_for(lambda: "CHECKPOINT_RESTORE" in missing(agent.log()), "the capability to be named") # noqa: B023
                     contains(agent.log(), LOST["CHECKPOINT_RESTORE"])

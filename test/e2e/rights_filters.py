@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What is refused though no capability is missing: filters of system calls, as units and containers have them."""
-import agent_trace
-from capabilities import enough, has_multi, missing, missing_of_ours, perf_level
-from e2e import contains, equal, run, values, wait_for
-from rights_run import agent_counts, agent_of, as_user, decided, denied, doctor, needs_btf, trace_command
-import rows
+
+from lib import rows, traced
+from lib.capabilities import enough, has_multi, missing, missing_of_ours, perf_level
+from lib.e2e import contains, equal, run, values, wait_for
+from lib.rights_run import agent_counts, agent_of, as_user, decided, denied, doctor, needs_btf, trace_command
 
 
 def test_a_filter_that_refuses_bpf():
@@ -36,7 +36,7 @@ def test_perf_events_refused():
         found = decided(agent)
         equal(found["enabled"], True)
         calls, _ = agent_counts(agent)
-        why = wait_for(lambda: agent_trace.trace_of(agent)["why"], "the reason")
+        why = wait_for(lambda: traced.trace_of(agent)["why"], "the reason")
         for text in (why, agent.log(), doctor(user)["trace-records"]["text"]):
             equal((text.count("scanning /proc"), text.count("seccomp filter"), missing_of_ours(text)), wanted, text)
     done, _ = trace_command(user)

@@ -8,7 +8,7 @@ import resource
 import socket
 import time
 
-from e2e import Agent, equal, run, values, wait_for
+from lib.e2e import Agent, equal, run, values, wait_for
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from e2e import BUILD, PATIENCE_S, SOURCE, Skip, contains, environment, equal, run, wait_for
+from lib.e2e import BUILD, PATIENCE_S, SOURCE, Skip, contains, environment, equal, run, wait_for
 
 PACKAGES = ["nvidia-ml-py==12.575.51", "gpustat==1.1.1", "nvitop==1.5.3"]
 # A process of this machine that works on the GPU, for programs that look up whatever NVML lists.

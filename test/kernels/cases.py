@@ -8,7 +8,7 @@ had), plans for driver_calls as /plan/*, and the simulated CUDA with its workloa
 import json
 import typing
 
-import counts
+from lib import counts
 
 # Kernels from here on have uprobe_multi; before, it is one trace event of many probes.
 MULTI_SINCE = (6, 6)
@@ -25,7 +25,7 @@ class Case(typing.NamedTuple):
     judge: typing.Callable      # of (results, kernel); may give cells of the kernel's row in docs/compatibility.md: column -> text
     arches: tuple = ("amd64", "arm64")
     quick: tuple = ("amd64",)   # machines on which it is of those that "make test" runs
-    needs: tuple = ()           # things of test/real/fetch.py, of the guest's architecture
+    needs: tuple = ()           # things of test/lib/fetch.py, of the guest's architecture
     units: tuple = ()           # of test/unit/trace, as /gs/test_NAME
     since: tuple = ()           # in older kernels it takes minutes, or cannot be
     quick_since: tuple = ()     # in older ones it takes long, and is left to "make test-matrix"

@@ -8,10 +8,9 @@ import re
 import statistics
 import subprocess
 
-import cases
-import counts
-import e2e
-from cases import case, document, ended_well
+from lib import counts, e2e
+from kernels import cases
+from kernels.cases import case, document, ended_well
 
 UNITS = ("attach", "attach_shapes", "attach_lives", "kernel_sites") # of test/unit/trace, where the engine meets the kernel
 NODE = "/sim/node.yaml"

@@ -7,10 +7,10 @@ last: the kernel is locked down at the end, for good.
 import json
 import shutil
 
-import counts
-import rows
-from capabilities import missing
-from cases import MULTI_SINCE, PIPE, case, document, ended_well, finding, truth
+from lib import counts, rows
+from lib.capabilities import missing
+
+from kernels.cases import MULTI_SINCE, PIPE, case, document, ended_well, finding, truth
 
 MEMLOCK_UNTIL = (5, 11) # before, memory of BPF counts against RLIMIT_MEMLOCK
 NEW = ("bpf", "perfmon", "sys_ptrace", "dac_read_search")

@@ -5,7 +5,7 @@
     run.py BUILD SOURCE [--arch arm64] [--quick] [kernel or word of a case's name...]
 
 Two kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
-folder (test/matrix/arm64.py). --quick: what "make test" runs of them: of arm64 one kernel, and not all cases.
+folder (test/lib/arm64.py). --quick: what "make test" runs of them: of arm64 one kernel, and not all cases.
 """
 import concurrent.futures
 import json
@@ -15,17 +15,8 @@ import shutil
 import sys
 import traceback
 
-sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "real", "kernels", "matrix")]
-# pylint: disable=wrong-import-position
-import arm64 # noqa: E402
-import cases # noqa: E402
-import cases_more # noqa: E402
-import counts # noqa: E402
-import e2e # noqa: E402
-import fetch # noqa: E402
-import guest # noqa: E402
-import rights_cases # noqa: E402
-import rows # noqa: E402
+from lib import arm64, counts, e2e, fetch, rows
+from kernels import cases, cases_more, guest, rights_cases
 
 KERNELS = {"amd64": ("5.10", "6.1", "6.12", "6.18", "7.2"), "arm64": ("6.1", "6.12")}
 QUICK = {"arm64": ("6.12",)}

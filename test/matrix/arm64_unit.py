@@ -13,10 +13,9 @@ import shutil
 import subprocess
 import sys
 
+from lib import arm64, rows
+
 BUILD, SOURCE, PART = sys.argv[1:4]
-sys.path.append(f"{SOURCE}/test/matrix")
-import arm64  # noqa: E402
-import rows  # noqa: E402
 
 PLACE = arm64.folder(BUILD)
 EM_AARCH64 = 183

@@ -19,14 +19,11 @@ import tempfile
 import time
 import types
 
-sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "matrix")]
-# pylint: disable=wrong-import-position
-import agent_trace # noqa: E402
-import rows # noqa: E402
-from capabilities import (LOST, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level, # noqa: E402
-                          records_miss, tracing_needs)
-from e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, command, contains, equal, run, values, wait_for # noqa: E402
-from rights_run import decided, needs_btf # noqa: E402
+from lib import rows, traced
+from lib.capabilities import (LOST, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
+                              records_miss, tracing_needs)
+from lib.e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, command, contains, equal, run, values, wait_for
+from lib.rights_run import decided, needs_btf
 
 DOCUMENT = f"{SOURCE}/docs/containers.md"
 LIBRARY = "/usr/lib/gpusonde/sim/libnvidia-ml.so.1"
@@ -159,13 +156,13 @@ def nothing_at_all():
     return config
 
 
-class Elsewhere(agent_trace.Workload):
+class Elsewhere(traced.Workload):
     """In a container of its own."""
 
     def __init__(self, agent, script): # pylint: disable=super-init-not-called
         number = len(agent.containers.names)
         self.log = f"{agent.tmp}/truth-{number}"
-        self.library = shutil.copy(agent_trace.DRIVER, f"{agent.tmp}/libcuda.so.{number}")
+        self.library = shutil.copy(traced.DRIVER, f"{agent.tmp}/libcuda.so.{number}")
         command = agent.containers.command(nothing_at_all(), {"GPUSONDE_SIM_SCENARIO": SCENARIO, "GPUSONDE_SIM_CUDA_LOG": self.log}, agent.tmp)
         self.name = agent.containers.names[-1]
         started = subprocess.Popen([*command, "/usr/bin/workload-late", f"load {self.library}; pause; {script}"], stdin=subprocess.PIPE,
@@ -179,12 +176,12 @@ class Elsewhere(agent_trace.Workload):
 
 def counted(agent, kind, incomplete=()):
     """A program is counted exactly; how many calls. Where it is found by scanning, nobody knows what it called before: that it is @incomplete."""
-    with kind(agent, agent_trace.BUSY + "; pause") as workload:
-        agent_trace.probed_when_loaded(agent, workload)
+    with kind(agent, traced.BUSY + "; pause") as workload:
+        traced.probed_when_loaded(agent, workload)
         workload.go_on()
         workload.ready()
-        wanted = agent_trace.all_counted(agent, workload)
-        process = agent_trace.process_of(agent, workload.process.pid)
+        wanted = traced.all_counted(agent, workload)
+        process = traced.process_of(agent, workload.process.pid)
         equal(process["incomplete"], list(incomplete), "incomplete")
         workload.end()
     return sum(count for count, _, _ in wanted.values())
@@ -205,7 +202,7 @@ def test_as_the_document_says():
             raise Skip(f"the tests themselves are in a container: {found['why']}")
         assert found["enabled"], found["why"]
         late = ["late"] if records_miss() else []
-        outside, elsewhere = counted(agent, agent_trace.Workload, late), counted(agent, Elsewhere, late)
+        outside, elsewhere = counted(agent, traced.Workload, late), counted(agent, Elsewhere, late)
         equal(missing(agent.log()), records_miss(), agent.log())
         equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [1])
         checks = {name: (c["verdict"], c["text"]) for name, c in doctor(agent, config).items()}
@@ -252,13 +249,13 @@ def check_without(name):
             equal((found["enabled"], missing(found["why"])), (False, [name]))
         elif name == "SYS_PTRACE":
             equal(found["enabled"], True)
-            with agent_trace.Workload(agent, agent_trace.BUSY) as workload:
+            with traced.Workload(agent, traced.BUSY) as workload:
                 workload.ready()
                 tracing = f"exact: {counted(agent, Elsewhere, late)} calls of a program in another container; none of one that has more rights than itself"
-                equal(agent_trace.process_of(agent, workload.process.pid), None, "what has more rights")
+                equal(traced.process_of(agent, workload.process.pid), None, "what has more rights")
                 workload.end()
         else:
-            tracing = f"exact: {counted(agent, agent_trace.Workload, late)} calls of a program outside"
+            tracing = f"exact: {counted(agent, traced.Workload, late)} calls of a program outside"
         if name == "CHECKPOINT_RESTORE": # wanted by nobody until a library is replaced: test/e2e/rights.py
             equal(missing_of_ours(agent.log()), others, agent.log())
             said = "nothing, until a program maps a library that was deleted or replaced"
@@ -283,14 +280,14 @@ def test_a_pid_namespace_of_its_own():
     config["linux"]["namespaces"].append({"type": "pid"})
     with agent_in(config) as agent:
         decided(agent)
-        found = wait_for(lambda: (t := agent_trace.trace_of(agent))["why"] and t, "the reason")
-        with agent_trace.Workload(agent, agent_trace.BUSY + "; pause") as workload:
+        found = wait_for(lambda: (t := traced.trace_of(agent))["why"] and t, "the reason")
+        with traced.Workload(agent, traced.BUSY + "; pause") as workload:
             workload.ready()
             time.sleep(2.5) # scans come each second
             workload.go_on()
             workload.ready()
             time.sleep(0.5)
-            equal(agent_trace.trace_of(agent)["processes"], [], "what is traced of programs outside")
+            equal(traced.trace_of(agent)["processes"], [], "what is traced of programs outside")
             workload.end()
         for text in (found["why"], agent.log(), doctor(agent, config)["processes"]["text"]):
             equal(text.count("PID namespace of its own"), 1, text)
@@ -317,8 +314,8 @@ def test_seccomp_profiles():
     rows.say("rights", "container: a seccomp profile that refuses bpf", devices="all", tracing="no", said="the profile, no capability")
     with agent_in(refusing("perf_event_open")) as agent:
         equal(decided(agent)["enabled"], True)
-        calls = counted(agent, agent_trace.Workload, incomplete=["late"])
-        why = agent_trace.trace_of(agent)["why"]
+        calls = counted(agent, traced.Workload, incomplete=["late"])
+        why = traced.trace_of(agent)["why"]
         # From 3 on Debian's kernels refuse it to who has not CAP_SYS_ADMIN, profile or not.
         equal((why.count("seccomp filter"), missing(agent.log())), (0, ["SYS_ADMIN"]) if perf_level() >= 3 else (1, []), why)
     rows.say("rights", "container: a seccomp profile that refuses perf_event_open", devices="all",

@@ -12,16 +12,12 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 
-sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "real", "matrix")]
-# pylint: disable=wrong-import-position
-import e2e # noqa: E402
-import fetch # noqa: E402
-import root # noqa: E402
-import rows # noqa: E402
+from lib import e2e, fetch, rows
+
+import root
 
 SUITES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 LEFT_OUT = ("kernels", "real", "matrix")

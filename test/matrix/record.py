@@ -12,8 +12,7 @@ import json
 import os
 import sys
 
-import rows
-import tables
+from lib import rows, tables
 
 BUILD, SOURCE = sys.argv[1:3]
 SEEN = f"{SOURCE}/test/matrix/seen.json"

@@ -46,7 +46,7 @@ class Unusable(Exception):
 
 class Root:
     def __init__(self, archive, parent):
-        """@archive: of test/real/fetch.py; @parent: the folder to make it in."""
+        """@archive: of test/lib/fetch.py; @parent: the folder to make it in."""
         self.archive, self.parent = archive, parent
 
     def __enter__(self):

@@ -14,10 +14,9 @@ import subprocess
 import sys
 import tempfile
 
+from sim.cuda import truth
+
 BUILD, SOURCE = sys.argv[1:3]
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.join(SOURCE, "sim/cuda"))
-import truth  # noqa: E402
 
 SIM = os.path.join(BUILD, "sim/cuda")
 results = []

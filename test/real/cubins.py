@@ -21,9 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import fetch  # noqa: E402
+from lib import fetch
 
 FEW = ("75", "90a", "120")
 WAYS = {"": [], "debug": ["-G"], "lineinfo": ["-lineinfo"], "relocatable": ["-rdc=true"]}

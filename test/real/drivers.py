@@ -11,13 +11,10 @@ import collections
 import functools
 import os
 import re
-import sys
 
-sys.path.insert(0, f"{sys.argv[2]}/test/real")
-import real # noqa: E402 pylint: disable=wrong-import-position
-import counts # noqa: E402 pylint: disable=wrong-import-position
-import e2e # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
+from lib import counts, e2e, rows
+
+import real
 
 MACHINES = {"amd64": "x86-64", "arm64": "arm64"}
 NOT_INITIALIZED, NO_DEVICE = 3, 100

@@ -20,12 +20,10 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, f"{sys.argv[2]}/test/real")
-import real # noqa: E402 pylint: disable=wrong-import-position
-import counts # noqa: E402 pylint: disable=wrong-import-position
-import e2e # noqa: E402 pylint: disable=wrong-import-position
-import probed # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
+from lib import counts, e2e, rows
+
+import probed
+import real
 
 WHICH = sys.argv.pop(3)
 JOB = f"{e2e.SOURCE}/test/real/torch_job.py"

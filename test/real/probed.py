@@ -6,8 +6,9 @@ import os
 import struct
 import subprocess
 
+from lib import e2e
+
 import real
-import e2e
 
 BREAKPOINT = b"\xcc"    # x86-64
 PERF_EVENT_OPEN = 298   # the number of the system call on x86-64

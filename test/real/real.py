@@ -5,13 +5,9 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 
-sys.path[:0] = [f"{sys.argv[2]}/{folder}" for folder in ("test/e2e", "test/real", "test/matrix", "sim/cuda")]
-import counts # noqa: E402 pylint: disable=wrong-import-position
-import e2e # noqa: E402 pylint: disable=wrong-import-position
-import fetch # noqa: E402 pylint: disable=wrong-import-position
+from lib import counts, e2e, fetch
 
 CALLS = f"{e2e.BUILD}/test/real/driver_calls"
 SIMULATED = f"{e2e.BUILD}/sim/cuda"

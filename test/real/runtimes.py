@@ -14,12 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, f"{sys.argv[2]}/test/real")
-import real # noqa: E402 pylint: disable=wrong-import-position
-import counts # noqa: E402 pylint: disable=wrong-import-position
-import e2e # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
-import truth as simulated # noqa: E402 pylint: disable=wrong-import-position
+from lib import counts, e2e, rows
+from sim.cuda import truth as simulated
+
+import real
 
 ALL = "--all" in sys.argv
 if ALL:

@@ -12,14 +12,11 @@ import json
 import os
 import platform
 import subprocess
-import sys
 import tempfile
 
-sys.path[:0] = [f"{sys.argv[2]}/test/{folder}" for folder in ("e2e", "matrix", "real", "unknown")]
-import counts # noqa: E402 pylint: disable=wrong-import-position
-import e2e # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
-import shapes # noqa: E402 pylint: disable=wrong-import-position
+from lib import counts, e2e, rows
+
+import shapes
 
 DRIVER, RUNTIME = "libcuda.so.1", "libcudart.so.14"
 CALLER = f"{e2e.BUILD}/test/unknown/caller"

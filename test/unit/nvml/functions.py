@@ -12,15 +12,11 @@ import re
 import subprocess
 import sys
 
+from lib import checks, fetch, nvidia_header, rows
+
 BUILD, SOURCE = sys.argv[1:3]
-sys.dont_write_bytecode = True
-sys.path += [f"{SOURCE}/test/{folder}" for folder in ("real", "matrix", "unit/sim")]
 if "--newest" in sys.argv:
     os.environ["GPUSONDE_NVML_PACKAGE"] = "nvidia-nvml-dev"
-import checks  # noqa: E402
-import fetch  # noqa: E402
-import nvidia_header  # noqa: E402
-import rows  # noqa: E402
 
 GENERATIONS = ("470", "535", "550")
 

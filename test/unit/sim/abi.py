@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from nvidia_header import SkipTest, header_path, header_text
+from lib.nvidia_header import SkipTest, header_path, header_text
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 # Constants that are our own, not NVIDIA's.

@@ -12,13 +12,10 @@ import struct
 import subprocess
 import sys
 
+from lib import checks, fetch, nvidia_header
+from lib.nvidia_header import SkipTest
+
 BUILD, SOURCE = sys.argv[1:3]
-sys.dont_write_bytecode = True
-sys.path += [f"{SOURCE}/test/real", f"{SOURCE}/test/unit/sim"]
-import checks  # noqa: E402
-import fetch  # noqa: E402
-import nvidia_header  # noqa: E402
-from nvidia_header import SkipTest  # noqa: E402
 
 SIM = f"{SOURCE}/sim/nvml"
 PLAIN = f"{BUILD}/sim/libnvidia-ml.so.1"

@@ -4,18 +4,16 @@
 
 Speaks TAP.
 """
-import importlib.util
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-BUILD, SOURCE = os.environ["GPUSONDE_TEST_BUILD"], os.environ["GPUSONDE_TEST_SOURCE"]
+from sim.cuda import truth as sim_truth
+
+BUILD = os.environ["GPUSONDE_TEST_BUILD"]
 SIM = os.path.join(BUILD, "sim/cuda")
-_spec = importlib.util.spec_from_file_location("sim_truth", os.path.join(SOURCE, "sim/cuda/truth.py"))
-sim_truth = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(sim_truth)
 
 EVERYTHING = """
     alloc 1000000; repeat 5; launch 7 32; copy h2d 65536; copy d2h 512 async; copy d2d 64; memset 99; end

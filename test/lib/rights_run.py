@@ -12,13 +12,10 @@ import subprocess
 import sys
 import tempfile
 
-import agent_trace
-import filters
-from capabilities import USER, bits
-from e2e import BUILD, GPUSONDE, PATIENCE_S, SIMULATED, SOURCE, Agent, Skip, environment, equal, wait_for
-
-sys.path += [f"{SOURCE}/test/matrix", f"{SOURCE}/sim/cuda"]
-import truth  # noqa: E402
+from lib import filters, traced
+from lib.capabilities import USER, bits
+from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, environment, equal, wait_for
+from sim.cuda import truth
 
 XIDS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\nxids:\n  - {xid: 79, gpu: 0, at: 0s, every: 1s}\n"
 CALLS = "alloc 4096; repeat 30; launch 2 64; end; sync; bad alloc; free all"
@@ -109,7 +106,7 @@ def agent_of(user, *flags, program="gpusonde", scenario="node-8xh100", **env):
 
 def decided(agent):
     """What the agent says of tracing once it knows."""
-    return wait_for(lambda: (t := agent_trace.trace_of(agent)) and (t["enabled"] or t["why"]) and t, "tracing to begin, or not")
+    return wait_for(lambda: (t := traced.trace_of(agent)) and (t["enabled"] or t["why"]) and t, "tracing to begin, or not")
 
 
 @functools.cache
@@ -185,7 +182,7 @@ def trace_process(user, uid, *flags, program="gpusonde"):
         os.chmod(tmp, 0o777)
         with paused(uid, CALLS, tmp) as process, \
              running([*user, in_place(program), "trace", "--json", *flags, "-p", str(process.pid)]) as tracer:
-            wait_for(lambda: tracer.poll() is not None or all(agent_trace.patched(process.pid, name) for name in mapped(process.pid)),
+            wait_for(lambda: tracer.poll() is not None or all(traced.patched(process.pid, name) for name in mapped(process.pid)),
                      "probes in the process")
             if tracer.poll() is None:
                 go_on(process)
@@ -205,11 +202,11 @@ def trace_process(user, uid, *flags, program="gpusonde"):
 
 def agent_counts(agent):
     """A program of another user, root, is counted exactly, from its first call."""
-    with agent_trace.Workload(agent, agent_trace.BUSY + "; pause") as workload:
-        agent_trace.probed_when_loaded(agent, workload)
+    with traced.Workload(agent, traced.BUSY + "; pause") as workload:
+        traced.probed_when_loaded(agent, workload)
         workload.go_on()
         workload.ready()
-        wanted = agent_trace.all_counted(agent, workload)
-        process = agent_trace.process_of(agent, workload.process.pid)
+        wanted = traced.all_counted(agent, workload)
+        process = traced.process_of(agent, workload.process.pid)
         workload.end()
     return sum(count for count, _, _ in wanted.values()), process

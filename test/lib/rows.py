@@ -5,7 +5,7 @@ A row is said when what it claims has been seen to hold, and not before. tables.
 """
 import json
 
-import tables
+from lib import tables
 
 MARK = "# row "
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the end-to-end tests share: a runner that speaks TAP, an agent on the simulated node, clients, and patience.
+"""What tests of whole programs share: a runner that speaks TAP, an agent on the simulated node, clients, and patience.
 
 A test file imports this, defines functions called test_*, and ends with run(). It is started with two arguments, the build folder
 and the checkout. Nothing here knows how long something takes: whatever must happen is waited for, with a limit so generous that only a

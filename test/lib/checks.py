@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases that are functions which say what is wrong, as TAP."""
-from nvidia_header import SkipTest
+
+
+from lib.nvidia_header import SkipTest
 
 
 def run(cases):

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of several kinds share. A test imports it as "lib", because test/meson.build puts this folder's parent on PYTHONPATH.
+
+    e2e             an agent, the command line, patience; the runner of test_* functions
+    traced, atop    clients: programs that are traced, and what an agent says of them; the atop protocol
+    capabilities, filters, rights_run   users with exactly some capabilities, and refused system calls
+    checks          cases that are functions which say what is wrong
+    fetch           real things that are downloaded once: drivers, runtimes, kernels
+    nvidia_header   NVIDIA's nvml.h
+    counts          calls and errors, of programs that say what they called
+    rows, tables    rows of docs/compatibility.md
+    arm64           what was cross-built
+"""

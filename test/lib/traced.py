@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of the simulated CUDA that an agent traces: what it says of them, beside what they were called for."""
+import contextlib
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from lib.e2e import BUILD, PATIENCE_S, SOURCE, command, environment, equal, wait_for
+from sim.cuda import truth
+
+DRIVER = f"{BUILD}/sim/cuda/libcuda.so.1"
+LATE = f"{BUILD}/sim/cuda/workload-late"
+SCENARIO = f"{SOURCE}/sim/scenarios/node-8xh100.yaml"
+
+BUSY = ("api driver; init; alloc 4096; alloc 65536 managed; alloc 1048576 async; copy h2d 4096; copy d2h 100;"
+        "repeat 200; launch; end; sync; memset 4096; repeat 7; bad alloc; bad free; end; stream create; repeat 20; launch; end; sync; free all")
+
+
+def trace_of(agent):
+    return agent.get("/api/v1/trace").json()["trace"]
+
+
+class Workload:
+    """A program of simulated CUDA calls that waits at each "pause" of its script."""
+
+    def __init__(self, agent, script, library=DRIVER, wait=True, **env):
+        self.log = f"{agent.tmp}/truth-{id(self)}"
+        # A file of its own: nobody else's probes are in it.
+        self.library = shutil.copy(library, f"{agent.tmp}/libcuda.so.{id(self)}")
+        library = self.library
+        begin = f"load {library}; pause; " if wait else f"load {library}; "
+        # Its kernels take no time: what is tested is counted, not waited for.
+        self.env = environment(GPUSONDE_SIM_SCENARIO=SCENARIO, GPUSONDE_SIM_CUDA_LOG=self.log, **env)
+        self.process = subprocess.Popen([LATE, begin + script], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def ready(self):
+        line = self.process.stdout.readline()
+        equal(line, "ready\n", "the workload")
+
+    def go_on(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        self.go_on()
+        equal(self.process.wait(PATIENCE_S), 0, "the workload's status")
+
+    def truth(self):
+        """api -> (count, errors, bytes) of what is probed."""
+        return expected(self.log, self.library)
+
+
+def expected(log, library):
+    listed = json.loads(command("probes", "--json", library).stdout)
+    probed = {site["symbol"] for site in listed["sites"] if site["chosen"]}
+    calls = {}
+    for process in truth.read(log)["processes"]:
+        for call in process["calls"]:
+            if call["library"] == "libcuda" and call["api"] in probed:
+                count, errors, size = calls.get(call["api"], (0, {}, 0))
+                for code, n in call["errors"].items():
+                    errors = {**errors, code: errors.get(code, 0) + n}
+                # How much is freed no argument of the call tells.
+                calls[call["api"]] = (count + call["count"], errors, 0 if "Free" in call["api"] else size + call["bytes"])
+    return calls
+
+
+def traced(calls):
+    return {c["api"]: (c["count"], c["errors"], c["bytes"]) for c in calls}
+
+
+def patched(pid, library):
+    """Breakpoints make pages of the library's code the process's own."""
+    name = os.path.basename(library)
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as f:
+        code = False
+        for line in f:
+            words = line.split()
+            if "-" in words[0]:
+                code = "x" in words[1] and line.rstrip().endswith(name)
+            elif code and words[0] == "Anonymous:" and words[1] != "0":
+                return True
+    return False
+
+
+def view_time(agent):
+    """When the newest view of what is traced was made."""
+    found = agent.get("/api/v1/trace").json()
+    made = datetime.datetime.fromisoformat(found["time"].replace("Z", "+00:00")).timestamp()
+    return made - found["trace"]["age_seconds"]
+
+
+def probed(agent, workload):
+    """All probes are in the workload's library: one of them is, and what attaches them has done something else since."""
+    wait_for(lambda: patched(workload.process.pid, workload.library), "probes in the library")
+    seen = time.time()
+    wait_for(lambda: view_time(agent) > seen + 0.05, "a view of what is traced")
+
+
+def probed_when_loaded(agent, workload):
+    workload.ready()
+    probed(agent, workload)
+
+
+def process_of(agent, pid):
+    return next((p for p in trace_of(agent)["processes"] if p["pid"] == pid), None)
+
+
+def counted(agent, workload):
+    """By the process itself: others on this machine may call CUDA, too."""
+    process = process_of(agent, workload.process.pid)
+    return traced(process["calls"]) if process else {}
+
+
+def all_counted(agent, workload):
+    wanted = workload.truth()
+    assert wanted, "the workload called nothing"
+    with contextlib.suppress(AssertionError): # the comparison below says more
+        wait_for(lambda: counted(agent, workload) == wanted, "everything to be counted", 20)
+    equal(counted(agent, workload), wanted, "calls, errors, bytes")
+    return wanted
