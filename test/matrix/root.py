@@ -15,11 +15,13 @@ import time
 
 ENVIRONMENT = {"HOME": "/root", "LANG": "C.UTF-8", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                "DEBIAN_FRONTEND": "noninteractive"}
-# How this machine reaches its mirrors.
-OF_THE_MACHINE = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt")
+# How this machine reaches its mirrors. Its certificates have a second place, where no package puts others.
+CERTIFICATES, CERTIFICATES_THERE = "/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/of-the-machine.crt"
+OF_THE_MACHINE = [(path, path) for path in ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", CERTIFICATES)] + [(CERTIFICATES, CERTIFICATES_THERE)]
+CACHE = "/var/cache/gpusonde-tests"
 ENTER = r"""
 set -e
-root=$1; shift
+root=$1 cache=$2 there=$3; shift 3
 mount --make-rprivate /
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
@@ -36,6 +38,10 @@ done
 ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 for i in 0:stdin 1:stdout 2:stderr; do ln -s /proc/self/fd/${i%:*} "$root/dev/${i#*:}"; done
+if [ -n "$cache" ]; then
+	mkdir -p "$root$there"
+	mount --bind "$cache" "$root$there"
+fi
 exec chroot "$root" "$@"
 """
 
@@ -45,9 +51,9 @@ class Unusable(Exception):
 
 
 class Root:
-    def __init__(self, archive, parent):
-        """@archive: of test/lib/fetch.py; @parent: the folder to make it in."""
-        self.archive, self.parent = archive, parent
+    def __init__(self, archive, parent, cache=""):
+        """@archive: of test/lib/fetch.py; @parent: the folder to make it in; @cache: a folder of this machine that is CACHE there, too."""
+        self.archive, self.parent, self.cache = archive, parent, cache
 
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="root-", dir=self.parent)
@@ -61,9 +67,10 @@ class Root:
     def fill(self):
         os.chmod(self.path, 0o755)
         subprocess.run(["tar", "--numeric-owner", "-C", self.path, "-xf", self.archive], check=True)
-        for path in filter(os.path.exists, OF_THE_MACHINE):
-            os.makedirs(os.path.dirname(self.path + path), exist_ok=True)
-            shutil.copyfile(path, self.path + path)
+        for path, there in OF_THE_MACHINE:
+            if os.path.exists(path):
+                os.makedirs(os.path.dirname(self.path + there), exist_ok=True)
+                shutil.copyfile(path, self.path + there)
         # No package starts a daemon.
         with open(f"{self.path}/usr/sbin/policy-rc.d", "w", encoding="ascii") as f:
             f.write("#!/bin/sh\nexit 101\n")
@@ -94,7 +101,9 @@ class Root:
 
     def popen(self, *args, folder="/", stdout=subprocess.PIPE):
         env = dict(ENVIRONMENT, **{k: v for k, v in os.environ.items() if k.startswith("PIP_")})
-        return subprocess.Popen(["unshare", "--mount", "sh", "-c", ENTER, "enter", self.path, "env", "-C", folder, *args], env=env,
+        if os.path.exists(self.path + CERTIFICATES_THERE):
+            env.update(PIP_CERT=CERTIFICATES_THERE, SSL_CERT_FILE=CERTIFICATES_THERE)
+        return subprocess.Popen(["unshare", "--mount", "sh", "-c", ENTER, "enter", self.path, self.cache, CACHE, "env", "-C", folder, *args], env=env,
                                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.STDOUT, text=True, errors="replace")
 
     def run(self, *args, folder="/", limit_s=60):

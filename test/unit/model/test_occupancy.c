@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "needs.h"
 #include "test.h"
 
 #include <errno.h>
@@ -229,8 +230,7 @@ static void equal_to_nvidias_calculator(void **state)
 #if HAVE_CALCULATOR
 	every_combination();
 #else
-	print_message("# SKIPPED: cuda_occupancy.h is not installed, nothing to compare with\n");
-	skip();
+	need_unmet("cuda_occupancy.h is not installed, nothing to compare with");
 #endif
 }
 

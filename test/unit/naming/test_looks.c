@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Processes that are looked at while they live, and asked about when they are gone. */
+#include "needs.h"
 #include "test.h"
 
 #include <errno.h>
@@ -23,20 +24,18 @@ static int open_all(void **state)
 	skipped = !house_has_nvcc();
 	if (house_open(state) < 0)
 		return -1;
-	if (skipped) {
-		printf("# SKIPPED: nvcc is not on PATH, no program is looked at\n");
+	if (skipped)
 		return 0;
-	}
 	compile("plain", "-arch=sm_90 -O2");
 	compile("plain.so", "-arch=sm_90 -DLIBRARY -shared -Xcompiler -fPIC");
 	return 0;
 }
 
-#define NEEDS_NVCC      \
-	if (skipped) {  \
-		skip(); \
-		return; \
-	}
+#define NEEDS_NVCC                                                                  \
+	do {                                                                        \
+		if (skipped)                                                        \
+			need_unmet("nvcc is not on PATH, no program is looked at"); \
+	} while (0)
 
 struct scene {
 	struct naming *naming;

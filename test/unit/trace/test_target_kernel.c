@@ -134,7 +134,7 @@ static bool start(struct fixture *f, unsigned wishes, pid_t pid)
 	fixture_start(f, NULL, wishes, pid);
 	targets_stats(f->targets, &stats);
 	if (!stats.by_records)
-		printf("# SKIP no perf events here: %s\n", stats.why_no_records);
+		print_message("# SKIP no perf events here: %s\n", stats.why_no_records);
 	return stats.by_records;
 }
 
@@ -187,8 +187,7 @@ static void deleted_before_anybody_looked(void **state)
 	assert_int_equal(targets_scan(f->targets), 0);
 	if (access("/proc/self/map_files", X_OK) < 0 || geteuid() != 0) {
 		child_end(&child);
-		printf("# SKIP deleted files can be opened by root only\n");
-		skip();
+		need_unmet("deleted files can be opened by root only");
 	}
 	until_told(f, TOLD_PROCESS, child.pid, 1);
 	assert_int_equal(told(f, TOLD_FILE, 0, st.st_ino), 1);

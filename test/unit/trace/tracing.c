@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "needs.h"
 #include "test.h"
 
 #include "tracing.h"
@@ -114,10 +115,8 @@ struct tracing *tracing_of(void **state)
 {
 	struct tracing *tracing = *state;
 
-	if (!tracing->backend) {
-		fprintf(stderr, "# SKIP: %s\n", tracing->trouble.text);
-		skip();
-	}
+	if (!tracing->backend)
+		need_unmet(tracing->trouble.text);
 	assert_non_null(tracing->ring);
 	return tracing;
 }
