@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what is generated from gpusonde's own tables into the man pages and docs/configuration.md and docs/rights.md, or checks that it is there.
+"""Writes what is generated from gpusonde's own tables into the man pages and docs/configuration.md and docs/capabilities.md, or checks that it is there.
 
     generate.py GPUSONDE SOURCE_ROOT [--check]
 
@@ -20,7 +20,7 @@ def part(gpusonde, name):
 
 def wanted(gpusonde, root):
     """path -> what it should hold"""
-    files = {f"docs/{name}": part(gpusonde, name) for name in ("configuration.md", "rights.md")}
+    files = {f"docs/{name}": part(gpusonde, name) for name in ("configuration.md", "capabilities.md")}
     for path in ("man/gpusonde.8", "man/gpusonde.yaml.5"):
         with open(os.path.join(root, path), encoding="utf-8") as f:
             files[path] = PART.sub(lambda m: m["begin"] + part(gpusonde, m["name"]) + m["end"], f.read())

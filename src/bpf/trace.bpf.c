@@ -14,7 +14,7 @@
 #include "bpf/machine.h"
 #include "bpf/maps.h"
 #include "bpf/operands.h"
-#include "bpf/tell.h"
+#include "bpf/emit.h"
 #include "bpf/event.h"
 
 /* ---- processes and threads ---- */
@@ -133,7 +133,7 @@ static __noinline struct trace_stat *stat_new(struct trace_counters *c, struct t
 }
 
 /* Tells user space that there is something to read: once it is there, since a reader that comes before would not come again. */
-static __always_inline void stat_tell(struct trace_control *ctl, __u32 tgid)
+static __always_inline void stat_mark_active(struct trace_control *ctl, __u32 tgid)
 {
 	if (!ctl->active[tgid & (TRACE_ACTIVE - 1)])
 		ctl->active[tgid & (TRACE_ACTIVE - 1)] = 1;
@@ -257,7 +257,7 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 			COUNT(&stat->errors);
 			error_count(c, thread, id >> 32, frame->call, outcome->result);
 		}
-		stat_tell(ctl, id >> 32);
+		stat_mark_active(ctl, id >> 32);
 	}
 	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
 		return;
@@ -285,7 +285,7 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 }
 
 /* setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it returns to us. */
-static __noinline int text_tell(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
+static __noinline int text_emit(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
 	char name[sizeof(wanted) + 1] = {}; /* so that a longer one is not taken for it */
@@ -332,7 +332,7 @@ static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, 
 		return 0;
 	}
 	text.frame.flags |= TRACE_FLAG_NO_RESULT;
-	return text_tell(c, ctl, &text.frame);
+	return text_emit(c, ctl, &text.frame);
 }
 
 /* A call within the thread's outermost, which is to be told when it returns. */
@@ -350,7 +350,7 @@ static __noinline int aside_begin(struct pt_regs *ctx, const struct thread *thre
 	return 0;
 }
 
-static __noinline int aside_tell(struct trace_counters *c, const struct trace_spec *spec, struct frame *frame)
+static __noinline int aside_emit(struct trace_counters *c, const struct trace_spec *spec, struct frame *frame)
 {
 	struct outcome outcome = { .now = bpf_ktime_get_ns(), .returned = 1 };
 
@@ -381,14 +381,14 @@ static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *
 	if (!spec || (__s32)PT_REGS_RC(ctx) != 0)
 		return true;
 	if (spec->shape == TRACE_SHAPE_SETENV) {
-		text_tell(c, ctl, &aside.frame);
+		text_emit(c, ctl, &aside.frame);
 		return true;
 	}
 	/* One that never returned, because its outermost was left, may lie at the same place of the stack. */
 	thread = bpf_map_lookup_elem(&threads, &key->id);
 	if (thread && thread->frame.sp && thread->frame.entry_ns == aside.outer_ns &&
 	    !(thread->flags & TRACE_PROC_QUIET))
-		aside_tell(c, spec, &aside.frame);
+		aside_emit(c, spec, &aside.frame);
 	return true;
 }
 
@@ -470,7 +470,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 
 			if (stat) {
 				COUNT(&stat->nested);
-				stat_tell(ctl, id >> 32);
+				stat_mark_active(ctl, id >> 32);
 			}
 			if (tail && has_return(spec, site))
 				frame->tails++;

@@ -14,9 +14,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "cmd/atop_listeners.h"
-#include "cmd/collector.h"
-#include "cmd/readiness.h"
+#include "agent/atop_listeners.h"
+#include "agent/collector.h"
+#include "agent/readiness.h"
 #include "config.h"
 
 struct atopgpud {

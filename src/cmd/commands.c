@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "cmd/nearest.h"
+#include "config/nearest.h"
 
 #define WRONG_COMMAND_LINE                                                                  \
 	{                                                                                   \

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "cmd/feed.h"
+#include "cmd/snapshot_client.h"
 
 #define DONE_NS (30 * NSEC_PER_SEC) /* a driver that hangs is given up by the agent well before, by default */
 #define POLL_NS (100 * NSEC_PER_MSEC)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "config.h"
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 
 void help_overview(struct strbuf *out)
 {
@@ -91,7 +91,7 @@ static const struct {
 	{ "configuration.md", options_markdown }, { "gpusonde.yaml", options_sample },
 	{ "man-commands", man_commands },         { "man-options", options_man_flags },
 	{ "man-keys", options_man_keys },         { "man-statuses", man_statuses },
-	{ "rights.md", rights_document },
+	{ "capabilities.md", capability_document },
 };
 
 static int generate(const char *name, struct strbuf *out)

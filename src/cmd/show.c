@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "cmd/feed.h"
+#include "cmd/client.h"
 #include "model/snapshot.h"
 #include "view/table.h"
 #include "view/view.h"
@@ -77,7 +77,7 @@ static int render_tables(const struct screen *screen, const json_t *document, st
 }
 
 /* The document is looked at for JSON, too: a table and its JSON end with the same status. */
-static int render(struct feed *feed, struct screen *screen, struct strbuf *out)
+static int render(struct snapshot_client *client, struct screen *screen, struct strbuf *out)
 {
 	unsigned wanted = screen->json ? screen->show->sections : JSON_GPUS | JSON_PROCESSES | JSON_NODE;
 	json_t *document = NULL;
@@ -86,7 +86,7 @@ static int render(struct feed *feed, struct screen *screen, struct strbuf *out)
 	int r;
 
 	strbuf_init(&text, 0);
-	r = feed_get(feed, wanted, &text);
+	r = snapshot_client_get(client, wanted, &text);
 	if (r == 0 && text.failed)
 		r = -ENOMEM;
 	if (r == 0)
@@ -125,19 +125,19 @@ static int put(const struct strbuf *text)
 }
 
 /* @noted: what has been said about the source already, so that it is said once. */
-static int show_once(struct feed *feed, struct screen *screen, char *noted, size_t size)
+static int show_once(struct snapshot_client *client, struct screen *screen, char *noted, size_t size)
 {
 	struct strbuf page, out;
 	int r;
 
 	strbuf_init(&page, 0);
 	strbuf_init(&out, 0);
-	r = render(feed, screen, &page);
-	if (screen->terminal && feed_note(feed)[0])
-		strbuf_addf(&page, "\n%s\n", feed_note(feed));
-	else if (!STRV_EQ(noted, feed_note(feed)) && feed_note(feed)[0])
-		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, feed_note(feed));
-	snprintf(noted, size, "%s", feed_note(feed));
+	r = render(client, screen, &page);
+	if (screen->terminal && snapshot_client_note(client)[0])
+		strbuf_addf(&page, "\n%s\n", snapshot_client_note(client));
+	else if (!STRV_EQ(noted, snapshot_client_note(client)) && snapshot_client_note(client)[0])
+		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, snapshot_client_note(client));
+	snprintf(noted, size, "%s", snapshot_client_note(client));
 	if (r == 0) {
 		if (screen->terminal)
 			add_redraw(&page, &out);
@@ -149,7 +149,7 @@ static int show_once(struct feed *feed, struct screen *screen, char *noted, size
 }
 
 /* Names the cause of a failure. 0 is for what shows the node as it is now, no GPU included, and for nothing else. */
-static int conclude(const struct feed *feed, const struct screen *screen, int r)
+static int conclude(const struct snapshot_client *client, const struct screen *screen, int r)
 {
 	const char *why = screen->trouble;
 	struct strbuf clean;
@@ -157,7 +157,7 @@ static int conclude(const struct feed *feed, const struct screen *screen, int r)
 	if (r == -EBADMSG)
 		why = "the agent's answer is not understood: is it of the same version as this command?";
 	else if (r < 0)
-		why = feed_failure(feed) ? feed_failure(feed) : strerror(-r);
+		why = snapshot_client_failure(client) ? snapshot_client_failure(client) : strerror(-r);
 	if (!*why)
 		return EXIT_SUCCESS;
 	strbuf_init(&clean, 0);
@@ -167,7 +167,7 @@ static int conclude(const struct feed *feed, const struct screen *screen, int r)
 	return EXIT_FAILURE;
 }
 
-static int show_loop(struct feed *feed, struct screen *screen, double watch_s)
+static int show_loop(struct snapshot_client *client, struct screen *screen, double watch_s)
 {
 	char noted[400] = "";
 	int r;
@@ -178,16 +178,16 @@ static int show_loop(struct feed *feed, struct screen *screen, double watch_s)
 		write_all(STDOUT_FILENO, clear, sizeof(clear) - 1);
 	}
 	do {
-		r = show_once(feed, screen, noted, sizeof(noted));
+		r = show_once(client, screen, noted, sizeof(noted));
 		if (r == 0 && watch_s > 0)
-			r = feed_wait(feed, (int64_t)(watch_s * NSEC_PER_SEC));
+			r = snapshot_client_wait(client, (int64_t)(watch_s * NSEC_PER_SEC));
 	} while (r == 0 && watch_s > 0);
-	return conclude(feed, screen, r);
+	return conclude(client, screen, r);
 }
 
 int show_main(struct invocation *inv)
 {
-	_cleanup_(feed_freep) struct feed *feed = NULL;
+	_cleanup_(snapshot_client_freep) struct snapshot_client *client = NULL;
 	const char *watch = inv->flag[FLAG_WATCH];
 	bool terminal = isatty(STDOUT_FILENO);
 	struct screen screen = { .json = inv->flag[FLAG_JSON] };
@@ -206,10 +206,10 @@ int show_main(struct invocation *inv)
 	screen.table.colour = wants_colour(terminal);
 	screen.table.width = terminal ? terminal_width() : 0;
 	screen.terminal = terminal && watch && !screen.json;
-	r = feed_new(&inv->options, &feed);
+	r = snapshot_client_new(&inv->options, &client);
 	if (r < 0) {
 		fprintf(stderr, "gpusonde %s: cannot start: %s\n", inv->command->name, strerror(-r));
 		return EXIT_FAILURE;
 	}
-	return show_loop(feed, &screen, watch_s);
+	return show_loop(client, &screen, watch_s);
 }

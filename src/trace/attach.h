@@ -45,7 +45,7 @@ bool attach_kernel_has_multi(void);
 bool attach_sys_is_missing(void);
 #define ATTACH_SYS_MISSING "/sys is not mounted here, so it is not known what this kernel offers"
 #define ATTACH_SYS_REMEDY "mount /sys, read-only is enough, as docker and Kubernetes do by themselves"
-/* What of proc/rights.h tracing needs on this kernel: a mask; 0 where the kernel's own description cannot be read, which tells. */
+/* What of proc/capabilities.h tracing needs on this kernel: a mask; 0 where the kernel's own description cannot be read, which tells. */
 unsigned attach_needs(bool no_multi);
 
 /*

@@ -10,7 +10,7 @@
 #include <bpf/bpf.h>
 
 #include "base/fd.h"
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
@@ -62,7 +62,7 @@ void attach_say_refused(struct attach_trouble *trouble, const char *what, int er
 {
 	char why[sizeof(trouble->text) / 2];
 
-	rights_refused(error, why, sizeof(why));
+	capability_refused(error, why, sizeof(why));
 	attach_say(trouble, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
 }
 
@@ -100,12 +100,12 @@ unsigned attach_needs(bool no_multi)
 {
 	if (access(KERNEL_BTF, R_OK) < 0)
 		return 0;
-	return !no_multi && attach_kernel_has_multi() ? RIGHTS_FOR(MULTI) : RIGHTS_FOR(EVENT);
+	return !no_multi && attach_kernel_has_multi() ? CAPABILITY_FOR(MULTI) : CAPABILITY_FOR(EVENT);
 }
 
 int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble)
 {
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 	unsigned needs;
 
 	if (attach_sys_is_missing()) {
@@ -121,9 +121,9 @@ int attach_may(const struct attach_config *config, struct attach_trouble *ret_tr
 		return -ENOENT;
 	}
 	needs = attach_needs(config->no_multi);
-	if (rights_lacks(needs, lacks) == 0)
+	if (capability_lacks(needs, lacks) == 0)
 		return 0;
-	if (needs == RIGHTS_FOR(EVENT))
+	if (needs == CAPABILITY_FOR(EVENT))
 		attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(), lacks[0].remedy);
 	else
 		attach_say(ret_trouble, "%s; %s", lacks[0].cause, lacks[0].remedy);
@@ -178,7 +178,7 @@ static struct bpf_object *open_object(const struct attach_way *way)
 /* Not by the verifier, which says more. */
 static bool is_refusal(int r)
 {
-	return r == -EPERM || r == -ENOSYS || rights_locked_down();
+	return r == -EPERM || r == -ENOSYS || capability_locked_down();
 }
 
 int attach_load(struct attach_backend *backend, const struct attach_config *config,

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "proc/proc.h"
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 
 /* Where it is nowhere mounted: a mount that nobody else sees and that is gone with its file descriptor. */
 static int mount_own(void)
@@ -52,13 +52,13 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 	if (faccessat(fd, "uprobe_events", W_OK, AT_EACCESS) < 0) {
 		int r = -errno;
 
-		struct rights_lack lacks[RIGHTS_LACKS_MAX];
+		struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
 		if (r == -ENOENT)
 			attach_say(
 				ret_trouble,
 				"tracefs has no uprobe_events: tracing needs a kernel built with CONFIG_UPROBE_EVENTS");
-		else if (rights_lacks(RIGHTS_FOR(EVENT), lacks) > 0)
+		else if (capability_lacks(CAPABILITY_FOR(EVENT), lacks) > 0)
 			attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
 				   lacks[0].remedy);
 		else

@@ -67,7 +67,7 @@ struct trace_engine {
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;
 	bool offering;
-	unsigned said; /* needs (proc/rights.h) whose lack was told */
+	unsigned said; /* needs (proc/capabilities.h) whose lack was told */
 	bool refusal_said;
 	int64_t expected_ns; /* when expected files were looked for last */
 	uint32_t groups_given_up; /* ever */

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "proc/proc.h"
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 #include "trace/engine_private.h"
 
 /* Drivers are replaced while the agent runs. */
@@ -276,8 +276,8 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 /* Each lack once. */
 static void say_lacks(struct trace_engine *engine, unsigned needs)
 {
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
-	unsigned n = rights_lacks(needs & ~engine->said, lacks);
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
+	unsigned n = capability_lacks(needs & ~engine->said, lacks);
 
 	engine->said |= needs;
 	for (unsigned i = 0; i < n; i++)
@@ -287,10 +287,10 @@ static void say_lacks(struct trace_engine *engine, unsigned needs)
 static void on_refused(pid_t pid, const char *path, bool deleted, int error, void *userdata)
 {
 	struct trace_engine *engine = userdata;
-	unsigned need = deleted ? RIGHTS_FOR(DELETED) : RIGHTS_FOR(CLOSED);
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
+	unsigned need = deleted ? CAPABILITY_FOR(DELETED) : CAPABILITY_FOR(CLOSED);
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
-	if (rights_lacks(need, lacks) > 0) {
+	if (capability_lacks(need, lacks) > 0) {
 		say_lacks(engine, need);
 	} else if (!engine->refusal_said && (error == -EACCES || error == -EPERM)) {
 		engine->refusal_said = true;
@@ -319,7 +319,7 @@ static void say_what_is_missing(struct trace_engine *engine)
 	if (!config->pid && !proc_sees_all())
 		engine_notice(engine, LOG_WARNING, "%s", TRACE_SEES_OWN_ONLY);
 	if (!config->pid || is_of_others(config->pid))
-		say_lacks(engine, RIGHTS_FOR(OTHERS) | RIGHTS_FOR(CLOSED));
+		say_lacks(engine, CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED));
 	targets_stats(engine->targets, &stats);
 	if (!stats.by_records)
 		engine_notice(engine, LOG_NOTICE, "%s", stats.why_no_records);
@@ -336,9 +336,9 @@ int engine_targets_start(struct trace_engine *engine)
 	};
 	const bool *libraries = engine->probing.libraries;
 	struct target_config config = {
-		.wishes = (libraries[PROBE_CUDA] ? TARGET_WISH_DRIVER : 0) |
-			  (libraries[PROBE_CUDART] ? TARGET_WISH_RUNTIME | TARGET_WISH_ANY : 0) |
-			  (libraries[PROBE_LIBC] ? TARGET_WISH_LIBC : 0),
+		.roles = (libraries[PROBE_CUDA] ? TARGET_ROLE_DRIVER : 0) |
+			  (libraries[PROBE_CUDART] ? TARGET_ROLE_RUNTIME | TARGET_ROLE_ANY : 0) |
+			  (libraries[PROBE_LIBC] ? TARGET_ROLE_LIBC : 0),
 		.pid = engine->config.pid,
 		.children = engine->config.follow,
 		.proc_root = "/proc",

@@ -26,18 +26,18 @@ static bool begins(const char *name, size_t n, const char *with)
 	return n >= strlen(with) && memcmp(name, with, strlen(with)) == 0;
 }
 
-static unsigned wish_of(const char *path, size_t path_n)
+static unsigned roles_of(const char *path, size_t path_n)
 {
 	const char *slash = memrchr(path, '/', path_n);
 	const char *name = slash ? slash + 1 : path;
 	size_t n = path_n - (size_t)(name - path);
 
 	if (begins(name, n, "libcuda.so"))
-		return TARGET_WISH_DRIVER;
+		return TARGET_ROLE_DRIVER;
 	if (begins(name, n, "libcudart.so"))
-		return TARGET_WISH_RUNTIME;
+		return TARGET_ROLE_RUNTIME;
 	if (begins(name, n, "libc.so") || begins(name, n, "libc-2."))
-		return TARGET_WISH_LIBC;
+		return TARGET_ROLE_LIBC;
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static void refused(struct targets *targets, const struct target_mapping *mappin
 	if (error != -ESTALE && error != -ENOENT && error != -ESRCH)
 		targets->stats.files_refused++;
 	if (!targets->ops->refused || error == -ESRCH || !(deleted || error == -EACCES || error == -EPERM) ||
-	    !(wish_of(mapping->path, mapping->path_n) & (TARGET_WISH_DRIVER | TARGET_WISH_RUNTIME)))
+	    !(roles_of(mapping->path, mapping->path_n) & (TARGET_ROLE_DRIVER | TARGET_ROLE_RUNTIME)))
 		return;
 	snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1), mapping->path);
 	targets->ops->refused(mapping->pid, path, deleted, error, targets->userdata);
@@ -476,26 +476,26 @@ bool target_process_alive(const struct targets *targets, pid_t pid)
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n)
 {
 	struct target_process *process;
-	unsigned wish = wish_of(path, path_n) & targets->config.wishes;
+	unsigned roles = roles_of(path, path_n) & targets->config.roles;
 
 	if (pid == targets->own_pid || path_n == 0)
 		return 0;
 	if (!targets->config.pid)
-		return wish;
+		return roles;
 	process = targets_process((struct targets *)targets, pid);
 	if (!process || !process->followed)
 		return 0;
-	return wish | (targets->config.wishes & TARGET_WISH_ANY);
+	return roles | (targets->config.roles & TARGET_ROLE_ANY);
 }
 
 int targets_mapped(struct targets *targets, const struct target_mapping *mapping)
 {
-	unsigned wish = target_wanted(targets, mapping->pid, mapping->path, mapping->path_n);
+	unsigned roles = target_wanted(targets, mapping->pid, mapping->path, mapping->path_n);
 	struct target_process *process = targets_process(targets, mapping->pid);
 	struct target *target;
 	int r;
 
-	if (!wish || (wish == TARGET_WISH_LIBC && !(process && process->libc_wanted)))
+	if (!roles || (roles == TARGET_ROLE_LIBC && !(process && process->libc_wanted)))
 		return 0;
 	r = file_get(targets, mapping, &target);
 	if (r < 0)
@@ -509,10 +509,10 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 			process_remove(targets, process);
 		return r;
 	}
-	if (wish & (TARGET_WISH_DRIVER | TARGET_WISH_RUNTIME) && !process->libc_wanted) {
+	if (roles & (TARGET_ROLE_DRIVER | TARGET_ROLE_RUNTIME) && !process->libc_wanted) {
 		process->libc_wanted = true;
 		/* Its libc was mapped before anybody knew that it matters. */
-		if (targets->config.wishes & TARGET_WISH_LIBC && !mapping->looked)
+		if (targets->config.roles & TARGET_ROLE_LIBC && !mapping->looked)
 			targets_look(targets, mapping->pid);
 	}
 	return 0;

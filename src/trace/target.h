@@ -25,11 +25,11 @@ enum { TARGET_FILES_MAX = 4096, TARGET_PROCESSES_MAX = 65536 };
 struct targets;
 
 /* What a mapped file may be, from its name and who maps it; the contents decide. */
-enum target_wish {
-	TARGET_WISH_DRIVER = 1 << 0, /* libcuda.so* */
-	TARGET_WISH_RUNTIME = 1 << 1, /* libcudart.so* */
-	TARGET_WISH_ANY = 1 << 2, /* every file of the processes that are followed: static runtimes */
-	TARGET_WISH_LIBC = 1 << 3, /* libc.so* of processes that map one of the above */
+enum target_role {
+	TARGET_ROLE_DRIVER = 1 << 0, /* libcuda.so* */
+	TARGET_ROLE_RUNTIME = 1 << 1, /* libcudart.so* */
+	TARGET_ROLE_ANY = 1 << 2, /* every file of the processes that are followed: static runtimes */
+	TARGET_ROLE_LIBC = 1 << 3, /* libc.so* of processes that map one of the above */
 };
 
 struct target_file {
@@ -55,7 +55,7 @@ struct target_ops {
 };
 
 struct target_config {
-	unsigned wishes;
+	unsigned roles;
 	pid_t pid; /* follow this one and, with @children, what it makes; 0: everybody */
 	bool children;
 	const char *proc_root; /* "/proc" but in tests */

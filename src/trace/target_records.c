@@ -19,7 +19,7 @@
 
 #include "base/cursor.h"
 #include "base/fd.h"
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 #include "trace/target_private.h"
 
 enum {
@@ -287,8 +287,8 @@ static int open_rings(struct target_records *records)
 
 static void why_refused(int error, char *buf, size_t size)
 {
-	struct rights_lack lacks[RIGHTS_LACKS_MAX];
-	int level = rights_perf_level();
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
+	int level = capability_perf_level();
 	char paranoid[48] = "";
 
 	if (level >= 0)
@@ -297,8 +297,8 @@ static void why_refused(int error, char *buf, size_t size)
 		snprintf(buf, size,
 			 "new programs are found by scanning /proc, up to a second late: perf events cannot be opened: %s",
 			 strerror(-error));
-	} else if (rights_lacks(RIGHTS_FOR(RECORDS), lacks) ||
-		   (level >= RIGHTS_PERF_STRICT && rights_lacks(RIGHTS_FOR(RECORDS_STRICT), lacks))) {
+	} else if (capability_lacks(CAPABILITY_FOR(RECORDS), lacks) ||
+		   (level >= CAPABILITY_PERF_STRICT && capability_lacks(CAPABILITY_FOR(RECORDS_STRICT), lacks))) {
 		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause,
 			 lacks[0].lost, lacks[0].remedy);
 	} else {
@@ -307,7 +307,7 @@ static void why_refused(int error, char *buf, size_t size)
 			"new programs are found by scanning /proc, up to a second late: perf events are refused, though no "
 			"capability is missing: ");
 
-		rights_refused(error, buf + n, size - (size_t)n);
+		capability_refused(error, buf + n, size - (size_t)n);
 	}
 }
 

@@ -84,12 +84,12 @@ static void look_mapping(struct targets *targets, const struct proc_map *map)
 						.path_n = map->path_n,
 						.looked = scan->looks,
 						.time_ns = scan->look_ns };
-	unsigned wish = target_wanted(targets, scan->pid, map->path, map->path_n);
+	unsigned roles = target_wanted(targets, scan->pid, map->path, map->path_n);
 
-	if (wish == TARGET_WISH_LIBC && map->path_n <= sizeof(scan->libc_path)) {
+	if (roles == TARGET_ROLE_LIBC && map->path_n <= sizeof(scan->libc_path)) {
 		scan->libc = *map;
 		scan->libc.path = memcpy(scan->libc_path, map->path, map->path_n);
-	} else if (wish) {
+	} else if (roles) {
 		targets_mapped(targets, &mapping);
 	}
 }

@@ -19,7 +19,7 @@ static const struct table_column columns[] = {
 	{ .title = "TEMP", .right = true },
 	{ .title = "SM CLOCK", .right = true, .dispensable = 2 },
 	{ .title = "PROC", .right = true, .dispensable = 1 },
-	{ .title = "HELD BACK BY", .flexible = true },
+	{ .title = "THROTTLED BY", .flexible = true },
 };
 
 /* A hot GPU is no alarm by itself; these are where people look twice. */

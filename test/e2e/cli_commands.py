@@ -451,20 +451,20 @@ def test_doctor_tells_of_the_agents_rights():
     with Agent(program=("setpriv", "--bounding-set=-all", "--inh-caps=-all", GPUSONDE), GPUSONDE_TRACE_ENABLED="auto") as agent:
         wait_for(lambda: agent.get("/api/v1/trace").json()["trace"], "what the agent says of tracing")
         checks = checks_at(agent.socket)
-        for name, lost in (("tracing", "CAP_BPF and CAP_PERFMON are missing"), ("trace-rights", "CAP_SYS_PTRACE is missing"),
+        for name, lost in (("tracing", "CAP_BPF and CAP_PERFMON are missing"), ("trace-capabilities", "CAP_SYS_PTRACE is missing"),
                            ("kernel-log", "CAP_SYSLOG is missing"), ("capabilities", "has none of note")):
             contains(checks[name]["text"], lost)
             contains(checks[name]["text"], "the agent")
-        equal([checks[n]["verdict"] for n in ("tracing", "trace-rights", "kernel-log")], ["warning"] * 3)
+        equal([checks[n]["verdict"] for n in ("tracing", "trace-capabilities", "kernel-log")], ["warning"] * 3)
     checks = checks_at("none")
-    for name in ("trace-rights", "capabilities"):
+    for name in ("trace-capabilities", "capabilities"):
         contains(checks[name]["text"], "this process (no agent is asked)")
 
 
 def test_doctor_tells_what_the_agent_cannot_trace():
     with Agent() as agent:
         pages = {path: agent.get(path, unix=True).json()
-                 for path in ("/control/status", "/control/rights", "/api/v1/trace", "/api/v1/snapshot")}
+                 for path in ("/control/status", "/control/capabilities", "/api/v1/trace", "/api/v1/snapshot")}
     figures = pages["/api/v1/snapshot"]["node"]["agent"]
     trace = pages["/api/v1/trace"]["trace"]
     trace.update(enabled=True, why=None, backend="uprobe_multi", stale=False)
@@ -526,7 +526,7 @@ def test_doctor_sees_a_replaced_library():
 def test_doctor_of_a_node_without_gpu():
     """That there is nothing to read is neither good nor fresh."""
     with Agent() as agent:
-        pages = {path: agent.get(path, unix=True).json() for path in ("/control/status", "/control/rights", "/api/v1/snapshot")}
+        pages = {path: agent.get(path, unix=True).json() for path in ("/control/status", "/control/capabilities", "/api/v1/snapshot")}
     why = "no GPU on this node: nvmlInit: Driver Not Loaded"
     pages["/control/status"].update(state="no_driver", why=why, ready=True)
     with answering(pages) as socket:

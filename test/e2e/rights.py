@@ -81,12 +81,12 @@ def test_what_no_right_loses_is_said_once():
         wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_xid_errors_total", gpu="0", xid="79") >= [1], "XID 79 of the driver's events")
         equal(missing(agent.log()), sorted(tracing_needs() + kernel_log_misses()), agent.log())
     checks, others = doctor(user), ["SYS_PTRACE", "DAC_READ_SEARCH"]
-    equal(missing(checks["trace-rights"]["text"]), sorted(tracing_needs() + others))
+    equal(missing(checks["trace-capabilities"]["text"]), sorted(tracing_needs() + others))
     equal(missing(checks["tracing"]["text"]), tracing_needs())
     equal(missing(checks["kernel-log"]["text"]), kernel_log_misses())
     for name in tracing_needs() + others:
         for way in (f"CAP_{name}", f"--cap-add {name}", f"cap_{name.lower()}"):
-            contains(checks["trace-rights"]["remedy"], way)
+            contains(checks["trace-capabilities"]["remedy"], way)
     said = [c["text"] for c in checks.values()]
     for lost in set(LOST.values()) - {LOST["CHECKPOINT_RESTORE"]}:
         open_to_all = lost == LOST["SYSLOG"] and not kernel_log_misses() and kernel_log_verdict() == "ok"
@@ -198,7 +198,7 @@ def test_each_one_taken_away():
                 wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_xid_errors_total", gpu="0", xid="79") >= [1], "XID 79 of the driver's events") # noqa: B023
             tracing = remains(user, name, agent)
         checks = doctor(user)
-        where = "kernel-log" if name == "SYSLOG" else "trace-rights"
+        where = "kernel-log" if name == "SYSLOG" else "trace-capabilities"
         equal(missing(checks[where]["text"]), [name], f"doctor without CAP_{name}: {checks[where]}")
         contains(checks[where]["remedy"], f"--cap-add {name}")
         others = {n: c["text"] for n, c in checks.items() if n not in (where, "tracing") and missing(c["text"]) != (without_records if n == "trace-records" else [])}
@@ -270,7 +270,7 @@ def test_a_user_namespace():
     checks = doctor(inside)
     done, _ = trace_command(inside)
     equal((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
-    for text in (checks["trace-rights"]["text"], done.stderr, *([checks["kernel-log"]["text"]] if kernel_log_misses() else [])):
+    for text in (checks["trace-capabilities"]["text"], done.stderr, *([checks["kernel-log"]["text"]] if kernel_log_misses() else [])):
         contains(text, "user namespace")
         equal(missing(text), [])
     equal(gpusonde(inside, "gpus", "--json").returncode, 0)
@@ -281,10 +281,10 @@ def test_a_user_namespace():
 
 
 def test_the_unit_names_what_is_needed():
-    """The service has what docs/rights.md names for a kernel with uprobe_multi, no more; and with that nothing is missing."""
+    """The service has what docs/capabilities.md names for a kernel with uprobe_multi, no more; and with that nothing is missing."""
     with open(f"{SOURCE}/deploy/systemd/gpusonde.service", encoding="utf-8") as f:
         unit = f.read()
-    with open(f"{SOURCE}/docs/rights.md", encoding="utf-8") as f:
+    with open(f"{SOURCE}/docs/capabilities.md", encoding="utf-8") as f:
         table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in f if line.startswith("| `")]
     wanted = {row[0].strip("`").removeprefix("CAP_") for row in table if "without uprobe_multi" not in row[1] and "3 or more" not in row[1]}
     for key in ("AmbientCapabilities", "CapabilityBoundingSet"):

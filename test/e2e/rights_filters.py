@@ -18,7 +18,7 @@ def test_a_filter_that_refuses_bpf():
         equal(agent.log().count("seccomp filter"), 1, agent.log())
         assert values(agent.metrics(), "gpusonde_gpu_present"), "no device metrics"
     checks = doctor(user)
-    equal([checks[n]["verdict"] for n in ("tracing", "trace-rights")], ["warning", "ok"])
+    equal([checks[n]["verdict"] for n in ("tracing", "trace-capabilities")], ["warning", "ok"])
     contains(checks["tracing"]["text"], "seccomp filter")
     done, _ = trace_command(user)
     equal((done.returncode, len(done.stderr.splitlines()), missing(done.stderr)), (1, 1, []), done.stderr)
@@ -50,7 +50,7 @@ def test_a_filter_that_refuses_capget():
     as_user(enough()) # or there is nothing to be told
     needs_btf()
     checks = doctor(denied("capget", ()))
-    equal((checks["trace-rights"]["verdict"], checks["tracing"]["verdict"]), ("ok", "ok"), checks)
+    equal((checks["trace-capabilities"]["verdict"], checks["tracing"]["verdict"]), ("ok", "ok"), checks)
     contains(checks["capabilities"]["text"], "may not ask")
     assert not missing(str(checks)), checks
 

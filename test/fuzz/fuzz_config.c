@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#include "cmd/options.h"
-#include "cmd/places.h"
+#include "config/options.h"
+#include "config/places.h"
 
 static void check_bounds(const struct options *options)
 {

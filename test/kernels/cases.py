@@ -319,7 +319,7 @@ def doctor_says_how(results, kernel):
     verdict, text = finding(result, "tracing")
     way = "uprobe_multi" if kernel.version >= MULTI_SINCE else "trace event"
     assert verdict == "ok" and text.endswith(f"attached by {way}"), f"doctor does not name {way}: {verdict} {text}"
-    for check, word in {"trace-rights": "all", "trace-records": "at once", "tracefs": "", "trace-sites": "jump"}.items():
+    for check, word in {"trace-capabilities": "all", "trace-records": "at once", "tracefs": "", "trace-sites": "jump"}.items():
         verdict, text = finding(result, check)
         assert verdict == "ok" and word in text, f"doctor's {check} for root: {verdict} {text}"
     # "push, jump: emulated, 188 ns (326 with return); others: single_step": what the same kernel did in site_classes.
@@ -340,7 +340,7 @@ def doctor_misses_btf(results, _kernel):
     result = results["doctor-misses-btf"]
     verdict, text = finding(result, "tracing")
     assert verdict == "warning" and "BTF" in text and "CONFIG_DEBUG_INFO_BTF" in text, f"doctor does not miss BTF: {verdict} {text}"
-    assert finding(result, "trace-rights")[0] == "ok", "doctor misses capabilities that are there"
+    assert finding(result, "trace-capabilities")[0] == "ok", "doctor misses capabilities that are there"
 
 
 @case("mount -t tmpfs tmpfs /sys/kernel/btf; /gs/gpusonde trace -- /bin/true; echo $? >status; umount /sys/kernel/btf")
@@ -353,7 +353,7 @@ def trace_without_btf_is_refused(results, _kernel):
 def doctor_misses_capabilities(results, kernel):
     result = results["doctor-misses-capabilities"]
     wanted = ("CAP_BPF", "CAP_PERFMON") if kernel.version >= MULTI_SINCE else ("CAP_SYS_ADMIN", "CAP_DAC_OVERRIDE")
-    for check in ("tracing", "trace-rights"):
+    for check in ("tracing", "trace-capabilities"):
         verdict, text = finding(result, check)
         assert verdict == "warning" and all(name in text for name in wanted), f"doctor's {check} misses none: {verdict} {text}"
 

@@ -81,11 +81,11 @@ done
 [ -e /dev/kmsg ]
 """, arches=("amd64",), quick=())
 def rights_named_are_enough(results, kernel):
-    """What docs/rights.md names for this kernel, and no more; and each of them is needed, and said to be."""
+    """What docs/capabilities.md names for this kernel, and no more; and each of them is needed, and said to be."""
     result = ended_well(results["rights-named-are-enough"])
     names = [name.upper() for name in needed(kernel)]
     if kernel.version >= MULTI_SINCE:
-        for check in ("tracing", "trace-rights"):
+        for check in ("tracing", "trace-capabilities"):
             verdict, text = finding(alone(result, "doctor"), check)
             assert (verdict, missing(text)) == ("ok", []), f"doctor's {check}: {verdict} {text}"
         verdict, text = finding(alone(result, "doctor"), "trace-records")
@@ -104,7 +104,7 @@ def rights_named_are_enough(results, kernel):
         assert missing(said) == [name], f"trace without CAP_{name}: {said}"
         # Whoever may write to all files may read them.
         lost = [name, "DAC_READ_SEARCH"] if name == "DAC_OVERRIDE" else [name]
-        assert missing(finding(alone(result, f"doctor_without_{name.lower()}"), "trace-rights")[1]) == sorted(lost), f"doctor without CAP_{name}: {result.text(f'doctor_without_{name.lower()}')}"
+        assert missing(finding(alone(result, f"doctor_without_{name.lower()}"), "trace-capabilities")[1]) == sorted(lost), f"doctor without CAP_{name}: {result.text(f'doctor_without_{name.lower()}')}"
     version = ".".join(str(n) for n in kernel.version)
     rows.say("rights", f"Linux {version}, {', '.join('CAP_' + n for n in names)}", devices="all",
              tracing=f"{'begins late' if slow else f'exact: {sum(n for n, _ in called.values())} calls'}, {'uprobe_multi' if kernel.version >= MULTI_SINCE else 'trace event'}",

@@ -92,7 +92,7 @@ def doctor(user, **kwargs):
 
 def trace_checks(checks):
     """Those that have to do with what one may."""
-    return {name: checks[name] for name in ("tracing", "trace-rights", "trace-records", "tracefs", "trace-sites")}
+    return {name: checks[name] for name in ("tracing", "trace-capabilities", "trace-records", "tracefs", "trace-sites")}
 
 
 @contextlib.contextmanager

@@ -206,7 +206,7 @@ def test_as_the_document_says():
         equal(missing(agent.log()), records_miss(), agent.log())
         equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [1])
         checks = {name: (c["verdict"], c["text"]) for name, c in doctor(agent, config).items()}
-        for name in ("tracing", "trace-rights", "kernel-log"):
+        for name in ("tracing", "trace-capabilities", "kernel-log"):
             equal(checks[name][0], kernel_log_verdict() if name == "kernel-log" else "ok", f"doctor's {name}: {checks[name]}")
         equal(agent.stop()[1], 0, "the container's status")
     rows.say("rights", "container: as docs/containers.md", devices="all",

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/inspect_order.h"
+#include "cmd/inspect/order.h"
 
 enum { THREADS = 4, PARTS = 3000, LONG_PART = 1500 };
 

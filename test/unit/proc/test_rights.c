@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proc/rights.h"
+#include "proc/capabilities.h"
 
 #include "needs.h"
 
@@ -11,7 +11,7 @@ static bool is_free(void)
 {
 	char text[640];
 
-	rights_refused(-EPERM, text, sizeof(text));
+	capability_refused(-EPERM, text, sizeof(text));
 	return !strstr(text, "seccomp") && !strstr(text, "locked down");
 }
 
@@ -31,13 +31,13 @@ static void a_limit_is_blamed_where_it_counts(void **state)
 	assert_int_equal(uname(&name), 0);
 	assert_int_equal(sscanf(name.release, "%d.%d", &major, &minor), 2);
 	old = major * 100 + minor < 511;
-	rights_refused(-EPERM, text, sizeof(text));
+	capability_refused(-EPERM, text, sizeof(text));
 	assert_int_equal(strstr(text, "RLIMIT_MEMLOCK") != NULL, old);
 	assert_int_equal(strstr(text, "may forbid it; ") != NULL, !old);
-	rights_refused_process(text, sizeof(text));
+	capability_refused_process(text, sizeof(text));
 	assert_non_null(strstr(text, "may forbid it; "));
 	assert_null(strstr(text, "RLIMIT_MEMLOCK"));
-	rights_refused(-ENOSYS, text, sizeof(text));
+	capability_refused(-ENOSYS, text, sizeof(text));
 	assert_null(strstr(text, "RLIMIT_MEMLOCK"));
 	assert_non_null(strstr(text, "CONFIG_BPF_SYSCALL"));
 }

@@ -70,14 +70,14 @@ int fixture_teardown(void **state)
 	return 0;
 }
 
-void fixture_start(struct fixture *fixture, const char *root, unsigned wishes, pid_t pid)
+void fixture_start(struct fixture *fixture, const char *root, unsigned roles, pid_t pid)
 {
 	static const struct target_ops ops = { .file = on_file,
 					       .file_gone = on_file_gone,
 					       .process = on_process,
 					       .process_gone = on_process_gone };
 	const struct target_config config = {
-		.wishes = wishes, .pid = pid, .children = pid != 0, .proc_root = root ? root : "/proc"
+		.roles = roles, .pid = pid, .children = pid != 0, .proc_root = root ? root : "/proc"
 	};
 
 	assert_int_equal(targets_new(fixture->event, &config, &ops, fixture, &fixture->targets), 0);

@@ -27,7 +27,7 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* @root NULL: the real /proc. */
-void fixture_start(struct fixture *fixture, const char *root, unsigned wishes, pid_t pid);
+void fixture_start(struct fixture *fixture, const char *root, unsigned roles, pid_t pid);
 /* How often it was told; @pid, @ino 0: any. */
 size_t told(const struct fixture *fixture, enum told_what what, pid_t pid, uint64_t ino);
 /* Runs the loop until that has been told so often, or for half a minute, and then fails. */

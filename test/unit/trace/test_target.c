@@ -13,7 +13,7 @@
 
 #include "targets.h"
 
-enum { DRIVER = TARGET_WISH_DRIVER };
+enum { DRIVER = TARGET_ROLE_DRIVER };
 
 static void a_scan_finds_files_once_and_processes_each(void **state)
 {
@@ -63,7 +63,7 @@ static void libc_of_those_that_map_a_driver_only(void **state)
 	assert_non_null(maps);
 	fputs(line, maps);
 	fclose(maps);
-	fixture_start(f, f->dir, DRIVER | TARGET_WISH_LIBC, 0);
+	fixture_start(f, f->dir, DRIVER | TARGET_ROLE_LIBC, 0);
 	assert_int_equal(targets_scan(f->targets), 0);
 	until_scans(f, 1);
 	assert_int_equal(told(f, TOLD_PROCESS, 1002, libc), 1);
@@ -309,7 +309,7 @@ static void an_offer_outlives_an_older_exec(void **state)
 
 	make_file(f, "program");
 	make_process(f, 1001, NULL, 7);
-	fixture_start(f, f->dir, TARGET_WISH_ANY, 1001);
+	fixture_start(f, f->dir, TARGET_ROLE_ANY, 1001);
 	before = (uint64_t)clock_mono_ns();
 	snprintf(path, sizeof(path), "%s/program", f->dir);
 	fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -127,11 +127,11 @@ static void child_end(struct child *child)
 	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
 }
 
-static bool start(struct fixture *f, unsigned wishes, pid_t pid)
+static bool start(struct fixture *f, unsigned roles, pid_t pid)
 {
 	struct target_stats stats;
 
-	fixture_start(f, NULL, wishes, pid);
+	fixture_start(f, NULL, roles, pid);
 	targets_stats(f->targets, &stats);
 	if (!stats.by_records)
 		print_message("# SKIP no perf events here: %s\n", stats.why_no_records);
@@ -147,7 +147,7 @@ static void opened_later_inherited_executed_ended(void **state)
 	pid_t heir;
 
 	copy_library(f);
-	if (!start(f, TARGET_WISH_DRIVER, 0))
+	if (!start(f, TARGET_ROLE_DRIVER, 0))
 		skip();
 	assert_int_equal(targets_scan(f->targets), 0);
 	until_scans(f, 1);
@@ -183,7 +183,7 @@ static void deleted_before_anybody_looked(void **state)
 	child = child_new();
 	child_do(&child, 'o');
 	child_do(&child, 'u');
-	fixture_start(f, NULL, TARGET_WISH_DRIVER, 0);
+	fixture_start(f, NULL, TARGET_ROLE_DRIVER, 0);
 	assert_int_equal(targets_scan(f->targets), 0);
 	if (access("/proc/self/map_files", X_OK) < 0 || geteuid() != 0) {
 		child_end(&child);
@@ -203,7 +203,7 @@ static void those_that_are_followed_only(void **state)
 
 	copy_library(f);
 	child = child_new();
-	if (!start(f, TARGET_WISH_ANY, child.pid)) {
+	if (!start(f, TARGET_ROLE_ANY, child.pid)) {
 		child_end(&child);
 		skip();
 	}
@@ -239,7 +239,7 @@ static void a_storm_of_executions(void **state)
 	struct target_stats stats;
 	pid_t shell;
 
-	if (!start(f, TARGET_WISH_DRIVER, 0))
+	if (!start(f, TARGET_ROLE_DRIVER, 0))
 		skip();
 	shell = fork();
 	assert_true(shell >= 0);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "agent/atop_listeners.h"
+#include "agent/readiness.h"
+#include "agent/tracer.h"
+#include "agent/usage.h"
+#include "config.h"
+
+enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
+/* Files of the agent's that are no HTTP connections: atop clients, the child, libraries, /proc. */
+#define OTHER_FILES ((rlim_t)128)
+
+static uint64_t generation(void *userdata)
+{
+	struct agent *agent = userdata;
+
+	return atomic_load(&agent->generation);
+}
+
+static void on_published(const struct snapshot *snapshot, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	atomic_store(&agent->generation, snapshot->seq);
+}
+
+static void count_self(struct agent *agent)
+{
+	struct model *model = collector_model(agent->collector);
+	struct http_stats http;
+	struct nvml_status status;
+
+	http_stats(agent->http, &http);
+	model_agent_add(model, AGENT_HTTP_REQUESTS, (double)(http.requests - agent->http_counted.requests));
+	model_agent_add(model, AGENT_HTTP_EVICTED, (double)(http.evicted - agent->http_counted.evicted));
+	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections);
+	agent->http_counted = http;
+	atop_listeners_count(agent->atop, model);
+	collector_status(agent->collector, &status);
+	pthread_mutex_lock(&agent->lock);
+	agent->status = status;
+	pthread_mutex_unlock(&agent->lock);
+}
+
+static void count_usage(struct agent *agent)
+{
+	struct model *model = collector_model(agent->collector);
+	struct usage usage;
+
+	usage_read(agent->status.child, &usage);
+	model_agent_set(model, AGENT_RESIDENT_BYTES, usage.resident_bytes);
+	/* A child that was left behind stuck counts again once it has ended; until then the sum may seem to fall. */
+	if (usage.cpu_seconds > agent->cpu_counted) {
+		model_agent_add(model, AGENT_CPU_SECONDS, usage.cpu_seconds - agent->cpu_counted);
+		agent->cpu_counted = usage.cpu_seconds;
+	}
+}
+
+static void tell_systemd(struct agent *agent)
+{
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	char why[sizeof(agent->status_line)];
+
+	readiness(snapshot, clock_boot_ns(), why, sizeof(why));
+	snapshot_unref(snapshot);
+	if (STRV_EQ(why, agent->status_line))
+		return;
+	strcpy(agent->status_line, why);
+	sd_notifyf(false, "STATUS=%s", why);
+}
+
+static void keep_house(struct agent *agent)
+{
+	int64_t now = clock_boot_ns();
+
+	if (agent->housekeeping_ns && now - agent->housekeeping_ns < HOUSEKEEPING_S * NSEC_PER_SEC)
+		return;
+	/* Rendering JSON leaves the heap a megabyte larger, in pieces. */
+	malloc_trim(0);
+	if (agent->houses_kept++ % DROP_ROUNDS == 0)
+		memory_give_back();
+	agent->housekeeping_ns = now;
+	agent_listen_again(agent);
+	count_usage(agent);
+	tell_systemd(agent);
+}
+
+/* What was traced up to now goes into the next snapshot; the newest one tells the tracer what the node is like. */
+static void exchange_with_tracer(struct agent *agent)
+{
+	struct trace_view *view;
+	struct snapshot *snapshot;
+
+	if (!agent->tracer)
+		return;
+	view = tracer_take(agent->tracer);
+	if (view)
+		model_set_trace(collector_model(agent->collector), view);
+	trace_view_unref(view);
+	snapshot = collector_snapshot(agent->collector);
+	tracer_feed(agent->tracer, snapshot);
+	snapshot_unref(snapshot);
+}
+
+/* Ticks keep their phase: late ones are not made up for, and none drifts. */
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct agent *agent = userdata;
+	int64_t period = options_number(&agent->invocation->options, OPT_sample_period);
+	int64_t now;
+	int r;
+
+	count_self(agent);
+	exchange_with_tracer(agent);
+	collector_tick(agent->collector);
+	keep_house(agent);
+	now = clock_boot_ns();
+	agent->tick_ns += period;
+	if (agent->tick_ns <= now)
+		agent->tick_ns = now + period - (now - agent->tick_ns) % period;
+	r = sd_event_source_set_time(source, (uint64_t)(agent->tick_ns / NSEC_PER_USEC));
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_request(_unused_ sd_event_source *source, int fd, _unused_ uint32_t events, void *userdata)
+{
+	struct agent *agent = userdata;
+	uint64_t count;
+
+	if (read(fd, &count, sizeof(count)) < 0)
+		return 0;
+	switch ((enum agent_request)atomic_exchange(&agent->request, REQUEST_NONE)) {
+	case REQUEST_RELEASE:
+		log_notice("asked to let go of the driver; gpusonde resume takes it again");
+		collector_release(agent->collector);
+		break;
+	case REQUEST_RESUME:
+		log_notice("asked to take the driver again");
+		collector_resume(agent->collector);
+		break;
+	case REQUEST_NONE:
+		break;
+	}
+	count_self(agent);
+	return 0;
+}
+
+static int on_hangup(_unused_ sd_event_source *source, _unused_ const struct signalfd_siginfo *si,
+		     void *userdata)
+{
+	agent_reload(userdata);
+	return 0;
+}
+
+static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, _unused_ void *userdata)
+{
+	sd_notify(false, "STOPPING=1");
+	log_info("signal %u: ending", si->ssi_signo);
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+static int add_sources(struct agent *agent)
+{
+	sigset_t mask;
+	int r;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGTERM);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGHUP);
+	r = -pthread_sigmask(SIG_BLOCK, &mask, NULL); /* before the HTTP thread starts, which inherits it */
+	if (r == 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, agent);
+	if (r >= 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGINT, on_stop, agent);
+	if (r >= 0)
+		r = sd_event_add_signal(agent->event, NULL, SIGHUP, on_hangup, agent);
+	agent->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r >= 0 && agent->request_fd < 0)
+		r = -errno;
+	if (r >= 0)
+		r = sd_event_add_io(agent->event, &agent->requests, agent->request_fd, EPOLLIN, on_request,
+				    agent);
+	agent->tick_ns = clock_boot_ns();
+	if (r >= 0)
+		r = sd_event_add_time(agent->event, &agent->tick, CLOCK_BOOTTIME,
+				      (uint64_t)(agent->tick_ns / NSEC_PER_USEC), USEC_PER_SEC / 1000,
+				      on_tick, agent);
+	if (r >= 0)
+		r = sd_event_set_watchdog(agent->event, true);
+	return r < 0 ? r : 0;
+}
+
+/* As many connections as asked for, if the limit on open files leaves room for everything else. */
+static unsigned connections_allowed(unsigned wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return wanted;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_max >= wanted + OTHER_FILES)
+		return wanted;
+	log_warning("http.max_connections is %u, and at most %llu files may be open: no more than %llu connections; raise the limit (LimitNOFILE=)",
+		    wanted, (unsigned long long)limit.rlim_max,
+		    (unsigned long long)MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
+	return (unsigned)(MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
+}
+
+static int start(struct agent *agent)
+{
+	const struct options *options = &agent->invocation->options;
+	struct collector_config collecting = {
+		.kernel_log = true,
+		.keep_state = true,
+		.published = on_published,
+		.userdata = agent,
+	};
+	struct http_config serving = {
+		.routes = agent_routes(),
+		.userdata = agent,
+		.generation = generation,
+		.max_connections = connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
+	};
+	int r = sd_event_default(&agent->event);
+
+	if (r >= 0)
+		r = add_sources(agent);
+	if (r >= 0)
+		r = collector_new(agent->event, options, &collecting, &agent->collector);
+	if (r >= 0)
+		r = http_new(agent->event, &serving, &agent->http);
+	if (r < 0) {
+		log_error("cannot start: %s", strerror(-r));
+		return r;
+	}
+	agent_tell_places(agent);
+	r = agent_listen(agent, options);
+	if (r < 0)
+		return r;
+	r = atop_listeners_new(agent->event, options, agent->collector, &agent->atop);
+	if (r < 0)
+		return r;
+	r = tracer_new(options, &agent->tracer);
+	if (r < 0)
+		log_error("CUDA calls are not traced, there is no thread for it: %s", strerror(-r));
+	return 0;
+}
+
+static void stop(struct agent *agent)
+{
+	/* The HTTP thread reads the collector's snapshots, so it goes first. */
+	http_free(agent->http);
+	atop_listeners_free(agent->atop);
+	tracer_free(agent->tracer);
+	collector_free(agent->collector);
+	sd_event_source_disable_unref(agent->tick);
+	sd_event_source_disable_unref(agent->requests);
+	closep(&agent->request_fd);
+	sd_event_unref(agent->event);
+	pthread_mutex_destroy(&agent->lock);
+}
+
+int agent_run(struct invocation *invocation)
+{
+	struct agent agent = {
+		.invocation = invocation,
+		.request_fd = -1,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+	};
+	int r;
+
+	r = start(&agent);
+	if (r == 0) {
+		sd_notify(false, "READY=1\nSTATUS=waiting for the driver's first answer");
+		r = sd_event_loop(agent.event);
+		if (r < 0)
+			log_error("the main loop failed: %s; this is a defect, please report it", strerror(-r));
+	}
+	stop(&agent);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "agent/journal.h"
+#include "config/places.h"
+#include "agent/readiness.h"
+#include "agent/driver_outage.h"
+#include "kmsg/kmsg.h"
+#include "proc/proc.h"
+#include "proc/capabilities.h"
+
+enum { SAVE_INTERVAL_S = 10, BUS_INTERVAL_S = 10 };
+
+struct collector {
+	struct collector_config config;
+	struct model *model;
+	struct publisher *publisher;
+	struct journal *journal; /* NULL: quiet */
+	struct nvml_source *source;
+	struct kmsg *kmsg;
+	char *library, *helper, *xid_file;
+	struct nvml_config nvml;
+	struct nvml_status counted; /* what the model has been told already */
+	struct kmsg_stats kmsg_counted;
+	uint64_t readings;
+	bool reading_came; /* since the last tick */
+	struct driver_outage outage;
+	uint32_t state;
+	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
+	char refused[sizeof(((struct reading *)NULL)->refused)]; /* what of the driver the log has said is not read */
+	char refused_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
+	int64_t saved_ns;
+	int64_t bus_ns; /* when the PCI bus was looked at last */
+	int gpus_on_bus;
+};
+
+static enum workload_kind workload_of(enum proc_cgroup_kind kind)
+{
+	static const enum workload_kind kinds[] = {
+		[PROC_CGROUP_NONE] = WORKLOAD_NONE, [PROC_CGROUP_CONTAINER] = WORKLOAD_CONTAINER,
+		[PROC_CGROUP_POD] = WORKLOAD_POD,   [PROC_CGROUP_JOB] = WORKLOAD_JOB,
+		[PROC_CGROUP_UNIT] = WORKLOAD_UNIT,
+	};
+
+	return kinds[kind];
+}
+
+static int identify(uint32_t pid, bool full, struct process_identity *ret_identity, void *userdata)
+{
+	struct proc_identity proc;
+	int r;
+
+	(void)userdata;
+	if (!full)
+		return proc_start_ticks("/proc", pid, &ret_identity->start_ticks);
+	r = proc_identify("/proc", pid, &proc);
+	if (r < 0)
+		return r;
+	*ret_identity = (struct process_identity){
+		.start_ticks = proc.start_ticks,
+		.uid = proc.uid,
+		.kind = workload_of(proc.cgroup.kind),
+	};
+	_Static_assert(sizeof(ret_identity->comm) >= sizeof(proc.comm), "a name must fit");
+	_Static_assert(sizeof(ret_identity->workload_id) >= sizeof(proc.cgroup.id), "an id must fit");
+	_Static_assert(sizeof(ret_identity->pod_uid) >= sizeof(proc.cgroup.pod_uid), "a pod's id must fit");
+	strcpy(ret_identity->comm, proc.comm);
+	strcpy(ret_identity->workload_id, proc.cgroup.id);
+	strcpy(ret_identity->pod_uid, proc.cgroup.pod_uid);
+	return 0;
+}
+
+static void publish(struct collector *c)
+{
+	static struct log_limit limit = { .burst = 3,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "failures to publish" };
+	int r = model_publish(c->model, c->publisher);
+
+	if (r < 0) {
+		if (log_limit_allow(&limit))
+			log_error("cannot publish a snapshot, views keep the one before: %s", strerror(-r));
+		return;
+	}
+	struct snapshot *snapshot = publisher_get(c->publisher);
+
+	if (c->journal)
+		journal_take(c->journal, snapshot);
+	if (c->config.published)
+		c->config.published(snapshot, c->config.userdata);
+	snapshot_unref(snapshot);
+}
+
+static void log_state(struct collector *c, const struct reading *reading)
+{
+	if (c->config.quiet || (c->readings > 0 && c->state == reading->state))
+		return;
+	if (reading->state == READING_OK)
+		log_at(c->readings > 0 ? LOG_NOTICE : LOG_INFO, "driver %s, NVML %s from %s%s",
+		       reading->driver_version, reading->nvml_version, reading->library,
+		       reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
+	else
+		/* One that was there, or whose GPU is, and is gone is news; a node that never had one is not. */
+		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ||
+				       (c->readings > 0 && c->state == READING_OK &&
+					reading->state != READING_RELEASED) ?
+			       LOG_WARNING :
+			       LOG_INFO,
+		       "no data from the driver: %s", reading->error);
+}
+
+/* Whether a list of phrases begins with those of @part. */
+static bool begins_with(const char *list, const char *part)
+{
+	size_t n = strlen(part);
+
+	return strncmp(list, part, n) == 0 && (list[n] == ';' || list[n] == '\0');
+}
+
+/* Once for each driver; when more of it turns out, which comes last in the list, only that. */
+static void log_refused(struct collector *c, const struct reading *reading)
+{
+	const char *new = reading->refused;
+	bool same = c->refused[0] && STRV_EQ(c->refused_driver, reading->driver_version), more;
+
+	if (c->config.quiet || reading->state != READING_OK)
+		return;
+	/* Attached anew it is not all met at once again. */
+	if (same && begins_with(c->refused, new))
+		return;
+	more = same && begins_with(new, c->refused);
+	if (more)
+		new += strlen(c->refused) + strlen("; ");
+	if (new[0])
+		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left out%s: %s; a newer gpusonde may know it",
+			    reading->driver_version, more ? ", too" : "", new);
+	memcpy(c->refused, reading->refused, sizeof(c->refused));
+	memcpy(c->refused_driver, reading->driver_version, sizeof(c->refused_driver));
+}
+
+/* A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver does not say. */
+static void tell_trouble(struct collector *c, const struct nvml_status *status)
+{
+	int64_t now = clock_boot_ns();
+	char text[TROUBLE_MAX];
+
+	if (c->bus_ns == 0 || now - c->bus_ns >= BUS_INTERVAL_S * NSEC_PER_SEC) {
+		c->bus_ns = now;
+		c->gpus_on_bus = pci_gpus(PCI_DEVICES);
+	}
+	if (status->trouble[0]) {
+		model_set_trouble(c->model, status->trouble, status->cause);
+	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
+		snprintf(text, sizeof(text), "%d NVIDIA device%s on the PCI bus, but no driver: %s",
+			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s", c->error);
+		model_set_trouble(c->model, text, text);
+	} else {
+		model_set_trouble(c->model, NULL, NULL);
+	}
+}
+
+static void on_reading(const struct reading *reading, void *userdata)
+{
+	static struct log_limit limit = { .burst = 3,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "unusable readings" };
+	struct collector *c = userdata;
+	struct nvml_status status;
+	int r = model_apply(c->model, reading);
+
+	if (r < 0) {
+		if (log_limit_allow(&limit))
+			log_error("a reading could not be taken in: %s", strerror(-r));
+		return;
+	}
+	log_state(c, reading);
+	c->state = reading->state;
+	memcpy(c->error, reading->error, sizeof(c->error));
+	c->readings++;
+	c->reading_came = true;
+	log_refused(c, reading);
+	driver_outage_heard(&c->outage, reading->state, clock_boot_ns());
+	collector_status(c, &status);
+	tell_trouble(c, &status); /* that none had come is over: what this one says is the reason from now on */
+	publish(c);
+}
+
+static void on_xid(const struct kmsg_xid *xid, void *userdata)
+{
+	struct collector *c = userdata;
+
+	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
+}
+
+/* Counters of the sources are cumulative, those of the model are added to. */
+static void count_source(struct collector *c)
+{
+	struct nvml_status s;
+
+	nvml_source_status(c->source, &s);
+	driver_outage_tick(&c->outage, &s, clock_boot_ns());
+	model_agent_add(c->model, AGENT_CHILD_STARTS, (double)(s.starts - c->counted.starts));
+	model_agent_add(c->model, AGENT_CHILD_CRASHES, (double)(s.crashes - c->counted.crashes));
+	model_agent_add(c->model, AGENT_OVERDUE, (double)(s.overdue - c->counted.overdue));
+	model_agent_set(c->model, AGENT_CHILD_STUCK, s.stuck);
+	model_agent_set(c->model, AGENT_CALL_AGE, s.call_seconds);
+	c->counted = s;
+	driver_outage_status(&c->outage, clock_boot_ns(), &s);
+	tell_trouble(c, &s);
+}
+
+static void count_kmsg(struct collector *c)
+{
+	struct kmsg_stats s = { 0 };
+
+	if (c->kmsg)
+		kmsg_stats(c->kmsg, &s);
+	model_agent_set(c->model, AGENT_SOURCE_UP_KMSG, c->kmsg && !s.failed);
+	if (!c->kmsg)
+		return;
+	model_agent_add(c->model, AGENT_XID_UNMATCHED, (double)(s.unreadable - c->kmsg_counted.unreadable));
+	model_agent_add(c->model, AGENT_KMSG_OVERRUNS, (double)(s.overruns - c->kmsg_counted.overruns));
+	if (!s.failed)
+		model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
+	else if (!c->kmsg_counted.failed)
+		log_warning("the kernel log cannot be read any more: XIDs come from the driver's events alone");
+	c->kmsg_counted = s;
+}
+
+static void save_xids(struct collector *c)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 3600 * NSEC_PER_SEC,
+					  .what = "failures to save" };
+
+	if (!c->config.keep_state || !c->xid_file || !model_xids_dirty(c->model))
+		return;
+	c->saved_ns = clock_boot_ns();
+	int r = model_xids_save(c->model, c->xid_file);
+
+	if (r < 0 && log_limit_allow(&limit))
+		log_warning("cannot save the counts of XID errors in %s, a restart will forget them: %s; "
+			    "make the folder writable or name another with --state-dir",
+			    c->xid_file, strerror(-r));
+}
+
+void collector_tick(struct collector *c)
+{
+	nvml_source_tick(c->source);
+	count_source(c);
+	count_kmsg(c);
+	if (clock_boot_ns() - c->saved_ns >= SAVE_INTERVAL_S * NSEC_PER_SEC)
+		save_xids(c);
+	if (!c->reading_came)
+		publish(c);
+	c->reading_came = false;
+}
+
+static struct model_limits limits_of(const struct options *options)
+{
+	return (struct model_limits){
+		.processes = (uint32_t)options_number(options, OPT_process_max),
+		.series = (uint32_t)options_number(options, OPT_process_series),
+		.exited = (uint32_t)options_number(options, OPT_process_exited),
+		.workloads = (uint32_t)options_number(options, OPT_workload_max),
+	};
+}
+
+void collector_configure(struct collector *c, const struct options *options)
+{
+	struct model_limits limits = limits_of(options);
+
+	model_set_period(c->model, options_number(options, OPT_sample_period));
+	model_set_limits(c->model, &limits);
+}
+
+static void tell_no_kernel_log(const char *path, int error)
+{
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
+
+	if ((error == -EPERM || error == -EACCES) && capability_lacks(CAPABILITY_FOR(KERNEL_LOG), lacks) > 0)
+		log_warning("%s (%s): %s; %s", lacks[0].cause, path, lacks[0].lost, lacks[0].remedy);
+	else
+		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; a container is given it by "
+			    "--device /dev/kmsg:/dev/kmsg:r; --kmsg-enabled false silences this",
+			    path, strerror(-error));
+}
+
+static void open_kmsg(struct collector *c, sd_event *event, const struct options *options)
+{
+	const char *path = options_text(options, OPT_kmsg_path);
+	int r;
+
+	if (!c->config.kernel_log || !options_bool(options, OPT_kmsg_enabled))
+		return;
+	r = kmsg_new(event, path, on_xid, c, &c->kmsg);
+	if (r < 0 && !c->config.quiet)
+		tell_no_kernel_log(path, r);
+}
+
+static void load_xids(struct collector *c, const struct options *options)
+{
+	struct place place;
+	const char *dir = place_state(options, &place);
+	int r = c->config.keep_state ? place_make_folder(dir, 0755) : 0;
+
+	if (r < 0)
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "made",
+			    strerror(-r));
+	else if (c->config.keep_state && access(dir, W_OK | X_OK) < 0)
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "written",
+			    strerror(errno));
+	if (asprintf(&c->xid_file, "%s/xids", dir) < 0) {
+		c->xid_file = NULL;
+		return;
+	}
+	r = model_xids_load(c->model, c->xid_file);
+	if (r < 0 && !c->config.quiet)
+		log_warning("cannot load the counts of XID errors from %s, they begin anew: %s", c->xid_file,
+			    strerror(-r));
+}
+
+static int start(struct collector *c, sd_event *event, const struct options *options)
+{
+	const char *helper = options_text(options, OPT_nvml_helper);
+	struct model_limits limits = limits_of(options);
+	int r;
+
+	c->library = strdup(options_text(options, OPT_nvml_library));
+	c->helper = helper ? strdup(helper) : NULL;
+	if (!c->library || (helper && !c->helper))
+		return -ENOMEM;
+	c->nvml = (struct nvml_config){
+		.library = c->library,
+		.helper = c->helper,
+		.call_timeout_ns = options_number(options, OPT_nvml_call_timeout),
+		.max_stuck = (unsigned)options_number(options, OPT_nvml_max_stuck),
+	};
+	r = model_new(&limits, &c->model);
+	if (r == 0)
+		r = publisher_new(&c->publisher);
+	if (r < 0)
+		return r;
+	model_set_identify(c->model, identify, NULL);
+	model_set_period(c->model, options_number(options, OPT_sample_period));
+	load_xids(c, options);
+	open_kmsg(c, event, options);
+	r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
+	if (r < 0)
+		return r;
+	if (!c->config.quiet)
+		r = journal_new(&c->journal);
+	if (r < 0)
+		return r;
+	r = model_publish(c->model, c->publisher);
+	if (r == 0 && c->journal) {
+		struct snapshot *snapshot = publisher_get(c->publisher);
+
+		r = journal_take(c->journal, snapshot);
+		snapshot_unref(snapshot);
+	}
+	return r;
+}
+
+int collector_new(sd_event *event, const struct options *options, const struct collector_config *config,
+		  struct collector **ret_collector)
+{
+	_cleanup_(collector_freep) struct collector *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->config = *config;
+	c->outage.quiet = config->quiet;
+	r = start(c, event, options);
+	if (r < 0)
+		return r;
+	*ret_collector = TAKE_PTR(c);
+	return 0;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	nvml_source_free(c->source);
+	kmsg_free(c->kmsg);
+	if (c->model)
+		save_xids(c);
+	model_free(c->model);
+	publisher_free(c->publisher);
+	journal_free(c->journal);
+	free(c->library);
+	free(c->helper);
+	free(c->xid_file);
+	free(c);
+}
+
+void collector_release(struct collector *c)
+{
+	nvml_source_release(c->source);
+}
+
+void collector_resume(struct collector *c)
+{
+	nvml_source_resume(c->source);
+}
+
+struct snapshot *collector_snapshot(struct collector *c)
+{
+	return publisher_get(c->publisher);
+}
+
+uint64_t collector_readings(const struct collector *c)
+{
+	return c->readings;
+}
+
+void collector_status(const struct collector *c, struct nvml_status *ret_status)
+{
+	nvml_source_status(c->source, ret_status);
+	driver_outage_status(&c->outage, clock_boot_ns(), ret_status);
+}
+
+struct model *collector_model(struct collector *c)
+{
+	return c->model;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/journal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "model/xid.h"
+
+/* A GPU in trouble may report the same for as long as nobody looks; /metrics has all of it. */
+#define XID_BURST 10
+#define XID_INTERVAL_NS (60 * NSEC_PER_SEC)
+
+struct known_gpu {
+	char uuid[96];
+	bool present;
+	uint64_t layout; /* of its MIG instances; 0 none */
+};
+
+struct known_xid {
+	char pci_bus_id[32];
+	uint32_t code;
+	uint64_t count;
+};
+
+struct journal {
+	bool begun, xids_begun; /* the first have been seen */
+	unsigned gpus_n;
+	struct known_gpu gpus[READING_ENTITIES_MAX];
+	uint32_t xids_n;
+	struct known_xid *xids;
+};
+
+int journal_new(struct journal **ret_journal)
+{
+	*ret_journal = calloc(1, sizeof(**ret_journal));
+	return *ret_journal ? 0 : -ENOMEM;
+}
+
+void journal_free(struct journal *j)
+{
+	if (!j)
+		return;
+	free(j->xids);
+	free(j);
+}
+
+static struct known_gpu *find_gpu(struct journal *j, const char *uuid)
+{
+	for (unsigned i = 0; i < j->gpus_n; i++)
+		if (STRV_EQ(j->gpus[i].uuid, uuid))
+			return &j->gpus[i];
+	return NULL;
+}
+
+static bool is_instance_of(const struct snapshot *s, const struct entity *e, uint32_t gpu)
+{
+	return e->id.parent == gpu && e->present && s->entities[gpu].present;
+}
+
+/* FNV-1a over what makes one layout differ from another; never 0 when there are instances. */
+static uint64_t layout_of(const struct snapshot *s, uint32_t gpu)
+{
+	uint64_t hash = 0;
+
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+		char place[64];
+
+		if (!is_instance_of(s, e, gpu))
+			continue;
+		snprintf(place, sizeof(place), "%u/%u %s", e->id.gi, e->id.ci, e->id.mig_profile);
+		hash = hash ? hash : 0xcbf29ce484222325u;
+		for (const char *c = place; *c; c++)
+			hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+	}
+	return hash;
+}
+
+static void tell_layout(const struct snapshot *s, uint32_t gpu)
+{
+	struct strbuf text;
+	unsigned n = 0;
+
+	strbuf_init(&text, 600);
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (is_instance_of(s, &s->entities[i], gpu))
+			strbuf_addf(&text, "%s%s", n++ ? ", " : "", s->entities[i].id.mig_profile);
+	log_notice("GPU %u: %u MIG instance%s%s%s", s->entities[gpu].id.index, n, n == 1 ? "" : "s",
+		   n ? ": " : "", text.data);
+	strbuf_done(&text);
+}
+
+static void compare_gpu(struct journal *j, const struct snapshot *s, uint32_t gpu)
+{
+	const struct entity *e = &s->entities[gpu];
+	struct known_gpu *known = find_gpu(j, e->id.uuid);
+	uint64_t layout = layout_of(s, gpu);
+
+	if (!known) {
+		if (j->gpus_n == ARRAY_SIZE(j->gpus))
+			return;
+		known = &j->gpus[j->gpus_n++];
+		*known = (struct known_gpu){ .present = true };
+		strcpy(known->uuid, e->id.uuid);
+		if (j->begun)
+			log_notice("GPU %u (%s, %s) is new", e->id.index, e->id.name, e->id.pci_bus_id);
+	}
+	if (known->present && !e->present) {
+		log_warning("GPU %u (%s, %s) %s", e->id.index, e->id.uuid, e->id.pci_bus_id,
+			    e->id.lost ?
+				    "is lost: the driver cannot reach it; see its XID errors, reset it or reboot" :
+				    "was removed: the driver no longer lists it");
+	} else if (!known->present && e->present) {
+		log_notice("GPU %u (%s, %s) is back", e->id.index, e->id.uuid, e->id.pci_bus_id);
+	}
+	/* The instances of a GPU that is gone may come back with it. */
+	if (e->present && j->begun && known->layout != layout)
+		tell_layout(s, gpu);
+	known->layout = e->present ? layout : known->layout;
+	known->present = e->present;
+}
+
+static uint64_t count_before(const struct journal *j, const struct xid *xid)
+{
+	for (uint32_t i = 0; i < j->xids_n; i++)
+		if (j->xids[i].code == xid->code && STRV_EQ(j->xids[i].pci_bus_id, xid->pci_bus_id))
+			return j->xids[i].count;
+	return 0;
+}
+
+static void tell_xid(const struct snapshot *s, const struct xid *xid)
+{
+	static struct log_limit limit = { .burst = XID_BURST,
+					  .interval_ns = XID_INTERVAL_NS,
+					  .what = "XID errors" };
+	const struct xid_description *d = xid_describe(xid->code);
+	char gpu[24] = "a GPU not listed";
+
+	if (!log_limit_allow(&limit))
+		return;
+	if (xid->entity < s->entities_n)
+		snprintf(gpu, sizeof(gpu), "GPU %u", snapshot_gpu(s, &s->entities[xid->entity])->id.index);
+	log_at(d->severity == XID_INFO ? LOG_NOTICE : LOG_WARNING,
+	       "XID %u (%s) on %s (%s), %llu since boot, %s", xid->code, d->name, gpu, xid->pci_bus_id,
+	       (unsigned long long)xid->count, xid_severity_name(d->severity));
+}
+
+static int compare_xids(struct journal *j, const struct snapshot *s)
+{
+	struct known_xid *xids = j->xids;
+
+	if (s->xids_n > j->xids_n) {
+		xids = realloc(xids, s->xids_n * sizeof(*xids));
+		if (!xids)
+			return -ENOMEM;
+		j->xids = xids;
+	}
+	for (uint32_t i = 0; i < s->xids_n; i++)
+		if (j->xids_begun && s->xids[i].count > count_before(j, &s->xids[i]))
+			tell_xid(s, &s->xids[i]);
+	for (uint32_t i = 0; i < s->xids_n; i++) {
+		xids[i] = (struct known_xid){ .code = s->xids[i].code, .count = s->xids[i].count };
+		memcpy(xids[i].pci_bus_id, s->xids[i].pci_bus_id, sizeof(xids[i].pci_bus_id));
+	}
+	j->xids_n = s->xids_n;
+	j->xids_begun = true;
+	return 0;
+}
+
+int journal_take(struct journal *j, const struct snapshot *s)
+{
+	int r = compare_xids(j, s);
+
+	/* A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not answer there is nothing new. */
+	if (s->state != READING_OK || !s->fresh || s->entities_n == 0)
+		return r;
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (s->entities[i].id.parent == READING_NONE)
+			compare_gpu(j, s, i);
+	j->begun = true;
+	return r;
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where the agent listens, and taking the configuration anew. */
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "agent/atop_listeners.h"
+#include "config/places.h"
+#include "proc/port.h"
+#include "serve/address.h"
+
+static void explain_address(const char *address, int error)
+{
+	char who[128];
+
+	switch (error) {
+	case -EADDRINUSE:
+		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
+		log_error("cannot listen on %s: %s listens there already; stop it, or choose another address with --listen",
+			  address, who);
+		break;
+	case -EACCES:
+		log_error("cannot listen on %s: ports below 1024 want CAP_NET_BIND_SERVICE; choose another with --listen",
+			  address);
+		break;
+	case -EADDRNOTAVAIL:
+		log_error("cannot listen on %s: this machine has no such address; choose another with --listen",
+			  address);
+		break;
+	default:
+		log_error("cannot listen on %s: %s; choose another address with --listen", address,
+			  strerror(-error));
+	}
+}
+
+static int listen_tcp_address(struct agent *agent, const char *address)
+{
+	int r;
+
+	if (!address)
+		return 0;
+	r = http_listen_tcp(agent->http, address);
+	if (r < 0) {
+		explain_address(address, r);
+		return r;
+	}
+	if (asks_for_any_port(address))
+		log_info("listening on %s (port %u)", address, http_port(agent->http, 0));
+	else
+		log_info("listening on %s", address);
+	if (!address_is_loopback(address))
+		log_warning(
+			"LISTENING BEYOND LOOPBACK on %s: whoever reaches this port can read every metric, process names "
+			"included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this machine",
+			address);
+	return 0;
+}
+
+/* The folder of the socket, where nobody has made it: systemd's RuntimeDirectory= does. */
+static void make_folder(const char *path)
+{
+	_cleanup_free_ char *folder = strdup(path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+
+	if (!slash || slash == folder)
+		return;
+	*slash = 0;
+	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+		log_debug("cannot make the folder %s: %s", folder, strerror(errno));
+}
+
+static void give_to_group(const char *path, const char *name)
+{
+	const struct group *group = getgrnam(name);
+
+	if (!group)
+		log_warning("there is no group %s for the socket %s: make it with groupadd, or change control.group",
+			    name, path);
+	else if (lchown(path, (uid_t)-1, group->gr_gid) < 0)
+		log_warning("cannot give the socket %s to the group %s: %s", path, name, strerror(errno));
+}
+
+static void explain_no_place(int error)
+{
+	static const char lost[] =
+		"no socket for gpusonde gpus, ps and the like, which will sample for themselves: the folder";
+
+	if (error == -EPERM)
+		log_warning("%s /tmp/gpusonde-%u is another's, or open to others; remove it, or name another place with --socket",
+			    lost, geteuid());
+	else
+		log_warning("%s /tmp/gpusonde-%u cannot be made: %s; make /tmp writable, or name another place with --socket",
+			    lost, geteuid(), strerror(-error));
+}
+
+/* A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line its answers. */
+static int listen_control(struct agent *agent, const struct options *options)
+{
+	const char *group = options_text(options, OPT_control_group);
+	struct place place;
+	const char *path = place.path;
+	int r = place_socket(options, true, &place);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		explain_no_place(r);
+		return 0;
+	}
+	make_folder(path);
+	r = http_listen_unix(agent->http, path, (unsigned)options_number(options, OPT_control_mode));
+	if (r == -EADDRINUSE) {
+		log_error("another gpusonde agent serves %s: stop that one, or give this one a place of its own with --socket "
+			  "and --listen",
+			  path);
+		return r;
+	}
+	if (r < 0)
+		log_warning("cannot listen on the socket %s, gpusonde gpus, ps and the like will sample for themselves: %s; "
+			    "name a place that this user may write with --socket",
+			    path, strerror(-r));
+	else if (group)
+		give_to_group(path, group);
+	if (r == 0)
+		log_info("serving gpusonde gpus, ps and the like on %s", path);
+	return 0;
+}
+
+int agent_listen(struct agent *agent, const struct options *options)
+{
+	int r = listen_control(agent, options);
+
+	return r < 0 ? r : listen_tcp_address(agent, options_text(options, OPT_http_listen));
+}
+
+static bool changed(const struct options *old, const struct options *new, enum option_id id)
+{
+	return !STRV_EQ(old->v[id].text, new->v[id].text);
+}
+
+/* The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what was refused. */
+static void keep(struct options *old, struct options *new, enum option_id id)
+{
+	struct option_value refused = new->v[id];
+
+	new->v[id] = old->v[id];
+	old->v[id] = refused;
+}
+
+static void keep_fixed(struct options *old, struct options *new)
+{
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		if (!option_table[i].restart || !changed(old, new, i))
+			continue;
+		keep(old, new, i);
+		log_warning("%s stays \"%s\" until the agent is restarted; the configuration now says \"%s\"",
+			    option_table[i].key, new->v[i].text, old->v[i].text);
+	}
+}
+
+static void move_http(struct agent *agent, struct options *old, struct options *new)
+{
+	if (!changed(old, new, OPT_http_listen))
+		return;
+	/* Old and new may be the same port on other addresses, so the old one must go first. */
+	http_unlisten_tcp(agent->http);
+	agent->deaf = false;
+	if (listen_tcp_address(agent, options_text(new, OPT_http_listen)) == 0)
+		return;
+	keep(old, new, OPT_http_listen);
+	log_error("going back to %s", new->v[OPT_http_listen].text);
+	agent->deaf = listen_tcp_address(agent, options_text(new, OPT_http_listen)) < 0;
+}
+
+void agent_listen_again(struct agent *agent)
+{
+	if (agent->deaf)
+		agent->deaf = listen_tcp_address(agent, options_text(&agent->invocation->options,
+								     OPT_http_listen)) < 0;
+}
+
+void agent_tell_places(struct agent *agent)
+{
+	static const enum option_id ids[AGENT_PLACES] = {
+		[PLACE_HTTP] = OPT_http_listen,
+		[PLACE_ATOP] = OPT_atop_listen,
+		[PLACE_ATOP_SOCKET] = OPT_atop_socket,
+	};
+
+	pthread_mutex_lock(&agent->lock);
+	for (unsigned i = 0; i < AGENT_PLACES; i++) {
+		const char *text = options_text(&agent->invocation->options, ids[i]);
+
+		snprintf(agent->places[i], sizeof(agent->places[i]), "%s", text ? text : "");
+	}
+	pthread_mutex_unlock(&agent->lock);
+}
+
+static void apply(struct agent *agent, struct options *new)
+{
+	struct options *old = &agent->invocation->options;
+
+	keep_fixed(old, new);
+	log_setup(LOG_TARGET_STDERR, (int)options_number(new, OPT_log_level), "gpusonde");
+	collector_configure(agent->collector, new);
+	move_http(agent, old, new);
+	if (changed(old, new, OPT_atop_listen) || changed(old, new, OPT_atop_socket)) {
+		atop_listeners_free(agent->atop);
+		agent->atop = NULL;
+		if (atop_listeners_new(agent->event, new, agent->collector, &agent->atop) < 0)
+			log_error("out of memory: atop is not served any more");
+	}
+	options_done(old);
+	*old = *new;
+	*new = (struct options){ 0 };
+	agent_tell_places(agent);
+	agent->tick_ns = clock_boot_ns(); /* a tick due in a minute must not wait for its new period */
+	sd_event_source_set_time(agent->tick, (uint64_t)(agent->tick_ns / NSEC_PER_USEC));
+	log_notice("configuration reloaded");
+}
+
+static void log_lines(const struct strbuf *lines)
+{
+	for (const char *line = lines->data; *line;) {
+		size_t n = strcspn(line, "\n");
+
+		log_error("%.*s", (int)n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
+void agent_reload(struct agent *agent)
+{
+	struct strbuf errors, warnings;
+	struct options new = { 0 };
+	int r;
+
+	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)(clock_mono_ns() / NSEC_PER_USEC));
+	strbuf_init(&errors, 64 << 10);
+	strbuf_init(&warnings, 64 << 10);
+	r = cmdline_options(agent->invocation, &new, &errors, &warnings);
+	if (r < 0)
+		log_error("cannot read the configuration, the old one stays: %s", strerror(-r));
+	else if (errors.len > 0)
+		log_error("the configuration has errors, the old one stays:");
+	log_lines(&errors);
+	if (r == 0 && errors.len == 0)
+		apply(agent, &new);
+	options_done(&new);
+	strbuf_done(&errors);
+	strbuf_done(&warnings);
+	sd_notify(false, "READY=1");
+}

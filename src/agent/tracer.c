@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/tracer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "pipeline/pipeline.h"
+
+#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver tells of its devices in well under one */
+
+enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
+
+/*
+ * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the same file. Probed before a
+ * program maps it, so that the first one misses nothing. Any other is found when it is mapped.
+ */
+const char *const tracer_drivers[] = {
+	"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+	"/usr/lib/aarch64-linux-gnu/libcuda.so.1",
+	"/usr/lib64/libcuda.so.1",
+	"/usr/lib/libcuda.so.1",
+	"/usr/lib/wsl/lib/libcuda.so.1",
+	"/run/opengl-driver/lib/libcuda.so.1",
+	"/run/nvidia/driver/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+	"/run/nvidia/driver/usr/lib64/libcuda.so.1",
+	"/home/kubernetes/bin/nvidia/lib64/libcuda.so.1",
+	NULL,
+};
+
+struct tracer {
+	/* set before the thread starts */
+	struct trace_engine_config config;
+	struct pipeline_config figures;
+	enum tristate enabled;
+	int stop_fd; /* eventfd */
+	pthread_t thread;
+	bool running; /* there is a thread to be waited for */
+
+	/* shared; held for a pointer's exchange only */
+	pthread_mutex_t lock;
+	struct snapshot *fed; /* newest, not yet looked at */
+	struct trace_view *made; /* newest, not yet taken */
+
+	/* the thread's own */
+	sd_event *event;
+	struct trace_engine *engine;
+	struct pipeline *pipeline;
+	uint64_t not_carried; /* processes whose final figures found no room */
+};
+
+/* ---- handing over ---- */
+
+struct trace_view *tracer_take(struct tracer *tracer)
+{
+	pthread_mutex_lock(&tracer->lock);
+	struct trace_view *view = TAKE_PTR(tracer->made);
+
+	pthread_mutex_unlock(&tracer->lock);
+	return view;
+}
+
+/* For the main thread to fetch, with what it missed. */
+static void put_view(struct tracer *tracer, struct trace_view *view)
+{
+	struct trace_view *missed = tracer_take(tracer);
+
+	view = pipeline_carry(missed, view, &tracer->not_carried);
+	trace_view_unref(missed);
+	pthread_mutex_lock(&tracer->lock);
+	tracer->made = view;
+	pthread_mutex_unlock(&tracer->lock);
+}
+
+void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
+{
+	snapshot_ref(snapshot);
+	pthread_mutex_lock(&tracer->lock);
+	struct snapshot *old = tracer->fed;
+
+	tracer->fed = snapshot;
+	pthread_mutex_unlock(&tracer->lock);
+	if (old)
+		snapshot_unref(old);
+}
+
+static void look_at_node(struct tracer *tracer)
+{
+	pthread_mutex_lock(&tracer->lock);
+	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
+
+	pthread_mutex_unlock(&tracer->lock);
+	if (!snapshot)
+		return;
+	pipeline_set_node(tracer->pipeline, snapshot);
+	snapshot_unref(snapshot);
+}
+
+/* ---- what the engine says ---- */
+
+static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	pipeline_event(tracer->pipeline, event, size);
+}
+
+static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	pipeline_incomplete(tracer->pipeline, tgid, incarnation, bits);
+}
+
+static void on_lost(uint64_t events, void *userdata)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "losses of events" };
+	struct tracer *tracer = userdata;
+
+	pipeline_lost(tracer->pipeline, events);
+	if (log_limit_allow(&limit))
+		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory and busy time are "
+			    "incomplete from here; a larger trace.buffer holds more",
+			    (unsigned long long)events);
+}
+
+static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+{
+	struct tracer *tracer = userdata;
+
+	pipeline_process_over(tracer->pipeline, tgid, incarnation);
+}
+
+static void on_notice(int level, const char *text, _unused_ void *userdata)
+{
+	static struct log_limit limit = { .burst = 10,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "notices of tracing" };
+
+	if (log_limit_allow(&limit))
+		log_at(level, "tracing: %s", text);
+}
+
+/* ---- the thread ---- */
+
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	static struct log_limit limit = { .burst = 1,
+					  .interval_ns = 60 * NSEC_PER_SEC,
+					  .what = "failures to make a view" };
+	struct tracer *tracer = userdata;
+	struct trace_view *view;
+	int r;
+
+	look_at_node(tracer);
+	trace_engine_collect(tracer->engine);
+	r = pipeline_view(tracer->pipeline, tracer->engine, tracer->not_carried, &view);
+	if (r == 0)
+		put_view(tracer, view);
+	else if (log_limit_allow(&limit))
+		log_error("what was traced cannot be shown: %s", strerror(-r));
+	r = sd_event_source_set_time_relative(source, TICK_MS * USEC_PER_SEC / 1000);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_stop(sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, _unused_ void *userdata)
+{
+	return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+/* With `auto`, only what does no harm anywhere: libcuda's entry points need no single step where branches (arm64: adrp) are emulated. */
+static bool needs_single_steps(const struct site_rules *rules)
+{
+#if defined(__aarch64__)
+	enum site_class class = rules->by_kind[SITE_KIND_ADDRESS];
+#else
+	enum site_class class = rules->by_kind[SITE_KIND_BRANCH];
+#endif
+
+	return class != SITE_EMULATED && class != SITE_OPTIMISED;
+}
+
+static int start_pipeline(struct tracer *tracer)
+{
+	int unnamed, r = pipeline_new(tracer->event, &tracer->figures, &tracer->pipeline, &unnamed);
+
+	if (r == 0 && unnamed < 0)
+		log_warning("kernels are named by their handles alone: %s", strerror(-unnamed));
+	return r;
+}
+
+static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
+{
+	static const struct trace_engine_ops ops = {
+		.event = on_event,
+		.lost = on_lost,
+		.incomplete = on_incomplete,
+		.process_over = on_process_over,
+		.notice = on_notice,
+	};
+	struct trace_engine_status status;
+	int r = sd_event_new(&tracer->event);
+
+	if (r >= 0)
+		r = sd_event_add_io(tracer->event, NULL, tracer->stop_fd, EPOLLIN, on_stop, tracer);
+	if (r >= 0)
+		r = start_pipeline(tracer);
+	if (r >= 0)
+		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, trouble);
+	if (r < 0)
+		return r;
+	trace_engine_status(tracer->engine, &status);
+	if (tracer->enabled == TRISTATE_AUTO && !tracer->config.allow_single_step &&
+	    needs_single_steps(&status.rules)) {
+		snprintf(trouble->text, sizeof(trouble->text),
+			 "this kernel single-steps every probe that libcuda offers a place for; trace.enabled=yes with "
+			 "trace.allow_single_step=yes traces all the same");
+		return -EOPNOTSUPP;
+	}
+	r = sd_event_add_time_relative(tracer->event, NULL, CLOCK_MONOTONIC, 0, USEC_PER_SEC / 100, on_tick,
+				       tracer);
+	if (r < 0)
+		return r;
+	log_info("tracing CUDA calls by %s, %u entry points in %u files", status.backend, status.sites_attached,
+		 status.files);
+	return 0;
+}
+
+static void finish(struct tracer *tracer)
+{
+	trace_engine_free(TAKE_PTR(tracer->engine));
+	pipeline_free(TAKE_PTR(tracer->pipeline));
+	tracer->event = sd_event_unref(tracer->event);
+}
+
+static void show_off(struct tracer *tracer, const char *why)
+{
+	struct trace_view *view;
+
+	if (pipeline_view_off(why, tracer->enabled != TRISTATE_NO, &view) == 0)
+		put_view(tracer, view);
+}
+
+static void *tracer_thread(void *userdata)
+{
+	struct tracer *tracer = userdata;
+	struct attach_trouble trouble = { 0 };
+	int r = start_engine(tracer, &trouble);
+
+	if (r < 0) {
+		if (!trouble.text[0])
+			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot begin: %s", strerror(-r));
+		log_at(tracer->enabled == TRISTATE_YES ? LOG_ERR : LOG_NOTICE, "CUDA calls are not traced: %s",
+		       trouble.text);
+		show_off(tracer, trouble.text);
+	} else {
+		r = sd_event_loop(tracer->event);
+		if (r < 0) {
+			log_error("the tracing loop failed: %s; this is a defect, please report it",
+				  strerror(-r));
+			show_off(tracer, "the tracing loop failed");
+		}
+	}
+	finish(tracer);
+	return NULL;
+}
+
+static uint32_t power_of_two(int64_t bytes)
+{
+	uint32_t size = 1 << 12;
+
+	while (size < bytes)
+		size <<= 1;
+	return size;
+}
+
+int tracer_new(const struct options *options, struct tracer **ret_tracer)
+{
+	_cleanup_(tracer_freep) struct tracer *tracer = calloc(1, sizeof(*tracer));
+	int r;
+
+	if (!tracer)
+		return -ENOMEM;
+	pthread_mutex_init(&tracer->lock, NULL);
+	tracer->enabled = (enum tristate)options_number(options, OPT_trace_enabled);
+	tracer->figures = (struct pipeline_config){
+		.series = (uint32_t)options_number(options, OPT_process_series),
+		.kernel_series = (uint32_t)options_number(options, OPT_trace_kernel_series),
+		.name_kernels = options_bool(options, OPT_trace_kernels),
+		.read_memory = options_bool(options, OPT_trace_read_memory),
+		.devices_wait_ns = DEVICES_NS,
+	};
+	tracer->config = (struct trace_engine_config){
+		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
+		.libraries = { [PROBE_CUDA] = true, [PROBE_LIBC] = true },
+		.return_probes = options_bool(options, OPT_trace_return_probes),
+		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),
+		.events = true,
+		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
+		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
+		.expected = tracer_drivers,
+	};
+	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (tracer->stop_fd < 0)
+		return -errno;
+	if (tracer->enabled == TRISTATE_NO) {
+		show_off(tracer, "trace.enabled is no");
+	} else {
+		r = thread_start(STACK_BYTES, tracer_thread, tracer, &tracer->thread);
+		if (r < 0)
+			return r;
+		tracer->running = true;
+	}
+	*ret_tracer = TAKE_PTR(tracer);
+	return 0;
+}
+
+/* False: it hangs. */
+static bool end_thread(struct tracer *tracer)
+{
+	if (!tracer->running)
+		return true;
+	return eventfd_write(tracer->stop_fd, 1) == 0 && thread_join(tracer->thread, TRACER_PATIENCE_NS);
+}
+
+void tracer_free(struct tracer *tracer)
+{
+	if (!tracer)
+		return;
+	if (!end_thread(tracer)) {
+		log_warning("the tracing thread does not end; it goes with the process, and its probes too");
+		return;
+	}
+	if (tracer->fed)
+		snapshot_unref(tracer->fed);
+	trace_view_unref(tracer->made);
+	closep(&tracer->stop_fd);
+	pthread_mutex_destroy(&tracer->lock);
+	free(tracer);
+}

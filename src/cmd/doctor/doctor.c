@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/doctor/doctor.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/snapshot_client.h"
+#include "agent/own_capabilities.h"
+#include "agent/readiness.h"
+#include "config.h"
+#include "view/view.h"
+
+enum { CHECKS_MAX = 32 };
+
+struct report {
+	struct {
+		const char *name;
+		struct finding finding;
+	} rows[CHECKS_MAX];
+	unsigned n;
+	unsigned count[VERDICTS];
+};
+
+static const struct {
+	const char *json, *table, *colour;
+} verdicts[VERDICTS] = {
+	[VERDICT_OK] = { "ok", "ok", "\033[32m" },
+	[VERDICT_NOTE] = { "note", "note", "" },
+	[VERDICT_WARNING] = { "warning", "warning", "\033[33m" },
+	[VERDICT_FAILED] = { "failed", "FAILED", "\033[31m" },
+};
+
+void found(struct finding *finding, enum verdict verdict, const char *fmt, ...)
+{
+	va_list args;
+
+	finding->verdict = verdict;
+	va_start(args, fmt);
+	vsnprintf(finding->text, sizeof(finding->text), fmt, args);
+	va_end(args);
+}
+
+void remedy(struct finding *finding, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(finding->remedy, sizeof(finding->remedy), fmt, args);
+	va_end(args);
+}
+
+static void run_checks(const struct doctor *doctor, const struct check *checks, struct report *report)
+{
+	for (const struct check *c = checks; c->name && report->n < CHECKS_MAX; c++) {
+		struct finding *finding = &report->rows[report->n].finding;
+
+		report->rows[report->n++].name = c->name;
+		c->run(doctor, finding);
+		report->count[finding->verdict]++;
+	}
+}
+
+static json_t *load(const struct strbuf *text)
+{
+	json_error_t error;
+
+	return json_loadb(text->data, text->len, 0, &error);
+}
+
+const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size)
+{
+	const char *why = "the agent cannot be asked";
+
+	if (doctor->agents_capabilities)
+		why = NULL;
+	else if (doctor->status)
+		why = "the agent, of another version, does not tell of its own";
+	else if (!options_text(&doctor->invocation->options, OPT_control_socket) &&
+		 doctor->invocation->options.v[OPT_control_socket].text[0])
+		why = "no agent is asked";
+	else if (doctor->agent_error == -ENOENT || doctor->agent_error == -ECONNREFUSED)
+		why = "no agent runs";
+	if (why)
+		snprintf(buf, size, "this process (%s)", why);
+	else
+		snprintf(buf, size, "the agent");
+	return buf;
+}
+
+/* One of the agent's pages; NULL where it does not say. */
+static json_t *ask(const struct doctor *doctor, const char *path)
+{
+	unsigned status = 0;
+	json_t *json = NULL;
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	if (agent_ask(&doctor->invocation->options, "GET", path, &status, &text) == 0 && status == 200)
+		json = load(&text);
+	strbuf_done(&text);
+	return json;
+}
+
+static void examine_capabilities(struct doctor *doctor)
+{
+	json_t *page = doctor->status ? ask(doctor, "/api/v1/trace") : NULL;
+
+	doctor->trace = json_incref(json_object_get(page, "trace"));
+	json_decref(page);
+	if (doctor->status)
+		doctor->capabilities = ask(doctor, "/control/capabilities");
+	doctor->agents_capabilities = doctor->capabilities;
+	if (!doctor->capabilities)
+		doctor->capabilities = own_capabilities();
+}
+
+static void examine(struct doctor *doctor)
+{
+	_cleanup_(snapshot_client_freep) struct snapshot_client *client = NULL;
+	const struct options *options = &doctor->invocation->options;
+	struct strbuf text;
+	unsigned status = 0;
+
+	strbuf_init(&text, 0);
+	doctor->gpus_on_bus = pci_gpus(PCI_DEVICES);
+	doctor->agent_error = agent_ask(options, "GET", "/control/status", &status, &text);
+	if (doctor->agent_error == 0)
+		doctor->status = load(&text);
+	examine_capabilities(doctor);
+	strbuf_reset(&text);
+	if (snapshot_client_new(options, &client) == 0 &&
+	    snapshot_client_get(client, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text) == 0) {
+		doctor->document = load(&text);
+		doctor->sampled = !snapshot_client_from_agent(client);
+	}
+	if (client && snapshot_client_failure(client))
+		snprintf(doctor->failure, sizeof(doctor->failure), "%s", snapshot_client_failure(client));
+	strbuf_done(&text);
+}
+
+static void print_table(const struct report *report, bool colour, struct strbuf *out)
+{
+	for (unsigned i = 0; i < report->n; i++) {
+		const struct finding *f = &report->rows[i].finding;
+
+		strbuf_addf(out, "%s%-8s%s %-14s %s\n", colour ? verdicts[f->verdict].colour : "",
+			    verdicts[f->verdict].table, colour ? "\033[0m" : "", report->rows[i].name, f->text);
+		if (f->remedy[0])
+			strbuf_addf(out, "%23s -> %s\n", "", f->remedy);
+	}
+	strbuf_addf(out, "\n%u ok, %u note%s, %u warning%s, %u failed\n", report->count[VERDICT_OK],
+		    report->count[VERDICT_NOTE], report->count[VERDICT_NOTE] == 1 ? "" : "s",
+		    report->count[VERDICT_WARNING], report->count[VERDICT_WARNING] == 1 ? "" : "s",
+		    report->count[VERDICT_FAILED]);
+}
+
+static json_t *row_json(const char *name, const struct finding *f)
+{
+	return json_pack("{s:s, s:s, s:s, s:s*}", "check", name, "verdict", verdicts[f->verdict].json, "text",
+			 f->text, "remedy", f->remedy[0] ? f->remedy : NULL);
+}
+
+static void print_json(const struct report *report, struct strbuf *out)
+{
+	json_t *rows = json_array();
+
+	for (unsigned i = 0; i < report->n; i++)
+		json_array_append_new(rows, row_json(report->rows[i].name, &report->rows[i].finding));
+	json_t *json = json_pack("{s:s, s:s, s:b, s:o}", "schema", "gpusonde-doctor/v1", "version",
+				 GPUSONDE_VERSION, "ok", report->count[VERDICT_FAILED] == 0, "checks", rows);
+	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+
+	if (text)
+		strbuf_addf(out, "%s\n", text);
+	else
+		out->failed = true;
+	free(text);
+	json_decref(json);
+}
+
+int doctor_main(struct invocation *inv)
+{
+	struct doctor doctor = { .invocation = inv };
+	bool terminal = isatty(STDOUT_FILENO);
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	_cleanup_free_ struct report *report = calloc(1, sizeof(*report));
+	struct strbuf out;
+
+	if (!report) {
+		fprintf(stderr, "gpusonde doctor: out of memory\n");
+		return EXIT_FAILURE;
+	}
+	examine(&doctor);
+	run_checks(&doctor, driver_checks, report);
+	run_checks(&doctor, service_checks, report);
+	run_checks(&doctor, trace_checks, report);
+	run_checks(&doctor, system_checks, report);
+	strbuf_init(&out, 0);
+	if (inv->flag[FLAG_JSON])
+		print_json(report, &out);
+	else
+		print_table(report, terminal && !(no_color && *no_color) && term && !STRV_EQ(term, "dumb"),
+			    &out);
+	int status = put_stdout(&out);
+
+	strbuf_done(&out);
+	json_decref(doctor.status);
+	json_decref(doctor.document);
+	json_decref(doctor.trace);
+	json_decref(doctor.capabilities);
+	return status == EXIT_SUCCESS && report->count[VERDICT_FAILED] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

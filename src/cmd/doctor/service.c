@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of the agent and what it needs of this machine: configuration, addresses, folders. */
+#include "cmd/doctor/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cmd/snapshot_client.h"
+#include "config/places.h"
+#include "proc/port.h"
+#include "nvml/spawn.h"
+#include "serve/address.h"
+
+static void check_config(const struct doctor *d, struct finding *f)
+{
+	const struct invocation *inv = d->invocation;
+
+	if (inv->options_bad) {
+		found(f, VERDICT_FAILED, "%.*s", (int)strcspn(inv->complaints.data, "\n"),
+		      inv->complaints.data);
+		remedy(f, "gpusonde agent --check-config lists all errors; the agent does not start with any");
+	} else if (inv->options.file) {
+		found(f, VERDICT_OK, "%s", inv->options.file);
+	} else {
+		found(f, VERDICT_OK, "no file; defaults, environment and flags");
+	}
+}
+
+static void check_agent(const struct doctor *d, struct finding *f)
+{
+	char why[300];
+
+	if (d->status) {
+		found(f, VERDICT_OK, "version %s runs as PID %lld",
+		      json_string_value(json_object_get(d->status, "version")),
+		      (long long)json_integer_value(json_object_get(d->status, "pid")));
+		return;
+	}
+	agent_explain(&d->invocation->options, d->agent_error ? d->agent_error : -EPROTO, why, sizeof(why));
+	found(f, d->agent_error == -ENOENT || d->agent_error == -ECONNREFUSED ? VERDICT_NOTE : VERDICT_WARNING,
+	      "%s", why);
+}
+
+static void check_helper(const struct doctor *d, struct finding *f)
+{
+	char path[PATH_MAX];
+
+	spawn_find_helper(options_text(&d->invocation->options, OPT_nvml_helper), path);
+	if (access(path, X_OK) == 0) {
+		found(f, VERDICT_OK, "%s", path);
+		return;
+	}
+	found(f, VERDICT_FAILED, "%s: %s: without this program the driver cannot be asked", path,
+	      strerror(errno));
+	remedy(f, "install gpusonde anew, or name it with nvml.helper");
+}
+
+/*
+ * What a running agent says about its own address settles the matter, whatever is configured here; it needs no look into /proc.
+ * False when there is no such agent, or it does not say.
+ */
+static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag,
+		      struct finding *f)
+{
+	const char *its = json_string_value(json_object_get(d->status, place));
+
+	if (!its || STRV_EQ(its, address ? address : ""))
+		return false;
+	found(f, VERDICT_OK, "the agent has %s, not %s", *its ? its : "none", address ? address : "none");
+	remedy(f, "nothing, if that is meant: it was given other options (%s) than this command", flag);
+	return true;
+}
+
+/* @error: what listening there said; @who has it, when it is in use. */
+static void report_address(const struct doctor *d, const char *address, int error, const char *who,
+			   const char *flag, struct finding *f)
+{
+	if (error == 0 && !d->status) {
+		found(f, VERDICT_OK, "%s is free", address);
+	} else if (error == 0) {
+		found(f, VERDICT_WARNING, "%s is free, though an agent runs", address);
+		remedy(f, "that agent may have been given another address: say the same %s here", flag);
+	} else if (error == -EADDRINUSE && d->status &&
+		   (strncmp(who, "gpusonde ", 9) == 0 || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
+		/* Whose sockets they are is not for every user to see; the agent says that it wants this one. */
+		found(f, VERDICT_OK, "%s: the agent", address);
+	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {
+		found(f, VERDICT_NOTE,
+		      "%s: taken by another program; if that is gpusonde itself, all is well", address);
+		remedy(f, "sudo gpusonde doctor says whose it is");
+	} else {
+		found(f, VERDICT_WARNING, "%s: %s%s", address,
+		      error == -EADDRINUSE ? "taken by " : strerror(-error), error == -EADDRINUSE ? who : "");
+		remedy(f, "stop that program, or choose another with %s; none does without", flag);
+	}
+}
+
+static void check_tcp(const struct doctor *d, const char *place, const char *address, const char *flag,
+		      struct finding *f)
+{
+	struct addresses addresses;
+	char who[128] = "";
+
+	if (agent_has(d, place, address, flag, f))
+		return;
+	if (!address) {
+		found(f, VERDICT_OK, "not wanted");
+		return;
+	}
+	int r = address_parse(address, &addresses);
+
+	for (unsigned i = 0; r == 0 && i < addresses.n; i++) {
+		_cleanup_close_ int fd = -1;
+
+		r = listen_tcp(&addresses.list[i], &fd);
+	}
+	if (r == -EADDRINUSE)
+		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
+	report_address(d, address, r, who, flag, f);
+}
+
+static void check_http(const struct doctor *d, struct finding *f)
+{
+	const char *address = options_text(&d->invocation->options, OPT_http_listen);
+
+	check_tcp(d, "http", address, "--listen", f);
+}
+
+/* Where the agent listens settles it; without one, where it would. */
+static void check_exposure(const struct doctor *d, struct finding *f)
+{
+	static const struct {
+		enum option_id id;
+		const char *place;
+	} doors[] = { { OPT_http_listen, "http" }, { OPT_atop_listen, "atop" } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
+		const char *its = json_string_value(json_object_get(d->status, doors[i].place));
+		const char *address = its ? its : options_text(&d->invocation->options, doors[i].id);
+
+		if (!address || !*address || address_is_loopback(address))
+			continue;
+		found(f, VERDICT_WARNING,
+		      "%s%s is %s: whoever reaches it can read everything, there is no authentication",
+		      its ? "the agent's " : "", option_table[doors[i].id].key, address);
+		remedy(f, "a loopback address, or a firewall");
+		return;
+	}
+	found(f, VERDICT_OK, d->status ? "the agent listens on loopback only" : "listens on loopback only");
+}
+
+static void check_atop(const struct doctor *d, struct finding *f)
+{
+	check_tcp(d, "atop", options_text(&d->invocation->options, OPT_atop_listen), "--atop-listen", f);
+}
+
+static void check_atop_socket(const struct doctor *d, struct finding *f)
+{
+	const char *name = options_text(&d->invocation->options, OPT_atop_socket);
+	char path[128], who[128] = "";
+	_cleanup_close_ int fd = -1;
+
+	if (agent_has(d, "atop_socket", name, "--atop-socket", f))
+		return;
+	if (!name) {
+		found(f, VERDICT_OK, "not wanted");
+		return;
+	}
+	snprintf(path, sizeof(path), "@%s", name);
+	int r = listen_unix(path, 0, &fd);
+
+	if (r == -EADDRINUSE)
+		abstract_owner(name, who, sizeof(who));
+	report_address(d, path, r, who, "--atop-socket", f);
+}
+
+/* May the others be made in the nearest folder that is there? 0 or -errno. */
+static int may_make(const char *dir)
+{
+	struct place above;
+
+	snprintf(above.path, sizeof(above.path), "%s", dir);
+	do {
+		char *slash = strrchr(above.path, '/');
+
+		if (!slash)
+			return -ENOENT;
+		slash[slash == above.path] = 0;
+	} while (access(above.path, F_OK) < 0);
+	return access(above.path, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+static void check_state(const struct doctor *d, struct finding *f)
+{
+	struct place place;
+	const char *dir = place_state(&d->invocation->options, &place);
+	int r = access(dir, W_OK | X_OK) < 0 ? -errno : 0;
+	bool missing = r == -ENOENT;
+
+	if (missing)
+		r = may_make(dir);
+	if (r == 0) {
+		found(f, VERDICT_OK, "%s %s", dir, missing ? "will be made by the agent" : "can be written");
+		return;
+	}
+	found(f, VERDICT_WARNING, PLACE_STATE_LOST, dir, missing ? "made" : "written", strerror(-r));
+	remedy(f, "run doctor as the agent's user, or name another folder with --state-dir");
+}
+
+const struct check service_checks[] = {
+	{ "config", check_config },     { "agent", check_agent }, { "helper", check_helper },
+	{ "http", check_http },         { "atop", check_atop },   { "atop-socket", check_atop_socket },
+	{ "exposure", check_exposure }, { "state", check_state }, { 0 },
+};

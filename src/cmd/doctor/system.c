@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of the kernel and of what this process may do. */
+#include "cmd/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "trace/attach.h"
+
+static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0)
+		found(f, VERDICT_WARNING, "uname: %s", strerror(errno));
+	else
+		found(f, VERDICT_OK, "Linux %s, %s", name.release, name.machine);
+}
+
+static void check_btf(_unused_ const struct doctor *d, struct finding *f)
+{
+	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
+		found(f, VERDICT_OK, "/sys/kernel/btf/vmlinux: programs in the kernel can be fitted to it");
+		return;
+	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
+		remedy(f, ATTACH_SYS_REMEDY);
+		return;
+	}
+	found(f, VERDICT_NOTE, "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
+	remedy(f, "only tracing wants it: a kernel with CONFIG_DEBUG_INFO_BTF");
+}
+
+static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
+{
+	char lockdown[128] = "";
+	bool confidential;
+
+	read_file("/sys/kernel/security/lockdown", lockdown, sizeof(lockdown), NULL);
+	confidential = strstr(lockdown, "[confidentiality]");
+	if (access("/sys/bus/event_source/devices/uprobe/type", R_OK) == 0 && !confidential) {
+		found(f, VERDICT_OK, "available");
+		return;
+	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
+		return;
+	}
+	found(f, VERDICT_NOTE,
+	      confidential ? "the kernel is locked down (confidentiality)" :
+			     "not available: no /sys/bus/event_source/devices/uprobe");
+	remedy(f, "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* What is missing is said by whoever needs it. */
+static void check_capabilities(const struct doctor *d, struct finding *f)
+{
+	const char *held = text_of(d->capabilities, "capabilities");
+	char who[SUBJECT_MAX];
+
+	found(f, VERDICT_OK, "%s has%s", doctor_subject(d, who, sizeof(who)), *held ? held : " none of note");
+}
+
+/* What the agent does counts; where it does not read the log, a capability that it lacks is the likely cause. */
+static void check_agents_kmsg(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *lack = json_object_get(d->capabilities, "kernel_log");
+
+	if (json_integer_value(json_object_get(json_object_get(agent, "source_up"), "kmsg")) == 1) {
+		found(f, VERDICT_OK, "the agent reads it: XID errors come from there, too");
+	} else if (d->agents_capabilities && *text_of(lack, "text")) {
+		found(f, VERDICT_WARNING, "the agent: %s", text_of(lack, "text"));
+		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
+	} else {
+		found(f, VERDICT_WARNING,
+		      "the agent does not read it: XID errors come from the driver's events alone");
+		remedy(f, "the agent's log says why; kmsg.enabled=false if it is not wanted");
+	}
+}
+
+static void check_kmsg(const struct doctor *d, struct finding *f)
+{
+	const char *path = options_text(&d->invocation->options, OPT_kmsg_path);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	const json_t *lack = json_object_get(d->capabilities, "kernel_log");
+	int error = fd < 0 ? errno : 0;
+	char who[SUBJECT_MAX];
+
+	doctor_subject(d, who, sizeof(who));
+	if (!options_bool(&d->invocation->options, OPT_kmsg_enabled)) {
+		found(f, VERDICT_NOTE, "not wanted (kmsg.enabled)");
+	} else if (d->status && !d->sampled) {
+		check_agents_kmsg(d, f);
+	} else if (fd >= 0) {
+		found(f, VERDICT_OK, "%s can read %s: XID errors come from there, too", who, path);
+	} else if ((error == EPERM || error == EACCES) && *text_of(lack, "text")) {
+		found(f, VERDICT_WARNING, "%s (%s): %s", who, path, text_of(lack, "text"));
+		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
+	} else {
+		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
+		      strerror(error));
+		remedy(f,
+		       "a container is given it by --device /dev/kmsg:/dev/kmsg:r; kmsg.path names another; kmsg.enabled=false if it is not wanted");
+	}
+}
+
+static void check_pids(const struct doctor *d, struct finding *f)
+{
+	const char *which = text_of(d->capabilities, "processes");
+	char who[SUBJECT_MAX];
+
+	doctor_subject(d, who, sizeof(who));
+	if (STRV_EQ(which, "namespace")) {
+		found(f, VERDICT_WARNING,
+		      "%s is in a PID namespace of its own: the driver's PIDs are of the host, and have no names here; only programs in it can be traced",
+		      who);
+		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
+	} else if (STRV_EQ(which, "hidden")) {
+		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid) from %s", who);
+		remedy(f, "run as root, or in the group that /proc's mount option gid= names");
+	} else {
+		found(f, VERDICT_OK, "%s sees the processes of all users", who);
+	}
+}
+
+const struct check system_checks[] = {
+	{ "kernel-log", check_kmsg },
+	{ "processes", check_pids },
+	{ "capabilities", check_capabilities },
+	{ "kernel", check_kernel },
+	{ "btf", check_btf },
+	{ "uprobes", check_uprobes },
+	{ 0 },
+};

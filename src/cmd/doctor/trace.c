@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+/* doctor's checks of what tracing needs. Nothing is probed but a function of our own, for a moment. */
+#include "cmd/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "agent/tracer.h"
+#include "elf/elf.h"
+#include "proc/capabilities.h"
+#include "trace/engine.h"
+#include "trace/kernel_sites.h"
+#include "trace/target.h"
+
+/* include/uapi/linux/magic.h */
+#define TRACEFS_MAGIC_ 0x74726163
+
+enum { RING_BYTES = 1 << 16 };
+
+/* One of the agent's own figures. */
+static const json_t *agents_figure(const struct doctor *d, const char *family, const char *which)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+
+	return json_object_get(json_object_get(agent, family), which);
+}
+
+/* The agent's wish where there is one; else what it would be. */
+static bool wanted(const struct doctor *d)
+{
+	if (json_is_object(d->trace) && !d->sampled)
+		return json_is_number(agents_figure(d, "source_up", "trace")) ||
+		       json_is_true(json_object_get(d->trace, "enabled"));
+	return options_number(&d->invocation->options, OPT_trace_enabled) != TRISTATE_NO;
+}
+
+static void not_wanted(const struct doctor *d, struct finding *f)
+{
+	found(f, VERDICT_NOTE,
+	      json_is_object(d->trace) ? "the agent is not to trace (trace.enabled)" :
+					 "not wanted (trace.enabled)");
+}
+
+/* What is missing is a failure only for who has asked for tracing. */
+static enum verdict missing(const struct doctor *d)
+{
+	return options_number(&d->invocation->options, OPT_trace_enabled) == TRISTATE_YES ? VERDICT_FAILED :
+											VERDICT_WARNING;
+}
+
+static bool lacks_what_is_needed(const struct doctor *d)
+{
+	return json_is_true(json_object_get(json_object_get(d->capabilities, "tracing"), "needed"));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Its word for why it does not trace has the remedy within. */
+static void check_agents_tracing(const struct doctor *d, struct finding *f)
+{
+	const char *backend = text_of(d->trace, "backend"), *why = text_of(d->trace, "why");
+	double refused = json_number_value(agents_figure(d, "trace_sites", "refused"));
+
+	if (!*backend)
+		found(f, missing(d), "the agent does not trace CUDA calls: %s",
+		      *why ? why : "it does not say why");
+	else if (json_is_true(json_object_get(d->trace, "stale")))
+		found(f, missing(d), "the agent traces CUDA calls by %s, and has had nothing new for %.0f s",
+		      backend, json_number_value(json_object_get(d->trace, "age_seconds")));
+	else if (refused > 0) {
+		found(f, VERDICT_WARNING,
+		      "the agent traces CUDA calls, attached by %s, but not of %.0f entry points of the libraries that it has found, where no harmless place was found for a probe",
+		      backend, refused);
+		remedy(f,
+		       "the agent's log names the library, and gpusonde probes LIBRARY tells why; a newer gpusonde may know it");
+	} else
+		found(f, VERDICT_OK, "the agent traces CUDA calls, attached by %s", backend);
+}
+
+static void check_tracing(const struct doctor *d, struct finding *f)
+{
+	const struct attach_config config = { .ring_bytes = RING_BYTES };
+	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
+	struct attach_trouble trouble = { 0 };
+	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
+	char who[SUBJECT_MAX];
+	int r;
+
+	if (!wanted(d)) {
+		not_wanted(d, f);
+		return;
+	}
+	if (json_is_object(d->trace)) {
+		check_agents_tracing(d, f);
+		return;
+	}
+	if (d->status && json_is_null(d->trace)) {
+		found(f, VERDICT_NOTE, "the agent has not begun yet");
+		return;
+	}
+	r = attach_backend_new(&config, &backend, &trouble);
+	doctor_subject(d, who, sizeof(who));
+	if (r == 0) {
+		found(f, VERDICT_OK, "%s can trace CUDA calls, attached by %s", who,
+		      attach_backend_name(backend));
+	} else if (r == -EPERM && capability_lacks(attach_needs(false), lacks)) {
+		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
+		remedy(f, "how to give it stands at trace-capabilities; trace.enabled=no if tracing is not wanted");
+	} else { /* the cause has its remedy within */
+		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, trouble.text);
+	}
+}
+
+static void check_capabilities(const struct doctor *d, struct finding *f)
+{
+	const json_t *capabilities = json_object_get(d->capabilities, "tracing");
+	const char *text = text_of(capabilities, "text");
+	char who[SUBJECT_MAX];
+
+	doctor_subject(d, who, sizeof(who));
+	if (!wanted(d)) {
+		not_wanted(d, f);
+	} else if (!capabilities) {
+		found(f, VERDICT_NOTE, "not known: out of memory");
+	} else if (json_is_false(json_object_get(capabilities, "known"))) {
+		found(f, VERDICT_NOTE,
+		      "%s: what tracing itself needs is not known, since the kernel does not tell what it offers%s%s",
+		      who, *text ? "; " : "", text);
+		remedy(f, "%s", text_of(capabilities, "remedy"));
+	} else if (!*text) {
+		found(f, VERDICT_OK, "%s has all capabilities that tracing uses", who);
+	} else {
+		found(f, lacks_what_is_needed(d) ? missing(d) : VERDICT_NOTE, "%s: %s", who, text);
+		remedy(f, "%s", text_of(capabilities, "remedy"));
+	}
+}
+
+static void check_agents_records(const struct doctor *d, struct finding *f)
+{
+	const char *why = text_of(d->trace, "why");
+
+	if (!*text_of(d->trace, "backend")) {
+		found(f, VERDICT_NOTE, "not tried, since the agent does not trace");
+		return;
+	}
+	/* That has a row of its own. */
+	if (strncmp(why, TRACE_SEES_OWN_ONLY, strlen(TRACE_SEES_OWN_ONLY)) == 0)
+		why += strlen(TRACE_SEES_OWN_ONLY);
+	why += strspn(why, "; ");
+	if (*why)
+		found(f, VERDICT_NOTE, "the agent: %s", why);
+	else
+		found(f, VERDICT_OK, "the kernel tells the agent of new mappings at once");
+}
+
+static void check_records(const struct doctor *d, struct finding *f)
+{
+	char text[sizeof(f->text)];
+	int level = capability_perf_level();
+
+	if (!wanted(d))
+		not_wanted(d, f);
+	else if (json_is_object(d->trace))
+		check_agents_records(d, f);
+	else if (lacks_what_is_needed(d))
+		found(f, VERDICT_NOTE, "not tried, since nothing can be traced");
+	else if (targets_records_refused(text, sizeof(text)))
+		found(f, VERDICT_NOTE, "%s", text);
+	else if (level >= 0)
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)",
+		      level);
+	else
+		found(f, VERDICT_OK, "the kernel tells of new mappings at once");
+}
+
+static void check_tracefs(const struct doctor *d, struct finding *f)
+{
+	const struct attach_config config = { .ring_bytes = RING_BYTES };
+	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
+	struct attach_trouble trouble;
+	struct statfs fs;
+
+	if (!wanted(d)) {
+		not_wanted(d, f);
+		return;
+	}
+	if (attach_backend_new(&config, &backend, &trouble) == 0) {
+		found(f, VERDICT_OK, "%s",
+		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
+			      "not needed: the kernel has uprobe_multi" :
+			      "/sys/kernel/tracing can be used");
+		return;
+	}
+	if (attach_sys_is_missing()) {
+		found(f, VERDICT_NOTE, ATTACH_SYS_MISSING);
+		return;
+	}
+	if (attach_kernel_has_multi()) {
+		found(f, VERDICT_OK, "not needed: the kernel has uprobe_multi");
+		return;
+	}
+	if (statfs("/sys/kernel/tracing", &fs) < 0 || fs.f_type != TRACEFS_MAGIC_) {
+		found(f, VERDICT_NOTE,
+		      "/sys/kernel/tracing is not mounted: kernels before 6.6 are probed through it");
+		remedy(f, "mount -t tracefs tracefs /sys/kernel/tracing, as root");
+		return;
+	}
+	found(f, access("/sys/kernel/tracing/uprobe_events", W_OK) < 0 ? VERDICT_NOTE : VERDICT_OK,
+	      "/sys/kernel/tracing/uprobe_events: %s",
+	      access("/sys/kernel/tracing/uprobe_events", W_OK) < 0 ? strerror(errno) : "can be written");
+}
+
+static void check_sites(const struct doctor *d, struct finding *f)
+{
+	/* Those that this machine has. */
+	static const char *const kinds[SITE_KINDS] = {
+#if defined(__aarch64__)
+		[SITE_KIND_ADDRESS] = "adr, adrp",
+#else
+		[SITE_KIND_PUSH] = "push",
+		[SITE_KIND_PUSH_EXTENDED] = "push r8..r15",
+		[SITE_KIND_NOP5] = "5-byte nop",
+		[SITE_KIND_NOP10] = "10-byte nop",
+#endif
+		[SITE_KIND_JUMP] = "jump",
+		[SITE_KIND_BRANCH] = "conditional jump",
+		[SITE_KIND_CALL] = "call",
+		[SITE_KIND_NOP1] = "nop",
+		[SITE_KIND_OTHER] = "others",
+	};
+	const struct attach_config config = { .ring_bytes = RING_BYTES };
+	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
+	struct attach_trouble trouble;
+	struct site_rules rules;
+	struct strbuf text;
+
+	if (!wanted(d)) {
+		not_wanted(d, f);
+		return;
+	}
+	if (attach_backend_new(&config, &backend, &trouble) < 0 || kernel_sites_probe(backend, &rules) < 0) {
+		found(f, VERDICT_NOTE, "what a probe costs here could not be tried");
+		return;
+	}
+	strbuf_init(&text, sizeof(f->text) - 1);
+	for (int class = 0; class < SITE_CLASSES; class ++) {
+		unsigned n = 0;
+
+		for (int kind = 0; kind < SITE_KINDS; kind++)
+			if (kinds[kind] && rules.by_kind[kind] == (enum site_class) class)
+				strbuf_addf(&text, "%s%s", n++ ? ", " : text.len ? "; " : "", kinds[kind]);
+		if (n == 0)
+			continue;
+		strbuf_addf(&text, ": %s", site_class_name((enum site_class) class));
+		if (rules.entry_ns[class])
+			strbuf_addf(&text, ", %u ns (%u with return)", rules.entry_ns[class],
+				    rules.return_ns[class]);
+	}
+	found(f, VERDICT_OK, "%s", text.data);
+	strbuf_done(&text);
+}
+
+struct tally {
+	unsigned all, probed;
+};
+
+static int tally_site(const struct trace_listing *listing, void *userdata)
+{
+	struct tally *tally = userdata;
+
+	tally->all++;
+	tally->probed += listing->site.chosen;
+	return 0;
+}
+
+/* By what is known of kernels in general: what this one does with each kind is another check. */
+static int tally_file(const char *path, bool allow_single_step, struct tally *ret_tally)
+{
+	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	_cleanup_(elf_closep) struct elf_file *file = NULL;
+	struct tally tally = { 0 };
+	struct site_rules rules;
+	int r = fd < 0 ? -errno : elf_open(fd, &file);
+
+	if (r < 0)
+		return r;
+	site_rules_default(elf_machine(file), &rules);
+	rules.allow_single_step = allow_single_step;
+	r = trace_list_sites(fd, libraries, &rules, tally_site, &tally);
+	if (r == 0)
+		*ret_tally = tally;
+	return r;
+}
+
+static void found_no_driver(struct finding *f)
+{
+	struct strbuf places;
+
+	strbuf_init(&places, 0);
+	for (const char *const *path = tracer_drivers; *path; path++)
+		strbuf_addf(&places, "%s%s", places.len > 0 ? ", " : "", *path);
+	found(f, VERDICT_NOTE,
+	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them; looked for %s",
+	      places.data);
+	strbuf_done(&places);
+}
+
+static void check_driver(const struct doctor *d, struct finding *f)
+{
+	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
+
+	if (!wanted(d)) {
+		not_wanted(d, f);
+		return;
+	}
+	found_no_driver(f);
+	for (const char *const *path = tracer_drivers; *path; path++) {
+		struct tally tally = { 0 };
+		int r = tally_file(*path, single_step, &tally);
+
+		if (r == -ENOENT || r == -ENOTDIR)
+			continue;
+		if (r < 0) {
+			found(f, missing(d), "%s cannot be read: %s", *path, strerror(-r));
+			remedy(f, "see that it is the driver's own, and readable");
+		} else if (tally.probed == tally.all && tally.all > 0) {
+			found(f, VERDICT_OK, "%s: all %u entry points that are known can be probed", *path,
+			      tally.all);
+		} else {
+			found(f, tally.probed == 0 ? missing(d) : VERDICT_WARNING,
+			      "%s: %u of %u entry points can be probed, calls of the others are not traced",
+			      *path, tally.probed, tally.all);
+			remedy(f, "gpusonde probes tells why; a newer gpusonde may know this library");
+		}
+		return;
+	}
+}
+
+const struct check trace_checks[] = {
+	{ "tracing", check_tracing },
+	{ "trace-capabilities", check_capabilities },
+	{ "trace-records", check_records },
+	{ "tracefs", check_tracefs },
+	{ "trace-sites", check_sites },
+	{ "trace-driver", check_driver },
+	{ 0 },
+};

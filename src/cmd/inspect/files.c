@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which files gpusonde inspect reads: the one that is named, or those that a process maps. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/inspect/inspect.h"
+#include "proc/mapped.h"
+#include "proc/maps.h"
+#include "view/table.h"
+
+enum {
+	FILES_MAX = 4096, /* that a process maps */
+	OPEN_MAX = 256, /* of these, with device code in them */
+};
+
+void inspect_say(const struct invocation *inv, const char *path, const char *why)
+{
+	struct strbuf clean;
+
+	strbuf_init(&clean, 0);
+	text_clean(&clean, path);
+	fprintf(stderr, "gpusonde %s: %s: %s\n", inv->command->name, clean.data, why);
+	strbuf_done(&clean);
+}
+
+int inspect_complain(const struct invocation *inv, const char *path, int error)
+{
+	static const struct {
+		int error;
+		const char *why;
+	} known[] = {
+		{ ENOENT, "no such file: check the path" },
+		{ EACCES, "not readable by this user: run as root, or as who owns it" },
+		{ EPERM, "not readable by this user: run as root, or as who owns it" },
+		{ EISDIR, "a directory: name a file in it" },
+		{ ENOTSUP, "a FIFO, a socket or a device: name a regular file" },
+		{ ENXIO, "a FIFO, a socket or a device: name a regular file" },
+		{ ENOEXEC,
+		  "no file that could hold CUDA kernels: name a program, a library, an object, an archive, a fatbin or "
+		  "a cubin" },
+		{ ENODATA,
+		  "no device code is in it: what it launches is in a library it loads, or is compiled while it runs; "
+		  "\"gpusonde inspect -p PID\" looks through all that a process has loaded" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
+		if (known[i].error == -error) {
+			inspect_say(inv, path, known[i].why);
+			return EXIT_FAILURE;
+		}
+	}
+	inspect_say(inv, path, strerror(-error));
+	return EXIT_FAILURE;
+}
+
+/* Without waiting for whoever writes to a FIFO. */
+static int open_regular(const char *path, int *ret_fd)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -ENOTSUP;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static int add_file(struct inspect_files *files, const char *path, size_t path_n, int fd)
+{
+	struct inspect_file *more = realloc(files->file, (files->n + 1) * sizeof(*more)); /* OPEN_MAX at most */
+	char *copy = strndup(path, path_n);
+
+	if (more)
+		files->file = more;
+	if (!more || !copy) {
+		free(copy);
+		return -ENOMEM;
+	}
+	utf8_sanitize(copy);
+	files->file[files->n++] = (struct inspect_file){ .path = copy, .fd = fd };
+	return 0;
+}
+
+static int skip_image(const struct cubin_image *image, void *userdata)
+{
+	uint64_t *images = userdata;
+
+	(void)image;
+	++*images;
+	return 1;
+}
+
+static void skip_trouble(uint64_t offset, const char *text, void *userdata)
+{
+	(void)offset;
+	(void)text;
+	(void)userdata;
+}
+
+/* 0: it has device code, or something that was meant to be some. */
+static int look_into(int fd)
+{
+	static const struct cubin_ops ops = { .image = skip_image, .trouble = skip_trouble };
+	struct cubin_source source;
+	uint64_t images = 0;
+	int r = cubin_source_file(fd, &source);
+
+	if (r == 0)
+		r = cubin_read(&source, NULL, &ops, &images);
+	return images > 0 ? 0 : r;
+}
+
+struct seen {
+	uint64_t dev, ino;
+};
+
+struct mapped_search {
+	struct inspect_files *files;
+	pid_t pid;
+	struct seen seen[FILES_MAX];
+	size_t seen_n;
+	uint64_t left_out; /* beyond FILES_MAX and OPEN_MAX */
+};
+
+static bool seen_before(struct mapped_search *s, const struct proc_map *map)
+{
+	for (size_t i = 0; i < s->seen_n; i++)
+		if (s->seen[i].dev == map->dev && s->seen[i].ino == map->ino)
+			return true;
+	if (s->seen_n == FILES_MAX) {
+		s->left_out++;
+		return true;
+	}
+	s->seen[s->seen_n++] = (struct seen){ map->dev, map->ino };
+	return false;
+}
+
+static int take_mapped(struct mapped_search *s, const struct proc_map *map)
+{
+	struct proc_mapped mapped = { s->pid, map->start, map->end, map->dev, map->ino, map->path, map->path_n };
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -1;
+	struct stat st;
+	int r;
+
+	if (map->ino == 0 || map->path_n == 0 || map->path[0] != '/' || seen_before(s, map))
+		return 0;
+	r = proc_mapped_open("/proc", &mapped, &fd, &st);
+	if (r == -ENOTSUP)
+		return 0; /* a device, which has no code */
+	if (r < 0) {
+		path = strndup(map->path, map->path_n);
+		if (path)
+			s->files->tell(path, strerror(-r), s->files->userdata);
+		return path ? 0 : -ENOMEM;
+	}
+	if (look_into(fd) < 0)
+		return 0;
+	if (s->files->n == OPEN_MAX) {
+		s->left_out++;
+		return 0;
+	}
+	r = add_file(s->files, map->path, map->path_n, fd);
+	if (r == 0)
+		TAKE_FD(fd);
+	return r;
+}
+
+/* What a process maps, each file once. */
+static int find_mapped(struct inspect_files *files, pid_t pid)
+{
+	_cleanup_free_ struct mapped_search *s = calloc(1, sizeof(*s));
+	struct proc_maps maps = { .fd = -1 };
+	struct proc_map map;
+	char text[120];
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->files = files;
+	s->pid = pid;
+	r = proc_maps_open("/proc", pid, &maps);
+	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0)
+		r = take_mapped(s, &map);
+	proc_maps_done(&maps);
+	if (s->left_out) {
+		snprintf(text, sizeof(text), "%llu more mapped files are left out: %u are looked at, %u read",
+			 (unsigned long long)s->left_out, FILES_MAX, OPEN_MAX);
+		files->tell("/proc", text, files->userdata);
+	}
+	return r;
+}
+
+/* Root may lack what it takes, in a container for example. */
+static const char *remedy(int error)
+{
+	if (error != -EACCES && error != -EPERM)
+		return "";
+	if (geteuid() != 0)
+		return ": run as root, or as its user";
+	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user namespace of the process, and "
+	       "security modules (AppArmor, SELinux) that allow it";
+}
+
+static int find_process(const struct invocation *inv, const char *text, struct inspect_files *files)
+{
+	uint64_t pid;
+	int r;
+
+	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
+		fprintf(stderr, "gpusonde %s: -p cannot be \"%.80s\": it must be the number of a process\n",
+			inv->command->name, text);
+		return EXIT_USAGE;
+	}
+	r = find_mapped(files, (pid_t)pid);
+	if (r == 0 && files->n > 0)
+		return EXIT_SUCCESS;
+	if (r == -ENOENT || r == -ESRCH)
+		fprintf(stderr, "gpusonde %s: there is no process %s: check its number\n", inv->command->name,
+			text);
+	else if (r < 0)
+		fprintf(stderr, "gpusonde %s: what process %s maps cannot be read: %s%s\n",
+			inv->command->name, text, strerror(-r), remedy(r));
+	else
+		fprintf(stderr,
+			"gpusonde %s: process %s maps no file with device code that could be read: it uses no CUDA kernels of "
+			"its own, or compiles them while it runs\n",
+			inv->command->name, text);
+	return EXIT_FAILURE;
+}
+
+static int find_file(const struct invocation *inv, const char *path, struct inspect_files *files)
+{
+	int fd = -1, r = open_regular(path, &fd);
+
+	if (r < 0)
+		return inspect_complain(inv, path, r);
+	/* Refused before a document begins. */
+	r = look_into(fd);
+	if (r == 0)
+		r = add_file(files, path, strlen(path), fd);
+	if (r == 0)
+		return EXIT_SUCCESS;
+	close(fd);
+	return inspect_complain(inv, path, r);
+}
+
+int inspect_files_find(const struct invocation *inv, struct inspect_files *files)
+{
+	const char *pid = inv->flag[FLAG_INSPECT_PID];
+
+	if ((pid != NULL) == (inv->operands_n > 0)) {
+		fprintf(stderr, "gpusonde %s: name one file, or a process with -p: see gpusonde %s --help\n",
+			inv->command->name, inv->command->name);
+		return EXIT_USAGE;
+	}
+	return pid ? find_process(inv, pid, files) : find_file(inv, inv->operands[0], files);
+}
+
+void inspect_files_done(struct inspect_files *files)
+{
+	for (size_t i = 0; i < files->n; i++) {
+		free(files->file[i].path);
+		close(files->file[i].fd);
+	}
+	free(files->file);
+	*files = (struct inspect_files){ 0 };
+}

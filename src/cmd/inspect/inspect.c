@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde inspect FILE, or -p PID: the CUDA kernels that files hold, and what the compiler made of them. */
+#include "cmd/inspect/inspect.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+
+struct inspection {
+	const struct invocation *inv;
+	struct inspect_files files;
+	struct inspect_reading reading;
+	struct inspect_result result;
+};
+
+static void tell_file(const char *file, const char *text, void *userdata)
+{
+	const struct inspect_reading *reading = userdata;
+	const struct inspect_trouble t = { .file = file, .text = text };
+
+	reading->writer->trouble(reading->state, &t);
+}
+
+static int take_filters(struct inspection *in)
+{
+	const char *kernel = in->inv->flag[FLAG_KERNEL], *arch = in->inv->flag[FLAG_ARCH];
+	struct inspect_filter *filter = &in->reading.filter;
+	char why[160];
+	regex_t regex;
+	int r;
+
+	/* compute_90 would be PTX alone, which --arch does not tell from machine code. */
+	if (arch && (strncmp(arch, "compute_", 8) == 0 || kernel_arch_parse(arch, &filter->arch) < 0)) {
+		fprintf(stderr,
+			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90, 90 or sm_100f\n",
+			in->inv->command->name, arch);
+		return EXIT_USAGE;
+	}
+	filter->by_arch = arch != NULL;
+	filter->kernel = kernel;
+	if (!kernel)
+		return EXIT_SUCCESS;
+	r = regcomp(&regex, kernel, REG_EXTENDED | REG_NOSUB);
+	if (r == 0) {
+		regfree(&regex);
+		return EXIT_SUCCESS;
+	}
+	regerror(r, &regex, why, sizeof(why));
+	fprintf(stderr,
+		"gpusonde %s: --kernel cannot be \"%.80s\": %s; it must be an extended regular expression, in which \\ stands "
+		"before ( ) [ ] { } * + ? | . ^ $ that are meant as they are\n",
+		in->inv->command->name, kernel, why);
+	return EXIT_USAGE;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct kernel_arch *x = a, *y = b;
+
+	return x->sm != y->sm ? x->sm - y->sm : x->variant - y->variant;
+}
+
+static void say_which_archs(const struct inspection *in)
+{
+	struct inspect_result result = in->result;
+	char arch[KERNEL_ARCH_TEXT];
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	strbuf_adds(&text, "no image is for that very architecture: there are some for ");
+	qsort(result.archs, result.archs_n, sizeof(*result.archs), by_number);
+	for (unsigned i = 0; i < result.archs_n; i++) {
+		kernel_arch_text(result.archs[i], arch);
+		strbuf_addf(&text, "%s%s", i > 0 ? ", " : "", arch[0] ? arch : "one that is not told");
+	}
+	strbuf_adds(&text, result.archs_left_out ? ", and others" : "");
+	inspect_say(in->inv, in->files.file[0].path, text.data);
+	strbuf_done(&text);
+}
+
+/* After reading. False: what was asked for is not there. */
+static bool say_what_is_missing(const struct inspection *in)
+{
+	const struct inspect_result *result = &in->result;
+	const struct inspect_filter *filter = &in->reading.filter;
+	const char *path = in->files.file[0].path;
+
+	if (result->images == 0 && filter->by_arch && result->images_found > 0)
+		say_which_archs(in);
+	else if (result->kernels == 0 && result->images > 0 && result->images == result->to_compile)
+		inspect_say(
+			in->inv, path,
+			"only PTX or what the linker compiles is shown: it becomes kernels when it is loaded or linked");
+	else if (result->kernels == 0 && result->images > 0 && !filter->kernel)
+		inspect_say(
+			in->inv, path,
+			"its images hold no kernels: what it launches is in a library it loads, or is compiled while it runs");
+	else if (result->kernels == 0 && filter->kernel)
+		inspect_say(
+			in->inv, path,
+			"no kernel has such a name: --kernel looks for a part of it, as compiled or demangled");
+	/* As grep does. */
+	return !((result->images == 0 && filter->by_arch) || (result->kernels == 0 && filter->kernel));
+}
+
+static int inspect(struct inspection *in)
+{
+	int r = inspect_read(&in->reading, &in->result);
+
+	if (r == -EPIPE)
+		return EXIT_SUCCESS;
+	if (r < 0) {
+		fprintf(stderr, "gpusonde %s: cannot write to standard output: %s\n", in->inv->command->name,
+			strerror(-r));
+		return EXIT_FAILURE;
+	}
+	if (in->result.images_found > 0)
+		return say_what_is_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
+	inspect_say(in->inv, in->files.file[0].path, "nothing of its device code could be read");
+	return EXIT_FAILURE;
+}
+
+static void look_init(struct inspect_look *look, const struct invocation *inv)
+{
+	bool terminal = isatty(STDOUT_FILENO);
+	const char *no_color = getenv("NO_COLOR");
+	struct winsize size;
+
+	look->command = inv->command->name;
+	look->full = inv->flag[FLAG_FULL] != NULL;
+	look->many_files = inv->flag[FLAG_INSPECT_PID] != NULL;
+	look->options.colour = terminal && !(no_color && *no_color);
+	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+		look->options.width = size.ws_col;
+}
+
+static int run(struct inspection *in)
+{
+	int status = take_filters(in);
+
+	if (status == EXIT_SUCCESS)
+		status = inspect_files_find(in->inv, &in->files);
+	if (status == EXIT_SUCCESS)
+		status = inspect(in);
+	inspect_files_done(&in->files);
+	return status;
+}
+
+int inspect_main(struct invocation *inv)
+{
+	struct inspection in = { .inv = inv };
+	struct inspect_reading *reading = &in.reading;
+	int status;
+
+	reading->writer = inv->flag[FLAG_JSON] ? &inspect_json_writer : &inspect_table_writer;
+	reading->files = &in.files;
+	reading->fd = STDOUT_FILENO;
+	look_init(&reading->look, inv);
+	in.files.tell = tell_file;
+	in.files.userdata = reading;
+	reading->state = calloc(1, reading->writer->state_size);
+	if (!reading->state) {
+		fprintf(stderr, "gpusonde %s: %s\n", inv->command->name, strerror(ENOMEM));
+		return EXIT_FAILURE;
+	}
+	reading->writer->init(reading->state, &reading->look);
+	status = run(&in);
+	reading->writer->done(reading->state);
+	free(reading->state);
+	return status;
+}

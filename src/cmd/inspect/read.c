@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <malloc.h>
+#include <regex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "cmd/inspect/inspect.h"
+
+enum {
+	WRITE_BYTES = 64 << 10,
+	/* More would have to wait for each other more often than not: they share the memory, and large images are read by one at a time. */
+	THREADS_MAX = 4,
+};
+
+struct worker {
+	struct work *work;
+	void *state;
+	struct inspect_names *names;
+	regex_t regex; /* glibc's has a lock */
+	bool by_name;
+	uint64_t part; /* of the file, which it reads */
+	struct inspect_chunk chunk; /* what it has to say of that */
+	uint32_t images; /* shown ones, of all files */
+	uint64_t images_found, to_compile, kernels;
+	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images; every worker sees all */
+	unsigned archs_n;
+	bool archs_left_out;
+};
+
+struct work {
+	const struct inspect_reading *in;
+	const struct inspect_writer *writer;
+	struct worker workers[THREADS_MAX];
+	unsigned workers_n;
+	struct inspect_order order;
+	const struct inspect_file *file; /* that is being read */
+	/* What follows is the main thread's, or that of the thread whose turn it is to write. */
+	struct strbuf out, heading;
+	bool some_kernels;
+	unsigned troubles; /* of the file */
+	uint64_t troubles_left_out;
+	int error;
+};
+
+static int flush(struct work *work, bool all)
+{
+	ssize_t n;
+
+	if (work->error == 0 && work->out.failed)
+		work->error = -ENOMEM;
+	if (work->error == 0 && (all || work->out.len >= WRITE_BYTES)) {
+		n = write_all(work->in->fd, work->out.data, work->out.len);
+		work->error = n < 0 ? (int)n : 0;
+		strbuf_reset(&work->out);
+	}
+	return work->error;
+}
+
+static void tell(struct work *work, const char *text, const uint64_t *offset)
+{
+	const struct inspect_trouble t = {
+		.file = work->file->path, .has_offset = offset, .offset = offset ? *offset : 0, .text = text
+	};
+
+	work->writer->trouble(work->in->state, &t);
+}
+
+static void write_text(struct work *work, const char *text, size_t n)
+{
+	ssize_t r;
+
+	if (work->heading.len && work->some_kernels)
+		strbuf_addc(&work->out, '\n');
+	strbuf_add(&work->out, work->heading.data, work->heading.len);
+	strbuf_reset(&work->heading);
+	if (!work->some_kernels) {
+		text += work->writer->separator_n;
+		n -= work->writer->separator_n;
+	}
+	work->some_kernels = true;
+	if (n < WRITE_BYTES) {
+		strbuf_add(&work->out, text, n);
+	} else if (flush(work, true) == 0) {
+		r = write_all(work->in->fd, text, n);
+		work->error = r < 0 ? (int)r : 0;
+	}
+}
+
+static int write_chunk(const struct inspect_chunk *chunk, void *userdata)
+{
+	struct work *work = userdata;
+	const char *p = chunk->troubles.data, *end = p + chunk->troubles.len;
+
+	if (chunk->text.len)
+		write_text(work, chunk->text.data, chunk->text.len);
+	while (p < end) {
+		uint64_t offset;
+
+		memcpy(&offset, p, sizeof(offset));
+		p += sizeof(offset);
+		if (++work->troubles > CUBIN_TROUBLES_MAX)
+			work->troubles_left_out++;
+		else
+			tell(work, p, &offset);
+		p += strlen(p) + 1;
+	}
+	work->troubles_left_out += chunk->troubles_left_out;
+	return flush(work, false);
+}
+
+static bool wanted(const struct inspect_filter *filter, const struct cubin_image *image)
+{
+	return !filter->by_arch ||
+	       (image->arch.sm == filter->arch.sm && image->arch.variant == filter->arch.variant);
+}
+
+static int count_image(const struct cubin_image *image, void *userdata)
+{
+	struct work *work = userdata;
+
+	if (wanted(&work->in->filter, image))
+		work->writer->image(&work->out, work->in->state, work->file->path, image);
+	return flush(work, false) < 0 ? work->error : 1;
+}
+
+static void note_arch(struct worker *worker, struct kernel_arch arch)
+{
+	for (unsigned i = 0; i < worker->archs_n; i++)
+		if (worker->archs[i].sm == arch.sm && worker->archs[i].variant == arch.variant)
+			return;
+	if (worker->archs_n < INSPECT_ARCHS)
+		worker->archs[worker->archs_n++] = arch;
+	else
+		worker->archs_left_out = true;
+}
+
+static int on_image(const struct cubin_image *image, void *userdata)
+{
+	struct worker *worker = userdata;
+	struct work *work = worker->work;
+
+	worker->images_found++;
+	note_arch(worker, image->arch);
+	if (!wanted(&work->in->filter, image))
+		return 1;
+	worker->images++;
+	worker->to_compile += image->kind != CUBIN_ELF;
+	if (!work->writer->images_first && work->writer->image)
+		work->writer->image(&worker->chunk.text, worker->state, work->file->path, image);
+	return atomic_load(&work->order.error);
+}
+
+static int on_kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
+{
+	struct worker *worker = userdata;
+	struct work *work = worker->work;
+	struct inspect_kernel k = {
+		.image = image, .kernel = kernel, .image_index = worker->images - 1, .file = work->file->path
+	};
+	int64_t threads = kernel->figures[KERNEL_MAX_THREADS];
+
+	k.name = inspect_names_get(worker->names, kernel->symbol, kernel->symbol_n);
+	if (worker->by_name && regexec(&worker->regex, k.name.text, 0, NULL, 0) != 0 &&
+	    regexec(&worker->regex, kernel->symbol, 0, NULL, 0) != 0)
+		return 0;
+	/* What is still to be linked does not know yet what it will need. */
+	if (threads > 0 && threads <= UINT32_MAX && !image->relocatable)
+		k.has_occupancy = occupancy_of(kernel->arch.sm, kernel->figures, (uint32_t)threads, 0,
+					       &k.occupancy) == 0;
+	worker->kernels++;
+	work->writer->kernel(&worker->chunk.text, worker->state, &k);
+	return inspect_order_more(&work->order, worker->part, &worker->chunk);
+}
+
+static void on_trouble(uint64_t offset, const char *text, void *userdata)
+{
+	struct worker *worker = userdata;
+
+	strbuf_add(&worker->chunk.troubles, &offset, sizeof(offset));
+	strbuf_add(&worker->chunk.troubles, text, strlen(text) + 1);
+}
+
+static int on_begin(uint64_t part, void *userdata)
+{
+	struct worker *worker = userdata;
+
+	worker->part = part;
+	return 0;
+}
+
+static int on_end(uint64_t troubles_left_out, void *userdata)
+{
+	struct worker *worker = userdata;
+
+	worker->chunk.troubles_left_out = troubles_left_out;
+	return inspect_order_end(&worker->work->order, worker->part, &worker->chunk);
+}
+
+static int on_alone(void *userdata)
+{
+	struct worker *worker = userdata;
+
+	return inspect_order_await(&worker->work->order, worker->part);
+}
+
+static int read_kernels(struct work *work, const struct cubin_source *source)
+{
+	static const struct cubin_ops ops = { .image = on_image, .kernel = on_kernel, .trouble = on_trouble };
+	static const struct cubin_parts parts = {
+		.ops = &ops, .begin = on_begin, .end = on_end, .alone = on_alone
+	};
+	/* With names and text, 64 MiB for libraries of NVIDIA's and PyTorch's. */
+	static const struct cubin_limits limits = { .image_bytes = 20 << 20 };
+	void *userdata[THREADS_MAX];
+	int r;
+
+	for (unsigned i = 0; i < work->workers_n; i++) {
+		userdata[i] = &work->workers[i];
+		/* One that was not there before has not counted. */
+		work->workers[i].images = work->workers[0].images;
+	}
+	inspect_order_again(&work->order);
+	strbuf_reset(&work->heading);
+	if (work->writer->heading)
+		work->writer->heading(&work->heading, work->in->state, work->file->path);
+	r = cubin_read_parallel(source, &limits, &parts, userdata, work->workers_n);
+	if (work->error == 0)
+		work->error = atomic_load(&work->order.error);
+	return r;
+}
+
+static void tell_what_was_left_out(struct work *work)
+{
+	static const uint64_t whole = 0;
+	char text[64];
+
+	if (work->troubles_left_out) {
+		snprintf(text, sizeof(text), "%llu more things that could not be read",
+			 (unsigned long long)work->troubles_left_out);
+		tell(work, text, &whole);
+	}
+	work->troubles = 0;
+	work->troubles_left_out = 0;
+}
+
+static void read_one(struct work *work, bool images)
+{
+	static const struct cubin_ops counting = { .image = count_image };
+	struct cubin_source source;
+	int r = cubin_source_file(work->file->fd, &source);
+
+	if (r == 0)
+		r = images ? cubin_read(&source, NULL, &counting, work) : read_kernels(work, &source);
+	if (work->error < 0 || images)
+		return; /* troubles come again when kernels are read */
+	tell_what_was_left_out(work);
+	if (r < 0 && r != -ENODATA && r != -ENOEXEC)
+		tell(work, strerror(-r), NULL);
+}
+
+/* What is wrong with one file is told; -errno: of writing. */
+static void read_files(struct work *work, bool images)
+{
+	for (size_t i = 0; i < work->in->files->n && work->error == 0; i++) {
+		work->file = &work->in->files->file[i];
+		read_one(work, images);
+	}
+	work->file = &work->in->files->file[0];
+}
+
+static int worker_init(struct work *work, struct worker *worker)
+{
+	const struct inspect_filter *filter = &work->in->filter;
+
+	worker->work = work;
+	inspect_chunk_init(&worker->chunk);
+	worker->state = calloc(1, work->writer->state_size);
+	if (!worker->state)
+		return -ENOMEM;
+	work->writer->init(worker->state, &work->in->look);
+	if (filter->kernel && regcomp(&worker->regex, filter->kernel, REG_EXTENDED | REG_NOSUB) != 0)
+		return -ENOMEM;
+	worker->by_name = filter->kernel != NULL;
+	return inspect_names_new(work->writer->brief && !work->in->look.full, &worker->names);
+}
+
+static void worker_done(struct worker *worker)
+{
+	if (worker->state)
+		worker->work->writer->done(worker->state);
+	free(worker->state);
+	if (worker->by_name)
+		regfree(&worker->regex);
+	inspect_names_free(worker->names);
+	inspect_chunk_done(&worker->chunk);
+}
+
+static unsigned cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+static int work_init(struct work *work, const struct inspect_reading *in)
+{
+	unsigned n = CLAMP(in->threads ? in->threads : cpus(), 1u, (unsigned)THREADS_MAX);
+	int r = 0;
+
+	*work = (struct work){ .in = in, .writer = in->writer };
+	/* main() wants one for all threads, who would wait for each other here: demangling takes and frees memory all the time. */
+	mallopt(M_ARENA_MAX, THREADS_MAX);
+	strbuf_init(&work->out, 0);
+	strbuf_init(&work->heading, 0);
+	inspect_order_init(&work->order, write_chunk, work);
+	while (r == 0 && work->workers_n < n)
+		r = worker_init(work, &work->workers[work->workers_n++]);
+	return r;
+}
+
+static void work_done(struct work *work)
+{
+	for (unsigned i = 0; i < work->workers_n; i++)
+		worker_done(&work->workers[i]);
+	inspect_order_done(&work->order);
+	strbuf_done(&work->out);
+	strbuf_done(&work->heading);
+}
+
+static struct inspect_result result_of(struct work *work)
+{
+	struct inspect_result result = { .images_found = work->workers[0].images_found,
+					 .images = work->workers[0].images,
+					 .to_compile = work->workers[0].to_compile,
+					 .archs_n = work->workers[0].archs_n,
+					 .archs_left_out = work->workers[0].archs_left_out };
+
+	memcpy(result.archs, work->workers[0].archs, sizeof(result.archs));
+	for (unsigned i = 0; i < work->workers_n; i++) {
+		result.kernels += work->workers[i].kernels;
+		result.mangled += inspect_names_mangled(work->workers[i].names);
+		if (work->writer->merge)
+			work->writer->merge(work->in->state, work->workers[i].state, i == 0);
+	}
+	return result;
+}
+
+static void tell_mangled(struct work *work, uint64_t n)
+{
+	char text[120];
+
+	if (n == 0)
+		return;
+	snprintf(text, sizeof(text), "%llu names are shown as they are, since they cannot be demangled",
+		 (unsigned long long)n);
+	tell(work, text, NULL);
+}
+
+int inspect_read(const struct inspect_reading *reading, struct inspect_result *ret_result)
+{
+	const struct inspect_writer *writer = reading->writer;
+	_cleanup_(work_done) struct work work;
+	int r = work_init(&work, reading);
+
+	if (r < 0)
+		return r;
+	if (writer->begin)
+		writer->begin(&work.out, reading->state);
+	if (writer->images_first)
+		read_files(&work, true);
+	if (writer->kernels)
+		writer->kernels(&work.out, reading->state);
+	read_files(&work, false);
+	*ret_result = result_of(&work);
+	tell_mangled(&work, ret_result->mangled);
+	writer->end(&work.out, reading->state);
+	return flush(&work, true);
+}

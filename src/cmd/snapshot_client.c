@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/snapshot_client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "agent/collector.h"
+#include "config/places.h"
+#include "agent/readiness.h"
+#include "serve/client.h"
+#include "view/view.h"
+
+#define FIRST_READING_NS (5 * NSEC_PER_SEC) /* a healthy driver needs well under one */
+#define RATES_NS NSEC_PER_SEC /* between the two readings that rates are made of */
+
+struct snapshot_client {
+	const struct options *options;
+	sd_event *event;
+	struct collector *collector; /* NULL: the agent answers, or nothing was asked yet */
+	char note[400];
+	char failure[400];
+};
+
+/* Which page has these sections; more than asked for is no harm. */
+static const char *page_of(unsigned sections)
+{
+	switch (sections) {
+	case JSON_GPUS:
+		return "/api/v1/gpus";
+	case JSON_PROCESSES:
+		return "/api/v1/processes";
+	case JSON_NODE:
+		return "/api/v1/node";
+	case JSON_TRACE:
+		return "/api/v1/trace";
+	case JSON_KERNELS:
+		return "/api/v1/kernels";
+	default:
+		return "/api/v1/snapshot";
+	}
+}
+
+static bool is_nobody(int error)
+{
+	return error == -ENOENT || error == -ECONNREFUSED;
+}
+
+int agent_ask(const struct options *options, const char *method, const char *path, unsigned *ret_status,
+	      struct strbuf *out)
+{
+	struct place places[PLACE_SOCKETS];
+	unsigned n = places_of_socket(options, places);
+	int r = -ENOENT;
+
+	for (unsigned i = 0; i < n && is_nobody(r); i++)
+		r = control_request(places[i].path, method, path, out, ret_status);
+	return r;
+}
+
+void agent_explain(const struct options *options, int error, char *ret_text, size_t size)
+{
+	struct place places[PLACE_SOCKETS];
+	unsigned n = places_of_socket(options, places);
+	const char *socket = places[0].path;
+
+	if (n == 0) {
+		snprintf(ret_text, size, "no agent is asked, control.socket is none");
+		return;
+	}
+	if (is_nobody(error)) {
+		snprintf(ret_text, size,
+			 "no agent runs at %.100s%s%.100s (start it with gpusonde agent, or name its socket with --socket)",
+			 socket, n > 1 ? ", nor at " : "", n > 1 ? places[1].path : "");
+		return;
+	}
+	/* The first that is there is the one that failed. */
+	for (unsigned i = 1; i < n && access(socket, F_OK) < 0; i++)
+		socket = places[i].path;
+	switch (error) {
+	case -EACCES:
+	case -EPERM:
+		snprintf(ret_text, size,
+			 "no permission to ask the agent at %s (use sudo, or join the socket's group: "
+			 "control.group)",
+			 socket);
+		break;
+	case -ETIMEDOUT:
+		snprintf(ret_text, size, "the agent at %s does not answer (gpusonde doctor, or restart it)",
+			 socket);
+		break;
+	default:
+		snprintf(ret_text, size, "the agent at %s cannot be asked: %s (gpusonde doctor says more)",
+			 socket, strerror(-error));
+	}
+}
+
+int snapshot_client_new(const struct options *options, struct snapshot_client **ret_client)
+{
+	_cleanup_(snapshot_client_freep) struct snapshot_client *client = calloc(1, sizeof(*client));
+	int r;
+
+	if (!client)
+		return -ENOMEM;
+	client->options = options;
+	r = sd_event_new(&client->event);
+	if (r < 0)
+		return r;
+	*ret_client = TAKE_PTR(client);
+	return 0;
+}
+
+void snapshot_client_free(struct snapshot_client *client)
+{
+	if (!client)
+		return;
+	collector_free(client->collector);
+	sd_event_unref(client->event);
+	free(client);
+}
+
+/* Runs the loop until there are so many readings, or the time is up; with @ns alone, just for that time. */
+static int run(struct snapshot_client *client, uint64_t readings, int64_t ns)
+{
+	int64_t end = clock_mono_ns() + ns;
+
+	for (;;) {
+		int64_t left = end - clock_mono_ns();
+
+		if (left <= 0 || (readings && collector_readings(client->collector) >= readings))
+			return 0;
+		int r = sd_event_run(client->event, (uint64_t)(left / NSEC_PER_USEC + 1));
+
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Two readings a second apart; one where there is nothing to read. */
+static int begin_sampling(struct snapshot_client *client)
+{
+	struct collector_config config = { .quiet = true };
+	struct snapshot *snapshot;
+	bool good;
+	int r = collector_new(client->event, client->options, &config, &client->collector);
+
+	if (r < 0)
+		return r;
+	/* Ticks say meanwhile what holds the first one up; where nothing was started there is nothing to wait for. */
+	for (int64_t waited = 0; r == 0 && waited < FIRST_READING_NS && collector_readings(client->collector) == 0;
+	     waited += RATES_NS) {
+		struct nvml_status status;
+
+		collector_tick(client->collector);
+		collector_status(client->collector, &status);
+		if (!status.running)
+			break;
+		r = run(client, 1, RATES_NS);
+	}
+	snapshot = collector_snapshot(client->collector);
+	good = snapshot->state == READING_OK && snapshot->fresh;
+	snapshot_unref(snapshot);
+	if (r < 0 || !good)
+		return r;
+	r = run(client, 0, RATES_NS);
+	if (r < 0)
+		return r;
+	collector_tick(client->collector);
+	return run(client, 2, FIRST_READING_NS);
+}
+
+static int sample(struct snapshot_client *client, unsigned sections, struct strbuf *out)
+{
+	struct snapshot *snapshot;
+	int r = client->collector ? 0 : begin_sampling(client);
+
+	if (r < 0) {
+		snprintf(client->failure, sizeof(client->failure), "cannot sample: %s", strerror(-r));
+		return r;
+	}
+	snapshot = collector_snapshot(client->collector);
+	if (readiness(snapshot, clock_boot_ns(), client->failure, sizeof(client->failure)))
+		client->failure[0] = 0;
+	r = view_json_text(snapshot, sections, out);
+	snapshot_unref(snapshot);
+	return r;
+}
+
+/* Who names a driver here means to see it; the agent has one of its own. */
+static void note_unused(struct snapshot_client *client)
+{
+	const struct option_value *library = &client->options->v[OPT_nvml_library];
+	const char *what = NULL;
+
+	if (library->origin == ORIGIN_FLAG || library->origin == ORIGIN_ENVIRONMENT)
+		what = library->where;
+	else if (getenv("GPUSONDE_SIM_SCENARIO"))
+		what = "GPUSONDE_SIM_SCENARIO";
+	client->note[0] = 0;
+	if (what)
+		snprintf(client->note, sizeof(client->note),
+			 "these are the running agent's numbers, for which %s means nothing: --socket none samples here",
+			 what);
+}
+
+int snapshot_client_get(struct snapshot_client *client, unsigned sections, struct strbuf *out)
+{
+	char why[300];
+	unsigned status = 0;
+	int r = agent_ask(client->options, "GET", page_of(sections), &status, out);
+
+	if (r == 0 && status == 200) {
+		collector_free(client->collector);
+		client->collector = NULL;
+		client->failure[0] = 0;
+		note_unused(client);
+		return 0;
+	}
+	strbuf_reset(out);
+	agent_explain(client->options, r == 0 ? -EPROTO : r, why, sizeof(why));
+	snprintf(client->note, sizeof(client->note), "%s: sampled by this command, counters begin now", why);
+	return sample(client, sections, out);
+}
+
+int snapshot_client_wait(struct snapshot_client *client, int64_t ns)
+{
+	int64_t period = options_number(client->options, OPT_sample_period);
+	int64_t end = clock_mono_ns() + ns;
+
+	if (!client->collector) {
+		struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+
+		return clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL) == 0 ? 0 : -EINTR;
+	}
+	for (;;) {
+		int64_t left = end - clock_mono_ns();
+		int r;
+
+		if (left <= 0)
+			return 0;
+		r = run(client, 0, MIN(left, period));
+		if (r < 0)
+			return r;
+		collector_tick(client->collector);
+	}
+}
+
+const char *snapshot_client_note(const struct snapshot_client *client)
+{
+	return client->note;
+}
+
+const char *snapshot_client_failure(const struct snapshot_client *client)
+{
+	return client->failure[0] ? client->failure : NULL;
+}
+
+bool snapshot_client_from_agent(const struct snapshot_client *client)
+{
+	return !client->collector;
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/trace/kernels.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "agent/collector.h"
+#include "pipeline/pipeline.h"
+
+#define PATIENCE_NS (3 * NSEC_PER_SEC) /* for the first reading; a healthy driver needs well under one */
+#define STEP_NS (100 * NSEC_PER_MSEC)
+#define SETTLE_NS (3 * NSEC_PER_SEC)
+
+struct ended {
+	struct traced_process process;
+	struct traced_kernel *kernels; /* process.kernels_n of them, with references */
+};
+
+struct trace_kernels {
+	sd_event *event;
+	struct pipeline *pipeline;
+	struct collector *collector;
+	struct trace_view *view; /* newest */
+	struct ended *ended;
+	uint32_t ended_n, ended_cap, rows;
+	uint64_t lost_processes, lost_launches; /* of ended ones, for which there was no room */
+};
+
+/* ---- what has ended ---- */
+
+static bool make_room(struct trace_kernels *k, uint32_t rows)
+{
+	uint32_t cap = k->ended_cap ? k->ended_cap * 2 : 16;
+	struct ended *ended;
+
+	if (rows > TRACE_KERNELS_MAX - k->rows)
+		return false;
+	if (k->ended_n < k->ended_cap)
+		return true;
+	ended = reallocarray(k->ended, cap, sizeof(*ended));
+	if (!ended)
+		return false;
+	k->ended = ended;
+	k->ended_cap = cap;
+	return true;
+}
+
+static void keep(struct trace_kernels *k, const struct trace_view *view, const struct traced_process *process)
+{
+	const struct traced_kernel *from = &view->kernels[process->kernels_first];
+	uint32_t n = process->kernels_n;
+	struct traced_kernel *to = make_room(k, n) ? calloc(n, sizeof(*to)) : NULL;
+
+	if (!to) {
+		k->lost_processes++;
+		for (uint32_t i = 0; i < n; i++)
+			k->lost_launches += from[i].all.launches;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = from[i];
+		kernel_ref(to[i].kernel);
+	}
+	k->ended[k->ended_n++] = (struct ended){ *process, to };
+	k->rows += n;
+}
+
+int trace_kernels_collect(struct trace_kernels *k, struct trace_engine *engine)
+{
+	struct snapshot *snapshot = collector_snapshot(k->collector);
+	struct trace_view *view;
+	int r;
+
+	pipeline_set_node(k->pipeline, snapshot);
+	snapshot_unref(snapshot);
+	r = pipeline_view(k->pipeline, engine, 0, &view);
+	collector_tick(k->collector);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		if (view->processes[i].exited && view->processes[i].kernels_n > 0)
+			keep(k, view, &view->processes[i]);
+	trace_view_unref(k->view);
+	k->view = view;
+	return 0;
+}
+
+/* ---- all of it ---- */
+
+static void add_process(struct trace_view *to, const struct traced_process *process,
+			const struct traced_kernel *kernels)
+{
+	struct traced_process *copy = &to->processes[to->processes_n];
+
+	*copy = *process;
+	copy->calls_n = copy->devices_n = 0;
+	copy->kernels_first = to->kernels_n;
+	for (uint32_t i = 0; i < process->kernels_n; i++) {
+		struct traced_kernel *kernel = &to->kernels[to->kernels_n++];
+
+		*kernel = kernels[i];
+		kernel->process = to->processes_n;
+		kernel_ref(kernel->kernel);
+	}
+	to->processes_n++;
+}
+
+/* Those that have ended, then those that live. */
+static int make_view(const struct trace_kernels *k, struct trace_view **ret_view)
+{
+	const struct trace_view *live = k->view;
+	struct trace_view *view;
+	int r = trace_view_new(k->ended_n + (live ? live->processes_n : 0), 0, 0, 0, 0,
+			       live ? live->totals_n : 0, k->rows + (live ? live->kernels_n : 0), &view);
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < k->ended_n; i++)
+		add_process(view, &k->ended[i].process, k->ended[i].kernels);
+	for (uint32_t i = 0; live && i < live->processes_n; i++)
+		if (!live->processes[i].exited)
+			add_process(view, &live->processes[i],
+				    &live->kernels[live->processes[i].kernels_first]);
+	for (; live && view->totals_n < live->totals_n; view->totals_n++)
+		view->totals[view->totals_n] = live->totals[view->totals_n];
+	view->enabled = true;
+	view->boot_ns = clock_boot_ns();
+	*ret_view = view;
+	return 0;
+}
+
+/* A snapshot of the devices that the collector has seen, with our view; good while @node lives. */
+static int make_snapshot(const struct trace_kernels *k, const struct snapshot *node,
+			 struct snapshot *ret_snapshot)
+{
+	struct trace_view *view;
+	int r = make_view(k, &view);
+
+	if (r < 0)
+		return r;
+	*ret_snapshot = (struct snapshot){
+		.entities = node->entities,
+		.entities_n = node->entities_n,
+		.simulated = node->simulated,
+		.real_ns = clock_real_ns(),
+		.boot_ns = view->boot_ns,
+		.trace = view,
+	};
+	return 0;
+}
+
+int trace_kernels_table(struct trace_kernels *k, const struct table_options *options, bool full, size_t rows,
+			struct strbuf *out)
+{
+	struct snapshot *node = collector_snapshot(k->collector), s;
+	int r = make_snapshot(k, node, &s);
+
+	if (r == 0) {
+		r = table_kernels(&s, options, full, rows, out);
+		trace_view_unref(s.trace);
+	}
+	if (r == 0 && k->lost_processes > 0)
+		strbuf_addf(out,
+			    "INCOMPLETE: %" PRIu64 " processes that have ended are not shown, with %" PRIu64
+			    " launches\n",
+			    k->lost_processes, k->lost_launches);
+	snapshot_unref(node);
+	return r;
+}
+
+int trace_kernels_json(struct trace_kernels *k, struct strbuf *out)
+{
+	struct snapshot *node = collector_snapshot(k->collector), s;
+	int r = make_snapshot(k, node, &s);
+
+	if (r == 0) {
+		r = view_kernels(&s, 0, out);
+		trace_view_unref(s.trace);
+	}
+	snapshot_unref(node);
+	return r;
+}
+
+/* ---- events ---- */
+
+void trace_kernels_event(struct trace_kernels *k, const struct trace_header *event, uint32_t size)
+{
+	pipeline_event(k->pipeline, event, size);
+}
+
+void trace_kernels_lost(struct trace_kernels *k, uint64_t events)
+{
+	pipeline_lost(k->pipeline, events);
+}
+
+void trace_kernels_incomplete(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation, unsigned bits)
+{
+	pipeline_incomplete(k->pipeline, tgid, incarnation, bits);
+}
+
+void trace_kernels_over(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation)
+{
+	pipeline_process_over(k->pipeline, tgid, incarnation);
+}
+
+void trace_kernels_mapping(struct trace_kernels *k, const struct exec_gate_mapping *mapping)
+{
+	const struct symbolizer_mapping look = {
+		.pid = mapping->pid,
+		.fd = mapping->fd,
+		.path = mapping->path,
+		.execution = mapping->execution,
+		.address = mapping->address,
+		.length = mapping->length,
+		.offset = mapping->offset,
+	};
+
+	/* What it becomes by exec has another one. */
+	if (!mapping->execution)
+		pipeline_keep_environment(k->pipeline, mapping->pid);
+	pipeline_look(k->pipeline, &look);
+}
+
+void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
+{
+	pipeline_settle(k->pipeline, engine, SETTLE_NS);
+}
+
+/* ---- beginning and end ---- */
+
+int trace_kernels_prepare(struct trace_kernels *k)
+{
+	struct snapshot *snapshot;
+	int r = 0;
+
+	for (int64_t waited = 0; r >= 0 && waited < PATIENCE_NS && collector_readings(k->collector) == 0;
+	     waited += STEP_NS) {
+		struct nvml_status status;
+
+		if (waited % NSEC_PER_SEC == 0)
+			collector_tick(k->collector);
+		collector_status(k->collector, &status);
+		if (!status.running)
+			break;
+		r = sd_event_run(k->event, STEP_NS / NSEC_PER_USEC);
+	}
+	snapshot = collector_snapshot(k->collector);
+	pipeline_set_node(k->pipeline, snapshot);
+	snapshot_unref(snapshot);
+	return r < 0 ? r : 0;
+}
+
+int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels)
+{
+	_cleanup_(trace_kernels_freep) struct trace_kernels *k = calloc(1, sizeof(*k));
+	const struct collector_config config = { .quiet = true };
+	const struct pipeline_config pipeline = {
+		.name_kernels = true,
+		.read_memory = options_bool(options, OPT_trace_read_memory),
+	};
+	int unnamed, r;
+
+	if (!k)
+		return -ENOMEM;
+	k->event = event;
+	r = pipeline_new(event, &pipeline, &k->pipeline, &unnamed);
+	if (r >= 0)
+		r = unnamed;
+	if (r >= 0)
+		r = collector_new(event, options, &config, &k->collector);
+	if (r < 0)
+		return r;
+	*ret_kernels = TAKE_PTR(k);
+	return 0;
+}
+
+void trace_kernels_free(struct trace_kernels *k)
+{
+	if (!k)
+		return;
+	for (uint32_t i = 0; i < k->ended_n; i++) {
+		for (uint32_t n = 0; n < k->ended[i].process.kernels_n; n++)
+			kernel_unref(k->ended[i].kernels[n].kernel);
+		free(k->ended[i].kernels);
+	}
+	free(k->ended);
+	trace_view_unref(k->view);
+	pipeline_free(k->pipeline);
+	collector_free(k->collector);
+	free(k);
+}

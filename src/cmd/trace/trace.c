@@ -1,0 +1,570 @@
+// SPDX-License-Identifier: Apache-2.0
+/* gpusonde trace: of a command that it runs, of a process, or of all. */
+#include "cmd/trace/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/trace/exec_gate.h"
+#include "cmd/trace/kernels.h"
+#include "proc/maps.h"
+#include "proc/capabilities.h"
+#include "trace/attach.h"
+#include "view/table.h"
+
+enum { RAW_FLUSH = 64 << 10 };
+
+struct tracing {
+	struct invocation *inv;
+	sd_event *event;
+	struct trace_engine *engine;
+	struct trace_kernels *kernels; /* NULL: calls only */
+	struct exec_gate *gate; /* of the command; NULL: none */
+	pid_t pid; /* that is followed; 0: all */
+	struct trace_report report;
+	struct strbuf raw; /* events not yet written */
+	int64_t drawn_ns;
+	bool live; /* the table is drawn each second */
+	int output; /* where what is asked for goes: standard output, or --output */
+	int failed; /* writing there: 1 the reader has gone, or -errno */
+	int status;
+};
+
+/* A reader that has gone (| head) ends it, and is no failure. */
+static int put(struct tracing *t, const struct strbuf *text)
+{
+	ssize_t n = text->failed ? -ENOMEM : write_all(t->output, text->data, text->len);
+
+	if (n < 0 && n != -EPIPE)
+		fprintf(stderr, "gpusonde trace: cannot write what was seen: %s\n", strerror((int)-n));
+	if (n < 0 && t->failed == 0) {
+		t->failed = n == -EPIPE ? 1 : (int)n;
+		sd_event_exit(t->event, 0);
+	}
+	return n < 0 ? (int)n : 0;
+}
+
+static void put_raw(struct tracing *t)
+{
+	if (t->raw.len > 0 && !t->failed)
+		put(t, &t->raw);
+	strbuf_reset(&t->raw);
+}
+
+static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels)
+		trace_kernels_event(t->kernels, event, size);
+	if (!t->inv->flag[FLAG_RAW])
+		return;
+	trace_print_event(event, t->inv->flag[FLAG_JSON], &t->raw);
+	if (t->raw.len >= RAW_FLUSH)
+		put_raw(t);
+}
+
+static void on_lost(uint64_t events, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels)
+		trace_kernels_lost(t->kernels, events);
+	if (!t->inv->flag[FLAG_RAW])
+		return;
+	/* Where they are missing, as a line among the others. */
+	if (t->inv->flag[FLAG_JSON])
+		strbuf_addf(&t->raw, "{\"type\":\"lost\",\"events\":%llu}\n", (unsigned long long)events);
+	else
+		strbuf_addf(&t->raw, "-- %llu events lost here\n", (unsigned long long)events);
+}
+
+static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels)
+		trace_kernels_incomplete(t->kernels, tgid, incarnation, bits);
+}
+
+/* Names of files are other people's. */
+static void complain(const char *text)
+{
+	struct strbuf clean;
+
+	strbuf_init(&clean, 0);
+	text_clean(&clean, text);
+	fprintf(stderr, "gpusonde trace: %s\n", clean.data);
+	strbuf_done(&clean);
+}
+
+static void on_notice(int level, const char *text, _unused_ void *userdata)
+{
+	if (level <= LOG_NOTICE)
+		complain(text);
+}
+
+static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (t->kernels)
+		trace_kernels_over(t->kernels, tgid, incarnation);
+	/* What it became by exec has its PID still. */
+	if (t->pid && !t->gate && tgid == (uint32_t)t->pid && kill(t->pid, 0) < 0 && errno == ESRCH)
+		sd_event_exit(t->event, 0);
+}
+
+/* Names in full do not fit a terminal: their lines go on below. */
+static int draw_kernels(struct tracing *t, struct table_options options, double seconds, struct strbuf *out)
+{
+	bool full = t->inv->flag[FLAG_FULL];
+	int r;
+
+	if (full)
+		options.width = 0;
+	r = trace_kernels_table(t->kernels, &options, full, seconds > 0 ? TRACE_KERNELS_LIVE : 0, out);
+	strbuf_addc(out, '\n');
+	return r;
+}
+
+static int draw(struct tracing *t, int to, double seconds)
+{
+	bool terminal = isatty(to);
+	struct table_options options = { .colour = terminal && !getenv("NO_COLOR") };
+	struct winsize window;
+	struct strbuf out;
+	int r;
+
+	if (terminal && ioctl(to, TIOCGWINSZ, &window) == 0)
+		options.width = window.ws_col;
+	strbuf_init(&out, 0);
+	if (seconds > 0 && terminal)
+		strbuf_adds(&out, "\033[H\033[J");
+	r = trace_print_tables(&t->report, t->engine, &options, seconds, &out);
+	if (r == 0 && t->kernels)
+		r = draw_kernels(t, options, seconds, &out);
+	if (r == 0)
+		trace_print_status(&t->report, t->engine, &options, &out);
+	if (r == 0)
+		r = to == STDERR_FILENO ? (int)MIN(write_all(to, out.data, out.len), 0) : put(t, &out);
+	strbuf_done(&out);
+	return r;
+}
+
+static void collect_kernels(struct tracing *t)
+{
+	int r = trace_kernels_collect(t->kernels, t->engine);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: what was launched since the last second is not shown: %s\n",
+			strerror(-r));
+}
+
+static void collect(struct tracing *t)
+{
+	trace_engine_collect(t->engine);
+	trace_report_keep(&t->report, t->engine);
+	if (t->kernels)
+		collect_kernels(t);
+	put_raw(t);
+}
+
+static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct tracing *t = userdata;
+	int64_t now = clock_mono_ns();
+
+	/* Who waits for the driver before the engine begins has this loop run, too. */
+	if (t->engine)
+		collect(t);
+	if (t->engine && t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
+		return sd_event_exit(t->event, 0);
+	t->drawn_ns = now;
+	sd_event_source_set_time_relative(source, USEC_PER_SEC);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* A terminal's interrupt reaches the command by itself, and its end is ours. */
+static int on_signal(_unused_ sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	if (!t->gate)
+		return sd_event_exit(t->event, 0);
+	if (info->ssi_signo != SIGINT && info->ssi_signo != SIGQUIT)
+		exec_gate_signal(t->gate, (int)info->ssi_signo);
+	return 0;
+}
+
+static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	return sd_event_exit(t->event, 0);
+}
+
+static void on_mapping(const struct exec_gate_mapping *mapping, void *userdata)
+{
+	struct tracing *t = userdata;
+	int r = trace_engine_offer(t->engine, mapping->pid, mapping->fd, mapping->path);
+	char text[PATH_MAX + 128];
+
+	if (t->kernels)
+		trace_kernels_mapping(t->kernels, mapping);
+	if (r >= 0)
+		return;
+	snprintf(text, sizeof(text), "%s is not probed, its calls are missing: %s", mapping->path,
+		 strerror(-r));
+	complain(text);
+}
+
+static void on_ended(int status, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	t->status = status;
+	sd_event_exit(t->event, 0);
+}
+
+static int start_engine(struct tracing *t)
+{
+	const struct options *o = &t->inv->options;
+	struct trace_engine_config config = {
+		.attach = { .ring_bytes = (uint32_t)options_number(o, OPT_trace_buffer) },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true },
+		.pid = t->pid,
+		.follow = t->pid != 0,
+		.held = t->gate && !exec_gate_unheld(t->gate),
+		.return_probes = options_bool(o, OPT_trace_return_probes),
+		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
+		.events = t->inv->flag[FLAG_RAW] || t->kernels,
+		.every_call = t->inv->flag[FLAG_RAW],
+		/* Who looks on purpose wants all of it, unless he says how much it may cost. */
+		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
+					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
+					0,
+		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
+	};
+	static const struct trace_engine_ops ops = {
+		.event = on_event,
+		.lost = on_lost,
+		.incomplete = on_incomplete,
+		.process_over = on_process_over,
+		.notice = on_notice,
+	};
+	struct attach_trouble trouble = { "" };
+	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
+
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: CUDA calls are not traced: %s\n",
+			trouble.text[0] ? trouble.text : strerror(-r));
+	return r;
+}
+
+/* What it maps is the least that has to be seen. */
+static int may_look_into(pid_t pid)
+{
+	struct proc_maps maps = { .fd = -1 };
+	int r = proc_maps_open("/proc", pid, &maps);
+	char text[960];
+
+	proc_maps_done(&maps);
+	if (r != -EACCES && r != -EPERM)
+		return 0;
+	capability_text(CAPABILITY_FOR(OTHERS), text, sizeof(text));
+	if (!text[0])
+		capability_refused_process(text, sizeof(text));
+	fprintf(stderr, "gpusonde trace: process %d cannot be looked into (%s): %s\n", (int)pid, strerror(-r),
+		text);
+	return r;
+}
+
+static int watch_pid(struct tracing *t)
+{
+	int fd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	int r;
+
+	if (fd < 0) {
+		fprintf(stderr, "gpusonde trace: there is no process %d: %s\n", (int)t->pid, strerror(errno));
+		return -errno;
+	}
+	r = may_look_into(t->pid);
+	if (r == 0)
+		r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_gone, t);
+	return r < 0 ? r : 0;
+}
+
+static int start_command(struct tracing *t)
+{
+	static const struct exec_gate_ops ops = { .mapping = on_mapping, .ended = on_ended };
+	int r = exec_gate_new(t->event, t->inv->operands, &ops, t, &t->gate);
+
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: cannot run %s: %s\n", t->inv->operands[0], strerror(-r));
+		return r;
+	}
+	t->pid = exec_gate_pid(t->gate);
+	if (exec_gate_unheld(t->gate))
+		fprintf(stderr, "gpusonde trace: calls right after a library is loaded may be missed: %s\n",
+			exec_gate_unheld(t->gate));
+	return 0;
+}
+
+static int start_loop(struct tracing *t)
+{
+	static const int signals[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	r = sd_event_new(&t->event);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(signals); i++)
+		r = sd_event_add_signal(t->event, NULL, signals[i], on_signal, t);
+	if (r >= 0)
+		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC, USEC_PER_SEC, 0, on_second, t);
+	return r;
+}
+
+static int start_kernels(struct tracing *t)
+{
+	int r = trace_kernels_new(t->event, &t->inv->options, &t->kernels);
+
+	if (r == 0)
+		r = trace_kernels_prepare(t->kernels);
+	if (r < 0)
+		fprintf(stderr, "gpusonde trace: kernels cannot be shown: %s\n", strerror(-r));
+	return r;
+}
+
+/* The command is forked before there is anything of tracing that it could inherit. */
+static int start(struct tracing *t)
+{
+	int r = start_loop(t);
+
+	if (r < 0) {
+		fprintf(stderr, "gpusonde trace: cannot start: %s\n", strerror(-r));
+		return r;
+	}
+	if (t->inv->operands_n > 0)
+		r = start_command(t);
+	else if (t->pid)
+		r = watch_pid(t);
+	if (r >= 0 && t->inv->flag[FLAG_KERNELS])
+		r = start_kernels(t);
+	if (r >= 0)
+		r = start_engine(t);
+	if (r >= 0 && t->gate)
+		r = exec_gate_release(t->gate);
+	return r;
+}
+
+static int put_json(struct tracing *t)
+{
+	struct strbuf out;
+	int r;
+
+	strbuf_init(&out, 0);
+	r = trace_print_json(&t->report, t->engine, t->kernels, &out);
+	if (r == 0)
+		r = put(t, &out);
+	strbuf_done(&out);
+	return r;
+}
+
+static void put_status(struct tracing *t)
+{
+	static const struct table_options options = { 0 };
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	trace_print_status(&t->report, t->engine, &options, &out);
+	fputs(out.data, stderr);
+	strbuf_done(&out);
+}
+
+/* A command's own output stays what it is: the table goes to standard error then, unless --output names a file. */
+static int finish(struct tracing *t)
+{
+	int r = 0;
+
+	if (t->kernels)
+		trace_kernels_settle(t->kernels, t->engine);
+	collect(t);
+	if (t->gate && exec_gate_missed(t->gate) > 0)
+		fprintf(stderr,
+			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u files were mapped before it could "
+			"probe them\n",
+			exec_gate_missed(t->gate));
+	if (t->failed == 0) {
+		if (t->inv->flag[FLAG_JSON])
+			r = put_json(t);
+		else if (t->inv->flag[FLAG_RAW])
+			put_status(t);
+		else
+			r = draw(t, t->gate && t->output == STDOUT_FILENO ? STDERR_FILENO : t->output, 0);
+	}
+	if (t->failed < 0)
+		r = t->failed;
+	return r == -EPIPE ? 0 : r;
+}
+
+static int open_output(struct tracing *t)
+{
+	const char *path = t->inv->flag[FLAG_OUTPUT];
+
+	t->output = STDOUT_FILENO;
+	if (!path)
+		return 0;
+	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	if (t->output < 0) {
+		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+static int parse_pid(const char *text, pid_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
+		fprintf(stderr,
+			"gpusonde trace: --pid cannot be \"%s\": it must be the number of a process\n", text);
+		return -EINVAL;
+	}
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+static bool contradicts(const struct invocation *inv)
+{
+	const char *why = NULL;
+
+	if (inv->argc > 0 && inv->operands_n == 0 && STRV_EQ(inv->argv[inv->argc - 1], "--"))
+		why = "no command after --: name one, or leave out -- to trace what runs already";
+	else if (inv->flag[FLAG_PID] && inv->operands_n > 0)
+		why = "a process (-p) or a command, not both";
+	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
+		why = "--top is for programs that run already: a command gets a summary at its end";
+	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
+		why = "--top is a table: leave out --raw and --json, or --top";
+	else if (inv->flag[FLAG_KERNELS] && inv->flag[FLAG_RAW])
+		why = "--kernels adds up what --raw prints one by one: leave out one of them";
+	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
+		why = "--full is for the names of --kernels, which is not given";
+	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
+		why = "--full is for the table: JSON has the names in full";
+	if (why)
+		fprintf(stderr, "gpusonde trace: %s\n", why);
+	return why;
+}
+
+/* What is wanted in all; perf events only to learn of programs that it does not start itself. */
+static unsigned capability_wanted(const struct invocation *inv)
+{
+	unsigned needs = attach_needs(false) | CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED);
+	int level = capability_perf_level();
+
+	if (inv->operands_n > 0)
+		return needs;
+	if (level >= 1)
+		needs |= CAPABILITY_FOR(RECORDS);
+	return level >= CAPABILITY_PERF_STRICT ? needs | CAPABILITY_FOR(RECORDS_STRICT) : needs;
+}
+
+/* Field @number of proc_pid_stat(5), from 3 on. */
+static int own_stat(unsigned number, uint64_t *ret_value)
+{
+	char text[2048], *at, *save = NULL;
+	int r = read_file("/proc/self/stat", text, sizeof(text), NULL);
+
+	if (r < 0)
+		return r;
+	at = strrchr(text, ')');
+	at = at ? strtok_r(at + 1, " \n", &save) : NULL;
+	for (unsigned i = 3; at && i < number; i++)
+		at = strtok_r(NULL, " \n", &save);
+	return at ? parse_u64(at, ret_value) : -ENODATA;
+}
+
+/*
+ * Of a program with rights of its own the loader takes what would let its user into it out of the environment (ld.so(8), secure-execution
+ * mode), and so out of the command's. What was given lies where the kernel put it; /proc/self/environ is not for such a program's user.
+ */
+static void tell_dropped(const struct invocation *inv)
+{
+	enum { ENV_START = 50, ENV_END = 51 };
+	uint64_t begin, end;
+
+	if (inv->operands_n == 0 || !getauxval(AT_SECURE) || own_stat(ENV_START, &begin) < 0 ||
+	    own_stat(ENV_END, &end) < 0 || begin == 0)
+		return;
+	for (const char *at = (const char *)(uintptr_t)begin, *limit = (const char *)(uintptr_t)end;
+	     at < limit; at += strnlen(at, (size_t)(limit - at)) + 1) {
+		struct strbuf text;
+		char name[64];
+
+		snprintf(name, sizeof(name), "%.*s", (int)strcspn(at, "="), at);
+		if (strncmp(name, "LD_", strlen("LD_")) != 0 || getenv(name))
+			continue;
+		strbuf_init(&text, 0);
+		strbuf_addf(&text,
+			    "%s is not handed on: the loader drops it, since gpusonde has capabilities of its file; "
+			    "gpusonde trace -- env '%s' %s gives it to the command",
+			    name, at, inv->operands[0]);
+		complain(text.data);
+		strbuf_done(&text);
+	}
+}
+
+int trace_main(struct invocation *inv)
+{
+	struct tracing t = { .inv = inv };
+	int r;
+
+	if (contradicts(inv) || (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0))
+		return EXIT_USAGE;
+	if (open_output(&t) < 0)
+		return EXIT_FAILURE;
+	capability_of_command(capability_wanted(inv));
+	tell_dropped(inv);
+	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
+		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
+	t.drawn_ns = clock_mono_ns();
+	strbuf_init(&t.raw, 0);
+	r = trace_report_init(&t.report);
+	if (r == 0)
+		r = start(&t);
+	if (r >= 0) {
+		sd_event_loop(t.event);
+		r = finish(&t);
+	}
+	exec_gate_free(t.gate);
+	trace_kernels_free(t.kernels);
+	trace_engine_free(t.engine);
+	trace_report_done(&t.report);
+	strbuf_done(&t.raw);
+	sd_event_unref(t.event);
+	return r < 0 ? EXIT_FAILURE : t.status;
+}

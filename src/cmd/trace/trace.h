@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * "gpusonde trace": an engine of its own (trace/engine.h), and what it prints. The report outlives the processes: what a process has had
+ * is copied when it ends, for the summary.
+ */
+#pragma once
+
+#include "base/strbuf.h"
+#include "trace/engine.h"
+#include "view/view.h"
+
+enum { TRACE_ENDED_MAX = 4096 };
+
+struct trace_report {
+	struct trace_process_sum *ended; /* their sums are copies, owned here */
+	uint32_t ended_n, ended_cap;
+	uint64_t ended_lost; /* beyond TRACE_ENDED_MAX, or no memory */
+	struct trace_sum *calls; /* by call number, over all processes; made by trace_report_calls() */
+	uint64_t *calls_before; /* counts when the table was drawn last */
+};
+
+int trace_report_init(struct trace_report *report);
+void trace_report_done(struct trace_report *report);
+/* After each collection: keeps the figures of those that are over. */
+void trace_report_keep(struct trace_report *report, struct trace_engine *engine);
+/* Those that have ended, then those that live; stops with what @fn gives when that is not 0. */
+int trace_report_each(struct trace_report *report, struct trace_engine *engine,
+		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata);
+/* Adds the processes up, by call. */
+void trace_report_calls(struct trace_report *report, struct trace_engine *engine);
+
+struct trace_kernels;
+
+/* cmd/trace/print.c. @seconds: since the table was drawn last, for rates; 0: none. */
+int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
+		       const struct table_options *options, double seconds, struct strbuf *out);
+/* How tracing itself went: probes, cost, what is incomplete and why. */
+void trace_print_status(struct trace_report *report, struct trace_engine *engine,
+			const struct table_options *options, struct strbuf *out);
+/* @kernels: NULL: they were not asked for. */
+int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct trace_kernels *kernels,
+		     struct strbuf *out);
+/* cmd/trace/raw.c. One event, whose size the engine has checked, as a line or as a JSON object on a line. */
+void trace_print_event(const struct trace_header *event, bool json, struct strbuf *out);

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "config/nearest.h"
+#include "model/reading.h"
+#include "serve/address.h"
+
+const struct option option_table[OPTIONS] = {
+#define OPTION(section_, name_, ...) \
+	{ .section = #section_, .name = #name_, .key = #section_ "." #name_, __VA_ARGS__ },
+#include "config/options.def"
+};
+
+const struct section section_table[] = {
+#define SECTION(name_, title_) { #name_, title_ },
+#include "config/options.def"
+};
+const unsigned section_count = ARRAY_SIZE(section_table);
+
+static const char *const level_names[] = {
+	[LOG_ERR] = "error", [LOG_WARNING] = "warning", [LOG_NOTICE] = "notice",
+	[LOG_INFO] = "info", [LOG_DEBUG] = "debug",
+};
+
+static const char *const placeholders[OPTION_TYPES] = {
+	[OPTION_TEXT] = "TEXT",
+	[OPTION_BOOL] = "BOOL",
+	[OPTION_DURATION] = "DURATION",
+	[OPTION_COUNT] = "N",
+	[OPTION_ADDRESS] = "ADDR:PORT|none",
+	[OPTION_NAME] = "NAME|none",
+	[OPTION_MODE] = "OCTAL",
+	[OPTION_LEVEL] = "LEVEL",
+	[OPTION_SIZE] = "SIZE",
+	[OPTION_SHARE] = "PERCENT",
+	[OPTION_TRISTATE] = "auto|yes|no",
+};
+
+enum {
+	TEXT_MAX = 4000,
+	SOCKET_NAME_MAX = 107, /* sun_path of unix(7), less its leading or trailing NUL */
+};
+
+void option_flag(const struct option *option, char ret_flag[static OPTION_NAME_MAX])
+{
+	int n = snprintf(ret_flag, OPTION_NAME_MAX, "--%s", option->key);
+
+	for (int i = 2; i < n && i < OPTION_NAME_MAX; i++)
+		if (ret_flag[i] == '.' || ret_flag[i] == '_')
+			ret_flag[i] = '-';
+}
+
+void option_environment(const struct option *option, char ret_name[static OPTION_NAME_MAX])
+{
+	int n = snprintf(ret_name, OPTION_NAME_MAX, "GPUSONDE_%s", option->key);
+
+	for (int i = 0; i < n && i < OPTION_NAME_MAX; i++)
+		ret_name[i] = ret_name[i] == '.' ? '_' : (char)toupper((unsigned char)ret_name[i]);
+}
+
+static bool equals(const char *name, const char *text, size_t length)
+{
+	return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+const struct option *option_by_flag(const char *flag, size_t length)
+{
+	char name[OPTION_NAME_MAX];
+
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		const struct option *o = &option_table[i];
+
+		option_flag(o, name);
+		if (equals(name, flag, length) || (o->alias && equals(o->alias, flag, length)))
+			return o;
+	}
+	return NULL;
+}
+
+const struct option *option_by_key(const char *key)
+{
+	for (unsigned i = 0; i < OPTIONS; i++)
+		if (STRV_EQ(option_table[i].key, key))
+			return &option_table[i];
+	return NULL;
+}
+
+const char *option_placeholder(const struct option *option)
+{
+	return option->value ? option->value : placeholders[option->type];
+}
+
+/* The largest unit that divides it, as parse_duration_ns() reads it back. */
+static void describe_duration(int64_t ns, struct strbuf *out)
+{
+	if (ns % NSEC_PER_SEC)
+		strbuf_addf(out, "%lldms", (long long)(ns / NSEC_PER_MSEC));
+	else if (ns % (60 * NSEC_PER_SEC))
+		strbuf_addf(out, "%llds", (long long)(ns / NSEC_PER_SEC));
+	else
+		strbuf_addf(out, "%lldm", (long long)(ns / (60 * NSEC_PER_SEC)));
+}
+
+void option_describe(const struct option *option, struct strbuf *out)
+{
+	switch (option->type) {
+	case OPTION_BOOL:
+		strbuf_adds(out, "true or false (or yes, no, on, off, 1, 0)");
+		break;
+	case OPTION_DURATION:
+		strbuf_adds(out, "a number and a unit, ");
+		describe_duration(option->min, out);
+		strbuf_adds(out, " to ");
+		describe_duration(option->max, out);
+		break;
+	case OPTION_COUNT:
+		strbuf_addf(out, "a whole number, %lld to %lld", (long long)option->min,
+			    (long long)option->max);
+		break;
+	case OPTION_ADDRESS:
+		strbuf_adds(
+			out,
+			"a numeric address and a port such as 127.0.0.1:9470, [::1]:9470 or :9470 (all addresses), or none");
+		break;
+	case OPTION_NAME:
+		strbuf_addf(out, "a name of 1 to %d bytes, or none", SOCKET_NAME_MAX);
+		break;
+	case OPTION_MODE:
+		strbuf_addf(out, "an octal number, 0 to 0%llo", (unsigned long long)option->max);
+		break;
+	case OPTION_LEVEL:
+		strbuf_adds(out, "error, warning, notice, info or debug");
+		break;
+	case OPTION_SIZE:
+		strbuf_adds(out, "a whole number and KiB, MiB or GiB, ");
+		option_describe_size(option->min, out);
+		strbuf_adds(out, " to ");
+		option_describe_size(option->max, out);
+		break;
+	case OPTION_SHARE:
+		strbuf_addf(out, "a percentage, %g%% to %g%%", (double)option->min / 1e4,
+			    (double)option->max / 1e4);
+		break;
+	case OPTION_TRISTATE:
+		strbuf_adds(out, "auto, yes or no");
+		break;
+	case OPTION_TEXT:
+	case OPTION_TYPES:
+		strbuf_addf(out, "text of %s%d bytes", option->empty ? "at most " : "1 to ", TEXT_MAX);
+		break;
+	}
+}
+
+static int parse_address(const char *text)
+{
+	struct addresses addresses;
+
+	return STRV_EQ(text, "none") ? 0 : address_parse(text, &addresses);
+}
+
+static int parse_mode(const char *text, int64_t *ret_number)
+{
+	size_t n = strlen(text);
+
+	if (n < 1 || n > 5 || strspn(text, "01234567") != n)
+		return -EINVAL;
+	*ret_number = (int64_t)strtoul(text, NULL, 8);
+	return 0;
+}
+
+static int parse_level(const char *text, int64_t *ret_number)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(level_names); i++)
+		if (level_names[i] && STRV_EQ(level_names[i], text)) {
+			*ret_number = (int64_t)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int parse_value(const struct option *option, const char *text, int64_t *ret_number)
+{
+	size_t length = strlen(text);
+	uint64_t count;
+	bool flag;
+	int r;
+
+	switch (option->type) {
+	case OPTION_BOOL:
+		r = parse_bool(text, &flag);
+		if (r == 0)
+			*ret_number = flag;
+		return r;
+	case OPTION_COUNT:
+		r = parse_u64(text, &count);
+		if (r == 0)
+			*ret_number = count > INT64_MAX ? INT64_MAX : (int64_t)count;
+		return r;
+	case OPTION_DURATION:
+		return parse_duration_ns(text, ret_number);
+	case OPTION_ADDRESS:
+		return parse_address(text);
+	case OPTION_MODE:
+		return parse_mode(text, ret_number);
+	case OPTION_LEVEL:
+		return parse_level(text, ret_number);
+	case OPTION_SIZE:
+		return option_parse_size(text, ret_number);
+	case OPTION_SHARE:
+		return option_parse_share(text, ret_number);
+	case OPTION_TRISTATE:
+		return option_parse_tristate(text, ret_number);
+	case OPTION_NAME:
+		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
+	case OPTION_TEXT:
+	case OPTION_TYPES:
+		break;
+	}
+	return (length == 0 && !option->empty) || length > TEXT_MAX ? -EINVAL : 0;
+}
+
+/* Control characters have no place in a path or an address, and would forge lines in logs and --print-config. */
+static bool printable(const char *text)
+{
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return utf8_valid(text, strlen(text));
+}
+
+static bool accepts(const struct option *option, const char *text, int64_t *ret_number)
+{
+	int64_t number = 0;
+
+	if (!printable(text) || parse_value(option, text, &number) < 0)
+		return false;
+	if (option->max && (number < option->min || number > option->max))
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+int options_set(struct options *options, const struct option *option, const char *text,
+		enum option_origin origin, const char *where, struct strbuf *errors)
+{
+	struct option_value *v = &options->v[option - option_table];
+	_cleanup_free_ char *text_copy = NULL, *where_copy = NULL;
+	int64_t number;
+
+	if (!accepts(option, text, &number)) {
+		strbuf_addf(errors, "%s: %s cannot be \"%.80s\": it must be ", where, option->key, text);
+		option_describe(option, errors);
+		strbuf_addc(errors, '\n');
+		return 0;
+	}
+	if (v->text && v->origin > origin)
+		return 0;
+	text_copy = strdup(text);
+	where_copy = where ? strdup(where) : NULL;
+	if (!text_copy || (where && !where_copy))
+		return -ENOMEM;
+	free(v->text);
+	free(v->where);
+	*v = (struct option_value){ TAKE_PTR(text_copy), number, origin, TAKE_PTR(where_copy) };
+	return 0;
+}
+
+int options_init(struct options *options)
+{
+	struct strbuf errors;
+
+	*options = (struct options){ 0 };
+	strbuf_init(&errors, 0);
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		int r = options_set(options, &option_table[i], option_table[i].initial, ORIGIN_DEFAULT, NULL,
+				    &errors);
+
+		if (r < 0 || errors.len > 0) {
+			strbuf_done(&errors);
+			options_done(options);
+			return r < 0 ? r : -EINVAL;
+		}
+	}
+	strbuf_done(&errors);
+	return 0;
+}
+
+void options_done(struct options *options)
+{
+	if (!options)
+		return;
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		free(options->v[i].text);
+		free(options->v[i].where);
+	}
+	free(options->file);
+	*options = (struct options){ 0 };
+}
+
+/* A misspelt variable would be ignored in silence; one that only shares the prefix (Kubernetes makes some) is none of ours. */
+static void warn_near_miss(const char *variable, struct strbuf *warnings)
+{
+	char names[OPTIONS][OPTION_NAME_MAX], word[OPTION_NAME_MAX];
+	const char *equals_sign = strchr(variable, '=');
+	struct nearest nearest;
+
+	if (!equals_sign || (size_t)(equals_sign - variable) >= sizeof(word))
+		return;
+	snprintf(word, sizeof(word), "%.*s", (int)(equals_sign - variable), variable);
+	nearest_init(&nearest, word);
+	nearest.distance = 3;
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		option_environment(&option_table[i], names[i]);
+		nearest_offer(&nearest, names[i]);
+	}
+	if (nearest.best && nearest.distance > 0)
+		strbuf_addf(warnings, "environment variable %s is no option and is ignored: did you mean %s?\n",
+			    word, nearest.best);
+}
+
+int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings)
+{
+	extern char **environ;
+	char name[OPTION_NAME_MAX];
+
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		option_environment(&option_table[i], name);
+		const char *text = getenv(name);
+		int r = text ? options_set(options, &option_table[i], text, ORIGIN_ENVIRONMENT, name, errors) :
+			       0;
+
+		if (r < 0)
+			return r;
+	}
+	for (char **e = environ; e && *e; e++)
+		if (strncmp(*e, "GPUSONDE_", 9) == 0)
+			warn_near_miss(*e, warnings);
+	return 0;
+}
+
+const char *options_text(const struct options *options, enum option_id id)
+{
+	const char *text = options->v[id].text;
+	enum option_type type = option_table[id].type;
+
+	if (text[0] == 0 || ((type == OPTION_ADDRESS || type == OPTION_NAME) && STRV_EQ(text, "none")))
+		return NULL;
+	return text;
+}
+
+int64_t options_number(const struct options *options, enum option_id id)
+{
+	return options->v[id].number;
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Options: one table (config/options.def), four origins. A flag outranks the environment, that the configuration file, and
+ * that the default. Option a.b_c is the flag --a-b-c, the environment variable GPUSONDE_A_B_C and the key `a: {b_c: ...}`.
+ *
+ * Loading never stops at the first error: each one becomes a line in the caller's buffer that names where, what and the
+ * remedy. Values are checked as they are set, so whoever reads them needs no further check.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/strbuf.h"
+
+/* Which commands an option or flag belongs to; the file and the environment may hold options of any. */
+enum use {
+	USE_AGENT = 1 << 0,
+	USE_READ = 1 << 1, /* gpus, ps, snapshot */
+	USE_CONTROL = 1 << 2, /* release, resume */
+	USE_DOCTOR = 1 << 3,
+	USE_ATOPGPUD = 1 << 4,
+	USE_HELP = 1 << 5,
+	USE_PROBES = 1 << 6,
+	USE_TRACE = 1 << 7,
+	USE_INSPECT = 1 << 8,
+	USE_SAMPLE = USE_AGENT | USE_READ | USE_DOCTOR | USE_ATOPGPUD,
+	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT,
+};
+
+enum option_type {
+	OPTION_TEXT,
+	OPTION_BOOL,
+	OPTION_DURATION, /* number: nanoseconds */
+	OPTION_COUNT,
+	OPTION_ADDRESS, /* ADDR:PORT or none */
+	OPTION_NAME, /* of a UNIX socket, or none */
+	OPTION_MODE, /* number: permission bits */
+	OPTION_LEVEL, /* number: syslog's */
+	OPTION_SIZE, /* number: bytes */
+	OPTION_SHARE, /* number: millionths; written in percent */
+	OPTION_TRISTATE, /* number: enum tristate */
+	OPTION_TYPES,
+};
+
+enum tristate { TRISTATE_NO, TRISTATE_YES, TRISTATE_AUTO };
+
+struct option {
+	const char *section, *name, *key; /* "sample", "period", "sample.period" */
+	enum option_type type;
+	const char *initial; /* the default, as it would be written */
+	const char *empty; /* the text may be empty, and this is what that means; else NULL */
+	const char *value; /* placeholder for help, NULL: the type's */
+	const char *alias; /* a shorter flag, or NULL */
+	int64_t min, max;
+	unsigned uses; /* enum use bits */
+	bool restart; /* a running agent cannot change it */
+	const char *help;
+};
+
+enum option_id {
+#define OPTION(section_, name_, ...) OPT_##section_##_##name_,
+#include "config/options.def"
+	OPTIONS,
+};
+
+enum option_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
+
+struct option_value {
+	char *text; /* as written */
+	int64_t number;
+	enum option_origin origin;
+	char *where; /* "/etc/gpusonde/gpusonde.yaml:3", "GPUSONDE_SAMPLE_PERIOD", "--sample-period"; NULL by default */
+};
+
+struct options {
+	struct option_value v[OPTIONS];
+	char *file; /* the configuration file that was read, NULL none */
+};
+
+struct section {
+	const char *name, *title;
+};
+
+extern const struct option option_table[OPTIONS];
+extern const struct section section_table[];
+extern const unsigned section_count;
+
+enum { OPTION_NAME_MAX = 64 };
+#define OPTIONS_FILE "/etc/gpusonde/gpusonde.yaml"
+
+/* Names made from the key: "--sample-period", "GPUSONDE_SAMPLE_PERIOD". */
+void option_flag(const struct option *option, char ret_flag[static OPTION_NAME_MAX]);
+void option_environment(const struct option *option, char ret_name[static OPTION_NAME_MAX]);
+const struct option *option_by_flag(const char *flag, size_t length);
+const struct option *option_by_key(const char *key);
+/* Placeholder for help ("DURATION"), and what a good value is, in words ("100ms to 1m"). */
+const char *option_placeholder(const struct option *option);
+void option_describe(const struct option *option, struct strbuf *out);
+
+/* All defaults. -ENOMEM. */
+int options_init(struct options *options);
+void options_done(struct options *options);
+
+/* Sets one option, unless a higher origin has set it. A value it refuses becomes a line in @errors, and 0 is returned. */
+int options_set(struct options *options, const struct option *option, const char *text,
+		enum option_origin origin, const char *where, struct strbuf *errors);
+/* GPUSONDE_* of the process's environment. Near misses of an option's name are told in @warnings. */
+int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings);
+/* A file (config/options_file.c). What is wrong in it, or with it, goes to @errors. -ENOMEM. */
+int options_from_file(struct options *options, const char *path, struct strbuf *errors);
+int options_from_yaml(struct options *options, const char *name, const void *text, size_t length,
+		      struct strbuf *errors);
+
+/* Values of types that are options' own (config/option_value.c). -EINVAL. */
+int option_parse_size(const char *text, int64_t *ret_bytes);
+int option_parse_share(const char *text, int64_t *ret_ppm);
+int option_parse_tristate(const char *text, int64_t *ret_tristate);
+void option_describe_size(int64_t bytes, struct strbuf *out);
+
+/* NULL when the option is `none` or empty. */
+const char *options_text(const struct options *options, enum option_id id);
+int64_t options_number(const struct options *options, enum option_id id);
+static inline bool options_bool(const struct options *options, enum option_id id)
+{
+	return options_number(options, id) != 0;
+}
+
+/* Documentation from the table (config/options_doc.c). */
+void options_print(const struct options *options, struct strbuf *out); /* YAML that loads again, with origins */
+void options_sample(struct strbuf *out); /* a commented file to begin with */
+void options_help(unsigned use, struct strbuf *out);
+void options_markdown(struct strbuf *out);
+void options_man_flags(struct strbuf *out);
+void options_man_keys(struct strbuf *out);

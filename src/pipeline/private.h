@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared by pipeline.c, view.c (figures), carry.c, symbols.c (names of kernels), node.c (what it knows of the node) and environ.c. */
+#pragma once
+
+#include "pipeline/pipeline.h"
+
+enum { PIPELINE_DEVICES_MAX = 256 };
+
+struct pipeline {
+	struct pipeline_config config;
+	struct cuda *cuda;
+	struct symbolizer *symbolizer; /* NULL: not wanted, or not to be had */
+	int64_t devices_by_ns; /* until then questions wait for the first devices */
+	struct cuda_device devices[PIPELINE_DEVICES_MAX];
+	uint32_t devices_n;
+	uint64_t node_seq; /* of the newest snapshot whose figures were taken */
+	struct kept_environments *kept; /* NULL: none */
+};
+
+/* node.c */
+extern const struct cuda_ops pipeline_cuda_ops;
+
+/* environ.c; -ESRCH: the process is gone, and was not kept */
+int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
+int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained);
+
+/* symbols.c */
+/* Starts the symbolizer and adds to @ops how it is asked; all or nothing. */
+int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops *ops);
+void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *view);

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A view of what is traced: src/cuda's figures by process and device, the engine's sums by call, joined by process. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "pipeline/private.h"
+#include "proc/proc.h"
+
+/* ---- how much room ---- */
+
+struct room {
+	struct cuda *cuda;
+	uint32_t processes, calls, errors;
+};
+
+static uint32_t codes_of(const struct trace_sum *sum)
+{
+	uint32_t n = 0;
+
+	while (n < TRACE_ERROR_CODES_MAX && sum->codes[n].count > 0)
+		n++;
+	return n;
+}
+
+/* What the engine calls incomplete is so for src/cuda and the views. */
+#define SAME(id_)                                                                   \
+	_Static_assert((unsigned)TRACE_INCOMPLETE_##id_ == TRACED_INCOMPLETE_##id_, \
+		       "model/incomplete.def and trace/engine.h must agree")
+SAME(LOST);
+SAME(QUIET);
+SAME(GIVEN_UP);
+SAME(LATE);
+SAME(NO_RETURNS);
+SAME(SITES);
+
+/* And tells src/cuda what is incomplete, before it closes its window. */
+static int count_room(const struct trace_process_sum *process, void *userdata)
+{
+	struct room *room = userdata;
+
+	if (process->incomplete)
+		cuda_mark(room->cuda, process->tgid, process->incarnation, process->incomplete);
+	room->processes++;
+	room->calls += process->sums_n;
+	for (uint32_t i = 0; i < process->sums_n; i++)
+		room->errors += codes_of(&process->sums[i]);
+	return 0;
+}
+
+/* ---- filling ---- */
+
+static void add_codes(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
+{
+	uint32_t n = codes_of(sum);
+
+	call->errors_first = view->errors_n;
+	call->errors_n = n;
+	for (uint32_t i = 0; i < n; i++)
+		view->errors[view->errors_n++] =
+			(struct traced_error){ sum->codes[i].code, sum->codes[i].count };
+}
+
+static void fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
+{
+	const struct probe *probe = &probes[sum->call];
+
+	*call = (struct traced_call){
+		.process = UINT32_MAX,
+		.api = probe->symbol,
+		.runtime = probe->library == PROBE_CUDART,
+		.count = sum->count,
+		.timed = trace_sum_below(sum, UINT64_MAX),
+		.errors = sum->errors,
+		.bytes = sum->bytes,
+		.nested = sum->nested,
+		.seconds = (double)sum->total_ns / 1e9,
+		.p50_ns = trace_sum_quantile(sum, 0.50),
+		.p95_ns = trace_sum_quantile(sum, 0.95),
+		.p99_ns = trace_sum_quantile(sum, 0.99),
+	};
+	add_codes(view, call, sum);
+}
+
+static uint64_t ticks_of(uint64_t start_boot_ns)
+{
+	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+}
+
+/* src/cuda's record of the process, made of the same events; or a new one, where that had no room or its event was lost. */
+static uint32_t find_process(struct trace_view *view, uint32_t known, const struct trace_process_sum *process)
+{
+	struct traced_process *made;
+
+	for (uint32_t i = trace_view_find(view, known, process->tgid);
+	     i < known && view->processes[i].pid == process->tgid; i++)
+		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0)
+			return i;
+	made = &view->processes[view->processes_n];
+	*made = (struct traced_process){
+		.pid = process->tgid,
+		.start_ticks = ticks_of(process->start_boot_ns),
+		.first_real_ns = clock_real_ns() - (clock_mono_ns() - (int64_t)process->incarnation),
+		.exited = process->over,
+	};
+	snprintf(made->comm, sizeof(made->comm), "%.*s", TRACE_COMM, process->comm);
+	utf8_sanitize(made->comm);
+	return view->processes_n++;
+}
+
+struct filling {
+	struct trace_view *view;
+	uint32_t known; /* processes of src/cuda's */
+	struct room room;
+};
+
+/* Ends early where there is less room than was counted; there is not. */
+static int fill_process(const struct trace_process_sum *process, void *userdata)
+{
+	struct filling *f = userdata;
+	struct trace_view *view = f->view;
+	struct traced_process *p;
+	uint32_t index;
+
+	if (f->room.processes == 0 || process->sums_n > f->room.calls - view->calls_n)
+		return -ENOSPC;
+	f->room.processes--;
+	index = find_process(view, f->known, process);
+	p = &view->processes[index];
+	p->incomplete |= process->incomplete;
+	p->overhead = process->overhead;
+	p->calls_first = view->calls_n;
+	for (uint32_t i = 0; i < process->sums_n; i++) {
+		const struct trace_sum *sum = &process->sums[i];
+
+		/* Only nested in others so far: nothing that was counted. */
+		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probes_n)
+			continue;
+		fill_call(view, &view->calls[view->calls_n], sum);
+		view->calls[view->calls_n++].process = index;
+	}
+	p->calls_n = view->calls_n - p->calls_first;
+	return 0;
+}
+
+static int by_api(const void *a, const void *b)
+{
+	return strcmp(((const struct traced_call *)a)->api, ((const struct traced_call *)b)->api);
+}
+
+static void fill_totals(struct trace_view *view, const struct trace_sum *const *totals, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct traced_call *call = &view->all_calls[view->all_calls_n];
+
+		if (!totals[i] || totals[i]->count == 0 || i >= probes_n)
+			continue;
+		fill_call(view, call, totals[i]);
+		for (unsigned b = 0; b < TRACED_LE; b++)
+			call->le[b] = trace_sum_below(totals[i], (uint64_t)(traced_le[b] * 1e9 + 0.5));
+		view->all_calls_n++;
+	}
+	qsort(view->all_calls, view->all_calls_n, sizeof(view->all_calls[0]), by_api);
+}
+
+/* ---- order ---- */
+
+struct place {
+	uint32_t pid, index;
+};
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Those that were added stand behind src/cuda's: brings all in the order of their PIDs. */
+static int sort_processes(struct trace_view *view)
+{
+	_cleanup_free_ struct place *places = calloc(view->processes_n, sizeof(*places));
+	_cleanup_free_ uint32_t *new_index = calloc(view->processes_n, sizeof(*new_index));
+	_cleanup_free_ struct traced_process *sorted = calloc(view->processes_n, sizeof(*sorted));
+
+	if (!places || !new_index || !sorted)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		places[i] = (struct place){ view->processes[i].pid, i };
+	qsort(places, view->processes_n, sizeof(*places), by_pid);
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		sorted[i] = view->processes[places[i].index];
+		new_index[places[i].index] = i;
+	}
+	memcpy(view->processes, sorted, view->processes_n * sizeof(*sorted));
+	for (uint32_t i = 0; i < view->devices_n; i++)
+		view->devices[i].process = new_index[view->devices[i].process];
+	for (uint32_t i = 0; i < view->calls_n; i++)
+		view->calls[i].process = new_index[view->calls[i].process];
+	for (uint32_t i = 0; i < view->kernels_n; i++)
+		view->kernels[i].process = new_index[view->kernels[i].process];
+	return 0;
+}
+
+/* ---- the agent's own rows ---- */
+
+static void set_agent(struct trace_view *view, enum agent_metric metric, double value)
+{
+	view->agent[metric] = value;
+	view->agent_p[metric] = PRESENCE_PRESENT;
+}
+
+static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
+		       const struct trace_engine_status *s, uint64_t left_out)
+{
+	struct cuda_stats c;
+
+	cuda_stats(pipeline->cuda, &c);
+	set_agent(view, AGENT_SOURCE_UP_TRACE, 1);
+	set_agent(view, AGENT_TRACE_PROCESSES, (double)MAX(s->targets.processes, (uint64_t)s->processes));
+	set_agent(view, AGENT_TRACE_FILES, s->files);
+	set_agent(view, AGENT_TRACE_SITES_ATTACHED, s->sites_attached);
+	set_agent(view, AGENT_TRACE_SITES_REFUSED, s->sites_refused);
+	set_agent(view, AGENT_TRACE_SITES_GIVEN_UP, s->sites_given_up);
+	set_agent(view, AGENT_TRACE_EVENTS_PRODUCED, (double)s->produced);
+	set_agent(view, AGENT_TRACE_EVENTS_RECEIVED, (double)s->received);
+	set_agent(view, AGENT_TRACE_EVENTS_DROPPED, (double)s->dropped);
+	set_agent(view, AGENT_TRACE_HITS, (double)(s->hits + s->return_hits));
+	set_agent(view, AGENT_TRACE_PROBE_SECONDS, s->probe_seconds);
+	set_agent(view, AGENT_TRACE_LOST_THREADS, (double)s->lost_threads);
+	set_agent(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost_procs + s->lost_processes));
+	set_agent(view, AGENT_TRACE_LOST_CALLS, (double)s->lost_stats);
+	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost_errors);
+	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
+	set_agent(view, AGENT_TRACE_OVERFLOWS,
+		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts +
+			   c.overflow_threads + c.overflow_allocations + c.overflow_pending +
+			   c.overflow_events + c.overflow_kernels + c.overflow_names + left_out));
+	if (pipeline->symbolizer) {
+		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
+		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
+	}
+	set_agent(view, AGENT_TRACE_UNKNOWN_FREES, (double)c.unknown_frees);
+	set_agent(view, AGENT_TRACE_QUIET, s->processes_quiet);
+	pipeline_symbols_view(pipeline, view);
+}
+
+static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)
+{
+	bool sees_all = proc_sees_all(), records = s->targets.by_records || !s->targets.why_no_records[0];
+
+	if (!sees_all || !records)
+		snprintf(view->why, sizeof(view->why), "%s%s%s", sees_all ? "" : TRACE_SEES_OWN_ONLY,
+			 sees_all || records ? "" : "; ", records ? "" : s->targets.why_no_records);
+}
+
+static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, uint32_t *ret_codes)
+{
+	uint32_t used = 0;
+
+	*ret_codes = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (totals[i]) {
+			used++;
+			*ret_codes += codes_of(totals[i]);
+		}
+	return used;
+}
+
+int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,
+		  struct trace_view **ret_view)
+{
+	const struct trace_sum *const *totals;
+	struct cuda_figures figures;
+	struct filling filling = { .room.cuda = pipeline->cuda };
+	struct trace_engine_status status;
+	struct trace_view *view;
+	uint32_t totals_n, codes_n, used;
+	int r = trace_engine_each(engine, count_room, &filling.room);
+
+	if (r == 0)
+		r = cuda_window(pipeline->cuda, clock_mono_ns(), &figures);
+	if (r < 0)
+		return r;
+	trace_engine_status(engine, &status);
+	trace_engine_totals(engine, &totals, &totals_n);
+	used = totals_used(totals, totals_n, &codes_n);
+	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n, filling.room.calls,
+			   used, filling.room.errors + codes_n, figures.totals_n, figures.kernels_n, &view);
+	if (r < 0)
+		return r;
+	view->processes_n = figures.processes_n;
+	view->devices_n = figures.devices_n;
+	view->totals_n = figures.totals_n;
+	cuda_fill(pipeline->cuda, view);
+	filling.view = view;
+	filling.known = view->processes_n;
+	trace_engine_each(engine, fill_process, &filling);
+	fill_totals(view, totals, totals_n);
+	r = filling.known < view->processes_n ? sort_processes(view) : 0;
+	if (r < 0) {
+		trace_view_unref(view);
+		return r;
+	}
+	fill_agent(view, pipeline, &status, left_out);
+	say_what_is_missing(view, &status);
+	view->enabled = true;
+	view->boot_ns = clock_boot_ns();
+	snprintf(view->backend, sizeof(view->backend), "%s", status.backend);
+	*ret_view = view;
+	return 0;
+}
+
+int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view)
+{
+	struct trace_view *view;
+	int r = trace_view_new(0, 0, 0, 0, 0, 0, 0, &view);
+
+	if (r < 0)
+		return r;
+	if (wanted)
+		set_agent(view, AGENT_SOURCE_UP_TRACE, 0);
+	snprintf(view->why, sizeof(view->why), "%s", why);
+	view->boot_ns = clock_boot_ns();
+	*ret_view = view;
+	return 0;
+}

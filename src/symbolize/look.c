@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Looks at processes before anybody asks about them: a program that lives for milliseconds is gone when the first question about it comes. The
+ * asker's side reads what lies where, while the process stands still; the thread keeps it, with the file open.
+ *
+ * A question is about a process by PID and start, and about a program that it was from one moment on: what was seen of it before it became
+ * another one is sealed, and is that of the programs that began before that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "symbolize/private.h"
+#include "proc/proc.h"
+
+/* A mapping whose place is not known is made as soon as its process goes on. */
+enum { PATIENCE_STEPS = 5 };
+#define STEP_NS NSEC_PER_MSEC
+
+struct look {
+	pid_t pid;
+	uint64_t start_ticks;
+	int64_t at_ns;
+	struct process fresh; /* its areas */
+	int fd;
+	char *path;
+	bool execution, placed;
+};
+
+/* ---- the asker's side ---- */
+
+void look_free(struct look *look)
+{
+	areas_done(&look->fresh);
+	closep(&look->fd);
+	free(look->path);
+	free(look);
+}
+DEFINE_CLEANUP(struct look *, look_free, look_freep)
+
+static bool is_still(const struct symbolizer *symbolizer, pid_t pid, uint64_t start_ticks)
+{
+	uint64_t now;
+
+	return proc_start_ticks(symbolizer->proc_root, (uint32_t)pid, &now) == 0 && now == start_ticks;
+}
+
+static int look_new(const struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping, struct look **ret_look)
+{
+	_cleanup_(look_freep) struct look *look = calloc(1, sizeof(*look));
+	const struct symbolizer_mapping *pending = mapping->execution ? NULL : mapping;
+	int r;
+
+	if (!look)
+		return -ENOMEM;
+	look->pid = mapping->pid;
+	look->at_ns = clock_mono_ns();
+	look->execution = mapping->execution;
+	look->placed = mapping->length > 0;
+	look->fd = fcntl(mapping->fd, F_DUPFD_CLOEXEC, 3);
+	look->path = strdup(mapping->path);
+	if (!look->path)
+		return -ENOMEM;
+	r = proc_start_ticks(symbolizer->proc_root, (uint32_t)mapping->pid, &look->start_ticks);
+	if (r == 0)
+		r = areas_read(symbolizer->proc_root, mapping->pid, pending, &look->fresh);
+	/* It stands still, but may have been killed. */
+	if (r == 0 && !is_still(symbolizer, mapping->pid, look->start_ticks))
+		r = -ESRCH;
+	if (r < 0)
+		return r;
+	*ret_look = TAKE_PTR(look);
+	return 0;
+}
+
+int symbolizer_look(struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping)
+{
+	const struct symbolizer_question about = { .pid = mapping->pid };
+	struct look *look;
+	struct work *work;
+	int r = look_new(symbolizer, mapping, &look);
+
+	if (r < 0)
+		return r;
+	work = work_new(WORK_LOOK, &about);
+	if (!work) {
+		look_free(look);
+		return -ENOMEM;
+	}
+	work->look = look;
+	return symbolizer_enqueue(symbolizer, work, &symbolizer->images, &symbolizer->looks_n, LOOKS);
+}
+
+/* ---- the thread's ---- */
+
+static bool is_unasked(const struct process *process)
+{
+	return process->looked && process->incarnation == 0;
+}
+
+/* What the process is now. */
+static struct process *newest(const struct symbolizer *symbolizer, const struct look *look)
+{
+	struct process *found = NULL;
+
+	for (uint32_t i = 0; i < symbolizer->processes_n; i++) {
+		struct process *process = symbolizer->processes[i];
+
+		if (process->pid == look->pid && process->start_ticks == look->start_ticks &&
+		    !process->sealed && (!found || process->made > found->made))
+			found = process;
+	}
+	return found;
+}
+
+struct process *look_find(struct symbolizer *symbolizer, const struct symbolizer_question *question)
+{
+	uint64_t start_ticks = start_ticks_of(question->start_boot_ns);
+	struct process *found = NULL;
+
+	for (uint32_t i = 0; start_ticks != 0 && i < symbolizer->processes_n; i++) {
+		struct process *process = symbolizer->processes[i];
+
+		if (!is_unasked(process) || process->pid != question->pid || process->start_ticks != start_ticks)
+			continue;
+		if (process->sealed && process->looked_ns <= (int64_t)question->incarnation)
+			continue;
+		if (!found || process->made < found->made)
+			found = process;
+	}
+	return found;
+}
+
+static void make_room_for_one(struct symbolizer *symbolizer)
+{
+	struct process *old = NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < symbolizer->processes_n; i++) {
+		struct process *process = symbolizer->processes[i];
+
+		if (!is_unasked(process))
+			continue;
+		n++;
+		if (!old || process->used < old->used)
+			old = process;
+	}
+	if (n >= LOOKED)
+		process_remove(symbolizer, old);
+}
+
+static int add(struct symbolizer *symbolizer, const struct look *look, struct process **ret_process)
+{
+	int r;
+
+	make_room_for_one(symbolizer);
+	r = process_add(symbolizer, look->pid, 0, ret_process);
+	if (r < 0)
+		return r;
+	(*ret_process)->looked = true;
+	(*ret_process)->start_ticks = look->start_ticks;
+	return 0;
+}
+
+static void take(struct symbolizer *symbolizer, struct process *process, struct look *look)
+{
+	process_take(symbolizer, process, &look->fresh);
+	look->fresh = (struct process){ 0 };
+	process->looked_ns = process->read_ns = look->at_ns;
+}
+
+/* The program that it is until the call succeeds is seen for the last time; what it becomes has nothing yet. */
+static int take_execution(struct symbolizer *symbolizer, struct look *look, struct process **ret_process)
+{
+	struct process *before = newest(symbolizer, look);
+
+	/* Its interpreter, or the next attempt. */
+	if (before && before->looked && before->read_ns == 0) {
+		*ret_process = before;
+		return 0;
+	}
+	if (before) {
+		take(symbolizer, before, look);
+		before->sealed = before->gone = true;
+		process_weigh(symbolizer, before);
+	}
+	return add(symbolizer, look, ret_process);
+}
+
+static int take_mapping(struct symbolizer *symbolizer, struct look *look, struct process **ret_process)
+{
+	struct process *process = newest(symbolizer, look);
+	int r = process ? 0 : add(symbolizer, look, &process);
+
+	if (r < 0)
+		return r;
+	take(symbolizer, process, look);
+	*ret_process = process;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+/* On btrfs and overlay stat() tells another device than maps. */
+static bool may_be(const struct file *file, const struct mapped *mapped)
+{
+	for (uint32_t i = 0; i < file->ids_n; i++)
+		if (file->ids[i].dev != mapped->dev || file->ids[i].ino == mapped->ino)
+			return true;
+	return false;
+}
+
+uint32_t look_pending(const struct process *before, const struct mapped *mapped)
+{
+	for (uint32_t i = 0; i < before->mapped_n; i++) {
+		const struct mapped *pending = &before->mapped[i];
+
+		if (pending->ino == 0 && pending->file && STRV_EQ(pending->path, mapped->path) &&
+		    may_be(pending->file, mapped))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+static struct mapped *add_pending(struct process *process, const char *path)
+{
+	struct mapped *mapped =
+		reallocarray(process->mapped, (size_t)process->mapped_n + 1, sizeof(struct mapped));
+
+	if (!mapped)
+		return NULL;
+	process->mapped = mapped;
+	mapped += process->mapped_n;
+	*mapped = (struct mapped){ .path = strdup(path), .looked = true };
+	if (!mapped->path)
+		return NULL;
+	process->mapped_n++;
+	return mapped;
+}
+
+static void give_file(struct mapped *mapped, struct file *file)
+{
+	mapped->looked = true;
+	if (mapped->file)
+		return;
+	mapped->file = file;
+	file_use(file);
+}
+
+static void take_file(struct symbolizer *symbolizer, struct process *process, const struct look *look)
+{
+	const struct place place = { .pid = look->pid, .path = look->path, .fd = &look->fd };
+	struct mapped *mapped;
+	struct file *file;
+	bool found = false;
+
+	if (look->fd < 0 || file_find(symbolizer, &place, &file) < 0)
+		return;
+	for (uint32_t i = 0; i < process->mapped_n; i++) {
+		mapped = &process->mapped[i];
+		if (!STRV_EQ(mapped->path, look->path) || !may_be(file, mapped))
+			continue;
+		found = true;
+		give_file(mapped, file);
+	}
+	mapped = found ? NULL : add_pending(process, look->path);
+	if (mapped)
+		give_file(mapped, file);
+}
+
+static bool is_mapped(const struct process *process, const char *path)
+{
+	for (uint32_t i = 0; i < process->mapped_n; i++)
+		if (process->mapped[i].executable && STRV_EQ(process->mapped[i].path, path))
+			return true;
+	return false;
+}
+
+/* Where the kernel has put it. */
+static void look_again(struct symbolizer *symbolizer, struct process *process, const struct look *look)
+{
+	for (unsigned i = 0; i < PATIENCE_STEPS && !is_mapped(process, look->path); i++) {
+		const struct timespec step = { .tv_nsec = STEP_NS };
+		int64_t now = clock_mono_ns();
+		struct process fresh;
+
+		if (i > 0)
+			nanosleep(&step, NULL);
+		if (areas_read(symbolizer->proc_root, look->pid, NULL, &fresh) < 0)
+			return;
+		if (!is_still(symbolizer, look->pid, look->start_ticks)) {
+			areas_done(&fresh);
+			return;
+		}
+		process_take(symbolizer, process, &fresh);
+		process->looked_ns = process->read_ns = now;
+	}
+}
+
+void look_take(struct symbolizer *symbolizer, struct look *look)
+{
+	struct process *process;
+	int r = look->execution ? take_execution(symbolizer, look, &process) : take_mapping(symbolizer, look, &process);
+
+	if (r < 0)
+		return; /* no memory: it is looked at when it is asked about */
+	process->used = ++symbolizer->used;
+	take_file(symbolizer, process, look);
+	if (!look->execution && !look->placed)
+		look_again(symbolizer, process, look);
+	process_look_at_files(symbolizer, process);
+	process_weigh(symbolizer, process);
+}

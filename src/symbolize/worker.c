@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <linux/ioprio.h>
+#include <malloc.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "symbolize/private.h"
+
+/* A question without an answer is tried again, twice; those of one slot together, so that a process's maps are read once for them. */
+enum { TRIES = 3 };
+#define AGAIN_NS (250 * NSEC_PER_MSEC)
+#define SLOT_NS (50 * NSEC_PER_MSEC)
+#define TRIM_NS (10 * NSEC_PER_SEC) /* it walks the whole heap */
+
+void works_put(struct works *works, struct work *work)
+{
+	work->next = NULL;
+	if (works->last)
+		works->last->next = work;
+	else
+		works->first = work;
+	works->last = work;
+	works->n++;
+}
+
+struct work *works_take(struct works *works)
+{
+	struct work *work = works->first;
+
+	if (work) {
+		works->first = work->next;
+		if (!works->first)
+			works->last = NULL;
+		works->n--;
+	}
+	return work;
+}
+
+void work_free(struct work *work)
+{
+	if (work->look)
+		look_free(work->look);
+	free(work);
+}
+
+bool symbolizer_stopping(const struct symbolizer *symbolizer)
+{
+	return atomic_load_explicit(&symbolizer->stop, memory_order_relaxed);
+}
+
+bool symbolizer_over(const struct symbolizer *symbolizer)
+{
+	return atomic_load_explicit(&symbolizer->now_over, memory_order_relaxed);
+}
+
+void symbolizer_count(struct symbolizer *symbolizer, uint64_t *row, uint64_t n)
+{
+	pthread_mutex_lock(&symbolizer->lock);
+	*row += n;
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+void symbolizer_weigh(struct symbolizer *symbolizer, int64_t bytes)
+{
+	symbolizer->bytes += (uint64_t)bytes;
+	pthread_mutex_lock(&symbolizer->lock);
+	symbolizer->stats.bytes = symbolizer->bytes + symbolizer->processes_bytes;
+	symbolizer->stats.files = symbolizer->files_n;
+	pthread_mutex_unlock(&symbolizer->lock);
+}
+
+/* ---- answering ---- */
+
+static void give(struct symbolizer *symbolizer, struct work *work, struct kernel *kernel)
+{
+	pthread_mutex_lock(&symbolizer->lock);
+	/* Never full: a question is let in where there is room for its answer. */
+	symbolizer->answers[(symbolizer->answers_head + symbolizer->answers_n) % symbolizer->config.limits.questions] =
+		(struct symbolizer_answer){ .id = work->question.id, .kernel = kernel };
+	symbolizer->answers_n++;
+	symbolizer->stats.answered++;
+	symbolizer->stats.named[kernel->source]++;
+	pthread_mutex_unlock(&symbolizer->lock);
+	work_free(work);
+	eventfd_write(symbolizer->event_fd, 1);
+}
+
+static void put_again(struct symbolizer *symbolizer, struct work *work)
+{
+	int64_t again = symbolizer->config.again_ns ? symbolizer->config.again_ns : AGAIN_NS;
+	int64_t due = clock_mono_ns() + (again << (2 * work->tries));
+
+	work->tries++;
+	work->due_ns = due - due % SLOT_NS + SLOT_NS;
+	works_put(&symbolizer->again, work);
+}
+
+static void answer(struct symbolizer *symbolizer, struct work *work)
+{
+	struct kernel *kernel;
+	int r = answer_find(symbolizer, work, &kernel);
+
+	if (r == -EAGAIN && work->tries + 1 < TRIES && !symbolizer_over(symbolizer)) {
+		kernel_unref(kernel);
+		put_again(symbolizer, work);
+	} else if (r == 0 || r == -EAGAIN) {
+		give(symbolizer, work, kernel);
+	} else if (r == -ECANCELED) {
+		work_free(work); /* nobody waits for it any more */
+	} else {
+		put_again(symbolizer, work); /* memory: there may be some later */
+	}
+}
+
+static void forget(struct symbolizer *symbolizer, const struct work *work)
+{
+	const struct symbolizer_question *q = &work->question;
+	struct works again = symbolizer->again;
+	struct work *waiting;
+
+	/* What was to be tried again has its last try now, while its mappings are known. */
+	symbolizer->again = (struct works){ 0 };
+	while ((waiting = works_take(&again))) {
+		if (is_of(waiting->question.pid, waiting->question.incarnation, q->pid, q->incarnation)) {
+			atomic_store(&symbolizer->now_over, true);
+			answer(symbolizer, waiting);
+		} else {
+			works_put(&symbolizer->again, waiting);
+		}
+	}
+	process_drop(symbolizer, q->pid, q->incarnation);
+	images_forget(symbolizer, q->pid, q->incarnation);
+}
+
+/* ---- the thread ---- */
+
+/* Of those that are tried again, the first that is due; else *ret_next_ns is when one will be. */
+static struct work *due(struct symbolizer *symbolizer, int64_t now, int64_t *ret_next_ns)
+{
+	struct works again = symbolizer->again;
+	struct work *found = NULL, *work;
+
+	*ret_next_ns = INT64_MAX;
+	symbolizer->again = (struct works){ 0 };
+	while ((work = works_take(&again))) {
+		if (!found && work->due_ns <= now) {
+			found = work;
+			continue;
+		}
+		*ret_next_ns = MIN(*ret_next_ns, work->due_ns);
+		works_put(&symbolizer->again, work);
+	}
+	if (found)
+		found->asked_ns = found->due_ns;
+	return found;
+}
+
+/* NULL: we are to stop. */
+static struct work *next(struct symbolizer *symbolizer)
+{
+	struct work *work = NULL;
+
+	pthread_mutex_lock(&symbolizer->lock);
+	while (!symbolizer_stopping(symbolizer)) {
+		int64_t next_ns;
+		struct timespec until;
+
+		work = works_take(&symbolizer->images);
+		if (!work)
+			work = works_take(&symbolizer->queue);
+		if (!work)
+			work = due(symbolizer, clock_mono_ns(), &next_ns);
+		if (work)
+			break;
+		if (symbolizer->trim && symbolizer->trimmed_ns + TRIM_NS > clock_mono_ns()) {
+			next_ns = MIN(next_ns, symbolizer->trimmed_ns + TRIM_NS);
+		} else if (symbolizer->trim) {
+			symbolizer->trim = false;
+			symbolizer->trimmed_ns = clock_mono_ns();
+			pthread_mutex_unlock(&symbolizer->lock);
+			malloc_trim(0);
+			pthread_mutex_lock(&symbolizer->lock);
+			continue;
+		}
+		if (next_ns == INT64_MAX) {
+			pthread_cond_wait(&symbolizer->wake, &symbolizer->lock);
+			continue;
+		}
+		until.tv_sec = next_ns / NSEC_PER_SEC;
+		until.tv_nsec = next_ns % NSEC_PER_SEC;
+		pthread_cond_timedwait(&symbolizer->wake, &symbolizer->lock, &until);
+	}
+	if (work && work->kind == WORK_IMAGE)
+		symbolizer->images_n--;
+	if (work && work->kind == WORK_LOOK)
+		symbolizer->looks_n--;
+	if (work && work->kind == WORK_FORGET)
+		symbolizer->forgets_n--;
+	if (work) {
+		symbolizer->now_pid = work->question.pid;
+		symbolizer->now_incarnation = work->question.incarnation;
+		atomic_store(&symbolizer->now_over, work->over);
+	}
+	pthread_mutex_unlock(&symbolizer->lock);
+	return work;
+}
+
+/* Behind everybody else, for processors and for disks; what is refused is done without. */
+static void step_back(void)
+{
+	const struct sched_param none = { 0 };
+	pid_t self = (pid_t)syscall(SYS_gettid);
+
+	pthread_setname_np(pthread_self(), "gpusonde-symbol");
+	sched_setscheduler(self, SCHED_BATCH, &none);
+	setpriority(PRIO_PROCESS, (id_t)self, 19);
+	syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+}
+
+void *symbolizer_run(void *userdata)
+{
+	struct symbolizer *symbolizer = userdata;
+	struct work *work;
+
+	step_back();
+	while ((work = next(symbolizer))) {
+		switch (work->kind) {
+		case WORK_QUESTION:
+			answer(symbolizer, work);
+			break;
+		case WORK_IMAGE:
+			image_read(symbolizer, work);
+			work_free(work);
+			break;
+		case WORK_LOOK:
+			look_take(symbolizer, work->look);
+			work_free(work);
+			break;
+		case WORK_FORGET:
+			forget(symbolizer, work);
+			work_free(work);
+			break;
+		}
+	}
+	return NULL;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <string.h>
+
+#include "pipeline/pipeline.h"
+
+/* ---- what ends while nobody looks ---- */
+
+static struct trace_view *view_new(void)
+{
+	struct trace_view *view;
+
+	assert_int_equal(trace_view_new(400, 4, 4, 1, 8, 1, 0, &view), 0);
+	view->enabled = true;
+	return view;
+}
+
+static struct traced_process *add(struct trace_view *view, uint32_t pid, bool exited)
+{
+	struct traced_process *process = &view->processes[view->processes_n++];
+
+	*process = (struct traced_process){ .pid = pid, .exited = exited, .has_series = true };
+	return process;
+}
+
+/* With a device, and a call that failed twice with @code. */
+static void add_figures(struct trace_view *view, int32_t code)
+{
+	uint32_t index = view->processes_n - 1;
+	struct traced_process *process = &view->processes[index];
+
+	process->devices_first = view->devices_n;
+	process->devices_n = 1;
+	view->devices[view->devices_n].process = index;
+	view->devices[view->devices_n++].v[TRACED_LAUNCHES] = code;
+	process->calls_first = view->calls_n;
+	process->calls_n = 1;
+	view->calls[view->calls_n++] = (struct traced_call){
+		.process = index, .api = "cuInit", .count = 2, .errors_first = view->errors_n, .errors_n = 1
+	};
+	view->errors[view->errors_n++] = (struct traced_error){ code, 2 };
+}
+
+static void assert_figures(const struct trace_view *view, uint32_t index, int32_t code)
+{
+	const struct traced_process *process = &view->processes[index];
+	const struct traced_device *device = &view->devices[process->devices_first];
+	const struct traced_call *call = &view->calls[process->calls_first];
+
+	assert_int_equal(process->devices_n, 1);
+	assert_int_equal(process->calls_n, 1);
+	assert_int_equal(device->process, index);
+	assert_int_equal(call->process, index);
+	assert_true(device->v[TRACED_LAUNCHES] == code);
+	assert_int_equal(view->errors[call->errors_first].code, code);
+}
+
+/* The next view, made while @before was not taken; @before is given up. */
+static struct trace_view *carry(struct trace_view *before, struct trace_view *view)
+{
+	uint64_t left_out = 0;
+	struct trace_view *both = pipeline_carry(before, view, &left_out);
+
+	assert_int_equal(left_out, 0);
+	trace_view_unref(before);
+	return both;
+}
+
+static void what_ended_is_kept_until_it_is_taken(_unused_ void **state)
+{
+	struct trace_view *view = view_new();
+
+	add(view, 10, false);
+	add_figures(view, 1);
+	add(view, 20, true);
+	add_figures(view, 2);
+	add(view, 30, true)->has_series = false;
+	view = carry(NULL, view);
+	struct trace_view *next = view_new();
+
+	add(next, 5, true);
+	add_figures(next, 3);
+	view = carry(carry(view, next), view_new());
+	assert_true(view->enabled);
+	assert_int_equal(view->processes_n, 2);
+	assert_int_equal(view->processes[0].pid, 5);
+	assert_figures(view, 0, 3);
+	assert_true(view->processes[1].exited);
+	assert_figures(view, 1, 2);
+	trace_view_unref(view);
+}
+
+static void what_is_kept_stands_in_order(_unused_ void **state)
+{
+	struct trace_view *before = view_new(), *view = view_new();
+	static const uint32_t pids[] = { 5, 10, 20, 20, 40 };
+	uint64_t left_out = 0;
+
+	add(before, 20, true);
+	add_figures(before, 2);
+	add(before, 40, true);
+	add_figures(before, 3);
+	add(view, 5, false);
+	add_figures(view, 4);
+	add(view, 10, false);
+	add_figures(view, 5);
+	add(view, 20, false); /* its successor */
+	add_figures(view, 6);
+	view->all_calls[view->all_calls_n++] =
+		(struct traced_call){ .api = "cuInit", .errors_first = view->errors_n, .errors_n = 1 };
+	view->errors[view->errors_n++] = (struct traced_error){ 7, 1 };
+	view->totals[view->totals_n++].v[TRACED_LAUNCHES] = 8;
+	view = pipeline_carry(before, view, &left_out);
+	assert_int_equal(view->processes_n, ARRAY_SIZE(pids));
+	for (uint32_t i = 0; i < ARRAY_SIZE(pids); i++)
+		assert_int_equal(view->processes[i].pid, pids[i]);
+	assert_true(view->processes[2].exited);
+	assert_false(view->processes[3].exited);
+	assert_figures(view, 0, 4);
+	assert_figures(view, 2, 2);
+	assert_figures(view, 3, 6);
+	assert_figures(view, 4, 3);
+	assert_int_equal(view->errors[view->all_calls[0].errors_first].code, 7);
+	assert_true(view->totals[0].v[TRACED_LAUNCHES] == 8);
+	assert_int_equal(left_out, 0);
+	trace_view_unref(before);
+	trace_view_unref(view);
+}
+
+static void only_so_many_are_kept(_unused_ void **state)
+{
+	struct trace_view *before = view_new(), *view = view_new();
+	uint64_t left_out = 0;
+
+	for (uint32_t i = 0; i < PIPELINE_CARRIED_MAX + 10; i++)
+		add(before, i + 1, true);
+	add(view, 1000, false);
+	view = pipeline_carry(before, view, &left_out);
+	assert_int_equal(view->processes_n, PIPELINE_CARRIED_MAX + 1);
+	assert_int_equal(view->processes[PIPELINE_CARRIED_MAX].pid, 1000);
+	assert_int_equal(left_out, 10);
+	trace_view_unref(before);
+	trace_view_unref(view);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_ended_is_kept_until_it_is_taken),
+		cmocka_unit_test(what_is_kept_stands_in_order),
+		cmocka_unit_test(only_so_many_are_kept),
+	};
+
+	return cmocka_run_group_tests_name("carry", tests, NULL, NULL);
+}
