@@ -19,7 +19,7 @@ BENCHES = {
     "cost": "Cost of the agent (8 GPUs, 64 processes, every metric, 1 Hz)",
     "pages": "Pages against nginx serving the same bytes (16 connections, wrk)",
     "soak": "Memory over 10 million samples on an accelerated clock",
-    "naming": "Naming kernels: 20 processes of one library of PyTorch's size",
+    "symbolize": "Naming kernels: 20 processes of one library of PyTorch's size",
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",

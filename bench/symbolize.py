@@ -2,7 +2,7 @@
 """20 processes that use kernels of one library of PyTorch's size: how often the agent reads it, what that takes, and how soon launches have names.
 
 The library is PyTorch's own, from PyPI (test/lib/fetch.py). Each process maps it as a loader does, and asks the simulated driver for its kernels as CUDA's
-runtime does (naming_user.c). The figures of every kernel are read, for the device's architecture.
+runtime does (symbolize_user.c). The figures of every kernel are read, for the device's architecture.
 """
 import json
 import os
@@ -40,7 +40,7 @@ def start(folder, library, count):
     libcuda = f"{folder}/libcuda.so.1"
     if not os.path.exists(libcuda):
         shutil.copy(f"{SIM}/libcuda.so.1", libcuda)
-    return [subprocess.Popen([f"{BUILD}/bench/naming_user", libcuda, library, str(KERNELS), f"{folder}/symbols"], env=sim_env(),
+    return [subprocess.Popen([f"{BUILD}/bench/symbolize_user", libcuda, library, str(KERNELS), f"{folder}/symbols"], env=sim_env(),
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)]
 
 

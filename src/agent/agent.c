@@ -65,7 +65,10 @@ static void count_usage(struct agent *agent)
 
 	usage_read(agent->status.child, &usage);
 	model_agent_set(model, AGENT_RESIDENT_BYTES, usage.resident_bytes);
-	/* A child that was left behind stuck counts again once it has ended; until then the sum may seem to fall. */
+	/*
+	 * A child that was left behind stuck counts again once it has ended; until then the sum may seem to
+	 * fall.
+	 */
 	if (usage.cpu_seconds > agent->cpu_counted) {
 		model_agent_add(model, AGENT_CPU_SECONDS, usage.cpu_seconds - agent->cpu_counted);
 		agent->cpu_counted = usage.cpu_seconds;
@@ -101,7 +104,10 @@ static void keep_house(struct agent *agent)
 	tell_systemd(agent);
 }
 
-/* What was traced up to now goes into the next snapshot; the newest one tells the tracer what the node is like. */
+/*
+ * What was traced up to now goes into the next snapshot; the newest one tells the tracer what the node is
+ * like.
+ */
 static void exchange_with_tracer(struct agent *agent)
 {
 	struct trace_view *view;
@@ -218,7 +224,8 @@ static unsigned connections_allowed(unsigned wanted)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max >= wanted + OTHER_FILES)
 		return wanted;
-	log_warning("http.max_connections is %u, and at most %llu files may be open: no more than %llu connections; raise the limit (LimitNOFILE=)",
+	log_warning("http.max_connections is %u, and at most %llu files may be open: no more than %llu "
+		    "connections; raise the limit (LimitNOFILE=)",
 		    wanted, (unsigned long long)limit.rlim_max,
 		    (unsigned long long)MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
 	return (unsigned)(MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
@@ -237,7 +244,8 @@ static int start(struct agent *agent)
 		.routes = agent_routes(),
 		.userdata = agent,
 		.generation = generation,
-		.max_connections = connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
+		.max_connections =
+			connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
 	};
 	int r = sd_event_default(&agent->event);
 
@@ -292,7 +300,8 @@ int agent_run(struct invocation *invocation)
 		sd_notify(false, "READY=1\nSTATUS=waiting for the driver's first answer");
 		r = sd_event_loop(agent.event);
 		if (r < 0)
-			log_error("the main loop failed: %s; this is a defect, please report it", strerror(-r));
+			log_error("the main loop failed: %s; this is a defect, please report it",
+				  strerror(-r));
 	}
 	stop(&agent);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

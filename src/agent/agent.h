@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent: the collector, the servers, and what holds them together. The main thread owns all of it; the HTTP thread sees
- * the members below "shared", and snapshots.
+ * The agent: the collector, the servers, and what holds them together. The main thread owns all of it; the
+ * HTTP thread sees the members below "shared", and snapshots.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ struct agent {
 	sd_event_source *requests; /* of the HTTP thread, by an eventfd */
 	int64_t tick_ns; /* when the next tick is due, on the boot clock */
 	int64_t housekeeping_ns; /* when the slow things were done last */
-	unsigned houses_kept;    /* how often */
-	bool deaf;               /* after a reload no HTTP port could be had */
+	unsigned houses_kept; /* how often */
+	bool deaf; /* after a reload no HTTP port could be had */
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;

@@ -16,7 +16,10 @@ struct atop_listeners {
 	struct atop_server *server;
 	unsigned open;
 	uint64_t truncated; /* answers since the last count */
-	/* The newest statistics, and what they were made of: who asks again in the same second gets them again. */
+	/*
+	 * The newest statistics, and what they were made of: who asks again in the same second gets them
+	 * again.
+	 */
 	struct {
 		struct strbuf text;
 		uint64_t seq, exit_seq, next_exit_seq;
@@ -36,7 +39,8 @@ static int types(unsigned version, struct strbuf *out, void *userdata)
 	return r;
 }
 
-static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq, void *userdata)
+static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
+		 void *userdata)
 {
 	struct atop_listeners *l = userdata;
 	struct snapshot *snapshot = collector_snapshot(l->collector);
@@ -45,7 +49,8 @@ static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64
 
 	if (l->made.seq != snapshot->seq || l->made.version != version || l->made.exit_seq != exit_seq) {
 		strbuf_reset(&l->made.text);
-		r = view_atop_stats(snapshot, version, exit_seq, &l->made.text, &l->made.next_exit_seq, &truncated);
+		r = view_atop_stats(snapshot, version, exit_seq, &l->made.text, &l->made.next_exit_seq,
+				    &truncated);
 		l->made.seq = r < 0 ? 0 : snapshot->seq;
 		l->made.version = version;
 		l->made.exit_seq = exit_seq;
@@ -91,8 +96,10 @@ static void listen_tcp_address(struct atop_listeners *l, const char *address)
 	r = atop_server_listen_tcp(l->server, address);
 	if (r == -EADDRINUSE) {
 		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
-		log_warning("atop is not served on %s: %s listens there already; stop it, or say --atop-listen none",
-			    address, who);
+		log_warning(
+			"atop is not served on %s: %s listens there already; stop it, or say --atop-listen "
+			"none",
+			address, who);
 	} else if (r < 0) {
 		log_warning("atop is not served on %s: %s; name another address with --atop-listen", address,
 			    strerror(-r));
@@ -118,7 +125,8 @@ static void listen_abstract(struct atop_listeners *l, const char *name)
 	r = atop_server_listen_abstract(l->server, name);
 	if (r == -EADDRINUSE) {
 		abstract_owner(name, who, sizeof(who));
-		log_warning("atop is not served on the socket @%s: %s has it already; stop it, or say --atop-socket none",
+		log_warning("atop is not served on the socket @%s: %s has it already; stop it, or say "
+			    "--atop-socket none",
 			    name, who);
 	} else if (r < 0) {
 		log_warning("atop is not served on the socket @%s: %s; name another with --atop-socket", name,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * atop's two addresses, served from a collector's snapshots: what agent and atopgpud have in common. An address that another
- * program has costs a warning, never the rest.
+ * atop's two addresses, served from a collector's snapshots: what agent and atopgpud have in common. An
+ * address that another program has costs a warning, never the rest.
  */
 #pragma once
 

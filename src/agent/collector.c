@@ -35,7 +35,8 @@ struct collector {
 	struct driver_outage outage;
 	uint32_t state;
 	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
-	char refused[sizeof(((struct reading *)NULL)->refused)]; /* what of the driver the log has said is not read */
+	/* what of the driver the log has said is not read */
+	char refused[sizeof(((struct reading *)NULL)->refused)];
 	char refused_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
@@ -108,7 +109,9 @@ static void log_state(struct collector *c, const struct reading *reading)
 		       reading->driver_version, reading->nvml_version, reading->library,
 		       reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
 	else
-		/* One that was there, or whose GPU is, and is gone is news; a node that never had one is not. */
+		/*
+		 * One that was there, or whose GPU is, and is gone is news; a node that never had one is not.
+		 */
 		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ||
 				       (c->readings > 0 && c->state == READING_OK &&
 					reading->state != READING_RELEASED) ?
@@ -140,13 +143,17 @@ static void log_refused(struct collector *c, const struct reading *reading)
 	if (more)
 		new += strlen(c->refused) + strlen("; ");
 	if (new[0])
-		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left out%s: %s; a newer gpusonde may know it",
+		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left "
+			    "out%s: %s; a newer gpusonde may know it",
 			    reading->driver_version, more ? ", too" : "", new);
 	memcpy(c->refused, reading->refused, sizeof(c->refused));
 	memcpy(c->refused_driver, reading->driver_version, sizeof(c->refused_driver));
 }
 
-/* A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver does not say. */
+/*
+ * A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver
+ * does not say.
+ */
 static void tell_trouble(struct collector *c, const struct nvml_status *status)
 {
 	int64_t now = clock_boot_ns();
@@ -189,7 +196,8 @@ static void on_reading(const struct reading *reading, void *userdata)
 	log_refused(c, reading);
 	driver_outage_heard(&c->outage, reading->state, clock_boot_ns());
 	collector_status(c, &status);
-	tell_trouble(c, &status); /* that none had come is over: what this one says is the reason from now on */
+	/* that none had come is over: what this one says is the reason from now on */
+	tell_trouble(c, &status);
 	publish(c);
 }
 
@@ -231,7 +239,8 @@ static void count_kmsg(struct collector *c)
 	if (!s.failed)
 		model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
 	else if (!c->kmsg_counted.failed)
-		log_warning("the kernel log cannot be read any more: XIDs come from the driver's events alone");
+		log_warning(
+			"the kernel log cannot be read any more: XIDs come from the driver's events alone");
 	c->kmsg_counted = s;
 }
 
@@ -289,7 +298,8 @@ static void tell_no_kernel_log(const char *path, int error)
 	if ((error == -EPERM || error == -EACCES) && capability_lacks(CAPABILITY_FOR(KERNEL_LOG), lacks) > 0)
 		log_warning("%s (%s): %s; %s", lacks[0].cause, path, lacks[0].lost, lacks[0].remedy);
 	else
-		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: %s; a container is given it by "
+		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: "
+			    "%s; a container is given it by "
 			    "--device /dev/kmsg:/dev/kmsg:r; --kmsg-enabled false silences this",
 			    path, strerror(-error));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sources and model wired together: what the agent, atopgpud and a command that samples for itself have in common. Owns the
- * model, the NVML source, the kernel log and the newest snapshot. All of it belongs to the thread that runs the event loop;
- * collector_snapshot() alone may be called from any.
+ * Sources and model wired together: what the agent, atopgpud and a command that samples for itself have in
+ * common. Owns the model, the NVML source, the kernel log and the newest snapshot. All of it belongs to the
+ * thread that runs the event loop; collector_snapshot() alone may be called from any.
  */
 #pragma once
 

@@ -45,7 +45,8 @@ static void tell_children(struct driver_outage *s, const struct nvml_status *now
 			    s->call[0] ? s->call : "the driver");
 	/* Killed is not ended: one that is still there a tick later is stuck. */
 	if (now->stuck > s->left_behind && s->last.stuck >= now->stuck) {
-		log_warning("%u %s in the driver and cannot be killed: left behind, to end when the driver lets go",
+		log_warning("%u %s in the driver and cannot be killed: left behind, to end when the driver "
+			    "lets go",
 			    now->stuck, plural(now->stuck, "process is stuck", "processes are stuck"));
 		s->left_behind = now->stuck;
 	}
@@ -59,8 +60,7 @@ static void tell_children(struct driver_outage *s, const struct nvml_status *now
 static void tell_trouble(struct driver_outage *s, int64_t now_ns)
 {
 	struct nvml_status status = s->last;
-	bool hangs = s->silent && s->call[0] &&
-		     (now_ns - s->since_ns >= TELL_NS || s->last.trouble[0]);
+	bool hangs = s->silent && s->call[0] && (now_ns - s->since_ns >= TELL_NS || s->last.trouble[0]);
 
 	if (s->last.released || (!hangs && !s->last.trouble[0]) || (s->told && (s->told_call || !hangs)))
 		return;

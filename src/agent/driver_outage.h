@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A driver that does not answer, as one story: from the first tick that found no reading until one arrives, whatever happens to
- * the child processes meanwhile. Children that are killed and replaced begin their calls anew; the silence goes on. Tells the
- * log what happens, each thing once, and everybody else in words how things stand.
+ * A driver that does not answer, as one story: from the first tick that found no reading until one arrives,
+ * whatever happens to the child processes meanwhile. Children that are killed and replaced begin their calls
+ * anew; the silence goes on. Tells the log what happens, each thing once, and everybody else in words how
+ * things stand.
  */
 #pragma once
 
@@ -31,7 +32,7 @@ void driver_outage_heard(struct driver_outage *outage, uint32_t state, int64_t n
 void driver_outage_tick(struct driver_outage *outage, const struct nvml_status *status, int64_t now_ns);
 
 /*
- * How things stand: @status with the trouble, the call that hangs and its duration as of the whole outage. All of it is as the
- * source says it while readings come.
+ * How things stand: @status with the trouble, the call that hangs and its duration as of the whole outage.
+ * All of it is as the source says it while readings come.
  */
 void driver_outage_status(const struct driver_outage *outage, int64_t now_ns, struct nvml_status *status);

@@ -113,7 +113,8 @@ static void compare_gpu(struct journal *j, const struct snapshot *s, uint32_t gp
 	if (known->present && !e->present) {
 		log_warning("GPU %u (%s, %s) %s", e->id.index, e->id.uuid, e->id.pci_bus_id,
 			    e->id.lost ?
-				    "is lost: the driver cannot reach it; see its XID errors, reset it or reboot" :
+				    "is lost: the driver cannot reach it; see its XID errors, reset it or "
+				    "reboot" :
 				    "was removed: the driver no longer lists it");
 	} else if (!known->present && e->present) {
 		log_notice("GPU %u (%s, %s) is back", e->id.index, e->id.uuid, e->id.pci_bus_id);
@@ -176,7 +177,10 @@ int journal_take(struct journal *j, const struct snapshot *s)
 {
 	int r = compare_xids(j, s);
 
-	/* A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not answer there is nothing new. */
+	/*
+	 * A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not
+	 * answer there is nothing new.
+	 */
 	if (s->state != READING_OK || !s->fresh || s->entities_n == 0)
 		return r;
 	for (uint32_t i = 0; i < s->entities_n; i++)

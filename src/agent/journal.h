@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the log tells of the GPUs: those that were lost and came back, other MIG layouts, new XID errors. Compares each snapshot
- * with the one before. The GPUs of the first reading and the XIDs of the first snapshot are no news.
+ * What the log tells of the GPUs: those that were lost and came back, other MIG layouts, new XID errors.
+ * Compares each snapshot with the one before. The GPUs of the first reading and the XIDs of the first
+ * snapshot are no news.
  */
 #pragma once
 

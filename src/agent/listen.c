@@ -27,16 +27,19 @@ static void explain_address(const char *address, int error)
 	switch (error) {
 	case -EADDRINUSE:
 		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
-		log_error("cannot listen on %s: %s listens there already; stop it, or choose another address with --listen",
+		log_error("cannot listen on %s: %s listens there already; stop it, or choose another address "
+			  "with --listen",
 			  address, who);
 		break;
 	case -EACCES:
-		log_error("cannot listen on %s: ports below 1024 want CAP_NET_BIND_SERVICE; choose another with --listen",
+		log_error("cannot listen on %s: ports below 1024 want CAP_NET_BIND_SERVICE; choose another "
+			  "with --listen",
 			  address);
 		break;
 	case -EADDRNOTAVAIL:
-		log_error("cannot listen on %s: this machine has no such address; choose another with --listen",
-			  address);
+		log_error(
+			"cannot listen on %s: this machine has no such address; choose another with --listen",
+			address);
 		break;
 	default:
 		log_error("cannot listen on %s: %s; choose another address with --listen", address,
@@ -61,8 +64,10 @@ static int listen_tcp_address(struct agent *agent, const char *address)
 		log_info("listening on %s", address);
 	if (!address_is_loopback(address))
 		log_warning(
-			"LISTENING BEYOND LOOPBACK on %s: whoever reaches this port can read every metric, process names "
-			"included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this machine",
+			"LISTENING BEYOND LOOPBACK on %s: whoever reaches this port can read every metric, "
+			"process names "
+			"included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this "
+			"machine",
 			address);
 	return 0;
 }
@@ -85,7 +90,8 @@ static void give_to_group(const char *path, const char *name)
 	const struct group *group = getgrnam(name);
 
 	if (!group)
-		log_warning("there is no group %s for the socket %s: make it with groupadd, or change control.group",
+		log_warning("there is no group %s for the socket %s: make it with groupadd, or change "
+			    "control.group",
 			    name, path);
 	else if (lchown(path, (uid_t)-1, group->gr_gid) < 0)
 		log_warning("cannot give the socket %s to the group %s: %s", path, name, strerror(errno));
@@ -97,14 +103,20 @@ static void explain_no_place(int error)
 		"no socket for gpusonde gpus, ps and the like, which will sample for themselves: the folder";
 
 	if (error == -EPERM)
-		log_warning("%s /tmp/gpusonde-%u is another's, or open to others; remove it, or name another place with --socket",
+		log_warning("%s /tmp/gpusonde-%u is another's, or open to others; remove it, or name another "
+			    "place with --socket",
 			    lost, geteuid());
 	else
-		log_warning("%s /tmp/gpusonde-%u cannot be made: %s; make /tmp writable, or name another place with --socket",
-			    lost, geteuid(), strerror(-error));
+		log_warning(
+			"%s /tmp/gpusonde-%u cannot be made: %s; make /tmp writable, or name another place "
+			"with --socket",
+			lost, geteuid(), strerror(-error));
 }
 
-/* A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line its answers. */
+/*
+ * A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line
+ * its answers.
+ */
 static int listen_control(struct agent *agent, const struct options *options)
 {
 	const char *group = options_text(options, OPT_control_group);
@@ -121,13 +133,15 @@ static int listen_control(struct agent *agent, const struct options *options)
 	make_folder(path);
 	r = http_listen_unix(agent->http, path, (unsigned)options_number(options, OPT_control_mode));
 	if (r == -EADDRINUSE) {
-		log_error("another gpusonde agent serves %s: stop that one, or give this one a place of its own with --socket "
+		log_error("another gpusonde agent serves %s: stop that one, or give this one a place of its "
+			  "own with --socket "
 			  "and --listen",
 			  path);
 		return r;
 	}
 	if (r < 0)
-		log_warning("cannot listen on the socket %s, gpusonde gpus, ps and the like will sample for themselves: %s; "
+		log_warning("cannot listen on the socket %s, gpusonde gpus, ps and the like will sample for "
+			    "themselves: %s; "
 			    "name a place that this user may write with --socket",
 			    path, strerror(-r));
 	else if (group)
@@ -149,7 +163,10 @@ static bool changed(const struct options *old, const struct options *new, enum o
 	return !STRV_EQ(old->v[id].text, new->v[id].text);
 }
 
-/* The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what was refused. */
+/*
+ * The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what
+ * was refused.
+ */
 static void keep(struct options *old, struct options *new, enum option_id id)
 {
 	struct option_value refused = new->v[id];

@@ -20,10 +20,10 @@ static json_t *lacks_json(unsigned needs, unsigned needed)
 	for (unsigned i = 0; i < n; i++)
 		strbuf_addf(&text, "%s%s: %s", i ? "; " : "", lacks[i].cause, lacks[i].lost);
 	capability_remedy(needs, remedy, sizeof(remedy));
-	json = json_pack("{s:b, s:b, s:s, s:s}", "known",
-			 needed != 0 || capability_lacks(CAPABILITY_FOR(MULTI) | CAPABILITY_FOR(EVENT), lacks) == 0,
-			 "needed", capability_lacks(needed, lacks) > 0, "text", n ? text.data : "", "remedy",
-			 remedy);
+	json = json_pack(
+		"{s:b, s:b, s:s, s:s}", "known",
+		needed != 0 || capability_lacks(CAPABILITY_FOR(MULTI) | CAPABILITY_FOR(EVENT), lacks) == 0,
+		"needed", capability_lacks(needed, lacks) > 0, "text", n ? text.data : "", "remedy", remedy);
 	strbuf_done(&text);
 	return json;
 }
@@ -44,9 +44,9 @@ json_t *own_capabilities(void)
 	strbuf_init(&held, 0);
 	capability_held(&held);
 	json = json_pack("{s:o, s:o, s:s, s:s}", "tracing",
-			 lacks_json(needed | CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED), needed), "kernel_log",
-			 lacks_json(CAPABILITY_FOR(KERNEL_LOG), CAPABILITY_FOR(KERNEL_LOG)), "capabilities",
-			 held.len ? held.data : "", "processes", which_processes());
+			 lacks_json(needed | CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED), needed),
+			 "kernel_log", lacks_json(CAPABILITY_FOR(KERNEL_LOG), CAPABILITY_FOR(KERNEL_LOG)),
+			 "capabilities", held.len ? held.data : "", "processes", which_processes());
 	strbuf_done(&held);
 	return json;
 }

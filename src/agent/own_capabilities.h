@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this process may do and lacks, as JSON: the agent tells doctor over its socket, which else can tell of itself only.
+ * What this process may do and lacks, as JSON: the agent tells doctor over its socket, which else can tell of
+ * itself only.
  *
- *   {"tracing": {"known": bool, "needed": bool, "text": "", "remedy": ""}, "kernel_log": {"text": "", "remedy": ""}, "capabilities": " CAP_...",
+ *   {"tracing": {"known": bool, "needed": bool, "text": "", "remedy": ""}, "kernel_log": {"text": "",
+ *   "remedy": ""}, "capabilities": " CAP_...",
  *    "processes": "all" | "namespace" | "hidden"}
  *
- * An empty text: nothing is missing. "needed": without it nothing can be traced. Not "known": what the kernel asks for, and this process lacks
- * some of what it may be.
+ * An empty text: nothing is missing. "needed": without it nothing can be traced. Not "known": what the kernel
+ * asks for, and this process lacks some of what it may be.
  */
 #pragma once
 

@@ -97,10 +97,11 @@ static int get_json(struct agent *agent, struct http_reply *reply, unsigned sect
 	return r;
 }
 
-#define JSON_PAGE(name_, sections_)                                                                             \
-	static int name_(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata) \
-	{                                                                                                       \
-		return get_json(userdata, reply, sections_);                                                    \
+#define JSON_PAGE(name_, sections_)                                                             \
+	static int name_(_unused_ const struct http_request *request, struct http_reply *reply, \
+			 void *userdata)                                                        \
+	{                                                                                       \
+		return get_json(userdata, reply, sections_);                                    \
 	}
 JSON_PAGE(get_gpus, JSON_GPUS)
 JSON_PAGE(get_processes, JSON_PROCESSES)
@@ -123,7 +124,8 @@ static int get_health(_unused_ const struct http_request *request, struct http_r
 
 	reply->status = alive ? 200 : 503;
 	strbuf_adds(&reply->body,
-		    alive ? "ok\n" : "the agent's main loop has stopped; restart the agent and report this\n");
+		    alive ? "ok\n" :
+			    "the agent's main loop has stopped; restart the agent and report this\n");
 	snapshot_unref(snapshot);
 	return 0;
 }
@@ -178,7 +180,7 @@ static int put_json(json_t *json, struct http_reply *reply)
 }
 
 static int get_capabilities(_unused_ const struct http_request *request, struct http_reply *reply,
-		      _unused_ void *userdata)
+			    _unused_ void *userdata)
 {
 	return put_json(own_capabilities(), reply);
 }
@@ -201,7 +203,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 			  "released", s.released, "state", driver_state_name(snapshot), "busy", s.busy,
 			  "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds, "trouble",
 			  s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
-			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child", (int)s.child);
+			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child",
+			  (int)s.child);
 
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
@@ -210,29 +213,30 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 static int get_index(const struct http_request *request, struct http_reply *reply, void *userdata);
 
 /* path, methods, only over the UNIX socket, variant, handler, help */
-#define PAGES(PAGE)                                                                                            \
-	PAGE("/", HTTP_GET, false, NULL, get_index, "this list")                                               \
-	PAGE("/metrics", HTTP_GET, false, metrics_variant, get_metrics,                                        \
-	     "Prometheus text, or OpenMetrics if asked for")                                                   \
-	PAGE("/metrics/dcgm", HTTP_GET, false, dcgm_variant, get_dcgm,                                         \
-	     "the names of the DCGM exporter; ?names=4.9 for those from release 4.9 on")                       \
-	PAGE("/api/v1/gpus", HTTP_GET, false, NULL, get_gpus, "GPUs and MIG instances as JSON")                \
-	PAGE("/api/v1/processes", HTTP_GET, false, NULL, get_processes, "processes on GPUs as JSON")           \
-	PAGE("/api/v1/node", HTTP_GET, false, NULL, get_node, "the machine, its driver and the agent as JSON") \
-	PAGE("/api/v1/trace", HTTP_GET, false, NULL, get_trace, "traced processes and CUDA calls as JSON")     \
-	PAGE("/api/v1/kernels", HTTP_GET, false, NULL, get_kernels,                                            \
-	     "kernels that traced processes launch as JSON")                                                   \
-	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot,                                          \
-	     "GPUs, processes and node in one document")                                                       \
-	PAGE("/healthz", HTTP_GET, false, uncached, get_health, "is the agent alive?")                         \
-	PAGE("/readyz", HTTP_GET, false, uncached, get_ready, "are the data fresh? If not, why")               \
-	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                          \
-	     "state of the driver's child (UNIX socket only)")                                                 \
-	PAGE("/control/capabilities", HTTP_GET, true, uncached, get_capabilities,                                          \
-	     "what the agent may do, and lacks (UNIX socket only)")                                            \
-	PAGE("/control/release", HTTP_POST, true, uncached, post_release,                                      \
-	     "let go of the driver (UNIX socket only)")                                                        \
-	PAGE("/control/resume", HTTP_POST, true, uncached, post_resume,                                        \
+#define PAGES(PAGE)                                                                                        \
+	PAGE("/", HTTP_GET, false, NULL, get_index, "this list")                                           \
+	PAGE("/metrics", HTTP_GET, false, metrics_variant, get_metrics,                                    \
+	     "Prometheus text, or OpenMetrics if asked for")                                               \
+	PAGE("/metrics/dcgm", HTTP_GET, false, dcgm_variant, get_dcgm,                                     \
+	     "the names of the DCGM exporter; ?names=4.9 for those from release 4.9 on")                   \
+	PAGE("/api/v1/gpus", HTTP_GET, false, NULL, get_gpus, "GPUs and MIG instances as JSON")            \
+	PAGE("/api/v1/processes", HTTP_GET, false, NULL, get_processes, "processes on GPUs as JSON")       \
+	PAGE("/api/v1/node", HTTP_GET, false, NULL, get_node,                                              \
+	     "the machine, its driver and the agent as JSON")                                              \
+	PAGE("/api/v1/trace", HTTP_GET, false, NULL, get_trace, "traced processes and CUDA calls as JSON") \
+	PAGE("/api/v1/kernels", HTTP_GET, false, NULL, get_kernels,                                        \
+	     "kernels that traced processes launch as JSON")                                               \
+	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot,                                      \
+	     "GPUs, processes and node in one document")                                                   \
+	PAGE("/healthz", HTTP_GET, false, uncached, get_health, "is the agent alive?")                     \
+	PAGE("/readyz", HTTP_GET, false, uncached, get_ready, "are the data fresh? If not, why")           \
+	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                      \
+	     "state of the driver's child (UNIX socket only)")                                             \
+	PAGE("/control/capabilities", HTTP_GET, true, uncached, get_capabilities,                          \
+	     "what the agent may do, and lacks (UNIX socket only)")                                        \
+	PAGE("/control/release", HTTP_POST, true, uncached, post_release,                                  \
+	     "let go of the driver (UNIX socket only)")                                                    \
+	PAGE("/control/resume", HTTP_POST, true, uncached, post_resume,                                    \
 	     "take the driver again (UNIX socket only)")
 
 #define ROUTE(path_, methods_, local_, variant_, handle_, help_) \

@@ -15,8 +15,9 @@
 int pci_gpus(const char *root);
 
 /*
- * Ready when the newest reading is recent and complete, or when there is nothing to read: no driver, and no GPU either. @why
- * then says what is there; else the cause and the remedy. `now_boot_ns` finds a main loop that has stopped publishing.
+ * Ready when the newest reading is recent and complete, or when there is nothing to read: no driver, and no
+ * GPU either. @why then says what is there; else the cause and the remedy. `now_boot_ns` finds a main loop
+ * that has stopped publishing.
  */
 bool readiness(const struct snapshot *snapshot, int64_t now_boot_ns, char *why, size_t size);
 

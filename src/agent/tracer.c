@@ -22,8 +22,9 @@
 enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
 /*
- * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the same file. Probed before a
- * program maps it, so that the first one misses nothing. Any other is found when it is mapped.
+ * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the
+ * same file. Probed before a program maps it, so that the first one misses nothing. Any other is found when
+ * it is mapped.
  */
 const char *const tracer_drivers[] = {
 	"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -131,7 +132,8 @@ static void on_lost(uint64_t events, void *userdata)
 
 	pipeline_lost(tracer->pipeline, events);
 	if (log_limit_allow(&limit))
-		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory and busy time are "
+		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory "
+			    "and busy time are "
 			    "incomplete from here; a larger trace.buffer holds more",
 			    (unsigned long long)events);
 }
@@ -175,12 +177,16 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-static int on_stop(sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, _unused_ void *userdata)
+static int on_stop(sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		   _unused_ void *userdata)
 {
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-/* With `auto`, only what does no harm anywhere: libcuda's entry points need no single step where branches (arm64: adrp) are emulated. */
+/*
+ * With `auto`, only what does no harm anywhere: libcuda's entry points need no single step where branches
+ * (arm64: adrp) are emulated.
+ */
 static bool needs_single_steps(const struct site_rules *rules)
 {
 #if defined(__aarch64__)
@@ -225,7 +231,8 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 	if (tracer->enabled == TRISTATE_AUTO && !tracer->config.allow_single_step &&
 	    needs_single_steps(&status.rules)) {
 		snprintf(trouble->text, sizeof(trouble->text),
-			 "this kernel single-steps every probe that libcuda offers a place for; trace.enabled=yes with "
+			 "this kernel single-steps every probe that libcuda offers a place for; "
+			 "trace.enabled=yes with "
 			 "trace.allow_single_step=yes traces all the same");
 		return -EOPNOTSUPP;
 	}
@@ -233,8 +240,8 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 				       tracer);
 	if (r < 0)
 		return r;
-	log_info("tracing CUDA calls by %s, %u entry points in %u files", status.backend, status.sites_attached,
-		 status.files);
+	log_info("tracing CUDA calls by %s, %u entry points in %u files", status.backend,
+		 status.sites_attached, status.files);
 	return 0;
 }
 
@@ -261,9 +268,10 @@ static void *tracer_thread(void *userdata)
 
 	if (r < 0) {
 		if (!trouble.text[0])
-			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot begin: %s", strerror(-r));
-		log_at(tracer->enabled == TRISTATE_YES ? LOG_ERR : LOG_NOTICE, "CUDA calls are not traced: %s",
-		       trouble.text);
+			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot begin: %s",
+				 strerror(-r));
+		log_at(tracer->enabled == TRISTATE_YES ? LOG_ERR : LOG_NOTICE,
+		       "CUDA calls are not traced: %s", trouble.text);
 		show_off(tracer, trouble.text);
 	} else {
 		r = sd_event_loop(tracer->event);

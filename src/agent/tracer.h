@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's tracing: a thread of its own with the engine (src/trace) and what its events mean (src/cuda). Once a second it makes a
- * struct trace_view of both, which the main thread fetches for the next snapshot.
+ * The agent's tracing: a thread of its own with the engine (src/trace) and what its events mean (src/cuda).
+ * Once a second it makes a struct trace_view of both, which the main thread fetches for the next snapshot.
  *
  *   main thread ── tracer_feed(snapshot) ──> devices, NVML's word on processes
  *               <── tracer_take() ────────── the newest view
  *
  * Invariants
- *  1. Nobody waits for the thread: not the agent's start (tracing begins when it begins), not a tick, and at the end at most
- *     TRACER_PATIENCE_NS; a thread that hangs by then is left behind, with all it refers to.
+ *  1. Nobody waits for the thread: not the agent's start (tracing begins when it begins), not a tick, and
+ *     at the end at most TRACER_PATIENCE_NS; a thread that hangs by then is left behind, with all it refers
+ *     to.
  *  2. Where tracing cannot be, there is a view that says why, and no thread any more.
  */
 #pragma once

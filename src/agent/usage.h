@@ -3,7 +3,10 @@
 
 #include <sys/types.h>
 
-/* CPU seconds of this process, its ended children and the given live ones; resident bytes of it and the live ones. */
+/*
+ * CPU seconds of this process, its ended children and the given live ones; resident bytes of it and the live
+ * ones.
+ */
 struct usage {
 	double cpu_seconds;
 	double resident_bytes;

@@ -22,8 +22,8 @@ static inline void closep(int *fd)
 
 /*
  * Reads a whole file, of /proc and /sys too, into @buf of @cap bytes (the NUL that ends it included).
- * -E2BIG when it does not fit; -EISDIR, and -ENOTSUP for what else is no regular file; any errno of open and read. @ret_len may be NULL. After a failure the
- * content of @buf is unspecified.
+ * -E2BIG when it does not fit; -EISDIR, and -ENOTSUP for what else is no regular file; any errno of open and
+ * read. @ret_len may be NULL. After a failure the content of @buf is unspecified.
  */
 int read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
 
@@ -32,16 +32,17 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 
 /*
  * Replaces @path by a file of these @n bytes: readers see the old or the new content, never a part,
- * after a crash of the program too. It is not forced to disk, which may take seconds: after a crash of the machine the file may
- * be the old one, or empty. Writes beside it (@path plus a suffix), so the directory must be writable.
+ * after a crash of the program too. It is not forced to disk, which may take seconds: after a crash of the
+ * machine the file may be the old one, or empty. Writes beside it (@path plus a suffix), so the directory
+ * must be writable.
  */
 int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode);
 
 int fd_nonblock(int fd);
 
 /*
- * Opens what the O_PATH descriptor @handle stands for, of which fstat() gave @st: for reading, without waiting, and never a device or a FIFO
- * (-ENOTSUP), whose mere opening does something.
+ * Opens what the O_PATH descriptor @handle stands for, of which fstat() gave @st: for reading, without
+ * waiting, and never a device or a FIFO (-ENOTSUP), whose mere opening does something.
  */
 int fd_reopen(int handle, const struct stat *st, int *ret_fd);
 

@@ -106,7 +106,8 @@ static int to_syslog(int level, const char *message)
 	len = (size_t)snprintf(line, sizeof(line), "%s%s", header, message);
 	if (send(syslog_fd, line, len, MSG_NOSIGNAL) >= 0)
 		return 0;
-	if (errno != EAGAIN && connect_syslog(syslog_fd) == 0 && send(syslog_fd, line, len, MSG_NOSIGNAL) >= 0)
+	if (errno != EAGAIN && connect_syslog(syslog_fd) == 0 &&
+	    send(syslog_fd, line, len, MSG_NOSIGNAL) >= 0)
 		return 0;
 	return -errno;
 }
@@ -137,7 +138,9 @@ static void emit(int level, const char *message)
 {
 	int r = target == LOG_TARGET_SYSLOG ? to_syslog(level, message) : -ENOTCONN;
 
-	/* A full queue is a slow reader; any other failure is no reader, and stderr is better than nothing. */
+	/*
+	 * A full queue is a slow reader; any other failure is no reader, and stderr is better than nothing.
+	 */
 	if (r == -EAGAIN || (r < 0 && !to_stderr(level, message)))
 		lost++;
 }

@@ -62,7 +62,10 @@ static inline void freep(void *p)
 		_taken;              \
 	})
 
-/* The number of the first of @n sorted things that does not come @before, which is said of thing number @i; @n if all do. */
+/*
+ * The number of the first of @n sorted things that does not come @before, which is said of thing number @i;
+ * @n if all do.
+ */
 #define LOWER_BOUND(n, i, before)                             \
 	__extension__({                                       \
 		size_t _low = 0, _high = (n);                 \

@@ -13,7 +13,10 @@
 #include "base/fd.h"
 #include "base/macro.h"
 
-/* Of an entry of /proc/PID/pagemap (kernel: admin-guide/mm/pagemap): the page is there, swapped out, a file's or shared. */
+/*
+ * Of an entry of /proc/PID/pagemap (kernel: admin-guide/mm/pagemap): the page is there, swapped out, a file's
+ * or shared.
+ */
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
@@ -32,7 +35,8 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
 
 		if (segment->p_type != PT_DYNAMIC)
 			continue;
-		for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)(object->dlpi_addr + segment->p_vaddr); d->d_tag != DT_NULL; d++)
+		for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)(object->dlpi_addr + segment->p_vaddr);
+		     d->d_tag != DT_NULL; d++)
 			if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
 				return true;
 	}
@@ -40,8 +44,8 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
 }
 
 /*
- * The driver's libraries are left alone: they are what others patch in memory (interposers' hooks), and nothing that we do may
- * interfere with the driver.
+ * The driver's libraries are left alone: they are what others patch in memory (interposers' hooks), and
+ * nothing that we do may interfere with the driver.
  */
 static bool is_drivers(const struct dl_phdr_info *object)
 {
@@ -51,8 +55,9 @@ static bool is_drivers(const struct dl_phdr_info *object)
 }
 
 /*
- * Has every page that is there come from the file as it is? A page that somebody wrote to (a debugger's or a uprobe's breakpoint,
- * an inline hook) is a private copy, and would be lost. When the kernel does not tell, no.
+ * Has every page that is there come from the file as it is? A page that somebody wrote to (a debugger's or a
+ * uprobe's breakpoint, an inline hook) is a private copy, and would be lost. When the kernel does not tell,
+ * no.
  */
 static bool is_as_in_file(const struct walk *walk, uintptr_t begin, uintptr_t end)
 {
@@ -85,9 +90,12 @@ static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, void
 		uintptr_t begin = object->dlpi_addr + segment->p_vaddr;
 		uintptr_t end = (begin + segment->p_memsz) & ~(page - 1);
 
-		/* Only whole pages that the file maps without leave to write: in others is what no file has. */
+		/*
+		 * Only whole pages that the file maps without leave to write: in others is what no file has.
+		 */
 		begin = (begin + page - 1) & ~(page - 1);
-		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end && is_as_in_file(walk, begin, end))
+		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end &&
+		    is_as_in_file(walk, begin, end))
 			madvise((void *)begin, end - begin, MADV_DONTNEED);
 	}
 	return 0;

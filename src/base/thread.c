@@ -28,8 +28,8 @@ int thread_start(size_t stack_bytes, void *(*run)(void *), void *userdata, pthre
 }
 
 /*
- * Looked at again and again: pthread_timedjoin_np() waits by the time of day, which may be set meanwhile, and pthread_clockjoin_np() is not
- * known to gcc 12's thread sanitizer.
+ * Looked at again and again: pthread_timedjoin_np() waits by the time of day, which may be set meanwhile, and
+ * pthread_clockjoin_np() is not known to gcc 12's thread sanitizer.
  */
 bool thread_join(pthread_t thread, int64_t patience_ns)
 {

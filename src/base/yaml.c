@@ -127,8 +127,8 @@ static int check_new_key(struct builder *b, const struct level *level, const cha
 	if (!earlier)
 		return 0;
 	if (!b->twice)
-		fail(b->err, -EEXIST, line, "key \"%.64s\" was given in line %d already; keep one of the two", key,
-		     earlier->line);
+		fail(b->err, -EEXIST, line, "key \"%.64s\" was given in line %d already; keep one of the two",
+		     key, earlier->line);
 	b->twice = true;
 	return 0;
 }
@@ -306,7 +306,8 @@ int yaml_parse_file(const char *path, struct yaml_doc **ret_doc, struct yaml_err
 	if (r == -ENOTSUP)
 		return fail(err, r, 0, "not a regular file; name a file that can be read from its begin");
 	if (r < 0)
-		return fail(err, r, 0, "cannot be read: %s; check the path and its permissions", strerror(-r));
+		return fail(err, r, 0, "cannot be read: %s; check the path and its permissions",
+			    strerror(-r));
 	return yaml_parse_buffer(path, data, len, ret_doc, err);
 }
 

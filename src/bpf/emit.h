@@ -17,7 +17,9 @@ static __always_inline struct trace_counters *counters_get(void)
 
 /* ---- events ---- */
 
-/* Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there. */
+/*
+ * Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there.
+ */
 static __always_inline __u64 produced_next(struct trace_counters *c)
 {
 #ifdef TRACE_FETCH
@@ -145,7 +147,10 @@ static __always_inline void call_event(struct trace_counters *c, const struct tr
 	event_submit(event);
 }
 
-/* @room: one of three, and constant, since what is reserved must be. Functions of their own, so that the compiler makes no variable of it. */
+/*
+ * @room: one of three, and constant, since what is reserved must be. Functions of their own, so that the
+ * compiler makes no variable of it.
+ */
 #define NAME_SEND(function, room)                                                                   \
 	static __noinline void function(struct trace_counters *c, const struct trace_spec *spec,    \
 					const struct frame *frame)                                  \

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What crosses the boundary between the kernel side (src/bpf/) and the rest: events in the ring, and the maps that both sides
- * read or write. The only header both see. Fixed widths, explicit padding, sizes asserted; byte order is the machine's own.
+ * What crosses the boundary between the kernel side (src/bpf/) and the rest: events in the ring, and the maps
+ * that both sides read or write. The only header both see. Fixed widths, explicit padding, sizes asserted;
+ * byte order is the machine's own.
  *
  * Invariants
- *  1. A call is counted in `stats` exactly once, when its outermost probed function returns (or, where there is no return
- *     probe, when it is entered). Calls nested in it on the same thread are `nested`, nothing else.
+ *  1. A call is counted in `stats` exactly once, when its outermost probed function returns (or, where
+ *     there is no return probe, when it is entered). Calls nested in it on the same thread are `nested`,
+ *     nothing else.
  *  2. Every event has a number of its CPU's: per CPU, produced = events in the ring + dropped.
- *  3. `stats` and `errors` never lose a call that the ring loses; what they lose themselves (a full map) is in `counters`.
+ *  3. `stats` and `errors` never lose a call that the ring loses; what they lose themselves (a full map)
+ *     is in `counters`.
  */
 #pragma once
 
@@ -24,7 +27,10 @@ enum {
 	TRACE_NAME_LARGE = 16384,
 	TRACE_ACTIVE = 4096,
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
-	/* Latency: 0..7 ns exactly, then 8 buckets for each power of two up to 2^41 ns (37 minutes); what is longer is in the last. */
+	/*
+	 * Latency: 0..7 ns exactly, then 8 buckets for each power of two up to 2^41 ns (37 minutes); what is
+	 * longer is in the last.
+	 */
 	TRACE_BUCKETS = 8 + 38 * 8,
 };
 
@@ -41,7 +47,10 @@ enum trace_op {
 	TRACE_OP_FREE, /* addr, kind; stream */
 	TRACE_OP_MAP, /* VMM: addr, size, handle */
 	TRACE_OP_UNMAP, /* VMM: addr, size */
-	/* size, kind: enum trace_copy; stream. The driver's 2D, 3D: handle, addr: CUmemorytype of source, destination (1 host .. 4) */
+	/*
+	 * size, kind: enum trace_copy; stream. The driver's 2D, 3D: handle, addr: CUmemorytype of source,
+	 * destination (1 host .. 4)
+	 */
 	TRACE_OP_COPY,
 	TRACE_OP_SET, /* memset: addr, size; stream */
 	TRACE_OP_SYNC_STREAM, /* stream */
@@ -71,9 +80,15 @@ enum trace_op {
 	TRACE_OP_MODULE_LOAD, /* handle: module or library; addr: its image in memory */
 	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path it was loaded from */
 	TRACE_OP_MODULE_UNLOAD,
-	TRACE_OP_FUNCTION_NAME, /* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
-	TRACE_OP_FUNCTION_ALIAS, /* handle, not 0, stands for the same kernel as addr: a handle, or a host function */
-	TRACE_OP_FUNCTION_REGISTER, /* __cudaRegisterFunction: handle: host function; addr: where the kernel's symbol lies, in the file's data */
+	/* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
+	TRACE_OP_FUNCTION_NAME,
+	/* handle, not 0, stands for the same kernel as addr: a handle, or a host function */
+	TRACE_OP_FUNCTION_ALIAS,
+	/*
+	 * __cudaRegisterFunction: handle: host function; addr: where the kernel's symbol lies, in the file's
+	 * data
+	 */
+	TRACE_OP_FUNCTION_REGISTER,
 	TRACE_OP_SETENV, /* a TEXT event instead of a call */
 	TRACE_OPS,
 };
@@ -104,21 +119,36 @@ enum trace_copy {
 /* How a launch's dimensions reach the function. */
 enum trace_shape {
 	TRACE_SHAPE_PLAIN, /* operands only */
-	/* Launches: function, dimensions, shared bytes and stream come by the shape, operands are not looked at. */
+	/*
+	 * Launches: function, dimensions, shared bytes and stream come by the shape, operands are not looked
+	 * at.
+	 */
 	TRACE_SHAPE_LAUNCH, /* cuLaunchKernel: f, gx, gy, gz, bx, by, bz, shared, stream, ... */
 	TRACE_SHAPE_LAUNCH_DIM3, /* cudaLaunchKernel: f, dim3, dim3, args, shared, stream */
 	TRACE_SHAPE_LAUNCH_CONFIG, /* cuLaunchKernelEx, cudaLaunchKernelExC: config *, f, ... */
-	TRACE_SHAPE_EXTENT, /* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
-	TRACE_SHAPE_ARRAYS, /* cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0 */
+	/* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
+	TRACE_SHAPE_EXTENT,
+	/*
+	 * cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0
+	 */
+	TRACE_SHAPE_ARRAYS,
 	TRACE_SHAPE_BATCH, /* copies in a batch: operand SIZE is the array of sizes, TIMES their number */
-	TRACE_SHAPE_NAME, /* HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME event, or none */
+	/*
+	 * HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME
+	 * event, or none
+	 */
+	TRACE_SHAPE_NAME,
 	TRACE_SHAPE_SETENV, /* name, value, overwrite; in no stats */
 };
 
 enum trace_operand_from {
 	TRACE_FROM_NONE,
 	TRACE_FROM_CONST, /* `value` */
-	TRACE_FROM_ARG, /* integer argument `arg`, 0 first, beyond the registers from the stack; times `value` where that is not 0 */
+	/*
+	 * integer argument `arg`, 0 first, beyond the registers from the stack; times `value` where that is
+	 * not 0
+	 */
+	TRACE_FROM_ARG,
 	TRACE_FROM_IN, /* `width` bytes at (argument `arg`) + `value`, read at entry */
 	TRACE_FROM_OUT, /* `width` bytes at (argument `arg`) + `value`, read after success */
 };
@@ -136,7 +166,8 @@ _Static_assert(sizeof(struct trace_operand) == 8, "both sides must agree");
 enum trace_operand_index {
 	TRACE_OPERAND_ADDR,
 	TRACE_OPERAND_SIZE,
-	TRACE_OPERAND_TIMES, /* size is multiplied by it where there is one: height, or the number of a batch */
+	/* size is multiplied by it where there is one: height, or the number of a batch */
+	TRACE_OPERAND_TIMES,
 	TRACE_OPERAND_STREAM,
 	TRACE_OPERAND_HANDLE,
 	TRACE_OPERAND_KIND,
@@ -145,7 +176,8 @@ enum trace_operand_index {
 enum trace_spec_flag {
 	TRACE_SPEC_RETURNS = 1 << 0, /* there is a return probe: the call is over when it has fired */
 	TRACE_SPEC_EVENT = 1 << 1, /* order matters: send an event */
-	TRACE_SPEC_SKIP_BYTES = 1 << 2, /* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
+	/* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
+	TRACE_SPEC_SKIP_BYTES = 1 << 2,
 	TRACE_SPEC_ALWAYS = 1 << 3, /* its event is sent also when it succeeds within another probed call */
 	/* Set by attach_set_spec(), from the operands. */
 	TRACE_SPEC_INPUTS = 1 << 4, /* one is not NONE */
@@ -158,16 +190,24 @@ struct trace_spec {
 	__u8 shape; /* enum trace_shape */
 	__u16 flags; /* enum trace_spec_flag */
 	__u16 event_flags; /* enum trace_event_flag that every event of this call has */
-	/* A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an argument: this argument */
+	/*
+	 * A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an
+	 * argument: this argument
+	 */
 	__u16 depth_in;
 	struct trace_operand operands[TRACE_OPERANDS];
-	__u64 gone_ns; /* CLOCK_MONOTONIC, when probes of it were taken away last: calls that were open then may never be seen to return */
+	/*
+	 * CLOCK_MONOTONIC, when probes of it were taken away last: calls that were open then may never be
+	 * seen to return
+	 */
+	__u64 gone_ns;
 };
 _Static_assert(sizeof(struct trace_spec) == 64, "both sides must agree");
 
 /*
- * Cookie of a site: the call number, and the flag where the call has a return probe (TRACE_SPEC_RETURNS) but this site has none: then the call
- * is over when it is entered, and its result unknown. Perf path: value of map `sites`.
+ * Cookie of a site: the call number, and the flag where the call has a return probe (TRACE_SPEC_RETURNS) but
+ * this site has none: then the call is over when it is entered, and its result unknown. Perf path: value of
+ * map `sites`.
  */
 enum {
 	TRACE_SITE_CALL = 0xffff,
@@ -179,12 +219,13 @@ enum {
 /* Perf path (kernels before 6.6): a site is known by the code behind it, because the load address is not. */
 struct trace_signature {
 	/*
-	 * What follows the breakpoint (1 byte on x86-64, 4 on arm64) within 16 bytes of the site, which is short enough not to reach
-	 * the next function's breakpoint; zero beyond the page's end.
+	 * What follows the breakpoint (1 byte on x86-64, 4 on arm64) within 16 bytes of the site, which is
+	 * short enough not to reach the next function's breakpoint; zero beyond the page's end.
 	 */
 	__u64 code[2];
 	__u32 page_offset; /* address & 4095 */
-	__u32 salt; /* the program's own; tells files apart whose signatures are equal but whose calls are not */
+	/* the program's own; tells files apart whose signatures are equal but whose calls are not */
+	__u32 salt;
 };
 _Static_assert(sizeof(struct trace_signature) == 24, "both sides must agree");
 
@@ -195,19 +236,23 @@ enum trace_event_type {
 	TRACE_EVENT_LAUNCH, /* struct trace_launch */
 	TRACE_EVENT_CALL, /* struct trace_call */
 	TRACE_EVENT_PROCESS, /* struct trace_process: first hit of a process (or of what it became by exec) */
-	TRACE_EVENT_EXEC, /* struct trace_process: it executes another program now, all of CUDA's state is gone */
+	/* struct trace_process: it executes another program now, all of CUDA's state is gone */
+	TRACE_EVENT_EXEC,
 	TRACE_EVENT_EXIT, /* struct trace_process: its last thread has ended */
 	TRACE_EVENT_TEXT, /* struct trace_text */
 	TRACE_EVENT_NAME, /* struct trace_name */
-	TRACE_EVENT_STAT, /* struct trace_stat_new: an entry of `stats` was made; told once, so that nobody must walk the map */
+	/* struct trace_stat_new: an entry of `stats` was made; told once, so that nobody must walk the map */
+	TRACE_EVENT_STAT,
 	TRACE_EVENTS,
 };
 
 enum trace_event_flag {
-	TRACE_FLAG_NO_RESULT = 1 << 0, /* no return probe: result, duration and what comes out are not known */
+	/* no return probe: result, duration and what comes out are not known */
+	TRACE_FLAG_NO_RESULT = 1 << 0,
 	TRACE_FLAG_UNREAD = 1 << 1, /* an operand in the process's memory could not be read: it is 0 */
 	TRACE_FLAG_BATCH_CUT = 1 << 2, /* a batch of more than TRACE_BATCH_MAX: size is of the first ones */
-	TRACE_FLAG_PER_THREAD = 1 << 3, /* a _ptsz or _ptds name: stream 0 is the thread's own default stream */
+	/* a _ptsz or _ptds name: stream 0 is the thread's own default stream */
+	TRACE_FLAG_PER_THREAD = 1 << 3,
 	TRACE_FLAG_WAITS = 1 << 4, /* copies and sets: returns only when it is done */
 	TRACE_FLAG_RUNTIME = 1 << 5, /* a name of the runtime's; else the driver's */
 	TRACE_FLAG_KEEPS = 1 << 6, /* setenv: without effect if the variable was there */
@@ -252,7 +297,8 @@ _Static_assert(sizeof(struct trace_call) == 88, "both sides must agree");
 struct trace_process {
 	struct trace_header header;
 	__u64 incarnation; /* as in struct trace_stat_key */
-	__u64 start_boot_ns; /* group leader's start on the boot clock, as field 22 of /proc/PID/stat has it in ticks */
+	/* group leader's start on the boot clock, as field 22 of /proc/PID/stat has it in ticks */
+	__u64 start_boot_ns;
 	__u32 ns_tgid; /* in its own PID namespace */
 	__u32 pad;
 	char comm[TRACE_COMM];
@@ -267,8 +313,9 @@ struct trace_text {
 _Static_assert(sizeof(struct trace_text) == 256, "both sides must agree");
 
 /*
- * A successful call that says what a handle is called. TRACE_FLAG_UNREAD: the name could not be read and is "". The record has one of
- * three sizes: this and TRACE_NAME_SMALL, _MEDIUM or _LARGE; what is behind the NUL means nothing.
+ * A successful call that says what a handle is called. TRACE_FLAG_UNREAD: the name could not be read and is
+ * "". The record has one of three sizes: this and TRACE_NAME_SMALL, _MEDIUM or _LARGE; what is behind the NUL
+ * means nothing.
  */
 struct trace_name {
 	struct trace_header header;
@@ -288,7 +335,10 @@ _Static_assert(sizeof(struct trace_stat_new) == 48, "both sides must agree");
 
 /* ---- maps ---- */
 
-/* Map `stats`, hash. An incarnation is the CLOCK_MONOTONIC time of a process's first hit: PIDs and exec come again, it does not. */
+/*
+ * Map `stats`, hash. An incarnation is the CLOCK_MONOTONIC time of a process's first hit: PIDs and exec come
+ * again, it does not.
+ */
 struct trace_stat_key {
 	__u32 tgid;
 	__u32 call;
@@ -331,10 +381,14 @@ struct trace_proc {
 /* Map `counters`, per-CPU array of one. */
 struct trace_counters {
 	__u64 produced, dropped; /* events */
-	/* Whatever becomes of them: what the cost is reckoned from. Of each running thread, up to 63 are added later. */
+	/*
+	 * Whatever becomes of them: what the cost is reckoned from. Of each running thread, up to 63 are
+	 * added later.
+	 */
 	__u64 hits; /* of entry probes */
 	__u64 return_hits;
-	__u64 abandoned; /* calls whose return was never seen: exceptions, longjmp, exec, a probe taken away */
+	/* calls whose return was never seen: exceptions, longjmp, exec, a probe taken away */
+	__u64 abandoned;
 	__u64 unmatched; /* returns whose entry was not seen */
 	__u64 unidentified; /* perf path: no such signature */
 	__u64 lost_threads, lost_procs, lost_stats,
@@ -348,6 +402,9 @@ struct trace_control {
 	__u32 wake_bytes; /* wake user space when so much is pending; power of two */
 	__u32 own_tgid; /* never traced */
 	__u64 gone_ns; /* the latest of all calls' */
-	/* Byte (tgid modulo its size) becomes 1 when a process makes a call: whose stats to read. User space clears it. */
+	/*
+	 * Byte (tgid modulo its size) becomes 1 when a process makes a call: whose stats to read. User space
+	 * clears it.
+	 */
 	__u8 active[TRACE_ACTIVE];
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For trace.bpf.c only: what it knows of the kernel's structures and of the machine. Offsets of the structures are found by CO-RE when the
- * program is loaded, so only the members that are read are declared.
+ * For trace.bpf.c only: what it knows of the kernel's structures and of the machine. Offsets of the
+ * structures are found by CO-RE when the program is loaded, so only the members that are read are declared.
  */
 #pragma once
 
@@ -42,13 +42,16 @@ struct task_struct {
 } KERNEL_STRUCT;
 
 /*
- * Register @i of the integer arguments, else nothing. By hand, since the compiler would merge loads at several offsets into one at a computed
- * offset, which the verifier refuses for a context.
+ * Register @i of the integer arguments, else nothing. By hand, since the compiler would merge loads at
+ * several offsets into one at a computed offset, which the verifier refuses for a context.
  */
 #define CONTEXT_LOAD(value, ctx, offset) \
 	asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(offset))
 
-/* Before a comparison: the compiler must compare this very value, so that the verifier knows its bound from there on. */
+/*
+ * Before a comparison: the compiler must compare this very value, so that the verifier knows its bound from
+ * there on.
+ */
 #define SHOW_BOUND(value) asm volatile("" : "+r"(value))
 
 #if defined(__TARGET_ARCH_x86) || (!defined(__bpf__) && defined(__x86_64__))

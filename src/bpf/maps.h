@@ -11,7 +11,8 @@
 
 enum {
 	EEXIST = 17,
-	NOT_READY = 600, /* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: a query's "no" */
+	/* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: a query's "no" */
+	NOT_READY = 600,
 	LOOK_EVERY = 256, /* events of a CPU between two looks at how full the ring is; power of two */
 	BATCH_CHUNK = 16,
 	HITS_WAIT = 64,
@@ -40,7 +41,10 @@ struct thread {
 	struct frame frame;
 };
 
-/* A call that a thread is in and that is told apart from its outermost: of setenv(), or nested and TRACE_SPEC_ALWAYS. */
+/*
+ * A call that a thread is in and that is told apart from its outermost: of setenv(), or nested and
+ * TRACE_SPEC_ALWAYS.
+ */
 struct aside_key {
 	__u64 id; /* bpf_get_current_pid_tgid() */
 	__u64 sp; /* at the function's entry */
@@ -96,7 +100,10 @@ struct {
 	__type(value, struct aside);
 } asides SEC(".maps");
 
-/* Where names are read to, to know how long they are: whatever others write there, too, their length is right. */
+/*
+ * Where names are read to, to know how long they are: whatever others write there, too, their length is
+ * right.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -140,10 +147,11 @@ struct {
 } zeros SEC(".maps");
 
 /*
- * From 6.13 on programs of a probe's type may get their stack from a page of the CPU instead of the task's (kernel/bpf/verifier.c,
- * check_max_stack_depth), on the grounds that two never run on a CPU at once. Those of uprobes do, from 6.0 on: they can be preempted, and
- * then one writes over the other's variables. A program with a tail call is left its own stack; this one is never made, and the
- * verifier, which knows that constant, takes it out.
+ * From 6.13 on programs of a probe's type may get their stack from a page of the CPU instead of the task's
+ * (kernel/bpf/verifier.c, check_max_stack_depth), on the grounds that two never run on a CPU at once. Those
+ * of uprobes do, from 6.0 on: they can be preempted, and then one writes over the other's variables. A
+ * program with a tail call is left its own stack; this one is never made, and the verifier, which knows that
+ * constant, takes it out.
  */
 #ifdef TRACE_FETCH
 struct {

@@ -82,7 +82,10 @@ static __noinline void depth_read(struct pt_regs *ctx, const struct trace_spec *
 	frame->values[TRACE_OPERAND_TIMES] = multiply(frame->values[TRACE_OPERAND_TIMES], depth);
 }
 
-/* cudaMalloc3D's second argument: width, height, depth; on the stack, or behind a pointer where the machine passes it so. */
+/*
+ * cudaMalloc3D's second argument: width, height, depth; on the stack, or behind a pointer where the machine
+ * passes it so.
+ */
 static __noinline void extent_read(struct pt_regs *ctx, struct frame *frame)
 {
 	__u64 extent[3];
@@ -188,7 +191,8 @@ static __always_inline void launch_config_read(struct pt_regs *ctx, struct frame
 	frame->values[TRACE_OPERAND_STREAM] = config.stream;
 }
 
-static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
+static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_spec *spec,
+				       struct frame *frame)
 {
 	switch (spec->shape) {
 	case TRACE_SHAPE_LAUNCH:

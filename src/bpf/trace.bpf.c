@@ -8,8 +8,9 @@
  *   task_exit    forgets the thread, and the process with its last one
  *   task_exec    forgets what the process was
  *
- * A thread has one frame, that of its outermost probed call: where the stack pointer was tells what is nested in it, and what
- * has been left behind by an exception or longjmp. What must be told of calls nested in it is kept apart (struct aside).
+ * A thread has one frame, that of its outermost probed call: where the stack pointer was tells what is nested
+ * in it, and what has been left behind by an exception or longjmp. What must be told of calls nested in it is
+ * kept apart (struct aside).
  */
 #include "bpf/machine.h"
 #include "bpf/maps.h"
@@ -92,7 +93,8 @@ static __noinline void hits_flush(struct trace_counters *c, struct thread *threa
 }
 
 /* The current thread, if its calls are wanted; counts the hit. */
-static __always_inline struct thread *thread_get(struct trace_counters *c, struct trace_control *ctl, __u64 id)
+static __always_inline struct thread *thread_get(struct trace_counters *c, struct trace_control *ctl,
+						 __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 
@@ -132,7 +134,10 @@ static __noinline struct trace_stat *stat_new(struct trace_counters *c, struct t
 	return stat;
 }
 
-/* Tells user space that there is something to read: once it is there, since a reader that comes before would not come again. */
+/*
+ * Tells user space that there is something to read: once it is there, since a reader that comes before would
+ * not come again.
+ */
 static __always_inline void stat_mark_active(struct trace_control *ctl, __u32 tgid)
 {
 	if (!ctl->active[tgid & (TRACE_ACTIVE - 1)])
@@ -274,8 +279,8 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 /* ---- probes ---- */
 
 /*
- * A jump instead of a call leaves the stack pointer where the first function had it, and the return address is that of the kernel's trampoline,
- * which begins a page. Anything else at that stack pointer is a new call.
+ * A jump instead of a call leaves the stack pointer where the first function had it, and the return address
+ * is that of the kernel's trampoline, which begins a page. Anything else at that stack pointer is a new call.
  */
 static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 {
@@ -284,7 +289,10 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 	return address && (address & (PAGE - 1)) == 0;
 }
 
-/* setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it returns to us. */
+/*
+ * setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it
+ * returns to us.
+ */
 static __noinline int text_emit(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
@@ -419,7 +427,10 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 	frame->sp = 0;
 }
 
-/* Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper in the stack. */
+/*
+ * Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper
+ * in the stack.
+ */
 static __noinline bool is_gone(const struct frame *frame)
 {
 	__u32 call = frame->call;
@@ -429,8 +440,9 @@ static __noinline bool is_gone(const struct frame *frame)
 }
 
 /*
- * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an exception: then its return address, where the
- * kernel put that of its trampoline, has been written over, sooner or later.
+ * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an
+ * exception: then its return address, where the kernel put that of its trampoline, has been written over,
+ * sooner or later.
  */
 static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
 {
@@ -457,8 +469,8 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	if (!thread)
 		return 0;
 	frame = &thread->frame;
-	if (frame->sp &&
-	    ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) || (sp < frame->sp && was_left(ctx, frame)))) {
+	if (frame->sp && ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) ||
+			  (sp < frame->sp && was_left(ctx, frame)))) {
 		COUNT(&c->abandoned);
 		frame->sp = 0;
 	}

@@ -24,7 +24,8 @@ int agent_main(struct invocation *invocation)
 	if (invocation->flag[FLAG_PRINT_CONFIG])
 		return print_config(&invocation->options);
 	if (invocation->flag[FLAG_CHECK_CONFIG]) { /* errors would have ended the program by now */
-		printf("%s: ok\n", invocation->options.file ? invocation->options.file : "no configuration file");
+		printf("%s: ok\n",
+		       invocation->options.file ? invocation->options.file : "no configuration file");
 		return EXIT_SUCCESS;
 	}
 	return agent_run(invocation);

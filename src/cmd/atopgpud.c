@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gpusonde atopgpud: the drop-in for the daemon that comes with atop. Its unit expects exit status 0 where there is no GPU, so
- * that systemd neither restarts it nor calls it failed.
+ * gpusonde atopgpud: the drop-in for the daemon that comes with atop. Its unit expects exit status 0 where
+ * there is no GPU, so that systemd neither restarts it nor calls it failed.
  */
 #include "cmd/cmd.h"
 
@@ -28,7 +28,9 @@ struct atopgpud {
 	bool seen; /* a first answer of the driver's has been looked at */
 };
 
-/* No GPU: no driver and nothing on the bus, or a driver without any. Else the driver may still be on its way. */
+/*
+ * No GPU: no driver and nothing on the bus, or a driver without any. Else the driver may still be on its way.
+ */
 static bool has_no_gpu(const struct snapshot *snapshot)
 {
 	if (snapshot->state == READING_OK)
@@ -52,7 +54,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 	}
 	if (atop_listeners_new(d->event, d->options, d->collector, &d->listeners) < 0 ||
 	    atop_listeners_open(d->listeners) == 0) {
-		log_error("none of atop's addresses could be had: stop whoever has them, or see atop.listen and atop.socket");
+		log_error("none of atop's addresses could be had: stop whoever has them, or see atop.listen "
+			  "and atop.socket");
 		sd_event_exit(d->event, EXIT_FAILURE);
 		return;
 	}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/cmd is the top layer: the subcommands. One row of `commands` (commands.c) is a subcommand; a small one is one file, a large one a
- * folder.
- * Exit status: 0 what was asked for was done, 1 a failure whose cause and remedy were said, 2 the command line or configuration
- * is wrong; what that means for each subcommand is in its row, too.
+ * src/cmd is the top layer: the subcommands. One row of `commands` (commands.c) is a subcommand; a small one
+ * is one file, a large one a folder. Exit status: 0 what was asked for was done, 1 a failure whose cause and
+ * remedy were said, 2 the command line or configuration is wrong; what that means for each subcommand is in
+ * its row, too.
  */
 #pragma once
 

@@ -40,8 +40,8 @@ static int fail_asking(const struct invocation *inv, const struct control *contr
 }
 
 /*
- * 1 done, 0 not yet, -ENODATA it will not be. Released: no process holds the driver any more. Resumed: a reading has come since,
- * and it has data.
+ * 1 done, 0 not yet, -ENODATA it will not be. Released: no process holds the driver any more. Resumed: a
+ * reading has come since, and it has data.
  */
 static int is_reached(const json_t *status, bool released)
 {

@@ -33,10 +33,11 @@ void help_command(const struct command *command, struct strbuf *out)
 	for (const struct exit_status *e = command->statuses; e->value; e++)
 		strbuf_addf(out, "  %-5s  %s\n", e->value, e->meaning);
 	if (command->use != USE_HELP)
-		strbuf_adds(
-			out,
-			"\nEach option is an environment variable, too (--sample-period is GPUSONDE_SAMPLE_PERIOD), and a key of\n"
-			"the configuration file (sample: period:). A flag outranks the environment, that the file.\n");
+		strbuf_adds(out,
+			    "\nEach option is an environment variable, too (--sample-period is "
+			    "GPUSONDE_SAMPLE_PERIOD), and a key of\n"
+			    "the configuration file (sample: period:). A flag outranks the environment, that "
+			    "the file.\n");
 }
 
 /* Text for troff, which would make a typographic hyphen of "-". */
@@ -88,9 +89,9 @@ static const struct {
 	const char *name;
 	void (*write)(struct strbuf *out);
 } parts[] = {
-	{ "configuration.md", options_markdown }, { "gpusonde.yaml", options_sample },
-	{ "man-commands", man_commands },         { "man-options", options_man_flags },
-	{ "man-keys", options_man_keys },         { "man-statuses", man_statuses },
+	{ "configuration.md", options_markdown },   { "gpusonde.yaml", options_sample },
+	{ "man-commands", man_commands },           { "man-options", options_man_flags },
+	{ "man-keys", options_man_keys },           { "man-statuses", man_statuses },
 	{ "capabilities.md", capability_document },
 };
 
@@ -101,7 +102,8 @@ static int generate(const char *name, struct strbuf *out)
 			parts[i].write(out);
 			return put_stdout(out);
 		}
-	fprintf(stderr, "gpusonde help: no generated part is called \"%s\": see gpusonde help --help\n", name);
+	fprintf(stderr, "gpusonde help: no generated part is called \"%s\": see gpusonde help --help\n",
+		name);
 	return EXIT_USAGE;
 }
 

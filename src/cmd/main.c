@@ -92,8 +92,8 @@ static int no_command(void)
 }
 
 /*
- * The agent is to be small for months: one arena, and large buffers given back to the kernel when freed instead of kept.
- * glibc would otherwise raise both thresholds as it goes.
+ * The agent is to be small for months: one arena, and large buffers given back to the kernel when freed
+ * instead of kept. glibc would otherwise raise both thresholds as it goes.
  */
 static void tune_malloc(void)
 {

@@ -112,7 +112,10 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	return 0;
 }
 
-/* What this kernel does, if it lets us try; of other machines' files only what is known of kernels in general. */
+/*
+ * What this kernel does, if it lets us try; of other machines' files only what is known of kernels in
+ * general.
+ */
 static void find_rules(struct probing *p, uint16_t machine)
 {
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
@@ -148,15 +151,18 @@ static int complain_errno(const struct probing *p, int error)
 {
 	switch (error) {
 	case -ENOEXEC:
-		return complain(p, "no 64-bit ELF program or library, or a damaged one: name a libcuda.so.1, a libcudart.so "
-				   "or a program that carries the CUDA runtime");
+		return complain(p,
+				"no 64-bit ELF program or library, or a damaged one: name a libcuda.so.1, a "
+				"libcudart.so "
+				"or a program that carries the CUDA runtime");
 	case -EOPNOTSUPP:
 		return complain(p, "made for a machine that is not traced: x86-64 and arm64 are");
 	case -E2BIG:
 		return complain(p, "names more CUDA functions than CUDA has: this is no library of NVIDIA's");
 	case -ENOENT:
-		return complain(p, "no such file: check the path; the driver's library is the libcuda.so.1 that "
-				   "\"ldconfig -p\" shows");
+		return complain(p,
+				"no such file: check the path; the driver's library is the libcuda.so.1 that "
+				"\"ldconfig -p\" shows");
 	case -EACCES:
 	case -EPERM:
 		return complain(p, "not readable by this user: run as root, or as who owns it");
@@ -239,13 +245,19 @@ static int complain_empty(const struct probing *p, bool cut)
 	const char *name = strrchr(p->path, '/');
 
 	if (cut)
-		return complain(p, "the file is damaged: parts of it lie behind its end, as of a copy that was cut short; copy or install it "
-				   "again");
+		return complain(
+			p, "the file is damaged: parts of it lie behind its end, as of a copy that was cut "
+			   "short; copy or install it "
+			   "again");
 	if (strncmp(name ? name + 1 : p->path, "libcuda.so", strlen("libcuda.so")) == 0)
-		return complain(p, "no function of the CUDA driver is in it: a stub, or no libcuda of NVIDIA's; the driver's is the "
-				   "libcuda.so.1 that \"ldconfig -p\" shows");
-	return complain(p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: calls that "
-			   "it makes are seen in the driver's library, libcuda.so.1");
+		return complain(
+			p, "no function of the CUDA driver is in it: a stub, or no libcuda of NVIDIA's; the "
+			   "driver's is the "
+			   "libcuda.so.1 that \"ldconfig -p\" shows");
+	return complain(
+		p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: "
+		   "calls that "
+		   "it makes are seen in the driver's library, libcuda.so.1");
 }
 
 static int list(struct probing *p, int fd)

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "cmd/client.h"
+#include "cmd/snapshot_client.h"
 #include "model/snapshot.h"
 #include "view/table.h"
 #include "view/view.h"
@@ -37,7 +37,8 @@ struct screen {
 	const struct show *show;
 	bool json;
 	bool terminal; /* redraw in place */
-	char trouble[TROUBLE_MAX]; /* why the newest document does not show what was asked for; "" when it does */
+	/* why the newest document does not show what was asked for; "" when it does */
+	char trouble[TROUBLE_MAX];
 	struct table_options table;
 };
 
@@ -104,7 +105,10 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 	return r;
 }
 
-/* Redraws over what is there: each line is cut off behind its end, then all below. Clearing first would flicker. */
+/*
+ * Redraws over what is there: each line is cut off behind its end, then all below. Clearing first would
+ * flicker.
+ */
 static void add_redraw(const struct strbuf *page, struct strbuf *out)
 {
 	strbuf_adds(out, "\033[H");
@@ -148,7 +152,10 @@ static int show_once(struct snapshot_client *client, struct screen *screen, char
 	return r;
 }
 
-/* Names the cause of a failure. 0 is for what shows the node as it is now, no GPU included, and for nothing else. */
+/*
+ * Names the cause of a failure. 0 is for what shows the node as it is now, no GPU included, and for nothing
+ * else.
+ */
 static int conclude(const struct snapshot_client *client, const struct screen *screen, int r)
 {
 	const char *why = screen->trouble;

@@ -73,7 +73,8 @@ void agent_explain(const struct options *options, int error, char *ret_text, siz
 	}
 	if (is_nobody(error)) {
 		snprintf(ret_text, size,
-			 "no agent runs at %.100s%s%.100s (start it with gpusonde agent, or name its socket with --socket)",
+			 "no agent runs at %.100s%s%.100s (start it with gpusonde agent, or name its socket "
+			 "with --socket)",
 			 socket, n > 1 ? ", nor at " : "", n > 1 ? places[1].path : "");
 		return;
 	}
@@ -149,8 +150,12 @@ static int begin_sampling(struct snapshot_client *client)
 
 	if (r < 0)
 		return r;
-	/* Ticks say meanwhile what holds the first one up; where nothing was started there is nothing to wait for. */
-	for (int64_t waited = 0; r == 0 && waited < FIRST_READING_NS && collector_readings(client->collector) == 0;
+	/*
+	 * Ticks say meanwhile what holds the first one up; where nothing was started there is nothing to wait
+	 * for.
+	 */
+	for (int64_t waited = 0;
+	     r == 0 && waited < FIRST_READING_NS && collector_readings(client->collector) == 0;
 	     waited += RATES_NS) {
 		struct nvml_status status;
 
@@ -202,7 +207,8 @@ static void note_unused(struct snapshot_client *client)
 	client->note[0] = 0;
 	if (what)
 		snprintf(client->note, sizeof(client->note),
-			 "these are the running agent's numbers, for which %s means nothing: --socket none samples here",
+			 "these are the running agent's numbers, for which %s means nothing: --socket none "
+			 "samples here",
 			 what);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the commands for people get their JSON from: the running agent over its UNIX socket, else a collector of their own.
- * The document is the same, byte for byte in its shape. Once a feed has begun to sample for itself it keeps doing so between
- * documents, so that its counters go on, until an agent appears.
+ * Where the commands for people get their JSON from: the running agent over its UNIX socket, else a collector
+ * of their own. The document is the same, byte for byte in its shape. Once a client has begun to sample for
+ * itself it keeps doing so between documents, so that its counters go on, until an agent appears.
  */
 #pragma once
 
@@ -18,16 +18,19 @@ void snapshot_client_free(struct snapshot_client *client);
 DEFINE_CLEANUP(struct snapshot_client *, snapshot_client_free, snapshot_client_freep)
 
 /*
- * The newest document with these view_json() sections, appended to @out. Negative: neither agent nor driver's child could be
- * had at all; snapshot_client_note() says why.
+ * The newest document with these view_json() sections, appended to @out. Negative: neither agent nor driver's
+ * child could be had at all; snapshot_client_note() says why.
  */
 int snapshot_client_get(struct snapshot_client *client, unsigned sections, struct strbuf *out);
-/* Lets this time pass, sampling if the feed does so itself. */
+/* Lets this time pass, sampling if the client does so itself. */
 int snapshot_client_wait(struct snapshot_client *client, int64_t ns);
 
-/* What a reader must know about the source: that no agent runs, or could not be reached, with the remedy. "" when all is well. */
+/*
+ * What a reader must know about the source: that no agent runs, or could not be reached, with the remedy. ""
+ * when all is well.
+ */
 const char *snapshot_client_note(const struct snapshot_client *client);
-/* The feed samples for itself and has no data: the cause and the remedy; else NULL. */
+/* The client samples for itself and has no data: the cause and the remedy; else NULL. */
 const char *snapshot_client_failure(const struct snapshot_client *client);
 bool snapshot_client_from_agent(const struct snapshot_client *client);
 

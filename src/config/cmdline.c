@@ -59,7 +59,10 @@ static void unknown_flag(const struct command *command, const struct word *word,
 		strbuf_addf(errors, ": see gpusonde %s --help\n", command->name);
 }
 
-/* The value of a flag that wants one: behind its '=', else the next word. NULL, and a complaint, when there is none. */
+/*
+ * The value of a flag that wants one: behind its '=', else the next word. NULL, and a complaint, when there
+ * is none.
+ */
 static const char *take_value(struct invocation *inv, const struct word *word, const char *placeholder,
 			      int *i, struct strbuf *errors)
 {
@@ -102,7 +105,9 @@ static int parse_option(struct invocation *inv, struct options *options, const s
 	return options_set(options, option, value, ORIGIN_FLAG, where, errors);
 }
 
-/* A word that is no flag. Where it begins another program's command line, all that follows is that program's. */
+/*
+ * A word that is no flag. Where it begins another program's command line, all that follows is that program's.
+ */
 static void take_operand(struct invocation *inv, int *i, struct strbuf *errors)
 {
 	const struct command *c = inv->command;

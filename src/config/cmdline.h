@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/config is what a user sets: options and their four origins, the command line, and the places of sockets and state. One row of
- * options.def is an option, one of flags.def a flag.
+ * src/config is what a user sets: options and their four origins, the command line, and the places of sockets
+ * and state. One row of options.def is an option, one of flags.def a flag.
  */
 #pragma once
 
@@ -54,8 +54,13 @@ struct invocation {
 
 extern const struct flag flag_table[FLAGS];
 
-/* Takes flags apart (config/cmdline.c); options given as flags go to @options. What is wrong goes to @errors. -ENOMEM. */
+/*
+ * Takes flags apart (config/cmdline.c); options given as flags go to @options. What is wrong goes to @errors.
+ * -ENOMEM.
+ */
 int cmdline_parse(struct invocation *invocation, struct options *options, struct strbuf *errors);
-/* All four origins. Called again to reload. What is wrong goes to @errors, near misses to @warnings. -ENOMEM. */
+/*
+ * All four origins. Called again to reload. What is wrong goes to @errors, near misses to @warnings. -ENOMEM.
+ */
 int cmdline_options(struct invocation *invocation, struct options *ret_options, struct strbuf *errors,
 		    struct strbuf *warnings);

@@ -69,7 +69,8 @@ int option_parse_share(const char *text, int64_t *ret_ppm)
 	char number[32];
 	double percent;
 
-	if (before(text, "%", number) < 0 || parse_double(number, &percent) < 0 || percent < 0 || percent > 1e6)
+	if (before(text, "%", number) < 0 || parse_double(number, &percent) < 0 || percent < 0 ||
+	    percent > 1e6)
 		return -EINVAL;
 	*ret_ppm = (int64_t)(percent * 1e4 + 0.5);
 	/* What rounds to nothing is something else than nothing. */

@@ -127,9 +127,9 @@ void option_describe(const struct option *option, struct strbuf *out)
 			    (long long)option->max);
 		break;
 	case OPTION_ADDRESS:
-		strbuf_adds(
-			out,
-			"a numeric address and a port such as 127.0.0.1:9470, [::1]:9470 or :9470 (all addresses), or none");
+		strbuf_adds(out,
+			    "a numeric address and a port such as 127.0.0.1:9470, [::1]:9470 or :9470 (all "
+			    "addresses), or none");
 		break;
 	case OPTION_NAME:
 		strbuf_addf(out, "a name of 1 to %d bytes, or none", SOCKET_NAME_MAX);
@@ -228,7 +228,9 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	return (length == 0 && !option->empty) || length > TEXT_MAX ? -EINVAL : 0;
 }
 
-/* Control characters have no place in a path or an address, and would forge lines in logs and --print-config. */
+/*
+ * Control characters have no place in a path or an address, and would forge lines in logs and --print-config.
+ */
 static bool printable(const char *text)
 {
 	for (const char *c = text; *c; c++)
@@ -306,7 +308,10 @@ void options_done(struct options *options)
 	*options = (struct options){ 0 };
 }
 
-/* A misspelt variable would be ignored in silence; one that only shares the prefix (Kubernetes makes some) is none of ours. */
+/*
+ * A misspelt variable would be ignored in silence; one that only shares the prefix (Kubernetes makes some) is
+ * none of ours.
+ */
 static void warn_near_miss(const char *variable, struct strbuf *warnings)
 {
 	char names[OPTIONS][OPTION_NAME_MAX], word[OPTION_NAME_MAX];
@@ -323,8 +328,9 @@ static void warn_near_miss(const char *variable, struct strbuf *warnings)
 		nearest_offer(&nearest, names[i]);
 	}
 	if (nearest.best && nearest.distance > 0)
-		strbuf_addf(warnings, "environment variable %s is no option and is ignored: did you mean %s?\n",
-			    word, nearest.best);
+		strbuf_addf(warnings,
+			    "environment variable %s is no option and is ignored: did you mean %s?\n", word,
+			    nearest.best);
 }
 
 int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings)
@@ -335,7 +341,8 @@ int options_from_environment(struct options *options, struct strbuf *errors, str
 	for (unsigned i = 0; i < OPTIONS; i++) {
 		option_environment(&option_table[i], name);
 		const char *text = getenv(name);
-		int r = text ? options_set(options, &option_table[i], text, ORIGIN_ENVIRONMENT, name, errors) :
+		int r = text ? options_set(options, &option_table[i], text, ORIGIN_ENVIRONMENT, name,
+					   errors) :
 			       0;
 
 		if (r < 0)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Options: one table (config/options.def), four origins. A flag outranks the environment, that the configuration file, and
- * that the default. Option a.b_c is the flag --a-b-c, the environment variable GPUSONDE_A_B_C and the key `a: {b_c: ...}`.
+ * Options: one table (config/options.def), four origins. A flag outranks the environment, that the
+ * configuration file, and that the default. Option a.b_c is the flag --a-b-c, the environment variable
+ * GPUSONDE_A_B_C and the key `a: {b_c: ...}`.
  *
- * Loading never stops at the first error: each one becomes a line in the caller's buffer that names where, what and the
- * remedy. Values are checked as they are set, so whoever reads them needs no further check.
+ * Loading never stops at the first error: each one becomes a line in the caller's buffer that names where,
+ * what and the remedy. Values are checked as they are set, so whoever reads them needs no further check.
  */
 #pragma once
 
@@ -70,7 +71,8 @@ struct option_value {
 	char *text; /* as written */
 	int64_t number;
 	enum option_origin origin;
-	char *where; /* "/etc/gpusonde/gpusonde.yaml:3", "GPUSONDE_SAMPLE_PERIOD", "--sample-period"; NULL by default */
+	/* "/etc/gpusonde/gpusonde.yaml:3", "GPUSONDE_SAMPLE_PERIOD", "--sample-period"; NULL by default */
+	char *where;
 };
 
 struct options {
@@ -102,7 +104,10 @@ void option_describe(const struct option *option, struct strbuf *out);
 int options_init(struct options *options);
 void options_done(struct options *options);
 
-/* Sets one option, unless a higher origin has set it. A value it refuses becomes a line in @errors, and 0 is returned. */
+/*
+ * Sets one option, unless a higher origin has set it. A value it refuses becomes a line in @errors, and 0 is
+ * returned.
+ */
 int options_set(struct options *options, const struct option *option, const char *text,
 		enum option_origin origin, const char *where, struct strbuf *errors);
 /* GPUSONDE_* of the process's environment. Near misses of an option's name are told in @warnings. */
@@ -127,7 +132,8 @@ static inline bool options_bool(const struct options *options, enum option_id id
 }
 
 /* Documentation from the table (config/options_doc.c). */
-void options_print(const struct options *options, struct strbuf *out); /* YAML that loads again, with origins */
+/* YAML that loads again, with origins */
+void options_print(const struct options *options, struct strbuf *out);
 void options_sample(struct strbuf *out); /* a commented file to begin with */
 void options_help(unsigned use, struct strbuf *out);
 void options_markdown(struct strbuf *out);

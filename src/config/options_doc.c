@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the option table says about itself: --print-config, --help, the man pages and docs/configuration.md. */
+/*
+ * What the option table says about itself: --print-config, --help, the man pages and docs/configuration.md.
+ */
 #include "config/options.h"
 
 #include <string.h>
@@ -106,9 +108,12 @@ void options_help(unsigned use, struct strbuf *out)
 
 void options_sample(struct strbuf *out)
 {
-	strbuf_adds(out, "# Configuration of gpusonde: " OPTIONS_FILE ". Every key is here with its default, behind a #; to change\n"
-			 "# one, remove that # and the one of the section above it. gpusonde agent --check-config looks it over, and\n"
-			 "# gpusonde.yaml(5) tells more.\n");
+	strbuf_adds(out,
+		    "# Configuration of gpusonde: " OPTIONS_FILE
+		    ". Every key is here with its default, behind a #; to change\n"
+		    "# one, remove that # and the one of the section above it. gpusonde agent --check-config "
+		    "looks it over, and\n"
+		    "# gpusonde.yaml(5) tells more.\n");
 	for (unsigned s = 0; s < section_count; s++) {
 		strbuf_addf(out, "\n# %s\n#%s:\n", section_table[s].title, section_table[s].name);
 		FOREACH_OPTION(o, section_table[s].name)
@@ -154,27 +159,35 @@ void options_markdown(struct strbuf *out)
 		out,
 		"# Configuration\n\n"
 		"<!-- Generated from src/config/options.def: run `ninja -C build docs`, do not edit. -->\n\n"
-		"Every option can be given in three places. Where several give it, the first of these wins:\n\n"
+		"Every option can be given in three places. Where several give it, the first of these "
+		"wins:\n\n"
 		"1. a flag: `--sample-period 500ms`\n"
 		"2. an environment variable: `GPUSONDE_SAMPLE_PERIOD=500ms`\n"
 		"3. the configuration file, `" OPTIONS_FILE
 		"` unless `--config FILE` or `GPUSONDE_CONFIG` names another:\n\n"
 		"   ```yaml\n   sample:\n     period: 500ms\n   ```\n\n"
-		"`gpusonde agent --check-config` reports every unknown key and bad value with its file, line and remedy.\n"
-		"`gpusonde agent --print-config` shows the values in effect and where each one comes from; what it prints is a\n"
-		"configuration file. `SIGHUP` reads the file again; a file with errors is refused as a whole and the old\n"
+		"`gpusonde agent --check-config` reports every unknown key and bad value with its file, "
+		"line and remedy.\n"
+		"`gpusonde agent --print-config` shows the values in effect and where each one comes from; "
+		"what it prints is a\n"
+		"configuration file. `SIGHUP` reads the file again; a file with errors is refused as a "
+		"whole and the old\n"
 		"configuration stays. Options marked *no* under *reload* are taken at the next start.\n");
 	for (unsigned s = 0; s < section_count; s++) {
-		strbuf_addf(out,
-			    "\n## %s\n\n| option | flag | environment | default | values | reload | meaning |\n"
-			    "| --- | --- | --- | --- | --- | --- | --- |\n",
-			    section_table[s].title);
+		strbuf_addf(
+			out,
+			"\n## %s\n\n| option | flag | environment | default | values | reload | meaning |\n"
+			"| --- | --- | --- | --- | --- | --- | --- |\n",
+			section_table[s].title);
 		FOREACH_OPTION(o, section_table[s].name)
 		markdown_row(o, out);
 	}
 }
 
-/* In roff a hyphen is typeset as such only with a backslash, and a line that begins with a dot or quote is a request. */
+/*
+ * In roff a hyphen is typeset as such only with a backslash, and a line that begins with a dot or quote is a
+ * request.
+ */
 static void add_roff(struct strbuf *out, const char *text)
 {
 	bool line_begins = true;

@@ -21,7 +21,10 @@ static bool may_write(const char *folder)
 	return faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) == 0;
 }
 
-/* An absolute path that a variable of the environment holds; NULL when there is none (the XDG rules want it so). */
+/*
+ * An absolute path that a variable of the environment holds; NULL when there is none (the XDG rules want it
+ * so).
+ */
 static const char *folder_variable(const char *name)
 {
 	const char *folder = getenv(name);
@@ -43,7 +46,10 @@ static bool uses_system(void)
 	return geteuid() == 0 || may_write("/run/gpusonde");
 }
 
-/* The folder of a user's own socket. -EPERM: what should be it cannot be trusted, or is not there; another error: it cannot be made. */
+/*
+ * The folder of a user's own socket. -EPERM: what should be it cannot be trusted, or is not there; another
+ * error: it cannot be made.
+ */
 static int own_folder(struct place *place, bool make)
 {
 	const char *runtime = folder_variable("XDG_RUNTIME_DIR");
@@ -158,7 +164,9 @@ int place_make_folder(const char *path, unsigned mode)
 	strcpy(place.path, path);
 	for (char *slash = strchr(place.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = 0;
-		/* Matters only if the last one fails: there are folders that may be entered and not be made. */
+		/*
+		 * Matters only if the last one fails: there are folders that may be entered and not be made.
+		 */
 		if (mkdir(place.path, mode) < 0 && errno != EEXIST && first == 0)
 			first = -errno;
 		*slash = '/';

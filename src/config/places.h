@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the agent's socket, its state and its helper are when no option names a place. Root, and a service whose folder
- * somebody else has made, use the system's; everybody else has a place of his own, found by the same rule in the agent and in
- * the commands that look for it.
+ * Where the agent's socket, its state and its helper are when no option names a place. Root, and a service
+ * whose folder somebody else has made, use the system's; everybody else has a place of his own, found by the
+ * same rule in the agent and in the commands that look for it.
  */
 #pragma once
 
@@ -20,15 +20,22 @@ struct place {
 };
 
 /*
- * The socket an agent is to serve. Without XDG_RUNTIME_DIR it lies in a folder below /tmp that nobody else may enter, made here
- * if @make. -ENOENT: control.socket is none; -EPERM: that folder is not there, or is not ours alone; other errors: it cannot be made.
+ * The socket an agent is to serve. Without XDG_RUNTIME_DIR it lies in a folder below /tmp that nobody else
+ * may enter, made here if @make. -ENOENT: control.socket is none; -EPERM: that folder is not there, or is not
+ * ours alone; other errors: it cannot be made.
  */
 int place_socket(const struct options *options, bool make, struct place *ret_place);
 
-/* Where a command looks for an agent, in this order: its user's own, then the system's. Their number; 0 when none is wanted. */
+/*
+ * Where a command looks for an agent, in this order: its user's own, then the system's. Their number; 0 when
+ * none is wanted.
+ */
 unsigned places_of_socket(const struct options *options, struct place ret_places[static PLACE_SOCKETS]);
 
-/* state.dir, $STATE_DIRECTORY, the system's where it may be written, else one below the user's home. Makes nothing. */
+/*
+ * state.dir, $STATE_DIRECTORY, the system's where it may be written, else one below the user's home. Makes
+ * nothing.
+ */
 const char *place_state(const struct options *options, struct place *place);
 /* The folder, and why not, in words. */
 #define PLACE_STATE_LOST "%s cannot be %s by this user: %s: XID counts do not outlive the agent"

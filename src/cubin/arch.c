@@ -2,8 +2,9 @@
 #include "cubin/arch.h"
 
 /*
- * Chips beside the line: they take what was made for them and nothing else of their major version, and nothing else takes what was made for
- * them. The CUDA Programming Guide says so of Tegra's; nvlink 13.0 agrees, and has sm_88 with them.
+ * Chips beside the line: they take what was made for them and nothing else of their major version, and
+ * nothing else takes what was made for them. The CUDA Programming Guide says so of Tegra's; nvlink 13.0
+ * agrees, and has sm_88 with them.
  */
 static bool stands_alone(uint16_t sm)
 {
@@ -30,7 +31,10 @@ static bool takes(const struct cubin_image *image, uint16_t sm)
 		return false;
 	if (arch.variant == 'a')
 		return arch.sm == sm;
-	/* A family is the same line of chips as for machine code; PTX of no family is compiled for whatever is not older. */
+	/*
+	 * A family is the same line of chips as for machine code; PTX of no family is compiled for whatever
+	 * is not older.
+	 */
 	if (image->kind == CUBIN_PTX && arch.variant == 0)
 		return arch.sm <= sm;
 	return takes_within_major(arch.sm, sm);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which image a device takes, as CUDA chooses: the exact architecture; else of the same major version the highest that is not above; 'a'
- * on that architecture alone, 'f' on later ones of its family; else PTX, the newest not above, which is compiled when it is loaded.
- * Tegra's chips take machine code made for them alone.
+ * Which image a device takes, as CUDA chooses: the exact architecture; else of the same major version the
+ * highest that is not above; 'a' on that architecture alone, 'f' on later ones of its family; else PTX, the
+ * newest not above, which is compiled when it is loaded. Tegra's chips take machine code made for them alone.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "cubin/cubin.h"
 
 /*
- * How well an image suits a device of @sm: 0 not at all, higher is better; PTX always below machine code. Of one architecture, what uses
- * more of it ('a', 'f') comes first, and what was not compiled for a debugger.
+ * How well an image suits a device of @sm: 0 not at all, higher is better; PTX always below machine code. Of
+ * one architecture, what uses more of it ('a', 'f') comes first, and what was not compiled for a debugger.
  */
 uint32_t cubin_suits(const struct cubin_image *image, uint16_t sm);

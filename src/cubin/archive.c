@@ -44,7 +44,8 @@ int archive_read(struct reader *reader, const struct range *range)
 		struct range member;
 		int r;
 
-		if (reader_get(reader, range, at, &header, sizeof(header)) < 0 || size_of(&header, &size) < 0) {
+		if (reader_get(reader, range, at, &header, sizeof(header)) < 0 ||
+		    size_of(&header, &size) < 0) {
 			reader_trouble(reader, range->offset + at, "no header of an archive's member");
 			return 0;
 		}

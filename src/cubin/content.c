@@ -29,9 +29,10 @@ static int allowed(struct content *content)
 	uint64_t cost = content->size > reader->limits.image_bytes ? 2 * content->size : content->size;
 
 	if (content->size > CUBIN_IMAGE_MAX) {
-		reader_trouble(reader, content->stored.offset,
-			       "an image that says to be %llu bytes when decompressed: above %llu it is not read",
-			       (unsigned long long)content->size, CUBIN_IMAGE_MAX);
+		reader_trouble(
+			reader, content->stored.offset,
+			"an image that says to be %llu bytes when decompressed: above %llu it is not read",
+			(unsigned long long)content->size, CUBIN_IMAGE_MAX);
 		return -EBADMSG;
 	}
 	return reader_spend(reader, BUDGET_INFLATED, cost, content->stored.offset);
@@ -74,7 +75,8 @@ static int gather(const uint8_t *bytes, size_t n, void *userdata)
 		uint64_t end = MIN(g->order[i]->offset + g->order[i]->size, g->at + n);
 
 		if (begin < end)
-			memcpy(g->to[i] + (begin - g->order[i]->offset), bytes + (begin - g->at), end - begin);
+			memcpy(g->to[i] + (begin - g->order[i]->offset), bytes + (begin - g->at),
+			       end - begin);
 	}
 	g->at += n;
 	while (g->first < g->n && g->order[g->first]->offset + g->order[g->first]->size <= g->at)
@@ -145,9 +147,10 @@ int content_pieces(struct content *content, struct piece *pieces, size_t n)
 			total = UINT64_MAX;
 	}
 	if (total / OVERLAP_MAX > content->size)
-		return content_bad(content, 0,
-				   "its sections are %llu bytes of an image of %llu: they lie over one another",
-				   (unsigned long long)total, (unsigned long long)content->size);
+		return content_bad(
+			content, 0,
+			"its sections are %llu bytes of an image of %llu: they lie over one another",
+			(unsigned long long)total, (unsigned long long)content->size);
 	if (content->whole)
 		return 0;
 	if (total > content->reader->limits.metadata_bytes)
@@ -161,7 +164,10 @@ int content_pieces(struct content *content, struct piece *pieces, size_t n)
 						     stream_pieces(content, pieces, n);
 }
 
-/* Where the section headers are, and how many bytes they have. @first of them has their number where the header has 0; NULL: it is not known yet. */
+/*
+ * Where the section headers are, and how many bytes they have. @first of them has their number where the
+ * header has 0; NULL: it is not known yet.
+ */
 static int section_headers(struct content *content, const Elf64_Ehdr *header, const Elf64_Shdr *first,
 			   struct range *ret_range)
 {

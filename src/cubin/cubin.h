@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * CUDA binaries: which images a file holds, and which kernels these have, with their resources. Executables and libraries (.nv_fatbin,
- * __nv_relfatbin), host objects and archives of them, fatbin files, cubins, and images in memory.
+ * CUDA binaries: which images a file holds, and which kernels these have, with their resources. Executables
+ * and libraries (.nv_fatbin, __nv_relfatbin), host objects and archives of them, fatbin files, cubins, and
+ * images in memory.
  *
- * Everything here is untrusted: it is read through a source, within bounds, and what is wrong is told with its offset while the rest is
- * still read. No thread of its own but where it is asked for, no global state. Memory: limits.image_bytes and what one image's symbols need; larger images are
- * decompressed twice in a stream, once to find their sections and once to keep those that matter.
+ * Everything here is untrusted: it is read through a source, within bounds, and what is wrong is told with
+ * its offset while the rest is still read. No thread of its own but where it is asked for, no global state.
+ * Memory: limits.image_bytes and what one image's symbols need; larger images are decompressed twice in a
+ * stream, once to find their sections and once to keep those that matter.
  */
 #pragma once
 
@@ -23,7 +25,8 @@ struct cubin_source {
 	ssize_t (*read)(void *of, uint64_t offset, void *buf, size_t n);
 	void *of;
 	uint64_t size; /* UINT64_MAX: not known, as of memory */
-	uint64_t address; /* in memory: of offset 0, so that pointers can be followed, before it, too (offsets wrap); else 0 */
+	/* in memory: of offset 0, so that pointers can be followed, before it, too (offsets wrap); else 0 */
+	uint64_t address;
 };
 struct cubin_memory {
 	const void *bytes;
@@ -52,13 +55,20 @@ const char *cubin_compression_name(enum cubin_compression compression); /* none,
 
 struct cubin_image {
 	uint32_t number; /* from 0, in the order of the file */
-	uint32_t container; /* from 0: the fatbin that it stands in, of whose images a device takes one; a cubin is one of its own */
+	/*
+	 * from 0: the fatbin that it stands in, of whose images a device takes one; a cubin is one of its own
+	 */
+	uint32_t container;
 	enum cubin_kind kind;
 	uint16_t kind_number; /* as the file has it; 0: no fatbin */
 	struct kernel_arch arch;
 	enum cubin_compression compression;
 	bool debug;
-	bool relocatable; /* to be linked with others: no device takes it as it is. The stack of its kernels is without what they call. */
+	/*
+	 * to be linked with others: no device takes it as it is. The stack of its kernels is without what
+	 * they call.
+	 */
+	bool relocatable;
 	uint64_t offset; /* of its bytes in the file */
 	uint64_t bytes; /* there */
 	uint64_t uncompressed_bytes;
@@ -97,26 +107,35 @@ struct cubin_limits {
 };
 
 /*
- * All images of a source, in order; what a source makes of work is bounded by its size. 0 also where some could not be read (trouble was told). -ENODATA: nothing of CUDA's in it.
- * -ENOEXEC: no file that could have any.
+ * All images of a source, in order; what a source makes of work is bounded by its size. 0 also where some
+ * could not be read (trouble was told). -ENODATA: nothing of CUDA's in it. -ENOEXEC: no file that could have
+ * any.
  */
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
 	       const struct cubin_ops *ops, void *userdata);
 
 /*
- * The same by several threads, the caller among them, each with a userdata of its own, which calls concern: the callbacks are called concurrently. A part
- * of the file is what lies between the begins of two containers. Parts have numbers from 0, in order; each is read by one thread, which begins the next one
- * that nobody has when it is through. ops.image() is called by every thread for every image, so that all can number them; kernels and troubles are told
- * to the one whose part it is, at most CUBIN_TROUBLES_MAX in one part. What is told does not depend on the number of threads.
+ * The same by several threads, the caller among them, each with a userdata of its own, which calls concern:
+ * the callbacks are called concurrently. A part of the file is what lies between the begins of two
+ * containers. Parts have numbers from 0, in order; each is read by one thread, which begins the next one that
+ * nobody has when it is through. ops.image() is called by every thread for every image, so that all can
+ * number them; kernels and troubles are told to the one whose part it is, at most CUBIN_TROUBLES_MAX in one
+ * part. What is told does not depend on the number of threads.
  */
 struct cubin_parts {
 	const struct cubin_ops *ops;
 	/* -errno: stop; all threads do, and what was begun is still ended. */
 	int (*begin)(uint64_t part, void *userdata);
 	int (*end)(uint64_t troubles_left_out, void *userdata);
-	/* Until all parts before the one that was begun have ended: what takes much memory is done by one at a time. */
+	/*
+	 * Until all parts before the one that was begun have ended: what takes much memory is done by one at
+	 * a time.
+	 */
 	int (*alone)(void *userdata);
 };
-/* @userdata: @threads of them. The source must be one that several threads can read, as those above. The threads share the limits. */
+/*
+ * @userdata: @threads of them. The source must be one that several threads can read, as those above. The
+ * threads share the limits.
+ */
 int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,
 			const struct cubin_parts *parts, void *const *userdata, unsigned threads);

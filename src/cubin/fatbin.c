@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fatbin containers and what is in them. There is no document of NVIDIA's; layout, kinds and flags are as nvcc 9 to 13 write them and cuobjdump 13
- * shows them.
+ * Fatbin containers and what is in them. There is no document of NVIDIA's; layout, kinds and flags are as
+ * nvcc 9 to 13 write them and cuobjdump 13 shows them.
  */
 #include "cubin/private.h"
 
@@ -200,7 +200,8 @@ static int next_container(struct reader *reader, const struct range *range, uint
 		if (at >= end && at < range->size) {
 			reader_trouble(
 				reader, range->offset + at,
-				"no container in %d bytes behind the last one: %llu more are not searched for any",
+				"no container in %d bytes behind the last one: %llu more are not searched "
+				"for any",
 				PADDING_MAX, (unsigned long long)(range->size - at));
 			return -ENODATA;
 		}

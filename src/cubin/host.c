@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ELF files of the host: executables, libraries and objects. Their CUDA images lie in sections of their own, which is enough. Only where those
- * cannot be found the wrappers are followed, by which the program itself finds them.
+ * ELF files of the host: executables, libraries and objects. Their CUDA images lie in sections of their own,
+ * which is enough. Only where those cannot be found the wrappers are followed, by which the program itself
+ * finds them.
  */
 #include "cubin/private.h"
 
@@ -36,7 +37,10 @@ static struct range part_of(const struct host *host, uint64_t offset, uint64_t s
 	return (struct range){ host->range->offset + offset, MIN(size, left) };
 }
 
-/* False: it was read before, as a whole or a part of it; counted. Sections that share bytes are no linker's work. */
+/*
+ * False: it was read before, as a whole or a part of it; counted. Sections that share bytes are no linker's
+ * work.
+ */
 static bool is_new(struct host *host, const struct range *part)
 {
 	bool full = host->parts_n == PARTS_MAX;
@@ -88,7 +92,9 @@ static int read_sections(struct host *host)
 			break;
 		}
 		for (uint64_t k = 0; k < n; k++) {
-			/* Code and what takes no room in the file is none of ours: its name need not be read. */
+			/*
+			 * Code and what takes no room in the file is none of ours: its name need not be read.
+			 */
 			bool data = sections[k].sh_type == SHT_PROGBITS &&
 				    !(sections[k].sh_flags & SHF_EXECINSTR);
 			int r = data ? read_section(host, &sections[k]) : 0;
@@ -102,7 +108,8 @@ static int read_sections(struct host *host)
 	if (host->again_n)
 		reader_trouble(
 			host->reader, host->again.offset,
-			"%llu sections of images, of which this is the first, are not read: they lie over others, or are more than %d",
+			"%llu sections of images, of which this is the first, are not read: they lie over "
+			"others, or are more than %d",
 			(unsigned long long)host->again_n, PARTS_MAX);
 	return 0;
 }
@@ -131,7 +138,8 @@ static int follow(struct host *host, const struct wrapper *wrapper)
 	uint64_t offset, size;
 	int r;
 
-	if (wrapper->data == 0 || offset_of(host, wrapper->data, &offset) < 0 || offset >= host->range->size) {
+	if (wrapper->data == 0 || offset_of(host, wrapper->data, &offset) < 0 ||
+	    offset >= host->range->size) {
 		host->unresolved++;
 		return 0;
 	}
@@ -151,7 +159,8 @@ static int read_wrappers(struct host *host)
 
 		if (reader_get(host->reader, &host->wrappers, at, &wrapper, sizeof(wrapper)) < 0)
 			break;
-		if (!reader_walk(host->reader, WALK_COST + (uint64_t)host->header->e_phnum * sizeof(Elf64_Phdr),
+		if (!reader_walk(host->reader,
+				 WALK_COST + (uint64_t)host->header->e_phnum * sizeof(Elf64_Phdr),
 				 host->wrappers.offset + at))
 			break;
 		if (r == 0 && wrapper.magic == CUBIN_WRAPPER_MAGIC)
@@ -162,7 +171,8 @@ static int read_wrappers(struct host *host)
 	if (host->unresolved)
 		reader_trouble(
 			host->reader, host->wrappers.offset,
-			"%llu wrappers of images that lie in no section of theirs, and whose addresses the file does not tell",
+			"%llu wrappers of images that lie in no section of theirs, and whose addresses the "
+			"file does not tell",
 			(unsigned long long)host->unresolved);
 	return 0;
 }

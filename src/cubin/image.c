@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels of an ELF image. A kernel K has .text.K, .nv.info.K, .nv.constant0.K and, where it uses them, .nv.shared.K and .nv.local.K; the latter
- * four name the first by its number (sh_info), so that no name is searched for. It is told from a device function by a bit of its symbol.
+ * Kernels of an ELF image. A kernel K has .text.K, .nv.info.K, .nv.constant0.K and, where it uses them,
+ * .nv.shared.K and .nv.local.K; the latter four name the first by its number (sh_info), so that no name is
+ * searched for. It is told from a device function by a bit of its symbol.
  */
 #include "cubin/private.h"
 
@@ -32,7 +33,8 @@ struct image {
 	struct facts *facts; /* from 1 on */
 	uint32_t facts_n;
 	struct piece *pieces;
-	uint32_t *owners; /* of each piece behind the fixed ones: the kernel's slot; NO_SLOT: of the whole image */
+	/* of each piece behind the fixed ones: the kernel's slot; NO_SLOT: of the whole image */
+	uint32_t *owners;
 	size_t pieces_n;
 	bool debug;
 };
@@ -212,12 +214,14 @@ static void read_attributes(struct image *image)
 {
 	for (size_t i = PIECES_FIXED; i < image->pieces_n; i++) {
 		const struct piece *piece = &image->pieces[i];
-		bool right = image->owners[i] == NO_SLOT ?
-				     info_of_image(piece->bytes, piece->size, facts_of, image) :
-				     info_of_kernel(piece->bytes, piece->size, &image->facts[image->owners[i]]);
+		bool right =
+			image->owners[i] == NO_SLOT ?
+				info_of_image(piece->bytes, piece->size, facts_of, image) :
+				info_of_kernel(piece->bytes, piece->size, &image->facts[image->owners[i]]);
 
 		if (!right)
-			content_bad(image->content, piece->offset, "attributes that end in the middle of one");
+			content_bad(image->content, piece->offset,
+				    "attributes that end in the middle of one");
 	}
 }
 
@@ -225,7 +229,8 @@ static void read_attributes(struct image *image)
 static uint64_t extent_of(const struct image *image)
 {
 	uint64_t end = image->header.e_shoff + image->n * sizeof(*image->sections);
-	uint64_t segments = image->header.e_phoff + (uint64_t)image->header.e_phnum * image->header.e_phentsize;
+	uint64_t segments =
+		image->header.e_phoff + (uint64_t)image->header.e_phnum * image->header.e_phentsize;
 
 	end = MAX(end, segments);
 	for (size_t i = 0; i < image->n; i++)
@@ -261,7 +266,8 @@ static int tell_kernel(const struct image *image, const struct cubin_image *of, 
 	struct cubin_kernel kernel = { .arch = of->arch, .parameters_bytes = facts->parameters_bytes };
 	const char *name = (const char *)strings->bytes + symbol->st_name, *end;
 
-	if (symbol->st_name >= strings->size || !(end = memchr(name, '\0', strings->size - symbol->st_name))) {
+	if (symbol->st_name >= strings->size ||
+	    !(end = memchr(name, '\0', strings->size - symbol->st_name))) {
 		content_bad(image->content, strings->offset + symbol->st_name, "a kernel's name has no end");
 		return 0;
 	}
@@ -294,7 +300,8 @@ static int tell_kernels(const struct image *image, const struct cubin_image *of)
 		if (r > 0)
 			return content_bad(
 				image->content, strings->offset + symbol.st_name,
-				"names of kernels are more than %d times their table: those from symbol %zu of %zu on are not read",
+				"names of kernels are more than %d times their table: those from symbol "
+				"%zu of %zu on are not read",
 				OVERLAP_MAX, i, symbols_n(image));
 		if (r == 0 && i % STEPS == 0)
 			r = reader_stopped(image->content->reader);

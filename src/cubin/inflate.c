@@ -7,7 +7,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-/* Of streams; what zstd itself advises decoders to support. nvcc uses 2 MiB for images that are larger than that. */
+/*
+ * Of streams; what zstd itself advises decoders to support. nvcc uses 2 MiB for images that are larger than
+ * that.
+ */
 enum { WINDOW_LOG = 23 };
 
 static int zstd_start(struct reader *reader)

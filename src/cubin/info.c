@@ -9,7 +9,10 @@ enum attribute {
 #undef ATTRIBUTE
 };
 
-/* How an attribute's value is written: nothing or 8 or 16 bits in the word that the attribute begins with, or a size there, and that many bytes. */
+/*
+ * How an attribute's value is written: nothing or 8 or 16 bits in the word that the attribute begins with, or
+ * a size there, and that many bytes.
+ */
 enum format { FORMAT_NONE = 1, FORMAT_BYTE, FORMAT_HALF, FORMAT_SIZED };
 
 struct attribute_value {
@@ -29,7 +32,9 @@ static int next(const uint8_t **at, const uint8_t *end, struct attribute_value *
 		return 0;
 	if (end - p < 4 || p[0] < FORMAT_NONE || p[0] > FORMAT_SIZED)
 		return -1;
-	*ret = (struct attribute_value){ .number = p[1], .value = p[2] | (uint32_t)p[3] << 8, .bytes = p + 4 };
+	*ret = (struct attribute_value){ .number = p[1],
+					 .value = p[2] | (uint32_t)p[3] << 8,
+					 .bytes = p + 4 };
 	if (p[0] == FORMAT_BYTE)
 		ret->value &= 0xff;
 	if (p[0] == FORMAT_SIZED)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One LZ4 block, in a stream. liblz4 decodes a block only whole, or its begin up to a size; but it can be given the 64 KiB before, and told how
- * many bytes to make. So sequences (literals, then a match) are walked as far as input and room allow, and the library decodes these. A sequence that does
- * not fit, and the block's last, is copied by hand.
+ * One LZ4 block, in a stream. liblz4 decodes a block only whole, or its begin up to a size; but it can be
+ * given the 64 KiB before, and told how many bytes to make. So sequences (literals, then a match) are walked
+ * as far as input and room allow, and the library decodes these. A sequence that does not fit, and the
+ * block's last, is copied by hand.
  */
 #include "cubin/private.h"
 

@@ -19,8 +19,9 @@ enum {
 };
 
 /*
- * libiberty gives a tree in which what is named again (S_, T_) is shared, and prints it as often as it is named: 300 bytes can stand for
- * gigabytes, and packs of arguments for hours without a byte. So the tree is weighed before it is printed, each component once.
+ * libiberty gives a tree in which what is named again (S_, T_) is shared, and prints it as often as it is
+ * named: 300 bytes can stand for gigabytes, and packs of arguments for hours without a byte. So the tree is
+ * weighed before it is printed, each component once.
  */
 struct weight {
 	bool known;
@@ -52,7 +53,10 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return (uint32_t)MIN((uint64_t)a * b, (uint64_t)WEIGHT_MAX);
 }
 
-/* What a component consists of. Numbers and texts are none of ours; all that is not listed has up to two parts. */
+/*
+ * What a component consists of. Numbers and texts are none of ours; all that is not listed has up to two
+ * parts.
+ */
 static void parts_of(const struct demangle_component *c, const struct demangle_component *ret[static 2])
 {
 	ret[0] = ret[1] = NULL;
@@ -90,7 +94,10 @@ static void parts_of(const struct demangle_component *c, const struct demangle_c
 	}
 }
 
-/* Where its weight is kept; NULL: no component of the tree, as what a newer libiberty may have that we do not know. */
+/*
+ * Where its weight is kept; NULL: no component of the tree, as what a newer libiberty may have that we do not
+ * know.
+ */
 static struct weight *weight_of(const struct weighing *w, const struct demangle_component *c)
 {
 	uintptr_t offset = (uintptr_t)c - (uintptr_t)w->components;
@@ -107,7 +114,10 @@ static void take_heavier(struct weight *most, const struct weight *list)
 	most->packs = MAX(most->packs, list->packs);
 }
 
-/* The template whose arguments T_ stands for in a function's type and in what is local to it, as libiberty finds it. */
+/*
+ * The template whose arguments T_ stands for in a function's type and in what is local to it, as libiberty
+ * finds it.
+ */
 static const struct demangle_component *template_of(const struct demangle_component *function)
 {
 	const struct demangle_component *c = function->u.s_binary.left;
@@ -237,8 +247,8 @@ static bool is_light(struct weighing *w, const struct weight *all)
 }
 
 /*
- * The type of a conversion operator is parsed twice wherever "T_I" is in it, and so is what is in that: "cvT_IT_IT_I..." of 110 characters
- * takes a second.
+ * The type of a conversion operator is parsed twice wherever "T_I" is in it, and so is what is in that:
+ * "cvT_IT_IT_I..." of 110 characters takes a second.
  */
 static bool parses_quickly(const char *symbol)
 {
@@ -293,7 +303,10 @@ static bool demangle(const char *symbol, struct output *out)
 
 	if (strncmp(symbol, "_Z", 2) != 0 || n > KERNEL_NAME_MAX || !parses_quickly(symbol))
 		return false;
-	/* Without DMGL_NO_RECURSE_LIMIT: what recurses most is limited there; for the rest KERNEL_NAME_MAX is. */
+	/*
+	 * Without DMGL_NO_RECURSE_LIMIT: what recurses most is limited there; for the rest KERNEL_NAME_MAX
+	 * is.
+	 */
 	root = cplus_demangle_v3_components(symbol, OPTIONS, &components);
 	/* libiberty makes room for two components a character. */
 	done = root && print(root, components, 2 * n, out);
@@ -310,8 +323,8 @@ static void make_printable(char *text)
 }
 
 /*
- * Static functions of relocatable device code: nvcc puts "__nv_static_N_", N bytes that stand for the source file, and "_" before their
- * names.
+ * Static functions of relocatable device code: nvcc puts "__nv_static_N_", N bytes that stand for the source
+ * file, and "_" before their names.
  */
 static const char *without_file(const char *symbol)
 {
@@ -371,8 +384,8 @@ static void open_bracket(struct scan *s)
 }
 
 /*
- * '>' may also be an operator, between parentheses: then no '<' is open there. Brackets that were not closed are by what is around
- * them.
+ * '>' may also be an operator, between parentheses: then no '<' is open there. Brackets that were not closed
+ * are by what is around them.
  */
 static void close_bracket(struct scan *s, char opened)
 {

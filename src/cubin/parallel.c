@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Several threads walk the same file, which takes them a few milliseconds, and each reads the kernels of the parts that it claims: a part goes from
- * one container to the next. Claims are taken in order, so that the lowest part that is under way is never without a thread.
+ * Several threads walk the same file, which takes them a few milliseconds, and each reads the kernels of the
+ * parts that it claims: a part goes from one container to the next. Claims are taken in order, so that the
+ * lowest part that is under way is never without a thread.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared by the files that read CUDA binaries: read.c (what is it?), host.c (ELF files of the host), archive.c, fatbin.c, content.c (bytes of an
- * image), inflate.c and lz4.c (decompression), image.c and info.c (kernels of an ELF image).
+ * Shared by the files that read CUDA binaries: read.c (what is it?), host.c (ELF files of the host),
+ * archive.c, fatbin.c, content.c (bytes of an image), inflate.c and lz4.c (decompression), image.c and info.c
+ * (kernels of an ELF image).
  *
- * Errors: functions that read a part tell trouble themselves and give 0, so that reading goes on behind it; negative ones are those of memory, of
- * ops, or say that nothing was there.
+ * Errors: functions that read a part tell trouble themselves and give 0, so that reading goes on behind it;
+ * negative ones are those of memory, of ops, or say that nothing was there.
  */
 #pragma once
 
@@ -25,7 +26,8 @@ enum {
 	CHUNK = 256 << 10, /* of what is read or decompressed in a stream */
 	THREADS_MAX = 16,
 	WALK_COST = 512, /* of one step; no entry of a container has less than an eighth of that */
-	OVERLAP_MAX = 4, /* times that sections of one image, or names of one table, may take the same bytes */
+	/* times that sections of one image, or names of one table, may take the same bytes */
+	OVERLAP_MAX = 4,
 };
 /* Decompressed bytes of one image. The largest known has 134 MB. */
 #define CUBIN_IMAGE_MAX (1ull << 30)
@@ -39,7 +41,10 @@ struct buffer {
 };
 /* Room for @n bytes; what was in it is lost. -ENOMEM. */
 int buffer_need(struct buffer *buffer, size_t n);
-/* The same of pages, which are there as far as they have been written to; a buffer is one or the other for ever. */
+/*
+ * The same of pages, which are there as far as they have been written to; a buffer is one or the other for
+ * ever.
+ */
 int buffer_map(struct buffer *buffer, size_t n);
 
 /* A part of the source. */
@@ -66,8 +71,9 @@ struct reader {
 	uint64_t troubles;
 	int error; /* why the last reader_get() failed; 0: the source, or the range, ends */
 	/*
-	 * Bytes that may still be looked at: small files can stand for a lot of them. Counted by what headers say, before it is known whether and by whom they
-	 * are read, so that several readers agree. What one image can make of its bytes is bounded by their number.
+	 * Bytes that may still be looked at: small files can stand for a lot of them. Counted by what headers
+	 * say, before it is known whether and by whom they are read, so that several readers agree. What one
+	 * image can make of its bytes is bounded by their number.
 	 */
 	uint64_t budgets[BUDGETS];
 	struct left_out left_out[BUDGETS];
@@ -77,8 +83,9 @@ struct reader {
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
 	struct ZSTD_DCtx_s *zstd;
 	/*
-	 * One of several that walk the same file: all of them see its images in the same order, and reckon with the same budget, so that what is told does
-	 * not depend on how many they are. Kernels and troubles are told by the one whose part it is.
+	 * One of several that walk the same file: all of them see its images in the same order, and reckon
+	 * with the same budget, so that what is told does not depend on how many they are. Kernels and
+	 * troubles are told by the one whose part it is.
 	 */
 	struct team *team; /* or NULL */
 	uint64_t part; /* the walk has come to */

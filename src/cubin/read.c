@@ -11,7 +11,10 @@
 
 enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
 
-/* Of the libraries known none decompresses to more than 15 times its size. Plain images that do not overlap are less than the file. */
+/*
+ * Of the libraries known none decompresses to more than 15 times its size. Plain images that do not overlap
+ * are less than the file.
+ */
 enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
 #define INFLATED_LEAST (4ull << 30)
 #define PLAIN_LEAST (64ull << 20)
@@ -20,7 +23,9 @@ enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
 
 const char *cubin_kind_name(enum cubin_kind kind)
 {
-	static const char *const names[] = { [CUBIN_PTX] = "ptx", [CUBIN_ELF] = "elf", [CUBIN_OTHER] = "other" };
+	static const char *const names[] = {
+		[CUBIN_PTX] = "ptx", [CUBIN_ELF] = "elf", [CUBIN_OTHER] = "other"
+	};
 
 	return names[kind];
 }
@@ -142,9 +147,10 @@ bool reader_walk(struct reader *reader, uint64_t cost, uint64_t offset)
 		return true;
 	}
 	if (!reader->exhausted)
-		reader_trouble(reader, offset,
-			       "what follows is not looked for: the file leads to more than %d times its size",
-			       PLAIN_TIMES);
+		reader_trouble(
+			reader, offset,
+			"what follows is not looked for: the file leads to more than %d times its size",
+			PLAIN_TIMES);
 	reader->exhausted = true;
 	return false;
 }
@@ -154,16 +160,17 @@ void reader_sum_up(struct reader *reader)
 	static const struct {
 		const char *leads;
 		int times;
-	} texts[BUDGETS] = {
-		[BUDGET_INFLATED] = { "decompresses", INFLATED_TIMES }, [BUDGET_PLAIN] = { "leads", PLAIN_TIMES }
-	};
+	} texts[BUDGETS] = { [BUDGET_INFLATED] = { "decompresses", INFLATED_TIMES },
+			     [BUDGET_PLAIN] = { "leads", PLAIN_TIMES } };
 
 	for (int i = 0; i < BUDGETS; i++)
 		if (reader->left_out[i].images)
 			reader_trouble(
 				reader, reader->left_out[i].offset,
-				"kernels of %llu images, of which this is the first, are not read: the file %s to more than %d times its size",
-				(unsigned long long)reader->left_out[i].images, texts[i].leads, texts[i].times);
+				"kernels of %llu images, of which this is the first, are not read: the "
+				"file %s to more than %d times its size",
+				(unsigned long long)reader->left_out[i].images, texts[i].leads,
+				texts[i].times);
 }
 
 static int read_elf(struct reader *reader, const struct range *range)
@@ -227,7 +234,9 @@ static void give_back(struct buffer *buffer, size_t most)
 	*buffer = (struct buffer){ 0 };
 }
 
-/* Those behind the first @keep bytes: what is freed whole would have to be cleared again for the next image. */
+/*
+ * Those behind the first @keep bytes: what is freed whole would have to be cleared again for the next image.
+ */
 static void forget_pages(const struct buffer *buffer, size_t keep)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), from = (keep + page - 1) / page * page;

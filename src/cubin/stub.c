@@ -225,8 +225,9 @@ static int note_unregistered(struct reading *reading)
 }
 
 /*
- * The kernel's name in the symbol of the function that launches it: nvcc's is called __device_stub_ and all of the kernel's symbol,
- * mangled once more; clang's __device_stub__ and the kernel's name, before mangling. NULL: it is no such symbol.
+ * The kernel's name in the symbol of the function that launches it: nvcc's is called __device_stub_ and all
+ * of the kernel's symbol, mangled once more; clang's __device_stub__ and the kernel's name, before mangling.
+ * NULL: it is no such symbol.
  */
 static const char *name_in_twin(const char *symbol, char buf[static SYMBOL_MAX + 1])
 {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* arm64, whose instructions are all of one size: decoded by the masks of the architecture's manual (DDI 0487, C4.1). */
+/*
+ * arm64, whose instructions are all of one size: decoded by the masks of the architecture's manual (DDI 0487,
+ * C4.1).
+ */
 #include <elf.h>
 
 #include "base/macro.h"
@@ -54,7 +57,10 @@ static uint64_t load_offset(uint32_t instruction)
 	return (uint64_t)(instruction >> 10 & 0xfff) * 8;
 }
 
-/* An address takes two instructions, with others between them: the second is the first within reach that builds upon the first's register. */
+/*
+ * An address takes two instructions, with others between them: the second is the first within reach that
+ * builds upon the first's register.
+ */
 static bool see_page(const struct stub_view *view, size_t at, uint32_t first, struct stub_sight *sight)
 {
 	enum { REACH = 8 };
@@ -92,10 +98,11 @@ static bool see_at(const struct stub_view *view, size_t at, struct stub_sight *s
 	if (is_page(instruction))
 		return see_page(view, at, instruction, sight);
 	if ((instruction & 0xfc000000) == 0x94000000) /* bl */
-		*sight = (struct stub_sight){ .kind = STUB_CALL,
-					      .at = at,
-					      .n = 4,
-					      .value = view->address + at + (field(instruction, 0, 26) << 2) };
+		*sight =
+			(struct stub_sight){ .kind = STUB_CALL,
+					     .at = at,
+					     .n = 4,
+					     .value = view->address + at + (field(instruction, 0, 26) << 2) };
 	else if (instruction == 0x12800004) /* mov w4, #-1 */
 		*sight = (struct stub_sight){ .kind = STUB_MINUS_ONE, .at = at, .n = 4 };
 	else
@@ -145,7 +152,8 @@ static void forget_memory(uint32_t instruction, struct stub_state *state)
 		return;
 	}
 	atomic = (instruction & 0x3b200000) == 0x38200000 && form != 2;
-	if ((instruction & 0x3a000000) != 0x38000000 || atomic) { /* exclusive ones, and others that are rare */
+	/* exclusive ones, and others that are rare */
+	if ((instruction & 0x3a000000) != 0x38000000 || atomic) {
 		forget(state, target);
 		forget(state, base);
 		forget(state, second);
@@ -182,7 +190,8 @@ static bool follow(uint32_t instruction, uint64_t address, const struct stub_mem
 		from = instruction >> 16 & RD;
 		known = from == NONE || stub_knows(state, from, &value);
 		value = instruction >> 31 ? value : (uint32_t)value;
-	} else if ((instruction & 0x1f800000) == 0x12800000 && (instruction >> 29 & 1) == 0) { /* movn, movz */
+		/* movn, movz */
+	} else if ((instruction & 0x1f800000) == 0x12800000 && (instruction >> 29 & 1) == 0) {
 		value = (uint64_t)(instruction >> 5 & 0xffff) << (instruction >> 21 & 3) * 16;
 		value = instruction >> 30 & 1 ? value : ~value;
 		value = instruction >> 31 ? value : (uint32_t)value;
@@ -205,7 +214,8 @@ static size_t pass(_unused_ void *decoder, const struct stub_view *view, size_t 
 	if (view->n - at < 4)
 		return 0;
 	instruction = word(view->code + at);
-	if ((instruction & 0xfc000000) == 0x94000000 || (instruction & 0xfe600000) == 0xd6200000) /* bl, blr */
+	/* bl, blr */
+	if ((instruction & 0xfc000000) == 0x94000000 || (instruction & 0xfe600000) == 0xd6200000)
 		stub_forget(state, CALLER_SAVED);
 	else if ((instruction & 0xfc000000) == 0x14000000 ||
 		 (instruction & 0xfe000000) == 0xd6000000) /* b, br, ret */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What stub.c knows of a machine's code: where calls are, and which constants their arguments are. Nothing is executed, and what an instruction
- * does is only followed where it is simple: a register is known or it is not.
+ * What stub.c knows of a machine's code: where calls are, and which constants their arguments are. Nothing is
+ * executed, and what an instruction does is only followed where it is simple: a register is known or it is
+ * not.
  */
 #pragma once
 
@@ -37,7 +38,8 @@ struct stub_sight {
 	uint8_t prefix; /* or so many bytes earlier */
 	size_t n; /* its bytes */
 	uint64_t value; /* the address, or that of the word */
-	uint8_t starts[4]; /* of a jump: how many bytes earlier it may be entered, from the nearest; ended by 0 */
+	/* of a jump: how many bytes earlier it may be entered, from the nearest; ended by 0 */
+	uint8_t starts[4];
 };
 
 /* Bytes of the program, in a straight line. */
@@ -63,7 +65,10 @@ struct stub_machine {
 	uint16_t elf_machine;
 	uint8_t align; /* of instructions */
 	uint8_t argument[STUB_ARGUMENTS]; /* the register of each */
-	/* The next thing seen that lies in [@from, @to), of these kinds and sometimes others; false: none. What it looks at ends with the view. */
+	/*
+	 * The next thing seen that lies in [@from, @to), of these kinds and sometimes others; false: none.
+	 * What it looks at ends with the view.
+	 */
 	bool (*see)(const struct stub_view *view, enum stub_aim aim, size_t from, size_t to,
 		    struct stub_sight *ret_sight);
 	/* Goes past the instruction at @at and gives its bytes; 0: it is none. */

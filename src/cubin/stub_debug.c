@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Symbols that were taken out of a program into a file of their own, where gdb looks for it. The folders may be a container's: nothing in them
- * leads out of its root, makes us wait, or is taken for the right file by its name alone.
+ * Symbols that were taken out of a program into a file of their own, where gdb looks for it. The folders may
+ * be a container's: nothing in them leads out of its root, makes us wait, or is taken for the right file by
+ * its name alone.
  */
 #include <endian.h>
 #include <errno.h>
@@ -32,7 +33,10 @@ struct wanted {
 	uint32_t crc;
 };
 
-/* Of a polynomial's remainders by byte; the CRC of .gnu_debuglink is that of zip files (gdb's manual, "Separate Debug Files"). */
+/*
+ * Of a polynomial's remainders by byte; the CRC of .gnu_debuglink is that of zip files (gdb's manual,
+ * "Separate Debug Files").
+ */
 static void crc_table(uint32_t table[static 256])
 {
 	for (uint32_t i = 0; i < 256; i++) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Passes over all code of a file. A call is found by its bytes alone, wherever it is reached from: so neither constructors nor callbacks
- * have to be followed, and inlining, relocatable device code and link-time optimisation make no difference. Its arguments are then decoded from the instructions
- * before it. Where those begin is not known, so decoding starts some way earlier, and counts if it comes out at the call exactly and
- * the arguments are what they must be.
+ * Passes over all code of a file. A call is found by its bytes alone, wherever it is reached from: so neither
+ * constructors nor callbacks have to be followed, and inlining, relocatable device code and link-time
+ * optimisation make no difference. Its arguments are then decoded from the instructions before it. Where
+ * those begin is not known, so decoding starts some way earlier, and counts if it comes out at the call
+ * exactly and the arguments are what they must be.
  */
 #include "cubin/stub_scan.h"
 
@@ -58,7 +59,8 @@ struct pass {
 	sight_fn *fn;
 	enum stub_aim aim;
 	const struct hashmap *hosts;
-	struct stub_view view; /* BEFORE bytes before what is looked at, and AFTER behind it, where there are as many */
+	/* BEFORE bytes before what is looked at, and AFTER behind it, where there are as many */
+	struct stub_view view;
 	size_t call_end; /* in the view, of the last one decoded: no earlier instruction is an argument's */
 	uint8_t *buf;
 };
@@ -90,7 +92,8 @@ static uint64_t filter_bit(uint64_t address)
 	return UINT64_C(1) << ((address * UINT64_C(0x9e3779b97f4a7c15)) >> 58);
 }
 
-static int add_target(struct stub_scan *scan, struct hashmap *targets, uint64_t address, enum stub_callee callee)
+static int add_target(struct stub_scan *scan, struct hashmap *targets, uint64_t address,
+		      enum stub_callee callee)
 {
 	uint32_t known;
 
@@ -214,7 +217,10 @@ static size_t step(struct pass *pass, size_t at, struct stub_state *state)
 	return n;
 }
 
-/* What is known at a call when code is run from @from on; false: the call is none, for no instruction begins there. */
+/*
+ * What is known at a call when code is run from @from on; false: the call is none, for no instruction begins
+ * there.
+ */
 static bool run(struct pass *pass, size_t from, const struct stub_sight *call, struct stub_state *ret_state)
 {
 	*ret_state = (struct stub_state){ 0 };
@@ -434,7 +440,8 @@ static int see_call(struct pass *pass, const struct stub_sight *sight)
 
 int stub_scan_calls(struct stub_scan *scan)
 {
-	return scan->callees.count + scan->words.count > 0 ? run_pass(scan, STUB_AIM_CALLS, see_call, NULL) : 0;
+	return scan->callees.count + scan->words.count > 0 ? run_pass(scan, STUB_AIM_CALLS, see_call, NULL) :
+							     0;
 }
 
 /* The first call behind an instruction. */

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One file's calls of the CUDA runtime, as far as their arguments are constants: the raw material of stub.c. */
+/*
+ * One file's calls of the CUDA runtime, as far as their arguments are constants: the raw material of stub.c.
+ */
 #pragma once
 
 #include "base/hashmap.h"

@@ -24,7 +24,10 @@ static uint32_t word(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* Bytes that what is looked for begins with, or has as its second: the rest of the code is passed over quickly. */
+/*
+ * Bytes that what is looked for begins with, or has as its second: the rest of the code is passed over
+ * quickly.
+ */
 static const bool interesting[STUB_AIMS][256] = {
 	[STUB_AIM_CALLS] = { [0xe8] = true, [0xff] = true },
 	[STUB_AIM_CONSTANTS] = { [0x8d] = true, [0x8b] = true, [0xb8 ... 0xbf] = true },
@@ -53,7 +56,10 @@ static bool see_slot(const struct stub_view *view, size_t at, struct stub_sight 
 	return true;
 }
 
-/* lea and mov from an address relative to the next instruction's, which compilers always give a 64-bit register. */
+/*
+ * lea and mov from an address relative to the next instruction's, which compilers always give a 64-bit
+ * register.
+ */
 static bool see_address(const struct stub_view *view, size_t at, struct stub_sight *sight)
 {
 	if (at == 0 || view->n - at < 6 || (view->code[at - 1] & 0xfb) != 0x48 ||
@@ -69,7 +75,8 @@ static bool see_address(const struct stub_view *view, size_t at, struct stub_sig
 /* mov $-1, %r8d or or $-1, %r8d. */
 static bool see_minus_one(const struct stub_view *view, size_t at, struct stub_sight *sight)
 {
-	static const uint8_t mov[] = { 0x41, 0xb8, 0xff, 0xff, 0xff, 0xff }, or_[] = { 0x41, 0x83, 0xc8, 0xff };
+	static const uint8_t mov[] = { 0x41, 0xb8, 0xff, 0xff, 0xff, 0xff },
+			     or_[] = { 0x41, 0x83, 0xc8, 0xff };
 	const uint8_t *code = view->code + at;
 	size_t left = view->n - at;
 

@@ -2,10 +2,11 @@
 /*
  * Contexts of a process, and which one is current in each thread.
  *
- * The driver has a stack of contexts for each thread (push, pop; set replaces the top); the runtime's cudaSetDevice makes the primary context of
- * a device current. A thread of which neither was seen uses device 0 if it calls the runtime and the process was traced from its
- * beginning, else a context that is not known: index 0, CONTEXT_UNKNOWN. A context that was made current without having been seen made has an
- * unknown ordinal; device.c tries to find out where that is.
+ * The driver has a stack of contexts for each thread (push, pop; set replaces the top); the runtime's
+ * cudaSetDevice makes the primary context of a device current. A thread of which neither was seen uses device
+ * 0 if it calls the runtime and the process was traced from its beginning, else a context that is not known:
+ * index 0, CONTEXT_UNKNOWN. A context that was made current without having been seen made has an unknown
+ * ordinal; device.c tries to find out where that is.
  */
 #include "cuda/private.h"
 
@@ -64,7 +65,8 @@ static uint32_t context_primary(struct cuda *cuda, struct process *p, uint32_t o
 	if (ordinal > INT32_MAX)
 		return CONTEXT_UNKNOWN;
 	for (uint32_t i = 1; i < p->contexts_n; i++)
-		if (p->contexts[i].primary && !p->contexts[i].gone && p->contexts[i].ordinal == (int32_t)ordinal)
+		if (p->contexts[i].primary && !p->contexts[i].gone &&
+		    p->contexts[i].ordinal == (int32_t)ordinal)
 			return i;
 	index = context_new(cuda, p, 0, (int32_t)ordinal);
 	if (index != CONTEXT_UNKNOWN)

@@ -94,7 +94,10 @@ void cuda_free(struct cuda *cuda)
 
 /* ---- copies and sets ---- */
 
-/* The driver's 2D copies tell the types of both memories instead of a kind: CU_MEMORYTYPE_HOST 1, _DEVICE 2, _ARRAY 3, _UNIFIED 4. */
+/*
+ * The driver's 2D copies tell the types of both memories instead of a kind: CU_MEMORYTYPE_HOST 1, _DEVICE 2,
+ * _ARRAY 3, _UNIFIED 4.
+ */
 static uint32_t copy_kind(const struct trace_call *call)
 {
 	bool from_host = call->handle == 1, to_host = call->addr == 1;
@@ -113,7 +116,8 @@ static uint32_t copy_kind(const struct trace_call *call)
 static void moved(struct cuda *cuda, struct process *p, const struct trace_call *event)
 {
 	struct trace_call call = *event;
-	uint32_t stream = stream_of(cuda, p, &call.header, call.stream, context_current(cuda, p, &call.header));
+	uint32_t stream =
+		stream_of(cuda, p, &call.header, call.stream, context_current(cuda, p, &call.header));
 	bool waits = (call.header.flags & TRACE_FLAG_WAITS) && call.header.op == TRACE_OP_COPY;
 	struct usage *usage;
 
@@ -260,7 +264,8 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 		return;
 	}
 	note_unread(p, &launch->header);
-	stream = stream_of(cuda, p, &launch->header, launch->stream, context_current(cuda, p, &launch->header));
+	stream = stream_of(cuda, p, &launch->header, launch->stream,
+			   context_current(cuda, p, &launch->header));
 	if (stream == NONE)
 		return;
 	if (stream_at(p, stream)->capture) {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the events of traced programs mean: contexts and devices, streams and their order, kernel spans, the memory ledger, aggregates by
- * process and device. Pure bookkeeping: events in (trace/'s, in ring order), figures out; it asks nobody, except /proc through callbacks
- * given to it. One thread.
+ * What the events of traced programs mean: contexts and devices, streams and their order, kernel spans, the
+ * memory ledger, aggregates by process and device. Pure bookkeeping: events in (trace/'s, in ring order),
+ * figures out; it asks nobody, except /proc through callbacks given to it. One thread.
  *
  * Invariants
- *  1. A failed call changes nothing but counts. A call without a result (no return probe) is taken to have succeeded where that is
- *     harmless, and marks what it feeds incomplete.
- *  2. A stream is (process incarnation, context, handle, generation): what is created after a destroy with the same handle is another one.
- *  3. Nothing is called kernel time. `span_upper_bound` is first launch to the return of the sync; `busy` is an estimate, flagged so,
- *     with its error against NVML's figure beside it.
- *  4. All that a program can make grow has a limit (struct cuda_limits); sums stay right beyond it, what was left out is counted.
+ *  1. A failed call changes nothing but counts. A call without a result (no return probe) is taken to have
+ *     succeeded where that is harmless, and marks what it feeds incomplete.
+ *  2. A stream is (process incarnation, context, handle, generation): what is created after a destroy with
+ *     the same handle is another one.
+ *  3. Nothing is called kernel time. `span_upper_bound` is first launch to the return of the sync; `busy`
+ *     is an estimate, flagged so, with its error against NVML's figure beside it.
+ *  4. All that a program can make grow has a limit (struct cuda_limits); sums stay right beyond it, what
+ *     was left out is counted.
  */
 #pragma once
 
@@ -54,7 +56,11 @@ struct cuda_function {
 	uint32_t tgid;
 	uint64_t incarnation;
 	uint64_t start_boot_ns; /* of the process; 0: not told */
-	uint64_t function; /* as passed to the launch; where that is a handle that stands for another, or for a host function: that one */
+	/*
+	 * as passed to the launch; where that is a handle that stands for another, or for a host function:
+	 * that one
+	 */
+	uint64_t function;
 	uint16_t sm; /* of the device; 0 unknown */
 	const char *symbol; /* that its handle was made for, or NULL */
 	uint64_t image; /* in the process's memory, that it is of; 0: not known */
@@ -62,13 +68,18 @@ struct cuda_function {
 };
 
 struct cuda_ops {
-	/* The process's environment as /proc/PID/environ has it, into @buf. -errno; what does not fit is cut. */
+	/*
+	 * The process's environment as /proc/PID/environ has it, into @buf. -errno; what does not fit is cut.
+	 */
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
-	/* UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as far as one can see. */
+	/*
+	 * UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as
+	 * far as one can see.
+	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
-	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at the next window. May be NULL: nothing is named but by
-	 * the symbols of handles.
+	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at the next window.
+	 * May be NULL: nothing is named but by the symbols of handles.
 	 */
 	int (*function)(const struct cuda_function *function, void *userdata);
 	/* A process loads an image from its memory. May be NULL. */
@@ -93,23 +104,24 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 /* The process is over: what it held is freed, implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
 /*
- * NVML's word on a process on a device, for the calibration and the verdict on leaks: totals since the process was first seen. Once for each
- * window, before it is closed.
+ * NVML's word on a process on a device, for the calibration and the verdict on leaks: totals since the
+ * process was first seen. Once for each window, before it is closed.
  */
 void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes);
 
 /*
- * Closes the window that began at the last call (at first: at cuda_new): aggregates as of @now_ns (CLOCK_MONOTONIC), written into the
- * devices, totals and processes of a view. Reading disturbs nothing: pending work counts up to now and stays pending.
+ * Closes the window that began at the last call (at first: at cuda_new): aggregates as of @now_ns
+ * (CLOCK_MONOTONIC), written into the devices, totals and processes of a view. Reading disturbs nothing:
+ * pending work counts up to now and stays pending.
  */
 struct cuda_figures {
 	uint32_t processes_n, devices_n, totals_n, kernels_n;
 };
 int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figures);
 /*
- * Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last cuda_window(), and sets
- * kernels_n; the other numbers are the caller's.
+ * Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last
+ * cuda_window(), and sets kernels_n; the other numbers are the caller's.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
 /* For compatibility: as cuda_window(), and forgets finished spans. Figures do not depend on it. */

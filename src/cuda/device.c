@@ -2,9 +2,10 @@
 /*
  * Devices: the node's, those a process sees, and the one that each of its contexts is on.
  *
- * A context whose ordinal is known is on that place of the process's visible devices. One that is not (its creation was not seen) is on the
- * only device that the process can see, else on the only one where NVML lists the process, else on none that is known: "". CUDA
- * reads the environment once, so what a process sees stays as it was when it was first resolved.
+ * A context whose ordinal is known is on that place of the process's visible devices. One that is not (its
+ * creation was not seen) is on the only device that the process can see, else on the only one where NVML
+ * lists the process, else on none that is known: "". CUDA reads the environment once, so what a process sees
+ * stays as it was when it was first resolved.
  */
 #include "cuda/private.h"
 
@@ -63,7 +64,10 @@ static char *variable(char *environment, size_t size, const char *name)
 	return NULL;
 }
 
-/* The node's devices that the container lets through; @ret_map: their places in cuda->devices. False: it lets all through. */
+/*
+ * The node's devices that the container lets through; @ret_map: their places in cuda->devices. False: it lets
+ * all through.
+ */
 static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices,
 			      uint16_t *ret_map, uint32_t *ret_n)
 {
@@ -77,7 +81,10 @@ static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_devi
 		for (size_t k = 0; k < MIN(allowed, (size_t)VISIBLE_MAX); k++) {
 			const struct cuda_device *d = &cuda->devices[i];
 
-			/* A GPU in MIG mode comes with those of its instances that are allowed, and they with it. */
+			/*
+			 * A GPU in MIG mode comes with those of its instances that are allowed, and they with
+			 * it.
+			 */
 			if (strncmp(d->uuid, uuids[k], TRACED_UUID) != 0 &&
 			    !(d->parent[0] && strncmp(d->parent, uuids[k], TRACED_UUID) == 0))
 				continue;
@@ -225,7 +232,10 @@ void device_resolve(struct cuda *cuda, struct process *p)
 	}
 }
 
-/* setenv() without overwriting: does the variable stay as it is? @ret_known is false where its environment does not tell. */
+/*
+ * setenv() without overwriting: does the variable stay as it is? @ret_known is false where its environment
+ * does not tell.
+ */
 static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
 {
 	const char *value = NULL;

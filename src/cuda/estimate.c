@@ -2,16 +2,18 @@
 /*
  * Busy time of a process on a device, from what its calls tell.
  *
- * Once NVML has shown how long the device worked for the process, each launch is taken to cost the mean of what launches have cost lately. They
- * queue up: what was launched is a backlog, a window spends of it as much as it has time with work pending (the union of spans, which
- * bounds it from above), and a stream of calls that has waited for everything leaves none. So a burst that runs for minutes is spread over
- * them, and time between launches in which nothing ran is not counted, which a span alone would do.
+ * Once NVML has shown how long the device worked for the process, each launch is taken to cost the mean of
+ * what launches have cost lately. They queue up: what was launched is a backlog, a window spends of it as
+ * much as it has time with work pending (the union of spans, which bounds it from above), and a stream of
+ * calls that has waited for everything leaves none. So a burst that runs for minutes is spread over them, and
+ * time between launches in which nothing ran is not counted, which a span alone would do.
  *
- * Before that: a wait that really waited says that the device worked until it returned, so its whole span; one that returned at once says
- * that the work was over before, so no more than until the last launch had returned (struct span_block's likely_ns).
+ * Before that: a wait that really waited says that the device worked until it returned, so its whole span;
+ * one that returned at once says that the work was over before, so no more than until the last launch had
+ * returned (struct span_block's likely_ns).
  *
- * NVML counts whole percents: what it calls 0 is anything below one. An estimate of less agrees with that, and teaches nothing; one of more is
- * taken to have been half of one.
+ * NVML counts whole percents: what it calls 0 is anything below one. An estimate of less agrees with that,
+ * and teaches nothing; one of more is taken to have been half of one.
  *
  * The error is reckoned before anything is learned from the window it is about.
  */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the answer could not be asked for, again at
- * the end of each window, and at a launch in a later one. The answer finds it by the question's number, whatever has become of the function's value in the meantime.
+ * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the
+ * answer could not be asked for, again at the end of each window, and at a launch in a later one. The answer
+ * finds it by the question's number, whatever has become of the function's value in the meantime.
  *
- * A function that stands for another one has that one's row, so that a kernel launched by handle and by host function is one. What two
- * devices of one architecture launch is asked for once, if the answer is there in time.
+ * A function that stands for another one has that one's row, so that a kernel launched by handle and by host
+ * function is one. What two devices of one architecture launch is asked for once, if the answer is there in
+ * time.
  */
 #include "cuda/private.h"
 
@@ -102,7 +104,10 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 		settle_as_is(cuda, p, index);
 }
 
-/* What could not be asked about the row of @index; its functions, one a window: the answer may change their list. */
+/*
+ * What could not be asked about the row of @index; its functions, one a window: the answer may change their
+ * list.
+ */
 static void ask_again(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct kernel_row *row = row_at(p, function_at(p, index)->row);
@@ -191,7 +196,8 @@ static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t fun
 }
 
 /* One with a row of its own. */
-static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage, const struct origin *origin)
+static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
+			     const struct origin *origin)
 {
 	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
 	struct kernel *known;
@@ -230,7 +236,8 @@ static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usag
 	return function_take(cuda, p, function, usage, function_at(p, index)->row);
 }
 
-static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch)
+static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage,
+			const struct trace_launch *launch)
 {
 	const struct function *f;
 	uint32_t index;

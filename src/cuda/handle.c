@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Handles of functions, and the modules (or libraries) that they are of. A handle has the name that it was made for, or stands for another handle
- * or a host function. It lives until its module is unloaded, or until another kernel gets the same value: then what was launched by it before is
- * no longer what will be launched.
+ * Handles of functions, and the modules (or libraries) that they are of. A handle has the name that it was
+ * made for, or stands for another handle or a host function. It lives until its module is unloaded, or until
+ * another kernel gets the same value: then what was launched by it before is no longer what will be launched.
  *
- * A process that forks without exec leaves its handles to the child, which CUDA does not let use them: the child begins with none, and
- * whatever it launches is asked for as its own.
+ * A process that forks without exec leaves its handles to the child, which CUDA does not let use them: the
+ * child begins with none, and whatever it launches is asked for as its own.
  */
 #include "cuda/private.h"
 
@@ -173,7 +173,10 @@ static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t 
 	return handle_at(p, index);
 }
 
-/* Its name was asked for, which says nothing of its module: it may be one that is known, or stands for another. */
+/*
+ * Its name was asked for, which says nothing of its module: it may be one that is known, or stands for
+ * another.
+ */
 static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
 {
 	uint32_t index = find(cuda, &p->handle_map, handle);
@@ -190,8 +193,8 @@ static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, con
 }
 
 /*
- * What was launched by that value before was another's, unless it was made in this module, too. @n 0: its name is not known; in one module it is
- * the one that it was.
+ * What was launched by that value before was another's, unless it was made in this module, too. @n 0: its
+ * name is not known; in one module it is the one that it was.
  */
 static void made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of, const char *symbol,
 		 size_t n)
@@ -244,7 +247,10 @@ static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_
 	function_renew(cuda, p, handle);
 }
 
-/* A host function is registered when its file is loaded: one that was launched at that address before was another file's. */
+/*
+ * A host function is registered when its file is loaded: one that was launched at that address before was
+ * another file's.
+ */
 static void registered(struct cuda *cuda, struct process *p, uint64_t host)
 {
 	if (!function_drop(cuda, p, host))

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A launch is counted: at its kernel, in the shape that it had, with the weight that it has when estimated time is split (share.c). Nothing here
- * allocates or walks a list that grows.
+ * A launch is counted: at its kernel, in the shape that it had, with the weight that it has when estimated
+ * time is split (share.c). Nothing here allocates or walks a list that grows.
  */
 #include "cuda/private.h"
 
 /* ---- weight ---- */
 
 /*
- * Waves of threads: how often over a launch fills the device. A multiprocessor holds 2,048 threads (1,024 to 2,048, by architecture) and has
- * 128 cores (64 to 128): 16 a core. Less than a wave takes its time all the same.
+ * Waves of threads: how often over a launch fills the device. A multiprocessor holds 2,048 threads (1,024 to
+ * 2,048, by architecture) and has 128 cores (64 to 128): 16 a core. Less than a wave takes its time all the
+ * same.
  */
 static double waves(const struct cuda *cuda, const struct usage *usage, uint64_t launches, uint64_t threads)
 {
@@ -97,8 +98,9 @@ static void set_shape(struct shape *shape, const struct trace_launch *launch)
 }
 
 /*
- * All places taken: each launch in a further shape takes half of the credit of one of them, in turn, and the place when none is left. So a
- * shape that is often used keeps its place, and one that was used at the beginning only does not.
+ * All places taken: each launch in a further shape takes half of the credit of one of them, in turn, and the
+ * place when none is left. So a shape that is often used keeps its place, and one that was used at the
+ * beginning only does not.
  */
 static void displace(struct kernel_row *row, const struct trace_launch *launch)
 {

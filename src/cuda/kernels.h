@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels of a process: what its handles stand for, the functions that it has launched, and a row of sums for each kernel on each device.
+ * Kernels of a process: what its handles stand for, the functions that it has launched, and a row of sums for
+ * each kernel on each device.
  *
  *   handle.c    handles and modules: names, images, files      kernel.c   a launch: sums and shapes
  *   function.c  which row a launch belongs to; questions       row.c      rows, found by name, put together
  *   share.c     a window: time, series, totals                 fill_kernel.c  into a view
  *
- * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is told, a row is of one function and has no series; from
- * then on it is settled, and the only one of its symbol and file on that device: rows that turn out to be one are put together before
- * anything was credited to a series of theirs. What finds no room is counted in the usage's `rest`, and so are graphs' kernels.
+ * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is told, a row is of
+ * one function and has no series; from then on it is settled, and the only one of its symbol and file on that
+ * device: rows that turn out to be one are put together before anything was credited to a series of theirs.
+ * What finds no room is counted in the usage's `rest`, and so are graphs' kernels.
  */
 #pragma once
 

@@ -2,12 +2,13 @@
 /*
  * The ledger: what a process has allocated and not freed.
  *
- * Found by address in the process, whatever device or thread frees it. Physical memory (cuMemCreate) and arrays are known by handles, which
- * may equal addresses: each has a space of its own. Physical memory is freed by its release or by the end of its last mapping,
- * whichever comes later; mappings themselves are address space, not bytes. Stream-ordered frees count when they are called.
+ * Found by address in the process, whatever device or thread frees it. Physical memory (cuMemCreate) and
+ * arrays are known by handles, which may equal addresses: each has a space of its own. Physical memory is
+ * freed by its release or by the end of its last mapping, whichever comes later; mappings themselves are
+ * address space, not bytes. Stream-ordered frees count when they are called.
  *
- * What finds no room (and what cannot be true: an address that could not be read, more than 8 TiB) is left out of the sums, and the process marked:
- * its free could not be told from any other.
+ * What finds no room (and what cannot be true: an address that could not be read, more than 8 TiB) is left
+ * out of the sums, and the process marked: its free could not be told from any other.
  */
 #include "cuda/private.h"
 
@@ -39,7 +40,8 @@ static bool new_chunk(struct cuda *cuda)
 {
 	if (!cuda->chunks) {
 		cuda->chunks_n = 0;
-		cuda->chunks = calloc(cuda->limits.allocations / ALLOCATIONS_CHUNK + 1, sizeof(*cuda->chunks));
+		cuda->chunks =
+			calloc(cuda->limits.allocations / ALLOCATIONS_CHUNK + 1, sizeof(*cuda->chunks));
 		if (!cuda->chunks)
 			return false;
 	}
@@ -101,7 +103,10 @@ static void unlink_row(struct cuda *cuda, struct process *p, const struct alloca
 		row(cuda, a->next - 1)->previous = a->previous;
 }
 
-/* Else each process would keep the slots of the most that it ever had, and many one after another outgrow the limit of allocations. */
+/*
+ * Else each process would keep the slots of the most that it ever had, and many one after another outgrow the
+ * limit of allocations.
+ */
 static void shrink(struct hashmap *map)
 {
 	struct hashmap smaller;
@@ -267,8 +272,8 @@ static void unmap(struct cuda *cuda, struct process *p, const struct trace_call 
 /* ---- implicit frees ---- */
 
 /*
- * A destroyed context takes what was allocated in it along; pools belong to the device, and go with its reset; physical memory belongs to the
- * process.
+ * A destroyed context takes what was allocated in it along; pools belong to the device, and go with its
+ * reset; physical memory belongs to the process.
  */
 static bool goes_with(const struct allocation *a, bool reset)
 {

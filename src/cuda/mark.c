@@ -2,9 +2,10 @@
 /*
  * CUDA events, captures and graphs.
  *
- * An event stands for what its stream had been given when it was last recorded; a stream that waits for it depends on that. While a stream
- * is captured nothing runs: launches become nodes, a stream that waits for an event recorded in a captured one joins the capture. A
- * graph's launch then starts as many kernels as were captured; of graphs built node by node only the launch itself is known.
+ * An event stands for what its stream had been given when it was last recorded; a stream that waits for it
+ * depends on that. While a stream is captured nothing runs: launches become nodes, a stream that waits for an
+ * event recorded in a captured one joins the capture. A graph's launch then starts as many kernels as were
+ * captured; of graphs built node by node only the launch itself is known.
  */
 #include "cuda/private.h"
 
@@ -80,8 +81,8 @@ bool dependency_is_stale(const struct process *p, const struct dependency *d)
 }
 
 /*
- * Each is kept as it is while there is room: an older one tells less, but holds for more of the stream's own work. Without room the newest
- * takes the place of another on the same stream.
+ * Each is kept as it is while there is room: an older one tells less, but holds for more of the stream's own
+ * work. Without room the newest takes the place of another on the same stream.
  */
 static bool dependency_add(const struct process *p, struct stream *s, struct dependency new)
 {

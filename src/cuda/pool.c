@@ -3,7 +3,8 @@
 
 static bool grow(struct pool *pool, uint32_t limit)
 {
-	uint32_t room = pool->room ? (uint32_t)MIN((uint64_t)limit, (uint64_t)pool->room * 2) : MIN(limit, 4u);
+	uint32_t room =
+		pool->room ? (uint32_t)MIN((uint64_t)limit, (uint64_t)pool->room * 2) : MIN(limit, 4u);
 	char *rows;
 
 	if (room <= pool->room)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files of this folder share. Things are named by index (into a process's arrays, which move when they grow), never kept as
- * pointers across a call that may add one.
+ * What the files of this folder share. Things are named by index (into a process's arrays, which move when
+ * they grow), never kept as pointers across a call that may add one.
  *
  *   cuda.c      events to handlers, limits, statistics          stream.c   streams: handles, generations, pending work
  *   pool.c      rows with a free list                           sync.c     what a wait or query proves to be over
@@ -124,7 +124,9 @@ struct nvml_word {
 /* Memory that a launch takes, by class: rows TRACED_LAUNCH_SHARED... of metrics.def. */
 enum { LAUNCH_CLASSES = 3 };
 
-/* A process on a device. Rows are those of metrics.def: counts, bytes, nanoseconds where the unit is seconds. */
+/*
+ * A process on a device. Rows are those of metrics.def: counts, bytes, nanoseconds where the unit is seconds.
+ */
 struct usage {
 	uint32_t device; /* index of struct cuda's uuids */
 	bool touched; /* there is something to show */
@@ -411,7 +413,8 @@ struct visible {
 	bool estimated;
 };
 /*
- * The devices that CUDA lets a process see, in its order. @value of CUDA_VISIBLE_DEVICES, NULL: not set; @order of CUDA_DEVICE_ORDER or NULL.
+ * The devices that CUDA lets a process see, in its order. @value of CUDA_VISIBLE_DEVICES, NULL: not set;
+ * @order of CUDA_DEVICE_ORDER or NULL.
  */
 void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *value, const char *order,
 		     struct visible *ret_visible);
@@ -474,7 +477,8 @@ void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
 
 /* function.c */
 /* The row that a launch belongs to; NONE: there is no room for one. */
-uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, const struct trace_launch *launch);
+uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage,
+		      const struct trace_launch *launch);
 /* The handle is gone, or stands for another kernel from now on. Was it launched? */
 bool function_drop(struct cuda *cuda, struct process *p, uint64_t function);
 /* Rows of functions have changed, or what is to be asked. */

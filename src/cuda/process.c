@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Processes, or rather what they are between one exec and the next: incarnations. One begins with the PROCESS event of its first call, or with any
- * call if that event was lost; it ends with its EXEC or EXIT event, when another begins under the same PID, or when it is told to be over.
- * It is then shown once more, and forgotten. Whether it has series of its own is decided when it begins, so that what it did is
- * in one series only.
+ * Processes, or rather what they are between one exec and the next: incarnations. One begins with the PROCESS
+ * event of its first call, or with any call if that event was lost; it ends with its EXEC or EXIT event, when
+ * another begins under the same PID, or when it is told to be over. It is then shown once more, and
+ * forgotten. Whether it has series of its own is decided when it begins, so that what it did is in one series
+ * only.
  */
 #include "cuda/private.h"
 
@@ -95,7 +96,10 @@ static struct process *process_new(struct cuda *cuda, uint32_t tgid)
 	return p;
 }
 
-/* The process of an event that is none of its beginning or end. NULL: no room for it, or it is late and its process over. */
+/*
+ * The process of an event that is none of its beginning or end. NULL: no room for it, or it is late and its
+ * process over.
+ */
 struct process *process_get(struct cuda *cuda, const struct trace_header *header)
 {
 	struct process *p = process_find(cuda, header->tgid);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows: a kernel's sums on a device. Settled ones are found by symbol and file; two of one kernel become one, in which nothing is lost or
- * counted twice. One that is not settled has never had a series, so that what it brings was credited to none but "other".
+ * Rows: a kernel's sums on a device. Settled ones are found by symbol and file; two of one kernel become one,
+ * in which nothing is lost or counted twice. One that is not settled has never had a series, so that what it
+ * brings was credited to none but "other".
  */
 #include "cuda/private.h"
 
@@ -31,7 +32,9 @@ uint32_t row_find(struct cuda *cuda, struct process *p, uint32_t usage, const st
 	return is_same(row_at(p, index), usage, kernel) ? index : NONE;
 }
 
-/* Kernels that processes share are counted for each: names are the program's own, and may be of any length. */
+/*
+ * Kernels that processes share are counted for each: names are the program's own, and may be of any length.
+ */
 static uint32_t texts_of(const struct kernel *kernel)
 {
 	return (uint32_t)MIN(strlen(kernel->symbol) + strlen(kernel->name) + strlen(kernel->brief) +
@@ -171,7 +174,10 @@ uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct
 		row_hold(cuda, p, row, kernel_ref(kernel));
 	row->settled = true;
 	row->key = key_of(cuda, row->usage, row->kernel);
-	/* Where another one has that key, or there is no memory, it will not be found: later ones of the kernel stand beside it. */
+	/*
+	 * Where another one has that key, or there is no memory, it will not be found: later ones of the
+	 * kernel stand beside it.
+	 */
 	if (hashmap_get(&p->row_map, row->key, &other) || hashmap_put(&p->row_map, row->key, index) < 0)
 		row->key = 0;
 	return index;

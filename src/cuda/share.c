@@ -2,13 +2,15 @@
 /*
  * Kernels at the end of a window.
  *
- * The estimated busy time of a process on a device is split among the launches that were pending in the window, by their weight: waves of
- * threads (kernel.c). Which of them really ran, and how long, nobody says: it is an estimate, in which a long kernel counts too little and
- * a short one too much; what the kernels have together is the process's estimate to the nanosecond. A launch counts in the window it was
- * made in, and in the following ones as long as its stream is busy and has been given nothing newer: a stream works in order.
+ * The estimated busy time of a process on a device is split among the launches that were pending in the
+ * window, by their weight: waves of threads (kernel.c). Which of them really ran, and how long, nobody says:
+ * it is an estimate, in which a long kernel counts too little and a short one too much; what the kernels have
+ * together is the process's estimate to the nanosecond. A launch counts in the window it was made in, and in
+ * the following ones as long as its stream is busy and has been given nothing newer: a stream works in order.
  *
- * Series: the kernels with the most time lately, of those whose name is settled, in processes that have series. One that has a series
- * keeps it until another has clearly more. Each increment goes to exactly one place: the kernel's series, or "other" of its device.
+ * Series: the kernels with the most time lately, of those whose name is settled, in processes that have
+ * series. One that has a series keeps it until another has clearly more. Each increment goes to exactly one
+ * place: the kernel's series, or "other" of its device.
  */
 #include "cuda/private.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Union of intervals in bounded memory. Intervals come nearly in the order of their ends, so that adding one looks at the last blocks only. When
- * the room is used up, neighbours are put together: the block then says how much of it is covered, and what overlaps it later can
- * only be bounded from above. The sum is exact while nothing was put together, and never too low.
+ * Union of intervals in bounded memory. Intervals come nearly in the order of their ends, so that adding one
+ * looks at the last blocks only. When the room is used up, neighbours are put together: the block then says
+ * how much of it is covered, and what overlaps it later can only be bounded from above. The sum is exact
+ * while nothing was put together, and never too low.
  */
 #include "cuda/private.h"
 

@@ -2,11 +2,13 @@
 /*
  * Streams, and the work pending in them.
  *
- * Of pending work a stream keeps when the first began, when the call of the newest returned, and how many kernels and threads it is. That is
- * enough: a wait either covers all of it, or leaves something that was started before the wait returned, and then the time with work pending
- * does not end there. So nothing need be kept of single launches, and a program that never waits costs no memory.
+ * Of pending work a stream keeps when the first began, when the call of the newest returned, and how many
+ * kernels and threads it is. That is enough: a wait either covers all of it, or leaves something that was
+ * started before the wait returned, and then the time with work pending does not end there. So nothing need
+ * be kept of single launches, and a program that never waits costs no memory.
  *
- * A handle is a stream until it is destroyed; the next one of that handle is another stream, with another generation.
+ * A handle is a stream until it is destroyed; the next one of that handle is another stream, with another
+ * generation.
  */
 #include "cuda/private.h"
 
@@ -49,7 +51,10 @@ static void forget(struct process *p, uint32_t index)
 
 /* ---- making and finding them ---- */
 
-/* Room for new ones: of those destroyed only the sum of their work is kept, threads' own ones that are idle can be made again. */
+/*
+ * Room for new ones: of those destroyed only the sum of their work is kept, threads' own ones that are idle
+ * can be made again.
+ */
 static void make_room(struct cuda *cuda, struct process *p)
 {
 	uint32_t before = p->streams.used;
@@ -91,7 +96,10 @@ static uint32_t take(struct cuda *cuda, struct process *p, uint32_t context)
 	return index;
 }
 
-/* The first stream of a process is where those go that find no room; on no device that is known, for they may be on several. */
+/*
+ * The first stream of a process is where those go that find no room; on no device that is known, for they may
+ * be on several.
+ */
 static uint32_t misc(struct cuda *cuda, struct process *p)
 {
 	if (!p->misc) {
@@ -225,7 +233,10 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 	s->last_seq = s->last_item = ++p->seq;
 }
 
-/* Cores that the pending work of a stream keeps busy at most: its mean threads, no more than the device has cores. */
+/*
+ * Cores that the pending work of a stream keeps busy at most: its mean threads, no more than the device has
+ * cores.
+ */
 double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s)
 {
 	double cores = cuda->totals[usage->device].device_cores;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a wait (or a query that says "done") proves to be over. The rules are those of the CUDA programming guide on streams:
+ * What a wait (or a query that says "done") proves to be over. The rules are those of the CUDA programming
+ * guide on streams:
  *
  *   a stream     its own work; what it has waited for through events; if it is a blocking one, the legacy stream's work from before its own
  *                newest; and of the legacy stream, all work of the context's blocking streams from before
@@ -8,8 +9,8 @@
  *   a context    all streams of it
  *   a copy that waits, to or from the host: its stream's earlier work
  *
- * Only work whose call had returned before the wait was entered can be meant by it for certain. The streams that a wait reaches are
- * marked first, then finished, so that walking them changes nothing.
+ * Only work whose call had returned before the wait was entered can be meant by it for certain. The streams
+ * that a wait reaches are marked first, then finished, so that walking them changes nothing.
  */
 #include "cuda/private.h"
 
@@ -114,7 +115,8 @@ static bool is_of(const struct process *p, uint32_t context, uint32_t other)
 	       p->contexts[0].usage == p->contexts[1].usage;
 }
 
-static void over_context(struct cuda *cuda, struct process *p, uint32_t context, const struct trace_call *call)
+static void over_context(struct cuda *cuda, struct process *p, uint32_t context,
+			 const struct trace_call *call)
 {
 	uint32_t next;
 
@@ -142,7 +144,8 @@ static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trac
 			return context;
 		s = stream_at(p, index);
 		context = s->context;
-		capture_leave(p, s); /* it could not have been waited for: the end of the capture was not seen */
+		/* it could not have been waited for: the end of the capture was not seen */
+		capture_leave(p, s);
 		over(cuda, p, index, p->seq, call);
 		return context;
 	case TRACE_OP_SYNC_EVENT:
@@ -202,8 +205,9 @@ void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, 
 }
 
 /*
- * A copy that waits has waited for its stream, if it is to or from the host: a small one to the device may be on its way still, one
- * between two places of the device, or of a kind that the driver finds out, need not have waited at all.
+ * A copy that waits has waited for its stream, if it is to or from the host: a small one to the device may be
+ * on its way still, one between two places of the device, or of a kind that the driver finds out, need not
+ * have waited at all.
  */
 void sync_copy(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_call *call)
 {

@@ -6,8 +6,9 @@
  *   cores    each span's time, times its mean threads per launch but no more than the device has cores, over the window
  *   normalised: where the processes of a device together exceed its cores, all are scaled down alike
  *
- * Spans are clamped to the window at both ends. Work still pending counts as a span that ends now, and stays pending: the next window
- * goes on from here. What reaches beyond the window (events newer than its end) is left for the next one.
+ * Spans are clamped to the window at both ends. Work still pending counts as a span that ends now, and stays
+ * pending: the next window goes on from here. What reaches beyond the window (events newer than its end) is
+ * left for the next one.
  */
 #include "cuda/private.h"
 
@@ -56,7 +57,10 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 	if (u->pending) {
 		uint64_t length = now_ns - u->pending_first_ns;
 
-		/* span_take() may leave no room for another block, but this one touches the last or stands behind it. */
+		/*
+		 * span_take() may leave no room for another block, but this one touches the last or stands
+		 * behind it.
+		 */
 		span_add(&spans, (struct span_block){ u->pending_first_ns, now_ns, length, u->pending_core_ns,
 						      (double)length });
 	}

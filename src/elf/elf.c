@@ -50,7 +50,10 @@ static bool header_good(const Elf64_Ehdr *header)
 	       (header->e_type == ET_EXEC || header->e_type == ET_DYN);
 }
 
-/* What a loader would refuse is no segment for us either: ranges that wrap, or have more in the file than in memory. */
+/*
+ * What a loader would refuse is no segment for us either: ranges that wrap, or have more in the file than in
+ * memory.
+ */
 static bool segment_good(const Elf64_Phdr *ph)
 {
 	return ph->p_memsz > 0 && ph->p_filesz <= ph->p_memsz && ph->p_offset <= INT64_MAX &&
@@ -107,7 +110,8 @@ static int read_headers(struct elf_file *file)
 	if (!header_good(&header))
 		return -ENOEXEC;
 	file->machine = header.e_machine;
-	if (header.e_shoff != 0 && header.e_shentsize == sizeof(Elf64_Shdr) && header.e_shoff <= INT64_MAX / 2) {
+	if (header.e_shoff != 0 && header.e_shentsize == sizeof(Elf64_Shdr) &&
+	    header.e_shoff <= INT64_MAX / 2) {
 		file->sections_at = header.e_shoff;
 		file->sections_n = header.e_shnum;
 		file->section_names = header.e_shstrndx;

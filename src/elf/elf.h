@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with pread(2) and believed only
- * within bounds: a file may be truncated, replaced, hostile or huge at any moment, and is never mapped. Without libelf, which takes a
- * whole symbol table into memory, as large as the file says it is.
+ * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with
+ * pread(2) and believed only within bounds: a file may be truncated, replaced, hostile or huge at any moment,
+ * and is never mapped. Without libelf, which takes a whole symbol table into memory, as large as the file
+ * says it is.
  *
- * Limits: ELF_SYMBOLS_MAX symbols are looked at per table, names up to ELF_NAME_MAX; what lies beyond is counted in
- * elf_skipped(). 64-bit programs and libraries of this machine's byte order only: others are -ENOEXEC. Memory: 1 MiB while symbols are read.
+ * Limits: ELF_SYMBOLS_MAX symbols are looked at per table, names up to ELF_NAME_MAX; what lies beyond is
+ * counted in elf_skipped(). 64-bit programs and libraries of this machine's byte order only: others are
+ * -ENOEXEC. Memory: 1 MiB while symbols are read.
  */
 #pragma once
 
@@ -44,7 +46,10 @@ DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
 
 /* EM_X86_64, EM_AARCH64, ... */
 uint16_t elf_machine(const struct elf_file *file);
-/* Defined functions (ELF_FUNCTION only) of .dynsym, then of .symtab, names without versions; a name at one address may come twice. */
+/*
+ * Defined functions (ELF_FUNCTION only) of .dynsym, then of .symtab, names without versions; a name at one
+ * address may come twice.
+ */
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
 /* The same, of every kind: whatever a call by name may lead to. */
 int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
@@ -62,13 +67,20 @@ struct elf_range {
 /* In the file's order, from 0. False: there are no more. */
 bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range);
 /*
- * Where instructions are, at most @max places: by sections, since a segment of code may have anything beside it; where there are none, the segments.
+ * Where instructions are, at most @max places: by sections, since a segment of code may have anything beside
+ * it; where there are none, the segments.
  */
 int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_t max, size_t *ret_n);
-/* Up to @n bytes that lie at an address as linked; short at the end of its range in the file. -ENOENT: in none. */
+/*
+ * Up to @n bytes that lie at an address as linked; short at the end of its range in the file. -ENOENT: in
+ * none.
+ */
 int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n);
 
-/* A word that the loader fills in with an address: of a table for imports (GOT), a constructor's, a virtual function's. */
+/*
+ * A word that the loader fills in with an address: of a table for imports (GOT), a constructor's, a virtual
+ * function's.
+ */
 struct elf_slot {
 	uint64_t address; /* as linked */
 	uint64_t value; /* as linked; of an import nobody knows */

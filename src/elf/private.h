@@ -39,8 +39,8 @@ struct elf_section {
 };
 
 /*
- * A table read here and there, mostly in order: pieces of it are kept, so that few are read twice. Some linkers scatter names, so
- * pieces are small.
+ * A table read here and there, mostly in order: pieces of it are kept, so that few are read twice. Some
+ * linkers scatter names, so pieces are small.
  */
 struct elf_piece {
 	uint64_t number; /* in the table, from 1; 0: nothing is here */
@@ -58,7 +58,10 @@ struct elf_pieces {
 void elf_pieces_init(struct elf_pieces *pieces, const struct elf_file *file, uint64_t at, uint64_t size);
 /* -ENOENT: not all of it lies within the table and the file. */
 int elf_pieces_read(struct elf_pieces *of, uint64_t at, void *buf, size_t n);
-/* A name into ELF_NAME_MAX + 1 bytes; -ENOENT where it is empty or does not end within the table, the file and the limit. */
+/*
+ * A name into ELF_NAME_MAX + 1 bytes; -ENOENT where it is empty or does not end within the table, the file
+ * and the limit.
+ */
 int elf_pieces_text(struct elf_pieces *of, uint64_t at, char *buf);
 
 /* Up to @n bytes, short at the file's end. */

@@ -61,7 +61,8 @@ static int find_section(const struct elf_file *file, section_fn *fn, const void 
 	for (uint64_t done = 0; r == 0 && done < sections; done += BLOCK_SECTIONS) {
 		size_t got, n = (size_t)MIN(sections - done, (uint64_t)BLOCK_SECTIONS);
 
-		r = elf_read(file, file->sections_at + done * sizeof(*block), block, n * sizeof(*block), &got);
+		r = elf_read(file, file->sections_at + done * sizeof(*block), block, n * sizeof(*block),
+			     &got);
 		for (size_t i = 0; r == 0 && i < got / sizeof(*block); i++) {
 			take(&block[i], &section);
 			if (!fn(file, &section, userdata))
@@ -109,7 +110,8 @@ static bool add_code(const struct elf_file *file, const struct elf_section *sect
 	uint64_t from, size;
 
 	if (section->type != SHT_PROGBITS || !(section->flags & SHF_EXECINSTR) ||
-	    !(section->flags & SHF_ALLOC) || section->size == 0 || !s || !s->executable || code->n == code->max)
+	    !(section->flags & SHF_ALLOC) || section->size == 0 || !s || !s->executable ||
+	    code->n == code->max)
 		return false;
 	from = section->address - s->address;
 	size = MIN(section->size, s->size - from);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Words that the loader fills in, by the relocations that the dynamic section tells of: what it goes by itself, so that files without
- * sections have them, too. Relocations that are packed (DT_RELR) have their words in place, and are not among them.
+ * Words that the loader fills in, by the relocations that the dynamic section tells of: what it goes by
+ * itself, so that files without sections have them, too. Relocations that are packed (DT_RELR) have their
+ * words in place, and are not among them.
  */
 #include <elf.h>
 #include <errno.h>
@@ -98,7 +99,8 @@ static int read_dynamic(const struct elf_file *file, struct dynamic *ret_dynamic
 }
 
 /* As much of it as one segment has, since nothing else says how many dynamic symbols there are. */
-static int open_pieces(const struct elf_file *file, uint64_t address, uint64_t size, struct elf_pieces *pieces)
+static int open_pieces(const struct elf_file *file, uint64_t address, uint64_t size,
+		       struct elf_pieces *pieces)
 {
 	const struct elf_segment *s = elf_segment_of_address(file, address);
 

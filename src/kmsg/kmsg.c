@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading the log. /dev/kmsg gives one record a read and polls; a FIFO and a regular file (for tests and for logs that somebody
- * copied) are split at line ends, and a file, which cannot be polled, is looked at once a second.
+ * Reading the log. /dev/kmsg gives one record a read and polls; a FIFO and a regular file (for tests and for
+ * logs that somebody copied) are split at line ends, and a file, which cannot be polled, is looked at once a
+ * second.
  *
- * Records from before we looked carry their own time, which the kernel takes from a clock that drifts against ours by
- * seconds in weeks. Those that come while we look happened now.
+ * Records from before we looked carry their own time, which the kernel takes from a clock that drifts against
+ * ours by seconds in weeks. Those that come while we look happened now.
  */
 #include "kmsg/kmsg.h"
 
@@ -89,7 +90,8 @@ static int read_some(struct kmsg *kmsg)
 		case EAGAIN:
 			kmsg->live = true;
 			return 0;
-		case EPIPE: /* records were overwritten before we read them; the next read goes on with the oldest */
+		/* records were overwritten before we read them; the next read goes on with the oldest */
+		case EPIPE:
 			kmsg->stats.overruns++;
 			return 1;
 		case EINVAL: /* a record longer than any should be: it is skipped */
@@ -100,7 +102,10 @@ static int read_some(struct kmsg *kmsg)
 		}
 	}
 	if (n == 0) {
-		/* The log never ends; a terminal that was hung up, given in its place, says so again and again. */
+		/*
+		 * The log never ends; a terminal that was hung up, given in its place, says so again and
+		 * again.
+		 */
 		if (kmsg->kind == KIND_DEVICE)
 			return -EIO;
 		kmsg->live = true;

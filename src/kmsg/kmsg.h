@@ -21,14 +21,15 @@
 struct kmsg_xid {
 	char pci_bus_id[32]; /* as NVML writes it: "00000000:1B:00.0" */
 	uint32_t code;
-	int64_t boot_ns; /* when: of a record that came while we looked the time it came, else its own time stamp */
+	/* when: of a record that came while we looked the time it came, else its own time stamp */
+	int64_t boot_ns;
 	uint64_t sequence; /* of the record */
 	char text[160]; /* rest of the line, sanitised */
 };
 
 /*
- * One record of /dev/kmsg ("prio,seq,usec,flags;text\n..."), boot_ns its time stamp. 0 an XID; -ENOENT another record;
- * -EBADMSG looks like one, unreadable.
+ * One record of /dev/kmsg ("prio,seq,usec,flags;text\n..."), boot_ns its time stamp. 0 an XID; -ENOENT
+ * another record; -EBADMSG looks like one, unreadable.
  */
 int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid);
 
@@ -44,8 +45,9 @@ struct kmsg_stats {
 typedef void kmsg_xid_fn(const struct kmsg_xid *xid, void *userdata);
 
 /*
- * `path` NULL: /dev/kmsg. Also takes a FIFO or a regular file of such records, one a line (tests, copies of logs). -EACCES,
- * -EPERM: wants CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from its loop.
+ * `path` NULL: /dev/kmsg. Also takes a FIFO or a regular file of such records, one a line (tests, copies of
+ * logs). -EACCES, -EPERM: wants CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from
+ * its loop.
  */
 int kmsg_new(sd_event *event, const char *path, kmsg_xid_fn *on_xid, void *userdata, struct kmsg **ret_kmsg);
 void kmsg_free(struct kmsg *kmsg);

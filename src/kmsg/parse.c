@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One record of the kernel log: "6,1234,98765432,-;text", then lines of properties that begin with a blank. The first number is
- * facility * 8 + level; the kernel's own facility is 0, and it gives every record that a program writes another one.
+ * One record of the kernel log: "6,1234,98765432,-;text", then lines of properties that begin with a blank.
+ * The first number is facility * 8 + level; the kernel's own facility is 0, and it gives every record that a
+ * program writes another one.
  *
  * NVIDIA's driver writes, by age and device:
  *
@@ -60,7 +61,8 @@ int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid)
 	line = c;
 	if (cursor_until(&c, '\n', &line) < 0)
 		line = c;
-	if (!cursor_literal(&line, " (") || cursor_until(&line, ')', &where) < 0 || !cursor_literal(&line, ":"))
+	if (!cursor_literal(&line, " (") || cursor_until(&line, ')', &where) < 0 ||
+	    !cursor_literal(&line, ":"))
 		return -EBADMSG;
 	bus = where;
 	(void)cursor_until(&where, ' ', &bus);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings become values. A driver's counter is added up by differences. What it says is not always so: after a reload it
- * starts again at zero, and drivers in trouble give wrong numbers for a while. So a reading that fell, or rose faster than
- * anything can, is not taken at once. It stands in doubt for DOUBT_SECONDS; a reading in that time
+ * How readings become values. A driver's counter is added up by differences. What it says is not always so:
+ * after a reload it starts again at zero, and drivers in trouble give wrong numbers for a while. So a reading
+ * that fell, or rose faster than anything can, is not taken at once. It stands in doubt for DOUBT_SECONDS; a
+ * reading in that time
  *
  *   that fits the one before the odd one    says that those between were wrong: as if they had not been
  *
@@ -11,7 +12,8 @@
  *   one that is lower, and no more than can have come since     the driver started again: all of it is added
  *   any other                                                   another base, and nobody knows what happened: nothing is added
  *
- * So a counter may be late, and may miss what happened around a restart; it does not show what cannot have happened.
+ * So a counter may be late, and may miss what happened around a restart; it does not show what cannot have
+ * happened.
  */
 #include "model/private.h"
 
@@ -22,9 +24,9 @@
 #include "base/macro.h"
 
 /*
- * A time increment can hardly exceed the time since the last one was accepted. It may by a driver's sample interval (up to a
- * second on old boards) and by clocks that differ a little. The first one may bring all that the driver's buffer holds, about
- * 30 seconds.
+ * A time increment can hardly exceed the time since the last one was accepted. It may by a driver's sample
+ * interval (up to a second on old boards) and by clocks that differ a little. The first one may bring all
+ * that the driver's buffer holds, about 30 seconds.
  */
 #define INCREMENT_SLACK 1.05
 #define INCREMENT_EXTRA_SECONDS 1.0
@@ -39,7 +41,10 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 
 /* Rarely read counters are two readings in doubt. */
 #define DOUBT_NS (15 * NSEC_PER_SEC)
-/* Readings and what they tell are not quite of the same time; rarely read ones are up to a cadence older; after a failure nobody knows. */
+/*
+ * Readings and what they tell are not quite of the same time; rarely read ones are up to a cadence older;
+ * after a failure nobody knows.
+ */
 #define SLACK_SECONDS 3.0
 #define SLACK_SLOW_SECONDS 15.0
 #define SLACK_FAILED_SECONDS 60.0
@@ -47,13 +52,17 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 /* The most that can have been added in this time, of what has a known order of magnitude. */
 static double counter_bound(const struct device *device, const struct metric *metric, double seconds)
 {
-	/* Half as much again as the board may take; NVLink 5 moves 1.8e12 bytes a second, both ways together. */
+	/*
+	 * Half as much again as the board may take; NVLink 5 moves 1.8e12 bytes a second, both ways together.
+	 */
 	static const double watts_share = 1.5, watts_max = 20000, bytes_per_second = 4e12;
 	const struct reading_entity *now = &device->e.id;
 
 	switch (metric->unit) {
 	case UNIT_JOULES:
-		return seconds * (presence_is(now->p[SLOT_POWER_LIMIT_MAX]) ? watts_share * now->v[SLOT_POWER_LIMIT_MAX] : watts_max);
+		return seconds * (presence_is(now->p[SLOT_POWER_LIMIT_MAX]) ?
+					  watts_share * now->v[SLOT_POWER_LIMIT_MAX] :
+					  watts_max);
 	case UNIT_BYTES:
 		return seconds * bytes_per_second;
 	default:
@@ -86,8 +95,8 @@ static void end_doubt(struct device *device, uint8_t *state)
 }
 
 /* Adds what the reading tells to the sum; see the opening comment. */
-static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot, double raw,
-		  int64_t end_ns)
+static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
+		  double raw, int64_t end_ns)
 {
 	uint8_t *state = &device->state[slot];
 	int64_t since_ns = *state & SLOT_IN_DOUBT ? device->doubt_ns : device->e.sampled_boot_ns;
@@ -97,7 +106,8 @@ static void count(struct model *model, struct device *device, const struct metri
 	if (added < 0 && device->raw[slot] >= wrap / 2 && raw < wrap / 2)
 		added += wrap;
 	bound = counter_bound(device, metric,
-			      (double)(end_ns - since_ns) / NSEC_PER_SEC + slack_seconds(device, metric, slot));
+			      (double)(end_ns - since_ns) / NSEC_PER_SEC +
+				      slack_seconds(device, metric, slot));
 	if (added < 0 || added > bound) {
 		begin_doubt(device, state);
 		if (end_ns - device->doubt_ns < DOUBT_NS)
@@ -138,8 +148,8 @@ static void take_counter(struct model *model, struct device *device, const struc
 }
 
 /*
- * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not shown where the
- * driver does not offer it any more (MIG was turned on).
+ * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not
+ * shown where the driver does not offer it any more (MIG was turned on).
  */
 static void take_increment(struct model *model, struct device *device, const struct metric *metric,
 			   unsigned slot, const struct reading_entity *entity, int64_t end_ns)
@@ -172,7 +182,10 @@ static void take_peaks(struct reading_entity *now)
 	now->p[SLOT_MEMORY_USED_PEAK] = now->p[SLOT_MEMORY_USED];
 }
 
-/* atop wants sums over samples. Where the driver tells no utilisation at all (MIG), those of memory in use count. */
+/*
+ * atop wants sums over samples. Where the driver tells no utilisation at all (MIG), those of memory in use
+ * count.
+ */
 static void take_sample(struct entity *e)
 {
 	const struct reading_entity *now = &e->id;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who is there. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order the driver lists them.
+ * Who is there. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order
+ * the driver lists them.
  */
 #include "model/private.h"
 

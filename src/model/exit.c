@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Records of processes that have exited: a ring that grows to its limit, then the oldest gives way; none is kept for ever. */
+/*
+ * Records of processes that have exited: a ring that grows to its limit, then the oldest gives way; none is
+ * kept for ever.
+ */
 #include "model/private.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A kernel, as far as it is known: its names, where they are from, and what the compiler made of it for one architecture. Immutable and
- * reference counted: all processes that launch it share one.
+ * A kernel, as far as it is known: its names, where they are from, and what the compiler made of it for one
+ * architecture. Immutable and reference counted: all processes that launch it share one.
  */
 #pragma once
 
@@ -43,8 +43,8 @@ enum kernel_source {
 	KERNEL_SOURCE_UNRESOLVED, /* no name: `file` and `offset` say where its address lies */
 	KERNEL_SOURCES
 };
-const char *
-kernel_source_name(enum kernel_source source); /* as JSON has it: handle, registered, symbol, memory, unresolved */
+const char *kernel_source_name(
+	enum kernel_source source); /* as JSON has it: handle, registered, symbol, memory, unresolved */
 
 struct kernel {
 	atomic_uint refs;
@@ -55,7 +55,8 @@ struct kernel {
 	const char *brief; /* for people: no namespaces, templates folded */
 	const char *file; /* that it is of, as the process has it; "" not known */
 	uint64_t offset; /* in it, of an unresolved one; else 0 */
-	struct kernel_arch arch; /* of the image that the device takes; sm 0: there is none, or the device is not known */
+	/* of the image that the device takes; sm 0: there is none, or the device is not known */
+	struct kernel_arch arch;
 	bool jit; /* the device takes PTX: figures are not known until it is compiled */
 	int64_t figures[KERNEL_FIGURES]; /* -1 absent */
 };

@@ -81,8 +81,9 @@ static const char *const presence_names[PRESENCE_MAX] = {
 };
 
 /*
- * What no device of today can reach: a gauge of 1 PiB of memory, 20 kW for a board, 20 GHz, 100 TB/s. Counters and plain numbers
- * end at 2^63, where the driver's 64-bit garbage begins; seconds at 50 years; joules at 20 kW for 15 years.
+ * What no device of today can reach: a gauge of 1 PiB of memory, 20 kW for a board, 20 GHz, 100 TB/s.
+ * Counters and plain numbers end at 2^63, where the driver's 64-bit garbage begins; seconds at 50 years;
+ * joules at 20 kW for 15 years.
  */
 static double unit_bound(const struct metric *metric)
 {
@@ -152,7 +153,10 @@ double metric_wrap(const struct metric *metric)
 	return metric->wrap != 0 ? scale * (double)(UINT64_C(1) << metric->wrap) : INFINITY;
 }
 
-/* Not nearbyint(): the driver's child would load libm, half a megabyte, for it alone. From 2^52 on doubles are integers. */
+/*
+ * Not nearbyint(): the driver's child would load libm, half a megabyte, for it alone. From 2^52 on doubles
+ * are integers.
+ */
 static double nearest_integer(double value)
 {
 	return value >= 0 && value < 4503599627370496.0 ? (double)(uint64_t)(value + 0.5) : value;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What gpusonde can say about a GPU, a process and itself: the tables in metrics.def, made into enums, slots and descriptions.
+ * What gpusonde can say about a GPU, a process and itself: the tables in metrics.def, made into enums, slots
+ * and descriptions.
  *
- * A *metric* is one row of the table. A *slot* is one number: a row with count 1 owns one slot, a row with an index (NVLink
- * links, fans) owns `count` neighbouring slots. Every entity (GPU, MIG instance, process) carries two parallel arrays indexed
- * by slot: the number and its presence. Rows of one Prometheus family stand next to each other in the table.
+ * A *metric* is one row of the table. A *slot* is one number: a row with count 1 owns one slot, a row with an
+ * index (NVLink links, fans) owns `count` neighbouring slots. Every entity (GPU, MIG instance, process)
+ * carries two parallel arrays indexed by slot: the number and its presence. Rows of one Prometheus family
+ * stand next to each other in the table.
  *
- * All numbers are doubles in base units (bytes, seconds, joules, hertz, ratio 0..1): integers are exact up to 2^53.
+ * All numbers are doubles in base units (bytes, seconds, joules, hertz, ratio 0..1): integers are exact up to
+ * 2^53.
  */
 #pragma once
 
@@ -14,7 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a number is or is not there. Zero memory means "absent". Only PRESENT carries a number a view may show. */
+/*
+ * Why a number is or is not there. Zero memory means "absent". Only PRESENT carries a number a view may show.
+ */
 enum presence {
 	PRESENCE_ABSENT = 0, /* not asked, or has no meaning here */
 	PRESENCE_PRESENT,
@@ -36,7 +41,8 @@ static inline bool presence_is(uint8_t p)
 /* How readings of a metric become the value that views show. */
 enum metric_kind {
 	METRIC_GAUGE, /* the reading is the value */
-	METRIC_COUNTER, /* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
+	/* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
+	METRIC_COUNTER,
 	METRIC_INCREMENT, /* the reading is what happened since the previous reading: added up by the model */
 	METRIC_PEAK, /* the highest reading since the entity was first seen; computed by the model */
 };
@@ -93,12 +99,15 @@ struct metric {
 	/* Where the NVML source finds it, if one of the generic ways does: */
 	unsigned short field; /* NVML field id, 0 none */
 	unsigned short gpm; /* GPM metric id, 0 none */
-	unsigned short field_since; /* before this driver the field's number meant something else: not asked */
+	/* before this driver the field's number meant something else: not asked */
+	unsigned short field_since;
 	bool scoped; /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
 	unsigned scope; /* scopeId of an unscoped field */
 	double scale; /* number = raw * scale; 0 means 1 */
-	unsigned char wrap; /* the driver's counter has this many bits; 0: so many that it never comes round */
-	double max; /* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
+	/* the driver's counter has this many bits; 0: so many that it never comes round */
+	unsigned char wrap;
+	/* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
+	double max;
 	bool is_signed;
 	const char *source; /* documentation: the call it comes from */
 	unsigned short driver; /* documentation: the least driver known to have it; 0: 470 has it, too */
@@ -171,12 +180,16 @@ const char *unit_name(enum metric_unit unit);
 const char *presence_name(uint8_t presence);
 
 /*
- * Is `value` one that a reading of this metric can have? Refuses NaN, infinities, what is outside the bounds of the row and of
- * its unit, and the numbers by which NVML and DCGM say "none" (metric_sentinel), as they are and divided by the row's scale.
+ * Is `value` one that a reading of this metric can have? Refuses NaN, infinities, what is outside the bounds
+ * of the row and of its unit, and the numbers by which NVML and DCGM say "none" (metric_sentinel), as they
+ * are and divided by the row's scale.
  */
 bool metric_plausible(const struct metric *metric, double value);
 
-/* Is `raw` one of the drivers' numbers that stand for "no value": the top of 32 and 64 bits, and DCGM's blanks? */
+/*
+ * Is `raw` one of the drivers' numbers that stand for "no value": the top of 32 and 64 bits, and DCGM's
+ * blanks?
+ */
 bool metric_sentinel(double raw);
 
 /* The number at which the driver's counter begins again; infinity for one that does not. */

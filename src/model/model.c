@@ -29,7 +29,10 @@ int model_new(const struct model_limits *limits, struct model **ret_model)
 	model->exits_tag = 1;
 	if (gethostname(model->hostname, sizeof(model->hostname) - 1) < 0)
 		model->hostname[0] = '\0';
-	/* A counter of the agent's stands at zero from the start; a gauge, and what tracing counts, is absent until somebody knows it. */
+	/*
+	 * A counter of the agent's stands at zero from the start; a gauge, and what tracing counts, is absent
+	 * until somebody knows it.
+	 */
 	for (unsigned row = 0; row < AGENT_METRICS; row++)
 		if (agent_metrics[row].kind == METRIC_COUNTER && !agent_metric_of_trace(row))
 			model->agent_p[row] = PRESENCE_PRESENT;
@@ -121,7 +124,10 @@ static void take_driver(struct model *model, const struct reading *reading)
 {
 	model->state = reading->state;
 	memcpy(model->error, reading->error, sizeof(model->error));
-	/* The numbers that stay on show came from the last driver that gave any, whatever is in its place by now. */
+	/*
+	 * The numbers that stay on show came from the last driver that gave any, whatever is in its place by
+	 * now.
+	 */
 	if (reading->state == READING_OK)
 		model->simulated_numbers = reading->simulated;
 	/* Whoever let go of the library cannot say what it was. */
@@ -176,14 +182,21 @@ int model_apply(struct model *model, const struct reading *reading)
 
 	if (end_ns <= model->reading_ns)
 		return -ESTALE;
-	/* The driver keeps events from the moment it is attached, so from the last good reading or this attachment on. */
-	since_ns = reading->attach == model->attach && model->good_ns != 0 ? model->good_ns : reading->begin_ns;
+	/*
+	 * The driver keeps events from the moment it is attached, so from the last good reading or this
+	 * attachment on.
+	 */
+	since_ns =
+		reading->attach == model->attach && model->good_ns != 0 ? model->good_ns : reading->begin_ns;
 	model->readings++;
 	model->reading_ns = end_ns;
 	take_driver(model, reading);
 	take_counts(model, reading, now_ns, end_ns);
 	if (reading->state != READING_OK) {
-		/* When we let go of the driver ourselves its GPUs are as present as they were; they grow stale. */
+		/*
+		 * When we let go of the driver ourselves its GPUs are as present as they were; they grow
+		 * stale.
+		 */
 		if (reading->state != READING_RELEASED)
 			devices_gone(model);
 		return 0;

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The model: what gpusonde knows. Sources write into it, it accumulates, and model_publish() makes the snapshot that every
- * view reads. It belongs to the main thread; nothing here blocks, and after the node has stopped growing nothing allocates.
+ * The model: what gpusonde knows. Sources write into it, it accumulates, and model_publish() makes the
+ * snapshot that every view reads. It belongs to the main thread; nothing here blocks, and after the node has
+ * stopped growing nothing allocates.
  *
  * Invariants
- *  1. A counter never falls while its entity is known, and never shows what did not happen: driver counters are added up by
- *     differences, a driver that starts again at zero continues the sum, a single wrong reading is left out (model/accumulate.c).
- *  2. Each increment of a process is credited once: to its own series if it has one at that moment, else to its entity's
- *     `process_other`; and always to process_total and, if it belongs to one, to its workload.
- *  3. An entity once seen stays, with present = false when the driver no longer lists it; it is found again by UUID (and GI, CI).
- *  4. Everything that a workload can make grow has a limit (struct model_limits); reaching it is counted in agent metrics.
+ *  1. A counter never falls while its entity is known, and never shows what did not happen: driver
+ *     counters are added up by differences, a driver that starts again at zero continues the sum, a single
+ *     wrong reading is left out (model/accumulate.c).
+ *  2. Each increment of a process is credited once: to its own series if it has one at that moment, else
+ *     to its entity's `process_other`; and always to process_total and, if it belongs to one, to its
+ *     workload.
+ *  3. An entity once seen stays, with present = false when the driver no longer lists it; it is found
+ *     again by UUID (and GI, CI).
+ *  4. Everything that a workload can make grow has a limit (struct model_limits); reaching it is counted
+ *     in agent metrics.
  */
 #pragma once
 
@@ -34,7 +39,8 @@ struct process_identity {
 	char pod_uid[48];
 };
 /* 0; -ESRCH when there is no such process here. With `full` false only start_ticks is needed. */
-typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity, void *userdata);
+typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity,
+				void *userdata);
 
 int model_new(const struct model_limits *limits, struct model **ret_model);
 void model_free(struct model *model);
@@ -47,9 +53,9 @@ void model_set_limits(struct model *model, const struct model_limits *limits);
 int model_apply(struct model *model, const struct reading *reading);
 
 /*
- * One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is counted once.
- * `sequence` is the record's number in the log: what an earlier run of the agent has counted since this boot (see
- * model_xids_load) is not counted again. 0: no number, always counted.
+ * One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is
+ * counted once. `sequence` is the record's number in the log: what an earlier run of the agent has counted
+ * since this boot (see model_xids_load) is not counted again. 0: no number, always counted.
  */
 void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
 		    uint64_t sequence);
@@ -59,14 +65,16 @@ void model_agent_set(struct model *model, enum agent_metric metric, double value
 void model_agent_add(struct model *model, enum agent_metric metric, double value);
 
 /*
- * Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s), shown by /readyz and doctor; and the cause alone, which
- * is to be the same text for as long as it lasts, since it becomes a label. NULL clears.
+ * Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s), shown by /readyz and doctor;
+ * and the cause alone, which is to be the same text for as long as it lasts, since it becomes a label. NULL
+ * clears.
  */
 void model_set_trouble(struct model *model, const char *text, const char *cause);
 
 /*
- * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference of its own. NULL: nobody
- * traces any more. The agent's figures in it (agent_metric_of_trace()) become the model's.
+ * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference
+ * of its own. NULL: nobody traces any more. The agent's figures in it (agent_metric_of_trace()) become the
+ * model's.
  */
 void model_set_trace(struct model *model, struct trace_view *view);
 
@@ -74,9 +82,10 @@ void model_set_trace(struct model *model, struct trace_view *view);
 int model_publish(struct model *model, struct publisher *publisher);
 
 /*
- * XID counts since boot, kept across restarts of the agent (model/xid_store.c): a small text file written atomically. To be
- * loaded before the first reading and the first line of the kernel log. 0 too when there is no file yet, or one of an earlier
- * boot: then counting begins at zero. -EBADMSG: the file cannot be understood; it is kept as PATH.bad, counting begins at zero.
+ * XID counts since boot, kept across restarts of the agent (model/xid_store.c): a small text file written
+ * atomically. To be loaded before the first reading and the first line of the kernel log. 0 too when there is
+ * no file yet, or one of an earlier boot: then counting begins at zero. -EBADMSG: the file cannot be
+ * understood; it is kept as PATH.bad, counting begins at zero.
  */
 int model_xids_load(struct model *model, const char *path);
 int model_xids_save(struct model *model, const char *path);

@@ -48,8 +48,8 @@ static uint64_t by_registers(const struct limits *l, uint64_t registers, uint32_
 	if (registers > (l->sm < 70 ? 255 : 256))
 		return 0;
 	/*
-	 * The hardware's check of a launch takes a warp in each of four parts at a time; sm_60 has two, but what its siblings cannot
-	 * launch it is not to launch either.
+	 * The hardware's check of a launch takes a warp in each of four parts at a time; sm_60 has two, but
+	 * what its siblings cannot launch it is not to launch either.
 	 */
 	if (warp * round_up(warps, 4) > l->block_registers)
 		return 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Theoretical occupancy: warps of a kernel that a multiprocessor can hold at once, of those it has room for, and what limits them. By the
- * rules of NVIDIA's occupancy calculator (cuda_occupancy.h) with the limits of occupancy.def.
+ * Theoretical occupancy: warps of a kernel that a multiprocessor can hold at once, of those it has room for,
+ * and what limits them. By the rules of NVIDIA's occupancy calculator (cuda_occupancy.h) with the limits of
+ * occupancy.def.
  *
- * What cannot be known from a kernel and its launch is taken at its best: the multiprocessor gives as much of its memory to shared memory as
- * it can (the largest carve-out, the driver's default), and a kernel that needs more than 48 KiB was allowed to.
+ * What cannot be known from a kernel and its launch is taken at its best: the multiprocessor gives as much of
+ * its memory to shared memory as it can (the largest carve-out, the driver's default), and a kernel that
+ * needs more than 48 KiB was allowed to.
  */
 #pragma once
 
@@ -32,8 +34,9 @@ struct occupancy {
 };
 
 /*
- * @kernel's registers and shared memory, blocks of @threads with @dynamic_shared bytes more, on a device of @sm (100: sm_100).
- * -ENODATA: a figure or the architecture is not known. -EINVAL: no device takes such a block.
+ * @kernel's registers and shared memory, blocks of @threads with @dynamic_shared bytes more, on a device of
+ * @sm (100: sm_100). -ENODATA: a figure or the architecture is not known. -EINVAL: no device takes such a
+ * block.
  */
 int occupancy_of(uint16_t sm, const int64_t figures[KERNEL_FIGURES], uint32_t threads,
 		 uint64_t dynamic_shared, struct occupancy *ret_occupancy);

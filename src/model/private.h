@@ -12,7 +12,8 @@
  *   xid.c        XID counts from two sources; xid_store.c keeps them across restarts
  *   publish.c    the state as a snapshot
  *
- * Devices, workloads and XIDs keep their index for life; processes are kept dense and move when another one ends.
+ * Devices, workloads and XIDs keep their index for life; processes are kept dense and move when another one
+ * ends.
  */
 #pragma once
 
@@ -40,7 +41,8 @@ struct device {
 	struct entity e; /* as published, but e.id.parent: see `parent` */
 	uint16_t parent; /* index of the GPU's device, NO_INDEX on a GPU */
 	uint16_t rank; /* place in the snapshot */
-	uint16_t other_workload; /* where increments go that have no workload's place; NO_INDEX until needed */
+	/* where increments go that have no workload's place; NO_INDEX until needed */
+	uint16_t other_workload;
 	bool listed; /* in the reading at hand */
 	int64_t before_ns; /* end of the good reading before the newest; 0 none */
 	double memory_total; /* bytes, 0 unknown */
@@ -146,7 +148,10 @@ struct model {
 
 /* device.c */
 
-/* Match the reading's entities to devices; ret_devices[i] is the device of entities[i], or NO_INDEX when it is no good. */
+/*
+ * Match the reading's entities to devices; ret_devices[i] is the device of entities[i], or NO_INDEX when it
+ * is no good.
+ */
 void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices);
 /* Take in the values of one entity of a good reading that ended at end_ns. */
 void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,

@@ -10,8 +10,8 @@
  *                                     credited to its exit record
  *   list unread (driver hangs, lost)  stays, until /proc says that it is gone
  *
- * Memory byte-seconds are the trapezoid between two readings that both saw the process: nothing is charged before the first
- * or after the last. Bridged gaps in which nobody looked make the sum an estimate.
+ * Memory byte-seconds are the trapezoid between two readings that both saw the process: nothing is charged
+ * before the first or after the last. Bridged gaps in which nobody looked make the sum an estimate.
  */
 #include "model/private.h"
 
@@ -100,7 +100,10 @@ static void process_name(struct process *p, const char *name)
 	utf8_sanitize(p->comm);
 }
 
-/* The driver is asked for a few names in each reading: one that /proc does not name may get its own some readings later. */
+/*
+ * The driver is asked for a few names in each reading: one that /proc does not name may get its own some
+ * readings later.
+ */
 static void process_name_by_driver(struct process *p, const char *path)
 {
 	const char *base = strrchr(path, '/');
@@ -109,13 +112,15 @@ static void process_name_by_driver(struct process *p, const char *path)
 		process_name(p, base ? base + 1 : path);
 }
 
-static void process_identified(struct model *model, struct tracked *t, const struct process_identity *identity)
+static void process_identified(struct model *model, struct tracked *t,
+			       const struct process_identity *identity)
 {
 	t->p.start_ticks = identity->start_ticks;
 	t->p.uid = identity->uid;
 	if (identity->kind == WORKLOAD_NONE || identity->kind >= WORKLOAD_KINDS)
 		return;
-	t->workload = workload_find(model, identity->kind, identity->workload_id, identity->pod_uid, t->device);
+	t->workload =
+		workload_find(model, identity->kind, identity->workload_id, identity->pod_uid, t->device);
 	workload_enter(model, t->workload);
 }
 
@@ -136,8 +141,8 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 }
 
 /*
- * From when on a process that was not there before may have worked: after a gap since the reading before, else (0) for as long
- * as the driver's buffer reaches back.
+ * From when on a process that was not there before may have worked: after a gap since the reading before,
+ * else (0) for as long as the driver's buffer reaches back.
  */
 static int64_t arrived_after(const struct model *model, uint16_t device, int64_t end_ns)
 {
@@ -304,7 +309,8 @@ static void take_memory(struct model *model, struct tracked *t, const struct rea
 		       (t->p.v[PROCESS_MEMORY] + memory) / 2 * elapsed,
 		       PRESENCE_PRESENT | (gap ? PRESENCE_ESTIMATED : 0));
 	} else if (presence_is(p)) {
-		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS, 0, PRESENCE_PRESENT);
+		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS, 0,
+		       PRESENCE_PRESENT);
 	}
 	if (presence_is(p)) {
 		t->p.v[PROCESS_MEMORY_PEAK] = MAX(t->p.v[PROCESS_MEMORY_PEAK], memory);

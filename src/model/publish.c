@@ -8,7 +8,10 @@
 #include "base/macro.h"
 #include "model/publisher.h"
 
-/* Older than this, data are stale: two missed ticks and a half, and never less than what a busy machine may take. */
+/*
+ * Older than this, data are stale: two missed ticks and a half, and never less than what a busy machine may
+ * take.
+ */
 static int64_t stale_after(const struct model *model)
 {
 	return MAX(model->period_ns * 5 / 2, 3 * NSEC_PER_SEC);
@@ -39,15 +42,16 @@ static void publish_reason(const struct model *model, struct snapshot *s)
 	} else if (s->state == READING_RELEASED) {
 		say_why(s, "the driver was let go of on request; \"gpusonde resume\" takes it back", NULL);
 	} else {
-		snprintf(old, sizeof(old), "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
+		snprintf(old, sizeof(old),
+			 "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
 			 (double)(s->boot_ns - model->reading_ns) / NSEC_PER_SEC);
 		say_why(s, old, "the newest collection is old; \"gpusonde doctor\" says why");
 	}
 }
 
 /*
- * Fresh: the newest reading is recent and tells what there is. A node without a driver and without a trace of a GPU is such a
- * one, too, unless whoever looked (cmd/) knows better and has said so by model_set_trouble().
+ * Fresh: the newest reading is recent and tells what there is. A node without a driver and without a trace of
+ * a GPU is such a one, too, unless whoever looked (cmd/) knows better and has said so by model_set_trouble().
  */
 static void publish_freshness(const struct model *model, struct snapshot *s)
 {
@@ -65,8 +69,9 @@ static void publish_freshness(const struct model *model, struct snapshot *s)
 }
 
 /*
- * Readings that say "released" come for as long as it is let go of. Where none comes any more it was taken back and has not
- * answered since, which is told as it is of any driver: as one that may be well, with nothing fresh.
+ * Readings that say "released" come for as long as it is let go of. Where none comes any more it was taken
+ * back and has not answered since, which is told as it is of any driver: as one that may be well, with
+ * nothing fresh.
  */
 static void publish_state(const struct model *model, struct snapshot *s)
 {
@@ -101,7 +106,10 @@ static void publish_header(struct model *model, struct snapshot *s)
 	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
 }
 
-/* Whose figures are old is no source that delivers; its counters stay, its gauges are of an earlier time and would not tell. */
+/*
+ * Whose figures are old is no source that delivers; its counters stay, its gauges are of an earlier time and
+ * would not tell.
+ */
 static void publish_trace(const struct model *model, struct snapshot *s)
 {
 	s->trace = trace_view_ref(model->trace);
@@ -127,7 +135,8 @@ static void publish_entities(const struct model *model, struct snapshot *s)
 		struct entity *e = &s->entities[rank];
 
 		memcpy(e, &device->e, sizeof(*e));
-		e->id.parent = device->parent == NO_INDEX ? READING_NONE : model->devices[device->parent]->rank;
+		e->id.parent =
+			device->parent == NO_INDEX ? READING_NONE : model->devices[device->parent]->rank;
 		e->stale = !recent(model, e->sampled_boot_ns, s->boot_ns);
 		e->processes_live = 0;
 	}
@@ -188,8 +197,8 @@ static uint16_t workload_rank(const struct model *model, uint16_t workload)
 }
 
 /*
- * Where the newest reading of its device did not list it (the GPU is gone or lost, the list could not be read), its gauges are
- * those of an earlier time, and nothing in the snapshot would tell. Its sums stay.
+ * Where the newest reading of its device did not list it (the GPU is gone or lost, the list could not be
+ * read), its gauges are those of an earlier time, and nothing in the snapshot would tell. Its sums stay.
  */
 static void drop_old_gauges(const struct tracked *t, const struct entity *e, struct process *p)
 {

@@ -131,8 +131,9 @@ struct snapshot *publisher_get(struct publisher *publisher)
 }
 
 /*
- * An array with room for `want` elements: the old one if it has, else a new one without its content. A quarter more than asked
- * for, so that a growing node settles. Less room than `want` afterwards: out of memory.
+ * An array with room for `want` elements: the old one if it has, else a new one without its content. A
+ * quarter more than asked for, so that a growing node settles. Less room than `want` afterwards: out of
+ * memory.
  */
 static void *with_room(void *old, uint32_t *room, uint32_t want, size_t size)
 {

@@ -2,9 +2,10 @@
 /*
  * A reading: what one pass over the devices found, as plain data.
  *
- * It is the only thing that crosses from a device source into the model, and it lies in memory shared with the child process
- * that holds the driver's library. So it has no pointers, every array has a stated capacity, and the model believes nothing
- * in it: counts, indexes, presences and numbers are checked by reading_check() before use.
+ * It is the only thing that crosses from a device source into the model, and it lies in memory shared with
+ * the child process that holds the driver's library. So it has no pointers, every array has a stated
+ * capacity, and the model believes nothing in it: counts, indexes, presences and numbers are checked by
+ * reading_check() before use.
  */
 #pragma once
 
@@ -27,7 +28,10 @@ enum reading_state {
 	READING_STATES,
 };
 
-/* A GPU, or a MIG instance (then `parent` is its GPU's index in the array and gi, ci are set). GPUs come before their instances. */
+/*
+ * A GPU, or a MIG instance (then `parent` is its GPU's index in the array and gi, ci are set). GPUs come
+ * before their instances.
+ */
 struct reading_entity {
 	char uuid[96]; /* of the GPU; an instance has its parent's here and its own in mig_uuid */
 	char mig_uuid[96];
@@ -75,28 +79,34 @@ struct reading {
 	int32_t nvml_error; /* nvmlReturn_t behind a state that is not OK */
 	char error[256]; /* cause and remedy, for people; empty when OK */
 	int64_t begin_ns, end_ns; /* CLOCK_BOOTTIME around the pass */
-	uint32_t attach; /* counts attachments to the driver by this child: another number means handles were made anew */
+	/* counts attachments to the driver by this child: another number means handles were made anew */
+	uint32_t attach;
 	uint8_t simulated; /* the library is gpusonde's simulated driver */
 	uint8_t pad[3];
 	char driver_version[80];
 	char nvml_version[80];
 	char library[256]; /* path the library was loaded from */
-	char refused[512]; /* what of the driver is otherwise than known, and is not read: for people; empty when nothing is */
+	/* what of the driver is otherwise than known, and is not read: for people; empty when nothing is */
+	char refused[512];
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
-	uint32_t entities_dropped, processes_dropped, events_dropped; /* found in this pass, and did not fit */
+	/* found in this pass, and did not fit */
+	uint32_t entities_dropped, processes_dropped, events_dropped;
 	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
 	uint32_t topology_n;
-	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX]; /* NVML common-ancestor level / 10 + 1; 0 unknown */
-	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX]; /* direct or switched links between the two */
+	/* NVML common-ancestor level / 10 + 1; 0 unknown */
+	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
+	/* direct or switched links between the two */
+	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	struct reading_entity entities[READING_ENTITIES_MAX];
 	struct reading_process processes[READING_PROCESSES_MAX];
 	struct reading_event events[READING_EVENTS_MAX];
 };
 
 /*
- * Is the reading safe to use? Forces every string to end, refuses counts and indexes out of range (-EBADMSG), and turns
- * implausible numbers and unknown presences into PRESENCE_REJECTED, counting them. Changes only the reading.
+ * Is the reading safe to use? Forces every string to end, refuses counts and indexes out of range (-EBADMSG),
+ * and turns implausible numbers and unknown presences into PRESENCE_REJECTED, counting them. Changes only the
+ * reading.
  */
 int reading_check(struct reading *reading);

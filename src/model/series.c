@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which processes have a series of their own in /metrics. While there are free ones, whoever comes has one. When all are
- * taken, recent use decides: a process that was much busier than the least busy of those with a series takes it over. Much:
- * half as much again and a tenth of a GPU, so that two like each other do not take turns. Whoever loses its series keeps
- * what was credited to it and goes on from there if it gets one again.
+ * Which processes have a series of their own in /metrics. While there are free ones, whoever comes has one.
+ * When all are taken, recent use decides: a process that was much busier than the least busy of those with a
+ * series takes it over. Much: half as much again and a tenth of a GPU, so that two like each other do not
+ * take turns. Whoever loses its series keeps what was credited to it and goes on from there if it gets one
+ * again.
  */
 #include "model/private.h"
 
@@ -14,7 +15,9 @@
 #define TAKEOVER_MARGIN 0.1
 enum { TAKEOVERS_MAX = 4 }; /* per reading */
 
-/* Recent use: busy share of time plus share of the device's memory, each 0..1, averaged over about a minute. */
+/*
+ * Recent use: busy share of time plus share of the device's memory, each 0..1, averaged over about a minute.
+ */
 void series_use(struct model *model, struct tracked *t, double busy_seconds, double elapsed_seconds)
 {
 	double total = model->devices[t->device]->memory_total;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A snapshot: everything gpusonde knows at one instant, for the views. Immutable once published, reference counted, readable
- * from any thread. The model publishes one a tick, whether or not the driver answered: then values are older and marked stale.
+ * A snapshot: everything gpusonde knows at one instant, for the views. Immutable once published, reference
+ * counted, readable from any thread. The model publishes one a tick, whether or not the driver answered: then
+ * values are older and marked stale.
  *
  * Snapshots are recycled: publishing allocates only when the node has grown.
  */
@@ -14,7 +15,8 @@
 
 /* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
 struct entity {
-	struct reading_entity id; /* identity; its v and p are the current, accumulated values that views show */
+	/* identity; its v and p are the current, accumulated values that views show */
+	struct reading_entity id;
 	bool present; /* false: was there once, the driver no longer lists it, or lost it */
 	bool stale; /* the newest reading is too old to be called current */
 	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */
@@ -23,8 +25,10 @@ struct entity {
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
 	uint32_t processes_live;
-	double process_total[PROCESS_METRICS]; /* all processes that ever ran here, exited ones included (INCREMENT rows) */
-	double process_other[PROCESS_METRICS]; /* increments of processes while they had no series of their own */
+	/* all processes that ever ran here, exited ones included (INCREMENT rows) */
+	double process_total[PROCESS_METRICS];
+	/* increments of processes while they had no series of their own */
+	double process_other[PROCESS_METRICS];
 };
 
 enum workload_kind {
@@ -39,7 +43,8 @@ enum workload_kind {
 /* One process on one GPU or MIG instance. */
 struct process {
 	uint32_t pid;
-	uint64_t start_ticks; /* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
+	/* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
+	uint64_t start_ticks;
 	int64_t first_real_ns, last_real_ns;
 	char comm[64]; /* sanitised UTF-8; empty when unknown */
 	uint32_t uid; /* UINT32_MAX unknown */
@@ -52,7 +57,8 @@ struct process {
 	uint64_t samples;
 	double percent_sum[2]; /* as in struct entity */
 	double memory_kib_sum;
-	double v[PROCESS_METRICS]; /* accumulated, all of its life; gauges: present if its device's newest reading had it */
+	/* accumulated, all of its life; gauges: present if its device's newest reading had it */
+	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
 	double series[PROCESS_METRICS]; /* INCREMENT rows: what was credited to its own series */
 };

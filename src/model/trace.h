@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What tracing knows, for the views: immutable, reference counted, made by the tracing thread once a tick and carried by the next
- * snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a device; calls are listed by exported name.
+ * What tracing knows, for the views: immutable, reference counted, made by the tracing thread once a tick and
+ * carried by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a device;
+ * calls are listed by exported name.
  *
- * A device here is a GPU or MIG instance by UUID; "" is "not known which", which is not the same as any of them.
+ * A device here is a GPU or MIG instance by UUID; "" is "not known which", which is not the same as any of
+ * them.
  */
 #pragma once
 
@@ -47,7 +49,8 @@ struct traced_call {
 	const char *api; /* static */
 	bool runtime; /* cudaError_t; else CUresult */
 	uint64_t count, nested;
-	uint64_t timed; /* calls whose end was seen; what follows is of these alone, and not known where there are none */
+	/* calls whose end was seen; what follows is of these alone, and not known where there are none */
+	uint64_t timed;
 	uint64_t errors, bytes;
 	double seconds;
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
@@ -130,7 +133,8 @@ struct trace_view {
 	char why[896]; /* why it is off, or what is missing; "" all is well */
 	char backend[32];
 	int64_t boot_ns; /* when this was made */
-	double agent[AGENT_METRICS]; /* the rows of metrics.def that tracing fills, for the model to take over */
+	/* the rows of metrics.def that tracing fills, for the model to take over */
+	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
 	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
 	struct traced_process *processes; /* sorted by pid */
@@ -143,7 +147,8 @@ struct trace_view {
 };
 
 /*
- * Room for so many of each in one allocation, all zero (the numbers `..._n`, too: the writer sets them), one reference. -ENOMEM.
+ * Room for so many of each in one allocation, all zero (the numbers `..._n`, too: the writer sets them), one
+ * reference. -ENOMEM.
  */
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
 		   uint32_t totals, uint32_t kernels, struct trace_view **ret_view);

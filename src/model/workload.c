@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Workloads per device. Their number is bounded (limits.workloads). At the bound the one that has been without a process for
- * longest gives its place to a new one and its sums to the device's "other" (kind WORKLOAD_NONE), so that no increment is
- * lost; if all have processes, the new one is credited to "other" from the start. Both are counted as dropped.
+ * Workloads per device. Their number is bounded (limits.workloads). At the bound the one that has been
+ * without a process for longest gives its place to a new one and its sums to the device's "other" (kind
+ * WORKLOAD_NONE), so that no increment is lost; if all have processes, the new one is credited to "other"
+ * from the start. Both are counted as dropped.
  */
 #include "model/private.h"
 

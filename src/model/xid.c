@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * XID counts. Two sources may report the same error: the driver's events, which come with the next reading and carry no time,
- * and the kernel log, whose record comes at once. A report is held for a while; if the other source reports the same code on
- * the same GPU within the window, the two are one. Reports of one source never cancel each other: two lines are two errors.
+ * XID counts. Two sources may report the same error: the driver's events, which come with the next reading
+ * and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if the
+ * other source reports the same code on the same GPU within the window, the two are one. Reports of one
+ * source never cancel each other: two lines are two errors.
  */
 #include "model/private.h"
 
@@ -12,7 +13,10 @@
 #include "base/clock.h"
 #include "base/macro.h"
 
-/* The later of the two may come a reading late, and each source's time stamp may be off by some part of a second. */
+/*
+ * The later of the two may come a reading late, and each source's time stamp may be off by some part of a
+ * second.
+ */
 static int64_t window_ns(const struct model *model)
 {
 	return MAX(3 * NSEC_PER_SEC, 2 * model->period_ns + NSEC_PER_SEC);
@@ -37,7 +41,10 @@ static bool repeated(struct model *model, const struct xid_recent *report)
 	return false;
 }
 
-/* The oldest gives way: with so many at once a double count is the smaller evil, and 256 in a few seconds are a storm anyway. */
+/*
+ * The oldest gives way: with so many at once a double count is the smaller evil, and 256 in a few seconds are
+ * a storm anyway.
+ */
 static void remember(struct model *model, const struct xid_recent *report)
 {
 	unsigned at = model->xid_recent_next++ % XID_RECENT_MAX;

@@ -47,7 +47,7 @@ const char *xid_severity_name(enum xid_severity severity);
 const char *xid_action_text(enum xid_action action);
 
 /*
- * A PCI address as the kernel log and NVML write it ("PCI:0000:3b:00", "0000:3B:00.0", "00000000:3B:00.0"), in NVML's form with
- * eight digits of domain, upper case. 0 or -EINVAL.
+ * A PCI address as the kernel log and NVML write it ("PCI:0000:3b:00", "0000:3B:00.0", "00000000:3B:00.0"),
+ * in NVML's form with eight digits of domain, upper case. 0 or -EINVAL.
  */
 int xid_bus_id(const char *text, size_t length, char ret_bus_id[static 32]);

@@ -44,9 +44,10 @@ static int parse_xid(struct cursor *line, struct xid *ret_xid)
 	struct cursor bus;
 
 	memset(ret_xid, 0, sizeof(*ret_xid));
-	if (cursor_until(line, ' ', &bus) < 0 || xid_bus_id(bus.p, cursor_left(&bus), ret_xid->pci_bus_id) < 0 ||
-	    cursor_u64(line, &code) < 0 || !cursor_literal(line, " ") || cursor_u64(line, &count) < 0 ||
-	    !cursor_literal(line, " ") || cursor_u64(line, &last) < 0)
+	if (cursor_until(line, ' ', &bus) < 0 ||
+	    xid_bus_id(bus.p, cursor_left(&bus), ret_xid->pci_bus_id) < 0 || cursor_u64(line, &code) < 0 ||
+	    !cursor_literal(line, " ") || cursor_u64(line, &count) < 0 || !cursor_literal(line, " ") ||
+	    cursor_u64(line, &last) < 0)
 		return -EBADMSG;
 	if (!cursor_eof(line) || code > UINT32_MAX || count == 0 || last > INT64_MAX)
 		return -EBADMSG;
@@ -132,7 +133,9 @@ int model_xids_load(struct model *model, const char *path)
 		return -EBADMSG;
 	}
 	model->kmsg_sequence = model->kmsg_loaded;
-	/* That run could not read the log: what the driver told it would be counted again from older records. */
+	/*
+	 * That run could not read the log: what the driver told it would be counted again from older records.
+	 */
 	if (model->kmsg_loaded == 0 && model->xids_n > 0)
 		model->kmsg_from_ns = clock_boot_ns();
 	model->xids_dirty = false;

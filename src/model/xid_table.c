@@ -21,7 +21,8 @@ static const struct xid_description unknown = {
 	.action = XID_WATCH,
 	.name = "Unknown XID",
 	.meaning =
-		"A code that gpusonde has no description of; NVIDIA's documentation of XID errors may have one.",
+		"A code that gpusonde has no description of; NVIDIA's documentation of XID errors may have "
+		"one.",
 };
 
 static const char *const severity_names[XID_SEVERITIES] = {
@@ -34,18 +35,23 @@ static const char *const severity_names[XID_SEVERITIES] = {
 static const char *const action_texts[XID_ACTIONS] = {
 	[XID_IGNORE] = "Nothing to do.",
 	[XID_CHECK_APP] =
-		"Debug the program (compute-sanitizer); restart it. The GPU is fine unless others see this too.",
+		"Debug the program (compute-sanitizer); restart it. The GPU is fine unless others see this "
+		"too.",
 	[XID_RESTART_APP] = "Restart the program; when it comes back, report it to NVIDIA.",
 	[XID_WATCH] = "Keep an eye on it; act when it comes often.",
 	[XID_UPDATE] = "Update driver and firmware; when it comes back, report it to NVIDIA.",
 	[XID_RESET_GPU] =
-		"Stop the GPU's programs and reset it (nvidia-smi --gpu-reset); when it comes back, report it to NVIDIA.",
-	[XID_REBOOT] = "Drain the node and reboot it; when it comes back, have board, slot and power examined.",
+		"Stop the GPU's programs and reset it (nvidia-smi --gpu-reset); when it comes back, report "
+		"it to NVIDIA.",
+	[XID_REBOOT] =
+		"Drain the node and reboot it; when it comes back, have board, slot and power examined.",
 	[XID_CHECK_POWER] = "Check the board's power cables and supply.",
 	[XID_CHECK_LINKS] =
-		"Check NVLink: fabric manager, NVSwitches, bridges and cables; reset the GPU if the link stays down.",
+		"Check NVLink: fabric manager, NVSwitches, bridges and cables; reset the GPU if the link "
+		"stays down.",
 	[XID_REPLACE] =
-		"Take the GPU out of service, run a field diagnostic, and have the board replaced if it fails.",
+		"Take the GPU out of service, run a field diagnostic, and have the board replaced if it "
+		"fails.",
 };
 
 const struct xid_description *xid_describe(uint32_t code)

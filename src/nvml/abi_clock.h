@@ -32,7 +32,8 @@ enum nvml_clocks_event_reason {
 	NVML_CLOCKS_EVENT_REASON_SYNC_BOOST = 0x010, // nvmlClocksEventReasonSyncBoost
 	NVML_CLOCKS_EVENT_REASON_SW_THERMAL_SLOWDOWN = 0x020, // nvmlClocksEventReasonSwThermalSlowdown
 	NVML_CLOCKS_EVENT_REASON_HW_THERMAL_SLOWDOWN = 0x040, // nvmlClocksThrottleReasonHwThermalSlowdown
-	NVML_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN = 0x080, // nvmlClocksThrottleReasonHwPowerBrakeSlowdown
+	NVML_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN =
+		0x080, // nvmlClocksThrottleReasonHwPowerBrakeSlowdown
 	NVML_CLOCKS_EVENT_REASON_DISPLAY_CLOCK_SETTING = 0x100, // nvmlClocksEventReasonDisplayClockSetting
 	NVML_CLOCKS_EVENT_REASON_BOARD_LIMIT = 0x200, // nvmlClocksEventReasonBoardLimit
 	NVML_CLOCKS_EVENT_REASON_RELIABILITY = 0x400, // nvmlClocksEventReasonReliability
@@ -169,8 +170,10 @@ enum nvml_return nvmlDeviceGetClock(struct nvml_device *device, uint32_t clock, 
 enum nvml_return nvmlDeviceGetApplicationsClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, uint32_t clock,
 						       uint32_t *mhz);
-enum nvml_return nvmlDeviceGetMaxCustomerBoostClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz);
-enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, uint32_t *count, uint32_t *mhz);
+enum nvml_return nvmlDeviceGetMaxCustomerBoostClock(struct nvml_device *device, uint32_t clock,
+						    uint32_t *mhz);
+enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, uint32_t *count,
+						    uint32_t *mhz);
 enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device, uint32_t memory_mhz,
 						      uint32_t *count, uint32_t *mhz);
 enum nvml_return nvmlDeviceGetAutoBoostedClocksEnabled(struct nvml_device *device, uint32_t *enabled,
@@ -186,7 +189,8 @@ enum nvml_return nvmlDeviceGetPerformanceState(struct nvml_device *device, uint3
 enum nvml_return nvmlDeviceGetPowerState(struct nvml_device *device, uint32_t *pstate);
 enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *device, uint32_t *pstates,
 							 uint32_t size);
-enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, struct nvml_dynamic_pstates *info);
+enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device,
+						 struct nvml_dynamic_pstates *info);
 enum nvml_return nvmlDeviceGetViolationStatus(struct nvml_device *device, uint32_t policy,
 					      struct nvml_violation_time *time);
 
@@ -195,7 +199,8 @@ enum nvml_return nvmlDeviceGetPowerSource(struct nvml_device *device, uint32_t *
 enum nvml_return nvmlDeviceGetPowerManagementMode(struct nvml_device *device, uint32_t *mode);
 enum nvml_return nvmlDeviceGetPowerManagementLimit(struct nvml_device *device, uint32_t *milliwatt);
 enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device,
-							      uint32_t *min_milliwatt, uint32_t *max_milliwatt);
+							      uint32_t *min_milliwatt,
+							      uint32_t *max_milliwatt);
 enum nvml_return nvmlDeviceGetPowerManagementDefaultLimit(struct nvml_device *device, uint32_t *milliwatt);
 enum nvml_return nvmlDeviceGetEnforcedPowerLimit(struct nvml_device *device, uint32_t *milliwatt);
 enum nvml_return nvmlDeviceGetTotalEnergyConsumption(struct nvml_device *device, uint64_t *millijoule);

@@ -65,7 +65,10 @@ enum nvml_gpm_metric_id {
 #define NVML_GPM_METRICS_GET_VERSION 1
 #define NVML_GPM_SUPPORT_VERSION 1
 
-/* More slots than any header declares (13.5: 477), for libraries that write all of theirs, whatever the caller asked. */
+/*
+ * More slots than any header declares (13.5: 477), for libraries that write all of theirs, whatever the
+ * caller asked.
+ */
 #define NVML_GPM_METRICS_MAX 1024
 
 struct nvml_gpm_metric { // nvmlGpmMetric_t

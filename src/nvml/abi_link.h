@@ -130,7 +130,8 @@ enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo(struct nvml_device *device, ui
 						  struct nvml_pci_info *pci);
 enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device, uint32_t link,
 						     struct nvml_pci_info *pci);
-enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, uint32_t link, uint32_t *type);
+enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, uint32_t link,
+						     uint32_t *type);
 enum nvml_return nvmlDeviceGetNvLinkErrorCounter(struct nvml_device *device, uint32_t link, uint32_t error,
 						 uint64_t *count);
 enum nvml_return nvmlDeviceGetNvLinkUtilizationCounter(struct nvml_device *device, uint32_t link,

@@ -134,7 +134,8 @@ enum nvml_return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct nvml_device
 enum nvml_return nvmlDeviceIsMigDeviceHandle(struct nvml_device *device, uint32_t *is_mig);
 enum nvml_return nvmlDeviceGetGpuInstanceId(struct nvml_device *device, uint32_t *id);
 enum nvml_return nvmlDeviceGetComputeInstanceId(struct nvml_device *device, uint32_t *id);
-enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device, struct nvml_device_attributes *attributes);
+enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device,
+					 struct nvml_device_attributes *attributes);
 enum nvml_return nvmlDeviceGetAttributes_v2(struct nvml_device *device,
 					    struct nvml_device_attributes *attributes);
 
@@ -150,11 +151,13 @@ enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *d
 							   uint32_t *count);
 enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance,
 					struct nvml_gpu_instance_info *info);
-enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance,
-							      uint32_t profile, uint32_t engine_profile,
-							      struct nvml_compute_instance_profile_info *info);
+enum nvml_return
+nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_instance *instance, uint32_t profile,
+					     uint32_t engine_profile,
+					     struct nvml_compute_instance_profile_info *info);
 enum nvml_return nvmlGpuInstanceGetComputeInstances(struct nvml_gpu_instance *instance, uint32_t profile,
-						    struct nvml_compute_instance **instances, uint32_t *count);
+						    struct nvml_compute_instance **instances,
+						    uint32_t *count);
 enum nvml_return nvmlGpuInstanceGetComputeInstanceById(struct nvml_gpu_instance *instance, uint32_t id,
 						       struct nvml_compute_instance **compute);
 enum nvml_return nvmlComputeInstanceGetInfo(struct nvml_compute_instance *instance,

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * NVML: counters of the NVLink ports' registers (PRM). Not part of nvml/abi.h, because the simulated driver does not implement
- * them. See there.
+ * NVML: counters of the NVLink ports' registers (PRM). Not part of nvml/abi.h, because the simulated driver
+ * does not implement them. See there.
  */
 
 #include "nvml/abi_base.h"
@@ -25,7 +25,7 @@ _Static_assert(sizeof(struct nvml_prm_input) == 4, "nvmlPRMCounterInput_v1_t");
 
 struct nvml_prm_value { // nvmlPRMCounterValue_v1_t
 	uint32_t result; /* enum nvml_return of this counter alone */
-	uint32_t type;   /* enum nvml_value_type */
+	uint32_t type; /* enum nvml_value_type */
 	union nvml_value value;
 };
 _Static_assert(sizeof(struct nvml_prm_value) == 16, "nvmlPRMCounterValue_v1_t");

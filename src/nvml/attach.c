@@ -30,7 +30,8 @@ static void explain(struct reader *reader, const char *call, enum nvml_return re
 		remedy = "load NVIDIA's kernel module (modprobe nvidia) or install it";
 		break;
 	case NVML_ERROR_LIB_RM_VERSION_MISMATCH:
-		remedy = "library and kernel module are of different versions: reboot, or reload the module (modprobe -r nvidia)";
+		remedy = "library and kernel module are of different versions: reboot, or reload the module "
+			 "(modprobe -r nvidia)";
 		break;
 	case NVML_ERROR_NO_PERMISSION:
 		remedy = "the agent's user needs access to /dev/nvidiactl and /dev/nvidia*";
@@ -41,8 +42,8 @@ static void explain(struct reader *reader, const char *call, enum nvml_return re
 	default:
 		break;
 	}
-	snprintf(reading->error, sizeof(reading->error), "%s: %s (%d): %s", call, error_string(reader, result), (int)result,
-		 remedy);
+	snprintf(reading->error, sizeof(reading->error), "%s: %s (%d): %s", call,
+		 error_string(reader, result), (int)result, remedy);
 }
 
 static void try_later(struct reader *reader)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde-nvml: the process that holds the driver's library. Started by the agent, of no use to anybody else. */
+/*
+ * gpusonde-nvml: the process that holds the driver's library. Started by the agent, of no use to anybody
+ * else.
+ */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +42,8 @@ static struct nvml_shared *map(int fd, int *ret_status)
 	if (shared == MAP_FAILED)
 		return NULL;
 	*ret_status = NVML_CHILD_FOREIGN;
-	if (shared->magic != NVML_SHARED_MAGIC || shared->version != NVML_SHARED_VERSION || shared->size != sizeof(*shared))
+	if (shared->magic != NVML_SHARED_MAGIC || shared->version != NVML_SHARED_VERSION ||
+	    shared->size != sizeof(*shared))
 		return NULL;
 	return shared;
 }

@@ -29,7 +29,8 @@ enum nvml_return clocks_max_read(struct reader *reader, struct device *device)
 
 	for (uint32_t i = 0; i < NVML_CLOCK_COUNT; i++) {
 		uint32_t mhz = 0;
-		enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMaxClockInfo, device->handle, i, &mhz);
+		enum nvml_return result =
+			NVML_CALL(reader, nvmlDeviceGetMaxClockInfo, device->handle, i, &mhz);
 
 		reader_report_u32(reader, device, GPU_CLOCK_MAX_GRAPHICS + i, SLOT_CLOCK_MAX_GRAPHICS + i,
 				  result, mhz, 1e6);
@@ -44,8 +45,8 @@ enum nvml_return clocks_application_read(struct reader *reader, struct device *d
 	uint32_t graphics_mhz = 0, memory_mhz = 0;
 	enum nvml_return graphics = NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle,
 					      NVML_CLOCK_GRAPHICS, &graphics_mhz);
-	enum nvml_return memory =
-		NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle, NVML_CLOCK_MEM, &memory_mhz);
+	enum nvml_return memory = NVML_CALL(reader, nvmlDeviceGetApplicationsClock, device->handle,
+					    NVML_CLOCK_MEM, &memory_mhz);
 
 	REPORT_U32(reader, device, CLOCK_APPLICATION_GRAPHICS, graphics, graphics_mhz, 1e6);
 	REPORT_U32(reader, device, CLOCK_APPLICATION_MEMORY, memory, memory_mhz, 1e6);
@@ -76,7 +77,8 @@ static void ask_known_reasons(struct reader *reader, struct device *device)
 {
 	uint64_t known = 0;
 
-	if (NVML_CALL(reader, nvmlDeviceGetSupportedClocksEventReasons, device->handle, &known) != NVML_SUCCESS ||
+	if (NVML_CALL(reader, nvmlDeviceGetSupportedClocksEventReasons, device->handle, &known) !=
+		    NVML_SUCCESS ||
 	    !known)
 		known = UINT64_MAX;
 	device->reasons_known = known;

@@ -14,12 +14,12 @@ enum nvml_return ecc_mode_read(struct reader *reader, struct device *device)
 }
 
 /* Of each kind of counter: a row for the total, then one for each location in the order of NVML's numbers. */
-#define ECC_ORDERED(prefix_)                                                                     \
+#define ECC_ORDERED(prefix_)                                                                      \
 	(SLOT_##prefix_##_SRAM - SLOT_##prefix_##_ALL == 1 + NVML_MEMORY_LOCATION_SRAM &&         \
 	 SLOT_##prefix_##_L1_CACHE - SLOT_##prefix_##_ALL == 1 + NVML_MEMORY_LOCATION_L1_CACHE && \
 	 SLOT_##prefix_##_CBU - SLOT_##prefix_##_ALL == 1 + NVML_MEMORY_LOCATION_CBU)
-_Static_assert(ECC_ORDERED(ECC_CORRECTED) && ECC_ORDERED(ECC_UNCORRECTED) && ECC_ORDERED(ECC_AGGREGATE_CORRECTED) &&
-		       ECC_ORDERED(ECC_AGGREGATE_UNCORRECTED),
+_Static_assert(ECC_ORDERED(ECC_CORRECTED) && ECC_ORDERED(ECC_UNCORRECTED) &&
+		       ECC_ORDERED(ECC_AGGREGATE_CORRECTED) && ECC_ORDERED(ECC_AGGREGATE_UNCORRECTED),
 	       "rows of ECC errors stand in the order of NVML's locations");
 
 /* The kinds, in the order of their bits in ecc_off: one for each row. */
@@ -27,27 +27,31 @@ static const struct kind {
 	uint16_t row, slot;
 	uint8_t type, counter;
 } kinds[] = {
-	{ GPU_ECC_CORRECTED_ALL, SLOT_ECC_CORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_CORRECTED, NVML_VOLATILE_ECC },
-	{ GPU_ECC_UNCORRECTED_ALL, SLOT_ECC_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC },
+	{ GPU_ECC_CORRECTED_ALL, SLOT_ECC_CORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_CORRECTED,
+	  NVML_VOLATILE_ECC },
+	{ GPU_ECC_UNCORRECTED_ALL, SLOT_ECC_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
+	  NVML_VOLATILE_ECC },
 	{ GPU_ECC_AGGREGATE_CORRECTED_ALL, SLOT_ECC_AGGREGATE_CORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_CORRECTED,
 	  NVML_AGGREGATE_ECC },
-	{ GPU_ECC_AGGREGATE_UNCORRECTED_ALL, SLOT_ECC_AGGREGATE_UNCORRECTED_ALL, NVML_MEMORY_ERROR_TYPE_UNCORRECTED,
-	  NVML_AGGREGATE_ECC },
+	{ GPU_ECC_AGGREGATE_UNCORRECTED_ALL, SLOT_ECC_AGGREGATE_UNCORRECTED_ALL,
+	  NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_AGGREGATE_ECC },
 };
 enum { PER_KIND = 1 + NVML_MEMORY_LOCATION_COUNT };
 _Static_assert(ARRAY_SIZE(kinds) * PER_KIND <= 64, "a bit of ecc_off for each");
 
 /* The i-th number of a kind: first the total, then one for each location. */
-static enum nvml_return ecc_read_one(struct reader *reader, struct device *device, const struct kind *kind, uint32_t i)
+static enum nvml_return ecc_read_one(struct reader *reader, struct device *device, const struct kind *kind,
+				     uint32_t i)
 {
 	uint64_t count = 0, bit = UINT64_C(1) << ((kind - kinds) * PER_KIND + i);
 	enum nvml_return result;
 
 	if (device->ecc_off & bit)
 		return NVML_ERROR_NOT_SUPPORTED;
-	result = i == 0 ? NVML_CALL(reader, nvmlDeviceGetTotalEccErrors, device->handle, kind->type, kind->counter, &count) :
-			  NVML_CALL(reader, nvmlDeviceGetMemoryErrorCounter, device->handle, kind->type, kind->counter, i - 1,
-				    &count);
+	result = i == 0 ? NVML_CALL(reader, nvmlDeviceGetTotalEccErrors, device->handle, kind->type,
+				    kind->counter, &count) :
+			  NVML_CALL(reader, nvmlDeviceGetMemoryErrorCounter, device->handle, kind->type,
+				    kind->counter, i - 1, &count);
 	if (nvml_unsupported(result))
 		device->ecc_off |= bit;
 	reader_report_u64(reader, device, kind->row + i, kind->slot + i, result, count, 1);
@@ -72,7 +76,8 @@ enum nvml_return ecc_errors_read(struct reader *reader, struct device *device)
 enum nvml_return row_remapper_read(struct reader *reader, struct device *device)
 {
 	struct nvml_row_remapper_histogram banks = { .max = 0 };
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetRowRemapperHistogram, device->handle, &banks);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetRowRemapperHistogram, device->handle, &banks);
 
 	REPORT_U32(reader, device, ROW_REMAPPER_BANKS_MAX, result, banks.max, 1);
 	REPORT_U32(reader, device, ROW_REMAPPER_BANKS_HIGH, result, banks.high, 1);
@@ -95,8 +100,8 @@ enum nvml_return repair_read(struct reader *reader, struct device *device)
 enum nvml_return remapped_rows_read(struct reader *reader, struct device *device)
 {
 	uint32_t correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetRemappedRows, device->handle, &correctable, &uncorrectable,
-					    &pending, &failed);
+	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetRemappedRows, device->handle, &correctable,
+					    &uncorrectable, &pending, &failed);
 
 	REPORT_U32(reader, device, REMAPPED_ROWS_CORRECTABLE, result, correctable, 1);
 	REPORT_U32(reader, device, REMAPPED_ROWS_UNCORRECTABLE, result, uncorrectable, 1);
@@ -106,7 +111,8 @@ enum nvml_return remapped_rows_read(struct reader *reader, struct device *device
 }
 
 /* Asked for no page at all, the driver tells their number. */
-static enum nvml_return retired_count(struct reader *reader, struct device *device, uint32_t cause, uint32_t *ret_count)
+static enum nvml_return retired_count(struct reader *reader, struct device *device, uint32_t cause,
+				      uint32_t *ret_count)
 {
 	enum nvml_return result;
 
@@ -118,8 +124,8 @@ static enum nvml_return retired_count(struct reader *reader, struct device *devi
 enum nvml_return retired_pages_read(struct reader *reader, struct device *device)
 {
 	uint32_t count;
-	enum nvml_return result =
-		retired_count(reader, device, NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS, &count);
+	enum nvml_return result = retired_count(
+		reader, device, NVML_PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS, &count);
 
 	REPORT_U32(reader, device, RETIRED_PAGES_SINGLE_BIT, result, count, 1);
 	result = retired_count(reader, device, NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR, &count);
@@ -130,7 +136,8 @@ enum nvml_return retired_pages_read(struct reader *reader, struct device *device
 enum nvml_return retired_pending_read(struct reader *reader, struct device *device)
 {
 	uint32_t pending = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetRetiredPagesPendingStatus, device->handle, &pending);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetRetiredPagesPendingStatus, device->handle, &pending);
 
 	REPORT_U32(reader, device, RETIRED_PAGES_PENDING, result, pending, 1);
 	return result;

@@ -24,7 +24,8 @@ static void register_device(struct reader *reader, uint32_t i)
 		types = NVML_EVENT_XID_CRITICAL_ERROR;
 	types &= WANTED_EVENTS;
 	/* A device without events counts as registered: there is nothing to try again. */
-	if (!types || NVML_CALL(reader, nvmlDeviceRegisterEvents, handle, types, reader->events) == NVML_SUCCESS)
+	if (!types ||
+	    NVML_CALL(reader, nvmlDeviceRegisterEvents, handle, types, reader->events) == NVML_SUCCESS)
 		reader->events_registered[i] = true;
 }
 
@@ -97,7 +98,8 @@ void events_read(struct reader *reader)
 	register_all(reader);
 	for (unsigned i = 0; reader->events && i < EVENTS_PER_PASS; i++) {
 		/* The older call leaves the instances as they are. */
-		struct nvml_event_data data = { .gpu_instance = NVML_NONE_U32, .compute_instance = NVML_NONE_U32 };
+		struct nvml_event_data data = { .gpu_instance = NVML_NONE_U32,
+						.compute_instance = NVML_NONE_U32 };
 
 		if (NVML_CALL(reader, nvmlEventSetWait_v2, reader->events, &data, 0) != NVML_SUCCESS)
 			return;

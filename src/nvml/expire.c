@@ -24,15 +24,17 @@ static bool holds(const struct reader *reader, const struct device *device, unsi
 }
 
 /*
- * What is read in each pass and shown as it was read begins the pass as absent: else the number of a source that has dried up
- * would stand there as if it were new. Counters and increments stay, because the model takes only their differences.
+ * What is read in each pass and shown as it was read begins the pass as absent: else the number of a source
+ * that has dried up would stand there as if it were new. Counters and increments stay, because the model
+ * takes only their differences.
  */
 void values_expire(struct reader *reader, struct device *device)
 {
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *metric = &gpu_metrics[row];
 
-		if (metric->kind != METRIC_GAUGE || metric->cadence != CADENCE_TICK || holds(reader, device, row))
+		if (metric->kind != METRIC_GAUGE || metric->cadence != CADENCE_TICK ||
+		    holds(reader, device, row))
 			continue;
 		for (unsigned slot = metric->slot; slot < metric->slot + metric->count; slot++)
 			if (device_has(device, slot))

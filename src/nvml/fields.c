@@ -30,8 +30,8 @@ struct query {
 };
 
 /*
- * Fields beyond those that metrics.def names: parts of a sum, codes, and what newer links have in place of the row's own field.
- * Their rows' own `field` is 0 except for DECODE_PLAIN, where it is the one to prefer.
+ * Fields beyond those that metrics.def names: parts of a sum, codes, and what newer links have in place of
+ * the row's own field. Their rows' own `field` is 0 except for DECODE_PLAIN, where it is the one to prefer.
  */
 #define FEC(bin_, row_)                                                                                 \
 	{                                                                                               \

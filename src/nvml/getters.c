@@ -27,7 +27,8 @@ static void read_one(struct reader *reader, struct device *device, const struct 
 {
 	unsigned level = device->parent == READING_NONE ? LEVEL_GPU : LEVEL_MIG;
 
-	if (!(getter->levels & level) || !device->due[getter->cadence] || (device->getters_off & UINT64_C(1) << bit))
+	if (!(getter->levels & level) || !device->due[getter->cadence] ||
+	    (device->getters_off & UINT64_C(1) << bit))
 		return;
 	if (nvml_unsupported(getter->read(reader, device)))
 		device->getters_off |= UINT64_C(1) << bit;

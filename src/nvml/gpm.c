@@ -68,7 +68,8 @@ static enum nvml_return begin(struct reader *reader, struct device *device, cons
 	return result;
 }
 
-static void report(struct reader *reader, struct device *device, unsigned row, const struct nvml_gpm_metric *answer)
+static void report(struct reader *reader, struct device *device, unsigned row,
+		   const struct nvml_gpm_metric *answer)
 {
 	const struct metric *metric = &gpu_metrics[row];
 	enum nvml_return result = answer->result;
@@ -102,7 +103,8 @@ static enum nvml_return compare(struct reader *reader, struct device *device)
 		return result;
 	device->gpm_works = device->gpm_read = true;
 	device->gpm_seconds =
-		(double)(device->gpm_ns[device->gpm_newest] - device->gpm_ns[!device->gpm_newest]) / NSEC_PER_SEC;
+		(double)(device->gpm_ns[device->gpm_newest] - device->gpm_ns[!device->gpm_newest]) /
+		NSEC_PER_SEC;
 	for (unsigned i = 0; i < n; i++)
 		report(reader, device, asked[i], &get->metrics[i]);
 	return NVML_SUCCESS;
@@ -114,13 +116,15 @@ static enum nvml_return sample(struct reader *reader, struct device *device, con
 	enum nvml_return result;
 
 	result = device == gpu ? NVML_CALL(reader, nvmlGpmSampleGet, gpu->handle, device->gpm[next]) :
-				 NVML_CALL(reader, nvmlGpmMigSampleGet, gpu->handle, device->entity->gi, device->gpm[next]);
+				 NVML_CALL(reader, nvmlGpmMigSampleGet, gpu->handle, device->entity->gi,
+					   device->gpm[next]);
 	if (result != NVML_SUCCESS)
 		return result;
 	device->gpm_ns[next] = clock_boot_ns();
 	device->gpm_newest = next;
 	if (device->gpm_result == NVML_SUCCESS)
-		device->gpm_result = NVML_ERROR_NO_DATA; /* two samples make an answer; a failure stands until then */
+		device->gpm_result =
+			NVML_ERROR_NO_DATA; /* two samples make an answer; a failure stands until then */
 	return device->gpm_ns[!next] ? compare(reader, device) : NVML_SUCCESS;
 }
 

@@ -59,7 +59,8 @@ static int read_bus_id(struct reader *reader, struct nvml_device *handle, struct
 	return -ENODEV;
 }
 
-static void read_architecture(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity)
+static void read_architecture(struct reader *reader, struct nvml_device *handle,
+			      struct reading_entity *entity)
 {
 	uint32_t architecture = 0;
 	int major = 0, minor = 0;
@@ -73,7 +74,8 @@ static void read_architecture(struct reader *reader, struct nvml_device *handle,
 	}
 	if (NVML_CALL(reader, nvmlDeviceGetCudaComputeCapability, handle, &major, &minor) == NVML_SUCCESS &&
 	    major > 0 && major < 100 && minor >= 0 && minor < 100)
-		snprintf(entity->compute_capability, sizeof(entity->compute_capability), "%d.%d", major, minor);
+		snprintf(entity->compute_capability, sizeof(entity->compute_capability), "%d.%d", major,
+			 minor);
 }
 
 /* The NUMA node whose memory is nearest to the GPU. */
@@ -108,7 +110,8 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 	if (NVML_CALL(reader, nvmlDeviceGetName, handle, text, sizeof(text)) == NVML_SUCCESS)
 		snprintf(entity->name, sizeof(entity->name), "%.*s", (int)sizeof(text) - 1, text);
 	text[0] = '\0';
-	if (NVML_CALL(reader, nvmlDeviceGetSerial, handle, text, NVML_DEVICE_SERIAL_BUFFER_SIZE) == NVML_SUCCESS)
+	if (NVML_CALL(reader, nvmlDeviceGetSerial, handle, text, NVML_DEVICE_SERIAL_BUFFER_SIZE) ==
+	    NVML_SUCCESS)
 		snprintf(entity->serial, sizeof(entity->serial), "%.*s", NVML_DEVICE_SERIAL_BUFFER_SIZE - 1,
 			 text);
 	text[0] = '\0';

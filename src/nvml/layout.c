@@ -97,7 +97,8 @@ static uint32_t instances_max(struct reader *reader, const struct device *device
 {
 	uint32_t max = 0;
 
-	if (!device->mig || NVML_CALL(reader, nvmlDeviceGetMaxMigDeviceCount, device->handle, &max) != NVML_SUCCESS)
+	if (!device->mig ||
+	    NVML_CALL(reader, nvmlDeviceGetMaxMigDeviceCount, device->handle, &max) != NVML_SUCCESS)
 		return 0;
 	return MIN(max, 64u);
 }
@@ -110,12 +111,15 @@ static void add_instances(struct reader *reader, uint16_t parent)
 	for (uint32_t i = 0; i < max; i++) {
 		struct nvml_device *handle = NULL;
 
-		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) == NVML_SUCCESS)
+		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) ==
+		    NVML_SUCCESS)
 			add_instance(reader, parent, handle);
 	}
 }
 
-/* What is measured for a GPU instance may be told of a compute instance only if that is the only one in it. */
+/*
+ * What is measured for a GPU instance may be told of a compute instance only if that is the only one in it.
+ */
 static void find_sole(struct reader *reader, uint32_t gpus)
 {
 	uint32_t n = reader->reading->entities_n;
@@ -127,7 +131,8 @@ static void find_sole(struct reader *reader, uint32_t gpus)
 		for (uint32_t j = gpus; j < n; j++) {
 			const struct device *other = &reader->devices[j];
 
-			if (i != j && other->parent == device->parent && other->entity->gi == device->entity->gi)
+			if (i != j && other->parent == device->parent &&
+			    other->entity->gi == device->entity->gi)
 				device->sole_ci = false;
 		}
 	}
@@ -181,7 +186,8 @@ static bool instances_same(struct reader *reader, uint16_t parent, uint32_t *at)
 		const struct device *known = &reader->devices[*at];
 		char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";
 
-		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) != NVML_SUCCESS)
+		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) !=
+		    NVML_SUCCESS)
 			continue;
 		if (*at >= reader->reading->entities_n || known->parent != parent || known->handle != handle)
 			return false;

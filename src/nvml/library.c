@@ -80,7 +80,8 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 			why = "it is there, but is no library for this machine";
 
 		snprintf(error, size,
-			 "cannot load %s (%s): install NVIDIA's driver, or name its library with the option nvml.library",
+			 "cannot load %s (%s): install NVIDIA's driver, or name its library with the option "
+			 "nvml.library",
 			 name, why ? why : "no reason given");
 		return -ENOENT;
 	}
@@ -88,7 +89,8 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 	if (!api.nvmlInit_v2 || !api.nvmlShutdown || !api.nvmlDeviceGetCount_v2 ||
 	    !api.nvmlDeviceGetHandleByIndex_v2) {
 		snprintf(error, size,
-			 "%s is not NVIDIA's management library (no nvmlInit): correct the option nvml.library",
+			 "%s is not NVIDIA's management library (no nvmlInit): correct the option "
+			 "nvml.library",
 			 name);
 		dlclose(handle);
 		return -EPROTO;

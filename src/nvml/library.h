@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * NVIDIA's management library, opened at run time: a pointer for each function of nvml.def, NULL where this library has
- * none. Tests fill the table with functions of their own.
+ * NVIDIA's management library, opened at run time: a pointer for each function of nvml.def, NULL where this
+ * library has none. Tests fill the table with functions of their own.
  */
 #pragma once
 
@@ -40,12 +40,14 @@ bool nvml_library_has(const struct nvml_api *api, unsigned function);
 
 struct nvml_library {
 	void *handle;
-	char path[256];  /* the file it was loaded from, as far as the loader knows */
-	bool simulated;  /* gpusonde's own simulated driver */
+	char path[256]; /* the file it was loaded from, as far as the loader knows */
+	bool simulated; /* gpusonde's own simulated driver */
 };
 
 /*
- * Opens @name and fills @ret_api. 0; -ENOENT when it cannot be opened, -EPROTO when it is no NVML: then @error says why.
+ * Opens @name and fills @ret_api. 0; -ENOENT when it cannot be opened, -EPROTO when it is no NVML: then
+ * @error says why.
  */
-int nvml_library_open(const char *name, struct nvml_library *ret_library, struct nvml_api *ret_api, char *error, size_t size);
+int nvml_library_open(const char *name, struct nvml_library *ret_library, struct nvml_api *ret_api,
+		      char *error, size_t size);
 void nvml_library_close(struct nvml_library *library);

@@ -12,15 +12,18 @@ enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
 	enum nvml_return first = NVML_ERROR_NOT_SUPPORTED;
 
 	/* Where the driver does not tell how many there are, those that answer are. */
-	for (uint32_t i = 0; i < (device->nvlinks ? MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) : NVLINKS_MAX); i++) {
+	for (uint32_t i = 0;
+	     i < (device->nvlinks ? MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) : NVLINKS_MAX); i++) {
 		uint32_t state = 0;
-		enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, i, &state);
+		enum nvml_return result =
+			NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, i, &state);
 
 		if (i == 0)
 			first = result;
 		if (!device->nvlinks && result != NVML_SUCCESS)
 			break;
-		reader_report_u32(reader, device, GPU_NVLINK_LINK_UP, SLOT_NVLINK_LINK_UP + i, result, state != 0, 1);
+		reader_report_u32(reader, device, GPU_NVLINK_LINK_UP, SLOT_NVLINK_LINK_UP + i, result,
+				  state != 0, 1);
 		links += result == NVML_SUCCESS;
 		active += result == NVML_SUCCESS && state != 0;
 	}
@@ -44,8 +47,8 @@ static void unwrap_total(struct device *device, enum direction d, unsigned slot,
 }
 
 /* The sum of all links, for drivers that count them only one by one. */
-static void sum_links(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
-		      unsigned slot)
+static void sum_links(struct reader *reader, struct device *device, enum direction d, unsigned link_slot,
+		      unsigned row, unsigned slot)
 {
 	double raw[NVLINKS_MAX];
 	bool any = false;
@@ -58,13 +61,15 @@ static void sum_links(struct reader *reader, struct device *device, enum directi
 	}
 	if (any)
 		reader_report(reader, device, row, slot, NVML_SUCCESS,
-			      counter_sum(&device->work.nvlink_total[d], device->work.nvlink_raw[d], raw, NVLINKS_MAX));
+			      counter_sum(&device->work.nvlink_total[d], device->work.nvlink_raw[d], raw,
+					  NVLINKS_MAX));
 	else if (device_has(device, slot))
-		device->entity->p[slot] = device->entity->p[link_slot]; /* the sum of nothing is not what it was */
+		device->entity->p[slot] =
+			device->entity->p[link_slot]; /* the sum of nothing is not what it was */
 }
 
-static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot, unsigned row,
-			 unsigned slot, unsigned rate_slot)
+static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot,
+			 unsigned row, unsigned slot, unsigned rate_slot)
 {
 	if (fields_has(device, row))
 		unwrap_total(device, d, slot, rate_slot);
@@ -76,12 +81,12 @@ void nvlink_derive(struct reader *reader, struct device *device)
 {
 	if (device->parent != READING_NONE)
 		return;
-	derive_total(reader, device, DIRECTION_TX, SLOT_NVLINK_LINK_TX_BYTES, GPU_NVLINK_TX_BYTES, SLOT_NVLINK_TX_BYTES,
-		     SLOT_NVLINK_TX_RATE);
-	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES, SLOT_NVLINK_RX_BYTES,
-		     SLOT_NVLINK_RX_RATE);
-	rate_derive(reader, device, &device->nvlink_last[DIRECTION_TX], SLOT_NVLINK_TX_BYTES, GPU_NVLINK_TX_RATE,
-		    SLOT_NVLINK_TX_RATE);
-	rate_derive(reader, device, &device->nvlink_last[DIRECTION_RX], SLOT_NVLINK_RX_BYTES, GPU_NVLINK_RX_RATE,
-		    SLOT_NVLINK_RX_RATE);
+	derive_total(reader, device, DIRECTION_TX, SLOT_NVLINK_LINK_TX_BYTES, GPU_NVLINK_TX_BYTES,
+		     SLOT_NVLINK_TX_BYTES, SLOT_NVLINK_TX_RATE);
+	derive_total(reader, device, DIRECTION_RX, SLOT_NVLINK_LINK_RX_BYTES, GPU_NVLINK_RX_BYTES,
+		     SLOT_NVLINK_RX_BYTES, SLOT_NVLINK_RX_RATE);
+	rate_derive(reader, device, &device->nvlink_last[DIRECTION_TX], SLOT_NVLINK_TX_BYTES,
+		    GPU_NVLINK_TX_RATE, SLOT_NVLINK_TX_RATE);
+	rate_derive(reader, device, &device->nvlink_last[DIRECTION_RX], SLOT_NVLINK_RX_BYTES,
+		    GPU_NVLINK_RX_RATE, SLOT_NVLINK_RX_RATE);
 }

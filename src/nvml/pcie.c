@@ -6,7 +6,10 @@
 #include "base/clock.h"
 #include "nvml/counter.h"
 
-/* Bytes a second that one lane carries in each direction, by generation; after encoding, as the standard has it. */
+/*
+ * Bytes a second that one lane carries in each direction, by generation; after encoding, as the standard has
+ * it.
+ */
 static const double lane_bytes[] = { 0, 250e6, 500e6, 984.6e6, 1969.2e6, 3938.5e6, 7563e6, 15126e6 };
 
 enum nvml_return pcie_generation_read(struct reader *reader, struct device *device)
@@ -55,7 +58,8 @@ static double link_bytes(const struct device *device, double seconds)
 	const struct reading_entity *e = device->entity;
 	unsigned generation;
 
-	if (!device_has(device, SLOT_PCIE_LINK_GENERATION_MAX) || !device_has(device, SLOT_PCIE_LINK_WIDTH_MAX))
+	if (!device_has(device, SLOT_PCIE_LINK_GENERATION_MAX) ||
+	    !device_has(device, SLOT_PCIE_LINK_WIDTH_MAX))
 		return 0;
 	generation = (unsigned)e->v[SLOT_PCIE_LINK_GENERATION_MAX];
 	if (generation >= ARRAY_SIZE(lane_bytes))
@@ -64,8 +68,8 @@ static double link_bytes(const struct device *device, double seconds)
 }
 
 /*
- * The field counts bytes in 32 bits: at full speed it comes round several times a second. GPM's rate tells how often; without it
- * the count is an estimate wherever the link could have carried more than one round.
+ * The field counts bytes in 32 bits: at full speed it comes round several times a second. GPM's rate tells
+ * how often; without it the count is an estimate wherever the link could have carried more than one round.
  */
 static void derive_counter(struct device *device, enum direction d, unsigned slot, unsigned rate_slot)
 {
@@ -86,8 +90,8 @@ static void derive_counter(struct device *device, enum direction d, unsigned slo
 }
 
 /* Waits 20 ms in the driver, so only where nothing else tells, and rarely. */
-static void ask_throughput(struct reader *reader, struct device *device, uint32_t which, unsigned counter_slot, unsigned row,
-			   unsigned slot)
+static void ask_throughput(struct reader *reader, struct device *device, uint32_t which,
+			   unsigned counter_slot, unsigned row, unsigned slot)
 {
 	uint32_t kib = 0;
 	enum nvml_return result;
@@ -105,8 +109,12 @@ void pcie_derive(struct reader *reader, struct device *device)
 		return;
 	derive_counter(device, DIRECTION_TX, SLOT_PCIE_TX_BYTES, SLOT_PCIE_TX_RATE);
 	derive_counter(device, DIRECTION_RX, SLOT_PCIE_RX_BYTES, SLOT_PCIE_RX_RATE);
-	rate_derive(reader, device, &device->pcie_last[DIRECTION_TX], SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE, SLOT_PCIE_TX_RATE);
-	rate_derive(reader, device, &device->pcie_last[DIRECTION_RX], SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE, SLOT_PCIE_RX_RATE);
-	ask_throughput(reader, device, NVML_PCIE_UTIL_TX_BYTES, SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE, SLOT_PCIE_TX_RATE);
-	ask_throughput(reader, device, NVML_PCIE_UTIL_RX_BYTES, SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE, SLOT_PCIE_RX_RATE);
+	rate_derive(reader, device, &device->pcie_last[DIRECTION_TX], SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE,
+		    SLOT_PCIE_TX_RATE);
+	rate_derive(reader, device, &device->pcie_last[DIRECTION_RX], SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE,
+		    SLOT_PCIE_RX_RATE);
+	ask_throughput(reader, device, NVML_PCIE_UTIL_TX_BYTES, SLOT_PCIE_TX_BYTES, GPU_PCIE_TX_RATE,
+		       SLOT_PCIE_TX_RATE);
+	ask_throughput(reader, device, NVML_PCIE_UTIL_RX_BYTES, SLOT_PCIE_RX_BYTES, GPU_PCIE_RX_RATE,
+		       SLOT_PCIE_RX_RATE);
 }

@@ -18,7 +18,8 @@ enum nvml_return power_read(struct reader *reader, struct device *device)
 enum nvml_return energy_read(struct reader *reader, struct device *device)
 {
 	uint64_t millijoule = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetTotalEnergyConsumption, device->handle, &millijoule);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetTotalEnergyConsumption, device->handle, &millijoule);
 
 	REPORT_U64(reader, device, ENERGY, result, millijoule, 1e-3);
 	device->energy_estimated = nvml_unsupported(result);
@@ -45,7 +46,8 @@ void energy_derive(struct reader *reader, struct device *device)
 enum nvml_return power_limit_enforced_read(struct reader *reader, struct device *device)
 {
 	uint32_t milliwatt = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetEnforcedPowerLimit, device->handle, &milliwatt);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetEnforcedPowerLimit, device->handle, &milliwatt);
 
 	REPORT_U32(reader, device, POWER_LIMIT_ENFORCED, result, milliwatt, 1e-3);
 	return result;
@@ -54,7 +56,8 @@ enum nvml_return power_limit_enforced_read(struct reader *reader, struct device 
 enum nvml_return power_limit_management_read(struct reader *reader, struct device *device)
 {
 	uint32_t milliwatt = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetPowerManagementLimit, device->handle, &milliwatt);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetPowerManagementLimit, device->handle, &milliwatt);
 
 	REPORT_U32(reader, device, POWER_LIMIT_MANAGEMENT, result, milliwatt, 1e-3);
 	return result;
@@ -63,7 +66,8 @@ enum nvml_return power_limit_management_read(struct reader *reader, struct devic
 enum nvml_return power_limit_default_read(struct reader *reader, struct device *device)
 {
 	uint32_t milliwatt = 0;
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetPowerManagementDefaultLimit, device->handle, &milliwatt);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetPowerManagementDefaultLimit, device->handle, &milliwatt);
 
 	REPORT_U32(reader, device, POWER_LIMIT_DEFAULT, result, milliwatt, 1e-3);
 	return result;
@@ -90,7 +94,8 @@ enum nvml_return temperature_read(struct reader *reader, struct device *device)
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetTemperatureV, device->handle, &temperature);
 
 	if (nvml_unsupported(result)) {
-		result = NVML_CALL(reader, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU, &celsius);
+		result = NVML_CALL(reader, nvmlDeviceGetTemperature, device->handle, NVML_TEMPERATURE_GPU,
+				   &celsius);
 		temperature.celsius = (int32_t)celsius;
 	}
 	REPORT_S32(reader, device, TEMPERATURE, result, temperature.celsius);
@@ -99,7 +104,8 @@ enum nvml_return temperature_read(struct reader *reader, struct device *device)
 
 enum nvml_return temperature_margin_read(struct reader *reader, struct device *device)
 {
-	struct nvml_margin_temperature margin = { .version = NVML_VERSION_WORD(struct nvml_margin_temperature, 1) };
+	struct nvml_margin_temperature margin = { .version = NVML_VERSION_WORD(struct nvml_margin_temperature,
+									       1) };
 	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetMarginTemperature, device->handle, &margin);
 
 	REPORT_S32(reader, device, TEMPERATURE_MARGIN, result, margin.celsius);
@@ -112,10 +118,14 @@ enum nvml_return temperature_limits_read(struct reader *reader, struct device *d
 		unsigned row, slot;
 		uint32_t threshold;
 	} limits[] = {
-		{ GPU_TEMPERATURE_LIMIT_SHUTDOWN, SLOT_TEMPERATURE_LIMIT_SHUTDOWN, NVML_TEMPERATURE_THRESHOLD_SHUTDOWN },
-		{ GPU_TEMPERATURE_LIMIT_SLOWDOWN, SLOT_TEMPERATURE_LIMIT_SLOWDOWN, NVML_TEMPERATURE_THRESHOLD_SLOWDOWN },
-		{ GPU_TEMPERATURE_LIMIT_MEMORY_MAX, SLOT_TEMPERATURE_LIMIT_MEMORY_MAX, NVML_TEMPERATURE_THRESHOLD_MEM_MAX },
-		{ GPU_TEMPERATURE_LIMIT_GPU_MAX, SLOT_TEMPERATURE_LIMIT_GPU_MAX, NVML_TEMPERATURE_THRESHOLD_GPU_MAX },
+		{ GPU_TEMPERATURE_LIMIT_SHUTDOWN, SLOT_TEMPERATURE_LIMIT_SHUTDOWN,
+		  NVML_TEMPERATURE_THRESHOLD_SHUTDOWN },
+		{ GPU_TEMPERATURE_LIMIT_SLOWDOWN, SLOT_TEMPERATURE_LIMIT_SLOWDOWN,
+		  NVML_TEMPERATURE_THRESHOLD_SLOWDOWN },
+		{ GPU_TEMPERATURE_LIMIT_MEMORY_MAX, SLOT_TEMPERATURE_LIMIT_MEMORY_MAX,
+		  NVML_TEMPERATURE_THRESHOLD_MEM_MAX },
+		{ GPU_TEMPERATURE_LIMIT_GPU_MAX, SLOT_TEMPERATURE_LIMIT_GPU_MAX,
+		  NVML_TEMPERATURE_THRESHOLD_GPU_MAX },
 	};
 	enum nvml_return overall = NVML_ERROR_NOT_SUPPORTED;
 
@@ -139,12 +149,14 @@ enum nvml_return fans_read(struct reader *reader, struct device *device)
 	if (result == NVML_SUCCESS && fans == 0)
 		result = NVML_ERROR_NOT_SUPPORTED;
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < MIN(fans, (uint32_t)FANS_MAX); i++) {
-		enum nvml_return one = NVML_CALL(reader, nvmlDeviceGetFanSpeed_v2, device->handle, i, &percent);
+		enum nvml_return one =
+			NVML_CALL(reader, nvmlDeviceGetFanSpeed_v2, device->handle, i, &percent);
 
 		if (i == 0 && nvml_unsupported(one))
 			result = one;
 		else
-			reader_report_u32(reader, device, GPU_FAN_SPEED, SLOT_FAN_SPEED + i, one, percent, 1e-2);
+			reader_report_u32(reader, device, GPU_FAN_SPEED, SLOT_FAN_SPEED + i, one, percent,
+					  1e-2);
 	}
 	if (!nvml_unsupported(result)) {
 		if (result != NVML_SUCCESS)

@@ -18,8 +18,8 @@ static enum nvml_return read_port(struct reader *reader, struct device *device, 
 	return NVML_CALL(reader, nvmlDeviceReadPRMCounters_v1, device->handle, &list);
 }
 
-static void report(struct reader *reader, struct device *device, uint32_t link, uint32_t i, enum nvml_return overall,
-		   const struct nvml_prm_counter *counter)
+static void report(struct reader *reader, struct device *device, uint32_t link, uint32_t i,
+		   enum nvml_return overall, const struct nvml_prm_counter *counter)
 {
 	enum nvml_return result = overall == NVML_SUCCESS ? counter->value.result : overall;
 	unsigned row = GPU_NVLINK_LINK_PLR_RX_CODES + i;
@@ -30,8 +30,8 @@ static void report(struct reader *reader, struct device *device, uint32_t link, 
 }
 
 /*
- * Ports are links. Whether the driver counts them from 0 or from 1 NVIDIA does not say: if there is no port 0, from 1. Needs
- * root on Blackwell and later, and is not offered elsewhere.
+ * Ports are links. Whether the driver counts them from 0 or from 1 NVIDIA does not say: if there is no port
+ * 0, from 1. Needs root on Blackwell and later, and is not offered elsewhere.
  */
 enum nvml_return plr_read(struct reader *reader, struct device *device)
 {
@@ -42,8 +42,9 @@ enum nvml_return plr_read(struct reader *reader, struct device *device)
 	for (uint32_t link = 0; link < MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) && !reader->lost; link++) {
 		enum nvml_return result = read_port(reader, device, base + link, counters);
 
-		if (link == 0 && (result == NVML_ERROR_INVALID_ARGUMENT ||
-				  (result == NVML_SUCCESS && counters[0].value.result == NVML_ERROR_INVALID_ARGUMENT))) {
+		if (link == 0 &&
+		    (result == NVML_ERROR_INVALID_ARGUMENT ||
+		     (result == NVML_SUCCESS && counters[0].value.result == NVML_ERROR_INVALID_ARGUMENT))) {
 			base = 1;
 			result = read_port(reader, device, base, counters);
 		}

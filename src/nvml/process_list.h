@@ -4,13 +4,15 @@
 #include "nvml/abi.h"
 
 /*
- * Lists of processes as drivers write them. Driver 510 brought lists of 24-byte records; 535.43 to 535.86 wrote records of 32
- * bytes through the same symbol. So the buffer is filled with a pattern before the call, and what was written over tells.
+ * Lists of processes as drivers write them. Driver 510 brought lists of 24-byte records; 535.43 to 535.86
+ * wrote records of 32 bytes through the same symbol. So the buffer is filled with a pattern before the call,
+ * and what was written over tells.
  */
 enum {
 	PROCESS_LIST_FILL = 0xa5,
 	PROCESS_RECORD_MAX = sizeof(struct nvml_process_detail),
-	PROCESS_RECORD_ROOM = 2 * PROCESS_RECORD_MAX, /* what each is given in the buffer, for drivers that write more */
+	PROCESS_RECORD_ROOM =
+		2 * PROCESS_RECORD_MAX, /* what each is given in the buffer, for drivers that write more */
 };
 
 struct process_record {
@@ -19,9 +21,10 @@ struct process_record {
 };
 
 /*
- * Bytes from one record to the next in a list of @n records that should have @declared bytes each; more than PROCESS_RECORD_MAX for
- * what nobody knows how to read. The buffer has PROCESS_RECORD_ROOM for each record.
+ * Bytes from one record to the next in a list of @n records that should have @declared bytes each; more than
+ * PROCESS_RECORD_MAX for what nobody knows how to read. The buffer has PROCESS_RECORD_ROOM for each record.
  */
 unsigned process_list_stride(const unsigned char *records, unsigned n, unsigned declared);
 
-void process_list_get(const unsigned char *records, unsigned i, unsigned stride, struct process_record *ret_record);
+void process_list_get(const unsigned char *records, unsigned i, unsigned stride,
+		      struct process_record *ret_record);

@@ -50,7 +50,8 @@ struct reading_process *process_take(struct reader *reader, struct device *devic
 				     struct process_state **ret_state)
 {
 	struct reading *reading = reader->reading;
-	struct process_state *state = take_state(&reader->processes, (uint16_t)device_index(reader, device), pid);
+	struct process_state *state =
+		take_state(&reader->processes, (uint16_t)device_index(reader, device), pid);
 	struct reading_process *process;
 
 	if (state && state->pass == reader->pass) {

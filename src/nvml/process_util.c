@@ -11,7 +11,8 @@ enum {
 };
 #define UNCOVERED_MAX_US INT64_C(3600000000)
 
-_Static_assert(PROCESS_BUSY_OFA - PROCESS_BUSY == ENGINE_OFA && PROCESS_UTILIZATION_OFA - PROCESS_UTILIZATION == ENGINE_OFA,
+_Static_assert(PROCESS_BUSY_OFA - PROCESS_BUSY == ENGINE_OFA &&
+		       PROCESS_UTILIZATION_OFA - PROCESS_UTILIZATION == ENGINE_OFA,
 	       "rows of engines stand in the order of enum engine");
 
 /* A sample, whichever call it came from. */
@@ -37,13 +38,15 @@ static enum nvml_return call_newer(struct reader *reader, struct device *device,
 		.last_seen = since,
 		.processes = buffer.newer,
 	};
-	enum nvml_return result = NVML_CALL(reader, nvmlDeviceGetProcessesUtilizationInfo, device->handle, &info);
+	enum nvml_return result =
+		NVML_CALL(reader, nvmlDeviceGetProcessesUtilizationInfo, device->handle, &info);
 
 	*n = info.count;
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < MIN(*n, capacity); i++) {
 		const struct nvml_process_utilization_v1 *p = &buffer.newer[i];
 
-		samples[i] = (struct sample){ p->timestamp, p->pid,
+		samples[i] = (struct sample){ p->timestamp,
+					      p->pid,
 					      { p->sm, p->memory, p->encoder, p->decoder, p->jpeg, p->ofa } };
 	}
 	return result;
@@ -57,14 +60,17 @@ static enum nvml_return call_older(struct reader *reader, struct device *device,
 	for (uint32_t i = 0; result == NVML_SUCCESS && i < MIN(*n, capacity); i++) {
 		const struct nvml_process_utilization *p = &buffer.older[i];
 
-		samples[i] = (struct sample){ p->timestamp, p->pid, { p->sm, p->memory, p->encoder, p->decoder, 0, 0 } };
+		samples[i] = (struct sample){ p->timestamp,
+					      p->pid,
+					      { p->sm, p->memory, p->encoder, p->decoder, 0, 0 } };
 	}
 	return result;
 }
 
 /* An answer that claims more records than there was room for has garbage for their number. */
-static enum nvml_return call_with_room(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
-				       enum nvml_return (*call)(struct reader *, struct device *, uint64_t, uint32_t *))
+static enum nvml_return
+call_with_room(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
+	       enum nvml_return (*call)(struct reader *, struct device *, uint64_t, uint32_t *))
 {
 	enum nvml_return result = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -83,8 +89,8 @@ static enum nvml_return call_with_room(struct reader *reader, struct device *dev
 }
 
 /* @ret_engines: how many engines this call tells of; the older one knows nothing of JPEG and OFA. */
-static enum nvml_return read_samples(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
-				     int *ret_engines)
+static enum nvml_return read_samples(struct reader *reader, struct device *device, uint64_t since,
+				     uint32_t *ret_n, int *ret_engines)
 {
 	enum nvml_return result;
 
@@ -104,7 +110,8 @@ static int by_time(const void *a, const void *b)
 	return (x->timestamp > y->timestamp) - (x->timestamp < y->timestamp);
 }
 
-static void report_engine(struct reader *reader, struct reading_process *process, int i, uint32_t percent, double seconds)
+static void report_engine(struct reader *reader, struct reading_process *process, int i, uint32_t percent,
+			  double seconds)
 {
 	if (percent > 100) {
 		reader->reading->rejected_process[PROCESS_UTILIZATION + i]++;
@@ -127,7 +134,10 @@ static void age(const struct reader *reader, struct process_state *state, int64_
 	state->uncovered_us = MIN(state->uncovered_us + elapsed_us, UNCOVERED_MAX_US);
 }
 
-/* How long a sample may stand for: readings may be further apart than samples, and samples further than readings. */
+/*
+ * How long a sample may stand for: readings may be further apart than samples, and samples further than
+ * readings.
+ */
 static int64_t reach(const struct device *device, int64_t elapsed_us)
 {
 	return MAX(elapsed_us, device->process_period_us ? device->process_period_us : PERIOD_DEFAULT_US);
@@ -149,15 +159,17 @@ static void learn_period(struct device *device, const struct process_state *stat
 }
 
 /*
- * Time that a sample is credited for. While samples keep coming, from one to the next; after a pause no longer than one can stand
- * for, since the pause was idle. Never more, in all, than the process has been observed.
+ * Time that a sample is credited for. While samples keep coming, from one to the next; after a pause no
+ * longer than one can stand for, since the pause was idle. Never more, in all, than the process has been
+ * observed.
  */
-static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp, uint64_t last_seen,
-		      int64_t reach_us)
+static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp,
+		      uint64_t last_seen, int64_t reach_us)
 {
 	bool contiguous = is_contiguous(state, reach_us);
 	uint64_t from = contiguous ? state->sample_us : last_seen;
-	int64_t covered = device->work.processes_boot_ns && timestamp > from ? (int64_t)(timestamp - from) : 0;
+	int64_t covered =
+		device->work.processes_boot_ns && timestamp > from ? (int64_t)(timestamp - from) : 0;
 
 	if (!contiguous)
 		covered = MIN(covered, reach_us);
@@ -176,8 +188,8 @@ static bool all_idle(const struct sample *sample)
 	return true;
 }
 
-static void take_sample(struct reader *reader, struct device *device, const struct sample *sample, int engines,
-			uint64_t last_seen, int64_t elapsed_us)
+static void take_sample(struct reader *reader, struct device *device, const struct sample *sample,
+			int engines, uint64_t last_seen, int64_t elapsed_us)
 {
 	struct reading *reading = reader->reading;
 	uint32_t before = reading->processes_n;
@@ -191,7 +203,10 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 	learn_period(device, state, sample->timestamp);
 	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	if (reading->processes_n > before && all_idle(sample)) {
-		/* In no list, and did nothing: not worth an entry. A later sample in this pass begins where this one ended. */
+		/*
+		 * In no list, and did nothing: not worth an entry. A later sample in this pass begins where
+		 * this one ended.
+		 */
 		reading->processes_n--;
 		state->pass = reader->pass - 1;
 		return;
@@ -215,7 +230,10 @@ static uint32_t sift(const struct reader *reader, uint32_t n, uint64_t last_seen
 	return kept;
 }
 
-/* Who had no sample did nothing, or samples come less often than readings; all were observed since the last reading. */
+/*
+ * Who had no sample did nothing, or samples come less often than readings; all were observed since the last
+ * reading.
+ */
 static void complete(struct reader *reader, struct device *device, int engines, int64_t elapsed_us)
 {
 	uint16_t entity = (uint16_t)device_index(reader, device);
@@ -268,7 +286,8 @@ void process_utilization_read(struct reader *reader, struct device *device)
 		result = read_samples(reader, device, last_seen, &n, &engines);
 	if (reader->lost || reader->gone)
 		return;
-	device->entity->process_util = result == NVML_ERROR_NOT_FOUND ? PRESENCE_PRESENT : nvml_presence(result);
+	device->entity->process_util =
+		result == NVML_ERROR_NOT_FOUND ? PRESENCE_PRESENT : nvml_presence(result);
 	device->process_util_off = nvml_unsupported(result);
 	if (n == NVML_NONE_U32) {
 		device->entity->process_util = PRESENCE_REJECTED;

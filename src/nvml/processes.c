@@ -20,7 +20,8 @@ static const struct {
 	unsigned row, slot;
 } lists[] = {
 	{ PROCESS_TYPE_COMPUTE, NVML_PROCESS_MODE_COMPUTE, GPU_PROCESSES_COMPUTE, SLOT_PROCESSES_COMPUTE },
-	{ PROCESS_TYPE_GRAPHICS, NVML_PROCESS_MODE_GRAPHICS, GPU_PROCESSES_GRAPHICS, SLOT_PROCESSES_GRAPHICS },
+	{ PROCESS_TYPE_GRAPHICS, NVML_PROCESS_MODE_GRAPHICS, GPU_PROCESSES_GRAPHICS,
+	  SLOT_PROCESSES_GRAPHICS },
 	{ PROCESS_TYPE_MPS, NVML_PROCESS_MODE_MPS, GPU_PROCESSES_MPS, SLOT_PROCESSES_MPS },
 };
 enum { LISTS = ARRAY_SIZE(lists) };
@@ -53,7 +54,8 @@ void process_list_get(const unsigned char *records, unsigned i, unsigned stride,
 {
 	const unsigned char *record = records + (size_t)i * stride;
 
-	memcpy(&ret_record->pid, record + offsetof(struct nvml_process_info_v1, pid), sizeof(ret_record->pid));
+	memcpy(&ret_record->pid, record + offsetof(struct nvml_process_info_v1, pid),
+	       sizeof(ret_record->pid));
 	memcpy(&ret_record->used_memory, record + offsetof(struct nvml_process_info_v1, used_memory),
 	       sizeof(ret_record->used_memory));
 }
@@ -100,7 +102,10 @@ static enum nvml_return call_list(struct reader *reader, struct device *device, 
 	return result;
 }
 
-/* One version's answer, with as much room as it asks for; garbage for the number when it claims more than there was room for. */
+/*
+ * One version's answer, with as much room as it asks for; garbage for the number when it claims more than
+ * there was room for.
+ */
 static enum nvml_return read_list_call(struct reader *reader, struct device *device, unsigned list,
 				       enum list_call call, uint32_t *ret_n)
 {
@@ -182,7 +187,8 @@ static void take_record(struct reader *reader, struct device *device, enum proce
 	process->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
 }
 
-static void ask_name(struct reader *reader, const struct reading_process *process, struct process_state *state)
+static void ask_name(struct reader *reader, const struct reading_process *process,
+		     struct process_state *state)
 {
 	char path[PATH_MAX] = "";
 	const char *slash;

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 
-void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot, unsigned row,
-		 unsigned slot)
+void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot,
+		 unsigned row, unsigned slot)
 {
 	struct reading_entity *e = device->entity;
 	double before = *last, seconds = (double)device->elapsed_ns / NSEC_PER_SEC;

@@ -86,8 +86,8 @@ static void plan(struct reader *reader, struct device *device)
 }
 
 /*
- * No value of a lost GPU is true any more, nor are its processes, which come after the first @processes. When it answers again,
- * everything is asked anew.
+ * No value of a lost GPU is true any more, nor are its processes, which come after the first @processes. When
+ * it answers again, everything is asked anew.
  */
 static void forget_values(struct reader *reader, struct device *device, uint32_t processes)
 {
@@ -121,8 +121,9 @@ static void device_pass(struct reader *reader, struct device *device)
 }
 
 /*
- * A GPU that fell off the bus comes back only for who initialises the library again. If all are lost, it is the driver that was
- * restarted, and there is nothing to lose by trying soon; else the other GPUs' readings pay for it.
+ * A GPU that fell off the bus comes back only for who initialises the library again. If all are lost, it is
+ * the driver that was restarted, and there is nothing to lose by trying soon; else the other GPUs' readings
+ * pay for it.
  */
 static bool lost_retry_due(struct reader *reader)
 {
@@ -207,7 +208,8 @@ static void went_away(struct reader *reader)
 	reading->state = READING_NO_DRIVER;
 	reading->nvml_error = (int32_t)reader->gone_result;
 	snprintf(reading->error, sizeof(reading->error),
-		 "the NVIDIA driver was unloaded or restarted: attaching again; if this lasts, load it (modprobe nvidia)");
+		 "the NVIDIA driver was unloaded or restarted: attaching again; if this lasts, load it "
+		 "(modprobe nvidia)");
 }
 
 void reader_pass(struct reader *reader)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The reader: one pass over the devices through NVML, into a struct reading. It is what the child process does; tests give it a
- * table of fake functions instead of a library.
+ * The reader: one pass over the devices through NVML, into a struct reading. It is what the child process
+ * does; tests give it a table of fake functions instead of a library.
  *
  * Invariants
- *  1. Every call of the driver goes through NVML_CALL, which tells the agent what is under way and notices a lost GPU and a
- *     driver that went away.
- *  2. No answer is believed: numbers pass reader_report*(), which turns errors into presences and refuses what cannot be.
+ *  1. Every call of the driver goes through NVML_CALL, which tells the agent what is under way and notices
+ *     a lost GPU and a driver that went away.
+ *  2. No answer is believed: numbers pass reader_report*(), which turns errors into presences and refuses
+ *     what cannot be.
  *  3. A pass allocates nothing, apart from a process table that grows with the node.
- *  4. Values that are read rarely stay in the reading until they are read again; increments are written in each pass.
+ *  4. Values that are read rarely stay in the reading until they are read again; increments are written in
+ *     each pass.
  *  5. One thread. Nothing here waits, other than for the driver.
  */
 #pragma once
@@ -21,7 +23,7 @@
 #include "nvml/shared.h"
 
 enum {
-	FIELD_BITS = 2048,     /* (field, index) pairs that can be asked of one device */
+	FIELD_BITS = 2048, /* (field, index) pairs that can be asked of one device */
 	GETTERS_MAX = 64,
 	PROCESS_NAME_CALLS = 16, /* names of processes asked in one pass */
 	CLOCK_SLACK_US = 1000000, /* a time stamp further in the future means that the clock was set back */
@@ -31,46 +33,47 @@ enum {
 struct device {
 	struct nvml_device *handle;
 	struct reading_entity *entity;
-	struct survivor *slot;       /* where its survivor goes when the pass is complete */
+	struct survivor *slot; /* where its survivor goes when the pass is complete */
 	struct survivor work;
-	uint16_t parent;             /* index of a MIG instance's GPU, READING_NONE */
-	bool sole_ci;                /* the only compute instance of its GPU instance */
-	bool mig;                    /* a GPU with MIG on: its instances have the processes and the utilisation */
+	uint16_t parent; /* index of a MIG instance's GPU, READING_NONE */
+	bool sole_ci; /* the only compute instance of its GPU instance */
+	bool mig; /* a GPU with MIG on: its instances have the processes and the utilisation */
 	bool due[CADENCE_STATIC + 1]; /* what to read in this pass */
 	bool read_before;
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
-	int64_t retry_ns;            /* when unsupported ones are asked again */
-	int64_t pass_ns, elapsed_ns; /* begin of its newest pass, and what has passed since the one before (0: none) */
-	uint64_t reasons_known;      /* clocks.c: bits that the driver says it may set */
-	uint64_t getters_off;        /* bit of the getter table: unsupported */
+	int64_t retry_ns; /* when unsupported ones are asked again */
+	int64_t pass_ns,
+		elapsed_ns; /* begin of its newest pass, and what has passed since the one before (0: none) */
+	uint64_t reasons_known; /* clocks.c: bits that the driver says it may set */
+	uint64_t getters_off; /* bit of the getter table: unsupported */
 	uint64_t fields_off[FIELD_BITS / 64];
-	uint64_t ecc_off;            /* ecc.c: a bit for each row */
+	uint64_t ecc_off; /* ecc.c: a bit for each row */
 	uint32_t nvlinks, c2c_links;
-	uint8_t switched;            /* links to switches (topology.c) */
+	uint8_t switched; /* links to switches (topology.c) */
 	/* samples.c */
-	uint8_t samples_off;         /* bit of enum engine: GetSamples is unsupported */
+	uint8_t samples_off; /* bit of enum engine: GetSamples is unsupported */
 	uint8_t rates_off;
 	uint64_t newest_us[ENGINES];
 	uint64_t period_us[ENGINES];
-	int64_t utilized_ns;         /* newest pass with a window that was not empty */
+	int64_t utilized_ns; /* newest pass with a window that was not empty */
 	/* gpm.c */
 	struct nvml_gpm_sample *gpm[2];
-	int64_t gpm_ns[2];           /* when taken, 0 not */
-	int64_t gpm_retry_ns;        /* failed: not before this */
+	int64_t gpm_ns[2]; /* when taken, 0 not */
+	int64_t gpm_retry_ns; /* failed: not before this */
 	unsigned gpm_newest;
-	bool gpm_works;              /* the newest pair of samples gave an answer */
-	bool gpm_read;               /* ... in this pass */
-	double gpm_seconds;          /* its length */
+	bool gpm_works; /* the newest pair of samples gave an answer */
+	bool gpm_read; /* ... in this pass */
+	double gpm_seconds; /* its length */
 	enum nvml_return gpm_result; /* while it does not work: why */
 	/* memory.c */
-	bool memory_known;           /* its newest reading had it */
+	bool memory_known; /* its newest reading had it */
 	/* power.c */
 	bool energy_estimated;
 	/* pcie.c, nvlink.c: totals at the newest pass, for rates; negative: none yet */
 	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS];
-	uint16_t process_calls_off;  /* processes.c: a bit for each list and version of its call */
+	uint16_t process_calls_off; /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
-	int64_t process_period_us;   /* shortest time between samples of processes; 0: not known yet */
+	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */
 };
 
 /* One process on one entity, remembered from pass to pass. */
@@ -78,21 +81,21 @@ struct process_state {
 	uint32_t pid;
 	uint16_t entity;
 	bool used;
-	bool named;                  /* the driver was asked for its name */
-	uint32_t pass;               /* newest pass that saw it */
-	uint32_t sampled_pass;       /* newest pass with a sample of its utilisation */
-	uint32_t index;              /* its place in the reading of that pass */
-	uint32_t aged_pass;          /* newest pass that added its time to the two below */
-	uint64_t sample_us;          /* newest sample of its utilisation; 0 none yet */
-	int64_t since_us;            /* observed since then */
-	int64_t uncovered_us;        /* observed in all, and not covered by samples */
-	uint8_t percent[ENGINES];    /* of the newest sample */
+	bool named; /* the driver was asked for its name */
+	uint32_t pass; /* newest pass that saw it */
+	uint32_t sampled_pass; /* newest pass with a sample of its utilisation */
+	uint32_t index; /* its place in the reading of that pass */
+	uint32_t aged_pass; /* newest pass that added its time to the two below */
+	uint64_t sample_us; /* newest sample of its utilisation; 0 none yet */
+	int64_t since_us; /* observed since then */
+	int64_t uncovered_us; /* observed in all, and not covered by samples */
+	uint8_t percent[ENGINES]; /* of the newest sample */
 	char name[64];
 };
 
 struct process_table {
-	struct hashmap map;          /* entity << 32 | pid -> index in states */
-	uint32_t states_n;           /* ever used, from the front */
+	struct hashmap map; /* entity << 32 | pid -> index in states */
+	uint32_t states_n; /* ever used, from the front */
 	uint32_t free_hint;
 	uint16_t of_reading[READING_PROCESSES_MAX]; /* place in this pass's reading -> index in states */
 	struct process_state states[READING_PROCESSES_MAX];
@@ -104,23 +107,24 @@ struct reader {
 	struct nvml_shared *shared;
 	struct reading *reading;
 	const char *library_name;
-	bool fake;                   /* the table was given by a test: there is nothing to open */
+	bool fake; /* the table was given by a test: there is nothing to open */
 	bool attached;
-	bool gone;                   /* the driver said so in this pass */
-	bool changed;                /* an index or handle did not fit: enumerate anew */
-	bool reattach;               /* ... and the library must be initialised again to see what is there */
-	uint32_t kernel_gpus;        /* GPUs that the kernel module lists; more or fewer than at first: initialise again */
-	bool lost;                   /* the last calls' GPU is lost */
+	bool gone; /* the driver said so in this pass */
+	bool changed; /* an index or handle did not fit: enumerate anew */
+	bool reattach; /* ... and the library must be initialised again to see what is there */
+	/* GPUs that the kernel module lists; more or fewer than at first: initialise again */
+	uint32_t kernel_gpus;
+	bool lost; /* the last calls' GPU is lost */
 	enum nvml_return gone_result;
 	int64_t retry_ns, backoff_ns;
-	int64_t layout_ns;           /* next comparison of the layout */
+	int64_t layout_ns; /* next comparison of the layout */
 	int64_t lost_retry_ns, lost_backoff_ns;
-	int64_t now_ns;              /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
+	int64_t now_ns; /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
 	int64_t real_us;
 	uint32_t pass;
-	unsigned driver;             /* 550 of 550.163.01; 0 unknown */
-	uint32_t gpus;               /* count as the driver gave it */
-	uint32_t unlisted;           /* of these, lost before we learned who they are */
+	unsigned driver; /* 550 of 550.163.01; 0 unknown */
+	uint32_t gpus; /* count as the driver gave it */
+	uint32_t unlisted; /* of these, lost before we learned who they are */
 	uint32_t names_asked;
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;
@@ -130,19 +134,19 @@ struct reader {
 };
 
 /*
- * Calls a driver's function by its name in nvml.def; NVML_ERROR_FUNCTION_NOT_FOUND where the library has none. Not for
- * functions that return no enum nvml_return.
+ * Calls a driver's function by its name in nvml.def; NVML_ERROR_FUNCTION_NOT_FOUND where the library has
+ * none. Not for functions that return no enum nvml_return.
  */
-#define NVML_CALL(reader_, name_, ...)                                                                      \
-	__extension__({                                                                                     \
-		struct reader *_reader = (reader_);                                                         \
-		enum nvml_return _result = NVML_ERROR_FUNCTION_NOT_FOUND;                                   \
-		if (_reader->api.name_) {                                                                   \
-			reader_call_begin(_reader, NVML_FUNCTION_##name_);                                  \
-			_result = _reader->api.name_(__VA_ARGS__);                                          \
-			reader_call_end(_reader, _result);                                                  \
-		}                                                                                           \
-		_result;                                                                                    \
+#define NVML_CALL(reader_, name_, ...)                                     \
+	__extension__({                                                    \
+		struct reader *_reader = (reader_);                        \
+		enum nvml_return _result = NVML_ERROR_FUNCTION_NOT_FOUND;  \
+		if (_reader->api.name_) {                                  \
+			reader_call_begin(_reader, NVML_FUNCTION_##name_); \
+			_result = _reader->api.name_(__VA_ARGS__);         \
+			reader_call_end(_reader, _result);                 \
+		}                                                          \
+		_result;                                                   \
 	})
 
 /* Adds to what this driver is found to do otherwise than known: a phrase without semicolons, kept once. */
@@ -164,15 +168,18 @@ bool nvml_garbage_u32(uint32_t raw);
 bool nvml_garbage_u64(uint64_t raw);
 
 /* Puts a number, or the reason for its absence, into a slot of the device's entity. */
-void reader_report(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		   double value);
-void reader_report_u32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       uint32_t raw, double scale);
-void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       uint64_t raw, double scale);
-/* A signed number: what is garbage as an unsigned one is so here, too, before it looks like a small negative number. */
-void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot, enum nvml_return result,
-		       int32_t value);
+void reader_report(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		   enum nvml_return result, double value);
+void reader_report_u32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, uint32_t raw, double scale);
+void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, uint64_t raw, double scale);
+/*
+ * A signed number: what is garbage as an unsigned one is so here, too, before it looks like a small negative
+ * number.
+ */
+void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
+		       enum nvml_return result, int32_t value);
 void reader_reject(struct reader *reader, struct device *device, unsigned row, unsigned slot);
 
 #define REPORT(reader_, device_, row_, result_, value_) \
@@ -201,8 +208,8 @@ static inline unsigned device_index(const struct reader *reader, const struct de
 }
 
 /*
- * Whole passes (read.c). @reader is zeroed memory, of which only what devices and processes need is ever touched; @shared is
- * mapped, and zeroed or carries survivors; @library_name NULL is the usual one.
+ * Whole passes (read.c). @reader is zeroed memory, of which only what devices and processes need is ever
+ * touched; @shared is mapped, and zeroed or carries survivors; @library_name NULL is the usual one.
  */
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name);
 void reader_done(struct reader *reader);
@@ -217,7 +224,8 @@ enum nvml_return reader_enumerate(struct reader *reader);
 bool reader_layout_same(struct reader *reader);
 void identity_system(struct reader *reader);
 /* 0, or -ENODEV for a device that cannot say who it is. */
-int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index, struct reading_entity *entity);
+int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
+		    struct reading_entity *entity);
 void identity_instance(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity);
 void survivor_find(struct reader *reader, struct device *device);
 void survivors_commit(struct reader *reader);
@@ -232,9 +240,12 @@ uint32_t fields_links(struct reader *reader, struct nvml_device *handle, uint16_
 void gpm_read(struct reader *reader, struct device *device);
 void gpm_done(struct reader *reader, struct device *device);
 void samples_read(struct reader *reader, struct device *device);
-/* A row of bytes a second, from a counter and what it was (@last, negative: not known) in the pass before, where GPM has none. */
-void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot, unsigned row,
-		 unsigned slot);
+/*
+ * A row of bytes a second, from a counter and what it was (@last, negative: not known) in the pass before,
+ * where GPM has none.
+ */
+void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot,
+		 unsigned row, unsigned slot);
 void pcie_derive(struct reader *reader, struct device *device);
 void nvlink_derive(struct reader *reader, struct device *device);
 void activity_derive(struct reader *reader, struct device *device);

@@ -5,19 +5,20 @@
 #include "nvml/window.h"
 
 enum {
-	SAMPLES_MAX = 1024,          /* of one engine in one reading */
-	FIRST_LOOK_US = 3000000,     /* how far back the first reading looks */
-	PERIOD_DEFAULT_US = 166667,  /* until two samples tell it: six a second */
+	SAMPLES_MAX = 1024, /* of one engine in one reading */
+	FIRST_LOOK_US = 3000000, /* how far back the first reading looks */
+	PERIOD_DEFAULT_US = 166667, /* until two samples tell it: six a second */
 };
 
-_Static_assert(SLOT_BUSY_OFA - SLOT_BUSY_GPU == ENGINE_OFA && SLOT_UTILIZATION_OFA - SLOT_UTILIZATION_GPU == ENGINE_OFA &&
+_Static_assert(SLOT_BUSY_OFA - SLOT_BUSY_GPU == ENGINE_OFA &&
+		       SLOT_UTILIZATION_OFA - SLOT_UTILIZATION_GPU == ENGINE_OFA &&
 		       SLOT_UTILIZATION_MAX_MEMORY - SLOT_UTILIZATION_MAX_GPU == ENGINE_MEMORY,
 	       "rows of engines stand in the order of enum engine");
 
 static const uint32_t sampling[ENGINES] = {
-	[ENGINE_GPU] = NVML_GPU_UTILIZATION_SAMPLES,	 [ENGINE_MEMORY] = NVML_MEMORY_UTILIZATION_SAMPLES,
+	[ENGINE_GPU] = NVML_GPU_UTILIZATION_SAMPLES,     [ENGINE_MEMORY] = NVML_MEMORY_UTILIZATION_SAMPLES,
 	[ENGINE_ENCODER] = NVML_ENC_UTILIZATION_SAMPLES, [ENGINE_DECODER] = NVML_DEC_UTILIZATION_SAMPLES,
-	[ENGINE_JPEG] = NVML_JPG_UTILIZATION_SAMPLES,	 [ENGINE_OFA] = NVML_OFA_UTILIZATION_SAMPLES,
+	[ENGINE_JPEG] = NVML_JPG_UTILIZATION_SAMPLES,    [ENGINE_OFA] = NVML_OFA_UTILIZATION_SAMPLES,
 };
 
 static struct nvml_sample buffers[ENGINES][SAMPLES_MAX];
@@ -29,7 +30,8 @@ struct rate {
 };
 
 /* Keeps what is in order, newer than `since` and not from the future; refuses percents above 100. */
-static unsigned sift(struct reader *reader, int engine, uint64_t since, struct nvml_sample *samples, unsigned n)
+static unsigned sift(struct reader *reader, int engine, uint64_t since, struct nvml_sample *samples,
+		     unsigned n)
 {
 	uint64_t newest = since;
 	unsigned kept = 0;
@@ -68,11 +70,13 @@ static enum nvml_return read_engine(struct reader *reader, struct device *device
 
 	if (device->samples_off & 1u << engine)
 		return NVML_ERROR_NOT_SUPPORTED;
-	result = NVML_CALL(reader, nvmlDeviceGetSamples, device->handle, sampling[engine], since, &type, &n, buffers[engine]);
+	result = NVML_CALL(reader, nvmlDeviceGetSamples, device->handle, sampling[engine], since, &type, &n,
+			   buffers[engine]);
 	if (nvml_unsupported(result))
 		device->samples_off |= (uint8_t)(1u << engine);
 	if (result == NVML_SUCCESS && n > SAMPLES_MAX)
-		reader->reading->rejected[GPU_UTILIZATION_GPU + engine]++; /* more than fit: who knows what they are */
+		reader->reading->rejected[GPU_UTILIZATION_GPU +
+					  engine]++; /* more than fit: who knows what they are */
 	if (result != NVML_SUCCESS || n > SAMPLES_MAX)
 		n = 0;
 	n = sift(reader, engine, since, buffers[engine], n);
@@ -106,7 +110,8 @@ static bool read_window(struct reader *reader, struct device *device, struct win
 	since = work->window_us ? work->window_us : (uint64_t)reader->real_us - FIRST_LOOK_US;
 	for (int i = 0; i < ENGINES && !reader->lost && !reader->gone; i++)
 		read_engine(reader, device, i, since, &engines[i]);
-	window_choose(engines, (uint64_t)reader->real_us, work->window_us, elapsed_us, work->window_carry_us, ret_window);
+	window_choose(engines, (uint64_t)reader->real_us, work->window_us, elapsed_us, work->window_carry_us,
+		      ret_window);
 	work->window_boot_ns = reader->now_ns;
 	if (!ret_window->engines)
 		return false;
@@ -117,7 +122,8 @@ static bool read_window(struct reader *reader, struct device *device, struct win
 	return true;
 }
 
-static void read_rates(struct reader *reader, struct device *device, unsigned wanted, struct rate rates[ENGINES])
+static void read_rates(struct reader *reader, struct device *device, unsigned wanted,
+		       struct rate rates[ENGINES])
 {
 	struct nvml_utilization both = { .gpu = 0 };
 	uint32_t percent[ENGINES] = { 0 }, period_us;
@@ -131,9 +137,9 @@ static void read_rates(struct reader *reader, struct device *device, unsigned wa
 		percent[ENGINE_GPU] = both.gpu;
 		percent[ENGINE_MEMORY] = both.memory;
 	}
-#define READ_RATE(engine_, name_)                                                                                      \
-	if (wanted & 1u << (engine_))                                                                                  \
-		rates[engine_].result = NVML_CALL(reader, name_, device->handle, &percent[engine_], &period_us)
+#define READ_RATE(engine_, name_)     \
+	if (wanted & 1u << (engine_)) \
+	rates[engine_].result = NVML_CALL(reader, name_, device->handle, &percent[engine_], &period_us)
 	READ_RATE(ENGINE_ENCODER, nvmlDeviceGetEncoderUtilization);
 	READ_RATE(ENGINE_DECODER, nvmlDeviceGetDecoderUtilization);
 	READ_RATE(ENGINE_JPEG, nvmlDeviceGetJpgUtilization);
@@ -146,25 +152,32 @@ static void read_rates(struct reader *reader, struct device *device, unsigned wa
 	}
 }
 
-static void report_sampled(struct reader *reader, struct device *device, int i, const struct window_engine *engine,
-			   const struct window *window)
+static void report_sampled(struct reader *reader, struct device *device, int i,
+			   const struct window_engine *engine, const struct window *window)
 {
 	double seconds = window_seconds(window), max, busy = window_busy(engine, window, &max);
 
 	reader_report(reader, device, GPU_BUSY_GPU + i, SLOT_BUSY_GPU + i, NVML_SUCCESS, MIN(busy, seconds));
 	if (seconds <= 0)
 		return; /* shorter ticks than samples: the newest ratio holds, see expire.c */
-	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, NVML_SUCCESS, MIN(busy / seconds, 1.0));
+	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, NVML_SUCCESS,
+		      MIN(busy / seconds, 1.0));
 	if (i <= ENGINE_MEMORY)
-		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i, NVML_SUCCESS, max);
+		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i,
+			      NVML_SUCCESS, max);
 }
 
-/* Busy seconds from a ratio that held at one instant are an estimate; the ratio itself is what the driver says. */
-static void report_rate(struct reader *reader, struct device *device, int i, const struct rate *rate, double seconds)
+/*
+ * Busy seconds from a ratio that held at one instant are an estimate; the ratio itself is what the driver
+ * says.
+ */
+static void report_rate(struct reader *reader, struct device *device, int i, const struct rate *rate,
+			double seconds)
 {
 	unsigned busy = SLOT_BUSY_GPU + i;
 
-	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, rate->result, rate->ratio);
+	reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i, rate->result,
+		      rate->ratio);
 	if (i <= ENGINE_MEMORY)
 		reader_report(reader, device, GPU_UTILIZATION_MAX_GPU + i, SLOT_UTILIZATION_MAX_GPU + i,
 			      rate->result == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : rate->result, 0);
@@ -202,7 +215,8 @@ static void read_instance(struct device *device)
 {
 	struct reading_entity *e = device->entity;
 	uint8_t p = device->gpm_works ? e->p[SLOT_GRAPHICS_ACTIVE] : nvml_presence(device->gpm_result);
-	double ratio = e->v[SLOT_GRAPHICS_ACTIVE], seconds = device->gpm_read && presence_is(p) ? device->gpm_seconds : 0;
+	double ratio = e->v[SLOT_GRAPHICS_ACTIVE],
+	       seconds = device->gpm_read && presence_is(p) ? device->gpm_seconds : 0;
 
 	e->v[SLOT_UTILIZATION_GPU] = ratio;
 	e->v[SLOT_BUSY_GPU] = ratio * seconds;

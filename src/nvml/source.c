@@ -21,7 +21,9 @@
 
 #define CALL_TIMEOUT_DEFAULT_NS (10 * NSEC_PER_SEC)
 #define STUCK_DEFAULT 3
-/* A child that failed is replaced at the next tick; one that fails again and again, after 1, 2, 4 ... 30 s. */
+/*
+ * A child that failed is replaced at the next tick; one that fails again and again, after 1, 2, 4 ... 30 s.
+ */
 #define BACKOFF_MIN_NS NSEC_PER_SEC
 #define BACKOFF_MAX_NS (30 * NSEC_PER_SEC)
 #define HEALTHY_NS (60 * NSEC_PER_SEC)
@@ -37,12 +39,12 @@ enum { STATUS_NOT_EXECUTED = 127 };
 
 struct child {
 	struct nvml_source *source;
-	struct child *next;            /* in source->gone */
+	struct child *next; /* in source->gone */
 	struct spawned spawned;
 	sd_event_source *on_answer, *on_exit;
 	bool busy, killed;
 	int64_t started_ns, asked_ns, leave_by_ns;
-	char call[64];                 /* what it was stuck in when we gave it up */
+	char call[64]; /* what it was stuck in when we gave it up */
 };
 
 struct nvml_source {
@@ -50,15 +52,15 @@ struct nvml_source {
 	struct nvml_config config;
 	nvml_reading_fn *on_reading;
 	void *userdata;
-	sd_event_source *timeout;      /* of the reading under way */
-	struct child *child;           /* the one that works */
-	struct child *gone;            /* those that were killed or asked to end, and have not ended */
-	struct reading *reading;       /* our copy, which no child can change while it is used */
+	sd_event_source *timeout; /* of the reading under way */
+	struct child *child; /* the one that works */
+	struct child *gone; /* those that were killed or asked to end, and have not ended */
+	struct reading *reading; /* our copy, which no child can change while it is used */
 	struct survivor *survivors;
 	uint32_t attach;
 	bool released;
-	unsigned failures;             /* in a row */
-	int64_t start_ns;              /* no new child before this */
+	unsigned failures; /* in a row */
+	int64_t start_ns; /* no new child before this */
 	uint64_t starts, crashes, overdue, given_up;
 	char trouble[256];
 };
@@ -85,7 +87,8 @@ static int64_t monotonic_ns(void)
 
 static const char *call_of(const struct child *child)
 {
-	return nvml_function_name(atomic_load_explicit(&child->spawned.shared->function, memory_order_acquire));
+	return nvml_function_name(
+		atomic_load_explicit(&child->spawned.shared->function, memory_order_acquire));
 }
 
 static unsigned count_stuck(const struct nvml_source *source)
@@ -118,7 +121,10 @@ static void keep_survivors(struct nvml_source *source, const struct nvml_shared 
 	source->attach = shared->attach;
 }
 
-/* The working child becomes one that is gone: no more readings from it, and its end of the socket ends with ours. */
+/*
+ * The working child becomes one that is gone: no more readings from it, and its end of the socket ends with
+ * ours.
+ */
 static struct child *retire(struct nvml_source *source)
 {
 	struct child *child = TAKE_PTR(source->child);
@@ -162,7 +168,8 @@ static int copy_reading(const struct nvml_shared *shared, struct reading *to)
 	const struct reading *from = &shared->reading;
 	uint32_t entities = from->entities_n, processes = from->processes_n, events = from->events_n;
 
-	if (entities > READING_ENTITIES_MAX || processes > READING_PROCESSES_MAX || events > READING_EVENTS_MAX)
+	if (entities > READING_ENTITIES_MAX || processes > READING_PROCESSES_MAX ||
+	    events > READING_EVENTS_MAX)
 		return -EBADMSG;
 	memcpy(to, from, offsetof(struct reading, entities));
 	to->entities_n = entities;
@@ -181,7 +188,8 @@ static void take_reading(struct nvml_source *source)
 	sd_event_source_set_enabled(source->timeout, SD_EVENT_OFF);
 	child->busy = false;
 	if (copy_reading(child->spawned.shared, source->reading) < 0) {
-		set_trouble(source, "the driver's helper process gave a reading that cannot be: it is replaced");
+		set_trouble(source,
+			    "the driver's helper process gave a reading that cannot be: it is replaced");
 		drop_child(source);
 		return;
 	}
@@ -191,7 +199,10 @@ static void take_reading(struct nvml_source *source)
 	source->on_reading(source->reading, source->userdata); /* last: it may release the source */
 }
 
-/* Takes what the working child has said; at its end, or at nonsense, gives it up. False when there is no more to take. */
+/*
+ * Takes what the working child has said; at its end, or at nonsense, gives it up. False when there is no more
+ * to take.
+ */
 static bool take_answer(struct nvml_source *source)
 {
 	unsigned char bytes[8];
@@ -204,8 +215,9 @@ static bool take_answer(struct nvml_source *source)
 		return source->child != NULL;
 	}
 	if (n > 0) {
-		set_trouble(source, "the driver's helper process does not keep to its protocol: it is replaced; "
-				    "if this lasts, reinstall gpusonde");
+		set_trouble(source,
+			    "the driver's helper process does not keep to its protocol: it is replaced; "
+			    "if this lasts, reinstall gpusonde");
 		drop_child(source);
 	}
 	return false; /* closed: its end will be told by the pidfd */
@@ -217,7 +229,10 @@ static int answer_ready(sd_event_source *s _unused_, int fd _unused_, uint32_t r
 	struct nvml_source *source = child->source;
 
 	take_answer(source);
-	/* It closed the socket: no use listening on; whoever does that and lives on is ended by its next deadline. */
+	/*
+	 * It closed the socket: no use listening on; whoever does that and lives on is ended by its next
+	 * deadline.
+	 */
 	if (source->child == child && (revents & EPOLLHUP)) {
 		child->on_answer = sd_event_source_disable_unref(child->on_answer);
 		child->leave_by_ns = clock_mono_ns() + LEAVE_NS;
@@ -231,16 +246,23 @@ static void explain_end(struct nvml_source *source, const struct child *child, c
 
 	if (info->si_code != CLD_EXITED) {
 		source->crashes++;
-		set_trouble(source, "the driver's library crashed in %s (signal %d): the process that holds it is replaced", in,
-			    info->si_status);
+		set_trouble(source,
+			    "the driver's library crashed in %s (signal %d): the process that holds it is "
+			    "replaced",
+			    in, info->si_status);
 	} else if (info->si_status == NVML_CHILD_FOREIGN) {
-		set_trouble(source, "the helper gpusonde-nvml is of another version than gpusonde: install both from one release");
+		set_trouble(source,
+			    "the helper gpusonde-nvml is of another version than gpusonde: install both from "
+			    "one release");
 	} else if (info->si_status == STATUS_NOT_EXECUTED) {
-		set_trouble(source, "the helper gpusonde-nvml could not be executed (status %d): it is damaged, for another machine, or lacks a "
-				    "library; install gpusonde again",
+		set_trouble(source,
+			    "the helper gpusonde-nvml could not be executed (status %d): it is damaged, for "
+			    "another machine, or lacks a "
+			    "library; install gpusonde again",
 			    info->si_status);
 	} else {
-		set_trouble(source, "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
+		set_trouble(source,
+			    "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
 			    info->si_status, in);
 	}
 }
@@ -256,7 +278,8 @@ static void forget(struct nvml_source *source, struct child *child)
 	child_free(child);
 }
 
-static int child_ended(sd_event_source *s _unused_, int fd _unused_, uint32_t revents _unused_, void *userdata)
+static int child_ended(sd_event_source *s _unused_, int fd _unused_, uint32_t revents _unused_,
+		       void *userdata)
 {
 	struct child *child = userdata;
 	struct nvml_source *source = child->source;
@@ -289,15 +312,16 @@ static int timed_out(sd_event_source *s _unused_, uint64_t usec _unused_, void *
 	if (!source->child || !source->child->busy)
 		return 0;
 	call = call_of(source->child);
-	set_trouble(source, "%s did not return for %.3g s: the process that called it was killed and is replaced",
+	set_trouble(source,
+		    "%s did not return for %.3g s: the process that called it was killed and is replaced",
 		    call[0] ? call : "a reading", seconds);
 	source->given_up++;
 	drop_child(source);
 	return 0;
 }
 
-int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_reading_fn *on_reading, void *userdata,
-		    struct nvml_source **ret_source)
+int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_reading_fn *on_reading,
+		    void *userdata, struct nvml_source **ret_source)
 {
 	struct nvml_source *source = calloc(1, sizeof(*source));
 	int r;
@@ -317,7 +341,8 @@ int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_read
 	source->survivors = calloc(READING_ENTITIES_MAX, sizeof(*source->survivors));
 	r = source->reading && source->survivors ? 0 : -ENOMEM;
 	if (r == 0)
-		r = sd_event_add_time_relative(event, &source->timeout, CLOCK_MONOTONIC, 0, 10000, timed_out, source);
+		r = sd_event_add_time_relative(event, &source->timeout, CLOCK_MONOTONIC, 0, 10000, timed_out,
+					       source);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(source->timeout, SD_EVENT_OFF);
 	if (r < 0) {
@@ -368,7 +393,8 @@ static void explain_start(struct nvml_source *source, const char *helper, int er
 {
 	if (error == -ENOENT || error == -EACCES)
 		set_trouble(source,
-			    "cannot run the helper %s (%s): install gpusonde-nvml there, or name it with the option nvml.helper",
+			    "cannot run the helper %s (%s): install gpusonde-nvml there, or name it with the "
+			    "option nvml.helper",
 			    helper, strerror(-error));
 	else
 		set_trouble(source, "cannot start the helper %s: %s", helper, strerror(-error));
@@ -376,10 +402,12 @@ static void explain_start(struct nvml_source *source, const char *helper, int er
 
 static int watch_child(struct nvml_source *source, struct child *child)
 {
-	int r = sd_event_add_io(source->event, &child->on_answer, child->spawned.socket, EPOLLIN, answer_ready, child);
+	int r = sd_event_add_io(source->event, &child->on_answer, child->spawned.socket, EPOLLIN,
+				answer_ready, child);
 
 	if (r >= 0)
-		r = sd_event_add_io(source->event, &child->on_exit, child->spawned.pidfd, EPOLLIN, child_ended, child);
+		r = sd_event_add_io(source->event, &child->on_exit, child->spawned.pidfd, EPOLLIN,
+				    child_ended, child);
 	/* Answers before ends: a reading that is complete counts. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(child->on_exit, SD_EVENT_PRIORITY_NORMAL + 1);
@@ -394,7 +422,8 @@ static void start(struct nvml_source *source)
 
 	spawn_find_helper(source->config.helper, helper);
 	if (child)
-		r = spawn_child(helper, source->config.library, source->survivors, source->attach, &child->spawned);
+		r = spawn_child(helper, source->config.library, source->survivors, source->attach,
+				&child->spawned);
 	if (r < 0) {
 		free(child);
 		explain_start(source, helper, r);
@@ -417,7 +446,10 @@ static void ask(struct nvml_source *source)
 	static const unsigned char command = NVML_COMMAND_READ;
 	struct child *child = source->child;
 
-	/* One byte at most is ever under way, so this neither blocks nor is cut; a child that closed its end is told by the pidfd. */
+	/*
+	 * One byte at most is ever under way, so this neither blocks nor is cut; a child that closed its end
+	 * is told by the pidfd.
+	 */
 	if (send(child->spawned.socket, &command, 1, MSG_NOSIGNAL) != 1)
 		return;
 	child->busy = true;
@@ -452,7 +484,8 @@ static void report_released(struct nvml_source *source)
 	reading->state = READING_RELEASED;
 	reading->attach = source->attach;
 	reading->begin_ns = reading->end_ns = clock_boot_ns();
-	snprintf(reading->error, sizeof(reading->error), "the driver was let go of on request: gpusonde resume takes it back");
+	snprintf(reading->error, sizeof(reading->error),
+		 "the driver was let go of on request: gpusonde resume takes it back");
 	source->trouble[0] = '\0';
 	source->on_reading(reading, source->userdata);
 }
@@ -475,10 +508,12 @@ static void start_if_allowed(struct nvml_source *source)
 	unsigned stuck = count_stuck(source);
 
 	if (stuck >= source->config.max_stuck) {
-		set_trouble(source,
-			    "%u processes are stuck in the driver (%s) and cannot be ended; no further one is started before one "
-			    "ends: see the kernel log, reset the GPU or reboot",
-			    stuck, source->gone->call[0] ? source->gone->call : "no call");
+		set_trouble(
+			source,
+			"%u processes are stuck in the driver (%s) and cannot be ended; no further one is "
+			"started before one "
+			"ends: see the kernel log, reset the GPU or reboot",
+			stuck, source->gone->call[0] ? source->gone->call : "no call");
 		return;
 	}
 	if (clock_mono_ns() >= source->start_ns)
@@ -533,7 +568,8 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 	if (child) {
 		int64_t now = monotonic_ns(), late = clock_mono_ns() - child->asked_ns;
 		/* The mapping is the child's, which may have written anything there. */
-		int64_t since = CLAMP(atomic_load_explicit(&child->spawned.shared->since_ns, memory_order_relaxed), 0, now);
+		int64_t since = CLAMP(
+			atomic_load_explicit(&child->spawned.shared->since_ns, memory_order_relaxed), 0, now);
 
 		status.running = true;
 		status.busy = child->busy;
@@ -542,8 +578,9 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 		if (status.call[0])
 			status.call_seconds = (double)(now - since) / NSEC_PER_SEC;
 		if (child->busy && late > SLOW_NS && !status.trouble[0]) {
-			snprintf(status.trouble, sizeof(status.trouble), "the driver has not answered for %.0f s (%s)",
-				 (double)late / NSEC_PER_SEC, status.call[0] ? status.call : "between two calls");
+			snprintf(status.trouble, sizeof(status.trouble),
+				 "the driver has not answered for %.0f s (%s)", (double)late / NSEC_PER_SEC,
+				 status.call[0] ? status.call : "between two calls");
 			snprintf(status.cause, sizeof(status.cause), "the driver does not answer");
 		}
 	}

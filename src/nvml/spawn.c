@@ -19,7 +19,10 @@
 
 #define HELPER "gpusonde-nvml"
 
-/* Descriptors as the child finds them, and where ours are moved to so that they do not get in each other's way. */
+/*
+ * Descriptors as the child finds them, and where ours are moved to so that they do not get in each other's
+ * way.
+ */
 enum { CHILD_MEMORY = 3, CHILD_SOCKET = 4, CHILD_FDS = 5, FD_ASIDE = 10 };
 
 void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
@@ -39,7 +42,8 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 	slash = strrchr(self, '/');
 	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
 		*slash = '\0';
-		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX && access(ret_path, X_OK) == 0)
+		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX &&
+		    access(ret_path, X_OK) == 0)
 			return;
 	}
 	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" HELPER);
@@ -193,6 +197,7 @@ int spawn_child(const char *helper, const char *library, const struct survivor *
 		munmap(shared, sizeof(*shared));
 		return pidfd;
 	}
-	*ret_spawned = (struct spawned){ .pid = pid, .pidfd = pidfd, .socket = TAKE_FD(ours), .shared = shared };
+	*ret_spawned =
+		(struct spawned){ .pid = pid, .pidfd = pidfd, .socket = TAKE_FD(ours), .shared = shared };
 	return 0;
 }

@@ -10,19 +10,21 @@
 struct spawned {
 	pid_t pid;
 	int pidfd;
-	int socket;                 /* non-blocking */
-	struct nvml_shared *shared; /* its pages are allocated as they are touched; cannot be made shorter by the child */
+	int socket; /* non-blocking */
+	/* its pages are allocated as they are touched; cannot be made shorter by the child */
+	struct nvml_shared *shared;
 };
 
 /*
- * The child's executable: @configured, or gpusonde-nvml beside our own executable, or where it is installed. Always gives a
- * path, which may name nothing.
+ * The child's executable: @configured, or gpusonde-nvml beside our own executable, or where it is installed.
+ * Always gives a path, which may name nothing.
  */
 void spawn_find_helper(const char *configured, char ret_path[PATH_MAX]);
 
 /*
- * Starts @helper with nothing of ours open but the mapping and the socket, default signals, and our environment. @library may be
- * NULL. Survivors in @survivors (READING_ENTITIES_MAX, NULL: none) are put into the mapping. Negative errno of what failed.
+ * Starts @helper with nothing of ours open but the mapping and the socket, default signals, and our
+ * environment. @library may be NULL. Survivors in @survivors (READING_ENTITIES_MAX, NULL: none) are put into
+ * the mapping. Negative errno of what failed.
  */
 int spawn_child(const char *helper, const char *library, const struct survivor *survivors, uint32_t attach,
 		struct spawned *ret_spawned);

@@ -26,8 +26,8 @@ static void begin(struct survivor *survivor, const struct reading_entity *entity
 
 static bool counter_believable(const struct survivor_counter *counter)
 {
-	return counter->known <= 1 && counter->wide <= 1 && isfinite(counter->raw) && isfinite(counter->total) &&
-	       counter->raw >= 0 && counter->total >= 0;
+	return counter->known <= 1 && counter->wide <= 1 && isfinite(counter->raw) &&
+	       isfinite(counter->total) && counter->raw >= 0 && counter->total >= 0;
 }
 
 static bool time_believable(int64_t ns, int64_t now_ns)
@@ -38,18 +38,20 @@ static bool time_believable(int64_t ns, int64_t now_ns)
 /* A crash may have written anywhere: sums that cannot be are worse than none. */
 static bool believable(const struct survivor *survivor, int64_t now_ns)
 {
-	bool sums = isfinite(survivor->energy_joules) && isfinite(survivor->energy_watts) && survivor->energy_joules >= 0 &&
-		    survivor->energy_joules < 1e15;
+	bool sums = isfinite(survivor->energy_joules) && isfinite(survivor->energy_watts) &&
+		    survivor->energy_joules >= 0 && survivor->energy_joules < 1e15;
 
 	for (int d = 0; d < DIRECTIONS; d++)
-		sums = sums && counter_believable(&survivor->pcie[d]) && counter_believable(&survivor->nvlink[d]) &&
-		       survivor->nvlink_total[d] >= 0 && isfinite(survivor->nvlink_total[d]);
+		sums = sums && counter_believable(&survivor->pcie[d]) &&
+		       counter_believable(&survivor->nvlink[d]) && survivor->nvlink_total[d] >= 0 &&
+		       isfinite(survivor->nvlink_total[d]);
 	for (int d = 0; d < DIRECTIONS; d++)
 		for (int i = 0; i < NVLINKS_MAX; i++)
 			sums = sums && isfinite(survivor->nvlink_raw[d][i]);
 	return sums && survivor->window_carry_us >= -WINDOW_PERIOD_MAX_US &&
 	       survivor->window_carry_us <= WINDOW_LAG_US + WINDOW_PERIOD_MAX_US &&
-	       time_believable(survivor->window_boot_ns, now_ns) && time_believable(survivor->processes_boot_ns, now_ns) &&
+	       time_believable(survivor->window_boot_ns, now_ns) &&
+	       time_believable(survivor->processes_boot_ns, now_ns) &&
 	       time_believable(survivor->energy_boot_ns, now_ns);
 }
 
@@ -61,7 +63,10 @@ static bool in_use(struct reader *reader, const struct survivor *survivor)
 	return false;
 }
 
-/* Its own slot; else an unused one; else, when MIG layouts of the past fill them all, one that nobody uses now. */
+/*
+ * Its own slot; else an unused one; else, when MIG layouts of the past fill them all, one that nobody uses
+ * now.
+ */
 void survivor_find(struct reader *reader, struct device *device)
 {
 	struct survivor *survivors = reader->shared->survivors, *free = NULL;

@@ -23,14 +23,17 @@ static void follow_link(struct reader *reader, struct device *device, uint32_t l
 	struct nvml_pci_info pci = { .bus = 0 };
 	int peer;
 
-	if (NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, link, &active) != NVML_SUCCESS || !active)
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, link, &active) != NVML_SUCCESS ||
+	    !active)
 		return;
-	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemoteDeviceType, device->handle, link, &type) == NVML_SUCCESS &&
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemoteDeviceType, device->handle, link, &type) ==
+		    NVML_SUCCESS &&
 	    type == NVML_NVLINK_DEVICE_TYPE_SWITCH) {
 		ends->switched++;
 		return;
 	}
-	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemotePciInfo_v2, device->handle, link, &pci) != NVML_SUCCESS)
+	if (NVML_CALL(reader, nvmlDeviceGetNvLinkRemotePciInfo_v2, device->handle, link, &pci) !=
+	    NVML_SUCCESS)
 		return;
 	pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
 	peer = find_by_bus(reader, pci.bus_id);
@@ -42,19 +45,22 @@ static uint8_t distance(struct reader *reader, struct device *a, struct device *
 {
 	uint32_t level = 0;
 
-	if (NVML_CALL(reader, nvmlDeviceGetTopologyCommonAncestor, a->handle, b->handle, &level) != NVML_SUCCESS ||
+	if (NVML_CALL(reader, nvmlDeviceGetTopologyCommonAncestor, a->handle, b->handle, &level) !=
+		    NVML_SUCCESS ||
 	    level > NVML_TOPOLOGY_SYSTEM)
 		return 0;
 	return (uint8_t)(level / 10 + 1);
 }
 
 /*
- * Links between two GPUs that hang from switches: what the one with fewer has. No switch joins generations, so that on a node of
- * several their links lead to switches of their own.
+ * Links between two GPUs that hang from switches: what the one with fewer has. No switch joins generations,
+ * so that on a node of several their links lead to switches of their own.
  */
 static uint8_t through_switches(const struct device *a, const struct device *b)
 {
-	return STRV_EQ(a->entity->compute_capability, b->entity->compute_capability) ? MIN(a->switched, b->switched) : 0;
+	return STRV_EQ(a->entity->compute_capability, b->entity->compute_capability) ?
+		       MIN(a->switched, b->switched) :
+		       0;
 }
 
 /* One GPU's row of the matrices; what leads through switches is both ways the same. */

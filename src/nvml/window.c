@@ -3,7 +3,10 @@
 
 #include "base/macro.h"
 
-/* A first sample this many periods after the last window's end means that the buffer has lost some in between. */
+/*
+ * A first sample this many periods after the last window's end means that the buffer has lost some in
+ * between.
+ */
 #define GAP_PERIODS 3
 
 static uint64_t newest_of_all(const struct window_engine engines[ENGINES])
@@ -39,13 +42,18 @@ static uint64_t newest_begin(const struct window_engine *engine, uint64_t end_us
 		uint64_t at = engine->samples[i].timestamp;
 
 		if (at >= end_us)
-			return before && at - before <= 2 * engine->period_us ? before : at - MIN(at, engine->period_us);
+			return before && at - before <= 2 * engine->period_us ?
+				       before :
+				       at - MIN(at, engine->period_us);
 		before = at;
 	}
 	return end_us;
 }
 
-/* Where samples are missing after the last window's end, the buffer was too small for the time between two readings. */
+/*
+ * Where samples are missing after the last window's end, the buffer was too small for the time between two
+ * readings.
+ */
 static uint64_t after_gap(const struct window_engine *engine, uint64_t begin_us)
 {
 	uint64_t first;
@@ -56,14 +64,16 @@ static uint64_t after_gap(const struct window_engine *engine, uint64_t begin_us)
 	return first > begin_us + GAP_PERIODS * engine->period_us ? first - engine->period_us : begin_us;
 }
 
-static uint64_t choose_begin(const struct window_engine engines[ENGINES], uint64_t previous_us, const struct window *window)
+static uint64_t choose_begin(const struct window_engine engines[ENGINES], uint64_t previous_us,
+			     const struct window *window)
 {
 	uint64_t begin = previous_us;
 
 	for (int i = 0; i < ENGINES; i++) {
 		if (!(window->engines & 1u << i))
 			continue;
-		begin = MAX(begin, previous_us ? after_gap(&engines[i], begin) : newest_begin(&engines[i], window->end_us));
+		begin = MAX(begin, previous_us ? after_gap(&engines[i], begin) :
+						 newest_begin(&engines[i], window->end_us));
 	}
 	return MIN(begin, window->end_us);
 }
@@ -78,8 +88,8 @@ static int64_t longest_period(const struct window_engine engines[ENGINES], unsig
 	return (int64_t)longest;
 }
 
-void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us, uint64_t previous_us, int64_t elapsed_us,
-		   int64_t carry_us, struct window *ret_window)
+void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us, uint64_t previous_us,
+		   int64_t elapsed_us, int64_t carry_us, struct window *ret_window)
 {
 	struct window window = { .end_us = 0 };
 	int64_t period, allowed;

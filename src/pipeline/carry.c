@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process that has ended is in one view, with its final figures. The main thread may fetch fewer views than are made: what ended in
- * one that it did not fetch goes on into the next, of processes with series of their own, PIPELINE_CARRIED_MAX at most.
+ * A process that has ended is in one view, with its final figures. The main thread may fetch fewer views than
+ * are made: what ended in one that it did not fetch goes on into the next, of processes with series of their
+ * own, PIPELINE_CARRIED_MAX at most.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a process's environment says of its devices. A command that lives for milliseconds is gone when its launches are looked at; "gpusonde trace"
- * sees it stand still while it maps its libraries, and keeps the few variables that matter then.
+ * What a process's environment says of its devices. A command that lives for milliseconds is gone when its
+ * launches are looked at; "gpusonde trace" sees it stand still while it maps its libraries, and keeps the few
+ * variables that matter then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +107,9 @@ int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret
 	return 0;
 }
 
-/* CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, NVIDIA_VISIBLE_DEVICES. False: they do not fit, and none is kept. */
+/*
+ * CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, NVIDIA_VISIBLE_DEVICES. False: they do not fit, and none is kept.
+ */
 static bool pick(const char *text, size_t n, char to[static KEPT_BYTES], uint32_t *ret_n)
 {
 	struct cursor all = cursor_over(text, n), variable;

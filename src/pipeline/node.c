@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What src/cuda is told of the node: devices and NVML's figures from snapshots, environments and limits of containers from /proc. */
+/*
+ * What src/cuda is told of the node: devices and NVML's figures from snapshots, environments and limits of
+ * containers from /proc.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,7 +88,10 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
 
 /* ---- processes ---- */
 
-/* The devices that one word of NVIDIA_VISIBLE_DEVICES names: an index, a UUID or the beginning of one, GPU:INSTANCE for MIG's. */
+/*
+ * The devices that one word of NVIDIA_VISIBLE_DEVICES names: an index, a UUID or the beginning of one,
+ * GPU:INSTANCE for MIG's.
+ */
 static bool named(const struct pipeline *pipeline, const struct cursor *word, uint32_t device)
 {
 	const struct cuda_device *d = &pipeline->devices[device];
@@ -126,8 +132,8 @@ static int list_allowed(const struct pipeline *pipeline, struct cursor list, cha
 }
 
 /*
- * NVIDIA's container runtime gives a container the devices that this variable of its environment names, and nobody else reads it: it
- * means nothing outside of a container.
+ * NVIDIA's container runtime gives a container the devices that this variable of its environment names, and
+ * nobody else reads it: it means nothing outside of a container.
  */
 static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From traced events to figures: the engine's events go to src/cuda, kernels are named by src/symbolize, and once a window both
- * become a struct trace_view. A pipeline has no thread of its own: the caller runs an event loop and owns the engine.
+ * From traced events to figures: the engine's events go to src/cuda, kernels are named by src/symbolize, and
+ * once a window both become a struct trace_view. A pipeline has no thread of its own: the caller runs an
+ * event loop and owns the engine.
  *
  *   engine ── pipeline_engine_ops ──> pipeline ──> src/cuda
  *                                        │  └────> src/symbolize (own thread), answers by the caller's loop
@@ -28,15 +29,18 @@ struct pipeline_config {
 	uint32_t series, kernel_series; /* processes and kernels with series of their own */
 	bool name_kernels;
 	bool read_memory; /* kernels may be named from a process's memory */
-	/* Questions wait this long for the first devices: which of a kernel's images is launched depends on them. 0: not at all. */
+	/*
+	 * Questions wait this long for the first devices: which of a kernel's images is launched depends on
+	 * them. 0: not at all.
+	 */
 	int64_t devices_wait_ns;
 };
 
 struct pipeline;
 
 /*
- * @event: the loop of the thread that owns it. *ret_unnamed: why kernels are named by their handles alone, a negative errno; 0: they are named,
- * or that was not wanted.
+ * @event: the loop of the thread that owns it. *ret_unnamed: why kernels are named by their handles alone, a
+ * negative errno; 0: they are named, or that was not wanted.
  */
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed);
@@ -53,14 +57,17 @@ void pipeline_process_over(struct pipeline *pipeline, uint32_t tgid, uint64_t in
 /* The node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);
 
-/* Closes the window: what is known now, for the caller to unref. @left_out: ended processes that found no room in earlier views. */
+/*
+ * Closes the window: what is known now, for the caller to unref. @left_out: ended processes that found no
+ * room in earlier views.
+ */
 int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,
 		  struct trace_view **ret_view);
 /* A view of tracing that is not running, and why; a source that nobody wanted is not down. */
 int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view);
 /*
- * @view, which it takes, with what ended in @before, which nobody has seen; @before may be NULL. Adds to @left_out those without room: their
- * figures are in the totals only.
+ * @view, which it takes, with what ended in @before, which nobody has seen; @before may be NULL. Adds to
+ * @left_out those without room: their figures are in the totals only.
  */
 struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_view *view,
 				  uint64_t *left_out);

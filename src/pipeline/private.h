@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared by pipeline.c, view.c (figures), carry.c, symbols.c (names of kernels), node.c (what it knows of the node) and environ.c. */
+/*
+ * Shared by pipeline.c, view.c (figures), carry.c, symbols.c (names of kernels), node.c (what it knows of the
+ * node) and environ.c.
+ */
 #pragma once
 
 #include "pipeline/pipeline.h"

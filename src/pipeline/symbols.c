@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which kernel a launch is of: src/cuda asks, src/symbolize finds out in its own thread, and its answers come back through the tracing
- * thread's loop.
+ * Which kernel a launch is of: src/cuda asks, src/symbolize finds out in its own thread, and its answers come
+ * back through the tracing thread's loop.
  */
 #include <errno.h>
 #include <limits.h>
@@ -38,7 +38,8 @@ static int on_answers(_unused_ sd_event_source *source, _unused_ int fd, _unused
 static int ask(const struct cuda_function *function, void *userdata)
 {
 	struct pipeline *pipeline = userdata;
-	bool soon = function->sm == 0 && pipeline->devices_n == 0 && clock_mono_ns() < pipeline->devices_by_ns;
+	bool soon =
+		function->sm == 0 && pipeline->devices_n == 0 && clock_mono_ns() < pipeline->devices_by_ns;
 	const struct symbolizer_question question = {
 		.id = function->id,
 		.pid = (pid_t)function->tgid,
@@ -64,7 +65,8 @@ static void load_image(uint32_t tgid, uint64_t incarnation, uint64_t address, vo
 
 int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops *ops)
 {
-	const struct symbolizer_config config = { .read_memory = pipeline->config.read_memory, .proc_root = "/proc" };
+	const struct symbolizer_config config = { .read_memory = pipeline->config.read_memory,
+						  .proc_root = "/proc" };
 	int r;
 
 	r = symbolizer_new(&config, &pipeline->symbolizer);

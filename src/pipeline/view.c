@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A view of what is traced: src/cuda's figures by process and device, the engine's sums by call, joined by process. */
+/*
+ * A view of what is traced: src/cuda's figures by process and device, the engine's sums by call, joined by
+ * process.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -92,7 +95,10 @@ static uint64_t ticks_of(uint64_t start_boot_ns)
 	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
 }
 
-/* src/cuda's record of the process, made of the same events; or a new one, where that had no room or its event was lost. */
+/*
+ * src/cuda's record of the process, made of the same events; or a new one, where that had no room or its
+ * event was lost.
+ */
 static uint32_t find_process(struct trace_view *view, uint32_t known, const struct trace_process_sum *process)
 {
 	struct traced_process *made;
@@ -292,8 +298,9 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 	trace_engine_status(engine, &status);
 	trace_engine_totals(engine, &totals, &totals_n);
 	used = totals_used(totals, totals_n, &codes_n);
-	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n, filling.room.calls,
-			   used, filling.room.errors + codes_n, figures.totals_n, figures.kernels_n, &view);
+	r = trace_view_new(figures.processes_n + filling.room.processes, figures.devices_n,
+			   filling.room.calls, used, filling.room.errors + codes_n, figures.totals_n,
+			   figures.kernels_n, &view);
 	if (r < 0)
 		return r;
 	view->processes_n = figures.processes_n;

@@ -17,13 +17,17 @@
 #include "base/macro.h"
 #include "base/text.h"
 
-/* Inode of the first user namespace: PROC_USER_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
+/*
+ * Inode of the first user namespace: PROC_USER_INIT_INO of include/linux/proc_ns.h, kernel interface since
+ * 3.8.
+ */
 #define USER_NAMESPACE_INIT 0xEFFFFFFDu
 
 /* Where capabilities are those of a namespace, none of ours would count for the kernel's own. */
 #define NESTED "gpusonde runs in a user namespace, whose capabilities do not count for this"
-#define NESTED_OWN \
-	"gpusonde runs in a user namespace, whose capabilities count for programs and files of that namespace only"
+#define NESTED_OWN                                                                                    \
+	"gpusonde runs in a user namespace, whose capabilities count for programs and files of that " \
+	"namespace only"
 #define NESTED_REMEDY \
 	"run it outside: no rootless container, docker run --userns=host, no PrivateUsers= in the unit"
 
@@ -41,11 +45,11 @@ struct capability {
 
 static const struct capability capability_table[] = {
 #define CAPABILITY(need_, capability_, instead_, scope_, lost_) \
-	{ .need = CAPABILITY_##need_,                          \
-	  .capability = CAP_##capability_,                 \
-	  .instead = CAP_##instead_,                       \
-	  .scope = SCOPE_##scope_,                         \
-	  .name = #capability_,                            \
+	{ .need = CAPABILITY_##need_,                           \
+	  .capability = CAP_##capability_,                      \
+	  .instead = CAP_##instead_,                            \
+	  .scope = SCOPE_##scope_,                              \
+	  .name = #capability_,                                 \
 	  .lost = lost_ },
 #include "proc/capabilities.def"
 #undef CAPABILITY
@@ -119,7 +123,8 @@ static void add_file_list(struct strbuf *out, uint64_t bits)
 	}
 }
 
-static void add_command_remedy(const struct capability *const *lacks, unsigned n, uint64_t all, struct strbuf *out)
+static void add_command_remedy(const struct capability *const *lacks, unsigned n, uint64_t all,
+			       struct strbuf *out)
 {
 	char path[PATH_LONG + 1];
 	ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
@@ -127,7 +132,8 @@ static void add_command_remedy(const struct capability *const *lacks, unsigned n
 	for (unsigned i = 0; i < n; i++)
 		all |= UINT64_C(1) << lacks[i]->capability;
 	for (size_t i = 0; i < ARRAY_SIZE(capability_table); i++)
-		if (command_needs >> capability_table[i].need & 1 && !has(all, &capability_table[i]) && !is_open(&capability_table[i]))
+		if (command_needs >> capability_table[i].need & 1 && !has(all, &capability_table[i]) &&
+		    !is_open(&capability_table[i]))
 			all |= UINT64_C(1) << capability_table[i].capability;
 	strbuf_adds(out, "run it as root (sudo), or give gpusonde the capabilities: sudo setcap ");
 	add_file_list(out, all);
@@ -185,7 +191,8 @@ static unsigned find_missing(unsigned needs, uint64_t all,
 	unsigned n = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(capability_table); i++)
-		if (needs >> capability_table[i].need & 1 && !has(all, &capability_table[i]) && !is_open(&capability_table[i]))
+		if (needs >> capability_table[i].need & 1 && !has(all, &capability_table[i]) &&
+		    !is_open(&capability_table[i]))
 			ret_missing[n++] = &capability_table[i];
 	return n;
 }
@@ -261,7 +268,8 @@ void capability_held(struct strbuf *out)
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(capability_table); i++) {
-		if (!(all >> capability_table[i].capability & 1) || (nested && capability_table[i].scope == SCOPE_KERNEL))
+		if (!(all >> capability_table[i].capability & 1) ||
+		    (nested && capability_table[i].scope == SCOPE_KERNEL))
 			continue;
 		all &= ~(UINT64_C(1) << capability_table[i].capability);
 		strbuf_addf(out, " CAP_%s", capability_table[i].name);
@@ -303,9 +311,11 @@ static void blame_modules(const char *remedy, char *buf, size_t size)
 
 void capability_refused_process(char *buf, size_t size)
 {
-	blame_modules("in a container AppArmor's is lifted by docker run --security-opt apparmor=unconfined, or appArmorProfile: "
-		      "{type: Unconfined} in Kubernetes",
-		      buf, size);
+	blame_modules(
+		"in a container AppArmor's is lifted by docker run --security-opt apparmor=unconfined, or "
+		"appArmorProfile: "
+		"{type: Unconfined} in Kubernetes",
+		buf, size);
 }
 
 /* Until Linux 5.11 memory of BPF counted against RLIMIT_MEMLOCK, and what is too much of it is -EPERM. */
@@ -324,18 +334,22 @@ void capability_refused(int error, char *buf, size_t size)
 
 	if (capability_locked_down())
 		snprintf(buf, size,
-			 "the kernel is locked down (confidentiality); boot it without lockdown=confidentiality");
+			 "the kernel is locked down (confidentiality); boot it without "
+			 "lockdown=confidentiality");
 	else if (has_filter())
 		snprintf(buf, size,
-			 "a seccomp filter is in force that may forbid it; allow bpf and perf_event_open in the unit's SystemCallFilter= "
+			 "a seccomp filter is in force that may forbid it; allow bpf and perf_event_open in "
+			 "the unit's SystemCallFilter= "
 			 "or the container's seccomp profile");
 	else if (error == -ENOSYS)
 		snprintf(buf, size,
-			 "this kernel was built without it; tracing needs CONFIG_BPF_SYSCALL and CONFIG_PERF_EVENTS");
+			 "this kernel was built without it; tracing needs CONFIG_BPF_SYSCALL and "
+			 "CONFIG_PERF_EVENTS");
 	else if (counts_locked_memory() && getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
 		 limit.rlim_cur != RLIM_INFINITY)
 		snprintf(buf, size,
-			 "before Linux 5.11 tracing's memory counts against RLIMIT_MEMLOCK, here %llu KiB; LimitMEMLOCK=infinity in the unit, or "
+			 "before Linux 5.11 tracing's memory counts against RLIMIT_MEMLOCK, here %llu KiB; "
+			 "LimitMEMLOCK=infinity in the unit, or "
 			 "docker run --ulimit memlock=-1",
 			 (unsigned long long)limit.rlim_cur / 1024);
 	else
@@ -358,7 +372,8 @@ int capability_perf_level(void)
 void capability_document(struct strbuf *out)
 {
 	strbuf_adds(out,
-		    "# Capabilities\n\nDevice metrics need none. Written from `src/proc/capabilities.def` by `ninja -C build docs`; `gpusonde doctor` says "
+		    "# Capabilities\n\nDevice metrics need none. Written from `src/proc/capabilities.def` by "
+		    "`ninja -C build docs`; `gpusonde doctor` says "
 		    "which ones are missing.\n\n| capability | needed for | without it | also enough | "
 		    "given in a user namespace, it counts for |\n| --- | --- | --- | --- | --- |\n");
 	for (size_t i = 0; i < ARRAY_SIZE(capability_table); i++) {
@@ -369,9 +384,10 @@ void capability_document(struct strbuf *out)
 			    capability_table[j].capability == capability_table[i].instead)
 				instead = capability_table[j].name;
 		strbuf_addf(out, "| `CAP_%s` | %s | %s | %s%s%s | %s |\n", capability_table[i].name,
-			    needed_when[capability_table[i].need], capability_table[i].lost, instead[0] ? "`CAP_" : "", instead,
-			    instead[0] ? "`" : "",
-			    capability_table[i].scope == SCOPE_KERNEL ? "nothing" :
-							      "programs and files of that namespace");
+			    needed_when[capability_table[i].need], capability_table[i].lost,
+			    instead[0] ? "`CAP_" : "", instead, instead[0] ? "`" : "",
+			    capability_table[i].scope == SCOPE_KERNEL ?
+				    "nothing" :
+				    "programs and files of that namespace");
 	}
 }

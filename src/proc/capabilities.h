@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this process may do, and what it loses without: one table (rights.def) of capabilities and what each is needed for. Whoever was refused
- * something, or is about to ask, names the need and gets the sentences. Nothing is asked of the kernel but what the process is: capabilities,
- * user namespace, filters.
+ * What this process may do, and what it loses without: one table (rights.def) of capabilities and what each
+ * is needed for. Whoever was refused something, or is about to ask, names the need and gets the sentences.
+ * Nothing is asked of the kernel but what the process is: capabilities, user namespace, filters.
  */
 #pragma once
 
@@ -35,14 +35,15 @@ struct capability_lack {
 };
 
 /*
- * Before anything is asked: this is a command that a user runs, for @needs at most, and no unit or container of which to say how it is given
- * capabilities. Remedies are root then, or capabilities of the file: of all that are missing for @needs, since a file's are set at once.
+ * Before anything is asked: this is a command that a user runs, for @needs at most, and no unit or container
+ * of which to say how it is given capabilities. Remedies are root then, or capabilities of the file: of all
+ * that are missing for @needs, since a file's are set at once.
  */
 void capability_of_command(unsigned needs);
 
 /*
- * What is missing for @needs, a mask of CAPABILITY_FOR(). 0: nothing. In a user namespace of our own capabilities do not count for what is the kernel's,
- * and for the rest only within: that is one lack.
+ * What is missing for @needs, a mask of CAPABILITY_FOR(). 0: nothing. In a user namespace of our own
+ * capabilities do not count for what is the kernel's, and for the rest only within: that is one lack.
  */
 unsigned capability_lacks(unsigned needs, struct capability_lack ret_lacks[static CAPABILITY_LACKS_MAX]);
 /* The same as one text: sentences with "; " between them, each with its remedy. Empty: nothing is missing. */
@@ -52,7 +53,10 @@ void capability_remedy(unsigned needs, char *buf, size_t size);
 void capability_lack_text(const struct capability_lack *lack, char *buf, size_t size);
 /* " CAP_BPF CAP_PERFMON": what of the table this process has and counts for anything. */
 void capability_held(struct strbuf *out);
-/* What may be behind a refusal with @error though all capabilities are there: a filter, lockdown, a limit; with its remedy. Never empty. */
+/*
+ * What may be behind a refusal with @error though all capabilities are there: a filter, lockdown, a limit;
+ * with its remedy. Never empty.
+ */
 void capability_refused(int error, char *buf, size_t size);
 /* The same for what is refused of another process: its files in /proc. */
 void capability_refused_process(char *buf, size_t size);

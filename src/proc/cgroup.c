@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a cgroup path says about whose process it is. A path is read component by component from the root, and the deepest
- * thing recognised wins, because what lies inside something else is the more specific:
+ * What a cgroup path says about whose process it is. A path is read component by component from the root, and
+ * the deepest thing recognised wins, because what lies inside something else is the more specific:
  *
  *   container  .../cri-containerd-<64 hex>.scope, docker-, crio-, libpod-, nerdctl-, or /<64 hex>; ECS's <32 hex>-<number>;
  *              LXC's /lxc/<name>, /lxc.payload.<name>
@@ -9,8 +9,8 @@
  *   job        Slurm's .../slurm/uid_1000/job_42/..., .../slurmstepd.scope/job_42/...
  *   unit       anything.service, anything.scope, if nothing of the above holds it
  *
- * Nothing is anchored at the root: from within another cgroup namespace a path begins with /../.., and under kind or Docker in
- * Docker with the outer container's. A container's monitor (conmon) is not the container.
+ * Nothing is anchored at the root: from within another cgroup namespace a path begins with /../.., and under
+ * kind or Docker in Docker with the outer container's. A container's monitor (conmon) is not the container.
  */
 #include "proc/proc.h"
 
@@ -64,7 +64,10 @@ static void set(struct proc_cgroup *cgroup, enum proc_cgroup_kind kind, struct c
 	utf8_sanitize(cgroup->id);
 }
 
-/* <64 hex>, whatever-<64 hex>.scope, x.slice:whatever:<64 hex> (a runtime set up wrongly); also <32 hex>-<digits>. */
+/*
+ * <64 hex>, whatever-<64 hex>.scope, x.slice:whatever:<64 hex> (a runtime set up wrongly); also <32
+ * hex>-<digits>.
+ */
 static bool take_container(struct cursor c, struct proc_cgroup *cgroup)
 {
 	struct cursor id;

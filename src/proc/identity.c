@@ -20,8 +20,8 @@ enum {
 };
 
 /*
- * The directory stands for the process it was opened for: when that has ended, reads below it fail with ESRCH, even if its PID
- * was given to another.
+ * The directory stands for the process it was opened for: when that has ended, reads below it fail with
+ * ESRCH, even if its PID was given to another.
  */
 static int open_process(const char *root, uint32_t pid)
 {
@@ -137,7 +137,10 @@ int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_iden
 
 bool proc_sees_all(void)
 {
-	/* Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface since 3.8. */
+	/*
+	 * Inode of the first PID namespace: PROC_PID_INIT_INO of include/linux/proc_ns.h, kernel interface
+	 * since 3.8.
+	 */
 	const ino_t first = 0xEFFFFFFCU;
 	struct stat st;
 

@@ -18,8 +18,8 @@
 #include "proc/maps.h"
 
 /*
- * Whether @fd is what maps call device and inode. On btrfs and overlay stat() tells another device than maps: there the inode alone is
- * compared.
+ * Whether @fd is what maps call device and inode. On btrfs and overlay stat() tells another device than maps:
+ * there the inode alone is compared.
  */
 static bool same(int fd, const struct proc_mapped *mapping, const struct stat *st)
 {
@@ -29,7 +29,8 @@ static bool same(int fd, const struct proc_mapped *mapping, const struct stat *s
 		return false;
 	if (st->st_dev == mapping->dev)
 		return true;
-	return fstatfs(fd, &fs) == 0 && (fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
+	return fstatfs(fd, &fs) == 0 &&
+	       (fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
 }
 
 static int open_area(const char *root, const struct proc_mapped *mapping, int *ret_handle)
@@ -43,8 +44,9 @@ static int open_area(const char *root, const struct proc_mapped *mapping, int *r
 }
 
 /*
- * Through the area itself: works for files that are deleted or lie in another mount namespace. A record's area may have been split or
- * merged since, so the maps are asked once; they also decide where stat() sees another inode than the maps (overlay).
+ * Through the area itself: works for files that are deleted or lie in another mount namespace. A record's
+ * area may have been split or merged since, so the maps are asked once; they also decide where stat() sees
+ * another inode than the maps (overlay).
  */
 static int open_mapped(const char *root, const struct proc_mapped *mapping, int *ret_fd, struct stat *ret_st)
 {
@@ -122,7 +124,10 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 	snprintf(folder, sizeof(folder), "%s/%d/root", root, (int)mapping->pid);
 	if (r != -ESRCH)
 		r = open_named(folder, mapping, false, ret_fd, ret_st);
-	/* Of a process that is gone, or that may not be looked into: where it lies for us, if it is that file. */
+	/*
+	 * Of a process that is gone, or that may not be looked into: where it lies for us, if it is that
+	 * file.
+	 */
 	if (r == -ESRCH || r == -ENOENT)
 		r = open_named("/", mapping, true, ret_fd, ret_st);
 	else if ((r == -EACCES || r == -EPERM) && open_named("/", mapping, true, ret_fd, ret_st) == 0)
@@ -133,7 +138,8 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 static int open_below(const char *root, pid_t pid, const char *from, const char *path, uint64_t resolve,
 		      int *ret_handle)
 {
-	const struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = resolve | RESOLVE_NO_MAGICLINKS };
+	const struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+				      .resolve = resolve | RESOLVE_NO_MAGICLINKS };
 	_cleanup_close_ int base = -1;
 	char folder[PATH_MAX];
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The files that a process maps or names, opened as it sees them: in containers, deleted or replaced. Only regular files are opened, without
- * waiting, for reading; a file on a dead network file system makes whoever opens it wait all the same.
+ * The files that a process maps or names, opened as it sees them: in containers, deleted or replaced. Only
+ * regular files are opened, without waiting, for reading; a file on a dead network file system makes whoever
+ * opens it wait all the same.
  */
 #pragma once
 
@@ -18,7 +19,10 @@ struct proc_mapped {
 	size_t path_n;
 };
 
-/* The file that is mapped there, and nothing else. -ESTALE: something else is there now; -ENOTSUP: no regular file. */
+/*
+ * The file that is mapped there, and nothing else. -ESTALE: something else is there now; -ENOTSUP: no regular
+ * file.
+ */
 int proc_mapped_open(const char *root, const struct proc_mapped *mapped, int *ret_fd, struct stat *ret_st);
 /* What @path is for the process, below its own root or, if relative, its working directory; what leads out of that (../) is looked
  * for below the root, too. -ENOTSUP: no regular file. */

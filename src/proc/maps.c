@@ -28,7 +28,8 @@ int proc_map_parse(const char *line, size_t n, struct proc_map *ret_map)
 
 	if (hex_then(&c, "-", &map.start) < 0 || hex_then(&c, " ", &map.end) < 0 ||
 	    cursor_until(&c, ' ', &permissions) < 0 || hex_then(&c, " ", &map.offset) < 0 ||
-	    hex_then(&c, ":", &major_n) < 0 || hex_then(&c, " ", &minor_n) < 0 || cursor_u64(&c, &map.ino) < 0)
+	    hex_then(&c, ":", &major_n) < 0 || hex_then(&c, " ", &minor_n) < 0 ||
+	    cursor_u64(&c, &map.ino) < 0)
 		return -EBADMSG;
 	if (map.end <= map.start || cursor_left(&permissions) < 3 || major_n > UINT_MAX || minor_n > UINT_MAX)
 		return -EBADMSG;

@@ -50,7 +50,8 @@ static unsigned long abstract_inode(const char *name)
 	unsigned long inode;
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu @%127s", &inode, path) == 2 && STRV_EQ(path, name))
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu @%127s", &inode, path) == 2 &&
+		    STRV_EQ(path, name))
 			return inode;
 	return 0;
 }

@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /*
- * Who has taken an address that we want? Looked up in /proc: the socket's inode, then the process that holds it.
- * Fills @ret_who with words such as "nginx (PID 812)"; "another program" when it cannot be told, for want of permission say.
+ * Who has taken an address that we want? Looked up in /proc: the socket's inode, then the process that holds
+ * it. Fills @ret_who with words such as "nginx (PID 812)"; "another program" when it cannot be told, for want
+ * of permission say.
  */
 void port_owner(uint16_t port, char *ret_who, size_t size);
 void abstract_owner(const char *name, char *ret_who, size_t size);

@@ -34,5 +34,8 @@ void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_
 /* start_ticks alone: 0 or -ESRCH. `root` is "/proc" except in tests. */
 int proc_start_ticks(const char *root, uint32_t pid, uint64_t *ret_ticks);
 int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity);
-/* False in a PID namespace of our own, where /proc has none of the machine's other processes. True where it cannot be told. */
+/*
+ * False in a PID namespace of our own, where /proc has none of the machine's other processes. True where it
+ * cannot be told.
+ */
 bool proc_sees_all(void);

@@ -215,7 +215,10 @@ int listen_unix(const char *path, mode_t mode, int *ret_fd)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* The kernel gives the file the socket's own mode, less the umask: never more than asked for, from its first instant. */
+	/*
+	 * The kernel gives the file the socket's own mode, less the umask: never more than asked for, from
+	 * its first instant.
+	 */
 	if (fchmod(fd, mode) < 0)
 		return -errno;
 	r = bind(fd, (struct sockaddr *)&sun, len) < 0 ? -errno : 0;

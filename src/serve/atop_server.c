@@ -17,14 +17,20 @@
 enum {
 	HEADER_BYTES = 4,
 	LISTENERS = 4,
-	/* Answers to one client in a second, from where on it gives way before others, and is not listened to for the rest of it. */
+	/*
+	 * Answers to one client in a second, from where on it gives way before others, and is not listened to
+	 * for the rest of it.
+	 */
 	GREEDY = 8,
 	ANSWERS_MAX = 250,
 	/* TCP alone tells of a peer that is gone without a word: after KEEPALIVE_S + 3 * KEEPALIVE_STEP_S. */
 	KEEPALIVE_S = 60,
 	KEEPALIVE_STEP_S = 20,
 };
-/* A new client gets this long to ask something before another may take its place, and a full house this long to change. */
+/*
+ * A new client gets this long to ask something before another may take its place, and a full house this long
+ * to change.
+ */
 static const int64_t GRACE_NS = 20 * NSEC_PER_MSEC, AGAIN_NS = 5 * NSEC_PER_MSEC;
 
 struct client {
@@ -207,8 +213,9 @@ static int answer(struct client *c)
 }
 
 /*
- * Reads one request and answers it. Byte by byte would do, so two are all that is taken: what the client has sent ahead stays
- * with the kernel. 1: answered; 0: the rest of it is still to come; -errno: the client is to go.
+ * Reads one request and answers it. Byte by byte would do, so two are all that is taken: what the client has
+ * sent ahead stays with the kernel. 1: answered; 0: the rest of it is still to come; -errno: the client is to
+ * go.
  */
 static int take_request(struct client *c)
 {
@@ -278,8 +285,8 @@ void atop_server_add(struct atop_server *server, int fd)
 }
 
 /*
- * Who goes next: the greediest; where none is, before all who have had an answer, one that has never asked; of equals, the one
- * silent for longest.
+ * Who goes next: the greediest; where none is, before all who have had an answer, one that has never asked;
+ * of equals, the one silent for longest.
  */
 static struct client *victim(struct atop_server *s)
 {
@@ -327,7 +334,9 @@ static void accepted(int fd, bool local, void *userdata)
 	atop_server_add(userdata, fd);
 }
 
-static const struct listener_ops listener_ops = { .room = room, .accepted = accepted, .exhausted = exhausted };
+static const struct listener_ops listener_ops = { .room = room,
+						  .accepted = accepted,
+						  .exhausted = exhausted };
 
 int atop_server_new(sd_event *event, const struct atop_source *source, void *userdata,
 		    struct atop_server **ret_server)

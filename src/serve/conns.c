@@ -46,7 +46,9 @@ static bool answered(const struct conn *c)
 	return c->state == CONN_REPLY || c->state == CONN_IDLE;
 }
 
-/* Under the lock. The client gets a reset, and the kernel's memory for what it did not read is free at once. */
+/*
+ * Under the lock. The client gets a reset, and the kernel's memory for what it did not read is free at once.
+ */
 static void evict(struct conns *conns, struct conn *c)
 {
 	struct linger abort_at_close = { .l_onoff = 1, .l_linger = 0 };

@@ -67,8 +67,9 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 }
 
 /*
- * libmicrohttpd hangs up without a word on a first line in which it finds no method and target, and on a client that took too
- * long to send one. Tells such a client what was wrong: one that has sent something and has got nothing.
+ * libmicrohttpd hangs up without a word on a first line in which it finds no method and target, and on a
+ * client that took too long to send one. Tells such a client what was wrong: one that has sent something and
+ * has got nothing.
  */
 static void explain_silence(const struct conn *conn)
 {
@@ -130,7 +131,9 @@ static void accepted(int fd, bool local, void *userdata)
 		close(fd);
 }
 
-static const struct listener_ops listener_ops = { .room = room, .accepted = accepted, .exhausted = exhausted };
+static const struct listener_ops listener_ops = { .room = room,
+						  .accepted = accepted,
+						  .exhausted = exhausted };
 
 static void take_handed(struct http *http)
 {
@@ -138,14 +141,20 @@ static void take_handed(struct http *http)
 	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	struct conn *conn;
 
-	/* 0.9 calls on_connection() before this returns, 1.0 from the MHD_run() that follows. What is refused has been closed. */
+	/*
+	 * 0.9 calls on_connection() before this returns, 1.0 from the MHD_run() that follows. What is refused
+	 * has been closed.
+	 */
 	while ((conn = conns_take(&http->conns))) {
 		if (MHD_add_connection(http->daemon, conn->fd, &nobody, sizeof(nobody)) != MHD_YES)
 			conns_lost(&http->conns, conn);
 	}
 }
 
-/* How long to sleep: connections have their time, pages that nobody wants any more are freed, and else nothing is to be done. */
+/*
+ * How long to sleep: connections have their time, pages that nobody wants any more are freed, and else
+ * nothing is to be done.
+ */
 static int round_ms(struct http *http)
 {
 	uint64_t accepted, evicted;
@@ -193,9 +202,9 @@ static int start_thread(struct http *http)
 }
 
 /*
- * The loop around libmicrohttpd is ours, not its internal thread: in 0.9.75 that one, when exactly 128 connections are ready at
- * once, waits for a 129th event before it serves any of them. Turbo: a new connection is read at once, and
- * explain_silence() finds it still open for sending.
+ * The loop around libmicrohttpd is ours, not its internal thread: in 0.9.75 that one, when exactly 128
+ * connections are ready at once, waits for a 129th event before it serves any of them. Turbo: a new
+ * connection is read at once, and explain_silence() finds it still open for sending.
  */
 static int start_daemon(struct http *http)
 {

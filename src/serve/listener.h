@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A listening socket in the main loop. Accepts in small rounds, so that a flood does not keep the loop from its other work;
- * where connections cannot be taken now (no descriptors left, or their taker says so) it looks away for a moment instead of
- * spinning, and the kernel's queue holds them.
+ * A listening socket in the main loop. Accepts in small rounds, so that a flood does not keep the loop from
+ * its other work; where connections cannot be taken now (no descriptors left, or their taker says so) it
+ * looks away for a moment instead of spinning, and the kernel's queue holds them.
  */
 #pragma once
 
@@ -22,7 +22,10 @@ struct listener_ops {
 
 struct listener;
 
-/* Takes ownership of @fd, on failure too. @ops must stay. @path (may be NULL) is unlinked in the end, if it is still ours. */
+/*
+ * Takes ownership of @fd, on failure too. @ops must stay. @path (may be NULL) is unlinked in the end, if it
+ * is still ours.
+ */
 int listener_new(sd_event *event, int fd, const char *path, const struct listener_ops *ops, void *userdata,
 		 struct listener **ret_listener);
 void listener_free(struct listener *listener);

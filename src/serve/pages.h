@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rendered pages as libmicrohttpd responses. A cached page is rendered once per generation and queued on as many connections
- * as ask for it; libmicrohttpd counts them. When a newer one takes its place it lives on until its last reader has it.
+ * Rendered pages as libmicrohttpd responses. A cached page is rendered once per generation and queued on as
+ * many connections as ask for it; libmicrohttpd counts them. When a newer one takes its place it lives on
+ * until its last reader has it.
  *
- * Bounds: of each route and variant one current page and one spare buffer; besides them at most PAGES_OLD old pages and
- * those that were replaced in the same round of the HTTP thread: above that, the readers of the oldest give way. A page that
- * nobody asked for in PAGES_IDLE_NS is freed. One page is at most PAGES_BYTES_MAX bytes.
+ * Bounds: of each route and variant one current page and one spare buffer; besides them at most PAGES_OLD old
+ * pages and those that were replaced in the same round of the HTTP thread: above that, the readers of the
+ * oldest give way. A page that nobody asked for in PAGES_IDLE_NS is freed. One page is at most
+ * PAGES_BYTES_MAX bytes.
  *
  * All of it belongs to the HTTP thread; after that has ended, to the one that ended it.
  */
@@ -54,19 +56,19 @@ void pages_done(struct pages *pages);
 bool pages_expire(struct pages *pages);
 
 /*
- * The current page of a route's variant if it is of this generation, else NULL. Borrowed; libmicrohttpd takes its own reference
- * when the response is queued.
+ * The current page of a route's variant if it is of this generation, else NULL. Borrowed; libmicrohttpd takes
+ * its own reference when the response is queued.
  */
 struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation);
 
 /*
- * A page to render into: body is empty. To be given to pages_publish() or pages_discard(). @slot as in pages_lookup(), or -1 for
- * one that is not cached. NULL: out of memory.
+ * A page to render into: body is empty. To be given to pages_publish() or pages_discard(). @slot as in
+ * pages_lookup(), or -1 for one that is not cached. NULL: out of memory.
  */
 struct page *pages_begin(struct pages *pages, int slot);
 /*
- * Makes the response and, if it has a slot, the slot's current page. On success the page is borrowed and valid until the next
- * pages_begin() or pages_unref(); on failure (-ENOMEM) it is gone.
+ * Makes the response and, if it has a slot, the slot's current page. On success the page is borrowed and
+ * valid until the next pages_begin() or pages_unref(); on failure (-ENOMEM) it is gone.
  */
 int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation);
 void pages_discard(struct page *page);

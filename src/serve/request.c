@@ -22,7 +22,8 @@ static const struct {
 	{ MHD_HTTP_NOT_FOUND, "404 not found: there is no such page; try /metrics\n" },
 	{ MHD_HTTP_METHOD_NOT_ALLOWED, "405 method not allowed: see the Allow header\n" },
 	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body that long\n" },
-	{ MHD_HTTP_NOT_IMPLEMENTED, "501 not implemented: the only transfer encoding known here is chunked\n" },
+	{ MHD_HTTP_NOT_IMPLEMENTED,
+	  "501 not implemented: the only transfer encoding known here is chunked\n" },
 };
 
 static enum MHD_Result queue(struct http *http, struct MHD_Connection *connection, struct conn *conn,
@@ -116,7 +117,9 @@ static int render(struct http *http, const struct http_route *route, const struc
 static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 			     const struct http_route *route, const struct http_request *request)
 {
-	/* Read before rendering: a page may then be newer than it claims, and is made once more, never older. */
+	/*
+	 * Read before rendering: a page may then be newer than it claims, and is made once more, never older.
+	 */
 	uint64_t generation = http->config.generation(http->config.userdata);
 	int variant = route->variant ? route->variant(request, http->config.userdata) : 0;
 	struct page *page = NULL;
@@ -192,7 +195,8 @@ static unsigned refused_by_headers(const struct http *http, struct MHD_Connectio
 {
 	const char *encoding, *length;
 
-	encoding = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+	encoding =
+		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	if (encoding)
 		return strcasecmp(encoding, "chunked") == 0 ? 0 : MHD_HTTP_NOT_IMPLEMENTED;

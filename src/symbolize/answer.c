@@ -225,8 +225,8 @@ static int find_in_area(struct finding *f, struct area *area)
 	note(f, r);
 	/* 0 is also "no device code", and then there are no stubs to be had. */
 	if (r == 0 && file->device_code == DEVICE_CODE) {
-		r = area_handle(f->symbolizer, f->process, area, stubs, f->work->asked_ns, f->question->function,
-				&entry);
+		r = area_handle(f->symbolizer, f->process, area, stubs, f->work->asked_ns,
+				f->question->function, &entry);
 		f->ambiguous |= r == -ENOTUNIQ;
 		if (r == 0)
 			r = take_holder(f, stubs, entry, mapped);
@@ -298,8 +298,8 @@ static void name_unresolved(struct finding *f, const char *file)
 	const char *base = strrchr(file, '/');
 
 	if (file[0])
-		snprintf(symbolizer->brief, sizeof(symbolizer->brief), "%s+0x%" PRIx64, base ? base + 1 : file,
-			 f->offset);
+		snprintf(symbolizer->brief, sizeof(symbolizer->brief), "%s+0x%" PRIx64,
+			 base ? base + 1 : file, f->offset);
 	else
 		snprintf(symbolizer->brief, sizeof(symbolizer->brief), "0x%" PRIx64, f->question->function);
 	memcpy(symbolizer->name, symbolizer->brief, sizeof(symbolizer->brief));

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a process maps, as it is now: its executable files, and all their areas. Knows nothing of what was known before, so that any thread may read. */
+/*
+ * What a process maps, as it is now: its executable files, and all their areas. Knows nothing of what was
+ * known before, so that any thread may read.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +133,8 @@ static int grow_areas(struct process *process, struct caps *caps)
 /* -E2BIG: it has too much even of what counts. */
 static int make_room_for_area(struct process *process, struct caps *caps)
 {
-	bool areas = process->areas_n == caps->areas, files = process->mapped_n >= MAPPED_MAX + MAPPED_MAX / 8;
+	bool areas = process->areas_n == caps->areas,
+	     files = process->mapped_n >= MAPPED_MAX + MAPPED_MAX / 8;
 	int r;
 
 	if (caps->areas_full)
@@ -272,7 +276,8 @@ static void fit(struct process *process)
 		process->mapped = mapped;
 }
 
-int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending, struct process *ret_process)
+int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending,
+	       struct process *ret_process)
 {
 	struct process fresh = { .pid = pid };
 	_cleanup_(proc_maps_done) struct proc_maps maps;

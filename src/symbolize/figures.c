@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Of each container a device takes one image. Which one is known when all of them have been seen, so the source is walked twice: the first
- * walk reads headers only, the second the chosen images. Where the device takes PTX, another image of the same container tells the names of
- * the kernels that will be compiled.
+ * Of each container a device takes one image. Which one is known when all of them have been seen, so the
+ * source is walked twice: the first walk reads headers only, the second the chosen images. Where the device
+ * takes PTX, another image of the same container tells the names of the kernels that will be compiled.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -382,7 +382,8 @@ static void add_container(const struct figures *figures, uint32_t from, uint32_t
 	}
 }
 
-bool figures_find(const struct figures *figures, struct symbol_key key, uint16_t sm, struct resources *resources)
+bool figures_find(const struct figures *figures, struct symbol_key key, uint16_t sm,
+		  struct resources *resources)
 {
 	uint32_t from = first_of(figures, key);
 

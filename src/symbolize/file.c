@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A file is the same as another when both have the same build-id, size and bytes (of a large one, samples of them: a build-id is easily copied), or the
- * same device, inode, size and time of change, which nobody can set. What was read of
- * it is kept in tables, which go when they are the least used and others need the room; its identity and that it has no device code stay longer.
+ * A file is the same as another when both have the same build-id, size and bytes (of a large one, samples of
+ * them: a build-id is easily copied), or the same device, inode, size and time of change, which nobody can
+ * set. What was read of it is kept in tables, which go when they are the least used and others need the room;
+ * its identity and that it has no device code stay longer.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ static bool has_id(const struct file *file, const struct file_id *id)
 	return false;
 }
 
-static int place_open(const struct symbolizer *symbolizer, const struct place *place, int *ret_fd, struct stat *ret_st)
+static int place_open(const struct symbolizer *symbolizer, const struct place *place, int *ret_fd,
+		      struct stat *ret_st)
 {
 	const struct proc_mapped mapped = { .pid = place->pid,
 					    .start = place->start,
@@ -126,7 +128,10 @@ void file_let_go(struct symbolizer *symbolizer, struct file *file)
 	symbolizer->open_files--;
 }
 
-/* Held open it keeps a container's file system from being taken away: no longer than the mappings do themselves. */
+/*
+ * Held open it keeps a container's file system from being taken away: no longer than the mappings do
+ * themselves.
+ */
 static void hold(struct symbolizer *symbolizer, struct file *file, int *fd)
 {
 	if (file->fd >= 0 || file->device_code == DEVICE_CODE_NONE || symbolizer->open_files == OPEN_FILES)

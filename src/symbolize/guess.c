@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * cuFuncGetName() returns a pointer to text of the driver's, so a function's name is reached from what its handle points to. Where exactly is
- * the driver's own affair: any text that is the name of a kernel which this process has will do, if there is but one. An object's neighbours have
- * names as well, so little is read first: the nearest names decide, and where these are two, nothing is said.
+ * cuFuncGetName() returns a pointer to text of the driver's, so a function's name is reached from what its
+ * handle points to. Where exactly is the driver's own affair: any text that is the name of a kernel which
+ * this process has will do, if there is but one. An object's neighbours have names as well, so little is read
+ * first: the nearest names decide, and where these are two, nothing is said.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,8 @@ static int consider(struct search *search, const char *text, size_t n)
 	if (n < TEXT_MIN || !known(search, key))
 		return 0;
 	if (search->found) {
-		search->ambiguous |= key.hash != search->found_key.hash || key.check != search->found_key.check;
+		search->ambiguous |=
+			key.hash != search->found_key.hash || key.check != search->found_key.check;
 		return 0;
 	}
 	search->found = strndup(text, n);
@@ -114,7 +116,8 @@ int memory_symbol(struct symbolizer *symbolizer, struct process *process, uint64
 				 MIN(sizeof(bytes), PAGE - (size_t)(handle % PAGE)));
 	if (n < 0)
 		return -ENOENT;
-	for (size_t from = 0, to = LOOK_FIRST; r == 0 && !search.found && from < (size_t)n; from = to, to *= 2)
+	for (size_t from = 0, to = LOOK_FIRST; r == 0 && !search.found && from < (size_t)n;
+	     from = to, to *= 2)
 		r = look(&search, bytes, from, MIN(to, (size_t)n));
 	if (r == 0 && (!search.found || search.ambiguous))
 		r = -ENOENT;

@@ -34,7 +34,9 @@ static int gather(struct gathering *gathering, uint32_t stub, uint64_t value)
 	return 0;
 }
 
-/* The variables lie close together: windows of them are read at once. Gives how many of them this window had. */
+/*
+ * The variables lie close together: windows of them are read at once. Gives how many of them this window had.
+ */
 static int read_window(struct gathering *gathering, pid_t pid, uint64_t bias, uint32_t first, uint32_t *ret_n)
 {
 	const struct stub_table *stubs = gathering->stubs;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Images that programs load from their memory. That one came to lie where another had been is no reason to forget the first: its kernels may
- * be asked for later. What both have, and differs, is not known then.
+ * Images that programs load from their memory. That one came to lie where another had been is no reason to
+ * forget the first: its kernels may be asked for later. What both have, and differs, is not known then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -126,7 +126,8 @@ static size_t read_header(pid_t pid, uint64_t address, char header[static HEADER
 	return n < 0 ? 0 : (size_t)n;
 }
 
-static int read_memory(struct symbolizer *symbolizer, pid_t pid, uint64_t address, struct figures **ret_figures)
+static int read_memory(struct symbolizer *symbolizer, pid_t pid, uint64_t address,
+		       struct figures **ret_figures)
 {
 	static const struct figures_limits limits = { ENTRIES_MAX, IMAGE_BYTES, METADATA_BYTES };
 	struct cubin_process memory = { .pid = pid, .address = address };

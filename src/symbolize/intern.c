@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels that processes share. One that nobody else refers to goes when there are twice as many as were in use. */
+/*
+ * Kernels that processes share. One that nobody else refers to goes when there are twice as many as were in
+ * use.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looks at processes before anybody asks about them: a program that lives for milliseconds is gone when the first question about it comes. The
- * asker's side reads what lies where, while the process stands still; the thread keeps it, with the file open.
+ * Looks at processes before anybody asks about them: a program that lives for milliseconds is gone when the
+ * first question about it comes. The asker's side reads what lies where, while the process stands still; the
+ * thread keeps it, with the file open.
  *
- * A question is about a process by PID and start, and about a program that it was from one moment on: what was seen of it before it became
- * another one is sealed, and is that of the programs that began before that.
+ * A question is about a process by PID and start, and about a program that it was from one moment on: what
+ * was seen of it before it became another one is sealed, and is that of the programs that began before that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,8 @@ static bool is_still(const struct symbolizer *symbolizer, pid_t pid, uint64_t st
 	return proc_start_ticks(symbolizer->proc_root, (uint32_t)pid, &now) == 0 && now == start_ticks;
 }
 
-static int look_new(const struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping, struct look **ret_look)
+static int look_new(const struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping,
+		    struct look **ret_look)
 {
 	_cleanup_(look_freep) struct look *look = calloc(1, sizeof(*look));
 	const struct symbolizer_mapping *pending = mapping->execution ? NULL : mapping;
@@ -126,7 +128,8 @@ struct process *look_find(struct symbolizer *symbolizer, const struct symbolizer
 	for (uint32_t i = 0; start_ticks != 0 && i < symbolizer->processes_n; i++) {
 		struct process *process = symbolizer->processes[i];
 
-		if (!is_unasked(process) || process->pid != question->pid || process->start_ticks != start_ticks)
+		if (!is_unasked(process) || process->pid != question->pid ||
+		    process->start_ticks != start_ticks)
 			continue;
 		if (process->sealed && process->looked_ns <= (int64_t)question->incarnation)
 			continue;
@@ -174,7 +177,9 @@ static void take(struct symbolizer *symbolizer, struct process *process, struct 
 	process->looked_ns = process->read_ns = look->at_ns;
 }
 
-/* The program that it is until the call succeeds is seen for the last time; what it becomes has nothing yet. */
+/*
+ * The program that it is until the call succeeds is seen for the last time; what it becomes has nothing yet.
+ */
 static int take_execution(struct symbolizer *symbolizer, struct look *look, struct process **ret_process)
 {
 	struct process *before = newest(symbolizer, look);
@@ -305,7 +310,8 @@ static void look_again(struct symbolizer *symbolizer, struct process *process, c
 void look_take(struct symbolizer *symbolizer, struct look *look)
 {
 	struct process *process;
-	int r = look->execution ? take_execution(symbolizer, look, &process) : take_mapping(symbolizer, look, &process);
+	int r = look->execution ? take_execution(symbolizer, look, &process) :
+				  take_mapping(symbolizer, look, &process);
 
 	if (r < 0)
 		return; /* no memory: it is looked at when it is asked about */

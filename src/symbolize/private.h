@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How src/symbolize divides the work: naming.c the asker's side (queues, under one lock), worker.c the thread; all others are called by the thread
- * alone and need no lock: answer.c finds out, areas.c reads what lies where in a process, look.c does so before anybody asks (the asker's side reads), process.c knows what lies where in a process, held.c which handles variables have there, file.c which
- * files there are, tables.c what they contain, stubs.c host functions of a file, figures.c resources of its kernels for one architecture, image.c those of images in memory,
- * guess.c handles that point to their names, intern.c kernels that processes share, names.c many texts in little memory.
+ * How src/symbolize divides the work: naming.c the asker's side (queues, under one lock), worker.c the
+ * thread; all others are called by the thread alone and need no lock: answer.c finds out, areas.c reads what
+ * lies where in a process, look.c does so before anybody asks (the asker's side reads), process.c knows what
+ * lies where in a process, held.c which handles variables have there, file.c which files there are, tables.c
+ * what they contain, stubs.c host functions of a file, figures.c resources of its kernels for one
+ * architecture, image.c those of images in memory, guess.c handles that point to their names, intern.c
+ * kernels that processes share, names.c many texts in little memory.
  */
 #pragma once
 
@@ -102,7 +105,8 @@ void *symbolizer_run(void *userdata);
 struct work *work_new(enum work_kind kind, const struct symbolizer_question *question);
 void work_free(struct work *work);
 /* Takes the work, if there is room beside the @n that wait. */
-int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct works *works, uint32_t *n, uint32_t max);
+int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct works *works, uint32_t *n,
+		       uint32_t max);
 void works_put(struct works *works, struct work *work);
 struct work *works_take(struct works *works);
 /* Adds to a row of stats. */
@@ -110,9 +114,14 @@ void symbolizer_count(struct symbolizer *symbolizer, uint64_t *row, uint64_t n);
 /* Tables grew or shrank. */
 void symbolizer_weigh(struct symbolizer *symbolizer, int64_t bytes);
 bool symbolizer_stopping(const struct symbolizer *symbolizer);
-/* Whether what the thread is busy with is of a process that is over: what has its PID now is another program. */
+/*
+ * Whether what the thread is busy with is of a process that is over: what has its PID now is another program.
+ */
 bool symbolizer_over(const struct symbolizer *symbolizer);
-/* Whether @incarnation of a question or a table is meant by the one that is over. 0: its beginning was not seen. */
+/*
+ * Whether @incarnation of a question or a table is meant by the one that is over. 0: its beginning was not
+ * seen.
+ */
 static inline bool is_of(pid_t pid, uint64_t incarnation, pid_t over_pid, uint64_t over_incarnation)
 {
 	return pid == over_pid && (incarnation == over_incarnation || incarnation == 0);
@@ -158,14 +167,18 @@ struct figures_entry {
 	uint32_t figures[KERNEL_FIGURES]; /* FIGURES_NONE: absent */
 };
 
-/* The kernels of a file that a device of one architecture takes, or (sm 0) of an image for all. Sorted by key. */
+/*
+ * The kernels of a file that a device of one architecture takes, or (sm 0) of an image for all. Sorted by
+ * key.
+ */
 struct figures {
 	uint16_t sm;
 	uint32_t n;
 	struct figures_entry *entries;
 	struct cubin_image *ptx; /* sm 0: kind, arch and container of each */
 	uint32_t ptx_n;
-	bool unnamed_jit; /* there are containers of which the device takes PTX whose kernels' names are not known */
+	/* there are containers of which the device takes PTX whose kernels' names are not known */
+	bool unnamed_jit;
 	bool whole; /* nothing was left out */
 	uint64_t used;
 };
@@ -218,8 +231,8 @@ struct stub_table {
 	struct names *names;
 };
 /* @root: of a process that sees the file as @path, where a debug file is looked for. */
-int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *root, const char *path, uint32_t max,
-		    struct stub_table **ret_table);
+int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *root, const char *path,
+		    uint32_t max, struct stub_table **ret_table);
 void stub_table_free(struct stub_table *table);
 DEFINE_CLEANUP(struct stub_table *, stub_table_free, stub_table_freep)
 uint64_t stub_table_bytes(const struct stub_table *table);
@@ -282,7 +295,10 @@ void make_room(struct symbolizer *symbolizer);
 
 /* ---- tables.c ---- */
 
-/* -ENODATA: it has none; -EAGAIN: it could not be read, and is not tried again yet. Valid until other tables are asked for, unless it is busy. */
+/*
+ * -ENODATA: it has none; -EAGAIN: it could not be read, and is not tried again yet. Valid until other tables
+ * are asked for, unless it is busy.
+ */
 int file_stubs(struct symbolizer *symbolizer, struct file *file, const struct place *place,
 	       const struct stub_table **ret_stubs);
 int file_figures(struct symbolizer *symbolizer, struct file *file, const struct place *place, uint16_t sm,
@@ -344,12 +360,17 @@ void process_take(struct symbolizer *symbolizer, struct process *process, struct
 /* While it lives: which of its files have device code. */
 void process_look_at_files(struct symbolizer *symbolizer, struct process *process);
 uint64_t start_ticks_of(uint64_t start_boot_ns);
-/* Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no lock, changes nothing. */
-int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending, struct process *ret_process);
+/*
+ * Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no
+ * lock, changes nothing.
+ */
+int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending,
+	       struct process *ret_process);
 void areas_done(struct process *process);
 /* Of its files by mapped_key(). UINT32_MAX: none */
 uint32_t mapped_at(const struct process *process, const struct hashmap *index, uint64_t dev, uint64_t ino);
-uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino); /* all of them are looked at */
+/* all of them are looked at */
+uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino);
 uint64_t mapped_key(uint64_t dev, uint64_t ino);
 void process_drop(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation);
 void processes_done(struct symbolizer *symbolizer);
@@ -402,7 +423,10 @@ uint64_t image_address(pid_t pid, uint64_t address);
 
 /* ---- guess.c ---- */
 
-/* The only kernel of the process whose name is reached from what a handle points to. The text is the caller's to free. -ENOENT. */
+/*
+ * The only kernel of the process whose name is reached from what a handle points to. The text is the caller's
+ * to free. -ENOENT.
+ */
 int memory_symbol(struct symbolizer *symbolizer, struct process *process, uint64_t handle, char **ret_symbol);
 
 /* ---- intern.c ---- */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What lies where in a process: its executable files and all their areas, read anew for each batch of questions. */
+/*
+ * What lies where in a process: its executable files and all their areas, read anew for each batch of
+ * questions.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +87,8 @@ void process_take(struct symbolizer *symbolizer, struct process *process, struct
 {
 	inherit(fresh, process);
 	if (fresh->areas_left_out > process->areas_left_out)
-		symbolizer_count(symbolizer, &symbolizer->stats.left_out, fresh->areas_left_out - process->areas_left_out);
+		symbolizer_count(symbolizer, &symbolizer->stats.left_out,
+				 fresh->areas_left_out - process->areas_left_out);
 	drop_maps(symbolizer, process);
 	process->mapped = fresh->mapped;
 	process->mapped_n = fresh->mapped_n;
@@ -144,7 +148,8 @@ static int check(struct symbolizer *symbolizer, struct process *process)
 
 	if (r < 0)
 		return -ESRCH;
-	if (process->start_ticks == 0 && process->incarnation != 0 && began_later(ticks, process->incarnation))
+	if (process->start_ticks == 0 && process->incarnation != 0 &&
+	    began_later(ticks, process->incarnation))
 		return -ESRCH;
 	if (process->start_ticks != 0 && process->start_ticks != ticks)
 		return -ESRCH;
@@ -155,7 +160,8 @@ static int check(struct symbolizer *symbolizer, struct process *process)
 static struct process **find(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation)
 {
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++)
-		if (symbolizer->processes[i]->pid == pid && symbolizer->processes[i]->incarnation == incarnation &&
+		if (symbolizer->processes[i]->pid == pid &&
+		    symbolizer->processes[i]->incarnation == incarnation &&
 		    (incarnation != 0 || !symbolizer->processes[i]->looked))
 			return &symbolizer->processes[i];
 	return NULL;
@@ -172,7 +178,8 @@ static struct process **least_used(struct symbolizer *symbolizer, const struct p
 	struct process **old = NULL;
 
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++)
-		if (symbolizer->processes[i] != but && (!old || symbolizer->processes[i]->used < (*old)->used))
+		if (symbolizer->processes[i] != but &&
+		    (!old || symbolizer->processes[i]->used < (*old)->used))
 			old = &symbolizer->processes[i];
 	return old;
 }
@@ -185,7 +192,8 @@ void process_weigh(struct symbolizer *symbolizer, struct process *process)
 	symbolizer->processes_bytes += n - process->bytes;
 	process->bytes = n;
 	/* They have a share of their own: tables of files do not go for them. */
-	while (symbolizer->processes_bytes > symbolizer->config.limits.bytes / 4 && (old = least_used(symbolizer, process)))
+	while (symbolizer->processes_bytes > symbolizer->config.limits.bytes / 4 &&
+	       (old = least_used(symbolizer, process)))
 		drop(symbolizer, old);
 	symbolizer_weigh(symbolizer, 0);
 }
@@ -196,7 +204,8 @@ int process_add(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, 
 
 	if (symbolizer->processes_n == PROCESSES)
 		drop(symbolizer, least_used(symbolizer, NULL));
-	processes = reallocarray(symbolizer->processes, symbolizer->processes_n + 1, sizeof(struct process *));
+	processes =
+		reallocarray(symbolizer->processes, symbolizer->processes_n + 1, sizeof(struct process *));
 	if (!processes)
 		return -ENOMEM;
 	symbolizer->processes = processes;
@@ -219,7 +228,8 @@ static bool is_another(const struct process *process, const struct symbolizer_qu
 }
 
 /* One that was looked at before it was asked about, or a new one. */
-static int get(struct symbolizer *symbolizer, const struct symbolizer_question *question, struct process **ret_process)
+static int get(struct symbolizer *symbolizer, const struct symbolizer_question *question,
+	       struct process **ret_process)
 {
 	struct process **known = find(symbolizer, question->pid, question->incarnation), *process;
 	int r;
@@ -344,7 +354,10 @@ struct place mapped_place(const struct process *process, const struct mapped *ma
 			       .path = mapped->path };
 }
 
-/* What another process has mapped, and we hold open: nothing else can have become of its inode since. A child that was forked has its parent's files. */
+/*
+ * What another process has mapped, and we hold open: nothing else can have become of its inode since. A child
+ * that was forked has its parent's files.
+ */
 static int find_held(const struct symbolizer *symbolizer, const struct mapped *mapped, struct file **ret_file)
 {
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++) {

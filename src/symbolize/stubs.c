@@ -196,8 +196,8 @@ static int finish(struct stub_table *table)
 	return r < 0 ? r : list_keys(table);
 }
 
-int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *root, const char *path, uint32_t max,
-		    struct stub_table **ret_table)
+int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *root, const char *path,
+		    uint32_t max, struct stub_table **ret_table)
 {
 	_cleanup_(stub_table_freep) struct stub_table *table = calloc(1, sizeof(*table));
 	struct reading reading = { .symbolizer = symbolizer, .table = table, .max = max };

@@ -33,8 +33,10 @@ static void release(struct symbolizer *symbolizer)
 	works_done(&symbolizer->queue);
 	works_done(&symbolizer->again);
 	for (uint32_t i = 0; i < symbolizer->answers_n; i++)
-		kernel_unref(
-			symbolizer->answers[(symbolizer->answers_head + i) % symbolizer->config.limits.questions].kernel);
+		kernel_unref(symbolizer
+				     ->answers[(symbolizer->answers_head + i) %
+					       symbolizer->config.limits.questions]
+				     .kernel);
 	free(symbolizer->answers);
 	processes_done(symbolizer);
 	files_done(symbolizer);
@@ -144,7 +146,8 @@ struct work *work_new(enum work_kind kind, const struct symbolizer_question *que
 	return work;
 }
 
-int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct works *works, uint32_t *n, uint32_t max)
+int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct works *works, uint32_t *n,
+		       uint32_t max)
 {
 	int r = 0;
 
@@ -169,16 +172,16 @@ int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct 
 
 int symbolizer_ask(struct symbolizer *symbolizer, const struct symbolizer_question *question)
 {
-	return symbolizer_enqueue(symbolizer, work_new(WORK_QUESTION, question), &symbolizer->queue, &symbolizer->questions_n,
-			      symbolizer->config.limits.questions);
+	return symbolizer_enqueue(symbolizer, work_new(WORK_QUESTION, question), &symbolizer->queue,
+				  &symbolizer->questions_n, symbolizer->config.limits.questions);
 }
 
 int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address)
 {
 	const struct symbolizer_question image = { .pid = pid, .incarnation = incarnation, .image = address };
 
-	return symbolizer_enqueue(symbolizer, work_new(WORK_IMAGE, &image), &symbolizer->images, &symbolizer->images_n,
-			      symbolizer->config.limits.questions);
+	return symbolizer_enqueue(symbolizer, work_new(WORK_IMAGE, &image), &symbolizer->images,
+				  &symbolizer->images_n, symbolizer->config.limits.questions);
 }
 
 static void mark_over(struct works *works, pid_t pid, uint64_t incarnation)
@@ -198,7 +201,8 @@ void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid, uint64_t incarn
 	if (is_of(symbolizer->now_pid, symbolizer->now_incarnation, pid, incarnation))
 		atomic_store(&symbolizer->now_over, true);
 	pthread_mutex_unlock(&symbolizer->lock);
-	symbolizer_enqueue(symbolizer, work_new(WORK_FORGET, &over), &symbolizer->queue, &symbolizer->forgets_n, FORGETS);
+	symbolizer_enqueue(symbolizer, work_new(WORK_FORGET, &over), &symbolizer->queue,
+			   &symbolizer->forgets_n, FORGETS);
 }
 
 /* ---- answers ---- */
@@ -216,7 +220,8 @@ bool symbolizer_take(struct symbolizer *symbolizer, struct symbolizer_answer *re
 	pthread_mutex_lock(&symbolizer->lock);
 	if (symbolizer->answers_n > 0) {
 		*ret_answer = symbolizer->answers[symbolizer->answers_head];
-		symbolizer->answers_head = (symbolizer->answers_head + 1) % symbolizer->config.limits.questions;
+		symbolizer->answers_head =
+			(symbolizer->answers_head + 1) % symbolizer->config.limits.questions;
 		symbolizer->answers_n--;
 		symbolizer->questions_n--;
 		taken = true;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names for launches: from what a program passed (a host function, or the name that a handle was made for) to the kernel with its
- * resources. Knows files by what they are (build-id, or device, inode, size and time), each read once however many processes map it, and what
- * of them lies where in a process.
+ * Names for launches: from what a program passed (a host function, or the name that a handle was made for) to
+ * the kernel with its resources. Knows files by what they are (build-id, or device, inode, size and time),
+ * each read once however many processes map it, and what of them lies where in a process.
  *
- * One thread of its own, at the lowest priority, reads files; everything else is a table. Nothing here waits for it: questions go into a
- * bounded queue, answers come out of another, an eventfd tells.
+ * One thread of its own, at the lowest priority, reads files; everything else is a table. Nothing here waits
+ * for it: questions go into a bounded queue, answers come out of another, an eventfd tells.
  *
  * Invariants
- *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root: in containers, deleted or replaced, it is the one that is mapped.
- *  2. Memory is bounded: symbolizer_limits.bytes of tables, the least used file's go first. What could not be kept is counted.
+ *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root: in containers, deleted or
+ *     replaced, it is the one that is mapped.
+ *  2. Memory is bounded: symbolizer_limits.bytes of tables, the least used file's go first. What could not
+ *     be kept is counted.
  *  3. Nothing is guessed: what has no name is KERNEL_SOURCE_UNRESOLVED with address, file and offset.
  */
 #pragma once
@@ -32,19 +34,31 @@ struct symbolizer_limits {
 
 struct symbolizer_config {
 	struct symbolizer_limits limits;
-	bool read_memory; /* of processes, where nothing else tells: variables, images, what handles point to; false: none at all */
+	/*
+	 * of processes, where nothing else tells: variables, images, what handles point to; false: none at
+	 * all
+	 */
+	bool read_memory;
 	const char *proc_root; /* "/proc" but in tests */
-	int64_t again_ns; /* until what was not found is looked for again, and then four times that; 0: 250 ms */
+	/* until what was not found is looked for again, and then four times that; 0: 250 ms */
+	int64_t again_ns;
 };
 
 struct symbolizer_question {
 	uint64_t id; /* the asker's */
 	pid_t pid;
-	uint64_t incarnation; /* the asker's, the CLOCK_MONOTONIC time of its beginning; what was learned of a process is forgotten with it */
+	/*
+	 * the asker's, the CLOCK_MONOTONIC time of its beginning; what was learned of a process is forgotten
+	 * with it
+	 */
+	uint64_t incarnation;
 	uint64_t start_boot_ns; /* of the process; 0: not known */
 	uint64_t function; /* as passed to the launch: host function or handle */
 	uint16_t sm; /* of the device; 0 not known */
-	/* That the handle was made for, or NULL; and the image it is of, in the process's memory or a file, or 0 and "". */
+	/*
+	 * That the handle was made for, or NULL; and the image it is of, in the process's memory or a file,
+	 * or 0 and "".
+	 */
 	const char *symbol;
 	uint64_t image;
 	const char *path;
@@ -81,12 +95,13 @@ DEFINE_CLEANUP(struct symbolizer *, symbolizer_free, symbolizer_freep)
 /* Copies what it is given. -EAGAIN: the queue is full; ask again later. */
 int symbolizer_ask(struct symbolizer *symbolizer, const struct symbolizer_question *question);
 /*
- * An image that a process is about to load from memory, which may be gone soon after: its kernels are read now, for questions that name it.
+ * An image that a process is about to load from memory, which may be gone soon after: its kernels are read
+ * now, for questions that name it.
  */
 int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address);
 /*
- * Looks at what lies where in the process, now, and keeps it and the file: for questions that come when it has ended. Reads /proc/PID/maps,
- * nothing else. -EAGAIN: no room, counted as refused; -ESRCH.
+ * Looks at what lies where in the process, now, and keeps it and the file: for questions that come when it
+ * has ended. Reads /proc/PID/maps, nothing else. -EAGAIN: no room, counted as refused; -ESRCH.
  */
 int symbolizer_look(struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping);
 /* The process is over, or executes another program. */

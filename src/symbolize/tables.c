@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is kept of a file's contents: its stubs, and its kernels for some architectures. Read when they are asked for. */
+/*
+ * What is kept of a file's contents: its stubs, and its kernels for some architectures. Read when they are
+ * asked for.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +35,8 @@ static int may_try(const struct file *file, enum table table)
 	return n && clock_mono_ns() - file->failed[table].ns < wait ? -EAGAIN : 0;
 }
 
-static int failed(struct symbolizer *symbolizer, struct file *file, const struct place *place, enum table table, int r)
+static int failed(struct symbolizer *symbolizer, struct file *file, const struct place *place,
+		  enum table table, int r)
 {
 	if (r == -ECANCELED)
 		return r;
@@ -140,8 +144,8 @@ static struct figures *kept_figures(struct symbolizer *symbolizer, struct file *
 	return NULL;
 }
 
-static int read_figures(struct symbolizer *symbolizer, struct file *file, const struct place *place, uint16_t sm,
-			struct figures **ret_figures)
+static int read_figures(struct symbolizer *symbolizer, struct file *file, const struct place *place,
+			uint16_t sm, struct figures **ret_figures)
 {
 	const struct figures_limits limits = {
 		.entries = (uint32_t)(symbolizer->config.limits.bytes / 2 / sizeof(struct figures_entry)),

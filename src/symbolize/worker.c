@@ -13,7 +13,10 @@
 #include "base/clock.h"
 #include "symbolize/private.h"
 
-/* A question without an answer is tried again, twice; those of one slot together, so that a process's maps are read once for them. */
+/*
+ * A question without an answer is tried again, twice; those of one slot together, so that a process's maps
+ * are read once for them.
+ */
 enum { TRIES = 3 };
 #define AGAIN_NS (250 * NSEC_PER_MSEC)
 #define SLOT_NS (50 * NSEC_PER_MSEC)
@@ -82,7 +85,8 @@ static void give(struct symbolizer *symbolizer, struct work *work, struct kernel
 {
 	pthread_mutex_lock(&symbolizer->lock);
 	/* Never full: a question is let in where there is room for its answer. */
-	symbolizer->answers[(symbolizer->answers_head + symbolizer->answers_n) % symbolizer->config.limits.questions] =
+	symbolizer->answers[(symbolizer->answers_head + symbolizer->answers_n) %
+			    symbolizer->config.limits.questions] =
 		(struct symbolizer_answer){ .id = work->question.id, .kernel = kernel };
 	symbolizer->answers_n++;
 	symbolizer->stats.answered++;

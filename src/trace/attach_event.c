@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One trace event of many probes, one perf event on it, one program: kernels before 6.6. The definitions outlive us if we are killed, the
- * probes do not: an event's name says whose it is, so that the next agent can remove it.
+ * One trace event of many probes, one perf event on it, one program: kernels before 6.6. The definitions
+ * outlive us if we are killed, the probes do not: an event's name says whose it is, so that the next agent
+ * can remove it.
  */
 #include "trace/attach_private.h"
 
@@ -20,8 +21,9 @@
 #include "proc/proc.h"
 
 /*
- * Given out, by all backends of this process: a definition under a name that is still in use would be appended to it, unregistered, and opening
- * that is a null pointer in the kernel (6.18), with a lock held that all trace events need.
+ * Given out, by all backends of this process: a definition under a name that is still in use would be
+ * appended to it, unregistered, and opening that is a null pointer in the kernel (6.18), with a lock held
+ * that all trace events need.
  */
 static atomic_uint names;
 
@@ -71,7 +73,8 @@ static int first_online(void)
 	char text[64]; /* the first of a list of ranges, "2-63" */
 	int cpu = 0;
 
-	if (read_file("/sys/devices/system/cpu/online", text, sizeof(text), NULL) < 0 || sscanf(text, "%d", &cpu) != 1)
+	if (read_file("/sys/devices/system/cpu/online", text, sizeof(text), NULL) < 0 ||
+	    sscanf(text, "%d", &cpu) != 1)
 		return 0;
 	return cpu;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Letting go of uprobe_multi links. Closing one waits for readers all over the kernel, 50 to 400 ms, but all that are closed at the same
- * time wait together. While we run, some threads close what nobody maps any more. At the end, processes of their own close what is left:
- * a thread that waits in the kernel would keep our own end waiting.
+ * Letting go of uprobe_multi links. Closing one waits for readers all over the kernel, 50 to 400 ms, but all
+ * that are closed at the same time wait together. While we run, some threads close what nobody maps any more.
+ * At the end, processes of their own close what is left: a thread that waits in the kernel would keep our own
+ * end waiting.
  */
 #include "trace/attach_private.h"
 
@@ -182,8 +183,9 @@ static bool is_needed(const struct attach_links *links, int fd)
 }
 
 /*
- * In a process of its own, which holds nothing that somebody may wait for. Only system calls are allowed here. The processes that close have
- * one table of descriptors in common, so that none keeps a link open that another closes.
+ * In a process of its own, which holds nothing that somebody may wait for. Only system calls are allowed
+ * here. The processes that close have one table of descriptors in common, so that none keeps a link open that
+ * another closes.
  */
 static _Noreturn void close_apart(const struct attach_links *links, int begin, int end)
 {

@@ -17,9 +17,10 @@
 enum { BTF_PIECE = 16384 };
 
 /*
- * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of `stats`: 28 MiB of kernel memory
- * for 1,000 processes of 14 calls, at most 64 MiB there and as much in the others. Older kernels warn of that in programs of this type
- * (check_map_prog_compatibility, kernel/bpf/verifier.c): all are allocated at once there, some 40 MiB.
+ * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of
+ * `stats`: 28 MiB of kernel memory for 1,000 processes of 14 calls, at most 64 MiB there and as much in the
+ * others. Older kernels warn of that in programs of this type (check_map_prog_compatibility,
+ * kernel/bpf/verifier.c): all are allocated at once there, some 40 MiB.
  */
 enum {
 	THREADS_MULTI = 65536,
@@ -124,7 +125,8 @@ int attach_may(const struct attach_config *config, struct attach_trouble *ret_tr
 	if (capability_lacks(needs, lacks) == 0)
 		return 0;
 	if (needs == CAPABILITY_FOR(EVENT))
-		attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(), lacks[0].remedy);
+		attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
+			   lacks[0].remedy);
 	else
 		attach_say(ret_trouble, "%s; %s", lacks[0].cause, lacks[0].remedy);
 	return -EPERM;
@@ -200,7 +202,8 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 			attach_say_refused(ret_trouble, "the kernel refuses the tracing programs", r);
 		else
 			attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s",
-				   backend->way->name, strerror(-r), last_warning[0] ? "; " : "", last_warning);
+				   backend->way->name, strerror(-r), last_warning[0] ? "; " : "",
+				   last_warning);
 	}
 	libbpf_set_print(before);
 	backend->programs[0] = object;

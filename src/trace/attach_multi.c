@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One link, many sites: kernel 6.6 and later. Its parameters are the kernel's include/uapi/linux/bpf.h, which Debian 12's lacks. */
+/*
+ * One link, many sites: kernel 6.6 and later. Its parameters are the kernel's include/uapi/linux/bpf.h, which
+ * Debian 12's lacks.
+ */
 #include "trace/attach_private.h"
 
 #include <errno.h>
@@ -44,7 +47,10 @@ static int link_create(struct multi_link *link)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A directory is no file to probe: a kernel that knows these links says so, one that does not refuses the call. */
+/*
+ * A directory is no file to probe: a kernel that knows these links says so, one that does not refuses the
+ * call.
+ */
 static int multi_try(struct attach_backend *backend, struct attach_trouble *ret_trouble)
 {
 	struct attachment any = { .backend = backend };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared by the files attach*.c. A way to attach (struct attach_way) is a compiled kernel side and how probes are made with it.
+ * Shared by the files attach*.c. A way to attach (struct attach_way) is a compiled kernel side and how probes
+ * are made with it.
  */
 #pragma once
 
@@ -9,11 +10,15 @@
 #include <bpf/libbpf.h>
 
 enum {
-	/* Programs that differ in their salt: so many meanings may code have that is equal and lies at equal places of its page. */
+	/*
+	 * Programs that differ in their salt: so many meanings may code have that is equal and lies at equal
+	 * places of its page.
+	 */
 	ATTACH_SALTS_MAX = 8,
 	ATTACH_SITES_MAX = 16384, /* signatures, of all files together */
 	ATTACH_NAME_MAX = 64, /* MAX_EVENT_NAME_LEN, kernel/trace/trace.h */
-	ATTACH_UPROBE_MULTI = 48, /* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6 */
+	/* BPF_TRACE_UPROBE_MULTI in the kernel's include/uapi/linux/bpf.h since 6.6 */
+	ATTACH_UPROBE_MULTI = 48,
 };
 
 struct attach_way {
@@ -39,7 +44,8 @@ enum attach_life { ATTACH_LIFE_EXIT, ATTACH_LIFE_EXEC, ATTACH_LIFE_FORK, ATTACH_
 
 struct attach_backend {
 	const struct attach_way *way;
-	struct bpf_object *programs[ATTACH_SALTS_MAX]; /* the first has the maps, the others are made when needed */
+	/* the first has the maps, the others are made when needed */
+	struct bpf_object *programs[ATTACH_SALTS_MAX];
 	struct bpf_link *lives[ATTACH_LIVES];
 	struct trace_control *control;
 	/* trace events */
@@ -77,7 +83,10 @@ uint64_t attach_site_value(const struct attach_site *site);
 
 /* Whether BTF and capabilities are there. */
 int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble);
-/* Why probes are trace events, in words; the kernel that has uprobe_multi may not take ours, or is not to be asked. */
+/*
+ * Why probes are trace events, in words; the kernel that has uprobe_multi may not take ours, or is not to be
+ * asked.
+ */
 const char *attach_why_events(void);
 /* @what was refused with @error, and capabilities are not why. */
 void attach_say_refused(struct attach_trouble *trouble, const char *what, int error);
@@ -92,8 +101,8 @@ void attach_say(struct attach_trouble *trouble, const char *format, ...) _printf
 /* ---- attach_signature.c ---- */
 
 /*
- * Puts the sites' signatures into map `sites`, each with the first salt under which it has one meaning only. @salts: one for each site.
- * -ENOSPC: too many, of one signature or altogether.
+ * Puts the sites' signatures into map `sites`, each with the first salt under which it has one meaning only.
+ * @salts: one for each site. -ENOSPC: too many, of one signature or altogether.
  */
 int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n,
 			  uint8_t *salts);
@@ -101,9 +110,14 @@ void attach_signatures_remove(struct attachment *attachment);
 
 /* ---- attach_links.c ---- */
 
-/* Takes a link on @file, to be closed in the background: when we end, together with all others. False: it does not. */
+/*
+ * Takes a link on @file, to be closed in the background: when we end, together with all others. False: it
+ * does not.
+ */
 bool attach_links_leave(struct attach_backend *backend, int fd, int file);
-/* Until no link on @file is left that is being let go of: a call would be counted by both it and a new one. */
+/*
+ * Until no link on @file is left that is being let go of: a call would be counted by both it and a new one.
+ */
 void attach_links_wait(struct attach_backend *backend, int file);
 /* Lets go of what is left, in the background if it takes longer. */
 void attach_links_end(struct attach_backend *backend);

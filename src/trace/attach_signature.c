@@ -12,7 +12,10 @@ enum { BREAKPOINT = 1 };
 #endif
 enum { PAGE = 4096, WINDOW = 16 };
 
-/* What the kernel side will see there. Code pages are mapped at pages of the file, so a place in its page is known. */
+/*
+ * What the kernel side will see there. Code pages are mapped at pages of the file, so a place in its page is
+ * known.
+ */
 static int signature_of(const struct attach_site *site, uint32_t salt, struct trace_signature *ret_key)
 {
 	struct trace_signature key = { .page_offset = (uint32_t)(site->offset & (PAGE - 1)), .salt = salt };

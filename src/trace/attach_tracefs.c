@@ -43,7 +43,8 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 		fd = mount_own();
 	if (fd < 0) {
 		attach_say(ret_trouble,
-			   "tracefs is not mounted and cannot be (%s); %s, so tracing needs it: mount -t tracefs tracefs /sys/kernel/tracing, "
+			   "tracefs is not mounted and cannot be (%s); %s, so tracing needs it: mount -t "
+			   "tracefs tracefs /sys/kernel/tracing, "
 			   "as root",
 			   strerror(-fd), attach_why_events());
 		return fd;
@@ -55,9 +56,9 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 		struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
 		if (r == -ENOENT)
-			attach_say(
-				ret_trouble,
-				"tracefs has no uprobe_events: tracing needs a kernel built with CONFIG_UPROBE_EVENTS");
+			attach_say(ret_trouble,
+				   "tracefs has no uprobe_events: tracing needs a kernel built with "
+				   "CONFIG_UPROBE_EVENTS");
 		else if (capability_lacks(CAPABILITY_FOR(EVENT), lacks) > 0)
 			attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
 				   lacks[0].remedy);

@@ -6,7 +6,8 @@
  *          ^                        │                                      │
  *          └── after the back-off ──┴──────────────────────────────────────┘     30 s, and twice as long each time, up to 1 h
  *
- * A verdict is on a whole window of BUDGET_WINDOW_NS, and the window after it begins anew: what was done must be seen to work.
+ * A verdict is on a whole window of BUDGET_WINDOW_NS, and the window after it begins anew: what was done must
+ * be seen to work.
  */
 #pragma once
 
@@ -47,13 +48,17 @@ void budget_add(struct budget_process *process, enum probe_group group, double c
 enum budget_verdict { BUDGET_FINE, BUDGET_QUIET, BUDGET_GIVE_UP };
 
 /*
- * Ends the window where it is over. @given_up: groups that are given up in every file of the process's already. BUDGET_GIVE_UP names the
- * dearest group that is left, never PROBE_GROUP_SETUP before the others: @ret_group. @max: share of a core; 0 no budget.
+ * Ends the window where it is over. @given_up: groups that are given up in every file of the process's
+ * already. BUDGET_GIVE_UP names the dearest group that is left, never PROBE_GROUP_SETUP before the others:
+ * @ret_group. @max: share of a core; 0 no budget.
  */
 enum budget_verdict budget_judge(struct budget_process *process, double max, unsigned given_up,
 				 int64_t now_ns, enum probe_group *ret_group);
 
-/* CPU that events take: share of a core over the last window; asked for each tick with the seconds since start. */
+/*
+ * CPU that events take: share of a core over the last window; asked for each tick with the seconds since
+ * start.
+ */
 struct budget_own {
 	int64_t begin_ns;
 	double begin_seconds, share;

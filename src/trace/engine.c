@@ -86,7 +86,8 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
 		if (r == -ENOTSUP)
 			snprintf(ret_trouble->text, sizeof(ret_trouble->text),
-				 "gpusonde runs in a PID namespace of its own, so one process cannot be told from others; run it in the "
+				 "gpusonde runs in a PID namespace of its own, so one process cannot be "
+				 "told from others; run it in the "
 				 "machine's (hostPID, --pid=host)");
 		if (r < 0)
 			return r;

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tracing engine: targets found, sites chosen, probes attached and given up, the ring drained, the kernel's sums read. It hands events
- * on, and keeps one sum per process and call; what CUDA's state makes of the events is src/cuda's business.
+ * The tracing engine: targets found, sites chosen, probes attached and given up, the ring drained, the
+ * kernel's sums read. It hands events on, and keeps one sum per process and call; what CUDA's state makes of
+ * the events is src/cuda's business.
  *
- * One thread owns an engine: the one that runs @event. Memory is bounded: TRACE_PROCESSES_MAX processes with sums, each with as many
- * calls as it uses; what does not fit is counted.
+ * One thread owns an engine: the one that runs @event. Memory is bounded: TRACE_PROCESSES_MAX processes with
+ * sums, each with as many calls as it uses; what does not fit is counted.
  *
  * A process here is an *incarnation*: a PID between exec and exec or exit.
  *
- * Budget: what tracing costs each process is hits times the measured cost of the site's class, averaged over 10 s; what its events cost
- * this thread is weighed, too: above max_overhead the process with most events is quieted. Above it in a process, the
- * engine first quiets that process (no events, sums only), then gives up the dearest group of sites of a file that the process maps,
- * and takes it back after a back-off that doubles. What this makes incomplete is said in struct trace_process_sum.
+ * Budget: what tracing costs each process is hits times the measured cost of the site's class, averaged over
+ * 10 s; what its events cost this thread is weighed, too: above max_overhead the process with most events is
+ * quieted. Above it in a process, the engine first quiets that process (no events, sums only), then gives up
+ * the dearest group of sites of a file that the process maps, and takes it back after a back-off that
+ * doubles. What this makes incomplete is said in struct trace_process_sum.
  */
 #pragma once
 
@@ -34,14 +36,16 @@ struct trace_engine_config {
 	bool libraries[PROBE_LIBRARIES];
 	pid_t pid; /* this process and what it makes; 0: all */
 	bool follow; /* with @pid: also what it starts */
-	bool held; /* with @pid: whoever calls offers each file before it is mapped, so nothing else has to be found */
+	/* with @pid: whoever calls offers each file before it is mapped, so nothing else has to be found */
+	bool held;
 	bool return_probes; /* trace.return_probes; without them only the driver is probed */
 	bool allow_single_step;
 	bool events; /* raw events at all; false: sums only */
 	bool every_call; /* events of every call, for --raw */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
-	const char *const *expected; /* paths of libraries that are probed before somebody maps them, ends with NULL; or NULL */
+	/* paths of libraries that are probed before somebody maps them, ends with NULL; or NULL */
+	const char *const *expected;
 };
 
 struct trace_engine_ops {
@@ -50,13 +54,16 @@ struct trace_engine_ops {
 	/* Events were lost since the last call: figures of events are incomplete from here. */
 	void (*lost)(uint64_t events, void *userdata);
 	/*
-	 * It turned out that something about a process is incomplete (enum trace_incomplete, all bits), before its next event is told. May be
-	 * NULL; struct trace_process_sum has it, too.
+	 * It turned out that something about a process is incomplete (enum trace_incomplete, all bits),
+	 * before its next event is told. May be NULL; struct trace_process_sum has it, too.
 	 */
 	void (*incomplete)(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata);
 	/* A process is over, its sums are final. May come without a TRACE_EVENT_EXIT where that was lost. */
 	void (*process_over)(uint32_t tgid, uint64_t incarnation, void *userdata);
-	/* Something that people should know: probes given up and taken back, files that could not be probed. May be NULL. */
+	/*
+	 * Something that people should know: probes given up and taken back, files that could not be probed.
+	 * May be NULL.
+	 */
 	void (*notice)(int level, const char *text, void *userdata);
 };
 
@@ -69,12 +76,14 @@ struct trace_sum {
 	struct {
 		int32_t code;
 		uint64_t count;
-	} codes[TRACE_ERROR_CODES_MAX]; /* ended by count 0; the last one sums up what does not fit, code INT32_MIN */
+		/* ended by count 0; the last one sums up what does not fit, code INT32_MIN */
+	} codes[TRACE_ERROR_CODES_MAX];
 };
 
 /* What is told where proc_sees_all() is not so. */
-#define TRACE_SEES_OWN_ONLY                                                                                            \
-	"gpusonde runs in a PID namespace of its own: programs outside of it are not traced; run it in the machine's " \
+#define TRACE_SEES_OWN_ONLY                                                                                  \
+	"gpusonde runs in a PID namespace of its own: programs outside of it are not traced; run it in the " \
+	"machine's "                                                                                         \
 	"(hostPID: true, docker run --pid=host)"
 
 enum trace_incomplete {
@@ -107,7 +116,11 @@ struct trace_engine_status {
 	uint64_t lost_threads, lost_procs, lost_stats, lost_errors, lost_processes;
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
 	uint32_t processes;
-	bool driver_only; /* the runtime was asked for, but without return probes its calls and the driver's would be counted twice */
+	/*
+	 * the runtime was asked for, but without return probes its calls and the driver's would be counted
+	 * twice
+	 */
+	bool driver_only;
 	double event_seconds; /* CPU of this thread that events took */
 	double probe_seconds; /* what all hits have cost the traced, reckoned */
 	uint32_t groups_given_up, processes_quiet;
@@ -122,14 +135,20 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 void trace_engine_free(struct trace_engine *engine);
 DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)
 
-/* Drains the ring and reads the sums of those that were active. Forgets the processes that were over at the last collection. */
+/*
+ * Drains the ring and reads the sums of those that were active. Forgets the processes that were over at the
+ * last collection.
+ */
 int trace_engine_collect(struct trace_engine *engine);
 /* Hands on what is in the ring now; for whoever wants it within 10 ms. */
 int trace_engine_drain(struct trace_engine *engine);
 /* All processes, as of the last collection; stops with what @fn gives when that is not 0. */
 int trace_engine_each(struct trace_engine *engine,
 		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata);
-/* Sums over all processes that ever were, as of the last collection, valid until the next: place is the call's number, NULL: never called. */
+/*
+ * Sums over all processes that ever were, as of the last collection, valid until the next: place is the
+ * call's number, NULL: never called.
+ */
 void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
 			 uint32_t *ret_n);
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
@@ -141,15 +160,18 @@ double trace_sum_quantile(const struct trace_sum *sum, double q);
 /* Calls of at most @bound_ns; those of the bucket that the bound lies in count if most of it is below. */
 uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
 
-/* Every probe of a file, chosen or refused, and newer versions of what is probed, which are refused: "gpusonde probes". */
+/*
+ * Every probe of a file, chosen or refused, and newer versions of what is probed, which are refused:
+ * "gpusonde probes".
+ */
 struct trace_listing {
 	const struct probe *probe; /* or what @symbol is a newer version of, and then never chosen */
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
 	/*
-	 * Not chosen: the driver's calls within it are probed instead. A call of the runtime's that makes none (arguments that it finds wrong, a
-	 * driver too old for it) is not seen.
+	 * Not chosen: the driver's calls within it are probed instead. A call of the runtime's that makes
+	 * none (arguments that it finds wrong, a driver too old for it) is not seen.
 	 */
 	bool left_to_driver;
 };

@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "trace/engine_private.h"
 
-void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested, void *userdata)
+void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested,
+		 void *userdata)
 {
 	struct trace_engine *engine = userdata;
 	double cost_ns = (double)(counted + nested) * engine->hit_ns[call];
@@ -87,7 +88,8 @@ static void give_up(struct trace_engine *engine, const struct sums_process *proc
 		files_give_up(&engine->probing, file, group, now);
 		engine->groups_given_up++;
 		engine_notice(engine, LOG_NOTICE,
-			      "tracing process %u takes %.1f %% of a core, more than trace.max_overhead: the probes on %s calls of %s "
+			      "tracing process %u takes %.1f %% of a core, more than trace.max_overhead: the "
+			      "probes on %s calls of %s "
 			      "are taken away for %llds, from all its processes",
 			      process->tgid, 100 * process->budget.overhead, probe_group_name(group),
 			      target->path, (long long)(file->groups[group].budget.length_ns / NSEC_PER_SEC));

@@ -154,7 +154,8 @@ int trace_engine_drain(struct trace_engine *engine)
 	return 0;
 }
 
-static int on_ring(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+static int on_ring(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		   void *userdata)
 {
 	return trace_engine_drain(userdata);
 }
@@ -199,7 +200,10 @@ int engine_events_start(struct trace_engine *engine)
 	if (fd < 0)
 		return fd;
 	engine->control->wake_bytes = engine->config.attach.ring_bytes / WAKE_SHARE;
-	/* Edge-triggered: else each event that is there at the time would wake us, not only those that ask for it. */
+	/*
+	 * Edge-triggered: else each event that is there at the time would wake us, not only those that ask
+	 * for it.
+	 */
 	r = sd_event_add_io(engine->event, &engine->ring_source, fd, EPOLLIN | EPOLLET, on_ring, engine);
 	if (r >= 0)
 		r = sd_event_add_defer(engine->event, &engine->more, on_more, engine);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the engine's files share: engine.c makes it and answers, engine_events.c drains the ring, engine_targets.c hears of files and processes,
- * engine_budget.c collects and keeps the budget.
+ * What the engine's files share: engine.c makes it and answers, engine_events.c drains the ring,
+ * engine_targets.c hears of files and processes, engine_budget.c collects and keeps the budget.
  */
 #pragma once
 

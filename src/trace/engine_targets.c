@@ -51,20 +51,25 @@ static void tell_unprobed(struct trace_engine *engine, const struct target_file 
 		if ((n & (n - 1)) == 0)
 			engine_notice(
 				engine, LOG_WARNING,
-				"more than %u files have entry points without a probe: further ones are not named, %llu so far",
+				"more than %u files have entry points without a probe: further ones are "
+				"not named, %llu so far",
 				engine->told_files.count, (unsigned long long)n);
 		return;
 	}
 	if (attached == 0)
-		engine_notice(engine, LOG_WARNING,
-			      "%s: none of its %u entry points can be probed without single-stepping or harm, its calls are not "
-			      "traced: gpusonde probes %s tells why; a newer gpusonde may know this library",
-			      file->path, made->refused, file->path);
+		engine_notice(
+			engine, LOG_WARNING,
+			"%s: none of its %u entry points can be probed without single-stepping or harm, "
+			"its calls are not "
+			"traced: gpusonde probes %s tells why; a newer gpusonde may know this library",
+			file->path, made->refused, file->path);
 	else
-		engine_notice(engine, LOG_WARNING,
-			      "%s: %u of %u entry points have no probe, calls of them are not traced: gpusonde probes %s "
-			      "tells why; a newer gpusonde may know them",
-			      file->path, made->refused, attached + made->refused, file->path);
+		engine_notice(
+			engine, LOG_WARNING,
+			"%s: %u of %u entry points have no probe, calls of them are not traced: gpusonde "
+			"probes %s "
+			"tells why; a newer gpusonde may know them",
+			file->path, made->refused, attached + made->refused, file->path);
 }
 
 static int on_file(struct target_file *file, void *userdata)
@@ -168,8 +173,8 @@ int64_t engine_started_boot_ns(uint32_t tgid)
 }
 
 /*
- * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of the kernel's tells of a
- * mapping at once; what is found in /proc may be old.
+ * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of
+ * the kernel's tells of a mapping at once; what is found in /proc may be old.
  */
 static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file,
 			  uint64_t since_ns)
@@ -209,7 +214,8 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 		if (r < 0)
 			engine_notice(
 				engine, LOG_ERR,
-				"the buffer of events (trace.buffer) cannot be mapped: %s; memory and busy time are not traced",
+				"the buffer of events (trace.buffer) cannot be mapped: %s; memory and busy "
+				"time are not traced",
 				strerror(-r));
 		engine_events_arm(engine);
 	}
@@ -228,15 +234,18 @@ static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
 	process = sums_find(&engine->sums, (uint32_t)pid);
 	if (process) {
 		process->incomplete |= engine_incomplete(engine, process);
-		/* Its own event was lost, or is not of this one: the record is late, and this is what came after the exec. */
+		/*
+		 * Its own event was lost, or is not of this one: the record is late, and this is what came
+		 * after the exec.
+		 */
 		sums_check_gone(&engine->sums, process);
 	}
 	forget_mapper(engine, (uint32_t)pid);
 }
 
 /*
- * Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed. Kernels are registered before, and also when
- * a library is loaded much later.
+ * Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed.
+ * Kernels are registered before, and also when a library is loaded much later.
  */
 static bool is_late(const struct mapper *mapper, const struct sums_process *process)
 {
@@ -281,7 +290,8 @@ static void say_lacks(struct trace_engine *engine, unsigned needs)
 
 	engine->said |= needs;
 	for (unsigned i = 0; i < n; i++)
-		engine_notice(engine, LOG_NOTICE, "%s: %s; %s", lacks[i].cause, lacks[i].lost, lacks[i].remedy);
+		engine_notice(engine, LOG_NOTICE, "%s: %s; %s", lacks[i].cause, lacks[i].lost,
+			      lacks[i].remedy);
 }
 
 static void on_refused(pid_t pid, const char *path, bool deleted, int error, void *userdata)
@@ -294,9 +304,10 @@ static void on_refused(pid_t pid, const char *path, bool deleted, int error, voi
 		say_lacks(engine, need);
 	} else if (!engine->refusal_said && (error == -EACCES || error == -EPERM)) {
 		engine->refusal_said = true;
-		engine_notice(engine, LOG_NOTICE,
-			      "%s, which process %d maps, cannot be opened, so what calls it is not traced: %s",
-			      path, (int)pid, strerror(-error));
+		engine_notice(
+			engine, LOG_NOTICE,
+			"%s, which process %d maps, cannot be opened, so what calls it is not traced: %s",
+			path, (int)pid, strerror(-error));
 	}
 }
 
@@ -337,8 +348,8 @@ int engine_targets_start(struct trace_engine *engine)
 	const bool *libraries = engine->probing.libraries;
 	struct target_config config = {
 		.roles = (libraries[PROBE_CUDA] ? TARGET_ROLE_DRIVER : 0) |
-			  (libraries[PROBE_CUDART] ? TARGET_ROLE_RUNTIME | TARGET_ROLE_ANY : 0) |
-			  (libraries[PROBE_LIBC] ? TARGET_ROLE_LIBC : 0),
+			 (libraries[PROBE_CUDART] ? TARGET_ROLE_RUNTIME | TARGET_ROLE_ANY : 0) |
+			 (libraries[PROBE_LIBC] ? TARGET_ROLE_LIBC : 0),
 		.pid = engine->config.pid,
 		.children = engine->config.follow,
 		.proc_root = "/proc",
@@ -356,7 +367,8 @@ void engine_expect(struct trace_engine *engine)
 {
 	int64_t now = clock_mono_ns();
 
-	if (!engine->config.expected || (engine->expected_ns && now - engine->expected_ns < EXPECT_INTERVAL_NS))
+	if (!engine->config.expected ||
+	    (engine->expected_ns && now - engine->expected_ns < EXPECT_INTERVAL_NS))
 		return;
 	engine->expected_ns = now;
 	for (const char *const *path = engine->config.expected; *path; path++)

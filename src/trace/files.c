@@ -96,8 +96,8 @@ struct trial {
 };
 
 /*
- * Attaches the largest part of @sites that the kernel takes: those that it refuses are moved behind the others. *ret_n: how many it
- * takes. Halves are tried apart, single sites decide.
+ * Attaches the largest part of @sites that the kernel takes: those that it refuses are moved behind the
+ * others. *ret_n: how many it takes. Halves are tried apart, single sites decide.
  */
 static int part(struct trial *t, struct attach_site *sites, size_t n, size_t *ret_n)
 {

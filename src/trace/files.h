@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The probes on one file: which of its functions are probed and where, in groups that are attached and given up together.
+ * The probes on one file: which of its functions are probed and where, in groups that are attached and given
+ * up together.
  *
- * Entry probes of a group go first and come last, so that no return is ever met without its entry having been seen.
- * What the kernel refuses as a whole is taken apart until the sites that it refuses are found (a bounded number of tries).
+ * Entry probes of a group go first and come last, so that no return is ever met without its entry having been
+ * seen. What the kernel refuses as a whole is taken apart until the sites that it refuses are found (a
+ * bounded number of tries).
  */
 #pragma once
 
@@ -24,7 +26,8 @@ struct file_group {
 struct file_probes {
 	struct file_group groups[PROBE_GROUPS];
 	uint32_t refused; /* entry points without a probe: no harmless site, or the kernel would not */
-	bool left_to_driver; /* some have none because the driver's have: what the runtime does by itself is not seen */
+	/* some have none because the driver's have: what the runtime does by itself is not seen */
+	bool left_to_driver;
 	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
 	bool only_libc; /* no function of CUDA's */
 	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were in */
@@ -41,7 +44,8 @@ struct files_config {
 };
 
 /* Finds the sites of a file and attaches all groups. -ENOENT: it has none of the functions. */
-int files_attach(const struct files_config *config, int fd, const char *path, struct file_probes **ret_probes);
+int files_attach(const struct files_config *config, int fd, const char *path,
+		 struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
 /* Of a file that nobody maps any more: without waiting for the kernel to let go of it. */

@@ -185,7 +185,10 @@ static bool is_doubtful(const struct trial *trial)
 	return trial->specimen->kind == SITE_KIND_NOP10;
 }
 
-/* All at once where the kernel takes them, since letting go takes as long for many as for one; else each for itself. */
+/*
+ * All at once where the kernel takes them, since letting go takes as long for many as for one; else each for
+ * itself.
+ */
 static void attach_entries(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
 			   struct attachment **ret_together)
 {
@@ -307,8 +310,9 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 }
 
 /*
- * Another gpusonde that starts at this moment tries the same places of the same file, and what its return probes do shows in our children: a kind
- * that seems to be single-stepped, which kernels in general do not, is tried again.
+ * Another gpusonde that starts at this moment tries the same places of the same file, and what its return
+ * probes do shows in our children: a kind that seems to be single-stepped, which kernels in general do not,
+ * is tried again.
  */
 static bool is_disturbed(const struct site_rules *rules)
 {

@@ -3,7 +3,10 @@
 
 #include "base/macro.h"
 
-/* @site is where the label "specimen_NAME_site" stands in @code. Far from each other, so that none is within another's instruction. */
+/*
+ * @site is where the label "specimen_NAME_site" stands in @code. Far from each other, so that none is within
+ * another's instruction.
+ */
 #define SPECIMEN(name, code)                                            \
 	__asm__(".pushsection .text.gs_specimens, \"ax\", %progbits\n"  \
 		".hidden specimen_" #name ", specimen_" #name "_site\n" \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which probed functions a file has, and where their probes go. What is not proven is refused, with a reason: besides what the code says
- * (trace/site.h), that a probe is passed by calls of its own function only, as far as the file's symbols tell.
+ * Which probed functions a file has, and where their probes go. What is not proven is refused, with a reason:
+ * besides what the code says (trace/site.h), that a probe is passed by calls of its own function only, as far
+ * as the file's symbols tell.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,7 +16,10 @@
 #include "trace/engine.h"
 
 enum {
-	/* Functions at places of their own; the names that are probed are TRACE_CALLS_MAX at most, so a file with more lies. */
+	/*
+	 * Functions at places of their own; the names that are probed are TRACE_CALLS_MAX at most, so a file
+	 * with more lies.
+	 */
 	PLACES_MAX = 8 * TRACE_CALLS_MAX,
 	CODE_RANGES_MAX = 64,
 };
@@ -63,7 +67,10 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol,
 	return NULL;
 }
 
-/* Names of one place, aliases and twins in .symtab, get one probe: the first row of the table counts it, whatever the order here. */
+/*
+ * Names of one place, aliases and twins in .symtab, get one probe: the first row of the table counts it,
+ * whatever the order here.
+ */
 static void merge(struct place *known, const struct place *place)
 {
 	if (known->newer && !place->newer) {
@@ -129,7 +136,10 @@ static uint32_t first_at(const struct places *places, uint64_t offset)
 	return low;
 }
 
-/* Any function of the file, probed or not. Only the places beside it are told: look_around() goes on from there. */
+/*
+ * Any function of the file, probed or not. Only the places beside it are told: look_around() goes on from
+ * there.
+ */
 static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
 {
 	struct places *places = userdata;
@@ -178,7 +188,8 @@ static int look_around(struct elf_file *file, struct places *places)
 static bool is_code(const struct places *places, uint64_t offset)
 {
 	for (size_t i = 0; i < places->code_n; i++)
-		if (offset >= places->code[i].offset && offset - places->code[i].offset < places->code[i].size)
+		if (offset >= places->code[i].offset &&
+		    offset - places->code[i].offset < places->code[i].size)
 			return true;
 	return places->code_n == CODE_RANGES_MAX; /* there may be more */
 }
@@ -193,9 +204,11 @@ static void refuse(struct site *site, const char *why)
 static const char *refused_unseen(const struct places *places, const struct place *place)
 {
 	if (place->newer)
-		return "newer than this gpusonde: what its arguments mean is not known; a newer gpusonde may know it";
+		return "newer than this gpusonde: what its arguments mean is not known; a newer gpusonde "
+		       "may know it";
 	if (place->kind == ELF_INDIRECT)
-		return "an indirect function (IFUNC): which function it stands for is found out when it is loaded";
+		return "an indirect function (IFUNC): which function it stands for is found out when it is "
+		       "loaded";
 	if (place->kind == ELF_UNTYPED)
 		return "its symbol does not say that it is a function: it may be data";
 	if (!is_code(places, place->offset))
@@ -203,7 +216,10 @@ static const char *refused_unseen(const struct places *places, const struct plac
 	return NULL;
 }
 
-/* It begins in the middle of an instruction of a function before it, which does not say how far it goes, or there is no telling. */
+/*
+ * It begins in the middle of an instruction of a function before it, which does not say how far it goes, or
+ * there is no telling.
+ */
 static bool begins_within_unsized(struct elf_file *file, const struct place *place)
 {
 	bool arm64 = elf_machine(file) == EM_AARCH64;
@@ -221,7 +237,10 @@ static bool begins_within_unsized(struct elf_file *file, const struct place *pla
 	return false;
 }
 
-/* NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was looked at. */
+/*
+ * NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was
+ * looked at.
+ */
 static const char *refused_beside(struct elf_file *file, const struct place *place, const struct site *site,
 				  bool whole)
 {
@@ -230,14 +249,16 @@ static const char *refused_beside(struct elf_file *file, const struct place *pla
 	if (place->next <= place->offset + site->offset)
 		return "another function begins before the instruction that could be probed";
 	if (!whole)
-		return "only a part of it could be searched for jumps back: it is too long, or the file too short";
+		return "only a part of it could be searched for jumps back: it is too long, or the file "
+		       "too short";
 	return NULL;
 }
 
 /*
- * A call of the runtime's whose return cannot be seen (most of arm64's: they save where they return to before anything that the kernel emulates)
- * would be counted without its result, and the driver's calls within it once more. Those say what it does, with results; where the runtime fails
- * before it makes one, as by an argument that it finds wrong, nothing is seen.
+ * A call of the runtime's whose return cannot be seen (most of arm64's: they save where they return to before
+ * anything that the kernel emulates) would be counted without its result, and the driver's calls within it
+ * once more. Those say what it does, with results; where the runtime fails before it makes one, as by an
+ * argument that it finds wrong, nothing is seen.
  */
 static bool is_left_to_driver(const struct place *place, const struct site *site)
 {
@@ -272,7 +293,8 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		why = listing.site.chosen ? refused_beside(file, place, &listing.site, whole) : NULL;
 		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
 		if (listing.left_to_driver)
-			why = "its return could not be seen here: the driver's calls that it makes are probed instead; where it makes none, nothing is seen";
+			why = "its return could not be seen here: the driver's calls that it makes are "
+			      "probed instead; where it makes none, nothing is seen";
 		if (why)
 			refuse(&listing.site, why);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the kernel writes into a perf ring about mappings and lives of processes (perf_event_open(2)). Pure: bytes in, events out. The
- * ring is shared memory that only the kernel writes, but it is read as if anybody did.
+ * What the kernel writes into a perf ring about mappings and lives of processes (perf_event_open(2)). Pure:
+ * bytes in, events out. The ring is shared memory that only the kernel writes, but it is read as if anybody
+ * did.
  */
 #pragma once
 
@@ -34,8 +35,8 @@ void perf_record_attr(struct perf_event_attr *ret_attr);
 int perf_record_parse(const void *record, size_t n, struct perf_record *ret_record);
 
 /*
- * Everything between @tail and @head of a ring of @size bytes, a power of two, to @fn. Returns the number of records that make no sense;
- * after such a one nothing up to @head can be read.
+ * Everything between @tail and @head of a ring of @size bytes, a power of two, to @fn. Returns the number of
+ * records that make no sense; after such a one nothing up to @head can be read.
  */
 size_t perf_ring_walk(const void *ring, size_t size, uint64_t tail, uint64_t head,
 		      void (*fn)(const struct perf_record *record, void *userdata), void *userdata);

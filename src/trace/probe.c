@@ -42,8 +42,9 @@
 /* The pitch that the driver chose, times the extent's height and depth. */
 #define MALLOC_3D SHAPE(EXTENT), ADDR(OUT(0)), SIZE(OUT_AT(0, 8))
 /*
- * Structures by value: on x86-64 they lie on the stack from the first slot on, which is argument 6, and take no register; on
- * arm64 the register holds their address. cudaExtent is width, height, depth; cudaPitchedPtr is ptr, pitch, xsize, ysize.
+ * Structures by value: on x86-64 they lie on the stack from the first slot on, which is argument 6, and take
+ * no register; on arm64 the register holds their address. cudaExtent is width, height, depth; cudaPitchedPtr
+ * is ptr, pitch, xsize, ysize.
  */
 #if defined(__aarch64__)
 #define MEMSET_3D ADDR(IN(0, 0)), SIZE(IN(2, 0)), TIMES(IN(2, 8)), .depth_in = 16
@@ -57,7 +58,10 @@
 #define LIBRARY_FLAGS_CUDART TRACE_FLAG_RUNTIME
 #define LIBRARY_FLAGS_LIBC 0
 
-/* may_return: all are extern "C" and throw nothing; ENTRY has no use for it. setenv's strings may not be in memory before it has read them. */
+/*
+ * may_return: all are extern "C" and throw nothing; ENTRY has no use for it. setenv's strings may not be in
+ * memory before it has read them.
+ */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...)         \
 	{                                                                           \
 		.symbol = symbol_,                                                  \
@@ -95,7 +99,10 @@ const struct probe probes[] = {
 const uint16_t probes_n = ARRAY_SIZE(probes);
 _Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has room for TRACE_CALLS_MAX rows");
 
-/* Rows are in the order of what they are about; names are looked up for each symbol of a file, of which there may be 100,000s. */
+/*
+ * Rows are in the order of what they are about; names are looked up for each symbol of a file, of which there
+ * may be 100,000s.
+ */
 static uint16_t by_name[ARRAY_SIZE(probes)];
 static pthread_once_t sorted = PTHREAD_ONCE_INIT;
 
@@ -202,7 +209,8 @@ const struct probe *probe_of_newer(enum probe_library library, const char *symbo
 		newest = known;
 		found = probe;
 	}
-	return found && (version.number > newest.number || (version.number == newest.number && version.twin)) ?
+	return found && (version.number > newest.number ||
+			 (version.number == newest.number && version.twin)) ?
 		       found :
 		       NULL;
 }

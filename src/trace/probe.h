@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is probed: probes.def made into one table. A row is one exported name; its place in the table is its call number, which is
- * what crosses the boundary to the kernel side (bpf/event.h).
+ * What is probed: probes.def made into one table. A row is one exported name; its place in the table is its
+ * call number, which is what crosses the boundary to the kernel side (bpf/event.h).
  */
 #pragma once
 
@@ -19,7 +19,10 @@ enum probe_library {
 
 /* Sites of a file that are attached and given up together. */
 enum probe_group {
-	PROBE_GROUP_SETUP, /* init, devices, contexts, modules, streams: seldom, and all else is told apart by it. Given up last */
+	/*
+	 * init, devices, contexts, modules, streams: seldom, and all else is told apart by it. Given up last
+	 */
+	PROBE_GROUP_SETUP,
 	PROBE_GROUP_MEMORY,
 	PROBE_GROUP_SYNC,
 	PROBE_GROUP_COPY,
@@ -33,7 +36,8 @@ struct probe {
 	enum probe_library library;
 	enum probe_group group;
 	bool may_return; /* extern "C", cannot throw: a return probe does no harm */
-	struct trace_spec spec; /* flags without TRACE_SPEC_RETURNS: whether there is one is known at attachment only */
+	/* flags without TRACE_SPEC_RETURNS: whether there is one is known at attachment only */
+	struct trace_spec spec;
 };
 
 extern const struct probe probes[];
@@ -42,8 +46,9 @@ extern const uint16_t probes_n;
 /* The row of an exported name of a library; NULL: not probed. */
 const struct probe *probe_find(enum probe_library library, const char *symbol);
 /*
- * The row that an exported name, which has none itself, is a later version of (..._v3 where ..._v2 is probed), or a twin of (..._ptsz): calls
- * of it are missed. NULL: it is none. Older versions are left out on purpose (probes.def).
+ * The row that an exported name, which has none itself, is a later version of (..._v3 where ..._v2 is
+ * probed), or a twin of (..._ptsz): calls of it are missed. NULL: it is none. Older versions are left out on
+ * purpose (probes.def).
  */
 const struct probe *probe_of_newer(enum probe_library library, const char *symbol);
 static inline uint16_t probe_call(const struct probe *probe)

@@ -10,8 +10,13 @@
 
 enum {
 	RECORD_MAX = sizeof(struct trace_name) + TRACE_NAME_LARGE, /* the longest event */
-	HAND_BACK = 64 << 10, /* the kernel may reuse what was read after so many bytes, not only at the end */
-	ROUNDS = 4, /* times the ring's size are read at once, so that whoever produces faster than we read does not keep us here */
+	/* the kernel may reuse what was read after so many bytes, not only at the end */
+	HAND_BACK = 64 << 10,
+	/*
+	 * times the ring's size are read at once, so that whoever produces faster than we read does not keep
+	 * us here
+	 */
+	ROUNDS = 4,
 };
 _Static_assert(sizeof(struct trace_launch) <= RECORD_MAX && sizeof(struct trace_call) <= RECORD_MAX &&
 		       sizeof(struct trace_process) <= RECORD_MAX && sizeof(struct trace_text) <= RECORD_MAX,

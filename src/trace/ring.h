@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The user's side of the BPF ring buffer. An own one, because libbpf's maps the data twice over, so that records are never cut in
- * two, and each page counts in resident memory again: here those few that go round the end are copied together instead.
+ * The user's side of the BPF ring buffer. An own one, because libbpf's maps the data twice over, so that
+ * records are never cut in two, and each page counts in resident memory again: here those few that go round
+ * the end are copied together instead.
  *
- * Nothing in the ring is believed: lengths are checked against what was produced, types and sizes against bpf/event.h.
+ * Nothing in the ring is believed: lengths are checked against what was produced, types and sizes against
+ * bpf/event.h.
  */
 #pragma once
 
@@ -52,7 +54,7 @@ struct ring_order {
 int ring_order_init(struct ring_order *order, uint32_t cpus);
 void ring_order_done(struct ring_order *order);
 /*
- * Looks a record over and counts it. The event; NULL: nothing that we know, counted as such. What a known event consists of is there
- * in full; a name in it ends where it says, other texts need not.
+ * Looks a record over and counts it. The event; NULL: nothing that we know, counted as such. What a known
+ * event consists of is there in full; a name in it ends where it says, other texts need not.
  */
 const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size);

@@ -28,8 +28,8 @@ void ring_order_done(struct ring_order *order)
 }
 
 /*
- * A program that was interrupted between taking a number and taking its place lets a later number through first, so a gap may close
- * again: the highest number less how many came is right in any order.
+ * A program that was interrupted between taking a number and taking its place lets a later number through
+ * first, so a gap may close again: the highest number less how many came is right in any order.
  */
 static void count(struct ring_order *order, const struct trace_header *event)
 {

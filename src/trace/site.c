@@ -22,8 +22,9 @@ const char *site_class_name(enum site_class class)
 }
 
 /*
- * What all kernels from 5.10 to 7.2 have in common, seen in each of them; where they differ, the dearer one. The costs were measured on x86-64
- * with the real libcuda 550 (6.18, a virtual machine); of arm64 nothing but emulated machines has been measured.
+ * What all kernels from 5.10 to 7.2 have in common, seen in each of them; where they differ, the dearer one.
+ * The costs were measured on x86-64 with the real libcuda 550 (6.18, a virtual machine); of arm64 nothing but
+ * emulated machines has been measured.
  */
 void site_rules_default(uint16_t machine, struct site_rules *ret_rules)
 {
@@ -97,7 +98,8 @@ static void no_code(struct site *site, const char *why)
 
 static const char jumps_back[] = "the function jumps back to its beginning: a call would be counted twice";
 static const char by_table[] =
-	"the function jumps by a table or to a reckoned address, which may lead back to its beginning: a call would be counted twice";
+	"the function jumps by a table or to a reckoned address, which may lead back to its beginning: a "
+	"call would be counted twice";
 
 static const char read_as_data[] =
 	"the function reads the instruction that could be probed as data: a probe would change what it reads";

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where in a function a probe goes. The first byte is where every tool puts it, and in NVIDIA's driver it is the dearest place there
- * is: single-stepped, 17 to 33 times the cost of an instruction that the kernel emulates. So: the first instruction of the
- * prologue that the running kernel emulates or optimises, if every path passes it and what stands before it provably leaves the
- * argument registers alone and the stack offset known.
+ * Where in a function a probe goes. The first byte is where every tool puts it, and in NVIDIA's driver it is
+ * the dearest place there is: single-stepped, 17 to 33 times the cost of an instruction that the kernel
+ * emulates. So: the first instruction of the prologue that the running kernel emulates or optimises, if every
+ * path passes it and what stands before it provably leaves the argument registers alone and the stack offset
+ * known.
  *
- * Pure: bytes in, a decision out. What this kernel does with each kind of instruction is given (trace/kernel_sites.h finds out).
+ * Pure: bytes in, a decision out. What this kernel does with each kind of instruction is given
+ * (trace/kernel_sites.h finds out).
  */
 #pragma once
 
@@ -38,8 +40,13 @@ enum site_kind {
 
 struct site_rules {
 	enum site_class by_kind[SITE_KINDS]; /* at a function's first byte */
-	bool nop_rewritten; /* nops may be rewritten into a call: refused in mid-function, where data may lie below the stack pointer */
-	bool allow_single_step; /* trace.allow_single_step; without meaning on arm64, where refusal is absolute */
+	/*
+	 * nops may be rewritten into a call: refused in mid-function, where data may lie below the stack
+	 * pointer
+	 */
+	bool nop_rewritten;
+	/* trace.allow_single_step; without meaning on arm64, where refusal is absolute */
+	bool allow_single_step;
 	uint32_t entry_ns[SITE_CLASSES]; /* measured cost of a hit; 0 not known */
 	uint32_t return_ns[SITE_CLASSES]; /* entry and return */
 };
@@ -57,24 +64,28 @@ struct site {
 };
 
 /*
- * @code: the function's bytes from its first one on, not beyond its size; @address as linked. A site lies within the first SITE_SCAN_MAX; all
- * of them, up to SITE_CODE_MAX, are searched for jumps back to it or before it, with which a call would hit it twice, and for reads of its bytes,
- * which a probe changes. Whether that was all of the function is for the caller to see; where its size is not known give all up to the next one.
- * @machine: EM_X86_64 or EM_AARCH64. Always gives a site: one that is refused says why. -EOPNOTSUPP: another machine.
+ * @code: the function's bytes from its first one on, not beyond its size; @address as linked. A site lies
+ * within the first SITE_SCAN_MAX; all of them, up to SITE_CODE_MAX, are searched for jumps back to it or
+ * before it, with which a call would hit it twice, and for reads of its bytes, which a probe changes. Whether
+ * that was all of the function is for the caller to see; where its size is not known give all up to the next
+ * one. @machine: EM_X86_64 or EM_AARCH64. Always gives a site: one that is refused says why. -EOPNOTSUPP:
+ * another machine.
  *
- * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would choose it, else SITE_REFUSED.
+ * A refused site has the class of the function's first byte: SITE_SINGLE_STEP where allow_single_step would
+ * choose it, else SITE_REFUSED.
  */
 enum { SITE_SCAN_MAX = 128, SITE_CODE_MAX = 16 << 10 };
 int site_choose(uint16_t machine, const uint8_t *code, size_t size, uint64_t address,
 		const struct site_rules *rules, struct site *ret_site);
 
 /*
- * Whether code that begins at @code comes to its byte @at at an instruction's start, going straight on. What cannot be followed does not.
- * SITE_INSTRUCTION_MAX: so long is an instruction at most.
+ * Whether code that begins at @code comes to its byte @at at an instruction's start, going straight on. What
+ * cannot be followed does not. SITE_INSTRUCTION_MAX: so long is an instruction at most.
  */
 enum { SITE_INSTRUCTION_MAX = 15 };
 bool site_is_boundary(uint16_t machine, const uint8_t *code, size_t size, size_t at);
 
-const char *site_class_name(enum site_class class); /* emulated, optimised, single_step, refused: as JSON has them */
+/* emulated, optimised, single_step, refused: as JSON has them */
+const char *site_class_name(enum site_class class);
 /* What is known of kernels in general, for where nothing can be tried (not root, another machine's file). */
 void site_rules_default(uint16_t machine, struct site_rules *ret_rules);

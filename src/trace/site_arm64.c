@@ -52,7 +52,9 @@ static bool refuses(_unused_ const cs_insn *insn)
 	return false;
 }
 
-/* A general register's number; -1: it is none, or the stack pointer or zero. @ret_bytes: of the value in it. */
+/*
+ * A general register's number; -1: it is none, or the stack pointer or zero. @ret_bytes: of the value in it.
+ */
 static int number(csh handle, unsigned reg, int *ret_bytes)
 {
 	/* capstone 5 calls these two fp and lr */
@@ -149,7 +151,10 @@ static const char *check_target(struct site_scan *scan, csh handle, const cs_ins
 	return check_register(scan, handle, &a->operands[0]);
 }
 
-/* bti marks where calls may land; paciasp and its kin sign the link register, which no longer says where to return to. */
+/*
+ * bti marks where calls may land; paciasp and its kin sign the link register, which no longer says where to
+ * return to.
+ */
 static const char *pass_hint(struct site_scan *scan, uint32_t instruction)
 {
 	unsigned hint = instruction >> 5 & 0x7f;
@@ -235,7 +240,8 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 		if (!form || form->bits == 0)
 			continue;
 		/* the distance, with its sign */
-		int32_t words = (int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
+		int32_t words =
+			(int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
 		int64_t to = (int64_t)at + words * INT64_C(4);
 
 		/* a call of itself is recursion, and counts */
@@ -247,7 +253,10 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 	return false;
 }
 
-/* ldr, ldrsw of a literal, into registers of either sort: up to 16 bytes; as opc and V say. Not prfm, which reads nothing. */
+/*
+ * ldr, ldrsw of a literal, into registers of either sort: up to 16 bytes; as opc and V say. Not prfm, which
+ * reads nothing.
+ */
 static unsigned literal_bytes(uint32_t instruction)
 {
 	static const uint8_t bytes[] = { 4, 8, 4, 0, 4, 8, 16, 0 };
@@ -289,8 +298,8 @@ static bool is_indexed_load(uint32_t instruction)
 }
 
 /*
- * The br at @at, by a slot at a place of its own: behind adrp xM, page; ldr xN, [xM, #offset], or ldr xN, literal; and mov xK, xN, which
- * NVIDIA's drivers since 535 have in between.
+ * The br at @at, by a slot at a place of its own: behind adrp xM, page; ldr xN, [xM, #offset], or ldr xN,
+ * literal; and mov xK, xN, which NVIDIA's drivers since 535 have in between.
  */
 static bool is_by_slot(const uint8_t *code, size_t at)
 {

@@ -36,7 +36,10 @@ struct site_machine {
 	bool (*reads_site)(const struct site_scan *scan, csh handle, enum site_kind kind);
 	/* The site itself makes the stack grow: who came back to it, would do so at another depth. */
 	bool (*moves_stack)(enum site_kind kind);
-	/* The function jumps by a table or an address that it reckons, of which nothing is known: it may lead back. */
+	/*
+	 * The function jumps by a table or an address that it reckons, of which nothing is known: it may lead
+	 * back.
+	 */
 	bool (*jumps_by_table)(const struct site_scan *scan, csh handle);
 };
 

@@ -18,7 +18,10 @@ static bool is_near_branch(const uint8_t *code)
 	return code[0] == 0x0f && (code[1] & 0xf0) == 0x80;
 }
 
-/* By bytes and not by meaning: with a prefix kernels treat the same instruction otherwise (push_setup_xol_ops, branch_setup_xol_ops). */
+/*
+ * By bytes and not by meaning: with a prefix kernels treat the same instruction otherwise
+ * (push_setup_xol_ops, branch_setup_xol_ops).
+ */
 static enum site_kind kind(const uint8_t *code, size_t length)
 {
 	if (length == 1 && (code[0] & 0xf8) == 0x50)
@@ -218,7 +221,10 @@ static bool may_return(const struct site_scan *scan, _unused_ enum site_kind kin
 	return scan->stack == 0;
 }
 
-/* Where the jump at @at would lead, if there is one; else a place that is no start. A call to the first byte is recursion, and counts. */
+/*
+ * Where the jump at @at would lead, if there is one; else a place that is no start. A call to the first byte
+ * is recursion, and counts.
+ */
 static int64_t target(const uint8_t *code, size_t at, size_t size, size_t *ret_end)
 {
 	int32_t distance;
@@ -250,8 +256,8 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 }
 
 /*
- * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as the code can be followed from the
- * entry; where it cannot, there may be one.
+ * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as
+ * the code can be followed from the entry; where it cannot, there may be one.
  */
 static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
 {
@@ -312,7 +318,10 @@ static size_t changed(enum site_kind kind_)
 	return kind_ == SITE_KIND_NOP5 ? sizeof(nop5) : kind_ == SITE_KIND_NOP10 ? sizeof(nop10) : 1;
 }
 
-/* Behind the last place that may be such an operand, by its ModRM byte and the distance in it; 0: there is none. */
+/*
+ * Behind the last place that may be such an operand, by its ModRM byte and the distance in it; 0: there is
+ * none.
+ */
 static size_t operands_end(const struct site_scan *scan, size_t length)
 {
 	size_t end = 0;
@@ -331,7 +340,10 @@ static size_t operands_end(const struct site_scan *scan, size_t length)
 	return end;
 }
 
-/* What is found by bytes, which is quick, is looked at in earnest. Where the code cannot be followed to there, it may be one. */
+/*
+ * What is found by bytes, which is quick, is looked at in earnest. Where the code cannot be followed to
+ * there, it may be one.
+ */
 static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
 {
 	size_t length = changed(kind_), end = operands_end(scan, length);
@@ -386,8 +398,8 @@ static bool jumps_anywhere(const cs_insn *insn, unsigned loaded)
 }
 
 /*
- * Not those by a slot at a place of its own, as thunks have it. Where the code cannot be followed, any jump may be one; a register that is
- * filled by index may meet the jump of a thunk on another way.
+ * Not those by a slot at a place of its own, as thunks have it. Where the code cannot be followed, any jump
+ * may be one; a register that is filled by index may meet the jump of a thunk on another way.
  */
 static bool jumps_by_table(const struct site_scan *scan, csh handle)
 {
@@ -415,7 +427,10 @@ static bool jumps_by_table(const struct site_scan *scan, csh handle)
 	return anywhere || (by_register && by_index) || has_indirect_jump(p, left);
 }
 
-/* What stands before it does not count: a loop's head lies behind the prologue, where the stack is as deep each time. */
+/*
+ * What stands before it does not count: a loop's head lies behind the prologue, where the stack is as deep
+ * each time.
+ */
 static bool moves_stack(enum site_kind kind_)
 {
 	return kind_ == SITE_KIND_PUSH || kind_ == SITE_KIND_PUSH_EXTENDED;

@@ -18,7 +18,9 @@ static void process_free(struct sums_process *process)
 int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, void *maps_of,
 	      const struct sums_ops *ops, void *userdata)
 {
-	*sums = (struct sums){ .maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max };
+	*sums = (struct sums){
+		.maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max
+	};
 	if (hashmap_init(&sums->due, 0) < 0)
 		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);

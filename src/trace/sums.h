@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The sums of every process and call, read from the kernel side's maps: of those that were active only, differences added up in 64 bits.
+ * The sums of every process and call, read from the kernel side's maps: of those that were active only,
+ * differences added up in 64 bits.
  *
  *   first hit (PROCESS or STAT event) ──> live ──> over (EXIT, EXEC, or found gone): read a last time, deleted from the maps
  *                                                     └──> shown in one more collection, then forgotten
  *
  * Invariants
- *  1. What has been read of a process is part of the totals at once, so the totals do not depend on who is still known.
+ *  1. What has been read of a process is part of the totals at once, so the totals do not depend on who is
+ *     still known.
  *  2. A process is an incarnation; an older one of the same PID is over when a newer one is seen.
- *  3. Latency buckets are kept for the range that occurs only: a thousand processes of twenty calls each are a few MiB.
+ *  3. Latency buckets are kept for the range that occurs only: a thousand processes of twenty calls each
+ *     are a few MiB.
  *
  * The maps are reached through struct sums_maps, so that tests need no kernel.
  */
@@ -95,18 +98,24 @@ void sums_done(struct sums *sums);
 
 /* The live process of this PID, or NULL. */
 struct sums_process *sums_find(const struct sums *sums, uint32_t tgid);
-/* PROCESS, EXEC and EXIT events; STAT events. *ret_made: the process is new. -ENOSPC: beyond the limit, counted. */
+/*
+ * PROCESS, EXEC and EXIT events; STAT events. *ret_made: the process is new. -ENOSPC: beyond the limit,
+ * counted.
+ */
 int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
 	       bool *ret_made);
 int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call);
-/* Reads what there is for the last time and deletes it from the maps; codes of errors at the next collection, for all in one walk. */
+/*
+ * Reads what there is for the last time and deletes it from the maps; codes of errors at the next collection,
+ * for all in one walk.
+ */
 void sums_over(struct sums *sums, struct sums_process *process);
 /* Over, if the kernel side knows this incarnation no more. */
 void sums_check_gone(struct sums *sums, struct sums_process *process);
 
 /*
- * Reads the live processes whose byte is set in @active, or all when that is NULL; forgets those that are over and were shown. Codes
- * of errors are looked up where errors grew, in one walk.
+ * Reads the live processes whose byte is set in @active, or all when that is NULL; forgets those that are
+ * over and were shown. Codes of errors are looked up where errors grew, in one walk.
  */
 void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE]);
 /* Events were lost: finds the keys that were never told, and who has gone. */

@@ -13,7 +13,10 @@ uint64_t sums_bucket_end(unsigned i)
 	return sums_bucket_low(i + 1);
 }
 
-/* Half-way between the bounds of its bucket, which are an eighth apart at most; a whole number, and no more than all calls together took. */
+/*
+ * Half-way between the bounds of its bucket, which are an eighth apart at most; a whole number, and no more
+ * than all calls together took.
+ */
 double trace_sum_quantile(const struct trace_sum *sum, double q)
 {
 	uint64_t n = 0, rank, seen = 0;

@@ -72,7 +72,10 @@ static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, vo
 	struct trace_stat_key key, next;
 	int r = bpf_map_get_next_key(of->stats.fd, NULL, &next);
 
-	/* A key that is deleted under us sends the walk back to the beginning; no map has more keys than room. */
+	/*
+	 * A key that is deleted under us sends the walk back to the beginning; no map has more keys than
+	 * room.
+	 */
 	for (uint32_t n = 0; r == 0 && n < 2 * of->stats.entries; n++) {
 		fn(&next, userdata);
 		key = next;
@@ -82,7 +85,8 @@ static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, vo
 }
 
 /* Copied out first: who is called may delete entries. */
-static int each_error(void *maps, void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
+static int each_error(void *maps,
+		      void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
 		      void *userdata)
 {
 	struct sums_maps_of *of = maps;

@@ -180,7 +180,10 @@ static uint64_t without_code(const struct sums_call *call)
 	return grown(call->errors, known);
 }
 
-/* Errors whose code had no room, here or in the kernel's map. Only at the end: a live process may just be between the two sums. */
+/*
+ * Errors whose code had no room, here or in the kernel's map. Only at the end: a live process may just be
+ * between the two sums.
+ */
 static void settle_others(struct sums *sums, struct sums_process *process)
 {
 	for (uint16_t i = 0; i < process->calls_n; i++) {
@@ -218,7 +221,8 @@ static void read_codes(struct sums *sums)
 {
 	for (uint32_t i = 0; i < sums->processes_n; i++)
 		if (sums->processes[i]->codes_due)
-			hashmap_put(&sums->due, sums->processes[i]->incarnation, i); /* without memory their codes are "others" */
+			hashmap_put(&sums->due, sums->processes[i]->incarnation,
+				    i); /* without memory their codes are "others" */
 	sums->maps->each_error(sums->maps_of, on_code, sums);
 	hashmap_clear(&sums->due);
 	for (uint32_t i = 0; i < sums->processes_n; i++) {

@@ -81,7 +81,10 @@ static void file_remove(struct targets *targets, struct target *target)
 	free(target);
 }
 
-/* Somebody writes into the file itself: probes would be put into what the next process finds at the old places. */
+/*
+ * Somebody writes into the file itself: probes would be put into what the next process finds at the old
+ * places.
+ */
 static int on_modified(sd_event_source *source, _unused_ const struct inotify_event *event, void *userdata)
 {
 	struct target *target = userdata;
@@ -106,7 +109,10 @@ static void watch(struct targets *targets, struct target *target)
 		target->watch = NULL;
 }
 
-/* The file of that identity. One that was written into since is forgotten once nobody maps it; until then it is not probed again. */
+/*
+ * The file of that identity. One that was written into since is forgotten once nobody maps it; until then it
+ * is not probed again.
+ */
 static struct target *file_current(struct targets *targets, uint64_t dev, uint64_t ino)
 {
 	struct target *target = file_find(targets, dev, ino);
@@ -146,8 +152,9 @@ static int file_add(struct targets *targets, const struct target_mapping *mappin
 	if (r < 0)
 		return r;
 	memcpy(target->path, mapping->path, mapping->path_n);
-	target->file =
-		(struct target_file){ .dev = mapping->dev, .ino = mapping->ino, .fd = -1, .path = target->path };
+	target->file = (struct target_file){
+		.dev = mapping->dev, .ino = mapping->ino, .fd = -1, .path = target->path
+	};
 	target->generation = mapping->generation;
 	target->changed = st->st_ctim;
 	target->size = st->st_size;
@@ -295,7 +302,10 @@ struct target_process *targets_process_add(struct targets *targets, pid_t pid, u
 	return process;
 }
 
-/* A file that nobody maps stays open and probed for a while: the next process that maps it may come at once, or be the same after exec. */
+/*
+ * A file that nobody maps stays open and probed for a while: the next process that maps it may come at once,
+ * or be the same after exec.
+ */
 static void target_release(struct targets *targets, struct target *target)
 {
 	uint64_t now;

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who maps what: files that are mapped executable, by device and inode, and the processes that map them. A scan of /proc at start, then the
- * kernel's own mmap, exec, fork and exit records; where those are refused (perf_event_paranoid) or were lost, scans again: once
- * a second at most, and at most a twentieth of the time.
+ * Who maps what: files that are mapped executable, by device and inode, and the processes that map them. A
+ * scan of /proc at start, then the kernel's own mmap, exec, fork and exit records; where those are refused
+ * (perf_event_paranoid) or were lost, scans again: once a second at most, and at most a twentieth of the
+ * time.
  *
  * Invariants
- *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to be the device and inode that is mapped:
- *     deleted, replaced and overlay files are the ones mapped, never what the path names now.
+ *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to be the device
+ *     and inode that is mapped: deleted, replaced and overlay files are the ones mapped, never what the path
+ *     names now.
  *  2. gpusonde itself is no target.
- *  3. Nothing here waits: a file on a dead network file system is not opened unless its name or its process makes it a candidate.
+ *  3. Nothing here waits: a file on a dead network file system is not opened unless its name or its
+ *     process makes it a candidate.
  */
 #pragma once
 
@@ -41,16 +44,25 @@ struct target_file {
 };
 
 struct target_ops {
-	/* A candidate was found. 0: it is a target, keep it open; -ENOENT: it is not, never ask again while it lies there. */
+	/*
+	 * A candidate was found. 0: it is a target, keep it open; -ENOENT: it is not, never ask again while
+	 * it lies there.
+	 */
 	int (*file)(struct target_file *file, void *userdata);
 	/* The last process that mapped it has been gone for two seconds, or it is closed: detach. */
 	void (*file_gone)(struct target_file *file, void *userdata);
 	/* A process maps a target for the first time; @tid is its in the initial namespace. */
 	/* @since_ns: CLOCK_MONOTONIC, when it was known to map it. */
 	void (*process)(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata);
-	/* A process that maps targets has ended or executes something else; what it maps anew is told after this. */
+	/*
+	 * A process that maps targets has ended or executes something else; what it maps anew is told after
+	 * this.
+	 */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
-	/* A library of CUDA's that a process maps could not be opened; again and again, as often as it is met. May be NULL. */
+	/*
+	 * A library of CUDA's that a process maps could not be opened; again and again, as often as it is
+	 * met. May be NULL.
+	 */
 	void (*refused)(pid_t pid, const char *path, bool deleted, int error, void *userdata);
 };
 
@@ -74,15 +86,18 @@ int targets_new(sd_event *event, const struct target_config *config, const struc
 void targets_free(struct targets *targets);
 DEFINE_CLEANUP(struct targets *, targets_free, targets_freep)
 /*
- * The whole of /proc, or the process followed: 5 ms of it at once, the rest in slices of the event loop. What is found is reported from
- * within.
+ * The whole of /proc, or the process followed: 5 ms of it at once, the rest in slices of the event loop. What
+ * is found is reported from within.
  */
 int targets_scan(struct targets *targets);
-/* A file that somebody is about to map (the command that "gpusonde trace" runs): as if it were mapped by @pid now. */
+/*
+ * A file that somebody is about to map (the command that "gpusonde trace" runs): as if it were mapped by @pid
+ * now.
+ */
 int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path);
 /*
- * A file that processes will map, sooner or later: it is probed now, so that the first of them misses nothing. To be called again now and
- * then: when another file lies at @path, that one is expected instead.
+ * A file that processes will map, sooner or later: it is probed now, so that the first of them misses
+ * nothing. To be called again now and then: when another file lies at @path, that one is expected instead.
  */
 int targets_expect(struct targets *targets, const char *path);
 /* The target of this device and inode, or NULL. */

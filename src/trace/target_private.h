@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How target*.c divide the work: target.c keeps files and processes and tells the engine; target_scan.c reads /proc, a slice at a time;
- * target_records.c reads the kernel's records, in the order of their times; target_open.c opens what is mapped.
+ * How target*.c divide the work: target.c keeps files and processes and tells the engine; target_scan.c reads
+ * /proc, a slice at a time; target_records.c reads the kernel's records, in the order of their times;
+ * target_open.c opens what is mapped.
  *
  * Both sources end in targets_mapped(), which may be told the same again and again.
  */
@@ -25,7 +26,8 @@ enum {
 struct target {
 	struct target_file file; /* fd -1: no target */
 	uint64_t generation; /* as records tell it; 0 not known */
-	struct timespec changed; /* with the size: another file that got the same inode is told from this one */
+	/* with the size: another file that got the same inode is told from this one */
+	struct timespec changed;
 	off_t size;
 	int64_t again_ns; /* no target: changed or not, it is not read again before */
 	int64_t idle_ns; /* since when nobody maps it */
@@ -155,7 +157,10 @@ void targets_record(struct targets *targets, const struct perf_record *record);
 void targets_records_handle(struct targets *targets, uint64_t until_ns);
 
 /* ---- target_open.c ---- */
-/* The file that is mapped there, for reading, and nothing else. -ESTALE: something else is there now; -ENOTSUP: no regular file. */
+/*
+ * The file that is mapped there, for reading, and nothing else. -ESTALE: something else is there now;
+ * -ENOTSUP: no regular file.
+ */
 int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);
 /* Device and inode as maps would show them. */
 int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);

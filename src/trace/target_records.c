@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A dummy software event on each CPU, and the records that come with it. A wake-up is followed by 20 ms in which nothing listens, so that a
- * storm of executions costs 50 wake-ups a second; then all rings are read, and what they had is handled in the order of time, up to
- * when reading began: what is newer may lack something that another ring has not shown yet.
+ * A dummy software event on each CPU, and the records that come with it. A wake-up is followed by 20 ms in
+ * which nothing listens, so that a storm of executions costs 50 wake-ups a second; then all rings are read,
+ * and what they had is handled in the order of time, up to when reading began: what is newer may lack
+ * something that another ring has not shown yet.
  *
- * CPUs that come online later are noticed within KEEP_NS: all events are made anew, and /proc is scanned for what was missed.
+ * CPUs that come online later are noticed within KEEP_NS: all events are made anew, and /proc is scanned for
+ * what was missed.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -204,7 +206,8 @@ static void read_all(struct targets *targets)
 		arm(targets, GATHER_US);
 }
 
-static int on_wake(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+static int on_wake(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		   void *userdata)
 {
 	struct targets *targets = userdata;
 
@@ -295,16 +298,19 @@ static void why_refused(int error, char *buf, size_t size)
 		snprintf(paranoid, sizeof(paranoid), " (kernel.perf_event_paranoid is %d)", level);
 	if (error != -EPERM && error != -EACCES) {
 		snprintf(buf, size,
-			 "new programs are found by scanning /proc, up to a second late: perf events cannot be opened: %s",
+			 "new programs are found by scanning /proc, up to a second late: perf events cannot "
+			 "be opened: %s",
 			 strerror(-error));
 	} else if (capability_lacks(CAPABILITY_FOR(RECORDS), lacks) ||
-		   (level >= CAPABILITY_PERF_STRICT && capability_lacks(CAPABILITY_FOR(RECORDS_STRICT), lacks))) {
+		   (level >= CAPABILITY_PERF_STRICT &&
+		    capability_lacks(CAPABILITY_FOR(RECORDS_STRICT), lacks))) {
 		snprintf(buf, size, "perf events are refused%s, %s: %s; %s", paranoid, lacks[0].cause,
 			 lacks[0].lost, lacks[0].remedy);
 	} else {
 		int n = snprintf(
 			buf, size,
-			"new programs are found by scanning /proc, up to a second late: perf events are refused, though no "
+			"new programs are found by scanning /proc, up to a second late: perf events are "
+			"refused, though no "
 			"capability is missing: ");
 
 		capability_refused(error, buf + n, size - (size_t)n);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading /proc, a slice of 5 ms at a time, so that whoever shares the thread (the ring of events) waits no longer. A queue holds the
- * processes to be looked at; a scan puts all of them in as the queue runs empty. A process with very many areas takes several slices.
+ * Reading /proc, a slice of 5 ms at a time, so that whoever shares the thread (the ring of events) waits no
+ * longer. A queue holds the processes to be looked at; a scan puts all of them in as the queue runs empty. A
+ * process with very many areas takes several slices.
  *
- * What cannot be helped: the kernel makes a reader of maps wait while another thread of that process holds its mmap lock for writing.
+ * What cannot be helped: the kernel makes a reader of maps wait while another thread of that process holds
+ * its mmap lock for writing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -184,7 +186,8 @@ static bool refill(struct targets *targets)
 	if (!scan->proc)
 		return false;
 	for (unsigned i = 0; i < SCAN_BATCH && (entry = readdir(scan->proc));)
-		if (parse_u64(entry->d_name, &pid) == 0 && pid <= INT32_MAX && (pid_t)pid != targets->own_pid) {
+		if (parse_u64(entry->d_name, &pid) == 0 && pid <= INT32_MAX &&
+		    (pid_t)pid != targets->own_pid) {
 			enqueue(targets, (pid_t)pid);
 			i++;
 		}

@@ -2,12 +2,14 @@
 /*
  * What atopgpud answers to atop, in both versions of its protocol.
  *
- * atop knows whole GPUs only: processes of MIG instances stand under the GPU that the instance lies on. It takes GPUs by position
- * and drops a daemon whose answer is longer than ATOP_ANSWER_MAX, so the lines of all GPUs have first call on the budget; half of
- * what is left is for processes that ended, half for the busiest that live, and either may use what the other leaves.
+ * atop knows whole GPUs only: processes of MIG instances stand under the GPU that the instance lies on. It
+ * takes GPUs by position and drops a daemon whose answer is longer than ATOP_ANSWER_MAX, so the lines of all
+ * GPUs have first call on the budget; half of what is left is for processes that ended, half for the busiest
+ * that live, and either may use what the other leaves.
  *
- * -1 means "not delivered" for busy figures; memory has no such value in the protocol, so unknown memory is 0, as atopgpud has it.
- * A cumulative figure, once there, never turns back to -1: atop would take the difference to it for work.
+ * -1 means "not delivered" for busy figures; memory has no such value in the protocol, so unknown memory is
+ * 0, as atopgpud has it. A cumulative figure, once there, never turns back to -1: atop would take the
+ * difference to it for work.
  */
 #include "view/view.h"
 
@@ -149,7 +151,9 @@ static char process_type(const struct process *process)
 	return process->types & PROCESS_TYPE_GRAPHICS ? 'G' : 'U';
 }
 
-/* Percent-seconds; version 1 has the average over the process's life instead, as NVML's accounting gives it. */
+/*
+ * Percent-seconds; version 1 has the average over the process's life instead, as NVML's accounting gives it.
+ */
 static long long process_busy(const struct process *process, unsigned i, unsigned row, unsigned version)
 {
 	double sum = process->percent_sum[i];
@@ -254,7 +258,8 @@ static int compare_busy(const void *a, const void *b)
 }
 
 /* Does the GPU of this process have a line? Those beyond atop's limit have none. */
-static bool gpu_listed(const struct snapshot *s, const struct process *process, const uint16_t *gpus, unsigned n)
+static bool gpu_listed(const struct snapshot *s, const struct process *process, const uint16_t *gpus,
+		       unsigned n)
 {
 	const struct entity *e = &s->entities[process->entity];
 	uint16_t gpu = entity_is_mig(e) ? e->id.parent : process->entity;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The page of NVIDIA's DCGM exporter, for dashboards and alerts that ask for its names. docs/dcgm.md says what is the same,
- * what is not, and how sure the names of release 4.9 are.
+ * The page of NVIDIA's DCGM exporter, for dashboards and alerts that ask for its names. docs/dcgm.md says
+ * what is the same, what is not, and how sure the names of release 4.9 are.
  *
- * That page has no way to call a value old, so a GPU whose values are stale or that is gone has none here, but the XID that may
- * explain why. Under MIG a number stands where it is measured: on the instances if they have it, else once on the GPU, without
- * the instance labels. (The exporter repeats whole-GPU numbers on every instance; sums over them are wrong.)
+ * That page has no way to call a value old, so a GPU whose values are stale or that is gone has none here,
+ * but the XID that may explain why. Under MIG a number stands where it is measured: on the instances if they
+ * have it, else once on the GPU, without the instance labels. (The exporter repeats whole-GPU numbers on
+ * every instance; sums over them are wrong.)
  */
 #include "view/view.h"
 
@@ -49,7 +50,10 @@ static const char *const unit_words[UNIT_MAX][2] = {
 	[UNIT_BYTE_SECONDS] = { " In byte seconds.", " In byte seconds." },
 };
 
-/* NVML names an instance of part of a GPU instance "1c.2g.10gb"; DCGM's entity is the GPU instance, "2g.10gb". */
+/*
+ * NVML names an instance of part of a GPU instance "1c.2g.10gb"; DCGM's entity is the GPU instance,
+ * "2g.10gb".
+ */
 static const char *gpu_instance_profile(const char *profile)
 {
 	const char *c = profile + strspn(profile, "0123456789");
@@ -130,8 +134,8 @@ static bool printed(const struct snapshot *s, uint32_t i, const struct metric *m
 }
 
 /*
- * DCGM cuts to an integer. Our base units come of multiplications (57 percent is 0.57), so what misses an integer by less than
- * a millionth is meant to be it.
+ * DCGM cuts to an integer. Our base units come of multiplications (57 percent is 0.57), so what misses an
+ * integer by less than a millionth is meant to be it.
  */
 static void add_value(struct strbuf *out, double value, bool integer)
 {
@@ -143,7 +147,8 @@ static void add_value(struct strbuf *out, double value, bool integer)
 }
 
 /* OpenMetrics wants counters to end in _total; keeping DCGM's name matters more, and "unknown" allows any. */
-static void begin(struct dcgm_page *d, const char *name, const char *help, const char *help_more, bool counter)
+static void begin(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
+		  bool counter)
 {
 	enum family_type type = FAMILY_GAUGE;
 
@@ -170,16 +175,18 @@ static void add_row(struct dcgm_page *d, const struct metric *m)
 }
 
 /*
- * Both directions together: up to 4.8 in DCGM's MB per second, which are 1000 KiB, typed a counter though it is a rate, because
- * dashboards were written for that.
+ * Both directions together: up to 4.8 in DCGM's MB per second, which are 1000 KiB, typed a counter though it
+ * is a rate, because dashboards were written for that.
  */
 static void add_nvlink(struct dcgm_page *d)
 {
 	const struct metric *tx = &gpu_metrics[GPU_NVLINK_TX_RATE], *rx = &gpu_metrics[GPU_NVLINK_RX_RATE];
 	bool old = d->names == DCGM_NAMES_OLD;
 
-	begin(d, old ? "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" : "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
-	      "NVLink throughput of all links, both directions.", unit_words[UNIT_BYTES_PER_SECOND][old], old);
+	begin(d,
+	      old ? "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" : "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
+	      "NVLink throughput of all links, both directions.", unit_words[UNIT_BYTES_PER_SECOND][old],
+	      old);
 	for (uint32_t i = 0; i < d->s->entities_n; i++) {
 		const struct entity *e = &d->s->entities[i];
 
@@ -196,7 +203,8 @@ static const struct xid *newest_xid(const struct snapshot *s, uint32_t entity)
 	const struct xid *newest = NULL;
 
 	for (uint32_t i = 0; i < s->xids_n; i++)
-		if (s->xids[i].entity == entity && (!newest || s->xids[i].last_real_ns > newest->last_real_ns))
+		if (s->xids[i].entity == entity &&
+		    (!newest || s->xids[i].last_real_ns > newest->last_real_ns))
 			newest = &s->xids[i];
 	return newest;
 }
@@ -248,7 +256,8 @@ static int add_caveats(struct dcgm_page *d)
 		page_sample(&d->page, "", tail.data, 1);
 	}
 	begin_ours(d, "gpu_estimated",
-		   "1 for a metric of this page that is computed from something weaker than a measurement of it.",
+		   "1 for a metric of this page that is computed from something weaker than a measurement of "
+		   "it.",
 		   FAMILY_GAUGE);
 	for (uint32_t i = 0; i < d->s->entities_n; i++) {
 		for (unsigned row = 0; row < GPU_METRICS; row++) {
@@ -268,7 +277,8 @@ static int add_caveats(struct dcgm_page *d)
 	return r;
 }
 
-int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format, struct strbuf *out)
+int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
+	      struct strbuf *out)
 {
 	struct dcgm_page d = { .s = snapshot, .names = names };
 	int r = make_labels(&d);

@@ -53,8 +53,8 @@ static bool links_down(const json_t *gpu, char *text, size_t size)
 {
 	double active, total;
 
-	if (!get_number(gpu, "nvlink_links", "active", &active) || !get_number(gpu, "nvlink_links", "total", &total) ||
-	    active >= total)
+	if (!get_number(gpu, "nvlink_links", "active", &active) ||
+	    !get_number(gpu, "nvlink_links", "total", &total) || active >= total)
 		return false;
 	snprintf(text, size, "%.0f of its %.0f NVLinks are active", active, total);
 	return true;
@@ -67,7 +67,8 @@ static bool too_hot(const json_t *gpu, char *text, size_t size)
 	if (!get_number(gpu, "temperature_celsius", NULL, &celsius) ||
 	    !get_number(gpu, "temperature_threshold_celsius", "slowdown", &slowdown) || celsius < slowdown)
 		return false;
-	snprintf(text, size, "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its cooling",
+	snprintf(text, size,
+		 "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its cooling",
 		 celsius, slowdown);
 	return true;
 }

@@ -19,7 +19,8 @@ enum {
 	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
 	NAME_MAX_LEN = 192, /* family, two label values, two dots */
 	KERNELS_BYTES =
-		12 << 20, /* no further kernel is begun behind so much text: a page must not have more than 16 MiB */
+		12
+		<< 20, /* no further kernel is begun behind so much text: a page must not have more than 16 MiB */
 };
 
 void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value)
@@ -228,7 +229,8 @@ int json_write(json_t *value, size_t flags, struct strbuf *out)
 
 	if (!value)
 		return -ENOMEM;
-	if (json_dump_callback(value, dump, out, flags | JSON_COMPACT | JSON_REAL_PRECISION(NUMBER_DIGITS)) < 0)
+	if (json_dump_callback(value, dump, out, flags | JSON_COMPACT | JSON_REAL_PRECISION(NUMBER_DIGITS)) <
+	    0)
 		r = out->limit > 0 ? -E2BIG : -ENOMEM;
 	json_decref(value);
 	return r < 0 || !out->failed ? r : -E2BIG;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parts of the JSON document; view_json() puts them together. docs/json.schema.json describes it for readers.
+ * The parts of the JSON document; view_json() puts them together. docs/json.schema.json describes it for
+ * readers.
  *
  *   json.c          the document, values, and the rows of the metric tables
  *   json_gpu.c      gpus: identity, rows, MIG instances, XIDs
@@ -36,7 +37,10 @@ json_t *json_number(double value);
 /* RFC 3339; null for 0, which is "never". */
 json_t *json_time(int64_t real_ns);
 
-/* Writes @value (its reference is taken, NULL is out of memory) as every document is written; @flags are jansson's. */
+/*
+ * Writes @value (its reference is taken, NULL is out of memory) as every document is written; @flags are
+ * jansson's.
+ */
 int json_write(json_t *value, size_t flags, struct strbuf *out);
 
 /* Rows of one table with the numbers of one entity, process or agent. */
@@ -52,8 +56,8 @@ struct json_rows {
 };
 
 /*
- * Adds a member per family: a number, an object by label values, an array by index; and the members "unavailable" (reasons by
- * name) and "estimated" (names).
+ * Adds a member per family: a number, an object by label values, an array by index; and the members
+ * "unavailable" (reasons by name) and "estimated" (names).
  */
 void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows *rows);
 
@@ -66,7 +70,10 @@ json_t *json_incomplete(struct json_maker *j, const struct traced_process *proce
 json_t *json_count(uint64_t count);
 /* Member `cuda` of a process, null where it is not traced there. */
 json_t *json_process_cuda(struct json_maker *j, const struct process *process);
-/* Members `traced`, processes on devices where the driver does not list them, or on none that is known, and `traced_left_out`. */
+/*
+ * Members `traced`, processes on devices where the driver does not list them, or on none that is known, and
+ * `traced_left_out`.
+ */
 void json_add_traced(struct json_maker *j, json_t *document);
 /* Writes the member `trace` of an object that is not empty, a comma before it. */
 int json_trace_write(const struct snapshot *s, struct strbuf *out);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every kernel of every traced process, row by row, since all of them at once would be too much for jansson's hands. Where they do not fit
- * a page each process has its part of it, so that one with thousands of kernels leaves room for the others.
+ * Every kernel of every traced process, row by row, since all of them at once would be too much for jansson's
+ * hands. Where they do not fit a page each process has its part of it, so that one with thousands of kernels
+ * leaves room for the others.
  */
 #include "view/json.h"
 

@@ -73,7 +73,10 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
 	return object;
 }
 
-/* Is it the process that the driver lists? Where its start is unknown (another PID namespace), the PID must do. */
+/*
+ * Is it the process that the driver lists? Where its start is unknown (another PID namespace), the PID must
+ * do.
+ */
 static bool is_same(const struct process *a, const struct traced_process *b)
 {
 	return !b->exited && a->pid == b->pid &&
@@ -174,7 +177,8 @@ void json_add_traced(struct json_maker *j, json_t *document)
 	json_put(j, document, "traced_left_out", json_integer(left_out));
 }
 
-static json_t *json_errors(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
+static json_t *json_errors(struct json_maker *j, const struct trace_view *view,
+			   const struct traced_call *call)
 {
 	json_t *errors = json_object();
 	char code[16];
@@ -251,7 +255,8 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 	json_put(j, object, "exited", json_boolean(process->exited));
 	json_put(j, object, "incomplete", json_incomplete(j, process));
 	json_put(j, object, "overhead_ratio", json_overhead(j, process));
-	json_put(j, object, "calls", json_calls(j, view, view->calls + process->calls_first, process->calls_n));
+	json_put(j, object, "calls",
+		 json_calls(j, view, view->calls + process->calls_first, process->calls_n));
 	for (uint32_t i = 0; i < process->devices_n; i++) {
 		const struct traced_device *device = &view->devices[process->devices_first + i];
 		json_t *entry = json_object();
@@ -318,8 +323,8 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 }
 
 /*
- * Process by process, since all of them at once would be a hundred megabytes in jansson's hands; those with a series first, and
- * those that the page has no room for only counted.
+ * Process by process, since all of them at once would be a hundred megabytes in jansson's hands; those with a
+ * series first, and those that the page has no room for only counted.
  */
 static int write_processes(struct json_maker *j, struct strbuf *out)
 {

@@ -68,8 +68,8 @@ static void set_figure(const struct kernel *kernel, enum kernel_figure figure, e
 }
 
 /*
- * What launches ask for, and what the system takes, adds to what the kernel declares; of shapes that were not told apart it is not
- * known.
+ * What launches ask for, and what the system takes, adds to what the kernel declares; of shapes that were not
+ * told apart it is not known.
  */
 static void add_dynamic(const struct traced_kernel *kernel, double *v, uint8_t *p)
 {

@@ -2,9 +2,10 @@
 /*
  * What every view says of a kernel's launches, by the rows of KERNEL_METRIC, and how it tells kernels apart.
  *
- * Brief names are for people and fold templates, so that many kernels of a program share one; full names have thousands of characters. So
- * a kernel has an id as well, from what it is called in which file: the same whenever the program runs, and whatever else it
- * launches. Two kernels that differ in neither (a program that makes its kernels as it runs) are one.
+ * Brief names are for people and fold templates, so that many kernels of a program share one; full names have
+ * thousands of characters. So a kernel has an id as well, from what it is called in which file: the same
+ * whenever the program runs, and whatever else it launches. Two kernels that differ in neither (a program
+ * that makes its kernels as it runs) are one.
  */
 #pragma once
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Label texts made once per page: entry i belongs to the i-th entity (or process, or workload) of a snapshot. Their number
- * follows the node, not a constant, so they live on the heap; one allocation for the text, one for the offsets.
+ * Label texts made once per page: entry i belongs to the i-th entity (or process, or workload) of a snapshot.
+ * Their number follows the node, not a constant, so they live on the heap; one allocation for the text, one
+ * for the offsets.
  */
 #pragma once
 

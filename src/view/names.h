@@ -17,21 +17,23 @@ const char *state_name(enum reading_state state);
 const char *trouble_of(const struct snapshot *s);
 
 /*
- * Labels and help of driver_state. The state is that of the newest reading, or "stale" where that was good and is too old to be
- * called current; the reason is trouble_of() without times, so that there is one series for as long as the trouble lasts.
+ * Labels and help of driver_state. The state is that of the newest reading, or "stale" where that was good
+ * and is too old to be called current; the reason is trouble_of() without times, so that there is one series
+ * for as long as the trouble lasts.
  */
 const char *driver_state_name(const struct snapshot *s);
 const char *driver_state_reason(const struct snapshot *s);
-#define DRIVER_STATE_HELP                                                                                          \
-	"1 for the state of the driver (ok, stale, no_library, no_driver, failed, released), and why it gives no " \
+#define DRIVER_STATE_HELP                                                                                 \
+	"1 for the state of the driver (ok, stale, no_library, no_driver, failed, released), and why it " \
+	"gives no "                                                                                       \
 	"data or none that are fresh."
 
 /* Name of the i-th process type bit, "compute", "graphics", "mps"; NULL after the last. */
 const char *process_type_name(unsigned i);
 
 /*
- * What rejected samples are counted under: the row's id in lower case, after "process_" for the rows of processes, some of which
- * have the ids of GPU rows.
+ * What rejected samples are counted under: the row's id in lower case, after "process_" for the rows of
+ * processes, some of which have the ids of GPU rows.
  */
 enum { FIELD_NAME_MAX = 96 };
 void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX]);
@@ -39,5 +41,8 @@ void rejected_field_name(const struct metric *metric, bool process, char buf[sta
 /* "13.0" of 13000; "" when unknown. */
 void cuda_version_text(uint32_t version, char buf[static 16]);
 
-/* How nvidia-smi abbreviates the way between two GPUs: "NV18" of links, else "PIX" ... "SYS"; "" when unknown. */
+/*
+ * How nvidia-smi abbreviates the way between two GPUs: "NV18" of links, else "PIX" ... "SYS"; "" when
+ * unknown.
+ */
 void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8]);

@@ -94,8 +94,8 @@ static bool range_is(const struct range *range, const char *type)
 /* A range without a version takes any; 1.0.0 is the only OpenMetrics we write, 0.0.4 the only older text. */
 static bool version_is(const struct range *range, const char *version)
 {
-	return !range->version ||
-	       (strlen(version) == range->version_n && memcmp(version, range->version, range->version_n) == 0);
+	return !range->version || (strlen(version) == range->version_n &&
+				   memcmp(version, range->version, range->version_n) == 0);
 }
 
 enum exposition exposition_negotiate(const char *accept)
@@ -129,6 +129,7 @@ enum exposition exposition_negotiate(const char *accept)
 
 const char *exposition_content_type(enum exposition format)
 {
-	return format == EXPOSITION_OPENMETRICS ? "application/openmetrics-text; version=1.0.0; charset=utf-8" :
-						  "text/plain; version=0.0.4; charset=utf-8";
+	return format == EXPOSITION_OPENMETRICS ?
+		       "application/openmetrics-text; version=1.0.0; charset=utf-8" :
+		       "text/plain; version=0.0.4; charset=utf-8";
 }

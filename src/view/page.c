@@ -97,7 +97,8 @@ static void open_family(struct page *page)
 	}
 }
 
-void page_labels(struct page *page, const char *labels, const char *tail, const char *index_name, unsigned index)
+void page_labels(struct page *page, const char *labels, const char *tail, const char *index_name,
+		 unsigned index)
 {
 	struct strbuf *out = page->out;
 	char separator = '{';

@@ -2,9 +2,9 @@
 /*
  * An exposition page, text format 0.0.4 or OpenMetrics 1.0.0, written family by family.
  *
- * page_family() only announces a family: HELP, TYPE and UNIT appear with its first sample, so a family without samples leaves no
- * trace. Label text is made once per entity by label_add() and handed over ready-made, because a page repeats it hundreds of
- * times.
+ * page_family() only announces a family: HELP, TYPE and UNIT appear with its first sample, so a family
+ * without samples leaves no trace. Label text is made once per entity by label_add() and handed over
+ * ready-made, because a page repeats it hundreds of times.
  */
 #pragma once
 
@@ -14,7 +14,14 @@
 #include "model/metric.h"
 #include "view/view.h"
 
-enum family_type { FAMILY_GAUGE, FAMILY_COUNTER, FAMILY_INFO, FAMILY_UNKNOWN, FAMILY_HISTOGRAM, FAMILY_TYPES };
+enum family_type {
+	FAMILY_GAUGE,
+	FAMILY_COUNTER,
+	FAMILY_INFO,
+	FAMILY_UNKNOWN,
+	FAMILY_HISTOGRAM,
+	FAMILY_TYPES
+};
 
 struct family {
 	const char *prefix; /* of the name, "gpusonde_" or "" */
@@ -34,12 +41,16 @@ struct page {
 
 void page_init(struct page *page, enum exposition format, struct strbuf *out);
 void page_family(struct page *page, const struct family *family);
-/* What the names of the family's next samples have behind it: _bucket, _sum, _count of a histogram. A literal. */
+/*
+ * What the names of the family's next samples have behind it: _bucket, _sum, _count of a histogram. A
+ * literal.
+ */
 void page_suffix(struct page *page, const char *suffix);
 
 /*
- * Everything of a sample before its value: name, labels, a space. @labels and @tail are label text without braces ("" for none)
- * and joined by a comma; @index_name adds one more label with the number @index unless NULL. The caller writes value and newline.
+ * Everything of a sample before its value: name, labels, a space. @labels and @tail are label text without
+ * braces ("" for none) and joined by a comma; @index_name adds one more label with the number @index unless
+ * NULL. The caller writes value and newline.
  */
 void page_labels(struct page *page, const char *labels, const char *tail, const char *index_name,
 		 unsigned index);

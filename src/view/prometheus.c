@@ -119,7 +119,10 @@ static double entity_stale(const struct snapshot *s, const struct entity *e)
 	return e->stale;
 }
 
-/* Whether the numbers that follow are to be believed; for whole GPUs, as an instance shares its GPU's fate and readings. */
+/*
+ * Whether the numbers that follow are to be believed; for whole GPUs, as an instance shares its GPU's fate
+ * and readings.
+ */
 static void add_gpu_state(struct exposition_page *p)
 {
 	static const struct {
@@ -276,7 +279,8 @@ static void add_node(struct exposition_page *p, struct strbuf *tail)
 			present += s->entities[i].present;
 			absent += !s->entities[i].present;
 		}
-	begin(p, "node_gpus", FAMILY_GAUGE, UNIT_NONE, "GPUs of the node that this agent has seen, by state.");
+	begin(p, "node_gpus", FAMILY_GAUGE, UNIT_NONE,
+	      "GPUs of the node that this agent has seen, by state.");
 	page_sample(&p->page, "", "state=\"present\"", present);
 	page_sample(&p->page, "", "state=\"absent\"", absent);
 }
@@ -291,7 +295,8 @@ static void add_agent(struct exposition_page *p, struct strbuf *tail)
 		page_family(&p->page, &family);
 		for (unsigned i = first; i < end; i++)
 			if (presence_is(p->s->agent_p[i]))
-				page_sample(&p->page, "", row_labels(&agent_metrics[i], tail), p->s->agent[i]);
+				page_sample(&p->page, "", row_labels(&agent_metrics[i], tail),
+					    p->s->agent[i]);
 	}
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parts of gpusonde's own exposition page; view_prometheus() puts them together. Each writes whole families.
+ * The parts of gpusonde's own exposition page; view_prometheus() puts them together. Each writes whole
+ * families.
  *
  *   prometheus.c           the page: identity and state of GPUs, every GPU row of the table, the node, the agent
  *   prometheus_process.c   processes with series of their own, what the others add up to, workloads
@@ -19,7 +20,10 @@ struct exposition_page {
 	struct labels entities; /* gpu="0",uuid="GPU-..." and gi, ci of an instance */
 };
 
-/* The label that tells a family's rows apart, e.g. engine="gpu"; "" for a row without one. Valid until the next call with @out. */
+/*
+ * The label that tells a family's rows apart, e.g. engine="gpu"; "" for a row without one. Valid until the
+ * next call with @out.
+ */
 const char *row_labels(const struct metric *metric, struct strbuf *out);
 
 void family_of(const struct metric *metric, const char *prefix, const char *name, struct family *ret_family);
@@ -35,11 +39,12 @@ int prometheus_calls(struct exposition_page *p);
 
 /* prometheus_trace.c, for other parts that show traced processes. */
 /*
- * As its other series name the device; by UUID alone where the driver has not shown it, not at all where it is not known which.
+ * As its other series name the device; by UUID alone where the driver has not shown it, not at all where it
+ * is not known which.
  */
 void traced_device_labels(const struct exposition_page *p, const char *uuid, struct strbuf *entry);
 /*
- * Processes are sorted by PID. Of those that share the one of @first, which is the first of them, that which may have series;
- * *ret_end is behind the last of them.
+ * Processes are sorted by PID. Of those that share the one of @first, which is the first of them, that which
+ * may have series; *ret_end is behind the last of them.
  */
 uint32_t traced_youngest(const struct trace_view *view, uint32_t first, uint32_t *ret_end);

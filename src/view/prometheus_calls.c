@@ -49,7 +49,10 @@ static void add_errors(struct call_page *cp, const char *api, const struct trace
 	}
 }
 
-/* Of the calls whose end was seen. The sums of buckets may have been read while they were counted: still a histogram. */
+/*
+ * Of the calls whose end was seen. The sums of buckets may have been read while they were counted: still a
+ * histogram.
+ */
 static void add_histogram(struct call_page *cp, const char *api, const struct traced_call *call)
 {
 	struct page *page = &cp->p->page;
@@ -76,7 +79,8 @@ static void add_calls(struct call_page *cp)
 	const char *labels;
 
 	begin(cp, "cuda_calls_total", FAMILY_COUNTER, UNIT_NONE,
-	      "Traced calls of all processes, failed ones included; nested calls count once, by the outer name.");
+	      "Traced calls of all processes, failed ones included; nested calls count once, by the outer "
+	      "name.");
 	for (uint32_t i = 0; i < view->all_calls_n; i++)
 		if ((labels = api_labels(cp, i)))
 			page_sample(&cp->p->page, "", labels, (double)view->all_calls[i].count);
@@ -91,7 +95,8 @@ static void add_calls(struct call_page *cp)
 		if (view->all_calls[i].bytes > 0 && (labels = api_labels(cp, i)))
 			page_sample(&cp->p->page, "", labels, (double)view->all_calls[i].bytes);
 	begin(cp, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
-	      "Time from entry to return of traced calls that were seen to return, not of the work that they start.");
+	      "Time from entry to return of traced calls that were seen to return, not of the work that "
+	      "they start.");
 	for (uint32_t i = 0; i < view->all_calls_n; i++)
 		if (view->all_calls[i].timed > 0 && (labels = api_labels(cp, i)))
 			add_histogram(cp, labels, &view->all_calls[i]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels with series of their own, what the others add up to, and devices with all of theirs. Of one PID the younger process is shown,
- * as in prometheus_trace.c; rows that would be one series (kernels.h) are added up. What is of the kernel itself, its occupancy and memory, does
- * not age: it is shown even when tracing delivers nothing new.
+ * Kernels with series of their own, what the others add up to, and devices with all of theirs. Of one PID the
+ * younger process is shown, as in prometheus_trace.c; rows that would be one series (kernels.h) are added up.
+ * What is of the kernel itself, its occupancy and memory, does not age: it is shown even when tracing
+ * delivers nothing new.
  */
 #include "view/prometheus.h"
 
@@ -42,7 +43,9 @@ static uint32_t count_series(const struct trace_view *view)
 	return n;
 }
 
-/* Counters add up, but for one that is not known; of the rest the first is shown, which has taken most time. */
+/*
+ * Counters add up, but for one that is not known; of the rest the first is shown, which has taken most time.
+ */
 static void add_numbers(struct kernel_series *to, const struct traced_kernel *kernel)
 {
 	double v[KERNEL_METRICS];
@@ -169,7 +172,8 @@ static void series_tail(struct kernel_page *kp, uint32_t i, unsigned row)
 {
 	row_labels(&kernel_metrics[row], &kp->tail);
 	if (row == KERNEL_METRIC_OCCUPANCY)
-		label_add(&kp->tail, "limiter", occupancy_limiter_name(kp->series[i].first->occupancy.limiter));
+		label_add(&kp->tail, "limiter",
+			  occupancy_limiter_name(kp->series[i].first->occupancy.limiter));
 }
 
 static void other_labels(struct kernel_page *kp)

@@ -45,8 +45,9 @@ static bool row_adds_up(const struct metric *m)
 }
 
 /*
- * What stands in the line of the others. For increments it is what was credited there, not a sum over today's processes: a
- * process that gets a series of its own later must not take along what is in here, or the line would fall.
+ * What stands in the line of the others. For increments it is what was credited there, not a sum over today's
+ * processes: a process that gets a series of its own later must not take along what is in here, or the line
+ * would fall.
  */
 static int sum_others(struct process_page *pp)
 {
@@ -122,7 +123,8 @@ static void add_process_totals(struct exposition_page *p)
 
 		if ((presence_is(e->id.process_util) || e->process_total[PROCESS_BUSY] > 0) &&
 		    entity_shows(e, m))
-			page_sample(&p->page, labels_get(&p->entities, i), "", e->process_total[PROCESS_BUSY]);
+			page_sample(&p->page, labels_get(&p->entities, i), "",
+				    e->process_total[PROCESS_BUSY]);
 	}
 }
 

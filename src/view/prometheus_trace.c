@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Traced processes. No series may appear twice, or Prometheus refuses the whole page: of two processes with one PID (one
- * has ended, its successor runs) the younger has the series, and of two devices with equal labels the first.
+ * Traced processes. No series may appear twice, or Prometheus refuses the whole page: of two processes with
+ * one PID (one has ended, its successor runs) the younger has the series, and of two devices with equal
+ * labels the first.
  */
 #include "view/prometheus.h"
 
@@ -136,7 +137,9 @@ static bool gauge_adds_up(const struct metric *m)
 	return m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES && !(m->label && STRV_EQ(m->label, "class"));
 }
 
-/* Counters of those without a series come with the view; what is a sum over today's processes is made here. */
+/*
+ * Counters of those without a series come with the view; what is a sum over today's processes is made here.
+ */
 static void sum_others(struct trace_page *tp)
 {
 	const struct trace_view *view = tp->view;
@@ -298,7 +301,8 @@ static bool estimated(uint8_t presence)
 }
 
 /* Leaves in tp->tail the labels that say which metric is one. */
-static void estimated_labels(struct trace_page *tp, const struct metric *m, const char *prefix, const char *name)
+static void estimated_labels(struct trace_page *tp, const struct metric *m, const char *prefix,
+			     const char *name)
 {
 	strbuf_reset(&tp->last);
 	strbuf_adds(&tp->last, prefix);
@@ -343,7 +347,8 @@ static void add_process_state(struct trace_page *tp)
 	begin(tp, "process_cuda_incomplete", FAMILY_GAUGE, UNIT_NONE,
 	      "1 for each reason why figures of the traced process are less than what happened.");
 	for (uint32_t i = 0; i < view->processes_n; i++)
-		for (unsigned bit = 0; tp->process_shown[i] && (reason = traced_incomplete_name(bit)); bit++) {
+		for (unsigned bit = 0; tp->process_shown[i] && (reason = traced_incomplete_name(bit));
+		     bit++) {
 			if (!(view->processes[i].incomplete & (1u << bit)))
 				continue;
 			strbuf_reset(&tp->tail);

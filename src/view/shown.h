@@ -4,9 +4,11 @@
  *
  *  - A number only where its row says it is measured, and only with presence_is().
  *  - A GPU that is gone shows its identity and its counters, no gauge: nothing can be said of its present.
- *  - A MIG instance that is gone shows nothing: instances are made and destroyed by the dozen, and none comes back.
+ *  - A MIG instance that is gone shows nothing: instances are made and destroyed by the dozen, and none
+ *    comes back.
  *  - Stale values are shown, beside the mark that says so and their age.
- *  - Of a traced process that has ended, and of all when tracing delivers nothing new, no gauge: these have no mark of their own.
+ *  - Of a traced process that has ended, and of all when tracing delivers nothing new, no gauge: these have
+ *    no mark of their own.
  */
 #pragma once
 
@@ -36,7 +38,10 @@ static inline bool entity_shows(const struct entity *e, const struct metric *m)
 	return e->present || (!entity_is_mig(e) && metric_is_counter(m));
 }
 
-/* The device that tracing knows by this UUID; NULL for one that the driver has not shown, or when it is not known which. */
+/*
+ * The device that tracing knows by this UUID; NULL for one that the driver has not shown, or when it is not
+ * known which.
+ */
 static inline const struct entity *entity_by_uuid(const struct snapshot *s, const char *uuid)
 {
 	for (uint32_t i = 0; *uuid && i < s->entities_n; i++) {
@@ -48,7 +53,8 @@ static inline const struct entity *entity_by_uuid(const struct snapshot *s, cons
 	return NULL;
 }
 
-static inline bool traced_shows(const struct snapshot *s, const struct traced_process *process, const struct metric *m)
+static inline bool traced_shows(const struct snapshot *s, const struct traced_process *process,
+				const struct metric *m)
 {
 	return m->kind != METRIC_GAUGE || (!s->trace_stale && !process->exited);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Columns of text for a terminal. Cells are filled row by row; table_write() measures them, leaves out columns and shrinks
- * flexible ones when a row is wider than the terminal, and cuts what is still too long.
+ * Columns of text for a terminal. Cells are filled row by row; table_write() measures them, leaves out
+ * columns and shrinks flexible ones when a row is wider than the terminal, and cuts what is still too long.
  *
- * Text comes from processes and drivers: control characters, and what turns the direction of writing, never reach the terminal.
+ * Text comes from processes and drivers: control characters, and what turns the direction of writing, never
+ * reach the terminal.
  */
 #pragma once
 
@@ -19,7 +20,8 @@ struct table_column {
 	const char *title;
 	bool right; /* aligned */
 	bool flexible; /* gives way when space is short */
-	unsigned char dispensable; /* left out altogether when that is not enough, the highest first; 0 never */
+	/* left out altogether when that is not enough, the highest first; 0 never */
+	unsigned char dispensable;
 	unsigned char least; /* a flexible one is not made narrower; 0: 8 */
 };
 

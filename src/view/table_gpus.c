@@ -117,7 +117,10 @@ static void add_reasons(struct table *table, const json_t *gpu)
 	strbuf_done(&text);
 }
 
-/* Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. One that is not known makes the sum so. */
+/*
+ * Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. One
+ * that is not known makes the sum so.
+ */
 static void add_processes(struct table *table, const json_t *gpu)
 {
 	double sum = 0, n = 0;
@@ -160,7 +163,8 @@ static void add_gpu(struct table *table, const json_t *gpu)
 	add_numbers(table, gpu);
 	json_array_foreach(json_object_get(gpu, "mig"), i, instance) {
 		table_cell(table, COLOUR_NONE, " ");
-		table_cellf(table, COLOUR_NONE, "  MIG %s gi %" JSON_INTEGER_FORMAT " ci %" JSON_INTEGER_FORMAT,
+		table_cellf(table, COLOUR_NONE,
+			    "  MIG %s gi %" JSON_INTEGER_FORMAT " ci %" JSON_INTEGER_FORMAT,
 			    get_string(instance, "profile"),
 			    json_integer_value(json_object_get(instance, "gi")),
 			    json_integer_value(json_object_get(instance, "ci")));

@@ -63,7 +63,8 @@ void table_refused(const json_t *document, const struct table_options *options, 
 		return;
 	strbuf_init(&line, 0);
 	strbuf_addf(&line,
-		    "Left out, for this driver is otherwise than known (gpusonde doctor says more): %s", what);
+		    "Left out, for this driver is otherwise than known (gpusonde doctor says more): %s",
+		    what);
 	table_line(options, out, COLOUR_WARN, line.data);
 	strbuf_done(&line);
 }

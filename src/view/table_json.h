@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tables read from the JSON document. It may come from an agent of another version: whatever is missing is unknown. */
+/*
+ * What the tables read from the JSON document. It may come from an agent of another version: whatever is
+ * missing is unknown.
+ */
 #pragma once
 
 #include <jansson.h>

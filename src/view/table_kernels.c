@@ -32,7 +32,9 @@ static void pid_cell(struct table *table, const struct kernel_row *row)
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, row->s->trace->processes[row->kernel->process].pid);
 }
 
-/* The index that others show it by; as much of the UUID as tells it apart where the driver has not shown it. */
+/*
+ * The index that others show it by; as much of the UUID as tells it apart where the driver has not shown it.
+ */
 static void gpu_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct entity *e = entity_by_uuid(row->s, row->kernel->uuid);
@@ -134,7 +136,10 @@ static void size_cell(struct table *table, const uint32_t size[3], bool more)
 	table_cellf(table, COLOUR_NONE, "%s%s", text, more ? "+" : "");
 }
 
-/* Of a kernel launched in several, the grid of the most used shape tells the least: it is the one that is marked. */
+/*
+ * Of a kernel launched in several, the grid of the most used shape tells the least: it is the one that is
+ * marked.
+ */
 static void grid_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct traced_kernel *k = row->kernel;
@@ -291,7 +296,8 @@ static const struct table_column unnamed_columns[] = {
 };
 
 /* Where the address of each lies. */
-static int write_unnamed(const struct kernel_list *list, const struct table_options *options, struct strbuf *out)
+static int write_unnamed(const struct kernel_list *list, const struct table_options *options,
+			 struct strbuf *out)
 {
 	struct table table;
 	int r;

@@ -18,7 +18,8 @@ static const struct table_column workload_columns[] = {
 };
 
 /* "Driver  580.95.05" */
-static void add_fact(const struct table_options *options, struct strbuf *out, const char *what, const char *text)
+static void add_fact(const struct table_options *options, struct strbuf *out, const char *what,
+		     const char *text)
 {
 	struct strbuf line;
 
@@ -71,10 +72,10 @@ static void add_rejected(const json_t *node, const struct table_options *options
 	char text[256];
 	const char *field;
 
-	json_object_foreach(rejected, field, count)
-	{
-		snprintf(text, sizeof(text), "%s: %" JSON_INTEGER_FORMAT " values that cannot be true left out",
-			 field, json_integer_value(count));
+	json_object_foreach(rejected, field, count) {
+		snprintf(text, sizeof(text),
+			 "%s: %" JSON_INTEGER_FORMAT " values that cannot be true left out", field,
+			 json_integer_value(count));
 		add_fact(options, out, "Rejected", text);
 	}
 }
@@ -91,8 +92,7 @@ static int add_topology(const json_t *node, const struct table_options *options,
 	size_t i;
 	int r;
 
-	json_array_foreach(json_object_get(node, "topology"), i, pair)
-	{
+	json_array_foreach(json_object_get(node, "topology"), i, pair) {
 		json_int_t a = json_integer_value(json_object_get(pair, "a")),
 			   b = json_integer_value(json_object_get(pair, "b"));
 
@@ -130,8 +130,7 @@ static int add_workloads(const json_t *node, const struct table_options *options
 	if (json_array_size(workloads) == 0)
 		return 0;
 	table_init(&table, workload_columns, ARRAY_SIZE(workload_columns));
-	json_array_foreach(workloads, i, workload)
-	{
+	json_array_foreach(workloads, i, workload) {
 		table_workload(&table, workload);
 		table_cellf(&table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
 			    json_integer_value(json_object_get(workload, "gpu")));

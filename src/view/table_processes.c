@@ -11,7 +11,10 @@
 
 enum { PASSWD_BUFFER = 4096 };
 
-/* Columns of `gpusonde ps`; some only while calls are traced: of these, the one that makes the others doubtful goes last. */
+/*
+ * Columns of `gpusonde ps`; some only while calls are traced: of these, the one that makes the others
+ * doubtful goes last.
+ */
 static const struct table_column columns[] = {
 	{ .title = "GPU", .right = true },
 	{ .title = "MIG" },
@@ -79,8 +82,8 @@ static const json_t *gpu_of(const json_t *document, const json_t *process)
 /* What was measured last is no load of now. */
 static bool is_old(const json_t *gpu)
 {
-	return gpu &&
-	       (json_is_false(json_object_get(gpu, "present")) || json_is_true(json_object_get(gpu, "stale")));
+	return gpu && (json_is_false(json_object_get(gpu, "present")) ||
+		       json_is_true(json_object_get(gpu, "stale")));
 }
 
 static void add_count(struct table *table, const json_t *object, const char *name, enum table_colour if_any)
@@ -104,7 +107,10 @@ static bool is_estimated(const json_t *object, const char *name)
 	return false;
 }
 
-/* Kinds that lie on the device, as the calls say. Where one is not known the sum of the others is too low, and nothing says nothing. */
+/*
+ * Kinds that lie on the device, as the calls say. Where one is not known the sum of the others is too low,
+ * and nothing says nothing.
+ */
 static void add_ledger(struct table *table, const json_t *cuda)
 {
 	static const char *const kinds[] = { "device", "async", "managed", "physical", "array" };
@@ -175,7 +181,9 @@ static void add_process(struct table *table, const json_t *document, const json_
 	table_cell(table, COLOUR_NONE, get_string(process, "comm"));
 }
 
-/* What is not in the list, and the tracing source's own word for it: 0 while it should deliver and does not. */
+/*
+ * What is not in the list, and the tracing source's own word for it: 0 while it should deliver and does not.
+ */
 static void add_trace_note(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
 	const json_t *agent = json_object_get(json_object_get(document, "node"), "agent");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Views: one file per format, each a pure function from a snapshot to text. They call no source and keep no state, so every
- * page shows the same accumulator, and a hung driver makes a number old, never a page slow. Any thread may render.
+ * Views: one file per format, each a pure function from a snapshot to text. They call no source and keep no
+ * state, so every page shows the same accumulator, and a hung driver makes a number old, never a page slow.
+ * Any thread may render.
  *
- * All append to `out` and return 0, or -ENOMEM/-E2BIG when the buffer's limit was hit (then the text is incomplete and must
- * not be shown). A value is printed only when presence_is() true; nothing stands for an absent one.
+ * All append to `out` and return 0, or -ENOMEM/-E2BIG when the buffer's limit was hit (then the text is
+ * incomplete and must not be shown). A value is printed only when presence_is() true; nothing stands for an
+ * absent one.
  */
 #pragma once
 
@@ -27,28 +29,33 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 
 enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8, JSON_KERNELS = 16 };
 /*
- * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the reference. JSON_TRACE and
- * JSON_KERNELS are for view_json_text() alone, which never has all of them in memory at once.
+ * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the
+ * reference. JSON_TRACE and JSON_KERNELS are for view_json_text() alone, which never has all of them in
+ * memory at once.
  */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
-/* What JSON_KERNELS adds, alone; no further kernel is begun behind @bytes of text, and what is left out is counted. 0: all of it. */
+/*
+ * What JSON_KERNELS adds, alone; no further kernel is begun behind @bytes of text, and what is left out is
+ * counted. 0: all of it.
+ */
 int view_kernels(const struct snapshot *snapshot, size_t bytes, struct strbuf *out);
 
 /*
- * Answers of atop's protocol (version 1, else the newest, 2), without the 4-byte header; at most ATOP_ANSWER_MAX bytes and
- * ATOP_GPUS_MAX GPUs, which are atop's own limits.
+ * Answers of atop's protocol (version 1, else the newest, 2), without the 4-byte header; at most
+ * ATOP_ANSWER_MAX bytes and ATOP_GPUS_MAX GPUs, which are atop's own limits.
  */
 enum { ATOP_ANSWER_MAX = 8192, ATOP_GPUS_MAX = 32 };
 int view_atop_types(const struct snapshot *snapshot, unsigned version, struct strbuf *out);
 /*
- * Changes with the list of GPUs. atop matches statistics to types by position, and 2.8 crashes when a GPU appears that it was not
- * told of: a client that asked for types under another layout must be disconnected, then it asks again.
+ * Changes with the list of GPUs. atop matches statistics to types by position, and 2.8 crashes when a GPU
+ * appears that it was not told of: a client that asked for types under another layout must be disconnected,
+ * then it asks again.
  */
 uint64_t view_atop_layout(const struct snapshot *snapshot);
 /*
- * Statistics. `exit_seq` is the last exit record this client has had; *ret_exit_seq the last one in this answer: records that
- * did not fit come with the next answer. *ret_truncated: live processes left out.
+ * Statistics. `exit_seq` is the last exit record this client has had; *ret_exit_seq the last one in this
+ * answer: records that did not fit come with the next answer. *ret_truncated: live processes left out.
  */
 int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t exit_seq, struct strbuf *out,
 		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
@@ -59,8 +66,8 @@ struct table_options {
 	unsigned width; /* 0: unlimited */
 };
 /*
- * What somebody should do about a GPU of that document: hot, memory to be repaired, links down. The i-th of GPU_WARNINGS things that
- * can be wrong; false when it is not, or is not known.
+ * What somebody should do about a GPU of that document: hot, memory to be repaired, links down. The i-th of
+ * GPU_WARNINGS things that can be wrong; false when it is not, or is not known.
  */
 enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
 bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size);
@@ -70,8 +77,8 @@ int table_processes(const json_t *document, const struct table_options *options,
 int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);
 
 /*
- * Kernels of the snapshot's traced processes, the most time first; then those without a name, and what is not in the table. @full: names as
- * they are, of any length. @rows: as many at most; 0: all.
+ * Kernels of the snapshot's traced processes, the most time first; then those without a name, and what is not
+ * in the table. @full: names as they are, of any length. @rows: as many at most; 0: all.
  */
 int table_kernels(const struct snapshot *snapshot, const struct table_options *options, bool full,
 		  size_t rows, struct strbuf *out);

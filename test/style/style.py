@@ -22,7 +22,7 @@ FUNCTION_LINES = 80
 
 # The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
 # its reason in ARCHITECTURE.md, whose table of layers says all the rest.
-SIDEWAYS = {("trace", "proc"), ("naming", "proc"), ("naming", "cubin")}
+SIDEWAYS = {("trace", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
 GENERATED = {"config.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h"}
 
 # Where somebody happens to keep a checkout, and what lies beside it, has no place in a repository.

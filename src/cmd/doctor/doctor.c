@@ -148,7 +148,8 @@ static void print_table(const struct report *report, bool colour, struct strbuf 
 		const struct finding *f = &report->rows[i].finding;
 
 		strbuf_addf(out, "%s%-8s%s %-14s %s\n", colour ? verdicts[f->verdict].colour : "",
-			    verdicts[f->verdict].table, colour ? "\033[0m" : "", report->rows[i].name, f->text);
+			    verdicts[f->verdict].table, colour ? "\033[0m" : "", report->rows[i].name,
+			    f->text);
 		if (f->remedy[0])
 			strbuf_addf(out, "%23s -> %s\n", "", f->remedy);
 	}

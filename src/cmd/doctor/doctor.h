@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gpusonde doctor: a table of checks, each of which looks at one thing and says what it found. A failure is something that the
- * agent needs and does not have; a warning something that costs it a part of what it could show; a note just information.
- * Nothing is changed, and the driver is asked only through a child process that may hang.
+ * gpusonde doctor: a table of checks, each of which looks at one thing and says what it found. A failure is
+ * something that the agent needs and does not have; a warning something that costs it a part of what it could
+ * show; a note just information. Nothing is changed, and the driver is asked only through a child process
+ * that may hang.
  */
 #pragma once
 
@@ -48,7 +49,10 @@ extern const struct check trace_checks[]; /* cmd/doctor/trace.c */
 
 /* cmd/doctor/library.c; @no_gpu_here: none is missed. */
 void check_library(const struct doctor *doctor, bool no_gpu_here, struct finding *finding);
-/* Of whom the row is that looks at @d->capabilities, and why it is nobody else: "the agent", "this process (no agent runs)". */
+/*
+ * Of whom the row is that looks at @d->capabilities, and why it is nobody else: "the agent", "this process
+ * (no agent runs)".
+ */
 const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size);
 
 _printf_(3, 4) void found(struct finding *finding, enum verdict verdict, const char *fmt, ...);

@@ -108,8 +108,8 @@ static void check_devices(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone",
 		      (long long)present, present == 1 ? "" : "s", (long long)absent,
 		      absent == 1 ? "was" : "were", absent == 1 ? "is" : "are");
-		remedy(f,
-		       "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a reset or a reboot");
+		remedy(f, "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a "
+			  "reset or a reboot");
 	} else if (no_bus) {
 		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
 		      "%lld GPU%s; no /sys to look at the PCI bus in", (long long)present,
@@ -194,8 +194,8 @@ static void check_device_files(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "%zu below /dev/nvidia*, all may be opened", n);
 	} else if (d->gpus_on_bus > 0) {
 		found(f, VERDICT_WARNING, "none, although there are NVIDIA devices on the PCI bus");
-		remedy(f,
-		       "nvidia-modprobe -u -c=0 makes them; in a container or unit, look at PrivateDevices= and device rules");
+		remedy(f, "nvidia-modprobe -u -c=0 makes them; in a container or unit, look at "
+			  "PrivateDevices= and device rules");
 	} else {
 		found(f, VERDICT_NOTE, "no /dev/nvidia*");
 	}
@@ -240,7 +240,8 @@ static void check_call(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_FAILED, "the driver hangs: no reading for %.0f s, %s does not return%s%s",
 		      seconds, text_of(d->status, "call"), left[0] ? "; " : "", left);
 		remedy(f,
-		       "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot; the agent recovers by itself");
+		       "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot; the agent recovers "
+		       "by itself");
 	} else if (stuck > 0) {
 		found(f, VERDICT_WARNING, "%s", left);
 		remedy(f, "dmesg | grep -i -e xid -e nvrm; a reset of the GPU or a reboot");

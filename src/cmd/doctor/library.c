@@ -165,13 +165,14 @@ static void check_missing(const struct doctor *d, bool no_gpu_here, struct findi
 		found(f, chosen ? VERDICT_FAILED : VERDICT_WARNING, "%.400s %s", path, fault);
 		remedy(f,
 		       chosen ? "correct nvml.library; without it the driver's own is taken" :
-				"install the driver's library again (package libnvidia-ml1, nvidia-utils or similar)");
+				"install the driver's library again (package libnvidia-ml1, nvidia-utils or "
+				"similar)");
 	} else if (no_gpu_here && !chosen) {
 		found(f, VERDICT_NOTE, "%s is not installed", wanted->text);
 	} else {
 		found(f, chosen ? VERDICT_FAILED : VERDICT_WARNING, "%s is not loaded", wanted->text);
-		remedy(f,
-		       "it comes with the driver (package libnvidia-ml1, nvidia-utils or similar); nvml.library names another");
+		remedy(f, "it comes with the driver (package libnvidia-ml1, nvidia-utils or similar); "
+			  "nvml.library names another");
 	}
 }
 

@@ -23,7 +23,8 @@ static void check_config(const struct doctor *d, struct finding *f)
 	if (inv->options_bad) {
 		found(f, VERDICT_FAILED, "%.*s", (int)strcspn(inv->complaints.data, "\n"),
 		      inv->complaints.data);
-		remedy(f, "gpusonde agent --check-config lists all errors; the agent does not start with any");
+		remedy(f,
+		       "gpusonde agent --check-config lists all errors; the agent does not start with any");
 	} else if (inv->options.file) {
 		found(f, VERDICT_OK, "%s", inv->options.file);
 	} else {
@@ -42,7 +43,8 @@ static void check_agent(const struct doctor *d, struct finding *f)
 		return;
 	}
 	agent_explain(&d->invocation->options, d->agent_error ? d->agent_error : -EPROTO, why, sizeof(why));
-	found(f, d->agent_error == -ENOENT || d->agent_error == -ECONNREFUSED ? VERDICT_NOTE : VERDICT_WARNING,
+	found(f,
+	      d->agent_error == -ENOENT || d->agent_error == -ECONNREFUSED ? VERDICT_NOTE : VERDICT_WARNING,
 	      "%s", why);
 }
 
@@ -61,8 +63,8 @@ static void check_helper(const struct doctor *d, struct finding *f)
 }
 
 /*
- * What a running agent says about its own address settles the matter, whatever is configured here; it needs no look into /proc.
- * False when there is no such agent, or it does not say.
+ * What a running agent says about its own address settles the matter, whatever is configured here; it needs
+ * no look into /proc. False when there is no such agent, or it does not say.
  */
 static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag,
 		      struct finding *f)
@@ -87,7 +89,9 @@ static void report_address(const struct doctor *d, const char *address, int erro
 		remedy(f, "that agent may have been given another address: say the same %s here", flag);
 	} else if (error == -EADDRINUSE && d->status &&
 		   (strncmp(who, "gpusonde ", 9) == 0 || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
-		/* Whose sockets they are is not for every user to see; the agent says that it wants this one. */
+		/*
+		 * Whose sockets they are is not for every user to see; the agent says that it wants this one.
+		 */
 		found(f, VERDICT_OK, "%s: the agent", address);
 	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {
 		found(f, VERDICT_NOTE,

@@ -55,7 +55,8 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	found(f, VERDICT_NOTE,
 	      confidential ? "the kernel is locked down (confidentiality)" :
 			     "not available: no /sys/bus/event_source/devices/uprobe");
-	remedy(f, "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+	remedy(f,
+	       "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -74,7 +75,9 @@ static void check_capabilities(const struct doctor *d, struct finding *f)
 	found(f, VERDICT_OK, "%s has%s", doctor_subject(d, who, sizeof(who)), *held ? held : " none of note");
 }
 
-/* What the agent does counts; where it does not read the log, a capability that it lacks is the likely cause. */
+/*
+ * What the agent does counts; where it does not read the log, a capability that it lacks is the likely cause.
+ */
 static void check_agents_kmsg(const struct doctor *d, struct finding *f)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
@@ -113,8 +116,8 @@ static void check_kmsg(const struct doctor *d, struct finding *f)
 	} else {
 		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
 		      strerror(error));
-		remedy(f,
-		       "a container is given it by --device /dev/kmsg:/dev/kmsg:r; kmsg.path names another; kmsg.enabled=false if it is not wanted");
+		remedy(f, "a container is given it by --device /dev/kmsg:/dev/kmsg:r; kmsg.path names "
+			  "another; kmsg.enabled=false if it is not wanted");
 	}
 }
 
@@ -126,7 +129,8 @@ static void check_pids(const struct doctor *d, struct finding *f)
 	doctor_subject(d, who, sizeof(who));
 	if (STRV_EQ(which, "namespace")) {
 		found(f, VERDICT_WARNING,
-		      "%s is in a PID namespace of its own: the driver's PIDs are of the host, and have no names here; only programs in it can be traced",
+		      "%s is in a PID namespace of its own: the driver's PIDs are of the host, and have no "
+		      "names here; only programs in it can be traced",
 		      who);
 		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
 	} else if (STRV_EQ(which, "hidden")) {

@@ -50,7 +50,7 @@ static void not_wanted(const struct doctor *d, struct finding *f)
 static enum verdict missing(const struct doctor *d)
 {
 	return options_number(&d->invocation->options, OPT_trace_enabled) == TRISTATE_YES ? VERDICT_FAILED :
-											VERDICT_WARNING;
+											    VERDICT_WARNING;
 }
 
 static bool lacks_what_is_needed(const struct doctor *d)
@@ -79,10 +79,11 @@ static void check_agents_tracing(const struct doctor *d, struct finding *f)
 		      backend, json_number_value(json_object_get(d->trace, "age_seconds")));
 	else if (refused > 0) {
 		found(f, VERDICT_WARNING,
-		      "the agent traces CUDA calls, attached by %s, but not of %.0f entry points of the libraries that it has found, where no harmless place was found for a probe",
+		      "the agent traces CUDA calls, attached by %s, but not of %.0f entry points of the "
+		      "libraries that it has found, where no harmless place was found for a probe",
 		      backend, refused);
-		remedy(f,
-		       "the agent's log names the library, and gpusonde probes LIBRARY tells why; a newer gpusonde may know it");
+		remedy(f, "the agent's log names the library, and gpusonde probes LIBRARY tells why; a newer "
+			  "gpusonde may know it");
 	} else
 		found(f, VERDICT_OK, "the agent traces CUDA calls, attached by %s", backend);
 }
@@ -115,7 +116,8 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		      attach_backend_name(backend));
 	} else if (r == -EPERM && capability_lacks(attach_needs(false), lacks)) {
 		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
-		remedy(f, "how to give it stands at trace-capabilities; trace.enabled=no if tracing is not wanted");
+		remedy(f, "how to give it stands at trace-capabilities; trace.enabled=no if tracing is not "
+			  "wanted");
 	} else { /* the cause has its remedy within */
 		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, trouble.text);
 	}
@@ -134,7 +136,8 @@ static void check_capabilities(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "not known: out of memory");
 	} else if (json_is_false(json_object_get(capabilities, "known"))) {
 		found(f, VERDICT_NOTE,
-		      "%s: what tracing itself needs is not known, since the kernel does not tell what it offers%s%s",
+		      "%s: what tracing itself needs is not known, since the kernel does not tell what it "
+		      "offers%s%s",
 		      who, *text ? "; " : "", text);
 		remedy(f, "%s", text_of(capabilities, "remedy"));
 	} else if (!*text) {
@@ -311,7 +314,8 @@ static void found_no_driver(struct finding *f)
 	for (const char *const *path = tracer_drivers; *path; path++)
 		strbuf_addf(&places, "%s%s", places.len > 0 ? ", " : "", *path);
 	found(f, VERDICT_NOTE,
-	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them; looked for %s",
+	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them; looked "
+	      "for %s",
 	      places.data);
 	strbuf_done(&places);
 }

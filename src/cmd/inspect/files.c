@@ -44,10 +44,12 @@ int inspect_complain(const struct invocation *inv, const char *path, int error)
 		{ ENOTSUP, "a FIFO, a socket or a device: name a regular file" },
 		{ ENXIO, "a FIFO, a socket or a device: name a regular file" },
 		{ ENOEXEC,
-		  "no file that could hold CUDA kernels: name a program, a library, an object, an archive, a fatbin or "
+		  "no file that could hold CUDA kernels: name a program, a library, an object, an archive, "
+		  "a fatbin or "
 		  "a cubin" },
 		{ ENODATA,
-		  "no device code is in it: what it launches is in a library it loads, or is compiled while it runs; "
+		  "no device code is in it: what it launches is in a library it loads, or is compiled "
+		  "while it runs; "
 		  "\"gpusonde inspect -p PID\" looks through all that a process has loaded" },
 	};
 
@@ -77,7 +79,8 @@ static int open_regular(const char *path, int *ret_fd)
 
 static int add_file(struct inspect_files *files, const char *path, size_t path_n, int fd)
 {
-	struct inspect_file *more = realloc(files->file, (files->n + 1) * sizeof(*more)); /* OPEN_MAX at most */
+	/* OPEN_MAX at most */
+	struct inspect_file *more = realloc(files->file, (files->n + 1) * sizeof(*more));
 	char *copy = strndup(path, path_n);
 
 	if (more)
@@ -147,7 +150,9 @@ static bool seen_before(struct mapped_search *s, const struct proc_map *map)
 
 static int take_mapped(struct mapped_search *s, const struct proc_map *map)
 {
-	struct proc_mapped mapped = { s->pid, map->start, map->end, map->dev, map->ino, map->path, map->path_n };
+	struct proc_mapped mapped = {
+		s->pid, map->start, map->end, map->dev, map->ino, map->path, map->path_n
+	};
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;
@@ -208,7 +213,8 @@ static const char *remedy(int error)
 		return "";
 	if (geteuid() != 0)
 		return ": run as root, or as its user";
-	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user namespace of the process, and "
+	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user "
+	       "namespace of the process, and "
 	       "security modules (AppArmor, SELinux) that allow it";
 }
 
@@ -233,7 +239,8 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 			inv->command->name, text, strerror(-r), remedy(r));
 	else
 		fprintf(stderr,
-			"gpusonde %s: process %s maps no file with device code that could be read: it uses no CUDA kernels of "
+			"gpusonde %s: process %s maps no file with device code that could be read: it uses "
+			"no CUDA kernels of "
 			"its own, or compiles them while it runs\n",
 			inv->command->name, text);
 	return EXIT_FAILURE;

@@ -38,7 +38,8 @@ static int take_filters(struct inspection *in)
 	/* compute_90 would be PTX alone, which --arch does not tell from machine code. */
 	if (arch && (strncmp(arch, "compute_", 8) == 0 || kernel_arch_parse(arch, &filter->arch) < 0)) {
 		fprintf(stderr,
-			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90, 90 or sm_100f\n",
+			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90, 90 "
+			"or sm_100f\n",
 			in->inv->command->name, arch);
 		return EXIT_USAGE;
 	}
@@ -53,7 +54,8 @@ static int take_filters(struct inspection *in)
 	}
 	regerror(r, &regex, why, sizeof(why));
 	fprintf(stderr,
-		"gpusonde %s: --kernel cannot be \"%.80s\": %s; it must be an extended regular expression, in which \\ stands "
+		"gpusonde %s: --kernel cannot be \"%.80s\": %s; it must be an extended regular expression, "
+		"in which \\ stands "
 		"before ( ) [ ] { } * + ? | . ^ $ that are meant as they are\n",
 		in->inv->command->name, kernel, why);
 	return EXIT_USAGE;
@@ -94,17 +96,17 @@ static bool say_what_is_missing(const struct inspection *in)
 	if (result->images == 0 && filter->by_arch && result->images_found > 0)
 		say_which_archs(in);
 	else if (result->kernels == 0 && result->images > 0 && result->images == result->to_compile)
-		inspect_say(
-			in->inv, path,
-			"only PTX or what the linker compiles is shown: it becomes kernels when it is loaded or linked");
+		inspect_say(in->inv, path,
+			    "only PTX or what the linker compiles is shown: it becomes kernels when it is "
+			    "loaded or linked");
 	else if (result->kernels == 0 && result->images > 0 && !filter->kernel)
-		inspect_say(
-			in->inv, path,
-			"its images hold no kernels: what it launches is in a library it loads, or is compiled while it runs");
+		inspect_say(in->inv, path,
+			    "its images hold no kernels: what it launches is in a library it loads, or is "
+			    "compiled while it runs");
 	else if (result->kernels == 0 && filter->kernel)
-		inspect_say(
-			in->inv, path,
-			"no kernel has such a name: --kernel looks for a part of it, as compiled or demangled");
+		inspect_say(in->inv, path,
+			    "no kernel has such a name: --kernel looks for a part of it, as compiled or "
+			    "demangled");
 	/* As grep does. */
 	return !((result->images == 0 && filter->by_arch) || (result->kernels == 0 && filter->kernel));
 }

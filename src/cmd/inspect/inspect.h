@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Inside gpusonde inspect: what is read is handed, image by image and kernel by kernel, to one of two writers. Both write as they are
- * told: a library may have 150,000 kernels, and nothing is kept but a count for each architecture.
+ * Inside gpusonde inspect: what is read is handed, image by image and kernel by kernel, to one of two
+ * writers. Both write as they are told: a library may have 150,000 kernels, and nothing is kept but a count
+ * for each architecture.
  *
- * Kernels are read by as many threads as there are CPUs, each with a state of the writer, a cache of names and a bounded text of its own; what they
- * write comes out as if there were one (inspect_order.h). All else is the main thread's.
+ * Kernels are read by as many threads as there are CPUs, each with a state of the writer, a cache of names
+ * and a bounded text of its own; what they write comes out as if there were one (inspect_order.h). All else
+ * is the main thread's.
  *
  *   inspect.c        the command: what is asked for, what is to be said at the end
  *   inspect_read.c   reading, by several threads
@@ -62,7 +64,10 @@ struct inspect_files {
 	void (*tell)(const char *file, const char *text, void *userdata);
 	void *userdata;
 };
-/* As the command line says; each has device code, or something that was meant to be some. An exit status; what is wrong was said. */
+/*
+ * As the command line says; each has device code, or something that was meant to be some. An exit status;
+ * what is wrong was said.
+ */
 int inspect_files_find(const struct invocation *invocation, struct inspect_files *files);
 void inspect_files_done(struct inspect_files *files);
 /* On standard error. inspect_complain(): what an errno means here, and the remedy; gives EXIT_FAILURE. */
@@ -78,13 +83,15 @@ struct inspect_look {
 };
 
 /*
- * States are the main thread's, and one of each thread that reads, which gets its kernels and, without images_first, all images. Text goes to
- * @out. In this order: begin, images of all files, then for each file its kernels, end. Those that do nothing may be NULL.
+ * States are the main thread's, and one of each thread that reads, which gets its kernels and, without
+ * images_first, all images. Text goes to @out. In this order: begin, images of all files, then for each file
+ * its kernels, end. Those that do nothing may be NULL.
  */
 struct inspect_writer {
 	bool brief; /* it shows brief names, unless they are asked for in full */
 	bool images_first; /* images are told of before any kernel, in a pass of their own */
-	size_t separator_n; /* what a kernel's text begins with, which the very first one is written without */
+	/* what a kernel's text begins with, which the very first one is written without */
+	size_t separator_n;
 	size_t state_size;
 	void (*init)(void *state, const struct inspect_look *look);
 	void (*done)(void *state);
@@ -147,11 +154,15 @@ enum { INSPECT_ARCHS = 64 };
 struct inspect_result {
 	uint64_t images_found, images /* shown ones */, kernels, mangled;
 	uint64_t to_compile; /* shown ones that hold PTX or what the linker compiles */
-	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images that were found, as they came; more are left out */
+	/* of all images that were found, as they came; more are left out */
+	struct kernel_arch archs[INSPECT_ARCHS];
 	unsigned archs_n;
 	bool archs_left_out;
 };
-/* Of the files' images or kernels what the filter wants goes to standard output, through the writer's main @state. */
+/*
+ * Of the files' images or kernels what the filter wants goes to standard output, through the writer's main
+ * @state.
+ */
 struct inspect_reading {
 	const struct inspect_writer *writer;
 	void *state;

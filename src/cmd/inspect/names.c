@@ -7,7 +7,8 @@
 #include "cubin/name.h"
 
 enum {
-	NAME_BYTES = 1 << 20, /* the longest that is shown; 16 KiB of symbol make 200 KiB of name at most that are known */
+	/* the longest that is shown; 16 KiB of symbol make 200 KiB of name at most that are known */
+	NAME_BYTES = 1 << 20,
 	BRIEF_BYTES = 16 << 10,
 	SLOTS = 4096, /* names that are remembered */
 	SLOT_BYTES = 16 << 10, /* symbol and name of one that is; with PyTorch's, 1 KiB */

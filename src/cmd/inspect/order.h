@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What several threads have to say of the parts of a file, written in the order of the parts. Whose turn it is writes as it goes; the others keep
- * a bounded amount, and then wait. The lowest part that is under way always has its turn, and whoever has it waits for nobody.
+ * What several threads have to say of the parts of a file, written in the order of the parts. Whose turn it
+ * is writes as it goes; the others keep a bounded amount, and then wait. The lowest part that is under way
+ * always has its turn, and whoever has it waits for nobody.
  *
- * A part is one thread's, from its begin to inspect_order_end(), and numbers are taken in order. write() is called by one thread at a time; after its
- * first error nothing is written, and everybody is told of that error.
+ * A part is one thread's, from its begin to inspect_order_end(), and numbers are taken in order. write() is
+ * called by one thread at a time; after its first error nothing is written, and everybody is told of that
+ * error.
  */
 #pragma once
 
@@ -43,7 +45,10 @@ void inspect_order_done(struct inspect_order *order);
 /* From part 0 again: all have ended. */
 void inspect_order_again(struct inspect_order *order);
 
-/* What a part has so far, to be called often: @chunk is written and empty then, or stays as it is. 0, or the error of all. */
+/*
+ * What a part has so far, to be called often: @chunk is written and empty then, or stays as it is. 0, or the
+ * error of all.
+ */
 int inspect_order_more(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk);
 /* Waits for its turn. */
 int inspect_order_await(struct inspect_order *order, uint64_t part);

@@ -12,7 +12,10 @@
 
 enum {
 	WRITE_BYTES = 64 << 10,
-	/* More would have to wait for each other more often than not: they share the memory, and large images are read by one at a time. */
+	/*
+	 * More would have to wait for each other more often than not: they share the memory, and large images
+	 * are read by one at a time.
+	 */
 	THREADS_MAX = 4,
 };
 
@@ -312,7 +315,10 @@ static int work_init(struct work *work, const struct inspect_reading *in)
 	int r = 0;
 
 	*work = (struct work){ .in = in, .writer = in->writer };
-	/* main() wants one for all threads, who would wait for each other here: demangling takes and frees memory all the time. */
+	/*
+	 * main() wants one for all threads, who would wait for each other here: demangling takes and frees
+	 * memory all the time.
+	 */
 	mallopt(M_ARENA_MAX, THREADS_MAX);
 	strbuf_init(&work->out, 0);
 	strbuf_init(&work->heading, 0);

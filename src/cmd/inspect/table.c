@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tables of gpusonde inspect. Kernels are lines of columns that are as wide as figures get, since rows to come are not known. */
+/*
+ * The tables of gpusonde inspect. Kernels are lines of columns that are as wide as figures get, since rows to
+ * come are not known.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +249,8 @@ static void end(struct strbuf *out, void *state)
 	strbuf_addc(out, '\n');
 	put_line(out, t, COLOUR_NONE);
 	if (relocatable) {
-		strbuf_adds(&t->line, "*: to be linked with others first, which decides what its kernels need");
+		strbuf_adds(&t->line,
+			    "*: to be linked with others first, which decides what its kernels need");
 		put_line(out, t, COLOUR_NONE);
 	}
 }

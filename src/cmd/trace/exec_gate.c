@@ -95,7 +95,10 @@ static void run_holder(struct start *s)
 	int channel = fcntl(s->channel[1], F_DUPFD_CLOEXEC, 3),
 	    source = fcntl(s->listener[1], F_DUPFD_CLOEXEC, 3);
 
-	/* Everything else: the command's ends, or the end of all commands would never be seen, and whatever gpusonde was started with. */
+	/*
+	 * Everything else: the command's ends, or the end of all commands would never be seen, and whatever
+	 * gpusonde was started with.
+	 */
 	close_others(channel, source);
 	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
 		close(source);
@@ -164,7 +167,8 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 		return 0;
 	}
-	message.path[MIN((size_t)n - offsetof(struct exec_gate_report, path), sizeof(message.path)) - 1] = '\0';
+	message.path[MIN((size_t)n - offsetof(struct exec_gate_report, path), sizeof(message.path)) - 1] =
+		'\0';
 	gate->missed = message.missed;
 	if (file >= 0)
 		tell(gate, &message, file);
@@ -178,7 +182,8 @@ static int on_end(_unused_ sd_event_source *source, const siginfo_t *info, void 
 	struct exec_gate *gate = userdata;
 
 	gate->pid = 0;
-	gate->ops.ended(info->si_code == CLD_EXITED ? info->si_status : 128 + info->si_status, gate->userdata);
+	gate->ops.ended(info->si_code == CLD_EXITED ? info->si_status : 128 + info->si_status,
+			gate->userdata);
 	return 0;
 }
 
@@ -186,7 +191,8 @@ static void say_unheld(struct exec_gate *gate, int error)
 {
 	if (error == -EBUSY)
 		snprintf(gate->unheld, sizeof(gate->unheld),
-			 "another program listens to this one's system calls (seccomp); run gpusonde outside of its sandbox");
+			 "another program listens to this one's system calls (seccomp); run gpusonde "
+			 "outside of its sandbox");
 	else
 		snprintf(gate->unheld, sizeof(gate->unheld), "the kernel refuses a seccomp listener: %s",
 			 strerror(-error));
@@ -222,7 +228,7 @@ static int start_processes(struct exec_gate *gate, struct start *s, char *const 
 }
 
 int exec_gate_new(sd_event *event, char *const *argv, const struct exec_gate_ops *ops, void *userdata,
-	     struct exec_gate **ret_gate)
+		  struct exec_gate **ret_gate)
 {
 	_cleanup_(exec_gate_freep) struct exec_gate *gate = calloc(1, sizeof(*gate));
 	struct start start;

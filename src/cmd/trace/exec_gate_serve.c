@@ -46,8 +46,8 @@ enum {
 #define WAIT_KILLABLE (1UL << 5)
 
 /*
- * Once we look at a call, a signal to the caller waits until it goes on, so that mmap and dlopen do not fail with EINTR as they never do by
- * themselves. Kernels before 5.19 cannot do that.
+ * Once we look at a call, a signal to the caller waits until it goes on, so that mmap and dlopen do not fail
+ * with EINTR as they never do by themselves. Kernels before 5.19 cannot do that.
  */
 static int set_filter(const struct sock_fprog *program, bool killable)
 {
@@ -58,8 +58,8 @@ static int set_filter(const struct sock_fprog *program, bool killable)
 }
 
 /*
- * Not exit_group, though an end is the last moment to ask a process something: a signal before its report has been received makes the call
- * return, and a program whose exit_group returns ends by SIGSEGV.
+ * Not exit_group, though an end is the last moment to ask a process something: a signal before its report has
+ * been received makes the call return, and a program whose exit_group returns ends by SIGSEGV.
  */
 static int try_filter(bool killable)
 {
@@ -197,8 +197,8 @@ static bool await_answer(int channel, uint32_t number)
 }
 
 /*
- * Hands a file over and waits for the answer. A gpusonde that is stopped or stuck does not hold the command for ever: it learns from the
- * next report how many it was late for.
+ * Hands a file over and waits for the answer. A gpusonde that is stopped or stuck does not hold the command
+ * for ever: it learns from the next report how many it was late for.
  */
 static int report(int channel, const struct exec_gate_mapping *mapping)
 {
@@ -214,8 +214,8 @@ static int report(int channel, const struct exec_gate_mapping *mapping)
 	message.missed = missed;
 	snprintf(message.path, sizeof(message.path), "%s", mapping->path);
 	/* Reports that nobody fetches fill the socket: not to be waited for either. */
-	int r = send_with_fd(channel, &message, offsetof(struct exec_gate_report, path) + strlen(message.path) + 1,
-			     mapping->fd);
+	int r = send_with_fd(channel, &message,
+			     offsetof(struct exec_gate_report, path) + strlen(message.path) + 1, mapping->fd);
 
 	if (r < 0 && r != -EAGAIN)
 		return r;
@@ -286,7 +286,10 @@ static int report_descriptor(int channel, struct exec_gate_mapping *mapping, int
 	return report(channel, mapping);
 }
 
-/* Where it will lie the kernel decides, but for those that say it: the dynamic linker does of all segments but the first. */
+/*
+ * Where it will lie the kernel decides, but for those that say it: the dynamic linker does of all segments
+ * but the first.
+ */
 static int report_mapping(int channel, pid_t pid, const struct seccomp_data *data)
 {
 	bool fixed = data->args[3] & (MAP_FIXED | MAP_FIXED_NOREPLACE);

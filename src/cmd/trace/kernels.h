@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "gpusonde trace --kernels": what the events mean (src/cuda) on the node's devices, as the agent has it, and what processes that have ended
- * launched. Devices and busy time come from a collector of its own, where there is a driver.
+ * "gpusonde trace --kernels": what the events mean (src/cuda) on the node's devices, as the agent has it, and
+ * what processes that have ended launched. Devices and busy time come from a collector of its own, where
+ * there is a driver.
  */
 #pragma once
 
@@ -23,7 +24,10 @@ int trace_kernels_new(sd_event *event, const struct options *options, struct tra
 void trace_kernels_free(struct trace_kernels *kernels); /* before the engine */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 
-/* Until the devices are known, some seconds at most; then nothing that is launched is of a device that is not. */
+/*
+ * Until the devices are known, some seconds at most; then nothing that is launched is of a device that is
+ * not.
+ */
 int trace_kernels_prepare(struct trace_kernels *kernels);
 
 /* What the engine says. */

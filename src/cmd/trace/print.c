@@ -50,7 +50,10 @@ static bool ends_seen(const struct trace_sum *sum)
 	return trace_sum_below(sum, UINT64_MAX) > 0;
 }
 
-/* A column of a table; one that only means something in a table that is drawn again and again is left out of a summary. */
+/*
+ * A column of a table; one that only means something in a table that is drawn again and again is left out of
+ * a summary.
+ */
 struct column {
 	struct table_column column;
 	bool live;
@@ -302,7 +305,8 @@ void trace_print_status(struct trace_report *report, struct trace_engine *engine
 			 s.sites_refused);
 	if (s.sites_given_up > 0 || s.groups_given_up > 0)
 		add_line(options, COLOUR_WARN, out,
-			 "INCOMPLETE: probes were taken away, since they cost more than --max-overhead: counts are too low");
+			 "INCOMPLETE: probes were taken away, since they cost more than --max-overhead: "
+			 "counts are too low");
 	if (uncounted > 0 || report->ended_lost + s.lost_processes > 0)
 		add_line(options, COLOUR_BAD, out,
 			 "INCOMPLETE: tables were full: %" PRIu64 " hits are not counted, %" PRIu64
@@ -310,18 +314,20 @@ void trace_print_status(struct trace_report *report, struct trace_engine *engine
 			 uncounted, report->ended_lost + s.lost_processes);
 	if (s.driver_only)
 		add_line(options, COLOUR_DIM, out,
-			 "without return probes the driver's library alone is probed, and how calls end is not known");
+			 "without return probes the driver's library alone is probed, and how calls end is "
+			 "not known");
 }
 
-static void print_nothing(struct trace_engine *engine, const struct table_options *options, struct strbuf *out)
+static void print_nothing(struct trace_engine *engine, const struct table_options *options,
+			  struct strbuf *out)
 {
 	struct trace_engine_status s;
 
 	trace_engine_status(engine, &s);
 	if (s.files == 0)
-		table_line(
-			options, out, COLOUR_NONE,
-			"No calls of CUDA were seen: nobody has mapped a library of CUDA's, or a program that carries one.");
+		table_line(options, out, COLOUR_NONE,
+			   "No calls of CUDA were seen: nobody has mapped a library of CUDA's, or a program "
+			   "that carries one.");
 	else
 		table_line(options, out, COLOUR_NONE,
 			   "No calls of CUDA were seen, though libraries are probed.");

@@ -213,7 +213,8 @@ static int on_signal(_unused_ sd_event_source *source, const struct signalfd_sig
 	return 0;
 }
 
-static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata)
+static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		   void *userdata)
 {
 	struct tracing *t = userdata;
 
@@ -342,7 +343,8 @@ static int start_loop(struct tracing *t)
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(signals); i++)
 		r = sd_event_add_signal(t->event, NULL, signals[i], on_signal, t);
 	if (r >= 0)
-		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC, USEC_PER_SEC, 0, on_second, t);
+		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC, USEC_PER_SEC, 0, on_second,
+					       t);
 	return r;
 }
 
@@ -403,7 +405,10 @@ static void put_status(struct tracing *t)
 	strbuf_done(&out);
 }
 
-/* A command's own output stays what it is: the table goes to standard error then, unless --output names a file. */
+/*
+ * A command's own output stays what it is: the table goes to standard error then, unless --output names a
+ * file.
+ */
 static int finish(struct tracing *t)
 {
 	int r = 0;
@@ -413,7 +418,8 @@ static int finish(struct tracing *t)
 	collect(t);
 	if (t->gate && exec_gate_missed(t->gate) > 0)
 		fprintf(stderr,
-			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u files were mapped before it could "
+			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u "
+			"files were mapped before it could "
 			"probe them\n",
 			exec_gate_missed(t->gate));
 	if (t->failed == 0) {
@@ -509,8 +515,9 @@ static int own_stat(unsigned number, uint64_t *ret_value)
 }
 
 /*
- * Of a program with rights of its own the loader takes what would let its user into it out of the environment (ld.so(8), secure-execution
- * mode), and so out of the command's. What was given lies where the kernel put it; /proc/self/environ is not for such a program's user.
+ * Of a program with rights of its own the loader takes what would let its user into it out of the environment
+ * (ld.so(8), secure-execution mode), and so out of the command's. What was given lies where the kernel put
+ * it; /proc/self/environ is not for such a program's user.
  */
 static void tell_dropped(const struct invocation *inv)
 {
@@ -529,10 +536,12 @@ static void tell_dropped(const struct invocation *inv)
 		if (strncmp(name, "LD_", strlen("LD_")) != 0 || getenv(name))
 			continue;
 		strbuf_init(&text, 0);
-		strbuf_addf(&text,
-			    "%s is not handed on: the loader drops it, since gpusonde has capabilities of its file; "
-			    "gpusonde trace -- env '%s' %s gives it to the command",
-			    name, at, inv->operands[0]);
+		strbuf_addf(
+			&text,
+			"%s is not handed on: the loader drops it, since gpusonde has capabilities of its "
+			"file; "
+			"gpusonde trace -- env '%s' %s gives it to the command",
+			name, at, inv->operands[0]);
 		complain(text.data);
 		strbuf_done(&text);
 	}

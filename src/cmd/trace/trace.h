@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "gpusonde trace": an engine of its own (trace/engine.h), and what it prints. The report outlives the processes: what a process has had
- * is copied when it ends, for the summary.
+ * "gpusonde trace": an engine of its own (trace/engine.h), and what it prints. The report outlives the
+ * processes: what a process has had is copied when it ends, for the summary.
  */
 #pragma once
 

@@ -54,8 +54,8 @@ static void what_lies_in_a_file_and_is_no_kernel(_unused_ void **state)
 
 	need_processes();
 	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
-	assert_non_null(strstr(kernel->file, "test_naming_answers"));
-	assert_int_equal(strncmp(kernel->brief, "test_naming_answers+0x", 22), 0);
+	assert_non_null(strstr(kernel->file, "test_symbolize_answers"));
+	assert_int_equal(strncmp(kernel->brief, "test_symbolize_answers+0x", 25), 0);
 	assert_int_equal(strtoull(strchr(kernel->brief, '+') + 1, NULL, 16), kernel->offset);
 	assert_string_equal(kernel->brief, kernel->symbol);
 	assert_string_equal(kernel->brief, kernel->name);
