@@ -10,7 +10,7 @@
 static const char *const intro =
 	"# Metrics\n"
 	"\n"
-	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; golden.py --update writes it anew. -->\n"
+	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; golden.py --update regenerates it. -->\n"
 	"\n"
 	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
 	"\n"
