@@ -258,6 +258,25 @@ def no_workplace(tree):
                                 "write it relative to the repository, or take it from an argument")
 
 
+NAMED_FILE = re.compile(r"`((?:src|sim|test|docs|bench|man)/[\w./-]+\.\w+)`")
+NAMED_FUNCTION = re.compile(r"`(\w+)\(\)`")
+
+
+def documents_name_what_exists(tree):
+    """Files named in the documents for those who work on it, and functions named on a line with files of C."""
+    for path, lines in tree.select(".md"):
+        if not path.startswith("docs/internals/") and path != "docs/adding.md":
+            continue
+        for n, line in numbered(lines):
+            files = NAMED_FILE.findall(line)
+            for missing in (f for f in files if f not in tree.texts):
+                yield Violation(path, n, f"{missing} does not exist", "name the file that has this now")
+            code = [tree.texts[f] for f in files if f in tree.texts and f.endswith((".c", ".h"))]
+            for function in NAMED_FUNCTION.findall(line) if code else []:
+                if not any(re.search(rf"^[^\s#/*].*\b{function}\(", text, re.M) for text in code):
+                    yield Violation(path, n, f"{function}() is in none of {', '.join(files)}", "name the function that does this now")
+
+
 C = f"// {SPDX}\n"
 LAYER_TABLE = """
 | layer | folder | what it is | may include |
@@ -294,6 +313,8 @@ RULES = [
     (headers_alone, [("src/base/a.h", C + "#pragma once\nsize_t a(void);\n"),
                      ("src/base/a.h", C + "#pragma once\nstruct a {\n\tstruct b b;\n};\n"),
                      ("src/bpf/a.h", C + "#pragma once\n#include <linux/types.h>\n#ifdef __bpf__\nsize_t a;\n#endif\n")]),
+    (documents_name_what_exists, [("docs/adding.md", "see `src/base/gone.h`\n"),
+                                  ("docs/internals/a.md", "see `src/cmd/main.c` `gone()`\n")]),
     (no_workplace, [("docs/a.md", "see /%s/main\n" % "work"), ("Makefile", "X = ../%s/x\n" % "shared")]),
 ]
 # What every sample stands in, and what every rule must accept.
@@ -309,6 +330,7 @@ GOOD = {
     "sim/nvml/sim.c": C + '#include "sim/nvml/own.h"\n\n' + '#include "nvml/abi.h"\n#include "base/log.h"\n',
     "sim/nvml/tally.h": C + "#pragma once\n",
     "sim/workload/run.c": C + '#include "sim/nvml/tally.h"\n',
+    "docs/internals/b.md": "| 1 | `src/cmd/main.c` `main()` | begins |\n",
     "docs/a.md": "at http://example.com/work/ and in framework/farm/\n",
 }
 
