@@ -99,7 +99,7 @@ def is_golden(suite, fixture, page, update):
         with open(path, "w", encoding="utf-8", newline="") as f:
             f.write(text)
     with open(path, encoding="utf-8", newline="") as f:
-        same(f.read(), text, path + " ("ninja -C build golden-update" updates it)")
+        same(f.read(), text, path + " (`ninja -C build golden-update` updates it)")
 
 
 def is_generated(suite, name, command, update):
@@ -109,7 +109,7 @@ def is_generated(suite, name, command, update):
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
     with open(path, encoding="utf-8") as f:
-        same(f.read(), text, path + " ("ninja -C build golden-update" updates it)")
+        same(f.read(), text, path + " (`ninja -C build golden-update` updates it)")
 
 
 def promtool_accepts(suite, fixture):

@@ -10,7 +10,7 @@
 static const char *const intro =
 	"# Metrics\n"
 	"\n"
-	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; "ninja -C build golden-update" writes it. -->\n"
+	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; `ninja -C build golden-update` writes it. -->\n"
 	"\n"
 	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
 	"\n"
