@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How long it takes to probe many functions of one file, and to let go of them, each way that there is; a process maps the file.
+ * How long it takes to probe many functions of one file, and to let go of them, each way that there is; a
+ * process maps the file.
  *
  *	attach_cost LIBRARY [ROUNDS]
  *
- * Prints JSON: {"uprobe_multi":{"sites":300,"attach_ms":[...],"detach_ms":[...],"pairs_attach_ms":[...],"pairs_detach_ms":[...]},
- * "trace event":{...}}; a way that the kernel does not have is missing.
+ * Prints JSON: {"uprobe_multi":{"sites":300,"attach_ms":[...],"detach_ms":[...],"pairs_attach_ms":[...],
+ * "pairs_detach_ms":[...]},"trace event":{...}}; a way that the kernel does not have is missing.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The least that reading all kernels of a file could take: inflate FILE. Decompresses its ELF images one after the other with liblz4 and libzstd alone, from
- * memory into a buffer that is used again, and copies those that are not compressed. One line of JSON.
+ * The least that reading all kernels of a file could take: inflate FILE. Decompresses its ELF images one
+ * after the other with liblz4 and libzstd alone, from memory into a buffer that is used again, and copies
+ * those that are not compressed. One line of JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +55,8 @@ static int inflate(const struct cubin_image *image, const char *file, char *to, 
 			       0 :
 			       -EBADMSG;
 	case CUBIN_ZSTD:
-		return ZSTD_decompressDCtx(zstd, to, n, file + image->offset, image->bytes) == n ? 0 : -EBADMSG;
+		return ZSTD_decompressDCtx(zstd, to, n, file + image->offset, image->bytes) == n ? 0 :
+												   -EBADMSG;
 	default:
 		memcpy(to, file + image->offset, image->bytes);
 		return 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a probe costs the thread that hits it: ours and empty programs at the same sites, and at the function's first byte, in turns, so
- * that whatever else the machine does hits all alike.
+ * What a probe costs the thread that hits it: ours and empty programs at the same sites, and at the
+ * function's first byte, in turns, so that whatever else the machine does hits all alike.
  *
  *	probe_cost [--rounds N] [--other COMMAND] (LIBRARY SYMBOL)...
  *
- * The library "own" has the symbol "nop5": a function that begins with a nop of 5 bytes, as no library of CUDA's does. COMMAND is another
- * tool: it gets LIBRARY and SYMBOL as arguments, "on" and "off" as lines, and answers each with a line. Prints JSON: for each variant
- * the nanoseconds of a call in each round, null where a variant does not apply.
+ * The library "own" has the symbol "nop5": a function that begins with a nop of 5 bytes, as no library of
+ * CUDA's does. COMMAND is another tool: it gets LIBRARY and SYMBOL as arguments, "on" and "off" as lines, and
+ * answers each with a line. Prints JSON: for each variant the nanoseconds of a call in each round, null where
+ * a variant does not apply.
  */
 #include <dlfcn.h>
 #include <elf.h>
@@ -315,7 +316,8 @@ static bool applies(const struct subject *subject, const struct variant *variant
 
 	if (variant->who == OTHER)
 		return subject->other >= 0;
-	return (variant->where != AT_FIRST_BYTE || site->offset > 0) && (!variant->returns || site->may_return);
+	return (variant->where != AT_FIRST_BYTE || site->offset > 0) &&
+	       (!variant->returns || site->may_return);
 }
 
 static int attach_variant(struct bench *bench, const struct subject *subject, const struct variant *variant,
@@ -359,7 +361,9 @@ static void print(const struct bench *bench, const struct subject *subject, bool
 {
 	const struct site *site = &subject->listing.site;
 
-	printf("%s\n{\"library\":\"%s\",\"symbol\":\"%s\",\"class\":\"%s\",\"offset\":%u,\"instruction\":\"%s\",\"ns\":{",
+	printf("%s\n"
+	       "{\"library\":\"%s\",\"symbol\":\"%s\",\"class\":\"%s\",\"offset\":%u,\"instruction\":\"%s\","
+	       "\"ns\":{",
 	       first ? "" : ",", subject->library, subject->symbol, site_class_name(site->class),
 	       site->offset, site->instruction);
 	for (size_t v = 0; v < ARRAY_SIZE(variants); v++) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How long a program that opens a library runs before its calls are probed: it calls a function all the time, and sees calls become slow.
+ * How long a program that opens a library runs before its calls are probed: it calls a function all the time,
+ * and sees calls become slow.
  *
  *	probe_delay LIBRARY SYMBOL
  *

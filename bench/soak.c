@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Memory over many samples: the real reader on the simulated driver, the real model and the real views in one process, on a
- * clock that jumps a period at each tick. A sample is one GPU, MIG instance or process read once.
+ * Memory over many samples: the real reader on the simulated driver, the real model and the real views in one
+ * process, on a clock that jumps a period at each tick. A sample is one GPU, MIG instance or process read
+ * once.
  *
  *	soak LIBRARY SAMPLES
  *

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What it costs here to wake up once a second and do nothing: CPU nanoseconds for each time. The floor for whoever samples at 1 Hz. */
+/*
+ * What it costs here to wake up once a second and do nothing: CPU nanoseconds for each time. The floor for
+ * whoever samples at 1 Hz.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

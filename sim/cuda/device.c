@@ -45,7 +45,8 @@ static uint64_t scenario_bytes(const struct scenario *scenario, const struct vis
 	return (uint64_t)mib << 20;
 }
 
-static void add_device(const struct scenario *scenario, const struct visible *where, struct cuda_device *device)
+static void add_device(const struct scenario *scenario, const struct visible *where,
+		       struct cuda_device *device)
 {
 	const struct scenario_gpu *gpu = &scenario->gpus[where->gpu];
 	uint64_t taken = scenario_bytes(scenario, where);

@@ -49,8 +49,9 @@ struct cu_event {
 };
 
 /*
- * A function of a module; a kernel of a library is the same thing here. Whoever looks into another process's memory for a function's name finds
- * a pointer to it in the object, as cuFuncGetName gives one, and no other function's within the first KiB.
+ * A function of a module; a kernel of a library is the same thing here. Whoever looks into another process's
+ * memory for a function's name finds a pointer to it in the object, as cuFuncGetName gives one, and no other
+ * function's within the first KiB.
  */
 struct cu_function {
 	struct slot slot;
@@ -229,8 +230,10 @@ int vmm_granularity(struct call *call, size_t *ret_bytes, const struct cu_alloca
 enum copy_wait { COPY_SYNC, COPY_ASYNC };
 int copy(struct call *call, uint64_t dst, uint64_t src, size_t bytes, struct cu_stream *stream,
 	 enum copy_wait wait);
-int copy_2d(struct call *call, const struct cu_memcpy_2d *what, struct cu_stream *stream, enum copy_wait wait);
-int copy_3d(struct call *call, const struct cu_memcpy_3d *what, struct cu_stream *stream, enum copy_wait wait);
+int copy_2d(struct call *call, const struct cu_memcpy_2d *what, struct cu_stream *stream,
+	    enum copy_wait wait);
+int copy_3d(struct call *call, const struct cu_memcpy_3d *what, struct cu_stream *stream,
+	    enum copy_wait wait);
 int copy_batch(struct call *call, const uint64_t *dsts, const uint64_t *srcs, const size_t *sizes,
 	       size_t count, struct cu_stream *stream);
 int copy_batch_3d(struct call *call, const struct cu_batch_3d *operations, size_t count,

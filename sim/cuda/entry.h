@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /*
- * Exports by number. A row of driver.def makes one, or with a twin two. The thunk variant of the library exports
- * jumps to these functions, as NVIDIA's driver does, and calls the functions themselves entry_NAME.
+ * Exports by number. A row of driver.def makes one, or with a twin two. The thunk variant of the library
+ * exports jumps to these functions, as NVIDIA's driver does, and calls the functions themselves entry_NAME.
  */
 enum driver_api {
 #define DRIVER_ONE(name) API_##name,

@@ -19,7 +19,9 @@ enum { CLASS_COUNT = 64 * 8, SMALLEST = 512, BIG_ALIGNMENT = 2 << 20, PITCH_ALIG
 static struct pool memories = { .size = sizeof(struct memory), .capacity = 1 << 22 };
 static struct hashmap by_address;
 static uint64_t range_begin, range_next;
-/* Freed records with their addresses, by class; linked as the pool links its own, and no longer the pool's. */
+/*
+ * Freed records with their addresses, by class; linked as the pool links its own, and no longer the pool's.
+ */
 static struct memory *freed[CLASS_COUNT];
 
 /* Eight classes for each power of two. */
@@ -45,8 +47,8 @@ static uint64_t new_addresses(size_t rounded)
 	uint64_t alignment = rounded < BIG_ALIGNMENT ? SMALLEST : BIG_ALIGNMENT, address;
 
 	if (range_begin == 0) {
-		void *map =
-			mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *map = mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				 -1, 0);
 
 		if (map == MAP_FAILED)
 			return 0;
@@ -165,7 +167,8 @@ static uint64_t back(enum memory_kind kind, size_t bytes)
 
 	if (kind == MEMORY_HOST)
 		return posix_memalign(&memory, 4096, bytes) == 0 ? (uintptr_t)memory : 0;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return memory == MAP_FAILED ? 0 : (uintptr_t)memory;
 }
 

@@ -19,7 +19,10 @@ struct driver_calls {
 /* The driver's functions for this call: those for per-thread default streams or the usual ones. */
 const struct driver_calls *runtime_driver(const struct call *call);
 
-/* Opens libcuda, once in a process; before a call is counted, so that the depth is the driver's from the first. */
+/*
+ * Opens libcuda, once in a process; before a call is counted, so that the depth is the driver's from the
+ * first.
+ */
 void runtime_load(void);
 
 /* libcuda is there and initialised (0, or 35, 100 and others), and this thread has its device's context. */
@@ -64,7 +67,8 @@ int runtime_graph_add_kernel(struct call *call, struct cu_node **ret_node, struc
 int runtime_malloc(struct call *call, void **ret_address, size_t bytes);
 int runtime_malloc_managed(struct call *call, void **ret_address, size_t bytes, unsigned flags);
 int runtime_malloc_host(struct call *call, void **ret_address, size_t bytes, unsigned flags);
-int runtime_malloc_pitch(struct call *call, void **ret_address, size_t *ret_pitch, size_t width, size_t height);
+int runtime_malloc_pitch(struct call *call, void **ret_address, size_t *ret_pitch, size_t width,
+			 size_t height);
 int runtime_malloc_3d(struct call *call, struct cuda_pitched *ret_memory, struct cu_extent extent);
 int runtime_malloc_array(struct call *call, struct cu_array **ret_array, const struct cuda_channels *channels,
 			 struct cu_extent extent, unsigned flags, unsigned levels);

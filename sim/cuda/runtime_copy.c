@@ -4,7 +4,8 @@
 /* cudaMemcpyKind */
 enum { KIND_HOST_HOST, KIND_HOST_DEVICE, KIND_DEVICE_HOST, KIND_DEVICE_DEVICE, KIND_DEFAULT, KIND_COUNT };
 
-int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, int kind, struct cu_stream *stream)
+int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, int kind,
+		 struct cu_stream *stream)
 {
 	const struct driver_calls *driver = runtime_driver(call);
 	uint64_t to = (uintptr_t)dst, from = (uintptr_t)src;

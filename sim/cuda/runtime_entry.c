@@ -105,7 +105,8 @@ static const char *error_text(uint16_t api, int error)
 
 	runtime_load();
 	truth_begin(&call);
-	if (!runtime_driver(&call)->error_name || runtime_driver(&call)->error_name(error, &text) != CU_SUCCESS)
+	if (!runtime_driver(&call)->error_name ||
+	    runtime_driver(&call)->error_name(error, &text) != CU_SUCCESS)
 		text = NULL;
 	truth_end(&call, CU_SUCCESS);
 	return text ? text : "error of the simulated runtime";
@@ -127,8 +128,9 @@ EXPORTED void __cudaRegisterFunction(void **fatbin, const char *function, char *
 
 /* Called before main(): neither the driver nor a depth is there. */
 void __cudaRegisterFunction(void **fatbin, const char *function, _unused_ char *device_function,
-			    const char *name, _unused_ int threads, _unused_ void *thread, _unused_ void *block,
-			    _unused_ void *block_size, _unused_ void *grid_size, _unused_ int *warp)
+			    const char *name, _unused_ int threads, _unused_ void *thread,
+			    _unused_ void *block, _unused_ void *block_size, _unused_ void *grid_size,
+			    _unused_ int *warp)
 {
 	struct call call = { .api = API___cudaRegisterFunction, .handle = (uintptr_t)function, .name = name };
 

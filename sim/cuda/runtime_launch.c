@@ -52,8 +52,9 @@ static struct cu_function *resolve(const struct driver_calls *driver, const void
 	kernel = &kernels[index];
 	if (!kernel->fatbin)
 		return NULL;
-	if (!kernel->fatbin->library && driver->library_load(&kernel->fatbin->library, kernel->fatbin->wrapper,
-							     NULL, NULL, 0, NULL, NULL, 0) != CU_SUCCESS)
+	if (!kernel->fatbin->library &&
+	    driver->library_load(&kernel->fatbin->library, kernel->fatbin->wrapper, NULL, NULL, 0, NULL, NULL,
+				 0) != CU_SUCCESS)
 		return NULL;
 	if (!kernel->handle &&
 	    driver->library_kernel(&kernel->handle, kernel->fatbin->library, kernel->name) != CU_SUCCESS)

@@ -60,7 +60,8 @@ int runtime_malloc_host(struct call *call, void **ret_address, size_t bytes, uns
 	return result;
 }
 
-int runtime_malloc_pitch(struct call *call, void **ret_address, size_t *ret_pitch, size_t width, size_t height)
+int runtime_malloc_pitch(struct call *call, void **ret_address, size_t *ret_pitch, size_t width,
+			 size_t height)
 {
 	uint64_t address = 0;
 	int result;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Entry points of the shape that NVIDIA's driver has: a comparison, a conditional branch that every call passes
- * with its arguments untouched, an indirect jump. The flag never matches; both ways lead to the same function.
+ * Entry points of the shape that NVIDIA's driver has: a comparison, a conditional branch that every call
+ * passes with its arguments untouched, an indirect jump. The flag never matches; both ways lead to the same
+ * function.
  */
 #define CONCAT(a, b) a##b
 

@@ -78,7 +78,8 @@ static bool find_gpu(const struct scenario *scenario, const struct visible *all,
 }
 
 /* As CUDA reads it, with atoi: "1abc" is 1; what begins with no digit is nothing. */
-static bool find_index(const struct visible *all, uint32_t count, const char *word, struct visible *ret_device)
+static bool find_index(const struct visible *all, uint32_t count, const char *word,
+		       struct visible *ret_device)
 {
 	char *end;
 	unsigned long index = strtoul(word, &end, 10);

@@ -9,13 +9,13 @@ struct visible {
 };
 
 /*
- * Which devices CUDA shows, in its order, at most SCENARIO_MAX_GPUS. @visible is CUDA_VISIBLE_DEVICES and @order
- * CUDA_DEVICE_ORDER, NULL where they are not set.
+ * Which devices CUDA shows, in its order, at most SCENARIO_MAX_GPUS. @visible is CUDA_VISIBLE_DEVICES and
+ * @order CUDA_DEVICE_ORDER, NULL where they are not set.
  *
- * Without a list: the GPUs that are not in MIG mode, the fastest first (or by bus with PCI_BUS_ID); if all are in MIG
- * mode, the first MIG device alone. A list has indices into these, prefixes of UUIDs ("GPU-8932"), MIG
- * devices ("MIG-…"). It ends at the first entry that means nothing, is ambiguous or comes again; what stands before it
- * counts. A MIG device ends it, too, because a process has one only.
+ * Without a list: the GPUs that are not in MIG mode, the fastest first (or by bus with PCI_BUS_ID); if all
+ * are in MIG mode, the first MIG device alone. A list has indices into these, prefixes of UUIDs ("GPU-8932"),
+ * MIG devices ("MIG-…"). It ends at the first entry that means nothing, is ambiguous or comes again; what
+ * stands before it counts. A MIG device ends it, too, because a process has one only.
  */
 uint32_t visible_devices(const struct scenario *scenario, const char *visible, const char *order,
 			 struct visible ret_devices[static SCENARIO_MAX_GPUS]);

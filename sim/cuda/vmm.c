@@ -63,9 +63,10 @@ int array_create(struct call *call, struct cu_array **ret_array, const struct cu
 
 	if (!what)
 		return CU_INVALID_VALUE;
-	flat = (struct cu_array_descriptor_3d){
-		.width = what->width, .height = what->height, .format = what->format, .channels = what->channels
-	};
+	flat = (struct cu_array_descriptor_3d){ .width = what->width,
+						.height = what->height,
+						.format = what->format,
+						.channels = what->channels };
 	return array_create_3d(call, ret_array, &flat, 1);
 }
 
@@ -116,7 +117,8 @@ int pool_default(struct call *call, struct cu_pool **ret_pool, int device)
 
 int pool_create(struct call *call, struct cu_pool **ret_pool, const struct cu_pool_props *props)
 {
-	if (!ret_pool || !props || props->location.id < 0 || (uint32_t)props->location.id >= driver.device_count)
+	if (!ret_pool || !props || props->location.id < 0 ||
+	    (uint32_t)props->location.id >= driver.device_count)
 		return CU_INVALID_VALUE;
 	driver_lock();
 	*ret_pool = make_pool(props->location.id, false);
@@ -199,7 +201,8 @@ int vmm_create(struct call *call, uint64_t *ret_handle, size_t bytes, const stru
 	if (!ret_handle || !prop || bytes == 0 || bytes % GRANULARITY != 0)
 		return CU_INVALID_VALUE;
 	device = prop->location.type == MEMORY_DEVICE_LOCATION ? prop->location.id : -1;
-	if (device >= (int)driver.device_count || (device < 0 && prop->location.type == MEMORY_DEVICE_LOCATION))
+	if (device >= (int)driver.device_count ||
+	    (device < 0 && prop->location.type == MEMORY_DEVICE_LOCATION))
 		return CU_INVALID_DEVICE;
 	driver_lock();
 	result = memory_add(MEMORY_PHYSICAL, NULL, device, 0, bytes, &memory);

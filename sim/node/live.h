@@ -56,5 +56,8 @@ void live_close(struct live_file *file);
  */
 uint32_t live_read(struct live_file *ret_files, uint32_t room);
 
-/* How busy a device was in one second, in percent; 0 for one that is not remembered. @periods has LIVE_PERIODS. */
+/*
+ * How busy a device was in one second, in percent; 0 for one that is not remembered. @periods has
+ * LIVE_PERIODS.
+ */
 uint32_t live_percent(const struct live_period *periods, uint64_t second);

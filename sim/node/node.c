@@ -37,7 +37,8 @@ static uint32_t slot_pid(const struct slot *slot, int64_t time_ms)
 	int64_t every = process->window.every_ms, turn = 0;
 
 	if (every > 0)
-		turn = (time_ms + (process->stagger_ms * slot->number - process->window.at_ms) % every + every) /
+		turn = (time_ms + (process->stagger_ms * slot->number - process->window.at_ms) % every +
+			every) /
 		       every;
 	switch (process->pid_source) {
 	case PID_MATCH:
@@ -383,9 +384,10 @@ static void add_slot(struct node *node, struct gpu *gpu, uint32_t entry, uint32_
 	struct slot *slot = &gpu->slots[gpu->slot_count++];
 
 	*slot = (struct slot){ .process = process, .number = number, .pid_index = pid_index };
-	slot->pid_base = process->pid_source == PID_FIXED ?
-				 process->pid :
-				 FAKE_PID_BASE + (entry * SCENARIO_MAX_SLOTS + pid_index) * FAKE_PIDS_PER_SLOT;
+	slot->pid_base =
+		process->pid_source == PID_FIXED ?
+			process->pid :
+			FAKE_PID_BASE + (entry * SCENARIO_MAX_SLOTS + pid_index) * FAKE_PIDS_PER_SLOT;
 }
 
 /* The slots of a GPU, in the order of the entries. */
@@ -424,7 +426,8 @@ static int gpu_init(struct node *node, struct gpu *gpu, uint32_t index)
 	gpu->block_ticks = (gpu->cycle_ticks + CHECKPOINTS - 1) / CHECKPOINTS;
 	gpu->checkpoints = calloc(CHECKPOINTS, sizeof(gpu->checkpoints[0]));
 	gpu->checkpoint_mc = calloc(CHECKPOINTS, sizeof(gpu->checkpoint_mc[0]));
-	gpu->checkpoint_instances = calloc(CHECKPOINTS * (instances + 1), sizeof(gpu->checkpoint_instances[0]));
+	gpu->checkpoint_instances =
+		calloc(CHECKPOINTS * (instances + 1), sizeof(gpu->checkpoint_instances[0]));
 	gpu->slots_now = calloc(gpu->slot_count + 1, sizeof(gpu->slots_now[0]));
 	gpu->slot_sums = calloc(gpu->slot_count + 1, sizeof(gpu->slot_sums[0]));
 	gpu->periods = calloc(PERIODS_KEPT * (gpu->slot_count + 1), sizeof(gpu->periods[0]));

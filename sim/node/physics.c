@@ -115,7 +115,8 @@ static void set_traffic(const struct gpu *gpu, int64_t phase_ms, struct tick *ti
 		uint64_t rate = usual[i] * tick->load[ENGINE_GPU] / 10000;
 
 		if (what->traffic_set[i])
-			rate = (uint64_t)(1000 * MAX(curve_at(&what->traffic[i], phase_ms, gpu->index), 0.0f));
+			rate = (uint64_t)(1000 *
+					  MAX(curve_at(&what->traffic[i], phase_ms, gpu->index), 0.0f));
 		/* Every link carries the same whole number of bytes. */
 		if (i == TRAFFIC_NVLINK_TX || i == TRAFFIC_NVLINK_RX)
 			rate = links > 0 ? rate / links * links : 0;

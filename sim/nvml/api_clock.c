@@ -81,7 +81,8 @@ enum nvml_return nvmlDeviceGetApplicationsClock(struct nvml_device *device, uint
 	return application_mhz(call, clock, true, mhz);
 }
 
-enum nvml_return nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, uint32_t clock, uint32_t *mhz)
+enum nvml_return nvmlDeviceGetDefaultApplicationsClock(struct nvml_device *device, uint32_t clock,
+						       uint32_t *mhz)
 {
 	CALL(nvmlDeviceGetDefaultApplicationsClock, device);
 
@@ -98,7 +99,8 @@ enum nvml_return nvmlDeviceGetMaxCustomerBoostClock(struct nvml_device *device, 
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, uint32_t *count, uint32_t *mhz)
+enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, uint32_t *count,
+						    uint32_t *mhz)
 {
 	CALL(nvmlDeviceGetSupportedMemoryClocks, device);
 	const struct model *model = &call->gpu->what->model;
@@ -201,7 +203,8 @@ enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *dev
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, struct nvml_dynamic_pstates *info)
+enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device,
+						 struct nvml_dynamic_pstates *info)
 {
 	CALL(nvmlDeviceGetDynamicPstatesInfo, device);
 	const struct tick *last = gpu_last(call->gpu);
@@ -214,6 +217,7 @@ enum nvml_return nvmlDeviceGetDynamicPstatesInfo(struct nvml_device *device, str
 	info->utilization[NVML_GPU_UTILIZATION_DOMAIN_FB].present = 1;
 	put_u32(call, &info->utilization[NVML_GPU_UTILIZATION_DOMAIN_FB].percent, last->load[ENGINE_MEMORY]);
 	info->utilization[NVML_GPU_UTILIZATION_DOMAIN_VID].present = 1;
-	put_u32(call, &info->utilization[NVML_GPU_UTILIZATION_DOMAIN_VID].percent, last->load[ENGINE_DECODER]);
+	put_u32(call, &info->utilization[NVML_GPU_UTILIZATION_DOMAIN_VID].percent,
+		last->load[ENGINE_DECODER]);
 	return NVML_SUCCESS;
 }

@@ -11,7 +11,8 @@
  */
 enum {
 	MAX_SETS = 64,
-	WAIT_STEP_MS = 200, /* a wait looks up this often, because the clock may be moved and faults may begin */
+	/* a wait looks up this often, because the clock may be moved and faults may begin */
+	WAIT_STEP_MS = 200,
 };
 
 struct nvml_event_set {
@@ -147,7 +148,8 @@ enum nvml_return nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, ui
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t types, struct nvml_event_set *set)
+enum nvml_return nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t types,
+					  struct nvml_event_set *set)
 {
 	CALL(nvmlDeviceRegisterEvents, device);
 
@@ -194,7 +196,8 @@ static enum nvml_return wait_event(struct call *call, struct nvml_event_set *set
 	}
 }
 
-enum nvml_return nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_data *data, uint32_t timeout_ms)
+enum nvml_return nvmlEventSetWait(struct nvml_event_set *set, struct nvml_event_data *data,
+				  uint32_t timeout_ms)
 {
 	CALL_NODE(nvmlEventSetWait);
 

@@ -220,8 +220,9 @@ static bool thermal_field(const struct call *call, uint32_t field, _unused_ uint
 	if (!model->ecc)
 		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
 	if (field >= NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS)
-		return answer_u64(answer, violation_ns(call, field - NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS +
-								     NVML_PERF_POLICY_TOTAL_APP_CLOCKS));
+		return answer_u64(answer,
+				  violation_ns(call, field - NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS +
+							     NVML_PERF_POLICY_TOTAL_APP_CLOCKS));
 	return answer_u64(answer, violation_ns(call, field - NVML_FI_DEV_PERF_POLICY_POWER));
 }
 
@@ -356,7 +357,8 @@ static bool link5_field(const struct call *call, uint32_t field, uint32_t scope,
 			enum nvml_return *ret_result)
 {
 	const uint32_t packet_bytes = 256;
-	uint32_t first = scope == UINT32_MAX ? 0 : scope, links = scope == UINT32_MAX ? active_links(call) : 1;
+	uint32_t first = scope == UINT32_MAX ? 0 : scope,
+		 links = scope == UINT32_MAX ? active_links(call) : 1;
 	bool counted = field >= NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS &&
 		       field <= NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER;
 	bool history = field >= NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 &&
@@ -394,14 +396,17 @@ static bool link_field(const struct call *call, uint32_t field, uint32_t scope, 
 {
 	const struct model *model = &call->gpu->what->model;
 	bool speed =
-		(field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) ||
+		(field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L0 &&
+		 field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_COMMON) ||
 		(field >= NVML_FI_DEV_NVLINK_SPEED_MBPS_L6 && field <= NVML_FI_DEV_NVLINK_SPEED_MBPS_L11);
 	bool moved = field >= NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX &&
 		     field <= NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX;
-	bool state = field >= NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY && field <= NVML_FI_DEV_NVLINK_GET_POWER_STATE;
+	bool state =
+		field >= NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY && field <= NVML_FI_DEV_NVLINK_GET_POWER_STATE;
 
 	if (!speed && !moved && !state && field != NVML_FI_DEV_NVLINK_LINK_COUNT &&
-	    field != NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID && field != NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
+	    field != NVML_FI_DEV_NVLINK_REMOTE_NVLINK_ID &&
+	    field != NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
 		return false;
 	if (model->nvlinks == 0)
 		return refuse(ret_result, NVML_ERROR_NOT_SUPPORTED);
@@ -442,7 +447,8 @@ static bool other_field(const struct call *call, uint32_t field, _unused_ uint32
 	}
 }
 
-static enum nvml_return get_field(const struct call *call, uint32_t field, uint32_t scope, struct answer *answer)
+static enum nvml_return get_field(const struct call *call, uint32_t field, uint32_t scope,
+				  struct answer *answer)
 {
 	static field_fn *const readers[] = {
 		ecc_field,        repair_field, power_field, thermal_field, pcie_field,
@@ -459,7 +465,8 @@ static enum nvml_return get_field(const struct call *call, uint32_t field, uint3
 	return NVML_ERROR_NOT_SUPPORTED;
 }
 
-enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_field_value *values)
+enum nvml_return nvmlDeviceGetFieldValues(struct nvml_device *device, int count,
+					  struct nvml_field_value *values)
 {
 	CALL(nvmlDeviceGetFieldValues, device);
 

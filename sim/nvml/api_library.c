@@ -86,7 +86,8 @@ static const char *scenario_process_name(const struct call *call, uint32_t pid)
 		for (uint32_t slot = 0; slot < gpu->slot_count; slot++) {
 			const struct slot_now *now = &gpu->slots_now[slot];
 
-			if (now->running && now->pid == pid && gpu->slots[slot].process->pid_source != PID_MATCH)
+			if (now->running && now->pid == pid &&
+			    gpu->slots[slot].process->pid_source != PID_MATCH)
 				return gpu->slots[slot].process->name;
 		}
 	}

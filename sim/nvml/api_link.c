@@ -108,9 +108,9 @@ enum nvml_return nvmlDeviceGetNvLinkCapability(struct nvml_device *device, uint3
 }
 
 /*
- * The GPU at the other end of a link that leads to no switch: those of its kind in turn, the next, the one before, the next but
- * one, and so on, so that what one says of another that one says of it. Where links are left over, that begins with the one
- * that is as far ahead as behind.
+ * The GPU at the other end of a link that leads to no switch: those of its kind in turn, the next, the one
+ * before, the next but one, and so on, so that what one says of another that one says of it. Where links are
+ * left over, that begins with the one that is as far ahead as behind.
  */
 static const struct scenario_gpu *link_peer(const struct call *call, uint32_t link)
 {
@@ -177,13 +177,15 @@ enum nvml_return nvmlDeviceGetNvLinkRemotePciInfo_v2(struct nvml_device *device,
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, uint32_t link, uint32_t *type)
+enum nvml_return nvmlDeviceGetNvLinkRemoteDeviceType(struct nvml_device *device, uint32_t link,
+						     uint32_t *type)
 {
 	CALL(nvmlDeviceGetNvLinkRemoteDeviceType, device);
 
 	NEED_ACTIVE_LINK(type);
 	put_u32(call, type,
-		call->gpu->what->model.switched ? NVML_NVLINK_DEVICE_TYPE_SWITCH : NVML_NVLINK_DEVICE_TYPE_GPU);
+		call->gpu->what->model.switched ? NVML_NVLINK_DEVICE_TYPE_SWITCH :
+						  NVML_NVLINK_DEVICE_TYPE_GPU);
 	return NVML_SUCCESS;
 }
 

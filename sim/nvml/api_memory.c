@@ -171,7 +171,8 @@ enum nvml_return nvmlDeviceGetMemoryErrorCounter(struct nvml_device *device, uin
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetSramEccErrorStatus(struct nvml_device *device, struct nvml_sram_ecc_status *status)
+enum nvml_return nvmlDeviceGetSramEccErrorStatus(struct nvml_device *device,
+						 struct nvml_sram_ecc_status *status)
 {
 	CALL(nvmlDeviceGetSramEccErrorStatus, device);
 	const uint32_t sram = NVML_MEMORY_LOCATION_SRAM;
@@ -244,7 +245,8 @@ enum nvml_return nvmlDeviceGetRemappedRows(struct nvml_device *device, uint32_t 
 
 	NEED(correctable && uncorrectable && pending && failed);
 	NEED_SUPPORT(what->model.row_remapping);
-	put_u32(call, correctable, (uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_CORRECTABLE, call->now_ms));
+	put_u32(call, correctable,
+		(uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_CORRECTABLE, call->now_ms));
 	put_u32(call, uncorrectable,
 		(uint32_t)gpu_count(call->gpu, COUNTER_REMAPPED_UNCORRECTABLE, call->now_ms));
 	put_u32(call, pending, what->remap_pending);

@@ -123,7 +123,8 @@ static enum nvml_return get_attributes(const struct call *call, struct nvml_devi
 	return NVML_SUCCESS;
 }
 
-enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device, struct nvml_device_attributes *attributes)
+enum nvml_return nvmlDeviceGetAttributes(struct nvml_device *device,
+					 struct nvml_device_attributes *attributes)
 {
 	CALL(nvmlDeviceGetAttributes, device);
 
@@ -254,7 +255,8 @@ enum nvml_return nvmlDeviceGetGpuInstanceRemainingCapacity(struct nvml_device *d
 	return NVML_ERROR_INVALID_ARGUMENT;
 }
 
-enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance, struct nvml_gpu_instance_info *info)
+enum nvml_return nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance,
+					struct nvml_gpu_instance_info *info)
 {
 	CALL_NODE(nvmlGpuInstanceGetInfo);
 	const struct scenario_instance *what;
@@ -278,7 +280,8 @@ enum nvml_return nvmlGpuInstanceGetComputeInstanceProfileInfo(struct nvml_gpu_in
 	const struct scenario_gpu *gpu;
 	const struct scenario_instance *what;
 
-	NEED(info && is_gpu_instance(instance) && engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
+	NEED(info && is_gpu_instance(instance) &&
+	     engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
 	gpu = &call_node()->scenario->gpus[instance->gpu];
 	what = &gpu->instances[instance->instance];
 	NEED_SUPPORT(profile == compute_profile(what));

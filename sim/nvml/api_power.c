@@ -16,7 +16,8 @@ DEVICE_U32(nvmlDeviceGetEnforcedPowerLimit, true, model->limit_mw)
 DEVICE_U32(nvmlDeviceGetPowerManagementDefaultLimit, true, model_find(model->id)->limit_mw)
 
 enum nvml_return nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device,
-							      uint32_t *min_milliwatt, uint32_t *max_milliwatt)
+							      uint32_t *min_milliwatt,
+							      uint32_t *max_milliwatt)
 {
 	CALL(nvmlDeviceGetPowerManagementLimitConstraints, device);
 

@@ -131,7 +131,8 @@ enum nvml_return nvmlDeviceGetRunningProcessDetailList(struct nvml_device *devic
 	NEED_VERSION(list, 1);
 	NEED(list->mode < ARRAY_SIZE(types));
 	NEED_SUPPORT(call->gpu->what->model.architecture >= NVML_DEVICE_ARCH_HOPPER);
-	return list_processes(call, types[list->mode], &list->count, list->processes, sizeof(*list->processes));
+	return list_processes(call, types[list->mode], &list->count, list->processes,
+			      sizeof(*list->processes));
 }
 
 /*
@@ -331,7 +332,8 @@ enum nvml_return nvmlDeviceGetAccountingStats(struct nvml_device *device, uint32
 
 		if (!listed(call, i, PROCESS_COMPUTE | PROCESS_MPS) || now->pid != pid)
 			continue;
-		*stats = (struct nvml_accounting_stats){ .start_us = stamp_us(now->started_ms), .running = 1 };
+		*stats =
+			(struct nvml_accounting_stats){ .start_us = stamp_us(now->started_ms), .running = 1 };
 		put_u32(call, &stats->gpu_utilization, now->load[ENGINE_GPU]);
 		put_u32(call, &stats->memory_utilization, now->load[ENGINE_MEMORY]);
 		put_u64(call, &stats->max_memory, (uint64_t)now->memory_mib * BYTES_PER_MIB);

@@ -5,7 +5,8 @@
 #include "sim/nvml/counters.h"
 
 /* The newest complete sample; GPUs in MIG mode have none of the whole. */
-enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *utilization)
+enum nvml_return nvmlDeviceGetUtilizationRates(struct nvml_device *device,
+					       struct nvml_utilization *utilization)
 {
 	CALL(nvmlDeviceGetUtilizationRates, device);
 	uint32_t load;
@@ -71,14 +72,16 @@ enum nvml_return nvmlDeviceGetDecoderUtilization(struct nvml_device *device, uin
 	return get_engine(call, ENGINE_DECODER, percent, period_us);
 }
 
-enum nvml_return nvmlDeviceGetJpgUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us)
+enum nvml_return nvmlDeviceGetJpgUtilization(struct nvml_device *device, uint32_t *percent,
+					     uint32_t *period_us)
 {
 	CALL(nvmlDeviceGetJpgUtilization, device);
 
 	return get_engine(call, ENGINE_JPEG, percent, period_us);
 }
 
-enum nvml_return nvmlDeviceGetOfaUtilization(struct nvml_device *device, uint32_t *percent, uint32_t *period_us)
+enum nvml_return nvmlDeviceGetOfaUtilization(struct nvml_device *device, uint32_t *percent,
+					     uint32_t *period_us)
 {
 	CALL(nvmlDeviceGetOfaUtilization, device);
 

@@ -89,10 +89,11 @@ void call_end(struct call *call);
 		if (!(condition))                        \
 			return NVML_ERROR_NOT_SUPPORTED; \
 	} while (0)
-#define NEED_VERSION(pointer, number)                                                                         \
-	do {                                                                                                  \
-		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number) || !call_knows(call, number)) \
-			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;                                          \
+#define NEED_VERSION(pointer, number)                                              \
+	do {                                                                       \
+		if ((pointer)->version != NVML_VERSION_WORD(*(pointer), number) || \
+		    !call_knows(call, number))                                     \
+			return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;               \
 	} while (0)
 
 void put_u32(const struct call *call, uint32_t *dst, uint32_t value);

@@ -239,7 +239,9 @@ static void index_unsupported(const struct scenario *scenario)
 	}
 }
 
-/* A library that exports what one generation did is of that generation; of another's scenario it makes none. */
+/*
+ * A library that exports what one generation did is of that generation; of another's scenario it makes none.
+ */
 static int settle_generation(const char *path, struct scenario *scenario, struct scenario_error *err)
 {
 	enum generation_id wanted = scenario->generation;
@@ -251,7 +253,8 @@ static int settle_generation(const char *path, struct scenario *scenario, struct
 		return 0;
 	}
 	snprintf(err->message, sizeof(err->message),
-		 "%.300s: a scenario of generation %s, and a library of %s: take the library of that generation, or the plain one",
+		 "%.300s: a scenario of generation %s, and a library of %s: take the library of that "
+		 "generation, or the plain one",
 		 path, generations[wanted].name, generations[library_generation].name);
 	free(scenario);
 	return -EINVAL;
@@ -275,7 +278,8 @@ static int load_node(void)
 	}
 	if (r < 0) {
 		fprintf(stderr,
-			"gpusonde-sim: %s\ngpusonde-sim: GPUSONDE_SIM_SCENARIO names the scenario, or its file\n",
+			"gpusonde-sim: %s\ngpusonde-sim: GPUSONDE_SIM_SCENARIO names the scenario, or its "
+			"file\n",
 			err.message);
 		return r;
 	}

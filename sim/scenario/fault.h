@@ -22,7 +22,8 @@ enum fault_kind {
 	FAULT_STRIDE, /* process lists have records of so many bytes */
 	FAULT_LOST, /* the GPU has fallen off the bus: its calls give GPU_IS_LOST */
 	FAULT_REMOVED, /* the GPU is not there: not counted, its old handle gives GPU_IS_LOST */
-	FAULT_UNLOADED, /* no driver: nvmlInit fails; who was initialised must do so again, and counters begin at 0 */
+	/* no driver: nvmlInit fails; who was initialised must do so again, and counters begin at 0 */
+	FAULT_UNLOADED,
 	FAULT_KIND_COUNT,
 };
 

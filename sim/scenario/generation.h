@@ -4,7 +4,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Generations of the driver: generations.def. A library may offer what one of them did, and so may a scenario. */
+/*
+ * Generations of the driver: generations.def. A library may offer what one of them did, and so may a
+ * scenario.
+ */
 enum generation_id {
 #define GENERATION(id, ...) GENERATION_##id,
 #include "sim/scenario/generations.def"

@@ -9,7 +9,7 @@
 const char *locate_scenario_name(const char *otherwise);
 
 /*
- * The file of a scenario: a name with a slash in it is a path; else NAME.yaml is looked for beside the library
- * that this is linked into and in the two folders above it, then where scenarios are installed.
+ * The file of a scenario: a name with a slash in it is a path; else NAME.yaml is looked for beside the
+ * library that this is linked into and in the two folders above it, then where scenarios are installed.
  */
 void locate_scenario(const char *name, char *path, size_t size);

@@ -22,10 +22,10 @@ struct model {
 
 	uint32_t memory_mib, reserved_mib, bar1_mib;
 
-	uint32_t idle_mw,
-		demand_mw; /* what it draws with nothing to do, what it would draw at full load without a limit */
+	uint32_t idle_mw, demand_mw; /* drawn with nothing to do, and at full load if there were no limit */
 	uint32_t limit_mw, limit_min_mw, limit_max_mw;
-	uint32_t sm_mhz, sm_idle_mhz, memory_mhz, memory_idle_mhz, video_mhz; /* highest, and what it falls to */
+	/* highest, and what each falls to */
+	uint32_t sm_mhz, sm_idle_mhz, memory_mhz, memory_idle_mhz, video_mhz;
 	uint32_t idle_pstate;
 	int32_t ambient_c, hot_c; /* at no power, and at the default limit */
 	uint32_t slowdown_c, shutdown_c, memory_max_c, gpu_max_c;

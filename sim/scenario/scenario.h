@@ -90,7 +90,8 @@ struct scenario_process {
 	bool shared_pid; /* one process on all its GPUs, not one for each */
 	int32_t instance; /* the MIG device's number on its GPU; negative: none */
 	struct curve memory; /* MiB */
-	struct curve load[ENGINE_COUNT]; /* percent of the GPU or instance; of the memory interface also LOAD_FOLLOWS */
+	/* percent of the GPU or instance; of the memory interface also LOAD_FOLLOWS */
+	struct curve load[ENGINE_COUNT];
 	struct window window; /* when it runs; then it exits and a new one starts */
 	int64_t stagger_ms; /* each further instance is so much later in all of this */
 	uint32_t encoder_fps; /* frames per second of an encoder session; 0: none */

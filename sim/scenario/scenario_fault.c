@@ -52,7 +52,8 @@ static int parse_hang(struct schema *schema, const struct yaml_node *node, void 
 }
 
 /* default, or the number itself */
-static int parse_sentinel(struct schema *schema, const struct yaml_node *node, void *dst, _unused_ size_t size)
+static int parse_sentinel(struct schema *schema, const struct yaml_node *node, void *dst,
+			  _unused_ size_t size)
 {
 	struct fault_entry *entry = dst;
 	int r = 0;
@@ -174,7 +175,8 @@ int scenario_parse_fault(struct schema *schema, const struct yaml_node *node, st
 	if (__builtin_popcount(entry.kinds) != 1)
 		return schema_fail(
 			schema, node,
-			"a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, lost, removed, unloaded");
+			"a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, lost, "
+			"removed, unloaded");
 	*ret_fault = entry.fault;
 	return 0;
 }

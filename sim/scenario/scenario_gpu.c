@@ -171,7 +171,8 @@ static const struct schema_key gpu_keys[] = {
 /* Names in UUIDs and serial numbers depend on nothing but the seed and the number of the GPU. */
 static void make_uuid(char *uuid, size_t size, const char *prefix, uint64_t what)
 {
-	uint32_t a = mix32(what * 4), b = mix32(what * 4 + 1), c = mix32(what * 4 + 2), d = mix32(what * 4 + 3);
+	uint32_t a = mix32(what * 4), b = mix32(what * 4 + 1), c = mix32(what * 4 + 2),
+		 d = mix32(what * 4 + 3);
 
 	snprintf(uuid, size, "%s-%08x-%04x-4%03x-%04x-%04x%08x", prefix, a, b >> 16, b & 0xfff,
 		 0x8000 | (c >> 16 & 0x3fff), c & 0xffff, d);

@@ -103,7 +103,8 @@ static int check(struct schema *schema, const struct yaml_node *node, const stru
 	if (!*process->name || !utf8_valid(process->name, strlen(process->name)))
 		return schema_fail(schema, node, "a process needs a name");
 	if (process->window.every_ms > 0 && scenario->cycle_ms % process->window.every_ms != 0)
-		return schema_fail(schema, node, "\"every\" must divide the scenario's cycle, which is %lld s",
+		return schema_fail(schema, node,
+				   "\"every\" must divide the scenario's cycle, which is %lld s",
 				   (long long)scenario->cycle_ms / 1000);
 	if (process->window.length_ms >= 0 && process->window.every_ms == 0)
 		return schema_fail(
@@ -116,7 +117,8 @@ static int check(struct schema *schema, const struct yaml_node *node, const stru
 		    (uint32_t)process->instance >= scenario->gpus[i].instance_count)
 			return schema_fail(
 				schema, node,
-				"GPU %u has no MIG instance %d; they are numbered from 0 in the order of \"mig\"",
+				"GPU %u has no MIG instance %d; they are numbered from 0 in the order of "
+				"\"mig\"",
 				i, process->instance);
 		if (process->instance < 0 && process->gpus >> i & 1 && scenario->gpus[i].mig)
 			return schema_fail(schema, node, "GPU %u is in MIG mode: say which \"instance\"", i);

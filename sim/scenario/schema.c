@@ -384,8 +384,8 @@ static int curve_key(struct schema *schema, const struct yaml_node *node, bool m
 		return curve_value(schema, node, mib, &curve->jitter);
 	return schema_fail(
 		schema, node,
-		"unknown key \"%.40s\"; a curve is constant, sine, square, saw, ramp or noise, with period, phase, "
-		"duty, jitter",
+		"unknown key \"%.40s\"; a curve is constant, sine, square, saw, ramp or noise, with period, "
+		"phase, duty, jitter",
 		node->key);
 }
 

@@ -47,26 +47,34 @@ int schema_list(struct schema *schema, const struct yaml_node *node,
 const char *schema_scalar(struct schema *schema, const struct yaml_node *node);
 
 /* One of `names`; its index, or -EINVAL after schema_fail(). Entries may be NULL. */
-int schema_choice(struct schema *schema, const struct yaml_node *node, const char *const *names, size_t count);
+int schema_choice(struct schema *schema, const struct yaml_node *node, const char *const *names,
+		  size_t count);
 
-/* Parsers, by what they write. */
-int schema_text(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* char[] */
-int schema_u32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t */
-int schema_i32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* int32_t */
-int schema_u64(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint64_t */
-int schema_bool(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* bool */
-int schema_duration_ms(struct schema *schema, const struct yaml_node *node, void *dst,
-		       size_t size); /* int64_t, "5s" */
-int schema_mib(struct schema *schema, const struct yaml_node *node, void *dst,
-	       size_t size); /* uint32_t, "40GiB" */
-int schema_mw(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t, "700W" */
-int schema_gpus(struct schema *schema, const struct yaml_node *node, void *dst, size_t size); /* uint32_t, bits */
-int schema_globs(struct schema *schema, const struct yaml_node *node, void *dst,
-		 size_t size); /* struct name_globs */
-int schema_curve_number(struct schema *schema, const struct yaml_node *node, void *dst,
-			size_t size); /* struct curve */
-int schema_curve_mib(struct schema *schema, const struct yaml_node *node, void *dst,
-		     size_t size); /* struct curve, MiB */
+/*
+ * Parsers, by what they write to dst:
+ *
+ *	text		char[]
+ *	u32, i32, u64	uint32_t, int32_t, uint64_t
+ *	bool		bool
+ *	duration_ms	int64_t, of "5s"
+ *	mib, mw		uint32_t, of "40GiB" and "700W"
+ *	gpus		uint32_t, a bit for each GPU
+ *	globs		struct name_globs
+ *	curve_number	struct curve
+ *	curve_mib	struct curve, in MiB
+ */
+int schema_text(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_u32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_i32(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_u64(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_bool(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_duration_ms(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_mib(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_mw(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_gpus(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_globs(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_curve_number(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
+int schema_curve_mib(struct schema *schema, const struct yaml_node *node, void *dst, size_t size);
 
 /* Lists of scenarios, one parser for an entry of each. */
 int scenario_parse_gpu(struct schema *schema, const struct yaml_node *node);

@@ -102,8 +102,16 @@ static const struct spin {
 	{ "cuCtxSynchronize", NULL, false, { (void **)&context_synchronize }, once_context_synchronize },
 	{ "cuCtxGetCurrent", NULL, false, { (void **)&context_get }, once_context_get },
 	{ "cuStreamSynchronize", NULL, false, { (void **)&stream_synchronize }, once_stream_synchronize },
-	{ "cuMemAlloc_v2", "cuMemFree_v2", false, { (void **)&driver_alloc, (void **)&driver_free }, once_alloc },
-	{ "cudaMalloc", "cudaFree", true, { (void **)&runtime_alloc, (void **)&runtime_free }, once_runtime_alloc },
+	{ "cuMemAlloc_v2",
+	  "cuMemFree_v2",
+	  false,
+	  { (void **)&driver_alloc, (void **)&driver_free },
+	  once_alloc },
+	{ "cudaMalloc",
+	  "cudaFree",
+	  true,
+	  { (void **)&runtime_alloc, (void **)&runtime_free },
+	  once_runtime_alloc },
 	{ "cudaDeviceSynchronize", NULL, true, { (void **)&runtime_synchronize }, once_runtime_synchronize },
 	{ "__cudaLaunchKernel", NULL, true, { (void **)&runtime_launch }, once_runtime_launch },
 };
@@ -126,23 +134,26 @@ static void set_up(bool runtime)
 	      (&function, module, "spin"));
 }
 
-struct thread {
+struct spinner {
 	pthread_t id;
 	const struct spin *spin;
 	uint64_t done, failed;
 	int code; /* of the last that failed */
 };
 
-/* One result more or less is not worth a branch in the loop: all calls of a batch count, failures one by one. */
+/*
+ * One result more or less is not worth a branch in the loop: all calls of a batch count, failures one by one.
+ */
 static void *run(void *argument)
 {
-	struct thread *thread = argument;
+	struct spinner *thread = argument;
 	int (*once)(void) = thread->spin->once;
 
 	context_set(context);
 	tally_add("cuCtxSetCurrent", 0, 1);
 	while (!stop && (calls_wanted == 0 || thread->done < calls_wanted)) {
-		uint64_t batch = calls_wanted == 0 ? BATCH : MIN(calls_wanted - thread->done, (uint64_t)BATCH);
+		uint64_t batch =
+			calls_wanted == 0 ? BATCH : MIN(calls_wanted - thread->done, (uint64_t)BATCH);
 
 		for (uint64_t i = 0; i < batch; i++) {
 			int result = once();
@@ -158,7 +169,7 @@ static void *run(void *argument)
 }
 
 /* What failed in a pair never got to the second call. */
-static void count(const struct thread *thread)
+static void count(const struct spinner *thread)
 {
 	tally_add(thread->spin->name, 0, thread->done - thread->failed);
 	if (thread->failed > 0)
@@ -178,7 +189,7 @@ static int usage(const char *program)
 
 static int spin(const struct spin *what, uint64_t count_threads, uint64_t seconds)
 {
-	static struct thread threads[THREADS_MAX];
+	static struct spinner threads[THREADS_MAX];
 	const struct timespec wait = { .tv_sec = (time_t)seconds };
 	int64_t begin_ns, ns;
 	uint64_t done = 0;

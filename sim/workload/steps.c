@@ -30,13 +30,15 @@ static pthread_once_t registered = PTHREAD_ONCE_INIT;
 static void register_kernel(void)
 {
 	void **(*fatbin)(void *);
-	void (*kernel)(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
+	void (*kernel)(void **, const void *, char *, const char *, int, void *, void *, void *, void *,
+		       int *);
 
 	*(void **)&fatbin = tally_symbol("__cudaRegisterFatBinary");
 	*(void **)&kernel = tally_symbol("__cudaRegisterFunction");
 	if (!fatbin || !kernel)
 		return;
-	kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL, NULL, NULL);
+	kernel(fatbin(&wrapper), (const void *)(uintptr_t)stub, NULL, "work", -1, NULL, NULL, NULL, NULL,
+	       NULL);
 	tally_count("__cudaRegisterFunction", 0);
 }
 
@@ -111,7 +113,8 @@ static int alloc_driver(struct worker *worker, struct held *held)
 		return TALLY(cuMemAllocManaged, (uint64_t *, size_t, unsigned),
 			     (&held->address, held->bytes, 1));
 	case WAY_HOST:
-		return TALLY(cuMemHostAlloc, (uint64_t *, size_t, unsigned), (&held->address, held->bytes, 0));
+		return TALLY(cuMemHostAlloc, (uint64_t *, size_t, unsigned),
+			     (&held->address, held->bytes, 0));
 	case WAY_ASYNC:
 		return TALLY(cuMemAllocAsync, (uint64_t *, size_t, struct cu_stream *),
 			     (&held->address, held->bytes, worker->stream));
@@ -187,7 +190,8 @@ static void release(struct worker *worker, const struct held *held)
 		break;
 	case WAY_ASYNC:
 		if (held->driver)
-			TALLY(cuMemFreeAsync, (uint64_t, struct cu_stream *), (held->address, worker->stream));
+			TALLY(cuMemFreeAsync, (uint64_t, struct cu_stream *),
+			      (held->address, worker->stream));
 		else
 			TALLY(cudaFreeAsync, (uint64_t, struct cu_stream *), (held->address, worker->stream));
 		break;

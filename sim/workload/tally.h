@@ -5,12 +5,14 @@
 #include <stdio.h>
 
 /*
- * What the sample programs count themselves, apart from what the libraries say: every call that they make, by name
- * and result. For programs with many threads; a name is a literal.
+ * What the sample programs count themselves, apart from what the libraries say: every call that they make, by
+ * name and result. For programs with many threads; a name is a literal.
  */
 enum { TALLY_CALLS = 96, TALLY_CODES = 8 };
 
-/* The address of an exported function of CUDA's; NULL: nothing loaded has it. Opens the libraries if need be. */
+/*
+ * The address of an exported function of CUDA's; NULL: nothing loaded has it. Opens the libraries if need be.
+ */
 void *tally_symbol(const char *name);
 /* Which library file to open for names that no loaded one has; NULL: the usual. */
 int tally_load(const char *library);

@@ -191,7 +191,8 @@ static void parse(char *script)
 			fail(step - 1, "the script is too long");
 		line[strcspn(line, "#")] = '\0';
 		save_word = NULL;
-		for (word = strtok_r(line, " \t", &save_word); word; word = strtok_r(NULL, " \t", &save_word)) {
+		for (word = strtok_r(line, " \t", &save_word); word;
+		     word = strtok_r(NULL, " \t", &save_word)) {
 			if (step->word_count == STEP_WORDS)
 				fail(step, "has too many words");
 			step->words[step->word_count++] = word;

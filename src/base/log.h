@@ -39,7 +39,9 @@ void log_at(int level, const char *fmt, ...) _printf_(2, 3);
 
 /*
  * At most @burst lines per interval for one recurring cause:
- *	static struct log_limit limit = { .burst = 5, .interval_ns = 60 * NSEC_PER_SEC, .what = "bad requests" };
+ *	static struct log_limit limit = {
+ *		.burst = 5, .interval_ns = 60 * NSEC_PER_SEC, .what = "bad requests"
+ *	};
  *	if (log_limit_allow(&limit))
  *		log_warning(...);
  * What an interval suppressed is said when the next one begins. For one thread at a time.

@@ -22,9 +22,9 @@ enum { KERNEL_NAME_MAX = 16 << 10 };
 bool kernel_name_demangle(const char *symbol, char *buf, size_t size);
 
 /*
- * From a demangled name: without return type, parameters and namespaces, template arguments folded:
- * "void at::native::f<4, at::F<float>>(int, float*)" is "f<...>". Lambdas and anonymous namespaces stay recognisable: what is called
- * in a lambda is "{lambda(int)#1}::operator()", an anonymous namespace is left out like others but never
- * taken for parameters.
+ * From a demangled name: without return type, parameters and namespaces, template arguments folded: "void
+ * at::native::f<4, at::F<float>>(int, float*)" is "f<...>". Lambdas and anonymous namespaces stay
+ * recognisable: what is called in a lambda is "{lambda(int)#1}::operator()", an anonymous namespace is left
+ * out like others but never taken for parameters.
  */
 void kernel_name_brief(const char *name, char *buf, size_t size);

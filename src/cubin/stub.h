@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Host functions that stand for kernels: what <<<>>> passes to the runtime is the address of one. Found without running the program:
- * by decoding the code that registers them (each call of __cudaRegisterFunction says host function and
- * kernel's name), and by their symbols, which are the kernel's own. Of stripped files the first still works:
- * the call is known by what it is called with.
+ * Host functions that stand for kernels: what <<<>>> passes to the runtime is the address of one. Found
+ * without running the program: by decoding the code that registers them (each call of __cudaRegisterFunction
+ * says host function and kernel's name), and by their symbols, which are the kernel's own. Of stripped files
+ * the first still works: the call is known by what it is called with.
  *
  * A stub of CUDA 12 and later asks the runtime for a handle once (__cudaGetKernel) and keeps it in a
  * variable; where that lies is told, too.

@@ -3,8 +3,8 @@
  * What a cgroup path says about whose process it is. A path is read component by component from the root, and
  * the deepest thing recognised wins, because what lies inside something else is the more specific:
  *
- *   container  .../cri-containerd-<64 hex>.scope, docker-, crio-, libpod-, nerdctl-, or /<64 hex>; ECS's <32 hex>-<number>;
- *              LXC's /lxc/<name>, /lxc.payload.<name>
+ *   container  .../cri-containerd-<64 hex>.scope, docker-, crio-, libpod-, nerdctl-, or /<64 hex>;
+ *              ECS's <32 hex>-<number>; LXC's /lxc/<name>, /lxc.payload.<name>
  *   pod        ...-pod<uid, _ for ->.slice, or /pod<uid>; of a container the pod is kept beside it
  *   job        Slurm's .../slurm/uid_1000/job_42/..., .../slurmstepd.scope/job_42/...
  *   unit       anything.service, anything.scope, if nothing of the above holds it

@@ -24,6 +24,8 @@ struct proc_mapped {
  * file.
  */
 int proc_mapped_open(const char *root, const struct proc_mapped *mapped, int *ret_fd, struct stat *ret_st);
-/* What @path is for the process, below its own root or, if relative, its working directory; what leads out of that (../) is looked
- * for below the root, too. -ENOTSUP: no regular file. */
+/*
+ * What @path is for the process, below its own root or, if relative, its working directory; what leads out of
+ * that (../) is looked for below the root, too. -ENOTSUP: no regular file.
+ */
 int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, struct stat *ret_st);

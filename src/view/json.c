@@ -18,9 +18,8 @@
 enum {
 	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
 	NAME_MAX_LEN = 192, /* family, two label values, two dots */
-	KERNELS_BYTES =
-		12
-		<< 20, /* no further kernel is begun behind so much text: a page must not have more than 16 MiB */
+	/* No further kernel is begun behind so much text: a page must not have more than 16 MiB. */
+	KERNELS_BYTES = 12 << 20,
 };
 
 void json_put(struct json_maker *j, json_t *object, const char *key, json_t *value)

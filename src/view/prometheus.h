@@ -3,7 +3,7 @@
  * The parts of gpusonde's own exposition page; view_prometheus() puts them together. Each writes whole
  * families.
  *
- *   prometheus.c           the page: identity and state of GPUs, every GPU row of the table, the node, the agent
+ *   prometheus.c           the page: identity and state of GPUs, every GPU row of the table, node, agent
  *   prometheus_process.c   processes with series of their own, what the others add up to, workloads
  *   prometheus_trace.c     traced processes, likewise, and devices with all of theirs
  *   prometheus_kernels.c   kernels that these launch

@@ -16,7 +16,8 @@ static int types(unsigned version, struct strbuf *out, void *userdata)
 	return 0;
 }
 
-static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq, void *userdata)
+static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
+		 void *userdata)
 {
 	(void)userdata;
 	*ret_exit_seq = exit_seq + 1;
@@ -36,7 +37,9 @@ static uint64_t layout(void *userdata)
 	return 1;
 }
 
-static const struct atop_source source = { .types = types, .stats = stats, .layout = layout, .newest_exit = newest_exit };
+static const struct atop_source source = {
+	.types = types, .stats = stats, .layout = layout, .newest_exit = newest_exit
+};
 
 static sd_event *event;
 static struct atop_server *server;
@@ -47,7 +50,9 @@ static void settle(void)
 		;
 }
 
-/* What the protocol says about these bytes: the versions of the answers, and whether the connection survives. */
+/*
+ * What the protocol says about these bytes: the versions of the answers, and whether the connection survives.
+ */
 static bool expected(const uint8_t *data, size_t size, uint8_t *versions, size_t *ret_n)
 {
 	*ret_n = 0;

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "proc/proc.h"
 
-/* Something recognised has a name, nothing recognised has none; both are UTF-8 and end within their arrays. */
+/*
+ * Something recognised has a name, nothing recognised has none; both are UTF-8 and end within their arrays.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct proc_cgroup cgroup;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The configuration file: whatever it holds, values are in their bounds, and what is printed loads again unchanged. */
+/*
+ * The configuration file: whatever it holds, values are in their bounds, and what is printed loads again
+ * unchanged.
+ */
 #include "fuzz.h"
 
 #include <stdlib.h>

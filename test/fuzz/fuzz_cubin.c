@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Any bytes as a CUDA binary, with limits so small that most images are streamed: what is told of images and kernels lies within bounds, and is the same
- * when they are decompressed whole.
+ * Any bytes as a CUDA binary, with limits so small that most images are streamed: what is told of images and
+ * kernels lies within bounds, and is the same when they are decompressed whole.
  */
 #include "fuzz.h"
 
@@ -91,7 +91,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	streamed = read_with(&source, 1, size);
 	if (whole.images != streamed.images)
 		abort();
-	/* What is wrong is found at another place in a stream, or behind what is needed of it, and so not at all. */
+	/*
+	 * What is wrong is found at another place in a stream, or behind what is needed of it, and so not at
+	 * all.
+	 */
 	if (whole.troubles == 0 && streamed.troubles == 0 &&
 	    (whole.kernels != streamed.kernels || whole.sum != streamed.sum))
 		abort();

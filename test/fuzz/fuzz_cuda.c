@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Programs that make any calls in any order: nothing crashes or grows beyond its limits, the ledger's sums are those of its rows, lists are
- * whole, and no figure of a window is more than there can be. An input is records of RECORD bytes: see send().
+ * Programs that make any calls in any order: nothing crashes or grows beyond its limits, the ledger's sums
+ * are those of its rows, lists are whole, and no figure of a window is more than there can be. An input is
+ * records of RECORD bytes: see send().
  */
 #include "fuzz.h"
 
@@ -39,7 +40,8 @@ static const struct cuda_limits limits = {
 
 static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata)
 {
-	static const char *const values[] = { "A=1", "CUDA_VISIBLE_DEVICES=1", "CUDA_VISIBLE_DEVICES=GPU-b,0" };
+	static const char *const values[] = { "A=1", "CUDA_VISIBLE_DEVICES=1",
+					      "CUDA_VISIBLE_DEVICES=GPU-b,0" };
 	const char *value = values[tgid % ARRAY_SIZE(values)];
 
 	(void)userdata;

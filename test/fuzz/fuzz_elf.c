@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as an ELF file: every function that is told of lies in code within the file, both ways of naming its place agree. */
+/*
+ * Any bytes as an ELF file: every function that is told of lies in code within the file, both ways of naming
+ * its place agree.
+ */
 #include "fuzz.h"
 
 #include <string.h>

@@ -52,7 +52,10 @@ static struct http *server(void)
 	return http;
 }
 
-/* Everything until the other side closes, which it must. True when the first bytes are those of an HTTP reply, or none came. */
+/*
+ * Everything until the other side closes, which it must. True when the first bytes are those of an HTTP
+ * reply, or none came.
+ */
 static bool answers_or_closes(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };

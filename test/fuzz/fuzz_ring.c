@@ -46,7 +46,10 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		abort();
 }
 
-/* The first two bytes: where the consumer stands; the next two: how much was produced; the rest: what lies there. */
+/*
+ * The first two bytes: where the consumer stands; the next two: how much was produced; the rest: what lies
+ * there.
+ */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* On the heap, and no larger than the ring, for the sanitizer to see. */
@@ -65,7 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 4; i < size && i - 4 < BYTES; i++)
 		memory[(consumer + i - 4) % BYTES] = data[i];
 	producer = consumer + produced / 8 * 8;
-	ring = (struct ring){ .consumer = &consumer, .producer = &producer, .data = memory, .mask = BYTES - 1 };
+	ring = (struct ring){
+		.consumer = &consumer, .producer = &producer, .data = memory, .mask = BYTES - 1
+	};
 	if (ring_order_init(&check.order, CPUS) < 0)
 		abort();
 	before = consumer;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a function: a site lies in it, and breaks none of the rules that it was chosen by. The first byte says machine and rules. */
+/*
+ * Any bytes as a function: a site lies in it, and breaks none of the rules that it was chosen by. The first
+ * byte says machine and rules.
+ */
 #include "fuzz.h"
 
 #include <elf.h>

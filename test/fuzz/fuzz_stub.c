@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as a program with kernels: every stub that is told of is code of it, by a name such as symbols have. */
+/*
+ * Any bytes as a program with kernels: every stub that is told of is code of it, by a name such as symbols
+ * have.
+ */
 #include "fuzz.h"
 
 #include <string.h>
@@ -33,7 +36,9 @@ static int check(const struct stub *stub, void *userdata)
 	if (!is_code(reading->file, stub->address) || stub->symbol[0] == '\0' ||
 	    strlen(stub->symbol) > reading->size)
 		abort();
-	/* A host function has a stub for each of its names and each of its handles, and is called for each. */
+	/*
+	 * A host function has a stub for each of its names and each of its handles, and is called for each.
+	 */
 	return reading->stubs > 1 << 20 ? -ECANCELED : 0;
 }
 

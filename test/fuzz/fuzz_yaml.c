@@ -13,7 +13,8 @@ static void check(const struct yaml_node *node, bool in_map, unsigned depth)
 	if (node && depth > YAML_MAX_DEPTH)
 		abort();
 	for (; node; node = node->next) {
-		if (!!node->key != in_map || !!node->scalar != (node->kind == YAML_SCALAR_N) || node->line < 1)
+		if (!!node->key != in_map || !!node->scalar != (node->kind == YAML_SCALAR_N) ||
+		    node->line < 1)
 			abort();
 		if (node->kind == YAML_SCALAR_N && node->children)
 			abort();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * json_schema SKELETON: prints docs/json.schema.json, which is the hand-written skeleton with a property for every family of the
- * metric tables, and with every property required that it defines: the documents have all their members always.
+ * json_schema SKELETON: prints docs/json.schema.json, which is the hand-written skeleton with a property for
+ * every family of the metric tables, and with every property required that it defines: the documents have all
+ * their members always.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,15 +115,17 @@ static void add_kernel(json_t *schema)
 		add_choice(json_object_get(properties, "occupancy_limiter"), occupancy_limiter_name(i));
 }
 
-/* Properties of what the skeleton defines, and of what was added, are required, but those of the document itself. */
+/*
+ * Properties of what the skeleton defines, and of what was added, are required, but those of the document
+ * itself.
+ */
 static void require_all(json_t *schema)
 {
 	json_t *properties = json_object_get(schema, "properties"), *value;
 	json_t *required = json_array();
 	const char *key;
 
-	json_object_foreach(properties, key, value)
-	{
+	json_object_foreach(properties, key, value) {
 		if (json_array_append_new(required, json_string(key)) < 0)
 			exit(EXIT_FAILURE);
 		if (json_object_get(value, "properties"))
@@ -159,10 +162,12 @@ int main(int argc, char **argv)
 	/* Of many kernels together there are counters alone. */
 	add_rows(json_object_get(defs, "kernel"), kernel_metrics, KERNEL_METRICS, 0, kernel);
 	add_rows(json_object_get(defs, "kernel_device"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0, kernel);
-	add_rows(json_object_get(defs, "kernel_launches"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0, kernel);
+	add_rows(json_object_get(defs, "kernel_launches"), kernel_metrics, KERNEL_METRIC_OCCUPANCY, 0,
+		 kernel);
 	add_kernel(json_object_get(defs, "kernel"));
 	add_rows(json_object_get(defs, "agent"), agent_metrics, AGENT_METRICS, 0, none);
-	json_object_foreach(defs, name, def) require_all(def);
+	json_object_foreach(defs, name, def)
+		require_all(def);
 	json_dumpf(schema, stdout, JSON_INDENT(2));
 	puts("");
 	json_decref(schema);

@@ -10,31 +10,44 @@
 static const char *const intro =
 	"# Metrics\n"
 	"\n"
-	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; `ninja -C build golden-update` writes it. -->\n"
+	"<!-- Generated from src/model/metrics.def by test/golden/metrics_md.c; `ninja -C build "
+	"golden-update` writes it. -->\n"
 	"\n"
-	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON come from there.\n"
+	"Every metric is one row of `src/model/metrics.def`; this page, the exposition pages and the JSON "
+	"come from there.\n"
 	"\n"
-	"* **Prometheus** names carry the prefix `gpusonde_`. In OpenMetrics a counter's family is named without `_total`.\n"
-	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes, `process_cuda_` in their `cuda`,\n"
+	"* **Prometheus** names carry the prefix `gpusonde_`. In OpenMetrics a counter's family is named "
+	"without `_total`.\n"
+	"* **JSON** names are the families' without `gpu_` (`process_gpu_` or `process_` in processes, "
+	"`process_cuda_` in their `cuda`,\n"
 	"  `kernel_` in kernels); label values are keys,\n"
 	"  an index makes an array.\n"
 	"* **Level** says where the number is measured, and so shown: the GPU, a MIG instance, or both.\n"
-	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, across its wraps and\n"
-	"  restarts; an *increment* is added up from samples; a *peak* is the highest reading since the device was first seen.\n"
-	"* A number that the driver does not give is absent: never zero, never a sentinel. JSON's `unavailable` calls it `unsupported` where this GPU lacks it, where\n"
-	"  the driver is too old for it (column Driver), and where the driver gives it in a way that is not known: `node.refused` lists those, and\n"
+	"* **Kind**: a *gauge* is what the driver said last; a *counter* adds up a counter of the driver's, "
+	"across its wraps and\n"
+	"  restarts; an *increment* is added up from samples; a *peak* is the highest reading since the "
+	"device was first seen.\n"
+	"* A number that the driver does not give is absent: never zero, never a sentinel. JSON's "
+	"`unavailable` calls it `unsupported` where this GPU lacks it, where\n"
+	"  the driver is too old for it (column Driver), and where the driver gives it in a way that is not "
+	"known: `node.refused` lists those, and\n"
 	"  `gpusonde_driver_refused` counts them.\n"
-	"* **Driver**: the least release known to have it, of those after 470; empty: 470 has it, too. Where a driver does not have it, it is absent.\n"
-	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see docs/dcgm.md.\n"
+	"* **Driver**: the least release known to have it, of those after 470; empty: 470 has it, too. Where "
+	"a driver does not have it, it is absent.\n"
+	"* **DCGM** names are those of `/metrics/dcgm` (up to 4.8) and `/metrics/dcgm?names=4.9`; see "
+	"docs/dcgm.md.\n"
 	"\n"
-	"GPU series carry `gpu` (NVML's index) and `uuid`; those of MIG instances their GPU's, and `gi` and `ci`; those of processes\n"
+	"GPU series carry `gpu` (NVML's index) and `uuid`; those of MIG instances their GPU's, and `gi` and "
+	"`ci`; those of processes\n"
 	"these and `pid` and `comm`.\n"
 	"\n"
-	"The exact average of what engines did since the scrape before, however long ago that was, is of the busy and the observed seconds. Only the former have\n"
+	"The exact average of what engines did since the scrape before, however long ago that was, is of the "
+	"busy and the observed seconds. Only the former have\n"
 	"`engine`:\n"
 	"\n"
 	"```promql\n"
-	"rate(gpusonde_gpu_busy_seconds_total[5m]) / ignoring(engine) group_left rate(gpusonde_gpu_observed_seconds_total[5m])\n"
+	"rate(gpusonde_gpu_busy_seconds_total[5m]) / ignoring(engine) group_left "
+	"rate(gpusonde_gpu_observed_seconds_total[5m])\n"
 	"```\n";
 
 /* What the pages have besides the tables. */
@@ -76,18 +89,22 @@ static const struct {
 	{ "gpu_kernel_estimated", "gauge", "those of the device's series, metric",
 	  "1 for each metric of kernels by device whose value is an estimate." },
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
-	  "1 for each reason why figures of the traced process are less than what happened: lost_events, events_off and "
-	  "probes_given_up (for the overhead budget), late (it ran before it was probed), no_return_probes, sites_refused, beyond_limit." },
+	  "1 for each reason why figures of the traced process are less than what happened: lost_events, "
+	  "events_off and probes_given_up (for the overhead budget), late (it ran before it was probed), "
+	  "no_return_probes, sites_refused, beyond_limit." },
 	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
 	  "Estimate: share of a core that tracing costs the process." },
 	{ "cuda_calls_total", "counter", "api",
-	  "Traced calls of all processes, failed ones included; nested calls count once, by the outer name." },
+	  "Traced calls of all processes, failed ones included; nested calls count once, by the outer "
+	  "name." },
 	{ "cuda_call_errors_total", "counter", "api, code",
-	  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t; other: beyond a limit." },
+	  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t; other: beyond a "
+	  "limit." },
 	{ "cuda_call_bytes_total", "counter", "api",
 	  "Bytes that successful traced calls were asked to allocate, copy or set." },
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
-	  "Time from entry to return of traced calls that were seen to return, not of the work that they start; bounds are 1 us times powers of 4." },
+	  "Time from entry to return of traced calls that were seen to return, not of the work that they "
+	  "start; bounds are 1 us times powers of 4." },
 };
 
 static const char *kind_name(enum metric_kind kind)
@@ -219,7 +236,8 @@ static void traced_families(const struct metric *rows, unsigned n)
 
 static void agent_families(void)
 {
-	puts("\n## The agent itself\n\nIn JSON under `node.agent`.\n\n| Name | Kind | Labels | Help |\n| --- | --- | --- | --- |");
+	puts("\n## The agent itself\n\nIn JSON under `node.agent`.\n\n| Name | Kind | Labels | Help |\n"
+	     "| --- | --- | --- | --- |");
 	for (unsigned first = 0, end; first < AGENT_METRICS; first = end) {
 		const struct metric *m = &agent_metrics[first];
 
@@ -238,28 +256,42 @@ int main(void)
 	for (unsigned first = 0; first < GPU_METRICS; first = family_last(gpu_metrics, GPU_METRICS, first))
 		family(gpu_metrics, first, family_last(gpu_metrics, GPU_METRICS, first));
 	puts("\n## Processes\n\n"
-	     "The same families with `gpusonde_workload_` in place of `gpusonde_process_` add up the processes of a container, pod, job\n"
-	     "or unit, those that have ended included; labels `kind` and `container_id`, `pod_uid`, `job` or `unit`. `pid=\"other\"`\n"
+	     "The same families with `gpusonde_workload_` in place of `gpusonde_process_` add up the "
+	     "processes of a container, pod, job\n"
+	     "or unit, those that have ended included; labels `kind` and `container_id`, `pod_uid`, `job` or "
+	     "`unit`. `pid=\"other\"`\n"
 	     "stands for the processes without series of their own.");
 	for (unsigned first = 0; first < PROCESS_METRICS;
 	     first = family_last(process_metrics, PROCESS_METRICS, first))
 		family(process_metrics, first, family_last(process_metrics, PROCESS_METRICS, first));
 	puts("\n## Traced processes\n\n"
-	     "What the CUDA calls of a process did on a device; only while calls are traced. Series carry `gpu`, `uuid`, `gi` and `ci` where\n"
-	     "the device is known (`uuid` alone where the driver has not shown it), and `pid` and `comm`. `pid=\"other\"` stands for the\n"
-	     "processes without series of their own. The same families with `gpusonde_gpu_cuda_` in place of `gpusonde_process_cuda_` are of\n"
-	     "a device with all its processes, those that have ended included. When tracing delivers nothing new, gauges are left out and\n"
+	     "What the CUDA calls of a process did on a device; only while calls are traced. Series carry "
+	     "`gpu`, `uuid`, `gi` and `ci` where\n"
+	     "the device is known (`uuid` alone where the driver has not shown it), and `pid` and `comm`. "
+	     "`pid=\"other\"` stands for the\n"
+	     "processes without series of their own. The same families with `gpusonde_gpu_cuda_` in place of "
+	     "`gpusonde_process_cuda_` are of\n"
+	     "a device with all its processes, those that have ended included. When tracing delivers nothing "
+	     "new, gauges are left out and\n"
 	     "`gpusonde_source_up{source=\"trace\"}` is 0.");
 	traced_families(traced_metrics, TRACED_METRICS);
 	puts("\n## Kernels of traced processes\n\n"
-	     "What a process launched of a kernel on a device; only while calls are traced. Series carry the labels of the process's other series,\n"
-	     "`kernel` and `id`. `kernel` is the brief name: without namespaces and parameters, template arguments folded, at most 128 bytes; of a kernel\n"
-	     "without a name it is the file and the offset in it, or the address. Many kernels of a program may share one brief name: `id`, made from the\n"
-	     "full name and the file, tells them apart, stays the same from run to run, and is in JSON beside the full name (`/api/v1/kernels`).\n"
-	     "`sum by (kernel)` adds them up. The occupancy carries `limiter`: `block_size`, `blocks_per_sm`, `registers`, `shared_memory` or `barriers`.\n\n"
-	     "The kernels with the most busy time have series of their own. Each launch is credited to exactly one: its kernel's if that has one at that\n"
-	     "moment, else `kernel=\"other\"` of its device. So the sum over all series of a device grows by every launch, and by each once. When a\n"
-	     "process ends its series end with it; `gpusonde_gpu_kernel_launches_total`, `..._threads_total` and `..._busy_seconds_total` are of the device with all its\n"
+	     "What a process launched of a kernel on a device; only while calls are traced. Series carry the "
+	     "labels of the process's other series,\n"
+	     "`kernel` and `id`. `kernel` is the brief name: without namespaces and parameters, template "
+	     "arguments folded, at most 128 bytes; of a kernel\n"
+	     "without a name it is the file and the offset in it, or the address. Many kernels of a program "
+	     "may share one brief name: `id`, made from the\n"
+	     "full name and the file, tells them apart, stays the same from run to run, and is in JSON "
+	     "beside the full name (`/api/v1/kernels`).\n"
+	     "`sum by (kernel)` adds them up. The occupancy carries `limiter`: `block_size`, "
+	     "`blocks_per_sm`, `registers`, `shared_memory` or `barriers`.\n\n"
+	     "The kernels with the most busy time have series of their own. Each launch is credited to "
+	     "exactly one: its kernel's if that has one at that\n"
+	     "moment, else `kernel=\"other\"` of its device. So the sum over all series of a device grows by "
+	     "every launch, and by each once. When a\n"
+	     "process ends its series end with it; `gpusonde_gpu_kernel_launches_total`, `..._threads_total` "
+	     "and `..._busy_seconds_total` are of the device with all its\n"
 	     "kernels, those of processes that have ended included.");
 	traced_families(kernel_metrics, KERNEL_METRICS);
 	puts("\n## Identity, state and events\n\n| Name | Type | Labels | Help |\n| --- | --- | --- | --- |");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * render FIXTURE FORMAT: prints a page of a hand-made snapshot, for the golden files and for other programs' parsers.
+ * render FIXTURE FORMAT: prints a page of a hand-made snapshot, for the golden files and for other programs'
+ * parsers.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,9 @@ static int kernels_colour(const struct snapshot *s, struct strbuf *out)
 	return table_kernels(s, &(struct table_options){ .colour = true, .width = 120 }, false, 5, out);
 }
 
-/* What a client of each version gets: types, the first statistics, and the second after it has had the exits. */
+/*
+ * What a client of each version gets: types, the first statistics, and the second after it has had the exits.
+ */
 static int atop(const struct snapshot *s, struct strbuf *out)
 {
 	int r = 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sites_x86.S is, for arm64: functions that begin with one kind of instruction each. cases.py has the table of what is expected.
+// What sites_x86.S is, for arm64: functions that begin with one kind of instruction each. cases.py has the
+// table of what is expected.
 //
-// Whether the kernel simulates a probed instruction shows in what it does to the maps; whether it does so rightly shows in the result: each
-// function makes its number in a way that goes wrong where a branch is not taken or an address is not the right one.
+// Whether the kernel simulates a probed instruction shows in what it does to the maps; whether it does so
+// rightly shows in the result: each function makes its number in a way that goes wrong where a branch is
+// not taken or an address is not the right one.
 
 	.section .note.GNU-stack, "", %progbits
 
@@ -58,7 +60,8 @@ function cuMemcpyDtoH_v2
 	udf #0
 1:	end cuMemcpyDtoH_v2, 8
 
-// As most functions of NVIDIA's runtime begin: the first that is simulated is a call, behind which nobody finds the way to the caller.
+// As most functions of NVIDIA's runtime begin: the first that is simulated is a call, behind which nobody
+// finds the way to the caller.
 function cuStreamSynchronize
 	stp x29, x30, [sp, #-16]!
 	mov x29, sp

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libcuda.so.1 whose functions begin with one kind of instruction each, and hold no other that a kernel might emulate: so whether
-// and how each is probed tells what that kernel makes of the kind. cases.py has the table of what is expected. A function
-// gives a number of its own, which a probe must leave alone.
+// A libcuda.so.1 whose functions begin with one kind of instruction each, and hold no other that a kernel
+// might emulate: so whether and how each is probed tells what that kernel makes of the kind. cases.py has
+// the table of what is expected. A function gives a number of its own, which a probe must leave alone.
 
 	.section .note.GNU-stack, "", @progbits
 
@@ -70,7 +70,8 @@ function cuEventRecord
 	cmpl $0, state(%rip)
 	end cuEventRecord, 10
 
-// The red zone: data below the stack pointer while the nop runs, which a call put in its place would write over.
+// The red zone: data below the stack pointer while the nop runs, which a call put in its place would write
+// over.
 function cuEventSynchronize
 	movl $11, -8(%rsp)
 	.byte 0x0f, 0x1f, 0x44, 0x00, 0x00

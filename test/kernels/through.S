@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libcuda.so.1 whose functions call back, FUNCTION(callback, data), for through.cc to throw through: with all that an unwinder wants to know.
-// cuStreamSynchronize begins with an instruction that every kernel emulates, where a return probe may sit; cuEventSynchronize has its first one behind
-// where the return address is moved away, so that it is probed at its entry only.
+// A libcuda.so.1 whose functions call back, FUNCTION(callback, data), for through.cc to throw through:
+// with all that an unwinder wants to know. cuStreamSynchronize begins with an instruction that every
+// kernel emulates, where a return probe may sit; cuEventSynchronize has its first one behind where the
+// return address is moved away, so that it is probed at its entry only.
 
 	.macro function name
 	.text

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls the runtime as its headers have it: CUDA_API_PER_THREAD_DEFAULT_STREAM makes them call the twins whose default stream is the thread's own.
- * Tells in TRUTH, as driver_calls does, what it called by which name.
+ * Calls the runtime as its headers have it: CUDA_API_PER_THREAD_DEFAULT_STREAM makes them call the twins
+ * whose default stream is the thread's own. Tells in TRUTH, as driver_calls does, what it called by which
+ * name.
  */
 #include <stdio.h>
 #include <string.h>

@@ -4,15 +4,18 @@
  *
  *	driver_calls LIBRARY TRUTH <<< "NAME TIMES [LOOKUP VERSION FLAGS]"...
  *
- * One function a line, called in that order. With LOOKUP, which is cuGetProcAddress or cuGetProcAddress_v2, it is what that function gives for
- * name, version and flags; it is told under the name by which the library exports it. What is not found is not called.
+ * One function a line, called in that order. With LOOKUP, which is cuGetProcAddress or cuGetProcAddress_v2,
+ * it is what that function gives for name, version and flags; it is told under the name by which the library
+ * exports it. What is not found is not called.
  *
- * Each argument is the address of a page of zeros, which does for pointers, handles and sizes alike: without a device nearly every function
- * gives its error before it looks. cuInit, whose flags must be 0, gets zeros. What it tells goes to the file TRUTH, as JSON:
- * {"pid":N,"calls":[{"api":NAME,"results":{"CODE":TIMES}}],"lookups":[{"name":NAME,"version":N,"flags":N,"result":CODE,"api":NAME}]}.
+ * Each argument is the address of a page of zeros, which does for pointers, handles and sizes alike: without
+ * a device nearly every function gives its error before it looks. cuInit, whose flags must be 0, gets zeros.
+ * What it tells goes to the file TRUTH, as JSON:
+ * {"pid":N,"calls":[{"api":NAME,"results":{"CODE":TIMES}}],
+ * "lookups":[{"name":NAME,"version":N,"flags":N,"result":CODE,"api":NAME}]}.
  *
- * Compiled with FUNCTIONS, the name of a file of lines F(NAME), it calls what it is linked with, and LIBRARY is not opened: for runtimes that are
- * linked into programs.
+ * Compiled with FUNCTIONS, the name of a file of lines F(NAME), it calls what it is linked with, and LIBRARY
+ * is not opened: for runtimes that are linked into programs.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -18,7 +18,20 @@ from concurrent.futures import ThreadPoolExecutor
 
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 FILE_LINES = 800
+HEADER_LINES = 250
 FUNCTION_LINES = 80
+COLUMNS = 110   # as .clang-format says; a tab goes to the next multiple of 8
+SAME_STATIC = 3 # files of src/ that may have a static function of one name: what stands in more, grep does not find
+
+# rule: beginnings of paths where it does not hold yet. Only ever take away from this.
+TO_COME = {
+    "file_size": ("src/bpf/", "src/symbolize/", "src/cuda/", "src/nvml/"),
+    "columns": ("src/activity/", "src/bpf/", "src/cuda/", "src/model/", "src/trace/"),
+    "struct_tags": ("src/pipeline/", "src/symbolize/", "src/trace/"),
+    "static_names": tuple(f"src/{folder}/" for folder in (
+        "activity", "agent", "base", "bpf", "cmd", "config", "cubin", "cuda", "elf", "model", "nvml", "pipeline", "proc", "serve",
+        "symbolize", "trace", "view")),
+}
 
 # The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
 # its reason in ARCHITECTURE.md, whose table of layers says all the rest.
@@ -118,9 +131,56 @@ def no_typedef_struct(tree):
 
 def file_size(tree):
     for path, lines in tree.select(".c", ".h"):
-        if len(lines) - 1 > FILE_LINES:
-            yield Violation(path, FILE_LINES, f"{len(lines) - 1} lines, more than {FILE_LINES}",
-                            "split it where its subject changes")
+        limit = HEADER_LINES if path.endswith(".h") else FILE_LINES
+        if len(lines) - 1 > limit:
+            yield Violation(path, limit, f"{len(lines) - 1} lines, more than {limit}", "split it where its subject changes")
+
+
+def columns(tree):
+    for path, lines in tree.select(".c", ".h", ".def", ".S"):
+        for n, line in numbered(lines):
+            wide = len(line.expandtabs(8))
+            if wide > COLUMNS:
+                yield Violation(path, n, f"{wide} columns, more than {COLUMNS}",
+                                "run make format; break comments between words, and strings into literals that stand side by side")
+
+
+def struct_tags(tree):
+    """A tag means one thing in the library that a folder of src/ or a room of sim/ becomes."""
+    seen = {}
+    for path, lines in tree.select(".c", ".h", ".def"):
+        if not path.startswith(("src/", "sim/")):
+            continue
+        library = "/".join(path.split("/")[:2])
+        for n, line in numbered(lines):
+            m = re.match(r"\s*(?:(?:static|const)\s+)*(struct|union|enum)\s+(\w+)\s*\{", line)
+            if m:
+                seen.setdefault((library, f"{m[1]} {m[2]}"), []).append((path, n))
+    for (library, tag), places in seen.items():
+        for path, n in places if len(places) > 1 else ():
+            yield Violation(path, n, f"{tag} is defined {len(places)} times in {library}", "give each a name of its own")
+
+
+def static_functions(lines):
+    """(line, name) of each that is defined."""
+    for n, line in numbered(lines):
+        m = re.match(r"(?:__attribute__\S* )?static\b[^;=(]*?\b(\w+)\(", line)
+        if m:
+            end = next((after for after in lines[n - 1:] if after in ("{", "}") or after.endswith(";")), "")
+            if end == "{":
+                yield n, m[1]
+
+
+def static_names(tree):
+    where = {}
+    for path, lines in tree.select(".c", ".h"):
+        if path.startswith("src/"):
+            for n, name in static_functions(lines):
+                where.setdefault(name, {}).setdefault(path, n)
+    for name, files in where.items():
+        for path, n in files.items() if len(files) > SAME_STATIC else ():
+            yield Violation(path, n, f"{name}() is the name of a static function in {len(files)} files, more than {SAME_STATIC}",
+                            "say whose it is or what it does it to, as in stream_begin() or read_header()")
 
 
 def function_size(tree):
@@ -298,7 +358,13 @@ RULES = [
                    ("src/base/a.c", C + "int f(void)\n{\n \treturn 0;\n}\n")]),
     (pragma_once, [("src/base/a.h", C + "int a(void);\n")]),
     (no_typedef_struct, [("src/base/a.h", C + "#pragma once\ntypedef struct gpu gpu_t;\n")]),
-    (file_size, [("src/base/a.c", C + "int a;\n" * FILE_LINES)]),
+    (file_size, [("src/base/a.c", C + "int a;\n" * FILE_LINES), ("src/base/a.h", C + "#pragma once\n" + "int a;\n" * HEADER_LINES)]),
+    (columns, [("src/base/a.c", C + "\tint " + "a" * (COLUMNS - 12) + ";\n"), ("src/base/a.def", C + "ROW(" + "a" * COLUMNS + ")\n"),
+               ("test/unit/a.h", C + "#pragma once\n/* " + "a " * (COLUMNS // 2) + "*/\n")]),
+    (struct_tags, [("src/base/a.c", C + "struct entry {\n\tint a;\n};\n"), ("src/base/a.h", C + "#pragma once\nenum state { A, B };\n"),
+                   ("src/base/a.c", C + "struct a {\n\tunion {\n\t\tint a;\n\t\tstruct entry {\n\t\t\tint b;\n\t\t} b;\n\t} u;\n};\n")]),
+    (static_names, [("src/model/a.c", C + "static int begin(void)\n{\n\treturn 0;\n}\n"),
+                    ("src/model/a.c", C + "static void *begin(int a,\n\t\t   int b)\n{\n\treturn &begin;\n}\n")]),
     (function_size, [("src/base/a.c", C + "void f(void)\n{\n" + "\tf();\n" * (FUNCTION_LINES + 1) + "}\n")]),
     (layering, [("src/base/a.c", C + '#include "model/gpu.h"\n'), ("src/model/a.c", C + '#include "cmd/main.h"\n'),
                 ("src/view/a.c", C + '#include "nvml/abi.h"\n'), ("src/base/a.c", C + '#include "log.h"\n'),
@@ -321,6 +387,10 @@ RULES = [
 GOOD = {
     "ARCHITECTURE.md": LAYER_TABLE,
     "src/base/log.h": C + "#pragma once\n\n#include <stddef.h>\n\nsize_t log_all(void);\n",
+    "src/base/map.c": C + "struct entry {\n\tint a;\n};\n\nenum state { C };\n\nstatic int begin(void)\n{\n\treturn 0;\n}\n",
+    "src/model/map.c": C + "struct entry {\n\tstruct other a;\n};\n\nstatic int begin(void)\n{\n\treturn 0;\n}\n",
+    "src/nvml/map.c": C + "static int begin(void);\nstruct entry *a;\n\nstatic int begin(void)\n{\n\treturn 0;\n}\n",
+    "src/view/map.c": C + "static int begin(void);\nstatic int begun = begin();\n\t// " + "a" * (COLUMNS - 11) + "\n",
     "src/model/gpu.h": C + '#pragma once\n\n#include "base/log.h"\n',
     "src/nvml/abi.h": C + "#pragma once\n",
     "src/cmd/main.h": C + '#pragma once\n\n#include "nvml/abi.h"\n',
@@ -362,7 +432,11 @@ def main():
     failed = number = 0
     print(f"1..{2 * len(RULES)}")
     for rule, samples in RULES:
-        found = [f"{v.path}:{v.line}: {v.what}; {v.remedy}" for v in rule(tree)]
+        violations, to_come = list(rule(tree)), TO_COME.get(rule.__name__, ())
+        found = [f"{v.path}:{v.line}: {v.what}; {v.remedy}" for v in violations if not v.path.startswith(to_come)]
+        for folder in to_come:
+            if any(p.startswith(folder) for p in tree.texts) and not any(v.path.startswith(folder) for v in violations):
+                print(f"# {rule.__name__} holds in {folder} by now: take it away from TO_COME")
         for name, problems in ((rule.__name__, found), (f"{rule.__name__} can fail", check_samples(rule, samples))):
             number += 1
             failed += bool(problems)

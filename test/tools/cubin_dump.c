@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Prints what cubin_read() says of a file, as lines of JSON: cubin_dump [-s] [-i image_bytes] [-m metadata_bytes] FILE
- * -s: only how much there was, and how long it took. -i and -m set the limits. Names go out as they are: those of compilers need no escapes.
+ * Prints what cubin_read() says of a file, as lines of JSON: cubin_dump [-s] [-i image_bytes] [-m
+ * metadata_bytes] FILE -s: only how much there was, and how long it took. -i and -m set the limits. Names go
+ * out as they are: those of compilers need no escapes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +36,9 @@ static int print_image(const struct cubin_image *image, void *userdata)
 	if (dump->summary)
 		return 0;
 	kernel_arch_text(image->arch, arch);
-	printf("{\"image\":%u,\"container\":%u,\"relocatable\":%s,\"kind\":\"%s\",\"number\":%u,\"arch\":\"%s\",\"compression\":\"%s\",\"debug\":%s,"
-	       "\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"uncompressed_bytes\":%" PRIu64
-	       ",\"flags\":%" PRIu64 "}\n",
+	printf("{\"image\":%u,\"container\":%u,\"relocatable\":%s,\"kind\":\"%s\",\"number\":%u,"
+	       "\"arch\":\"%s\",\"compression\":\"%s\",\"debug\":%s,\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64
+	       ",\"uncompressed_bytes\":%" PRIu64 ",\"flags\":%" PRIu64 "}\n",
 	       image->number, image->container, image->relocatable ? "true" : "false",
 	       cubin_kind_name(image->kind), image->kind_number, arch,
 	       cubin_compression_name(image->compression), image->debug ? "true" : "false", image->offset,

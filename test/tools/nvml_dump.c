@@ -30,16 +30,18 @@ static void print_number(const struct metric *metric, unsigned index, double val
 
 static void print_entity(const struct reading_entity *e, unsigned number)
 {
-	printf("  entity %u: %s %s%s%s index %u pci %s minor %d numa %d arch %s cc %s serial %s vbios %s\n", number, e->name,
-	       e->uuid, e->mig_uuid[0] ? " " : "", e->mig_uuid, e->index, e->pci_bus_id, (int)e->minor, e->numa_node,
-	       e->architecture, e->compute_capability, e->serial, e->vbios);
+	printf("  entity %u: %s %s%s%s index %u pci %s minor %d numa %d arch %s cc %s serial %s vbios %s\n",
+	       number, e->name, e->uuid, e->mig_uuid[0] ? " " : "", e->mig_uuid, e->index, e->pci_bus_id,
+	       (int)e->minor, e->numa_node, e->architecture, e->compute_capability, e->serial, e->vbios);
 	if (e->parent != READING_NONE)
-		printf("    instance of %u, gi %u ci %u profile %s\n", e->parent, e->gi, e->ci, e->mig_profile);
-	printf("    lost %u, process list %s, process utilisation %s\n", e->lost, presence_name(e->process_list),
-	       presence_name(e->process_util));
+		printf("    instance of %u, gi %u ci %u profile %s\n", e->parent, e->gi, e->ci,
+		       e->mig_profile);
+	printf("    lost %u, process list %s, process utilisation %s\n", e->lost,
+	       presence_name(e->process_list), presence_name(e->process_util));
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		for (unsigned i = 0; i < gpu_metrics[row].count; i++)
-			print_number(&gpu_metrics[row], i, e->v[gpu_metrics[row].slot + i], e->p[gpu_metrics[row].slot + i]);
+			print_number(&gpu_metrics[row], i, e->v[gpu_metrics[row].slot + i],
+				     e->p[gpu_metrics[row].slot + i]);
 }
 
 static void print_rejected(const struct reading *r)
@@ -49,14 +51,16 @@ static void print_rejected(const struct reading *r)
 			printf("  rejected %s %u\n", gpu_metrics[row].id, r->rejected[row]);
 	for (unsigned row = 0; row < PROCESS_METRICS; row++)
 		if (r->rejected_process[row])
-			printf("  rejected process %s %u\n", process_metrics[row].id, r->rejected_process[row]);
+			printf("  rejected process %s %u\n", process_metrics[row].id,
+			       r->rejected_process[row]);
 }
 
 static void print_reading(const struct reading *r)
 {
-	printf("reading: state %u error %d \"%s\" attach %u simulated %u driver %s nvml %s cuda %u library %s, %.3f ms\n", r->state,
-	       r->nvml_error, r->error, r->attach, r->simulated, r->driver_version, r->nvml_version, r->cuda_version,
-	       r->library, (double)(r->end_ns - r->begin_ns) / 1e6);
+	printf("reading: state %u error %d \"%s\" attach %u simulated %u driver %s nvml %s cuda %u library "
+	       "%s, %.3f ms\n",
+	       r->state, r->nvml_error, r->error, r->attach, r->simulated, r->driver_version, r->nvml_version,
+	       r->cuda_version, r->library, (double)(r->end_ns - r->begin_ns) / 1e6);
 	for (uint32_t i = 0; i < r->entities_n; i++)
 		print_entity(&r->entities[i], i);
 	for (uint32_t i = 0; i < r->processes_n; i++) {
@@ -67,8 +71,8 @@ static void print_reading(const struct reading *r)
 			print_number(&process_metrics[row], 0, p->v[row], p->p[row]);
 	}
 	for (uint32_t i = 0; i < r->events_n; i++)
-		printf("  xid %u on entity %u gi %d ci %d\n", r->events[i].xid, r->events[i].entity, (int)r->events[i].gi,
-		       (int)r->events[i].ci);
+		printf("  xid %u on entity %u gi %d ci %d\n", r->events[i].xid, r->events[i].entity,
+		       (int)r->events[i].gi, (int)r->events[i].ci);
 	for (uint32_t i = 0; i < r->topology_n; i++) {
 		printf("  topology %u:", i);
 		for (uint32_t j = 0; j < r->topology_n; j++)

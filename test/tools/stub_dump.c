@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * stub_dump FILE [ROOT PATH]: the stubs of a file, as lines of JSON, then what was skipped and how long it took. With ROOT and PATH the
- * symbols of the separate debug file that PATH has below ROOT, too.
+ * stub_dump FILE [ROOT PATH]: the stubs of a file, as lines of JSON, then what was skipped and how long it
+ * took. With ROOT and PATH the symbols of the separate debug file that PATH has below ROOT, too.
  */
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a case wants of where it runs, tried at its beginning: without, it says what is missing and skips. qemu's user emulation lacks calls, starts
- * no other programs of its machine by itself, and hides what it runs behind itself.
+ * What a case wants of where it runs, tried at its beginning: without, it says what is missing and skips.
+ * qemu's user emulation lacks calls, starts no other programs of its machine by itself, and hides what it
+ * runs behind itself.
  */
 #pragma once
 

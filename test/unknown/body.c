@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What every entry point of a made-up library ends in: it keeps what it was called with, and gives back what it was asked for. */
+/*
+ * What every entry point of a made-up library ends in: it keeps what it was called with, and gives back what
+ * it was asked for.
+ */
 #include <stdint.h>
 
 #include "body.h"

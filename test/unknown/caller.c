@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls functions of a made-up library, and looks whether each got its arguments and gave the result that it was asked for.
+ * Calls functions of a made-up library, and looks whether each got its arguments and gave the result that it
+ * was asked for.
  *
  *	caller LIBRARY TRUTH <<< "NAME TIMES"...
  *
- * The file TRUTH gets {"pid":N,"calls":[{"api":NAME,"results":{"CODE":TIMES},"size":N}]}; size: third arguments of calls that gave 0, added up.
- * Exit status 1, and a line that says why, when a call did not do what it should.
+ * The file TRUTH gets {"pid":N,"calls":[{"api":NAME,"results":{"CODE":TIMES},"size":N}]}; size: third
+ * arguments of calls that gave 0, added up. Exit status 1, and a line that says why, when a call did not do
+ * what it should.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -18,7 +20,8 @@
 
 enum { RESULTS = 4 };
 
-typedef int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+typedef int function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+		     uint64_t);
 
 static int call(const char *name, function *fn, struct unknown_last *last, unsigned k, uint64_t *size)
 {
@@ -34,9 +37,11 @@ static int call(const char *name, function *fn, struct unknown_last *last, unsig
 	uint64_t before = last->calls;
 	int result = fn(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
 
-	if (result != (int)(k & 3) || last->calls != before + 1 || memcmp(last->arguments, a, sizeof(a)) != 0) {
-		fprintf(stderr, "%s, call %u: result %d, %llu bodies, first argument 0x%llx\n", name, k, result,
-			(unsigned long long)(last->calls - before), (unsigned long long)last->arguments[0]);
+	if (result != (int)(k & 3) || last->calls != before + 1 ||
+	    memcmp(last->arguments, a, sizeof(a)) != 0) {
+		fprintf(stderr, "%s, call %u: result %d, %llu bodies, first argument 0x%llx\n", name, k,
+			result, (unsigned long long)(last->calls - before),
+			(unsigned long long)last->arguments[0]);
 		exit(EXIT_FAILURE);
 	}
 	*size += result == 0 ? a[2] : 0;
@@ -78,7 +83,8 @@ int main(int argc, char **argv)
 			results[call(name, fn, last, k, &size)]++;
 		fprintf(truth,
 			"%s{\"api\":\"%s\",\"results\":{\"0\":%u,\"1\":%u,\"2\":%u,\"3\":%u},\"size\":%llu}",
-			comma, name, results[0], results[1], results[2], results[3], (unsigned long long)size);
+			comma, name, results[0], results[1], results[2], results[3],
+			(unsigned long long)size);
 		comma = ",";
 	}
 	fprintf(truth, "]}\n");

@@ -62,7 +62,8 @@ static void one_verdict_while_children_are_replaced(_unused_ void **state)
 		assert_null(strstr(hung.trouble, "stuck"));
 		assert_string_equal(
 			hung.cause,
-			"nvmlDeviceGetPowerUsage does not return; see the kernel log, reset the GPU or reboot");
+			"nvmlDeviceGetPowerUsage does not return; see the kernel log, reset the GPU or "
+			"reboot");
 	}
 	driver_outage_heard(&s, READING_OK, at(40));
 	assert_string_equal(told(&s, 40).trouble, s.last.trouble);

@@ -24,7 +24,8 @@ static unsigned resident_pages(const unsigned char *p, size_t n)
 	for (; begin + page <= (uintptr_t)p + n; begin += page) {
 		uint64_t entry = 0;
 
-		assert_int_equal(pread(fd, &entry, sizeof(entry), (off_t)(begin / page * sizeof(entry))), sizeof(entry));
+		assert_int_equal(pread(fd, &entry, sizeof(entry), (off_t)(begin / page * sizeof(entry))),
+				 sizeof(entry));
 		resident += entry >> 63; /* bit 63 of a pagemap entry: the page is present */
 	}
 	close(fd);
@@ -56,11 +57,14 @@ static void keeps_what_only_memory_has(_unused_ void **state)
 	assert_int_equal(changed[TABLE_BYTES - 1], 4);
 }
 
-/* As a debugger's breakpoint or an inline hook does. Comes last: from here on this segment is one that stays. */
+/*
+ * As a debugger's breakpoint or an inline hook does. Comes last: from here on this segment is one that stays.
+ */
 static void keeps_what_somebody_patched(_unused_ void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned char *middle = (unsigned char *)(((uintptr_t)table + TABLE_BYTES / 2) & ~(uintptr_t)(page - 1));
+	unsigned char *middle =
+		(unsigned char *)(((uintptr_t)table + TABLE_BYTES / 2) & ~(uintptr_t)(page - 1));
 
 	assert_int_equal(mprotect(middle, page, PROT_READ | PROT_WRITE), 0);
 	*(volatile unsigned char *)middle = 0xcc;

@@ -46,7 +46,8 @@ static void says_why_it_cannot_start(_unused_ void **state)
 {
 	pthread_t thread;
 
-	assert_int_equal(thread_start(1, note_mask, NULL, &thread), -EINVAL); /* less than PTHREAD_STACK_MIN */
+	/* less than PTHREAD_STACK_MIN */
+	assert_int_equal(thread_start(1, note_mask, NULL, &thread), -EINVAL);
 }
 
 static void *wait_for_leave(void *userdata)

@@ -112,7 +112,8 @@ static void a_key_given_twice_leaves_a_document(_unused_ void **state)
 		int line;
 		const char *says;
 	} cases[] = {
-		{ "a: 1\nb: 2\na: 3\nb: 4\nlast: 5\n", 3, "key \"a\" was given in line 1 already; keep one of the two" },
+		{ "a: 1\nb: 2\na: 3\nb: 4\nlast: 5\n", 3,
+		  "key \"a\" was given in line 1 already; keep one of the two" },
 		{ "x:\n  a: 1\n  a: 2\nlast: {}\n", 3, "in line 2" },
 	};
 
@@ -140,7 +141,8 @@ static void the_same_key_in_different_maps_is_fine(_unused_ void **state)
 	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
 	struct yaml_error err;
 
-	assert_int_equal(parse("a: {a: 1, b: 2}\nb: {a: 1, b: {a: 1}}\nc: [{a: 1}, {a: 1}]\n", &doc, &err), 0);
+	assert_int_equal(parse("a: {a: 1, b: 2}\nb: {a: 1, b: {a: 1}}\nc: [{a: 1}, {a: 1}]\n", &doc, &err),
+			 0);
 }
 
 static void large_files_stop_at_the_limits(_unused_ void **state)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A command held at its mappings: what is reported, how it ends, and that it goes on when gpusonde is killed. */
+/*
+ * A command held at its mappings: what is reported, how it ends, and that it goes on when gpusonde is killed.
+ */
 #include "needs.h"
 #include "test.h"
 
@@ -138,7 +140,10 @@ static void a_signal_is_told(_unused_ void **state)
 	assert_int_equal(seen.status, 128 + SIGTERM);
 }
 
-/* A shell becomes another one: what it becomes is told as that, what is mapped then with its place, where that is known. */
+/*
+ * A shell becomes another one: what it becomes is told as that, what is mapped then with its place, where
+ * that is known.
+ */
 static void becoming_another_program_is_not_mapping_a_file(_unused_ void **state)
 {
 	struct seen seen = { 0 };

@@ -6,7 +6,9 @@
 
 static const char *nearest_of(const char *word)
 {
-	static const char *const names[] = { "agent", "gpus", "ps", "snapshot", "doctor", "release", "resume" };
+	static const char *const names[] = {
+		"agent", "gpus", "ps", "snapshot", "doctor", "release", "resume"
+	};
 	struct nearest nearest;
 
 	nearest_init(&nearest, word);

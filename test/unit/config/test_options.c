@@ -199,8 +199,8 @@ static void file(void **state)
 {
 	struct fixture *f = *state;
 
-	from_yaml(f,
-		  "# the lab's node\nsample: {period: 250ms}\nhttp:\n  listen: none\natop:\ncontrol:\n  mode: 0600\n");
+	from_yaml(f, "# the lab's node\nsample: {period: 250ms}\nhttp:\n  listen: none\natop:\ncontrol:\n"
+		     "  mode: 0600\n");
 	assert_string_equal(f->errors.data, "");
 	assert_int_equal(options_number(&f->options, OPT_sample_period), 250 * NSEC_PER_MSEC);
 	assert_int_equal(options_number(&f->options, OPT_control_mode), 0600);
@@ -212,8 +212,10 @@ static void every_error_of_a_file_is_told(void **state)
 {
 	struct fixture *f = *state;
 
-	from_yaml(f, "sampel:\n  period: 1s\nhttp:\n  lisen: none\n  listen: here\natop: 3\nkmsg: {path: [a, b]}\n"
-		     "sample.period: 1s\nzzzzzzzz: 1\n");
+	from_yaml(
+		f,
+		"sampel:\n  period: 1s\nhttp:\n  lisen: none\n  listen: here\natop: 3\nkmsg: {path: [a, b]}\n"
+		"sample.period: 1s\nzzzzzzzz: 1\n");
 	assert_contains(&f->errors, "test.yaml:1: unknown key \"sampel\": did you mean \"sample\"?\n");
 	assert_contains(&f->errors, "test.yaml:4: unknown key \"lisen\" in http: did you mean \"listen\"?\n");
 	assert_contains(&f->errors, "test.yaml:5: http.listen cannot be \"here\": it must be ");
@@ -270,7 +272,8 @@ static void what_is_printed_loads_again(void **state)
 
 static void accepted(struct fixture *f, enum option_id id, const char *text, int64_t number)
 {
-	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors), 0);
+	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors),
+			 0);
 	assert_int_equal(f->errors.len, 0);
 	assert_int_equal(options_number(&f->options, id), number);
 }
@@ -278,7 +281,8 @@ static void accepted(struct fixture *f, enum option_id id, const char *text, int
 static void refused(struct fixture *f, enum option_id id, const char *text, const char *what)
 {
 	strbuf_reset(&f->errors);
-	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors), 0);
+	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "--x", &f->errors),
+			 0);
 	assert_contains(&f->errors, what);
 	strbuf_reset(&f->errors);
 }

@@ -59,7 +59,8 @@ static int tear_down(void **state)
 
 static void set(struct fixture *f, enum option_id id, const char *text)
 {
-	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "test", &f->errors), 0);
+	assert_int_equal(options_set(&f->options, &option_table[id], text, ORIGIN_FLAG, "test", &f->errors),
+			 0);
 	assert_string_equal(f->errors.data, "");
 }
 

@@ -2,7 +2,8 @@
 #include "registering.h"
 
 static const char fatbin[64] __attribute__((section(".nv_fatbin"), used)) = "\x50\xed\x55\xba";
-static struct wrapper wrapper __attribute__((section(".nvFatBinSegment"), used)) = { 0x466243b1, 1, fatbin, 0 };
+static struct wrapper wrapper
+	__attribute__((section(".nvFatBinSegment"), used)) = { 0x466243b1, 1, fatbin, 0 };
 static void **fatbin_handle;
 static int variable;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What nvcc makes of a program with three kernels, in C that any compiler takes: functions that stand for kernels, the code that registers them, and launches as
- * CUDA 13 makes them, or (LEGACY) as older ones do. UNREGISTERED: nothing is
- * registered. CLANG_NAMES: called as clang calls them. Built for machines without headers and libraries, too.
+ * What nvcc makes of a program with three kernels, in C that any compiler takes: functions that stand for
+ * kernels, the code that registers them, and launches as CUDA 13 makes them, or (LEGACY) as older ones do.
+ * UNREGISTERED: nothing is registered. CLANG_NAMES: called as clang calls them. Built for machines without
+ * headers and libraries, too.
  */
 #pragma once
 

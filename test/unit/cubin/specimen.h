@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* CUDA images made by hand: ELF images with kernels, and fatbins of them; and what cubin_read() tells, as text. */
+/*
+ * CUDA images made by hand: ELF images with kernels, and fatbins of them; and what cubin_read() tells, as
+ * text.
+ */
 #pragma once
 
 #include <elf.h>

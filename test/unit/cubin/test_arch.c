@@ -15,7 +15,10 @@ static struct cubin_image image(enum cubin_kind kind, const char *arch)
 	return i;
 }
 
-/* What nvlink 13.0 takes of each architecture's code for the device, but for those that it does not know any more. */
+/*
+ * What nvlink 13.0 takes of each architecture's code for the device, but for those that it does not know any
+ * more.
+ */
 static void machine_code(void **state)
 {
 	static const struct {
@@ -120,14 +123,18 @@ static void the_best_comes_first(void **state)
 		    { CUBIN_ELF, "100" },
 		    { CUBIN_PTX, "103" } } },
 		{ 110,
-		  { { CUBIN_ELF, "110" }, { CUBIN_PTX, "110f" }, { CUBIN_PTX, "103" }, { CUBIN_PTX, "100" } } },
+		  { { CUBIN_ELF, "110" },
+		    { CUBIN_PTX, "110f" },
+		    { CUBIN_PTX, "103" },
+		    { CUBIN_PTX, "100" } } },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (unsigned j = 0; j + 1 < ARRAY_SIZE(rows[i].order) && rows[i].order[j + 1].arch; j++) {
 			struct cubin_image one = image(rows[i].order[j].kind, rows[i].order[j].arch);
-			struct cubin_image other = image(rows[i].order[j + 1].kind, rows[i].order[j + 1].arch);
+			struct cubin_image other =
+				image(rows[i].order[j + 1].kind, rows[i].order[j + 1].arch);
 
 			if (cubin_suits(&one, rows[i].sm) <= cubin_suits(&other, rows[i].sm))
 				fail_msg("sm_%u: %s before %s", rows[i].sm, rows[i].order[j].arch,

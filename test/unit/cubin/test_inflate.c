@@ -59,17 +59,18 @@ static void assert_streams(const uint8_t *bytes, size_t n)
 	for (int how = 0; how < 4; how++) {
 		struct stream stream = { bytes, n, 0, SIZE_MAX };
 
-		packed = how == 0 ? (size_t)LZ4_compress_default((const char *)bytes, to, (int)n, (int)room) :
-			 how == 1 ? (size_t)LZ4_compress_HC((const char *)bytes, to, (int)n, (int)room, 9) :
-			 how == 2 ? (size_t)LZ4_compress_fast((const char *)bytes, to, (int)n, (int)room, 50) :
-				    ZSTD_compress(to, room, bytes, n, 3);
+		packed =
+			how == 0 ? (size_t)LZ4_compress_default((const char *)bytes, to, (int)n, (int)room) :
+			how == 1 ? (size_t)LZ4_compress_HC((const char *)bytes, to, (int)n, (int)room, 9) :
+			how == 2 ? (size_t)LZ4_compress_fast((const char *)bytes, to, (int)n, (int)room, 50) :
+				   ZSTD_compress(to, room, bytes, n, 3);
 		assert_true(packed > 0 && packed < room);
-		assert_int_equal(stream_of(how == 3 ? CUBIN_ZSTD : CUBIN_LZ4, to, packed, &stream, &ops, NULL),
-				 0);
+		assert_int_equal(
+			stream_of(how == 3 ? CUBIN_ZSTD : CUBIN_LZ4, to, packed, &stream, &ops, NULL), 0);
 		assert_int_equal(stream.at, n);
 		stream = (struct stream){ bytes, n, 0, n / 2 + 1 };
-		assert_int_equal(stream_of(how == 3 ? CUBIN_ZSTD : CUBIN_LZ4, to, packed, &stream, &ops, NULL),
-				 1);
+		assert_int_equal(
+			stream_of(how == 3 ? CUBIN_ZSTD : CUBIN_LZ4, to, packed, &stream, &ops, NULL), 1);
 		assert_true(stream.at > n / 2);
 	}
 }

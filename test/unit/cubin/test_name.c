@@ -10,28 +10,39 @@
 #include "base/text.h"
 #include "cubin/name.h"
 
-/* Names of PyTorch's, cuBLAS's, CUTLASS's, Triton's kernels and of nvcc's lambdas, and what c++filt makes of those that are mangled. */
+/*
+ * Names of PyTorch's, cuBLAS's, CUTLASS's, Triton's kernels and of nvcc's lambdas, and what c++filt makes of
+ * those that are mangled.
+ */
 static const struct {
 	const char *symbol, *name, *brief;
 } known[] = {
 	{ "_ZN2at4cuda40_GLOBAL__N__758183f4_8_Sleep_cu_088d913f11spin_kernelEl",
 	  "at::cuda::(anonymous namespace)::spin_kernel(long)", "spin_kernel" },
-	{ "_ZN2at6native29vectorized_elementwise_kernelILi2EZNS0_16sign_kernel_cudaERNS_18TensorIteratorBaseEEUlbE_St5arrayIPcLm2EEEEviT0_"
+	{ "_ZN2at6native29vectorized_elementwise_kernelILi2EZNS0_16sign_kernel_cudaERNS_"
+	  "18TensorIteratorBaseEEUlbE_St5arrayIPcLm2EEEEviT0_"
 	  "T1_",
-	  "void at::native::vectorized_elementwise_kernel<2, at::native::sign_kernel_cuda(at::TensorIteratorBase&)::{lambda(bool)#1}, "
-	  "std::array<char*, 2ul> >(int, at::native::sign_kernel_cuda(at::TensorIteratorBase&)::{lambda(bool)#1}, std::array<char*, "
+	  "void at::native::vectorized_elementwise_kernel<2, "
+	  "at::native::sign_kernel_cuda(at::TensorIteratorBase&)::{lambda(bool)#1}, std::array<char*, 2ul> "
+	  ">(int, at::native::sign_kernel_cuda(at::TensorIteratorBase&)::{lambda(bool)#1}, std::array<char*, "
 	  "2ul>)",
 	  "vectorized_elementwise_kernel<...>" },
 	{ "_ZN14at_cuda_detail3cub11EmptyKernelIvEEvv", "void at_cuda_detail::cub::EmptyKernel<void>()",
 	  "EmptyKernel<...>" },
-	{ "_ZN2at6native35sparse_semi_structured_apply_kernelINS0_11KernelTypesIN7cutlass6half_tEEEEEvNT_6ParamsE",
+	{ "_ZN2at6native35sparse_semi_structured_apply_kernelINS0_11KernelTypesIN7cutlass6half_"
+	  "tEEEEEvNT_6ParamsE",
 	  "void at::native::sparse_semi_structured_apply_kernel<at::native::KernelTypes<cutlass::half_t> "
 	  ">(at::native::KernelTypes<cutlass::half_t>::Params)",
 	  "sparse_semi_structured_apply_kernel<...>" },
 	{ "_Z4callIZ4mainEUliE_EvT_Pi", "void call<main::{lambda(int)#1}>(main::{lambda(int)#1}, int*)",
 	  "call<...>" },
-	{ "_ZN2at6native10gpu_kernelI18__nv_hdl_wrapper_tILb0ELb0ELb0E11__nv_dl_tagIPFvRNS_18TensorIteratorBaseEEXadL_ZNS0_22logaddexp2_kernel_cudaES5_EELj1EEFdddEJKdEEEEvS5_RKT_",
-	  "void at::native::gpu_kernel<__nv_hdl_wrapper_t<false, false, false, __nv_dl_tag<void (*)(at::TensorIteratorBase&), &at::native::logaddexp2_kernel_cuda, 1u>, double (double, double), double const> >(at::TensorIteratorBase&, __nv_hdl_wrapper_t<false, false, false, __nv_dl_tag<void (*)(at::TensorIteratorBase&), &at::native::logaddexp2_kernel_cuda, 1u>, double (double, double), double const> const&)",
+	{ "_ZN2at6native10gpu_kernelI18__nv_hdl_wrapper_tILb0ELb0ELb0E11__nv_dl_tagIPFvRNS_"
+	  "18TensorIteratorBaseEEXadL_ZNS0_22logaddexp2_kernel_cudaES5_EELj1EEFdddEJKdEEEEvS5_RKT_",
+	  "void at::native::gpu_kernel<__nv_hdl_wrapper_t<false, false, false, __nv_dl_tag<void "
+	  "(*)(at::TensorIteratorBase&), &at::native::logaddexp2_kernel_cuda, 1u>, double (double, double), "
+	  "double const> >(at::TensorIteratorBase&, __nv_hdl_wrapper_t<false, false, false, __nv_dl_tag<void "
+	  "(*)(at::TensorIteratorBase&), &at::native::logaddexp2_kernel_cuda, 1u>, double (double, double), "
+	  "double const> const&)",
 	  "gpu_kernel<...>" },
 	{ "_ZN36_GLOBAL__N__c80b33c9_5_t2_cu__Z2goPi4manyIJidcEEEvDpT_",
 	  "void (anonymous namespace)::many<int, double, char>(int, double, char)", "many<...>" },
@@ -327,7 +338,8 @@ static void long_names_are_no_problem(void **state)
 	assert_non_null(name);
 	assert_true(kernel_name_demangle(symbol, name, 1 << 16));
 	assert_memory_equal(name, "void kernel<a_name_of_a_class, a_name_of_a_class", 48);
-	assert_int_equal(strlen(name), strlen("void kernel<>()") + 600 * strlen("a_name_of_a_class") + 599 * 2);
+	assert_int_equal(strlen(name),
+			 strlen("void kernel<>()") + 600 * strlen("a_name_of_a_class") + 599 * 2);
 	free(name);
 	/* Beyond the limit. */
 	memset(symbol, 'x', KERNEL_NAME_MAX + 10);

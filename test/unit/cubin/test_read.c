@@ -30,7 +30,10 @@ static const struct specimen_kernel kernels[] = {
 	  .stack = UINT32_MAX,
 	  .required = { 32, 4, 2 } },
 };
-/* registers, static and reserved shared, constants, local, stack, code, barriers, threads; block, cluster, parameters */
+/*
+ * registers, static and reserved shared, constants, local, stack, code, barriers, threads; block, cluster,
+ * parameters
+ */
 static const char one[] = "one 40 96 1024 360 0 48 640 0 256 0,0,0 2,1,1 12\n";
 static const char two[] = "two 255 1024 1024 528 8 -1 1280 16 256 32,4,2 0,0,0 12\n";
 
@@ -97,7 +100,9 @@ static void shared_memory_is_reserved_in_linked_images_of_sm_90(_unused_ void **
 static void stack_is_the_frame_where_no_sum_is_told(_unused_ void **state)
 {
 	static const struct specimen_kernel kernel = { .name = "k", .registers = 8, .frame = 24, .code = 16 };
-	const struct specimen specimen = { .abi = 0x41, .sm = 75, .kernels = &kernel, .n = 1, .relocatable = 1 };
+	const struct specimen specimen = {
+		.abi = 0x41, .sm = 75, .kernels = &kernel, .n = 1, .relocatable = 1
+	};
 	_cleanup_free_ uint8_t *bytes = NULL;
 	char want[128];
 	size_t n;
@@ -269,7 +274,8 @@ static void reads_memory_of_processes(_unused_ void **state)
 	strbuf_add(&bytes, &wrapper, sizeof(wrapper));
 	wrapper.data = (uintptr_t)bytes.data;
 	memcpy(bytes.data + at, &wrapper, sizeof(wrapper));
-	snprintf(want, sizeof(want), "0/0 elf 2 sm_90 none 80 %zu\n0 %s0 %s", (entry.n + 7) / 8 * 8, one, two);
+	snprintf(want, sizeof(want), "0/0 elf 2 sm_90 none 80 %zu\n0 %s0 %s", (entry.n + 7) / 8 * 8, one,
+		 two);
 	assert_process((uintptr_t)bytes.data, want);
 	snprintf(want, sizeof(want), "0/0 elf 2 sm_90 none %llu %zu\n0 %s0 %s", 80 - (unsigned long long)at,
 		 (entry.n + 7) / 8 * 8, one, two);

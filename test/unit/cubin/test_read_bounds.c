@@ -237,7 +237,8 @@ static void names_over_one_another(_unused_ void **state)
 	strbuf_init(&text, 0);
 	assert_int_equal(specimen_read(cubin, n, NULL, &text), 0);
 	assert_int_equal(specimen_times(text.data, "n 8 0 "), 4);
-	assert_once(&text, "names of kernels are more than 4 times their table: those from symbol 5 of 65 on");
+	assert_once(&text,
+		    "names of kernels are more than 4 times their table: those from symbol 5 of 65 on");
 	strbuf_done(&text);
 	free(cubin);
 }

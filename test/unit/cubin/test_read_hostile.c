@@ -67,7 +67,8 @@ static void sizes_that_lie(_unused_ void **state)
 	} lies[] = {
 		{ ENTRY_AT + 16, UINT32_MAX, 4, "compressed image of 4294967295 bytes in an entry of" },
 		{ ENTRY_AT + 56, 1ull << 60, 8,
-		  "an image that says to be 1152921504606846976 bytes when decompressed: above 1073741824 it is not read" },
+		  "an image that says to be 1152921504606846976 bytes when decompressed: above 1073741824 it "
+		  "is not read" },
 		{ ENTRY_AT + 56, 17, 8, "wrong, or of more than 17" },
 		{ ENTRY_AT + 40, 0x1000, 8, "toolkits before 7" },
 		{ ENTRY_AT + 40, SPECIMEN_ZSTD, 8, "zstd: " },
@@ -277,10 +278,11 @@ static void bombs_are_refused(_unused_ void **state)
 	specimen_fatbin(&bytes, entries, ARRAY_SIZE(entries));
 	assert_int_equal(specimen_read(bytes.data, bytes.len, NULL, &out), 0);
 	assert_int_equal(specimen_times(out.data, "elf 2 sm_80 lz4"), 8);
-	assert_int_equal(specimen_times(out.data,
-					"! 224 kernels of 6 images, of which this is the first, are not read: "
-					"the file decompresses to more than 64 times its size"),
-			 1);
+	assert_int_equal(
+		specimen_times(out.data,
+			       "! 224 kernels of 6 images, of which this is the first, are not read: "
+			       "the file decompresses to more than 64 times its size"),
+		1);
 	assert_int_equal(specimen_times(out.data, "lz4: the block ends in the middle of a sequence"), 2);
 	strbuf_done(&bytes);
 	strbuf_done(&out);

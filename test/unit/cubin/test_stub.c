@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Host functions that stand for kernels, in files made byte by byte: what is no registration, and what lies. */
+/*
+ * Host functions that stand for kernels, in files made byte by byte: what is no registration, and what lies.
+ */
 #include "cubin/stub.h"
 
 #include <errno.h>
@@ -11,7 +13,10 @@
 #include "elf/image.h"
 #include "test.h"
 
-/* In the image: a caller, the function that registers, one that gives handles, kernels' host functions; in its data, names. */
+/*
+ * In the image: a caller, the function that registers, one that gives handles, kernels' host functions; in
+ * its data, names.
+ */
 enum {
 	CALLER = IMAGE_CODE_ADDRESS,
 	REGISTER = IMAGE_CODE_ADDRESS + 0xe0,
@@ -259,7 +264,10 @@ static void test_not_known(_unused_ void **state)
 	expect(&code, 0, 1);
 }
 
-/* A call instruction's bytes within another instruction: mov $..., %rax. Whatever comes before it does not end where it begins. */
+/*
+ * A call instruction's bytes within another instruction: mov $..., %rax. Whatever comes before it does not
+ * end where it begins.
+ */
 static void test_no_call(_unused_ void **state)
 {
 	struct code code;
@@ -273,7 +281,9 @@ static void test_no_call(_unused_ void **state)
 	expect(&code, 0, 1);
 }
 
-/* Without symbols only a file with a fatbin's wrapper is looked into, and these files have no section names. */
+/*
+ * Without symbols only a file with a fatbin's wrapper is looked into, and these files have no section names.
+ */
 static void test_no_evidence(_unused_ void **state)
 {
 	struct code code;
@@ -328,7 +338,10 @@ static void test_no_elf(_unused_ void **state)
 	assert_int_equal(debug_fd, -5);
 }
 
-/* Nothing but calls of the function, none of which has arguments: bounded in what is decoded, and that is told. */
+/*
+ * Nothing but calls of the function, none of which has arguments: bounded in what is decoded, and that is
+ * told.
+ */
 static void test_bounded(_unused_ void **state)
 {
 	enum { BYTES = 64 << 20 };

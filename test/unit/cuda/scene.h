@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A scene: a node with devices, and programs that make calls. Time is in microseconds since the scene began and goes on only as it is told;
- * each call takes DURATION_US unless it waits. Builders send the event at once.
+ * A scene: a node with devices, and programs that make calls. Time is in microseconds since the scene began
+ * and goes on only as it is told; each call takes DURATION_US unless it waits. Builders send the event at
+ * once.
  */
 #pragma once
 
@@ -78,7 +79,10 @@ void name(struct scene *s, enum trace_op op, uint64_t handle, uint64_t of, const
 void launch_function(struct scene *s, uint64_t stream, uint64_t function);
 /* What naming found: figures are 0 but for static shared memory. One reference. */
 struct kernel *kernel_of(const char *symbol, const char *file, int64_t shared);
-/* Of the last window, the first of a process on a device with that symbol; "": of all without room. NULL: none. */
+/*
+ * Of the last window, the first of a process on a device with that symbol; "": of all without room. NULL:
+ * none.
+ */
 const struct traced_kernel *shown_kernel(const struct scene *s, uint32_t tgid, const char *uuid,
 					 const char *symbol);
 uint32_t shown_kernels(const struct scene *s, uint32_t tgid);

@@ -37,10 +37,11 @@ static void what_is_no_name(void **state)
 	union {
 		struct trace_name event;
 		char room[sizeof(struct trace_name) + 8];
-	} odd = { .event = { .header = { .type = TRACE_EVENT_NAME, .op = TRACE_OP_FUNCTION_NAME, .tgid = PID },
-			     .handle = F,
-			     .of = MODULE,
-			     .name_n = UINT32_MAX } };
+	} odd = { .event = {
+			  .header = { .type = TRACE_EVENT_NAME, .op = TRACE_OP_FUNCTION_NAME, .tgid = PID },
+			  .handle = F,
+			  .of = MODULE,
+			  .name_n = UINT32_MAX } };
 	struct cuda_stats stats;
 
 	memcpy(odd.room + sizeof(odd.event),

@@ -308,7 +308,8 @@ static void memory_of_launches(void **state)
 	launch_many(s, 0, B, 10, 10);
 	launch_many(s, 0, B, 10, 10);
 	window(s);
-	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LAUNCH_SHARED], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LAUNCH_SHARED],
+			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	assert_value(s, UUID0, TRACED_LAUNCH_SHARED, 100 + 1024 + 100);
 	assert_value(s, UUID0, TRACED_LAUNCH_CONSTANT, 500);
 	assert_value(s, UUID0, TRACED_LAUNCH_CODE, 4000);

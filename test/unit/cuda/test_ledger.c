@@ -333,7 +333,8 @@ static void against_brute_force(void **state)
 				continue;
 			for (unsigned k = 0; k <= TRACE_MEMORY_REGISTERED; k++)
 				assert_value(s, UUID0, TRACED_LIVE_DEVICE + k, (double)live[k]);
-			assert_int_equal(held(s, s->tgid), live[TRACE_MEMORY_DEVICE] + live[TRACE_MEMORY_ASYNC] +
+			assert_int_equal(held(s, s->tgid), live[TRACE_MEMORY_DEVICE] +
+								   live[TRACE_MEMORY_ASYNC] +
 								   live[TRACE_MEMORY_MANAGED]);
 		}
 	}

@@ -70,7 +70,10 @@ static void marked_when_it_is_over(void **state)
 	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LATE);
 }
 
-/* Numbers that were not read, or of a batch's first part, are too low; those of a call that failed are not missed. */
+/*
+ * Numbers that were not read, or of a batch's first part, are too low; those of a call that failed are not
+ * missed.
+ */
 static void what_was_not_read(void **state)
 {
 	static const uint16_t flags[] = { TRACE_FLAG_UNREAD, TRACE_FLAG_BATCH_CUT };
@@ -92,13 +95,15 @@ static void what_was_not_read(void **state)
 		assert_int_equal(shown(s, s->tgid, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE],
 				 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	}
-	assert_int_equal(total(s, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(total(s, UUID0)->p[TRACED_COPY_HOST_TO_DEVICE],
+			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 }
 
 /* How calls went is not known, of a device only where it is known of none of its processes. */
 static void without_results(void **state)
 {
-	static const enum traced_metric rows[] = { TRACED_ERRORS, TRACED_ALLOCATION_FAILURES, TRACED_SYNC_WAIT };
+	static const enum traced_metric rows[] = { TRACED_ERRORS, TRACED_ALLOCATION_FAILURES,
+						   TRACED_SYNC_WAIT };
 	struct scene *s = *state;
 
 	s->flags |= TRACE_FLAG_NO_RESULT;

@@ -27,7 +27,9 @@ static void check_sorted(const struct span_union *u)
 	}
 }
 
-/* Any order, any overlap: exact while there is room, never too low beyond, never more than the time there is. */
+/*
+ * Any order, any overlap: exact while there is room, never too low beyond, never more than the time there is.
+ */
 static void random_intervals(void **state)
 {
 	(void)state;

@@ -187,7 +187,10 @@ struct model {
 	bool busy[HORIZON];
 };
 
-/* Stream 0 is the legacy one, 1 and 2 are blocking, 3 is not: what an action in a stream comes after, besides its own. */
+/*
+ * Stream 0 is the legacy one, 1 and 2 are blocking, 3 is not: what an action in a stream comes after, besides
+ * its own.
+ */
 static void model_order(struct model *m, unsigned stream, bool legacy)
 {
 	for (unsigned i = 0; legacy && i < m->n; i++) {
@@ -295,7 +298,10 @@ static void spans_against_every_launch(void **state)
 		for (unsigned at = 0; at < HORIZON; at++)
 			exact += m.busy[at];
 		got = (uint64_t)llround(value(s, UUID0, TRACED_SPAN) * 1e6);
-		/* Of several items in a row the legacy stream keeps the newest: seldom more than the truth, never less. */
+		/*
+		 * Of several items in a row the legacy stream keeps the newest: seldom more than the truth,
+		 * never less.
+		 */
 		assert_true(got >= exact);
 		assert_true(got <= (legacy ? exact + exact / 50 : exact));
 		idle += exact < HORIZON * 9 / 10;
@@ -307,8 +313,8 @@ static void spans_against_every_launch(void **state)
 /* ---- the estimate ---- */
 
 /*
- * A device that works 300 us for each launch, one after the other; the program launches in bursts, does other things, and waits at the end of
- * each second. NVML tells the truth a second late and with its own window.
+ * A device that works 300 us for each launch, one after the other; the program launches in bursts, does other
+ * things, and waits at the end of each second. NVML tells the truth a second late and with its own window.
  */
 static double run_bursts(struct scene *s, unsigned seconds, bool with_nvml, double *ret_busy)
 {
@@ -345,10 +351,14 @@ static void learned_from_nvml(void **state)
 	cuda_stats(s->cuda, &stats);
 	assert_true(stats.calibration_windows > 30);
 	assert_true(value(s, UUID0, TRACED_BUSY_ERROR) < 0.5);
-	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_BUSY_ESTIMATED], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
+	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_BUSY_ESTIMATED],
+			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	span = value(s, UUID0, TRACED_SPAN);
 	assert_true(estimate <= span);
-	/* The span is nearly all the time, the truth is less than a third of it; the estimate is near the truth. */
+	/*
+	 * The span is nearly all the time, the truth is less than a third of it; the estimate is near the
+	 * truth.
+	 */
 	assert_true(span > 100);
 	assert_true(fabs(before - busy) / busy < 0.15);
 }
@@ -403,7 +413,10 @@ static void above_what_nvml_says(void **state)
 	assert_true(value(s, UUID0, TRACED_BUSY_ESTIMATED) < 60 * 0.01 + 4);
 }
 
-/* What a window has no time for is left for the next; a program that has waited for everything leaves nothing. */
+/*
+ * What a window has no time for is left for the next; a program that has waited for everything leaves
+ * nothing.
+ */
 static void backlog(void **state)
 {
 	struct estimate e = { .calibrated = true, .per_launch = 0.1 };

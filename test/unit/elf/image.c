@@ -57,8 +57,8 @@ void image_init(union image_file *file)
 
 	memset(file, 0, sizeof(*file));
 	init_headers(i);
-	i->sections[1] =
-		section(SHT_DYNSYM, offsetof(struct image, dynamic), sizeof(i->dynamic), 2, sizeof(Elf64_Sym));
+	i->sections[1] = section(SHT_DYNSYM, offsetof(struct image, dynamic), sizeof(i->dynamic), 2,
+				 sizeof(Elf64_Sym));
 	i->sections[2] =
 		section(SHT_STRTAB, offsetof(struct image, dynamic_names), sizeof(i->dynamic_names), 0, 0);
 	i->sections[3] =

@@ -38,9 +38,11 @@ static void lists_functions_of_both_tables(_unused_ void **state)
 	image_init(&file);
 	image_add(&file, 1, "resolver", IMAGE_CODE_ADDRESS, 1)->st_info =
 		ELF64_ST_INFO(STB_GLOBAL, STT_GNU_IFUNC);
-	image_add(&file, 1, "variable", IMAGE_CODE_ADDRESS, 1)->st_info = ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
+	image_add(&file, 1, "variable", IMAGE_CODE_ADDRESS, 1)->st_info =
+		ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT);
 	image_add(&file, 1, "elsewhere", 0, 0)->st_shndx = SHN_UNDEF;
-	image_add(&file, 1, "weak", IMAGE_CODE_ADDRESS + 0x1ff, 1)->st_info = ELF64_ST_INFO(STB_WEAK, STT_FUNC);
+	image_add(&file, 1, "weak", IMAGE_CODE_ADDRESS + 0x1ff, 1)->st_info =
+		ELF64_ST_INFO(STB_WEAK, STT_FUNC);
 	fd = image_open(&file, sizeof(file));
 	assert_int_equal(elf_open(fd, &elf), 0);
 	assert_int_equal(elf_machine(elf), EM_X86_64);

@@ -164,8 +164,8 @@ static void a_line_without_end_is_skipped(void **state)
 	huge[50000] = '\0';
 	append(lab, "4,1,1,-;NVRM: Xid (PCI:0000:01:00): 1, a\n4,2,1,-;NVRM: Xid (PCI:0000:01:00): 2, ");
 	append(lab, huge);
-	append(lab,
-	       "4,3,1,-;NVRM: Xid (PCI:0000:01:00): 3, within that line\n4,4,1,-;NVRM: Xid (PCI:0000:01:00): 4, b\n");
+	append(lab, "4,3,1,-;NVRM: Xid (PCI:0000:01:00): 3, within that line\n"
+		    "4,4,1,-;NVRM: Xid (PCI:0000:01:00): 4, b\n");
 	free(huge);
 	start(lab);
 	run_until(lab, 2);

@@ -18,8 +18,9 @@ static const struct {
 } cases[] = {
 	{ HEAD "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.\n", 0, 79,
 	  "00000000:3B:00.0", "pid=1234, name=python, GPU has fallen off the bus." },
-	{ HEAD "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n SUBSYSTEM=pci\n "
-	       "DEVICE=+pci:0000:3b:00.0\n",
+	{ HEAD
+	  "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+	  " SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n",
 	  0, 79, "00000000:3B:00.0", "pid='<unknown>', name=<unknown>, GPU has fallen off the bus." },
 	{ HEAD "NVRM: Xid (0000:01:00): 31, Ch 00000010, engmask 00000101, intr 10000000\n", 0, 31,
 	  "00000000:01:00.0", "Ch 00000010, engmask 00000101, intr 10000000" },

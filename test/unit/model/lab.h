@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A model with a frozen clock, readings made by hand, and a /proc of its own. A test fills lab->reading and steps; each step
- * hands the reading to the model and leaves an empty one and the new snapshot.
+ * A model with a frozen clock, readings made by hand, and a /proc of its own. A test fills lab->reading and
+ * steps; each step hands the reading to the model and leaves an empty one and the new snapshot.
  */
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Random nodes: processes come, go, come back, change PIDs' owners, hide from lists and outnumber their series, workloads and
- * places; GPUs are lost, the driver goes away, counters restart. After each reading everything must add up: what the test put in
- * is in the totals, each increment in one series or in "other", no sum ever falls.
+ * Random nodes: processes come, go, come back, change PIDs' owners, hide from lists and outnumber their
+ * series, workloads and places; GPUs are lost, the driver goes away, counters restart. After each reading
+ * everything must add up: what the test put in is in the totals, each increment in one series or in "other",
+ * no sum ever falls.
  */
 #include "test.h"
 
@@ -139,7 +140,10 @@ static void check(struct world *w, const struct model_limits *limits)
 	}
 }
 
-/* All workloads of a device, and its "other", never exceed the device's processes; none falls while it is there. */
+/*
+ * All workloads of a device, and its "other", never exceed the device's processes; none falls while it is
+ * there.
+ */
 static void check_workloads(const struct snapshot *s, const struct model_limits *limits)
 {
 	double sums[GPUS] = { 0 };

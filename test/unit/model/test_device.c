@@ -83,7 +83,10 @@ static void a_few_wrong_readings_add_nothing(void **state)
 	assert_int_equal(lab->s->rejected[GPU_ENERGY], 0);
 }
 
-/* A restart brings no more than the time since can have brought: here, by the board's limit, 1050 watts for 18 seconds. */
+/*
+ * A restart brings no more than the time since can have brought: here, by the board's limit, 1050 watts for
+ * 18 seconds.
+ */
 static void what_a_board_cannot_take_is_not_added(void **state)
 {
 	struct lab *lab = *state;

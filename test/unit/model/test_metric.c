@@ -52,7 +52,8 @@ static void every_row_is_whole(_unused_ void **state)
 	FOR_EACH_ROW(table, m)
 	{
 		if (!m->id || !m->family || !m->help || !is_name(m->family) || !ends_with(m->help, "."))
-			fail_msg("%s row %s: id, family and help (a sentence) are wanted", table->name, m->id);
+			fail_msg("%s row %s: id, family and help (a sentence) are wanted", table->name,
+				 m->id);
 		if (!!m->label != !!m->value || !!m->label2 != !!m->value2 || (m->label2 && !m->label))
 			fail_msg("%s: a label without a value, or a second without a first", m->id);
 		if ((m->label && !is_name(m->label)) || (m->label2 && !is_name(m->label2)) ||

@@ -198,7 +198,9 @@ static void fill(struct lab *lab, unsigned round)
 
 		lab_set(e, SLOT_BUSY_GPU, 0.5);
 		for (unsigned i = 0; i < 8; i++) {
-			/* Every tenth reading one of each GPU's processes ends and another takes its place. */
+			/*
+			 * Every tenth reading one of each GPU's processes ends and another takes its place.
+			 */
 			uint32_t pid = 1 + gpu * 40 + (i == 0 ? (round / 10) % 30 : 30 + i);
 
 			lab_set_process(lab_process(lab, e, pid), PROCESS_BUSY, 0.1);

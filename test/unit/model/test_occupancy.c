@@ -124,7 +124,10 @@ static void limiters_have_names(void **state)
 }
 
 #if HAVE_CALCULATOR
-/* What cudaGetDeviceProperties() says of a device of each architecture, written down apart from occupancy.def. */
+/*
+ * What cudaGetDeviceProperties() says of a device of each architecture, written down apart from
+ * occupancy.def.
+ */
 static const struct device {
 	int sm, threads, block_registers;
 	size_t shared, block_shared;
@@ -185,10 +188,14 @@ static void compare(const struct device *d, const struct shape *s)
 
 	calculate(d, s, &result);
 	assert_int_equal(reckon(s, &o), 0);
-	/* Its bits for the other limits stand for more than the least where barriers are it; ours is the first of the least. */
+	/*
+	 * Its bits for the other limits stand for more than the least where barriers are it; ours is the
+	 * first of the least.
+	 */
 	if ((uint32_t)result.activeBlocksPerMultiprocessor != o.blocks ||
 	    !(result.limitingFactors & bits[o.limiter]))
-		fail_msg("sm_%u, %u threads, %d registers, %d + %d bytes, %d barriers: %u blocks by %s, not %d by 0x%x",
+		fail_msg("sm_%u, %u threads, %d registers, %d + %d bytes, %d barriers: %u blocks by %s, not "
+			 "%d by 0x%x",
 			 s->sm, s->threads, (int)s->registers, (int)s->shared, (int)s->dynamic,
 			 (int)s->barriers, o.blocks, occupancy_limiter_name(o.limiter),
 			 result.activeBlocksPerMultiprocessor, result.limitingFactors);

@@ -134,7 +134,9 @@ static void a_list_that_could_not_be_read_ends_nobody(void **state)
 	assert_null(lab_find(lab, 7));
 }
 
-/* What it holds and does is not known of one that the newest reading does not tell of; what it has done is. */
+/*
+ * What it holds and does is not known of one that the newest reading does not tell of; what it has done is.
+ */
 static void gauges_of_one_that_was_not_read_are_absent(void **state)
 {
 	struct lab *lab = *state;

@@ -14,7 +14,8 @@ static const struct snapshot_sizes small = {
 	.entities = ENTITIES, .processes = 4, .exited = 4, .workloads = 2, .xids = 1
 };
 
-static struct snapshot *take(struct publisher *publisher, const struct snapshot_sizes *sizes, uint64_t *ret_tag)
+static struct snapshot *take(struct publisher *publisher, const struct snapshot_sizes *sizes,
+			     uint64_t *ret_tag)
 {
 	struct snapshot *s;
 
@@ -150,7 +151,10 @@ struct shared {
 	atomic_uint torn, backwards, seen;
 };
 
-/* Each snapshot is filled with its own number all over: a reader that finds two numbers in one has seen it torn. */
+/*
+ * Each snapshot is filled with its own number all over: a reader that finds two numbers in one has seen it
+ * torn.
+ */
 static void *reader(void *argument)
 {
 	struct shared *shared = argument;

@@ -83,7 +83,10 @@ static void equals_do_not_take_turns(void **state)
 	assert_near(lab->s->agent[AGENT_DROPPED_SERIES], dropped, 0);
 }
 
-/* Half as much again is not enough between two that do next to nothing, nor a tenth between two that are busy. */
+/*
+ * Half as much again is not enough between two that do next to nothing, nor a tenth between two that are
+ * busy.
+ */
 static void a_little_more_is_not_enough(void **state)
 {
 	struct lab *lab = *state;

@@ -65,7 +65,10 @@ static void counts_survive_a_restart(void **state)
 	assert_int_equal(find(next, 79)->count, 3);
 	assert_string_equal(find(next, 79)->pci_bus_id, BUS);
 	assert_int_equal(find(next, 79)->last_real_ns, find(lab, 79)->last_real_ns);
-	/* The kernel log is read from its beginning again: what is in it was counted, what came later was not. */
+	/*
+	 * The kernel log is read from its beginning again: what is in it was counted, what came later was
+	 * not.
+	 */
 	for (uint64_t sequence = 10; sequence < 13; sequence++)
 		model_kmsg_xid(next->model, BUS, 79, clock_boot_ns(), sequence);
 	model_kmsg_xid(next->model, "0000000A:02:00.0", 31, clock_boot_ns(), 20);

@@ -26,15 +26,15 @@ static struct fake_instance *instance_of(struct nvml_device *handle)
 }
 
 /* What every call for a GPU begins with. */
-#define NEED_GPU(handle_)                              \
-	struct fake_gpu *gpu = gpu_of(handle_);        \
-                                                       \
-	if (fake.gone)                                 \
-		return NVML_ERROR_UNINITIALIZED;       \
-	if (!gpu)                                      \
-		return NVML_ERROR_NOT_SUPPORTED;       \
-	if (gpu->lost)                                 \
-		return NVML_ERROR_GPU_IS_LOST
+#define NEED_GPU(handle_)                        \
+	struct fake_gpu *gpu = gpu_of(handle_);  \
+                                                 \
+	if (fake.gone)                           \
+		return NVML_ERROR_UNINITIALIZED; \
+	if (!gpu)                                \
+		return NVML_ERROR_NOT_SUPPORTED; \
+	if (gpu->lost)                           \
+	return NVML_ERROR_GPU_IS_LOST
 
 static enum nvml_return init(void)
 {
@@ -138,7 +138,8 @@ static enum nvml_return get_link_end(struct nvml_device *device, uint32_t link, 
 	return NVML_SUCCESS;
 }
 
-static enum nvml_return get_encoder(struct nvml_device *device, uint32_t *sessions, uint32_t *fps, uint32_t *latency)
+static enum nvml_return get_encoder(struct nvml_device *device, uint32_t *sessions, uint32_t *fps,
+				    uint32_t *latency)
 {
 	NEED_GPU(device);
 	*sessions = gpu->encoder_sessions;
@@ -185,8 +186,8 @@ static enum nvml_return get_memory_v2(struct nvml_device *device, struct nvml_me
 	return gpu->memory_v2_result;
 }
 
-static enum nvml_return get_samples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen, uint32_t *type,
-				    uint32_t *count, struct nvml_sample *samples)
+static enum nvml_return get_samples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen,
+				    uint32_t *type, uint32_t *count, struct nvml_sample *samples)
 {
 	unsigned n = 0;
 
@@ -254,7 +255,8 @@ static enum nvml_return list(struct nvml_device *device, enum process_type type,
 	return NVML_SUCCESS;
 }
 
-static enum nvml_return list_compute(struct nvml_device *device, uint32_t *count, struct nvml_process_info_v2 *infos)
+static enum nvml_return list_compute(struct nvml_device *device, uint32_t *count,
+				     struct nvml_process_info_v2 *infos)
 {
 	NEED_GPU(device);
 	if (gpu->compute_list_result != NVML_SUCCESS)
@@ -262,7 +264,8 @@ static enum nvml_return list_compute(struct nvml_device *device, uint32_t *count
 	return list(device, PROCESS_TYPE_COMPUTE, count, infos);
 }
 
-static enum nvml_return list_graphics(struct nvml_device *device, uint32_t *count, struct nvml_process_info_v2 *infos)
+static enum nvml_return list_graphics(struct nvml_device *device, uint32_t *count,
+				      struct nvml_process_info_v2 *infos)
 {
 	return list(device, PROCESS_TYPE_GRAPHICS, count, infos);
 }
@@ -276,7 +279,8 @@ static enum nvml_return get_driver_version(char *version, uint32_t length)
 static enum nvml_return get_name(uint32_t pid, char *name, uint32_t length)
 {
 	/* As the driver does: what does not fit is cut. */
-	snprintf(name, length, "/opt/a/path/of/more/than/sixty/four/bytes/as/they/come/with/environments/bin/name-%u", pid);
+	snprintf(name, length,
+		 "/opt/a/path/of/more/than/sixty/four/bytes/as/they/come/with/environments/bin/name-%u", pid);
 	return NVML_SUCCESS;
 }
 
@@ -299,8 +303,8 @@ static enum nvml_return util_newer(struct nvml_device *device, struct nvml_proce
 	return n ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-static enum nvml_return util_older(struct nvml_device *device, struct nvml_process_utilization *samples, uint32_t *count,
-				   uint64_t last_seen)
+static enum nvml_return util_older(struct nvml_device *device, struct nvml_process_utilization *samples,
+				   uint32_t *count, uint64_t last_seen)
 {
 	NEED_GPU(device);
 	(void)last_seen;
@@ -396,7 +400,8 @@ static enum nvml_return gpm_sample(struct nvml_device *device, struct nvml_gpm_s
 	return gpu->gpm_result;
 }
 
-static enum nvml_return gpm_mig_sample(struct nvml_device *device, uint32_t gi, struct nvml_gpm_sample *sample)
+static enum nvml_return gpm_mig_sample(struct nvml_device *device, uint32_t gi,
+				       struct nvml_gpm_sample *sample)
 {
 	NEED_GPU(device);
 	*(double *)sample = gpu->gpm_percent + gi;
@@ -407,8 +412,11 @@ static enum nvml_return gpm_get(struct nvml_gpm_metrics_get *get)
 {
 	assert_int_equal(get->version, 1);
 	for (uint32_t i = 0; i < get->count; i++) {
-		get->metrics[i].result = get->metrics[i].id == NVML_GPM_METRIC_FP16_UTIL ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
-		get->metrics[i].value = get->metrics[i].id == NVML_GPM_METRIC_FP32_UTIL ? NAN : *(double *)get->sample2;
+		get->metrics[i].result = get->metrics[i].id == NVML_GPM_METRIC_FP16_UTIL ?
+						 NVML_ERROR_NOT_SUPPORTED :
+						 NVML_SUCCESS;
+		get->metrics[i].value =
+			get->metrics[i].id == NVML_GPM_METRIC_FP32_UTIL ? NAN : *(double *)get->sample2;
 	}
 	return NVML_SUCCESS;
 }
@@ -420,7 +428,9 @@ static enum nvml_return read_prm(struct nvml_device *device, struct nvml_prm_cou
 	for (uint32_t i = 0; i < list->count; i++) {
 		struct nvml_prm_counter *counter = &list->counters[i];
 
-		counter->value.result = counter->input.port >= gpu->prm_first_port ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+		counter->value.result = counter->input.port >= gpu->prm_first_port ?
+						NVML_SUCCESS :
+						NVML_ERROR_INVALID_ARGUMENT;
 		counter->value.type = NVML_VALUE_TYPE_UNSIGNED_LONG_LONG;
 		counter->value.value.as_u64 = counter->input.port * UINT64_C(1000) + counter->id;
 	}
@@ -578,8 +588,8 @@ void fake_busy(struct fake_gpu *gpu, int64_t ms, uint32_t percent)
 
 	for (int64_t at = ms - 100; at >= 0; at -= 100) {
 		assert_true(gpu->samples_n < FAKE_SAMPLES);
-		gpu->samples[gpu->samples_n++] =
-			(struct nvml_sample){ .timestamp = now - (uint64_t)at * 1000, .value.as_uint = percent };
+		gpu->samples[gpu->samples_n++] = (struct nvml_sample){ .timestamp = now - (uint64_t)at * 1000,
+								       .value.as_uint = percent };
 	}
 }
 

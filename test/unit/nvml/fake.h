@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A driver made of functions in the test itself: the table that the reader calls, answers that a test sets, and a clock that
- * stands still until the test moves it.
+ * A driver made of functions in the test itself: the table that the reader calls, answers that a test sets,
+ * and a clock that stands still until the test moves it.
  */
 #pragma once
 
@@ -10,7 +10,14 @@
 #include "base/clock.h"
 #include "nvml/reader.h"
 
-enum { FAKE_GPUS = 3, FAKE_SAMPLES = 256, FAKE_PROCESSES = 400, FAKE_FIELDS = 512, FAKE_INSTANCES = 4, FAKE_EVENTS = 8 };
+enum {
+	FAKE_GPUS = 3,
+	FAKE_SAMPLES = 256,
+	FAKE_PROCESSES = 400,
+	FAKE_FIELDS = 512,
+	FAKE_INSTANCES = 4,
+	FAKE_EVENTS = 8
+};
 
 struct fake_process {
 	uint32_t pid;
@@ -28,12 +35,12 @@ struct fake_instance {
 struct fake_gpu {
 	char uuid[48], bus_id[32];
 	bool lost, mig;
-	enum nvml_return power_result, energy_result, memory_v2_result, samples_result, util_newer_result, util_older_result,
-		compute_list_result, temperature_v_result;
+	enum nvml_return power_result, energy_result, memory_v2_result, samples_result, util_newer_result,
+		util_older_result, compute_list_result, temperature_v_result;
 	uint32_t power_mw, rate_gpu;
 	int32_t celsius;
 	uint32_t encoder_sessions;
-	int capability;             /* major; 0: not told */
+	int capability; /* major; 0: not told */
 	uint32_t switched_links;
 	uint64_t energy_mj;
 	struct nvml_sample samples[FAKE_SAMPLES]; /* of the GPU engine; the others have none */
@@ -45,7 +52,7 @@ struct fake_gpu {
 	struct fake_instance instances[FAKE_INSTANCES];
 	unsigned instances_n;
 	bool gpm;
-	double gpm_percent;         /* of every GPM metric */
+	double gpm_percent; /* of every GPM metric */
 	enum nvml_return register_result, prm_result;
 	uint32_t prm_first_port;
 	/* Fields: by default unsupported. */
@@ -57,7 +64,7 @@ struct fake_gpu {
 	unsigned fields_n;
 	unsigned field_asked[400]; /* how often, by field id */
 	unsigned field_calls;
-	uint32_t scribbled_scope;   /* not 0: written over the scope of every field that was asked */
+	uint32_t scribbled_scope; /* not 0: written over the scope of every field that was asked */
 	uint32_t fans_n, application_mhz;
 	enum nvml_return fans_result, application_memory_result, gpm_result;
 	uint32_t list_claim, util_claim, samples_claim; /* not 0: how many records it says to have written */
@@ -66,13 +73,13 @@ struct fake_gpu {
 struct fake {
 	struct fake_gpu gpus[FAKE_GPUS];
 	unsigned count;
-	unsigned driver;            /* its version */
+	unsigned driver; /* its version */
 	enum nvml_return init_result;
-	bool gone;                  /* the driver was unloaded after it was initialised */
+	bool gone; /* the driver was unloaded after it was initialised */
 	unsigned inits, shutdowns;
 	struct nvml_event_data events[FAKE_EVENTS];
 	unsigned events_n, registered;
-	unsigned limit_calls;       /* of nvmlDeviceGetEnforcedPowerLimit: a slow one */
+	unsigned limit_calls; /* of nvmlDeviceGetEnforcedPowerLimit: a slow one */
 	unsigned list_calls;
 };
 extern struct fake fake;

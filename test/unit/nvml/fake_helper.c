@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Stands in for gpusonde-nvml in tests of the agent's half: where the agent names the library, the test says how to behave.
+ * Stands in for gpusonde-nvml in tests of the agent's half: where the agent names the library, the test says
+ * how to behave.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -39,11 +40,14 @@ static void fill(uint32_t entities)
 		reading->entities[i].parent = READING_NONE;
 	}
 	/* What survives: the test looks for it in the next child's first reading. */
-	snprintf(reading->driver_version, sizeof(reading->driver_version), "%.16s", shared->survivors[0].uuid);
+	snprintf(reading->driver_version, sizeof(reading->driver_version), "%.16s",
+		 shared->survivors[0].uuid);
 	snprintf(shared->survivors[0].uuid, sizeof(shared->survivors[0].uuid), "kept");
 }
 
-/* One answer in the given manner; the first reading of each child is "good" where the manner is "then-...". */
+/*
+ * One answer in the given manner; the first reading of each child is "good" where the manner is "then-...".
+ */
 static void answer(const char *how, unsigned nth)
 {
 	if (strncmp(how, "then-", 5) == 0)

@@ -26,9 +26,10 @@ def table(name):
         return re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
 
 
-USED = [(kind, re.findall(r"nvml\w+", names)) for kind, names in re.findall(r"^NVML_(FUNCTION|LATER)\((.*)\)$", table("nvml.def"), re.M)]
+USED = [(kind, re.findall(r"nvml\w+", names)) for kind, names in
+        re.findall(r"^NVML_(FUNCTION|LATER)\((.*?)\)$", table("nvml.def"), re.M | re.S)]
 UNUSED = re.findall(r"^NVML_UNUSED\((nvml\w+), (\w+)\)$", table("unused.def"), re.M)
-REASONS = dict(re.findall(r'^NVML_REASON\((\w+), "(.+)"\)$', table("unused.def"), re.M))
+REASONS = dict(re.findall(r'^NVML_REASON\((\w+), "(.+?)"\)$', table("unused.def"), re.M | re.S))
 
 
 def exported(name):

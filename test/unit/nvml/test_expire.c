@@ -13,7 +13,10 @@ static void seconds_at(unsigned n, uint32_t percent)
 	}
 }
 
-/* The driver has no samples any more, and keeps saying so: first the newest ratio holds, then its rates are taken. */
+/*
+ * The driver has no samples any more, and keeps saying so: first the newest ratio holds, then its rates are
+ * taken.
+ */
 static void samples_that_dry_up(void **state)
 {
 	static const enum nvml_return ways[] = { NVML_ERROR_UNKNOWN, NVML_ERROR_NOT_FOUND };
@@ -148,12 +151,9 @@ int main(void)
 {
 #define TEST(name_) cmocka_unit_test_setup_teardown(name_, fake_setup, fake_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(samples_that_dry_up),
-		TEST(nothing_is_left_when_rates_fail_too),
-		TEST(rates_of_counters_that_fail),
-		TEST(sums_of_links_that_fail),
-		TEST(a_rate_spans_one_pass_only),
-		TEST(fans_that_are_not_counted_any_more),
+		TEST(samples_that_dry_up),           TEST(nothing_is_left_when_rates_fail_too),
+		TEST(rates_of_counters_that_fail),   TEST(sums_of_links_that_fail),
+		TEST(a_rate_spans_one_pass_only),    TEST(fans_that_are_not_counted_any_more),
 		TEST(application_clocks_one_by_one),
 	};
 

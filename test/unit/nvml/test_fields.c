@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake.h"
 
-enum { MEMORY_TEMP = 82, POWER_INSTANT = 186, LINK_COUNT = 91, THROTTLE_POWER = 74, TX_KIB = 138, TX_BYTES = 202 };
+enum {
+	MEMORY_TEMP = 82,
+	POWER_INSTANT = 186,
+	LINK_COUNT = 91,
+	THROTTLE_POWER = 74,
+	TX_KIB = 138,
+	TX_BYTES = 202
+};
 
 static void scales_and_types(void **state)
 {
@@ -171,7 +178,8 @@ static void pcie_bytes_come_round(void **state)
 	gpu->gpm = true;
 	gpu->gpm_percent = 100;
 	pass_after(400000);
-	fake_field(gpu, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, 0, UINT64_C(1000) + UINT64_C(6291456000) - UINT64_C(4294967296));
+	fake_field(gpu, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, 0,
+		   UINT64_C(1000) + UINT64_C(6291456000) - UINT64_C(4294967296));
 	pass_after(60000);
 	assert_near(VALUE(0, PCIE_TX_BYTES), 4294967296.0 + 1000 + 6291456000.0, 0);
 	assert_int_equal(PRESENCE(0, PCIE_TX_BYTES), PRESENCE_PRESENT);
@@ -209,7 +217,10 @@ static void every_field_of_the_table_is_asked(void **state)
 	assert_true(gpu->field_asked[NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15] > 0);
 }
 
-/* NVIDIA has given numbers new meanings: 269 was a profile of power smoothing before driver 590, and is a time now. */
+/*
+ * NVIDIA has given numbers new meanings: 269 was a profile of power smoothing before driver 590, and is a
+ * time now.
+ */
 static void a_number_that_meant_something_else_is_not_asked(void **state)
 {
 	struct fake_gpu *gpu = &fake.gpus[0];

@@ -7,12 +7,14 @@ static struct fake_gpu *const gpu = &fake.gpus[0];
 
 static void list_process(uint32_t pid, uint64_t memory, enum process_type types)
 {
-	gpu->processes[gpu->processes_n++] = (struct fake_process){ .pid = pid, .memory = memory, .types = types };
+	gpu->processes[gpu->processes_n++] =
+		(struct fake_process){ .pid = pid, .memory = memory, .types = types };
 }
 
 static void sample(uint32_t pid, uint64_t timestamp, uint32_t sm)
 {
-	gpu->utils[gpu->utils_n++] = (struct nvml_process_utilization_v1){ .timestamp = timestamp, .pid = pid, .sm = sm };
+	gpu->utils[gpu->utils_n++] =
+		(struct nvml_process_utilization_v1){ .timestamp = timestamp, .pid = pid, .sm = sm };
 }
 
 /* A second passes in which each of the processes in the driver's samples worked so much. */
@@ -190,7 +192,8 @@ static void stale_and_impossible_samples(void **state)
 {
 	(void)state;
 	list_process(100, 1 << 20, PROCESS_TYPE_COMPUTE);
-	gpu->util_newer_result = NVML_ERROR_NOT_SUPPORTED; /* the older call here gives everything, however old */
+	/* the older call here gives everything, however old */
+	gpu->util_newer_result = NVML_ERROR_NOT_SUPPORTED;
 	second_with(100, 60);
 	clock_advance(NSEC_PER_SEC);
 	pass_after(0); /* the same sample once more */

@@ -44,8 +44,9 @@ static void begin(const char *how)
 	snprintf(helper, sizeof(helper), "%s/test/unit/nvml/fake_helper", test_build_root());
 	memset(&f, 0, sizeof(f));
 	assert_true(sd_event_new(&f.event) >= 0);
-	f.config =
-		(struct nvml_config){ .helper = helper, .library = how, .call_timeout_ns = 300 * NSEC_PER_MSEC };
+	f.config = (struct nvml_config){ .helper = helper,
+					 .library = how,
+					 .call_timeout_ns = 300 * NSEC_PER_MSEC };
 }
 
 static void create(void)
@@ -276,8 +277,8 @@ static void freeing_ends_a_child_that_hangs(void **state)
 }
 
 /*
- * Holds a process at its very end, where SIGKILL has no more effect: the nearest there is to one that is stuck in the kernel.
- * False where tracing is forbidden.
+ * Holds a process at its very end, where SIGKILL has no more effect: the nearest there is to one that is
+ * stuck in the kernel. False where tracing is forbidden.
  */
 #define NO_PTRACE "ptrace(PTRACE_SEIZE) is not permitted here"
 

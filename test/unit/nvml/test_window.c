@@ -9,7 +9,9 @@
 #define PERIOD 200000
 #define T0 UINT64_C(1700000000000000)
 
-/* What a driver's buffer says of one engine: samples every PERIOD with given percents, the first at `first`. */
+/*
+ * What a driver's buffer says of one engine: samples every PERIOD with given percents, the first at `first`.
+ */
 struct series {
 	struct nvml_sample samples[64];
 	unsigned n;
@@ -19,7 +21,8 @@ static void fill(struct series *series, uint64_t first, const uint32_t *percents
 {
 	series->n = n;
 	for (unsigned i = 0; i < n; i++)
-		series->samples[i] = (struct nvml_sample){ .timestamp = first + i * PERIOD, .value.as_uint = percents[i] };
+		series->samples[i] =
+			(struct nvml_sample){ .timestamp = first + i * PERIOD, .value.as_uint = percents[i] };
 }
 
 static struct window_engine engine_of(const struct series *series)
@@ -33,8 +36,8 @@ static struct window_engine engine_of(const struct series *series)
 }
 
 /* Asked when the newest sample is just there. */
-static void choose(const struct window_engine engines[ENGINES], uint64_t previous_us, int64_t elapsed_us, int64_t carry_us,
-		   struct window *ret_window)
+static void choose(const struct window_engine engines[ENGINES], uint64_t previous_us, int64_t elapsed_us,
+		   int64_t carry_us, struct window *ret_window)
 {
 	window_choose(engines, engines[ENGINE_GPU].newest_us, previous_us, elapsed_us, carry_us, ret_window);
 }
@@ -164,7 +167,8 @@ static void a_lagging_engine_holds_nobody_up(void **state)
 
 static void engines_that_have_fallen_silent_are_left_out(void **state)
 {
-	struct window_engine engines[ENGINES] = { [ENGINE_GPU] = { .n = 0, .newest_us = T0, .period_us = PERIOD } };
+	struct window_engine engines[ENGINES] = { [ENGINE_GPU] = {
+							  .n = 0, .newest_us = T0, .period_us = PERIOD } };
 	struct window window;
 
 	(void)state;

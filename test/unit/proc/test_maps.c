@@ -18,7 +18,8 @@ static int parse(const char *line, struct proc_map *map)
 static void lines_as_the_kernel_writes_them(void **state)
 {
 	static const char library[] =
-		"7f12a0000000-7f12a0200000 r-xp 00001000 fd:10 123456                     /a b/libcuda.so.1 (deleted)";
+		"7f12a0000000-7f12a0200000 r-xp 00001000 fd:10 123456                     /a b/libcuda.so.1 "
+		"(deleted)";
 	struct proc_map map;
 
 	(void)state;
@@ -35,7 +36,8 @@ static void lines_as_the_kernel_writes_them(void **state)
 	assert_false(map.executable);
 	assert_int_equal(map.ino, 0);
 	assert_int_equal(map.path_n, 0);
-	assert_int_equal(parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &map), 0);
+	assert_int_equal(parse("ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]", &map),
+			 0);
 }
 
 static void lines_that_are_none(void **state)

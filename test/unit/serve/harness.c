@@ -26,7 +26,8 @@ static int page(const struct http_request *request, struct http_reply *reply, vo
 	strbuf_addf(&reply->body, "%s %llu %s\n", request->path,
 		    (unsigned long long)atomic_load(&s->generation), v ? v : "-");
 	while (STRV_EQ(request->path, "/big") && reply->body.len < atomic_load(&s->page_bytes))
-		strbuf_adds(&reply->body, "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopq\n");
+		strbuf_adds(&reply->body,
+			    "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopq\n");
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A real HTTP server on an event loop in a thread of its own, and raw sockets to treat it badly with. Whatever waits here waits
- * for a condition, up to PATIENCE_MS.
+ * A real HTTP server on an event loop in a thread of its own, and raw sockets to treat it badly with.
+ * Whatever waits here waits for a condition, up to PATIENCE_MS.
  */
 #pragma once
 
@@ -28,7 +28,10 @@ struct server {
 	atomic_size_t page_bytes;
 };
 
-/* Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty; /do POST, local only. */
+/*
+ * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty; /do
+ * POST, local only.
+ */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);
 /* http_unlisten_tcp() on the loop's thread. */
@@ -44,7 +47,10 @@ void put(int fd, const char *text);
 void put_try(int fd, const char *text);
 /* Until the other side closes (or resets); false: it did not. */
 bool read_to_end(int fd, struct strbuf *to);
-/* One reply with its body, by Content-Length; `head` for one without body. False: hung up before it was whole. */
+/*
+ * One reply with its body, by Content-Length; `head` for one without body. False: hung up before it was
+ * whole.
+ */
 bool read_reply(int fd, bool head, struct strbuf *to);
 /* True when the other side has closed or reset within this time. */
 bool hung_up(int fd, int timeout_ms);

@@ -13,7 +13,10 @@
 #include "serve/address.h"
 #include "serve/atop_server.h"
 
-/* A source that shows what it was asked. Exit records exist up to newest; each answer delivers up to two of them. */
+/*
+ * A source that shows what it was asked. Exit records exist up to newest; each answer delivers up to two of
+ * them.
+ */
 static struct {
 	uint64_t newest;
 	size_t pad; /* answers are filled up to this length */
@@ -38,7 +41,8 @@ static int types(unsigned version, struct strbuf *out, void *userdata)
 	return source.fails;
 }
 
-static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq, void *userdata)
+static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
+		 void *userdata)
 {
 	(void)userdata;
 	*ret_exit_seq = MIN(source.newest, exit_seq + 2);
@@ -59,7 +63,9 @@ static uint64_t layout(void *userdata)
 	return source.layout;
 }
 
-static const struct atop_source ops = { .types = types, .stats = stats, .layout = layout, .newest_exit = newest_exit };
+static const struct atop_source ops = {
+	.types = types, .stats = stats, .layout = layout, .newest_exit = newest_exit
+};
 
 static int setup(void **state)
 {

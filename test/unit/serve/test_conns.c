@@ -167,7 +167,10 @@ static void test_those_who_leave_are_bounded(void **state)
 	assert_int_equal(conns_room(&conns), 0);
 }
 
-/* Until libmicrohttpd has it, a descriptor is not ours to shut down: it may be closed and its number be another's. */
+/*
+ * Until libmicrohttpd has it, a descriptor is not ours to shut down: it may be closed and its number be
+ * another's.
+ */
 static void test_handed_and_taken_are_left_alone(void **state)
 {
 	int pair[2];
@@ -192,7 +195,10 @@ static void test_handed_and_taken_are_left_alone(void **state)
 	assert_null(conns_take(&conns));
 }
 
-/* libmicrohttpd tells later, and in its own order, which of those that it was given it serves; of the others it says nothing. */
+/*
+ * libmicrohttpd tells later, and in its own order, which of those that it was given it serves; of the others
+ * it says nothing.
+ */
 static void test_started_and_lost(void **state)
 {
 	struct conn *c[3];

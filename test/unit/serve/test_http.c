@@ -162,8 +162,8 @@ static void test_keep_alive_and_close(void **state)
 		assert_true(read_reply(fd, false, &reply));
 		assert_string_equal(body_of(&reply), "/page 1 -\n");
 	}
-	put(fd,
-	    "HEAD /page HTTP/1.1\r\nHost: x\r\n\r\nGET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+	put(fd, "HEAD /page HTTP/1.1\r\nHost: x\r\n\r\nGET /page HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+		"\r\n");
 	assert_true(read_reply(fd, true, &reply));
 	strbuf_reset(&reply);
 	assert_true(read_to_end(fd, &reply));

@@ -21,7 +21,9 @@ static void test_shapes(_unused_ void **state)
 	close_to(curve_at(&sine, 250, 0), 80);
 	close_to(curve_at(&sine, 2750, 0), 20);
 
-	curve = (struct curve){ .shape = CURVE_SQUARE, .low = 1, .high = 9, .duty = 0.25f, .period_ms = 1000 };
+	curve = (struct curve){
+		.shape = CURVE_SQUARE, .low = 1, .high = 9, .duty = 0.25f, .period_ms = 1000
+	};
 	close_to(curve_at(&curve, 1249, 0), 9);
 	close_to(curve_at(&curve, 1250, 0), 1);
 
@@ -39,7 +41,9 @@ static void test_shapes(_unused_ void **state)
 
 static void test_noise_repeats_and_differs(_unused_ void **state)
 {
-	const struct curve curve = { .shape = CURVE_NOISE, .low = 10, .high = 20, .period_ms = 100, .seed = 7 };
+	const struct curve curve = {
+		.shape = CURVE_NOISE, .low = 10, .high = 20, .period_ms = 100, .seed = 7
+	};
 	unsigned same_salt = 0, other_salt = 0, steps = 0;
 
 	for (int64_t time = 0; time < 100000; time += 50) {

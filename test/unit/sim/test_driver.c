@@ -18,8 +18,10 @@ static const char two_gpus[] =
 	"cycle: 60s\n"
 	"gpus: [{model: h100-sxm, count: 2}]\n"
 	"processes:\n"
-	"  - {name: /usr/bin/train, gpus: all, memory: 20GiB, load: {gpu: {sine: [20, 70], period: 20s, jitter: 8}}}\n"
-	"  - {name: /usr/bin/serve, gpus: all, memory: 4GiB, load: {gpu: {noise: [0, 25], period: 300ms}}, every: 5s, for: 4s}\n"
+	"  - {name: /usr/bin/train, gpus: all, memory: 20GiB, load: {gpu: {sine: [20, 70], period: 20s, "
+	"jitter: 8}}}\n"
+	"  - {name: /usr/bin/serve, gpus: all, memory: 4GiB, load: {gpu: {noise: [0, 25], period: 300ms}}, "
+	"every: 5s, for: 4s}\n"
 	"  - {name: me, pid: self, gpus: 1, memory: 1GiB}\n"
 	"counters: [{kind: ecc_uncorrected, gpus: 0, count: 1, at: 100ms, every: 45s}]\n"
 	"xids:\n"
@@ -286,8 +288,9 @@ static void test_link_counters(_unused_ void **state)
 		assert_int_equal(library.DeviceGetFieldValues(library_device(&library, i), 4, fields),
 				 NVML_SUCCESS);
 		for (unsigned f = 0; f < 4; f++)
-			assert_int_equal(fields[f].result,
-					 i < 2 && f / 2 == first / 2 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED);
+			assert_int_equal(fields[f].result, i < 2 && f / 2 == first / 2 ?
+								   NVML_SUCCESS :
+								   NVML_ERROR_NOT_SUPPORTED);
 		if (i == 2)
 			continue;
 		assert_true(fields[first + 1].value.as_u64 > 0);
@@ -304,7 +307,8 @@ static uint32_t links_between(struct library *library, uint32_t a, uint32_t b)
 
 	assert_int_equal(library->DeviceGetPciInfo_v3(library_device(library, b), &pci), NVML_SUCCESS);
 	for (uint32_t link = 0; link < 6; link++) {
-		assert_int_equal(library->DeviceGetNvLinkRemotePciInfo_v2(library_device(library, a), link, &end),
+		assert_int_equal(library->DeviceGetNvLinkRemotePciInfo_v2(library_device(library, a), link,
+									  &end),
 				 NVML_SUCCESS);
 		n += strcmp(end.bus_id, pci.bus_id) == 0;
 	}
@@ -319,14 +323,16 @@ static void test_links_are_mutual(_unused_ void **state)
 	for (uint32_t count = 2; count <= 8; count++) {
 		char text[128];
 
-		snprintf(text, sizeof(text), "gpus: [{model: v100-sxm, count: %u}, {model: h100-sxm}, {model: a100-sxm}]\n",
+		snprintf(text, sizeof(text),
+			 "gpus: [{model: v100-sxm, count: %u}, {model: h100-sxm}, {model: a100-sxm}]\n",
 			 count);
 		library_open(&library, text);
 		for (uint32_t a = 0; a < count; a++) {
 			uint32_t links = 0;
 
 			for (uint32_t b = 0; b < count; b++) {
-				assert_int_equal(links_between(&library, a, b), links_between(&library, b, a));
+				assert_int_equal(links_between(&library, a, b),
+						 links_between(&library, b, a));
 				links += links_between(&library, a, b);
 			}
 			assert_int_equal(links, 6);
@@ -337,7 +343,8 @@ static void test_links_are_mutual(_unused_ void **state)
 
 				assert_int_equal(library.DeviceGetP2PStatus(library_device(&library, a),
 									    library_device(&library, b),
-									    NVML_P2P_CAPS_INDEX_NVLINK, &status),
+									    NVML_P2P_CAPS_INDEX_NVLINK,
+									    &status),
 						 NVML_SUCCESS);
 				assert_int_equal(status, a == b || (a < count && b < count) ?
 								 NVML_P2P_STATUS_OK :
@@ -361,9 +368,10 @@ static void test_events(_unused_ void **state)
 	assert_int_equal(library.EventSetCreate(&both), NVML_SUCCESS);
 	assert_int_equal(library.EventSetCreate(&one), NVML_SUCCESS);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(library.DeviceRegisterEvents(
-					 library_device(&library, i),
-					 NVML_EVENT_XID_CRITICAL_ERROR | NVML_EVENT_DOUBLE_BIT_ECC_ERROR, both),
+		assert_int_equal(library.DeviceRegisterEvents(library_device(&library, i),
+							      NVML_EVENT_XID_CRITICAL_ERROR |
+								      NVML_EVENT_DOUBLE_BIT_ECC_ERROR,
+							      both),
 				 NVML_SUCCESS);
 	assert_int_equal(library.DeviceRegisterEvents(library_device(&library, 1),
 						      NVML_EVENT_XID_CRITICAL_ERROR, one),
@@ -506,7 +514,8 @@ int main(void)
 		cmocka_unit_test(test_process_lists),
 		cmocka_unit_test(test_process_utilization),
 		cmocka_unit_test(test_mig),
-		cmocka_unit_test(test_link_counters), cmocka_unit_test(test_links_are_mutual),
+		cmocka_unit_test(test_link_counters),
+		cmocka_unit_test(test_links_are_mutual),
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_calls_do_not_allocate),
 		cmocka_unit_test(test_threads),

@@ -72,11 +72,12 @@ static void test_falsified_numbers(_unused_ void **state)
 	struct library library;
 	uint32_t value;
 
-	library_open(&library, GPUS
-		     "faults:\n"
-		     "  - {sentinel: default, functions: [nvmlDeviceGetPowerUsage, nvmlDeviceGetMemoryInfo_v2]}\n"
-		     "  - {sentinel: 1234, functions: nvmlDeviceGetFieldValues, fields: [82]}\n"
-		     "  - {wrap: 32, functions: nvmlDeviceGetFieldValues, fields: [197]}\n");
+	library_open(
+		&library, GPUS
+		"faults:\n"
+		"  - {sentinel: default, functions: [nvmlDeviceGetPowerUsage, nvmlDeviceGetMemoryInfo_v2]}\n"
+		"  - {sentinel: 1234, functions: nvmlDeviceGetFieldValues, fields: [82]}\n"
+		"  - {wrap: 32, functions: nvmlDeviceGetFieldValues, fields: [197]}\n");
 	assert_int_equal(power(&library, 0, &value), NVML_SUCCESS);
 	assert_int_equal(value, UINT32_MAX);
 	assert_int_equal(library.DeviceGetMemoryInfo_v2(library_device(&library, 0), &memory), NVML_SUCCESS);
@@ -178,7 +179,8 @@ static void test_driver_reload_takes_no_time(_unused_ void **state)
 	struct library library;
 	uint32_t value;
 
-	library_open(&library, GPUS "faults: [{unloaded: true, since: load, at: 10s, for: 0s, every: 100s}]\n");
+	library_open(&library,
+		     GPUS "faults: [{unloaded: true, since: load, at: 10s, for: 0s, every: 100s}]\n");
 	library_device(&library, 0);
 	library.advance(109 * NSEC_PER_SEC);
 	assert_int_equal(library.DeviceGetCount_v2(&value), NVML_ERROR_UNINITIALIZED);

@@ -14,11 +14,13 @@ static const char busy[] =
 	"  - {model: h100-sxm, mig: [3g.40gb, 2g.20gb]}\n"
 	"  - {model: rtx-4090}\n"
 	"processes:\n"
-	"  - {name: a, gpus: 0-1, memory: 20GiB, load: {gpu: {sine: [10, 90], period: 20s, jitter: 5}}, stagger: 3s}\n"
+	"  - {name: a, gpus: 0-1, memory: 20GiB, load: {gpu: {sine: [10, 90], period: 20s, jitter: 5}}, "
+	"stagger: 3s}\n"
 	"  - {name: b, gpus: 0-1, memory: {ramp: [1GiB, 9GiB], period: 5s}, every: 12s, for: 9s,\n"
 	"     load: {gpu: {noise: [0, 60], period: 500ms}, decoder: 30}}\n"
 	"  - {name: c, gpus: 2, instance: 0, memory: 30GiB, load: {gpu: 70}}\n"
-	"  - {name: d, gpus: 2, instance: 1, count: 2, memory: 30GiB, load: {gpu: {saw: [0, 80], period: 6s}}}\n"
+	"  - {name: d, gpus: 2, instance: 1, count: 2, memory: 30GiB, load: {gpu: {saw: [0, 80], period: "
+	"6s}}}\n"
 	"counters:\n"
 	"  - {kind: ecc_corrected, location: sram, gpus: 1, initial: 5, count: 2, at: 10s, every: 30s}\n";
 
@@ -113,7 +115,8 @@ static void test_years(_unused_ void **state)
 	gpu_seek(gpu, 5 * year_ms + 60000);
 	gpu_totals(gpu, 5 * year_ms + 60000, &after);
 	assert_int_equal(after.energy_uj - before.energy_uj, gpu->cycle_totals.energy_uj);
-	assert_int_equal(after.load[ENGINE_GPU] - before.load[ENGINE_GPU], gpu->cycle_totals.load[ENGINE_GPU]);
+	assert_int_equal(after.load[ENGINE_GPU] - before.load[ENGINE_GPU],
+			 gpu->cycle_totals.load[ENGINE_GPU]);
 }
 
 static void test_board_is_plausible(_unused_ void **state)
@@ -139,7 +142,8 @@ static void test_board_is_plausible(_unused_ void **state)
 			before = now->temperature_mc;
 			assert_in_range(now->load[ENGINE_GPU], 0, 100);
 			assert_in_range(now->sm_mhz, model->sm_idle_mhz, model->sm_mhz);
-			assert_int_equal(now->capped, !!(now->reasons & NVML_CLOCKS_EVENT_REASON_SW_POWER_CAP));
+			assert_int_equal(now->capped,
+					 !!(now->reasons & NVML_CLOCKS_EVENT_REASON_SW_POWER_CAP));
 			if (now->capped)
 				assert_int_equal(now->power_mw, model->limit_mw);
 			if (now->reasons & NVML_CLOCKS_EVENT_REASON_GPU_IDLE)

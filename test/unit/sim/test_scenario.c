@@ -62,7 +62,8 @@ static void test_processes(_unused_ void **state)
 	_cleanup_free_ struct scenario *scenario = load(
 		"gpus: [{model: l4, count: 4}]\n"
 		"processes:\n"
-		"  - {name: a, gpus: [0, 2-3], count: 2, memory: {ramp: [1GiB, 2GiB], period: 10s}, load: {gpu: 40}}\n"
+		"  - {name: a, gpus: [0, 2-3], count: 2, memory: {ramp: [1GiB, 2GiB], period: 10s}, load: "
+		"{gpu: 40}}\n"
 		"  - {name: b, gpus: all, pid: 77, shared: true, every: 1m, for: 20s, type: graphics}\n"
 		"  - {name: c, match: sleep*}\n");
 	const struct scenario_process *process = scenario->processes;
@@ -83,7 +84,8 @@ static void test_faults(_unused_ void **state)
 	_cleanup_free_ struct scenario *scenario = load(
 		"gpus: [{model: l4, count: 2}]\n"
 		"faults:\n"
-		"  - {error: NO_PERMISSION, gpus: 1, functions: nvmlDeviceGetPower*, at: 1s, for: 2s, every: 10s}\n"
+		"  - {error: NO_PERMISSION, gpus: 1, functions: nvmlDeviceGetPower*, at: 1s, for: 2s, every: "
+		"10s}\n"
 		"  - {hang: forever}\n"
 		"  - {sentinel: 42, fields: [138, 139]}\n");
 	const struct fault *fault = scenario->faults;
@@ -214,7 +216,8 @@ static void test_errors(_unused_ void **state)
 		struct scenario_error err = { "" };
 		int r = scenario_load_buffer("t.yaml", wrong[i].text, strlen(wrong[i].text), &scenario, &err);
 
-		if (r >= 0 || !strstr(err.message, wrong[i].expected) || strncmp(err.message, "t.yaml:", 7) != 0)
+		if (r >= 0 || !strstr(err.message, wrong[i].expected) ||
+		    strncmp(err.message, "t.yaml:", 7) != 0)
 			fail_msg("%s\ngives %d, \"%s\"", wrong[i].text, r, err.message);
 		assert_null(scenario);
 	}

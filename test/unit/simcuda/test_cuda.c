@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The simulated libcuda, as a program sees it. Kernels named "long" run for hours, so that nothing here waits for them and no
- * verdict depends on how fast the machine is.
+ * The simulated libcuda, as a program sees it. Kernels named "long" run for hours, so that nothing here waits
+ * for them and no verdict depends on how fast the machine is.
  */
 #include "needs.h"
 
@@ -176,7 +176,8 @@ static void test_virtual_memory(_unused_ void **state)
 static void test_legacy_stream_orders_blocking_ones(void **state)
 {
 	struct fixture *fixture = *state;
-	struct cu_stream *blocking = stream(0), *other = stream(0), *free_one = stream(CU_NON_BLOCKING_STREAM);
+	struct cu_stream *blocking = stream(0), *other = stream(0),
+			 *free_one = stream(CU_NON_BLOCKING_STREAM);
 
 	assert_int_equal(launch(fixture->slow, free_one), 0);
 	assert_int_equal(query(free_one), 600);

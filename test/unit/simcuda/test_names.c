@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions' handles and names, as programs get them from the simulated libcuda and libcudart: names of any length, found behind the handle by
- * whoever reads the process's memory.
+ * Functions' handles and names, as programs get them from the simulated libcuda and libcudart: names of any
+ * length, found behind the handle by whoever reads the process's memory.
  */
 #include "test.h"
 
@@ -146,15 +146,16 @@ static void kernels_of_the_runtime(_unused_ void **state)
 	assert_int_equal(runtime_launch(), 0);
 	assert_int_equal(TALLY(cudaGetKernel, (struct cu_function **, const void *), (&kernel, &stub)), 0);
 	assert_string_equal(name_of(kernel), name);
-	assert_int_equal(TALLY(cudaGetFuncBySymbol, (struct cu_function **, const void *), (&function, &stub)),
-			 0);
+	assert_int_equal(
+		TALLY(cudaGetFuncBySymbol, (struct cu_function **, const void *), (&function, &stub)), 0);
 	assert_string_equal(name_of(function), name);
 	assert_int_equal(runtime_name(&stub, &found), 0);
 	assert_string_equal(found, name);
 	assert_int_equal(runtime_name(kernel, &found), 0);
 	assert_string_equal(found, name);
 	assert_int_equal(runtime_name(&found, &found), CU_INVALID_DEVICE_FUNCTION);
-	assert_int_equal(TALLY(cudaGetFuncBySymbol, (struct cu_function **, const void *), (&function, &found)),
+	assert_int_equal(TALLY(cudaGetFuncBySymbol, (struct cu_function **, const void *),
+			       (&function, &found)),
 			 CU_INVALID_DEVICE_FUNCTION);
 	/* The library is closed: its kernels are gone, and may come again. */
 	*(void **)&end = tally_symbol("__cudaUnregisterFatBinary");

@@ -72,7 +72,8 @@ static void test_mig(_unused_ void **state)
 	snprintf(word, sizeof(word), "%s,0", scenario->gpus[0].instances[1].uuid);
 	assert_shows(word, NULL, "0.1 ");
 	snprintf(word, sizeof(word), "MIG-%s/%u/%u", scenario->gpus[0].uuid,
-		 scenario->gpus[0].instances[0].gpu_instance, scenario->gpus[0].instances[0].compute_instance);
+		 scenario->gpus[0].instances[0].gpu_instance,
+		 scenario->gpus[0].instances[0].compute_instance);
 	assert_shows(word, NULL, "0.0 ");
 	snprintf(word, sizeof(word), "%s", scenario->gpus[0].uuid);
 	assert_shows(word, NULL, ""); /* a GPU in MIG mode is no device */

@@ -55,9 +55,9 @@ void compile(const char *output, const char *options)
 {
 	const char *here = test_source_root();
 
-	command("gcc -O1 -c -fPIC -o runtime.o %s/test/unit/symbolize/runtime.c && nvcc -cudart none --extended-lambda "
-		"-diag-suppress 177 -Xptxas -v %s -o %s %s/test/unit/symbolize/kernels.cu runtime.o -ldl > %s.log 2>&1 || { cat "
-		"%s.log; false; }",
+	command("gcc -O1 -c -fPIC -o runtime.o %s/test/unit/symbolize/runtime.c && nvcc -cudart none "
+		"--extended-lambda -diag-suppress 177 -Xptxas -v %s -o %s %s/test/unit/symbolize/kernels.cu "
+		"runtime.o -ldl > %s.log 2>&1 || { cat %s.log; false; }",
 		here, options, output, here, output, output);
 }
 
@@ -181,11 +181,11 @@ struct symbolizer_question question_of(const struct program *program, uint64_t f
 	static uint64_t id;
 
 	return (struct symbolizer_question){ .id = ++id,
-					 .pid = program->pid,
-					 .incarnation =
-						 program->incarnation ? program->incarnation : incarnation(),
-					 .function = function,
-					 .sm = 90 };
+					     .pid = program->pid,
+					     .incarnation = program->incarnation ? program->incarnation :
+										   incarnation(),
+					     .function = function,
+					     .sm = 90 };
 }
 
 struct kernel *wait_for(struct symbolizer *symbolizer, uint64_t id)

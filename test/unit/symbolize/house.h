@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of naming share: programs made by nvcc, which wait to be looked at, and questions with their answers. */
+/*
+ * What the tests of naming share: programs made by nvcc, which wait to be looked at, and questions with their
+ * answers.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -44,8 +47,8 @@ void order(struct program *program, const char *format, ...) __attribute__((form
 uint64_t told(const struct program *program, const char *what);
 
 /*
- * A folder in place of /proc, in which reading one process's maps takes until it is let go; all others are what they are. What is asked in
- * between waits, in its order.
+ * A folder in place of /proc, in which reading one process's maps takes until it is let go; all others are
+ * what they are. What is asked in between waits, in its order.
  */
 struct stall {
 	char root[64];

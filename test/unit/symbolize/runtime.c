@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* As much of CUDA's runtime as a program needs to start, and to be given handles of its own: 0x5a0000000000 plus the host function's address. */
+/*
+ * As much of CUDA's runtime as a program needs to start, and to be given handles of its own: 0x5a0000000000
+ * plus the host function's address.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Questions and answers as such: bounds, processes that come and go, what cannot be known. With a process of our own, without device code. */
+/*
+ * Questions and answers as such: bounds, processes that come and go, what cannot be known. With a process of
+ * our own, without device code.
+ */
 #include "needs.h"
 
 #include <errno.h>
@@ -173,7 +176,10 @@ static void a_program_that_became_another(_unused_ void **state)
 	stall_close(&stall);
 }
 
-/* Its beginning was not seen: that is no reason to know nothing of it; and it is forgotten with the process all the same. */
+/*
+ * Its beginning was not seen: that is no reason to know nothing of it; and it is forgotten with the process
+ * all the same.
+ */
 static void a_beginning_that_was_lost(_unused_ void **state)
 {
 	const struct symbolizer_config config = { .read_memory = true };
@@ -374,7 +380,9 @@ static void an_end_in_the_middle(_unused_ void **state)
 
 			q.symbol = i % 3 ? NULL : "name";
 			assert_int_equal(symbolizer_ask(symbolizer, &q), 0);
-			assert_int_equal(symbolizer_image(symbolizer, self.pid, q.incarnation, (uintptr_t)symbolizer), 0);
+			assert_int_equal(symbolizer_image(symbolizer, self.pid, q.incarnation,
+							  (uintptr_t)symbolizer),
+					 0);
 		}
 		usleep(round * 3000);
 		begin_ns = clock_mono_ns();
@@ -384,7 +392,10 @@ static void an_end_in_the_middle(_unused_ void **state)
 	end(self.pid);
 }
 
-/* A folder in place of /proc, in which reading a process's maps never ends: what a file system that does not answer does. */
+/*
+ * A folder in place of /proc, in which reading a process's maps never ends: what a file system that does not
+ * answer does.
+ */
 static void a_file_system_that_hangs(_unused_ void **state)
 {
 	char root[] = "/tmp/gpusonde-naming-XXXXXX", path[128];

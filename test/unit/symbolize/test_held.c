@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Variables that hold handles, ours in place of a program's: whose a handle is, and when that cannot be told. */
+/*
+ * Variables that hold handles, ours in place of a program's: whose a handle is, and when that cannot be told.
+ */
 #include "needs.h"
 
 #include <errno.h>
@@ -39,8 +41,9 @@ static void begin(struct scene *s)
 						     .hash = i + 1 };
 		s->by_handle[i] = i;
 	}
-	s->table =
-		(struct stub_table){ .n = 3, .handles_n = 3, .entries = s->entries, .by_handle = s->by_handle };
+	s->table = (struct stub_table){
+		.n = 3, .handles_n = 3, .entries = s->entries, .by_handle = s->by_handle
+	};
 }
 
 static void end(struct scene *s)

@@ -14,7 +14,10 @@
 #include "proc/maps.h"
 #include "proc/proc.h"
 
-/* What is not found is looked for again, soon: what is known of processes that have ended does not come later. */
+/*
+ * What is not found is looked for again, soon: what is known of processes that have ended does not come
+ * later.
+ */
 enum { AGAIN_NS = 1 };
 
 static bool skipped;
@@ -99,7 +102,8 @@ static int look(struct scene *s, struct symbolizer_mapping mapping)
 	return symbolizer_look(s->symbolizer, &mapping);
 }
 
-static void expect(struct scene *s, uint64_t address, uint64_t since, uint64_t start_boot_ns, const char *name)
+static void expect(struct scene *s, uint64_t address, uint64_t since, uint64_t start_boot_ns,
+		   const char *name)
 {
 	struct symbolizer_question q = question_of(&s->program, address);
 	struct kernel *kernel;
@@ -159,8 +163,8 @@ static void what_is_about_to_be_mapped_counts(_unused_ void **state)
 	n = s.code.end - s.code.start;
 	into = told(&s.program, "twin") - s.code.start;
 	assert_int_equal(look(&s, (struct symbolizer_mapping){ .address = there,
-							   .length = n - 1, /* whole pages */
-							   .offset = s.code.offset }),
+							       .length = n - 1, /* whole pages */
+							       .offset = s.code.offset }),
 			 0);
 	stop(&s.program);
 	expect(&s, there + into, s.program.incarnation, s.start_boot_ns, "twin");
@@ -169,15 +173,16 @@ static void what_is_about_to_be_mapped_counts(_unused_ void **state)
 	/* Over itself, one page further: what is before it stays, what was there is gone. */
 	begin(&s);
 	assert_int_equal(look(&s, (struct symbolizer_mapping){ .address = s.code.start + 4096,
-							   .length = n,
-							   .offset = s.code.offset }),
+							       .length = n,
+							       .offset = s.code.offset }),
 			 0);
 	stop(&s.program);
 	expect(&s, told(&s.program, "twin") + 4096, s.program.incarnation, s.start_boot_ns, "twin");
 	end(&s);
 	/* Nothing that could be. */
 	begin(&s);
-	assert_int_equal(look(&s, (struct symbolizer_mapping){ .address = UINT64_MAX - 4095, .length = 8192 }), 0);
+	assert_int_equal(
+		look(&s, (struct symbolizer_mapping){ .address = UINT64_MAX - 4095, .length = 8192 }), 0);
 	assert_int_equal(look(&s, (struct symbolizer_mapping){ .address = 4096, .length = UINT64_MAX }), 0);
 	stop(&s.program);
 	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
@@ -216,14 +221,18 @@ static void an_answer_does_not_come_from_the_next_program(_unused_ void **state)
 	assert_int_equal(look(&s, (struct symbolizer_mapping){ 0 }), 0);
 	order(&s.program, "open ./plain.so");
 	stop(&s.program);
-	expect(&s, told(&s.program, "twin"), after, s.start_boot_ns, "twin"); /* it did not: it is still there */
+	/* it did not: it is still there */
+	expect(&s, told(&s.program, "twin"), after, s.start_boot_ns, "twin");
 	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
 	symbolizer_forget(s.symbolizer, s.program.pid, after);
 	expect(&s, told(&s.program, "twin"), s.program.incarnation, s.start_boot_ns, "twin");
 	end(&s);
 }
 
-/* A child that was forked maps what its parent does, and is gone before its files could be opened: they are the parent's. */
+/*
+ * A child that was forked maps what its parent does, and is gone before its files could be opened: they are
+ * the parent's.
+ */
 static void files_of_others_are_shared(_unused_ void **state)
 {
 	char root[96];
@@ -238,7 +247,8 @@ static void files_of_others_are_shared(_unused_ void **state)
 	/* Nothing of a process but what it maps: no file can be opened by it. */
 	snprintf(root, sizeof(root), "%s/proc", house_dir);
 	for (unsigned pid = 1; pid <= 2; pid++)
-		command("mkdir -p proc/%u && cat /proc/%d/maps > proc/%u/maps && cat /proc/%d/stat > proc/%u/stat",
+		command("mkdir -p proc/%u && cat /proc/%d/maps > proc/%u/maps && cat /proc/%d/stat > "
+			"proc/%u/stat",
 			pid, (int)real, pid, (int)real, pid);
 	symbolizer = s.symbolizer;
 	assert_int_equal(symbolizer_new(&config, &s.symbolizer), 0);

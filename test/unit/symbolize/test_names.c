@@ -13,11 +13,11 @@ enum { MANY = 20000 };
 /* Much alike, as mangled names are. */
 static size_t make(unsigned i, char *buf, size_t size)
 {
-	int n = snprintf(
-		buf, size,
-		"_ZN2at6native29vectorized_elementwise_kernelILi%uENS0_13BinaryFunctorIfffNS0_15binary_internal"
-		"10MulFunctorIfEEEESt5arrayIPcLm3EEEEviT0_T1_%0*u",
-		i % 8, (int)(i % 300), i);
+	int n = snprintf(buf, size,
+			 "_ZN2at6native29vectorized_elementwise_kernelILi%uENS0_13BinaryFunctorIfffNS0_"
+			 "15binary_internal"
+			 "10MulFunctorIfEEEESt5arrayIPcLm3EEEEviT0_T1_%0*u",
+			 i % 8, (int)(i % 300), i);
 
 	return (size_t)n;
 }

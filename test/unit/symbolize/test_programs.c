@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs as nvcc makes them, with our own runtime in place of CUDA's: every kernel of theirs gets its name and figures. */
+/*
+ * Programs as nvcc makes them, with our own runtime in place of CUDA's: every kernel of theirs gets its name
+ * and figures.
+ */
 #include "needs.h"
 
 #include <errno.h>
@@ -70,7 +73,8 @@ static void check_all(struct symbolizer *symbolizer, const struct program *progr
 		      enum kernel_source source, const char *file)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(expected); i++) {
-		struct kernel *kernel = ask(symbolizer, question_of(program, told(program, expected[i].what)));
+		struct kernel *kernel =
+			ask(symbolizer, question_of(program, told(program, expected[i].what)));
 		size_t n = strlen(kernel->file), m = strlen(file);
 
 		assert_int_equal(kernel->source, source);
@@ -199,7 +203,8 @@ static struct kernel *ask_sm(struct symbolizer *symbolizer, const struct program
 	return ask(symbolizer, q);
 }
 
-static void check_sm(struct symbolizer *symbolizer, const struct program *program, uint16_t sm, uint16_t taken, bool jit)
+static void check_sm(struct symbolizer *symbolizer, const struct program *program, uint16_t sm,
+		     uint16_t taken, bool jit)
 {
 	struct kernel *kernel = ask_sm(symbolizer, program, sm);
 
@@ -391,7 +396,10 @@ static void images_in_memory(_unused_ void **state)
 	symbolizer_free(symbolizer);
 }
 
-/* A compiler loads the next image from where the last one lay, before that was read: neither has the other's figures. */
+/*
+ * A compiler loads the next image from where the last one lay, before that was read: neither has the other's
+ * figures.
+ */
 static void a_buffer_used_again(_unused_ void **state)
 {
 	struct symbolizer_config config = { .read_memory = true };
@@ -408,13 +416,15 @@ static void a_buffer_used_again(_unused_ void **state)
 	symbolizer = begin(&config);
 	stall_begin(&stall, symbolizer);
 	order(&program, "load small.cubin");
-	assert_int_equal(symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
+	assert_int_equal(
+		symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
 	first = question_of(&program, 0x1234);
 	first.symbol = "twin";
 	first.image = told(&program, "image");
 	assert_int_equal(symbolizer_ask(symbolizer, &first), 0);
 	order(&program, "load large.cubin");
-	assert_int_equal(symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
+	assert_int_equal(
+		symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
 	second = first;
 	second.id++;
 	assert_int_equal(symbolizer_ask(symbolizer, &second), 0);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of targets share: a log of what they were told, a folder of their own, a /proc that they write themselves. */
+/*
+ * What the tests of targets share: a log of what they were told, a folder of their own, a /proc that they
+ * write themselves.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -36,5 +39,8 @@ void until_scans(struct fixture *fixture, uint64_t scans);
 
 /* In the fixture's folder; returns its inode. */
 uint64_t make_file(struct fixture *fixture, const char *name);
-/* A process of the /proc that is the fixture's folder: it maps @name, which is one of its files, NULL for none. */
+/*
+ * A process of the /proc that is the fixture's folder: it maps @name, which is one of its files, NULL for
+ * none.
+ */
 void make_process(struct fixture *fixture, pid_t pid, const char *name, uint64_t start_ticks);

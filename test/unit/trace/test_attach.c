@@ -214,7 +214,8 @@ static void a_site_may_lack_the_return_probe_of_its_call(void **state)
 
 	site.no_return = true;
 	assert_int_equal(attach_set_spec(tracing->backend, OUTER, &plain), 0);
-	assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &tracing->attached[0]), 0);
+	assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &tracing->attached[0]),
+			 0);
 	tracing->attached_n = 1;
 	assert_int_equal(traced_run(call_ten, NULL, &pid), 0);
 	assert_int_equal(tracing_stat(tracing, pid, OUTER).count, 10);
@@ -359,7 +360,8 @@ static void the_end_takes_no_longer_with_many_probes(void **state)
 	if (!STRV_EQ(attach_backend_name(tracing->backend), "uprobe_multi"))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)
-		assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &attached[i]), 0);
+		assert_int_equal(attach(tracing->backend, traced_file(), 0, false, &site, 1, &attached[i]),
+				 0);
 	begin_ns = clock_mono_ns();
 	attach_backend_end(tracing->backend);
 	for (size_t i = 0; i < ARRAY_SIZE(attached); i++)

@@ -46,7 +46,10 @@ static uint64_t number(const void *pointer)
 
 static volatile size_t name_n;
 
-/* What all functions do: (handle *, of, name, result). A name is in memory once it has been read, as any driver does. */
+/*
+ * What all functions do: (handle *, of, name, result). A name is in memory once it has been read, as any
+ * driver does.
+ */
 static int give(uint64_t a, uint64_t b, uint64_t c, uint64_t d, _unused_ uint64_t e, _unused_ uint64_t f)
 {
 	if (c)
@@ -240,7 +243,8 @@ static void who_asks_for_a_name_tells_it(void **state)
 		.op = TRACE_OP_FUNCTION_NAME,
 		.shape = TRACE_SHAPE_NAME,
 		.flags = RETURNS,
-		.operands = { [TRACE_OPERAND_HANDLE] = OPERAND(ARG, 1), [TRACE_OPERAND_ADDR] = OPERAND(OUT, 0) },
+		.operands = { [TRACE_OPERAND_HANDLE] = OPERAND(ARG, 1),
+			      [TRACE_OPERAND_ADDR] = OPERAND(OUT, 0) },
 	};
 	struct tracing *tracing = tracing_of(state);
 	const struct trace_name *event;
@@ -259,7 +263,10 @@ static void who_asks_for_a_name_tells_it(void **state)
 
 /* ---- within other calls ---- */
 
-/* The outermost gets a kernel, calls something else from the same place, gets an alias of it, then fails to get another. */
+/*
+ * The outermost gets a kernel, calls something else from the same place, gets an alias of it, then fails to
+ * get another.
+ */
 static int launch_lazily(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	uint64_t handle = 0;
@@ -350,7 +357,9 @@ static void names_within_aliases(void **state)
 	assert_int_equal(call->call.addr, 2);
 }
 
-/* traced_tail jumps to traced_inner with the same arguments: as cuModuleLoadData may to what it is made of. */
+/*
+ * traced_tail jumps to traced_inner with the same arguments: as cuModuleLoadData may to what it is made of.
+ */
 static void jump_into(_unused_ void *userdata)
 {
 	uint64_t handle;
@@ -508,7 +517,8 @@ static void fork_between(void *userdata)
 static void a_child_has_names_of_its_own(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
-	pid_t *children = mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+	pid_t *children =
+		      mmap(NULL, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
 	      pid;
 
 	assert_ptr_not_equal(children, MAP_FAILED);

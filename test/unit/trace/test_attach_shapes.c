@@ -103,7 +103,9 @@ static void launch_config(_unused_ void *userdata)
 static void launches_by_a_configuration(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
-	struct trace_spec spec = { .op = TRACE_OP_LAUNCH, .shape = TRACE_SHAPE_LAUNCH_CONFIG, .flags = FLAGS };
+	struct trace_spec spec = { .op = TRACE_OP_LAUNCH,
+				   .shape = TRACE_SHAPE_LAUNCH_CONFIG,
+				   .flags = FLAGS };
 	pid_t pid;
 
 	check_launch(event_of(tracing, (const void *)traced_launch_config, &spec, TRACE_EVENT_LAUNCH,
@@ -135,7 +137,10 @@ static void what_cannot_be_read_is_said_to_be(void **state)
 	assert_int_equal(tracing_stat(tracing, pid, CALL).count, 1);
 }
 
-/* What of a configuration lies at the end of what is mapped, as long as is known of it; a later version may be longer, none is shorter. */
+/*
+ * What of a configuration lies at the end of what is mapped, as long as is known of it; a later version may
+ * be longer, none is shorter.
+ */
 static void launch_at_the_end(_unused_ void *userdata)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -297,7 +302,8 @@ static void launch_deep(_unused_ void *userdata)
 	/* The same convention: what counts is where the probe sits. */
 	__typeof__(traced_launch) *deep = (__typeof__(traced_launch) *)(void *)traced_deep;
 
-	deep(pointer(0x1234567890), 1000000, 65535, 3, 1024, 2, 5, 49152, pointer(0x7fff00001111), NULL, NULL);
+	deep(pointer(0x1234567890), 1000000, 65535, 3, 1024, 2, 5, 49152, pointer(0x7fff00001111), NULL,
+	     NULL);
 }
 
 static void a_site_where_the_stack_pointer_is_lower(void **state)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Groups of sites and what of them a kernel takes; the kernel is played by a list of offsets that it refuses. */
+/*
+ * Groups of sites and what of them a kernel takes; the kernel is played by a list of offsets that it refuses.
+ */
 #include "test.h"
 
 #include <errno.h>

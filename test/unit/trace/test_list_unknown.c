@@ -71,7 +71,8 @@ static void check_refused(const struct seen *seen, unsigned i, const char *symbo
 	assert_true(i < seen->n);
 	assert_string_equal(seen->at[i].symbol, symbol);
 	if (seen->at[i].chosen || seen->at[i].may_return || !strstr(seen->at[i].reason, reason))
-		fail_msg("%s: %d, \"%s\", not \"%s\"", symbol, seen->at[i].chosen, seen->at[i].reason, reason);
+		fail_msg("%s: %d, \"%s\", not \"%s\"", symbol, seen->at[i].chosen, seen->at[i].reason,
+			 reason);
 }
 
 static void check_chosen(const struct seen *seen, unsigned i, const char *symbol, unsigned offset)
@@ -224,7 +225,9 @@ static void functions_that_overlap_are_told_apart_or_refused(_unused_ void **sta
 	check_chosen(&seen, 3, "cuCtxSetCurrent", 0);
 }
 
-/* Without a size it ends where the next one begins: what is behind is searched for jumps back as far as that. */
+/*
+ * Without a size it ends where the next one begins: what is behind is searched for jumps back as far as that.
+ */
 static void a_function_without_a_size_ends_at_the_next(_unused_ void **state)
 {
 	union image_file file;

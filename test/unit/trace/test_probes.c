@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The table by itself. With --dump it prints its rows, a line each, for probes_toolkit.py, which holds them against the toolkit's
- * headers and libraries.
+ * The table by itself. With --dump it prints its rows, a line each, for probes_toolkit.py, which holds them
+ * against the toolkit's headers and libraries.
  */
 #include "test.h"
 
@@ -93,7 +93,8 @@ static void dump(void)
 		for (unsigned k = 0; k < TRACE_OPERANDS; k++)
 			if (spec->operands[k].from != TRACE_FROM_NONE)
 				printf(" %s=%s:%u:%u:%d", columns[k], from[spec->operands[k].from],
-				       spec->operands[k].arg, spec->operands[k].width, spec->operands[k].value);
+				       spec->operands[k].arg, spec->operands[k].width,
+				       spec->operands[k].value);
 		putchar('\n');
 	}
 }

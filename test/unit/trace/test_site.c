@@ -80,7 +80,8 @@ static void check(uint16_t machine, const struct golden *g)
 	assert_int_equal(site_choose(machine, exact + 1, n, 0x1000, &rules, &site), 0);
 	test_free(exact);
 	if (class_letter(&site) != g->class || site.offset != g->offset || site.may_return != g->may_return ||
-	    site.stack != g->stack || strncmp(site.instruction, g->instruction, strlen(g->instruction)) != 0 ||
+	    site.stack != g->stack ||
+	    strncmp(site.instruction, g->instruction, strlen(g->instruction)) != 0 ||
 	    !strstr(site.reason, g->reason))
 		fail_msg("%s (rules %d): %c at %u, return %d, stack %d, \"%s\", \"%s\"", g->code, g->rules,
 			 class_letter(&site), site.offset, site.may_return, site.stack, site.instruction,
@@ -102,7 +103,8 @@ static const struct golden x86[] = {
 	/* libcuda: cmpl $0x321cba00, N(%rip); je; jmp *N(%rip) */
 	{ "81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00 90 90", DEFAULT, 'E', 10, true, 0, "je",
 	  LATER },
-	{ "81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00 90 90", STEP, 'E', 10, true, 0, "je", LATER },
+	{ "81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00 90 90", STEP, 'E', 10, true, 0, "je",
+	  LATER },
 	/* cut off within the je */
 	{ "81 3d 00 10 00 00 00 ba 1c 32 74", DEFAULT, 'r', 0, false, 0, "cmp", "no instruction" },
 	{ "55 48 89 e5", DEFAULT, 'E', 0, true, 0, "push rbp", FIRST },
@@ -170,7 +172,9 @@ static const struct golden x86[] = {
 	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K7_2, 'O', 0, true, 0, "nop", FIRST },
 	{ "89 f8 66 2e 0f 1f 84 00 00 00 00 00 55", K7_2, 'E', 12, true, 0, "push", LATER },
 
-	/* jumps back: to the entry, to the instruction before the site, to the site, to nothing that matters */
+	/*
+	 * jumps back: to the entry, to the instruction before the site, to the site, to nothing that matters
+	 */
 	{ "83 ff 00 74 fb 90 c3", DEFAULT, 'r', 0, false, 0, "cmp", BACK },
 	{ "48 89 fb 83 ff 00 74 fb c3", DEFAULT, 'r', 0, false, 0, "mov", BACK },
 	{ "55 48 ff cf 5d 75 f9 c3", DEFAULT, 'r', 0, false, 0, "push", BACK },
@@ -245,14 +249,20 @@ static const struct golden x86[] = {
 	  TABLE },
 	{ "48 83 ec 08 55 85 c0 74 07 ff 24 c5 00 10 00 00 48 83 c4 08 c3", DEFAULT, 'E', 4, false, 8, "push",
 	  LATER },
-	/* addresses that are reckoned: lea (%rax,%rdi,8), %rax; mov (%rax), %rax; jmp *8(%rax); ljmp *(%rax); jmp *%fs:(%rip) */
+	/*
+	 * addresses that are reckoned: lea (%rax,%rdi,8), %rax; mov (%rax), %rax; jmp *8(%rax); ljmp *(%rax);
+	 * jmp *%fs:(%rip)
+	 */
 	{ "83 ff 05 77 06 48 8d 04 f8 ff e0 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 05 48 8b 00 ff e0 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 05 48 8b 00 ff e0 c3", STEP, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 03 ff 60 08 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 02 ff 28 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
 	{ "83 ff 05 77 07 64 ff 25 00 01 00 00 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
-	/* a slot, and something between, another register, half of it; then a slot, and elsewhere an index that may meet its jump */
+	/*
+	 * a slot, and something between, another register, half of it; then a slot, and elsewhere an index
+	 * that may meet its jump
+	 */
 	{ "74 0a 48 8b 05 00 10 00 00 90 ff e0 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
 	{ "74 09 48 8b 05 00 10 00 00 ff e1 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
 	{ "74 08 8b 05 00 10 00 00 ff e0 c3", DEFAULT, 'r', 0, false, 0, "je", TABLE },
@@ -268,7 +278,10 @@ static const struct golden x86[] = {
 	{ "48 8d 05 00 10 00 00 ff 10 55", DEFAULT, 's', 0, false, 0, "lea", LEAVES },
 };
 
-/* APX (jmpabs, REX2, push2, EVEX add) and AVX10: what the decoder does not know is not passed, whatever it makes of it. */
+/*
+ * APX (jmpabs, REX2, push2, EVEX add) and AVX10: what the decoder does not know is not passed, whatever it
+ * makes of it.
+ */
 static const char *const x86_unknown[] = {
 	"d5 00 a1 00 10 00 00 00 00 00 00",
 	"d5 10 50",
@@ -343,7 +356,10 @@ static const struct golden arm64[] = {
 	{ "89 00 00 10 29 09 00 8b 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adr", TABLE },
 	{ "09 00 00 90 1f 20 03 d5 29 01 40 f9 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "09 00 00 90 20 01 5f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
-	/* adrp x16; ldr x17, [x16, #16]: br x16; of another page; a half; nothing before; then an index elsewhere */
+	/*
+	 * adrp x16; ldr x17, [x16, #16]: br x16; of another page; a half; nothing before; then an index
+	 * elsewhere
+	 */
 	{ "70 00 00 b0 11 0a 40 f9 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "6f 00 00 b0 11 0a 40 f9 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "70 00 00 b0 11 0a 40 b9 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
@@ -351,7 +367,10 @@ static const struct golden arm64[] = {
 	{ "20 02 1f d6", DEFAULT, 'r', 0, false, 0, "br", TABLE },
 	{ "70 00 00 b0 11 0a 40 f9 20 02 1f d6 11 5a 60 b8", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "10 00 00 90 51 00 00 58 20 02 1f d6", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
-	/* adrp x2; ldr x2, [x2, #16]; mov x16, x2; br x16: libcuda's since 535; mov x16, x3; mov w16, w2; nothing but the mov */
+	/*
+	 * adrp x2; ldr x2, [x2, #16]; mov x16, x2; br x16: libcuda's since 535; mov x16, x3; mov w16, w2;
+	 * nothing but the mov
+	 */
 	{ "62 00 00 b0 42 08 40 f9 f0 03 02 aa 00 02 1f d6", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
 	{ "62 00 00 b0 42 08 40 f9 f0 03 03 aa 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "62 00 00 b0 42 08 40 f9 f0 03 02 2a 00 02 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
@@ -367,7 +386,10 @@ static const struct golden arm64[] = {
 	{ "10 00 00 90 ff ff ff 97", DEFAULT, 'E', 0, true, 0, "adrp", FIRST },
 };
 
-/* retaa; braa, blraa, braaz; autiasp; chkfeat; paciasppc; ldraa x9, [x0]: pointer authentication and shadow stacks. */
+/*
+ * retaa; braa, blraa, braaz; autiasp; chkfeat; paciasppc; ldraa x9, [x0]: pointer authentication and shadow
+ * stacks.
+ */
 static const char *const arm64_unknown[] = {
 	"ff 0b 5f d6", "30 0a 1f d7", "30 0a 3f d7", "1f 0a 1f d6", "bf 23 03 d5",
 	"1f 25 03 d5", "fe a3 c1 da", "09 04 20 f8", "00 00 00 01",
@@ -470,7 +492,8 @@ static void knows_every_argument_register(_unused_ void **state)
 	for (unsigned reg = 0; reg < 16; reg++) { /* mov xN, x9; b */
 		snprintf(code, sizeof(code), "%02x 03 09 aa 02 00 00 14", 0xe0 + reg);
 		if (reg <= 7)
-			check(EM_AARCH64, &(struct golden){ code, DEFAULT, 's', 0, false, 0, "mov", ARGUMENT });
+			check(EM_AARCH64,
+			      &(struct golden){ code, DEFAULT, 's', 0, false, 0, "mov", ARGUMENT });
 		else
 			check(EM_AARCH64, &(struct golden){ code, DEFAULT, 'E', 4, true, 0, "b ", LATER });
 	}

@@ -67,7 +67,8 @@ static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, vo
 	return 0;
 }
 
-static int each_error(void *maps, void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
+static int each_error(void *maps,
+		      void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
 		      void *userdata)
 {
 	struct lab *lab = maps;
@@ -160,7 +161,9 @@ static struct trace_stat *stat(struct lab *lab, uint32_t tgid, uint32_t call, ui
 static void error(struct lab *lab, uint32_t tgid, uint32_t call, uint64_t incarnation, int32_t result,
 		  uint64_t count)
 {
-	struct trace_error_key key = { .tgid = tgid, .call = call, .incarnation = incarnation, .result = result };
+	struct trace_error_key key = {
+		.tgid = tgid, .call = call, .incarnation = incarnation, .result = result
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
 		if (!lab->errors[i].used || memcmp(&lab->errors[i].key, &key, sizeof(key)) == 0) {

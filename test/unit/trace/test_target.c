@@ -253,7 +253,9 @@ static void lost_records_make_a_scan(void **state)
 	assert_int_equal(stats.scans, 2);
 }
 
-/* Rings are read one after the other: the grandchild's exec comes first, the fork that made its parent last. */
+/*
+ * Rings are read one after the other: the grandchild's exec comes first, the fork that made its parent last.
+ */
 static void records_in_the_order_of_time(void **state)
 {
 	struct fixture *f = *state;
@@ -326,7 +328,10 @@ static void an_offer_outlives_an_older_exec(void **state)
 	assert_int_equal(told(f, TOLD_FILE_GONE, 0, 0), 0);
 }
 
-/* Probed before anybody maps it; when another lies there, that one, and the old one goes as if its last process had. */
+/*
+ * Probed before anybody maps it; when another lies there, that one, and the old one goes as if its last
+ * process had.
+ */
 static void expected_files(void **state)
 {
 	struct fixture *f = *state;
@@ -350,7 +355,10 @@ static void expected_files(void **state)
 	until_told(f, TOLD_FILE_GONE, 0, 2);
 }
 
-/* Somebody copies another library over this one, without a new file: its probes go at once, and it is looked at anew. */
+/*
+ * Somebody copies another library over this one, without a new file: its probes go at once, and it is looked
+ * at anew.
+ */
 static void a_rewritten_file_is_let_go_of(void **state)
 {
 	struct fixture *f = *state;
@@ -433,7 +441,9 @@ static void rings_wrap_and_may_hold_garbage(void **state)
 	assert_int_equal(heard.last.end, 0x3000);
 	assert_int_equal(heard.last.dev, makedev(8, 1));
 	assert_int_equal(heard.last.time_ns, 99);
-	/* No header, more than the ring, a record that ends beyond the head, one without an end of its path. */
+	/*
+	 * No header, more than the ring, a record that ends beyond the head, one without an end of its path.
+	 */
 	assert_int_equal(perf_ring_walk(ring, sizeof(ring), tail, tail + 7, hear, &heard), 0);
 	assert_int_equal(perf_ring_walk(ring, sizeof(ring), tail, tail + 257, hear, &heard), 1);
 	assert_int_equal(perf_ring_walk(ring, sizeof(ring), tail, tail + n - 1, hear, &heard), 1);

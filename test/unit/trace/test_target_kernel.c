@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Children of ours that open, inherit, drop and delete a copied library named as the driver's, found by this kernel's own records. */
+/*
+ * Children of ours that open, inherit, drop and delete a copied library named as the driver's, found by this
+ * kernel's own records.
+ */
 #include "needs.h"
 
 #include <dlfcn.h>
@@ -231,7 +234,10 @@ static void assert_untold(const struct fixture *f, const char *path)
 	assert_int_equal(told(f, TOLD_FILE, 0, st.st_ino), 0);
 }
 
-/* A thousand executions: none is of interest, and none may cost much. Other programs of this machine may be, other tests' for example. */
+/*
+ * A thousand executions: none is of interest, and none may cost much. Other programs of this machine may be,
+ * other tests' for example.
+ */
 static void a_storm_of_executions(void **state)
 {
 	struct fixture *f = *state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions to be probed, called by a child of the test's own: the tests' stand-in for CUDA. Each begins with an instruction that every
- * kernel emulates, then does what traced_body does.
+ * Functions to be probed, called by a child of the test's own: the tests' stand-in for CUDA. Each begins with
+ * an instruction that every kernel emulates, then does what traced_body does.
  */
 #pragma once
 

@@ -34,7 +34,10 @@ static int take(void *userdata, void *data, size_t size)
 	return 0;
 }
 
-/* A kernel that has crashed in there keeps its lock for ever, and whoever asks then can never be ended: a child asks. */
+/*
+ * A kernel that has crashed in there keeps its lock for ever, and whoever asks then can never be ended: a
+ * child asks.
+ */
 static bool tracefs_answers(void)
 {
 	static bool silent;
@@ -54,7 +57,8 @@ static bool tracefs_answers(void)
 
 		_exit(fd >= 0 && read(fd, &c, 1) < 0);
 	}
-	for (int64_t end_ns = clock_mono_ns() + PATIENCE_NS; clock_mono_ns() < end_ns; nanosleep(&pause, NULL))
+	for (int64_t end_ns = clock_mono_ns() + PATIENCE_NS; clock_mono_ns() < end_ns;
+	     nanosleep(&pause, NULL))
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			return true;
 	kill(pid, SIGKILL);
@@ -74,7 +78,8 @@ static int setup(void **state, bool no_multi)
 	*state = tracing;
 	if (no_multi && !tracefs_answers()) {
 		snprintf(tracing->trouble.text, sizeof(tracing->trouble.text),
-			 "tracefs does not answer: the kernel has crashed in it, see dmesg; restart the machine");
+			 "tracefs does not answer: the kernel has crashed in it, see dmesg; restart the "
+			 "machine");
 		return 0;
 	}
 	if (attach_backend_new(&config, &tracing->backend, &tracing->trouble) == 0)
@@ -121,7 +126,8 @@ struct tracing *tracing_of(void **state)
 	return tracing;
 }
 
-void tracing_attach_site(struct tracing *tracing, const struct attach_site *site, const struct trace_spec *spec)
+void tracing_attach_site(struct tracing *tracing, const struct attach_site *site,
+			 const struct trace_spec *spec)
 {
 	assert_true(tracing->attached_n + 2 <= TRACING_ATTACHED);
 	assert_int_equal(attach_set_spec(tracing->backend, site->call, spec), 0);

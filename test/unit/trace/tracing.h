@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kernel side, attached by one of the two ways, and what it has told so far. Tests take a pointer to one of these as their state, made by
- * tracing_setup_multi() or tracing_setup_event(), and begin with tracing_of(), which skips where there is no tracing.
+ * The kernel side, attached by one of the two ways, and what it has told so far. Tests take a pointer to one
+ * of these as their state, made by tracing_setup_multi() or tracing_setup_event(), and begin with
+ * tracing_of(), which skips where there is no tracing.
  */
 #pragma once
 

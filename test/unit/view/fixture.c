@@ -356,11 +356,15 @@ struct snapshot *fixture_full(void)
 		for (unsigned slot = 0; slot < GPU_SLOTS; slot++) {
 			const struct metric *m = gpu_slot_metric(slot);
 
-			/* Half the links of an H100's successor, no fans: as a real board, and as large as one. */
+			/*
+			 * Half the links of an H100's successor, no fans: as a real board, and as large as
+			 * one.
+			 */
 			if (m->index && slot - m->slot >= 18)
 				continue;
 			state = state * 6364136223846793005u + 1442695040888963407u;
-			set(e, slot, (double)(state >> 40) / (m->unit == UNIT_RATIO ? (double)(1 << 24) : 7.0));
+			set(e, slot,
+			    (double)(state >> 40) / (m->unit == UNIT_RATIO ? (double)(1 << 24) : 7.0));
 		}
 	}
 	for (uint32_t i = 0; i < PROCESSES; i++) {

@@ -265,10 +265,11 @@ static void add_unknown(struct trace_view *view, const char *uuid)
 	row = add_kernel(view, uuid, unnamed("0x7f12deadbeef", "", 0), 4, 0);
 	row->has_series = false;
 	row->series = (struct traced_launches){ 0 };
-	row = add_kernel(view, "",
-			 nothing_known(make_kernel("mul", "_Z3mulPfi", "mul(float*, int)", "/opt/app/bin/app"),
-				       KERNEL_SOURCE_SYMBOL),
-			 5, 0.001);
+	row = add_kernel(
+		view, "",
+		nothing_known(make_kernel("mul", "_Z3mulPfi", "mul(float*, int)", "/opt/app/bin/app"),
+			      KERNEL_SOURCE_SYMBOL),
+		5, 0.001);
 	row->p |= PRESENCE_ESTIMATED;
 	row->other_shapes = 3;
 	row->shapes[0].launches = 2;
@@ -310,8 +311,8 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	add_kernel(view, gpu, make_kernel("add", "_Z3addPfS_", "add(float*, float*)", ""), 30, 0.01);
 	add_process(view, 2001, "in-mig");
 	add_device(view, mig, 64)->p[TRACED_LIVE_DEVICE] = PRESENCE_ABSENT;
-	add_kernel(view, mig, make_kernel("add", "_Z3addPfS_", "add(float*, float*)", ""), 64, 0.02)->series.seconds =
-		0.0175;
+	add_kernel(view, mig, make_kernel("add", "_Z3addPfS_", "add(float*, float*)", ""), 64, 0.02)
+		->series.seconds = 0.0175;
 	process = add_process(view, 3000, "again");
 	process->exited = true;
 	process->start_ticks = 1;
@@ -363,7 +364,7 @@ struct snapshot *fixture_untraced(void)
 	struct snapshot *s = fixture_empty();
 
 	s->trace = trace_new(s);
-	strcpy(s->trace->why,
-	       "the kernel has no BTF (/sys/kernel/btf/vmlinux); use a kernel built with CONFIG_DEBUG_INFO_BTF");
+	strcpy(s->trace->why, "the kernel has no BTF (/sys/kernel/btf/vmlinux); use a kernel built with "
+			      "CONFIG_DEBUG_INFO_BTF");
 	return s;
 }

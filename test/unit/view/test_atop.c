@@ -83,8 +83,9 @@ static void atop_can_read_it(void **state)
 
 			if (*at == '@') {
 				gpus++;
-				assert_int_equal(sscanf(at + 1, "%d %d %lld %lld %lld %lld %lld %lld", &now[0],
-							&now[1], &v[0], &v[1], &v[2], &v[3], &v[4], &v[5]),
+				assert_int_equal(sscanf(at + 1, "%d %d %lld %lld %lld %lld %lld %lld",
+							&now[0], &now[1], &v[0], &v[1], &v[2], &v[3], &v[4],
+							&v[5]),
 						 8);
 			} else if (*at == '#') {
 				processes++;
@@ -150,7 +151,10 @@ static void undelivered_is_minus_one(void **state)
 	fixture_free(s);
 }
 
-/* Version 1: lifetime average in percent; version 2: percent-seconds. atop divides the second by time or samples. */
+/*
+ * Version 1: lifetime average in percent; version 2: percent-seconds. atop divides the second by time or
+ * samples.
+ */
 static void busy_figures(void **state)
 {
 	struct snapshot *s = fixture_small();

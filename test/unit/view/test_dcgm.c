@@ -9,7 +9,8 @@
 
 #define GPU0                                                                                            \
 	"{gpu=\"0\",UUID=\"GPU-abc00000-0000-4000-8000-000000000000\",pci_bus_id=\"00000000:1B:00.0\"," \
-	"device=\"nvidia0\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"node-1\",DCGM_FI_DRIVER_VERSION=\"580.95.05\"} "
+	"device=\"nvidia0\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"node-1\","                   \
+	"DCGM_FI_DRIVER_VERSION=\"580.95.05\"} "
 
 static char *page(const struct snapshot *s, enum dcgm_names names, enum exposition format)
 {
@@ -38,8 +39,8 @@ static void lines_are_the_exporters(void **state)
 		"\nDCGM_FI_DEV_FB_RESERVED" GPU0 "512\n",
 		"\nDCGM_FI_DEV_SM_CLOCK" GPU0 "1980\n",
 		"\nDCGM_FI_DEV_POWER_USAGE" GPU0 "412.533000\n",
-		"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" GPU0
-		"35640000125\n",
+		"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"
+		"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION" GPU0 "35640000125\n",
 		"\nDCGM_FI_DEV_GPU_TEMP" GPU0 "57\n",
 		"\nDCGM_FI_DEV_POWER_VIOLATION" GPU0 "12000000345\n",
 		"\nDCGM_FI_DEV_CLOCKS_EVENT_REASONS" GPU0 "4\n",
@@ -73,7 +74,9 @@ static void units_change_with_4_9(void **state)
 	fixture_free(s);
 }
 
-/* A percentage that came through a ratio must not lose one to cutting: 0.57 * 100 is a little less than 57. */
+/*
+ * A percentage that came through a ratio must not lose one to cutting: 0.57 * 100 is a little less than 57.
+ */
 static void whole_percents_survive(void **state)
 {
 	static const char sample[] = "\nDCGM_FI_DEV_GPU_UTIL" GPU0;
@@ -124,24 +127,25 @@ static void mig_instances(void **state)
 	_cleanup_free_ char *text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
 
 	(void)state;
-	assert_true(has(
-		text,
-		"\nDCGM_FI_DEV_FB_TOTAL{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
-		"pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB HBM3\","
-		"GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"1\",Hostname=\"node-1\",DCGM_FI_DRIVER_VERSION=\"580.95.05\"} 10240\n"));
+	assert_true(
+		has(text,
+		    "\nDCGM_FI_DEV_FB_TOTAL{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
+		    "pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB HBM3\","
+		    "GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"1\",Hostname=\"node-1\","
+		    "DCGM_FI_DRIVER_VERSION=\"580.95.05\"} 10240\n"));
 	/* Two compute instances in one GPU instance are one entity to DCGM. */
 	assert_true(has(text, "GPU_I_PROFILE=\"2g.20gb\",GPU_I_ID=\"2\""));
 	assert_null(strstr(strstr(strstr(text, "\nDCGM_FI_DEV_FB_TOTAL{"), "GPU_I_ID=\"2\"") + 1,
 			   "GPU_I_ID=\"2\""));
-	assert_false(has(
-		text,
-		"\nDCGM_FI_DEV_FB_TOTAL{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
-		"pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname"));
+	assert_false(has(text,
+			 "\nDCGM_FI_DEV_FB_TOTAL{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
+			 "pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB "
+			 "HBM3\",Hostname"));
 	/* Power is the board's. */
 	assert_true(has(
-		text,
-		"\nDCGM_FI_DEV_POWER_USAGE{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
-		"pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname"));
+		text, "\nDCGM_FI_DEV_POWER_USAGE{gpu=\"2\",UUID=\"GPU-abc00002-0000-4000-8000-000000000002\","
+		      "pci_bus_id=\"00000000:3B:00.0\",device=\"nvidia2\",modelName=\"NVIDIA H100 80GB "
+		      "HBM3\",Hostname"));
 	assert_false(has(text, "GPU_I_ID=\"9\""));
 	fixture_free(s);
 }

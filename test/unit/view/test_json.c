@@ -56,9 +56,10 @@ static void shapes(void **state)
 	assert_true(json_is_real(json_object_get(g, "power_watts")));
 	assert_true(json_is_real(json_object_get(json_object_get(g, "utilization_ratio"), "gpu")));
 	assert_true(json_is_null(json_object_get(json_object_get(g, "utilization_ratio"), "ofa")));
-	assert_int_equal(json_integer_value(json_object_get(
-				 json_object_get(json_object_get(g, "ecc_errors_total"), "corrected"), "all")),
-			 3);
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			json_object_get(json_object_get(g, "ecc_errors_total"), "corrected"), "all")),
+		3);
 	/* By index, as far as there is anything; what is missing between is null. */
 	links = json_object_get(g, "nvlink_link_up");
 	assert_int_equal(json_array_size(links), 3);
@@ -162,7 +163,8 @@ static void processes(void **state)
 static void node(void **state)
 {
 	struct snapshot *s = fixture_small(), *empty = fixture_empty();
-	json_t *d = document(s, JSON_NODE), *n = json_object_get(d, "node"), *none = document(empty, JSON_NODE);
+	json_t *d = document(s, JSON_NODE), *n = json_object_get(d, "node"),
+	       *none = document(empty, JSON_NODE);
 
 	(void)state;
 	assert_string_equal(text(n, "cuda_version"), "13.1");
@@ -173,8 +175,8 @@ static void node(void **state)
 	assert_int_equal(json_array_size(json_object_get(n, "topology")), 3);
 	assert_string_equal(text(json_array_get(json_object_get(n, "topology"), 0), "link"), "NV18");
 	assert_string_equal(text(json_array_get(json_object_get(n, "topology"), 1), "link"), "PIX");
-	assert_int_equal(json_integer_value(json_object_get(json_object_get(n, "rejected"), "process_memory")),
-			 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(json_object_get(n, "rejected"), "process_memory")), 2);
 	assert_int_equal(json_integer_value(json_object_get(
 				 json_object_get(json_object_get(n, "agent"), "source_up"), "nvml")),
 			 1);

@@ -68,7 +68,8 @@ static void series_carry_what_is_known(void **state)
 	static const char *const series[] = {
 		"launches_total{" FLASH64 "} 500\n",
 		"launches_total{" PID1001 ",kernel=\"mul\",id=\"1b6f3c59583a2786\"} 2\n",
-		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\",pid=\"2001\",comm=\"in-mig\",kernel=\"add\",id=\"0cf73a72c8dd1e30\"} 32\n",
+		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\","
+		"ci=\"0\",pid=\"2001\",comm=\"in-mig\",kernel=\"add\",id=\"0cf73a72c8dd1e30\"} 32\n",
 		"threads_total{" FLASH64 "} 4096000\n",
 		"busy_seconds_total{" FLASH64 "} 4.25\n",
 		"theoretical_occupancy_ratio{" FLASH64 ",limiter=\"registers\"} 0.1875\n",
@@ -78,7 +79,8 @@ static void series_carry_what_is_known(void **state)
 		"launches_total{" GPU0 "," PID1001
 		",kernel=\"libattention.so+0x12f0\",id=\"1b0a095d2caf128e\"} 15\n",
 		"launches_total{" GPU0
-		",pid=\"1002\",comm=\"bad?\?(\x1b[31mred\xe2\x80\xae\",kernel=\"?\?(\",id=\"6b2fbaf07fcba8f5\"} 0\n",
+		",pid=\"1002\",comm=\"bad?\?(\x1b[31mred\xe2\x80\xae\",kernel=\"?\?(\","
+		"id=\"6b2fbaf07fcba8f5\"} 0\n",
 		"estimated{" FLASH64 ",metric=\"gpusonde_kernel_busy_seconds_total\"} 1\n",
 		"estimated{" PID1001
 		",kernel=\"mul\",id=\"1b6f3c59583a2786\",metric=\"gpusonde_kernel_threads_total\"} 1\n",
@@ -291,8 +293,7 @@ static void every_kernel_is_in_the_document(void **state)
 
 	(void)state;
 	assert_int_equal(json_object_size(json), 5);
-	json_array_foreach(path(json, "kernels/processes"), i, process)
-	{
+	json_array_foreach(path(json, "kernels/processes"), i, process) {
 		n += json_array_size(path(process, "kernels"));
 		assert_int_equal(json_integer_value(path(process, "kernels_left_out")), 0);
 		json_array_foreach(path(process, "kernels"), k, row)
@@ -361,7 +362,8 @@ static void names_are_complete(void **state)
 	assert_int_equal(json_string_length(path(row, "name")), 4096);
 	assert_int_equal(json_string_length(path(row, "symbol")), 4096);
 	row = path(json, "kernels/processes/1/kernels/1");
-	assert_string_equal(json_string_value(path(row, "name")), "hostile \"a\\b\"\n\x1b[31mred\xe2\x80\xae");
+	assert_string_equal(json_string_value(path(row, "name")),
+			    "hostile \"a\\b\"\n\x1b[31mred\xe2\x80\xae");
 	assert_string_equal(json_string_value(path(json, "kernels/processes/1/kernels/2/name")), "?\?(");
 	json_decref(json);
 	fixture_free(s);
@@ -409,17 +411,20 @@ static struct snapshot *many(uint32_t processes, uint32_t each, size_t length)
 							      .kernels_n = each,
 							      .has_series = i == processes - 1 };
 		for (uint32_t k = 0; k < each; k++)
-			view->kernels[view->kernels_n++] = (struct traced_kernel){ .process = i,
-										   .kernel = kernel_ref(kernel),
-										   .p = PRESENCE_PRESENT,
-										   .all = { 1, 32, 0 } };
+			view->kernels[view->kernels_n++] =
+				(struct traced_kernel){ .process = i,
+							.kernel = kernel_ref(kernel),
+							.p = PRESENCE_PRESENT,
+							.all = { 1, 32, 0 } };
 	}
 	view->processes_n = processes;
 	kernel_unref(kernel);
 	return s;
 }
 
-/* No page is larger than the server serves, and what is not there is counted: kernels, launches, processes. */
+/*
+ * No page is larger than the server serves, and what is not there is counted: kernels, launches, processes.
+ */
 static void check_counts(uint32_t processes, uint32_t each, size_t length, size_t least_shown, size_t least)
 {
 	struct snapshot *s = many(processes, each, length);
@@ -434,8 +439,7 @@ static void check_counts(uint32_t processes, uint32_t each, size_t length, size_
 	assert_int_equal(shown + (size_t)json_integer_value(path(json, "kernels/processes_left_out")),
 			 processes);
 	assert_int_equal(json_integer_value(path(json, "kernels/processes/0/pid")), 1000 + processes - 1);
-	json_array_foreach(path(json, "kernels/processes"), i, process)
-	{
+	json_array_foreach(path(json, "kernels/processes"), i, process) {
 		size_t n = json_array_size(path(process, "kernels"));
 
 		assert_int_equal(n + (size_t)json_integer_value(path(process, "kernels_left_out")), each);

@@ -56,7 +56,9 @@ static void numbers(void **state)
 	strbuf_done(&out);
 }
 
-/* The quick way must give what printf gives, but for the last digit where a value lies between two decimals. */
+/*
+ * The quick way must give what printf gives, but for the last digit where a value lies between two decimals.
+ */
 static void quick_way_is_printf(void **state)
 {
 	struct strbuf out;

@@ -64,18 +64,23 @@ static void fixed_names(void **state)
 		"gpusonde_gpu_info{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_present{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_stale{gpu=\"0\",uuid=\"GPU-",
-		"gpusonde_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",engine=\"gpu\"} ",
+		"gpusonde_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
+		"engine=\"gpu\"} ",
 		"gpusonde_gpu_observed_seconds_total{gpu=\"0\",uuid=\"GPU-",
-		"gpusonde_gpu_utilization_ratio{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",engine=\"memory\"} ",
+		"gpusonde_gpu_utilization_ratio{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
+		"engine=\"memory\"} ",
 		"gpusonde_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_memory_total_bytes{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_power_watts{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_energy_joules_total{gpu=\"0\",uuid=\"GPU-",
 		"gpusonde_gpu_temperature_celsius{gpu=\"0\",uuid=\"GPU-",
-		"gpusonde_gpu_xid_errors_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",xid=\"31\"} 2\n",
-		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"1001\",comm=",
-		("gpusonde_process_gpu_memory_bytes{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\","
-		 "pid=\"2001\",comm=\"in-mig\"} 2147483648\n"),
+		"gpusonde_gpu_xid_errors_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
+		"xid=\"31\"} 2\n",
+		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\","
+		"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"1001\",comm=",
+		("gpusonde_process_gpu_memory_bytes{gpu=\"2\","
+		 "uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\",pid=\"2001\","
+		 "comm=\"in-mig\"} 2147483648\n"),
 	};
 	struct snapshot *s = fixture_small();
 	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
@@ -129,8 +134,9 @@ static void lost_gpu_has_no_gauges(void **state)
 			    (n > 6 && strncmp(line - 6, "_total", 6) == 0));
 		line++;
 	}
-	assert_true(has(
-		text, "gpusonde_gpu_present{gpu=\"3\",uuid=\"GPU-abc00003-0000-4000-8000-000000000003\"} 0\n"));
+	assert_true(
+		has(text,
+		    "gpusonde_gpu_present{gpu=\"3\",uuid=\"GPU-abc00003-0000-4000-8000-000000000003\"} 0\n"));
 	assert_true(has(text, "gpusonde_gpu_energy_joules_total{gpu=\"3\""));
 	fixture_free(s);
 }
@@ -143,9 +149,8 @@ static void stale_gpu_says_so(void **state)
 	(void)state;
 	assert_true(has(
 		text, "gpusonde_gpu_stale{gpu=\"1\",uuid=\"GPU-abc00001-0000-4000-8000-000000000001\"} 1\n"));
-	assert_true(has(
-		text,
-		"gpusonde_gpu_sample_age_seconds{gpu=\"1\",uuid=\"GPU-abc00001-0000-4000-8000-000000000001\"} 42\n"));
+	assert_true(has(text, "gpusonde_gpu_sample_age_seconds{gpu=\"1\","
+			      "uuid=\"GPU-abc00001-0000-4000-8000-000000000001\"} 42\n"));
 	assert_true(has(text, "gpusonde_gpu_power_watts{gpu=\"1\""));
 	fixture_free(s);
 }
@@ -165,7 +170,8 @@ static void absent_is_absent(void **state)
 	/* A MIG GPU whose utilisation the driver does not offer has none; its instance has. */
 	assert_false(has(
 		text,
-		"gpusonde_gpu_utilization_ratio{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",engine="));
+		"gpusonde_gpu_utilization_ratio{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\","
+		"engine="));
 	/* An instance that is gone leaves nothing. */
 	assert_false(has(text, "gi=\"9\""));
 	fixture_free(s);
@@ -178,16 +184,21 @@ static void others_are_summed(void **state)
 	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
-	assert_true(has(text, "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 112.5\n")); /* credited: 3/4 of 150 */
-	assert_true(has(text, "gpusonde_process_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
-			      "pid=\"other\",comm=\"other\"} 17.25\n"));
+	/* credited: 3/4 of 150 */
+	assert_true(has(text, "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 112.5\n"));
+	assert_true(has(
+		text,
+		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\","
+		"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"other\",comm=\"other\"} 17.25\n"));
 	/* Memory of those without a series: 512 and 256 MiB. */
-	assert_true(has(text, "gpusonde_process_gpu_memory_bytes{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
-			      "pid=\"other\",comm=\"other\"} 805306368\n"));
+	assert_true(has(text,
+			"gpusonde_process_gpu_memory_bytes{gpu=\"0\","
+			"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"other\",comm=\"other\"} "
+			"805306368\n"));
 	assert_false(has(text, "pid=\"1003\""));
 	/* Ratios and peaks do not add up. */
-	assert_false(has(text, "gpusonde_process_gpu_utilization_ratio{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
-			       "pid=\"other\""));
+	assert_false(has(text, "gpusonde_process_gpu_utilization_ratio{gpu=\"0\","
+			       "uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"other\""));
 	/* Nothing of the kind where every process has its series. */
 	assert_false(has(text, "gi=\"1\",ci=\"0\",pid=\"other\""));
 	fixture_free(s);
@@ -201,11 +212,13 @@ static void series_of_others_stay_when_they_are_gone(void **state)
 	(void)state;
 	s->processes_n = 0;
 	text = client_page(s, EXPOSITION_PROMETHEUS);
-	assert_true(has(text, "gpusonde_process_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
-			      "pid=\"other\",comm=\"other\"} 17.25\n"));
+	assert_true(has(
+		text,
+		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\","
+		"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",pid=\"other\",comm=\"other\"} 17.25\n"));
 	assert_false(has(text, "gpusonde_process_gpu_memory_bytes"));
-	assert_true(has(text, "gpusonde_gpu_processes_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\"} "
-			      "4321.125\n"));
+	assert_true(has(text, "gpusonde_gpu_processes_busy_seconds_total{gpu=\"0\","
+			      "uuid=\"GPU-abc00000-0000-4000-8000-000000000000\"} 4321.125\n"));
 	fixture_free(s);
 }
 
@@ -226,11 +239,11 @@ static void workload_labels(void **state)
 	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
 
 	(void)state;
-	assert_true(has(
-		text,
-		"gpusonde_workload_gpu_busy_seconds_total{gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\","
-		"kind=\"container\",container_id=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\","
-		"pod_uid=\"2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a\"} 300.5\n"));
+	assert_true(has(text,
+			"gpusonde_workload_gpu_busy_seconds_total{gpu=\"0\","
+			"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",kind=\"container\","
+			"container_id=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\","
+			"pod_uid=\"2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a\"} 300.5\n"));
 	assert_true(has(text, ",kind=\"job\",job=\"4711\"} 300.5\n"));
 	assert_true(has(text, "gi=\"1\",ci=\"0\",kind=\"unit\",unit=\"ollama.service\"} 300.5\n"));
 	/* On the lost GPU: its counter stays, its memory is nobody's any more. */
@@ -247,8 +260,9 @@ static void openmetrics_differs_where_it_must(void **state)
 
 	(void)state;
 	assert_true(n > 6 && STRV_EQ(text + n - 6, "# EOF\n"));
-	assert_true(has(
-		text, "# TYPE gpusonde_gpu_busy_seconds counter\n# UNIT gpusonde_gpu_busy_seconds seconds\n"));
+	assert_true(
+		has(text,
+		    "# TYPE gpusonde_gpu_busy_seconds counter\n# UNIT gpusonde_gpu_busy_seconds seconds\n"));
 	assert_true(has(text, "# TYPE gpusonde_gpu info\ngpusonde_gpu_info{"));
 	assert_true(has(text, "# TYPE gpusonde_node info\n"));
 	assert_true(has(text, "# UNIT gpusonde_process_gpu_memory_byte_seconds byte_seconds\n"));

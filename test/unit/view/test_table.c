@@ -111,7 +111,8 @@ static void trouble_has_one_word_in_all_tables(_unused_ void **state)
 	static const char *const documents[][2] = {
 		{ "{\"gpus\": [], \"processes\": [], \"traced\": [{\"pid\": 7}], \"error\": \"REASON\"}",
 		  "No GPUs: REASON" },
-		{ "{\"gpus\": [{\"gpu\": 0}], \"processes\": [], \"traced\": [{\"pid\": 7}], \"error\": \"REASON\"}",
+		{ "{\"gpus\": [{\"gpu\": 0}], \"processes\": [], \"traced\": [{\"pid\": 7}], \"error\": "
+		  "\"REASON\"}",
 		  "No new data: REASON" },
 	};
 	const struct table_options options = { 0 };
@@ -169,7 +170,8 @@ static void what_wants_doing_is_said(void **state)
 	       "recovery action 77", NULL);
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_failed\":1}]}", table_gpus,
 	       "could not be remapped", NULL);
-	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_pending\":1,\"retired_pages_pending\":0}]}",
+	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"remapped_rows_pending\":1,"
+	       "\"retired_pages_pending\":0}]}",
 	       table_gpus, "to be remapped", "to be retired");
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"nvlink_links\":{\"active\":17,\"total\":18}}]}",
 	       table_gpus, "17 of its 18 NVLinks", NULL);
@@ -177,15 +179,16 @@ static void what_wants_doing_is_said(void **state)
 	       "\"temperature_threshold_celsius\":{\"slowdown\":87}}]}",
 	       table_gpus, "slows down", NULL);
 	expect("{\"gpus\":[{\"gpu\":3,\"present\":true,\"temperature_celsius\":86,\"recovery_action\":0,"
-	       "\"temperature_threshold_celsius\":{\"slowdown\":87},\"nvlink_links\":{\"active\":18,\"total\":18}}]}",
+	       "\"temperature_threshold_celsius\":{\"slowdown\":87},\"nvlink_links\":{\"active\":18,"
+	       "\"total\":18}}]}",
 	       table_gpus, "3", "GPU 3:");
 }
 
 static void processes_of_old_data_have_no_load(void **state)
 {
 	(void)state;
-	expect("{\"gpus\":[{\"gpu\":3,\"uuid\":\"u\",\"present\":false,\"stale\":true,\"age_seconds\":9}],\"processes\":["
-	       "{\"gpu\":3,\"uuid\":\"u\",\"pid\":7,\"utilization_ratio\":0.5}]}",
+	expect("{\"gpus\":[{\"gpu\":3,\"uuid\":\"u\",\"present\":false,\"stale\":true,\"age_seconds\":9}],"
+	       "\"processes\":[{\"gpu\":3,\"uuid\":\"u\",\"pid\":7,\"utilization_ratio\":0.5}]}",
 	       table_processes, "GPU 3 is lost: its processes are as of 9 s ago", "50 %");
 	expect("{\"gpus\":[{\"gpu\":3,\"uuid\":\"u\",\"present\":true,\"stale\":false}],\"processes\":["
 	       "{\"gpu\":3,\"uuid\":\"u\",\"pid\":7,\"utilization_ratio\":0.5}]}",
@@ -204,9 +207,10 @@ static void a_gpu_has_the_processes_of_its_instances(void **state)
 static void processes_that_could_not_be_listed(void **state)
 {
 	static const char *const documents[] = {
-		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":5,\"mig\":[{\"processes_live\":null}]}],"
-		"\"processes\":[]}",
-		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":null,\"mig\":[]}],\"processes\":[{\"pid\":7}]}",
+		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":5,"
+		"\"mig\":[{\"processes_live\":null}]}],\"processes\":[]}",
+		"{\"gpus\":[{\"gpu\":3,\"present\":true,\"processes_live\":null,\"mig\":[]}],"
+		"\"processes\":[{\"pid\":7}]}",
 	};
 
 	(void)state;
@@ -225,7 +229,8 @@ static void processes_that_could_not_be_listed(void **state)
 static void a_driver_that_is_otherwise_than_known(void **state)
 {
 	static const char text[] =
-		"{\"gpus\":[{\"gpu\":3}],\"processes\":[{\"pid\":7}],\"node\":{\"refused\":\"architecture 99\"}}";
+		"{\"gpus\":[{\"gpu\":3}],\"processes\":[{\"pid\":7}],\"node\":{\"refused\":\"architecture "
+		"99\"}}";
 
 	(void)state;
 	expect(text, table_gpus, "doctor says more): architecture 99", NULL);
@@ -238,11 +243,12 @@ static void foreign_documents(void **state)
 {
 	static const char *const texts[] = {
 		"{\"gpus\":[{}],\"processes\":[{}],\"node\":{}}",
-		"{\"gpus\":[null,1,\"x\",[]],\"processes\":[null,1,\"x\",[]],\"node\":{\"topology\":[null,{\"a\":-1,\"b\":99},{}],"
-		"\"workloads\":[null,{}],\"rejected\":{\"x\":\"y\"}}}",
-		"{\"gpus\":[{\"gpu\":\"x\",\"name\":7,\"mig\":[{}],\"xids\":[{},1],\"clocks_event_reason\":{\"a\":\"b\"}}],"
-		"\"processes\":[{\"types\":[1,\"\",\"compute\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"],\"uid\":-5,"
-		"\"busy_seconds_total\":1e300,\"memory_bytes\":1e300}],\"node\":{\"gpus\":3}}",
+		"{\"gpus\":[null,1,\"x\",[]],\"processes\":[null,1,\"x\",[]],\"node\":{\"topology\":[null,"
+		"{\"a\":-1,\"b\":99},{}],\"workloads\":[null,{}],\"rejected\":{\"x\":\"y\"}}}",
+		"{\"gpus\":[{\"gpu\":\"x\",\"name\":7,\"mig\":[{}],\"xids\":[{},1],"
+		"\"clocks_event_reason\":{\"a\":\"b\"}}],\"processes\":[{\"types\":[1,\"\",\"compute\",\"b\","
+		"\"c\",\"d\",\"e\",\"f\",\"g\",\"h\"],\"uid\":-5,\"busy_seconds_total\":1e300,"
+		"\"memory_bytes\":1e300}],\"node\":{\"gpus\":3}}",
 	};
 
 	(void)state;

@@ -44,7 +44,8 @@ static void refuse_twins(char *text)
 	static char *series[20000];
 	size_t n = 0;
 
-	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+	for (char *save = NULL, *line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
 		if (*line == '#')
 			continue;
 		*strrchr(line, ' ') = '\0';
@@ -111,8 +112,10 @@ static void labels_say_what_is_known_of_the_device(void **state)
 	static const char *const series[] = {
 		"launches_total{" GPU0 ",pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 123456789\n",
 		"launches_total{pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 5\n",
-		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\",ci=\"0\",pid=\"2001\",comm=\"in-mig\"} 64\n",
-		"launches_total{uuid=\"GPU-ffffffff-0000-4000-8000-00000000ffff\",pid=\"4000\",comm=\"elsewhere\"} 1\n",
+		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\","
+		"ci=\"0\",pid=\"2001\",comm=\"in-mig\"} 64\n",
+		"launches_total{uuid=\"GPU-ffffffff-0000-4000-8000-00000000ffff\",pid=\"4000\","
+		"comm=\"elsewhere\"} 1\n",
 		"launches_total{" GPU0 ",pid=\"other\",comm=\"other\"} 31\n",
 		"memory_bytes{" GPU0 ",kind=\"device\",pid=\"other\",comm=\"other\"} 1610612736\n",
 		"estimated{" GPU0 ",pid=\"1002\",",
@@ -131,7 +134,8 @@ static void labels_say_what_is_known_of_the_device(void **state)
 	assert_true(has(text, "\ngpusonde_gpu_cuda_busy_seconds_total{" GPU0 "} 4000.5\n"));
 	assert_true(has(text, "\ngpusonde_gpu_cuda_estimated{" GPU0
 			      ",metric=\"gpusonde_gpu_cuda_busy_seconds_total\"} 1\n"));
-	assert_true(has(text, "\ngpusonde_gpu_cuda_launches_total 1000000\n")); /* on devices not known which */
+	/* on devices not known which */
+	assert_true(has(text, "\ngpusonde_gpu_cuda_launches_total 1000000\n"));
 	assert_false(has(text, "pid=\"1003\",comm=\"small\",kind"));
 	assert_false(has(text, "incomplete{pid=\"1001\""));
 	fixture_free(s);
@@ -228,8 +232,10 @@ static void a_histogram_never_falls(void **state)
 		before = now;
 	}
 	assert_int_equal(before, 5);
-	assert_true(has(text, "le=\"+Inf\"} 5\ngpusonde_cuda_call_duration_seconds_sum{api=\"cudaLaunchKernel\"} 2.5e-06\n"
-			      "gpusonde_cuda_call_duration_seconds_count{api=\"cudaLaunchKernel\"} 5\n"));
+	assert_true(has(
+		text,
+		"le=\"+Inf\"} 5\ngpusonde_cuda_call_duration_seconds_sum{api=\"cudaLaunchKernel\"} 2.5e-06\n"
+		"gpusonde_cuda_call_duration_seconds_count{api=\"cudaLaunchKernel\"} 5\n"));
 	fixture_free(s);
 }
 
@@ -291,8 +297,8 @@ static void nobody_is_left_out_or_shown_twice(void **state)
 	size_t i;
 
 	(void)state;
-	json_array_foreach(path(json, "processes"), i, process) n +=
-		json_is_object(json_object_get(process, "cuda"));
+	json_array_foreach(path(json, "processes"), i, process)
+		n += json_is_object(json_object_get(process, "cuda"));
 	assert_int_equal(n, 4);
 	/* 1001 on an unknown device and on GPU 1, 3000 on none, 4000 on one that NVML does not show. */
 	assert_int_equal(json_array_size(path(json, "traced")), 4);
@@ -417,7 +423,8 @@ static void a_sum_with_an_unknown_part_is_unknown(void **state)
 	view->devices[view->processes[1].devices_first].p[TRACED_LIVE_DEVICE] = PRESENCE_ABSENT;
 	text = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_false(has(text, "memory_bytes{" GPU0 ",kind=\"device\",pid=\"other\""));
-	assert_true(has(text, "memory_bytes{" GPU0 ",kind=\"host\",pid=\"other\",comm=\"other\"} 536870912\n"));
+	assert_true(
+		has(text, "memory_bytes{" GPU0 ",kind=\"host\",pid=\"other\",comm=\"other\"} 536870912\n"));
 	fixture_free(s);
 }
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the runtime's headers take from the compiler's, which come in another package: marks that mean nothing to a C compiler. */
+/*
+ * What the runtime's headers take from the compiler's, which come in another package: marks that mean nothing
+ * to a C compiler.
+ */
 #pragma once
 
 #define CUDARTAPI
