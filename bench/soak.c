@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 		clock_advance(PERIOD_NS);
 		advance(PERIOD_NS);
 		reader_pass(reader);
-		if (reading_check(&shared->reading) < 0 || model_apply(model, &shared->reading) < 0 ||
+		if (reading_check(&shared->reading) < 0 || model_apply(model, SOURCE_NVML, &shared->reading) < 0 ||
 		    model_publish(model, publisher) < 0)
 			return EXIT_FAILURE;
 		look(publisher, ticks++, &page);

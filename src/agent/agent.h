@@ -37,7 +37,7 @@ struct agent {
 	struct tracer *tracer; /* NULL: no thread could be had */
 	struct http_stats http_counted;
 	double cpu_counted;
-	char status_line[TROUBLE_MAX]; /* as systemd has it */
+	char status_line[REASON_MAX]; /* as systemd has it */
 
 	/* shared */
 	int request_fd;

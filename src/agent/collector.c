@@ -157,20 +157,20 @@ static void log_refused(struct collector *c, const struct reading *reading)
 static void tell_trouble(struct collector *c, const struct nvml_status *status)
 {
 	int64_t now = clock_boot_ns();
-	char text[TROUBLE_MAX];
+	char text[REASON_MAX];
 
 	if (c->bus_ns == 0 || now - c->bus_ns >= BUS_INTERVAL_S * NSEC_PER_SEC) {
 		c->bus_ns = now;
 		c->gpus_on_bus = pci_gpus(PCI_DEVICES);
 	}
 	if (status->trouble[0]) {
-		model_set_trouble(c->model, status->trouble, status->cause);
+		model_set_outage(c->model, SOURCE_NVML, status->trouble, status->cause);
 	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
 		snprintf(text, sizeof(text), "%d NVIDIA device%s on the PCI bus, but no driver: %s",
 			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s", c->error);
-		model_set_trouble(c->model, text, text);
+		model_set_outage(c->model, SOURCE_NVML, text, text);
 	} else {
-		model_set_trouble(c->model, NULL, NULL);
+		model_set_outage(c->model, SOURCE_NVML, NULL, NULL);
 	}
 }
 
@@ -181,7 +181,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 					  .what = "unusable readings" };
 	struct collector *c = userdata;
 	struct nvml_status status;
-	int r = model_apply(c->model, reading);
+	int r = model_apply(c->model, SOURCE_NVML, reading);
 
 	if (r < 0) {
 		if (log_limit_allow(&limit))
@@ -231,14 +231,13 @@ static void count_kmsg(struct collector *c)
 
 	if (c->kmsg)
 		kmsg_stats(c->kmsg, &s);
-	model_agent_set(c->model, AGENT_SOURCE_UP_KMSG, c->kmsg && !s.failed);
+	model_set_source(c->model, SOURCE_KMSG, c->kmsg && !s.failed ? READING_OK : READING_FAILED,
+			 c->kmsg && !s.failed ? "" : "the kernel log cannot be read");
 	if (!c->kmsg)
 		return;
 	model_agent_add(c->model, AGENT_XID_UNMATCHED, (double)(s.unreadable - c->kmsg_counted.unreadable));
 	model_agent_add(c->model, AGENT_KMSG_OVERRUNS, (double)(s.overruns - c->kmsg_counted.overruns));
-	if (!s.failed)
-		model_agent_set(c->model, AGENT_LAST_SUCCESS_KMSG, (double)clock_real_ns() / NSEC_PER_SEC);
-	else if (!c->kmsg_counted.failed)
+	if (s.failed && !c->kmsg_counted.failed)
 		log_warning(
 			"the kernel log cannot be read any more: XIDs come from the driver's events alone");
 	c->kmsg_counted = s;

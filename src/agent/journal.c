@@ -181,7 +181,7 @@ int journal_take(struct journal *j, const struct snapshot *s)
 	 * A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not
 	 * answer there is nothing new.
 	 */
-	if (s->state != READING_OK || !s->fresh || s->entities_n == 0)
+	if (snapshot_driver(s)->state != READING_OK || !s->fresh || s->entities_n == 0)
 		return r;
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		if (s->entities[i].id.parent == READING_NONE)

@@ -134,7 +134,7 @@ static int get_ready(_unused_ const struct http_request *request, struct http_re
 {
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	char why[TROUBLE_MAX];
+	char why[REASON_MAX];
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 
 	reply->status = ready ? 200 : 503;
@@ -190,7 +190,7 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	struct nvml_status s;
-	char why[TROUBLE_MAX], places[AGENT_PLACES][sizeof(agent->places[0])];
+	char why[REASON_MAX], places[AGENT_PLACES][sizeof(agent->places[0])];
 
 	pthread_mutex_lock(&agent->lock);
 	s = agent->status;

@@ -59,6 +59,7 @@ bool liveness(const struct snapshot *s, int64_t now_boot_ns)
 
 bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t size)
 {
+	const struct source *driver = snapshot_driver(s);
 	unsigned gpus = 0;
 
 	if (!liveness(s, now_boot_ns)) {
@@ -69,8 +70,8 @@ bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t 
 		snprintf(why, size, "%s", s->not_fresh_reason);
 		return false;
 	}
-	if (s->state != READING_OK) {
-		snprintf(why, size, "no GPU on this node%s%s", s->error[0] ? ": " : "", s->error);
+	if (driver->state != READING_OK) {
+		snprintf(why, size, "no GPU on this node%s%s", driver->error[0] ? ": " : "", driver->error);
 		return true;
 	}
 	for (uint32_t i = 0; i < s->entities_n; i++)

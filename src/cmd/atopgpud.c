@@ -33,10 +33,11 @@ struct atopgpud {
  */
 static bool has_no_gpu(const struct snapshot *snapshot)
 {
-	if (snapshot->state == READING_OK)
+	enum reading_state state = snapshot_driver(snapshot)->state;
+
+	if (state == READING_OK)
 		return snapshot->entities_n == 0;
-	return (snapshot->state == READING_NO_LIBRARY || snapshot->state == READING_NO_DRIVER) &&
-	       pci_gpus(PCI_DEVICES) <= 0;
+	return (state == READING_NO_LIBRARY || state == READING_NO_DRIVER) && pci_gpus(PCI_DEVICES) <= 0;
 }
 
 static void on_published(const struct snapshot *snapshot, void *userdata)
@@ -47,8 +48,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 		return;
 	d->seen = true;
 	if (has_no_gpu(snapshot)) {
-		log_info("no GPU on this machine, nothing to serve%s%s", snapshot->error[0] ? ": " : "",
-			 snapshot->error);
+		log_info("no GPU on this machine, nothing to serve%s%s",
+			 snapshot_driver(snapshot)->error[0] ? ": " : "", snapshot_driver(snapshot)->error);
 		sd_event_exit(d->event, EXIT_SUCCESS);
 		return;
 	}

@@ -38,7 +38,7 @@ struct screen {
 	bool json;
 	bool terminal; /* redraw in place */
 	/* why the newest document does not show what was asked for; "" when it does */
-	char trouble[TROUBLE_MAX];
+	char trouble[REASON_MAX];
 	struct table_options table;
 };
 

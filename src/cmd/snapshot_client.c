@@ -166,7 +166,7 @@ static int begin_sampling(struct snapshot_client *client)
 		r = run(client, 1, RATES_NS);
 	}
 	snapshot = collector_snapshot(client->collector);
-	good = snapshot->state == READING_OK && snapshot->fresh;
+	good = snapshot_driver(snapshot)->state == READING_OK && snapshot->fresh;
 	snapshot_unref(snapshot);
 	if (r < 0 || !good)
 		return r;

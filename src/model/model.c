@@ -63,11 +63,6 @@ void model_set_identify(struct model *model, process_identify_fn *identify, void
 	model->identify_data = userdata;
 }
 
-void model_set_period(struct model *model, int64_t period_ns)
-{
-	model->period_ns = period_ns;
-}
-
 void model_set_limits(struct model *model, const struct model_limits *limits)
 {
 	model->limits.processes = MIN(limits->processes, (uint32_t)READING_PROCESSES_MAX);
@@ -91,6 +86,7 @@ void model_agent_add(struct model *model, enum agent_metric metric, double value
 
 void model_set_trace(struct model *model, struct trace_view *view)
 {
+	struct source *source = &model->sources[SOURCE_TRACE].s;
 	struct trace_view *former = model->trace;
 
 	model->trace = trace_view_ref(view);
@@ -100,70 +96,34 @@ void model_set_trace(struct model *model, struct trace_view *view)
 		model->agent[row] = view ? view->agent[row] : 0;
 		model->agent_p[row] = view ? view->agent_p[row] : PRESENCE_ABSENT;
 	}
+	source->in_use = view && (view->enabled || presence_is(view->agent_p[AGENT_SOURCE_UP_TRACE]));
+	source->state = view && view->enabled ? READING_OK : READING_FAILED;
+	snprintf(source->error, sizeof(source->error), "%.*s", (int)sizeof(source->error) - 1,
+		 view && !view->enabled ? view->why : "");
+	if (view)
+		source->heard_ns = view->boot_ns;
+	if (view && view->enabled)
+		source->fresh_ns = view->boot_ns;
 	trace_view_unref(former);
 }
 
-void model_set_trouble(struct model *model, const char *text, const char *cause)
-{
-	snprintf(model->trouble, sizeof(model->trouble), "%s", text ? text : "");
-	snprintf(model->trouble_cause, sizeof(model->trouble_cause), "%s", text ? cause : "");
-}
-
-/* How many phrases; what did not fit is one more. */
-static unsigned count_refused(const char *text)
-{
-	unsigned n = *text != '\0';
-
-	for (; (text = strchr(text, ';')); text++)
-		n++;
-	return n;
-}
-
-/* What holds for the driver as a whole. Versions stay known when it is gone. */
-static void take_driver(struct model *model, const struct reading *reading)
-{
-	model->state = reading->state;
-	memcpy(model->error, reading->error, sizeof(model->error));
-	/*
-	 * The numbers that stay on show came from the last driver that gave any, whatever is in its place by
-	 * now.
-	 */
-	if (reading->state == READING_OK)
-		model->simulated_numbers = reading->simulated;
-	/* Whoever let go of the library cannot say what it was. */
-	if (reading->state != READING_RELEASED) {
-		model->simulated = reading->simulated || model->simulated_numbers;
-		memcpy(model->library, reading->library, sizeof(model->library));
-	}
-	if (reading->state != READING_OK)
-		return;
-	memcpy(model->driver_version, reading->driver_version, sizeof(model->driver_version));
-	memcpy(model->nvml_version, reading->nvml_version, sizeof(model->nvml_version));
-	memcpy(model->refused, reading->refused, sizeof(model->refused));
-	model_agent_set(model, AGENT_DRIVER_REFUSED, count_refused(model->refused));
-	model->cuda_version = reading->cuda_version;
-	model->topology_n = reading->topology_n;
-	memcpy(model->topology, reading->topology, sizeof(model->topology));
-	memcpy(model->topology_nvlinks, reading->topology_nvlinks, sizeof(model->topology_nvlinks));
-}
-
-static void take_counts(struct model *model, const struct reading *reading, int64_t now_ns, int64_t end_ns)
+static void take_counts(struct model *model, const struct reading *reading)
 {
 	model_agent_add(model, AGENT_TICKS, 1);
 	model_agent_add(model, AGENT_DROPPED_ENTITIES, reading->entities_dropped);
 	model_agent_add(model, AGENT_DROPPED_PROCESSES, reading->processes_dropped);
 	model_agent_add(model, AGENT_DROPPED_EVENTS, reading->events_dropped);
-	model_agent_set(model, AGENT_COLLECT_SECONDS_NVML,
-			(double)(reading->end_ns - reading->begin_ns) / NSEC_PER_SEC);
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		model->rejected[row] += reading->rejected[row];
 	for (unsigned row = 0; row < PROCESS_METRICS; row++)
 		model->rejected_process[row] += reading->rejected_process[row];
-	if (reading->state == READING_OK) {
-		model->good_ns = end_ns;
-		model->good_real_ns = clock_real_ns() - (now_ns - end_ns);
-		model_agent_set(model, AGENT_LAST_SUCCESS_NVML, (double)model->good_real_ns / NSEC_PER_SEC);
-	}
+}
+
+static void take_topology(struct model *model, const struct reading *reading)
+{
+	model->topology_n = reading->topology_n;
+	memcpy(model->topology, reading->topology, sizeof(model->topology));
+	memcpy(model->topology_nvlinks, reading->topology_nvlinks, sizeof(model->topology_nvlinks));
 }
 
 static void devices_gone(struct model *model)
@@ -172,26 +132,26 @@ static void devices_gone(struct model *model)
 		device_gone(model->devices[model->order[i]]);
 }
 
-int model_apply(struct model *model, const struct reading *reading)
+int model_apply(struct model *model, enum source_id source, const struct reading *reading)
 {
 	uint32_t n = MIN(reading->entities_n, (uint32_t)READING_ENTITIES_MAX);
+	struct source_state *state = &model->sources[source];
 	/* The child's clock is ours; were it ahead, values would stay fresh for too long. */
-	int64_t now_ns = clock_boot_ns(), end_ns = MIN(reading->end_ns, now_ns);
+	int64_t now_ns = clock_boot_ns(), end_ns = MIN(reading->end_ns, now_ns), since_ns;
 	uint16_t devices[READING_ENTITIES_MAX];
-	int64_t since_ns;
 
-	if (end_ns <= model->reading_ns)
+	if (end_ns <= state->s.heard_ns)
 		return -ESTALE;
 	/*
 	 * The driver keeps events from the moment it is attached, so from the last good reading or this
 	 * attachment on.
 	 */
-	since_ns =
-		reading->attach == model->attach && model->good_ns != 0 ? model->good_ns : reading->begin_ns;
+	since_ns = reading->attach == state->attach && state->s.fresh_ns != 0 ? state->s.fresh_ns :
+										reading->begin_ns;
 	model->readings++;
 	model->reading_ns = end_ns;
-	take_driver(model, reading);
-	take_counts(model, reading, now_ns, end_ns);
+	source_apply(model, source, reading, now_ns, end_ns);
+	take_counts(model, reading);
 	if (reading->state != READING_OK) {
 		/*
 		 * When we let go of the driver ourselves its GPUs are as present as they were; they grow
@@ -201,7 +161,8 @@ int model_apply(struct model *model, const struct reading *reading)
 			devices_gone(model);
 		return 0;
 	}
-	model->attach = reading->attach;
+	state->attach = reading->attach;
+	take_topology(model, reading);
 
 	devices_match(model, reading, n, devices);
 	for (uint32_t i = 0; i < n; i++) {

@@ -49,8 +49,21 @@ void model_set_period(struct model *model, int64_t period_ns);
 /* Series bound may change on reload; credited amounts stay. */
 void model_set_limits(struct model *model, const struct model_limits *limits);
 
-/* A device source's newest reading (already passed through reading_check). */
-int model_apply(struct model *model, const struct reading *reading);
+/*
+ * The newest reading of a source of devices (already passed through reading_check). -ESTALE: it is not newer
+ * than the one before; nothing changed.
+ */
+int model_apply(struct model *model, enum source_id source, const struct reading *reading);
+
+/*
+ * How often a source delivers, when that is not the model's period: its data are stale two and a half of
+ * these after its newest.
+ */
+void model_set_source_period(struct model *model, enum source_id source, int64_t period_ns);
+
+/* A source that gives no readings works (READING_OK), or why it does not. To be repeated while it is so. */
+void model_set_source(struct model *model, enum source_id source, enum reading_state state,
+		      const char *error);
 
 /*
  * One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is
@@ -65,15 +78,15 @@ void model_agent_set(struct model *model, enum agent_metric metric, double value
 void model_agent_add(struct model *model, enum agent_metric metric, double value);
 
 /*
- * Why there are no fresh data, in words (child hung in nvmlDeviceGetX for 12 s), shown by /readyz and doctor;
- * and the cause alone, which is to be the same text for as long as it lasts, since it becomes a label. NULL
- * clears.
+ * Why a source gives no fresh data, in words (child hung in nvmlDeviceGetX for 12 s), shown by /readyz and
+ * doctor; and the cause alone, which is to be the same text for as long as it lasts, since it becomes a
+ * label. NULL clears.
  */
-void model_set_trouble(struct model *model, const char *text, const char *cause);
+void model_set_outage(struct model *model, enum source_id source, const char *text, const char *cause);
 
 /*
  * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference
- * of its own. NULL: nobody traces any more. The agent's figures in it (agent_metric_of_trace()) become the
+ * of its own. NULL: tracing has ended. The agent's figures in it (agent_metric_of_trace()) become the
  * model's.
  */
 void model_set_trace(struct model *model, struct trace_view *view);

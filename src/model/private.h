@@ -2,6 +2,7 @@
 /*
  * The model's inside, for the files of this folder only. See model/model.h for what it promises.
  *
+ *   source.c     states of the sources, freshness of the node
  *   model.c      one reading in: who is still there, whose numbers grow, which XIDs happened
  *   device.c     GPUs and MIG instances: who is there, found again by UUID
  *   accumulate.c readings made into values, by kind
@@ -87,6 +88,15 @@ struct xid_recent {
 	int64_t from_ns, to_ns; /* it happened between these */
 };
 
+/* A source, as published but for `id` and `fresh`, and what belongs to its readings. */
+struct source_state {
+	struct source s;
+	char outage[REASON_MAX], outage_cause[REASON_MAX]; /* see model_set_outage() */
+	int64_t period_ns; /* between its readings; 0: the model's */
+	uint32_t attach; /* of its newest good reading */
+	bool simulated_numbers; /* the newest numbers come from the simulated driver */
+};
+
 struct model {
 	struct model_limits limits;
 	process_identify_fn *identify;
@@ -94,16 +104,9 @@ struct model {
 	int64_t period_ns;
 	char hostname[65];
 
-	/* The newest reading */
-	uint64_t readings; /* taken in */
-	int64_t reading_ns; /* end of the newest, whatever its state; 0 none yet */
-	int64_t good_ns, good_real_ns; /* end of the newest with state READING_OK; 0 none yet */
-	uint32_t attach;
-	enum reading_state state;
-	bool simulated, simulated_numbers; /* what is on show; of it the last numbers that a driver gave */
-	char error[256], driver_version[80], nvml_version[80], library[256], refused[512];
-	char trouble[TROUBLE_MAX], trouble_cause[TROUBLE_MAX];
-	uint32_t cuda_version;
+	struct source_state sources[SOURCES];
+	uint64_t readings; /* taken in, of all sources */
+	int64_t reading_ns; /* end of the newest, whatever its source and state; 0 none yet */
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
@@ -145,6 +148,20 @@ struct model {
 	int64_t kmsg_from_ns; /* older records are not counted */
 	bool xids_dirty;
 };
+
+/* source.c */
+
+/* A reading that ended at end_ns has come: the source's state, and the agent's metrics about it. */
+void source_apply(struct model *model, enum source_id source, const struct reading *reading, int64_t now_ns,
+		  int64_t end_ns);
+/*
+ * Older than this, a source's data are stale: two missed readings and a half, and never less than what a busy
+ * machine may take.
+ */
+int64_t source_stale_after(const struct model *model, enum source_id source);
+bool source_recent(const struct model *model, enum source_id source, int64_t when_ns, int64_t now_ns);
+/* States of all sources, the node's freshness, the metric source_up. */
+void sources_publish(struct model *model, struct snapshot *snapshot);
 
 /* device.c */
 

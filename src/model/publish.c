@@ -8,117 +8,30 @@
 #include "base/macro.h"
 #include "model/publisher.h"
 
-/*
- * Older than this, data are stale: two missed ticks and a half, and never less than what a busy machine may
- * take.
- */
-static int64_t stale_after(const struct model *model)
-{
-	return MAX(model->period_ns * 5 / 2, 3 * NSEC_PER_SEC);
-}
-
-static bool recent(const struct model *model, int64_t when_ns, int64_t now_ns)
-{
-	return when_ns != 0 && now_ns - when_ns <= stale_after(model);
-}
-
-/* @cause is @why without times; NULL where there are none in it. */
-static void say_why(struct snapshot *s, const char *why, const char *cause)
-{
-	snprintf(s->not_fresh_reason, sizeof(s->not_fresh_reason), "%s", why);
-	snprintf(s->not_fresh_cause, sizeof(s->not_fresh_cause), "%s", cause ? cause : why);
-}
-
-static void publish_reason(const struct model *model, struct snapshot *s)
-{
-	char old[96];
-
-	if (model->trouble[0]) {
-		say_why(s, model->trouble, model->trouble_cause);
-	} else if (model->reading_ns == 0) {
-		say_why(s, "the driver has not been asked yet; wait for the first collection", NULL);
-	} else if (s->state != READING_OK && s->error[0]) {
-		say_why(s, s->error, NULL);
-	} else if (s->state == READING_RELEASED) {
-		say_why(s, "the driver was let go of on request; \"gpusonde resume\" takes it back", NULL);
-	} else {
-		snprintf(old, sizeof(old),
-			 "the newest collection is %.1f s old; \"gpusonde doctor\" says why",
-			 (double)(s->boot_ns - model->reading_ns) / NSEC_PER_SEC);
-		say_why(s, old, "the newest collection is old; \"gpusonde doctor\" says why");
-	}
-}
-
-/*
- * Fresh: the newest reading is recent and tells what there is. A node without a driver and without a trace of
- * a GPU is such a one, too, unless whoever looked (cmd/) knows better and has said so by model_set_trouble().
- */
-static void publish_freshness(const struct model *model, struct snapshot *s)
-{
-	bool no_gpu = (model->state == READING_NO_LIBRARY || model->state == READING_NO_DRIVER) &&
-		      model->devices_n == 0 && !model->trouble[0];
-
-	s->fresh = recent(model, model->good_ns, s->boot_ns) ||
-		   (no_gpu && recent(model, model->reading_ns, s->boot_ns));
-	if (model->state != READING_OK && !no_gpu)
-		s->fresh = false;
-	if (s->fresh)
-		say_why(s, "", NULL);
-	else
-		publish_reason(model, s);
-}
-
-/*
- * Readings that say "released" come for as long as it is let go of. Where none comes any more it was taken
- * back and has not answered since, which is told as it is of any driver: as one that may be well, with
- * nothing fresh.
- */
-static void publish_state(const struct model *model, struct snapshot *s)
-{
-	bool taken_back = model->state == READING_RELEASED && !recent(model, model->reading_ns, s->boot_ns);
-
-	s->state = taken_back ? READING_OK : model->state;
-	snprintf(s->error, sizeof(s->error), "%s", taken_back ? "" : model->error);
-}
-
 static void publish_header(struct model *model, struct snapshot *s)
 {
 	s->boot_ns = clock_boot_ns();
 	s->real_ns = clock_real_ns();
-	s->simulated = model->simulated;
-	publish_state(model, s);
-	s->cuda_version = model->cuda_version;
 	s->period_ns = model->period_ns;
-	memcpy(s->driver_version, model->driver_version, sizeof(s->driver_version));
-	memcpy(s->nvml_version, model->nvml_version, sizeof(s->nvml_version));
-	memcpy(s->library, model->library, sizeof(s->library));
-	memcpy(s->refused, model->refused, sizeof(s->refused));
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
 	s->topology_n = model->topology_n;
 	memcpy(s->topology, model->topology, sizeof(s->topology));
 	memcpy(s->topology_nvlinks, model->topology_nvlinks, sizeof(s->topology_nvlinks));
 	memcpy(s->rejected, model->rejected, sizeof(s->rejected));
 	memcpy(s->rejected_process, model->rejected_process, sizeof(s->rejected_process));
-	publish_freshness(model, s);
-	model_agent_set(model, AGENT_SOURCE_UP_NVML,
-			model->state == READING_OK && recent(model, model->good_ns, s->boot_ns));
+	sources_publish(model, s);
 	memcpy(s->agent, model->agent, sizeof(s->agent));
 	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
 }
 
-/*
- * Whose figures are old is no source that delivers; its counters stay, its gauges are of an earlier time and
- * would not tell.
- */
+/* Counters of a tracer whose figures are old stay; its gauges are of an earlier time, which nothing would show. */
 static void publish_trace(const struct model *model, struct snapshot *s)
 {
 	s->trace = trace_view_ref(model->trace);
 	s->trace_stale = false;
 	if (!model->trace || !model->trace->enabled)
 		return;
-	s->trace_stale = !recent(model, model->trace->boot_ns, s->boot_ns);
-	s->agent[AGENT_SOURCE_UP_TRACE] = !s->trace_stale;
-	s->agent_p[AGENT_SOURCE_UP_TRACE] = PRESENCE_PRESENT;
+	s->trace_stale = !s->sources[SOURCE_TRACE].fresh;
 	if (!s->trace_stale)
 		return;
 	for (unsigned row = 0; row < AGENT_METRICS; row++)
@@ -137,7 +50,7 @@ static void publish_entities(const struct model *model, struct snapshot *s)
 		memcpy(e, &device->e, sizeof(*e));
 		e->id.parent =
 			device->parent == NO_INDEX ? READING_NONE : model->devices[device->parent]->rank;
-		e->stale = !recent(model, e->sampled_boot_ns, s->boot_ns);
+		e->stale = !source_recent(model, SOURCE_NVML, e->sampled_boot_ns, s->boot_ns);
 		e->processes_live = 0;
 	}
 }

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "model/reading.h"
+#include "model/source.h"
 #include "model/trace.h"
 
 /* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
@@ -83,21 +83,17 @@ struct xid {
 	int64_t last_real_ns;
 };
 
-enum { TROUBLE_MAX = 400 }; /* has room for a driver's error and more */
-
 struct snapshot {
 	atomic_uint refs;
 	uint64_t seq; /* 1, 2, ...: changes with every publication */
 	int64_t real_ns, boot_ns; /* when published */
-	bool simulated;
-	bool fresh; /* the newest reading is recent: /readyz */
-	char not_fresh_reason[TROUBLE_MAX];
-	char not_fresh_cause[TROUBLE_MAX]; /* the same without times: one text for as long as it lasts */
-	enum reading_state state;
-	char error[256];
-	char driver_version[80], nvml_version[80], library[256], refused[512];
+	struct source sources[SOURCES];
+	enum source_id device_source; /* whose state and versions stand for the node's: snapshot_driver() */
+	bool simulated; /* some of what is shown comes from gpusonde's simulated driver */
+	bool fresh; /* what the device sources say of the node is recent: /readyz */
+	char not_fresh_reason[REASON_MAX];
+	char not_fresh_cause[REASON_MAX]; /* the same without times: one text for as long as it lasts */
 	char hostname[65];
-	uint32_t cuda_version;
 	int64_t period_ns;
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
@@ -120,6 +116,15 @@ struct snapshot {
 static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
 {
 	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
+}
+
+/*
+ * The device source whose state and versions stand for the node's: of those in use one that is fresh before
+ * one that is not, then by priority.
+ */
+static inline const struct source *snapshot_driver(const struct snapshot *s)
+{
+	return &s->sources[s->device_source];
 }
 
 struct snapshot *snapshot_ref(struct snapshot *snapshot);

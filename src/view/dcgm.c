@@ -98,7 +98,7 @@ static int make_labels(struct dcgm_page *d)
 			label_add_u64(&entry, "GPU_I_ID", e->id.gi);
 		}
 		label_add(&entry, label_names[d->names].hostname, d->s->hostname);
-		label_add(&entry, label_names[d->names].driver, d->s->driver_version);
+		label_add(&entry, label_names[d->names].driver, snapshot_driver(d->s)->driver_version);
 		labels_add(&d->labels, &entry);
 	}
 	strbuf_done(&entry);

@@ -171,18 +171,19 @@ static json_t *json_agent(struct json_maker *j)
 json_t *json_node(struct json_maker *j)
 {
 	const struct snapshot *s = j->s;
+	const struct source *driver = snapshot_driver(s);
 	json_t *node = json_object(), *rejected = json_object();
 	char cuda[16];
 
-	cuda_version_text(s->cuda_version, cuda);
+	cuda_version_text(driver->cuda_version, cuda);
 	json_put(j, node, "hostname", json_text_or_null(s->hostname));
-	json_put(j, node, "driver_version", json_text_or_null(s->driver_version));
-	json_put(j, node, "nvml_version", json_text_or_null(s->nvml_version));
+	json_put(j, node, "driver_version", json_text_or_null(driver->driver_version));
+	json_put(j, node, "nvml_version", json_text_or_null(driver->library_version));
 	json_put(j, node, "cuda_version", json_text_or_null(cuda));
-	json_put(j, node, "library", json_text_or_null(s->library));
-	json_put(j, node, "refused", json_text_or_null(s->refused));
-	json_put(j, node, "state", json_string(state_name(s->state)));
-	json_put(j, node, "error", json_text_or_null(s->error));
+	json_put(j, node, "library", json_text_or_null(driver->library));
+	json_put(j, node, "refused", json_text_or_null(driver->refused));
+	json_put(j, node, "state", json_string(state_name(driver->state)));
+	json_put(j, node, "error", json_text_or_null(driver->error));
 	json_put(j, node, "fresh", json_boolean(s->fresh));
 	json_put(j, node, "reason", json_text_or_null(s->fresh ? "" : s->not_fresh_reason));
 	json_put(j, node, "period_seconds", json_number((double)s->period_ns * 1e-9));

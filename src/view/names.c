@@ -36,12 +36,14 @@ const char *trouble_of(const struct snapshot *s)
 {
 	if (!s->fresh)
 		return s->not_fresh_reason;
-	return s->state == READING_OK ? "" : s->error;
+	return snapshot_driver(s)->state == READING_OK ? "" : snapshot_driver(s)->error;
 }
 
 const char *driver_state_name(const struct snapshot *s)
 {
-	return s->state == READING_OK && !s->fresh ? "stale" : state_name(s->state);
+	enum reading_state state = snapshot_driver(s)->state;
+
+	return state == READING_OK && !s->fresh ? "stale" : state_name(state);
 }
 
 const char *driver_state_reason(const struct snapshot *s)

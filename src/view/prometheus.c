@@ -85,7 +85,7 @@ static void add_gpu_info(struct exposition_page *p, struct strbuf *tail)
 		strbuf_reset(tail);
 		label_add(tail, "pci_bus_id", id->pci_bus_id);
 		label_add(tail, "model", id->name);
-		label_add(tail, "driver", p->s->driver_version);
+		label_add(tail, "driver", snapshot_driver(p->s)->driver_version);
 		label_add(tail, "vbios", id->vbios);
 		label_add(tail, "serial", id->serial);
 		label_add(tail, "architecture", id->architecture);
@@ -251,6 +251,7 @@ static void add_xids(struct exposition_page *p, struct strbuf *tail)
 static void add_node(struct exposition_page *p, struct strbuf *tail)
 {
 	const struct snapshot *s = p->s;
+	const struct source *driver = snapshot_driver(s);
 	char cuda[16];
 	unsigned present = 0, absent = 0;
 
@@ -258,11 +259,11 @@ static void add_node(struct exposition_page *p, struct strbuf *tail)
 	strbuf_reset(tail);
 	label_add(tail, "version", GPUSONDE_VERSION);
 	page_sample(&p->page, "", tail->data, 1);
-	cuda_version_text(s->cuda_version, cuda);
+	cuda_version_text(driver->cuda_version, cuda);
 	begin(p, "node_info", FAMILY_INFO, UNIT_NONE, "What drives the GPUs of this node.");
 	strbuf_reset(tail);
-	label_add(tail, "driver", s->driver_version);
-	label_add(tail, "nvml", s->nvml_version);
+	label_add(tail, "driver", driver->driver_version);
+	label_add(tail, "nvml", driver->library_version);
 	label_add(tail, "cuda", cuda);
 	label_add(tail, "simulated", s->simulated ? "true" : "false");
 	page_sample(&p->page, "", tail->data, 1);

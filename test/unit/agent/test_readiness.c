@@ -63,7 +63,7 @@ static struct snapshot snapshot(bool fresh, enum reading_state state)
 {
 	return (struct snapshot){
 		.fresh = fresh,
-		.state = state,
+		.sources[SOURCE_NVML].state = state,
 		.boot_ns = now,
 		.period_ns = NSEC_PER_SEC,
 		.not_fresh_reason = "because",

@@ -167,7 +167,7 @@ int lab_step(struct lab *lab, int64_t ns)
 	clock_advance(ns);
 	lab->reading->end_ns = clock_boot_ns();
 	assert_int_equal(reading_check(lab->reading), 0);
-	r = model_apply(lab->model, lab->reading);
+	r = model_apply(lab->model, SOURCE_NVML, lab->reading);
 	publish(lab);
 	empty_reading(lab);
 	return r;

@@ -302,7 +302,7 @@ static void without_a_driver_all_are_gone_but_not_when_we_let_go(void **state)
 	lab_step(lab, NSEC_PER_SEC);
 	assert_false(lab->s->entities[0].present);
 	assert_int_equal(presence(lab, 0, SLOT_POWER), PRESENCE_ABSENT);
-	assert_int_equal(lab->s->state, READING_NO_DRIVER);
+	assert_int_equal(snapshot_driver(lab->s)->state, READING_NO_DRIVER);
 }
 
 static void instances_follow_their_gpu_in_order(void **state)

@@ -35,13 +35,13 @@ static void a_good_reading_is_fresh_for_a_while(void **state)
 	assert_near(lab->s->agent[AGENT_TICKS], 1, 0);
 	lab_wait(lab, 3 * SECOND);
 	assert_true(lab->s->fresh);
-	model_set_trouble(lab->model, "hung in nvmlDeviceGetPowerUsage for 4 s", "hung");
+	model_set_outage(lab->model, SOURCE_NVML, "hung in nvmlDeviceGetPowerUsage for 4 s", "hung");
 	lab_wait(lab, SECOND);
 	assert_false(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "hung in nvmlDeviceGetPowerUsage for 4 s");
 	assert_string_equal(lab->s->not_fresh_cause, "hung");
 	assert_near(lab->s->agent[AGENT_SOURCE_UP_NVML], 0, 0);
-	model_set_trouble(lab->model, NULL, NULL);
+	model_set_outage(lab->model, SOURCE_NVML, NULL, NULL);
 	lab_wait(lab, SECOND);
 	assert_non_null(strstr(lab->s->not_fresh_reason, "5.0 s old"));
 	assert_non_null(strstr(lab->s->not_fresh_cause, "collection is old"));
@@ -59,7 +59,7 @@ static void a_node_without_gpus_is_fresh(void **state)
 	lab->reading->state = READING_NO_DRIVER;
 	lab_step(lab, SECOND);
 	assert_true(lab->s->fresh);
-	model_set_trouble(lab->model, "there is a GPU on the bus", "no driver");
+	model_set_outage(lab->model, SOURCE_NVML, "there is a GPU on the bus", "no driver");
 	lab_wait(lab, 0);
 	assert_false(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "there is a GPU on the bus");
@@ -76,7 +76,7 @@ static void a_driver_that_went_away_is_not(void **state)
 	lab_step(lab, SECOND);
 	assert_false(lab->s->fresh);
 	assert_string_equal(lab->s->not_fresh_reason, "not loaded; modprobe nvidia");
-	assert_string_equal(lab->s->error, "not loaded; modprobe nvidia");
+	assert_string_equal(snapshot_driver(lab->s)->error, "not loaded; modprobe nvidia");
 	lab->reading->state = READING_RELEASED;
 	lab_step(lab, SECOND);
 	assert_false(lab->s->fresh);
@@ -87,7 +87,7 @@ static void a_driver_that_went_away_is_not(void **state)
 	lab_gpu(lab, 0);
 	lab_step(lab, SECOND);
 	assert_true(lab->s->fresh);
-	assert_string_equal(lab->s->error, "");
+	assert_string_equal(snapshot_driver(lab->s)->error, "");
 }
 
 static void the_driver_is_described(void **state)
@@ -102,9 +102,9 @@ static void the_driver_is_described(void **state)
 	snprintf(lab->reading->library, sizeof(lab->reading->library), "/usr/lib/libnvidia-ml.so.1");
 	lab_step(lab, SECOND);
 	assert_true(lab->s->simulated);
-	assert_int_equal(lab->s->cuda_version, 13000);
-	assert_string_equal(lab->s->driver_version, "570.1");
-	assert_string_equal(lab->s->library, "/usr/lib/libnvidia-ml.so.1");
+	assert_int_equal(snapshot_driver(lab->s)->cuda_version, 13000);
+	assert_string_equal(snapshot_driver(lab->s)->driver_version, "570.1");
+	assert_string_equal(snapshot_driver(lab->s)->library, "/usr/lib/libnvidia-ml.so.1");
 	assert_int_equal(lab->s->topology[0][0], 7);
 	assert_int_equal(lab->s->period_ns, SECOND);
 	assert_int_equal(lab->s->boot_ns, clock_boot_ns());
@@ -120,15 +120,15 @@ static void a_driver_taken_back_is_not_released(void **state)
 		lab->reading->state = READING_RELEASED;
 		snprintf(lab->reading->error, sizeof(lab->reading->error), "let go of; resume takes it back");
 		lab_step(lab, SECOND);
-		assert_int_equal(lab->s->state, READING_RELEASED);
+		assert_int_equal(snapshot_driver(lab->s)->state, READING_RELEASED);
 		assert_non_null(strstr(lab->s->not_fresh_cause, "resume"));
 	}
 	lab_wait(lab, 4 * SECOND); /* no reading says so any more */
-	assert_int_equal(lab->s->state, READING_OK);
+	assert_int_equal(snapshot_driver(lab->s)->state, READING_OK);
 	assert_false(lab->s->fresh);
-	assert_string_equal(lab->s->error, "");
+	assert_string_equal(snapshot_driver(lab->s)->error, "");
 	assert_null(strstr(lab->s->not_fresh_cause, "resume"));
-	model_set_trouble(lab->model, "the library crashed 3 s ago", "the library crashed");
+	model_set_outage(lab->model, SOURCE_NVML, "the library crashed 3 s ago", "the library crashed");
 	lab_wait(lab, 0);
 	assert_string_equal(lab->s->not_fresh_cause, "the library crashed");
 	lab_gpu(lab, 0);

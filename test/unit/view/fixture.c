@@ -300,10 +300,10 @@ struct snapshot *fixture_small(void)
 	struct entity *e;
 
 	s->simulated = true;
-	strcpy(s->driver_version, "580.95.05");
-	strcpy(s->nvml_version, "13.580.95.05");
-	strcpy(s->library, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
-	s->cuda_version = 13010;
+	strcpy(s->sources[SOURCE_NVML].driver_version, "580.95.05");
+	strcpy(s->sources[SOURCE_NVML].library_version, "13.580.95.05");
+	strcpy(s->sources[SOURCE_NVML].library, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
+	s->sources[SOURCE_NVML].cuda_version = 13010;
 	add_small_gpus(s);
 	add_small_mig(s);
 	e = add_entity(s, 3, 3600 * SECOND);
@@ -347,9 +347,9 @@ struct snapshot *fixture_full(void)
 	uint64_t state = 1;
 	char id[32];
 
-	strcpy(s->driver_version, "580.95.05");
-	strcpy(s->nvml_version, "13.580.95.05");
-	s->cuda_version = 13000;
+	strcpy(s->sources[SOURCE_NVML].driver_version, "580.95.05");
+	strcpy(s->sources[SOURCE_NVML].library_version, "13.580.95.05");
+	s->sources[SOURCE_NVML].cuda_version = 13000;
 	for (uint32_t i = 0; i < GPUS; i++) {
 		struct entity *e = add_entity(s, i, SECOND / 4);
 
@@ -395,7 +395,7 @@ struct snapshot *fixture_empty(void)
 {
 	struct snapshot *s = snapshot_new(0, 0, 0, 0, 0);
 
-	s->state = READING_NO_LIBRARY;
-	strcpy(s->error, "libnvidia-ml.so.1: cannot be loaded; install the NVIDIA driver");
+	s->sources[SOURCE_NVML].state = READING_NO_LIBRARY;
+	strcpy(s->sources[SOURCE_NVML].error, "libnvidia-ml.so.1: cannot be loaded; install the NVIDIA driver");
 	return s;
 }
