@@ -13,20 +13,37 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/macro.h"
 #include "model/xid.h"
-#include "view/labels.h"
 #include "view/names.h"
 #include "view/number.h"
 #include "view/page.h"
 #include "view/shown.h"
 
+enum { DCGM_LABELS = 9 };
+
+/* Of a GPU or MIG instance: its labels, and what is written behind the rows. */
+struct dcgm_entity {
+	struct label labels[DCGM_LABELS];
+	struct label_set set;
+	char index[12], gi[12], device[24]; /* texts of labels */
+	double nvlink[2]; /* rates: out, in */
+	bool has_nvlink[2];
+	const struct xid *xid; /* the newest */
+	bool estimated[GPU_METRICS];
+};
+
 struct dcgm_page {
 	const struct snapshot *s;
 	enum dcgm_names names;
 	struct page page;
-	struct labels labels; /* of each entity */
+	struct dcgm_entity *entities;
+	const struct metric *row; /* whose family is begun */
+	struct strbuf state, reason; /* of the driver, while it gives no data */
+	bool simulated;
 };
 
 static const struct {
@@ -73,36 +90,29 @@ static bool is_dcgm_entity(const struct snapshot *s, uint32_t i)
 	return true;
 }
 
-static int make_labels(struct dcgm_page *d)
+static void make_labels(struct dcgm_page *d, uint32_t i)
 {
-	struct strbuf entry;
-	char device[24];
-	int r = labels_init(&d->labels, d->s->entities_n);
+	const struct entity *e = &d->s->entities[i];
+	const struct reading_entity *gpu = &snapshot_gpu(d->s, e)->id;
+	struct dcgm_entity *to = &d->entities[i];
+	uint32_t n = 0;
 
-	if (r < 0)
-		return r;
-	strbuf_init(&entry, 0);
-	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		const struct entity *e = &d->s->entities[i];
-		const struct reading_entity *gpu = &snapshot_gpu(d->s, e)->id;
-
-		strbuf_reset(&entry);
-		label_add_u64(&entry, "gpu", gpu->index);
-		label_add(&entry, "UUID", gpu->uuid);
-		label_add(&entry, "pci_bus_id", gpu->pci_bus_id);
-		snprintf(device, sizeof(device), "nvidia%u", gpu->index);
-		label_add(&entry, "device", device);
-		label_add(&entry, "modelName", gpu->name);
-		if (entity_is_mig(e)) {
-			label_add(&entry, "GPU_I_PROFILE", gpu_instance_profile(e->id.mig_profile));
-			label_add_u64(&entry, "GPU_I_ID", e->id.gi);
-		}
-		label_add(&entry, label_names[d->names].hostname, d->s->hostname);
-		label_add(&entry, label_names[d->names].driver, snapshot_driver(d->s)->driver_version);
-		labels_add(&d->labels, &entry);
+	snprintf(to->index, sizeof(to->index), "%u", gpu->index);
+	snprintf(to->gi, sizeof(to->gi), "%u", e->id.gi);
+	snprintf(to->device, sizeof(to->device), "nvidia%u", gpu->index);
+	to->labels[n++] = (struct label){ "gpu", to->index };
+	to->labels[n++] = (struct label){ "UUID", gpu->uuid };
+	to->labels[n++] = (struct label){ "pci_bus_id", gpu->pci_bus_id };
+	to->labels[n++] = (struct label){ "device", to->device };
+	to->labels[n++] = (struct label){ "modelName", gpu->name };
+	if (entity_is_mig(e)) {
+		to->labels[n++] = (struct label){ "GPU_I_PROFILE", gpu_instance_profile(e->id.mig_profile) };
+		to->labels[n++] = (struct label){ "GPU_I_ID", to->gi };
 	}
-	strbuf_done(&entry);
-	return labels_check(&d->labels);
+	to->labels[n++] = (struct label){ label_names[d->names].hostname, d->s->hostname };
+	to->labels[n].name = label_names[d->names].driver;
+	to->labels[n++].value = snapshot_driver(d->s)->driver_version;
+	to->set = (struct label_set){ .id = i + 1, .n = n, .labels = to->labels };
 }
 
 static bool entity_current(const struct entity *e)
@@ -147,31 +157,108 @@ static void add_value(struct strbuf *out, double value, bool integer)
 }
 
 /* OpenMetrics wants counters to end in _total; keeping DCGM's name matters more, and "unknown" allows any. */
-static void begin(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
-		  bool counter)
+static void begin_family(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
+			 bool counter)
 {
 	enum family_type type = FAMILY_GAUGE;
 
 	if (counter)
 		type = d->page.format == EXPOSITION_OPENMETRICS ? FAMILY_UNKNOWN : FAMILY_COUNTER;
-	page_family(&d->page, &(struct family){ "", name, help, help_more, type, UNIT_NONE });
+	page_family(&d->page,
+		    &(struct family){
+			    .prefix = "", .name = name, .help = help, .help_more = help_more, .type = type });
 }
 
-static void add_row(struct dcgm_page *d, const struct metric *m)
+static const struct dcgm_name *name_of(const struct dcgm_page *d, const struct metric *m)
 {
-	const struct dcgm_name *name = d->names == DCGM_NAMES_49 ? &m->dcgm49 : &m->dcgm;
+	return d->names == DCGM_NAMES_49 ? &m->dcgm49 : &m->dcgm;
+}
 
-	if (!name->name)
-		return;
-	begin(d, name->name, m->help, unit_words[m->unit][name->scale != 1],
-	      strcmp(name->type, "counter") == 0);
-	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		if (!printed(d->s, i, m))
-			continue;
-		/* Where our row has several (fans), DCGM has the first. */
-		page_labels(&d->page, labels_get(&d->labels, i), "", NULL, 0);
-		add_value(d->page.out, d->s->entities[i].id.v[m->slot] * name->scale, name->integer);
+static void begin_row(struct dcgm_page *d, const struct metric *m)
+{
+	const struct dcgm_name *name = name_of(d, m);
+
+	d->row = m;
+	begin_family(d, name->name, m->help, unit_words[m->unit][name->scale != 1],
+		     strcmp(name->type, "counter") == 0);
+}
+
+/* ---- the sink ---- */
+
+/* Rows have names; of the rest what the end of the page is made of. */
+static bool dcgm_family(void *userdata, const struct family *family)
+{
+	const struct dcgm_page *d = userdata;
+
+	for (unsigned i = 0; i < family->rows_n; i++) {
+		const struct metric *m = &family->rows[i];
+
+		if (name_of(d, m)->name || m == &gpu_metrics[GPU_NVLINK_TX_RATE] ||
+		    m == &gpu_metrics[GPU_NVLINK_RX_RATE])
+			return true;
 	}
+	return STRV_EQ(family->name, "gpu_xid_last_timestamp_seconds") ||
+	       STRV_EQ(family->name, "node_info") || STRV_EQ(family->name, "driver_state");
+}
+
+/* Where our row has several numbers (fans), DCGM has the first. */
+static void take_row(struct dcgm_page *d, const struct series *series)
+{
+	const struct metric *m = series->row;
+	const struct dcgm_name *name = name_of(d, m);
+	struct dcgm_entity *to = &d->entities[series->entity];
+	bool rx = m == &gpu_metrics[GPU_NVLINK_RX_RATE];
+
+	if ((rx || m == &gpu_metrics[GPU_NVLINK_TX_RATE]) &&
+	    entity_current(&d->s->entities[series->entity])) {
+		to->nvlink[rx] = series->value;
+		to->has_nvlink[rx] = true;
+	}
+	if (series->slot != 0 || !name->name || !printed(d->s, series->entity, m))
+		return;
+	if (d->row != m)
+		begin_row(d, m);
+	to->estimated[m - gpu_metrics] = (series->presence & PRESENCE_ESTIMATED) != 0;
+	page_labels(&d->page, &(const struct label_set *){ &to->set }, 1);
+	add_value(d->page.out, series->value * name->scale, name->integer);
+}
+
+static void take_xid(struct dcgm_page *d, const struct series *series)
+{
+	const struct xid **newest;
+
+	if (series->entity >= d->s->entities_n)
+		return;
+	newest = &d->entities[series->entity].xid;
+	if (!*newest || series->xid->last_real_ns > (*newest)->last_real_ns)
+		*newest = series->xid;
+}
+
+static void dcgm_series(void *userdata, const struct series *series)
+{
+	struct dcgm_page *d = userdata;
+	const char *simulated, *reason;
+
+	if (series->row) {
+		take_row(d, series);
+	} else if (series->xid) {
+		take_xid(d, series);
+	} else if ((simulated = series_label(series, "simulated"))) {
+		d->simulated = STRV_EQ(simulated, "true");
+	} else if ((reason = series_label(series, "reason"))) {
+		strbuf_adds(&d->reason, reason);
+		strbuf_adds(&d->state, series_label(series, "state"));
+	}
+}
+
+/* ---- the end of the page ---- */
+
+static void add_sample(struct dcgm_page *d, const struct label_set *entity, const struct label *labels,
+		       uint32_t n, double value)
+{
+	const struct label_set more = { .n = n, .labels = labels };
+
+	page_series(&d->page, &(struct series){ .sets = { entity, &more }, .value = value });
 }
 
 /*
@@ -180,120 +267,100 @@ static void add_row(struct dcgm_page *d, const struct metric *m)
  */
 static void add_nvlink(struct dcgm_page *d)
 {
-	const struct metric *tx = &gpu_metrics[GPU_NVLINK_TX_RATE], *rx = &gpu_metrics[GPU_NVLINK_RX_RATE];
 	bool old = d->names == DCGM_NAMES_OLD;
 
-	begin(d,
-	      old ? "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" : "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
-	      "NVLink throughput of all links, both directions.", unit_words[UNIT_BYTES_PER_SECOND][old],
-	      old);
+	begin_family(d,
+		     old ? "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" :
+			   "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
+		     "NVLink throughput of all links, both directions.",
+		     unit_words[UNIT_BYTES_PER_SECOND][old], old);
 	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		const struct entity *e = &d->s->entities[i];
+		const struct dcgm_entity *e = &d->entities[i];
 
-		if (!row_present(e, tx) || !row_present(e, rx))
+		if (!e->has_nvlink[0] || !e->has_nvlink[1])
 			continue;
-		page_labels(&d->page, labels_get(&d->labels, i), "", NULL, 0);
-		add_value(d->page.out, (e->id.v[tx->slot] + e->id.v[rx->slot]) * (old ? 1.0 / 1024000 : 1),
-			  true);
+		page_labels(&d->page, &(const struct label_set *){ &e->set }, 1);
+		add_value(d->page.out, (e->nvlink[0] + e->nvlink[1]) * (old ? 1.0 / 1024000 : 1), true);
 	}
-}
-
-static const struct xid *newest_xid(const struct snapshot *s, uint32_t entity)
-{
-	const struct xid *newest = NULL;
-
-	for (uint32_t i = 0; i < s->xids_n; i++)
-		if (s->xids[i].entity == entity &&
-		    (!newest || s->xids[i].last_real_ns > newest->last_real_ns))
-			newest = &s->xids[i];
-	return newest;
 }
 
 /* The last XID stays, as the exporter keeps it; a GPU without any has 0. */
-static int add_xids(struct dcgm_page *d)
+static void add_xids(struct dcgm_page *d)
 {
-	struct strbuf tail;
-	int r;
-
-	strbuf_init(&tail, 0);
-	begin(d, label_names[d->names].xid,
-	      "Code of the last XID reported for the GPU, 0 when there was none.", NULL, false);
+	begin_family(d, label_names[d->names].xid,
+		     "Code of the last XID reported for the GPU, 0 when there was none.", NULL, false);
 	for (uint32_t i = 0; i < d->s->entities_n; i++) {
 		const struct entity *e = &d->s->entities[i];
-		const struct xid *xid = newest_xid(d->s, i);
+		const struct xid *xid = d->entities[i].xid;
+		char code[12];
 
 		if (entity_is_mig(e) || (!xid && !entity_current(e)))
 			continue;
-		strbuf_reset(&tail);
-		label_add_u64(&tail, "err_code", xid ? xid->code : 0);
-		label_add(&tail, "err_msg", xid ? xid_describe(xid->code)->name : "No Error");
-		page_sample(&d->page, labels_get(&d->labels, i), tail.data, xid ? xid->code : 0);
+		snprintf(code, sizeof(code), "%u", xid ? xid->code : 0);
+		add_sample(d, &d->entities[i].set,
+			   (const struct label[]){
+				   { "err_code", code },
+				   { "err_msg", xid ? xid_describe(xid->code)->name : "No Error" } },
+			   2, xid ? xid->code : 0);
 	}
-	r = tail.failed ? -ENOMEM : 0;
-	strbuf_done(&tail);
-	return r;
 }
 
 static void begin_ours(struct dcgm_page *d, const char *name, const char *help, enum family_type type)
 {
-	page_family(&d->page, &(struct family){ "gpusonde_", name, help, NULL, type, UNIT_NONE });
+	page_family(&d->page,
+		    &(struct family){ .prefix = "gpusonde_", .name = name, .help = help, .type = type });
 }
 
 /* What DCGM's format has no words for: that nothing of it is real, and which numbers are no measurements. */
-static int add_caveats(struct dcgm_page *d)
+static void add_caveats(struct dcgm_page *d)
 {
-	struct strbuf tail;
-	int r;
-
-	strbuf_init(&tail, 0);
 	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
-	if (d->s->simulated)
-		page_sample(&d->page, "", "simulated=\"true\"", 1);
+	if (d->simulated)
+		add_sample(d, NULL, &(struct label){ "simulated", "true" }, 1, 1);
 	begin_ours(d, "driver_state", DRIVER_STATE_HELP, FAMILY_GAUGE);
-	if (*driver_state_reason(d->s)) {
-		label_add(&tail, "state", driver_state_name(d->s));
-		label_add(&tail, "reason", driver_state_reason(d->s));
-		page_sample(&d->page, "", tail.data, 1);
-	}
+	if (d->reason.len > 0)
+		add_sample(d, NULL,
+			   (const struct label[]){ { "state", d->state.data }, { "reason", d->reason.data } },
+			   2, 1);
 	begin_ours(d, "gpu_estimated",
 		   "1 for a metric of this page that is computed from something weaker than a measurement of "
 		   "it.",
 		   FAMILY_GAUGE);
-	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		for (unsigned row = 0; row < GPU_METRICS; row++) {
-			const struct metric *m = &gpu_metrics[row];
-			const char *name = d->names == DCGM_NAMES_49 ? m->dcgm49.name : m->dcgm.name;
-
-			if (!name || !printed(d->s, i, m) ||
-			    !(d->s->entities[i].id.p[m->slot] & PRESENCE_ESTIMATED))
-				continue;
-			strbuf_reset(&tail);
-			label_add(&tail, "metric", name);
-			page_sample(&d->page, labels_get(&d->labels, i), tail.data, 1);
-		}
-	}
-	r = tail.failed ? -ENOMEM : 0;
-	strbuf_done(&tail);
-	return r;
+	for (uint32_t i = 0; i < d->s->entities_n; i++)
+		for (unsigned row = 0; row < GPU_METRICS; row++)
+			if (d->entities[i].estimated[row])
+				add_sample(d, &d->entities[i].set,
+					   &(struct label){ "metric", name_of(d, &gpu_metrics[row])->name },
+					   1, 1);
 }
 
 int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
 	      struct strbuf *out)
 {
 	struct dcgm_page d = { .s = snapshot, .names = names };
-	int r = make_labels(&d);
+	const struct walk_sink sink = { dcgm_family, dcgm_series, &d };
+	int r = 0;
 
+	d.entities = calloc(snapshot->entities_n + 1, sizeof(*d.entities));
+	if (!d.entities)
+		return -ENOMEM;
 	page_init(&d.page, format, out);
+	strbuf_init(&d.state, 0);
+	strbuf_init(&d.reason, 0);
+	for (uint32_t i = 0; i < snapshot->entities_n; i++)
+		make_labels(&d, i);
+	r = walk_snapshot(snapshot, WALK_GPUS | WALK_XIDS | WALK_NODE, &sink);
 	if (r >= 0) {
-		for (unsigned row = 0; row < GPU_METRICS; row++)
-			add_row(&d, &gpu_metrics[row]);
 		add_nvlink(&d);
-		r = add_xids(&d);
-	}
-	if (r >= 0)
-		r = add_caveats(&d);
-	if (r >= 0)
+		add_xids(&d);
+		add_caveats(&d);
 		r = page_end(&d.page);
-	labels_done(&d.labels);
+	}
+	if (r >= 0 && (d.state.failed || d.reason.failed))
+		r = -ENOMEM;
+	strbuf_done(&d.state);
+	strbuf_done(&d.reason);
+	page_done(&d.page);
+	free(d.entities);
 	return r;
 }

@@ -102,23 +102,14 @@ static json_t *json_workloads(struct json_maker *j)
 
 static json_t *json_gpu_counts(struct json_maker *j)
 {
-	json_t *counts = json_object();
-	unsigned present = 0, absent = 0, instances = 0;
+	json_t *object = json_object();
+	struct gpu_counts counts;
 
-	for (uint32_t i = 0; i < j->s->entities_n; i++) {
-		const struct entity *e = &j->s->entities[i];
-
-		if (entity_is_mig(e))
-			instances += e->present;
-		else if (e->present)
-			present++;
-		else
-			absent++;
-	}
-	json_put(j, counts, "present", json_integer(present));
-	json_put(j, counts, "absent", json_integer(absent));
-	json_put(j, counts, "mig_instances", json_integer(instances));
-	return counts;
+	count_gpus(j->s, &counts);
+	json_put(j, object, "present", json_integer(counts.present));
+	json_put(j, object, "absent", json_integer(counts.absent));
+	json_put(j, object, "mig_instances", json_integer(counts.instances));
+	return object;
 }
 
 /* Each pair of GPUs once, by index. */
@@ -140,17 +131,14 @@ static json_t *json_topology(struct json_maker *j)
 	return pairs;
 }
 
-static void add_rejected(struct json_maker *j, json_t *object, const struct metric *rows,
-			 const uint64_t *rejected, unsigned n, bool process)
+static json_t *json_rejected(struct json_maker *j)
 {
-	char field[FIELD_NAME_MAX];
+	json_t *object = json_object();
+	struct rejected_field field;
 
-	for (unsigned i = 0; i < n; i++) {
-		if (rejected[i] == 0)
-			continue;
-		rejected_field_name(&rows[i], process, field);
-		json_put(j, object, field, json_integer((json_int_t)rejected[i]));
-	}
+	for (unsigned i = 0; rejected_next(j->s, &i, &field);)
+		json_put(j, object, field.name, json_integer((json_int_t)field.count));
+	return object;
 }
 
 static json_t *json_agent(struct json_maker *j)
@@ -172,7 +160,7 @@ json_t *json_node(struct json_maker *j)
 {
 	const struct snapshot *s = j->s;
 	const struct source *driver = snapshot_driver(s);
-	json_t *node = json_object(), *rejected = json_object();
+	json_t *node = json_object();
 	char cuda[16];
 
 	cuda_version_text(driver->cuda_version, cuda);
@@ -191,8 +179,6 @@ json_t *json_node(struct json_maker *j)
 	json_put(j, node, "topology", json_topology(j));
 	json_put(j, node, "workloads", json_workloads(j));
 	json_put(j, node, "agent", json_agent(j));
-	add_rejected(j, rejected, gpu_metrics, s->rejected, GPU_METRICS, false);
-	add_rejected(j, rejected, process_metrics, s->rejected_process, PROCESS_METRICS, true);
-	json_put(j, node, "rejected", rejected);
+	json_put(j, node, "rejected", json_rejected(j));
 	return node;
 }

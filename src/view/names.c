@@ -63,11 +63,29 @@ const char *process_type_name(unsigned i)
 	return i < ARRAY_SIZE(names) ? names[i] : NULL;
 }
 
-void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX])
+static void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX])
 {
 	snprintf(buf, FIELD_NAME_MAX, "%s%s", process ? "process_" : "", metric->id);
 	for (char *c = buf; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
+}
+
+bool rejected_next(const struct snapshot *s, unsigned *i, struct rejected_field *ret_field)
+{
+	for (; *i < GPU_METRICS + PROCESS_METRICS; (*i)++) {
+		bool process = *i >= GPU_METRICS;
+		unsigned row = process ? *i - GPU_METRICS : *i;
+		uint64_t count = process ? s->rejected_process[row] : s->rejected[row];
+
+		if (count == 0)
+			continue;
+		rejected_field_name(process ? &process_metrics[row] : &gpu_metrics[row], process,
+				    ret_field->name);
+		ret_field->count = count;
+		(*i)++;
+		return true;
+	}
+	return false;
 }
 
 void cuda_version_text(uint32_t version, char buf[static 16])

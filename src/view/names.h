@@ -36,7 +36,12 @@ const char *process_type_name(unsigned i);
  * processes, some of which have the ids of GPU rows.
  */
 enum { FIELD_NAME_MAX = 96 };
-void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX]);
+struct rejected_field {
+	char name[FIELD_NAME_MAX];
+	uint64_t count;
+};
+/* The next field with rejected samples; *i begins at 0 and is moved behind it. False: there are no more. */
+bool rejected_next(const struct snapshot *s, unsigned *i, struct rejected_field *ret_field);
 
 /* "13.0" of 13000; "" when unknown. */
 void cuda_version_text(uint32_t version, char buf[static 16]);

@@ -2,6 +2,8 @@
 #include "view/page.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -12,9 +14,25 @@ static const char *const type_names[EXPOSITIONS][FAMILY_TYPES] = {
 	[EXPOSITION_OPENMETRICS] = { "gauge", "counter", "info", "unknown", "histogram" },
 };
 
+/* Where the text of a set lies. */
+struct page_text {
+	size_t at, n; /* n 0: not made yet */
+};
+
+enum { SETS_AT_ONCE = 256 };
+
 void page_init(struct page *page, enum exposition format, struct strbuf *out)
 {
 	*page = (struct page){ .out = out, .format = format, .suffix = "" };
+	strbuf_init(&page->name, 0);
+	strbuf_init(&page->texts, 0);
+}
+
+void page_done(struct page *page)
+{
+	strbuf_done(&page->name);
+	strbuf_done(&page->texts);
+	free(page->sets);
 }
 
 void page_family(struct page *page, const struct family *family)
@@ -22,11 +40,6 @@ void page_family(struct page *page, const struct family *family)
 	page->family = *family;
 	page->suffix = "";
 	page->opened = false;
-}
-
-void page_suffix(struct page *page, const char *suffix)
-{
-	page->suffix = suffix;
 }
 
 static bool ends_with(const char *s, size_t n, const char *suffix, size_t suffix_n)
@@ -76,6 +89,9 @@ static void open_family(struct page *page)
 	size_t n = family_name_length(page);
 
 	page->opened = true;
+	strbuf_reset(&page->name);
+	strbuf_adds(&page->name, family->prefix);
+	strbuf_adds(&page->name, family->name);
 	add_line_start(page, "# HELP ", n);
 	add_help(page, family->help);
 	add_help(page, family->help_more);
@@ -97,54 +113,6 @@ static void open_family(struct page *page)
 	}
 }
 
-void page_labels(struct page *page, const char *labels, const char *tail, const char *index_name,
-		 unsigned index)
-{
-	struct strbuf *out = page->out;
-	char separator = '{';
-
-	if (!page->opened)
-		open_family(page);
-	strbuf_adds(out, page->family.prefix);
-	strbuf_adds(out, page->family.name);
-	strbuf_adds(out, page->suffix);
-	if (*labels) {
-		strbuf_addc(out, separator);
-		strbuf_adds(out, labels);
-		separator = ',';
-	}
-	if (*tail) {
-		strbuf_addc(out, separator);
-		strbuf_adds(out, tail);
-		separator = ',';
-	}
-	if (index_name) {
-		strbuf_addc(out, separator);
-		strbuf_adds(out, index_name);
-		strbuf_adds(out, "=\"");
-		strbuf_add_u64(out, index);
-		strbuf_addc(out, '"');
-		separator = ',';
-	}
-	strbuf_adds(out, separator == ',' ? "} " : " ");
-}
-
-void page_sample(struct page *page, const char *labels, const char *tail, double value)
-{
-	page_labels(page, labels, tail, NULL, 0);
-	number_add(page->out, value);
-	strbuf_addc(page->out, '\n');
-}
-
-int page_end(struct page *page)
-{
-	if (page->format == EXPOSITION_OPENMETRICS)
-		strbuf_adds(page->out, "# EOF\n");
-	if (page->out->failed)
-		return page->out->limit > 0 ? -E2BIG : -ENOMEM;
-	return 0;
-}
-
 static void add_escaped(struct strbuf *out, const char *value)
 {
 	size_t plain;
@@ -160,35 +128,152 @@ static void add_escaped(struct strbuf *out, const char *value)
 	}
 }
 
-static void add_label_start(struct strbuf *out, const char *name)
-{
-	if (out->len > 0)
-		strbuf_addc(out, ',');
-	strbuf_adds(out, name);
-	strbuf_adds(out, "=\"");
-}
-
-void label_add(struct strbuf *out, const char *name, const char *value)
+static void add_label(struct strbuf *out, const struct label *label)
 {
 	char clean[LABEL_VALUE_MAX];
+	const char *value = label->value;
+	size_t n = strlen(value);
 
-	add_label_start(out, name);
-	if (utf8_valid(value, strlen(value))) {
-		add_escaped(out, value);
-	} else {
-		size_t n = strnlen(value, sizeof(clean) - 1);
-
+	strbuf_adds(out, label->name);
+	strbuf_add(out, "=\"", 2);
+	if (!utf8_valid(value, n)) {
+		n = MIN(n, sizeof(clean) - 1);
 		memcpy(clean, value, n);
 		clean[n] = '\0';
 		utf8_sanitize(clean);
-		add_escaped(out, clean);
+		value = clean;
 	}
+	add_escaped(out, value);
 	strbuf_addc(out, '"');
 }
 
-void label_add_u64(struct strbuf *out, const char *name, uint64_t value)
+static void add_set(struct strbuf *out, const struct label_set *set)
 {
-	add_label_start(out, name);
-	strbuf_add_u64(out, value);
-	strbuf_addc(out, '"');
+	for (uint32_t i = 0; i < set->n; i++) {
+		if (i > 0)
+			strbuf_addc(out, ',');
+		add_label(out, &set->labels[i]);
+	}
+}
+
+/* Room for what is kept of the set with this id. */
+static struct page_text *page_text(struct page *page, uint32_t id)
+{
+	uint32_t n = MAX(id + 1 + SETS_AT_ONCE, page->sets_n * 2);
+	struct page_text *sets;
+
+	if (id < page->sets_n)
+		return &page->sets[id];
+	sets = reallocarray(page->sets, n, sizeof(*sets));
+	if (!sets) {
+		page->texts.failed = true;
+		return NULL;
+	}
+	memset(sets + page->sets_n, 0, (n - page->sets_n) * sizeof(*sets));
+	page->sets = sets;
+	page->sets_n = n;
+	return &page->sets[id];
+}
+
+static void add_kept_set(struct page *page, const struct label_set *set)
+{
+	struct page_text *text = page_text(page, set->id);
+
+	if (!text)
+		return;
+	if (text->n == 0) {
+		text->at = page->texts.len;
+		add_set(&page->texts, set);
+		text->n = page->texts.len - text->at;
+	}
+	strbuf_add(page->out, page->texts.data + text->at, text->n);
+}
+
+/* @more: a label behind all others, or NULL. */
+static void add_sample_start(struct page *page, const struct label_set *const *sets, unsigned n,
+			     const struct label *more)
+{
+	struct strbuf *out = page->out;
+	char separator = '{';
+
+	if (!page->opened)
+		open_family(page);
+	strbuf_add(out, page->name.data, page->name.len);
+	if (*page->suffix)
+		strbuf_adds(out, page->suffix);
+	for (unsigned i = 0; i < n; i++) {
+		if (!sets[i] || sets[i]->n == 0)
+			continue;
+		strbuf_addc(out, separator);
+		separator = ',';
+		if (sets[i]->id > 0)
+			add_kept_set(page, sets[i]);
+		else
+			add_set(out, sets[i]);
+	}
+	if (more) {
+		strbuf_addc(out, separator);
+		separator = ',';
+		add_label(out, more);
+	}
+	if (separator == ',')
+		strbuf_add(out, "} ", 2);
+	else
+		strbuf_addc(out, ' ');
+}
+
+void page_labels(struct page *page, const struct label_set *const *sets, unsigned n)
+{
+	add_sample_start(page, sets, n, NULL);
+}
+
+static void add_value(struct page *page, double value)
+{
+	number_add(page->out, value);
+	strbuf_addc(page->out, '\n');
+}
+
+static void add_histogram(struct page *page, const struct series *series)
+{
+	const struct histogram *h = series->histogram;
+	struct strbuf bound;
+
+	strbuf_init(&bound, 0);
+	page->suffix = "_bucket";
+	for (unsigned i = 0; i <= h->n; i++) {
+		strbuf_reset(&bound);
+		number_add(&bound, i < h->n ? h->bounds[i] : INFINITY);
+		add_sample_start(page, series->sets, SERIES_SETS, &(struct label){ "le", bound.data });
+		add_value(page, (double)(i < h->n ? h->below[i] : h->count));
+	}
+	page->suffix = "_sum";
+	add_sample_start(page, series->sets, SERIES_SETS, NULL);
+	add_value(page, h->sum);
+	page->suffix = "_count";
+	add_sample_start(page, series->sets, SERIES_SETS, NULL);
+	add_value(page, (double)h->count);
+	if (bound.failed)
+		page->texts.failed = true;
+	strbuf_done(&bound);
+}
+
+void page_series(struct page *page, const struct series *series)
+{
+	if (series->histogram) {
+		add_histogram(page, series);
+		return;
+	}
+	add_sample_start(page, series->sets, SERIES_SETS, NULL);
+	add_value(page, series->value);
+}
+
+int page_end(struct page *page)
+{
+	if (page->format == EXPOSITION_OPENMETRICS)
+		strbuf_adds(page->out, "# EOF\n");
+	if (page->name.failed || page->texts.failed)
+		return -ENOMEM;
+	if (page->out->failed)
+		return page->out->limit > 0 ? -E2BIG : -ENOMEM;
+	return 0;
 }

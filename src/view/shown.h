@@ -25,7 +25,7 @@ static inline bool entity_shown(const struct entity *e)
 	return e->present || !entity_is_mig(e);
 }
 
-/* Does the number only grow (until its source starts anew)? */
+/* Does the number only grow (until its source starts again)? */
 static inline bool metric_is_counter(const struct metric *m)
 {
 	return m->kind == METRIC_COUNTER || m->kind == METRIC_INCREMENT;
@@ -65,4 +65,26 @@ static inline double entity_age_seconds(const struct snapshot *s, const struct e
 	if (e->sampled_boot_ns == 0)
 		return -1;
 	return s->boot_ns > e->sampled_boot_ns ? (double)(s->boot_ns - e->sampled_boot_ns) * 1e-9 : 0;
+}
+
+/* How many there are, of those that were ever seen. */
+struct gpu_counts {
+	unsigned present, absent, instances; /* these: MIG instances that are present */
+};
+
+static inline void count_gpus(const struct snapshot *s, struct gpu_counts *ret_counts)
+{
+	struct gpu_counts counts = { 0 };
+
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+
+		if (entity_is_mig(e))
+			counts.instances += e->present;
+		else if (e->present)
+			counts.present++;
+		else
+			counts.absent++;
+	}
+	*ret_counts = counts;
 }

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/walk_private.h"
+
+#include <string.h>
+
+#include "view/names.h"
+#include "view/shown.h"
+
+#define WORKLOAD_PREFIX "gpusonde_workload_"
+
+struct process_walk {
+	struct walk *walk;
+	const struct label_set **sets; /* pid, comm of each process with series of its own */
+	double *other; /* sums over the processes without a series: PROCESS_METRICS numbers per entity */
+	bool *has_other;
+};
+
+/* May be added up over processes: a ratio or a peak may not. */
+static bool row_adds_up(const struct metric *m)
+{
+	return m->kind == METRIC_INCREMENT || (m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES);
+}
+
+/*
+ * What stands in the line of the others. For increments it is what was credited there, not a sum over today's
+ * processes: a process that gets a series of its own later must not take along what is in here, or the line
+ * would fall.
+ */
+static void sum_others(struct process_walk *pw)
+{
+	const struct snapshot *s = pw->walk->s;
+
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		const struct process *process = &s->processes[i];
+
+		for (unsigned row = 0; !process->has_series && row < PROCESS_METRICS; row++) {
+			size_t at = (size_t)process->entity * PROCESS_METRICS + row;
+
+			if (!presence_is(process->p[row]))
+				continue;
+			pw->has_other[at] = true;
+			if (process_metrics[row].kind != METRIC_INCREMENT)
+				pw->other[at] += process->v[row];
+		}
+	}
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		for (unsigned row = 0; row < PROCESS_METRICS; row++) {
+			size_t at = (size_t)i * PROCESS_METRICS + row;
+
+			if (process_metrics[row].kind == METRIC_INCREMENT) {
+				pw->other[at] = s->entities[i].process_other[row];
+				pw->has_other[at] |= pw->other[at] > 0;
+			}
+		}
+}
+
+static bool process_walk_init(struct process_walk *pw, struct walk *walk)
+{
+	const struct snapshot *s = walk->s;
+	size_t others = (size_t)s->entities_n * PROCESS_METRICS;
+
+	*pw = (struct process_walk){
+		.walk = walk,
+		.sets = walk_zeroes(walk, s->processes_n, sizeof(*pw->sets)),
+		.other = walk_zeroes(walk, others, sizeof(*pw->other)),
+		.has_other = walk_zeroes(walk, others, sizeof(*pw->has_other)),
+	};
+	if (walk->failed)
+		return false;
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		if (s->processes[i].has_series)
+			pw->sets[i] = WALK_SET(walk, true, { "pid", walk_number(walk, s->processes[i].pid) },
+					       { "comm", s->processes[i].comm });
+	sum_others(pw);
+	return true;
+}
+
+static void walk_process_row(struct process_walk *pw, unsigned row)
+{
+	const struct snapshot *s = pw->walk->s;
+	const struct metric *m = &process_metrics[row];
+	const struct label_set *row_set = walk_row_set(pw->walk, m);
+
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		const struct process *process = &s->processes[i];
+		bool credited = m->kind == METRIC_INCREMENT;
+
+		if (process->has_series && presence_is(process->p[row]) &&
+		    entity_shows(&s->entities[process->entity], m))
+			walk_series(pw->walk, &(struct series){ .sets = { pw->walk->entities[process->entity],
+									  pw->sets[i], row_set },
+								.value = credited ? process->series[row] :
+										    process->v[row],
+								.presence = process->p[row],
+								.created_real_ns = process->first_real_ns,
+								.row = m,
+								.entity = process->entity });
+	}
+	for (uint32_t i = 0; row_adds_up(m) && i < s->entities_n; i++) {
+		size_t at = (size_t)i * PROCESS_METRICS + row;
+
+		if (pw->has_other[at] && entity_shows(&s->entities[i], m))
+			walk_series(pw->walk, &(struct series){ .sets = { pw->walk->entities[i], row_set,
+									  pw->walk->other_process },
+								.value = pw->other[at],
+								.presence = PRESENCE_PRESENT,
+								.row = m,
+								.entity = i });
+	}
+}
+
+/* Live processes and all that have ended, with or without a series. */
+static void walk_process_totals(struct walk *walk)
+{
+	const struct metric *m = &process_metrics[PROCESS_BUSY];
+
+	if (!walk_family_named(
+		    walk, "gpu_processes_busy_seconds_total", FAMILY_COUNTER, UNIT_SECONDS,
+		    "Time the multiprocessors worked for processes, those that have ended included."))
+		return;
+	for (uint32_t i = 0; i < walk->s->entities_n; i++) {
+		const struct entity *e = &walk->s->entities[i];
+		double total = e->process_total[PROCESS_BUSY];
+
+		if ((presence_is(e->id.process_util) || total > 0) && entity_shows(e, m))
+			walk_series(walk, &(struct series){ .sets = { walk->entities[i] },
+							    .value = total,
+							    .presence = PRESENCE_PRESENT,
+							    .entity = i });
+	}
+}
+
+void walk_processes(struct walk *walk)
+{
+	struct process_walk pw;
+
+	if (!process_walk_init(&pw, walk))
+		return;
+	for (unsigned first = 0, end; first < PROCESS_METRICS; first = end) {
+		if (!walk_family_rows(walk, WALK_PREFIX, 0, NULL, process_metrics, PROCESS_METRICS, first,
+				      &end))
+			continue;
+		for (unsigned row = first; row < end; row++)
+			walk_process_row(&pw, row);
+	}
+	walk_process_totals(walk);
+}
+
+static const struct label_set *workload_set(struct walk *walk, const struct workload *workload)
+{
+	const struct label labels[] = {
+		{ "kind", workload_kind_name(workload->kind) },
+		{ workload_id_name(workload->kind), workload->id },
+		{ "pod_uid", workload->pod_uid },
+	};
+	bool in_pod = workload->kind == WORKLOAD_CONTAINER && workload->pod_uid[0];
+
+	return walk_set(walk, true, labels, in_pod ? 3 : 2);
+}
+
+static void walk_workload_row(struct walk *walk, const struct label_set *const *sets, unsigned row)
+{
+	const struct metric *m = &process_metrics[row];
+	const struct label_set *row_set = walk_row_set(walk, m);
+
+	for (uint32_t i = 0; i < walk->s->workloads_n; i++) {
+		const struct workload *workload = &walk->s->workloads[i];
+
+		if (presence_is(workload->p[row]) && entity_shows(&walk->s->entities[workload->entity], m))
+			walk_series(walk, &(struct series){ .sets = { walk->entities[workload->entity],
+								      sets[i], row_set },
+							    .value = workload->v[row],
+							    .presence = workload->p[row],
+							    .row = m,
+							    .entity = workload->entity });
+	}
+}
+
+void walk_workloads(struct walk *walk)
+{
+	/* process_gpu_busy_seconds_total becomes workload_gpu_busy_seconds_total */
+	static const size_t strip = sizeof("process_") - 1;
+	const struct label_set **sets = walk_zeroes(walk, walk->s->workloads_n, sizeof(*sets));
+
+	for (uint32_t i = 0; sets && i < walk->s->workloads_n; i++)
+		sets[i] = workload_set(walk, &walk->s->workloads[i]);
+	for (unsigned first = 0, end; sets && first < PROCESS_METRICS; first = end) {
+		if (!walk_family_rows(walk, WORKLOAD_PREFIX, strip, "By workload: ", process_metrics,
+				      PROCESS_METRICS, first, &end))
+			continue;
+		for (unsigned row = first; row < end; row++)
+			walk_workload_row(walk, sets, row);
+	}
+}
