@@ -22,7 +22,7 @@ import root
 
 SUITES = {"bookworm": "Debian 12", "trixie": "Debian 13"}
 CLONE = "/src/gpusonde"
-RUN_S, TEST_S, PACKAGES_S = 900, 1800, 600
+RUN_S, TEST_S, PACKAGES_S = 900, 3600, 600
 TOOLCHAIN = ("gcc", "clang", "meson", "python3")
 LIBRARIES = ("libbpf", "libmicrohttpd", "capstone", "libsystemd")
 
