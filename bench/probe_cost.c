@@ -341,7 +341,7 @@ static double measure(struct bench *bench, const struct subject *subject, const 
 		return -1;
 	spec.flags |= variant->returns ? TRACE_SPEC_RETURNS : 0;
 	if (variant->counts)
-		spec.flags &= (uint16_t)~TRACE_SPEC_EVENT;
+		spec.flags &= (uint8_t)~TRACE_SPEC_EVENT;
 	attach_set_spec(bench->backend, probe_call(subject->listing.probe), &spec);
 	if (variant->who == OTHER)
 		tell_other(subject, "on\n");

@@ -17,7 +17,7 @@
 #include <linux/types.h>
 
 enum {
-	TRACE_CALLS_MAX = 512, /* rows of probes.def, at most */
+	TRACE_CALLS_MAX = 512, /* rows of all tables of probes, at most */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
 	TRACE_TEXT = 216,
@@ -34,7 +34,35 @@ enum {
 	TRACE_BUCKETS = 8 + 38 * 8,
 };
 
-/* What kind of thing a call does; the same for all names of one operation. Rows of probes.def name one. */
+/*
+ * Calls nest within their layer only; from the lowest to the highest. The CUDA driver and its runtime are one
+ * layer: a call of the driver that the runtime makes is part of the runtime's.
+ */
+enum trace_layer {
+	TRACE_LAYER_CUDA,
+	TRACE_LAYER_BLAS,
+	TRACE_LAYER_NCCL,
+	TRACE_LAYER_TORCH,
+	TRACE_LAYER_PYTHON,
+	TRACE_LAYERS,
+	TRACE_LAYER_NONE = TRACE_LAYERS, /* in no layer: calls that neither nest nor are nested in */
+	TRACE_LAYER_WIDTH = 4, /* bits */
+	TRACE_LAYER_BITS = (1 << TRACE_LAYER_WIDTH) - 1,
+};
+
+/* How a function says that it failed. */
+enum trace_result {
+	TRACE_RESULT_OF_LIBRARY, /* not on the kernel side: as the row of its library says */
+	TRACE_RESULT_CUDA, /* CUresult, cudaError_t: 0, or of a query "not ready", is no failure */
+	TRACE_RESULT_INT, /* int or enum: 0 is success, all else a code */
+	TRACE_RESULT_POINTER, /* NULL is failure, its code is TRACE_RESULT_NULL; the code of success is 0 */
+	TRACE_RESULT_NONE, /* it does not: never a failure */
+	TRACE_RESULT_WIDTH = 4,
+	TRACE_RESULT_BITS = (1 << TRACE_RESULT_WIDTH) - 1,
+};
+enum { TRACE_RESULT_NULL = -1 };
+
+/* What kind of thing a call does; the same for all names of one operation. Rows of probes (trace/libraries.def) name one. */
 enum trace_op {
 	TRACE_OP_NONE,
 	TRACE_OP_LAUNCH,
@@ -162,7 +190,7 @@ struct trace_operand {
 };
 _Static_assert(sizeof(struct trace_operand) == 8, "both sides must agree");
 
-/* Columns of a row of probes.def, by their place in `operands`. */
+/* Columns of a row of probes, by their place in `operands`. */
 enum trace_operand_index {
 	TRACE_OPERAND_ADDR,
 	TRACE_OPERAND_SIZE,
@@ -184,11 +212,12 @@ enum trace_spec_flag {
 	TRACE_SPEC_OUTPUTS = 1 << 5, /* one is OUT */
 };
 
-/* Map `specs`, array by call number; user space writes it from probes.def before it attaches. */
+/* Map `specs`, array by call number; user space writes it from the table of probes before it attaches. */
 struct trace_spec {
 	__u8 op; /* enum trace_op */
 	__u8 shape; /* enum trace_shape */
-	__u16 flags; /* enum trace_spec_flag */
+	__u8 flags; /* enum trace_spec_flag */
+	__u8 layer : TRACE_LAYER_WIDTH, result : TRACE_RESULT_WIDTH; /* enum trace_layer, trace_result */
 	__u16 event_flags; /* enum trace_event_flag that every event of this call has */
 	/*
 	 * A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an
@@ -264,7 +293,7 @@ struct trace_header {
 	__u64 seq; /* of this CPU, from 1 */
 	__u32 tgid, tid; /* in the initial PID namespace */
 	__u16 cpu; /* whose seq that is */
-	__u16 call; /* row of probes.def */
+	__u16 call; /* row of the table of probes */
 	__u8 type; /* enum trace_event_type */
 	__u8 op; /* enum trace_op */
 	__u16 flags; /* enum trace_event_flag */

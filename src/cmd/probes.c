@@ -262,11 +262,13 @@ static int complain_empty(const struct probing *p, bool cut)
 
 static int list(struct probing *p, int fd)
 {
-	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
+	bool libraries[PROBE_LIBRARIES];
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct strbuf out;
 	int r = elf_open(fd, &file), status;
 
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		libraries[i] = !probe_libraries[i].companion;
 	if (r == 0) {
 		find_rules(p, elf_machine(file));
 		r = trace_list_sites(fd, libraries, &p->rules, on_site, p);

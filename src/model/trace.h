@@ -47,7 +47,6 @@ struct traced_error {
 struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
-	bool runtime; /* cudaError_t; else CUresult */
 	uint64_t count, nested;
 	/* calls whose end was seen; what follows is of these alone, and not known where there are none */
 	uint64_t timed;

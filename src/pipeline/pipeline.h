@@ -54,6 +54,9 @@ void pipeline_lost(struct pipeline *pipeline, uint64_t events);
 void pipeline_incomplete(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation, unsigned bits);
 void pipeline_process_over(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation);
 
+/* What the error code of a call means, by its library's table; NULL: not known. */
+const char *pipeline_error_words(uint16_t call, int32_t code);
+
 /* The node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);
 

@@ -69,6 +69,15 @@ static void add_codes(struct trace_view *view, struct traced_call *call, const s
 			(struct traced_error){ sum->codes[i].code, sum->codes[i].count };
 }
 
+const char *pipeline_error_words(uint16_t call, int32_t code)
+{
+	const struct probe *probe = &probes[call];
+
+	if (code == TRACE_RESULT_NULL && probe_spec(probe).result == TRACE_RESULT_POINTER)
+		return "no result";
+	return probe_libraries[probe->library].errors == LIBRARY_ERRORS_CUDA ? cuda_error_words(code) : NULL;
+}
+
 static void fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
 {
 	const struct probe *probe = &probes[sum->call];
@@ -76,7 +85,6 @@ static void fill_call(struct trace_view *view, struct traced_call *call, const s
 	*call = (struct traced_call){
 		.process = UINT32_MAX,
 		.api = probe->symbol,
-		.runtime = probe->library == PROBE_CUDART,
 		.count = sum->count,
 		.timed = trace_sum_below(sum, UINT64_MAX),
 		.errors = sum->errors,

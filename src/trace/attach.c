@@ -258,7 +258,7 @@ int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct 
 
 	if (call >= TRACE_CALLS_MAX)
 		return -EINVAL;
-	known.flags &= (uint16_t) ~(TRACE_SPEC_INPUTS | TRACE_SPEC_OUTPUTS);
+	known.flags &= (uint8_t) ~(TRACE_SPEC_INPUTS | TRACE_SPEC_OUTPUTS);
 	for (size_t i = 0; i < TRACE_OPERANDS; i++) {
 		if (spec->operands[i].from != TRACE_FROM_NONE)
 			known.flags |= TRACE_SPEC_INPUTS;

@@ -44,14 +44,14 @@ static void on_sums_over(struct sums_process *process, void *userdata)
 static int set_specs(struct trace_engine *engine)
 {
 	for (uint16_t call = 0; call < probes_n; call++) {
-		struct trace_spec spec = probes[call].spec;
+		struct trace_spec spec = probe_spec(&probes[call]);
 
 		if (engine->config.return_probes && probes[call].may_return)
 			spec.flags |= TRACE_SPEC_RETURNS;
 		if (engine->config.events && engine->config.every_call)
 			spec.flags |= TRACE_SPEC_EVENT;
 		if (!engine->config.events)
-			spec.flags &= (uint16_t)~TRACE_SPEC_EVENT;
+			spec.flags &= (uint8_t)~TRACE_SPEC_EVENT;
 		int r = attach_set_spec(engine->backend, call, &spec);
 
 		if (r < 0)
@@ -66,11 +66,12 @@ static void choose_libraries(struct trace_engine *engine)
 
 	memcpy(libraries, engine->config.libraries, sizeof(engine->probing.libraries));
 	/* Which call is the outer one is only known where its return is seen. */
-	if (!engine->config.return_probes && libraries[PROBE_CUDART]) {
-		libraries[PROBE_CUDART] = false;
-		libraries[PROBE_CUDA] = true;
-		engine->driver_only = true;
-	}
+	for (unsigned i = 0; i < PROBE_LIBRARIES && !engine->config.return_probes; i++)
+		if (libraries[i] && probe_libraries[i].has_made_of) {
+			libraries[i] = false;
+			libraries[probe_libraries[i].made_of] = true;
+			engine->driver_only = true;
+		}
 }
 
 static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble)

@@ -182,7 +182,7 @@ static enum late lateness(struct trace_engine *engine, uint32_t tgid, const stru
 	struct target_stats stats;
 
 	/* Of the C library only setenv is probed; what was set before is read from /proc. */
-	if (engine->offering || file->only_libc)
+	if (engine->offering || file->only_companions)
 		return LATE_NOT;
 	targets_stats(engine->targets, &stats);
 	if (!stats.looked)
@@ -336,6 +336,16 @@ static void say_what_is_missing(struct trace_engine *engine)
 		engine_notice(engine, LOG_NOTICE, "%s", stats.why_no_records);
 }
 
+static unsigned roles_wanted(const bool libraries[PROBE_LIBRARIES])
+{
+	unsigned roles = 0;
+
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		if (libraries[i])
+			roles |= LIBRARY_BIT(i) | (probe_libraries[i].anywhere ? TARGET_ROLE_ANY : 0);
+	return roles;
+}
+
 int engine_targets_start(struct trace_engine *engine)
 {
 	static const struct target_ops ops = {
@@ -345,11 +355,8 @@ int engine_targets_start(struct trace_engine *engine)
 		.process_gone = on_process_gone,
 		.refused = on_refused,
 	};
-	const bool *libraries = engine->probing.libraries;
 	struct target_config config = {
-		.roles = (libraries[PROBE_CUDA] ? TARGET_ROLE_DRIVER : 0) |
-			 (libraries[PROBE_CUDART] ? TARGET_ROLE_RUNTIME | TARGET_ROLE_ANY : 0) |
-			 (libraries[PROBE_LIBC] ? TARGET_ROLE_LIBC : 0),
+		.roles = roles_wanted(engine->probing.libraries),
 		.pid = engine->config.pid,
 		.children = engine->config.follow,
 		.proc_root = "/proc",

@@ -62,7 +62,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	uint32_t cost;
 	ssize_t n;
 
-	g->file->only_libc &= listing->probe->library == PROBE_LIBC;
+	g->file->only_companions &= probe_libraries[listing->probe->library].companion;
 	if (listing->left_to_driver) {
 		g->file->left_to_driver = true;
 		return 0;
@@ -209,17 +209,16 @@ int files_attach(const struct files_config *config, int fd, const char *path, st
 	_cleanup_(files_freep) struct file_probes *file = calloc(1, sizeof(*file));
 	struct gathering gathering = { .config = config, .file = file, .fd = fd };
 	bool libraries[PROBE_LIBRARIES];
-	const char *base = strrchr(path, '/');
+	unsigned named = library_of_path(path, strlen(path));
 	int r, error = 0;
 
 	if (!file)
 		return -ENOMEM;
-	base = base ? base + 1 : path;
-	file->only_libc = true;
+	file->only_companions = true;
 	memcpy(libraries, config->libraries, sizeof(libraries));
-	/* Shells and others have a setenv of their own, which means nothing to CUDA. */
-	libraries[PROBE_LIBC] =
-		libraries[PROBE_LIBC] && (strncmp(base, "libc.", 5) == 0 || strncmp(base, "libc-", 5) == 0);
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		if (probe_libraries[i].companion && !(named & LIBRARY_BIT(i)))
+			libraries[i] = false;
 	r = trace_list_sites(fd, libraries, config->rules, on_site, &gathering);
 	if (r < 0)
 		return r;

@@ -29,7 +29,7 @@ struct file_probes {
 	/* some have none because the driver's have: what the runtime does by itself is not seen */
 	bool left_to_driver;
 	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
-	bool only_libc; /* no function of CUDA's */
+	bool only_companions; /* no function but of companions (struct library) */
 	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were in */
 	int64_t attached_boot_ns;
 };

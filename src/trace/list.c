@@ -262,8 +262,8 @@ static const char *refused_beside(struct elf_file *file, const struct place *pla
  */
 static bool is_left_to_driver(const struct place *place, const struct site *site)
 {
-	return site->chosen && place->probe->library == PROBE_CUDART && place->probe->may_return &&
-	       !site->may_return;
+	return site->chosen && probe_libraries[place->probe->library].has_made_of &&
+	       place->probe->may_return && !site->may_return;
 }
 
 static int list_place(struct elf_file *file, const struct places *places, const struct place *place,

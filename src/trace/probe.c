@@ -14,6 +14,7 @@
 #define HANDLE(...) .operands[TRACE_OPERAND_HANDLE] = __VA_ARGS__
 #define KIND(...) .operands[TRACE_OPERAND_KIND] = __VA_ARGS__
 #define SHAPE(name) .shape = TRACE_SHAPE_##name
+#define RESULT(name) .result = TRACE_RESULT_##name
 
 #define OPERAND(from_, arg_, width_, value_)                                              \
 	{                                                                                 \
@@ -54,24 +55,20 @@
 #define MEMSET_3D_STREAM STREAM(ARG(1))
 #endif
 
-#define LIBRARY_FLAGS_CUDA 0
-#define LIBRARY_FLAGS_CUDART TRACE_FLAG_RUNTIME
-#define LIBRARY_FLAGS_LIBC 0
-
 /*
  * may_return: all are extern "C" and throw nothing; ENTRY has no use for it. setenv's strings may not be in
  * memory before it has read them.
  */
-#define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...)         \
-	{                                                                           \
-		.symbol = symbol_,                                                  \
-		.library = PROBE_##library_,                                        \
-		.group = PROBE_GROUP_##group_,                                      \
-		.may_return = !((event_flags_)&TRACE_FLAG_NO_RESULT),               \
-		.spec = { .op = TRACE_OP_##op_,                                     \
-			  .flags = spec_flags_,                                     \
-			  .event_flags = LIBRARY_FLAGS_##library_ | (event_flags_), \
-			  ##__VA_ARGS__ },                                          \
+#define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...) \
+	{                                                                   \
+		.symbol = symbol_,                                          \
+		.library = PROBE_##library_,                                \
+		.group = PROBE_GROUP_##group_,                              \
+		.may_return = !((event_flags_)&TRACE_FLAG_NO_RESULT),       \
+		.spec = { .op = TRACE_OP_##op_,                             \
+			  .flags = spec_flags_,                             \
+			  .event_flags = event_flags_,                      \
+			  ##__VA_ARGS__ },                                  \
 	},
 #define TWINS(suffix, library, symbol, group, op, spec_flags, event_flags, ...)                    \
 	ROW(library, #symbol, group, op, spec_flags, event_flags, ##__VA_ARGS__)                   \
@@ -94,10 +91,24 @@
 	TWINS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)
 
 const struct probe probes[] = {
-#include "trace/probes.def"
+#define LIBRARY(...)
+#define LIBRARY_PROBES
+#include "trace/libraries.def"
 };
 const uint16_t probes_n = ARRAY_SIZE(probes);
 _Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has room for TRACE_CALLS_MAX rows");
+
+struct trace_spec probe_spec(const struct probe *probe)
+{
+	const struct library *library = &probe_libraries[probe->library];
+	struct trace_spec spec = probe->spec;
+
+	spec.layer = library->layer & TRACE_LAYER_BITS;
+	if (spec.result == TRACE_RESULT_OF_LIBRARY)
+		spec.result = library->result & TRACE_RESULT_BITS;
+	spec.event_flags |= library->event_flags;
+	return spec;
+}
 
 /*
  * Rows are in the order of what they are about; names are looked up for each symbol of a file, of which there
@@ -221,6 +232,7 @@ const char *probe_group_name(enum probe_group group)
 		[PROBE_GROUP_SETUP] = "setup", [PROBE_GROUP_MEMORY] = "memory",
 		[PROBE_GROUP_SYNC] = "sync",   [PROBE_GROUP_COPY] = "copy",
 		[PROBE_GROUP_EVENT] = "event", [PROBE_GROUP_LAUNCH] = "launch",
+		[PROBE_GROUP_CALLS] = "calls",
 	};
 
 	return (unsigned)group < PROBE_GROUPS ? names[group] : "";

@@ -19,28 +19,6 @@ enum { FILE_SHARE = 50 }; /* reading a file anew costs at most 1/50 of the time 
 
 static void target_release(struct targets *targets, struct target *target);
 
-/* ---- names ---- */
-
-static bool begins(const char *name, size_t n, const char *with)
-{
-	return n >= strlen(with) && memcmp(name, with, strlen(with)) == 0;
-}
-
-static unsigned roles_of(const char *path, size_t path_n)
-{
-	const char *slash = memrchr(path, '/', path_n);
-	const char *name = slash ? slash + 1 : path;
-	size_t n = path_n - (size_t)(name - path);
-
-	if (begins(name, n, "libcuda.so"))
-		return TARGET_ROLE_DRIVER;
-	if (begins(name, n, "libcudart.so"))
-		return TARGET_ROLE_RUNTIME;
-	if (begins(name, n, "libc.so") || begins(name, n, "libc-2."))
-		return TARGET_ROLE_LIBC;
-	return 0;
-}
-
 /* ---- files ---- */
 
 static uint64_t file_key(uint64_t dev, uint64_t ino)
@@ -218,7 +196,7 @@ static void refused(struct targets *targets, const struct target_mapping *mappin
 	if (error != -ESTALE && error != -ENOENT && error != -ESRCH)
 		targets->stats.files_refused++;
 	if (!targets->ops->refused || error == -ESRCH || !(deleted || error == -EACCES || error == -EPERM) ||
-	    !(roles_of(mapping->path, mapping->path_n) & (TARGET_ROLE_DRIVER | TARGET_ROLE_RUNTIME)))
+	    !(library_of_path(mapping->path, mapping->path_n) & ~library_companions()))
 		return;
 	snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1), mapping->path);
 	targets->ops->refused(mapping->pid, path, deleted, error, targets->userdata);
@@ -360,7 +338,7 @@ static void keep_held(struct targets *targets, struct target_process *process,
 	if (kept == 0) {
 		free(process->held);
 		process->held = NULL;
-		process->libc_wanted = false;
+		process->companions_wanted = false;
 	}
 }
 
@@ -458,7 +436,7 @@ void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t t
 		process_remove(targets, to);
 		return;
 	}
-	to->libc_wanted = from->libc_wanted;
+	to->companions_wanted = from->companions_wanted;
 	for (uint16_t i = 0; i < from->held_n; i++)
 		hold(targets, to, from->held[i].target, &inherited);
 }
@@ -486,7 +464,7 @@ bool target_process_alive(const struct targets *targets, pid_t pid)
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n)
 {
 	struct target_process *process;
-	unsigned roles = roles_of(path, path_n) & targets->config.roles;
+	unsigned roles = library_of_path(path, path_n) & targets->config.roles;
 
 	if (pid == targets->own_pid || path_n == 0)
 		return 0;
@@ -505,7 +483,7 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 	struct target *target;
 	int r;
 
-	if (!roles || (roles == TARGET_ROLE_LIBC && !(process && process->libc_wanted)))
+	if (!roles || (target_is_companion(roles) && !(process && process->companions_wanted)))
 		return 0;
 	r = file_get(targets, mapping, &target);
 	if (r < 0)
@@ -519,10 +497,10 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 			process_remove(targets, process);
 		return r;
 	}
-	if (roles & (TARGET_ROLE_DRIVER | TARGET_ROLE_RUNTIME) && !process->libc_wanted) {
-		process->libc_wanted = true;
-		/* Its libc was mapped before anybody knew that it matters. */
-		if (targets->config.roles & TARGET_ROLE_LIBC && !mapping->looked)
+	if (roles & ~(library_companions() | TARGET_ROLE_ANY) && !process->companions_wanted) {
+		process->companions_wanted = true;
+		/* Its libc was mapped before it was known that it matters. */
+		if (targets->config.roles & library_companions() && !mapping->looked)
 			targets_look(targets, mapping->pid);
 	}
 	return 0;

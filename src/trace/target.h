@@ -22,17 +22,19 @@
 #include <systemd/sd-event.h>
 
 #include "base/macro.h"
+#include "trace/library.h"
 
 enum { TARGET_FILES_MAX = 4096, TARGET_PROCESSES_MAX = 65536 };
 
 struct targets;
 
-/* What a mapped file may be, from its name and who maps it; the contents decide. */
+/*
+ * What a mapped file may be, from its name and who maps it; the contents decide. LIBRARY_BIT() of the libraries
+ * it has the name of, and:
+ */
 enum target_role {
-	TARGET_ROLE_DRIVER = 1 << 0, /* libcuda.so* */
-	TARGET_ROLE_RUNTIME = 1 << 1, /* libcudart.so* */
-	TARGET_ROLE_ANY = 1 << 2, /* every file of the processes that are followed: static runtimes */
-	TARGET_ROLE_LIBC = 1 << 3, /* libc.so* of processes that map one of the above */
+	/* every file of the processes that are followed: static copies of libraries */
+	TARGET_ROLE_ANY = LIBRARY_BIT(PROBE_LIBRARIES),
 };
 
 struct target_file {
@@ -60,7 +62,7 @@ struct target_ops {
 	 */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
 	/*
-	 * A library of CUDA's that a process maps could not be opened; again and again, as often as it is
+	 * A library of the table that a process maps could not be opened; again and again, as often as it is
 	 * met. May be NULL.
 	 */
 	void (*refused)(pid_t pid, const char *path, bool deleted, int error, void *userdata);

@@ -48,7 +48,7 @@ struct target_held {
 struct target_process {
 	pid_t pid;
 	bool followed;
-	bool libc_wanted; /* it maps a driver or a runtime: its libc is a candidate */
+	bool companions_wanted; /* it maps a library that is traced: its libc is a candidate */
 	uint32_t scan; /* last scan that met it */
 	uint64_t start_ticks;
 	uint64_t since_ns; /* when it was first heard of: an older fork is of another */
@@ -125,6 +125,11 @@ struct targets {
 };
 
 /* ---- target.c ---- */
+/* Whether nothing but companions has this name (struct library). */
+static inline bool target_is_companion(unsigned roles)
+{
+	return roles && !(roles & ~library_companions());
+}
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n);
 /* 0, also when it is no target; -errno when that could not be found out. */
 int targets_mapped(struct targets *targets, const struct target_mapping *mapping);

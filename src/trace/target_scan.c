@@ -88,7 +88,7 @@ static void look_mapping(struct targets *targets, const struct proc_map *map)
 						.time_ns = scan->look_ns };
 	unsigned roles = target_wanted(targets, scan->pid, map->path, map->path_n);
 
-	if (roles == TARGET_ROLE_LIBC && map->path_n <= sizeof(scan->libc_path)) {
+	if (target_is_companion(roles) && map->path_n <= sizeof(scan->libc_path)) {
 		scan->libc = *map;
 		scan->libc.path = memcpy(scan->libc_path, map->path, map->path_n);
 	} else if (roles) {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "cmd/trace/kernels.h"
 #include "model/trace.h"
+#include "pipeline/pipeline.h"
 #include "view/table.h"
 
 static void format_ns(double ns, char buf[static 16])
@@ -145,7 +146,7 @@ static const struct table_column error_columns[] = {
 static void error_rows(struct table *table, const struct trace_sum *sum)
 {
 	for (unsigned i = 0; i < TRACE_ERROR_CODES_MAX && sum->codes[i].count > 0; i++) {
-		const char *words = cuda_error_words(sum->codes[i].code);
+		const char *words = pipeline_error_words(sum->call, sum->codes[i].code);
 
 		table_cell(table, COLOUR_NONE, probes[sum->call].symbol);
 		table_cellf(table, COLOUR_BAD, "%" PRIu64, sum->codes[i].count);

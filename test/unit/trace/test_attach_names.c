@@ -209,7 +209,7 @@ static void without_a_result_nothing_is_named(void **state)
 	struct trace_spec spec = names;
 	pid_t pid;
 
-	spec.flags &= (uint16_t)~TRACE_SPEC_RETURNS;
+	spec.flags &= (uint8_t)~TRACE_SPEC_RETURNS;
 	traced_body = give;
 	tracing_attach(tracing, (const void *)traced_inner, NAMES, &spec);
 	assert_int_equal(traced_run(get_badly, NULL, &pid), 0);
@@ -389,7 +389,7 @@ static void what_is_not_wanted_within_others_is_not_told(void **state)
 	struct trace_spec seldom = names;
 	pid_t pid;
 
-	seldom.flags &= (uint16_t)~TRACE_SPEC_ALWAYS;
+	seldom.flags &= (uint8_t)~TRACE_SPEC_ALWAYS;
 	traced_body = launch_lazily;
 	tracing_attach(tracing, (const void *)traced_outer, OUTER, &outer);
 	tracing_attach(tracing, (const void *)traced_inner, NAMES, &seldom);

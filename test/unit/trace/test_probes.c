@@ -60,7 +60,7 @@ static void flags_follow_from_names(void **state)
 		bool twin = strstr(probe->symbol, "_ptsz") || strstr(probe->symbol, "_ptds");
 
 		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_PER_THREAD), twin);
-		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_RUNTIME),
+		assert_int_equal(!!(probe_spec(probe).event_flags & TRACE_FLAG_RUNTIME),
 				 probe->library == PROBE_CUDART);
 		/* What is called 20,000 times when a library is loaded costs one trap. */
 		assert_int_equal(probe->may_return, probe->spec.op != TRACE_OP_FUNCTION_REGISTER);
@@ -79,17 +79,63 @@ static void flags_follow_from_names(void **state)
 	}
 }
 
+static void rows_fit_their_library(void **state)
+{
+	bool found[PROBE_LIBRARIES] = { false };
+
+	(void)state;
+	for (uint16_t i = 0; i < probes_n; i++) {
+		const struct library *library = &probe_libraries[probes[i].library];
+		struct trace_spec spec = probe_spec(&probes[i]);
+
+		found[probes[i].library] = true;
+		assert_true(library->groups >> probes[i].group & 1);
+		assert_int_equal(spec.layer, library->layer);
+		assert_in_range(spec.result, TRACE_RESULT_CUDA, TRACE_RESULT_NONE);
+	}
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++) {
+		const struct library *library = &probe_libraries[i];
+
+		assert_true(found[i]);
+		assert_true(*library->name && library->files[0]);
+		assert_in_range(library->result, TRACE_RESULT_CUDA, TRACE_RESULT_NONE);
+		if (library->has_made_of)
+			assert_int_equal(probe_libraries[library->made_of].layer, library->layer);
+	}
+}
+
+static unsigned of_path(const char *path)
+{
+	return library_of_path(path, strlen(path));
+}
+
+static void files_are_recognised_by_name(void **state)
+{
+	(void)state;
+	assert_int_equal(of_path("/usr/lib/libcuda.so.1"), LIBRARY_BIT(PROBE_CUDA));
+	assert_int_equal(of_path("libcuda.so"), LIBRARY_BIT(PROBE_CUDA));
+	assert_int_equal(of_path("/a/libcudart.so.12 (deleted)"), LIBRARY_BIT(PROBE_CUDART));
+	assert_int_equal(of_path("/lib/libc.so.6"), LIBRARY_BIT(PROBE_LIBC));
+	assert_int_equal(of_path("/lib/libc-2.31.so"), LIBRARY_BIT(PROBE_LIBC));
+	assert_int_equal(of_path("/libcuda.so.1/other"), 0);
+	assert_int_equal(of_path("/lib/libcuda.s"), 0);
+	assert_int_equal(of_path("/lib/libcap.so.2"), 0);
+	assert_int_equal(of_path("/"), 0);
+	assert_int_equal(of_path(""), 0);
+	assert_int_equal(library_of_path("/lib/libcuda.so.1", 8), 0); /* only so much of it */
+	assert_int_equal(library_companions(), LIBRARY_BIT(PROBE_LIBC));
+}
+
 static void dump(void)
 {
-	static const char *const libraries[] = { "cuda", "cudart", "libc" };
 	static const char *const columns[] = { "ADDR", "SIZE", "TIMES", "STREAM", "HANDLE", "KIND" };
 	static const char *const from[] = { "NONE", "CONST", "ARG", "IN", "OUT" };
 
 	for (uint16_t i = 0; i < probes_n; i++) {
 		const struct trace_spec *spec = &probes[i].spec;
 
-		printf("%s %s op=%u shape=%u depth=%u", libraries[probes[i].library], probes[i].symbol,
-		       spec->op, spec->shape, spec->depth_in);
+		printf("%s %s op=%u shape=%u depth=%u", probe_libraries[probes[i].library].name,
+		       probes[i].symbol, spec->op, spec->shape, spec->depth_in);
 		for (unsigned k = 0; k < TRACE_OPERANDS; k++)
 			if (spec->operands[k].from != TRACE_FROM_NONE)
 				printf(" %s=%s:%u:%u:%d", columns[k], from[spec->operands[k].from],
@@ -102,9 +148,9 @@ static void dump(void)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_unique_and_found),
-		cmocka_unit_test(operands_are_within_range),
-		cmocka_unit_test(flags_follow_from_names),
+		cmocka_unit_test(names_are_unique_and_found),   cmocka_unit_test(operands_are_within_range),
+		cmocka_unit_test(flags_follow_from_names),      cmocka_unit_test(rows_fit_their_library),
+		cmocka_unit_test(files_are_recognised_by_name),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "--dump") == 0) {

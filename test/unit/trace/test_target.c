@@ -13,7 +13,7 @@
 
 #include "targets.h"
 
-enum { DRIVER = TARGET_ROLE_DRIVER };
+enum { DRIVER = LIBRARY_BIT(PROBE_CUDA) };
 
 static void a_scan_finds_files_once_and_processes_each(void **state)
 {
@@ -63,7 +63,7 @@ static void libc_of_those_that_map_a_driver_only(void **state)
 	assert_non_null(maps);
 	fputs(line, maps);
 	fclose(maps);
-	fixture_start(f, f->dir, DRIVER | TARGET_ROLE_LIBC, 0);
+	fixture_start(f, f->dir, DRIVER | LIBRARY_BIT(PROBE_LIBC), 0);
 	assert_int_equal(targets_scan(f->targets), 0);
 	until_scans(f, 1);
 	assert_int_equal(told(f, TOLD_PROCESS, 1002, libc), 1);

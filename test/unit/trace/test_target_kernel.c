@@ -150,7 +150,7 @@ static void opened_later_inherited_executed_ended(void **state)
 	pid_t heir;
 
 	copy_library(f);
-	if (!start(f, TARGET_ROLE_DRIVER, 0))
+	if (!start(f, LIBRARY_BIT(PROBE_CUDA), 0))
 		skip();
 	assert_int_equal(targets_scan(f->targets), 0);
 	until_scans(f, 1);
@@ -186,7 +186,7 @@ static void deleted_before_anybody_looked(void **state)
 	child = child_new();
 	child_do(&child, 'o');
 	child_do(&child, 'u');
-	fixture_start(f, NULL, TARGET_ROLE_DRIVER, 0);
+	fixture_start(f, NULL, LIBRARY_BIT(PROBE_CUDA), 0);
 	assert_int_equal(targets_scan(f->targets), 0);
 	if (access("/proc/self/map_files", X_OK) < 0 || geteuid() != 0) {
 		child_end(&child);
@@ -245,7 +245,7 @@ static void a_storm_of_executions(void **state)
 	struct target_stats stats;
 	pid_t shell;
 
-	if (!start(f, TARGET_ROLE_DRIVER, 0))
+	if (!start(f, LIBRARY_BIT(PROBE_CUDA), 0))
 		skip();
 	shell = fork();
 	assert_true(shell >= 0);

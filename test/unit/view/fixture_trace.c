@@ -89,7 +89,6 @@ static struct traced_call make_call(const char *api, uint64_t count)
 {
 	return (struct traced_call){
 		.api = api,
-		.runtime = strncmp(api, "cuda", 4) == 0,
 		.count = count,
 		.timed = count,
 		.seconds = (double)count * 2.5e-6,
@@ -325,9 +324,9 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 	process->incomplete =
 		TRACED_INCOMPLETE_GIVEN_UP | TRACED_INCOMPLETE_NO_RETURNS | TRACED_INCOMPLETE_SITES;
 	add_device(view, "GPU-ffffffff-0000-4000-8000-00000000ffff", 1);
-	*add_call(view, "cudaLaunchKernel", 1) = (struct traced_call){
-		.process = view->processes_n - 1, .api = "cudaLaunchKernel", .runtime = true, .count = 1
-	};
+	*add_call(view, "cudaLaunchKernel", 1) = (struct traced_call){ .process = view->processes_n - 1,
+								       .api = "cudaLaunchKernel",
+								       .count = 1 };
 }
 
 struct snapshot *fixture_traced(void)
