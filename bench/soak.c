@@ -32,7 +32,7 @@ static int identify(uint32_t pid, bool full, struct process_identity *ret_identi
 	(void)userdata;
 	if (r < 0)
 		return r;
-	*ret_identity = (struct process_identity){ .start_ticks = proc.start_ticks, .uid = proc.uid };
+	*ret_identity = (struct process_identity){ .id = proc.id, .uid = proc.uid };
 	return 0;
 }
 
@@ -98,7 +98,8 @@ int main(int argc, char **argv)
 		clock_advance(PERIOD_NS);
 		advance(PERIOD_NS);
 		reader_pass(reader);
-		if (reading_check(&shared->reading) < 0 || model_apply(model, SOURCE_NVML, &shared->reading) < 0 ||
+		if (reading_check(&shared->reading) < 0 ||
+		    model_apply(model, SOURCE_NVML, &shared->reading) < 0 ||
 		    model_publish(model, publisher) < 0)
 			return EXIT_FAILURE;
 		look(publisher, ticks++, &page);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/process_id.h"
 #include "base/text.h"
 
 static const char *live_folder(void)
@@ -21,19 +22,16 @@ static const char *live_folder(void)
 	return folder && *folder ? folder : NULL;
 }
 
-/* The 22nd word of the file; the name before it may hold spaces and parentheses. */
 uint64_t live_start_ticks(uint32_t pid)
 {
-	char path[32], stat[1024];
-	const char *word;
+	struct process_stat stat = { 0 };
+	char path[32], text[1024];
+	size_t length;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
-	if (read_file(path, stat, sizeof(stat), NULL) < 0)
-		return 0;
-	word = strrchr(stat, ')');
-	for (int i = 2; word && i < 22; i++)
-		word = strchr(word + 1, ' ');
-	return word ? strtoull(word + 1, NULL, 10) : 0;
+	if (read_file(path, text, sizeof(text), &length) == 0)
+		(void)process_stat_parse(text, length, &stat);
+	return stat.start_ticks;
 }
 
 struct live_file *live_open(void)

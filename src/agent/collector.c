@@ -61,12 +61,12 @@ static int identify(uint32_t pid, bool full, struct process_identity *ret_identi
 
 	(void)userdata;
 	if (!full)
-		return proc_start_ticks("/proc", pid, &ret_identity->start_ticks);
+		return proc_process_id("/proc", pid, &ret_identity->id);
 	r = proc_identify("/proc", pid, &proc);
 	if (r < 0)
 		return r;
 	*ret_identity = (struct process_identity){
-		.start_ticks = proc.start_ticks,
+		.id = proc.id,
 		.uid = proc.uid,
 		.kind = workload_of(proc.cgroup.kind),
 	};

@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 
@@ -127,10 +126,7 @@ static void fill_threads(const struct process *p, struct traced_process *ret)
 
 static void fill_process(const struct process *p, struct traced_process *ret)
 {
-	long hertz = sysconf(_SC_CLK_TCK);
-
-	ret->pid = p->tgid;
-	ret->start_ticks = hertz > 0 ? p->start_boot_ns / ((uint64_t)NSEC_PER_SEC / (uint64_t)hertz) : 0;
+	ret->id = (struct process_id){ .pid = p->tgid, .start_ticks = process_ticks(p->start_boot_ns) };
 	memcpy(ret->comm, p->comm, sizeof(ret->comm));
 	ret->first_real_ns =
 		clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);

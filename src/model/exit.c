@@ -83,7 +83,7 @@ struct exit_record *exit_find(const struct model *model, uint16_t device, uint32
 
 		if (record->exit_ns < since_ns)
 			break;
-		if (record->device == device && record->p.pid == pid)
+		if (record->device == device && record->p.id.pid == pid)
 			return record;
 	}
 	return NULL;

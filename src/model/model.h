@@ -31,14 +31,14 @@ struct model_limits {
 
 /* What /proc tells about a PID; filled by a callback so that the model knows no source. */
 struct process_identity {
-	uint64_t start_ticks;
+	struct process_id id;
 	uint32_t uid;
 	char comm[64];
 	enum workload_kind kind;
 	char workload_id[96];
 	char pod_uid[48];
 };
-/* 0; -ESRCH when there is no such process here. With `full` false only start_ticks is needed. */
+/* 0; -ESRCH when there is no such process here. With @full false only @id is needed. */
 typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity,
 				void *userdata);
 

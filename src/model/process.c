@@ -37,8 +37,7 @@ static uint64_t process_key(uint16_t device, uint32_t pid)
 
 static int look(const struct model *model, uint32_t pid, bool full, struct process_identity *ret_identity)
 {
-	memset(ret_identity, 0, sizeof(*ret_identity));
-	ret_identity->uid = UINT32_MAX;
+	*ret_identity = (struct process_identity){ .id.pid = pid, .uid = UINT32_MAX };
 	return model->identify ? model->identify(pid, full, ret_identity, model->identify_data) : -ESRCH;
 }
 
@@ -62,11 +61,11 @@ static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
 	series_give_up(model, t);
 	workload_leave(model, t->workload, now_ns);
 	exit_add(model, t, now_ns);
-	hashmap_del(&model->process_map, process_key(t->device, t->p.pid));
+	hashmap_del(&model->process_map, process_key(t->device, t->p.id.pid));
 	if (t != last) {
 		*t = *last;
 		/* Replaces the value of a key that is there: cannot fail. */
-		hashmap_put(&model->process_map, process_key(t->device, t->p.pid), index);
+		hashmap_put(&model->process_map, process_key(t->device, t->p.id.pid), index);
 	}
 	model->processes_n--;
 	model->sorted_valid = false;
@@ -115,7 +114,7 @@ static void process_name_by_driver(struct process *p, const char *path)
 static void process_identified(struct model *model, struct tracked *t,
 			       const struct process_identity *identity)
 {
-	t->p.start_ticks = identity->start_ticks;
+	t->p.id.start_ticks = identity->id.start_ticks;
 	t->p.uid = identity->uid;
 	if (identity->kind == WORKLOAD_NONE || identity->kind >= WORKLOAD_KINDS)
 		return;
@@ -165,7 +164,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	t = &model->processes[model->processes_n++];
 	model->sorted_valid = false;
 	memset(t, 0, sizeof(*t));
-	t->p.pid = reading->pid;
+	t->p.id.pid = reading->pid;
 	t->p.uid = UINT32_MAX;
 	t->p.first_real_ns = t->p.last_real_ns = real_at(end_ns);
 	t->device = device;
@@ -173,7 +172,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	t->checked_ns = end_ns;
 	t->increment_ns = arrived_after(model, device, end_ns);
 	record = exit_find(model, device, reading->pid, end_ns - EXIT_KEPT_NS);
-	if (record && identity->start_ticks != 0 && record->p.start_ticks == identity->start_ticks)
+	if (record && process_id_equal(record->p.id, identity->id))
 		process_revive(model, t, record);
 	else
 		process_name(&t->p, identity->comm);
@@ -190,13 +189,13 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 /* Is this PID still the process it was? After a gap, and now and then, /proc is asked. */
 static struct tracked *process_recheck(struct model *model, struct tracked *t, int64_t end_ns)
 {
-	bool unknown = t->p.start_ticks == 0;
+	bool unknown = t->p.id.start_ticks == 0;
 	struct process_identity identity;
 
 	if (end_ns - t->checked_ns < RECHECK_NS && end_ns - t->seen_ns < MAX(GAP_NS, 3 * model->period_ns))
 		return t;
 	t->checked_ns = end_ns;
-	if (look(model, t->p.pid, unknown, &identity) < 0)
+	if (look(model, t->p.id.pid, unknown, &identity) < 0)
 		return t; /* not to be seen from here, or about to leave the driver's list */
 	if (unknown) {
 		process_identified(model, t, &identity);
@@ -204,7 +203,7 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 			process_name(&t->p, identity.comm);
 		return t;
 	}
-	if (identity.start_ticks == t->p.start_ticks)
+	if (process_id_equal(identity.id, t->p.id))
 		return t;
 	process_exit(model, (uint32_t)(t - model->processes), t->seen_ns);
 	return NULL;
@@ -429,12 +428,12 @@ void processes_sweep(struct model *model, int64_t now_ns)
 		}
 		t->checked_ns = now_ns;
 		looks++;
-		if (t->p.start_ticks == 0)
+		if (t->p.id.start_ticks == 0)
 			gone = !model->devices[t->device]->e.present && now_ns - t->seen_ns > UNKNOWN_EXIT_NS;
-		else if (look(model, t->p.pid, false, &identity) == -ESRCH)
+		else if (look(model, t->p.id.pid, false, &identity) == -ESRCH)
 			gone = true;
 		else
-			gone = identity.start_ticks != 0 && identity.start_ticks != t->p.start_ticks;
+			gone = !process_id_may_equal(identity.id, t->p.id);
 		if (gone)
 			process_exit(model, i, now_ns);
 		else

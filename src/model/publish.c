@@ -98,7 +98,7 @@ static void sort_processes(struct model *model)
 		const struct tracked *t = &model->processes[i];
 
 		model->sorted[i] =
-			(uint64_t)model->devices[t->device]->rank << 48 | (uint64_t)t->p.pid << 16 | i;
+			(uint64_t)model->devices[t->device]->rank << 48 | (uint64_t)t->p.id.pid << 16 | i;
 	}
 	sort_u64(model->sorted, model->processes_n);
 	model->sorted_valid = true;

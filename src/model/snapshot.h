@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "base/process_id.h"
 #include "model/source.h"
 #include "model/trace.h"
 
@@ -42,9 +43,7 @@ enum workload_kind {
 
 /* One process on one GPU or MIG instance. */
 struct process {
-	uint32_t pid;
-	/* field 22 of /proc/PID/stat; 0 unknown (another PID namespace, or exited at once) */
-	uint64_t start_ticks;
+	struct process_id id;
 	int64_t first_real_ns, last_real_ns;
 	char comm[64]; /* sanitised UTF-8; empty when unknown */
 	uint32_t uid; /* UINT32_MAX unknown */

@@ -71,7 +71,7 @@ void trace_view_unref(struct trace_view *view)
 
 uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid)
 {
-	uint32_t low = LOWER_BOUND(n, middle, view->processes[middle].pid < pid);
+	uint32_t low = LOWER_BOUND(n, middle, view->processes[middle].id.pid < pid);
 
 	return low;
 }

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "base/process_id.h"
 #include "model/metric.h"
 #include "model/occupancy.h"
 
@@ -63,8 +64,7 @@ struct traced_thread {
 };
 
 struct traced_process {
-	uint32_t pid;
-	uint64_t start_ticks;
+	struct process_id id;
 	char comm[TRACED_COMM]; /* sanitised UTF-8 */
 	int64_t first_real_ns;
 	bool exited; /* shown once more, with its final figures */

@@ -91,7 +91,7 @@ static void merge(const struct trace_view *before, const struct trace_view *view
 
 		if (!is_carried(process))
 			continue;
-		while (at < view->processes_n && view->processes[at].pid < process->pid)
+		while (at < view->processes_n && view->processes[at].id.pid < process->id.pid)
 			copy_process(view, &view->processes[at++], to);
 		copy_process(before, process, to);
 		carried--;

@@ -42,9 +42,8 @@ static int ask(const struct cuda_function *function, void *userdata)
 		function->sm == 0 && pipeline->devices_n == 0 && clock_mono_ns() < pipeline->devices_by_ns;
 	const struct symbolizer_question question = {
 		.id = function->id,
-		.pid = (pid_t)function->tgid,
+		.process = { .pid = function->tgid, .start_ticks = process_ticks(function->start_boot_ns) },
 		.incarnation = function->incarnation,
-		.start_boot_ns = function->start_boot_ns,
 		.function = function->function,
 		.sm = function->sm,
 		.symbol = function->symbol,

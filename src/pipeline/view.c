@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -98,11 +97,6 @@ static void fill_call(struct trace_view *view, struct traced_call *call, const s
 	add_codes(view, call, sum);
 }
 
-static uint64_t ticks_of(uint64_t start_boot_ns)
-{
-	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
-}
-
 /*
  * src/cuda's record of the process, made of the same events; or a new one, where that had no room or its
  * event was lost.
@@ -112,13 +106,12 @@ static uint32_t find_process(struct trace_view *view, uint32_t known, const stru
 	struct traced_process *made;
 
 	for (uint32_t i = trace_view_find(view, known, process->tgid);
-	     i < known && view->processes[i].pid == process->tgid; i++)
+	     i < known && view->processes[i].id.pid == process->tgid; i++)
 		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0)
 			return i;
 	made = &view->processes[view->processes_n];
 	*made = (struct traced_process){
-		.pid = process->tgid,
-		.start_ticks = ticks_of(process->start_boot_ns),
+		.id = { .pid = process->tgid, .start_ticks = process_ticks(process->start_boot_ns) },
 		.first_real_ns = clock_real_ns() - (clock_mono_ns() - (int64_t)process->incarnation),
 		.exited = process->over,
 	};
@@ -207,7 +200,7 @@ static int sort_processes(struct trace_view *view)
 	if (!places || !new_index || !sorted)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < view->processes_n; i++)
-		places[i] = (struct place){ view->processes[i].pid, i };
+		places[i] = (struct place){ view->processes[i].id.pid, i };
 	qsort(places, view->processes_n, sizeof(*places), by_pid);
 	for (uint32_t i = 0; i < view->processes_n; i++) {
 		sorted[i] = view->processes[places[i].index];

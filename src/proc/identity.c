@@ -16,7 +16,6 @@ enum {
 	STAT_MAX = 1024, /* 52 numbers and a name of at most 64 bytes */
 	STATUS_MAX = 4096,
 	CGROUP_MAX = 16384, /* v1 has a dozen lines, each with a path of at most PATH_MAX */
-	START_FIELD = 22, /* of stat, the state being number 3 */
 };
 
 /*
@@ -36,38 +35,15 @@ static int open_process(const char *root, uint32_t pid)
 	return errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* "pid (name) state ...": the name may hold anything, so it ends at the last parenthesis. */
-static int parse_stat(const char *text, size_t length, uint64_t *ret_ticks, struct cursor *ret_name)
+/* The name points into @text. */
+static int read_stat(int process, char text[static STAT_MAX], struct process_stat *ret_stat)
 {
-	const char *first = memchr(text, '(', length), *last = memrchr(text, ')', length);
-	struct cursor c, field;
-
-	if (!first || !last || last < first)
-		return -EBADMSG;
-	*ret_name = (struct cursor){ .p = first + 1, .end = last };
-	c = (struct cursor){ .p = last + 1, .end = text + length };
-	cursor_skip_space(&c);
-	for (unsigned n = 3; n < START_FIELD; n++)
-		if (cursor_until(&c, ' ', &field) < 0)
-			return -EBADMSG;
-	return cursor_u64(&c, ret_ticks) < 0 ? -EBADMSG : 0;
-}
-
-static int read_stat(int process, uint64_t *ret_ticks, char ret_comm[static 64])
-{
-	char text[STAT_MAX];
-	struct cursor name;
 	size_t length;
-	int r;
+	int r = read_file_at(process, "stat", text, STAT_MAX, &length);
 
-	r = read_file_at(process, "stat", text, sizeof(text), &length);
 	if (r >= 0)
-		r = parse_stat(text, length, ret_ticks, &name);
-	if (r < 0)
-		return r == -ENOENT ? -ESRCH : r;
-	snprintf(ret_comm, 64, "%.*s", (int)MIN(cursor_left(&name), (size_t)63), name.p);
-	utf8_sanitize(ret_comm);
-	return 0;
+		r = process_stat_parse(text, length, ret_stat);
+	return r == -ENOENT ? -ESRCH : r;
 }
 
 /* The real user; the name in this file is escaped, so that no name can forge the line. */
@@ -98,35 +74,46 @@ static int read_uid(int process, uint32_t *ret_uid)
 	return 0;
 }
 
-int proc_start_ticks(const char *root, uint32_t pid, uint64_t *ret_ticks)
+int proc_process_id(const char *root, uint32_t pid, struct process_id *ret_id)
 {
 	_cleanup_close_ int process = open_process(root, pid);
-	uint64_t ticks;
-	char comm[64];
-	int r;
+	struct process_stat stat;
+	char text[STAT_MAX];
+	int r = process < 0 ? process : read_stat(process, text, &stat);
 
-	if (process < 0)
-		return process;
-	r = read_stat(process, &ticks, comm);
 	if (r < 0)
 		return r;
-	*ret_ticks = ticks;
+	*ret_id = (struct process_id){ .pid = pid, .start_ticks = stat.start_ticks };
 	return 0;
+}
+
+bool proc_is_alive(const char *root, uint32_t pid)
+{
+	_cleanup_close_ int process = open_process(root, pid);
+	struct process_stat stat;
+	char text[STAT_MAX];
+	int r = process < 0 ? process : read_stat(process, text, &stat);
+
+	if (r < 0)
+		return r == -EBADMSG; /* there is a process; its state is not known */
+	return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
 }
 
 int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity)
 {
 	_cleanup_close_ int process = open_process(root, pid);
 	struct proc_identity identity = { .uid = UINT32_MAX };
+	struct process_stat stat;
 	char text[CGROUP_MAX];
 	size_t length;
-	int r;
+	int r = process < 0 ? process : read_stat(process, text, &stat);
 
-	if (process < 0)
-		return process;
-	r = read_stat(process, &identity.start_ticks, identity.comm);
 	if (r < 0)
 		return r;
+	identity.id = (struct process_id){ .pid = pid, .start_ticks = stat.start_ticks };
+	snprintf(identity.comm, sizeof(identity.comm), "%.*s",
+		 (int)MIN(cursor_left(&stat.comm), sizeof(identity.comm) - 1), stat.comm.p);
+	utf8_sanitize(identity.comm);
 	/* What cannot be read stays unknown: a name without an owner is better than nothing. */
 	(void)read_uid(process, &identity.uid);
 	if (read_file_at(process, "cgroup", text, sizeof(text), &length) == 0)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/process_id.h"
+
 enum proc_cgroup_kind {
 	PROC_CGROUP_NONE,
 	PROC_CGROUP_CONTAINER,
@@ -23,7 +25,7 @@ struct proc_cgroup {
 };
 
 struct proc_identity {
-	uint64_t start_ticks; /* field 22 of stat */
+	struct process_id id;
 	uint32_t uid;
 	char comm[64]; /* sanitised UTF-8 */
 	struct proc_cgroup cgroup;
@@ -31,8 +33,11 @@ struct proc_identity {
 
 /* The text of /proc/PID/cgroup (all its lines, v1 and v2). PROC_CGROUP_NONE when nothing is recognised. */
 void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup);
-/* start_ticks alone: 0 or -ESRCH. `root` is "/proc" except in tests. */
-int proc_start_ticks(const char *root, uint32_t pid, uint64_t *ret_ticks);
+/* Which process has the PID now: 0 or -ESRCH. @root is "/proc" except in tests. */
+int proc_process_id(const char *root, uint32_t pid, struct process_id *ret_id);
+/* False when no thread of it is left; a leader that has ended is a zombie until its last thread has, too. */
+bool proc_is_alive(const char *root, uint32_t pid);
+/* -ESRCH; -EBADMSG, -E2BIG: its stat is not the kernel's. What else cannot be read stays unknown. */
 int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity);
 /*
  * False in a PID namespace of our own, where /proc has none of the machine's other processes. True where it

@@ -98,7 +98,7 @@ static int add_of_all(struct finding *f)
 
 static int add_of_path(struct finding *f)
 {
-	struct place place = { .pid = f->question->pid, .path = f->question->path };
+	struct place place = { .pid = (pid_t)f->question->process.pid, .path = f->question->path };
 	struct file *file;
 	bool found;
 	int r;
@@ -129,7 +129,7 @@ static int add_of_image(struct finding *f)
 	if (f->process && (f->process->gone || !f->symbolizer->config.read_memory))
 		area = process_area(f->process, q->image);
 	else if (f->process)
-		area = process_area(f->process, image_address(q->pid, q->image));
+		area = process_area(f->process, image_address((pid_t)q->process.pid, q->image));
 	if (!area)
 		return 0;
 	f->file = f->process->mapped[area->mapped].path;

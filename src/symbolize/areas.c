@@ -279,7 +279,7 @@ static void fit(struct process *process)
 int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending,
 	       struct process *ret_process)
 {
-	struct process fresh = { .pid = pid };
+	struct process fresh = { .id.pid = (uint32_t)pid };
 	_cleanup_(proc_maps_done) struct proc_maps maps;
 	struct caps caps = { .pending = pending ? pending->path : "" };
 	struct proc_map map;

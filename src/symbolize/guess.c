@@ -37,7 +37,7 @@ static bool known(struct search *search, struct symbol_key key)
 			if (file->figures[a] && figures_has(file->figures[a], key))
 				return true;
 	}
-	return image_has(search->symbolizer, process->pid, process->incarnation, key);
+	return image_has(search->symbolizer, (pid_t)process->id.pid, process->incarnation, key);
 }
 
 static int consider(struct search *search, const char *text, size_t n)
@@ -68,7 +68,8 @@ static int follow(struct search *search, uint64_t address)
 
 	/* Page by page: the next one may not be there. */
 	while (n < TEXT) {
-		ssize_t got = process_peek(search->process->pid, address + n, search->text + n, want);
+		ssize_t got =
+			process_peek((pid_t)search->process->id.pid, address + n, search->text + n, want);
 		const char *end;
 
 		if (got <= 0 || (n == 0 && !begins_a_name(search->text[0])))
@@ -110,9 +111,9 @@ int memory_symbol(struct symbolizer *symbolizer, struct process *process, uint64
 
 	if (!text)
 		return -ENOMEM;
-	n = process->gone ? -ESRCH : process_peek(process->pid, handle, bytes, sizeof(bytes));
+	n = process->gone ? -ESRCH : process_peek((pid_t)process->id.pid, handle, bytes, sizeof(bytes));
 	if (n == -EFAULT) /* it ends before */
-		n = process_peek(process->pid, handle, bytes,
+		n = process_peek((pid_t)process->id.pid, handle, bytes,
 				 MIN(sizeof(bytes), PAGE - (size_t)(handle % PAGE)));
 	if (n < 0)
 		return -ENOENT;

@@ -80,7 +80,7 @@ static int read_held(struct process *process, struct area *area, const struct st
 	int r = area_bias(area, file, &bias);
 
 	for (uint32_t i = 0; r == 0 && i < stubs->handles_n; i += n)
-		r = read_window(&gathering, process->pid, bias, i, &n);
+		r = read_window(&gathering, (pid_t)process->id.pid, bias, i, &n);
 	if (r < 0) {
 		free(gathering.held);
 		return r;

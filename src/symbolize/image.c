@@ -87,7 +87,7 @@ static int keep(struct symbolizer *symbolizer, const struct work *work, struct f
 
 	if (!image)
 		return -ENOMEM;
-	*image = (struct image){ .pid = q->pid,
+	*image = (struct image){ .pid = (pid_t)q->process.pid,
 				 .incarnation = q->incarnation,
 				 .address = q->image,
 				 .seq = work->seq,
@@ -98,7 +98,7 @@ static int keep(struct symbolizer *symbolizer, const struct work *work, struct f
 				 .next = symbolizer->memory_images };
 	symbolizer->memory_images = image;
 	symbolizer_weigh(symbolizer, (int64_t)image->bytes);
-	limit_versions(symbolizer, q->pid, q->incarnation, q->image);
+	limit_versions(symbolizer, (pid_t)q->process.pid, q->incarnation, q->image);
 	make_room(symbolizer);
 	return 0;
 }
@@ -110,7 +110,7 @@ static bool next_is_there(struct symbolizer *symbolizer, const struct symbolizer
 
 	pthread_mutex_lock(&symbolizer->lock);
 	for (const struct work *work = symbolizer->images.first; work && !found; work = work->next)
-		found = work->kind == WORK_IMAGE && work->question.pid == q->pid &&
+		found = work->kind == WORK_IMAGE && work->question.process.pid == q->process.pid &&
 			work->question.incarnation == q->incarnation && work->question.image == q->image;
 	pthread_mutex_unlock(&symbolizer->lock);
 	return found;
@@ -162,10 +162,10 @@ void image_read(struct symbolizer *symbolizer, const struct work *work)
 	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
 	if (r < 0 || process->gone)
 		return;
-	address = image_address(q->pid, q->image);
+	address = image_address((pid_t)q->process.pid, q->image);
 	if (process_area(process, address))
 		return;
-	r = read_memory(symbolizer, q->pid, address, &figures);
+	r = read_memory(symbolizer, (pid_t)q->process.pid, address, &figures);
 	if (symbolizer_over(symbolizer) || (r < 0 && r != -ESTALE))
 		return;
 	/* Of what is lost, it is still known that there was something. */
@@ -183,8 +183,9 @@ bool image_find(struct symbolizer *symbolizer, const struct symbolizer_question 
 	bool found = false;
 
 	for (struct image *image = symbolizer->memory_images; image; image = image->next) {
-		if (image->pid != question->pid || image->incarnation != question->incarnation ||
-		    image->address != question->image || image->seq > seq)
+		if (image->pid != (pid_t)question->process.pid ||
+		    image->incarnation != question->incarnation || image->address != question->image ||
+		    image->seq > seq)
 			continue;
 		image->used = ++symbolizer->used;
 		if (!image->figures) {

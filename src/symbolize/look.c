@@ -24,8 +24,7 @@ enum { PATIENCE_STEPS = 5 };
 #define STEP_NS NSEC_PER_MSEC
 
 struct look {
-	pid_t pid;
-	uint64_t start_ticks;
+	struct process_id id;
 	int64_t at_ns;
 	struct process fresh; /* its areas */
 	int fd;
@@ -44,11 +43,11 @@ void look_free(struct look *look)
 }
 DEFINE_CLEANUP(struct look *, look_free, look_freep)
 
-static bool is_still(const struct symbolizer *symbolizer, pid_t pid, uint64_t start_ticks)
+static bool is_still(const struct symbolizer *symbolizer, struct process_id id)
 {
-	uint64_t now;
+	struct process_id now;
 
-	return proc_start_ticks(symbolizer->proc_root, (uint32_t)pid, &now) == 0 && now == start_ticks;
+	return proc_process_id(symbolizer->proc_root, id.pid, &now) == 0 && process_id_equal(now, id);
 }
 
 static int look_new(const struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping,
@@ -60,7 +59,6 @@ static int look_new(const struct symbolizer *symbolizer, const struct symbolizer
 
 	if (!look)
 		return -ENOMEM;
-	look->pid = mapping->pid;
 	look->at_ns = clock_mono_ns();
 	look->execution = mapping->execution;
 	look->placed = mapping->length > 0;
@@ -68,11 +66,11 @@ static int look_new(const struct symbolizer *symbolizer, const struct symbolizer
 	look->path = strdup(mapping->path);
 	if (!look->path)
 		return -ENOMEM;
-	r = proc_start_ticks(symbolizer->proc_root, (uint32_t)mapping->pid, &look->start_ticks);
+	r = proc_process_id(symbolizer->proc_root, (uint32_t)mapping->pid, &look->id);
 	if (r == 0)
 		r = areas_read(symbolizer->proc_root, mapping->pid, pending, &look->fresh);
 	/* It stands still, but may have been killed. */
-	if (r == 0 && !is_still(symbolizer, mapping->pid, look->start_ticks))
+	if (r == 0 && !is_still(symbolizer, look->id))
 		r = -ESRCH;
 	if (r < 0)
 		return r;
@@ -82,7 +80,7 @@ static int look_new(const struct symbolizer *symbolizer, const struct symbolizer
 
 int symbolizer_look(struct symbolizer *symbolizer, const struct symbolizer_mapping *mapping)
 {
-	const struct symbolizer_question about = { .pid = mapping->pid };
+	const struct symbolizer_question about = { .process.pid = (uint32_t)mapping->pid };
 	struct look *look;
 	struct work *work;
 	int r = look_new(symbolizer, mapping, &look);
@@ -113,8 +111,8 @@ static struct process *newest(const struct symbolizer *symbolizer, const struct 
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++) {
 		struct process *process = symbolizer->processes[i];
 
-		if (process->pid == look->pid && process->start_ticks == look->start_ticks &&
-		    !process->sealed && (!found || process->made > found->made))
+		if (process_id_equal(process->id, look->id) && !process->sealed &&
+		    (!found || process->made > found->made))
 			found = process;
 	}
 	return found;
@@ -122,14 +120,12 @@ static struct process *newest(const struct symbolizer *symbolizer, const struct 
 
 struct process *look_find(struct symbolizer *symbolizer, const struct symbolizer_question *question)
 {
-	uint64_t start_ticks = start_ticks_of(question->start_boot_ns);
 	struct process *found = NULL;
 
-	for (uint32_t i = 0; start_ticks != 0 && i < symbolizer->processes_n; i++) {
+	for (uint32_t i = 0; i < symbolizer->processes_n; i++) {
 		struct process *process = symbolizer->processes[i];
 
-		if (!is_unasked(process) || process->pid != question->pid ||
-		    process->start_ticks != start_ticks)
+		if (!is_unasked(process) || !process_id_equal(process->id, question->process))
 			continue;
 		if (process->sealed && process->looked_ns <= (int64_t)question->incarnation)
 			continue;
@@ -162,11 +158,10 @@ static int add(struct symbolizer *symbolizer, const struct look *look, struct pr
 	int r;
 
 	make_room_for_one(symbolizer);
-	r = process_add(symbolizer, look->pid, 0, ret_process);
+	r = process_add(symbolizer, look->id, 0, ret_process);
 	if (r < 0)
 		return r;
 	(*ret_process)->looked = true;
-	(*ret_process)->start_ticks = look->start_ticks;
 	return 0;
 }
 
@@ -259,7 +254,7 @@ static void give_file(struct mapped *mapped, struct file *file)
 
 static void take_file(struct symbolizer *symbolizer, struct process *process, const struct look *look)
 {
-	const struct place place = { .pid = look->pid, .path = look->path, .fd = &look->fd };
+	const struct place place = { .pid = (pid_t)look->id.pid, .path = look->path, .fd = &look->fd };
 	struct mapped *mapped;
 	struct file *file;
 	bool found = false;
@@ -296,9 +291,9 @@ static void look_again(struct symbolizer *symbolizer, struct process *process, c
 
 		if (i > 0)
 			nanosleep(&step, NULL);
-		if (areas_read(symbolizer->proc_root, look->pid, NULL, &fresh) < 0)
+		if (areas_read(symbolizer->proc_root, (pid_t)look->id.pid, NULL, &fresh) < 0)
 			return;
-		if (!is_still(symbolizer, look->pid, look->start_ticks)) {
+		if (!is_still(symbolizer, look->id)) {
 			areas_done(&fresh);
 			return;
 		}

@@ -332,9 +332,8 @@ struct area {
 };
 
 struct process {
-	pid_t pid;
+	struct process_id id;
 	uint64_t incarnation;
-	uint64_t start_ticks;
 	int64_t read_ns; /* when its maps were read last; 0: never */
 	int64_t looked_ns; /* ... unasked */
 	bool looked; /* ... at all, or is about to be */
@@ -353,13 +352,13 @@ struct process {
 /* Its mappings, not older than @since_ns unless it is gone. -ESRCH: gone, and nothing was known. */
 int process_look(struct symbolizer *symbolizer, const struct symbolizer_question *question, int64_t since_ns,
 		 struct process **ret_process);
-int process_add(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, struct process **ret_process);
+int process_add(struct symbolizer *symbolizer, struct process_id id, uint64_t incarnation,
+		struct process **ret_process);
 void process_remove(struct symbolizer *symbolizer, struct process *process);
 /* Its areas are those of @fresh from now on. */
 void process_take(struct symbolizer *symbolizer, struct process *process, struct process *fresh);
 /* While it lives: which of its files have device code. */
 void process_look_at_files(struct symbolizer *symbolizer, struct process *process);
-uint64_t start_ticks_of(uint64_t start_boot_ns);
 /*
  * Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no
  * lock, changes nothing.

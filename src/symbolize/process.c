@@ -100,7 +100,7 @@ void process_take(struct symbolizer *symbolizer, struct process *process, struct
 static int read_maps(struct symbolizer *symbolizer, struct process *process)
 {
 	struct process fresh;
-	int r = areas_read(symbolizer->proc_root, process->pid, NULL, &fresh);
+	int r = areas_read(symbolizer->proc_root, (pid_t)process->id.pid, NULL, &fresh);
 
 	if (r < 0)
 		return r;
@@ -128,39 +128,33 @@ void process_look_at_files(struct symbolizer *symbolizer, struct process *proces
 /* ---- which process ---- */
 
 /* A process that began after the incarnation's first call has got its PID later. */
-static bool began_later(uint64_t start_ticks, uint64_t incarnation)
+static bool began_later(struct process_id id, uint64_t incarnation)
 {
-	int64_t start_boot_ns = (int64_t)(start_ticks * (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK)));
-	int64_t start_mono_ns = start_boot_ns - (clock_boot_ns() - clock_mono_ns());
+	int64_t start_mono_ns = process_boot_ns(id.start_ticks) - (clock_boot_ns() - clock_mono_ns());
 
 	return start_mono_ns > (int64_t)incarnation + START_SLACK_MS * NSEC_PER_MSEC;
 }
 
-uint64_t start_ticks_of(uint64_t start_boot_ns)
-{
-	return start_boot_ns / (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
-}
-
 static int check(struct symbolizer *symbolizer, struct process *process)
 {
-	uint64_t ticks;
-	int r = proc_start_ticks(symbolizer->proc_root, (uint32_t)process->pid, &ticks);
+	struct process_id now;
+	int r = proc_process_id(symbolizer->proc_root, process->id.pid, &now);
 
 	if (r < 0)
 		return -ESRCH;
-	if (process->start_ticks == 0 && process->incarnation != 0 &&
-	    began_later(ticks, process->incarnation))
+	if (process->id.start_ticks == 0 && process->incarnation != 0 &&
+	    began_later(now, process->incarnation))
 		return -ESRCH;
-	if (process->start_ticks != 0 && process->start_ticks != ticks)
+	if (!process_id_may_equal(process->id, now))
 		return -ESRCH;
-	process->start_ticks = ticks;
+	process->id = now;
 	return 0;
 }
 
-static struct process **find(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation)
+static struct process **find(struct symbolizer *symbolizer, uint32_t pid, uint64_t incarnation)
 {
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++)
-		if (symbolizer->processes[i]->pid == pid &&
+		if (symbolizer->processes[i]->id.pid == pid &&
 		    symbolizer->processes[i]->incarnation == incarnation &&
 		    (incarnation != 0 || !symbolizer->processes[i]->looked))
 			return &symbolizer->processes[i];
@@ -198,7 +192,8 @@ void process_weigh(struct symbolizer *symbolizer, struct process *process)
 	symbolizer_weigh(symbolizer, 0);
 }
 
-int process_add(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, struct process **ret_process)
+int process_add(struct symbolizer *symbolizer, struct process_id id, uint64_t incarnation,
+		struct process **ret_process)
 {
 	struct process **processes, *process;
 
@@ -212,7 +207,7 @@ int process_add(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, 
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
-	process->pid = pid;
+	process->id = id;
 	process->incarnation = incarnation;
 	process->made = process->used = ++symbolizer->used;
 	symbolizer->processes[symbolizer->processes_n++] = process;
@@ -222,16 +217,14 @@ int process_add(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, 
 
 static bool is_another(const struct process *process, const struct symbolizer_question *question)
 {
-	uint64_t start_ticks = start_ticks_of(question->start_boot_ns);
-
-	return start_ticks != 0 && process->start_ticks != 0 && process->start_ticks != start_ticks;
+	return !process_id_may_equal(process->id, question->process);
 }
 
 /* One that was looked at before it was asked about, or a new one. */
 static int get(struct symbolizer *symbolizer, const struct symbolizer_question *question,
 	       struct process **ret_process)
 {
-	struct process **known = find(symbolizer, question->pid, question->incarnation), *process;
+	struct process **known = find(symbolizer, question->process.pid, question->incarnation), *process;
 	int r;
 
 	/* Without a beginning one PID's programs are told apart by their processes' alone. */
@@ -250,12 +243,12 @@ static int get(struct symbolizer *symbolizer, const struct symbolizer_question *
 		process = looked ? looked : process;
 	}
 	if (!process) {
-		r = process_add(symbolizer, question->pid, question->incarnation, &process);
+		r = process_add(symbolizer, question->process, question->incarnation, &process);
 		if (r < 0)
 			return r;
 	}
-	if (process->start_ticks == 0)
-		process->start_ticks = start_ticks_of(question->start_boot_ns);
+	if (process->id.start_ticks == 0)
+		process->id.start_ticks = question->process.start_ticks;
 	*ret_process = process;
 	return 0;
 }
@@ -346,7 +339,7 @@ struct area *process_area(struct process *process, uint64_t address)
 
 struct place mapped_place(const struct process *process, const struct mapped *mapped)
 {
-	return (struct place){ .pid = process->pid,
+	return (struct place){ .pid = (pid_t)process->id.pid,
 			       .start = mapped->start,
 			       .end = mapped->end,
 			       .dev = mapped->dev,

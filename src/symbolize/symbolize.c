@@ -178,7 +178,9 @@ int symbolizer_ask(struct symbolizer *symbolizer, const struct symbolizer_questi
 
 int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address)
 {
-	const struct symbolizer_question image = { .pid = pid, .incarnation = incarnation, .image = address };
+	const struct symbolizer_question image = { .process.pid = (uint32_t)pid,
+						   .incarnation = incarnation,
+						   .image = address };
 
 	return symbolizer_enqueue(symbolizer, work_new(WORK_IMAGE, &image), &symbolizer->images,
 				  &symbolizer->images_n, symbolizer->config.limits.questions);
@@ -188,12 +190,13 @@ static void mark_over(struct works *works, pid_t pid, uint64_t incarnation)
 {
 	for (struct work *work = works->first; work; work = work->next)
 		if (work->kind == WORK_QUESTION || work->kind == WORK_IMAGE)
-			work->over |= is_of(work->question.pid, work->question.incarnation, pid, incarnation);
+			work->over |= is_of((pid_t)work->question.process.pid, work->question.incarnation,
+					    pid, incarnation);
 }
 
 void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation)
 {
-	const struct symbolizer_question over = { .pid = pid, .incarnation = incarnation };
+	const struct symbolizer_question over = { .process.pid = (uint32_t)pid, .incarnation = incarnation };
 
 	pthread_mutex_lock(&symbolizer->lock);
 	mark_over(&symbolizer->queue, pid, incarnation);

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "base/macro.h"
+#include "base/process_id.h"
 #include "model/kernel.h"
 
 struct symbolizer;
@@ -46,13 +47,9 @@ struct symbolizer_config {
 
 struct symbolizer_question {
 	uint64_t id; /* the asker's */
-	pid_t pid;
-	/*
-	 * the asker's, the CLOCK_MONOTONIC time of its beginning; what was learned of a process is forgotten
-	 * with it
-	 */
+	struct process_id process;
+	/* of the process, see base/process_id.h; what was learned is forgotten with it. 0: not known */
 	uint64_t incarnation;
-	uint64_t start_boot_ns; /* of the process; 0: not known */
 	uint64_t function; /* as passed to the launch: host function or handle */
 	uint16_t sm; /* of the device; 0 not known */
 	/*

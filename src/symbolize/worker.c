@@ -132,15 +132,16 @@ static void forget(struct symbolizer *symbolizer, const struct work *work)
 	/* What was to be tried again has its last try now, while its mappings are known. */
 	symbolizer->again = (struct works){ 0 };
 	while ((waiting = works_take(&again))) {
-		if (is_of(waiting->question.pid, waiting->question.incarnation, q->pid, q->incarnation)) {
+		if (is_of((pid_t)waiting->question.process.pid, waiting->question.incarnation,
+			  (pid_t)q->process.pid, q->incarnation)) {
 			atomic_store(&symbolizer->now_over, true);
 			answer(symbolizer, waiting);
 		} else {
 			works_put(&symbolizer->again, waiting);
 		}
 	}
-	process_drop(symbolizer, q->pid, q->incarnation);
-	images_forget(symbolizer, q->pid, q->incarnation);
+	process_drop(symbolizer, (pid_t)q->process.pid, q->incarnation);
+	images_forget(symbolizer, (pid_t)q->process.pid, q->incarnation);
 }
 
 /* ---- the thread ---- */
@@ -208,7 +209,7 @@ static struct work *next(struct symbolizer *symbolizer)
 	if (work && work->kind == WORK_FORGET)
 		symbolizer->forgets_n--;
 	if (work) {
-		symbolizer->now_pid = work->question.pid;
+		symbolizer->now_pid = (pid_t)work->question.process.pid;
 		symbolizer->now_incarnation = work->question.incarnation;
 		atomic_store(&symbolizer->now_over, work->over);
 	}

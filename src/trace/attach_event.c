@@ -36,7 +36,7 @@ static int event_try(struct attach_backend *backend, struct attach_trouble *ret_
 
 	if (r < 0)
 		return r;
-	r = proc_start_ticks("/proc", (uint32_t)getpid(), &backend->start_ticks);
+	r = proc_process_id("/proc", (uint32_t)getpid(), &backend->own);
 	if (r < 0) {
 		attach_say(ret_trouble, "/proc is not mounted, or hides us: %s", strerror(-r));
 		return r;
@@ -115,7 +115,7 @@ static int part_make(struct attachment *attachment, const struct attach_site *si
 		return r;
 	*part = (struct attach_part){ .fd = -1 };
 	snprintf(part->name, sizeof(part->name), "gpusonde/g%d_%" PRIu64 "_%" PRIu32, getpid(),
-		 backend->start_ticks, (uint32_t)atomic_fetch_add(&names, 1));
+		 backend->own.start_ticks, (uint32_t)atomic_fetch_add(&names, 1));
 	attachment->parts_n++;
 	r = define(attachment, part->name, sites, n, salts, salt);
 	if (r == 0)

@@ -9,6 +9,8 @@
 
 #include <bpf/libbpf.h>
 
+#include "base/process_id.h"
+
 enum {
 	/*
 	 * Programs that differ in their salt: so many meanings may code have that is equal and lies at equal
@@ -50,7 +52,7 @@ struct attach_backend {
 	struct trace_control *control;
 	/* trace events */
 	int tracefs; /* directory */
-	uint64_t start_ticks; /* ours: part of our events' names */
+	struct process_id own; /* part of our events' names */
 	struct attach_links *links; /* NULL until the first is let go of */
 	bool ending;
 	struct attach_signature *signatures;

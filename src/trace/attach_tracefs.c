@@ -98,13 +98,12 @@ int attach_tracefs_event_id(struct attach_backend *backend, const char *name, ui
 /* "p:gpusonde/g123_456_7 /path:0x…": the name when it is ours and whoever made it is no more. */
 static bool is_left_over(const char *line, char name[static ATTACH_NAME_MAX])
 {
-	uint64_t start, now;
-	uint32_t pid;
+	struct process_id maker, now;
 
 	if ((line[0] != 'p' && line[0] != 'r') || sscanf(line + 1, ":%63[^ \n]", name) != 1 ||
-	    sscanf(name, "gpusonde/g%" SCNu32 "_%" SCNu64, &pid, &start) != 2)
+	    sscanf(name, "gpusonde/g%" SCNu32 "_%" SCNu64, &maker.pid, &maker.start_ticks) != 2)
 		return false;
-	return proc_start_ticks("/proc", pid, &now) < 0 || now != start;
+	return proc_process_id("/proc", maker.pid, &now) < 0 || !process_id_equal(now, maker);
 }
 
 int attach_tracefs_clean(struct attach_backend *backend)

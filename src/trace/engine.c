@@ -204,7 +204,7 @@ static void ask_proc(struct sums_process *process)
 	process->unheard = false;
 	if (proc_identify("/proc", process->tgid, &identity) < 0)
 		return;
-	process->start_boot_ns = identity.start_ticks * (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	process->start_boot_ns = (uint64_t)process_boot_ns(identity.id.start_ticks);
 	snprintf(process->comm, sizeof(process->comm), "%.*s", TRACE_COMM - 1, identity.comm);
 }
 

@@ -88,7 +88,7 @@ void engine_check_lost(struct trace_engine *engine);
 /* engine_targets.c */
 int engine_targets_start(struct trace_engine *engine);
 struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid);
-/* When a process began, as /proc has it in ticks; 0: it is gone. */
+/* When a process began, or up to a clock tick before; 0: it is gone. */
 int64_t engine_started_boot_ns(uint32_t tgid);
 /* Probes libraries that will be mapped, now and then anew. */
 void engine_expect(struct trace_engine *engine);

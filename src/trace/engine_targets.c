@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <syslog.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -165,11 +164,9 @@ static void forget_mapper(struct trace_engine *engine, uint32_t tgid)
 
 int64_t engine_started_boot_ns(uint32_t tgid)
 {
-	uint64_t ticks;
+	struct process_id id;
 
-	if (proc_start_ticks("/proc", tgid, &ticks) < 0)
-		return 0;
-	return (int64_t)ticks * (NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	return proc_process_id("/proc", tgid, &id) < 0 ? 0 : process_boot_ns(id.start_ticks);
 }
 
 /*

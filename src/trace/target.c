@@ -275,8 +275,10 @@ struct target_process *targets_process_add(struct targets *targets, pid_t pid, u
 	if (hashmap_put(&targets->by_pid, (uint64_t)pid, targets->processes_n) < 0)
 		return NULL;
 	process = &targets->processes[targets->processes_n++];
-	*process = (struct target_process){ .pid = pid, .scan = targets->scan.number, .since_ns = time_ns };
-	proc_start_ticks(targets->config.proc_root, (uint32_t)pid, &process->start_ticks);
+	*process = (struct target_process){ .id.pid = (uint32_t)pid,
+					    .scan = targets->scan.number,
+					    .since_ns = time_ns };
+	proc_process_id(targets->config.proc_root, (uint32_t)pid, &process->id);
 	return process;
 }
 
@@ -361,17 +363,17 @@ static void process_remove(struct targets *targets, struct target_process *proce
 {
 	struct target_process *last = &targets->processes[--targets->processes_n];
 
-	hashmap_del(&targets->by_pid, (uint64_t)process->pid);
+	hashmap_del(&targets->by_pid, process->id.pid);
 	if (last == process)
 		return;
 	*process = *last;
-	hashmap_put(&targets->by_pid, (uint64_t)process->pid, (uint32_t)(process - targets->processes));
+	hashmap_put(&targets->by_pid, process->id.pid, (uint32_t)(process - targets->processes));
 }
 
 void targets_process_gone(struct targets *targets, struct target_process *process)
 {
 	if (process->held_n)
-		targets->ops->process_gone(process->pid, false, targets->userdata);
+		targets->ops->process_gone((pid_t)process->id.pid, false, targets->userdata);
 	keep_held(targets, process, NULL, 0);
 	process_remove(targets, process);
 }
@@ -379,12 +381,12 @@ void targets_process_gone(struct targets *targets, struct target_process *proces
 void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns)
 {
 	if (process->held_n)
-		targets->ops->process_gone(process->pid, true, targets->userdata);
+		targets->ops->process_gone((pid_t)process->id.pid, true, targets->userdata);
 	keep_held(targets, process, held_since, time_ns);
 	targets->stats.looked = false;
 	for (uint16_t i = 0; i < process->held_n; i++)
-		targets->ops->process(process->pid, &process->held[i].target->file, process->held[i].since_ns,
-				      targets->userdata);
+		targets->ops->process((pid_t)process->id.pid, &process->held[i].target->file,
+				      process->held[i].since_ns, targets->userdata);
 	if (process->held_n == 0 && !process->followed)
 		process_remove(targets, process);
 }
@@ -413,7 +415,7 @@ static int hold(struct targets *targets, struct target_process *process, struct 
 							.since_ns = mapping->time_ns };
 	target->file.processes++;
 	targets->stats.looked = mapping->looked != 0;
-	targets->ops->process(process->pid, &target->file, mapping->time_ns, targets->userdata);
+	targets->ops->process((pid_t)process->id.pid, &target->file, mapping->time_ns, targets->userdata);
 	return 0;
 }
 
@@ -439,24 +441,6 @@ void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t t
 	to->companions_wanted = from->companions_wanted;
 	for (uint16_t i = 0; i < from->held_n; i++)
 		hold(targets, to, from->held[i].target, &inherited);
-}
-
-/* Fields 3 and 20 of stat: a leader that has ended is a zombie until its last thread has, too. */
-bool target_process_alive(const struct targets *targets, pid_t pid)
-{
-	char path[512], buf[1024], state;
-	const char *after;
-	long threads;
-
-	snprintf(path, sizeof(path), "%s/%d/stat", targets->config.proc_root, (int)pid);
-	if (read_file(path, buf, sizeof(buf), NULL) < 0)
-		return false;
-	after = strrchr(buf, ')');
-	if (!after ||
-	    sscanf(after + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
-		   &state, &threads) != 2)
-		return true;
-	return (state != 'Z' && state != 'X') || threads > 1;
 }
 
 /* ---- what is mapped ---- */

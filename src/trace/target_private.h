@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/hashmap.h"
+#include "base/process_id.h"
 #include "proc/maps.h"
 #include "trace/perf_record.h"
 #include "trace/target.h"
@@ -46,11 +47,10 @@ struct target_held {
 };
 
 struct target_process {
-	pid_t pid;
 	bool followed;
 	bool companions_wanted; /* it maps a library that is traced: its libc is a candidate */
 	uint32_t scan; /* last scan that met it */
-	uint64_t start_ticks;
+	struct process_id id;
 	uint64_t since_ns; /* when it was first heard of: an older fork is of another */
 	uint64_t looked_ns; /* when its maps were last read: older records are in that */
 	uint16_t held_n;
@@ -142,8 +142,6 @@ void targets_process_gone(struct targets *targets, struct target_process *proces
 void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
 /* @process may be gone after this. */
 void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns);
-/* False when no thread of it is left. */
-bool target_process_alive(const struct targets *targets, pid_t pid);
 
 /* ---- target_scan.c ---- */
 int targets_scan_init(struct targets *targets);

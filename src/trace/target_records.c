@@ -22,6 +22,7 @@
 #include "base/cursor.h"
 #include "base/fd.h"
 #include "proc/capabilities.h"
+#include "proc/proc.h"
 #include "trace/target_private.h"
 
 enum {
@@ -128,7 +129,7 @@ static void handle(struct targets *targets, const struct target_event *event)
 		break;
 	case PERF_RECORD_KIND_EXIT:
 		/* Of the leader or, where that has ended before them, of the last thread. */
-		if (process && !target_process_alive(targets, process->pid))
+		if (process && !proc_is_alive(targets->config.proc_root, process->id.pid))
 			targets_process_gone(targets, process);
 		break;
 	case PERF_RECORD_KIND_LOST:

@@ -51,14 +51,14 @@ static int look_begin(struct targets *targets, pid_t pid)
 {
 	struct target_scan *scan = &targets->scan;
 	struct target_process *process = targets_process(targets, pid);
-	uint64_t start;
+	struct process_id now;
 	int r;
 
 	scan->look_ns = (uint64_t)clock_mono_ns();
 	if (process) {
 		process->scan = scan->number;
-		r = proc_start_ticks(targets->config.proc_root, (uint32_t)pid, &start);
-		if (r < 0 || start != process->start_ticks) {
+		r = proc_process_id(targets->config.proc_root, (uint32_t)pid, &now);
+		if (r < 0 || !process_id_equal(now, process->id)) {
 			targets_process_gone(targets, process);
 			if (r < 0 || targets->config.pid)
 				return -ESRCH;
@@ -204,7 +204,7 @@ static void scan_end(struct targets *targets)
 
 	for (uint32_t i = targets->processes_n; i-- > 0;)
 		if (targets->processes[i].scan != scan->number &&
-		    !target_process_alive(targets, targets->processes[i].pid))
+		    !proc_is_alive(targets->config.proc_root, targets->processes[i].id.pid))
 			targets_process_gone(targets, &targets->processes[i]);
 	scan->running = false;
 	scan->ended_ns = clock_mono_ns();
@@ -237,7 +237,7 @@ static int scan_begin(struct targets *targets)
 	scan->number++;
 	scan->cost_ns = 0;
 	for (uint32_t i = 0; targets->config.pid && i < targets->processes_n; i++)
-		enqueue(targets, targets->processes[i].pid);
+		enqueue(targets, (pid_t)targets->processes[i].id.pid);
 	return 0;
 }
 

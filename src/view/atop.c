@@ -172,7 +172,7 @@ static void add_process(struct strbuf *out, const struct process *process, unsig
 	long long held =
 		presence_is(process->p[PROCESS_MEMORY]) ? rounded(process->v[PROCESS_MEMORY] / 1024) : 0;
 
-	strbuf_addf(out, "#%c %u ", process->exited ? 'E' : 'A', process->pid);
+	strbuf_addf(out, "#%c %u ", process->exited ? 'E' : 'A', process->id.pid);
 	if (version == 1) {
 		/* Accounting knows how long a context was there once it is gone. */
 		long long life =
@@ -254,7 +254,7 @@ static int compare_busy(const void *a, const void *b)
 		if (x != y)
 			return x > y ? -1 : 1;
 	}
-	return (*p)->pid < (*q)->pid ? -1 : (*p)->pid > (*q)->pid;
+	return (*p)->id.pid < (*q)->id.pid ? -1 : (*p)->id.pid > (*q)->id.pid;
 }
 
 /* Does the GPU of this process have a line? Those beyond atop's limit have none. */

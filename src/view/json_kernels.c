@@ -170,7 +170,7 @@ static int write_process(struct kernel_writer *w, const struct traced_process *p
 	json_t *object = json_object();
 	int r;
 
-	json_put(&w->j, object, "pid", json_integer(process->pid));
+	json_put(&w->j, object, "pid", json_integer(process->id.pid));
 	json_put(&w->j, object, "comm", json_text_or_null(process->comm));
 	json_put(&w->j, object, "first_seen", json_time(process->first_real_ns));
 	json_put(&w->j, object, "exited", json_boolean(process->exited));

@@ -55,7 +55,7 @@ static json_t *json_process(struct json_maker *j, const struct process *process)
 	json_t *object = json_object(), *types = json_array();
 	const char *type;
 
-	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "pid", json_integer(process->id.pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "uid", process->uid != UINT32_MAX ? json_integer(process->uid) : json_null());
 	add_place(j, object, process->entity);

@@ -79,16 +79,15 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
  */
 static bool is_same(const struct process *a, const struct traced_process *b)
 {
-	return !b->exited && a->pid == b->pid &&
-	       (a->start_ticks == 0 || b->start_ticks == 0 || a->start_ticks == b->start_ticks);
+	return !b->exited && process_id_may_equal(a->id, b->id);
 }
 
 json_t *json_process_cuda(struct json_maker *j, const struct process *process)
 {
 	const struct trace_view *view = j->s->trace;
 
-	for (uint32_t i = view ? trace_view_find(view, view->processes_n, process->pid) : 0;
-	     view && i < view->processes_n && view->processes[i].pid == process->pid; i++) {
+	for (uint32_t i = view ? trace_view_find(view, view->processes_n, process->id.pid) : 0;
+	     view && i < view->processes_n && view->processes[i].id.pid == process->id.pid; i++) {
 		const struct traced_process *traced = &view->processes[i];
 
 		for (uint32_t k = 0; is_same(process, traced) && k < traced->devices_n; k++) {
@@ -110,7 +109,8 @@ static bool is_listed(const struct snapshot *s, const struct traced_process *tra
 		uint32_t middle = low + (high - low) / 2;
 		const struct process *process = &s->processes[middle];
 
-		if (process->entity < entity || (process->entity == entity && process->pid < traced->pid))
+		if (process->entity < entity ||
+		    (process->entity == entity && process->id.pid < traced->id.pid))
 			low = middle + 1;
 		else
 			high = middle;
@@ -125,7 +125,7 @@ static json_t *json_traced(struct json_maker *j, const struct traced_process *pr
 	const struct entity *gpu = e ? snapshot_gpu(j->s, e) : NULL;
 	json_t *object = json_object();
 
-	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "pid", json_integer(process->id.pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "gpu", gpu ? json_integer(gpu->id.index) : json_null());
 	json_put(j, object, "uuid", json_text_or_null(gpu ? gpu->id.uuid : device->uuid));
@@ -249,7 +249,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 {
 	json_t *object = json_object(), *devices = json_array();
 
-	json_put(j, object, "pid", json_integer(process->pid));
+	json_put(j, object, "pid", json_integer(process->id.pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "first_seen", json_time(process->first_real_ns));
 	json_put(j, object, "exited", json_boolean(process->exited));

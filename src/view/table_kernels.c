@@ -29,7 +29,7 @@ static const char *mark(const struct kernel_row *row, unsigned metric)
 
 static void pid_cell(struct table *table, const struct kernel_row *row)
 {
-	table_cellf(table, COLOUR_NONE, "%" PRIu32, row->s->trace->processes[row->kernel->process].pid);
+	table_cellf(table, COLOUR_NONE, "%" PRIu32, row->s->trace->processes[row->kernel->process].id.pid);
 }
 
 /*
@@ -310,7 +310,7 @@ static int write_unnamed(const struct kernel_list *list, const struct table_opti
 		if (!k || k->source != KERNEL_SOURCE_UNRESOLVED)
 			continue;
 		table_cell(&table, COLOUR_WARN, k->symbol);
-		table_cellf(&table, COLOUR_NONE, "%" PRIu32, list->s->trace->processes[row->process].pid);
+		table_cellf(&table, COLOUR_NONE, "%" PRIu32, list->s->trace->processes[row->process].id.pid);
 		table_cellf(&table, COLOUR_NONE, "%" PRIu64, row->all.launches);
 		if (*k->file)
 			table_cellf(&table, COLOUR_NONE, "0x%" PRIx64, k->offset);

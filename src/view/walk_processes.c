@@ -69,8 +69,9 @@ static bool process_walk_init(struct process_walk *pw, struct walk *walk)
 		return false;
 	for (uint32_t i = 0; i < s->processes_n; i++)
 		if (s->processes[i].has_series)
-			pw->sets[i] = WALK_SET(walk, true, { "pid", walk_number(walk, s->processes[i].pid) },
-					       { "comm", s->processes[i].comm });
+			pw->sets[i] =
+				WALK_SET(walk, true, { "pid", walk_number(walk, s->processes[i].id.pid) },
+					 { "comm", s->processes[i].comm });
 	sum_others(pw);
 	return true;
 }

@@ -36,12 +36,12 @@ const struct label_set *traced_device_set(struct walk *walk, const char *uuid)
 
 const struct label_set *traced_process_set(struct walk *walk, const struct traced_process *process)
 {
-	return WALK_SET(walk, true, { "pid", walk_number(walk, process->pid) }, { "comm", process->comm });
+	return WALK_SET(walk, true, { "pid", walk_number(walk, process->id.pid) }, { "comm", process->comm });
 }
 
 static bool is_younger(const struct traced_process *a, const struct traced_process *b)
 {
-	return a->exited != b->exited ? b->exited : a->start_ticks > b->start_ticks;
+	return a->exited != b->exited ? b->exited : a->id.start_ticks > b->id.start_ticks;
 }
 
 uint32_t traced_youngest(const struct trace_view *view, uint32_t first, uint32_t *ret_end)
@@ -49,7 +49,7 @@ uint32_t traced_youngest(const struct trace_view *view, uint32_t first, uint32_t
 	const struct traced_process *all = view->processes;
 	uint32_t youngest = first, end = first + 1;
 
-	for (; end < view->processes_n && all[end].pid == all[first].pid; end++)
+	for (; end < view->processes_n && all[end].id.pid == all[first].id.pid; end++)
 		if (is_younger(&all[end], &all[youngest]))
 			youngest = end;
 	*ret_end = end;

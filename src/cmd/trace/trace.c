@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/process_id.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/trace/exec_gate.h"
@@ -499,19 +500,13 @@ static unsigned capability_wanted(const struct invocation *inv)
 	return level >= CAPABILITY_PERF_STRICT ? needs | CAPABILITY_FOR(RECORDS_STRICT) : needs;
 }
 
-/* Field @number of proc_pid_stat(5), from 3 on. */
-static int own_stat(unsigned number, uint64_t *ret_value)
+static int own_stat(struct process_stat *ret_stat)
 {
-	char text[2048], *at, *save = NULL;
-	int r = read_file("/proc/self/stat", text, sizeof(text), NULL);
+	char text[2048];
+	size_t length;
+	int r = read_file("/proc/self/stat", text, sizeof(text), &length);
 
-	if (r < 0)
-		return r;
-	at = strrchr(text, ')');
-	at = at ? strtok_r(at + 1, " \n", &save) : NULL;
-	for (unsigned i = 3; at && i < number; i++)
-		at = strtok_r(NULL, " \n", &save);
-	return at ? parse_u64(at, ret_value) : -ENODATA;
+	return r < 0 ? r : process_stat_parse(text, length, ret_stat);
 }
 
 /*
@@ -521,13 +516,12 @@ static int own_stat(unsigned number, uint64_t *ret_value)
  */
 static void tell_dropped(const struct invocation *inv)
 {
-	enum { ENV_START = 50, ENV_END = 51 };
-	uint64_t begin, end;
+	struct process_stat stat;
 
-	if (inv->operands_n == 0 || !getauxval(AT_SECURE) || own_stat(ENV_START, &begin) < 0 ||
-	    own_stat(ENV_END, &end) < 0 || begin == 0)
+	if (inv->operands_n == 0 || !getauxval(AT_SECURE) || own_stat(&stat) < 0 || stat.env_start == 0)
 		return;
-	for (const char *at = (const char *)(uintptr_t)begin, *limit = (const char *)(uintptr_t)end;
+	for (const char *at = (const char *)(uintptr_t)stat.env_start,
+			*limit = (const char *)(uintptr_t)stat.env_end;
 	     at < limit; at += strnlen(at, (size_t)(limit - at)) + 1) {
 		struct strbuf text;
 		char name[64];

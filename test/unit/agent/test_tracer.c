@@ -39,7 +39,7 @@ static struct trace_view *view_new(uint32_t pid)
 
 	assert_int_equal(trace_view_new(1, 0, 0, 0, 0, 0, 0, &view), 0);
 	view->processes[view->processes_n++] =
-		(struct traced_process){ .pid = pid, .exited = true, .has_series = true };
+		(struct traced_process){ .id.pid = pid, .exited = true, .has_series = true };
 	return view;
 }
 
@@ -52,8 +52,8 @@ static void what_ended_is_handed_over_once(_unused_ void **state)
 	put_view(&tracer, view_new(5));
 	view = tracer_take(&tracer);
 	assert_int_equal(view->processes_n, 2);
-	assert_int_equal(view->processes[0].pid, 5);
-	assert_int_equal(view->processes[1].pid, 20);
+	assert_int_equal(view->processes[0].id.pid, 5);
+	assert_int_equal(view->processes[1].id.pid, 20);
 	trace_view_unref(view);
 	assert_null(tracer_take(&tracer));
 	put_view(&tracer, view_new(7));

@@ -279,7 +279,7 @@ const struct traced_kernel *shown_kernel(const struct scene *s, uint32_t tgid, c
 	for (uint32_t i = 0; i < s->view->kernels_n; i++) {
 		const struct traced_kernel *k = &s->view->kernels[i];
 
-		if (s->view->processes[k->process].pid == tgid && STRV_EQ(k->uuid, uuid) &&
+		if (s->view->processes[k->process].id.pid == tgid && STRV_EQ(k->uuid, uuid) &&
 		    STRV_EQ(k->kernel ? k->kernel->symbol : "", symbol))
 			return k;
 	}
@@ -291,7 +291,7 @@ uint32_t shown_kernels(const struct scene *s, uint32_t tgid)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->view->kernels_n; i++)
-		n += s->view->processes[s->view->kernels[i].process].pid == tgid;
+		n += s->view->processes[s->view->kernels[i].process].id.pid == tgid;
 	return n;
 }
 
@@ -359,7 +359,7 @@ const struct traced_device *shown(const struct scene *s, uint32_t tgid, const ch
 	for (uint32_t i = 0; i < s->view->devices_n; i++) {
 		const struct traced_device *d = &s->view->devices[i];
 
-		if (s->view->processes[d->process].pid == tgid && STRV_EQ(d->uuid, uuid))
+		if (s->view->processes[d->process].id.pid == tgid && STRV_EQ(d->uuid, uuid))
 			return d;
 	}
 	return NULL;

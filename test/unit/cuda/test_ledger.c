@@ -216,7 +216,7 @@ static uint64_t held(const struct scene *s, uint32_t tgid)
 	for (uint32_t i = 0; i < s->view->processes_n; i++) {
 		const struct traced_process *p = &s->view->processes[i];
 
-		if (p->pid != tgid)
+		if (p->id.pid != tgid)
 			continue;
 		assert_int_equal(p->other_threads_bytes, 0);
 		for (uint32_t k = 0; k < p->threads_n; k++)

@@ -22,9 +22,9 @@ static void who_it_is(void **state)
 	launch(s, 0);
 	window(s);
 	p = &s->view->processes[0];
-	assert_int_equal(p->pid, PID);
+	assert_int_equal(p->id.pid, PID);
 	assert_string_equal(p->comm, "train");
-	assert_int_equal(p->start_ticks, 500);
+	assert_int_equal(p->id.start_ticks, 500);
 	assert_int_equal(p->first_real_ns, clock_real_ns());
 	assert_int_equal(p->incomplete, 0);
 	assert_int_equal(p->devices_n, 1);
@@ -165,7 +165,7 @@ static void first_event_lost(void **state)
 	s->tgid = 7;
 	launch(s, 0);
 	window(s);
-	assert_int_equal(s->view->processes[0].pid, 7); /* sorted */
+	assert_int_equal(s->view->processes[0].id.pid, 7); /* sorted */
 	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LOST);
 	assert_int_equal(shown(s, 7, UUID0)->p[TRACED_LAUNCHES], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 	scene_process(s, 7, 70); /* it was only late */

@@ -380,7 +380,7 @@ static void add_up(struct scene *s, struct ever ever[64][8][3])
 
 	for (uint32_t i = 0; i < s->view->kernels_n; i++) {
 		const struct traced_kernel *k = &s->view->kernels[i];
-		uint32_t pid = s->view->processes[k->process].pid - PID;
+		uint32_t pid = s->view->processes[k->process].id.pid - PID;
 		unsigned device = !k->uuid[0] ? 2 : STRV_EQ(k->uuid, UUID1);
 		struct ever *e;
 

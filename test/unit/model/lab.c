@@ -20,7 +20,7 @@ static int look(uint32_t pid, bool full, struct process_identity *ret_identity, 
 	if (full)
 		*ret_identity = lab->proc[pid].identity;
 	else
-		ret_identity->start_ticks = lab->proc[pid].identity.start_ticks;
+		ret_identity->id = lab->proc[pid].identity.id;
 	return 0;
 }
 
@@ -146,7 +146,7 @@ void lab_exists(struct lab *lab, uint32_t pid, uint64_t ticks, enum workload_kin
 
 	memset(p, 0, sizeof(*p));
 	p->exists = true;
-	p->identity.start_ticks = ticks;
+	p->identity.id = (struct process_id){ .pid = pid, .start_ticks = ticks };
 	p->identity.uid = 1000;
 	p->identity.kind = kind;
 	snprintf(p->identity.comm, sizeof(p->identity.comm), "proc%u", pid);
@@ -183,7 +183,7 @@ void lab_wait(struct lab *lab, int64_t ns)
 const struct process *lab_find(const struct lab *lab, uint32_t pid)
 {
 	for (uint32_t i = 0; i < lab->s->processes_n; i++)
-		if (lab->s->processes[i].pid == pid)
+		if (lab->s->processes[i].id.pid == pid)
 			return &lab->s->processes[i];
 	return NULL;
 }
@@ -191,7 +191,7 @@ const struct process *lab_find(const struct lab *lab, uint32_t pid)
 const struct process *lab_exited(const struct lab *lab, uint32_t pid)
 {
 	for (uint32_t i = lab->s->exited_n; i-- > 0;)
-		if (lab->s->exited[i].pid == pid)
+		if (lab->s->exited[i].id.pid == pid)
 			return &lab->s->exited[i];
 	return NULL;
 }

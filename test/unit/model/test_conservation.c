@@ -101,10 +101,10 @@ static void read_gpu(struct world *w, unsigned gpu)
 
 static void check_process(struct world *w, const struct process *p, double *live_series)
 {
-	double *series = &w->pid[p->pid].series[p->entity], *total = &w->pid[p->pid].total[p->entity];
+	double *series = &w->pid[p->id.pid].series[p->entity], *total = &w->pid[p->id.pid].total[p->entity];
 
 	live_series[p->entity] += p->series[PROCESS_BUSY];
-	if (p->start_ticks != w->pid[p->pid].ticks)
+	if (p->id.start_ticks != w->pid[p->id.pid].ticks)
 		return; /* the PID has a new owner, and nobody has noticed yet */
 	assert_true(p->series[PROCESS_BUSY] >= *series);
 	assert_true(p->v[PROCESS_BUSY] >= *total);

@@ -35,7 +35,7 @@ static void a_process_is_identified_and_its_work_added_up(void **state)
 	p = lab_find(lab, 7);
 	assert_non_null(p);
 	assert_string_equal(p->comm, "proc7");
-	assert_int_equal(p->start_ticks, 1234);
+	assert_int_equal(p->id.start_ticks, 1234);
 	assert_int_equal(p->uid, 1000);
 	assert_true(p->has_series);
 	assert_int_equal(p->entity, 0);
@@ -77,8 +77,8 @@ static void one_on_two_gpus_is_two(void **state)
 	lab_set_process(lab_process(lab, a, 5), PROCESS_BUSY, 0.5);
 	lab_step(lab, SECOND);
 	assert_int_equal(lab->s->processes_n, 3);
-	assert_int_equal(lab->s->processes[0].pid, 5);
-	assert_int_equal(lab->s->processes[1].pid, 7);
+	assert_int_equal(lab->s->processes[0].id.pid, 5);
+	assert_int_equal(lab->s->processes[1].id.pid, 7);
 	assert_near(lab->s->processes[1].v[PROCESS_BUSY], 0.25, 0);
 	assert_int_equal(lab->s->processes[2].entity, 1);
 	assert_near(lab->s->processes[2].v[PROCESS_BUSY], 0.75, 0);
@@ -215,9 +215,9 @@ static void a_pid_given_to_another_is_noticed(void **state)
 	lab_exists(lab, 7, 2, WORKLOAD_UNIT, "new.service");
 	busy(lab, 7, 0.5, 1e9);
 	lab_step(lab, 5 * SECOND); /* after a gap it is looked at at once */
-	assert_int_equal(lab_find(lab, 7)->start_ticks, 2);
+	assert_int_equal(lab_find(lab, 7)->id.start_ticks, 2);
 	assert_near(lab_find(lab, 7)->v[PROCESS_BUSY], 0.5, 0);
-	assert_int_equal(lab_exited(lab, 7)->start_ticks, 1);
+	assert_int_equal(lab_exited(lab, 7)->id.start_ticks, 1);
 	assert_near(lab_workload(lab, "new.service")->v[PROCESS_BUSY], 0.5, 0);
 	assert_near(lab_workload(lab, "old.service")->v[PROCESS_BUSY], 0.5, 0);
 	/* Without a gap within ten seconds. */
@@ -226,7 +226,7 @@ static void a_pid_given_to_another_is_noticed(void **state)
 		busy(lab, 7, 0.5, 1e9);
 		lab_step(lab, SECOND);
 	}
-	assert_int_equal(lab_find(lab, 7)->start_ticks, 3);
+	assert_int_equal(lab_find(lab, 7)->id.start_ticks, 3);
 }
 
 static void a_process_is_not_looked_at_each_time(void **state)
@@ -395,13 +395,13 @@ static void one_unknown_at_first_is_identified_later(void **state)
 
 	busy(lab, 7, 0.5, 1e9);
 	lab_step(lab, SECOND);
-	assert_int_equal(lab_find(lab, 7)->start_ticks, 0);
+	assert_int_equal(lab_find(lab, 7)->id.start_ticks, 0);
 	lab_exists(lab, 7, 1, WORKLOAD_JOB, "42");
 	for (unsigned i = 0; i < 11; i++) {
 		busy(lab, 7, 0.5, 1e9);
 		lab_step(lab, SECOND);
 	}
-	assert_int_equal(lab_find(lab, 7)->start_ticks, 1);
+	assert_int_equal(lab_find(lab, 7)->id.start_ticks, 1);
 	assert_string_equal(lab_find(lab, 7)->comm, "proc7");
 	assert_int_equal(lab_workload(lab, "42")->live, 1);
 }

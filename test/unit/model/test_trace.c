@@ -102,7 +102,7 @@ static void processes_are_found_by_pid(_unused_ void **state)
 
 	assert_int_equal(trace_view_new(ARRAY_SIZE(pids), 0, 0, 0, 0, 0, 0, &view), 0);
 	for (uint32_t i = 0; i < ARRAY_SIZE(pids); i++)
-		view->processes[i].pid = pids[i];
+		view->processes[i].id.pid = pids[i];
 	assert_int_equal(trace_view_find(view, 4, 2), 0);
 	assert_int_equal(trace_view_find(view, 4, 3), 0);
 	assert_int_equal(trace_view_find(view, 4, 7), 1);

@@ -20,7 +20,7 @@ static struct traced_process *add(struct trace_view *view, uint32_t pid, bool ex
 {
 	struct traced_process *process = &view->processes[view->processes_n++];
 
-	*process = (struct traced_process){ .pid = pid, .exited = exited, .has_series = true };
+	*process = (struct traced_process){ .id.pid = pid, .exited = exited, .has_series = true };
 	return process;
 }
 
@@ -84,7 +84,7 @@ static void what_ended_is_kept_until_it_is_taken(_unused_ void **state)
 	view = carry(carry(view, next), view_new());
 	assert_true(view->enabled);
 	assert_int_equal(view->processes_n, 2);
-	assert_int_equal(view->processes[0].pid, 5);
+	assert_int_equal(view->processes[0].id.pid, 5);
 	assert_figures(view, 0, 3);
 	assert_true(view->processes[1].exited);
 	assert_figures(view, 1, 2);
@@ -114,7 +114,7 @@ static void what_is_kept_stands_in_order(_unused_ void **state)
 	view = pipeline_carry(before, view, &left_out);
 	assert_int_equal(view->processes_n, ARRAY_SIZE(pids));
 	for (uint32_t i = 0; i < ARRAY_SIZE(pids); i++)
-		assert_int_equal(view->processes[i].pid, pids[i]);
+		assert_int_equal(view->processes[i].id.pid, pids[i]);
 	assert_true(view->processes[2].exited);
 	assert_false(view->processes[3].exited);
 	assert_figures(view, 0, 4);
@@ -138,7 +138,7 @@ static void only_so_many_are_kept(_unused_ void **state)
 	add(view, 1000, false);
 	view = pipeline_carry(before, view, &left_out);
 	assert_int_equal(view->processes_n, PIPELINE_CARRIED_MAX + 1);
-	assert_int_equal(view->processes[PIPELINE_CARRIED_MAX].pid, 1000);
+	assert_int_equal(view->processes[PIPELINE_CARRIED_MAX].id.pid, 1000);
 	assert_int_equal(left_out, 10);
 	trace_view_unref(before);
 	trace_view_unref(view);

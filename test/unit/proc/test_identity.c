@@ -50,19 +50,21 @@ static int teardown(_unused_ void **state)
 static void a_whole_process(_unused_ void **state)
 {
 	struct proc_identity identity;
-	uint64_t ticks = 0;
+	struct process_id id = { 0 };
 
 	write_text("stat", "4711 (python3)" REST);
 	write_text("status", "Name:\tpython3\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n");
 	write_text("cgroup", "0::/system.slice/slurmstepd.scope/job_17/step_0\n");
 	assert_int_equal(proc_identify(root, PID, &identity), 0);
-	assert_int_equal(identity.start_ticks, 987654);
+	assert_int_equal(identity.id.start_ticks, 987654);
 	assert_int_equal(identity.uid, 1000);
 	assert_string_equal(identity.comm, "python3");
 	assert_int_equal(identity.cgroup.kind, PROC_CGROUP_JOB);
 	assert_string_equal(identity.cgroup.id, "17");
-	assert_int_equal(proc_start_ticks(root, PID, &ticks), 0);
-	assert_int_equal(ticks, 987654);
+	assert_int_equal(proc_process_id(root, PID, &id), 0);
+	assert_int_equal(id.start_ticks, 987654);
+	assert_int_equal(id.pid, PID);
+	assert_int_equal(identity.id.pid, PID);
 }
 
 static void hostile_names(_unused_ void **state)
@@ -83,7 +85,7 @@ static void hostile_names(_unused_ void **state)
 		write_text("stat", cases[i].stat);
 		assert_int_equal(proc_identify(root, PID, &identity), 0);
 		assert_string_equal(identity.comm, cases[i].comm);
-		assert_int_equal(identity.start_ticks, 987654);
+		assert_int_equal(identity.id.start_ticks, 987654);
 	}
 }
 
@@ -124,13 +126,13 @@ static void garbage_is_an_error(_unused_ void **state)
 		"4711 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 letters 20\n"
 	};
 	struct proc_identity identity;
-	uint64_t ticks;
+	struct process_id id;
 	char huge[5000];
 
 	for (unsigned i = 0; i < ARRAY_SIZE(garbage); i++) {
 		write_text("stat", garbage[i]);
 		assert_int_equal(proc_identify(root, PID, &identity), -EBADMSG);
-		assert_int_equal(proc_start_ticks(root, PID, &ticks), -EBADMSG);
+		assert_int_equal(proc_process_id(root, PID, &id), -EBADMSG);
 	}
 	memset(huge, 'x', sizeof(huge) - 1);
 	huge[sizeof(huge) - 1] = '\0';
@@ -141,25 +143,25 @@ static void garbage_is_an_error(_unused_ void **state)
 static void who_is_not_there(_unused_ void **state)
 {
 	struct proc_identity identity;
-	uint64_t ticks;
+	struct process_id id;
 
 	assert_int_equal(proc_identify(root, PID + 1, &identity), -ESRCH);
-	assert_int_equal(proc_start_ticks(root, PID + 1, &ticks), -ESRCH);
+	assert_int_equal(proc_process_id(root, PID + 1, &id), -ESRCH);
 	assert_int_equal(proc_identify(root, PID, &identity), -ESRCH); /* its folder is, its files are not */
 }
 
 static void this_very_process(_unused_ void **state)
 {
 	struct proc_identity identity;
-	uint64_t ticks;
+	struct process_id id;
 
 	assert_int_equal(prctl(PR_SET_NAME, "a) b (c", 0, 0, 0), 0);
 	assert_int_equal(proc_identify("/proc", (uint32_t)getpid(), &identity), 0);
 	assert_string_equal(identity.comm, "a) b (c");
 	assert_int_equal(identity.uid, getuid());
-	assert_true(identity.start_ticks > 0);
-	assert_int_equal(proc_start_ticks("/proc", (uint32_t)getpid(), &ticks), 0);
-	assert_int_equal(ticks, identity.start_ticks);
+	assert_true(identity.id.start_ticks > 0);
+	assert_int_equal(proc_process_id("/proc", (uint32_t)getpid(), &id), 0);
+	assert_true(process_id_equal(id, identity.id));
 }
 
 static void one_that_has_ended(_unused_ void **state)

@@ -181,7 +181,7 @@ struct symbolizer_question question_of(const struct program *program, uint64_t f
 	static uint64_t id;
 
 	return (struct symbolizer_question){ .id = ++id,
-					     .pid = program->pid,
+					     .process.pid = (uint32_t)program->pid,
 					     .incarnation = program->incarnation ? program->incarnation :
 										   incarnation(),
 					     .function = function,
@@ -235,7 +235,7 @@ void stall_open(struct stall *stall, pid_t other)
 
 void stall_begin(struct stall *stall, struct symbolizer *symbolizer)
 {
-	const struct symbolizer_question q = { .id = UINT64_MAX, .pid = STALLED, .function = 0x1000 };
+	const struct symbolizer_question q = { .id = UINT64_MAX, .process.pid = STALLED, .function = 0x1000 };
 
 	(void)stall;
 	assert_int_equal(symbolizer_ask(symbolizer, &q), 0);

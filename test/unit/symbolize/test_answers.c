@@ -104,7 +104,7 @@ static void nobody_waits_for_the_dead(_unused_ void **state)
 	struct kernel *kernel;
 
 	assert_int_equal(symbolizer_ask(symbolizer, &q), 0);
-	symbolizer_forget(symbolizer, q.pid, q.incarnation);
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, q.incarnation);
 	kernel = wait_for(symbolizer, q.id);
 	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
 	kernel_unref(kernel);
@@ -160,7 +160,7 @@ static void a_program_that_became_another(_unused_ void **state)
 	p.symbol = "name";
 	p.path = "/proc/self/exe";
 	assert_int_equal(symbolizer_ask(symbolizer, &p), 0);
-	symbolizer_forget(symbolizer, q.pid, q.incarnation);
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, q.incarnation);
 	stall_end(&stall, symbolizer);
 	kernel = wait_for(symbolizer, q.id);
 	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
@@ -198,8 +198,8 @@ static void a_beginning_that_was_lost(_unused_ void **state)
 	symbolizer_stats(symbolizer, &stats);
 	bytes = stats.bytes;
 	assert_true(bytes > 0);
-	symbolizer_forget(symbolizer, q.pid, incarnation());
-	q.pid = 0x7ffffff0; /* nobody's: when it is answered, the other is forgotten */
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, incarnation());
+	q.process.pid = 0x7ffffff0; /* nobody's: when it is answered, the other is forgotten */
 	kernel_unref(ask(symbolizer, q));
 	symbolizer_stats(symbolizer, &stats);
 	assert_true(stats.bytes < bytes);
@@ -421,7 +421,7 @@ static void a_file_system_that_hangs(_unused_ void **state)
 	assert_int_equal(symbolizer_ask(symbolizer, &q), 0);
 	assert_int_equal(symbolizer_ask(symbolizer, &q), -EAGAIN);
 	begin_ns = clock_mono_ns();
-	symbolizer_forget(symbolizer, q.pid, q.incarnation);
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, q.incarnation);
 	assert_true(clock_mono_ns() - begin_ns < 100 * NSEC_PER_MSEC);
 	symbolizer_free(symbolizer); /* the thread is left behind */
 	assert_true(clock_mono_ns() - begin_ns < 2 * NSEC_PER_SEC);

@@ -31,9 +31,11 @@ static void begin(struct scene *s)
 	s->file.loads[0] = (struct elf_range){ .size = 1 << 20, .executable = true };
 	s->mapped = (struct mapped){ .path = (char *)"file", .file = &s->file, .executable = true };
 	s->area = (struct area){ .start = 4096, .end = 8192, .offset = 4096, .executable = true };
-	s->process = (struct process){
-		.pid = getpid(), .mapped = &s->mapped, .mapped_n = 1, .areas = &s->area, .areas_n = 1
-	};
+	s->process = (struct process){ .id.pid = (uint32_t)getpid(),
+				       .mapped = &s->mapped,
+				       .mapped_n = 1,
+				       .areas = &s->area,
+				       .areas_n = 1 };
 	for (uint32_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		variables[i] = 0x1000 + i;
 		s->entries[i] = (struct stub_entry){ .address = i,

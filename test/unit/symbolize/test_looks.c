@@ -51,10 +51,10 @@ struct scene {
 
 static uint64_t start_of(pid_t pid)
 {
-	uint64_t ticks;
+	struct process_id id;
 
-	assert_int_equal(proc_start_ticks("/proc", (uint32_t)pid, &ticks), 0);
-	return ticks * (uint64_t)(NSEC_PER_SEC / sysconf(_SC_CLK_TCK));
+	assert_int_equal(proc_process_id("/proc", (uint32_t)pid, &id), 0);
+	return (uint64_t)process_boot_ns(id.start_ticks);
 }
 
 static void find_code(struct scene *s)
@@ -109,7 +109,7 @@ static void expect(struct scene *s, uint64_t address, uint64_t since, uint64_t s
 	struct kernel *kernel;
 
 	q.incarnation = since;
-	q.start_boot_ns = start_boot_ns;
+	q.process.start_ticks = process_ticks(start_boot_ns);
 	kernel = ask(s->symbolizer, q);
 	if (name)
 		assert_string_equal(kernel->symbol, name);

@@ -271,12 +271,12 @@ static void a_program_that_has_ended(_unused_ void **state)
 	stop(&program);
 	command("rm late.so");
 	q = question_of(&program, told(&program, "templated"));
-	q.pid = program.pid;
+	q.process.pid = (uint32_t)program.pid;
 	q.incarnation = since;
 	kernel = ask(symbolizer, q);
 	check_kernel(kernel, &expected[0], "plain.so");
 	kernel_unref(kernel);
-	symbolizer_forget(symbolizer, q.pid, since);
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, since);
 	kernel = ask(symbolizer, q);
 	assert_int_equal(kernel->source, KERNEL_SOURCE_UNRESOLVED);
 	kernel_unref(kernel);
@@ -649,7 +649,7 @@ static void memory_is_counted(_unused_ void **state)
 	symbolizer_stats(symbolizer, &stats);
 	assert_in_range(stats.bytes, 1000, 100000);
 	assert_true(stats.seconds > 0);
-	symbolizer_forget(symbolizer, q.pid, q.incarnation);
+	symbolizer_forget(symbolizer, (pid_t)q.process.pid, q.incarnation);
 	q = question_of(&program, told(&program, "main") + 1);
 	kernel_unref(ask(symbolizer, q));
 	assert_in_range(stats.bytes, 1000, 100000);

@@ -128,7 +128,7 @@ static struct process *add_process(struct snapshot *s, uint16_t entity, uint32_t
 	struct process *process = &s->processes[s->processes_n++];
 
 	*process = (struct process){
-		.pid = pid,
+		.id.pid = pid,
 		.first_real_ns = now_real_ns - 600 * SECOND,
 		.last_real_ns = now_real_ns - SECOND / 4,
 		.uid = 0,

@@ -25,8 +25,7 @@ static struct traced_process *add_process(struct trace_view *view, uint32_t pid,
 	struct traced_process *process = &view->processes[view->processes_n++];
 
 	*process = (struct traced_process){
-		.pid = pid,
-		.start_ticks = 100 + view->processes_n,
+		.id = { .pid = pid, .start_ticks = 100 + view->processes_n },
 		.first_real_ns = INT64_C(1790000000) * SECOND - 60 * SECOND,
 		.has_series = true,
 		.overhead = 0.0015,
@@ -314,7 +313,7 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 		->series.seconds = 0.0175;
 	process = add_process(view, 3000, "again");
 	process->exited = true;
-	process->start_ticks = 1;
+	process->id.start_ticks = 1;
 	add_device(view, "", 11);
 	add_kernel(view, "",
 		   nothing_known(make_kernel("old", "_Z3oldv", "old()", ""), KERNEL_SOURCE_REGISTERED), 11,

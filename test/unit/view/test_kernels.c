@@ -203,7 +203,7 @@ static void of_one_pid_the_younger_is_shown(void **state)
 
 	(void)state;
 	assert_false(has(both, "kernel=\"old\""));
-	s->trace->processes[5].pid = 3001;
+	s->trace->processes[5].id.pid = 3001;
 	exited = client_page(s, EXPOSITION_PROMETHEUS);
 	must_have(exited, "gpusonde_kernel_launches_total{pid=\"3000\",comm=\"again\",kernel=\"old\"");
 	fixture_free(s);
@@ -406,7 +406,7 @@ static struct snapshot *many(uint32_t processes, uint32_t each, size_t length)
 	s->trace = view;
 	view->enabled = true;
 	for (uint32_t i = 0; i < processes; i++) {
-		view->processes[i] = (struct traced_process){ .pid = 1000 + i,
+		view->processes[i] = (struct traced_process){ .id.pid = 1000 + i,
 							      .kernels_first = i * each,
 							      .kernels_n = each,
 							      .has_series = i == processes - 1 };

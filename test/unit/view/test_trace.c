@@ -149,7 +149,7 @@ static void no_series_is_there_twice(void **state)
 
 	(void)state;
 	/* The exited one and its successor, on the same device. */
-	assert_int_equal(view->processes[4].pid, view->processes[5].pid);
+	assert_int_equal(view->processes[4].id.pid, view->processes[5].id.pid);
 	view->processes[5].devices_first = view->processes[4].devices_first;
 	view->processes[5].devices_n = 1;
 	/* Two entries for one device, in a process and in the sums; one name twice. */
@@ -169,7 +169,7 @@ static void of_one_pid_the_younger_has_the_series(void **state)
 
 	(void)state;
 	assert_false(has(both, "launches_total{pid=\"3000\""));
-	s->trace->processes[5].pid = 3001;
+	s->trace->processes[5].id.pid = 3001;
 	exited = client_page(s, EXPOSITION_PROMETHEUS);
 	assert_true(has(exited, "launches_total{pid=\"3000\",comm=\"again\"} 11\n"));
 	assert_true(has(exited, "memory_peak_bytes{pid=\"3000\""));
@@ -274,13 +274,13 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 	json_t *json;
 
 	(void)state;
-	s->processes[0].start_ticks = s->trace->processes[0].start_ticks + 1;
+	s->processes[0].id.start_ticks = s->trace->processes[0].id.start_ticks + 1;
 	json = client_document(s, JSON_PROCESSES);
 	assert_true(json_is_null(path(json, "processes/0/cuda")));
 	assert_int_equal(json_integer_value(path(json, "traced/1/pid")), 1001);
 	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 0);
 	json_decref(json);
-	s->processes[0].start_ticks--;
+	s->processes[0].id.start_ticks--;
 	json = client_document(s, JSON_PROCESSES);
 	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
 	assert_int_equal(json_integer_value(path(json, "processes/4/cuda/launches_total")), 64);
@@ -442,7 +442,7 @@ static void what_does_not_fit_is_counted(void **state)
 	s->trace = view;
 	view->enabled = true;
 	for (uint32_t i = 0; i < PROCESSES; i++) {
-		view->processes[i] = (struct traced_process){ .pid = 1000 + i,
+		view->processes[i] = (struct traced_process){ .id.pid = 1000 + i,
 							      .calls_first = i * CALLS,
 							      .calls_n = CALLS,
 							      .has_series = i == PROCESSES - 1 };
