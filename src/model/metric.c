@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/metric.h"
 
-#include <limits.h>
 #include <math.h>
 
 #include "base/macro.h"

@@ -96,13 +96,6 @@ struct metric {
 	enum metric_unit unit;
 	unsigned levels; /* enum metric_level bits */
 	enum metric_cadence cadence;
-	/* Where the NVML source finds it, if one of the generic ways does: */
-	unsigned short field; /* NVML field id, 0 none */
-	unsigned short gpm; /* GPM metric id, 0 none */
-	/* before this driver the field's number meant something else: not asked */
-	unsigned short field_since;
-	bool scoped; /* field asked once per index with scopeId = index; otherwise scopeId is `scope` */
-	unsigned scope; /* scopeId of an unscoped field */
 	double scale; /* number = raw * scale; 0 means 1 */
 	/* the driver's counter has this many bits; 0: so many that it never comes round */
 	unsigned char wrap;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nvml/column.h"
 #include "nvml/reader.h"
 
 #include "base/clock.h"
@@ -11,7 +12,7 @@ static bool holds(const struct reader *reader, const struct device *device, unsi
 {
 	const uint8_t *p = device->entity->p;
 
-	if (gpu_metrics[row].gpm && device->gpm_works)
+	if (nvml_columns[row].gpm && device->gpm_works)
 		return reader->now_ns - device->gpm_ns[device->gpm_newest] < HOLD_NS;
 	if (row >= GPU_UTILIZATION_GPU && row <= GPU_UTILIZATION_MAX_MEMORY)
 		return reader->now_ns - device->utilized_ns < HOLD_NS;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nvml/column.h"
 #include "nvml/reader.h"
 
 #include "base/macro.h"
@@ -91,8 +92,8 @@ static struct query *add_query(unsigned row, uint16_t field)
 		.bit = (uint16_t)bits_n,
 		.cadence = (uint8_t)metric->cadence,
 		.scoped = metric->count > 1,
-		.since = metric->field_since,
-		.scope = metric->scope,
+		.since = nvml_columns[row].since,
+		.scope = nvml_columns[row].scope,
 		.scale = metric->scale == 0 ? 1 : metric->scale,
 	};
 	bits_n += metric->count;
@@ -105,8 +106,8 @@ static void build_queries(void)
 	unsigned previous_row = GPU_METRICS;
 
 	for (unsigned row = 0; row < GPU_METRICS; row++)
-		if (gpu_metrics[row].field)
-			own[row] = add_query(row, gpu_metrics[row].field);
+		if (nvml_columns[row].field)
+			own[row] = add_query(row, nvml_columns[row].field);
 	for (size_t i = 0; i < ARRAY_SIZE(further); i++) {
 		struct query *query = add_query(further[i].row, further[i].field);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nvml/column.h"
 #include "nvml/reader.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void find_rows(void)
 	if (rows_n)
 		return;
 	for (unsigned row = 0; row < GPU_METRICS; row++)
-		if (gpu_metrics[row].gpm)
+		if (nvml_columns[row].gpm)
 			rows[rows_n++] = (uint16_t)row;
 }
 
@@ -92,7 +93,7 @@ static enum nvml_return compare(struct reader *reader, struct device *device)
 		if (!measured_here(device, rows[i]))
 			continue;
 		asked[n] = rows[i];
-		get->metrics[n++] = (struct nvml_gpm_metric){ .id = gpu_metrics[rows[i]].gpm };
+		get->metrics[n++] = (struct nvml_gpm_metric){ .id = nvml_columns[rows[i]].gpm };
 	}
 	get->version = NVML_GPM_METRICS_GET_VERSION;
 	get->count = n;

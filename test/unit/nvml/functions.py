@@ -87,10 +87,8 @@ def numbers(text):
 def fields_asked():
     """{number: driver from which on it is asked} of the rows of metrics.def, and of what fields.c asks besides."""
     with open(f"{SOURCE}/src/model/metrics.def", encoding="utf-8") as f:
-        asked = {int(field): 0 for field in re.findall(r"\.field = (\d+)", f.read())}
-        f.seek(0)
-        asked.update((int(field), int(since)) for field, since in
-                     re.findall(r"\.field = (\d+)(?:(?!_METRIC\().)*?\.field_since = (\d+)", f.read(), re.S))
+        rows = re.findall(r"^GPU_METRIC_NVML\(\w+, \w+, \(\.field = (\d+)(?:, \.since = (\d+))?", f.read(), re.M)
+    asked = {int(field): int(since or 0) for field, since in rows}
     with open(f"{SOURCE}/src/nvml/fields.c", encoding="utf-8") as f:
         names = set(re.findall(r"NVML_FI_DEV_\w+", f.read()))
     for number, called in numbers(nvidia_header.header_text()).items():

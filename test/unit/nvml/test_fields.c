@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake.h"
 
+#include "nvml/column.h"
+
 enum {
 	MEMORY_TEMP = 82,
 	POWER_INSTANT = 186,
@@ -211,8 +213,8 @@ static void every_field_of_the_table_is_asked(void **state)
 	fake_field(gpu, NVML_FI_DEV_C2C_LINK_COUNT, 0, 1);
 	pass_after(0);
 	for (unsigned row = 0; row < GPU_METRICS; row++)
-		if (gpu_metrics[row].field)
-			assert_true(gpu->field_asked[gpu_metrics[row].field] > 0);
+		if (nvml_columns[row].field)
+			assert_true(gpu->field_asked[nvml_columns[row].field] > 0);
 	/* The last of what the reader asks beyond the table. */
 	assert_true(gpu->field_asked[NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15] > 0);
 }

@@ -396,6 +396,7 @@ struct snapshot *fixture_empty(void)
 	struct snapshot *s = snapshot_new(0, 0, 0, 0, 0);
 
 	s->sources[SOURCE_NVML].state = READING_NO_LIBRARY;
-	strcpy(s->sources[SOURCE_NVML].error, "libnvidia-ml.so.1: cannot be loaded; install the NVIDIA driver");
+	strcpy(s->sources[SOURCE_NVML].error,
+	       "libnvidia-ml.so.1: cannot be loaded; install the NVIDIA driver");
 	return s;
 }
