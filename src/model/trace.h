@@ -42,6 +42,7 @@ enum traced_incomplete {
 struct traced_error {
 	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond a limit */
 	uint64_t count;
+	const char *words; /* what it means; static; NULL: not known */
 };
 
 /* One call of one process, or (process == UINT32_MAX) of all processes that ever were. */

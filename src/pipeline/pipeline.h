@@ -54,9 +54,6 @@ void pipeline_lost(struct pipeline *pipeline, uint64_t events);
 void pipeline_incomplete(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation, unsigned bits);
 void pipeline_process_over(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation);
 
-/* What the error code of a call means, by its library's table; NULL: not known. */
-const char *pipeline_error_words(uint16_t call, int32_t code);
-
 /* The node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);
 
@@ -66,6 +63,8 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
  */
 int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,
 		  struct trace_view **ret_view);
+/* One call of a view, from the engine's sums; its errors go behind those that the view has. */
+void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum);
 /* A view of tracing that is not running, and why; a source that nobody wanted is not down. */
 int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view);
 /*

@@ -57,6 +57,14 @@ static int count_room(const struct trace_process_sum *process, void *userdata)
 
 /* ---- filling ---- */
 
+/* NULL where that has no words. */
+static const char *error_words(const struct probe *probe, int32_t code)
+{
+	if (code == TRACE_RESULT_NULL && probe_spec(probe).result == TRACE_RESULT_POINTER)
+		return "no result";
+	return probe_libraries[probe->library].errors == LIBRARY_ERRORS_CUDA ? cuda_error_words(code) : NULL;
+}
+
 static void add_codes(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
 {
 	uint32_t n = codes_of(sum);
@@ -65,19 +73,11 @@ static void add_codes(struct trace_view *view, struct traced_call *call, const s
 	call->errors_n = n;
 	for (uint32_t i = 0; i < n; i++)
 		view->errors[view->errors_n++] =
-			(struct traced_error){ sum->codes[i].code, sum->codes[i].count };
+			(struct traced_error){ sum->codes[i].code, sum->codes[i].count,
+					       error_words(&probes[sum->call], sum->codes[i].code) };
 }
 
-const char *pipeline_error_words(uint16_t call, int32_t code)
-{
-	const struct probe *probe = &probes[call];
-
-	if (code == TRACE_RESULT_NULL && probe_spec(probe).result == TRACE_RESULT_POINTER)
-		return "no result";
-	return probe_libraries[probe->library].errors == LIBRARY_ERRORS_CUDA ? cuda_error_words(code) : NULL;
-}
-
-static void fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
+void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
 {
 	const struct probe *probe = &probes[sum->call];
 
@@ -148,7 +148,7 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 		/* Only nested in others so far: nothing that was counted. */
 		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probes_n)
 			continue;
-		fill_call(view, &view->calls[view->calls_n], sum);
+		pipeline_fill_call(view, &view->calls[view->calls_n], sum);
 		view->calls[view->calls_n++].process = index;
 	}
 	p->calls_n = view->calls_n - p->calls_first;
@@ -167,7 +167,7 @@ static void fill_totals(struct trace_view *view, const struct trace_sum *const *
 
 		if (!totals[i] || totals[i]->count == 0 || i >= probes_n)
 			continue;
-		fill_call(view, call, totals[i]);
+		pipeline_fill_call(view, call, totals[i]);
 		for (unsigned b = 0; b < TRACED_LE; b++)
 			call->le[b] = trace_sum_below(totals[i], (uint64_t)(traced_le[b] * 1e9 + 0.5));
 		view->all_calls_n++;

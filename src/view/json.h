@@ -7,6 +7,7 @@
  *   json_gpu.c      gpus: identity, rows, MIG instances, XIDs
  *   json_node.c     processes; node: versions, topology, workloads, the agent itself
  *   json_trace.c    what tracing says of processes; trace: processes and calls
+ *   json_calls.c    traced calls; the document of "gpusonde trace --json"
  *   json_kernels.c  kernels: what traced processes launch
  *
  * jansson reports failure at every step; here it sticks to the object that is being made, as in a strbuf.
@@ -68,6 +69,9 @@ json_t *json_node(struct json_maker *j);
 json_t *json_incomplete(struct json_maker *j, const struct traced_process *process);
 /* What no number of JSON's may exceed ends there. */
 json_t *json_count(uint64_t count);
+/* Calls of @view: of a process, or of all. */
+json_t *json_calls(struct json_maker *j, const struct trace_view *view, const struct traced_call *calls,
+		   uint32_t n);
 /* Member `cuda` of a process, null where it is not traced there. */
 json_t *json_process_cuda(struct json_maker *j, const struct process *process);
 /*

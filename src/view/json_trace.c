@@ -2,7 +2,6 @@
 #include "view/json.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "view/shown.h"
 #include "view/view.h"
@@ -18,17 +17,6 @@ static const struct traced_device nowhere;
 json_t *json_count(uint64_t count)
 {
 	return json_integer((json_int_t)MIN(count, (uint64_t)INT64_MAX));
-}
-
-json_t *json_incomplete(struct json_maker *j, const struct traced_process *process)
-{
-	json_t *reasons = json_array();
-	const char *name;
-
-	for (unsigned bit = 0; (name = traced_incomplete_name(bit)); bit++)
-		if (process->incomplete & (1u << bit))
-			json_push(j, reasons, json_string(name));
-	return reasons;
 }
 
 static bool shows(const struct json_maker *j, const struct traced_process *process, const struct metric *m)
@@ -175,50 +163,6 @@ void json_add_traced(struct json_maker *j, json_t *document)
 	}
 	json_put(j, document, "traced", list);
 	json_put(j, document, "traced_left_out", json_integer(left_out));
-}
-
-static json_t *json_errors(struct json_maker *j, const struct trace_view *view,
-			   const struct traced_call *call)
-{
-	json_t *errors = json_object();
-	char code[16];
-
-	for (uint32_t i = 0; i < call->errors_n; i++) {
-		const struct traced_error *error = &view->errors[call->errors_first + i];
-
-		snprintf(code, sizeof(code), "%d", error->code);
-		json_put(j, errors, error->code == INT32_MIN ? "other" : code, json_count(error->count));
-	}
-	return errors;
-}
-
-static json_t *json_call(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
-{
-	bool timed = call->timed > 0, known = timed || call->count == 0;
-	json_t *object = json_object();
-
-	json_put(j, object, "api", json_text(call->api));
-	json_put(j, object, "count", json_count(call->count));
-	json_put(j, object, "timed", json_count(call->timed));
-	json_put(j, object, "failed", known ? json_count(call->errors) : json_null());
-	json_put(j, object, "errors", known ? json_errors(j, view, call) : json_null());
-	json_put(j, object, "bytes", known ? json_count(call->bytes) : json_null());
-	json_put(j, object, "nested", json_count(call->nested));
-	json_put(j, object, "seconds", known ? json_number(call->seconds) : json_null());
-	json_put(j, object, "p50_ns", timed ? json_number(call->p50_ns) : json_null());
-	json_put(j, object, "p95_ns", timed ? json_number(call->p95_ns) : json_null());
-	json_put(j, object, "p99_ns", timed ? json_number(call->p99_ns) : json_null());
-	return object;
-}
-
-static json_t *json_calls(struct json_maker *j, const struct trace_view *view,
-			  const struct traced_call *calls, uint32_t n)
-{
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; i < n; i++)
-		json_push(j, list, json_call(j, view, &calls[i]));
-	return list;
 }
 
 /* What is held now: nothing of a process that has ended. */

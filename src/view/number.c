@@ -111,3 +111,15 @@ void number_add_fixed(struct strbuf *out, double v, unsigned decimals)
 	snprintf(text, sizeof(text), "%.*f", (int)MIN(decimals, 9u), v);
 	strbuf_adds(out, text);
 }
+
+void bytes_text(double bytes, char buf[static BYTES_TEXT])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	size_t unit = 0;
+
+	while (bytes >= 1024 && unit + 1 < ARRAY_SIZE(units)) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, BYTES_TEXT, "%.*f %s", unit > 0 ? 1 : 0, MIN(bytes, 1e18), units[unit]);
+}

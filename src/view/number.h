@@ -26,3 +26,7 @@ double number_rounded(double v);
 
 /* With exactly @decimals (at most 9) decimals, as printf's %.*f; for tables and formats that fix them. */
 void number_add_fixed(struct strbuf *out, double v, unsigned decimals);
+
+/* A size for people: "512 B", "1.5 GiB". */
+enum { BYTES_TEXT = 32 };
+void bytes_text(double bytes, char buf[static BYTES_TEXT]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/table_json.h"
 
+#include "view/number.h"
+
 bool get_number(const json_t *object, const char *name, const char *label, double *ret_value)
 {
 	const json_t *value = json_object_get(object, name);
@@ -78,20 +80,11 @@ void table_bytes(struct table *table, const json_t *object, const char *name)
 
 void table_bytes_value(struct table *table, const char *mark, const double *value)
 {
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
-	unsigned unit = 0;
-	double v;
+	char text[BYTES_TEXT] = "";
 
-	if (!value) {
-		table_cell(table, COLOUR_NONE, "");
-		return;
-	}
-	v = *value;
-	while (v >= 1024 && unit < ARRAY_SIZE(units) - 1) {
-		v /= 1024;
-		unit++;
-	}
-	table_cellf(table, COLOUR_NONE, "%s%.*f %s", mark, unit > 0, v, units[unit]);
+	if (value)
+		bytes_text(*value, text);
+	table_cellf(table, COLOUR_NONE, "%s%s", value ? mark : "", text);
 }
 
 void table_duration(struct table *table, const json_t *object, const char *name)

@@ -2,16 +2,21 @@
 #include "cmd/trace/trace.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
+#include "pipeline/pipeline.h"
 
 int trace_report_init(struct trace_report *report)
 {
 	*report = (struct trace_report){
 		.calls = calloc(TRACE_CALLS_MAX, sizeof(*report->calls)),
 		.calls_before = calloc(TRACE_CALLS_MAX, sizeof(*report->calls_before)),
+		.rates = calloc(TRACE_CALLS_MAX, sizeof(*report->rates)),
 	};
-	if (report->calls && report->calls_before)
+	if (report->calls && report->calls_before && report->rates)
 		return 0;
 	trace_report_done(report);
 	return -ENOMEM;
@@ -24,6 +29,8 @@ void trace_report_done(struct trace_report *report)
 	free(report->ended);
 	free(report->calls);
 	free(report->calls_before);
+	free(report->rates);
+	trace_view_unref(report->view);
 	*report = (struct trace_report){ 0 };
 }
 
@@ -100,7 +107,7 @@ static void add_code(struct trace_sum *sum, int32_t code, uint64_t count)
 	sum->codes[i].count += count;
 }
 
-static int add_process(const struct trace_process_sum *process, void *userdata)
+static int sum_process(const struct trace_process_sum *process, void *userdata)
 {
 	struct trace_report *report = userdata;
 
@@ -122,8 +129,107 @@ static int add_process(const struct trace_process_sum *process, void *userdata)
 	return 0;
 }
 
-void trace_report_calls(struct trace_report *report, struct trace_engine *engine)
+static void sum_calls(struct trace_report *report, struct trace_engine *engine)
 {
 	memset(report->calls, 0, TRACE_CALLS_MAX * sizeof(*report->calls));
-	trace_report_each(report, engine, add_process, report);
+	trace_report_each(report, engine, sum_process, report);
+}
+
+/* ---- the summary ---- */
+
+struct room {
+	uint32_t processes, calls;
+};
+
+static int count_room(const struct trace_process_sum *process, void *userdata)
+{
+	struct room *room = userdata;
+
+	room->processes++;
+	room->calls += process->sums_n;
+	return 0;
+}
+
+static int fill_process(const struct trace_process_sum *process, void *userdata)
+{
+	struct trace_view *view = userdata;
+	struct traced_process *to = &view->processes[view->processes_n];
+
+	*to = (struct traced_process){
+		.id.pid = process->tgid,
+		.exited = process->over,
+		.incomplete = process->incomplete,
+		.overhead = process->overhead,
+		.calls_first = view->calls_n,
+	};
+	snprintf(to->comm, sizeof(to->comm), "%.*s", TRACE_COMM, process->comm);
+	utf8_sanitize(to->comm);
+	for (uint32_t i = 0; i < process->sums_n; i++)
+		if (process->sums[i].count > 0)
+			pipeline_fill_call(view, &view->calls[view->calls_n++], &process->sums[i]);
+	to->calls_n = view->calls_n - to->calls_first;
+	view->processes_n++;
+	return 0;
+}
+
+static void fill_calls(struct trace_report *report, struct trace_view *view, double seconds)
+{
+	for (unsigned call = 0; call < probes_n; call++) {
+		const struct trace_sum *sum = &report->calls[call];
+		uint64_t before = MIN(report->calls_before[call], sum->count);
+
+		report->calls_before[call] = sum->count;
+		if (sum->count == 0)
+			continue;
+		if (seconds > 0)
+			report->rates[view->all_calls_n] = (double)(sum->count - before) / seconds;
+		pipeline_fill_call(view, &view->all_calls[view->all_calls_n++], sum);
+	}
+}
+
+void trace_report_status(const struct trace_report *report, struct trace_engine *engine,
+			 struct trace_summary *ret_summary)
+{
+	struct trace_engine_status s;
+
+	trace_engine_status(engine, &s);
+	*ret_summary = (struct trace_summary){
+		.backend = s.backend,
+		.files = s.files,
+		.attached = s.sites_attached,
+		.refused = s.sites_refused,
+		.given_up = s.sites_given_up,
+		.groups_given_up = s.groups_given_up > 0,
+		.driver_only = s.driver_only,
+		.produced = s.produced,
+		.received = s.received,
+		.dropped = s.dropped,
+		.abandoned_calls = s.abandoned,
+		.uncounted_hits = s.lost_threads + s.lost_procs + s.lost_stats,
+		.lost_processes = report->ended_lost + s.lost_processes,
+		.cost_seconds = s.probe_seconds,
+	};
+}
+
+int trace_report_summary(struct trace_report *report, struct trace_engine *engine, double seconds,
+			 struct trace_summary *ret_summary)
+{
+	struct room room = { 0 };
+	struct trace_view *view;
+	int r;
+
+	trace_report_each(report, engine, count_room, &room);
+	r = trace_view_new(room.processes, 0, room.calls, probes_n,
+			   (room.calls + probes_n) * TRACE_ERROR_CODES_MAX, 0, 0, &view);
+	if (r < 0)
+		return r;
+	trace_report_each(report, engine, fill_process, view);
+	sum_calls(report, engine);
+	fill_calls(report, view, seconds);
+	trace_view_unref(report->view);
+	report->view = view;
+	trace_report_status(report, engine, ret_summary);
+	ret_summary->view = view;
+	ret_summary->rates = seconds > 0 ? report->rates : NULL;
+	return 0;
 }

@@ -149,6 +149,7 @@ static int draw(struct tracing *t, int to, double seconds)
 {
 	bool terminal = isatty(to);
 	struct table_options options = { .colour = terminal && !getenv("NO_COLOR") };
+	struct trace_summary summary;
 	struct winsize window;
 	struct strbuf out;
 	int r;
@@ -158,11 +159,13 @@ static int draw(struct tracing *t, int to, double seconds)
 	strbuf_init(&out, 0);
 	if (seconds > 0 && terminal)
 		strbuf_adds(&out, "\033[H\033[J");
-	r = trace_print_tables(&t->report, t->engine, &options, seconds, &out);
+	r = trace_report_summary(&t->report, t->engine, seconds, &summary);
+	if (r == 0)
+		r = table_trace(&summary, &options, &out);
 	if (r == 0 && t->kernels)
 		r = draw_kernels(t, options, seconds, &out);
 	if (r == 0)
-		trace_print_status(&t->report, t->engine, &options, &out);
+		table_trace_status(&summary, &options, &out);
 	if (r == 0)
 		r = to == STDERR_FILENO ? (int)MIN(write_all(to, out.data, out.len), 0) : put(t, &out);
 	strbuf_done(&out);
@@ -384,11 +387,19 @@ static int start(struct tracing *t)
 
 static int put_json(struct tracing *t)
 {
+	struct trace_summary summary;
 	struct strbuf out;
-	int r;
+	int r = trace_report_summary(&t->report, t->engine, 0, &summary);
 
 	strbuf_init(&out, 0);
-	r = trace_print_json(&t->report, t->engine, t->kernels, &out);
+	strbuf_addc(&out, '{');
+	if (r == 0)
+		r = json_trace_summary(&summary, &out);
+	if (r == 0 && t->kernels) {
+		strbuf_adds(&out, ",\"kernels\":");
+		r = trace_kernels_json(t->kernels, &out);
+	}
+	strbuf_adds(&out, "}\n");
 	if (r == 0)
 		r = put(t, &out);
 	strbuf_done(&out);
@@ -398,10 +409,12 @@ static int put_json(struct tracing *t)
 static void put_status(struct tracing *t)
 {
 	static const struct table_options options = { 0 };
+	struct trace_summary summary;
 	struct strbuf out;
 
 	strbuf_init(&out, 0);
-	trace_print_status(&t->report, t->engine, &options, &out);
+	trace_report_status(&t->report, t->engine, &summary);
+	table_trace_status(&summary, &options, &out);
 	fputs(out.data, stderr);
 	strbuf_done(&out);
 }

@@ -7,7 +7,7 @@
 
 #include "base/strbuf.h"
 #include "trace/engine.h"
-#include "view/view.h"
+#include "view/trace_summary.h"
 
 enum { TRACE_ENDED_MAX = 4096 };
 
@@ -15,8 +15,10 @@ struct trace_report {
 	struct trace_process_sum *ended; /* their sums are copies, owned here */
 	uint32_t ended_n, ended_cap;
 	uint64_t ended_lost; /* beyond TRACE_ENDED_MAX, or no memory */
-	struct trace_sum *calls; /* by call number, over all processes; made by trace_report_calls() */
+	struct trace_sum *calls; /* by call number, over all processes; made by sum_calls() */
 	uint64_t *calls_before; /* counts when the table was drawn last */
+	struct trace_view *view; /* of the newest summary */
+	double *rates; /* of its calls */
 };
 
 int trace_report_init(struct trace_report *report);
@@ -26,19 +28,15 @@ void trace_report_keep(struct trace_report *report, struct trace_engine *engine)
 /* Those that have ended, then those that live; stops with what @fn gives when that is not 0. */
 int trace_report_each(struct trace_report *report, struct trace_engine *engine,
 		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata);
-/* Adds the processes up, by call. */
-void trace_report_calls(struct trace_report *report, struct trace_engine *engine);
+/*
+ * What has been counted so far, for the views; valid until the next call, or trace_report_done(). @seconds:
+ * since the table was drawn last, for rates; 0: none. -ENOMEM.
+ */
+int trace_report_summary(struct trace_report *report, struct trace_engine *engine, double seconds,
+			 struct trace_summary *ret_summary);
+/* How tracing itself went, alone: without calls and processes. */
+void trace_report_status(const struct trace_report *report, struct trace_engine *engine,
+			 struct trace_summary *ret_summary);
 
-struct trace_kernels;
-
-/* cmd/trace/print.c. @seconds: since the table was drawn last, for rates; 0: none. */
-int trace_print_tables(struct trace_report *report, struct trace_engine *engine,
-		       const struct table_options *options, double seconds, struct strbuf *out);
-/* How tracing itself went: probes, cost, what is incomplete and why. */
-void trace_print_status(struct trace_report *report, struct trace_engine *engine,
-			const struct table_options *options, struct strbuf *out);
-/* @kernels: NULL: they were not asked for. */
-int trace_print_json(struct trace_report *report, struct trace_engine *engine, struct trace_kernels *kernels,
-		     struct strbuf *out);
 /* cmd/trace/raw.c. One event, whose size the engine has checked, as a line or as a JSON object on a line. */
 void trace_print_event(const struct trace_header *event, bool json, struct strbuf *out);

@@ -39,7 +39,7 @@ static void add_figures(struct trace_view *view, int32_t code)
 	view->calls[view->calls_n++] = (struct traced_call){
 		.process = index, .api = "cuInit", .count = 2, .errors_first = view->errors_n, .errors_n = 1
 	};
-	view->errors[view->errors_n++] = (struct traced_error){ code, 2 };
+	view->errors[view->errors_n++] = (struct traced_error){ code, 2, NULL };
 }
 
 static void assert_figures(const struct trace_view *view, uint32_t index, int32_t code)
@@ -109,7 +109,7 @@ static void what_is_kept_stands_in_order(_unused_ void **state)
 	add_figures(view, 6);
 	view->all_calls[view->all_calls_n++] =
 		(struct traced_call){ .api = "cuInit", .errors_first = view->errors_n, .errors_n = 1 };
-	view->errors[view->errors_n++] = (struct traced_error){ 7, 1 };
+	view->errors[view->errors_n++] = (struct traced_error){ 7, 1, NULL };
 	view->totals[view->totals_n++].v[TRACED_LAUNCHES] = 8;
 	view = pipeline_carry(before, view, &left_out);
 	assert_int_equal(view->processes_n, ARRAY_SIZE(pids));

@@ -78,7 +78,7 @@ static void add_error(struct trace_view *view, struct traced_call *call, int32_t
 
 	if (call->errors_n == 0)
 		call->errors_first = view->errors_n;
-	*error = (struct traced_error){ code, count };
+	*error = (struct traced_error){ code, count, cuda_error_words(code) };
 	view->errors_n++;
 	call->errors_n++;
 	call->errors += count;

@@ -131,6 +131,29 @@ static void fixed(void **state)
 	strbuf_done(&out);
 }
 
+static void sizes(void **state)
+{
+	static const struct {
+		double bytes;
+		const char *text;
+	} size_cases[] = {
+		{ 0, "0 B" },
+		{ 1023, "1023 B" },
+		{ 1024, "1.0 KiB" },
+		{ 1610612736, "1.5 GiB" },
+		{ 1.5 * 1024 * 1024 * 1024 * 1024 * 1024 * 1024, "1.5 EiB" },
+	};
+	char text[BYTES_TEXT];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(size_cases) / sizeof(size_cases[0]); i++) {
+		bytes_text(size_cases[i].bytes, text);
+		assert_string_equal(text, size_cases[i].text);
+	}
+	bytes_text(1e300, text);
+	assert_string_equal(text, "1000000000000000000.0 EiB");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +161,7 @@ int main(void)
 		cmocka_unit_test(quick_way_is_printf),
 		cmocka_unit_test(text_never_falls),
 		cmocka_unit_test(fixed),
+		cmocka_unit_test(sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

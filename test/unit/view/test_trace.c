@@ -8,6 +8,7 @@
 #include "base/macro.h"
 #include "client.h"
 #include "fixture.h"
+#include "view/trace_summary.h"
 #include "view/view.h"
 
 #define GPU0 "gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\""
@@ -487,6 +488,78 @@ static void a_limit_is_an_error(void **state)
 	fixture_free(s);
 }
 
+static json_t *summary_document(const struct trace_summary *summary)
+{
+	struct strbuf out;
+	json_t *document;
+
+	strbuf_init(&out, 0);
+	strbuf_addc(&out, '{');
+	assert_int_equal(json_trace_summary(summary, &out), 0);
+	strbuf_addc(&out, '}');
+	document = json_loadb(out.data, out.len, 0, NULL);
+	assert_non_null(document);
+	strbuf_done(&out);
+	return document;
+}
+
+/* What "gpusonde trace --json" and the agent say of a process's calls. */
+static void calls_have_one_form(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	const struct trace_summary summary = { .view = s->trace, .backend = "none", .received = 7 };
+	json_t *own = summary_document(&summary), *agents = client_document(s, JSON_TRACE), *a, *b;
+	size_t i, k, compared = 0;
+
+	(void)state;
+	json_array_foreach(json_object_get(own, "processes"), i, a)
+		json_array_foreach(json_object_get(json_object_get(agents, "trace"), "processes"), k, b)
+			if (json_equal(json_object_get(a, "pid"), json_object_get(b, "pid")) &&
+			    json_equal(json_object_get(a, "ended"), json_object_get(b, "exited"))) {
+				assert_true(
+					json_equal(json_object_get(a, "calls"), json_object_get(b, "calls")));
+				compared += json_array_size(json_object_get(a, "calls"));
+			}
+	assert_true(compared > 3);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(own, "events"), "received")), 7);
+	json_decref(own);
+	json_decref(agents);
+	fixture_free(s);
+}
+
+static void the_summary_is_a_table(void **state)
+{
+	struct snapshot *s = fixture_traced();
+	const double rates[8] = { 2500 };
+	struct trace_summary summary = {
+		.view = s->trace,
+		.rates = rates,
+		.backend = "uprobe_multi",
+		.files = 1,
+		.attached = 2,
+		.cost_seconds = 1.5,
+		.dropped = 3,
+		.produced = 9,
+		.uncounted_hits = 4,
+		.lost_processes = 5,
+	};
+	const struct table_options options = { 0 };
+	struct strbuf out;
+
+	(void)state;
+	strbuf_init(&out, 0);
+	assert_int_equal(table_trace(&summary, &options, &out), 0);
+	table_trace_status(&summary, &options, &out);
+	assert_true(has(out.data, "  2500 "));
+	assert_true(has(out.data, "3.0 GiB"));
+	assert_true(has(out.data, "out of memory"));
+	assert_true(has(out.data, "2 probes on 1 file, attached by uprobe_multi"));
+	assert_true(has(out.data, "3 of 9 events were lost"));
+	assert_true(has(out.data, "4 hits are not counted, 5 processes not shown"));
+	strbuf_done(&out);
+	fixture_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +581,8 @@ int main(void)
 		cmocka_unit_test(a_sum_with_an_unknown_part_is_unknown),
 		cmocka_unit_test(what_does_not_fit_is_counted),
 		cmocka_unit_test(a_limit_is_an_error),
+		cmocka_unit_test(calls_have_one_form),
+		cmocka_unit_test(the_summary_is_a_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "view/trace_summary.h"
+
+json_t *json_incomplete(struct json_maker *j, const struct traced_process *process)
+{
+	json_t *reasons = json_array();
+	const char *name;
+
+	for (unsigned bit = 0; (name = traced_incomplete_name(bit)); bit++)
+		if (process->incomplete & (1u << bit))
+			json_push(j, reasons, json_string(name));
+	return reasons;
+}
+
+static json_t *json_errors(struct json_maker *j, const struct trace_view *view,
+			   const struct traced_call *call)
+{
+	json_t *errors = json_object();
+	char code[16];
+
+	for (uint32_t i = 0; i < call->errors_n; i++) {
+		const struct traced_error *error = &view->errors[call->errors_first + i];
+
+		snprintf(code, sizeof(code), "%d", error->code);
+		json_put(j, errors, error->code == INT32_MIN ? "other" : code, json_count(error->count));
+	}
+	return errors;
+}
+
+static json_t *json_call(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
+{
+	bool timed = call->timed > 0, known = timed || call->count == 0;
+	json_t *object = json_object();
+
+	json_put(j, object, "api", json_text(call->api));
+	json_put(j, object, "count", json_count(call->count));
+	json_put(j, object, "timed", json_count(call->timed));
+	json_put(j, object, "failed", known ? json_count(call->errors) : json_null());
+	json_put(j, object, "errors", known ? json_errors(j, view, call) : json_null());
+	json_put(j, object, "bytes", known ? json_count(call->bytes) : json_null());
+	json_put(j, object, "nested", json_count(call->nested));
+	json_put(j, object, "seconds", known ? json_number(call->seconds) : json_null());
+	json_put(j, object, "p50_ns", timed ? json_number(call->p50_ns) : json_null());
+	json_put(j, object, "p95_ns", timed ? json_number(call->p95_ns) : json_null());
+	json_put(j, object, "p99_ns", timed ? json_number(call->p99_ns) : json_null());
+	return object;
+}
+
+json_t *json_calls(struct json_maker *j, const struct trace_view *view, const struct traced_call *calls,
+		   uint32_t n)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < n; i++)
+		json_push(j, list, json_call(j, view, &calls[i]));
+	return list;
+}
+
+static json_t *json_summary_processes(struct json_maker *j, const struct trace_view *view)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		const struct traced_process *process = &view->processes[i];
+		json_t *object = json_object();
+
+		json_put(j, object, "pid", json_integer(process->id.pid));
+		json_put(j, object, "comm", json_text(process->comm));
+		json_put(j, object, "calls",
+			 json_calls(j, view, view->calls + process->calls_first, process->calls_n));
+		json_put(j, object, "incomplete", json_incomplete(j, process));
+		json_put(j, object, "ended", json_boolean(process->exited));
+		json_push(j, list, object);
+	}
+	return list;
+}
+
+int json_trace_summary(const struct trace_summary *summary, struct strbuf *out)
+{
+	json_t *document = json_object(), *events = json_object(), *probes = json_object();
+	struct json_maker j = { 0 };
+
+	json_put(&j, document, "processes", json_summary_processes(&j, summary->view));
+	json_put(&j, events, "produced", json_count(summary->produced));
+	json_put(&j, events, "received", json_count(summary->received));
+	json_put(&j, events, "dropped", json_count(summary->dropped));
+	json_put(&j, document, "events", events);
+	json_put(&j, probes, "by", json_text(summary->backend));
+	json_put(&j, probes, "files", json_integer(summary->files));
+	json_put(&j, probes, "attached", json_integer(summary->attached));
+	json_put(&j, probes, "refused", json_integer(summary->refused));
+	json_put(&j, probes, "given_up", json_integer(summary->given_up));
+	json_put(&j, probes, "abandoned_calls", json_count(summary->abandoned_calls));
+	json_put(&j, probes, "uncounted_hits", json_count(summary->uncounted_hits));
+	json_put(&j, probes, "cost_seconds", json_number(summary->cost_seconds));
+	json_put(&j, document, "probes", probes);
+	if (j.failed) {
+		json_decref(document);
+		return -ENOMEM;
+	}
+	return json_write(document, JSON_EMBED, out);
+}
