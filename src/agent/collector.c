@@ -36,8 +36,8 @@ struct collector {
 	uint32_t state;
 	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
 	/* what of the driver the log has said is not read */
-	char refused[sizeof(((struct reading *)NULL)->refused)];
-	char refused_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
+	char unrecognised[sizeof(((struct reading *)NULL)->unrecognised)];
+	char unrecognised_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
 	int64_t saved_ns;
 	int64_t bus_ns; /* when the PCI bus was looked at last */
 	int gpus_on_bus;
@@ -129,25 +129,25 @@ static bool begins_with(const char *list, const char *part)
 }
 
 /* Once for each driver; when more of it turns out, which comes last in the list, only that. */
-static void log_refused(struct collector *c, const struct reading *reading)
+static void log_unrecognised(struct collector *c, const struct reading *reading)
 {
-	const char *new = reading->refused;
-	bool same = c->refused[0] && STRV_EQ(c->refused_driver, reading->driver_version), more;
+	const char *new = reading->unrecognised;
+	bool same = c->unrecognised[0] && STRV_EQ(c->unrecognised_driver, reading->driver_version), more;
 
 	if (c->config.quiet || reading->state != READING_OK)
 		return;
 	/* Attached anew it is not all met at once again. */
-	if (same && begins_with(c->refused, new))
+	if (same && begins_with(c->unrecognised, new))
 		return;
-	more = same && begins_with(new, c->refused);
+	more = same && begins_with(new, c->unrecognised);
 	if (more)
-		new += strlen(c->refused) + strlen("; ");
+		new += strlen(c->unrecognised) + strlen("; ");
 	if (new[0])
-		log_warning("driver %s is not as this gpusonde knows drivers, and what depends on it is left "
+		log_warning("this gpusonde does not recognise all of driver %s; what depends on this is left "
 			    "out%s: %s; a newer gpusonde may know it",
 			    reading->driver_version, more ? ", too" : "", new);
-	memcpy(c->refused, reading->refused, sizeof(c->refused));
-	memcpy(c->refused_driver, reading->driver_version, sizeof(c->refused_driver));
+	memcpy(c->unrecognised, reading->unrecognised, sizeof(c->unrecognised));
+	memcpy(c->unrecognised_driver, reading->driver_version, sizeof(c->unrecognised_driver));
 }
 
 /*
@@ -193,7 +193,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 	memcpy(c->error, reading->error, sizeof(c->error));
 	c->readings++;
 	c->reading_came = true;
-	log_refused(c, reading);
+	log_unrecognised(c, reading);
 	driver_outage_heard(&c->outage, reading->state, clock_boot_ns());
 	collector_status(c, &status);
 	/* that none had come is over: what this one says is the reason from now on */

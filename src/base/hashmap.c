@@ -43,7 +43,7 @@ static uint32_t probe(const struct hashmap *map, uint64_t key)
 	return at;
 }
 
-static int grow(struct hashmap *map, uint32_t entries)
+static int hashmap_grow(struct hashmap *map, uint32_t entries)
 {
 	struct hashmap bigger = { .mask = HASHMAP_FIRST_SLOTS - 1, .count = map->count };
 
@@ -66,7 +66,7 @@ static int grow(struct hashmap *map, uint32_t entries)
 int hashmap_init(struct hashmap *map, uint32_t expected)
 {
 	*map = (struct hashmap){ 0 };
-	return expected > 0 ? grow(map, expected) : 0;
+	return expected > 0 ? hashmap_grow(map, expected) : 0;
 }
 
 void hashmap_done(struct hashmap *map)
@@ -96,7 +96,7 @@ int hashmap_put(struct hashmap *map, uint64_t key, uint32_t value)
 	int r;
 
 	if (!has_room(map, (uint64_t)map->count + 1) && !hashmap_get(map, key, &present)) {
-		r = grow(map, map->count + 1);
+		r = hashmap_grow(map, map->count + 1);
 		if (r < 0)
 			return r;
 	}

@@ -30,9 +30,9 @@ struct builder {
 	bool twice; /* a key was given twice, and err says which */
 };
 
-static int fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...) _printf_(4, 5);
+static int yaml_fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...) _printf_(4, 5);
 
-static int fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...)
+static int yaml_fail(struct yaml_error *err, int code, size_t line, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -45,7 +45,7 @@ static int fail(struct yaml_error *err, int code, size_t line, const char *fmt, 
 
 static int out_of_memory(struct yaml_error *err)
 {
-	return fail(err, -ENOMEM, 0, "out of memory while reading; free some and try again");
+	return yaml_fail(err, -ENOMEM, 0, "out of memory while reading; free some and try again");
 }
 
 static size_t line_of(const yaml_event_t *event)
@@ -89,8 +89,8 @@ static int add_node(struct builder *b, enum yaml_kind kind, size_t line, char *s
 	struct yaml_node *node;
 
 	if (b->nodes == YAML_MAX_NODES)
-		return fail(b->err, -E2BIG, line, "more than %d entries; make the file smaller",
-			    YAML_MAX_NODES);
+		return yaml_fail(b->err, -E2BIG, line, "more than %d entries; make the file smaller",
+				 YAML_MAX_NODES);
 	node = calloc(1, sizeof(*node));
 	if (!node)
 		return out_of_memory(b->err);
@@ -127,8 +127,9 @@ static int check_new_key(struct builder *b, const struct level *level, const cha
 	if (!earlier)
 		return 0;
 	if (!b->twice)
-		fail(b->err, -EEXIST, line, "key \"%.64s\" was given in line %d already; keep one of the two",
-		     key, earlier->line);
+		yaml_fail(b->err, -EEXIST, line,
+			  "key \"%.64s\" was given in line %d already; keep one of the two", key,
+			  earlier->line);
 	b->twice = true;
 	return 0;
 }
@@ -142,9 +143,10 @@ static int on_scalar(struct builder *b, const yaml_event_t *event)
 	int r;
 
 	if (event->data.scalar.tag)
-		return fail(b->err, -EINVAL, line_of(event), "tags (!) are not supported; remove it");
+		return yaml_fail(b->err, -EINVAL, line_of(event), "tags (!) are not supported; remove it");
 	if (strlen(text) != event->data.scalar.length)
-		return fail(b->err, -EINVAL, line_of(event), "text contains a NUL character; remove the \\0");
+		return yaml_fail(b->err, -EINVAL, line_of(event),
+				 "text contains a NUL character; remove the \\0");
 	copy = strdup(text);
 	if (!copy)
 		return out_of_memory(b->err);
@@ -169,12 +171,13 @@ static int on_open(struct builder *b, const yaml_event_t *event, enum yaml_kind 
 	int r;
 
 	if (tag)
-		return fail(b->err, -EINVAL, line_of(event), "tags (!) are not supported; remove it");
+		return yaml_fail(b->err, -EINVAL, line_of(event), "tags (!) are not supported; remove it");
 	if (level && level->node->kind == YAML_MAP && !level->key)
-		return fail(b->err, -EINVAL, line_of(event), "a key must be plain text, not a map or a list");
+		return yaml_fail(b->err, -EINVAL, line_of(event),
+				 "a key must be plain text, not a map or a list");
 	if (b->depth == YAML_MAX_DEPTH)
-		return fail(b->err, -E2BIG, line_of(event), "more than %d levels; nest less deeply",
-			    YAML_MAX_DEPTH);
+		return yaml_fail(b->err, -E2BIG, line_of(event), "more than %d levels; nest less deeply",
+				 YAML_MAX_DEPTH);
 	r = add_node(b, kind, line_of(event), NULL, &node);
 	if (r < 0)
 		return r;
@@ -196,12 +199,12 @@ static int on_event(struct builder *b, const yaml_event_t *event)
 		b->depth--;
 		return 0;
 	case YAML_ALIAS_EVENT:
-		return fail(b->err, -EINVAL, line_of(event),
-			    "aliases (*) are not supported; write the value out");
+		return yaml_fail(b->err, -EINVAL, line_of(event),
+				 "aliases (*) are not supported; write the value out");
 	case YAML_DOCUMENT_START_EVENT:
 		if (b->doc->root)
-			return fail(b->err, -EINVAL, line_of(event),
-				    "a second document begins; keep one per file");
+			return yaml_fail(b->err, -EINVAL, line_of(event),
+					 "a second document begins; keep one per file");
 		return 0;
 	default:
 		return 0;
@@ -217,14 +220,14 @@ static int syntax_error(struct builder *b)
 		return out_of_memory(b->err);
 	/* A reader's error (bytes that are no text) has an offset but no line. */
 	if (p->error == YAML_READER_ERROR)
-		return fail(b->err, -EINVAL, p->mark.line + 1, "%s at byte %zu; save the file as UTF-8 text",
-			    problem, p->problem_offset);
-	return fail(b->err, -EINVAL, p->problem_mark.line + 1,
-		    "%s%s%s; check indentation, quotes and brackets here and in the line before",
-		    p->context ? p->context : "", p->context ? ": " : "", problem);
+		return yaml_fail(b->err, -EINVAL, p->mark.line + 1,
+				 "%s at byte %zu; save the file as UTF-8 text", problem, p->problem_offset);
+	return yaml_fail(b->err, -EINVAL, p->problem_mark.line + 1,
+			 "%s%s%s; check indentation, quotes and brackets here and in the line before",
+			 p->context ? p->context : "", p->context ? ": " : "", problem);
 }
 
-static int run(struct builder *b)
+static int build_tree(struct builder *b)
 {
 	yaml_event_type_t type;
 	struct yaml_node *root;
@@ -262,7 +265,8 @@ int yaml_parse_buffer(const char *name, const void *data, size_t len, struct yam
 	int r;
 
 	if (len > YAML_MAX_BYTES)
-		return fail(err, -E2BIG, 0, "larger than %d bytes; make the file smaller", YAML_MAX_BYTES);
+		return yaml_fail(err, -E2BIG, 0, "larger than %d bytes; make the file smaller",
+				 YAML_MAX_BYTES);
 	doc = calloc(1, sizeof(*doc));
 	if (!doc)
 		return out_of_memory(err);
@@ -272,7 +276,7 @@ int yaml_parse_buffer(const char *name, const void *data, size_t len, struct yam
 	b.doc = doc;
 	yaml_parser_set_encoding(&b.parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&b.parser, len > 0 ? data : (const void *)"", len);
-	r = run(&b);
+	r = build_tree(&b);
 	builder_done(&b);
 	if (r == 0 || r == -EEXIST)
 		*ret_doc = TAKE_PTR(doc);
@@ -302,12 +306,13 @@ int yaml_parse_file(const char *path, struct yaml_doc **ret_doc, struct yaml_err
 	if (r == -ENOMEM)
 		return out_of_memory(err);
 	if (r == -E2BIG)
-		return fail(err, r, 0, "larger than %d bytes; make the file smaller", YAML_MAX_BYTES);
+		return yaml_fail(err, r, 0, "larger than %d bytes; make the file smaller", YAML_MAX_BYTES);
 	if (r == -ENOTSUP)
-		return fail(err, r, 0, "not a regular file; name a file that can be read from its begin");
+		return yaml_fail(err, r, 0,
+				 "not a regular file; name a file that can be read from its begin");
 	if (r < 0)
-		return fail(err, r, 0, "cannot be read: %s; check the path and its permissions",
-			    strerror(-r));
+		return yaml_fail(err, r, 0, "cannot be read: %s; check the path and its permissions",
+				 strerror(-r));
 	return yaml_parse_buffer(path, data, len, ret_doc, err);
 }
 

@@ -201,7 +201,7 @@ struct find {
 };
 
 /* What of these bytes, which are at @at, lies in @range, to its place in @to. */
-static void keep(uint64_t at, const uint8_t *bytes, size_t n, const struct range *range, uint8_t *to)
+static void copy_overlap(uint64_t at, const uint8_t *bytes, size_t n, const struct range *range, uint8_t *to)
 {
 	uint64_t begin = MAX(range->offset, at), end = MIN(range->offset + range->size, at + n);
 
@@ -216,7 +216,7 @@ static int find_headers(const uint8_t *bytes, size_t n, void *userdata)
 	struct buffer *buffer = &find->content->reader->headers;
 	int r;
 
-	keep(find->at, bytes, n, &header, (uint8_t *)&find->header);
+	copy_overlap(find->at, bytes, n, &header, (uint8_t *)&find->header);
 	if (find->at < header.size && find->at + n >= header.size) {
 		r = section_headers(find->content, &find->header, NULL, &find->sections);
 		if (r < 0)
@@ -231,7 +231,7 @@ static int find_headers(const uint8_t *bytes, size_t n, void *userdata)
 			return r;
 	}
 	if (find->at + n >= header.size)
-		keep(find->at, bytes, n, &find->sections, buffer->bytes);
+		copy_overlap(find->at, bytes, n, &find->sections, buffer->bytes);
 	find->at += n;
 	return find->at >= header.size && find->at >= find->sections.offset + find->sections.size;
 }

@@ -132,7 +132,7 @@ static int offset_of(const struct host *host, uint64_t address, uint64_t *ret_of
 	return -ENOENT;
 }
 
-static int follow(struct host *host, const struct wrapper *wrapper)
+static int follow_wrapper(struct host *host, const struct wrapper *wrapper)
 {
 	struct range rest;
 	uint64_t offset, size;
@@ -164,7 +164,7 @@ static int read_wrappers(struct host *host)
 				 host->wrappers.offset + at))
 			break;
 		if (r == 0 && wrapper.magic == CUBIN_WRAPPER_MAGIC)
-			r = follow(host, &wrapper);
+			r = follow_wrapper(host, &wrapper);
 		if (r < 0)
 			return r;
 	}

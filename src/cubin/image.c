@@ -64,7 +64,7 @@ static void absent(struct facts *facts)
 	facts->figures[KERNEL_LOCAL] = 0;
 }
 
-static int64_t bytes_of(const Elf64_Shdr *section)
+static int64_t section_bytes(const Elf64_Shdr *section)
 {
 	return section->sh_size > INT64_MAX ? -1 : (int64_t)section->sh_size;
 }
@@ -95,7 +95,7 @@ static int find_code(struct image *image)
 		if (image->slots[i] == NO_SLOT)
 			continue;
 		absent(facts);
-		facts->figures[KERNEL_CODE] = bytes_of(section);
+		facts->figures[KERNEL_CODE] = section_bytes(section);
 		/* As all did once; later ones have attributes for them, too. */
 		facts->figures[KERNEL_BARRIERS] = section->sh_flags >> 20 & 0x7f;
 		if (section->sh_info >> 24)
@@ -165,12 +165,12 @@ static void read_sections(struct image *image)
 		if (slot == NO_SLOT)
 			continue;
 		if (BEGINS(image, section, ".nv.constant0.")) {
-			figures[KERNEL_CONSTANT] = bytes_of(section);
+			figures[KERNEL_CONSTANT] = section_bytes(section);
 		} else if (BEGINS(image, section, ".nv.local.")) {
-			figures[KERNEL_LOCAL] = bytes_of(section);
+			figures[KERNEL_LOCAL] = section_bytes(section);
 		} else if (BEGINS(image, section, ".nv.shared.")) {
 			bool reserved = image->header.e_type == ET_EXEC && image->arch.sm >= 90;
-			int64_t all = bytes_of(section),
+			int64_t all = section_bytes(section),
 				system = reserved && all >= RESERVED_SHARED ? RESERVED_SHARED : 0;
 
 			figures[KERNEL_RESERVED_SHARED] = system;

@@ -27,7 +27,7 @@ struct walk {
 };
 
 /* Hands over what the room holds. */
-static int flush(struct walk *walk)
+static int room_flush(struct walk *walk)
 {
 	size_t n = walk->filled, kept = MIN(walk->history + n, (size_t)HISTORY);
 	int r;
@@ -105,7 +105,7 @@ static int literals_by_hand(struct walk *walk, uint64_t left)
 		int r = more(walk);
 
 		if (r == 0 && walk->filled == CHUNK)
-			r = flush(walk);
+			r = room_flush(walk);
 		if (r != 0)
 			return r;
 		n = MIN(left, MIN(walk->end - walk->at, CHUNK - walk->filled));
@@ -131,7 +131,7 @@ static int match_by_hand(struct walk *walk, size_t distance, uint64_t left)
 		walk->filled += n;
 		left -= n;
 		if (walk->filled == CHUNK) {
-			int r = flush(walk);
+			int r = room_flush(walk);
 
 			if (r != 0)
 				return r;
@@ -239,7 +239,7 @@ int inflate_lz4(struct content *content, sink_fn *sink, void *userdata)
 		made = walk_sequences(&walk, &in);
 		r = made ? decode_sequences(&walk, made, in) : sequence_by_hand(&walk);
 		if (r == 0 && walk.filled > CHUNK / 2)
-			r = flush(&walk);
+			r = room_flush(&walk);
 	}
-	return r != 0 ? r : flush(&walk);
+	return r != 0 ? r : room_flush(&walk);
 }

@@ -43,7 +43,7 @@ struct weighing {
 	uint32_t templates, references;
 };
 
-static uint32_t add(uint32_t a, uint32_t b)
+static uint32_t add_saturated(uint32_t a, uint32_t b)
 {
 	return MIN(a + b, (uint32_t)WEIGHT_MAX);
 }
@@ -209,8 +209,8 @@ static bool weigh(struct weighing *w, const struct demangle_component *c, unsign
 			continue;
 		if (!weigh(w, parts[i], depth + 1, &part))
 			return false;
-		total.prints = add(total.prints, part.prints);
-		total.parameters = add(total.parameters, part.parameters);
+		total.prints = add_saturated(total.prints, part.prints);
+		total.parameters = add_saturated(total.parameters, part.parameters);
 		total.packs = MAX(total.packs, part.packs);
 		total.list = part.list;
 	}
@@ -238,8 +238,8 @@ static bool is_light(struct weighing *w, const struct weight *all)
 	level = expanded(all->parameters, all->packs, w->longest);
 	inner = expanded(w->heaviest.parameters, w->heaviest.packs, w->longest);
 	for (uint32_t i = 0; i < w->encodings && level && prints < WEIGHT_MAX; i++) {
-		prints = add(prints,
-			     multiply(level, expanded(w->heaviest.prints, w->heaviest.packs, w->longest)));
+		prints = add_saturated(
+			prints, multiply(level, expanded(w->heaviest.prints, w->heaviest.packs, w->longest)));
 		level = multiply(level, inner);
 	}
 	/* The stack of d_print_callback() holds a copy of each template for each such reference. */
@@ -500,7 +500,7 @@ static bool part_next(struct scan *s, struct part *part)
 	return true;
 }
 
-static void put(struct output *out, const char *text, size_t n)
+static void output_put(struct output *out, const char *text, size_t n)
 {
 	take_text(text, n, out);
 }
@@ -518,9 +518,9 @@ static void fold(const char *start, const char *end, struct output *out)
 		if (template) {
 			while (s.p < end && s.depth > 0 && !s.lost)
 				scan_next(&s);
-			put(out, "<...>", 5);
+			output_put(out, "<...>", 5);
 		} else {
-			put(out, at, (size_t)(MIN(s.p, end) - at));
+			output_put(out, at, (size_t)(MIN(s.p, end) - at));
 		}
 	}
 }
@@ -543,7 +543,7 @@ void kernel_name_brief(const char *name, char *buf, size_t size)
 	if (!s.lost && part.end > part.start)
 		fold(part.start, part.end, &out);
 	else
-		put(&out, name, strlen(name));
+		output_put(&out, name, strlen(name));
 	buf[out.n] = '\0';
 	utf8_sanitize(buf);
 }

@@ -30,7 +30,7 @@ struct member {
 	pthread_t thread;
 };
 
-static int fail(struct team *team, int r)
+static int team_fail(struct team *team, int r)
 {
 	int none = 0;
 
@@ -43,19 +43,19 @@ static int claim(struct reader *reader)
 {
 	reader->claim = atomic_fetch_add(&reader->team->next, 1);
 	reader->troubles = 0;
-	return fail(reader->team, reader->team->parts->begin(reader->claim, reader->userdata));
+	return team_fail(reader->team, reader->team->parts->begin(reader->claim, reader->userdata));
 }
 
 /* Always, lest others wait for it. */
-static int end(struct reader *reader)
+static int member_end(struct reader *reader)
 {
 	uint64_t troubles = reader->troubles;
 
 	if (troubles)
 		atomic_store(&reader->team->found, true);
-	return fail(reader->team,
-		    reader->team->parts->end(troubles - MIN(troubles, (uint64_t)CUBIN_TROUBLES_MAX),
-					     reader->userdata));
+	return team_fail(reader->team,
+			 reader->team->parts->end(troubles - MIN(troubles, (uint64_t)CUBIN_TROUBLES_MAX),
+						  reader->userdata));
 }
 
 int team_part(struct reader *reader)
@@ -68,7 +68,7 @@ int team_part(struct reader *reader)
 	if (r < 0)
 		return r;
 	if (reader->part++ == reader->claim) {
-		end(reader);
+		member_end(reader);
 		r = claim(reader);
 	}
 	reader->passing = reader->part != reader->claim;
@@ -77,7 +77,7 @@ int team_part(struct reader *reader)
 
 int team_alone(struct reader *reader)
 {
-	return reader->team ? fail(reader->team, reader->team->parts->alone(reader->userdata)) : 0;
+	return reader->team ? team_fail(reader->team, reader->team->parts->alone(reader->userdata)) : 0;
 }
 
 static void *work(void *userdata)
@@ -102,12 +102,12 @@ static void *work(void *userdata)
 		atomic_store(&team->readable, true);
 	if (reader.images)
 		atomic_store(&team->found, true);
-	fail(team, r == -ENOEXEC ? 0 : r);
-	end(&reader);
+	team_fail(team, r == -ENOEXEC ? 0 : r);
+	member_end(&reader);
 	return NULL;
 }
 
-static void run(struct team *team, struct member *members)
+static void team_run(struct team *team, struct member *members)
 {
 	unsigned n = 1;
 
@@ -130,7 +130,7 @@ int cubin_read_parallel(const struct cubin_source *source, const struct cubin_li
 
 	for (unsigned i = 0; i < team.threads; i++)
 		members[i] = (struct member){ .team = &team, .userdata = userdata[i] };
-	run(&team, members);
+	team_run(&team, members);
 	if (team.result < 0)
 		return team.result;
 	if (!team.readable)

@@ -58,7 +58,7 @@ static void sort(struct stub_list *list)
 }
 
 /* The first of a host's; NULL. */
-static const struct stub_found *find(const struct stub_list *list, uint64_t host)
+static const struct stub_found *stub_of_host(const struct stub_list *list, uint64_t host)
 {
 	size_t low = LOWER_BOUND(list->n, middle, list->items[middle].host < host);
 
@@ -162,7 +162,7 @@ static int scan(struct reading *reading)
 static int emit(struct reading *reading, struct stub *stub)
 {
 	const struct stub_list *handles = &reading->scan.found[STUB_GET_KERNEL];
-	const struct stub_found *handle = find(handles, stub->address);
+	const struct stub_found *handle = stub_of_host(handles, stub->address);
 
 	do {
 		int r;

@@ -129,7 +129,7 @@ static void learn(struct stub_state *state, unsigned reg, uint64_t value)
 		stub_learn(state, reg, value);
 }
 
-static void forget(struct stub_state *state, unsigned reg)
+static void register_forget(struct stub_state *state, unsigned reg)
 {
 	if (reg != NONE)
 		stub_forget(state, UINT32_C(1) << reg);
@@ -144,31 +144,31 @@ static void forget_memory(uint32_t instruction, struct stub_state *state)
 
 	if ((instruction & 0x3a000000) == 0x28000000) { /* pairs */
 		if (instruction & 1 << 22) {
-			forget(state, target);
-			forget(state, second);
+			register_forget(state, target);
+			register_forget(state, second);
 		}
 		if (instruction & 1 << 23) /* before or after, the base changes */
-			forget(state, base);
+			register_forget(state, base);
 		return;
 	}
 	atomic = (instruction & 0x3b200000) == 0x38200000 && form != 2;
 	/* exclusive ones, and others that are rare */
 	if ((instruction & 0x3a000000) != 0x38000000 || atomic) {
-		forget(state, target);
-		forget(state, base);
-		forget(state, second);
-		forget(state, instruction >> 16 & RD);
+		register_forget(state, target);
+		register_forget(state, base);
+		register_forget(state, second);
+		register_forget(state, instruction >> 16 & RD);
 		return;
 	}
 	if (instruction >> 22 & 3)
-		forget(state, target);
+		register_forget(state, target);
 	if ((instruction & 0x3b200000) == 0x38000000 && (form & 1))
-		forget(state, base);
+		register_forget(state, base);
 }
 
 /* Of a value that becomes known; false: the instruction is no such one. */
-static bool follow(uint32_t instruction, uint64_t address, const struct stub_memory *memory,
-		   struct stub_state *state)
+static bool follow_arm64(uint32_t instruction, uint64_t address, const struct stub_memory *memory,
+			 struct stub_state *state)
 {
 	unsigned reg = instruction & RD, from = instruction >> 5 & RD;
 	uint64_t value = 0;
@@ -199,14 +199,14 @@ static bool follow(uint32_t instruction, uint64_t address, const struct stub_mem
 	} else {
 		return false;
 	}
-	forget(state, reg);
+	register_forget(state, reg);
 	if (known)
 		learn(state, reg, value);
 	return true;
 }
 
-static size_t pass(_unused_ void *decoder, const struct stub_view *view, size_t at,
-		   const struct stub_memory *memory, struct stub_state *state)
+static size_t pass_arm64(_unused_ void *decoder, const struct stub_view *view, size_t at,
+			 const struct stub_memory *memory, struct stub_state *state)
 {
 	uint64_t address = view->address + at;
 	uint32_t instruction;
@@ -223,12 +223,12 @@ static size_t pass(_unused_ void *decoder, const struct stub_view *view, size_t 
 	else if ((instruction & 0xff000010) == 0x54000000 ||
 		 (instruction & 0x7c000000) == 0x34000000) /* b.cond; cbz, tbz and their likes */
 		;
-	else if (follow(instruction, address, memory, state))
+	else if (follow_arm64(instruction, address, memory, state))
 		;
 	else if ((instruction & 0x0a000000) == 0x08000000)
 		forget_memory(instruction, state);
 	else
-		forget(state, instruction & RD);
+		register_forget(state, instruction & RD);
 	return 4;
 }
 
@@ -237,5 +237,5 @@ const struct stub_machine stub_arm64 = {
 	.align = 4,
 	.argument = { 0, 1, 2, 3, 4 },
 	.see = see,
-	.pass = pass,
+	.pass = pass_arm64,
 };

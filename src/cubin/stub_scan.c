@@ -221,7 +221,8 @@ static size_t step(struct pass *pass, size_t at, struct stub_state *state)
  * What is known at a call when code is run from @from on; false: the call is none, for no instruction begins
  * there.
  */
-static bool run(struct pass *pass, size_t from, const struct stub_sight *call, struct stub_state *ret_state)
+static bool state_at_call(struct pass *pass, size_t from, const struct stub_sight *call,
+			  struct stub_state *ret_state)
 {
 	*ret_state = (struct stub_state){ 0 };
 	while (from < call->at && from + call->prefix != call->at)
@@ -259,7 +260,7 @@ static bool accept(struct pass *pass, const struct stub_state *state, enum stub_
 	}
 }
 
-static int keep(struct stub_list *list, struct stub_scan *scan, const struct stub_found *found)
+static int list_add_found(struct stub_list *list, struct stub_scan *scan, const struct stub_found *found)
 {
 	if (list->n == STUB_FOUND_MAX) {
 		scan->skipped++;
@@ -314,7 +315,7 @@ static int give_up(struct pass *pass, const struct stub_state *state, enum stub_
 	/* Of a handle variable that the host function of was not seen: another call may tell. */
 	if (callee == STUB_GET_KERNEL && argument(pass, state, 0, &found->other) &&
 	    is_variable(scan, found->other))
-		return keep(&scan->lost, scan, found);
+		return list_add_found(&scan->lost, scan, found);
 	return 0;
 }
 
@@ -332,12 +333,12 @@ static int take_call(struct pass *pass, const struct stub_sight *call, enum stub
 	}
 	for (size_t i = 0;
 	     start_of(pass, call, first, i, launch ? LAUNCH_STARTS : STARTS, named && !launch, &start); i++) {
-		if (!run(pass, start, call, &state))
+		if (!state_at_call(pass, start, call, &state))
 			continue;
 		landed = state;
 		if (accept(pass, &state, callee, named, &found)) {
 			pass->call_end = call->at + call->n;
-			return keep(&scan->found[callee], scan, &found);
+			return list_add_found(&scan->found[callee], scan, &found);
 		}
 	}
 	return named ? give_up(pass, &landed, callee, &found) : 0;

@@ -254,7 +254,7 @@ static bool result_of(const struct stub_state *state, const cs_insn *insn, const
 }
 
 /* All registers that an instruction may change become unknown, its result known where it is simple. */
-static void follow(const cs_insn *insn, const struct stub_memory *memory, struct stub_state *state)
+static void follow_x86(const cs_insn *insn, const struct stub_memory *memory, struct stub_state *state)
 {
 	const cs_detail *d = insn->detail;
 	const cs_x86_op *to = &d->x86.operands[0];
@@ -290,8 +290,8 @@ static bool in_group(const cs_insn *insn, uint8_t group)
 	return false;
 }
 
-static size_t pass(void *userdata, const struct stub_view *view, size_t at, const struct stub_memory *memory,
-		   struct stub_state *state)
+static size_t pass_x86(void *userdata, const struct stub_view *view, size_t at,
+		       const struct stub_memory *memory, struct stub_state *state)
 {
 	struct decoder *decoder = userdata;
 	const uint8_t *code = view->code + at;
@@ -307,7 +307,7 @@ static size_t pass(void *userdata, const struct stub_view *view, size_t at, cons
 		   in_group(insn, X86_GRP_RET)) {
 		stub_forget(state, UINT32_MAX);
 	} else if (!in_group(insn, X86_GRP_JUMP)) {
-		follow(insn, memory, state);
+		follow_x86(insn, memory, state);
 	}
 	return insn->size;
 }
@@ -347,7 +347,7 @@ const struct stub_machine stub_x86 = {
 	.align = 1,
 	.argument = { RDI, RSI, RDX, RCX, R8 },
 	.see = see,
-	.pass = pass,
+	.pass = pass_x86,
 	.decoder_new = decoder_new,
 	.decoder_free = decoder_free,
 };

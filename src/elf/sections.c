@@ -8,7 +8,7 @@
 
 enum { SECTIONS_MAX = 1 << 16, BLOCK_SECTIONS = 64, SECTION_NAME_MAX = 64 };
 
-static void take(const Elf64_Shdr *header, struct elf_section *ret_section)
+static void take_header(const Elf64_Shdr *header, struct elf_section *ret_section)
 {
 	*ret_section = (struct elf_section){
 		.name = header->sh_name,
@@ -28,7 +28,7 @@ static int read_section(const struct elf_file *file, uint64_t index, struct elf_
 	int r = elf_read_all(file, file->sections_at + index * sizeof(header), &header, sizeof(header));
 
 	if (r == 0)
-		take(&header, ret_section);
+		take_header(&header, ret_section);
 	return r;
 }
 
@@ -64,7 +64,7 @@ static int find_section(const struct elf_file *file, section_fn *fn, const void 
 		r = elf_read(file, file->sections_at + done * sizeof(*block), block, n * sizeof(*block),
 			     &got);
 		for (size_t i = 0; r == 0 && i < got / sizeof(*block); i++) {
-			take(&block[i], &section);
+			take_header(&block[i], &section);
 			if (!fn(file, &section, userdata))
 				continue;
 			*ret_section = section;

@@ -106,7 +106,7 @@ int reading_check(struct reading *reading)
 	END_STRING(reading->driver_version);
 	END_STRING(reading->nvml_version);
 	END_STRING(reading->library);
-	END_STRING(reading->refused);
+	END_STRING(reading->unrecognised);
 	reading->simulated = reading->simulated != 0;
 
 	for (uint32_t i = 0; i < reading->entities_n; i++)

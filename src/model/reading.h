@@ -86,8 +86,8 @@ struct reading {
 	char driver_version[80];
 	char nvml_version[80];
 	char library[256]; /* path the library was loaded from */
-	/* what of the driver is otherwise than known, and is not read: for people; empty when nothing is */
-	char refused[512];
+	/* what this driver has that is not recognised, and so not read: for people; empty: nothing */
+	char unrecognised[512];
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
 	/* found in this pass, and did not fit */

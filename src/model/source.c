@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * States of the sources, and what they say together about the node: is what it shows current, and if not, why.
+ * States of the sources, and what they say together about the node: is what it shows current, and if not,
+ * why.
  */
 #include "model/private.h"
 
@@ -57,7 +58,7 @@ void model_set_source(struct model *model, enum source_id source, enum reading_s
 /* Reading in */
 
 /* How many phrases; what did not fit is one more. */
-static unsigned count_refused(const char *text)
+static unsigned count_unrecognised(const char *text)
 {
 	unsigned n = *text != '\0';
 
@@ -89,10 +90,10 @@ static void take_driver(struct model *model, enum source_id source, const struct
 		return;
 	memcpy(s->driver_version, reading->driver_version, sizeof(s->driver_version));
 	memcpy(s->library_version, reading->nvml_version, sizeof(s->library_version));
-	memcpy(s->refused, reading->refused, sizeof(s->refused));
+	memcpy(s->unrecognised, reading->unrecognised, sizeof(s->unrecognised));
 	s->cuda_version = reading->cuda_version;
 	if (source == SOURCE_NVML)
-		model_agent_set(model, AGENT_DRIVER_REFUSED, count_refused(s->refused));
+		model_agent_set(model, AGENT_DRIVER_UNRECOGNISED, count_unrecognised(s->unrecognised));
 }
 
 void source_apply(struct model *model, enum source_id source, const struct reading *reading, int64_t now_ns,

@@ -47,5 +47,6 @@ struct source {
 	char driver_version[80]; /* of the kernel driver; empty unknown */
 	char library_version[80]; /* of the library that it reads with (NVML's) */
 	char library[256]; /* path of that library */
-	char refused[512]; /* what of the driver is unknown to us and is not read; empty when nothing is */
+	char unrecognised
+		[512]; /* what this driver has that is not recognised, and so not read; empty: nothing */
 };

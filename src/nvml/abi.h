@@ -29,4 +29,5 @@
 #include "nvml/abi_memory.h"
 #include "nvml/abi_mig.h"
 #include "nvml/abi_process.h"
+#include "nvml/abi_topology.h"
 #include "nvml/abi_util.h"

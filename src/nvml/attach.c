@@ -77,7 +77,7 @@ static enum nvml_return take_hold(struct reader *reader)
 	reader->attached = true;
 	reader->shared->attach++;
 	reader->reading->attach = reader->shared->attach;
-	refusals_begin(reader);
+	unrecognised_begin(reader);
 	identity_system(reader);
 	result = reader_enumerate(reader);
 	if (result != NVML_SUCCESS)

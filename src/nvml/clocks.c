@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
+#include "nvml/report.h"
 
 _Static_assert(SLOT_CLOCK_VIDEO - SLOT_CLOCK_GRAPHICS == NVML_CLOCK_VIDEO &&
 		       SLOT_CLOCK_MEMORY - SLOT_CLOCK_GRAPHICS == NVML_CLOCK_MEM &&
@@ -96,8 +97,8 @@ enum nvml_return event_reasons_read(struct reader *reader, struct device *device
 	if (device->due[CADENCE_STATIC])
 		ask_known_reasons(reader, device);
 	if (result == NVML_SUCCESS && mask >> EVENT_REASONS)
-		reader_refuse(reader, "clocks event reasons %#llx",
-			      (unsigned long long)(mask >> EVENT_REASONS << EVENT_REASONS));
+		reader_unrecognised(reader, "clocks event reasons %#llx",
+				    (unsigned long long)(mask >> EVENT_REASONS << EVENT_REASONS));
 	for (unsigned i = 0; i < EVENT_REASONS; i++) {
 		/* What this driver never says is not known to be otherwise. */
 		if (result == NVML_SUCCESS && !(device->reasons_known >> i & 1))

@@ -4,7 +4,7 @@
 /* A rate that would bring the counter round more often than this is none. */
 #define COUNTER_EXPECTED_MAX (1e6 * COUNTER_ROUND)
 
-double counter_unwrap(struct survivor_counter *counter, double raw, double expected)
+double counter_unwrap(struct persistent_counter *counter, double raw, double expected)
 {
 	double added = raw - counter->raw;
 

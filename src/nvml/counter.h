@@ -12,7 +12,7 @@
  * came round; NAN: at most once. A counter that has ever been beyond 32 bits does not come round there: when
  * it falls, the driver has begun again.
  */
-double counter_unwrap(struct survivor_counter *counter, double raw, double expected);
+double counter_unwrap(struct persistent_counter *counter, double raw, double expected);
 
 /*
  * Adds what each of @n links has counted since its last value to a total and returns it. A link that is not

@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "nvml/report.h"
+
 enum nvml_return ecc_mode_read(struct reader *reader, struct device *device)
 {
 	uint32_t current = 0, pending = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/column.h"
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/column.h"
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include "base/macro.h"
 
@@ -190,7 +190,8 @@ static void store(struct reader *reader, struct device *device, const struct que
 		return; /* a sum without one of its parts is none */
 	if (result == NVML_SUCCESS && value->value_type >= NVML_VALUE_TYPE_COUNT &&
 	    value->field != NVML_FI_DEV_MEMORY_TEMP)
-		reader_refuse(reader, "field %u with a value of type %u", value->field, value->value_type);
+		reader_unrecognised(reader, "field %u with a value of type %u", value->field,
+				    value->value_type);
 	if (result == NVML_SUCCESS && (!decode_raw(value, &raw, &garbage) || garbage)) {
 		reader_reject(reader, device, query->row, slot);
 		return;
@@ -203,7 +204,7 @@ static void store(struct reader *reader, struct device *device, const struct que
 	reader_report(reader, device, query->row, slot, result, raw);
 }
 
-static void flush(struct reader *reader, struct device *device)
+static void queries_flush(struct reader *reader, struct device *device)
 {
 	enum nvml_return overall;
 
@@ -227,13 +228,13 @@ static void flush(struct reader *reader, struct device *device)
 	batch.n = 0;
 }
 
-static void ask(struct reader *reader, struct device *device, const struct query *query, uint32_t scope)
+static void query_ask(struct reader *reader, struct device *device, const struct query *query, uint32_t scope)
 {
 	batch.values[batch.n] = (struct nvml_field_value){ .field = query->field, .scope = scope };
 	batch.queries[batch.n] = query;
 	batch.indexes[batch.n] = (uint16_t)(query->scoped ? scope : 0);
 	if (++batch.n == BATCH_MAX)
-		flush(reader, device);
+		queries_flush(reader, device);
 }
 
 static void ask_indexes(struct reader *reader, struct device *device, const struct query *query)
@@ -245,7 +246,7 @@ static void ask_indexes(struct reader *reader, struct device *device, const stru
 			continue;
 		if (query->instead_of && !is_off(device, query->instead_of->bit + i))
 			continue;
-		ask(reader, device, query, i);
+		query_ask(reader, device, query, i);
 	}
 }
 
@@ -260,9 +261,9 @@ void fields_read(struct reader *reader, struct device *device)
 	end = queries + queries_n;
 	batch.n = 0;
 	for (const struct query *q = queries; q < end && !reader->lost && !reader->gone; q++) {
-		/* What stands in for another must know how that one was answered. */
+		/* A fallback must know how what it replaces was answered. */
 		if (q->instead_of && q[-1].instead_of == NULL)
-			flush(reader, device);
+			queries_flush(reader, device);
 		if (!device->due[q->cadence])
 			continue;
 		if (q->since > reader->driver)
@@ -270,9 +271,9 @@ void fields_read(struct reader *reader, struct device *device)
 		else if (q->scoped)
 			ask_indexes(reader, device, q);
 		else if (!is_off(device, q->bit))
-			ask(reader, device, q, q->scope);
+			query_ask(reader, device, q, q->scope);
 	}
-	flush(reader, device);
+	queries_flush(reader, device);
 	if (device_has(device, SLOT_NVLINK_LINKS))
 		device->nvlinks = (uint32_t)device->entity->v[SLOT_NVLINK_LINKS];
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
 
+#include "nvml/report.h"
+
 #include "base/macro.h"
 
 struct getter {
 	enum nvml_return (*read)(struct reader *reader, struct device *device);
 	unsigned levels;
 	enum metric_cadence cadence;
-	unsigned row; /* of a stand-in */
+	unsigned row; /* of a fallback */
 };
 
 static const struct getter getters[] = {
@@ -15,13 +17,14 @@ static const struct getter getters[] = {
 #include "nvml/getters.def"
 };
 
-static const struct getter standins[] = {
-#define STANDIN(function_, row_, cadence_) \
+static const struct getter fallback_getters[] = {
+#define FALLBACK_GETTER(function_, row_, cadence_) \
 	{ .read = function_, .levels = LEVEL_GPU, .cadence = cadence_, .row = GPU_##row_ },
-#include "nvml/standins.def"
+#include "nvml/fallback_getters.def"
 };
 
-_Static_assert(ARRAY_SIZE(getters) + ARRAY_SIZE(standins) <= GETTERS_MAX, "a bit of getters_off for each");
+_Static_assert(ARRAY_SIZE(getters) + ARRAY_SIZE(fallback_getters) <= GETTERS_MAX,
+	       "a bit of getters_off for each");
 
 static void read_one(struct reader *reader, struct device *device, const struct getter *getter, unsigned bit)
 {
@@ -43,9 +46,9 @@ void getters_read(struct reader *reader, struct device *device)
 	}
 }
 
-void standins_read(struct reader *reader, struct device *device)
+void fallback_getters_read(struct reader *reader, struct device *device)
 {
-	for (unsigned i = 0; i < ARRAY_SIZE(standins); i++)
-		if (!fields_has(device, standins[i].row))
-			read_one(reader, device, &standins[i], ARRAY_SIZE(getters) + i);
+	for (unsigned i = 0; i < ARRAY_SIZE(fallback_getters); i++)
+		if (!fields_has(device, fallback_getters[i].row))
+			read_one(reader, device, &fallback_getters[i], ARRAY_SIZE(getters) + i);
 }

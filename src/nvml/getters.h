@@ -3,10 +3,10 @@
 
 #include "nvml/reader.h"
 
-/* The reading functions of getters.def and standins.def; see there. */
+/* The reading functions of getters.def and fallback_getters.def; see there. */
 #define GETTER(function_, levels_, cadence_) \
 	enum nvml_return function_(struct reader *reader, struct device *device);
 #include "nvml/getters.def"
-#define STANDIN(function_, row_, cadence_) \
+#define FALLBACK_GETTER(function_, row_, cadence_) \
 	enum nvml_return function_(struct reader *reader, struct device *device);
-#include "nvml/standins.def"
+#include "nvml/fallback_getters.def"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/column.h"
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static bool measured_here(const struct device *device, unsigned row)
 }
 
 /* Frees the samples; the values that came from them end here. */
-static void fail(struct reader *reader, struct device *device, enum nvml_return result)
+static void gpm_fail(struct reader *reader, struct device *device, enum nvml_return result)
 {
 	gpm_done(reader, device);
 	device->gpm_result = result;
@@ -57,7 +57,7 @@ void gpm_done(struct reader *reader, struct device *device)
 	device->gpm_works = false;
 }
 
-static enum nvml_return begin(struct reader *reader, struct device *device, const struct device *gpu)
+static enum nvml_return gpm_begin(struct reader *reader, struct device *device, const struct device *gpu)
 {
 	struct nvml_gpm_support support = { .version = NVML_GPM_SUPPORT_VERSION };
 	enum nvml_return result = NVML_CALL(reader, nvmlGpmQueryDeviceSupport, gpu->handle, &support);
@@ -143,9 +143,9 @@ void gpm_read(struct reader *reader, struct device *device)
 	if (device != gpu && !device->sole_ci)
 		result = NVML_ERROR_NOT_SUPPORTED; /* what is measured is the GPU instance, which is shared */
 	else if (!device->gpm[0])
-		result = begin(reader, device, gpu);
+		result = gpm_begin(reader, device, gpu);
 	if (result == NVML_SUCCESS)
 		result = sample(reader, device, gpu);
 	if (result != NVML_SUCCESS && !reader->gone)
-		fail(reader, device, result);
+		gpm_fail(reader, device, result);
 }

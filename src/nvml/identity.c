@@ -70,7 +70,7 @@ static void read_architecture(struct reader *reader, struct nvml_device *handle,
 			snprintf(entity->architecture, sizeof(entity->architecture), "%s",
 				 architectures[architecture]);
 		else if (architecture != NVML_DEVICE_ARCH_UNKNOWN)
-			reader_refuse(reader, "architecture %u", architecture);
+			reader_unrecognised(reader, "architecture %u", architecture);
 	}
 	if (NVML_CALL(reader, nvmlDeviceGetCudaComputeCapability, handle, &major, &minor) == NVML_SUCCESS &&
 	    major > 0 && major < 100 && minor >= 0 && minor < 100)

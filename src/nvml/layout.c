@@ -67,7 +67,7 @@ static void add_gpu(struct reader *reader, uint32_t index)
 		      current == NVML_DEVICE_MIG_ENABLE;
 	device->nvlinks = fields_links(reader, handle, NVML_FI_DEV_NVLINK_LINK_COUNT);
 	device->c2c_links = fields_links(reader, handle, NVML_FI_DEV_C2C_LINK_COUNT);
-	survivor_find(reader, device);
+	persistent_state_find(reader, device);
 }
 
 static void add_instance(struct reader *reader, uint16_t parent, struct nvml_device *handle)
@@ -90,7 +90,7 @@ static void add_instance(struct reader *reader, uint16_t parent, struct nvml_dev
 		return;
 	}
 	identity_instance(reader, handle, entity);
-	survivor_find(reader, device);
+	persistent_state_find(reader, device);
 }
 
 static uint32_t instances_max(struct reader *reader, const struct device *device)

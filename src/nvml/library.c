@@ -23,7 +23,7 @@ static const struct entry entries[] = {
 #include "nvml/nvml.def"
 };
 
-static void *find(void *handle, const struct entry *entry)
+static void *entry_find(void *handle, const struct entry *entry)
 {
 	for (size_t i = 0; i < NAMES_MAX && entry->names[i]; i++) {
 		void *address = dlsym(handle, entry->names[i]);
@@ -38,7 +38,7 @@ static void resolve(void *handle, struct nvml_api *ret_api)
 {
 	memset(ret_api, 0, sizeof(*ret_api));
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
-		void *address = find(handle, &entries[i]);
+		void *address = entry_find(handle, &entries[i]);
 
 		/* Not by assignment: C knows no conversion from object to function pointers. */
 		memcpy((char *)ret_api + entries[i].offset, &address, sizeof(address));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
+#include "nvml/report.h"
 
 static enum nvml_return memory_v1_read(struct reader *reader, struct device *device)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
+#include "nvml/report.h"
 
 enum nvml_return mig_mode_read(struct reader *reader, struct device *device)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "nvml/counter.h"
+#include "nvml/report.h"
 
 enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
 {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "nvml/counter.h"
+#include "nvml/report.h"
 
 /*
  * Bytes a second that one lane carries in each direction, by generation; after encoding, as the standard has

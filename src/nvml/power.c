@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
+#include "nvml/report.h"
 
 #include "base/clock.h"
 
@@ -29,7 +30,7 @@ enum nvml_return energy_read(struct reader *reader, struct device *device)
 /* A device without an energy counter gets the integral of its power, which is marked as an estimate. */
 void energy_derive(struct reader *reader, struct device *device)
 {
-	struct survivor *work = &device->work;
+	struct persistent_state *work = &device->work;
 	int64_t elapsed = reader->now_ns - work->energy_boot_ns;
 	double watts = device->entity->v[SLOT_POWER];
 

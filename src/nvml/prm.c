@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/getters.h"
+#include "nvml/report.h"
 
 /* Rows of physical layer retransmission stand in the order of NVML's numbers of the counters. */
 enum { FIRST = NVML_PRM_COUNTER_ID_PPCNT_PLR_RCV_CODES, COUNTERS = 7 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include <stdlib.h>
 
@@ -163,8 +163,8 @@ static void learn_period(struct device *device, const struct process_state *stat
  * longer than one can stand for, since the pause was idle. Never more, in all, than the process has been
  * observed.
  */
-static int64_t credit(const struct device *device, struct process_state *state, uint64_t timestamp,
-		      uint64_t last_seen, int64_t reach_us)
+static int64_t credit_process(const struct device *device, struct process_state *state, uint64_t timestamp,
+			      uint64_t last_seen, int64_t reach_us)
 {
 	bool contiguous = is_contiguous(state, reach_us);
 	uint64_t from = contiguous ? state->sample_us : last_seen;
@@ -201,7 +201,7 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 		return;
 	age(reader, state, elapsed_us);
 	learn_period(device, state, sample->timestamp);
-	covered = credit(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
+	covered = credit_process(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	if (reading->processes_n > before && all_idle(sample)) {
 		/*
 		 * In no list, and did nothing: not worth an entry. A later sample in this pass begins where
@@ -272,7 +272,7 @@ static void mark_all(struct reader *reader, struct device *device, uint8_t prese
 
 void process_utilization_read(struct reader *reader, struct device *device)
 {
-	struct survivor *work = &device->work;
+	struct persistent_state *work = &device->work;
 	int64_t elapsed_us = work->processes_boot_ns ? (reader->now_ns - work->processes_boot_ns) / 1000 : 0;
 	uint64_t last_seen = work->processes_us;
 	enum nvml_return result = NVML_ERROR_NOT_SUPPORTED;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -152,7 +152,7 @@ static enum nvml_return read_list(struct reader *reader, struct device *device, 
 		refused = result == NVML_SUCCESS && *ret_stride > PROCESS_RECORD_MAX;
 		if (!refused)
 			break;
-		reader_refuse(reader, "processes in records of %u bytes", *ret_stride);
+		reader_unrecognised(reader, "processes in records of %u bytes", *ret_stride);
 	}
 	if (refused) {
 		/* There are processes, and nobody knows which: that is not none. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include "base/clock.h"
 

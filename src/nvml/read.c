@@ -21,8 +21,8 @@ static const int64_t cadence_ns[] = {
 
 /* The parts of a pass over a device, in the order in which one uses what another found. */
 static void (*const steps[])(struct reader *, struct device *) = {
-	values_expire, gpm_read,      getters_read,    fields_read,   standins_read,  samples_read,
-	pcie_derive,   nvlink_derive, activity_derive, energy_derive, processes_read, topology_read,
+	values_expire, gpm_read,      getters_read,    fields_read,   fallback_getters_read, samples_read,
+	pcie_derive,   nvlink_derive, activity_derive, energy_derive, processes_read,        topology_read,
 };
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
@@ -173,7 +173,7 @@ static void check_layout(struct reader *reader)
 	}
 }
 
-static void begin(struct reader *reader)
+static void pass_begin(struct reader *reader)
 {
 	struct reading *reading = reader->reading;
 
@@ -214,7 +214,7 @@ static void went_away(struct reader *reader)
 
 void reader_pass(struct reader *reader)
 {
-	begin(reader);
+	pass_begin(reader);
 	if (!reader->attached && reader->now_ns >= reader->retry_ns)
 		reader_attach(reader);
 	else if (reader->attached)
@@ -224,7 +224,7 @@ void reader_pass(struct reader *reader)
 	if (reader->gone)
 		went_away(reader);
 	else if (reader->attached)
-		survivors_commit(reader);
+		persistent_state_commit(reader);
 	reader->reading->end_ns = clock_boot_ns();
 	/* After the reading, and for the next: what is lost keeps its identity in this one. */
 	if (reader->attached && lost_retry_due(reader))

@@ -33,8 +33,8 @@ enum {
 struct device {
 	struct nvml_device *handle;
 	struct reading_entity *entity;
-	struct survivor *slot; /* where its survivor goes when the pass is complete */
-	struct survivor work;
+	struct persistent_state *slot; /* where its state goes when the pass is complete */
+	struct persistent_state work;
 	uint16_t parent; /* index of a MIG instance's GPU, READING_NONE */
 	bool sole_ci; /* the only compute instance of its GPU instance */
 	bool mig; /* a GPU with MIG on: its instances have the processes and the utilisation */
@@ -149,52 +149,15 @@ struct reader {
 		_result;                                                   \
 	})
 
-/* Adds to what this driver is found to do otherwise than known: a phrase without semicolons, kept once. */
-void reader_refuse(struct reader *reader, const char *format, ...) _printf_(2, 3);
-/* A library was opened: nothing is refused yet but what it lacks. */
-void refusals_begin(struct reader *reader);
+/* Adds to what is not recognised in this driver: a phrase without semicolons, kept once. */
+void reader_unrecognised(struct reader *reader, const char *format, ...) _printf_(2, 3);
+/* A library was opened: all that is not recognised yet is what it lacks. */
+void unrecognised_begin(struct reader *reader);
 /* A call was answered so. */
-void refusal_of_call(struct reader *reader, unsigned function, enum nvml_return result);
+void unrecognised_call(struct reader *reader, unsigned function, enum nvml_return result);
 
 void reader_call_begin(struct reader *reader, enum nvml_function function);
 void reader_call_end(struct reader *reader, enum nvml_return result);
-
-/* Does this answer mean "never, on this device with this driver"? */
-bool nvml_unsupported(enum nvml_return result);
-/* The presence that an answer other than NVML_SUCCESS stands for. */
-uint8_t nvml_presence(enum nvml_return result);
-/* A number that stands for none: all ones, and what DCGM and its kin use for blank. */
-bool nvml_garbage_u32(uint32_t raw);
-bool nvml_garbage_u64(uint64_t raw);
-
-/* Puts a number, or the reason for its absence, into a slot of the device's entity. */
-void reader_report(struct reader *reader, struct device *device, unsigned row, unsigned slot,
-		   enum nvml_return result, double value);
-void reader_report_u32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
-		       enum nvml_return result, uint32_t raw, double scale);
-void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot,
-		       enum nvml_return result, uint64_t raw, double scale);
-/*
- * A signed number: what is garbage as an unsigned one is so here, too, before it looks like a small negative
- * number.
- */
-void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
-		       enum nvml_return result, int32_t value);
-void reader_reject(struct reader *reader, struct device *device, unsigned row, unsigned slot);
-
-#define REPORT(reader_, device_, row_, result_, value_) \
-	reader_report(reader_, device_, GPU_##row_, SLOT_##row_, result_, value_)
-#define REPORT_U32(reader_, device_, row_, result_, raw_, scale_) \
-	reader_report_u32(reader_, device_, GPU_##row_, SLOT_##row_, result_, raw_, scale_)
-#define REPORT_U64(reader_, device_, row_, result_, raw_, scale_) \
-	reader_report_u64(reader_, device_, GPU_##row_, SLOT_##row_, result_, raw_, scale_)
-#define REPORT_S32(reader_, device_, row_, result_, value_) \
-	reader_report_s32(reader_, device_, GPU_##row_, SLOT_##row_, result_, value_)
-
-static inline bool device_has(const struct device *device, unsigned slot)
-{
-	return presence_is(device->entity->p[slot]);
-}
 
 /* Is a sample with this time stamp newer than @since_us, and not from the future? */
 static inline bool reader_in_time(const struct reader *reader, uint64_t timestamp_us, uint64_t since_us)
@@ -209,7 +172,7 @@ static inline unsigned device_index(const struct reader *reader, const struct de
 
 /*
  * Whole passes (read.c). @reader is zeroed memory, of which only what devices and processes need is ever
- * touched; @shared is mapped, and zeroed or carries survivors; @library_name NULL is the usual one.
+ * touched; @shared is mapped, and zeroed or carries persistent state; @library_name NULL is the usual one.
  */
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name);
 void reader_done(struct reader *reader);
@@ -227,13 +190,13 @@ void identity_system(struct reader *reader);
 int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
 		    struct reading_entity *entity);
 void identity_instance(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity);
-void survivor_find(struct reader *reader, struct device *device);
-void survivors_commit(struct reader *reader);
+void persistent_state_find(struct reader *reader, struct device *device);
+void persistent_state_commit(struct reader *reader);
 
 /* Parts of a pass over one device; each in a file of its own name. */
 void values_expire(struct reader *reader, struct device *device); /* expire.c */
 void getters_read(struct reader *reader, struct device *device);
-void standins_read(struct reader *reader, struct device *device);
+void fallback_getters_read(struct reader *reader, struct device *device);
 void fields_read(struct reader *reader, struct device *device);
 bool fields_has(const struct device *device, unsigned row); /* has the driver this row's own field? */
 uint32_t fields_links(struct reader *reader, struct nvml_device *handle, uint16_t field);

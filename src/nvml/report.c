@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include <time.h>
 
@@ -22,7 +22,7 @@ void reader_call_end(struct reader *reader, enum nvml_return result)
 
 	atomic_store_explicit(&reader->shared->function, NVML_FUNCTION_NONE, memory_order_release);
 	if (result != NVML_SUCCESS)
-		refusal_of_call(reader, function, result);
+		unrecognised_call(reader, function, result);
 	if (result == NVML_ERROR_GPU_IS_LOST) {
 		reader->lost = true;
 	} else if (result == NVML_ERROR_UNINITIALIZED || result == NVML_ERROR_DRIVER_NOT_LOADED) {

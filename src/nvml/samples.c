@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nvml/reader.h"
+#include "nvml/report.h"
 
 #include "base/clock.h"
 #include "nvml/window.h"
@@ -96,7 +96,7 @@ static enum nvml_return read_engine(struct reader *reader, struct device *device
 static bool read_window(struct reader *reader, struct device *device, struct window_engine engines[ENGINES],
 			struct window *ret_window)
 {
-	struct survivor *work = &device->work;
+	struct persistent_state *work = &device->work;
 	int64_t elapsed_us = work->window_boot_ns ? (reader->now_ns - work->window_boot_ns) / 1000 : 0;
 	uint64_t since;
 

@@ -7,11 +7,11 @@
  * means: let go of the driver and exit. `function` and `since_ns` are the child's at any time; the agent
  * reads them to say what a child is stuck in.
  *
- * Survivors are what has to outlive a child: how far the driver's samples have been counted, and sums that
- * only we keep. The child works on copies and writes them here when a reading is complete, so that what a
- * dying child had counted and not delivered is counted again by the next one. The agent carries them into the
- * next child's mapping and believes nothing in them; the child treats them as hints, checks their time stamps
- * against the clock and starts anew where they make no sense.
+ * Persistent state is what has to outlive a child: how far the driver's samples have been counted, and sums
+ * that only we keep. The child works on copies and writes them here when a reading is complete, so that what
+ * a dying child had counted and not delivered is counted again by the next one. The agent carries them into
+ * the next child's mapping and believes nothing in them; the child treats them as hints, checks their time
+ * stamps against the clock and starts again where they make no sense.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ enum nvml_child_exit {
 };
 
 /* A counter of the driver's that we turn into one that neither wraps nor restarts. */
-struct survivor_counter {
+struct persistent_counter {
 	double raw; /* newest value seen */
 	double total;
 	uint8_t known; /* raw and total mean something */
@@ -46,7 +46,7 @@ struct survivor_counter {
 
 enum direction { DIRECTION_TX, DIRECTION_RX, DIRECTIONS };
 
-struct survivor {
+struct persistent_state {
 	char uuid[96]; /* of the GPU; empty: unused */
 	uint32_t gi, ci;
 	uint64_t window_us; /* utilisation is counted up to here, in the driver's time stamps; 0 not yet */
@@ -57,8 +57,8 @@ struct survivor {
 	double energy_joules; /* integral of power, where the driver has no counter */
 	double energy_watts; /* power at energy_boot_ns */
 	int64_t energy_boot_ns; /* 0: no integral yet */
-	struct survivor_counter pcie[DIRECTIONS];
-	struct survivor_counter nvlink[DIRECTIONS]; /* KiB of all links */
+	struct persistent_counter pcie[DIRECTIONS];
+	struct persistent_counter nvlink[DIRECTIONS]; /* KiB of all links */
 	/* sums of single links, where the driver does not count all together */
 	double nvlink_total[DIRECTIONS];
 	double nvlink_raw[DIRECTIONS][NVLINKS_MAX]; /* newest value of each link; negative: not seen yet */
@@ -71,6 +71,6 @@ struct nvml_shared {
 	_Atomic int64_t since_ns; /* CLOCK_MONOTONIC (coarse) at its begin */
 	uint32_t attach; /* attachments so far, of all children */
 	uint32_t pad;
-	struct survivor survivors[READING_ENTITIES_MAX];
+	struct persistent_state states[READING_ENTITIES_MAX];
 	struct reading reading;
 };

@@ -56,7 +56,7 @@ struct nvml_source {
 	struct child *child; /* the one that works */
 	struct child *gone; /* those that were killed or asked to end, and have not ended */
 	struct reading *reading; /* our copy, which no child can change while it is used */
-	struct survivor *survivors;
+	struct persistent_state *states;
 	uint32_t attach;
 	bool released;
 	unsigned failures; /* in a row */
@@ -114,10 +114,10 @@ static void child_free(struct child *child)
 }
 
 /* What outlives a child; its own copy of it is gone with the mapping. */
-static void keep_survivors(struct nvml_source *source, const struct nvml_shared *shared)
+static void keep_persistent_state(struct nvml_source *source, const struct nvml_shared *shared)
 {
-	for (size_t i = 0; i < READING_ENTITIES_MAX && shared->survivors[i].uuid[0]; i++)
-		source->survivors[i] = shared->survivors[i];
+	for (size_t i = 0; i < READING_ENTITIES_MAX && shared->states[i].uuid[0]; i++)
+		source->states[i] = shared->states[i];
 	source->attach = shared->attach;
 }
 
@@ -131,7 +131,7 @@ static struct child *retire(struct nvml_source *source)
 
 	sd_event_source_set_enabled(source->timeout, SD_EVENT_OFF);
 	snprintf(child->call, sizeof(child->call), "%s", call_of(child));
-	keep_survivors(source, child->spawned.shared);
+	keep_persistent_state(source, child->spawned.shared);
 	child->on_answer = sd_event_source_disable_unref(child->on_answer);
 	close(TAKE_FD(child->spawned.socket));
 	munmap(TAKE_PTR(child->spawned.shared), sizeof(struct nvml_shared));
@@ -267,7 +267,7 @@ static void explain_end(struct nvml_source *source, const struct child *child, c
 	}
 }
 
-static void forget(struct nvml_source *source, struct child *child)
+static void child_forget(struct nvml_source *source, struct child *child)
 {
 	for (struct child **p = &source->gone; *p; p = &(*p)->next) {
 		if (*p == child) {
@@ -296,7 +296,7 @@ static int child_ended(sd_event_source *s _unused_, int fd _unused_, uint32_t re
 		explain_end(source, child, &info);
 		count_failure(source);
 	}
-	forget(source, child);
+	child_forget(source, child);
 	return 0;
 }
 
@@ -338,8 +338,8 @@ int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_read
 	source->userdata = userdata;
 	/* Megabytes, of which only what the node needs is ever touched. */
 	source->reading = calloc(1, sizeof(*source->reading));
-	source->survivors = calloc(READING_ENTITIES_MAX, sizeof(*source->survivors));
-	r = source->reading && source->survivors ? 0 : -ENOMEM;
+	source->states = calloc(READING_ENTITIES_MAX, sizeof(*source->states));
+	r = source->reading && source->states ? 0 : -ENOMEM;
 	if (r == 0)
 		r = sd_event_add_time_relative(event, &source->timeout, CLOCK_MONOTONIC, 0, 10000, timed_out,
 					       source);
@@ -366,7 +366,7 @@ static void reap_until(struct nvml_source *source, int64_t until_ns)
 		if (poll(&p, 1, (int)(left_ns / NSEC_PER_MSEC)) != 1)
 			continue;
 		waitid(P_PIDFD, (id_t)child->spawned.pidfd, &(siginfo_t){ 0 }, WEXITED | WNOHANG);
-		forget(source, child);
+		child_forget(source, child);
 	}
 }
 
@@ -381,11 +381,11 @@ void nvml_source_free(struct nvml_source *source)
 		kill_child(c);
 	reap_until(source, monotonic_ns() + FREE_KILLED_NS);
 	while (source->gone) /* stuck in the driver: whoever inherits it waits for it */
-		forget(source, source->gone);
+		child_forget(source, source->gone);
 	sd_event_source_disable_unref(source->timeout);
 	sd_event_unref(source->event);
 	free(source->reading);
-	free(source->survivors);
+	free(source->states);
 	free(source);
 }
 
@@ -414,7 +414,7 @@ static int watch_child(struct nvml_source *source, struct child *child)
 	return r;
 }
 
-static void start(struct nvml_source *source)
+static void child_start(struct nvml_source *source)
 {
 	char helper[PATH_MAX];
 	struct child *child = calloc(1, sizeof(*child));
@@ -422,7 +422,7 @@ static void start(struct nvml_source *source)
 
 	spawn_find_helper(source->config.helper, helper);
 	if (child)
-		r = spawn_child(helper, source->config.library, source->survivors, source->attach,
+		r = spawn_child(helper, source->config.library, source->states, source->attach,
 				&child->spawned);
 	if (r < 0) {
 		free(child);
@@ -441,7 +441,7 @@ static void start(struct nvml_source *source)
 	}
 }
 
-static void ask(struct nvml_source *source)
+static void child_ask(struct nvml_source *source)
 {
 	static const unsigned char command = NVML_COMMAND_READ;
 	struct child *child = source->child;
@@ -517,7 +517,7 @@ static void start_if_allowed(struct nvml_source *source)
 		return;
 	}
 	if (clock_mono_ns() >= source->start_ns)
-		start(source);
+		child_start(source);
 }
 
 void nvml_source_tick(struct nvml_source *source)
@@ -534,7 +534,7 @@ void nvml_source_tick(struct nvml_source *source)
 	if (!source->child)
 		start_if_allowed(source);
 	if (source->child)
-		ask(source);
+		child_ask(source);
 }
 
 void nvml_source_release(struct nvml_source *source)

@@ -64,7 +64,7 @@ static int make_memory(void)
 	return aside < 0 ? -errno : aside;
 }
 
-static struct nvml_shared *map_memory(int fd, const struct survivor *survivors, uint32_t attach)
+static struct nvml_shared *map_memory(int fd, const struct persistent_state *states, uint32_t attach)
 {
 	struct nvml_shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -75,8 +75,8 @@ static struct nvml_shared *map_memory(int fd, const struct survivor *survivors, 
 	shared->size = sizeof(*shared);
 	shared->attach = attach;
 	/* Only those in use: the rest of the pages need not exist. */
-	for (size_t i = 0; survivors && i < READING_ENTITIES_MAX && survivors[i].uuid[0]; i++)
-		shared->survivors[i] = survivors[i];
+	for (size_t i = 0; states && i < READING_ENTITIES_MAX && states[i].uuid[0]; i++)
+		shared->states[i] = states[i];
 	return shared;
 }
 
@@ -134,7 +134,7 @@ static int set_signals(posix_spawnattr_t *attributes)
 	return -r;
 }
 
-static int run(const char *helper, const char *library, int memory, int socket, pid_t *ret_pid)
+static int spawn_helper(const char *helper, const char *library, int memory, int socket, pid_t *ret_pid)
 {
 	char us[16], memory_text[16], socket_text[16];
 	char name[] = HELPER, none[] = "";
@@ -174,8 +174,8 @@ static int watch(pid_t pid)
 	return r;
 }
 
-int spawn_child(const char *helper, const char *library, const struct survivor *survivors, uint32_t attach,
-		struct spawned *ret_spawned)
+int spawn_child(const char *helper, const char *library, const struct persistent_state *states,
+		uint32_t attach, struct spawned *ret_spawned)
 {
 	_cleanup_close_ int memory = -1, ours = -1, theirs = -1;
 	struct nvml_shared *shared;
@@ -188,10 +188,10 @@ int spawn_child(const char *helper, const char *library, const struct survivor *
 	r = make_sockets(&ours, &theirs);
 	if (r < 0)
 		return r;
-	shared = map_memory(memory, survivors, attach);
+	shared = map_memory(memory, states, attach);
 	if (!shared)
 		return -ENOMEM;
-	r = run(helper, library, memory, theirs, &pid);
+	r = spawn_helper(helper, library, memory, theirs, &pid);
 	pidfd = r < 0 ? r : watch(pid);
 	if (pidfd < 0) {
 		munmap(shared, sizeof(*shared));

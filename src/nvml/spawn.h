@@ -23,8 +23,8 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX]);
 
 /*
  * Starts @helper with nothing of ours open but the mapping and the socket, default signals, and our
- * environment. @library may be NULL. Survivors in @survivors (READING_ENTITIES_MAX, NULL: none) are put into
+ * environment. @library may be NULL. What is in @states (READING_ENTITIES_MAX, NULL: none) are put into
  * the mapping. Negative errno of what failed.
  */
-int spawn_child(const char *helper, const char *library, const struct survivor *survivors, uint32_t attach,
-		struct spawned *ret_spawned);
+int spawn_child(const char *helper, const char *library, const struct persistent_state *states,
+		uint32_t attach, struct spawned *ret_spawned);

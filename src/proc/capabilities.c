@@ -163,7 +163,7 @@ static void add_remedy(const struct capability *const *lacks, unsigned n, uint64
 	strbuf_adds(out, "+ep");
 }
 
-static void put(struct strbuf *text, char *buf, size_t size)
+static void put_text(struct strbuf *text, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s", text->data);
 	strbuf_done(text);
@@ -177,11 +177,11 @@ static void say(const struct capability *const *lacks, unsigned n, uint64_t all,
 	for (unsigned i = 0; i < n; i++)
 		strbuf_addf(&text, "%sCAP_%s", i ? " and " : "", lacks[i]->name);
 	strbuf_addf(&text, " %s missing", n > 1 ? "are" : "is");
-	put(&text, lack->cause, sizeof(lack->cause));
+	put_text(&text, lack->cause, sizeof(lack->cause));
 	lack->lost = lacks[0]->lost;
 	strbuf_init(&text, 0);
 	add_remedy(lacks, n, all, &text);
-	put(&text, lack->remedy, sizeof(lack->remedy));
+	put_text(&text, lack->remedy, sizeof(lack->remedy));
 }
 
 /* Rows of @needs that are not met, each capability once for what it is needed for. */
@@ -232,7 +232,7 @@ void capability_remedy(unsigned needs, char *buf, size_t size)
 		strbuf_adds(&text, NESTED_REMEDY);
 	else if (n > 0)
 		add_remedy(missing, n, all, &text);
-	put(&text, buf, size);
+	put_text(&text, buf, size);
 }
 
 void capability_lack_text(const struct capability_lack *lack, char *buf, size_t size)

@@ -157,7 +157,7 @@ static int on_stuck_check(sd_event_source *source, uint64_t usec, void *userdata
 }
 
 /* 1: nothing is left to send; 0: the rest goes later; -errno. */
-static int flush(struct client *c)
+static int client_flush(struct client *c)
 {
 	if (c->out.len == 0)
 		return 1;
@@ -241,7 +241,7 @@ static int take_request(struct client *c)
 static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct client *c = userdata;
-	int r = flush(c);
+	int r = client_flush(c);
 
 	(void)source;
 	(void)fd;
@@ -250,7 +250,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
 	if (r > 0 && !c->paused)
 		r = take_request(c);
 	if (r > 0)
-		r = flush(c);
+		r = client_flush(c);
 	if (r >= 0)
 		r = listen_to(c);
 	if (r < 0)

@@ -168,7 +168,7 @@ static int round_ms(struct http *http)
 	return open || pages_kept ? ROUND_MS : -1;
 }
 
-static void *run(void *userdata)
+static void *http_thread(void *userdata)
 {
 	struct http *http = userdata;
 	struct pollfd fds[] = {
@@ -192,7 +192,7 @@ static void *run(void *userdata)
 
 static int start_thread(struct http *http)
 {
-	int r = thread_start(STACK_BYTES, run, http, &http->thread);
+	int r = thread_start(STACK_BYTES, http_thread, http, &http->thread);
 
 	if (r < 0)
 		return r;

@@ -169,7 +169,7 @@ json_t *json_node(struct json_maker *j)
 	json_put(j, node, "nvml_version", json_text_or_null(driver->library_version));
 	json_put(j, node, "cuda_version", json_text_or_null(cuda));
 	json_put(j, node, "library", json_text_or_null(driver->library));
-	json_put(j, node, "refused", json_text_or_null(driver->refused));
+	json_put(j, node, "unrecognised", json_text_or_null(driver->unrecognised));
 	json_put(j, node, "state", json_string(state_name(driver->state)));
 	json_put(j, node, "error", json_text_or_null(driver->error));
 	json_put(j, node, "fresh", json_boolean(s->fresh));

@@ -232,7 +232,7 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 	table_simulated(document, options, out);
 	if (json_array_size(gpus) == 0) {
 		table_nothing(document, "GPUs", options, out);
-		table_refused(document, options, out);
+		table_unrecognised(document, options, out);
 		return 0;
 	}
 	table_trouble(document, options, out);
@@ -245,6 +245,6 @@ int table_gpus(const json_t *document, const struct table_options *options, stru
 		add_warnings(gpu, options, out);
 		add_xids(gpu, options, out);
 	}
-	table_refused(document, options, out);
+	table_unrecognised(document, options, out);
 	return r;
 }

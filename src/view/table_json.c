@@ -56,16 +56,16 @@ void table_trouble(const json_t *document, const struct table_options *options, 
 }
 
 /* The end of a long list is cut; who can tell it whole comes first. */
-void table_refused(const json_t *document, const struct table_options *options, struct strbuf *out)
+void table_unrecognised(const json_t *document, const struct table_options *options, struct strbuf *out)
 {
-	const char *what = get_string(json_object_get(document, "node"), "refused");
+	const char *what = get_string(json_object_get(document, "node"), "unrecognised");
 	struct strbuf line;
 
 	if (!*what)
 		return;
 	strbuf_init(&line, 0);
 	strbuf_addf(&line,
-		    "Left out, for this driver is otherwise than known (gpusonde doctor says more): %s",
+		    "Left out, because it is not recognised in this driver (gpusonde doctor says more): %s",
 		    what);
 	table_line(options, out, COLOUR_WARN, line.data);
 	strbuf_done(&line);

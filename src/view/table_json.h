@@ -25,8 +25,8 @@ void table_nothing(const json_t *document, const char *what, const struct table_
 /* Why what is shown is no longer true, where the document knows. */
 void table_trouble(const json_t *document, const struct table_options *options, struct strbuf *out);
 
-/* What is left out because this driver is otherwise than known; nothing where all is known. */
-void table_refused(const json_t *document, const struct table_options *options, struct strbuf *out);
+/* What is left out because it is not recognised in this driver; nothing where all is. */
+void table_unrecognised(const json_t *document, const struct table_options *options, struct strbuf *out);
 
 /* Cells of bytes ("1.5 GiB") and of a time ("1:02:03"), "-" when unknown. */
 void table_bytes(struct table *table, const json_t *object, const char *name);

@@ -164,8 +164,8 @@ int table_node(const json_t *document, const struct table_options *options, stru
 	add_fact(options, out, "CUDA", get_string(node, "cuda_version"));
 	add_fact(options, out, "NVML", get_string(node, "nvml_version"));
 	add_fact(options, out, "Library", get_string(node, "library"));
-	if (*get_string(node, "refused"))
-		add_fact(options, out, "Not read", get_string(node, "refused"));
+	if (*get_string(node, "unrecognised"))
+		add_fact(options, out, "Not read", get_string(node, "unrecognised"));
 	add_state(node, options, out);
 	add_counts(node, options, out);
 	add_rejected(node, options, out);

@@ -271,7 +271,7 @@ int table_processes(const json_t *document, const struct table_options *options,
 	if (json_array_size(processes) + json_array_size(elsewhere) == 0) {
 		table_nothing(document, "GPU processes", options, out);
 		add_unlisted(document, options, out);
-		table_refused(document, options, out);
+		table_unrecognised(document, options, out);
 		return 0;
 	}
 	table_trouble(document, options, out);
@@ -287,7 +287,7 @@ int table_processes(const json_t *document, const struct table_options *options,
 	table_done(&table);
 	add_notes(document, options, out);
 	add_unlisted(document, options, out);
-	table_refused(document, options, out);
+	table_unrecognised(document, options, out);
 	if (traced)
 		add_trace_note(document, options, out);
 	return r;

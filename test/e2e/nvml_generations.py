@@ -334,8 +334,8 @@ def test_scenarios_are_of_their_generation():
     for g in GENERATIONS:
         with e2e.Agent(scenario=f"driver-{g}") as agent:
             node = agent.get("/api/v1/node").json()["node"]
-            e2e.equal((node["driver_version"], node["refused"]), (versions(g), None))
-            e2e.equal(e2e.values(agent.metrics(), "gpusonde_driver_refused"), [0])
+            e2e.equal((node["driver_version"], node["unrecognised"]), (versions(g), None))
+            e2e.equal(e2e.values(agent.metrics(), "gpusonde_driver_unrecognised"), [0])
             reserved = e2e.values(agent.metrics(), "gpusonde_gpu_memory_reserved_bytes")
             e2e.equal(bool(reserved), g != "470", f"reserved memory with {g}")
 
@@ -354,25 +354,25 @@ def check_future(library):
         e2e.wait_for(lambda: min(e2e.values(agent.metrics(), "gpusonde_gpu_observed_seconds_total") or [0]) > 2, "two seconds of observation")
         node = agent.get("/api/v1/node").json()["node"]
         for part in FUTURE:
-            e2e.contains(node["refused"], part)
+            e2e.contains(node["unrecognised"], part)
             for text in (agent.cli("doctor").stdout, agent.cli("snapshot").stdout, agent.log()):
                 e2e.contains(text, part)
         page = agent.metrics()
         check_known_part(page)
-        assert e2e.values(page, "gpusonde_driver_refused")[0] >= len(FUTURE), "what a fleet can alert on"
+        assert e2e.values(page, "gpusonde_driver_unrecognised")[0] >= len(FUTURE), "what a fleet can alert on"
         e2e.equal(agent.get("/readyz").status, 200)
         gpus = agent.get("/api/v1/gpus").json()["gpus"]
         e2e.equal([gpu["architecture"] for gpu in gpus], [None] * len(gpus))
         check_unlisted(agent, gpus)
         e2e.wait_for(lambda: e2e.values(agent.metrics(), "gpusonde_gpu_xid_errors_total", xid="999"), "an XID that has no name")
-        told = [line for line in agent.log().split("\n") if "is not as this gpusonde knows drivers" in line]
+        told = [line for line in agent.log().split("\n") if "this gpusonde does not recognise all of driver" in line]
         e2e.equal(agent.cli("gpus").returncode, 0)
         time.sleep(2)
-        again = [line for line in agent.log().split("\n") if "is not as this gpusonde knows drivers" in line]
+        again = [line for line in agent.log().split("\n") if "this gpusonde does not recognise all of driver" in line]
         e2e.equal(again, told, "what is said of it, once")
         assert len(told) <= 2, told
         things = [thing for line in told for thing in re.search(r"left out(?:, too)?: (.*); a newer", line)[1].split("; ")]
-        e2e.equal("; ".join(things), agent.get("/api/v1/node").json()["node"]["refused"], "what the log says in all, each thing once")
+        e2e.equal("; ".join(things), agent.get("/api/v1/node").json()["node"]["unrecognised"], "what the log says in all, each thing once")
         page = agent.metrics()
         e2e.equal(e2e.values(page, "gpusonde_driver_child_crashes_total"), [0], "crashes of the process that holds the driver")
         e2e.equal(e2e.values(page, "gpusonde_driver_child_starts_total"), [1], "its starts")
@@ -392,7 +392,7 @@ def check_unlisted(agent, gpus):
     e2e.equal(counted, [], "lines with a number of processes")
     for command in ("gpus", "ps"):
         out = agent.cli(command).stdout
-        line = next((line for line in out.split("\n") if "otherwise than known" in line), "")
+        line = next((line for line in out.split("\n") if "not recognised" in line), "")
         e2e.contains(line, "gpusonde doctor")
         e2e.contains(line, "processes in records of 40 bytes")
     e2e.contains(agent.cli("ps").stdout, "Processes are missing")

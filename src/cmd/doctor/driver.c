@@ -72,12 +72,12 @@ static void check_the_library(const struct doctor *d, struct finding *f)
 
 static void check_understood(const struct doctor *d, struct finding *f)
 {
-	const char *refused = text_of(node_of(d), "refused");
+	const char *unrecognised = text_of(node_of(d), "unrecognised");
 
-	if (refused[0]) {
+	if (unrecognised[0]) {
 		found(f, VERDICT_WARNING,
-		      "this driver is not as gpusonde knows drivers, and what depends on it is left out: %s",
-		      refused);
+		      "gpusonde does not recognise all of this driver; what depends on this is left out: %s",
+		      unrecognised);
 		remedy(f, "a newer gpusonde may know this driver");
 	} else if (has_gpus(d)) {
 		found(f, VERDICT_OK, "all that was asked of this driver was answered in a known way");

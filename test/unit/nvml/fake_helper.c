@@ -40,9 +40,8 @@ static void fill(uint32_t entities)
 		reading->entities[i].parent = READING_NONE;
 	}
 	/* What survives: the test looks for it in the next child's first reading. */
-	snprintf(reading->driver_version, sizeof(reading->driver_version), "%.16s",
-		 shared->survivors[0].uuid);
-	snprintf(shared->survivors[0].uuid, sizeof(shared->survivors[0].uuid), "kept");
+	snprintf(reading->driver_version, sizeof(reading->driver_version), "%.16s", shared->states[0].uuid);
+	snprintf(shared->states[0].uuid, sizeof(shared->states[0].uuid), "kept");
 }
 
 /*

@@ -7,7 +7,7 @@
 
 static void begins_at_the_drivers_value(void **state)
 {
-	struct survivor_counter counter = { .known = 0 };
+	struct persistent_counter counter = { .known = 0 };
 
 	(void)state;
 	assert_near(counter_unwrap(&counter, 1000, NAN), 1000, 0);
@@ -16,7 +16,7 @@ static void begins_at_the_drivers_value(void **state)
 
 static void comes_round_once(void **state)
 {
-	struct survivor_counter counter = { .known = 0 };
+	struct persistent_counter counter = { .known = 0 };
 
 	(void)state;
 	counter_unwrap(&counter, COUNTER_ROUND - 10, NAN);
@@ -25,7 +25,7 @@ static void comes_round_once(void **state)
 
 static void a_known_rate_tells_how_often_it_came_round(void **state)
 {
-	struct survivor_counter counter = { .known = 0 };
+	struct persistent_counter counter = { .known = 0 };
 
 	(void)state;
 	counter_unwrap(&counter, 100, NAN);
@@ -39,7 +39,7 @@ static void a_known_rate_tells_how_often_it_came_round(void **state)
 
 static void a_wide_counter_that_falls_began_again(void **state)
 {
-	struct survivor_counter counter = { .known = 0 };
+	struct persistent_counter counter = { .known = 0 };
 
 	(void)state;
 	counter_unwrap(&counter, 3 * COUNTER_ROUND, NAN);

@@ -244,7 +244,7 @@ static void a_type_that_nobody_knows_is_said(void **state)
 	gpu->fields[gpu->fields_n - 1].type = NVML_VALUE_TYPE_COUNT;
 	pass_after(0);
 	assert_int_equal(PRESENCE(0, POWER_INSTANT), PRESENCE_REJECTED);
-	assert_string_equal(reader->reading->refused, "field 186 with a value of type 7");
+	assert_string_equal(reader->reading->unrecognised, "field 186 with a value of type 7");
 }
 
 int main(void)

@@ -85,13 +85,13 @@ static void a_pass_that_came_to_nothing_counts_nothing(void **state)
 
 	(void)state;
 	run(3, 50, &busy, &observed);
-	window = reader->shared->survivors[0].window_us;
+	window = reader->shared->states[0].window_us;
 	/* The GPU is read, then the driver goes while the second one is. */
 	fake_busy(&fake.gpus[0], 1000, 50);
 	clock_advance(NSEC_PER_SEC);
 	fake.gone = true;
 	pass_after(0);
-	assert_int_equal(reader->shared->survivors[0].window_us, window);
+	assert_int_equal(reader->shared->states[0].window_us, window);
 }
 
 static void the_clock_set_back_starts_anew(void **state)
@@ -100,7 +100,7 @@ static void the_clock_set_back_starts_anew(void **state)
 
 	(void)state;
 	run(3, 50, &busy, &observed);
-	/* As if the survivor came from an hour ahead. */
+	/* As if the state came from an hour ahead. */
 	reader->devices[0].work.window_us += UINT64_C(3600000000);
 	run(1, 60, &busy, &observed);
 	assert_near(VALUE(0, OBSERVED), 0.1, 1e-9);

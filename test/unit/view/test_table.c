@@ -226,16 +226,15 @@ static void processes_that_could_not_be_listed(void **state)
 	       "missing");
 }
 
-static void a_driver_that_is_otherwise_than_known(void **state)
+static void a_driver_that_is_not_recognised(void **state)
 {
-	static const char text[] =
-		"{\"gpus\":[{\"gpu\":3}],\"processes\":[{\"pid\":7}],\"node\":{\"refused\":\"architecture "
-		"99\"}}";
+	static const char text[] = "{\"gpus\":[{\"gpu\":3}],\"processes\":[{\"pid\":7}],"
+				   "\"node\":{\"unrecognised\":\"architecture 99\"}}";
 
 	(void)state;
 	expect(text, table_gpus, "doctor says more): architecture 99", NULL);
 	expect(text, table_processes, "doctor says more): architecture 99", NULL);
-	expect("{\"gpus\":[{\"gpu\":3}],\"node\":{\"refused\":null}}", table_gpus, "GPU", "doctor");
+	expect("{\"gpus\":[{\"gpu\":3}],\"node\":{\"unrecognised\":null}}", table_gpus, "GPU", "doctor");
 }
 
 /* A document of somebody else's making: wrong types and missing members are unknown, not a crash. */
@@ -320,7 +319,7 @@ int main(void)
 		cmocka_unit_test(processes_of_old_data_have_no_load),
 		cmocka_unit_test(a_gpu_has_the_processes_of_its_instances),
 		cmocka_unit_test(processes_that_could_not_be_listed),
-		cmocka_unit_test(a_driver_that_is_otherwise_than_known),
+		cmocka_unit_test(a_driver_that_is_not_recognised),
 		cmocka_unit_test(foreign_documents),
 		cmocka_unit_test(terminal_text),
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What of a driver is otherwise than we know it: said once each, in the order in which it was met. */
+/* What is not recognised in a driver: said once each, in the order in which it was met. */
 #include "nvml/reader.h"
 
 #include <stdarg.h>
@@ -19,10 +19,10 @@ static bool said(const char *text, const char *phrase)
 	return false;
 }
 
-void reader_refuse(struct reader *reader, const char *format, ...)
+void reader_unrecognised(struct reader *reader, const char *format, ...)
 {
-	char *text = reader->reading->refused, phrase[160];
-	size_t used = strlen(text), room = sizeof(reader->reading->refused) - used;
+	char *text = reader->reading->unrecognised, phrase[160];
+	size_t used = strlen(text), room = sizeof(reader->reading->unrecognised) - used;
 	va_list args;
 
 	va_start(args, format);
@@ -36,21 +36,21 @@ void reader_refuse(struct reader *reader, const char *format, ...)
 		snprintf(text + used, room, MORE);
 }
 
-void refusals_begin(struct reader *reader)
+void unrecognised_begin(struct reader *reader)
 {
-	reader->reading->refused[0] = '\0';
+	reader->reading->unrecognised[0] = '\0';
 	if (reader->fake)
 		return;
 	for (unsigned function = NVML_FUNCTION_NONE + 1; function < NVML_FUNCTIONS; function++)
 		if (nvml_function_expected(function) && !nvml_library_has(&reader->api, function))
-			reader_refuse(reader, "no %s", nvml_function_name(function));
+			reader_unrecognised(reader, "no %s", nvml_function_name(function));
 }
 
-void refusal_of_call(struct reader *reader, unsigned function, enum nvml_return result)
+void unrecognised_call(struct reader *reader, unsigned function, enum nvml_return result)
 {
 	if (result == NVML_ERROR_ARGUMENT_VERSION_MISMATCH)
-		reader_refuse(reader, "%s has another struct", nvml_function_name(function));
+		reader_unrecognised(reader, "%s has another struct", nvml_function_name(function));
 	else if (result == NVML_ERROR_FUNCTION_NOT_FOUND && nvml_function_expected(function) &&
 		 !nvml_function_renamed(function))
-		reader_refuse(reader, "no %s", nvml_function_name(function));
+		reader_unrecognised(reader, "no %s", nvml_function_name(function));
 }

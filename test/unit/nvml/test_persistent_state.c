@@ -4,14 +4,14 @@
 #include <stdio.h>
 
 /* What the child before left behind for the first GPU, believable but for what the test changes. */
-static struct survivor *left_behind(void)
+static struct persistent_state *left_behind(void)
 {
-	struct survivor *survivor = &reader->shared->survivors[0];
+	struct persistent_state *state = &reader->shared->states[0];
 
-	snprintf(survivor->uuid, sizeof(survivor->uuid), "GPU-0");
-	survivor->gi = survivor->ci = UINT32_MAX;
-	survivor->energy_joules = 500;
-	return survivor;
+	snprintf(state->uuid, sizeof(state->uuid), "GPU-0");
+	state->gi = state->ci = UINT32_MAX;
+	state->energy_joules = 500;
+	return state;
 }
 
 static double joules(void)
@@ -59,5 +59,5 @@ int main(void)
 		TEST(unbelievable_links),
 	};
 
-	return cmocka_run_group_tests_name("survivor", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("persistent_state", tests, NULL, NULL);
 }
