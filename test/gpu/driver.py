@@ -101,7 +101,7 @@ def rejected(table, agent):
     with table.part("rejected"):
         node = snapshot(agent)["node"]
         figures = ", ".join(f"{name} {count}" for name, count in node["rejected"].items())
-        table.put("rejected", True, figures or "none", node["refused"] or "")
+        table.put("rejected", True, figures or "none", node["unrecognised"] or "")
 
 
 def pcie(table, machine, agent):

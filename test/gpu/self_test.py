@@ -4,17 +4,13 @@
 import os
 import re
 import subprocess
-import sys
 import tempfile
 
-sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import shared # noqa: E402 pylint: disable=wrong-import-position
+from lib import e2e
 
-e2e = shared.e2e(*sys.argv[1:3])
-import machine # noqa: E402 pylint: disable=wrong-import-position
-import report # noqa: E402 pylint: disable=wrong-import-position
-import rows # noqa: E402 pylint: disable=wrong-import-position
+import machine
+import report
+import rows
 
 RUN, STANDIN = f"{machine.HERE}/run", f"{machine.HERE}/standin_smi.py"
 PAGE = f"{e2e.SOURCE}/docs/gpu-validation.md"

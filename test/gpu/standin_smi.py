@@ -10,7 +10,6 @@ import os
 import sys
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import nvml # noqa: E402 pylint: disable=wrong-import-position
 import tools # noqa: E402 pylint: disable=wrong-import-position
 

@@ -37,6 +37,9 @@ TO_COME = {
 SIDEWAYS = {("trace", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
 GENERATED = {"config.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h"}
 
+# Started by people, without meson's PYTHONPATH: these may edit sys.path.
+IMPORT_PATH = ("bench/run.py", "test/gpu/shared.py")
+
 # Where somebody happens to keep a checkout, and what lies beside it, has no place in a repository.
 WORKPLACE = re.compile(r"(^|[^A-Za-z0-9_.])/(work|farm)/|\.\./shared/")
 
@@ -309,6 +312,15 @@ def headers_alone(tree):
                                 "include what it uses")
 
 
+def import_path(tree):
+    """test/meson.build sets PYTHONPATH for tests; what people start by itself is in IMPORT_PATH."""
+    for path, text in tree.texts.items():
+        if path.endswith(".py") or text.startswith("#!/usr/bin/env python3"):
+            for n, line in numbered(text.split("\n")):
+                if re.match(r"\s*sys\.path\b", line) and path not in IMPORT_PATH:
+                    yield Violation(path, n, "edits sys.path", "move what is shared to test/lib, and import it as lib")
+
+
 def no_workplace(tree):
     for path, text in tree.texts.items():
         for n, line in numbered(text.split("\n")):
@@ -380,6 +392,8 @@ RULES = [
                      ("src/bpf/a.h", C + "#pragma once\n#include <linux/types.h>\n#ifdef __bpf__\nsize_t a;\n#endif\n")]),
     (documents_name_what_exists, [("docs/adding.md", "see `src/base/gone.h`\n"),
                                   ("docs/internals/a.md", "see `src/cmd/main.c` `gone()`\n")]),
+    (import_path, [("test/e2e/a.py", f"# {SPDX}\nimport sys\nsys.path.insert(0, '..')\n"),
+                   ("test/gpu/run", f"#!/usr/bin/env python3\n# {SPDX}\nsys.path += ['..']\n")]),
     (no_workplace, [("docs/a.md", "see /%s/main\n" % "work"), ("Makefile", "X = ../%s/x\n" % "shared")]),
 ]
 # What every sample stands in, and what every rule must accept.
