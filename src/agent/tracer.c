@@ -57,6 +57,7 @@ struct tracer {
 	sd_event *event;
 	struct trace_engine *engine;
 	struct pipeline *pipeline;
+	struct event_sink journal; /* of losses */
 	uint64_t not_carried; /* processes whose final figures found no room */
 };
 
@@ -109,40 +110,17 @@ static void look_at_node(struct tracer *tracer)
 
 /* ---- what the engine says ---- */
 
-static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
-{
-	struct tracer *tracer = userdata;
-
-	pipeline_event(tracer->pipeline, event, size);
-}
-
-static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
-{
-	struct tracer *tracer = userdata;
-
-	pipeline_incomplete(tracer->pipeline, tgid, incarnation, bits);
-}
-
-static void on_lost(uint64_t events, void *userdata)
+static void on_lost(uint64_t events, _unused_ void *userdata)
 {
 	static struct log_limit limit = { .burst = 1,
 					  .interval_ns = 60 * NSEC_PER_SEC,
 					  .what = "losses of events" };
-	struct tracer *tracer = userdata;
 
-	pipeline_lost(tracer->pipeline, events);
 	if (log_limit_allow(&limit))
 		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory "
 			    "and busy time are "
 			    "incomplete from here; a larger trace.buffer holds more",
 			    (unsigned long long)events);
-}
-
-static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
-{
-	struct tracer *tracer = userdata;
-
-	pipeline_process_over(tracer->pipeline, tgid, incarnation);
 }
 
 static void on_notice(int level, const char *text, _unused_ void *userdata)
@@ -207,15 +185,19 @@ static int start_pipeline(struct tracer *tracer)
 	return r;
 }
 
+/* What is told first comes first: figures, then the journal. */
+static int add_sinks(struct tracer *tracer)
+{
+	struct event_sinks *sinks = trace_engine_sinks(tracer->engine);
+	int r = event_sinks_add(sinks, pipeline_event_sink(tracer->pipeline));
+
+	tracer->journal = (struct event_sink){ .sink.name = "journal", .lost = on_lost };
+	return r < 0 ? r : event_sinks_add(sinks, &tracer->journal);
+}
+
 static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 {
-	static const struct trace_engine_ops ops = {
-		.event = on_event,
-		.lost = on_lost,
-		.incomplete = on_incomplete,
-		.process_over = on_process_over,
-		.notice = on_notice,
-	};
+	static const struct trace_engine_ops ops = { .notice = on_notice };
 	struct trace_engine_status status;
 	int r = sd_event_new(&tracer->event);
 
@@ -225,6 +207,8 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 		r = start_pipeline(tracer);
 	if (r >= 0)
 		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, trouble);
+	if (r >= 0)
+		r = add_sinks(tracer);
 	if (r < 0)
 		return r;
 	trace_engine_status(tracer->engine, &status);

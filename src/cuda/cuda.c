@@ -92,6 +92,11 @@ void cuda_free(struct cuda *cuda)
 	free(cuda);
 }
 
+struct span_sinks *cuda_span_sinks(struct cuda *cuda)
+{
+	return &cuda->span_sinks;
+}
+
 /* ---- copies and sets ---- */
 
 /*
@@ -131,10 +136,13 @@ static void moved(struct cuda *cuda, struct process *p, const struct trace_call 
 		count(usage, TRACED_SET_BYTES, call.size);
 	if (waits)
 		sync_copy(cuda, p, stream, &call);
-	if (waits && call.kind <= TRACE_COPY_DEVICE_TO_HOST)
+	if (waits && call.kind <= TRACE_COPY_DEVICE_TO_HOST) {
+		span_of_call(cuda, p, SPAN_COPY, stream_at(p, stream)->context, stream, &call);
 		usage_span(cuda, usage, call.header.time_ns, returned_ns(&call), 0, 0);
-	else
+	} else {
 		stream_work(p, stream, call.header.time_ns, returned_ns(&call), 0, 0);
+		stream_copies(p, stream, 1, call.size);
+	}
 }
 
 /* ---- events ---- */

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "activity/span_sink.h"
 #include "base/macro.h"
 #include "bpf/event.h"
 #include "model/kernel.h"
@@ -93,6 +94,8 @@ DEFINE_CLEANUP(struct cuda *, cuda_free, cuda_freep)
 
 /* The node's devices, whenever they change. */
 int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n);
+/* Those who get finished spans, to be added to; span_sinks_turn() is the caller's to call. */
+struct span_sinks *cuda_span_sinks(struct cuda *cuda);
 /* One event, in ring order. */
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
 /* The answer to ops.function; takes a reference of its own. Of a process that is gone: ignored. */

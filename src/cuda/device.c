@@ -326,7 +326,7 @@ void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_s
 		return;
 	u = &p->usages[index];
 	fresh = !is_listed(cuda, u);
-	u->nvml = (struct nvml_word){ .busy = busy_seconds,
+	u->nvml = (struct nvml_figures){ .busy = busy_seconds,
 				      .observed = observed_seconds,
 				      .memory = memory_bytes,
 				      .window = cuda->window,

@@ -18,13 +18,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "activity/estimate.h"
+#include "activity/pool.h"
+#include "activity/span_union.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
+#include "base/saturated.h"
 #include "cuda/cuda.h"
 #include "cuda/kernels.h"
 
 enum {
-	NONE = UINT32_MAX,
+	NONE = POOL_NONE,
 	DEVICES_MAX = 1024, /* UUIDs ever seen; index 0 is "", not known which */
 	VISIBLE_MAX = 64, /* devices that one process sees */
 	USAGES_MAX = 128, /* devices that one process used; index 0: not known which */
@@ -35,76 +39,12 @@ enum {
 	CAPTURES_MAX = 64, /* under way in a process */
 	LINGER_WINDOWS =
 		5, /* that a process is shown for beyond its end, while names of what it launched are to come */
-	SPAN_BLOCKS = 32,
-	ERRORS_KEPT = 16, /* calibration windows whose error is averaged */
 	CONTEXT_UNKNOWN = 0, /* index of the context of threads whose current one is not known */
 	ORDINAL_UNKNOWN = -1,
 };
 #define CAPTURE_LOST UINT32_MAX
 
-/* ---- pool: rows of equal size, by index; the first 4 bytes of a free row are the pool's ---- */
-struct pool {
-	char *rows;
-	uint32_t size; /* of a row */
-	uint32_t n, room, used;
-	uint32_t free; /* first free row plus one; 0: none */
-};
-
-/* A zeroed row; NONE: @limit rows are used, or no memory. */
-uint32_t pool_take(struct pool *pool, uint32_t size, uint32_t limit);
-void pool_give(struct pool *pool, uint32_t index);
-void pool_done(struct pool *pool);
-
-static inline void *pool_at(const struct pool *pool, uint32_t index)
-{
-	return pool->rows + (size_t)index * pool->size;
-}
-
-static inline uint64_t add_saturated(uint64_t a, uint64_t b)
-{
-	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static inline uint64_t multiply_saturated(uint64_t a, uint64_t b)
-{
-	uint64_t product;
-
-	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* ---- spans ---- */
-
-/* A piece of time, of which `covered` counts: all of it, but where pieces were put together to save room. */
-struct span_block {
-	uint64_t start, end, covered;
-	double core_ns; /* cores times time */
-	double likely_ns; /* the guess before calibration */
-};
-
-/* Sorted, disjoint. */
-struct span_union {
-	uint32_t n;
-	struct span_block blocks[SPAN_BLOCKS];
-};
-
-void span_add(struct span_union *u, struct span_block block);
-/* Moves what lies before @end into @ret_before; what comes later stays. */
-void span_take(struct span_union *u, uint64_t end, struct span_union *ret_before);
-uint64_t span_covered(const struct span_union *u);
-
-/* ---- estimate and leaks ---- */
-
-struct estimate {
-	double per_launch; /* seconds of the device's, learned */
-	double learned_busy, learned_launches; /* decaying sums behind it */
-	double backlog; /* seconds of launches that the estimate has not yet spent */
-	/* Since NVML's figure was last compared: */
-	double elapsed, estimated, launches;
-	double nvml_busy, nvml_observed; /* NVML's totals then */
-	bool started, calibrated;
-	uint32_t errors_n; /* ever */
-	float errors[ERRORS_KEPT];
-};
+/* ---- leaks ---- */
 
 struct leak {
 	bool started;
@@ -114,8 +54,8 @@ struct leak {
 	double nvml;
 };
 
-/* NVML's word, as last heard. */
-struct nvml_word {
+/* NVML's figures, as last heard. */
+struct nvml_figures {
 	double busy, observed, memory;
 	uint64_t window; /* in which it was heard; 0: never */
 	int64_t heard_ns; /* when that window began */
@@ -147,7 +87,7 @@ struct usage {
 	double pending_core_ns;
 	struct estimate estimate;
 	struct leak leak;
-	struct nvml_word nvml;
+	struct nvml_figures nvml;
 	struct share rest; /* kernels: of what has no row, and time of graphs */
 	uint64_t busy_ns; /* the estimate of the last window */
 	double weight, weight_done; /* while it is split */
@@ -178,6 +118,7 @@ struct stream {
 	uint64_t first_ns, last_return_ns; /* of the pending work */
 	uint64_t last_seq, last_item; /* newest work; newest work, record or wait */
 	uint64_t launches, threads; /* pending */
+	uint64_t copies, bytes; /* pending; copies and sets */
 	uint64_t epoch; /* number of the first of it: tells one busy time from the next */
 	uint64_t launched; /* window of the newest launch */
 	uint32_t dependencies_n;
@@ -320,6 +261,7 @@ struct cuda {
 	void *userdata;
 	uint64_t salt; /* so that no program can choose keys that collide */
 	struct cuda_stats stats;
+	struct span_sinks span_sinks;
 
 	struct cuda_device *devices;
 	uint16_t *device_uuids; /* of devices[] */
@@ -426,6 +368,8 @@ void stream_event(struct cuda *cuda, struct process *p, const struct trace_call 
 /* Work was started in a stream that is not captured. */
 void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t return_ns, uint64_t launches,
 		 uint64_t threads);
+/* Some of it were copies or sets. */
+void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t bytes);
 /* All that is pending in a stream is over. */
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns);
 /* A context is gone, or all are (NONE). */
@@ -433,6 +377,14 @@ void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64
 void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t end, uint64_t likely_end,
 		double cores);
 double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s);
+
+/* span.c */
+/* What is pending in the stream is over; @how: SPAN_NO_WAIT or 0. */
+void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream, uint64_t end_ns,
+		    uint64_t likely_ns, enum span_flag how);
+/* A copy or wait of a thread, from the call to its return; @stream: NONE where it is of several. */
+void span_of_call(struct cuda *cuda, const struct process *p, enum span_kind kind, uint32_t context,
+		  uint32_t stream, const struct trace_call *call);
 
 /* sync.c */
 void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *call);
@@ -537,12 +489,6 @@ struct traced_launches launches_of(const struct launch_sums *sums);
 uint32_t kernels_shown(const struct cuda *cuda);
 void kernels_fill(const struct cuda *cuda, const struct process *p, struct traced_process *process,
 		  uint32_t index, struct trace_view *view);
-
-/* estimate.c; seconds */
-double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
-		       bool pending);
-bool estimate_calibrate(struct estimate *estimate, const struct nvml_word *nvml);
-double estimate_error(const struct estimate *estimate);
 
 /* leak.c */
 void leak_window(struct leak *leak, int64_t now_ns, uint64_t ledger_bytes, double nvml_bytes);

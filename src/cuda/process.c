@@ -152,6 +152,7 @@ void process_over(struct cuda *cuda, struct process *p, uint64_t time_ns)
 	p->over = true;
 	p->over_ns = time_ns;
 	streams_drop(cuda, p, NONE, time_ns);
+	span_sinks_process_over(&cuda->span_sinks, p->tgid, p->incarnation);
 	ledger_drop(cuda, p, NONE, true);
 	handles_done(cuda, p);
 }

@@ -1,117 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Union of intervals in bounded memory. Intervals come nearly in the order of their ends, so that adding one
- * looks at the last blocks only. When the room is used up, neighbours are put together: the block then says
- * how much of it is covered, and what overlaps it later can only be bounded from above. The sum is exact
- * while nothing was put together, and never too low.
- */
+/* Finished spans, as the sinks get them: whole, where usage_span() gives figures what lies in the window. */
 #include "cuda/private.h"
 
-static bool is_whole(const struct span_block *b)
+static struct span span_of(const struct cuda *cuda, const struct process *p, uint32_t context)
 {
-	return b->covered == b->end - b->start;
-}
+	unsigned flags = (p->incomplete ? SPAN_INCOMPLETE : 0) |
+			 (p->visible_estimated ? SPAN_DEVICE_GUESSED : 0);
 
-/* How much of @a lies outside @b. */
-static uint64_t outside(const struct span_block *a, const struct span_block *b)
-{
-	uint64_t n = 0;
-
-	if (a->start < b->start)
-		n += MIN(a->end, b->start) - a->start;
-	if (a->end > b->end)
-		n += a->end - MAX(a->start, b->end);
-	return n;
-}
-
-static struct span_block merge(const struct span_block *a, const struct span_block *b)
-{
-	struct span_block m = { .start = MIN(a->start, b->start), .end = MAX(a->end, b->end) };
-
-	if (is_whole(b))
-		m.covered = b->covered + MIN(a->covered, outside(a, b));
-	else if (is_whole(a))
-		m.covered = a->covered + MIN(b->covered, outside(b, a));
-	else
-		m.covered = a->covered + b->covered;
-	m.covered = MIN(m.covered, m.end - m.start);
-	m.core_ns = a->core_ns + b->core_ns;
-	m.likely_ns = MIN(a->likely_ns + b->likely_ns, (double)m.covered);
-	return m;
-}
-
-/* Half as many blocks; each is two neighbours and the gap between them, which is not covered. */
-static void compact(struct span_union *u)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < u->n; i += 2, n++) {
-		u->blocks[n] = u->blocks[i];
-		if (i + 1 < u->n)
-			u->blocks[n] = merge(&u->blocks[i], &u->blocks[i + 1]);
-	}
-	u->n = n;
-}
-
-void span_add(struct span_union *u, struct span_block block)
-{
-	uint32_t first = u->n, last;
-
-	if (block.end <= block.start)
-		return;
-	while (first > 0 && u->blocks[first - 1].end >= block.start)
-		first--;
-	for (last = first; last < u->n && u->blocks[last].start <= block.end; last++)
-		block = merge(&u->blocks[last], &block);
-	if (first == last && u->n == SPAN_BLOCKS) {
-		compact(u);
-		span_add(u, block);
-		return;
-	}
-	memmove(&u->blocks[first + 1], &u->blocks[last], (u->n - last) * sizeof(block));
-	u->blocks[first] = block;
-	u->n += 1 + first - last;
-}
-
-/* A block that reaches beyond the window: neither part may be too low. */
-static struct span_block cut(struct span_block *b, uint64_t at)
-{
-	double share = (double)(at - b->start) / (double)(b->end - b->start);
-	struct span_block before = {
-		.start = b->start,
-		.end = at,
-		.covered = MIN(b->covered, at - b->start),
-		.core_ns = b->core_ns * share,
-		.likely_ns = b->likely_ns * share,
+	return (struct span){
+		.tgid = p->tgid,
+		.incarnation = p->incarnation,
+		.device = cuda->uuids[usage_of(p, context)->device],
+		.context = p->contexts[context].handle,
+		.flags = (uint8_t)flags,
 	};
-
-	b->core_ns -= before.core_ns;
-	b->likely_ns -= before.likely_ns;
-	b->start = at;
-	b->covered = MIN(b->covered, b->end - at);
-	return before;
 }
 
-void span_take(struct span_union *u, uint64_t end, struct span_union *ret_before)
+static void span_in_stream(const struct process *p, uint32_t stream, struct span *span)
 {
-	uint32_t n = 0;
-
-	ret_before->n = 0;
-	while (n < u->n && u->blocks[n].end <= end)
-		n++;
-	memcpy(ret_before->blocks, u->blocks, n * sizeof(u->blocks[0]));
-	ret_before->n = n;
-	if (n < u->n && u->blocks[n].start < end)
-		ret_before->blocks[ret_before->n++] = cut(&u->blocks[n], end);
-	u->n -= n;
-	memmove(u->blocks, u->blocks + n, u->n * sizeof(u->blocks[0]));
+	span->stream = stream_at(p, stream)->handle;
+	span->stream_id = stream_at(p, stream)->generation;
+	if (stream + 1 == p->misc)
+		span->flags |= SPAN_MERGED;
 }
 
-uint64_t span_covered(const struct span_union *u)
+void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream, uint64_t end_ns,
+		    uint64_t likely_ns, enum span_flag how)
 {
-	uint64_t sum = 0;
+	const struct stream *s = stream_at(p, stream);
+	struct span span;
 
-	for (uint32_t i = 0; i < u->n; i++)
-		sum += u->blocks[i].covered;
-	return sum;
+	if (cuda->span_sinks.n == 0)
+		return;
+	span = span_of(cuda, p, s->context);
+	span_in_stream(p, stream, &span);
+	span.kind = s->launches > 0 ? SPAN_KERNELS : SPAN_COPY;
+	span.flags |= SPAN_END_BOUND | how;
+	span.start_ns = s->first_ns;
+	span.end_ns = MAX(end_ns, s->first_ns);
+	span.likely_end_ns = CLAMP(likely_ns, s->first_ns, span.end_ns);
+	span.launches = s->launches;
+	span.threads = s->threads;
+	span.copies = s->copies;
+	span.bytes = s->bytes;
+	span_sinks_span(&cuda->span_sinks, &span);
+}
+
+void span_of_call(struct cuda *cuda, const struct process *p, enum span_kind kind, uint32_t context,
+		  uint32_t stream, const struct trace_call *call)
+{
+	struct span span;
+
+	if (cuda->span_sinks.n == 0)
+		return;
+	span = span_of(cuda, p, context);
+	if (stream != NONE)
+		span_in_stream(p, stream, &span);
+	span.kind = (uint8_t)kind;
+	span.tid = call->header.tid;
+	span.start_ns = call->header.time_ns;
+	span.end_ns = span.likely_end_ns = returned_ns(call);
+	if (call->header.flags & TRACE_FLAG_NO_RESULT)
+		span.flags |= SPAN_END_BOUND; /* it had returned when the thread's next call was made */
+	if (kind == SPAN_COPY) {
+		span.copies = 1;
+		span.bytes = call->size;
+	}
+	span_sinks_span(&cuda->span_sinks, &span);
 }

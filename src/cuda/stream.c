@@ -67,9 +67,11 @@ static void make_room(struct cuda *cuda, struct process *p)
 		if (s->generation == 0 || i + 1 == p->misc)
 			continue;
 		if (s->dead) {
-			if (p->misc)
+			if (p->misc) {
 				stream_work(p, p->misc - 1, s->first_ns, s->last_return_ns, s->launches,
 					    s->threads);
+				stream_copies(p, p->misc - 1, s->copies, s->bytes);
+			}
 			forget(p, i);
 		} else if (s->own && !s->pending && !s->capture) {
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
@@ -223,7 +225,7 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 		link_pending(p, stream);
 		s->first_ns = time_ns;
 		s->last_return_ns = return_ns;
-		s->launches = s->threads = 0;
+		s->launches = s->threads = s->copies = s->bytes = 0;
 		s->epoch = p->seq + 1;
 	}
 	s->first_ns = MIN(s->first_ns, time_ns);
@@ -231,6 +233,14 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 	s->launches = add_saturated(s->launches, launches);
 	s->threads = add_saturated(s->threads, threads);
 	s->last_seq = s->last_item = ++p->seq;
+}
+
+void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t bytes)
+{
+	struct stream *s = stream_at(p, stream);
+
+	s->copies = add_saturated(s->copies, copies);
+	s->bytes = add_saturated(s->bytes, bytes);
 }
 
 /*
@@ -265,7 +275,8 @@ void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t
 			       });
 }
 
-void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns)
+static void stream_end(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns,
+		       uint64_t end_ns, enum span_flag how)
 {
 	struct stream *s = stream_at(p, stream);
 	struct usage *usage = usage_of(p, s->context);
@@ -273,15 +284,21 @@ void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64
 
 	if (!s->pending)
 		return;
+	if (end_ns > sync_ns && end_ns - sync_ns > AT_ONCE_NS)
+		likely = end_ns;
+	span_of_stream(cuda, p, stream, end_ns, likely, how);
 	if (s->launches == 0)
 		likely = 0; /* copies alone: NVML counts kernels */
-	else if (end_ns > sync_ns && end_ns - sync_ns > AT_ONCE_NS)
-		likely = end_ns;
 	usage_span(cuda, usage, s->first_ns, end_ns, likely, usage_cores(cuda, usage, s));
 	unlink_pending(p, s);
 	s->launches = s->threads = 0;
 	if (s->dead)
 		forget(p, stream);
+}
+
+void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns)
+{
+	stream_end(cuda, p, stream, sync_ns, end_ns, 0);
 }
 
 void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64_t end_ns)
@@ -291,7 +308,7 @@ void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64
 
 		if (s->generation == 0 || (context != NONE && s->context != context))
 			continue;
-		stream_finish(cuda, p, i, end_ns, end_ns);
+		stream_end(cuda, p, i, end_ns, end_ns, SPAN_NO_WAIT);
 		if (s->generation == 0 || i + 1 == p->misc)
 			continue;
 		if (s->legacy)

@@ -129,13 +129,15 @@ static void over_context(struct cuda *cuda, struct process *p, uint32_t context,
 	}
 }
 
-/* Returns the context whose work was waited for. */
-static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trace_call *call)
+/* Returns the context whose work was waited for; *ret_stream: of a wait for one stream, else NONE. */
+static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trace_call *call,
+			 uint32_t *ret_stream)
 {
 	uint32_t context = context_current(cuda, p, &call->header), index;
 	const struct mark *mark;
 	struct stream *s;
 
+	*ret_stream = NONE;
 	switch (call->header.op) {
 	case TRACE_OP_SYNC_STREAM:
 	case TRACE_OP_QUERY_STREAM:
@@ -147,6 +149,7 @@ static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trac
 		/* it could not have been waited for: the end of the capture was not seen */
 		capture_leave(p, s);
 		over(cuda, p, index, p->seq, call);
+		*ret_stream = index;
 		return context;
 	case TRACE_OP_SYNC_EVENT:
 	case TRACE_OP_QUERY_EVENT:
@@ -172,6 +175,16 @@ static bool is_query(const struct trace_call *call)
 	return call->header.op == TRACE_OP_QUERY_STREAM || call->header.op == TRACE_OP_QUERY_EVENT;
 }
 
+/* Those of its work that it waited for come before its own span. */
+static struct usage *wait_done(struct cuda *cuda, struct process *p, const struct trace_call *call)
+{
+	uint32_t stream, context = wait_for(cuda, p, call, &stream);
+
+	if (!is_query(call))
+		span_of_call(cuda, p, SPAN_SYNC, context, stream, call);
+	return usage_of(p, context);
+}
+
 void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct usage *usage;
@@ -185,7 +198,7 @@ void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *c
 		t->wait = *call;
 		return;
 	}
-	usage = usage_of(p, wait_for(cuda, p, call));
+	usage = wait_done(cuda, p, call);
 	if (is_query(call))
 		return;
 	count(usage, TRACED_SYNCS, 1);
@@ -201,7 +214,7 @@ void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, 
 		return;
 	call.duration_ns = time_ns - call.header.time_ns;
 	/* `thread` may have moved from here on. */
-	count(usage_of(p, wait_for(cuda, p, &call)), TRACED_SYNCS, 1);
+	count(wait_done(cuda, p, &call), TRACED_SYNCS, 1);
 }
 
 /*

@@ -85,7 +85,7 @@ static void hear_nvml(struct cuda *cuda, const struct process *p, struct usage *
 {
 	if (u->nvml.window != cuda->window)
 		return;
-	cuda->stats.calibration_windows += estimate_calibrate(&u->estimate, &u->nvml);
+	cuda->stats.calibration_windows += estimate_calibrate(&u->estimate, u->nvml.busy, u->nvml.observed);
 	u->error = estimate_error(&u->estimate);
 	if (presence_is(live_presence(p, u, TRACED_LEAK)))
 		leak_window(&u->leak, now_ns, u->device_live, u->nvml.memory);

@@ -7,26 +7,62 @@
 #include "base/clock.h"
 #include "pipeline/private.h"
 
-void pipeline_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size)
+static int figures_event(const struct trace_header *event, uint32_t size, void *userdata)
 {
+	struct pipeline *pipeline = userdata;
+
 	cuda_event(pipeline->cuda, event, size);
+	return 0;
 }
 
-void pipeline_lost(struct pipeline *pipeline, uint64_t events)
+static void figures_lost(uint64_t events, void *userdata)
 {
+	struct pipeline *pipeline = userdata;
+
 	cuda_lost(pipeline->cuda, events);
 }
 
-void pipeline_incomplete(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation, unsigned bits)
+static void figures_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
 {
+	struct pipeline *pipeline = userdata;
+
 	cuda_mark(pipeline->cuda, tgid, incarnation, bits);
 }
 
-void pipeline_process_over(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation)
+static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
 {
+	struct pipeline *pipeline = userdata;
+
 	cuda_process_over(pipeline->cuda, tgid, incarnation);
 	if (pipeline->symbolizer)
 		symbolizer_forget(pipeline->symbolizer, (pid_t)tgid, incarnation);
+}
+
+static void figures_turn(void *userdata)
+{
+	struct pipeline *pipeline = userdata;
+
+	span_sinks_turn(cuda_span_sinks(pipeline->cuda));
+}
+
+/* Figures must not miss an event: without a bound on their time, which is 40 ns for each. */
+static const struct event_sink figures = {
+	.sink.name = "figures",
+	.event = figures_event,
+	.lost = figures_lost,
+	.incomplete = figures_incomplete,
+	.process_over = figures_process_over,
+	.turn = figures_turn,
+};
+
+struct event_sink *pipeline_event_sink(struct pipeline *pipeline)
+{
+	return &pipeline->sink;
+}
+
+struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline)
+{
+	return cuda_span_sinks(pipeline->cuda);
 }
 
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
@@ -41,6 +77,8 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	if (!pipeline)
 		return -ENOMEM;
 	pipeline->config = *config;
+	pipeline->sink = figures;
+	pipeline->sink.sink.userdata = pipeline;
 	pipeline->devices_by_ns = clock_mono_ns() + config->devices_wait_ns;
 	unnamed = config->name_kernels ? pipeline_symbols(pipeline, event, &ops) : 0;
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);

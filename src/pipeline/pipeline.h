@@ -4,7 +4,7 @@
  * once a window both become a struct trace_view. A pipeline has no thread of its own: the caller runs an
  * event loop and owns the engine.
  *
- *   engine ── pipeline_engine_ops ──> pipeline ──> src/cuda
+ *   engine ── pipeline_event_sink ──> pipeline ──> src/cuda ── pipeline_span_sinks ──> who wants spans
  *                                        │  └────> src/symbolize (own thread), answers by the caller's loop
  *   snapshot ── pipeline_set_node ──────>│
  *                                        └── pipeline_view(engine) ──> struct trace_view
@@ -17,6 +17,8 @@
 
 #include <systemd/sd-event.h>
 
+#include "activity/event_sink.h"
+#include "activity/span_sink.h"
 #include "base/macro.h"
 #include "cuda/cuda.h"
 #include "model/snapshot.h"
@@ -48,11 +50,10 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 void pipeline_free(struct pipeline *pipeline);
 DEFINE_CLEANUP(struct pipeline *, pipeline_free, pipeline_freep)
 
-/* What the engine says. */
-void pipeline_event(struct pipeline *pipeline, const struct trace_header *event, uint32_t size);
-void pipeline_lost(struct pipeline *pipeline, uint64_t events);
-void pipeline_incomplete(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation, unsigned bits);
-void pipeline_process_over(struct pipeline *pipeline, uint32_t tgid, uint64_t incarnation);
+/* What takes the engine's events: for the list of trace_engine_sinks(). Lives as long as the pipeline. */
+struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
+/* Those who get finished spans, to be added to. */
+struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 
 /* The node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);

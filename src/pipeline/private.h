@@ -11,6 +11,7 @@ enum { PIPELINE_DEVICES_MAX = 256 };
 
 struct pipeline {
 	struct pipeline_config config;
+	struct event_sink sink; /* figures */
 	struct cuda *cuda;
 	struct symbolizer *symbolizer; /* NULL: not wanted, or not to be had */
 	int64_t devices_by_ns; /* until then questions wait for the first devices */

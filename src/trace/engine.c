@@ -38,7 +38,7 @@ static void on_sums_over(struct sums_process *process, void *userdata)
 	struct trace_engine *engine = userdata;
 
 	process->incomplete |= engine_incomplete(engine, process);
-	engine->ops.process_over(process->tgid, process->incarnation, engine->userdata);
+	event_sinks_process_over(&engine->sinks, process->tgid, process->incarnation);
 }
 
 static int set_specs(struct trace_engine *engine)
@@ -153,6 +153,11 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	}
 	*ret_engine = TAKE_PTR(engine);
 	return 0;
+}
+
+struct event_sinks *trace_engine_sinks(struct trace_engine *engine)
+{
+	return &engine->sinks;
 }
 
 void trace_engine_free(struct trace_engine *engine)

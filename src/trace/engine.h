@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The tracing engine: targets found, sites chosen, probes attached and given up, the ring drained, the
- * kernel's sums read. It hands events on, and keeps one sum per process and call; what CUDA's state makes of
- * the events is src/cuda's business.
+ * kernel's sums read. It hands events to a list of sinks (activity/event_sink.h), and keeps one sum per
+ * process and call; what CUDA's state makes of the events is src/cuda's business.
  *
  * One thread owns an engine: the one that runs @event. Memory is bounded: TRACE_PROCESSES_MAX processes with
  * sums, each with as many calls as it uses; what does not fit is counted.
@@ -22,6 +22,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "activity/event_sink.h"
 #include "trace/attach.h"
 #include "trace/probe.h"
 #include "trace/site.h"
@@ -49,17 +50,6 @@ struct trace_engine_config {
 };
 
 struct trace_engine_ops {
-	/* An event in ring order; @size bytes of it are good. Valid during the call only. */
-	void (*event)(const struct trace_header *event, uint32_t size, void *userdata);
-	/* Events were lost since the last call: figures of events are incomplete from here. */
-	void (*lost)(uint64_t events, void *userdata);
-	/*
-	 * It turned out that something about a process is incomplete (enum trace_incomplete, all bits),
-	 * before its next event is told. May be NULL; struct trace_process_sum has it, too.
-	 */
-	void (*incomplete)(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata);
-	/* A process is over, its sums are final. May come without a TRACE_EVENT_EXIT where that was lost. */
-	void (*process_over)(uint32_t tgid, uint64_t incarnation, void *userdata);
 	/*
 	 * Something that people should know: probes given up and taken back, files that could not be probed.
 	 * May be NULL.
@@ -134,6 +124,13 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 /* Detaches at once; the traced go on. */
 void trace_engine_free(struct trace_engine *engine);
 DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)
+
+/*
+ * Those who get its events: the caller adds and removes sinks of its own, at any time but within a callback.
+ * Nothing is delivered before the event loop runs, so what is added right after trace_engine_new() misses
+ * nothing.
+ */
+struct event_sinks *trace_engine_sinks(struct trace_engine *engine);
 
 /*
  * Drains the ring and reads the sums of those that were active. Forgets the processes that were over at the

@@ -41,9 +41,9 @@ static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, ui
 static void tell_incomplete(struct trace_engine *engine, struct sums_process *process, unsigned before)
 {
 	process->incomplete |= engine_incomplete(engine, process);
-	if (process->incomplete != before && engine->ops.incomplete)
-		engine->ops.incomplete(process->tgid, process->incarnation, process->incomplete,
-				       engine->userdata);
+	if (process->incomplete != before)
+		event_sinks_incomplete(&engine->sinks, process->tgid, process->incarnation,
+				       process->incomplete);
 }
 
 static void on_process(struct trace_engine *engine, const struct trace_process *event)
@@ -52,7 +52,7 @@ static void on_process(struct trace_engine *engine, const struct trace_process *
 
 	if (process)
 		take_name(process, event);
-	engine->ops.event(&event->header, sizeof(*event), engine->userdata);
+	event_sinks_event(&engine->sinks, &event->header, sizeof(*event));
 	if (process)
 		tell_incomplete(engine, process, 0);
 }
@@ -96,7 +96,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		on_process(engine, (const struct trace_process *)event);
 		return;
 	}
-	engine->ops.event(event, size, engine->userdata);
+	event_sinks_event(&engine->sinks, event, size);
 	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
 		on_over(engine, (const struct trace_process *)event);
 }
@@ -126,7 +126,7 @@ void engine_check_lost(struct trace_engine *engine)
 	engine->lost_told = c->dropped;
 	engine->reconcile = true;
 	mark_lost(engine);
-	engine->ops.lost(lost, engine->userdata);
+	event_sinks_lost(&engine->sinks, lost);
 }
 
 static double cpu_seconds(void)
@@ -145,6 +145,7 @@ int trace_engine_drain(struct trace_engine *engine)
 		return 0;
 	engine->draining = true;
 	begin = cpu_seconds();
+	event_sinks_turn(&engine->sinks);
 	ring_drain(&engine->ring, on_record, engine);
 	engine->event_seconds += cpu_seconds() - begin;
 	engine->draining = false;

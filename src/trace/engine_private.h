@@ -33,6 +33,7 @@ struct mapper {
 
 struct trace_engine {
 	struct trace_engine_config config;
+	struct event_sinks sinks;
 	struct trace_engine_ops ops;
 	void *userdata;
 	sd_event *event;

@@ -34,7 +34,7 @@ TO_COME = {
 
 # The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
 # its reason in ARCHITECTURE.md, whose table of layers says all the rest.
-SIDEWAYS = {("trace", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
+SIDEWAYS = {("activity", "bpf"), ("trace", "proc"), ("symbolize", "proc"), ("symbolize", "cubin")}
 GENERATED = {"config.h", "bpf/trace_multi.h", "bpf/trace_event.h", "bpf/trace_event_old.h"}
 
 # Started by people, without meson's PYTHONPATH: these may edit sys.path.

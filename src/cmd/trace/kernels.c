@@ -186,24 +186,9 @@ int trace_kernels_json(struct trace_kernels *k, struct strbuf *out)
 
 /* ---- events ---- */
 
-void trace_kernels_event(struct trace_kernels *k, const struct trace_header *event, uint32_t size)
+struct event_sink *trace_kernels_sink(struct trace_kernels *k)
 {
-	pipeline_event(k->pipeline, event, size);
-}
-
-void trace_kernels_lost(struct trace_kernels *k, uint64_t events)
-{
-	pipeline_lost(k->pipeline, events);
-}
-
-void trace_kernels_incomplete(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation, unsigned bits)
-{
-	pipeline_incomplete(k->pipeline, tgid, incarnation, bits);
-}
-
-void trace_kernels_over(struct trace_kernels *k, uint32_t tgid, uint64_t incarnation)
-{
-	pipeline_process_over(k->pipeline, tgid, incarnation);
+	return pipeline_event_sink(k->pipeline);
 }
 
 void trace_kernels_mapping(struct trace_kernels *k, const struct exec_gate_mapping *mapping)

@@ -21,7 +21,7 @@ enum {
 struct trace_kernels;
 
 int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels);
-void trace_kernels_free(struct trace_kernels *kernels); /* before the engine */
+void trace_kernels_free(struct trace_kernels *kernels); /* after the engine */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 
 /*
@@ -30,12 +30,8 @@ DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
  */
 int trace_kernels_prepare(struct trace_kernels *kernels);
 
-/* What the engine says. */
-void trace_kernels_event(struct trace_kernels *kernels, const struct trace_header *event, uint32_t size);
-void trace_kernels_lost(struct trace_kernels *kernels, uint64_t events);
-void trace_kernels_incomplete(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation,
-			      unsigned bits);
-void trace_kernels_over(struct trace_kernels *kernels, uint32_t tgid, uint64_t incarnation);
+/* What takes the engine's events. */
+struct event_sink *trace_kernels_sink(struct trace_kernels *kernels);
 
 /* A process that is held maps, or becomes, a file: what it launches can be named when it has ended. */
 void trace_kernels_mapping(struct trace_kernels *kernels, const struct exec_gate_mapping *mapping);

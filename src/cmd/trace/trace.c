@@ -24,12 +24,11 @@
 #include "cmd/cmd.h"
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
+#include "cmd/trace/raw_sink.h"
 #include "proc/maps.h"
 #include "proc/capabilities.h"
 #include "trace/attach.h"
 #include "view/table.h"
-
-enum { RAW_FLUSH = 64 << 10 };
 
 struct tracing {
 	struct invocation *inv;
@@ -39,7 +38,8 @@ struct tracing {
 	struct exec_gate *gate; /* of the command; NULL: none */
 	pid_t pid; /* that is followed; 0: all */
 	struct trace_report report;
-	struct strbuf raw; /* events not yet written */
+	struct raw_sink raw; /* its sink is in use with --raw */
+	struct event_sink ends; /* of the process that is followed */
 	int64_t drawn_ns;
 	bool live; /* the table is drawn each second */
 	int output; /* where what is asked for goes: standard output, or --output */
@@ -61,47 +61,11 @@ static int put(struct tracing *t, const struct strbuf *text)
 	return n < 0 ? (int)n : 0;
 }
 
-static void put_raw(struct tracing *t)
-{
-	if (t->raw.len > 0 && !t->failed)
-		put(t, &t->raw);
-	strbuf_reset(&t->raw);
-}
-
-static void on_event(const struct trace_header *event, uint32_t size, void *userdata)
+static int put_raw(const struct strbuf *text, void *userdata)
 {
 	struct tracing *t = userdata;
 
-	if (t->kernels)
-		trace_kernels_event(t->kernels, event, size);
-	if (!t->inv->flag[FLAG_RAW])
-		return;
-	trace_print_event(event, t->inv->flag[FLAG_JSON], &t->raw);
-	if (t->raw.len >= RAW_FLUSH)
-		put_raw(t);
-}
-
-static void on_lost(uint64_t events, void *userdata)
-{
-	struct tracing *t = userdata;
-
-	if (t->kernels)
-		trace_kernels_lost(t->kernels, events);
-	if (!t->inv->flag[FLAG_RAW])
-		return;
-	/* Where they are missing, as a line among the others. */
-	if (t->inv->flag[FLAG_JSON])
-		strbuf_addf(&t->raw, "{\"type\":\"lost\",\"events\":%llu}\n", (unsigned long long)events);
-	else
-		strbuf_addf(&t->raw, "-- %llu events lost here\n", (unsigned long long)events);
-}
-
-static void on_incomplete(uint32_t tgid, uint64_t incarnation, unsigned bits, void *userdata)
-{
-	struct tracing *t = userdata;
-
-	if (t->kernels)
-		trace_kernels_incomplete(t->kernels, tgid, incarnation, bits);
+	return t->failed ? -EPIPE : put(t, text);
 }
 
 /* Names of files are other people's. */
@@ -121,12 +85,10 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 		complain(text);
 }
 
-static void on_process_over(uint32_t tgid, uint64_t incarnation, void *userdata)
+static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
 {
 	struct tracing *t = userdata;
 
-	if (t->kernels)
-		trace_kernels_over(t->kernels, tgid, incarnation);
 	/* What it became by exec has its PID still. */
 	if (t->pid && !t->gate && tgid == (uint32_t)t->pid && kill(t->pid, 0) < 0 && errno == ESRCH)
 		sd_event_exit(t->event, 0);
@@ -187,7 +149,7 @@ static void collect(struct tracing *t)
 	trace_report_keep(&t->report, t->engine);
 	if (t->kernels)
 		collect_kernels(t);
-	put_raw(t);
+	raw_sink_flush(&t->raw);
 }
 
 static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
@@ -248,6 +210,20 @@ static void on_ended(int status, void *userdata)
 	sd_event_exit(t->event, 0);
 }
 
+static int add_sinks(struct tracing *t)
+{
+	struct event_sinks *sinks = trace_engine_sinks(t->engine);
+	int r = t->kernels ? event_sinks_add(sinks, trace_kernels_sink(t->kernels)) : 0;
+
+	if (r >= 0 && t->inv->flag[FLAG_RAW])
+		r = event_sinks_add(sinks, &t->raw.sink);
+	t->ends = (struct event_sink){
+		.sink = { .name = "ends", .userdata = t },
+		.process_over = on_process_over,
+	};
+	return r < 0 ? r : event_sinks_add(sinks, &t->ends);
+}
+
 static int start_engine(struct tracing *t)
 {
 	const struct options *o = &t->inv->options;
@@ -267,16 +243,12 @@ static int start_engine(struct tracing *t)
 					0,
 		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
 	};
-	static const struct trace_engine_ops ops = {
-		.event = on_event,
-		.lost = on_lost,
-		.incomplete = on_incomplete,
-		.process_over = on_process_over,
-		.notice = on_notice,
-	};
+	static const struct trace_engine_ops ops = { .notice = on_notice };
 	struct attach_trouble trouble = { "" };
 	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
 
+	if (r >= 0)
+		r = add_sinks(t);
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: CUDA calls are not traced: %s\n",
 			trouble.text[0] ? trouble.text : strerror(-r));
@@ -568,7 +540,7 @@ int trace_main(struct invocation *inv)
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
 		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();
-	strbuf_init(&t.raw, 0);
+	raw_sink_init(&t.raw, inv->flag[FLAG_JSON] != NULL, put_raw, &t);
 	r = trace_report_init(&t.report);
 	if (r == 0)
 		r = start(&t);
@@ -577,10 +549,10 @@ int trace_main(struct invocation *inv)
 		r = finish(&t);
 	}
 	exec_gate_free(t.gate);
-	trace_kernels_free(t.kernels);
 	trace_engine_free(t.engine);
+	trace_kernels_free(t.kernels);
 	trace_report_done(&t.report);
-	strbuf_done(&t.raw);
+	raw_sink_done(&t.raw);
 	sd_event_unref(t.event);
 	return r < 0 ? EXIT_FAILURE : t.status;
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/private.h"
+#include "activity/pool.h"
 
-static bool grow(struct pool *pool, uint32_t limit)
+#include <stdbool.h>
+
+#include "base/macro.h"
+
+static bool pool_grow(struct pool *pool, uint32_t limit)
 {
 	uint32_t room =
 		pool->room ? (uint32_t)MIN((uint64_t)limit, (uint64_t)pool->room * 2) : MIN(limit, 4u);
@@ -23,13 +27,13 @@ uint32_t pool_take(struct pool *pool, uint32_t size, uint32_t limit)
 
 	pool->size = size;
 	if (pool->used >= limit)
-		return NONE;
+		return POOL_NONE;
 	if (pool->free) {
 		index = pool->free - 1;
 		memcpy(&pool->free, pool_at(pool, index), sizeof(pool->free));
 	} else {
-		if (pool->n == pool->room && !grow(pool, limit))
-			return NONE;
+		if (pool->n == pool->room && !pool_grow(pool, limit))
+			return POOL_NONE;
 		index = pool->n++;
 	}
 	pool->used++;

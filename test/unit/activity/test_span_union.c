@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cuda/private.h"
+#include <stdbool.h>
+
+#include "activity/span_union.h"
+#include "base/macro.h"
 #include "test.h"
 
 enum { TIME = 400, MANY = 60 };
@@ -122,5 +125,5 @@ int main(void)
 		cmocka_unit_test(weights_are_kept),
 	};
 
-	return cmocka_run_group_tests_name("span", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("span_union", tests, NULL, NULL);
 }

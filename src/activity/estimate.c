@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "activity/estimate.h"
+
+#include <math.h>
+
+#include "base/macro.h"
+
+#define COMPARE_SECONDS \
+	2.0 /* of the driver's time, at least: its samples come several a second, ours at each tick */
+#define PERCENT 0.01
+#define KEEP 0.8 /* of what was learned before, each time */
+
+double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
+		       bool pending)
+{
+	double busy = MIN(likely, span);
+
+	if (estimate->calibrated) {
+		estimate->backlog += launches * estimate->per_launch;
+		busy = MIN(span, estimate->backlog);
+		estimate->backlog = pending ? estimate->backlog - busy : 0;
+	}
+	estimate->elapsed += elapsed;
+	estimate->estimated += busy;
+	estimate->launches += launches;
+	return busy;
+}
+
+static void estimate_restart(struct estimate *estimate, double busy_total, double observed_total)
+{
+	estimate->started = true;
+	estimate->driver_busy = busy_total;
+	estimate->driver_observed = observed_total;
+	estimate->elapsed = estimate->estimated = estimate->launches = 0;
+}
+
+/* @busy: the driver's, in the time that the estimate is about. */
+static void estimate_learn(struct estimate *estimate, double busy)
+{
+	double larger = MAX(busy, estimate->estimated);
+
+	if (larger > 0)
+		estimate->errors[estimate->errors_n++ % ERRORS_KEPT] =
+			(float)(fabs(busy - estimate->estimated) / larger);
+	estimate->learned_busy = estimate->learned_busy * KEEP + busy;
+	estimate->learned_launches = estimate->learned_launches * KEEP + estimate->launches;
+	if (estimate->learned_launches < 1)
+		return;
+	estimate->per_launch = estimate->learned_busy / estimate->learned_launches;
+	estimate->calibrated = true;
+}
+
+bool estimate_calibrate(struct estimate *estimate, double busy_total, double observed_total)
+{
+	double observed = observed_total - estimate->driver_observed;
+	double busy = busy_total - estimate->driver_busy;
+	bool learned = false;
+
+	if (!estimate->started || observed < 0 || busy < 0) {
+		estimate_restart(estimate, busy_total, observed_total);
+		return false;
+	}
+	if (observed < COMPARE_SECONDS)
+		return false;
+	if (busy > 0 || (estimate->launches > 0 && estimate->estimated > PERCENT * estimate->elapsed)) {
+		/* The driver's windows and ours are not cut at the same moments: compare shares. */
+		double share = busy > 0 ? MIN(busy / observed, 1.0) : PERCENT / 2;
+
+		estimate_learn(estimate, share * estimate->elapsed);
+		learned = true;
+	}
+	estimate_restart(estimate, busy_total, observed_total);
+	return learned;
+}
+
+double estimate_error(const struct estimate *estimate)
+{
+	uint32_t n = MIN(estimate->errors_n, (uint32_t)ERRORS_KEPT);
+	double sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += (double)estimate->errors[i];
+	return n ? sum / n : NAN;
+}
