@@ -327,10 +327,10 @@ void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_s
 	u = &p->usages[index];
 	fresh = !is_listed(cuda, u);
 	u->nvml = (struct nvml_figures){ .busy = busy_seconds,
-				      .observed = observed_seconds,
-				      .memory = memory_bytes,
-				      .window = cuda->window,
-				      .heard_ns = cuda->window_start_ns };
+					 .observed = observed_seconds,
+					 .memory = memory_bytes,
+					 .window = cuda->window,
+					 .heard_ns = cuda->window_start_ns };
 	if (fresh)
 		device_resolve(cuda, p);
 }

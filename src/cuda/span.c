@@ -4,8 +4,8 @@
 
 static struct span span_of(const struct cuda *cuda, const struct process *p, uint32_t context)
 {
-	unsigned flags = (p->incomplete ? SPAN_INCOMPLETE : 0) |
-			 (p->visible_estimated ? SPAN_DEVICE_GUESSED : 0);
+	unsigned flags =
+		(p->incomplete ? SPAN_INCOMPLETE : 0) | (p->visible_estimated ? SPAN_DEVICE_GUESSED : 0);
 
 	return (struct span){
 		.tgid = p->tgid,

@@ -21,6 +21,9 @@ struct pipeline {
 	struct kept_environments *kept; /* NULL: none */
 };
 
+/* view.c: what was left out beyond a limit, and what sinks had no time or room for */
+uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_sinks *events);
+
 /* node.c */
 extern const struct cuda_ops pipeline_cuda_ops;
 

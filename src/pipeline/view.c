@@ -224,8 +224,20 @@ static void set_agent(struct trace_view *view, enum agent_metric metric, double 
 	view->agent_p[metric] = PRESENCE_PRESENT;
 }
 
+uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_sinks *events)
+{
+	struct cuda_stats c;
+
+	cuda_stats(pipeline->cuda, &c);
+	return c.overflow_processes + c.overflow_streams + c.overflow_contexts + c.overflow_threads +
+	       c.overflow_allocations + c.overflow_pending + c.overflow_events + c.overflow_kernels +
+	       c.overflow_names + event_sinks_not_taken(events) +
+	       span_sinks_not_taken(cuda_span_sinks(pipeline->cuda));
+}
+
 static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
-		       const struct trace_engine_status *s, uint64_t left_out)
+		       const struct event_sinks *events, const struct trace_engine_status *s,
+		       uint64_t left_out)
 {
 	struct cuda_stats c;
 
@@ -246,10 +258,7 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	set_agent(view, AGENT_TRACE_LOST_CALLS, (double)s->lost_stats);
 	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost_errors);
 	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
-	set_agent(view, AGENT_TRACE_OVERFLOWS,
-		  (double)(c.overflow_processes + c.overflow_streams + c.overflow_contexts +
-			   c.overflow_threads + c.overflow_allocations + c.overflow_pending +
-			   c.overflow_events + c.overflow_kernels + c.overflow_names + left_out));
+	set_agent(view, AGENT_TRACE_OVERFLOWS, (double)(pipeline_overflows(pipeline, events) + left_out));
 	if (pipeline->symbolizer) {
 		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
 		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
@@ -317,7 +326,7 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		trace_view_unref(view);
 		return r;
 	}
-	fill_agent(view, pipeline, &status, left_out);
+	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);
 	say_what_is_missing(view, &status);
 	view->enabled = true;
 	view->boot_ns = clock_boot_ns();
