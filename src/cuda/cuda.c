@@ -137,7 +137,8 @@ static void moved(struct cuda *cuda, struct process *p, const struct trace_call 
 	if (waits)
 		sync_copy(cuda, p, stream, &call);
 	if (waits && call.kind <= TRACE_COPY_DEVICE_TO_HOST) {
-		span_of_call(cuda, p, SPAN_COPY, stream_at(p, stream)->context, stream, &call);
+		if (spans_wanted(cuda))
+			span_of_call(cuda, p, SPAN_COPY, stream_at(p, stream)->context, stream, &call);
 		usage_span(cuda, usage, call.header.time_ns, returned_ns(&call), 0, 0);
 	} else {
 		stream_work(p, stream, call.header.time_ns, returned_ns(&call), 0, 0);

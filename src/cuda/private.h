@@ -378,7 +378,12 @@ void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t
 		double cores);
 double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s);
 
-/* span.c */
+/* span.c; only where spans_wanted() */
+static inline bool spans_wanted(const struct cuda *cuda)
+{
+	return cuda->span_sinks.n > 0;
+}
+
 /* What is pending in the stream is over; @how: SPAN_NO_WAIT or 0. */
 void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream, uint64_t end_ns,
 		    uint64_t likely_ns, enum span_flag how);

@@ -28,11 +28,8 @@ void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream,
 		    uint64_t likely_ns, enum span_flag how)
 {
 	const struct stream *s = stream_at(p, stream);
-	struct span span;
+	struct span span = span_of(cuda, p, s->context);
 
-	if (cuda->span_sinks.n == 0)
-		return;
-	span = span_of(cuda, p, s->context);
 	span_in_stream(p, stream, &span);
 	span.kind = s->launches > 0 ? SPAN_KERNELS : SPAN_COPY;
 	span.flags |= SPAN_END_BOUND | how;
@@ -49,11 +46,8 @@ void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream,
 void span_of_call(struct cuda *cuda, const struct process *p, enum span_kind kind, uint32_t context,
 		  uint32_t stream, const struct trace_call *call)
 {
-	struct span span;
+	struct span span = span_of(cuda, p, context);
 
-	if (cuda->span_sinks.n == 0)
-		return;
-	span = span_of(cuda, p, context);
 	if (stream != NONE)
 		span_in_stream(p, stream, &span);
 	span.kind = (uint8_t)kind;

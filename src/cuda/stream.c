@@ -286,7 +286,8 @@ static void stream_end(struct cuda *cuda, struct process *p, uint32_t stream, ui
 		return;
 	if (end_ns > sync_ns && end_ns - sync_ns > AT_ONCE_NS)
 		likely = end_ns;
-	span_of_stream(cuda, p, stream, end_ns, likely, how);
+	if (spans_wanted(cuda))
+		span_of_stream(cuda, p, stream, end_ns, likely, how);
 	if (s->launches == 0)
 		likely = 0; /* copies alone: NVML counts kernels */
 	usage_span(cuda, usage, s->first_ns, end_ns, likely, usage_cores(cuda, usage, s));

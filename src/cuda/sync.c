@@ -180,7 +180,7 @@ static struct usage *wait_done(struct cuda *cuda, struct process *p, const struc
 {
 	uint32_t stream, context = wait_for(cuda, p, call, &stream);
 
-	if (!is_query(call))
+	if (spans_wanted(cuda) && !is_query(call))
 		span_of_call(cuda, p, SPAN_SYNC, context, stream, call);
 	return usage_of(p, context);
 }
