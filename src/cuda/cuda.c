@@ -50,6 +50,7 @@ int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void 
 	if (!cuda)
 		return -ENOMEM;
 	take_limits(&cuda->limits, limits ? limits : &defaults);
+	cuda->series.limit = cuda->limits.series;
 	if (ops)
 		cuda->ops = *ops;
 	cuda->userdata = userdata;
@@ -57,7 +58,7 @@ int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void 
 	cuda->window_start_ns = clock_mono_ns();
 	cuda->last = NONE;
 	cuda->environment = malloc(ENVIRONMENT_MAX);
-	cuda->best = calloc(cuda->limits.kernel_series + (size_t)1, sizeof(struct kernel_row *));
+	cuda->best = calloc(cuda->limits.kernel_series + (size_t)1, sizeof(struct series_claim *));
 	if (!cuda->environment || !cuda->best)
 		return -ENOMEM;
 	/* Without it keys can be guessed, which costs a hostile program's own events time. */

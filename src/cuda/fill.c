@@ -131,7 +131,7 @@ static void fill_process(const struct process *p, struct traced_process *ret)
 	ret->first_real_ns =
 		clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);
 	ret->exited = p->shown_over;
-	ret->has_series = p->has_series;
+	ret->has_series = p->claim.has;
 	ret->incomplete = p->incomplete;
 	fill_threads(p, ret);
 }

@@ -82,7 +82,7 @@ static void fill_row(const struct cuda *cuda, const struct process *p, const str
 	if (!kernel)
 		return;
 	kernel->kernel = kernel_ref(row->kernel);
-	kernel->has_series = row->has_series;
+	kernel->has_series = row->claim.has;
 	for (unsigned i = 0; i < row->shapes_n; i++)
 		add_shape(kernel, &row->shapes[i]);
 	kernel->other_shapes = row->other_shapes;

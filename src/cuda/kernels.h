@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "model/kernel.h"
+#include "model/series.h"
 #include "model/trace.h"
 
 enum {
@@ -72,14 +73,14 @@ struct kernel_row {
 	uint32_t usage;
 	uint32_t functions; /* first one, plus one */
 	uint8_t shapes_n, shape, hand; /* the newest one's place; who is to make room */
-	bool settled, has_series, had_series;
+	bool settled;
 	bool wanted; /* one of its functions is */
 	struct share share;
 	struct kernel *kernel; /* NULL: a free row */
 	uint32_t texts; /* bytes of its names, counted in texts_bytes */
 	uint64_t tried; /* window of the last attempt to ask */
 	uint64_t key; /* in the process's row_map; 0: not there */
-	double recent; /* seconds lately */
+	struct series_claim claim; /* score: nanoseconds lately */
 	uint64_t other_shapes;
 	struct shape shapes[TRACED_SHAPES_MAX];
 };

@@ -195,7 +195,8 @@ struct process {
 	uint64_t start_boot_ns, first_ns;
 	char comm[TRACED_COMM];
 	unsigned incomplete;
-	bool has_series, over;
+	struct series_claim claim; /* for as long as it lives */
+	bool over;
 	bool unheard; /* its first event has not come, and is taken for lost */
 	bool unread; /* numbers of some calls are too low: they could not be read, or only in part */
 	bool shown_once, shown_over; /* at the last window */
@@ -274,7 +275,7 @@ struct cuda {
 	uint32_t processes_n, processes_room;
 	struct hashmap process_map; /* tgid */
 	uint32_t last; /* process of the last event */
-	uint32_t series;
+	struct series_set series; /* processes with series of their own */
 
 	struct allocation **chunks;
 	uint32_t chunks_n, allocations_n, allocations_made, allocation_free;
@@ -287,7 +288,7 @@ struct cuda {
 	uint64_t texts_bytes; /* of kernels in rows */
 	uint64_t questions_n; /* ever asked */
 	struct hashmap questions; /* that wait for an answer: id to tgid */
-	struct kernel_row **best; /* scratch, of limits.kernel_series */
+	struct series_claim **best; /* scratch, of limits.kernel_series */
 
 	uint64_t visit; /* waits looked at */
 	uint64_t window; /* windows closed, plus one */

@@ -91,8 +91,7 @@ static struct process *process_new(struct cuda *cuda, uint32_t tgid)
 	}
 	cuda->last = cuda->processes_n;
 	cuda->processes[cuda->processes_n++] = p;
-	p->has_series = cuda->series < cuda->limits.series;
-	cuda->series += p->has_series;
+	series_take(&cuda->series, &p->claim);
 	return p;
 }
 
@@ -170,7 +169,7 @@ void processes_forget(struct cuda *cuda)
 		/* A successor may have its PID by now. */
 		if (hashmap_get(&cuda->process_map, salted(cuda, p->tgid), &index) && index == i)
 			hashmap_del(&cuda->process_map, salted(cuda, p->tgid));
-		cuda->series -= p->has_series;
+		series_give_up(&cuda->series, &p->claim);
 		process_free(cuda, p);
 		cuda->processes[i] = last;
 		cuda->processes_n--;

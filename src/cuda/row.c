@@ -125,7 +125,7 @@ static void merge(struct cuda *cuda, struct process *p, uint32_t into, uint32_t 
 	struct kernel_row *a = row_at(p, into), *b = row_at(p, from);
 
 	share_add(&a->share, &b->share);
-	a->recent += b->recent;
+	a->claim.score += b->claim.score;
 	a->other_shapes += b->other_shapes;
 	for (unsigned i = 0; i < b->shapes_n; i++)
 		add_shape(a, &b->shapes[i]);
@@ -189,7 +189,7 @@ void row_unsettle(struct cuda *cuda, struct process *p, struct kernel_row *row)
 	if (row->key)
 		hashmap_del(&p->row_map, row->key);
 	row->key = 0;
-	row->settled = row->has_series = false;
+	row->settled = row->claim.has = false;
 	row->share.series = (struct launch_sums){ 0 };
 }
 

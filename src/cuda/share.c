@@ -17,7 +17,6 @@
 #include <math.h>
 
 #define FORGET_SECONDS 60.0 /* time from so long ago counts a third */
-#define KEEPS 1.5 /* a kernel that has a series, against one that has none */
 
 /* ---- time ---- */
 
@@ -136,46 +135,9 @@ void share_process(struct cuda *cuda, struct process *p)
 
 /* ---- series ---- */
 
-static double score(const struct kernel_row *row)
+static void choose_kernels(struct cuda *cuda, double keep)
 {
-	return row->recent * (row->had_series ? KEEPS : 1);
-}
-
-/* A heap, the least on top; those that have a series are worth more than others with as much. */
-static bool is_less(const struct kernel_row *a, const struct kernel_row *b)
-{
-	if (score(a) < score(b) || score(a) > score(b))
-		return score(a) < score(b);
-	return b->had_series && !a->had_series;
-}
-
-static void sift_down(struct kernel_row **heap, uint32_t n, uint32_t at)
-{
-	for (uint32_t child = 2 * at + 1; child < n; at = child, child = 2 * at + 1) {
-		struct kernel_row *row = heap[at];
-
-		if (child + 1 < n && is_less(heap[child + 1], heap[child]))
-			child++;
-		if (!is_less(heap[child], row))
-			return;
-		heap[at] = heap[child];
-		heap[child] = row;
-	}
-}
-
-static void sift_up(struct kernel_row **heap, uint32_t at)
-{
-	for (uint32_t parent; at > 0 && is_less(heap[at], heap[parent = (at - 1) / 2]); at = parent) {
-		struct kernel_row *row = heap[at];
-
-		heap[at] = heap[parent];
-		heap[parent] = row;
-	}
-}
-
-static void choose(struct cuda *cuda, double keep)
-{
-	uint32_t n = 0, most = cuda->limits.kernel_series;
+	struct series_best best = { .heap = cuda->best, .limit = cuda->limits.kernel_series };
 
 	for (uint32_t i = 0; i < cuda->processes_n; i++) {
 		struct process *p = cuda->processes[i];
@@ -185,53 +147,40 @@ static void choose(struct cuda *cuda, double keep)
 
 			if (!row->kernel)
 				continue;
-			row->recent = row->recent * keep + (double)(row->share.now.ns - row->share.shown.ns);
-			row->had_series = row->has_series;
-			row->has_series = false;
-			if (!row->settled || !p->has_series || most == 0)
-				continue;
-			if (n < most) {
-				cuda->best[n] = row;
-				sift_up(cuda->best, n++);
-			} else if (is_less(cuda->best[0], row)) {
-				cuda->best[0] = row;
-				sift_down(cuda->best, n, 0);
-			}
+			row->claim.score =
+				row->claim.score * keep + (double)(row->share.now.ns - row->share.shown.ns);
+			series_offer(&best, &row->claim, row->settled && p->claim.has);
 		}
 	}
-	for (uint32_t i = 0; i < n; i++)
-		cuda->best[i]->has_series = true;
+	series_settle(&best);
 }
 
-static void add_sums(struct launch_sums *to, const struct share *share)
+static void credit_launches(struct cuda *cuda, const struct usage *usage, struct share *share, bool has)
 {
-	to->launches += share->now.launches - share->shown.launches;
-	to->threads = add_saturated(to->threads, share->now.threads - share->shown.threads);
-	to->ns += share->now.ns - share->shown.ns;
-}
+	struct launch_sums *all = &cuda->totals[usage->device].kernels;
+	struct launch_sums *other = &cuda->totals[usage->device].kernels_other, *own = &share->series;
 
-static void credit(struct cuda *cuda, const struct usage *usage, struct share *share, bool has_series)
-{
-	struct total *total = &cuda->totals[usage->device];
-
-	add_sums(&total->kernels, share);
-	add_sums(has_series ? &share->series : &total->kernels_other, share);
+	series_credit_count(has, share->now.launches - share->shown.launches, &all->launches, &own->launches,
+			    &other->launches);
+	series_credit_count(has, share->now.threads - share->shown.threads, &all->threads, &own->threads,
+			    &other->threads);
+	series_credit_count(has, share->now.ns - share->shown.ns, &all->ns, &own->ns, &other->ns);
 	share->shown = share->now;
 }
 
 void share_close(struct cuda *cuda, double elapsed)
 {
-	choose(cuda, exp(-elapsed / FORGET_SECONDS));
+	choose_kernels(cuda, exp(-elapsed / FORGET_SECONDS));
 	for (uint32_t i = 0; i < cuda->processes_n; i++) {
 		struct process *p = cuda->processes[i];
 
 		for (uint32_t k = 0; k < p->usages_n; k++)
-			credit(cuda, &p->usages[k], &p->usages[k].rest, false);
+			credit_launches(cuda, &p->usages[k], &p->usages[k].rest, false);
 		for (uint32_t k = 0; k < p->rows.n; k++) {
 			struct kernel_row *row = row_at(p, k);
 
 			if (row->kernel)
-				credit(cuda, &p->usages[row->usage], &row->share, row->has_series);
+				credit_launches(cuda, &p->usages[row->usage], &row->share, row->claim.has);
 		}
 	}
 }

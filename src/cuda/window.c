@@ -105,9 +105,7 @@ static void credit(struct cuda *cuda, const struct process *p, struct usage *u)
 
 		if (traced_metrics[row].kind != METRIC_COUNTER)
 			continue;
-		total->all[row] += increment;
-		if (!p->has_series)
-			total->other[row] += increment;
+		series_credit(p->claim.has, increment, &total->all[row], NULL, &total->other[row]);
 	}
 	for (unsigned row = TRACED_LIVE_DEVICE; row <= TRACED_LIVE_ARRAY; row++) {
 		uint8_t presence = live_presence(p, u, row);

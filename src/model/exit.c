@@ -69,7 +69,6 @@ void exit_add(struct model *model, const struct tracked *t, int64_t now_ns)
 	record = exit_at(model, model->exits_n++);
 	record->p = t->p;
 	record->p.exited = true;
-	record->p.has_series = false;
 	record->p.exit_seq = model->exit_seq;
 	record->device = t->device;
 	record->workload = t->workload;

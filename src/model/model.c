@@ -67,10 +67,11 @@ void model_set_limits(struct model *model, const struct model_limits *limits)
 {
 	model->limits.processes = MIN(limits->processes, (uint32_t)READING_PROCESSES_MAX);
 	model->limits.series = MIN(limits->series, (uint32_t)READING_PROCESSES_MAX);
+	model->series.limit = model->limits.series;
 	model->limits.exited = MIN(limits->exited, (uint32_t)NO_INDEX);
 	/* Beyond these each device has one place for what has none; an index of 16 bits must name all. */
 	model->limits.workloads = MIN(limits->workloads, (uint32_t)NO_INDEX - DEVICES_MAX);
-	series_balance(model);
+	processes_balance(model);
 }
 
 void model_agent_set(struct model *model, enum agent_metric metric, double value)

@@ -8,7 +8,7 @@
  *   accumulate.c readings made into values, by kind
  *   process.c    processes: who is who (PID reuse), increments credited, exits folded
  *   exit.c       records of those that exited
- *   series.c     which processes have a series of their own in /metrics
+ *   series.c     who has a series of its own in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
  *   xid.c        XID counts from two sources; xid_store.c keeps them across restarts
  *   publish.c    the state as a snapshot
@@ -20,6 +20,7 @@
 
 #include "base/hashmap.h"
 #include "model/model.h"
+#include "model/series.h"
 
 enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
@@ -64,7 +65,7 @@ struct tracked {
 	int64_t checked_ns; /* when its identity was last looked at */
 	int64_t increment_ns; /* when increments were last accepted; 0 never */
 	bool was_listed; /* has been in a process list, not only among the utilisation samples */
-	double score; /* recent use, for series.c */
+	struct series_claim claim; /* score: recent use, 0..2 */
 };
 
 struct tracked_workload {
@@ -125,7 +126,7 @@ struct model {
 	uint32_t processes_n, processes_room;
 	bool sorted_valid;
 	struct hashmap process_map; /* process_key() to index */
-	uint32_t series_n;
+	struct series_set series;
 
 	struct exit_record *exits; /* ring: the oldest at exits_first */
 	uint32_t exits_n, exits_first, exits_room;
@@ -187,6 +188,8 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 void processes_sweep(struct model *model, int64_t now_ns);
 /* The device is about to be forgotten. */
 void processes_forget_device(struct model *model, uint16_t device, int64_t now_ns);
+/* Who has a series, after the limit or recent use has changed. */
+void processes_balance(struct model *model);
 
 /* exit.c */
 
@@ -197,11 +200,6 @@ void exit_add(struct model *model, const struct tracked *t, int64_t now_ns);
 /* The newest record of this PID on this device, if it is not older than since_ns; NULL. */
 struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns);
 void exits_expire(struct model *model, int64_t now_ns);
-
-/* series.c */
-void series_use(struct model *model, struct tracked *t, double busy_seconds, double elapsed_seconds);
-void series_give_up(struct model *model, struct tracked *t);
-void series_balance(struct model *model);
 
 /* workload.c */
 

@@ -28,6 +28,7 @@
 #define GAP_NS (3 * NSEC_PER_SEC)
 #define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC) /* one that /proc never knew, on a device that is gone */
 #define LATE_SAMPLE_NS (10 * NSEC_PER_SEC)
+#define SCORE_SECONDS 60.0 /* of recent use */
 enum { SWEEP_MAX = 64 }; /* looks into /proc per sweep */
 
 static uint64_t process_key(uint16_t device, uint32_t pid)
@@ -58,7 +59,7 @@ static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
 {
 	struct tracked *t = &model->processes[index], *last = &model->processes[model->processes_n - 1];
 
-	series_give_up(model, t);
+	series_give_up(&model->series, &t->claim);
 	workload_leave(model, t->workload, now_ns);
 	exit_add(model, t, now_ns);
 	hashmap_del(&model->process_map, process_key(t->device, t->p.id.pid));
@@ -177,12 +178,8 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	else
 		process_name(&t->p, identity->comm);
 	process_identified(model, t, identity);
-	if (model->series_n < model->limits.series) {
-		t->p.has_series = true;
-		model->series_n++;
-	} else {
+	if (!series_take(&model->series, &t->claim))
 		model_agent_add(model, AGENT_DROPPED_SERIES, 1);
-	}
 	return t;
 }
 
@@ -211,27 +208,29 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 
 /* Increments */
 
-/* To the device's total, and to the process's own series or the device's "other": once. */
-static void credit_device(struct model *model, uint16_t device, struct process *p, unsigned row,
+/* To the device's total, and to the series of @t or the device's "other"; @t: NULL, one that has none. */
+static void credit_device(struct model *model, uint16_t device, struct tracked *t, unsigned row,
 			  double increment)
 {
 	struct entity *e = &model->devices[device]->e;
 
-	e->process_total[row] += increment;
-	if (p && p->has_series)
-		p->series[row] += increment;
-	else
-		e->process_other[row] += increment;
+	series_credit(t && t->claim.has, increment, &e->process_total[row], t ? &t->p.series[row] : NULL,
+		      &e->process_other[row]);
 }
 
 /* `presence` is that of the increment; see take_increment() of accumulate.c for when a sum is shown. */
-static void credit(struct model *model, uint16_t device, uint16_t workload, struct process *p, unsigned row,
-		   double increment, uint8_t presence)
+static void credit_sums(struct model *model, uint16_t workload, struct process *p, unsigned row,
+			double increment, uint8_t presence)
 {
 	p->v[row] += increment;
 	p->p[row] = PRESENCE_PRESENT | ((presence | p->p[row]) & PRESENCE_ESTIMATED);
-	credit_device(model, device, p, row, increment);
 	workload_credit(model, workload, row, increment, presence);
+}
+
+static void credit(struct model *model, struct tracked *t, unsigned row, double increment, uint8_t presence)
+{
+	credit_sums(model, t->workload, &t->p, row, increment, presence);
+	credit_device(model, t->device, t, row, increment);
 }
 
 /* An increment of a reading, refused when it cannot be. */
@@ -262,10 +261,9 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 		if (!row_is_credited(row) || !increment_good(model, reading, row, accepted_ns, end_ns))
 			continue;
 		if (record)
-			credit(model, device, record->workload, &record->p, row, reading->v[row],
-			       reading->p[row]);
-		else
-			credit_device(model, device, NULL, row, reading->v[row]);
+			credit_sums(model, record->workload, &record->p, row, reading->v[row],
+				    reading->p[row]);
+		credit_device(model, device, NULL, row, reading->v[row]);
 	}
 	if (record)
 		model->exits_tag++;
@@ -282,7 +280,7 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		if (!row_is_credited(row))
 			continue;
 		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {
-			credit(model, t->device, t->workload, &t->p, row, reading->v[row], p);
+			credit(model, t, row, reading->v[row], p);
 			any |= reading->v[row] > 0;
 		} else if (!presence_is(t->p.p[row]) || p == PRESENCE_UNSUPPORTED ||
 			   p == PRESENCE_NO_PERMISSION) {
@@ -304,12 +302,10 @@ static void take_memory(struct model *model, struct tracked *t, const struct rea
 	if (before && presence_is(p) && elapsed > 0) {
 		bool gap = end_ns - t->seen_ns > MAX(GAP_NS, 3 * model->period_ns);
 
-		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS,
-		       (t->p.v[PROCESS_MEMORY] + memory) / 2 * elapsed,
+		credit(model, t, PROCESS_MEMORY_BYTE_SECONDS, (t->p.v[PROCESS_MEMORY] + memory) / 2 * elapsed,
 		       PRESENCE_PRESENT | (gap ? PRESENCE_ESTIMATED : 0));
 	} else if (presence_is(p)) {
-		credit(model, t->device, t->workload, &t->p, PROCESS_MEMORY_BYTE_SECONDS, 0,
-		       PRESENCE_PRESENT);
+		credit(model, t, PROCESS_MEMORY_BYTE_SECONDS, 0, PRESENCE_PRESENT);
 	}
 	if (presence_is(p)) {
 		t->p.v[PROCESS_MEMORY_PEAK] = MAX(t->p.v[PROCESS_MEMORY_PEAK], memory);
@@ -332,6 +328,34 @@ static void take_gauges(struct process *p, const struct reading_process *reading
 		p->percent_sum[1] += 100 * p->v[PROCESS_UTILIZATION_MEMORY];
 	if (presence_is(p->p[PROCESS_MEMORY]))
 		p->memory_kib_sum += p->v[PROCESS_MEMORY] / 1024;
+}
+
+/*
+ * Recent use: busy share of time plus share of the device's memory, each 0..1, averaged over about a minute.
+ */
+static void process_used(struct model *model, struct tracked *t, double busy_seconds, double elapsed_seconds)
+{
+	double total = model->devices[t->device]->memory_total;
+	double busy = elapsed_seconds > 0 ? MIN(busy_seconds / elapsed_seconds, 1.0) : 0;
+	double memory = presence_is(t->p.p[PROCESS_MEMORY]) && total > 0 ?
+				MIN(t->p.v[PROCESS_MEMORY] / total, 1.0) :
+				0;
+	double weight = elapsed_seconds > 0 ? elapsed_seconds / (elapsed_seconds + SCORE_SECONDS) : 1;
+
+	t->claim.score += weight * (busy + memory - t->claim.score);
+}
+
+void processes_balance(struct model *model)
+{
+	struct series_rows rows = {
+		.first = model->processes_n ? &model->processes[0].claim : NULL,
+		.stride = sizeof(model->processes[0]),
+		.n = model->processes_n,
+	};
+	unsigned lost = series_balance(&model->series, rows);
+
+	if (lost > 0)
+		model_agent_add(model, AGENT_DROPPED_SERIES, lost);
 }
 
 /* A PID that no live process on this device has. NULL: it got no place, and its increments went elsewhere. */
@@ -381,8 +405,8 @@ static void process_apply(struct model *model, const struct reading_process *rea
 		t->seen = model->readings;
 	}
 	t->was_listed |= reading->types != 0;
-	series_use(model, t, t->p.v[PROCESS_BUSY] - busy,
-		   t->seen_ns ? (double)(end_ns - t->seen_ns) / NSEC_PER_SEC : 0);
+	process_used(model, t, t->p.v[PROCESS_BUSY] - busy,
+		     t->seen_ns ? (double)(end_ns - t->seen_ns) / NSEC_PER_SEC : 0);
 	t->seen_ns = end_ns;
 	t->p.last_real_ns = real_at(end_ns);
 }
@@ -410,7 +434,7 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 		else
 			i++;
 	}
-	series_balance(model);
+	processes_balance(model);
 }
 
 void processes_sweep(struct model *model, int64_t now_ns)

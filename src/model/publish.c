@@ -133,6 +133,7 @@ static void publish_processes(struct model *model, struct snapshot *s)
 		struct workload *w;
 
 		*p = t->p;
+		p->has_series = t->claim.has;
 		p->entity = model->devices[t->device]->rank;
 		p->workload = workload_rank(model, t->workload);
 		drop_old_gauges(t, &model->devices[t->device]->e, p);

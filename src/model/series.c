@@ -1,84 +1,122 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which processes have a series of their own in /metrics. While there are free ones, whoever comes has one.
- * When all are taken, recent use decides: a process that was much busier than the least busy of those with a
- * series takes it over. Much: half as much again and a tenth of a GPU, so that two like each other do not
- * take turns. Whoever loses its series keeps what was credited to it and goes on from there if it gets one
- * again.
- */
-#include "model/private.h"
+#include "model/series.h"
 
-#include "base/macro.h"
+#define TAKEOVER_FACTOR 1.5 /* much busier: half as much again */
+#define TAKEOVER_MARGIN 0.1 /* and a tenth of a device, so that two like each other do not take turns */
+#define KEEPS 1.5 /* what has a series, against what has none */
+enum { TAKEOVERS_MAX = 4 }; /* per call */
 
-#define SCORE_SECONDS 60.0
-#define TAKEOVER_FACTOR 1.5
-#define TAKEOVER_MARGIN 0.1
-enum { TAKEOVERS_MAX = 4 }; /* per reading */
-
-/*
- * Recent use: busy share of time plus share of the device's memory, each 0..1, averaged over about a minute.
- */
-void series_use(struct model *model, struct tracked *t, double busy_seconds, double elapsed_seconds)
+bool series_take(struct series_set *set, struct series_claim *claim)
 {
-	double total = model->devices[t->device]->memory_total;
-	double busy = elapsed_seconds > 0 ? MIN(busy_seconds / elapsed_seconds, 1.0) : 0;
-	double memory = presence_is(t->p.p[PROCESS_MEMORY]) && total > 0 ?
-				MIN(t->p.v[PROCESS_MEMORY] / total, 1.0) :
-				0;
-	double weight = elapsed_seconds > 0 ? elapsed_seconds / (elapsed_seconds + SCORE_SECONDS) : 1;
-
-	t->score += weight * (busy + memory - t->score);
+	if (claim->has || set->taken >= set->limit)
+		return claim->has;
+	claim->has = true;
+	set->taken++;
+	return true;
 }
 
-void series_give_up(struct model *model, struct tracked *t)
+void series_give_up(struct series_set *set, struct series_claim *claim)
 {
-	if (!t->p.has_series)
-		return;
-	t->p.has_series = false;
-	model->series_n--;
+	set->taken -= claim->has;
+	claim->has = false;
 }
 
-static void series_take(struct model *model, struct tracked *t)
-{
-	t->p.has_series = true;
-	model->series_n++;
-}
+/* ---- takeovers ---- */
 
 /* The busiest without a series, or the least busy with one; NULL if there is none. */
-static struct tracked *series_extreme(struct model *model, bool with_series)
+static struct series_claim *series_extreme(struct series_rows rows, bool with_series)
 {
-	struct tracked *found = NULL;
+	struct series_claim *found = NULL;
 
-	for (uint32_t i = 0; i < model->processes_n; i++) {
-		struct tracked *t = &model->processes[i];
+	for (uint32_t i = 0; i < rows.n; i++) {
+		struct series_claim *claim = (void *)((char *)rows.first + i * rows.stride);
 
-		if (t->p.has_series != with_series)
+		if (claim->has != with_series)
 			continue;
-		if (!found || (with_series ? t->score < found->score : t->score > found->score))
-			found = t;
+		if (!found || (with_series ? claim->score < found->score : claim->score > found->score))
+			found = claim;
 	}
 	return found;
 }
 
-void series_balance(struct model *model)
+unsigned series_balance(struct series_set *set, struct series_rows rows)
 {
-	struct tracked *out, *in;
+	struct series_claim *out, *in;
+	unsigned lost = 0;
 
-	while (model->series_n > model->limits.series) {
-		series_give_up(model, series_extreme(model, true));
-		model_agent_add(model, AGENT_DROPPED_SERIES, 1);
-	}
-	while (model->series_n < model->limits.series && model->series_n < model->processes_n)
-		series_take(model, series_extreme(model, false));
-	if (model->series_n == model->processes_n || model->series_n == 0)
-		return;
-	for (unsigned i = 0; i < TAKEOVERS_MAX; i++) {
-		in = series_extreme(model, false);
-		out = series_extreme(model, true);
+	for (; set->taken > set->limit; lost++)
+		series_give_up(set, series_extreme(rows, true));
+	while (set->taken < set->limit && set->taken < rows.n)
+		series_take(set, series_extreme(rows, false));
+	if (set->taken == rows.n || set->taken == 0)
+		return lost;
+	for (unsigned i = 0; i < TAKEOVERS_MAX; i++, lost++) {
+		in = series_extreme(rows, false);
+		out = series_extreme(rows, true);
 		if (in->score <= out->score * TAKEOVER_FACTOR + TAKEOVER_MARGIN)
 			break;
-		series_give_up(model, out);
-		series_take(model, in);
-		model_agent_add(model, AGENT_DROPPED_SERIES, 1);
+		series_give_up(set, out);
+		series_take(set, in);
 	}
+	return lost;
+}
+
+/* ---- the best by score ---- */
+
+static double claim_score(const struct series_claim *claim)
+{
+	return claim->score * (claim->had ? KEEPS : 1);
+}
+
+/* Those that had a series are worth more than others with as much. */
+static bool claim_is_less(const struct series_claim *a, const struct series_claim *b)
+{
+	if (claim_score(a) < claim_score(b) || claim_score(a) > claim_score(b))
+		return claim_score(a) < claim_score(b);
+	return b->had && !a->had;
+}
+
+static void sift_down(struct series_claim **heap, uint32_t n, uint32_t at)
+{
+	for (uint32_t child = 2 * at + 1; child < n; at = child, child = 2 * at + 1) {
+		struct series_claim *claim = heap[at];
+
+		if (child + 1 < n && claim_is_less(heap[child + 1], heap[child]))
+			child++;
+		if (!claim_is_less(heap[child], claim))
+			return;
+		heap[at] = heap[child];
+		heap[child] = claim;
+	}
+}
+
+static void sift_up(struct series_claim **heap, uint32_t at)
+{
+	for (uint32_t parent; at > 0 && claim_is_less(heap[at], heap[parent = (at - 1) / 2]); at = parent) {
+		struct series_claim *claim = heap[at];
+
+		heap[at] = heap[parent];
+		heap[parent] = claim;
+	}
+}
+
+void series_offer(struct series_best *best, struct series_claim *claim, bool may)
+{
+	claim->had = claim->has;
+	claim->has = false;
+	if (!may || best->limit == 0)
+		return;
+	if (best->n < best->limit) {
+		best->heap[best->n] = claim;
+		sift_up(best->heap, best->n++);
+	} else if (claim_is_less(best->heap[0], claim)) {
+		best->heap[0] = claim;
+		sift_down(best->heap, best->n, 0);
+	}
+}
+
+void series_settle(struct series_best *best)
+{
+	for (uint32_t i = 0; i < best->n; i++)
+		best->heap[i]->has = true;
 }
