@@ -110,7 +110,7 @@ void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
  * NVML's word on a process on a device, for the calibration and the verdict on leaks: totals since the
  * process was first seen. Once for each window, before it is closed.
  */
-void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds,
+void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes);
 
 /*

@@ -313,11 +313,18 @@ int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_
 	return 0;
 }
 
-void cuda_nvml(struct cuda *cuda, uint32_t tgid, const char *uuid, double busy_seconds,
+static bool is_process(const struct process *p, struct process_id id)
+{
+	const struct process_id ours = { .pid = p->tgid, .start_ticks = process_ticks(p->start_boot_ns) };
+
+	return process_id_may_equal(ours, id);
+}
+
+void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes)
 {
-	struct process *p = process_find(cuda, tgid);
-	uint32_t device = p && !p->over ? device_uuid(cuda, uuid) : 0;
+	struct process *p = process_find(cuda, id.pid);
+	uint32_t device = p && !p->over && is_process(p, id) ? device_uuid(cuda, uuid) : 0;
 	uint32_t index = device ? process_usage(p, device) : 0;
 	struct usage *u;
 	bool fresh;

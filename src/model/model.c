@@ -54,6 +54,7 @@ void model_free(struct model *model)
 	free(model->workloads);
 	free(model->workload_rank);
 	trace_view_unref(model->trace);
+	traced_done(&model->traced);
 	free(model);
 }
 
@@ -91,6 +92,8 @@ void model_set_trace(struct model *model, struct trace_view *view)
 	struct trace_view *former = model->trace;
 
 	model->trace = trace_view_ref(view);
+	if (view != former)
+		traced_take_view(model, view);
 	for (unsigned row = 0; row < AGENT_METRICS; row++) {
 		if (!agent_metric_of_trace(row))
 			continue;

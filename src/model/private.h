@@ -11,7 +11,8 @@
  *   series.c     who has a series of its own in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
  *   xid.c        XID counts from two sources; xid_store.c keeps them across restarts
- *   publish.c    the state as a snapshot
+ *   traced.c     workloads of traced processes
+ *   publish.c    the state as a snapshot; join.c what tracing and the driver say of the same process
  *
  * Devices, workloads and XIDs keep their index for life; processes are kept dense and move when another one
  * ends.
@@ -21,6 +22,7 @@
 #include "base/hashmap.h"
 #include "model/model.h"
 #include "model/series.h"
+#include "model/traced.h"
 
 enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
@@ -116,6 +118,7 @@ struct model {
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
 	struct trace_view *trace; /* NULL: nobody traces */
+	struct traced_table traced;
 
 	struct device *devices[DEVICES_MAX]; /* NULL: a free place */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */
@@ -186,6 +189,11 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 		     uint32_t devices_n, int64_t end_ns);
 /* Ends those of whom no reading tells any more and that /proc no longer has. */
 void processes_sweep(struct model *model, int64_t now_ns);
+/* Asks the callback. -ESRCH also where there is none; what it does not tell is unknown then. */
+int process_identify(const struct model *model, uint32_t pid, bool full,
+		     struct process_identity *ret_identity);
+/* The workload of the live process on the first device that lists it; NULL: it has none, or is not listed. */
+const struct workload *process_workload(const struct model *model, struct process_id id);
 /* The device is about to be forgotten. */
 void processes_forget_device(struct model *model, uint16_t device, int64_t now_ns);
 /* Who has a series, after the limit or recent use has changed. */

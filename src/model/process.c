@@ -36,7 +36,8 @@ static uint64_t process_key(uint16_t device, uint32_t pid)
 	return (uint64_t)device << 32 | pid;
 }
 
-static int look(const struct model *model, uint32_t pid, bool full, struct process_identity *ret_identity)
+int process_identify(const struct model *model, uint32_t pid, bool full,
+		     struct process_identity *ret_identity)
 {
 	*ret_identity = (struct process_identity){ .id.pid = pid, .uid = UINT32_MAX };
 	return model->identify ? model->identify(pid, full, ret_identity, model->identify_data) : -ESRCH;
@@ -47,12 +48,24 @@ static int64_t real_at(int64_t boot_ns)
 	return clock_real_ns() - (clock_boot_ns() - boot_ns);
 }
 
-static struct tracked *process_find(struct model *model, uint16_t device, uint32_t pid)
+static struct tracked *process_find(const struct model *model, uint16_t device, uint32_t pid)
 {
 	uint32_t index;
 
 	return hashmap_get(&model->process_map, process_key(device, pid), &index) ? &model->processes[index] :
 										    NULL;
+}
+
+const struct workload *process_workload(const struct model *model, struct process_id id)
+{
+	for (uint16_t i = 0; i < model->devices_n; i++) {
+		const struct tracked *t = process_find(model, model->order[i], id.pid);
+
+		if (t && process_id_equal(t->p.id, id) && t->workload != NO_INDEX &&
+		    model->workloads[t->workload].w.kind != WORKLOAD_NONE)
+			return &model->workloads[t->workload].w;
+	}
+	return NULL;
 }
 
 static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
@@ -167,6 +180,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	memset(t, 0, sizeof(*t));
 	t->p.id.pid = reading->pid;
 	t->p.uid = UINT32_MAX;
+	t->p.traced = TRACED_NONE;
 	t->p.first_real_ns = t->p.last_real_ns = real_at(end_ns);
 	t->device = device;
 	t->workload = NO_INDEX;
@@ -192,7 +206,7 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 	if (end_ns - t->checked_ns < RECHECK_NS && end_ns - t->seen_ns < MAX(GAP_NS, 3 * model->period_ns))
 		return t;
 	t->checked_ns = end_ns;
-	if (look(model, t->p.id.pid, unknown, &identity) < 0)
+	if (process_identify(model, t->p.id.pid, unknown, &identity) < 0)
 		return t; /* not to be seen from here, or about to leave the driver's list */
 	if (unknown) {
 		process_identified(model, t, &identity);
@@ -367,7 +381,7 @@ static struct tracked *process_arrived(struct model *model, const struct reading
 	struct tracked *t = NULL;
 
 	if (model->processes_n < model->limits.processes || reading->types == 0) {
-		int r = look(model, reading->pid, true, &identity);
+		int r = process_identify(model, reading->pid, true, &identity);
 
 		if (r < 0 && reading->types == 0)
 			record = exit_find(model, device, reading->pid, end_ns - LATE_SAMPLE_NS);
@@ -454,7 +468,7 @@ void processes_sweep(struct model *model, int64_t now_ns)
 		looks++;
 		if (t->p.id.start_ticks == 0)
 			gone = !model->devices[t->device]->e.present && now_ns - t->seen_ns > UNKNOWN_EXIT_NS;
-		else if (look(model, t->p.id.pid, false, &identity) == -ESRCH)
+		else if (process_identify(model, t->p.id.pid, false, &identity) == -ESRCH)
 			gone = true;
 		else
 			gone = !process_id_may_equal(identity.id, t->p.id);

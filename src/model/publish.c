@@ -202,6 +202,9 @@ int model_publish(struct model *model, struct publisher *publisher)
 		.exited = model->exits_n,
 		.workloads = model->workloads_n,
 		.xids = model->xids_n,
+		.workload_names = model->traced.names_n,
+		.traced_workloads = model->trace ? model->trace->processes_n : 0,
+		.traced_places = model->trace ? model->trace->devices_n : 0,
 	};
 	r = publisher_take(publisher, &sizes, &s, &tag);
 	if (r < 0)
@@ -212,6 +215,7 @@ int model_publish(struct model *model, struct publisher *publisher)
 	publish_workloads(model, s);
 	publish_processes(model, s);
 	publish_exited(model, s, tag);
+	traced_publish(model, s);
 	xids_publish(model, s);
 	publisher_put(publisher, s);
 	return 0;

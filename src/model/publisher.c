@@ -46,6 +46,9 @@ static void box_free(struct box *box)
 	free(box->snapshot.exited);
 	free(box->snapshot.workloads);
 	free(box->snapshot.xids);
+	free(box->snapshot.workload_names);
+	free(box->snapshot.traced_workloads);
+	free(box->snapshot.traced_places);
 	free(box);
 }
 
@@ -158,7 +161,9 @@ static bool box_make_room(struct box *box, const struct snapshot_sizes *want)
 	if (want->exited > box->room.exited)
 		box->exited_tag = 0;
 	return MAKE_ROOM(box, entities, want) && MAKE_ROOM(box, processes, want) &&
-	       MAKE_ROOM(box, exited, want) && MAKE_ROOM(box, workloads, want) && MAKE_ROOM(box, xids, want);
+	       MAKE_ROOM(box, exited, want) && MAKE_ROOM(box, workloads, want) &&
+	       MAKE_ROOM(box, xids, want) && MAKE_ROOM(box, workload_names, want) &&
+	       MAKE_ROOM(box, traced_workloads, want) && MAKE_ROOM(box, traced_places, want);
 }
 
 static struct box *box_take(struct publisher *publisher)

@@ -41,6 +41,8 @@ enum workload_kind {
 	WORKLOAD_KINDS
 };
 
+#define TRACED_NONE UINT32_MAX
+
 /* One process on one GPU or MIG instance. */
 struct process {
 	struct process_id id;
@@ -49,6 +51,7 @@ struct process {
 	uint32_t uid; /* UINT32_MAX unknown */
 	uint16_t entity; /* index in the snapshot's entities */
 	uint16_t workload; /* index in workloads, READING_NONE */
+	uint32_t traced; /* index in trace->devices: what tracing says of it there; TRACED_NONE */
 	uint8_t types; /* enum process_type bits */
 	bool exited; /* only in the list of the exited */
 	bool has_series; /* one of the bounded process series of /metrics is its own */
@@ -71,6 +74,19 @@ struct workload {
 	uint32_t live, exited;
 	double v[PROCESS_METRICS]; /* INCREMENT rows: totals; memory in use: of the live ones */
 	uint8_t p[PROCESS_METRICS];
+};
+
+/* A workload that traced processes belong to, on whatever devices they run. */
+struct workload_name {
+	enum workload_kind kind; /* WORKLOAD_NONE: nobody belongs to this place now */
+	char id[96];
+	char pod_uid[48];
+};
+
+/* Where a traced process is (struct traced_device), by what the driver lists. */
+struct traced_place {
+	uint16_t entity; /* index in the snapshot's entities; READING_NONE: the driver does not show it */
+	bool listed; /* it is one of the snapshot's processes there, whose `traced` says so */
 };
 
 /* An XID code on one GPU since boot. */
@@ -101,7 +117,7 @@ struct snapshot {
 	uint64_t rejected_process[PROCESS_METRICS];
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
-	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n;
+	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n, workload_names_n;
 	struct entity *entities;
 	struct process *processes; /* live; sorted by (entity, pid) */
 	struct process *exited; /* ordered by exit_seq, oldest first; bounded */
@@ -109,6 +125,10 @@ struct snapshot {
 	struct xid *xids; /* sorted by (entity, code) */
 	struct trace_view *trace; /* NULL: nobody traces; the snapshot's own reference */
 	bool trace_stale; /* tracing is on, and what it said last is too old to be called current */
+	/* What the model knows of the traced: not in the view, which several snapshots share. */
+	struct workload_name *workload_names;
+	uint16_t *traced_workloads; /* of each of trace->processes: index in workload_names, READING_NONE */
+	struct traced_place *traced_places; /* of each of trace->devices */
 };
 
 /* The GPU that an instance lies on, or the entity itself. */
@@ -125,6 +145,12 @@ static inline const struct source *snapshot_driver(const struct snapshot *s)
 {
 	return &s->sources[s->device_source];
 }
+
+/*
+ * Fills traced_places, which has room for trace->devices, and `traced` of all live processes. For the model,
+ * and for tests that make snapshots themselves.
+ */
+void snapshot_join_trace(struct snapshot *s);
 
 struct snapshot *snapshot_ref(struct snapshot *snapshot);
 void snapshot_unref(struct snapshot *snapshot);

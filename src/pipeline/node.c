@@ -80,7 +80,7 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
 		const struct process *p = &snapshot->processes[i];
 
 		if (presence_is(p->p[PROCESS_BUSY]) && presence_is(p->p[PROCESS_OBSERVED]))
-			cuda_nvml(pipeline->cuda, p->id.pid, uuid_of(&snapshot->entities[p->entity]),
+			cuda_nvml(pipeline->cuda, p->id, uuid_of(&snapshot->entities[p->entity]),
 				  p->v[PROCESS_BUSY], p->v[PROCESS_OBSERVED],
 				  presence_is(p->p[PROCESS_MEMORY]) ? p->v[PROCESS_MEMORY] : 0);
 	}

@@ -103,15 +103,18 @@ void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const
  */
 static uint32_t find_process(struct trace_view *view, uint32_t known, const struct trace_process_sum *process)
 {
+	const struct process_id id = { .pid = process->tgid,
+				       .start_ticks = process_ticks(process->start_boot_ns) };
 	struct traced_process *made;
 
 	for (uint32_t i = trace_view_find(view, known, process->tgid);
 	     i < known && view->processes[i].id.pid == process->tgid; i++)
-		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0)
+		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0 &&
+		    process_id_may_equal(view->processes[i].id, id))
 			return i;
 	made = &view->processes[view->processes_n];
 	*made = (struct traced_process){
-		.id = { .pid = process->tgid, .start_ticks = process_ticks(process->start_boot_ns) },
+		.id = id,
 		.first_real_ns = clock_real_ns() - (clock_mono_ns() - (int64_t)process->incarnation),
 		.exited = process->over,
 	};

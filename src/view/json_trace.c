@@ -61,50 +61,15 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
 	return object;
 }
 
-/*
- * Is it the process that the driver lists? Where its start is unknown (another PID namespace), the PID must
- * do.
- */
-static bool is_same(const struct process *a, const struct traced_process *b)
-{
-	return !b->exited && process_id_may_equal(a->id, b->id);
-}
-
 json_t *json_process_cuda(struct json_maker *j, const struct process *process)
 {
 	const struct trace_view *view = j->s->trace;
+	const struct traced_device *device;
 
-	for (uint32_t i = view ? trace_view_find(view, view->processes_n, process->id.pid) : 0;
-	     view && i < view->processes_n && view->processes[i].id.pid == process->id.pid; i++) {
-		const struct traced_process *traced = &view->processes[i];
-
-		for (uint32_t k = 0; is_same(process, traced) && k < traced->devices_n; k++) {
-			const struct traced_device *device = &view->devices[traced->devices_first + k];
-
-			if (entity_by_uuid(j->s, device->uuid) == &j->s->entities[process->entity])
-				return json_cuda(j, traced, device);
-		}
-	}
-	return json_null();
-}
-
-/* Does the driver list it there? The snapshot's processes are sorted by entity and PID. */
-static bool is_listed(const struct snapshot *s, const struct traced_process *traced, const struct entity *e)
-{
-	uint32_t low = 0, high = s->processes_n, entity = e ? (uint32_t)(e - s->entities) : 0;
-
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct process *process = &s->processes[middle];
-
-		if (process->entity < entity ||
-		    (process->entity == entity && process->id.pid < traced->id.pid))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return e && low < s->processes_n && s->processes[low].entity == entity &&
-	       is_same(&s->processes[low], traced);
+	if (!view || process->traced == TRACED_NONE)
+		return json_null();
+	device = &view->devices[process->traced];
+	return json_cuda(j, &view->processes[device->process], device);
 }
 
 static json_t *json_traced(struct json_maker *j, const struct traced_process *process,
@@ -155,10 +120,12 @@ void json_add_traced(struct json_maker *j, json_t *document)
 			push_traced(j, list, &left_out, process, &nowhere, NULL);
 		for (uint32_t k = 0; k < process->devices_n; k++) {
 			const struct traced_device *device = &view->devices[process->devices_first + k];
-			const struct entity *e = entity_by_uuid(j->s, device->uuid);
+			const struct traced_place *place = &j->s->traced_places[process->devices_first + k];
 
-			if (!is_listed(j->s, process, e))
-				push_traced(j, list, &left_out, process, device, e);
+			if (!place->listed)
+				push_traced(j, list, &left_out, process, device,
+					    place->entity == READING_NONE ? NULL :
+									    &j->s->entities[place->entity]);
 		}
 	}
 	json_put(j, document, "traced", list);

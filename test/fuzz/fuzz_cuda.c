@@ -322,8 +322,9 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 		memcpy(event.text.text, r + 5, RECORD - 5);
 		break;
 	case 5:
-		cuda_nvml(cuda, event.header.tgid, r[5] & 1 ? "GPU-a" : "GPU-b", (double)edge(r[6]),
-			  (double)edge(r[7]), (double)edge(r[8]));
+		cuda_nvml(cuda, (struct process_id){ event.header.tgid, r[5] & 2 ? edge(r[7]) : 0 },
+			  r[5] & 1 ? "GPU-a" : "GPU-b", (double)edge(r[6]), (double)edge(r[7]),
+			  (double)edge(r[8]));
 		return;
 	case 6:
 		cuda_mark(cuda, event.header.tgid, r[6], r[7]);

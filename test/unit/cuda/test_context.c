@@ -112,17 +112,31 @@ static void what_nvml_knows(void **state)
 
 	s->flags = 0;
 	assert_int_equal(device_of_launch(s), -1);
-	cuda_nvml(s->cuda, PID, UUID1, 0, 0, 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID1, 0, 0, 1);
 	assert_int_equal(device_of_launch(s), 1);
-	cuda_nvml(s->cuda, PID, UUID0, 0, 0, 1);
-	cuda_nvml(s->cuda, PID, UUID1, 0, 0, 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, 0, 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID1, 0, 0, 1);
 	assert_int_equal(device_of_launch(s), -1); /* on both */
 	/* It has left one of them. */
 	s->now_us += 40000000;
 	window(s);
-	cuda_nvml(s->cuda, PID, UUID0, 0, 0, 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, 0, 1);
 	assert_int_equal(device_of_launch(s), 0);
-	cuda_nvml(s->cuda, 4711, UUID0, 0, 0, 1); /* of whom we know nothing */
+	cuda_nvml(s->cuda, (struct process_id){ .pid = 4711 }, UUID0, 0, 0, 1); /* of whom we know nothing */
+}
+
+/* The process that tracing knows started at 5 s, within tick 500. */
+static void nvml_speaks_of_another_process_with_the_pid(void **state)
+{
+	struct scene *s = *state;
+
+	s->flags = 0;
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID, .start_ticks = 501 }, UUID1, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), -1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID, .start_ticks = 499 }, UUID1, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), -1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID, .start_ticks = 500 }, UUID1, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), 1);
 }
 
 /* One that was not traced from its beginning may have chosen any device before. */
@@ -400,11 +414,24 @@ static void limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(the_runtime),        CASE(the_driver),          CASE(streams_keep_their_device),
-		CASE(what_nvml_knows),    CASE(late_ones),           CASE(the_environment),
-		CASE(set_by_the_program), CASE(set_unless_it_is),    CASE(set_to_what_is_not_known),
-		CASE(containers),         CASE(devices_that_change), CASE(instances),
-		CASE(unlike_devices),     CASE(unreadable_rest),     CASE(references),
+		CASE(the_runtime),
+		CASE(the_driver),
+		CASE(streams_keep_their_device),
+		CASE(what_nvml_knows),
+		CASE(late_ones),
+		CASE(the_environment),
+		CASE(nvml_speaks_of_another_process_with_the_pid),
+		CASE(late_ones),
+		CASE(the_environment),
+		CASE(set_by_the_program),
+		CASE(set_unless_it_is),
+		CASE(set_to_what_is_not_known),
+		CASE(containers),
+		CASE(devices_that_change),
+		CASE(instances),
+		CASE(unlike_devices),
+		CASE(unreadable_rest),
+		CASE(references),
 		cmocka_unit_test(limits),
 	};
 

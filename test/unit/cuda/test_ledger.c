@@ -355,13 +355,14 @@ static void leaks(void **state)
 		if (!pause)
 			allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + (uint64_t)i, MIB);
 		memory += MIB;
-		cuda_nvml(s->cuda, PID, UUID0, 0, i * 10, memory);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, i * 10, memory);
 		window(s);
 		assert_int_equal(value(s, UUID0, TRACED_LEAK) > 0, (i >= 30 && i < 40) || i >= 70);
 	}
 	s->now_us += 10000000;
 	allocate(s, TRACE_MEMORY_DEVICE, 0x5000, MIB);
-	cuda_nvml(s->cuda, PID, UUID0, 0, 2000, memory); /* NVML's does not rise */
+	cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, 2000,
+		  memory); /* NVML's does not rise */
 	window(s);
 	assert_value(s, UUID0, TRACED_LEAK, 0);
 }
@@ -377,7 +378,7 @@ static void late_ones_have_no_memory_but_may_leak(void **state)
 	for (int i = 0; i <= 30; i++) {
 		s->now_us += 10000000;
 		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + (uint64_t)i, MIB);
-		cuda_nvml(s->cuda, PID, UUID0, 0, i * 10, (i + 1.0) * MIB);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, i * 10, (i + 1.0) * MIB);
 		window(s);
 	}
 	d = shown(s, PID, UUID0);

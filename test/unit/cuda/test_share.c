@@ -450,8 +450,8 @@ static void act(struct scene *s, uint64_t *seed, uint32_t alive[4], uint32_t *pi
 		s->now_us += number(seed, 3000);
 		break;
 	case 6:
-		cuda_nvml(s->cuda, s->tgid, number(seed, 2) ? UUID1 : UUID0, (double)s->now_us * 5e-7,
-			  (double)s->now_us * 1e-6, 0);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = s->tgid }, number(seed, 2) ? UUID1 : UUID0,
+			  (double)s->now_us * 5e-7, (double)s->now_us * 1e-6, 0);
 		break;
 	default:
 		launch_many(s, number(seed, 4) + 4, A + number(seed, 8), (uint32_t)number(seed, 1000),

@@ -334,7 +334,8 @@ static double run_bursts(struct scene *s, unsigned seconds, bool with_nvml, doub
 		s->now_us = begin + 900000;
 		sync_stream(s, 0, 5); /* over long ago */
 		if (with_nvml)
-			cuda_nvml(s->cuda, PID, UUID0, told * 1e-6, second + 1.0, 1e9);
+			cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, told * 1e-6,
+				  second + 1.0, 1e9);
 		told = busy;
 		window_at(s, begin + 1000000);
 	}
@@ -374,7 +375,7 @@ static void never_waits(void **state)
 		for (int i = 0; i < 1000 && second < 30; i++)
 			launch(s, 0);
 		told += second < 30 ? 0.25 : 0;
-		cuda_nvml(s->cuda, PID, UUID0, told, second + 1.0, 1e9);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, told, second + 1.0, 1e9);
 		window_at(s, (second + 1) * UINT64_C(1000000));
 	}
 	estimate = value(s, UUID0, TRACED_BUSY_ESTIMATED);
@@ -391,7 +392,7 @@ static void below_a_percent(void **state)
 		s->now_us = second * UINT64_C(1000000) + 1;
 		launch(s, 0);
 		sync_stream(s, 0, 998);
-		cuda_nvml(s->cuda, PID, UUID0, 0, second + 1.0, 1e9);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, second + 1.0, 1e9);
 		window_at(s, (second + 1) * UINT64_C(1000000));
 	}
 	assert_true(fabs(value(s, UUID0, TRACED_BUSY_ESTIMATED) - 60e-3) < 2e-3);
@@ -405,7 +406,7 @@ static void above_what_nvml_says(void **state)
 	for (unsigned second = 0; second < 60; second++) {
 		s->now_us = second * UINT64_C(1000000) + 1;
 		launch(s, 0); /* nobody waits: its span does not end */
-		cuda_nvml(s->cuda, PID, UUID0, 0, second + 1.0, 1e9);
+		cuda_nvml(s->cuda, (struct process_id){ .pid = PID }, UUID0, 0, second + 1.0, 1e9);
 		window_at(s, (second + 1) * UINT64_C(1000000));
 	}
 	/* The first seconds were not calibrated yet. */

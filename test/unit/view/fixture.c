@@ -39,6 +39,17 @@ static struct snapshot *snapshot_new(uint32_t entities, uint32_t processes, uint
 	return s;
 }
 
+void fixture_join(struct snapshot *s)
+{
+	free(s->traced_places);
+	free(s->traced_workloads);
+	s->traced_places = array(s->trace->devices_n, sizeof(*s->traced_places));
+	s->traced_workloads = array(s->trace->processes_n, sizeof(*s->traced_workloads));
+	for (uint32_t i = 0; i < s->trace->processes_n; i++)
+		s->traced_workloads[i] = READING_NONE;
+	snapshot_join_trace(s);
+}
+
 void fixture_free(struct snapshot *s)
 {
 	if (!s)
@@ -48,6 +59,8 @@ void fixture_free(struct snapshot *s)
 	free(s->exited);
 	free(s->workloads);
 	free(s->xids);
+	free(s->traced_places);
+	free(s->traced_workloads);
 	trace_view_unref(s->trace);
 	free(s);
 }

@@ -39,4 +39,7 @@ struct snapshot *fixture_traced(void);
 /* No GPU, and tracing that is off for a reason. */
 struct snapshot *fixture_untraced(void);
 
+/* As the model does when it publishes; again after processes or the view have changed. */
+void fixture_join(struct snapshot *snapshot);
+
 void fixture_free(struct snapshot *snapshot);

@@ -354,6 +354,7 @@ struct snapshot *fixture_traced(void)
 	set_agent(s, AGENT_TRACE_EVENTS_PRODUCED, 5000);
 	set_agent(s, AGENT_TRACE_EVENTS_RECEIVED, 4990);
 	set_agent(s, AGENT_TRACE_EVENTS_DROPPED, 10);
+	fixture_join(s);
 	return s;
 }
 
@@ -364,5 +365,6 @@ struct snapshot *fixture_untraced(void)
 	s->trace = trace_new(s);
 	strcpy(s->trace->why, "the kernel has no BTF (/sys/kernel/btf/vmlinux); use a kernel built with "
 			      "CONFIG_DEBUG_INFO_BTF");
+	fixture_join(s);
 	return s;
 }

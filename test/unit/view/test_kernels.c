@@ -418,6 +418,7 @@ static struct snapshot *many(uint32_t processes, uint32_t each, size_t length)
 							.all = { 1, 32, 0 } };
 	}
 	view->processes_n = processes;
+	fixture_join(s);
 	kernel_unref(kernel);
 	return s;
 }

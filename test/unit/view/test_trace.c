@@ -276,12 +276,14 @@ static void another_process_with_the_pid_is_not_meant(void **state)
 
 	(void)state;
 	s->processes[0].id.start_ticks = s->trace->processes[0].id.start_ticks + 1;
+	fixture_join(s);
 	json = client_document(s, JSON_PROCESSES);
 	assert_true(json_is_null(path(json, "processes/0/cuda")));
 	assert_int_equal(json_integer_value(path(json, "traced/1/pid")), 1001);
 	assert_int_equal(json_integer_value(path(json, "traced/1/gpu")), 0);
 	json_decref(json);
 	s->processes[0].id.start_ticks--;
+	fixture_join(s);
 	json = client_document(s, JSON_PROCESSES);
 	assert_int_equal(json_integer_value(path(json, "processes/0/cuda/launches_total")), 123456789);
 	assert_int_equal(json_integer_value(path(json, "processes/4/cuda/launches_total")), 64);
@@ -452,6 +454,7 @@ static void what_does_not_fit_is_counted(void **state)
 	}
 	view->processes_n = PROCESSES;
 	view->calls_n = PROCESSES * CALLS;
+	fixture_join(s);
 	strbuf_init(&out, PAGE_MAX);
 	assert_int_equal(view_json_text(s, JSON_TRACE, &out), 0);
 	json = json_loadb(out.data, out.len, 0, NULL);
