@@ -100,7 +100,7 @@ struct thread *thread_find(struct cuda *cuda, struct process *p, uint32_t tid)
 }
 
 /* Threads end unseen: the one that has not been heard of for longest, more or less, makes room. */
-static void evict(struct cuda *cuda, struct process *p)
+static void thread_evict(struct cuda *cuda, struct process *p)
 {
 	for (;;) {
 		uint32_t at = p->thread_hand++ % p->threads.n;
@@ -126,7 +126,7 @@ struct thread *thread_get(struct cuda *cuda, struct process *p, uint32_t tid)
 	if (t)
 		return t;
 	if (p->threads.used > 0 && p->threads.used >= cuda->limits.threads)
-		evict(cuda, p);
+		thread_evict(cuda, p);
 	index = pool_take(&p->threads, sizeof(*t), cuda->limits.threads);
 	if (index == NONE)
 		return NULL;
@@ -140,7 +140,7 @@ struct thread *thread_get(struct cuda *cuda, struct process *p, uint32_t tid)
 	return t;
 }
 
-static void push(struct cuda *cuda, struct process *p, uint32_t tid, uint32_t context, bool replace)
+static void context_push(struct cuda *cuda, struct process *p, uint32_t tid, uint32_t context, bool replace)
 {
 	struct thread *t = thread_get(cuda, p, tid);
 
@@ -156,7 +156,7 @@ static void push(struct cuda *cuda, struct process *p, uint32_t tid, uint32_t co
 	t->stack[t->depth++] = (uint16_t)context;
 }
 
-static void pop(struct cuda *cuda, struct process *p, uint32_t tid)
+static void context_pop(struct cuda *cuda, struct process *p, uint32_t tid)
 {
 	struct thread *t = thread_find(cuda, p, tid);
 
@@ -190,7 +190,7 @@ static void forget_current(struct process *p, uint32_t context)
 	}
 }
 
-static void destroyed(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void context_destroyed(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index;
 	struct thread *t = thread_find(cuda, p, call->header.tid);
@@ -207,8 +207,8 @@ static void destroyed(struct cuda *cuda, struct process *p, const struct trace_c
 }
 
 /* What a primary context held is gone; it comes back when it is used again. */
-static void reset(struct cuda *cuda, struct process *p, uint32_t context, const struct trace_call *call,
-		  bool device)
+static void context_reset(struct cuda *cuda, struct process *p, uint32_t context,
+			  const struct trace_call *call, bool device)
 {
 	streams_drop(cuda, p, context, returned_ns(call));
 	ledger_drop(cuda, p, context, device);
@@ -216,7 +216,7 @@ static void reset(struct cuda *cuda, struct process *p, uint32_t context, const 
 }
 
 /* Only where all references were seen can the last one be told; the runtime keeps one of its own. */
-static void release(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void context_release(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index = context_primary(cuda, p, call->kind);
 	struct context *c = &p->contexts[index];
@@ -224,10 +224,10 @@ static void release(struct cuda *cuda, struct process *p, const struct trace_cal
 	if (index == CONTEXT_UNKNOWN || c->retains == 0)
 		return;
 	if (--c->retains == 0 && !p->runtime && p->incomplete == 0)
-		reset(cuda, p, index, call, false);
+		context_reset(cuda, p, index, call, false);
 }
 
-static void retain(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void context_retain(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index;
 	struct context *c;
@@ -251,59 +251,59 @@ static void retain(struct cuda *cuda, struct process *p, const struct trace_call
 	}
 }
 
-static void create(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void context_create(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index;
 
 	/* One of that handle whose end was not seen. */
-	destroyed(cuda, p, call);
+	context_destroyed(cuda, p, call);
 	index = call->handle ? context_new(cuda, p, call->handle,
 					   call->kind <= INT32_MAX ? (int32_t)call->kind : ORDINAL_UNKNOWN) :
 			       CONTEXT_UNKNOWN;
-	push(cuda, p, call->header.tid, index, false);
+	context_push(cuda, p, call->header.tid, index, false);
 }
 
-void context_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void context_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t tid = call->header.tid, context;
 
 	switch (call->header.op) {
 	case TRACE_OP_CONTEXT_CREATE:
-		create(cuda, p, call);
+		context_create(cuda, p, call);
 		break;
 	case TRACE_OP_CONTEXT_RETAIN:
-		retain(cuda, p, call);
+		context_retain(cuda, p, call);
 		break;
 	case TRACE_OP_CONTEXT_RELEASE:
-		release(cuda, p, call);
+		context_release(cuda, p, call);
 		break;
 	case TRACE_OP_CONTEXT_RESET:
 		context = context_primary(cuda, p, call->kind);
 		if (context != CONTEXT_UNKNOWN)
-			reset(cuda, p, context, call, true);
+			context_reset(cuda, p, context, call, true);
 		break;
 	case TRACE_OP_CONTEXT_DESTROY:
-		destroyed(cuda, p, call);
+		context_destroyed(cuda, p, call);
 		break;
 	case TRACE_OP_CONTEXT_SET:
 		if (call->handle == 0)
-			pop(cuda, p, tid);
+			context_pop(cuda, p, tid);
 		else
-			push(cuda, p, tid, by_handle(cuda, p, call->handle), true);
+			context_push(cuda, p, tid, by_handle(cuda, p, call->handle), true);
 		break;
 	case TRACE_OP_CONTEXT_PUSH:
-		push(cuda, p, tid, by_handle(cuda, p, call->handle), false);
+		context_push(cuda, p, tid, by_handle(cuda, p, call->handle), false);
 		break;
 	case TRACE_OP_CONTEXT_POP:
-		pop(cuda, p, tid);
+		context_pop(cuda, p, tid);
 		break;
 	case TRACE_OP_DEVICE_SET:
-		push(cuda, p, tid, context_primary(cuda, p, call->kind), true);
+		context_push(cuda, p, tid, context_primary(cuda, p, call->kind), true);
 		break;
 	case TRACE_OP_DEVICE_RESET:
 		context = context_current(cuda, p, &call->header);
 		if (context != CONTEXT_UNKNOWN)
-			reset(cuda, p, context, call, true);
+			context_reset(cuda, p, context, call, true);
 		break;
 	default:
 		break;

@@ -23,7 +23,7 @@ static const struct cuda_limits defaults = {
 	.kernel_series = 64,
 };
 
-static uint32_t limit(uint32_t wanted, uint32_t standard, uint32_t least, uint32_t most)
+static uint32_t limit_or(uint32_t wanted, uint32_t standard, uint32_t least, uint32_t most)
 {
 	return wanted == 0 ? standard : CLAMP(wanted, least, most);
 }
@@ -33,13 +33,13 @@ static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wa
 {
 	limits->series = wanted->series;
 	limits->kernel_series = MIN(wanted->kernel_series, (uint32_t)KERNELS_MAX);
-	limits->kernels = limit(wanted->kernels, defaults.kernels, 1, KERNELS_MAX);
-	limits->processes = limit(wanted->processes, defaults.processes, 1, 1 << 20);
-	limits->contexts = limit(wanted->contexts, defaults.contexts, 1, 1024);
-	limits->streams = limit(wanted->streams, defaults.streams, 2, 1 << 20);
-	limits->threads = limit(wanted->threads, defaults.threads, 1, 1 << 20);
-	limits->events = limit(wanted->events, defaults.events, 1, 1 << 20);
-	limits->allocations = limit(wanted->allocations, defaults.allocations, 1, 1 << 20);
+	limits->kernels = limit_or(wanted->kernels, defaults.kernels, 1, KERNELS_MAX);
+	limits->processes = limit_or(wanted->processes, defaults.processes, 1, 1 << 20);
+	limits->contexts = limit_or(wanted->contexts, defaults.contexts, 1, 1024);
+	limits->streams = limit_or(wanted->streams, defaults.streams, 2, 1 << 20);
+	limits->threads = limit_or(wanted->threads, defaults.threads, 1, 1 << 20);
+	limits->events = limit_or(wanted->events, defaults.events, 1, 1 << 20);
+	limits->allocations = limit_or(wanted->allocations, defaults.allocations, 1, 1 << 20);
 }
 
 int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void *userdata,
@@ -119,7 +119,7 @@ static uint32_t copy_kind(const struct trace_call *call)
 	return to_host ? TRACE_COPY_DEVICE_TO_HOST : TRACE_COPY_DEVICE_TO_DEVICE;
 }
 
-static void moved(struct cuda *cuda, struct process *p, const struct trace_call *event)
+static void copy_call(struct cuda *cuda, struct process *p, const struct trace_call *event)
 {
 	struct trace_call call = *event;
 	uint32_t stream =
@@ -149,7 +149,7 @@ static void moved(struct cuda *cuda, struct process *p, const struct trace_call 
 
 /* ---- events ---- */
 
-static void failed(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void on_failed_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct usage *usage = usage_of(p, context_current(cuda, p, &call->header));
 
@@ -161,53 +161,53 @@ static void failed(struct cuda *cuda, struct process *p, const struct trace_call
 		count(usage, TRACED_ALLOCATION_FAILURES, 1);
 	/* The one failure that changes something: a spoilt capture has ended. */
 	if (call->header.op == TRACE_OP_CAPTURE_END && call->result == INVALIDATED)
-		graph_event(cuda, p, call);
+		graph_call(cuda, p, call);
 }
 
 typedef void (*handler)(struct cuda *cuda, struct process *p, const struct trace_call *call);
 
 static const handler handlers[TRACE_OPS] = {
-	[TRACE_OP_GRAPH_INSTANTIATE] = graph_event,
-	[TRACE_OP_GRAPH_LAUNCH] = graph_event,
-	[TRACE_OP_GRAPH_DESTROY] = graph_event,
-	[TRACE_OP_CAPTURE_BEGIN] = graph_event,
-	[TRACE_OP_CAPTURE_END] = graph_event,
-	[TRACE_OP_ALLOC] = ledger_event,
-	[TRACE_OP_FREE] = ledger_event,
-	[TRACE_OP_MAP] = ledger_event,
-	[TRACE_OP_UNMAP] = ledger_event,
-	[TRACE_OP_COPY] = moved,
-	[TRACE_OP_SET] = moved,
-	[TRACE_OP_SYNC_STREAM] = sync_event,
-	[TRACE_OP_SYNC_EVENT] = sync_event,
-	[TRACE_OP_SYNC_CONTEXT] = sync_event,
-	[TRACE_OP_SYNC_DEVICE] = sync_event,
-	[TRACE_OP_QUERY_STREAM] = sync_event,
-	[TRACE_OP_QUERY_EVENT] = sync_event,
-	[TRACE_OP_EVENT_CREATE] = mark_event,
-	[TRACE_OP_EVENT_DESTROY] = mark_event,
-	[TRACE_OP_EVENT_RECORD] = mark_event,
-	[TRACE_OP_EVENT_WAIT] = mark_event,
-	[TRACE_OP_STREAM_CREATE] = stream_event,
-	[TRACE_OP_STREAM_DESTROY] = stream_event,
-	[TRACE_OP_CONTEXT_CREATE] = context_event,
-	[TRACE_OP_CONTEXT_RETAIN] = context_event,
-	[TRACE_OP_CONTEXT_RELEASE] = context_event,
-	[TRACE_OP_CONTEXT_RESET] = context_event,
-	[TRACE_OP_CONTEXT_DESTROY] = context_event,
-	[TRACE_OP_CONTEXT_SET] = context_event,
-	[TRACE_OP_CONTEXT_PUSH] = context_event,
-	[TRACE_OP_CONTEXT_POP] = context_event,
-	[TRACE_OP_DEVICE_SET] = context_event,
-	[TRACE_OP_DEVICE_RESET] = context_event,
-	[TRACE_OP_MODULE_LOAD] = handle_event,
-	[TRACE_OP_MODULE_UNLOAD] = handle_event,
-	[TRACE_OP_FUNCTION_ALIAS] = handle_event,
-	[TRACE_OP_FUNCTION_REGISTER] = handle_event,
+	[TRACE_OP_GRAPH_INSTANTIATE] = graph_call,
+	[TRACE_OP_GRAPH_LAUNCH] = graph_call,
+	[TRACE_OP_GRAPH_DESTROY] = graph_call,
+	[TRACE_OP_CAPTURE_BEGIN] = graph_call,
+	[TRACE_OP_CAPTURE_END] = graph_call,
+	[TRACE_OP_ALLOC] = ledger_call,
+	[TRACE_OP_FREE] = ledger_call,
+	[TRACE_OP_MAP] = ledger_call,
+	[TRACE_OP_UNMAP] = ledger_call,
+	[TRACE_OP_COPY] = copy_call,
+	[TRACE_OP_SET] = copy_call,
+	[TRACE_OP_SYNC_STREAM] = sync_call,
+	[TRACE_OP_SYNC_EVENT] = sync_call,
+	[TRACE_OP_SYNC_CONTEXT] = sync_call,
+	[TRACE_OP_SYNC_DEVICE] = sync_call,
+	[TRACE_OP_QUERY_STREAM] = sync_call,
+	[TRACE_OP_QUERY_EVENT] = sync_call,
+	[TRACE_OP_EVENT_CREATE] = event_call,
+	[TRACE_OP_EVENT_DESTROY] = event_call,
+	[TRACE_OP_EVENT_RECORD] = event_call,
+	[TRACE_OP_EVENT_WAIT] = event_call,
+	[TRACE_OP_STREAM_CREATE] = stream_call,
+	[TRACE_OP_STREAM_DESTROY] = stream_call,
+	[TRACE_OP_CONTEXT_CREATE] = context_call,
+	[TRACE_OP_CONTEXT_RETAIN] = context_call,
+	[TRACE_OP_CONTEXT_RELEASE] = context_call,
+	[TRACE_OP_CONTEXT_RESET] = context_call,
+	[TRACE_OP_CONTEXT_DESTROY] = context_call,
+	[TRACE_OP_CONTEXT_SET] = context_call,
+	[TRACE_OP_CONTEXT_PUSH] = context_call,
+	[TRACE_OP_CONTEXT_POP] = context_call,
+	[TRACE_OP_DEVICE_SET] = context_call,
+	[TRACE_OP_DEVICE_RESET] = context_call,
+	[TRACE_OP_MODULE_LOAD] = handle_call,
+	[TRACE_OP_MODULE_UNLOAD] = handle_call,
+	[TRACE_OP_FUNCTION_ALIAS] = handle_call,
+	[TRACE_OP_FUNCTION_REGISTER] = handle_call,
 };
 
 /* The process of a call; what every call tells, whatever it is. */
-static struct process *caller(struct cuda *cuda, const struct trace_header *header, bool succeeded)
+static struct process *calling_process(struct cuda *cuda, const struct trace_header *header, bool succeeded)
 {
 	struct process *p = process_get(cuda, header);
 	struct thread *t;
@@ -237,15 +237,15 @@ static void note_unread(struct process *p, const struct trace_header *header)
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 }
 
-static void called(struct cuda *cuda, const struct trace_call *call)
+static void on_call(struct cuda *cuda, const struct trace_call *call)
 {
 	bool known = !(call->header.flags & TRACE_FLAG_NO_RESULT);
-	struct process *p = caller(cuda, &call->header, known && call->result == 0);
+	struct process *p = calling_process(cuda, &call->header, known && call->result == 0);
 
 	if (!p)
 		return;
 	if (known && call->result != 0) {
-		failed(cuda, p, call);
+		on_failed_call(cuda, p, call);
 		return;
 	}
 	note_unread(p, &call->header);
@@ -253,16 +253,16 @@ static void called(struct cuda *cuda, const struct trace_call *call)
 		handlers[call->header.op](cuda, p, call);
 }
 
-static uint64_t volume(const uint32_t of[3])
+static uint64_t dim_volume(const uint32_t of[3])
 {
 	return multiply_saturated((uint64_t)of[0] * of[1], of[2]);
 }
 
-static void launched(struct cuda *cuda, const struct trace_launch *launch)
+static void on_launch(struct cuda *cuda, const struct trace_launch *launch)
 {
 	bool known = !(launch->header.flags & TRACE_FLAG_NO_RESULT);
-	struct process *p = caller(cuda, &launch->header, known && launch->result == 0);
-	uint64_t threads = multiply_saturated(volume(launch->grid), volume(launch->block));
+	struct process *p = calling_process(cuda, &launch->header, known && launch->result == 0);
+	uint64_t threads = multiply_saturated(dim_volume(launch->grid), dim_volume(launch->block));
 	struct trace_call error = { .header = launch->header, .result = launch->result };
 	struct usage *usage;
 	uint32_t stream;
@@ -270,7 +270,7 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 	if (!p)
 		return;
 	if (known && launch->result != 0) {
-		failed(cuda, p, &error);
+		on_failed_call(cuda, p, &error);
 		return;
 	}
 	note_unread(p, &launch->header);
@@ -291,7 +291,7 @@ static void launched(struct cuda *cuda, const struct trace_launch *launch)
 	kernel_launched(cuda, p, stream, launch, threads);
 }
 
-static void text(struct cuda *cuda, const struct trace_text *event, uint32_t size)
+static void on_text(struct cuda *cuda, const struct trace_text *event, uint32_t size)
 {
 	struct process *p;
 
@@ -304,15 +304,15 @@ static void text(struct cuda *cuda, const struct trace_text *event, uint32_t siz
 }
 
 /* Of what a call of the process has made, and so it succeeded. */
-static void named(struct cuda *cuda, const struct trace_name *event, uint32_t size)
+static void on_name(struct cuda *cuda, const struct trace_name *event, uint32_t size)
 {
-	struct process *p = caller(cuda, &event->header, true);
+	struct process *p = calling_process(cuda, &event->header, true);
 
 	if (p)
 		handle_name(cuda, p, event, size);
 }
 
-static void ended(struct cuda *cuda, const struct trace_header *header)
+static void on_process_end(struct cuda *cuda, const struct trace_header *header)
 {
 	struct process *p = process_find(cuda, header->tgid);
 
@@ -341,23 +341,23 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 	}
 	switch (event->type) {
 	case TRACE_EVENT_LAUNCH:
-		launched(cuda, (const struct trace_launch *)event);
+		on_launch(cuda, (const struct trace_launch *)event);
 		break;
 	case TRACE_EVENT_CALL:
-		called(cuda, (const struct trace_call *)event);
+		on_call(cuda, (const struct trace_call *)event);
 		break;
 	case TRACE_EVENT_PROCESS:
 		process_first(cuda, (const struct trace_process *)event);
 		break;
 	case TRACE_EVENT_TEXT:
-		text(cuda, (const struct trace_text *)event, size);
+		on_text(cuda, (const struct trace_text *)event, size);
 		break;
 	case TRACE_EVENT_NAME:
-		named(cuda, (const struct trace_name *)event, size);
+		on_name(cuda, (const struct trace_name *)event, size);
 		break;
 	case TRACE_EVENT_EXEC:
 	case TRACE_EVENT_EXIT:
-		ended(cuda, event);
+		on_process_end(cuda, event);
 		break;
 	default: /* of the sums, which are not ours */
 		break;

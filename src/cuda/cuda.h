@@ -127,9 +127,6 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
  * cuda_window(), and sets kernels_n; the other numbers are the caller's.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
-/* For compatibility: as cuda_window(), and forgets finished spans. Figures do not depend on it. */
-int cuda_flush(struct cuda *cuda, int64_t now_ns);
-
 struct cuda_stats {
 	uint64_t events, unknown_events;
 	uint64_t late_events; /* of a process that was over */

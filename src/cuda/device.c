@@ -54,7 +54,7 @@ const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid)
 }
 
 /* NULL: not set. The first of equal names counts, as for getenv(). */
-static char *variable(char *environment, size_t size, const char *name)
+static char *environment_variable(char *environment, size_t size, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -155,11 +155,11 @@ static bool read_environment(struct cuda *cuda, const struct process *p, size_t 
 /* False: not known, since the rest of the environment may have it. @ret_value is NULL where it is not set. */
 static bool find_visible(struct cuda *cuda, size_t n, const char **ret_value)
 {
-	*ret_value = variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
+	*ret_value = environment_variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
 	return *ret_value || n < ENVIRONMENT_MAX - 1;
 }
 
-static void look(struct cuda *cuda, struct process *p)
+static void device_look(struct cuda *cuda, struct process *p)
 {
 	const char *value = p->visible_value, *order = NULL;
 	bool readable;
@@ -174,7 +174,7 @@ static void look(struct cuda *cuda, struct process *p)
 	if (!value && (!readable || !find_visible(cuda, n, &value)))
 		return; /* what it sees is not known */
 	if (readable)
-		order = variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
+		order = environment_variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
 	take_visible(cuda, p, value, order);
 }
 
@@ -220,7 +220,7 @@ void device_resolve(struct cuda *cuda, struct process *p)
 	uint32_t lone;
 
 	if (!p->looked)
-		look(cuda, p);
+		device_look(cuda, p);
 	lone = lone_device(cuda, p);
 	for (uint32_t i = 0; i < p->contexts_n; i++) {
 		struct context *c = &p->contexts[i];

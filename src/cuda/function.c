@@ -20,7 +20,8 @@ static uint64_t key_of(const struct cuda *cuda, uint64_t function, uint32_t usag
 	return salted(cuda, (function << 7 | function >> 57) ^ usage);
 }
 
-static uint32_t find(const struct cuda *cuda, const struct process *p, uint64_t function, uint32_t usage)
+static uint32_t function_find(const struct cuda *cuda, const struct process *p, uint64_t function,
+			      uint32_t usage)
 {
 	uint32_t index;
 
@@ -33,7 +34,7 @@ static uint32_t find(const struct cuda *cuda, const struct process *p, uint64_t 
 /* ---- questions ---- */
 
 /* Of a device that is not known, if all the node's are of one. */
-static uint16_t architecture(const struct cuda *cuda, const struct process *p, uint32_t usage)
+static uint16_t usage_sm(const struct cuda *cuda, const struct process *p, uint32_t usage)
 {
 	const struct cuda_device *device = device_find(cuda, p->usages[usage].device);
 
@@ -61,7 +62,7 @@ static void forget_question(struct cuda *cuda, struct function *f)
 	f->id = 0;
 }
 
-static void want(struct process *p, uint32_t index)
+static void function_want(struct process *p, uint32_t index)
 {
 	p->wants = function_at(p, index)->wanted = true;
 	row_at(p, function_at(p, index)->row)->wanted = true;
@@ -69,7 +70,7 @@ static void want(struct process *p, uint32_t index)
 }
 
 /* The answer may come before the question has been asked to its end. */
-static void ask(struct cuda *cuda, struct process *p, uint32_t index)
+static void function_ask(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
 	struct cuda_function question = {
@@ -77,7 +78,7 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 		.tgid = p->tgid,
 		.incarnation = p->incarnation,
 		.start_boot_ns = p->start_boot_ns,
-		.sm = architecture(cuda, p, f->usage),
+		.sm = usage_sm(cuda, p, f->usage),
 	};
 	struct origin origin;
 	int r = -EAGAIN;
@@ -99,7 +100,7 @@ static void ask(struct cuda *cuda, struct process *p, uint32_t index)
 	forget_question(cuda, f);
 	f->wanted = r == -EAGAIN;
 	if (f->wanted)
-		want(p, index);
+		function_want(p, index);
 	else
 		settle_as_is(cuda, p, index);
 }
@@ -123,7 +124,7 @@ static void ask_again(struct cuda *cuda, struct process *p, uint32_t index)
 		wanted = wanted == NONE ? at - 1 : wanted;
 	}
 	if (wanted != NONE)
-		ask(cuda, p, wanted);
+		function_ask(cuda, p, wanted);
 }
 
 void functions_ask(struct cuda *cuda, struct process *p)
@@ -133,14 +134,14 @@ void functions_ask(struct cuda *cuda, struct process *p)
 	p->wants = false;
 	for (uint32_t i = 0; i < p->functions.n && !p->wants; i++)
 		if (function_at(p, i)->used && function_at(p, i)->wanted)
-			ask(cuda, p, i);
+			function_ask(cuda, p, i);
 	/* One that must wait makes those behind it wait as well. */
 }
 
 /* ---- making them ---- */
 
 /* What is known of a kernel before anybody was asked. */
-static struct kernel *provisional(const struct origin *origin)
+static struct kernel *provisional_kernel(const struct origin *origin)
 {
 	struct kernel *kernel = NULL;
 	struct kernel from = { .source = KERNEL_SOURCE_HANDLE };
@@ -162,11 +163,11 @@ static struct kernel *provisional(const struct origin *origin)
 static struct kernel *known_elsewhere(const struct cuda *cuda, const struct process *p, uint64_t function,
 				      uint32_t usage)
 {
-	uint16_t sm = architecture(cuda, p, usage);
+	uint16_t sm = usage_sm(cuda, p, usage);
 
 	for (uint32_t i = 0; i < p->usages_n; i++) {
 		uint32_t index =
-			i != usage && architecture(cuda, p, i) == sm ? find(cuda, p, function, i) : NONE;
+			i != usage && usage_sm(cuda, p, i) == sm ? function_find(cuda, p, function, i) : NONE;
 
 		if (index != NONE && function_at(p, index)->id == 0 && !function_at(p, index)->wanted)
 			return row_at(p, function_at(p, index)->row)->kernel;
@@ -206,7 +207,7 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 	if (p->functions.used >= functions_limit(cuda) || p->rows.used >= cuda->limits.kernels)
 		return NONE;
 	known = known_elsewhere(cuda, p, origin->function, usage);
-	kernel = known ? kernel_ref(known) : provisional(origin);
+	kernel = known ? kernel_ref(known) : provisional_kernel(origin);
 	row = kernel ? row_new(cuda, p, usage, kernel) : NONE;
 	if (row == NONE)
 		return NONE;
@@ -218,7 +219,7 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 	if (known || !cuda->ops.function)
 		settle_as_is(cuda, p, index);
 	else
-		ask(cuda, p, index);
+		function_ask(cuda, p, index);
 	return index;
 }
 
@@ -228,7 +229,7 @@ static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usag
 	uint32_t index;
 
 	handle_origin(cuda, p, function, &origin);
-	index = find(cuda, p, origin.function, usage);
+	index = function_find(cuda, p, origin.function, usage);
 	if (index == NONE)
 		index = first_launch(cuda, p, usage, &origin);
 	if (index == NONE || origin.function == function)
@@ -280,7 +281,7 @@ uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, cons
 /* ---- their ends ---- */
 
 /* It is no more to be found, and has no part in what comes. */
-static void leave(struct cuda *cuda, struct process *p, uint32_t index)
+static void function_leave(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	uint32_t row = function_at(p, index)->row;
 
@@ -291,7 +292,7 @@ static void leave(struct cuda *cuda, struct process *p, uint32_t index)
 }
 
 /* The answer to what was asked about it is of what it launched, which stays: until then it is kept. */
-static void hide(struct cuda *cuda, struct process *p, uint32_t index)
+static void function_hide(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
 
@@ -306,13 +307,13 @@ bool function_drop(struct cuda *cuda, struct process *p, uint64_t function)
 	bool launched = false;
 
 	for (uint32_t i = 0; p->functions.used > 0 && i < p->usages_n; i++) {
-		uint32_t index = find(cuda, p, function, i);
+		uint32_t index = function_find(cuda, p, function, i);
 
 		if (index == NONE)
 			continue;
-		hide(cuda, p, index);
+		function_hide(cuda, p, index);
 		if (function_at(p, index)->id == 0)
-			leave(cuda, p, index);
+			function_leave(cuda, p, index);
 		launched = true;
 	}
 	return launched;
@@ -345,7 +346,7 @@ static bool is_unresolved(const struct kernel_row *row)
 }
 
 /* Where there is no room for a row of @kernel's, it is left without one: its launches are of the rest. */
-static void answered(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel)
+static void function_answered(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel)
 {
 	uint32_t row = function_at(p, index)->row, found;
 
@@ -366,7 +367,7 @@ static void answered(struct cuda *cuda, struct process *p, uint32_t index, struc
 		found = row_new(cuda, p, row_at(p, row)->usage, kernel);
 		if (found == NONE) {
 			if (!function_at(p, index)->dropped)
-				hide(cuda, p, index);
+				function_hide(cuda, p, index);
 			return;
 		}
 		found = row_settle(cuda, p, found, kernel);
@@ -378,31 +379,31 @@ static void answered(struct cuda *cuda, struct process *p, uint32_t index, struc
 }
 
 /* One that was launched before anything was told of it. */
-static void renew(struct cuda *cuda, struct process *p, uint32_t index)
+static void function_renew_one(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
 	struct origin origin;
 
 	if (cuda->ops.function) {
-		want(p, index);
+		function_want(p, index);
 		row_at(p, function_at(p, index)->row)->tried = 0;
 		return;
 	}
 	handle_origin(cuda, p, function_at(p, index)->function, &origin);
-	kernel = origin.symbol ? provisional(&origin) : NULL;
+	kernel = origin.symbol ? provisional_kernel(&origin) : NULL;
 	if (kernel)
-		answered(cuda, p, index, kernel);
+		function_answered(cuda, p, index, kernel);
 	if (function_at(p, index)->dropped)
-		leave(cuda, p, index);
+		function_leave(cuda, p, index);
 }
 
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function)
 {
 	for (uint32_t i = 0; p->functions.used > 0 && i < p->usages_n; i++) {
-		uint32_t index = find(cuda, p, function, i);
+		uint32_t index = function_find(cuda, p, function, i);
 
 		if (index != NONE)
-			renew(cuda, p, index);
+			function_renew_one(cuda, p, index);
 	}
 }
 
@@ -412,7 +413,7 @@ static bool has_asked(const struct process *p, uint32_t index, uint64_t id)
 }
 
 /* One that is over and not yet forgotten may have a successor under its PID, which did not ask. */
-static struct process *asker(struct cuda *cuda, uint32_t tgid, uint32_t index, uint64_t id)
+static struct process *question_process(struct cuda *cuda, uint32_t tgid, uint32_t index, uint64_t id)
 {
 	struct process *p = process_find(cuda, tgid);
 
@@ -433,7 +434,7 @@ void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
 		cuda->stats.late_answers++;
 		return;
 	}
-	p = asker(cuda, tgid, index, id);
+	p = question_process(cuda, tgid, index, id);
 	hashmap_del(&cuda->questions, salted(cuda, id));
 	if (!p) {
 		cuda->stats.late_answers++;
@@ -442,9 +443,9 @@ void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel)
 	function_at(p, index)->id = 0;
 	cuda->stats.answers++;
 	if (kernel)
-		answered(cuda, p, index, kernel);
+		function_answered(cuda, p, index, kernel);
 	else
 		settle_as_is(cuda, p, index);
 	if (function_at(p, index)->dropped)
-		leave(cuda, p, index);
+		function_leave(cuda, p, index);
 }

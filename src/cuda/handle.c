@@ -46,15 +46,15 @@ static void text_free(struct cuda *cuda, struct process *p, char *text)
 	free(text);
 }
 
-static uint32_t find(const struct cuda *cuda, const struct hashmap *map, uint64_t handle)
+static uint32_t handle_find(const struct cuda *cuda, const struct hashmap *map, uint64_t handle)
 {
 	uint32_t index;
 
 	return hashmap_get(map, salted(cuda, handle), &index) ? index : NONE;
 }
 
-static uint32_t take(struct cuda *cuda, struct pool *pool, struct hashmap *map, uint32_t size, uint32_t limit,
-		     uint64_t handle)
+static uint32_t handle_take(struct cuda *cuda, struct pool *pool, struct hashmap *map, uint32_t size,
+			    uint32_t limit, uint64_t handle)
 {
 	uint32_t index = pool_take(pool, size, limit);
 
@@ -106,7 +106,7 @@ static void handle_drop(struct cuda *cuda, struct process *p, uint32_t index)
 
 static void module_drop(struct cuda *cuda, struct process *p, uint64_t handle)
 {
-	uint32_t index = find(cuda, &p->module_map, handle);
+	uint32_t index = handle_find(cuda, &p->module_map, handle);
 	struct module *m;
 
 	if (index == NONE)
@@ -125,10 +125,10 @@ static uint32_t module_get(struct cuda *cuda, struct process *p, uint64_t handle
 
 	if (handle == 0)
 		return NONE;
-	index = find(cuda, &p->module_map, handle);
+	index = handle_find(cuda, &p->module_map, handle);
 	if (index != NONE)
 		return index;
-	index = take(cuda, &p->modules, &p->module_map, sizeof(struct module), MODULES_MAX, handle);
+	index = handle_take(cuda, &p->modules, &p->module_map, sizeof(struct module), MODULES_MAX, handle);
 	if (index != NONE)
 		module_at(p, index)->handle = handle;
 	return index;
@@ -160,11 +160,11 @@ static bool is_text(const char *kept, const char *symbol, size_t n)
 /* A new one in place of what had that handle. NULL: no room. @module: index or NONE. */
 static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t handle, uint32_t module)
 {
-	uint32_t index = find(cuda, &p->handle_map, handle);
+	uint32_t index = handle_find(cuda, &p->handle_map, handle);
 
 	if (index != NONE)
 		handle_drop(cuda, p, index);
-	index = take(cuda, &p->handles, &p->handle_map, sizeof(struct handle), HANDLES_MAX, handle);
+	index = handle_take(cuda, &p->handles, &p->handle_map, sizeof(struct handle), HANDLES_MAX, handle);
 	if (index == NONE)
 		return NULL;
 	handle_at(p, index)->handle = handle;
@@ -179,7 +179,7 @@ static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t 
  */
 static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
 {
-	uint32_t index = find(cuda, &p->handle_map, handle);
+	uint32_t index = handle_find(cuda, &p->handle_map, handle);
 	struct handle *h = index == NONE ? NULL : handle_at(p, index);
 
 	if (h && h->symbol && is_text(h->symbol, symbol, n))
@@ -196,10 +196,10 @@ static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, con
  * What was launched by that value before was another's, unless it was made in this module, too. @n 0: its
  * name is not known; in one module it is the one that it was.
  */
-static void made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of, const char *symbol,
-		 size_t n)
+static void handle_made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of,
+			const char *symbol, size_t n)
 {
-	uint32_t module = module_get(cuda, p, of), index = find(cuda, &p->handle_map, handle);
+	uint32_t module = module_get(cuda, p, of), index = handle_find(cuda, &p->handle_map, handle);
 	struct handle *h = index == NONE ? NULL : handle_at(p, index);
 
 	if (h && h->module == module + 1 && h->target == 0 && (n == 0 || is_text(h->symbol, symbol, n)))
@@ -224,7 +224,7 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 		if (n > 0)
 			tell_name(cuda, p, event->handle, event->name, n);
 	} else if (event->header.op == TRACE_OP_FUNCTION_NAME) {
-		made(cuda, p, event->handle, event->of, event->name, n);
+		handle_made(cuda, p, event->handle, event->of, event->name, n);
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
 		m = module_new(cuda, p, event->handle);
 		if (m && n > 0)
@@ -232,9 +232,10 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 	}
 }
 
-static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t target)
+static void handle_alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t target)
 {
-	uint32_t of = find(cuda, &p->handle_map, target), index = find(cuda, &p->handle_map, handle);
+	uint32_t of = handle_find(cuda, &p->handle_map, target),
+		 index = handle_find(cuda, &p->handle_map, handle);
 	struct handle *h;
 
 	if (handle == 0 || target == 0 || handle == target ||
@@ -251,7 +252,7 @@ static void alias(struct cuda *cuda, struct process *p, uint64_t handle, uint64_
  * A host function is registered when its file is loaded: one that was launched at that address before was
  * another file's.
  */
-static void registered(struct cuda *cuda, struct process *p, uint64_t host)
+static void host_function_registered(struct cuda *cuda, struct process *p, uint64_t host)
 {
 	if (!function_drop(cuda, p, host))
 		return;
@@ -260,7 +261,7 @@ static void registered(struct cuda *cuda, struct process *p, uint64_t host)
 			handle_drop(cuda, p, i);
 }
 
-void handle_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void handle_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct module *m;
 
@@ -276,10 +277,10 @@ void handle_event(struct cuda *cuda, struct process *p, const struct trace_call 
 		module_drop(cuda, p, call->handle);
 		break;
 	case TRACE_OP_FUNCTION_REGISTER:
-		registered(cuda, p, call->handle);
+		host_function_registered(cuda, p, call->handle);
 		break;
 	default:
-		alias(cuda, p, call->handle, call->addr);
+		handle_alias(cuda, p, call->handle, call->addr);
 		break;
 	}
 }
@@ -289,7 +290,7 @@ void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function
 	struct origin origin = { .function = function };
 
 	for (unsigned hops = 0; hops <= ALIASES_MAX; hops++) {
-		uint32_t index = find(cuda, &p->handle_map, origin.function);
+		uint32_t index = handle_find(cuda, &p->handle_map, origin.function);
 		const struct handle *h = index == NONE ? NULL : handle_at(p, index);
 		const struct module *m = h && h->module ? module_at(p, h->module - 1) : NULL;
 

@@ -12,7 +12,8 @@
  * 2,048, by architecture) and has 128 cores (64 to 128): 16 a core. Less than a wave takes its time all the
  * same.
  */
-static double waves(const struct cuda *cuda, const struct usage *usage, uint64_t launches, uint64_t threads)
+static double launch_waves(const struct cuda *cuda, const struct usage *usage, uint64_t launches,
+			   uint64_t threads)
 {
 	uint64_t wave = (uint64_t)THREADS_PER_CORE * cuda->totals[usage->device].device_cores;
 
@@ -20,7 +21,7 @@ static double waves(const struct cuda *cuda, const struct usage *usage, uint64_t
 }
 
 /* Work that its stream is still busy with keeps its place; what must make room counts in this window only. */
-static void weigh(struct share *share, const struct stream *s, uint32_t stream, double weight)
+static void launch_weigh(struct share *share, const struct stream *s, uint32_t stream, double weight)
 {
 	struct pending_slot *slot = &share->pending[0];
 
@@ -102,7 +103,7 @@ static void set_shape(struct shape *shape, const struct trace_launch *launch)
  * place when none is left. So a shape that is often used keeps its place, and one that was used at the
  * beginning only does not.
  */
-static void displace(struct kernel_row *row, const struct trace_launch *launch)
+static void slot_displace(struct kernel_row *row, const struct trace_launch *launch)
 {
 	struct shape *shape = &row->shapes[row->hand];
 
@@ -128,7 +129,7 @@ static void count_shape(struct kernel_row *row, const struct trace_launch *launc
 		for (at = 0; at < row->shapes_n && !is_shape(&row->shapes[at], launch);)
 			at++;
 		if (at == TRACED_SHAPES_MAX) {
-			displace(row, launch);
+			slot_displace(row, launch);
 			return;
 		}
 		if (at == row->shapes_n)
@@ -160,7 +161,7 @@ void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, cons
 	}
 	share->now.launches++;
 	share->now.threads = add_saturated(share->now.threads, threads);
-	weigh(share, s, stream, waves(cuda, usage, 1, threads));
+	launch_weigh(share, s, stream, launch_waves(cuda, usage, 1, threads));
 }
 
 void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads)
@@ -171,5 +172,5 @@ void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_
 	if (launches == 0)
 		return;
 	s->launched = cuda->window;
-	weigh(&usage->rest, s, stream, waves(cuda, usage, launches, threads));
+	launch_weigh(&usage->rest, s, stream, launch_waves(cuda, usage, launches, threads));
 }

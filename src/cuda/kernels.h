@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bpf/event.h"
 #include "model/kernel.h"
 #include "model/series.h"
 #include "model/trace.h"
@@ -118,3 +119,65 @@ struct module {
 	uint64_t image;
 	char *path;
 };
+
+struct cuda;
+struct process;
+
+/* handle.c */
+void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size);
+void handle_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* Who is behind a function as passed to a launch. */
+struct origin {
+	uint64_t function; /* what aliases end at */
+	const char *symbol; /* or NULL */
+	const char *path;
+	uint64_t image;
+};
+void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function, struct origin *ret_origin);
+void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
+
+/* function.c */
+/* The row that a launch belongs to; NONE: there is no room for one. */
+uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage,
+		      const struct trace_launch *launch);
+/* The handle is gone, or stands for another kernel from now on. Was it launched? */
+bool function_drop(struct cuda *cuda, struct process *p, uint64_t function);
+/* More is known of it: is asked for again. */
+void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
+void functions_done(struct cuda *cuda, struct process *p);
+/* What could not be asked, once more. */
+void functions_ask(struct cuda *cuda, struct process *p);
+/* Answers are still to come. */
+bool functions_asked(const struct process *p);
+
+/* row.c */
+/* A row that is not settled, or NONE; has a reference of its own. */
+uint32_t row_new(struct cuda *cuda, struct process *p, uint32_t usage, struct kernel *kernel);
+/* Its kernel is known: the row that has its sums from now on. */
+uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel);
+/* A settled row of that kernel's symbol and file; NONE. */
+uint32_t row_find(struct cuda *cuda, struct process *p, uint32_t usage, const struct kernel *kernel);
+/* Another kernel of the same symbol and file is in its sums: figures that differ are not known. */
+void row_blend(struct kernel_row *row, const struct kernel *kernel);
+/* What was not known of it has become known: it is another series. */
+void row_unsettle(struct cuda *cuda, struct process *p, struct kernel_row *row);
+void row_link(struct process *p, uint32_t row, uint32_t function);
+void row_unlink(struct process *p, uint32_t function);
+void rows_done(struct cuda *cuda, struct process *p);
+
+/* kernel.c */
+void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch,
+		     uint64_t threads);
+/* So many kernels of a graph: time only. */
+void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads);
+void share_add(struct share *into, const struct share *from);
+
+/* share.c */
+void share_process(struct cuda *cuda, struct process *p); /* the estimates of its usages are split */
+void share_close(struct cuda *cuda, double elapsed); /* all are: who has a series, and totals */
+
+/* fill_kernel.c */
+struct traced_launches launches_of(const struct launch_sums *sums);
+uint32_t kernels_shown(const struct cuda *cuda);
+void kernels_fill(const struct cuda *cuda, const struct process *p, struct traced_process *process,
+		  uint32_t index, struct trace_view *view);

@@ -31,7 +31,7 @@ static bool on_device(uint8_t kind)
 
 /* ---- rows, in chunks that stay where they are ---- */
 
-static struct allocation *row(const struct cuda *cuda, uint32_t index)
+static struct allocation *allocation_row(const struct cuda *cuda, uint32_t index)
 {
 	return &cuda->chunks[index / ALLOCATIONS_CHUNK][index % ALLOCATIONS_CHUNK];
 }
@@ -60,14 +60,14 @@ static uint32_t row_take(struct cuda *cuda)
 		return NONE;
 	if (cuda->allocation_free) {
 		index = cuda->allocation_free - 1;
-		cuda->allocation_free = row(cuda, index)->next_free;
+		cuda->allocation_free = allocation_row(cuda, index)->next_free;
 	} else {
 		if (cuda->allocations_made == cuda->chunks_n * ALLOCATIONS_CHUNK && !new_chunk(cuda))
 			return NONE;
 		index = cuda->allocations_made++;
 	}
 	cuda->allocations_n++;
-	memset(row(cuda, index), 0, sizeof(struct allocation));
+	memset(allocation_row(cuda, index), 0, sizeof(struct allocation));
 	return index;
 }
 
@@ -82,32 +82,32 @@ void ledger_done(struct cuda *cuda)
 
 static void link_row(struct cuda *cuda, struct process *p, uint32_t index, uint32_t context)
 {
-	struct allocation *a = row(cuda, index);
+	struct allocation *a = allocation_row(cuda, index);
 	struct context *c = &p->contexts[context];
 
 	a->context = (uint16_t)context;
 	a->previous = 0;
 	a->next = c->allocations;
 	if (a->next)
-		row(cuda, a->next - 1)->previous = index + 1;
+		allocation_row(cuda, a->next - 1)->previous = index + 1;
 	c->allocations = index + 1;
 }
 
 static void unlink_row(struct cuda *cuda, struct process *p, const struct allocation *a)
 {
 	if (a->previous)
-		row(cuda, a->previous - 1)->next = a->next;
+		allocation_row(cuda, a->previous - 1)->next = a->next;
 	else
 		p->contexts[a->context].allocations = a->next;
 	if (a->next)
-		row(cuda, a->next - 1)->previous = a->previous;
+		allocation_row(cuda, a->next - 1)->previous = a->previous;
 }
 
 /*
  * Else each process would keep the slots of the most that it ever had, and many one after another outgrow the
  * limit of allocations.
  */
-static void shrink(struct hashmap *map)
+static void allocation_shrink(struct hashmap *map)
 {
 	struct hashmap smaller;
 
@@ -123,12 +123,12 @@ static void shrink(struct hashmap *map)
 
 static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 {
-	struct allocation *a = row(cuda, index);
+	struct allocation *a = allocation_row(cuda, index);
 	struct usage *u = &p->usages[a->usage];
 
 	unlink_row(cuda, p, a);
 	hashmap_del(&p->memory[a->space], salted(cuda, a->addr));
-	shrink(&p->memory[a->space]);
+	allocation_shrink(&p->memory[a->space]);
 	if (a->space != SPACE_MAPPING) {
 		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
 		if (on_device(a->kind))
@@ -155,7 +155,7 @@ static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t 
 	}
 	index = row_take(cuda);
 	if (index != NONE && hashmap_put(&p->memory[space], salted(cuda, addr), index) < 0) {
-		row(cuda, index)->next_free = cuda->allocation_free;
+		allocation_row(cuda, index)->next_free = cuda->allocation_free;
 		cuda->allocation_free = index + 1;
 		cuda->allocations_n--;
 		index = NONE;
@@ -165,14 +165,15 @@ static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t 
 		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return NULL;
 	}
-	a = row(cuda, index);
+	a = allocation_row(cuda, index);
 	a->space = space;
 	a->addr = addr;
 	link_row(cuda, p, index, context);
 	return a;
 }
 
-static void allocate(struct cuda *cuda, struct process *p, const struct trace_call *call, uint32_t context)
+static void ledger_allocate(struct cuda *cuda, struct process *p, const struct trace_call *call,
+			    uint32_t context)
 {
 	uint32_t index = p->contexts[context].usage;
 	struct usage *u = &p->usages[index];
@@ -203,7 +204,8 @@ static void allocate(struct cuda *cuda, struct process *p, const struct trace_ca
 	u->now[TRACED_PEAK] = MAX(u->now[TRACED_PEAK], u->device_live);
 }
 
-static void release(struct cuda *cuda, struct process *p, const struct trace_call *call, uint32_t context)
+static void ledger_release(struct cuda *cuda, struct process *p, const struct trace_call *call,
+			   uint32_t context)
 {
 	struct allocation *a;
 	uint32_t index;
@@ -215,7 +217,7 @@ static void release(struct cuda *cuda, struct process *p, const struct trace_cal
 		cuda->stats.unknown_frees++;
 		return;
 	}
-	a = row(cuda, index);
+	a = allocation_row(cuda, index);
 	if (a->space == SPACE_PHYSICAL && a->mappings > 0)
 		a->released = true;
 	else
@@ -224,7 +226,7 @@ static void release(struct cuda *cuda, struct process *p, const struct trace_cal
 
 /* ---- mappings ---- */
 
-static void map(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void ledger_map(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct allocation *a;
 	uint32_t index;
@@ -232,10 +234,10 @@ static void map(struct cuda *cuda, struct process *p, const struct trace_call *c
 	if (call->size == 0 || call->size > SIZE_BELIEVED ||
 	    !hashmap_get(&p->memory[SPACE_PHYSICAL], salted(cuda, call->handle), &index))
 		return;
-	row(cuda, index)->mappings++;
+	allocation_row(cuda, index)->mappings++;
 	a = add_row(cuda, p, SPACE_MAPPING, call->addr, CONTEXT_UNKNOWN);
 	if (!a) {
-		row(cuda, index)->mappings--;
+		allocation_row(cuda, index)->mappings--;
 		return;
 	}
 	a->size = call->size;
@@ -244,27 +246,27 @@ static void map(struct cuda *cuda, struct process *p, const struct trace_call *c
 
 static void unmap_one(struct cuda *cuda, struct process *p, uint32_t index)
 {
-	uint64_t handle = row(cuda, index)->handle;
+	uint64_t handle = allocation_row(cuda, index)->handle;
 	struct allocation *a;
 	uint32_t behind;
 
 	remove_row(cuda, p, index);
 	if (!hashmap_get(&p->memory[SPACE_PHYSICAL], salted(cuda, handle), &behind))
 		return;
-	a = row(cuda, behind);
+	a = allocation_row(cuda, behind);
 	a->mappings -= a->mappings > 0;
 	if (a->released && a->mappings == 0)
 		remove_row(cuda, p, behind);
 }
 
 /* One call may end several mappings that lie side by side. */
-static void unmap(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void ledger_unmap(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint64_t at = call->addr, end = add_saturated(call->addr, call->size);
 	uint32_t index;
 
 	while (at < end && hashmap_get(&p->memory[SPACE_MAPPING], salted(cuda, at), &index)) {
-		at = add_saturated(at, row(cuda, index)->size);
+		at = add_saturated(at, allocation_row(cuda, index)->size);
 		unmap_one(cuda, p, index);
 	}
 }
@@ -282,12 +284,12 @@ static bool goes_with(const struct allocation *a, bool reset)
 	return reset || a->kind != TRACE_MEMORY_ASYNC;
 }
 
-static void drop(struct cuda *cuda, struct process *p, uint32_t context, bool all, bool reset)
+static void allocation_drop(struct cuda *cuda, struct process *p, uint32_t context, bool all, bool reset)
 {
 	uint32_t next;
 
 	for (uint32_t at = p->contexts[context].allocations; at; at = next) {
-		struct allocation *a = row(cuda, at - 1);
+		struct allocation *a = allocation_row(cuda, at - 1);
 
 		next = a->next;
 		if (all || goes_with(a, reset)) {
@@ -303,23 +305,23 @@ static void drop(struct cuda *cuda, struct process *p, uint32_t context, bool al
 void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset)
 {
 	if (context != NONE) {
-		drop(cuda, p, context, false, reset);
+		allocation_drop(cuda, p, context, false, reset);
 		return;
 	}
 	for (uint32_t i = 0; i < p->contexts_n; i++)
-		drop(cuda, p, i, true, true);
+		allocation_drop(cuda, p, i, true, true);
 }
 
-void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void ledger_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t context = context_current(cuda, p, &call->header), stream;
 
 	switch (call->header.op) {
 	case TRACE_OP_MAP:
-		map(cuda, p, call);
+		ledger_map(cuda, p, call);
 		return;
 	case TRACE_OP_UNMAP:
-		unmap(cuda, p, call);
+		ledger_unmap(cuda, p, call);
 		return;
 	default:
 		break;
@@ -334,7 +336,7 @@ void ledger_event(struct cuda *cuda, struct process *p, const struct trace_call 
 			context = stream_at(p, stream)->context;
 	}
 	if (call->header.op == TRACE_OP_ALLOC)
-		allocate(cuda, p, call, context);
+		ledger_allocate(cuda, p, call, context);
 	else
-		release(cuda, p, call, context);
+		ledger_release(cuda, p, call, context);
 }

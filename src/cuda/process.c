@@ -26,7 +26,7 @@ struct process *process_find(struct cuda *cuda, uint32_t tgid)
 	return cuda->processes[index];
 }
 
-static bool grow(struct cuda *cuda)
+static bool processes_grow(struct cuda *cuda)
 {
 	uint32_t room = (uint32_t)MIN(MAX((uint64_t)16, (uint64_t)cuda->processes_room * 2),
 				      (uint64_t)cuda->limits.processes);
@@ -57,7 +57,7 @@ void process_free(struct cuda *cuda, struct process *p)
 	rows_done(cuda, p);
 	pool_done(&p->threads);
 	pool_done(&p->streams);
-	pool_done(&p->marks);
+	pool_done(&p->events);
 	pool_done(&p->graphs);
 	pool_done(&p->captures);
 	pool_done(&p->holders);
@@ -65,7 +65,7 @@ void process_free(struct cuda *cuda, struct process *p)
 	hashmap_done(&p->thread_map);
 	hashmap_done(&p->stream_map);
 	hashmap_done(&p->own_stream_map);
-	hashmap_done(&p->mark_map);
+	hashmap_done(&p->event_map);
 	hashmap_done(&p->graph_map);
 	hashmap_done(&p->holder_map);
 	for (unsigned i = 0; i < SPACES; i++)
@@ -78,7 +78,7 @@ static struct process *process_new(struct cuda *cuda, uint32_t tgid)
 	struct process *p;
 
 	if (cuda->processes_n >= cuda->limits.processes ||
-	    (cuda->processes_n == cuda->processes_room && !grow(cuda)))
+	    (cuda->processes_n == cuda->processes_room && !processes_grow(cuda)))
 		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -201,7 +201,7 @@ uint32_t process_usage(struct process *p, uint32_t uuid)
 	return p->usages_n++;
 }
 
-static void lose(struct process *p, unsigned incomplete)
+static void process_lose(struct process *p, unsigned incomplete)
 {
 	p->incomplete |= incomplete;
 	if (incomplete & TRACED_INCOMPLETE_LOST)
@@ -214,14 +214,14 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 
 	/* One that is over, too: its last figures have not been shown yet. */
 	if (p && (p->incarnation == 0 || p->incarnation == incarnation))
-		lose(p, incomplete);
+		process_lose(p, incomplete);
 }
 
 void cuda_lost(struct cuda *cuda, uint64_t events)
 {
 	for (uint32_t i = 0; events > 0 && i < cuda->processes_n; i++)
 		if (!cuda->processes[i]->over)
-			lose(cuda->processes[i], TRACED_INCOMPLETE_LOST);
+			process_lose(cuda->processes[i], TRACED_INCOMPLETE_LOST);
 }
 
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation)

@@ -120,7 +120,7 @@ static void add_shape(struct kernel_row *row, const struct shape *shape)
 		row->other_shapes += shape->launches;
 }
 
-static void merge(struct cuda *cuda, struct process *p, uint32_t into, uint32_t from)
+static void rows_merge(struct cuda *cuda, struct process *p, uint32_t into, uint32_t from)
 {
 	struct kernel_row *a = row_at(p, into), *b = row_at(p, from);
 
@@ -166,7 +166,7 @@ uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct
 
 	if (found != NONE && found != index) {
 		row_blend(row_at(p, found), kernel);
-		merge(cuda, p, found, index);
+		rows_merge(cuda, p, found, index);
 		return found;
 	}
 	/* Without room for longer names it keeps those that it has. */

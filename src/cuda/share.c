@@ -30,7 +30,7 @@ static double weight_of(const struct share *share)
 }
 
 /* What is still there in the next window. */
-static void carry(const struct cuda *cuda, const struct process *p, struct share *share)
+static void share_carry(const struct cuda *cuda, const struct process *p, struct share *share)
 {
 	share->unplaced = 0;
 	share->dynamic = 0;
@@ -120,7 +120,7 @@ void share_process(struct cuda *cuda, struct process *p)
 			p->usages[row_at(p, i)->usage].weight += weight_of(&row_at(p, i)->share);
 	for (uint32_t i = 0; i < p->usages_n; i++) {
 		p->usages[i].rest.now.ns += part_of(&p->usages[i], &p->usages[i].rest);
-		carry(cuda, p, &p->usages[i].rest);
+		share_carry(cuda, p, &p->usages[i].rest);
 	}
 	close_classes(p);
 	for (uint32_t i = 0; i < p->rows.n; i++) {
@@ -129,7 +129,7 @@ void share_process(struct cuda *cuda, struct process *p)
 		if (!row->kernel)
 			continue;
 		row->share.now.ns += part_of(&p->usages[row->usage], &row->share);
-		carry(cuda, p, &row->share);
+		share_carry(cuda, p, &row->share);
 	}
 }
 

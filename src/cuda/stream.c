@@ -40,7 +40,7 @@ static void link_pending(struct process *p, uint32_t index)
 	p->pending = index + 1;
 }
 
-static void forget(struct process *p, uint32_t index)
+static void stream_forget(struct process *p, uint32_t index)
 {
 	struct stream *s = stream_at(p, index);
 
@@ -72,16 +72,16 @@ static void make_room(struct cuda *cuda, struct process *p)
 					    s->threads);
 				stream_copies(p, p->misc - 1, s->copies, s->bytes);
 			}
-			forget(p, i);
+			stream_forget(p, i);
 		} else if (s->own && !s->pending && !s->capture) {
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
-			forget(p, i);
+			stream_forget(p, i);
 		}
 	}
 	p->full = p->streams.used == before;
 }
 
-static uint32_t take(struct cuda *cuda, struct process *p, uint32_t context)
+static uint32_t stream_take(struct cuda *cuda, struct process *p, uint32_t context)
 {
 	uint32_t index = pool_take(&p->streams, sizeof(struct stream), cuda->limits.streams);
 	struct stream *s;
@@ -102,10 +102,10 @@ static uint32_t take(struct cuda *cuda, struct process *p, uint32_t context)
  * The first stream of a process is where those go that find no room; on no device that is known, for they may
  * be on several.
  */
-static uint32_t misc(struct cuda *cuda, struct process *p)
+static uint32_t stream_misc(struct cuda *cuda, struct process *p)
 {
 	if (!p->misc) {
-		uint32_t index = take(cuda, p, CONTEXT_UNKNOWN);
+		uint32_t index = stream_take(cuda, p, CONTEXT_UNKNOWN);
 
 		if (index != NONE) {
 			stream_at(p, index)->non_blocking = true;
@@ -118,7 +118,7 @@ static uint32_t misc(struct cuda *cuda, struct process *p)
 static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t context, struct hashmap *map,
 			   uint64_t key)
 {
-	uint32_t fallback = misc(cuda, p), index = take(cuda, p, context);
+	uint32_t fallback = stream_misc(cuda, p), index = stream_take(cuda, p, context);
 
 	if (index != NONE && (!map || hashmap_put(map, salted(cuda, key), index) == 0))
 		return index;
@@ -129,7 +129,7 @@ static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t contex
 	return fallback;
 }
 
-static uint32_t legacy(struct cuda *cuda, struct process *p, uint32_t context)
+static uint32_t stream_legacy(struct cuda *cuda, struct process *p, uint32_t context)
 {
 	uint32_t index = p->contexts[context].legacy;
 
@@ -143,7 +143,7 @@ static uint32_t legacy(struct cuda *cuda, struct process *p, uint32_t context)
 	return index;
 }
 
-static uint32_t own(struct cuda *cuda, struct process *p, uint32_t context, uint32_t tid)
+static uint32_t stream_own(struct cuda *cuda, struct process *p, uint32_t context, uint32_t tid)
 {
 	uint64_t key = (uint64_t)tid << 32 | context;
 	uint32_t index;
@@ -166,9 +166,9 @@ uint32_t stream_of(struct cuda *cuda, struct process *p, const struct trace_head
 	uint32_t index;
 
 	if (per_thread)
-		return own(cuda, p, context, header->tid);
+		return stream_own(cuda, p, context, header->tid);
 	if (handle <= 1)
-		return legacy(cuda, p, context);
+		return stream_legacy(cuda, p, context);
 	if (!hashmap_get(&p->stream_map, salted(cuda, handle), &index)) {
 		index = stream_new(cuda, p, context, &p->stream_map, handle);
 		if (index != NONE && index + 1 != p->misc) {
@@ -184,7 +184,7 @@ uint32_t stream_of(struct cuda *cuda, struct process *p, const struct trace_head
 	return index;
 }
 
-static void destroy(struct cuda *cuda, struct process *p, uint64_t handle)
+static void stream_destroy(struct cuda *cuda, struct process *p, uint64_t handle)
 {
 	struct stream *s;
 	uint32_t index;
@@ -196,14 +196,14 @@ static void destroy(struct cuda *cuda, struct process *p, uint64_t handle)
 	s->dead = true;
 	p->full = 0;
 	if (!s->pending)
-		forget(p, index);
+		stream_forget(p, index);
 }
 
-void stream_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void stream_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t context, index;
 
-	destroy(cuda, p, call->stream); /* also one of that handle whose end was not seen */
+	stream_destroy(cuda, p, call->stream); /* also one of that handle whose end was not seen */
 	if (call->header.op != TRACE_OP_STREAM_CREATE || call->stream <= 2)
 		return;
 	context = context_current(cuda, p, &call->header);
@@ -294,7 +294,7 @@ static void stream_end(struct cuda *cuda, struct process *p, uint32_t stream, ui
 	unlink_pending(p, s);
 	s->launches = s->threads = 0;
 	if (s->dead)
-		forget(p, stream);
+		stream_forget(p, stream);
 }
 
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns)
@@ -318,6 +318,6 @@ void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
 		else if (s->handle)
 			hashmap_del(&p->stream_map, salted(cuda, s->handle));
-		forget(p, i);
+		stream_forget(p, i);
 	}
 }

@@ -23,7 +23,7 @@ struct wait {
 	uint32_t visits;
 };
 
-static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth);
+static void stream_visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth);
 
 /* The legacy stream has waited for the blocking streams of its context before its item @upto. */
 static void visit_blocking(struct wait *w, uint16_t context, uint64_t upto, unsigned depth)
@@ -35,7 +35,7 @@ static void visit_blocking(struct wait *w, uint16_t context, uint64_t upto, unsi
 
 		next = s->next;
 		if (s->context == context && !s->non_blocking && !s->legacy && s->last_seq <= upto)
-			visit(w, at - 1, upto, true, depth);
+			stream_visit(w, at - 1, upto, true, depth);
 	}
 }
 
@@ -48,7 +48,7 @@ static uint64_t newest_before(const struct stream *s, uint64_t upto)
 }
 
 /* The stream's work up to @upto is over; @is_item: something of its own, or the wait, stands there. */
-static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth)
+static void stream_visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth)
 {
 	struct stream *s = stream_at(w->p, index);
 	uint32_t legacy = w->p->contexts[s->context].legacy;
@@ -72,13 +72,13 @@ static void visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, u
 			continue;
 		}
 		if (d->at <= upto)
-			visit(w, d->stream, d->upto, true, depth + 1);
+			stream_visit(w, d->stream, d->upto, true, depth + 1);
 		i++;
 	}
 	if (s->legacy)
 		visit_blocking(w, s->context, is_item ? upto : newest_before(s, upto), depth + 1);
 	else if (!s->non_blocking && legacy != NONE)
-		visit(w, legacy, MIN(upto, s->last_item), false, depth + 1);
+		stream_visit(w, legacy, MIN(upto, s->last_item), false, depth + 1);
 }
 
 static void finish_visited(struct wait *w, uint64_t entered_ns, uint64_t end_ns)
@@ -94,15 +94,15 @@ static void finish_visited(struct wait *w, uint64_t entered_ns, uint64_t end_ns)
 	}
 }
 
-static void over(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t upto,
-		 const struct trace_call *call)
+static void work_over(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t upto,
+		      const struct trace_call *call)
 {
 	struct wait w = { .cuda = cuda, .p = p };
 
 	if (!p->pending)
 		return;
 	cuda->visit++;
-	visit(&w, stream, upto, true, 0);
+	stream_visit(&w, stream, upto, true, 0);
 	finish_visited(&w, call->header.time_ns, returned_ns(call));
 }
 
@@ -134,7 +134,7 @@ static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trac
 			 uint32_t *ret_stream)
 {
 	uint32_t context = context_current(cuda, p, &call->header), index;
-	const struct mark *mark;
+	const struct cuda_event *recorded;
 	struct stream *s;
 
 	*ret_stream = NONE;
@@ -148,19 +148,19 @@ static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trac
 		context = s->context;
 		/* it could not have been waited for: the end of the capture was not seen */
 		capture_leave(p, s);
-		over(cuda, p, index, p->seq, call);
+		work_over(cuda, p, index, p->seq, call);
 		*ret_stream = index;
 		return context;
 	case TRACE_OP_SYNC_EVENT:
 	case TRACE_OP_QUERY_EVENT:
-		if (!hashmap_get(&p->mark_map, salted(cuda, call->handle), &index))
+		if (!hashmap_get(&p->event_map, salted(cuda, call->handle), &index))
 			return context;
-		mark = pool_at(&p->marks, index);
-		if (mark->generation == 0 || mark->capture ||
-		    stream_at(p, mark->stream)->generation != mark->generation)
+		recorded = pool_at(&p->events, index);
+		if (recorded->generation == 0 || recorded->capture ||
+		    stream_at(p, recorded->stream)->generation != recorded->generation)
 			return context;
-		context = stream_at(p, mark->stream)->context;
-		over(cuda, p, mark->stream, mark->seq, call);
+		context = stream_at(p, recorded->stream)->context;
+		work_over(cuda, p, recorded->stream, recorded->seq, call);
 		return context;
 	default:
 		if (call->handle != 0 && hashmap_get(&p->context_map, salted(cuda, call->handle), &index))
@@ -185,7 +185,7 @@ static struct usage *wait_done(struct cuda *cuda, struct process *p, const struc
 	return usage_of(p, context);
 }
 
-void sync_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void sync_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	struct usage *usage;
 	struct thread *t;
@@ -228,5 +228,5 @@ void sync_copy(struct cuda *cuda, struct process *p, uint32_t stream, const stru
 		return;
 	if (call->kind == TRACE_COPY_DEVICE_TO_HOST ||
 	    (call->kind == TRACE_COPY_HOST_TO_DEVICE && call->size > SMALL_COPY))
-		over(cuda, p, stream, p->seq, call);
+		work_over(cuda, p, stream, p->seq, call);
 }

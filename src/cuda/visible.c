@@ -34,7 +34,7 @@ static uint32_t first_instance(const struct list *list, uint32_t at)
 	return NONE;
 }
 
-static void append(struct list *list, uint32_t device)
+static void visible_append(struct list *list, uint32_t device)
 {
 	if (list->order_n < VISIBLE_MAX)
 		list->order[list->order_n++] = (uint16_t)device;
@@ -65,13 +65,13 @@ static bool speeds_differ(const struct list *list)
 }
 
 /* GPUs first, then one instance of each GPU that is in MIG mode. */
-static bool enumerate(struct list *list, const char *order)
+static bool visible_enumerate(struct list *list, const char *order)
 {
 	bool estimated = false;
 
 	for (uint32_t i = 0; i < list->n; i++)
 		if (!list->devices[i].mig && !list->devices[i].parent[0])
-			append(list, i);
+			visible_append(list, i);
 	if (!order || !STRV_EQ(order, "PCI_BUS_ID")) {
 		estimated = speeds_differ(list);
 		sort_by_speed(list);
@@ -80,7 +80,7 @@ static bool enumerate(struct list *list, const char *order)
 		uint32_t instance = list->devices[i].mig ? first_instance(list, i) : NONE;
 
 		if (instance != NONE)
-			append(list, instance);
+			visible_append(list, instance);
 	}
 	return estimated;
 }
@@ -176,7 +176,7 @@ void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *
 	struct list list = { .devices = devices, .n = n };
 	struct visible v = { 0 };
 
-	v.estimated = enumerate(&list, order);
+	v.estimated = visible_enumerate(&list, order);
 	if (value) {
 		select_devices(&list, value, &v);
 		/* UUIDs name the same devices in any order. */

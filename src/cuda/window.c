@@ -95,7 +95,7 @@ static void hear_nvml(struct cuda *cuda, const struct process *p, struct usage *
 }
 
 /* Each increment goes to the total, and, of a process without series, to "other". */
-static void credit(struct cuda *cuda, const struct process *p, struct usage *u)
+static void credit_usage(struct cuda *cuda, const struct process *p, struct usage *u)
 {
 	struct total *total = &cuda->totals[u->device];
 
@@ -137,7 +137,7 @@ static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 			hear_nvml(cuda, p, u, now_ns);
 		if (!u->touched)
 			continue;
-		credit(cuda, p, u);
+		credit_usage(cuda, p, u);
 		cuda->shown_devices++;
 	}
 	p->shown_once = true;
@@ -233,11 +233,4 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
 	*ret_figures = (struct cuda_figures){ cuda->shown_n, cuda->shown_devices, cuda->shown_totals,
 					      cuda->shown_kernels };
 	return 0;
-}
-
-int cuda_flush(struct cuda *cuda, int64_t now_ns)
-{
-	struct cuda_figures figures;
-
-	return cuda_window(cuda, now_ns, &figures);
 }

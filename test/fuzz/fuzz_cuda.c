@@ -158,7 +158,7 @@ static void check_process(const struct cuda *cuda, const struct process *p)
 	uint32_t previous = 0, n = 0;
 
 	CHECK(p->streams.used <= limits.streams && p->threads.used <= limits.threads);
-	CHECK(p->contexts_n <= limits.contexts + 1 && p->marks.used <= limits.events);
+	CHECK(p->contexts_n <= limits.contexts + 1 && p->events.used <= limits.events);
 	CHECK(p->captures.used <= CAPTURES_MAX && p->graphs.used <= limits.events);
 	for (uint32_t i = 0; i < p->contexts_n; i++) {
 		previous = 0;

@@ -14,11 +14,11 @@ static struct graph *capture_at(const struct process *p, uint32_t capture)
 	return capture != 0 && capture != CAPTURE_LOST ? pool_at(&p->captures, capture - 1) : NULL;
 }
 
-static struct mark *mark_find(struct cuda *cuda, struct process *p, uint64_t handle)
+static struct cuda_event *event_find(struct cuda *cuda, struct process *p, uint64_t handle)
 {
 	uint32_t index;
 
-	return hashmap_get(&p->mark_map, salted(cuda, handle), &index) ? pool_at(&p->marks, index) : NULL;
+	return hashmap_get(&p->event_map, salted(cuda, handle), &index) ? pool_at(&p->events, index) : NULL;
 }
 
 /* A row for @handle in a pool and its map. */
@@ -49,27 +49,27 @@ static void row_drop(struct cuda *cuda, struct pool *pool, struct hashmap *map, 
 	pool_give(pool, index);
 }
 
-static void record(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void event_record(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index =
 		stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
-	struct mark *mark;
+	struct cuda_event *recorded;
 	struct stream *s;
 
 	if (call->handle == 0 || index == NONE)
 		return;
-	mark = row_get(cuda, p, &p->marks, &p->mark_map, sizeof(*mark), call->handle);
-	if (!mark)
+	recorded = row_get(cuda, p, &p->events, &p->event_map, sizeof(*recorded), call->handle);
+	if (!recorded)
 		return;
 	s = stream_at(p, index);
-	mark->stream = index;
-	mark->generation = s->generation;
-	mark->capture = s->capture;
+	recorded->stream = index;
+	recorded->generation = s->generation;
+	recorded->capture = s->capture;
 	if (s->capture) {
-		mark->generation = capture_at(p, s->capture) ? capture_at(p, s->capture)->generation : 0;
+		recorded->generation = capture_at(p, s->capture) ? capture_at(p, s->capture)->generation : 0;
 		return;
 	}
-	mark->seq = s->last_item = ++p->seq;
+	recorded->seq = s->last_item = ++p->seq;
 }
 
 /* Is there nothing left that this dependency could tell to be over? */
@@ -108,39 +108,41 @@ static void wait_in_stream(struct cuda *cuda, struct process *p, const struct tr
 {
 	uint32_t index =
 		stream_of(cuda, p, &call->header, call->stream, context_current(cuda, p, &call->header));
-	const struct mark *mark = mark_find(cuda, p, call->handle);
+	const struct cuda_event *recorded = event_find(cuda, p, call->handle);
 	struct stream *s;
 
-	if (!mark || index == NONE || mark->generation == 0)
+	if (!recorded || index == NONE || recorded->generation == 0)
 		return;
 	s = stream_at(p, index);
-	if (mark->capture) {
-		const struct graph *capture = capture_at(p, mark->capture);
+	if (recorded->capture) {
+		const struct graph *capture = capture_at(p, recorded->capture);
 
-		if (!s->capture && capture && capture->generation == mark->generation)
-			s->capture = mark->capture;
+		if (!s->capture && capture && capture->generation == recorded->generation)
+			s->capture = recorded->capture;
 		return;
 	}
 	s->last_item = ++p->seq;
-	if (mark->stream == index || stream_at(p, mark->stream)->generation != mark->generation)
+	if (recorded->stream == index || stream_at(p, recorded->stream)->generation != recorded->generation)
 		return;
-	if (dependency_add(p, s, (struct dependency){ mark->stream, mark->generation, mark->seq, p->seq }))
+	if (dependency_add(p, s,
+			   (struct dependency){ recorded->stream, recorded->generation, recorded->seq,
+						p->seq }))
 		return;
 	cuda->stats.overflow_pending++;
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 }
 
-void mark_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void event_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	switch (call->header.op) {
 	case TRACE_OP_EVENT_RECORD:
-		record(cuda, p, call);
+		event_record(cuda, p, call);
 		break;
 	case TRACE_OP_EVENT_WAIT:
 		wait_in_stream(cuda, p, call);
 		break;
 	default: /* made, or destroyed: in either case it is not recorded */
-		row_drop(cuda, &p->marks, &p->mark_map, call->handle);
+		row_drop(cuda, &p->events, &p->event_map, call->handle);
 		break;
 	}
 }
@@ -172,7 +174,7 @@ void capture_launch(struct process *p, const struct stream *s, uint64_t threads)
 	capture->threads = add_saturated(capture->threads, threads);
 }
 
-static void begin(struct process *p, struct stream *s)
+static void capture_begin(struct process *p, struct stream *s)
 {
 	uint32_t index;
 
@@ -187,7 +189,7 @@ static void begin(struct process *p, struct stream *s)
 	s->capture = index + 1;
 }
 
-static void end(struct cuda *cuda, struct process *p, struct stream *s, const struct trace_call *call)
+static void capture_end(struct cuda *cuda, struct process *p, struct stream *s, const struct trace_call *call)
 {
 	const struct graph *capture = capture_at(p, s->capture);
 	struct graph *graph = NULL;
@@ -208,7 +210,7 @@ static const struct graph *graph_find(struct cuda *cuda, struct process *p, uint
 	return hashmap_get(&p->graph_map, salted(cuda, handle), &index) ? pool_at(&p->graphs, index) : NULL;
 }
 
-static void instantiate(struct cuda *cuda, struct process *p, const struct trace_call *call)
+static void graph_instantiate(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	const struct graph *graph = graph_find(cuda, p, call->addr);
 	struct graph copy, *executable;
@@ -223,7 +225,7 @@ static void instantiate(struct cuda *cuda, struct process *p, const struct trace
 		*executable = copy;
 }
 
-static void launch(struct cuda *cuda, struct process *p, uint32_t index, const struct trace_call *call)
+static void graph_launch(struct cuda *cuda, struct process *p, uint32_t index, const struct trace_call *call)
 {
 	const struct stream *s = stream_at(p, index);
 	struct usage *usage = usage_of(p, s->context);
@@ -239,13 +241,13 @@ static void launch(struct cuda *cuda, struct process *p, uint32_t index, const s
 	kernel_graph(cuda, p, index, launches, threads);
 }
 
-void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *call)
+void graph_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index;
 
 	switch (call->header.op) {
 	case TRACE_OP_GRAPH_INSTANTIATE:
-		instantiate(cuda, p, call);
+		graph_instantiate(cuda, p, call);
 		return;
 	case TRACE_OP_GRAPH_DESTROY:
 		row_drop(cuda, &p->graphs, &p->graph_map, call->handle);
@@ -257,9 +259,9 @@ void graph_event(struct cuda *cuda, struct process *p, const struct trace_call *
 	if (index == NONE)
 		return;
 	if (call->header.op == TRACE_OP_GRAPH_LAUNCH)
-		launch(cuda, p, index, call);
+		graph_launch(cuda, p, index, call);
 	else if (call->header.op == TRACE_OP_CAPTURE_BEGIN)
-		begin(p, stream_at(p, index));
+		capture_begin(p, stream_at(p, index));
 	else
-		end(cuda, p, stream_at(p, index), call);
+		capture_end(cuda, p, stream_at(p, index), call);
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * CUDA events, captures and graphs.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/event.h"
+
+struct cuda;
+struct process;
+struct stream;
+struct dependency;
+
+enum { CAPTURES_MAX = 64 }; /* under way in a process */
+#define CAPTURE_LOST UINT32_MAX /* of a stream: a capture that found no room */
+
+struct cuda_event { /* a CUDA event, as last recorded */
+	uint32_t next_free;
+	uint32_t stream, generation;
+	uint32_t capture; /* plus one */
+	uint64_t seq;
+};
+
+struct graph { /* or a capture under way */
+	uint32_t next_free;
+	uint32_t generation; /* of a capture */
+	uint64_t launches, threads;
+};
+
+/* event.c */
+void event_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
+void graph_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
+void capture_launch(struct process *p, const struct stream *s, uint64_t threads);
+bool dependency_is_stale(const struct process *p, const struct dependency *d);
+void capture_leave(struct process *p, struct stream *s);

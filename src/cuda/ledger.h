@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The memory ledger: allocations of a process, and which threads hold them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bpf/event.h"
+#include "model/trace.h"
+
+struct cuda;
+struct process;
+
+enum { ALLOCATIONS_CHUNK = 4096 };
+
+enum space { SPACE_ADDRESS, SPACE_PHYSICAL, SPACE_ARRAY, SPACE_MAPPING, SPACES };
+
+struct allocation {
+	uint32_t next_free;
+	uint32_t previous, next; /* of its context, plus one */
+	uint32_t holder; /* plus one; 0: not on a device, or beyond the limit */
+	uint64_t addr, size;
+	uint64_t handle; /* SPACE_MAPPING: the physical memory behind it */
+	uint32_t mappings; /* SPACE_PHYSICAL */
+	uint16_t usage, context;
+	uint8_t kind, space;
+	bool released; /* SPACE_PHYSICAL: stays while it is mapped */
+};
+
+struct holder { /* a thread that has allocated what is not freed yet */
+	uint32_t next_free;
+	uint32_t tid;
+	uint64_t bytes;
+	uint32_t allocations; /* 0: a free row */
+};
+
+/* ledger.c */
+void ledger_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* What a context held is freed implicitly; @reset: the device's, its pools too. NONE: all of the process. */
+void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset);
+void ledger_done(struct cuda *cuda);
+
+/* holder.c; NONE: no room for the thread */
+uint32_t holder_add(struct cuda *cuda, struct process *p, uint32_t tid, uint64_t bytes);
+void holder_remove(struct process *p, uint32_t index, uint64_t bytes);
+void holders_top(const struct process *p, struct traced_process *ret);
