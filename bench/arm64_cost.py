@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a traced call costs on arm64, against empty probes at the same simulated site, in Debian's kernels under qemu.
 
-An emulated machine takes its time for instructions, and next to none for what makes a trap dear on hardware: there the share of our program is
+An emulated machine takes its time for instructions, and next to none for what makes a trap expensive on hardware: there the share of our program is
 smaller. Signing of pointers costs the emulator a function call at each function's begin and end: it is measured with and without.
 """
 import os

@@ -238,7 +238,7 @@ int primary_release(struct call *call, int device)
 	return result;
 }
 
-/* All that it holds is gone, whoever still retains it; a new one begins with the next retain. */
+/* All that it holds is gone, even for callers that still retain it; the next retain makes a new one. */
 int primary_reset(struct call *call, int device)
 {
 	struct cuda_device *what;

@@ -13,7 +13,7 @@
  * The simulated libcuda: one process's driver.
  *
  * Time is never run, only computed: a piece of work given to a stream begins when all before it has ended and
- * ends so much later; whoever waits sleeps until then. So there is no thread, and what is not asked for
+ * ends so much later; a caller that waits sleeps until then. So there is no thread, and what is not asked for
  * costs nothing. Times are nanoseconds since boot, as in the simulated NVML.
  *
  * One lock guards everything but what a launch needs when work takes no time (settings.instant): handles are
@@ -49,9 +49,9 @@ struct cu_event {
 };
 
 /*
- * A function of a module; a kernel of a library is the same thing here. Whoever looks into another process's
- * memory for a function's name finds a pointer to it in the object, as cuFuncGetName gives one, and no other
- * function's within the first KiB.
+ * A function of a module; a kernel of a library is the same thing here. A program that looks into another
+ * process's memory for a function's name finds a pointer to it in the object, as cuFuncGetName gives one, and
+ * no other function's within the first KiB.
  */
 struct cu_function {
 	struct slot slot;

@@ -55,7 +55,9 @@ static void *map_file(const char *path, size_t size)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/* A program that executes another goes on in the same file; one that has its PID by chance begins anew. */
+/*
+ * A program that executes another goes on in the same file; one that has its PID by chance begins a new one.
+ */
 static void fill_header(char *map, size_t size)
 {
 	struct truth_header *header = (struct truth_header *)map;

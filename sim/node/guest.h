@@ -4,7 +4,7 @@
 #include "sim/node/live.h"
 
 /*
- * Processes that use the simulated CUDA, as NVML is to show them: read anew from live.h's folder when the
+ * Processes that use the simulated CUDA, as NVML is to show them: read again from live.h's folder when the
  * library's time has moved on by a tick. They come on top of the scenario's processes; without the folder
  * there are none. Callers hold the library's lock.
  */

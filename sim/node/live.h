@@ -46,13 +46,13 @@ struct live_file {
 /* When process @pid began, in the kernel's ticks; 0: there is none. */
 uint64_t live_start_ticks(uint32_t pid);
 
-/* Maps our own file, made anew. NULL: no folder is named, or it cannot be written. */
+/* Makes and maps our own file. NULL: no folder is named, or it cannot be written. */
 struct live_file *live_open(void);
 void live_close(struct live_file *file);
 
 /*
  * Reads all files of the folder, at most @room of them: the processes that are alive. Called at most every so
- * often by whoever keeps the result.
+ * often by the caller, who keeps the result.
  */
 uint32_t live_read(struct live_file *ret_files, uint32_t room);
 

@@ -244,7 +244,7 @@ static void begin(struct call *call, enum function function)
 	library_refresh(call->now_ms);
 }
 
-/* After the driver was away, calls that concern no GPU say that all must begin anew. */
+/* After the driver was away, calls that concern no GPU say that the caller must initialise again. */
 static enum nvml_return node_state(const struct call *call)
 {
 	return library_state(call->now_ms) == NVML_SUCCESS ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;

@@ -6,7 +6,7 @@
 
 /*
  * What changes over time in a scenario: curves (how much) and windows (when). Both are pure functions of
- * the time they are given; whoever asks at the same time gets the same answer, in any process.
+ * the time they are given; at the same time every caller, in any process, gets the same answer.
  */
 
 enum curve_shape {
@@ -23,7 +23,7 @@ struct curve {
 	enum curve_shape shape;
 	float low, high;
 	float duty; /* 0..1 */
-	float jitter; /* adds up to plus or minus this, anew every 100 ms */
+	float jitter; /* adds up to plus or minus this, drawn again every 100 ms */
 	int64_t period_ms; /* positive but for CURVE_CONSTANT */
 	int64_t phase_ms; /* added to the time */
 	uint32_t seed;

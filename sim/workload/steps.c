@@ -11,7 +11,7 @@
 
 enum { PAGE = 2 << 20, COPY_MAX = 64 << 20 };
 
-/* Memory that a thread has given away, for whoever takes it. */
+/* Memory that a thread has given away, for another to take. */
 static struct held given[1024];
 static unsigned given_count;
 

@@ -46,7 +46,7 @@ static inline void freep(void *p)
 }
 #define _cleanup_free_ _cleanup_(freep)
 
-/* Evaluates to the variable's value and disarms it: ownership moves to whoever gets the value. */
+/* Evaluates to the variable's value and disarms it: ownership moves with the value. */
 #define TAKE_PTR(p)                            \
 	__extension__({                        \
 		__typeof__(p) *_take = &(p);   \

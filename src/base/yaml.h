@@ -6,7 +6,7 @@
 #include "base/macro.h"
 
 /*
- * A YAML file as a small tree with line numbers, so that whoever interprets it can name the line of
+ * A YAML file as a small tree with line numbers, so that the caller who interprets it can name the line of
  * what it does not like. Configuration and scenarios need maps, lists and scalars; the rest of YAML
  * (aliases, tags, several documents, keys that are not scalars) is refused, and so is a key given
  * twice in one map. All limits are checked before memory is spent.
@@ -46,7 +46,7 @@ struct yaml_error {
 /*
  * 0 and a document that yaml_doc_free() frees; or -EINVAL (not YAML, or YAML we refuse), -E2BIG (a
  * limit above), -ENOMEM, or why the file cannot be read; then *err says it in words. -EEXIST: keys were
- * given twice, of which *err names the first; there is a document all the same, for whoever looks for
+ * given twice, of which *err names the first; there is a document all the same, for a caller that looks for
  * further mistakes.
  */
 int yaml_parse_file(const char *path, struct yaml_doc **ret_doc, struct yaml_error *err);

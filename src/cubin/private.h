@@ -83,7 +83,7 @@ struct reader {
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
 	struct ZSTD_DCtx_s *zstd;
 	/*
-	 * One of several that walk the same file: all of them see its images in the same order, and reckon
+	 * One of several that walk the same file: all of them see its images in the same order, and compute
 	 * with the same budget, so that what is told does not depend on how many they are. Kernels and
 	 * troubles are told by the one whose part it is.
 	 */

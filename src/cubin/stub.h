@@ -33,7 +33,7 @@ typedef int stub_fn(const struct stub *stub, void *userdata);
  * The same host function may come several times: once for each variable that has its handle (a template's
  * stub is in every object file), and with several names where linkers have folded equal functions. Of _SYMBOL
  * there are only functions that are passed to a launch and were not seen to be registered, sometimes with a
- * name that no kernel has: whoever knows the kernels' names tells.
+ * name that no kernel has: the caller, who knows the kernels' names, can tell.
  */
 int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_skipped);
 

@@ -102,7 +102,7 @@ void reader_attach(struct reader *reader)
 		result = take_hold(reader);
 	} else {
 		explain(reader, "nvmlInit", result);
-		/* The next attempt opens the library anew: an upgrade may have put another one there. */
+		/* The next attempt opens the library again: an upgrade may have put another one there. */
 		nvml_library_close(&reader->library);
 		if (!reader->fake)
 			memset(&reader->api, 0, sizeof(reader->api));

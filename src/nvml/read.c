@@ -87,7 +87,7 @@ static void plan(struct reader *reader, struct device *device)
 
 /*
  * No value of a lost GPU is true any more, nor are its processes, which come after the first @processes. When
- * it answers again, everything is asked anew.
+ * it answers again, everything is asked again.
  */
 static void forget_values(struct reader *reader, struct device *device, uint32_t processes)
 {

@@ -110,7 +110,7 @@ struct reader {
 	bool fake; /* the table was given by a test: there is nothing to open */
 	bool attached;
 	bool gone; /* the driver said so in this pass */
-	bool changed; /* an index or handle did not fit: enumerate anew */
+	bool changed; /* an index or handle did not fit: enumerate again */
 	bool reattach; /* ... and the library must be initialised again to see what is there */
 	/* GPUs that the kernel module lists; more or fewer than at first: initialise again */
 	uint32_t kernel_gpus;

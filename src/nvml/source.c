@@ -230,7 +230,7 @@ static int answer_ready(sd_event_source *s _unused_, int fd _unused_, uint32_t r
 
 	take_answer(source);
 	/*
-	 * It closed the socket: no use listening on; whoever does that and lives on is ended by its next
+	 * It closed the socket: no use listening on; a child that does that and lives on is ended by its next
 	 * deadline.
 	 */
 	if (source->child == child && (revents & EPOLLHUP)) {
@@ -380,7 +380,7 @@ void nvml_source_free(struct nvml_source *source)
 	for (struct child *c = source->gone; c; c = c->next)
 		kill_child(c);
 	reap_until(source, monotonic_ns() + FREE_KILLED_NS);
-	while (source->gone) /* stuck in the driver: whoever inherits it waits for it */
+	while (source->gone) /* stuck in the driver: init inherits it and waits for it */
 		child_forget(source, source->gone);
 	sd_event_source_disable_unref(source->timeout);
 	sd_event_unref(source->event);

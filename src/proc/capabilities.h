@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What this process may do, and what it loses without: one table (rights.def) of capabilities and what each
- * is needed for. Whoever was refused something, or is about to ask, names the need and gets the sentences.
- * Nothing is asked of the kernel but what the process is: capabilities, user namespace, filters.
+ * is needed for. A caller that was refused something, or is about to ask, names the need and gets the
+ * sentences. Nothing is asked of the kernel but what the process is: capabilities, user namespace, filters.
  */
 #pragma once
 

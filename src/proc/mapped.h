@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The files that a process maps or names, opened as it sees them: in containers, deleted or replaced. Only
- * regular files are opened, without waiting, for reading; a file on a dead network file system makes whoever
- * opens it wait all the same.
+ * regular files are opened, without waiting, for reading; a file on a dead network file system makes the
+ * caller wait all the same.
  */
 #pragma once
 

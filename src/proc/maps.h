@@ -2,7 +2,7 @@
 /*
  * /proc/PID/maps, area by area, in bounded memory: a process may have tens of thousands. The kernel takes the
  * process's mmap lock for each read; one that never lets go of that lock (a write to a dead file server,
- * under it) makes whoever reads wait.
+ * under it) makes the caller wait.
  */
 #pragma once
 

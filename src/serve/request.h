@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * From a request to its reply, on the HTTP thread: which route, whether it may be asked so, from the cache or
- * rendered anew. Private to src/serve.
+ * rendered again. Private to src/serve.
  */
 #pragma once
 

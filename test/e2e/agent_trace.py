@@ -165,7 +165,7 @@ def test_overflow():
 
 
 def test_budget():
-    """Far too dear: events go first, then probes; both is said, and counts go on for what is left."""
+    """Far too expensive: events go first, then probes; both is said, and counts go on for what is left."""
     with tracing("--trace-max-overhead", "0.01%") as agent:
         begun(agent)
         with Workload(agent, "api driver; init; repeat 2000000000; launch; end") as workload:

@@ -448,7 +448,7 @@ def checks_at(socket, *flags):
 
 
 def test_doctor_tells_of_the_agents_rights():
-    """The agent has none, whoever asks has all."""
+    """The agent has none, the caller has all."""
     if os.geteuid() != 0:
         raise Skip("only root can take capabilities from an agent and keep its own")
     with Agent(program=("setpriv", "--bounding-set=-all", "--inh-caps=-all", GPUSONDE), GPUSONDE_TRACE_ENABLED="auto") as agent:
@@ -509,7 +509,7 @@ def test_doctor_looks_at_the_library():
 
 
 def test_doctor_sees_a_replaced_library():
-    """The one that was loaded is gone from its place, and goes on to be used until the agent takes the driver anew."""
+    """The one that was loaded is gone from its place, and goes on to be used until the agent takes the driver again."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(os.path.join(os.path.dirname(SIMULATED), "scenarios"), f"{folder}/scenarios")
         path = shutil.copy(SIMULATED, folder)

@@ -141,7 +141,7 @@ def test_a_library_comes_late():
 
 
 def test_all_gpus_lost_and_back_counts_once():
-    """A driver that was loaded anew begins its counters at zero; ours go on."""
+    """A driver that was loaded again begins its counters at zero; ours go on."""
     with e2e.Agent(scenario=STEADY) as agent:
         def energy():
             return total(agent, "gpusonde_gpu_energy_joules_total", gpu="0")

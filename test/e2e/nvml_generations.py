@@ -134,7 +134,7 @@ def comes(agent, name):
 
 
 def goes(agent, library, path):
-    """The file is another's: what is in memory works on. When the driver goes, what is opened anew is the new file."""
+    """The file is another's: what is in memory works on. When the driver goes, what is opened next is the new file."""
     put(library, path)
     observed = e2e.values(agent.metrics(), "gpusonde_gpu_observed_seconds_total")[0]
     e2e.wait_for(lambda: e2e.values(agent.metrics(), "gpusonde_gpu_observed_seconds_total")[0] > observed + 2, "numbers that go on")

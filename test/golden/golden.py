@@ -5,7 +5,7 @@
     golden.py RENDER METRICS_MD JSON_SCHEMA SOURCE_ROOT [--update]
 
 RENDER prints a page, the next two docs/metrics.md and docs/json.schema.json. --update writes these and the golden
-files anew; look at the difference before committing it. Speaks TAP; what a missing program or module leaves
+files; look at the difference before committing it. Speaks TAP; what a missing program or module leaves
 unchecked is a skip with the package that would bring it.
 """
 import difflib

@@ -2,7 +2,7 @@
 """A machine for a few seconds: a kernel under qemu's software emulation, an initramfs of our files, shell scripts, and what these left.
 
 Each script runs by itself, with a time limit; what it writes to stdout and stderr and the files that it leaves in $OUT come back over
-the second serial port. The first is the kernel's console, for whoever has to find out why.
+the second serial port. The first is the kernel's console, for people who have to find out why.
 """
 import base64
 import os
@@ -194,7 +194,7 @@ def boot(kernel, image, scripts):
     machine = image.machine
     with tempfile.TemporaryDirectory() as tmp:
         image.write(scripts, f"{tmp}/initrd")
-        # Whoever kills us leaves no guest behind.
+        # When we are killed, no guest is left behind.
         command = ["setpriv", "--pdeathsig", "KILL", *machine.qemu, "-accel", ACCELERATOR, "-smp", "2", "-m", "1024",
                    "-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", f"{tmp}/initrd",
                    "-append", f"console={machine.console} quiet panic=-1 {machine.append}",

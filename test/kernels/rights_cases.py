@@ -102,7 +102,7 @@ def rights_named_are_enough(results, kernel):
     for name in at_all:
         said = result.text(f"trace_without_{name.lower()}")
         assert missing(said) == [name], f"trace without CAP_{name}: {said}"
-        # Whoever may write to all files may read them.
+        # A process that may write to all files may read them.
         lost = [name, "DAC_READ_SEARCH"] if name == "DAC_OVERRIDE" else [name]
         assert missing(finding(alone(result, f"doctor_without_{name.lower()}"), "trace-capabilities")[1]) == sorted(lost), f"doctor without CAP_{name}: {result.text(f'doctor_without_{name.lower()}')}"
     version = ".".join(str(n) for n in kernel.version)

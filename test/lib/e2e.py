@@ -74,7 +74,7 @@ OTHERS = ("STATE_DIRECTORY", "NOTIFY_SOCKET", "LD_LIBRARY_PATH") # by the last, 
 
 
 def environment(**more):
-    """Ours, without any gpusonde settings of whoever runs the tests."""
+    """Ours, without any gpusonde settings of the user who runs the tests."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("GPUSONDE_") and k not in OTHERS}
     return dict(clean, **more)
 
@@ -253,7 +253,7 @@ class Worker:
 def run():
     """Runs the test_* functions of the main module, in their order, as TAP; words on the command line choose by name."""
     import __main__
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # whoever ends us early must not leave agents behind
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # a test that is ended early leaves no agents behind
     tests = [(n, f) for n, f in vars(__main__).items() if n.startswith("test_") and callable(f)]
     wanted = sys.argv[3:]
     tests = [(n, f) for n, f in tests if not wanted or any(w in n for w in wanted)]

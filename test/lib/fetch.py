@@ -197,7 +197,7 @@ def get_framework(folder, requirement, needed_mib):
 
 
 def get_root(folder, suite, arch):
-    """The least system of this Debian, as an archive: whoever uses it changes its files. What debootstrap mounts is gone with it."""
+    """The least system of this Debian, as an archive: its users change its files. What debootstrap mounts is gone with it."""
     if os.geteuid() != 0:
         raise Unavailable(f"Debian {suite} {arch}: debootstrap needs root")
     reasons = []

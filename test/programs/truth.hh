@@ -28,7 +28,7 @@ struct Launch {
 	int error;
 };
 
-/* Passed to plugins, which share nothing else with whoever loads them. */
+/* Passed to plugins, which share nothing else with the program that loads them. */
 typedef void Launched(const Launch *launch);
 
 struct Place {

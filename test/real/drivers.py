@@ -52,7 +52,7 @@ def base_name(symbol):
 
 
 def check_lookups(path, **env):
-    """What cuGetProcAddress gives is what is exported, so it is probed, whoever asks in whatever way; the truth of all that was called."""
+    """What cuGetProcAddress gives is what is exported, so it is probed, however it is asked for; the truth of all that was called."""
     names = counts.callable_names(real.sites(path))
     bases = sorted({base_name(n) for n in names} - {"cuInit"})
     plan = "".join(f"{base} {1 + i % 3} {function} {version} {flags}\n" for i, base in enumerate(bases)

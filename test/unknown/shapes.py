@@ -44,7 +44,7 @@ X86 = [
           "notrack jmp *%rax; 1: jmp body; 2: ud2; .balign 4; 3: .long 1b-3b, 1b-3b", reason=TABLE),
     Shape("a jump table behind a push", "push %rbx; mov %edi, %eax; and $1, %eax; lea 3f(%rip), %r11; movslq (%r11,%rax,4), %rax; add %r11, %rax; "
           "jmp *%rax; 1: pop %rbx; jmp body; .balign 4; 3: .long 1b-3b, 1b-3b", 0),
-    Shape("a reckoned address", "lea 1f(%rip), %rax; test %rdi, %rdi; je 2f; lea 4(%rax), %rax; jmp *%rax; 1: .long 0; 2: jmp body", reason=TABLE),
+    Shape("a computed address", "lea 1f(%rip), %rax; test %rdi, %rdi; je 2f; lea 4(%rax), %rax; jmp *%rax; 1: .long 0; 2: jmp body", reason=TABLE),
     Shape("an address out of memory", "lea {slot}(%rip), %rax; test %rdi, %rdi; je 2f; mov (%rax), %rax; jmp *%rax; 2: jmp body", reason=TABLE),
     # The table is read twice: it leads back to the branch, and out.
     Shape("a loop by a table behind the prologue", "sub $8, %rsp; xor %eax, %eax; lea 3f(%rip), %r11; 0: test %eax, %eax; js 2f; inc %eax; "
@@ -80,7 +80,7 @@ ARM64 = [
     Shape("a call into its middle", "mov x9, xzr; 0: cbz x9, 1f; ret; 1: mov x9, #1; bl 0b; b body", reason=BACK),
     Shape("a jump table", "adr x9, 2f; and w10, w0, #1; ldr w10, [x9, w10, uxtw #2]; add x9, x9, w10, sxtw; br x9; 1: b body; 2: .word 1b-2b, 1b-2b",
           reason=TABLE),
-    Shape("a reckoned address", "adr x9, 1f; and x10, x0, #1; add x9, x9, x10, lsl #2; br x9; 1: b body; b body", reason=TABLE),
+    Shape("a computed address", "adr x9, 1f; and x10, x0, #1; add x9, x9, x10, lsl #2; br x9; 1: b body; b body", reason=TABLE),
     Shape("a loop by a table behind the prologue", "stp x29, x30, [sp, #-16]!; mov w9, wzr; 0: cbz x0, 1f; adr x10, 3f; ldr w11, [x10, w9, uxtw #2]; "
           "add w9, w9, #1; add x10, x10, w11, sxtw; br x10; 1: ldp x29, x30, [sp], #16; b body; 3: .word 0b-3b, 1b-3b", reason=TABLE),
     Shape("thread-local variable", "stp x29, x30, [sp, #-16]!; adrp x0, :tlsdesc:local; ldr x1, [x0, #:tlsdesc_lo12:local]; "

@@ -288,7 +288,7 @@ def refused_of(agent):
 
 
 def test_nothing_is_probed_of_a_library_that_is_all_unknown():
-    """Said with the remedy: by trace, and by the agent once, whoever maps it how often."""
+    """Said with the remedy: by trace, and by the agent once, however often it is mapped."""
     table = [shape for shape in shapes.X86 if shape.offset is None and shape.called]
     plan = [(name, 4) for name, _, _ in shapes.named(table)]
     need_tracing()

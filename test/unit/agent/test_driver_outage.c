@@ -42,7 +42,7 @@ static void readings_in_time_are_no_silence(_unused_ void **state)
 	}
 }
 
-/* A child that is killed and replaced begins its call anew; the verdict does not. */
+/* A child that is killed and replaced begins its call again; the verdict does not. */
 static void one_verdict_while_children_are_replaced(_unused_ void **state)
 {
 	struct nvml_status asked = in_call("nvmlDeviceGetPowerUsage", 0), hung;

@@ -104,7 +104,7 @@ static void refusals_name_line_and_remedy(_unused_ void **state)
 	}
 }
 
-/* The first is named, and whoever wants to look for other mistakes has all of the file. */
+/* The first is named, and a caller that looks for other mistakes has all of the file. */
 static void a_key_given_twice_leaves_a_document(_unused_ void **state)
 {
 	static const struct {

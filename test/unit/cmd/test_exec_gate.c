@@ -53,7 +53,7 @@ static void on_ended(int status, void *userdata)
 	sd_event_exit(seen->event, 0);
 }
 
-/* As the event loop wants it; each case anew, since one that skips puts back what was. */
+/* As the event loop wants it; again for each case, since one that skips puts back what was. */
 static void block_ends(void)
 {
 	sigset_t set;
@@ -203,7 +203,7 @@ static int end_under_alarms(void)
 	return 0;
 }
 
-/* Whoever cannot trace it does not run it either. */
+/* A user who cannot trace it does not run it either. */
 static void a_command_that_is_not_released_never_begins(_unused_ void **state)
 {
 	static const struct exec_gate_ops ops = { .mapping = on_mapping, .ended = on_ended };

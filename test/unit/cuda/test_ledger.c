@@ -225,7 +225,7 @@ static uint64_t held(const struct scene *s, uint32_t tgid)
 	return sum;
 }
 
-/* Whoever frees it, it was the thread's that allocated it; pinned memory is on no device. */
+/* Whichever thread frees it, it was the thread's that allocated it; pinned memory is on no device. */
 static void threads_hold_what_they_allocated(void **state)
 {
 	struct scene *s = *state;
@@ -342,7 +342,7 @@ static void against_brute_force(void **state)
 	assert_int_equal(stats_of(s).replaced_allocations, replaced);
 }
 
-/* Both rise for 30 windows of 10 s, and not one less; a pause begins anew. */
+/* Both rise for 30 windows of 10 s, and not one less; a pause begins again. */
 static void leaks(void **state)
 {
 	struct scene *s = *state;

@@ -326,7 +326,7 @@ static void instances_follow_their_gpu_in_order(void **state)
 	assert_int_equal(lab->s->entities[3].id.parent, 0);
 	assert_string_equal(lab->s->entities[3].id.mig_uuid, "MIG-2-0");
 	assert_ptr_equal(snapshot_gpu(lab->s, &lab->s->entities[5]), &lab->s->entities[4]);
-	/* Made anew in the same place: the sum goes on. */
+	/* Made again in the same place: the sum goes on. */
 	b = lab_gpu(lab, 0);
 	instance = lab_mig(lab, b, 2, 0);
 	snprintf(instance->mig_uuid, sizeof(instance->mig_uuid), "MIG-new");

@@ -22,7 +22,7 @@ struct shape {
 	uint64_t dynamic;
 };
 
-static int reckon(const struct shape *s, struct occupancy *ret)
+static int compute(const struct shape *s, struct occupancy *ret)
 {
 	int64_t figures[KERNEL_FIGURES];
 
@@ -67,7 +67,7 @@ static void known_launches(void **state)
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct occupancy o;
 
-		assert_int_equal(reckon(&rows[i].shape, &o), 0);
+		assert_int_equal(compute(&rows[i].shape, &o), 0);
 		assert_int_equal(o.blocks, rows[i].blocks);
 		assert_int_equal(o.warps, rows[i].warps);
 		assert_int_equal(o.warps_max, rows[i].warps_max);
@@ -91,7 +91,7 @@ static void what_is_not_known_is_not_guessed(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(reckon(&rows[i].shape, &o), rows[i].r);
+		assert_int_equal(compute(&rows[i].shape, &o), rows[i].r);
 	assert_int_equal(o.blocks, 77);
 }
 
@@ -107,7 +107,7 @@ static void figures_that_lie_are_only_too_much(void **state)
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct occupancy o;
 
-		assert_int_equal(reckon(&rows[i], &o), 0);
+		assert_int_equal(compute(&rows[i], &o), 0);
 		assert_int_equal(o.blocks, 0);
 		assert_true(o.ratio == 0);
 	}
@@ -187,7 +187,7 @@ static void compare(const struct device *d, const struct shape *s)
 	struct occupancy o;
 
 	calculate(d, s, &result);
-	assert_int_equal(reckon(s, &o), 0);
+	assert_int_equal(compute(s, &o), 0);
 	/*
 	 * Its bits for the other limits stand for more than the least where barriers are it; ours is the
 	 * first of the least.

@@ -112,7 +112,9 @@ static void kills_and_replaces_what_hangs(void **state)
 	assert_int_equal(f.status.starts, 2);
 	assert_int_equal(f.status.crashes, 0);
 	assert_int_equal(f.status.stuck, 0);
-	/* What the first had left to survive, the second found; and it does not count attachments anew. */
+	/*
+	 * What the first had left to survive, the second found; and it does not count attachments from zero.
+	 */
 	assert_string_equal(f.last.driver_version, "kept");
 	assert_int_equal(f.last.attach, 2);
 	assert_string_equal(f.status.trouble, "");
@@ -368,7 +370,7 @@ static void freeing_waits_for_one_that_ends_slowly(void **state)
 		need_unmet(NO_PTRACE);
 }
 
-/* Gone, or a zombie that whoever inherits it has yet to wait for. */
+/* Gone, or a zombie that its new parent has yet to wait for. */
 static bool has_ended(pid_t pid)
 {
 	char path[64], comm[64], state_of = 'Z';

@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
-/* What a filter or lockdown of whoever runs the tests would be told instead. */
+/* What would be said of a filter or lockdown where the tests run. */
 static bool is_free(void)
 {
 	char text[640];

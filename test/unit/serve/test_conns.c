@@ -85,7 +85,7 @@ static void test_room_until_the_bound(void **state)
 		open_in(CONN_IDLE);
 	}
 	assert_int_equal(open_now(), MAX_OPEN);
-	/* All are younger than their grace: whoever comes waits until the oldest's is over. */
+	/* All are younger than their grace: a new one waits until the oldest's is over. */
 	assert_int_equal(conns_room(&conns), CONNS_GRACE_NS - MAX_OPEN * NSEC_PER_MSEC);
 	clock_advance(CONNS_GRACE_NS);
 	assert_int_equal(conns_room(&conns), 0);

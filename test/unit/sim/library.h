@@ -6,7 +6,7 @@
 #include "nvml/abi.h"
 
 /*
- * The library under test, loaded anew for each scenario as a program would load it. Its functions are
+ * The library under test, loaded again for each scenario as a program would load it. Its functions are
  * members here, under their own names without "nvml".
  */
 #define LIBRARY_FUNCTIONS(X)                   \

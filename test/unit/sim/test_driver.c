@@ -66,8 +66,8 @@ static void test_bad_scenario_is_no_node(_unused_ void **state)
 }
 
 /*
- * Whoever polls at times of his own sees each sample once, and what they sum up to is what the node did:
- * compared with a node of the same scenario that the test itself runs.
+ * A program that polls at times of its own sees each sample once, and what they sum up to is what the node
+ * did: compared with a node of the same scenario that the test itself runs.
  */
 static void test_samples_are_exact(_unused_ void **state)
 {

@@ -148,7 +148,7 @@ static uint64_t energy(struct library *library)
 	return millijoule;
 }
 
-/* Who was initialised must begin anew, and counters begin at 0. */
+/* A program that was initialised must do so again, and counters begin at 0. */
 static void test_driver_reload(_unused_ void **state)
 {
 	struct nvml_device *device;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Functions' handles and names, as programs get them from the simulated libcuda and libcudart: names of any
- * length, found behind the handle by whoever reads the process's memory.
+ * length, found behind the handle by a program that reads the process's memory.
  */
 #include "test.h"
 

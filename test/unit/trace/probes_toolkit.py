@@ -167,7 +167,7 @@ def check_operands(row, arguments, where):
         assert depth == where[(structure, MEMBERS[structure]["depth"])], f"{symbol}: depth at {depth}"
     elif depth:
         assert at[depth][1].endswith("depth"), f"{symbol}: depth {at[depth]}"
-    # Whoever has a stream as an argument tells it.
+    # A function with a stream among its arguments says which.
     if shape not in (SHAPE_LAUNCH, SHAPE_DIM3) and operands and not symbol.startswith("cudaMemcpyBatchAsync"):
         if any(STREAM.search(kind) for kind, _ in at.values()):
             assert "STREAM" in operands, f"{symbol}: a stream that is not told"

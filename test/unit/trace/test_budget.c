@@ -29,7 +29,7 @@ static void quiet_then_dearest(_unused_ void **state)
 	budget_add(&p, PROBE_GROUP_SETUP, 5e9, 0);
 	assert_int_equal(window(&p, PROBE_GROUP_LAUNCH, 0.03, 0.02, 0, &now, &group), BUDGET_GIVE_UP);
 	assert_int_equal(group, PROBE_GROUP_LAUNCH);
-	/* What is left, and setup last, however dear. */
+	/* What is left, and setup last, however expensive. */
 	budget_add(&p, PROBE_GROUP_SETUP, 5e9, 0);
 	assert_int_equal(window(&p, PROBE_GROUP_COPY, 0.01, 0.02, 1U << PROBE_GROUP_LAUNCH, &now, &group),
 			 BUDGET_GIVE_UP);
@@ -52,7 +52,7 @@ static void only_whole_windows_count(_unused_ void **state)
 	assert_true(p.overhead > 0.99 && p.overhead < 1.01); /* shown all the same */
 	assert_int_equal(budget_judge(&p, 0.02, 0, 11 * SECOND, &group), BUDGET_QUIET);
 	assert_true(p.overhead > 0.49 && p.overhead < 0.51);
-	/* The next window begins anew. */
+	/* The next window begins at zero. */
 	assert_int_equal(budget_judge(&p, 0.02, 0, 21 * SECOND, &group), BUDGET_FINE);
 	assert_true(p.overhead == 0);
 	/* A clock that stands still, or no budget. */

@@ -250,7 +250,7 @@ static const struct golden x86[] = {
 	{ "48 83 ec 08 55 85 c0 74 07 ff 24 c5 00 10 00 00 48 83 c4 08 c3", DEFAULT, 'E', 4, false, 8, "push",
 	  LATER },
 	/*
-	 * addresses that are reckoned: lea (%rax,%rdi,8), %rax; mov (%rax), %rax; jmp *8(%rax); ljmp *(%rax);
+	 * addresses that are computed: lea (%rax,%rdi,8), %rax; mov (%rax), %rax; jmp *8(%rax); ljmp *(%rax);
 	 * jmp *%fs:(%rip)
 	 */
 	{ "83 ff 05 77 06 48 8d 04 f8 ff e0 c3", DEFAULT, 'r', 0, false, 0, "cmp", TABLE },
@@ -352,7 +352,7 @@ static const struct golden arm64[] = {
 	{ "10 00 00 90 11 5a 60 b8 30 0a 1f d7", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "fd 7b be a9 10 00 00 90 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
 	{ "fd 7b be a9 80 00 00 b4 11 5a 60 b8 20 02 1f d6", DEFAULT, 'r', 0, false, 0, "stp", TABLE },
-	/* reckoned: adr x9; add x9, x9, x0, lsl #2; br x9. ldr x9, [x9]; br x9. ret x9 */
+	/* computed: adr x9; add x9, x9, x0, lsl #2; br x9. ldr x9, [x9]; br x9. ret x9 */
 	{ "89 00 00 10 29 09 00 8b 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adr", TABLE },
 	{ "09 00 00 90 1f 20 03 d5 29 01 40 f9 20 01 1f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },
 	{ "09 00 00 90 20 01 5f d6", DEFAULT, 'r', 0, false, 0, "adrp", TABLE },

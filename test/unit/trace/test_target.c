@@ -180,7 +180,7 @@ static void nobody_asks_twice_until_the_file_changes(void **state)
 	assert_int_equal(told(f, TOLD_FILE, 0, 0), 2);
 }
 
-/* Whoever owns a large one and touches it does not have us read it all the time. */
+/* A user who touches a large one of his does not have us read it all the time. */
 static void what_takes_long_to_read_is_not_read_at_each_change(void **state)
 {
 	struct fixture *f = *state;

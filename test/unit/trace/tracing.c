@@ -35,8 +35,8 @@ static int take(void *userdata, void *data, size_t size)
 }
 
 /*
- * A kernel that has crashed in there keeps its lock for ever, and whoever asks then can never be ended: a
- * child asks.
+ * A kernel that has crashed in there keeps its lock for ever, and a process that asks then can never be
+ * ended: a child asks.
  */
 static bool tracefs_answers(void)
 {

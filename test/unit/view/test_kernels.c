@@ -104,7 +104,7 @@ static void series_carry_what_is_known(void **state)
 	fixture_free(s);
 }
 
-/* One launch, one series: what was launched without one is its device's, whoever launched it. */
+/* One launch, one series: what was launched without one is its device's, whichever process launched it. */
 static void the_others_are_one_series_a_device(void **state)
 {
 	struct snapshot *s = fixture_traced();
