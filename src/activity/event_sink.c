@@ -36,10 +36,10 @@ void event_sinks_turn(struct event_sinks *list)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct event_sink *s = list->sinks[i];
-		uint64_t untold = sink_turn(&s->sink);
+		uint64_t lost = sink_turn(&s->sink);
 
-		if (untold > 0 && s->lost)
-			s->lost(untold, s->sink.userdata);
+		if (lost > 0 && s->lost)
+			s->lost(lost, s->sink.userdata);
 		if (s->turn)
 			s->turn(s->sink.userdata);
 	}

@@ -17,7 +17,7 @@ struct event_sink {
 	int (*event)(const struct trace_header *event, uint32_t size, void *userdata);
 	/*
 	 * Events are missing since the last one: the ring had no room, or this sink no time. What the sink
-	 * itself refused is not told.
+	 * itself refused is not among them.
 	 */
 	void (*lost)(uint64_t events, void *userdata);
 	/*

@@ -9,8 +9,8 @@
  *                       └─────────> raw output, timelines, analysis
  *
  * Invariants
- *  1. A sink gets each event or span once, in order; what it does not get is counted, and it is told how
- *     many are missing, and where. The others of the list get theirs all the same.
+ *  1. A sink gets each event or span once, in order; what it does not get is counted, and the sink
+ *     learns how many are missing, and where. The others of the list get theirs all the same.
  *  2. A sink with a bound on its time gets no more than that: what comes when its turn's time is used up is
  *     lost to it. A turn is one drain of the ring. A call cannot be interrupted, so time beyond the bound
  *     counts against the sink's next turns.
@@ -33,7 +33,7 @@ struct sink {
 	/* The list's: */
 	int64_t used_ns; /* of this turn, and what earlier ones took too much */
 	uint64_t taken, lost; /* events or spans, ever */
-	uint64_t untold; /* of those lost, what it has not been told of */
+	uint64_t unreported; /* of those lost: not yet reported to it */
 };
 
 /* May it be given one more? If not, that one is lost. */
@@ -44,7 +44,7 @@ static inline bool sink_enter(struct sink *sink, int64_t *ret_begin_ns)
 		return true;
 	if (sink->used_ns >= sink->turn_ns) {
 		sink->lost++;
-		sink->untold++;
+		sink->unreported++;
 		return false;
 	}
 	*ret_begin_ns = clock_mono_ns();
@@ -62,12 +62,12 @@ static inline void sink_leave(struct sink *sink, int r, int64_t begin_ns)
 		sink->taken++;
 }
 
-/* Another turn begins: how many it is to be told of, that it did not get in the last one. */
+/* Another turn begins: how many to report to it as lost, for lack of time in the last one. */
 static inline uint64_t sink_turn(struct sink *sink)
 {
-	uint64_t untold = sink->untold;
+	uint64_t unreported = sink->unreported;
 
 	sink->used_ns = sink->used_ns > sink->turn_ns ? sink->used_ns - sink->turn_ns : 0;
-	sink->untold = 0;
-	return untold;
+	sink->unreported = 0;
+	return unreported;
 }

@@ -30,10 +30,10 @@ void span_sinks_turn(struct span_sinks *list)
 {
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct span_sink *s = list->sinks[i];
-		uint64_t untold = sink_turn(&s->sink);
+		uint64_t lost = sink_turn(&s->sink);
 
-		if (untold > 0 && s->lost)
-			s->lost(untold, s->sink.userdata);
+		if (lost > 0 && s->lost)
+			s->lost(lost, s->sink.userdata);
 	}
 }
 

@@ -185,7 +185,7 @@ static int start_pipeline(struct tracer *tracer)
 	return r;
 }
 
-/* What is told first comes first: figures, then the journal. */
+/* In this order: figures, then the journal. */
 static int add_sinks(struct tracer *tracer)
 {
 	struct event_sinks *sinks = trace_engine_sinks(tracer->engine);

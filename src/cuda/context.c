@@ -99,7 +99,7 @@ struct thread *thread_find(struct cuda *cuda, struct process *p, uint32_t tid)
 	return t;
 }
 
-/* Threads end unseen: the one that has not been heard of for longest, more or less, makes room. */
+/* The end of a thread is not seen: the least recently used one, roughly, makes room. */
 static void thread_evict(struct cuda *cuda, struct process *p)
 {
 	for (;;) {
@@ -215,7 +215,7 @@ static void context_reset(struct cuda *cuda, struct process *p, uint32_t context
 	p->contexts[context].retains = 0;
 }
 
-/* Only where all references were seen can the last one be told; the runtime keeps one of its own. */
+/* Which reference is the last is known only where all were seen; the runtime keeps one of its own. */
 static void context_release(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index = context_primary(cuda, p, call->kind);

@@ -101,7 +101,7 @@ struct span_sinks *cuda_span_sinks(struct cuda *cuda)
 /* ---- copies and sets ---- */
 
 /*
- * The driver's 2D copies tell the types of both memories instead of a kind: CU_MEMORYTYPE_HOST 1, _DEVICE 2,
+ * The driver's 2D copies have the types of both memories instead of a kind: CU_MEMORYTYPE_HOST 1, _DEVICE 2,
  * _ARRAY 3, _UNIFIED 4.
  */
 static uint32_t copy_kind(const struct trace_call *call)
@@ -132,9 +132,9 @@ static void copy_call(struct cuda *cuda, struct process *p, const struct trace_c
 	usage = usage_of(p, stream_at(p, stream)->context);
 	call.kind = copy_kind(&call);
 	if (call.header.op == TRACE_OP_COPY)
-		count(usage, TRACED_COPY_HOST_TO_HOST + call.kind, call.size);
+		usage_count(usage, TRACED_COPY_HOST_TO_HOST + call.kind, call.size);
 	else
-		count(usage, TRACED_SET_BYTES, call.size);
+		usage_count(usage, TRACED_SET_BYTES, call.size);
 	if (waits)
 		sync_copy(cuda, p, stream, &call);
 	if (waits && call.kind <= TRACE_COPY_DEVICE_TO_HOST) {
@@ -156,9 +156,9 @@ static void on_failed_call(struct cuda *cuda, struct process *p, const struct tr
 	if (call->result == NOT_READY &&
 	    (call->header.op == TRACE_OP_QUERY_STREAM || call->header.op == TRACE_OP_QUERY_EVENT))
 		return;
-	count(usage, TRACED_ERRORS, 1);
+	usage_count(usage, TRACED_ERRORS, 1);
 	if (call->header.op == TRACE_OP_ALLOC)
-		count(usage, TRACED_ALLOCATION_FAILURES, 1);
+		usage_count(usage, TRACED_ALLOCATION_FAILURES, 1);
 	/* The one failure that changes something: a spoilt capture has ended. */
 	if (call->header.op == TRACE_OP_CAPTURE_END && call->result == INVALIDATED)
 		graph_call(cuda, p, call);
@@ -206,7 +206,7 @@ static const handler handlers[TRACE_OPS] = {
 	[TRACE_OP_FUNCTION_REGISTER] = handle_call,
 };
 
-/* The process of a call; what every call tells, whatever it is. */
+/* The process of a call, and what every call shows, whatever it is. */
 static struct process *calling_process(struct cuda *cuda, const struct trace_header *header, bool succeeded)
 {
 	struct process *p = process_get(cuda, header);
@@ -283,8 +283,8 @@ static void on_launch(struct cuda *cuda, const struct trace_launch *launch)
 		return;
 	}
 	usage = usage_of(p, stream_at(p, stream)->context);
-	count(usage, TRACED_LAUNCHES, 1);
-	count(usage, TRACED_THREADS, threads);
+	usage_count(usage, TRACED_LAUNCHES, 1);
+	usage_count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, 1);
 	stream_work(p, stream, launch->header.time_ns,
 		    add_saturated(launch->header.time_ns, launch->duration_ns), 1, threads);

@@ -56,7 +56,7 @@ struct cuda_function {
 	uint64_t id; /* for cuda_kernel(); never given twice */
 	uint32_t tgid;
 	uint64_t incarnation;
-	uint64_t start_boot_ns; /* of the process; 0: not told */
+	uint64_t start_boot_ns; /* of the process; 0: not known */
 	/*
 	 * as passed to the launch; where that is a handle that stands for another, or for a host function:
 	 * that one
@@ -79,8 +79,8 @@ struct cuda_ops {
 	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
-	 * Which kernel is this? 0: cuda_kernel() will be told, once; -EAGAIN: ask again at the next window.
-	 * May be NULL: nothing is named but by the symbols of handles.
+	 * Which kernel is this? 0: the answer comes once, by cuda_kernel(); -EAGAIN: ask again at the next
+	 * window. May be NULL: nothing is named but by the symbols of handles.
 	 */
 	int (*function)(const struct cuda_function *function, void *userdata);
 	/* A process loads an image from its memory. May be NULL. */
@@ -107,7 +107,7 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 /* The process is over: what it held is freed, implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
 /*
- * NVML's word on a process on a device, for the calibration and the verdict on leaks: totals since the
+ * NVML's figures of a process on a device, for the calibration and the verdict on leaks: totals since the
  * process was first seen. Once for each window, before it is closed.
  */
 void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,

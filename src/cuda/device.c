@@ -180,7 +180,7 @@ static void device_look(struct cuda *cuda, struct process *p)
 
 static bool is_listed(const struct cuda *cuda, const struct usage *u)
 {
-	return u->nvml.window != 0 && cuda->window_start_ns - u->nvml.heard_ns < NVML_HOLDS_NS;
+	return u->nvml.window != 0 && cuda->window_start_ns - u->nvml.received_ns < NVML_HOLDS_NS;
 }
 
 /* The only device where NVML lists the process; 0: none or several. */
@@ -234,7 +234,7 @@ void device_resolve(struct cuda *cuda, struct process *p)
 
 /*
  * setenv() without overwriting: does the variable stay as it is? @ret_known is false where its environment
- * does not tell.
+ * does not say.
  */
 static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
 {
@@ -337,7 +337,7 @@ void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double
 					 .observed = observed_seconds,
 					 .memory = memory_bytes,
 					 .window = cuda->window,
-					 .heard_ns = cuda->window_start_ns };
+					 .received_ns = cuda->window_start_ns };
 	if (fresh)
 		device_resolve(cuda, p);
 }

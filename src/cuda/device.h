@@ -22,7 +22,7 @@ enum {
 /* device.c */
 uint32_t device_uuid(struct cuda *cuda, const char *uuid); /* index; 0: no room, or "" */
 const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid);
-/* Whose memory and work a process's contexts are, anew: what they depend on has changed. */
+/* Finds again which device each context of a process is on: what that depends on has changed. */
 void device_resolve(struct cuda *cuda, struct process *p);
 /* setenv() of CUDA_VISIBLE_DEVICES; @flags of its event. */
 void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size);

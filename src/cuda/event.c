@@ -72,7 +72,7 @@ static void event_record(struct cuda *cuda, struct process *p, const struct trac
 	recorded->seq = s->last_item = ++p->seq;
 }
 
-/* Is there nothing left that this dependency could tell to be over? */
+/* Is there nothing left that this dependency could prove to be over? */
 bool dependency_is_stale(const struct process *p, const struct dependency *d)
 {
 	const struct stream *on = stream_at(p, d->stream);
@@ -81,7 +81,7 @@ bool dependency_is_stale(const struct process *p, const struct dependency *d)
 }
 
 /*
- * Each is kept as it is while there is room: an older one tells less, but holds for more of the stream's own
+ * Each is kept as it is while there is room: an older one proves less, but holds for more of the stream's own
  * work. Without room the newest takes the place of another on the same stream.
  */
 static bool dependency_add(const struct process *p, struct stream *s, struct dependency new)
@@ -234,8 +234,8 @@ static void graph_launch(struct cuda *cuda, struct process *p, uint32_t index, c
 
 	if (s->capture)
 		return; /* a node, as little known as those of a graph built by hand */
-	count(usage, TRACED_GRAPH_LAUNCHES, 1);
-	count(usage, TRACED_THREADS, threads);
+	usage_count(usage, TRACED_GRAPH_LAUNCHES, 1);
+	usage_count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, launches);
 	stream_work(p, index, call->header.time_ns, returned_ns(call), launches, threads);
 	kernel_graph(cuda, p, index, launches, threads);

@@ -17,14 +17,16 @@ struct dependency;
 enum { CAPTURES_MAX = 64 }; /* under way in a process */
 #define CAPTURE_LOST UINT32_MAX /* of a stream: a capture that found no room */
 
-struct cuda_event { /* a CUDA event, as last recorded */
+/* A CUDA event, as last recorded. */
+struct cuda_event {
 	uint32_t next_free;
 	uint32_t stream, generation;
 	uint32_t capture; /* plus one */
 	uint64_t seq;
 };
 
-struct graph { /* or a capture under way */
+/* A graph, or a capture under way. */
+struct graph {
 	uint32_t next_free;
 	uint32_t generation; /* of a capture */
 	uint64_t launches, threads;

@@ -2,10 +2,11 @@
 /*
  * Figures of the last window into a view. What was missed decides what may be shown:
  *
- *   counters        always there; estimates where calls may have been missed, or numbers of theirs
- *   all of them     estimates where the order of the devices is one (visible.c)
+ *   counters        always there; estimates where calls, or arguments of calls, may have been missed
+ *   all of them     estimates where the order of the devices is an estimate (visible.c)
  *   errors, waits   absent without return probes; in totals, only where no process had any
- *   memory          absent where calls are known not to have been seen, those before it was traced included; an estimate where some may not
+ *   memory          absent where calls were missed for certain, those before tracing began included; an
+ *                   estimate where some may have been missed
  *   leaks           as memory, but what was allocated before does not matter: it does not rise
  *   busy, cores     always estimates; cores absent where the device or its cores are not known
  */

@@ -378,7 +378,7 @@ static void function_answered(struct cuda *cuda, struct process *p, uint32_t ind
 	row_link(p, found, index);
 }
 
-/* One that was launched before anything was told of it. */
+/* One that was launched before anything was known of it. */
 static void function_renew_one(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;

@@ -177,7 +177,7 @@ static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t 
  * Its name was asked for, which says nothing of its module: it may be one that is known, or stands for
  * another.
  */
-static void tell_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
+static void learn_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
 {
 	uint32_t index = handle_find(cuda, &p->handle_map, handle);
 	struct handle *h = index == NONE ? NULL : handle_at(p, index);
@@ -222,7 +222,7 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 		return;
 	if (event->header.op == TRACE_OP_FUNCTION_NAME && event->of == 0) {
 		if (n > 0)
-			tell_name(cuda, p, event->handle, event->name, n);
+			learn_name(cuda, p, event->handle, event->name, n);
 	} else if (event->header.op == TRACE_OP_FUNCTION_NAME) {
 		handle_made(cuda, p, event->handle, event->of, event->name, n);
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {

@@ -7,7 +7,7 @@
  *   function.c  which row a launch belongs to; questions       row.c      rows, found by name, put together
  *   share.c     a window: time, series, totals                 fill_kernel.c  into a view
  *
- * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is told, a row is of
+ * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is known, a row is of
  * one function and has no series; from then on it is settled, and the only one of its symbol and file on that
  * device: rows that turn out to be one are put together before anything was credited to a series of theirs.
  * What finds no room is counted in the usage's `rest`, and so are graphs' kernels.

@@ -2,8 +2,8 @@
 /*
  * The verdict "suspected leak": for 30 windows of at least 10 seconds in a row, both the bytes that calls
  * allocated and did not free and the memory that NVML sees were higher at the end than at the end of the
- * window before. One window without a rise of both begins anew. A cache that fills, a model that loads step
- * by step: five minutes without a single pause or free is more than they show.
+ * window before. One window without a rise of both starts the count again. A cache that fills or a model
+ * that loads step by step pauses or frees something at least once in five minutes.
  */
 #include "cuda/private.h"
 

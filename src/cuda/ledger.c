@@ -8,7 +8,7 @@
  * address space, not bytes. Stream-ordered frees count when they are called.
  *
  * What finds no room (and what cannot be true: an address that could not be read, more than 8 TiB) is left
- * out of the sums, and the process marked: its free could not be told from any other.
+ * out of the sums, and the process marked: its free could not be distinguished from any other.
  */
 #include "cuda/private.h"
 
@@ -179,7 +179,7 @@ static void ledger_allocate(struct cuda *cuda, struct process *p, const struct t
 	struct usage *u = &p->usages[index];
 	struct allocation *a;
 
-	count(u, TRACED_ALLOCATIONS, 1);
+	usage_count(u, TRACED_ALLOCATIONS, 1);
 	if (call->header.flags & TRACE_FLAG_NO_RESULT)
 		return; /* the address is not known, nor whether there is one */
 	if (call->addr == 0 && call->size == 0 && !(call->header.flags & TRACE_FLAG_UNREAD))
@@ -212,7 +212,7 @@ static void ledger_release(struct cuda *cuda, struct process *p, const struct tr
 
 	if (call->addr == 0)
 		return; /* allowed, and frees nothing */
-	count(usage_of(p, context), TRACED_FREES, 1);
+	usage_count(usage_of(p, context), TRACED_FREES, 1);
 	if (!hashmap_get(&p->memory[space_of[call->kind]], salted(cuda, call->addr), &index)) {
 		cuda->stats.unknown_frees++;
 		return;

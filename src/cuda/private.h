@@ -6,8 +6,10 @@
  *   cuda.c                events to handlers, limits, statistics
  *   process.h             process.c: incarnations; everything of one
  *   context.h             context.c: contexts, current ones of threads
- *   device.h              device.c: the node's devices, whose a context is; visible.c: CUDA_VISIBLE_DEVICES
- *   stream.h              stream.c: streams, pending work; sync.c: what a wait proves to be over; span.c: spans for sinks
+ *   device.h              device.c: the node's devices, which one a context is on;
+ *                         visible.c: CUDA_VISIBLE_DEVICES
+ *   stream.h              stream.c: streams, pending work; sync.c: what a wait proves to be over;
+ *                         span.c: finished spans for the sinks
  *   event.h               event.c: CUDA events, captures, graphs
  *   ledger.h              ledger.c: allocations; holder.c: which threads hold them
  *   usage.h               window.c: aggregates of a window; fill.c: into a view; leak.c: the verdict on leaks

@@ -2,7 +2,7 @@
 /*
  * Processes, or rather what they are between one exec and the next: incarnations. One begins with the PROCESS
  * event of its first call, or with any call if that event was lost; it ends with its EXEC or EXIT event, when
- * another begins under the same PID, or when it is told to be over. It is then shown once more, and
+ * another begins under the same PID, or when the caller says so. It is then shown once more, and
  * forgotten. Whether it has series of its own is decided when it begins, so that what it did is in one series
  * only.
  */

@@ -27,7 +27,7 @@ enum { LINGER_WINDOWS = 5 };
 
 struct process {
 	uint32_t tgid;
-	uint64_t incarnation; /* 0: not told yet */
+	uint64_t incarnation; /* 0: not known yet */
 	uint64_t start_boot_ns, first_ns;
 	char comm[TRACED_COMM];
 	unsigned incomplete;

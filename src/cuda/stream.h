@@ -38,7 +38,7 @@ struct stream {
 	uint64_t last_seq, last_item; /* newest work; newest work, record or wait */
 	uint64_t launches, threads; /* pending */
 	uint64_t copies, bytes; /* pending; copies and sets */
-	uint64_t epoch; /* number of the first of it: tells one busy time from the next */
+	uint64_t epoch; /* number of the first of it: distinguishes one busy time from the next */
 	uint64_t launched; /* window of the newest launch */
 	uint32_t dependencies_n;
 	struct dependency dependencies[DEPENDENCIES_MAX];

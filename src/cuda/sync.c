@@ -3,8 +3,9 @@
  * What a wait (or a query that says "done") proves to be over. The rules are those of the CUDA programming
  * guide on streams:
  *
- *   a stream     its own work; what it has waited for through events; if it is a blocking one, the legacy stream's work from before its own
- *                newest; and of the legacy stream, all work of the context's blocking streams from before
+ *   a stream     its own work; what it has waited for through events; of a blocking stream, also the
+ *                legacy stream's work from before its own newest; of the legacy stream, also all earlier
+ *                work of the context's blocking streams
  *   an event     the same for what its stream had been given when the event was last recorded
  *   a context    all streams of it
  *   a copy that waits, to or from the host: its stream's earlier work
@@ -193,7 +194,7 @@ void sync_call(struct cuda *cuda, struct process *p, const struct trace_call *ca
 	if (call->header.flags & TRACE_FLAG_NO_RESULT) {
 		t = is_query(call) ? NULL : thread_get(cuda, p, call->header.tid);
 		if (!t)
-			return; /* whether what is asked for is over, is not told */
+			return; /* the answer of the query is not known */
 		t->waiting = true;
 		t->wait = *call;
 		return;
@@ -201,8 +202,8 @@ void sync_call(struct cuda *cuda, struct process *p, const struct trace_call *ca
 	usage = wait_done(cuda, p, call);
 	if (is_query(call))
 		return;
-	count(usage, TRACED_SYNCS, 1);
-	count(usage, TRACED_SYNC_WAIT, call->duration_ns);
+	usage_count(usage, TRACED_SYNCS, 1);
+	usage_count(usage, TRACED_SYNC_WAIT, call->duration_ns);
 }
 
 void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, uint64_t time_ns)
@@ -214,7 +215,7 @@ void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, 
 		return;
 	call.duration_ns = time_ns - call.header.time_ns;
 	/* `thread` may have moved from here on. */
-	count(wait_done(cuda, p, &call), TRACED_SYNCS, 1);
+	usage_count(wait_done(cuda, p, &call), TRACED_SYNCS, 1);
 }
 
 /*

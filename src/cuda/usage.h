@@ -27,11 +27,11 @@ struct leak {
 	double nvml;
 };
 
-/* NVML's figures, as last heard. */
+/* NVML's figures, as last received. */
 struct nvml_figures {
 	double busy, observed, memory;
-	uint64_t window; /* in which it was heard; 0: never */
-	int64_t heard_ns; /* when that window began */
+	uint64_t window; /* in which they were received; 0: never */
+	int64_t received_ns; /* when that window began */
 };
 
 /* Memory that a launch takes, by class: rows TRACED_LAUNCH_SHARED... of metrics.def. */
@@ -52,7 +52,7 @@ struct usage {
 	uint64_t work; /* kernels started, those of graphs too: what the estimate counts */
 	uint64_t work_shown;
 	uint64_t device_live; /* bytes of the device's own */
-	uint32_t unsized; /* arrays, whose bytes no call tells */
+	uint32_t unsized; /* arrays, whose bytes no call shows */
 	bool late_arrays;
 	struct span_union *spans; /* since the last window; made at first use */
 	/* While a window is closed: */
@@ -82,7 +82,7 @@ struct total {
 	struct launch_sums kernels, kernels_other;
 };
 
-static inline void count(struct usage *usage, enum traced_metric row, uint64_t n)
+static inline void usage_count(struct usage *usage, enum traced_metric row, uint64_t n)
 {
 	usage->now[row] = add_saturated(usage->now[row], n);
 	usage->touched = true;

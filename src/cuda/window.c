@@ -3,8 +3,9 @@
  * Aggregates of a window, as the GPU probe that gpusonde follows defines them, for each process and device:
  *
  *   active   the union of the spans, over the window; of a device: the union over its processes
- *   cores    each span's time, times its mean threads per launch but no more than the device has cores, over the window
- *   normalised: where the processes of a device together exceed its cores, all are scaled down alike
+ *   cores    each span's time, times its mean threads per launch but no more than the device has cores,
+ *            over the window; where the processes of a device together exceed its cores, all are scaled
+ *            down alike
  *
  * Spans are clamped to the window at both ends. Work still pending counts as a span that ends now, and stays
  * pending: the next window goes on from here. What reaches beyond the window (events newer than its end) is
@@ -81,7 +82,7 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 	add_to_device(&cuda->totals[u->device], &spans);
 }
 
-static void hear_nvml(struct cuda *cuda, const struct process *p, struct usage *u, int64_t now_ns)
+static void take_nvml_figures(struct cuda *cuda, const struct process *p, struct usage *u, int64_t now_ns)
 {
 	if (u->nvml.window != cuda->window)
 		return;
@@ -134,7 +135,7 @@ static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 		struct usage *u = &p->usages[i];
 
 		if (!p->over)
-			hear_nvml(cuda, p, u, now_ns);
+			take_nvml_figures(cuda, p, u, now_ns);
 		if (!u->touched)
 			continue;
 		credit_usage(cuda, p, u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What src/cuda is told of the node: devices and NVML's figures from snapshots, environments and limits of
+ * What src/cuda learns of the node: devices and NVML's figures from snapshots, environments and limits of
  * containers from /proc.
  */
 #include <errno.h>

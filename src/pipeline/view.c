@@ -41,7 +41,7 @@ SAME(LATE);
 SAME(NO_RETURNS);
 SAME(SITES);
 
-/* And tells src/cuda what is incomplete, before it closes its window. */
+/* And hands src/cuda what is incomplete, before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
 {
 	struct room *room = userdata;

@@ -25,11 +25,11 @@ SAME_STATIC = 3 # files of src/ that may have a static function of one name: wha
 
 # rule: beginnings of paths where it does not hold yet. Only ever take away from this.
 TO_COME = {
-    "file_size": ("src/bpf/", "src/symbolize/", "src/cuda/"),
-    "columns": ("src/bpf/", "src/cuda/", "src/model/", "src/trace/"),
+    "file_size": ("src/bpf/", "src/symbolize/"),
+    "columns": ("src/bpf/", "src/model/", "src/trace/"),
     "struct_tags": ("src/pipeline/", "src/symbolize/", "src/trace/"),
     "static_names": tuple(f"src/{folder}/" for folder in (
-        "agent", "cmd", "config", "cuda", "model", "pipeline", "symbolize", "trace", "view")),
+        "agent", "cmd", "config", "model", "pipeline", "symbolize", "trace", "view")),
 }
 
 # The pairs of folders on one layer that may include each other's headers, as (from, to). A row here needs
