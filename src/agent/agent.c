@@ -88,7 +88,7 @@ static void tell_systemd(struct agent *agent)
 	sd_notifyf(false, "STATUS=%s", why);
 }
 
-static void keep_house(struct agent *agent)
+static void housekeeping(struct agent *agent)
 {
 	int64_t now = clock_boot_ns();
 
@@ -96,7 +96,7 @@ static void keep_house(struct agent *agent)
 		return;
 	/* Rendering JSON leaves the heap a megabyte larger, in pieces. */
 	malloc_trim(0);
-	if (agent->houses_kept++ % DROP_ROUNDS == 0)
+	if (agent->housekeeping_runs++ % DROP_ROUNDS == 0)
 		memory_give_back();
 	agent->housekeeping_ns = now;
 	agent_listen_again(agent);
@@ -105,8 +105,7 @@ static void keep_house(struct agent *agent)
 }
 
 /*
- * What was traced up to now goes into the next snapshot; the newest one tells the tracer what the node is
- * like.
+ * What was traced up to now goes into the next snapshot; the tracer gets the newest one, to know the node.
  */
 static void exchange_with_tracer(struct agent *agent)
 {
@@ -135,7 +134,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	count_self(agent);
 	exchange_with_tracer(agent);
 	collector_tick(agent->collector);
-	keep_house(agent);
+	housekeeping(agent);
 	now = clock_boot_ns();
 	agent->tick_ns += period;
 	if (agent->tick_ns <= now)
@@ -231,7 +230,7 @@ static unsigned connections_allowed(unsigned wanted)
 	return (unsigned)(MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
 }
 
-static int start(struct agent *agent)
+static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
 	struct collector_config collecting = {
@@ -272,7 +271,7 @@ static int start(struct agent *agent)
 	return 0;
 }
 
-static void stop(struct agent *agent)
+static void agent_stop(struct agent *agent)
 {
 	/* The HTTP thread reads the collector's snapshots, so it goes first. */
 	http_free(agent->http);
@@ -295,7 +294,7 @@ int agent_run(struct invocation *invocation)
 	};
 	int r;
 
-	r = start(&agent);
+	r = agent_start(&agent);
 	if (r == 0) {
 		sd_notify(false, "READY=1\nSTATUS=waiting for the driver's first answer");
 		r = sd_event_loop(agent.event);
@@ -303,6 +302,6 @@ int agent_run(struct invocation *invocation)
 			log_error("the main loop failed: %s; this is a defect, please report it",
 				  strerror(-r));
 	}
-	stop(&agent);
+	agent_stop(&agent);
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -29,8 +29,8 @@ struct agent {
 	sd_event_source *requests; /* of the HTTP thread, by an eventfd */
 	int64_t tick_ns; /* when the next tick is due, on the boot clock */
 	int64_t housekeeping_ns; /* when the slow things were done last */
-	unsigned houses_kept; /* how often */
-	bool deaf; /* after a reload no HTTP port could be had */
+	unsigned housekeeping_runs;
+	bool http_lost; /* after a reload no HTTP port could be had */
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;
@@ -48,7 +48,7 @@ struct agent {
 	char places[AGENT_PLACES][128]; /* where it is reached, "" not */
 };
 
-/* Runs the agent until it is told to end; its exit status. What fails has been logged. */
+/* Runs the agent until a signal ends it; its exit status. What fails has been logged. */
 int agent_run(struct invocation *invocation);
 
 /* Every page (agent/pages.c). */
@@ -60,5 +60,5 @@ int agent_listen(struct agent *agent, const struct options *options);
 void agent_listen_again(struct agent *agent);
 /* Keeps for /control/status which addresses were configured. */
 void agent_tell_places(struct agent *agent);
-/* Takes the configuration anew, or says what is wrong with it and keeps the old one. */
+/* Reads the configuration again, or says what is wrong with it and keeps the old one. */
 void agent_reload(struct agent *agent);

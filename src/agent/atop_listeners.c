@@ -29,7 +29,7 @@ struct atop_listeners {
 
 _Static_assert((int)ATOP_ANSWER_MAX == (int)ATOP_TEXT_MAX, "view and server must agree on what atop accepts");
 
-static int types(unsigned version, struct strbuf *out, void *userdata)
+static int answer_types(unsigned version, struct strbuf *out, void *userdata)
 {
 	struct atop_listeners *l = userdata;
 	struct snapshot *snapshot = collector_snapshot(l->collector);
@@ -39,8 +39,8 @@ static int types(unsigned version, struct strbuf *out, void *userdata)
 	return r;
 }
 
-static int stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
-		 void *userdata)
+static int answer_stats(unsigned version, uint64_t exit_seq, struct strbuf *out, uint64_t *ret_exit_seq,
+			void *userdata)
 {
 	struct atop_listeners *l = userdata;
 	struct snapshot *snapshot = collector_snapshot(l->collector);
@@ -84,7 +84,7 @@ static uint64_t layout(void *userdata)
 	return value;
 }
 
-static const struct atop_source source = { types, stats, layout, newest_exit };
+static const struct atop_source source = { answer_types, answer_stats, layout, newest_exit };
 
 static void listen_tcp_address(struct atop_listeners *l, const char *address)
 {

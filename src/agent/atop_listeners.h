@@ -9,7 +9,7 @@
 
 struct atop_listeners;
 
-/* -ENOMEM. Addresses that cannot be had are logged; atop_listeners_open() tells whether any could. */
+/* -ENOMEM. Addresses that cannot be had are logged; atop_listeners_open() says whether any could. */
 int atop_listeners_new(sd_event *event, const struct options *options, struct collector *collector,
 		       struct atop_listeners **ret_listeners);
 void atop_listeners_free(struct atop_listeners *listeners);

@@ -28,7 +28,7 @@ struct collector {
 	struct kmsg *kmsg;
 	char *library, *helper, *xid_file;
 	struct nvml_config nvml;
-	struct nvml_status counted; /* what the model has been told already */
+	struct nvml_status counted; /* what the model has counted already */
 	struct kmsg_stats kmsg_counted;
 	uint64_t readings;
 	bool reading_came; /* since the last tick */
@@ -79,7 +79,7 @@ static int identify(uint32_t pid, bool full, struct process_identity *ret_identi
 	return 0;
 }
 
-static void publish(struct collector *c)
+static void collector_publish(struct collector *c)
 {
 	static struct log_limit limit = { .burst = 3,
 					  .interval_ns = 60 * NSEC_PER_SEC,
@@ -136,7 +136,7 @@ static void log_unrecognised(struct collector *c, const struct reading *reading)
 
 	if (c->config.quiet || reading->state != READING_OK)
 		return;
-	/* Attached anew it is not all met at once again. */
+	/* After attaching again not all of it is met at once. */
 	if (same && begins_with(c->unrecognised, new))
 		return;
 	more = same && begins_with(new, c->unrecognised);
@@ -154,7 +154,7 @@ static void log_unrecognised(struct collector *c, const struct reading *reading)
  * A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver
  * does not say.
  */
-static void tell_trouble(struct collector *c, const struct nvml_status *status)
+static void report_outage(struct collector *c, const struct nvml_status *status)
 {
 	int64_t now = clock_boot_ns();
 	char text[REASON_MAX];
@@ -196,9 +196,9 @@ static void on_reading(const struct reading *reading, void *userdata)
 	log_unrecognised(c, reading);
 	driver_outage_heard(&c->outage, reading->state, clock_boot_ns());
 	collector_status(c, &status);
-	/* that none had come is over: what this one says is the reason from now on */
-	tell_trouble(c, &status);
-	publish(c);
+	/* that no reading had come is over: what this one says is the reason from now on */
+	report_outage(c, &status);
+	collector_publish(c);
 }
 
 static void on_xid(const struct kmsg_xid *xid, void *userdata)
@@ -222,7 +222,7 @@ static void count_source(struct collector *c)
 	model_agent_set(c->model, AGENT_CALL_AGE, s.call_seconds);
 	c->counted = s;
 	driver_outage_status(&c->outage, clock_boot_ns(), &s);
-	tell_trouble(c, &s);
+	report_outage(c, &s);
 }
 
 static void count_kmsg(struct collector *c)
@@ -268,7 +268,7 @@ void collector_tick(struct collector *c)
 	if (clock_boot_ns() - c->saved_ns >= SAVE_INTERVAL_S * NSEC_PER_SEC)
 		save_xids(c);
 	if (!c->reading_came)
-		publish(c);
+		collector_publish(c);
 	c->reading_came = false;
 }
 
@@ -290,7 +290,7 @@ void collector_configure(struct collector *c, const struct options *options)
 	model_set_limits(c->model, &limits);
 }
 
-static void tell_no_kernel_log(const char *path, int error)
+static void log_no_kernel_log(const char *path, int error)
 {
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
@@ -312,7 +312,7 @@ static void open_kmsg(struct collector *c, sd_event *event, const struct options
 		return;
 	r = kmsg_new(event, path, on_xid, c, &c->kmsg);
 	if (r < 0 && !c->config.quiet)
-		tell_no_kernel_log(path, r);
+		log_no_kernel_log(path, r);
 }
 
 static void load_xids(struct collector *c, const struct options *options)
@@ -337,7 +337,7 @@ static void load_xids(struct collector *c, const struct options *options)
 			    strerror(-r));
 }
 
-static int start(struct collector *c, sd_event *event, const struct options *options)
+static int collector_start(struct collector *c, sd_event *event, const struct options *options)
 {
 	const char *helper = options_text(options, OPT_nvml_helper);
 	struct model_limits limits = limits_of(options);
@@ -389,7 +389,7 @@ int collector_new(sd_event *event, const struct options *options, const struct c
 		return -ENOMEM;
 	c->config = *config;
 	c->outage.quiet = config->quiet;
-	r = start(c, event, options);
+	r = collector_start(c, event, options);
 	if (r < 0)
 		return r;
 	*ret_collector = TAKE_PTR(c);

@@ -40,6 +40,6 @@ void collector_resume(struct collector *collector);
 /* A reference for the caller to unref; never NULL. */
 struct snapshot *collector_snapshot(struct collector *collector);
 uint64_t collector_readings(const struct collector *collector);
-/* The trouble, the call and its duration are those of the whole silence (agent/driver_outage.h). */
+/* The reason, the call and its duration are those of the whole outage (agent/driver_outage.h). */
 void collector_status(const struct collector *collector, struct nvml_status *ret_status);
 struct model *collector_model(struct collector *collector);

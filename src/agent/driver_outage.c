@@ -9,11 +9,11 @@
 
 /* A call of this age is what holds a reading up; healthy ones take milliseconds. */
 #define HANGING_S 0.5
-/* From here on the log is told. */
-#define TELL_NS (2 * NSEC_PER_SEC)
-/* A hang may go on for days: of the children that are replaced meanwhile only some are told. */
-#define TELL_BURST 3
-#define TELL_INTERVAL_NS (600 * NSEC_PER_SEC)
+/* An outage this long is logged. */
+#define LOG_AFTER_NS (2 * NSEC_PER_SEC)
+/* A hang may go on for days: of the children that are replaced meanwhile only some are logged. */
+#define LOG_BURST 3
+#define LOG_INTERVAL_NS (600 * NSEC_PER_SEC)
 
 static const char *plural(unsigned n, const char *one, const char *more)
 {
@@ -22,11 +22,11 @@ static const char *plural(unsigned n, const char *one, const char *more)
 
 void driver_outage_heard(struct driver_outage *s, uint32_t state, int64_t now_ns)
 {
-	if (state == READING_OK && s->told) {
+	if (state == READING_OK && s->logged) {
 		if (!s->quiet)
 			log_notice("the driver answers again, after %.0f s",
-				   (double)(now_ns - s->trouble_ns) / NSEC_PER_SEC);
-		s->told = s->told_call = false;
+				   (double)(now_ns - s->outage_ns) / NSEC_PER_SEC);
+		s->logged = s->logged_call = false;
 	}
 	s->since_ns = now_ns;
 	s->heard = true;
@@ -34,10 +34,10 @@ void driver_outage_heard(struct driver_outage *s, uint32_t state, int64_t now_ns
 	s->call[0] = '\0';
 }
 
-static void tell_children(struct driver_outage *s, const struct nvml_status *now)
+static void log_children(struct driver_outage *s, const struct nvml_status *now)
 {
-	static struct log_limit limit = { .burst = TELL_BURST,
-					  .interval_ns = TELL_INTERVAL_NS,
+	static struct log_limit limit = { .burst = LOG_BURST,
+					  .interval_ns = LOG_INTERVAL_NS,
 					  .what = "processes killed that hung in the driver" };
 
 	if (now->given_up > s->last.given_up && log_limit_allow(&limit))
@@ -57,17 +57,17 @@ static void tell_children(struct driver_outage *s, const struct nvml_status *now
 	}
 }
 
-static void tell_trouble(struct driver_outage *s, int64_t now_ns)
+static void log_outage(struct driver_outage *s, int64_t now_ns)
 {
 	struct nvml_status status = s->last;
-	bool hangs = s->silent && s->call[0] && (now_ns - s->since_ns >= TELL_NS || s->last.trouble[0]);
+	bool hangs = s->silent && s->call[0] && (now_ns - s->since_ns >= LOG_AFTER_NS || s->last.trouble[0]);
 
-	if (s->last.released || (!hangs && !s->last.trouble[0]) || (s->told && (s->told_call || !hangs)))
+	if (s->last.released || (!hangs && !s->last.trouble[0]) || (s->logged && (s->logged_call || !hangs)))
 		return;
-	if (!s->told)
-		s->trouble_ns = s->since_ns;
-	s->told = true;
-	s->told_call = hangs;
+	if (!s->logged)
+		s->outage_ns = s->since_ns;
+	s->logged = true;
+	s->logged_call = hangs;
 	driver_outage_status(s, now_ns, &status);
 	if (!s->quiet)
 		log_warning("%s", status.trouble);
@@ -87,9 +87,9 @@ void driver_outage_tick(struct driver_outage *s, const struct nvml_status *statu
 	if (s->silent && status->busy && status->call_seconds >= HANGING_S)
 		memcpy(s->call, status->call, sizeof(s->call));
 	if (!s->quiet)
-		tell_children(s, status);
+		log_children(s, status);
 	s->last = *status;
-	tell_trouble(s, now_ns);
+	log_outage(s, now_ns);
 }
 
 void driver_outage_status(const struct driver_outage *s, int64_t now_ns, struct nvml_status *status)

@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 #include "model/xid.h"
 
-/* A GPU in trouble may report the same for as long as nobody looks; /metrics has all of it. */
+/* A faulty GPU may report the same for as long as nobody looks; /metrics has all of it. */
 #define XID_BURST 10
 #define XID_INTERVAL_NS (60 * NSEC_PER_SEC)
 
@@ -178,7 +178,7 @@ int journal_take(struct journal *j, const struct snapshot *s)
 	int r = compare_xids(j, s);
 
 	/*
-	 * A driver that is gone takes all GPUs with it, which is told as one thing; of one that does not
+	 * A driver that is gone takes all GPUs with it, which is logged as one event; of one that does not
 	 * answer there is nothing new.
 	 */
 	if (snapshot_driver(s)->state != READING_OK || !s->fresh || s->entities_n == 0)

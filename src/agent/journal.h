@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the log tells of the GPUs: those that were lost and came back, other MIG layouts, new XID errors.
+ * What the log says of the GPUs: those that were lost and came back, other MIG layouts, new XID errors.
  * Compares each snapshot with the one before. The GPUs of the first reading and the XIDs of the first
  * snapshot are no news.
  */
@@ -13,5 +13,5 @@ struct journal;
 int journal_new(struct journal **ret_journal);
 void journal_free(struct journal *journal);
 
-/* -ENOMEM: what this snapshot has news of will be told with the next. */
+/* -ENOMEM: what this snapshot has news of will be logged with the next. */
 int journal_take(struct journal *journal, const struct snapshot *snapshot);

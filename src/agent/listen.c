@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the agent listens, and taking the configuration anew. */
+/* Where the agent listens, and reading the configuration again. */
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -167,7 +167,7 @@ static bool changed(const struct options *old, const struct options *new, enum o
  * The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what
  * was refused.
  */
-static void keep(struct options *old, struct options *new, enum option_id id)
+static void keep_old_value(struct options *old, struct options *new, enum option_id id)
 {
 	struct option_value refused = new->v[id];
 
@@ -180,7 +180,7 @@ static void keep_fixed(struct options *old, struct options *new)
 	for (unsigned i = 0; i < OPTIONS; i++) {
 		if (!option_table[i].restart || !changed(old, new, i))
 			continue;
-		keep(old, new, i);
+		keep_old_value(old, new, i);
 		log_warning("%s stays \"%s\" until the agent is restarted; the configuration now says \"%s\"",
 			    option_table[i].key, new->v[i].text, old->v[i].text);
 	}
@@ -192,19 +192,19 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 		return;
 	/* Old and new may be the same port on other addresses, so the old one must go first. */
 	http_unlisten_tcp(agent->http);
-	agent->deaf = false;
+	agent->http_lost = false;
 	if (listen_tcp_address(agent, options_text(new, OPT_http_listen)) == 0)
 		return;
-	keep(old, new, OPT_http_listen);
+	keep_old_value(old, new, OPT_http_listen);
 	log_error("going back to %s", new->v[OPT_http_listen].text);
-	agent->deaf = listen_tcp_address(agent, options_text(new, OPT_http_listen)) < 0;
+	agent->http_lost = listen_tcp_address(agent, options_text(new, OPT_http_listen)) < 0;
 }
 
 void agent_listen_again(struct agent *agent)
 {
-	if (agent->deaf)
-		agent->deaf = listen_tcp_address(agent, options_text(&agent->invocation->options,
-								     OPT_http_listen)) < 0;
+	if (agent->http_lost)
+		agent->http_lost = listen_tcp_address(agent, options_text(&agent->invocation->options,
+									  OPT_http_listen)) < 0;
 }
 
 void agent_tell_places(struct agent *agent)

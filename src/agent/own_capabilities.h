@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this process may do and lacks, as JSON: the agent tells doctor over its socket, which else can tell of
- * itself only.
+ * What this process may do and lacks, as JSON: the agent hands it to doctor over its socket, which otherwise
+ * knows only its own.
  *
  *   {"tracing": {"known": bool, "needed": bool, "text": "", "remedy": ""}, "kernel_log": {"text": "",
  *   "remedy": ""}, "capabilities": " CAP_...",

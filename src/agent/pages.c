@@ -143,7 +143,7 @@ static int get_ready(_unused_ const struct http_request *request, struct http_re
 	return 0;
 }
 
-/* The main loop does it; whoever asked looks at /control/status until it is done. */
+/* The main loop does it; the client looks at /control/status until it is done. */
 static int post_request(struct agent *agent, enum agent_request request, struct http_reply *reply)
 {
 	uint64_t one = 1;

@@ -17,7 +17,7 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
-#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver tells of its devices in well under one */
+#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver names its devices in well under one */
 
 enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings become values. A driver's counter is added up by differences. What it says is not always so:
- * after a reload it starts again at zero, and drivers in trouble give wrong numbers for a while. So a reading
+ * How readings of one source become its values. A driver's counter is added up by differences. What it says is not always so:
+ * after a reload it starts again at zero, and drivers with faults give wrong numbers for a while. So a reading
  * that fell, or rose faster than anything can, is not taken at once. It stands in doubt for DOUBT_SECONDS; a
  * reading in that time
  *
@@ -42,7 +42,7 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 /* Rarely read counters are two readings in doubt. */
 #define DOUBT_NS (15 * NSEC_PER_SEC)
 /*
- * Readings and what they tell are not quite of the same time; rarely read ones are up to a cadence older;
+ * Readings and what they say are not quite of the same time; rarely read ones are up to a cadence older;
  * after a failure nobody knows.
  */
 #define SLACK_SECONDS 3.0
@@ -50,18 +50,16 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 #define SLACK_FAILED_SECONDS 60.0
 
 /* The most that can have been added in this time, of what has a known order of magnitude. */
-static double counter_bound(const struct device *device, const struct metric *metric, double seconds)
+static double counter_bound(const struct device_report *report, const struct metric *metric, double seconds)
 {
 	/*
 	 * Half as much again as the board may take; NVLink 5 moves 1.8e12 bytes a second, both ways together.
 	 */
 	static const double watts_share = 1.5, watts_max = 20000, bytes_per_second = 4e12;
-	const struct reading_entity *now = &device->e.id;
-
 	switch (metric->unit) {
 	case UNIT_JOULES:
-		return seconds * (presence_is(now->p[SLOT_POWER_LIMIT_MAX]) ?
-					  watts_share * now->v[SLOT_POWER_LIMIT_MAX] :
+		return seconds * (presence_is(report->p[SLOT_POWER_LIMIT_MAX]) ?
+					  watts_share * report->v[SLOT_POWER_LIMIT_MAX] :
 					  watts_max);
 	case UNIT_BYTES:
 		return seconds * bytes_per_second;
@@ -70,108 +68,106 @@ static double counter_bound(const struct device *device, const struct metric *me
 	}
 }
 
-static double slack_seconds(const struct device *device, const struct metric *metric, unsigned slot)
+static double slack_seconds(const struct device_report *report, const struct metric *metric, unsigned slot)
 {
-	if (!presence_is(device->e.id.p[slot]))
+	if (!presence_is(report->p[slot]))
 		return SLACK_FAILED_SECONDS;
 	return metric->cadence == CADENCE_TICK ? SLACK_SECONDS : SLACK_SLOW_SECONDS;
 }
 
 /* Doubts that a device has at one time share a beginning: what made one counter odd made the others, too. */
-static void begin_doubt(struct device *device, uint8_t *state)
+static void begin_doubt(struct device_report *report, uint8_t *state)
 {
 	if (*state & SLOT_IN_DOUBT)
 		return;
 	*state |= SLOT_IN_DOUBT;
-	if (device->doubts++ == 0)
-		device->doubt_ns = device->e.sampled_boot_ns;
+	if (report->doubts++ == 0)
+		report->doubt_ns = report->sampled_ns;
 }
 
-static void end_doubt(struct device *device, uint8_t *state)
+static void end_doubt(struct device_report *report, uint8_t *state)
 {
 	if (*state & SLOT_IN_DOUBT)
-		device->doubts--;
+		report->doubts--;
 	*state &= (uint8_t)~SLOT_IN_DOUBT;
 }
 
-/* Adds what the reading tells to the sum; see the opening comment. */
-static void count(struct model *model, struct device *device, const struct metric *metric, unsigned slot,
-		  double raw, int64_t end_ns)
+/* Adds what the reading says to the sum; see the opening comment. */
+static void count(struct model *model, struct device_report *report, const struct metric *metric,
+		  unsigned slot, double raw, int64_t end_ns)
 {
-	uint8_t *state = &device->state[slot];
-	int64_t since_ns = *state & SLOT_IN_DOUBT ? device->doubt_ns : device->e.sampled_boot_ns;
-	double added = raw - device->raw[slot], wrap = metric_wrap(metric), bound;
+	uint8_t *state = &report->state[slot];
+	int64_t since_ns = *state & SLOT_IN_DOUBT ? report->doubt_ns : report->sampled_ns;
+	double added = raw - report->raw[slot], wrap = metric_wrap(metric), bound;
 
 	/* From the upper half of its few bits to the lower one: it came round. */
-	if (added < 0 && device->raw[slot] >= wrap / 2 && raw < wrap / 2)
+	if (added < 0 && report->raw[slot] >= wrap / 2 && raw < wrap / 2)
 		added += wrap;
-	bound = counter_bound(device, metric,
+	bound = counter_bound(report, metric,
 			      (double)(end_ns - since_ns) / NSEC_PER_SEC +
-				      slack_seconds(device, metric, slot));
+				      slack_seconds(report, metric, slot));
 	if (added < 0 || added > bound) {
-		begin_doubt(device, state);
-		if (end_ns - device->doubt_ns < DOUBT_NS)
+		begin_doubt(report, state);
+		if (end_ns - report->doubt_ns < DOUBT_NS)
 			return;
 		added = added < 0 ? raw : INFINITY;
 	}
-	end_doubt(device, state);
+	end_doubt(report, state);
 	if (added <= bound)
-		device->e.id.v[slot] += added;
+		report->v[slot] += added;
 	else
 		model->rejected[metric - gpu_metrics]++;
-	device->raw[slot] = raw;
+	report->raw[slot] = raw;
 }
 
-static void take_counter(struct model *model, struct device *device, const struct metric *metric,
+static void take_counter(struct model *model, struct device_report *report, const struct metric *metric,
 			 unsigned slot, const struct reading_entity *entity, int64_t end_ns)
 {
 	bool estimated = entity->p[slot] & PRESENCE_ESTIMATED;
-	struct reading_entity *now = &device->e.id;
-	uint8_t *state = &device->state[slot];
+	uint8_t *state = &report->state[slot];
 
 	if (!presence_is(entity->p[slot])) {
-		now->p[slot] = entity->p[slot];
+		report->p[slot] = entity->p[slot];
 		return;
 	}
 	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
-		count(model, device, metric, slot, entity->v[slot], end_ns);
+		count(model, report, metric, slot, entity->v[slot], end_ns);
 	} else {
 		/* The first, which the sum starts at, or one with another base, where it goes on. */
 		if (!*state)
-			now->v[slot] = entity->v[slot];
-		end_doubt(device, state);
-		device->raw[slot] = entity->v[slot];
+			report->v[slot] = entity->v[slot];
+		end_doubt(report, state);
+		report->raw[slot] = entity->v[slot];
 		*state = (uint8_t)(SLOT_BEGUN | (estimated ? SLOT_WAS_ESTIMATED | SLOT_HAS_ESTIMATES : 0) |
 				   (*state & SLOT_HAS_ESTIMATES));
 	}
-	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
+	report->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
 }
 
 /*
  * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not
  * shown where the driver does not offer it any more (MIG was turned on).
  */
-static void take_increment(struct model *model, struct device *device, const struct metric *metric,
+static void take_increment(struct model *model, struct device_report *report, const struct metric *metric,
 			   unsigned slot, const struct reading_entity *entity, int64_t end_ns)
 {
-	struct reading_entity *now = &device->e.id;
-	uint8_t p = entity->p[slot], *state = &device->state[slot];
+	uint8_t p = entity->p[slot], *state = &report->state[slot];
 	double increment = entity->v[slot];
 
-	if (presence_is(p) && increment > increment_bound((int64_t)device->raw[slot], end_ns)) {
+	if (presence_is(p) && increment > increment_bound((int64_t)report->raw[slot], end_ns)) {
 		model->rejected[metric - gpu_metrics]++;
 		p = PRESENCE_REJECTED;
 	}
 	if (!presence_is(p)) {
 		if (!*state || (p != PRESENCE_FAILED && p != PRESENCE_REJECTED))
-			now->p[slot] = p;
+			report->p[slot] = p;
 		return;
 	}
-	now->v[slot] += increment;
-	if (increment > 0 || device->raw[slot] == 0)
-		device->raw[slot] = (double)end_ns;
+	report->v[slot] += increment;
+	if (increment > 0 || report->raw[slot] == 0)
+		report->raw[slot] = (double)end_ns;
 	*state |= SLOT_BEGUN | (p & PRESENCE_ESTIMATED && increment > 0 ? SLOT_HAS_ESTIMATES : 0);
-	now->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
+	report->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
 }
 
 static void take_peaks(struct reading_entity *now)
@@ -183,7 +179,7 @@ static void take_peaks(struct reading_entity *now)
 }
 
 /*
- * atop wants sums over samples. Where the driver tells no utilisation at all (MIG), those of memory in use
+ * atop wants sums over samples. Where the driver gives no utilisation at all (MIG), those of memory in use
  * count.
  */
 static void take_sample(struct entity *e)
@@ -203,33 +199,42 @@ static void take_sample(struct entity *e)
 		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
 }
 
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
-		  int64_t end_ns)
+/* What the model makes of the shown values; once a tick, of the source that comes first. */
+static void take_shown(struct device *device)
 {
-	struct reading_entity *now = &device->e.id;
+	const struct reading_entity *now = &device->e.id;
+
+	take_peaks(&device->e.id);
+	take_sample(&device->e);
+	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
+		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
+}
+
+void device_apply(struct model *model, struct device *device, enum source_id source,
+		  const struct reading_entity *entity, int64_t end_ns)
+{
+	struct device_report *report = device->reports[source];
 
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *metric = &gpu_metrics[row];
 		unsigned end = metric->slot + (unsigned)metric->count;
 
 		if (metric->kind == METRIC_GAUGE) {
-			memcpy(now->v + metric->slot, entity->v + metric->slot,
-			       metric->count * sizeof(now->v[0]));
-			memcpy(now->p + metric->slot, entity->p + metric->slot, metric->count);
+			memcpy(report->v + metric->slot, entity->v + metric->slot,
+			       metric->count * sizeof(report->v[0]));
+			memcpy(report->p + metric->slot, entity->p + metric->slot, metric->count);
 		} else if (metric->kind == METRIC_COUNTER) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_counter(model, device, metric, slot, entity, end_ns);
+				take_counter(model, report, metric, slot, entity, end_ns);
 		} else if (metric->kind == METRIC_INCREMENT) {
 			for (unsigned slot = metric->slot; slot < end; slot++)
-				take_increment(model, device, metric, slot, entity, end_ns);
+				take_increment(model, report, metric, slot, entity, end_ns);
 		}
 	}
-	take_peaks(now);
-	take_sample(&device->e);
-	if (presence_is(now->p[SLOT_MEMORY_TOTAL]))
-		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
-	device->e.present = true;
-	device->before_ns = device->e.sampled_boot_ns;
-	device->e.sampled_boot_ns = end_ns;
-	device->e.sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
+	report->there = true;
+	report->said_ns = report->sampled_ns = end_ns;
+	report->sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
+	device_merge(model, device, clock_boot_ns());
+	if (device_current_source(model, device, clock_boot_ns()) == source)
+		take_shown(device);
 }

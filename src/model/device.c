@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who is there. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order
+ * Which devices there are. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order
  * the driver lists them.
  */
 #include "model/private.h"
@@ -17,13 +17,22 @@ static bool device_is(const struct device *device, const struct reading_entity *
 	return STRV_EQ(device->e.id.uuid, uuid) && device->e.id.gi == id->gi && device->e.id.ci == id->ci;
 }
 
+/* In the newest good reading of a source. */
+static bool device_listed(const struct device *device)
+{
+	for (unsigned i = 0; i < SOURCES; i++)
+		if (device->reports[i] && device->reports[i]->listed)
+			return true;
+	return false;
+}
+
 static int gpu_compare(const struct device *a, const struct device *b)
 {
 	if (a->e.id.index != b->e.id.index)
 		return a->e.id.index < b->e.id.index ? -1 : 1;
 	/* After a change of boards two may have had the same index: the one that is there comes first. */
-	if (a->listed != b->listed)
-		return a->listed ? -1 : 1;
+	if (device_listed(a) != device_listed(b))
+		return device_listed(a) ? -1 : 1;
 	return strcmp(a->e.id.uuid, b->e.id.uuid);
 }
 
@@ -69,6 +78,19 @@ static void devices_order(struct model *model)
 	}
 }
 
+void device_free(struct device *device)
+{
+	if (!device)
+		return;
+	for (unsigned i = 0; i < SOURCES; i++) {
+		if (device->reports[i])
+			free(device->reports[i]->own);
+		free(device->reports[i]);
+	}
+	free(device->from);
+	free(device);
+}
+
 static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
 {
 	unsigned at = model->devices[index]->rank;
@@ -78,14 +100,24 @@ static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
 	memmove(&model->order[at], &model->order[at + 1],
 		(model->devices_n - at - 1u) * sizeof(model->order[0]));
 	model->devices_n--;
-	free(model->devices[index]);
+	device_free(model->devices[index]);
 	model->devices[index] = NULL;
 	for (uint16_t rank = 0; rank < model->devices_n; rank++)
 		model->devices[model->order[rank]]->rank = rank;
 }
 
-/* The one that has been gone longest; never one that is there, nor the GPU of a known instance. */
-static uint16_t longest_gone(const struct model *model)
+/* May it be forgotten for a new one of this source's? One that a better source knows may not. */
+static bool device_gives_way(const struct device *device, enum source_id source)
+{
+	enum source_id first = device_first_source(device);
+
+	if (first == source)
+		return !device_listed(device);
+	return first == SOURCES || source_before(NULL, source, first);
+}
+
+/* The one that has been gone longest; never the GPU of a known instance. */
+static uint16_t longest_gone(const struct model *model, enum source_id source)
 {
 	bool has_instance[DEVICES_MAX] = { false };
 	uint16_t found = NO_INDEX;
@@ -96,7 +128,7 @@ static uint16_t longest_gone(const struct model *model)
 	for (uint16_t i = 0; i < DEVICES_MAX; i++) {
 		const struct device *device = model->devices[i];
 
-		if (!device || device->listed || has_instance[i])
+		if (!device || has_instance[i] || !device_gives_way(device, source))
 			continue;
 		if (found == NO_INDEX || device->e.sampled_boot_ns < model->devices[found]->e.sampled_boot_ns)
 			found = i;
@@ -104,16 +136,17 @@ static uint16_t longest_gone(const struct model *model)
 	return found;
 }
 
-static uint16_t device_add(struct model *model, const struct reading_entity *id, const char *uuid,
-			   uint16_t parent)
+static uint16_t device_add(struct model *model, enum source_id source, const struct reading_entity *id,
+			   const char *uuid, uint16_t parent)
 {
 	struct device *device;
 	uint16_t index = 0;
 
 	if (model->devices_n == DEVICES_MAX) {
-		uint16_t gone = longest_gone(model);
+		uint16_t gone = longest_gone(model, source);
 
 		model_agent_add(model, AGENT_DROPPED_ENTITIES, 1);
+		model->sources[source].s.dropped++;
 		if (gone == NO_INDEX)
 			return NO_INDEX;
 		device_forget(model, gone, model->reading_ns);
@@ -121,7 +154,8 @@ static uint16_t device_add(struct model *model, const struct reading_entity *id,
 	while (model->devices[index])
 		index++;
 	device = calloc(1, sizeof(*device));
-	if (!device) {
+	if (!device || !device_report_get(device, source)) {
+		device_free(device);
 		model_agent_add(model, AGENT_DROPPED_ENTITIES, 1);
 		return NO_INDEX;
 	}
@@ -133,6 +167,7 @@ static uint16_t device_add(struct model *model, const struct reading_entity *id,
 	device->e.id.ci = id->ci;
 	device->parent = parent;
 	device->other_workload = NO_INDEX;
+	device->process_source = source;
 	device->rank = model->devices_n;
 	model->devices[index] = device;
 	model->order[model->devices_n++] = index;
@@ -173,20 +208,38 @@ static bool device_of_parent(const struct reading_entity *id, uint32_t i, const 
 	return (id->parent == READING_NONE) == (*ret_parent == NO_INDEX);
 }
 
-/* It is in the reading at hand. */
-static void device_listed(struct device *device, const struct reading_entity *id, uint16_t parent)
+/*
+ * It is in the reading at hand. What it is, the first of its sources says, whether or not that is current: it does
+ * not change with each failure. False: no memory for what this source says.
+ */
+static bool device_seen(struct device *device, enum source_id source, const struct reading_entity *id,
+			uint16_t parent)
 {
-	device->listed = true;
+	struct device_report *report = device_report_get(device, source);
+
+	if (!report)
+		return false;
+	report->listed = true;
+	if (device_first_source(device) != source)
+		return true;
 	device->parent = parent;
 	if (!id->lost)
 		device_identify(device, id);
+	return true;
 }
 
-/* Those that are known come first, so that who is gone is known when a new one needs room. */
-static void match_known(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
+static bool listed_by(const struct device *device, enum source_id source)
+{
+	return device->reports[source] && device->reports[source]->listed;
+}
+
+/* Those that are known come first, so that which are gone is known when a new one needs room. */
+static void match_known(struct model *model, enum source_id source, const struct reading *reading, uint32_t n,
+			uint16_t *ret_devices)
 {
 	for (unsigned i = 0; i < model->devices_n; i++)
-		model->devices[model->order[i]]->listed = false;
+		if (model->devices[model->order[i]]->reports[source])
+			model->devices[model->order[i]]->reports[source]->listed = false;
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_entity *id = &reading->entities[i];
@@ -194,23 +247,26 @@ static void match_known(struct model *model, const struct reading *reading, uint
 
 		ret_devices[i] = NO_INDEX;
 		/* Listed already: the same twice. */
-		if (device == NO_INDEX || model->devices[device]->listed ||
+		if (device == NO_INDEX || listed_by(model->devices[device], source) ||
 		    !device_of_parent(id, i, ret_devices, &parent))
 			continue;
-		ret_devices[i] = device;
-		device_listed(model->devices[device], id, parent);
-	}
-	for (unsigned i = 0; i < model->devices_n; i++) {
-		struct device *device = model->devices[model->order[i]];
-
-		if (!device->listed)
-			device_gone(device);
+		if (device_seen(model->devices[device], source, id, parent))
+			ret_devices[i] = device;
 	}
 }
 
-void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices)
+void devices_match(struct model *model, enum source_id source, const struct reading *reading, uint32_t n,
+		   int64_t end_ns, uint16_t *ret_devices)
 {
-	match_known(model, reading, n, ret_devices);
+	match_known(model, source, reading, n, ret_devices);
+	for (unsigned i = 0; i < model->devices_n; i++) {
+		struct device *device = model->devices[model->order[i]];
+
+		if (!device->reports[source] || device->reports[source]->listed)
+			continue;
+		device_gone(device, source, end_ns);
+		device_merge(model, device, end_ns);
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_entity *id = &reading->entities[i];
 		uint16_t parent;
@@ -218,19 +274,20 @@ void devices_match(struct model *model, const struct reading *reading, uint32_t 
 		if (ret_devices[i] != NO_INDEX || !identity(id)[0] || device_find(model, id) != NO_INDEX ||
 		    !device_of_parent(id, i, ret_devices, &parent))
 			continue;
-		ret_devices[i] = device_add(model, id, identity(id), parent);
+		ret_devices[i] = device_add(model, source, id, identity(id), parent);
 		if (ret_devices[i] != NO_INDEX)
-			device_listed(model->devices[ret_devices[i]], id, parent);
+			device_seen(model->devices[ret_devices[i]], source, id, parent);
 	}
 	devices_order(model);
 }
 
-void device_gone(struct device *device)
+void device_gone(struct device *device, enum source_id source, int64_t end_ns)
 {
-	struct reading_entity *now = &device->e.id;
+	struct device_report *report = device->reports[source];
 
-	device->e.present = false;
+	report->there = false;
+	report->said_ns = end_ns;
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		if (gpu_metrics[row].kind == METRIC_GAUGE)
-			memset(now->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
+			memset(report->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
 }

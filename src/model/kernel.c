@@ -93,7 +93,7 @@ struct kernel *kernel_ref(struct kernel *kernel)
 
 void kernel_unref(struct kernel *kernel)
 {
-	/* As for snapshots: whoever frees it has seen what all others did with it. */
+	/* As for snapshots: the thread that frees it has seen what all others did with it. */
 	if (kernel && atomic_fetch_sub_explicit(&kernel->refs, 1, memory_order_acq_rel) == 1)
 		free(kernel);
 }

@@ -102,6 +102,8 @@ struct metric {
 	/* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
 	double max;
 	bool is_signed;
+	/* 1 + the source (enum source_id) that decides before the others; 0: the sources' priorities do */
+	unsigned char preferred_source;
 	const char *source; /* documentation: the call it comes from */
 	unsigned short driver; /* documentation: the least driver known to have it; 0: 470 has it, too */
 	const char *arch; /* documentation: architectures that have it */

@@ -45,7 +45,7 @@ void model_free(struct model *model)
 	if (!model)
 		return;
 	for (unsigned i = 0; i < DEVICES_MAX; i++)
-		free(model->devices[i]);
+		device_free(model->devices[i]);
 	hashmap_done(&model->process_map);
 	hashmap_done(&model->workload_map);
 	free(model->processes);
@@ -55,6 +55,7 @@ void model_free(struct model *model)
 	free(model->workload_rank);
 	trace_view_unref(model->trace);
 	traced_done(&model->traced);
+	owners_unref(model->owners);
 	free(model);
 }
 
@@ -130,10 +131,69 @@ static void take_topology(struct model *model, const struct reading *reading)
 	memcpy(model->topology_nvlinks, reading->topology_nvlinks, sizeof(model->topology_nvlinks));
 }
 
-static void devices_gone(struct model *model)
+static void devices_gone(struct model *model, enum source_id source, int64_t now_ns, int64_t end_ns)
 {
-	for (unsigned i = 0; i < model->devices_n; i++)
-		device_gone(model->devices[model->order[i]]);
+	for (unsigned i = 0; i < model->devices_n; i++) {
+		struct device *device = model->devices[model->order[i]];
+
+		if (!device->reports[source])
+			continue;
+		device_gone(device, source, end_ns);
+		device_merge(model, device, now_ns);
+	}
+}
+
+static void apply_devices(struct model *model, enum source_id source, const struct reading *reading,
+			  uint32_t n, const uint16_t *devices, int64_t now_ns, int64_t end_ns)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct reading_entity *entity = &reading->entities[i];
+		struct device_report *report;
+		struct device *device;
+
+		if (devices[i] == NO_INDEX)
+			continue;
+		device = model->devices[devices[i]];
+		report = device->reports[source];
+		report->lost = entity->lost;
+		report->process_list = entity->process_list;
+		report->process_util = entity->process_util;
+		if (entity->lost) {
+			device_gone(device, source, end_ns);
+			device_merge(model, device, now_ns);
+		} else {
+			device_apply(model, device, source, entity, end_ns);
+		}
+	}
+}
+
+/*
+ * The processes of a device are those of one source. devices[i] becomes NO_INDEX where this source's are not
+ * to be taken.
+ */
+static void choose_processes(struct model *model, enum source_id source, uint32_t n, uint16_t *devices,
+			     int64_t now_ns, int64_t end_ns)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		enum source_id process_source;
+		struct device *device;
+
+		if (devices[i] == NO_INDEX)
+			continue;
+		device = model->devices[devices[i]];
+		process_source = device_process_source(model, device, now_ns);
+		if (process_source == SOURCES && device_first_source(device) == source)
+			continue; /* lost: what it still says of processes is taken, but is no list */
+		if (process_source != source) {
+			devices[i] = NO_INDEX;
+			continue;
+		}
+		device->process_switched = device->process_ns != 0 && device->process_source != source;
+		device->process_source = source;
+		device->process_reading = model->readings;
+		device->before_ns = device->process_ns;
+		device->process_ns = end_ns;
+	}
 }
 
 int model_apply(struct model *model, enum source_id source, const struct reading *reading)
@@ -162,25 +222,17 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 		 * stale.
 		 */
 		if (reading->state != READING_RELEASED)
-			devices_gone(model);
+			devices_gone(model, source, now_ns, end_ns);
 		return 0;
 	}
 	state->attach = reading->attach;
-	take_topology(model, reading);
+	if (source_is_first(model, source))
+		take_topology(model, reading);
 
-	devices_match(model, reading, n, devices);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct reading_entity *entity = &reading->entities[i];
-
-		if (devices[i] == NO_INDEX)
-			continue;
-		model->devices[devices[i]]->e.id.lost = entity->lost;
-		if (entity->lost)
-			device_gone(model->devices[devices[i]]);
-		else
-			device_apply(model, model->devices[devices[i]], entity, end_ns);
-	}
+	devices_match(model, source, reading, n, end_ns, devices);
+	apply_devices(model, source, reading, n, devices, now_ns, end_ns);
+	xids_apply(model, source, reading, devices, n, since_ns, end_ns);
+	choose_processes(model, source, n, devices, now_ns, end_ns);
 	processes_apply(model, reading, devices, n, end_ns);
-	xids_apply(model, reading, devices, n, since_ns, end_ns);
 	return 0;
 }

@@ -29,7 +29,7 @@ struct model_limits {
 	uint32_t workloads; /* (workload, entity) pairs; default 1024 */
 };
 
-/* What /proc tells about a PID; filled by a callback so that the model knows no source. */
+/* What /proc says about a PID; filled by a callback so that the model knows no source. */
 struct process_identity {
 	struct process_id id;
 	uint32_t uid;
@@ -83,6 +83,14 @@ void model_agent_add(struct model *model, enum agent_metric metric, double value
  * label. NULL clears.
  */
 void model_set_outage(struct model *model, enum source_id source, const char *text, const char *cause);
+
+/*
+ * Who owns the workloads, as one source knows it: takes the place of all that this source has said before.
+ * Copies the rows and makes their strings valid UTF-8; of two rows for one workload the first is kept, and of
+ * two sources the one with the higher priority. At most OWNERS_MAX rows; those beyond, and rows without a kind
+ * or an ID, are counted in the source's `dropped`. -ENOMEM: what was known before stays.
+ */
+int model_set_owners(struct model *model, enum source_id source, const struct owner *owners, uint32_t n);
 
 /*
  * What tracing knows now, for the snapshots that follow, in place of what it knew before; takes a reference

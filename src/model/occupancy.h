@@ -14,7 +14,7 @@
 
 #include "model/kernel.h"
 
-/* Where several limit alike, the first of them is told. */
+/* Where several limit alike, the first of them is named. */
 enum occupancy_limiter {
 	OCCUPANCY_WARPS, /* the block's size: warps of the multiprocessor */
 	OCCUPANCY_BLOCKS, /* blocks per multiprocessor */

@@ -4,13 +4,15 @@
  *
  *   source.c     states of the sources, freshness of the node
  *   model.c      one reading in: who is still there, whose numbers grow, which XIDs happened
- *   device.c     GPUs and MIG instances: who is there, found again by UUID
+ *   device.c     GPUs and MIG instances: which are there, found again by UUID
  *   accumulate.c readings made into values, by kind
+ *   merge.c      which source's value is shown, where several know a device
  *   process.c    processes: who is who (PID reuse), increments credited, exits folded
  *   exit.c       records of those that exited
  *   series.c     who has a series of its own in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
- *   xid.c        XID counts from two sources; xid_store.c keeps them across restarts
+ *   owner.c      whose they are
+ *   xid.c        XID counts from several sources; xid_store.c keeps them across restarts
  *   traced.c     workloads of traced processes
  *   publish.c    the state as a snapshot; join.c what tracing and the driver say of the same process
  *
@@ -20,6 +22,7 @@
 #pragma once
 
 #include "base/hashmap.h"
+#include "model/device.h"
 #include "model/model.h"
 #include "model/series.h"
 #include "model/traced.h"
@@ -29,32 +32,6 @@ enum {
 	XIDS_MAX = 1024, /* (GPU, code) pairs */
 	XID_CODES_MAX = 64, /* of these, on one GPU */
 	XID_RECENT_MAX = 256, /* reports that the other source may still repeat */
-	NO_INDEX = 0xffff,
-};
-
-/* What is known of a slot's driver counter or increment (struct device, state[]). */
-enum slot_state {
-	SLOT_BEGUN = 1, /* a reading was taken in: raw[] is valid */
-	SLOT_WAS_ESTIMATED = 2, /* the newest reading was an estimate */
-	SLOT_HAS_ESTIMATES = 4, /* some part of the sum is */
-	SLOT_IN_DOUBT = 8, /* the newest reading of the counter could not be right and was left out */
-};
-
-/* A GPU or MIG instance, for as long as the model knows it. */
-struct device {
-	struct entity e; /* as published, but e.id.parent: see `parent` */
-	uint16_t parent; /* index of the GPU's device, NO_INDEX on a GPU */
-	uint16_t rank; /* place in the snapshot */
-	/* where increments go that have no workload's place; NO_INDEX until needed */
-	uint16_t other_workload;
-	bool listed; /* in the reading at hand */
-	int64_t before_ns; /* end of the good reading before the newest; 0 none */
-	double memory_total; /* bytes, 0 unknown */
-	unsigned doubts; /* counters that are in doubt */
-	int64_t doubt_ns; /* the good reading before the first of its counters that is in doubt */
-	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
-	double raw[GPU_SLOTS];
-	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
 };
 
 /* A live process on a device. */
@@ -87,7 +64,7 @@ struct exit_record {
 struct xid_recent {
 	char pci_bus_id[32];
 	uint32_t code;
-	bool from_kernel;
+	unsigned sources; /* that have reported it, a bit each */
 	int64_t from_ns, to_ns; /* it happened between these */
 };
 
@@ -117,8 +94,9 @@ struct model {
 	uint64_t rejected_process[PROCESS_METRICS];
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
-	struct trace_view *trace; /* NULL: nobody traces */
+	struct trace_view *trace; /* NULL: tracing is off */
 	struct traced_table traced;
+	struct owners *owners; /* NULL: no source has said any */
 
 	struct device *devices[DEVICES_MAX]; /* NULL: a free place */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */
@@ -167,27 +145,20 @@ bool source_recent(const struct model *model, enum source_id source, int64_t whe
 /* States of all sources, the node's freshness, the metric source_up. */
 void sources_publish(struct model *model, struct snapshot *snapshot);
 
-/* device.c */
+/* Whether no source of devices in use has a higher priority. */
+bool source_is_first(const struct model *model, enum source_id source);
 
-/*
- * Match the reading's entities to devices; ret_devices[i] is the device of entities[i], or NO_INDEX when it
- * is no good.
- */
-void devices_match(struct model *model, const struct reading *reading, uint32_t n, uint16_t *ret_devices);
-/* Take in the values of one entity of a good reading that ended at end_ns. */
-void device_apply(struct model *model, struct device *device, const struct reading_entity *entity,
-		  int64_t end_ns);
-/* The driver no longer lists it, or has lost it: gauges go, sums stay. */
-void device_gone(struct device *device);
-/* Newest believable time increment, given when the last one was accepted (0: never): see accumulate.c. */
-double increment_bound(int64_t accepted_ns, int64_t now_ns);
+/* owner.c */
+
+/* Whose the workload is: by its own ID, else by its pod's. NULL: not known. */
+const struct owner *owner_find(const struct model *model, const struct workload *w);
 
 /* process.c */
 
 /* `devices` as from devices_match(). */
 void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
 		     uint32_t devices_n, int64_t end_ns);
-/* Ends those of whom no reading tells any more and that /proc no longer has. */
+/* Ends those that no reading has any more and that /proc does not have either. */
 void processes_sweep(struct model *model, int64_t now_ns);
 /* Asks the callback. -ESRCH also where there is none; what it does not tell is unknown then. */
 int process_identify(const struct model *model, uint32_t pid, bool full,
@@ -223,6 +194,6 @@ void workloads_forget_device(struct model *model, uint16_t device);
 /* xid.c */
 
 /* The reading's events happened between since_ns and end_ns. */
-void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
-		uint32_t devices_n, int64_t since_ns, int64_t end_ns);
+void xids_apply(struct model *model, enum source_id source, const struct reading *reading,
+		const uint16_t *devices, uint32_t devices_n, int64_t since_ns, int64_t end_ns);
 void xids_publish(const struct model *model, struct snapshot *snapshot);

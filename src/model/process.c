@@ -272,7 +272,8 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 	int64_t accepted_ns = record ? record->exit_ns - GAP_NS : arrived_after(model, device, end_ns);
 
 	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
-		if (!row_is_credited(row) || !increment_good(model, reading, row, accepted_ns, end_ns))
+		if (!row_is_credited(row) || model->devices[device]->process_switched ||
+		    !increment_good(model, reading, row, accepted_ns, end_ns))
 			continue;
 		if (record)
 			credit_sums(model, record->workload, &record->p, row, reading->v[row],
@@ -292,6 +293,9 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		uint8_t p = reading->p[row];
 
 		if (!row_is_credited(row))
+			continue;
+		/* What another source has counted, in part, of what happened since this one's last reading. */
+		if (presence_is(p) && model->devices[t->device]->process_switched)
 			continue;
 		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {
 			credit(model, t, row, reading->v[row], p);
@@ -442,7 +446,8 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 		const struct entity *e = &model->devices[t->device]->e;
 
 		/* One that did not fit into the reading has not exited. */
-		if (t->seen != model->readings && e->present && e->sampled_boot_ns == end_ns &&
+		if (t->seen != model->readings && e->present &&
+		    model->devices[t->device]->process_reading == model->readings &&
 		    presence_is(e->id.process_list) && reading->processes_dropped == 0)
 			process_exit(model, i, end_ns);
 		else

@@ -40,17 +40,26 @@ static void publish_trace(const struct model *model, struct snapshot *s)
 			s->agent_p[row] = PRESENCE_ABSENT;
 }
 
-static void publish_entities(const struct model *model, struct snapshot *s)
+static void publish_entities(struct model *model, struct snapshot *s)
 {
 	s->entities_n = model->devices_n;
+	s->slot_sources_n = 0;
 	for (uint16_t rank = 0; rank < model->devices_n; rank++) {
-		const struct device *device = model->devices[model->order[rank]];
+		struct device *device = model->devices[model->order[rank]];
 		struct entity *e = &s->entities[rank];
+
+		if (device->from)
+			device_merge(model, device, s->boot_ns);
 
 		memcpy(e, &device->e, sizeof(*e));
 		e->id.parent =
 			device->parent == NO_INDEX ? READING_NONE : model->devices[device->parent]->rank;
-		e->stale = !source_recent(model, SOURCE_NVML, e->sampled_boot_ns, s->boot_ns);
+		e->stale = device_stale(model, device, s->boot_ns);
+		e->mixed = 0;
+		if (device->from) {
+			memcpy(s->slot_sources[s->slot_sources_n], device->from, GPU_SLOTS);
+			e->mixed = (uint16_t)++s->slot_sources_n;
+		}
 		e->processes_live = 0;
 	}
 }
@@ -111,11 +120,11 @@ static uint16_t workload_rank(const struct model *model, uint16_t workload)
 
 /*
  * Where the newest reading of its device did not list it (the GPU is gone or lost, the list could not be
- * read), its gauges are those of an earlier time, and nothing in the snapshot would tell. Its sums stay.
+ * read), its gauges are those of an earlier time, and nothing in the snapshot would show that. Its sums stay.
  */
-static void drop_old_gauges(const struct tracked *t, const struct entity *e, struct process *p)
+static void drop_old_gauges(const struct tracked *t, const struct device *device, struct process *p)
 {
-	if (e->present && t->seen_ns >= e->sampled_boot_ns)
+	if (device->e.present && t->seen_ns >= device->process_ns)
 		return;
 	for (unsigned row = 0; row < PROCESS_METRICS; row++)
 		if (process_metrics[row].kind == METRIC_GAUGE)
@@ -136,7 +145,7 @@ static void publish_processes(struct model *model, struct snapshot *s)
 		p->has_series = t->claim.has;
 		p->entity = model->devices[t->device]->rank;
 		p->workload = workload_rank(model, t->workload);
-		drop_old_gauges(t, &model->devices[t->device]->e, p);
+		drop_old_gauges(t, model->devices[t->device], p);
 		s->entities[p->entity].processes_live++;
 		if (p->workload == READING_NONE || !presence_is(p->p[PROCESS_MEMORY]))
 			continue;
@@ -186,6 +195,15 @@ static void publish_exited(const struct model *model, struct snapshot *s, uint64
 	publisher_tag_exited(s, model->exits_tag);
 }
 
+static uint32_t mixed_devices(const struct model *model)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; i < model->devices_n; i++)
+		n += model->devices[model->order[i]]->from != NULL;
+	return n;
+}
+
 int model_publish(struct model *model, struct publisher *publisher)
 {
 	int64_t now_ns = clock_boot_ns();
@@ -205,12 +223,14 @@ int model_publish(struct model *model, struct publisher *publisher)
 		.workload_names = model->traced.names_n,
 		.traced_workloads = model->trace ? model->trace->processes_n : 0,
 		.traced_places = model->trace ? model->trace->devices_n : 0,
+		.slot_sources = mixed_devices(model),
 	};
 	r = publisher_take(publisher, &sizes, &s, &tag);
 	if (r < 0)
 		return r;
 	publish_header(model, s);
 	publish_trace(model, s);
+	s->owners = owners_ref(model->owners);
 	publish_entities(model, s);
 	publish_workloads(model, s);
 	publish_processes(model, s);

@@ -49,6 +49,7 @@ static void box_free(struct box *box)
 	free(box->snapshot.workload_names);
 	free(box->snapshot.traced_workloads);
 	free(box->snapshot.traced_places);
+	free(box->snapshot.slot_sources);
 	free(box);
 }
 
@@ -65,6 +66,7 @@ static void box_return(struct box *box)
 	bool keep, last;
 
 	trace_view_unref(TAKE_PTR(box->snapshot.trace));
+	owners_unref(TAKE_PTR(box->snapshot.owners));
 	pthread_mutex_lock(&home->lock);
 	keep = !home->closed && home->idle_n < IDLE_MAX;
 	if (keep) {
@@ -163,7 +165,8 @@ static bool box_make_room(struct box *box, const struct snapshot_sizes *want)
 	return MAKE_ROOM(box, entities, want) && MAKE_ROOM(box, processes, want) &&
 	       MAKE_ROOM(box, exited, want) && MAKE_ROOM(box, workloads, want) &&
 	       MAKE_ROOM(box, xids, want) && MAKE_ROOM(box, workload_names, want) &&
-	       MAKE_ROOM(box, traced_workloads, want) && MAKE_ROOM(box, traced_places, want);
+	       MAKE_ROOM(box, traced_workloads, want) && MAKE_ROOM(box, traced_places, want) &&
+	       MAKE_ROOM(box, slot_sources, want);
 }
 
 static struct box *box_take(struct publisher *publisher)

@@ -12,7 +12,7 @@
 
 struct snapshot_sizes {
 	uint32_t entities, processes, exited, workloads, xids;
-	uint32_t workload_names, traced_workloads, traced_places;
+	uint32_t workload_names, traced_workloads, traced_places, slot_sources;
 };
 
 /*

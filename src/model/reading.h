@@ -79,7 +79,7 @@ struct reading {
 	int32_t nvml_error; /* nvmlReturn_t behind a state that is not OK */
 	char error[256]; /* cause and remedy, for people; empty when OK */
 	int64_t begin_ns, end_ns; /* CLOCK_BOOTTIME around the pass */
-	/* counts attachments to the driver by this child: another number means handles were made anew */
+	/* counts attachments to the driver by this child: another number means that there are new handles */
 	uint32_t attach;
 	uint8_t simulated; /* the library is gpusonde's simulated driver */
 	uint8_t pad[3];

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/process_id.h"
+#include "model/owner.h"
 #include "model/source.h"
 #include "model/trace.h"
 
@@ -18,7 +19,10 @@
 struct entity {
 	/* identity; its v and p are the current, accumulated values that views show */
 	struct reading_entity id;
-	bool present; /* false: was there once, the driver no longer lists it, or lost it */
+	enum source_id source; /* the first, by priority, of the sources that know it */
+	/* more than one source knows it: its place in the snapshot's slot_sources, counted from 1; else 0 */
+	uint16_t mixed;
+	bool present; /* false: was there once, no source lists it any more, or it is lost */
 	bool stale; /* the newest reading is too old to be called current */
 	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */
 	int64_t sampled_real_ns;
@@ -30,15 +34,6 @@ struct entity {
 	double process_total[PROCESS_METRICS];
 	/* increments of processes while they had no series of their own */
 	double process_other[PROCESS_METRICS];
-};
-
-enum workload_kind {
-	WORKLOAD_NONE,
-	WORKLOAD_CONTAINER,
-	WORKLOAD_POD,
-	WORKLOAD_JOB,
-	WORKLOAD_UNIT,
-	WORKLOAD_KINDS
 };
 
 #define TRACED_NONE UINT32_MAX
@@ -70,6 +65,8 @@ struct workload {
 	enum workload_kind kind;
 	char id[96]; /* container id, pod uid, job id or unit name */
 	char pod_uid[48]; /* of a container in a pod; else empty */
+	/* what a source has said of it, its own row before its pod's; NULL: nothing. Lives as the snapshot */
+	const struct owner *owner;
 	uint16_t entity;
 	uint32_t live, exited;
 	double v[PROCESS_METRICS]; /* INCREMENT rows: totals; memory in use: of the live ones */
@@ -118,11 +115,14 @@ struct snapshot {
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
 	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n, workload_names_n;
+	uint32_t slot_sources_n;
 	struct entity *entities;
 	struct process *processes; /* live; sorted by (entity, pid) */
 	struct process *exited; /* ordered by exit_seq, oldest first; bounded */
 	struct workload *workloads;
 	struct xid *xids; /* sorted by (entity, code) */
+	uint8_t (*slot_sources)[GPU_SLOTS]; /* see snapshot_slot_source() */
+	struct owners *owners; /* NULL: nobody has said any; the snapshot's own reference */
 	struct trace_view *trace; /* NULL: nobody traces; the snapshot's own reference */
 	bool trace_stale; /* tracing is on, and what it said last is too old to be called current */
 	/* What the model knows of the traced: not in the view, which several snapshots share. */
@@ -135,6 +135,15 @@ struct snapshot {
 static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
 {
 	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
+}
+
+/* The source that the entity's value in this slot is of; SOURCES: of none. */
+static inline enum source_id snapshot_slot_source(const struct snapshot *s, const struct entity *e,
+						  unsigned slot)
+{
+	if (e->mixed)
+		return s->slot_sources[e->mixed - 1][slot];
+	return presence_is(e->id.p[slot]) ? e->source : SOURCES;
 }
 
 /*

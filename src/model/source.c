@@ -55,6 +55,23 @@ void model_set_source(struct model *model, enum source_id source, enum reading_s
 				(double)s->fresh_real_ns / NSEC_PER_SEC);
 }
 
+bool source_before(const struct metric *metric, enum source_id a, enum source_id b)
+{
+	if (metric && metric->preferred_source &&
+	    (a + 1 == metric->preferred_source || b + 1 == metric->preferred_source))
+		return a + 1 == metric->preferred_source && a != b;
+	return source_rows[a].priority > source_rows[b].priority;
+}
+
+bool source_is_first(const struct model *model, enum source_id source)
+{
+	for (unsigned i = 0; i < SOURCES; i++)
+		if (source_rows[i].kind == SOURCE_DEVICES && model->sources[i].s.in_use &&
+		    source_before(NULL, i, source))
+			return false;
+	return true;
+}
+
 /* Reading in */
 
 /* How many phrases; what did not fit is one more. */

@@ -29,6 +29,9 @@ struct source_row {
 	enum agent_metric up, collect_seconds, last_success;
 };
 
+/* Does source `a` decide before `b` where both know a value? By the metric's row, else by priority. */
+bool source_before(const struct metric *metric, enum source_id a, enum source_id b);
+
 extern const struct source_row source_rows[SOURCES];
 
 /* What is known of a source. All zero: not in use. */

@@ -61,7 +61,7 @@ struct trace_view *trace_view_ref(struct trace_view *view)
 
 void trace_view_unref(struct trace_view *view)
 {
-	/* As for snapshots: whoever frees it has seen what all others did with it. */
+	/* As for snapshots: the thread that frees it has seen what all others did with it. */
 	if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (uint32_t i = 0; i < view->kernels_n; i++)

@@ -21,7 +21,7 @@ enum {
 	TRACED_COMM = 64,
 	TRACED_THREADS_MAX = 8, /* that are named of a process */
 	TRACED_PROCESSES_MAX = 16384,
-	TRACED_SHAPES_MAX = 8, /* of a kernel, that are told apart */
+	TRACED_SHAPES_MAX = 8, /* of a kernel, that are counted apart */
 };
 
 /* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
@@ -61,7 +61,7 @@ struct traced_call {
 
 struct traced_thread {
 	uint32_t tid;
-	uint64_t bytes; /* on devices, allocated by it and not freed, whoever frees it */
+	uint64_t bytes; /* on devices, allocated by it and not freed, by it or another process */
 };
 
 struct traced_process {

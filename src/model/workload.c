@@ -71,6 +71,7 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 	t->w.kind = kind;
 	strncpy(t->w.id, id, sizeof(t->w.id) - 1);
 	strncpy(t->w.pod_uid, pod_uid, sizeof(t->w.pod_uid) - 1);
+	t->w.owner = owner_find(model, &t->w);
 	t->device = device;
 	return place;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * XID counts. Two sources may report the same error: the driver's events, which come with the next reading
- * and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if the
- * other source reports the same code on the same GPU within the window, the two are one. Reports of one
- * source never cancel each other: two lines are two errors.
+ * XID counts. Several sources may report the same error: the driver's events, which come with the next reading
+ * and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if another
+ * source reports the same code on the same GPU within the window, the two are one. Reports of one source never
+ * cancel each other: two lines are two errors.
  */
 #include "model/private.h"
 
@@ -22,7 +22,7 @@ static int64_t window_ns(const struct model *model)
 	return MAX(3 * NSEC_PER_SEC, 2 * model->period_ns + NSEC_PER_SEC);
 }
 
-/* An unmatched report of the other source that may be the same; taken out when found. */
+/* A report that this source has not made yet and that may be the same; from now on it has. */
 static bool repeated(struct model *model, const struct xid_recent *report)
 {
 	int64_t window = window_ns(model);
@@ -30,12 +30,12 @@ static bool repeated(struct model *model, const struct xid_recent *report)
 	for (unsigned i = 0; i < XID_RECENT_MAX; i++) {
 		struct xid_recent *other = &model->xid_recent[i];
 
-		if (other->to_ns == 0 || other->from_kernel == report->from_kernel ||
-		    other->code != report->code || !STRV_EQ(other->pci_bus_id, report->pci_bus_id))
+		if (other->to_ns == 0 || (other->sources & report->sources) || other->code != report->code ||
+		    !STRV_EQ(other->pci_bus_id, report->pci_bus_id))
 			continue;
 		if (report->from_ns > other->to_ns + window || other->from_ns > report->to_ns + window)
 			continue;
-		other->to_ns = 0;
+		other->sources |= report->sources;
 		return true;
 	}
 	return false;
@@ -100,7 +100,7 @@ static void take_report(struct model *model, const struct xid_recent *report)
 void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
 		    uint64_t sequence)
 {
-	struct xid_recent report = { .code = code, .from_kernel = true };
+	struct xid_recent report = { .code = code, .sources = 1u << SOURCE_KMSG };
 
 	if ((sequence != 0 && sequence <= model->kmsg_loaded) || boot_ns < model->kmsg_from_ns)
 		return;
@@ -109,19 +109,20 @@ void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, 
 		model->xids_dirty = true;
 	}
 	snprintf(report.pci_bus_id, sizeof(report.pci_bus_id), "%s", pci_bus_id);
-	/* 0 would say "nothing here". */
+	/* 0 would say that there is nothing here. */
 	report.from_ns = report.to_ns = CLAMP(boot_ns, INT64_C(1), clock_boot_ns());
 	take_report(model, &report);
 }
 
-void xids_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
-		uint32_t devices_n, int64_t since_ns, int64_t end_ns)
+void xids_apply(struct model *model, enum source_id source, const struct reading *reading,
+		const uint16_t *devices, uint32_t devices_n, int64_t since_ns, int64_t end_ns)
 {
 	uint32_t n = MIN(reading->events_n, (uint32_t)READING_EVENTS_MAX);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_event *event = &reading->events[i];
 		struct xid_recent report = { .code = event->xid,
+					     .sources = 1u << source,
 					     .from_ns = MIN(since_ns, end_ns),
 					     .to_ns = end_ns };
 		const struct device *device;

@@ -11,7 +11,7 @@
 enum xid_severity {
 	XID_INFO, /* a note of the driver's; nothing is lost */
 	XID_APP, /* a program's own error: that program is ended or its results are wrong */
-	XID_WARNING, /* the driver or the hardware was in trouble and has helped itself, or may have */
+	XID_WARNING, /* the driver or the hardware had a fault and has recovered, or may have */
 	XID_CRITICAL, /* the GPU cannot be trusted until somebody acts */
 	XID_SEVERITIES,
 };

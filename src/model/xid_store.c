@@ -8,7 +8,7 @@
  *	xid 00000000:3B:00.0 79 3 1763716800123456789     GPU, code, count, last seen (ns since 1970)
  *	end
  *
- * The last line tells a whole file from a part of one.
+ * A file without the last line is incomplete.
  */
 #include "model/private.h"
 
@@ -134,7 +134,7 @@ int model_xids_load(struct model *model, const char *path)
 	}
 	model->kmsg_sequence = model->kmsg_loaded;
 	/*
-	 * That run could not read the log: what the driver told it would be counted again from older records.
+	 * That run could not read the log: what it learned from the driver would be counted again from older records.
 	 */
 	if (model->kmsg_loaded == 0 && model->xids_n > 0)
 		model->kmsg_from_ns = clock_boot_ns();

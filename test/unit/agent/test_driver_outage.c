@@ -91,13 +91,13 @@ static void a_release_is_no_silence(_unused_ void **state)
 	driver_outage_heard(&s, READING_OK, at(0));
 	driver_outage_tick(&s, &hung, at(1));
 	driver_outage_tick(&s, &hung, at(4));
-	assert_true(s.told);
+	assert_true(s.logged);
 	driver_outage_tick(&s, &released, at(5));
 	assert_string_equal(told(&s, 5).trouble, "");
 	driver_outage_heard(&s, READING_RELEASED, at(6));
-	assert_true(s.told);
+	assert_true(s.logged);
 	driver_outage_heard(&s, READING_OK, at(7));
-	assert_false(s.told);
+	assert_false(s.logged);
 }
 
 static void a_cause_that_is_no_call(_unused_ void **state)

@@ -162,12 +162,17 @@ static void publish(struct lab *lab)
 
 int lab_step(struct lab *lab, int64_t ns)
 {
+	return lab_step_of(lab, SOURCE_NVML, ns);
+}
+
+int lab_step_of(struct lab *lab, enum source_id source, int64_t ns)
+{
 	int r;
 
 	clock_advance(ns);
 	lab->reading->end_ns = clock_boot_ns();
 	assert_int_equal(reading_check(lab->reading), 0);
-	r = model_apply(lab->model, SOURCE_NVML, lab->reading);
+	r = model_apply(lab->model, source, lab->reading);
 	publish(lab);
 	empty_reading(lab);
 	return r;
@@ -193,6 +198,15 @@ const struct process *lab_exited(const struct lab *lab, uint32_t pid)
 	for (uint32_t i = lab->s->exited_n; i-- > 0;)
 		if (lab->s->exited[i].id.pid == pid)
 			return &lab->s->exited[i];
+	return NULL;
+}
+
+const struct entity *lab_entity(const struct lab *lab, const char *uuid)
+{
+	for (uint32_t i = 0; i < lab->s->entities_n; i++)
+		if (strcmp(lab->s->entities[i].id.uuid, uuid) == 0 &&
+		    lab->s->entities[i].id.parent == READING_NONE)
+			return &lab->s->entities[i];
 	return NULL;
 }
 

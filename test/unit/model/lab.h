@@ -53,10 +53,13 @@ void lab_exists(struct lab *lab, uint32_t pid, uint64_t ticks, enum workload_kin
 
 /* Time passes, and the reading ends now. Returns what model_apply() did. */
 int lab_step(struct lab *lab, int64_t ns);
+/* The same, the reading being that source's. */
+int lab_step_of(struct lab *lab, enum source_id source, int64_t ns);
 /* Time passes without a reading. */
 void lab_wait(struct lab *lab, int64_t ns);
 
 /* In the newest snapshot; NULL when it is not there. */
 const struct process *lab_find(const struct lab *lab, uint32_t pid);
 const struct process *lab_exited(const struct lab *lab, uint32_t pid);
+const struct entity *lab_entity(const struct lab *lab, const char *uuid);
 const struct workload *lab_workload(const struct lab *lab, const char *id);

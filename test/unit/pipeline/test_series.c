@@ -143,7 +143,7 @@ static void all_users_add_up(_unused_ void **state)
 
 /* ---- what they use ---- */
 
-struct owner {
+struct series_owner {
 	struct series_claim claim;
 	double own;
 	uint64_t own_count;
@@ -154,7 +154,7 @@ struct sums {
 	uint64_t all_count, other_count;
 };
 
-static void credit_all(struct owner *owners, struct sums *sums)
+static void credit_all(struct series_owner *owners, struct sums *sums)
 {
 	double own = 0;
 	uint64_t own_count = 0;
@@ -180,7 +180,7 @@ static void credit_all(struct owner *owners, struct sums *sums)
 static void each_way_of_choosing_adds_up(_unused_ void **state)
 {
 	for (unsigned way = 0; way < 3; way++) {
-		struct owner owners[CLAIMS] = { 0 };
+		struct series_owner owners[CLAIMS] = { 0 };
 		struct series_claim *heap[SERIES];
 		struct series_set set = { .limit = SERIES };
 		struct sums sums = { 0 };
