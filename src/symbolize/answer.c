@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "symbolize/answer.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,7 +9,13 @@
 
 #include "base/text.h"
 #include "cubin/name.h"
-#include "symbolize/private.h"
+#include "symbolize/figures.h"
+#include "symbolize/file.h"
+#include "symbolize/image.h"
+#include "symbolize/names.h"
+#include "symbolize/process.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 
 /* What is found out of one question, step by step. */
 struct finding {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbolize/private.h"
+#include "symbolize/process.h"
 #include "proc/maps.h"
 
 uint64_t mapped_key(uint64_t dev, uint64_t ino)

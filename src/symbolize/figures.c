@@ -4,12 +4,15 @@
  * source is walked twice: the first walk reads headers only, the second the chosen images. Where the device
  * takes PTX, another image of the same container tells the names of the kernels that will be compiled.
  */
+#include "symbolize/figures.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cubin/arch.h"
-#include "symbolize/private.h"
+#include "symbolize/names.h"
+#include "symbolize/worker.h"
 
 enum { CONTAINERS_MAX = 1 << 20, PTX_MAX = 1 << 16 };
 

@@ -5,6 +5,8 @@
  * set. What was read of it is kept in tables, which go when they are the least used and others need the room;
  * its identity and that it has no device code stay longer.
  */
+#include "symbolize/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +17,11 @@
 #include "base/fd.h"
 #include "base/hashmap.h"
 #include "base/log.h"
-#include "symbolize/private.h"
+#include "symbolize/figures.h"
+#include "symbolize/image.h"
+#include "symbolize/process.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 #include "proc/mapped.h"
 
 enum { SAMPLES = 256, SAMPLE = 16 << 10 };

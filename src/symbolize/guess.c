@@ -9,7 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/private.h"
+#include "symbolize/answer.h"
+#include "symbolize/figures.h"
+#include "symbolize/file.h"
+#include "symbolize/image.h"
+#include "symbolize/names.h"
+#include "symbolize/process.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 
 enum { LOOK_FIRST = 256, LOOK = 1024, TEXT = 4096, TEXT_MIN = 1, PAGE = 4096 };
 

@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "symbolize/private.h"
+#include "symbolize/file.h"
+#include "symbolize/process.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 
 enum { HELD_MAX = 1 << 20, WINDOW = 64 << 10 };
 

@@ -3,11 +3,17 @@
  * Images that programs load from their memory. That one came to lie where another had been is no reason to
  * forget the first: its kernels may be asked for later. What both have, and differs, is not known then.
  */
+#include "symbolize/image.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbolize/private.h"
+#include "symbolize/figures.h"
+#include "symbolize/file.h"
+#include "symbolize/names.h"
+#include "symbolize/process.h"
+#include "symbolize/worker.h"
 
 enum {
 	ENTRIES_MAX = 1 << 16,

@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "symbolize/private.h"
+#include "symbolize/answer.h"
+#include "symbolize/figures.h"
+#include "symbolize/file.h"
+#include "symbolize/worker.h"
 
 enum { SWEEP_MIN = 1024 };
 

@@ -7,6 +7,8 @@
  * A question is about a process by PID and start, and about a program that it was from one moment on: what
  * was seen of it before it became another one is sealed, and is that of the programs that began before that.
  */
+#include "symbolize/look.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +18,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "symbolize/private.h"
+#include "symbolize/file.h"
+#include "symbolize/process.h"
+#include "symbolize/worker.h"
 #include "proc/proc.h"
 
 /* A mapping whose place is not known is made as soon as its process goes on. */

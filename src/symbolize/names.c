@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "symbolize/names.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-
-#include "symbolize/private.h"
 
 /* Level 1 packs a library's names to a twentieth; higher ones gain a few percent more. */
 enum { BLOCK = 64 << 10, LEVEL = 1, REFS_MAX = 1 << 30 };

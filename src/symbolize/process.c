@@ -3,6 +3,8 @@
  * What lies where in a process: its executable files and all their areas, read anew for each batch of
  * questions.
  */
+#include "symbolize/process.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "symbolize/private.h"
+#include "symbolize/file.h"
+#include "symbolize/look.h"
+#include "symbolize/worker.h"
 #include "proc/proc.h"
 
 enum { START_SLACK_MS = 50 };

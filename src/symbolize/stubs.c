@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "symbolize/stubs.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
 #include "cubin/stub.h"
-#include "symbolize/private.h"
+#include "symbolize/file.h"
+#include "symbolize/names.h"
+#include "symbolize/worker.h"
 
 struct reading {
 	const struct symbolizer *symbolizer;

@@ -12,7 +12,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "symbolize/private.h"
+#include "symbolize/answer.h"
+#include "symbolize/file.h"
+#include "symbolize/image.h"
+#include "symbolize/process.h"
+#include "symbolize/worker.h"
 
 enum { STACK_BYTES = 4 << 20 };
 #define PATIENCE_NS (600 * NSEC_PER_MSEC)

@@ -11,7 +11,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "symbolize/private.h"
+#include "symbolize/figures.h"
+#include "symbolize/file.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 
 #define FAILED_FIRST_NS (100 * NSEC_PER_MSEC) /* before it is tried again */
 #define FAILED_NS (30 * NSEC_PER_SEC) /* ... at most */

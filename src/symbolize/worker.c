@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "symbolize/worker.h"
+
 #include <errno.h>
 #include <linux/ioprio.h>
 #include <malloc.h>
@@ -11,7 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "symbolize/private.h"
+#include "symbolize/answer.h"
+#include "symbolize/image.h"
+#include "symbolize/look.h"
+#include "symbolize/process.h"
 
 /*
  * A question without an answer is tried again, twice; those of one slot together, so that a process's maps

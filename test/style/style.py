@@ -25,7 +25,7 @@ SAME_STATIC = 3 # files of src/ that may have a static function of one name: wha
 
 # rule: beginnings of paths where it does not hold yet. Only ever take away from this.
 TO_COME = {
-    "file_size": ("src/bpf/", "src/symbolize/"),
+    "file_size": ("src/bpf/",),
     "columns": ("src/bpf/", "src/model/", "src/trace/"),
     "struct_tags": ("src/pipeline/", "src/symbolize/", "src/trace/"),
     "static_names": tuple(f"src/{folder}/" for folder in (

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "symbolize/private.h"
+#include "symbolize/file.h"
+#include "symbolize/process.h"
+#include "symbolize/stubs.h"
+#include "symbolize/worker.h"
 
 static uint64_t variables[3];
 

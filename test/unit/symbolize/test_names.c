@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "symbolize/private.h"
+#include "symbolize/names.h"
 
 enum { MANY = 20000 };
 
