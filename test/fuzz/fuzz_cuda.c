@@ -357,6 +357,14 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 	cuda_event(cuda, &event.header, sizeof(event));
 }
 
+static int span_is_sound(const struct span *span, void *userdata)
+{
+	(void)userdata;
+	CHECK(span->start_ns <= span->likely_end_ns && span->likely_end_ns <= span->end_ns);
+	CHECK(span->tgid != 0 && span->device && strlen(span->device) < TRACED_UUID);
+	return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct cuda_ops ops = { .environment = environment },
@@ -365,6 +373,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{ .uuid = "GPU-a", .cores = 10, .speed = 1, .sm = 90 },
 		{ .uuid = "GPU-b", .speed = 2 },
 	};
+	struct span_sink sink = { .sink.name = "fuzz", .span = span_is_sound };
 	struct cuda *cuda;
 	int64_t now_ns;
 
@@ -373,6 +382,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(ids, 0, sizeof(ids));
 	ids_n = 0;
 	CHECK(cuda_set_devices(cuda, devices, 2) == 0);
+	CHECK(span_sinks_add(cuda_span_sinks(cuda), &sink) == 0);
 	now_ns = cuda->window_start_ns;
 	for (size_t at = 0, n = 0; at + RECORD <= size && n < RECORDS_MAX; at += RECORD, n++) {
 		send(cuda, data + at, &now_ns);
