@@ -44,6 +44,8 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	h->type = type;
 	h->op = TRACE_OP_NONE;
 	h->flags = 0;
+	h->enclosing = 0;
+	h->stack = 0;
 }
 
 /* NULL: no room, counted. */
@@ -110,6 +112,7 @@ static __always_inline void header_call(struct trace_header *h, const struct tra
 	h->call = frame->call;
 	h->op = spec->op;
 	h->flags = frame->flags;
+	h->enclosing = frame->enclosing;
 }
 
 static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,
@@ -144,6 +147,8 @@ static __always_inline void call_event(struct trace_counters *c, const struct tr
 	event->handle = frame->values[TRACE_OPERAND_HANDLE];
 	event->kind = frame->values[TRACE_OPERAND_KIND];
 	event->result = outcome->result;
+	event->number = frame->number;
+	event->pad = 0;
 	event_submit(event);
 }
 

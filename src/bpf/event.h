@@ -17,7 +17,9 @@
 #include <linux/types.h>
 
 enum {
-	TRACE_CALLS_MAX = 512, /* rows of all tables of probes, at most */
+	/* Of all that this header says: goes up with every change of it. */
+	TRACE_VERSION = 2,
+	TRACE_CALLS_MAX = 8192, /* rows of all tables of probes, at most */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
 	TRACE_TEXT = 216,
@@ -297,8 +299,14 @@ struct trace_header {
 	__u8 type; /* enum trace_event_type */
 	__u8 op; /* enum trace_op */
 	__u16 flags; /* enum trace_event_flag */
+	/*
+	 * The innermost call that this one is made within, of those of the layers above its own: trace_call's
+	 * `number` in the event of that call, which comes later and is of the same thread. 0: in none.
+	 */
+	__u32 enclosing;
+	__u32 stack; /* the stack of the call, by its id; 0: not taken */
 };
-_Static_assert(sizeof(struct trace_header) == 40, "at most 40 bytes");
+_Static_assert(sizeof(struct trace_header) == 48, "both sides must agree");
 
 struct trace_launch {
 	struct trace_header header;
@@ -309,7 +317,7 @@ struct trace_launch {
 	__u32 shared_bytes; /* dynamic; 2^32-1 and more are shown as 2^32-1 */
 	__s32 result;
 };
-_Static_assert(sizeof(struct trace_launch) == 96, "at most 96 bytes");
+_Static_assert(sizeof(struct trace_launch) == 104, "both sides must agree");
 
 struct trace_call {
 	struct trace_header header;
@@ -320,8 +328,14 @@ struct trace_call {
 	__u64 handle;
 	__s32 result;
 	__u32 kind;
+	/*
+	 * Of this call among its thread's of the layers above CUDA's, from 1; 0 in CUDA's layer, whose calls
+	 * enclose none
+	 */
+	__u32 number;
+	__u32 pad;
 };
-_Static_assert(sizeof(struct trace_call) == 88, "both sides must agree");
+_Static_assert(sizeof(struct trace_call) == 104, "both sides must agree");
 
 struct trace_process {
 	struct trace_header header;
@@ -332,14 +346,14 @@ struct trace_process {
 	__u32 pad;
 	char comm[TRACE_COMM];
 };
-_Static_assert(sizeof(struct trace_process) == 80, "both sides must agree");
+_Static_assert(sizeof(struct trace_process) == 88, "both sides must agree");
 
 /* setenv(name, value) of the one name that matters: value, ended by NUL unless cut. */
 struct trace_text {
 	struct trace_header header;
 	char text[TRACE_TEXT];
 };
-_Static_assert(sizeof(struct trace_text) == 256, "both sides must agree");
+_Static_assert(sizeof(struct trace_text) == 264, "both sides must agree");
 
 /*
  * A successful call that says what a handle is called. TRACE_FLAG_UNREAD: the name could not be read and is
@@ -354,13 +368,13 @@ struct trace_name {
 	__u32 cut; /* 1: the name is longer */
 	char name[]; /* ended by NUL */
 };
-_Static_assert(sizeof(struct trace_name) == 64, "both sides must agree");
+_Static_assert(sizeof(struct trace_name) == 72, "both sides must agree");
 
 struct trace_stat_new {
 	struct trace_header header; /* tgid, call */
 	__u64 incarnation;
 };
-_Static_assert(sizeof(struct trace_stat_new) == 48, "both sides must agree");
+_Static_assert(sizeof(struct trace_stat_new) == 56, "both sides must agree");
 
 /* ---- maps ---- */
 
@@ -430,6 +444,8 @@ struct trace_control {
 	__u32 default_flags; /* enum trace_proc_flag of processes not seen before */
 	__u32 wake_bytes; /* wake user space when so much is pending; power of two */
 	__u32 own_tgid; /* never traced */
+	__u32 version; /* TRACE_VERSION of the kernel side */
+	__u32 pad;
 	__u64 gone_ns; /* the latest of all calls' */
 	/*
 	 * Byte (tgid modulo its size) becomes 1 when a process makes a call: whose stats to read. User space

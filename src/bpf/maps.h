@@ -31,6 +31,7 @@ struct frame {
 	__u16 call;
 	__u16 flags; /* enum trace_event_flag */
 	__u32 tails; /* probed functions that it has been left for by a jump: they return with it */
+	__u32 number, enclosing; /* as in struct trace_call and trace_header */
 };
 
 struct thread {
@@ -38,7 +39,15 @@ struct thread {
 	__u32 epoch; /* trace_control's when `flags` were looked up */
 	__u32 flags; /* enum trace_proc_flag */
 	__u32 hits, return_hits; /* not yet in `counters` */
-	struct frame frame;
+	/* bits 1 << enum trace_layer: layers above CUDA's that had a call when last looked at */
+	__u32 above;
+	__u32 numbered; /* calls of those layers so far, and so the number of the newest; 0: none */
+	struct frame frame; /* of layer CUDA */
+};
+
+/* A thread's calls in the layers above CUDA's, which most threads never make. */
+struct frames {
+	struct frame at[TRACE_LAYERS - 1]; /* by layer, the one above CUDA's first */
 };
 
 /*
@@ -70,6 +79,13 @@ struct {
 	__type(key, __u64); /* bpf_get_current_pid_tgid() */
 	__type(value, struct thread);
 } threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64); /* as of `threads` */
+	__type(value, struct frames);
+} layers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -138,7 +154,7 @@ struct {
 	__uint(max_entries, PAGE);
 } events SEC(".maps");
 
-/* Zeros that are too many for the stack: a new entry of `stats` and of `threads`. */
+/* Zeros that are too many for the stack: a new entry of `stats`, `threads`, `layers`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

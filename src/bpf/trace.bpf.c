@@ -8,9 +8,10 @@
  *   task_exit    forgets the thread, and the process with its last one
  *   task_exec    forgets what the process was
  *
- * A thread has one frame, that of its outermost probed call: where the stack pointer was tells what is nested
- * in it, and what has been left behind by an exception or longjmp. What must be told of calls nested in it is
- * kept apart (struct aside).
+ * A thread has one frame in each layer (enum trace_layer), that of its outermost probed call there: the stack
+ * pointer shows what is nested in it, and what was left behind by an exception or longjmp. The CUDA layer's
+ * frame is in `threads`; those of the layers above are in `layers`, which is looked up only for threads that
+ * have called such a layer. Nested calls that send events all the same are kept apart (struct aside).
  */
 #include "bpf/machine.h"
 #include "bpf/maps.h"
@@ -107,6 +108,150 @@ static __always_inline struct thread *thread_get(struct trace_counters *c, struc
 	if (++thread->hits >= HITS_WAIT)
 		hits_flush(c, thread);
 	return thread;
+}
+
+/* ---- layers ---- */
+
+/*
+ * The frame of a layer; with @frames, the thread's in the layers above CUDA's. NULL: there is none, as there
+ * cannot be of a layer that does not exist.
+ */
+static __always_inline struct frame *frame_of(struct thread *thread, struct frames *frames, __u32 layer)
+{
+	if (layer == TRACE_LAYER_CUDA)
+		return &thread->frame;
+	if (!frames || layer >= TRACE_LAYERS)
+		return NULL;
+	return &frames->at[layer - 1];
+}
+
+/* The current thread's frames in the layers above CUDA's, made if there are none. NULL: no room, counted. */
+static __noinline struct frames *frames_get(struct trace_counters *c, __u64 id)
+{
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+	struct frames *none = bpf_map_lookup_elem(&zeros, &zero);
+
+	if (frames || !none)
+		return frames;
+	bpf_map_update_elem(&layers, &id, none, BPF_NOEXIST);
+	frames = bpf_map_lookup_elem(&layers, &id);
+	if (!frames)
+		COUNT(&c->lost_threads);
+	return frames;
+}
+
+/*
+ * A jump instead of a call leaves the stack pointer where the first function had it, and the return address
+ * is that of the kernel's trampoline, which begins a page. Anything else at that stack pointer is a new call.
+ */
+static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
+{
+	__u64 address = return_address(ctx, sp);
+
+	return address && (address & (PAGE - 1)) == 0;
+}
+
+/*
+ * Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper
+ * in the stack.
+ */
+static __noinline bool is_gone(const struct frame *frame)
+{
+	__u32 call = frame->call;
+	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
+
+	return spec && spec->gone_ns > frame->entry_ns;
+}
+
+/*
+ * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an
+ * exception: then its return address, where the kernel put that of its trampoline, has been written over,
+ * sooner or later.
+ */
+static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
+{
+	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
+}
+
+/* Is a function, entered at @sp, called from within the call of this frame, of another layer? */
+static __always_inline bool is_within(struct pt_regs *ctx, const struct trace_control *ctl,
+				      const struct frame *frame, __u64 sp)
+{
+	if (sp > frame->sp || (ctl->gone_ns > frame->entry_ns && is_gone(frame)))
+		return false;
+	return sp == frame->sp ? is_tail_call(ctx, sp) : !was_left(ctx, frame);
+}
+
+/*
+ * At an entry at @sp in layer @own: calls of other layers that have been left are over. Returns the number of
+ * the innermost call of the layers above; 0: there is none.
+ */
+static __noinline __u32 layers_settle(struct pt_regs *ctx, struct thread *thread, struct frames *frames,
+				      __u64 sp, __u32 own)
+{
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+	struct trace_counters *c = counters_get();
+	__u32 innermost = 0;
+
+	if (!c || !ctl)
+		return 0;
+	if (own != TRACE_LAYER_CUDA && thread->frame.sp && sp > thread->frame.sp) {
+		COUNT(&c->abandoned);
+		thread->frame.sp = 0;
+	}
+	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++) {
+		struct frame *frame = &frames->at[i];
+
+		if (i + 1 == own)
+			continue;
+		if (frame->sp && !is_within(ctx, ctl, frame, sp)) {
+			COUNT(&c->abandoned);
+			frame->sp = 0;
+		}
+		if (!frame->sp)
+			thread->above &= ~(1U << (i + 1));
+		else if (i + 1 > own && frame->number > innermost)
+			innermost = frame->number;
+	}
+	return innermost;
+}
+
+/*
+ * The frame that a return at @sp belongs to: the one that was entered last at this place of the stack. Where
+ * there is none, any that the function returned within.
+ */
+static __noinline struct frame *frame_returning(struct trace_counters *c, struct thread *thread, __u64 id,
+						__u64 sp)
+{
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+	struct frame *found = &thread->frame;
+	bool exact;
+
+	if (!frames)
+		return found;
+	if (found->sp && sp > found->sp) {
+		COUNT(&c->abandoned);
+		found->sp = 0;
+	}
+	exact = found->sp == sp;
+	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++) {
+		struct frame *frame = &frames->at[i];
+
+		if (frame->sp && sp > frame->sp) {
+			COUNT(&c->abandoned);
+			frame->sp = 0;
+		}
+		if (!frame->sp) {
+			thread->above &= ~(1U << (i + 1));
+		} else if (frame->sp == sp) {
+			if (!exact || frame->entry_ns > found->entry_ns)
+				found = frame;
+			exact = true;
+		} else if (!found->sp) {
+			found = frame;
+		}
+	}
+	return found;
 }
 
 /* ---- sums ---- */
@@ -215,9 +360,20 @@ static __always_inline bool is_launch(const struct trace_spec *spec)
 	return spec->shape >= TRACE_SHAPE_LAUNCH && spec->shape <= TRACE_SHAPE_LAUNCH_CONFIG;
 }
 
+/* The code of what a function returned, by its convention; 0: success, or it has no way to fail. */
+static __always_inline __s32 result_of(const struct trace_spec *spec, struct pt_regs *ctx)
+{
+	__u64 value = PT_REGS_RC(ctx);
+
+	if (spec->result == TRACE_RESULT_POINTER)
+		return value ? 0 : TRACE_RESULT_NULL;
+	return spec->result == TRACE_RESULT_NONE ? 0 : (__s32)value;
+}
+
 static __always_inline bool is_failure(const struct trace_spec *spec, __s32 result)
 {
-	if (result == NOT_READY && (spec->op == TRACE_OP_QUERY_STREAM || spec->op == TRACE_OP_QUERY_EVENT))
+	if (result == NOT_READY && spec->result == TRACE_RESULT_CUDA &&
+	    (spec->op == TRACE_OP_QUERY_STREAM || spec->op == TRACE_OP_QUERY_EVENT))
 		return false;
 	return result != 0;
 }
@@ -239,10 +395,9 @@ static __always_inline void sums_add(struct trace_stat *stat, const struct outco
 }
 
 static __always_inline void call_over(struct trace_counters *c, struct trace_control *ctl,
-				      struct thread *thread, const struct trace_spec *spec, __u64 id,
-				      const struct outcome *outcome)
+				      struct thread *thread, struct frame *frame,
+				      const struct trace_spec *spec, __u64 id, const struct outcome *outcome)
 {
-	struct frame *frame = &thread->frame;
 	bool failed = is_failure(spec, outcome->result);
 	struct trace_stat *stat;
 	__u64 bytes = 0;
@@ -277,17 +432,6 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 }
 
 /* ---- probes ---- */
-
-/*
- * A jump instead of a call leaves the stack pointer where the first function had it, and the return address
- * is that of the kernel's trampoline, which begins a page. Anything else at that stack pointer is a new call.
- */
-static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
-{
-	__u64 address = return_address(ctx, sp);
-
-	return address && (address & (PAGE - 1)) == 0;
-}
 
 /*
  * setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it
@@ -343,13 +487,16 @@ static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, 
 	return text_emit(c, ctl, &text.frame);
 }
 
-/* A call within the thread's outermost, which is to be told when it returns. */
-static __noinline int aside_begin(struct pt_regs *ctx, const struct thread *thread,
+/* A call within the thread's outermost of its layer, which sends an event when it returns. */
+static __noinline int aside_begin(struct pt_regs *ctx, const struct frame *outer,
 				  const struct trace_spec *spec, const struct aside_key *key, __u32 call)
 {
 	struct aside aside = {
-		.frame = { .sp = key->sp, .call = call, .flags = spec->event_flags },
-		.outer_ns = thread->frame.entry_ns,
+		.frame = { .sp = key->sp,
+			   .call = call,
+			   .flags = spec->event_flags,
+			   .enclosing = outer->enclosing },
+		.outer_ns = outer->entry_ns,
 	};
 
 	operands_read(ctx, spec, &aside.frame);
@@ -376,8 +523,10 @@ static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *
 				    const struct aside_key *key)
 {
 	struct aside *found = bpf_map_lookup_elem(&asides, key), aside;
+	struct frames *frames = NULL;
 	const struct trace_spec *spec;
 	struct thread *thread;
+	struct frame *outer;
 	__u32 call;
 
 	if (!found)
@@ -386,7 +535,7 @@ static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *
 	bpf_map_delete_elem(&asides, key);
 	call = aside.frame.call;
 	spec = bpf_map_lookup_elem(&specs, &call);
-	if (!spec || (__s32)PT_REGS_RC(ctx) != 0)
+	if (!spec || is_failure(spec, result_of(spec, ctx)))
 		return true;
 	if (spec->shape == TRACE_SHAPE_SETENV) {
 		text_emit(c, ctl, &aside.frame);
@@ -394,8 +543,12 @@ static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *
 	}
 	/* One that never returned, because its outermost was left, may lie at the same place of the stack. */
 	thread = bpf_map_lookup_elem(&threads, &key->id);
-	if (thread && thread->frame.sp && thread->frame.entry_ns == aside.outer_ns &&
-	    !(thread->flags & TRACE_PROC_QUIET))
+	if (!thread || thread->flags & TRACE_PROC_QUIET)
+		return true;
+	if (spec->layer != TRACE_LAYER_CUDA)
+		frames = bpf_map_lookup_elem(&layers, &key->id);
+	outer = frame_of(thread, frames, spec->layer);
+	if (outer && outer->sp && outer->entry_ns == aside.outer_ns)
 		aside_emit(c, spec, &aside.frame);
 	return true;
 }
@@ -405,48 +558,29 @@ static __always_inline bool has_return(const struct trace_spec *spec, __u64 site
 	return spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN);
 }
 
-/* The outermost call of the thread begins. */
+/* The outermost call of the thread in its layer begins. */
 static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counters *c,
-				       struct trace_control *ctl, struct thread *thread,
+				       struct trace_control *ctl, struct thread *thread, struct frame *frame,
 				       const struct trace_spec *spec, __u64 id, __u64 site, __u64 sp)
 {
-	struct frame *frame = &thread->frame;
 	struct outcome outcome = {};
 
 	frame->sp = sp;
 	frame->call = site & TRACE_SITE_CALL;
 	frame->flags = spec->event_flags;
 	frame->tails = 0;
+	if (spec->layer != TRACE_LAYER_CUDA) {
+		frame->number = ++thread->numbered;
+		thread->above |= 1U << spec->layer;
+	}
 	frame_fill(ctx, spec, frame);
 	frame->entry_ns = bpf_ktime_get_ns();
 	if (has_return(spec, site))
 		return;
 	frame->flags |= TRACE_FLAG_NO_RESULT;
 	outcome.now = frame->entry_ns;
-	call_over(c, ctl, thread, spec, id, &outcome);
+	call_over(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
-}
-
-/*
- * Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper
- * in the stack.
- */
-static __noinline bool is_gone(const struct frame *frame)
-{
-	__u32 call = frame->call;
-	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
-
-	return spec && spec->gone_ns > frame->entry_ns;
-}
-
-/*
- * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an
- * exception: then its return address, where the kernel put that of its trampoline, has been written over,
- * sooner or later.
- */
-static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
-{
-	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
 }
 
 static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
@@ -457,8 +591,10 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	__u64 sp = PT_REGS_SP(ctx) + (site >> TRACE_SITE_STACK_SHIFT);
 	__u64 id = bpf_get_current_pid_tgid();
 	struct aside_key key = { .id = id, .sp = sp };
+	struct frames *frames = NULL;
 	struct thread *thread;
 	struct frame *frame;
+	__u32 enclosing = 0;
 
 	if (!ctl || !spec)
 		return 0;
@@ -468,7 +604,15 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
-	frame = &thread->frame;
+	if (thread->above || spec->layer != TRACE_LAYER_CUDA) {
+		frames = frames_get(c, id);
+		if (!frames)
+			return 0;
+		enclosing = layers_settle(ctx, thread, frames, sp, spec->layer);
+	}
+	frame = frame_of(thread, frames, spec->layer);
+	if (!frame)
+		return 0;
 	if (frame->sp && ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) ||
 			  (sp < frame->sp && was_left(ctx, frame)))) {
 		COUNT(&c->abandoned);
@@ -488,12 +632,13 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 				frame->tails++;
 			if (spec->flags & TRACE_SPEC_ALWAYS && spec->flags & TRACE_SPEC_EVENT &&
 			    has_return(spec, site))
-				return aside_begin(ctx, thread, spec, &key, call);
+				return aside_begin(ctx, frame, spec, &key, call);
 			return 0;
 		}
 		COUNT(&c->abandoned);
 	}
-	call_begin(ctx, c, ctl, thread, spec, id, site, sp);
+	frame->enclosing = enclosing;
+	call_begin(ctx, c, ctl, thread, frame, spec, id, site, sp);
 	return 0;
 }
 
@@ -510,7 +655,8 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 
 	if (!ctl)
 		return 0;
-	if (!thread || !thread->frame.sp) {
+	frame = thread && thread->above ? frame_returning(c, thread, id, sp) : thread ? &thread->frame : NULL;
+	if (!frame || !frame->sp) {
 		COUNT(&c->return_hits);
 		if (!aside_return(ctx, c, ctl, &key) &&
 		    !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
@@ -518,7 +664,6 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 		return 0;
 	}
 	thread->return_hits++;
-	frame = &thread->frame;
 	call = frame->call;
 	if (sp < frame->sp) {
 		aside_return(ctx, c, ctl, &key); /* else of a nested one */
@@ -540,8 +685,8 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 		return 0;
 	outcome.now = bpf_ktime_get_ns();
 	outcome.duration_ns = outcome.now - frame->entry_ns;
-	outcome.result = PT_REGS_RC(ctx);
-	call_over(c, ctl, thread, spec, id, &outcome);
+	outcome.result = result_of(spec, ctx);
+	call_over(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
 	return 0;
 }
@@ -617,6 +762,18 @@ int empty_return(struct pt_regs *ctx)
 
 /* ---- processes end and become others ---- */
 
+static __noinline void frames_forget(struct trace_counters *c, __u64 id)
+{
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+
+	if (!frames)
+		return;
+	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++)
+		if (frames->at[i].sp)
+			COUNT(&c->abandoned);
+	bpf_map_delete_elem(&layers, &id);
+}
+
 static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
@@ -625,6 +782,8 @@ static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
 		return;
 	if (thread->frame.sp)
 		COUNT(&c->abandoned);
+	if (thread->numbered)
+		frames_forget(c, id);
 	hits_flush(c, thread);
 	bpf_map_delete_elem(&threads, &id);
 }
@@ -706,8 +865,10 @@ int own_tgid(struct bpf_raw_tracepoint_args *ctx)
 	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
 
 	(void)ctx;
-	if (ctl)
-		ctl->own_tgid = bpf_get_current_pid_tgid() >> 32;
+	if (!ctl)
+		return 0;
+	ctl->own_tgid = bpf_get_current_pid_tgid() >> 32;
+	ctl->version = TRACE_VERSION;
 	return 0;
 }
 

@@ -68,6 +68,12 @@ static int start(struct attach_backend *backend, struct attach_trouble *ret_trou
 		attach_say(ret_trouble, "the kernel side does not run: %s", strerror(-r));
 		return r;
 	}
+	if (backend->control->version != TRACE_VERSION) {
+		attach_say(ret_trouble,
+			   "the kernel side is of another version (%u, not %d): build gpusonde again",
+			   backend->control->version, TRACE_VERSION);
+		return -EPROTO;
+	}
 	/* Processes end and execute others all the time: what is remembered of them must go then. */
 	r = watch_lives(backend, ATTACH_LIFE_EXIT);
 	if (r == 0)

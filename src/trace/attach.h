@@ -22,6 +22,9 @@ struct attachment;
 struct attach_config {
 	uint32_t ring_bytes; /* power of two, at least a page */
 	uint32_t threads, procs, stats; /* most entries of the maps; 0: their defaults */
+	uint32_t calls; /* call numbers are below this; 0: the rows of the table of probes */
+	/* threads that may be in calls of layers above CUDA's at once; 0: no such library is probed */
+	uint32_t layered_threads;
 	bool no_multi; /* only trace events, for tests */
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "proc/capabilities.h"
+#include "trace/probe.h"
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
@@ -146,6 +147,8 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		bool hash;
 	} sizes[] = {
 		{ "threads", either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT), true },
+		{ "layers", either(config->layered_threads, 1), true },
+		{ "specs", either(config->calls, probes_n), false },
 		{ "procs", either(config->procs, multi ? PROCS_MULTI : PROCS_EVENT), true },
 		{ "stats", stats, true },
 		{ "errors", stats, true },
