@@ -18,6 +18,8 @@
 /* Sizes of the ring are powers of two, and a page at least. */
 #define RING_MAX_BYTES (UINT32_C(1) << 31)
 
+enum { LAYERED_THREADS = 16384 };
+
 void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
 {
 	char text[768];
@@ -60,6 +62,16 @@ static int set_specs(struct trace_engine *engine)
 	return 0;
 }
 
+/* Threads that may be in calls of layers above CUDA's; 0: of those layers nothing is probed. */
+static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
+{
+	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		if (libraries[i] && probe_libraries[i].layer > TRACE_LAYER_CUDA &&
+		    probe_libraries[i].layer < TRACE_LAYERS)
+			return LAYERED_THREADS;
+	return 0;
+}
+
 static void choose_libraries(struct trace_engine *engine)
 {
 	bool *libraries = engine->probing.libraries;
@@ -96,6 +108,9 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 	r = kernel_sites_probe(engine->backend, &engine->rules);
 	if (r < 0)
 		return r;
+	engine->hit_ns = calloc(probes_n, sizeof(*engine->hit_ns));
+	if (!engine->hit_ns)
+		return -ENOMEM;
 	engine->rules.allow_single_step = engine->config.allow_single_step;
 	engine->probing = (struct files_config){
 		.backend = engine->backend,
@@ -140,6 +155,7 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		return -ENOMEM;
 	engine->config = *config;
 	engine->config.attach.ring_bytes = ring_size(config->attach.ring_bytes);
+	engine->config.attach.layered_threads = layered_threads(config->libraries);
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);
@@ -184,6 +200,7 @@ void trace_engine_free(struct trace_engine *engine)
 	ring_unmap(&engine->ring);
 	ring_order_done(&engine->order);
 	free(engine->scratch);
+	free(engine->hit_ns);
 	attach_backend_free(engine->backend);
 	sd_event_unref(engine->event);
 	free(engine);
@@ -289,7 +306,7 @@ void trace_engine_totals(const struct trace_engine *engine, const struct trace_s
 			 uint32_t *ret_n)
 {
 	*ret_sums = (const struct trace_sum *const *)engine->sums.totals;
-	*ret_n = TRACE_CALLS_MAX;
+	*ret_n = probes_n;
 }
 
 static void count_files(const struct trace_engine *engine, struct trace_engine_status *status)

@@ -42,7 +42,7 @@ struct trace_engine {
 	struct trace_control *control;
 	struct site_rules rules;
 	struct files_config probing;
-	uint32_t hit_ns[TRACE_CALLS_MAX];
+	uint32_t *hit_ns; /* by call: what a hit costs */
 	bool driver_only;
 
 	struct ring ring;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-	SITES_MAX = 4 * TRACE_CALLS_MAX, /* of a file: a name may stand for several functions */
+	SITES_PER_PROBE = 4, /* of a file: a name may stand for several functions */
 	TRIES_MAX = 64, /* attachments made to find what the kernel refuses in one group */
 };
 
@@ -67,7 +67,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 		g->file->left_to_driver = true;
 		return 0;
 	}
-	if (!site->chosen || g->sites_n >= SITES_MAX) {
+	if (!site->chosen || g->sites_n >= SITES_PER_PROBE * (uint32_t)probes_n) {
 		g->file->refused++;
 		return 0;
 	}

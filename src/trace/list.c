@@ -16,11 +16,8 @@
 #include "trace/engine.h"
 
 enum {
-	/*
-	 * Functions at places of their own; the names that are probed are TRACE_CALLS_MAX at most, so a file
-	 * with more lies.
-	 */
-	PLACES_MAX = 8 * TRACE_CALLS_MAX,
+	/* functions at places of their own, for each row of the table of probes: a file with more lies */
+	PLACES_PER_PROBE = 8,
 	CODE_RANGES_MAX = 64,
 };
 
@@ -40,7 +37,7 @@ struct places {
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
 	uint32_t n;
-	struct place at[PLACES_MAX];
+	struct place at[]; /* room for PLACES_PER_PROBE * probes_n */
 };
 
 static void places_free(struct places *places)
@@ -109,7 +106,7 @@ static int note(const struct elf_symbol *symbol, void *userdata)
 		merge(&places->at[i], &place);
 		return 0;
 	}
-	if (places->n == PLACES_MAX)
+	if (places->n == PLACES_PER_PROBE * (uint32_t)probes_n)
 		return -E2BIG;
 	r = hashmap_put(&places->by_offset, symbol->offset, places->n);
 	if (r < 0)
@@ -338,7 +335,7 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 
 	if (r < 0)
 		return r;
-	places = calloc(1, sizeof(*places));
+	places = calloc(1, sizeof(*places) + PLACES_PER_PROBE * (size_t)probes_n * sizeof(places->at[0]));
 	if (!places)
 		return -ENOMEM;
 	places->libraries = libraries;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "trace/probe.h"
+
 static const uint32_t sizes[TRACE_EVENTS] = {
 	[TRACE_EVENT_LAUNCH] = sizeof(struct trace_launch),
 	[TRACE_EVENT_CALL] = sizeof(struct trace_call),
@@ -67,7 +69,7 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		order->unknown++;
 		return NULL;
 	}
-	if (size < sizes[event->type] || event->call >= TRACE_CALLS_MAX) {
+	if (size < sizes[event->type] || event->call >= probes_n) {
 		order->bad++;
 		return NULL;
 	}

@@ -21,7 +21,8 @@ int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, voi
 	*sums = (struct sums){
 		.maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max
 	};
-	if (hashmap_init(&sums->due, 0) < 0)
+	sums->totals = calloc(probes_n, sizeof(*sums->totals));
+	if (!sums->totals || hashmap_init(&sums->due, 0) < 0)
 		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);
 }
@@ -31,8 +32,9 @@ void sums_done(struct sums *sums)
 	for (uint32_t i = 0; i < sums->processes_n; i++)
 		process_free(sums->processes[i]);
 	free(sums->processes);
-	for (unsigned i = 0; i < TRACE_CALLS_MAX; i++)
+	for (unsigned i = 0; sums->totals && i < probes_n; i++)
 		free(sums->totals[i]);
+	free(sums->totals);
 	hashmap_done(&sums->live);
 	hashmap_done(&sums->due);
 	*sums = (struct sums){ 0 };
@@ -102,7 +104,7 @@ int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct su
 
 int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call)
 {
-	if (call >= TRACE_CALLS_MAX)
+	if (call >= probes_n)
 		return -EINVAL;
 	for (uint16_t i = 0; i < process->calls_n; i++)
 		if (process->calls[i].call == call)
@@ -158,7 +160,7 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 	if (r < 0)
 		return;
 	process->unheard |= made;
-	if (key->call < TRACE_CALLS_MAX)
+	if (key->call < probes_n)
 		sums_call_heard(sums, process, (uint16_t)key->call);
 }
 

@@ -85,7 +85,7 @@ struct sums {
 	struct hashmap live; /* tgid: index in processes */
 	struct sums_process **processes; /* live and over, no order */
 	uint32_t processes_n, processes_cap, over_n;
-	struct trace_sum *totals[TRACE_CALLS_MAX]; /* NULL: no call of it yet */
+	struct trace_sum **totals; /* by call, probes_n of them; NULL: no call of it yet */
 	uint64_t refused; /* processes and calls that had no room */
 	bool errors_grew;
 	bool codes_due; /* of some process */

@@ -12,9 +12,9 @@
 int trace_report_init(struct trace_report *report)
 {
 	*report = (struct trace_report){
-		.calls = calloc(TRACE_CALLS_MAX, sizeof(*report->calls)),
-		.calls_before = calloc(TRACE_CALLS_MAX, sizeof(*report->calls_before)),
-		.rates = calloc(TRACE_CALLS_MAX, sizeof(*report->rates)),
+		.calls = calloc(probes_n, sizeof(*report->calls)),
+		.calls_before = calloc(probes_n, sizeof(*report->calls_before)),
+		.rates = calloc(probes_n, sizeof(*report->rates)),
 	};
 	if (report->calls && report->calls_before && report->rates)
 		return 0;
@@ -113,7 +113,7 @@ static int sum_process(const struct trace_process_sum *process, void *userdata)
 
 	for (uint32_t i = 0; i < process->sums_n; i++) {
 		const struct trace_sum *from = &process->sums[i];
-		struct trace_sum *to = &report->calls[from->call % TRACE_CALLS_MAX];
+		struct trace_sum *to = &report->calls[from->call % probes_n];
 
 		to->call = from->call;
 		to->count += from->count;
@@ -131,7 +131,7 @@ static int sum_process(const struct trace_process_sum *process, void *userdata)
 
 static void sum_calls(struct trace_report *report, struct trace_engine *engine)
 {
-	memset(report->calls, 0, TRACE_CALLS_MAX * sizeof(*report->calls));
+	memset(report->calls, 0, probes_n * sizeof(*report->calls));
 	trace_report_each(report, engine, sum_process, report);
 }
 

@@ -68,9 +68,12 @@ static bool tracefs_answers(void)
 
 static int setup(void **state, bool no_multi)
 {
-	const struct attach_config config = {
-		.ring_bytes = RING, .threads = 1024, .procs = 256, .stats = 256, .no_multi = no_multi
-	};
+	const struct attach_config config = { .ring_bytes = RING,
+					      .threads = 1024,
+					      .procs = 256,
+					      .stats = 256,
+					      .layered_threads = 64,
+					      .no_multi = no_multi };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 
 	if (!tracing)
