@@ -15,13 +15,15 @@
 #include "base/text.h"
 #include "cmd/snapshot_client.h"
 #include "model/snapshot.h"
+#include "view/snapshot_read.h"
 #include "view/table.h"
 #include "view/view.h"
 
 #define WATCH_MIN_S 0.1
 #define WATCH_MAX_S 86400.0
 
-typedef int table_fn(const json_t *document, const struct table_options *options, struct strbuf *out);
+typedef int table_fn(const struct snapshot *snapshot, const struct table_options *options,
+		     struct strbuf *out);
 
 static const struct show {
 	const char *command;
@@ -65,14 +67,18 @@ static bool is_whole(const json_t *document, unsigned sections)
 	       (!(sections & JSON_NODE) || json_is_object(json_object_get(document, "node")));
 }
 
+/* The document is decoded once, for all tables. */
 static int render_tables(const struct screen *screen, const json_t *document, struct strbuf *out)
 {
-	int r = 0;
+	_cleanup_(snapshot_read_freep) struct snapshot *snapshot = NULL;
+	int r = snapshot_read(document, &snapshot);
 
+	if (r == -E2BIG)
+		return -EBADMSG;
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(screen->show->tables) && screen->show->tables[i]; i++) {
 		if (i > 0)
 			strbuf_addc(out, '\n');
-		r = screen->show->tables[i](document, &screen->table, out);
+		r = screen->show->tables[i](snapshot, &screen->table, out);
 	}
 	return r;
 }

@@ -29,7 +29,7 @@ struct entity {
 	uint64_t samples; /* ticks that delivered a utilisation, for atop */
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
-	uint32_t processes_live;
+	uint32_t processes_live; /* UINT32_MAX: another agent's document does not say */
 	/* all processes that ever ran here, exited ones included (INCREMENT rows) */
 	double process_total[PROCESS_METRICS];
 	/* increments of processes while they had no series of their own */
@@ -106,6 +106,7 @@ struct snapshot {
 	char not_fresh_reason[REASON_MAX];
 	char not_fresh_cause[REASON_MAX]; /* the same without times: one text for as long as it lasts */
 	char hostname[65];
+	char agent_version[32]; /* of the agent whose document was decoded; empty: this program's own */
 	int64_t period_ns;
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
@@ -157,7 +158,7 @@ static inline const struct source *snapshot_driver(const struct snapshot *s)
 
 /*
  * Fills traced_places, which has room for trace->devices, and `traced` of all live processes. For the model,
- * and for tests that make snapshots themselves.
+ * and for what makes snapshots by itself: of an agent's document, in tests.
  */
 void snapshot_join_trace(struct snapshot *s);
 

@@ -136,6 +136,7 @@ struct trace_view {
 	/* the rows of metrics.def that tracing fills, for the model to take over */
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
+	uint32_t left_out; /* further processes, for which an agent's document had no room */
 	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
 	struct traced_process *processes; /* sorted by pid */
 	struct traced_device *devices;

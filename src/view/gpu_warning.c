@@ -2,9 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/table_json.h"
+#include "base/macro.h"
+#include "view/table_parts.h"
 
-static bool recovery(const json_t *gpu, char *text, size_t size)
+static bool recovery(const struct entity *gpu, char *text, size_t size)
 {
 	/* nvmlDeviceGpuRecoveryAction_t, see gpu_recovery_action in model/metrics.def. */
 	static const char *const actions[] = { NULL,
@@ -15,7 +16,7 @@ static bool recovery(const json_t *gpu, char *text, size_t size)
 					       "reset the bus" };
 	double action;
 
-	if (!get_number(gpu, "recovery_action", NULL, &action) || action < 1)
+	if (!entity_number(gpu, GPU_RECOVERY_ACTION, &action) || action < 1)
 		return false;
 	if (action < (double)ARRAY_SIZE(actions))
 		snprintf(text, size, "the driver asks for this: %s", actions[(unsigned)action]);
@@ -24,48 +25,48 @@ static bool recovery(const json_t *gpu, char *text, size_t size)
 	return true;
 }
 
-static bool is_set(const json_t *gpu, const char *name)
+static bool is_set(const struct entity *gpu, enum gpu_metric row)
 {
 	double v;
 
-	return get_number(gpu, name, NULL, &v) && v >= 1;
+	return entity_number(gpu, row, &v) && v >= 1;
 }
 
-static bool rows_failed(const json_t *gpu, char *text, size_t size)
+static bool rows_failed(const struct entity *gpu, char *text, size_t size)
 {
 	snprintf(text, size, "a row of its memory could not be remapped: have the board examined");
-	return is_set(gpu, "remapped_rows_failed");
+	return is_set(gpu, GPU_REMAPPED_ROWS_FAILED);
 }
 
-static bool rows_pending(const json_t *gpu, char *text, size_t size)
+static bool rows_pending(const struct entity *gpu, char *text, size_t size)
 {
 	snprintf(text, size, "rows of its memory wait to be remapped: reset the GPU when it is idle");
-	return is_set(gpu, "remapped_rows_pending");
+	return is_set(gpu, GPU_REMAPPED_ROWS_PENDING);
 }
 
-static bool pages_pending(const json_t *gpu, char *text, size_t size)
+static bool pages_pending(const struct entity *gpu, char *text, size_t size)
 {
 	snprintf(text, size, "pages of its memory wait to be retired: reset the GPU when it is idle");
-	return is_set(gpu, "retired_pages_pending");
+	return is_set(gpu, GPU_RETIRED_PAGES_PENDING);
 }
 
-static bool links_down(const json_t *gpu, char *text, size_t size)
+static bool links_down(const struct entity *gpu, char *text, size_t size)
 {
 	double active, total;
 
-	if (!get_number(gpu, "nvlink_links", "active", &active) ||
-	    !get_number(gpu, "nvlink_links", "total", &total) || active >= total)
+	if (!entity_number(gpu, GPU_NVLINK_LINKS_ACTIVE, &active) ||
+	    !entity_number(gpu, GPU_NVLINK_LINKS, &total) || active >= total)
 		return false;
 	snprintf(text, size, "%.0f of its %.0f NVLinks are active", active, total);
 	return true;
 }
 
-static bool too_hot(const json_t *gpu, char *text, size_t size)
+static bool too_hot(const struct entity *gpu, char *text, size_t size)
 {
 	double celsius, slowdown;
 
-	if (!get_number(gpu, "temperature_celsius", NULL, &celsius) ||
-	    !get_number(gpu, "temperature_threshold_celsius", "slowdown", &slowdown) || celsius < slowdown)
+	if (!entity_number(gpu, GPU_TEMPERATURE, &celsius) ||
+	    !entity_number(gpu, GPU_TEMPERATURE_LIMIT_SLOWDOWN, &slowdown) || celsius < slowdown)
 		return false;
 	snprintf(text, size,
 		 "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its cooling",
@@ -73,13 +74,13 @@ static bool too_hot(const json_t *gpu, char *text, size_t size)
 	return true;
 }
 
-bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size)
+bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t size)
 {
-	static bool (*const checks[])(const json_t *gpu, char *text, size_t size) = {
+	static bool (*const checks[])(const struct entity *gpu, char *text, size_t size) = {
 		recovery, rows_failed, rows_pending, pages_pending, links_down, too_hot,
 	};
 
 	_Static_assert(ARRAY_SIZE(checks) == GPU_WARNINGS, "the header says how many");
 	/* What was true of one that is gone is told by its being gone. */
-	return !json_is_false(json_object_get(gpu, "present")) && checks[i](gpu, ret_text, size);
+	return gpu->present && checks[i](gpu, ret_text, size);
 }

@@ -17,6 +17,7 @@
 
 enum {
 	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
+	ESTIMATED_LOOK_MAX = 512, /* names of a document that are looked at */
 	NAME_MAX_LEN = 192, /* family, two label values, two dots */
 	/* No further kernel is begun behind so much text: a page must not have more than 16 MiB. */
 	KERNELS_BYTES = 12 << 20,
@@ -188,6 +189,66 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
 	}
 	json_put(j, object, "unavailable", unavailable);
 	json_put(j, object, "estimated", estimated);
+}
+
+static bool is_listed(const json_t *names, const char *name)
+{
+	size_t n = MIN(json_array_size(names), (size_t)ESTIMATED_LOOK_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		const char *text = json_string_value(json_array_get(names, i));
+
+		if (text && STRV_EQ(text, name))
+			return true;
+	}
+	return false;
+}
+
+static uint8_t presence_named(const char *name)
+{
+	for (uint8_t p = PRESENCE_UNSUPPORTED; name && p < PRESENCE_MAX; p++)
+		if (STRV_EQ(presence_name(p), name))
+			return p;
+	return PRESENCE_ABSENT;
+}
+
+/* The member that is the row's number, or the array of them. */
+static const json_t *row_member(const json_t *object, const struct json_rows *rows, const struct metric *m)
+{
+	const json_t *member = json_object_get(object, member_name(rows, m));
+
+	if (m->label)
+		member = json_object_get(member, m->value);
+	return m->label2 ? json_object_get(member, m->value2) : member;
+}
+
+static void read_row(const json_t *object, const struct json_rows *rows, const struct metric *m, double *v,
+		     uint8_t *p)
+{
+	const json_t *member = row_member(object, rows, m);
+	char name[NAME_MAX_LEN];
+	bool estimated;
+	uint8_t reason;
+
+	row_name(rows, m, name);
+	reason = presence_named(
+		json_string_value(json_object_get(json_object_get(object, "unavailable"), name)));
+	estimated = is_listed(json_object_get(object, "estimated"), name);
+	for (unsigned k = 0; k < m->count; k++) {
+		const json_t *value = m->index ? json_array_get(member, k) : member;
+		bool known = json_is_number(value);
+
+		v[m->slot + k] = known ? json_number_value(value) : 0;
+		p[m->slot + k] = known ? PRESENCE_PRESENT : reason;
+		if (known && estimated)
+			p[m->slot + k] |= PRESENCE_ESTIMATED;
+	}
+}
+
+void json_read_rows(const json_t *object, const struct json_rows *rows, double *v, uint8_t *p)
+{
+	for (unsigned i = 0; i < rows->n; i++)
+		read_row(object, rows, &rows->rows[i], v, p);
 }
 
 json_t *view_json(const struct snapshot *snapshot, unsigned sections)

@@ -62,6 +62,12 @@ struct json_rows {
  */
 void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows *rows);
 
+/*
+ * The way back: numbers and presences of such members, by slot; absent where there is none. @rows has no
+ * v and p.
+ */
+void json_read_rows(const json_t *object, const struct json_rows *rows, double *v, uint8_t *p);
+
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);

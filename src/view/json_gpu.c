@@ -9,15 +9,10 @@ static json_t *unsigned_or_null(uint32_t value)
 	return value != UINT32_MAX ? json_integer(value) : json_null();
 }
 
-/*
- * How many are listed here; null where they could not be listed whole. A GPU with instances has none of its
- * own: each is at its instance.
- */
+/* How many are listed here; null where they could not be listed whole. */
 static json_t *processes_live(const struct entity *e)
 {
-	bool listed = presence_is(e->id.process_list) || e->id.process_list == PRESENCE_ABSENT;
-
-	return listed ? json_integer(e->processes_live) : json_null();
+	return processes_listed(e) ? json_integer(e->processes_live) : json_null();
 }
 
 /* Whether the numbers that follow are to be believed. */

@@ -4,15 +4,12 @@
 #include <errno.h>
 
 #include "view/shown.h"
+#include "view/traced.h"
 #include "view/view.h"
 
 enum {
-	TRACED_SHOWN_MAX = 2048, /* in "traced": with the driver's list they fit a page */
 	TRACE_PROCESSES_BYTES = 12 << 20, /* no further process is begun behind so much text */
 };
-
-/* The numbers of a process that is on no device that we know of. */
-static const struct traced_device nowhere;
 
 json_t *json_count(uint64_t count)
 {
@@ -63,13 +60,9 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
 
 json_t *json_process_cuda(struct json_maker *j, const struct process *process)
 {
-	const struct trace_view *view = j->s->trace;
-	const struct traced_device *device;
+	const struct traced_device *device = traced_device_of(j->s, process);
 
-	if (!view || process->traced == TRACED_NONE)
-		return json_null();
-	device = &view->devices[process->traced];
-	return json_cuda(j, &view->processes[device->process], device);
+	return device ? json_cuda(j, &j->s->trace->processes[device->process], device) : json_null();
 }
 
 static json_t *json_traced(struct json_maker *j, const struct traced_process *process,
@@ -89,44 +82,23 @@ static json_t *json_traced(struct json_maker *j, const struct traced_process *pr
 	return object;
 }
 
-static void push_traced(struct json_maker *j, json_t *list, uint32_t *left_out,
-			const struct traced_process *process, const struct traced_device *device,
-			const struct entity *e)
-{
-	if (json_array_size(list) < TRACED_SHOWN_MAX)
-		json_push(j, list, json_traced(j, process, device, e));
-	else
-		(*left_out)++;
-}
-
 void json_add_traced(struct json_maker *j, json_t *document)
 {
-	const struct trace_view *view = j->s->trace;
+	struct traced_apart apart = { .s = j->s };
 	uint32_t left_out = 0;
 	json_t *list;
 
-	if (!view || !view->enabled) {
+	if (!j->s->trace || !j->s->trace->enabled) {
 		json_put(j, document, "traced", json_null());
 		json_put(j, document, "traced_left_out", json_integer(0));
 		return;
 	}
 	list = json_array();
-	for (uint32_t i = 0; i < view->processes_n; i++) {
-		const struct traced_process *process = &view->processes[i];
-
-		if (process->exited)
-			continue;
-		if (process->devices_n == 0)
-			push_traced(j, list, &left_out, process, &nowhere, NULL);
-		for (uint32_t k = 0; k < process->devices_n; k++) {
-			const struct traced_device *device = &view->devices[process->devices_first + k];
-			const struct traced_place *place = &j->s->traced_places[process->devices_first + k];
-
-			if (!place->listed)
-				push_traced(j, list, &left_out, process, device,
-					    place->entity == READING_NONE ? NULL :
-									    &j->s->entities[place->entity]);
-		}
+	while (traced_apart_next(&apart)) {
+		if (json_array_size(list) < TRACED_SHOWN_MAX)
+			json_push(j, list, json_traced(j, apart.process, apart.device, apart.entity));
+		else
+			left_out++;
 	}
 	json_put(j, document, "traced", list);
 	json_put(j, document, "traced_left_out", json_integer(left_out));

@@ -63,7 +63,7 @@ const char *process_type_name(unsigned i)
 	return i < ARRAY_SIZE(names) ? names[i] : NULL;
 }
 
-static void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX])
+void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX])
 {
 	snprintf(buf, FIELD_NAME_MAX, "%s%s", process ? "process_" : "", metric->id);
 	for (char *c = buf; *c; c++)
@@ -101,4 +101,16 @@ void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8])
 		snprintf(buf, 8, "NV%u", nvlinks);
 	else
 		snprintf(buf, 8, "%s", level < ARRAY_SIZE(link_names) ? link_names[level] : "");
+}
+
+void link_parse(const char *text, uint8_t *ret_level, uint8_t *ret_nvlinks)
+{
+	unsigned nvlinks = 0;
+
+	*ret_level = *ret_nvlinks = 0;
+	if (sscanf(text, "NV%3u", &nvlinks) == 1 && nvlinks <= UINT8_MAX)
+		*ret_nvlinks = (uint8_t)nvlinks;
+	for (uint8_t level = 1; nvlinks == 0 && level < ARRAY_SIZE(link_names); level++)
+		if (STRV_EQ(link_names[level], text))
+			*ret_level = level;
 }

@@ -36,6 +36,7 @@ const char *process_type_name(unsigned i);
  * processes, some of which have the ids of GPU rows.
  */
 enum { FIELD_NAME_MAX = 96 };
+void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX]);
 struct rejected_field {
 	char name[FIELD_NAME_MAX];
 	uint64_t count;
@@ -51,3 +52,5 @@ void cuda_version_text(uint32_t version, char buf[static 16]);
  * unknown.
  */
 void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8]);
+/* The way back; both 0 for what is not known. */
+void link_parse(const char *text, uint8_t *ret_level, uint8_t *ret_nvlinks);

@@ -59,6 +59,15 @@ static inline bool traced_shows(const struct snapshot *s, const struct traced_pr
 	return m->kind != METRIC_GAUGE || (!s->trace_stale && !process->exited);
 }
 
+/*
+ * Could the driver's list of its processes be read whole? A GPU with instances has none of its own: each is
+ * at its instance.
+ */
+static inline bool processes_listed(const struct entity *e)
+{
+	return presence_is(e->id.process_list) || e->id.process_list == PRESENCE_ABSENT;
+}
+
 /* Seconds since the newest good reading ended; negative when there never was one. */
 static inline double entity_age_seconds(const struct snapshot *s, const struct entity *e)
 {

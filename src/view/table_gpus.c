@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "view/table_json.h"
+#include "model/xid.h"
+#include "base/clock.h"
+#include "view/shown.h"
+#include "view/table_parts.h"
 
 /* Columns of `gpusonde gpus`. */
 static const struct table_column columns[] = {
@@ -25,36 +28,36 @@ static const struct table_column columns[] = {
 /* A hot GPU is no alarm by itself; these are where people look twice. */
 enum { WARM_CELSIUS = 85 };
 
-static void add_state(struct table *table, const json_t *gpu)
+static void state_cell(struct table *table, const struct snapshot *s, const struct entity *e)
 {
-	double age;
+	double age = entity_age_seconds(s, e);
 
-	if (!json_is_true(json_object_get(gpu, "present")))
+	if (!e->present)
 		table_cell(table, COLOUR_BAD, "LOST");
-	else if (!json_is_true(json_object_get(gpu, "stale")))
+	else if (!e->stale)
 		table_cell(table, COLOUR_GOOD, "ok");
-	else if (get_number(gpu, "age_seconds", NULL, &age))
+	else if (age >= 0)
 		table_cellf(table, COLOUR_WARN, "stale %.0f s", age);
 	else
 		table_cell(table, COLOUR_WARN, "stale");
 }
 
-static void add_ratio(struct table *table, const json_t *gpu)
+static void ratio_cell(struct table *table, const struct entity *e)
 {
 	double v;
 
-	if (get_number(gpu, "utilization_ratio", "gpu", &v))
+	if (entity_number(e, GPU_UTILIZATION_GPU, &v))
 		table_cellf(table, COLOUR_NONE, "%.0f %%", v * 100);
 	else
 		table_cell(table, COLOUR_NONE, "");
 }
 
-static void add_memory(struct table *table, const json_t *gpu)
+static void memory_cell(struct table *table, const struct entity *e)
 {
 	static const double gib = 1024.0 * 1024.0 * 1024.0;
 	double used, total;
-	bool has_used = get_number(gpu, "memory_used_bytes", NULL, &used);
-	bool has_total = get_number(gpu, "memory_total_bytes", NULL, &total);
+	bool has_used = entity_number(e, GPU_MEMORY_USED, &used);
+	bool has_total = entity_number(e, GPU_MEMORY_TOTAL, &total);
 
 	if (has_used && has_total)
 		table_cellf(table, COLOUR_NONE, "%.1f/%.1f GiB", used / gib, total / gib);
@@ -66,25 +69,24 @@ static void add_memory(struct table *table, const json_t *gpu)
 		table_cell(table, COLOUR_NONE, "");
 }
 
-static void add_power(struct table *table, const json_t *gpu)
+static void power_cell(struct table *table, const struct entity *e)
 {
 	double power, limit;
-	bool has_power = get_number(gpu, "power_watts", NULL, &power);
 
-	if (!has_power)
+	if (!entity_number(e, GPU_POWER, &power))
 		table_cell(table, COLOUR_NONE, "");
-	else if (get_number(gpu, "power_limit_watts", "enforced", &limit))
+	else if (entity_number(e, GPU_POWER_LIMIT_ENFORCED, &limit))
 		table_cellf(table, COLOUR_NONE, "%.0f/%.0f W", power, limit);
 	else
 		table_cellf(table, COLOUR_NONE, "%.0f W", power);
 }
 
-static void add_scaled(struct table *table, const json_t *gpu, const char *name, const char *label,
-		       double scale, const char *unit, double warn_from)
+static void scaled_cell(struct table *table, const struct entity *e, enum gpu_metric row, double scale,
+			const char *unit, double warn_from)
 {
 	double v;
 
-	if (get_number(gpu, name, label, &v))
+	if (entity_number(e, row, &v))
 		table_cellf(table, warn_from > 0 && v >= warn_from ? COLOUR_WARN : COLOUR_NONE, "%.0f %s",
 			    v * scale, unit);
 	else
@@ -92,23 +94,25 @@ static void add_scaled(struct table *table, const json_t *gpu, const char *name,
 }
 
 /* Words for the reasons that are 1; "none" is an answer, too, and differs from not knowing. */
-static void add_reasons(struct table *table, const json_t *gpu)
+static void reasons_cell(struct table *table, const struct entity *e)
 {
-	json_t *reasons = json_object_get(gpu, "clocks_event_reason"), *value;
 	struct strbuf text;
 	bool known = false, idle_only = true;
-	const char *reason;
+	double v;
 
 	strbuf_init(&text, 0);
-	json_object_foreach(reasons, reason, value) {
-		if (!json_is_number(value))
+	for (unsigned row = GPU_EVENT_REASON_GPU_IDLE;
+	     row < GPU_METRICS &&
+	     STRV_EQ(gpu_metrics[row].family, gpu_metrics[GPU_EVENT_REASON_GPU_IDLE].family);
+	     row++) {
+		if (!entity_number(e, row, &v))
 			continue;
 		known = true;
-		if (json_number_value(value) == 0)
+		if (v == 0)
 			continue;
-		idle_only = idle_only && STRV_EQ(reason, "gpu_idle");
+		idle_only = idle_only && row == GPU_EVENT_REASON_GPU_IDLE;
 		strbuf_adds(&text, text.len > 0 ? ", " : "");
-		strbuf_adds(&text, reason);
+		strbuf_adds(&text, gpu_metrics[row].value);
 	}
 	if (known && text.len == 0)
 		table_cell(table, COLOUR_DIM, "none");
@@ -117,63 +121,70 @@ static void add_reasons(struct table *table, const json_t *gpu)
 	strbuf_done(&text);
 }
 
+/* False: the driver's list of them could not be read, or nobody says. */
+static bool processes_known(const struct entity *e)
+{
+	return processes_listed(e) && e->processes_live != UINT32_MAX;
+}
+
 /*
  * Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. One
  * that is not known makes the sum so.
  */
-static void add_processes(struct table *table, const json_t *gpu)
+static void processes_cell(struct table *table, const struct snapshot *s, uint32_t entity)
 {
-	double sum = 0, n = 0;
-	bool known = get_number(gpu, "processes_live", NULL, &sum);
-	json_t *instance;
-	size_t i;
+	uint64_t sum = s->entities[entity].processes_live;
+	bool known = processes_known(&s->entities[entity]);
 
-	json_array_foreach(json_object_get(gpu, "mig"), i, instance) {
-		known = get_number(instance, "processes_live", NULL, &n) && known;
-		sum += n;
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+
+		if (e->id.parent != entity || !entity_shown(e))
+			continue;
+		known = known && processes_known(e);
+		sum += e->processes_live;
 	}
 	if (known)
-		table_cellf(table, COLOUR_NONE, "%.0f", sum);
+		table_cellf(table, COLOUR_NONE, "%" PRIu64, sum);
 	else
 		table_cell(table, COLOUR_NONE, "");
 }
 
-static void add_numbers(struct table *table, const json_t *gpu)
+static void number_cells(struct table *table, const struct snapshot *s, uint32_t entity)
 {
-	add_ratio(table, gpu);
-	add_memory(table, gpu);
-	add_power(table, gpu);
-	add_scaled(table, gpu, "temperature_celsius", NULL, 1, "\u00b0C", WARM_CELSIUS);
-	add_scaled(table, gpu, "clock_hertz", "sm", 1e-6, "MHz", 0);
-	add_processes(table, gpu);
-	add_reasons(table, gpu);
+	const struct entity *e = &s->entities[entity];
+
+	state_cell(table, s, e);
+	ratio_cell(table, e);
+	memory_cell(table, e);
+	power_cell(table, e);
+	scaled_cell(table, e, GPU_TEMPERATURE, 1, "\u00b0C", WARM_CELSIUS);
+	scaled_cell(table, e, GPU_CLOCK_SM, 1e-6, "MHz", 0);
+	processes_cell(table, s, entity);
+	reasons_cell(table, e);
 }
 
-static void add_gpu(struct table *table, const json_t *gpu)
+static void add_gpu(struct table *table, const struct snapshot *s, uint32_t gpu)
 {
-	const char *name = get_string(gpu, "name");
-	json_t *instance;
-	size_t i;
+	const char *name = s->entities[gpu].id.name;
 
-	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
-		    json_integer_value(json_object_get(gpu, "gpu")));
+	table_gpu_index(table, s, &s->entities[gpu]);
 	/* They all are. */
 	table_cell(table, COLOUR_NONE, name + (strncmp(name, "NVIDIA ", 7) == 0 ? 7 : 0));
-	add_state(table, gpu);
-	add_numbers(table, gpu);
-	json_array_foreach(json_object_get(gpu, "mig"), i, instance) {
+	number_cells(table, s, gpu);
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+
+		if (e->id.parent != gpu || !entity_shown(e))
+			continue;
 		table_cell(table, COLOUR_NONE, " ");
-		table_cellf(table, COLOUR_NONE,
-			    "  MIG %s gi %" JSON_INTEGER_FORMAT " ci %" JSON_INTEGER_FORMAT,
-			    get_string(instance, "profile"),
-			    json_integer_value(json_object_get(instance, "gi")),
-			    json_integer_value(json_object_get(instance, "ci")));
-		add_state(table, instance);
-		add_numbers(table, instance);
+		table_cellf(table, COLOUR_NONE, "  MIG %s gi %" PRIu32 " ci %" PRIu32, e->id.mig_profile,
+			    e->id.gi, e->id.ci);
+		number_cells(table, s, i);
 	}
 }
 
-static void add_warnings(const json_t *gpu, const struct table_options *options, struct strbuf *out)
+static void add_warnings(const struct entity *gpu, const struct table_options *options, struct strbuf *out)
 {
 	struct strbuf line;
 	char text[GPU_WARNING_MAX];
@@ -183,68 +194,64 @@ static void add_warnings(const json_t *gpu, const struct table_options *options,
 		if (!gpu_warning(gpu, i, text, sizeof(text)))
 			continue;
 		strbuf_reset(&line);
-		strbuf_addf(&line, "GPU %" JSON_INTEGER_FORMAT ": %s",
-			    json_integer_value(json_object_get(gpu, "gpu")), text);
+		strbuf_addf(&line, "GPU %" PRIu32 ": %s", gpu->id.index, text);
 		table_line(options, out, COLOUR_WARN, line.data);
 	}
 	strbuf_done(&line);
 }
 
-static enum table_colour severity_colour(const char *severity)
+static enum table_colour severity_colour(enum xid_severity severity)
 {
-	if (STRV_EQ(severity, "critical"))
+	if (severity == XID_CRITICAL)
 		return COLOUR_BAD;
-	return STRV_EQ(severity, "info") ? COLOUR_DIM : COLOUR_WARN;
+	return severity == XID_INFO ? COLOUR_DIM : COLOUR_WARN;
 }
 
-static void add_xids(const json_t *gpu, const struct table_options *options, struct strbuf *out)
+static void add_xid(const struct snapshot *s, const struct xid *xid, const struct table_options *options,
+		    struct strbuf *out)
 {
+	const struct xid_description *description = xid_describe(xid->code);
 	struct strbuf line;
-	json_t *xid;
-	size_t i;
+	char last[32] = "";
 
+	if (xid->last_real_ns != 0)
+		format_rfc3339(xid->last_real_ns, last);
 	strbuf_init(&line, 0);
-	json_array_foreach(json_object_get(gpu, "xids"), i, xid) {
-		strbuf_reset(&line);
-		strbuf_addf(&line,
-			    "GPU %" JSON_INTEGER_FORMAT ": XID %" JSON_INTEGER_FORMAT
-			    " (%s), %" JSON_INTEGER_FORMAT "x, last %s",
-			    json_integer_value(json_object_get(gpu, "gpu")),
-			    json_integer_value(json_object_get(xid, "xid")), get_string(xid, "name"),
-			    json_integer_value(json_object_get(xid, "count")), get_string(xid, "last_seen"));
-		table_line(options, out, severity_colour(get_string(xid, "severity")), line.data);
-		strbuf_reset(&line);
-		strbuf_addf(&line, "    %s %s", get_string(xid, "meaning"), get_string(xid, "action"));
-		table_line(options, out, COLOUR_NONE, line.data);
-	}
+	strbuf_addf(&line, "GPU %" PRIu32 ": XID %" PRIu32 " (%s), %" PRIu64 "x, last %s",
+		    s->entities[xid->entity].id.index, xid->code, description->name, xid->count, last);
+	table_line(options, out, severity_colour(description->severity), line.data);
+	strbuf_reset(&line);
+	strbuf_addf(&line, "    %s %s", description->meaning, xid_action_text(description->action));
+	table_line(options, out, COLOUR_NONE, line.data);
 	strbuf_done(&line);
 }
 
-int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out)
+int table_gpus(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	json_t *gpus = json_object_get(document, "gpus"), *gpu;
 	struct table table;
-	size_t i;
 	int r;
 
-	if (!json_is_array(gpus))
-		return -EINVAL;
-	table_simulated(document, options, out);
-	if (json_array_size(gpus) == 0) {
-		table_nothing(document, "GPUs", options, out);
-		table_unrecognised(document, options, out);
+	table_simulated(s, options, out);
+	if (s->entities_n == 0) {
+		table_nothing(s, "GPUs", options, out);
+		table_unrecognised(s, options, out);
 		return 0;
 	}
-	table_trouble(document, options, out);
+	table_trouble(s, options, out);
 	table_init(&table, columns, ARRAY_SIZE(columns));
-	json_array_foreach(gpus, i, gpu)
-		add_gpu(&table, gpu);
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (!entity_is_mig(&s->entities[i]))
+			add_gpu(&table, s, i);
 	r = table_write(&table, options, out);
 	table_done(&table);
-	json_array_foreach(gpus, i, gpu) {
-		add_warnings(gpu, options, out);
-		add_xids(gpu, options, out);
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		if (entity_is_mig(&s->entities[i]))
+			continue;
+		add_warnings(&s->entities[i], options, out);
+		for (uint32_t k = 0; k < s->xids_n; k++)
+			if (s->xids[k].entity == i)
+				add_xid(s, &s->xids[k], options, out);
 	}
-	table_unrecognised(document, options, out);
+	table_unrecognised(s, options, out);
 	return r;
 }

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "view/table.h"
+#include "view/view.h"
 
-#include <errno.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "view/table_json.h"
+#include "view/names.h"
+#include "view/shown.h"
+#include "view/table_parts.h"
+#include "view/traced.h"
 
 enum { PASSWD_BUFFER = 4096 };
 
@@ -32,263 +35,283 @@ static const struct table_column columns[] = {
 	{ .title = "WORKLOAD", .flexible = true },
 	{ .title = "COMMAND", .flexible = true },
 };
-enum { COLUMNS = ARRAY_SIZE(columns), TRACED_FIRST = 8, TRACED_LAST = 12 };
+enum { COLUMNS = ARRAY_SIZE(columns), TRACED_FIRST = 8, TRACED_LAST = 12, UNTRACED_CELLS = 5 };
 
-/* A name is for this reader's machine; the number is what the document says. */
-static void add_user(struct table *table, const json_t *process)
+/* A name is for this reader's machine; the number is what the snapshot has. */
+static void user_cell(struct table *table, uint32_t uid)
 {
 	char buffer[PASSWD_BUFFER];
 	struct passwd entry, *found = NULL;
-	double uid;
 
-	if (!get_number(process, "uid", NULL, &uid) || uid < 0 || uid > UINT32_MAX)
+	if (uid == UINT32_MAX)
 		table_cell(table, COLOUR_NONE, "");
 	else if (getpwuid_r((uid_t)uid, &entry, buffer, sizeof(buffer), &found) == 0 && found)
 		table_cell(table, COLOUR_NONE, found->pw_name);
 	else
-		table_cellf(table, COLOUR_NONE, "%.0f", uid);
+		table_cellf(table, COLOUR_NONE, "%" PRIu32, uid);
 }
 
 /* "C", "G", "M" for each type the driver lists it under. */
-static void add_types(struct table *table, const json_t *process)
+static void types_cell(struct table *table, uint8_t types)
 {
-	char letters[8] = "";
-	size_t i, n = 0;
-	json_t *type;
+	char letters[9] = "";
+	const char *name;
+	size_t n = 0;
 
-	json_array_foreach(json_object_get(process, "types"), i, type) {
-		const char *name = json_string_value(type);
-
-		if (name && *name && n < sizeof(letters) - 1)
-			letters[n++] = (char)(*name >= 'a' && *name <= 'z' ? *name - 'a' + 'A' : *name);
-	}
+	for (unsigned i = 0; i < 8 && (name = process_type_name(i)); i++)
+		if (types & (1u << i))
+			letters[n++] = (char)(*name - 'a' + 'A');
 	letters[n] = '\0';
 	table_cell(table, COLOUR_NONE, letters);
 }
 
-/* The GPU of a process, as the same document has it; NULL where it does not. */
-static const json_t *gpu_of(const json_t *document, const json_t *process)
-{
-	const char *uuid = get_string(process, "uuid");
-	json_t *gpu;
-	size_t i;
-
-	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
-		if (*uuid && STRV_EQ(get_string(gpu, "uuid"), uuid))
-			return gpu;
-	return NULL;
-}
-
 /* What was measured last is no load of now. */
-static bool is_old(const json_t *gpu)
+static bool is_old(const struct entity *gpu)
 {
-	return gpu && (json_is_false(json_object_get(gpu, "present")) ||
-		       json_is_true(json_object_get(gpu, "stale")));
+	return !gpu->present || gpu->stale;
 }
 
-static void add_count(struct table *table, const json_t *object, const char *name, enum table_colour if_any)
+/* ---- what tracing says ---- */
+
+struct traced_cells {
+	const struct snapshot *s;
+	const struct traced_process *process; /* NULL: not traced */
+	const struct traced_device *device;
+};
+
+static bool traced_number(const struct traced_cells *cells, enum traced_metric row, double *ret_value)
+{
+	if (!cells->process || !presence_is(cells->device->p[row]) ||
+	    !traced_shows(cells->s, cells->process, &traced_metrics[row]))
+		return false;
+	*ret_value = cells->device->v[row];
+	return true;
+}
+
+static bool is_estimated(const struct traced_cells *cells, enum traced_metric row)
 {
 	double v;
 
-	if (get_number(object, name, NULL, &v))
+	return traced_number(cells, row, &v) && (cells->device->p[row] & PRESENCE_ESTIMATED);
+}
+
+static void count_cell(struct table *table, const struct traced_cells *cells, enum traced_metric row,
+		       enum table_colour if_any)
+{
+	double v;
+
+	if (traced_number(cells, row, &v))
 		table_cellf(table, v > 0 ? if_any : COLOUR_NONE, "%.0f", v);
 	else
 		table_cell(table, COLOUR_NONE, "");
-}
-
-static bool is_estimated(const json_t *object, const char *name)
-{
-	json_t *estimated;
-	size_t i;
-
-	json_array_foreach(json_object_get(object, "estimated"), i, estimated)
-		if (json_is_string(estimated) && STRV_EQ(json_string_value(estimated), name))
-			return true;
-	return false;
 }
 
 /*
  * Kinds that lie on the device, as the calls say. Where one is not known the sum of the others is too low,
  * and nothing says nothing.
  */
-static void add_ledger(struct table *table, const json_t *cuda)
+static void ledger_cell(struct table *table, const struct traced_cells *cells)
 {
-	static const char *const kinds[] = { "device", "async", "managed", "physical", "array" };
+	static const enum traced_metric kinds[] = { TRACED_LIVE_DEVICE, TRACED_LIVE_ASYNC,
+						    TRACED_LIVE_MANAGED, TRACED_LIVE_PHYSICAL,
+						    TRACED_LIVE_ARRAY };
 	bool any = false, all = true, doubtful = false;
 	double sum = 0, v;
-	char text[32];
 
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		bool known = get_number(cuda, "memory_bytes", kinds[i], &v);
+		bool known = traced_number(cells, kinds[i], &v);
 
-		snprintf(text, sizeof(text), "memory_bytes.%s", kinds[i]);
-		doubtful |= !known || is_estimated(cuda, text);
+		doubtful |= !known || is_estimated(cells, kinds[i]);
 		any |= known && v > 0;
 		all &= known;
 		sum += known ? v : 0;
 	}
-	table_bytes_value(table, doubtful ? "~" : "", any || all ? &sum : NULL);
+	table_bytes(table, doubtful ? "~" : "", any || all ? &sum : NULL);
 }
 
-static void add_traced(struct table *table, const json_t *cuda)
+static void traced_cells(struct table *table, const struct traced_cells *cells)
 {
 	struct strbuf reasons;
-	json_t *reason;
+	const char *reason;
 	double busy;
-	size_t i;
 
-	add_count(table, cuda, "launches_total", COLOUR_NONE);
-	add_count(table, cuda, "errors_total", COLOUR_BAD);
-	if (get_number(cuda, "busy_seconds_total", NULL, &busy))
+	count_cell(table, cells, TRACED_LAUNCHES, COLOUR_NONE);
+	count_cell(table, cells, TRACED_ERRORS, COLOUR_BAD);
+	if (traced_number(cells, TRACED_BUSY_ESTIMATED, &busy))
 		table_cellf(table, COLOUR_NONE, "%s%.1f s",
-			    is_estimated(cuda, "busy_seconds_total") ? "~" : "", busy);
+			    is_estimated(cells, TRACED_BUSY_ESTIMATED) ? "~" : "", busy);
 	else
 		table_cell(table, COLOUR_NONE, "");
-	add_ledger(table, cuda);
+	ledger_cell(table, cells);
 	strbuf_init(&reasons, 0);
-	json_array_foreach(json_object_get(cuda, "incomplete"), i, reason)
-		strbuf_addf(&reasons, "%s%s", i > 0 ? "," : "",
-			    json_is_string(reason) ? json_string_value(reason) : "?");
+	for (unsigned bit = 0; cells->process && (reason = traced_incomplete_name(bit)); bit++)
+		if (cells->process->incomplete & (1u << bit))
+			strbuf_addf(&reasons, "%s%s", reasons.len > 0 ? "," : "", reason);
 	table_cell(table, COLOUR_WARN, reasons.data);
 	strbuf_done(&reasons);
 }
 
-static void add_process(struct table *table, const json_t *document, const json_t *process, bool traced)
-{
-	double gpu, gi, ci, sm;
+/* ---- rows ---- */
 
-	if (get_number(process, "gpu", NULL, &gpu))
-		table_cellf(table, COLOUR_NONE, "%.0f", gpu);
+static void add_process(struct table *table, const struct snapshot *s, const struct process *process,
+			bool traced)
+{
+	const struct entity *e = &s->entities[process->entity];
+	struct traced_cells cells = { .s = s, .device = traced_device_of(s, process) };
+
+	if (cells.device)
+		cells.process = &s->trace->processes[cells.device->process];
+	table_gpu_index(table, s, e);
+	table_instance(table, e);
+	table_cellf(table, COLOUR_NONE, "%" PRIu32, process->id.pid);
+	user_cell(table, process->uid);
+	types_cell(table, process->types);
+	if (!is_old(snapshot_gpu(s, e)) && presence_is(process->p[PROCESS_UTILIZATION]))
+		table_cellf(table, COLOUR_NONE, "%.0f %%", process->v[PROCESS_UTILIZATION] * 100);
 	else
 		table_cell(table, COLOUR_NONE, "");
-	if (get_number(process, "gi", NULL, &gi) && get_number(process, "ci", NULL, &ci))
-		table_cellf(table, COLOUR_NONE, "%.0f/%.0f", gi, ci);
-	else
-		table_cell(table, COLOUR_NONE, "");
-	table_cellf(table, COLOUR_NONE, "%" JSON_INTEGER_FORMAT,
-		    json_integer_value(json_object_get(process, "pid")));
-	add_user(table, process);
-	add_types(table, process);
-	if (!is_old(gpu_of(document, process)) && get_number(process, "utilization_ratio", NULL, &sm))
-		table_cellf(table, COLOUR_NONE, "%.0f %%", sm * 100);
-	else
-		table_cell(table, COLOUR_NONE, "");
-	table_bytes(table, process, "memory_bytes");
-	table_duration(table, process, "busy_seconds_total");
+	table_process_bytes(table, process->v, process->p, PROCESS_MEMORY);
+	table_process_duration(table, process->v, process->p, PROCESS_BUSY);
 	if (traced)
-		add_traced(table, json_object_get(process, "cuda"));
-	table_workload(table, process);
-	table_cell(table, COLOUR_NONE, get_string(process, "comm"));
+		traced_cells(table, &cells);
+	table_workload(table, process->workload < s->workloads_n ? &s->workloads[process->workload] : NULL);
+	table_cell(table, COLOUR_NONE, process->comm);
 }
+
+/* One that the driver does not list: what it alone knows is not known. */
+static void add_apart(struct table *table, const struct traced_apart *apart)
+{
+	const struct traced_cells cells = { apart->s, apart->process, apart->device };
+
+	if (apart->entity) {
+		table_gpu_index(table, apart->s, apart->entity);
+		table_instance(table, apart->entity);
+	} else {
+		table_cell(table, COLOUR_NONE, "");
+		table_cell(table, COLOUR_NONE, "");
+	}
+	table_cellf(table, COLOUR_NONE, "%" PRIu32, apart->process->id.pid);
+	for (unsigned i = 0; i < UNTRACED_CELLS; i++)
+		table_cell(table, COLOUR_NONE, "");
+	traced_cells(table, &cells);
+	table_workload(table, NULL);
+	table_cell(table, COLOUR_NONE, apart->process->comm);
+}
+
+static uint32_t add_rows(struct table *table, const struct snapshot *s, bool traced)
+{
+	struct traced_apart apart = { .s = s };
+	uint32_t shown = 0, left_out = s->trace ? s->trace->left_out : 0;
+
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		add_process(table, s, &s->processes[i], traced);
+	while (traced_apart_next(&apart)) {
+		if (shown++ < TRACED_SHOWN_MAX)
+			add_apart(table, &apart);
+		else
+			left_out++;
+	}
+	return left_out;
+}
+
+/* ---- what the rows do not say ---- */
 
 /*
  * What is not in the list, and the tracing source's own word for it: 0 while it should deliver and does not.
  */
-static void add_trace_note(const json_t *document, const struct table_options *options, struct strbuf *out)
+static void add_trace_note(const struct snapshot *s, uint32_t left_out, const struct table_options *options,
+			   struct strbuf *out)
 {
-	const json_t *agent = json_object_get(json_object_get(document, "node"), "agent");
-	double up, left_out;
 	char text[96];
 
-	if (get_number(document, "traced_left_out", NULL, &left_out) && left_out > 0) {
-		snprintf(text, sizeof(text), "%.0f more traced processes are not shown", left_out);
+	if (left_out > 0) {
+		snprintf(text, sizeof(text), "%" PRIu32 " more traced processes are not shown", left_out);
 		table_line(options, out, COLOUR_WARN, text);
 	}
-	if (get_number(agent, "source_up", "trace", &up) && up == 0)
+	if (presence_is(s->agent_p[AGENT_SOURCE_UP_TRACE]) && s->agent[AGENT_SOURCE_UP_TRACE] == 0)
 		table_line(options, out, COLOUR_WARN,
 			   "tracing delivers nothing new: its counts are old (gpusonde doctor says more)");
 }
 
-/* A line for each GPU that has processes here and figures of another time. */
-static void add_notes(const json_t *document, const struct table_options *options, struct strbuf *out)
+static bool has_processes(const struct snapshot *s, const struct entity *gpu)
 {
-	const json_t *processes = json_object_get(document, "processes"), *gpu, *process;
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		if (snapshot_gpu(s, &s->entities[s->processes[i].entity]) == gpu)
+			return true;
+	return false;
+}
+
+/* A line for each GPU that has processes here and figures of another time. */
+static void add_notes(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
+{
 	char text[160];
-	size_t i, k;
 
-	json_array_foreach(json_object_get(document, "gpus"), i, gpu) {
-		bool used = false;
-		double age = 0;
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *gpu = &s->entities[i];
 
-		json_array_foreach(processes, k, process)
-			used = used || gpu_of(document, process) == gpu;
-		if (!used || !is_old(gpu))
+		if (entity_is_mig(gpu) || !is_old(gpu) || !has_processes(s, gpu))
 			continue;
-		get_number(gpu, "age_seconds", NULL, &age);
-		snprintf(text, sizeof(text),
-			 "GPU %" JSON_INTEGER_FORMAT " %s: its processes are as of %.0f s ago",
-			 json_integer_value(json_object_get(gpu, "gpu")),
-			 json_is_false(json_object_get(gpu, "present")) ? "is lost" : "has no new data", age);
+		snprintf(text, sizeof(text), "GPU %" PRIu32 " %s: its processes are as of %.0f s ago",
+			 gpu->id.index, gpu->present ? "has no new data" : "is lost",
+			 MAX(entity_age_seconds(s, gpu), 0.0));
 		table_line(options, out, COLOUR_WARN, text);
 	}
 }
 
-/* null; an agent of another version may have no such member, which says nothing. */
-static bool is_unlisted(const json_t *device)
-{
-	return json_is_null(json_object_get(device, "processes_live"));
-}
-
 /* GPUs whose processes are not, or not all, in the list: that is not none. */
-static void add_unlisted(const json_t *document, const struct table_options *options, struct strbuf *out)
+static void add_unlisted(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	json_t *gpu, *instance;
 	struct strbuf line;
-	size_t i, k, before;
+	size_t before;
 
 	strbuf_init(&line, 0);
 	strbuf_adds(&line,
 		    "Processes are missing: the driver's lists of them cannot be read, or not whole, on GPU");
 	before = line.len;
-	json_array_foreach(json_object_get(document, "gpus"), i, gpu) {
-		bool unlisted = is_unlisted(gpu);
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		bool unlisted = !processes_listed(&s->entities[i]);
 
-		json_array_foreach(json_object_get(gpu, "mig"), k, instance)
-			unlisted |= is_unlisted(instance);
-		if (unlisted && json_is_true(json_object_get(gpu, "present")))
-			strbuf_addf(&line, "%s %" JSON_INTEGER_FORMAT, line.len > before ? "," : "",
-				    json_integer_value(json_object_get(gpu, "gpu")));
+		if (entity_is_mig(&s->entities[i]) || !s->entities[i].present)
+			continue;
+		for (uint32_t k = 0; k < s->entities_n; k++)
+			if (s->entities[k].id.parent == i && entity_shown(&s->entities[k]))
+				unlisted |= !processes_listed(&s->entities[k]);
+		if (unlisted)
+			strbuf_addf(&line, "%s %" PRIu32, line.len > before ? "," : "",
+				    s->entities[i].id.index);
 	}
 	if (line.len > before)
 		table_line(options, out, COLOUR_WARN, line.data);
 	strbuf_done(&line);
 }
 
-int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out)
+int table_processes(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	json_t *processes = json_object_get(document, "processes"), *process;
-	json_t *elsewhere = json_object_get(document, "traced");
-	bool traced = json_is_array(elsewhere);
+	bool traced = s->trace && s->trace->enabled;
 	struct table_column shown[COLUMNS];
+	uint32_t left_out;
 	unsigned shown_n = 0;
 	struct table table;
-	size_t i;
-	int r;
+	int r = 0;
 
-	if (!json_is_array(processes))
-		return -EINVAL;
-	table_simulated(document, options, out);
-	if (json_array_size(processes) + json_array_size(elsewhere) == 0) {
-		table_nothing(document, "GPU processes", options, out);
-		add_unlisted(document, options, out);
-		table_unrecognised(document, options, out);
-		return 0;
-	}
-	table_trouble(document, options, out);
+	table_simulated(s, options, out);
 	for (unsigned k = 0; k < COLUMNS; k++)
 		if (traced || k < TRACED_FIRST || k > TRACED_LAST)
 			shown[shown_n++] = columns[k];
 	table_init(&table, shown, shown_n);
-	json_array_foreach(processes, i, process)
-		add_process(&table, document, process, traced);
-	json_array_foreach(elsewhere, i, process)
-		add_process(&table, document, process, traced);
-	r = table_write(&table, options, out);
+	left_out = add_rows(&table, s, traced);
+	if (table.cells_n == 0 && !table.failed) {
+		table_nothing(s, "GPU processes", options, out);
+		add_unlisted(s, options, out);
+	} else {
+		table_trouble(s, options, out);
+		r = table_write(&table, options, out);
+		add_notes(s, options, out);
+		add_unlisted(s, options, out);
+	}
+	table_unrecognised(s, options, out);
+	if (traced && table.cells_n > 0)
+		add_trace_note(s, left_out, options, out);
 	table_done(&table);
-	add_notes(document, options, out);
-	add_unlisted(document, options, out);
-	table_unrecognised(document, options, out);
-	if (traced)
-		add_trace_note(document, options, out);
 	return r;
 }

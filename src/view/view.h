@@ -60,21 +60,21 @@ uint64_t view_atop_layout(const struct snapshot *snapshot);
 int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t exit_seq, struct strbuf *out,
 		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
 
-/* Tables for people, from the JSON document (of an agent or made in this process). */
+/* Tables for people, from a snapshot: one's own, or an agent's (snapshot_read.h). */
 struct table_options {
 	bool colour;
 	unsigned width; /* 0: unlimited */
 };
 /*
- * What somebody should do about a GPU of that document: hot, memory to be repaired, links down. The i-th of
- * GPU_WARNINGS things that can be wrong; false when it is not, or is not known.
+ * What should be done about a GPU: hot, memory to be repaired, links down. The i-th of GPU_WARNINGS things
+ * that can be wrong; false when it is not, or is not known.
  */
 enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
-bool gpu_warning(const json_t *gpu, unsigned i, char *ret_text, size_t size);
+bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t size);
 
-int table_gpus(const json_t *document, const struct table_options *options, struct strbuf *out);
-int table_processes(const json_t *document, const struct table_options *options, struct strbuf *out);
-int table_node(const json_t *document, const struct table_options *options, struct strbuf *out);
+int table_gpus(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
+int table_processes(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
+int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
 
 /*
  * Kernels of the snapshot's traced processes, the most time first; then those without a name, and what is not

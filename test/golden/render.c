@@ -112,17 +112,16 @@ static int atop(const struct snapshot *s, struct strbuf *out)
 
 static int tables(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	typedef int table_fn(const json_t *document, const struct table_options *options, struct strbuf *out);
+	typedef int table_fn(const struct snapshot *s, const struct table_options *options,
+			     struct strbuf *out);
 	static table_fn *const all[] = { table_gpus, table_processes, table_node };
-	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
 	int r = 0;
 
-	for (size_t i = 0; document && r >= 0 && i < ARRAY_SIZE(all); i++) {
-		r = all[i](document, options, out);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(all); i++) {
+		r = all[i](s, options, out);
 		strbuf_addc(out, '\n');
 	}
-	json_decref(document);
-	return document ? r : -1;
+	return r;
 }
 
 static int table_wide(const struct snapshot *s, struct strbuf *out)

@@ -12,6 +12,7 @@
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
 #include "config.h"
+#include "view/snapshot_read.h"
 #include "view/view.h"
 
 enum { CHECKS_MAX = 32 };
@@ -135,6 +136,7 @@ static void examine(struct doctor *doctor)
 	if (snapshot_client_new(options, &client) == 0 &&
 	    snapshot_client_get(client, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text) == 0) {
 		doctor->document = load(&text);
+		snapshot_read(doctor->document, &doctor->snapshot);
 		doctor->sampled = !snapshot_client_from_agent(client);
 	}
 	if (client && snapshot_client_failure(client))
@@ -211,6 +213,7 @@ int doctor_main(struct invocation *inv)
 	strbuf_done(&out);
 	json_decref(doctor.status);
 	json_decref(doctor.document);
+	snapshot_read_free(doctor.snapshot);
 	json_decref(doctor.trace);
 	json_decref(doctor.capabilities);
 	return status == EXIT_SUCCESS && report->count[VERDICT_FAILED] == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -29,6 +29,7 @@ struct doctor {
 	json_t *capabilities; /* as agent/own_capabilities.h has it, the agent's or our own */
 	bool agents_capabilities; /* the agent's */
 	json_t *document; /* gpus and node, of the agent or sampled here; NULL when neither could be had */
+	struct snapshot *snapshot; /* the same, decoded */
 	char failure[400]; /* sampled here, and there are no data: why */
 	int gpus_on_bus;
 	bool sampled; /* the document is our own */

@@ -3,6 +3,7 @@
 #include "cmd/doctor/doctor.h"
 
 #include <glob.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -155,15 +156,15 @@ static void check_health(const struct doctor *d, struct finding *f)
 {
 	char text[GPU_WARNING_MAX];
 	struct strbuf all;
-	const json_t *gpu;
-	size_t i;
 
 	strbuf_init(&all, sizeof(f->text));
-	json_array_foreach(json_object_get(d->document, "gpus"), i, gpu) {
-		for (unsigned k = 0; k < GPU_WARNINGS; k++)
+	for (uint32_t i = 0; d->snapshot && i < d->snapshot->entities_n; i++) {
+		const struct entity *gpu = &d->snapshot->entities[i];
+
+		for (unsigned k = 0; gpu->id.parent == READING_NONE && k < GPU_WARNINGS; k++)
 			if (gpu_warning(gpu, k, text, sizeof(text)))
-				strbuf_addf(&all, "%sGPU %lld: %s", all.len ? "; " : "",
-					    (long long)json_integer_value(json_object_get(gpu, "gpu")), text);
+				strbuf_addf(&all, "%sGPU %" PRIu32 ": %s", all.len ? "; " : "", gpu->id.index,
+					    text);
 	}
 	if (!has_gpus(d))
 		found(f, VERDICT_NOTE, "there is no GPU");

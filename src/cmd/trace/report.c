@@ -34,7 +34,7 @@ void trace_report_done(struct trace_report *report)
 	*report = (struct trace_report){ 0 };
 }
 
-static bool make_room(struct trace_report *report)
+static bool make_room_for_ended(struct trace_report *report)
 {
 	uint32_t cap = report->ended_cap ? report->ended_cap * 2 : 16;
 	struct trace_process_sum *ended;
@@ -58,7 +58,7 @@ static int keep(const struct trace_process_sum *process, void *userdata)
 
 	if (!process->over || process->sums_n == 0)
 		return 0;
-	sums = make_room(report) ? calloc(process->sums_n, sizeof(*sums)) : NULL;
+	sums = make_room_for_ended(report) ? calloc(process->sums_n, sizeof(*sums)) : NULL;
 	if (!sums) {
 		report->ended_lost++;
 		return 0;

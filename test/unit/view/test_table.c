@@ -7,24 +7,22 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "fixture.h"
+#include "view/snapshot_read.h"
 #include "view/table.h"
 #include "view/view.h"
 
-typedef int table_fn(const json_t *document, const struct table_options *options, struct strbuf *out);
+typedef int table_fn(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
 static table_fn *const tables[] = { table_gpus, table_processes, table_node };
 
 static char *table(const struct snapshot *s, table_fn *fn, bool colour, unsigned width)
 {
-	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
 	struct table_options options = { .colour = colour, .width = width };
 	struct strbuf out;
 	char *text;
 
-	assert_non_null(document);
 	strbuf_init(&out, 0);
-	assert_int_equal(fn(document, &options, &out), 0);
-	json_decref(document);
+	assert_int_equal(fn(s, &options, &out), 0);
 	text = strbuf_take(&out);
 	assert_non_null(text);
 	return text;
@@ -105,6 +103,24 @@ static void unknown_is_a_dash(void **state)
 	fixture_free(s);
 }
 
+static void expect(const char *document, table_fn *fn, const char *wanted, const char *unwanted)
+{
+	json_t *json = json_loads(document, 0, NULL);
+	struct table_options options = { 0 };
+	struct snapshot *s;
+	struct strbuf out;
+
+	assert_non_null(json);
+	strbuf_init(&out, 0);
+	assert_int_equal(snapshot_read(json, &s), 0);
+	assert_int_equal(fn(s, &options, &out), 0);
+	snapshot_read_free(s);
+	if (!strstr(out.data, wanted) || (unwanted && strstr(out.data, unwanted)))
+		fail_msg("wanted \"%s\", not \"%s\": %s", wanted, unwanted ? unwanted : "", out.data);
+	strbuf_done(&out);
+	json_decref(json);
+}
+
 /* Processes may be traced where there is no GPU, or its driver hangs. */
 static void trouble_has_one_word_in_all_tables(_unused_ void **state)
 {
@@ -115,19 +131,9 @@ static void trouble_has_one_word_in_all_tables(_unused_ void **state)
 		  "\"REASON\"}",
 		  "No new data: REASON" },
 	};
-	const struct table_options options = { 0 };
 
-	for (size_t i = 0; i < ARRAY_SIZE(documents); i++) {
-		json_t *document = json_loads(documents[i][0], 0, NULL);
-		struct strbuf out;
-
-		assert_non_null(document);
-		strbuf_init(&out, 0);
-		assert_int_equal(table_processes(document, &options, &out), 0);
-		assert_non_null(strstr(out.data, documents[i][1]));
-		strbuf_done(&out);
-		json_decref(document);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(documents); i++)
+		expect(documents[i][0], table_processes, documents[i][1], NULL);
 }
 
 static void nothing_to_show(void **state)
@@ -144,21 +150,6 @@ static void nothing_to_show(void **state)
 	assert_non_null(strstr(processes, "install the NVIDIA driver"));
 	assert_non_null(strstr(node, "install the NVIDIA driver"));
 	fixture_free(s);
-}
-
-static void expect(const char *document, table_fn *fn, const char *wanted, const char *unwanted)
-{
-	json_t *json = json_loads(document, 0, NULL);
-	struct table_options options = { 0 };
-	struct strbuf out;
-
-	assert_non_null(json);
-	strbuf_init(&out, 0);
-	assert_int_equal(fn(json, &options, &out), 0);
-	if (!strstr(out.data, wanted) || (unwanted && strstr(out.data, unwanted)))
-		fail_msg("wanted \"%s\", not \"%s\": %s", wanted, unwanted ? unwanted : "", out.data);
-	strbuf_done(&out);
-	json_decref(json);
 }
 
 static void what_wants_doing_is_said(void **state)
@@ -251,27 +242,9 @@ static void foreign_documents(void **state)
 	};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-		json_t *document = json_loads(texts[i], 0, NULL);
-		struct table_options options = { .width = 80 };
-		struct strbuf out;
-
-		assert_non_null(document);
-		strbuf_init(&out, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
 		for (size_t k = 0; k < ARRAY_SIZE(tables); k++)
-			assert_int_equal(tables[k](document, &options, &out), 0);
-		strbuf_done(&out);
-		json_decref(document);
-	}
-	for (size_t k = 0; k < ARRAY_SIZE(tables); k++) {
-		json_t *document = json_object();
-		struct strbuf out;
-
-		strbuf_init(&out, 0);
-		assert_int_equal(tables[k](document, &(struct table_options){ 0 }, &out), -EINVAL);
-		strbuf_done(&out);
-		json_decref(document);
-	}
+			expect(texts[i], tables[k], "", NULL);
 }
 
 static void terminal_text(void **state)

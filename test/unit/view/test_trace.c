@@ -15,15 +15,12 @@
 
 static char *ps(const struct snapshot *s)
 {
-	json_t *document = view_json(s, JSON_GPUS | JSON_PROCESSES | JSON_NODE);
 	struct table_options options = { 0 };
 	struct strbuf out;
 	char *text;
 
-	assert_non_null(document);
 	strbuf_init(&out, 0);
-	assert_int_equal(table_processes(document, &options, &out), 0);
-	json_decref(document);
+	assert_int_equal(table_processes(s, &options, &out), 0);
 	text = strbuf_take(&out);
 	assert_non_null(text);
 	return text;

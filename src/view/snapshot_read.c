@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/snapshot_read.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "view/json.h"
+#include "view/names.h"
+#include "view/shown.h"
+
+enum {
+	XIDS_MAX = 1024, /* as the model keeps them */
+	WORKLOADS_MAX = 4 * READING_PROCESSES_MAX,
+	TRACED_MAX = 2 * READING_PROCESSES_MAX,
+	REJECTED_LOOK_MAX = 2048,
+};
+
+/* Stand-ins for start times, which documents lack: what tracing says of a process is that of its entry. */
+enum { START_OF_LISTED = 1, START_OF_TRACED, START_OF_BOTH };
+
+/* The instant of every decoded snapshot since boot; ages lie before it. */
+#define DECODED_BOOT_NS INT64_C(1000000000000000000)
+
+struct reader {
+	struct snapshot *s;
+	uint32_t entities_cap, workloads_cap, xids_cap;
+	int error;
+};
+
+/* ---- values ---- */
+
+static void read_text(char *to, size_t size, const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	snprintf(to, size, "%s", text ? text : "");
+	utf8_sanitize(to);
+}
+#define READ_TEXT(to, object, key) read_text((to), sizeof(to), (object), (key))
+
+static uint32_t read_u32(const json_t *object, const char *key, uint32_t missing)
+{
+	const json_t *value = json_object_get(object, key);
+	json_int_t number = json_integer_value(value);
+
+	return json_is_integer(value) && number >= 0 && number < UINT32_MAX ? (uint32_t)number : missing;
+}
+
+static uint64_t read_count(const json_t *object, const char *key)
+{
+	json_int_t number = json_integer_value(json_object_get(object, key));
+
+	return number > 0 ? (uint64_t)number : 0;
+}
+
+static double read_double(const json_t *object, const char *key, double missing)
+{
+	const json_t *value = json_object_get(object, key);
+
+	return json_is_number(value) ? json_number_value(value) : missing;
+}
+
+/* As format_rfc3339() writes it; 0 when it is not. */
+static int64_t read_time(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+	unsigned year, month, day, hour, minute, second, ms;
+	struct tm tm;
+
+	if (!text || sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u.%3uZ", &year, &month, &day, &hour, &minute,
+			    &second, &ms) != 7)
+		return 0;
+	if (year < 1970 || year > 2261 || month < 1 || month > 12 || day > 31 || hour > 23 || minute > 59 ||
+	    second > 60)
+		return 0;
+	tm = (struct tm){ .tm_year = (int)year - 1900,
+			  .tm_mon = (int)month - 1,
+			  .tm_mday = (int)day,
+			  .tm_hour = (int)hour,
+			  .tm_min = (int)minute,
+			  .tm_sec = (int)second };
+	return (int64_t)timegm(&tm) * NSEC_PER_SEC + (int64_t)ms * NSEC_PER_MSEC;
+}
+
+/* @object's numbers; the prefixes are those that view_json() strips. */
+static void read_rows(const json_t *object, const struct metric *metrics, unsigned n, const char *strip,
+		      const char *strip_more, double *v, uint8_t *p)
+{
+	const struct json_rows rows = { .rows = metrics, .n = n, .strip = strip, .strip_more = strip_more };
+
+	json_read_rows(object, &rows, v, p);
+}
+
+/* ---- GPUs ---- */
+
+static struct entity *add_entity(struct reader *reader)
+{
+	struct snapshot *s = reader->s;
+	struct entity *e;
+
+	if (s->entities_n >= reader->entities_cap) {
+		reader->error = -E2BIG;
+		return NULL;
+	}
+	e = &s->entities[s->entities_n++];
+	e->id.parent = READING_NONE;
+	e->id.gi = e->id.ci = e->id.minor = UINT32_MAX;
+	e->id.numa_node = -1;
+	return e;
+}
+
+static void read_state(struct reader *reader, struct entity *e, const json_t *object)
+{
+	const json_t *live = json_object_get(object, "processes_live");
+	double age = read_double(object, "age_seconds", -1);
+
+	e->present = !json_is_false(json_object_get(object, "present"));
+	e->stale = json_is_true(json_object_get(object, "stale"));
+	e->sampled_real_ns = read_time(object, "sampled_at");
+	if (age >= 0)
+		e->sampled_boot_ns = reader->s->boot_ns - llround(fmin(age, 9e8) * 1e9);
+	e->processes_live = read_u32(object, "processes_live", UINT32_MAX);
+	/* null is a list that could not be read; no word of it says nothing. */
+	e->id.process_list = json_is_null(live) ? PRESENCE_FAILED : PRESENCE_ABSENT;
+	read_rows(object, gpu_metrics, GPU_METRICS, "gpu_", NULL, e->id.v, e->id.p);
+}
+
+static void read_instance(struct reader *reader, uint32_t parent, const json_t *object)
+{
+	struct entity *e = add_entity(reader);
+
+	if (!e)
+		return;
+	e->id.parent = (uint16_t)parent;
+	e->id.index = reader->s->entities[parent].id.index;
+	memcpy(e->id.uuid, reader->s->entities[parent].id.uuid, sizeof(e->id.uuid));
+	READ_TEXT(e->id.mig_uuid, object, "mig_uuid");
+	READ_TEXT(e->id.mig_profile, object, "profile");
+	e->id.gi = read_u32(object, "gi", UINT32_MAX);
+	e->id.ci = read_u32(object, "ci", UINT32_MAX);
+	read_state(reader, e, object);
+}
+
+static void read_xid(struct reader *reader, uint32_t entity, const json_t *object)
+{
+	struct snapshot *s = reader->s;
+	struct xid *xid;
+
+	if (!json_is_object(object))
+		return;
+	if (s->xids_n >= reader->xids_cap) {
+		reader->error = -E2BIG;
+		return;
+	}
+	xid = &s->xids[s->xids_n++];
+	memcpy(xid->pci_bus_id, s->entities[entity].id.pci_bus_id, sizeof(xid->pci_bus_id));
+	xid->entity = (uint16_t)entity;
+	xid->code = read_u32(object, "xid", 0);
+	xid->count = read_count(object, "count");
+	xid->last_real_ns = read_time(object, "last_seen");
+}
+
+static void read_gpu(struct reader *reader, const json_t *object)
+{
+	struct entity *e = json_is_object(object) ? add_entity(reader) : NULL;
+	uint32_t index = reader->s->entities_n - 1;
+	json_t *member;
+	size_t i;
+
+	if (!e)
+		return;
+	e->id.index = read_u32(object, "gpu", 0);
+	READ_TEXT(e->id.uuid, object, "uuid");
+	READ_TEXT(e->id.name, object, "name");
+	READ_TEXT(e->id.pci_bus_id, object, "pci_bus_id");
+	READ_TEXT(e->id.serial, object, "serial");
+	READ_TEXT(e->id.vbios, object, "vbios");
+	READ_TEXT(e->id.architecture, object, "architecture");
+	READ_TEXT(e->id.compute_capability, object, "compute_capability");
+	e->id.minor = read_u32(object, "minor", UINT32_MAX);
+	e->id.numa_node = (int32_t)read_u32(object, "numa_node", UINT32_MAX);
+	read_state(reader, e, object);
+	json_array_foreach(json_object_get(object, "mig"), i, member)
+		read_instance(reader, index, member);
+	json_array_foreach(json_object_get(object, "xids"), i, member)
+		read_xid(reader, index, member);
+}
+
+/* The GPU whose UUID, or number where it has none, the entry names. */
+static uint32_t find_gpu(const struct snapshot *s, const json_t *object)
+{
+	const char *uuid = json_string_value(json_object_get(object, "uuid"));
+	uint32_t index = read_u32(object, "gpu", UINT32_MAX);
+
+	for (uint32_t i = 0; i < s->entities_n; i++) {
+		const struct entity *e = &s->entities[i];
+
+		if (!entity_is_mig(e) && (uuid ? STRV_EQ(e->id.uuid, uuid) : e->id.index == index))
+			return i;
+	}
+	return UINT32_MAX;
+}
+
+/*
+ * Where a process or workload runs; UINT32_MAX where that GPU is not in the document. An instance that is
+ * not is gone.
+ */
+static uint32_t read_place(struct reader *reader, const json_t *object)
+{
+	struct snapshot *s = reader->s;
+	uint32_t gpu = find_gpu(s, object), gi = read_u32(object, "gi", UINT32_MAX),
+		 ci = read_u32(object, "ci", UINT32_MAX);
+	struct entity *e;
+
+	if (gpu == UINT32_MAX || gi == UINT32_MAX || ci == UINT32_MAX)
+		return gpu;
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (s->entities[i].id.parent == gpu && s->entities[i].id.gi == gi &&
+		    s->entities[i].id.ci == ci)
+			return i;
+	e = add_entity(reader);
+	if (!e)
+		return UINT32_MAX;
+	e->id.parent = (uint16_t)gpu;
+	e->id.index = s->entities[gpu].id.index;
+	memcpy(e->id.uuid, s->entities[gpu].id.uuid, sizeof(e->id.uuid));
+	e->id.gi = gi;
+	e->id.ci = ci;
+	return s->entities_n - 1;
+}
+
+/* ---- workloads ---- */
+
+/* WORKLOAD_NONE where the entry belongs to nothing that is known. */
+static void read_workload_id(const json_t *object, struct workload *workload)
+{
+	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_JOB, WORKLOAD_POD,
+						    WORKLOAD_UNIT };
+
+	workload->kind = WORKLOAD_NONE;
+	for (size_t i = 0; i < ARRAY_SIZE(kinds) && workload->kind == WORKLOAD_NONE; i++)
+		if (json_is_string(json_object_get(object, workload_id_name(kinds[i])))) {
+			workload->kind = kinds[i];
+			READ_TEXT(workload->id, object, workload_id_name(kinds[i]));
+		}
+	if (workload->kind == WORKLOAD_CONTAINER)
+		READ_TEXT(workload->pod_uid, object, workload_id_name(WORKLOAD_POD));
+}
+
+static struct workload *add_workload(struct reader *reader, const struct workload *workload)
+{
+	struct snapshot *s = reader->s;
+
+	if (s->workloads_n >= reader->workloads_cap) {
+		reader->error = -E2BIG;
+		return NULL;
+	}
+	s->workloads[s->workloads_n] = *workload;
+	return &s->workloads[s->workloads_n++];
+}
+
+static void read_workload(struct reader *reader, const json_t *object)
+{
+	struct workload read = { 0 }, *workload;
+	uint32_t place = read_place(reader, object);
+
+	read_workload_id(object, &read);
+	read.entity = (uint16_t)place;
+	workload = place != UINT32_MAX ? add_workload(reader, &read) : NULL;
+	if (!workload)
+		return;
+	workload->live = read_u32(object, "processes_live", 0);
+	workload->exited = read_u32(object, "processes_exited", 0);
+	read_rows(object, process_metrics, PROCESS_METRICS, "process_gpu_", "process_", workload->v,
+		  workload->p);
+}
+
+static uint16_t workload_of(struct reader *reader, const json_t *object, uint16_t entity)
+{
+	struct workload read = { .entity = entity };
+	const struct workload *found = NULL;
+	struct snapshot *s = reader->s;
+
+	read_workload_id(object, &read);
+	if (read.kind == WORKLOAD_NONE)
+		return READING_NONE;
+	for (uint32_t i = 0; !found && i < s->workloads_n; i++)
+		if (s->workloads[i].entity == entity && s->workloads[i].kind == read.kind &&
+		    STRV_EQ(s->workloads[i].id, read.id))
+			found = &s->workloads[i];
+	if (!found)
+		found = add_workload(reader, &read);
+	return found ? (uint16_t)(found - s->workloads) : READING_NONE;
+}
+
+/* ---- processes ---- */
+
+static unsigned read_bits(const json_t *names, const char *(*name_of)(unsigned bit))
+{
+	unsigned bits = 0;
+	const char *name;
+
+	for (size_t i = 0; i < MIN(json_array_size(names), (size_t)32); i++) {
+		const char *text = json_string_value(json_array_get(names, i));
+
+		for (unsigned bit = 0; text && (name = name_of(bit)); bit++)
+			if (STRV_EQ(name, text))
+				bits |= 1u << bit;
+	}
+	return bits;
+}
+
+/* What tracing says of a process on a device. */
+static void read_traced(struct reader *reader, const json_t *object, uint32_t entity, uint64_t start)
+{
+	struct trace_view *view = reader->s->trace;
+	const json_t *cuda = json_object_get(object, "cuda");
+	struct traced_process *process;
+	struct traced_device *device;
+
+	/* Of what the driver lists, not all is traced. */
+	if (!view || !json_is_object(object) || (start != START_OF_TRACED && !json_is_object(cuda)))
+		return;
+	process = &view->processes[view->processes_n];
+	process->id.pid = read_u32(object, "pid", 0);
+	process->id.start_ticks = start;
+	READ_TEXT(process->comm, object, "comm");
+	process->first_real_ns = read_time(object, "first_seen");
+	process->incomplete = read_bits(json_object_get(cuda, "incomplete"), traced_incomplete_name);
+	process->overhead = read_double(cuda, "overhead_ratio", 0);
+	process->devices_first = view->devices_n;
+	process->devices_n = 1;
+	device = &view->devices[view->devices_n++];
+	device->process = view->processes_n++;
+	if (entity != UINT32_MAX) {
+		const struct reading_entity *id = &reader->s->entities[entity].id;
+
+		memcpy(device->uuid, id->parent == READING_NONE ? id->uuid : id->mig_uuid,
+		       sizeof(device->uuid));
+	} else {
+		READ_TEXT(device->uuid, object, "uuid");
+	}
+	read_rows(cuda, traced_metrics, TRACED_METRICS, "process_cuda_", NULL, device->v, device->p);
+}
+
+static void read_process(struct reader *reader, const json_t *object)
+{
+	bool traced = json_is_object(json_object_get(object, "cuda"));
+	uint32_t place = read_place(reader, object);
+	struct snapshot *s = reader->s;
+	struct process *process;
+
+	if (place == UINT32_MAX)
+		return;
+	process = &s->processes[s->processes_n++];
+	process->id.pid = read_u32(object, "pid", 0);
+	process->id.start_ticks = traced ? START_OF_BOTH : START_OF_LISTED;
+	READ_TEXT(process->comm, object, "comm");
+	process->uid = read_u32(object, "uid", UINT32_MAX);
+	process->entity = (uint16_t)place;
+	process->types = (uint8_t)read_bits(json_object_get(object, "types"), process_type_name);
+	process->first_real_ns = read_time(object, "first_seen");
+	process->last_real_ns = read_time(object, "last_seen");
+	process->workload = workload_of(reader, object, process->entity);
+	read_rows(object, process_metrics, PROCESS_METRICS, "process_gpu_", "process_", process->v,
+		  process->p);
+	read_traced(reader, object, place, START_OF_BOTH);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	if (x->entity != y->entity)
+		return x->entity < y->entity ? -1 : 1;
+	return x->id.pid < y->id.pid ? -1 : x->id.pid > y->id.pid;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct traced_process *x = a, *y = b;
+
+	if (x->id.pid != y->id.pid)
+		return x->id.pid < y->id.pid ? -1 : 1;
+	return x->devices_first < y->devices_first ? -1 : 1;
+}
+
+/* The order that a snapshot promises. */
+static void sort_processes(struct snapshot *s)
+{
+	struct trace_view *view = s->trace;
+
+	qsort(s->processes, s->processes_n, sizeof(*s->processes), by_place);
+	if (!view)
+		return;
+	qsort(view->processes, view->processes_n, sizeof(*view->processes), by_pid);
+	for (uint32_t i = 0; i < view->processes_n; i++)
+		view->devices[view->processes[i].devices_first].process = i;
+}
+
+static void read_processes(struct reader *reader, const json_t *document)
+{
+	json_t *process;
+	size_t i;
+
+	json_array_foreach(json_object_get(document, "processes"), i, process)
+		read_process(reader, process);
+	json_array_foreach(json_object_get(document, "traced"), i, process)
+		read_traced(reader, process, read_place(reader, process), START_OF_TRACED);
+	if (reader->s->trace)
+		reader->s->trace->left_out = read_u32(document, "traced_left_out", 0);
+	sort_processes(reader->s);
+	snapshot_join_trace(reader->s);
+}
+
+/* ---- the node ---- */
+
+static void read_topology(struct snapshot *s, const json_t *pairs)
+{
+	json_t *pair;
+	size_t i;
+
+	json_array_foreach(pairs, i, pair) {
+		uint32_t a = read_u32(pair, "a", UINT32_MAX), b = read_u32(pair, "b", UINT32_MAX);
+		const char *link = json_string_value(json_object_get(pair, "link"));
+		uint8_t level = 0, nvlinks = 0;
+
+		if (a >= b || b >= READING_TOPOLOGY_MAX)
+			continue;
+		link_parse(link ? link : "", &level, &nvlinks);
+		s->topology[a][b] = s->topology[b][a] = level;
+		s->topology_nvlinks[a][b] = s->topology_nvlinks[b][a] = nvlinks;
+		s->topology_n = MAX(s->topology_n, b + 1);
+	}
+}
+
+static void read_rejected(struct snapshot *s, const json_t *object)
+{
+	if (json_object_size(object) > REJECTED_LOOK_MAX)
+		return;
+	for (unsigned i = 0; i < GPU_METRICS + PROCESS_METRICS; i++) {
+		bool process = i >= GPU_METRICS;
+		unsigned row = process ? i - GPU_METRICS : i;
+		char name[FIELD_NAME_MAX];
+
+		rejected_field_name(process ? &process_metrics[row] : &gpu_metrics[row], process, name);
+		(process ? s->rejected_process : s->rejected)[row] = read_count(object, name);
+	}
+}
+
+static void read_source(struct snapshot *s, const json_t *node)
+{
+	struct source *driver = &s->sources[s->device_source];
+	const char *cuda = json_string_value(json_object_get(node, "cuda_version"));
+	const char *state = json_string_value(json_object_get(node, "state"));
+	unsigned major, minor;
+
+	driver->in_use = true;
+	driver->state = READING_STATES;
+	for (unsigned i = 0; state && i < READING_STATES; i++)
+		if (STRV_EQ(state_name((enum reading_state)i), state))
+			driver->state = (enum reading_state)i;
+	READ_TEXT(driver->error, node, "error");
+	READ_TEXT(driver->driver_version, node, "driver_version");
+	READ_TEXT(driver->library_version, node, "nvml_version");
+	READ_TEXT(driver->library, node, "library");
+	READ_TEXT(driver->unrecognised, node, "unrecognised");
+	if (cuda && sscanf(cuda, "%3u.%2u", &major, &minor) == 2)
+		driver->cuda_version = major * 1000 + minor * 10;
+}
+
+static void read_node(struct reader *reader, const json_t *document)
+{
+	const json_t *node = json_object_get(document, "node"), *agent = json_object_get(node, "agent");
+	struct snapshot *s = reader->s;
+	json_t *workload;
+	size_t i;
+
+	if (!json_is_object(node)) {
+		/* Why the driver gives no data is all that such a document says of it. */
+		s->fresh = !json_is_string(json_object_get(document, "error"));
+		READ_TEXT(s->not_fresh_reason, document, "error");
+		return;
+	}
+	READ_TEXT(s->hostname, node, "hostname");
+	s->fresh = json_is_true(json_object_get(node, "fresh"));
+	READ_TEXT(s->not_fresh_reason, node, "reason");
+	s->period_ns = llround(fmin(fmax(read_double(node, "period_seconds", 0), 0), 9e8) * 1e9);
+	read_source(s, node);
+	read_topology(s, json_object_get(node, "topology"));
+	READ_TEXT(s->agent_version, agent, "version");
+	read_rows(agent, agent_metrics, AGENT_METRICS, NULL, NULL, s->agent, s->agent_p);
+	read_rejected(s, json_object_get(node, "rejected"));
+	json_array_foreach(json_object_get(node, "workloads"), i, workload)
+		read_workload(reader, workload);
+}
+
+/* ---- the document ---- */
+
+/* Entries of an array in the document or one of its objects; more than an agent has is refused. */
+static int count(const json_t *array, size_t max, uint32_t *ret_n)
+{
+	size_t n = json_array_size(array);
+
+	if (n > max)
+		return -E2BIG;
+	*ret_n = (uint32_t)n;
+	return 0;
+}
+
+static int allocate_arrays(struct reader *reader, const json_t *document)
+{
+	struct snapshot *s = reader->s;
+	uint32_t processes, traced, workloads;
+	int r = count(json_object_get(document, "processes"), READING_PROCESSES_MAX, &processes);
+
+	if (r == 0)
+		r = count(json_object_get(document, "traced"), TRACED_MAX - READING_PROCESSES_MAX, &traced);
+	if (r == 0)
+		r = count(json_object_get(json_object_get(document, "node"), "workloads"), WORKLOADS_MAX,
+			  &workloads);
+	if (r < 0)
+		return r;
+	reader->entities_cap = READING_ENTITIES_MAX;
+	reader->xids_cap = XIDS_MAX;
+	reader->workloads_cap = workloads + processes;
+	s->entities = calloc(reader->entities_cap, sizeof(*s->entities));
+	s->processes = calloc(processes + 1, sizeof(*s->processes));
+	s->workloads = calloc(reader->workloads_cap + 1, sizeof(*s->workloads));
+	s->xids = calloc(reader->xids_cap, sizeof(*s->xids));
+	if (!s->entities || !s->processes || !s->workloads || !s->xids)
+		return -ENOMEM;
+	if (!json_is_array(json_object_get(document, "traced")))
+		return 0;
+	s->traced_places = calloc(processes + traced + 1, sizeof(*s->traced_places));
+	r = s->traced_places ?
+		    trace_view_new(processes + traced, processes + traced, 0, 0, 0, 0, 0, &s->trace) :
+		    -ENOMEM;
+	if (r == 0)
+		s->trace->enabled = true;
+	return r;
+}
+
+int snapshot_read(const json_t *document, struct snapshot **ret_snapshot)
+{
+	_cleanup_(snapshot_read_freep) struct snapshot *s = calloc(1, sizeof(*s));
+	struct reader reader = { .s = s };
+	json_t *gpu;
+	size_t i;
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	if (!json_is_object(document))
+		return -EBADMSG;
+	r = allocate_arrays(&reader, document);
+	if (r < 0)
+		return r;
+	s->boot_ns = DECODED_BOOT_NS;
+	s->real_ns = read_time(document, "time");
+	s->simulated = json_is_true(json_object_get(document, "simulated"));
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
+		read_gpu(&reader, gpu);
+	read_node(&reader, document);
+	read_processes(&reader, document);
+	if (reader.error < 0)
+		return reader.error;
+	*ret_snapshot = TAKE_PTR(s);
+	return 0;
+}
+
+void snapshot_read_free(struct snapshot *s)
+{
+	if (!s)
+		return;
+	trace_view_unref(s->trace);
+	free(s->traced_places);
+	free(s->entities);
+	free(s->processes);
+	free(s->workloads);
+	free(s->xids);
+	free(s);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "view/traced.h"
+
+/* The numbers of a process that is on no device that we know of. */
+static const struct traced_device nowhere;
+
+const struct traced_device *traced_device_of(const struct snapshot *s, const struct process *process)
+{
+	return s->trace && process->traced != TRACED_NONE ? &s->trace->devices[process->traced] : NULL;
+}
+
+bool traced_apart_next(struct traced_apart *apart)
+{
+	const struct snapshot *s = apart->s;
+	const struct trace_view *view = s->trace;
+
+	for (; view && view->enabled && apart->process_i < view->processes_n;
+	     apart->process_i++, apart->device_i = 0) {
+		const struct traced_process *process = &view->processes[apart->process_i];
+
+		if (process->exited)
+			continue;
+		apart->process = process;
+		if (process->devices_n == 0 && apart->device_i == 0) {
+			apart->device_i++;
+			apart->device = &nowhere;
+			apart->entity = NULL;
+			return true;
+		}
+		while (apart->device_i < process->devices_n) {
+			uint32_t i = process->devices_first + apart->device_i++;
+			uint16_t entity = s->traced_places[i].entity;
+
+			apart->device = &view->devices[i];
+			apart->entity = entity == READING_NONE ? NULL : &s->entities[entity];
+			if (!s->traced_places[i].listed)
+				return true;
+		}
+	}
+	return false;
+}
