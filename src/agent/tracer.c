@@ -229,7 +229,7 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 	return 0;
 }
 
-static void finish(struct tracer *tracer)
+static void tracer_finish(struct tracer *tracer)
 {
 	trace_engine_free(TAKE_PTR(tracer->engine));
 	pipeline_free(TAKE_PTR(tracer->pipeline));
@@ -265,7 +265,7 @@ static void *tracer_thread(void *userdata)
 			show_off(tracer, "the tracing loop failed");
 		}
 	}
-	finish(tracer);
+	tracer_finish(tracer);
 	return NULL;
 }
 

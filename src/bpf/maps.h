@@ -6,6 +6,7 @@
 
 #include "bpf/machine.h"
 #include "bpf/event.h"
+#include "bpf/shared.h"
 
 #define U64_MAX (~0ULL)
 

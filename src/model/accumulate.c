@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings of one source become its values. A driver's counter is added up by differences. What it says is not always so:
- * after a reload it starts again at zero, and drivers with faults give wrong numbers for a while. So a reading
- * that fell, or rose faster than anything can, is not taken at once. It stands in doubt for DOUBT_SECONDS; a
- * reading in that time
+ * How readings of one source become its values. A driver's counter is added up by differences. What it says
+ * is not always so: after a reload it starts again at zero, and drivers with faults give wrong numbers for a
+ * while. So a reading that fell, or rose faster than anything can, is not taken at once. It stands in doubt
+ * for DOUBT_SECONDS; a reading in that time
  *
  *   that fits the one before the odd one    says that those between were wrong: as if they had not been
  *
  * and after it
  *
  *   one that is lower, and no more than can have come since     the driver started again: all of it is added
- *   any other                                                   another base, and nobody knows what happened: nothing is added
+ *   any other                                                   another base, and nobody knows what happened:
+ *                                                               nothing is added
  *
  * So a counter may be late, and may miss what happened around a restart; it does not show what cannot have
  * happened.
@@ -93,8 +94,8 @@ static void end_doubt(struct device_report *report, uint8_t *state)
 }
 
 /* Adds what the reading says to the sum; see the opening comment. */
-static void count(struct model *model, struct device_report *report, const struct metric *metric,
-		  unsigned slot, double raw, int64_t end_ns)
+static void counter_add(struct model *model, struct device_report *report, const struct metric *metric,
+			unsigned slot, double raw, int64_t end_ns)
 {
 	uint8_t *state = &report->state[slot];
 	int64_t since_ns = *state & SLOT_IN_DOUBT ? report->doubt_ns : report->sampled_ns;
@@ -131,7 +132,7 @@ static void take_counter(struct model *model, struct device_report *report, cons
 		return;
 	}
 	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
-		count(model, report, metric, slot, entity->v[slot], end_ns);
+		counter_add(model, report, metric, slot, entity->v[slot], end_ns);
 	} else {
 		/* The first, which the sum starts at, or one with another base, where it goes on. */
 		if (!*state)

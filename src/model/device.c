@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which devices there are. A GPU is found again by its UUID, an instance by that and its GI and CI, in whatever order
- * the driver lists them.
+ * Which devices there are. A GPU is found again by its UUID, an instance by that and its GI and CI, in
+ * whatever order the driver lists them.
  */
 #include "model/private.h"
 
@@ -209,8 +209,8 @@ static bool device_of_parent(const struct reading_entity *id, uint32_t i, const 
 }
 
 /*
- * It is in the reading at hand. What it is, the first of its sources says, whether or not that is current: it does
- * not change with each failure. False: no memory for what this source says.
+ * It is in the reading at hand. What it is, the first of its sources says, whether or not that is current: it
+ * does not change with each failure. False: no memory for what this source says.
  */
 static bool device_seen(struct device *device, enum source_id source, const struct reading_entity *id,
 			uint16_t parent)

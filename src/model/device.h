@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Devices as the model keeps them, for the files of this folder only: one struct device, and for each source that
- * has listed it a struct device_report with that source's values. A device that one source knows has no second
- * copy of them: the report's are the device's.
+ * Devices as the model keeps them, for the files of this folder only: one struct device, and for each source
+ * that has listed it a struct device_report with that source's values. A device that one source knows has no
+ * second copy of them: the report's are the device's.
  */
 #pragma once
 
@@ -35,7 +35,8 @@ struct device_report {
 	int64_t said_ns; /* end of the newest reading that said whether it is there */
 	unsigned doubts; /* counters that are in doubt */
 	int64_t doubt_ns; /* the good reading before the first of its counters that is in doubt */
-	double *v; /* accumulated from this source alone: in `own`, or the device's while it is the only one */
+	/* accumulated from this source alone: in `own`, or the device's while it is the only one */
+	double *v;
 	uint8_t *p;
 	struct report_values *own;
 	/* COUNTER: the newest reading counted. INCREMENT: when one was last accepted, boot time in ns. */
@@ -47,8 +48,8 @@ struct device_report {
 struct device {
 	struct entity e; /* as published, but e.id.parent: see `parent` */
 	struct device_report *reports[SOURCES]; /* NULL: that source has never listed it */
-	uint8_t *
-		from; /* by slot: the source of the value in `e`, SOURCES none; NULL while there is one report */
+	/* by slot: the source of the value in `e`, SOURCES: none; NULL while there is one report */
+	uint8_t *from;
 	uint16_t parent; /* index of the GPU's device, NO_INDEX on a GPU */
 	uint16_t rank; /* place in the snapshot */
 	/* where increments go that have no workload's place; NO_INDEX until needed */

@@ -11,18 +11,20 @@
  *
  * A gauge is the deciding source's. One that only sources have that are not current is absent.
  *
- * A counter (and a sum of increments) is accumulated for each source on its own base; what is shown is that plus
- * an offset, so that it neither jumps nor falls when another source decides. A source that decides
+ * A counter (and a sum of increments) is accumulated for each source on its own base; what is shown is that
+ * plus an offset, so that it neither jumps nor falls when another source decides. A source that decides
  *
- *   after a better one             begins with a reading that is no older than the newest counted one; of what it
- *                                  counted before nothing is added, since that was counted, or may have been
- *   again, after one that is worse adds what it has counted itself since it decided last, as far as that is more
+ *   after a better one             begins with a reading that is no older than the newest counted one; of
+ *                                  what it counted before nothing is added, since that was counted, or may
+ *                                  have been
+ *   again, after one that is worse adds what it has counted itself since it decided last, as far as that is
+ *   more
  *                                  than what the others have added meanwhile
  *   for the first time             as after a better one
  *
- * So nothing is counted twice. What happened between the last reading of the one and the first of the other may be
- * missing until the better one is back. A counter in doubt (accumulate.c) waits with all of that until the doubt
- * is over.
+ * So nothing is counted twice. What happened between the last reading of the one and the first of the other
+ * may be missing until the better one is back. A counter in doubt (accumulate.c) waits with all of that until
+ * the doubt is over.
  */
 #include "model/private.h"
 
@@ -115,8 +117,8 @@ static int64_t stale_at(const struct model *model, const struct device *device, 
 }
 
 /*
- * The newest word of a source on whether the device is there outweighs what another said of it that is no longer
- * recent.
+ * The newest word of a source on whether the device is there outweighs what another said of it that is no
+ * longer recent.
  */
 static bool is_gone(const struct model *model, const struct device *device, int64_t now_ns)
 {

@@ -87,8 +87,8 @@ void model_set_outage(struct model *model, enum source_id source, const char *te
 /*
  * Who owns the workloads, as one source knows it: takes the place of all that this source has said before.
  * Copies the rows and makes their strings valid UTF-8; of two rows for one workload the first is kept, and of
- * two sources the one with the higher priority. At most OWNERS_MAX rows; those beyond, and rows without a kind
- * or an ID, are counted in the source's `dropped`. -ENOMEM: what was known before stays.
+ * two sources the one with the higher priority. At most OWNERS_MAX rows; those beyond, and rows without a
+ * kind or an ID, are counted in the source's `dropped`. -ENOMEM: what was known before stays.
  */
 int model_set_owners(struct model *model, enum source_id source, const struct owner *owners, uint32_t n);
 

@@ -55,7 +55,8 @@ static int compare(const void *a, const void *b)
 	return order ? order : memcmp(a, b, sizeof(struct owner));
 }
 
-static const struct owner *find(const struct owners *owners, enum workload_kind workload, const char *id)
+static const struct owner *owner_in(const struct owners *owners, enum workload_kind workload,
+				      const char *id)
 {
 	size_t at = LOWER_BOUND(owners->n, i, compare_key(&owners->list[i], workload, id) < 0);
 
@@ -68,9 +69,9 @@ const struct owner *owner_find(const struct model *model, const struct workload 
 
 	if (!model->owners)
 		return NULL;
-	found = find(model->owners, w->kind, w->id);
+	found = owner_in(model->owners, w->kind, w->id);
 	if (!found && w->pod_uid[0])
-		found = find(model->owners, WORKLOAD_POD, w->pod_uid);
+		found = owner_in(model->owners, WORKLOAD_POD, w->pod_uid);
 	return found;
 }
 

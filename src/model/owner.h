@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who owns a workload: the pod and the container that a cgroup's ID stands for, and what made the pod. A source
- * that can know (an API server, the node's own files) hands a whole table of these to model_set_owners(); the
- * model joins them to the workloads that its processes run in.
+ * Who owns a workload: the pod and the container that a cgroup's ID stands for, and what made the pod. A
+ * source that can know (an API server, the node's own files) hands a whole table of these to
+ * model_set_owners(); the model joins them to the workloads that its processes run in.
  */
 #pragma once
 

@@ -2,12 +2,14 @@
 /*
  * Processes on devices.
  *
- *   in a reading, new                 identified; has a series if one is free; goes on where it left off if it was here lately
- *   in a reading, known               increments credited; now and then its start time is compared, so that a PID that was
- *                                     given to another process is noticed
- *   not in a list that was read       exited: its sums stay in the device's totals and its workload, and as an exit record
- *   only in the utilisation samples   what it did before it exited: credited, then exited; if it has exited already,
- *                                     credited to its exit record
+ *   in a reading, new                 identified; has a series if one is free; goes on where it left off if
+ *                                     it was here lately
+ *   in a reading, known               increments credited; now and then its start time is compared, so that a
+ *                                     PID that was given to another process is noticed
+ *   not in a list that was read       exited: its sums stay in the device's totals and its workload, and as
+ *                                     an exit record
+ *   only in the utilisation samples   what it did before it exited: credited, then exited; if it has exited
+ *                                     already, credited to its exit record
  *   list unread (driver hangs, lost)  stays, until /proc says that it is gone
  *
  * Memory byte-seconds are the trapezoid between two readings that both saw the process: nothing is charged
@@ -294,7 +296,9 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 
 		if (!row_is_credited(row))
 			continue;
-		/* What another source has counted, in part, of what happened since this one's last reading. */
+		/*
+		 * What another source has counted, in part, of what happened since this one's last reading.
+		 */
 		if (presence_is(p) && model->devices[t->device]->process_switched)
 			continue;
 		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {

@@ -24,7 +24,10 @@ static void publish_header(struct model *model, struct snapshot *s)
 	memcpy(s->agent_p, model->agent_p, sizeof(s->agent_p));
 }
 
-/* Counters of a tracer whose figures are old stay; its gauges are of an earlier time, which nothing would show. */
+/*
+ * Counters of a tracer whose figures are old stay; its gauges are of an earlier time, which nothing would
+ * show.
+ */
 static void publish_trace(const struct model *model, struct snapshot *s)
 {
 	s->trace = trace_view_ref(model->trace);

@@ -7,7 +7,8 @@
  *  1. At most `limit` claims have a series.
  *  2. Each increment is credited to exactly one place: the owner's series if it has one at that moment, else
  *     to "other". So the sum of all is the sum of all series that ever were, and "other"; neither falls.
- *  3. An owner that loses its series keeps what was credited to it, and goes on from there if it gets one again.
+ *  3. An owner that loses its series keeps what was credited to it, and goes on from there if it gets one
+ *     again.
  *
  * Who gets one: first come, first served while there are free ones (series_take). When all are taken, either
  * a much busier claim takes over (series_balance), or the best by score have them (series_offer). What lasts

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * To which workload a traced process belongs. Each is looked at once: as NVML's process, where it is one, else
- * by the callback that asks /proc. The answer is kept for as long as tracing shows the process.
+ * To which workload a traced process belongs. Each is looked at once: as NVML's process, where it is one,
+ * else by the callback that asks /proc. The answer is kept for as long as tracing shows the process.
  *
  * A process that has ended before it was looked at, or whose PID is another's by now, belongs to none that we
  * know of. Workloads of traced processes have names only (struct workload_name); what a workload has had of a

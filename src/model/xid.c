@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * XID counts. Several sources may report the same error: the driver's events, which come with the next reading
- * and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if another
- * source reports the same code on the same GPU within the window, the two are one. Reports of one source never
- * cancel each other: two lines are two errors.
+ * XID counts. Several sources may report the same error: the driver's events, which come with the next
+ * reading and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if
+ * another source reports the same code on the same GPU within the window, the two are one. Reports of one
+ * source never cancel each other: two lines are two errors.
  */
 #include "model/private.h"
 
@@ -75,7 +75,7 @@ static struct xid *xid_find(struct model *model, const char *pci_bus_id, uint32_
 	return xid;
 }
 
-static void count(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns)
+static void xid_count(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns)
 {
 	int64_t real_ns = clock_real_ns() - (clock_boot_ns() - boot_ns);
 	struct xid *xid = xid_find(model, pci_bus_id, code);
@@ -94,7 +94,7 @@ static void take_report(struct model *model, const struct xid_recent *report)
 	if (repeated(model, report))
 		return;
 	remember(model, report);
-	count(model, report->pci_bus_id, report->code, report->to_ns);
+	xid_count(model, report->pci_bus_id, report->code, report->to_ns);
 }
 
 void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,

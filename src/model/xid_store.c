@@ -134,7 +134,8 @@ int model_xids_load(struct model *model, const char *path)
 	}
 	model->kmsg_sequence = model->kmsg_loaded;
 	/*
-	 * That run could not read the log: what it learned from the driver would be counted again from older records.
+	 * That run could not read the log: what it learned from the driver would be counted again from older
+	 * records.
 	 */
 	if (model->kmsg_loaded == 0 && model->xids_n > 0)
 		model->kmsg_from_ns = clock_boot_ns();

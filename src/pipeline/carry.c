@@ -13,11 +13,12 @@ static bool is_carried(const struct traced_process *process)
 	return process->exited && process->has_series;
 }
 
-struct room {
+struct carry_room {
 	uint32_t processes, devices, calls, errors, kernels;
 };
 
-static void add_room(struct room *room, const struct trace_view *view, const struct traced_process *process)
+static void add_room(struct carry_room *room, const struct trace_view *view,
+		     const struct traced_process *process)
 {
 	room->processes++;
 	room->devices += process->devices_n;
@@ -81,8 +82,8 @@ static void copy_rest(const struct trace_view *from, struct trace_view *to)
 }
 
 /* By PID, of one PID the ended first. */
-static void merge(const struct trace_view *before, const struct trace_view *view, uint32_t carried,
-		  struct trace_view *to)
+static void views_merge(const struct trace_view *before, const struct trace_view *view, uint32_t carried,
+			struct trace_view *to)
 {
 	uint32_t at = 0;
 
@@ -104,7 +105,7 @@ static void merge(const struct trace_view *before, const struct trace_view *view
 struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_view *view,
 				  uint64_t *left_out)
 {
-	struct room room = { 0 };
+	struct carry_room room = { 0 };
 	struct trace_view *both;
 
 	for (uint32_t i = 0; before && i < before->processes_n; i++) {
@@ -123,7 +124,7 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 		*left_out += room.processes;
 		return view;
 	}
-	merge(before, view, room.processes, both);
+	views_merge(before, view, room.processes, both);
 	trace_view_unref(view);
 	return both;
 }

@@ -68,7 +68,7 @@ static int is_contained(uint32_t tgid, bool *ret_contained)
 	return 0;
 }
 
-static uint32_t find(const struct kept_environments *kept, uint32_t tgid)
+static uint32_t kept_find(const struct kept_environments *kept, uint32_t tgid)
 {
 	uint32_t i = 0;
 
@@ -85,7 +85,7 @@ int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, v
 
 	if (r == 0 || !kept)
 		return r;
-	i = find(kept, tgid);
+	i = kept_find(kept, tgid);
 	if (i == KEPT || kept->of[i].n > size)
 		return r;
 	memcpy(buf, kept->of[i].text, kept->of[i].n);
@@ -100,7 +100,7 @@ int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret
 
 	if (r == 0 || !pipeline->kept)
 		return r;
-	i = find(pipeline->kept, tgid);
+	i = kept_find(pipeline->kept, tgid);
 	if (i == KEPT)
 		return r;
 	*ret_contained = pipeline->kept->of[i].contained;
@@ -143,7 +143,7 @@ void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid)
 	if (!pipeline->kept || !text || read_environment((uint32_t)pid, text, READ_BYTES, &n) < 0 ||
 	    is_contained((uint32_t)pid, &contained) < 0)
 		return;
-	i = find(pipeline->kept, (uint32_t)pid);
+	i = kept_find(pipeline->kept, (uint32_t)pid);
 	if (i == KEPT)
 		i = pipeline->kept->next++ % KEPT;
 	pipeline->kept->of[i].tgid = (uint32_t)pid;

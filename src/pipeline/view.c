@@ -16,7 +16,7 @@
 
 /* ---- how much room ---- */
 
-struct room {
+struct view_room {
 	struct cuda *cuda;
 	uint32_t processes, calls, errors;
 };
@@ -44,7 +44,7 @@ SAME(SITES);
 /* And hands src/cuda what is incomplete, before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
 {
-	struct room *room = userdata;
+	struct view_room *room = userdata;
 
 	if (process->incomplete)
 		cuda_mark(room->cuda, process->tgid, process->incarnation, process->incomplete);
@@ -126,7 +126,7 @@ static uint32_t find_process(struct trace_view *view, uint32_t known, const stru
 struct filling {
 	struct trace_view *view;
 	uint32_t known; /* processes of src/cuda's */
-	struct room room;
+	struct view_room room;
 };
 
 /* Ends early where there is less room than was counted; there is not. */

@@ -22,7 +22,7 @@ struct choice {
 	bool ptx;
 };
 
-struct reading {
+struct figures_reading {
 	const struct symbolizer *symbolizer;
 	uint16_t sm;
 	const struct figures_limits *limits;
@@ -59,7 +59,7 @@ uint64_t figures_bytes(const struct figures *figures)
 
 /* ---- the first walk ---- */
 
-static struct choice *choice_of(struct reading *reading, uint32_t container)
+static struct choice *choice_of(struct figures_reading *reading, uint32_t container)
 {
 	if (container >= CONTAINERS_MAX)
 		return NULL;
@@ -79,7 +79,7 @@ static struct choice *choice_of(struct reading *reading, uint32_t container)
 
 static int on_header(const struct cubin_image *image, void *userdata)
 {
-	struct reading *reading = userdata;
+	struct figures_reading *reading = userdata;
 	uint32_t suits = cubin_suits(image, reading->sm);
 	struct choice *choice = choice_of(reading, image->container);
 
@@ -104,7 +104,7 @@ static int on_header(const struct cubin_image *image, void *userdata)
 
 /* ---- the second ---- */
 
-static int keep_ptx(struct reading *reading, const struct cubin_image *image)
+static int keep_ptx(struct figures_reading *reading, const struct cubin_image *image)
 {
 	struct figures *figures = reading->figures;
 	struct cubin_image *ptx;
@@ -123,7 +123,7 @@ static int keep_ptx(struct reading *reading, const struct cubin_image *image)
 
 static int on_image(const struct cubin_image *image, void *userdata)
 {
-	struct reading *reading = userdata;
+	struct figures_reading *reading = userdata;
 	const struct choice *choice;
 
 	if (symbolizer_stopping(reading->symbolizer))
@@ -154,7 +154,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* What two kernels of one name do not have in common is not known. */
-static void merge(struct figures_entry *into, const struct figures_entry *other)
+static void figures_merge(struct figures_entry *into, const struct figures_entry *other)
 {
 	if (into->arch.sm != other->arch.sm || into->arch.variant != other->arch.variant)
 		into->arch = (struct kernel_arch){ 0 };
@@ -175,7 +175,7 @@ static void sort(struct figures *figures)
 		struct figures_entry *last = &figures->entries[n], *entry = &figures->entries[i];
 
 		if (entry->hash == last->hash && entry->check == last->check)
-			merge(last, entry);
+			figures_merge(last, entry);
 		else
 			figures->entries[++n] = *entry;
 	}
@@ -184,7 +184,7 @@ static void sort(struct figures *figures)
 }
 
 /* Names that came twice first make room for others. */
-static int grow(struct reading *reading)
+static int grow(struct figures_reading *reading)
 {
 	struct figures *figures = reading->figures;
 	struct figures_entry *entries;
@@ -206,7 +206,7 @@ static int grow(struct reading *reading)
 
 static int on_kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
 {
-	struct reading *reading = userdata;
+	struct figures_reading *reading = userdata;
 	struct figures *figures = reading->figures;
 	struct symbol_key key = symbol_key(kernel->symbol, kernel->symbol_n);
 	struct figures_entry *entry;
@@ -239,19 +239,19 @@ static int on_kernel(const struct cubin_image *image, const struct cubin_kernel 
 
 static void on_trouble(_unused_ uint64_t offset, _unused_ const char *text, void *userdata)
 {
-	struct reading *reading = userdata;
+	struct figures_reading *reading = userdata;
 
 	reading->figures->whole = false;
 }
 
 static bool stop(void *userdata)
 {
-	const struct reading *reading = userdata;
+	const struct figures_reading *reading = userdata;
 
 	return symbolizer_stopping(reading->symbolizer);
 }
 
-static int walk(struct reading *reading, const struct cubin_source *source)
+static int walk(struct figures_reading *reading, const struct cubin_source *source)
 {
 	const struct cubin_limits limits = { .image_bytes = reading->limits->image_bytes,
 					     .metadata_bytes = reading->limits->metadata_bytes };
@@ -282,7 +282,9 @@ int figures_read(const struct symbolizer *symbolizer, const struct cubin_source 
 		 const struct figures_limits *limits, struct figures **ret_figures)
 {
 	_cleanup_(figures_freep) struct figures *figures = calloc(1, sizeof(*figures));
-	struct reading reading = { .symbolizer = symbolizer, .sm = sm, .limits = limits, .figures = figures };
+	struct figures_reading reading = {
+		.symbolizer = symbolizer, .sm = sm, .limits = limits, .figures = figures
+	};
 	int r;
 
 	if (!figures)

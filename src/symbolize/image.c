@@ -86,7 +86,8 @@ static void limit_versions(struct symbolizer *symbolizer, pid_t pid, uint64_t in
 	}
 }
 
-static int keep(struct symbolizer *symbolizer, const struct work *work, struct figures *figures, bool lost)
+static int image_keep(struct symbolizer *symbolizer, const struct work *work, struct figures *figures,
+		      bool lost)
 {
 	const struct symbolizer_question *q = &work->question;
 	struct image *image = calloc(1, sizeof(*image));
@@ -179,7 +180,7 @@ void image_read(struct symbolizer *symbolizer, const struct work *work)
 	if (lost)
 		figures_free(TAKE_PTR(figures));
 	symbolizer->trim = true;
-	if (keep(symbolizer, work, figures, lost) == 0)
+	if (image_keep(symbolizer, work, figures, lost) == 0)
 		(void)TAKE_PTR(figures);
 }
 

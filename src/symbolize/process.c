@@ -155,7 +155,7 @@ static int check(struct symbolizer *symbolizer, struct process *process)
 	return 0;
 }
 
-static struct process **find(struct symbolizer *symbolizer, uint32_t pid, uint64_t incarnation)
+static struct process **process_search(struct symbolizer *symbolizer, uint32_t pid, uint64_t incarnation)
 {
 	for (uint32_t i = 0; i < symbolizer->processes_n; i++)
 		if (symbolizer->processes[i]->id.pid == pid &&
@@ -228,7 +228,8 @@ static bool is_another(const struct process *process, const struct symbolizer_qu
 static int get(struct symbolizer *symbolizer, const struct symbolizer_question *question,
 	       struct process **ret_process)
 {
-	struct process **known = find(symbolizer, question->process.pid, question->incarnation), *process;
+	struct process **known = process_search(symbolizer, question->process.pid, question->incarnation),
+		       *process;
 	int r;
 
 	/* Without a beginning one PID's programs are told apart by their processes' alone. */
@@ -303,11 +304,11 @@ void process_remove(struct symbolizer *symbolizer, struct process *process)
 
 void process_drop(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation)
 {
-	struct process **known = find(symbolizer, pid, incarnation);
+	struct process **known = process_search(symbolizer, pid, incarnation);
 
 	if (known)
 		drop(symbolizer, known);
-	known = find(symbolizer, pid, 0);
+	known = process_search(symbolizer, pid, 0);
 	if (known)
 		drop(symbolizer, known);
 }

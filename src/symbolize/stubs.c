@@ -11,7 +11,7 @@
 #include "symbolize/names.h"
 #include "symbolize/worker.h"
 
-struct reading {
+struct stub_reading {
 	const struct symbolizer *symbolizer;
 	struct stub_table *table;
 	uint32_t cap, max;
@@ -69,7 +69,7 @@ static void sort(struct stub_table *table)
 }
 
 /* Names that came twice first make room for others. -E2BIG */
-static int grow(struct reading *reading)
+static int grow(struct stub_reading *reading)
 {
 	struct stub_table *table = reading->table;
 	struct stub_entry *entries;
@@ -110,7 +110,7 @@ static void leave_out(struct stub_table *table, const struct stub_entry *entry)
 
 static int on_stub(const struct stub *stub, void *userdata)
 {
-	struct reading *reading = userdata;
+	struct stub_reading *reading = userdata;
 	struct stub_table *table = reading->table;
 	size_t n = strlen(stub->symbol);
 	struct symbol_key key = symbol_key(stub->symbol, n);
@@ -185,7 +185,7 @@ static int list_keys(struct stub_table *table)
 	return 0;
 }
 
-static int finish(struct stub_table *table)
+static int stubs_finish(struct stub_table *table)
 {
 	struct stub_entry *entries;
 	int r;
@@ -204,7 +204,7 @@ int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *roo
 		    uint32_t max, struct stub_table **ret_table)
 {
 	_cleanup_(stub_table_freep) struct stub_table *table = calloc(1, sizeof(*table));
-	struct reading reading = { .symbolizer = symbolizer, .table = table, .max = max };
+	struct stub_reading reading = { .symbolizer = symbolizer, .table = table, .max = max };
 	_cleanup_close_ int debug_fd = -1;
 	uint64_t skipped = 0;
 	int r;
@@ -219,7 +219,7 @@ int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *roo
 	r = stubs_read(fd, debug_fd, on_stub, &reading, &skipped);
 	table->left_out += skipped;
 	if (r == 0)
-		r = finish(table);
+		r = stubs_finish(table);
 	if (r < 0)
 		return r;
 	*ret_table = TAKE_PTR(table);

@@ -15,6 +15,7 @@
 
 #include "base/macro.h"
 #include "bpf/event.h"
+#include "bpf/shared.h"
 
 struct attach_backend;
 struct attachment;

@@ -30,7 +30,8 @@ static int signature_of(const struct attach_site *site, uint32_t salt, struct tr
 	return 0;
 }
 
-static struct attach_signature *find(const struct attach_backend *backend, const struct trace_signature *key)
+static struct attach_signature *signature_find(const struct attach_backend *backend,
+					       const struct trace_signature *key)
 {
 	for (size_t i = 0; i < backend->signatures_n; i++)
 		if (memcmp(&backend->signatures[i].key, key, sizeof(*key)) == 0)
@@ -66,7 +67,7 @@ static int add(struct attachment *attachment, const struct attach_site *site, ui
 
 		if (r < 0)
 			return r;
-		known = find(backend, &key);
+		known = signature_find(backend, &key);
 		if (known && known->site != value)
 			continue;
 		if (!known) {
@@ -103,7 +104,7 @@ void attach_signatures_remove(struct attachment *attachment)
 	struct attach_backend *backend = attachment->backend;
 
 	for (size_t i = 0; i < attachment->signatures_n; i++) {
-		struct attach_signature *known = find(backend, &attachment->signatures[i]);
+		struct attach_signature *known = signature_find(backend, &attachment->signatures[i]);
 
 		if (!known || --known->refs)
 			continue;

@@ -2,12 +2,14 @@
 /*
  * What tracing may cost. Bookkeeping only: hits and time in, a verdict out; the engine carries it out.
  *
- *   below the budget ──> too dear: QUIET (no events) ──> still too dear: GIVE_UP the dearest group ──> ... the next
- *          ^                        │                                      │
- *          └── after the back-off ──┴──────────────────────────────────────┘     30 s, and twice as long each time, up to 1 h
+ *   below the budget ──> above: QUIET (no events) ──> still above: GIVE_UP the most expensive group ──> ...
+ *          ^                        │                                  │
+ *          └── after the back-off ──┴──────────────────────────────────┘
  *
- * A verdict is on a whole window of BUDGET_WINDOW_NS, and the window after it begins anew: what was done must
- * be seen to work.
+ * The back-off is 30 s, and twice as long each time, up to 1 h.
+ *
+ * A verdict is on a whole window of BUDGET_WINDOW_NS, and the next window starts from zero: what was done
+ * must be seen to work.
  */
 #pragma once
 

@@ -17,7 +17,7 @@
 
 /* ---- files ---- */
 
-static int keep(struct trace_engine *engine, struct target_file *file)
+static int file_keep(struct trace_engine *engine, struct target_file *file)
 {
 	if (engine->files_n == engine->files_cap) {
 		uint32_t cap = engine->files_cap ? 2 * engine->files_cap : 8;
@@ -86,7 +86,7 @@ static int on_file(struct target_file *file, void *userdata)
 		return r;
 	}
 	tell_unprobed(engine, file, made);
-	r = keep(engine, file);
+	r = file_keep(engine, file);
 	if (r < 0) {
 		files_free(made);
 		return r;

@@ -88,7 +88,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 
 /* ---- attaching ---- */
 
-struct trial {
+struct file_trial {
 	const struct files_config *config;
 	int fd;
 	bool returns;
@@ -99,7 +99,7 @@ struct trial {
  * Attaches the largest part of @sites that the kernel takes: those that it refuses are moved behind the
  * others. *ret_n: how many it takes. Halves are tried apart, single sites decide.
  */
-static int part(struct trial *t, struct attach_site *sites, size_t n, size_t *ret_n)
+static int part(struct file_trial *t, struct attach_site *sites, size_t n, size_t *ret_n)
 {
 	struct attachment *attachment;
 	size_t low, high, half = n / 2;
@@ -142,7 +142,7 @@ static int part(struct trial *t, struct attach_site *sites, size_t n, size_t *re
 static int attach_part(const struct files_config *config, int fd, bool returns, struct attach_site *sites,
 		       size_t n, size_t *ret_n, struct attachment **ret_attachment)
 {
-	struct trial trial = { .config = config, .fd = fd, .returns = returns };
+	struct file_trial trial = { .config = config, .fd = fd, .returns = returns };
 	int r = n == 0 ? 0 : attach(config->backend, fd, config->pid, returns, sites, n, ret_attachment);
 
 	if (r == 0) {

@@ -39,7 +39,7 @@ struct answer {
 	uint32_t cost_ns; /* the lowest average of a round */
 };
 
-struct trial {
+struct site_trial {
 	const struct specimen *specimen;
 	struct attach_site site;
 	pid_t pid;
@@ -134,7 +134,7 @@ static int locate(const void *code, struct attach_site *ret_site)
 	return r;
 }
 
-static int spawn(struct trial *trial)
+static int spawn(struct site_trial *trial)
 {
 	int pair[2];
 
@@ -155,7 +155,7 @@ static int spawn(struct trial *trial)
 	return 0;
 }
 
-static int ask(struct trial *trial, enum question question, struct answer *ret_answer)
+static int ask(struct site_trial *trial, enum question question, struct answer *ret_answer)
 {
 	struct pollfd poll_fd = { .fd = trial->fd, .events = POLLIN };
 	struct answer answer;
@@ -168,7 +168,7 @@ static int ask(struct trial *trial, enum question question, struct answer *ret_a
 	return 0;
 }
 
-static void finish(struct trial *trial)
+static void trial_finish(struct site_trial *trial)
 {
 	if (trial->fd >= 0) {
 		close(trial->fd);
@@ -180,7 +180,7 @@ static void finish(struct trial *trial)
 }
 
 /* 10-byte nops are refused by most kernels, which would refuse the others with it. */
-static bool is_doubtful(const struct trial *trial)
+static bool is_doubtful(const struct site_trial *trial)
 {
 	return trial->specimen->kind == SITE_KIND_NOP10;
 }
@@ -189,7 +189,7 @@ static bool is_doubtful(const struct trial *trial)
  * All at once where the kernel takes them, since letting go takes as long for many as for one; else each for
  * itself.
  */
-static void attach_entries(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
+static void attach_entries(struct attach_backend *backend, int file, struct site_trial *trials, unsigned n,
 			   struct attachment **ret_together)
 {
 	struct attach_site sites[SITE_KINDS];
@@ -215,7 +215,7 @@ static void note_cost(uint32_t *lowest, uint32_t ns)
 		*lowest = ns;
 }
 
-static void try_entries(struct trial *trials, unsigned n, struct site_rules *rules)
+static void try_entries(struct site_trial *trials, unsigned n, struct site_rules *rules)
 {
 	uint32_t measured[SITE_CLASSES] = { 0 };
 
@@ -244,12 +244,12 @@ static void try_entries(struct trial *trials, unsigned n, struct site_rules *rul
 }
 
 /* Only of one kind in each class: a single step is dear. */
-static void try_returns(struct attach_backend *backend, int file, struct trial *trials, unsigned n,
+static void try_returns(struct attach_backend *backend, int file, struct site_trial *trials, unsigned n,
 			struct site_rules *rules)
 {
 	_cleanup_(attachment_freep) struct attachment *returns = NULL;
 	struct attach_site sites[SITE_CLASSES];
-	struct trial *of_class[SITE_CLASSES] = { NULL };
+	struct site_trial *of_class[SITE_CLASSES] = { NULL };
 	size_t sites_n = 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -283,7 +283,7 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 {
 	_cleanup_close_ int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	_cleanup_(attachment_freep) struct attachment *together = NULL;
-	struct trial trials[SITE_KINDS];
+	struct site_trial trials[SITE_KINDS];
 	struct site_rules rules;
 	unsigned n = 0;
 	int r = 0;
@@ -292,7 +292,7 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 		return -errno;
 	site_rules_default(machine(), &rules);
 	for (; n < specimens_n && r == 0; n++) {
-		trials[n] = (struct trial){ .specimen = &specimens[n], .fd = -1 };
+		trials[n] = (struct site_trial){ .specimen = &specimens[n], .fd = -1 };
 		r = locate(specimens[n].site, &trials[n].site);
 		if (r == 0)
 			r = spawn(&trials[n]);
@@ -303,7 +303,7 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 		try_returns(backend, file, trials, n, &rules);
 	}
 	for (unsigned i = 0; i < n; i++)
-		finish(&trials[i]);
+		trial_finish(&trials[i]);
 	if (r == 0)
 		*ret_rules = rules;
 	return r;

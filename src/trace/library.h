@@ -37,8 +37,8 @@ struct library {
 	bool anywhere; /* any file may carry a static copy */
 	bool companion; /* only its own files, in processes that map another library of the table */
 	/*
-	 * Its functions do their work by calls of @made_of, of the same layer. Where the return of one cannot be
-	 * seen, those calls are traced instead.
+	 * Its functions do their work by calls of @made_of, of the same layer. Where the return of one cannot
+	 * be seen, those calls are traced instead.
 	 */
 	bool has_made_of;
 	enum probe_library made_of;

@@ -68,7 +68,7 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol,
  * Names of one place, aliases and twins in .symtab, get one probe: the first row of the table counts it,
  * whatever the order here.
  */
-static void merge(struct place *known, const struct place *place)
+static void places_merge(struct place *known, const struct place *place)
 {
 	if (known->newer && !place->newer) {
 		free(TAKE_PTR(known->newer));
@@ -103,7 +103,7 @@ static int note(const struct elf_symbol *symbol, void *userdata)
 			return -ENOMEM;
 	}
 	if (hashmap_get(&places->by_offset, symbol->offset, &i)) {
-		merge(&places->at[i], &place);
+		places_merge(&places->at[i], &place);
 		return 0;
 	}
 	if (places->n == PLACES_PER_PROBE * (uint32_t)probes_n)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is probed: the probes of all libraries (libraries.def) made into one table. A row is one exported name;
- * its place in the table is its call number, which is what crosses the boundary to the kernel side
+ * What is probed: the probes of all libraries (libraries.def) made into one table. A row is one exported
+ * name; its place in the table is its call number, which is what crosses the boundary to the kernel side
  * (bpf/event.h).
  */
 #pragma once
@@ -39,8 +39,8 @@ extern const struct probe probes[];
 extern const uint16_t probes_n;
 
 /*
- * What the kernel side is told of a row: with what its library says. Without TRACE_SPEC_RETURNS: whether there
- * is a return probe is known at attachment only.
+ * What the kernel side is told of a row: with what its library says. Without TRACE_SPEC_RETURNS: whether
+ * there is a return probe is known at attachment only.
  */
 struct trace_spec probe_spec(const struct probe *probe);
 

@@ -33,7 +33,7 @@ void ring_order_done(struct ring_order *order)
  * A program that was interrupted between taking a number and taking its place lets a later number through
  * first, so a gap may close again: the highest number less how many came is right in any order.
  */
-static void count(struct ring_order *order, const struct trace_header *event)
+static void order_count(struct ring_order *order, const struct trace_header *event)
 {
 	struct ring_cpu *cpu = &order->cpus[event->cpu];
 
@@ -64,7 +64,7 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		order->bad++;
 		return NULL;
 	}
-	count(order, event);
+	order_count(order, event);
 	if (event->type == TRACE_EVENT_NONE || event->type >= TRACE_EVENTS) {
 		order->unknown++;
 		return NULL;

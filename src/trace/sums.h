@@ -3,8 +3,9 @@
  * The sums of every process and call, read from the kernel side's maps: of those that were active only,
  * differences added up in 64 bits.
  *
- *   first hit (PROCESS or STAT event) ──> live ──> over (EXIT, EXEC, or found gone): read a last time, deleted from the maps
- *                                                     └──> shown in one more collection, then forgotten
+ *   first hit (PROCESS or STAT event) ──> live ──> over (EXIT, EXEC, or found gone): read a last time,
+ *                                                   │    deleted from the maps
+ *                                                   └──> shown in one more collection, then forgotten
  *
  * Invariants
  *  1. What has been read of a process is part of the totals at once, so the totals do not depend on who is

@@ -29,8 +29,8 @@ enum { TARGET_FILES_MAX = 4096, TARGET_PROCESSES_MAX = 65536 };
 struct targets;
 
 /*
- * What a mapped file may be, from its name and who maps it; the contents decide. LIBRARY_BIT() of the libraries
- * it has the name of, and:
+ * What a mapped file may be, from its name and who maps it; the contents decide. LIBRARY_BIT() of the
+ * libraries it has the name of, and:
  */
 enum target_role {
 	/* every file of the processes that are followed: static copies of libraries */

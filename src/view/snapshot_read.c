@@ -504,7 +504,7 @@ static void read_node(struct reader *reader, const json_t *document)
 /* ---- the document ---- */
 
 /* Entries of an array in the document or one of its objects; more than an agent has is refused. */
-static int count(const json_t *array, size_t max, uint32_t *ret_n)
+static int entries_of(const json_t *array, size_t max, uint32_t *ret_n)
 {
 	size_t n = json_array_size(array);
 
@@ -518,13 +518,14 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 {
 	struct snapshot *s = reader->s;
 	uint32_t processes, traced, workloads;
-	int r = count(json_object_get(document, "processes"), READING_PROCESSES_MAX, &processes);
+	int r = entries_of(json_object_get(document, "processes"), READING_PROCESSES_MAX, &processes);
 
 	if (r == 0)
-		r = count(json_object_get(document, "traced"), TRACED_MAX - READING_PROCESSES_MAX, &traced);
+		r = entries_of(json_object_get(document, "traced"), TRACED_MAX - READING_PROCESSES_MAX,
+			       &traced);
 	if (r == 0)
-		r = count(json_object_get(json_object_get(document, "node"), "workloads"), WORKLOADS_MAX,
-			  &workloads);
+		r = entries_of(json_object_get(json_object_get(document, "node"), "workloads"), WORKLOADS_MAX,
+			       &workloads);
 	if (r < 0)
 		return r;
 	reader->entities_cap = READING_ENTITIES_MAX;

@@ -60,8 +60,8 @@ void inspect_names_free(struct inspect_names *names)
 }
 
 /* What cannot be kept is demangled again. */
-static void keep(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
-		 const struct inspect_name *name)
+static void name_keep(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
+		      const struct inspect_name *name)
 {
 	size_t brief_n = name->brief ? strlen(name->brief) + 1 : 0,
 	       bytes = sizeof(**slot) + n + name->n + 2 + brief_n;
@@ -132,7 +132,7 @@ struct inspect_name inspect_names_get(struct inspect_names *names, const char *s
 	if (!done && strncmp(symbol, "_Z", 2) == 0)
 		names->mangled++;
 	else
-		keep(names, at, symbol, n, &name);
+		name_keep(names, at, symbol, n, &name);
 	return name;
 }
 

@@ -149,7 +149,7 @@ static void drain(struct inspect_order *order)
 }
 
 /* Under the lock: @chunk's memory for that of a spare one, which is empty. False: there is no room for it. */
-static bool keep(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
+static bool part_keep(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
 {
 	struct inspect_kept *kept = order->spare;
 	struct inspect_chunk empty;
@@ -181,7 +181,7 @@ int inspect_order_end(struct inspect_order *order, uint64_t part, struct inspect
 		/* What nobody will write need not be kept; its turn comes and goes all the same. */
 		if (atomic_load(&order->error))
 			inspect_chunk_reset(chunk);
-		if (keep(order, part, chunk))
+		if (part_keep(order, part, chunk))
 			goto out;
 		pthread_cond_wait(&order->changed, &order->lock);
 	}

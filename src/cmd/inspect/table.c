@@ -116,7 +116,7 @@ static void image(struct strbuf *out, void *state, const char *file, const struc
 	t->sum->uncompressed_bytes += image->uncompressed_bytes;
 }
 
-static void merge(void *state, const void *of_thread, bool images)
+static void rows_merge(void *state, const void *of_thread, bool images)
 {
 	const struct inspect_table *from = of_thread;
 
@@ -276,7 +276,7 @@ const struct inspect_writer inspect_table_writer = {
 	.init = init,
 	.done = done,
 	.heading = heading,
-	.merge = merge,
+	.merge = rows_merge,
 	.image = image,
 	.kernel = kernel,
 	.trouble = trouble,

@@ -48,7 +48,8 @@ static bool make_room(struct trace_kernels *k, uint32_t rows)
 	return true;
 }
 
-static void keep(struct trace_kernels *k, const struct trace_view *view, const struct traced_process *process)
+static void ended_keep(struct trace_kernels *k, const struct trace_view *view,
+		       const struct traced_process *process)
 {
 	const struct traced_kernel *from = &view->kernels[process->kernels_first];
 	uint32_t n = process->kernels_n;
@@ -82,7 +83,7 @@ int trace_kernels_collect(struct trace_kernels *k, struct trace_engine *engine)
 		return r;
 	for (uint32_t i = 0; i < view->processes_n; i++)
 		if (view->processes[i].exited && view->processes[i].kernels_n > 0)
-			keep(k, view, &view->processes[i]);
+			ended_keep(k, view, &view->processes[i]);
 	trace_view_unref(k->view);
 	k->view = view;
 	return 0;

@@ -51,7 +51,7 @@ static bool make_room_for_ended(struct trace_report *report)
 	return true;
 }
 
-static int keep(const struct trace_process_sum *process, void *userdata)
+static int process_keep(const struct trace_process_sum *process, void *userdata)
 {
 	struct trace_report *report = userdata;
 	struct trace_sum *sums;
@@ -71,7 +71,7 @@ static int keep(const struct trace_process_sum *process, void *userdata)
 
 void trace_report_keep(struct trace_report *report, struct trace_engine *engine)
 {
-	trace_engine_each(engine, keep, report);
+	trace_engine_each(engine, process_keep, report);
 }
 
 struct each {

@@ -395,7 +395,7 @@ static void put_status(struct tracing *t)
  * A command's own output stays what it is: the table goes to standard error then, unless --output names a
  * file.
  */
-static int finish(struct tracing *t)
+static int trace_finish(struct tracing *t)
 {
 	int r = 0;
 
@@ -546,7 +546,7 @@ int trace_main(struct invocation *inv)
 		r = start(&t);
 	if (r >= 0) {
 		sd_event_loop(t.event);
-		r = finish(&t);
+		r = trace_finish(&t);
 	}
 	exec_gate_free(t.gate);
 	trace_engine_free(t.engine);

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Frames: the outermost call of a thread in each layer, and what encloses it. */
+#pragma once
+
+#include "bpf/threads.h"
+
+/*
+ * The frame of a layer; with @frames, the thread's in the layers above CUDA's. NULL: there is none, as there
+ * cannot be of a layer that does not exist.
+ */
+static __always_inline struct frame *frame_of(struct thread *thread, struct frames *frames, __u32 layer)
+{
+	if (layer == TRACE_LAYER_CUDA)
+		return &thread->frame;
+	if (!frames || layer >= TRACE_LAYERS)
+		return NULL;
+	return &frames->at[layer - 1];
+}
+
+/* The current thread's frames in the layers above CUDA's, made if there are none. NULL: no room, counted. */
+static __noinline struct frames *frames_get(struct trace_counters *c, __u64 id)
+{
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+	struct frames *none = bpf_map_lookup_elem(&zeros, &zero);
+
+	if (frames || !none)
+		return frames;
+	bpf_map_update_elem(&layers, &id, none, BPF_NOEXIST);
+	frames = bpf_map_lookup_elem(&layers, &id);
+	if (!frames)
+		COUNT(&c->lost_threads);
+	return frames;
+}
+
+/*
+ * A jump instead of a call leaves the stack pointer where the first function had it, and the return address
+ * is that of the kernel's trampoline, which begins a page. Anything else at that stack pointer is a new call.
+ */
+static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
+{
+	__u64 address = return_address(ctx, sp);
+
+	return address && (address & (PAGE - 1)) == 0;
+}
+
+/*
+ * Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper
+ * in the stack.
+ */
+static __noinline bool is_gone(const struct frame *frame)
+{
+	__u32 call = frame->call;
+	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
+
+	return spec && spec->gone_ns > frame->entry_ns;
+}
+
+/*
+ * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an
+ * exception: then its return address, where the kernel put that of its trampoline, has been written over,
+ * sooner or later.
+ */
+static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
+{
+	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
+}
+
+/* Is a function, entered at @sp, called from within the call of this frame, of another layer? */
+static __always_inline bool is_within(struct pt_regs *ctx, const struct trace_control *ctl,
+				      const struct frame *frame, __u64 sp)
+{
+	if (sp > frame->sp || (ctl->gone_ns > frame->entry_ns && is_gone(frame)))
+		return false;
+	return sp == frame->sp ? is_tail_call(ctx, sp) : !was_left(ctx, frame);
+}
+
+/*
+ * At an entry at @sp in layer @own: calls of other layers that have been left are over. Returns the number of
+ * the innermost call of the layers above; 0: there is none.
+ */
+static __noinline __u32 layers_settle(struct pt_regs *ctx, struct thread *thread, struct frames *frames,
+				      __u64 sp, __u32 own)
+{
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+	struct trace_counters *c = counters_get();
+	__u32 innermost = 0;
+
+	if (!c || !ctl)
+		return 0;
+	if (own != TRACE_LAYER_CUDA && thread->frame.sp && sp > thread->frame.sp) {
+		COUNT(&c->abandoned);
+		thread->frame.sp = 0;
+	}
+	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++) {
+		struct frame *frame = &frames->at[i];
+
+		if (i + 1 == own)
+			continue;
+		if (frame->sp && !is_within(ctx, ctl, frame, sp)) {
+			COUNT(&c->abandoned);
+			frame->sp = 0;
+		}
+		if (!frame->sp)
+			thread->above &= ~(1U << (i + 1));
+		else if (i + 1 > own && frame->number > innermost)
+			innermost = frame->number;
+	}
+	return innermost;
+}
+
+/*
+ * The frame that a return at @sp belongs to: the one that was entered last at this place of the stack. Where
+ * there is none, any that the function returned within.
+ */
+static __noinline struct frame *frame_returning(struct trace_counters *c, struct thread *thread, __u64 id,
+						__u64 sp)
+{
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+	struct frame *found = &thread->frame;
+	bool exact;
+
+	if (!frames)
+		return found;
+	if (found->sp && sp > found->sp) {
+		COUNT(&c->abandoned);
+		found->sp = 0;
+	}
+	exact = found->sp == sp;
+	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++) {
+		struct frame *frame = &frames->at[i];
+
+		if (frame->sp && sp > frame->sp) {
+			COUNT(&c->abandoned);
+			frame->sp = 0;
+		}
+		if (!frame->sp) {
+			thread->above &= ~(1U << (i + 1));
+		} else if (frame->sp == sp) {
+			if (!exact || frame->entry_ns > found->entry_ns)
+				found = frame;
+			exact = true;
+		} else if (!found->sp) {
+			found = frame;
+		}
+	}
+	return found;
+}
