@@ -314,7 +314,7 @@ def test_the_table_of_metrics_says_what_each_generation_lacks():
 def test_fields_of_the_table_are_those_of_the_generations():
     """A row that is read as a field is lost where the generation does not know the field's number."""
     with open(f"{e2e.SOURCE}/src/model/metrics.def", encoding="utf-8") as f:
-        metrics = re.findall(r"^GPU_METRIC\((\w+),(.*?)\)\n(?=[A-Z/\n#])", f.read(), re.M | re.S)
+        metrics = re.findall(r"^GPU_METRIC(?:_NVML)?\((\w+),(.*?)\)\n(?=[A-Z/\n#])", f.read(), re.M | re.S)
     with open(f"{e2e.SOURCE}/sim/scenario/generations.def", encoding="utf-8") as f:
         fields = [(g, int(a), int(b)) for g, a, b in re.findall(r"^FIELDS\(D(\d+), (\d+), (\d+)\)", f.read(), re.M)]
     checked = 0

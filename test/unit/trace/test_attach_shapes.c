@@ -280,7 +280,7 @@ static void call_plainly(_unused_ void *userdata)
 static void not_ready_is_an_answer_to_a_query_and_else_an_error(void **state)
 {
 	struct tracing *tracing = tracing_of(state);
-	struct trace_spec spec = { .op = TRACE_OP_QUERY_EVENT, .flags = FLAGS };
+	struct trace_spec spec = { .op = TRACE_OP_QUERY_EVENT, .result = TRACE_RESULT_CUDA, .flags = FLAGS };
 	pid_t pid;
 
 	traced_body = not_ready;
