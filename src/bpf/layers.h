@@ -10,11 +10,14 @@
  */
 static __always_inline struct frame *frame_of(struct thread *thread, struct frames *frames, __u32 layer)
 {
+	__u64 above = layer - 1U; /* wraps for the CUDA layer */
+
 	if (layer == TRACE_LAYER_CUDA)
 		return &thread->frame;
-	if (!frames || layer >= TRACE_LAYERS)
+	SHOW_BOUND(above);
+	if (!frames || above >= TRACE_LAYERS - 1)
 		return NULL;
-	return &frames->at[layer - 1];
+	return &frames->at[above];
 }
 
 /* The current thread's frames in the layers above CUDA's, made if there are none. NULL: no room, counted. */
