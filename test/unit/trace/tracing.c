@@ -88,6 +88,13 @@ static int setup(void **state, bool no_multi)
 	if (attach_backend_new(&config, &tracing->backend, &tracing->trouble) == 0)
 		tracing->ring =
 			ring_buffer__new(attach_map_fd(tracing->backend, "events"), take, tracing, NULL);
+	/* A program that the verifier refuses would be hidden by the other way. */
+	if (tracing->backend && !no_multi && attach_kernel_has_multi() &&
+	    strcmp(attach_backend_name(tracing->backend), "uprobe_multi") != 0) {
+		fprintf(stderr, "this kernel has uprobe_multi, and it is not used: %s\n",
+			tracing->trouble.text);
+		return -1;
+	}
 	return 0;
 }
 
