@@ -22,7 +22,7 @@ int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, voi
 		.maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max
 	};
 	sums->totals = calloc(probes_n, sizeof(*sums->totals));
-	if (!sums->totals || hashmap_init(&sums->due, 0) < 0)
+	if (!sums->totals || hashmap_init(&sums->ended, 0) < 0)
 		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);
 }
@@ -36,7 +36,7 @@ void sums_done(struct sums *sums)
 		free(sums->totals[i]);
 	free(sums->totals);
 	hashmap_done(&sums->live);
-	hashmap_done(&sums->due);
+	hashmap_done(&sums->ended);
 	*sums = (struct sums){ 0 };
 }
 
@@ -45,6 +45,19 @@ struct sums_process *sums_find(const struct sums *sums, uint32_t tgid)
 	uint32_t i;
 
 	return hashmap_get(&sums->live, tgid, &i) ? sums->processes[i] : NULL;
+}
+
+struct sums_process *sums_find_exact(const struct sums *sums, uint32_t tgid, uint64_t incarnation)
+{
+	struct sums_process *process = sums_find(sums, tgid);
+	uint32_t i;
+
+	if (process && process->incarnation == incarnation)
+		return process;
+	if (!hashmap_get(&sums->ended, incarnation, &i))
+		return NULL;
+	process = sums->processes[i];
+	return process->tgid == tgid ? process : NULL; /* two may begin at the same nanosecond */
 }
 
 static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process)
@@ -79,16 +92,17 @@ static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct s
 int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
 	       bool *ret_made)
 {
-	struct sums_process *process = sums_find(sums, tgid);
+	struct sums_process *process = sums_find_exact(sums, tgid, incarnation);
 	int r;
 
-	if (process && process->incarnation == incarnation) {
+	if (process) {
 		*ret_process = process;
 		*ret_made = false;
 		return 0;
 	}
+	process = sums_find(sums, tgid);
 	if (process && process->incarnation > incarnation)
-		return -ESTALE; /* told late: it is over already */
+		return -ESTALE; /* over and forgotten */
 	if (process)
 		sums_over(sums, process);
 	if (sums->processes_n - sums->over_n >= sums->max) {
@@ -125,6 +139,8 @@ int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t ca
 		sums->totals[call]->call = call;
 	}
 	process->calls[process->calls_n++] = (struct sums_call){ .call = call };
+	if (process->over)
+		sums_read_last(sums, process, &process->calls[process->calls_n - 1]);
 	return 0;
 }
 
@@ -137,12 +153,17 @@ int sums_set_flags(struct sums *sums, struct sums_process *process, uint32_t fla
 	return r;
 }
 
-void sums_check_gone(struct sums *sums, struct sums_process *process)
+static bool is_gone(const struct sums *sums, const struct sums_process *process)
 {
 	struct trace_proc proc;
 	int r = sums->maps->proc(sums->maps_of, process->tgid, &proc);
 
-	if (r == -ENOENT || (r == 0 && proc.incarnation != process->incarnation))
+	return r == -ENOENT || (r == 0 && proc.incarnation != process->incarnation);
+}
+
+void sums_check_gone(struct sums *sums, struct sums_process *process)
+{
+	if (is_gone(sums, process))
 		sums_over(sums, process);
 }
 
@@ -166,30 +187,55 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 
 void sums_reconcile(struct sums *sums)
 {
-	uint32_t known;
+	uint32_t known = sums->processes_n;
 
-	sums->maps->each_stat(sums->maps_of, on_key, sums);
-	known = sums->processes_n;
+	/* Before the walk: one that is gone has no keys to come. */
 	for (uint32_t i = 0; i < known; i++)
-		if (!sums->processes[i]->over)
-			sums_check_gone(sums, sums->processes[i]);
+		sums->processes[i]->gone = is_gone(sums, sums->processes[i]);
+	sums->maps->each_stat(sums->maps_of, on_key, sums);
+	for (uint32_t i = 0; i < known; i++)
+		if (sums->processes[i]->gone)
+			sums_over(sums, sums->processes[i]);
+	for (uint32_t i = known; i < sums->processes_n; i++)
+		sums_check_gone(sums, sums->processes[i]);
+}
+
+static void move(struct sums *sums, uint32_t from, uint32_t to)
+{
+	struct sums_process *process = sums->processes[from];
+	uint32_t i;
+
+	/* Replaced, which cannot fail. */
+	if (!process->over)
+		hashmap_put(&sums->live, process->tgid, to);
+	else if (hashmap_get(&sums->ended, process->incarnation, &i) && i == from)
+		hashmap_put(&sums->ended, process->incarnation, to);
+	sums->processes[to] = process;
+}
+
+static void forget(struct sums *sums, uint32_t i)
+{
+	struct sums_process *process = sums->processes[i];
+	uint32_t found;
+
+	if (hashmap_get(&sums->ended, process->incarnation, &found) && found == i)
+		hashmap_del(&sums->ended, process->incarnation);
+	process_free(process);
+	sums->over_n--;
+	if (i < --sums->processes_n)
+		move(sums, sums->processes_n, i);
 }
 
 void sums_forget_shown(struct sums *sums)
 {
 	for (uint32_t i = 0; i < sums->processes_n;) {
-		struct sums_process *process = sums->processes[i], *last;
+		struct sums_process *process = sums->processes[i];
 
-		if (!process->over || !process->shown) {
-			process->shown = process->over;
-			i++;
+		if (process->over && process->shown) {
+			forget(sums, i);
 			continue;
 		}
-		last = sums->processes[--sums->processes_n];
-		sums->processes[i] = last;
-		if (last != process && !last->over)
-			hashmap_put(&sums->live, last->tgid, i); /* replaces, cannot fail */
-		process_free(process);
-		sums->over_n--;
+		process->shown = process->over;
+		i++;
 	}
 }

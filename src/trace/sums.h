@@ -63,6 +63,7 @@ struct sums_process {
 	uint32_t flags; /* enum trace_proc_flag, as written */
 	bool unheard; /* made by a STAT event or a walk: name and start are from /proc, if at all */
 	bool over, shown;
+	bool gone; /* the kernel side knows it no more; while losses are made good */
 	bool errors_grew;
 	bool codes_due; /* over, its codes are still to be read and deleted */
 	uint16_t calls_n, calls_cap;
@@ -90,7 +91,7 @@ struct sums {
 	uint64_t refused; /* processes and calls that had no room */
 	bool errors_grew;
 	bool codes_due; /* of some process */
-	struct hashmap due; /* incarnation: index in processes; while codes are read */
+	struct hashmap ended; /* incarnation: index in processes; those that are over */
 };
 
 int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, void *maps_of,
@@ -99,13 +100,18 @@ void sums_done(struct sums *sums);
 
 /* The live process of this PID, or NULL. */
 struct sums_process *sums_find(const struct sums *sums, uint32_t tgid);
+/* The process of this key, live or over and not yet forgotten; or NULL. */
+struct sums_process *sums_find_exact(const struct sums *sums, uint32_t tgid, uint64_t incarnation);
 /*
  * PROCESS, EXEC and EXIT events; STAT events. *ret_made: the process is new. -ENOSPC: beyond the limit,
  * counted.
  */
 int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
 	       bool *ret_made);
+/* A call of one that is over, whose event was late or lost, is read at once. */
 int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call);
+/* For sums.c: reads a call of a process that ends or has ended, and deletes it from the map. */
+void sums_read_last(struct sums *sums, struct sums_process *process, struct sums_call *call);
 /*
  * Reads what there is for the last time and deletes it from the maps; codes of errors at the next collection,
  * for all in one walk.

@@ -136,24 +136,10 @@ static struct sums_code *code_of(struct sums_call *call, int32_t code)
 	return &call->codes[call->codes_n++];
 }
 
-/* The live process of a key, or one that is over and whose codes are due. */
-static struct sums_process *owner_of(const struct sums *sums, const struct trace_error_key *key)
-{
-	struct sums_process *process = sums_find(sums, key->tgid);
-	uint32_t i;
-
-	if (process && process->incarnation == key->incarnation)
-		return process;
-	if (!hashmap_get(&sums->due, key->incarnation, &i))
-		return NULL;
-	process = sums->processes[i];
-	return process->tgid == key->tgid ? process : NULL;
-}
-
 static void on_code(const struct trace_error_key *key, uint64_t count, void *userdata)
 {
 	struct sums *sums = userdata;
-	struct sums_process *process = owner_of(sums, key);
+	struct sums_process *process = sums_find_exact(sums, key->tgid, key->incarnation);
 	struct sums_call *call = NULL;
 	struct sums_code *code;
 
@@ -182,36 +168,46 @@ static uint64_t without_code(const struct sums_call *call)
 
 /*
  * Errors whose code had no room, here or in the kernel's map. Only at the end: a live process may just be
- * between the two sums.
+ * between the two sums. Once more where a call of an ended process is heard of late.
  */
 static void settle_others(struct sums *sums, struct sums_process *process)
 {
 	for (uint16_t i = 0; i < process->calls_n; i++) {
 		struct sums_call *call = &process->calls[i];
 
-		call->other_codes = without_code(call);
-		if (call->other_codes > 0)
-			total_code(sums->totals[call->call], INT32_MIN, call->other_codes);
+		uint64_t others = without_code(call);
+
+		if (others > call->other_codes)
+			total_code(sums->totals[call->call], INT32_MIN, others - call->other_codes);
+		call->other_codes = others;
 	}
 }
 
 /* ---- processes ---- */
 
+void sums_read_last(struct sums *sums, struct sums_process *process, struct sums_call *call)
+{
+	struct trace_stat_key key = { process->tgid, call->call, process->incarnation };
+
+	read_call(sums, process, call);
+	sums->maps->forget_stat(sums->maps_of, &key);
+	process->codes_due |= call->errors > 0;
+	sums->codes_due |= process->codes_due;
+}
+
 void sums_over(struct sums *sums, struct sums_process *process)
 {
+	uint32_t i;
+
 	if (process->over)
 		return;
-	read_process(sums, process);
-	for (uint16_t i = 0; i < process->calls_n; i++) {
-		struct trace_stat_key key = { process->tgid, process->calls[i].call, process->incarnation };
-
-		process->errors_grew |= process->calls[i].errors > 0;
-		sums->maps->forget_stat(sums->maps_of, &key);
-	}
-	process->codes_due = process->errors_grew;
-	sums->codes_due |= process->codes_due;
+	for (uint16_t c = 0; c < process->calls_n; c++)
+		sums_read_last(sums, process, &process->calls[c]);
 	process->over = true;
 	sums->over_n++;
+	/* Without memory its codes are "others", and what is heard of it late makes another process. */
+	if (hashmap_get(&sums->live, process->tgid, &i))
+		hashmap_put(&sums->ended, process->incarnation, i);
 	hashmap_del(&sums->live, process->tgid);
 	sums->ops->over(process, sums->userdata);
 }
@@ -219,12 +215,7 @@ void sums_over(struct sums *sums, struct sums_process *process)
 /* One walk for all: the map is large, and a thousand processes may end at once. */
 static void read_codes(struct sums *sums)
 {
-	for (uint32_t i = 0; i < sums->processes_n; i++)
-		if (sums->processes[i]->codes_due)
-			hashmap_put(&sums->due, sums->processes[i]->incarnation,
-				    i); /* without memory their codes are "others" */
 	sums->maps->each_error(sums->maps_of, on_code, sums);
-	hashmap_clear(&sums->due);
 	for (uint32_t i = 0; i < sums->processes_n; i++) {
 		struct sums_process *process = sums->processes[i];
 

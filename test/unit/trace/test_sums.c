@@ -349,6 +349,45 @@ static void after_losses(void **state)
 	assert_int_equal(lab->sums.totals[4]->count, 1);
 }
 
+/* A call of a process that has ended, whose event was lost or comes last, makes no second process. */
+static void heard_late(void **state)
+{
+	struct lab *lab = *state;
+	struct sums_process *process = hear(lab, 5, 100, 1), *same;
+	bool made;
+
+	stat(lab, 5, 1, 100)->count = 7;
+	stat(lab, 5, 3, 100)->count = 2; /* its STAT was lost */
+	stat(lab, 5, 3, 100)->errors = 2;
+	error(lab, 5, 3, 100, 9, 2);
+	lab->procs[5].incarnation = 0;
+	sums_over(&lab->sums, process);
+	assert_null(sums_find(&lab->sums, 5));
+	sums_reconcile(&lab->sums);
+	assert_int_equal(lab->sums.processes_n, 1);
+	assert_int_equal(process->calls_n, 2);
+	assert_int_equal(process->calls[1].count, 2);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(process->calls[1].codes[0].code, 9);
+	for (size_t i = 0; i < ARRAY_SIZE(lab->stats); i++)
+		assert_false(lab->stats[i].used);
+	/* The PID begins again, and of the ended one something comes still. */
+	hear(lab, 5, 200, 1);
+	stat(lab, 5, 4, 100)->count = 1;
+	assert_int_equal(sums_heard(&lab->sums, 5, 100, &same, &made), 0);
+	assert_false(made);
+	assert_ptr_equal(same, process);
+	assert_int_equal(sums_call_heard(&lab->sums, same, 4), 0);
+	assert_int_equal(process->calls[2].count, 1);
+	assert_int_equal(lab->sums.processes_n, 2);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->sums.processes_n, 1);
+	assert_int_equal(lab->sums.totals[1]->count, 7);
+	assert_int_equal(lab->sums.totals[3]->codes[0].count, 2);
+	assert_int_equal(lab->sums.totals[4]->count, 1);
+	assert_int_equal(lab->overs, 1);
+}
+
 static void buckets(_unused_ void **state)
 {
 	struct trace_sum sum = { 0 };
@@ -391,6 +430,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(lives, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(after_losses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(heard_late, set_up, tear_down),
 		cmocka_unit_test(buckets),
 	};
 
