@@ -25,9 +25,9 @@
 #include "base/macro.h"
 
 /*
- * A time increment can hardly exceed the time since the last one was accepted. It may by a driver's sample
- * interval (up to a second on old boards) and by clocks that differ a little. The first one may bring all
- * that the driver's buffer holds, about 30 seconds.
+ * A time increment is at most the time since the reading before began: a value read early in a slow reading
+ * does not include the rest of it. More by a driver's sample interval (up to a second on old boards) and by
+ * clocks that differ a little. The first increment may be all that the driver's buffer holds, about 30 s.
  */
 #define INCREMENT_SLACK 1.05
 #define INCREMENT_EXTRA_SECONDS 1.0
@@ -166,7 +166,7 @@ static void take_increment(struct model *model, struct device_report *report, co
 	}
 	report->v[slot] += increment;
 	if (increment > 0 || report->raw[slot] == 0)
-		report->raw[slot] = (double)end_ns;
+		report->raw[slot] = (double)model->begin_ns;
 	*state |= SLOT_BEGUN | (p & PRESENCE_ESTIMATED && increment > 0 ? SLOT_HAS_ESTIMATES : 0);
 	report->p[slot] = PRESENCE_PRESENT | (*state & SLOT_HAS_ESTIMATES ? PRESENCE_ESTIMATED : 0);
 }

@@ -59,8 +59,8 @@ struct device {
 	enum source_id process_source;
 	bool process_switched; /* since the reading before: this one's increments may have been counted */
 	uint64_t process_reading; /* number of the newest good reading of theirs */
-	int64_t process_ns; /* the end of that; 0 none */
-	int64_t before_ns; /* and of the one before; 0 none */
+	int64_t process_begin_ns, process_ns; /* when that began and ended; 0 none */
+	int64_t before_ns; /* when the one before began; 0 none */
 };
 
 struct model;
@@ -85,7 +85,10 @@ void device_free(struct device *device);
 /* Take in the values of one entity of a good reading that ended at end_ns. */
 void device_apply(struct model *model, struct device *device, enum source_id source,
 		  const struct reading_entity *entity, int64_t end_ns);
-/* Newest believable time increment, given when the last one was accepted (0: never): see accumulate.c. */
+/*
+ * The largest plausible time increment, in seconds, of a reading that ended at @now_ns. @accepted_ns: when
+ * the reading began whose increment was accepted last; 0: none.
+ */
 double increment_bound(int64_t accepted_ns, int64_t now_ns);
 
 /* merge.c */

@@ -191,7 +191,8 @@ static void choose_processes(struct model *model, enum source_id source, uint32_
 		device->process_switched = device->process_ns != 0 && device->process_source != source;
 		device->process_source = source;
 		device->process_reading = model->readings;
-		device->before_ns = device->process_ns;
+		device->before_ns = device->process_begin_ns;
+		device->process_begin_ns = model->begin_ns;
 		device->process_ns = end_ns;
 	}
 }
@@ -214,6 +215,7 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 										reading->begin_ns;
 	model->readings++;
 	model->reading_ns = end_ns;
+	model->begin_ns = MIN(reading->begin_ns, end_ns);
 	source_apply(model, source, reading, now_ns, end_ns);
 	take_counts(model, reading);
 	if (reading->state != READING_OK) {

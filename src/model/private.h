@@ -42,7 +42,7 @@ struct tracked {
 	uint64_t seen; /* number of the reading that last had it */
 	int64_t seen_ns; /* end of that reading */
 	int64_t checked_ns; /* when its identity was last looked at */
-	int64_t increment_ns; /* when increments were last accepted; 0 never */
+	int64_t increment_ns; /* beginning of the newest reading whose increments were accepted; 0 none */
 	bool was_listed; /* has been in a process list, not only among the utilisation samples */
 	struct series_claim claim; /* score: recent use, 0..2 */
 };
@@ -87,6 +87,7 @@ struct model {
 	struct source_state sources[SOURCES];
 	uint64_t readings; /* taken in, of all sources */
 	int64_t reading_ns; /* end of the newest, whatever its source and state; 0 none yet */
+	int64_t begin_ns; /* and its beginning */
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];

@@ -310,7 +310,7 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		}
 	}
 	if (any || t->increment_ns == 0)
-		t->increment_ns = end_ns;
+		t->increment_ns = model->begin_ns;
 }
 
 static void take_memory(struct model *model, struct tracked *t, const struct reading_process *reading,

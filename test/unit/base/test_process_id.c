@@ -74,8 +74,11 @@ static void what_the_kernel_says_of_us_is_of_its_boot_clock(_unused_ void **stat
 	assert_true(stat.start_ticks > 0);
 	assert_true(process_boot_ns(stat.start_ticks) <= clock_boot_ns());
 	assert_true(clock_boot_ns() - process_boot_ns(stat.start_ticks) < 3600 * NSEC_PER_SEC);
-	assert_int_equal(stat.state, 'R');
-	assert_int_equal(stat.threads, 1);
+	/* qemu's user-mode emulation writes 0 where it has no value. */
+	if (stat.state != '0') {
+		assert_int_equal(stat.state, 'R');
+		assert_int_equal(stat.threads, 1);
+	}
 	assert_true(stat.env_start != 0 && stat.env_start <= stat.env_end);
 }
 

@@ -182,6 +182,19 @@ static void more_time_than_has_passed_is_rejected(void **state)
 	assert_near(step_with(lab, SLOT_BUSY_GPU, 1), 1.5, 0);
 }
 
+/* What a pass took at its beginning ends there: a slow pass does not shorten what the next may bring. */
+static void a_slow_pass_is_followed_by_more(void **state)
+{
+	struct lab *lab = *state;
+
+	step_with(lab, SLOT_BUSY_GPU, 0.5);
+	lab_set(lab_gpu(lab, 0), SLOT_BUSY_GPU, 1);
+	lab_step(lab, 8 * NSEC_PER_SEC); /* from its beginning to its end */
+	lab_wait(lab, NSEC_PER_SEC);
+	assert_near(step_with(lab, SLOT_BUSY_GPU, 9), 10.5, 0);
+	assert_int_equal(lab->s->rejected[GPU_BUSY_GPU], 0);
+}
+
 static void a_buffer_bridges_a_gap(void **state)
 {
 	struct lab *lab = *state;
@@ -443,6 +456,7 @@ int main(void)
 		CASE(an_estimate_stays_called_one),
 		CASE(increments_add_up),
 		CASE(more_time_than_has_passed_is_rejected),
+		CASE(a_slow_pass_is_followed_by_more),
 		CASE(a_buffer_bridges_a_gap),
 		CASE(a_sum_of_ours_survives_a_failed_reading_but_not_a_missing_feature),
 		CASE(a_peak_is_the_highest),
