@@ -68,6 +68,28 @@ static void start_program(struct run *run)
 	assert_int_equal(read(run->out[0], &c, 1), 1); /* its libraries are mapped */
 }
 
+static bool is_probed(struct run *run)
+{
+	struct trace_engine_status status;
+
+	trace_engine_status(run->engine, &status);
+	return status.files == 2;
+}
+
+static bool is_over(struct run *run)
+{
+	return run->over;
+}
+
+static void turn_until(struct run *run, bool (*is_so)(struct run *run))
+{
+	for (uint64_t waited = 0; !is_so(run); waited += 10000) {
+		assert_true(waited < PATIENCE_US);
+		sd_event_run(run->event, 10000);
+		trace_engine_collect(run->engine);
+	}
+}
+
 static void trace_program(struct run *run, bool no_multi)
 {
 	static const struct trace_engine_ops ops = { 0 };
@@ -95,14 +117,11 @@ static void trace_program(struct run *run, bool no_multi)
 					 .lost = on_lost,
 					 .process_over = on_over };
 	assert_int_equal(event_sinks_add(trace_engine_sinks(run->engine), &run->sink), 0);
+	turn_until(run, is_probed); /* a scan ends after its slice of time, and goes on later */
 	assert_int_equal(write(run->in[1], &c, 1), 1);
 	assert_int_equal(waitpid(run->pid, &status, 0), run->pid);
 	assert_int_equal(status, 0); /* as without us, exceptions and all */
-	for (uint64_t waited = 0; !run->over && waited < PATIENCE_US; waited += 10000) {
-		sd_event_run(run->event, 10000);
-		trace_engine_collect(run->engine);
-	}
-	assert_true(run->over);
+	turn_until(run, is_over);
 }
 
 static int setup(void **state, bool no_multi)
