@@ -23,7 +23,7 @@
 #include "config.h"
 
 enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
-/* Files of the agent's that are no HTTP connections: atop clients, the child, libraries, /proc. */
+/* File descriptors other than HTTP connections: atop clients, the child, libraries, /proc. */
 #define OTHER_FILES ((rlim_t)128)
 
 static uint64_t generation(void *userdata)
@@ -66,8 +66,8 @@ static void count_usage(struct agent *agent)
 	usage_read(agent->status.child, &usage);
 	model_agent_set(model, AGENT_RESIDENT_BYTES, usage.resident_bytes);
 	/*
-	 * A child that was left behind stuck counts again once it has ended; until then the sum may seem to
-	 * fall.
+	 * The CPU time of an abandoned, stuck child is missing until that child ends, so the sum can fall
+	 * meanwhile.
 	 */
 	if (usage.cpu_seconds > agent->cpu_counted) {
 		model_agent_add(model, AGENT_CPU_SECONDS, usage.cpu_seconds - agent->cpu_counted);
@@ -75,7 +75,7 @@ static void count_usage(struct agent *agent)
 	}
 }
 
-static void tell_systemd(struct agent *agent)
+static void notify_systemd(struct agent *agent)
 {
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	char why[sizeof(agent->status_line)];
@@ -94,19 +94,17 @@ static void housekeeping(struct agent *agent)
 
 	if (agent->housekeeping_ns && now - agent->housekeeping_ns < HOUSEKEEPING_S * NSEC_PER_SEC)
 		return;
-	/* Rendering JSON leaves the heap a megabyte larger, in pieces. */
+	/* Rendering JSON leaves about 1 MiB of fragmented free heap. */
 	malloc_trim(0);
 	if (agent->housekeeping_runs++ % DROP_ROUNDS == 0)
 		memory_give_back();
 	agent->housekeeping_ns = now;
 	agent_listen_again(agent);
 	count_usage(agent);
-	tell_systemd(agent);
+	notify_systemd(agent);
 }
 
-/*
- * What was traced up to now goes into the next snapshot; the tracer gets the newest one, to know the node.
- */
+/* Puts what was traced up to now into the next snapshot, and gives the tracer the newest snapshot. */
 static void exchange_with_tracer(struct agent *agent)
 {
 	struct trace_view *view;
@@ -123,7 +121,7 @@ static void exchange_with_tracer(struct agent *agent)
 	snapshot_unref(snapshot);
 }
 
-/* Ticks keep their phase: late ones are not made up for, and none drifts. */
+/* Ticks keep their phase: a late tick is not repeated, and the period does not drift. */
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct agent *agent = userdata;
@@ -152,11 +150,11 @@ static int on_request(_unused_ sd_event_source *source, int fd, _unused_ uint32_
 		return 0;
 	switch ((enum agent_request)atomic_exchange(&agent->request, REQUEST_NONE)) {
 	case REQUEST_RELEASE:
-		log_notice("asked to let go of the driver; gpusonde resume takes it again");
+		log_notice("releasing the driver on request; gpusonde resume attaches to it again");
 		collector_release(agent->collector);
 		break;
 	case REQUEST_RESUME:
-		log_notice("asked to take the driver again");
+		log_notice("attaching to the driver again on request");
 		collector_resume(agent->collector);
 		break;
 	case REQUEST_NONE:
@@ -176,7 +174,7 @@ static int on_hangup(_unused_ sd_event_source *source, _unused_ const struct sig
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, _unused_ void *userdata)
 {
 	sd_notify(false, "STOPPING=1");
-	log_info("signal %u: ending", si->ssi_signo);
+	log_info("signal %u: exiting", si->ssi_signo);
 	return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
@@ -189,7 +187,8 @@ static int add_sources(struct agent *agent)
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGHUP);
-	r = -pthread_sigmask(SIG_BLOCK, &mask, NULL); /* before the HTTP thread starts, which inherits it */
+	/* The HTTP thread starts later and inherits this mask. */
+	r = -pthread_sigmask(SIG_BLOCK, &mask, NULL);
 	if (r == 0)
 		r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, agent);
 	if (r >= 0)
@@ -212,7 +211,7 @@ static int add_sources(struct agent *agent)
 	return r < 0 ? r : 0;
 }
 
-/* As many connections as asked for, if the limit on open files leaves room for everything else. */
+/* @wanted connections, or fewer if the limit on open files does not allow as many. */
 static unsigned connections_allowed(unsigned wanted)
 {
 	struct rlimit limit;
@@ -258,7 +257,7 @@ static int agent_start(struct agent *agent)
 		log_error("cannot start: %s", strerror(-r));
 		return r;
 	}
-	agent_tell_places(agent);
+	agent_copy_places(agent);
 	r = agent_listen(agent, options);
 	if (r < 0)
 		return r;
@@ -267,13 +266,14 @@ static int agent_start(struct agent *agent)
 		return r;
 	r = tracer_new(options, &agent->tracer);
 	if (r < 0)
-		log_error("CUDA calls are not traced, there is no thread for it: %s", strerror(-r));
+		log_error("CUDA calls are not traced, the tracing thread cannot be started: %s",
+			  strerror(-r));
 	return 0;
 }
 
 static void agent_stop(struct agent *agent)
 {
-	/* The HTTP thread reads the collector's snapshots, so it goes first. */
+	/* The HTTP thread reads the collector's snapshots, so it must end before the collector. */
 	http_free(agent->http);
 	atop_listeners_free(agent->atop);
 	tracer_free(agent->tracer);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent: the collector, the servers, and what holds them together. The main thread owns all of it; the
- * HTTP thread sees the members below "shared", and snapshots.
+ * The agent: collector, servers and tracer. The main thread owns all of it; the HTTP thread accesses only the
+ * members below "shared", and snapshots.
  */
 #pragma once
 
@@ -16,49 +16,49 @@
 
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 
-/* Where the agent is reached, by the names that /control/status has for them. */
+/* The agent's addresses that /control/status reports. */
 enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct atop_listeners;
 struct tracer;
 
 struct agent {
-	struct invocation *invocation; /* its options are the ones in effect */
+	struct invocation *invocation; /* invocation->options are the options in effect */
 	sd_event *event;
 	sd_event_source *tick;
-	sd_event_source *requests; /* of the HTTP thread, by an eventfd */
-	int64_t tick_ns; /* when the next tick is due, on the boot clock */
-	int64_t housekeeping_ns; /* when the slow things were done last */
+	sd_event_source *requests; /* wakes the main thread when the HTTP thread has set @request */
+	int64_t tick_ns; /* when the next tick is scheduled, on the boot clock */
+	int64_t housekeeping_ns; /* when housekeeping() last ran, on the boot clock */
 	unsigned housekeeping_runs;
-	bool http_lost; /* after a reload no HTTP port could be had */
+	bool http_lost; /* no HTTP address could be opened after a reload */
 	struct collector *collector;
 	struct http *http;
 	struct atop_listeners *atop;
-	struct tracer *tracer; /* NULL: no thread could be had */
+	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct http_stats http_counted;
 	double cpu_counted;
-	char status_line[REASON_MAX]; /* as systemd has it */
+	char status_line[REASON_MAX]; /* last sent to systemd */
 
-	/* shared */
+	/* shared with the HTTP thread */
 	int request_fd;
-	atomic_int request; /* enum agent_request, the newest */
+	atomic_int request; /* enum agent_request, only the newest */
 	atomic_uint_fast64_t generation;
-	pthread_mutex_t lock; /* for status; held for a copy only */
+	pthread_mutex_t lock; /* protects status and places; held only to copy them */
 	struct nvml_status status;
-	char places[AGENT_PLACES][128]; /* where it is reached, "" not */
+	char places[AGENT_PLACES][128]; /* configured addresses, "" if none */
 };
 
-/* Runs the agent until a signal ends it; its exit status. What fails has been logged. */
+/* Runs the agent until a signal ends it. Returns the exit status; errors have been logged. */
 int agent_run(struct invocation *invocation);
 
-/* Every page (agent/pages.c). */
+/* All HTTP routes (agent/pages.c). */
 const struct http_route *agent_routes(void);
 
-/* Opens the control socket and the HTTP port; what fails has been logged with its remedy (agent/listen.c). */
+/* Opens the control socket and the HTTP port. Errors are logged with their remedy (agent/listen.c). */
 int agent_listen(struct agent *agent, const struct options *options);
-/* Tries once more where a reload could neither have the new address nor the old one again. */
+/* Tries again to open the HTTP address if a reload could open neither the new address nor the old one. */
 void agent_listen_again(struct agent *agent);
-/* Keeps for /control/status which addresses were configured. */
-void agent_tell_places(struct agent *agent);
-/* Reads the configuration again, or says what is wrong with it and keeps the old one. */
+/* Copies the configured addresses for /control/status. */
+void agent_copy_places(struct agent *agent);
+/* Reads the configuration again. If it has errors, logs them and keeps the current configuration. */
 void agent_reload(struct agent *agent);

@@ -15,19 +15,16 @@ struct atop_listeners {
 	struct collector *collector;
 	struct atop_server *server;
 	unsigned open;
-	uint64_t truncated; /* answers since the last count */
-	/*
-	 * The newest statistics, and what they were made of: who asks again in the same second gets them
-	 * again.
-	 */
+	uint64_t truncated; /* truncated answers since the last atop_listeners_count() */
+	/* The last rendered statistics and their inputs; the same request is answered from here. */
 	struct {
 		struct strbuf text;
 		uint64_t seq, exit_seq, next_exit_seq;
 		unsigned version;
-	} made;
+	} cached;
 };
 
-_Static_assert((int)ATOP_ANSWER_MAX == (int)ATOP_TEXT_MAX, "view and server must agree on what atop accepts");
+_Static_assert((int)ATOP_ANSWER_MAX == (int)ATOP_TEXT_MAX, "view and server must agree on atop's limit");
 
 static int answer_types(unsigned version, struct strbuf *out, void *userdata)
 {
@@ -47,20 +44,21 @@ static int answer_stats(unsigned version, uint64_t exit_seq, struct strbuf *out,
 	unsigned truncated = 0;
 	int r = 0;
 
-	if (l->made.seq != snapshot->seq || l->made.version != version || l->made.exit_seq != exit_seq) {
-		strbuf_reset(&l->made.text);
-		r = view_atop_stats(snapshot, version, exit_seq, &l->made.text, &l->made.next_exit_seq,
+	if (l->cached.seq != snapshot->seq || l->cached.version != version ||
+	    l->cached.exit_seq != exit_seq) {
+		strbuf_reset(&l->cached.text);
+		r = view_atop_stats(snapshot, version, exit_seq, &l->cached.text, &l->cached.next_exit_seq,
 				    &truncated);
-		l->made.seq = r < 0 ? 0 : snapshot->seq;
-		l->made.version = version;
-		l->made.exit_seq = exit_seq;
+		l->cached.seq = r < 0 ? 0 : snapshot->seq;
+		l->cached.version = version;
+		l->cached.exit_seq = exit_seq;
 		l->truncated += truncated > 0;
 	}
 	snapshot_unref(snapshot);
 	if (r < 0)
 		return r;
-	strbuf_add(out, l->made.text.data, l->made.text.len);
-	*ret_exit_seq = l->made.next_exit_seq;
+	strbuf_add(out, l->cached.text.data, l->cached.text.len);
+	*ret_exit_seq = l->cached.next_exit_seq;
 	return 0;
 }
 
@@ -97,7 +95,7 @@ static void listen_tcp_address(struct atop_listeners *l, const char *address)
 	if (r == -EADDRINUSE) {
 		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
 		log_warning(
-			"atop is not served on %s: %s listens there already; stop it, or say --atop-listen "
+			"atop is not served on %s: %s listens there already; stop it, or pass --atop-listen "
 			"none",
 			address, who);
 	} else if (r < 0) {
@@ -125,9 +123,10 @@ static void listen_abstract(struct atop_listeners *l, const char *name)
 	r = atop_server_listen_abstract(l->server, name);
 	if (r == -EADDRINUSE) {
 		abstract_owner(name, who, sizeof(who));
-		log_warning("atop is not served on the socket @%s: %s has it already; stop it, or say "
-			    "--atop-socket none",
-			    name, who);
+		log_warning(
+			"atop is not served on the socket @%s: %s listens there already; stop it, or pass "
+			"--atop-socket none",
+			name, who);
 	} else if (r < 0) {
 		log_warning("atop is not served on the socket @%s: %s; name another with --atop-socket", name,
 			    strerror(-r));
@@ -146,7 +145,7 @@ int atop_listeners_new(sd_event *event, const struct options *options, struct co
 	if (!l)
 		return -ENOMEM;
 	l->collector = collector;
-	strbuf_init(&l->made.text, ATOP_ANSWER_MAX);
+	strbuf_init(&l->cached.text, ATOP_ANSWER_MAX);
 	r = atop_server_new(event, &source, l, &l->server);
 	if (r < 0) {
 		free(l);
@@ -163,7 +162,7 @@ void atop_listeners_free(struct atop_listeners *l)
 	if (!l)
 		return;
 	atop_server_free(l->server);
-	strbuf_done(&l->made.text);
+	strbuf_done(&l->cached.text);
 	free(l);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * atop's two addresses, served from a collector's snapshots: what agent and atopgpud have in common. An
- * address that another program has costs a warning, never the rest.
+ * The two atop addresses, served from a collector's snapshots; used by the agent and by atopgpud. An address
+ * that is in use by another program is logged as a warning and skipped.
  */
 #pragma once
 
@@ -9,11 +9,11 @@
 
 struct atop_listeners;
 
-/* -ENOMEM. Addresses that cannot be had are logged; atop_listeners_open() says whether any could. */
+/* -ENOMEM. Addresses that cannot be opened are logged; atop_listeners_open() tells whether any is open. */
 int atop_listeners_new(sd_event *event, const struct options *options, struct collector *collector,
 		       struct atop_listeners **ret_listeners);
 void atop_listeners_free(struct atop_listeners *listeners);
 unsigned atop_listeners_open(const struct atop_listeners *listeners);
 
-/* Adds what has happened since the last call to the agent's own metrics. */
+/* Adds the events since the last call to the agent's own metrics. */
 void atop_listeners_count(struct atop_listeners *listeners, struct model *model);

@@ -23,23 +23,24 @@ struct collector {
 	struct collector_config config;
 	struct model *model;
 	struct publisher *publisher;
-	struct journal *journal; /* NULL: quiet */
+	struct journal *journal; /* NULL: nothing is logged */
 	struct nvml_source *source;
 	struct kmsg *kmsg;
 	char *library, *helper, *xid_file;
 	struct nvml_config nvml;
-	struct nvml_status counted; /* what the model has counted already */
+	struct nvml_status counted; /* the source's counters that the model already contains */
 	struct kmsg_stats kmsg_counted;
 	uint64_t readings;
 	bool reading_came; /* since the last tick */
 	struct driver_outage outage;
 	uint32_t state;
-	char error[sizeof(((struct reading *)NULL)->error)]; /* of the newest reading */
-	/* what of the driver the log has said is not read */
+	char error[sizeof(((struct reading *)NULL)->error)]; /* error text of the newest reading */
+	/* what the driver reports that this version does not know, as last logged */
 	char unrecognised[sizeof(((struct reading *)NULL)->unrecognised)];
-	char unrecognised_driver[sizeof(((struct reading *)NULL)->driver_version)]; /* ... and of which */
+	/* the driver version that @unrecognised belongs to */
+	char unrecognised_driver[sizeof(((struct reading *)NULL)->driver_version)];
 	int64_t saved_ns;
-	int64_t bus_ns; /* when the PCI bus was looked at last */
+	int64_t bus_ns; /* boot clock: when the PCI bus was last scanned */
 	int gpus_on_bus;
 };
 
@@ -88,7 +89,7 @@ static void collector_publish(struct collector *c)
 
 	if (r < 0) {
 		if (log_limit_allow(&limit))
-			log_error("cannot publish a snapshot, views keep the one before: %s", strerror(-r));
+			log_error("cannot publish a snapshot, views show the previous one: %s", strerror(-r));
 		return;
 	}
 	struct snapshot *snapshot = publisher_get(c->publisher);
@@ -110,7 +111,8 @@ static void log_state(struct collector *c, const struct reading *reading)
 		       reading->simulated ? ": SIMULATED, none of these GPUs exists" : "");
 	else
 		/*
-		 * One that was there, or whose GPU is, and is gone is news; a node that never had one is not.
+		 * A warning if a driver disappeared or is missing for an existing GPU, not on a node that
+		 * never had one.
 		 */
 		log_at(c->gpus_on_bus > 0 || reading->state == READING_FAILED ||
 				       (c->readings > 0 && c->state == READING_OK &&
@@ -120,7 +122,7 @@ static void log_state(struct collector *c, const struct reading *reading)
 		       "no data from the driver: %s", reading->error);
 }
 
-/* Whether a list of phrases begins with those of @part. */
+/* Whether @list, phrases separated by "; ", begins with the phrases of @part. */
 static bool begins_with(const char *list, const char *part)
 {
 	size_t n = strlen(part);
@@ -128,7 +130,7 @@ static bool begins_with(const char *list, const char *part)
 	return strncmp(list, part, n) == 0 && (list[n] == ';' || list[n] == '\0');
 }
 
-/* Once for each driver; when more of it turns out, which comes last in the list, only that. */
+/* Logged once for each driver version. Later additions come last in the list; only they are logged then. */
 static void log_unrecognised(struct collector *c, const struct reading *reading)
 {
 	const char *new = reading->unrecognised;
@@ -136,7 +138,7 @@ static void log_unrecognised(struct collector *c, const struct reading *reading)
 
 	if (c->config.quiet || reading->state != READING_OK)
 		return;
-	/* After attaching again not all of it is met at once. */
+	/* After attaching again the list is built up again, so at first it is a prefix of the logged one. */
 	if (same && begins_with(c->unrecognised, new))
 		return;
 	more = same && begins_with(new, c->unrecognised);
@@ -151,8 +153,8 @@ static void log_unrecognised(struct collector *c, const struct reading *reading)
 }
 
 /*
- * A node without a driver is in order only if it has no GPU either; the model cannot know, and the driver
- * does not say.
+ * A node without a driver is healthy only if it has no GPU either. The driver cannot report this, so the PCI
+ * bus is scanned.
  */
 static void report_outage(struct collector *c, const struct nvml_status *status)
 {
@@ -163,8 +165,8 @@ static void report_outage(struct collector *c, const struct nvml_status *status)
 		c->bus_ns = now;
 		c->gpus_on_bus = pci_gpus(PCI_DEVICES);
 	}
-	if (status->trouble[0]) {
-		model_set_outage(c->model, SOURCE_NVML, status->trouble, status->cause);
+	if (status->error[0]) {
+		model_set_outage(c->model, SOURCE_NVML, status->error, status->cause);
 	} else if (c->gpus_on_bus > 0 && (c->state == READING_NO_LIBRARY || c->state == READING_NO_DRIVER)) {
 		snprintf(text, sizeof(text), "%d NVIDIA device%s on the PCI bus, but no driver: %s",
 			 c->gpus_on_bus, c->gpus_on_bus == 1 ? "" : "s", c->error);
@@ -185,7 +187,7 @@ static void on_reading(const struct reading *reading, void *userdata)
 
 	if (r < 0) {
 		if (log_limit_allow(&limit))
-			log_error("a reading could not be taken in: %s", strerror(-r));
+			log_error("a reading could not be processed: %s", strerror(-r));
 		return;
 	}
 	log_state(c, reading);
@@ -194,9 +196,9 @@ static void on_reading(const struct reading *reading, void *userdata)
 	c->readings++;
 	c->reading_came = true;
 	log_unrecognised(c, reading);
-	driver_outage_heard(&c->outage, reading->state, clock_boot_ns());
+	driver_outage_reading(&c->outage, reading->state, clock_boot_ns());
 	collector_status(c, &status);
-	/* that no reading had come is over: what this one says is the reason from now on */
+	/* collector_status() has just dropped "no reading yet"; the reason is now that of this reading. */
 	report_outage(c, &status);
 	collector_publish(c);
 }
@@ -208,7 +210,7 @@ static void on_xid(const struct kmsg_xid *xid, void *userdata)
 	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
 }
 
-/* Counters of the sources are cumulative, those of the model are added to. */
+/* The sources' counters are cumulative; the model's are incremented by differences. */
 static void count_source(struct collector *c)
 {
 	struct nvml_status s;
@@ -238,8 +240,8 @@ static void count_kmsg(struct collector *c)
 	model_agent_add(c->model, AGENT_XID_UNMATCHED, (double)(s.unreadable - c->kmsg_counted.unreadable));
 	model_agent_add(c->model, AGENT_KMSG_OVERRUNS, (double)(s.overruns - c->kmsg_counted.overruns));
 	if (s.failed && !c->kmsg_counted.failed)
-		log_warning(
-			"the kernel log cannot be read any more: XIDs come from the driver's events alone");
+		log_warning("the kernel log cannot be read any more: XID errors come from the driver's "
+			    "events alone");
 	c->kmsg_counted = s;
 }
 
@@ -255,7 +257,7 @@ static void save_xids(struct collector *c)
 	int r = model_xids_save(c->model, c->xid_file);
 
 	if (r < 0 && log_limit_allow(&limit))
-		log_warning("cannot save the counts of XID errors in %s, a restart will forget them: %s; "
+		log_warning("cannot save the counts of XID errors in %s, a restart will lose them: %s; "
 			    "make the folder writable or name another with --state-dir",
 			    c->xid_file, strerror(-r));
 }
@@ -298,7 +300,7 @@ static void log_no_kernel_log(const char *path, int error)
 		log_warning("%s (%s): %s; %s", lacks[0].cause, path, lacks[0].lost, lacks[0].remedy);
 	else
 		log_warning("cannot read the kernel log %s, XID errors come from the driver's events alone: "
-			    "%s; a container is given it by "
+			    "%s; give a container access with "
 			    "--device /dev/kmsg:/dev/kmsg:r; --kmsg-enabled false silences this",
 			    path, strerror(-error));
 }
@@ -333,8 +335,8 @@ static void load_xids(struct collector *c, const struct options *options)
 	}
 	r = model_xids_load(c->model, c->xid_file);
 	if (r < 0 && !c->config.quiet)
-		log_warning("cannot load the counts of XID errors from %s, they begin anew: %s", c->xid_file,
-			    strerror(-r));
+		log_warning("cannot load the counts of XID errors from %s, counting starts at 0: %s",
+			    c->xid_file, strerror(-r));
 }
 
 static int collector_start(struct collector *c, sd_event *event, const struct options *options)

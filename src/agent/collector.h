@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Sources and model wired together: what the agent, atopgpud and a command that samples for itself have in
- * common. Owns the model, the NVML source, the kernel log and the newest snapshot. All of it belongs to the
- * thread that runs the event loop; collector_snapshot() alone may be called from any.
+ * Wires sources and model together for the agent, atopgpud and commands that take their own samples. Owns the
+ * model, the NVML source, the kernel log reader and the newest snapshot. All of it belongs to the thread that
+ * runs the event loop; only collector_snapshot() may be called from any thread.
  */
 #pragma once
 
@@ -13,33 +13,33 @@
 #include "nvml/source.h"
 
 struct collector_config {
-	bool kernel_log; /* read XIDs there, too */
+	bool kernel_log; /* also read XID errors from the kernel log */
 	bool keep_state; /* save XID counts, not only load them */
-	bool quiet; /* say nothing about what is missing: somebody else reports it */
-	/* A new snapshot is there. May be NULL. */
+	bool quiet; /* log nothing about missing sources; the caller reports them */
+	/* Called with each new snapshot. May be NULL. */
 	void (*published)(const struct snapshot *snapshot, void *userdata);
 	void *userdata;
 };
 
 struct collector;
 
-/* The strings in @options are copied. Publishes a first, empty snapshot. Samples at the first tick. */
+/* Copies the strings in @options. Publishes a first, empty snapshot; the first tick samples. */
 int collector_new(sd_event *event, const struct options *options, const struct collector_config *config,
 		  struct collector **ret_collector);
-/* Saves the state; leaves the driver's child to end by itself, and waits for nothing. */
+/* Saves the state. Does not wait for the driver's child, which ends when its socket closes. */
 void collector_free(struct collector *collector);
 DEFINE_CLEANUP(struct collector *, collector_free, collector_freep)
 
-/* Asks for a reading; where the one before has not come, publishes what is known, older. */
+/* Requests a reading. If the previous one has not arrived, publishes the known values with their age. */
 void collector_tick(struct collector *collector);
-/* What may change while it runs: period and bounds. */
+/* Applies the options that may change at run time: period and bounds. */
 void collector_configure(struct collector *collector, const struct options *options);
 void collector_release(struct collector *collector);
 void collector_resume(struct collector *collector);
 
-/* A reference for the caller to unref; never NULL. */
+/* Returns a reference that the caller must unref; never NULL. */
 struct snapshot *collector_snapshot(struct collector *collector);
 uint64_t collector_readings(const struct collector *collector);
-/* The reason, the call and its duration are those of the whole outage (agent/driver_outage.h). */
+/* Reason, call and duration are those of the whole outage (agent/driver_outage.h). */
 void collector_status(const struct collector *collector, struct nvml_status *ret_status);
 struct model *collector_model(struct collector *collector);

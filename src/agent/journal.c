@@ -11,14 +11,14 @@
 #include "base/strbuf.h"
 #include "model/xid.h"
 
-/* A faulty GPU may report the same for as long as nobody looks; /metrics has all of it. */
+/* A faulty GPU may repeat one error for hours; /metrics counts them all. */
 #define XID_BURST 10
 #define XID_INTERVAL_NS (60 * NSEC_PER_SEC)
 
 struct known_gpu {
 	char uuid[96];
 	bool present;
-	uint64_t layout; /* of its MIG instances; 0 none */
+	uint64_t layout; /* hash of its MIG instances; 0: none */
 };
 
 struct known_xid {
@@ -28,7 +28,7 @@ struct known_xid {
 };
 
 struct journal {
-	bool begun, xids_begun; /* the first have been seen */
+	bool begun, xids_begun; /* the first GPUs, the first XIDs have been recorded */
 	unsigned gpus_n;
 	struct known_gpu gpus[READING_ENTITIES_MAX];
 	uint32_t xids_n;
@@ -62,7 +62,7 @@ static bool is_instance_of(const struct snapshot *s, const struct entity *e, uin
 	return e->id.parent == gpu && e->present && s->entities[gpu].present;
 }
 
-/* FNV-1a over what makes one layout differ from another; never 0 when there are instances. */
+/* FNV-1a over the instances' identities; never 0 if there are instances. */
 static uint64_t layout_of(const struct snapshot *s, uint32_t gpu)
 {
 	uint64_t hash = 0;
@@ -81,7 +81,7 @@ static uint64_t layout_of(const struct snapshot *s, uint32_t gpu)
 	return hash;
 }
 
-static void tell_layout(const struct snapshot *s, uint32_t gpu)
+static void log_layout(const struct snapshot *s, uint32_t gpu)
 {
 	struct strbuf text;
 	unsigned n = 0;
@@ -119,9 +119,12 @@ static void compare_gpu(struct journal *j, const struct snapshot *s, uint32_t gp
 	} else if (!known->present && e->present) {
 		log_notice("GPU %u (%s, %s) is back", e->id.index, e->id.uuid, e->id.pci_bus_id);
 	}
-	/* The instances of a GPU that is gone may come back with it. */
+	/*
+	 * The instances of a lost GPU may come back with it, so a layout is compared only while the GPU is
+	 * present.
+	 */
 	if (e->present && j->begun && known->layout != layout)
-		tell_layout(s, gpu);
+		log_layout(s, gpu);
 	known->layout = e->present ? layout : known->layout;
 	known->present = e->present;
 }
@@ -134,7 +137,7 @@ static uint64_t count_before(const struct journal *j, const struct xid *xid)
 	return 0;
 }
 
-static void tell_xid(const struct snapshot *s, const struct xid *xid)
+static void log_xid(const struct snapshot *s, const struct xid *xid)
 {
 	static struct log_limit limit = { .burst = XID_BURST,
 					  .interval_ns = XID_INTERVAL_NS,
@@ -163,7 +166,7 @@ static int compare_xids(struct journal *j, const struct snapshot *s)
 	}
 	for (uint32_t i = 0; i < s->xids_n; i++)
 		if (j->xids_begun && s->xids[i].count > count_before(j, &s->xids[i]))
-			tell_xid(s, &s->xids[i]);
+			log_xid(s, &s->xids[i]);
 	for (uint32_t i = 0; i < s->xids_n; i++) {
 		xids[i] = (struct known_xid){ .code = s->xids[i].code, .count = s->xids[i].count };
 		memcpy(xids[i].pci_bus_id, s->xids[i].pci_bus_id, sizeof(xids[i].pci_bus_id));
@@ -178,8 +181,8 @@ int journal_take(struct journal *j, const struct snapshot *s)
 	int r = compare_xids(j, s);
 
 	/*
-	 * A driver that is gone takes all GPUs with it, which is logged as one event; of one that does not
-	 * answer there is nothing new.
+	 * A missing driver removes all GPUs, which is logged once, as an outage. An unresponsive driver has
+	 * no news.
 	 */
 	if (snapshot_driver(s)->state != READING_OK || !s->fresh || s->entities_n == 0)
 		return r;

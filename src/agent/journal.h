@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the log says of the GPUs: those that were lost and came back, other MIG layouts, new XID errors.
- * Compares each snapshot with the one before. The GPUs of the first reading and the XIDs of the first
- * snapshot are no news.
+ * Logs changes of the GPUs: lost and returned ones, changed MIG layouts, new XID errors. Compares each
+ * snapshot with the previous one. GPUs of the first reading and XIDs of the first snapshot are not logged.
  */
 #pragma once
 
@@ -13,5 +12,5 @@ struct journal;
 int journal_new(struct journal **ret_journal);
 void journal_free(struct journal *journal);
 
-/* -ENOMEM: what this snapshot has news of will be logged with the next. */
+/* -ENOMEM: the changes in this snapshot will be logged with the next one. */
 int journal_take(struct journal *journal, const struct snapshot *snapshot);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Where the agent listens, and reading the configuration again. */
+/*
+ * The agent's HTTP and control addresses, and reloading the configuration.
+ */
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -32,7 +34,7 @@ static void explain_address(const char *address, int error)
 			  address, who);
 		break;
 	case -EACCES:
-		log_error("cannot listen on %s: ports below 1024 want CAP_NET_BIND_SERVICE; choose another "
+		log_error("cannot listen on %s: ports below 1024 need CAP_NET_BIND_SERVICE; choose another "
 			  "with --listen",
 			  address);
 		break;
@@ -63,16 +65,16 @@ static int listen_tcp_address(struct agent *agent, const char *address)
 	else
 		log_info("listening on %s", address);
 	if (!address_is_loopback(address))
-		log_warning(
-			"LISTENING BEYOND LOOPBACK on %s: whoever reaches this port can read every metric, "
-			"process names "
-			"included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this "
-			"machine",
-			address);
+		log_warning("LISTENING BEYOND LOOPBACK on %s: everyone who can reach this port can "
+			    "read every metric, "
+			    "process names "
+			    "included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this "
+			    "machine",
+			    address);
 	return 0;
 }
 
-/* The folder of the socket, where nobody has made it: systemd's RuntimeDirectory= does. */
+/* Creates the folder of the socket where systemd's RuntimeDirectory= has not. */
 static void make_folder(const char *path)
 {
 	_cleanup_free_ char *folder = strdup(path);
@@ -82,7 +84,7 @@ static void make_folder(const char *path)
 		return;
 	*slash = 0;
 	if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-		log_debug("cannot make the folder %s: %s", folder, strerror(errno));
+		log_debug("cannot create the folder %s: %s", folder, strerror(errno));
 }
 
 static void give_to_group(const char *path, const char *name)
@@ -90,7 +92,7 @@ static void give_to_group(const char *path, const char *name)
 	const struct group *group = getgrnam(name);
 
 	if (!group)
-		log_warning("there is no group %s for the socket %s: make it with groupadd, or change "
+		log_warning("there is no group %s for the socket %s: create it with groupadd, or change "
 			    "control.group",
 			    name, path);
 	else if (lchown(path, (uid_t)-1, group->gr_gid) < 0)
@@ -100,22 +102,23 @@ static void give_to_group(const char *path, const char *name)
 static void explain_no_place(int error)
 {
 	static const char lost[] =
-		"no socket for gpusonde gpus, ps and the like, which will sample for themselves: the folder";
+		"no socket for gpusonde gpus, ps and the like, which will take their own samples: the "
+		"folder";
 
 	if (error == -EPERM)
-		log_warning("%s /tmp/gpusonde-%u is another's, or open to others; remove it, or name another "
-			    "place with --socket",
-			    lost, geteuid());
-	else
 		log_warning(
-			"%s /tmp/gpusonde-%u cannot be made: %s; make /tmp writable, or name another place "
-			"with --socket",
-			lost, geteuid(), strerror(-error));
+			"%s /tmp/gpusonde-%u belongs to another user or is writable by others; remove it, or "
+			"name another place with --socket",
+			lost, geteuid());
+	else
+		log_warning("%s /tmp/gpusonde-%u cannot be created: %s; make /tmp writable, or name another "
+			    "place with --socket",
+			    lost, geteuid(), strerror(-error));
 }
 
 /*
- * A second agent beside a running one is a mistake; a socket that cannot be made only costs the command line
- * its answers.
+ * A second agent on the same socket is an error. A socket that cannot be created only means that the command
+ * line takes its own samples.
  */
 static int listen_control(struct agent *agent, const struct options *options)
 {
@@ -133,16 +136,16 @@ static int listen_control(struct agent *agent, const struct options *options)
 	make_folder(path);
 	r = http_listen_unix(agent->http, path, (unsigned)options_number(options, OPT_control_mode));
 	if (r == -EADDRINUSE) {
-		log_error("another gpusonde agent serves %s: stop that one, or give this one a place of its "
-			  "own with --socket "
+		log_error("another gpusonde agent serves %s: stop that one, or give this one another "
+			  "address with --socket "
 			  "and --listen",
 			  path);
 		return r;
 	}
 	if (r < 0)
-		log_warning("cannot listen on the socket %s, gpusonde gpus, ps and the like will sample for "
-			    "themselves: %s; "
-			    "name a place that this user may write with --socket",
+		log_warning("cannot listen on the socket %s, gpusonde gpus, ps and the like will take "
+			    "their own samples: %s; "
+			    "name a path that this user may write with --socket",
 			    path, strerror(-r));
 	else if (group)
 		give_to_group(path, group);
@@ -164,8 +167,8 @@ static bool changed(const struct options *old, const struct options *new, enum o
 }
 
 /*
- * The new configuration keeps the old one's value, with its origin; the old one, soon to be freed, gets what
- * was refused.
+ * Copies the old value, with its origin, to the new configuration, and the refused value to the old one,
+ * which is freed soon.
  */
 static void keep_old_value(struct options *old, struct options *new, enum option_id id)
 {
@@ -190,7 +193,7 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 {
 	if (!changed(old, new, OPT_http_listen))
 		return;
-	/* Old and new may be the same port on other addresses, so the old one must go first. */
+	/* Old and new may be the same port on other addresses, so the old one must be closed first. */
 	http_unlisten_tcp(agent->http);
 	agent->http_lost = false;
 	if (listen_tcp_address(agent, options_text(new, OPT_http_listen)) == 0)
@@ -207,7 +210,7 @@ void agent_listen_again(struct agent *agent)
 									  OPT_http_listen)) < 0;
 }
 
-void agent_tell_places(struct agent *agent)
+void agent_copy_places(struct agent *agent)
 {
 	static const enum option_id ids[AGENT_PLACES] = {
 		[PLACE_HTTP] = OPT_http_listen,
@@ -241,8 +244,9 @@ static void apply(struct agent *agent, struct options *new)
 	options_done(old);
 	*old = *new;
 	*new = (struct options){ 0 };
-	agent_tell_places(agent);
-	agent->tick_ns = clock_boot_ns(); /* a tick due in a minute must not wait for its new period */
+	agent_copy_places(agent);
+	/* tick now: the next tick of a long old period may be a minute away */
+	agent->tick_ns = clock_boot_ns();
 	sd_event_source_set_time(agent->tick, (uint64_t)(agent->tick_ns / NSEC_PER_USEC));
 	log_notice("configuration reloaded");
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What this process may do and lacks, as JSON: the agent hands it to doctor over its socket, which otherwise
- * knows only its own.
+ * This process's capabilities, as JSON. The agent serves it on its socket to doctor, which otherwise knows
+ * only the capabilities of its own process.
  *
  *   {"tracing": {"known": bool, "needed": bool, "text": "", "remedy": ""}, "kernel_log": {"text": "",
  *   "remedy": ""}, "capabilities": " CAP_...",
  *    "processes": "all" | "namespace" | "hidden"}
  *
- * An empty text: nothing is missing. "needed": without it nothing can be traced. Not "known": what the kernel
- * asks for, and this process lacks some of what it may be.
+ * An empty text: nothing is missing. "needed": nothing can be traced without it. "known" is false where it
+ * cannot be determined which capabilities the kernel requires, and this process lacks some of the candidates.
  */
 #pragma once
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the agent serves over HTTP: one table. Handlers run on the HTTP thread and read snapshots. */
+/*
+ * The agent's HTTP routes, in one table. Handlers run on the HTTP thread and read snapshots.
+ */
 #include "agent/agent.h"
 
 #include <errno.h>
@@ -43,7 +45,7 @@ static int get_metrics(const struct http_request *request, struct http_reply *re
 	return r;
 }
 
-/* Index in dcgm_profiles, the first where nothing is asked for; -1 for a name that is none. */
+/* Index in dcgm_profiles; 0 without a query, -1 for an unknown name. */
 static int dcgm_profile(const struct http_request *request)
 {
 	const char *wanted = request->argument(request, "names");
@@ -110,7 +112,7 @@ JSON_PAGE(get_trace, JSON_TRACE)
 JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
-/* Answers that depend on the moment, not on a snapshot. */
+/* No cache: these answers depend on the time of the request, not only on a snapshot. */
 static int uncached(_unused_ const struct http_request *request, _unused_ void *userdata)
 {
 	return -1;
@@ -143,7 +145,7 @@ static int get_ready(_unused_ const struct http_request *request, struct http_re
 	return 0;
 }
 
-/* The main loop does it; the client looks at /control/status until it is done. */
+/* Hands the request to the main loop; the client polls /control/status until it is done. */
 static int post_request(struct agent *agent, enum agent_request request, struct http_reply *reply)
 {
 	uint64_t one = 1;
@@ -202,7 +204,7 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 			  "version", GPUSONDE_VERSION, "pid", (int)getpid(), "ready", ready, "why", why,
 			  "released", s.released, "state", driver_state_name(snapshot), "busy", s.busy,
 			  "stuck", (int)s.stuck, "call", s.call, "call_seconds", s.call_seconds, "trouble",
-			  s.trouble, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
+			  s.error, "simulated", snapshot->simulated, "http", places[PLACE_HTTP], "atop",
 			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child",
 			  (int)s.child);
 
@@ -233,11 +235,11 @@ static int get_index(const struct http_request *request, struct http_reply *repl
 	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                      \
 	     "state of the driver's child (UNIX socket only)")                                             \
 	PAGE("/control/capabilities", HTTP_GET, true, uncached, get_capabilities,                          \
-	     "what the agent may do, and lacks (UNIX socket only)")                                        \
+	     "capabilities that the agent has, and lacks (UNIX socket only)")                              \
 	PAGE("/control/release", HTTP_POST, true, uncached, post_release,                                  \
-	     "let go of the driver (UNIX socket only)")                                                    \
+	     "release the driver (UNIX socket only)")                                                      \
 	PAGE("/control/resume", HTTP_POST, true, uncached, post_resume,                                    \
-	     "take the driver again (UNIX socket only)")
+	     "attach to the driver again (UNIX socket only)")
 
 #define ROUTE(path_, methods_, local_, variant_, handle_, help_) \
 	{ path_, methods_, local_, variant_, handle_ },

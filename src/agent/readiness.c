@@ -11,7 +11,7 @@
 #include "base/macro.h"
 
 enum {
-	LOOP_GRACE_S = 30, /* systemd's watchdog acts on the same delay, see gpusonde.service */
+	LOOP_GRACE_S = 30, /* the same as the watchdog's delay in gpusonde.service */
 };
 
 static void closedirp(DIR **dir)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Is this node's data good? One answer for /readyz, systemd's status line and doctor.
+ * Is this node's data current? One answer for /readyz, systemd's status line and doctor.
  */
 #pragma once
 
@@ -11,15 +11,18 @@
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
-/* NVIDIA display devices and accelerators on the PCI bus below @root (PCI_DEVICES), driver or not. -errno. */
+/*
+ * The number of NVIDIA display devices and accelerators below @root (PCI_DEVICES), with or without a driver;
+ * -errno.
+ */
 int pci_gpus(const char *root);
 
 /*
- * Ready when the newest reading is recent and complete, or when there is nothing to read: no driver, and no
- * GPU either. @why then says what is there; else the cause and the remedy. `now_boot_ns` finds a main loop
- * that has stopped publishing.
+ * Ready when the newest reading is recent and complete, or when there is neither a driver nor a GPU. @why is
+ * then a summary of the node, else the cause and the remedy. A main loop that has stopped publishing is
+ * detected by @now_boot_ns.
  */
 bool readiness(const struct snapshot *snapshot, int64_t now_boot_ns, char *why, size_t size);
 
-/* Has the main loop published lately? Alive is less than ready. */
+/* Whether the main loop has published lately. A live agent need not be ready. */
 bool liveness(const struct snapshot *snapshot, int64_t now_boot_ns);

@@ -17,14 +17,13 @@
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
-#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver names its devices in well under one */
+#define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver lists its devices in well under 1 s */
 
 enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
 /*
- * Where distributions, WSL, NixOS, the GPU operator and GKE keep the driver's library; containers map the
- * same file. Probed before a program maps it, so that the first one misses nothing. Any other is found when
- * it is mapped.
+ * Where distributions, WSL, NixOS, the GPU operator and GKE install the driver's library; containers map the
+ * same file. Probing these before a program maps them leaves no gap. Others are found when they are mapped.
  */
 const char *const tracer_drivers[] = {
 	"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
@@ -40,39 +39,39 @@ const char *const tracer_drivers[] = {
 };
 
 struct tracer {
-	/* set before the thread starts */
+	/* constant once the thread has started */
 	struct trace_engine_config config;
 	struct pipeline_config figures;
 	enum tristate enabled;
 	int stop_fd; /* eventfd */
 	pthread_t thread;
-	bool running; /* there is a thread to be waited for */
+	bool running; /* the thread exists and must be joined */
 
-	/* shared; held for a pointer's exchange only */
+	/* shared with the main thread; the lock is held only to exchange a pointer */
 	pthread_mutex_t lock;
-	struct snapshot *fed; /* newest, not yet looked at */
-	struct trace_view *made; /* newest, not yet taken */
+	struct snapshot *fed; /* newest snapshot, not yet processed */
+	struct trace_view *next_view; /* newest view, not yet fetched */
 
-	/* the thread's own */
+	/* of the tracing thread */
 	sd_event *event;
 	struct trace_engine *engine;
 	struct pipeline *pipeline;
-	struct event_sink journal; /* of losses */
-	uint64_t not_carried; /* processes whose final figures found no room */
+	struct event_sink journal; /* logs lost events */
+	uint64_t not_carried; /* processes whose final figures were dropped for lack of space */
 };
 
-/* ---- handing over ---- */
+/* ---- exchange with the main thread ---- */
 
 struct trace_view *tracer_take(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
-	struct trace_view *view = TAKE_PTR(tracer->made);
+	struct trace_view *view = TAKE_PTR(tracer->next_view);
 
 	pthread_mutex_unlock(&tracer->lock);
 	return view;
 }
 
-/* For the main thread to fetch, with what it missed. */
+/* Makes @view the next one to be fetched, with what a previous unfetched view contained. */
 static void put_view(struct tracer *tracer, struct trace_view *view)
 {
 	struct trace_view *missed = tracer_take(tracer);
@@ -80,7 +79,7 @@ static void put_view(struct tracer *tracer, struct trace_view *view)
 	view = pipeline_carry(missed, view, &tracer->not_carried);
 	trace_view_unref(missed);
 	pthread_mutex_lock(&tracer->lock);
-	tracer->made = view;
+	tracer->next_view = view;
 	pthread_mutex_unlock(&tracer->lock);
 }
 
@@ -96,7 +95,7 @@ void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
 		snapshot_unref(old);
 }
 
-static void look_at_node(struct tracer *tracer)
+static void process_snapshot(struct tracer *tracer)
 {
 	pthread_mutex_lock(&tracer->lock);
 	struct snapshot *snapshot = TAKE_PTR(tracer->fed);
@@ -108,7 +107,7 @@ static void look_at_node(struct tracer *tracer)
 	snapshot_unref(snapshot);
 }
 
-/* ---- what the engine says ---- */
+/* ---- notices of the engine ---- */
 
 static void on_lost(uint64_t events, _unused_ void *userdata)
 {
@@ -117,10 +116,11 @@ static void on_lost(uint64_t events, _unused_ void *userdata)
 					  .what = "losses of events" };
 
 	if (log_limit_allow(&limit))
-		log_warning("%llu events of traced calls were lost: counts and latencies stay exact, memory "
-			    "and busy time are "
-			    "incomplete from here; a larger trace.buffer holds more",
-			    (unsigned long long)events);
+		log_warning(
+			"%llu events of traced calls were lost: counts and latencies remain exact, memory "
+			"and busy time are "
+			"incomplete from here; a larger trace.buffer holds more",
+			(unsigned long long)events);
 }
 
 static void on_notice(int level, const char *text, _unused_ void *userdata)
@@ -144,7 +144,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 	struct trace_view *view;
 	int r;
 
-	look_at_node(tracer);
+	process_snapshot(tracer);
 	trace_engine_collect(tracer->engine);
 	r = pipeline_view(tracer->pipeline, tracer->engine, tracer->not_carried, &view);
 	if (r == 0)
@@ -162,8 +162,8 @@ static int on_stop(sd_event_source *source, _unused_ int fd, _unused_ uint32_t e
 }
 
 /*
- * With `auto`, only what does no harm anywhere: libcuda's entry points need no single step where branches
- * (arm64: adrp) are emulated.
+ * "auto" traces only where it costs little: if branches (arm64: adrp) are emulated, all entry points of
+ * libcuda can be probed without single-stepping.
  */
 static bool needs_single_steps(const struct site_rules *rules)
 {
@@ -185,7 +185,7 @@ static int start_pipeline(struct tracer *tracer)
 	return r;
 }
 
-/* In this order: figures, then the journal. */
+/* The order matters: figures first, then the journal. */
 static int add_sinks(struct tracer *tracer)
 {
 	struct event_sinks *sinks = trace_engine_sinks(tracer->engine);
@@ -215,9 +215,9 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 	if (tracer->enabled == TRISTATE_AUTO && !tracer->config.allow_single_step &&
 	    needs_single_steps(&status.rules)) {
 		snprintf(trouble->text, sizeof(trouble->text),
-			 "this kernel single-steps every probe that libcuda offers a place for; "
+			 "this kernel single-steps every possible probe of libcuda; "
 			 "trace.enabled=yes with "
-			 "trace.allow_single_step=yes traces all the same");
+			 "trace.allow_single_step=yes traces anyway");
 		return -EOPNOTSUPP;
 	}
 	r = sd_event_add_time_relative(tracer->event, NULL, CLOCK_MONOTONIC, 0, USEC_PER_SEC / 100, on_tick,
@@ -236,7 +236,7 @@ static void tracer_finish(struct tracer *tracer)
 	tracer->event = sd_event_unref(tracer->event);
 }
 
-static void show_off(struct tracer *tracer, const char *why)
+static void publish_off(struct tracer *tracer, const char *why)
 {
 	struct trace_view *view;
 
@@ -252,17 +252,17 @@ static void *tracer_thread(void *userdata)
 
 	if (r < 0) {
 		if (!trouble.text[0])
-			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot begin: %s",
+			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot start: %s",
 				 strerror(-r));
 		log_at(tracer->enabled == TRISTATE_YES ? LOG_ERR : LOG_NOTICE,
 		       "CUDA calls are not traced: %s", trouble.text);
-		show_off(tracer, trouble.text);
+		publish_off(tracer, trouble.text);
 	} else {
 		r = sd_event_loop(tracer->event);
 		if (r < 0) {
 			log_error("the tracing loop failed: %s; this is a defect, please report it",
 				  strerror(-r));
-			show_off(tracer, "the tracing loop failed");
+			publish_off(tracer, "the tracing loop failed");
 		}
 	}
 	tracer_finish(tracer);
@@ -308,7 +308,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	if (tracer->stop_fd < 0)
 		return -errno;
 	if (tracer->enabled == TRISTATE_NO) {
-		show_off(tracer, "trace.enabled is no");
+		publish_off(tracer, "trace.enabled is no");
 	} else {
 		r = thread_start(STACK_BYTES, tracer_thread, tracer, &tracer->thread);
 		if (r < 0)
@@ -319,7 +319,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	return 0;
 }
 
-/* False: it hangs. */
+/* False: the thread did not end in time. */
 static bool end_thread(struct tracer *tracer)
 {
 	if (!tracer->running)
@@ -332,12 +332,12 @@ void tracer_free(struct tracer *tracer)
 	if (!tracer)
 		return;
 	if (!end_thread(tracer)) {
-		log_warning("the tracing thread does not end; it goes with the process, and its probes too");
+		log_warning("the tracing thread does not end; it and its probes end with the process");
 		return;
 	}
 	if (tracer->fed)
 		snapshot_unref(tracer->fed);
-	trace_view_unref(tracer->made);
+	trace_view_unref(tracer->next_view);
 	closep(&tracer->stop_fd);
 	pthread_mutex_destroy(&tracer->lock);
 	free(tracer);

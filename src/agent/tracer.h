@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's tracing: a thread of its own with the engine (src/trace) and what its events mean (src/cuda).
+ * The agent's tracing: a thread with the engine (src/trace) and the interpretation of its events (src/cuda).
  * Once a second it makes a struct trace_view of both, which the main thread fetches for the next snapshot.
  *
- *   main thread ── tracer_feed(snapshot) ──> devices, NVML's word on processes
+ *   main thread ── tracer_feed(snapshot) ──> devices, NVML's figures of processes
  *               <── tracer_take() ────────── the newest view
  *
  * Invariants
- *  1. Nobody waits for the thread: not the agent's start (tracing begins when it begins), not a tick, and
- *     at the end at most TRACER_PATIENCE_NS; a thread that hangs by then is left behind, with all it refers
- *     to.
- *  2. Where tracing cannot be, there is a view that says why, and no thread any more.
+ *  1. The main thread never waits for this thread, neither at start nor in a tick. tracer_free() waits at
+ *     most TRACER_PATIENCE_NS; a thread that has not ended by then is abandoned, with all memory it uses.
+ *  2. Where tracing is impossible, there is one view that contains the reason, and the thread ends.
  */
 #pragma once
 
@@ -23,15 +22,15 @@
 
 struct tracer;
 
-/* Where the driver's library is expected, ends with NULL. */
+/* Where the driver's library is expected; ends with NULL. */
 extern const char *const tracer_drivers[];
 
-/* Starts in the background, or finds that it is not wanted. -ENOMEM, -EAGAIN: no thread. */
+/* Starts the thread, unless tracing is disabled. -ENOMEM, -EAGAIN: the thread cannot be started. */
 int tracer_new(const struct options *options, struct tracer **ret_tracer);
 void tracer_free(struct tracer *tracer);
 DEFINE_CLEANUP(struct tracer *, tracer_free, tracer_freep)
 
-/* What the node's devices and processes are now; takes a reference of its own. */
+/* Passes the node's current devices and processes; takes a reference to the snapshot. */
 void tracer_feed(struct tracer *tracer, struct snapshot *snapshot);
-/* A view that has not been taken yet, for the caller to unref; NULL: none. */
+/* The newest view that has not been fetched yet, to be unreferenced by the caller; NULL: none. */
 struct trace_view *tracer_take(struct tracer *tracer);

@@ -25,7 +25,7 @@ static double timeval_seconds(struct timeval tv)
 	return (double)tv.tv_sec + (double)tv.tv_usec / USEC_PER_SEC;
 }
 
-/* Second number of /proc/PID/statm, in pages. */
+/* The second number of /proc/PID/statm, in pages. */
 static double resident_bytes(pid_t pid)
 {
 	char path[64], text[128];

@@ -3,10 +3,7 @@
 
 #include <sys/types.h>
 
-/*
- * CPU seconds of this process, its ended children and the given live ones; resident bytes of it and the live
- * ones.
- */
+/* CPU seconds of this process, its ended children and @child; resident bytes of this process and @child. */
 struct usage {
 	double cpu_seconds;
 	double resident_bytes;

@@ -62,17 +62,17 @@ struct nvml_source {
 	unsigned failures; /* in a row */
 	int64_t start_ns; /* no new child before this */
 	uint64_t starts, crashes, overdue, given_up;
-	char trouble[256];
+	char error[256];
 };
 
-static void set_trouble(struct nvml_source *source, const char *format, ...) _printf_(2, 3);
+static void set_error(struct nvml_source *source, const char *format, ...) _printf_(2, 3);
 
-static void set_trouble(struct nvml_source *source, const char *format, ...)
+static void set_error(struct nvml_source *source, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(source->trouble, sizeof(source->trouble), format, args);
+	vsnprintf(source->error, sizeof(source->error), format, args);
 	va_end(args);
 }
 
@@ -188,12 +188,12 @@ static void take_reading(struct nvml_source *source)
 	sd_event_source_set_enabled(source->timeout, SD_EVENT_OFF);
 	child->busy = false;
 	if (copy_reading(child->spawned.shared, source->reading) < 0) {
-		set_trouble(source,
-			    "the driver's helper process gave a reading that cannot be: it is replaced");
+		set_error(source,
+			  "the driver's helper process gave a reading that cannot be: it is replaced");
 		drop_child(source);
 		return;
 	}
-	source->trouble[0] = '\0';
+	source->error[0] = '\0';
 	if (clock_mono_ns() - child->started_ns > HEALTHY_NS)
 		source->failures = 0;
 	source->on_reading(source->reading, source->userdata); /* last: it may release the source */
@@ -215,9 +215,9 @@ static bool take_answer(struct nvml_source *source)
 		return source->child != NULL;
 	}
 	if (n > 0) {
-		set_trouble(source,
-			    "the driver's helper process does not keep to its protocol: it is replaced; "
-			    "if this lasts, reinstall gpusonde");
+		set_error(source,
+			  "the driver's helper process does not keep to its protocol: it is replaced; "
+			  "if this lasts, reinstall gpusonde");
 		drop_child(source);
 	}
 	return false; /* closed: its end will be told by the pidfd */
@@ -246,24 +246,24 @@ static void explain_end(struct nvml_source *source, const struct child *child, c
 
 	if (info->si_code != CLD_EXITED) {
 		source->crashes++;
-		set_trouble(source,
-			    "the driver's library crashed in %s (signal %d): the process that holds it is "
-			    "replaced",
-			    in, info->si_status);
+		set_error(source,
+			  "the driver's library crashed in %s (signal %d): the process that holds it is "
+			  "replaced",
+			  in, info->si_status);
 	} else if (info->si_status == NVML_CHILD_FOREIGN) {
-		set_trouble(source,
-			    "the helper gpusonde-nvml is of another version than gpusonde: install both from "
-			    "one release");
+		set_error(source,
+			  "the helper gpusonde-nvml is of another version than gpusonde: install both from "
+			  "one release");
 	} else if (info->si_status == STATUS_NOT_EXECUTED) {
-		set_trouble(source,
-			    "the helper gpusonde-nvml could not be executed (status %d): it is damaged, for "
-			    "another machine, or lacks a "
-			    "library; install gpusonde again",
-			    info->si_status);
+		set_error(source,
+			  "the helper gpusonde-nvml could not be executed (status %d): it is damaged, for "
+			  "another machine, or lacks a "
+			  "library; install gpusonde again",
+			  info->si_status);
 	} else {
-		set_trouble(source,
-			    "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
-			    info->si_status, in);
+		set_error(source,
+			  "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
+			  info->si_status, in);
 	}
 }
 
@@ -312,9 +312,9 @@ static int timed_out(sd_event_source *s _unused_, uint64_t usec _unused_, void *
 	if (!source->child || !source->child->busy)
 		return 0;
 	call = call_of(source->child);
-	set_trouble(source,
-		    "%s did not return for %.3g s: the process that called it was killed and is replaced",
-		    call[0] ? call : "a reading", seconds);
+	set_error(source,
+		  "%s did not return for %.3g s: the process that called it was killed and is replaced",
+		  call[0] ? call : "a reading", seconds);
 	source->given_up++;
 	drop_child(source);
 	return 0;
@@ -392,12 +392,12 @@ void nvml_source_free(struct nvml_source *source)
 static void explain_start(struct nvml_source *source, const char *helper, int error)
 {
 	if (error == -ENOENT || error == -EACCES)
-		set_trouble(source,
-			    "cannot run the helper %s (%s): install gpusonde-nvml there, or name it with the "
-			    "option nvml.helper",
-			    helper, strerror(-error));
+		set_error(source,
+			  "cannot run the helper %s (%s): install gpusonde-nvml there, or name it with the "
+			  "option nvml.helper",
+			  helper, strerror(-error));
 	else
-		set_trouble(source, "cannot start the helper %s: %s", helper, strerror(-error));
+		set_error(source, "cannot start the helper %s: %s", helper, strerror(-error));
 }
 
 static int watch_child(struct nvml_source *source, struct child *child)
@@ -468,7 +468,7 @@ static void expire(struct nvml_source *source)
 	int64_t now = clock_mono_ns();
 
 	if (source->child && source->child->leave_by_ns && now > source->child->leave_by_ns) {
-		set_trouble(source, "the driver's helper process closed its socket: it is replaced");
+		set_error(source, "the driver's helper process closed its socket: it is replaced");
 		drop_child(source);
 	}
 	for (struct child *c = source->gone; c; c = c->next)
@@ -486,7 +486,7 @@ static void report_released(struct nvml_source *source)
 	reading->begin_ns = reading->end_ns = clock_boot_ns();
 	snprintf(reading->error, sizeof(reading->error),
 		 "the driver was let go of on request: gpusonde resume takes it back");
-	source->trouble[0] = '\0';
+	source->error[0] = '\0';
 	source->on_reading(reading, source->userdata);
 }
 
@@ -499,8 +499,8 @@ static void tick_released(struct nvml_source *source)
 	else if (!source->gone)
 		report_released(source);
 	else
-		set_trouble(source, "letting go of the driver: waiting for a process to end%s%s",
-			    source->gone->call[0] ? " that is stuck in " : "", source->gone->call);
+		set_error(source, "letting go of the driver: waiting for a process to end%s%s",
+			  source->gone->call[0] ? " that is stuck in " : "", source->gone->call);
 }
 
 static void start_if_allowed(struct nvml_source *source)
@@ -508,12 +508,11 @@ static void start_if_allowed(struct nvml_source *source)
 	unsigned stuck = count_stuck(source);
 
 	if (stuck >= source->config.max_stuck) {
-		set_trouble(
-			source,
-			"%u processes are stuck in the driver (%s) and cannot be ended; no further one is "
-			"started before one "
-			"ends: see the kernel log, reset the GPU or reboot",
-			stuck, source->gone->call[0] ? source->gone->call : "no call");
+		set_error(source,
+			  "%u processes are stuck in the driver (%s) and cannot be ended; no further one is "
+			  "started before one "
+			  "ends: see the kernel log, reset the GPU or reboot",
+			  stuck, source->gone->call[0] ? source->gone->call : "no call");
 		return;
 	}
 	if (clock_mono_ns() >= source->start_ns)
@@ -563,8 +562,8 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 		.stuck = count_stuck(source),
 	};
 
-	snprintf(status.trouble, sizeof(status.trouble), "%s", source->trouble);
-	snprintf(status.cause, sizeof(status.cause), "%s", source->trouble);
+	snprintf(status.error, sizeof(status.error), "%s", source->error);
+	snprintf(status.cause, sizeof(status.cause), "%s", source->error);
 	if (child) {
 		int64_t now = monotonic_ns(), late = clock_mono_ns() - child->asked_ns;
 		/* The mapping is the child's, which may have written anything there. */
@@ -577,8 +576,8 @@ void nvml_source_status(const struct nvml_source *source, struct nvml_status *re
 		snprintf(status.call, sizeof(status.call), "%s", call_of(child));
 		if (status.call[0])
 			status.call_seconds = (double)(now - since) / NSEC_PER_SEC;
-		if (child->busy && late > SLOW_NS && !status.trouble[0]) {
-			snprintf(status.trouble, sizeof(status.trouble),
+		if (child->busy && late > SLOW_NS && !status.error[0]) {
+			snprintf(status.error, sizeof(status.error),
 				 "the driver has not answered for %.0f s (%s)", (double)late / NSEC_PER_SEC,
 				 status.call[0] ? status.call : "between two calls");
 			snprintf(status.cause, sizeof(status.cause), "the driver does not answer");

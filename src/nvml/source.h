@@ -33,7 +33,7 @@ struct nvml_status {
 	unsigned stuck; /* killed and not ended */
 	char call[64]; /* driver function under way, "" none */
 	double call_seconds;
-	char trouble[256]; /* in words, cause and remedy; "" when all is well */
+	char error[256]; /* in words, cause and remedy; "" when all is well */
 	char cause[256]; /* the same without times and counts: one text for as long as it lasts */
 	pid_t child; /* 0 none */
 };

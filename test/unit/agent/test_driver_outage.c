@@ -22,7 +22,7 @@ static struct nvml_status in_call(const char *call, double seconds)
 	return status;
 }
 
-static struct nvml_status told(const struct driver_outage *s, double when)
+static struct nvml_status status_at(const struct driver_outage *s, double when)
 {
 	struct nvml_status status = s->last;
 
@@ -37,8 +37,8 @@ static void readings_in_time_are_no_silence(_unused_ void **state)
 
 	for (int i = 0; i < 5; i++) {
 		driver_outage_tick(&s, &busy, at(i));
-		assert_string_equal(told(&s, i).trouble, "");
-		driver_outage_heard(&s, READING_OK, at(i + 0.1));
+		assert_string_equal(status_at(&s, i).error, "");
+		driver_outage_reading(&s, READING_OK, at(i + 0.1));
 	}
 }
 
@@ -48,25 +48,25 @@ static void one_verdict_while_children_are_replaced(_unused_ void **state)
 	struct nvml_status asked = in_call("nvmlDeviceGetPowerUsage", 0), hung;
 	struct driver_outage s = { .quiet = true };
 
-	driver_outage_heard(&s, READING_OK, at(0));
+	driver_outage_reading(&s, READING_OK, at(0));
 	driver_outage_tick(&s, &asked, at(1));
 	for (int i = 2; i < 40; i++) {
 		hung = in_call(i % 10 ? "nvmlDeviceGetPowerUsage" : NULL, i % 10 * 0.9);
 		if (i % 10 == 0)
-			strcpy(hung.trouble, "something about the child");
+			strcpy(hung.error, "something about the child");
 		driver_outage_tick(&s, &hung, at(i));
-		hung = told(&s, i);
+		hung = status_at(&s, i);
 		assert_string_equal(hung.call, "nvmlDeviceGetPowerUsage");
 		assert_true(hung.call_seconds > i - 0.01 && hung.call_seconds < i + 0.01);
-		assert_non_null(strstr(hung.trouble, "nvmlDeviceGetPowerUsage does not return"));
-		assert_null(strstr(hung.trouble, "stuck"));
+		assert_non_null(strstr(hung.error, "nvmlDeviceGetPowerUsage does not return"));
+		assert_null(strstr(hung.error, "stuck"));
 		assert_string_equal(
 			hung.cause,
 			"nvmlDeviceGetPowerUsage does not return; see the kernel log, reset the GPU or "
 			"reboot");
 	}
-	driver_outage_heard(&s, READING_OK, at(40));
-	assert_string_equal(told(&s, 40).trouble, s.last.trouble);
+	driver_outage_reading(&s, READING_OK, at(40));
+	assert_string_equal(status_at(&s, 40).error, s.last.error);
 }
 
 static void those_left_behind_are_counted(_unused_ void **state)
@@ -75,11 +75,11 @@ static void those_left_behind_are_counted(_unused_ void **state)
 	struct driver_outage s = { .quiet = true };
 
 	hung.stuck = 2;
-	driver_outage_heard(&s, READING_OK, at(0));
+	driver_outage_reading(&s, READING_OK, at(0));
 	driver_outage_tick(&s, &hung, at(1));
 	driver_outage_tick(&s, &hung, at(5));
-	assert_non_null(strstr(told(&s, 5).trouble, "2 processes are stuck"));
-	assert_null(strstr(told(&s, 5).cause, "stuck"));
+	assert_non_null(strstr(status_at(&s, 5).error, "2 processes are stuck"));
+	assert_null(strstr(status_at(&s, 5).cause, "stuck"));
 }
 
 /* Who asked for the release knows; and that the driver is let go of is no answer of its own. */
@@ -88,28 +88,28 @@ static void a_release_is_no_silence(_unused_ void **state)
 	struct nvml_status hung = in_call("nvmlInit_v2", 5), released = { .released = true };
 	struct driver_outage s = { .quiet = true };
 
-	driver_outage_heard(&s, READING_OK, at(0));
+	driver_outage_reading(&s, READING_OK, at(0));
 	driver_outage_tick(&s, &hung, at(1));
 	driver_outage_tick(&s, &hung, at(4));
 	assert_true(s.logged);
 	driver_outage_tick(&s, &released, at(5));
-	assert_string_equal(told(&s, 5).trouble, "");
-	driver_outage_heard(&s, READING_RELEASED, at(6));
+	assert_string_equal(status_at(&s, 5).error, "");
+	driver_outage_reading(&s, READING_RELEASED, at(6));
 	assert_true(s.logged);
-	driver_outage_heard(&s, READING_OK, at(7));
+	driver_outage_reading(&s, READING_OK, at(7));
 	assert_false(s.logged);
 }
 
 static void a_cause_that_is_no_call(_unused_ void **state)
 {
-	struct nvml_status crashed = { .crashes = 1, .trouble = "the library crashed", .cause = "crashed" };
+	struct nvml_status crashed = { .crashes = 1, .error = "the library crashed", .cause = "crashed" };
 	struct driver_outage s = { .quiet = true };
 
 	driver_outage_tick(&s, &crashed, at(0));
 	driver_outage_tick(&s, &crashed, at(3));
-	assert_string_equal(told(&s, 3).trouble, "no reading for 3 s: the library crashed");
-	assert_string_equal(told(&s, 3).cause, "crashed");
-	assert_string_equal(told(&s, 3).call, "");
+	assert_string_equal(status_at(&s, 3).error, "no reading for 3 s: the library crashed");
+	assert_string_equal(status_at(&s, 3).cause, "crashed");
+	assert_string_equal(status_at(&s, 3).call, "");
 }
 
 int main(void)

@@ -74,18 +74,18 @@ static int stop(void **state)
 }
 
 /* Runs the loop, with a tick every few milliseconds, until the condition holds; fails after a long while. */
-#define WAIT_FOR(condition_)                                                                 \
-	do {                                                                                 \
-		int64_t until = clock_mono_ns() + PATIENCE_NS;                               \
-                                                                                             \
-		nvml_source_status(f.source, &f.status);                                     \
-		while (!(condition_)) {                                                      \
-			if (clock_mono_ns() > until)                                         \
-				fail_msg("in vain: %s (%s)", #condition_, f.status.trouble); \
-			nvml_source_tick(f.source);                                          \
-			assert_true(sd_event_run(f.event, 5000) >= 0);                       \
-			nvml_source_status(f.source, &f.status);                             \
-		}                                                                            \
+#define WAIT_FOR(condition_)                                                               \
+	do {                                                                               \
+		int64_t until = clock_mono_ns() + PATIENCE_NS;                             \
+                                                                                           \
+		nvml_source_status(f.source, &f.status);                                   \
+		while (!(condition_)) {                                                    \
+			if (clock_mono_ns() > until)                                       \
+				fail_msg("in vain: %s (%s)", #condition_, f.status.error); \
+			nvml_source_tick(f.source);                                        \
+			assert_true(sd_event_run(f.event, 5000) >= 0);                     \
+			nvml_source_status(f.source, &f.status);                           \
+		}                                                                          \
 	} while (0)
 
 static void delivers_readings(void **state)
@@ -97,7 +97,7 @@ static void delivers_readings(void **state)
 	assert_int_equal(f.last.cuda_version, getpid());
 	assert_int_equal(f.status.starts, 1);
 	assert_true(f.status.running);
-	assert_string_equal(f.status.trouble, "");
+	assert_string_equal(f.status.error, "");
 }
 
 static void kills_and_replaces_what_hangs(void **state)
@@ -106,8 +106,8 @@ static void kills_and_replaces_what_hangs(void **state)
 	start("then-hang");
 	WAIT_FOR(f.status.busy && f.status.overdue > 0 && f.readings == 1);
 	assert_string_equal(f.status.call, "nvmlDeviceGetPowerUsage");
-	WAIT_FOR(f.status.trouble[0]);
-	assert_non_null(strstr(f.status.trouble, "nvmlDeviceGetPowerUsage did not return"));
+	WAIT_FOR(f.status.error[0]);
+	assert_non_null(strstr(f.status.error, "nvmlDeviceGetPowerUsage did not return"));
 	WAIT_FOR(f.readings == 2);
 	assert_int_equal(f.status.starts, 2);
 	assert_int_equal(f.status.crashes, 0);
@@ -117,7 +117,7 @@ static void kills_and_replaces_what_hangs(void **state)
 	 */
 	assert_string_equal(f.last.driver_version, "kept");
 	assert_int_equal(f.last.attach, 2);
-	assert_string_equal(f.status.trouble, "");
+	assert_string_equal(f.status.error, "");
 }
 
 /* Held up for longer than a call may take, while the answer lies in the socket. */
@@ -132,7 +132,7 @@ static void an_answer_that_is_there_counts(void **state)
 		while (sd_event_run(f.event, 0) > 0)
 			;
 		nvml_source_status(f.source, &f.status);
-		assert_string_equal(f.status.trouble, "");
+		assert_string_equal(f.status.error, "");
 		assert_int_equal(f.readings, i);
 	}
 	assert_int_equal(f.status.starts, 1);
@@ -153,7 +153,7 @@ static void replaces_what_crashes(void **state)
 	(void)state;
 	start("then-crash");
 	WAIT_FOR(f.status.crashes == 1);
-	assert_non_null(strstr(f.status.trouble, "crashed in nvmlDeviceGetPowerUsage"));
+	assert_non_null(strstr(f.status.error, "crashed in nvmlDeviceGetPowerUsage"));
 	WAIT_FOR(f.readings == 2 && f.status.starts == 2);
 }
 
@@ -177,7 +177,7 @@ static void nonsense_ends_a_child(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		start(ways[i]);
-		WAIT_FOR(f.status.trouble[0]);
+		WAIT_FOR(f.status.error[0]);
 		WAIT_FOR(f.status.starts >= 2);
 		if (i + 1 < sizeof(ways) / sizeof(ways[0]))
 			assert_int_equal(stop(NULL), 0);
@@ -207,9 +207,9 @@ static void a_missing_helper_is_said(void **state)
 	begin("good");
 	f.config.helper = "/nonexistent/gpusonde-nvml";
 	create();
-	WAIT_FOR(f.status.trouble[0]);
-	assert_non_null(strstr(f.status.trouble, "/nonexistent/gpusonde-nvml"));
-	assert_non_null(strstr(f.status.trouble, "nvml.helper"));
+	WAIT_FOR(f.status.error[0]);
+	assert_non_null(strstr(f.status.error, "/nonexistent/gpusonde-nvml"));
+	assert_non_null(strstr(f.status.error, "nvml.helper"));
 	assert_false(f.status.running);
 }
 
@@ -217,8 +217,8 @@ static void another_version_is_said(void **state)
 {
 	(void)state;
 	start("foreign");
-	WAIT_FOR(f.status.trouble[0]);
-	assert_non_null(strstr(f.status.trouble, "another version"));
+	WAIT_FOR(f.status.error[0]);
+	assert_non_null(strstr(f.status.error, "another version"));
 }
 
 static void lets_go_and_takes_back(void **state)
@@ -265,7 +265,7 @@ static void who_does_not_go_is_killed(void **state)
 	start("stays");
 	WAIT_FOR(f.readings == 1);
 	nvml_source_release(f.source);
-	WAIT_FOR(f.status.trouble[0]);
+	WAIT_FOR(f.status.error[0]);
 	WAIT_FOR(f.readings == 2);
 	assert_int_equal(f.last.state, READING_RELEASED);
 }
@@ -320,7 +320,7 @@ static void no_more_than_max_stuck_are_left_behind(void **state)
 	assert_int_equal(f.status.stuck, 2);
 	assert_false(f.status.running);
 	assert_non_null(
-		strstr(f.status.trouble, "2 processes are stuck in the driver (nvmlDeviceGetPowerUsage)"));
+		strstr(f.status.error, "2 processes are stuck in the driver (nvmlDeviceGetPowerUsage)"));
 	/* One ends after all: its place is another's. */
 	let_it_end(pids[0]);
 	WAIT_FOR(f.status.starts == 3);
