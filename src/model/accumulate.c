@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How readings of one source become its values. A driver's counter is added up by differences. What it says
- * is not always so: after a reload it starts again at zero, and drivers with faults give wrong numbers for a
- * while. So a reading that fell, or rose faster than anything can, is not taken at once. It stands in doubt
- * for DOUBT_SECONDS; a reading in that time
+ * How the readings of one source become its values. A driver's counter is accumulated by differences. Two
+ * things disturb this: after a reload the counter restarts at zero, and faulty drivers return wrong numbers
+ * for a while. So a reading that fell, or that rose faster than is physically possible, is not accepted at
+ * once but is in doubt for DOUBT_SECONDS. If within that time
  *
- *   that fits the one before the odd one    says that those between were wrong: as if they had not been
+ *   a reading fits the last good one               the readings in between were wrong and are ignored
  *
- * and after it
+ * otherwise the first reading after that time decides:
  *
- *   one that is lower, and no more than can have come since     the driver started again: all of it is added
- *   any other                                                   another base, and nobody knows what happened:
- *                                                               nothing is added
+ *   it is lower, and plausible since a restart     the driver restarted: its whole value is added
+ *   anything else                                  a new base; what happened is unknown, so nothing is added
  *
- * So a counter may be late, and may miss what happened around a restart; it does not show what cannot have
- * happened.
+ * So a counter may lag, and may miss what happened around a restart, but it never shows an impossible
+ * increase.
  */
 #include "model/private.h"
 
@@ -40,21 +39,21 @@ double increment_bound(int64_t accepted_ns, int64_t now_ns)
 	return since * INCREMENT_SLACK + INCREMENT_EXTRA_SECONDS;
 }
 
-/* Rarely read counters are two readings in doubt. */
+/* Long enough for two readings of rarely read counters. */
 #define DOUBT_NS (15 * NSEC_PER_SEC)
 /*
- * Readings and what they say are not quite of the same time; rarely read ones are up to a cadence older;
- * after a failure nobody knows.
+ * Clock slack between a reading and its values: rarely read values are up to one cadence older, and after a
+ * failure the age is unknown.
  */
 #define SLACK_SECONDS 3.0
 #define SLACK_SLOW_SECONDS 15.0
 #define SLACK_FAILED_SECONDS 60.0
 
-/* The most that can have been added in this time, of what has a known order of magnitude. */
+/* The largest plausible increase in this time, for metrics of a known order of magnitude. */
 static double counter_bound(const struct device_report *report, const struct metric *metric, double seconds)
 {
 	/*
-	 * Half as much again as the board may take; NVLink 5 moves 1.8e12 bytes a second, both ways together.
+	 * 1.5 times the board's power limit; NVLink 5 transfers 1.8e12 bytes/s in both directions together.
 	 */
 	static const double watts_share = 1.5, watts_max = 20000, bytes_per_second = 4e12;
 	switch (metric->unit) {
@@ -76,7 +75,7 @@ static double slack_seconds(const struct device_report *report, const struct met
 	return metric->cadence == CADENCE_TICK ? SLACK_SECONDS : SLACK_SLOW_SECONDS;
 }
 
-/* Doubts that a device has at one time share a beginning: what made one counter odd made the others, too. */
+/* All doubts of a device share one start time, since one cause usually disturbs several counters. */
 static void begin_doubt(struct device_report *report, uint8_t *state)
 {
 	if (*state & SLOT_IN_DOUBT)
@@ -93,7 +92,7 @@ static void end_doubt(struct device_report *report, uint8_t *state)
 	*state &= (uint8_t)~SLOT_IN_DOUBT;
 }
 
-/* Adds what the reading says to the sum; see the opening comment. */
+/* Adds the reading's increase to the sum; see the comment at the top. */
 static void counter_add(struct model *model, struct device_report *report, const struct metric *metric,
 			unsigned slot, double raw, int64_t end_ns)
 {
@@ -101,7 +100,7 @@ static void counter_add(struct model *model, struct device_report *report, const
 	int64_t since_ns = *state & SLOT_IN_DOUBT ? report->doubt_ns : report->sampled_ns;
 	double added = raw - report->raw[slot], wrap = metric_wrap(metric), bound;
 
-	/* From the upper half of its few bits to the lower one: it came round. */
+	/* A narrow counter that went from its upper half to its lower half has wrapped. */
 	if (added < 0 && report->raw[slot] >= wrap / 2 && raw < wrap / 2)
 		added += wrap;
 	bound = counter_bound(report, metric,
@@ -134,7 +133,7 @@ static void take_counter(struct model *model, struct device_report *report, cons
 	if ((*state & SLOT_BEGUN) && estimated == !!(*state & SLOT_WAS_ESTIMATED)) {
 		counter_add(model, report, metric, slot, entity->v[slot], end_ns);
 	} else {
-		/* The first, which the sum starts at, or one with another base, where it goes on. */
+		/* The first reading, which the sum starts at, or a new base after a restart. */
 		if (!*state)
 			report->v[slot] = entity->v[slot];
 		end_doubt(report, state);
@@ -146,8 +145,8 @@ static void take_counter(struct model *model, struct device_report *report, cons
 }
 
 /*
- * A sum of increments is ours: it stays true, and shown, when one reading fails or is refused. It is not
- * shown where the driver does not offer it any more (MIG was turned on).
+ * A sum of increments is computed by the model: it remains valid, and shown, if one reading fails or is
+ * rejected. It is hidden if the driver no longer offers the metric (MIG was turned on).
  */
 static void take_increment(struct model *model, struct device_report *report, const struct metric *metric,
 			   unsigned slot, const struct reading_entity *entity, int64_t end_ns)
@@ -179,10 +178,7 @@ static void take_peaks(struct reading_entity *now)
 	now->p[SLOT_MEMORY_USED_PEAK] = now->p[SLOT_MEMORY_USED];
 }
 
-/*
- * atop wants sums over samples. Where the driver gives no utilisation at all (MIG), those of memory in use
- * count.
- */
+/* atop expects sums over samples. Without utilisation (MIG) the samples of memory in use are counted. */
 static void take_sample(struct entity *e)
 {
 	const struct reading_entity *now = &e->id;
@@ -200,7 +196,9 @@ static void take_sample(struct entity *e)
 		e->memory_kib_sum += now->v[SLOT_MEMORY_USED] / 1024;
 }
 
-/* What the model makes of the shown values; once a tick, of the source that comes first. */
+/*
+ * Values that the model derives from the shown ones, once a tick, from the source with the highest priority.
+ */
 static void take_shown(struct device *device)
 {
 	const struct reading_entity *now = &device->e.id;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which devices there are. A GPU is found again by its UUID, an instance by that and its GI and CI, in
- * whatever order the driver lists them.
+ * The known devices. A GPU is identified by its UUID, an instance by the GPU's UUID and its GI and CI,
+ * independent of the order in which the driver lists them.
  */
 #include "model/private.h"
 
@@ -17,7 +17,7 @@ static bool device_is(const struct device *device, const struct reading_entity *
 	return STRV_EQ(device->e.id.uuid, uuid) && device->e.id.gi == id->gi && device->e.id.ci == id->ci;
 }
 
-/* In the newest good reading of a source. */
+/* In the newest good reading of any source. */
 static bool device_listed(const struct device *device)
 {
 	for (unsigned i = 0; i < SOURCES; i++)
@@ -30,7 +30,7 @@ static int gpu_compare(const struct device *a, const struct device *b)
 {
 	if (a->e.id.index != b->e.id.index)
 		return a->e.id.index < b->e.id.index ? -1 : 1;
-	/* After a change of boards two may have had the same index: the one that is there comes first. */
+	/* After an exchange of boards two devices may have the same index: the listed one comes first. */
 	if (device_listed(a) != device_listed(b))
 		return device_listed(a) ? -1 : 1;
 	return strcmp(a->e.id.uuid, b->e.id.uuid);
@@ -51,7 +51,7 @@ static bool device_before(const struct model *model, const struct device *a, con
 	return a->e.id.ci < b->e.id.ci;
 }
 
-/* Insertion sort: the order hardly ever changes. */
+/* Insertion sort, since the order hardly ever changes. */
 static void devices_order(struct model *model)
 {
 	bool moved = false;
@@ -106,7 +106,10 @@ static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
 		model->devices[model->order[rank]]->rank = rank;
 }
 
-/* May it be forgotten for a new one of this source's? One that a better source knows may not. */
+/*
+ * Whether the device may be replaced by a new one of this source: not if a source of higher priority knows
+ * it.
+ */
 static bool device_gives_way(const struct device *device, enum source_id source)
 {
 	enum source_id first = device_first_source(device);
@@ -116,7 +119,7 @@ static bool device_gives_way(const struct device *device, enum source_id source)
 	return first == SOURCES || source_before(NULL, source, first);
 }
 
-/* The one that has been gone longest; never the GPU of a known instance. */
+/* The device that has been unlisted for longest; never the GPU of a known instance. */
 static uint16_t longest_gone(const struct model *model, enum source_id source)
 {
 	bool has_instance[DEVICES_MAX] = { false };
@@ -174,7 +177,7 @@ static uint16_t device_add(struct model *model, enum source_id source, const str
 	return index;
 }
 
-/* What it is found again by: its UUID, else its place on the bus. */
+/* The device's key: its UUID, else its PCI address. */
 static const char *identity(const struct reading_entity *id)
 {
 	return id->uuid[0] ? id->uuid : id->pci_bus_id;
@@ -190,7 +193,7 @@ static uint16_t device_find(const struct model *model, const struct reading_enti
 	return NO_INDEX;
 }
 
-/* Keeps what is last known where a lost GPU's identity could not be read again. */
+/* Retains the last known identity where a lost GPU's identity can no longer be read. */
 static void device_identify(struct device *device, const struct reading_entity *id)
 {
 	char uuid[sizeof(device->e.id.uuid)];
@@ -200,7 +203,10 @@ static void device_identify(struct device *device, const struct reading_entity *
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
 }
 
-/* The device of the GPU that entities[i] lies on, NO_INDEX on a GPU. False when that GPU is no good. */
+/*
+ * Finds the device of the GPU that contains entities[i]; NO_INDEX if that is a GPU itself. False: that GPU's
+ * device is unknown.
+ */
 static bool device_of_parent(const struct reading_entity *id, uint32_t i, const uint16_t *devices,
 			     uint16_t *ret_parent)
 {
@@ -209,8 +215,9 @@ static bool device_of_parent(const struct reading_entity *id, uint32_t i, const 
 }
 
 /*
- * It is in the reading at hand. What it is, the first of its sources says, whether or not that is current: it
- * does not change with each failure. False: no memory for what this source says.
+ * Records that the reading contains the device. Its identity is that of the highest-priority source that
+ * lists it, whether or not that source is current, so that the identity does not change with each failure.
+ * False: no memory for this source's values.
  */
 static bool device_seen(struct device *device, enum source_id source, const struct reading_entity *id,
 			uint16_t parent)
@@ -233,7 +240,7 @@ static bool listed_by(const struct device *device, enum source_id source)
 	return device->reports[source] && device->reports[source]->listed;
 }
 
-/* Those that are known come first, so that which are gone is known when a new one needs room. */
+/* Matches known devices first, so that it is clear which are unlisted when a new one needs space. */
 static void match_known(struct model *model, enum source_id source, const struct reading *reading, uint32_t n,
 			uint16_t *ret_devices)
 {
@@ -246,7 +253,7 @@ static void match_known(struct model *model, enum source_id source, const struct
 		uint16_t device = device_find(model, id), parent;
 
 		ret_devices[i] = NO_INDEX;
-		/* Listed already: the same twice. */
+		/* A duplicate in the same reading. */
 		if (device == NO_INDEX || listed_by(model->devices[device], source) ||
 		    !device_of_parent(id, i, ret_devices, &parent))
 			continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Records of processes that have exited: a ring that grows to its limit, then the oldest gives way; none is
- * kept for ever.
+ * Records of exited processes: a ring that grows to its limit and then overwrites the oldest. Records expire
+ * after EXIT_KEPT_NS.
  */
 #include "model/private.h"
 
@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/macro.h"
 
-#define EXIT_LOST_NS (600 * NSEC_PER_SEC) /* a record overwritten before this age may be missed by somebody */
+/* a record overwritten before this age may not have been read by all clients */
+#define EXIT_LOST_NS (600 * NSEC_PER_SEC)
 
 struct exit_record *exit_at(const struct model *model, uint32_t n)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What tracing says and what the driver lists, joined: by device (UUID) and by process (PID and start time).
- * A PID that was given to another process is not joined. Where a start time is not known, as for a process in
- * another PID namespace, an equal PID must do, unless another process has matched surely.
+ * Joins traced processes with those that the driver lists: by device (UUID) and by process (PID and start
+ * time). A reused PID does not match. If a start time is unknown, as for a process in another PID namespace,
+ * an equal PID is sufficient, unless another process matches exactly.
  */
 #include "model/private.h"
 
@@ -15,7 +15,7 @@ static bool has_uuid(const struct entity *e, const char *uuid)
 	return STRV_EQ(e->id.parent != READING_NONE ? e->id.mig_uuid : e->id.uuid, uuid);
 }
 
-/* Most traced processes are on the device that the one before was on: @hint is tried first. */
+/* Most traced processes use the same device as the previous one: @hint is tried first. */
 static uint16_t entity_of(const struct snapshot *s, const char *uuid, uint16_t hint)
 {
 	if (!*uuid)
@@ -28,7 +28,7 @@ static uint16_t entity_of(const struct snapshot *s, const char *uuid, uint16_t h
 	return READING_NONE;
 }
 
-/* The driver's process with this PID on the device; NULL. They are sorted by entity and PID. */
+/* The driver's process with this PID on the device, or NULL. Processes are sorted by entity and PID. */
 static struct process *listed_there(const struct snapshot *s, uint16_t entity, uint32_t pid)
 {
 	const struct process *all = s->processes;

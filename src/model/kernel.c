@@ -47,7 +47,7 @@ const char *kernel_source_name(enum kernel_source source)
 	return names[source];
 }
 
-/* Behind the kernel, one after the other. */
+/* Copies the text to *at, behind the struct kernel, and advances *at. */
 static const char *place(char **at, const char *text)
 {
 	size_t n = strlen(text) + 1;
@@ -64,7 +64,7 @@ int kernel_new(const struct kernel *from, struct kernel **ret_kernel)
 	struct kernel *kernel;
 	char *at;
 
-	/* One copy of what is the same. */
+	/* Equal strings are stored once. */
 	if (from->name != from->symbol)
 		texts += strlen(from->name) + 1;
 	if (from->brief != from->name)
@@ -93,7 +93,7 @@ struct kernel *kernel_ref(struct kernel *kernel)
 
 void kernel_unref(struct kernel *kernel)
 {
-	/* As for snapshots: the thread that frees it has seen what all others did with it. */
+	/* As for snapshots: acquire-release, so that the freeing thread sees all accesses by others. */
 	if (kernel && atomic_fetch_sub_explicit(&kernel->refs, 1, memory_order_acq_rel) == 1)
 		free(kernel);
 }

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which source's value of a device is shown. While one source knows it, that source's values are the
- * device's, and nothing here has anything to do. From the second on, each has values of its own, and for
- * every slot:
+ * Decides which source's value of a device is shown. While one source knows a device, that source's values
+ * are the device's and there is nothing to merge. With two or more sources each has its own values, and in
+ * every slot the first current source that has a value decides, in the order of source_before().
  *
- *   of the sources that are current, the first that has a value decides, in the order of source_before()
+ * A source is current if it lists the device and its newest values are recent. If no source is recent any
+ * more, those that were recent last remain current: values stay unchanged, and the device is stale.
  *
- * Current is a source that lists the device and whose newest values of it are recent. When none is recent any
- * more, those are current that were so last: values stay as they were, and the device is stale.
+ * A gauge is that of the deciding source. If only sources that are not current have it, it is absent.
  *
- * A gauge is the deciding source's. One that only sources have that are not current is absent.
+ * A counter (and a sum of increments) is accumulated per source on its own base. The shown value is that plus
+ * an offset, so that it neither jumps nor falls when another source starts to decide. A source that decides
  *
- * A counter (and a sum of increments) is accumulated for each source on its own base; what is shown is that
- * plus an offset, so that it neither jumps nor falls when another source decides. A source that decides
- *
- *   after a better one             begins with a reading that is no older than the newest counted one; of
- *                                  what it counted before nothing is added, since that was counted, or may
- *                                  have been
- *   again, after one that is worse adds what it has counted itself since it decided last, as far as that is
- *   more
- *                                  than what the others have added meanwhile
+ *   after a better one             starts with a reading that is no older than the newest counted one. What it
+ *                                  counted before is not added, since it may already have been counted.
+ *   again, after a worse one       adds what it has counted since it last decided, minus what the others have
+ *                                  added meanwhile, if that is positive
  *   for the first time             as after a better one
  *
- * So nothing is counted twice. What happened between the last reading of the one and the first of the other
- * may be missing until the better one is back. A counter in doubt (accumulate.c) waits with all of that until
- * the doubt is over.
+ * So nothing is counted twice. Increases between the last reading of one source and the first of the other
+ * may be missing until the better source returns. A counter in doubt (accumulate.c) switches only after the
+ * doubt is resolved.
  */
 #include "model/private.h"
 
@@ -36,7 +32,7 @@
 
 /* Reports */
 
-/* The report's values get a place of their own: the device's, so far. */
+/* Allocates separate values for the report and copies the device's values to them. */
 static bool report_split(struct device *device, struct device_report *report)
 {
 	if (report->own)
@@ -52,7 +48,7 @@ static bool report_split(struct device *device, struct device_report *report)
 	return true;
 }
 
-/* There is one report, and a second comes. */
+/* Called when a second source lists the device. */
 static bool device_split(struct device *device, enum source_id first)
 {
 	uint8_t *from = malloc(GPU_SLOTS);
@@ -99,7 +95,7 @@ struct device_report *device_report_get(struct device *device, enum source_id so
 	return report;
 }
 
-/* Who is current */
+/* Current sources */
 
 enum source_id device_first_source(const struct device *device)
 {
@@ -116,10 +112,7 @@ static int64_t stale_at(const struct model *model, const struct device *device, 
 	return device->reports[source]->sampled_ns + source_stale_after(model, source);
 }
 
-/*
- * The newest word of a source on whether the device is there outweighs what another said of it that is no
- * longer recent.
- */
+/* A source's recent statement that the device is absent outweighs another source's older values. */
 static bool is_gone(const struct model *model, const struct device *device, int64_t now_ns)
 {
 	const struct device_report *newest = NULL;
@@ -138,7 +131,7 @@ static bool is_gone(const struct model *model, const struct device *device, int6
 	return !newest || !newest->there;
 }
 
-/* Bits of the sources that are current. */
+/* The current sources, as bits. */
 static unsigned current_sources(const struct model *model, const struct device *device, int64_t now_ns)
 {
 	int64_t latest = INT64_MIN;
@@ -192,7 +185,7 @@ enum source_id device_process_source(const struct model *model, const struct dev
 
 /* Values */
 
-/* Of the current sources that have a value in the slot the first; SOURCES: none has. */
+/* The first current source that has a value in the slot; SOURCES: none. */
 static enum source_id source_with_value(const struct device *device, const struct metric *metric,
 					unsigned slot, unsigned current)
 {
@@ -204,7 +197,7 @@ static enum source_id source_with_value(const struct device *device, const struc
 	return first_of(have, metric);
 }
 
-/* No current source has a value: why the first has none. */
+/* No current source has a value: the presence that the first current source reports. */
 static uint8_t reason_for_none(const struct device *device, const struct metric *metric, unsigned slot,
 			       unsigned current)
 {
@@ -224,7 +217,7 @@ static void merge_gauge(struct device *device, const struct metric *metric, unsi
 	device->e.id.p[slot] = device->reports[source]->p[slot];
 }
 
-/* May `next` decide about a counter in place of `now`? See the opening comment. */
+/* May `next` replace `now` as the deciding source of a counter? See the comment at the top. */
 static bool may_take_over(const struct device *device, unsigned slot, enum source_id now, enum source_id next)
 {
 	const struct device_report *report = device->reports[next];
@@ -234,7 +227,7 @@ static bool may_take_over(const struct device *device, unsigned slot, enum sourc
 	return !isnan(report->own->offset[slot]) || report->sampled_ns >= device->reports[now]->sampled_ns;
 }
 
-/* What the deciding source has counted, on top of its offset; never less than what is shown. */
+/* Shows the deciding source's count plus its offset, and never less than what is shown already. */
 static void show_sum(struct device *device, unsigned slot, enum source_id source, bool first)
 {
 	struct device_report *report = device->reports[source];
@@ -250,8 +243,8 @@ static void show_sum(struct device *device, unsigned slot, enum source_id source
 }
 
 /*
- * No current source has a value: the sum stays shown, unless the one it is of is current and says why it has
- * none.
+ * No current source has a value: the sum remains shown, unless the source it comes from is current and
+ * reports why it has none.
  */
 static void keep_sum(struct device *device, const struct metric *metric, unsigned slot, unsigned current)
 {
@@ -277,7 +270,7 @@ static void merge_sum(struct device *device, const struct metric *metric, unsign
 				show_sum(device, slot, now, false);
 			return;
 		}
-		/* What the worse one counts while the better one decides is not to be added later. */
+		/* What the worse source counts while the better one decides must not be added later. */
 		device->reports[source_before(metric, next, now) ? now : next]->own->offset[slot] = NAN;
 	}
 	device->from[slot] = (uint8_t)next;
@@ -295,7 +288,8 @@ static void merge_values(struct device *device, unsigned current)
 				merge_gauge(device, metric, slot, current);
 			else if (metric->kind != METRIC_PEAK)
 				merge_sum(device, metric, slot, current);
-			else if (presence_is(device->e.id.p[slot])) /* the model's own, of what was shown */
+			/* computed by the model from shown values */
+			else if (presence_is(device->e.id.p[slot]))
 				device->from[slot] = (uint8_t)device->e.source;
 		}
 	}

@@ -5,7 +5,7 @@
 
 #include "base/macro.h"
 
-/* What the rows are written with. */
+/* Constants used by the rows of metrics.def. */
 #define MIB (1024.0 * 1024.0)
 #define DCGM_INT(name_, scale_)                  \
 	{                                        \
@@ -80,9 +80,9 @@ static const char *const presence_names[PRESENCE_MAX] = {
 };
 
 /*
- * What no device of today can reach: a gauge of 1 PiB of memory, 20 kW for a board, 20 GHz, 100 TB/s.
- * Counters and plain numbers end at 2^63, where the driver's 64-bit garbage begins; seconds at 50 years;
- * joules at 20 kW for 15 years.
+ * Bounds that no current device reaches: a gauge of 1 PiB of memory, 20 kW for a board, 20 GHz, 100 TB/s.
+ * Counters and plain numbers end at 2^63, where invalid 64-bit values of the driver begin; seconds at 50
+ * years; joules at 20 kW for 15 years.
  */
 static double unit_bound(const struct metric *metric)
 {
@@ -127,14 +127,14 @@ const char *presence_name(uint8_t presence)
 
 bool metric_sentinel(double raw)
 {
-	/* Blanks of DCGM are four neighbours: blank, not found, not supported, not permitted. */
+	/* DCGM's blanks are four consecutive numbers: blank, not found, not supported, not permitted. */
 	static const struct {
 		double first, last;
 	} ranges[] = {
 		{ 2147483632, 2147483635 }, /* DCGM, 32 bits */
 		{ 4294967294, 4294967295 }, /* -2 and -1 as unsigned: NVML's "none" and "unknown" */
 		{ 140737488355328, 140737488355331 }, /* DCGM, double */
-		/* DCGM, 64 bits, and 2^64 - 1 and - 2: doubles cannot tell them from 2^63 and 2^64. */
+		/* DCGM, 64 bits, and 2^64 - 1 and - 2: as doubles they equal 2^63 and 2^64. */
 		{ 9223372036854775808.0, 9223372036854775808.0 },
 		{ 18446744073709551616.0, 18446744073709551616.0 },
 	};
@@ -153,15 +153,18 @@ double metric_wrap(const struct metric *metric)
 }
 
 /*
- * Not nearbyint(): the driver's child would load libm, half a megabyte, for it alone. From 2^52 on doubles
- * are integers.
+ * Not nearbyint(): it would make the driver's child load libm, half a megabyte. From 2^52 on doubles are
+ * integers.
  */
 static double nearest_integer(double value)
 {
 	return value >= 0 && value < 4503599627370496.0 ? (double)(uint64_t)(value + 0.5) : value;
 }
 
-/* `value` came of a multiplication, so that dividing may miss the driver's integer by the last bit. */
+/*
+ * `value` is the product of a multiplication, so the quotient may differ from the driver's integer in the
+ * last bit.
+ */
 static bool scaled_sentinel(const struct metric *metric, double value)
 {
 	return metric->scale != 0 && metric->scale != 1 &&
@@ -181,7 +184,7 @@ bool metric_plausible(const struct metric *metric, double value)
 		return false;
 	if (metric->wrap != 0 && value >= metric_wrap(metric))
 		return false;
-	/* Small numbers, most of all, are no sentinel however scaled: the scales are 1e-9 or more. */
+	/* Small numbers are no sentinels at any scale: the scales are 1e-9 or more. */
 	if (value < 2)
 		return true;
 	return !metric_sentinel(value) && !scaled_sentinel(metric, value);

@@ -18,19 +18,19 @@
 #include <stdint.h>
 
 /*
- * Why a number is or is not there. Zero memory means "absent". Only PRESENT carries a number a view may show.
+ * Why a number is present or missing. Zero-initialised memory means "absent". Views show only PRESENT
+ * numbers.
  */
 enum presence {
-	PRESENCE_ABSENT = 0, /* not asked, or has no meaning here */
+	PRESENCE_ABSENT = 0, /* not requested, or meaningless for this entity */
 	PRESENCE_PRESENT,
 	PRESENCE_UNSUPPORTED, /* the device or driver does not offer it */
 	PRESENCE_NO_PERMISSION, /* offered, but not to this user */
-	PRESENCE_FAILED, /* asked, and the driver answered with another error */
-	PRESENCE_REJECTED, /* answered with a value that cannot be true; counted */
+	PRESENCE_FAILED, /* requested, and the driver returned another error */
+	PRESENCE_REJECTED, /* the driver returned an impossible value; counted */
 	PRESENCE_MAX,
 	PRESENCE_MASK = 0x0f,
-	PRESENCE_ESTIMATED =
-		0x80, /* flag beside PRESENT: computed from something weaker than a measurement of it */
+	PRESENCE_ESTIMATED = 0x80, /* flag in addition to PRESENT: derived, not measured directly */
 };
 
 static inline bool presence_is(uint8_t p)
@@ -43,7 +43,7 @@ enum metric_kind {
 	METRIC_GAUGE, /* the reading is the value */
 	/* the reading is a counter of the driver's: differences are added, wraps and restarts handled */
 	METRIC_COUNTER,
-	METRIC_INCREMENT, /* the reading is what happened since the previous reading: added up by the model */
+	METRIC_INCREMENT, /* the reading is the increase since the previous reading; the model adds them up */
 	METRIC_PEAK, /* the highest reading since the entity was first seen; computed by the model */
 };
 
@@ -61,21 +61,21 @@ enum metric_unit {
 	UNIT_MAX,
 };
 
-/* Where a metric is measured; it is shown only there. */
+/* Levels that a metric is measured at; it is shown only there. */
 enum metric_level {
 	LEVEL_GPU = 1 << 0,
 	LEVEL_MIG = 1 << 1,
 	LEVEL_BOTH = LEVEL_GPU | LEVEL_MIG,
 };
 
-/* How often the driver is asked. */
+/* How often the driver is queried. */
 enum metric_cadence {
 	CADENCE_TICK = 0, /* every period */
 	CADENCE_SLOW, /* every 10 seconds: changes rarely or costs much */
 	CADENCE_STATIC, /* when the driver is attached, and every minute */
 };
 
-/* One name of the DCGM exporter's; its number is ours times `scale`. */
+/* A name of the DCGM exporter; its number is ours times `scale`. */
 struct dcgm_name {
 	const char *name; /* whole name, or NULL when DCGM has none */
 	double scale;
@@ -97,15 +97,15 @@ struct metric {
 	unsigned levels; /* enum metric_level bits */
 	enum metric_cadence cadence;
 	double scale; /* number = raw * scale; 0 means 1 */
-	/* the driver's counter has this many bits; 0: so many that it never comes round */
+	/* bits of the driver's counter; 0: so many that it never wraps */
 	unsigned char wrap;
-	/* highest believable value, 0: no bound; negative values are always refused unless `is_signed` */
+	/* highest plausible value, 0: no bound; negative values are rejected unless `is_signed` */
 	double max;
 	bool is_signed;
-	/* 1 + the source (enum source_id) that decides before the others; 0: the sources' priorities do */
+	/* 1 + the source (enum source_id) preferred for this metric; 0: by the sources' priorities */
 	unsigned char preferred_source;
-	const char *source; /* documentation: the call it comes from */
-	unsigned short driver; /* documentation: the least driver known to have it; 0: 470 has it, too */
+	const char *source; /* documentation: the NVML call that it comes from */
+	unsigned short driver; /* documentation: the oldest driver known to have it; 0: 470 has it, too */
 	const char *arch; /* documentation: architectures that have it */
 	const char *help;
 	struct dcgm_name dcgm, dcgm49; /* names up to 4.8 and from 4.9 on */
@@ -153,7 +153,7 @@ enum kernel_metric {
 	KERNEL_METRICS,
 };
 
-/* What the agent says about itself; each row is one slot. */
+/* The agent's metrics about itself; each row is one slot. */
 enum agent_metric {
 #define AGENT_METRIC(id_, ...) AGENT_##id_,
 #include "model/metrics.def"
@@ -175,19 +175,15 @@ const char *unit_name(enum metric_unit unit);
 const char *presence_name(uint8_t presence);
 
 /*
- * Is `value` one that a reading of this metric can have? Refuses NaN, infinities, what is outside the bounds
- * of the row and of its unit, and the numbers by which NVML and DCGM say "none" (metric_sentinel), as they
- * are and divided by the row's scale.
+ * Is `value` plausible for this metric? Rejects NaN, infinities, values outside the bounds of the row and its
+ * unit, and the sentinels of NVML and DCGM (metric_sentinel), also divided by the row's scale.
  */
 bool metric_plausible(const struct metric *metric, double value);
 
-/*
- * Is `raw` one of the drivers' numbers that stand for "no value": the top of 32 and 64 bits, and DCGM's
- * blanks?
- */
+/* Is `raw` one of the drivers' sentinels for "no value": the top of 32 and 64 bits, and DCGM's blanks? */
 bool metric_sentinel(double raw);
 
-/* The number at which the driver's counter begins again; infinity for one that does not. */
+/* The value at which the driver's counter wraps; infinity if it does not. */
 double metric_wrap(const struct metric *metric);
 
 /* Row that owns a GPU slot. */

@@ -29,10 +29,7 @@ int model_new(const struct model_limits *limits, struct model **ret_model)
 	model->exits_tag = 1;
 	if (gethostname(model->hostname, sizeof(model->hostname) - 1) < 0)
 		model->hostname[0] = '\0';
-	/*
-	 * A counter of the agent's stands at zero from the start; a gauge, and what tracing counts, is absent
-	 * until somebody knows it.
-	 */
+	/* The agent's counters start at zero; gauges, and what tracing counts, are absent until set. */
 	for (unsigned row = 0; row < AGENT_METRICS; row++)
 		if (agent_metrics[row].kind == METRIC_COUNTER && !agent_metric_of_trace(row))
 			model->agent_p[row] = PRESENCE_PRESENT;
@@ -71,7 +68,7 @@ void model_set_limits(struct model *model, const struct model_limits *limits)
 	model->limits.series = MIN(limits->series, (uint32_t)READING_PROCESSES_MAX);
 	model->series.limit = model->limits.series;
 	model->limits.exited = MIN(limits->exited, (uint32_t)NO_INDEX);
-	/* Beyond these each device has one place for what has none; an index of 16 bits must name all. */
+	/* Each device has one more workload for what does not fit; 16-bit indexes must cover all. */
 	model->limits.workloads = MIN(limits->workloads, (uint32_t)NO_INDEX - DEVICES_MAX);
 	processes_balance(model);
 }
@@ -168,8 +165,8 @@ static void apply_devices(struct model *model, enum source_id source, const stru
 }
 
 /*
- * The processes of a device are those of one source. devices[i] becomes NO_INDEX where this source's are not
- * to be taken.
+ * Selects one source of processes for each device. devices[i] becomes NO_INDEX where this source's processes
+ * are not used.
  */
 static void choose_processes(struct model *model, enum source_id source, uint32_t n, uint16_t *devices,
 			     int64_t now_ns, int64_t end_ns)
@@ -183,7 +180,7 @@ static void choose_processes(struct model *model, enum source_id source, uint32_
 		device = model->devices[devices[i]];
 		process_source = device_process_source(model, device, now_ns);
 		if (process_source == SOURCES && device_first_source(device) == source)
-			continue; /* lost: what it still says of processes is taken, but is no list */
+			continue; /* lost: its processes are still processed, but the list is incomplete */
 		if (process_source != source) {
 			devices[i] = NO_INDEX;
 			continue;
@@ -201,15 +198,17 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 {
 	uint32_t n = MIN(reading->entities_n, (uint32_t)READING_ENTITIES_MAX);
 	struct source_state *state = &model->sources[source];
-	/* The child's clock is ours; were it ahead, values would stay fresh for too long. */
+	/*
+	 * The child uses the same clock; an end time in the future would make values seem fresh for too long.
+	 */
 	int64_t now_ns = clock_boot_ns(), end_ns = MIN(reading->end_ns, now_ns), since_ns;
 	uint16_t devices[READING_ENTITIES_MAX];
 
 	if (end_ns <= state->s.heard_ns)
 		return -ESTALE;
 	/*
-	 * The driver keeps events from the moment it is attached, so from the last good reading or this
-	 * attachment on.
+	 * The driver queues events from attachment on, so they happened since the last good reading or this
+	 * attachment.
 	 */
 	since_ns = reading->attach == state->attach && state->s.fresh_ns != 0 ? state->s.fresh_ns :
 										reading->begin_ns;
@@ -219,10 +218,7 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 	source_apply(model, source, reading, now_ns, end_ns);
 	take_counts(model, reading);
 	if (reading->state != READING_OK) {
-		/*
-		 * When we let go of the driver ourselves its GPUs are as present as they were; they grow
-		 * stale.
-		 */
+		/* After a release on request the GPUs remain present and become stale. */
 		if (reading->state != READING_RELEASED)
 			devices_gone(model, source, now_ns, end_ns);
 		return 0;

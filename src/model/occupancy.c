@@ -40,7 +40,7 @@ static uint64_t round_up(uint64_t n, uint64_t unit)
 	return (n + unit - 1) / unit * unit;
 }
 
-/* Registers are given to whole warps, each in one of the parts that a multiprocessor's are divided into. */
+/* Registers are allocated to whole warps, each in one of the multiprocessor's register file partitions. */
 static uint64_t by_registers(const struct limits *l, uint64_t registers, uint32_t warps)
 {
 	uint64_t warp = round_up(registers * WARP_THREADS, WARP_REGISTERS_UNIT);
@@ -48,8 +48,8 @@ static uint64_t by_registers(const struct limits *l, uint64_t registers, uint32_
 	if (registers > (l->sm < 70 ? 255 : 256))
 		return 0;
 	/*
-	 * The hardware's check of a launch takes a warp in each of four parts at a time; sm_60 has two, but
-	 * what its siblings cannot launch it is not to launch either.
+	 * The launch check rounds up to four warps, one for each partition. sm_60 has two partitions, but
+	 * must not accept what other sm_6x reject.
 	 */
 	if (warp * round_up(warps, 4) > l->block_registers)
 		return 0;

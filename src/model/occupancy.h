@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Theoretical occupancy: warps of a kernel that a multiprocessor can hold at once, of those it has room for,
- * and what limits them. By the rules of NVIDIA's occupancy calculator (cuda_occupancy.h) with the limits of
- * occupancy.def.
+ * Theoretical occupancy: the warps of a kernel that a multiprocessor can hold at once, relative to its
+ * maximum, and what limits them. Uses the rules of NVIDIA's occupancy calculator (cuda_occupancy.h) with the
+ * limits of occupancy.def.
  *
- * What cannot be known from a kernel and its launch is taken at its best: the multiprocessor gives as much of
- * its memory to shared memory as it can (the largest carve-out, the driver's default), and a kernel that
- * needs more than 48 KiB was allowed to.
+ * What a kernel and its launch do not show is assumed at its best: the largest shared memory carve-out (the
+ * driver's default), and that a kernel that needs more than 48 KiB has opted in.
  */
 #pragma once
 
@@ -14,7 +13,7 @@
 
 #include "model/kernel.h"
 
-/* Where several limit alike, the first of them is named. */
+/* If several are equally limiting, the first of them is named. */
 enum occupancy_limiter {
 	OCCUPANCY_WARPS, /* the block's size: warps of the multiprocessor */
 	OCCUPANCY_BLOCKS, /* blocks per multiprocessor */
@@ -27,16 +26,16 @@ enum occupancy_limiter {
 const char *occupancy_limiter_name(enum occupancy_limiter limiter);
 
 struct occupancy {
-	uint32_t blocks; /* per multiprocessor; 0: cannot be launched so */
+	uint32_t blocks; /* per multiprocessor; 0: cannot be launched */
 	uint32_t warps, warps_max;
 	double ratio;
 	enum occupancy_limiter limiter;
 };
 
 /*
- * @kernel's registers and shared memory, blocks of @threads with @dynamic_shared bytes more, on a device of
- * @sm (100: sm_100). -ENODATA: a figure or the architecture is not known. -EINVAL: no device takes such a
- * block.
+ * Occupancy of a kernel with @figures in blocks of @threads threads and @dynamic_shared bytes of dynamic
+ * shared memory, on a device of @sm (100: sm_100). -ENODATA: a figure or the architecture is unknown.
+ * -EINVAL: the block exceeds a limit of every device.
  */
 int occupancy_of(uint16_t sm, const int64_t figures[KERNEL_FIGURES], uint32_t threads,
 		 uint64_t dynamic_shared, struct occupancy *ret_occupancy);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Owners of workloads. The table is one block, sorted by workload and then by the source's priority, replaced
- * whole when a source says something; snapshots hold references to it, so publishing copies none of it.
+ * Owners of workloads. The table is one allocation, sorted by workload and then by the source's priority, and
+ * replaced as a whole. Snapshots hold references to it, so publishing does not copy it.
  */
 #include "model/private.h"
 
@@ -47,7 +47,7 @@ static int compare_claim(const struct owner *a, const struct owner *b)
 	return source_before(NULL, a->source, b->source) ? -1 : 1;
 }
 
-/* For qsort(), which need not keep the order of equal rows: the same rows in another order give one table. */
+/* qsort() is not stable: compares all fields, so that the same rows in any order give the same table. */
 static int compare(const void *a, const void *b)
 {
 	int order = compare_claim(a, b);
@@ -55,8 +55,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : memcmp(a, b, sizeof(struct owner));
 }
 
-static const struct owner *owner_in(const struct owners *owners, enum workload_kind workload,
-				      const char *id)
+static const struct owner *owner_in(const struct owners *owners, enum workload_kind workload, const char *id)
 {
 	size_t at = LOWER_BOUND(owners->n, i, compare_key(&owners->list[i], workload, id) < 0);
 
@@ -75,7 +74,7 @@ const struct owner *owner_find(const struct model *model, const struct workload 
 	return found;
 }
 
-/* Without what lies behind the end of `from`, so that equal rows have equal bytes. */
+/* Zeroes the rest of `to`, so that equal rows have equal bytes. */
 static void copy_text(char *to, size_t size, const char *from)
 {
 	strncpy(to, from, size - 1);
@@ -84,7 +83,7 @@ static void copy_text(char *to, size_t size, const char *from)
 
 #define COPY(member_) copy_text(to->member_, sizeof(to->member_), from->member_)
 
-/* False: the row names no workload. */
+/* False: the row has no workload ID or kind. */
 static bool copy_owner(struct owner *to, const struct owner *from, enum source_id source)
 {
 	memset(to, 0, sizeof(*to));
@@ -99,7 +98,7 @@ static bool copy_owner(struct owner *to, const struct owner *from, enum source_i
 	return to->workload > WORKLOAD_NONE && to->workload < WORKLOAD_KINDS && to->id[0];
 }
 
-/* Sorts, and keeps one of the rows of one workload and source. Returns how many went. */
+/* Sorts, and removes duplicates of a workload and source. Returns the number removed. */
 static uint32_t sort_owners(struct owners *owners)
 {
 	uint32_t kept = 0, n = owners->n;

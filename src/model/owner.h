@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who owns a workload: the pod and the container that a cgroup's ID stands for, and what made the pod. A
- * source that can know (an API server, the node's own files) hands a whole table of these to
- * model_set_owners(); the model joins them to the workloads that its processes run in.
+ * Who owns a workload: the pod and the container that a cgroup's ID belongs to, and the pod's controller. A
+ * source that knows this (an API server, files of the node) passes a whole table to model_set_owners(); the
+ * model joins it to the workloads of its processes.
  */
 #pragma once
 
@@ -17,18 +17,18 @@ enum workload_kind {
 	WORKLOAD_KINDS
 };
 
-enum { OWNERS_MAX = 4096 }; /* rows of one source: what a node of 500 pods has several times over */
+enum { OWNERS_MAX = 4096 }; /* rows of one source: several times what a node of 500 pods needs */
 
-/* Sizes are those of Kubernetes' names (63 and 253 bytes) and their end. */
+/* Sizes are those of Kubernetes' names (63 and 253 bytes) plus NUL. */
 struct owner {
-	enum workload_kind workload; /* of what `id` is: a container or a pod, mostly */
+	enum workload_kind workload; /* kind of workload that `id` identifies, mostly container or pod */
 	char id[96]; /* as in struct workload */
 	char namespace[64];
 	char pod[254];
-	char container[64]; /* empty: of the pod as a whole */
-	char owner_kind[64]; /* "Deployment", "Job"; empty: nothing made it */
+	char container[64]; /* empty: the whole pod */
+	char owner_kind[64]; /* controller: "Deployment", "Job"; empty: none */
 	char owner_name[254];
-	enum source_id source; /* who says so; set by model_set_owners() */
+	enum source_id source; /* set by model_set_owners() */
 };
 
 /* Immutable, reference counted: snapshots share it. */

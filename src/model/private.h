@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The model's inside, for the files of this folder only. See model/model.h for what it promises.
+ * Internals of the model, for this folder only. model/model.h has the interface.
  *
  *   source.c     states of the sources, freshness of the node
- *   model.c      one reading in: who is still there, whose numbers grow, which XIDs happened
- *   device.c     GPUs and MIG instances: which are there, found again by UUID
- *   accumulate.c readings made into values, by kind
+ *   model.c      processes one reading
+ *   device.c     GPUs and MIG instances, identified by UUID
+ *   accumulate.c values from readings, by kind of metric
  *   merge.c      which source's value is shown, where several know a device
- *   process.c    processes: who is who (PID reuse), increments credited, exits folded
- *   exit.c       records of those that exited
- *   series.c     who has a series of its own in /metrics, and crediting
+ *   process.c    processes: identity (PID reuse), credited increments, exits
+ *   exit.c       records of exited processes
+ *   series.c     which processes have their own series in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
- *   owner.c      whose they are
- *   xid.c        XID counts from several sources; xid_store.c keeps them across restarts
+ *   owner.c      owners of workloads
+ *   xid.c        XID counts from several sources; xid_store.c saves them across restarts
  *   traced.c     workloads of traced processes
- *   publish.c    the state as a snapshot; join.c what tracing and the driver say of the same process
+ *   publish.c    the state as a snapshot; join.c joins traced processes with the driver's
  *
- * Devices, workloads and XIDs keep their index for life; processes are kept dense and move when another one
- * ends.
+ * Devices, workloads and XIDs never change their index; processes are stored densely and move when another
+ * one ends.
  */
 #pragma once
 
@@ -31,44 +31,44 @@ enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
 	XIDS_MAX = 1024, /* (GPU, code) pairs */
 	XID_CODES_MAX = 64, /* of these, on one GPU */
-	XID_RECENT_MAX = 256, /* reports that the other source may still repeat */
+	XID_RECENT_MAX = 256, /* reports that another source may still repeat */
 };
 
 /* A live process on a device. */
 struct tracked {
-	struct process p; /* as published, but its indexes: */
+	struct process p; /* as published, except for its indexes: */
 	uint16_t device;
 	uint16_t workload; /* NO_INDEX: none */
-	uint64_t seen; /* number of the reading that last had it */
+	uint64_t seen; /* number of the newest reading that contained it */
 	int64_t seen_ns; /* end of that reading */
-	int64_t checked_ns; /* when its identity was last looked at */
+	int64_t checked_ns; /* when its identity was last checked */
 	int64_t increment_ns; /* beginning of the newest reading whose increments were accepted; 0 none */
-	bool was_listed; /* has been in a process list, not only among the utilisation samples */
+	bool was_listed; /* has been in a process list, not only in the utilisation samples */
 	struct series_claim claim; /* score: recent use, 0..2 */
 };
 
 struct tracked_workload {
-	struct workload w; /* kind WORKLOAD_KINDS: a free place */
+	struct workload w; /* kind WORKLOAD_KINDS: free */
 	uint16_t device;
-	int64_t idle_ns; /* since when no process of it lives */
+	int64_t idle_ns; /* since when it has no live process */
 };
 
 struct exit_record {
 	struct process p;
-	uint16_t device; /* NO_INDEX: the device was forgotten */
+	uint16_t device; /* NO_INDEX: the device has been forgotten */
 	uint16_t workload;
 	int64_t exit_ns;
 };
 
-/* A report that the other source may repeat within the window. */
+/* A report that another source may repeat within the window. */
 struct xid_recent {
 	char pci_bus_id[32];
 	uint32_t code;
-	unsigned sources; /* that have reported it, a bit each */
-	int64_t from_ns, to_ns; /* it happened between these */
+	unsigned sources; /* bit mask of the sources that have reported it */
+	int64_t from_ns, to_ns; /* the error happened between these times */
 };
 
-/* A source, as published but for `id` and `fresh`, and what belongs to its readings. */
+/* A source's published state (without `id` and `fresh`), and data about its readings. */
 struct source_state {
 	struct source s;
 	char outage[REASON_MAX], outage_cause[REASON_MAX]; /* see model_set_outage() */
@@ -85,8 +85,8 @@ struct model {
 	char hostname[65];
 
 	struct source_state sources[SOURCES];
-	uint64_t readings; /* taken in, of all sources */
-	int64_t reading_ns; /* end of the newest, whatever its source and state; 0 none yet */
+	uint64_t readings; /* processed, from all sources */
+	int64_t reading_ns; /* end of the newest, of any source and state; 0: none yet */
 	int64_t begin_ns; /* and its beginning */
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
@@ -97,9 +97,9 @@ struct model {
 	uint8_t agent_p[AGENT_METRICS];
 	struct trace_view *trace; /* NULL: tracing is off */
 	struct traced_table traced;
-	struct owners *owners; /* NULL: no source has said any */
+	struct owners *owners; /* NULL: no source has given any */
 
-	struct device *devices[DEVICES_MAX]; /* NULL: a free place */
+	struct device *devices[DEVICES_MAX]; /* NULL: free */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */
 	uint16_t devices_n;
 
@@ -117,9 +117,9 @@ struct model {
 
 	struct tracked_workload *workloads;
 	uint16_t *workload_rank; /* scratch of publish.c */
-	uint32_t workloads_n; /* places used at some time */
+	uint32_t workloads_n; /* indexes ever used */
 	uint32_t workloads_room;
-	uint32_t workloads_named; /* in use, without the devices' others: what the limit bounds */
+	uint32_t workloads_named; /* used, without the devices' "other": limited by limits.workloads */
 	struct hashmap workload_map;
 
 	struct xid xids[XIDS_MAX];
@@ -127,23 +127,20 @@ struct model {
 	struct xid_recent xid_recent[XID_RECENT_MAX];
 	uint32_t xid_recent_next;
 	uint64_t kmsg_sequence; /* of the newest record counted or loaded */
-	uint64_t kmsg_loaded; /* what an earlier run has counted up to */
+	uint64_t kmsg_loaded; /* newest record counted by an earlier run */
 	int64_t kmsg_from_ns; /* older records are not counted */
 	bool xids_dirty;
 };
 
 /* source.c */
 
-/* A reading that ended at end_ns has come: the source's state, and the agent's metrics about it. */
+/* Updates the source's state and the agent's metrics about it for a reading that ended at end_ns. */
 void source_apply(struct model *model, enum source_id source, const struct reading *reading, int64_t now_ns,
 		  int64_t end_ns);
-/*
- * Older than this, a source's data are stale: two missed readings and a half, and never less than what a busy
- * machine may take.
- */
+/* Age at which a source's data are stale: 2.5 periods, and a minimum that allows for a busy machine. */
 int64_t source_stale_after(const struct model *model, enum source_id source);
 bool source_recent(const struct model *model, enum source_id source, int64_t when_ns, int64_t now_ns);
-/* States of all sources, the node's freshness, the metric source_up. */
+/* Publishes the states of all sources, the node's freshness and the metric source_up. */
 void sources_publish(struct model *model, struct snapshot *snapshot);
 
 /* Whether no source of devices in use has a higher priority. */
@@ -151,39 +148,39 @@ bool source_is_first(const struct model *model, enum source_id source);
 
 /* owner.c */
 
-/* Whose the workload is: by its own ID, else by its pod's. NULL: not known. */
+/* The workload's owner: by its own ID, else by its pod's. NULL: unknown. */
 const struct owner *owner_find(const struct model *model, const struct workload *w);
 
 /* process.c */
 
-/* `devices` as from devices_match(). */
+/* @devices is from devices_match(). */
 void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices,
 		     uint32_t devices_n, int64_t end_ns);
-/* Ends those that no reading has any more and that /proc does not have either. */
+/* Ends processes that are in no reading any more and have no /proc entry. */
 void processes_sweep(struct model *model, int64_t now_ns);
-/* Asks the callback. -ESRCH also where there is none; what it does not tell is unknown then. */
+/* Calls the identify callback. -ESRCH also if there is none; fields that it does not set are unknown. */
 int process_identify(const struct model *model, uint32_t pid, bool full,
 		     struct process_identity *ret_identity);
-/* The workload of the live process on the first device that lists it; NULL: it has none, or is not listed. */
+/* The workload of the live process on the first device that lists it; NULL: no workload, or not listed. */
 const struct workload *process_workload(const struct model *model, struct process_id id);
-/* The device is about to be forgotten. */
+/* To be called before a device is forgotten. */
 void processes_forget_device(struct model *model, uint16_t device, int64_t now_ns);
-/* Who has a series, after the limit or recent use has changed. */
+/* Reassigns series after the limit or the recent use has changed. */
 void processes_balance(struct model *model);
 
 /* exit.c */
 
-/* How long one is kept: far longer than atop's usual interval of 10 minutes. */
+/* How long a record is stored: much longer than atop's usual interval of 10 minutes. */
 #define EXIT_KEPT_NS (INT64_C(3600) * 1000000000)
 struct exit_record *exit_at(const struct model *model, uint32_t n);
 void exit_add(struct model *model, const struct tracked *t, int64_t now_ns);
-/* The newest record of this PID on this device, if it is not older than since_ns; NULL. */
+/* The newest record of this PID on this device that is not older than since_ns; NULL: none. */
 struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns);
 void exits_expire(struct model *model, int64_t now_ns);
 
 /* workload.c */
 
-/* Place of the workload on the device, made if need be. */
+/* Index of the workload on the device, created if needed. */
 uint16_t workload_find(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
 		       uint16_t device);
 void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment,
@@ -194,7 +191,7 @@ void workloads_forget_device(struct model *model, uint16_t device);
 
 /* xid.c */
 
-/* The reading's events happened between since_ns and end_ns. */
+/* Counts the reading's XID events, which happened between since_ns and end_ns. */
 void xids_apply(struct model *model, enum source_id source, const struct reading *reading,
 		const uint16_t *devices, uint32_t devices_n, int64_t since_ns, int64_t end_ns);
 void xids_publish(const struct model *model, struct snapshot *snapshot);

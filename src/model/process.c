@@ -2,18 +2,18 @@
 /*
  * Processes on devices.
  *
- *   in a reading, new                 identified; has a series if one is free; goes on where it left off if
- *                                     it was here lately
- *   in a reading, known               increments credited; now and then its start time is compared, so that a
- *                                     PID that was given to another process is noticed
- *   not in a list that was read       exited: its sums stay in the device's totals and its workload, and as
- *                                     an exit record
- *   only in the utilisation samples   what it did before it exited: credited, then exited; if it has exited
- *                                     already, credited to its exit record
- *   list unread (driver hangs, lost)  stays, until /proc says that it is gone
+ *   in a reading, new                 identified; gets a series if one is free; continues its sums if it was here
+ *                                     recently
+ *   in a reading, known               increments credited; from time to time its start time is compared, to
+ *                                     detect a reused PID
+ *   missing from a complete list      exited: its sums stay in the device's totals, in its workload and in an
+ *                                     exit record
+ *   only in the utilisation samples   work before its exit: credited, then exited; if it has exited already,
+ *                                     credited to its exit record
+ *   list unread (driver hangs, lost)  stays, until /proc no longer has it
  *
- * Memory byte-seconds are the trapezoid between two readings that both saw the process: nothing is charged
- * before the first or after the last. Bridged gaps in which nobody looked make the sum an estimate.
+ * Memory byte-seconds are the trapezoid between two readings that both contain the process: nothing is
+ * charged before the first or after the last. Across a gap without readings the sum is an estimate.
  */
 #include "model/private.h"
 
@@ -28,10 +28,10 @@
 
 #define RECHECK_NS (10 * NSEC_PER_SEC)
 #define GAP_NS (3 * NSEC_PER_SEC)
-#define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC) /* one that /proc never knew, on a device that is gone */
+#define UNKNOWN_EXIT_NS (60 * NSEC_PER_SEC) /* for a process that /proc never had, on a device that is gone */
 #define LATE_SAMPLE_NS (10 * NSEC_PER_SEC)
-#define SCORE_SECONDS 60.0 /* of recent use */
-enum { SWEEP_MAX = 64 }; /* looks into /proc per sweep */
+#define SCORE_SECONDS 60.0 /* averaging time of the recent use */
+enum { SWEEP_MAX = 64 }; /* /proc look-ups per sweep */
 
 static uint64_t process_key(uint16_t device, uint32_t pid)
 {
@@ -80,7 +80,7 @@ static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
 	hashmap_del(&model->process_map, process_key(t->device, t->p.id.pid));
 	if (t != last) {
 		*t = *last;
-		/* Replaces the value of a key that is there: cannot fail. */
+		/* Replaces the value of an existing key, so this cannot fail. */
 		hashmap_put(&model->process_map, process_key(t->device, t->p.id.pid), index);
 	}
 	model->processes_n--;
@@ -116,8 +116,8 @@ static void process_name(struct process *p, const char *name)
 }
 
 /*
- * The driver is asked for a few names in each reading: one that /proc does not name may get its own some
- * readings later.
+ * The driver is queried for only a few names in each reading, so a process unknown to /proc may get its name
+ * later.
  */
 static void process_name_by_driver(struct process *p, const char *path)
 {
@@ -139,7 +139,7 @@ static void process_identified(struct model *model, struct tracked *t,
 	workload_enter(model, t->workload);
 }
 
-/* Goes on with the sums of the record: the same process had let go of the device for a while. */
+/* Continues the sums of the exit record: the same process had stopped using the device for a while. */
 static void process_revive(struct model *model, struct tracked *t, struct exit_record *record)
 {
 	int64_t last_real_ns = t->p.last_real_ns;
@@ -156,8 +156,8 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 }
 
 /*
- * From when on a process that was not there before may have worked: after a gap since the reading before,
- * else (0) for as long as the driver's buffer reaches back.
+ * The earliest time at which a newly listed process may have worked: after a gap, the previous reading, else
+ * (0) as far back as the driver's buffer reaches.
  */
 static int64_t arrived_after(const struct model *model, uint16_t device, int64_t end_ns)
 {
@@ -199,7 +199,7 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	return t;
 }
 
-/* Is this PID still the process it was? After a gap, and now and then, /proc is asked. */
+/* Checks after a gap, and from time to time, whether the PID still belongs to the same process, by /proc. */
 static struct tracked *process_recheck(struct model *model, struct tracked *t, int64_t end_ns)
 {
 	bool unknown = t->p.id.start_ticks == 0;
@@ -209,7 +209,7 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 		return t;
 	t->checked_ns = end_ns;
 	if (process_identify(model, t->p.id.pid, unknown, &identity) < 0)
-		return t; /* not to be seen from here, or about to leave the driver's list */
+		return t; /* not visible from here, or about to leave the driver's list */
 	if (unknown) {
 		process_identified(model, t, &identity);
 		if (!t->p.comm[0])
@@ -224,7 +224,10 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 
 /* Increments */
 
-/* To the device's total, and to the series of @t or the device's "other"; @t: NULL, one that has none. */
+/*
+ * Credits the device's total, and the series of @t or the device's "other". @t is NULL for a process without
+ * an entry.
+ */
 static void credit_device(struct model *model, uint16_t device, struct tracked *t, unsigned row,
 			  double increment)
 {
@@ -234,7 +237,7 @@ static void credit_device(struct model *model, uint16_t device, struct tracked *
 		      &e->process_other[row]);
 }
 
-/* `presence` is that of the increment; see take_increment() of accumulate.c for when a sum is shown. */
+/* @presence is that of the increment; take_increment() in accumulate.c describes when a sum is shown. */
 static void credit_sums(struct model *model, uint16_t workload, struct process *p, unsigned row,
 			double increment, uint8_t presence)
 {
@@ -249,7 +252,7 @@ static void credit(struct model *model, struct tracked *t, unsigned row, double 
 	credit_device(model, t->device, t, row, increment);
 }
 
-/* An increment of a reading, refused when it cannot be. */
+/* Whether a reading's increment is plausible. */
 static bool increment_good(struct model *model, const struct reading_process *reading, unsigned row,
 			   int64_t accepted_ns, int64_t end_ns)
 {
@@ -261,13 +264,13 @@ static bool increment_good(struct model *model, const struct reading_process *re
 	return false;
 }
 
-/* MEMORY_BYTE_SECONDS is ours: whatever a reading says there does not count. */
+/* The model computes MEMORY_BYTE_SECONDS itself; a reading's value is ignored. */
 static bool row_is_credited(unsigned row)
 {
 	return process_metrics[row].kind == METRIC_INCREMENT && row != PROCESS_MEMORY_BYTE_SECONDS;
 }
 
-/* A process that has no place, or no longer one. */
+/* Credits a process without an entry. */
 static void credit_elsewhere(struct model *model, const struct reading_process *reading, uint16_t device,
 			     struct exit_record *record, int64_t end_ns)
 {
@@ -297,7 +300,8 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		if (!row_is_credited(row))
 			continue;
 		/*
-		 * What another source has counted, in part, of what happened since this one's last reading.
+		 * Another source may already have counted part of what happened since this one's last
+		 * reading.
 		 */
 		if (presence_is(p) && model->devices[t->device]->process_switched)
 			continue;
@@ -380,7 +384,7 @@ void processes_balance(struct model *model)
 		model_agent_add(model, AGENT_DROPPED_SERIES, lost);
 }
 
-/* A PID that no live process on this device has. NULL: it got no place, and its increments went elsewhere. */
+/* Adds a PID that no live process on this device has. NULL: no space, and its increments went elsewhere. */
 static struct tracked *process_arrived(struct model *model, const struct reading_process *reading,
 				       uint16_t device, int64_t end_ns)
 {
@@ -410,7 +414,7 @@ static void process_apply(struct model *model, const struct reading_process *rea
 	double busy;
 
 	if (t && t->seen == model->readings)
-		return; /* twice in one reading: garbage */
+		return; /* twice in one reading: invalid */
 	if (t)
 		t = process_recheck(model, t, end_ns);
 	if (!t)
@@ -449,7 +453,7 @@ void processes_apply(struct model *model, const struct reading *reading, const u
 		const struct tracked *t = &model->processes[i];
 		const struct entity *e = &model->devices[t->device]->e;
 
-		/* One that did not fit into the reading has not exited. */
+		/* If the reading was truncated, a missing process may still be alive. */
 		if (t->seen != model->readings && e->present &&
 		    model->devices[t->device]->process_reading == model->readings &&
 		    presence_is(e->id.process_list) && reading->processes_dropped == 0)

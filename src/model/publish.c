@@ -25,8 +25,8 @@ static void publish_header(struct model *model, struct snapshot *s)
 }
 
 /*
- * Counters of a tracer whose figures are old stay; its gauges are of an earlier time, which nothing would
- * show.
+ * If the tracer's figures are old, its counters remain; its gauges become absent, since they would look
+ * current.
  */
 static void publish_trace(const struct model *model, struct snapshot *s)
 {
@@ -101,7 +101,7 @@ static void sort_u64(uint64_t *keys, uint32_t n)
 	}
 }
 
-/* By rank, PID, and for nothing else index: 16, 32 and 16 bits. */
+/* Sort key: rank, PID, and index to find the process: 16, 32 and 16 bits. */
 static void sort_processes(struct model *model)
 {
 	if (model->sorted_valid)
@@ -122,8 +122,8 @@ static uint16_t workload_rank(const struct model *model, uint16_t workload)
 }
 
 /*
- * Where the newest reading of its device did not list it (the GPU is gone or lost, the list could not be
- * read), its gauges are those of an earlier time, and nothing in the snapshot would show that. Its sums stay.
+ * If the newest reading of its device did not list the process (GPU lost, list unreadable), its gauges are
+ * outdated and become absent. Its sums remain.
  */
 static void drop_old_gauges(const struct tracked *t, const struct device *device, struct process *p)
 {
@@ -134,7 +134,7 @@ static void drop_old_gauges(const struct tracked *t, const struct device *device
 			p->p[row] = PRESENCE_ABSENT;
 }
 
-/* Memory in use of a workload is that of its live processes; its peak is the highest sum published. */
+/* A workload's memory in use is that of its live processes; its peak is the highest sum published. */
 static void publish_processes(struct model *model, struct snapshot *s)
 {
 	sort_processes(model);
@@ -171,11 +171,11 @@ static void publish_processes(struct model *model, struct snapshot *s)
 	}
 }
 
-/* Exit records hardly change from one tick to the next; a recycled snapshot may have them already. */
+/* Exit records rarely change between ticks; a recycled snapshot may contain them already. */
 static void publish_exited(const struct model *model, struct snapshot *s, uint64_t tag)
 {
 	if (tag == model->exits_tag) {
-		/* Which workload has which place may have changed all the same. */
+		/* The workloads' ranks may have changed nevertheless. */
 		uint32_t at = 0;
 
 		for (uint32_t i = 0; i < model->exits_n; i++)

@@ -7,21 +7,21 @@
 
 #include "base/macro.h"
 
-/* A publisher with a reader or two needs three snapshots; what a crowd of readers left behind is freed. */
+/* A publisher with one or two readers needs three snapshots; more idle ones are freed. */
 enum { IDLE_MAX = 4 };
 
 struct publisher {
 	pthread_mutex_t lock;
 	struct box *newest;
-	struct box *idle; /* nobody refers to these */
+	struct box *idle; /* unreferenced */
 	unsigned idle_n;
-	unsigned boxes; /* all there are: the newest, idle ones, and those with readers */
+	unsigned boxes; /* number of all: the newest, idle ones, and referenced ones */
 	bool closed;
 	uint64_t seq;
 };
 
 struct box {
-	struct snapshot snapshot; /* first: readers know only this */
+	struct snapshot snapshot; /* first: readers get a pointer to this */
 	struct publisher *home;
 	struct box *next;
 	struct snapshot_sizes room;
@@ -59,7 +59,7 @@ static void publisher_destroy(struct publisher *publisher)
 	free(publisher);
 }
 
-/* The last reference is gone: back to the publisher, or to the heap. */
+/* The last reference is released: returns the box to the publisher, or frees it. */
 static void box_return(struct box *box)
 {
 	struct publisher *home = box->home;
@@ -120,7 +120,7 @@ struct snapshot *snapshot_ref(struct snapshot *snapshot)
 
 void snapshot_unref(struct snapshot *snapshot)
 {
-	/* Release: our reads come before the writer's next filling. Acquire: so do everybody else's. */
+	/* Release: our reads complete before the writer refills it. Acquire: so do other readers'. */
 	if (snapshot && atomic_fetch_sub_explicit(&snapshot->refs, 1, memory_order_acq_rel) == 1)
 		box_return((struct box *)snapshot);
 }
@@ -136,9 +136,9 @@ struct snapshot *publisher_get(struct publisher *publisher)
 }
 
 /*
- * An array with room for `want` elements: the old one if it has, else a new one without its content. A
- * quarter more than asked for, so that a growing node settles. Less room than `want` afterwards: out of
- * memory.
+ * Returns an array for `want` elements: the old one if large enough, else a new one without its content, a
+ * quarter larger than requested so that reallocations become rare. If *room is less than `want` afterwards:
+ * out of memory.
  */
 static void *with_room(void *old, uint32_t *room, uint32_t want, size_t size)
 {

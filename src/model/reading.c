@@ -7,7 +7,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 
-/* Strings go into labels and JSON, which take nothing but UTF-8. */
+/* Strings are used in labels and JSON, which require UTF-8. */
 #define END_STRING(s)                      \
 	do {                               \
 		(s)[sizeof(s) - 1] = '\0'; \
@@ -19,13 +19,13 @@ static uint8_t known_presence(uint8_t p)
 	return p < PRESENCE_MAX ? p : PRESENCE_FAILED;
 }
 
-/* One number: what cannot be true, and what no presence is, becomes REJECTED. */
+/* Checks one number: an implausible value or unknown presence becomes REJECTED. */
 static void check_number(const struct metric *metric, double *v, uint8_t *p, uint32_t *rejected)
 {
 	if (*p == PRESENCE_ABSENT)
 		return;
 	if ((*p & PRESENCE_MASK) == PRESENCE_PRESENT && (*p & ~(PRESENCE_MASK | PRESENCE_ESTIMATED)) == 0) {
-		/* Most numbers of an idle device are zero; a negative zero would be printed as such. */
+		/* Most numbers of an idle device are zero; a negative zero would be printed with its sign. */
 		if (*v == 0) {
 			*v = 0;
 			return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A reading: what one pass over the devices found, as plain data.
+ * A reading: the result of one pass over the devices, as plain data.
  *
- * It is the only thing that crosses from a device source into the model, and it lies in memory shared with
- * the child process that holds the driver's library. So it has no pointers, every array has a stated
- * capacity, and the model believes nothing in it: counts, indexes, presences and numbers are checked by
- * reading_check() before use.
+ * Readings are the only data that a device source passes to the model, in memory shared with the child
+ * process that holds the driver's library. So a reading has no pointers, every array has a fixed capacity,
+ * and the model trusts none of it: counts, indexes, presences and numbers are checked by reading_check()
+ * before use.
  */
 #pragma once
 
@@ -22,9 +22,9 @@ enum {
 enum reading_state {
 	READING_OK = 0,
 	READING_NO_LIBRARY, /* libnvidia-ml could not be loaded */
-	READING_NO_DRIVER, /* loaded, but says that the kernel driver is not there */
-	READING_FAILED, /* loaded, and nvmlInit or the device count failed otherwise */
-	READING_RELEASED, /* let go of on request */
+	READING_NO_DRIVER, /* loaded, but reports that the kernel driver is missing */
+	READING_FAILED, /* loaded, but nvmlInit or the device count failed */
+	READING_RELEASED, /* released on request */
 	READING_STATES,
 };
 
@@ -47,7 +47,8 @@ struct reading_entity {
 	int32_t numa_node; /* -1 unknown */
 	uint32_t gi, ci; /* UINT32_MAX on a GPU */
 	uint16_t parent; /* READING_NONE on a GPU */
-	uint8_t lost; /* the driver said "GPU is lost": identity is what was last known, no values */
+	/* the driver reported "GPU is lost": the identity is the last known one, without values */
+	uint8_t lost;
 	uint8_t process_list; /* enum presence: could its processes be listed? */
 	uint8_t process_util; /* enum presence: could their utilisation be read? */
 	uint8_t pad[3];
@@ -62,7 +63,7 @@ struct reading_process {
 	uint16_t entity; /* index in entities */
 	uint8_t types; /* enum process_type bits */
 	uint8_t pad;
-	char name[64]; /* the driver's name for it, empty when not asked; /proc is preferred */
+	char name[64]; /* the driver's name for it, empty if not queried; /proc is preferred */
 	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
 };
@@ -77,20 +78,20 @@ struct reading_event {
 struct reading {
 	uint32_t state; /* enum reading_state */
 	int32_t nvml_error; /* nvmlReturn_t behind a state that is not OK */
-	char error[256]; /* cause and remedy, for people; empty when OK */
+	char error[256]; /* cause and remedy; empty if OK */
 	int64_t begin_ns, end_ns; /* CLOCK_BOOTTIME around the pass */
-	/* counts attachments to the driver by this child: another number means that there are new handles */
+	/* counts attachments to the driver by this child: another number means new handles */
 	uint32_t attach;
 	uint8_t simulated; /* the library is gpusonde's simulated driver */
 	uint8_t pad[3];
 	char driver_version[80];
 	char nvml_version[80];
 	char library[256]; /* path the library was loaded from */
-	/* what this driver has that is not recognised, and so not read: for people; empty: nothing */
+	/* features of this driver that are not recognised, and so not read; empty: none */
 	char unrecognised[512];
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	uint32_t entities_n, processes_n, events_n;
-	/* found in this pass, and did not fit */
+	/* found in this pass, but beyond the capacity */
 	uint32_t entities_dropped, processes_dropped, events_dropped;
 	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
@@ -105,8 +106,7 @@ struct reading {
 };
 
 /*
- * Is the reading safe to use? Forces every string to end, refuses counts and indexes out of range (-EBADMSG),
- * and turns implausible numbers and unknown presences into PRESENCE_REJECTED, counting them. Changes only the
- * reading.
+ * Validates a reading. Terminates every string, rejects counts and indexes out of range (-EBADMSG), and turns
+ * implausible numbers and unknown presences into PRESENCE_REJECTED, counting them. Changes only the reading.
  */
 int reading_check(struct reading *reading);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/series.h"
 
-#define TAKEOVER_FACTOR 1.5 /* much busier: half as much again */
-#define TAKEOVER_MARGIN 0.1 /* and a tenth of a device, so that two like each other do not take turns */
-#define KEEPS 1.5 /* what has a series, against what has none */
+#define TAKEOVER_FACTOR 1.5 /* much busier: 1.5 times the score */
+#define TAKEOVER_MARGIN 0.1 /* plus a tenth of a device, so that two similar claims do not alternate */
+#define HOLDER_FACTOR 1.5 /* factor on the score of a claim that has a series */
 enum { TAKEOVERS_MAX = 4 }; /* per call */
 
 bool series_take(struct series_set *set, struct series_claim *claim)
@@ -23,7 +23,7 @@ void series_give_up(struct series_set *set, struct series_claim *claim)
 
 /* ---- takeovers ---- */
 
-/* The busiest without a series, or the least busy with one; NULL if there is none. */
+/* The busiest claim without a series, or the least busy with one; NULL if there is none. */
 static struct series_claim *series_extreme(struct series_rows rows, bool with_series)
 {
 	struct series_claim *found = NULL;
@@ -65,10 +65,10 @@ unsigned series_balance(struct series_set *set, struct series_rows rows)
 
 static double claim_score(const struct series_claim *claim)
 {
-	return claim->score * (claim->had ? KEEPS : 1);
+	return claim->score * (claim->had ? HOLDER_FACTOR : 1);
 }
 
-/* Those that had a series are worth more than others with as much. */
+/* A claim that had a series ranks before others with the same score. */
 static bool claim_is_less(const struct series_claim *a, const struct series_claim *b)
 {
 	if (claim_score(a) < claim_score(b) || claim_score(a) > claim_score(b))

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who has a series of its own in /metrics, and where an increment is credited. Whatever has series in bounded
- * number uses this: processes on devices (process.c), traced processes and their kernels (src/cuda).
+ * Which claims have a series of their own in /metrics, and where an increment is credited. Used wherever the
+ * number of series is limited: processes on devices (process.c), traced processes and their kernels
+ * (src/cuda).
  *
  * Invariants
  *  1. At most `limit` claims have a series.
  *  2. Each increment is credited to exactly one place: the owner's series if it has one at that moment, else
- *     to "other". So the sum of all is the sum of all series that ever were, and "other"; neither falls.
- *  3. An owner that loses its series keeps what was credited to it, and goes on from there if it gets one
+ *     to "other". So the sum of all is the sum of all series that ever existed, and "other"; neither falls.
+ *  3. An owner that loses its series retains what was credited to it, and continues from there if it gets one
  *     again.
  *
- * Who gets one: first come, first served while there are free ones (series_take). When all are taken, either
- * a much busier claim takes over (series_balance), or the best by score have them (series_offer). What lasts
- * as long as its owner needs neither.
+ * Free series are given to the first that need one (series_take). When all are taken, either a much busier
+ * claim takes one over (series_balance), or the claims with the best scores have them (series_offer). Claims
+ * that live as long as their owner need neither.
  */
 #pragma once
 
@@ -23,8 +24,8 @@
 #include "base/saturated.h"
 
 struct series_claim {
-	bool has; /* a series */
-	bool had; /* before series_offer() */
+	bool has; /* has a series */
+	bool had; /* had one before series_offer() */
 	double score; /* recent use; comparable among the claims of one set */
 };
 
@@ -32,7 +33,7 @@ struct series_set {
 	uint32_t limit, taken;
 };
 
-/* One that is free. Did the claim get it? */
+/* Takes a free series. Returns whether there was one. */
 bool series_take(struct series_set *set, struct series_claim *claim);
 void series_give_up(struct series_set *set, struct series_claim *claim);
 
@@ -44,25 +45,26 @@ struct series_rows {
 };
 
 /*
- * Free series go to the claims with the highest scores; beyond a limit that was lowered the lowest lose
- * theirs; and few times a call, one that is much busier than the least busy that has one takes it over.
- * Returns how many lost theirs.
+ * Gives free series to the claims with the highest scores; if the limit was lowered, takes series from those
+ * with the lowest; and a few times a call, moves a series from the least busy claim to a much busier one.
+ * Returns how many claims lost theirs.
  */
 unsigned series_balance(struct series_set *set, struct series_rows rows);
 
 /*
- * The best of all claims by score, chosen again each time; one that had a series is worth half as much again,
- * so that two like each other do not take turns. Begin with .n = 0, offer all, then settle.
+ * Selects the best claims by score, each time from scratch. The score of a claim that had a series is
+ * multiplied by 1.5, so that two similar claims do not alternate. Begin with .n = 0, offer all claims, then
+ * call series_settle().
  */
 struct series_best {
-	struct series_claim **heap; /* room for @limit; the least on top */
+	struct series_claim **heap; /* capacity @limit; the lowest score first */
 	uint32_t n, limit;
 };
-/* Takes what the claim has away; @may: it is one of those to choose from. */
+/* Takes the claim's series away; with @may it is a candidate for getting one. */
 void series_offer(struct series_best *best, struct series_claim *claim, bool may);
 void series_settle(struct series_best *best);
 
-/* @own: NULL where the owner keeps its sum by itself. */
+/* @own: NULL if the owner stores its sum elsewhere. */
 static inline void series_credit(bool has, double increment, double *all, double *own, double *other)
 {
 	*all += increment;
@@ -72,7 +74,7 @@ static inline void series_credit(bool has, double increment, double *all, double
 		*own += increment;
 }
 
-/* The same for whole numbers, at most UINT64_MAX. */
+/* The same for integers, saturating at UINT64_MAX. */
 static inline void series_credit_count(bool has, uint64_t increment, uint64_t *all, uint64_t *own,
 				       uint64_t *other)
 {

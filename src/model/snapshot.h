@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A snapshot: everything gpusonde knows at one instant, for the views. Immutable once published, reference
- * counted, readable from any thread. The model publishes one a tick, whether or not the driver answered: then
+ * A snapshot: the state of the node at one instant, for the views. Immutable once published, reference
+ * counted, readable from any thread. The model publishes one a tick, even if the driver did not answer: then
  * values are older and marked stale.
  *
  * Snapshots are recycled: publishing allocates only when the node has grown.
@@ -20,19 +20,19 @@ struct entity {
 	/* identity; its v and p are the current, accumulated values that views show */
 	struct reading_entity id;
 	enum source_id source; /* the first, by priority, of the sources that know it */
-	/* more than one source knows it: its place in the snapshot's slot_sources, counted from 1; else 0 */
+	/* if more than one source knows it: its index in the snapshot's slot_sources plus 1; else 0 */
 	uint16_t mixed;
-	bool present; /* false: was there once, no source lists it any more, or it is lost */
-	bool stale; /* the newest reading is too old to be called current */
+	bool present; /* false: no source lists it any more, or it is lost */
+	bool stale; /* the newest reading is too old */
 	int64_t sampled_boot_ns; /* end of the newest good reading; 0 never */
 	int64_t sampled_real_ns;
 	uint64_t samples; /* ticks that delivered a utilisation, for atop */
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
-	uint32_t processes_live; /* UINT32_MAX: another agent's document does not say */
-	/* all processes that ever ran here, exited ones included (INCREMENT rows) */
+	uint32_t processes_live; /* UINT32_MAX: not contained in another agent's document */
+	/* sums over all processes that ever ran here, including exited ones (INCREMENT rows) */
 	double process_total[PROCESS_METRICS];
-	/* increments of processes while they had no series of their own */
+	/* increments of processes that had no series of their own */
 	double process_other[PROCESS_METRICS];
 };
 
@@ -46,26 +46,26 @@ struct process {
 	uint32_t uid; /* UINT32_MAX unknown */
 	uint16_t entity; /* index in the snapshot's entities */
 	uint16_t workload; /* index in workloads, READING_NONE */
-	uint32_t traced; /* index in trace->devices: what tracing says of it there; TRACED_NONE */
+	uint32_t traced; /* index in trace->devices of its traced data; TRACED_NONE */
 	uint8_t types; /* enum process_type bits */
-	bool exited; /* only in the list of the exited */
-	bool has_series; /* one of the bounded process series of /metrics is its own */
+	bool exited; /* true only in the list of exited processes */
+	bool has_series; /* it has one of the limited process series of /metrics */
 	uint64_t exit_seq; /* exited: 1, 2, ... in order of exit */
 	uint64_t samples;
 	double percent_sum[2]; /* as in struct entity */
 	double memory_kib_sum;
-	/* accumulated, all of its life; gauges: present if its device's newest reading had it */
+	/* accumulated over its life; gauges: present if its device's newest reading contained it */
 	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
-	double series[PROCESS_METRICS]; /* INCREMENT rows: what was credited to its own series */
+	double series[PROCESS_METRICS]; /* INCREMENT rows: credited to its own series */
 };
 
-/* What one workload has had of one GPU or MIG instance: its live processes and all that have exited. */
+/* The use of one GPU or MIG instance by one workload: its live processes and all exited ones. */
 struct workload {
 	enum workload_kind kind;
 	char id[96]; /* container id, pod uid, job id or unit name */
 	char pod_uid[48]; /* of a container in a pod; else empty */
-	/* what a source has said of it, its own row before its pod's; NULL: nothing. Lives as the snapshot */
+	/* of the workload itself, else of its pod; NULL: unknown. Valid as long as the snapshot. */
 	const struct owner *owner;
 	uint16_t entity;
 	uint32_t live, exited;
@@ -73,23 +73,24 @@ struct workload {
 	uint8_t p[PROCESS_METRICS];
 };
 
-/* A workload that traced processes belong to, on whatever devices they run. */
+/* A workload of traced processes, on any devices. */
 struct workload_name {
-	enum workload_kind kind; /* WORKLOAD_NONE: nobody belongs to this place now */
+	enum workload_kind kind; /* WORKLOAD_NONE: unused entry */
 	char id[96];
 	char pod_uid[48];
 };
 
-/* Where a traced process is (struct traced_device), by what the driver lists. */
+/* Where a traced process (struct traced_device) runs, according to the driver. */
 struct traced_place {
-	uint16_t entity; /* index in the snapshot's entities; READING_NONE: the driver does not show it */
-	bool listed; /* it is one of the snapshot's processes there, whose `traced` says so */
+	/* index in the snapshot's entities; READING_NONE: the driver does not list the device */
+	uint16_t entity;
+	bool listed; /* one of the snapshot's processes has it as `traced` */
 };
 
 /* An XID code on one GPU since boot. */
 struct xid {
 	char pci_bus_id[32];
-	uint16_t entity; /* READING_NONE when that GPU is not known */
+	uint16_t entity; /* READING_NONE if that GPU is unknown */
 	uint32_t code;
 	uint64_t count;
 	int64_t last_real_ns;
@@ -97,16 +98,17 @@ struct xid {
 
 struct snapshot {
 	atomic_uint refs;
-	uint64_t seq; /* 1, 2, ...: changes with every publication */
+	uint64_t seq; /* 1, 2, ...: changes with each publication */
 	int64_t real_ns, boot_ns; /* when published */
 	struct source sources[SOURCES];
-	enum source_id device_source; /* whose state and versions stand for the node's: snapshot_driver() */
-	bool simulated; /* some of what is shown comes from gpusonde's simulated driver */
-	bool fresh; /* what the device sources say of the node is recent: /readyz */
+	enum source_id device_source; /* whose state and versions represent the node: snapshot_driver() */
+	bool simulated; /* part of the data comes from gpusonde's simulated driver */
+	bool fresh; /* the device sources' data are recent: /readyz */
 	char not_fresh_reason[REASON_MAX];
-	char not_fresh_cause[REASON_MAX]; /* the same without times: one text for as long as it lasts */
+	/* the same without times, so that it does not change during an outage */
+	char not_fresh_cause[REASON_MAX];
 	char hostname[65];
-	char agent_version[32]; /* of the agent whose document was decoded; empty: this program's own */
+	char agent_version[32]; /* of the agent whose document was decoded; empty: this program */
 	int64_t period_ns;
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
@@ -123,22 +125,22 @@ struct snapshot {
 	struct workload *workloads;
 	struct xid *xids; /* sorted by (entity, code) */
 	uint8_t (*slot_sources)[GPU_SLOTS]; /* see snapshot_slot_source() */
-	struct owners *owners; /* NULL: nobody has said any; the snapshot's own reference */
-	struct trace_view *trace; /* NULL: nobody traces; the snapshot's own reference */
-	bool trace_stale; /* tracing is on, and what it said last is too old to be called current */
-	/* What the model knows of the traced: not in the view, which several snapshots share. */
+	struct owners *owners; /* NULL: no source has given any; the snapshot's own reference */
+	struct trace_view *trace; /* NULL: no tracing; the snapshot's own reference */
+	bool trace_stale; /* tracing is on, and its newest data are too old */
+	/* The model's data about traced processes; not part of the view, which several snapshots share. */
 	struct workload_name *workload_names;
-	uint16_t *traced_workloads; /* of each of trace->processes: index in workload_names, READING_NONE */
-	struct traced_place *traced_places; /* of each of trace->devices */
+	uint16_t *traced_workloads; /* by index in trace->processes: index in workload_names, READING_NONE */
+	struct traced_place *traced_places; /* by index in trace->devices */
 };
 
-/* The GPU that an instance lies on, or the entity itself. */
+/* The GPU that contains an instance, or the entity itself. */
 static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
 {
 	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
 }
 
-/* The source that the entity's value in this slot is of; SOURCES: of none. */
+/* The source of the entity's value in this slot; SOURCES: none. */
 static inline enum source_id snapshot_slot_source(const struct snapshot *s, const struct entity *e,
 						  unsigned slot)
 {
@@ -148,8 +150,8 @@ static inline enum source_id snapshot_slot_source(const struct snapshot *s, cons
 }
 
 /*
- * The device source whose state and versions stand for the node's: of those in use one that is fresh before
- * one that is not, then by priority.
+ * The device source whose state and versions represent the node: fresh sources before others, then by
+ * priority.
  */
 static inline const struct source *snapshot_driver(const struct snapshot *s)
 {
@@ -157,17 +159,17 @@ static inline const struct source *snapshot_driver(const struct snapshot *s)
 }
 
 /*
- * Fills traced_places, which has room for trace->devices, and `traced` of all live processes. For the model,
- * and for what makes snapshots by itself: of an agent's document, in tests.
+ * Fills traced_places, which must have space for trace->devices, and `traced` of all live processes. For the
+ * model, and for code that builds snapshots otherwise: from an agent's document, in tests.
  */
 void snapshot_join_trace(struct snapshot *s);
 
 struct snapshot *snapshot_ref(struct snapshot *snapshot);
 void snapshot_unref(struct snapshot *snapshot);
 
-/* Where the newest snapshot is kept: one writer, readers in any thread. */
+/* Holds the newest snapshot: one writer, readers in any thread. */
 struct publisher;
 int publisher_new(struct publisher **ret_publisher);
 void publisher_free(struct publisher *publisher);
-/* A reference to the newest snapshot for the caller to unref; NULL before the first. */
+/* A reference to the newest snapshot, which the caller must unref; NULL before the first. */
 struct snapshot *publisher_get(struct publisher *publisher);

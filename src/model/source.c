@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * States of the sources, and what they say together about the node: is what it shows current, and if not,
+ * States of the sources, and the node's state derived from them: whether the data are current and if not,
  * why.
  */
 #include "model/private.h"
@@ -72,9 +72,9 @@ bool source_is_first(const struct model *model, enum source_id source)
 	return true;
 }
 
-/* Reading in */
+/* Processing a reading */
 
-/* How many phrases; what did not fit is one more. */
+/* The number of phrases; a truncated rest counts as one more. */
 static unsigned count_unrecognised(const char *text)
 {
 	unsigned n = *text != '\0';
@@ -84,7 +84,7 @@ static unsigned count_unrecognised(const char *text)
 	return n;
 }
 
-/* What holds for the driver as a whole. Versions stay known when it is gone. */
+/* Data about the driver as a whole. Versions remain known when the driver is gone. */
 static void take_driver(struct model *model, enum source_id source, const struct reading *reading)
 {
 	struct source_state *state = &model->sources[source];
@@ -92,13 +92,10 @@ static void take_driver(struct model *model, enum source_id source, const struct
 
 	s->state = reading->state;
 	memcpy(s->error, reading->error, sizeof(s->error));
-	/*
-	 * The numbers that stay on show came from the last driver that gave any, whatever is in its place by
-	 * now.
-	 */
+	/* The shown numbers come from the last driver that gave any, even if it has been replaced since. */
 	if (reading->state == READING_OK)
 		state->simulated_numbers = reading->simulated;
-	/* A reading without the library cannot say what it was. */
+	/* A reading without a library cannot name it. */
 	if (reading->state != READING_RELEASED) {
 		s->simulated = reading->simulated || state->simulated_numbers;
 		memcpy(s->library, reading->library, sizeof(s->library));
@@ -147,7 +144,7 @@ bool source_recent(const struct model *model, enum source_id source, int64_t whe
 	return when_ns != 0 && now_ns - when_ns <= source_stale_after(model, source);
 }
 
-/* It says that there is no driver, nothing on the node says otherwise, and it says so now. */
+/* The source has reported recently that there is no driver, and the node shows no GPU either. */
 static bool source_has_no_gpu(const struct model *model, enum source_id source, int64_t now_ns)
 {
 	const struct source_state *state = &model->sources[source];
@@ -158,9 +155,8 @@ static bool source_has_no_gpu(const struct model *model, enum source_id source, 
 }
 
 /*
- * Readings that say "released" come for as long as it is let go of. Where none comes any more it was taken
- * back and has not answered since, which is shown as it is for any driver: as one that may be well, with
- * nothing fresh.
+ * While the driver is released, readings have the state "released". If those stop, the driver has been
+ * resumed and has not answered yet; it is then shown as available, with nothing fresh.
  */
 static void publish_source(const struct model *model, enum source_id source, struct snapshot *snapshot)
 {
@@ -177,7 +173,7 @@ static void publish_source(const struct model *model, enum source_id source, str
 	s->fresh = s->state == READING_OK && source_recent(model, source, s->fresh_ns, now_ns);
 }
 
-/* `cause` is `why` without times; NULL where there are none in it. */
+/* `cause` is `why` without times; NULL if `why` contains none. */
 static void set_reason(struct snapshot *s, const char *why, const char *cause)
 {
 	snprintf(s->not_fresh_reason, sizeof(s->not_fresh_reason), "%s", why);
@@ -193,12 +189,14 @@ static void publish_reason(const struct model *model, struct snapshot *snapshot)
 	if (state->outage[0]) {
 		set_reason(snapshot, state->outage, state->outage_cause);
 	} else if (s->heard_ns == 0) {
-		set_reason(snapshot, "the driver has not been asked yet; wait for the first collection",
+		set_reason(snapshot, "the driver has not been queried yet; wait for the first collection",
 			   NULL);
 	} else if (s->state != READING_OK && s->error[0]) {
 		set_reason(snapshot, s->error, NULL);
 	} else if (s->state == READING_RELEASED) {
-		set_reason(snapshot, "the driver was let go of on request; \"gpusonde resume\" takes it back",
+		set_reason(snapshot,
+			   "the driver was released on request; \"gpusonde resume\" attaches "
+			   "to it again",
 			   NULL);
 	} else {
 		snprintf(old, sizeof(old),
@@ -208,7 +206,7 @@ static void publish_reason(const struct model *model, struct snapshot *snapshot)
 	}
 }
 
-/* Of the device sources in use, one that is fresh before one that is not, then by priority. */
+/* Of the device sources in use: fresh ones before others, then by priority. */
 static enum source_id first_device_source(const struct snapshot *snapshot)
 {
 	const struct source *first = &snapshot->sources[SOURCE_NVML];
@@ -225,10 +223,7 @@ static enum source_id first_device_source(const struct snapshot *snapshot)
 	return first->id;
 }
 
-/*
- * Fresh: a device source delivers, or all that are in use say, and have said just now, that the node has no
- * GPU.
- */
+/* Fresh: a device source delivers, or all that are in use have reported recently that the node has no GPU. */
 static bool node_is_fresh(const struct model *model, const struct snapshot *snapshot)
 {
 	bool used = false, no_gpu = true;

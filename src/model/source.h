@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A source is what the model learns from: NVML, the kernel log, tracing. model/sources.def has one row for
- * each. The model keeps the state of every source, each snapshot carries a copy of all of them, and what says
- * whether data are current (readiness, views, the metric source_up) reads it there.
+ * A source of the model's data: NVML, the kernel log, tracing. model/sources.def has one row for each. The
+ * model stores the state of every source, and each snapshot contains a copy of all of them; everything that
+ * decides whether data are current (readiness, views, the metric source_up) uses these.
  *
- * A source is in use from its first word on: a reading, or the statement why there is none.
+ * A source is in use from its first message on: a reading, or the statement why there is none.
  */
 #pragma once
 
@@ -18,38 +18,38 @@ enum source_id {
 	SOURCES,
 };
 
-enum { REASON_MAX = 400 }; /* has room for a driver's error and more */
+enum { REASON_MAX = 400 }; /* large enough for a driver's error */
 
 /* One row of the table. */
 struct source_row {
 	const char *name;
 	enum source_kind kind;
 	unsigned priority;
-	/* the agent's metrics about it; AGENT_METRICS: there is none */
+	/* the agent's metrics about the source; AGENT_METRICS: none */
 	enum agent_metric up, collect_seconds, last_success;
 };
 
-/* Does source `a` decide before `b` where both know a value? By the metric's row, else by priority. */
+/* Is source `a` preferred to `b` where both have a value? By the metric's row, else by priority. */
 bool source_before(const struct metric *metric, enum source_id a, enum source_id b);
 
 extern const struct source_row source_rows[SOURCES];
 
-/* What is known of a source. All zero: not in use. */
+/* State of a source. All zero: not in use. */
 struct source {
 	enum source_id id;
 	bool in_use;
-	bool fresh; /* it delivers: its state is READING_OK and its newest good data are recent */
-	enum reading_state state; /* as of its newest word */
-	char error[256]; /* cause and remedy, for people; empty when the state is READING_OK */
-	int64_t heard_ns; /* boot time of its newest word, whatever its state; 0 none yet */
-	int64_t fresh_ns, fresh_real_ns; /* boot and real time of its newest good data; 0 none yet */
-	uint64_t dropped; /* what it gave and the model had no room for */
-	/* a source of devices: */
-	bool simulated; /* what is on show of it comes from gpusonde's simulated driver */
+	bool fresh; /* its state is READING_OK and its newest good data are recent */
+	enum reading_state state; /* as of its newest message */
+	char error[256]; /* cause and remedy; empty if the state is READING_OK */
+	int64_t heard_ns; /* boot time of its newest message, of any state; 0: none yet */
+	int64_t fresh_ns, fresh_real_ns; /* boot and real time of its newest good data; 0: none yet */
+	uint64_t dropped; /* entries beyond the model's limits */
+	/* for a source of devices: */
+	bool simulated; /* the shown data come from gpusonde's simulated driver */
 	uint32_t cuda_version; /* 13000 is 13.0; 0 unknown */
 	char driver_version[80]; /* of the kernel driver; empty unknown */
-	char library_version[80]; /* of the library that it reads with (NVML's) */
+	char library_version[80]; /* of the library that the source uses (NVML) */
 	char library[256]; /* path of that library */
 	char unrecognised
-		[512]; /* what this driver has that is not recognised, and so not read; empty: nothing */
+		[512]; /* features of this driver that are not recognised, and so not read; empty: none */
 };

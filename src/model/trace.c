@@ -12,10 +12,10 @@ const double traced_le[TRACED_LE] = {
 	16.384e-3, 65.536e-3, 262.144e-3, 1.048576, 4.194304, 16.777216,
 };
 
-/* Every element begins where one of its type may: all have 8-byte members. */
+/* Each array starts at an offset suitable for any type. */
 #define ALIGNED(size_) (((size_) + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t))
 
-/* The next `n` of `size` bytes behind what was handed out before. */
+/* The next `n` * `size` bytes of the allocation. */
 static void *place(char *memory, size_t *at, uint32_t n, size_t size)
 {
 	void *here = memory + *at;
@@ -61,7 +61,7 @@ struct trace_view *trace_view_ref(struct trace_view *view)
 
 void trace_view_unref(struct trace_view *view)
 {
-	/* As for snapshots: the thread that frees it has seen what all others did with it. */
+	/* As for snapshots: acquire-release, so that the freeing thread sees all accesses by others. */
 	if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (uint32_t i = 0; i < view->kernels_n; i++)

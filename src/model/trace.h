@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What tracing knows, for the views: immutable, reference counted, made by the tracing thread once a tick and
- * carried by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a device;
- * calls are listed by exported name.
+ * The results of tracing, for the views: immutable, reference counted, made by the tracing thread once a tick
+ * and referenced by the next snapshot. TRACE_METRIC rows of metrics.def are the numbers of a process on a
+ * device; calls are listed by exported name.
  *
- * A device here is a GPU or MIG instance by UUID; "" is "not known which", which is not the same as any of
- * them.
+ * A device here is a GPU or MIG instance by UUID; "" means that the device is unknown, which is a separate
+ * entry.
  */
 #pragma once
 
@@ -19,9 +19,9 @@ enum {
 	TRACED_LE = 13, /* bounds of the latency histograms of /metrics */
 	TRACED_UUID = 96,
 	TRACED_COMM = 64,
-	TRACED_THREADS_MAX = 8, /* that are named of a process */
+	TRACED_THREADS_MAX = 8, /* listed per process */
 	TRACED_PROCESSES_MAX = 16384,
-	TRACED_SHAPES_MAX = 8, /* of a kernel, that are counted apart */
+	TRACED_SHAPES_MAX = 8, /* listed per kernel */
 };
 
 /* Upper bounds, seconds: 1 us times powers of 4 (1e-6 ... 16.777216). */
@@ -40,42 +40,42 @@ enum traced_incomplete {
 };
 
 struct traced_error {
-	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond a limit */
+	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond the limit */
 	uint64_t count;
-	const char *words; /* what it means; static; NULL: not known */
+	const char *words; /* description; static; NULL: unknown */
 };
 
-/* One call of one process, or (process == UINT32_MAX) of all processes that ever were. */
+/* One call of one process, or (process == UINT32_MAX) summed over all processes that ever were. */
 struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
 	uint64_t count, nested;
-	/* calls whose end was seen; what follows is of these alone, and not known where there are none */
+	/* calls with a traced return; the fields below cover only these, and are unknown if there are none */
 	uint64_t timed;
 	uint64_t errors, bytes;
 	double seconds;
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
-	uint32_t errors_first, errors_n; /* codes */
-	uint64_t le[TRACED_LE]; /* cumulative; of the sums over all processes only */
+	uint32_t errors_first, errors_n; /* range in the view's errors */
+	uint64_t le[TRACED_LE]; /* cumulative; only in the sums over all processes */
 };
 
 struct traced_thread {
 	uint32_t tid;
-	uint64_t bytes; /* on devices, allocated by it and not freed, by it or another process */
+	uint64_t bytes; /* on devices, allocated by this process and not freed */
 };
 
 struct traced_process {
 	struct process_id id;
 	char comm[TRACED_COMM]; /* sanitised UTF-8 */
 	int64_t first_real_ns;
-	bool exited; /* shown once more, with its final figures */
+	bool exited; /* shown for the last time, with its final figures */
 	bool has_series;
 	unsigned incomplete; /* enum traced_incomplete */
 	double overhead; /* share of a core that tracing costs it */
 	uint32_t calls_first, calls_n;
 	uint32_t devices_first, devices_n;
 	uint32_t kernels_first, kernels_n;
-	uint8_t threads_p; /* presence of what follows */
+	uint8_t threads_p; /* presence of the threads */
 	uint32_t threads_n;
 	struct traced_thread threads[TRACED_THREADS_MAX]; /* the most first */
 	uint64_t other_threads_bytes;
@@ -89,56 +89,56 @@ struct traced_device {
 	uint8_t p[TRACED_METRICS];
 };
 
-/* How a kernel was launched. */
+/* Shape of a launch. */
 struct traced_shape {
 	uint32_t grid[3], block[3];
 	uint64_t shared_bytes; /* dynamic */
 	uint64_t launches;
 };
 
-/* What was launched of a kernel: by one process on one device. Failed launches are not in it. */
+/* Launches of a kernel by one process on one device. Failed launches are not included. */
 struct traced_launches {
 	uint64_t launches, threads;
-	double seconds; /* its part of the process's estimated busy time, by waves of threads: an estimate */
+	double seconds; /* its share of the process's estimated busy time, by waves of threads: an estimate */
 };
 
 struct traced_kernel {
 	uint32_t process; /* index */
 	char uuid[TRACED_UUID];
-	struct kernel *kernel; /* the view's reference; NULL: of all that had no room */
-	uint8_t p; /* presence of its numbers: estimated where launches were missed */
+	struct kernel *kernel; /* the view's reference; NULL: all kernels beyond the limit */
+	uint8_t p; /* presence of its numbers: estimated if launches were missed */
 	struct traced_launches all;
 	bool has_series;
-	struct traced_launches series; /* of it, what was launched while it had a series of its own */
+	struct traced_launches series; /* part of it: while the kernel had a series of its own */
 	uint32_t shapes_n;
-	struct traced_shape shapes[TRACED_SHAPES_MAX]; /* the most launches first */
-	uint64_t other_shapes; /* launches of further ones */
-	bool occupancy_known; /* of the first shape on this device */
+	struct traced_shape shapes[TRACED_SHAPES_MAX]; /* the most frequent first */
+	uint64_t other_shapes; /* launches of other shapes */
+	bool occupancy_known; /* for the first shape on this device */
 	struct occupancy occupancy;
 };
 
-/* All processes that ever were on a device; and what those without a series of their own had. */
+/* Sums over all processes that ever were on a device, and over those without a series of their own. */
 struct traced_total {
 	char uuid[TRACED_UUID];
 	double v[TRACED_METRICS];
 	uint8_t p[TRACED_METRICS];
 	double other[TRACED_METRICS]; /* counters only */
-	struct traced_launches kernels; /* of all */
+	struct traced_launches kernels; /* of all kernels */
 	struct traced_launches kernels_other; /* of those without a series at that moment */
 };
 
 struct trace_view {
 	atomic_uint refs;
 	bool enabled; /* tracing is on */
-	char why[896]; /* why it is off, or what is missing; "" all is well */
+	char why[896]; /* why it is off, or what is missing; "" if nothing is */
 	char backend[32];
 	int64_t boot_ns; /* when this was made */
-	/* the rows of metrics.def that tracing fills, for the model to take over */
+	/* the rows of metrics.def that tracing fills, for the model to copy */
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
-	uint32_t left_out; /* further processes, for which an agent's document had no room */
+	uint32_t left_out; /* further processes, beyond the limit of an agent's document */
 	uint32_t processes_n, devices_n, calls_n, all_calls_n, errors_n, totals_n, kernels_n;
-	struct traced_process *processes; /* sorted by pid */
+	struct traced_process *processes; /* sorted by PID */
 	struct traced_device *devices;
 	struct traced_call *calls; /* by process */
 	struct traced_call *all_calls; /* sums over all processes, by name */
@@ -148,22 +148,22 @@ struct trace_view {
 };
 
 /*
- * Room for so many of each in one allocation, all zero (the numbers `..._n`, too: the writer sets them), one
- * reference. -ENOMEM.
+ * Allocates space for the given numbers of elements, all zero (also the numbers `..._n`, which the writer
+ * sets), with one reference. -ENOMEM.
  */
 int trace_view_new(uint32_t processes, uint32_t devices, uint32_t calls, uint32_t all_calls, uint32_t errors,
 		   uint32_t totals, uint32_t kernels, struct trace_view **ret_view);
 struct trace_view *trace_view_ref(struct trace_view *view);
 void trace_view_unref(struct trace_view *view);
 
-/* Of the first @n processes, which are sorted: the first with this PID, or where it would stand. */
+/* Among the first @n processes, which are sorted: index of the first with this PID, or where it would be. */
 uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid);
 
-/* What a CUresult or cudaError_t means, in words; NULL: not known. */
+/* Meaning of a CUresult or cudaError_t; NULL: unknown. */
 const char *cuda_error_words(int32_t code);
 
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
 const char *traced_incomplete_name(unsigned bit);
 
-/* Is this row filled by tracing (trace_view.agent) and by nobody else? */
+/* Is this row filled only by tracing (trace_view.agent)? */
 bool agent_metric_of_trace(enum agent_metric metric);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * To which workload a traced process belongs. Each is looked at once: as NVML's process, where it is one,
- * else by the callback that asks /proc. The answer is kept for as long as tracing shows the process.
+ * Workloads of traced processes. Each process is identified once: as NVML's process, if it is one, else by
+ * the callback that reads /proc. The result is stored while tracing shows the process.
  *
- * A process that has ended before it was looked at, or whose PID is another's by now, belongs to none that we
- * know of. Workloads of traced processes have names only (struct workload_name); what a workload has had of a
- * device is in workload.c.
+ * A process that ended before it was identified, or whose PID has been reused, has no workload. Workloads of
+ * traced processes have names only (struct workload_name); the use of devices by workloads is in workload.c.
  */
 #include "model/private.h"
 
@@ -15,12 +14,12 @@
 
 #include "base/macro.h"
 
-enum { LOOKS_PER_VIEW = 256 }; /* into /proc; the others wait for the next view */
+enum { LOOKS_PER_VIEW = 256 }; /* /proc look-ups per view; the others wait for the next view */
 
 struct traced_known {
 	struct process_id id;
 	uint16_t name; /* NO_INDEX: none */
-	uint64_t view; /* number of the newest view that had it */
+	uint64_t view; /* number of the newest view that contained it */
 };
 
 static struct traced_known *known_find(const struct traced_table *table, struct process_id id)
@@ -32,7 +31,7 @@ static struct traced_known *known_find(const struct traced_table *table, struct 
 	return process_id_equal(table->known[index].id, id) ? &table->known[index] : NULL;
 }
 
-/* Another free place; NO_INDEX at the limit or without memory. */
+/* A free index; NO_INDEX at the limit or without memory. */
 static uint16_t name_place(struct traced_table *table, uint32_t limit)
 {
 	uint32_t room = MIN(MAX(16u, table->names_room * 2), MIN(limit, (uint32_t)NO_INDEX));
@@ -77,7 +76,7 @@ static uint16_t name_of(struct model *model, enum workload_kind kind, const char
 	return place;
 }
 
-/* -EAGAIN: to be looked at with the next view. */
+/* -EAGAIN: try again with the next view. */
 static int workload_of(struct model *model, const struct traced_process *process, unsigned *looks,
 		       uint16_t *ret_name)
 {
@@ -140,7 +139,7 @@ static void take_process(struct model *model, const struct traced_process *proce
 
 	if (known || process->id.start_ticks == 0)
 		return;
-	/* Of two processes whose hashes are equal the first is known, the other is nobody's. */
+	/* Of two processes with equal hashes only the first is stored. */
 	if (!known_grow(table) || hashmap_get(&table->by_id, process_id_hash(process->id), &index) ||
 	    workload_of(model, process, looks, &name) < 0 ||
 	    hashmap_put(&table->by_id, process_id_hash(process->id), table->known_n) < 0)
@@ -157,7 +156,7 @@ void traced_take_view(struct model *model, const struct trace_view *view)
 	unsigned looks = LOOKS_PER_VIEW;
 
 	table->views++;
-	/* Those that go first make room for those that come. */
+	/* Removes ended processes first, to free space for new ones. */
 	for (uint32_t i = 0; view && i < view->processes_n; i++) {
 		struct traced_known *known = known_find(table, view->processes[i].id);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Workloads per device. Their number is bounded (limits.workloads). At the bound the one that has been
- * without a process for longest gives its place to a new one and its sums to the device's "other" (kind
- * WORKLOAD_NONE), so that no increment is lost; if all have processes, the new one is credited to "other"
- * from the start. Both are counted as dropped.
+ * Workloads per device. Their number is limited (limits.workloads). At the limit the workload that has been
+ * without processes for longest is replaced by the new one, and its sums are added to the device's "other"
+ * (kind WORKLOAD_NONE), so that no increment is lost; if all have processes, the new one is credited to
+ * "other" from the start. Both cases are counted as dropped.
  */
 #include "model/private.h"
 
@@ -31,7 +31,7 @@ static bool workload_is(const struct tracked_workload *t, enum workload_kind kin
 	return t->w.kind == kind && t->device == device && STRV_EQ(t->w.id, id);
 }
 
-/* Another free place, in the order of places; grows the array, at most to what limit and devices need. */
+/* A free index, lowest first; grows the array, at most to the limit plus the devices' own. */
 static uint16_t place_new(struct model *model)
 {
 	uint32_t room = MAX(16u, model->workloads_room * 2);
@@ -100,7 +100,7 @@ static void workload_remove(struct model *model, uint16_t place)
 	model->exits_tag++;
 }
 
-/* Makes room for one by giving up the longest idle; false when all have processes. */
+/* Removes the workload that has been idle for longest; false if all have processes. */
 static bool workload_evict(struct model *model)
 {
 	uint16_t found = NO_INDEX, other;
@@ -136,7 +136,8 @@ uint16_t workload_find(struct model *model, enum workload_kind kind, const char 
 	if (hashmap_get(&model->workload_map, key, &place)) {
 		if (workload_is(&model->workloads[place], kind, id, device))
 			return (uint16_t)place;
-		return workload_other(model, device); /* two names, one hash: nobody's sums get mixed up */
+		/* hash collision of two names: not mixed with the other's sums */
+		return workload_other(model, device);
 	}
 	if (model->workloads_named >= model->limits.workloads) {
 		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);

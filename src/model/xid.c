@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * XID counts. Several sources may report the same error: the driver's events, which come with the next
- * reading and carry no time, and the kernel log, whose record comes at once. A report is held for a while; if
- * another source reports the same code on the same GPU within the window, the two are one. Reports of one
- * source never cancel each other: two lines are two errors.
+ * XID counts. Several sources may report the same error: the driver's events, which arrive with the next
+ * reading and have no time, and the kernel log, whose record arrives immediately. Each report is stored for a
+ * while; if another source reports the same code on the same GPU within the window, both are one error.
+ * Reports of one source are never merged: two lines are two errors.
  */
 #include "model/private.h"
 
@@ -13,16 +13,16 @@
 #include "base/clock.h"
 #include "base/macro.h"
 
-/*
- * The later of the two may come a reading late, and each source's time stamp may be off by some part of a
- * second.
- */
+/* The later report may arrive one reading later, and time stamps may be off by a fraction of a second. */
 static int64_t window_ns(const struct model *model)
 {
 	return MAX(3 * NSEC_PER_SEC, 2 * model->period_ns + NSEC_PER_SEC);
 }
 
-/* A report that this source has not made yet and that may be the same; from now on it has. */
+/*
+ * Whether another source has reported this already and this one has not; if so, marks it as reported by this
+ * one.
+ */
 static bool repeated(struct model *model, const struct xid_recent *report)
 {
 	int64_t window = window_ns(model);
@@ -41,10 +41,7 @@ static bool repeated(struct model *model, const struct xid_recent *report)
 	return false;
 }
 
-/*
- * The oldest gives way: with so many at once a double count is the smaller evil, and 256 in a few seconds are
- * a storm anyway.
- */
+/* The oldest is overwritten: with 256 reports in a few seconds a double count is acceptable. */
 static void remember(struct model *model, const struct xid_recent *report)
 {
 	unsigned at = model->xid_recent_next++ % XID_RECENT_MAX;
@@ -109,7 +106,7 @@ void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, 
 		model->xids_dirty = true;
 	}
 	snprintf(report.pci_bus_id, sizeof(report.pci_bus_id), "%s", pci_bus_id);
-	/* 0 would say that there is nothing here. */
+	/* 0 would mark the entry as unused. */
 	report.from_ns = report.to_ns = CLAMP(boot_ns, INT64_C(1), clock_boot_ns());
 	take_report(model, &report);
 }
@@ -161,7 +158,7 @@ static uint16_t xid_entity(const struct model *model, const char *pci_bus_id)
 void xids_publish(const struct model *model, struct snapshot *s)
 {
 	s->xids_n = model->xids_n;
-	/* Insertion: they are few, and qsort() would allocate. */
+	/* Insertion sort: there are few, and qsort() would allocate. */
 	for (uint32_t i = 0; i < s->xids_n; i++) {
 		struct xid xid = model->xids[i];
 		uint32_t at = i;

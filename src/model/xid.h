@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What NVIDIA's XID codes mean and what to do about them: the table in xid.def, in our words.
+ * Meaning of NVIDIA's XID codes and what to do about them: the table in xid.def, in our own words.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* How bad it is for the GPU and its work. */
+/* How serious the error is for the GPU and its programs. */
 enum xid_severity {
-	XID_INFO, /* a note of the driver's; nothing is lost */
-	XID_APP, /* a program's own error: that program is ended or its results are wrong */
+	XID_INFO, /* a note of the driver; nothing is lost */
+	XID_APP, /* an error of a program, which is ended or has wrong results */
 	XID_WARNING, /* the driver or the hardware had a fault and has recovered, or may have */
-	XID_CRITICAL, /* the GPU cannot be trusted until somebody acts */
+	XID_CRITICAL, /* the GPU cannot be trusted until the action is taken */
 	XID_SEVERITIES,
 };
 
-/* What somebody should do. */
+/* Recommended action. */
 enum xid_action {
 	XID_IGNORE,
 	XID_CHECK_APP,
 	XID_RESTART_APP,
-	XID_WATCH, /* count it; act when it comes back */
+	XID_WATCH, /* count it; act if it recurs */
 	XID_UPDATE, /* driver or firmware */
 	XID_RESET_GPU,
 	XID_REBOOT,
@@ -32,17 +32,17 @@ enum xid_action {
 };
 
 struct xid_description {
-	uint32_t first, last; /* codes that mean the same */
+	uint32_t first, last; /* range of codes with the same meaning */
 	enum xid_severity severity;
 	enum xid_action action;
 	const char *name; /* short: "GPU has fallen off the bus" */
 	const char *meaning; /* a sentence */
 };
 
-/* What is known of a code; of an unknown one a description that says so. Never NULL. */
+/* The description of a code; for an unknown code one that says so. Never NULL. */
 const struct xid_description *xid_describe(uint32_t code);
 
-/* "info", "app", "warning", "critical"; and the action as a sentence for people. */
+/* "info", "app", "warning", "critical"; and the action as a sentence. */
 const char *xid_severity_name(enum xid_severity severity);
 const char *xid_action_text(enum xid_action action);
 

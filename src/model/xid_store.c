@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The file that keeps XID counts across restarts of the agent. Text, so that people can read it:
+ * The file that preserves XID counts across restarts of the agent. A readable text:
  *
- *	gpusonde-xids 1
- *	boot 2f6c1a52-...            the boot these counts belong to
- *	kmsg 48213                   newest record of the kernel log that is counted
- *	xid 00000000:3B:00.0 79 3 1763716800123456789     GPU, code, count, last seen (ns since 1970)
- *	end
+ * 	gpusonde-xids 1
+ * 	boot 2f6c1a52-...            the boot these counts belong to
+ * 	kmsg 48213                   newest counted record of the kernel log
+ * 	xid 00000000:3B:00.0 79 3 1763716800123456789     GPU, code, count, last seen (ns since 1970)
+ * 	end
  *
  * A file without the last line is incomplete.
  */
@@ -25,7 +25,7 @@
 #include "model/xid.h"
 
 #define MAGIC "gpusonde-xids 1"
-enum { FILE_MAX = 128 * 1024 }; /* XIDS_MAX lines of at most 100 bytes, and some */
+enum { FILE_MAX = 128 * 1024 }; /* XIDS_MAX lines of at most 100 bytes, and the others */
 
 static int boot_id(char ret_id[static 40])
 {
@@ -58,7 +58,7 @@ static int parse_xid(struct cursor *line, struct xid *ret_xid)
 	return 0;
 }
 
-/* Twice the same would become two series of one name. */
+/* Duplicates would become two series with the same labels. */
 static bool has_xid(const struct xid *xids, uint32_t n, const struct xid *xid)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -67,7 +67,7 @@ static bool has_xid(const struct xid *xids, uint32_t n, const struct xid *xid)
 	return false;
 }
 
-/* 0, -ESTALE when it is of another boot, -EBADMSG. */
+/* 0; -ESTALE if it is of another boot; -EBADMSG. */
 static int parse(const char *text, size_t length, const char *boot, struct xid *xids, uint32_t *ret_n,
 		 uint64_t *ret_kmsg)
 {
@@ -98,7 +98,7 @@ static int parse(const char *text, size_t length, const char *boot, struct xid *
 	return -EBADMSG;
 }
 
-/* What we cannot read may be of use to somebody else. */
+/* Renames the unreadable file instead of overwriting it, so that it can be examined. */
 static void set_aside(const char *path)
 {
 	char bad[4096];
@@ -134,8 +134,8 @@ int model_xids_load(struct model *model, const char *path)
 	}
 	model->kmsg_sequence = model->kmsg_loaded;
 	/*
-	 * That run could not read the log: what it learned from the driver would be counted again from older
-	 * records.
+	 * The earlier run could not read the log: older records would count errors again that the driver
+	 * reported.
 	 */
 	if (model->kmsg_loaded == 0 && model->xids_n > 0)
 		model->kmsg_from_ns = clock_boot_ns();
