@@ -12,8 +12,9 @@
  * A counter (and a sum of increments) is accumulated per source on its own base. The shown value is that plus
  * an offset, so that it neither jumps nor falls when another source starts to decide. A source that decides
  *
- *   after a better one             starts with a reading that is no older than the newest counted one. What it
- *                                  counted before is not added, since it may already have been counted.
+ *   after a better one             starts with a reading that is no older than the newest counted one.
+ *                                  What it counted before is not added, since it may already have been
+ *                                  counted.
  *   again, after a worse one       adds what it has counted since it last decided, minus what the others have
  *                                  added meanwhile, if that is positive
  *   for the first time             as after a better one

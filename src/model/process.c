@@ -2,8 +2,8 @@
 /*
  * Processes on devices.
  *
- *   in a reading, new                 identified; gets a series if one is free; continues its sums if it was here
- *                                     recently
+ *   in a reading, new                 identified; gets a series if one is free; continues its sums if it was
+ *                                     here recently
  *   in a reading, known               increments credited; from time to time its start time is compared, to
  *                                     detect a reused PID
  *   missing from a complete list      exited: its sums stay in the device's totals, in its workload and in an
