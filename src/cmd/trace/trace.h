@@ -37,6 +37,3 @@ int trace_report_summary(struct trace_report *report, struct trace_engine *engin
 /* How tracing itself went, alone: without calls and processes. */
 void trace_report_status(const struct trace_report *report, struct trace_engine *engine,
 			 struct trace_summary *ret_summary);
-
-/* cmd/trace/raw.c. One event, whose size the engine has checked, as a line or as a JSON object on a line. */
-void trace_print_event(const struct trace_header *event, bool json, struct strbuf *out);
