@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/macro.h"
+#include "model/device_code.h"
 #include "model/kernel.h"
 
 /* Bytes of a file, of memory of ours or of another process. */
@@ -40,18 +41,6 @@ struct cubin_process {
 int cubin_source_file(int fd, struct cubin_source *ret_source);
 void cubin_source_memory(const struct cubin_memory *memory, struct cubin_source *ret_source);
 void cubin_source_process(const struct cubin_process *process, struct cubin_source *ret_source);
-
-enum cubin_kind { CUBIN_PTX, CUBIN_ELF, CUBIN_OTHER };
-const char *cubin_kind_name(enum cubin_kind kind); /* ptx, elf, other */
-
-enum cubin_compression {
-	CUBIN_PLAIN,
-	CUBIN_LZ4,
-	CUBIN_ZSTD,
-	CUBIN_LZ_OLD, /* of toolkits before 7 or so: not read */
-	CUBIN_COMPRESSIONS
-};
-const char *cubin_compression_name(enum cubin_compression compression); /* none, lz4, zstd, lz */
 
 struct cubin_image {
 	uint32_t number; /* from 0, in the order of the file */

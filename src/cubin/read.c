@@ -21,24 +21,6 @@ enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
 /* Sparse files can say to be of any size. */
 #define SIZE_COUNTED (4ull << 30)
 
-const char *cubin_kind_name(enum cubin_kind kind)
-{
-	static const char *const names[] = {
-		[CUBIN_PTX] = "ptx", [CUBIN_ELF] = "elf", [CUBIN_OTHER] = "other"
-	};
-
-	return names[kind];
-}
-
-const char *cubin_compression_name(enum cubin_compression compression)
-{
-	static const char *const names[CUBIN_COMPRESSIONS] = {
-		[CUBIN_PLAIN] = "none", [CUBIN_LZ4] = "lz4", [CUBIN_ZSTD] = "zstd", [CUBIN_LZ_OLD] = "lz"
-	};
-
-	return names[compression];
-}
-
 int buffer_need(struct buffer *buffer, size_t n)
 {
 	if (n <= buffer->cap)

@@ -165,9 +165,11 @@ static int take_mapped(struct mapped_search *s, const struct proc_map *map)
 		return 0; /* a device, which has no code */
 	if (r < 0) {
 		path = strndup(map->path, map->path_n);
-		if (path)
-			s->files->tell(path, strerror(-r), s->files->userdata);
-		return path ? 0 : -ENOMEM;
+		if (!path)
+			return -ENOMEM;
+		s->files->error(&(struct inspect_error){ .file = path, .text = strerror(-r) },
+				s->files->userdata);
+		return 0;
 	}
 	if (look_into(fd) < 0)
 		return 0;
@@ -201,7 +203,7 @@ static int find_mapped(struct inspect_files *files, pid_t pid)
 	if (s->left_out) {
 		snprintf(text, sizeof(text), "%llu more mapped files are left out: %u are looked at, %u read",
 			 (unsigned long long)s->left_out, FILES_MAX, OPEN_MAX);
-		files->tell("/proc", text, files->userdata);
+		files->error(&(struct inspect_error){ .file = "/proc", .text = text }, files->userdata);
 	}
 	return r;
 }

@@ -19,12 +19,9 @@ struct inspection {
 	struct inspect_result result;
 };
 
-static void tell_file(const char *file, const char *text, void *userdata)
+static void report_file(const struct inspect_error *error, void *userdata)
 {
-	const struct inspect_reading *reading = userdata;
-	const struct inspect_trouble t = { .file = file, .text = text };
-
-	reading->writer->trouble(reading->state, &t);
+	inspect_report(userdata, error);
 }
 
 static int take_filters(struct inspection *in)
@@ -128,18 +125,17 @@ static int inspect(struct inspection *in)
 	return EXIT_FAILURE;
 }
 
-static void look_init(struct inspect_look *look, const struct invocation *inv)
+static void options_from(const struct invocation *inv, struct inspect_options *ret_options)
 {
 	bool terminal = isatty(STDOUT_FILENO);
 	const char *no_color = getenv("NO_COLOR");
 	struct winsize size;
 
-	look->command = inv->command->name;
-	look->full = inv->flag[FLAG_FULL] != NULL;
-	look->many_files = inv->flag[FLAG_INSPECT_PID] != NULL;
-	look->options.colour = terminal && !(no_color && *no_color);
+	ret_options->full = inv->flag[FLAG_FULL] != NULL;
+	ret_options->many_files = inv->flag[FLAG_INSPECT_PID] != NULL;
+	ret_options->table.colour = terminal && !(no_color && *no_color);
 	if (terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-		look->options.width = size.ws_col;
+		ret_options->table.width = size.ws_col;
 }
 
 static int run(struct inspection *in)
@@ -163,15 +159,16 @@ int inspect_main(struct invocation *inv)
 	reading->writer = inv->flag[FLAG_JSON] ? &inspect_json_writer : &inspect_table_writer;
 	reading->files = &in.files;
 	reading->fd = STDOUT_FILENO;
-	look_init(&reading->look, inv);
-	in.files.tell = tell_file;
+	reading->command = inv->command->name;
+	options_from(inv, &reading->options);
+	in.files.error = report_file;
 	in.files.userdata = reading;
 	reading->state = calloc(1, reading->writer->state_size);
 	if (!reading->state) {
 		fprintf(stderr, "gpusonde %s: %s\n", inv->command->name, strerror(ENOMEM));
 		return EXIT_FAILURE;
 	}
-	reading->writer->init(reading->state, &reading->look);
+	reading->writer->init(reading->state, &reading->options);
 	status = run(&in);
 	reading->writer->done(reading->state);
 	free(reading->state);

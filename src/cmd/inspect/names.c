@@ -87,15 +87,6 @@ static void name_keep(struct inspect_names *names, struct slot **slot, const cha
 	names->kept += bytes; /* of those that were replaced, too: forgotten with the others */
 }
 
-static bool is_plain(const char *text, size_t n)
-{
-	bool plain = true;
-
-	for (size_t i = 0; i < n; i++)
-		plain &= (unsigned char)(text[i] - ' ') < 0x80 - ' ' && text[i] != '"' && text[i] != '\\';
-	return plain;
-}
-
 /* Names are long: eight bytes at a time. The multiplier is 2^64 by the golden ratio. */
 static size_t slot_of(const char *symbol, size_t n)
 {
@@ -128,7 +119,7 @@ struct inspect_name inspect_names_get(struct inspect_names *names, const char *s
 		kernel_name_brief(name.text, names->brief, sizeof(names->brief));
 		name.brief = names->brief;
 	}
-	name.plain = is_plain(symbol, n) && is_plain(name.text, name.n);
+	name.plain = inspect_is_plain(symbol, n) && inspect_is_plain(name.text, name.n);
 	if (!done && strncmp(symbol, "_Z", 2) == 0)
 		names->mangled++;
 	else

@@ -63,13 +63,27 @@ static int flush(struct work *work, bool all)
 	return work->error;
 }
 
+void inspect_report(const struct inspect_reading *reading, const struct inspect_error *error)
+{
+	struct strbuf line;
+
+	if (reading->writer->error) {
+		reading->writer->error(reading->state, error);
+		return;
+	}
+	strbuf_init(&line, 0);
+	inspect_error_text(error, &line);
+	fprintf(stderr, "gpusonde %s: %s\n", reading->command, line.data);
+	strbuf_done(&line);
+}
+
 static void tell(struct work *work, const char *text, const uint64_t *offset)
 {
-	const struct inspect_trouble t = {
+	const struct inspect_error error = {
 		.file = work->file->path, .has_offset = offset, .offset = offset ? *offset : 0, .text = text
 	};
 
-	work->writer->trouble(work->in->state, &t);
+	inspect_report(work->in, &error);
 }
 
 static void write_text(struct work *work, const char *text, size_t n)
@@ -121,12 +135,30 @@ static bool wanted(const struct inspect_filter *filter, const struct cubin_image
 	       (image->arch.sm == filter->arch.sm && image->arch.variant == filter->arch.variant);
 }
 
+static struct inspect_image shown_image(const struct work *work, const struct cubin_image *image)
+{
+	return (struct inspect_image){
+		.file = work->file->path,
+		.arch = image->arch,
+		.kind = image->kind,
+		.compression = image->compression,
+		.debug = image->debug,
+		.relocatable = image->relocatable,
+		.offset = image->offset,
+		.bytes = image->bytes,
+		.uncompressed_bytes = image->uncompressed_bytes,
+	};
+}
+
 static int count_image(const struct cubin_image *image, void *userdata)
 {
 	struct work *work = userdata;
+	struct inspect_image shown;
 
-	if (wanted(&work->in->filter, image))
-		work->writer->image(&work->out, work->in->state, work->file->path, image);
+	if (wanted(&work->in->filter, image)) {
+		shown = shown_image(work, image);
+		work->writer->image(&work->out, work->in->state, &shown);
+	}
 	return flush(work, false) < 0 ? work->error : 1;
 }
 
@@ -145,6 +177,7 @@ static int on_image(const struct cubin_image *image, void *userdata)
 {
 	struct worker *worker = userdata;
 	struct work *work = worker->work;
+	struct inspect_image shown;
 
 	worker->images_found++;
 	note_arch(worker, image->arch);
@@ -152,8 +185,10 @@ static int on_image(const struct cubin_image *image, void *userdata)
 		return 1;
 	worker->images++;
 	worker->to_compile += image->kind != CUBIN_ELF;
-	if (!work->writer->images_first && work->writer->image)
-		work->writer->image(&worker->chunk.text, worker->state, work->file->path, image);
+	if (!work->writer->images_first && work->writer->image) {
+		shown = shown_image(work, image);
+		work->writer->image(&worker->chunk.text, worker->state, &shown);
+	}
 	return atomic_load(&work->order.error);
 }
 
@@ -162,7 +197,14 @@ static int on_kernel(const struct cubin_image *image, const struct cubin_kernel 
 	struct worker *worker = userdata;
 	struct work *work = worker->work;
 	struct inspect_kernel k = {
-		.image = image, .kernel = kernel, .image_index = worker->images - 1, .file = work->file->path
+		.image_index = worker->images - 1,
+		.relocatable = image->relocatable,
+		.symbol = kernel->symbol,
+		.symbol_n = kernel->symbol_n,
+		.arch = kernel->arch,
+		.figures = kernel->figures,
+		.required_block = kernel->required_block,
+		.cluster = kernel->cluster,
 	};
 	int64_t threads = kernel->figures[KERNEL_MAX_THREADS];
 
@@ -284,11 +326,11 @@ static int worker_init(struct work *work, struct worker *worker)
 	worker->state = calloc(1, work->writer->state_size);
 	if (!worker->state)
 		return -ENOMEM;
-	work->writer->init(worker->state, &work->in->look);
+	work->writer->init(worker->state, &work->in->options);
 	if (filter->kernel && regcomp(&worker->regex, filter->kernel, REG_EXTENDED | REG_NOSUB) != 0)
 		return -ENOMEM;
 	worker->by_name = filter->kernel != NULL;
-	return inspect_names_new(work->writer->brief && !work->in->look.full, &worker->names);
+	return inspect_names_new(work->writer->brief && !work->in->options.full, &worker->names);
 }
 
 static void worker_done(struct worker *worker)

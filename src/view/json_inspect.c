@@ -1,50 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The JSON of gpusonde inspect, written as it comes: jansson would hold all of it. */
+/* The JSON of gpusonde inspect. It is appended piece by piece: jansson would hold all of it in memory. */
+#include "view/inspect.h"
+
 #include <string.h>
 
-#include "base/text.h"
-#include "cmd/inspect/inspect.h"
+#include "view/json.h"
 
 enum { ERRORS_BYTES = 256 << 10 };
 #define SEPARATOR ","
 
-static bool is_plain(unsigned char c)
+struct inspect_json {
+	uint32_t images;
+	struct strbuf errors; /* written at the end of the document */
+	uint64_t errors_left_out;
+};
+
+bool inspect_is_plain(const char *text, size_t n)
 {
-	return c >= ' ' && c != '"' && c != '\\';
+	bool plain = true;
+
+	for (size_t i = 0; i < n; i++)
+		plain &= (unsigned char)(text[i] - ' ') < 0x80 - ' ' && text[i] != '"' && text[i] != '\\';
+	return plain;
 }
 
-static void add_escaped(struct strbuf *out, const char *text, size_t n)
+static void add_plain(struct strbuf *out, const char *text, size_t n)
 {
-	const char *end = text + n;
-
 	strbuf_addc(out, '"');
-	for (const char *p = text; p < end;) {
-		size_t plain = 0;
-
-		while (p + plain < end && is_plain((unsigned char)p[plain]))
-			plain++;
-		strbuf_add(out, p, plain);
-		p += plain;
-		if (p == end)
-			break;
-		if (*p == '"' || *p == '\\')
-			strbuf_addf(out, "\\%c", *p++);
-		else
-			strbuf_addf(out, "\\u%04x", (unsigned char)*p++);
-	}
+	strbuf_add(out, text, n);
 	strbuf_addc(out, '"');
 }
 
-static void add_text(struct inspect_json *j, struct strbuf *out, const char *text, size_t n)
+static void add_text(struct strbuf *out, const char *text)
 {
-	if (!utf8_valid(text, n)) {
-		strbuf_reset(&j->scratch);
-		strbuf_add(&j->scratch, text, n);
-		utf8_sanitize(j->scratch.data);
-		text = j->scratch.data;
-		n = strlen(text);
-	}
-	add_escaped(out, text, n);
+	size_t n = strlen(text);
+
+	if (inspect_is_plain(text, n))
+		add_plain(out, text, n);
+	else if (json_write(json_long_text(text), JSON_ENCODE_ANY, out) < 0)
+		out->failed = true;
 }
 
 static void add_strings(struct strbuf *out, const char *before, const char *text, const char *after)
@@ -84,13 +78,12 @@ static void add_three(struct strbuf *out, const char *key, const uint32_t n[stat
 	strbuf_addc(out, ']');
 }
 
-static void init(void *state, const struct inspect_look *look)
+static void init(void *state, const struct inspect_options *options)
 {
 	struct inspect_json *j = state;
 
-	(void)look;
+	(void)options;
 	strbuf_init(&j->errors, 0);
-	strbuf_init(&j->scratch, 0);
 }
 
 static void done(void *state)
@@ -98,7 +91,6 @@ static void done(void *state)
 	struct inspect_json *j = state;
 
 	strbuf_done(&j->errors);
-	strbuf_done(&j->scratch);
 }
 
 static void begin(struct strbuf *out, void *state)
@@ -107,7 +99,7 @@ static void begin(struct strbuf *out, void *state)
 	strbuf_adds(out, "{\"images\":[");
 }
 
-static void image(struct strbuf *out, void *state, const char *file, const struct cubin_image *image)
+static void image(struct strbuf *out, void *state, const struct inspect_image *image)
 {
 	struct inspect_json *j = state;
 
@@ -121,7 +113,7 @@ static void image(struct strbuf *out, void *state, const char *file, const struc
 	add_strings(out, ",\"relocatable\":", image->relocatable ? "true" : "false", "");
 	add_number(out, ",\"offset\":", image->offset);
 	strbuf_adds(out, ",\"file\":");
-	add_text(j, out, file, strlen(file));
+	add_text(out, image->file);
 	strbuf_addc(out, '}');
 }
 
@@ -142,47 +134,44 @@ static void kernels(struct strbuf *out, void *state)
 	strbuf_adds(out, "],\n\"kernels\":[");
 }
 
-static void add_names(struct strbuf *out, struct inspect_json *j, const struct inspect_kernel *k)
+static void add_names(struct strbuf *out, const struct inspect_kernel *k)
 {
 	static const char name[] = "\n{\"name\":", demangled[] = ",\"demangled\":";
 
 	strbuf_adds(out, name);
 	if (k->name.plain) {
-		strbuf_addc(out, '"');
-		strbuf_add(out, k->kernel->symbol, k->kernel->symbol_n);
-		strbuf_addc(out, '"');
+		add_plain(out, k->symbol, k->symbol_n);
 		strbuf_adds(out, demangled);
-		strbuf_addc(out, '"');
-		strbuf_add(out, k->name.text, k->name.n);
-		strbuf_addc(out, '"');
+		add_plain(out, k->name.text, k->name.n);
 		return;
 	}
-	add_text(j, out, k->kernel->symbol, k->kernel->symbol_n);
+	add_text(out, k->symbol);
 	strbuf_adds(out, demangled);
-	add_text(j, out, k->name.text, k->name.n);
+	add_text(out, k->name.text);
 }
 
 static void kernel(struct strbuf *out, void *state, const struct inspect_kernel *k)
 {
+	(void)state;
 	strbuf_adds(out, SEPARATOR);
-	add_names(out, state, k);
+	add_names(out, k);
 	strbuf_adds(out, ",\"arch\":");
-	add_arch(out, k->kernel->arch);
+	add_arch(out, k->arch);
 	for (unsigned i = 0; i < KERNEL_FIGURES; i++) {
 		add_strings(out, ",\"", kernel_figures[i].json, "\":");
-		if (k->kernel->figures[i] < 0)
+		if (k->figures[i] < 0)
 			strbuf_adds(out, "null");
 		else
-			strbuf_add_i64(out, k->kernel->figures[i]);
+			strbuf_add_i64(out, k->figures[i]);
 	}
 	add_occupancy(out, k);
-	add_three(out, "required_block", k->kernel->required_block);
-	add_three(out, "cluster", k->kernel->cluster);
+	add_three(out, "required_block", k->required_block);
+	add_three(out, "cluster", k->cluster);
 	add_number(out, ",\"image\":", k->image_index);
 	strbuf_addc(out, '}');
 }
 
-static void trouble(void *state, const struct inspect_trouble *t)
+static void error(void *state, const struct inspect_error *error)
 {
 	struct inspect_json *j = state;
 	size_t before = j->errors.len;
@@ -192,13 +181,13 @@ static void trouble(void *state, const struct inspect_trouble *t)
 		return;
 	}
 	strbuf_adds(&j->errors, before ? ",\n{\"file\":" : "\n{\"file\":");
-	add_text(j, &j->errors, t->file, strlen(t->file));
-	if (t->has_offset)
-		add_number(&j->errors, ",\"offset\":", t->offset);
+	add_text(&j->errors, error->file);
+	if (error->has_offset)
+		add_number(&j->errors, ",\"offset\":", error->offset);
 	else
 		strbuf_adds(&j->errors, ",\"offset\":null");
 	strbuf_adds(&j->errors, ",\"text\":");
-	add_text(j, &j->errors, t->text, strlen(t->text));
+	add_text(&j->errors, error->text);
 	strbuf_addc(&j->errors, '}');
 }
 
@@ -222,6 +211,6 @@ const struct inspect_writer inspect_json_writer = {
 	.image = image,
 	.kernels = kernels,
 	.kernel = kernel,
-	.trouble = trouble,
+	.error = error,
 	.end = end,
 };

@@ -1,21 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tables of gpusonde inspect. Kernels are lines of columns that are as wide as figures get, since rows to
- * come are not known.
+ * The tables of gpusonde inspect. A kernel is printed when it is read, before the later ones are known: the
+ * columns have fixed widths.
  */
+#include "view/inspect.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/inspect/inspect.h"
 #include "view/table.h"
 
-enum { ARCH_WIDTH = 8, WIDE = 120 }; /* columns of a terminal that has room for all of ours */
+enum {
+	ARCH_WIDTH = 8,
+	WIDE = 120, /* terminal columns in which every column of the table fits */
+	SUMS = 256,
+};
+
+/* Images of one form and architecture. */
+struct inspect_sum {
+	struct kernel_arch arch;
+	enum cubin_kind kind;
+	enum cubin_compression compression;
+	bool relocatable;
+	uint64_t images, bytes, uncompressed_bytes, kernels;
+};
+
+struct inspect_table {
+	struct inspect_options options;
+	struct inspect_sum sums[SUMS];
+	unsigned sums_n;
+	struct inspect_sum *sum; /* of the last image */
+	struct strbuf line;
+};
 
 static const struct {
 	enum kernel_figure figure;
 	int width; /* at least as wide as the heading */
-	bool narrow; /* shown where there is little room */
+	bool narrow; /* shown on narrow terminals, too */
 } columns[] = {
 	{ KERNEL_REGISTERS, 4, true },
 	{ KERNEL_STATIC_SHARED, 6, true },
@@ -31,15 +53,15 @@ _Static_assert(ARRAY_SIZE(columns) == KERNEL_FIGURES, "a figure has no column");
 
 static bool is_wide(const struct inspect_table *t)
 {
-	return t->look.options.width == 0 || t->look.options.width >= WIDE || t->look.full;
+	return t->options.table.width == 0 || t->options.table.width >= WIDE || t->options.full;
 }
 
-/* Names are cut at the terminal's edge; in full they go on in the next line. */
+/* A line is cut at the terminal's width, but not with full names, which the terminal wraps. */
 static void put_line(struct strbuf *out, struct inspect_table *t, enum table_colour colour)
 {
-	struct table_options options = t->look.options;
+	struct table_options options = t->options.table;
 
-	if (t->look.full)
+	if (t->options.full)
 		options.width = 0;
 	table_line(&options, out, colour, t->line.data);
 	strbuf_reset(&t->line);
@@ -71,8 +93,8 @@ static void add_occupancy(struct inspect_table *t, const struct inspect_kernel *
 			    k->has_occupancy ? occupancy_limiter_name(k->occupancy.limiter) : "-");
 }
 
-/* Marks what is still to be linked: its figures are not those of a kernel that runs. The foot says so. */
-static void put_arch_sign(char arch[static KERNEL_ARCH_TEXT + 1], bool relocatable)
+/* Marks what must still be linked, whose figures are not final; the last line explains the mark. */
+static void mark_relocatable(char arch[static KERNEL_ARCH_TEXT + 1], bool relocatable)
 {
 	size_t n = strlen(arch);
 
@@ -89,8 +111,8 @@ static struct inspect_sum *sum_of(struct inspect_table *t, const struct inspect_
 		    sum->kind == like->kind && sum->compression == like->compression &&
 		    sum->relocatable == like->relocatable)
 			return sum;
-	/* No such many: a file that lies. The rest is counted with the last. */
-	if (t->sums_n == INSPECT_SUMS)
+	/* Only a malformed file has so many: the rest is counted with the last. */
+	if (t->sums_n == SUMS)
 		return sum - 1;
 	t->sums_n++;
 	*sum = (struct inspect_sum){ .arch = like->arch,
@@ -100,7 +122,7 @@ static struct inspect_sum *sum_of(struct inspect_table *t, const struct inspect_
 	return sum;
 }
 
-static void image(struct strbuf *out, void *state, const char *file, const struct cubin_image *image)
+static void image(struct strbuf *out, void *state, const struct inspect_image *image)
 {
 	const struct inspect_sum like = { .arch = image->arch,
 					  .kind = image->kind,
@@ -109,19 +131,18 @@ static void image(struct strbuf *out, void *state, const char *file, const struc
 	struct inspect_table *t = state;
 
 	(void)out;
-	(void)file;
 	t->sum = sum_of(t, &like);
 	t->sum->images++;
 	t->sum->bytes += image->bytes;
 	t->sum->uncompressed_bytes += image->uncompressed_bytes;
 }
 
-static void rows_merge(void *state, const void *of_thread, bool images)
+static void merge(void *state, const void *from, bool images)
 {
-	const struct inspect_table *from = of_thread;
+	const struct inspect_table *thread = from;
 
-	for (unsigned i = 0; i < from->sums_n; i++) {
-		const struct inspect_sum *more = &from->sums[i];
+	for (unsigned i = 0; i < thread->sums_n; i++) {
+		const struct inspect_sum *more = &thread->sums[i];
 		struct inspect_sum *sum = sum_of(state, more);
 
 		sum->kernels += more->kernels;
@@ -137,7 +158,7 @@ static void heading(struct strbuf *out, void *state, const char *file)
 {
 	struct inspect_table *t = state;
 
-	if (t->look.many_files) {
+	if (t->options.many_files) {
 		strbuf_addf(&t->line, "%s:", file);
 		put_line(out, t, COLOUR_NONE);
 	}
@@ -150,11 +171,11 @@ static void kernel(struct strbuf *out, void *state, const struct inspect_kernel 
 	char arch[KERNEL_ARCH_TEXT + 1];
 
 	t->sum->kernels++;
-	kernel_arch_text(k->kernel->arch, arch);
-	put_arch_sign(arch, k->image->relocatable);
+	kernel_arch_text(k->arch, arch);
+	mark_relocatable(arch, k->relocatable);
 	strbuf_addf(&t->line, "%-*s", ARCH_WIDTH, arch[0] ? arch : "-");
 	for (unsigned i = 0; i < ARRAY_SIZE(columns); i++) {
-		int64_t v = k->kernel->figures[columns[i].figure];
+		int64_t v = k->figures[columns[i].figure];
 
 		if (!columns[i].narrow && !is_wide(t))
 			continue;
@@ -166,22 +187,6 @@ static void kernel(struct strbuf *out, void *state, const struct inspect_kernel 
 	add_occupancy(t, k);
 	strbuf_addf(&t->line, "  %s", k->name.brief ? k->name.brief : k->name.text);
 	put_line(out, t, COLOUR_NONE);
-}
-
-static void trouble(void *state, const struct inspect_trouble *t)
-{
-	const struct inspect_table *table = state;
-	struct strbuf line;
-
-	strbuf_init(&line, 0);
-	strbuf_addf(&line, "gpusonde %s: ", table->look.command);
-	text_clean(&line, t->file);
-	if (t->has_offset)
-		strbuf_addf(&line, ": at 0x%llx", (unsigned long long)t->offset);
-	strbuf_adds(&line, ": ");
-	text_clean(&line, t->text);
-	fprintf(stderr, "%s\n", line.data);
-	strbuf_done(&line);
 }
 
 static int by_arch(const void *a, const void *b)
@@ -214,7 +219,7 @@ static void add_sum(struct table *table, const struct inspect_sum *sum)
 	char arch[KERNEL_ARCH_TEXT + 1];
 
 	kernel_arch_text(sum->arch, arch);
-	put_arch_sign(arch, sum->relocatable);
+	mark_relocatable(arch, sum->relocatable);
 	table_cell(table, COLOUR_NONE, arch);
 	table_cellf(table, COLOUR_NONE, "%s%s", cubin_kind_name(sum->kind),
 		    sum->relocatable ? ", to be linked" : "");
@@ -241,7 +246,7 @@ static void end(struct strbuf *out, void *state)
 	}
 	if (kernels)
 		strbuf_addc(out, '\n');
-	if (table_write(&table, &t->look.options, out) < 0)
+	if (table_write(&table, &t->options.table, out) < 0)
 		out->failed = true;
 	table_done(&table);
 	strbuf_addf(&t->line, "%llu kernel%s shown, %llu image%s", (unsigned long long)kernels,
@@ -255,11 +260,11 @@ static void end(struct strbuf *out, void *state)
 	}
 }
 
-static void init(void *state, const struct inspect_look *look)
+static void init(void *state, const struct inspect_options *options)
 {
 	struct inspect_table *t = state;
 
-	t->look = *look;
+	t->options = *options;
 	strbuf_init(&t->line, 0);
 }
 
@@ -270,15 +275,23 @@ static void done(void *state)
 	strbuf_done(&t->line);
 }
 
+void inspect_error_text(const struct inspect_error *error, struct strbuf *out)
+{
+	text_clean(out, error->file);
+	if (error->has_offset)
+		strbuf_addf(out, ": at 0x%llx", (unsigned long long)error->offset);
+	strbuf_adds(out, ": ");
+	text_clean(out, error->text);
+}
+
 const struct inspect_writer inspect_table_writer = {
 	.brief = true,
 	.state_size = sizeof(struct inspect_table),
 	.init = init,
 	.done = done,
 	.heading = heading,
-	.merge = rows_merge,
+	.merge = merge,
 	.image = image,
 	.kernel = kernel,
-	.trouble = trouble,
 	.end = end,
 };
