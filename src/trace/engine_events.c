@@ -25,8 +25,8 @@ static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, ui
 	bool made;
 	int r = sums_heard(&engine->sums, tgid, incarnation, &process, &made);
 
-	if (r == -ENOSPC)
-		engine->reconcile = true; /* what the kernel side keeps of it must go */
+	if (r == -ENOSPC || r == -ESTALE)
+		engine->reconcile = true; /* what the kernel side has of it is read or deleted there */
 	if (r < 0)
 		return NULL;
 	if (made) {

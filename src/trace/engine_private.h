@@ -13,7 +13,7 @@
 #include "trace/sums_maps.h"
 
 enum {
-	MAPPED_FILES_MAX = 4, /* driver, runtime, libc, and one more */
+	MAPPED_FILES_MAX = 16, /* probed files of one process whose gaps and costs are known; see mapper.more */
 	TOLD_FILES_MAX = 1024,
 };
 
@@ -28,6 +28,7 @@ struct mapper {
 	uint32_t tgid;
 	uint8_t files_n;
 	uint8_t late;
+	bool more; /* than MAPPED_FILES_MAX: what is incomplete about those is not known */
 	struct file_probes *files[MAPPED_FILES_MAX];
 };
 

@@ -194,6 +194,8 @@ static void add_file(struct mapper *mapper, struct file_probes *file)
 			return;
 	if (mapper->files_n < MAPPED_FILES_MAX)
 		mapper->files[mapper->files_n++] = file;
+	else
+		mapper->more = true;
 }
 
 static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata)
@@ -264,6 +266,8 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 
 	if (!mapper)
 		return bits;
+	if (mapper->more)
+		bits |= TRACE_INCOMPLETE_SITES;
 	if (is_late(mapper, process))
 		bits |= TRACE_INCOMPLETE_LATE;
 	for (uint8_t i = 0; i < mapper->files_n; i++) {

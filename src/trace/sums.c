@@ -60,7 +60,9 @@ struct sums_process *sums_find_exact(const struct sums *sums, uint32_t tgid, uin
 	return process->tgid == tgid ? process : NULL; /* two may begin at the same nanosecond */
 }
 
-static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process)
+/* @live: of its PID, at most one process is. */
+static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, bool live,
+		struct sums_process **ret_process)
 {
 	struct sums_process *process;
 	int r;
@@ -77,13 +79,14 @@ static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct s
 	process = calloc(1, sizeof(*process));
 	if (!process)
 		return -ENOMEM;
-	r = hashmap_put(&sums->live, tgid, sums->processes_n);
+	r = live ? hashmap_put(&sums->live, tgid, sums->processes_n) : 0;
 	if (r < 0) {
 		free(process);
 		return r;
 	}
 	process->tgid = tgid;
 	process->incarnation = incarnation;
+	process->index = sums->processes_n;
 	sums->processes[sums->processes_n++] = process;
 	*ret_process = process;
 	return 0;
@@ -102,14 +105,14 @@ int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct su
 	}
 	process = sums_find(sums, tgid);
 	if (process && process->incarnation > incarnation)
-		return -ESTALE; /* over and forgotten */
+		return -ESTALE;
 	if (process)
 		sums_over(sums, process);
 	if (sums->processes_n - sums->over_n >= sums->max) {
 		sums->refused++;
 		return -ENOSPC;
 	}
-	r = make(sums, tgid, incarnation, ret_process);
+	r = make(sums, tgid, incarnation, true, ret_process);
 	if (r < 0)
 		return r;
 	*ret_made = true;
@@ -167,20 +170,36 @@ void sums_check_gone(struct sums *sums, struct sums_process *process)
 		sums_over(sums, process);
 }
 
+/* A process that ended before any of its events was read; another one has its PID. */
+static int make_ended(struct sums *sums, const struct trace_stat_key *key, struct sums_process **ret_process)
+{
+	int r = make(sums, key->tgid, key->incarnation, false, ret_process);
+
+	if (r == 0)
+		sums_over(sums, *ret_process);
+	return r;
+}
+
 static void on_key(const struct trace_stat_key *key, void *userdata)
 {
 	struct sums *sums = userdata;
 	struct sums_process *process;
 	bool made;
-
 	int r = sums_heard(sums, key->tgid, key->incarnation, &process, &made);
 
-	/* Nobody would ever delete it. */
-	if (r == -ENOSPC || r == -ESTALE)
+	if (r == -ESTALE) {
+		r = make_ended(sums, key, &process);
+		made = true;
+	}
+	/* Nothing else would ever delete it. */
+	if (r == -ENOSPC)
 		sums->maps->forget_stat(sums->maps_of, key);
 	if (r < 0)
 		return;
-	process->unheard |= made;
+	if (made) {
+		process->unheard = true;
+		process->incomplete |= TRACE_INCOMPLETE_LOST;
+	}
 	if (key->call < probes_n)
 		sums_call_heard(sums, process, (uint16_t)key->call);
 }
@@ -205,6 +224,7 @@ static void move(struct sums *sums, uint32_t from, uint32_t to)
 	struct sums_process *process = sums->processes[from];
 	uint32_t i;
 
+	process->index = to;
 	/* Replaced, which cannot fail. */
 	if (!process->over)
 		hashmap_put(&sums->live, process->tgid, to);

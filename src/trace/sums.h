@@ -56,6 +56,7 @@ struct sums_call {
 
 struct sums_process {
 	uint32_t tgid;
+	uint32_t index; /* in struct sums */
 	uint64_t incarnation;
 	uint64_t start_boot_ns;
 	char comm[TRACE_COMM];
@@ -104,7 +105,7 @@ struct sums_process *sums_find(const struct sums *sums, uint32_t tgid);
 struct sums_process *sums_find_exact(const struct sums *sums, uint32_t tgid, uint64_t incarnation);
 /*
  * PROCESS, EXEC and EXIT events; STAT events. *ret_made: the process is new. -ENOSPC: beyond the limit,
- * counted.
+ * counted. -ESTALE: a later one has its PID; what the kernel side still has of it is for sums_reconcile().
  */
 int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
 	       bool *ret_made);

@@ -136,6 +136,16 @@ static struct sums_code *code_of(struct sums_call *call, int32_t code)
 	return &call->codes[call->codes_n++];
 }
 
+/* Of a process that has no place here: deleted once it has ended, as nothing else would. */
+static void forget_unknown(struct sums *sums, const struct trace_error_key *key)
+{
+	struct trace_proc proc;
+	int r = sums->maps->proc(sums->maps_of, key->tgid, &proc);
+
+	if (r == -ENOENT || (r == 0 && proc.incarnation != key->incarnation))
+		sums->maps->forget_error(sums->maps_of, key);
+}
+
 static void on_code(const struct trace_error_key *key, uint64_t count, void *userdata)
 {
 	struct sums *sums = userdata;
@@ -143,8 +153,10 @@ static void on_code(const struct trace_error_key *key, uint64_t count, void *use
 	struct sums_call *call = NULL;
 	struct sums_code *code;
 
-	if (!process)
+	if (!process) {
+		forget_unknown(sums, key);
 		return;
+	}
 	for (uint16_t i = 0; i < process->calls_n && !call; i++)
 		if (process->calls[i].call == key->call)
 			call = &process->calls[i];
@@ -197,18 +209,16 @@ void sums_read_last(struct sums *sums, struct sums_process *process, struct sums
 
 void sums_over(struct sums *sums, struct sums_process *process)
 {
-	uint32_t i;
-
 	if (process->over)
 		return;
-	for (uint16_t c = 0; c < process->calls_n; c++)
-		sums_read_last(sums, process, &process->calls[c]);
+	for (uint16_t i = 0; i < process->calls_n; i++)
+		sums_read_last(sums, process, &process->calls[i]);
 	process->over = true;
 	sums->over_n++;
 	/* Without memory its codes are "others", and what is heard of it late makes another process. */
-	if (hashmap_get(&sums->live, process->tgid, &i))
-		hashmap_put(&sums->ended, process->incarnation, i);
-	hashmap_del(&sums->live, process->tgid);
+	hashmap_put(&sums->ended, process->incarnation, process->index);
+	if (sums_find(sums, process->tgid) == process)
+		hashmap_del(&sums->live, process->tgid);
 	sums->ops->over(process, sums->userdata);
 }
 

@@ -333,7 +333,8 @@ void targets_scan_done(struct targets *targets)
 	sd_event_source_disable_unref(scan->timer);
 	if (scan->proc)
 		closedir(scan->proc);
-	proc_maps_done(scan->maps);
+	if (scan->maps)
+		proc_maps_done(scan->maps);
 	free(scan->maps);
 	free(scan->queue);
 }

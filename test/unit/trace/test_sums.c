@@ -388,6 +388,39 @@ static void heard_late(void **state)
 	assert_int_equal(lab->overs, 1);
 }
 
+/* All events of a program were lost, and the next one in the same process has been seen. */
+static void an_exec_is_lost(void **state)
+{
+	struct lab *lab = *state;
+	struct sums_process *later, *ended;
+
+	stat(lab, 5, 3, 100)->count = 1000;
+	stat(lab, 5, 3, 100)->errors = 2;
+	stat(lab, 5, 4, 100)->count = 5;
+	error(lab, 5, 3, 100, 9, 2);
+	error(lab, 7, 3, 70, 9, 1); /* nothing else is left of this one */
+	stat(lab, 5, 3, 200)->count = 1;
+	later = hear(lab, 5, 200, 3);
+	assert_int_equal(lab->procs[5].incarnation, 200);
+	sums_reconcile(&lab->sums);
+	ended = sums_find_exact(&lab->sums, 5, 100);
+	assert_non_null(ended);
+	assert_true(ended->over);
+	assert_true(ended->incomplete & TRACE_INCOMPLETE_LOST);
+	assert_int_equal(ended->calls_n, 2);
+	assert_ptr_equal(sums_find(&lab->sums, 5), later);
+	sums_collect(&lab->sums, NULL);
+	assert_int_equal(lab->sums.totals[3]->count, 1001);
+	assert_int_equal(lab->sums.totals[4]->count, 5);
+	assert_int_equal(lab->sums.totals[3]->codes[0].count, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
+		assert_false(lab->errors[i].used);
+	sums_collect(&lab->sums, NULL);
+	assert_null(sums_find_exact(&lab->sums, 5, 100));
+	assert_int_equal(lab->sums.processes_n, 1);
+	assert_int_equal(lab->sums.refused, 0);
+}
+
 static void buckets(_unused_ void **state)
 {
 	struct trace_sum sum = { 0 };
@@ -431,6 +464,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(after_losses, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(heard_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_exec_is_lost, set_up, tear_down),
 		cmocka_unit_test(buckets),
 	};
 
