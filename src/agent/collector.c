@@ -25,7 +25,8 @@ struct collector {
 	struct publisher *publisher;
 	struct journal *journal; /* NULL: nothing is logged */
 	struct nvml_source *source;
-	struct kmsg *kmsg;
+	struct kmsg *kmsg; /* NULL: not wanted, or it cannot be read */
+	bool kmsg_wanted;
 	char *library, *helper, *xid_file;
 	struct nvml_config nvml;
 	struct nvml_status counted; /* the source's counters that the model already contains */
@@ -231,6 +232,8 @@ static void count_kmsg(struct collector *c)
 {
 	struct kmsg_stats s = { 0 };
 
+	if (!c->kmsg_wanted)
+		return;
 	if (c->kmsg)
 		kmsg_stats(c->kmsg, &s);
 	model_set_source(c->model, SOURCE_KMSG, c->kmsg && !s.failed ? READING_OK : READING_FAILED,
@@ -310,7 +313,8 @@ static void open_kmsg(struct collector *c, sd_event *event, const struct options
 	const char *path = options_text(options, OPT_kmsg_path);
 	int r;
 
-	if (!c->config.kernel_log || !options_bool(options, OPT_kmsg_enabled))
+	c->kmsg_wanted = c->config.kernel_log && options_bool(options, OPT_kmsg_enabled);
+	if (!c->kmsg_wanted)
 		return;
 	r = kmsg_new(event, path, on_xid, c, &c->kmsg);
 	if (r < 0 && !c->config.quiet)

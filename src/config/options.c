@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/nearest.h"
-#include "model/reading.h"
+#include "model/snapshot.h"
 #include "serve/address.h"
 
 const struct option option_table[OPTIONS] = {

@@ -68,8 +68,7 @@ void model_set_limits(struct model *model, const struct model_limits *limits)
 	model->limits.series = MIN(limits->series, (uint32_t)READING_PROCESSES_MAX);
 	model->series.limit = model->limits.series;
 	model->limits.exited = MIN(limits->exited, (uint32_t)NO_INDEX);
-	/* Each device has one more workload for what does not fit; 16-bit indexes must cover all. */
-	model->limits.workloads = MIN(limits->workloads, (uint32_t)NO_INDEX - DEVICES_MAX);
+	model->limits.workloads = MIN(limits->workloads, (uint32_t)SNAPSHOT_WORKLOADS_MAX);
 	processes_balance(model);
 }
 

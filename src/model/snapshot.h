@@ -96,6 +96,11 @@ struct xid {
 	int64_t last_real_ns;
 };
 
+/*
+ * Workloads have 16-bit indexes, and each device has one more for increments that fit no other workload.
+ */
+enum { SNAPSHOT_WORKLOADS_MAX = UINT16_MAX - READING_ENTITIES_MAX };
+
 struct snapshot {
 	atomic_uint refs;
 	uint64_t seq; /* 1, 2, ...: changes with each publication */

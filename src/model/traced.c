@@ -82,6 +82,7 @@ static int workload_of(struct model *model, const struct traced_process *process
 {
 	const struct workload *listed = process_workload(model, process->id);
 	struct process_identity identity;
+	int r;
 
 	*ret_name = NO_INDEX;
 	if (listed) {
@@ -93,8 +94,10 @@ static int workload_of(struct model *model, const struct traced_process *process
 	if (*looks == 0)
 		return -EAGAIN;
 	(*looks)--;
-	if (process_identify(model, process->id.pid, true, &identity) < 0 ||
-	    !process_id_equal(identity.id, process->id))
+	r = process_identify(model, process->id.pid, true, &identity);
+	if (r == -EMFILE || r == -ENFILE || r == -ENOMEM)
+		return -EAGAIN;
+	if (r < 0 || !process_id_equal(identity.id, process->id))
 		return 0;
 	*ret_name = name_of(model, identity.kind, identity.workload_id, identity.pod_uid);
 	return 0;

@@ -124,8 +124,10 @@ void xids_apply(struct model *model, enum source_id source, const struct reading
 					     .to_ns = end_ns };
 		const struct device *device;
 
-		if (event->entity >= devices_n || devices[event->entity] == NO_INDEX)
+		if (event->entity >= devices_n || devices[event->entity] == NO_INDEX) {
+			model_agent_add(model, AGENT_DROPPED_XIDS, 1);
 			continue;
+		}
 		device = model->devices[devices[event->entity]];
 		memcpy(report.pci_bus_id, device->e.id.pci_bus_id, sizeof(report.pci_bus_id));
 		take_report(model, &report);

@@ -148,7 +148,7 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 	for (uint32_t i = 0; i < process->sums_n; i++) {
 		const struct trace_sum *sum = &process->sums[i];
 
-		/* Only nested in others so far: nothing that was counted. */
+		/* Only a call that has not returned, so far. */
 		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probes_n)
 			continue;
 		pipeline_fill_call(view, &view->calls[view->calls_n], sum);

@@ -13,7 +13,7 @@
 #include "trace/sums_maps.h"
 
 enum {
-	MAPPED_FILES_MAX = 16, /* probed files of one process whose gaps and costs are known; see mapper.more */
+	MAPPED_FILES_MAX = 16, /* probed files of a process whose gaps and costs are known */
 	TOLD_FILES_MAX = 1024,
 };
 

@@ -16,11 +16,6 @@ json_t *json_count(uint64_t count)
 	return json_integer((json_int_t)MIN(count, (uint64_t)INT64_MAX));
 }
 
-static bool shows(const struct json_maker *j, const struct traced_process *process, const struct metric *m)
-{
-	return m->kind != METRIC_GAUGE || (!j->s->trace_stale && !(process && process->exited));
-}
-
 /* @process is NULL for all of them. */
 static void add_numbers(struct json_maker *j, json_t *object, const struct traced_process *process,
 			const double *v, const uint8_t *presence)
@@ -35,7 +30,8 @@ static void add_numbers(struct json_maker *j, json_t *object, const struct trace
 	};
 
 	for (unsigned row = 0; row < TRACED_METRICS; row++)
-		p[row] = shows(j, process, &traced_metrics[row]) ? presence[row] : (uint8_t)PRESENCE_ABSENT;
+		p[row] = traced_shows(j->s, process, &traced_metrics[row]) ? presence[row] :
+									     (uint8_t)PRESENCE_ABSENT;
 	json_add_rows(j, object, &rows);
 }
 

@@ -53,10 +53,11 @@ static inline const struct entity *entity_by_uuid(const struct snapshot *s, cons
 	return NULL;
 }
 
+/* @process: NULL for all processes together. */
 static inline bool traced_shows(const struct snapshot *s, const struct traced_process *process,
 				const struct metric *m)
 {
-	return m->kind != METRIC_GAUGE || (!s->trace_stale && !process->exited);
+	return m->kind != METRIC_GAUGE || (!s->trace_stale && !(process && process->exited));
 }
 
 /*

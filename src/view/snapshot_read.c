@@ -16,7 +16,6 @@
 
 enum {
 	XIDS_MAX = 1024, /* as the model keeps them */
-	WORKLOADS_MAX = 4 * READING_PROCESSES_MAX,
 	TRACED_MAX = 2 * READING_PROCESSES_MAX,
 	REJECTED_LOOK_MAX = 2048,
 };
@@ -524,8 +523,8 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 		r = entries_of(json_object_get(document, "traced"), TRACED_MAX - READING_PROCESSES_MAX,
 			       &traced);
 	if (r == 0)
-		r = entries_of(json_object_get(json_object_get(document, "node"), "workloads"), WORKLOADS_MAX,
-			       &workloads);
+		r = entries_of(json_object_get(json_object_get(document, "node"), "workloads"),
+			       SNAPSHOT_WORKLOADS_MAX, &workloads);
 	if (r < 0)
 		return r;
 	reader->entities_cap = READING_ENTITIES_MAX;

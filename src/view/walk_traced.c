@@ -227,7 +227,7 @@ static void walk_traced_rows(struct traced_walk *tw)
 
 static bool total_shows(const struct traced_walk *tw, uint32_t total, const struct metric *m)
 {
-	return tw->totals.shown[total] && (m->kind != METRIC_GAUGE || !tw->walk->s->trace_stale);
+	return tw->totals.shown[total] && traced_shows(tw->walk->s, NULL, m);
 }
 
 static void walk_total_row(struct traced_walk *tw, unsigned row)

@@ -132,8 +132,6 @@ def compare_field(table, key, field, before, after, readings):
     said = ", ".join(shown(b, field.unit) for _, b in ours)
     if compared:
         table.put(key, good, said, "; ".join(words))
-    elif all(b is None for _, b in ours):
-        table.put(key, True, said, "absent everywhere")
     else:
         table.skip(key, "no other tool has it", said)
 
@@ -169,11 +167,13 @@ def compare_processes(table, machine, agent, references, pid):
         lists = [(direct["by"], {(g["uuid"], int(p)): used for g in direct["gpus"] for p, used in (g["processes"] or {}).items()})]
         with contextlib.suppress(NotCompared):
             lists.append(("nvidia-smi", references.tools[0].processes()))
+        if not any(p == pid for theirs in (mine, *(listed for _, listed in lists)) for _, p in theirs):
+            raise NotCompared("nobody lists the load's PID: this is not the machine's own PID namespace")
         table.put("process_list", all(set(mine) == set(theirs) for _, theirs in lists), f"{len(mine)} processes",
                   "; ".join(f"{len(theirs)} ({tool})" for tool, theirs in lists))
         key = next((k for k in mine if k[1] == pid), None)
         if not key:
-            raise NotCompared("the driver does not list the load's PID: this is not the machine's own PID namespace")
+            raise NotCompared("gpusonde does not list the load's PID")
         values = [(tool, theirs.get(key)) for tool, theirs in lists if theirs.get(key) is not None]
         if not values:
             raise NotCompared("no other tool has the memory of a process")
