@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What atopgpud answers to atop, in both versions of its protocol.
+ * atopgpud's answers to atop, in both versions of its protocol.
  *
- * atop knows whole GPUs only: processes of MIG instances stand under the GPU that the instance lies on. It
- * takes GPUs by position and drops a daemon whose answer is longer than ATOP_ANSWER_MAX, so the lines of all
- * GPUs have first call on the budget; half of what is left is for processes that ended, half for the busiest
- * that live, and either may use what the other leaves.
+ * atop knows only whole GPUs: processes of MIG instances are listed under the GPU of the instance. atop
+ * identifies GPUs by position and disconnects from a daemon whose answer is longer than ATOP_ANSWER_MAX, so
+ * the lines of all GPUs are added first. Half of the remaining space is for processes that ended, half for
+ * the busiest live ones, and either may use what the other leaves.
  *
- * -1 means "not delivered" for busy figures; memory has no such value in the protocol, so unknown memory is
- * 0, as atopgpud has it. A cumulative figure, once there, never turns back to -1: atop would take the
- * difference to it for work.
+ * -1 means "not delivered" for busy figures. For memory the protocol has no such value: unknown memory is 0,
+ * as in atopgpud. A cumulative figure that was once shown never becomes -1 again, since atop would count the
+ * difference as work.
  */
 #include "view/view.h"
 
@@ -23,24 +23,24 @@
 
 enum {
 	NEWEST_VERSION = 2,
-	TASKS_COMPUTE = 1, /* process list: of both versions */
+	TASKS_COMPUTE = 1, /* process lists, in both versions */
 	TASKS_ACCOUNTING = 2, /* version 1: busy figures per process */
 	TASKS_GRAPHICS = 2, /* version 2 */
 };
 
-/* Lines of the answer, made before it is known which of them fit. */
+/* Lines of the answer, collected before it is known how many fit. */
 struct lines {
 	struct strbuf text;
 	struct line {
 		size_t at, length;
 		uint64_t exit_seq;
-		uint16_t gpu; /* the entity it stands under */
+		uint16_t gpu; /* the entity that the line is listed under */
 	} * lines;
 	uint32_t n, taken;
-	bool complete; /* false: more than an answer can hold anyway */
+	bool complete; /* false: lines beyond the capacity of any answer were dropped */
 };
 
-/* The GPUs in atop's order; returns how many. */
+/* Lists the GPUs in atop's order; returns their number. */
 static unsigned list_gpus(const struct snapshot *s, uint16_t gpus[static ATOP_GPUS_MAX])
 {
 	unsigned n = 0;
@@ -66,7 +66,7 @@ uint64_t view_atop_layout(const struct snapshot *snapshot)
 	return layout;
 }
 
-/* What is a delimiter to atop, or no ASCII, may not be in a name. */
+/* Replaces atop's delimiters and non-ASCII characters. */
 static void add_name(struct strbuf *out, const char *name)
 {
 	if (!*name)
@@ -112,7 +112,7 @@ int view_atop_types(const struct snapshot *snapshot, unsigned version, struct st
 	return result(out);
 }
 
-/* Not llround(): the agent would load libm, half a megabyte, for it alone. */
+/* Not llround(): the agent would have to load libm, half a megabyte. */
 static long long rounded(double v)
 {
 	double bounded = CLAMP(v, -1.0, 1e18);
@@ -151,9 +151,7 @@ static char process_type(const struct process *process)
 	return process->types & PROCESS_TYPE_GRAPHICS ? 'G' : 'U';
 }
 
-/*
- * Percent-seconds; version 1 has the average over the process's life instead, as NVML's accounting gives it.
- */
+/* Percent-seconds; in version 1 the average over the process's life, as NVML's accounting returns it. */
 static long long process_busy(const struct process *process, unsigned i, unsigned row, unsigned version)
 {
 	double sum = process->percent_sum[i];
@@ -174,7 +172,7 @@ static void add_process(struct strbuf *out, const struct process *process, unsig
 
 	strbuf_addf(out, "#%c %u ", process->exited ? 'E' : 'A', process->id.pid);
 	if (version == 1) {
-		/* Accounting knows how long a context was there once it is gone. */
+		/* NVML's accounting has the context's lifetime only after its end. */
 		long long life =
 			process->exited ? (process->last_real_ns - process->first_real_ns) / 1000000 : 0;
 
@@ -220,7 +218,7 @@ static void lines_add(struct lines *lines, const struct snapshot *s, const struc
 	lines->n++;
 }
 
-/* Takes lines from the front as long as they fit; returns their length. */
+/* Takes lines from the front while they fit into @budget bytes; returns their length. */
 static size_t lines_take(struct lines *lines, size_t budget)
 {
 	size_t used = 0;
@@ -257,7 +255,7 @@ static int compare_busy(const void *a, const void *b)
 	return (*p)->id.pid < (*q)->id.pid ? -1 : (*p)->id.pid > (*q)->id.pid;
 }
 
-/* Does the GPU of this process have a line? Those beyond atop's limit have none. */
+/* Does the GPU of this process have a line? GPUs beyond atop's limit have none. */
 static bool gpu_listed(const struct snapshot *s, const struct process *process, const uint16_t *gpus,
 		       unsigned n)
 {
@@ -294,7 +292,7 @@ static int add_exited(struct lines *lines, const struct snapshot *s, unsigned ve
 	return lines->text.failed ? -ENOMEM : 0;
 }
 
-/* The last exit record that this answer settles, delivered or of a GPU without a line. */
+/* The last exit record that needs no further answer: delivered, or of a GPU without a line. */
 static uint64_t settled(const struct lines *exited, const struct snapshot *s, uint64_t exit_seq)
 {
 	if (exited->taken < exited->n)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The page of NVIDIA's DCGM exporter, for dashboards and alerts that ask for its names. docs/dcgm.md says
- * what is the same, what is not, and how sure the names of release 4.9 are.
+ * The page of NVIDIA's DCGM exporter, for dashboards and alerts that use its names. docs/dcgm.md describes
+ * what is the same, what differs, and how certain the names of release 4.9 are.
  *
- * That page has no way to call a value old, so a GPU whose values are stale or that is gone has none here,
- * but the XID that may explain why. Under MIG a number stands where it is measured: on the instances if they
- * have it, else once on the GPU, without the instance labels. (The exporter repeats whole-GPU numbers on
- * every instance; sums over them are wrong.)
+ * The format cannot mark a value as old, so a GPU whose values are stale, or that is gone, has no values here
+ * except its last XID. Under MIG a number is shown where it is measured: on the instances if they have it,
+ * else once on the GPU, without the instance labels. (The exporter repeats whole-GPU numbers on every
+ * instance, so sums over them are wrong.)
  */
 #include "view/view.h"
 
@@ -25,11 +25,11 @@
 
 enum { DCGM_LABELS = 9 };
 
-/* Of a GPU or MIG instance: its labels, and what is written behind the rows. */
+/* A GPU or MIG instance: its labels, and the data for the end of the page. */
 struct dcgm_entity {
 	struct label labels[DCGM_LABELS];
 	struct label_set set;
-	char index[12], gi[12], device[24]; /* texts of labels */
+	char index[12], gi[12], device[24]; /* label values */
 	double nvlink[2]; /* rates: out, in */
 	bool has_nvlink[2];
 	const struct xid *xid; /* the newest */
@@ -41,8 +41,8 @@ struct dcgm_page {
 	enum dcgm_names names;
 	struct page page;
 	struct dcgm_entity *entities;
-	const struct metric *row; /* whose family is begun */
-	struct strbuf state, reason; /* of the driver, while it gives no data */
+	const struct metric *row; /* row of the family being written */
+	struct strbuf state, reason; /* of the driver, if it gives no data */
 	bool simulated;
 };
 
@@ -53,7 +53,7 @@ static const struct {
 	[DCGM_NAMES_49] = { "hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION", "DCGM_FI_DEV_XID_ERROR" },
 };
 
-/* The unit, for HELP: ours, and the other one that DCGM uses where the row has a scale. */
+/* The unit, for HELP: ours, and DCGM's where the row has a scale. */
 static const char *const unit_words[UNIT_MAX][2] = {
 	[UNIT_NONE] = { "", "" },
 	[UNIT_RATIO] = { " As a ratio.", " In percent." },
@@ -68,8 +68,8 @@ static const char *const unit_words[UNIT_MAX][2] = {
 };
 
 /*
- * NVML names an instance of part of a GPU instance "1c.2g.10gb"; DCGM's entity is the GPU instance,
- * "2g.10gb".
+ * NVML names a compute instance that is part of a GPU instance "1c.2g.10gb"; DCGM's entity is the GPU
+ * instance, "2g.10gb".
  */
 static const char *gpu_instance_profile(const char *profile)
 {
@@ -78,7 +78,10 @@ static const char *gpu_instance_profile(const char *profile)
 	return c > profile && strncmp(c, "c.", 2) == 0 ? c + 2 : profile;
 }
 
-/* DCGM knows GPU instances, not the compute instances in them: the first one speaks for its GPU instance. */
+/*
+ * DCGM has GPU instances, not their compute instances: the first compute instance represents its GPU
+ * instance.
+ */
 static bool is_dcgm_entity(const struct snapshot *s, uint32_t i)
 {
 	const struct entity *e = &s->entities[i];
@@ -125,7 +128,7 @@ static bool row_present(const struct entity *e, const struct metric *m)
 	return entity_current(e) && entity_shows(e, m) && presence_is(e->id.p[m->slot]);
 }
 
-/* Has an instance of the GPU at @i this number? */
+/* Does an instance of the GPU at index @i have this number? */
 static bool measured_on_instances(const struct snapshot *s, uint32_t i, const struct metric *m)
 {
 	for (uint32_t k = 0; k < s->entities_n; k++)
@@ -144,8 +147,8 @@ static bool printed(const struct snapshot *s, uint32_t i, const struct metric *m
 }
 
 /*
- * DCGM cuts to an integer. Our base units come of multiplications (57 percent is 0.57), so what misses an
- * integer by less than a millionth is meant to be it.
+ * DCGM truncates to an integer. Our base units result from multiplications (57 percent is 0.57), so a value
+ * within a millionth of an integer is written as that integer.
  */
 static void add_value(struct strbuf *out, double value, bool integer)
 {
@@ -156,7 +159,7 @@ static void add_value(struct strbuf *out, double value, bool integer)
 	strbuf_addc(out, '\n');
 }
 
-/* OpenMetrics wants counters to end in _total; keeping DCGM's name matters more, and "unknown" allows any. */
+/* OpenMetrics requires counters to end in _total; DCGM's names take precedence, so the type is "unknown". */
 static void begin_family(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
 			 bool counter)
 {
@@ -185,7 +188,7 @@ static void begin_row(struct dcgm_page *d, const struct metric *m)
 
 /* ---- the sink ---- */
 
-/* Rows have names; of the rest what the end of the page is made of. */
+/* Accepts the families of rows with DCGM names, and those needed for the end of the page. */
 static bool dcgm_family(void *userdata, const struct family *family)
 {
 	const struct dcgm_page *d = userdata;
@@ -201,7 +204,7 @@ static bool dcgm_family(void *userdata, const struct family *family)
 	       STRV_EQ(family->name, "node_info") || STRV_EQ(family->name, "driver_state");
 }
 
-/* Where our row has several numbers (fans), DCGM has the first. */
+/* Where our row has several numbers (fans), DCGM has only the first. */
 static void take_row(struct dcgm_page *d, const struct series *series)
 {
 	const struct metric *m = series->row;
@@ -262,8 +265,8 @@ static void add_sample(struct dcgm_page *d, const struct label_set *entity, cons
 }
 
 /*
- * Both directions together: up to 4.8 in DCGM's MB per second, which are 1000 KiB, typed a counter though it
- * is a rate, because dashboards were written for that.
+ * Sum of both directions. Up to 4.8 in DCGM's MB per second (1000 KiB), with type counter although it is a
+ * rate, since dashboards expect that.
  */
 static void add_nvlink(struct dcgm_page *d)
 {
@@ -284,7 +287,7 @@ static void add_nvlink(struct dcgm_page *d)
 	}
 }
 
-/* The last XID stays, as the exporter keeps it; a GPU without any has 0. */
+/* The last XID remains shown, as in the exporter; a GPU without any has 0. */
 static void add_xids(struct dcgm_page *d)
 {
 	begin_family(d, label_names[d->names].xid,
@@ -311,7 +314,7 @@ static void begin_ours(struct dcgm_page *d, const char *name, const char *help, 
 		    &(struct family){ .prefix = "gpusonde_", .name = name, .help = help, .type = type });
 }
 
-/* What DCGM's format has no words for: that nothing of it is real, and which numbers are no measurements. */
+/* Adds our own metrics for facts that DCGM's format cannot express: simulated data and estimates. */
 static void add_caveats(struct dcgm_page *d)
 {
 	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
@@ -322,9 +325,7 @@ static void add_caveats(struct dcgm_page *d)
 		add_sample(d, NULL,
 			   (const struct label[]){ { "state", d->state.data }, { "reason", d->reason.data } },
 			   2, 1);
-	begin_ours(d, "gpu_estimated",
-		   "1 for a metric of this page that is computed from something weaker than a measurement of "
-		   "it.",
+	begin_ours(d, "gpu_estimated", "1 for a metric of this page that is an estimate, not a measurement.",
 		   FAMILY_GAUGE);
 	for (uint32_t i = 0; i < d->s->entities_n; i++)
 		for (unsigned row = 0; row < GPU_METRICS; row++)

@@ -81,6 +81,6 @@ bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t si
 	};
 
 	_Static_assert(ARRAY_SIZE(checks) == GPU_WARNINGS, "the header says how many");
-	/* What was true of one that is gone is told by its being gone. */
+	/* A GPU that is gone is reported as such. */
 	return gpu->present && checks[i](gpu, ret_text, size);
 }

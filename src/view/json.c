@@ -17,9 +17,9 @@
 
 enum {
 	TEXT_MAX = 512, /* the longest text of a snapshot has 256 bytes */
-	ESTIMATED_LOOK_MAX = 512, /* names of a document that are looked at */
+	ESTIMATED_LOOK_MAX = 512, /* limit on the names read from a document's "estimated" */
 	NAME_MAX_LEN = 192, /* family, two label values, two dots */
-	/* No further kernel is begun behind so much text: a page must not have more than 16 MiB. */
+	/* No further kernel is written after this size, since a page is limited to 16 MiB. */
 	KERNELS_BYTES = 12 << 20,
 };
 
@@ -102,7 +102,7 @@ static json_t *slot_value(const struct json_rows *rows, const struct metric *m, 
 	return json_number(rows->v[slot]);
 }
 
-/* A number; of a row with an index the array of its numbers, without the nulls at its end. */
+/* A row's number; for a row with an index an array of its numbers, without trailing nulls. */
 static json_t *row_value(struct json_maker *j, const struct json_rows *rows, const struct metric *m)
 {
 	unsigned n = m->count;
@@ -120,7 +120,7 @@ static json_t *row_value(struct json_maker *j, const struct json_rows *rows, con
 	return array;
 }
 
-/* The object called @key in @object, made if it is not there yet. Borrowed. */
+/* The object @key of @object, created if missing. Borrowed. */
 static json_t *member_object(struct json_maker *j, json_t *object, const char *key)
 {
 	json_t *member = json_object_get(object, key);
@@ -138,7 +138,7 @@ static void row_name(const struct json_rows *rows, const struct metric *m, char 
 		 m->label ? m->value : "", m->label2 ? "." : "", m->label2 ? m->value2 : "");
 }
 
-/* Why a row has no number, or that it was computed from something weaker than a measurement. */
+/* Adds the reason why a row has no number, or that it is an estimate. */
 static void note_row(struct json_maker *j, const struct json_rows *rows, const struct metric *m,
 		     json_t *unavailable, json_t *estimated)
 {
@@ -212,7 +212,7 @@ static uint8_t presence_named(const char *name)
 	return PRESENCE_ABSENT;
 }
 
-/* The member that is the row's number, or the array of them. */
+/* The member with the row's number, or the array of them. */
 static const json_t *row_member(const json_t *object, const struct json_rows *rows, const struct metric *m)
 {
 	const json_t *member = json_object_get(object, member_name(rows, m));
@@ -259,7 +259,7 @@ json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 	json_put(&j, document, "schema", json_string("gpusonde/v1"));
 	json_put(&j, document, "time", json_time(snapshot->real_ns));
 	json_put(&j, document, "simulated", json_boolean(snapshot->simulated));
-	json_put(&j, document, "error", json_text_or_null(trouble_of(snapshot)));
+	json_put(&j, document, "error", json_text_or_null(outage_reason(snapshot)));
 	if (sections & JSON_GPUS)
 		json_put(&j, document, "gpus", json_gpus(&j));
 	if (sections & JSON_PROCESSES) {

@@ -9,13 +9,13 @@ static json_t *unsigned_or_null(uint32_t value)
 	return value != UINT32_MAX ? json_integer(value) : json_null();
 }
 
-/* How many are listed here; null where they could not be listed whole. */
+/* Number of processes listed here; null if the list is incomplete. */
 static json_t *processes_live(const struct entity *e)
 {
 	return processes_listed(e) ? json_integer(e->processes_live) : json_null();
 }
 
-/* Whether the numbers that follow are to be believed. */
+/* Whether the numbers that follow are current. */
 static void add_state(struct json_maker *j, json_t *object, const struct entity *e)
 {
 	double age = entity_age_seconds(j->s, e);

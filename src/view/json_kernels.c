@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Every kernel of every traced process, row by row, since all of them at once would be too much for jansson's
- * hands. Where they do not fit a page each process has its part of it, so that one with thousands of kernels
- * leaves room for the others.
+ * Every kernel of every traced process, written row by row, since a jansson document of all of them would
+ * need too much memory. If they do not fit the page, the space is divided between the processes, so that one
+ * with thousands of kernels does not displace the others.
  */
 #include "view/json.h"
 
@@ -13,7 +13,7 @@
 #include "view/view.h"
 
 enum {
-	ROW_BYTES = 1000, /* of a row without its texts and shapes, about */
+	ROW_BYTES = 1000, /* approximate size of a row without texts and shapes */
 	SHAPE_BYTES = 90,
 };
 
@@ -34,7 +34,7 @@ static void add_text(struct json_maker *j, json_t *object, const char *key, cons
 	json_put(j, object, key, text && *text ? json_long_text(text) : json_null());
 }
 
-/* All of it null where the launches are of kernels that had no room. */
+/* Every member is null for launches of kernels beyond the limit. */
 static void add_kernel(struct json_maker *j, json_t *object, const struct kernel *kernel)
 {
 	char id[KERNEL_ID_TEXT] = "", arch[KERNEL_ARCH_TEXT] = "";
@@ -131,7 +131,7 @@ struct kernel_writer {
 	struct json_maker j;
 	const struct trace_view *view;
 	struct strbuf *out;
-	size_t end; /* of the part that this process may have */
+	size_t end; /* end of this process's part of the page */
 };
 
 static int write_row(struct kernel_writer *w, const struct traced_kernel *kernel, bool first)
@@ -194,7 +194,7 @@ static size_t row_bytes(const struct traced_kernel *kernel)
 	return ROW_BYTES + kernel->shapes_n * SHAPE_BYTES + texts;
 }
 
-/* How much each process may have of @bytes: all of it where everything fits, else an equal part. */
+/* Space for each process in @bytes: unlimited if everything fits, else an equal part. */
 static size_t part_of(const struct trace_view *view, size_t bytes, uint32_t *ret_n)
 {
 	size_t wanted = 0;
@@ -208,7 +208,7 @@ static size_t part_of(const struct trace_view *view, size_t bytes, uint32_t *ret
 	return wanted <= bytes || n == 0 ? bytes : bytes / n;
 }
 
-/* Those with series first; what one does not need of its part is the next one's. */
+/* Processes with series first; space that one does not need is available to the next. */
 static int write_processes(struct kernel_writer *w, size_t bytes)
 {
 	const struct trace_view *view = w->view;
@@ -234,7 +234,7 @@ static int write_processes(struct kernel_writer *w, size_t bytes)
 	return r;
 }
 
-/* All kernels of a device, and of them those that were launched while they had no series. */
+/* Sums over all kernels of a device, and over those launched while they had no series. */
 static json_t *json_device(struct json_maker *j, const struct traced_total *total)
 {
 	json_t *object = json_object(), *others = json_object();
@@ -250,7 +250,7 @@ static json_t *json_device(struct json_maker *j, const struct traced_total *tota
 	return object;
 }
 
-/* All but the processes. */
+/* The page without the processes. */
 static json_t *make_page(struct json_maker *j, const struct trace_view *view)
 {
 	const struct snapshot *s = j->s;

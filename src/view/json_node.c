@@ -6,7 +6,7 @@
 #include "view/names.h"
 #include "view/shown.h"
 
-/* Where a process or workload runs. */
+/* Members that locate a process or workload. */
 static void add_place(struct json_maker *j, json_t *object, uint16_t entity)
 {
 	const struct entity *e = &j->s->entities[entity];
@@ -18,7 +18,7 @@ static void add_place(struct json_maker *j, json_t *object, uint16_t entity)
 	json_put(j, object, "ci", entity_is_mig(e) ? json_integer(e->id.ci) : json_null());
 }
 
-/* What it belongs to; all null when that is not known. */
+/* Members that identify the workload; all null if it is unknown. */
 static void add_workload_id(struct json_maker *j, json_t *object, const struct workload *workload)
 {
 	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB,
@@ -112,7 +112,7 @@ static json_t *json_gpu_counts(struct json_maker *j)
 	return object;
 }
 
-/* Each pair of GPUs once, by index. */
+/* Each pair of GPUs once, ordered by index. */
 static json_t *json_topology(struct json_maker *j)
 {
 	json_t *pairs = json_array();

@@ -8,7 +8,7 @@
 #include "view/view.h"
 
 enum {
-	TRACE_PROCESSES_BYTES = 12 << 20, /* no further process is begun behind so much text */
+	TRACE_PROCESSES_BYTES = 12 << 20, /* no further process is written after this size */
 };
 
 json_t *json_count(uint64_t count)
@@ -42,7 +42,7 @@ static json_t *json_overhead(const struct json_maker *j, const struct traced_pro
 	return known ? json_number(process->overhead) : json_null();
 }
 
-/* What tracing says of a process on a device, for the process's own entry. */
+/* The traced data of a process on a device, for the process's own entry. */
 static json_t *json_cuda(struct json_maker *j, const struct traced_process *process,
 			 const struct traced_device *device)
 {
@@ -100,7 +100,7 @@ void json_add_traced(struct json_maker *j, json_t *document)
 	json_put(j, document, "traced_left_out", json_integer(left_out));
 }
 
-/* What is held now: nothing of a process that has ended. */
+/* Memory now allocated: absent for a process that has ended. */
 static json_t *json_threads(struct json_maker *j, const struct traced_process *process)
 {
 	bool known = presence_is(process->threads_p) && !process->exited && !j->s->trace_stale;
@@ -183,7 +183,7 @@ static json_t *json_totals(struct json_maker *j, const struct trace_view *view)
 	return list;
 }
 
-/* All but the processes. */
+/* The object without the processes. */
 static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 {
 	const struct snapshot *s = j->s;
@@ -202,8 +202,8 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 }
 
 /*
- * Process by process, since all of them at once would be a hundred megabytes in jansson's hands; those with a
- * series first, and those that the page has no room for only counted.
+ * Writes processes one by one, since a jansson document of all would need about 100 MB. Processes with a
+ * series come first; those that do not fit the page are only counted.
  */
 static int write_processes(struct json_maker *j, struct strbuf *out)
 {

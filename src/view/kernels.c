@@ -16,7 +16,7 @@ void kernel_label(const struct kernel *kernel, char buf[static KERNEL_LABEL_BYTE
 	if (n <= KERNEL_LABEL_BYTES) {
 		memcpy(buf, name, n + 1);
 	} else {
-		/* Not behind the first byte of a character. */
+		/* Do not cut within a UTF-8 character. */
 		while (end > 0 && ((unsigned char)name[end] & 0xc0) == 0x80)
 			end--;
 		memcpy(buf, name, end);
@@ -25,7 +25,7 @@ void kernel_label(const struct kernel *kernel, char buf[static KERNEL_LABEL_BYTE
 	utf8_sanitize(buf);
 }
 
-/* FNV-1a with 64 bits; the NUL at the end counts, so that what is of one text is not of the next. */
+/* 64-bit FNV-1a. The NUL is hashed, too, so that two texts cannot be confused with their concatenation. */
 static uint64_t add_text(uint64_t hash, const char *text)
 {
 	for (;; text++) {
@@ -68,8 +68,8 @@ static void set_figure(const struct kernel *kernel, enum kernel_figure figure, e
 }
 
 /*
- * What launches ask for, and what the system takes, adds to what the kernel declares; of shapes that were not
- * told apart it is not known.
+ * Adds the launch's dynamic shared memory and the system's own to what the kernel declares; unknown if the
+ * launch shapes are not known separately.
  */
 static void add_dynamic(const struct traced_kernel *kernel, double *v, uint8_t *p)
 {

@@ -19,7 +19,7 @@ static const char *const state_names[READING_STATES] = {
 	[READING_FAILED] = "failed", [READING_RELEASED] = "released",
 };
 
-/* Index is the level of struct snapshot's topology: NVML's common ancestor / 10 + 1. */
+/* Indexed by the level in struct snapshot's topology: NVML's common ancestor / 10 + 1. */
 static const char *const link_names[] = { "", "INT", "PIX", "PXB", "PHB", "NODE", "SYS" };
 
 const char *workload_kind_name(enum workload_kind kind)
@@ -32,7 +32,7 @@ const char *workload_id_name(enum workload_kind kind)
 	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].id;
 }
 
-const char *trouble_of(const struct snapshot *s)
+const char *outage_reason(const struct snapshot *s)
 {
 	if (!s->fresh)
 		return s->not_fresh_reason;
@@ -48,7 +48,7 @@ const char *driver_state_name(const struct snapshot *s)
 
 const char *driver_state_reason(const struct snapshot *s)
 {
-	return s->fresh ? trouble_of(s) : s->not_fresh_cause;
+	return s->fresh ? outage_reason(s) : s->not_fresh_cause;
 }
 
 const char *state_name(enum reading_state state)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Words for what a snapshot holds as numbers, the same ones in every view. */
+/*
+ * Names of a snapshot's enumerated values, the same in every view.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -8,18 +10,20 @@
 
 /* "container", "pod", "job", "unit"; "none". */
 const char *workload_kind_name(enum workload_kind kind);
-/* The label or member that carries the workload's id: "container_id", "pod_uid", "job", "unit". */
+/* The label or member with the workload's id: "container_id", "pod_uid", "job", "unit". */
 const char *workload_id_name(enum workload_kind kind);
 
 /* "ok", "no_library", ... */
 const char *state_name(enum reading_state state);
-/* Why the driver gives no data, or none that are fresh; "" when it does. With times in it: no label. */
-const char *trouble_of(const struct snapshot *s);
+/*
+ * Why the driver gives no data, or only stale ones; "" if the data are current. Contains times, so not usable
+ * as a label.
+ */
+const char *outage_reason(const struct snapshot *s);
 
 /*
- * Labels and help of driver_state. The state is that of the newest reading, or "stale" where that was good
- * and is too old to be called current; the reason is trouble_of() without times, so that there is one series
- * for as long as the trouble lasts.
+ * Label values and help of driver_state. The state is that of the newest reading, or "stale" if that was good
+ * but is too old. The reason is outage_reason() without times, so that there is one series per outage.
  */
 const char *driver_state_name(const struct snapshot *s);
 const char *driver_state_reason(const struct snapshot *s);
@@ -32,8 +36,8 @@ const char *driver_state_reason(const struct snapshot *s);
 const char *process_type_name(unsigned i);
 
 /*
- * What rejected samples are counted under: the row's id in lower case, after "process_" for the rows of
- * processes, some of which have the ids of GPU rows.
+ * The name that rejected values are counted under: the row's id in lower case, preceded by "process_" for
+ * rows of processes, since some have the ids of GPU rows.
  */
 enum { FIELD_NAME_MAX = 96 };
 void rejected_field_name(const struct metric *metric, bool process, char buf[static FIELD_NAME_MAX]);
@@ -41,16 +45,16 @@ struct rejected_field {
 	char name[FIELD_NAME_MAX];
 	uint64_t count;
 };
-/* The next field with rejected samples; *i begins at 0 and is moved behind it. False: there are no more. */
+/* The next field with rejected values; *i begins at 0 and is advanced. False: no more. */
 bool rejected_next(const struct snapshot *s, unsigned *i, struct rejected_field *ret_field);
 
 /* "13.0" of 13000; "" when unknown. */
 void cuda_version_text(uint32_t version, char buf[static 16]);
 
 /*
- * How nvidia-smi abbreviates the way between two GPUs: "NV18" of links, else "PIX" ... "SYS"; "" when
+ * nvidia-smi's abbreviation of the connection between two GPUs: "NV18" for links, else "PIX" ... "SYS"; "" if
  * unknown.
  */
 void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8]);
-/* The way back; both 0 for what is not known. */
+/* The inverse; both 0 if unknown. */
 void link_parse(const char *text, uint8_t *ret_level, uint8_t *ret_nvlinks);

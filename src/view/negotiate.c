@@ -8,8 +8,8 @@
 #include "base/macro.h"
 
 enum {
-	QUALITY_ONE = 1000, /* RFC 9110 gives q three decimals */
-	RANGES_MAX = 64, /* media ranges looked at; what follows is ignored */
+	QUALITY_ONE = 1000, /* in units of 0.001: RFC 9110 allows q three decimals */
+	RANGES_MAX = 64, /* further media ranges are ignored */
 };
 
 struct range {
@@ -41,7 +41,7 @@ static int parse_quality(const char *p, size_t n)
 	return MIN(value, (int)QUALITY_ONE);
 }
 
-/* One ";name=value" of a range. Values may be quoted. Returns where it ends. */
+/* Parses one ";name=value" of a range. Values may be quoted. Returns its end. */
 static const char *parse_parameter(const char *p, struct range *range)
 {
 	const char *name = skip_space(p), *value;
@@ -68,7 +68,7 @@ static const char *parse_parameter(const char *p, struct range *range)
 	return p;
 }
 
-/* The media range at @p; returns where the next one begins, NULL after the last. */
+/* Parses the media range at @p; returns the begin of the next one, NULL after the last. */
 static const char *parse_range(const char *p, struct range *ret_range)
 {
 	struct range range = { .quality = QUALITY_ONE };
@@ -91,7 +91,7 @@ static bool range_is(const struct range *range, const char *type)
 	return strlen(type) == range->type_n && strncasecmp(type, range->type, range->type_n) == 0;
 }
 
-/* A range without a version takes any; 1.0.0 is the only OpenMetrics we write, 0.0.4 the only older text. */
+/* A range without a version matches any. We write OpenMetrics 1.0.0 and text 0.0.4 only. */
 static bool version_is(const struct range *range, const char *version)
 {
 	return !range->version || (strlen(version) == range->version_n &&
@@ -100,7 +100,7 @@ static bool version_is(const struct range *range, const char *version)
 
 enum exposition exposition_negotiate(const char *accept)
 {
-	/* How specific the best match for text is, so that "text/plain;q=0.1, * / *" means 0.1. */
+	/* The specificity of the best match for text, so that "text/plain;q=0.1, * / *" means 0.1. */
 	int openmetrics = 0, text = 0, text_rank = 0;
 
 	for (int n = 0; accept && n < RANGES_MAX; n++) {
@@ -123,7 +123,7 @@ enum exposition exposition_negotiate(const char *accept)
 			text = range.quality;
 		}
 	}
-	/* Only who names OpenMetrics gets it: what accepts everything is a person with curl. */
+	/* OpenMetrics is used only if it is requested explicitly: "any type" is sent by curl. */
 	return openmetrics > 0 && openmetrics >= text ? EXPOSITION_OPENMETRICS : EXPOSITION_PROMETHEUS;
 }
 

@@ -14,9 +14,9 @@ static const char *const type_names[EXPOSITIONS][FAMILY_TYPES] = {
 	[EXPOSITION_OPENMETRICS] = { "gauge", "counter", "info", "unknown", "histogram" },
 };
 
-/* Where the text of a set lies. */
+/* Position of a label set's text. */
 struct page_text {
-	size_t at, n; /* n 0: not made yet */
+	size_t at, n; /* n 0: not rendered yet */
 };
 
 enum { SETS_AT_ONCE = 256 };
@@ -47,7 +47,7 @@ static bool ends_with(const char *s, size_t n, const char *suffix, size_t suffix
 	return n >= suffix_n && memcmp(s + n - suffix_n, suffix, suffix_n) == 0;
 }
 
-/* OpenMetrics names a family without the suffix that its samples have. */
+/* OpenMetrics requires the family name without the suffix of its samples. */
 static size_t family_name_length(const struct page *page)
 {
 	size_t n = strlen(page->family.name);
@@ -69,7 +69,7 @@ static void add_line_start(struct page *page, const char *keyword, size_t name_n
 	strbuf_addc(page->out, ' ');
 }
 
-/* Quotes need escaping in OpenMetrics' HELP only, and must not be escaped in the older format's. */
+/* Quotes in HELP must be escaped in OpenMetrics, and must not be in the older format. */
 static void add_help(struct page *page, const char *help)
 {
 	for (; help && *help; help++) {
@@ -103,7 +103,7 @@ static void open_family(struct page *page)
 		const char *unit = unit_name(family->unit);
 		size_t unit_n = strlen(unit);
 
-		/* A unit that the name does not end in is an error in OpenMetrics. */
+		/* OpenMetrics forbids a UNIT that is not the suffix of the name. */
 		if (n > unit_n && family->name[n - unit_n - 1] == '_' &&
 		    ends_with(family->name, n, unit, unit_n)) {
 			add_line_start(page, "# UNIT ", n);
@@ -156,7 +156,7 @@ static void add_set(struct strbuf *out, const struct label_set *set)
 	}
 }
 
-/* Room for what is kept of the set with this id. */
+/* The text entry of the set with this id, allocated if needed. */
 static struct page_text *page_text(struct page *page, uint32_t id)
 {
 	uint32_t n = MAX(id + 1 + SETS_AT_ONCE, page->sets_n * 2);
@@ -189,7 +189,7 @@ static void add_kept_set(struct page *page, const struct label_set *set)
 	strbuf_add(page->out, page->texts.data + text->at, text->n);
 }
 
-/* @more: a label behind all others, or NULL. */
+/* @more: an additional last label, or NULL. */
 static void add_sample_start(struct page *page, const struct label_set *const *sets, unsigned n,
 			     const struct label *more)
 {

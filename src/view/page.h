@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An exposition page, text format 0.0.4 or OpenMetrics 1.0.0, written family by family: the sink of a walk
- * (walk.h) for all pages that Prometheus reads. Escaping, and what formats make of names and units, is here.
+ * An exposition page in text format 0.0.4 or OpenMetrics 1.0.0, written family by family: the sink of a walk
+ * (walk.h) for all pages that Prometheus scrapes. It does the escaping and formats names and units.
  *
- * page_family() only announces a family: HELP, TYPE and UNIT appear with its first sample, so a family
- * without samples leaves no trace. The text of a label set is made once, because a page repeats it hundreds
- * of times.
+ * page_family() writes nothing: HELP, TYPE and UNIT are written with the family's first sample, so a family
+ * without samples is omitted. The text of a label set is rendered once, since a page repeats it hundreds of
+ * times.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct page {
 	enum exposition format;
 	struct family family;
 	struct strbuf name; /* of the family's samples */
-	const char *suffix; /* of it, "" mostly: _bucket, _sum, _count of a histogram */
-	bool opened; /* the family's header is written */
+	const char *suffix; /* mostly "", for a histogram _bucket, _sum, _count */
+	bool opened; /* the family's header has been written */
 	struct strbuf texts; /* of label sets */
 	struct page_text *sets; /* by id */
 	uint32_t sets_n;
@@ -33,16 +33,16 @@ void page_init(struct page *page, enum exposition format, struct strbuf *out);
 void page_done(struct page *page);
 void page_family(struct page *page, const struct family *family);
 
-/* A sample, or all those of a histogram. */
+/* Writes a sample, or all samples of a histogram. */
 void page_series(struct page *page, const struct series *series);
 
 /*
- * Everything of a sample before its value: name, labels, a space. The caller writes value and newline. Ids of
- * sets must be of one source, since what was made of a set is kept by its id.
+ * Writes everything of a sample before its value: name, labels, a space. The caller writes value and newline.
+ * All sets with ids must be of one walk, since texts are cached by id.
  */
 void page_labels(struct page *page, const struct label_set *const *sets, unsigned n);
 
-/* Ends the page; 0, or -E2BIG/-ENOMEM when a buffer failed. */
+/* Ends the page; 0, or -E2BIG/-ENOMEM if a buffer failed. */
 int page_end(struct page *page);
 
-enum { LABEL_VALUE_MAX = 512 }; /* longer invalid text is cut; every text of a snapshot is shorter */
+enum { LABEL_VALUE_MAX = 512 }; /* longer invalid text is cut; the texts of snapshots are shorter */

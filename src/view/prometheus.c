@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* GET /metrics: every family of the walk, as it comes. */
+/*
+ * GET /metrics: every family of the walk.
+ */
 #include "view/page.h"
 #include "view/view.h"
 #include "view/walk.h"

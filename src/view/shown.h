@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a view shows, decided once for all of them.
+ * What views show, common to all of them.
  *
- *  - A number only where its row says it is measured, and only with presence_is().
- *  - A GPU that is gone shows its identity and its counters, no gauge: nothing can be said of its present.
- *  - A MIG instance that is gone shows nothing: instances are made and destroyed by the dozen, and none
- *    comes back.
- *  - Stale values are shown, beside the mark that says so and their age.
- *  - Of a traced process that has ended, and of all when tracing delivers nothing new, no gauge: these have
- *    no mark of their own.
+ *  - A number only at the levels of its row, and only if presence_is().
+ *  - A GPU that is gone shows its identity and its counters, no gauges.
+ *  - A MIG instance that is gone shows nothing: instances are created and destroyed frequently, and a
+ *    destroyed one does not return.
+ *  - Stale values are shown, marked as such and with their age.
+ *  - A traced process that has ended shows no gauges; nor does any if tracing delivers nothing new, since
+ *    there is no mark for stale traced values.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ static inline bool entity_shown(const struct entity *e)
 	return e->present || !entity_is_mig(e);
 }
 
-/* Does the number only grow (until its source starts again)? */
+/* Is the number monotonic (until its source restarts)? */
 static inline bool metric_is_counter(const struct metric *m)
 {
 	return m->kind == METRIC_COUNTER || m->kind == METRIC_INCREMENT;
@@ -38,10 +38,7 @@ static inline bool entity_shows(const struct entity *e, const struct metric *m)
 	return e->present || (!entity_is_mig(e) && metric_is_counter(m));
 }
 
-/*
- * The device that tracing knows by this UUID; NULL for one that the driver has not shown, or when it is not
- * known which.
- */
+/* The device with tracing's UUID; NULL if the driver has not listed it, or the UUID is unknown. */
 static inline const struct entity *entity_by_uuid(const struct snapshot *s, const char *uuid)
 {
 	for (uint32_t i = 0; *uuid && i < s->entities_n; i++) {
@@ -61,15 +58,15 @@ static inline bool traced_shows(const struct snapshot *s, const struct traced_pr
 }
 
 /*
- * Could the driver's list of its processes be read whole? A GPU with instances has none of its own: each is
- * at its instance.
+ * Is the driver's process list complete? A GPU with instances has no list: its processes are listed at the
+ * instances.
  */
 static inline bool processes_listed(const struct entity *e)
 {
 	return presence_is(e->id.process_list) || e->id.process_list == PRESENCE_ABSENT;
 }
 
-/* Seconds since the newest good reading ended; negative when there never was one. */
+/* Seconds since the newest good reading ended; negative if there was none. */
 static inline double entity_age_seconds(const struct snapshot *s, const struct entity *e)
 {
 	if (e->sampled_boot_ns == 0)
@@ -77,9 +74,9 @@ static inline double entity_age_seconds(const struct snapshot *s, const struct e
 	return s->boot_ns > e->sampled_boot_ns ? (double)(s->boot_ns - e->sampled_boot_ns) * 1e-9 : 0;
 }
 
-/* How many there are, of those that were ever seen. */
+/* Numbers of GPUs known to the model. */
 struct gpu_counts {
-	unsigned present, absent, instances; /* these: MIG instances that are present */
+	unsigned present, absent, instances; /* instances: MIG instances that are present */
 };
 
 static inline void count_gpus(const struct snapshot *s, struct gpu_counts *ret_counts)

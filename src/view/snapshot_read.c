@@ -15,15 +15,18 @@
 #include "view/shown.h"
 
 enum {
-	XIDS_MAX = 1024, /* as the model keeps them */
+	XIDS_MAX = 1024, /* the model's limit */
 	TRACED_MAX = 2 * READING_PROCESSES_MAX,
 	REJECTED_LOOK_MAX = 2048,
 };
 
-/* Stand-ins for start times, which documents lack: what tracing says of a process is that of its entry. */
+/*
+ * Substitutes for start times, which documents lack. They separate traced data of a listed process from those
+ * of others with its PID.
+ */
 enum { START_OF_LISTED = 1, START_OF_TRACED, START_OF_BOTH };
 
-/* The instant of every decoded snapshot since boot; ages lie before it. */
+/* Boot time of every decoded snapshot; its ages are subtracted from it. */
 #define DECODED_BOOT_NS INT64_C(1000000000000000000)
 
 struct reader {
@@ -65,7 +68,7 @@ static double read_double(const json_t *object, const char *key, double missing)
 	return json_is_number(value) ? json_number_value(value) : missing;
 }
 
-/* As format_rfc3339() writes it; 0 when it is not. */
+/* Parses format_rfc3339()'s output; 0 if invalid. */
 static int64_t read_time(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -87,7 +90,7 @@ static int64_t read_time(const json_t *object, const char *key)
 	return (int64_t)timegm(&tm) * NSEC_PER_SEC + (int64_t)ms * NSEC_PER_MSEC;
 }
 
-/* @object's numbers; the prefixes are those that view_json() strips. */
+/* Reads @object's numbers; the prefixes are those that view_json() strips. */
 static void read_rows(const json_t *object, const struct metric *metrics, unsigned n, const char *strip,
 		      const char *strip_more, double *v, uint8_t *p)
 {
@@ -125,7 +128,7 @@ static void read_state(struct reader *reader, struct entity *e, const json_t *ob
 	if (age >= 0)
 		e->sampled_boot_ns = reader->s->boot_ns - llround(fmin(age, 9e8) * 1e9);
 	e->processes_live = read_u32(object, "processes_live", UINT32_MAX);
-	/* null is a list that could not be read; no word of it says nothing. */
+	/* null is a list that could not be read; a missing member is unknown. */
 	e->id.process_list = json_is_null(live) ? PRESENCE_FAILED : PRESENCE_ABSENT;
 	read_rows(object, gpu_metrics, GPU_METRICS, "gpu_", NULL, e->id.v, e->id.p);
 }
@@ -191,7 +194,7 @@ static void read_gpu(struct reader *reader, const json_t *object)
 		read_xid(reader, index, member);
 }
 
-/* The GPU whose UUID, or number where it has none, the entry names. */
+/* Finds the GPU by its UUID, or by number if the entry has no UUID. */
 static uint32_t find_gpu(const struct snapshot *s, const json_t *object)
 {
 	const char *uuid = json_string_value(json_object_get(object, "uuid"));
@@ -207,8 +210,8 @@ static uint32_t find_gpu(const struct snapshot *s, const json_t *object)
 }
 
 /*
- * Where a process or workload runs; UINT32_MAX where that GPU is not in the document. An instance that is
- * not is gone.
+ * The entity of a process or workload; UINT32_MAX if its GPU is not in the document. A missing instance is
+ * added as gone.
  */
 static uint32_t read_place(struct reader *reader, const json_t *object)
 {
@@ -236,7 +239,7 @@ static uint32_t read_place(struct reader *reader, const json_t *object)
 
 /* ---- workloads ---- */
 
-/* WORKLOAD_NONE where the entry belongs to nothing that is known. */
+/* Kind WORKLOAD_NONE if the entry has no known workload. */
 static void read_workload_id(const json_t *object, struct workload *workload)
 {
 	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_JOB, WORKLOAD_POD,
@@ -315,7 +318,7 @@ static unsigned read_bits(const json_t *names, const char *(*name_of)(unsigned b
 	return bits;
 }
 
-/* What tracing says of a process on a device. */
+/* Reads the traced data of a process on a device. */
 static void read_traced(struct reader *reader, const json_t *object, uint32_t entity, uint64_t start)
 {
 	struct trace_view *view = reader->s->trace;
@@ -323,7 +326,7 @@ static void read_traced(struct reader *reader, const json_t *object, uint32_t en
 	struct traced_process *process;
 	struct traced_device *device;
 
-	/* Of what the driver lists, not all is traced. */
+	/* Not every process that the driver lists is traced. */
 	if (!view || !json_is_object(object) || (start != START_OF_TRACED && !json_is_object(cuda)))
 		return;
 	process = &view->processes[view->processes_n];
@@ -390,7 +393,7 @@ static int by_pid(const void *a, const void *b)
 	return x->devices_first < y->devices_first ? -1 : 1;
 }
 
-/* The order that a snapshot promises. */
+/* Sorts as struct snapshot requires. */
 static void sort_processes(struct snapshot *s)
 {
 	struct trace_view *view = s->trace;
@@ -482,7 +485,7 @@ static void read_node(struct reader *reader, const json_t *document)
 	size_t i;
 
 	if (!json_is_object(node)) {
-		/* Why the driver gives no data is all that such a document says of it. */
+		/* The reason is the document's only information about the outage. */
 		s->fresh = !json_is_string(json_object_get(document, "error"));
 		READ_TEXT(s->not_fresh_reason, document, "error");
 		return;
@@ -502,7 +505,7 @@ static void read_node(struct reader *reader, const json_t *document)
 
 /* ---- the document ---- */
 
-/* Entries of an array in the document or one of its objects; more than an agent has is refused. */
+/* Counts the entries of an array; more than an agent's limit is rejected. */
 static int entries_of(const json_t *array, size_t max, uint32_t *ret_n)
 {
 	size_t n = json_array_size(array);

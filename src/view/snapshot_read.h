@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * An agent's JSON document (view_json()), decoded once into a snapshot, so that tables and screens know one
- * form of what they show: their own snapshot, or that of an agent.
+ * Decodes an agent's JSON document (view_json()) into a snapshot, so that tables and screens have one input:
+ * their own snapshot, or that of an agent.
  *
- * The agent may be of another version, and what answers at its socket need not be an agent. What a document
- * lacks, or has in another type, is absent and not zero; what this version does not know is left out;
- * nothing in it makes the result larger than an agent's own limits.
+ * The agent may be of another version, and what answers at its socket need not be an agent. Missing members,
+ * and those of another type, become absent and not zero; unknown members are ignored; the result is never
+ * larger than an agent's own limits.
  *
- * What the document does not carry is zero in the result: sums for atop, what is credited to series, calls
- * and kernels.
+ * Data that the document does not contain are zero in the result: sums for atop, amounts credited to series,
+ * calls and kernels.
  */
 #pragma once
 
@@ -18,8 +18,8 @@
 #include "model/snapshot.h"
 
 /*
- * *ret_snapshot is the caller's, to be freed by snapshot_read_free() and not by snapshot_unref(). -EBADMSG:
- * not an object; -E2BIG: more of something than an agent lists; -ENOMEM.
+ * *ret_snapshot belongs to the caller and must be freed by snapshot_read_free(), not by snapshot_unref().
+ * -EBADMSG: not an object; -E2BIG: larger than an agent's limits; -ENOMEM.
  */
 int snapshot_read(const json_t *document, struct snapshot **ret_snapshot);
 void snapshot_read_free(struct snapshot *snapshot);

@@ -11,8 +11,8 @@
 
 enum {
 	GAP = 2, /* columns between two cells */
-	FLEXIBLE_MIN = 8, /* a flexible column is not made narrower, unless it says more */
-	COLUMNS_MAX = 40, /* a topology matrix of READING_TOPOLOGY_MAX GPUs and some */
+	FLEXIBLE_MIN = 8, /* minimum width of a flexible column, unless it has its own */
+	COLUMNS_MAX = 40, /* a topology matrix of READING_TOPOLOGY_MAX GPUs, and more */
 };
 
 static const char *const colour_codes[COLOURS] = {
@@ -21,7 +21,7 @@ static const char *const colour_codes[COLOURS] = {
 };
 #define COLOUR_END "\033[0m"
 
-/* One character of valid UTF-8; moves @text past it. */
+/* Decodes one character of valid UTF-8 and advances @text. */
 static uint32_t next_character(const char **text)
 {
 	const unsigned char *p = (const unsigned char *)*text;
@@ -34,14 +34,17 @@ static uint32_t next_character(const char **text)
 	return c;
 }
 
-/* C0, DEL, C1; line and paragraph separators; marks and embeddings that turn the direction of writing. */
+/* C0, DEL, C1; line and paragraph separators; bidirectional marks, embeddings and isolates. */
 static bool is_unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0x200e ||
 	       c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-/* Good enough for names: combining marks take no column, East Asian characters and emoji two. */
+/*
+ * An approximation sufficient for names: combining marks have no width, East Asian characters and emoji two
+ * columns.
+ */
 static unsigned character_width(uint32_t c)
 {
 	if ((c >= 0x300 && c <= 0x36f) || c == 0x200b || c == 0x200c || c == 0x200d ||
@@ -89,7 +92,9 @@ unsigned text_width(const char *text)
 	return width;
 }
 
-/* At most @width columns of @text; what was cut shows as '~' in the last one. Returns the columns written. */
+/*
+ * Writes at most @width columns of @text, with '~' as the last one if it is cut. Returns the columns written.
+ */
 static unsigned add_cut(struct strbuf *out, const char *text, unsigned width)
 {
 	unsigned used = 0;
@@ -178,7 +183,7 @@ static unsigned least_width(const struct table_column *column)
 	return column->least > 0 ? column->least : (unsigned)FLEXIBLE_MIN;
 }
 
-/* Of a whole row; with @least, of one whose flexible columns have given way as far as they do. */
+/* Width of a row; with @least, with all flexible columns at their minimum. */
 static unsigned row_width(const struct table *table, const struct layout *layout, bool least)
 {
 	unsigned total = 0;
@@ -194,7 +199,7 @@ static unsigned row_width(const struct table *table, const struct layout *layout
 	return total;
 }
 
-/* The most dispensable column still shown; columns_n when there is none. */
+/* The column to be dropped next; columns_n if there is none. */
 static unsigned most_dispensable(const struct table *table, const struct layout *layout)
 {
 	unsigned found = table->columns_n;
@@ -251,10 +256,10 @@ struct row_writer {
 	const struct table_options *options;
 	struct strbuf *out;
 	const struct layout *layout;
-	unsigned used; /* columns of this line */
+	unsigned used; /* columns written in this line */
 };
 
-/* Padding is written before the next cell, so that no line ends in spaces. */
+/* Padding is written before the next cell, so that lines have no trailing spaces. */
 static void write_cell(struct row_writer *w, unsigned column, const char *text, unsigned width,
 		       enum table_colour colour, unsigned *pad)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Columns of text for a terminal. Cells are filled row by row; table_write() measures them, leaves out
- * columns and shrinks flexible ones when a row is wider than the terminal, and cuts what is still too long.
+ * Text tables for a terminal. Cells are filled row by row; table_write() measures them, and if a row is wider
+ * than the terminal it shrinks flexible columns, drops dispensable ones, and cuts the rest.
  *
- * Text comes from processes and drivers: control characters, and what turns the direction of writing, never
- * reach the terminal.
+ * Text comes from processes and drivers: control characters, and those that change the writing direction, are
+ * removed.
  */
 #pragma once
 
@@ -19,14 +19,14 @@ enum table_colour { COLOUR_NONE, COLOUR_HEAD, COLOUR_GOOD, COLOUR_WARN, COLOUR_B
 struct table_column {
 	const char *title;
 	bool right; /* aligned */
-	bool flexible; /* gives way when space is short */
-	/* left out altogether when that is not enough, the highest first; 0 never */
+	bool flexible; /* shrinks if the row is too wide */
+	/* order of dropping if shrinking is not sufficient, the highest first; 0: never dropped */
 	unsigned char dispensable;
-	unsigned char least; /* a flexible one is not made narrower; 0: 8 */
+	unsigned char least; /* minimum width if flexible; 0: 8 */
 };
 
 struct table_cell {
-	size_t at; /* of its text */
+	size_t at; /* offset of its text */
 	unsigned width;
 	enum table_colour colour;
 };
@@ -43,19 +43,19 @@ struct table {
 void table_init(struct table *table, const struct table_column *columns, unsigned n);
 void table_done(struct table *table);
 
-/* The next cell; an empty text is written "-", which stands for what is not known. */
+/* Adds the next cell; an empty text is written as "-" (unknown). */
 void table_cell(struct table *table, enum table_colour colour, const char *text);
 void table_cellf(struct table *table, enum table_colour colour, const char *fmt, ...) _printf_(3, 4);
 
-/* Title line and rows. 0, or -ENOMEM/-E2BIG. */
+/* Writes the title line and rows. 0, or -ENOMEM/-E2BIG. */
 int table_write(const struct table *table, const struct table_options *options, struct strbuf *out);
 
-/* A line of prose: cleaned, cut to the terminal's width, with a newline. */
+/* Writes a line of text: cleaned, cut to the terminal's width, with a newline. */
 void table_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
 		const char *text);
 
 /* Terminal columns that @text takes up; cleaned text only. */
 unsigned text_width(const char *text);
 
-/* Appends @text without anything that could act on a terminal. */
+/* Appends @text without control characters. */
 void text_clean(struct strbuf *out, const char *text);

@@ -25,7 +25,7 @@ static const struct table_column columns[] = {
 	{ .title = "THROTTLED BY", .flexible = true },
 };
 
-/* A hot GPU is no alarm by itself; these are where people look twice. */
+/* Temperature from which a GPU is highlighted; not an alarm. */
 enum { WARM_CELSIUS = 85 };
 
 static void state_cell(struct table *table, const struct snapshot *s, const struct entity *e)
@@ -93,7 +93,7 @@ static void scaled_cell(struct table *table, const struct entity *e, enum gpu_me
 		table_cell(table, COLOUR_NONE, "");
 }
 
-/* Words for the reasons that are 1; "none" is an answer, too, and differs from not knowing. */
+/* Names of the reasons that are 1; "none" if all are known to be 0. */
 static void reasons_cell(struct table *table, const struct entity *e)
 {
 	struct strbuf text;
@@ -121,15 +121,15 @@ static void reasons_cell(struct table *table, const struct entity *e)
 	strbuf_done(&text);
 }
 
-/* False: the driver's list of them could not be read, or nobody says. */
+/* False: the driver's process list is incomplete or unknown. */
 static bool processes_known(const struct entity *e)
 {
 	return processes_listed(e) && e->processes_live != UINT32_MAX;
 }
 
 /*
- * Those of a GPU's instances are its own: the driver lists each process with the instance it runs in. One
- * that is not known makes the sum so.
+ * A GPU's number includes its instances', since the driver lists each process at its instance. If one number
+ * is unknown, so is the sum.
  */
 static void processes_cell(struct table *table, const struct snapshot *s, uint32_t entity)
 {
@@ -169,7 +169,7 @@ static void add_gpu(struct table *table, const struct snapshot *s, uint32_t gpu)
 	const char *name = s->entities[gpu].id.name;
 
 	table_gpu_index(table, s, &s->entities[gpu]);
-	/* They all are. */
+	/* All names begin with it. */
 	table_cell(table, COLOUR_NONE, name + (strncmp(name, "NVIDIA ", 7) == 0 ? 7 : 0));
 	number_cells(table, s, gpu);
 	for (uint32_t i = 0; i < s->entities_n; i++) {
@@ -237,7 +237,7 @@ int table_gpus(const struct snapshot *s, const struct table_options *options, st
 		table_unrecognised(s, options, out);
 		return 0;
 	}
-	table_trouble(s, options, out);
+	table_outage(s, options, out);
 	table_init(&table, columns, ARRAY_SIZE(columns));
 	for (uint32_t i = 0; i < s->entities_n; i++)
 		if (!entity_is_mig(&s->entities[i]))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What programs launch, for people: a row for each kernel of a process on a device. */
+/*
+ * Table of kernels: a row for each kernel of a process on a device.
+ */
 #include "view/table.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@ struct kernel_row {
 	const struct traced_kernel *kernel;
 	const struct snapshot *s;
 	double seconds; /* of all kernels */
-	bool full; /* names */
+	bool full; /* show full names */
 	double v[KERNEL_METRICS];
 	uint8_t p[KERNEL_METRICS];
 };
@@ -32,9 +34,7 @@ static void pid_cell(struct table *table, const struct kernel_row *row)
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, row->s->trace->processes[row->kernel->process].id.pid);
 }
 
-/*
- * The index that others show it by; as much of the UUID as tells it apart where the driver has not shown it.
- */
+/* The GPU's index; if the driver has not listed it, enough of the UUID to identify it. */
 static void gpu_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct entity *e = entity_by_uuid(row->s, row->kernel->uuid);
@@ -112,7 +112,7 @@ static void limiter_cell(struct table *table, const struct kernel_row *row)
 	table_cell(table, COLOUR_NONE, known ? occupancy_limiter_name(row->kernel->occupancy.limiter) : "");
 }
 
-/* Of a launch, on average. */
+/* Average over the launches. */
 static void threads_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct traced_launches *all = &row->kernel->all;
@@ -123,7 +123,7 @@ static void threads_cell(struct table *table, const struct kernel_row *row)
 		table_cell(table, COLOUR_NONE, "");
 }
 
-/* "64x2": without the ones at the end; with a plus where there are other shapes. */
+/* "64x2": without trailing ones; with "+" if there are other shapes. */
 static void size_cell(struct table *table, const uint32_t size[3], bool more)
 {
 	unsigned n = size[2] != 1 ? 3 : size[1] != 1 ? 2 : 1;
@@ -136,10 +136,7 @@ static void size_cell(struct table *table, const uint32_t size[3], bool more)
 	table_cellf(table, COLOUR_NONE, "%s%s", text, more ? "+" : "");
 }
 
-/*
- * Of a kernel launched in several, the grid of the most used shape tells the least: it is the one that is
- * marked.
- */
+/* The grid of the most frequent shape; marked with "+" if there are others, since grids vary the most. */
 static void grid_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct traced_kernel *k = row->kernel;
@@ -168,7 +165,7 @@ static void registers_cell(struct table *table, const struct kernel_row *row)
 		table_cell(table, COLOUR_NONE, "");
 }
 
-/* Declared, and asked for by the most used shape. */
+/* Declared plus the dynamic memory of the most frequent shape. */
 static void shared_cell(struct table *table, const struct kernel_row *row)
 {
 	const struct kernel *k = row->kernel->kernel;
@@ -190,7 +187,7 @@ static void source_cell(struct table *table, const struct kernel_row *row)
 
 /* ---- the table ---- */
 
-enum condition { ALWAYS, IF_PROCESSES, IF_DEVICES }; /* there is more than one of them */
+enum condition { ALWAYS, IF_PROCESSES, IF_DEVICES }; /* shown only if there is more than one */
 
 static const struct {
 	struct table_column column;
@@ -213,14 +210,15 @@ static const struct {
 	{ { .title = "KERNEL", .flexible = true, .least = 20 }, name_cell, ALWAYS },
 };
 
-/* Where the view's rows stand, in the order of the table. */
+/* The view's rows in the order of the table. */
 struct kernel_list {
 	const struct snapshot *s;
 	const struct traced_kernel **rows;
 	size_t n;
 	bool conditions[3];
 	double seconds;
-	uint64_t launches, unnamed, apart; /* of all; of kernels without a name; of those not told apart */
+	/* of all; of kernels without a name; of kernels beyond the limit */
+	uint64_t launches, unnamed, apart;
 };
 
 static int by_time(const void *a, const void *b)
@@ -228,7 +226,7 @@ static int by_time(const void *a, const void *b)
 	const struct traced_kernel *x = *(const struct traced_kernel *const *)a,
 				   *y = *(const struct traced_kernel *const *)b;
 
-	/* Whose launches are those of many kernels stands last. */
+	/* Rows that summarise several kernels come last. */
 	if (!x->kernel != !y->kernel)
 		return x->kernel ? -1 : 1;
 	if (x->all.seconds != y->all.seconds)
@@ -295,7 +293,7 @@ static const struct table_column unnamed_columns[] = {
 	{ .title = "FILE", .flexible = true },
 };
 
-/* Where the address of each lies. */
+/* Lists the addresses of kernels without a name. */
 static int write_unnamed(const struct kernel_list *list, const struct table_options *options,
 			 struct strbuf *out)
 {

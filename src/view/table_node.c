@@ -66,7 +66,7 @@ static void add_counts(const struct snapshot *s, const struct table_options *opt
 	}
 }
 
-/* Each field the driver gave impossible values for. */
+/* Lists the fields with implausible values from the driver. */
 static void add_rejected(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	struct rejected_field field;
@@ -79,7 +79,7 @@ static void add_rejected(const struct snapshot *s, const struct table_options *o
 	}
 }
 
-/* How each pair of GPUs is connected, as a square. */
+/* Square matrix of the connections between GPUs. */
 static int add_topology(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	struct table_column columns[READING_TOPOLOGY_MAX + 1] = { { .title = "" } };

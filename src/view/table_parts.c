@@ -26,7 +26,7 @@ void table_simulated(const struct snapshot *s, const struct table_options *optio
 void table_nothing(const struct snapshot *s, const char *what, const struct table_options *options,
 		   struct strbuf *out)
 {
-	const char *why = trouble_of(s);
+	const char *why = outage_reason(s);
 	struct strbuf line;
 
 	strbuf_init(&line, 0);
@@ -35,21 +35,21 @@ void table_nothing(const struct snapshot *s, const char *what, const struct tabl
 	strbuf_done(&line);
 }
 
-void table_trouble(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
+void table_outage(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	const char *why = trouble_of(s);
+	const char *why = outage_reason(s);
 	struct strbuf line;
 
 	if (!*why)
 		return;
 	strbuf_init(&line, 0);
-	/* Traced processes are there without any GPU, too. */
+	/* Traced processes exist without a GPU, too. */
 	strbuf_addf(&line, "%s: %s", s->entities_n == 0 ? "No GPUs" : "No new data", why);
 	table_line(options, out, COLOUR_WARN, line.data);
 	strbuf_done(&line);
 }
 
-/* The end of a long list is cut; what can say it in full comes first. */
+/* A long list is cut at its end, so the reference to doctor comes first. */
 void table_unrecognised(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	const char *what = snapshot_driver(s)->unrecognised;

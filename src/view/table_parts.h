@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What several tables of a snapshot have in common. */
+/*
+ * Parts shared by several tables of a snapshot.
+ */
 #pragma once
 
 #include "model/snapshot.h"
 #include "view/table.h"
 
-/* The number of a row at a GPU or MIG instance; false where it is not to be shown. For rows of one slot. */
+/* The number of a one-slot row at a GPU or MIG instance; false if it must not be shown. */
 bool entity_number(const struct entity *e, enum gpu_metric row, double *ret_value);
 
-/* The line that says so, when the data are of the simulated driver. */
+/* A line that warns of simulated data. */
 void table_simulated(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
-/* "No GPUs", and why there are none, where that is known. */
+/* "No GPUs", and the reason if it is known. */
 void table_nothing(const struct snapshot *s, const char *what, const struct table_options *options,
 		   struct strbuf *out);
 
-/* Why what is shown is no longer true, where that is known. */
-void table_trouble(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
+/* The reason why the data are not current, if it is known. */
+void table_outage(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
-/* What is left out because it is not recognised in this driver; nothing where all is. */
+/* Lists features of the driver that are not recognised; nothing if there are none. */
 void table_unrecognised(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
-/* Cells of bytes ("1.5 GiB", @mark before it) and of a time ("1:02:03"), "-" when unknown: NULL. */
+/* Cells with bytes ("1.5 GiB", preceded by @mark) and with a duration ("1:02:03"); NULL: "-", unknown. */
 void table_bytes(struct table *table, const char *mark, const double *bytes);
 void table_duration(struct table *table, const double *seconds);
-/* The same of a row of a process or workload. */
+/* The same for a row of a process or workload. */
 void table_process_bytes(struct table *table, const double *v, const uint8_t *p, enum process_metric row);
 void table_process_duration(struct table *table, const double *v, const uint8_t *p, enum process_metric row);
 
-/* Cell with what the GPU, or the instance ("1/0", "-" on a GPU), is called. */
+/* Cell with the GPU's index, or the instance ("1/0", "-" on a GPU). */
 void table_gpu_index(struct table *table, const struct snapshot *s, const struct entity *e);
 void table_instance(struct table *table, const struct entity *e);
 

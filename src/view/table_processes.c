@@ -15,8 +15,8 @@
 enum { PASSWD_BUFFER = 4096 };
 
 /*
- * Columns of `gpusonde ps`; some only while calls are traced: of these, the one that makes the others
- * doubtful goes last.
+ * Columns of `gpusonde ps`; some are shown only while calls are traced. Of these, the column that marks the
+ * others as unreliable is dropped last.
  */
 static const struct table_column columns[] = {
 	{ .title = "GPU", .right = true },
@@ -37,7 +37,7 @@ static const struct table_column columns[] = {
 };
 enum { COLUMNS = ARRAY_SIZE(columns), TRACED_FIRST = 8, TRACED_LAST = 12, UNTRACED_CELLS = 5 };
 
-/* A name is for this reader's machine; the number is what the snapshot has. */
+/* The user's name on this machine; the snapshot has only the number. */
 static void user_cell(struct table *table, uint32_t uid)
 {
 	char buffer[PASSWD_BUFFER];
@@ -65,13 +65,13 @@ static void types_cell(struct table *table, uint8_t types)
 	table_cell(table, COLOUR_NONE, letters);
 }
 
-/* What was measured last is no load of now. */
+/* Whether the GPU's values are too old to be shown as the current load. */
 static bool is_old(const struct entity *gpu)
 {
 	return !gpu->present || gpu->stale;
 }
 
-/* ---- what tracing says ---- */
+/* ---- traced data ---- */
 
 struct traced_cells {
 	const struct snapshot *s;
@@ -107,8 +107,8 @@ static void count_cell(struct table *table, const struct traced_cells *cells, en
 }
 
 /*
- * Kinds that lie on the device, as the calls say. Where one is not known the sum of the others is too low,
- * and nothing says nothing.
+ * Sum of the kinds of memory that lie on the device, from the traced calls. "-" if one kind is unknown, since
+ * the sum would be too low.
  */
 static void ledger_cell(struct table *table, const struct traced_cells *cells)
 {
@@ -178,7 +178,7 @@ static void add_process(struct table *table, const struct snapshot *s, const str
 	table_cell(table, COLOUR_NONE, process->comm);
 }
 
-/* One that the driver does not list: what it alone knows is not known. */
+/* A process that the driver does not list: columns from the driver are unknown. */
 static void add_apart(struct table *table, const struct traced_apart *apart)
 {
 	const struct traced_cells cells = { apart->s, apart->process, apart->device };
@@ -214,11 +214,9 @@ static uint32_t add_rows(struct table *table, const struct snapshot *s, bool tra
 	return left_out;
 }
 
-/* ---- what the rows do not say ---- */
+/* ---- notes below the table ---- */
 
-/*
- * What is not in the list, and the tracing source's own word for it: 0 while it should deliver and does not.
- */
+/* Reports traced processes missing from the list, and tracing that delivers nothing new. */
 static void add_trace_note(const struct snapshot *s, uint32_t left_out, const struct table_options *options,
 			   struct strbuf *out)
 {
@@ -241,7 +239,7 @@ static bool has_processes(const struct snapshot *s, const struct entity *gpu)
 	return false;
 }
 
-/* A line for each GPU that has processes here and figures of another time. */
+/* A line for each GPU whose processes are shown with outdated figures. */
 static void add_notes(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	char text[160];
@@ -258,7 +256,7 @@ static void add_notes(const struct snapshot *s, const struct table_options *opti
 	}
 }
 
-/* GPUs whose processes are not, or not all, in the list: that is not none. */
+/* Names the GPUs whose process lists are incomplete, since their processes may be missing. */
 static void add_unlisted(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	struct strbuf line;
@@ -304,7 +302,7 @@ int table_processes(const struct snapshot *s, const struct table_options *option
 		table_nothing(s, "GPU processes", options, out);
 		add_unlisted(s, options, out);
 	} else {
-		table_trouble(s, options, out);
+		table_outage(s, options, out);
 		r = table_write(&table, options, out);
 		add_notes(s, options, out);
 		add_unlisted(s, options, out);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What "gpusonde trace" has counted, for people. */
+/*
+ * The tables of "gpusonde trace".
+ */
 #include "view/trace_summary.h"
 
 #include <errno.h>
@@ -27,16 +29,13 @@ static void format_ns(double ns, char buf[static 16])
 		}
 }
 
-/* Without a return probe there are no errors, bytes or latencies, which is not the same as none of them. */
+/* Without a return probe errors, bytes and latencies are unknown, not zero. */
 static bool ends_seen(const struct traced_call *call)
 {
 	return call->timed > 0;
 }
 
-/*
- * A column of a table; one that only means something in a table that is drawn again and again is left out of
- * a summary.
- */
+/* A column of a table; some make sense only in a table that is redrawn, and are omitted from a summary. */
 struct column {
 	struct table_column column;
 	bool live;
@@ -294,8 +293,8 @@ static void write_nothing(const struct trace_summary *summary, const struct tabl
 {
 	if (summary->files == 0)
 		table_line(options, out, COLOUR_NONE,
-			   "No calls of CUDA were seen: nobody has mapped a library of CUDA's, or a program "
-			   "that carries one.");
+			   "No calls of CUDA were seen: no process has mapped a CUDA library, or a program "
+			   "that contains one.");
 	else
 		table_line(options, out, COLOUR_NONE,
 			   "No calls of CUDA were seen, though libraries are probed.");

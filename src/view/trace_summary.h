@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What "gpusonde trace" shows of calls that it has counted: the same figures as tables and as JSON. It is
- * filled by the command, which owns all of it; calls and processes have the model's shape (model/trace.h).
+ * The figures of "gpusonde trace", for tables and JSON. Filled and owned by the command; calls and processes
+ * use the model's types (model/trace.h).
  */
 #pragma once
 
@@ -13,26 +13,24 @@
 #include "view/view.h"
 
 struct trace_summary {
-	/* processes in any order, their calls, all calls by name; calls that were made, no others */
+	/* processes in any order, their calls, and sums by call name; only calls that occurred */
 	const struct trace_view *view;
-	/*
-	 * Calls a second since the table was drawn last, one for each of all_calls: the table is drawn again
-	 * and again. NULL: it is the last one.
-	 */
+	/* Calls per second since the last redraw, one for each of all_calls. NULL: the final table. */
 	const double *rates;
-	/* how tracing itself went */
+	/* state of tracing itself */
 	const char *backend; /* how probes are attached */
-	uint32_t files, attached, refused, given_up; /* probed; probes on them, and entry points without */
+	/* files: probed; attached: probes; refused, given_up: entry points without a probe */
+	uint32_t files, attached, refused, given_up;
 	bool groups_given_up;
-	bool driver_only; /* the runtime is not probed */
+	bool driver_only; /* the runtime library is not probed */
 	uint64_t produced, received, dropped; /* events */
 	uint64_t abandoned_calls, uncounted_hits, lost_processes;
-	double cost_seconds; /* estimate: what all probe hits have cost the traced programs */
+	double cost_seconds; /* estimate: total cost of all probe hits to the traced programs */
 };
 
-/* Processes, calls and failed calls; a sentence where there are none. 0, or -ENOMEM/-E2BIG. */
+/* Tables of processes, calls and failed calls; a sentence if there are none. 0, or -ENOMEM/-E2BIG. */
 int table_trace(const struct trace_summary *summary, const struct table_options *options, struct strbuf *out);
-/* How tracing itself went: probes, cost, what is incomplete and why. */
+/* State of tracing itself: probes, cost, and what is incomplete and why. */
 void table_trace_status(const struct trace_summary *summary, const struct table_options *options,
 			struct strbuf *out);
 /* The members of a JSON object, without its braces. 0, or -ENOMEM/-E2BIG. */

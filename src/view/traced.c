@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/traced.h"
 
-/* The numbers of a process that is on no device that we know of. */
+/* For a process on no known device. */
 static const struct traced_device nowhere;
 
 const struct traced_device *traced_device_of(const struct snapshot *s, const struct process *process)

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Traced processes as lists of processes show them: beside what the driver lists, or apart from it. */
+/*
+ * Traced processes in lists of processes: those that the driver lists, and the others.
+ */
 #pragma once
 
 #include "model/snapshot.h"
 
-enum { TRACED_SHOWN_MAX = 2048 }; /* apart from the driver's list: with that they fit a page */
+enum { TRACED_SHOWN_MAX = 2048 }; /* others that are shown; this number fits a page */
 
-/* What tracing says of a process that the driver lists, on its device; NULL: it is not traced there. */
+/* Traced data of a process that the driver lists, on its device; NULL: not traced there. */
 const struct traced_device *traced_device_of(const struct snapshot *s, const struct process *process);
 
-/* Walks processes on devices where the driver does not list them, or on none that is known. */
+/* Iterates over processes on devices where the driver does not list them, or on unknown devices. */
 struct traced_apart {
 	const struct snapshot *s;
-	uint32_t process_i, device_i; /* the next */
+	uint32_t process_i, device_i; /* position of the next one */
 	const struct traced_process *process;
-	const struct traced_device *device; /* without UUID and numbers where it is on none */
-	const struct entity *entity; /* NULL: the driver has not shown the device */
+	const struct traced_device *device; /* without UUID and numbers if the device is unknown */
+	const struct entity *entity; /* NULL: the driver has not listed the device */
 };
-/* Begin with {.s = snapshot}; false at the end, and at once where nothing is traced. */
+/* Start with {.s = snapshot}; false at the end, or if nothing is traced. */
 bool traced_apart_next(struct traced_apart *apart);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Views: one file per format, each a pure function from a snapshot to text. They call no source and keep no
- * state, so every page shows the same accumulator, and a hung driver makes a number old, never a page slow.
- * Any thread may render.
+ * Views: one file per format, each a pure function from a snapshot to text. They call no source and have no
+ * state, so every page shows the same data, and a hanging driver makes values old but no page slow. Any
+ * thread may render.
  *
  * All append to `out` and return 0, or -ENOMEM/-E2BIG when the buffer's limit was hit (then the text is
- * incomplete and must not be shown). A value is printed only when presence_is() true; nothing stands for an
- * absent one.
+ * incomplete and must not be shown). A value is printed only if presence_is(); absent values are omitted.
  */
 #pragma once
 
@@ -22,22 +21,22 @@ const char *exposition_content_type(enum exposition format);
 
 int view_prometheus(const struct snapshot *snapshot, enum exposition format, struct strbuf *out);
 
-/* The DCGM exporter's page: names and units up to release 4.8, or as from 4.9 on. */
+/* The DCGM exporter's page, with names and units up to release 4.8, or from 4.9 on. */
 enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
 int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
 	      struct strbuf *out);
 
 enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8, JSON_KERNELS = 16 };
 /*
- * One object with schema, time, simulated and the keys asked for; NULL out of memory. The caller owns the
- * reference. JSON_TRACE and JSON_KERNELS are for view_json_text() alone, which never has all of them in
- * memory at once.
+ * An object with schema, time, simulated and the requested keys; NULL: out of memory. The caller owns the
+ * reference. JSON_TRACE and JSON_KERNELS are only supported by view_json_text(), which never has all of them
+ * in memory at once.
  */
 json_t *view_json(const struct snapshot *snapshot, unsigned sections);
 int view_json_text(const struct snapshot *snapshot, unsigned sections, struct strbuf *out);
 /*
- * What JSON_KERNELS adds, alone; no further kernel is begun behind @bytes of text, and what is left out is
- * counted. 0: all of it.
+ * The kernels of JSON_KERNELS, alone. No further kernel is written after @bytes of text; those left out are
+ * counted. 0: no limit.
  */
 int view_kernels(const struct snapshot *snapshot, size_t bytes, struct strbuf *out);
 
@@ -48,26 +47,27 @@ int view_kernels(const struct snapshot *snapshot, size_t bytes, struct strbuf *o
 enum { ATOP_ANSWER_MAX = 8192, ATOP_GPUS_MAX = 32 };
 int view_atop_types(const struct snapshot *snapshot, unsigned version, struct strbuf *out);
 /*
- * Changes with the list of GPUs. atop matches statistics to types by position, and 2.8 crashes when a GPU
- * appears that it was not told of: a client that asked for types under another layout must be disconnected,
- * then it asks again.
+ * Hash of the list of GPUs. atop matches statistics to types by position, and 2.8 crashes when an unannounced
+ * GPU appears: a client that requested the types for another layout must be disconnected, and will request
+ * them again.
  */
 uint64_t view_atop_layout(const struct snapshot *snapshot);
 /*
- * Statistics. `exit_seq` is the last exit record this client has had; *ret_exit_seq the last one in this
- * answer: records that did not fit come with the next answer. *ret_truncated: live processes left out.
+ * Statistics. `exit_seq` is the last exit record this client has received; *ret_exit_seq the last one in this
+ * answer: records that did not fit come with the next answer. *ret_truncated: number of live processes left
+ * out.
  */
 int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t exit_seq, struct strbuf *out,
 		    uint64_t *ret_exit_seq, unsigned *ret_truncated);
 
-/* Tables for people, from a snapshot: one's own, or an agent's (snapshot_read.h). */
+/* Tables, from this program's own snapshot or an agent's (snapshot_read.h). */
 struct table_options {
 	bool colour;
 	unsigned width; /* 0: unlimited */
 };
 /*
- * What should be done about a GPU: hot, memory to be repaired, links down. The i-th of GPU_WARNINGS things
- * that can be wrong; false when it is not, or is not known.
+ * The i-th of GPU_WARNINGS checks of a GPU: heat, memory repair, links. Returns false if there is nothing to
+ * warn of or the state is unknown; else the text says what should be done.
  */
 enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
 bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t size);
@@ -77,8 +77,8 @@ int table_processes(const struct snapshot *snapshot, const struct table_options 
 int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
 
 /*
- * Kernels of the snapshot's traced processes, the most time first; then those without a name, and what is not
- * in the table. @full: names as they are, of any length. @rows: as many at most; 0: all.
+ * Kernels of the snapshot's traced processes, sorted by time; then kernels without a name, and the number of
+ * rows left out. @full: names of any length, unshortened. @rows: maximum number; 0: unlimited.
  */
 int table_kernels(const struct snapshot *snapshot, const struct table_options *options, bool full,
 		  size_t rows, struct strbuf *out);

@@ -9,7 +9,7 @@
 #include "view/shown.h"
 #include "view/walk_private.h"
 
-/* ---- memory that lives as long as the walk ---- */
+/* ---- memory that is freed at the end of the walk ---- */
 
 enum { CHUNK_BYTES = 32 << 10 };
 

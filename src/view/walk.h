@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The one walk over the numbers of a snapshot. Every exposition is a sink: it is handed each family, then
- * each of its series with labels, value, presence and unit, and decides alone how these are written. So no
- * format has a list of its own of what there is, and no two formats can disagree.
+ * The single traversal of a snapshot's numbers. Every exposition format is a sink: it receives each family,
+ * then each of its series with labels, value, presence and unit, and only decides how to write them. So no
+ * format has its own list of metrics, and no two formats can disagree.
  *
  * Invariants
- *  1. Families come in a fixed order, and all series of a family in one go, as Prometheus' text needs it.
- *  2. Only what may be shown is handed over: presence_is() holds for every series (shown.h says what else).
+ *  1. Families come in a fixed order, and all series of a family in sequence, as Prometheus' text format
+ *     requires.
+ *  2. Only numbers that may be shown are passed: presence_is() holds for every series (see also shown.h).
  *  3. No two series of a family have the same labels.
- *  4. Text is raw: labels are as the snapshot has them, not escaped, and need not be valid UTF-8.
- *  5. A sink that does not want a family costs the walk next to nothing.
+ *  4. Text is raw: labels are as in the snapshot, not escaped, and need not be valid UTF-8.
+ *  5. A family that the sink does not want costs the walk almost nothing.
  *
- * Everything that is handed over lives until walk_snapshot() returns. Any thread may walk.
+ * Everything passed to the sink is valid until walk_snapshot() returns. Any thread may walk.
  */
 #pragma once
 
@@ -28,13 +29,13 @@ enum family_type {
 	FAMILY_TYPES
 };
 
-/* What numbers are of: bits, for what is asked of a walk. In the order of the walk. */
+/* Subjects of numbers, as bits, in the order of the walk. */
 enum walk_subject {
 	WALK_GPUS = 1 << 0, /* and MIG instances */
 	WALK_XIDS = 1 << 1,
 	WALK_PROCESSES = 1 << 2, /* that the driver lists */
 	WALK_WORKLOADS = 1 << 3,
-	WALK_TRACED = 1 << 4, /* traced processes on their devices, and devices with all of theirs */
+	WALK_TRACED = 1 << 4, /* traced processes on their devices, and totals of devices */
 	WALK_KERNELS = 1 << 5,
 	WALK_CALLS = 1 << 6,
 	WALK_NODE = 1 << 7,
@@ -43,13 +44,13 @@ enum walk_subject {
 };
 
 struct family {
-	const char *prefix; /* of the name, "gpusonde_" or "" */
-	const char *name; /* with _total, _info */
-	const char *help, *help_more; /* one text in two pieces; the second may be NULL */
+	const char *prefix; /* prefix of the name, "gpusonde_" or "" */
+	const char *name; /* name including _total, _info */
+	const char *help, *help_more; /* one text in two parts; the second may be NULL */
 	enum family_type type;
 	enum metric_unit unit;
 	enum walk_subject subject;
-	/* the rows of the metric tables that it has; none where it is not in a table */
+	/* its rows in the metric tables; none if it is not in a table */
 	const struct metric *rows;
 	unsigned rows_n;
 };
@@ -60,17 +61,17 @@ struct label {
 
 /* Labels that series share, such as those of a GPU. */
 struct label_set {
-	/* 1, 2, ...: equal numbers are one set, so a sink may keep what it made of it; 0: for one series */
+	/* 1, 2, ...: equal ids are the same set, so a sink may cache by id; 0: used for one series only */
 	uint32_t id;
 	uint32_t n;
 	const struct label *labels;
 };
 
-/* Of what was timed. */
+/* A histogram of durations. */
 struct histogram {
-	const double *bounds; /* upper bounds of the buckets, rising; the one behind the last is infinity */
-	const uint64_t *below; /* how many were at most the bound: cumulative */
-	unsigned n; /* bounds */
+	const double *bounds; /* upper bounds of the buckets, ascending; after the last comes infinity */
+	const uint64_t *below; /* number of values up to the bound: cumulative */
+	unsigned n; /* number of bounds */
 	uint64_t count;
 	double sum;
 };
@@ -78,28 +79,28 @@ struct histogram {
 enum { SERIES_SETS = 6 };
 
 struct series {
-	/* The labels, in order: all of the first set, then of the next; NULL where there is none. */
+	/* The labels, in order: all of the first set, then of the next; unused sets are NULL. */
 	const struct label_set *sets[SERIES_SETS];
 	double value;
-	const struct histogram *histogram; /* in place of the value, where the family is one */
+	const struct histogram *histogram; /* replaces the value in families of histograms */
 	uint8_t presence; /* present; PRESENCE_ESTIMATED may be set */
-	/* when a process's counter began at 0; 0: not known, the driver's counters are older */
+	/* when a process's counter started at 0; 0: unknown, the driver's counters are older */
 	int64_t created_real_ns;
-	/* What it is of, for sinks with names of their own. */
+	/* What the number belongs to, for sinks with their own names. */
 	const struct metric *row; /* NULL: not in a table */
 	unsigned slot; /* within the row */
-	uint32_t entity; /* index of the GPU or MIG instance; UINT32_MAX: not of one */
+	uint32_t entity; /* index of the GPU or MIG instance; UINT32_MAX: none */
 	const struct xid *xid; /* WALK_XIDS */
 };
 
 struct walk_sink {
-	/* The series that follow are of this family. False: none of them is wanted. */
+	/* Begins the family of the series that follow. False: the sink does not want it. */
 	bool (*family)(void *userdata, const struct family *family);
 	void (*series)(void *userdata, const struct series *series);
 	void *userdata;
 };
 
-/* @subjects: enum walk_subject bits. 0, or -ENOMEM: the sink has not had everything. */
+/* @subjects: enum walk_subject bits. 0, or -ENOMEM: the sink has not received everything. */
 int walk_snapshot(const struct snapshot *snapshot, unsigned subjects, const struct walk_sink *sink);
 
 /* Raw text of the label with this name; NULL: the series has none. */

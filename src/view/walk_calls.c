@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Traced calls by name, over all processes: as many series as there are probes, whatever the node runs. */
+/*
+ * Traced calls by name, summed over all processes: at most as many series as there are probes.
+ */
 #include "view/walk_private.h"
 
 #include <inttypes.h>
@@ -10,7 +12,7 @@
 struct call_walk {
 	struct walk *walk;
 	const struct trace_view *view;
-	const struct label_set **sets; /* api; NULL: one that has the name of the call before it */
+	const struct label_set **sets; /* label api; NULL: the name of the previous call again */
 };
 
 static void walk_call(struct call_walk *cw, uint32_t i, const struct label_set *more, double value)
@@ -39,8 +41,8 @@ static void walk_call_errors(struct call_walk *cw, uint32_t i)
 }
 
 /*
- * Of the calls whose end was seen. The sums of buckets may have been read while they were counted: still a
- * histogram.
+ * Durations of the calls whose return was traced. The buckets may have been read while counting continued;
+ * they are cumulative anyway.
  */
 static void walk_call_durations(struct call_walk *cw, uint32_t i)
 {
@@ -97,10 +99,9 @@ void walk_calls(struct walk *walk)
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (calls[i].bytes > 0 && cw.sets[i])
 				walk_call(&cw, i, NULL, (double)calls[i].bytes);
-	if (walk_family_named(
-		    walk, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
-		    "Time from entry to return of traced calls that were seen to return, not of the "
-		    "work that they start."))
+	if (walk_family_named(walk, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
+			      "Time from entry to return of traced calls whose return was traced, not of the "
+			      "work that they start."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (calls[i].timed > 0 && cw.sets[i])
 				walk_call_durations(&cw, i);

@@ -60,10 +60,7 @@ static double entity_stale(const struct snapshot *s, const struct entity *e)
 	return e->stale;
 }
 
-/*
- * Whether the numbers that follow are to be believed; for whole GPUs, as an instance shares its GPU's fate
- * and readings.
- */
+/* State of the numbers: for whole GPUs only, since an instance shares its GPU's state and readings. */
 static void walk_gpu_state(struct walk *walk)
 {
 	static const struct {
@@ -97,7 +94,7 @@ static void walk_gpu_state(struct walk *walk)
 	}
 }
 
-/* link="0" and so on, made once for all rows with this index; NULL for a row without one. */
+/* link="0" and so on, created once for all rows with this index; NULL for a row without one. */
 static const struct label_set *index_set(struct walk *walk, const struct metric *m, unsigned k)
 {
 	struct walk_index *index = walk->indexes;
@@ -163,8 +160,8 @@ static bool row_estimated(const struct entity *e, const struct metric *m)
 static void walk_gpu_estimates(struct walk *walk)
 {
 	if (!walk_family_named(walk, "gpu_estimated", FAMILY_GAUGE, UNIT_NONE,
-			       "1 for each metric whose value is computed from something weaker than a "
-			       "measurement of it."))
+			       "1 for each metric whose value is an estimate, not a "
+			       "measurement."))
 		return;
 	for (unsigned row = 0; row < GPU_METRICS; row++) {
 		const struct metric *m = &gpu_metrics[row];
@@ -196,7 +193,7 @@ void walk_gpus(struct walk *walk)
 	walk_gpu_estimates(walk);
 }
 
-/* To the millisecond: more digits than that are not meant. */
+/* Rounded to milliseconds. */
 static double unix_seconds(int64_t real_ns)
 {
 	int64_t ms = real_ns / 1000000;
@@ -204,7 +201,7 @@ static double unix_seconds(int64_t real_ns)
 	return (double)ms * 1e-3;
 }
 
-/* XIDs of a GPU that NVML has never shown carry its PCI address: it is all that is known of it. */
+/* XIDs of a GPU that NVML has never listed are labelled with its PCI address only. */
 static void walk_xid(struct walk *walk, const struct xid *xid, double value)
 {
 	bool known = xid->entity < walk->s->entities_n;

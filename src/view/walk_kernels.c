@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels with series of their own, what the others add up to, and devices with all of theirs. Of one PID the
- * younger process is shown, as in walk_traced.c; rows that would be one series (kernels.h) are added up.
- * What is of the kernel itself, its occupancy and memory, does not age: it is shown even when tracing
- * delivers nothing new.
+ * Kernels with series of their own, the sum of the others, and totals of devices. Of processes with the same
+ * PID the youngest is shown, as in walk_traced.c; rows with equal labels (kernels.h) are added. Properties of
+ * the kernel itself, its occupancy and memory, do not become stale: they are shown even if tracing delivers
+ * nothing new.
  */
 #include "view/walk_private.h"
 
@@ -40,7 +40,7 @@ static uint32_t count_series(const struct trace_view *view)
 }
 
 /*
- * Counters add up, but for one that is not known; of the rest the first is shown, which has taken most time.
+ * Counters are added, except unknown ones; other values are those of the first row, which has the most time.
  */
 static void add_kernel_numbers(struct kernel_series *to, const struct traced_kernel *kernel)
 {
@@ -118,7 +118,7 @@ static bool kernel_walk_init(struct kernel_walk *kw, struct walk *walk)
 	return true;
 }
 
-/* What the row's own series have besides the kernel's labels. */
+/* Additional labels of the row's own series. */
 static const struct label_set *limiter_set(struct walk *walk, const struct kernel_series *series,
 					   unsigned row)
 {
@@ -127,7 +127,7 @@ static const struct label_set *limiter_set(struct walk *walk, const struct kerne
 	return WALK_SET(walk, false, { "limiter", occupancy_limiter_name(series->first->occupancy.limiter) });
 }
 
-/* Has the device launches of kernels without series? */
+/* Value of the device's launches of kernels without series; false if there are none. */
 static bool other_shown(const struct kernel_walk *kw, uint32_t total, unsigned row, double *ret_value,
 			uint8_t *ret_presence)
 {
@@ -187,7 +187,7 @@ static void walk_kernel_rows(struct kernel_walk *kw)
 	}
 }
 
-/* Of all kernels of a device. */
+/* Value over all kernels of a device. */
 static bool total_shown(const struct kernel_walk *kw, uint32_t total, unsigned row, double *ret_value,
 			uint8_t *ret_presence)
 {

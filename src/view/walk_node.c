@@ -6,7 +6,7 @@
 #include "view/names.h"
 #include "view/shown.h"
 
-/* A series of its own, not of a GPU. */
+/* A series with only the labels of @set. */
 static void walk_alone(struct walk *walk, const struct label_set *set, double value)
 {
 	walk_series(walk, &(struct series){ .sets = { set },
@@ -76,7 +76,7 @@ static void walk_rejected(struct walk *walk)
 	struct rejected_field field;
 
 	if (!walk_family_named(walk, "rejected_samples_total", FAMILY_COUNTER, UNIT_NONE,
-			       "Values from the driver that cannot be true and were left out, by field."))
+			       "Implausible values from the driver that were left out, by field."))
 		return;
 	for (unsigned i = 0; rejected_next(walk->s, &i, &field);)
 		walk_alone(walk, WALK_SET(walk, false, { "field", walk_text(walk, field.name, "") }),

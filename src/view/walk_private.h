@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The parts of the walk; walk.c puts them in order. Each walks whole families.
+ * The parts of the walk, called by walk.c. Each walks whole families.
  *
  *   walk_gpus.c        identity and state of GPUs, every GPU row of the table, XIDs
- *   walk_processes.c   processes with series of their own, what the others add up to, workloads
- *   walk_traced.c      traced processes, likewise, and devices with all of theirs
- *   walk_kernels.c     kernels that these launch
+ *   walk_processes.c   processes with series of their own, the sum of the others, workloads
+ *   walk_traced.c      traced processes, likewise, and totals of devices
+ *   walk_kernels.c     kernels of traced processes
  *   walk_calls.c       traced calls, errors and latencies by name of the call
- *   walk_node.c        the node, the agent itself, what the driver says that cannot be true
+ *   walk_node.c        the node, the agent itself, rejected values of the driver
  */
 #pragma once
 
 #include "view/walk.h"
 
 #define WALK_PREFIX "gpusonde_"
-/* In place of the labels of one process, or kernel, where it is all those without series of their own. */
+/* Label value of the sum over processes, or kernels, without series of their own. */
 #define WALK_OTHER "other"
 
 struct arena_chunk;
 
-/* Label sets of the numbers of one index: link="0". */
+/* Label sets of one index: link="0". */
 struct walk_index {
 	struct walk_index *next;
 	const char *name;
@@ -39,41 +39,41 @@ struct walk {
 	const struct label_set *other_process; /* pid="other",comm="other" */
 };
 
-/* False: the sink does not want it. */
+/* False: the sink does not want the family. */
 bool walk_family(struct walk *walk, const struct family *family);
-/* One that is not in a table. */
+/* Begins a family that is not in a table. */
 bool walk_family_named(struct walk *walk, const char *name, enum family_type type, enum metric_unit unit,
 		       const char *help);
 /*
- * The family of the rows from @first on; *ret_end is behind the last of them. @prefix and @help go before its
- * name, whose first @strip bytes are left out, and its text; @help may be NULL.
+ * Begins the family of the rows from @first on; *ret_end is the index after the last of them. @prefix
+ * replaces the first @strip bytes of its name; @help precedes its help text and may be NULL.
  */
 bool walk_family_rows(struct walk *walk, const char *prefix, size_t strip, const char *help,
 		      const struct metric *rows, unsigned n, unsigned first, unsigned *ret_end);
 void walk_series(struct walk *walk, const struct series *series);
 
 /*
- * A set of copies of @labels, whose texts are not copied; with an id where @shared. NULL: out of memory,
- * which sticks, and which a series takes for no labels.
+ * A set with a copy of @labels, whose texts are not copied; with an id if @shared. NULL: out of memory, which
+ * sets walk->failed; a series treats NULL as an empty set.
  */
 const struct label_set *walk_set(struct walk *walk, bool shared, const struct label *labels, uint32_t n);
 #define WALK_SET(walk, shared, ...)                                       \
 	walk_set((walk), (shared), (const struct label[]){ __VA_ARGS__ }, \
 		 sizeof((const struct label[]){ __VA_ARGS__ }) / sizeof(struct label))
-/* Texts that live as long as the walk; "" when out of memory. */
+/* Texts that live as long as the walk; "" if out of memory. */
 const char *walk_number(struct walk *walk, uint64_t number);
 const char *walk_text(struct walk *walk, const char *text, const char *more);
-/* Zeroes, as long as the walk lives. NULL: out of memory. */
+/* Zeroed memory that lives as long as the walk. NULL: out of memory. */
 void *walk_zeroes(struct walk *walk, size_t n, size_t size);
 
-/* The labels that tell a family's rows apart, e.g. engine="gpu"; NULL for a row without one. */
+/* The label that distinguishes the rows of a family, e.g. engine="gpu"; NULL for a row without one. */
 const struct label_set *walk_row_set(struct walk *walk, const struct metric *metric);
 /* metric="gpusonde_...", for lists of estimates. */
 const struct label_set *walk_metric_set(struct walk *walk, const char *prefix, const char *name);
 /* Equal labels in equal order? */
 bool label_set_equal(const struct label_set *a, const struct label_set *b);
 
-/* First row after @i that is of another family. */
+/* The first row after @i that belongs to another family. */
 unsigned family_end(const struct metric *rows, unsigned n, unsigned i);
 
 static inline bool presence_estimated(uint8_t presence)
@@ -93,19 +93,19 @@ void walk_agent(struct walk *walk);
 
 /* walk_traced.c, for other parts that show traced processes. */
 /*
- * As its other series name the device; by UUID alone where the driver has not shown it, NULL where it is not
- * known which.
+ * The labels of a device's other series; by UUID alone if the driver has not listed it, NULL if the device is
+ * unknown.
  */
 const struct label_set *traced_device_set(struct walk *walk, const char *uuid);
-/* Of each device with totals; and of those with equal labels the first. */
+/* Totals of devices; of devices with equal labels only the first. */
 struct traced_totals {
 	const struct label_set **sets;
 	bool *shown;
 };
 bool traced_totals_init(struct walk *walk, struct traced_totals *ret_totals);
 /*
- * Processes are sorted by PID. Of those that share the one of @first, which is the first of them, that which
- * may have series; *ret_end is behind the last of them.
+ * Processes are sorted by PID. Among those that share @first's PID, of which it is the first, returns the one
+ * that may have series; *ret_end is the index after the last of them.
  */
 uint32_t traced_youngest(const struct trace_view *view, uint32_t first, uint32_t *ret_end);
 /* pid="12",comm="name" */

@@ -15,16 +15,15 @@ struct process_walk {
 	bool *has_other;
 };
 
-/* May be added up over processes: a ratio or a peak may not. */
+/* Whether sums over processes make sense: not for ratios and peaks. */
 static bool row_adds_up(const struct metric *m)
 {
 	return m->kind == METRIC_INCREMENT || (m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES);
 }
 
 /*
- * What stands in the line of the others. For increments it is what was credited there, not a sum over today's
- * processes: a process that gets a series of its own later must not take along what is in here, or the line
- * would fall.
+ * Values of the series pid="other". Increments are those credited there, not a sum over the current
+ * processes: otherwise the series would fall when a process gets its own series.
  */
 static void sum_others(struct process_walk *pw)
 {
@@ -110,7 +109,7 @@ static void walk_process_row(struct process_walk *pw, unsigned row)
 	}
 }
 
-/* Live processes and all that have ended, with or without a series. */
+/* Totals over live and ended processes, with or without a series. */
 static void walk_process_totals(struct walk *walk)
 {
 	const struct metric *m = &process_metrics[PROCESS_BUSY];
@@ -179,7 +178,7 @@ static void walk_workload_row(struct walk *walk, const struct label_set *const *
 
 void walk_workloads(struct walk *walk)
 {
-	/* process_gpu_busy_seconds_total becomes workload_gpu_busy_seconds_total */
+	/* process_gpu_busy_seconds_total is renamed workload_gpu_busy_seconds_total */
 	static const size_t strip = sizeof("process_") - 1;
 	const struct label_set **sets = walk_zeroes(walk, walk->s->workloads_n, sizeof(*sets));
 

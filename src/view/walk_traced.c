@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Traced processes. No series may appear twice, or Prometheus refuses the whole page: of two processes with
- * one PID (one has ended, its successor runs) the younger has the series, and of two devices with equal
- * labels the first.
+ * Traced processes. A duplicate series would make Prometheus reject the whole page. So of two processes with
+ * one PID (one has ended, the other runs) the younger has the series, and of two devices with equal labels
+ * the first.
  */
 #include "view/walk_private.h"
 
@@ -18,10 +18,10 @@ struct traced_walk {
 	struct walk *walk;
 	const struct trace_view *view;
 	const struct label_set **processes; /* pid, comm */
-	const struct label_set **devices; /* gpu, uuid, gi, ci as far as they are known */
+	const struct label_set **devices; /* gpu, uuid, gi, ci, if known */
 	struct traced_totals totals;
 	bool *process_shown, *device_shown;
-	double *other; /* gauges that may be added up: TRACED_METRICS numbers per total */
+	double *other; /* gauges that may be summed: TRACED_METRICS numbers per total */
 	bool *has_other;
 };
 
@@ -65,7 +65,7 @@ static void choose_processes(struct traced_walk *tw)
 	}
 }
 
-/* Of two devices of one process with equal labels the first. */
+/* Of two devices of one process with equal labels only the first is shown. */
 static void choose_devices(struct traced_walk *tw, const struct traced_process *process)
 {
 	uint32_t first = process->devices_first, end = first + process->devices_n;
@@ -99,14 +99,15 @@ bool traced_totals_init(struct walk *walk, struct traced_totals *ret_totals)
 	return true;
 }
 
-/* Memory may be added up over processes: a ratio, a peak or a mean (of launches, by class) may not. */
+/* Memory may be summed over processes; ratios, peaks and means (of launches, by class) may not. */
 static bool gauge_adds_up(const struct metric *m)
 {
 	return m->kind == METRIC_GAUGE && m->unit == UNIT_BYTES && !(m->label && STRV_EQ(m->label, "class"));
 }
 
 /*
- * Counters of those without a series come with the view; what is a sum over today's processes is made here.
+ * Counters of processes without a series come with the view; sums of gauges over the current processes are
+ * computed here.
  */
 static void sum_others(struct traced_walk *tw)
 {
@@ -127,7 +128,7 @@ static void sum_others(struct traced_walk *tw)
 			if (!gauge_adds_up(&traced_metrics[row]) ||
 			    !traced_shows(tw->walk->s, process, &traced_metrics[row]))
 				continue;
-			/* One that is not known, and neither is the sum. */
+			/* If one value is unknown, so is the sum. */
 			tw->other[at] += presence_is(device->p[row]) ? device->v[row] : NAN;
 			tw->has_other[at] = !isnan(tw->other[at]);
 		}

@@ -63,7 +63,7 @@ static const struct {
 	{ "gpu_stale", "gauge", "gpu, uuid", "1 while the newest values are too old to be current." },
 	{ "gpu_sample_age_seconds", "gauge", "gpu, uuid", "Time since the newest good reading." },
 	{ "gpu_estimated", "gauge", "gpu, uuid, metric, the metric's own label",
-	  "1 for each metric whose value is computed from something weaker than a measurement of it." },
+	  "1 for each metric whose value is an estimate, not a measurement." },
 	{ "gpu_xid_errors_total", "counter", "gpu, uuid, xid",
 	  "XID reports since boot. pci_bus_id instead of gpu and uuid for a GPU "
 	  "that the driver has never shown." },
@@ -77,7 +77,7 @@ static const struct {
 	{ "up", "gauge", "", "1 while the agent's data are fresh, on a node without GPUs too." },
 	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
 	{ "rejected_samples_total", "counter", "field",
-	  "Values from the driver that cannot be true and were left out." },
+	  "Implausible values from the driver that were left out." },
 	{ "trace_info", "info", "enabled, backend, reason",
 	  "Whether CUDA calls are traced, how, and why not or what is missing." },
 	{ "process_cuda_estimated", "gauge", "those of the process's series, metric, the metric's own label",
@@ -103,7 +103,7 @@ static const struct {
 	{ "cuda_call_bytes_total", "counter", "api",
 	  "Bytes that successful traced calls were asked to allocate, copy or set." },
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
-	  "Time from entry to return of traced calls that were seen to return, not of the work that they "
+	  "Time from entry to return of traced calls whose return was traced, not of the work that they "
 	  "start; bounds are 1 us times powers of 4." },
 };
 
