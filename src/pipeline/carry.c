@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process that has ended is in one view, with its final figures. The main thread may fetch fewer views than
- * are made: what ended in one that it did not fetch goes on into the next, of processes with series of their
- * own, PIPELINE_CARRIED_MAX at most.
+ * An ended process is in exactly one view, with its final figures. The main thread may fetch fewer views than
+ * are made, so ended processes of an unfetched view are carried over to the next one: those with series of
+ * their own, at most PIPELINE_CARRIED_MAX.
  */
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void copy_process(const struct trace_view *from, const struct traced_proc
 	to->processes_n++;
 }
 
-/* All that is not of one process. */
+/* Copies everything that does not belong to a single process. */
 static void copy_rest(const struct trace_view *from, struct trace_view *to)
 {
 	to->enabled = from->enabled;
@@ -81,7 +81,7 @@ static void copy_rest(const struct trace_view *from, struct trace_view *to)
 	to->totals_n = from->totals_n;
 }
 
-/* By PID, of one PID the ended first. */
+/* Merges by PID; of processes with the same PID the ended one comes first. */
 static void views_merge(const struct trace_view *before, const struct trace_view *view, uint32_t carried,
 			struct trace_view *to)
 {

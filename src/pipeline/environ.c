@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a process's environment says of its devices. A command that lives for milliseconds is gone when its
- * launches are looked at; "gpusonde trace" sees it stand still while it maps its libraries, and keeps the few
- * variables that matter then.
+ * Environment variables that select a process's devices. A command that runs for milliseconds has ended when
+ * its launches are processed; "gpusonde trace" stops it while it maps its libraries and stores the few
+ * relevant variables then.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ static int read_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n
 			break;
 		n += (size_t)got;
 	}
-	/* One that has ended and is not yet waited for has no environment, and no program either. */
+	/* A process that has ended but has not been waited for has neither environment nor executable. */
 	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
 	if (n == 0 && readlink(path, (char[1]){ 0 }, 1) < 0)
 		return -ESRCH;
@@ -55,7 +55,7 @@ static int read_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n
 	return 0;
 }
 
-/* -ESRCH: it is no longer known. */
+/* -ESRCH: the process is gone. */
 static int is_contained(uint32_t tgid, bool *ret_contained)
 {
 	struct proc_identity identity;
@@ -108,7 +108,8 @@ int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret
 }
 
 /*
- * CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER, NVIDIA_VISIBLE_DEVICES. False: they do not fit, and none is kept.
+ * Copies CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER and NVIDIA_VISIBLE_DEVICES. False: they do not fit, and none
+ * is copied.
  */
 static bool pick(const char *text, size_t n, char to[static KEPT_BYTES], uint32_t *ret_n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What src/cuda learns of the node: devices and NVML's figures from snapshots, environments and limits of
- * containers from /proc.
+ * Passes data about the node to src/cuda: devices and NVML's figures from snapshots, environments and
+ * container limits from /proc.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static const char *uuid_of(const struct entity *e)
 	return e->id.parent == READING_NONE ? e->id.uuid : e->id.mig_uuid;
 }
 
-/* 90 of "9.0", 121 of "12.1"; 0 not known. A MIG instance is of its GPU's. */
+/* 90 for "9.0", 121 for "12.1"; 0: unknown. A MIG instance has its GPU's. */
 static uint16_t sm_of(const struct snapshot *snapshot, const struct entity *e)
 {
 	struct cursor text;
@@ -65,7 +65,7 @@ static void set_devices(struct pipeline *pipeline, const struct snapshot *snapsh
 	if (n == pipeline->devices_n && memcmp(devices, pipeline->devices, n * sizeof(devices[0])) == 0)
 		return;
 	if (cuda_set_devices(pipeline->cuda, devices, n) < 0)
-		return; /* out of memory: at the next snapshot */
+		return; /* out of memory: tried again with the next snapshot */
 	memcpy(pipeline->devices, devices, n * sizeof(devices[0]));
 	pipeline->devices_n = n;
 }
@@ -89,8 +89,8 @@ void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapsho
 /* ---- processes ---- */
 
 /*
- * The devices that one word of NVIDIA_VISIBLE_DEVICES names: an index, a UUID or the beginning of one,
- * GPU:INSTANCE for MIG's.
+ * Whether one word of NVIDIA_VISIBLE_DEVICES names the device: an index, a UUID or its beginning,
+ * GPU:INSTANCE for MIG.
  */
 static bool named(const struct pipeline *pipeline, const struct cursor *word, uint32_t device)
 {
@@ -132,8 +132,8 @@ static int list_allowed(const struct pipeline *pipeline, struct cursor list, cha
 }
 
 /*
- * NVIDIA's container runtime gives a container the devices that this variable of its environment names, and
- * nobody else reads it: it means nothing outside of a container.
+ * NVIDIA's container runtime gives a container the devices in this variable of its environment. Outside of
+ * containers nothing uses the variable, so it is ignored there.
  */
 static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata)
 {

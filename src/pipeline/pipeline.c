@@ -45,7 +45,7 @@ static void figures_turn(void *userdata)
 	span_sinks_turn(cuda_span_sinks(pipeline->cuda));
 }
 
-/* Figures must not miss an event: without a bound on their time, which is 40 ns for each. */
+/* The figures need every event, so this sink has no time limit; it takes about 40 ns for each. */
 static const struct event_sink figures = {
 	.sink.name = "figures",
 	.event = figures_event,

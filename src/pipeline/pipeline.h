@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From traced events to figures: the engine's events go to src/cuda, kernels are named by src/symbolize, and
- * once a window both become a struct trace_view. A pipeline has no thread of its own: the caller runs an
- * event loop and owns the engine.
+ * From traced events to figures: the engine's events go to src/cuda, src/symbolize names the kernels, and
+ * once a window both are combined in a struct trace_view. A pipeline has no thread: the caller runs an event
+ * loop and owns the engine.
  *
- *   engine ── pipeline_event_sink ──> pipeline ──> src/cuda ── pipeline_span_sinks ──> who wants spans
+ *   engine ── pipeline_event_sink ──> pipeline ──> src/cuda ── pipeline_span_sinks ──> other users of spans
  *                                        │  └────> src/symbolize (own thread), answers by the caller's loop
  *   snapshot ── pipeline_set_node ──────>│
  *                                        └── pipeline_view(engine) ──> struct trace_view
@@ -30,10 +30,10 @@ enum { PIPELINE_CARRIED_MAX = 256 };
 struct pipeline_config {
 	uint32_t series, kernel_series; /* processes and kernels with series of their own */
 	bool name_kernels;
-	bool read_memory; /* kernels may be named from a process's memory */
+	bool read_memory; /* kernel names may be read from a process's memory */
 	/*
-	 * Questions wait this long for the first devices: which of a kernel's images is launched depends on
-	 * them. 0: not at all.
+	 * Requests to name a kernel wait this long for the first devices, since its figures depend on the
+	 * device. 0: no waiting.
 	 */
 	int64_t devices_wait_ns;
 };
@@ -41,43 +41,48 @@ struct pipeline_config {
 struct pipeline;
 
 /*
- * @event: the loop of the thread that owns it. *ret_unnamed: why kernels are named by their handles alone, a
- * negative errno; 0: they are named, or that was not wanted.
+ * @event: the loop of the owning thread. *ret_unnamed: a negative errno if kernels cannot be named; 0: they
+ * are named, or that was disabled.
  */
 int pipeline_new(sd_event *event, const struct pipeline_config *config, struct pipeline **ret_pipeline,
 		 int *ret_unnamed);
-/* After its engine. */
+/* To be called after the engine has been freed. */
 void pipeline_free(struct pipeline *pipeline);
 DEFINE_CLEANUP(struct pipeline *, pipeline_free, pipeline_freep)
 
-/* What takes the engine's events: for the list of trace_engine_sinks(). Lives as long as the pipeline. */
+/* The sink for the engine's events, to be added to trace_engine_sinks(). Valid as long as the pipeline. */
 struct event_sink *pipeline_event_sink(struct pipeline *pipeline);
-/* Those who get finished spans, to be added to. */
+/* The list of sinks for finished spans. */
 struct span_sinks *pipeline_span_sinks(struct pipeline *pipeline);
 
-/* The node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
+/* Passes the node's devices, and NVML's figures of its processes, from a snapshot; once for each window. */
 void pipeline_set_node(struct pipeline *pipeline, const struct snapshot *snapshot);
 
 /*
- * Closes the window: what is known now, for the caller to unref. @left_out: ended processes that found no
- * room in earlier views.
+ * Closes the window and returns a view, which the caller must unref. @left_out: ended processes that were
+ * dropped from earlier views.
  */
 int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64_t left_out,
 		  struct trace_view **ret_view);
-/* One call of a view, from the engine's sums; its errors go behind those that the view has. */
+/* Fills one call of a view from the engine's sums, and appends its errors to the view's. */
 void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum);
-/* A view of tracing that is not running, and why; a source that nobody wanted is not down. */
+/* A view that says why tracing is not running. If it is not @wanted, the source is not reported as failed. */
 int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view);
 /*
- * @view, which it takes, with what ended in @before, which nobody has seen; @before may be NULL. Adds to
- * @left_out those without room: their figures are in the totals only.
+ * Adds the processes that ended in @before, which was never fetched, to @view (takes its reference). @before
+ * may be NULL. Adds the number of dropped processes to @left_out: their figures are only in the totals.
  */
 struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_view *view,
 				  uint64_t *left_out);
 
-/* The environment of a process that may be gone when it is asked for; the newest 64 are kept. */
+/* Stores the environment of a process that may have ended when it is needed; the newest 64 are stored. */
 void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid);
-/* A file that a process is about to map: its kernels can be named when the process has ended. */
+/*
+ * Reads a file that a process is about to map, so that its kernels can be named after the process has ended.
+ */
 void pipeline_look(struct pipeline *pipeline, const struct symbolizer_mapping *mapping);
-/* What has been launched so far is named, or cannot be; @timeout_ns at most. Drains @engine meanwhile. */
+/*
+ * Waits until all kernels launched so far are named or known to be unnamed, at most @timeout_ns. Drains
+ * @engine meanwhile.
+ */
 void pipeline_settle(struct pipeline *pipeline, struct trace_engine *engine, int64_t timeout_ns);

@@ -13,25 +13,25 @@ struct pipeline {
 	struct pipeline_config config;
 	struct event_sink sink; /* figures */
 	struct cuda *cuda;
-	struct symbolizer *symbolizer; /* NULL: not wanted, or not to be had */
-	int64_t devices_by_ns; /* until then questions wait for the first devices */
+	struct symbolizer *symbolizer; /* NULL: disabled or not available */
+	int64_t devices_by_ns; /* until then requests wait for the first devices */
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];
 	uint32_t devices_n;
-	uint64_t node_seq; /* of the newest snapshot whose figures were taken */
+	uint64_t node_seq; /* of the newest processed snapshot */
 	struct kept_environments *kept; /* NULL: none */
 };
 
-/* view.c: what was left out beyond a limit, and what sinks had no time or room for */
+/* view.c: events and rows dropped at a limit or by sinks */
 uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_sinks *events);
 
 /* node.c */
 extern const struct cuda_ops pipeline_cuda_ops;
 
-/* environ.c; -ESRCH: the process is gone, and was not kept */
+/* environ.c; -ESRCH: the process has ended, and its environment was not stored */
 int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained);
 
 /* symbols.c */
-/* Starts the symbolizer and adds to @ops how it is asked; all or nothing. */
+/* Starts the symbolizer and sets its callbacks in @ops; all or nothing. */
 int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops *ops);
 void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *view);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which kernel a launch is of: src/cuda asks, src/symbolize finds out in its own thread, and its answers come
- * back through the tracing thread's loop.
+ * Kernel names: src/cuda requests them, src/symbolize finds them in its own thread, and the answers arrive
+ * through the tracing thread's loop.
  */
 #include <errno.h>
 #include <limits.h>
@@ -13,11 +13,12 @@
 #include "pipeline/private.h"
 
 enum {
-	ANSWERS_AT_ONCE = 256, /* the rest in the next turn of the loop: events go on */
+	/* the rest in the next iteration of the loop, so that events are not delayed */
+	ANSWERS_AT_ONCE = 256,
 	SETTLE_STEP_MS = 20,
 };
 
-/* At most @n of the answers that are there. */
+/* Processes at most @n of the available answers. */
 static void take_answers(struct pipeline *pipeline, unsigned n)
 {
 	struct symbolizer_answer answer;
@@ -58,7 +59,7 @@ static void load_image(uint32_t tgid, uint64_t incarnation, uint64_t address, vo
 {
 	struct pipeline *pipeline = userdata;
 
-	/* Without room its kernels have no figures; the queue counts it. */
+	/* If the queue is full, the image's kernels have no figures; the queue counts this. */
 	(void)symbolizer_image(pipeline->symbolizer, (pid_t)tgid, incarnation, address);
 }
 
@@ -114,7 +115,7 @@ void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *v
 
 void pipeline_look(struct pipeline *pipeline, const struct symbolizer_mapping *mapping)
 {
-	/* Without room it is looked at when it is asked about, if it lives so long. */
+	/* If the queue is full, the file is read with the first request for it, if it still exists then. */
 	if (pipeline->symbolizer)
 		(void)symbolizer_look(pipeline->symbolizer, mapping);
 }
@@ -131,13 +132,13 @@ void pipeline_settle(struct pipeline *pipeline, struct trace_engine *engine, int
 {
 	int64_t end = clock_mono_ns() + timeout_ns;
 
-	/* The events of others go on coming; questions may follow from answers to others. */
+	/* Events of other processes are processed meanwhile; answers may cause further requests. */
 	while (pipeline->symbolizer) {
 		struct pollfd answers = { .fd = symbolizer_fd(pipeline->symbolizer), .events = POLLIN };
 		bool answered;
 
 		trace_engine_drain(engine);
-		answered = waiting(pipeline) == 0; /* and what was given by then is taken now */
+		answered = waiting(pipeline) == 0; /* take the answers that arrived before this check, too */
 		take_answers(pipeline, UINT_MAX);
 		if ((answered && waiting(pipeline) == 0) || clock_mono_ns() >= end)
 			break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A view of what is traced: src/cuda's figures by process and device, the engine's sums by call, joined by
- * process.
+ * Makes a view of the traced processes: src/cuda's figures by process and device, and the engine's sums by
+ * call, joined by process.
  */
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include "pipeline/private.h"
 #include "proc/proc.h"
 
-/* ---- how much room ---- */
+/* ---- sizes ---- */
 
 struct view_room {
 	struct cuda *cuda;
@@ -30,7 +30,7 @@ static uint32_t codes_of(const struct trace_sum *sum)
 	return n;
 }
 
-/* What the engine calls incomplete is so for src/cuda and the views. */
+/* The engine's bits of incompleteness have the same values in src/cuda and the views. */
 #define SAME(id_)                                                                   \
 	_Static_assert((unsigned)TRACE_INCOMPLETE_##id_ == TRACED_INCOMPLETE_##id_, \
 		       "model/incomplete.def and trace/engine.h must agree")
@@ -41,7 +41,7 @@ SAME(LATE);
 SAME(NO_RETURNS);
 SAME(SITES);
 
-/* And hands src/cuda what is incomplete, before it closes its window. */
+/* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
 {
 	struct view_room *room = userdata;
@@ -57,7 +57,7 @@ static int count_room(const struct trace_process_sum *process, void *userdata)
 
 /* ---- filling ---- */
 
-/* NULL where that has no words. */
+/* NULL if the code's library has no descriptions. */
 static const char *error_words(const struct probe *probe, int32_t code)
 {
 	if (code == TRACE_RESULT_NULL && probe_spec(probe).result == TRACE_RESULT_POINTER)
@@ -97,10 +97,7 @@ void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const
 	add_codes(view, call, sum);
 }
 
-/*
- * src/cuda's record of the process, made of the same events; or a new one, where that had no room or its
- * event was lost.
- */
+/* Finds src/cuda's entry of the process, or adds one if src/cuda has none (limit reached, event lost). */
 static uint32_t find_process(struct trace_view *view, uint32_t known, const struct trace_process_sum *process)
 {
 	const struct process_id id = { .pid = process->tgid,
@@ -125,11 +122,11 @@ static uint32_t find_process(struct trace_view *view, uint32_t known, const stru
 
 struct filling {
 	struct trace_view *view;
-	uint32_t known; /* processes of src/cuda's */
+	uint32_t known; /* number of processes from src/cuda */
 	struct view_room room;
 };
 
-/* Ends early where there is less room than was counted; there is not. */
+/* Bounds are checked only for safety; count_room() has counted the same rows. */
 static int fill_process(const struct trace_process_sum *process, void *userdata)
 {
 	struct filling *f = userdata;
@@ -148,7 +145,7 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 	for (uint32_t i = 0; i < process->sums_n; i++) {
 		const struct trace_sum *sum = &process->sums[i];
 
-		/* Only a call that has not returned, so far. */
+		/* So far only a call that has not returned. */
 		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probes_n)
 			continue;
 		pipeline_fill_call(view, &view->calls[view->calls_n], sum);
@@ -193,7 +190,7 @@ static int by_pid(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Those that were added stand behind src/cuda's: brings all in the order of their PIDs. */
+/* Sorts by PID, since added processes come after src/cuda's. */
 static int sort_processes(struct trace_view *view)
 {
 	_cleanup_free_ struct place *places = calloc(view->processes_n, sizeof(*places));
@@ -271,7 +268,7 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	pipeline_symbols_view(pipeline, view);
 }
 
-static void say_what_is_missing(struct trace_view *view, const struct trace_engine_status *s)
+static void describe_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
 	bool sees_all = proc_sees_all(), records = s->targets.by_records || !s->targets.why_no_records[0];
 
@@ -330,7 +327,7 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		return r;
 	}
 	fill_agent(view, pipeline, trace_engine_sinks(engine), &status, left_out);
-	say_what_is_missing(view, &status);
+	describe_missing(view, &status);
 	view->enabled = true;
 	view->boot_ns = clock_boot_ns();
 	snprintf(view->backend, sizeof(view->backend), "%s", status.backend);
