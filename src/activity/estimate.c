@@ -6,9 +6,9 @@
 #include "base/macro.h"
 
 #define COMPARE_SECONDS \
-	2.0 /* of the driver's time, at least: its samples come several a second, ours at each tick */
+	2.0 /* minimum of the driver's time: it has several samples a second, we read them once a tick */
 #define PERCENT 0.01
-#define KEEP 0.8 /* of what was learned before, each time */
+#define DECAY 0.8 /* weight of previously learned values at each step */
 
 double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
 		       bool pending)
@@ -34,7 +34,7 @@ static void estimate_restart(struct estimate *estimate, double busy_total, doubl
 	estimate->elapsed = estimate->estimated = estimate->launches = 0;
 }
 
-/* @busy: the driver's, in the time that the estimate is about. */
+/* @busy: the driver's busy time for the period of the estimate. */
 static void estimate_learn(struct estimate *estimate, double busy)
 {
 	double larger = MAX(busy, estimate->estimated);
@@ -42,8 +42,8 @@ static void estimate_learn(struct estimate *estimate, double busy)
 	if (larger > 0)
 		estimate->errors[estimate->errors_n++ % ERRORS_KEPT] =
 			(float)(fabs(busy - estimate->estimated) / larger);
-	estimate->learned_busy = estimate->learned_busy * KEEP + busy;
-	estimate->learned_launches = estimate->learned_launches * KEEP + estimate->launches;
+	estimate->learned_busy = estimate->learned_busy * DECAY + busy;
+	estimate->learned_launches = estimate->learned_launches * DECAY + estimate->launches;
 	if (estimate->learned_launches < 1)
 		return;
 	estimate->per_launch = estimate->learned_busy / estimate->learned_launches;
@@ -63,7 +63,7 @@ bool estimate_calibrate(struct estimate *estimate, double busy_total, double obs
 	if (observed < COMPARE_SECONDS)
 		return false;
 	if (busy > 0 || (estimate->launches > 0 && estimate->estimated > PERCENT * estimate->elapsed)) {
-		/* The driver's windows and ours are not cut at the same moments: compare shares. */
+		/* The driver's windows and ours start at different times, so compare shares. */
 		double share = busy > 0 ? MIN(busy / observed, 1.0) : PERCENT / 2;
 
 		estimate_learn(estimate, share * estimate->elapsed);

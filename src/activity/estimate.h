@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Busy time of a process on a device, estimated from what its calls say, and corrected by the driver's own
- * figures where it has some.
+ * Busy time of a process on a device, estimated from its calls, and calibrated by the driver's own figures if
+ * it has any.
  *
- * Once the driver has shown how long the device worked for the process, each launch is taken to cost the mean
- * of what launches have cost lately. They queue up: what was launched is a backlog, a window spends of it as
- * much as it has time with work pending (the union of spans, which bounds it from above), and a stream of
- * calls that has waited for everything leaves none. So a burst that runs for minutes is spread over them, and
- * time between launches in which nothing ran is not counted, which a span alone would do.
+ * Once the driver has shown how long the device worked for the process, each launch is assumed to cost the
+ * mean of recent launches. Launches form a backlog; each window reduces it by at most the time in which work
+ * was pending (the union of spans, an upper bound), and a call that waits for all work clears it. So a burst
+ * that runs for minutes is spread over them, and idle time between launches is not counted, as it would be
+ * with spans alone.
  *
- * Before that: a wait that took time says that the device worked until it returned, so its whole span counts;
- * one that returned at once says that the work was over before, so no more than until the last launch had
- * returned (struct span_block's likely_ns).
+ * Before calibration: if a wait took time, the device worked until it returned, so its whole span counts; if
+ * it returned at once, the work had ended earlier, so at most the time until the last launch returned counts
+ * (struct span_block's likely_ns).
  *
- * NVML counts whole percents: what it calls 0 is anything below one. An estimate of less agrees with that,
- * and teaches nothing; one of more is taken to have been half of one.
+ * NVML counts whole percents: 0 means less than one. An estimate below that agrees and is not used for
+ * learning; for a higher estimate the driver's value is assumed to be half a percent.
  *
- * The error is computed before anything is learned from the window it is about. All times are in seconds.
+ * The error of a window is computed before anything is learned from that window. All times are in seconds.
  */
 #pragma once
 
@@ -26,24 +26,27 @@
 enum { ERRORS_KEPT = 16 }; /* calibration windows whose error is averaged */
 
 struct estimate {
-	double per_launch; /* seconds of the device's, learned */
-	double learned_busy, learned_launches; /* decaying sums behind it */
-	double backlog; /* seconds of launches that the estimate has not yet spent */
-	/* Since the driver's figure was last compared: */
+	double per_launch; /* learned cost of a launch on the device */
+	double learned_busy, learned_launches; /* decaying sums that per_launch is computed from */
+	double backlog; /* seconds of launches not yet counted in an estimate */
+	/* Since the last comparison with the driver's figure: */
 	double elapsed, estimated, launches;
-	double driver_busy, driver_observed; /* its totals then */
+	double driver_busy, driver_observed; /* the driver's totals at that comparison */
 	bool started, calibrated;
-	uint32_t errors_n; /* ever */
+	uint32_t errors_n; /* total number */
 	float errors[ERRORS_KEPT];
 };
 
 /*
- * The estimate of a window of @elapsed seconds: @span covered by spans, of it @likely before calibration,
- * with so many @launches. @pending: work was not finished when it closed.
+ * The estimate for a window of @elapsed seconds with @launches launches: @span seconds covered by spans, of
+ * which @likely count before calibration. @pending: work was unfinished at the end of the window.
  */
 double estimate_window(struct estimate *estimate, double elapsed, double span, double likely, double launches,
 		       bool pending);
-/* The driver's totals: of @observed_total seconds the device worked @busy_total. Was something learned? */
+/*
+ * Calibrates with the driver's totals: the device worked @busy_total of @observed_total seconds. Returns
+ * whether something was learned.
+ */
 bool estimate_calibrate(struct estimate *estimate, double busy_total, double observed_total);
 /* The mean relative error of the last calibrations; NAN without any. */
 double estimate_error(const struct estimate *estimate);

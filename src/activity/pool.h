@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A pool: zeroed rows of equal size, named by index. The array moves when it grows, so a pointer to a row is
- * good until the next pool_take(). The first 4 bytes of a free row are the pool's: a row begins with a
- * uint32_t of its own that means nothing while the row is used.
+ * A pool of zeroed rows of equal size, referred to by index. The array moves when it grows, so a pointer to a
+ * row is valid until the next pool_take(). The first 4 bytes of a free row link the free list: a row must
+ * begin with a uint32_t for this purpose, which is unused while the row is in use.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct pool {
 	uint32_t free; /* first free row plus one; 0: none */
 };
 
-/* The index of a zeroed row of @size bytes; POOL_NONE: @limit rows are used, or there is no memory. */
+/* Returns the index of a zeroed row of @size bytes; POOL_NONE: @limit rows are used, or out of memory. */
 uint32_t pool_take(struct pool *pool, uint32_t size, uint32_t limit);
 void pool_give(struct pool *pool, uint32_t index);
 void pool_done(struct pool *pool);

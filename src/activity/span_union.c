@@ -39,7 +39,7 @@ static struct span_block blocks_merge(const struct span_block *a, const struct s
 	return m;
 }
 
-/* Half as many blocks; each is two neighbours and the gap between them, which is not covered. */
+/* Halves the number of blocks; each new one is two neighbours and the uncovered gap between them. */
 static void union_compact(struct span_union *u)
 {
 	uint32_t n = 0;
@@ -72,7 +72,7 @@ void span_add(struct span_union *u, struct span_block block)
 	u->n += 1 + first - last;
 }
 
-/* A block that reaches beyond the window: neither part may be too low. */
+/* Splits a block at the end of the window, so that neither part is too low. */
 static struct span_block block_cut(struct span_block *b, uint64_t at)
 {
 	double share = (double)(at - b->start) / (double)(b->end - b->start);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The union of spans in bounded memory, for figures: how much time is covered, whatever overlaps. Spans come
- * nearly in the order of their ends, so that adding one looks at the last blocks only. When the room is used
- * up, neighbours are merged: the block then says how much of it is covered, and what overlaps it later can
- * only be bounded from above. The sum is exact while nothing was merged for room, and never too low.
+ * The union of spans in bounded memory: how much time is covered by any of them. Spans arrive nearly in the
+ * order of their ends, so adding one usually affects only the last blocks. When the capacity is exceeded,
+ * neighbours are merged: a block then stores how much of it is covered, and later overlaps can only be
+ * bounded from above. The sum is exact as long as nothing was merged this way, and never too low.
  *
- * A consumer that needs each span by itself is a span sink (activity/span.h).
+ * A consumer that needs individual spans is a span sink (activity/span.h).
  */
 #pragma once
 
@@ -13,11 +13,11 @@
 
 enum { SPAN_BLOCKS = 32 };
 
-/* A piece of time, of which `covered` counts: all of it, unless pieces were merged to save room. */
+/* A period; `covered` of it counts, which is all of it unless blocks were merged to save space. */
 struct span_block {
 	uint64_t start, end, covered; /* ns */
 	double core_ns; /* cores times time */
-	double likely_ns; /* the guess before calibration */
+	double likely_ns; /* estimate before calibration */
 };
 
 /* Sorted, disjoint. */
@@ -27,6 +27,6 @@ struct span_union {
 };
 
 void span_add(struct span_union *u, struct span_block block);
-/* Moves what lies before @end into @ret_before; what comes later stays. */
+/* Moves the part before @end to @ret_before; the rest stays in @u. */
 void span_take(struct span_union *u, uint64_t end, struct span_union *ret_before);
 uint64_t span_covered(const struct span_union *u);

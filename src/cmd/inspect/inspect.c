@@ -84,7 +84,7 @@ static void say_which_archs(const struct inspection *in)
 }
 
 /* After reading. False: what was asked for is not there. */
-static bool describe_missing(const struct inspection *in)
+static bool say_what_is_missing(const struct inspection *in)
 {
 	const struct inspect_result *result = &in->result;
 	const struct inspect_filter *filter = &in->reading.filter;
@@ -120,7 +120,7 @@ static int inspect(struct inspection *in)
 		return EXIT_FAILURE;
 	}
 	if (in->result.images_found > 0)
-		return describe_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
+		return say_what_is_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
 	inspect_say(in->inv, in->files.file[0].path, "nothing of its device code could be read");
 	return EXIT_FAILURE;
 }
