@@ -14,7 +14,7 @@ const struct flag flag_table[FLAGS] = {
 #include "config/flags.def"
 };
 
-/* One word of the command line that begins with a dash: "--name=value" or "--name", or "-x". */
+/* A word of the command line that begins with a dash: "--name=value", "--name" or "-x". */
 struct word {
 	const char *name;
 	size_t length;
@@ -60,8 +60,8 @@ static void unknown_flag(const struct command *command, const struct word *word,
 }
 
 /*
- * The value of a flag that wants one: behind its '=', else the next word. NULL, and a complaint, when there
- * is none.
+ * The value of a flag that requires one: after its '=', else the next word. NULL, with an error message, if
+ * there is none.
  */
 static const char *take_value(struct invocation *inv, const struct word *word, const char *placeholder,
 			      int *i, struct strbuf *errors)
@@ -70,7 +70,7 @@ static const char *take_value(struct invocation *inv, const struct word *word, c
 		return word->value;
 	if (*i + 1 < inv->argc)
 		return inv->argv[++*i];
-	strbuf_addf(errors, "%.*s wants a value: %.*s %s\n", (int)word->length, word->name, (int)word->length,
+	strbuf_addf(errors, "%.*s needs a value: %.*s %s\n", (int)word->length, word->name, (int)word->length,
 		    word->name, placeholder);
 	return NULL;
 }
@@ -106,7 +106,8 @@ static int parse_option(struct invocation *inv, struct options *options, const s
 }
 
 /*
- * A word that is no flag. Where it begins another program's command line, all that follows is that program's.
+ * Handles a word that is no flag. If the command takes another program's command line, this and all following
+ * words belong to it.
  */
 static void take_operand(struct invocation *inv, int *i, struct strbuf *errors)
 {
@@ -168,7 +169,7 @@ static int read_file_options(const struct invocation *inv, struct options *optio
 int cmdline_options(struct invocation *inv, struct options *ret_options, struct strbuf *errors,
 		    struct strbuf *warnings)
 {
-	bool wants_all = inv->command->use != USE_HELP; /* help must work whatever the configuration holds */
+	bool wants_all = inv->command->use != USE_HELP; /* help must work with an invalid configuration */
 	struct options options;
 	int r = options_init(&options);
 

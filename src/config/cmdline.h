@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/config is what a user sets: options and their four origins, the command line, and the places of sockets
- * and state. One row of options.def is an option, one of flags.def a flag.
+ * src/config has what a user can set: options from four origins, the command line, and the paths of sockets
+ * and state. A row of options.def is an option, a row of flags.def a flag.
  */
 #pragma once
 
@@ -34,33 +34,35 @@ struct command {
 	enum use use;
 	const char *summary; /* one line */
 	const char *about; /* paragraphs */
-	const struct exit_status *statuses; /* ends with value NULL; commands that end alike share one list */
-	const char *operands; /* what stands beside the flags, as usage shows it; NULL: nothing may */
-	bool command_line; /* the operands are another program's command line: the first one ends our flags */
+	const struct exit_status *statuses; /* ends with value NULL; commands may share a list */
+	const char *operands; /* words beside the flags, as shown in usage; NULL: none allowed */
+	/* the operands are another program's command line: our flags end at the first one */
+	bool command_line;
 };
 
-/* A command line, taken apart, and the options in effect. */
+/* A parsed command line, and the options in effect. */
 struct invocation {
 	const struct command *command;
 	int argc; /* what followed the command's name */
 	char **argv;
-	const char *flag[FLAGS]; /* its value, "" for one that takes none; NULL: not given */
+	const char *flag[FLAGS]; /* its value, "" for a flag without one; NULL: not given */
 	char **operands; /* into argv; one, or with command->command_line all the rest up to a NULL */
 	int operands_n;
 	struct options options;
-	bool options_bad; /* the errors are in @complaints; only doctor runs nevertheless */
+	bool options_bad; /* the errors are in @complaints; only doctor continues */
 	struct strbuf complaints;
 };
 
 extern const struct flag flag_table[FLAGS];
 
 /*
- * Takes flags apart (config/cmdline.c); options given as flags go to @options. What is wrong goes to @errors.
- * -ENOMEM.
+ * Parses flags (config/cmdline.c); options given as flags are set in @options. Errors are appended to
+ * @errors. -ENOMEM.
  */
 int cmdline_parse(struct invocation *invocation, struct options *options, struct strbuf *errors);
 /*
- * All four origins. Called again to reload. What is wrong goes to @errors, near misses to @warnings. -ENOMEM.
+ * Reads options from all four origins; also used to reload. Errors are appended to @errors, probable typos to
+ * @warnings. -ENOMEM.
  */
 int cmdline_options(struct invocation *invocation, struct options *ret_options, struct strbuf *errors,
 		    struct strbuf *warnings);

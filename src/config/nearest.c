@@ -5,9 +5,12 @@
 
 #include "base/macro.h"
 
-enum { WORD_MAX = 48 }; /* longer words are not looked at: no name of ours is that long */
+enum { WORD_MAX = 48 }; /* longer words are not compared: all our names are shorter */
 
-/* Optimal string alignment distance; three rows suffice because a swap looks back two. */
+/*
+ * Optimal string alignment distance; three rows suffice because a swap refers to the row before the previous
+ * one.
+ */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[3][WORD_MAX + 1];
@@ -44,7 +47,7 @@ void nearest_offer(struct nearest *nearest, const char *candidate)
 	if (strlen(nearest->word) > WORD_MAX || strlen(candidate) > WORD_MAX)
 		return;
 	size_t d = distance(nearest->word, candidate);
-	/* The first of several equally near ones wins, but even a bare pass of the threshold counts. */
+	/* The first of several equally near candidates is used; a distance at the threshold is accepted. */
 	if (d < nearest->distance || (!nearest->best && d == nearest->distance && d < strlen(candidate))) {
 		nearest->best = candidate;
 		nearest->distance = d;

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * For "did you mean": the name that a mistyped word most likely stands for. Offer it each candidate in turn;
- * best stays NULL when none is near. Swapped neighbours count as one mistake.
+ * For "did you mean": finds the name nearest to a mistyped word. Call nearest_offer() with each candidate;
+ * best remains NULL if none is near. Swapped neighbours count as one mistake.
  */
 struct nearest {
 	const char *word;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Values of options that base/text does not read: sizes, shares, auto. */
+/*
+ * Parsers of values that base/text does not parse: sizes, shares, auto.
+ */
 #include "config/options.h"
 
 #include <errno.h>
@@ -73,7 +75,7 @@ int option_parse_share(const char *text, int64_t *ret_ppm)
 	    percent > 1e6)
 		return -EINVAL;
 	*ret_ppm = (int64_t)(percent * 1e4 + 0.5);
-	/* What rounds to nothing is something else than nothing. */
+	/* A nonzero percentage that rounds to zero is rejected. */
 	return *ret_ppm == 0 && percent > 0 ? -EINVAL : 0;
 }
 

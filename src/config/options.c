@@ -99,7 +99,7 @@ const char *option_placeholder(const struct option *option)
 	return option->value ? option->value : placeholders[option->type];
 }
 
-/* The largest unit that divides it, as parse_duration_ns() reads it back. */
+/* Uses the largest unit that divides the value, in parse_duration_ns()'s syntax. */
 static void describe_duration(int64_t ns, struct strbuf *out)
 {
 	if (ns % NSEC_PER_SEC)
@@ -228,9 +228,7 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	return (length == 0 && !option->empty) || length > TEXT_MAX ? -EINVAL : 0;
 }
 
-/*
- * Control characters have no place in a path or an address, and would forge lines in logs and --print-config.
- */
+/* Control characters in a path or an address could forge lines in logs and --print-config. */
 static bool printable(const char *text)
 {
 	for (const char *c = text; *c; c++)
@@ -309,8 +307,8 @@ void options_done(struct options *options)
 }
 
 /*
- * A misspelt variable would be ignored in silence; one that only shares the prefix (Kubernetes makes some) is
- * none of ours.
+ * Warns of a variable that is probably a misspelt option. Others with the prefix (Kubernetes sets some) are
+ * ignored.
  */
 static void warn_near_miss(const char *variable, struct strbuf *warnings)
 {

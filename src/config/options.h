@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Options: one table (config/options.def), four origins. A flag outranks the environment, that the
- * configuration file, and that the default. Option a.b_c is the flag --a-b-c, the environment variable
+ * Options: one table (config/options.def), four origins. A flag takes precedence over the environment, then
+ * the configuration file, then the default. Option a.b_c is the flag --a-b-c, the environment variable
  * GPUSONDE_A_B_C and the key `a: {b_c: ...}`.
  *
- * Loading never stops at the first error: each one becomes a line in the caller's buffer that names where,
- * what and the remedy. Values are checked as they are set, so whoever reads them needs no further check.
+ * Loading does not stop at the first error: each error becomes a line in the caller's buffer with location,
+ * cause and remedy. Values are validated when they are set, so users of options need no further checks.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "base/strbuf.h"
 
-/* Which commands an option or flag belongs to; the file and the environment may hold options of any. */
+/* Commands that an option or flag applies to; the file and the environment may contain options of any. */
 enum use {
 	USE_AGENT = 1 << 0,
 	USE_READ = 1 << 1, /* gpus, ps, snapshot */
@@ -49,9 +49,9 @@ enum tristate { TRISTATE_NO, TRISTATE_YES, TRISTATE_AUTO };
 struct option {
 	const char *section, *name, *key; /* "sample", "period", "sample.period" */
 	enum option_type type;
-	const char *initial; /* the default, as it would be written */
-	const char *empty; /* the text may be empty, and this is what that means; else NULL */
-	const char *value; /* placeholder for help, NULL: the type's */
+	const char *initial; /* the default, in the option's syntax */
+	const char *empty; /* the text may be empty, with this meaning; else NULL */
+	const char *value; /* placeholder for help; NULL: that of the type */
 	const char *alias; /* a shorter flag, or NULL */
 	int64_t min, max;
 	unsigned uses; /* enum use bits */
@@ -91,39 +91,39 @@ extern const unsigned section_count;
 enum { OPTION_NAME_MAX = 64 };
 #define OPTIONS_FILE "/etc/gpusonde/gpusonde.yaml"
 
-/* Names made from the key: "--sample-period", "GPUSONDE_SAMPLE_PERIOD". */
+/* Names derived from the key: "--sample-period", "GPUSONDE_SAMPLE_PERIOD". */
 void option_flag(const struct option *option, char ret_flag[static OPTION_NAME_MAX]);
 void option_environment(const struct option *option, char ret_name[static OPTION_NAME_MAX]);
 const struct option *option_by_flag(const char *flag, size_t length);
 const struct option *option_by_key(const char *key);
-/* Placeholder for help ("DURATION"), and what a good value is, in words ("100ms to 1m"). */
+/* Placeholder for help ("DURATION"), and a description of valid values ("100ms to 1m"). */
 const char *option_placeholder(const struct option *option);
 void option_describe(const struct option *option, struct strbuf *out);
 
-/* All defaults. -ENOMEM. */
+/* Sets all options to their defaults. -ENOMEM. */
 int options_init(struct options *options);
 void options_done(struct options *options);
 
 /*
- * Sets one option, unless a higher origin has set it. A value it refuses becomes a line in @errors, and 0 is
- * returned.
+ * Sets one option, unless an origin with higher precedence has set it. For an invalid value appends a line to
+ * @errors and returns 0.
  */
 int options_set(struct options *options, const struct option *option, const char *text,
 		enum option_origin origin, const char *where, struct strbuf *errors);
-/* GPUSONDE_* of the process's environment. Near misses of an option's name are told in @warnings. */
+/* Reads GPUSONDE_* from the process's environment. Probable typos are appended to @warnings. */
 int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings);
-/* A file (config/options_file.c). What is wrong in it, or with it, goes to @errors. -ENOMEM. */
+/* Reads a file (config/options_file.c). Errors are appended to @errors. -ENOMEM. */
 int options_from_file(struct options *options, const char *path, struct strbuf *errors);
 int options_from_yaml(struct options *options, const char *name, const void *text, size_t length,
 		      struct strbuf *errors);
 
-/* Values of types that are options' own (config/option_value.c). -EINVAL. */
+/* Parsers of types that only options use (config/option_value.c). -EINVAL. */
 int option_parse_size(const char *text, int64_t *ret_bytes);
 int option_parse_share(const char *text, int64_t *ret_ppm);
 int option_parse_tristate(const char *text, int64_t *ret_tristate);
 void option_describe_size(int64_t bytes, struct strbuf *out);
 
-/* NULL when the option is `none` or empty. */
+/* NULL if the option is `none` or empty. */
 const char *options_text(const struct options *options, enum option_id id);
 int64_t options_number(const struct options *options, enum option_id id);
 static inline bool options_bool(const struct options *options, enum option_id id)
@@ -132,9 +132,9 @@ static inline bool options_bool(const struct options *options, enum option_id id
 }
 
 /* Documentation from the table (config/options_doc.c). */
-/* YAML that loads again, with origins */
+/* YAML that can be loaded again, with comments on the origins */
 void options_print(const struct options *options, struct strbuf *out);
-void options_sample(struct strbuf *out); /* a commented file to begin with */
+void options_sample(struct strbuf *out); /* a commented sample file */
 void options_help(unsigned use, struct strbuf *out);
 void options_markdown(struct strbuf *out);
 void options_man_flags(struct strbuf *out);

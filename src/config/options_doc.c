@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the option table says about itself: --print-config, --help, the man pages and docs/configuration.md.
+ * Documentation generated from the option table: --print-config, --help, the man pages and
+ * docs/configuration.md.
  */
 #include "config/options.h"
 
@@ -25,7 +26,7 @@ static const char *initial(const struct option *option)
 	return option->initial[0] ? option->initial : option->empty;
 }
 
-/* Double-quoted YAML: values have no control characters, so these two are all that can need an escape. */
+/* Double-quoted YAML. Values have no control characters, so only these two need an escape. */
 static void add_quoted(struct strbuf *out, const char *text)
 {
 	strbuf_addc(out, '"');
@@ -67,7 +68,7 @@ void options_print(const struct options *options, struct strbuf *out)
 	}
 }
 
-/* Fills lines of at most `width` characters, each behind this prefix. */
+/* Wraps text into lines of at most `width` characters, each with this prefix. */
 static void add_wrapped(struct strbuf *out, const char *text, const char *prefix, size_t width)
 {
 	while (*text) {
@@ -128,7 +129,7 @@ void options_sample(struct strbuf *out)
 	}
 }
 
-/* A bar would end the table's cell. */
+/* Escapes bars, which would end the table's cell. */
 static void add_cell(struct strbuf *out, const char *text)
 {
 	for (; *text; text++) {
@@ -184,10 +185,7 @@ void options_markdown(struct strbuf *out)
 	}
 }
 
-/*
- * In roff a hyphen is typeset as such only with a backslash, and a line that begins with a dot or quote is a
- * request.
- */
+/* In roff a hyphen needs a backslash, and a line that begins with a dot or quote is a request. */
 static void add_roff(struct strbuf *out, const char *text)
 {
 	bool line_begins = true;

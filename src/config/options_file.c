@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The configuration file: sections and keys of the option table, each scalar in its place. */
+/*
+ * The configuration file: sections and keys of the option table, with scalar values.
+ */
 #include "config/options.h"
 
 #include <errno.h>
@@ -81,7 +83,7 @@ static int read_key(const struct reader *reader, const char *section, const stru
 	}
 	if (node->kind != YAML_SCALAR_N) {
 		complain(reader, node->line);
-		strbuf_addf(reader->errors, "%s wants a single value, not %s: it must be ", key,
+		strbuf_addf(reader->errors, "%s needs a single value, not %s: it must be ", key,
 			    kind_names[node->kind]);
 		option_describe(option, reader->errors);
 		strbuf_addc(reader->errors, '\n');
@@ -106,7 +108,7 @@ static int read_section(const struct reader *reader, const struct yaml_node *nod
 	if (node->kind != YAML_MAP && !(node->kind == YAML_SCALAR_N && node->scalar[0] == 0)) {
 		complain(reader, node->line);
 		strbuf_addf(reader->errors,
-			    "%s wants keys below it, not %s: put each key on a line of its own, indented\n",
+			    "%s needs keys below it, not %s: put each key on a line of its own, indented\n",
 			    node->key, kind_names[node->kind]);
 		return 0;
 	}

@@ -22,8 +22,7 @@ static bool may_write(const char *folder)
 }
 
 /*
- * An absolute path that a variable of the environment holds; NULL when there is none (the XDG rules want it
- * so).
+ * An absolute path from an environment variable; NULL if it is unset or relative (as the XDG rules require).
  */
 static const char *folder_variable(const char *name)
 {
@@ -32,7 +31,7 @@ static const char *folder_variable(const char *name)
 	return folder && folder[0] == '/' ? folder : NULL;
 }
 
-/* Everybody may make things in /tmp: only a folder of ours that nobody else may enter can be trusted. */
+/* Any user can create folders in /tmp: only one that we own and that nobody else can enter is trusted. */
 static bool is_private(const char *folder)
 {
 	struct stat st;
@@ -47,8 +46,8 @@ static bool uses_system(void)
 }
 
 /*
- * The folder of a user's own socket. -EPERM: what should be it cannot be trusted, or is not there; another
- * error: it cannot be made.
+ * The folder of a user's own socket. -EPERM: the folder cannot be trusted, or does not exist; another error:
+ * it cannot be created.
  */
 static int own_folder(struct place *place, bool make)
 {
@@ -60,7 +59,7 @@ static int own_folder(struct place *place, bool make)
 	}
 	snprintf(place->path, sizeof(place->path), "/tmp/gpusonde-%u", geteuid());
 	if (make && mkdir(place->path, 0700) < 0 && errno != EEXIST)
-		/* Those two mean something else to who asks for a place. */
+		/* place_socket()'s callers use these two for other cases. */
 		return errno == ENOENT ? -ENOTDIR : errno == EPERM ? -EACCES : -errno;
 	return is_private(place->path) ? 0 : -EPERM;
 }
@@ -69,7 +68,7 @@ static int own_socket(struct place *place, bool make)
 {
 	int r = own_folder(place, make);
 
-	strcat(place->path, "/" SOCKET_FILE); /* the folder's path leaves it room */
+	strcat(place->path, "/" SOCKET_FILE); /* the folder's path is short enough for this */
 	return r;
 }
 
@@ -104,7 +103,7 @@ unsigned places_of_socket(const struct options *options, struct place ret_places
 	return n + 1;
 }
 
-/* Of a folder's path, without slashes at its end. */
+/* Length of a folder's path without trailing slashes. */
 static int length_of(const char *folder)
 {
 	size_t n = strlen(folder);
@@ -139,7 +138,7 @@ const char *place_of_option(const struct options *options, enum option_id id, st
 {
 	switch (id) {
 	case OPT_control_socket:
-		/* A folder below /tmp that is not there yet has been named all the same. */
+		/* A folder below /tmp is named even if it does not exist yet. */
 		if (place_socket(options, false, place) != -ENOENT)
 			return place->path;
 		break;
@@ -165,7 +164,8 @@ int place_make_folder(const char *path, unsigned mode)
 	for (char *slash = strchr(place.path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = 0;
 		/*
-		 * Matters only if the last one fails: there are folders that may be entered and not be made.
+		 * Remember the first error, but it matters only if the last mkdir() fails: some existing
+		 * folders can be entered but not created.
 		 */
 		if (mkdir(place.path, mode) < 0 && errno != EEXIST && first == 0)
 			first = -errno;

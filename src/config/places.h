@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the agent's socket, its state and its helper are when no option names a place. Root, and a service
- * whose folder somebody else has made, use the system's; everybody else has a place of his own, found by the
- * same rule in the agent and in the commands that look for it.
+ * Default paths of the agent's socket, state and helper. Root, and a service with a prepared folder, use the
+ * system's paths; other users have their own. The agent and the commands that search for it use the same
+ * rules.
  */
 #pragma once
 
@@ -20,28 +20,28 @@ struct place {
 };
 
 /*
- * The socket an agent is to serve. Without XDG_RUNTIME_DIR it lies in a folder below /tmp that nobody else
- * may enter, made here if @make. -ENOENT: control.socket is none; -EPERM: that folder is not there, or is not
- * ours alone; other errors: it cannot be made.
+ * The socket that an agent serves. Without XDG_RUNTIME_DIR it is in a folder below /tmp that only this user
+ * can enter, created here if @make. -ENOENT: control.socket is none; -EPERM: the folder does not exist or is
+ * accessible to others; other errors: it cannot be created.
  */
 int place_socket(const struct options *options, bool make, struct place *ret_place);
 
 /*
- * Where a command looks for an agent, in this order: its user's own, then the system's. Their number; 0 when
- * none is wanted.
+ * Where a command searches for an agent: first its user's own, then the system's. Returns the number of
+ * paths; 0: control.socket is none.
  */
 unsigned places_of_socket(const struct options *options, struct place ret_places[static PLACE_SOCKETS]);
 
 /*
- * state.dir, $STATE_DIRECTORY, the system's where it may be written, else one below the user's home. Makes
+ * state.dir, $STATE_DIRECTORY, the system's folder if it is writable, else one below the user's home. Creates
  * nothing.
  */
 const char *place_state(const struct options *options, struct place *place);
-/* The folder, and why not, in words. */
+/* Arguments: folder, verb, error. */
 #define PLACE_STATE_LOST "%s cannot be %s by this user: %s: XID counts do not outlive the agent"
 
-/* What an option that was left to its default means here; else its text. */
+/* The effective value of an option that was left to its default; else its text. */
 const char *place_of_option(const struct options *options, enum option_id id, struct place *place);
 
-/* Makes the folder and those above it. 0 or -errno. */
+/* Creates the folder and its parents. 0 or -errno. */
 int place_make_folder(const char *path, unsigned mode);

@@ -42,7 +42,7 @@ def test_help_and_version_everywhere():
 def test_usage_errors_are_status_2():
     for args, remedy in ((["agnet"], "did you mean agent?"), ([], "usage: gpusonde"), (["gpus", "--jsno"], "did you mean --json?"),
                          (["ps", "extra"], "unexpected argument"), (["gpus", "--watch", "0"], "number of seconds"),
-                         (["gpus", "--watch"], "wants a value"), (["help", "gpsu"], "did you mean gpus?")):
+                         (["gpus", "--watch"], "needs a value"), (["help", "gpsu"], "did you mean gpus?")):
         out = command(*args)
         equal((out.returncode, out.stdout), (2, ""), " ".join(args))
         contains(out.stderr, remedy)

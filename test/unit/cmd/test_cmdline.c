@@ -67,7 +67,7 @@ static void every_mistake_is_told(_unused_ void **state)
 	assert_non_null(strstr(o.errors.data, "--check-config takes no value"));
 	assert_non_null(strstr(o.errors.data, "--listen: http.listen cannot be \"here\""));
 	assert_non_null(strstr(o.errors.data, "unknown option -x"));
-	assert_non_null(strstr(o.errors.data, "--socket wants a value: --socket PATH|none\n"));
+	assert_non_null(strstr(o.errors.data, "--socket needs a value: --socket PATH|none\n"));
 	done(&o);
 }
 

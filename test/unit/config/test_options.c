@@ -219,8 +219,8 @@ static void every_error_of_a_file_is_told(void **state)
 	assert_contains(&f->errors, "test.yaml:1: unknown key \"sampel\": did you mean \"sample\"?\n");
 	assert_contains(&f->errors, "test.yaml:4: unknown key \"lisen\" in http: did you mean \"listen\"?\n");
 	assert_contains(&f->errors, "test.yaml:5: http.listen cannot be \"here\": it must be ");
-	assert_contains(&f->errors, "test.yaml:6: atop wants keys below it, not a single value");
-	assert_contains(&f->errors, "test.yaml:7: kmsg.path wants a single value, not a list");
+	assert_contains(&f->errors, "test.yaml:6: atop needs keys below it, not a single value");
+	assert_contains(&f->errors, "test.yaml:7: kmsg.path needs a single value, not a list");
 	assert_contains(&f->errors,
 			"test.yaml:8: unknown key \"sample.period\": write the key period below sample:");
 	assert_contains(&f->errors, "test.yaml:9: unknown key \"zzzzzzzz\": remove it");
