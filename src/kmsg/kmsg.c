@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading the log. /dev/kmsg gives one record a read and polls; a FIFO and a regular file (for tests and for
- * logs that somebody copied) are split at line ends, and a file, which cannot be polled, is looked at once a
- * second.
+ * Reading the log. A read from /dev/kmsg returns one record, and the device can be polled. A FIFO and a
+ * regular file (for tests and copies of logs) are split into lines; a file cannot be polled, so it is read
+ * once a second.
  *
- * Records from before we looked carry their own time, which the kernel takes from a clock that drifts against
- * ours by seconds in weeks. Those that come while we look happened now.
+ * Records from before the start have their own time stamps, from a kernel clock that may differ from ours by
+ * seconds after weeks. New records get the current time.
  */
 #include "kmsg/kmsg.h"
 
@@ -24,7 +24,8 @@
 
 enum {
 	RECORD_MAX = 8192 + 1024, /* the kernel's own limit of a record is 8192 */
-	RECORDS_PER_WAKEUP = 128, /* then others get their turn; the rest is still there */
+	/* the rest is read in the next iteration, so that other event sources are served */
+	RECORDS_PER_WAKEUP = 128,
 };
 #define FILE_POLL_USEC (1 * USEC_PER_SEC)
 
@@ -33,13 +34,13 @@ enum kind { KIND_DEVICE, KIND_FIFO, KIND_FILE };
 struct kmsg {
 	int fd;
 	enum kind kind;
-	bool live; /* all that was there at the start has been read */
+	bool live; /* all records that existed at the start have been read */
 	sd_event_source *source;
 	kmsg_xid_fn *on_xid;
 	void *userdata;
 	struct kmsg_stats stats;
-	size_t filled; /* of buffer, lines that have not ended yet */
-	bool skipping; /* within a line that is longer than the buffer */
+	size_t filled; /* bytes in buffer: lines that are still incomplete */
+	bool skipping; /* the current line is longer than the buffer */
 	char buffer[RECORD_MAX];
 };
 
@@ -59,7 +60,7 @@ static void take_record(struct kmsg *kmsg, const char *record, size_t length)
 	kmsg->on_xid(&xid, kmsg->userdata);
 }
 
-/* Takes in the whole lines of the buffer and moves the rest to its front. */
+/* Processes the complete lines of the buffer and moves the rest to its front. */
 static void take_lines(struct kmsg *kmsg)
 {
 	char *line = kmsg->buffer, *end = kmsg->buffer + kmsg->filled, *newline;
@@ -78,7 +79,7 @@ static void take_lines(struct kmsg *kmsg)
 	memmove(kmsg->buffer, line, kmsg->filled);
 }
 
-/* One read. 1: there may be more; 0: not now; or why the log cannot be read any more. */
+/* Reads once. 1: there may be more; 0: nothing available; -errno: the log cannot be read any more. */
 static int read_some(struct kmsg *kmsg)
 {
 	ssize_t n = read(kmsg->fd, kmsg->buffer + kmsg->filled, sizeof(kmsg->buffer) - kmsg->filled);
@@ -90,11 +91,11 @@ static int read_some(struct kmsg *kmsg)
 		case EAGAIN:
 			kmsg->live = true;
 			return 0;
-		/* records were overwritten before we read them; the next read goes on with the oldest */
+		/* records were overwritten before we read them; the next read returns the oldest */
 		case EPIPE:
 			kmsg->stats.overruns++;
 			return 1;
-		case EINVAL: /* a record longer than any should be: it is skipped */
+		case EINVAL: /* the record is longer than the buffer: skipped */
 			kmsg->stats.unreadable++;
 			return 1;
 		default:
@@ -103,8 +104,8 @@ static int read_some(struct kmsg *kmsg)
 	}
 	if (n == 0) {
 		/*
-		 * The log never ends; a terminal that was hung up, given in its place, says so again and
-		 * again.
+		 * The log never ends, but a terminal given in its place may report end of file repeatedly
+		 * after a hang-up.
 		 */
 		if (kmsg->kind == KIND_DEVICE)
 			return -EIO;
@@ -134,7 +135,7 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 	struct kmsg *kmsg = userdata;
 
 	(void)fd;
-	/* A log that fails for good is let go of; sd-event would call us without end. */
+	/* A log that fails permanently is closed; otherwise sd-event would call us in a busy loop. */
 	if (read_burst(kmsg) < 0 || (revents & (EPOLLERR | EPOLLHUP) && !(revents & EPOLLIN)))
 		kmsg->stats.failed = true;
 	if (kmsg->stats.failed)
@@ -156,7 +157,10 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* A FIFO that has a writer, ourselves, never ends; where we may not write it ends with its last writer. */
+/*
+ * Opened for writing too, a FIFO never reports end of file; without write permission it ends with its last
+ * writer.
+ */
 static int open_log(const char *path, enum kind *ret_kind)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);

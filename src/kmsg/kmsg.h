@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kernel log as a source of XID reports: reads /dev/kmsg from the oldest record on, then as records come.
+ * The kernel log as a source of XID reports: reads /dev/kmsg from the oldest record on, then new records as
+ * they arrive.
  *
  * Invariants
- *  1. Records that a program wrote into the log (facility other than kern) are not believed.
+ *  1. Records written by programs (facility other than kern) are ignored.
  *  2. Nothing blocks, and one wake-up reads a bounded number of records.
- *  3. What was lost (overruns) or could not be read is counted.
+ *  3. Lost records (overruns) and unreadable ones are counted.
  *
  * Runs in the thread of its event loop.
  */
@@ -21,15 +22,15 @@
 struct kmsg_xid {
 	char pci_bus_id[32]; /* as NVML writes it: "00000000:1B:00.0" */
 	uint32_t code;
-	/* when: of a record that came while we looked the time it came, else its own time stamp */
+	/* time of arrival; for a record from before the start its own time stamp */
 	int64_t boot_ns;
 	uint64_t sequence; /* of the record */
 	char text[160]; /* rest of the line, sanitised */
 };
 
 /*
- * One record of /dev/kmsg ("prio,seq,usec,flags;text\n..."), boot_ns its time stamp. 0 an XID; -ENOENT
- * another record; -EBADMSG looks like one, unreadable.
+ * Parses one record of /dev/kmsg ("prio,seq,usec,flags;text\n..."); boot_ns is its time stamp. 0: an XID;
+ * -ENOENT: another record; -EBADMSG: an XID that cannot be parsed.
  */
 int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid);
 
@@ -37,7 +38,7 @@ struct kmsg;
 
 struct kmsg_stats {
 	uint64_t xids, unreadable;
-	uint64_t overruns; /* times the kernel overwrote records before they were read */
+	uint64_t overruns; /* how often the kernel overwrote records before they were read */
 	uint64_t sequence; /* of the newest XID */
 	bool failed; /* the log cannot be read any more */
 };
@@ -45,8 +46,8 @@ struct kmsg_stats {
 typedef void kmsg_xid_fn(const struct kmsg_xid *xid, void *userdata);
 
 /*
- * `path` NULL: /dev/kmsg. Also takes a FIFO or a regular file of such records, one a line (tests, copies of
- * logs). -EACCES, -EPERM: wants CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from
+ * `path` NULL: /dev/kmsg. A FIFO or a regular file with one record a line is also accepted (tests, copies of
+ * logs). -EACCES, -EPERM: needs CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from
  * its loop.
  */
 int kmsg_new(sd_event *event, const char *path, kmsg_xid_fn *on_xid, void *userdata, struct kmsg **ret_kmsg);

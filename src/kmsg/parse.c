@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One record of the kernel log: "6,1234,98765432,-;text", then lines of properties that begin with a blank.
- * The first number is facility * 8 + level; the kernel's own facility is 0, and it gives every record that a
- * program writes another one.
+ * One record of the kernel log: "6,1234,98765432,-;text", then property lines that begin with a blank. The
+ * first number is facility * 8 + level. The kernel's own facility is 0; records written by programs get
+ * another one.
  *
- * NVIDIA's driver writes, by age and device:
+ * NVIDIA's driver writes, depending on version and device:
  *
- *	NVRM: Xid (0000:3b:00): 31, Ch 00000010, ...
- *	NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.
- *	NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 13, ...        (a MIG instance)
+ * 	NVRM: Xid (0000:3b:00): 31, Ch 00000010, ...
+ * 	NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.
+ * 	NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 13, ...        (a MIG instance)
  */
 #include "kmsg/kmsg.h"
 
@@ -24,7 +24,7 @@
 
 enum { LEVELS = 8, XID_MAX = 9999 };
 
-/* "prio,sequence,usec,..." up to the text. */
+/* Parses "prio,sequence,usec,..." up to the text. */
 static int parse_head(struct cursor *c, uint64_t *ret_priority, struct kmsg_xid *xid)
 {
 	struct cursor flags;
