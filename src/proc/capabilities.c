@@ -23,7 +23,7 @@
  */
 #define USER_NAMESPACE_INIT 0xEFFFFFFDu
 
-/* Where capabilities are those of a namespace, none of ours would count for the kernel's own. */
+/* Capabilities within a user namespace do not count for what belongs to the kernel itself. */
 #define NESTED "gpusonde runs in a user namespace, whose capabilities do not count for this"
 #define NESTED_OWN                                                                                    \
 	"gpusonde runs in a user namespace, whose capabilities count for programs and files of that " \
@@ -61,21 +61,21 @@ static const char *const needed_when[CAPABILITY_NEEDS] = {
 #undef CAPABILITY_NEED
 };
 
-static unsigned command_needs; /* 0: no user's command */
+static unsigned command_needs; /* 0: not a command run by a user */
 
 void capability_of_command(unsigned needs)
 {
 	command_needs = needs;
 }
 
-/* ---- what this process is ---- */
+/* ---- this process ---- */
 
 static uint64_t effective(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
 
-	/* Who cannot know blames nothing: what is refused will tell. */
+	/* Unknown: assume all, since a refusal will be reported anyway. */
 	if (syscall(SYS_capget, &header, data) < 0)
 		return UINT64_MAX;
 	return data[0].effective | (uint64_t)data[1].effective << 32;
@@ -93,7 +93,7 @@ static bool has(uint64_t all, const struct capability *right)
 	return all >> right->capability & 1 || all >> right->instead & 1;
 }
 
-/* Root owns the files of tracefs, others may be let in by its gid. */
+/* tracefs belongs to root, but its group may give others access. */
 static bool is_open(const struct capability *right)
 {
 	return right->need == CAPABILITY_EVENT && right->capability == CAP_DAC_OVERRIDE &&
@@ -103,7 +103,7 @@ static bool is_open(const struct capability *right)
 
 /* ---- sentences ---- */
 
-/* setcap replaces what a file had, so it is told the whole list. */
+/* setcap replaces a file's capabilities, so the list must be complete. */
 static void add_file_list(struct strbuf *out, uint64_t bits)
 {
 	const char *before = "";
@@ -137,7 +137,7 @@ static void add_command_remedy(const struct capability *const *lacks, unsigned n
 			all |= UINT64_C(1) << capability_table[i].capability;
 	strbuf_adds(out, "run it as root (sudo), or give gpusonde the capabilities: sudo setcap ");
 	add_file_list(out, all);
-	/* Half a path would be another file's. */
+	/* A truncated path could name another file. */
 	if (length <= 0 || length > PATH_LONG)
 		length = snprintf(path, sizeof(path), "/path/of/gpusonde");
 	strbuf_addf(out, "+ep %.*s", (int)length, path);
@@ -145,7 +145,7 @@ static void add_command_remedy(const struct capability *const *lacks, unsigned n
 
 static void add_remedy(const struct capability *const *lacks, unsigned n, uint64_t all, struct strbuf *out)
 {
-	/* Root that lacks something is a container's. */
+	/* Root without a capability is in a container. */
 	if (command_needs && geteuid() != 0) {
 		add_command_remedy(lacks, n, all, out);
 		return;
@@ -184,7 +184,7 @@ static void say(const struct capability *const *lacks, unsigned n, uint64_t all,
 	put_text(&text, lack->remedy, sizeof(lack->remedy));
 }
 
-/* Rows of @needs that are not met, each capability once for what it is needed for. */
+/* Lists the rows of @needs whose capability is missing, each capability once with all its purposes. */
 static unsigned find_missing(unsigned needs, uint64_t all,
 			     const struct capability *ret_missing[static ARRAY_SIZE(capability_table)])
 {
@@ -276,7 +276,7 @@ void capability_held(struct strbuf *out)
 	}
 }
 
-/* ---- refused all the same ---- */
+/* ---- refusals with all capabilities ---- */
 
 static bool has_filter(void)
 {
@@ -294,7 +294,10 @@ bool capability_locked_down(void)
 	       strstr(text, "[confidentiality]");
 }
 
-/* Security modules name the profile that holds us; where none does, "unconfined" or nothing. */
+/*
+ * Names the profile of the security module that confines gpusonde; unconfined processes have "unconfined" or
+ * nothing.
+ */
 static void blame_modules(const char *remedy, char *buf, size_t size)
 {
 	char profile[128];
@@ -303,7 +306,7 @@ static void blame_modules(const char *remedy, char *buf, size_t size)
 		profile[0] = '\0';
 	profile[strcspn(profile, "\n")] = '\0';
 	if (profile[0] && strncmp(profile, "unconfined", strlen("unconfined")) != 0)
-		snprintf(buf, size, "the security profile %s, which holds gpusonde, may forbid it; %s",
+		snprintf(buf, size, "the security profile %s, which confines gpusonde, may forbid it; %s",
 			 profile, remedy);
 	else
 		snprintf(buf, size, "a security module may forbid it; look for denials in the kernel log");
@@ -318,7 +321,7 @@ void capability_refused_process(char *buf, size_t size)
 		buf, size);
 }
 
-/* Until Linux 5.11 memory of BPF counted against RLIMIT_MEMLOCK, and what is too much of it is -EPERM. */
+/* Until Linux 5.11 BPF memory counted against RLIMIT_MEMLOCK, and exceeding it returned -EPERM. */
 static bool counts_locked_memory(void)
 {
 	struct utsname name;

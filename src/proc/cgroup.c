@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a cgroup path says about whose process it is. A path is read component by component from the root, and
- * the deepest thing recognised wins, because what lies inside something else is the more specific:
+ * Finds the workload of a process in its cgroup path. A path is parsed component by component from the root,
+ * and the deepest recognised component is used, since nested ones are more specific:
  *
  *   container  .../cri-containerd-<64 hex>.scope, docker-, crio-, libpod-, nerdctl-, or /<64 hex>;
  *              ECS's <32 hex>-<number>; LXC's /lxc/<name>, /lxc.payload.<name>
- *   pod        ...-pod<uid, _ for ->.slice, or /pod<uid>; of a container the pod is kept beside it
+ *   pod        ...-pod<uid, _ for ->.slice, or /pod<uid>; stored in addition to its container
  *   job        Slurm's .../slurm/uid_1000/job_42/..., .../slurmstepd.scope/job_42/...
- *   unit       anything.service, anything.scope, if nothing of the above holds it
+ *   unit       anything.service, anything.scope, if it is in none of the above
  *
- * Nothing is anchored at the root: from within another cgroup namespace a path begins with /../.., and under
+ * No pattern is anchored at the root: seen from another cgroup namespace a path begins with /../.., and under
  * kind or Docker in Docker with the outer container's. A container's monitor (conmon) is not the container.
  */
 #include "proc/proc.h"
@@ -25,7 +25,7 @@
 
 enum { CONTAINER_ID = 64, ECS_ID = 32, POD_UID_MIN = 32, POD_UID_MAX = 36, COMPONENTS_MAX = 64 };
 
-/* Of the lines of one process (v1 has one a controller) the one with the better answer counts. */
+/* Of a process's lines (v1 has one for each controller) the one with the highest rank is used. */
 static const unsigned char rank[] = {
 	[PROC_CGROUP_NONE] = 0, [PROC_CGROUP_UNIT] = 1,      [PROC_CGROUP_POD] = 2,
 	[PROC_CGROUP_JOB] = 3,  [PROC_CGROUP_CONTAINER] = 3,
@@ -45,7 +45,7 @@ static bool starts_with(struct cursor c, const char *prefix)
 	return cursor_literal(&c, prefix);
 }
 
-/* Takes a suffix off; false, and nothing changed, where there is none. */
+/* Removes a suffix; false, without a change, if it is missing. */
 static bool strip_suffix(struct cursor *c, const char *suffix)
 {
 	size_t n = strlen(suffix);
@@ -65,8 +65,7 @@ static void set(struct proc_cgroup *cgroup, enum proc_cgroup_kind kind, struct c
 }
 
 /*
- * <64 hex>, whatever-<64 hex>.scope, x.slice:whatever:<64 hex> (a runtime set up wrongly); also <32
- * hex>-<digits>.
+ * <64 hex>, prefix-<64 hex>.scope, x.slice:prefix:<64 hex> (a misconfigured runtime); also <32 hex>-<digits>.
  */
 static bool take_container(struct cursor c, struct proc_cgroup *cgroup)
 {
@@ -146,7 +145,7 @@ static bool take_job(struct cursor c, bool below_slurm, struct proc_cgroup *cgro
 	return true;
 }
 
-/* init.scope is where a manager itself lives, of the machine or of a user. */
+/* init.scope contains the service manager itself, of the system or of a user. */
 static bool take_unit(struct cursor c, struct proc_cgroup *cgroup)
 {
 	struct cursor name = c;
@@ -184,7 +183,7 @@ static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
 		    take_lxc(c, below_lxc, &cgroup))
 			;
 		else if (rank[cgroup.kind] <=
-			 rank[PROC_CGROUP_UNIT]) /* systemd in a container is the container's business */
+			 rank[PROC_CGROUP_UNIT]) /* a unit within a container is ignored */
 			take_unit(c, &cgroup);
 		below_slurm |= is_slurm(&c);
 		below_lxc = cursor_equals(&c, "lxc");
@@ -194,7 +193,7 @@ static void parse_path(struct cursor path, struct proc_cgroup *ret_cgroup)
 
 void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup)
 {
-	/* The kernel writes no NUL; what follows one is no path. */
+	/* The kernel writes no NUL; ignore everything after one. */
 	struct cursor c = cursor_over(text, strnlen(text, length)), line, field;
 	struct proc_cgroup best = { 0 }, found;
 

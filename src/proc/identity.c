@@ -19,8 +19,8 @@ enum {
 };
 
 /*
- * The directory stands for the process it was opened for: when that has ended, reads below it fail with
- * ESRCH, even if its PID was given to another.
+ * The directory refers to the process it was opened for: after its end, reads fail with ESRCH even if the PID
+ * has been reused.
  */
 static int open_process(const char *root, uint32_t pid)
 {
@@ -35,7 +35,7 @@ static int open_process(const char *root, uint32_t pid)
 	return errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* The name points into @text. */
+/* The name in @ret_stat points into @text. */
 static int read_stat(int process, char text[static STAT_MAX], struct process_stat *ret_stat)
 {
 	size_t length;
@@ -46,7 +46,7 @@ static int read_stat(int process, char text[static STAT_MAX], struct process_sta
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-/* The real user; the name in this file is escaped, so that no name can forge the line. */
+/* The real user ID. The name in this file is escaped, so it cannot forge the line. */
 static int read_uid(int process, uint32_t *ret_uid)
 {
 	char text[STATUS_MAX];
@@ -57,7 +57,7 @@ static int read_uid(int process, uint32_t *ret_uid)
 	int r;
 
 	r = read_file_at(process, "status", text, sizeof(text), &length);
-	if (r == -E2BIG) { /* hundreds of groups, which stand behind the user */
+	if (r == -E2BIG) { /* hundreds of groups, which come after the user */
 		length = sizeof(text) - 1;
 		text[length] = '\0';
 	} else if (r < 0) {
@@ -95,7 +95,7 @@ bool proc_is_alive(const char *root, uint32_t pid)
 	int r = process < 0 ? process : read_stat(process, text, &stat);
 
 	if (r < 0)
-		return r == -EBADMSG; /* there is a process; its state is not known */
+		return r == -EBADMSG; /* the process exists; its state is unknown */
 	return (stat.state != 'Z' && stat.state != 'X') || stat.threads > 1;
 }
 
@@ -114,7 +114,7 @@ int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_iden
 	snprintf(identity.comm, sizeof(identity.comm), "%.*s",
 		 (int)MIN(cursor_left(&stat.comm), sizeof(identity.comm) - 1), stat.comm.p);
 	utf8_sanitize(identity.comm);
-	/* What cannot be read stays unknown: a name without an owner is better than nothing. */
+	/* Unreadable fields remain unknown: the name alone is useful. */
 	(void)read_uid(process, &identity.uid);
 	if (read_file_at(process, "cgroup", text, sizeof(text), &length) == 0)
 		proc_cgroup_parse(text, length, &identity.cgroup);

@@ -18,8 +18,8 @@
 #include "proc/maps.h"
 
 /*
- * Whether @fd is what maps call device and inode. On btrfs and overlay stat() tells another device than maps:
- * there the inode alone is compared.
+ * Whether @fd has the device and inode of the mapping. On btrfs and overlay stat() returns another device
+ * than maps: there only the inode is compared.
  */
 static bool same(int fd, const struct proc_mapped *mapping, const struct stat *st)
 {
@@ -44,9 +44,9 @@ static int open_area(const char *root, const struct proc_mapped *mapping, int *r
 }
 
 /*
- * Through the area itself: works for files that are deleted or lie in another mount namespace. A record's
- * area may have been split or merged since, so the maps are asked once; they also decide where stat() sees
- * another inode than the maps (overlay).
+ * Opens through /proc/PID/map_files: also works for deleted files and those in another mount namespace. The
+ * area may have been split or merged since it was recorded, so maps is read once; it is also compared if
+ * stat() returns another inode than maps (overlay).
  */
 static int open_mapped(const char *root, const struct proc_mapped *mapping, int *ret_fd, struct stat *ret_st)
 {
@@ -82,7 +82,7 @@ good:
 	return r;
 }
 
-/* By name, below @folder. @exactly: the device must be the same, too, whatever the file system says. */
+/* Opens by name, below @folder. @exactly: the device must match, too, on any file system. */
 static int open_named(const char *folder, const struct proc_mapped *mapping, bool exactly, int *ret_fd,
 		      struct stat *ret_st)
 {
@@ -120,14 +120,11 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 
 	if (r == 0 || r == -ENOTSUP)
 		return r;
-	/* Where the areas cannot be opened (no CAP_CHECKPOINT_RESTORE). */
+	/* Used if map_files cannot be opened (no CAP_CHECKPOINT_RESTORE). */
 	snprintf(folder, sizeof(folder), "%s/%d/root", root, (int)mapping->pid);
 	if (r != -ESRCH)
 		r = open_named(folder, mapping, false, ret_fd, ret_st);
-	/*
-	 * Of a process that is gone, or that may not be looked into: where it lies for us, if it is that
-	 * file.
-	 */
+	/* The process has ended or is not accessible: try the path in our own root, if it is that file. */
 	if (r == -ESRCH || r == -ENOENT)
 		r = open_named("/", mapping, true, ret_fd, ret_st);
 	else if ((r == -EACCES || r == -EPERM) && open_named("/", mapping, true, ret_fd, ret_st) == 0)
@@ -164,7 +161,7 @@ static int read_link(const char *root, pid_t pid, const char *what, char buf[sta
 	return 0;
 }
 
-/* "../x": from where its working directory is said to be, below its root. */
+/* "../x": resolved from the working directory's path, below the process's root. */
 static int open_above(const char *root, pid_t pid, const char *path, int *ret_handle)
 {
 	char top[PATH_MAX], cwd[PATH_MAX], all[2 * PATH_MAX];
@@ -176,7 +173,7 @@ static int open_above(const char *root, pid_t pid, const char *path, int *ret_ha
 		r = read_link(root, pid, "cwd", cwd);
 	if (r < 0)
 		return r;
-	/* Of one that has changed its root, both are told as others see them. */
+	/* If the process has changed its root, both paths are relative to our root. */
 	n = strcmp(top, "/") == 0 ? 0 : strlen(top);
 	if (n > 0 && strncmp(cwd, top, n) == 0 && (cwd[n] == '/' || cwd[n] == '\0'))
 		from += n;

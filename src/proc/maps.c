@@ -64,7 +64,7 @@ void proc_maps_done(struct proc_maps *maps)
 		close(TAKE_FD(maps->fd));
 }
 
-/* More text behind what is not yet used. A line that fills the whole buffer is dropped. */
+/* Reads more text after the unprocessed rest. A line that fills the whole buffer is dropped. */
 static int fill(struct proc_maps *maps)
 {
 	ssize_t got;
@@ -121,7 +121,7 @@ int proc_maps_find(const char *root, pid_t pid, uint64_t dev, uint64_t ino, stru
 		return r;
 	while ((r = proc_maps_next(&maps, &map)) > 0)
 		if (map.executable && map.dev == dev && map.ino == ino) {
-			map.path = NULL; /* lies in what ends here */
+			map.path = NULL; /* points into the buffer that is freed here */
 			map.path_n = 0;
 			*ret_map = map;
 			return 0;

@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 /*
- * Who has taken an address that we want? Looked up in /proc: the socket's inode, then the process that holds
- * it. Fills @ret_who with words such as "nginx (PID 812)"; "another program" when it cannot be told, for want
- * of permission say.
+ * Which program uses an address that we want? Looks in /proc for the socket's inode, then for the process
+ * that has it open. Fills @ret_who with e.g. "nginx (PID 812)", or PORT_OWNER_UNKNOWN if it cannot be
+ * determined.
  */
 void port_owner(uint16_t port, char *ret_who, size_t size);
 void abstract_owner(const char *name, char *ret_who, size_t size);
 
-/* Where it cannot be found out, for want of permission. */
+/* Used if permissions are missing to determine the program. */
 #define PORT_OWNER_UNKNOWN "another program"
 
-/* ADDR:0, for whichever is free: only the log can say which it is. */
+/* ADDR:0: any free port; which one was chosen is only visible in the log. */
 bool asks_for_any_port(const char *address);

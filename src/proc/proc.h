@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Knowledge about processes: /proc and cgroup paths. Stateless, bounded reads, any thread.
+ * Data about processes from /proc and cgroup paths. Stateless, bounded reads, any thread.
  */
 #pragma once
 
@@ -31,16 +31,15 @@ struct proc_identity {
 	struct proc_cgroup cgroup;
 };
 
-/* The text of /proc/PID/cgroup (all its lines, v1 and v2). PROC_CGROUP_NONE when nothing is recognised. */
+/* Parses /proc/PID/cgroup (all lines, v1 and v2). PROC_CGROUP_NONE if nothing is recognised. */
 void proc_cgroup_parse(const char *text, size_t length, struct proc_cgroup *ret_cgroup);
-/* Which process has the PID now: 0 or -ESRCH. @root is "/proc" except in tests. */
+/* The process that has the PID now: 0 or -ESRCH. @root is "/proc" except in tests. */
 int proc_process_id(const char *root, uint32_t pid, struct process_id *ret_id);
-/* False when no thread of it is left; a leader that has ended is a zombie until its last thread has, too. */
+/* False if no thread is left; a leader that has exited is a zombie until its last thread exits. */
 bool proc_is_alive(const char *root, uint32_t pid);
-/* -ESRCH; -EBADMSG, -E2BIG: its stat is not the kernel's. What else cannot be read stays unknown. */
+/* -ESRCH; -EBADMSG, -E2BIG: invalid stat file. Other fields that cannot be read are unknown. */
 int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_identity);
 /*
- * False in a PID namespace of our own, where /proc has none of the machine's other processes. True where it
- * cannot be told.
+ * False in a PID namespace, where /proc lacks the machine's other processes. True if it cannot be determined.
  */
 bool proc_sees_all(void);
