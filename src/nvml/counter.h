@@ -7,10 +7,10 @@
 #define COUNTER_ROUND 4294967296.0
 
 /*
- * Takes in a new raw value of a counter that may have 32 bits, and returns its total, which never falls.
- * @expected is how much is believed to have been added since the last value, and tells how often the counter
- * came round; NAN: at most once. A counter that has ever been beyond 32 bits does not come round there: when
- * it falls, the driver has begun again.
+ * Processes a new raw value of a counter that may have 32 bits, and returns its total, which never falls.
+ * @expected is the estimated increase since the last value, from which the number of wraps follows; NAN: at
+ * most one wrap. A counter that was ever above 32 bits does not wrap there: if it falls, the driver has
+ * restarted.
  */
 double counter_unwrap(struct persistent_counter *counter, double raw, double expected);
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 #define REGISTER_RETRY_NS (60 * NSEC_PER_SEC)
-/* Events taken in one pass; what is left waits in the driver's queue for the next. */
+/* Events read in one pass; the rest remain in the driver's queue for the next. */
 #define EVENTS_PER_PASS READING_EVENTS_MAX
 #define WANTED_EVENTS ((uint64_t)NVML_EVENT_XID_CRITICAL_ERROR | NVML_EVENT_MIG_CONFIG_CHANGE)
 

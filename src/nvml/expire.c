@@ -25,9 +25,8 @@ static bool holds(const struct reader *reader, const struct device *device, unsi
 }
 
 /*
- * What is read in each pass and shown as it was read begins the pass as absent: else the number of a source
- * that has dried up would stand there as if it were new. Counters and increments stay, because the model
- * takes only their differences.
+ * Values that are read in each pass start the pass as absent: otherwise the value of a failed call would be
+ * shown as current. Counters and increments remain, because the model uses only their differences.
  */
 void values_expire(struct reader *reader, struct device *device)
 {

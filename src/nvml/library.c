@@ -77,7 +77,7 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 
 		/* Files for other machines are, to the loader, none at all. */
 		if (is_there && why && strstr(why, strerror(ENOENT)))
-			why = "it is there, but is no library for this machine";
+			why = "the file exists, but is no library for this machine";
 
 		snprintf(error, size,
 			 "cannot load %s (%s): install NVIDIA's driver, or name its library with the option "

@@ -69,8 +69,8 @@ static double link_bytes(const struct device *device, double seconds)
 }
 
 /*
- * The field counts bytes in 32 bits: at full speed it comes round several times a second. GPM's rate tells
- * how often; without it the count is an estimate wherever the link could have carried more than one round.
+ * The field counts bytes in 32 bits: at full speed it wraps several times a second. GPM's rate yields the
+ * number of wraps; without it the count is an estimate if the link could have caused more than one wrap.
  */
 static void derive_counter(struct device *device, enum direction d, unsigned slot, unsigned rate_slot)
 {
@@ -90,7 +90,7 @@ static void derive_counter(struct device *device, enum direction d, unsigned slo
 	}
 }
 
-/* Waits 20 ms in the driver, so only where nothing else tells, and rarely. */
+/* Blocks for 20 ms in the driver, so it is only used if there is no other source, and rarely. */
 static void ask_throughput(struct reader *reader, struct device *device, uint32_t which,
 			   unsigned counter_slot, unsigned row, unsigned slot)
 {

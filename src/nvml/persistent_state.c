@@ -35,7 +35,7 @@ static bool time_believable(int64_t ns, int64_t now_ns)
 	return ns >= 0 && ns <= now_ns;
 }
 
-/* A crash may have written anywhere: sums that cannot be are worse than none. */
+/* A crash may have overwritten it: implausible sums are discarded. */
 static bool believable(const struct persistent_state *state, int64_t now_ns)
 {
 	bool sums = isfinite(state->energy_joules) && isfinite(state->energy_watts) &&
@@ -63,8 +63,8 @@ static bool in_use(struct reader *reader, const struct persistent_state *state)
 }
 
 /*
- * Its own slot; else an unused one; else, when MIG layouts of the past fill them all, one that nobody uses
- * now.
+ * The device's own entry; else an unused one; else, when entries of former MIG layouts fill the table, one
+ * that is no longer used.
  */
 void persistent_state_find(struct reader *reader, struct device *device)
 {

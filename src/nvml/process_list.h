@@ -4,9 +4,9 @@
 #include "nvml/abi.h"
 
 /*
- * Lists of processes as drivers write them. Driver 510 brought lists of 24-byte records; 535.43 to 535.86
+ * Lists of processes as drivers write them. Driver 510 introduced lists of 24-byte records; 535.43 to 535.86
  * wrote records of 32 bytes through the same symbol. So the buffer is filled with a pattern before the call,
- * and what was written over tells.
+ * and the record size is derived from what was overwritten.
  */
 enum {
 	PROCESS_LIST_FILL = 0xa5,

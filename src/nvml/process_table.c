@@ -13,7 +13,7 @@ void processes_begin(struct reader *reader)
 	reader->reading->processes_n = 0;
 }
 
-/* A state that nobody uses. */
+/* Finds an unused state. */
 static uint32_t find_free(struct process_table *table)
 {
 	for (uint32_t i = 0; i < READING_PROCESSES_MAX; i++) {

@@ -67,7 +67,7 @@ static enum nvml_return call_older(struct reader *reader, struct device *device,
 	return result;
 }
 
-/* An answer that claims more records than there was room for has garbage for their number. */
+/* If an answer claims more records than the buffer holds, their number is invalid. */
 static enum nvml_return
 call_with_room(struct reader *reader, struct device *device, uint64_t since, uint32_t *ret_n,
 	       enum nvml_return (*call)(struct reader *, struct device *, uint64_t, uint32_t *))
@@ -135,8 +135,8 @@ static void age(const struct reader *reader, struct process_state *state, int64_
 }
 
 /*
- * How long a sample may stand for: readings may be further apart than samples, and samples further than
- * readings.
+ * The longest time that one sample may cover: readings may be further apart than samples, and samples further
+ * than readings.
  */
 static int64_t reach(const struct device *device, int64_t elapsed_us)
 {
@@ -159,9 +159,9 @@ static void learn_period(struct device *device, const struct process_state *stat
 }
 
 /*
- * Time that a sample is credited for. While samples keep coming, from one to the next; after a pause no
- * longer than one can stand for, since the pause was idle. Never more, in all, than the process has been
- * observed.
+ * Time to credit for a sample. While samples arrive, the time since the previous one; after a pause at most
+ * the time that one sample may cover, since the process was idle. The total never exceeds the time that the
+ * process was observed.
  */
 static int64_t credit_process(const struct device *device, struct process_state *state, uint64_t timestamp,
 			      uint64_t last_seen, int64_t reach_us)
@@ -279,7 +279,7 @@ void process_utilization_read(struct reader *reader, struct device *device)
 	uint32_t n = 0;
 	int engines = ENGINES;
 
-	/* Never yet, or the clock was set back: only what is sampled from now on. */
+	/* First call, or the clock was set back: only new samples count. */
 	if (!last_seen || last_seen > (uint64_t)reader->real_us + CLOCK_SLACK_US)
 		last_seen = (uint64_t)(reader->real_us - MIN(elapsed_us + CLOCK_SLACK_US, reader->real_us));
 	if (device->parent == READING_NONE && !device->process_util_off)

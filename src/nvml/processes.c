@@ -7,10 +7,10 @@
 
 #include "nvml/process_list.h"
 
-/* Entries that the driver is offered beyond what it had to say last time. */
+/* Capacity offered to the driver beyond the length of the previous list. */
 enum { ROOM = 32 };
 
-/* Room for the longest list that we keep, of records longer than any that a driver is known to write. */
+/* Capacity for the longest list, of records longer than any known driver writes. */
 static _Alignas(16) unsigned char buffer[READING_PROCESSES_MAX * PROCESS_RECORD_ROOM];
 static uint32_t capacity = ROOM;
 
@@ -45,7 +45,9 @@ unsigned process_list_stride(const unsigned char *records, unsigned n, unsigned 
 		end--;
 	if (end <= known)
 		return declared;
-	/* The end of the last record may be padding that nobody wrote; records begin at multiples of 8. */
+	/*
+	 * The end of the last record may be padding that was not written; records are multiples of 8 bytes.
+	 */
 	return ((unsigned)((size_t)(end - records) + n - 1) / n + 7) / 8 * 8;
 }
 
@@ -103,8 +105,8 @@ static enum nvml_return call_list(struct reader *reader, struct device *device, 
 }
 
 /*
- * One version's answer, with as much room as it asks for; garbage for the number when it claims more than
- * there was room for.
+ * Calls one version of the function, with a buffer of the size it requests; the number is invalid if it
+ * exceeds the buffer.
  */
 static enum nvml_return read_list_call(struct reader *reader, struct device *device, unsigned list,
 				       enum list_call call, uint32_t *ret_n)
@@ -155,7 +157,7 @@ static enum nvml_return read_list(struct reader *reader, struct device *device, 
 		reader_unrecognised(reader, "processes in records of %u bytes", *ret_stride);
 	}
 	if (refused) {
-		/* There are processes, and nobody knows which: that is not none. */
+		/* There are processes, but the list is unknown: the number is unknown, not 0. */
 		*ret_n = NVML_NONE_U32;
 		return NVML_SUCCESS;
 	}

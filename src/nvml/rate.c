@@ -12,7 +12,7 @@ void rate_derive(struct reader *reader, struct device *device, double *last, uns
 	*last = device_has(device, counter_slot) ? e->v[counter_slot] : -1;
 	if (device->gpm_works && device_has(device, slot))
 		return; /* GPM delivers it */
-	/* A counter that fell began again, and tells no rate this time. */
+	/* A counter that fell has restarted: no rate this time. */
 	if (before < 0 || *last < before || seconds <= 0)
 		return;
 	reader_report(reader, device, row, slot, NVML_SUCCESS, (*last - before) / seconds);

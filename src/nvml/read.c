@@ -226,7 +226,7 @@ void reader_pass(struct reader *reader)
 	else if (reader->attached)
 		persistent_state_commit(reader);
 	reader->reading->end_ns = clock_boot_ns();
-	/* After the reading, and for the next: what is lost keeps its identity in this one. */
+	/* After the reading, for the next one: in this reading a lost device retains its identity. */
 	if (reader->attached && lost_retry_due(reader))
 		reader->changed = reader->reattach = true;
 }

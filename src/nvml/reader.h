@@ -149,7 +149,7 @@ struct reader {
 		_result;                                                   \
 	})
 
-/* Adds to what is not recognised in this driver: a phrase without semicolons, kept once. */
+/* Adds a phrase without semicolons to the list of unrecognised driver features; duplicates are ignored. */
 void reader_unrecognised(struct reader *reader, const char *format, ...) _printf_(2, 3);
 /* A library was opened: all that is not recognised yet is what it lacks. */
 void unrecognised_begin(struct reader *reader);
@@ -193,7 +193,7 @@ void identity_instance(struct reader *reader, struct nvml_device *handle, struct
 void persistent_state_find(struct reader *reader, struct device *device);
 void persistent_state_commit(struct reader *reader);
 
-/* Parts of a pass over one device; each in a file of its own name. */
+/* Parts of a pass over one device, each in the file of its name. */
 void values_expire(struct reader *reader, struct device *device); /* expire.c */
 void getters_read(struct reader *reader, struct device *device);
 void fallback_getters_read(struct reader *reader, struct device *device);
@@ -217,7 +217,7 @@ void processes_read(struct reader *reader, struct device *device);
 void processes_begin(struct reader *reader);
 void processes_end(struct reader *reader);
 void processes_forget(struct reader *reader);
-/* The process's place in this pass's reading; made if there is none yet. NULL when there is no room. */
+/* The process's entry in this pass's reading, created if needed. NULL if the reading is full. */
 struct reading_process *process_take(struct reader *reader, struct device *device, uint32_t pid,
 				     struct process_state **ret_state);
 void process_utilization_read(struct reader *reader, struct device *device);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What an answer of the driver means: a number, or one of the reasons for its absence. No answer is believed
- * as it comes; see reader.h.
+ * Converts an answer of the driver to a number, or to one of the reasons for its absence. Answers are never
+ * trusted; see reader.h.
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 
 /* Does this answer mean "never, on this device with this driver"? */
 bool nvml_unsupported(enum nvml_return result);
-/* The presence that an answer other than NVML_SUCCESS stands for. */
+/* The presence for an answer other than NVML_SUCCESS. */
 uint8_t nvml_presence(enum nvml_return result);
-/* A number that stands for none: all ones, and what DCGM and its kin use for blank. */
+/* A number that means "no value": all ones, and DCGM's blanks. */
 bool nvml_garbage_u32(uint32_t raw);
 bool nvml_garbage_u64(uint64_t raw);
 
@@ -23,8 +23,7 @@ void reader_report_u32(struct reader *reader, struct device *device, unsigned ro
 void reader_report_u64(struct reader *reader, struct device *device, unsigned row, unsigned slot,
 		       enum nvml_return result, uint64_t raw, double scale);
 /*
- * A signed number: what is garbage as an unsigned one is so here, too, before it looks like a small negative
- * number.
+ * Signed numbers: sentinels are detected in the unsigned value, before they look like small negative numbers.
  */
 void reader_report_s32(struct reader *reader, struct device *device, unsigned row, unsigned slot,
 		       enum nvml_return result, int32_t value);

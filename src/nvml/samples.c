@@ -29,7 +29,10 @@ struct rate {
 	double ratio;
 };
 
-/* Keeps what is in order, newer than `since` and not from the future; refuses percents above 100. */
+/*
+ * Removes samples that are not newer than `since` or in the future, and percentages above 100; sorts the
+ * rest.
+ */
 static unsigned sift(struct reader *reader, int engine, uint64_t since, struct nvml_sample *samples,
 		     unsigned n)
 {

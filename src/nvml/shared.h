@@ -27,7 +27,7 @@ enum {
 	NVML_ANSWER_READY = '.',
 };
 
-/* Exit statuses of the child that tell the agent something. */
+/* Exit statuses of the child with a meaning for the agent. */
 enum nvml_child_exit {
 	NVML_CHILD_OK = 0,
 	NVML_CHILD_USAGE = 64, /* not started by the agent */

@@ -188,8 +188,7 @@ static void take_reading(struct nvml_source *source)
 	sd_event_source_set_enabled(source->timeout, SD_EVENT_OFF);
 	child->busy = false;
 	if (copy_reading(child->spawned.shared, source->reading) < 0) {
-		set_error(source,
-			  "the driver's helper process gave a reading that cannot be: it is replaced");
+		set_error(source, "the driver's helper process sent an invalid reading: replacing it");
 		drop_child(source);
 		return;
 	}
@@ -215,12 +214,11 @@ static bool take_answer(struct nvml_source *source)
 		return source->child != NULL;
 	}
 	if (n > 0) {
-		set_error(source,
-			  "the driver's helper process does not keep to its protocol: it is replaced; "
-			  "if this lasts, reinstall gpusonde");
+		set_error(source, "the driver's helper process violated its protocol: replacing it; "
+				  "if this lasts, reinstall gpusonde");
 		drop_child(source);
 	}
-	return false; /* closed: its end will be told by the pidfd */
+	return false; /* closed: the pidfd will report its end */
 }
 
 static int answer_ready(sd_event_source *s _unused_, int fd _unused_, uint32_t revents, void *userdata)
@@ -262,7 +260,7 @@ static void explain_end(struct nvml_source *source, const struct child *child, c
 			  info->si_status);
 	} else {
 		set_error(source,
-			  "the helper gpusonde-nvml ended by itself (status %d, in %s): it is replaced",
+			  "the helper gpusonde-nvml exited unexpectedly (status %d, in %s): replacing it",
 			  info->si_status, in);
 	}
 }
@@ -447,8 +445,8 @@ static void child_ask(struct nvml_source *source)
 	struct child *child = source->child;
 
 	/*
-	 * One byte at most is ever under way, so this neither blocks nor is cut; a child that closed its end
-	 * is told by the pidfd.
+	 * At most one byte is pending, so this neither blocks nor is truncated; if the child closed its end,
+	 * the pidfd reports it.
 	 */
 	if (send(child->spawned.socket, &command, 1, MSG_NOSIGNAL) != 1)
 		return;
@@ -468,7 +466,7 @@ static void expire(struct nvml_source *source)
 	int64_t now = clock_mono_ns();
 
 	if (source->child && source->child->leave_by_ns && now > source->child->leave_by_ns) {
-		set_error(source, "the driver's helper process closed its socket: it is replaced");
+		set_error(source, "the driver's helper process closed its socket: replacing it");
 		drop_child(source);
 	}
 	for (struct child *c = source->gone; c; c = c->next)
@@ -485,7 +483,7 @@ static void report_released(struct nvml_source *source)
 	reading->attach = source->attach;
 	reading->begin_ns = reading->end_ns = clock_boot_ns();
 	snprintf(reading->error, sizeof(reading->error),
-		 "the driver was let go of on request: gpusonde resume takes it back");
+		 "the driver was released on request: gpusonde resume attaches to it again");
 	source->error[0] = '\0';
 	source->on_reading(reading, source->userdata);
 }
@@ -499,7 +497,7 @@ static void tick_released(struct nvml_source *source)
 	else if (!source->gone)
 		report_released(source);
 	else
-		set_error(source, "letting go of the driver: waiting for a process to end%s%s",
+		set_error(source, "releasing the driver: waiting for a process to end%s%s",
 			  source->gone->call[0] ? " that is stuck in " : "", source->gone->call);
 }
 

@@ -33,8 +33,8 @@ struct nvml_status {
 	unsigned stuck; /* killed and not ended */
 	char call[64]; /* driver function under way, "" none */
 	double call_seconds;
-	char error[256]; /* in words, cause and remedy; "" when all is well */
-	char cause[256]; /* the same without times and counts: one text for as long as it lasts */
+	char error[256]; /* cause and remedy; "" if there is no error */
+	char cause[256]; /* the same without times and counts, so that it does not change during an outage */
 	pid_t child; /* 0 none */
 };
 
@@ -47,14 +47,13 @@ typedef void nvml_reading_fn(const struct reading *reading, void *userdata);
 int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_reading_fn *on_reading,
 		    void *userdata, struct nvml_source **ret_source);
 /*
- * Asks the child to end and kills it if it does not at once; waits 2 s at most until it is gone, so that no
+ * Requests the child to exit and kills it if it does not at once; waits at most 2 s for its end, so that no
  * zombie is left.
  */
 void nvml_source_free(struct nvml_source *source);
 
 /*
- * One tick: asks for a reading, or counts the one under way as overdue and deals with a child that hangs or
- * died.
+ * One tick: requests a reading, or counts the pending one as overdue and handles a child that hangs or died.
  */
 void nvml_source_tick(struct nvml_source *source);
 

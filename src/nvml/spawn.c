@@ -162,7 +162,7 @@ static int spawn_helper(const char *helper, const char *library, int memory, int
 	return r;
 }
 
-/* Until we have waited for it nobody else gets its PID, so this is the child that we started. */
+/* The PID cannot be reused before we wait for it, so this is the child that we started. */
 static int watch(pid_t pid)
 {
 	int fd = pidfd_open(pid, 0), r = -errno;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What is not recognised in a driver: said once each, in the order in which it was met. */
+/*
+ * Driver features that are not recognised: each is listed once, in the order of detection.
+ */
 #include "nvml/reader.h"
 
 #include <stdarg.h>

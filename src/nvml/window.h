@@ -20,7 +20,7 @@
 
 /* An engine whose newest sample is this much older than the others', or than now, is not in the window. */
 #define WINDOW_LAG_US INT64_C(3000000)
-/* The longest time between two samples of an engine that is believed. */
+/* The longest plausible time between two samples of an engine. */
 #define WINDOW_PERIOD_MAX_US INT64_C(2000000)
 
 struct window_engine {
