@@ -17,30 +17,30 @@
 #include "symbolize/stubs.h"
 #include "symbolize/worker.h"
 
-/* What is found out of one question, step by step. */
+/* State of one question while it is answered. */
 struct finding {
 	struct symbolizer *symbolizer;
 	const struct symbolizer_question *question;
 	const struct work *work;
-	struct process *process; /* NULL: gone, and never seen */
+	struct process *process; /* NULL: the process has ended, and its mappings were never read */
 	enum kernel_source source;
 	char *symbol; /* owned */
-	const char *file; /* the question's or the process's */
-	uint64_t offset; /* of what is unresolved */
+	const char *file; /* of the question or the process */
+	uint64_t offset; /* of an unresolved function */
 	struct resources resources;
-	bool later; /* something could not be read that may be readable later */
+	bool later; /* something could not be read now, but may be readable later */
 	bool lacks; /* all kernels of the last file are known, and it is none of them */
 	bool ambiguous; /* variables of several kernels hold the handle */
 	struct symbol_key key; /* of the symbol that was found by handle */
 };
 
-/* Absence is an answer; want of memory and our end are none. */
+/* A missing name is a valid answer; out of memory and our termination are not. */
 static bool is_fatal(int r)
 {
 	return r == -ENOMEM || r == -ECANCELED;
 }
 
-/* Something that time may cure. */
+/* Records a failure that may be temporary. */
 static void note(struct finding *f, int r)
 {
 	f->later |= r < 0 && r != -ENODATA && r != -ENOEXEC && r != -ENOENT && r != -ESRCH;
@@ -48,7 +48,7 @@ static void note(struct finding *f, int r)
 
 /* ---- resources ---- */
 
-/* Of a file, for which the kernel is known to be in it or (@sure false) may be. */
+/* Adds the resources from a file that contains the kernel or (@sure false) may contain it. */
 static int add_of_file(struct finding *f, struct file *file, const struct place *place, bool sure,
 		       bool *ret_found)
 {
@@ -62,7 +62,7 @@ static int add_of_file(struct finding *f, struct file *file, const struct place 
 		return is_fatal(r) ? r : 0;
 	*ret_found = figures_find(figures, key, f->question->sm, &f->resources);
 	f->lacks = !*ret_found && figures->whole && !figures->unnamed_jit && figures->n > 0;
-	/* Where all others are known, it can only be one of those without names. */
+	/* If all other kernels are known, it can only be one of those without names. */
 	if (!*ret_found && sure && figures->unnamed_jit && figures->whole) {
 		resources_add_unknown(&f->resources, true);
 		*ret_found = true;
@@ -87,7 +87,7 @@ static int add_of_mapped(struct finding *f, struct mapped *mapped, bool sure, bo
 	return r;
 }
 
-/* Any of the process's files may have it; all are looked at, since two may differ. */
+/* Any of the process's files may contain the kernel; all are read, since two may differ. */
 static int add_of_all(struct finding *f)
 {
 	unsigned files = 0;
@@ -112,7 +112,7 @@ static int add_of_path(struct finding *f)
 	int r;
 
 	f->file = f->question->path;
-	/* Another process, or the next program, may see another file there. */
+	/* Another process, or the next program, may have another file there. */
 	if (!f->process || f->process->gone)
 		return 0;
 	r = file_find(f->symbolizer, &place, &file);
@@ -167,13 +167,13 @@ static int take_stub(struct finding *f, const struct stub_table *stubs, const st
 	f->file = mapped->path;
 	f->lacks = false;
 	r = add_of_mapped(f, mapped, true, &found);
-	/* What is called as stubs call, and is none. */
+	/* Code that looks like a stub, but is none. */
 	if (entry->source == KERNEL_SOURCE_SYMBOL && f->lacks)
 		free(TAKE_PTR(f->symbol));
 	return r;
 }
 
-/* Of all that hold a handle: one kernel's, or nobody's. */
+/* Several variables hold the handle: only an answer if all belong to one kernel. */
 static int take_holder(struct finding *f, const struct stub_table *stubs, const struct stub_entry *entry,
 		       struct mapped *mapped)
 {
@@ -189,7 +189,7 @@ static int take_holder(struct finding *f, const struct stub_table *stubs, const 
 	return 0;
 }
 
-/* The address lies in a file. */
+/* Used if the address lies in a file. */
 static int find_host_function(struct finding *f, struct area *area)
 {
 	struct mapped *mapped = &f->process->mapped[area->mapped];
@@ -231,7 +231,7 @@ static int find_in_area(struct finding *f, struct area *area)
 	if (r == 1)
 		r = file_stubs(f->symbolizer, file, &place, &stubs);
 	note(f, r);
-	/* 0 is also "no device code", and then there are no stubs to be had. */
+	/* r == 0 may also mean "no device code"; then there are no stubs. */
 	if (r == 0 && file->device_code == DEVICE_CODE) {
 		r = area_handle(f->symbolizer, f->process, area, stubs, f->work->asked_ns,
 				f->question->function, &entry);
@@ -243,7 +243,10 @@ static int find_in_area(struct finding *f, struct area *area)
 	return is_fatal(r) ? r : 0;
 }
 
-/* A handle: some stub keeps it in its variable. What was freed and given again may be in another's, too. */
+/*
+ * For a handle: a stub's variable contains it. A handle that was freed and reused may be in another variable,
+ * too.
+ */
 static int find_handle(struct finding *f)
 {
 	for (uint32_t i = 0; i < f->process->areas_n && !f->ambiguous; i++) {
@@ -280,14 +283,14 @@ static int find_name(struct finding *f)
 	r = find_handle(f);
 	if (r == 0 && !f->symbol && f->symbolizer->config.read_memory)
 		r = find_in_memory(f);
-	/* What it is of may be mapped just now. */
+	/* The file that it belongs to may just be being mapped. */
 	f->later |= !f->symbol;
 	return r;
 }
 
 /* ---- the answer ---- */
 
-/* Names of files and symbols are other people's. */
+/* Names of files and symbols are untrusted. */
 static char *clean(const char *text)
 {
 	char *copy = strdup(text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a process maps, as it is now: its executable files, and all their areas. Knows nothing of what was
- * known before, so that any thread may read.
+ * Reads the current mappings of a process: its executable files, and all their areas. Uses no stored state,
+ * so any thread may call it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ uint32_t mapped_at(const struct process *process, const struct hashmap *index, u
 
 	if (!hashmap_get(index, mapped_key(dev, ino), &i))
 		return UINT32_MAX;
-	/* Of two files with one key the one is forgotten. */
+	/* If two files have the same key, only one is stored. */
 	return process->mapped[i].dev == dev && process->mapped[i].ino == ino ? i : UINT32_MAX;
 }
 
@@ -49,9 +49,9 @@ static char *path_of(const struct proc_map *map)
 
 struct caps {
 	uint32_t mapped, areas;
-	bool areas_full, full; /* no area more; no file more */
+	bool areas_full, full; /* limit reached: of areas; of files */
 	struct hashmap index; /* of mapped */
-	const char *pending; /* path of what is about to be mapped, or "" */
+	const char *pending; /* path of the file to be mapped, or "" */
 };
 
 static int add_mapped(struct process *process, const struct proc_map *map, struct caps *caps,
@@ -78,7 +78,7 @@ static int add_mapped(struct process *process, const struct proc_map *map, struc
 	return r;
 }
 
-/* Data files are of no interest; that of area @last may have code to come. */
+/* Removes data files, which are not needed; that of area @last may still get executable areas. */
 static int drop_data(struct process *process, struct caps *caps, uint32_t last)
 {
 	_cleanup_free_ uint32_t *now = malloc(MAX(process->mapped_n, 1U) * sizeof(*now));
@@ -130,7 +130,7 @@ static int grow_areas(struct process *process, struct caps *caps)
 	return 0;
 }
 
-/* -E2BIG: it has too much even of what counts. */
+/* -E2BIG: too many areas, even without data files. */
 static int make_room_for_area(struct process *process, struct caps *caps)
 {
 	bool areas = process->areas_n == caps->areas,
@@ -180,7 +180,7 @@ static int add_area(struct process *process, const struct proc_map *map, struct 
 	return 0;
 }
 
-/* ---- what is about to be mapped ---- */
+/* ---- the file to be mapped ---- */
 
 static uint32_t find_overlapped(const struct process *process, const struct symbolizer_mapping *mapping)
 {
@@ -194,7 +194,7 @@ static uint32_t find_overlapped(const struct process *process, const struct symb
 	return UINT32_MAX;
 }
 
-/* Takes the place of what lies there, as MAP_FIXED does. */
+/* Replaces overlapping areas, as MAP_FIXED does. */
 static int put_area(struct process *process, const struct area *put)
 {
 	struct area *areas = calloc((size_t)process->areas_n + 2, sizeof(*areas));
@@ -208,7 +208,7 @@ static int put_area(struct process *process, const struct area *put)
 		n++;
 	}
 	areas[n++] = *put;
-	/* The last one before it may reach beyond it. */
+	/* The area before it may overlap, too. */
 	for (i -= i > 0; i < process->areas_n; i++) {
 		struct area rest = process->areas[i];
 
@@ -226,7 +226,7 @@ static int put_area(struct process *process, const struct area *put)
 	return 0;
 }
 
-/* The linker maps the whole file first, so that its code comes to lie over what is the file's already. */
+/* The dynamic linker maps the whole file first, so the new area may overlap one of the same file. */
 static int add_pending(struct process *process, const struct symbolizer_mapping *mapping, struct caps *caps)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), n = (mapping->length + page - 1) & ~(page - 1);
@@ -264,7 +264,7 @@ void areas_done(struct process *process)
 	process->areas_n = process->mapped_n = 0;
 }
 
-/* What is counted is what it takes. */
+/* Frees unused capacity, so that the accounted size is the allocated one. */
 static void fit(struct process *process)
 {
 	struct area *areas = reallocarray(process->areas, MAX(process->areas_n, 1U), sizeof(*areas));
@@ -294,7 +294,7 @@ int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pen
 				break;
 		}
 	if (r == 0 && fresh.areas_n == 0)
-		r = -ESRCH; /* it has ended, and waits for its parent */
+		r = -ESRCH; /* a zombie */
 	if (r == 0 && pending && pending->length > 0)
 		r = add_pending(&fresh, pending, &caps);
 	caps.pending = "";

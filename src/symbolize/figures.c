@@ -17,8 +17,9 @@
 enum { CONTAINERS_MAX = 1 << 20, PTX_MAX = 1 << 16 };
 
 struct choice {
-	uint32_t suits; /* of the best; 0: the device takes none */
-	uint32_t named_by; /* the first image of machine code; UINT32_MAX: none */
+	uint32_t suits; /* of the best image; 0: none is suitable */
+	/* the first image of machine code, which has the kernels' names; UINT32_MAX: none */
+	uint32_t named_by;
 	bool ptx;
 };
 
@@ -30,8 +31,8 @@ struct figures_reading {
 	uint32_t choices_n, choices_cap;
 	struct figures *figures;
 	uint32_t cap;
-	bool full; /* no more entries; sorting them again for each further kernel would take hours */
-	bool jit; /* the image being read only tells names */
+	bool full; /* the table is full; sorting it again for each further kernel would be far too slow */
+	bool jit; /* the image being read provides only names */
 	bool device_code;
 };
 
@@ -57,7 +58,7 @@ uint64_t figures_bytes(const struct figures *figures)
 	       (uint64_t)figures->ptx_n * sizeof(figures->ptx[0]);
 }
 
-/* ---- the first walk ---- */
+/* ---- first walk ---- */
 
 static struct choice *choice_of(struct figures_reading *reading, uint32_t container)
 {
@@ -86,7 +87,7 @@ static int on_header(const struct cubin_image *image, void *userdata)
 	if (symbolizer_stopping(reading->symbolizer))
 		return -ECANCELED;
 	reading->device_code = true;
-	/* What is still to be linked is in the linked image, too. */
+	/* Relocatable images are also contained in the linked image. */
 	if (image->relocatable)
 		return 1;
 	if (!choice) {
@@ -102,7 +103,7 @@ static int on_header(const struct cubin_image *image, void *userdata)
 	return 1;
 }
 
-/* ---- the second ---- */
+/* ---- second walk ---- */
 
 static int keep_ptx(struct figures_reading *reading, const struct cubin_image *image)
 {
@@ -153,7 +154,7 @@ static int by_key(const void *a, const void *b)
 	return c ? c : (x->container > y->container) - (x->container < y->container);
 }
 
-/* What two kernels of one name do not have in common is not known. */
+/* Figures that differ between two kernels of the same name are unknown. */
 static void figures_merge(struct figures_entry *into, const struct figures_entry *other)
 {
 	if (into->arch.sm != other->arch.sm || into->arch.variant != other->arch.variant)
@@ -183,7 +184,7 @@ static void sort(struct figures *figures)
 		figures->n = n + 1;
 }
 
-/* Names that came twice first make room for others. */
+/* Removes duplicates before growing. */
 static int grow(struct figures_reading *reading)
 {
 	struct figures *figures = reading->figures;
@@ -255,7 +256,8 @@ static int walk(struct figures_reading *reading, const struct cubin_source *sour
 {
 	const struct cubin_limits limits = { .image_bytes = reading->limits->image_bytes,
 					     .metadata_bytes = reading->limits->metadata_bytes };
-	const struct cubin_ops first = { .image = on_header, .stop = stop }; /* what is wrong is told again */
+	/* errors are reported by the second walk */
+	const struct cubin_ops first = { .image = on_header, .stop = stop };
 	const struct cubin_ops second = {
 		.image = on_image, .kernel = on_kernel, .trouble = on_trouble, .stop = stop
 	};
@@ -304,7 +306,7 @@ int figures_read(const struct symbolizer *symbolizer, const struct cubin_source 
 	return 0;
 }
 
-/* ---- looking up ---- */
+/* ---- look-up ---- */
 
 static uint32_t first_of(const struct figures *figures, struct symbol_key key)
 {
@@ -361,7 +363,7 @@ void resources_add_unknown(struct resources *resources, bool jit)
 	add(resources, &entry);
 }
 
-/* Of one container, whose kernels of this name are entries @from to @to: what a device of @sm takes. */
+/* For one container, whose kernels of this name are entries @from to @to: adds what a device of @sm uses. */
 static void add_container(const struct figures *figures, uint32_t from, uint32_t to, uint16_t sm,
 			  struct resources *resources)
 {

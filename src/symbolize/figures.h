@@ -29,7 +29,7 @@ struct figures_entry {
 };
 
 /*
- * The kernels of a file that a device of one architecture takes, or (sm 0) of an image for all. Sorted by
+ * The kernels of a file that a device of one architecture uses, or (sm 0) all kernels of an image. Sorted by
  * key.
  */
 struct figures {
@@ -38,13 +38,13 @@ struct figures {
 	struct figures_entry *entries;
 	struct cubin_image *ptx; /* sm 0: kind, arch and container of each */
 	uint32_t ptx_n;
-	/* there are containers of which the device takes PTX whose kernels' names are not known */
+	/* the device uses PTX of a container whose kernels' names are unknown */
 	bool unnamed_jit;
-	bool whole; /* nothing was left out */
+	bool whole; /* nothing was dropped */
 	uint64_t used;
 };
 
-/* What is known of one kernel, from one or more places; where these differ it is absent. */
+/* Data about one kernel from one or more places; figures that differ are absent. */
 struct resources {
 	bool any;
 	bool jit;
@@ -56,16 +56,16 @@ struct figures_limits {
 	uint32_t entries;
 	size_t image_bytes, metadata_bytes;
 };
-/* -ENODATA, -ENOEXEC: nothing of CUDA's in it; -ECANCELED: we are to stop. */
+/* -ENODATA, -ENOEXEC: no CUDA device code; -ECANCELED: the thread must stop. */
 int figures_read(const struct symbolizer *symbolizer, const struct cubin_source *source, uint16_t sm,
 		 const struct figures_limits *limits, struct figures **ret_figures);
 void figures_free(struct figures *figures);
 DEFINE_CLEANUP(struct figures *, figures_free, figures_freep)
 uint64_t figures_bytes(const struct figures *figures);
-/* Adds what is known of the kernel to @resources. False: it is not among them. */
+/* Adds the kernel's data to @resources. False: not found. */
 bool figures_find(const struct figures *figures, struct symbol_key key, uint16_t sm,
 		  struct resources *resources);
 bool figures_has(const struct figures *figures, struct symbol_key key);
 void resources_init(struct resources *resources);
-/* A kernel of which no more is known than whether it is compiled when it is loaded. */
+/* Adds a kernel without figures; @jit: compiled when it is loaded. */
 void resources_add_unknown(struct resources *resources, bool jit);

@@ -69,7 +69,10 @@ static int place_open(const struct symbolizer *symbolizer, const struct place *p
 
 /* ---- which file ---- */
 
-/* All of a file up to 4 MiB; of a larger one as much, evenly spread, its first and last bytes among them. */
+/*
+ * All of a file up to 4 MiB; of a larger one 4 MiB in evenly spaced parts that include its first and last
+ * bytes.
+ */
 static uint64_t bytes_of(int fd, uint64_t size)
 {
 	uint64_t hash = 0, last = size > SAMPLE ? size - SAMPLE : 0;
@@ -108,7 +111,7 @@ static bool same_build(const struct file *a, const struct file *b)
 
 static void add_id(struct file *file, const struct file_id *id)
 {
-	/* The first stays, the second is the oldest of the rest. */
+	/* Keeps the first, replaces the oldest of the others. */
 	if (file->ids_n == FILE_IDS) {
 		memmove(&file->ids[1], &file->ids[2], (FILE_IDS - 2) * sizeof(*id));
 		file->ids_n--;
@@ -135,8 +138,8 @@ void file_let_go(struct symbolizer *symbolizer, struct file *file)
 }
 
 /*
- * Held open it keeps a container's file system from being taken away: no longer than the mappings do
- * themselves.
+ * An open file keeps a container's file system busy, so it is held no longer than the mappings that keep it
+ * busy anyway.
  */
 static void hold(struct symbolizer *symbolizer, struct file *file, int *fd)
 {
@@ -164,7 +167,7 @@ static void file_free(struct symbolizer *symbolizer, struct file *file)
 	free(file);
 }
 
-/* The least used that nobody looks at. */
+/* The least recently used one that is not in use. */
 static struct file **oldest(struct symbolizer *symbolizer, bool with_tables)
 {
 	struct file **found = NULL;
@@ -279,7 +282,7 @@ void make_room(struct symbolizer *symbolizer)
 
 /* ---- its contents ---- */
 
-/* A link to it that is made or removed changes its time, too: then its bytes decide. */
+/* Creating or removing a hard link changes the file's ctime, too: then its bytes are compared. */
 static int still_same(struct file *file, int fd, const struct stat *st)
 {
 	struct file_id id = id_of(st);

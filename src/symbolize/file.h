@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which files there are (file.c), and what they contain (tables.c). */
+/*
+ * Known files (file.c), and their contents (tables.c).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +16,8 @@
 
 enum {
 	FILES = 1024,
-	FILE_ARCHS = 4, /* of one file, that are kept at once */
-	FILE_IDS = 16, /* by which one file is known: it lies in so many containers */
+	FILE_ARCHS = 4, /* tables stored for one file */
+	FILE_IDS = 16, /* identities stored for one file: containers may have many copies */
 	FILE_LOADS = 16,
 	OPEN_FILES = 128,
 };
@@ -40,49 +42,50 @@ struct file {
 	enum { DEVICE_CODE_UNKNOWN, DEVICE_CODE_NONE, DEVICE_CODE } device_code;
 	struct {
 		int64_t ns;
-		uint32_t n; /* one after the other */
+		uint32_t n; /* number of entries */
 	} failed[TABLES];
 	struct stub_table *stubs;
 	struct figures *figures[FILE_ARCHS];
 	uint64_t used;
 	uint64_t bytes; /* of its tables */
-	uint32_t busy; /* must stay */
-	uint32_t users; /* mappings of processes that we know */
-	int fd; /* while it has users and may have device code: it can be read when they have ended; or -1 */
+	uint32_t busy; /* must not be removed while it is > 0 */
+	uint32_t users; /* mappings of known processes */
+	/* open while it has users and may have device code, so that it can be read after their end; or -1 */
+	int fd;
 };
 
-/* How to open a file again: as mapped, or as named. */
+/* How to open a file again: by mapping, or by path. */
 struct place {
 	pid_t pid;
 	uint64_t start, end, dev, ino; /* end 0: by path alone */
 	const char *path;
-	const int *fd; /* or it is open already */
+	const int *fd; /* or an open descriptor */
 };
 
-/* The file at @place, known or new; it stays while it is busy. */
+/* Finds the file at @place, or adds it; it is not removed while it is busy. */
 int file_find(struct symbolizer *symbolizer, const struct place *place, struct file **ret_file);
-/* It has a mapping more, or one less. */
+/* Counts the file's mappings. */
 void file_use(struct file *file);
 void file_leave(struct symbolizer *symbolizer, struct file *file);
-/* What is held open of it. */
+/* Closes the held descriptor. */
 void file_let_go(struct symbolizer *symbolizer, struct file *file);
-/* Opens it again; what lies at its place now must be the same file. -ESTALE */
+/* Opens the file again; -ESTALE: the place now has another file. */
 int file_open(struct symbolizer *symbolizer, struct file *file, const struct place *place, int *ret_fd);
-/* -ESTALE: written into since; nothing that was read of it can be believed. */
+/* -ESTALE: it was modified since, so its tables are invalid. */
 int file_unchanged(struct file *file, int fd);
 void files_done(struct symbolizer *symbolizer);
-/* Tables of the least used go until the rest fits the limits. */
+/* Frees tables of the least recently used files until the rest is within the limits. */
 void make_room(struct symbolizer *symbolizer);
 
 /* tables.c */
 
 /*
- * -ENODATA: it has none; -EAGAIN: it could not be read, and is not tried again yet. Valid until other tables
- * are asked for, unless it is busy.
+ * -ENODATA: the file has none; -EAGAIN: it could not be read, and is not retried yet. Valid until the next
+ * call for any tables, unless the file is busy.
  */
 int file_stubs(struct symbolizer *symbolizer, struct file *file, const struct place *place,
 	       const struct stub_table **ret_stubs);
 int file_figures(struct symbolizer *symbolizer, struct file *file, const struct place *place, uint16_t sm,
 		 const struct figures **ret_figures);
-/* Whether it has device code: 1, 0, or -errno where that could not be found out. */
+/* Whether it has device code: 1, 0, or -errno if this could not be determined. */
 int file_has_device_code(struct symbolizer *symbolizer, struct file *file, const struct place *place);

@@ -63,7 +63,7 @@ static int consider(struct search *search, const char *text, size_t n)
 	return search->found ? 0 : -ENOMEM;
 }
 
-/* A name as compilers make them. */
+/* Whether a character may start a compiler's symbol. */
 static bool begins_a_name(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
@@ -73,7 +73,7 @@ static int follow(struct search *search, uint64_t address)
 {
 	size_t want = MIN((size_t)TEXT, PAGE - (size_t)(address % PAGE)), n = 0;
 
-	/* Page by page: the next one may not be there. */
+	/* Page by page, since the next page may not be mapped. */
 	while (n < TEXT) {
 		ssize_t got =
 			process_peek((pid_t)search->process->id.pid, address + n, search->text + n, want);
@@ -119,7 +119,7 @@ int memory_symbol(struct symbolizer *symbolizer, struct process *process, uint64
 	if (!text)
 		return -ENOMEM;
 	n = process->gone ? -ESRCH : process_peek((pid_t)process->id.pid, handle, bytes, sizeof(bytes));
-	if (n == -EFAULT) /* it ends before */
+	if (n == -EFAULT) /* the mapping ends before */
 		n = process_peek((pid_t)process->id.pid, handle, bytes,
 				 MIN(sizeof(bytes), PAGE - (size_t)(handle % PAGE)));
 	if (n < 0)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Handles that variables of a file's stubs hold in a process. */
+/*
+ * Handles stored in variables of a file's stubs, in a process.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +39,7 @@ static int gather(struct gathering *gathering, uint32_t stub, uint64_t value)
 	return 0;
 }
 
-/*
- * The variables lie close together: windows of them are read at once. Gives how many of them this window had.
- */
+/* The variables are close together, so several are read at once. Returns how many this window contained. */
 static int read_window(struct gathering *gathering, pid_t pid, uint64_t bias, uint32_t first, uint32_t *ret_n)
 {
 	const struct stub_table *stubs = gathering->stubs;
@@ -105,7 +105,7 @@ int area_handle(struct symbolizer *symbolizer, struct process *process, struct a
 
 	int r;
 
-	/* Of what was left out, some may hold it, too. */
+	/* A dropped stub's variable may hold the handle, too. */
 	if (stubs->cut)
 		return -ENOENT;
 	if (area->held_ns < since_ns && !process->gone && symbolizer->config.read_memory) {
@@ -121,7 +121,7 @@ int area_handle(struct symbolizer *symbolizer, struct process *process, struct a
 		if (area->held[i].value != handle || area->held[i].stub >= stubs->n)
 			continue;
 		entry = &stubs->entries[area->held[i].stub];
-		/* Which of its kernels the variable's is cannot be told. */
+		/* The variable belongs to several kernels. */
 		if (entry->ambiguous)
 			continue;
 		if (found && (found->hash != entry->hash || found->check != entry->check))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Images that programs load from their memory. That one came to lie where another had been is no reason to
- * forget the first: its kernels may be asked for later. What both have, and differs, is not known then.
+ * Images that programs load from their memory. When an image replaces another at the same address, both are
+ * stored, since kernels of the first may be requested later. Figures that differ between them are unknown.
  */
 #include "symbolize/image.h"
 
@@ -28,7 +28,7 @@ struct image {
 	uint64_t incarnation, address;
 	uint64_t seq;
 	struct figures *figures; /* NULL: PTX alone, or lost */
-	bool lost; /* something else may have been in its place already when it was read */
+	bool lost; /* the memory may have been reused before it was read */
 	uint64_t bytes, used;
 };
 
@@ -52,14 +52,14 @@ uint64_t image_address(pid_t pid, uint64_t address)
 	return wrapper.data;
 }
 
-/* Text of PTX begins with comments and ".version". */
+/* PTX text begins with comments and ".version". */
 static bool is_ptx(pid_t pid, uint64_t address)
 {
 	static const char word[] = ".version";
 	char text[PTX_LOOK];
 	ssize_t n = -1;
 
-	/* It may end at a page that nobody has. */
+	/* The text may end before an unmapped page. */
 	for (size_t want = sizeof(text); n < 0 && want >= 64; want /= 2)
 		n = process_peek(pid, address, text, want);
 	return n > 0 && memmem(text, (size_t)n, word, sizeof(word) - 1) != NULL &&
@@ -67,7 +67,7 @@ static bool is_ptx(pid_t pid, uint64_t address)
 		       (size_t)((const char *)memmem(text, (size_t)n, word, sizeof(word) - 1) - text));
 }
 
-/* One version too many: the oldest goes. */
+/* Removes the oldest version if there are too many. */
 static void limit_versions(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address)
 {
 	struct image **oldest = NULL;
@@ -110,7 +110,7 @@ static int image_keep(struct symbolizer *symbolizer, const struct work *work, st
 	return 0;
 }
 
-/* A compiler's buffer: it loads one image after the other from there. */
+/* Whether a later image at this address is queued: a compiler's buffer that is reused. */
 static bool next_is_there(struct symbolizer *symbolizer, const struct symbolizer_question *q)
 {
 	bool found = false;
@@ -127,7 +127,7 @@ static size_t read_header(pid_t pid, uint64_t address, char header[static HEADER
 {
 	ssize_t n = -1;
 
-	/* It may end at a page that nobody has. */
+	/* The image may end before an unmapped page. */
 	for (size_t want = HEADER; n < 0 && want >= 64; want /= 2)
 		n = process_peek(pid, address, header, want);
 	return n < 0 ? 0 : (size_t)n;
@@ -166,7 +166,7 @@ void image_read(struct symbolizer *symbolizer, const struct work *work)
 	if (!symbolizer->config.read_memory || symbolizer_over(symbolizer))
 		return;
 	r = process_look(symbolizer, q, work->asked_ns, &process);
-	/* Of a library, mostly: its file is read once for all processes, when it is asked for. */
+	/* It usually belongs to a library, whose file is read once for all processes, on request. */
 	if (r < 0 || process->gone)
 		return;
 	address = image_address((pid_t)q->process.pid, q->image);
@@ -175,7 +175,7 @@ void image_read(struct symbolizer *symbolizer, const struct work *work)
 	r = read_memory(symbolizer, (pid_t)q->process.pid, address, &figures);
 	if (symbolizer_over(symbolizer) || (r < 0 && r != -ESTALE))
 		return;
-	/* Of what is lost, it is still known that there was something. */
+	/* For a lost image it is still recorded that there was one. */
 	lost = r == -ESTALE || next_is_there(symbolizer, q);
 	if (lost)
 		figures_free(TAKE_PTR(figures));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels that processes share. One that nobody else refers to goes when there are twice as many as were in
- * use.
+ * Kernels shared by processes. Unreferenced ones are removed when there are twice as many as were in use.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -112,7 +111,7 @@ int kernels_intern(struct symbolizer *symbolizer, const struct kernel *from, str
 			kernels->cap = cap;
 		}
 	}
-	/* What cannot be shared is given all the same. */
+	/* If it cannot be shared, it is returned nevertheless. */
 	if (kernels->n < kernels->cap && hashmap_put(&kernels->by_hash, hash, kernels->n) == 0) {
 		kernels->list[kernels->n++] = kernel_ref(made);
 		symbolizer_count(symbolizer, &symbolizer->stats.kernels, 1);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Looks at processes before anybody asks about them: a program that lives for milliseconds is gone when the
- * first question about it comes. The asker's side reads what lies where, while the process stands still; the
- * thread keeps it, with the file open.
+ * Reads a process's mappings before there are questions about it: a program that runs for milliseconds has
+ * ended when the first question arrives. The caller's thread reads the mappings while the process is stopped;
+ * the worker thread stores them, with the file open.
  *
- * A question is about a process by PID and start, and about a program that it was from one moment on: what
- * was seen of it before it became another one is sealed, and is that of the programs that began before that.
+ * A question refers to a process by PID and start time, and to one of its programs by incarnation. The
+ * mappings read before an exec are sealed, and used for the program before the exec.
  */
 #include "symbolize/look.h"
 
@@ -23,20 +23,20 @@
 #include "symbolize/worker.h"
 #include "proc/proc.h"
 
-/* A mapping whose place is not known is made as soon as its process goes on. */
+/* The mapping is made as soon as its process continues. */
 enum { PATIENCE_STEPS = 5 };
 #define STEP_NS NSEC_PER_MSEC
 
 struct look {
 	struct process_id id;
 	int64_t at_ns;
-	struct process fresh; /* its areas */
+	struct process fresh; /* its mappings */
 	int fd;
 	char *path;
 	bool execution, placed;
 };
 
-/* ---- the asker's side ---- */
+/* ---- on the caller's thread ---- */
 
 void look_free(struct look *look)
 {
@@ -73,7 +73,7 @@ static int look_new(const struct symbolizer *symbolizer, const struct symbolizer
 	r = proc_process_id(symbolizer->proc_root, (uint32_t)mapping->pid, &look->id);
 	if (r == 0)
 		r = areas_read(symbolizer->proc_root, mapping->pid, pending, &look->fresh);
-	/* It stands still, but may have been killed. */
+	/* The process is stopped, but may have been killed. */
 	if (r == 0 && !is_still(symbolizer, look->id))
 		r = -ESRCH;
 	if (r < 0)
@@ -100,14 +100,14 @@ int symbolizer_look(struct symbolizer *symbolizer, const struct symbolizer_mappi
 	return symbolizer_enqueue(symbolizer, work, &symbolizer->images, &symbolizer->looks_n, LOOKS);
 }
 
-/* ---- the thread's ---- */
+/* ---- on the worker thread ---- */
 
 static bool is_unasked(const struct process *process)
 {
 	return process->looked && process->incarnation == 0;
 }
 
-/* What the process is now. */
+/* The newest record of the process. */
 static struct process *newest(const struct symbolizer *symbolizer, const struct look *look)
 {
 	struct process *found = NULL;
@@ -176,14 +176,12 @@ static void take(struct symbolizer *symbolizer, struct process *process, struct 
 	process->looked_ns = process->read_ns = look->at_ns;
 }
 
-/*
- * The program that it is until the call succeeds is seen for the last time; what it becomes has nothing yet.
- */
+/* The current program is seen for the last time; the new one has no mappings yet. */
 static int take_execution(struct symbolizer *symbolizer, struct look *look, struct process **ret_process)
 {
 	struct process *before = newest(symbolizer, look);
 
-	/* Its interpreter, or the next attempt. */
+	/* An interpreter, or a second attempt to exec. */
 	if (before && before->looked && before->read_ns == 0) {
 		*ret_process = before;
 		return 0;
@@ -210,7 +208,7 @@ static int take_mapping(struct symbolizer *symbolizer, struct look *look, struct
 
 /* ---- the file ---- */
 
-/* On btrfs and overlay stat() tells another device than maps. */
+/* On btrfs and overlay stat() returns another device than maps. */
 static bool may_be(const struct file *file, const struct mapped *mapped)
 {
 	for (uint32_t i = 0; i < file->ids_n; i++)
@@ -285,7 +283,7 @@ static bool is_mapped(const struct process *process, const char *path)
 	return false;
 }
 
-/* Where the kernel has put it. */
+/* Reads where the kernel has placed the mapping. */
 static void look_again(struct symbolizer *symbolizer, struct process *process, const struct look *look)
 {
 	for (unsigned i = 0; i < PATIENCE_STEPS && !is_mapped(process, look->path); i++) {
@@ -313,7 +311,7 @@ void look_take(struct symbolizer *symbolizer, struct look *look)
 				  take_mapping(symbolizer, look, &process);
 
 	if (r < 0)
-		return; /* no memory: it is looked at when it is asked about */
+		return; /* out of memory: read when there is a question */
 	process->used = ++symbolizer->used;
 	take_file(symbolizer, process, look);
 	if (!look->execution && !look->placed)

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Looks at processes before anybody asks about them. */
+/*
+ * Reads mappings of processes before there are questions about them.
+ */
 #pragma once
 
 #include "symbolize/process.h"
 
 enum {
-	LOOKS = 256, /* that wait, each with a file open */
-	LOOKED = 512, /* processes that nobody has asked about yet */
+	LOOKS = 256, /* queued, each with an open file */
+	LOOKED = 512, /* processes without questions so far */
 };
 
 struct look;
 void look_free(struct look *look);
 void look_take(struct symbolizer *symbolizer, struct look *look);
-/* The file of @mapped, if it was about to be mapped by @before. UINT32_MAX */
+/* Index of the file in @before that was to be mapped and is now @mapped. UINT32_MAX */
 uint32_t look_pending(const struct process *before, const struct mapped *mapped);
-/* A process that was looked at, which is the question's; NULL. */
+/* The record read before that belongs to the question; NULL. */
 struct process *look_find(struct symbolizer *symbolizer, const struct symbolizer_question *question);

@@ -34,7 +34,7 @@ static uint64_t fold(uint64_t a, uint64_t b)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Two rows of multiplications with constants of their own (digits of pi), 8 bytes at a time. */
+/* Two independent multiplicative hashes (constants: digits of pi), 8 bytes at a time. */
 struct symbol_key symbol_key(const char *symbol, size_t n)
 {
 	uint64_t a = UINT64_C(0x243f6a8885a308d3) ^ n, b = UINT64_C(0x13198a2e03707344) + n;

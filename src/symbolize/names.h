@@ -11,7 +11,10 @@ enum {
 	SYMBOL_MAX = (64 << 10) - 1,
 };
 
-/* 96 bits that stand for a symbol in tables: of 100,000, two are the same once in 10^19 times. */
+/*
+ * A 96-bit hash that represents a symbol in tables. Among 100,000 symbols a collision has a probability of
+ * 1e-19.
+ */
 struct symbol_key {
 	uint64_t hash;
 	uint32_t check;
@@ -24,15 +27,15 @@ static inline int symbol_key_compare(uint64_t hash, uint32_t check, struct symbo
 				    0;
 }
 
-/* Texts, packed: mangled names of one file are much alike. Written once, then read. */
+/* Compressed texts: mangled names of one file have much in common. Written once, then read. */
 struct names;
 int names_new(struct names **ret_names);
 void names_free(struct names *names);
 DEFINE_CLEANUP(struct names *, names_free, names_freep)
 /* -E2BIG: longer than SYMBOL_MAX, or too many. *ret_ref is for names_get(). */
 int names_add(struct names *names, const char *text, size_t n, uint32_t *ret_ref);
-/* No more to come: gives back what only adding needs. */
+/* Ends adding and frees the memory needed for it. */
 int names_seal(struct names *names);
-/* The caller's to free. -ENOMEM, -EBADMSG. */
+/* The caller must free the text. -ENOMEM, -EBADMSG. */
 int names_get(const struct names *names, uint32_t ref, char **ret_text);
 uint64_t names_bytes(const struct names *names);

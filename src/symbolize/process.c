@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What lies where in a process: its executable files and all their areas, read anew for each batch of
- * questions.
+ * Mappings of processes: executable files and all their areas, read again for each batch of questions.
  */
 #include "symbolize/process.h"
 
@@ -57,13 +56,13 @@ ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n)
 
 /* ---- maps ---- */
 
-/* What was found out about files stays, also of what was about to be mapped then. */
+/* Results about files are retained, also for a file that was about to be mapped. */
 static void inherit(struct process *now, const struct process *before)
 {
 	_cleanup_(hashmap_done) struct hashmap index = { 0 };
 	bool pending = false;
 
-	/* Without memory they are found anew. */
+	/* Without memory they are read again. */
 	for (uint32_t i = 0; i < before->mapped_n; i++) {
 		const struct mapped *mapped = &before->mapped[i];
 
@@ -86,7 +85,7 @@ static void inherit(struct process *now, const struct process *before)
 	}
 }
 
-/* @fresh is what it maps now. */
+/* Replaces the mappings by @fresh. */
 void process_take(struct symbolizer *symbolizer, struct process *process, struct process *fresh)
 {
 	inherit(fresh, process);
@@ -116,7 +115,7 @@ static int read_maps(struct symbolizer *symbolizer, struct process *process)
 	return 0;
 }
 
-/* While it lives: files that have device code can be read when it has ended, then. */
+/* While the process lives: opens files with device code, which can then be read after its end. */
 void process_look_at_files(struct symbolizer *symbolizer, struct process *process)
 {
 	for (uint32_t i = 0; i < process->mapped_n && !symbolizer_stopping(symbolizer); i++) {
@@ -131,7 +130,7 @@ void process_look_at_files(struct symbolizer *symbolizer, struct process *proces
 
 /* ---- which process ---- */
 
-/* A process that began after the incarnation's first call has got its PID later. */
+/* A process that started after the incarnation's first call has reused the PID. */
 static bool began_later(struct process_id id, uint64_t incarnation)
 {
 	int64_t start_mono_ns = process_boot_ns(id.start_ticks) - (clock_boot_ns() - clock_mono_ns());
@@ -189,7 +188,7 @@ void process_weigh(struct symbolizer *symbolizer, struct process *process)
 
 	symbolizer->processes_bytes += n - process->bytes;
 	process->bytes = n;
-	/* They have a share of their own: tables of files do not go for them. */
+	/* Mappings have their own limit, so that they do not displace files' tables. */
 	while (symbolizer->processes_bytes > symbolizer->config.limits.bytes / 4 &&
 	       (old = least_used(symbolizer, process)))
 		drop(symbolizer, old);
@@ -224,7 +223,7 @@ static bool is_another(const struct process *process, const struct symbolizer_qu
 	return !process_id_may_equal(process->id, question->process);
 }
 
-/* One that was looked at before it was asked about, or a new one. */
+/* Finds the process's record, possibly one read before any question, or adds one. */
 static int get(struct symbolizer *symbolizer, const struct symbolizer_question *question,
 	       struct process **ret_process)
 {
@@ -232,7 +231,7 @@ static int get(struct symbolizer *symbolizer, const struct symbolizer_question *
 		       *process;
 	int r;
 
-	/* Without a beginning one PID's programs are told apart by their processes' alone. */
+	/* Without an incarnation, programs of one PID can only be distinguished by their process. */
 	if (known && question->incarnation == 0 && is_another(*known, question)) {
 		drop(symbolizer, known);
 		known = NULL;
@@ -268,14 +267,14 @@ int process_look(struct symbolizer *symbolizer, const struct symbolizer_question
 	if (r < 0)
 		return r;
 	process->used = ++symbolizer->used;
-	/* An exec changes neither PID nor start: what is there now is not what was asked about. */
+	/* An exec changes neither PID nor start time: the current program may not be the one in question. */
 	if (symbolizer_over(symbolizer))
 		process->gone = process->sealed = true;
 	if (!process->gone && process->read_ns < since_ns) {
 		r = check(symbolizer, process);
 		if (r == 0)
 			r = read_maps(symbolizer, process);
-		/* It may have become another one in between. */
+		/* The program may have changed meanwhile. */
 		if (r == 0)
 			r = check(symbolizer, process);
 		if (r == -ENOMEM)
@@ -353,8 +352,8 @@ struct place mapped_place(const struct process *process, const struct mapped *ma
 }
 
 /*
- * What another process has mapped, and we hold open: nothing else can have become of its inode since. A child
- * that was forked has its parent's files.
+ * A file that another process maps and that is held open: its inode cannot have been reused. A forked child
+ * has its parent's files.
  */
 static int find_held(const struct symbolizer *symbolizer, const struct mapped *mapped, struct file **ret_file)
 {
@@ -378,7 +377,7 @@ struct file *mapped_file(struct symbolizer *symbolizer, struct process *process,
 
 	if (mapped->looked || !mapped->executable)
 		return mapped->file;
-	/* It cannot be refused for good: permission and memory come and go. */
+	/* A failure is not final: permission and memory may change. */
 	mapped->looked = true;
 	if (file_find(symbolizer, &place, &file) == 0 || find_held(symbolizer, mapped, &file) == 0) {
 		mapped->file = file;
@@ -387,7 +386,7 @@ struct file *mapped_file(struct symbolizer *symbolizer, struct process *process,
 	return mapped->file;
 }
 
-/* Loaded ranges may share a page of the file: what is executable goes first. */
+/* Loaded ranges may share a page of the file: executable ones come first. */
 int file_linked(const struct file *file, uint64_t offset, uint64_t *ret_address)
 {
 	for (uint32_t i = 0; i < file->loads_n; i++) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What lies where in a process (process.c, areas.c), and the handles that its variables hold (held.c). */
+/*
+ * Mappings of a process (process.c, areas.c), and the handles in its variables (held.c).
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +14,7 @@
 #include "symbolize/symbolize.h"
 
 enum {
-	PROCESSES = 4096, /* whose mappings are kept */
+	PROCESSES = 4096, /* with stored mappings */
 	AREAS_MAX = 65536, /* of a process */
 	MAPPED_MAX = 4096, /* of its files, about */
 };
@@ -24,10 +26,10 @@ struct held {
 
 struct mapped {
 	uint64_t dev, ino;
-	uint64_t start, end; /* of an executable area: to open it */
+	uint64_t start, end; /* of an executable area, to open the file */
 	char *path;
 	bool executable;
-	bool looked; /* whether it could be opened is known */
+	bool looked; /* whether it could be opened has been checked */
 	struct file *file; /* or NULL */
 };
 
@@ -43,11 +45,11 @@ struct area {
 struct process {
 	struct process_id id;
 	uint64_t incarnation;
-	int64_t read_ns; /* when its maps were read last; 0: never */
+	int64_t read_ns; /* when its maps were last read; 0: never */
 	int64_t looked_ns; /* ... unasked */
 	bool looked; /* ... at all, or is about to be */
-	uint64_t made; /* order */
-	bool sealed; /* it has become another program since */
+	uint64_t made; /* order of creation */
+	bool sealed; /* it has executed another program since */
 	bool gone;
 	struct mapped *mapped;
 	uint32_t mapped_n;
@@ -58,15 +60,18 @@ struct process {
 	uint64_t bytes;
 };
 
-/* Its mappings, not older than @since_ns unless it is gone. -ESRCH: gone, and nothing was known. */
+/*
+ * The process's mappings, not older than @since_ns unless it has ended. -ESRCH: it has ended, and its
+ * mappings are unknown.
+ */
 int process_look(struct symbolizer *symbolizer, const struct symbolizer_question *question, int64_t since_ns,
 		 struct process **ret_process);
 int process_add(struct symbolizer *symbolizer, struct process_id id, uint64_t incarnation,
 		struct process **ret_process);
 void process_remove(struct symbolizer *symbolizer, struct process *process);
-/* Its areas are those of @fresh from now on. */
+/* Replaces the process's mappings by those of @fresh. */
 void process_take(struct symbolizer *symbolizer, struct process *process, struct process *fresh);
-/* While it lives: which of its files have device code. */
+/* While it lives: determines which of its files have device code. */
 void process_look_at_files(struct symbolizer *symbolizer, struct process *process);
 /*
  * Areas and files, no more, of a process as it is now; @pending: and as it will be then, or NULL. Takes no
@@ -75,31 +80,31 @@ void process_look_at_files(struct symbolizer *symbolizer, struct process *proces
 int areas_read(const char *root, pid_t pid, const struct symbolizer_mapping *pending,
 	       struct process *ret_process);
 void areas_done(struct process *process);
-/* Of its files by mapped_key(). UINT32_MAX: none */
+/* Index of a file, by mapped_key(). UINT32_MAX: none */
 uint32_t mapped_at(const struct process *process, const struct hashmap *index, uint64_t dev, uint64_t ino);
-/* all of them are looked at */
+/* the same by linear search */
 uint32_t mapped_find(const struct process *process, uint64_t dev, uint64_t ino);
 uint64_t mapped_key(uint64_t dev, uint64_t ino);
 void process_drop(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation);
 void processes_done(struct symbolizer *symbolizer);
-/* No mapping refers to @file any more. */
+/* Removes all references to @file. */
 void processes_drop_file(struct symbolizer *symbolizer, const struct file *file);
 struct area *process_area(struct process *process, uint64_t address);
-/* The file of a mapping, or NULL where it cannot be read. */
+/* The file of a mapping, or NULL if it cannot be read. */
 struct file *mapped_file(struct symbolizer *symbolizer, struct process *process, struct mapped *mapped);
 struct place mapped_place(const struct process *process, const struct mapped *mapped);
-/* From file offset to address as linked, by what is mapped there executable. -ENOENT. */
+/* Converts a file offset to the address as linked, by the executable mappings. -ENOENT. */
 int file_linked(const struct file *file, uint64_t offset, uint64_t *ret_address);
-/* What must be added to addresses of the file as linked, in this area. -ENOENT. */
+/* The difference between addresses in this area and addresses as linked. -ENOENT. */
 int area_bias(const struct area *area, const struct file *file, uint64_t *ret_bias);
-/* What it takes has changed. */
+/* To be called after its memory use has changed. */
 void process_weigh(struct symbolizer *symbolizer, struct process *process);
-/* Up to @n bytes of a process; short where it has no more. -errno */
+/* Reads up to @n bytes of a process; fewer at the end of mapped memory. -errno */
 ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n);
 
 /* held.c */
 
-/* The stub whose variable has @handle in this area. -ENOENT: none; -ENOTUNIQ: more than one kernel's. */
+/* The stub whose variable contains @handle in this area. -ENOENT: none; -ENOTUNIQ: several kernels. */
 int area_handle(struct symbolizer *symbolizer, struct process *process, struct area *area,
 		const struct stub_table *stubs, int64_t since_ns, uint64_t handle,
 		const struct stub_entry **ret_entry);

@@ -35,7 +35,7 @@ uint64_t stub_table_bytes(const struct stub_table *table)
 	       names_bytes(table->names);
 }
 
-/* Of one address, what was registered first. */
+/* Of stubs at one address the first registered one is used. */
 static int by_address(const void *a, const void *b)
 {
 	const struct stub_entry *x = a, *y = b;
@@ -68,7 +68,7 @@ static void sort(struct stub_table *table)
 	table->n = n + 1;
 }
 
-/* Names that came twice first make room for others. -E2BIG */
+/* Removes duplicates before growing. -E2BIG */
 static int grow(struct stub_reading *reading)
 {
 	struct stub_table *table = reading->table;
@@ -98,7 +98,7 @@ static struct stub_entry *at_address(const struct stub_table *table, uint64_t ad
 	return low < table->n && table->entries[low].address == address ? &table->entries[low] : NULL;
 }
 
-/* There is no room for it; that what lies there has two names is known all the same. */
+/* Drops the entry for lack of space, but records that its address has two names. */
 static void leave_out(struct stub_table *table, const struct stub_entry *entry)
 {
 	struct stub_entry *kept = table->cut ? at_address(table, entry->address) : NULL;

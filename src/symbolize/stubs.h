@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Host functions of a file, and the kernels that they stand for. */
+/*
+ * Host functions of a file, and the kernels that they launch.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -17,19 +19,19 @@ struct stub_entry {
 	uint32_t check;
 	uint32_t name; /* for names_get() */
 	uint8_t source; /* enum kernel_source */
-	bool ambiguous; /* more than one kernel is said to be here */
+	bool ambiguous; /* several kernels are registered for this address */
 };
 
 struct stub_table {
 	uint32_t n, handles_n;
 	struct stub_entry *entries; /* by address */
-	uint32_t *by_handle; /* indexes of those that have one, by handle_address */
-	uint32_t *by_key; /* indexes of all, by symbol */
-	uint64_t left_out; /* stubs that there was no room for, or that could not be read */
-	bool cut; /* there was no room: whose a handle is cannot be told */
+	uint32_t *by_handle; /* indexes of the entries with handle_address, sorted by it */
+	uint32_t *by_key; /* indexes of all entries, sorted by symbol */
+	uint64_t left_out; /* stubs that were dropped or could not be read */
+	bool cut; /* stubs were dropped: a handle's kernel cannot be determined */
 	struct names *names;
 };
-/* @root: of a process that sees the file as @path, where a debug file is looked for. */
+/* @root: root of a process that has the file as @path, to search for a debug file. */
 int stub_table_read(const struct symbolizer *symbolizer, int fd, const char *root, const char *path,
 		    uint32_t max, struct stub_table **ret_table);
 void stub_table_free(struct stub_table *table);

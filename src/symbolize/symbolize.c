@@ -21,7 +21,7 @@
 enum { STACK_BYTES = 4 << 20 };
 #define PATIENCE_NS (600 * NSEC_PER_MSEC)
 
-/* ---- its life ---- */
+/* ---- creation and end ---- */
 
 static void works_done(struct works *works)
 {
@@ -116,13 +116,13 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (!thread_join(symbolizer->thread, PATIENCE_NS)) {
 		log_warning(
-			"the thread that reads files of kernels does not end: a file system does not answer");
+			"the thread that reads kernels from files does not end: a file system does not respond");
 		return;
 	}
 	release(symbolizer);
 }
 
-/* ---- asking ---- */
+/* ---- questions ---- */
 
 static char *put_text(char **at, const char *text)
 {

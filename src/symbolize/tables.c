@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is kept of a file's contents: its stubs, and its kernels for some architectures. Read when they are
- * asked for.
+ * Stored contents of a file: its stubs, and its kernels for some architectures. Read on request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,20 +15,20 @@
 #include "symbolize/stubs.h"
 #include "symbolize/worker.h"
 
-#define FAILED_FIRST_NS (100 * NSEC_PER_MSEC) /* before it is tried again */
-#define FAILED_NS (30 * NSEC_PER_SEC) /* ... at most */
+#define FAILED_FIRST_NS (100 * NSEC_PER_MSEC) /* interval before the first retry */
+#define FAILED_NS (30 * NSEC_PER_SEC) /* longest interval */
 
 static void weigh(struct symbolizer *symbolizer, struct file *file, uint64_t bytes)
 {
 	file->bytes += bytes;
 	symbolizer_weigh(symbolizer, (int64_t)bytes);
-	symbolizer->trim = true; /* what reading needed is more than what is kept */
+	symbolizer->trim = true; /* reading needed more memory than the result */
 	file->busy++;
 	make_room(symbolizer);
 	file->busy--;
 }
 
-/* A failure may pass: the next try is soon, the one after it later. */
+/* A failure may be temporary: retries after increasing intervals. */
 static int may_try(const struct file *file, enum table table)
 {
 	uint32_t n = file->failed[table].n;

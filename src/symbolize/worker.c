@@ -19,13 +19,13 @@
 #include "symbolize/process.h"
 
 /*
- * A question without an answer is tried again, twice; those of one slot together, so that a process's maps
- * are read once for them.
+ * A question without an answer is retried twice; retries of one time slot are handled together, so that a
+ * process's maps are read once for them.
  */
 enum { TRIES = 3 };
 #define AGAIN_NS (250 * NSEC_PER_MSEC)
 #define SLOT_NS (50 * NSEC_PER_MSEC)
-#define TRIM_NS (10 * NSEC_PER_SEC) /* it walks the whole heap */
+#define TRIM_NS (10 * NSEC_PER_SEC) /* trimming visits the whole heap */
 
 void works_put(struct works *works, struct work *work)
 {
@@ -84,12 +84,12 @@ void symbolizer_weigh(struct symbolizer *symbolizer, int64_t bytes)
 	pthread_mutex_unlock(&symbolizer->lock);
 }
 
-/* ---- answering ---- */
+/* ---- answers ---- */
 
 static void give(struct symbolizer *symbolizer, struct work *work, struct kernel *kernel)
 {
 	pthread_mutex_lock(&symbolizer->lock);
-	/* Never full: a question is let in where there is room for its answer. */
+	/* Never full: a question is accepted only if there is space for its answer. */
 	symbolizer->answers[(symbolizer->answers_head + symbolizer->answers_n) %
 			    symbolizer->config.limits.questions] =
 		(struct symbolizer_answer){ .id = work->question.id, .kernel = kernel };
@@ -122,9 +122,9 @@ static void answer(struct symbolizer *symbolizer, struct work *work)
 	} else if (r == 0 || r == -EAGAIN) {
 		give(symbolizer, work, kernel);
 	} else if (r == -ECANCELED) {
-		work_free(work); /* nobody waits for it any more */
+		work_free(work); /* nobody needs the answer any more */
 	} else {
-		put_again(symbolizer, work); /* memory: there may be some later */
+		put_again(symbolizer, work); /* out of memory: retry later */
 	}
 }
 
@@ -134,7 +134,7 @@ static void forget(struct symbolizer *symbolizer, const struct work *work)
 	struct works again = symbolizer->again;
 	struct work *waiting;
 
-	/* What was to be tried again has its last try now, while its mappings are known. */
+	/* Questions to be retried get their last try now, while the mappings are known. */
 	symbolizer->again = (struct works){ 0 };
 	while ((waiting = works_take(&again))) {
 		if (is_of((pid_t)waiting->question.process.pid, waiting->question.incarnation,
@@ -151,7 +151,7 @@ static void forget(struct symbolizer *symbolizer, const struct work *work)
 
 /* ---- the thread ---- */
 
-/* Of those that are tried again, the first that is due; else *ret_next_ns is when one will be. */
+/* The first question whose retry time has come; else *ret_next_ns is the time of the next one. */
 static struct work *due(struct symbolizer *symbolizer, int64_t now, int64_t *ret_next_ns)
 {
 	struct works again = symbolizer->again;
@@ -172,7 +172,7 @@ static struct work *due(struct symbolizer *symbolizer, int64_t now, int64_t *ret
 	return found;
 }
 
-/* NULL: we are to stop. */
+/* NULL: the thread must stop. */
 static struct work *next(struct symbolizer *symbolizer)
 {
 	struct work *work = NULL;
@@ -222,7 +222,7 @@ static struct work *next(struct symbolizer *symbolizer)
 	return work;
 }
 
-/* Behind everybody else, for processors and for disks; what is refused is done without. */
+/* Lowest priority for CPU and disks; failures are ignored. */
 static void step_back(void)
 {
 	const struct sched_param none = { 0 };

@@ -31,12 +31,12 @@ struct work {
 	struct work *next;
 	enum work_kind kind;
 	uint64_t seq;
-	int64_t asked_ns; /* what is read of the process must not be older */
-	int64_t due_ns; /* of one that is tried again */
+	int64_t asked_ns; /* data of the process must not be older than this */
+	int64_t due_ns; /* time of the retry */
 	unsigned tries;
-	bool over; /* its process is: now or never; under the lock while it waits */
+	bool over; /* its process has ended: no retries; protected by the lock while queued */
 	struct look *look; /* WORK_LOOK */
-	struct symbolizer_question question; /* its texts lie behind it */
+	struct symbolizer_question question; /* its texts are stored behind the struct */
 };
 
 struct works {
@@ -55,16 +55,16 @@ struct symbolizer {
 	/* shared, under the lock */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct works images, queue; /* images and looks first: questions follow from them */
+	struct works images, queue; /* images and looks are handled first, since questions depend on them */
 	uint32_t images_n, looks_n, questions_n,
-		forgets_n; /* questions: also those being answered, and answers not yet taken */
+		forgets_n; /* questions: including those being answered and answers not yet taken */
 	uint64_t seq;
 	struct symbolizer_answer *answers; /* ring of limits.questions */
 	uint32_t answers_head, answers_n;
 	struct symbolizer_stats stats;
-	pid_t now_pid; /* whom the thread is busy with */
+	pid_t now_pid; /* the process that the thread is working on */
 	uint64_t now_incarnation;
-	atomic_bool now_over; /* ... and that he is over: nothing is read of him any more */
+	atomic_bool now_over; /* that process has ended: nothing is read of it any more */
 
 	/* the thread's own */
 	struct works again; /* in the order of due_ns, roughly */
@@ -74,34 +74,29 @@ struct symbolizer {
 	uint32_t processes_n;
 	struct image *memory_images;
 	struct kernels *kernels;
-	uint64_t used; /* clock of the least recently used */
+	uint64_t used; /* counter for "least recently used" */
 	uint64_t bytes, processes_bytes;
-	bool trim; /* something large was freed */
+	bool trim; /* much memory was freed */
 	int64_t trimmed_ns;
-	char name[32 << 10], brief[4 << 10]; /* of the kernel being made */
+	char name[32 << 10], brief[4 << 10]; /* of the kernel being built */
 };
 
 void *symbolizer_run(void *userdata);
 struct work *work_new(enum work_kind kind, const struct symbolizer_question *question);
 void work_free(struct work *work);
-/* Takes the work, if there is room beside the @n that wait. */
+/* Queues the work if there is space in addition to the @n queued ones. */
 int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct works *works, uint32_t *n,
 		       uint32_t max);
 void works_put(struct works *works, struct work *work);
 struct work *works_take(struct works *works);
-/* Adds to a row of stats. */
+/* Increments a counter of the statistics. */
 void symbolizer_count(struct symbolizer *symbolizer, uint64_t *row, uint64_t n);
-/* Tables grew or shrank. */
+/* Accounts memory of tables. */
 void symbolizer_weigh(struct symbolizer *symbolizer, int64_t bytes);
 bool symbolizer_stopping(const struct symbolizer *symbolizer);
-/*
- * Whether what the thread is busy with is of a process that is over: what has its PID now is another program.
- */
+/* Whether the process that the thread is working on has ended or executed another program. */
 bool symbolizer_over(const struct symbolizer *symbolizer);
-/*
- * Whether @incarnation of a question or a table is meant by the one that is over. 0: its beginning was not
- * seen.
- */
+/* Whether a question or table with @incarnation belongs to the process that has ended. 0: unknown. */
 static inline bool is_of(pid_t pid, uint64_t incarnation, pid_t over_pid, uint64_t over_incarnation)
 {
 	return pid == over_pid && (incarnation == over_incarnation || incarnation == 0);
