@@ -13,7 +13,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 
-/* More than the kernel's usual maximum, which then applies: a flood queues there, and costs us nothing. */
+/* More than the kernel's usual maximum, which then applies: connections of a flood queue in the kernel. */
 enum { BACKLOG = 4096 };
 
 static void add_v4(struct addresses *to, struct in_addr ip, uint16_t port)
@@ -125,10 +125,10 @@ static int listen_on(const struct sockaddr *sa, socklen_t len, int *ret_fd)
 
 	if (fd < 0)
 		return -errno;
-	/* Connections of an agent that has just ended must not keep the next one from its port. */
+	/* Connections of an agent that has just ended must not prevent the next one from using its port. */
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0)
 		return -errno;
-	/* [::] takes IPv4 too, whatever the system's default is; on another address this changes nothing. */
+	/* Makes [::] accept IPv4, too, independent of the system's default; no effect on other addresses. */
 	if (sa->sa_family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero)) < 0)
 		return -errno;
 	if (bind(fd, sa, len) < 0 || listen(fd, BACKLOG) < 0)
@@ -141,7 +141,7 @@ int listen_tcp(const struct address *address, int *ret_fd)
 {
 	int r = listen_on(&address->sa, address->len, ret_fd);
 
-	/* A kernel without IPv6 still has every IPv4 address. */
+	/* Without IPv6 support in the kernel, listen on all IPv4 addresses. */
 	if (r == -EAFNOSUPPORT && IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr)) {
 		struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = address->in6.sin6_port };
 
@@ -196,7 +196,7 @@ static int remove_stale(const struct sockaddr_un *sun, socklen_t len)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)sun, len) == 0)
 		return -EADDRINUSE;
-	/* A full queue is a sign of life, too; without permission to ask there is none to replace it. */
+	/* A full queue also means that somebody listens; without permission to connect, assume so. */
 	if (errno != ECONNREFUSED)
 		return errno == EAGAIN ? -EADDRINUSE : -errno;
 	return unlink(sun->sun_path) < 0 ? -errno : 0;
@@ -216,8 +216,8 @@ int listen_unix(const char *path, mode_t mode, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * The kernel gives the file the socket's own mode, less the umask: never more than asked for, from
-	 * its first instant.
+	 * The kernel creates the file with the socket's mode less the umask, so it is never more accessible
+	 * than requested.
 	 */
 	if (fchmod(fd, mode) < 0)
 		return -errno;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Addresses to listen on, as people write them, and the listening sockets made from them. No names are looked
- * up but "localhost", which is both loopback addresses: a resolver may block, and where we listen must not
- * depend on one.
+ * Parses addresses to listen on, and creates the listening sockets. No name is resolved except "localhost",
+ * which means both loopback addresses: a resolver may block, and the listening addresses must not depend on
+ * it.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-/* "localhost" is two addresses. */
+/* "localhost" yields two addresses. */
 enum { ADDRESS_MAX = 2 };
 
 struct address {
@@ -30,20 +30,17 @@ struct addresses {
 
 /*
  * "127.0.0.1:9470", "[::1]:9470", "[fe80::1%eth0]:9470", "localhost:9470", ":9470" (every address of this
- * machine, IPv4 and IPv6), "*:9470" (the same). Port 0 lets the kernel choose. -EINVAL when the text is none
- * of these.
+ * machine, IPv4 and IPv6), "*:9470" (the same). Port 0: the kernel chooses. -EINVAL: invalid text.
  */
 int address_parse(const char *text, struct addresses *ret_addresses);
 
-/* False also for text that is no address: what cannot be read is not called safe. */
+/* Also false for invalid text. */
 bool address_is_loopback(const char *text);
 
-/*
- * A listening TCP socket, non-blocking. -EADDRINUSE, -EACCES, -EADDRNOTAVAIL and whatever else bind() says.
- */
+/* A listening TCP socket, non-blocking. -EADDRINUSE, -EACCES, -EADDRNOTAVAIL, other errors of bind(). */
 int listen_tcp(const struct address *address, int *ret_fd);
 
-/* Port of a bound TCP socket, 0 when it has none. */
+/* Port of a bound TCP socket, 0 if it has none. */
 unsigned listen_port(int fd);
 
 /*

@@ -18,18 +18,18 @@ enum {
 	HEADER_BYTES = 4,
 	LISTENERS = 4,
 	/*
-	 * Answers to one client in a second, from where on it gives way before others, and is not listened to
-	 * for the rest of it.
+	 * After this many answers to one client in a second it is the first to be disconnected, and its
+	 * requests wait for the rest of the second.
 	 */
 	GREEDY = 8,
 	ANSWERS_MAX = 250,
-	/* TCP alone tells of a peer that is gone without a word: after KEEPALIVE_S + 3 * KEEPALIVE_STEP_S. */
+	/* Dead peers are detected by TCP keepalive only, after KEEPALIVE_S + 3 * KEEPALIVE_STEP_S. */
 	KEEPALIVE_S = 60,
 	KEEPALIVE_STEP_S = 20,
 };
 /*
- * A new client gets this long to ask something before another may take its place, and a full house this long
- * to change.
+ * A new client may not be replaced for GRACE_NS, so that it can send a request; a full server checks again
+ * after AGAIN_NS.
  */
 static const int64_t GRACE_NS = 20 * NSEC_PER_MSEC, AGAIN_NS = 5 * NSEC_PER_MSEC;
 
@@ -39,17 +39,17 @@ struct client {
 	sd_event_source *io;
 	uint8_t request[2];
 	unsigned have; /* bytes of the request */
-	struct strbuf out; /* answer on its way, header included; len 0: none */
+	struct strbuf out; /* answer being sent, header included; len 0: none */
 	size_t sent;
-	bool asked; /* has had an answer before */
-	bool told; /* which GPUs there are, under */
+	bool asked; /* has received an answer */
+	bool told; /* has received the types of the GPU layout below */
 	uint64_t layout;
 	uint64_t exit_seq; /* exit records up to this one are delivered */
-	uint64_t next_exit_seq; /* and will be when `out` is */
-	int64_t since_ns; /* connected, last asked, or last took a part of an answer */
+	uint64_t next_exit_seq; /* the value of exit_seq once `out` has been sent */
+	int64_t since_ns; /* when it connected, last sent a request, or last received a part of an answer */
 	int64_t second_ns; /* begin of the second in which there were */
 	unsigned answers;
-	bool paused; /* it has had ANSWERS_MAX of them */
+	bool paused; /* it has received ANSWERS_MAX in this second */
 };
 
 struct atop_server {
@@ -156,7 +156,7 @@ static int on_stuck_check(sd_event_source *source, uint64_t usec, void *userdata
 	return 0;
 }
 
-/* 1: nothing is left to send; 0: the rest goes later; -errno. */
+/* 1: everything was sent; 0: the rest is sent later; -errno. */
 static int client_flush(struct client *c)
 {
 	if (c->out.len == 0)
@@ -213,9 +213,8 @@ static int answer(struct client *c)
 }
 
 /*
- * Reads one request and answers it. Byte by byte would do, so two are all that is taken: what the client has
- * sent ahead stays with the kernel. 1: answered; 0: the rest of it is still to come; -errno: the client is to
- * go.
+ * Reads one request and answers it. Reads at most two bytes: further requests remain in the kernel. 1:
+ * answered; 0: the request is incomplete; -errno: close the connection.
  */
 static int take_request(struct client *c)
 {
@@ -246,7 +245,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)source;
 	(void)fd;
 	(void)events;
-	/* One answer, then others have their turn. */
+	/* One answer per turn, so that other clients get theirs. */
 	if (r > 0 && !c->paused)
 		r = take_request(c);
 	if (r > 0)
@@ -269,7 +268,7 @@ void atop_server_add(struct atop_server *server, int fd)
 		close(fd);
 		return;
 	}
-	/* Fails on UNIX sockets, which need none of it. */
+	/* Fails on UNIX sockets, which do not need it. */
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &step, sizeof(step));
@@ -285,8 +284,8 @@ void atop_server_add(struct atop_server *server, int fd)
 }
 
 /*
- * Who goes next: the greediest; where none is, before all who have had an answer, one that has never asked;
- * of equals, the one silent for longest.
+ * Selects the client to disconnect: the one with the most answers; if none is greedy, one that has never sent
+ * a request before others; among equals the one idle for longest.
  */
 static struct client *victim(struct atop_server *s)
 {

@@ -45,7 +45,7 @@ static int connect_to(const char *path, int64_t deadline_ns, int *ret_fd)
 	if (fd < 0)
 		return -errno;
 	while (connect(fd, (struct sockaddr *)&sun, len) < 0) {
-		/* The queue is full, and nothing tells when it is no longer. */
+		/* The queue is full; there is no event for when it no longer is. */
 		struct timespec pause = { .tv_nsec = 10 * NSEC_PER_MSEC };
 
 		if (errno != EAGAIN && errno != EINTR)
@@ -78,7 +78,7 @@ static int send_all(int fd, const struct strbuf *data, int64_t deadline_ns)
 	return 0;
 }
 
-/* All there is until the other side closes. */
+/* Receives until the peer closes. */
 static int receive_all(int fd, int64_t deadline_ns, struct strbuf *reply)
 {
 	char part[16384];
@@ -101,7 +101,7 @@ static int receive_all(int fd, int64_t deadline_ns, struct strbuf *reply)
 	}
 }
 
-/* One header line; learns the body's length from it. */
+/* Parses one header line; gets the body's length from it. */
 static int parse_header(struct cursor line, bool *has_length, uint64_t *length)
 {
 	static const char name[] = "Content-Length:";

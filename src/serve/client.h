@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The command line's side of the control socket: one HTTP/1.0 request, one reply, within a time and a size
- * that are bounded whatever the other side does. Blocks its caller.
+ * The command line's side of the control socket: one HTTP/1.0 request and one reply, limited in time and
+ * size. Blocking.
  */
 #pragma once
 

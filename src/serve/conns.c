@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* How soon to look again when there is no place for as long as those that leave have not left. */
+/* How soon to check again while there is no free slot because closing connections still exist. */
 static const int64_t LEAVING_NS = 2 * NSEC_PER_MSEC;
 
 int conns_init(struct conns *conns, unsigned max)
@@ -46,9 +46,7 @@ static bool answered(const struct conn *c)
 	return c->state == CONN_REPLY || c->state == CONN_IDLE;
 }
 
-/*
- * Under the lock. The client gets a reset, and the kernel's memory for what it did not read is free at once.
- */
+/* To be called under the lock. The client gets a reset, and the kernel frees unsent data at once. */
 static void evict(struct conns *conns, struct conn *c)
 {
 	struct linger abort_at_close = { .l_onoff = 1, .l_linger = 0 };
@@ -59,7 +57,7 @@ static void evict(struct conns *conns, struct conn *c)
 	conns->evicted++;
 }
 
-/* Bytes have come that libmicrohttpd has not read: it is not the client that keeps us waiting. */
+/* The client's bytes have arrived and libmicrohttpd has not read them yet, so the delay is ours. */
 static bool is_our_turn(const struct conn *c)
 {
 	int unread = 0;
@@ -73,7 +71,10 @@ static void keep_older(struct conn **oldest, struct conn *c)
 		*oldest = c;
 }
 
-/* More than half of them keep us waiting; a system call for each, so that only close calls ask. */
+/*
+ * Whether more than half of them wait for us. Costs a system call for each, so it is only used when the
+ * decision is close.
+ */
 static bool most_keep_us_waiting(const struct conns *conns)
 {
 	unsigned n = 0;
@@ -83,7 +84,10 @@ static bool most_keep_us_waiting(const struct conns *conns)
 	return n > conns->max / 2;
 }
 
-/* Under the lock. Who is to give way; NULL when nobody's grace is over, and then when to ask again. */
+/*
+ * To be called under the lock. The connection to be closed; NULL if the grace period of all has not expired,
+ * with the time until then.
+ */
 static struct conn *victim(struct conns *conns, int64_t *ret_wait_ns)
 {
 	struct conn *waiting = NULL, *served = NULL, *first;

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The connections of the HTTP server: how many there are, what each is waiting for, and which one gives way
- * when there are enough. A connection is born in the main loop, lives and is closed on the HTTP thread; the
- * lock here orders the two, and the table is their queue.
+ * The connections of the HTTP server: their number, the state of each, and which one is closed when there are
+ * too many. A connection is created in the main loop, and served and closed on the HTTP thread; the lock here
+ * synchronises the two, and the table is their queue.
  *
  *            accepted    given to libmicrohttpd    first line      all of the request     answered
  *   main loop -> HANDED -> TAKEN -> FRESH ----------> REQUEST ---------> REPLY ------------> IDLE -> REQUEST
  *   ...
  *
  * Invariants
- *  1. At most `max` connections are open and not told to go; at most `max` + CONNS_LEAVING exist, those
- *     that leave included.
- *  2. A descriptor is shut down by us only under the lock and only in the states from FRESH on:
- *     libmicrohttpd closes it after conns_closed(), so its number cannot have been given to something else in
- *     between.
- *  3. Who gives way: the one that has waited longest for its request to be complete; where none is
- *     incomplete, the one that has gone longest without progress. Each may first have CONNS_GRACE_NS, so that
- *     a flood cannot turn all of the table over between a scraper's connect() and its request; and while
- *     fewer than half are incomplete these have CONNS_PATIENCE_NS, so that those who sit on their answers do
- *     not push out one who is about to ask.
+ *  1. At most `max` connections are open and not being closed by us; at most `max` + CONNS_LEAVING exist,
+ *     including those being closed.
+ *  2. A descriptor is shut down by us only under the lock and only in the states from FRESH on: libmicrohttpd
+ *     closes it after conns_closed(), so its number cannot have been reused in between.
+ *  3. When a connection must be closed, it is the one that has waited longest for its request to be complete;
+ *     if none is incomplete, the one that has gone longest without progress. Each has CONNS_GRACE_NS first,
+ *     so that a flood cannot replace the whole table between a scraper's connect() and its request. While
+ *     fewer than half are incomplete, these have CONNS_PATIENCE_NS, so that clients that do not read their
+ *     answers do not displace a client that is about to send a request.
  */
 #pragma once
 
@@ -40,9 +39,9 @@ struct conn {
 	bool local;
 	bool leaving; /* was shut down by us */
 	int64_t since_ns; /* in this state; monotonic */
-	const void *page; /* cached page that is being sent, for conns_drop_page() */
-	/* The request at hand; of the HTTP thread alone. */
-	bool begun; /* its headers are known */
+	const void *page; /* cached page being sent, for conns_drop_page() */
+	/* The current request; only used by the HTTP thread. */
+	bool begun; /* its headers have been received */
 	bool malformed;
 	uint64_t body_bytes;
 };
@@ -57,35 +56,35 @@ struct conns {
 
 /* -ENOMEM. */
 int conns_init(struct conns *conns, unsigned max);
-/* Closes what is still HANDED; all others must have been closed. */
+/* Closes connections in state HANDED; all others must have been closed. */
 void conns_done(struct conns *conns);
 
-/* Makes room for one connection. 0: there is room; else nanoseconds after which to ask again. */
+/* Frees a slot for one connection. 0: a slot is free; else the nanoseconds to wait before trying again. */
 int64_t conns_room(struct conns *conns);
-/* One connection gives way if there is any to spare: the process is out of descriptors. */
+/* Closes one connection, if any may be closed, since the process has no free descriptors. */
 void conns_evict_one(struct conns *conns);
 /*
- * Enters an accepted socket, for the HTTP thread to take; the descriptor is the table's. False when full:
- * still the caller's.
+ * Adds an accepted socket, for the HTTP thread to take, and owns its descriptor. False if the table is full:
+ * the caller still owns it.
  */
 bool conns_add(struct conns *conns, int fd, bool local);
 
-/* The HTTP thread takes the one that was handed first, to give it to libmicrohttpd. NULL: none. */
+/* Returns the oldest HANDED connection, for the HTTP thread to give it to libmicrohttpd. NULL: none. */
 struct conn *conns_take(struct conns *conns);
-/* libmicrohttpd begins to serve this descriptor: TAKEN becomes FRESH. NULL: there is none such. */
+/* libmicrohttpd starts to serve this descriptor: TAKEN becomes FRESH. NULL: unknown descriptor. */
 struct conn *conns_started(struct conns *conns, int fd);
 /*
- * libmicrohttpd has closed what it was given without ever serving it: @only, or all, if TAKEN still. The
- * slots are free after.
+ * libmicrohttpd has closed connections without serving them: @only, or all, if still TAKEN. Frees their
+ * slots.
  */
 void conns_lost(struct conns *conns, const struct conn *only);
 void conns_enter(struct conns *conns, struct conn *conn, enum conn_state state, const void *page);
-/* Has never had a whole request, and was not told to go by us. */
+/* Has never sent a complete request, and is not being closed by us. */
 bool conns_unanswered(struct conns *conns, const struct conn *conn);
-/* libmicrohttpd is about to close the descriptor. The slot is free after. */
+/* libmicrohttpd is about to close the descriptor. Frees the slot. */
 void conns_closed(struct conns *conns, struct conn *conn);
-/* Every connection that still reads @page gives way. */
+/* Closes every connection that still reads @page. */
 void conns_drop_page(struct conns *conns, const void *page);
 
-/* Ever accepted, ever told to go, and open without having been told to go. */
+/* Total accepted, total closed by us, and currently open ones that are not being closed. */
 void conns_stats(struct conns *conns, uint64_t *ret_accepted, uint64_t *ret_evicted, unsigned *ret_open);

@@ -20,11 +20,13 @@ enum {
 	DEFAULT_CONNECTIONS = 128,
 	DEFAULT_TIMEOUT_S = 30,
 	DEFAULT_BODY_BYTES = 64 << 10,
-	/* libmicrohttpd's, for one request's line and headers: what does not fit is 414 or 431. */
+	/*
+	 * libmicrohttpd's memory for a request's line and headers: larger ones are refused with 414 or 431.
+	 */
 	REQUEST_BYTES = 16 << 10,
-	/* Rendering formats numbers and little else. Only what is touched becomes resident. */
+	/* Rendering needs little stack; only touched pages become resident. */
 	STACK_BYTES = 512 << 10,
-	/* Idle connections are looked at this often at least. */
+	/* Idle connections are checked at least this often. */
 	ROUND_MS = 1000,
 };
 
@@ -38,7 +40,7 @@ static int fd_of(struct MHD_Connection *connection)
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
-/* A request line has come. What this returns is on_request()'s *context. */
+/* Called for each request line. The return value is on_request()'s *context. */
 static void *on_target(void *userdata, const char *target, struct MHD_Connection *connection)
 {
 	struct http *http = userdata;
@@ -49,7 +51,7 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 	conns_enter(&http->conns, conn, CONN_REQUEST, NULL);
 	conn->begun = false;
 	conn->body_bytes = 0;
-	/* Unescaped it would end the path early, and name another page than the one asked for. */
+	/* Unescaped, it would terminate the path and name another page. */
 	conn->malformed = target && strstr(target, "%00");
 	return conn;
 }
@@ -67,9 +69,8 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 }
 
 /*
- * libmicrohttpd hangs up without a word on a first line in which it finds no method and target, and on a
- * client that took too long to send one. Tells such a client what was wrong: one that has sent something and
- * has got nothing.
+ * libmicrohttpd closes the connection without a reply if the first line has no method and target, or is not
+ * complete in time. Sends an error to such a client if it has sent something and received nothing.
  */
 static void explain_silence(const struct conn *conn)
 {
@@ -97,7 +98,7 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*context = conns_started(&http->conns, fd_of(connection));
-		/* A descriptor that we never gave cannot be counted, so it is not served. */
+		/* A descriptor that we did not hand over cannot be counted, so it is not served. */
 		if (!*context)
 			shutdown(fd_of(connection), SHUT_RDWR);
 	} else if (conn) {
@@ -137,12 +138,12 @@ static const struct listener_ops listener_ops = { .room = room,
 
 static void take_handed(struct http *http)
 {
-	/* libmicrohttpd keeps an address for limits that we do not use. */
+	/* libmicrohttpd stores addresses only for limits that we do not use. */
 	static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
 	struct conn *conn;
 
 	/*
-	 * 0.9 calls on_connection() before this returns, 1.0 from the MHD_run() that follows. What is refused
+	 * 0.9 calls on_connection() before this returns, 1.0 from the next MHD_run(). A refused connection
 	 * has been closed.
 	 */
 	while ((conn = conns_take(&http->conns))) {
@@ -151,10 +152,7 @@ static void take_handed(struct http *http)
 	}
 }
 
-/*
- * How long to sleep: connections have their time, pages that nobody wants any more are freed, and else
- * nothing is to be done.
- */
+/* Time to sleep: until connections time out or unused pages are to be freed. */
 static int round_ms(struct http *http)
 {
 	uint64_t accepted, evicted;
@@ -184,7 +182,7 @@ static void *http_thread(void *userdata)
 			take_handed(http);
 		}
 		MHD_run(http->daemon);
-		/* 1.0 says of none that it could not begin with it. */
+		/* 1.0 has no callback for a connection that it failed to start. */
 		conns_lost(&http->conns, NULL);
 	}
 	return NULL;
@@ -316,7 +314,7 @@ int http_listen_tcp(struct http *http, const char *address)
 		if (r == 0)
 			r = listen_on(http, fd, NULL);
 		else if (i > 0 && r != -EADDRINUSE)
-			r = 0; /* "localhost" where there is no IPv6 */
+			r = 0; /* "localhost" without IPv6 */
 		if (i == 0 && found.n > 1 && r == 0)
 			found.list[1].in6.sin6_port = htons((uint16_t)listener_port(http->listeners[before]));
 	}

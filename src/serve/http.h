@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/serve answers others: HTTP (http.h), atop's protocol (atop_server.h), and the command line's end of the
- * control socket (client.h). What is in the answers comes through function pointers; this folder knows no
- * model and no view.
+ * src/serve has the network interfaces: HTTP (http.h), atop's protocol (atop_server.h), and the command
+ * line's side of the control socket (client.h). The content of answers comes through function pointers; this
+ * folder does not depend on model or views.
  *
- * HTTP is parsed by libmicrohttpd, on one thread of its own; listening sockets are the main loop's, which
- * accepts and hands over, so that the number of connections is ours to bound.
+ * HTTP is parsed by libmicrohttpd, on a thread of our own. The main loop owns the listening sockets, accepts
+ * connections and hands them over, so that we can limit their number.
  *
  * Invariants
  *  1. A page is rendered at most once per generation and variant, then served from memory. A slow or stuck
- *     client costs one connection (16 KiB and what the kernel buffers), and no rendering.
- *  2. At the bound, the connection that has waited longest for a complete request gives way (conns.h): a
- *     newcomer waits milliseconds, whatever the others do.
- *  3. Old pages live on in their slow readers only, at most a handful of them (pages.h).
- *  4. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the
- *     main loop.
+ *     client costs one connection (16 KiB and the kernel's buffers), and no rendering.
+ *  2. At the limit, the connection that has waited longest for a complete request is closed (conns.h): a new
+ *     client waits only milliseconds.
+ *  3. Old pages exist only while slow clients read them, and only a few of them (pages.h).
+ *  4. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main
+ *     loop.
  */
 #pragma once
 
@@ -22,14 +22,14 @@
 
 #include "base/strbuf.h"
 
-enum http_method { HTTP_GET = 1 << 0, HTTP_POST = 1 << 1 }; /* HEAD goes with GET */
+enum http_method { HTTP_GET = 1 << 0, HTTP_POST = 1 << 1 }; /* HEAD is allowed with GET */
 
 struct http_request {
 	enum http_method method;
 	const char *path;
 	const char *accept; /* Accept header or NULL */
-	bool local; /* came over the UNIX socket */
-	/* Value of a query argument, NULL absent. Valid during the call. */
+	bool local; /* received over the UNIX socket */
+	/* Value of a query argument, NULL if absent. Valid during the call. */
 	const char *(*argument)(const struct http_request *request, const char *name);
 	void *priv;
 };
@@ -43,12 +43,12 @@ struct http_reply {
 struct http_route {
 	const char *path; /* exact */
 	unsigned methods; /* enum http_method bits */
-	bool local_only; /* only over the UNIX socket, else 403 */
+	bool local_only; /* 403 except over the UNIX socket */
 	/*
-	 * Which of at most HTTP_VARIANTS cached pages this request wants; -1: do not cache. NULL: variant 0.
+	 * Index of the cached page for this request, below HTTP_VARIANTS; -1: do not cache. NULL: variant 0.
 	 */
 	int (*variant)(const struct http_request *request, void *userdata);
-	/* Fills the reply. On the HTTP thread. Non-zero errno makes a 500 that says so. */
+	/* Fills the reply, on the HTTP thread. A non-zero errno results in a 500 with its text. */
 	int (*handle)(const struct http_request *request, struct http_reply *reply, void *userdata);
 };
 
@@ -57,9 +57,7 @@ enum { HTTP_VARIANTS = 4 };
 struct http_config {
 	const struct http_route *routes; /* ends with path NULL */
 	void *userdata;
-	/*
-	 * Changes whenever cached pages are out of date (sequence number of the newest snapshot). Any thread.
-	 */
+	/* Changes whenever cached pages are outdated (sequence number of the newest snapshot). Any thread. */
 	uint64_t (*generation)(void *userdata);
 	unsigned max_connections; /* default 128 */
 	unsigned timeout_s; /* idle connections, default 30 */
@@ -73,19 +71,19 @@ struct http_stats {
 
 struct http;
 int http_new(sd_event *event, const struct http_config *config, struct http **ret_http);
-/* Finishes within a second whatever clients do. */
+/* Takes at most a second, whatever clients do. */
 void http_free(struct http *http);
 /*
- * Listen on "ADDR:PORT" ("[::1]:9470", ":9470", "localhost:0"); may be called again for more. -EADDRINUSE
+ * Listens on "ADDR:PORT" ("[::1]:9470", ":9470", "localhost:0"); may be called several times. -EADDRINUSE
  * etc.
  */
 int http_listen_tcp(struct http *http, const char *address);
 /*
- * Listen on a UNIX stream socket with this mode; a stale socket file is replaced, a live one is -EADDRINUSE.
+ * Listens on a UNIX stream socket with this mode; a stale socket file is replaced, a live one is -EADDRINUSE.
  */
 int http_listen_unix(struct http *http, const char *path, unsigned mode);
-/* Stop listening on every TCP address (reload); open connections go on, and so does the UNIX socket. */
+/* Stops listening on all TCP addresses (reload); open connections and the UNIX socket are not affected. */
 void http_unlisten_tcp(struct http *http);
-/* Port actually bound of the n-th TCP listener; 0 none. */
+/* Bound port of the n-th TCP listener; 0: none. */
 unsigned http_port(const struct http *http, unsigned n);
 void http_stats(struct http *http, struct http_stats *ret_stats);

@@ -46,14 +46,14 @@ static int look_away(struct listener *l, int64_t ns)
 	return r;
 }
 
-/* 1: accepted or worth trying again; 0: none waits; -errno: the process or the system has no more to give. */
+/* 1: accepted, or try again; 0: no connection is waiting; -errno: out of descriptors or memory. */
 static int accept_one(struct listener *l)
 {
 	static const int send_buffer = SEND_BUFFER_BYTES;
 	int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
-		/* Or the kernel would keep megabytes for each client that does not read. */
+		/* Otherwise the kernel may buffer megabytes for each client that does not read. */
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer));
 		l->ops->accepted(fd, l->local, l->userdata);
 		return 1;
@@ -67,7 +67,7 @@ static int accept_one(struct listener *l)
 	case ENOMEM:
 		return -errno;
 	default:
-		return 1; /* that connection broke in the queue: the next one may be fine */
+		return 1; /* the connection was closed while queued; try the next one */
 	}
 }
 
@@ -89,7 +89,7 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 		int64_t wait_ns;
 		int r;
 
-		/* Making room may cost somebody their connection: only for one that is there. */
+		/* Freeing a slot may close another connection, so do it only if a connection is waiting. */
 		if (i > 0 && !is_waiting(l))
 			break;
 		wait_ns = l->ops->room(l->userdata);
@@ -150,7 +150,7 @@ void listener_free(struct listener *listener)
 		return;
 	sd_event_source_disable_unref(listener->io);
 	sd_event_source_disable_unref(listener->resume);
-	/* Another agent may have put its own socket there since. */
+	/* Another agent may have created its own socket there since. */
 	if (listener->path && lstat(listener->path, &now) == 0 && now.st_ino == listener->identity.st_ino &&
 	    now.st_dev == listener->identity.st_dev)
 		unlink(listener->path);

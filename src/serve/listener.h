@@ -12,19 +12,22 @@
 #include <systemd/sd-event.h>
 
 struct listener_ops {
-	/* Makes room for one more connection. Nanoseconds to wait before asking again, 0: there is room. */
+	/*
+	 * Frees a slot for one more connection. Returns the nanoseconds to wait before trying again, 0: there
+	 * is a slot.
+	 */
 	int64_t (*room)(void *userdata);
 	/* Takes ownership of a new, non-blocking socket. @local: over a UNIX socket. */
 	void (*accepted)(int fd, bool local, void *userdata);
-	/* The process has no descriptor left: give one back if you can. */
+	/* The process has no free descriptors: close one if possible. */
 	void (*exhausted)(void *userdata);
 };
 
 struct listener;
 
 /*
- * Takes ownership of @fd, on failure too. @ops must stay. @path (may be NULL) is unlinked in the end, if it
- * is still ours.
+ * Takes ownership of @fd, also on failure. @ops must remain valid. @path (may be NULL) is unlinked at the
+ * end, if it is still this socket.
  */
 int listener_new(sd_event *event, int fd, const char *path, const struct listener_ops *ops, void *userdata,
 		 struct listener **ret_listener);

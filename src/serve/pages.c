@@ -23,7 +23,7 @@ static void page_free(struct page *page)
 	free(page);
 }
 
-/* Nobody reads it any more. */
+/* The page has no readers any more. */
 static void retire(struct page *page)
 {
 	struct page_slot *slot = page->slot;
@@ -34,7 +34,7 @@ static void retire(struct page *page)
 		slot->spare = page;
 }
 
-/* libmicrohttpd drops the last reference. */
+/* Called when libmicrohttpd drops the last reference. */
 static void on_last_reader(void *userdata)
 {
 	struct page *page = userdata;
@@ -50,7 +50,7 @@ static void on_last_reader(void *userdata)
 	retire(page);
 }
 
-/* The slot's page makes room for a newer one, or for nothing. */
+/* Replaces the slot's page by a newer one, or by NULL. */
 static void replace(struct pages *pages, struct page_slot *slot)
 {
 	struct page *page = TAKE_PTR(slot->current);
@@ -59,10 +59,11 @@ static void replace(struct pages *pages, struct page_slot *slot)
 		return;
 	page->older = pages->newest_old;
 	pages->newest_old = page;
-	MHD_destroy_response(page->response); /* with no reader left, this undoes the two lines above */
+	/* without readers this calls on_last_reader(), which undoes the two lines above */
+	MHD_destroy_response(page->response);
 }
 
-/* Those who were told to go before, and have not gone yet, are told in vain. */
+/* Closes the readers of the oldest pages; those that are already being closed are not affected. */
 static void drop_old(struct pages *pages)
 {
 	unsigned n = 0;
@@ -126,7 +127,7 @@ struct page *pages_begin(struct pages *pages, int slot)
 	struct page *page = NULL;
 
 	if (s) {
-		/* First, so that its memory is what the new page is rendered into if nobody reads it. */
+		/* Before rendering, so that the new page can reuse its memory if it has no readers. */
 		replace(pages, s);
 		drop_old(pages);
 		page = TAKE_PTR(s->spare);

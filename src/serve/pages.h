@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rendered pages as libmicrohttpd responses. A cached page is rendered once per generation and queued on as
- * many connections as ask for it; libmicrohttpd counts them. When a newer one takes its place it lives on
- * until its last reader has it.
+ * Rendered pages as libmicrohttpd responses. A cached page is rendered once per generation and sent on all
+ * connections that request it; libmicrohttpd counts the references. A replaced page exists until its last
+ * reader has received it.
  *
- * Bounds: of each route and variant one current page and one spare buffer; besides them at most PAGES_OLD old
- * pages and those that were replaced in the same round of the HTTP thread: above that, the readers of the
- * oldest give way. A page that nobody asked for in PAGES_IDLE_NS is freed. One page is at most
+ * Limits: of each route and variant one current page and one spare buffer; in addition at most PAGES_OLD old
+ * pages and those that were replaced in the same iteration of the HTTP thread: above that, connections that
+ * read the oldest are closed. A page that was not requested for PAGES_IDLE_NS is freed. One page has at most
  * PAGES_BYTES_MAX bytes.
  *
- * All of it belongs to the HTTP thread; after that has ended, to the one that ended it.
+ * All of it belongs to the HTTP thread, and after that has ended, to the thread that ended it.
  */
 #pragma once
 
@@ -29,12 +29,12 @@ struct page {
 	unsigned status;
 	uint64_t generation;
 	struct strbuf body;
-	struct page_slot *slot; /* whose spare buffer it becomes; NULL: it is freed */
-	struct page *older; /* towards the oldest of pages.newest_old */
+	struct page_slot *slot; /* the slot that reuses its buffer; NULL: the page is freed */
+	struct page *older; /* next older page in the list from pages.newest_old */
 	struct pages *pages;
 };
 
-/* Of one route and variant. */
+/* The pages of one route and variant. */
 struct page_slot {
 	struct page *current;
 	struct page *spare;
@@ -49,10 +49,10 @@ struct pages {
 };
 
 int pages_init(struct pages *pages, struct conns *conns, unsigned n_routes);
-/* After libmicrohttpd has closed every connection. */
+/* To be called after libmicrohttpd has closed every connection. */
 void pages_done(struct pages *pages);
 
-/* Frees the pages that nobody asked for lately. Are there any left? */
+/* Frees pages that were not requested lately. Returns whether any are left. */
 bool pages_expire(struct pages *pages);
 
 /*
@@ -62,15 +62,15 @@ bool pages_expire(struct pages *pages);
 struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation);
 
 /*
- * A page to render into: body is empty. To be given to pages_publish() or pages_discard(). @slot as in
- * pages_lookup(), or -1 for one that is not cached. NULL: out of memory.
+ * A page with an empty body to render into, to be passed to pages_publish() or pages_discard(). @slot as in
+ * pages_lookup(), or -1 for a page that is not cached. NULL: out of memory.
  */
 struct page *pages_begin(struct pages *pages, int slot);
 /*
- * Makes the response and, if it has a slot, the slot's current page. On success the page is borrowed and
- * valid until the next pages_begin() or pages_unref(); on failure (-ENOMEM) it is gone.
+ * Creates the response and, if the page has a slot, makes it the current page. On success the page is
+ * borrowed and valid until the next pages_begin() or pages_unref(); on failure (-ENOMEM) it has been freed.
  */
 int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation);
 void pages_discard(struct page *page);
-/* For a page without slot: our own reference, once it is queued. */
+/* Drops our reference to a page without slot, after it was queued. */
 void pages_unref(struct page *page);

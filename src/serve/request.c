@@ -7,12 +7,15 @@
 #include <string.h>
 #include <strings.h>
 
-/* A body that turns out too long is read this many times over before we hang up instead of saying 413. */
+/*
+ * A too long body is read up to this multiple of the limit to be able to reply 413; beyond, the connection is
+ * closed.
+ */
 enum { BODY_PATIENCE = 16 };
 
 const char http_plain_text[] = "text/plain; charset=utf-8";
 
-/* What a client that is turned away reads: cause and remedy in one line. */
+/* Replies to refused requests: cause and remedy in one line. */
 static const struct {
 	unsigned status;
 	const char *text;
@@ -43,7 +46,9 @@ static enum MHD_Result queue_once(struct http *http, struct MHD_Connection *conn
 	return queued;
 }
 
-/* @allow: value of an Allow header or NULL. MHD_NO hangs up, which is all that is left without memory. */
+/*
+ * @allow: value of an Allow header or NULL. MHD_NO closes the connection, if there is no memory for a reply.
+ */
 static enum MHD_Result refuse(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 			      unsigned status, const char *allow)
 {
@@ -78,7 +83,7 @@ static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *co
 	return queue_once(http, connection, conn, page);
 }
 
-/* "?name" without "=" is there, with nothing in it. */
+/* "?name" without "=" has an empty value. */
 static const char *argument(const struct http_request *request, const char *name)
 {
 	const char *value = NULL;
@@ -118,7 +123,8 @@ static enum MHD_Result serve(struct http *http, struct MHD_Connection *connectio
 			     const struct http_route *route, const struct http_request *request)
 {
 	/*
-	 * Read before rendering: a page may then be newer than it claims, and is made once more, never older.
+	 * Read before rendering: the page may then be newer than its generation and be rendered once more,
+	 * but never older.
 	 */
 	uint64_t generation = http->config.generation(http->config.userdata);
 	int variant = route->variant ? route->variant(request, http->config.userdata) : 0;
@@ -153,7 +159,7 @@ static unsigned method_bit(const char *method)
 	return STRV_EQ(method, MHD_HTTP_METHOD_POST) ? HTTP_POST : 0;
 }
 
-/* The path of a request's target: "http://HOST/PATH" is what clients of proxies send, and we must take it. */
+/* The path of a request's target; "http://HOST/PATH" is sent to proxies, and must be accepted. */
 static const char *target_path(const char *url)
 {
 	const char *slash;
@@ -190,7 +196,7 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 	return serve(http, connection, conn, route, &request);
 }
 
-/* What the headers alone decide; 0: read on. */
+/* Status of a refusal based on the headers alone; 0: read on. */
 static unsigned refused_by_headers(const struct http *http, struct MHD_Connection *connection)
 {
 	const char *encoding, *length;
@@ -200,7 +206,7 @@ static unsigned refused_by_headers(const struct http *http, struct MHD_Connectio
 	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	if (encoding)
 		return strcasecmp(encoding, "chunked") == 0 ? 0 : MHD_HTTP_NOT_IMPLEMENTED;
-	/* libmicrohttpd has refused what is no number. */
+	/* libmicrohttpd has already refused lengths that are not numbers. */
 	if (length && strtoull(length, NULL, 10) > http->config.max_body)
 		return MHD_HTTP_CONTENT_TOO_LARGE;
 	return 0;

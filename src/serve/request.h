@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * From a request to its reply, on the HTTP thread: which route, whether it may be asked so, from the cache or
- * rendered again. Private to src/serve.
+ * Handles requests on the HTTP thread: finds the route, checks method and access, and replies from the cache
+ * or renders. Private to src/serve.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct http {
 	pthread_t thread;
 	bool running; /* the thread has been started */
 	atomic_bool stop;
-	int wake_fd; /* eventfd: a connection was handed over, or stop */
+	int wake_fd; /* eventfd: a connection was handed over, or the thread must stop */
 	struct MHD_Daemon *daemon;
-	int daemon_fd; /* readable when the daemon has something to do */
+	int daemon_fd; /* readable when the daemon must run */
 	struct conns conns;
 	struct pages pages;
 	struct listener *listeners[HTTP_LISTENERS];
@@ -31,7 +31,7 @@ struct http {
 	atomic_uint_fast64_t requests;
 };
 
-/* Content-Type of every line we write ourselves. */
+/* Content-Type of all our own messages. */
 extern const char http_plain_text[];
 
 /* libmicrohttpd's access handler: @userdata is the struct http, *@context the struct conn. */
