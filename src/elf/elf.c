@@ -51,7 +51,7 @@ static bool header_good(const Elf64_Ehdr *header)
 }
 
 /*
- * What a loader would refuse is no segment for us either: ranges that wrap, or have more in the file than in
+ * Segments that a loader would reject are ignored: ranges that wrap, or are larger in the file than in
  * memory.
  */
 static bool segment_good(const Elf64_Phdr *ph)
@@ -156,7 +156,7 @@ uint64_t elf_skipped(const struct elf_file *file)
 	return file->skipped;
 }
 
-/* Segments may share a page of the file: what is executable goes first, for that is where probes are. */
+/* Segments may share a page of the file: executable ones come first, since probes are placed there. */
 static const struct elf_segment *segment_of_offset(const struct elf_file *file, uint64_t offset)
 {
 	const struct elf_segment *found = NULL;
@@ -245,7 +245,9 @@ int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset)
 	return 0;
 }
 
-/* The build-id among the @n bytes of a note segment: header, name, description, each filled up to 4 bytes. */
+/*
+ * Finds the build-id among the @n bytes of a note segment: header, name, description, each padded to 4 bytes.
+ */
 static int find_build_id(const uint8_t *notes, size_t n, uint8_t *buf, size_t *ret_n)
 {
 	size_t at = 0;

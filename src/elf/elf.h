@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ELF files as others have them on their disks: symbols, code bytes, build-id. Every byte is read with
- * pread(2) and believed only within bounds: a file may be truncated, replaced, hostile or huge at any moment,
- * and is never mapped. Without libelf, which takes a whole symbol table into memory, as large as the file
- * says it is.
+ * Reads ELF files of other programs: symbols, code bytes, build-id. Every byte is read with pread(2) and
+ * validated: a file may be truncated, replaced, hostile or huge at any moment, and is never mapped. Without
+ * libelf, which reads a whole symbol table into memory, of the size that the file claims.
  *
- * Limits: ELF_SYMBOLS_MAX symbols are looked at per table, names up to ELF_NAME_MAX; what lies beyond is
- * counted in elf_skipped(). 64-bit programs and libraries of this machine's byte order only: others are
- * -ENOEXEC. Memory: 1 MiB while symbols are read.
+ * Limits: ELF_SYMBOLS_MAX symbols are read per table, names up to ELF_NAME_MAX; what exceeds these is counted
+ * in elf_skipped(). Only 64-bit programs and libraries of this machine's byte order: others are -ENOEXEC.
+ * Memory: 1 MiB while symbols are read.
  */
 #pragma once
 
@@ -23,23 +22,23 @@ struct elf_file;
 
 enum elf_kind {
 	ELF_FUNCTION,
-	ELF_INDIRECT, /* a resolver (STT_GNU_IFUNC), which runs once, and not when the function is called */
-	ELF_UNTYPED, /* global, in code, and not said to be a function: hand-written, or no code at all */
+	ELF_INDIRECT, /* a resolver (STT_GNU_IFUNC): called once, not when the function is called */
+	ELF_UNTYPED, /* global, in code, and not marked as a function: hand-written assembly, or data */
 };
 
 struct elf_symbol {
-	const char *name; /* valid in the callback only */
+	const char *name; /* valid during the callback only */
 	uint64_t address; /* as linked */
 	uint64_t offset; /* in the file; what a uprobe is placed at */
-	uint64_t size; /* 0 where the table does not say */
+	uint64_t size; /* 0 if the table has none */
 	bool dynamic; /* of .dynsym; else of .symtab */
 	enum elf_kind kind;
 };
 
-/* Stops with what the callback gives when that is not 0. */
+/* Reading stops when the callback returns a value other than 0, which is returned. */
 typedef int elf_symbol_fn(const struct elf_symbol *symbol, void *userdata);
 
-/* @fd stays the caller's and must outlive the file. -ENOEXEC: no ELF file, or none that we read. */
+/* The caller still owns @fd, which must outlive the file. -ENOEXEC: not an ELF file, or not supported. */
 int elf_open(int fd, struct elf_file **ret_file);
 void elf_close(struct elf_file *file);
 DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
@@ -48,27 +47,27 @@ DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
 uint16_t elf_machine(const struct elf_file *file);
 /*
  * Defined functions (ELF_FUNCTION only) of .dynsym, then of .symtab, names without versions; a name at one
- * address may come twice.
+ * address may occur twice.
  */
 int elf_functions(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
-/* The same, of every kind: whatever a call by name may lead to. */
+/* The same for symbols of every kind: everything that a call by name may reach. */
 int elf_entries(struct elf_file *file, elf_symbol_fn *fn, void *userdata);
-/* The same where the symbols lie in a file of their own, @file, and what they are of in @code. */
+/* The same if the symbols are in a separate file, @file, and the code in @code. */
 int elf_functions_of(struct elf_file *file, const struct elf_file *code, elf_symbol_fn *fn, void *userdata);
 /* Up to @n bytes at a file offset that lies in an executable segment; short at its end. -ENOENT elsewhere. */
 int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
-/* A part of the file that is loaded. */
+/* A part of the file that is mapped into memory. */
 struct elf_range {
 	uint64_t address; /* as linked */
 	uint64_t offset, size; /* in the file */
-	uint64_t memory_size; /* not less */
+	uint64_t memory_size; /* at least @size */
 	bool executable, writable;
 };
-/* In the file's order, from 0. False: there are no more. */
+/* In the file's order, from index 0. False: no more. */
 bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range);
 /*
- * Where instructions are, at most @max places: by sections, since a segment of code may have anything beside
- * it; where there are none, the segments.
+ * At most @max ranges of instructions: of sections, since an executable segment may contain data; without
+ * sections, of segments.
  */
 int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_t max, size_t *ret_n);
 /*
@@ -77,29 +76,29 @@ int elf_code_ranges(const struct elf_file *file, struct elf_range *ranges, size_
  */
 int elf_data(struct elf_file *file, uint64_t address, void *buf, size_t n, size_t *ret_n);
 
-/*
- * A word that the loader fills in with an address: of a table for imports (GOT), a constructor's, a virtual
- * function's.
- */
+/* A word that the loader sets to an address: of the import table (GOT), a constructor, a virtual function. */
 struct elf_slot {
 	uint64_t address; /* as linked */
-	uint64_t value; /* as linked; of an import nobody knows */
-	const char *name; /* of the symbol; NULL: none was needed. Valid in the callback only */
+	uint64_t value; /* as linked; unknown for imports */
+	const char *name; /* of the symbol; NULL: none was needed. Valid during the callback only */
 	bool imported; /* from another file */
-	bool constant; /* never written after that */
+	bool constant; /* read-only after loading */
 };
 typedef int elf_slot_fn(const struct elf_slot *slot, void *userdata);
-/* What cannot be read is counted in elf_skipped(). Stops with what the callback gives when that is not 0. */
+/*
+ * Unreadable ones are counted in elf_skipped(). Stops when the callback returns a value other than 0, which
+ * is returned.
+ */
 int elf_slots(struct elf_file *file, elf_slot_fn *fn, void *userdata);
 
-/* Where in the file the first section of a name lies, all of it within the file. -ENOENT. */
+/* Position in the file of the first section with this name, if all of it is within the file. -ENOENT. */
 int elf_section(struct elf_file *file, const char *name, uint64_t *ret_offset, uint64_t *ret_size);
-/* File offset and address as linked, each from the other, by the segments. -ENOENT: in none. */
+/* Converts between file offset and address as linked, by the segments. -ENOENT: in none. */
 int elf_address(struct elf_file *file, uint64_t offset, uint64_t *ret_address);
 int elf_offset(struct elf_file *file, uint64_t address, uint64_t *ret_offset);
 /* -ENODATA: has none. */
 int elf_build_id(struct elf_file *file, uint8_t buf[static ELF_BUILD_ID_MAX], size_t *ret_n);
-/* Whether it says of itself that it goes on where it ends: a copy or a download that was cut short. */
+/* Whether its headers refer to data beyond the end of the file: a truncated copy or download. */
 bool elf_is_cut(const struct elf_file *file);
-/* Symbols not looked at: beyond a limit or the file's end, outside code, without a name that ends. */
+/* Number of skipped symbols: beyond a limit or the file's end, outside code, or without a terminated name. */
 uint64_t elf_skipped(const struct elf_file *file);

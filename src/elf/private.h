@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files of src/elf share. */
+/*
+ * Shared by the files of src/elf.
+ */
 #pragma once
 
 #include "elf/elf.h"
@@ -8,12 +10,13 @@ enum {
 	ELF_SEGMENTS_MAX = 64,
 	ELF_PIECE_BYTES = 1024,
 	ELF_PIECES = 512,
-	ELF_PIECE_READS_MAX = 1 << 20, /* half a second; only names scattered on purpose take as many */
+	/* takes half a second; only reached if names are scattered on purpose */
+	ELF_PIECE_READS_MAX = 1 << 20,
 };
 
 struct elf_segment {
 	uint64_t offset, address, size; /* of what lies in the file */
-	uint64_t memory_size; /* what is beyond is zero */
+	uint64_t memory_size; /* the rest beyond @size is zero */
 	bool loaded; /* else notes */
 	bool executable, writable;
 };
@@ -23,27 +26,27 @@ struct elf_file {
 	uint16_t machine;
 	uint64_t size; /* when it was opened */
 	uint64_t sections_at;
-	uint32_t sections_n; /* 0 with sections_at: the first section header says */
-	uint32_t section_names; /* the section of them */
-	uint64_t dynamic_at, dynamic_size; /* what the loader goes by; 0: it has no loader */
-	uint64_t relro_address, relro_size; /* read-only once the loader is done */
+	uint32_t sections_n; /* 0 with sections_at set: the number is in the first section header */
+	uint32_t section_names; /* index of the section with their names */
+	uint64_t dynamic_at, dynamic_size; /* used by the loader; 0: there is none */
+	uint64_t relro_address, relro_size; /* read-only after loading */
 	uint32_t segments_n;
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t skipped;
 };
 
-/* As the file has it: nothing of it need be true. */
+/* Raw data of the file, not validated. */
 struct elf_section {
 	uint32_t name, type, link;
 	uint64_t flags, address, offset, size, entry_size;
 };
 
 /*
- * A table read here and there, mostly in order: pieces of it are kept, so that few are read twice. Some
- * linkers scatter names, so pieces are small.
+ * Cache for a table that is read mostly in order: small blocks, so that few are read twice. Blocks are small
+ * since some linkers scatter names.
  */
 struct elf_piece {
-	uint64_t number; /* in the table, from 1; 0: nothing is here */
+	uint64_t number; /* in the table, from 1; 0: unused */
 	size_t n;
 	char bytes[ELF_PIECE_BYTES];
 };
@@ -56,11 +59,11 @@ struct elf_pieces {
 };
 
 void elf_pieces_init(struct elf_pieces *pieces, const struct elf_file *file, uint64_t at, uint64_t size);
-/* -ENOENT: not all of it lies within the table and the file. */
+/* -ENOENT: not completely within the table and the file. */
 int elf_pieces_read(struct elf_pieces *of, uint64_t at, void *buf, size_t n);
 /*
- * A name into ELF_NAME_MAX + 1 bytes; -ENOENT where it is empty or does not end within the table, the file
- * and the limit.
+ * Reads a name into ELF_NAME_MAX + 1 bytes; -ENOENT if it is empty or not terminated within the table, the
+ * file and the limit.
  */
 int elf_pieces_text(struct elf_pieces *of, uint64_t at, char *buf);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sections, which a program need not have: only what its loader has no use for is looked up by them. */
+/*
+ * Sections, which an executable may lack: only used for data that the loader does not need.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
@@ -32,7 +34,7 @@ static int read_section(const struct elf_file *file, uint64_t index, struct elf_
 	return r;
 }
 
-/* A file of 2^16 sections and more says their number in the first one. */
+/* A file with 2^16 sections or more has their number in the first section header. */
 static int count_sections(const struct elf_file *file, uint64_t *ret_count)
 {
 	struct elf_section first;
@@ -49,7 +51,7 @@ static int count_sections(const struct elf_file *file, uint64_t *ret_count)
 
 typedef bool section_fn(const struct elf_file *file, const struct elf_section *section, const void *userdata);
 
-/* The first section that @fn takes. -ENOENT: none in the file as far as it goes. */
+/* The first section that @fn accepts. -ENOENT: none within the file. */
 static int find_section(const struct elf_file *file, section_fn *fn, const void *userdata,
 			struct elf_section *ret_section)
 {
@@ -102,7 +104,9 @@ struct code {
 	size_t n, max;
 };
 
-/* As far as it lies in an executable segment. Takes them all, so that no section is the one. */
+/*
+ * Adds the part that lies in an executable segment. Returns false for every section, so that all are visited.
+ */
 static bool add_code(const struct elf_file *file, const struct elf_section *section, const void *userdata)
 {
 	struct code *code = *(struct code *const *)userdata;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Words that the loader fills in, by the relocations that the dynamic section tells of: what it goes by
- * itself, so that files without sections have them, too. Relocations that are packed (DT_RELR) have their
- * words in place, and are not among them.
+ * Words that the loader sets, by the relocations in the dynamic section, which also exist in files without
+ * sections. Packed relocations (DT_RELR) are not included: their words are already in place.
  */
 #include <elf.h>
 #include <errno.h>
@@ -12,12 +11,12 @@
 
 enum { BLOCK_RELOCATIONS = 1024, DYNAMIC_MAX = 4096 };
 
-/* What the word becomes. */
+/* How a relocation's word is computed. */
 struct form {
 	uint16_t machine;
 	uint32_t type;
 	bool symbol, addend;
-	bool constant; /* of the linker's own table: no program writes there */
+	bool constant; /* in the linker's own table: programs never write there */
 };
 
 static const struct form forms[] = {
@@ -98,7 +97,7 @@ static int read_dynamic(const struct elf_file *file, struct dynamic *ret_dynamic
 	return 0;
 }
 
-/* As much of it as one segment has, since nothing else says how many dynamic symbols there are. */
+/* Opens at most the rest of one segment, since the number of dynamic symbols is not stored anywhere else. */
 static int open_pieces(const struct elf_file *file, uint64_t address, uint64_t size,
 		       struct elf_pieces *pieces)
 {

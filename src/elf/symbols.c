@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Symbol tables, read in blocks: hundreds of thousands of symbols take no more memory than ten. */
+/*
+ * Symbol tables, read in blocks, so that memory does not depend on the number of symbols.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +12,8 @@
 enum { BLOCK_SYMBOLS = 4096 };
 
 struct table {
-	struct elf_file *file; /* that the symbols are in */
-	const struct elf_file *code; /* that the functions are in */
+	struct elf_file *file; /* that contains the symbols */
+	const struct elf_file *code; /* that contains the functions */
 	uint64_t at, count; /* symbols */
 	bool dynamic;
 	bool every_kind;
@@ -22,7 +24,7 @@ struct table {
 	char name[ELF_NAME_MAX + 1];
 };
 
-/* What is here, and of a kind that is asked for. */
+/* Whether the symbol is defined here and of a requested kind. */
 static bool wanted(const struct table *t, const Elf64_Sym *sym, enum elf_kind *ret_kind)
 {
 	if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || sym->st_shndx == SHN_COMMON)
@@ -65,7 +67,9 @@ static int offer(struct table *t, const Elf64_Sym *sym, enum elf_kind kind)
 	}
 	if (r < 0)
 		return r;
-	/* Linkers write versions into names of .symtab, name@VERSION; in .dynsym these are elsewhere. */
+	/*
+	 * Linkers append versions to names in .symtab, name@VERSION; for .dynsym they are stored elsewhere.
+	 */
 	if (!t->dynamic)
 		t->name[strcspn(t->name, "@")] = '\0';
 	return t->fn(&symbol, t->userdata);
