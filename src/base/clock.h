@@ -18,9 +18,9 @@ int64_t clock_mono_ns(void);
 int64_t clock_real_ns(void);
 
 /*
- * The accelerated clock of tests and benches: shifts all three clocks of this process forward by @ns
- * from now on. With the clock frozen, this alone moves it. A thawed clock goes on from the system's
- * time plus everything advanced, so no clock ever steps backwards.
+ * The simulated clock of tests and benchmarks: advances all three clocks of this process by @ns. If the clock
+ * is frozen, only this advances it. A thawed clock continues at the system's time plus all advances, so no
+ * clock ever goes backwards.
  */
 void clock_advance(int64_t ns);
 void clock_freeze(bool frozen);

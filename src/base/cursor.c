@@ -20,7 +20,7 @@ bool cursor_literal(struct cursor *c, const char *literal)
 	return true;
 }
 
-/* The value of @ch as a digit, or a number no base has. Not isdigit(): the locale has no say. */
+/* The value of @ch as a digit, or a number above every base. Not isdigit(), which depends on the locale. */
 static unsigned digit_of(char ch)
 {
 	if (ch >= '0' && ch <= '9')

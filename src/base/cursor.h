@@ -30,10 +30,10 @@ static inline bool cursor_eof(const struct cursor *c)
 	return c->p >= c->end;
 }
 
-/* Blanks and tabs; never a line's end. */
+/* Blanks and tabs; not line ends. */
 void cursor_skip_space(struct cursor *c);
 
-/* True, and moves past it, when @literal comes next. */
+/* If @literal comes next, skips it and returns true. */
 bool cursor_literal(struct cursor *c, const char *literal);
 
 /* Digits only, no sign. -EINVAL when none comes next, -ERANGE beyond 64 bits. */
@@ -42,7 +42,7 @@ int cursor_u64(struct cursor *c, uint64_t *ret_value);
 /* Hexadecimal digits without 0x. Errors as cursor_u64(). */
 int cursor_hex(struct cursor *c, uint64_t *ret_value);
 
-/* What comes before the next @ch, and moves past that; -EINVAL when there is none. */
+/* Returns the text before the next @ch and skips both; -EINVAL if there is no @ch. */
 int cursor_until(struct cursor *c, char ch, struct cursor *ret_token);
 
 /* True when all that is left equals @text. */

@@ -16,7 +16,7 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 
 	if (cap == 0)
 		return -E2BIG;
-	/* Neither opening nor reading may wait for somebody: a FIFO is no file. */
+	/* Neither opening nor reading may block, as they would for a FIFO. */
 	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
@@ -26,7 +26,7 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return -ENOTSUP;
-	/* Until end of file, whatever fstat says: files of /proc claim to be empty. */
+	/* Until end of file, whatever size fstat() returns: files of /proc seem empty. */
 	for (;;) {
 		ssize_t n = read(fd, buf + len, cap - len);
 

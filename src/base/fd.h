@@ -9,7 +9,7 @@
 
 #include "base/macro.h"
 
-/* Keeps errno, so that a function may return -errno while its descriptors close. */
+/* Preserves errno, so that a function may return -errno while its descriptors are closed. */
 static inline void closep(int *fd)
 {
 	int saved = errno;
@@ -27,7 +27,7 @@ static inline void closep(int *fd)
  */
 int read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
 
-/* The same for a path below the directory @dirfd (or AT_FDCWD). */
+/* The same for a path relative to the directory @dirfd (or AT_FDCWD). */
 int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len);
 
 /*
@@ -41,13 +41,13 @@ int write_file_atomic(const char *path, const void *data, size_t n, mode_t mode)
 int fd_nonblock(int fd);
 
 /*
- * Opens what the O_PATH descriptor @handle stands for, of which fstat() gave @st: for reading, without
- * waiting, and never a device or a FIFO (-ENOTSUP), whose mere opening does something.
+ * Opens the file of the O_PATH descriptor @handle, of which fstat() returned @st: for reading, non-blocking,
+ * and never a device or a FIFO (-ENOTSUP), since opening these has side effects.
  */
 int fd_reopen(int handle, const struct stat *st, int *ret_fd);
 
 /*
- * Writes all of it and returns @n, or a negative errno, -EAGAIN on a full non-blocking descriptor
- * among them; how much went out before a failure is not told.
+ * Writes all @n bytes and returns @n, or a negative errno, which includes -EAGAIN on a full non-blocking
+ * descriptor; after an error the number of bytes written is unknown.
  */
 ssize_t write_all(int fd, const void *p, size_t n);

@@ -39,8 +39,8 @@ int hashmap_put(struct hashmap *map, uint64_t key, uint32_t value);
 /* True when @key was there. */
 bool hashmap_del(struct hashmap *map, uint64_t key);
 
-/* Forgets all entries, keeps the memory. */
+/* Removes all entries, but does not free memory. */
 void hashmap_clear(struct hashmap *map);
 
-/* 64-bit FNV-1a with a final mix. Good for tables, no defence against one who seeks collisions. */
+/* 64-bit FNV-1a with a final mix. For tables; not resistant to intentional collisions. */
 uint64_t hash_bytes(const void *p, size_t n);

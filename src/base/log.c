@@ -17,7 +17,7 @@
 
 enum {
 	LINE_MAX_BYTES = 1024, /* below PIPE_BUF: a pipe takes a line whole or not at all */
-	PATIENCE_MS = 20, /* for the first line a stalled reader does not take; none for the next */
+	PATIENCE_MS = 20, /* how long to wait for a reader that has stalled; further lines do not wait */
 };
 
 static enum log_target target = LOG_TARGET_STDERR;
@@ -29,7 +29,7 @@ static bool stderr_is_journal;
 static atomic_bool stalled;
 static atomic_uint lost;
 
-/* systemd names the journal's stream by device and inode; a redirected stderr no longer matches. */
+/* systemd passes device and inode of the journal's stream; they no longer match if stderr was redirected. */
 static bool is_journal_stream(int fd)
 {
 	const char *named = getenv("JOURNAL_STREAM");
@@ -42,7 +42,7 @@ static bool is_journal_stream(int fd)
 	return STRV_EQ(named, actual);
 }
 
-/* Again whenever the daemon was restarted; the descriptor stays, so no other thread loses it. */
+/* Reconnects after a restart of the daemon; the descriptor number remains, so other threads can use it. */
 static int connect_syslog(int fd)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -75,7 +75,7 @@ void log_set_syslog_path(const char *path)
 	syslog_path = path;
 }
 
-/* For the reader: one call, one line, whatever bytes a workload put into its name. */
+/* One call must result in one line, even if it contains a workload's name with control characters. */
 static void defuse(char *line)
 {
 	for (char *at = line; *at; at++) {
@@ -125,7 +125,7 @@ static bool to_stderr(int level, const char *message)
 			     message);
 	if ((size_t)n >= sizeof(line))
 		n = (int)sizeof(line) - 1;
-	/* Files are always ready; pipes are when PIPE_BUF fits, so the write below does not wait. */
+	/* Files are always ready; a pipe is if PIPE_BUF bytes fit, so the write below does not block. */
 	if (poll(&reader, 1, stalled ? 0 : PATIENCE_MS) <= 0 || !(reader.revents & POLLOUT)) {
 		stalled = true;
 		return false;
@@ -138,9 +138,7 @@ static void emit(int level, const char *message)
 {
 	int r = target == LOG_TARGET_SYSLOG ? to_syslog(level, message) : -ENOTCONN;
 
-	/*
-	 * A full queue is a slow reader; any other failure is no reader, and stderr is better than nothing.
-	 */
+	/* -EAGAIN is a slow reader; after any other failure there is none, so write to stderr. */
 	if (r == -EAGAIN || (r < 0 && !to_stderr(level, message)))
 		lost++;
 }

@@ -16,17 +16,17 @@
  */
 enum log_target {
 	LOG_TARGET_STDERR, /* with the journal's "<N>" prefixes when stderr is the journal's */
-	LOG_TARGET_SYSLOG, /* facility daemon at /dev/log; stderr where nobody listens there */
+	LOG_TARGET_SYSLOG, /* facility daemon at /dev/log; stderr if there is no daemon */
 };
 
 /*
- * Before other threads log. @ident must stay valid. Until the first call: stderr, LOG_INFO and the
+ * To be called before other threads log. @ident must remain valid. Default: stderr, LOG_INFO and the
  * program's name.
  */
 void log_setup(enum log_target target, int max_level, const char *ident);
 int log_max_level(void);
 
-/* Where LOG_TARGET_SYSLOG finds its socket from the next log_setup() on; for tests. */
+/* Path of LOG_TARGET_SYSLOG's socket from the next log_setup() on; for tests. */
 void log_set_syslog_path(const char *path);
 
 void log_at(int level, const char *fmt, ...) _printf_(2, 3);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/base is the ground floor (L0): small, generic C that every other folder may include and that
- * includes nothing of ours but itself.
+ * src/base is the lowest layer (L0): small, generic C that every other folder may include and that includes
+ * nothing of ours but itself.
  *
  * Invariants
- *  1. No module here knows what a GPU, a metric or a socket protocol is.
- *  2. Nothing here has a thread of its own; what has global state (log, clock) may be used from any thread,
- *     what has an object may be used by one thread at a time.
+ *  1. No module here depends on GPUs, metrics or socket protocols.
+ *  2. Nothing here has a thread; modules with global state (log, clock) may be used from any thread, an
+ *     object may be used by one thread at a time.
  *  3. Functions that can fail return 0 or a negative errno and leave their ret_ arguments untouched on
- *     failure; where a bool is returned it answers a question ("was it there?").
- *  4. Destructors (_done, _free) accept NULL and zeroed objects, so that they serve _cleanup_.
- *  5. Whatever grows has a limit, given by the caller or written beside it.
- *  6. Only yaml.c needs a library beyond libc and libm; it is built into an archive of its own so that
- *     the driver's child process and the simulated driver do not drag libyaml in.
+ *     failure; a bool result answers a question ("was it found?").
+ *  4. Destructors (_done, _free) accept NULL and zeroed objects, so that they can be used with _cleanup_.
+ *  5. Everything that grows has a limit, given by the caller or defined beside it.
+ *  6. Only yaml.c needs a library beyond libc and libm; it is in a static library of its own so that the
+ *     driver's child process and the simulated driver do not link libyaml.
  */
 #pragma once
 
@@ -36,7 +36,7 @@
 			free_fn(*p);              \
 	}
 
-/* Takes the address of any object pointer; memcpy because that pointer's type is not void *. */
+/* Takes the address of any object pointer; uses memcpy because that pointer's type is not void *. */
 static inline void freep(void *p)
 {
 	void *heap;
@@ -46,7 +46,7 @@ static inline void freep(void *p)
 }
 #define _cleanup_free_ _cleanup_(freep)
 
-/* Evaluates to the variable's value and disarms it: ownership moves with the value. */
+/* Evaluates to the variable's value and sets the variable to NULL: transfers ownership. */
 #define TAKE_PTR(p)                            \
 	__extension__({                        \
 		__typeof__(p) *_take = &(p);   \
@@ -63,8 +63,8 @@ static inline void freep(void *p)
 	})
 
 /*
- * The number of the first of @n sorted things that does not come @before, which is said of thing number @i;
- * @n if all do.
+ * The index of the first of @n sorted elements for which @before, an expression of @i, is false; @n if there
+ * is none.
  */
 #define LOWER_BOUND(n, i, before)                             \
 	__extension__({                                       \
@@ -82,8 +82,8 @@ static inline void freep(void *p)
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * Each argument is evaluated once. The locals are numbered, so that MIN(a, MIN(b, c)) shadows nothing.
- * <sys/param.h> has its own, which evaluate their arguments twice.
+ * Evaluate each argument once. The locals are numbered, so that MIN(a, MIN(b, c)) shadows nothing. The macros
+ * in <sys/param.h> evaluate arguments twice.
  */
 #undef MIN
 #undef MAX

@@ -14,20 +14,20 @@
 #include "base/macro.h"
 
 /*
- * Of an entry of /proc/PID/pagemap (kernel: admin-guide/mm/pagemap): the page is there, swapped out, a file's
+ * Bits of an entry of /proc/PID/pagemap (kernel: admin-guide/mm/pagemap): present, swapped out, file-backed
  * or shared.
  */
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_SWAPPED (UINT64_C(1) << 62)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 
-/* For one walk over the objects. */
+/* State of one walk over the loaded objects. */
 struct walk {
 	uintptr_t page; /* bytes */
 	int pagemap;
 };
 
-/* Was its code changed while it was loaded? Then the file has not what is in memory. */
+/* Whether the loader changed its code (text relocations), so that the file differs from memory. */
 static bool has_text_relocations(const struct dl_phdr_info *object)
 {
 	for (unsigned i = 0; i < object->dlpi_phnum; i++) {
@@ -44,8 +44,8 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
 }
 
 /*
- * The driver's libraries are left alone: they are what others patch in memory (interposers' hooks), and
- * nothing that we do may interfere with the driver.
+ * The driver's libraries are skipped: interposers patch them in memory, and we must not interfere with the
+ * driver.
  */
 static bool is_drivers(const struct dl_phdr_info *object)
 {
@@ -90,9 +90,7 @@ static int drop_segments(struct dl_phdr_info *object, _unused_ size_t size, void
 		uintptr_t begin = object->dlpi_addr + segment->p_vaddr;
 		uintptr_t end = (begin + segment->p_memsz) & ~(page - 1);
 
-		/*
-		 * Only whole pages that the file maps without leave to write: in others is what no file has.
-		 */
+		/* Only whole pages that are mapped read-only from the file; others may have been modified. */
 		begin = (begin + page - 1) & ~(page - 1);
 		if (segment->p_type == PT_LOAD && !(segment->p_flags & PF_W) && begin < end &&
 		    is_as_in_file(walk, begin, end))

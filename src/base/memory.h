@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Resident memory, for programs that run for months and should not be seen. */
+/*
+ * Reduces resident memory of programs that run for months.
+ */
 #pragma once
 
 /*

@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/hashmap.h"
 
-/* Fields of /proc/PID/stat, as proc_pid_stat(5) numbers them. */
+/* Fields of /proc/PID/stat, numbered as in proc_pid_stat(5). */
 enum { STAT_STATE = 3, STAT_THREADS = 20, STAT_START = 22, STAT_ENV_START = 50, STAT_ENV_END = 51 };
 
-/* Nanoseconds of a clock tick. _SC_CLK_TCK is part of the kernel's interface: 100 on our machines. */
+/* Nanoseconds of a clock tick. _SC_CLK_TCK is part of the kernel's interface, 100 on our machines. */
 static uint64_t tick_ns(void)
 {
 	long hertz = sysconf(_SC_CLK_TCK);
@@ -50,7 +50,7 @@ int64_t process_boot_ns(uint64_t start_ticks)
 	return (int64_t)ns;
 }
 
-/* A field and the blank behind it, or the line's end: one that ends with the text may have been cut. */
+/* Reads a field and the blank or line end behind it: a field at the end of the text may be truncated. */
 static int stat_field(struct cursor *c, struct cursor *ret_field)
 {
 	if (cursor_until(c, ' ', ret_field) < 0 && cursor_until(c, '\n', ret_field) < 0)
@@ -68,7 +68,7 @@ static int stat_number(struct cursor field, uint64_t *ret_value)
 	return 0;
 }
 
-/* Where field @number is to be put; NULL: it is not wanted. */
+/* Where to store field @number; NULL: not needed. */
 static uint64_t *stat_wanted(struct process_stat *stat, unsigned number)
 {
 	switch (number) {
@@ -85,7 +85,7 @@ static uint64_t *stat_wanted(struct process_stat *stat, unsigned number)
 	}
 }
 
-/* "pid (name) state ...": the name may hold anything, so it ends at the last parenthesis of the text. */
+/* "pid (name) state ...": the name may contain anything, so it ends at the last parenthesis of the text. */
 int process_stat_parse(const char *text, size_t length, struct process_stat *ret_stat)
 {
 	const char *first = memchr(text, '(', length), *last = memrchr(text, ')', length);

@@ -24,31 +24,31 @@
 
 struct process_id {
 	uint32_t pid;
-	/* since boot; 0: not known, of one in another PID namespace, or that ended before anybody looked */
+	/* since boot; 0: unknown, for a process in another PID namespace, or that ended before it was read */
 	uint64_t start_ticks;
 };
 
-/* Surely the same process: false where either start is not known. */
+/* Certainly the same process: false if either start time is unknown. */
 bool process_id_equal(struct process_id a, struct process_id b);
-/* Equal PIDs, and no start time that says otherwise. */
+/* Equal PIDs, and start times that do not differ or are unknown. */
 bool process_id_may_equal(struct process_id a, struct process_id b);
 uint64_t process_id_hash(struct process_id id);
 
 /* Ticks from nanoseconds, rounded down as the kernel does. */
 uint64_t process_ticks(uint64_t start_boot_ns);
-/* The beginning of that tick, nanoseconds; INT64_MAX where it would be beyond. */
+/* The beginning of that tick in nanoseconds; saturates at INT64_MAX. */
 int64_t process_boot_ns(uint64_t start_ticks);
 
-/* Of the text of /proc/PID/stat; see proc_pid_stat(5). */
+/* Data from /proc/PID/stat; see proc_pid_stat(5). */
 struct process_stat {
-	struct cursor comm; /* in the text; may hold any byte, parentheses, blanks and line ends too */
+	/* points into the text; may contain any byte, including parentheses, blanks and line ends */
+	struct cursor comm;
 	char state; /* field 3: 'R', 'S', 'Z', ... */
 	uint64_t threads; /* field 20 */
 	uint64_t start_ticks; /* field 22 */
-	uint64_t env_start, env_end; /* fields 50 and 51; 0: not told, or no such field */
+	uint64_t env_start, env_end; /* fields 50 and 51; 0: not present */
 };
 /*
- * @text need not end in NUL. -EBADMSG: it is not such a text, or ends before the start time; the result is
- * untouched then.
+ * @text need not end in NUL. -EBADMSG: invalid, or ends before the start time; the result is then unchanged.
  */
 int process_stat_parse(const char *text, size_t length, struct process_stat *ret_stat);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Sums and products of numbers that a program may choose: at most UINT64_MAX, never wrapped. */
+/*
+ * Sums and products that saturate at UINT64_MAX instead of wrapping, for numbers chosen by programs.
+ */
 #pragma once
 
 #include <stdint.h>

@@ -14,7 +14,7 @@ enum {
 	MAX_DECIMALS = 9, /* counters in seconds have nanoseconds */
 };
 
-/* What an unallocated buffer shows: nobody writes through it, because cap is 0. */
+/* Shared text of unallocated buffers; never written, because cap is 0. */
 static char empty_string[1];
 
 void strbuf_init(struct strbuf *sb, size_t limit)
@@ -39,7 +39,7 @@ void strbuf_reset(struct strbuf *sb)
 		sb->data[0] = '\0';
 }
 
-/* Makes room for @n more bytes and the NUL. */
+/* Reserves space for @n more bytes and the NUL. */
 static bool reserve(struct strbuf *sb, size_t n)
 {
 	size_t want, cap;

@@ -8,24 +8,24 @@
 #include "base/macro.h"
 
 /*
- * A growing string with a limit and a sticky error, so that a renderer appends hundreds of times and
- * checks once. After the first failure (out of memory, or the limit would be passed) every further
- * append does nothing, and what was complete before it stays readable.
+ * A growing string with a limit and a sticky error, so that a renderer can append hundreds of times and check
+ * once. After the first failure (out of memory or limit exceeded) every further append has no effect; the
+ * text before it remains readable.
  *
- * @data is never NULL and always NUL-terminated at @len (text with embedded NULs is kept, too).
+ * @data is never NULL and always NUL-terminated at @len (text with embedded NULs is stored, too).
  */
 struct strbuf {
 	char *data;
 	size_t len;
 	size_t cap; /* allocated bytes; 0 while @data is the shared empty string */
-	size_t limit; /* greatest @len; 0 is "memory alone limits it" */
+	size_t limit; /* maximum @len; 0: unlimited */
 	bool failed;
 };
 
 void strbuf_init(struct strbuf *sb, size_t limit);
 void strbuf_done(struct strbuf *sb);
 
-/* Empties the buffer and forgets its failure; keeps the memory, so a page rendered each second settles. */
+/* Empties the buffer and clears its failure; the memory is reused. */
 void strbuf_reset(struct strbuf *sb);
 
 void strbuf_add(struct strbuf *sb, const void *p, size_t n);
@@ -42,5 +42,5 @@ void strbuf_add_i64(struct strbuf *sb, int64_t v);
  */
 void strbuf_add_double(struct strbuf *sb, double v);
 
-/* The text as a heap string owned by the caller, or NULL if the buffer failed; @sb is empty after. */
+/* Returns the text as a heap string owned by the caller, or NULL if the buffer failed; @sb is then empty. */
 char *strbuf_take(struct strbuf *sb);

@@ -104,7 +104,7 @@ int parse_i64(const char *s, int64_t *ret_value)
 
 int parse_double(const char *s, double *ret_value)
 {
-	/* The simulated driver parses inside programs that chose a locale with another point. */
+	/* The simulated driver parses within programs whose locale may use another decimal point. */
 	locale_t plain;
 	double value;
 	char *end;

@@ -5,15 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Well-formed UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Well-formed UTF-8 according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_valid(const void *p, size_t n);
 
-/* Makes @s valid UTF-8 in place: each byte that belongs to no character becomes '?'. */
+/* Makes @s valid UTF-8 in place: each invalid byte becomes '?'. */
 void utf8_sanitize(char *s);
 
 /*
- * Whole strings to values: no leading or trailing space, no sign unless stated. 0, -EINVAL when the
- * text is none of these, -ERANGE when the value does not fit.
+ * Parse whole strings: no leading or trailing space, no sign unless stated. 0; -EINVAL: invalid; -ERANGE: the
+ * value does not fit.
  */
 int parse_u64(const char *s, uint64_t *ret_value);
 
@@ -24,8 +24,8 @@ int parse_i64(const char *s, int64_t *ret_value);
 int parse_double(const char *s, double *ret_value);
 
 /*
- * A number, decimals allowed, and its unit: ns, us, ms, s, m (or min), h, d. "0" needs none. The result
- * is in nanoseconds; what is finer is cut off.
+ * A number, decimals allowed, and its unit: ns, us, ms, s, m (or min), h, d. "0" needs none. The result is in
+ * nanoseconds, truncated.
  */
 int parse_duration_ns(const char *s, int64_t *ret_ns);
 

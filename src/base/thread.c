@@ -17,7 +17,7 @@ int thread_start(size_t stack_bytes, void *(*run)(void *), void *userdata, pthre
 		return -r;
 	r = pthread_attr_setstacksize(&attributes, stack_bytes);
 	if (r == 0) {
-		/* The thread inherits the mask: signals are the main loop's. */
+		/* The thread inherits the mask: only the main loop handles signals. */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
 		r = pthread_create(ret_thread, &attributes, run, userdata);
@@ -28,8 +28,8 @@ int thread_start(size_t stack_bytes, void *(*run)(void *), void *userdata, pthre
 }
 
 /*
- * Looked at again and again: pthread_timedjoin_np() waits by the time of day, which may be set meanwhile, and
- * pthread_clockjoin_np() is not known to gcc 12's thread sanitizer.
+ * Polls: pthread_timedjoin_np() uses the time of day, which may be set meanwhile, and pthread_clockjoin_np()
+ * is not known to gcc 12's thread sanitizer.
  */
 bool thread_join(pthread_t thread, int64_t patience_ns)
 {
