@@ -116,7 +116,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (!thread_join(symbolizer->thread, PATIENCE_NS)) {
 		log_warning(
-			"the thread that reads kernels from files does not end: a file system does not respond");
+			"the thread that reads kernels does not end: a file system does not respond");
 		return;
 	}
 	release(symbolizer);

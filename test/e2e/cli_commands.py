@@ -447,7 +447,7 @@ def checks_at(socket, *flags):
     return {c["check"]: c for c in json.loads(out.stdout)["checks"]}
 
 
-def test_doctor_tells_of_the_agents_rights():
+def test_doctor_tells_of_the_agents_capabilities():
     """The agent has none, the caller has all."""
     if os.geteuid() != 0:
         raise Skip("only root can take capabilities from an agent and keep its own")

@@ -16,7 +16,7 @@ import sys
 import traceback
 
 from lib import arm64, counts, e2e, fetch, rows
-from kernels import cases, cases_more, guest, rights_cases
+from kernels import cases, cases_more, guest, capabilities_cases
 
 KERNELS = {"amd64": ("5.10", "6.1", "6.12", "6.18", "7.2"), "arm64": ("6.1", "6.12")}
 QUICK = {"arm64": ("6.12",)}
@@ -93,7 +93,7 @@ def make_image(arch, chosen):
     if arch == "arm64":
         image.files["/plan/sites-stepped"] = cases_more.stepped(f"{build}/test/kernels/libcuda.so.1", "sites")
     if arch == OWN_ARCH:
-        rights_cases.add_files(image)
+        capabilities_cases.add_files(image)
     if arch != OWN_ARCH:
         cases_more.add_files(image, build)
     return image, add_drivers(image, arch, chosen)

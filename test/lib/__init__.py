@@ -3,7 +3,7 @@
 
     e2e             an agent, the command line, patience; the runner of test_* functions
     traced, atop    clients: programs that are traced, and what an agent says of them; the atop protocol
-    capabilities, filters, rights_run   users with exactly some capabilities, and refused system calls
+    capabilities, filters, capabilities_run   users with exactly some capabilities, and refused system calls
     checks          cases that are functions which say what is wrong
     fetch           real things that are downloaded once: drivers, runtimes, kernels
     nvidia_header   NVIDIA's nvml.h

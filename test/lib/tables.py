@@ -61,7 +61,7 @@ TABLES = {
         "run": "make run",
         "test": "make test",
     }, "A root made by debootstrap, the two commands of the README in a fresh clone."),
-    "rights": Table("Rights", "who", {
+    "capabilities": Table("Capabilities", "who", {
         "devices": "device metrics",
         "tracing": "tracing",
         "said": "what is said of the rest",

@@ -23,7 +23,7 @@ from lib import rows, traced
 from lib.capabilities import (LOST, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
                               records_miss, tracing_needs)
 from lib.e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, command, contains, equal, run, values, wait_for
-from lib.rights_run import decided, needs_btf
+from lib.capabilities_run import decided, needs_btf
 
 DOCUMENT = f"{SOURCE}/docs/containers.md"
 LIBRARY = "/usr/lib/gpusonde/sim/libnvidia-ml.so.1"
@@ -209,7 +209,7 @@ def test_as_the_document_says():
         for name in ("tracing", "trace-capabilities", "kernel-log"):
             equal(checks[name][0], kernel_log_verdict() if name == "kernel-log" else "ok", f"doctor's {name}: {checks[name]}")
         equal(agent.stop()[1], 0, "the container's status")
-    rows.say("rights", "container: as docs/containers.md", devices="all",
+    rows.say("capabilities", "container: as docs/containers.md", devices="all",
              tracing=f"exact: {outside} calls of a program outside, {elsewhere} of one in another container",
              said=f"perf_event_paranoid {perf_level()}: scanning /proc (CAP_SYS_ADMIN)" if late else "nothing")
 
@@ -224,7 +224,7 @@ def test_a_user_without_any():
         equal((found["enabled"], missing(found["why"])), (False, tracing_needs()))
         equal(missing(agent.log()), sorted(tracing_needs() + kernel_log_misses()), agent.log())
     said = [", ".join(f"CAP_{name}" for name in tracing_needs())] + [f"CAP_{name}" for name in kernel_log_misses()]
-    rows.say("rights", "container: user 65534, no capability", devices="all", tracing="no", said="; ".join(said))
+    rows.say("capabilities", "container: user 65534, no capability", devices="all", tracing="no", said="; ".join(said))
 
 
 def without(name):
@@ -251,12 +251,12 @@ def check_without(name):
             equal(found["enabled"], True)
             with traced.Workload(agent, traced.BUSY) as workload:
                 workload.ready()
-                tracing = f"exact: {counted(agent, Elsewhere, late)} calls of a program in another container; none of one that has more rights than itself"
-                equal(traced.process_of(agent, workload.process.pid), None, "what has more rights")
+                tracing = f"exact: {counted(agent, Elsewhere, late)} calls of a program in another container; none of one that has more capabilities than itself"
+                equal(traced.process_of(agent, workload.process.pid), None, "what has more capabilities")
                 workload.end()
         else:
             tracing = f"exact: {counted(agent, traced.Workload, late)} calls of a program outside"
-        if name == "CHECKPOINT_RESTORE": # wanted by nobody until a library is replaced: test/e2e/rights.py
+        if name == "CHECKPOINT_RESTORE": # wanted by nobody until a library is replaced: test/e2e/capabilities.py
             equal(missing_of_ours(agent.log()), others, agent.log())
             said = "nothing, until a program maps a library that was deleted or replaced"
         else:
@@ -264,7 +264,7 @@ def check_without(name):
             contains(agent.log(), LOST[name])
             contains(agent.log(), f"docker run --cap-add {name}")
             said = f"CAP_{name}: {LOST[name]}"
-    rows.say("rights", f"container: without CAP_{name}", devices="all", tracing=tracing, said=said)
+    rows.say("capabilities", f"container: without CAP_{name}", devices="all", tracing=tracing, said=said)
 
 
 def test_without_each_other():
@@ -292,7 +292,7 @@ def test_a_pid_namespace_of_its_own():
         for text in (found["why"], agent.log(), doctor(agent, config)["processes"]["text"]):
             equal(text.count("PID namespace of its own"), 1, text)
         equal(missing(agent.log()), records_miss(), agent.log())
-    rows.say("rights", "container: in a PID namespace of its own", devices="all, without names of processes",
+    rows.say("capabilities", "container: in a PID namespace of its own", devices="all, without names of processes",
              tracing="programs of its own container only", said="the PID namespace")
 
 
@@ -311,14 +311,14 @@ def test_seccomp_profiles():
         found = decided(agent)
         equal((found["enabled"], missing(agent.log())), (False, []), agent.log())
         contains(found["why"], "the container's seccomp profile")
-    rows.say("rights", "container: a seccomp profile that refuses bpf", devices="all", tracing="no", said="the profile, no capability")
+    rows.say("capabilities", "container: a seccomp profile that refuses bpf", devices="all", tracing="no", said="the profile, no capability")
     with agent_in(refusing("perf_event_open")) as agent:
         equal(decided(agent)["enabled"], True)
         calls = counted(agent, traced.Workload, incomplete=["late"])
         why = traced.trace_of(agent)["why"]
         # From 3 on Debian's kernels refuse it to who has not CAP_SYS_ADMIN, profile or not.
         equal((why.count("seccomp filter"), missing(agent.log())), (0, ["SYS_ADMIN"]) if perf_level() >= 3 else (1, []), why)
-    rows.say("rights", "container: a seccomp profile that refuses perf_event_open", devices="all",
+    rows.say("capabilities", "container: a seccomp profile that refuses perf_event_open", devices="all",
              tracing=f"exact: {calls} calls, found by scanning /proc", said="the profile, no capability")
 
 
@@ -343,7 +343,7 @@ def test_what_is_not_mounted():
         with agent_in(config) as agent:
             equal((decided(agent)["enabled"], missing(agent.log())), (tracing, records_miss() if tracing else []), agent.log())
             equal(agent.log().count(words), 1, agent.log())
-        rows.say("rights", f"container: without {what}", devices="all", tracing="begins all the same" if tracing else "no", said=words)
+        rows.say("capabilities", f"container: without {what}", devices="all", tracing="begins all the same" if tracing else "no", said=words)
 
 
 def test_the_image_has_the_libraries():

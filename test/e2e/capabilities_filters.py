@@ -5,7 +5,7 @@
 from lib import rows, traced
 from lib.capabilities import enough, has_multi, missing, missing_of_ours, perf_level
 from lib.e2e import contains, equal, run, values, wait_for
-from lib.rights_run import agent_counts, agent_of, as_user, decided, denied, doctor, needs_btf, trace_command
+from lib.capabilities_run import agent_counts, agent_of, as_user, decided, denied, doctor, needs_btf, trace_command
 
 
 def test_a_filter_that_refuses_bpf():
@@ -23,7 +23,7 @@ def test_a_filter_that_refuses_bpf():
     done, _ = trace_command(user)
     equal((done.returncode, len(done.stderr.splitlines()), missing(done.stderr)), (1, 1, []), done.stderr)
     contains(done.stderr, "seccomp filter")
-    rows.say("rights", "all, and a filter that refuses bpf()", devices="all", tracing="no", said="the filter, no capability")
+    rows.say("capabilities", "all, and a filter that refuses bpf()", devices="all", tracing="no", said="the filter, no capability")
 
 
 def test_perf_events_refused():
@@ -41,7 +41,7 @@ def test_perf_events_refused():
             equal((text.count("scanning /proc"), text.count("seccomp filter"), missing_of_ours(text)), wanted, text)
     done, _ = trace_command(user)
     equal((done.returncode, done.stderr), (0, ""), "a command is held, and needs no perf events")
-    rows.say("rights", "all, and a filter that refuses perf events", devices="all", tracing=f"exact: {calls} calls, found by scanning /proc",
+    rows.say("capabilities", "all, and a filter that refuses perf events", devices="all", tracing=f"exact: {calls} calls, found by scanning /proc",
              said=f"that new programs are found up to a second late, and {'the filter' if wanted[1] else 'CAP_SYS_ADMIN'}")
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of privileges: a user who has exactly some capabilities, in kernels and under settings that the machine that tests has not.
 
-Debian's perf_event_paranoid of 3 is set, which its kernels alone know. test/e2e/rights.py has what any machine shows. run.py takes this file
+Debian's perf_event_paranoid of 3 is set, which its kernels alone know. test/e2e/capabilities.py has what any machine shows. run.py takes this file
 last: the kernel is locked down at the end, for good.
 """
 import json
@@ -80,9 +80,9 @@ for one in bpf perfmon sys_admin dac_override; do
 done
 [ -e /dev/kmsg ]
 """, arches=("amd64",), quick=())
-def rights_named_are_enough(results, kernel):
+def capabilities_named_are_enough(results, kernel):
     """What docs/capabilities.md names for this kernel, and no more; and each of them is needed, and said to be."""
-    result = ended_well(results["rights-named-are-enough"])
+    result = ended_well(results["capabilities-named-are-enough"])
     names = [name.upper() for name in needed(kernel)]
     if kernel.version >= MULTI_SINCE:
         for check in ("tracing", "trace-capabilities"):
@@ -106,14 +106,14 @@ def rights_named_are_enough(results, kernel):
         lost = [name, "DAC_READ_SEARCH"] if name == "DAC_OVERRIDE" else [name]
         assert missing(finding(alone(result, f"doctor_without_{name.lower()}"), "trace-capabilities")[1]) == sorted(lost), f"doctor without CAP_{name}: {result.text(f'doctor_without_{name.lower()}')}"
     version = ".".join(str(n) for n in kernel.version)
-    rows.say("rights", f"Linux {version}, {', '.join('CAP_' + n for n in names)}", devices="all",
+    rows.say("capabilities", f"Linux {version}, {', '.join('CAP_' + n for n in names)}", devices="all",
              tracing=f"{'begins late' if slow else f'exact: {sum(n for n, _ in called.values())} calls'}, {'uprobe_multi' if kernel.version >= MULTI_SINCE else 'trace event'}",
              said="nothing" if kernel.version < MULTI_SINCE else "perf_event_paranoid 3: new programs are found by scanning /proc (CAP_SYS_ADMIN)")
 
 
 @case(PIPE + AS + f"""
 who 65534 "$needed"
-$who /gs/gpusonde agent --listen 127.0.0.1:9471 --atop-listen none --atop-socket none --socket none --state-dir /tmp/state-rights \
+$who /gs/gpusonde agent --listen 127.0.0.1:9471 --atop-listen none --atop-socket none --socket none --state-dir /tmp/state-capabilities \
 	--kmsg-enabled false >log 2>&1 3>&- &
 agent=$!
 page() {{
@@ -154,9 +154,9 @@ kill -INT $tracer
 wait $tracer || exit
 exec 3>&-
 """, arches=("amd64",), quick=())
-def rights_agent_counts(results, kernel):
+def capabilities_agent_counts(results, kernel):
     """The agent of such a user finds another user's program that comes later, and counts it; so does gpusonde trace -p."""
-    result = ended_well(results["rights-agent-counts"])
+    result = ended_well(results["capabilities-agent-counts"])
     found = json.loads(result.text("counted"))["trace"]
     calls = {c["api"]: c["count"] for p in found["processes"] for c in p["calls"]}
     assert calls.get("cuMemAlloc_v2") == CALLS, f"{CALLS} calls: {found}"
@@ -176,9 +176,9 @@ ulimit -l 64
 as 65534 "$needed" /gs/gpusonde trace -- /bin/true 2>with_little
 as 65534 "$needed sys_resource" /gs/gpusonde trace --json -- /bin/true >with_more
 """, arches=("amd64",), quick=())
-def rights_locked_memory(results, kernel):
+def capabilities_locked_memory(results, kernel):
     """Before 5.11 it is RLIMIT_MEMLOCK that is too little, and it is said; nobody is sent for a capability that he has."""
-    result = ended_well(results["rights-locked-memory"])
+    result = ended_well(results["capabilities-locked-memory"])
     if kernel.version >= MEMLOCK_UNTIL:
         return
     said = result.text("with_little")
@@ -194,11 +194,11 @@ cp /sys/kernel/security/lockdown lockdown
 /gs/gpusonde trace -- /bin/true 2>said && exit 80
 true
 """, arches=("amd64",), quick=())
-def rights_locked_down(results, _kernel):
+def capabilities_locked_down(results, _kernel):
     """Nobody traces in a kernel that is locked down for confidentiality, and no capability is named."""
-    result = ended_well(results["rights-locked-down"])
+    result = ended_well(results["capabilities-locked-down"])
     if "[confidentiality]" not in result.text("lockdown"):
         return
     said = result.text("said")
     assert "locked down" in said and missing(said) == [], said
-    rows.say("rights", "root, kernel locked down for confidentiality", devices="all", tracing="no", said="the lockdown, no capability")
+    rows.say("capabilities", "root, kernel locked down for confidentiality", devices="all", tracing="no", said="the lockdown, no capability")

@@ -23,7 +23,7 @@ CALLS = "alloc 4096; repeat 30; launch 2 64; end; sync; bad alloc; free all"
 
 def needs_root():
     if os.geteuid() != 0:
-        raise Skip("only root can become a user without rights, or give it some")
+        raise Skip("only root can become a user without capabilities, or give it some")
 
 
 def needs_btf():
@@ -60,7 +60,7 @@ def denied(call, user):
 def place():
     """The programs and the simulated libraries where every user may read them."""
     needs_root()
-    folder = tempfile.TemporaryDirectory(prefix="gpusonde-rights-")
+    folder = tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-")
     os.chmod(folder.name, 0o755)
     os.mkdir(f"{folder.name}/cuda")
     for path in (GPUSONDE, f"{BUILD}/gpusonde-nvml", SIMULATED):
@@ -97,7 +97,7 @@ def trace_checks(checks):
 
 @contextlib.contextmanager
 def agent_of(user, *flags, program="gpusonde", scenario="node-8xh100", **env):
-    with tempfile.TemporaryDirectory(prefix="gpusonde-rights-") as tmp:
+    with tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-") as tmp:
         os.chmod(tmp, 0o777)
         with Agent("--trace-enabled", "auto", *flags, scenario=scenario, tmp=tmp, program=(*user, in_place(program)),
                    GPUSONDE_NVML_LIBRARY=in_place("libnvidia-ml.so.1"), **env) as agent:
@@ -131,7 +131,7 @@ def traced_exactly(document, log):
 
 def trace_command(user, *flags, program="gpusonde"):
     """gpusonde trace -- CMD: (what it ended with, how many calls it counted, exactly)."""
-    with tempfile.TemporaryDirectory(prefix="gpusonde-rights-") as tmp:
+    with tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-") as tmp:
         os.chmod(tmp, 0o777)
         done = gpusonde(user, "trace", "--json", *flags, "--", in_place("cuda/workload-late"), f"load {in_place('cuda/libcudart.so.13')}; {CALLS}", program=program,
                         GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log")
@@ -178,7 +178,7 @@ def go_on(process):
 
 def trace_process(user, uid, *flags, program="gpusonde"):
     """gpusonde trace -p PID of a program of @uid: (status, stderr, how many calls it counted, exactly)."""
-    with tempfile.TemporaryDirectory(prefix="gpusonde-rights-") as tmp:
+    with tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-") as tmp:
         os.chmod(tmp, 0o777)
         with paused(uid, CALLS, tmp) as process, \
              running([*user, in_place(program), "trace", "--json", *flags, "-p", str(process.pid)]) as tracer:

@@ -3,7 +3,7 @@
 """What each set of capabilities is enough for, as a user who has nothing else: what works, and what is said of the rest.
 
 Root runs this; everything that is tested runs as a user without a name. Nothing of the machine's settings is touched; what follows from them
-is in capabilities.py. rights_filters.py has refusals that no capability is the cause of; test/kernels/rights_cases.py has the kernels and the
+is in lib/capabilities.py. capabilities_filters.py has refusals that no capability is the cause of; test/kernels/capabilities_cases.py has the kernels and the
 settings that this machine has not.
 """
 import json
@@ -19,14 +19,14 @@ from lib import rows, traced
 from lib.capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
                               records_miss, tracing_needs)
 from lib.e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, contains, equal, run, values, wait_for
-from lib.rights_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
+from lib.capabilities_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
                             trace_checks, trace_command, trace_process)
 
 
 def needs_multi():
     needs_root()
     if not has_multi():
-        raise Skip("this kernel has no uprobe_multi and asks for other capabilities: test/kernels/rights_cases.py has those")
+        raise Skip("this kernel has no uprobe_multi and asks for other capabilities: test/kernels/capabilities_cases.py has those")
 
 
 # ---- without any ----
@@ -68,7 +68,7 @@ def test_device_metrics_need_no_right():
                     equal((one.returncode, other.returncode), (0, 0), one.stderr + other.stderr)
                     equal(list(shape(json.loads(one.stdout))), list(shape(json.loads(other.stdout))), f"gpusonde {view}")
                     assert not missing(one.stderr), one.stderr
-    rows.say("rights", "no capability", devices="all, and names of other users' processes")
+    rows.say("capabilities", "no capability", devices="all, and names of other users' processes")
 
 
 def test_what_no_right_loses_is_said_once():
@@ -98,7 +98,7 @@ def test_what_no_right_loses_is_said_once():
     if has_multi():
         equal((sorted(names[1].split(",")), names[2]), (sorted(f"cap_{name.lower()}" for name in tracing_needs() + others), in_place("gpusonde")), "what is to be given")
     said = [", ".join(f"CAP_{name}" for name in names) for names in (tracing_needs(), others)]
-    rows.say("rights", "no capability", tracing="no", said="; ".join(said + [f"CAP_{name} for the kernel log" for name in kernel_log_misses()]))
+    rows.say("capabilities", "no capability", tracing="no", said="; ".join(said + [f"CAP_{name} for the kernel log" for name in kernel_log_misses()]))
 
 
 # ---- with what is named ----
@@ -148,7 +148,7 @@ def test_exactly_what_is_named():
         equal(values(agent.metrics(), "gpusonde_source_up", source="trace"), [1])
     text = exact_with(as_user(TRACING))
     equal(doctor(user)["kernel-log"]["verdict"], kernel_log_verdict())
-    rows.say("rights", "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH", devices="all",
+    rows.say("capabilities", "CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH", devices="all",
              tracing=f"agent exact: {calls} calls; trace -p, --, --kernels {text}", said=nothing_but_records())
 
 
@@ -203,7 +203,7 @@ def test_each_one_taken_away():
         contains(checks[where]["remedy"], f"--cap-add {name}")
         others = {n: c["text"] for n, c in checks.items() if n not in (where, "tracing") and missing(c["text"]) != (without_records if n == "trace-records" else [])}
         equal(others, {}, f"doctor without CAP_{name}")
-        rows.say("rights", f"without CAP_{name} alone", devices="all", tracing=tracing, said=f"CAP_{name}: {LOST[name]}")
+        rows.say("capabilities", f"without CAP_{name} alone", devices="all", tracing=tracing, said=f"CAP_{name}: {LOST[name]}")
 
 
 def test_a_replaced_library():
@@ -230,7 +230,7 @@ def test_a_replaced_library():
                     time.sleep(2.5) # scans come each second
                 equal(missing(agent.log()), wanted, agent.log())
             workload.end()
-    rows.say("rights", "with CAP_CHECKPOINT_RESTORE, too", tracing="also libraries that were deleted or replaced",
+    rows.say("capabilities", "with CAP_CHECKPOINT_RESTORE, too", tracing="also libraries that were deleted or replaced",
              said="without, CAP_CHECKPOINT_RESTORE, when a program maps such a library")
 
 
@@ -258,7 +258,7 @@ def test_file_capabilities():
             done, calls = trace_command(user, program=name)
             equal((done.returncode, dropped(done)), (0, ["LD_LIBRARY_PATH"]), "trace -- COMMAND")
             text = f"own programs, exact: {calls} calls"
-        rows.say("rights", f"setcap {','.join('cap_' + n.lower() for n in names)}+ep", devices="all", tracing=text, said=nothing_but_records() if names == TRACING else "nothing")
+        rows.say("capabilities", f"setcap {','.join('cap_' + n.lower() for n in names)}+ep", devices="all", tracing=text, said=nothing_but_records() if names == TRACING else "nothing")
 
 
 def test_a_user_namespace():
@@ -274,7 +274,7 @@ def test_a_user_namespace():
         contains(text, "user namespace")
         equal(missing(text), [])
     equal(gpusonde(inside, "gpus", "--json").returncode, 0)
-    rows.say("rights", "root in a user namespace", devices="all", tracing="no", said="that its capabilities do not count")
+    rows.say("capabilities", "root in a user namespace", devices="all", tracing="no", said="that its capabilities do not count")
 
 
 # ---- what is shipped ----
