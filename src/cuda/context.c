@@ -99,7 +99,7 @@ struct thread *thread_find(struct cuda *cuda, struct process *p, uint32_t tid)
 	return t;
 }
 
-/* The end of a thread is not seen: the least recently used one, roughly, makes room. */
+/* The end of a thread is not traced, so the least recently used one, approximately, is removed. */
 static void thread_evict(struct cuda *cuda, struct process *p)
 {
 	for (;;) {
@@ -206,7 +206,7 @@ static void context_destroyed(struct cuda *cuda, struct process *p, const struct
 	p->contexts[index].gone = true;
 }
 
-/* What a primary context held is gone; it comes back when it is used again. */
+/* Frees what a primary context held; the context is created again when it is next used. */
 static void context_reset(struct cuda *cuda, struct process *p, uint32_t context,
 			  const struct trace_call *call, bool device)
 {
@@ -215,7 +215,7 @@ static void context_reset(struct cuda *cuda, struct process *p, uint32_t context
 	p->contexts[context].retains = 0;
 }
 
-/* Which reference is the last is known only where all were seen; the runtime keeps one of its own. */
+/* The last reference is only known if all were traced; the runtime holds one itself. */
 static void context_release(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index = context_primary(cuda, p, call->kind);

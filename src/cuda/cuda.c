@@ -128,7 +128,7 @@ static void copy_call(struct cuda *cuda, struct process *p, const struct trace_c
 	struct usage *usage;
 
 	if (stream == NONE || stream_at(p, stream)->capture)
-		return; /* no room at all, or a node of a graph */
+		return; /* out of slots, or a node of a graph */
 	usage = usage_of(p, stream_at(p, stream)->context);
 	call.kind = copy_kind(&call);
 	if (call.header.op == TRACE_OP_COPY)
@@ -228,7 +228,7 @@ static struct process *calling_process(struct cuda *cuda, const struct trace_hea
 	return p;
 }
 
-/* It did more than its event says. */
+/* The call's effects exceed what its event contains. */
 static void note_unread(struct process *p, const struct trace_header *header)
 {
 	if (!(header->flags & (TRACE_FLAG_UNREAD | TRACE_FLAG_BATCH_CUT)))

@@ -51,15 +51,14 @@ struct cuda_device {
 	double speed; /* what FASTEST_FIRST sorts by, clock times cores; 0 unknown */
 };
 
-/* A function that a process has launched, and what is known of it. */
+/* A function launched by a process, with the known data about it. */
 struct cuda_function {
 	uint64_t id; /* for cuda_kernel(); never given twice */
 	uint32_t tgid;
 	uint64_t incarnation;
 	uint64_t start_boot_ns; /* of the process; 0: not known */
 	/*
-	 * as passed to the launch; where that is a handle that stands for another, or for a host function:
-	 * that one
+	 * as passed to the launch; if that handle refers to another handle or to a host function: the latter
 	 */
 	uint64_t function;
 	uint16_t sm; /* of the device; 0 unknown */
@@ -79,8 +78,8 @@ struct cuda_ops {
 	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
-	 * Which kernel is this? 0: the answer comes once, by cuda_kernel(); -EAGAIN: ask again at the next
-	 * window. May be NULL: nothing is named but by the symbols of handles.
+	 * Requests the kernel of a function. 0: cuda_kernel() will be called once; -EAGAIN: try again at the
+	 * next window. NULL: only handles with a name are named.
 	 */
 	int (*function)(const struct cuda_function *function, void *userdata);
 	/* A process loads an image from its memory. May be NULL. */
@@ -94,17 +93,17 @@ DEFINE_CLEANUP(struct cuda *, cuda_free, cuda_freep)
 
 /* The node's devices, whenever they change. */
 int cuda_set_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n);
-/* Those who get finished spans, to be added to; span_sinks_turn() is the caller's to call. */
+/* The list of sinks for finished spans; the caller must call span_sinks_turn(). */
 struct span_sinks *cuda_span_sinks(struct cuda *cuda);
 /* One event, in ring order. */
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
-/* The answer to ops.function; takes a reference of its own. Of a process that is gone: ignored. */
+/* The answer to ops.function; takes a reference. Ignored if the process has ended. */
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
 /* Sets bits of enum traced_incomplete from outside (budget, late attachment). They stay. */
 void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete);
-/* The process is over: what it held is freed, implicitly. Idempotent. */
+/* The process has ended: everything it held is freed implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
 /*
  * NVML's figures of a process on a device, for the calibration and the verdict on leaks: totals since the
@@ -123,8 +122,8 @@ struct cuda_figures {
 };
 int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figures);
 /*
- * Fills processes[], devices[], totals[] and kernels[] of @view, which has room for ret_figures of the last
- * cuda_window(), and sets kernels_n; the other numbers are the caller's.
+ * Fills processes[], devices[], totals[] and kernels[] of @view, which must have the size in ret_figures of
+ * the last cuda_window(), and sets kernels_n; the caller sets the other numbers.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
 struct cuda_stats {
@@ -134,8 +133,8 @@ struct cuda_stats {
 		overflow_allocations, overflow_pending,
 		overflow_events; /* pending: streams that a stream waits for */
 	uint64_t overflow_kernels; /* launches whose kernel has no row */
-	uint64_t overflow_names; /* of handles and modules, that were not kept */
-	uint64_t answers, late_answers; /* to ops.function; late: what asked is gone */
+	uint64_t overflow_names; /* names of handles and modules that were dropped */
+	uint64_t answers, late_answers; /* to ops.function; late: the requesting process has ended */
 	uint64_t unknown_frees; /* of what was not seen allocated */
 	uint64_t implicit_frees;
 	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */

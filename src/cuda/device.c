@@ -81,10 +81,7 @@ static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_devi
 		for (size_t k = 0; k < MIN(allowed, (size_t)VISIBLE_MAX); k++) {
 			const struct cuda_device *d = &cuda->devices[i];
 
-			/*
-			 * A GPU in MIG mode comes with those of its instances that are allowed, and they with
-			 * it.
-			 */
+			/* A GPU in MIG mode is listed with its allowed instances, and vice versa. */
 			if (strncmp(d->uuid, uuids[k], TRACED_UUID) != 0 &&
 			    !(d->parent[0] && strncmp(d->parent, uuids[k], TRACED_UUID) == 0))
 				continue;
@@ -172,7 +169,7 @@ static void device_look(struct cuda *cuda, struct process *p)
 		return;
 	readable = read_environment(cuda, p, &n);
 	if (!value && (!readable || !find_visible(cuda, n, &value)))
-		return; /* what it sees is not known */
+		return; /* the visible devices are unknown */
 	if (readable)
 		order = environment_variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
 	take_visible(cuda, p, value, order);
@@ -233,8 +230,8 @@ void device_resolve(struct cuda *cuda, struct process *p)
 }
 
 /*
- * setenv() without overwriting: does the variable stay as it is? @ret_known is false where its environment
- * does not say.
+ * setenv() without overwriting: does the variable remain unchanged? @ret_known is false if the environment is
+ * unknown.
  */
 static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
 {
@@ -250,7 +247,7 @@ static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
 
 void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size)
 {
-	/* The kernel side ends what it cuts, too. */
+	/* The kernel side also terminates truncated texts with NUL. */
 	bool known = !(flags & TRACE_FLAG_UNREAD) && strnlen(text, size) < TRACE_TEXT - 1, kept_known = true;
 	char *value = NULL;
 

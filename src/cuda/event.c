@@ -81,8 +81,8 @@ bool dependency_is_stale(const struct process *p, const struct dependency *d)
 }
 
 /*
- * Each is kept as it is while there is room: an older one proves less, but holds for more of the stream's own
- * work. Without room the newest takes the place of another on the same stream.
+ * Dependencies are kept separately while there are free slots: an older one proves less, but for more of the
+ * stream's own work. Without a free slot the newest replaces another one on the same stream.
  */
 static bool dependency_add(const struct process *p, struct stream *s, struct dependency new)
 {
@@ -233,7 +233,7 @@ static void graph_launch(struct cuda *cuda, struct process *p, uint32_t index, c
 	uint64_t launches = graph ? graph->launches : 1, threads = graph ? graph->threads : 0;
 
 	if (s->capture)
-		return; /* a node, as little known as those of a graph built by hand */
+		return; /* a node, as unknown as those of a graph built explicitly */
 	usage_count(usage, TRACED_GRAPH_LAUNCHES, 1);
 	usage_count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, launches);

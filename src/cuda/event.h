@@ -15,7 +15,7 @@ struct stream;
 struct dependency;
 
 enum { CAPTURES_MAX = 64 }; /* under way in a process */
-#define CAPTURE_LOST UINT32_MAX /* of a stream: a capture that found no room */
+#define CAPTURE_LOST UINT32_MAX /* of a stream: a capture that was dropped at a limit */
 
 /* A CUDA event, as last recorded. */
 struct cuda_event {

@@ -46,7 +46,7 @@ static uint16_t usage_sm(const struct cuda *cuda, const struct process *p, uint3
 	return cuda->devices_n > 0 ? cuda->devices[0].sm : 0;
 }
 
-/* No answer will come, or none is needed: what is known is all. */
+/* No answer will come, or none is needed: the current data are final. */
 static void settle_as_is(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	uint32_t row = function_at(p, index)->row;
@@ -69,7 +69,7 @@ static void function_want(struct process *p, uint32_t index)
 	recent_forget(p);
 }
 
-/* The answer may come before the question has been asked to its end. */
+/* The answer may arrive before this function returns. */
 static void function_ask(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
@@ -106,8 +106,8 @@ static void function_ask(struct cuda *cuda, struct process *p, uint32_t index)
 }
 
 /*
- * What could not be asked about the row of @index; its functions, one a window: the answer may change their
- * list.
+ * Repeats a failed request for the row of @index: one of its functions per window, since the answer may
+ * change their list.
  */
 static void ask_again(struct cuda *cuda, struct process *p, uint32_t index)
 {
@@ -140,7 +140,7 @@ void functions_ask(struct cuda *cuda, struct process *p)
 
 /* ---- making them ---- */
 
-/* What is known of a kernel before anybody was asked. */
+/* The data about a kernel that are known without an answer. */
 static struct kernel *provisional_kernel(const struct origin *origin)
 {
 	struct kernel *kernel = NULL;
@@ -196,7 +196,7 @@ static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t fun
 	return index;
 }
 
-/* One with a row of its own. */
+/* Creates a function with its own row. */
 static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
 			     const struct origin *origin)
 {
@@ -280,7 +280,7 @@ uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage, cons
 
 /* ---- their ends ---- */
 
-/* It is no more to be found, and has no part in what comes. */
+/* Removes it from look-up and from further accounting. */
 static void function_leave(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	uint32_t row = function_at(p, index)->row;
@@ -291,7 +291,7 @@ static void function_leave(struct cuda *cuda, struct process *p, uint32_t index)
 		row_settle(cuda, p, row, row_at(p, row)->kernel);
 }
 
-/* The answer to what was asked about it is of what it launched, which stays: until then it is kept. */
+/* Its pending answer still applies to its past launches: it is kept until then. */
 static void function_hide(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct function *f = function_at(p, index);
@@ -345,7 +345,7 @@ static bool is_unresolved(const struct kernel_row *row)
 	return row->kernel->source == KERNEL_SOURCE_UNRESOLVED;
 }
 
-/* Where there is no room for a row of @kernel's, it is left without one: its launches are of the rest. */
+/* If there is no free row for @kernel, the function has none: its launches count in the rest. */
 static void function_answered(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel)
 {
 	uint32_t row = function_at(p, index)->row, found;
@@ -362,7 +362,7 @@ static void function_answered(struct cuda *cuda, struct process *p, uint32_t ind
 		row_blend(row_at(p, row), kernel);
 		return;
 	}
-	/* Another kernel than it was: what it launched before is not this one's. */
+	/* A different kernel than before: earlier launches do not belong to it. */
 	if (found == NONE) {
 		found = row_new(cuda, p, row_at(p, row)->usage, kernel);
 		if (found == NONE) {
@@ -412,7 +412,7 @@ static bool has_asked(const struct process *p, uint32_t index, uint64_t id)
 	return index < p->functions.n && function_at(p, index)->used && function_at(p, index)->id == id;
 }
 
-/* One that is over and not yet forgotten may have a successor under its PID, which did not ask. */
+/* A process that has ended may have a successor with the same PID, which did not ask. */
 static struct process *question_process(struct cuda *cuda, uint32_t tgid, uint32_t index, uint64_t id)
 {
 	struct process *p = process_find(cuda, tgid);

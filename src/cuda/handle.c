@@ -21,7 +21,7 @@ static struct module *module_at(const struct process *p, uint32_t index)
 	return pool_at(&p->modules, index);
 }
 
-/* A copy that counts; NULL: no room. */
+/* Copies a text within the limit; NULL: limit reached. */
 static char *text_keep(struct cuda *cuda, struct process *p, const char *text, size_t n)
 {
 	bool room = cuda->names_bytes + n < NAMES_BYTES && p->names_bytes + n < NAMES_BYTES_OF_ONE;
@@ -146,7 +146,7 @@ static struct module *module_new(struct cuda *cuda, struct process *p, uint64_t 
 
 /* ---- handles ---- */
 
-/* Is it what was kept of @symbol? Bytes that are no characters were replaced. */
+/* Whether @kept is the stored copy of @symbol, in which invalid bytes were replaced. */
 static bool is_text(const char *kept, const char *symbol, size_t n)
 {
 	if (!kept)
@@ -157,7 +157,7 @@ static bool is_text(const char *kept, const char *symbol, size_t n)
 	return kept[n] == 0;
 }
 
-/* A new one in place of what had that handle. NULL: no room. @module: index or NONE. */
+/* Adds a handle, replacing one with the same value. NULL: limit reached. @module: index or NONE. */
 static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t handle, uint32_t module)
 {
 	uint32_t index = handle_find(cuda, &p->handle_map, handle);
@@ -174,8 +174,8 @@ static struct handle *handle_new(struct cuda *cuda, struct process *p, uint64_t 
 }
 
 /*
- * Its name was asked for, which says nothing of its module: it may be one that is known, or stands for
- * another.
+ * The program queried the handle's name, which does not tell the module: the handle may be known, or refer to
+ * another one.
  */
 static void learn_name(struct cuda *cuda, struct process *p, uint64_t handle, const char *symbol, size_t n)
 {
@@ -193,8 +193,8 @@ static void learn_name(struct cuda *cuda, struct process *p, uint64_t handle, co
 }
 
 /*
- * What was launched by that value before was another's, unless it was made in this module, too. @n 0: its
- * name is not known; in one module it is the one that it was.
+ * Earlier launches by that value used another handle, unless it was created in this module, too. @n 0: the
+ * name is unknown; within one module it is the previous one.
  */
 static void handle_made(struct cuda *cuda, struct process *p, uint64_t handle, uint64_t of,
 			const char *symbol, size_t n)
@@ -249,8 +249,7 @@ static void handle_alias(struct cuda *cuda, struct process *p, uint64_t handle, 
 }
 
 /*
- * A host function is registered when its file is loaded: one that was launched at that address before was
- * another file's.
+ * A host function is registered when its file is loaded: an earlier launch at that address used another file.
  */
 static void host_function_registered(struct cuda *cuda, struct process *p, uint64_t host)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which threads of a process have allocated what it holds on devices. As many are distinguished as threads
- * whose context is known (struct cuda_limits); what others allocate is in the process's sum only.
+ * Which threads of a process have allocated its device memory. The number of threads is limited (struct
+ * cuda_limits); the others' allocations are only in the process's sum.
  */
 #include "cuda/private.h"
 

@@ -20,7 +20,10 @@ static double launch_waves(const struct cuda *cuda, const struct usage *usage, u
 	return wave && threads / wave >= launches ? (double)threads / (double)wave : (double)launches;
 }
 
-/* Work that its stream is still busy with keeps its place; what must make room counts in this window only. */
+/*
+ * Work that its stream is still executing keeps its slot; work that must be dropped counts in this window
+ * only.
+ */
 static void launch_weigh(struct share *share, const struct stream *s, uint32_t stream, double weight)
 {
 	struct pending_slot *slot = &share->pending[0];

@@ -31,7 +31,7 @@ enum {
 	NAMES_BYTES = 32 << 20, /* symbols and paths of all handles of all processes */
 	TEXTS_BYTES = 128 << 20, /* names of kernels in rows of all processes */
 	TEXTS_BYTES_OF_ONE = TEXTS_BYTES / 8,
-	NAMES_BYTES_OF_ONE = NAMES_BYTES / 4, /* of one process: it leaves room for others */
+	NAMES_BYTES_OF_ONE = NAMES_BYTES / 4, /* limit of one process, so that others can use the rest */
 	PENDING_SLOTS = 2,
 	THREADS_PER_CORE = 16, /* resident: 2,048 on a multiprocessor of 128 cores */
 	RECENT_BITS = 9, /* functions that are found without looking them up */
@@ -52,10 +52,10 @@ struct launch_sums {
 	uint64_t launches, threads, ns;
 };
 
-/* What a launch touches comes first. */
+/* Members that a launch accesses come first. */
 struct share {
 	struct launch_sums now;
-	uint64_t dynamic; /* bytes of dynamic shared memory that launches of this window asked for */
+	uint64_t dynamic; /* bytes of dynamic shared memory of this window's launches */
 	struct pending_slot pending[PENDING_SLOTS];
 	double unplaced; /* weight in this window that has no slot any more */
 	struct launch_sums shown, series;
@@ -65,7 +65,7 @@ struct share {
 struct shape {
 	uint32_t grid[3], block[3];
 	uint32_t shared;
-	uint32_t credit; /* launches lately: what has none makes room */
+	uint32_t credit; /* recent launches; a shape without credit is replaced */
 	uint64_t launches;
 };
 
@@ -73,7 +73,7 @@ struct kernel_row {
 	uint32_t next_free; /* the pool's */
 	uint32_t usage;
 	uint32_t functions; /* first one, plus one */
-	uint8_t shapes_n, shape, hand; /* the newest one's place; who is to make room */
+	uint8_t shapes_n, shape, hand; /* the newest one's index; the next one to be replaced */
 	bool settled;
 	bool wanted; /* one of its functions is */
 	struct share share;
@@ -97,7 +97,7 @@ struct function {
 	uint64_t id; /* of the question that waits for its answer; 0: none */
 };
 
-/* Where functions launched lately were found, by a hash of theirs: what is here is not to be asked for. */
+/* Cache of recently launched functions by hash; these need no request. */
 struct recent_function {
 	uint64_t function;
 	uint32_t usage, row; /* row: plus one; 0: none */
@@ -108,7 +108,7 @@ struct handle {
 	uint32_t module; /* plus one */
 	uint32_t previous, next; /* of its module, plus one */
 	uint64_t handle;
-	uint64_t target; /* stands for this one; 0: has a name of its own */
+	uint64_t target; /* refers to this one; 0: has a name itself */
 	char *symbol;
 };
 
@@ -137,21 +137,21 @@ void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function
 void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
 
 /* function.c */
-/* The row that a launch belongs to; NONE: there is no room for one. */
+/* The row that a launch belongs to; NONE: limit reached. */
 uint32_t function_row(struct cuda *cuda, struct process *p, uint32_t usage,
 		      const struct trace_launch *launch);
-/* The handle is gone, or stands for another kernel from now on. Was it launched? */
+/* The handle was destroyed, or refers to another kernel from now on. Returns whether it was launched. */
 bool function_drop(struct cuda *cuda, struct process *p, uint64_t function);
-/* More is known of it: is asked for again. */
+/* More is known about the function: requests its kernel again. */
 void function_renew(struct cuda *cuda, struct process *p, uint64_t function);
 void functions_done(struct cuda *cuda, struct process *p);
-/* What could not be asked, once more. */
+/* Repeats failed requests. */
 void functions_ask(struct cuda *cuda, struct process *p);
-/* Answers are still to come. */
+/* Whether answers are pending. */
 bool functions_asked(const struct process *p);
 
 /* row.c */
-/* A row that is not settled, or NONE; has a reference of its own. */
+/* A row that is not settled, with a reference to @kernel, or NONE. */
 uint32_t row_new(struct cuda *cuda, struct process *p, uint32_t usage, struct kernel *kernel);
 /* Its kernel is known: the row that has its sums from now on. */
 uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel);

@@ -104,8 +104,8 @@ static void unlink_row(struct cuda *cuda, struct process *p, const struct alloca
 }
 
 /*
- * Else each process would keep the slots of the most that it ever had, and many one after another outgrow the
- * limit of allocations.
+ * Otherwise each process would keep its largest table, and the sum of many would exceed the limit of
+ * allocations.
  */
 static void allocation_shrink(struct hashmap *map)
 {
@@ -115,7 +115,7 @@ static void allocation_shrink(struct hashmap *map)
 	    hashmap_init(&smaller, map->count * 2 + 1) < 0)
 		return;
 	for (uint32_t i = 0; i <= map->mask; i++)
-		if (map->slots[i].used) /* has room: cannot fail */
+		if (map->slots[i].used) /* large enough: cannot fail */
 			hashmap_put(&smaller, map->slots[i].key, map->slots[i].value);
 	hashmap_done(map);
 	*map = smaller;
@@ -183,7 +183,7 @@ static void ledger_allocate(struct cuda *cuda, struct process *p, const struct t
 	if (call->header.flags & TRACE_FLAG_NO_RESULT)
 		return; /* the address is not known, nor whether there is one */
 	if (call->addr == 0 && call->size == 0 && !(call->header.flags & TRACE_FLAG_UNREAD))
-		return; /* nothing was asked for */
+		return; /* nothing was requested */
 	if (call->addr == 0 || call->size > SIZE_BELIEVED || (call->header.flags & TRACE_FLAG_UNREAD)) {
 		cuda->stats.overflow_allocations++;
 		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
@@ -274,8 +274,8 @@ static void ledger_unmap(struct cuda *cuda, struct process *p, const struct trac
 /* ---- implicit frees ---- */
 
 /*
- * A destroyed context takes what was allocated in it along; pools belong to the device, and go with its
- * reset; physical memory belongs to the process.
+ * A destroyed context frees what was allocated in it; pools belong to the device and are freed by its reset;
+ * physical memory belongs to the process.
  */
 static bool goes_with(const struct allocation *a, bool reset)
 {

@@ -42,7 +42,7 @@ void ledger_call(struct cuda *cuda, struct process *p, const struct trace_call *
 void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset);
 void ledger_done(struct cuda *cuda);
 
-/* holder.c; NONE: no room for the thread */
+/* holder.c; NONE: too many threads */
 uint32_t holder_add(struct cuda *cuda, struct process *p, uint32_t tid, uint64_t bytes);
 void holder_remove(struct process *p, uint32_t index, uint64_t bytes);
 void holders_top(const struct process *p, struct traced_process *ret);

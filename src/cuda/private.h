@@ -67,7 +67,7 @@ struct cuda {
 	uint32_t rows_n; /* kernels of all processes */
 	uint64_t names_bytes; /* of symbols and paths */
 	uint64_t texts_bytes; /* of kernels in rows */
-	uint64_t questions_n; /* ever asked */
+	uint64_t questions_n; /* total number */
 	struct hashmap questions; /* that wait for an answer: id to tgid */
 	struct series_claim **best; /* scratch, of limits.kernel_series */
 

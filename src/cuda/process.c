@@ -96,8 +96,8 @@ static struct process *process_new(struct cuda *cuda, uint32_t tgid)
 }
 
 /*
- * The process of an event that is none of its beginning or end. NULL: no room for it, or it is late and its
- * process over.
+ * The process of an event other than its begin or end. NULL: limit reached, or a late event of an ended
+ * process.
  */
 struct process *process_get(struct cuda *cuda, const struct trace_header *header)
 {
@@ -212,7 +212,7 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 {
 	struct process *p = process_find(cuda, tgid);
 
-	/* One that is over, too: its last figures have not been shown yet. */
+	/* Also an ended one, whose final figures have not been shown yet. */
 	if (p && (p->incarnation == 0 || p->incarnation == incarnation))
 		process_lose(p, incomplete);
 }

@@ -22,7 +22,7 @@
 struct cuda;
 struct stream;
 
-/* Windows that it is shown for beyond its end, while names of what it launched are to come. */
+/* Number of windows that it is shown for after its end, while names of its kernels are pending. */
 enum { LINGER_WINDOWS = 5 };
 
 struct process {
@@ -46,7 +46,7 @@ struct process {
 	bool looked; /* visible[] is resolved */
 	bool visible_known, visible_estimated;
 	char *visible_value; /* as set by setenv(), NULL: not seen */
-	bool visible_lost; /* setenv() was seen, what it set was not */
+	bool visible_lost; /* setenv() was traced, but not the value */
 	uint8_t visible_n;
 	uint16_t visible[VISIBLE_MAX];
 
@@ -58,7 +58,7 @@ struct process {
 	uint32_t thread_hand;
 	struct pool streams;
 	struct hashmap stream_map, own_stream_map;
-	uint32_t full; /* attempts since there was found to be no room for a stream */
+	uint32_t full; /* attempts since the limit of streams was reached */
 	uint32_t misc; /* stream for what found no place, plus one */
 	uint32_t pending; /* first stream with pending work, plus one */
 	struct pool events, graphs, captures;
@@ -71,7 +71,7 @@ struct process {
 	struct pool handles, modules, functions, rows;
 	uint64_t names_bytes; /* of handles and modules */
 	uint64_t texts_bytes; /* of kernels in rows */
-	bool wants; /* questions are to be asked */
+	bool wants; /* requests are to be sent */
 	struct hashmap handle_map, module_map, function_map, row_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };
@@ -97,7 +97,7 @@ static inline struct function *function_at(const struct process *p, uint32_t ind
 	return pool_at(&p->functions, index);
 }
 
-/* Rows of functions have changed, or what is to be asked. */
+/* To be called when rows of functions or their requests have changed. */
 static inline void recent_forget(struct process *p)
 {
 	if (p->recent)
@@ -111,5 +111,5 @@ void process_first(struct cuda *cuda, const struct trace_process *event);
 void process_over(struct cuda *cuda, struct process *p, uint64_t time_ns);
 void processes_forget(struct cuda *cuda); /* those that were shown once more */
 void process_free(struct cuda *cuda, struct process *p);
-/* The usage of a process on a UUID; 0 (unknown) when there is no room. */
+/* The process's usage of a UUID; 0 (unknown) when the limit is reached. */
 uint32_t process_usage(struct process *p, uint32_t uuid);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Rows: a kernel's sums on a device. Settled ones are found by symbol and file; two of one kernel become one,
- * in which nothing is lost or counted twice. One that is not settled has never had a series, so that what it
- * brings was credited to none but "other".
+ * Rows: a kernel's sums on a device. Settled rows are found by symbol and file; two rows of one kernel are
+ * merged without losing or duplicating anything. A row that is not settled has never had a series, so its
+ * sums were credited to "other".
  */
 #include "cuda/private.h"
 
@@ -169,7 +169,7 @@ uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct
 		rows_merge(cuda, p, found, index);
 		return found;
 	}
-	/* Without room for longer names it keeps those that it has. */
+	/* If longer names exceed the limit, the row keeps its present ones. */
 	if (texts_fit(cuda, p, texts_of(kernel)))
 		row_hold(cuda, p, row, kernel_ref(kernel));
 	row->settled = true;

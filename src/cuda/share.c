@@ -51,7 +51,7 @@ static void share_carry(const struct cuda *cuda, const struct process *p, struct
 	}
 }
 
-/* The next one of those that the usage's time is split among; the last one gets what is left. */
+/* The next of those that share the usage's time; the last one gets the remainder. */
 static uint64_t part_of(struct usage *usage, const struct share *share)
 {
 	uint64_t upto = usage->busy_ns, part;
@@ -87,7 +87,7 @@ static void add_classes(struct mean means[LAUNCH_CLASSES], const struct kernel_r
 
 	if (launches == 0)
 		return;
-	/* Images of architectures that reserve nothing do not say so. */
+	/* Images of architectures that reserve no shared memory have no such figure. */
 	if (shared >= 0 && figures[KERNEL_RESERVED_SHARED] > 0)
 		shared += (double)figures[KERNEL_RESERVED_SHARED];
 	add_known(&means[0], shared, launches, row->share.dynamic);

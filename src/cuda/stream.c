@@ -52,8 +52,8 @@ static void stream_forget(struct process *p, uint32_t index)
 /* ---- making and finding them ---- */
 
 /*
- * Room for new ones: of those destroyed only the sum of their work is kept, threads' own ones that are idle
- * can be made again.
+ * Frees slots: of destroyed streams only the sum of their work is stored, and idle per-thread streams can be
+ * created again.
  */
 static void make_room(struct cuda *cuda, struct process *p)
 {
@@ -99,8 +99,8 @@ static uint32_t stream_take(struct cuda *cuda, struct process *p, uint32_t conte
 }
 
 /*
- * The first stream of a process is where those go that find no room; on no device that is known, for they may
- * be on several.
+ * The first stream of a process collects the work of streams beyond the limit; its device is unknown, since
+ * they may be on several.
  */
 static uint32_t stream_misc(struct cuda *cuda, struct process *p)
 {
@@ -244,8 +244,8 @@ void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t
 }
 
 /*
- * Cores that the pending work of a stream keeps busy at most: its mean threads, no more than the device has
- * cores.
+ * Upper bound of the cores used by the pending work of a stream: its mean number of threads, at most the
+ * device's cores.
  */
 double usage_cores(const struct cuda *cuda, const struct usage *usage, const struct stream *s)
 {

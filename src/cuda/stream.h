@@ -19,7 +19,7 @@ enum { DEPENDENCIES_MAX = 8 }; /* waits of a stream for others whose work is sti
 struct dependency {
 	uint32_t stream, generation;
 	uint64_t upto; /* its work up to here */
-	uint64_t at; /* is over before what was started after here */
+	uint64_t at; /* ended before what was started after this time */
 };
 
 struct stream {
@@ -31,7 +31,7 @@ struct stream {
 	bool legacy, own; /* default streams: the legacy one, a thread's own */
 	bool non_blocking; /* no order with the legacy stream; also when its flags are not known */
 	bool dead; /* destroyed, with work pending */
-	uint32_t capture; /* plus one; 0: none; CAPTURE_LOST: one that found no room */
+	uint32_t capture; /* plus one; 0: none; CAPTURE_LOST: dropped at a limit */
 	uint32_t previous, next; /* of those with pending work, plus one */
 	bool pending;
 	uint64_t first_ns, last_return_ns; /* of the pending work */
@@ -56,13 +56,13 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 		 uint64_t threads);
 /* Some of it were copies or sets. */
 void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t bytes);
-/* All that is pending in a stream is over. */
+/* All pending work of a stream has ended. */
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns);
 /* A context is gone, or all are (NONE). */
 void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64_t end_ns);
 
 /* span.c; only where spans_wanted() */
-/* What is pending in the stream is over; @how: SPAN_NO_WAIT or 0. */
+/* The pending work of the stream has ended; @how: SPAN_NO_WAIT or 0. */
 void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream, uint64_t end_ns,
 		    uint64_t likely_ns, enum span_flag how);
 /* A copy or wait of a thread, from the call to its return; @stream: NONE where it is of several. */
@@ -72,5 +72,5 @@ void span_of_call(struct cuda *cuda, const struct process *p, enum span_kind kin
 /* sync.c */
 void sync_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
 void sync_copy(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_call *call);
-/* The thread makes another call: what it waited for is over. */
+/* The thread makes another call, so its wait has ended. */
 void sync_deferred(struct cuda *cuda, struct process *p, struct thread *thread, uint64_t time_ns);

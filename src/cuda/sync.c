@@ -48,7 +48,7 @@ static uint64_t newest_before(const struct stream *s, uint64_t upto)
 	return s->last_seq <= upto ? s->last_seq : 0;
 }
 
-/* The stream's work up to @upto is over; @is_item: something of its own, or the wait, stands there. */
+/* The stream's work up to @upto has ended; @is_item: that position is work of the stream, or the wait. */
 static void stream_visit(struct wait *w, uint32_t index, uint64_t upto, bool is_item, unsigned depth)
 {
 	struct stream *s = stream_at(w->p, index);

@@ -25,7 +25,7 @@ struct list {
 	uint32_t order_n;
 };
 
-/* First instance of the GPU @at; NONE: it has none that the process may use. */
+/* First usable instance of the GPU @at; NONE: there is none. */
 static uint32_t first_instance(const struct list *list, uint32_t at)
 {
 	for (uint32_t i = 0; i < list->n; i++)

@@ -59,8 +59,8 @@ static void close_spans(struct cuda *cuda, struct usage *u, uint64_t now_ns)
 		uint64_t length = now_ns - u->pending_first_ns;
 
 		/*
-		 * span_take() may leave no room for another block, but this one touches the last or stands
-		 * behind it.
+		 * span_take() may have filled the array, but this block extends the last one or follows it
+		 * directly.
 		 */
 		span_add(&spans, (struct span_block){ u->pending_first_ns, now_ns, length, u->pending_core_ns,
 						      (double)length });
@@ -95,7 +95,7 @@ static void take_nvml_figures(struct cuda *cuda, const struct process *p, struct
 	u->leaks = leak_verdict(&u->leak);
 }
 
-/* Each increment goes to the total, and, of a process without series, to "other". */
+/* Each increment is credited to the total, and for a process without series also to "other". */
 static void credit_usage(struct cuda *cuda, const struct process *p, struct usage *u)
 {
 	struct total *total = &cuda->totals[u->device];
