@@ -2,9 +2,9 @@
 #include "cubin/arch.h"
 
 /*
- * Chips beside the line: they take what was made for them and nothing else of their major version, and
- * nothing else takes what was made for them. The CUDA Programming Guide says so of Tegra's; nvlink 13.0
- * agrees, and has sm_88 with them.
+ * Chips outside the compatible series: they run only what was compiled for them, and no other chip of their
+ * major version does. The CUDA Programming Guide documents this for Tegra; nvlink 13.0 agrees, and adds
+ * sm_88.
  */
 static bool stands_alone(uint16_t sm)
 {

@@ -11,7 +11,8 @@
 #include "cubin/cubin.h"
 
 /*
- * How well an image suits a device of @sm: 0 not at all, higher is better; PTX always below machine code. Of
- * one architecture, what uses more of it ('a', 'f') comes first, and what was not compiled for a debugger.
+ * How well an image suits a device of @sm: 0 not at all, higher is better; PTX always below machine code.
+ * Within one architecture the more specific variant ('a', 'f') is better, and code that was not compiled for
+ * debugging.
  */
 uint32_t cubin_suits(const struct cubin_image *image, uint16_t sm);

@@ -8,7 +8,7 @@
 
 #include "base/cursor.h"
 
-/* The size that a member's header tells: decimal digits, then blanks. */
+/* Parses the size in a member's header: decimal digits, then blanks. */
 static int size_of(const struct ar_hdr *header, uint64_t *ret_size)
 {
 	struct cursor c = cursor_over(header->ar_size, sizeof(header->ar_size));
@@ -61,7 +61,7 @@ int archive_read(struct reader *reader, const struct range *range)
 		r = reader_stopped(reader);
 		if (r == 0)
 			r = read_any(reader, &member, true);
-		/* Tables of symbols and names, text, what is of another kind of machine. */
+		/* Symbol and name tables, text, files of other architectures. */
 		if (r < 0 && r != -ENOEXEC)
 			return r;
 		at += size + (size & 1);

@@ -58,7 +58,7 @@ int content_open(struct content *content)
 	return inflate_whole(content);
 }
 
-/* Bytes of a decompressed stream that are kept as they go by. */
+/* Bytes of a decompressed stream to be stored. */
 struct gather {
 	struct piece **order; /* by their offsets */
 	uint8_t **to;
@@ -192,7 +192,7 @@ static int section_headers(struct content *content, const Elf64_Ehdr *header, co
 	return 0;
 }
 
-/* In one pass: the ELF header says where the section headers are. */
+/* Streams once: the ELF header contains the position of the section headers. */
 struct find {
 	struct content *content;
 	Elf64_Ehdr header;

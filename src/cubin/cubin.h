@@ -45,7 +45,7 @@ void cubin_source_process(const struct cubin_process *process, struct cubin_sour
 struct cubin_image {
 	uint32_t number; /* from 0, in the order of the file */
 	/*
-	 * from 0: the fatbin that it stands in, of whose images a device takes one; a cubin is one of its own
+	 * from 0: the fatbin that contains it; a device uses one image of each; a cubin is its own container
 	 */
 	uint32_t container;
 	enum cubin_kind kind;
@@ -70,7 +70,7 @@ struct cubin_kernel {
 	size_t symbol_n;
 	struct kernel_arch arch;
 	int64_t figures[KERNEL_FIGURES]; /* -1 absent */
-	/* 0: not told */
+	/* 0: unknown */
 	uint32_t required_block[3], cluster[3];
 	uint32_t parameters_bytes;
 };
@@ -80,13 +80,13 @@ struct cubin_ops {
 	int (*image)(const struct cubin_image *image, void *userdata);
 	/* -errno: stop. May be NULL. */
 	int (*kernel)(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata);
-	/* Something that could not be read, where in the file, and why; reading goes on. */
+	/* Reports data that cannot be read, with offset and cause; reading continues. */
 	void (*trouble)(uint64_t offset, const char *text, void *userdata);
 	/* Asked every few steps: true stops with -ECANCELED. May be NULL. */
 	bool (*stop)(void *userdata);
 };
 
-enum { CUBIN_TROUBLES_MAX = 256 }; /* told one by one; more are counted */
+enum { CUBIN_TROUBLES_MAX = 256 }; /* reported individually; more are counted */
 
 /* 0: the default. */
 enum { CUBIN_IMAGE_BYTES = 24 << 20, CUBIN_METADATA_BYTES = 24 << 20 };
@@ -117,13 +117,13 @@ struct cubin_parts {
 	int (*begin)(uint64_t part, void *userdata);
 	int (*end)(uint64_t troubles_left_out, void *userdata);
 	/*
-	 * Until all parts before the one that was begun have ended: what takes much memory is done by one at
-	 * a time.
+	 * Waits until all parts before the current one have ended, so that only one thread does what needs
+	 * much memory.
 	 */
 	int (*alone)(void *userdata);
 };
 /*
- * @userdata: @threads of them. The source must be one that several threads can read, as those above. The
+ * @userdata: an array of @threads. Several threads must be able to read the source, as with those above. The
  * threads share the limits.
  */
 int cubin_read_parallel(const struct cubin_source *source, const struct cubin_limits *limits,

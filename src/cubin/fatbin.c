@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fatbin containers and what is in them. There is no document of NVIDIA's; layout, kinds and flags are as
- * nvcc 9 to 13 write them and cuobjdump 13 shows them.
+ * Fatbin containers and their images. NVIDIA publishes no documentation; layout, kinds and flags are as
+ * written by nvcc 9 to 13 and shown by cuobjdump 13.
  */
 #include "cubin/private.h"
 

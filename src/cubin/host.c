@@ -93,7 +93,8 @@ static int read_sections(struct host *host)
 		}
 		for (uint64_t k = 0; k < n; k++) {
 			/*
-			 * Code and what takes no room in the file is none of ours: its name need not be read.
+			 * Code and sections without data in the file are not relevant, so their names are not
+			 * read.
 			 */
 			bool data = sections[k].sh_type == SHT_PROGBITS &&
 				    !(sections[k].sh_flags & SHF_EXECINSTR);
@@ -114,7 +115,7 @@ static int read_sections(struct host *host)
 	return 0;
 }
 
-/* Where in the file lies what is linked to @address? */
+/* The file offset of the linked @address. */
 static int offset_of(const struct host *host, uint64_t address, uint64_t *ret_offset)
 {
 	for (unsigned i = 0; i < MIN((unsigned)host->header->e_phnum, (unsigned)SEGMENTS_MAX); i++) {

@@ -17,7 +17,7 @@ enum {
 	FLAG_ACCELERATED_OLD = 0x800, /* e_flags of sm_90a before that */
 	RESERVED_SHARED = 1024, /* in .nv.shared.K of linked images from sm_90 on */
 	NO_SLOT = 0,
-	STEPS = 64, /* symbols, until it is asked whether to stop */
+	STEPS = 64, /* symbols between two calls of ops.stop */
 };
 
 /* Sections that are read as a whole, by their place in `pieces`. */
@@ -44,7 +44,7 @@ static uint32_t slot_of(const struct image *image, uint32_t section)
 	return section < image->n ? image->slots[section] : NO_SLOT;
 }
 
-/* The name of a section, up to @n of its bytes: enough to tell them apart by what they begin with. */
+/* Reads up to @n bytes of a section's name, enough to compare the beginning. */
 static bool name_begins(const struct image *image, const Elf64_Shdr *section, const char *with, size_t n)
 {
 	const struct piece *names = &image->pieces[PIECE_NAMES];
@@ -184,7 +184,7 @@ static size_t symbols_n(const struct image *image)
 	return image->pieces[PIECE_SYMBOLS].size / sizeof(Elf64_Sym);
 }
 
-/* The slot of the kernel that the symbol stands for; NO_SLOT. */
+/* The slot of the kernel that the symbol defines; NO_SLOT. */
 static uint32_t kernel_of(const struct image *image, size_t i, Elf64_Sym *ret_symbol)
 {
 	const struct piece *indices = &image->pieces[PIECE_INDICES];
@@ -239,7 +239,7 @@ static uint64_t extent_of(const struct image *image)
 	return end;
 }
 
-/* Of an image that lies in no fatbin, whose entry would say it. */
+/* For an image outside of a fatbin, where no entry has these data. */
 static void complete(const struct image *image, struct cubin_image *ret_image)
 {
 	const struct piece *compat = &image->pieces[PIECE_COMPAT];
@@ -258,8 +258,8 @@ static void complete(const struct image *image, struct cubin_image *ret_image)
 }
 
 /* 1: its name is longer than @left. */
-static int tell_kernel(const struct image *image, const struct cubin_image *of, const struct facts *facts,
-		       const Elf64_Sym *symbol, uint64_t *left)
+static int report_kernel(const struct image *image, const struct cubin_image *of, const struct facts *facts,
+			 const Elf64_Sym *symbol, uint64_t *left)
 {
 	const struct piece *strings = &image->pieces[PIECE_STRINGS];
 	struct reader *reader = image->content->reader;
@@ -295,7 +295,7 @@ static int tell_kernels(const struct image *image, const struct cubin_image *of)
 	for (size_t i = 0; i < symbols_n(image); i++) {
 		Elf64_Sym symbol;
 		uint32_t slot = kernel_of(image, i, &symbol);
-		int r = slot == NO_SLOT ? 0 : tell_kernel(image, of, &image->facts[slot], &symbol, &left);
+		int r = slot == NO_SLOT ? 0 : report_kernel(image, of, &image->facts[slot], &symbol, &left);
 
 		if (r > 0)
 			return content_bad(

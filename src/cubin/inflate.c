@@ -117,7 +117,7 @@ static int zstd_some(struct content *content, ZSTD_inBuffer *in, uint64_t *at, s
 		r = out.pos ? sink(room, out.pos, userdata) : 0;
 		if (r != 0)
 			return r;
-		/* A full room may be followed by more without further input. */
+		/* If the output is full, there may be more output without further input. */
 		if (out.pos < out.size && in->pos == in->size)
 			return 0;
 	} while (in->pos < in->size || *at < content->size);

@@ -20,13 +20,13 @@ struct walk {
 	uint8_t *in; /* CHUNK bytes of the block, those from @at to @end are next */
 	size_t at, end;
 	uint64_t read; /* of the block, up to @end */
-	uint8_t *out; /* room for CHUNK bytes; before it lie the last ones that were made, at most HISTORY */
+	uint8_t *out; /* CHUNK bytes for output, preceded by at most HISTORY bytes of previous output */
 	size_t history;
-	size_t filled; /* of the room */
+	size_t filled; /* bytes of output */
 	uint64_t made; /* without those */
 };
 
-/* Hands over what the room holds. */
+/* Passes the output to the sink. */
 static int room_flush(struct walk *walk)
 {
 	size_t n = walk->filled, kept = MIN(walk->history + n, (size_t)HISTORY);
@@ -80,7 +80,7 @@ static bool block_ends(const struct walk *walk)
 	return walk->at == walk->end && walk->read == walk->content->stored.size;
 }
 
-/* A length that does not fit the token goes on in bytes of 255 and one that is less. */
+/* A length that does not fit the token continues in bytes of 255 and a last one below 255. */
 static int length_by_hand(struct walk *walk, uint64_t *length)
 {
 	uint8_t byte;
@@ -122,7 +122,7 @@ static int match_by_hand(struct walk *walk, size_t distance, uint64_t left)
 	if (distance == 0 || distance > walk->history + walk->filled)
 		return bad(walk, "a match of bytes before the first");
 	while (left > 0) {
-		/* What is copied may be what is being made. */
+		/* The match may overlap its own output. */
 		size_t n = MIN(left, CHUNK - walk->filled);
 		uint8_t *to = walk->out + walk->filled;
 
@@ -180,7 +180,10 @@ static const uint8_t *length_in(const uint8_t *in, const uint8_t *end, size_t *l
 	return NULL;
 }
 
-/* The bytes that all sequences make which are in the input and fit the room; *ret_in: where they end. */
+/*
+ * Output size of all sequences that are complete in the input and fit the output buffer; *ret_in: where they
+ * end.
+ */
 static size_t walk_sequences(const struct walk *walk, size_t *ret_in)
 {
 	const uint8_t *in = walk->in + walk->at, *end = walk->in + walk->end;

@@ -35,9 +35,9 @@ struct weighing {
 	const char *components; /* all of them, one after the other */
 	size_t components_n;
 	struct weight *weights; /* of these */
-	struct weight heaviest; /* list of arguments that a T_ can stand for */
+	struct weight heaviest; /* largest argument list that a T_ can refer to */
 	struct weight any; /* list of arguments */
-	bool conversion; /* its T_ may stand for the arguments of any template */
+	bool conversion; /* its T_ may refer to the arguments of any template */
 	uint32_t longest; /* list of arguments */
 	uint32_t encodings; /* with arguments of their own: a T_ in an argument leads to the next */
 	uint32_t templates, references;
@@ -94,10 +94,7 @@ static void parts_of(const struct demangle_component *c, const struct demangle_c
 	}
 }
 
-/*
- * Where its weight is kept; NULL: no component of the tree, as what a newer libiberty may have that we do not
- * know.
- */
+/* The component's weight; NULL: not in the tree, e.g. a type that only a newer libiberty has. */
 static struct weight *weight_of(const struct weighing *w, const struct demangle_component *c)
 {
 	uintptr_t offset = (uintptr_t)c - (uintptr_t)w->components;
@@ -115,8 +112,8 @@ static void take_heavier(struct weight *most, const struct weight *list)
 }
 
 /*
- * The template whose arguments T_ stands for in a function's type and in what is local to it, as libiberty
- * finds it.
+ * The template whose arguments T_ refers to in a function's type and in its local names, determined as in
+ * libiberty.
  */
 static const struct demangle_component *template_of(const struct demangle_component *function)
 {
@@ -308,7 +305,7 @@ static bool demangle(const char *symbol, struct output *out)
 	 * is.
 	 */
 	root = cplus_demangle_v3_components(symbol, OPTIONS, &components);
-	/* libiberty makes room for two components a character. */
+	/* libiberty needs two components per character. */
 	done = root && print(root, components, 2 * n, out);
 	free(components);
 	return done;
@@ -476,7 +473,7 @@ struct part {
 	const char *before; /* NULL: there is none */
 };
 
-/* False: no more of the name comes. */
+/* False: the name has no further part. */
 static bool part_next(struct scan *s, struct part *part)
 {
 	const char *at = s->p;
@@ -537,7 +534,7 @@ void kernel_name_brief(const char *name, char *buf, size_t size)
 		;
 	if (!part.end)
 		part.end = s.p;
-	/* A lambda's or functor's operator() says nothing without whose it is. */
+	/* A lambda's or functor's operator() is meaningless without the enclosing name. */
 	if (part.before && strncmp(part.start, "operator()", 10) == 0)
 		part.start = part.before;
 	if (!s.lost && part.end > part.start)

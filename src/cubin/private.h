@@ -23,7 +23,7 @@ enum {
 	CUBIN_FATBIN_MAGIC = (int)0xBA55ED50,
 	CUBIN_WRAPPER_MAGIC = 0x466243B1,
 	CUBIN_MACHINE = 190, /* EM_CUDA of elf.h */
-	CHUNK = 256 << 10, /* of what is read or decompressed in a stream */
+	CHUNK = 256 << 10, /* size of blocks that are read or decompressed in a stream */
 	THREADS_MAX = 16,
 	WALK_COST = 512, /* of one step; no entry of a container has less than an eighth of that */
 	/* times that sections of one image, or names of one table, may take the same bytes */
@@ -54,7 +54,7 @@ struct range {
 
 enum budget {
 	BUDGET_INFLATED,
-	BUDGET_PLAIN, /* images that are not compressed, and what is walked to find all of them */
+	BUDGET_PLAIN, /* uncompressed images, and the search for images */
 	BUDGETS
 };
 /* Images whose kernels were not read for a budget. */
@@ -77,9 +77,9 @@ struct reader {
 	 */
 	uint64_t budgets[BUDGETS];
 	struct left_out left_out[BUDGETS];
-	bool exhausted; /* was told */
+	bool exhausted; /* has been reported */
 	struct buffer stored, whole; /* an image as the file has it, and decompressed */
-	struct buffer headers, metadata, stream; /* of an image that is not kept whole */
+	struct buffer headers, metadata, stream; /* of an image that is streamed */
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
 	struct ZSTD_DCtx_s *zstd;
 	/*
@@ -95,7 +95,7 @@ struct reader {
 	size_t share; /* of other memory, each buffer */
 	bool large; /* more than that, for one image */
 };
-/* With limits, budget and what is shared by so many. */
+/* Initialises limits and budgets; with several threads each has its share. */
 void reader_init(struct reader *reader, const struct cubin_limits *limits, unsigned threads);
 void reader_done(struct reader *reader);
 /* As buffer_need(), for what should not be taken by many at a time. */
@@ -106,21 +106,21 @@ void reader_settle(struct reader *reader);
 int reader_stopped(const struct reader *reader);
 /* Takes @cost bytes for an image at @offset. -EBADMSG: there are not so many left; counted. */
 int reader_spend(struct reader *reader, enum budget budget, uint64_t cost, uint64_t offset);
-/* The same for what is walked. False: trouble was told, for the first time. */
+/* The same for the search for images. False: exhausted, reported the first time. */
 bool reader_walk(struct reader *reader, uint64_t cost, uint64_t offset);
-/* Everything has been walked: what was left out is told. */
+/* At the end of the search: reports what was left out. */
 void reader_sum_up(struct reader *reader);
 /* A container begins: of a team, one of them reads it. -errno: stop. */
 int team_part(struct reader *reader);
 /* Waits until all parts before have been read. */
 int team_alone(struct reader *reader);
 
-/* All @n bytes of @range; else -ENODATA, and reader_why() says why. */
+/* Reads all @n bytes of @range; else -ENODATA, with the cause in reader_why(). */
 int reader_get(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
 const char *reader_why(const struct reader *reader);
 /* Up to @n; how many there were, 0 at the end, or -errno. */
 ssize_t reader_some(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
-/* @offset is one of the source. */
+/* @offset is relative to the source. */
 _printf_(3, 4) void reader_trouble(struct reader *reader, uint64_t offset, const char *format, ...);
 
 /* What begins there; -ENOEXEC when it is nothing known. Archives in archives are none. */
@@ -136,7 +136,7 @@ struct wrapper {
 };
 /* Containers one after the other, with padding between. */
 int fatbin_section(struct reader *reader, const struct range *range, bool relocatable);
-/* The container that @range begins with. -ENODATA: none, or its header is wrong, which is not told. */
+/* The container at the begin of @range. -ENODATA: none, or an invalid header, which is not reported. */
 int fatbin_container(struct reader *reader, const struct range *range, bool relocatable, uint64_t *ret_size);
 /* A cubin that lies in no container. */
 int cubin_bare(struct reader *reader, const struct range *range);
@@ -149,7 +149,7 @@ struct content {
 	uint64_t size; /* decompressed; UINT64_MAX: as large as the source */
 	const uint8_t *whole; /* or NULL: to be fetched in pieces */
 };
-/* Decompresses it where it is to be held whole. -EBADMSG: trouble was told. */
+/* Decompresses it if it is to be stored whole. -EBADMSG: the error was reported. */
 int content_open(struct content *content);
 /* @ret_sections: valid until the next image. -EBADMSG as above. */
 int content_headers(struct content *content, Elf64_Ehdr *ret_header, const Elf64_Shdr **ret_sections,
@@ -160,20 +160,20 @@ struct piece {
 	const uint8_t *bytes; /* set by content_pieces() */
 };
 int content_pieces(struct content *content, struct piece *pieces, size_t n);
-/* -EBADMSG after telling. */
+/* Reports an error and returns -EBADMSG. */
 _printf_(3, 4) int content_bad(struct content *content, uint64_t offset, const char *format, ...);
 
 /* Told of decompressed bytes in order; not 0: enough, or -errno. */
 typedef int sink_fn(const uint8_t *bytes, size_t n, void *userdata);
 int inflate_whole(struct content *content);
-/* What the sink said last; -EBADMSG. */
+/* The sink's last result; -EBADMSG. */
 int inflate_stream(struct content *content, sink_fn *sink, void *userdata);
 int inflate_lz4(struct content *content, sink_fn *sink, void *userdata);
 
-/* What the attributes and sections of one kernel say. */
+/* Data from attributes and sections of one kernel. */
 struct facts {
 	int64_t figures[KERNEL_FIGURES];
-	int64_t frame_bytes; /* its own; the least stack wins where the image tells it */
+	int64_t frame_bytes; /* its own frame; the minimum stack replaces it if the image has one */
 	uint32_t required_block[3], cluster[3];
 	uint32_t parameters_bytes;
 	bool stack_unknown; /* recursion */
@@ -186,5 +186,5 @@ bool info_of_image(const uint8_t *bytes, size_t n, struct facts *(*facts_of)(uin
 /* .nv.compat: whether the image is of one architecture only ('a'). */
 bool info_accelerated(const uint8_t *bytes, size_t n);
 
-/* An open ELF image: told of by ops.image() here when it is @bare, then its kernels. */
+/* Reads an open ELF image: calls ops.image() if it is @bare, then reads its kernels. */
 int image_kernels(struct content *content, struct cubin_image *image, bool bare);

@@ -18,7 +18,7 @@ enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
 enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
 #define INFLATED_LEAST (4ull << 30)
 #define PLAIN_LEAST (64ull << 20)
-/* Sparse files can say to be of any size. */
+/* Sparse files can have any size. */
 #define SIZE_COUNTED (4ull << 30)
 
 int buffer_need(struct buffer *buffer, size_t n)
@@ -217,7 +217,8 @@ static void give_back(struct buffer *buffer, size_t most)
 }
 
 /*
- * Those behind the first @keep bytes: what is freed whole would have to be cleared again for the next image.
+ * Frees pages after the first @keep bytes; freeing the whole buffer would require clearing all of it for the
+ * next image.
  */
 static void forget_pages(const struct buffer *buffer, size_t keep)
 {
@@ -262,7 +263,7 @@ void reader_init(struct reader *reader, const struct cubin_limits *limits, unsig
 	if (!reader->limits.metadata_bytes)
 		reader->limits.metadata_bytes = CUBIN_METADATA_BYTES;
 	reader->whole_bytes = reader->limits.image_bytes / threads;
-	/* Section headers, what is told of each, names: not all are large at once. */
+	/* Section headers, data about each, names: these are not all large at the same time. */
 	reader->share = threads > 1 ? reader->limits.metadata_bytes / 3 / threads : SIZE_MAX;
 	reader->budgets[BUDGET_INFLATED] = reader->budgets[BUDGET_PLAIN] = INFLATED_LEAST;
 	if (reader->source->size == UINT64_MAX)

@@ -120,7 +120,7 @@ static int scan_unnamed(struct reading *reading)
 	return r;
 }
 
-/* Handle variables that nothing tells of. */
+/* Counts handle variables without a known host function. */
 static int count_lost(struct stub_scan *scan)
 {
 	struct hashmap handles = { 0 };

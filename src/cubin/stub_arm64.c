@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * arm64, whose instructions are all of one size: decoded by the masks of the architecture's manual (DDI 0487,
+ * arm64: instructions have a fixed size and are decoded by the masks of the architecture manual (DDI 0487,
  * C4.1).
  */
 #include <elf.h>
@@ -135,7 +135,7 @@ static void register_forget(struct stub_state *state, unsigned reg)
 		stub_forget(state, UINT32_C(1) << reg);
 }
 
-/* Loads and stores of what is not known: what they write. */
+/* Loads and stores at unknown addresses invalidate what they may write. */
 static void forget_memory(uint32_t instruction, struct stub_state *state)
 {
 	unsigned target = instruction & RD, base = instruction >> 5 & RD, second = instruction >> 10 & RD;
@@ -166,7 +166,7 @@ static void forget_memory(uint32_t instruction, struct stub_state *state)
 		register_forget(state, base);
 }
 
-/* Of a value that becomes known; false: the instruction is no such one. */
+/* Instructions with a known result; false: any other instruction. */
 static bool follow_arm64(uint32_t instruction, uint64_t address, const struct stub_memory *memory,
 			 struct stub_state *state)
 {

@@ -59,7 +59,7 @@ struct pass {
 	sight_fn *fn;
 	enum stub_aim aim;
 	const struct hashmap *hosts;
-	/* BEFORE bytes before what is looked at, and AFTER behind it, where there are as many */
+	/* the current bytes, preceded by BEFORE and followed by AFTER bytes where available */
 	struct stub_view view;
 	size_t call_end; /* in the view, of the last one decoded: no earlier instruction is an argument's */
 	uint8_t *buf;
@@ -235,7 +235,7 @@ static bool argument(const struct pass *pass, const struct stub_state *state, in
 	return stub_knows(state, pass->scan->machine->argument[n], ret_value);
 }
 
-/* Whether these arguments can be those of the function; of one without name they must say more. */
+/* Whether these arguments are plausible for the function; without a name more evidence is required. */
 static bool accept(struct pass *pass, const struct stub_state *state, enum stub_callee callee, bool named,
 		   struct stub_found *found)
 {
@@ -312,7 +312,7 @@ static int give_up(struct pass *pass, const struct stub_state *state, enum stub_
 
 	if (callee == STUB_REGISTER)
 		scan->skipped++;
-	/* Of a handle variable that the host function of was not seen: another call may tell. */
+	/* A handle variable with an unknown host function: another call may have it. */
 	if (callee == STUB_GET_KERNEL && argument(pass, state, 0, &found->other) &&
 	    is_variable(scan, found->other))
 		return list_add_found(&scan->lost, scan, found);
@@ -344,7 +344,7 @@ static int take_call(struct pass *pass, const struct stub_sight *call, enum stub
 	return named ? give_up(pass, &landed, callee, &found) : 0;
 }
 
-/* All code, in chunks, each with some of what is before and behind it. */
+/* Reads all code in chunks that overlap. */
 static int read_chunk(struct pass *pass, const struct elf_range *range, uint64_t at, size_t *ret_from)
 {
 	uint64_t before = MIN(at, (uint64_t)BEFORE);
@@ -529,7 +529,7 @@ static bool elect(struct stub_scan *scan, struct stub_list *list)
 	return best_n > 0;
 }
 
-/* Now that it is known what to call, calls that say less are so, too. */
+/* Once the function's address is known, calls with less evidence are accepted, too. */
 static int calls_of_elected(struct stub_scan *scan, enum stub_callee callee)
 {
 	struct stub_list *list = &scan->found[callee];

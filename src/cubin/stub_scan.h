@@ -50,7 +50,7 @@ struct stub_scan {
 	uint64_t filter; /* a bit for each of `callees` */
 	enum stub_callee only; /* are calls looked for; STUB_CALLEES: of all */
 	struct stub_list found[STUB_CALLEES];
-	struct stub_list lost; /* handle variables whose host function that call does not tell */
+	struct stub_list lost; /* handle variables whose call does not have the host function */
 	uint64_t scanned, decoded; /* bytes: of this pass, of all */
 	uint64_t skipped;
 };

@@ -24,10 +24,7 @@ static uint32_t word(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/*
- * Bytes that what is looked for begins with, or has as its second: the rest of the code is passed over
- * quickly.
- */
+/* First or second bytes of relevant instructions, to skip other code quickly. */
 static const bool interesting[STUB_AIMS][256] = {
 	[STUB_AIM_CALLS] = { [0xe8] = true, [0xff] = true },
 	[STUB_AIM_CONSTANTS] = { [0x8d] = true, [0x8b] = true, [0xb8 ... 0xbf] = true },
