@@ -256,7 +256,7 @@ def test_folders_that_cannot_be_made():
                 raise Skip(f"no mounts of our own here: {done.stderr.strip()}")
             return done.stderr
         said = log(65534)
-        contains(said, "the folder /tmp/gpusonde-65534 cannot be made: Permission denied")
+        contains(said, "the folder /tmp/gpusonde-65534 cannot be created: Permission denied")
         lost = " by this user: Permission denied: XID counts do not outlive the agent"
         contains(said, " /.local/state/gpusonde cannot be made" + lost)
         out = subprocess.run([*nobody, program, "doctor", "--socket", "none"], cwd="/", env=env, capture_output=True, text=True, check=False)
