@@ -38,7 +38,7 @@ X86 = [
     Shape("a branch that not every call reaches", "mov %rcx, %rax; xchg %rcx, %rax; jrcxz 1f; test %rdi, %rdi; je 1f; 1: jmp body", reason=UNKNOWN),
     Shape("jrcxz", "test %rdi, %rdi; jrcxz 1f; je 1f; 1: jmp body", reason=LEAVES),
     Shape("a loop back to before the site", "xor %eax, %eax; 0: cmp $3, %eax; je 1f; inc %eax; jmp 0b; 1: jmp body", reason=BACK),
-    Shape("the same with a prefix", "xor %eax, %eax; 0: cmp $3, %eax; je 1f; inc %eax; bnd jmp 0b; 1: jmp body", reason=BACK),
+    Shape("the same with a prefix (bnd, which newer assemblers do not know)", "xor %eax, %eax; 0: cmp $3, %eax; je 1f; inc %eax; .byte 0xf2; jmp 0b; 1: jmp body", reason=BACK),
     Shape("a call into its middle", "xor %eax, %eax; 0: cmp $0, %eax; jne 1f; inc %eax; call 0b; jmp body; 1: ret", reason=BACK),
     Shape("a jump table", "mov %edi, %eax; and $1, %eax; cmp $2, %eax; jae 2f; lea 3f(%rip), %r11; movslq (%r11,%rax,4), %rax; add %r11, %rax; "
           "notrack jmp *%rax; 1: jmp body; 2: ud2; .balign 4; 3: .long 1b-3b, 1b-3b", reason=TABLE),
