@@ -20,22 +20,23 @@
 
 enum {
 	ROUNDS = 5,
-	HITS = 60, /* in each; where a single step costs 20 us, a trial is 6 ms */
-	TRIES = 3, /* before the maps are read: a site is optimised after a hit */
-	PATIENCE_MS = 5000, /* a child that does not answer on a machine that is badly overloaded */
-	TRIALS_MORE = 3,
-	TRY_AGAIN_US = 30000,
+	HITS = 60, /* in each round; where a single step costs 20 us, a trial takes 6 ms */
+	TRIES = 3, /* hits before the maps are read: a site is optimised after a hit */
+	ANSWER_TIMEOUT_MS = 5000, /* long enough for an overloaded machine */
+	RETRIES = 3,
+	RETRY_US = 30000,
 };
 
-/* What a child is asked, and tells. */
+/* What the parent asks a child. */
 enum question {
-	ASK_ENTRY = 'e', /* hit it, tell what the maps show and what a hit costs */
-	ASK_RETURN = 'r', /* what a hit costs with both probes */
+	ASK_ENTRY = 'e', /* hit the specimen; report what the maps show and the cost of a hit */
+	ASK_RETURN = 'r', /* report the cost of a hit with both probes */
 };
 
 struct answer {
-	bool stepped, optimised,
-		before; /* [uprobes] and [uprobes-trampoline] in the maps; one of them before the first hit */
+	bool stepped; /* the maps have [uprobes] */
+	bool optimised; /* the maps have [uprobes-trampoline] */
+	bool before; /* the maps had one of them before the first hit */
 	uint32_t cost_ns; /* the lowest average of a round */
 };
 
@@ -43,16 +44,19 @@ struct site_trial {
 	const struct specimen *specimen;
 	struct attach_site site;
 	pid_t pid;
-	int fd; /* socket to the child; -1: there is none (any more) */
-	struct attachment *entry; /* of its own, where it could not be attached with the others */
+	int fd; /* socket to the child; -1: no child */
+	struct attachment *entry; /* if it is attached alone */
 	bool attached;
 };
 
-/* ---- the child: calls nothing that takes a lock, since it is forked from a process of many threads ---- */
+/* ---- the child: takes no lock, since it is forked from a multi-threaded process ---- */
 
 static void maps_read(bool *ret_stepped, bool *ret_optimised)
 {
-	/* Names are searched for in a window that slides, since a block may end within one. */
+	/*
+	 * The last KEEP bytes of a block are searched again with the next one, since a name may be split
+	 * between them.
+	 */
 	enum { KEEP = 32 };
 	char buf[4096 + KEEP + 1];
 	_cleanup_close_ int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -120,7 +124,7 @@ static int locate(const void *code, struct attach_site *ret_site)
 
 	if (!maps)
 		return -errno;
-	/* The kernel says where in the file it lies: whatever the linker has made of it. */
+	/* The kernel reports the file offset, which is right for any layout by the linker. */
 	while (r < 0 && fgets(line, sizeof(line), maps)) {
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64, &start, &end, &offset) != 3 ||
 		    address < start || address >= end)
@@ -161,7 +165,7 @@ static int ask(struct site_trial *trial, enum question question, struct answer *
 	struct answer answer;
 	char byte = (char)question;
 
-	if (send(trial->fd, &byte, 1, MSG_NOSIGNAL) != 1 || poll(&poll_fd, 1, PATIENCE_MS) != 1 ||
+	if (send(trial->fd, &byte, 1, MSG_NOSIGNAL) != 1 || poll(&poll_fd, 1, ANSWER_TIMEOUT_MS) != 1 ||
 	    recv(trial->fd, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
 		return -EIO;
 	*ret_answer = answer;
@@ -179,15 +183,15 @@ static void trial_finish(struct site_trial *trial)
 	attachment_free(trial->entry);
 }
 
-/* 10-byte nops are refused by most kernels, which would refuse the others with it. */
-static bool is_doubtful(const struct site_trial *trial)
+/* Most kernels refuse 10-byte nops, and then all probes attached in the same operation. */
+static bool is_often_refused(const struct site_trial *trial)
 {
 	return trial->specimen->kind == SITE_KIND_NOP10;
 }
 
 /*
- * All at once where the kernel takes them, since letting go takes as long for many as for one; else each for
- * itself.
+ * Attaches all at once where the kernel accepts that, since detaching takes as long for one as for many; else
+ * singly.
  */
 static void attach_entries(struct attach_backend *backend, int file, struct site_trial *trials, unsigned n,
 			   struct attachment **ret_together)
@@ -197,11 +201,11 @@ static void attach_entries(struct attach_backend *backend, int file, struct site
 	bool alone;
 
 	for (unsigned i = 0; i < n; i++)
-		if (!is_doubtful(&trials[i]))
+		if (!is_often_refused(&trials[i]))
 			sites[together++] = trials[i].site;
 	alone = attach_empty(backend, file, 0, false, sites, together, ret_together) < 0;
 	for (unsigned i = 0; i < n; i++) {
-		if (alone || is_doubtful(&trials[i]))
+		if (alone || is_often_refused(&trials[i]))
 			trials[i].attached = attach_empty(backend, file, 0, false, &trials[i].site, 1,
 							  &trials[i].entry) == 0;
 		else
@@ -243,7 +247,7 @@ static void try_entries(struct site_trial *trials, unsigned n, struct site_rules
 			       rules->by_kind[SITE_KIND_NOP10] == SITE_OPTIMISED;
 }
 
-/* Only of one kind in each class: a single step is dear. */
+/* Tries one kind of each class only: a single step is expensive. */
 static void try_returns(struct attach_backend *backend, int file, struct site_trial *trials, unsigned n,
 			struct site_rules *rules)
 {
@@ -310,9 +314,9 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 }
 
 /*
- * Another gpusonde that starts at this moment tries the same places of the same file, and what its return
- * probes do shows in our children: a kind that seems to be single-stepped, which kernels in general do not,
- * is tried again.
+ * Another gpusonde that starts at the same time probes the same specimens of the same file, and its return
+ * probes affect the maps of this process's children. If a kind that kernels normally do not single-step seems
+ * to be single-stepped, the caller tries again.
  */
 static bool is_disturbed(const struct site_rules *rules)
 {
@@ -330,8 +334,8 @@ int kernel_sites_probe(struct attach_backend *backend, struct site_rules *ret_ru
 {
 	int r = probe_once(backend, ret_rules);
 
-	for (int i = 0; i < TRIALS_MORE && r == 0 && is_disturbed(ret_rules); i++) {
-		usleep(TRY_AGAIN_US);
+	for (int i = 0; i < RETRIES && r == 0 && is_disturbed(ret_rules); i++) {
+		usleep(RETRY_US);
 		r = probe_once(backend, ret_rules);
 	}
 	return r;

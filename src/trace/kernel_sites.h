@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the running kernel does with a probe on each kind of instruction: tried, not guessed from a version.
- * For each kind there is a specimen, a function of ours that nobody calls; a child is made, hits it, and its
- * maps tell: [uprobes] it is single-stepped, [uprobes-trampoline] optimised, neither: emulated. What a hit
- * costs is measured in the same child.
+ * Measures how the running kernel treats a probe on each kind of instruction, which its version does not
+ * tell. Each kind has a specimen, a function of gpusonde that is otherwise unused. A child process calls it
+ * with a probe attached and then reads its own maps: with [uprobes] the instruction was single-stepped, with
+ * [uprobes-trampoline] optimised, with neither emulated. The child also measures the cost of a hit.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "trace/site.h"
 
 /*
- * With @backend; kinds that cannot be tried keep what site_rules_default() says. Takes some tens of
- * milliseconds.
+ * Attaches with @backend. Kinds that cannot be tried keep the values of site_rules_default(). Takes some tens
+ * of milliseconds.
  */
 int kernel_sites_probe(struct attach_backend *backend, struct site_rules *ret_rules);

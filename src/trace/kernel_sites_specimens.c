@@ -4,8 +4,7 @@
 #include "base/macro.h"
 
 /*
- * @site is where the label "specimen_NAME_site" stands in @code. Far from each other, so that none is within
- * another's instruction.
+ * @site is at the label "specimen_NAME_site" in @code. The alignment separates the specimens' instructions.
  */
 #define SPECIMEN(name, code)                                            \
 	__asm__(".pushsection .text.gs_specimens, \"ax\", %progbits\n"  \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One function of ours for each kind of instruction that exists on this machine; called by kernel_sites.c's
- * children and nobody else.
+ * A function for each kind of instruction that exists on this machine. Only kernel_sites.c's children call
+ * them.
  */
 #pragma once
 

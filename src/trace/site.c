@@ -22,9 +22,9 @@ const char *site_class_name(enum site_class class)
 }
 
 /*
- * What all kernels from 5.10 to 7.2 have in common, seen in each of them; where they differ, the dearer one.
- * The costs were measured on x86-64 with the real libcuda 550 (6.18, a virtual machine); of arm64 nothing but
- * emulated machines has been measured.
+ * What kernels from 5.10 to 7.2 have in common, tested on each; where they differ, the more expensive
+ * treatment. The costs were measured on x86-64 with the real libcuda 550 (Linux 6.18, a virtual machine). For
+ * arm64 there are no costs: it was tested under emulation only.
  */
 void site_rules_default(uint16_t machine, struct site_rules *ret_rules)
 {
@@ -65,7 +65,6 @@ static bool is_nop(enum site_kind kind)
 	return kind == SITE_KIND_NOP1 || kind == SITE_KIND_NOP5 || kind == SITE_KIND_NOP10;
 }
 
-/* Takes its operands off a text that is too long for the member. */
 static void describe(struct site *site, const cs_insn *insn)
 {
 	snprintf(site->instruction, sizeof(site->instruction), "%.20s%s%.40s", insn->mnemonic,
@@ -87,7 +86,7 @@ static void choose(struct site *site, const struct site_machine *m, const struct
 		 scan->at == 0 ? "the function's first instruction, one" :
 				 "the first instruction of the prologue",
 		 class == SITE_OPTIMISED ? "turns into a call" : "emulates",
-		 scan->at == 0 ? "" : "; what stands before it leaves the arguments alone");
+		 scan->at == 0 ? "" : "; the instructions before it leave the arguments unchanged");
 }
 
 static void no_code(struct site *site, const char *why)
@@ -98,13 +97,13 @@ static void no_code(struct site *site, const char *why)
 
 static const char jumps_back[] = "the function jumps back to its beginning: a call would be counted twice";
 static const char by_table[] =
-	"the function jumps by a table or to a reckoned address, which may lead back to its beginning: a "
-	"call would be counted twice";
+	"the function jumps through a table or to a computed address, which may lead back to its beginning: "
+	"a call would be counted twice";
 
 static const char read_as_data[] =
-	"the function reads the instruction that could be probed as data: a probe would change what it reads";
+	"the function reads the instruction to be probed as data: a probe would change what it reads";
 
-/* NULL, or why a probe would do harm: a call may pass the site twice, or reads it. */
+/* NULL, or why a probe would do harm: a call may hit the site twice, or read its bytes. */
 static const char *harmed(const struct site_machine *m, const struct site_scan *scan, csh handle,
 			  enum site_kind kind)
 {
@@ -115,9 +114,12 @@ static const char *harmed(const struct site_machine *m, const struct site_scan *
 	return !m->moves_stack(kind) && m->jumps_by_table(scan, handle) ? by_table : NULL;
 }
 
-/* The first byte, where every call passes and everything is as the caller left it. */
-static void settle_for_first(struct site *site, const struct site_machine *m, csh handle,
-			     struct site_scan *scan, const struct site_rules *rules, const char *why)
+/*
+ * Falls back to the first byte, which every call passes with the arguments and the stack as the caller left
+ * them.
+ */
+static void fall_back_to_first(struct site *site, const struct site_machine *m, csh handle,
+			       struct site_scan *scan, const struct site_rules *rules, const char *why)
 {
 	scan->at = 0;
 	memset(scan->starts, 0, sizeof(scan->starts));
@@ -128,7 +130,7 @@ static void settle_for_first(struct site *site, const struct site_machine *m, cs
 	if (harm) {
 		no_code(site, harm);
 	} else if (site->class == SITE_REFUSED) {
-		snprintf(site->reason, sizeof(site->reason), "the kernel takes no probe on \"%s\", and %s",
+		snprintf(site->reason, sizeof(site->reason), "the kernel accepts no probe on \"%s\", and %s",
 			 site->instruction, why);
 	} else if (!m->single_step) {
 		snprintf(site->reason, sizeof(site->reason),
@@ -144,7 +146,7 @@ static void settle_for_first(struct site *site, const struct site_machine *m, cs
 	}
 }
 
-/* What the kernel does with the first byte, for those that get no better site. */
+/* Records the class of the first byte, for functions without a better site. */
 static void note_first(struct site *site, const struct site_machine *m, const struct site_rules *rules,
 		       const cs_insn *insn)
 {
@@ -155,11 +157,13 @@ static void note_first(struct site *site, const struct site_machine *m, const st
 	describe(site, insn);
 }
 
-/* The best of an instruction: SITE_REFUSED and SITE_SINGLE_STEP are not good enough. */
+/* The class of the current instruction. Only SITE_EMULATED and SITE_OPTIMISED make it a site. */
 static enum site_class class_at(const struct site_scan *scan, const struct site_rules *rules,
 				enum site_kind kind)
 {
-	/* A call pushes its return address over what the function may keep below the stack pointer. */
+	/*
+	 * A call would push its return address over data that the function may have below the stack pointer.
+	 */
 	if (scan->at > 0 && is_nop(kind) && rules->nop_rewritten)
 		return SITE_REFUSED;
 	return rules->by_kind[kind];
@@ -182,7 +186,7 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 			return;
 		}
 		if (!cs_disasm_iter(handle, &p, &left, &address, insn)) {
-			no_code(site, "bytes that are no instruction: data, or the function ends within it");
+			no_code(site, "bytes that are no instruction: data, or the function ends within one");
 			return;
 		}
 		if (scan->at == 0)
@@ -203,8 +207,8 @@ static void scan_prologue(const struct site_machine *m, csh handle, cs_insn *ins
 		why = m->pass(scan, handle, insn);
 		scan->at += insn->size;
 	}
-	settle_for_first(site, m, handle, scan, rules,
-			 why ? why : "no better instruction stands near its beginning");
+	fall_back_to_first(site, m, handle, scan, rules,
+			   why ? why : "there is no better instruction near its beginning");
 }
 
 static int scan_with(const struct site_machine *m, struct site_scan *scan, const struct site_rules *rules,

@@ -7,20 +7,20 @@
 #include "trace/site_scan.h"
 
 #define NOP UINT32_C(0xd503201f)
-#define HINT_MASK UINT32_C(0xfffff01f) /* of hints, all but which one: nop, bti, paciasp, ... */
+#define HINT_MASK UINT32_C(0xfffff01f) /* of a hint (nop, bti, paciasp, ...), all bits but its number */
 #define HINT NOP
 
-/* Instructions lie in memory with their least byte first, whatever the machine. */
+/* Instructions are little-endian, whatever the byte order of data. */
 static uint32_t word(const uint8_t *code)
 {
 	return (uint32_t)code[0] | (uint32_t)code[1] << 8 | (uint32_t)code[2] << 16 | (uint32_t)code[3] << 24;
 }
 
-/* As arch/arm64/kernel/probes/decode-insn.c tells apart what it simulates. */
+/* The instructions that arch/arm64/kernel/probes/decode-insn.c simulates. */
 static const struct form {
 	uint32_t mask, value;
 	enum site_kind kind;
-	unsigned shift, bits; /* of the distance to where it jumps, in words; bits 0: it does not */
+	unsigned shift, bits; /* of the jump distance, in instructions; bits 0: not a jump */
 } forms[] = {
 	{ 0xfc000000, 0x14000000, SITE_KIND_JUMP, 0, 26 }, /* b */
 	{ 0xfc000000, 0x94000000, SITE_KIND_CALL, 0, 26 }, /* bl */
@@ -46,18 +46,19 @@ static enum site_kind kind(const uint8_t *code, _unused_ size_t length)
 	return form ? form->kind : SITE_KIND_OTHER;
 }
 
-/* Nothing is ever single-stepped here, so what the kernel would refuse does not matter. */
+/* Single-stepped sites are never used on arm64, so it does not matter which ones the kernel would refuse. */
 static bool refuses(_unused_ const cs_insn *insn)
 {
 	return false;
 }
 
 /*
- * A general register's number; -1: it is none, or the stack pointer or zero. @ret_bytes: of the value in it.
+ * The number of a general register; -1 for the stack pointer, the zero register and other registers.
+ * @ret_bytes: size of its value.
  */
 static int number(csh handle, unsigned reg, int *ret_bytes)
 {
-	/* capstone 5 calls these two fp and lr */
+	/* capstone 5 names these two fp and lr */
 	const char *name = reg == ARM64_REG_X29 ? "x29" :
 			   reg == ARM64_REG_X30 ? "x30" :
 						  cs_reg_name(handle, reg);
@@ -71,18 +72,18 @@ static int number(csh handle, unsigned reg, int *ret_bytes)
 	return size == 'x' || size == 'w' ? (int)n : -1;
 }
 
-/* A register that the instruction writes. */
+/* Checks an operand that the instruction writes. */
 static const char *check_register(struct site_scan *scan, csh handle, const cs_arm64_op *op)
 {
 	int bytes, n;
 
 	if (op->type != ARM64_OP_REG)
-		return "an instruction comes first that nothing is known of";
+		return "an instruction that is not analysed comes first";
 	if (op->reg == ARM64_REG_SP || op->reg == ARM64_REG_WSP)
-		return "the stack pointer moves in a way that is not followed";
+		return "the stack pointer moves in a way that is not analysed";
 	n = number(handle, op->reg, &bytes);
 	if (n >= 0 && n <= 7)
-		return "an argument is overwritten before";
+		return "an argument is overwritten first";
 	if (n == 30)
 		scan->link_intact = false;
 	return NULL;
@@ -93,7 +94,7 @@ static const char *check_load(struct site_scan *scan, csh handle, const cs_insn 
 	const cs_arm64 *a = &insn->detail->arm64;
 
 	if (a->writeback)
-		return "a register is moved along before, which is not followed";
+		return "a load with writeback comes first, which is not analysed";
 	for (unsigned i = 0; i < registers; i++) {
 		const char *why = i < a->op_count ? check_register(scan, handle, &a->operands[i]) : NULL;
 
@@ -103,10 +104,10 @@ static const char *check_load(struct site_scan *scan, csh handle, const cs_insn 
 	return NULL;
 }
 
-/* Only below where the stack pointer was at entry; [sp, #-N]! moves it first. */
+/* Allows stores only to below the stack pointer's value at entry; [sp, #-N]! moves it first. */
 static const char *check_store(struct site_scan *scan, csh handle, const cs_insn *insn, unsigned registers)
 {
-	static const char *const unknown = "memory is written before that may be an argument's";
+	static const char *const unknown = "memory that may be an argument is written first";
 	const cs_arm64 *a = &insn->detail->arm64;
 	const cs_arm64_op *mem = &a->operands[registers];
 	int bytes = 0, all = 0;
@@ -129,18 +130,18 @@ static const char *check_store(struct site_scan *scan, csh handle, const cs_insn
 	if (!a->writeback)
 		return NULL;
 	if (mem->mem.disp >= 0 || -mem->mem.disp > SITE_STACK_MAX - scan->stack)
-		return "the stack pointer moves in a way that is not followed";
+		return "the stack pointer moves in a way that is not analysed";
 	scan->stack -= mem->mem.disp;
 	return NULL;
 }
 
-/* Writes its first operand; sub sp, sp, #N is followed. */
+/* Checks an instruction that writes its first operand; applies sub sp, sp, #N. */
 static const char *check_target(struct site_scan *scan, csh handle, const cs_insn *insn)
 {
 	const cs_arm64 *a = &insn->detail->arm64;
 
 	if (a->op_count == 0)
-		return "an instruction comes first that nothing is known of";
+		return "an instruction that is not analysed comes first";
 	if (insn->id == ARM64_INS_SUB && a->op_count == 3 && a->operands[0].reg == ARM64_REG_SP &&
 	    a->operands[1].reg == ARM64_REG_SP && a->operands[2].type == ARM64_OP_IMM &&
 	    a->operands[2].shift.type == ARM64_SFT_INVALID && a->operands[2].imm > 0 &&
@@ -152,8 +153,8 @@ static const char *check_target(struct site_scan *scan, csh handle, const cs_ins
 }
 
 /*
- * bti marks where calls may land; paciasp and its kin sign the link register, which no longer says where to
- * return to.
+ * bti marks where calls may land. paciasp and pacibsp sign the link register, which then no longer holds a
+ * plain return address.
  */
 static const char *pass_hint(struct site_scan *scan, uint32_t instruction)
 {
@@ -165,7 +166,7 @@ static const char *pass_hint(struct site_scan *scan, uint32_t instruction)
 		scan->link_intact = false;
 		return NULL;
 	}
-	return "an instruction comes first that nothing is known of";
+	return "an instruction that is not analysed comes first";
 }
 
 static const char *pass(struct site_scan *scan, csh handle, const cs_insn *insn)
@@ -222,10 +223,10 @@ static const char *pass(struct site_scan *scan, csh handle, const cs_insn *insn)
 	case ARM64_INS_TBNZ:
 		return "control leaves before an instruction that the kernel emulates";
 	}
-	return "an instruction comes first that nothing is known of";
+	return "an instruction that is not analysed comes first";
 }
 
-/* The kernel takes it from the link register, and puts its own there, which a call overwrites. */
+/* The kernel replaces the return address in the link register, which a call would overwrite. */
 static bool may_return(const struct site_scan *scan, enum site_kind kind_)
 {
 	return scan->link_intact && kind_ != SITE_KIND_CALL;
@@ -239,12 +240,12 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 
 		if (!form || form->bits == 0)
 			continue;
-		/* the distance, with its sign */
-		int32_t words =
+		/* the distance, sign-extended */
+		int32_t distance =
 			(int32_t)(instruction >> form->shift << (32 - form->bits)) >> (32 - form->bits);
-		int64_t to = (int64_t)at + words * INT64_C(4);
+		int64_t to = (int64_t)at + distance * INT64_C(4);
 
-		/* a call of itself is recursion, and counts */
+		/* a call to the first byte is recursion, which counts as a call */
 		if (form->kind == SITE_KIND_CALL && to == 0)
 			continue;
 		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to])
@@ -254,8 +255,8 @@ static bool jumped_to(const struct site_scan *scan, _unused_ csh handle)
 }
 
 /*
- * ldr, ldrsw of a literal, into registers of either sort: up to 16 bytes; as opc and V say. Not prfm, which
- * reads nothing.
+ * Bytes read by ldr or ldrsw of a literal, into general or vector registers, from opc and V; 0 for others.
+ * prfm reads nothing.
  */
 static unsigned literal_bytes(uint32_t instruction)
 {
@@ -282,7 +283,7 @@ static bool is_br(uint32_t instruction)
 	return (instruction & 0xfffffc1f) == 0xd61f0000;
 }
 
-/* br, braa, ..., and ret by another register than the link's. */
+/* br, braa, ..., and ret through a register other than the link register. */
 static bool is_indirect_jump(uint32_t instruction)
 {
 	bool returns = (instruction & 0xfffffc1f) == 0xd65f0000;
@@ -298,10 +299,10 @@ static bool is_indexed_load(uint32_t instruction)
 }
 
 /*
- * The br at @at, by a slot at a place of its own: behind adrp xM, page; ldr xN, [xM, #offset], or ldr xN,
- * literal; and mov xK, xN, which NVIDIA's drivers since 535 have in between.
+ * Whether the br at @at jumps through a slot at a fixed address: after adrp xM, page; ldr xN, [xM, #offset],
+ * or after ldr xN, literal. NVIDIA's drivers since 535 have mov xK, xN in between.
  */
-static bool is_by_slot(const uint8_t *code, size_t at)
+static bool is_through_slot(const uint8_t *code, size_t at)
 {
 	uint32_t jump = word(code + at), before = at >= 4 ? word(code + at - 4) : 0;
 	unsigned to = jump >> 5 & 31;
@@ -321,14 +322,14 @@ static bool is_by_slot(const uint8_t *code, size_t at)
 	       (word(code + at - 8) & 0x9f00001f) == (0x90000000 | (before >> 5 & 31));
 }
 
-/* As on x86-64: any but by a slot, and by that where a table is read. */
+/* As on x86-64: any indirect jump but through a slot, and that too where a table is read. */
 static bool jumps_by_table(const struct site_scan *scan, _unused_ csh handle)
 {
 	bool jump = false, load = false;
 
 	for (size_t at = 0; at + 4 <= scan->size; at += 4) {
 		if (is_indirect_jump(word(scan->code + at))) {
-			if (!is_by_slot(scan->code, at))
+			if (!is_through_slot(scan->code, at))
 				return true;
 			jump = true;
 		}
@@ -337,7 +338,7 @@ static bool jumps_by_table(const struct site_scan *scan, _unused_ csh handle)
 	return jump && load;
 }
 
-/* None that the kernel emulates does. */
+/* No instruction that the kernel emulates does. */
 static bool moves_stack(_unused_ enum site_kind kind_)
 {
 	return false;

@@ -19,7 +19,7 @@ static bool is_near_branch(const uint8_t *code)
 }
 
 /*
- * By bytes and not by meaning: with a prefix kernels treat the same instruction otherwise
+ * Compares bytes, not decoded instructions: kernels treat an instruction with a prefix differently
  * (push_setup_xol_ops, branch_setup_xol_ops).
  */
 static enum site_kind kind(const uint8_t *code, size_t length)
@@ -43,7 +43,7 @@ static enum site_kind kind(const uint8_t *code, size_t length)
 	return SITE_KIND_OTHER;
 }
 
-/* is_prefix_bad() and the opcodes that arch/x86/kernel/uprobes.c leaves out of its tables of good ones. */
+/* is_prefix_bad() and the opcodes that the tables in arch/x86/kernel/uprobes.c do not allow. */
 static bool refuses(const cs_insn *insn)
 {
 	const cs_detail *d = insn->detail;
@@ -112,7 +112,7 @@ static bool is_stack_pointer(unsigned reg)
 	return reg == X86_REG_RSP || reg == X86_REG_ESP || reg == X86_REG_SP || reg == X86_REG_SPL;
 }
 
-/* Below where the return address lies, counted from a stack pointer that is known. */
+/* A memory operand below the return address, relative to the stack pointer, whose offset is known. */
 static bool is_own_stack(const struct site_scan *scan, const cs_x86_op *op)
 {
 	return op->mem.base == X86_REG_RSP && op->mem.index == X86_REG_INVALID &&
@@ -120,7 +120,7 @@ static bool is_own_stack(const struct site_scan *scan, const cs_x86_op *op)
 	       op->mem.disp + op->size <= scan->stack;
 }
 
-/* sub rsp, N; add rsp, -N; lea rsp, [rsp - N]: 0 when it is none of these. */
+/* Bytes by which sub rsp, N; add rsp, -N; or lea rsp, [rsp - N] grows the stack; 0 for other instructions. */
 static int64_t grows_stack(const cs_insn *insn)
 {
 	const cs_x86_op *to = &insn->detail->x86.operands[0], *from = &insn->detail->x86.operands[1];
@@ -140,12 +140,12 @@ static int64_t grows_stack(const cs_insn *insn)
 static const char *grow(struct site_scan *scan, int64_t bytes)
 {
 	if (bytes <= 0 || bytes > SITE_STACK_MAX - scan->stack)
-		return "the stack pointer moves in a way that is not followed";
+		return "the stack pointer moves in a way that is not analysed";
 	scan->stack += (int32_t)bytes;
 	return NULL;
 }
 
-/* Of those known to write their first operand and flags, and nothing else. */
+/* Checks an instruction that writes only its first operand and flags. */
 static const char *check_target(struct site_scan *scan, const cs_insn *insn)
 {
 	const cs_x86_op *to = &insn->detail->x86.operands[0];
@@ -154,13 +154,13 @@ static const char *check_target(struct site_scan *scan, const cs_insn *insn)
 	if (bytes != 0)
 		return grow(scan, bytes);
 	if (insn->detail->x86.op_count < 1)
-		return "an instruction comes first that nothing is known of";
+		return "an instruction that is not analysed comes first";
 	if (to->type == X86_OP_REG && is_argument(to->reg))
-		return "an argument is overwritten before";
+		return "an argument is overwritten first";
 	if (to->type == X86_OP_REG && is_stack_pointer(to->reg))
-		return "the stack pointer moves in a way that is not followed";
+		return "the stack pointer moves in a way that is not analysed";
 	if (to->type == X86_OP_MEM && !is_own_stack(scan, to))
-		return "memory is written before that may be an argument's";
+		return "memory that may be an argument is written first";
 	return NULL;
 }
 
@@ -174,7 +174,7 @@ static const char *pass(struct site_scan *scan, _unused_ csh handle, const cs_in
 		return NULL;
 	case X86_INS_PUSH: /* with a 16-bit operand it moves the stack pointer by 2 */
 		if (insn->detail->x86.prefix[2] == X86_PREFIX_OPSIZE)
-			return "the stack pointer moves in a way that is not followed";
+			return "the stack pointer moves in a way that is not analysed";
 		return grow(scan, 8);
 	case X86_INS_MOV:
 	case X86_INS_MOVABS:
@@ -212,18 +212,18 @@ static const char *pass(struct site_scan *scan, _unused_ csh handle, const cs_in
 		case X86_GRP_RET:
 			return "control leaves before an instruction that the kernel emulates";
 		}
-	return "an instruction comes first that nothing is known of";
+	return "an instruction that is not analysed comes first";
 }
 
-/* The kernel takes it from the top of the stack. */
+/* The kernel takes the return address from the top of the stack. */
 static bool may_return(const struct site_scan *scan, _unused_ enum site_kind kind_)
 {
 	return scan->stack == 0;
 }
 
 /*
- * Where the jump at @at would lead, if there is one; else a place that is no start. A call to the first byte
- * is recursion, and counts.
+ * The destination of the jump or call at @at; -1 if there is none. -1 also for a call to the first byte,
+ * which is recursion and counts as a call.
  */
 static int64_t target(const uint8_t *code, size_t at, size_t size, size_t *ret_end)
 {
@@ -256,8 +256,8 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 }
 
 /*
- * A jump or call ends at @end, in which the byte @at is its opcode: prefixes may stand before it. As far as
- * the code can be followed from the entry; where it cannot, there may be one.
+ * Whether a jump or call, possibly with prefixes, has its opcode at @at and ends at @end, decoded linearly
+ * from the entry. True where decoding fails.
  */
 static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
 {
@@ -278,7 +278,7 @@ static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t 
 	return is;
 }
 
-/* Every byte is tried as a jump, which is quick and seldom hits; what hits is looked at in earnest. */
+/* Tries every byte as a jump's opcode, which is fast and rarely matches, and decodes only matches. */
 static bool jumped_to(const struct site_scan *scan, csh handle)
 {
 	for (size_t at = 0; at + 2 <= scan->size; at++) {
@@ -291,10 +291,10 @@ static bool jumped_to(const struct site_scan *scan, csh handle)
 	return false;
 }
 
-/* The most that is taken for one operand: a 512-bit vector; capstone gives those that are longer no size. */
+/* Assumed size of an operand that capstone gives no size: a 512-bit vector. */
 enum { OPERAND_MAX = 64 };
 
-/* It reads or writes the bytes from @at on. @end: its own. */
+/* Whether it accesses one of the @length bytes at @at. @end: where the instruction ends. */
 static bool is_at_site(const cs_insn *insn, uint64_t end, uint32_t at, size_t length)
 {
 	const cs_x86 *x = &insn->detail->x86;
@@ -312,15 +312,15 @@ static bool is_at_site(const cs_insn *insn, uint64_t end, uint32_t at, size_t le
 	return false;
 }
 
-/* How many bytes a probe changes: one, or all of what the kernel turns into a call. */
+/* How many bytes a probe changes: one, or the whole nop that the kernel turns into a call. */
 static size_t changed(enum site_kind kind_)
 {
 	return kind_ == SITE_KIND_NOP5 ? sizeof(nop5) : kind_ == SITE_KIND_NOP10 ? sizeof(nop10) : 1;
 }
 
 /*
- * Behind the last place that may be such an operand, by its ModRM byte and the distance in it; 0: there is
- * none.
+ * The end of the last bytes that may be an operand relative to rip near the site, judged by a ModRM byte and
+ * the distance after it; 0: there is none.
  */
 static size_t operands_end(const struct site_scan *scan, size_t length)
 {
@@ -330,7 +330,7 @@ static size_t operands_end(const struct site_scan *scan, size_t length)
 		int32_t distance;
 
 		memcpy(&distance, scan->code + at, sizeof(distance));
-		/* behind the distance up to 4 bytes of an immediate */
+		/* up to 4 bytes of an immediate may follow the distance */
 		int64_t to = (int64_t)at + 4 + distance;
 
 		if ((scan->code[at - 1] & 0xc7) == 5 && to + 4 + OPERAND_MAX > (int64_t)scan->at &&
@@ -341,8 +341,8 @@ static size_t operands_end(const struct site_scan *scan, size_t length)
 }
 
 /*
- * What is found by bytes, which is quick, is looked at in earnest. Where the code cannot be followed to
- * there, it may be one.
+ * Finds candidates by bytes, which is fast, and decodes up to the last one. True where decoding fails before
+ * it.
  */
 static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
 {
@@ -385,7 +385,7 @@ static unsigned slot_loaded(const cs_insn *insn)
 											X86_REG_INVALID;
 }
 
-/* It jumps to what nothing is known of. @loaded: the register that was filled from a slot right before. */
+/* It jumps to an unknown address. @loaded: the register that the previous instruction loaded from a slot. */
 static bool jumps_anywhere(const cs_insn *insn, unsigned loaded)
 {
 	const cs_x86_op *op = insn->detail->x86.operands;
@@ -398,8 +398,9 @@ static bool jumps_anywhere(const cs_insn *insn, unsigned loaded)
 }
 
 /*
- * Not those by a slot at a place of its own, as thunks have it. Where the code cannot be followed, any jump
- * may be one; a register that is filled by index may meet the jump of a thunk on another way.
+ * Jumps through a slot at a fixed address, as in thunks, do not count. Where decoding fails, any indirect
+ * jump counts. Where the function also loads by index, a jump by register counts: another path may load that
+ * register from a table.
  */
 static bool jumps_by_table(const struct site_scan *scan, csh handle)
 {
@@ -428,8 +429,8 @@ static bool jumps_by_table(const struct site_scan *scan, csh handle)
 }
 
 /*
- * What stands before it does not count: a loop's head lies behind the prologue, where the stack is as deep
- * each time.
+ * Whether an earlier instruction moves the stack does not matter: a loop's head follows the prologue, where
+ * the stack has the same depth each time.
  */
 static bool moves_stack(enum site_kind kind_)
 {

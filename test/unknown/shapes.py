@@ -18,8 +18,8 @@ class Shape(typing.NamedTuple):
     kind: str = "function"  # of its symbol; said once, since assemblers differ in which of two they take
 
 
-LEAVES, BACK, TABLE, ARGUMENT = "control leaves", "jumps back", "by a table", "an argument is overwritten"
-UNKNOWN, NEWER, DATA, PART = "nothing is known of", "newer than this gpusonde", "no instruction", "only a part of it"
+LEAVES, BACK, TABLE, ARGUMENT = "control leaves", "jumps back", "through a table", "an argument is overwritten"
+UNKNOWN, NEWER, DATA, PART = "not analysed comes first", "newer than this gpusonde", "no instruction", "only a part of it"
 
 X86 = [
     Shape("thunk", "cmpl $0x321cba00, {magic}(%rip); je 1f; jmp *{slot}(%rip); 1: mov $4, %eax; ret", 10),

@@ -89,15 +89,15 @@ static void check(uint16_t machine, const struct golden *g)
 }
 
 #define FIRST "the function's first instruction"
-#define LATER "leaves the arguments alone"
+#define LATER "leave the arguments unchanged"
 #define ARGUMENT "an argument is overwritten"
-#define MEMORY "memory is written"
+#define MEMORY "memory that may be an argument is written"
 #define MOVES "stack pointer moves"
 #define LEAVES "control leaves"
-#define UNKNOWN "nothing is known of"
+#define UNKNOWN "not analysed comes first"
 #define BACK "jumps back"
 #define READ "reads the instruction"
-#define TABLE "by a table"
+#define TABLE "through a table"
 
 static const struct golden x86[] = {
 	/* libcuda: cmpl $0x321cba00, N(%rip); je; jmp *N(%rip) */
@@ -168,7 +168,7 @@ static const struct golden x86[] = {
 	{ "89 f8 0f 1f 44 00 00 c3", K6_18, 's', 0, false, 0, "mov", LEAVES },
 	{ "89 f8 90 c3", K6_12, 'E', 2, true, 0, "nop", LATER },
 	{ "66 2e 0f 1f 84 00 00 00 00 00 55", K6_12, 'E', 10, true, 0, "push", LATER },
-	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K6_12, 'r', 0, false, 0, "nop", "takes no probe" },
+	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K6_12, 'r', 0, false, 0, "nop", "accepts no probe" },
 	{ "66 2e 0f 1f 84 00 00 00 00 00 c3", K7_2, 'O', 0, true, 0, "nop", FIRST },
 	{ "89 f8 66 2e 0f 1f 84 00 00 00 00 00 55", K7_2, 'E', 12, true, 0, "push", LATER },
 
@@ -214,9 +214,9 @@ static const struct golden x86[] = {
 	{ "c3", STEP, 'S', 0, true, 0, "ret", LEAVES },
 	{ "ff 25 00 01 00 00", DEFAULT, 's', 0, false, 0, "jmp", LEAVES },
 	{ "89 f8", DEFAULT, 's', 0, false, 0, "mov", "no better" },
-	{ "f4", STEP, 'r', 0, false, 0, "hlt", "takes no probe" },
-	{ "cc", STEP, 'r', 0, false, 0, "int3", "takes no probe" },
-	{ "f0 ff 05 10 00 00 00", STEP, 'r', 0, false, 0, "lock inc", "takes no probe" },
+	{ "f4", STEP, 'r', 0, false, 0, "hlt", "accepts no probe" },
+	{ "cc", STEP, 'r', 0, false, 0, "int3", "accepts no probe" },
+	{ "f0 ff 05 10 00 00 00", STEP, 'r', 0, false, 0, "lock inc", "accepts no probe" },
 
 	/* thunks of other shapes: marked by endbr64, or through a register */
 	{ "f3 0f 1e fa 81 3d 00 10 00 00 00 ba 1c 32 74 06 ff 25 00 01 00 00", DEFAULT, 'E', 14, true, 0,
@@ -330,7 +330,7 @@ static const struct golden arm64[] = {
 	{ "01 00 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
 	{ "e9 03 00 f9 10 00 00 14", DEFAULT, 's', 0, false, 0, "str", MEMORY },
 	{ "fd 7b 81 a8 02 00 00 14", DEFAULT, 's', 0, false, 0, "stp", MEMORY },
-	{ "09 84 40 f8 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldr", "moved along" },
+	{ "09 84 40 f8 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldr", "a load with writeback" },
 	{ "e9 0f 40 a9 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldp", ARGUMENT },
 	{ "ff 07 40 d1 02 00 00 14", DEFAULT, 's', 0, false, 0, "sub", MOVES },
 	{ "09 fc 5f c8 02 00 00 14", DEFAULT, 's', 0, false, 0, "ldaxr", UNKNOWN },
