@@ -48,7 +48,7 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 	}
 	if (roles & ~(library_companions() | TARGET_ROLE_ANY) && !process->companions_wanted) {
 		process->companions_wanted = true;
-		/* Its libc was mapped earlier, when it did not matter. */
+		/* Its libc was mapped earlier, when it was not a candidate. */
 		if (targets->config.roles & library_companions() && !mapping->looked)
 			targets_look(targets, mapping->pid);
 	}

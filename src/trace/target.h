@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Who maps what: files that are mapped executable, by device and inode, and the processes that map them. A
- * scan of /proc at start, then the kernel's own mmap, exec, fork and exit records; where those are refused
- * (perf_event_paranoid) or were lost, scans again: once a second at most, and at most a twentieth of the
- * time.
+ * Targets: files that are mapped executable, by device and inode, and the processes that map them. They are
+ * found by a scan of /proc at start, then by the kernel's mmap, exec, fork and exit records. Where these
+ * records are refused (perf_event_paranoid) or were lost, /proc is scanned again, at most once a second and
+ * for at most a twentieth of the time.
  *
  * Invariants
- *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to be the device
- *     and inode that is mapped: deleted, replaced and overlay files are the ones mapped, never what the path
- *     names now.
- *  2. gpusonde itself is no target.
- *  3. Nothing here waits: a file on a dead network file system is not opened unless its name or its
- *     process makes it a candidate.
+ *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to have the device
+ * and
+ *     inode that is mapped. A deleted, replaced or overlay file is thus the mapped one, not the one that its
+ *     path names now.
+ *  2. gpusonde itself is not a target.
+ *  3. To avoid blocking on a dead network file system, a file is opened only if its name or its process makes
+ *     it a candidate.
  */
 #pragma once
 
@@ -29,57 +30,61 @@ enum { TARGET_FILES_MAX = 4096, TARGET_PROCESSES_MAX = 65536 };
 struct targets;
 
 /*
- * What a mapped file may be, from its name and who maps it; the contents decide. LIBRARY_BIT() of the
- * libraries it has the name of, and:
+ * What a mapped file may be, judged by its name and the process that maps it; its contents decide. A mask of
+ * the LIBRARY_BIT() of the libraries whose name it has, and:
  */
 enum target_role {
-	/* every file of the processes that are followed: static copies of libraries */
+	/* every file of a followed process, which may have libraries linked in statically */
 	TARGET_ROLE_ANY = LIBRARY_BIT(PROBE_LIBRARIES),
 };
 
 struct target_file {
 	uint64_t dev, ino;
-	int fd; /* open for reading; the targets' own */
-	const char *path; /* as the process has it, for people */
-	void *data; /* the engine's */
-	uint32_t processes; /* that map it now */
+	int fd; /* open for reading; owned by struct targets */
+	const char *path; /* as in the process's maps, for messages */
+	void *data; /* owned by the engine */
+	uint32_t processes; /* number that map it now */
 };
 
 struct target_ops {
 	/*
-	 * A candidate was found. 0: it is a target, keep it open; -ENOENT: it is not, never ask again while
-	 * it lies there.
+	 * A candidate was found. Returns 0: it is a target and stays open; -ENOENT: it is not a target, and
+	 * is not offered again until it changes.
 	 */
 	int (*file)(struct target_file *file, void *userdata);
-	/* The last process that mapped it has been gone for two seconds, or it is closed: detach. */
+	/*
+	 * It is to be detached: no process has mapped it for two seconds, it was modified, or it is closed.
+	 */
 	void (*file_gone)(struct target_file *file, void *userdata);
-	/* A process maps a target for the first time; @tid is its in the initial namespace. */
-	/* @since_ns: CLOCK_MONOTONIC, when it was known to map it. */
+	/*
+	 * A process maps a target for the first time. @since_ns: when it was known to map it,
+	 * CLOCK_MONOTONIC.
+	 */
 	void (*process)(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata);
 	/*
-	 * A process that maps targets has ended or executes something else; what it maps anew is told after
+	 * A process that maps targets has ended or called exec. Mappings after the exec are reported after
 	 * this.
 	 */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
 	/*
-	 * A library of the table that a process maps could not be opened; again and again, as often as it is
-	 * met. May be NULL.
+	 * A library of the table that a process maps could not be opened. Called each time it is found. May
+	 * be NULL.
 	 */
 	void (*refused)(pid_t pid, const char *path, bool deleted, int error, void *userdata);
 };
 
 struct target_config {
 	unsigned roles;
-	pid_t pid; /* follow this one and, with @children, what it makes; 0: everybody */
+	pid_t pid; /* follow this process and, with @children, its descendants; 0: all processes */
 	bool children;
-	const char *proc_root; /* "/proc" but in tests */
+	const char *proc_root; /* "/proc", except in tests */
 };
 
 struct target_stats {
 	uint64_t files, processes; /* now */
 	uint64_t records, records_lost, scans, files_refused, overflow;
-	bool looked; /* the mapping that is being reported was found in /proc: it may be old */
-	bool by_records; /* false: found by scanning only, new mappings show after up to a second */
+	bool looked; /* the mapping that is being reported was found in /proc, and may be old */
+	bool by_records; /* false: /proc is only scanned, and new mappings are found up to a second late */
 	char why_no_records[640];
 };
 
@@ -88,22 +93,19 @@ int targets_new(sd_event *event, const struct target_config *config, const struc
 void targets_free(struct targets *targets);
 DEFINE_CLEANUP(struct targets *, targets_free, targets_freep)
 /*
- * The whole of /proc, or the process followed: 5 ms of it at once, the rest in slices of the event loop. What
- * is found is reported from within.
+ * Scans all of /proc, or the followed processes: 5 ms at once, the rest in slices from the event loop. Calls
+ * target_ops for what it finds.
  */
 int targets_scan(struct targets *targets);
-/*
- * A file that somebody is about to map (the command that "gpusonde trace" runs): as if it were mapped by @pid
- * now.
- */
+/* Adds a file that @pid is about to map (the command of "gpusonde trace"), as if it were mapped now. */
 int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path);
 /*
- * A file that processes will map, sooner or later: it is probed now, so that the first of them misses
- * nothing. To be called again now and then: when another file lies at @path, that one is expected instead.
+ * Probes a file before any process maps it, so that no call of the first one is missed. Must be called again
+ * from time to time: if another file is at @path by then, it replaces the expected one.
  */
 int targets_expect(struct targets *targets, const char *path);
 /* The target of this device and inode, or NULL. */
 struct target_file *targets_find(struct targets *targets, uint64_t dev, uint64_t ino);
-/* Whether the kernel's records are refused to this process: 1, and why; 0: they are not. */
+/* 1: the kernel refuses its records to this process, and @buf has the reason; 0: it does not. */
 int targets_records_refused(char *buf, size_t size);
 void targets_stats(const struct targets *targets, struct target_stats *ret_stats);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Files: candidates, which of them are targets, and when one is let go. */
+/* Files: candidates, which of them are targets, and when they are released. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ void target_file_remove(struct targets *targets, struct target *target)
 	free(target);
 }
 
-/* The file was written into in place: its probes would hit arbitrary code in the next process. */
+/* The file was modified in place: its probes would hit arbitrary code in the next process. */
 static int on_modified(sd_event_source *source, _unused_ const struct inotify_event *event, void *userdata)
 {
 	struct target *target = userdata;
@@ -73,14 +73,14 @@ static void watch(struct targets *targets, struct target *target)
 
 	target->targets = targets;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", target->file.fd);
-	/* Without a watch (too many, or none on this file system) writes go unnoticed. */
+	/* Without a watch (too many, or not supported by this file system) writes go unnoticed. */
 	if (sd_event_add_inotify(targets->event, &target->watch, path, IN_MODIFY, on_modified, target) < 0)
 		target->watch = NULL;
 }
 
 /*
- * The file of that identity, or NULL. A file that was written into is not probed again while a process maps
- * it, and removed here once none does.
+ * The file with this identity, or NULL. A file that was modified in place is not probed again while a process
+ * maps it, and is removed here once none does.
  */
 struct target *target_file_current(struct targets *targets, uint64_t dev, uint64_t ino)
 {
@@ -92,8 +92,8 @@ struct target *target_file_current(struct targets *targets, uint64_t dev, uint64
 	return NULL;
 }
 
-/* Files that are no target may be dropped: the cost is that they are read again. */
-static void forget_refused(struct targets *targets)
+/* Drops files that are not targets. They are read again if they are found again. */
+static void drop_refused(struct targets *targets)
 {
 	for (uint32_t i = targets->files_n; i-- > 0;)
 		if (targets->files[i]->file.fd < 0)
@@ -109,7 +109,7 @@ static int file_add(struct targets *targets, const struct target_mapping *mappin
 	int r;
 
 	if (targets->files_n == TARGET_FILES_MAX)
-		forget_refused(targets);
+		drop_refused(targets);
 	if (targets->files_n == TARGET_FILES_MAX || hashmap_get(&targets->by_file, key, &slot)) {
 		targets->stats.overflow++;
 		return -E2BIG;
@@ -157,7 +157,7 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 	targets->targets_n--;
 	if (r != -ENOENT)
 		targets->stats.files_refused++;
-	/* -E2BIG, too: a file that is too large stays so until it changes. */
+	/* With -E2BIG, too, the file is kept: it stays too large until it changes. */
 	if (r != -ENOENT && r != -E2BIG) {
 		target_file_remove(targets, target);
 		return r;
@@ -206,7 +206,7 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 			return r;
 		}
 		if (target && !target_file_unchanged(target, mapping, &st)) {
-			/* Else its owner could keep us reading it by touching it. */
+			/* Otherwise its owner could make the agent read it all the time by touching it. */
 			if (clock_mono_ns() < target->again_ns) {
 				targets->stats.files_refused++;
 				return -ENOENT;
@@ -265,7 +265,7 @@ static int on_reaper(sd_event_source *source, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Other files than @still are no longer expected under this path. */
+/* Marks all files at this path except @still as no longer expected. */
 static void unexpect(struct targets *targets, const char *path, const struct target *still)
 {
 	for (uint32_t i = 0; i < targets->files_n; i++) {

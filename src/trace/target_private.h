@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How target*.c divide the work. Two sources find mappings: target_scan.c reads /proc, a slice at a time;
- * target_records.c reads the kernel's records, in the order of their times. Both call targets_mapped() in
- * target.c, for the same mapping any number of times. target_file.c holds the files and offers them to the
- * engine, target_open.c opens them, target_process.c holds the processes and what each maps.
+ * Shared by target*.c. Two sources find mappings: target_scan.c reads /proc, in time slices; target_records.c
+ * reads the kernel's records, in time order. Both call targets_mapped() in target.c, possibly several times
+ * for the same mapping. target_file.c holds the files and offers them to the engine, target_open.c opens
+ * them, and target_process.c holds the processes and the targets that each maps.
  */
 #pragma once
 
@@ -19,19 +19,19 @@
 
 enum {
 	TARGET_PROCESS_FILES_MAX = 64, /* targets in one process */
-	TARGET_QUEUE_MAX = 65536, /* processes waiting to be looked at */
+	TARGET_QUEUE_MAX = 65536, /* processes whose maps are to be read */
 };
 
-/* A candidate file. One that is no target is stored, too, so that it is not read twice. */
+/* A candidate file. Files that are not targets are stored, too, so that they are not read twice. */
 struct target {
-	struct target_file file; /* fd -1: no target */
-	uint64_t generation; /* from records; 0: not known */
-	/* with the size: distinguishes another file that got the same inode */
+	struct target_file file; /* fd -1: not a target */
+	uint64_t generation; /* from records; 0: unknown */
+	/* ctime; with the size, distinguishes another file that got the same inode */
 	struct timespec changed;
 	off_t size;
-	int64_t again_ns; /* no target: not read again before, even if it changed */
-	int64_t idle_ns; /* since when no process maps it */
-	bool rewritten; /* written into since it was probed: its probes are gone */
+	int64_t again_ns; /* not a target: when it may be read again at the earliest, even if it changed */
+	int64_t idle_ns; /* when the last process stopped mapping it */
+	bool rewritten; /* modified since it was probed, so its probes were removed */
 	sd_event_source *watch;
 	struct targets *targets; /* for the watch */
 	bool expected; /* probed before the first process maps it */
@@ -41,17 +41,17 @@ struct target {
 
 struct target_held {
 	struct target *target;
-	uint32_t looked; /* last look at the maps that showed it */
-	uint64_t since_ns; /* newest record that it is mapped: an earlier exec changes nothing */
+	uint32_t looked; /* number of the last reading of the maps that had it */
+	uint64_t since_ns; /* newest record of the mapping; an exec before it does not remove it */
 };
 
 struct target_process {
 	bool followed;
-	bool companions_wanted; /* it maps a library that is traced: its libc is a candidate */
-	uint32_t scan; /* last scan that met it */
+	bool companions_wanted; /* it maps a traced library, so its libc is a candidate */
+	uint32_t scan; /* number of the last scan that found it */
 	struct process_id id;
-	uint64_t since_ns; /* when it was first seen: an older fork is of another process */
-	uint64_t looked_ns; /* when its maps were last read: they include older records */
+	uint64_t since_ns; /* when it was first seen; an older fork record belongs to another process */
+	uint64_t looked_ns; /* when its maps were last read; older records add nothing */
 	uint16_t held_n;
 	struct target_held *held;
 };
@@ -62,8 +62,8 @@ struct target_mapping {
 	uint64_t start, end, dev, ino, generation;
 	const char *path;
 	size_t path_n;
-	uint32_t looked; /* scans: which look */
-	uint64_t time_ns; /* when this was so */
+	uint32_t looked; /* number of the reading of the maps that found it; 0: from a record */
+	uint64_t time_ns; /* when it was mapped, or its maps were read */
 };
 
 struct target_scan {
@@ -73,11 +73,11 @@ struct target_scan {
 	DIR *proc;
 	pid_t *queue; /* ring */
 	uint32_t queue_head, queue_n;
-	struct proc_maps *maps; /* of the process being looked at; fd -1: none */
+	struct proc_maps *maps; /* of the current process; fd -1: none */
 	pid_t pid;
-	uint32_t looks;
-	uint64_t look_ns; /* when this look began */
-	struct proc_map libc; /* of the process being looked at, seen before a library that is traced */
+	uint32_t looks; /* readings of a process's maps so far */
+	uint64_t look_ns; /* when the current one began */
+	struct proc_map libc; /* of the current process, reported after its other libraries */
 	char libc_path[512];
 	int64_t cost_ns; /* of this scan so far */
 	int64_t ended_ns;
@@ -85,18 +85,18 @@ struct target_scan {
 
 struct target_ring {
 	int fd;
-	void *base; /* mapped: a page of control, then the ring */
+	void *base; /* mapped: the control page, then the ring */
 };
 
 struct target_event {
 	struct perf_record record;
-	uint64_t order; /* equal times stay in the order they were read */
+	uint64_t order; /* order of reading, for records with equal times */
 	char *path; /* owned */
 };
 
 struct target_records {
 	int epoll;
-	sd_event_source *io, *timer, *keeper;
+	sd_event_source *io, *timer, *cpu_timer;
 	struct target_ring *rings;
 	uint32_t rings_n;
 	char online[256]; /* CPUs, as the kernel writes it */
@@ -126,71 +126,71 @@ struct targets {
 /* ---- target_file.c ---- */
 int target_files_init(struct targets *targets);
 void target_files_done(struct targets *targets);
-/* The file of that identity, target or not; NULL: not known, or written into and mapped by no process. */
+/* The file with this identity, target or not; NULL: unknown, or modified and mapped by no process. */
 struct target *target_file_current(struct targets *targets, uint64_t dev, uint64_t ino);
-/* No target, and neither written to nor replaced since. */
+/* For a file that is not a target: whether it was neither modified nor replaced since it was read. */
 bool target_file_unchanged(const struct target *target, const struct target_mapping *mapping,
 			   const struct stat *st);
-/* Adds a file and asks the engine whether it is a target. Takes @fd. */
+/* Adds a file and asks the engine whether it is a target. Takes ownership of @fd. */
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
 		      int fd, struct target **ret_target);
-/* The file of a mapping, opened and offered where it is new. -ENOENT: no target. */
+/* The file of a mapping, opened and offered if it is new. -ENOENT: not a target. */
 int target_file_get(struct targets *targets, const struct target_mapping *mapping,
 		    struct target **ret_target);
 /*
- * One process fewer maps it. A file that no process maps stays open and probed for a while: the next process
- * may map it at once, or be the same after exec.
+ * One process fewer maps it. A file that no process maps stays open and probed for two seconds, since another
+ * process, or the same one after exec, often maps it soon.
  */
 void target_file_release(struct targets *targets, struct target *target);
 void target_file_remove(struct targets *targets, struct target *target);
 
 /* ---- target.c ---- */
-/* Whether nothing but companions has this name (struct library). */
+/* Whether only companions have this name (struct library). */
 static inline bool target_is_companion(unsigned roles)
 {
 	return roles && !(roles & ~library_companions());
 }
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n);
-/* 0, also when the file is no target. */
+/* 0 also when the file is not a target. */
 int targets_mapped(struct targets *targets, const struct target_mapping *mapping);
 
 /* ---- target_process.c ---- */
-struct target_process *targets_process(struct targets *targets, pid_t pid); /* NULL: not known */
+struct target_process *targets_process(struct targets *targets, pid_t pid); /* NULL: unknown */
 struct target_process *targets_process_add(struct targets *targets, pid_t pid, uint64_t time_ns);
-/* Drops what the look @looked did not show. */
+/* Drops mappings that reading number @looked of the maps did not find. */
 void targets_process_looked(struct targets *targets, struct target_process *process, uint32_t looked);
-/* @process is another one after this, or none. */
+/* Invalidates @process: another one is moved into its place. */
 void targets_process_gone(struct targets *targets, struct target_process *process);
-/* @process maps @target; a second call only updates the time. -E2BIG: it maps too many. */
+/* Records that @process maps @target; a second call only updates the time. -E2BIG: it maps too many. */
 int target_process_hold(struct targets *targets, struct target_process *process, struct target *target,
 			const struct target_mapping *mapping);
-/* @process is another one after this, or none. */
+/* Invalidates @process, as above. */
 void target_process_remove(struct targets *targets, struct target_process *process);
 void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
-/* @process may be gone after this. */
+/* May remove @process. */
 void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns);
 
 /* ---- target_scan.c ---- */
 int targets_scan_init(struct targets *targets);
 void targets_scan_done(struct targets *targets);
-/* Looks at one process soon. */
+/* Queues one process for reading its maps. */
 void targets_look(struct targets *targets, pid_t pid);
-/* A scan as soon as the interval allows: records were lost, CPUs came. */
+/* Scans as soon as the interval allows, since records were lost or CPUs came online. */
 void targets_scan_again(struct targets *targets);
 
 /* ---- target_records.c ---- */
 int targets_records_init(struct targets *targets);
 void targets_records_done(struct targets *targets);
-/* In any order; handled when their time has come. */
+/* Stores a record, in any order, until targets_records_handle(). */
 void targets_record(struct targets *targets, const struct perf_record *record);
-/* Handles what is not newer than @until_ns. */
+/* Handles records up to @until_ns. */
 void targets_records_handle(struct targets *targets, uint64_t until_ns);
 
 /* ---- target_open.c ---- */
 /*
- * Opens the mapped file, and no other, for reading. -ESTALE: another file is mapped there now; -ENOTSUP: no
- * regular file.
+ * Opens the mapped file, and no other one, for reading. -ESTALE: another file is mapped there now; -ENOTSUP:
+ * not a regular file.
  */
 int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);
-/* Device and inode as maps would show them. */
+/* Device and inode as in /proc/PID/maps. */
 int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);

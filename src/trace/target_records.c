@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A dummy software event on each CPU, and the records that come with it. A wake-up is followed by 20 ms in
- * which nothing listens, so that a storm of executions costs 50 wake-ups a second; then all rings are read,
- * and what they had is handled in the order of time, up to when reading began: what is newer may lack
- * something that another ring has not shown yet.
+ * A dummy software event on each CPU, and the records that come with it. After a wake-up the rings are not
+ * polled for 20 ms, so that a burst of executions costs at most 50 wake-ups a second. Then all rings are
+ * read, and records are handled in time order, up to when reading began: a ring that was read earlier may
+ * lack newer records.
  *
- * CPUs that come online later are noticed within KEEP_NS: all events are made anew, and /proc is scanned for
- * what was missed.
+ * CPUs that come online later are noticed within CPU_CHECK_NS. All events are then created again, and /proc
+ * is scanned for what was missed.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -26,19 +26,19 @@
 #include "trace/target_private.h"
 
 enum {
-	RING_BYTES = 64 << 10, /* of each CPU; a page where these are as large, as on many arm64 machines */
+	RING_BYTES = 64 << 10, /* for each CPU; one page where pages are 64 KiB, as on many arm64 machines */
 	GATHER_US = 20 * 1000,
-	EVENTS_MAX = 65536, /* waiting for their time; more count as lost */
+	EVENTS_MAX = 65536, /* read, not yet handled; more count as lost */
 	CPUS_MAX = 8192,
 };
-#define KEEP_NS (10 * NSEC_PER_SEC)
+#define CPU_CHECK_NS (10 * NSEC_PER_SEC)
 
 static size_t ring_size(void)
 {
 	return MAX((size_t)RING_BYTES, (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* ---- in the order of time ---- */
+/* ---- in time order ---- */
 
 static void event_done(struct target_event *event)
 {
@@ -108,7 +108,7 @@ static void handle(struct targets *targets, const struct target_event *event)
 	const struct perf_record *record = &event->record;
 	struct target_process *process = targets_process(targets, (pid_t)record->pid);
 
-	/* What the maps have shown later than this happened. */
+	/* The maps were read after this happened. */
 	if (process && record->time_ns < process->looked_ns)
 		return;
 	switch (record->kind) {
@@ -118,7 +118,7 @@ static void handle(struct targets *targets, const struct target_event *event)
 	case PERF_RECORD_KIND_FORK:
 		if (process && record->time_ns <= process->since_ns)
 			break;
-		/* A PID that comes again before its exit was told. */
+		/* The PID was used again before an exit record came. */
 		if (process)
 			targets_process_gone(targets, process);
 		targets_fork(targets, (pid_t)record->parent, (pid_t)record->pid, record->time_ns);
@@ -128,7 +128,7 @@ static void handle(struct targets *targets, const struct target_event *event)
 			targets_exec(targets, process, record->time_ns);
 		break;
 	case PERF_RECORD_KIND_EXIT:
-		/* Of the leader or, where that has ended before them, of the last thread. */
+		/* Exit of the thread group's leader or, if it ended first, of the last thread. */
 		if (process && !proc_is_alive(targets->config.proc_root, process->id.pid))
 			targets_process_gone(targets, process);
 		break;
@@ -220,7 +220,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 {
 	struct targets *targets = userdata;
 
-	/* First listen, then read: what comes between is seen by one of them. */
+	/* Enables the source before it reads, so that a record in between is not missed. */
 	sd_event_source_set_enabled(targets->records.io, SD_EVENT_ONESHOT);
 	read_all(targets);
 	return 0;
@@ -280,14 +280,14 @@ static int open_rings(struct target_records *records)
 			return -EBADMSG;
 		for (; first <= last; first++) {
 			r = ring_open(records, (unsigned)first);
-			if (r < 0 && r != -ENODEV) /* it may have gone offline */
+			if (r < 0 && r != -ENODEV) /* -ENODEV: the CPU may have gone offline */
 				return r;
 		}
 	} while (cursor_literal(&c, ","));
 	return records->rings_n ? 0 : -ENODEV;
 }
 
-/* ---- whether there are records at all ---- */
+/* ---- whether the kernel gives records ---- */
 
 static void why_refused(int error, char *buf, size_t size)
 {
@@ -318,7 +318,7 @@ static void why_refused(int error, char *buf, size_t size)
 	}
 }
 
-static void say_why(struct targets *targets, int r)
+static void set_refused(struct targets *targets, int r)
 {
 	targets->stats.by_records = false;
 	why_refused(r, targets->stats.why_no_records, sizeof(targets->stats.why_no_records));
@@ -347,14 +347,14 @@ static void open_all(struct targets *targets)
 		r = open_rings(records);
 	if (r < 0) {
 		close_rings(records);
-		say_why(targets, r);
+		set_refused(targets, r);
 		return;
 	}
 	targets->stats.by_records = true;
 	targets->stats.why_no_records[0] = '\0';
 }
 
-static int on_keeper(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_cpu_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct targets *targets = userdata;
 	struct target_records *records = &targets->records;
@@ -366,7 +366,7 @@ static int on_keeper(sd_event_source *source, uint64_t usec, void *userdata)
 		open_all(targets);
 		targets_scan_again(targets);
 	}
-	sd_event_source_set_time(source, usec + KEEP_NS / NSEC_PER_USEC);
+	sd_event_source_set_time(source, usec + CPU_CHECK_NS / NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -396,9 +396,9 @@ int targets_records_init(struct targets *targets)
 	if (r >= 0)
 		r = sd_event_source_set_enabled(records->io, SD_EVENT_ONESHOT);
 	if (r >= 0)
-		r = sd_event_add_time(targets->event, &records->keeper, CLOCK_MONOTONIC,
-				      now + KEEP_NS / NSEC_PER_USEC, NSEC_PER_SEC / NSEC_PER_USEC, on_keeper,
-				      targets);
+		r = sd_event_add_time(targets->event, &records->cpu_timer, CLOCK_MONOTONIC,
+				      now + CPU_CHECK_NS / NSEC_PER_USEC, NSEC_PER_SEC / NSEC_PER_USEC,
+				      on_cpu_timer, targets);
 	return r < 0 ? r : 0;
 }
 
@@ -408,7 +408,7 @@ void targets_records_done(struct targets *targets)
 
 	sd_event_source_disable_unref(records->io);
 	sd_event_source_disable_unref(records->timer);
-	sd_event_source_disable_unref(records->keeper);
+	sd_event_source_disable_unref(records->cpu_timer);
 	close_rings(records);
 	for (size_t i = 0; i < records->events_n; i++)
 		event_done(&records->events[i]);

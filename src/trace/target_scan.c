@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Reading /proc, a slice of 5 ms at a time, so that whoever shares the thread (the ring of events) waits no
- * longer. A queue holds the processes to be looked at; a scan puts all of them in as the queue runs empty. A
- * process with very many areas takes several slices.
+ * Reads /proc in slices of 5 ms, so that other users of the thread (the ring of events) wait no longer. A
+ * queue holds the processes whose maps are to be read; a scan refills it with all processes as it runs empty.
+ * A process with very many memory areas takes several slices.
  *
- * What cannot be helped: the kernel makes a reader of maps wait while another thread of that process holds
- * its mmap lock for writing.
+ * A known limit: the kernel blocks a reader of maps while a thread of that process holds its mmap lock for
+ * writing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ enum {
 	SCAN_SLICE_NS = 5 * 1000 * 1000,
 	SCAN_REST_NS = 1000 * 1000, /* between slices */
 	SCAN_SHARE = 20, /* a scan costs at most 1/20 of the time between two of them */
-	SCAN_CLOCK_AREAS = 64, /* areas between looks at the clock */
+	SCAN_CLOCK_AREAS = 64, /* memory areas between two readings of the clock */
 	SCAN_BATCH = 256, /* processes put into the queue at once */
 };
 #define SCAN_INTERVAL_NS NSEC_PER_SEC
@@ -38,7 +38,7 @@ static int enqueue(struct targets *targets, pid_t pid)
 	return 0;
 }
 
-/* From now on, not from when this turn of the loop began, which may be a slice ago. */
+/* Relative to now, since this iteration of the event loop may have begun a slice ago. */
 static void arm(struct targets *targets, int64_t in_ns)
 {
 	sd_event_source_set_time(targets->scan.timer, (uint64_t)((clock_mono_ns() + in_ns) / NSEC_PER_USEC));
@@ -96,12 +96,12 @@ static void look_mapping(struct targets *targets, const struct proc_map *map)
 	}
 }
 
-static void look_end(struct targets *targets, bool whole)
+static void look_end(struct targets *targets, bool complete)
 {
 	struct target_scan *scan = &targets->scan;
 	struct target_process *process = targets_process(targets, scan->pid);
 
-	if (whole && process && scan->libc.path_n) {
+	if (complete && process && scan->libc.path_n) {
 		const struct target_mapping libc = { .pid = scan->pid,
 						     .start = scan->libc.start,
 						     .end = scan->libc.end,
@@ -114,14 +114,14 @@ static void look_end(struct targets *targets, bool whole)
 		targets_mapped(targets, &libc);
 		process = targets_process(targets, scan->pid);
 	}
-	if (whole && process) {
+	if (complete && process) {
 		process->looked_ns = scan->look_ns;
 		targets_process_looked(targets, process, scan->looks);
 	}
 	proc_maps_done(scan->maps);
 }
 
-/* 1: done with it; 0: the slice is over. */
+/* 1: the process is done; 0: the slice has ended. */
 static int look_on(struct targets *targets, int64_t until_ns)
 {
 	struct target_scan *scan = &targets->scan;
@@ -139,9 +139,9 @@ static int look_on(struct targets *targets, int64_t until_ns)
 	return 1;
 }
 
-/* ---- all of them ---- */
+/* ---- all processes ---- */
 
-/* Children of all its threads, to be followed, too. */
+/* Follows the children of all its threads. */
 static void queue_children(struct targets *targets, pid_t pid)
 {
 	struct target_process *child;
@@ -176,7 +176,7 @@ static void queue_children(struct targets *targets, pid_t pid)
 		closedir(dir);
 }
 
-/* More processes into the queue; false when there are none left. */
+/* Adds processes to the queue; false: none is left. */
 static bool refill(struct targets *targets)
 {
 	struct target_scan *scan = &targets->scan;
@@ -211,8 +211,8 @@ static void scan_end(struct targets *targets)
 	targets->stats.scans++;
 }
 
-/* When the next scan may begin; it is wanted where nothing else tells of changes. */
-static void rest(struct targets *targets)
+/* Schedules the next scan, where one is wanted or there are no records. */
+static void schedule_next(struct targets *targets)
 {
 	struct target_scan *scan = &targets->scan;
 	int64_t pause = MAX((int64_t)SCAN_INTERVAL_NS, scan->cost_ns * SCAN_SHARE);
@@ -241,7 +241,7 @@ static int scan_begin(struct targets *targets)
 	return 0;
 }
 
-/* Until the slice is over, or nothing is left to be looked at. */
+/* Reads maps until the slice has ended or nothing is left to read. */
 static void slice(struct targets *targets)
 {
 	struct target_scan *scan = &targets->scan;
@@ -270,7 +270,7 @@ static void slice(struct targets *targets)
 	if (scan->running || scan->maps->fd >= 0 || scan->queue_n)
 		arm(targets, SCAN_REST_NS);
 	else
-		rest(targets);
+		schedule_next(targets);
 }
 
 static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
@@ -295,7 +295,7 @@ void targets_scan_again(struct targets *targets)
 		return;
 	targets->scan.wanted = true;
 	if (!targets->scan.running)
-		rest(targets);
+		schedule_next(targets);
 }
 
 int targets_scan(struct targets *targets)
