@@ -134,10 +134,10 @@ static void measure(struct bench *bench, bool no_multi, bool *first)
 	const struct attach_config config = { .ring_bytes = RING_BYTES, .no_multi = no_multi };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
 	static struct times single, pairs;
-	struct attach_trouble trouble;
+	struct attach_error error;
 
-	if (attach_backend_new(&config, &backend, &trouble) < 0) {
-		fprintf(stderr, "attach_cost: %s\n", trouble.text);
+	if (attach_backend_new(&config, &backend, &error) < 0) {
+		fprintf(stderr, "attach_cost: %s\n", error.text);
 		return;
 	}
 	if (STRV_EQ(attach_backend_name(backend), "trace event") != no_multi)

@@ -418,7 +418,7 @@ int main(int argc, char **argv)
 	};
 	static struct bench bench = { .rounds = 5 };
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
-	struct attach_trouble trouble;
+	struct attach_error error;
 	int option, r;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
@@ -429,9 +429,9 @@ int main(int argc, char **argv)
 			return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	r = attach_backend_new(&config, &bench.backend, &trouble);
+	r = attach_backend_new(&config, &bench.backend, &error);
 	if (r < 0) {
-		fprintf(stderr, "probe_cost: %s\n", trouble.text);
+		fprintf(stderr, "probe_cost: %s\n", error.text);
 		return EXIT_FAILURE;
 	}
 	attach_control(bench.backend)->wake_bytes = RING_BYTES / 8;

@@ -195,7 +195,7 @@ static int add_sinks(struct tracer *tracer)
 	return r < 0 ? r : event_sinks_add(sinks, &tracer->journal);
 }
 
-static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
+static int start_engine(struct tracer *tracer, struct attach_error *error)
 {
 	static const struct trace_engine_ops ops = { .notice = on_notice };
 	struct trace_engine_status status;
@@ -206,7 +206,7 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 	if (r >= 0)
 		r = start_pipeline(tracer);
 	if (r >= 0)
-		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, trouble);
+		r = trace_engine_new(tracer->event, &tracer->config, &ops, tracer, &tracer->engine, error);
 	if (r >= 0)
 		r = add_sinks(tracer);
 	if (r < 0)
@@ -214,7 +214,7 @@ static int start_engine(struct tracer *tracer, struct attach_trouble *trouble)
 	trace_engine_status(tracer->engine, &status);
 	if (tracer->enabled == TRISTATE_AUTO && !tracer->config.allow_single_step &&
 	    needs_single_steps(&status.rules)) {
-		snprintf(trouble->text, sizeof(trouble->text),
+		snprintf(error->text, sizeof(error->text),
 			 "this kernel single-steps every possible probe of libcuda; "
 			 "trace.enabled=yes with "
 			 "trace.allow_single_step=yes traces anyway");
@@ -247,16 +247,15 @@ static void publish_off(struct tracer *tracer, const char *why)
 static void *tracer_thread(void *userdata)
 {
 	struct tracer *tracer = userdata;
-	struct attach_trouble trouble = { 0 };
-	int r = start_engine(tracer, &trouble);
+	struct attach_error error = { 0 };
+	int r = start_engine(tracer, &error);
 
 	if (r < 0) {
-		if (!trouble.text[0])
-			snprintf(trouble.text, sizeof(trouble.text), "tracing cannot start: %s",
-				 strerror(-r));
+		if (!error.text[0])
+			snprintf(error.text, sizeof(error.text), "tracing cannot start: %s", strerror(-r));
 		log_at(tracer->enabled == TRISTATE_YES ? LOG_ERR : LOG_NOTICE,
-		       "CUDA calls are not traced: %s", trouble.text);
-		publish_off(tracer, trouble.text);
+		       "CUDA calls are not traced: %s", error.text);
+		publish_off(tracer, error.text);
 	} else {
 		r = sd_event_loop(tracer->event);
 		if (r < 0) {

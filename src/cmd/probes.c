@@ -36,7 +36,7 @@ struct probing {
 	const char *path;
 	struct site_rules rules;
 	bool measured; /* the rules, here and now */
-	struct attach_trouble why_not; /* measured */
+	struct attach_error why_not; /* measured */
 	json_t *sites; /* with --json */
 	struct table table; /* else */
 	unsigned count[SITE_CLASSES], chosen, all;

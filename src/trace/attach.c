@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "trace/attach_private.h"
 
-/* From the cheapest to the one that the oldest kernel has. */
+/* From the cheapest to the one that the oldest kernels support. */
 static const struct attach_way *const ways[] = {
 	&attach_way_multi,
 	&attach_way_event,
@@ -42,8 +42,10 @@ static int watch_lives(struct attach_backend *backend, enum attach_life life)
 	return backend->lives[life] ? 0 : -errno;
 }
 
-/* Our number in the initial PID namespace, which only the kernel side can see from within a container. */
-static int tell_own_tgid(struct attach_backend *backend)
+/*
+ * Sets own_tgid, this process's PID in the initial namespace, which only the kernel side sees in a container.
+ */
+static int set_own_tgid(struct attach_backend *backend)
 {
 	struct bpf_program *program = bpf_object__find_program_by_name(backend->programs[0], "own_tgid");
 	LIBBPF_OPTS(bpf_test_run_opts, opts);
@@ -51,7 +53,7 @@ static int tell_own_tgid(struct attach_backend *backend)
 	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
-static int start(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+static int start(struct attach_backend *backend, struct attach_error *ret_error)
 {
 	void *control = mmap(NULL, control_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
 			     attach_map_fd(backend, "control"), 0);
@@ -59,49 +61,51 @@ static int start(struct attach_backend *backend, struct attach_trouble *ret_trou
 
 	if (control == MAP_FAILED) {
 		r = -errno;
-		attach_say(ret_trouble, "the kernel side's control page cannot be mapped: %s", strerror(-r));
+		attach_error_set(ret_error, "the kernel side's control page cannot be mapped: %s",
+				 strerror(-r));
 		return r;
 	}
 	backend->control = control;
-	r = tell_own_tgid(backend);
+	r = set_own_tgid(backend);
 	if (r < 0) {
-		attach_say(ret_trouble, "the kernel side does not run: %s", strerror(-r));
+		attach_error_set(ret_error, "the kernel side does not run: %s", strerror(-r));
 		return r;
 	}
 	if (backend->control->version != TRACE_VERSION) {
-		attach_say(ret_trouble,
-			   "the kernel side is of another version (%u, not %d): build gpusonde again",
-			   backend->control->version, TRACE_VERSION);
+		attach_error_set(ret_error,
+				 "the kernel side is of another version (%u, not %d): build gpusonde again",
+				 backend->control->version, TRACE_VERSION);
 		return -EPROTO;
 	}
-	/* Processes end and execute others all the time: what is remembered of them must go then. */
+	/* The kernel side drops the state of a process when it ends or calls exec. */
 	r = watch_lives(backend, ATTACH_LIFE_EXIT);
 	if (r == 0)
 		r = watch_lives(backend, ATTACH_LIFE_EXEC);
 	if (r < 0)
-		attach_say(ret_trouble,
-			   "ends of processes cannot be followed (tracepoints sched_process_exit, _exec): %s",
-			   strerror(-r));
+		attach_error_set(
+			ret_error,
+			"exits of processes cannot be traced (tracepoints sched_process_exit, _exec): %s",
+			strerror(-r));
 	return r;
 }
 
 static int backend_try(const struct attach_way *way, const struct attach_config *config,
-		       struct attach_backend **ret_backend, struct attach_trouble *ret_trouble)
+		       struct attach_backend **ret_backend, struct attach_error *ret_error)
 {
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = calloc(1, sizeof(*backend));
 	int r;
 
 	if (!backend) {
-		attach_say(ret_trouble, "out of memory");
+		attach_error_set(ret_error, "out of memory");
 		return -ENOMEM;
 	}
 	backend->way = way;
 	backend->tracefs = -1;
-	r = attach_load(backend, config, ret_trouble);
+	r = attach_load(backend, config, ret_error);
 	if (r == 0)
-		r = way->try(backend, ret_trouble);
+		r = way->try(backend, ret_error);
 	if (r == 0)
-		r = start(backend, ret_trouble);
+		r = start(backend, ret_error);
 	if (r < 0)
 		return r;
 	*ret_backend = TAKE_PTR(backend);
@@ -109,17 +113,17 @@ static int backend_try(const struct attach_way *way, const struct attach_config 
 }
 
 int attach_backend_new(const struct attach_config *config, struct attach_backend **ret_backend,
-		       struct attach_trouble *ret_trouble)
+		       struct attach_error *ret_error)
 {
-	int r = attach_may(config, ret_trouble);
+	int r = attach_may(config, ret_error);
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(ways); i++) {
 		if (ways[i]->multi && config->no_multi)
 			continue;
-		r = backend_try(ways[i], config, ret_backend, ret_trouble);
+		r = backend_try(ways[i], config, ret_backend, ret_error);
 		if (r == 0)
 			return 0;
-		/* Who may not load this one may not load the others. */
+		/* A process that may not load this one may not load the others. */
 		if (r == -ENOMEM || r == -EPERM)
 			return r;
 		if (i + 1 < ARRAY_SIZE(ways))

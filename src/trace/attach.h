@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Probes on files, in the way that the running kernel offers: a uprobe_multi link (6.6 and later), else one
- * trace event with many probes and one BPF program. Which one is found out by trying, never from a version.
+ * Probes on files, attached by the method that the running kernel offers: a uprobe_multi link (Linux 6.6 and
+ * later), else one trace event with many probes and one BPF program. The method is chosen by trying, not by
+ * version.
  *
- * One attachment is one group of sites of one file, entry or return: it is made at once and goes away at
- * once. The kernel side (bpf/) is loaded once, by the backend.
+ * One attachment is one group of sites of one file, for entry or return. All its probes are attached and
+ * detached together. The backend loads the kernel side (bpf/) once.
  */
 #pragma once
 
@@ -22,52 +23,53 @@ struct attachment;
 
 struct attach_config {
 	uint32_t ring_bytes; /* power of two, at least a page */
-	uint32_t threads, procs, stats; /* most entries of the maps; 0: their defaults */
-	uint32_t calls; /* call numbers are below this; 0: the rows of the table of probes */
-	/* threads that may be in calls of layers above CUDA's at once; 0: no such library is probed */
+	uint32_t threads, procs, stats; /* maximum entries of these maps; 0: the default */
+	uint32_t calls; /* call numbers are below this; 0: the number of rows in the table of probes */
+	/* maximum threads in calls of layers above CUDA at once; 0: no such library is probed */
 	uint32_t layered_threads;
-	bool no_multi; /* only trace events, for tests */
+	bool no_multi; /* use only trace events, for tests */
 };
 
 struct attach_site {
 	uint64_t offset; /* in the file */
 	uint16_t call;
 	/*
-	 * entry probes: this site has no return probe, whatever the call's spec says (TRACE_SITE_NO_RETURN)
+	 * for entry probes: the site has no return probe, even if the call's spec has one
+	 * (TRACE_SITE_NO_RETURN)
 	 */
 	bool no_return;
-	uint32_t stack; /* bytes that the stack pointer lies below where it was at the function's entry */
-	uint8_t code[24]; /* the file's bytes from the site on; perf path */
+	uint32_t stack; /* bytes by which the stack pointer is below its value at the function's entry */
+	uint8_t code[24]; /* the file's bytes from the site on; for trace events */
 	uint8_t code_n;
 };
 
-/* Why tracing cannot be, for doctor: which step failed, the cause and the remedy, in words. */
-struct attach_trouble {
+/* Why tracing is not possible: the step that failed, the cause and the remedy. doctor prints it. */
+struct attach_error {
 	char text[640];
 };
 
-/* Whether the running kernel's own description knows uprobe_multi links. Good without any capability. */
+/* Whether the running kernel's BTF has uprobe_multi links. Needs no capability. */
 bool attach_kernel_has_multi(void);
-/* Without /sys, as in some containers, nothing is known of what the kernel offers. */
+/* Without /sys, as in some containers, the kernel's features are unknown. */
 bool attach_sys_is_missing(void);
 #define ATTACH_SYS_MISSING "/sys is not mounted here, so it is not known what this kernel offers"
 #define ATTACH_SYS_REMEDY "mount /sys, read-only is enough, as docker and Kubernetes do by themselves"
 /*
- * What of proc/capabilities.h tracing needs on this kernel: a mask; 0 where the kernel's own description
- * cannot be read, which tells.
+ * The capabilities that tracing needs on this kernel, a mask of proc/capabilities.h; 0 where the kernel's BTF
+ * cannot be read, so that they are unknown.
  */
 unsigned attach_needs(bool no_multi);
 
 /*
- * Loads the kernel side and chooses the way. -EPERM capabilities are missing, -ENOENT no BTF,
- * -ENOSYS/-EOPNOTSUPP the kernel offers no way; @ret_trouble says it in words. Removes what a killed agent
- * has left in tracefs.
+ * Loads the kernel side and chooses the method. -EPERM: capabilities are missing; -ENOENT: no BTF;
+ * -ENOSYS/-EOPNOTSUPP: the kernel offers no method. @ret_error has the message. Removes the trace events that
+ * a killed agent left behind.
  */
 int attach_backend_new(const struct attach_config *config, struct attach_backend **ret_backend,
-		       struct attach_trouble *ret_trouble);
+		       struct attach_error *ret_error);
 /*
- * What is let go of from here on goes when the backend goes, all at the same time, which may outlive us by a
- * moment.
+ * Attachments that are freed from here on are closed together when the backend is freed. Closing may continue
+ * for a moment after this process has ended.
  */
 void attach_backend_end(struct attach_backend *backend);
 void attach_backend_free(struct attach_backend *backend);
@@ -75,40 +77,42 @@ DEFINE_CLEANUP(struct attach_backend *, attach_backend_free, attach_backend_free
 const char *attach_backend_name(const struct attach_backend *backend); /* "uprobe_multi" or "trace event" */
 
 /*
- * @fd: the file, open for reading. @pid: 0 for every process. @returns: return probes. Sites that the kernel
- * refuses make the whole attachment fail with its error. Before return probes on calls are attached, nothing
- * of theirs is counted twice: attach returns first, then entries; detach entries first.
+ * @fd: the file, open for reading. @pid: 0 for every process. @returns: return probes. If the kernel refuses
+ * a site, the attachment fails with its error. The caller must attach return probes before entry probes and
+ * detach entry probes first; otherwise calls would be counted twice.
  */
 int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites,
 	   size_t n, struct attachment **ret_attachment);
 void attachment_free(struct attachment *attachment);
 DEFINE_CLEANUP(struct attachment *, attachment_free, attachment_freep)
 /*
- * The same without waiting, where the kernel lets go of all at once with a descriptor (uprobe_multi): that
- * takes it 50 to 400 ms for each. For files that nobody maps any more: the probes may stay a moment;
- * attaching to the same file waits for them to be gone. The file must still be open.
+ * Like attachment_free(), but closes uprobe_multi links, which takes the kernel 50 to 400 ms each, in the
+ * background. For files that no process maps any more: the probes may stay for a moment, and attaching to the
+ * same file waits until they are gone. The file must still be open.
  */
 void attachment_free_later(struct attachment *attachment);
 
-/* The spec of a call; before its first site is attached, and when its return probe comes or goes. */
+/*
+ * Sets the spec of a call. Required before its first site is attached, and when its return probe is attached
+ * or detached.
+ */
 int attach_set_spec(struct attach_backend *backend, uint16_t call, const struct trace_spec *spec);
-/* Its probes were taken away: who is in the call now is not waited for. */
+/* The call's probes were detached: returns of calls that are in progress will not be seen. */
 int attach_call_gone(struct attach_backend *backend, uint16_t call);
 
 /* ---- maps, for trace/ only ---- */
 
 struct trace_control *attach_control(struct attach_backend *backend); /* mmapped, live */
 /*
- * From here on only @pid and what it makes are traced; before its first site is attached. -ENOTSUP: we are in
- * a PID namespace, where the kernel side's numbers are others.
+ * From here on only @pid and its descendants are traced. To be called before the first site is attached.
+ * -ENOTSUP: this process is in a PID namespace, whose PIDs are not those that the kernel side sees.
  */
 int attach_follow(struct attach_backend *backend, pid_t pid, uint64_t start_boot_ns);
-int attach_map_fd(
-	const struct attach_backend *backend,
-	const char *name); /* of bpf/event.h: "stats", "errors", "procs", "events" (the ring), ... */
-/* Sums over CPUs, and each of @cpus_n CPUs' when @per_cpu is not NULL. */
+/* @name: of bpf/event.h: "stats", "errors", "procs", "events" (the ring), ... */
+int attach_map_fd(const struct attach_backend *backend, const char *name);
+/* The sum over all CPUs and, if @per_cpu is not NULL, the counters of the first @cpus_n CPUs. */
 int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum,
 		    struct trace_counters *per_cpu, size_t cpus_n);
-/* An empty program instead of ours, for measurements: kernel_sites and bench only. */
+/* Attaches an empty program, for measurements: kernel_sites and bench only. */
 int attach_empty(struct attach_backend *backend, int fd, pid_t pid, bool returns,
 		 const struct attach_site *sites, size_t n, struct attachment **ret_attachment);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One trace event of many probes, one perf event on it, one program: kernels before 6.6. The definitions
- * outlive us if we are killed, the probes do not: an event's name says whose it is, so that the next agent
- * can remove it.
+ * One trace event of many probes, one perf event on it, one program: for kernels before 6.6. If gpusonde is
+ * killed, its probes are gone but the trace event stays defined. An event's name has the process that created
+ * it, so that the next agent can remove it.
  */
 #include "trace/attach_private.h"
 
@@ -21,30 +21,31 @@
 #include "proc/proc.h"
 
 /*
- * Given out, by all backends of this process: a definition under a name that is still in use would be
- * appended to it, unregistered, and opening that is a null pointer in the kernel (6.18), with a lock held
- * that all trace events need.
+ * Number of event names used by all backends of this process. A name must not be used twice: a definition
+ * under an existing name would be appended to that event without being registered, and opening such an event
+ * dereferences a null pointer in the kernel (6.18) while it holds a lock that all trace events need.
  */
 static atomic_uint names;
 
-/* The kernel takes commands in pieces of 4096 bytes; each line has up to this many. */
+/* The kernel accepts up to 4096 bytes per write; LINE_MAX_BYTES bounds a line. */
 enum { LINE_MAX_BYTES = 160, PIECE = 4096 };
 
-static int event_try(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+static int event_try(struct attach_backend *backend, struct attach_error *ret_error)
 {
-	int r = attach_tracefs_open(backend, ret_trouble);
+	int r = attach_tracefs_open(backend, ret_error);
 
 	if (r < 0)
 		return r;
 	r = proc_process_id("/proc", (uint32_t)getpid(), &backend->own);
 	if (r < 0) {
-		attach_say(ret_trouble, "/proc is not mounted, or hides us: %s", strerror(-r));
+		attach_error_set(ret_error, "/proc is not mounted, or does not show this process: %s",
+				 strerror(-r));
 		return r;
 	}
 	return attach_tracefs_clean(backend);
 }
 
-/* The definition: each line adds a probe. */
+/* Defines the trace event: each line adds a probe. */
 static int define(struct attachment *attachment, const char *name, const struct attach_site *sites, size_t n,
 		  const uint8_t *salts, uint8_t salt)
 {
@@ -79,7 +80,7 @@ static int first_online(void)
 	return cpu;
 }
 
-/* A perf event on one CPU is enough: the program runs at every hit of the trace event, wherever that is. */
+/* A perf event on one CPU is enough: the program runs at every hit of the trace event, on any CPU. */
 static int enable(const struct attachment *attachment, uint64_t id, int program)
 {
 	struct perf_event_attr attr = {

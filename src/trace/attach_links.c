@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Letting go of uprobe_multi links. Closing one waits for readers all over the kernel, 50 to 400 ms, but all
- * that are closed at the same time wait together. While we run, some threads close what nobody maps any more.
- * At the end, processes of their own close what is left: a thread that waits in the kernel would keep our own
- * end waiting.
+ * Closes uprobe_multi links. Closing one waits for RCU readers in the kernel, 50 to 400 ms, but links that
+ * are closed at the same time wait together. While gpusonde runs, threads close the links of files that no
+ * process maps any more. At the end, separate processes close the remaining links, since a thread that waits
+ * in the kernel would delay the exit of gpusonde.
  */
 #include "trace/attach_private.h"
 
@@ -23,9 +23,9 @@
 #include "base/thread.h"
 
 enum {
-	LINKS_MAX = 512, /* that wait to be closed; more are closed at once */
+	LINKS_MAX = 512, /* waiting to be closed; beyond this, the caller closes them itself */
 	THREADS = 4,
-	CLOSERS = 16, /* processes at the end, of some system calls each; the unit allows 32 tasks */
+	CLOSERS = 16, /* processes at the end, with a few system calls each; the unit allows 32 tasks */
 	END_WAIT_MS = 800,
 	STACK_BYTES = 64 << 10,
 };
@@ -45,7 +45,7 @@ struct closer {
 struct attach_links {
 	struct closer closers[THREADS];
 	unsigned closers_n;
-	pthread_mutex_t lock; /* what follows, and what the closers close */
+	pthread_mutex_t lock; /* protects the members below and closer.link */
 	pthread_cond_t changed;
 	bool stop;
 	struct link waiting[LINKS_MAX];
@@ -76,7 +76,7 @@ static void *close_links(void *userdata)
 	return NULL;
 }
 
-/* What cannot be started is not missed as long as there is one. */
+/* One thread is enough, so failing to start others does not matter. */
 static void start_threads(struct attach_links *links)
 {
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -183,9 +183,9 @@ static bool is_needed(const struct attach_links *links, int fd)
 }
 
 /*
- * In a process of its own, which holds nothing that somebody may wait for. Only system calls are allowed
- * here. The processes that close have one table of descriptors in common, so that none keeps a link open that
- * another closes.
+ * Runs in a separate process, which first closes all other descriptors, since another process may wait for
+ * them to be closed. Only system calls are allowed here. The closing processes share one table of
+ * descriptors, so that none holds a link open that another closes.
  */
 static _Noreturn void close_apart(const struct attach_links *links, int begin, int end)
 {
@@ -199,7 +199,8 @@ static _Noreturn void close_apart(const struct attach_links *links, int begin, i
 			close(fd);
 	close_range((unsigned)last + 1, ~0U, 0);
 	setsid();
-	wait_for_end_of(begin, -1); /* else closing ours would close nothing */
+	/* Waits until the parent has closed its descriptors. Closing these releases the links only then. */
+	wait_for_end_of(begin, -1);
 	for (size_t i = 0; i < step; i++) {
 		long pid = i + 1 < step ? syscall(SYS_clone, CLONE_FILES, 0, 0, 0, 0) : -1;
 
@@ -216,7 +217,7 @@ static pid_t start_apart(const struct attach_links *links, int begin[2], int end
 	sigset_t all, before;
 	pid_t pid;
 
-	/* All signals stay blocked there, since it is done in seconds. */
+	/* All signals stay blocked in the new process, which ends within seconds. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();

@@ -18,10 +18,11 @@
 enum { BTF_PIECE = 16384 };
 
 /*
- * Entries of the hash maps. Kernels that have uprobe_multi allocate them as they are used, 2 KiB for one of
- * `stats`: 28 MiB of kernel memory for 1,000 processes of 14 calls, at most 64 MiB there and as much in the
- * others. Older kernels warn of that in programs of this type (check_map_prog_compatibility,
- * kernel/bpf/verifier.c): all are allocated at once there, some 40 MiB.
+ * Maximum entries of the hash maps. On kernels that have uprobe_multi, entries are allocated as they are
+ * used, 2 KiB each in `stats`: 28 MiB of kernel memory for 1,000 processes of 14 calls, at most 64 MiB in
+ * `stats` and as much in the others. Older kernels warn of such allocation in programs of this type
+ * (check_map_prog_compatibility, kernel/bpf/verifier.c), so all entries are allocated at load there, some 40
+ * MiB.
  */
 enum {
 	THREADS_MULTI = 65536,
@@ -32,7 +33,10 @@ enum {
 	STATS_EVENT = 16384,
 };
 
-/* The last warning of libbpf, which calls back without an argument of ours: the cause, where a load fails. */
+/*
+ * The last warning of libbpf, which has the cause of a failed load. A global, since its callback has no
+ * userdata.
+ */
 static _Thread_local char last_warning[160];
 
 _printf_(2, 0) static int keep_warning(enum libbpf_print_level level, const char *format, va_list args)
@@ -43,7 +47,7 @@ _printf_(2, 0) static int keep_warning(enum libbpf_print_level level, const char
 	if (level != LIBBPF_WARN)
 		return 0;
 	vsnprintf(text, sizeof(text), format, args);
-	/* The verifier's log comes as one warning of many lines. */
+	/* Keeps the first line: the verifier's log comes as one warning of many lines. */
 	end = strchr(text, '\n');
 	if (end)
 		*end = '\0';
@@ -51,21 +55,21 @@ _printf_(2, 0) static int keep_warning(enum libbpf_print_level level, const char
 	return 0;
 }
 
-void attach_say(struct attach_trouble *trouble, const char *format, ...)
+void attach_error_set(struct attach_error *to, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(trouble->text, sizeof(trouble->text), format, args);
+	vsnprintf(to->text, sizeof(to->text), format, args);
 	va_end(args);
 }
 
-void attach_say_refused(struct attach_trouble *trouble, const char *what, int error)
+void attach_error_refused(struct attach_error *to, const char *what, int error)
 {
-	char why[sizeof(trouble->text) / 2];
+	char why[sizeof(to->text) / 2];
 
 	capability_refused(error, why, sizeof(why));
-	attach_say(trouble, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
+	attach_error_set(to, "%s (%s), though no capability is missing: %s", what, strerror(-error), why);
 }
 
 bool attach_sys_is_missing(void)
@@ -75,7 +79,8 @@ bool attach_sys_is_missing(void)
 
 bool attach_kernel_has_multi(void)
 {
-	static const char name[] = "\0BPF_TRACE_UPROBE_MULTI"; /* of enum bpf_attach_type, between NULs */
+	/* of enum bpf_attach_type; strings in BTF are separated by NULs */
+	static const char name[] = "\0BPF_TRACE_UPROBE_MULTI";
 	_cleanup_close_ int fd = open(KERNEL_BTF, O_RDONLY | O_CLOEXEC);
 	char buf[BTF_PIECE + sizeof(name)];
 	size_t kept = 0;
@@ -105,31 +110,31 @@ unsigned attach_needs(bool no_multi)
 	return !no_multi && attach_kernel_has_multi() ? CAPABILITY_FOR(MULTI) : CAPABILITY_FOR(EVENT);
 }
 
-int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble)
+int attach_may(const struct attach_config *config, struct attach_error *ret_error)
 {
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 	unsigned needs;
 
 	if (attach_sys_is_missing()) {
-		attach_say(ret_trouble, ATTACH_SYS_MISSING "; " ATTACH_SYS_REMEDY);
+		attach_error_set(ret_error, ATTACH_SYS_MISSING "; " ATTACH_SYS_REMEDY);
 		return -ENOENT;
 	}
 	if (access(KERNEL_BTF, R_OK) < 0) {
-		attach_say(ret_trouble,
-			   "the kernel does not describe itself (" KERNEL_BTF
-			   ": %s); tracing needs a kernel built with "
-			   "CONFIG_DEBUG_INFO_BTF",
-			   strerror(errno));
+		attach_error_set(ret_error,
+				 "the kernel has no BTF (" KERNEL_BTF
+				 ": %s); tracing needs a kernel built with "
+				 "CONFIG_DEBUG_INFO_BTF",
+				 strerror(errno));
 		return -ENOENT;
 	}
 	needs = attach_needs(config->no_multi);
 	if (capability_lacks(needs, lacks) == 0)
 		return 0;
 	if (needs == CAPABILITY_FOR(EVENT))
-		attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
-			   lacks[0].remedy);
+		attach_error_set(ret_error, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
+				 lacks[0].remedy);
 	else
-		attach_say(ret_trouble, "%s; %s", lacks[0].cause, lacks[0].remedy);
+		attach_error_set(ret_error, "%s; %s", lacks[0].cause, lacks[0].remedy);
 	return -EPERM;
 }
 
@@ -180,14 +185,14 @@ static struct bpf_object *open_object(const struct attach_way *way)
 	return object;
 }
 
-/* Not by the verifier, which says more. */
+/* Whether the load was refused by permissions. A refusal by the verifier has a better message. */
 static bool is_refusal(int r)
 {
 	return r == -EPERM || r == -ENOSYS || capability_locked_down();
 }
 
 int attach_load(struct attach_backend *backend, const struct attach_config *config,
-		struct attach_trouble *ret_trouble)
+		struct attach_error *ret_error)
 {
 	libbpf_print_fn_t before = libbpf_set_print(keep_warning);
 	struct bpf_object *object;
@@ -202,18 +207,18 @@ int attach_load(struct attach_backend *backend, const struct attach_config *conf
 	if (!object || r < 0) {
 		r = object ? r : -errno;
 		if (is_refusal(r))
-			attach_say_refused(ret_trouble, "the kernel refuses the tracing programs", r);
+			attach_error_refused(ret_error, "the kernel refuses the tracing programs", r);
 		else
-			attach_say(ret_trouble, "the kernel refuses the tracing programs (%s): %s%s%s",
-				   backend->way->name, strerror(-r), last_warning[0] ? "; " : "",
-				   last_warning);
+			attach_error_set(ret_error, "the kernel refuses the tracing programs (%s): %s%s%s",
+					 backend->way->name, strerror(-r), last_warning[0] ? "; " : "",
+					 last_warning);
 	}
 	libbpf_set_print(before);
 	backend->programs[0] = object;
 	return r;
 }
 
-/* Maps of the first program, but for its constants. */
+/* Uses the maps of the first object, except for its constants. */
 static int share_maps(struct attach_backend *backend, struct bpf_object *object, uint32_t salt)
 {
 	struct bpf_map *map;

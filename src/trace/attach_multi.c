@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One link, many sites: kernel 6.6 and later. Its parameters are the kernel's include/uapi/linux/bpf.h, which
- * Debian 12's lacks.
+ * One link for many sites: Linux 6.6 and later. The parameters are those of include/uapi/linux/bpf.h, which
+ * Debian 12's version lacks.
  */
 #include "trace/attach_private.h"
 
@@ -48,10 +48,10 @@ static int link_create(struct multi_link *link)
 }
 
 /*
- * A directory is no file to probe: a kernel that knows these links says so, one that does not refuses the
- * call.
+ * Tries to attach to a directory, which always fails: with -EBADF on a kernel that has these links, otherwise
+ * with another error.
  */
-static int multi_try(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+static int multi_try(struct attach_backend *backend, struct attach_error *ret_error)
 {
 	struct attachment any = { .backend = backend };
 	const uint64_t offset = 0;
@@ -67,7 +67,8 @@ static int multi_try(struct attach_backend *backend, struct attach_trouble *ret_
 		return 0;
 	if (r >= 0)
 		close(r);
-	attach_say(ret_trouble, "the kernel has no uprobe_multi links: %s", strerror(r < 0 ? -r : EINVAL));
+	attach_error_set(ret_error, "the kernel has no uprobe_multi links: %s",
+			 strerror(r < 0 ? -r : EINVAL));
 	return -EOPNOTSUPP;
 }
 

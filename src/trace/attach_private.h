@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Shared by the files attach*.c. A way to attach (struct attach_way) is a compiled kernel side and how probes
- * are made with it.
+ * Shared by attach*.c. A method to attach (struct attach_way) is a compiled kernel side and functions to
+ * attach it.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 
 enum {
 	/*
-	 * Programs that differ in their salt: so many meanings may code have that is equal and lies at equal
-	 * places of its page.
+	 * Programs that differ only in their salt. Each can assign a different call to the same signature
+	 * (equal code at the same offset in its page), so this bounds the calls with the same signature.
 	 */
 	ATTACH_SALTS_MAX = 8,
 	ATTACH_SITES_MAX = 16384, /* signatures, of all files together */
@@ -28,9 +28,9 @@ struct attach_way {
 	const unsigned char *object;
 	size_t object_n;
 	bool multi; /* programs are loaded for uprobe_multi; else for perf events */
-	/* Whether the kernel has it, once the programs are loaded. */
-	int (*try)(struct attach_backend *backend, struct attach_trouble *ret_trouble);
-	/* On failure, what was made already is undone by attachment_free(). */
+	/* Whether the kernel supports it. Called with the programs loaded. */
+	int (*try)(struct attach_backend *backend, struct attach_error *ret_error);
+	/* On failure, attachment_free() removes what was attached already. */
 	int (*make)(struct attachment *attachment, const struct attach_site *sites, size_t n);
 };
 
@@ -41,25 +41,28 @@ struct attach_signature {
 	uint32_t refs;
 };
 
-/* What happens to processes, by tracepoints. */
+/* Events in the life of processes, each a tracepoint. */
 enum attach_life { ATTACH_LIFE_EXIT, ATTACH_LIFE_EXEC, ATTACH_LIFE_FORK, ATTACH_LIVES };
 
 struct attach_backend {
 	const struct attach_way *way;
-	/* the first has the maps, the others are made when needed */
+	/* by salt; the first has the maps, the others are loaded when needed */
 	struct bpf_object *programs[ATTACH_SALTS_MAX];
 	struct bpf_link *lives[ATTACH_LIVES];
 	struct trace_control *control;
 	/* trace events */
 	int tracefs; /* directory */
-	struct process_id own; /* part of our events' names */
-	struct attach_links *links; /* NULL until the first is let go of */
+	struct process_id own; /* of this process; part of the events' names */
+	struct attach_links *links; /* NULL until the first is closed in the background */
 	bool ending;
 	struct attach_signature *signatures;
 	size_t signatures_n;
 };
 
-/* What the kernel knows of an attachment: gone with its file descriptor, but for the name. */
+/*
+ * The kernel's object of an attachment. Closing its file descriptor removes it, except for a trace event's
+ * definition.
+ */
 struct attach_part {
 	int fd;
 	char name[ATTACH_NAME_MAX]; /* of the trace event; empty for a link */
@@ -72,39 +75,39 @@ struct attachment {
 	bool returns, empty;
 	struct attach_part parts[ATTACH_SALTS_MAX];
 	size_t parts_n;
-	struct trace_signature *signatures; /* that it refers to */
+	struct trace_signature *signatures; /* that it holds references to */
 	size_t signatures_n;
 };
 
 extern const struct attach_way attach_way_multi, attach_way_event, attach_way_event_old;
 
-/* As the kernel side has it: cookie, or value of map `sites`. */
+/* The site as the kernel side sees it: a cookie, or the value in map `sites`. */
 uint64_t attach_site_value(const struct attach_site *site);
 
 /* ---- attach_load.c ---- */
 
-/* Whether BTF and capabilities are there. */
-int attach_may(const struct attach_config *config, struct attach_trouble *ret_trouble);
+/* Checks for BTF and capabilities. */
+int attach_may(const struct attach_config *config, struct attach_error *ret_error);
 /*
- * Why probes are trace events, in words; the kernel that has uprobe_multi may not take ours, or is not to be
- * asked.
+ * Text on why probes are trace events. A kernel that has uprobe_multi may refuse the links, or no_multi may
+ * be set.
  */
 const char *attach_why_events(void);
-/* @what was refused with @error, and capabilities are not why. */
-void attach_say_refused(struct attach_trouble *trouble, const char *what, int error);
+/* Formats a message: @what was refused with @error although no capability is missing. */
+void attach_error_refused(struct attach_error *to, const char *what, int error);
 int attach_load(struct attach_backend *backend, const struct attach_config *config,
-		struct attach_trouble *ret_trouble);
-/* The programs once more, with the maps of the first and another salt. */
+		struct attach_error *ret_error);
+/* Loads the programs again with another salt, sharing the maps of the first. */
 int attach_load_salt(struct attach_backend *backend, uint32_t salt);
 /* The program that the attachment's probes run. */
 int attach_program(const struct attachment *attachment, uint32_t salt);
-void attach_say(struct attach_trouble *trouble, const char *format, ...) _printf_(2, 3);
+void attach_error_set(struct attach_error *to, const char *format, ...) _printf_(2, 3);
 
 /* ---- attach_signature.c ---- */
 
 /*
- * Puts the sites' signatures into map `sites`, each with the first salt under which it has one meaning only.
- * @salts: one for each site. -ENOSPC: too many, of one signature or altogether.
+ * Adds the sites' signatures to map `sites`, each with the first salt under which it stands for one call
+ * only. @salts: one for each site. -ENOSPC: too many sites, with the same signature or in total.
  */
 int attach_signatures_add(struct attachment *attachment, const struct attach_site *sites, size_t n,
 			  uint8_t *salts);
@@ -113,21 +116,21 @@ void attach_signatures_remove(struct attachment *attachment);
 /* ---- attach_links.c ---- */
 
 /*
- * Takes a link on @file, to be closed in the background: when we end, together with all others. False: it
- * does not.
+ * Takes ownership of @fd, a link on @file, and closes it in the background; after attach_backend_end(),
+ * together with all others. False: it was not taken.
  */
 bool attach_links_leave(struct attach_backend *backend, int fd, int file);
 /*
- * Until no link on @file is left that is being let go of: a call would be counted by both it and a new one.
+ * Waits until no link on @file is being closed. Otherwise it and a new link would both count the same call.
  */
 void attach_links_wait(struct attach_backend *backend, int file);
-/* Lets go of what is left, in the background if it takes longer. */
+/* Closes the remaining links, in the background if it takes longer. */
 void attach_links_end(struct attach_backend *backend);
 
 /* ---- attach_tracefs.c ---- */
 
-int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *ret_trouble);
-/* Removes the events of processes that are no more. */
+int attach_tracefs_open(struct attach_backend *backend, struct attach_error *ret_error);
+/* Removes the events of processes that have ended. */
 int attach_tracefs_clean(struct attach_backend *backend);
 /* Appends to uprobe_events. */
 int attach_tracefs_write(struct attach_backend *backend, const char *text, size_t n);

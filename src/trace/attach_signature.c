@@ -13,7 +13,7 @@ enum { BREAKPOINT = 1 };
 enum { PAGE = 4096, WINDOW = 16 };
 
 /*
- * What the kernel side will see there. Code pages are mapped at pages of the file, so a place in its page is
+ * The signature as the kernel side computes it. Code is mapped by file pages, so its offset in the page is
  * known.
  */
 static int signature_of(const struct attach_site *site, uint32_t salt, struct trace_signature *ret_key)

@@ -13,7 +13,7 @@
 #include "proc/proc.h"
 #include "proc/capabilities.h"
 
-/* Where it is nowhere mounted: a mount that nobody else sees and that is gone with its file descriptor. */
+/* Where tracefs is not mounted: a mount that no other process sees and that ends with its file descriptor. */
 static int mount_own(void)
 {
 	_cleanup_close_ int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
@@ -27,7 +27,7 @@ static int mount_own(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *ret_trouble)
+int attach_tracefs_open(struct attach_backend *backend, struct attach_error *ret_error)
 {
 	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 	int fd = -1;
@@ -42,11 +42,12 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 	if (fd < 0)
 		fd = mount_own();
 	if (fd < 0) {
-		attach_say(ret_trouble,
-			   "tracefs is not mounted and cannot be (%s); %s, so tracing needs it: mount -t "
-			   "tracefs tracefs /sys/kernel/tracing, "
-			   "as root",
-			   strerror(-fd), attach_why_events());
+		attach_error_set(
+			ret_error,
+			"tracefs is not mounted and cannot be (%s); %s, so tracing needs it: mount -t "
+			"tracefs tracefs /sys/kernel/tracing, "
+			"as root",
+			strerror(-fd), attach_why_events());
 		return fd;
 	}
 	backend->tracefs = fd;
@@ -56,14 +57,14 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 		struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
 		if (r == -ENOENT)
-			attach_say(ret_trouble,
-				   "tracefs has no uprobe_events: tracing needs a kernel built with "
-				   "CONFIG_UPROBE_EVENTS");
+			attach_error_set(ret_error,
+					 "tracefs has no uprobe_events: tracing needs a kernel built with "
+					 "CONFIG_UPROBE_EVENTS");
 		else if (capability_lacks(CAPABILITY_FOR(EVENT), lacks) > 0)
-			attach_say(ret_trouble, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
-				   lacks[0].remedy);
+			attach_error_set(ret_error, "%s, and %s; %s", lacks[0].cause, attach_why_events(),
+					 lacks[0].remedy);
 		else
-			attach_say_refused(ret_trouble, "uprobe_events in tracefs cannot be written", r);
+			attach_error_refused(ret_error, "uprobe_events in tracefs cannot be written", r);
 		return r == -ENOENT ? -EOPNOTSUPP : r;
 	}
 	return 0;
@@ -71,7 +72,7 @@ int attach_tracefs_open(struct attach_backend *backend, struct attach_trouble *r
 
 int attach_tracefs_write(struct attach_backend *backend, const char *text, size_t n)
 {
-	/* O_APPEND: anything else would remove everybody's events. */
+	/* Without O_APPEND, opening would remove the events of all programs. */
 	_cleanup_close_ int fd = openat(backend->tracefs, "uprobe_events", O_WRONLY | O_APPEND | O_CLOEXEC);
 	ssize_t written;
 
@@ -95,15 +96,17 @@ int attach_tracefs_event_id(struct attach_backend *backend, const char *name, ui
 	return parse_u64(text, ret_id);
 }
 
-/* "p:gpusonde/g123_456_7 /path:0x…": the name when it is ours and whoever made it is no more. */
+/*
+ * "p:gpusonde/g123_456_7 /path:0x…": whether gpusonde created it and that process has ended. @name: its name.
+ */
 static bool is_left_over(const char *line, char name[static ATTACH_NAME_MAX])
 {
-	struct process_id maker, now;
+	struct process_id creator, now;
 
 	if ((line[0] != 'p' && line[0] != 'r') || sscanf(line + 1, ":%63[^ \n]", name) != 1 ||
-	    sscanf(name, "gpusonde/g%" SCNu32 "_%" SCNu64, &maker.pid, &maker.start_ticks) != 2)
+	    sscanf(name, "gpusonde/g%" SCNu32 "_%" SCNu64, &creator.pid, &creator.start_ticks) != 2)
 		return false;
-	return proc_process_id("/proc", maker.pid, &now) < 0 || !process_id_equal(now, maker);
+	return proc_process_id("/proc", creator.pid, &now) < 0 || !process_id_equal(now, creator);
 }
 
 int attach_tracefs_clean(struct attach_backend *backend)
@@ -121,7 +124,10 @@ int attach_tracefs_clean(struct attach_backend *backend)
 
 		if (!is_left_over(line, name) || strcmp(name, last) == 0)
 			continue;
-		/* Busy if somebody whom we cannot see from this PID namespace uses it: then it stays. */
+		/*
+		 * If a process outside this PID namespace uses it, this fails with -EBUSY, and the event
+		 * stays.
+		 */
 		attach_tracefs_write(backend, text, (size_t)snprintf(text, sizeof(text), "-:%s\n", name));
 		memcpy(last, name, sizeof(last));
 	}

@@ -86,10 +86,10 @@ static void choose_libraries(struct trace_engine *engine)
 		}
 }
 
-static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble)
+static int start(struct trace_engine *engine, struct attach_error *ret_error)
 {
 	static const struct sums_ops ops = { .hits = engine_hits, .over = on_sums_over };
-	int r = attach_backend_new(&engine->config.attach, &engine->backend, ret_trouble);
+	int r = attach_backend_new(&engine->config.attach, &engine->backend, ret_error);
 
 	if (r < 0)
 		return r;
@@ -98,7 +98,7 @@ static int start(struct trace_engine *engine, struct attach_trouble *ret_trouble
 		r = attach_follow(engine->backend, engine->config.pid,
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
 		if (r == -ENOTSUP)
-			snprintf(ret_trouble->text, sizeof(ret_trouble->text),
+			snprintf(ret_error->text, sizeof(ret_error->text),
 				 "gpusonde runs in a PID namespace of its own, so one process cannot be "
 				 "told from others; run it in the "
 				 "machine's (hostPID, --pid=host)");
@@ -146,7 +146,7 @@ static uint32_t ring_size(uint32_t wanted)
 
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
-		     struct attach_trouble *ret_trouble)
+		     struct attach_error *ret_error)
 {
 	_cleanup_(trace_engine_freep) struct trace_engine *engine = calloc(1, sizeof(*engine));
 	int r;
@@ -159,11 +159,11 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);
-	ret_trouble->text[0] = 0;
-	r = start(engine, ret_trouble);
+	ret_error->text[0] = 0;
+	r = start(engine, ret_error);
 	if (r < 0) {
-		if (!ret_trouble->text[0])
-			snprintf(ret_trouble->text, sizeof(ret_trouble->text), "tracing cannot be set up: %s",
+		if (!ret_error->text[0])
+			snprintf(ret_error->text, sizeof(ret_error->text), "tracing cannot be set up: %s",
 				 strerror(-r));
 		return r;
 	}

@@ -120,7 +120,7 @@ struct trace_engine_status {
 
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
-		     struct attach_trouble *ret_trouble);
+		     struct attach_error *ret_error);
 /* Detaches at once; the traced go on. */
 void trace_engine_free(struct trace_engine *engine);
 DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)

@@ -92,7 +92,7 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 {
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_trouble trouble = { 0 };
+	struct attach_error error = { 0 };
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 	char who[SUBJECT_MAX];
 	int r;
@@ -109,7 +109,7 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "the agent has not begun yet");
 		return;
 	}
-	r = attach_backend_new(&config, &backend, &trouble);
+	r = attach_backend_new(&config, &backend, &error);
 	doctor_subject(d, who, sizeof(who));
 	if (r == 0) {
 		found(f, VERDICT_OK, "%s can trace CUDA calls, attached by %s", who,
@@ -119,7 +119,7 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		remedy(f, "how to give it stands at trace-capabilities; trace.enabled=no if tracing is not "
 			  "wanted");
 	} else { /* the cause has its remedy within */
-		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, trouble.text);
+		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, error.text);
 	}
 }
 
@@ -190,14 +190,14 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 {
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_trouble trouble;
+	struct attach_error error;
 	struct statfs fs;
 
 	if (!wanted(d)) {
 		not_wanted(d, f);
 		return;
 	}
-	if (attach_backend_new(&config, &backend, &trouble) == 0) {
+	if (attach_backend_new(&config, &backend, &error) == 0) {
 		found(f, VERDICT_OK, "%s",
 		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
 			      "not needed: the kernel has uprobe_multi" :
@@ -243,7 +243,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	};
 	const struct attach_config config = { .ring_bytes = RING_BYTES };
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
-	struct attach_trouble trouble;
+	struct attach_error error;
 	struct site_rules rules;
 	struct strbuf text;
 
@@ -251,7 +251,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 		not_wanted(d, f);
 		return;
 	}
-	if (attach_backend_new(&config, &backend, &trouble) < 0 || kernel_sites_probe(backend, &rules) < 0) {
+	if (attach_backend_new(&config, &backend, &error) < 0 || kernel_sites_probe(backend, &rules) < 0) {
 		found(f, VERDICT_NOTE, "what a probe costs here could not be tried");
 		return;
 	}

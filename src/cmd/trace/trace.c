@@ -244,14 +244,14 @@ static int start_engine(struct tracing *t)
 		.latency_ns = t->inv->flag[FLAG_RAW] || t->kernels ? 10 * NSEC_PER_MSEC : 100 * NSEC_PER_MSEC,
 	};
 	static const struct trace_engine_ops ops = { .notice = on_notice };
-	struct attach_trouble trouble = { "" };
-	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &trouble);
+	struct attach_error error = { "" };
+	int r = trace_engine_new(t->event, &config, &ops, t, &t->engine, &error);
 
 	if (r >= 0)
 		r = add_sinks(t);
 	if (r < 0)
 		fprintf(stderr, "gpusonde trace: CUDA calls are not traced: %s\n",
-			trouble.text[0] ? trouble.text : strerror(-r));
+			error.text[0] ? error.text : strerror(-r));
 	return r;
 }
 

@@ -248,10 +248,10 @@ static void trace_until_killed(const struct attach_config *config, int fd)
 {
 	struct attach_site site = traced_site((const void *)traced_outer, CALL);
 	struct attach_backend *backend;
-	struct attach_trouble trouble;
+	struct attach_error error;
 	struct attachment *returns, *entry;
 
-	if (attach_backend_new(config, &backend, &trouble) < 0 ||
+	if (attach_backend_new(config, &backend, &error) < 0 ||
 	    attach_set_spec(backend, CALL, &with_events) < 0 ||
 	    attach(backend, traced_file(), 0, true, &site, 1, &returns) < 0 ||
 	    attach(backend, traced_file(), 0, false, &site, 1, &entry) < 0 || write(fd, "", 1) != 1)
@@ -286,7 +286,7 @@ static void killing_the_tracer_leaves_the_traced_running(void **state)
 		.ring_bytes = 64 << 10, .stats = 16, .procs = 16, .threads = 16, .no_multi = no_multi
 	};
 	struct attach_backend *backend;
-	struct attach_trouble trouble;
+	struct attach_error error;
 	int calls[2], tracer[2], status;
 	pid_t pid, traced;
 	char byte;
@@ -312,7 +312,7 @@ static void killing_the_tracer_leaves_the_traced_running(void **state)
 	assert_true(WIFSIGNALED(status));
 	tell(calls[0]);
 	/* What it has left behind goes when the next one starts. */
-	assert_int_equal(attach_backend_new(&config, &backend, &trouble), 0);
+	assert_int_equal(attach_backend_new(&config, &backend, &error), 0);
 	attach_backend_free(backend);
 	assert_false(events_left(pid));
 	tell(calls[0]);

@@ -102,15 +102,15 @@ static void trace_program(struct run *run, bool no_multi)
 		.every_call = true,
 		.latency_ns = 10 * NSEC_PER_MSEC,
 	};
-	struct attach_trouble trouble;
+	struct attach_error error;
 	int status = 0;
 	char c = 0;
 
 	assert_int_equal(sd_event_new(&run->event), 0);
-	if (trace_engine_new(run->event, &config, &ops, run, &run->engine, &trouble) < 0) {
+	if (trace_engine_new(run->event, &config, &ops, run, &run->engine, &error) < 0) {
 		kill(run->pid, SIGKILL);
 		waitpid(run->pid, NULL, 0);
-		need_unmet(trouble.text);
+		need_unmet(error.text);
 	}
 	run->sink = (struct event_sink){ .sink = { .name = "test", .userdata = run },
 					 .event = on_event,

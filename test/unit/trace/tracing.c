@@ -80,19 +80,19 @@ static int setup(void **state, bool no_multi)
 		return -1;
 	*state = tracing;
 	if (no_multi && !tracefs_answers()) {
-		snprintf(tracing->trouble.text, sizeof(tracing->trouble.text),
+		snprintf(tracing->error.text, sizeof(tracing->error.text),
 			 "tracefs does not answer: the kernel has crashed in it, see dmesg; restart the "
 			 "machine");
 		return 0;
 	}
-	if (attach_backend_new(&config, &tracing->backend, &tracing->trouble) == 0)
+	if (attach_backend_new(&config, &tracing->backend, &tracing->error) == 0)
 		tracing->ring =
 			ring_buffer__new(attach_map_fd(tracing->backend, "events"), take, tracing, NULL);
 	/* A program that the verifier refuses would be hidden by the other way. */
 	if (tracing->backend && !no_multi && attach_kernel_has_multi() &&
 	    strcmp(attach_backend_name(tracing->backend), "uprobe_multi") != 0) {
 		fprintf(stderr, "this kernel has uprobe_multi, and it is not used: %s\n",
-			tracing->trouble.text);
+			tracing->error.text);
 		return -1;
 	}
 	return 0;
@@ -131,7 +131,7 @@ struct tracing *tracing_of(void **state)
 	struct tracing *tracing = *state;
 
 	if (!tracing->backend)
-		need_unmet(tracing->trouble.text);
+		need_unmet(tracing->error.text);
 	assert_non_null(tracing->ring);
 	return tracing;
 }

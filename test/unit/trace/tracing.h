@@ -29,7 +29,7 @@ union tracing_event {
 
 struct tracing {
 	struct attach_backend *backend;
-	struct attach_trouble trouble;
+	struct attach_error error;
 	struct ring_buffer *ring;
 	struct attachment *attached[TRACING_ATTACHED];
 	unsigned attached_n;
