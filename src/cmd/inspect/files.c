@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Which files gpusonde inspect reads: the one that is named, or those that a process maps. */
+/* The files that gpusonde inspect reads: the operand, or the files mapped by a process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,11 +17,11 @@
 #include "view/table.h"
 
 enum {
-	FILES_MAX = 4096, /* that a process maps */
-	OPEN_MAX = 256, /* of these, with device code in them */
+	FILES_MAX = 4096, /* different files mapped by a process */
+	OPEN_MAX = 256, /* of these, files with device code */
 };
 
-void inspect_say(const struct invocation *inv, const char *path, const char *why)
+void inspect_print(const struct invocation *inv, const char *path, const char *why)
 {
 	struct strbuf clean;
 
@@ -31,39 +31,37 @@ void inspect_say(const struct invocation *inv, const char *path, const char *why
 	strbuf_done(&clean);
 }
 
-int inspect_complain(const struct invocation *inv, const char *path, int error)
+int inspect_print_errno(const struct invocation *inv, const char *path, int error)
 {
 	static const struct {
 		int error;
 		const char *why;
 	} known[] = {
 		{ ENOENT, "no such file: check the path" },
-		{ EACCES, "not readable by this user: run as root, or as who owns it" },
-		{ EPERM, "not readable by this user: run as root, or as who owns it" },
+		{ EACCES, "not readable by this user: run as root or as the owner of the file" },
+		{ EPERM, "not readable by this user: run as root or as the owner of the file" },
 		{ EISDIR, "a directory: name a file in it" },
 		{ ENOTSUP, "a FIFO, a socket or a device: name a regular file" },
 		{ ENXIO, "a FIFO, a socket or a device: name a regular file" },
 		{ ENOEXEC,
 		  "no file that could hold CUDA kernels: name a program, a library, an object, an archive, "
-		  "a fatbin or "
-		  "a cubin" },
+		  "a fatbin or a cubin" },
 		{ ENODATA,
-		  "no device code is in it: what it launches is in a library it loads, or is compiled "
-		  "while it runs; "
-		  "\"gpusonde inspect -p PID\" looks through all that a process has loaded" },
+		  "no device code in it: it may launch kernels of a library it loads, or compile them at "
+		  "run time; \"gpusonde inspect -p PID\" reads all files that a process has loaded" },
 	};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(known); i++) {
 		if (known[i].error == -error) {
-			inspect_say(inv, path, known[i].why);
+			inspect_print(inv, path, known[i].why);
 			return EXIT_FAILURE;
 		}
 	}
-	inspect_say(inv, path, strerror(-error));
+	inspect_print(inv, path, strerror(-error));
 	return EXIT_FAILURE;
 }
 
-/* Without waiting for whoever writes to a FIFO. */
+/* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_regular(const char *path, int *ret_fd)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -79,7 +77,7 @@ static int open_regular(const char *path, int *ret_fd)
 
 static int add_file(struct inspect_files *files, const char *path, size_t path_n, int fd)
 {
-	/* OPEN_MAX at most */
+	/* grows to at most OPEN_MAX entries */
 	struct inspect_file *more = realloc(files->file, (files->n + 1) * sizeof(*more));
 	char *copy = strndup(path, path_n);
 
@@ -94,7 +92,7 @@ static int add_file(struct inspect_files *files, const char *path, size_t path_n
 	return 0;
 }
 
-static int skip_image(const struct cubin_image *image, void *userdata)
+static int count_image(const struct cubin_image *image, void *userdata)
 {
 	uint64_t *images = userdata;
 
@@ -103,17 +101,17 @@ static int skip_image(const struct cubin_image *image, void *userdata)
 	return 1;
 }
 
-static void skip_trouble(uint64_t offset, const char *text, void *userdata)
+static void ignore_error(uint64_t offset, const char *text, void *userdata)
 {
 	(void)offset;
 	(void)text;
 	(void)userdata;
 }
 
-/* 0: it has device code, or something that was meant to be some. */
-static int look_into(int fd)
+/* 0: the file holds device code, possibly malformed. */
+static int check_device_code(int fd)
 {
-	static const struct cubin_ops ops = { .image = skip_image, .trouble = skip_trouble };
+	static const struct cubin_ops ops = { .image = count_image, .trouble = ignore_error };
 	struct cubin_source source;
 	uint64_t images = 0;
 	int r = cubin_source_file(fd, &source);
@@ -148,7 +146,7 @@ static bool seen_before(struct mapped_search *s, const struct proc_map *map)
 	return false;
 }
 
-static int take_mapped(struct mapped_search *s, const struct proc_map *map)
+static int add_mapped(struct mapped_search *s, const struct proc_map *map)
 {
 	struct proc_mapped mapped = {
 		s->pid, map->start, map->end, map->dev, map->ino, map->path, map->path_n
@@ -162,7 +160,7 @@ static int take_mapped(struct mapped_search *s, const struct proc_map *map)
 		return 0;
 	r = proc_mapped_open("/proc", &mapped, &fd, &st);
 	if (r == -ENOTSUP)
-		return 0; /* a device, which has no code */
+		return 0; /* a device file */
 	if (r < 0) {
 		path = strndup(map->path, map->path_n);
 		if (!path)
@@ -171,7 +169,7 @@ static int take_mapped(struct mapped_search *s, const struct proc_map *map)
 				s->files->userdata);
 		return 0;
 	}
-	if (look_into(fd) < 0)
+	if (check_device_code(fd) < 0)
 		return 0;
 	if (s->files->n == OPEN_MAX) {
 		s->left_out++;
@@ -183,7 +181,7 @@ static int take_mapped(struct mapped_search *s, const struct proc_map *map)
 	return r;
 }
 
-/* What a process maps, each file once. */
+/* The files that a process maps, each once. */
 static int find_mapped(struct inspect_files *files, pid_t pid)
 {
 	_cleanup_free_ struct mapped_search *s = calloc(1, sizeof(*s));
@@ -198,26 +196,26 @@ static int find_mapped(struct inspect_files *files, pid_t pid)
 	s->pid = pid;
 	r = proc_maps_open("/proc", pid, &maps);
 	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0)
-		r = take_mapped(s, &map);
+		r = add_mapped(s, &map);
 	proc_maps_done(&maps);
 	if (s->left_out) {
-		snprintf(text, sizeof(text), "%llu more mapped files are left out: %u are looked at, %u read",
+		snprintf(text, sizeof(text),
+			 "%llu more mapped files are left out: at most %u are examined and %u read",
 			 (unsigned long long)s->left_out, FILES_MAX, OPEN_MAX);
 		files->error(&(struct inspect_error){ .file = "/proc", .text = text }, files->userdata);
 	}
 	return r;
 }
 
-/* Root may lack what it takes, in a container for example. */
+/* Even root may lack the permission, for example in a container. */
 static const char *remedy(int error)
 {
 	if (error != -EACCES && error != -EPERM)
 		return "";
 	if (geteuid() != 0)
-		return ": run as root, or as its user";
-	return ": this root may not look into it: it takes the capability CAP_SYS_PTRACE, in the user "
-	       "namespace of the process, and "
-	       "security modules (AppArmor, SELinux) that allow it";
+		return ": run as root or as the user of the process";
+	return ": root needs the capability CAP_SYS_PTRACE in the user namespace of the process, and "
+	       "security modules (AppArmor, SELinux) must allow it";
 }
 
 static int find_process(const struct invocation *inv, const char *text, struct inspect_files *files)
@@ -226,7 +224,7 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 	int r;
 
 	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
-		fprintf(stderr, "gpusonde %s: -p cannot be \"%.80s\": it must be the number of a process\n",
+		fprintf(stderr, "gpusonde %s: -p cannot be \"%.80s\": it must be a process ID\n",
 			inv->command->name, text);
 		return EXIT_USAGE;
 	}
@@ -234,16 +232,15 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 	if (r == 0 && files->n > 0)
 		return EXIT_SUCCESS;
 	if (r == -ENOENT || r == -ESRCH)
-		fprintf(stderr, "gpusonde %s: there is no process %s: check its number\n", inv->command->name,
-			text);
+		fprintf(stderr, "gpusonde %s: there is no process %s: check the process ID\n",
+			inv->command->name, text);
 	else if (r < 0)
-		fprintf(stderr, "gpusonde %s: what process %s maps cannot be read: %s%s\n",
+		fprintf(stderr, "gpusonde %s: the mappings of process %s cannot be read: %s%s\n",
 			inv->command->name, text, strerror(-r), remedy(r));
 	else
 		fprintf(stderr,
-			"gpusonde %s: process %s maps no file with device code that could be read: it uses "
-			"no CUDA kernels of "
-			"its own, or compiles them while it runs\n",
+			"gpusonde %s: process %s maps no file with device code that could be read: it has no "
+			"CUDA kernels, or compiles them at run time\n",
 			inv->command->name, text);
 	return EXIT_FAILURE;
 }
@@ -253,15 +250,15 @@ static int find_file(const struct invocation *inv, const char *path, struct insp
 	int fd = -1, r = open_regular(path, &fd);
 
 	if (r < 0)
-		return inspect_complain(inv, path, r);
-	/* Refused before a document begins. */
-	r = look_into(fd);
+		return inspect_print_errno(inv, path, r);
+	/* Checked now, before the writer begins its output. */
+	r = check_device_code(fd);
 	if (r == 0)
 		r = add_file(files, path, strlen(path), fd);
 	if (r == 0)
 		return EXIT_SUCCESS;
 	close(fd);
-	return inspect_complain(inv, path, r);
+	return inspect_print_errno(inv, path, r);
 }
 
 int inspect_files_find(const struct invocation *inv, struct inspect_files *files)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde inspect FILE, or -p PID: the CUDA kernels that files hold, and what the compiler made of them. */
+/* gpusonde inspect FILE, or -p PID: the CUDA kernels in a file or in the files of a process. */
 #include "cmd/inspect/inspect.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static void report_file(const struct inspect_error *error, void *userdata)
 	inspect_report(userdata, error);
 }
 
-static int take_filters(struct inspection *in)
+static int parse_filters(struct inspection *in)
 {
 	const char *kernel = in->inv->flag[FLAG_KERNEL], *arch = in->inv->flag[FLAG_ARCH];
 	struct inspect_filter *filter = &in->reading.filter;
@@ -32,11 +32,11 @@ static int take_filters(struct inspection *in)
 	regex_t regex;
 	int r;
 
-	/* compute_90 would be PTX alone, which --arch does not tell from machine code. */
+	/* compute_90 would select PTX only, but --arch does not distinguish PTX from machine code. */
 	if (arch && (strncmp(arch, "compute_", 8) == 0 || kernel_arch_parse(arch, &filter->arch) < 0)) {
 		fprintf(stderr,
-			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture, as sm_90, 90 "
-			"or sm_100f\n",
+			"gpusonde %s: --arch cannot be \"%.80s\": it must be an architecture such as sm_90, "
+			"90 or sm_100f\n",
 			in->inv->command->name, arch);
 		return EXIT_USAGE;
 	}
@@ -51,60 +51,60 @@ static int take_filters(struct inspection *in)
 	}
 	regerror(r, &regex, why, sizeof(why));
 	fprintf(stderr,
-		"gpusonde %s: --kernel cannot be \"%.80s\": %s; it must be an extended regular expression, "
-		"in which \\ stands "
-		"before ( ) [ ] { } * + ? | . ^ $ that are meant as they are\n",
+		"gpusonde %s: --kernel cannot be \"%.80s\": %s; it must be an extended regular expression: "
+		"write \\ before ( ) [ ] { } * + ? | . ^ $ to match them literally\n",
 		in->inv->command->name, kernel, why);
 	return EXIT_USAGE;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_archs(const void *a, const void *b)
 {
 	const struct kernel_arch *x = a, *y = b;
 
 	return x->sm != y->sm ? x->sm - y->sm : x->variant - y->variant;
 }
 
-static void say_which_archs(const struct inspection *in)
+static void report_archs(const struct inspection *in)
 {
 	struct inspect_result result = in->result;
 	char arch[KERNEL_ARCH_TEXT];
 	struct strbuf text;
 
 	strbuf_init(&text, 0);
-	strbuf_adds(&text, "no image is for that very architecture: there are some for ");
-	qsort(result.archs, result.archs_n, sizeof(*result.archs), by_number);
+	strbuf_adds(&text, "no image is for this architecture; there are images for ");
+	qsort(result.archs, result.archs_n, sizeof(*result.archs), compare_archs);
 	for (unsigned i = 0; i < result.archs_n; i++) {
 		kernel_arch_text(result.archs[i], arch);
-		strbuf_addf(&text, "%s%s", i > 0 ? ", " : "", arch[0] ? arch : "one that is not told");
+		strbuf_addf(&text, "%s%s", i > 0 ? ", " : "", arch[0] ? arch : "an unknown one");
 	}
 	strbuf_adds(&text, result.archs_left_out ? ", and others" : "");
-	inspect_say(in->inv, in->files.file[0].path, text.data);
+	inspect_print(in->inv, in->files.file[0].path, text.data);
 	strbuf_done(&text);
 }
 
-/* After reading. False: what was asked for is not there. */
-static bool say_what_is_missing(const struct inspection *in)
+/* Reports after reading why nothing is shown. False: --arch or --kernel matches nothing, as with grep. */
+static bool report_missing(const struct inspection *in)
 {
 	const struct inspect_result *result = &in->result;
 	const struct inspect_filter *filter = &in->reading.filter;
 	const char *path = in->files.file[0].path;
 
 	if (result->images == 0 && filter->by_arch && result->images_found > 0)
-		say_which_archs(in);
+		report_archs(in);
 	else if (result->kernels == 0 && result->images > 0 && result->images == result->to_compile)
-		inspect_say(in->inv, path,
-			    "only PTX or what the linker compiles is shown: it becomes kernels when it is "
-			    "loaded or linked");
+		inspect_print(
+			in->inv, path,
+			"the images shown hold only PTX or code for the linker: it is compiled to kernels "
+			"when it is loaded or linked");
 	else if (result->kernels == 0 && result->images > 0 && !filter->kernel)
-		inspect_say(in->inv, path,
-			    "its images hold no kernels: what it launches is in a library it loads, or is "
-			    "compiled while it runs");
+		inspect_print(
+			in->inv, path,
+			"its images hold no kernels: the program may launch kernels of a library it loads, "
+			"or compile them at run time");
 	else if (result->kernels == 0 && filter->kernel)
-		inspect_say(in->inv, path,
-			    "no kernel has such a name: --kernel looks for a part of it, as compiled or "
-			    "demangled");
-	/* As grep does. */
+		inspect_print(
+			in->inv, path,
+			"no kernel name matches: --kernel is searched for in mangled and demangled names");
 	return !((result->images == 0 && filter->by_arch) || (result->kernels == 0 && filter->kernel));
 }
 
@@ -120,8 +120,8 @@ static int inspect(struct inspection *in)
 		return EXIT_FAILURE;
 	}
 	if (in->result.images_found > 0)
-		return say_what_is_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
-	inspect_say(in->inv, in->files.file[0].path, "nothing of its device code could be read");
+		return report_missing(in) ? EXIT_SUCCESS : EXIT_FAILURE;
+	inspect_print(in->inv, in->files.file[0].path, "none of its device code could be read");
 	return EXIT_FAILURE;
 }
 
@@ -140,7 +140,7 @@ static void options_from(const struct invocation *inv, struct inspect_options *r
 
 static int run(struct inspection *in)
 {
-	int status = take_filters(in);
+	int status = parse_filters(in);
 
 	if (status == EXIT_SUCCESS)
 		status = inspect_files_find(in->inv, &in->files);

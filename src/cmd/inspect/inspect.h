@@ -35,56 +35,54 @@ struct inspect_files {
 	void *userdata;
 };
 /*
- * As the command line says; each has device code, or something that was meant to be some. An exit status;
- * what is wrong was said.
+ * The files that the command line selects; each holds device code, possibly malformed. Returns an exit
+ * status; errors have been printed.
  */
 int inspect_files_find(const struct invocation *invocation, struct inspect_files *files);
 void inspect_files_done(struct inspect_files *files);
-/* On standard error. inspect_complain(): what an errno means here, and the remedy; gives EXIT_FAILURE. */
-void inspect_say(const struct invocation *invocation, const char *path, const char *why);
-int inspect_complain(const struct invocation *invocation, const char *path, int error);
+/* On standard error. */
+void inspect_print(const struct invocation *invocation, const char *path, const char *why);
+/* Prints the cause and the remedy of -errno @error. Returns EXIT_FAILURE. */
+int inspect_print_errno(const struct invocation *invocation, const char *path, int error);
 
-/* Names as they were demangled lately: a kernel is compiled for many architectures, one after the other. */
+/* A cache of demangled names: a file holds each kernel once per architecture. */
 struct inspect_names;
-/* @brief: brief names, too. */
+/* @brief: also makes brief names. */
 int inspect_names_new(bool brief, struct inspect_names **ret_names);
 void inspect_names_free(struct inspect_names *names); /* NULL is fine */
-/* Good until the next call. */
+/* Valid until the next call. */
 struct inspect_name inspect_names_get(struct inspect_names *names, const char *symbol, size_t n);
-/* C++ names that were shown as they are, because they are wrong or would take too much. */
+/* Number of C++ names shown mangled, because they are malformed or exceed a limit. */
 uint64_t inspect_names_mangled(const struct inspect_names *names);
 DEFINE_CLEANUP(struct inspect_names *, inspect_names_free, inspect_names_freep)
 
 struct inspect_filter {
-	const char *kernel; /* a regular expression that is right, or NULL: all */
+	const char *kernel; /* a valid regular expression; NULL: all */
 	bool by_arch;
 	struct kernel_arch arch;
 };
-/* What reading all files came to. */
+/* Totals over all files. */
 enum { INSPECT_ARCHS = 64 };
 struct inspect_result {
 	uint64_t images_found, images /* shown ones */, kernels, mangled;
-	uint64_t to_compile; /* shown ones that hold PTX or what the linker compiles */
-	/* of all images that were found, as they came; more are left out */
+	uint64_t to_compile; /* shown images that hold PTX or code for the linker */
+	/* architectures of all images found, in order of appearance */
 	struct kernel_arch archs[INSPECT_ARCHS];
 	unsigned archs_n;
-	bool archs_left_out;
+	bool archs_left_out; /* there were more than INSPECT_ARCHS */
 };
-/*
- * Of the files' images or kernels what the filter wants goes to standard output, through the writer's main
- * @state.
- */
+/* Images and kernels of @files that match @filter are written to @fd by @writer. */
 struct inspect_reading {
 	const struct inspect_writer *writer;
-	void *state;
+	void *state; /* the writer's main state */
 	struct inspect_options options;
-	const char *command; /* named in errors that the writer leaves to standard error */
+	const char *command; /* prefix of errors on standard error */
 	struct inspect_filter filter;
 	const struct inspect_files *files;
-	unsigned threads; /* at most; 0: as many as there are CPUs */
-	int fd; /* where it goes */
+	unsigned threads; /* at most; 0: one per CPU */
+	int fd; /* output */
 };
-/* To the writer, or to standard error where that has no place for errors. */
+/* Passes @error to the writer, or prints it if the writer takes no errors. */
 void inspect_report(const struct inspect_reading *reading, const struct inspect_error *error);
-/* -ENOMEM; -errno of writing, of which -EPIPE says that the reader has gone away. */
+/* -ENOMEM, or -errno of writing; -EPIPE: the reader has closed the pipe. */
 int inspect_read(const struct inspect_reading *reading, struct inspect_result *ret_result);

@@ -7,12 +7,12 @@
 #include "cubin/name.h"
 
 enum {
-	/* the longest that is shown; 16 KiB of symbol make 200 KiB of name at most that are known */
+	/* longest name shown; the longest known symbols, 16 KiB, demangle to at most 200 KiB */
 	NAME_BYTES = 1 << 20,
 	BRIEF_BYTES = 16 << 10,
-	SLOTS = 4096, /* names that are remembered */
-	SLOT_BYTES = 16 << 10, /* symbol and name of one that is; with PyTorch's, 1 KiB */
-	KEPT_BYTES = 3 << 20, /* all of them */
+	SLOTS = 4096, /* cached names */
+	SLOT_BYTES = 16 << 10, /* longest cached symbol and name; in PyTorch they have 1 KiB */
+	CACHE_BYTES = 3 << 20, /* all of them */
 };
 
 struct slot {
@@ -24,9 +24,9 @@ struct slot {
 
 struct inspect_names {
 	struct slot *slots[SLOTS];
-	size_t kept;
+	size_t cached_bytes;
 	uint64_t mangled;
-	bool wants_brief;
+	bool with_brief;
 	char brief[BRIEF_BYTES];
 	char buf[NAME_BYTES];
 };
@@ -37,31 +37,31 @@ int inspect_names_new(bool brief, struct inspect_names **ret_names)
 
 	if (!names)
 		return -ENOMEM;
-	names->wants_brief = brief;
+	names->with_brief = brief;
 	*ret_names = names;
 	return 0;
 }
 
-static void forget(struct inspect_names *names)
+static void clear_cache(struct inspect_names *names)
 {
 	for (unsigned i = 0; i < SLOTS; i++) {
 		free(names->slots[i]);
 		names->slots[i] = NULL;
 	}
-	names->kept = 0;
+	names->cached_bytes = 0;
 }
 
 void inspect_names_free(struct inspect_names *names)
 {
 	if (!names)
 		return;
-	forget(names);
+	clear_cache(names);
 	free(names);
 }
 
-/* What cannot be kept is demangled again. */
-static void name_keep(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
-		      const struct inspect_name *name)
+/* A name that is not cached is demangled again the next time. */
+static void cache_name(struct inspect_names *names, struct slot **slot, const char *symbol, size_t n,
+		       const struct inspect_name *name)
 {
 	size_t brief_n = name->brief ? strlen(name->brief) + 1 : 0,
 	       bytes = sizeof(**slot) + n + name->n + 2 + brief_n;
@@ -69,8 +69,8 @@ static void name_keep(struct inspect_names *names, struct slot **slot, const cha
 
 	if (bytes > SLOT_BYTES)
 		return;
-	if (names->kept + bytes > KEPT_BYTES)
-		forget(names);
+	if (names->cached_bytes + bytes > CACHE_BYTES)
+		clear_cache(names);
 	copy = malloc(bytes);
 	if (!copy)
 		return;
@@ -84,10 +84,10 @@ static void name_keep(struct inspect_names *names, struct slot **slot, const cha
 		memcpy(copy->text + n + name->n + 2, name->brief, brief_n);
 	free(*slot);
 	*slot = copy;
-	names->kept += bytes; /* of those that were replaced, too: forgotten with the others */
+	names->cached_bytes += bytes; /* includes replaced entries, until the cache is cleared */
 }
 
-/* Names are long: eight bytes at a time. The multiplier is 2^64 by the golden ratio. */
+/* Names are long, so eight bytes at a time. The multiplier is 2^64 divided by the golden ratio. */
 static size_t slot_of(const char *symbol, size_t n)
 {
 	uint64_t hash = n, word = 0;
@@ -115,7 +115,7 @@ struct inspect_name inspect_names_get(struct inspect_names *names, const char *s
 					      slot->has_brief ? slot->text + n + slot->name_n + 2 : NULL };
 	done = kernel_name_demangle(symbol, names->buf, sizeof(names->buf));
 	name.n = strlen(names->buf);
-	if (names->wants_brief) {
+	if (names->with_brief) {
 		kernel_name_brief(name.text, names->brief, sizeof(names->brief));
 		name.brief = names->brief;
 	}
@@ -123,7 +123,7 @@ struct inspect_name inspect_names_get(struct inspect_names *names, const char *s
 	if (!done && strncmp(symbol, "_Z", 2) == 0)
 		names->mangled++;
 	else
-		name_keep(names, at, symbol, n, &name);
+		cache_name(names, at, symbol, n, &name);
 	return name;
 }
 

@@ -6,14 +6,14 @@
 
 enum {
 	WRITE_BYTES = 64 << 10, /* at a time */
-	CHUNK_BYTES = 1 << 20, /* of a part that waits for its turn */
-	KEPT_BYTES = 3 << 20, /* of all that have ended before theirs */
-	KEPT_MAX = 1024,
-	SPARE_MAX = 1, /* with their memory */
+	CHUNK_BYTES = 1 << 20, /* of a part that is not next in order */
+	PENDING_BYTES = 3 << 20, /* of all parts that have ended but cannot be written yet */
+	PENDING_MAX = 1024,
+	SPARE_MAX = 1, /* entries whose memory is reused */
 };
 
-struct inspect_kept {
-	struct inspect_kept *next;
+struct inspect_pending {
+	struct inspect_pending *next;
 	uint64_t part;
 	struct inspect_chunk chunk;
 };
@@ -21,21 +21,21 @@ struct inspect_kept {
 void inspect_chunk_init(struct inspect_chunk *chunk)
 {
 	strbuf_init(&chunk->text, 0);
-	strbuf_init(&chunk->troubles, 0);
-	chunk->troubles_left_out = 0;
+	strbuf_init(&chunk->errors, 0);
+	chunk->errors_left_out = 0;
 }
 
 void inspect_chunk_done(struct inspect_chunk *chunk)
 {
 	strbuf_done(&chunk->text);
-	strbuf_done(&chunk->troubles);
+	strbuf_done(&chunk->errors);
 }
 
 void inspect_chunk_reset(struct inspect_chunk *chunk)
 {
 	strbuf_reset(&chunk->text);
-	strbuf_reset(&chunk->troubles);
-	chunk->troubles_left_out = 0;
+	strbuf_reset(&chunk->errors);
+	chunk->errors_left_out = 0;
 }
 
 void inspect_order_init(struct inspect_order *order, int (*write)(const struct inspect_chunk *, void *),
@@ -46,38 +46,38 @@ void inspect_order_init(struct inspect_order *order, int (*write)(const struct i
 	pthread_cond_init(&order->changed, NULL);
 }
 
-static void free_list(struct inspect_kept *kept)
+static void free_list(struct inspect_pending *pending)
 {
-	while (kept) {
-		struct inspect_kept *next = kept->next;
+	while (pending) {
+		struct inspect_pending *next = pending->next;
 
-		inspect_chunk_done(&kept->chunk);
-		free(kept);
-		kept = next;
+		inspect_chunk_done(&pending->chunk);
+		free(pending);
+		pending = next;
 	}
 }
 
 void inspect_order_done(struct inspect_order *order)
 {
-	free_list(order->kept);
+	free_list(order->pending);
 	free_list(order->spare);
 	pthread_cond_destroy(&order->changed);
 	pthread_mutex_destroy(&order->lock);
 }
 
-void inspect_order_again(struct inspect_order *order)
+void inspect_order_restart(struct inspect_order *order)
 {
-	atomic_store(&order->turn, 0);
+	atomic_store(&order->next_part, 0);
 }
 
-/* By whose turn it is, without the lock. */
+/* Called by the thread of the next part in order, without the lock. */
 static int write_chunk(struct inspect_order *order, struct inspect_chunk *chunk)
 {
 	int r = atomic_load(&order->error);
 
 	if (r == 0)
-		r = chunk->text.failed || chunk->troubles.failed ? -ENOMEM :
-								   order->write(chunk, order->userdata);
+		r = chunk->text.failed || chunk->errors.failed ? -ENOMEM :
+								 order->write(chunk, order->userdata);
 	inspect_chunk_reset(chunk);
 	if (r < 0) {
 		pthread_mutex_lock(&order->lock);
@@ -93,14 +93,14 @@ int inspect_order_await(struct inspect_order *order, uint64_t part)
 	int r;
 
 	pthread_mutex_lock(&order->lock);
-	while (atomic_load(&order->turn) != part && atomic_load(&order->error) == 0)
+	while (atomic_load(&order->next_part) != part && atomic_load(&order->error) == 0)
 		pthread_cond_wait(&order->changed, &order->lock);
 	r = atomic_load(&order->error);
 	pthread_mutex_unlock(&order->lock);
 	return r;
 }
 
-int inspect_order_more(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
+int inspect_order_flush(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
 {
 	int r = atomic_load(&order->error);
 
@@ -108,87 +108,87 @@ int inspect_order_more(struct inspect_order *order, uint64_t part, struct inspec
 		r = inspect_order_await(order, part);
 	else if (r == 0 && chunk->text.len >= CHUNK_BYTES)
 		r = inspect_order_await(order, part);
-	else if (r < 0 || chunk->text.len < WRITE_BYTES || atomic_load(&order->turn) != part)
+	else if (r < 0 || chunk->text.len < WRITE_BYTES || atomic_load(&order->next_part) != part)
 		return r;
 	return r < 0 ? r : write_chunk(order, chunk);
 }
 
 static size_t bytes_of(const struct inspect_chunk *chunk)
 {
-	return chunk->text.len + chunk->troubles.len;
+	return chunk->text.len + chunk->errors.len;
 }
 
-/* What the next parts left, if they have ended; under the lock, which is let go while writing. */
+/* Writes the following parts that have ended. Called with the lock, which is released while writing. */
 static void drain(struct inspect_order *order)
 {
-	struct inspect_kept **at = &order->kept;
+	struct inspect_pending **at = &order->pending;
 
-	while (*at && (*at)->part != atomic_load(&order->turn))
+	while (*at && (*at)->part != atomic_load(&order->next_part))
 		at = &(*at)->next;
 	while (*at) {
-		struct inspect_kept *kept = *at;
+		struct inspect_pending *pending = *at;
 
-		*at = kept->next;
-		order->kept_n--;
-		order->kept_bytes -= bytes_of(&kept->chunk);
+		*at = pending->next;
+		order->pending_n--;
+		order->pending_bytes -= bytes_of(&pending->chunk);
 		pthread_mutex_unlock(&order->lock);
-		write_chunk(order, &kept->chunk);
+		write_chunk(order, &pending->chunk);
 		pthread_mutex_lock(&order->lock);
 		if (order->spare_n < SPARE_MAX) {
-			kept->next = order->spare;
-			order->spare = kept;
+			pending->next = order->spare;
+			order->spare = pending;
 			order->spare_n++;
 		} else {
-			kept->next = NULL;
-			free_list(kept);
+			pending->next = NULL;
+			free_list(pending);
 		}
-		atomic_fetch_add(&order->turn, 1);
-		for (at = &order->kept; *at && (*at)->part != atomic_load(&order->turn);)
+		atomic_fetch_add(&order->next_part, 1);
+		for (at = &order->pending; *at && (*at)->part != atomic_load(&order->next_part);)
 			at = &(*at)->next;
 	}
 }
 
-/* Under the lock: @chunk's memory for that of a spare one, which is empty. False: there is no room for it. */
-static bool part_keep(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
+/* Stores @chunk and gives it the memory of an empty one. Called with the lock. False: a limit is reached. */
+static bool store_part(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
 {
-	struct inspect_kept *kept = order->spare;
+	struct inspect_pending *pending = order->spare;
 	struct inspect_chunk empty;
 
-	if (order->kept_n >= KEPT_MAX || order->kept_bytes + bytes_of(chunk) > KEPT_BYTES)
+	if (order->pending_n >= PENDING_MAX || order->pending_bytes + bytes_of(chunk) > PENDING_BYTES)
 		return false;
-	if (kept) {
-		order->spare = kept->next;
+	if (pending) {
+		order->spare = pending->next;
 		order->spare_n--;
 	} else {
-		kept = malloc(sizeof(*kept));
-		if (!kept)
+		pending = malloc(sizeof(*pending));
+		if (!pending)
 			return false;
-		inspect_chunk_init(&kept->chunk);
+		inspect_chunk_init(&pending->chunk);
 	}
-	empty = kept->chunk;
-	*kept = (struct inspect_kept){ .next = order->kept, .part = part, .chunk = *chunk };
+	empty = pending->chunk;
+	*pending = (struct inspect_pending){ .next = order->pending, .part = part, .chunk = *chunk };
 	*chunk = empty;
-	order->kept = kept;
-	order->kept_n++;
-	order->kept_bytes += bytes_of(&kept->chunk);
+	order->pending = pending;
+	order->pending_n++;
+	order->pending_bytes += bytes_of(&pending->chunk);
 	return true;
 }
 
 int inspect_order_end(struct inspect_order *order, uint64_t part, struct inspect_chunk *chunk)
 {
 	pthread_mutex_lock(&order->lock);
-	while (atomic_load(&order->turn) != part) {
-		/* What nobody will write need not be kept; its turn comes and goes all the same. */
+	while (atomic_load(&order->next_part) != part) {
+		/* After an error nothing is written, but the parts still end in order. */
 		if (atomic_load(&order->error))
 			inspect_chunk_reset(chunk);
-		if (part_keep(order, part, chunk))
+		if (store_part(order, part, chunk))
 			goto out;
 		pthread_cond_wait(&order->changed, &order->lock);
 	}
 	pthread_mutex_unlock(&order->lock);
 	write_chunk(order, chunk);
 	pthread_mutex_lock(&order->lock);
-	atomic_fetch_add(&order->turn, 1);
+	atomic_fetch_add(&order->next_part, 1);
 	drain(order);
 	pthread_cond_broadcast(&order->changed);
 out:

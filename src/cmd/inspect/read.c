@@ -12,10 +12,7 @@
 
 enum {
 	WRITE_BYTES = 64 << 10,
-	/*
-	 * More would have to wait for each other more often than not: they share the memory, and large images
-	 * are read by one at a time.
-	 */
+	/* More threads would mostly wait: they share the memory, and large images are read one at a time. */
 	THREADS_MAX = 4,
 };
 
@@ -23,13 +20,13 @@ struct worker {
 	struct work *work;
 	void *state;
 	struct inspect_names *names;
-	regex_t regex; /* glibc's has a lock */
+	regex_t regex; /* one per thread: glibc locks it */
 	bool by_name;
-	uint64_t part; /* of the file, which it reads */
-	struct inspect_chunk chunk; /* what it has to say of that */
-	uint32_t images; /* shown ones, of all files */
+	uint64_t part; /* of the file, being read */
+	struct inspect_chunk chunk; /* text and errors of that part */
+	uint32_t images; /* shown images of all files */
 	uint64_t images_found, to_compile, kernels;
-	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images; every worker sees all */
+	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images, which every worker sees */
 	unsigned archs_n;
 	bool archs_left_out;
 };
@@ -40,12 +37,12 @@ struct work {
 	struct worker workers[THREADS_MAX];
 	unsigned workers_n;
 	struct inspect_order order;
-	const struct inspect_file *file; /* that is being read */
-	/* What follows is the main thread's, or that of the thread whose turn it is to write. */
+	const struct inspect_file *file; /* being read */
+	/* Below: used by the main thread, or by the thread of the next part in order. */
 	struct strbuf out, heading;
 	bool some_kernels;
-	unsigned troubles; /* of the file */
-	uint64_t troubles_left_out;
+	unsigned errors; /* of the file */
+	uint64_t errors_left_out;
 	int error;
 };
 
@@ -77,7 +74,7 @@ void inspect_report(const struct inspect_reading *reading, const struct inspect_
 	strbuf_done(&line);
 }
 
-static void tell(struct work *work, const char *text, const uint64_t *offset)
+static void report_error(struct work *work, const char *text, const uint64_t *offset)
 {
 	const struct inspect_error error = {
 		.file = work->file->path, .has_offset = offset, .offset = offset ? *offset : 0, .text = text
@@ -110,7 +107,7 @@ static void write_text(struct work *work, const char *text, size_t n)
 static int write_chunk(const struct inspect_chunk *chunk, void *userdata)
 {
 	struct work *work = userdata;
-	const char *p = chunk->troubles.data, *end = p + chunk->troubles.len;
+	const char *p = chunk->errors.data, *end = p + chunk->errors.len;
 
 	if (chunk->text.len)
 		write_text(work, chunk->text.data, chunk->text.len);
@@ -119,17 +116,17 @@ static int write_chunk(const struct inspect_chunk *chunk, void *userdata)
 
 		memcpy(&offset, p, sizeof(offset));
 		p += sizeof(offset);
-		if (++work->troubles > CUBIN_TROUBLES_MAX)
-			work->troubles_left_out++;
+		if (++work->errors > CUBIN_TROUBLES_MAX)
+			work->errors_left_out++;
 		else
-			tell(work, p, &offset);
+			report_error(work, p, &offset);
 		p += strlen(p) + 1;
 	}
-	work->troubles_left_out += chunk->troubles_left_out;
+	work->errors_left_out += chunk->errors_left_out;
 	return flush(work, false);
 }
 
-static bool wanted(const struct inspect_filter *filter, const struct cubin_image *image)
+static bool matches(const struct inspect_filter *filter, const struct cubin_image *image)
 {
 	return !filter->by_arch ||
 	       (image->arch.sm == filter->arch.sm && image->arch.variant == filter->arch.variant);
@@ -155,7 +152,7 @@ static int count_image(const struct cubin_image *image, void *userdata)
 	struct work *work = userdata;
 	struct inspect_image shown;
 
-	if (wanted(&work->in->filter, image)) {
+	if (matches(&work->in->filter, image)) {
 		shown = shown_image(work, image);
 		work->writer->image(&work->out, work->in->state, &shown);
 	}
@@ -181,7 +178,7 @@ static int on_image(const struct cubin_image *image, void *userdata)
 
 	worker->images_found++;
 	note_arch(worker, image->arch);
-	if (!wanted(&work->in->filter, image))
+	if (!matches(&work->in->filter, image))
 		return 1;
 	worker->images++;
 	worker->to_compile += image->kind != CUBIN_ELF;
@@ -212,21 +209,21 @@ static int on_kernel(const struct cubin_image *image, const struct cubin_kernel 
 	if (worker->by_name && regexec(&worker->regex, k.name.text, 0, NULL, 0) != 0 &&
 	    regexec(&worker->regex, kernel->symbol, 0, NULL, 0) != 0)
 		return 0;
-	/* What is still to be linked does not know yet what it will need. */
+	/* The resources of a relocatable kernel are known only after linking. */
 	if (threads > 0 && threads <= UINT32_MAX && !image->relocatable)
 		k.has_occupancy = occupancy_of(kernel->arch.sm, kernel->figures, (uint32_t)threads, 0,
 					       &k.occupancy) == 0;
 	worker->kernels++;
 	work->writer->kernel(&worker->chunk.text, worker->state, &k);
-	return inspect_order_more(&work->order, worker->part, &worker->chunk);
+	return inspect_order_flush(&work->order, worker->part, &worker->chunk);
 }
 
-static void on_trouble(uint64_t offset, const char *text, void *userdata)
+static void on_error(uint64_t offset, const char *text, void *userdata)
 {
 	struct worker *worker = userdata;
 
-	strbuf_add(&worker->chunk.troubles, &offset, sizeof(offset));
-	strbuf_add(&worker->chunk.troubles, text, strlen(text) + 1);
+	strbuf_add(&worker->chunk.errors, &offset, sizeof(offset));
+	strbuf_add(&worker->chunk.errors, text, strlen(text) + 1);
 }
 
 static int on_begin(uint64_t part, void *userdata)
@@ -237,11 +234,11 @@ static int on_begin(uint64_t part, void *userdata)
 	return 0;
 }
 
-static int on_end(uint64_t troubles_left_out, void *userdata)
+static int on_end(uint64_t errors_left_out, void *userdata)
 {
 	struct worker *worker = userdata;
 
-	worker->chunk.troubles_left_out = troubles_left_out;
+	worker->chunk.errors_left_out = errors_left_out;
 	return inspect_order_end(&worker->work->order, worker->part, &worker->chunk);
 }
 
@@ -254,21 +251,21 @@ static int on_alone(void *userdata)
 
 static int read_kernels(struct work *work, const struct cubin_source *source)
 {
-	static const struct cubin_ops ops = { .image = on_image, .kernel = on_kernel, .trouble = on_trouble };
+	static const struct cubin_ops ops = { .image = on_image, .kernel = on_kernel, .trouble = on_error };
 	static const struct cubin_parts parts = {
 		.ops = &ops, .begin = on_begin, .end = on_end, .alone = on_alone
 	};
-	/* With names and text, 64 MiB for libraries of NVIDIA's and PyTorch's. */
+	/* Total memory with names and text: 64 MiB for the libraries of NVIDIA and PyTorch. */
 	static const struct cubin_limits limits = { .image_bytes = 20 << 20 };
 	void *userdata[THREADS_MAX];
 	int r;
 
 	for (unsigned i = 0; i < work->workers_n; i++) {
 		userdata[i] = &work->workers[i];
-		/* One that was not there before has not counted. */
+		/* A worker that the previous file did not need has not counted its images. */
 		work->workers[i].images = work->workers[0].images;
 	}
-	inspect_order_again(&work->order);
+	inspect_order_restart(&work->order);
 	strbuf_reset(&work->heading);
 	if (work->writer->heading)
 		work->writer->heading(&work->heading, work->in->state, work->file->path);
@@ -278,18 +275,18 @@ static int read_kernels(struct work *work, const struct cubin_source *source)
 	return r;
 }
 
-static void tell_what_was_left_out(struct work *work)
+static void report_left_out(struct work *work)
 {
-	static const uint64_t whole = 0;
+	static const uint64_t start = 0;
 	char text[64];
 
-	if (work->troubles_left_out) {
+	if (work->errors_left_out) {
 		snprintf(text, sizeof(text), "%llu more things that could not be read",
-			 (unsigned long long)work->troubles_left_out);
-		tell(work, text, &whole);
+			 (unsigned long long)work->errors_left_out);
+		report_error(work, text, &start);
 	}
-	work->troubles = 0;
-	work->troubles_left_out = 0;
+	work->errors = 0;
+	work->errors_left_out = 0;
 }
 
 static void read_one(struct work *work, bool images)
@@ -301,13 +298,13 @@ static void read_one(struct work *work, bool images)
 	if (r == 0)
 		r = images ? cubin_read(&source, NULL, &counting, work) : read_kernels(work, &source);
 	if (work->error < 0 || images)
-		return; /* troubles come again when kernels are read */
-	tell_what_was_left_out(work);
+		return; /* errors are reported when the kernels are read */
+	report_left_out(work);
 	if (r < 0 && r != -ENODATA && r != -ENOEXEC)
-		tell(work, strerror(-r), NULL);
+		report_error(work, strerror(-r), NULL);
 }
 
-/* What is wrong with one file is told; -errno: of writing. */
+/* Errors of a file are reported; those of writing end it, in work->error. */
 static void read_files(struct work *work, bool images)
 {
 	for (size_t i = 0; i < work->in->files->n && work->error == 0; i++) {
@@ -357,10 +354,7 @@ static int work_init(struct work *work, const struct inspect_reading *in)
 	int r = 0;
 
 	*work = (struct work){ .in = in, .writer = in->writer };
-	/*
-	 * main() wants one for all threads, who would wait for each other here: demangling takes and frees
-	 * memory all the time.
-	 */
+	/* main() sets one arena; the threads would contend for it, since demangling allocates constantly. */
 	mallopt(M_ARENA_MAX, THREADS_MAX);
 	strbuf_init(&work->out, 0);
 	strbuf_init(&work->heading, 0);
@@ -397,15 +391,15 @@ static struct inspect_result result_of(struct work *work)
 	return result;
 }
 
-static void tell_mangled(struct work *work, uint64_t n)
+static void report_mangled(struct work *work, uint64_t n)
 {
 	char text[120];
 
 	if (n == 0)
 		return;
-	snprintf(text, sizeof(text), "%llu names are shown as they are, since they cannot be demangled",
+	snprintf(text, sizeof(text), "%llu names cannot be demangled and are shown mangled",
 		 (unsigned long long)n);
-	tell(work, text, NULL);
+	report_error(work, text, NULL);
 }
 
 int inspect_read(const struct inspect_reading *reading, struct inspect_result *ret_result)
@@ -424,7 +418,7 @@ int inspect_read(const struct inspect_reading *reading, struct inspect_result *r
 		writer->kernels(&work.out, reading->state);
 	read_files(&work, false);
 	*ret_result = result_of(&work);
-	tell_mangled(&work, ret_result->mangled);
+	report_mangled(&work, ret_result->mangled);
 	writer->end(&work.out, reading->state);
 	return flush(&work, true);
 }
