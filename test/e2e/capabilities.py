@@ -108,7 +108,7 @@ def dropped(done):
     """What of the environment it says that a command does not get; nothing else is said."""
     lines = done.stderr.splitlines()
     for line in lines:
-        contains(line, "is not handed on: the loader drops it, since gpusonde has capabilities of its file; gpusonde trace -- env 'LD_")
+        contains(line, "is not passed to the command: the loader removes it, since gpusonde has file capabilities; gpusonde trace -- env 'LD_")
     return [line.split()[2] for line in lines]
 
 

@@ -182,7 +182,7 @@ def test_no_command_is_no_trace_of_everything():
 
 def test_mistakes_name_their_remedy():
     for arguments, words in ((["--kernels", "--raw"], "leave out one"), (["--full"], "--kernels"),
-                             (["--kernels", "--full", "--json"], "in full")):
+                             (["--kernels", "--full", "--json"], "--full has no effect with --json")):
         done = command("trace", *arguments, "--", "true")
         equal(done.returncode, 2, str(arguments))
         contains(done.stderr, words)

@@ -380,7 +380,7 @@ def test_pytorch_goes_on_as_it_was():
 
 
 def test_mistakes_name_their_remedy():
-    for arguments, words in ((["-p", "x"], "must be the number of a process"), (["-p", "1", "--", "true"], "not both"),
+    for arguments, words in ((["-p", "x"], "must be a process ID"), (["-p", "1", "--", "true"], "not both"),
                              (["--trace-buffer", "1"], "trace-buffer"), (["--nonsense"], "unknown option --nonsense")):
         done = command("trace", *arguments)
         equal(done.returncode, 2, str(arguments))

@@ -16,24 +16,24 @@
 #include "base/fd.h"
 #include "cmd/trace/exec_gate_private.h"
 
-enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as a shell has them */
+enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as in a shell */
 
 struct exec_gate {
 	struct exec_gate_ops ops;
 	void *userdata;
 	pid_t pid;
 	int channel; /* to the holder */
-	int gate; /* the command waits until it is closed */
+	int gate; /* the command waits for a byte from it */
 	char unheld[160];
-	uint32_t missed; /* mappings that went on before we had seen them */
+	uint32_t missed; /* mappings that continued without an answer */
 	sd_event_source *reports, *end;
 };
 
-/* What the beginning needs; closed again when it is over, in all three processes. */
+/* Descriptors that are only needed to start; each of the three processes closes them afterwards. */
 struct start {
 	int channel[2]; /* [1] the holder's */
 	int listener[2]; /* the command sends its listener to [1], the holder's */
-	int filter[2]; /* the command says how its filter went */
+	int filter[2]; /* the command writes the result of installing its filter */
 	int gate[2];
 };
 
@@ -77,7 +77,7 @@ static void close_others(int one, int other)
 	close_range((unsigned)high + 1, ~0U, 0);
 }
 
-/* It outlives us, so it holds nothing of ours, and is not what "pkill gpusonde" finds. */
+/* The holder may outlive gpusonde: it shares no descriptors, and "pkill gpusonde" does not match it. */
 static void run_holder(struct start *s)
 {
 	sigset_t all;
@@ -87,18 +87,15 @@ static void run_holder(struct start *s)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	write_file("/proc/self/oom_score_adj", "-1000"); /* as far as we may */
-	setsid(); /* signals to the terminal's or the caller's process group are not for it */
+	write_file("/proc/self/oom_score_adj", "-1000"); /* ignored without CAP_SYS_RESOURCE */
+	setsid(); /* not in the process group that gets the terminal's or the caller's signals */
 	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	int channel = fcntl(s->channel[1], F_DUPFD_CLOEXEC, 3),
 	    source = fcntl(s->listener[1], F_DUPFD_CLOEXEC, 3);
 
-	/*
-	 * Everything else: the command's ends, or the end of all commands would never be seen, and whatever
-	 * gpusonde was started with.
-	 */
+	/* Including the command's pipe ends, whose closing must be noticed, and the caller's descriptors. */
 	close_others(channel, source);
 	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
 		close(source);
@@ -125,7 +122,7 @@ static void run_command(struct start *s, char *const *argv)
 	}
 	if (write(s->filter[1], &listener, sizeof(listener)) < 0)
 		_exit(EXIT_CANNOT_RUN);
-	/* Without a word there is nobody who would know how it ends: gpusonde has failed, or was killed. */
+	/* Closed without a byte: gpusonde has failed or was killed. */
 	while ((n = read(s->gate[0], &byte, 1)) < 0 && errno == EINTR)
 		;
 	if (n != 1)
@@ -141,7 +138,7 @@ static void run_command(struct start *s, char *const *argv)
 	_exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
-static void tell(struct exec_gate *gate, const struct exec_gate_report *report, int fd)
+static void call_mapping(struct exec_gate *gate, const struct exec_gate_report *report, int fd)
 {
 	const struct exec_gate_mapping mapping = {
 		.pid = report->pid,
@@ -171,7 +168,7 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 		'\0';
 	gate->missed = message.missed;
 	if (file >= 0)
-		tell(gate, &message, file);
+		call_mapping(gate, &message, file);
 	if (send(fd, &message.number, sizeof(message.number), MSG_NOSIGNAL) < 0)
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	return 0;
@@ -187,15 +184,14 @@ static int on_end(_unused_ sd_event_source *source, const siginfo_t *info, void 
 	return 0;
 }
 
-static void say_unheld(struct exec_gate *gate, int error)
+static void set_unheld(struct exec_gate *gate, int error)
 {
 	if (error == -EBUSY)
 		snprintf(gate->unheld, sizeof(gate->unheld),
-			 "another program listens to this one's system calls (seccomp); run gpusonde "
-			 "outside of its sandbox");
+			 "gpusonde already runs under a seccomp listener; run it outside of that sandbox");
 	else
-		snprintf(gate->unheld, sizeof(gate->unheld), "the kernel refuses a seccomp listener: %s",
-			 strerror(-error));
+		snprintf(gate->unheld, sizeof(gate->unheld),
+			 "the kernel does not allow a seccomp listener: %s", strerror(-error));
 }
 
 static int start_processes(struct exec_gate *gate, struct start *s, char *const *argv)
@@ -206,7 +202,7 @@ static int start_processes(struct exec_gate *gate, struct start *s, char *const 
 	if (holder < 0)
 		return -errno;
 	if (holder == 0) {
-		/* Forked once more, so that whoever waits for our children does not meet it. */
+		/* Forked twice, so that the holder is not a child that gpusonde would have to wait for. */
 		if (fork() == 0)
 			run_holder(s);
 		_exit(EXIT_SUCCESS);
@@ -221,7 +217,7 @@ static int start_processes(struct exec_gate *gate, struct start *s, char *const 
 	close(s->filter[1]);
 	s->filter[1] = -1;
 	if (read(s->filter[0], &filter, sizeof(filter)) != sizeof(filter) || filter < 0)
-		say_unheld(gate, filter < 0 ? filter : -EIO);
+		set_unheld(gate, filter < 0 ? filter : -EIO);
 	gate->channel = TAKE_FD(s->channel[0]);
 	gate->gate = TAKE_FD(s->gate[1]);
 	return 0;

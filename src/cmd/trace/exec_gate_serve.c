@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The holder's side of cmd/trace/exec_gate.h: the filter, the reports, and the files that they are about. */
+/* The holder's side of cmd/trace/exec_gate.h: the filter, the reports and their files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -32,22 +32,22 @@
 #endif
 
 enum {
-	INTERPRETERS_MAX = 5, /* as many as the kernel follows, BINPRM depth */
-	ANSWER_TIMEOUT_MS = 5000, /* a gpusonde that has got stuck must not stop the command for longer */
+	INTERPRETERS_MAX = 5, /* as in the kernel */
+	ANSWER_TIMEOUT_MS = 5000, /* longest time that a stopped gpusonde holds the command */
 };
 
-/* Low halves of the 64-bit arguments; both machines are little-endian. */
+/* Loads the low half of a 64-bit argument: both machines are little-endian. */
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define JUMP_EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no)
 #define JUMP_BITS(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, value, yes, no)
-#define GIVE(action) BPF_STMT(BPF_RET | BPF_K, action)
+#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, action)
 
 /* SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV in linux/seccomp.h since 5.19. */
 #define WAIT_KILLABLE (1UL << 5)
 
 /*
- * Once we look at a call, a signal to the caller waits until it goes on, so that mmap and dlopen do not fail
- * with EINTR as they never do by themselves. Kernels before 5.19 cannot do that.
+ * @killable: after the holder has received a call's report, signals to the caller stay pending until the call
+ * continues; else mmap and dlopen could fail with EINTR, which programs do not expect. Since Linux 5.19.
  */
 static int set_filter(const struct sock_fprog *program, bool killable)
 {
@@ -58,8 +58,8 @@ static int set_filter(const struct sock_fprog *program, bool killable)
 }
 
 /*
- * Not exit_group, though an end is the last moment to ask a process something: a signal before its report has
- * been received makes the call return, and a program whose exit_group returns ends by SIGSEGV.
+ * exit_group is not reported: a signal that arrives before the report has been received makes the call
+ * return, and a program whose exit_group returns ends with SIGSEGV.
  */
 static int try_filter(bool killable)
 {
@@ -74,13 +74,13 @@ static int try_filter(bool killable)
 		JUMP_BITS(PROT_EXEC, 0, 3),
 		LOAD(args[3]),
 		JUMP_BITS(MAP_ANONYMOUS, 1, 0),
-		GIVE(SECCOMP_RET_USER_NOTIF),
-		GIVE(SECCOMP_RET_ALLOW),
+		RETURN(SECCOMP_RET_USER_NOTIF),
+		RETURN(SECCOMP_RET_ALLOW),
 	};
 	const struct sock_fprog program = { ARRAY_SIZE(code), code };
 	int fd = set_filter(&program, killable);
 
-	/* Without CAP_SYS_ADMIN only for a program that cannot gain privileges any more. */
+	/* Without CAP_SYS_ADMIN a filter requires no_new_privs. */
 	if (fd == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
 		fd = set_filter(&program, killable);
 	return fd;
@@ -154,7 +154,7 @@ static pid_t process_of(pid_t tid)
 	return at && sscanf(at, "\nTgid: %d", &tgid) == 1 ? (pid_t)tgid : tid;
 }
 
-/* Up to a NUL, at most a page at a time: what lies behind the string may not be mapped. */
+/* Reads up to a NUL, at most one page at a time: the page after the string may not be mapped. */
 static int read_string(pid_t pid, uint64_t address, char *buf, size_t size)
 {
 	_cleanup_close_ int fd = -1;
@@ -178,7 +178,7 @@ static int read_string(pid_t pid, uint64_t address, char *buf, size_t size)
 	return -ENAMETOOLONG;
 }
 
-/* Answers carry the number of the report, so that one that came too late is not taken for the next. */
+/* An answer carries the number of its report, so a late one is not taken for the answer to the next. */
 static bool await_answer(int channel, uint32_t number)
 {
 	struct pollfd waiting = { .fd = channel, .events = POLLIN };
@@ -197,10 +197,10 @@ static bool await_answer(int channel, uint32_t number)
 }
 
 /*
- * Hands a file over and waits for the answer. A gpusonde that is stopped or stuck does not hold the command
- * for ever: it learns from the next report how many it was late for.
+ * Sends a file and waits for the answer, up to a timeout. Unanswered reports are counted in @missed of the
+ * next report.
  */
-static int report(int channel, const struct exec_gate_mapping *mapping)
+static int report_file(int channel, const struct exec_gate_mapping *mapping)
 {
 	static struct exec_gate_report message;
 	static uint32_t number, missed;
@@ -213,10 +213,10 @@ static int report(int channel, const struct exec_gate_mapping *mapping)
 	message.number = ++number;
 	message.missed = missed;
 	snprintf(message.path, sizeof(message.path), "%s", mapping->path);
-	/* Reports that nobody fetches fill the socket: not to be waited for either. */
 	int r = send_with_fd(channel, &message,
 			     offsetof(struct exec_gate_report, path) + strlen(message.path) + 1, mapping->fd);
 
+	/* -EAGAIN: the socket is full of reports that have not been read. */
 	if (r < 0 && r != -EAGAIN)
 		return r;
 	if (r == -EAGAIN || !await_answer(channel, number))
@@ -224,7 +224,7 @@ static int report(int channel, const struct exec_gate_mapping *mapping)
 	return 0;
 }
 
-/* Opened only when it is known to be a file: opening a device or a FIFO may act upon it. */
+/* Opens regular files only: opening a device or a FIFO may have side effects. */
 static int open_file(int dir, const char *path, uint64_t resolve)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = resolve };
@@ -242,7 +242,7 @@ static int open_file(int dir, const char *path, uint64_t resolve)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A path as the process would open it: its root, its working directory or @base. */
+/* Opens a path as the process would: relative to its root, its working directory or @base. */
 static int open_as(pid_t pid, int base, const char *path)
 {
 	bool absolute = path[0] == '/';
@@ -261,14 +261,14 @@ static int open_as(pid_t pid, int base, const char *path)
 		return -errno;
 	fd = open_file(dir, path, absolute ? RESOLVE_IN_ROOT : 0);
 	if (fd == -ELOOP && strncmp(path, "/proc/self/", strlen("/proc/self/")) == 0) {
-		/* A link of the kernel's, which RESOLVE_IN_ROOT refuses to follow. */
+		/* A magic link, which RESOLVE_IN_ROOT does not follow. */
 		snprintf(name, sizeof(name), "/proc/%d/%.40s", (int)pid, path + strlen("/proc/self/"));
 		fd = open_file(AT_FDCWD, name, 0);
 	}
 	return fd;
 }
 
-/* @mapping as far as it is known; @number is the descriptor in the process. */
+/* Completes @mapping with file and path; @number is the file descriptor in the process. */
 static int report_descriptor(int channel, struct exec_gate_mapping *mapping, int number)
 {
 	_cleanup_close_ int fd = -1;
@@ -283,12 +283,12 @@ static int report_descriptor(int channel, struct exec_gate_mapping *mapping, int
 	path[n] = '\0';
 	mapping->fd = fd;
 	mapping->path = path;
-	return report(channel, mapping);
+	return report_file(channel, mapping);
 }
 
 /*
- * Where it will lie the kernel decides, but for those that say it: the dynamic linker does of all segments
- * but the first.
+ * The address is known only with MAP_FIXED, which the dynamic linker uses for all segments but the first;
+ * else the kernel chooses it.
  */
 static int report_mapping(int channel, pid_t pid, const struct seccomp_data *data)
 {
@@ -303,7 +303,7 @@ static int report_mapping(int channel, pid_t pid, const struct seccomp_data *dat
 	return report_descriptor(channel, &mapping, (int)data->args[4]);
 }
 
-/* The file that is executed, and the interpreters that its "#!" lines name. */
+/* Reports the executed file and the interpreters named by "#!" lines. */
 static int report_execution(int channel, pid_t pid, int base, const char *first)
 {
 	char path[PATH_MAX];
@@ -316,8 +316,8 @@ static int report_execution(int channel, pid_t pid, int base, const char *first)
 		ssize_t n;
 
 		if (fd < 0)
-			return 0; /* execve will fail as well, or try the next folder of PATH */
-		r = report(channel, &(struct exec_gate_mapping){ pid, fd, path, .execution = true });
+			return 0; /* execve fails, too; the caller may try the next directory of PATH */
+		r = report_file(channel, &(struct exec_gate_mapping){ pid, fd, path, .execution = true });
 		n = pread(fd, line, sizeof(line) - 1, 0);
 		if (n < 2 || memcmp(line, "#!", 2) != 0)
 			break;
@@ -355,17 +355,17 @@ static int report_call(const struct seccomp_notif *call, int channel)
 	}
 }
 
-/* The kernel's structures may have grown since this was built. */
-union notice {
+/* @space: structures of newer kernels are larger. */
+union notification {
 	struct seccomp_notif call;
 	struct seccomp_notif_resp answer;
-	char room[1024];
+	char space[1024];
 };
 
 void exec_gate_serve(int listener, int channel)
 {
 	struct seccomp_notif_sizes sizes;
-	union notice call, answer;
+	union notification call, answer;
 
 	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0 ||
 	    sizes.seccomp_notif > sizeof(call) || sizes.seccomp_notif_resp > sizeof(answer))
@@ -376,7 +376,7 @@ void exec_gate_serve(int listener, int channel)
 		if (poll(&waiting, 1, -1) < 0 && errno != EINTR)
 			return;
 		if ((waiting.revents & (POLLHUP | POLLERR)) && !(waiting.revents & POLLIN))
-			return; /* nobody lives under the filter any more */
+			return; /* no process with the filter is left */
 		memset(&call, 0, sizeof(call));
 		if (!(waiting.revents & POLLIN) || ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call.call) < 0)
 			continue;
@@ -388,6 +388,6 @@ void exec_gate_serve(int listener, int channel)
 		answer.answer.id = call.call.id;
 		answer.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
 		ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND,
-		      &answer.answer); /* fails when the caller was killed meanwhile */
+		      &answer.answer); /* fails if the caller was killed meanwhile */
 	}
 }

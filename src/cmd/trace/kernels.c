@@ -10,7 +10,7 @@
 #include "agent/collector.h"
 #include "pipeline/pipeline.h"
 
-#define PATIENCE_NS (3 * NSEC_PER_SEC) /* for the first reading; a healthy driver needs well under one */
+#define FIRST_READING_NS (3 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */
 #define STEP_NS (100 * NSEC_PER_MSEC)
 #define SETTLE_NS (3 * NSEC_PER_SEC)
 
@@ -26,12 +26,12 @@ struct trace_kernels {
 	struct trace_view *view; /* newest */
 	struct ended *ended;
 	uint32_t ended_n, ended_cap, rows;
-	uint64_t lost_processes, lost_launches; /* of ended ones, for which there was no room */
+	uint64_t lost_processes, lost_launches; /* of ended processes that were not stored */
 };
 
-/* ---- what has ended ---- */
+/* ---- ended processes ---- */
 
-static bool make_room(struct trace_kernels *k, uint32_t rows)
+static bool reserve_rows(struct trace_kernels *k, uint32_t rows)
 {
 	uint32_t cap = k->ended_cap ? k->ended_cap * 2 : 16;
 	struct ended *ended;
@@ -48,12 +48,12 @@ static bool make_room(struct trace_kernels *k, uint32_t rows)
 	return true;
 }
 
-static void ended_keep(struct trace_kernels *k, const struct trace_view *view,
-		       const struct traced_process *process)
+static void store_ended(struct trace_kernels *k, const struct trace_view *view,
+			const struct traced_process *process)
 {
 	const struct traced_kernel *from = &view->kernels[process->kernels_first];
 	uint32_t n = process->kernels_n;
-	struct traced_kernel *to = make_room(k, n) ? calloc(n, sizeof(*to)) : NULL;
+	struct traced_kernel *to = reserve_rows(k, n) ? calloc(n, sizeof(*to)) : NULL;
 
 	if (!to) {
 		k->lost_processes++;
@@ -83,13 +83,13 @@ int trace_kernels_collect(struct trace_kernels *k, struct trace_engine *engine)
 		return r;
 	for (uint32_t i = 0; i < view->processes_n; i++)
 		if (view->processes[i].exited && view->processes[i].kernels_n > 0)
-			ended_keep(k, view, &view->processes[i]);
+			store_ended(k, view, &view->processes[i]);
 	trace_view_unref(k->view);
 	k->view = view;
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- view of all processes ---- */
 
 static void add_process(struct trace_view *to, const struct traced_process *process,
 			const struct traced_kernel *kernels)
@@ -109,7 +109,7 @@ static void add_process(struct trace_view *to, const struct traced_process *proc
 	to->processes_n++;
 }
 
-/* Those that have ended, then those that live. */
+/* Ended processes, then live ones. */
 static int make_view(const struct trace_kernels *k, struct trace_view **ret_view)
 {
 	const struct trace_view *live = k->view;
@@ -133,7 +133,7 @@ static int make_view(const struct trace_kernels *k, struct trace_view **ret_view
 	return 0;
 }
 
-/* A snapshot of the devices that the collector has seen, with our view; good while @node lives. */
+/* A snapshot of the collector's devices with the trace view; valid as long as @node. */
 static int make_snapshot(const struct trace_kernels *k, const struct snapshot *node,
 			 struct snapshot *ret_snapshot)
 {
@@ -165,7 +165,7 @@ int trace_kernels_table(struct trace_kernels *k, const struct table_options *opt
 	}
 	if (r == 0 && k->lost_processes > 0)
 		strbuf_addf(out,
-			    "INCOMPLETE: %" PRIu64 " processes that have ended are not shown, with %" PRIu64
+			    "INCOMPLETE: %" PRIu64 " ended processes are not shown, with %" PRIu64
 			    " launches\n",
 			    k->lost_processes, k->lost_launches);
 	snapshot_unref(node);
@@ -204,7 +204,7 @@ void trace_kernels_mapping(struct trace_kernels *k, const struct exec_gate_mappi
 		.offset = mapping->offset,
 	};
 
-	/* What it becomes by exec has another one. */
+	/* After exec the environment is another one. */
 	if (!mapping->execution)
 		pipeline_keep_environment(k->pipeline, mapping->pid);
 	pipeline_look(k->pipeline, &look);
@@ -215,14 +215,14 @@ void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
 	pipeline_settle(k->pipeline, engine, SETTLE_NS);
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 int trace_kernels_prepare(struct trace_kernels *k)
 {
 	struct snapshot *snapshot;
 	int r = 0;
 
-	for (int64_t waited = 0; r >= 0 && waited < PATIENCE_NS && collector_readings(k->collector) == 0;
+	for (int64_t waited = 0; r >= 0 && waited < FIRST_READING_NS && collector_readings(k->collector) == 0;
 	     waited += STEP_NS) {
 		struct nvml_status status;
 

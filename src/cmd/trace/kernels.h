@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "gpusonde trace --kernels": what the events mean (src/cuda) on the node's devices, as the agent has it, and
- * what processes that have ended launched. Devices and busy time come from a collector of its own, where
- * there is a driver.
+ * "gpusonde trace --kernels": the kernels that traced processes launch, as in the agent, and those of
+ * processes that have ended. Devices and busy time come from a private collector, if there is a driver.
  */
 #pragma once
 
@@ -14,36 +13,33 @@
 #include "view/view.h"
 
 enum {
-	TRACE_KERNELS_MAX = 65536, /* rows of ended processes that are kept */
-	TRACE_KERNELS_LIVE = 20, /* rows of a table that is drawn again and again */
+	TRACE_KERNELS_MAX = 65536, /* stored rows of ended processes */
+	TRACE_KERNELS_LIVE = 20, /* rows of the live table */
 };
 
 struct trace_kernels;
 
 int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels);
-void trace_kernels_free(struct trace_kernels *kernels); /* after the engine */
+void trace_kernels_free(struct trace_kernels *kernels); /* free the engine first */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 
-/*
- * Until the devices are known, some seconds at most; then nothing that is launched is of a device that is
- * not.
- */
+/* Waits up to 3 seconds for the first reading, so that the devices are known before the first launch. */
 int trace_kernels_prepare(struct trace_kernels *kernels);
 
-/* What takes the engine's events. */
+/* The sink of the engine's events. */
 struct event_sink *trace_kernels_sink(struct trace_kernels *kernels);
 
-/* A process that is held maps, or becomes, a file: what it launches can be named when it has ended. */
+/* A held process maps or executes a file, which is read now: the process may end before it is needed. */
 void trace_kernels_mapping(struct trace_kernels *kernels, const struct exec_gate_mapping *mapping);
 
-/* What has been launched so far is named, or cannot be; some seconds at most. */
+/* Waits up to 3 seconds until the kernels launched so far are named or known to have no name. */
 void trace_kernels_settle(struct trace_kernels *kernels, struct trace_engine *engine);
 
-/* After each collection: closes a window, keeps what ended. */
+/* To be called after each collection: closes a window, stores the kernels of ended processes. */
 int trace_kernels_collect(struct trace_kernels *kernels, struct trace_engine *engine);
 
-/* All kernels, ended processes' too. @rows: as many at most; 0: all. */
+/* All kernels, including those of ended processes. @rows: at most so many; 0: all. */
 int trace_kernels_table(struct trace_kernels *kernels, const struct table_options *options, bool full,
 			size_t rows, struct strbuf *out);
-/* As GET /api/v1/kernels has them: the value of the member `kernels`. */
+/* The value of the member `kernels`, as in GET /api/v1/kernels. */
 int trace_kernels_json(struct trace_kernels *kernels, struct strbuf *out);

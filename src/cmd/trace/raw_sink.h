@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * "gpusonde trace --raw": an event sink that writes each event as a line. It holds RAW_FLUSH bytes of text at
- * most and has no bound on its time: what is asked for is every event, and nobody else waits for them.
+ * "gpusonde trace --raw": an event sink that writes each event as a line. It buffers at most RAW_FLUSH bytes
+ * of text. Its time is not limited: every event must be written, and no other sink needs them in time.
  */
 #pragma once
 
@@ -12,13 +12,13 @@ struct raw_sink {
 	struct event_sink sink;
 	bool json;
 	struct strbuf text; /* events not yet written */
-	int (*write)(const struct strbuf *text, void *userdata); /* -errno: no more is wanted */
-	void *userdata; /* its */
-	int failed; /* -errno of the first write that failed; 0 */
+	int (*write)(const struct strbuf *text, void *userdata); /* -errno: ends the output */
+	void *userdata; /* for write() */
+	int failed; /* -errno of the first failed write, or 0 */
 };
 
 void raw_sink_init(struct raw_sink *raw, bool json, int (*write)(const struct strbuf *text, void *userdata),
 		   void *userdata);
 void raw_sink_done(struct raw_sink *raw);
-/* Writes what is held. */
+/* Writes the buffered text. */
 void raw_sink_flush(struct raw_sink *raw);

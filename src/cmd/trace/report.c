@@ -34,7 +34,7 @@ void trace_report_done(struct trace_report *report)
 	*report = (struct trace_report){ 0 };
 }
 
-static bool make_room_for_ended(struct trace_report *report)
+static bool reserve_ended(struct trace_report *report)
 {
 	uint32_t cap = report->ended_cap ? report->ended_cap * 2 : 16;
 	struct trace_process_sum *ended;
@@ -51,14 +51,14 @@ static bool make_room_for_ended(struct trace_report *report)
 	return true;
 }
 
-static int process_keep(const struct trace_process_sum *process, void *userdata)
+static int store_process(const struct trace_process_sum *process, void *userdata)
 {
 	struct trace_report *report = userdata;
 	struct trace_sum *sums;
 
 	if (!process->over || process->sums_n == 0)
 		return 0;
-	sums = make_room_for_ended(report) ? calloc(process->sums_n, sizeof(*sums)) : NULL;
+	sums = reserve_ended(report) ? calloc(process->sums_n, sizeof(*sums)) : NULL;
 	if (!sums) {
 		report->ended_lost++;
 		return 0;
@@ -69,9 +69,9 @@ static int process_keep(const struct trace_process_sum *process, void *userdata)
 	return 0;
 }
 
-void trace_report_keep(struct trace_report *report, struct trace_engine *engine)
+void trace_report_store(struct trace_report *report, struct trace_engine *engine)
 {
-	trace_engine_each(engine, process_keep, report);
+	trace_engine_each(engine, store_process, report);
 }
 
 struct each {
@@ -79,7 +79,7 @@ struct each {
 	void *userdata;
 };
 
-static int each_living(const struct trace_process_sum *process, void *userdata)
+static int each_live(const struct trace_process_sum *process, void *userdata)
 {
 	const struct each *each = userdata;
 
@@ -94,7 +94,7 @@ int trace_report_each(struct trace_report *report, struct trace_engine *engine,
 
 	for (uint32_t i = 0; r == 0 && i < report->ended_n; i++)
 		r = fn(&report->ended[i], userdata);
-	return r != 0 ? r : trace_engine_each(engine, each_living, &each);
+	return r != 0 ? r : trace_engine_each(engine, each_live, &each);
 }
 
 static void add_code(struct trace_sum *sum, int32_t code, uint64_t count)
@@ -137,16 +137,16 @@ static void sum_calls(struct trace_report *report, struct trace_engine *engine)
 
 /* ---- the summary ---- */
 
-struct room {
+struct totals {
 	uint32_t processes, calls;
 };
 
-static int count_room(const struct trace_process_sum *process, void *userdata)
+static int count_totals(const struct trace_process_sum *process, void *userdata)
 {
-	struct room *room = userdata;
+	struct totals *totals = userdata;
 
-	room->processes++;
-	room->calls += process->sums_n;
+	totals->processes++;
+	totals->calls += process->sums_n;
 	return 0;
 }
 
@@ -214,13 +214,13 @@ void trace_report_status(const struct trace_report *report, struct trace_engine 
 int trace_report_summary(struct trace_report *report, struct trace_engine *engine, double seconds,
 			 struct trace_summary *ret_summary)
 {
-	struct room room = { 0 };
+	struct totals totals = { 0 };
 	struct trace_view *view;
 	int r;
 
-	trace_report_each(report, engine, count_room, &room);
-	r = trace_view_new(room.processes, 0, room.calls, probes_n,
-			   (room.calls + probes_n) * TRACE_ERROR_CODES_MAX, 0, 0, &view);
+	trace_report_each(report, engine, count_totals, &totals);
+	r = trace_view_new(totals.processes, 0, totals.calls, probes_n,
+			   (totals.calls + probes_n) * TRACE_ERROR_CODES_MAX, 0, 0, &view);
 	if (r < 0)
 		return r;
 	trace_report_each(report, engine, fill_process, view);

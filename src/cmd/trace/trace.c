@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde trace: of a command that it runs, of a process, or of all. */
+/* gpusonde trace: traces a command that it runs, a process, or all processes. */
 #include "cmd/trace/trace.h"
 
 #include <errno.h>
@@ -36,24 +36,24 @@ struct tracing {
 	struct trace_engine *engine;
 	struct trace_kernels *kernels; /* NULL: calls only */
 	struct exec_gate *gate; /* of the command; NULL: none */
-	pid_t pid; /* that is followed; 0: all */
+	pid_t pid; /* traced process; 0: all */
 	struct trace_report report;
-	struct raw_sink raw; /* its sink is in use with --raw */
-	struct event_sink ends; /* of the process that is followed */
+	struct raw_sink raw; /* registered with --raw only */
+	struct event_sink ends; /* learns when the traced process has ended */
 	int64_t drawn_ns;
 	bool live; /* the table is drawn each second */
-	int output; /* where what is asked for goes: standard output, or --output */
-	int failed; /* writing there: 1 the reader has gone, or -errno */
+	int output; /* standard output, or the file of --output */
+	int failed; /* of writing there: 1 the reader has closed the pipe, or -errno */
 	int status;
 };
 
-/* A reader that has gone (| head) ends it, and is no failure. */
+/* A closed pipe (| head) ends tracing, and is no failure. */
 static int put(struct tracing *t, const struct strbuf *text)
 {
 	ssize_t n = text->failed ? -ENOMEM : write_all(t->output, text->data, text->len);
 
 	if (n < 0 && n != -EPIPE)
-		fprintf(stderr, "gpusonde trace: cannot write what was seen: %s\n", strerror((int)-n));
+		fprintf(stderr, "gpusonde trace: cannot write the output: %s\n", strerror((int)-n));
 	if (n < 0 && t->failed == 0) {
 		t->failed = n == -EPIPE ? 1 : (int)n;
 		sd_event_exit(t->event, 0);
@@ -68,8 +68,8 @@ static int put_raw(const struct strbuf *text, void *userdata)
 	return t->failed ? -EPIPE : put(t, text);
 }
 
-/* Names of files are other people's. */
-static void complain(const char *text)
+/* Cleaned: file names may hold control characters. */
+static void print_message(const char *text)
 {
 	struct strbuf clean;
 
@@ -82,19 +82,19 @@ static void complain(const char *text)
 static void on_notice(int level, const char *text, _unused_ void *userdata)
 {
 	if (level <= LOG_NOTICE)
-		complain(text);
+		print_message(text);
 }
 
 static void on_process_over(uint32_t tgid, _unused_ uint64_t incarnation, void *userdata)
 {
 	struct tracing *t = userdata;
 
-	/* What it became by exec has its PID still. */
+	/* After exec the process goes on with the same PID. */
 	if (t->pid && !t->gate && tgid == (uint32_t)t->pid && kill(t->pid, 0) < 0 && errno == ESRCH)
 		sd_event_exit(t->event, 0);
 }
 
-/* Names in full do not fit a terminal: their lines go on below. */
+/* Full names do not fit a terminal: their lines are not cut, the terminal wraps them. */
 static int draw_kernels(struct tracing *t, struct table_options options, double seconds, struct strbuf *out)
 {
 	bool full = t->inv->flag[FLAG_FULL];
@@ -139,14 +139,14 @@ static void collect_kernels(struct tracing *t)
 	int r = trace_kernels_collect(t->kernels, t->engine);
 
 	if (r < 0)
-		fprintf(stderr, "gpusonde trace: what was launched since the last second is not shown: %s\n",
+		fprintf(stderr, "gpusonde trace: the launches of the last second are not shown: %s\n",
 			strerror(-r));
 }
 
 static void collect(struct tracing *t)
 {
 	trace_engine_collect(t->engine);
-	trace_report_keep(&t->report, t->engine);
+	trace_report_store(&t->report, t->engine);
 	if (t->kernels)
 		collect_kernels(t);
 	raw_sink_flush(&t->raw);
@@ -157,7 +157,7 @@ static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *user
 	struct tracing *t = userdata;
 	int64_t now = clock_mono_ns();
 
-	/* Who waits for the driver before the engine begins has this loop run, too. */
+	/* trace_kernels_prepare() runs this loop before there is an engine. */
 	if (t->engine)
 		collect(t);
 	if (t->engine && t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
@@ -167,7 +167,7 @@ static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *user
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* A terminal's interrupt reaches the command by itself, and its end is ours. */
+/* A terminal sends SIGINT and SIGQUIT to the command, too; tracing ends when the command ends. */
 static int on_signal(_unused_ sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
 	struct tracing *t = userdata;
@@ -179,8 +179,8 @@ static int on_signal(_unused_ sd_event_source *source, const struct signalfd_sig
 	return 0;
 }
 
-static int on_gone(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
-		   void *userdata)
+static int on_pid_exit(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		       void *userdata)
 {
 	struct tracing *t = userdata;
 
@@ -197,9 +197,9 @@ static void on_mapping(const struct exec_gate_mapping *mapping, void *userdata)
 		trace_kernels_mapping(t->kernels, mapping);
 	if (r >= 0)
 		return;
-	snprintf(text, sizeof(text), "%s is not probed, its calls are missing: %s", mapping->path,
+	snprintf(text, sizeof(text), "%s is not probed, calls into it are not traced: %s", mapping->path,
 		 strerror(-r));
-	complain(text);
+	print_message(text);
 }
 
 static void on_ended(int status, void *userdata)
@@ -237,7 +237,7 @@ static int start_engine(struct tracing *t)
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
 		.events = t->inv->flag[FLAG_RAW] || t->kernels,
 		.every_call = t->inv->flag[FLAG_RAW],
-		/* Who looks on purpose wants all of it, unless he says how much it may cost. */
+		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
 					(double)options_number(o, OPT_trace_max_overhead) / 1e6 :
 					0,
@@ -255,8 +255,8 @@ static int start_engine(struct tracing *t)
 	return r;
 }
 
-/* What it maps is the least that has to be seen. */
-static int may_look_into(pid_t pid)
+/* Tracing needs at least to read the mappings of the process. */
+static int check_access(pid_t pid)
 {
 	struct proc_maps maps = { .fd = -1 };
 	int r = proc_maps_open("/proc", pid, &maps);
@@ -268,8 +268,8 @@ static int may_look_into(pid_t pid)
 	capability_text(CAPABILITY_FOR(OTHERS), text, sizeof(text));
 	if (!text[0])
 		capability_refused_process(text, sizeof(text));
-	fprintf(stderr, "gpusonde trace: process %d cannot be looked into (%s): %s\n", (int)pid, strerror(-r),
-		text);
+	fprintf(stderr, "gpusonde trace: no permission to inspect process %d (%s): %s\n", (int)pid,
+		strerror(-r), text);
 	return r;
 }
 
@@ -282,9 +282,9 @@ static int watch_pid(struct tracing *t)
 		fprintf(stderr, "gpusonde trace: there is no process %d: %s\n", (int)t->pid, strerror(errno));
 		return -errno;
 	}
-	r = may_look_into(t->pid);
+	r = check_access(t->pid);
 	if (r == 0)
-		r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_gone, t);
+		r = sd_event_add_io(t->event, NULL, fd, EPOLLIN, on_pid_exit, t);
 	return r < 0 ? r : 0;
 }
 
@@ -335,7 +335,7 @@ static int start_kernels(struct tracing *t)
 	return r;
 }
 
-/* The command is forked before there is anything of tracing that it could inherit. */
+/* The command is forked first, so that it inherits no descriptors of tracing. */
 static int start(struct tracing *t)
 {
 	int r = start_loop(t);
@@ -391,10 +391,7 @@ static void put_status(struct tracing *t)
 	strbuf_done(&out);
 }
 
-/*
- * A command's own output stays what it is: the table goes to standard error then, unless --output names a
- * file.
- */
+/* Standard output is the command's, if there is one: the table goes to standard error or to --output. */
 static int trace_finish(struct tracing *t)
 {
 	int r = 0;
@@ -405,8 +402,7 @@ static int trace_finish(struct tracing *t)
 	if (t->gate && exec_gate_missed(t->gate) > 0)
 		fprintf(stderr,
 			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u "
-			"files were mapped before it could "
-			"probe them\n",
+			"files were mapped before they were probed\n",
 			exec_gate_missed(t->gate));
 	if (t->failed == 0) {
 		if (t->inv->flag[FLAG_JSON])
@@ -441,39 +437,38 @@ static int parse_pid(const char *text, pid_t *ret_pid)
 	uint64_t pid;
 
 	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
-		fprintf(stderr,
-			"gpusonde trace: --pid cannot be \"%s\": it must be the number of a process\n", text);
+		fprintf(stderr, "gpusonde trace: --pid cannot be \"%s\": it must be a process ID\n", text);
 		return -EINVAL;
 	}
 	*ret_pid = (pid_t)pid;
 	return 0;
 }
 
-static bool contradicts(const struct invocation *inv)
+static bool is_contradictory(const struct invocation *inv)
 {
 	const char *why = NULL;
 
 	if (inv->argc > 0 && inv->operands_n == 0 && STRV_EQ(inv->argv[inv->argc - 1], "--"))
-		why = "no command after --: name one, or leave out -- to trace what runs already";
+		why = "no command after --: add one, or leave out -- to trace running programs";
 	else if (inv->flag[FLAG_PID] && inv->operands_n > 0)
-		why = "a process (-p) or a command, not both";
+		why = "give either a process (-p) or a command, not both";
 	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
-		why = "--top is for programs that run already: a command gets a summary at its end";
+		why = "--top works with running programs only: a command gets a summary at its end";
 	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
-		why = "--top is a table: leave out --raw and --json, or --top";
+		why = "--top prints a table: leave out --top, or --raw and --json";
 	else if (inv->flag[FLAG_KERNELS] && inv->flag[FLAG_RAW])
-		why = "--kernels adds up what --raw prints one by one: leave out one of them";
+		why = "--kernels and --raw cannot be combined: leave out one of them";
 	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
-		why = "--full is for the names of --kernels, which is not given";
+		why = "--full needs --kernels, whose names it prints in full";
 	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
-		why = "--full is for the table: JSON has the names in full";
+		why = "--full has no effect with --json, which always has full names: leave it out";
 	if (why)
 		fprintf(stderr, "gpusonde trace: %s\n", why);
 	return why;
 }
 
-/* What is wanted in all; perf events only to learn of programs that it does not start itself. */
-static unsigned capability_wanted(const struct invocation *inv)
+/* Perf events are needed only to find programs that gpusonde does not start itself. */
+static unsigned capabilities_needed(const struct invocation *inv)
 {
 	unsigned needs = attach_needs(false) | CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED);
 	int level = capability_perf_level();
@@ -495,11 +490,11 @@ static int own_stat(struct process_stat *ret_stat)
 }
 
 /*
- * Of a program with rights of its own the loader takes what would let its user into it out of the environment
- * (ld.so(8), secure-execution mode), and so out of the command's. What was given lies where the kernel put
- * it; /proc/self/environ is not for such a program's user.
+ * In secure-execution mode (ld.so(8)), as with file capabilities, the loader removes variables such as
+ * LD_PRELOAD from the environment, so that the command does not get them either. The original environment is
+ * still in memory where the kernel put it; /proc/self/environ may not be readable.
  */
-static void tell_dropped(const struct invocation *inv)
+static void report_dropped(const struct invocation *inv)
 {
 	struct process_stat stat;
 
@@ -515,13 +510,11 @@ static void tell_dropped(const struct invocation *inv)
 		if (strncmp(name, "LD_", strlen("LD_")) != 0 || getenv(name))
 			continue;
 		strbuf_init(&text, 0);
-		strbuf_addf(
-			&text,
-			"%s is not handed on: the loader drops it, since gpusonde has capabilities of its "
-			"file; "
-			"gpusonde trace -- env '%s' %s gives it to the command",
-			name, at, inv->operands[0]);
-		complain(text.data);
+		strbuf_addf(&text,
+			    "%s is not passed to the command: the loader removes it, since gpusonde has file "
+			    "capabilities; gpusonde trace -- env '%s' %s passes it",
+			    name, at, inv->operands[0]);
+		print_message(text.data);
 		strbuf_done(&text);
 	}
 }
@@ -531,12 +524,12 @@ int trace_main(struct invocation *inv)
 	struct tracing t = { .inv = inv };
 	int r;
 
-	if (contradicts(inv) || (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0))
+	if (is_contradictory(inv) || (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0))
 		return EXIT_USAGE;
 	if (open_output(&t) < 0)
 		return EXIT_FAILURE;
-	capability_of_command(capability_wanted(inv));
-	tell_dropped(inv);
+	capability_of_command(capabilities_needed(inv));
+	report_dropped(inv);
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
 		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();
