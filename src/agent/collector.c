@@ -328,7 +328,7 @@ static void load_xids(struct collector *c, const struct options *options)
 	int r = c->config.keep_state ? place_make_folder(dir, 0755) : 0;
 
 	if (r < 0)
-		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "made",
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "created",
 			    strerror(-r));
 	else if (c->config.keep_state && access(dir, W_OK | X_OK) < 0)
 		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "written",

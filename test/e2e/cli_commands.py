@@ -400,7 +400,7 @@ def test_doctor_names_who_has_a_port():
     with Agent() as agent:
         out = command("doctor", "--json", *ALONE, "--listen", f"127.0.0.1:{agent.port()}", "--atop-listen", "0.0.0.0:0", env=SIMULATION)
         checks = {c["check"]: c for c in json.loads(out.stdout)["checks"]}
-        contains(checks["http"]["text"], f"taken by gpusonde (PID {agent.process.pid})")
+        contains(checks["http"]["text"], f"in use by gpusonde (PID {agent.process.pid})")
         equal(checks["exposure"]["verdict"], "warning")
         equal(checks["agent"]["verdict"], "note")
 
@@ -455,13 +455,13 @@ def test_doctor_tells_of_the_agents_capabilities():
         wait_for(lambda: agent.get("/api/v1/trace").json()["trace"], "what the agent says of tracing")
         checks = checks_at(agent.socket)
         for name, lost in (("tracing", "CAP_BPF and CAP_PERFMON are missing"), ("trace-capabilities", "CAP_SYS_PTRACE is missing"),
-                           ("kernel-log", "CAP_SYSLOG is missing"), ("capabilities", "has none of note")):
+                           ("kernel-log", "CAP_SYSLOG is missing"), ("capabilities", "has none that gpusonde uses")):
             contains(checks[name]["text"], lost)
             contains(checks[name]["text"], "the agent")
         equal([checks[n]["verdict"] for n in ("tracing", "trace-capabilities", "kernel-log")], ["warning"] * 3)
     checks = checks_at("none")
     for name in ("trace-capabilities", "capabilities"):
-        contains(checks[name]["text"], "this process (no agent is asked)")
+        contains(checks[name]["text"], "this process (no agent is queried)")
 
 
 def test_doctor_tells_what_the_agent_cannot_trace():
@@ -490,7 +490,7 @@ def test_doctor_looks_at_the_library():
         good = f.read()
     here = int.from_bytes(good[18:20], "little") # e_machine: 62 x86_64, 183 aarch64
     other, name = (183, "aarch64") if here == 62 else (62, "x86_64")
-    cut = (len(good) // 4, "is damaged: parts of it lie behind its end")
+    cut = (len(good) // 4, "is damaged: it is truncated")
     with tempfile.TemporaryDirectory() as folder:
         for text, content in ((f"is for {name}, and this gpusonde for", good[:18] + other.to_bytes(2, "little") + good[20:]),
                               (cut[1], good[:cut[0]]), ("is damaged: it ends within", good[:40]), ("is no library", b"text\n"),
@@ -519,7 +519,7 @@ def test_doctor_sees_a_replaced_library():
             os.rename(shutil.copy(SIMULATED, f"{folder}/new"), path)
             check = checks_at(agent.socket)["library"]
             equal(check["verdict"], "warning")
-            contains(check["text"], f"still has the library that was {path}")
+            contains(check["text"], f"still uses the library that was {path}")
             for what in ("release", "resume"):
                 contains(check["remedy"], f"gpusonde {what}")
                 equal(agent.cli(what).returncode, 0)

@@ -65,7 +65,7 @@ static void run_checks(const struct doctor *doctor, const struct check *checks, 
 	}
 }
 
-static json_t *load(const struct strbuf *text)
+static json_t *parse_json(const struct strbuf *text)
 {
 	json_error_t error;
 
@@ -74,15 +74,15 @@ static json_t *load(const struct strbuf *text)
 
 const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size)
 {
-	const char *why = "the agent cannot be asked";
+	const char *why = "the agent cannot be reached";
 
 	if (doctor->agents_capabilities)
 		why = NULL;
 	else if (doctor->status)
-		why = "the agent, of another version, does not tell of its own";
+		why = "the agent, of another version, does not report its capabilities";
 	else if (!options_text(&doctor->invocation->options, OPT_control_socket) &&
 		 doctor->invocation->options.v[OPT_control_socket].text[0])
-		why = "no agent is asked";
+		why = "no agent is queried";
 	else if (doctor->agent_error == -ENOENT || doctor->agent_error == -ECONNREFUSED)
 		why = "no agent runs";
 	if (why)
@@ -92,8 +92,8 @@ const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size)
 	return buf;
 }
 
-/* One of the agent's pages; NULL where it does not say. */
-static json_t *ask(const struct doctor *doctor, const char *path)
+/* One of the agent's pages; NULL on errors. */
+static json_t *get_page(const struct doctor *doctor, const char *path)
 {
 	unsigned status = 0;
 	json_t *json = NULL;
@@ -101,25 +101,25 @@ static json_t *ask(const struct doctor *doctor, const char *path)
 
 	strbuf_init(&text, 0);
 	if (agent_ask(&doctor->invocation->options, "GET", path, &status, &text) == 0 && status == 200)
-		json = load(&text);
+		json = parse_json(&text);
 	strbuf_done(&text);
 	return json;
 }
 
-static void examine_capabilities(struct doctor *doctor)
+static void fetch_capabilities(struct doctor *doctor)
 {
-	json_t *page = doctor->status ? ask(doctor, "/api/v1/trace") : NULL;
+	json_t *page = doctor->status ? get_page(doctor, "/api/v1/trace") : NULL;
 
 	doctor->trace = json_incref(json_object_get(page, "trace"));
 	json_decref(page);
 	if (doctor->status)
-		doctor->capabilities = ask(doctor, "/control/capabilities");
+		doctor->capabilities = get_page(doctor, "/control/capabilities");
 	doctor->agents_capabilities = doctor->capabilities;
 	if (!doctor->capabilities)
 		doctor->capabilities = own_capabilities();
 }
 
-static void examine(struct doctor *doctor)
+static void fetch(struct doctor *doctor)
 {
 	_cleanup_(snapshot_client_freep) struct snapshot_client *client = NULL;
 	const struct options *options = &doctor->invocation->options;
@@ -130,12 +130,12 @@ static void examine(struct doctor *doctor)
 	doctor->gpus_on_bus = pci_gpus(PCI_DEVICES);
 	doctor->agent_error = agent_ask(options, "GET", "/control/status", &status, &text);
 	if (doctor->agent_error == 0)
-		doctor->status = load(&text);
-	examine_capabilities(doctor);
+		doctor->status = parse_json(&text);
+	fetch_capabilities(doctor);
 	strbuf_reset(&text);
 	if (snapshot_client_new(options, &client) == 0 &&
 	    snapshot_client_get(client, JSON_GPUS | JSON_PROCESSES | JSON_NODE, &text) == 0) {
-		doctor->document = load(&text);
+		doctor->document = parse_json(&text);
 		snapshot_read(doctor->document, &doctor->snapshot);
 		doctor->sampled = !snapshot_client_from_agent(client);
 	}
@@ -197,7 +197,7 @@ int doctor_main(struct invocation *inv)
 		fprintf(stderr, "gpusonde doctor: out of memory\n");
 		return EXIT_FAILURE;
 	}
-	examine(&doctor);
+	fetch(&doctor);
 	run_checks(&doctor, driver_checks, report);
 	run_checks(&doctor, service_checks, report);
 	run_checks(&doctor, trace_checks, report);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gpusonde doctor: a table of checks, each of which looks at one thing and says what it found. A failure is
- * something that the agent needs and does not have; a warning something that costs it a part of what it could
- * show; a note just information. Nothing is changed, and the driver is asked only through a child process
- * that may hang.
+ * gpusonde doctor: a table of checks, each of which examines one thing and reports a finding. A failure is
+ * something that the agent needs and lacks; a warning something without which it shows less; a note only
+ * informs. Nothing is changed, and the driver is called only in a child process, which may hang.
  */
 #pragma once
 
@@ -17,22 +16,22 @@ enum verdict { VERDICT_OK, VERDICT_NOTE, VERDICT_WARNING, VERDICT_FAILED, VERDIC
 struct finding {
 	enum verdict verdict;
 	char text[768];
-	char remedy[400]; /* "" none is needed */
+	char remedy[400]; /* "" if none is needed */
 };
 
-/* What several checks look at, fetched once. */
+/* Data that several checks use, fetched once. */
 struct doctor {
 	const struct invocation *invocation;
 	int agent_error; /* 0: the agent answers */
-	json_t *status; /* its /control/status; NULL without agent */
-	json_t *trace; /* what it says of its tracing; NULL without agent */
-	json_t *capabilities; /* as agent/own_capabilities.h has it, the agent's or our own */
-	bool agents_capabilities; /* the agent's */
-	json_t *document; /* gpus and node, of the agent or sampled here; NULL when neither could be had */
-	struct snapshot *snapshot; /* the same, decoded */
-	char failure[400]; /* sampled here, and there are no data: why */
+	json_t *status; /* the agent's /control/status; NULL without agent */
+	json_t *trace; /* member `trace` of its /api/v1/trace; NULL without agent */
+	json_t *capabilities; /* as in agent/own_capabilities.h, of the agent or of this process */
+	bool agents_capabilities; /* they are the agent's */
+	json_t *document; /* gpus and node, from the agent or sampled here; NULL: neither worked */
+	struct snapshot *snapshot; /* the document, decoded */
+	char failure[400]; /* why sampling here gave no data; "" otherwise */
 	int gpus_on_bus;
-	bool sampled; /* the document is our own */
+	bool sampled; /* the document was sampled here */
 };
 
 enum { SUBJECT_MAX = 128 };
@@ -42,17 +41,17 @@ struct check {
 	void (*run)(const struct doctor *doctor, struct finding *finding);
 };
 
-/* Each file of checks has its table, ended by name NULL. */
+/* The table of each file of checks, terminated by name NULL. */
 extern const struct check driver_checks[]; /* cmd/doctor/driver.c */
 extern const struct check system_checks[]; /* cmd/doctor/system.c */
 extern const struct check service_checks[]; /* cmd/doctor/service.c */
 extern const struct check trace_checks[]; /* cmd/doctor/trace.c */
 
-/* cmd/doctor/library.c; @no_gpu_here: none is missed. */
+/* cmd/doctor/library.c; @no_gpu_here: a missing library is no problem. */
 void check_library(const struct doctor *doctor, bool no_gpu_here, struct finding *finding);
 /*
- * Of whom the row is that looks at @d->capabilities, and why it is nobody else: "the agent", "this process
- * (no agent runs)".
+ * Whose capabilities @doctor->capabilities are, and why not the agent's: "the agent", "this process (no agent
+ * runs)".
  */
 const char *doctor_subject(const struct doctor *doctor, char *buf, size_t size);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* doctor's checks of the driver and the devices. */
+/* doctor's checks of driver and devices. */
 #include "cmd/doctor/doctor.h"
 
 #include <glob.h>
@@ -40,20 +40,20 @@ static void check_driver(const struct doctor *d, struct finding *f)
 	const json_t *node = node_of(d);
 
 	if (!node) {
-		found(f, VERDICT_FAILED, "nothing could be learnt: %s", d->failure);
-		remedy(f, "see the failures below");
+		found(f, VERDICT_FAILED, "no data from agent or driver: %s", d->failure);
+		remedy(f, "see the failed checks below");
 	} else if (STRV_EQ(text_of(node, "state"), "ok") && json_is_false(json_object_get(node, "fresh"))) {
 		const char *version = text_of(node, "driver_version");
 
 		found(f, VERDICT_FAILED, "%s%s%s", version[0] ? "driver " : "", version,
-		      version[0] ? ", which does not answer: see data" : "it has not answered: see data");
+		      version[0] ? " does not answer: see data" : "the driver has not answered: see data");
 		remedy(f, "dmesg | grep -i -e xid -e nvrm; nvidia-smi must work");
 	} else if (STRV_EQ(text_of(node, "state"), "ok")) {
 		found(f, VERDICT_OK, "driver %s, NVML %s, CUDA %s", text_of(node, "driver_version"),
 		      text_of(node, "nvml_version"), text_of(node, "cuda_version"));
 	} else if (no_gpu_here(d)) {
 		found(f, VERDICT_NOTE, "no %s, and no driver: %s",
-		      attach_sys_is_missing() ? "/sys to look for GPUs in" : "GPU on this machine's PCI bus",
+		      attach_sys_is_missing() ? "/sys to search for GPUs" : "GPU on this machine's PCI bus",
 		      text_of(node, "error"));
 	} else {
 		const char *error = text_of(node, "error");
@@ -62,28 +62,28 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		remedy(f, "%s",
 		       d->gpus_on_bus > 0 ?
 			       "install or load NVIDIA's driver: modprobe nvidia; nvidia-smi must work" :
-			       "gpusonde resume if it was released; else see dmesg");
+			       "gpusonde resume if the driver was released; else see dmesg");
 	}
 }
 
-static void check_the_library(const struct doctor *d, struct finding *f)
+static void check_nvml_library(const struct doctor *d, struct finding *f)
 {
 	check_library(d, no_gpu_here(d), f);
 }
 
-static void check_understood(const struct doctor *d, struct finding *f)
+static void check_recognised(const struct doctor *d, struct finding *f)
 {
 	const char *unrecognised = text_of(node_of(d), "unrecognised");
 
 	if (unrecognised[0]) {
 		found(f, VERDICT_WARNING,
-		      "gpusonde does not recognise all of this driver; what depends on this is left out: %s",
+		      "gpusonde does not recognise everything this driver reports; left out: %s",
 		      unrecognised);
 		remedy(f, "a newer gpusonde may know this driver");
 	} else if (has_gpus(d)) {
-		found(f, VERDICT_OK, "all that was asked of this driver was answered in a known way");
+		found(f, VERDICT_OK, "everything that this driver reports is recognised");
 	} else {
-		found(f, VERDICT_NOTE, "there is no driver to understand");
+		found(f, VERDICT_NOTE, "there is no driver");
 	}
 }
 
@@ -91,11 +91,11 @@ static void check_simulated(const struct doctor *d, struct finding *f)
 {
 	if (json_is_true(json_object_get(d->document, "simulated")))
 		found(f, VERDICT_NOTE,
-		      "SIMULATED: none of these GPUs exists; nvml.library names gpusonde's simulated driver");
+		      "SIMULATED: none of these GPUs exists; nvml.library is gpusonde's simulated driver");
 	else if (has_gpus(d))
-		found(f, VERDICT_OK, "no: what is shown is what the driver says");
+		found(f, VERDICT_OK, "no: the data are the driver's");
 	else
-		found(f, VERDICT_NOTE, "there is nothing to show");
+		found(f, VERDICT_NOTE, "there are no data");
 }
 
 static void check_devices(const struct doctor *d, struct finding *f)
@@ -106,14 +106,13 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	bool no_bus = attach_sys_is_missing();
 
 	if (absent > 0) {
-		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s there and %s gone",
-		      (long long)present, present == 1 ? "" : "s", (long long)absent,
-		      absent == 1 ? "was" : "were", absent == 1 ? "is" : "are");
-		remedy(f, "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU wants a "
+		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s disappeared", (long long)present,
+		      present == 1 ? "" : "s", (long long)absent, absent == 1 ? "has" : "have");
+		remedy(f, "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU needs a "
 			  "reset or a reboot");
 	} else if (no_bus) {
 		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
-		      "%lld GPU%s; no /sys to look at the PCI bus in", (long long)present,
+		      "%lld GPU%s; no /sys to read the PCI bus from", (long long)present,
 		      present == 1 ? "" : "s");
 	} else {
 		found(f, present > 0 ? VERDICT_OK : VERDICT_NOTE,
@@ -170,7 +169,7 @@ static void check_health(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "there is no GPU");
 	else if (all.len == 0)
 		found(f, VERDICT_OK,
-		      "no GPU asks for a reset, has memory to be repaired, links down, or is too hot");
+		      "no GPU needs a reset or a memory repair, has links down, or is too hot");
 	else
 		found(f, VERDICT_WARNING, "%s%s", all.data, all.failed ? "..." : "");
 	strbuf_done(&all);
@@ -190,12 +189,13 @@ static void check_device_files(const struct doctor *d, struct finding *f)
 			denied = files.gl_pathv[i];
 	if (denied) {
 		found(f, VERDICT_FAILED, "no permission for %s", denied);
-		remedy(f, "run as a user that may open it (ls -l /dev/nvidia*), or as root");
+		remedy(f, "run as a user with permission to open it (ls -l /dev/nvidia*), or as root");
 	} else if (n > 0) {
-		found(f, VERDICT_OK, "%zu below /dev/nvidia*, all may be opened", n);
+		found(f, VERDICT_OK, "/dev/nvidia*: %zu found, all accessible", n);
 	} else if (d->gpus_on_bus > 0) {
-		found(f, VERDICT_WARNING, "none, although there are NVIDIA devices on the PCI bus");
-		remedy(f, "nvidia-modprobe -u -c=0 makes them; in a container or unit, look at "
+		found(f, VERDICT_WARNING,
+		      "no /dev/nvidia*, although there are NVIDIA devices on the PCI bus");
+		remedy(f, "nvidia-modprobe -u -c=0 creates them; in a container or unit, check "
 			  "PrivateDevices= and device rules");
 	} else {
 		found(f, VERDICT_NOTE, "no /dev/nvidia*");
@@ -214,7 +214,7 @@ static void check_data(const struct doctor *d, struct finding *f)
 		      d->failure[0] ? d->failure : "sampled just now");
 	else if (json_is_true(json_object_get(d->status, "ready")) &&
 		 !STRV_EQ(text_of(d->status, "state"), "ok"))
-		found(f, VERDICT_NOTE, "%s", why); /* neither old nor fresh */
+		found(f, VERDICT_NOTE, "%s", why); /* a node without GPU */
 	else if (json_is_true(json_object_get(d->status, "ready")))
 		found(f, VERDICT_OK, "fresh: %s", why);
 	else {
@@ -233,7 +233,7 @@ static void check_call(const struct doctor *d, struct finding *f)
 	char left[80] = "";
 
 	if (stuck > 0)
-		snprintf(left, sizeof(left), "%d process%s stuck in the driver and cannot be ended", stuck,
+		snprintf(left, sizeof(left), "%d process%s stuck in the driver and cannot be killed", stuck,
 			 stuck == 1 ? " is" : "es are");
 	if (!d->status && d->failure[0]) {
 		found(f, VERDICT_NOTE, "not known without an agent: see data");
@@ -253,8 +253,8 @@ static void check_call(const struct doctor *d, struct finding *f)
 
 const struct check driver_checks[] = {
 	{ "driver", check_driver },
-	{ "library", check_the_library },
-	{ "understood", check_understood },
+	{ "library", check_nvml_library },
+	{ "understood", check_recognised },
 	{ "simulated", check_simulated },
 	{ "devices", check_devices },
 	{ "device-files", check_device_files },

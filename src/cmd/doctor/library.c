@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* doctor's look at the driver's library: the one that is loaded, and what is wrong with one that is not. */
+/* doctor's check of the driver's library: which one is loaded, or why it cannot be loaded. */
 #include "cmd/doctor/doctor.h"
 
 #include <elf.h>
@@ -16,11 +16,11 @@
 #include "elf/elf.h"
 
 #if defined(__aarch64__)
-enum { OUR_MACHINE = EM_AARCH64 };
-#define OUR_FOLDER "/usr/lib/aarch64-linux-gnu"
+enum { OWN_MACHINE = EM_AARCH64 };
+#define OWN_FOLDER "/usr/lib/aarch64-linux-gnu"
 #else
-enum { OUR_MACHINE = EM_X86_64 };
-#define OUR_FOLDER "/usr/lib/x86_64-linux-gnu"
+enum { OWN_MACHINE = EM_X86_64 };
+#define OWN_FOLDER "/usr/lib/x86_64-linux-gnu"
 #endif
 
 enum { LINE_MAX_BYTES = PATH_MAX + 128 };
@@ -47,15 +47,15 @@ static int is_nvml(const struct elf_symbol *symbol, _unused_ void *userdata)
 	return strncmp(symbol->name, "nvmlInit", strlen("nvmlInit")) == 0;
 }
 
-static bool look_inside(int fd, char *ret_text, size_t size)
+static bool find_content_fault(int fd, char *ret_text, size_t size)
 {
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	const char *fault = NULL;
 
 	if (elf_open(fd, &file) < 0)
-		fault = "is damaged: its headers do not hold together";
+		fault = "is damaged: its headers are inconsistent";
 	else if (elf_is_cut(file))
-		fault = "is damaged: parts of it lie behind its end, as of a copy that was cut short";
+		fault = "is damaged: it is truncated, perhaps by an incomplete copy";
 	else if (elf_functions(file, is_nvml, NULL) != 1)
 		fault = "is no NVML library: it has no nvmlInit";
 	if (fault)
@@ -63,7 +63,7 @@ static bool look_inside(int fd, char *ret_text, size_t size)
 	return fault;
 }
 
-/* What keeps a file from being loaded, behind its name; false: nothing that shows from outside. */
+/* Why a file cannot be loaded, as a text to follow its name; false: no reason found. */
 static bool find_fault(const char *path, char *ret_text, size_t size)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -86,20 +86,20 @@ static bool find_fault(const char *path, char *ret_text, size_t size)
 		snprintf(ret_text, size, "is damaged: it ends within its first header");
 		return true;
 	}
-	/* At the same place with 32 and 64 bits. */
+	/* The offset is the same in 32-bit and 64-bit files. */
 	memcpy(&machine, header + offsetof(Elf64_Ehdr, e_machine), sizeof(machine));
-	if (machine != OUR_MACHINE) {
+	if (machine != OWN_MACHINE) {
 		snprintf(ret_text, size, "is for %s, and this gpusonde for %s", machine_name(machine, its),
-			 machine_name(OUR_MACHINE, ours));
+			 machine_name(OWN_MACHINE, ours));
 		return true;
 	}
-	return look_inside(fd, ret_text, size);
+	return find_content_fault(fd, ret_text, size);
 }
 
-/* Where the loader would find a name without a folder, in part: enough for a file that it does not take. */
+/* Searches the most common directories of the loader for a name without a slash. */
 static bool find_file(const char *name, char ret_path[static PATH_MAX])
 {
-	static const char *const folders[] = { OUR_FOLDER, "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib",
+	static const char *const folders[] = { OWN_FOLDER, "/usr/lib64", "/usr/lib", "/usr/lib/wsl/lib",
 					       "/run/opengl-driver/lib" };
 	const char *path = getenv("LD_LIBRARY_PATH");
 
@@ -123,7 +123,7 @@ static bool find_file(const char *name, char ret_path[static PATH_MAX])
 	return false;
 }
 
-/* Does a line of /proc/PID/maps name a deleted file that is called like the library, up to its version? */
+/* Whether a line of /proc/PID/maps names a deleted file with the library's name, except for its version. */
 static bool is_deleted(const char *line, const char *library)
 {
 	static const char deleted[] = " (deleted)\n";
@@ -138,7 +138,7 @@ static bool is_deleted(const char *line, const char *library)
 	return strncmp(strrchr(path, '/') + 1, name, stem) == 0;
 }
 
-/* Only who may look into the agent's child can tell. */
+/* False also without permission to read the maps of the agent's child. */
 static bool agent_has_deleted(const struct doctor *d, const char *library)
 {
 	json_int_t child = json_integer_value(json_object_get(d->status, "child"));
@@ -164,7 +164,7 @@ static void check_missing(const struct doctor *d, bool no_gpu_here, struct findi
 	if (find_file(wanted->text, path) && find_fault(path, fault, sizeof(fault))) {
 		found(f, chosen ? VERDICT_FAILED : VERDICT_WARNING, "%.400s %s", path, fault);
 		remedy(f,
-		       chosen ? "correct nvml.library; without it the driver's own is taken" :
+		       chosen ? "correct nvml.library; without it the driver's own library is used" :
 				"install the driver's library again (package libnvidia-ml1, nvidia-utils or "
 				"similar)");
 	} else if (no_gpu_here && !chosen) {
@@ -172,7 +172,7 @@ static void check_missing(const struct doctor *d, bool no_gpu_here, struct findi
 	} else {
 		found(f, chosen ? VERDICT_FAILED : VERDICT_WARNING, "%s is not loaded", wanted->text);
 		remedy(f, "it comes with the driver (package libnvidia-ml1, nvidia-utils or similar); "
-			  "nvml.library names another");
+			  "set nvml.library to use another one");
 	}
 }
 
@@ -183,15 +183,16 @@ void check_library(const struct doctor *d, bool no_gpu_here, struct finding *f)
 	const char *error = json_string_value(json_object_get(node, "error"));
 
 	if (!library && d->status && !d->sampled) {
-		found(f, no_gpu_here ? VERDICT_NOTE : VERDICT_WARNING, "the agent has loaded none%s%s",
+		found(f, no_gpu_here ? VERDICT_NOTE : VERDICT_WARNING, "the agent has loaded no library%s%s",
 		      error ? ": " : "", error ? error : "");
 	} else if (!library) {
 		check_missing(d, no_gpu_here, f);
 	} else if (agent_has_deleted(d, library)) {
 		found(f, VERDICT_WARNING,
-		      "the agent still has the library that was %s, which has been replaced or removed since",
+		      "the agent still uses the library that was %s, which has been replaced or "
+		      "removed since",
 		      library);
-		remedy(f, "gpusonde release, then gpusonde resume, which take the one that is there now");
+		remedy(f, "gpusonde release, then gpusonde resume, which loads the current library");
 	} else {
 		found(f, VERDICT_OK, "%s", library);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* doctor's checks of the agent and what it needs of this machine: configuration, addresses, folders. */
+/* doctor's checks of the agent, its configuration, addresses and directories. */
 #include "cmd/doctor/doctor.h"
 
 #include <errno.h>
@@ -57,28 +57,29 @@ static void check_helper(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "%s", path);
 		return;
 	}
-	found(f, VERDICT_FAILED, "%s: %s: without this program the driver cannot be asked", path,
+	found(f, VERDICT_FAILED, "%s: %s: without this program the driver cannot be read", path,
 	      strerror(errno));
-	remedy(f, "install gpusonde anew, or name it with nvml.helper");
+	remedy(f, "reinstall gpusonde, or set nvml.helper to the path of the program");
 }
 
 /*
- * What a running agent says about its own address settles the matter, whatever is configured here; it needs
- * no look into /proc. False when there is no such agent, or it does not say.
+ * The address that a running agent reports takes precedence over the one configured here. False if there is
+ * no agent, it reports none, or both are the same.
  */
-static bool agent_has(const struct doctor *d, const char *place, const char *address, const char *flag,
-		      struct finding *f)
+static bool agent_has_other(const struct doctor *d, const char *place, const char *address, const char *flag,
+			    struct finding *f)
 {
 	const char *its = json_string_value(json_object_get(d->status, place));
 
 	if (!its || STRV_EQ(its, address ? address : ""))
 		return false;
-	found(f, VERDICT_OK, "the agent has %s, not %s", *its ? its : "none", address ? address : "none");
-	remedy(f, "nothing, if that is meant: it was given other options (%s) than this command", flag);
+	found(f, VERDICT_OK, "the agent uses %s, not %s", *its ? its : "none", address ? address : "none");
+	remedy(f, "none if that is intended: the agent was started with other options (%s) than this command",
+	       flag);
 	return true;
 }
 
-/* @error: what listening there said; @who has it, when it is in use. */
+/* @error: the result of listening there; @who: the program that uses the address. */
 static void report_address(const struct doctor *d, const char *address, int error, const char *who,
 			   const char *flag, struct finding *f)
 {
@@ -86,21 +87,20 @@ static void report_address(const struct doctor *d, const char *address, int erro
 		found(f, VERDICT_OK, "%s is free", address);
 	} else if (error == 0) {
 		found(f, VERDICT_WARNING, "%s is free, though an agent runs", address);
-		remedy(f, "that agent may have been given another address: say the same %s here", flag);
+		remedy(f, "the agent may use another address: pass the same %s here", flag);
 	} else if (error == -EADDRINUSE && d->status &&
 		   (strncmp(who, "gpusonde ", 9) == 0 || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
-		/*
-		 * Whose sockets they are is not for every user to see; the agent says that it wants this one.
-		 */
+		/* Not every user can see who owns a socket; the agent reports that it uses this address. */
 		found(f, VERDICT_OK, "%s: the agent", address);
 	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {
-		found(f, VERDICT_NOTE,
-		      "%s: taken by another program; if that is gpusonde itself, all is well", address);
-		remedy(f, "sudo gpusonde doctor says whose it is");
+		found(f, VERDICT_NOTE, "%s: in use by another program, which may be gpusonde itself",
+		      address);
+		remedy(f, "sudo gpusonde doctor names the program");
 	} else {
 		found(f, VERDICT_WARNING, "%s: %s%s", address,
-		      error == -EADDRINUSE ? "taken by " : strerror(-error), error == -EADDRINUSE ? who : "");
-		remedy(f, "stop that program, or choose another with %s; none does without", flag);
+		      error == -EADDRINUSE ? "in use by " : strerror(-error),
+		      error == -EADDRINUSE ? who : "");
+		remedy(f, "stop that program, or choose another address with %s; none disables it", flag);
 	}
 }
 
@@ -110,10 +110,10 @@ static void check_tcp(const struct doctor *d, const char *place, const char *add
 	struct addresses addresses;
 	char who[128] = "";
 
-	if (agent_has(d, place, address, flag, f))
+	if (agent_has_other(d, place, address, flag, f))
 		return;
 	if (!address) {
-		found(f, VERDICT_OK, "not wanted");
+		found(f, VERDICT_OK, "disabled");
 		return;
 	}
 	int r = address_parse(address, &addresses);
@@ -135,24 +135,25 @@ static void check_http(const struct doctor *d, struct finding *f)
 	check_tcp(d, "http", address, "--listen", f);
 }
 
-/* Where the agent listens settles it; without one, where it would. */
+/* Checks the addresses of the agent; without an agent the configured ones. */
 static void check_exposure(const struct doctor *d, struct finding *f)
 {
 	static const struct {
 		enum option_id id;
 		const char *place;
-	} doors[] = { { OPT_http_listen, "http" }, { OPT_atop_listen, "atop" } };
+	} listeners[] = { { OPT_http_listen, "http" }, { OPT_atop_listen, "atop" } };
 
-	for (size_t i = 0; i < ARRAY_SIZE(doors); i++) {
-		const char *its = json_string_value(json_object_get(d->status, doors[i].place));
-		const char *address = its ? its : options_text(&d->invocation->options, doors[i].id);
+	for (size_t i = 0; i < ARRAY_SIZE(listeners); i++) {
+		const char *its = json_string_value(json_object_get(d->status, listeners[i].place));
+		const char *address = its ? its : options_text(&d->invocation->options, listeners[i].id);
 
 		if (!address || !*address || address_is_loopback(address))
 			continue;
 		found(f, VERDICT_WARNING,
-		      "%s%s is %s: whoever reaches it can read everything, there is no authentication",
-		      its ? "the agent's " : "", option_table[doors[i].id].key, address);
-		remedy(f, "a loopback address, or a firewall");
+		      "%s%s is %s: everyone who can connect to it can read everything, without "
+		      "authentication",
+		      its ? "the agent's " : "", option_table[listeners[i].id].key, address);
+		remedy(f, "use a loopback address, or a firewall");
 		return;
 	}
 	found(f, VERDICT_OK, d->status ? "the agent listens on loopback only" : "listens on loopback only");
@@ -169,10 +170,10 @@ static void check_atop_socket(const struct doctor *d, struct finding *f)
 	char path[128], who[128] = "";
 	_cleanup_close_ int fd = -1;
 
-	if (agent_has(d, "atop_socket", name, "--atop-socket", f))
+	if (agent_has_other(d, "atop_socket", name, "--atop-socket", f))
 		return;
 	if (!name) {
-		found(f, VERDICT_OK, "not wanted");
+		found(f, VERDICT_OK, "disabled");
 		return;
 	}
 	snprintf(path, sizeof(path), "@%s", name);
@@ -183,8 +184,8 @@ static void check_atop_socket(const struct doctor *d, struct finding *f)
 	report_address(d, path, r, who, "--atop-socket", f);
 }
 
-/* May the others be made in the nearest folder that is there? 0 or -errno. */
-static int may_make(const char *dir)
+/* Whether missing directories can be created in the nearest existing one. 0 or -errno. */
+static int check_creatable(const char *dir)
 {
 	struct place above;
 
@@ -207,13 +208,13 @@ static void check_state(const struct doctor *d, struct finding *f)
 	bool missing = r == -ENOENT;
 
 	if (missing)
-		r = may_make(dir);
+		r = check_creatable(dir);
 	if (r == 0) {
-		found(f, VERDICT_OK, "%s %s", dir, missing ? "will be made by the agent" : "can be written");
+		found(f, VERDICT_OK, "%s %s", dir, missing ? "will be created by the agent" : "is writable");
 		return;
 	}
-	found(f, VERDICT_WARNING, PLACE_STATE_LOST, dir, missing ? "made" : "written", strerror(-r));
-	remedy(f, "run doctor as the agent's user, or name another folder with --state-dir");
+	found(f, VERDICT_WARNING, PLACE_STATE_LOST, dir, missing ? "created" : "written", strerror(-r));
+	remedy(f, "run doctor as the agent's user, or set another directory with --state-dir");
 }
 
 const struct check service_checks[] = {

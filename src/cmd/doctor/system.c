@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* doctor's checks of the kernel and of what this process may do. */
+/* doctor's checks of the kernel and of permissions. */
 #include "cmd/doctor/doctor.h"
 
 #include <errno.h>
@@ -25,7 +25,8 @@ static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
 static void check_btf(_unused_ const struct doctor *d, struct finding *f)
 {
 	if (access("/sys/kernel/btf/vmlinux", R_OK) == 0) {
-		found(f, VERDICT_OK, "/sys/kernel/btf/vmlinux: programs in the kernel can be fitted to it");
+		found(f, VERDICT_OK,
+		      "/sys/kernel/btf/vmlinux exists: BPF programs can be adapted to this kernel");
 		return;
 	}
 	if (attach_sys_is_missing()) {
@@ -34,7 +35,7 @@ static void check_btf(_unused_ const struct doctor *d, struct finding *f)
 		return;
 	}
 	found(f, VERDICT_NOTE, "no /sys/kernel/btf/vmlinux: %s", strerror(errno));
-	remedy(f, "only tracing wants it: a kernel with CONFIG_DEBUG_INFO_BTF");
+	remedy(f, "only tracing needs it: use a kernel with CONFIG_DEBUG_INFO_BTF");
 }
 
 static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
@@ -55,8 +56,8 @@ static void check_uprobes(_unused_ const struct doctor *d, struct finding *f)
 	found(f, VERDICT_NOTE,
 	      confidential ? "the kernel is locked down (confidentiality)" :
 			     "not available: no /sys/bus/event_source/devices/uprobe");
-	remedy(f,
-	       "only tracing wants them: a kernel with CONFIG_UPROBE_EVENTS, not in a restricted container");
+	remedy(f, "only tracing needs them: use a kernel with CONFIG_UPROBE_EVENTS, outside a restricted "
+		  "container");
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -66,32 +67,31 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* What is missing is said by whoever needs it. */
+/* Always ok: the checks that need a capability report it as missing. */
 static void check_capabilities(const struct doctor *d, struct finding *f)
 {
 	const char *held = text_of(d->capabilities, "capabilities");
 	char who[SUBJECT_MAX];
 
-	found(f, VERDICT_OK, "%s has%s", doctor_subject(d, who, sizeof(who)), *held ? held : " none of note");
+	found(f, VERDICT_OK, "%s has%s", doctor_subject(d, who, sizeof(who)),
+	      *held ? held : " none that gpusonde uses");
 }
 
-/*
- * What the agent does counts; where it does not read the log, a capability that it lacks is the likely cause.
- */
+/* If the agent does not read the log, it probably lacks a capability. */
 static void check_agents_kmsg(const struct doctor *d, struct finding *f)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
 	const json_t *lack = json_object_get(d->capabilities, "kernel_log");
 
 	if (json_integer_value(json_object_get(json_object_get(agent, "source_up"), "kmsg")) == 1) {
-		found(f, VERDICT_OK, "the agent reads it: XID errors come from there, too");
+		found(f, VERDICT_OK, "the agent reads XID errors from it, too");
 	} else if (d->agents_capabilities && *text_of(lack, "text")) {
 		found(f, VERDICT_WARNING, "the agent: %s", text_of(lack, "text"));
 		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
 	} else {
 		found(f, VERDICT_WARNING,
-		      "the agent does not read it: XID errors come from the driver's events alone");
-		remedy(f, "the agent's log says why; kmsg.enabled=false if it is not wanted");
+		      "the agent does not read it: XID errors come only from the driver's events");
+		remedy(f, "see the agent's log; kmsg.enabled=false turns it off");
 	}
 }
 
@@ -105,19 +105,19 @@ static void check_kmsg(const struct doctor *d, struct finding *f)
 
 	doctor_subject(d, who, sizeof(who));
 	if (!options_bool(&d->invocation->options, OPT_kmsg_enabled)) {
-		found(f, VERDICT_NOTE, "not wanted (kmsg.enabled)");
+		found(f, VERDICT_NOTE, "disabled (kmsg.enabled)");
 	} else if (d->status && !d->sampled) {
 		check_agents_kmsg(d, f);
 	} else if (fd >= 0) {
-		found(f, VERDICT_OK, "%s can read %s: XID errors come from there, too", who, path);
+		found(f, VERDICT_OK, "%s can read XID errors from %s, too", who, path);
 	} else if ((error == EPERM || error == EACCES) && *text_of(lack, "text")) {
 		found(f, VERDICT_WARNING, "%s (%s): %s", who, path, text_of(lack, "text"));
 		remedy(f, "%s; or sysctl kernel.dmesg_restrict=0", text_of(lack, "remedy"));
 	} else {
-		found(f, VERDICT_WARNING, "%s: %s: XID errors come from the driver's events alone", path,
+		found(f, VERDICT_WARNING, "%s: %s: XID errors come only from the driver's events", path,
 		      strerror(error));
-		remedy(f, "a container is given it by --device /dev/kmsg:/dev/kmsg:r; kmsg.path names "
-			  "another; kmsg.enabled=false if it is not wanted");
+		remedy(f, "give a container access with --device /dev/kmsg:/dev/kmsg:r; set kmsg.path to "
+			  "another file; kmsg.enabled=false turns it off");
 	}
 }
 
@@ -129,13 +129,13 @@ static void check_pids(const struct doctor *d, struct finding *f)
 	doctor_subject(d, who, sizeof(who));
 	if (STRV_EQ(which, "namespace")) {
 		found(f, VERDICT_WARNING,
-		      "%s is in a PID namespace of its own: the driver's PIDs are of the host, and have no "
-		      "names here; only programs in it can be traced",
+		      "%s is in a PID namespace of its own: the driver reports PIDs of the host, whose "
+		      "names are unknown here; only programs in the namespace can be traced",
 		      who);
 		remedy(f, "hostPID: true (Kubernetes), --pid=host (Docker)");
 	} else if (STRV_EQ(which, "hidden")) {
-		found(f, VERDICT_WARNING, "/proc hides the processes of others (hidepid) from %s", who);
-		remedy(f, "run as root, or in the group that /proc's mount option gid= names");
+		found(f, VERDICT_WARNING, "/proc hides the processes of other users (hidepid) from %s", who);
+		remedy(f, "run as root, or in the group of /proc's mount option gid=");
 	} else {
 		found(f, VERDICT_OK, "%s sees the processes of all users", who);
 	}

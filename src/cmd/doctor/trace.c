@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* doctor's checks of what tracing needs. Nothing is probed but a function of our own, for a moment. */
+/* doctor's checks of tracing. Only a function of this process is probed, briefly. */
 #include "cmd/doctor/doctor.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 enum { RING_BYTES = 1 << 16 };
 
-/* One of the agent's own figures. */
+/* A value of the agent's own metrics. */
 static const json_t *agents_figure(const struct doctor *d, const char *family, const char *which)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
@@ -30,8 +30,8 @@ static const json_t *agents_figure(const struct doctor *d, const char *family, c
 	return json_object_get(json_object_get(agent, family), which);
 }
 
-/* The agent's wish where there is one; else what it would be. */
-static bool wanted(const struct doctor *d)
+/* Whether tracing is enabled in the agent; without an agent, in the configuration. */
+static bool is_enabled(const struct doctor *d)
 {
 	if (json_is_object(d->trace) && !d->sampled)
 		return json_is_number(agents_figure(d, "source_up", "trace")) ||
@@ -39,21 +39,21 @@ static bool wanted(const struct doctor *d)
 	return options_number(&d->invocation->options, OPT_trace_enabled) != TRISTATE_NO;
 }
 
-static void not_wanted(const struct doctor *d, struct finding *f)
+static void found_disabled(const struct doctor *d, struct finding *f)
 {
 	found(f, VERDICT_NOTE,
-	      json_is_object(d->trace) ? "the agent is not to trace (trace.enabled)" :
-					 "not wanted (trace.enabled)");
+	      json_is_object(d->trace) ? "disabled in the agent (trace.enabled)" :
+					 "disabled (trace.enabled)");
 }
 
-/* What is missing is a failure only for who has asked for tracing. */
-static enum verdict missing(const struct doctor *d)
+/* What tracing lacks is a failure only if it is enabled explicitly. */
+static enum verdict missing_verdict(const struct doctor *d)
 {
 	return options_number(&d->invocation->options, OPT_trace_enabled) == TRISTATE_YES ? VERDICT_FAILED :
 											    VERDICT_WARNING;
 }
 
-static bool lacks_what_is_needed(const struct doctor *d)
+static bool lacks_needed_capability(const struct doctor *d)
 {
 	return json_is_true(json_object_get(json_object_get(d->capabilities, "tracing"), "needed"));
 }
@@ -65,25 +65,27 @@ static const char *text_of(const json_t *object, const char *key)
 	return text ? text : "";
 }
 
-/* Its word for why it does not trace has the remedy within. */
+/* The reason that the agent gives includes the remedy. */
 static void check_agents_tracing(const struct doctor *d, struct finding *f)
 {
 	const char *backend = text_of(d->trace, "backend"), *why = text_of(d->trace, "why");
 	double refused = json_number_value(agents_figure(d, "trace_sites", "refused"));
 
 	if (!*backend)
-		found(f, missing(d), "the agent does not trace CUDA calls: %s",
-		      *why ? why : "it does not say why");
+		found(f, missing_verdict(d), "the agent does not trace CUDA calls: %s",
+		      *why ? why : "no reason reported");
 	else if (json_is_true(json_object_get(d->trace, "stale")))
-		found(f, missing(d), "the agent traces CUDA calls by %s, and has had nothing new for %.0f s",
-		      backend, json_number_value(json_object_get(d->trace, "age_seconds")));
+		found(f, missing_verdict(d),
+		      "the agent traces CUDA calls by %s, but its figures are %.0f s old", backend,
+		      json_number_value(json_object_get(d->trace, "age_seconds")));
 	else if (refused > 0) {
 		found(f, VERDICT_WARNING,
-		      "the agent traces CUDA calls, attached by %s, but not of %.0f entry points of the "
-		      "libraries that it has found, where no harmless place was found for a probe",
+		      "the agent traces CUDA calls, attached by %s, except for %.0f entry points of the "
+		      "libraries found, at which no harmless probe is possible",
 		      backend, refused);
-		remedy(f, "the agent's log names the library, and gpusonde probes LIBRARY tells why; a newer "
-			  "gpusonde may know it");
+		remedy(f,
+		       "the agent's log names the library, gpusonde probes LIBRARY shows the reason; a newer "
+		       "gpusonde may support it");
 	} else
 		found(f, VERDICT_OK, "the agent traces CUDA calls, attached by %s", backend);
 }
@@ -97,8 +99,8 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 	char who[SUBJECT_MAX];
 	int r;
 
-	if (!wanted(d)) {
-		not_wanted(d, f);
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
 		return;
 	}
 	if (json_is_object(d->trace)) {
@@ -106,7 +108,7 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		return;
 	}
 	if (d->status && json_is_null(d->trace)) {
-		found(f, VERDICT_NOTE, "the agent has not begun yet");
+		found(f, VERDICT_NOTE, "the agent has not started tracing yet");
 		return;
 	}
 	r = attach_backend_new(&config, &backend, &error);
@@ -115,11 +117,10 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_OK, "%s can trace CUDA calls, attached by %s", who,
 		      attach_backend_name(backend));
 	} else if (r == -EPERM && capability_lacks(attach_needs(false), lacks)) {
-		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
-		remedy(f, "how to give it stands at trace-capabilities; trace.enabled=no if tracing is not "
-			  "wanted");
-	} else { /* the cause has its remedy within */
-		found(f, missing(d), "%s cannot trace CUDA calls: %s", who, error.text);
+		found(f, missing_verdict(d), "%s cannot trace CUDA calls: %s", who, lacks[0].cause);
+		remedy(f, "see trace-capabilities; trace.enabled=no turns tracing off");
+	} else { /* the cause includes the remedy */
+		found(f, missing_verdict(d), "%s cannot trace CUDA calls: %s", who, error.text);
 	}
 }
 
@@ -130,20 +131,20 @@ static void check_capabilities(const struct doctor *d, struct finding *f)
 	char who[SUBJECT_MAX];
 
 	doctor_subject(d, who, sizeof(who));
-	if (!wanted(d)) {
-		not_wanted(d, f);
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
 	} else if (!capabilities) {
 		found(f, VERDICT_NOTE, "not known: out of memory");
 	} else if (json_is_false(json_object_get(capabilities, "known"))) {
 		found(f, VERDICT_NOTE,
-		      "%s: what tracing itself needs is not known, since the kernel does not tell what it "
-		      "offers%s%s",
+		      "%s: it is not known which capabilities tracing needs, since it is not known what "
+		      "the kernel supports%s%s",
 		      who, *text ? "; " : "", text);
 		remedy(f, "%s", text_of(capabilities, "remedy"));
 	} else if (!*text) {
 		found(f, VERDICT_OK, "%s has all capabilities that tracing uses", who);
 	} else {
-		found(f, lacks_what_is_needed(d) ? missing(d) : VERDICT_NOTE, "%s: %s", who, text);
+		found(f, lacks_needed_capability(d) ? missing_verdict(d) : VERDICT_NOTE, "%s: %s", who, text);
 		remedy(f, "%s", text_of(capabilities, "remedy"));
 	}
 }
@@ -156,14 +157,14 @@ static void check_agents_records(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "not tried, since the agent does not trace");
 		return;
 	}
-	/* That has a row of its own. */
+	/* Reported by the check "processes". */
 	if (strncmp(why, TRACE_SEES_OWN_ONLY, strlen(TRACE_SEES_OWN_ONLY)) == 0)
 		why += strlen(TRACE_SEES_OWN_ONLY);
 	why += strspn(why, "; ");
 	if (*why)
 		found(f, VERDICT_NOTE, "the agent: %s", why);
 	else
-		found(f, VERDICT_OK, "the kernel tells the agent of new mappings at once");
+		found(f, VERDICT_OK, "the kernel reports new mappings to the agent at once");
 }
 
 static void check_records(const struct doctor *d, struct finding *f)
@@ -171,19 +172,19 @@ static void check_records(const struct doctor *d, struct finding *f)
 	char text[sizeof(f->text)];
 	int level = capability_perf_level();
 
-	if (!wanted(d))
-		not_wanted(d, f);
+	if (!is_enabled(d))
+		found_disabled(d, f);
 	else if (json_is_object(d->trace))
 		check_agents_records(d, f);
-	else if (lacks_what_is_needed(d))
+	else if (lacks_needed_capability(d))
 		found(f, VERDICT_NOTE, "not tried, since nothing can be traced");
 	else if (targets_records_refused(text, sizeof(text)))
 		found(f, VERDICT_NOTE, "%s", text);
 	else if (level >= 0)
-		found(f, VERDICT_OK, "the kernel tells of new mappings at once (perf_event_paranoid %d)",
+		found(f, VERDICT_OK, "the kernel reports new mappings at once (perf_event_paranoid %d)",
 		      level);
 	else
-		found(f, VERDICT_OK, "the kernel tells of new mappings at once");
+		found(f, VERDICT_OK, "the kernel reports new mappings at once");
 }
 
 static void check_tracefs(const struct doctor *d, struct finding *f)
@@ -193,15 +194,15 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 	struct attach_error error;
 	struct statfs fs;
 
-	if (!wanted(d)) {
-		not_wanted(d, f);
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
 		return;
 	}
 	if (attach_backend_new(&config, &backend, &error) == 0) {
 		found(f, VERDICT_OK, "%s",
 		      STRV_EQ(attach_backend_name(backend), "uprobe_multi") ?
 			      "not needed: the kernel has uprobe_multi" :
-			      "/sys/kernel/tracing can be used");
+			      "/sys/kernel/tracing is usable");
 		return;
 	}
 	if (attach_sys_is_missing()) {
@@ -214,18 +215,18 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 	}
 	if (statfs("/sys/kernel/tracing", &fs) < 0 || fs.f_type != TRACEFS_MAGIC_) {
 		found(f, VERDICT_NOTE,
-		      "/sys/kernel/tracing is not mounted: kernels before 6.6 are probed through it");
+		      "/sys/kernel/tracing is not mounted: kernels before 6.6 need it for probes");
 		remedy(f, "mount -t tracefs tracefs /sys/kernel/tracing, as root");
 		return;
 	}
 	found(f, access("/sys/kernel/tracing/uprobe_events", W_OK) < 0 ? VERDICT_NOTE : VERDICT_OK,
 	      "/sys/kernel/tracing/uprobe_events: %s",
-	      access("/sys/kernel/tracing/uprobe_events", W_OK) < 0 ? strerror(errno) : "can be written");
+	      access("/sys/kernel/tracing/uprobe_events", W_OK) < 0 ? strerror(errno) : "is writable");
 }
 
 static void check_sites(const struct doctor *d, struct finding *f)
 {
-	/* Those that this machine has. */
+	/* The kinds of this architecture. */
 	static const char *const kinds[SITE_KINDS] = {
 #if defined(__aarch64__)
 		[SITE_KIND_ADDRESS] = "adr, adrp",
@@ -247,12 +248,12 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	struct site_rules rules;
 	struct strbuf text;
 
-	if (!wanted(d)) {
-		not_wanted(d, f);
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
 		return;
 	}
 	if (attach_backend_new(&config, &backend, &error) < 0 || kernel_sites_probe(backend, &rules) < 0) {
-		found(f, VERDICT_NOTE, "what a probe costs here could not be tried");
+		found(f, VERDICT_NOTE, "the cost of a probe could not be measured");
 		return;
 	}
 	strbuf_init(&text, sizeof(f->text) - 1);
@@ -286,7 +287,7 @@ static int tally_site(const struct trace_listing *listing, void *userdata)
 	return 0;
 }
 
-/* By what is known of kernels in general: what this one does with each kind is another check. */
+/* Uses the default rules: the behaviour of the running kernel is another check. */
 static int tally_file(const char *path, bool allow_single_step, struct tally *ret_tally)
 {
 	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
@@ -306,7 +307,7 @@ static int tally_file(const char *path, bool allow_single_step, struct tally *re
 	return r;
 }
 
-static void found_no_driver(struct finding *f)
+static void found_no_library(struct finding *f)
 {
 	struct strbuf places;
 
@@ -314,8 +315,8 @@ static void found_no_driver(struct finding *f)
 	for (const char *const *path = tracer_drivers; *path; path++)
 		strbuf_addf(&places, "%s%s", places.len > 0 ? ", " : "", *path);
 	found(f, VERDICT_NOTE,
-	      "no libcuda.so.1 where it is expected: programs' own are probed when they map them; looked "
-	      "for %s",
+	      "no libcuda.so.1 in the usual places: it is probed when a program maps one; searched for "
+	      "%s",
 	      places.data);
 	strbuf_done(&places);
 }
@@ -324,11 +325,11 @@ static void check_driver(const struct doctor *d, struct finding *f)
 {
 	bool single_step = options_bool(&d->invocation->options, OPT_trace_allow_single_step);
 
-	if (!wanted(d)) {
-		not_wanted(d, f);
+	if (!is_enabled(d)) {
+		found_disabled(d, f);
 		return;
 	}
-	found_no_driver(f);
+	found_no_library(f);
 	for (const char *const *path = tracer_drivers; *path; path++) {
 		struct tally tally = { 0 };
 		int r = tally_file(*path, single_step, &tally);
@@ -336,16 +337,15 @@ static void check_driver(const struct doctor *d, struct finding *f)
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;
 		if (r < 0) {
-			found(f, missing(d), "%s cannot be read: %s", *path, strerror(-r));
-			remedy(f, "see that it is the driver's own, and readable");
+			found(f, missing_verdict(d), "%s cannot be read: %s", *path, strerror(-r));
+			remedy(f, "check that it is the driver's library, and readable");
 		} else if (tally.probed == tally.all && tally.all > 0) {
-			found(f, VERDICT_OK, "%s: all %u entry points that are known can be probed", *path,
-			      tally.all);
+			found(f, VERDICT_OK, "%s: all %u known entry points can be probed", *path, tally.all);
 		} else {
-			found(f, tally.probed == 0 ? missing(d) : VERDICT_WARNING,
+			found(f, tally.probed == 0 ? missing_verdict(d) : VERDICT_WARNING,
 			      "%s: %u of %u entry points can be probed, calls of the others are not traced",
 			      *path, tally.probed, tally.all);
-			remedy(f, "gpusonde probes tells why; a newer gpusonde may know this library");
+			remedy(f, "gpusonde probes shows why; a newer gpusonde may support this library");
 		}
 		return;
 	}
