@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* "gpusonde agent": runs it, or says what its configuration is. */
+/* "gpusonde agent": runs the agent, or checks or prints its configuration. */
 #include "agent/agent.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ int agent_main(struct invocation *invocation)
 {
 	if (invocation->flag[FLAG_PRINT_CONFIG])
 		return print_config(&invocation->options);
-	if (invocation->flag[FLAG_CHECK_CONFIG]) { /* errors would have ended the program by now */
+	if (invocation->flag[FLAG_CHECK_CONFIG]) { /* with errors main() does not get here */
 		printf("%s: ok\n",
 		       invocation->options.file ? invocation->options.file : "no configuration file");
 		return EXIT_SUCCESS;

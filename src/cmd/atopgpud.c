@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gpusonde atopgpud: the drop-in for the daemon that comes with atop. Its unit expects exit status 0 where
- * there is no GPU, so that systemd neither restarts it nor calls it failed.
+ * gpusonde atopgpud: a drop-in replacement for the daemon of atop. Its unit expects exit status 0 on a
+ * machine without a GPU, so that systemd neither restarts it nor reports a failure.
  */
 #include "cmd/cmd.h"
 
@@ -25,12 +25,10 @@ struct atopgpud {
 	struct collector *collector;
 	struct atop_listeners *listeners;
 	int64_t tick_ns;
-	bool seen; /* a first answer of the driver's has been looked at */
+	bool started; /* the first reading has been handled */
 };
 
-/*
- * No GPU: no driver and nothing on the bus, or a driver without any. Else the driver may still be on its way.
- */
+/* Either a driver without GPUs, or no driver and no GPU on the bus. Else the driver may still be loaded. */
 static bool has_no_gpu(const struct snapshot *snapshot)
 {
 	enum reading_state state = snapshot_driver(snapshot)->state;
@@ -44,9 +42,9 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 {
 	struct atopgpud *d = userdata;
 
-	if (d->seen || collector_readings(d->collector) == 0)
+	if (d->started || collector_readings(d->collector) == 0)
 		return;
-	d->seen = true;
+	d->started = true;
 	if (has_no_gpu(snapshot)) {
 		log_info("no GPU on this machine, nothing to serve%s%s",
 			 snapshot_driver(snapshot)->error[0] ? ": " : "", snapshot_driver(snapshot)->error);
@@ -55,8 +53,8 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 	}
 	if (atop_listeners_new(d->event, d->options, d->collector, &d->listeners) < 0 ||
 	    atop_listeners_open(d->listeners) == 0) {
-		log_error("none of atop's addresses could be had: stop whoever has them, or see atop.listen "
-			  "and atop.socket");
+		log_error("none of atop's addresses could be opened: stop the programs that use them, or "
+			  "change atop.listen and atop.socket");
 		sd_event_exit(d->event, EXIT_FAILURE);
 		return;
 	}
@@ -106,10 +104,10 @@ int atopgpud_main(struct invocation *inv)
 	int r;
 
 	log_setup(LOG_TARGET_SYSLOG, level, "atopgpud");
-	log_debug("gpusonde %s in the place of atopgpud", GPUSONDE_VERSION);
+	log_debug("gpusonde %s running as atopgpud", GPUSONDE_VERSION);
 	r = run(&d);
 	if (r < 0)
-		log_error("ending: %s", strerror(-r));
+		log_error("exiting: %s", strerror(-r));
 	atop_listeners_free(d.listeners);
 	collector_free(d.collector);
 	sd_event_unref(d.event);

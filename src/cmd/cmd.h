@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * src/cmd is the top layer: the subcommands. One row of `commands` (commands.c) is a subcommand; a small one
- * is one file, a large one a folder. Exit status: 0 what was asked for was done, 1 a failure whose cause and
- * remedy were said, 2 the command line or configuration is wrong; what that means for each subcommand is in
- * its row, too.
+ * src/cmd is the top layer: the subcommands. Each is a row of `commands` (commands.c); a small one is one
+ * file, a large one a folder. Exit status: 0 success, 1 a failure whose cause and remedy were printed, 2 an
+ * invalid command line or configuration. The rows describe the exit statuses of each subcommand.
  */
 #pragma once
 
@@ -18,10 +17,10 @@ const struct command *command_find(const char *name);
 void help_overview(struct strbuf *out);
 void help_command(const struct command *command, struct strbuf *out);
 
-/* Writes to standard output and gives the exit status: a reader that has gone away (| head) is no failure. */
+/* Writes to standard output and returns the exit status; a closed pipe (| head) is no failure. */
 int put_stdout(const struct strbuf *text);
-/* Each line of @lines on standard error, after "gpusonde COMMAND: ". */
-void put_complaints(const struct invocation *invocation, const struct strbuf *lines);
+/* Prints each line of @lines on standard error, after "gpusonde COMMAND: ". */
+void put_errors(const struct invocation *invocation, const struct strbuf *lines);
 
 int agent_main(struct invocation *invocation);
 int atopgpud_main(struct invocation *invocation);

@@ -9,25 +9,24 @@
 #include "base/fd.h"
 #include "config/nearest.h"
 
-#define WRONG_COMMAND_LINE                                                                  \
-	{                                                                                   \
-		"2", "The command line or the configuration is wrong: nothing was started." \
+#define INVALID_COMMAND_LINE                                                                  \
+	{                                                                                     \
+		"2", "The command line or the configuration is invalid: nothing was started." \
 	}
 
 static const struct exit_status agent_statuses[] = {
 	{ "0",
-	  "SIGTERM or SIGINT ended it; with --check-config or --print-config: the configuration is right." },
+	  "SIGTERM or SIGINT ended it; with --check-config or --print-config: the configuration is valid." },
 	{ "1", "It could not start, or its main loop failed: the log says why." },
-	WRONG_COMMAND_LINE,
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status show_statuses[] = {
-	{ "0", "What was asked for is shown as it is now: also that a driver has no GPU, or a GPU no "
-	       "process." },
+	{ "0", "Current data are shown, even if the driver has no GPU, or the GPUs have no processes." },
 	{ "1", "There is no driver, or no current data (\"error\" of --json says why); or the output "
 	       "failed." },
-	WRONG_COMMAND_LINE,
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
@@ -38,52 +37,52 @@ static const struct exit_status trace_statuses[] = {
 	{ "126", "The COMMAND cannot be run." },
 	{ "127", "The COMMAND is not found." },
 	{ "1", "CUDA calls cannot be traced, and no COMMAND was run; or the output failed." },
-	WRONG_COMMAND_LINE,
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status probes_statuses[] = {
-	{ "0", "The functions are listed, those that cannot be probed, too." },
+	{ "0", "The functions are listed, including those that cannot be probed." },
 	{ "1", "FILE cannot be read, or has no function that tracing would probe; or the output failed." },
-	WRONG_COMMAND_LINE,
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status inspect_statuses[] = {
-	{ "0", "Device code was found, and what --arch and --kernel ask for; parts of it may be "
-	       "unreadable." },
+	{ "0", "Device code was found that matches --arch and --kernel; parts of it may be unreadable." },
 	{ "1",
-	  "No device code, none that can be read, or none that --arch and --kernel ask for; or the output "
+	  "No device code, none that can be read, or none that matches --arch and --kernel; or the output "
 	  "failed." },
-	WRONG_COMMAND_LINE,
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status doctor_statuses[] = {
 	{ "0", "No check failed; there may be warnings." },
-	{ "1", "At least one check failed (\"ok\" of --json is false), as that of the configuration; or the "
-	       "output failed." },
+	{ "1",
+	  "At least one check failed (\"ok\" of --json is false), for example that of the configuration; "
+	  "or the output failed." },
 	{ 0 },
 };
 
 static const struct exit_status release_statuses[] = {
-	{ "0", "No process of the agent holds the driver any more." },
-	{ "1", "No agent can be asked, or after 30 seconds it still holds the driver." },
-	WRONG_COMMAND_LINE,
+	{ "0", "No process of the agent uses the driver any more." },
+	{ "1", "No agent can be reached, or it still uses the driver after 30 seconds." },
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status resume_statuses[] = {
-	{ "0", "The driver gives the agent data again." },
-	{ "1", "No agent can be asked, or the driver gives it no data within 30 seconds." },
-	WRONG_COMMAND_LINE,
+	{ "0", "The agent gets data from the driver again." },
+	{ "1", "No agent can be reached, or it gets no data from the driver within 30 seconds." },
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
 static const struct exit_status atopgpud_statuses[] = {
 	{ "0", "There is no GPU on this machine, or SIGTERM or SIGINT ended it." },
-	{ "1", "It could not start, or none of atop's addresses could be had: the log says why." },
-	WRONG_COMMAND_LINE,
+	{ "1", "It could not start, or none of atop's addresses could be opened: the log says why." },
+	INVALID_COMMAND_LINE,
 	{ 0 },
 };
 
@@ -110,49 +109,50 @@ const struct command commands[] = {
 	  .use = USE_READ,
 	  .statuses = show_statuses,
 	  .summary = "show the GPUs and MIG instances",
-	  .about = "Shows the GPUs and MIG instances of this machine, from the running agent; where none "
-		   "runs it samples for\n"
-		   "itself, and says so." },
+	  .about = "Shows the GPUs and MIG instances of this machine, from the running agent. If none "
+		   "runs, it takes its own\n"
+		   "samples, and says so." },
 	{ .name = "ps",
 	  .run = show_main,
 	  .use = USE_READ,
 	  .statuses = show_statuses,
 	  .summary = "show the processes on the GPUs",
-	  .about = "Shows the processes that use GPUs, from the running agent; where none runs it samples "
-		   "for itself, and\n"
-		   "says so." },
+	  .about = "Shows the processes that use GPUs, from the running agent. If none runs, it takes its "
+		   "own samples, and says\n"
+		   "so." },
 	{ .name = "snapshot",
 	  .run = show_main,
 	  .use = USE_READ,
 	  .statuses = show_statuses,
 	  .summary = "show everything: GPUs, processes, node",
-	  .about = "Shows GPUs, processes and the node in one document, from the running agent; where none "
-		   "runs it samples\n"
-		   "for itself, and says so." },
+	  .about = "Shows GPUs, processes and the node in one document, from the running agent. If none "
+		   "runs, it takes its own\n"
+		   "samples, and says so." },
 	{ .name = "trace",
 	  .run = trace_main,
 	  .use = USE_TRACE,
 	  .statuses = trace_statuses,
 	  .summary = "show the CUDA calls of running programs, or of a command",
-	  .about = "Shows which functions of the CUDA driver and runtime programs call: how often, how long "
-		   "they take, what they\n"
-		   "fail with, how many bytes they move. Without a COMMAND: of all programs, or with -p of "
-		   "one, in a live table\n"
-		   "until interrupted. With a COMMAND: runs it, probes each library before the command can "
-		   "call into it, and\n"
-		   "prints a summary on standard error when it has ended. Of calls that are made by other "
-		   "traced calls (the\n"
-		   "runtime's into the driver) the outer one counts.\n"
-		   "In the table of --kernels, MEAN THREADS are those of a launch, on average; GRID and "
-		   "BLOCK are of the most\n"
-		   "used shape, with \"+\" where there are others; SHARED is declared + asked for by the "
-		   "launch, in bytes; OCC is\n"
-		   "the theoretical occupancy, and LIMITED BY what bounds it; \"~\" is an estimate. \"-\" "
-		   "is not known: REGS, SHARED\n"
-		   "and OCC need the kernel's image, OCC the device, too. NAMED BY says where the name is "
-		   "from: handle (asked for by\n"
-		   "name), registered (by the program), symbol or memory (of the program), unresolved (none "
-		   "found).",
+	  .about =
+		  "Shows which functions of the CUDA driver and runtime programs call: how often, how long "
+		  "they take, which\n"
+		  "errors they return, how many bytes they move. Without a COMMAND: of all programs, or "
+		  "with -p of one, in a live\n"
+		  "table until interrupted. With a COMMAND: runs it, probes each library before the "
+		  "command can call into it, and\n"
+		  "prints a summary on standard error when it has ended. If a traced call makes another "
+		  "traced call (the runtime\n"
+		  "calls the driver), only the outer one is counted.\n"
+		  "In the table of --kernels, MEAN THREADS is the average per launch; GRID and BLOCK are "
+		  "of the most frequent\n"
+		  "shape, with \"+\" if there are others; SHARED is static + dynamic (set by the launch), in "
+		  "bytes; OCC is the\n"
+		  "theoretical occupancy, and LIMITED BY what limits it; \"~\" is an estimate. \"-\" is "
+		  "unknown: REGS, SHARED and OCC\n"
+		  "need the kernel's image, OCC also the device. NAMED BY is the source of the name: "
+		  "handle (looked up by name),\n"
+		  "registered (by the program), symbol or memory (of the program), unresolved (none "
+		  "found).",
 	  .operands = "[--] [COMMAND [ARGUMENT...]]",
 	  .command_line = true },
 	{ .name = "probes",
@@ -161,62 +161,59 @@ const struct command commands[] = {
 	  .statuses = probes_statuses,
 	  .summary = "show where probes go in a library, and what they cost",
 	  .about = "Shows each function of a CUDA library or program that tracing would probe: at which "
-		   "instruction, what the\n"
-		   "kernel makes of it, why it was chosen or refused, and what a hit costs. For root these "
+		   "instruction, how the\n"
+		   "kernel executes it, why it was chosen or refused, and what a hit costs. As root these "
 		   "are measured on the\n"
-		   "running kernel, with a child of its own, else what is known of kernels in general. The "
+		   "running kernel, in a child process; else they are typical of kernels in general. The "
 		   "file is only read.",
 	  .operands = "FILE" },
 	{ .name = "inspect",
 	  .run = inspect_main,
 	  .use = USE_INSPECT,
 	  .statuses = inspect_statuses,
-	  .summary = "show the kernels of a CUDA binary, and what they need",
+	  .summary = "show the kernels of a CUDA binary, and their resources",
 	  .about = "Shows the kernels that are compiled into a program, library, object, archive, fatbin "
 		   "or cubin, for each\n"
-		   "architecture: registers, shared, constant, local and stack memory, code, barriers, "
-		   "threads, in bytes where\n"
-		   "that is the unit, and the theoretical occupancy at the most threads that a block may "
-		   "have, without dynamic\n"
-		   "shared memory and with the largest carve-out; \"-\" is what the file does not say. "
-		   "Then the images that they\n"
-		   "are in. \"*\" behind an architecture: relocatable, to be linked with others first; "
-		   "figures are the compiler's,\n"
-		   "not yet those of the kernel that runs. PTX and what the linker compiles have no "
-		   "kernels yet. The file is only\n"
-		   "read.",
+		   "architecture: registers, barriers, threads, and shared, constant, local and stack "
+		   "memory and code in bytes,\n"
+		   "and the theoretical occupancy with the most threads that a block may have, without "
+		   "dynamic shared memory and\n"
+		   "with the largest carve-out; \"-\" is unknown. Then the images that hold them. \"*\" "
+		   "after an architecture:\n"
+		   "relocatable, must be linked with others first; its figures are the compiler's, not "
+		   "those of the final kernel.\n"
+		   "PTX and code for the linker hold no kernels yet. The file is only read.",
 	  .operands = "[FILE]" },
 	{ .name = "doctor",
 	  .run = doctor_main,
 	  .use = USE_DOCTOR,
 	  .statuses = doctor_statuses,
-	  .summary = "say what works, what does not, and the remedy",
-	  .about = "Checks the driver, permissions, the kernel, ports and the running agent, and names the "
-		   "remedy for what does\n"
-		   "not work." },
+	  .summary = "check what works, and show remedies",
+	  .about = "Checks the driver, permissions, the kernel, ports and the running agent, and shows the "
+		   "remedy for each problem." },
 	{ .name = "release",
 	  .run = control_main,
 	  .use = USE_CONTROL,
 	  .statuses = release_statuses,
-	  .summary = "make the agent let go of the driver",
-	  .about = "Makes the running agent let go of the driver, so that it can be unloaded or MIG "
+	  .summary = "make the agent release the driver",
+	  .about = "Makes the running agent release the driver, so that it can be unloaded or MIG "
 		   "reconfigured, and waits until\n"
-		   "it has. The agent goes on serving its last values, marked stale, until gpusonde "
-		   "resume." },
+		   "that is done. The agent continues to serve its last values, marked stale, until "
+		   "gpusonde resume." },
 	{ .name = "resume",
 	  .run = control_main,
 	  .use = USE_CONTROL,
 	  .statuses = resume_statuses,
-	  .summary = "make the agent take the driver again",
+	  .summary = "make the agent attach to the driver again",
 	  .about = "Makes the running agent attach to the driver again after gpusonde release." },
 	{ .name = "atopgpud",
 	  .run = atopgpud_main,
 	  .use = USE_ATOPGPUD,
 	  .statuses = atopgpud_statuses,
-	  .summary = "stand in for atop's own GPU daemon",
-	  .about = "Serves atop, and nothing else: in place of the atopgpud that comes with atop. Logs to "
-		   "syslog's facility\n"
-		   "daemon. Ends at once on a machine without a GPU." },
+	  .summary = "replace atop's own GPU daemon",
+	  .about = "Serves only atop, in place of the atopgpud that comes with atop. Logs to syslog's "
+		   "facility daemon. Exits at\n"
+		   "once on a machine without a GPU." },
 	{ .name = "help",
 	  .run = help_main,
 	  .use = USE_HELP,
@@ -255,7 +252,7 @@ int put_stdout(const struct strbuf *text)
 	return EXIT_FAILURE;
 }
 
-void put_complaints(const struct invocation *inv, const struct strbuf *lines)
+void put_errors(const struct invocation *inv, const struct strbuf *lines)
 {
 	for (const char *line = lines->data; *line;) {
 		size_t n = strcspn(line, "\n");

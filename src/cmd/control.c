@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde release and resume: ask the running agent, and wait until it is done. */
+/* gpusonde release and resume: send the request to the running agent, and wait until it is done. */
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -10,19 +10,19 @@
 #include "base/clock.h"
 #include "cmd/snapshot_client.h"
 
-#define DONE_NS (30 * NSEC_PER_SEC) /* a driver that hangs is given up by the agent well before, by default */
+#define DONE_NS (30 * NSEC_PER_SEC) /* by default the agent abandons a hanging call well before */
 #define POLL_NS (100 * NSEC_PER_MSEC)
 
 static const struct control {
 	const char *command, *path;
-	bool released; /* what is wanted */
+	bool released; /* the state to wait for */
 	const char *done, *late;
 } controls[] = {
 	{ "release", "/control/release", true,
-	  "the agent has let go of the driver; gpusonde resume makes it take it again",
-	  "the agent still holds the driver: a call in it has not come back" },
-	{ "resume", "/control/resume", false, "the agent has the driver again",
-	  "the agent could not take the driver again" },
+	  "the agent has released the driver; gpusonde resume makes it attach again",
+	  "the agent still uses the driver: a call into it has not returned" },
+	{ "resume", "/control/resume", false, "the agent has attached to the driver again",
+	  "the agent could not attach to the driver again" },
 };
 
 static int fail(const struct control *control, const char *text)
@@ -31,7 +31,7 @@ static int fail(const struct control *control, const char *text)
 	return EXIT_FAILURE;
 }
 
-static int fail_asking(const struct invocation *inv, const struct control *control, int error)
+static int fail_request(const struct invocation *inv, const struct control *control, int error)
 {
 	char why[300];
 
@@ -40,8 +40,8 @@ static int fail_asking(const struct invocation *inv, const struct control *contr
 }
 
 /*
- * 1 done, 0 not yet, -ENODATA it will not be. Released: no process holds the driver any more. Resumed: a
- * reading has come since, and it has data.
+ * 1: done, 0: not yet, -ENODATA: it has failed. Released: no process uses the driver any more. Resumed: a
+ * reading with data has arrived since.
  */
 static int is_reached(const json_t *status, bool released)
 {
@@ -56,8 +56,8 @@ static int is_reached(const json_t *status, bool released)
 	return STRV_EQ(state, "ok") ? 1 : -ENODATA;
 }
 
-/* As is_reached(), or another error of asking; @trouble is what the agent says about it. */
-static int is_done(const struct invocation *inv, const struct control *control, char *trouble, size_t size)
+/* As is_reached(), or an error of the request; @ret_why is the reason that the agent reports. */
+static int is_done(const struct invocation *inv, const struct control *control, char *ret_why, size_t size)
 {
 	struct strbuf body;
 	unsigned status = 0;
@@ -65,11 +65,11 @@ static int is_done(const struct invocation *inv, const struct control *control, 
 	int r;
 
 	strbuf_init(&body, 0);
-	r = agent_ask(&inv->options, "GET", "/control/status", &status, &body);
+	r = agent_request(&inv->options, "GET", "/control/status", &status, &body);
 	json_t *json = r == 0 && status == 200 ? json_loadb(body.data, body.len, 0, &error) : NULL;
 	const char *why = json_string_value(json_object_get(json, "why"));
 
-	snprintf(trouble, size, "%s", why ? why : "");
+	snprintf(ret_why, size, "%s", why ? why : "");
 	if (r == 0)
 		r = json ? is_reached(json, control->released) : -EPROTO;
 	json_decref(json);
@@ -81,22 +81,22 @@ static int wait_done(const struct invocation *inv, const struct control *control
 {
 	struct timespec pause = { POLL_NS / NSEC_PER_SEC, POLL_NS % NSEC_PER_SEC };
 	int64_t end = clock_mono_ns() + DONE_NS;
-	char trouble[320] = "", text[640];
+	char why[320] = "", text[640];
 
 	while (clock_mono_ns() < end) {
-		int r = is_done(inv, control, trouble, sizeof(trouble));
+		int r = is_done(inv, control, why, sizeof(why));
 
 		if (r == -ENODATA)
 			break;
 		if (r < 0)
-			return fail_asking(inv, control, r);
+			return fail_request(inv, control, r);
 		if (r > 0) {
 			printf("%s\n", control->done);
 			return EXIT_SUCCESS;
 		}
 		nanosleep(&pause, NULL);
 	}
-	snprintf(text, sizeof(text), "%s: %s", control->late, trouble);
+	snprintf(text, sizeof(text), "%s: %s", control->late, why);
 	return fail(control, text);
 }
 
@@ -108,11 +108,12 @@ int control_main(struct invocation *inv)
 	int r;
 
 	strbuf_init(&body, 0);
-	r = agent_ask(&inv->options, "POST", control->path, &status, &body);
+	r = agent_request(&inv->options, "POST", control->path, &status, &body);
 	strbuf_done(&body);
 	if (r < 0)
-		return fail_asking(inv, control, r);
+		return fail_request(inv, control, r);
 	if (status != 202)
-		return fail(control, "the agent refused; is it of the same version as this command?");
+		return fail(control,
+			    "the agent refused the request: check that it has this command's version");
 	return wait_done(inv, control);
 }

@@ -12,7 +12,7 @@ void help_overview(struct strbuf *out)
 			 ": what the GPUs of this machine do\n\nusage: gpusonde COMMAND [OPTION...]\n\n");
 	for (const struct command *c = commands; c->name; c++)
 		strbuf_addf(out, "  %-10s %s\n", c->name, c->summary);
-	strbuf_adds(out, "\ngpusonde COMMAND --help tells more about one of them, gpusonde(8) about all.\n");
+	strbuf_adds(out, "\ngpusonde COMMAND --help describes a command, gpusonde(8) all of them.\n");
 }
 
 void help_command(const struct command *command, struct strbuf *out)
@@ -33,14 +33,15 @@ void help_command(const struct command *command, struct strbuf *out)
 	for (const struct exit_status *e = command->statuses; e->value; e++)
 		strbuf_addf(out, "  %-5s  %s\n", e->value, e->meaning);
 	if (command->use != USE_HELP)
-		strbuf_adds(out,
-			    "\nEach option is an environment variable, too (--sample-period is "
-			    "GPUSONDE_SAMPLE_PERIOD), and a key of\n"
-			    "the configuration file (sample: period:). A flag outranks the environment, that "
-			    "the file.\n");
+		strbuf_adds(
+			out,
+			"\nEach option is also an environment variable (--sample-period is "
+			"GPUSONDE_SAMPLE_PERIOD) and a key of the\n"
+			"configuration file (sample: period:). A flag has precedence over the environment, "
+			"and that over the file.\n");
 }
 
-/* Text for troff, which would make a typographic hyphen of "-". */
+/* Text for troff, which would turn "-" into a typographic hyphen. */
 static void man_text(const char *text, struct strbuf *out)
 {
 	for (const char *p = text; *p; p++) {
@@ -51,7 +52,7 @@ static void man_text(const char *text, struct strbuf *out)
 	strbuf_addc(out, '\n');
 }
 
-/* One list for all commands in a row that share it. */
+/* One list for consecutive commands with the same statuses. */
 static void man_statuses(struct strbuf *out)
 {
 	for (const struct command *c = commands; c->name; c++) {
@@ -102,8 +103,7 @@ static int generate(const char *name, struct strbuf *out)
 			parts[i].write(out);
 			return put_stdout(out);
 		}
-	fprintf(stderr, "gpusonde help: no generated part is called \"%s\": see gpusonde help --help\n",
-		name);
+	fprintf(stderr, "gpusonde help: there is no generated part \"%s\": see gpusonde help --help\n", name);
 	return EXIT_USAGE;
 }
 

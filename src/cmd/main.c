@@ -11,7 +11,7 @@
 #include "cmd/cmd.h"
 #include "config.h"
 
-/* Complaints quote what they complain about, which may be anything. */
+/* Error messages quote their input, which may hold control characters. */
 static void make_printable(struct strbuf *lines)
 {
 	for (size_t i = 0; i < lines->len; i++)
@@ -35,7 +35,7 @@ static int help_or_version(const struct invocation *inv)
 	return status;
 }
 
-/* --help and --version are answered whatever else is wrong with the configuration. */
+/* --help and --version work even if the command line or configuration has errors. */
 static int wants_help(struct invocation *inv, bool *ret_wanted)
 {
 	struct options scratch;
@@ -65,7 +65,7 @@ static int dispatch(struct invocation *inv)
 		r = cmdline_options(inv, &inv->options, &inv->complaints, &warnings);
 	make_printable(&warnings);
 	make_printable(&inv->complaints);
-	put_complaints(inv, &warnings);
+	put_errors(inv, &warnings);
 	strbuf_done(&warnings);
 	if (r < 0) {
 		fprintf(stderr, "gpusonde: cannot read the configuration: %s\n", strerror(-r));
@@ -73,7 +73,7 @@ static int dispatch(struct invocation *inv)
 	}
 	inv->options_bad = inv->complaints.len > 0;
 	if (inv->options_bad && inv->command->use != USE_DOCTOR) {
-		put_complaints(inv, &inv->complaints);
+		put_errors(inv, &inv->complaints);
 		return EXIT_USAGE;
 	}
 	log_setup(LOG_TARGET_STDERR, (int)options_number(&inv->options, OPT_log_level), "gpusonde");
@@ -92,8 +92,8 @@ static int no_command(void)
 }
 
 /*
- * The agent is to be small for months: one arena, and large buffers given back to the kernel when freed
- * instead of kept. glibc would otherwise raise both thresholds as it goes.
+ * Keeps the agent's memory small over months: one arena, and large buffers are returned to the kernel when
+ * freed. Fixed thresholds also turn off glibc's dynamic adjustment.
  */
 static void tune_malloc(void)
 {
@@ -102,8 +102,8 @@ static void tune_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
-/* Standard descriptors that are closed would be given to a socket, and what is printed would go there. */
-static void keep_standard_descriptors(void)
+/* Opens closed standard descriptors, so that no socket gets their number and receives printed text. */
+static void open_standard_descriptors(void)
 {
 	int fd;
 
@@ -118,13 +118,13 @@ int main(int argc, char **argv)
 {
 	struct invocation inv = { .argc = argc - 2, .argv = argv + 2 };
 
-	keep_standard_descriptors();
+	open_standard_descriptors();
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2)
 		return no_command();
 	if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
-		/* the same as help, with the flag as its argument where it has one */
+		/* the same as the command help; --version is passed on to it */
 		inv.command = command_find("help");
 		inv.argc = STRV_EQ(argv[1], "--version") ? 1 : 0;
 		inv.argv = argv + 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* gpusonde probes FILE: where tracing would put its probes in a file, and what each costs. */
+/* gpusonde probes FILE: where tracing would place its probes in a file, and what each costs. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,16 +29,16 @@
 #define OWN_LIBRARIES "/usr/lib"
 #endif
 
-enum { RING_BYTES = 64 << 10 }; /* nothing is to be sent through it */
+enum { RING_BYTES = 64 << 10 }; /* no events are sent */
 
 struct probing {
 	const struct invocation *inv;
 	const char *path;
 	struct site_rules rules;
-	bool measured; /* the rules, here and now */
-	struct attach_error why_not; /* measured */
+	bool measured; /* the rules are of the running kernel */
+	struct attach_error why_not; /* why they are not */
 	json_t *sites; /* with --json */
-	struct table table; /* else */
+	struct table table; /* without */
 	unsigned count[SITE_CLASSES], chosen, all;
 };
 
@@ -53,7 +53,7 @@ static const struct table_column columns[] = {
 	{ .title = "REASON", .flexible = true },
 };
 
-/* Costs are shown of sites that can be probed, where they are known. */
+/* 0: unknown, or the site is not probed. */
 static uint32_t cost(const struct site *site, const uint32_t *by_class)
 {
 	return site->class == SITE_REFUSED ? 0 : by_class[site->class];
@@ -112,10 +112,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 	return 0;
 }
 
-/*
- * What this kernel does, if it lets us try; of other machines' files only what is known of kernels in
- * general.
- */
+/* Measures the running kernel if possible; files of other architectures get the default rules. */
 static void find_rules(struct probing *p, uint16_t machine)
 {
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
@@ -123,19 +120,20 @@ static void find_rules(struct probing *p, uint16_t machine)
 
 	site_rules_default(machine, &p->rules);
 	if (machine != OWN_MACHINE)
-		snprintf(p->why_not.text, sizeof(p->why_not.text), "the file is another machine's");
+		snprintf(p->why_not.text, sizeof(p->why_not.text), "the file is for another architecture");
 	else if (attach_backend_new(&config, &backend, &p->why_not) == 0) {
 		int r = kernel_sites_probe(backend, &p->rules);
 
 		p->measured = r == 0;
 		if (r < 0)
-			snprintf(p->why_not.text, sizeof(p->why_not.text), "trying failed: %s", strerror(-r));
+			snprintf(p->why_not.text, sizeof(p->why_not.text), "measuring failed: %s",
+				 strerror(-r));
 	}
 	p->rules.allow_single_step = options_bool(&p->inv->options, OPT_trace_allow_single_step);
 }
 
-/* The name may hold anything, and goes to a terminal. */
-static int complain(const struct probing *p, const char *why)
+/* Cleaned: the file name may hold control characters. */
+static int print_error(const struct probing *p, const char *why)
 {
 	struct strbuf path;
 
@@ -146,46 +144,45 @@ static int complain(const struct probing *p, const char *why)
 	return EXIT_FAILURE;
 }
 
-/* In words; the remedy is another file, mostly. */
-static int complain_errno(const struct probing *p, int error)
+static int print_errno(const struct probing *p, int error)
 {
 	switch (error) {
 	case -ENOEXEC:
-		return complain(p,
-				"no 64-bit ELF program or library, or a damaged one: name a libcuda.so.1, a "
-				"libcudart.so "
-				"or a program that carries the CUDA runtime");
+		return print_error(
+			p, "no 64-bit ELF program or library, or a damaged one: name a libcuda.so.1, a "
+			   "libcudart.so or a program that contains the CUDA runtime");
 	case -EOPNOTSUPP:
-		return complain(p, "made for a machine that is not traced: x86-64 and arm64 are");
+		return print_error(
+			p, "for an architecture that cannot be traced: name a file for x86-64 or arm64");
 	case -E2BIG:
-		return complain(p, "names more CUDA functions than CUDA has: this is no library of NVIDIA's");
+		return print_error(p, "has more CUDA functions than CUDA: it is no library of NVIDIA");
 	case -ENOENT:
-		return complain(p,
-				"no such file: check the path; the driver's library is the libcuda.so.1 that "
-				"\"ldconfig -p\" shows");
+		return print_error(
+			p, "no such file: check the path; the driver's library is the libcuda.so.1 that "
+			   "\"ldconfig -p\" shows");
 	case -EACCES:
 	case -EPERM:
-		return complain(p, "not readable by this user: run as root, or as who owns it");
+		return print_error(p, "not readable by this user: run as root or as the owner of the file");
 	default:
-		return complain(p, strerror(-error));
+		return print_error(p, strerror(-error));
 	}
 }
 
-/* Without waiting for whoever writes to a FIFO. */
+/* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_file(struct probing *p, int *ret_fd)
 {
 	_cleanup_close_ int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENXIO ? complain(p, "a socket or a device: name a regular file") :
-					complain_errno(p, -errno);
+		return errno == ENXIO ? print_error(p, "a socket or a device: name a regular file") :
+					print_errno(p, -errno);
 	if (fstat(fd, &st) < 0)
-		return complain_errno(p, -errno);
+		return print_errno(p, -errno);
 	if (S_ISDIR(st.st_mode))
-		return complain(p, "a directory: name a file in it");
+		return print_error(p, "a directory: name a file in it");
 	if (!S_ISREG(st.st_mode))
-		return complain(p, "a FIFO, a socket or a device: name a regular file");
+		return print_error(p, "a FIFO, a socket or a device: name a regular file");
 	*ret_fd = TAKE_FD(fd);
 	return EXIT_SUCCESS;
 }
@@ -210,7 +207,7 @@ static void print_table(struct probing *p, struct strbuf *out)
 	table_line(&options, out, COLOUR_NONE, line);
 	if (p->chosen < p->all) {
 		snprintf(line, sizeof(line),
-			 "%u have no probe: calls of them are not traced; a newer gpusonde may know them",
+			 "%u cannot be probed, their calls are not traced; a newer gpusonde may support them",
 			 p->all - p->chosen);
 		table_line(&options, out, COLOUR_BAD, line);
 	}
@@ -218,7 +215,8 @@ static void print_table(struct probing *p, struct strbuf *out)
 		snprintf(line, sizeof(line), "Classes and costs: measured on the running kernel");
 	else
 		snprintf(line, sizeof(line),
-			 "Classes and costs: not measured, but of kernels in general (%s)", p->why_not.text);
+			 "Classes and costs: not measured, typical of kernels in general (%s)",
+			 p->why_not.text);
 	table_line(&options, out, COLOUR_NONE, line);
 }
 
@@ -240,24 +238,22 @@ static void print_json(const struct probing *p, struct strbuf *out)
 	json_decref(json);
 }
 
-static int complain_empty(const struct probing *p, bool cut)
+static int print_no_functions(const struct probing *p, bool cut)
 {
 	const char *name = strrchr(p->path, '/');
 
 	if (cut)
-		return complain(
-			p, "the file is damaged: parts of it lie behind its end, as of a copy that was cut "
-			   "short; copy or install it "
-			   "again");
+		return print_error(
+			p, "the file is damaged: it is truncated, perhaps by an incomplete copy; copy or "
+			   "install it again");
 	if (strncmp(name ? name + 1 : p->path, "libcuda.so", strlen("libcuda.so")) == 0)
-		return complain(
-			p, "no function of the CUDA driver is in it: a stub, or no libcuda of NVIDIA's; the "
-			   "driver's is the "
-			   "libcuda.so.1 that \"ldconfig -p\" shows");
-	return complain(
+		return print_error(
+			p,
+			"no function of the CUDA driver is in it: a stub, or no libcuda of NVIDIA; name the "
+			"libcuda.so.1 that \"ldconfig -p\" shows");
+	return print_error(
 		p, "no function of the CUDA driver or runtime is in it, or its symbols have been stripped: "
-		   "calls that "
-		   "it makes are seen in the driver's library, libcuda.so.1");
+		   "its calls are traced in the driver's library, libcuda.so.1");
 }
 
 static int list(struct probing *p, int fd)
@@ -274,9 +270,9 @@ static int list(struct probing *p, int fd)
 		r = trace_list_sites(fd, libraries, &p->rules, on_site, p);
 	}
 	if (r < 0)
-		return complain_errno(p, r);
+		return print_errno(p, r);
 	if (p->all == 0)
-		return complain_empty(p, elf_is_cut(file));
+		return print_no_functions(p, elf_is_cut(file));
 	strbuf_init(&out, 0);
 	if (p->sites)
 		print_json(p, &out);
@@ -295,7 +291,7 @@ int probes_main(struct invocation *inv)
 
 	if (inv->operands_n == 0) {
 		fprintf(stderr,
-			"gpusonde probes: no file is named: say which, as in gpusonde probes " OWN_LIBRARIES
+			"gpusonde probes: no file given: name one, for example gpusonde probes " OWN_LIBRARIES
 			"/libcuda.so.1\n");
 		return EXIT_USAGE;
 	}

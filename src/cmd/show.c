@@ -28,7 +28,7 @@ typedef int table_fn(const struct snapshot *snapshot, const struct table_options
 static const struct show {
 	const char *command;
 	unsigned sections; /* of --json */
-	table_fn *tables[3]; /* one after the other */
+	table_fn *tables[3]; /* in this order */
 } shows[] = {
 	{ "gpus", JSON_GPUS, { table_gpus } },
 	{ "ps", JSON_PROCESSES, { table_processes } },
@@ -39,8 +39,7 @@ struct screen {
 	const struct show *show;
 	bool json;
 	bool terminal; /* redraw in place */
-	/* why the newest document does not show what was asked for; "" when it does */
-	char trouble[REASON_MAX];
+	char error[REASON_MAX]; /* why the newest document has no current data; "" if it has */
 	struct table_options table;
 };
 
@@ -58,8 +57,8 @@ static unsigned terminal_width(void)
 	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/* Whoever answers at the agent's socket need not be of this version. */
-static bool is_whole(const json_t *document, unsigned sections)
+/* The program at the agent's socket may have another version. */
+static bool is_complete(const json_t *document, unsigned sections)
 {
 	return json_is_object(document) &&
 	       (!(sections & JSON_GPUS) || json_is_array(json_object_get(document, "gpus"))) &&
@@ -67,7 +66,6 @@ static bool is_whole(const json_t *document, unsigned sections)
 	       (!(sections & JSON_NODE) || json_is_object(json_object_get(document, "node")));
 }
 
-/* The document is decoded once, for all tables. */
 static int render_tables(const struct screen *screen, const json_t *document, struct strbuf *out)
 {
 	_cleanup_(snapshot_read_freep) struct snapshot *snapshot = NULL;
@@ -83,7 +81,7 @@ static int render_tables(const struct screen *screen, const json_t *document, st
 	return r;
 }
 
-/* The document is looked at for JSON, too: a table and its JSON end with the same status. */
+/* The document is also parsed for --json, so that table and JSON have the same exit status. */
 static int render(struct snapshot_client *client, struct screen *screen, struct strbuf *out)
 {
 	unsigned wanted = screen->json ? screen->show->sections : JSON_GPUS | JSON_PROCESSES | JSON_NODE;
@@ -98,22 +96,22 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 		r = -ENOMEM;
 	if (r == 0)
 		document = json_loadb(text.data, text.len, 0, NULL);
-	if (r == 0 && !is_whole(document, wanted))
+	if (r == 0 && !is_complete(document, wanted))
 		r = -EBADMSG;
 	if (r == 0 && screen->json)
 		strbuf_add(out, text.data, text.len);
 	else if (r == 0)
 		r = render_tables(screen, document, out);
 	error = json_string_value(json_object_get(document, "error"));
-	snprintf(screen->trouble, sizeof(screen->trouble), "%s", error ? error : "");
+	snprintf(screen->error, sizeof(screen->error), "%s", error ? error : "");
 	json_decref(document);
 	strbuf_done(&text);
 	return r;
 }
 
 /*
- * Redraws over what is there: each line is cut off behind its end, then all below. Clearing first would
- * flicker.
+ * Overwrites the previous page: clears the rest of each line, then everything below. Clearing the screen
+ * first would flicker.
  */
 static void add_redraw(const struct strbuf *page, struct strbuf *out)
 {
@@ -126,7 +124,7 @@ static void add_redraw(const struct strbuf *page, struct strbuf *out)
 	strbuf_adds(out, "\033[J");
 }
 
-/* 1: the reader has gone away, which is no failure. */
+/* 1: the reader has closed the pipe, which is no failure. */
 static int put(const struct strbuf *text)
 {
 	ssize_t n = text->failed ? -ENOMEM : write_all(STDOUT_FILENO, text->data, text->len);
@@ -134,7 +132,7 @@ static int put(const struct strbuf *text)
 	return n == -EPIPE ? 1 : n < 0 ? (int)n : 0;
 }
 
-/* @noted: what has been said about the source already, so that it is said once. */
+/* @noted: the last note about the source, which is printed once. */
 static int show_once(struct snapshot_client *client, struct screen *screen, char *noted, size_t size)
 {
 	struct strbuf page, out;
@@ -159,16 +157,16 @@ static int show_once(struct snapshot_client *client, struct screen *screen, char
 }
 
 /*
- * Names the cause of a failure. 0 is for what shows the node as it is now, no GPU included, and for nothing
- * else.
+ * Prints the cause of a failure. Returns EXIT_SUCCESS only if current data are shown; a node without GPU
+ * included.
  */
-static int conclude(const struct snapshot_client *client, const struct screen *screen, int r)
+static int report_result(const struct snapshot_client *client, const struct screen *screen, int r)
 {
-	const char *why = screen->trouble;
+	const char *why = screen->error;
 	struct strbuf clean;
 
 	if (r == -EBADMSG)
-		why = "the agent's answer is not understood: is it of the same version as this command?";
+		why = "the agent's answer is not understood: check that it has this command's version";
 	else if (r < 0)
 		why = snapshot_client_failure(client) ? snapshot_client_failure(client) : strerror(-r);
 	if (!*why)
@@ -195,7 +193,7 @@ static int show_loop(struct snapshot_client *client, struct screen *screen, doub
 		if (r == 0 && watch_s > 0)
 			r = snapshot_client_wait(client, (int64_t)(watch_s * NSEC_PER_SEC));
 	} while (r == 0 && watch_s > 0);
-	return conclude(client, screen, r);
+	return report_result(client, screen, r);
 }
 
 int show_main(struct invocation *inv)

@@ -14,18 +14,18 @@
 #include "serve/client.h"
 #include "view/view.h"
 
-#define FIRST_READING_NS (5 * NSEC_PER_SEC) /* a healthy driver needs well under one */
-#define RATES_NS NSEC_PER_SEC /* between the two readings that rates are made of */
+#define FIRST_READING_NS (5 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */
+#define RATES_NS NSEC_PER_SEC /* between the two readings from which rates are computed */
 
 struct snapshot_client {
 	const struct options *options;
 	sd_event *event;
-	struct collector *collector; /* NULL: the agent answers, or nothing was asked yet */
+	struct collector *collector; /* NULL: the agent answers, or there was no request yet */
 	char note[400];
 	char failure[400];
 };
 
-/* Which page has these sections; more than asked for is no harm. */
+/* The page that has these sections, and perhaps more. */
 static const char *page_of(unsigned sections)
 {
 	switch (sections) {
@@ -44,19 +44,19 @@ static const char *page_of(unsigned sections)
 	}
 }
 
-static bool is_nobody(int error)
+static bool is_no_agent(int error)
 {
 	return error == -ENOENT || error == -ECONNREFUSED;
 }
 
-int agent_ask(const struct options *options, const char *method, const char *path, unsigned *ret_status,
-	      struct strbuf *out)
+int agent_request(const struct options *options, const char *method, const char *path, unsigned *ret_status,
+		  struct strbuf *out)
 {
 	struct place places[PLACE_SOCKETS];
 	unsigned n = places_of_socket(options, places);
 	int r = -ENOENT;
 
-	for (unsigned i = 0; i < n && is_nobody(r); i++)
+	for (unsigned i = 0; i < n && is_no_agent(r); i++)
 		r = control_request(places[i].path, method, path, out, ret_status);
 	return r;
 }
@@ -68,33 +68,33 @@ void agent_explain(const struct options *options, int error, char *ret_text, siz
 	const char *socket = places[0].path;
 
 	if (n == 0) {
-		snprintf(ret_text, size, "no agent is asked, control.socket is none");
+		snprintf(ret_text, size, "no agent is queried, control.socket is none");
 		return;
 	}
-	if (is_nobody(error)) {
+	if (is_no_agent(error)) {
 		snprintf(ret_text, size,
 			 "no agent runs at %.100s%s%.100s (start it with gpusonde agent, or name its socket "
 			 "with --socket)",
 			 socket, n > 1 ? ", nor at " : "", n > 1 ? places[1].path : "");
 		return;
 	}
-	/* The first that is there is the one that failed. */
+	/* The request went to the first socket that exists. */
 	for (unsigned i = 1; i < n && access(socket, F_OK) < 0; i++)
 		socket = places[i].path;
 	switch (error) {
 	case -EACCES:
 	case -EPERM:
 		snprintf(ret_text, size,
-			 "no permission to ask the agent at %s (use sudo, or join the socket's group: "
+			 "no permission to query the agent at %s (use sudo, or join the socket's group: "
 			 "control.group)",
 			 socket);
 		break;
 	case -ETIMEDOUT:
-		snprintf(ret_text, size, "the agent at %s does not answer (gpusonde doctor, or restart it)",
-			 socket);
+		snprintf(ret_text, size,
+			 "the agent at %s does not answer (run gpusonde doctor, or restart it)", socket);
 		break;
 	default:
-		snprintf(ret_text, size, "the agent at %s cannot be asked: %s (gpusonde doctor says more)",
+		snprintf(ret_text, size, "the agent at %s cannot be queried: %s (run gpusonde doctor)",
 			 socket, strerror(-error));
 	}
 }
@@ -123,7 +123,7 @@ void snapshot_client_free(struct snapshot_client *client)
 	free(client);
 }
 
-/* Runs the loop until there are so many readings, or the time is up; with @ns alone, just for that time. */
+/* Runs the loop for @ns, or until there are @readings readings; @readings 0: for @ns. */
 static int run(struct snapshot_client *client, uint64_t readings, int64_t ns)
 {
 	int64_t end = clock_mono_ns() + ns;
@@ -140,7 +140,7 @@ static int run(struct snapshot_client *client, uint64_t readings, int64_t ns)
 	}
 }
 
-/* Two readings a second apart; one where there is nothing to read. */
+/* Takes two readings a second apart, or one if the first has no data. */
 static int begin_sampling(struct snapshot_client *client)
 {
 	struct collector_config config = { .quiet = true };
@@ -151,8 +151,8 @@ static int begin_sampling(struct snapshot_client *client)
 	if (r < 0)
 		return r;
 	/*
-	 * Ticks say meanwhile what holds the first one up; where nothing was started there is nothing to wait
-	 * for.
+	 * Ticks update the reason why the first reading is delayed. If the child could not be started, there
+	 * is nothing to wait for.
 	 */
 	for (int64_t waited = 0;
 	     r == 0 && waited < FIRST_READING_NS && collector_readings(client->collector) == 0;
@@ -194,7 +194,7 @@ static int sample(struct snapshot_client *client, unsigned sections, struct strb
 	return r;
 }
 
-/* Who names a driver here means to see it; the agent has one of its own. */
+/* The agent has its own driver library: notes that the one set for this command is not used. */
 static void note_unused(struct snapshot_client *client)
 {
 	const struct option_value *library = &client->options->v[OPT_nvml_library];
@@ -207,8 +207,8 @@ static void note_unused(struct snapshot_client *client)
 	client->note[0] = 0;
 	if (what)
 		snprintf(client->note, sizeof(client->note),
-			 "these are the running agent's numbers, for which %s means nothing: --socket none "
-			 "samples here",
+			 "these are the running agent's numbers, on which %s has no effect: with --socket "
+			 "none this command takes its own samples",
 			 what);
 }
 
@@ -216,7 +216,7 @@ int snapshot_client_get(struct snapshot_client *client, unsigned sections, struc
 {
 	char why[300];
 	unsigned status = 0;
-	int r = agent_ask(client->options, "GET", page_of(sections), &status, out);
+	int r = agent_request(client->options, "GET", page_of(sections), &status, out);
 
 	if (r == 0 && status == 200) {
 		collector_free(client->collector);

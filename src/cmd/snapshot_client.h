@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Where the commands for people get their JSON from: the running agent over its UNIX socket, else a collector
- * of their own. The document is the same, byte for byte in its shape. Once a client has begun to sample for
- * itself it keeps doing so between documents, so that its counters go on, until an agent appears.
+ * Gets the JSON document for gpus, ps and snapshot from the running agent over its UNIX socket, else from a
+ * private collector, in the same format. A client that has begun to sample continues between documents, so
+ * that its counters go on, until an agent is available.
  */
 #pragma once
 
@@ -18,24 +18,24 @@ void snapshot_client_free(struct snapshot_client *client);
 DEFINE_CLEANUP(struct snapshot_client *, snapshot_client_free, snapshot_client_freep)
 
 /*
- * The newest document with these view_json() sections, appended to @out. Negative: neither agent nor driver's
- * child could be had at all; snapshot_client_note() says why.
+ * Appends the newest document with these view_json() sections to @out. Negative: neither the agent nor the
+ * driver's child is available; snapshot_client_note() has the reason.
  */
 int snapshot_client_get(struct snapshot_client *client, unsigned sections, struct strbuf *out);
-/* Lets this time pass, sampling if the client does so itself. */
+/* Waits for this time; continues sampling without an agent. */
 int snapshot_client_wait(struct snapshot_client *client, int64_t ns);
 
 /*
- * What a reader must know about the source: that no agent runs, or could not be reached, with the remedy. ""
- * when all is well.
+ * A note about the source of the data: that no agent runs or can be reached, with the remedy; "" if the agent
+ * has answered.
  */
 const char *snapshot_client_note(const struct snapshot_client *client);
-/* The client samples for itself and has no data: the cause and the remedy; else NULL. */
+/* Cause and remedy if the client samples itself and has no data; else NULL. */
 const char *snapshot_client_failure(const struct snapshot_client *client);
 bool snapshot_client_from_agent(const struct snapshot_client *client);
 
-/* One request to the agent. -errno as connect(2) and the client have it; *ret_status is HTTP's. */
-int agent_ask(const struct options *options, const char *method, const char *path, unsigned *ret_status,
-	      struct strbuf *out);
-/* Why it could not be asked, and what to do. */
+/* One request to the agent. -errno of connect(2) or the client; *ret_status is the HTTP status. */
+int agent_request(const struct options *options, const char *method, const char *path, unsigned *ret_status,
+		  struct strbuf *out);
+/* Cause and remedy of an error of agent_request(). */
 void agent_explain(const struct options *options, int error, char *ret_text, size_t size);

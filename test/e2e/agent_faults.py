@@ -214,7 +214,7 @@ def test_resume_of_a_driver_that_is_gone_fails():
         agent.fault("unloaded: true")
         again = agent.cli("resume")
         equal((again.returncode, again.stdout), (1, ""))
-        contains(again.stderr, "could not take the driver again: ")
+        contains(again.stderr, "could not attach to the driver again: ")
         contains(again.stderr, "Driver Not Loaded")
         agent.fault()
         agent.wait_ready()

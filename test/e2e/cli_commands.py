@@ -62,7 +62,7 @@ def test_agent_and_own_sampling_have_one_shape():
             equal(with_agent.stderr, "")
             contains(alone.stderr, "no agent runs at /nonexistent/agent.sock")
             equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
-        contains(agent.cli("gpus").stderr, "--socket none samples here")
+        contains(agent.cli("gpus").stderr, "with --socket none this command takes its own samples")
         contains(command("gpus", "--socket", "none", env=SIMULATION).stderr, "sampled by this command")
         equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "error", "gpus", "processes", "traced", "traced_left_out", "node"})
 
@@ -200,7 +200,7 @@ def test_no_permission_for_the_socket():
         out = subprocess.run([*nobody, program, "gpus", "--socket", agent.socket], cwd="/",
                              env=dict(agent.env, GPUSONDE_NVML_LIBRARY=library), capture_output=True, text=True,
                              timeout=PATIENCE_S, check=False)
-        contains(out.stderr, "no permission to ask the agent")
+        contains(out.stderr, "no permission to query the agent")
         contains(out.stderr, "sampled by this command")
         contains(out.stdout, "SIMULATED")
         equal(out.returncode, 0)
@@ -258,9 +258,9 @@ def test_folders_that_cannot_be_made():
         said = log(65534)
         contains(said, "the folder /tmp/gpusonde-65534 cannot be created: Permission denied")
         lost = " by this user: Permission denied: XID counts do not outlive the agent"
-        contains(said, " /.local/state/gpusonde cannot be made" + lost)
+        contains(said, " /.local/state/gpusonde cannot be created" + lost)
         out = subprocess.run([*nobody, program, "doctor", "--socket", "none"], cwd="/", env=env, capture_output=True, text=True, check=False)
-        contains(out.stdout, " /.local/state/gpusonde cannot be made" + lost)
+        contains(out.stdout, " /.local/state/gpusonde cannot be created" + lost)
         contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written by this user: Read-only file system")
 
 

@@ -100,7 +100,7 @@ static json_t *get_page(const struct doctor *doctor, const char *path)
 	struct strbuf text;
 
 	strbuf_init(&text, 0);
-	if (agent_ask(&doctor->invocation->options, "GET", path, &status, &text) == 0 && status == 200)
+	if (agent_request(&doctor->invocation->options, "GET", path, &status, &text) == 0 && status == 200)
 		json = parse_json(&text);
 	strbuf_done(&text);
 	return json;
@@ -128,7 +128,7 @@ static void fetch(struct doctor *doctor)
 
 	strbuf_init(&text, 0);
 	doctor->gpus_on_bus = pci_gpus(PCI_DEVICES);
-	doctor->agent_error = agent_ask(options, "GET", "/control/status", &status, &text);
+	doctor->agent_error = agent_request(options, "GET", "/control/status", &status, &text);
 	if (doctor->agent_error == 0)
 		doctor->status = parse_json(&text);
 	fetch_capabilities(doctor);
