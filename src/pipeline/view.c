@@ -106,14 +106,14 @@ static uint32_t find_process(struct trace_view *view, uint32_t known, const stru
 
 	for (uint32_t i = trace_view_find(view, known, process->tgid);
 	     i < known && view->processes[i].id.pid == process->tgid; i++)
-		if (view->processes[i].exited == process->over && view->processes[i].calls_n == 0 &&
+		if (view->processes[i].exited == process->ended && view->processes[i].calls_n == 0 &&
 		    process_id_may_equal(view->processes[i].id, id))
 			return i;
 	made = &view->processes[view->processes_n];
 	*made = (struct traced_process){
 		.id = id,
 		.first_real_ns = clock_real_ns() - (clock_mono_ns() - (int64_t)process->incarnation),
-		.exited = process->over,
+		.exited = process->ended,
 	};
 	snprintf(made->comm, sizeof(made->comm), "%.*s", TRACE_COMM, process->comm);
 	utf8_sanitize(made->comm);

@@ -7,7 +7,7 @@
 
 void budget_take(struct budget_backoff *backoff, int64_t now_ns)
 {
-	/* What has worked for as long as it was away starts with a short back-off again. */
+	/* If it was on for at least as long as the last back-off, the next one is short again. */
 	bool worked = backoff->length_ns > 0 && now_ns - backoff->since_ns >= backoff->length_ns;
 
 	if (backoff->taken)
@@ -36,7 +36,8 @@ void budget_add(struct budget_process *process, enum probe_group group, double c
 	process->events += events;
 }
 
-static bool dearest(const struct budget_process *process, unsigned given_up, enum probe_group *ret_group)
+static bool most_expensive(const struct budget_process *process, unsigned given_up,
+			   enum probe_group *ret_group)
 {
 	int best = -1;
 
@@ -72,17 +73,17 @@ enum budget_verdict budget_judge(struct budget_process *process, double max, uns
 	length = now_ns - process->begin_ns;
 	if (length <= 0)
 		return BUDGET_FINE;
-	if (!process->whole || length >= BUDGET_WINDOW_NS) {
+	if (!process->full_window || length >= BUDGET_WINDOW_NS) {
 		process->overhead = total(process) / (double)length;
 		process->event_rate = process->events * 1e9 / (double)length;
 	}
 	if (length < BUDGET_WINDOW_NS)
 		return BUDGET_FINE;
-	process->whole = true;
+	process->full_window = true;
 	if (max > 0 && process->overhead > max) {
 		if (!process->quiet.taken && process->events > 0)
 			verdict = BUDGET_QUIET;
-		else if (dearest(process, given_up, ret_group))
+		else if (most_expensive(process, given_up, ret_group))
 			verdict = BUDGET_GIVE_UP;
 	}
 	process->begin_ns = now_ns;

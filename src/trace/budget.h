@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What tracing may cost. Bookkeeping only: hits and time in, a verdict out; the engine carries it out.
+ * The budget for the cost of tracing. This code only computes a verdict from costs and times; the engine acts
+ * on it.
  *
  *   below the budget ──> above: QUIET (no events) ──> still above: GIVE_UP the most expensive group ──> ...
  *          ^                        │                                  │
@@ -8,8 +9,8 @@
  *
  * The back-off is 30 s, and twice as long each time, up to 1 h.
  *
- * A verdict is on a whole window of BUDGET_WINDOW_NS, and the next window starts from zero: what was done
- * must be seen to work.
+ * A verdict covers a full window of BUDGET_WINDOW_NS. The next window starts from zero, to measure the effect
+ * of what was done.
  */
 #pragma once
 
@@ -22,26 +23,27 @@
 #define BUDGET_BACKOFF_MIN_NS INT64_C(30000000000)
 #define BUDGET_BACKOFF_MAX_NS INT64_C(3600000000000)
 
-/* Something that was taken away and comes back: a group of a file's sites, the events of a process. */
+/* Something that is switched off for a while: a group of a file's sites, or the events of a process. */
 struct budget_backoff {
 	bool taken;
-	int64_t since_ns; /* taken, or given back */
-	int64_t length_ns; /* of the newest one; 0 never yet */
+	int64_t since_ns; /* when it was taken or given back */
+	int64_t length_ns; /* of the newest back-off; 0: none yet */
 };
 
 void budget_take(struct budget_backoff *backoff, int64_t now_ns);
-/* Time to give it back? */
+/* Whether it is time to give it back. */
 bool budget_due(const struct budget_backoff *backoff, int64_t now_ns);
 void budget_give_back(struct budget_backoff *backoff, int64_t now_ns);
 
 /* What tracing has cost one process. */
 struct budget_process {
-	int64_t begin_ns; /* of the window; 0: has none yet */
-	double cost_ns[PROBE_GROUPS]; /* in it */
-	double events; /* in it */
-	double event_rate; /* a second; and */
-	double overhead; /* share of a core: the last whole window's, or the first one's so far */
-	bool whole; /* has had a whole window */
+	int64_t begin_ns; /* of the window; 0: none yet */
+	double cost_ns[PROBE_GROUPS]; /* in the window */
+	double events; /* in the window */
+	/* of the last full window, or of the first one so far */
+	double event_rate; /* per second */
+	double overhead; /* share of a core */
+	bool full_window; /* at least one full window has passed */
 	struct budget_backoff quiet;
 };
 
@@ -50,21 +52,21 @@ void budget_add(struct budget_process *process, enum probe_group group, double c
 enum budget_verdict { BUDGET_FINE, BUDGET_QUIET, BUDGET_GIVE_UP };
 
 /*
- * Ends the window where it is over. @given_up: groups that are given up in every file of the process's
- * already. BUDGET_GIVE_UP names the dearest group that is left, never PROBE_GROUP_SETUP before the others:
- * @ret_group. @max: share of a core; 0 no budget.
+ * Ends the window if its time has passed. @given_up: groups that are already given up in all files of the
+ * process. @ret_group, with BUDGET_GIVE_UP: the most expensive remaining group; PROBE_GROUP_SETUP is the
+ * last. @max: share of a core; 0: no budget.
  */
 enum budget_verdict budget_judge(struct budget_process *process, double max, unsigned given_up,
 				 int64_t now_ns, enum probe_group *ret_group);
 
-/*
- * CPU that events take: share of a core over the last window; asked for each tick with the seconds since
- * start.
- */
+/* CPU time that this process takes for events, as a share of a core over the last window. */
 struct budget_own {
 	int64_t begin_ns;
 	double begin_seconds, share;
 };
 
-/* True when a window has just ended with more than @max. */
+/*
+ * Called each tick with the CPU seconds since the start. True when a window has just ended with more than
+ * @max.
+ */
 bool budget_own_judge(struct budget_own *own, double seconds, double max, int64_t now_ns);

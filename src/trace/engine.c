@@ -15,7 +15,7 @@
 #include "trace/engine_private.h"
 #include "trace/kernel_sites.h"
 
-/* Sizes of the ring are powers of two, and a page at least. */
+/* A power of two, as ring sizes are. */
 #define RING_MAX_BYTES (UINT32_C(1) << 31)
 
 enum { LAYERED_THREADS = 16384 };
@@ -33,9 +33,9 @@ void engine_notice(const struct trace_engine *engine, int level, const char *fmt
 	engine->ops.notice(level, text, engine->userdata);
 }
 
-/* ---- beginning and end ---- */
+/* ---- creating and freeing ---- */
 
-static void on_sums_over(struct sums_process *process, void *userdata)
+static void on_process_ended(struct sums_process *process, void *userdata)
 {
 	struct trace_engine *engine = userdata;
 
@@ -62,7 +62,7 @@ static int set_specs(struct trace_engine *engine)
 	return 0;
 }
 
-/* Threads that may be in calls of layers above CUDA's; 0: of those layers nothing is probed. */
+/* Maximum threads in calls of layers above CUDA; 0: no such library is probed. */
 static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
 {
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
@@ -77,7 +77,7 @@ static void choose_libraries(struct trace_engine *engine)
 	bool *libraries = engine->probing.libraries;
 
 	memcpy(libraries, engine->config.libraries, sizeof(engine->probing.libraries));
-	/* Which call is the outer one is only known where its return is seen. */
+	/* Without return probes it is unknown which call is the outer one. */
 	for (unsigned i = 0; i < PROBE_LIBRARIES && !engine->config.return_probes; i++)
 		if (libraries[i] && probe_libraries[i].has_made_of) {
 			libraries[i] = false;
@@ -88,7 +88,7 @@ static void choose_libraries(struct trace_engine *engine)
 
 static int start(struct trace_engine *engine, struct attach_error *ret_error)
 {
-	static const struct sums_ops ops = { .hits = engine_hits, .over = on_sums_over };
+	static const struct sums_ops ops = { .hits = engine_hits, .ended = on_process_ended };
 	int r = attach_backend_new(&engine->config.attach, &engine->backend, ret_error);
 
 	if (r < 0)
@@ -99,8 +99,8 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 				  (uint64_t)engine_started_boot_ns((uint32_t)engine->config.pid));
 		if (r == -ENOTSUP)
 			snprintf(ret_error->text, sizeof(ret_error->text),
-				 "gpusonde runs in a PID namespace of its own, so one process cannot be "
-				 "told from others; run it in the "
+				 "gpusonde runs in a PID namespace of its own, so it cannot select one "
+				 "process; run it in the "
 				 "machine's (hostPID, --pid=host)");
 		if (r < 0)
 			return r;
@@ -180,7 +180,7 @@ void trace_engine_free(struct trace_engine *engine)
 {
 	if (!engine)
 		return;
-	engine->draining = true; /* whoever hears of files and processes going must not read on */
+	engine->draining = true; /* callbacks about files and processes must not drain the ring */
 	sd_event_source_disable_unref(engine->ring_source);
 	sd_event_source_disable_unref(engine->timer);
 	sd_event_source_disable_unref(engine->more);
@@ -194,7 +194,7 @@ void trace_engine_free(struct trace_engine *engine)
 	targets_free(engine->targets);
 	free(engine->files);
 	hashmap_done(&engine->by_tgid);
-	hashmap_done(&engine->told_files);
+	hashmap_done(&engine->reported_files);
 	free(engine->mappers);
 	sums_done(&engine->sums);
 	ring_unmap(&engine->ring);
@@ -218,12 +218,12 @@ int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const cha
 
 /* ---- collecting ---- */
 
-/* The event that tells its name was lost. */
-static void ask_proc(struct sums_process *process)
+/* Reads the name from /proc, since the PROCESS event was lost. */
+static void read_name(struct sums_process *process)
 {
 	struct proc_identity identity;
 
-	process->unheard = false;
+	process->no_event = false;
 	if (proc_identify("/proc", process->tgid, &identity) < 0)
 		return;
 	process->start_boot_ns = (uint64_t)process_boot_ns(identity.id.start_ticks);
@@ -237,7 +237,7 @@ int trace_engine_collect(struct trace_engine *engine)
 	engine_expect(engine);
 	trace_engine_drain(engine);
 	engine_check_lost(engine);
-	/* Somebody whom no record told of, or mapping it has failed before. */
+	/* A process without a mapping record, or mapping the ring failed before. */
 	if (engine->counters.produced > 0)
 		engine_events_map(engine);
 	for (unsigned i = 0; i < TRACE_ACTIVE; i++)
@@ -251,10 +251,10 @@ int trace_engine_collect(struct trace_engine *engine)
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
 
-		if (process->over)
+		if (process->ended)
 			continue;
-		if (process->unheard)
-			ask_proc(process);
+		if (process->no_event)
+			read_name(process);
 		process->incomplete |= engine_incomplete(engine, process);
 	}
 	engine_budget(engine);
@@ -289,7 +289,7 @@ int trace_engine_each(struct trace_engine *engine,
 			.start_boot_ns = process->start_boot_ns,
 			.incomplete = process->incomplete,
 			.overhead = process->budget.overhead,
-			.over = process->over,
+			.ended = process->ended,
 			.sums_n = process->calls_n,
 		};
 
@@ -343,7 +343,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.lost_stats = c->lost_stats,
 		.lost_errors = c->lost_errors,
 		.lost_processes = engine->sums.refused,
-		.processes = engine->sums.processes_n - engine->sums.over_n,
+		.processes = engine->sums.processes_n - engine->sums.ended_n,
 		.driver_only = engine->driver_only,
 		.event_seconds = engine->event_seconds,
 		.probe_seconds = engine->cost_ns / 1e9,
@@ -352,7 +352,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 	};
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
 		ret_status->processes_quiet +=
-			!engine->sums.processes[i]->over && engine->sums.processes[i]->budget.quiet.taken;
+			!engine->sums.processes[i]->ended && engine->sums.processes[i]->budget.quiet.taken;
 	count_files(engine, ret_status);
 	targets_stats(engine->targets, &ret_status->targets);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The tracing engine: targets found, sites chosen, probes attached and given up, the ring drained, the
- * kernel's sums read. It hands events to a list of sinks (activity/event_sink.h), and keeps one sum per
- * process and call; what CUDA's state makes of the events is src/cuda's business.
+ * The tracing engine finds targets, chooses sites, attaches probes and gives them up, drains the ring, and
+ * reads the kernel's sums. It hands events to a list of sinks (activity/event_sink.h) and keeps sums by
+ * process and call. The meaning of events for CUDA's state is in src/cuda.
  *
  * One thread owns an engine: the one that runs @event. Memory is bounded: TRACE_PROCESSES_MAX processes with
- * sums, each with as many calls as it uses; what does not fit is counted.
+ * sums, each with the calls that it uses. Processes beyond the limit are counted.
  *
- * A process here is an *incarnation*: a PID between exec and exec or exit.
+ * A process here is an *incarnation*: a PID from one exec to the next, or to its exit.
  *
- * Budget: what tracing costs each process is hits times the measured cost of the site's class, averaged over
- * 10 s; what its events cost this thread is weighed, too: above max_overhead the process with most events is
- * quieted. Above it in a process, the engine first quiets that process (no events, sums only), then gives up
- * the dearest group of sites of a file that the process maps, and takes it back after a back-off that
- * doubles. What this makes incomplete is said in struct trace_process_sum.
+ * Budget: the cost of tracing a process is its hits times the measured cost of the site's class, averaged
+ * over 10 s. If it exceeds max_overhead, the engine first quiets the process (no events, sums only), then
+ * gives up the most expensive group of sites of the files that the process maps, and takes it back after a
+ * back-off that doubles. If handling events takes this thread more than max_overhead, the process with the
+ * most events is quieted. trace_process_sum.incomplete shows which data this made incomplete.
  */
 #pragma once
 
@@ -35,24 +35,23 @@ struct trace_engine;
 struct trace_engine_config {
 	struct attach_config attach; /* ring_bytes is rounded up to a power of two */
 	bool libraries[PROBE_LIBRARIES];
-	pid_t pid; /* this process and what it makes; 0: all */
-	bool follow; /* with @pid: also what it starts */
-	/* with @pid: whoever calls offers each file before it is mapped, so nothing else has to be found */
+	pid_t pid; /* trace only this process; 0: all */
+	bool follow; /* with @pid: also its descendants */
+	/* with @pid: the caller offers each file before it is mapped, so no others have to be found */
 	bool held;
 	bool return_probes; /* trace.return_probes; without them only the driver is probed */
 	bool allow_single_step;
-	bool events; /* raw events at all; false: sums only */
+	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
 	double max_overhead; /* share of one core per traced process; 0: no budget */
 	int64_t latency_ns; /* how long an event may wait in the ring */
-	/* paths of libraries that are probed before somebody maps them, ends with NULL; or NULL */
+	/* paths of libraries that are probed before a process maps them, NULL-terminated; or NULL */
 	const char *const *expected;
 };
 
 struct trace_engine_ops {
 	/*
-	 * Something that people should know: probes given up and taken back, files that could not be probed.
-	 * May be NULL.
+	 * A message for the log: probes given up or taken back, files that could not be probed. May be NULL.
 	 */
 	void (*notice)(int level, const char *text, void *userdata);
 };
@@ -66,11 +65,11 @@ struct trace_sum {
 	struct {
 		int32_t code;
 		uint64_t count;
-		/* ended by count 0; the last one sums up what does not fit, code INT32_MIN */
+		/* terminated by count 0; the last one, with code INT32_MIN, has the codes that do not fit */
 	} codes[TRACE_ERROR_CODES_MAX];
 };
 
-/* What is told where proc_sees_all() is not so. */
+/* The message where proc_sees_all() is false. */
 #define TRACE_SEES_OWN_ONLY                                                                                  \
 	"gpusonde runs in a PID namespace of its own: programs outside of it are not traced; run it in the " \
 	"machine's "                                                                                         \
@@ -79,11 +78,11 @@ struct trace_sum {
 enum trace_incomplete {
 	TRACE_INCOMPLETE_LOST = 1 << 0, /* events were lost */
 	TRACE_INCOMPLETE_QUIET = 1 << 1, /* events were not collected, for the budget */
-	TRACE_INCOMPLETE_GIVEN_UP = 1 << 2, /* probes were taken away, for the budget */
-	TRACE_INCOMPLETE_LATE =
-		1 << 3, /* the process ran before it was probed: what it had allocated before is unknown */
+	TRACE_INCOMPLETE_GIVEN_UP = 1 << 2, /* probes were detached, for the budget */
+	/* the process ran before it was probed: its earlier allocations are unknown */
+	TRACE_INCOMPLETE_LATE = 1 << 3,
 	TRACE_INCOMPLETE_NO_RETURNS = 1 << 4, /* no return probes: results and addresses are unknown */
-	TRACE_INCOMPLETE_SITES = 1 << 5, /* entry points that were refused: calls of theirs are not seen */
+	TRACE_INCOMPLETE_SITES = 1 << 5, /* entry points that were refused: their calls are not seen */
 };
 
 struct trace_process_sum {
@@ -93,7 +92,7 @@ struct trace_process_sum {
 	char comm[TRACE_COMM];
 	unsigned incomplete; /* enum trace_incomplete */
 	double overhead; /* share of a core that tracing costs it, over the last 10 s */
-	bool over; /* has ended; gone after the next collection */
+	bool ended; /* removed after the next collection */
 	const struct trace_sum *sums;
 	uint32_t sums_n;
 };
@@ -101,18 +100,18 @@ struct trace_process_sum {
 struct trace_engine_status {
 	const char *backend;
 	uint64_t produced, received, dropped; /* events, all CPUs */
-	uint64_t unknown_events, bad_events; /* received, of a type or size that we do not know */
+	uint64_t unknown_events, bad_events; /* received, of an unknown type; with an invalid size or CPU */
 	uint64_t hits, return_hits, abandoned, unmatched, unidentified;
 	uint64_t lost_threads, lost_procs, lost_stats, lost_errors, lost_processes;
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
 	uint32_t processes;
 	/*
-	 * the runtime was asked for, but without return probes its calls and the driver's would be counted
-	 * twice
+	 * the runtime is not probed although it was requested: without return probes, its calls would be
+	 * counted twice
 	 */
 	bool driver_only;
-	double event_seconds; /* CPU of this thread that events took */
-	double probe_seconds; /* what all hits have cost the traced, reckoned */
+	double event_seconds; /* CPU time of this thread for events */
+	double probe_seconds; /* estimated cost of all hits to the traced processes */
 	uint32_t groups_given_up, processes_quiet;
 	struct target_stats targets;
 	struct site_rules rules;
@@ -121,54 +120,59 @@ struct trace_engine_status {
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
 		     struct attach_error *ret_error);
-/* Detaches at once; the traced go on. */
+/* Detaches all probes; the traced processes continue. */
 void trace_engine_free(struct trace_engine *engine);
 DEFINE_CLEANUP(struct trace_engine *, trace_engine_free, trace_engine_freep)
 
 /*
- * Those who get its events: the caller adds and removes sinks of its own, at any time but within a callback.
- * Nothing is delivered before the event loop runs, so what is added right after trace_engine_new() misses
- * nothing.
+ * The sinks that get its events. The caller may add and remove sinks at any time except within a callback. No
+ * event is delivered before the event loop runs, so a sink that is added right after trace_engine_new() gets
+ * all events.
  */
 struct event_sinks *trace_engine_sinks(struct trace_engine *engine);
 
 /*
- * Drains the ring and reads the sums of those that were active. Forgets the processes that were over at the
- * last collection.
+ * Drains the ring and reads the sums of processes that were active. Drops those that had ended by the last
+ * collection.
  */
 int trace_engine_collect(struct trace_engine *engine);
-/* Hands on what is in the ring now; for whoever wants it within 10 ms. */
+/* Delivers the events in the ring now, for callers that cannot wait for latency_ns. */
 int trace_engine_drain(struct trace_engine *engine);
-/* All processes, as of the last collection; stops with what @fn gives when that is not 0. */
+/*
+ * Calls @fn for all processes, as of the last collection. Stops when it returns non-zero, and returns that.
+ */
 int trace_engine_each(struct trace_engine *engine,
 		      int (*fn)(const struct trace_process_sum *process, void *userdata), void *userdata);
 /*
- * Sums over all processes that ever were, as of the last collection, valid until the next: place is the
- * call's number, NULL: never called.
+ * Sums over all processes since the start, as of the last collection; valid until the next one. Indexed by
+ * call number; NULL: never called.
  */
 void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
 			 uint32_t *ret_n);
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
-/* Probes a file before somebody maps it, and counts it as mapped by @pid. 0 also when it is no target. */
+/* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 
-/* Latency that share @q (0..1) of the calls stayed below, in ns; within 12.5 %. 0 without calls. */
+/* The @q-quantile (0..1) of the latency in ns, within 12.5 %; 0 without calls. */
 double trace_sum_quantile(const struct trace_sum *sum, double q);
-/* Calls of at most @bound_ns; those of the bucket that the bound lies in count if most of it is below. */
+/*
+ * Number of calls of at most @bound_ns. The bucket with the bound counts if the bound is at or above its
+ * middle.
+ */
 uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
 
 /*
- * Every probe of a file, chosen or refused, and newer versions of what is probed, which are refused:
- * "gpusonde probes".
+ * The probes of a file, chosen or refused, for "gpusonde probes". Newer versions of probed functions are
+ * listed as refused.
  */
 struct trace_listing {
-	const struct probe *probe; /* or what @symbol is a newer version of, and then never chosen */
+	const struct probe *probe; /* or the one that @symbol is a newer version of, which is never chosen */
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
 	/*
-	 * Not chosen: the driver's calls within it are probed instead. A call of the runtime's that makes
-	 * none (arguments that it finds wrong, a driver too old for it) is not seen.
+	 * Not chosen, since the driver's calls within it are probed instead. A call of the runtime that makes
+	 * no call of the driver (invalid arguments, a driver that is too old) is not seen.
 	 */
 	bool left_to_driver;
 };

@@ -34,7 +34,7 @@ static void quiet(struct trace_engine *engine, struct sums_process *process, int
 		      process->tgid, why, (long long)(process->budget.quiet.length_ns / NSEC_PER_SEC));
 }
 
-static void speak(struct trace_engine *engine, struct sums_process *process, int64_t now)
+static void unquiet(struct trace_engine *engine, struct sums_process *process, int64_t now)
 {
 	int r = sums_set_flags(&engine->sums, process, process->flags & ~(uint32_t)TRACE_PROC_QUIET);
 
@@ -44,7 +44,7 @@ static void speak(struct trace_engine *engine, struct sums_process *process, int
 
 /* ---- groups ---- */
 
-/* Bit by bit: given up, or not there, in every file of the process's. */
+/* A bit for each group that is given up or absent in all files of the process. */
 static unsigned gone_groups(const struct mapper *mapper)
 {
 	unsigned gone = (1U << PROBE_GROUPS) - 1;
@@ -69,7 +69,7 @@ static void mark_mappers(struct trace_engine *engine)
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
 
-		if (!process->over)
+		if (!process->ended)
 			process->incomplete |= engine_incomplete(engine, process);
 	}
 }
@@ -113,7 +113,7 @@ static void take_back(struct trace_engine *engine, int64_t now)
 				      "%s calls of %s are probed again%s%s",
 				      probe_group_name((enum probe_group)g), engine->files[i]->path,
 				      r < 0 ? ", or would be: " : "", r < 0 ? strerror(-r) : "");
-			if (r < 0) { /* after a longer back-off */
+			if (r < 0) { /* tries again after a longer back-off */
 				budget_give_back(&file->groups[g].budget, now);
 				budget_take(&file->groups[g].budget, now);
 			}
@@ -129,7 +129,7 @@ static void judge(struct trace_engine *engine, struct sums_process *process, int
 	enum probe_group group;
 
 	if (budget_due(&process->budget.quiet, now))
-		speak(engine, process, now);
+		unquiet(engine, process, now);
 	switch (budget_judge(&process->budget, engine->config.max_overhead,
 			     mapper ? gone_groups(mapper) : (1U << PROBE_GROUPS) - 1, now, &group)) {
 	case BUDGET_QUIET:
@@ -152,7 +152,7 @@ static void judge_self(struct trace_engine *engine, int64_t now)
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
 
-		if (!process->over && !process->budget.quiet.taken && process->budget.event_rate > 0 &&
+		if (!process->ended && !process->budget.quiet.taken && process->budget.event_rate > 0 &&
 		    (!busiest || process->budget.event_rate > busiest->budget.event_rate))
 			busiest = process;
 	}
@@ -165,7 +165,7 @@ void engine_budget(struct trace_engine *engine)
 	int64_t now = clock_mono_ns();
 
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
-		if (!engine->sums.processes[i]->over)
+		if (!engine->sums.processes[i]->ended)
 			judge(engine, engine->sums.processes[i], now);
 	judge_self(engine, now);
 	take_back(engine, now);

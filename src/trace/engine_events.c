@@ -8,7 +8,7 @@
 #include "proc/proc.h"
 #include "trace/engine_private.h"
 
-/* The kernel wakes us when so much of the ring is full, the timer when that takes too long. */
+/* The kernel wakes this thread when 1/8 of the ring is full; otherwise the timer does, every latency_ns. */
 #define WAKE_SHARE 8
 
 static void take_name(struct sums_process *process, const struct trace_process *event)
@@ -16,29 +16,29 @@ static void take_name(struct sums_process *process, const struct trace_process *
 	process->start_boot_ns = event->start_boot_ns;
 	memcpy(process->comm, event->comm, sizeof(process->comm));
 	process->comm[sizeof(process->comm) - 1] = 0;
-	process->unheard = false;
+	process->no_event = false;
 }
 
-static struct sums_process *heard(struct trace_engine *engine, uint32_t tgid, uint64_t incarnation)
+static struct sums_process *process_seen(struct trace_engine *engine, uint32_t tgid, uint64_t incarnation)
 {
 	struct sums_process *process;
 	bool made;
-	int r = sums_heard(&engine->sums, tgid, incarnation, &process, &made);
+	int r = sums_process_seen(&engine->sums, tgid, incarnation, &process, &made);
 
 	if (r == -ENOSPC || r == -ESTALE)
-		engine->reconcile = true; /* what the kernel side has of it is read or deleted there */
+		engine->reconcile = true; /* reads or deletes its entries in the maps */
 	if (r < 0)
 		return NULL;
 	if (made) {
-		process->unheard = true;
+		process->no_event = true;
 		process->budget.begin_ns = clock_mono_ns();
 		process->incomplete = engine_incomplete(engine, process);
 	}
 	return process;
 }
 
-/* Now, and not when sums are collected: what the next events mean depends on it. */
-static void tell_incomplete(struct trace_engine *engine, struct sums_process *process, unsigned before)
+/* Notifies sinks now, not at the next collection, since it affects the meaning of the next events. */
+static void notify_incomplete(struct trace_engine *engine, struct sums_process *process, unsigned before)
 {
 	process->incomplete |= engine_incomplete(engine, process);
 	if (process->incomplete != before)
@@ -48,35 +48,35 @@ static void tell_incomplete(struct trace_engine *engine, struct sums_process *pr
 
 static void on_process(struct trace_engine *engine, const struct trace_process *event)
 {
-	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+	struct sums_process *process = process_seen(engine, event->header.tgid, event->incarnation);
 
 	if (process)
 		take_name(process, event);
 	event_sinks_event(&engine->sinks, &event->header, sizeof(*event));
 	if (process)
-		tell_incomplete(engine, process, 0);
+		notify_incomplete(engine, process, 0);
 }
 
-static void on_over(struct trace_engine *engine, const struct trace_process *event)
+static void on_ended(struct trace_engine *engine, const struct trace_process *event)
 {
-	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+	struct sums_process *process = process_seen(engine, event->header.tgid, event->incarnation);
 
 	if (!process)
 		return;
-	if (process->unheard)
+	if (process->no_event)
 		take_name(process, event);
-	sums_over(&engine->sums, process);
+	sums_process_ended(&engine->sums, process);
 }
 
 static void on_stat(struct trace_engine *engine, const struct trace_stat_new *event)
 {
-	struct sums_process *process = heard(engine, event->header.tgid, event->incarnation);
+	struct sums_process *process = process_seen(engine, event->header.tgid, event->incarnation);
 
 	if (!process)
 		return;
-	if (sums_call_heard(&engine->sums, process, event->header.call) < 0)
-		engine->reconcile = true; /* out of memory: later */
-	tell_incomplete(engine, process, process->incomplete);
+	if (sums_call_seen(&engine->sums, process, event->header.call) < 0)
+		engine->reconcile = true; /* out of memory: tries again later */
+	notify_incomplete(engine, process, process->incomplete);
 }
 
 static void on_record(const void *data, uint32_t size, void *userdata)
@@ -84,7 +84,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	struct trace_engine *engine = userdata;
 	const struct trace_header *event = ring_order_take(&engine->order, data, size);
 
-	if (engine->order.missing > engine->lost_told)
+	if (engine->order.missing > engine->lost_reported)
 		engine_check_lost(engine);
 	if (!event)
 		return;
@@ -98,13 +98,13 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	}
 	event_sinks_event(&engine->sinks, event, size);
 	if (event->type == TRACE_EVENT_EXIT || event->type == TRACE_EVENT_EXEC)
-		on_over(engine, (const struct trace_process *)event);
+		on_ended(engine, (const struct trace_process *)event);
 }
 
 static void mark_lost(struct trace_engine *engine)
 {
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
-		if (!engine->sums.processes[i]->over)
+		if (!engine->sums.processes[i]->ended)
 			engine->sums.processes[i]->incomplete |= TRACE_INCOMPLETE_LOST;
 }
 
@@ -115,15 +115,15 @@ void engine_check_lost(struct trace_engine *engine)
 
 	if (attach_counters(engine->backend, &engine->counters, NULL, 0) < 0)
 		return;
-	/* A full table does not say whose calls it had no room for. */
+	/* A full map does not show which processes' calls it lost. */
 	uncounted = c->lost_threads + c->lost_procs + c->lost_stats;
-	if (uncounted > engine->uncounted_told)
+	if (uncounted > engine->uncounted_reported)
 		mark_lost(engine);
-	engine->uncounted_told = uncounted;
-	if (c->dropped <= engine->lost_told)
+	engine->uncounted_reported = uncounted;
+	if (c->dropped <= engine->lost_reported)
 		return;
-	lost = c->dropped - engine->lost_told;
-	engine->lost_told = c->dropped;
+	lost = c->dropped - engine->lost_reported;
+	engine->lost_reported = c->dropped;
 	engine->reconcile = true;
 	mark_lost(engine);
 	event_sinks_lost(&engine->sinks, lost);
@@ -149,7 +149,7 @@ int trace_engine_drain(struct trace_engine *engine)
 	ring_drain(&engine->ring, on_record, engine);
 	engine->event_seconds += cpu_seconds() - begin;
 	engine->draining = false;
-	/* Whoever fills the ring faster than we read must not keep the loop from everything else. */
+	/* If the ring fills faster than it is drained, other event sources still get their turn. */
 	if (ring_pending(&engine->ring))
 		sd_event_source_set_enabled(engine->more, SD_EVENT_ONESHOT);
 	return 0;
@@ -185,7 +185,7 @@ int engine_events_arm(struct trace_engine *engine)
 	return r < 0 ? r : sd_event_source_set_enabled(engine->timer, SD_EVENT_ONESHOT);
 }
 
-/* Its pages count as ours once they are mapped, so not before there is something to come. */
+/* Not called before events can come, since mapped pages count as this process's memory. */
 int engine_events_map(struct trace_engine *engine)
 {
 	return engine->ring.pages ? 0 :
@@ -201,10 +201,7 @@ int engine_events_start(struct trace_engine *engine)
 	if (fd < 0)
 		return fd;
 	engine->control->wake_bytes = engine->config.attach.ring_bytes / WAKE_SHARE;
-	/*
-	 * Edge-triggered: else each event that is there at the time would wake us, not only those that ask
-	 * for it.
-	 */
+	/* Edge-triggered, so that only events submitted with a wake-up flag wake this thread. */
 	r = sd_event_add_io(engine->event, &engine->ring_source, fd, EPOLLIN | EPOLLET, on_ring, engine);
 	if (r >= 0)
 		r = sd_event_add_defer(engine->event, &engine->more, on_more, engine);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the engine's files share: engine.c makes it and answers, engine_events.c drains the ring,
- * engine_targets.c hears of files and processes, engine_budget.c collects and keeps the budget.
+ * Shared by engine*.c: engine.c creates the engine and answers queries, engine_events.c drains the ring,
+ * engine_targets.c handles files and processes, engine_budget.c keeps the budget.
  */
 #pragma once
 
@@ -13,22 +13,22 @@
 #include "trace/sums_maps.h"
 
 enum {
-	MAPPED_FILES_MAX = 16, /* probed files of a process whose gaps and costs are known */
-	TOLD_FILES_MAX = 1024,
+	MAPPED_FILES_MAX = 16, /* probed files recorded for a process */
+	REPORTED_FILES_MAX = 1024,
 };
 
 enum late {
 	LATE_NOT,
-	LATE_MAYBE, /* probed in the moment after it mapped the file: not late if its first call is cuInit */
+	LATE_MAYBE, /* probed just after it mapped the file: not late if its first call is cuInit */
 	LATE_SURELY,
 };
 
-/* A process that maps probed files; whether or not it has made a call. */
+/* A process that maps probed files, even if it has made no call yet. */
 struct mapper {
 	uint32_t tgid;
 	uint8_t files_n;
 	uint8_t late;
-	bool more; /* than MAPPED_FILES_MAX: what is incomplete about those is not known */
+	bool more; /* maps more than MAPPED_FILES_MAX: what is incomplete about the others is unknown */
 	struct file_probes *files[MAPPED_FILES_MAX];
 };
 
@@ -43,58 +43,58 @@ struct trace_engine {
 	struct trace_control *control;
 	struct site_rules rules;
 	struct files_config probing;
-	uint32_t *hit_ns; /* by call: what a hit costs */
+	uint32_t *hit_ns; /* by call: cost of a hit */
 	bool driver_only;
 
 	struct ring ring;
 	struct ring_order order;
 	struct trace_counters counters; /* as last read */
-	uint64_t lost_told; /* events */
-	uint64_t uncounted_told; /* calls that a table of the kernel side had no room for */
-	bool reconcile; /* events were lost since the sums were last compared with what there is */
+	uint64_t lost_reported; /* events */
+	uint64_t uncounted_reported; /* calls lost because a map of the kernel side was full */
+	bool reconcile; /* events were lost since the sums were last compared with the maps */
 	bool draining;
 
 	struct sums_maps_of maps;
 	struct sums sums;
-	struct trace_sum *scratch; /* one process's, for whoever looks at it */
+	struct trace_sum *scratch; /* of one process, for trace_engine_each() */
 	uint32_t scratch_n;
 	double cost_ns; /* of all hits */
 
 	struct targets *targets;
 	struct target_file **files; /* that are probed: data is their struct file_probes */
 	uint32_t files_n, files_cap;
-	struct hashmap told_files; /* by device and inode: people know that they are not probed whole */
-	uint64_t untold_files; /* times that one was probed when no more are told of */
+	struct hashmap reported_files; /* by device and inode: a message said which probes are missing */
+	uint64_t unreported_files; /* files that were not named because reported_files was full */
 	struct hashmap by_tgid; /* index in mappers */
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;
 	bool offering;
-	unsigned said; /* needs (proc/capabilities.h) whose lack was told */
-	bool refusal_said;
-	int64_t expected_ns; /* when expected files were looked for last */
+	unsigned reported_needs; /* needs (proc/capabilities.h) whose lack was reported */
+	bool refusal_reported;
+	int64_t expected_ns; /* when expected files were last looked for */
 	uint32_t groups_given_up; /* ever */
 
 	struct budget_own own;
-	double event_seconds; /* CPU that draining the ring has taken */
+	double event_seconds; /* CPU time for draining the ring */
 };
 
 /* engine_events.c */
 int engine_events_start(struct trace_engine *engine);
-/* When there is somebody to hear of. */
+/* Maps the ring, if it is not mapped yet. */
 int engine_events_map(struct trace_engine *engine);
-/* The timer runs only while somebody maps what is probed. */
+/* Starts the timer, which runs only while a process maps a probed file. */
 int engine_events_arm(struct trace_engine *engine);
-/* Reads the counters, tells what was lost. */
+/* Reads the counters and notifies sinks of lost events. */
 void engine_check_lost(struct trace_engine *engine);
 
 /* engine_targets.c */
 int engine_targets_start(struct trace_engine *engine);
 struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid);
-/* When a process began, or up to a clock tick before; 0: it is gone. */
+/* When a process started, rounded down to a clock tick; 0: it has ended. */
 int64_t engine_started_boot_ns(uint32_t tgid);
-/* Probes libraries that will be mapped, now and then anew. */
+/* Probes libraries that will be mapped, and again once a minute. */
 void engine_expect(struct trace_engine *engine);
-/* What is incomplete about a process because of the files it maps. */
+/* Bits of enum trace_incomplete that follow from the files that the process maps. */
 unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_process *process);
 
 /* engine_budget.c */

@@ -12,12 +12,12 @@
 #include "proc/capabilities.h"
 #include "trace/engine_private.h"
 
-/* Drivers are replaced while the agent runs. */
+/* How often expected files are looked for: drivers are replaced while the agent runs. */
 #define EXPECT_INTERVAL_NS (60 * NSEC_PER_SEC)
 
 /* ---- files ---- */
 
-static int file_keep(struct trace_engine *engine, struct target_file *file)
+static int file_add(struct trace_engine *engine, struct target_file *file)
 {
 	if (engine->files_n == engine->files_cap) {
 		uint32_t cap = engine->files_cap ? 2 * engine->files_cap : 8;
@@ -32,27 +32,27 @@ static int file_keep(struct trace_engine *engine, struct target_file *file)
 	return 0;
 }
 
-/* Once for a file, however often it is mapped anew. */
-static void tell_unprobed(struct trace_engine *engine, const struct target_file *file,
-			  const struct file_probes *made)
+/* Once for each file, even if it is probed several times. */
+static void report_unprobed(struct trace_engine *engine, const struct target_file *file,
+			    const struct file_probes *made)
 {
 	const uint64_t id[] = { file->dev, file->ino };
 	uint64_t key = hash_bytes(id, sizeof(id));
-	uint32_t attached = files_attached(made), told;
+	uint32_t attached = files_attached(made), reported;
 
-	if (made->refused == 0 || hashmap_get(&engine->told_files, key, &told))
+	if (made->refused == 0 || hashmap_get(&engine->reported_files, key, &reported))
 		return;
-	/* Whoever cannot be remembered is not told of, or he would be each time. */
-	if (engine->told_files.count >= TOLD_FILES_MAX ||
-	    hashmap_put(&engine->told_files, key, made->refused) < 0) {
-		uint64_t n = ++engine->untold_files;
+	/* A file that cannot be stored is not reported, since it would be reported each time. */
+	if (engine->reported_files.count >= REPORTED_FILES_MAX ||
+	    hashmap_put(&engine->reported_files, key, made->refused) < 0) {
+		uint64_t n = ++engine->unreported_files;
 
 		if ((n & (n - 1)) == 0)
 			engine_notice(
 				engine, LOG_WARNING,
 				"more than %u files have entry points without a probe: further ones are "
 				"not named, %llu so far",
-				engine->told_files.count, (unsigned long long)n);
+				engine->reported_files.count, (unsigned long long)n);
 		return;
 	}
 	if (attached == 0)
@@ -60,14 +60,14 @@ static void tell_unprobed(struct trace_engine *engine, const struct target_file 
 			engine, LOG_WARNING,
 			"%s: none of its %u entry points can be probed without single-stepping or harm, "
 			"its calls are not "
-			"traced: gpusonde probes %s tells why; a newer gpusonde may know this library",
+			"traced: gpusonde probes %s shows why; a newer gpusonde may know this library",
 			file->path, made->refused, file->path);
 	else
 		engine_notice(
 			engine, LOG_WARNING,
 			"%s: %u of %u entry points have no probe, calls of them are not traced: gpusonde "
 			"probes %s "
-			"tells why; a newer gpusonde may know them",
+			"shows why; a newer gpusonde may know them",
 			file->path, made->refused, attached + made->refused, file->path);
 }
 
@@ -80,13 +80,15 @@ static int on_file(struct target_file *file, void *userdata)
 	if (r == -ENOENT || r == -ENOEXEC)
 		return -ENOENT;
 	if (r < 0) {
-		/* It may be better at the next process: out of memory, or of file descriptors. */
+		/*
+		 * May succeed for the next process, for example if this one ran out of memory or descriptors.
+		 */
 		engine_notice(engine, LOG_WARNING, "%s cannot be probed, what calls it is not traced: %s",
 			      file->path, strerror(-r));
 		return r;
 	}
-	tell_unprobed(engine, file, made);
-	r = file_keep(engine, file);
+	report_unprobed(engine, file, made);
+	r = file_add(engine, file);
 	if (r < 0) {
 		files_free(made);
 		return r;
@@ -117,7 +119,7 @@ static void on_file_gone(struct target_file *file, void *userdata)
 	files_free_later(gone);
 }
 
-/* ---- processes that map them ---- */
+/* ---- processes that map probed files ---- */
 
 struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid)
 {
@@ -126,7 +128,7 @@ struct mapper *engine_mapper(const struct trace_engine *engine, uint32_t tgid)
 	return hashmap_get(&engine->by_tgid, tgid, &i) ? &engine->mappers[i] : NULL;
 }
 
-static struct mapper *make_mapper(struct trace_engine *engine, uint32_t tgid)
+static struct mapper *mapper_get(struct trace_engine *engine, uint32_t tgid)
 {
 	struct mapper *mapper = engine_mapper(engine, tgid);
 
@@ -148,7 +150,7 @@ static struct mapper *make_mapper(struct trace_engine *engine, uint32_t tgid)
 	return mapper;
 }
 
-static void forget_mapper(struct trace_engine *engine, uint32_t tgid)
+static void mapper_remove(struct trace_engine *engine, uint32_t tgid)
 {
 	struct mapper *mapper = engine_mapper(engine, tgid), *last;
 
@@ -159,7 +161,7 @@ static void forget_mapper(struct trace_engine *engine, uint32_t tgid)
 	if (last == mapper)
 		return;
 	*mapper = *last;
-	hashmap_put(&engine->by_tgid, mapper->tgid, (uint32_t)(mapper - engine->mappers)); /* replaces */
+	hashmap_put(&engine->by_tgid, mapper->tgid, (uint32_t)(mapper - engine->mappers));
 }
 
 int64_t engine_started_boot_ns(uint32_t tgid)
@@ -170,15 +172,15 @@ int64_t engine_started_boot_ns(uint32_t tgid)
 }
 
 /*
- * Had the process the file mapped before it was probed, so that calls may have been made unseen? A record of
- * the kernel's tells of a mapping at once; what is found in /proc may be old.
+ * Whether the process mapped the file before it was probed, so that calls may have been missed. A record has
+ * the time of the mapping; a mapping found in /proc may be old.
  */
 static enum late lateness(struct trace_engine *engine, uint32_t tgid, const struct file_probes *file,
 			  uint64_t since_ns)
 {
 	struct target_stats stats;
 
-	/* Of the C library only setenv is probed; what was set before is read from /proc. */
+	/* Only setenv of the C library is probed; variables that were set before are read from /proc. */
 	if (engine->offering || file->only_companions)
 		return LATE_NOT;
 	targets_stats(engine->targets, &stats);
@@ -201,7 +203,7 @@ static void add_file(struct mapper *mapper, struct file_probes *file)
 static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, void *userdata)
 {
 	struct trace_engine *engine = userdata;
-	struct mapper *mapper = make_mapper(engine, (uint32_t)pid);
+	struct mapper *mapper = mapper_get(engine, (uint32_t)pid);
 	struct sums_process *process;
 
 	if (!mapper || !file->data)
@@ -234,17 +236,17 @@ static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
 	if (process) {
 		process->incomplete |= engine_incomplete(engine, process);
 		/*
-		 * Its own event was lost, or is not of this one: the record is late, and this is what came
-		 * after the exec.
+		 * Ends it if the kernel side has ended it, for example because its event was lost. Otherwise
+		 * the record is late, and this is already the process after the exec.
 		 */
 		sums_check_gone(&engine->sums, process);
 	}
-	forget_mapper(engine, (uint32_t)pid);
+	mapper_remove(engine, (uint32_t)pid);
 }
 
 /*
- * Nothing of CUDA's works before cuInit: where that was the first call that was seen, none was missed.
- * Kernels are registered before, and also when a library is loaded much later.
+ * No call of CUDA works before cuInit, so none was missed if that was the first call seen. Kernels do not
+ * count: they are registered before cuInit, and also when a library is loaded much later.
  */
 static bool is_late(const struct mapper *mapper, const struct sums_process *process)
 {
@@ -281,15 +283,15 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 	return bits;
 }
 
-/* ---- what is missing ---- */
+/* ---- missing permissions ---- */
 
-/* Each lack once. */
-static void say_lacks(struct trace_engine *engine, unsigned needs)
+/* Reports each lack once. */
+static void report_lacks(struct trace_engine *engine, unsigned needs)
 {
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
-	unsigned n = capability_lacks(needs & ~engine->said, lacks);
+	unsigned n = capability_lacks(needs & ~engine->reported_needs, lacks);
 
-	engine->said |= needs;
+	engine->reported_needs |= needs;
 	for (unsigned i = 0; i < n; i++)
 		engine_notice(engine, LOG_NOTICE, "%s: %s; %s", lacks[i].cause, lacks[i].lost,
 			      lacks[i].remedy);
@@ -302,9 +304,9 @@ static void on_refused(pid_t pid, const char *path, bool deleted, int error, voi
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 
 	if (capability_lacks(need, lacks) > 0) {
-		say_lacks(engine, need);
-	} else if (!engine->refusal_said && (error == -EACCES || error == -EPERM)) {
-		engine->refusal_said = true;
+		report_lacks(engine, need);
+	} else if (!engine->refusal_reported && (error == -EACCES || error == -EPERM)) {
+		engine->refusal_reported = true;
 		engine_notice(
 			engine, LOG_NOTICE,
 			"%s, which process %d maps, cannot be opened, so what calls it is not traced: %s",
@@ -321,7 +323,7 @@ static bool is_of_others(pid_t pid)
 	return stat(path, &st) == 0 && st.st_uid != geteuid();
 }
 
-static void say_what_is_missing(struct trace_engine *engine)
+static void report_missing(struct trace_engine *engine)
 {
 	const struct trace_engine_config *config = &engine->config;
 	struct target_stats stats;
@@ -331,7 +333,7 @@ static void say_what_is_missing(struct trace_engine *engine)
 	if (!config->pid && !proc_sees_all())
 		engine_notice(engine, LOG_WARNING, "%s", TRACE_SEES_OWN_ONLY);
 	if (!config->pid || is_of_others(config->pid))
-		say_lacks(engine, CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED));
+		report_lacks(engine, CAPABILITY_FOR(OTHERS) | CAPABILITY_FOR(CLOSED));
 	targets_stats(engine->targets, &stats);
 	if (!stats.by_records)
 		engine_notice(engine, LOG_NOTICE, "%s", stats.why_no_records);
@@ -366,7 +368,7 @@ int engine_targets_start(struct trace_engine *engine)
 
 	if (r < 0)
 		return r;
-	say_what_is_missing(engine);
+	report_missing(engine);
 	engine_expect(engine);
 	return targets_scan(engine->targets);
 }

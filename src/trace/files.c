@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 enum {
-	SITES_PER_PROBE = 4, /* of a file: a name may stand for several functions */
+	SITES_PER_PROBE = 4, /* sites of a file for each row: a name may have several functions */
 	TRIES_MAX = 64, /* attachments made to find what the kernel refuses in one group */
 };
 
@@ -18,7 +18,7 @@ struct gathering {
 	uint32_t sites_n;
 };
 
-/* Where it could not be measured: on a machine of 2026, in the middle of what others measured. */
+/* Used where it could not be measured. From a machine of 2026, in the middle of published measurements. */
 static const uint32_t hit_ns_usual[SITE_CLASSES] = {
 	[SITE_EMULATED] = 600,
 	[SITE_OPTIMISED] = 300,
@@ -71,7 +71,7 @@ static int on_site(const struct trace_listing *listing, void *userdata)
 		g->file->refused++;
 		return 0;
 	}
-	/* Two names of one function are one probe: the first name's. */
+	/* Two names of one function share the probe of the first name. */
 	if (has_offset(g->file, wanted.offset))
 		return 0;
 	wanted.no_return = !(g->config->returns && listing->probe->may_return && site->may_return);
@@ -96,8 +96,8 @@ struct file_trial {
 };
 
 /*
- * Attaches the largest part of @sites that the kernel takes: those that it refuses are moved behind the
- * others. *ret_n: how many it takes. Halves are tried apart, single sites decide.
+ * Finds the sites that the kernel accepts, by trying halves down to single sites, and moves the refused ones
+ * after them. *ret_n: number of accepted sites. Leaves nothing attached.
  */
 static int part(struct file_trial *t, struct attach_site *sites, size_t n, size_t *ret_n)
 {
@@ -126,8 +126,8 @@ static int part(struct file_trial *t, struct attach_site *sites, size_t n, size_
 		r = part(t, sites + half, n - half, &high);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < MIN(half - low, high);
-	     i++) { /* the refused of the first half behind what is good of the second */
+	/* Swaps refused sites of the first half with accepted ones of the second. */
+	for (size_t i = 0; i < MIN(half - low, high); i++) {
 		size_t from = half + high - 1 - i;
 		struct attach_site refused = sites[low + i];
 
@@ -138,7 +138,7 @@ static int part(struct file_trial *t, struct attach_site *sites, size_t n, size_
 	return 0;
 }
 
-/* Attaches what can be of the first @n sites. -errno: nothing of it. */
+/* Attaches the accepted ones of the first @n sites. On an error, none is attached. */
 static int attach_part(const struct files_config *config, int fd, bool returns, struct attach_site *sites,
 		       size_t n, size_t *ret_n, struct attachment **ret_attachment)
 {
@@ -150,14 +150,14 @@ static int attach_part(const struct files_config *config, int fd, bool returns, 
 		return 0;
 	}
 	if (r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EPERM)
-		return r; /* no site's fault */
+		return r; /* not caused by a site */
 	r = part(&trial, sites, n, ret_n);
 	if (r == 0 && *ret_n > 0)
 		r = attach(config->backend, fd, config->pid, returns, sites, *ret_n, ret_attachment);
 	return r;
 }
 
-/* Sites with a return probe before those without. Returns how many there are. */
+/* Moves sites with a return probe before those without. Returns their number. */
 static size_t returns_first(struct attach_site *sites, size_t n)
 {
 	size_t first = 0;

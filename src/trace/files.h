@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The probes on one file: which of its functions are probed and where, in groups that are attached and given
- * up together.
+ * The probes on one file: the sites of its probed functions, in groups that are attached and given up
+ * together.
  *
- * Entry probes of a group go first and come last, so that no return is ever met without its entry having been
- * seen. What the kernel refuses as a whole is taken apart until the sites that it refuses are found (a
- * bounded number of tries).
+ * Entry probes of a group are attached last and detached first, so that no entry is seen without its return
+ * probe. If the kernel refuses a group, it is divided until the refused sites are found, in a bounded number
+ * of tries.
  */
 #pragma once
 
@@ -25,12 +25,12 @@ struct file_group {
 
 struct file_probes {
 	struct file_group groups[PROBE_GROUPS];
-	uint32_t refused; /* entry points without a probe: no harmless site, or the kernel would not */
-	/* some have none because the driver's have: what the runtime does by itself is not seen */
+	uint32_t refused; /* entry points without a probe: no safe site, or refused by the kernel */
+	/* some have none because the driver's are probed instead (trace_listing.left_to_driver) */
 	bool left_to_driver;
-	uint32_t no_returns; /* probed at their entry only, though a return probe was wanted */
-	bool only_companions; /* no function but of companions (struct library) */
-	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were in */
+	uint32_t no_returns; /* probed only at entry, although a return probe was wanted */
+	bool only_companions; /* has only functions of companions (struct library) */
+	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were attached */
 	int64_t attached_boot_ns;
 };
 
@@ -40,15 +40,15 @@ struct files_config {
 	bool libraries[PROBE_LIBRARIES];
 	bool returns; /* config.return_probes */
 	pid_t pid;
-	uint32_t *hit_ns; /* by call: what a hit costs; raised to the dearest site */
+	uint32_t *hit_ns; /* by call: cost of a hit; raised to that of its most expensive site */
 };
 
-/* Finds the sites of a file and attaches all groups. -ENOENT: it has none of the functions. */
+/* Finds the sites of a file and attaches all groups. -ENOENT: it has no probed function. */
 int files_attach(const struct files_config *config, int fd, const char *path,
 		 struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
-/* Of a file that nobody maps any more: without waiting for the kernel to let go of it. */
+/* For a file that no process maps any more: detaches without waiting for the kernel. */
 void files_free_later(struct file_probes *file);
 
 void files_give_up(const struct files_config *config, struct file_probes *file, enum probe_group group,
@@ -56,6 +56,6 @@ void files_give_up(const struct files_config *config, struct file_probes *file, 
 int files_take_back(const struct files_config *config, struct file_probes *file, int fd,
 		    enum probe_group group, int64_t now_ns);
 
-uint32_t files_attached(const struct file_probes *file); /* sites that are probed now */
-uint32_t files_given_up(const struct file_probes *file); /* and that were, and are given up */
-unsigned files_groups_given_up(const struct file_probes *file); /* bits */
+uint32_t files_attached(const struct file_probes *file); /* number of sites that are attached now */
+uint32_t files_given_up(const struct file_probes *file); /* number of sites that are given up now */
+unsigned files_groups_given_up(const struct file_probes *file); /* a bit for each group */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * Which libraries are traced: libraries.def made into one table, and how their files are recognised.
- */
+/* The table of traced libraries, from libraries.def, and how their files are recognised. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,28 +15,27 @@ enum probe_library {
 	PROBE_LIBRARIES,
 };
 
-/* Which table has words for the error codes of a library. */
+/* The table with the names of a library's error codes. */
 enum library_errors {
 	LIBRARY_ERRORS_NONE, /* shown as numbers */
-	LIBRARY_ERRORS_CUDA, /* CUresult and cudaError_t, which are alike */
+	LIBRARY_ERRORS_CUDA, /* CUresult and cudaError_t, which have the same codes */
 };
 
 enum { LIBRARY_FILES_MAX = 4 };
 
 struct library {
 	const char *name;
-	const char
-		*files[LIBRARY_FILES_MAX]; /* how their names begin; NULL ends them where there are fewer */
+	const char *files[LIBRARY_FILES_MAX]; /* prefixes of its file names; NULL-terminated if fewer */
 	enum trace_layer layer;
 	enum trace_result result;
 	enum library_errors errors;
-	unsigned groups; /* bits of enum probe_group: of its probes */
+	unsigned groups; /* bits 1 << enum probe_group of its probes */
 	uint16_t event_flags; /* enum trace_event_flag that all its events have */
-	bool anywhere; /* any file may carry a static copy */
-	bool companion; /* only its own files, in processes that map another library of the table */
+	bool anywhere; /* any file may contain a static copy */
+	bool companion; /* probed only in its own files, in processes that map another library of the table */
 	/*
-	 * Its functions do their work by calls of @made_of, of the same layer. Where the return of one cannot
-	 * be seen, those calls are traced instead.
+	 * Its functions call functions of @made_of, of the same layer. Where one cannot have a return probe,
+	 * those calls are traced instead.
 	 */
 	bool has_made_of;
 	enum probe_library made_of;
@@ -49,7 +46,7 @@ extern const struct library probe_libraries[PROBE_LIBRARIES];
 /* Bits 1 << enum probe_library. */
 #define LIBRARY_BIT(library) (1U << (library))
 
-/* The libraries that a file may be, by the last part of its path. */
+/* The libraries that a file may be, by the last component of its path. */
 unsigned library_of_path(const char *path, size_t path_n);
-/* Those that are companions. */
+/* The libraries that are companions. */
 unsigned library_companions(void);

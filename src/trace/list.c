@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which probed functions a file has, and where their probes go. What is not proven is refused, with a reason:
- * besides what the code says (trace/site.h), that a probe is passed by calls of its own function only, as far
- * as the file's symbols tell.
+ * Lists the probed functions of a file and their sites. A site is refused, with a reason, unless it is proven
+ * safe by the code (trace/site.h) and, as far as the file's symbols show, is reached only by calls of its own
+ * function.
  */
 #include <elf.h>
 #include <errno.h>
@@ -16,28 +16,28 @@
 #include "trace/engine.h"
 
 enum {
-	/* functions at places of their own, for each row of the table of probes: a file with more lies */
+	/* distinct functions for each row of the table of probes; a file with more is taken for invalid */
 	PLACES_PER_PROBE = 8,
 	CODE_RANGES_MAX = 64,
 };
 
 struct place {
 	const struct probe *probe;
-	char *newer; /* its name, where the table does not know it, but an older version of it */
+	char *newer; /* its name, if the table has only an older version of it */
 	uint64_t offset, address, size;
 	enum elf_kind kind;
 	uint64_t next; /* where the next function begins */
-	uint64_t reach; /* how far functions go that begin before it */
-	uint16_t unsized; /* bit n: one that does not say how far it goes begins n bytes before it */
+	uint64_t reach; /* the furthest end of functions that begin before it */
+	uint16_t unsized; /* bit n: a function of unknown size begins n bytes before it */
 };
 
 struct places {
 	const bool *libraries;
-	struct hashmap by_offset; /* of the file, to index in at[] */
+	struct hashmap by_offset; /* file offset: index in at[] */
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
 	uint32_t n;
-	struct place at[]; /* room for PLACES_PER_PROBE * probes_n */
+	struct place at[]; /* PLACES_PER_PROBE * probes_n of them */
 };
 
 static void places_free(struct places *places)
@@ -50,7 +50,7 @@ static void places_free(struct places *places)
 }
 DEFINE_CLEANUP(struct places *, places_free, places_freep)
 
-/* ---- which there are ---- */
+/* ---- probed functions ---- */
 
 static const struct probe *probe_of(const bool *libraries, const char *symbol,
 				    const struct probe *(*find)(enum probe_library, const char *))
@@ -65,8 +65,8 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol,
 }
 
 /*
- * Names of one place, aliases and twins in .symtab, get one probe: the first row of the table counts it,
- * whatever the order here.
+ * Several names of one place (aliases, or duplicates in .symtab) get one probe. It belongs to the first row
+ * of the table, in whatever order the symbols come.
  */
 static void places_merge(struct place *known, const struct place *place)
 {
@@ -116,7 +116,7 @@ static int note(const struct elf_symbol *symbol, void *userdata)
 	return 0;
 }
 
-/* ---- who else is there ---- */
+/* ---- neighbouring functions ---- */
 
 static int by_offset(const void *a, const void *b)
 {
@@ -125,7 +125,7 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The first place at @offset or behind it. */
+/* The first place at or after @offset. */
 static uint32_t first_at(const struct places *places, uint64_t offset)
 {
 	uint32_t low = LOWER_BOUND(places->n, middle, places->at[middle].offset < offset);
@@ -134,8 +134,8 @@ static uint32_t first_at(const struct places *places, uint64_t offset)
 }
 
 /*
- * Any function of the file, probed or not. Only the places beside it are told: look_around() goes on from
- * there.
+ * For any function of the file, probed or not: updates the adjacent places. find_neighbours() propagates
+ * reach.
  */
 static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
 {
@@ -152,7 +152,7 @@ static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
 		i++;
 	if (i < places->n)
 		places->at[i].reach = MAX(places->at[i].reach, end);
-	/* Without a size it goes to the end of its first instruction, at least. */
+	/* A function without a size has at least one instruction. */
 	for (; symbol->size == 0 && i < places->n; i++) {
 		if (places->at[i].offset - symbol->offset >= SITE_INSTRUCTION_MAX)
 			break;
@@ -161,8 +161,8 @@ static int note_neighbour(const struct elf_symbol *symbol, void *userdata)
 	return 0;
 }
 
-/* Leaves them in the order of the file. */
-static int look_around(struct elf_file *file, struct places *places)
+/* Sorts the places by offset. */
+static int find_neighbours(struct elf_file *file, struct places *places)
 {
 	uint64_t reach = 0;
 	int r;
@@ -180,7 +180,7 @@ static int look_around(struct elf_file *file, struct places *places)
 	return 0;
 }
 
-/* ---- where their probes go ---- */
+/* ---- sites ---- */
 
 static bool is_code(const struct places *places, uint64_t offset)
 {
@@ -197,12 +197,12 @@ static void refuse(struct site *site, const char *why)
 	snprintf(site->reason, sizeof(site->reason), "%s", why);
 }
 
-/* NULL, or why nothing is looked for in the place at all. */
-static const char *refused_unseen(const struct places *places, const struct place *place)
+/* NULL, or why the place is refused without decoding it. */
+static const char *refused_by_symbol(const struct places *places, const struct place *place)
 {
 	if (place->newer)
-		return "newer than this gpusonde: what its arguments mean is not known; a newer gpusonde "
-		       "may know it";
+		return "newer than this gpusonde: the meaning of its arguments is not known; a newer "
+		       "gpusonde may know it";
 	if (place->kind == ELF_INDIRECT)
 		return "an indirect function (IFUNC): which function it stands for is found out when it is "
 		       "loaded";
@@ -214,8 +214,8 @@ static const char *refused_unseen(const struct places *places, const struct plac
 }
 
 /*
- * It begins in the middle of an instruction of a function before it, which does not say how far it goes, or
- * there is no telling.
+ * Whether the place may be in the middle of the first instructions of a function of unknown size that begins
+ * before it. True where that function cannot be decoded.
  */
 static bool begins_within_unsized(struct elf_file *file, const struct place *place)
 {
@@ -235,27 +235,28 @@ static bool begins_within_unsized(struct elf_file *file, const struct place *pla
 }
 
 /*
- * NULL, or why a site that the code allows may be passed by others, or twice. @whole: all of the function was
- * looked at.
+ * NULL, or why a chosen site may be reached by other functions, or twice by one call. @complete: the whole
+ * function was searched.
  */
-static const char *refused_beside(struct elf_file *file, const struct place *place, const struct site *site,
-				  bool whole)
+static const char *refused_by_neighbours(struct elf_file *file, const struct place *place,
+					 const struct site *site, bool complete)
 {
 	if (place->reach > place->offset || begins_within_unsized(file, place))
 		return "begins within another function, which may run through it without calling it";
 	if (place->next <= place->offset + site->offset)
 		return "another function begins before the instruction that could be probed";
-	if (!whole)
+	if (!complete)
 		return "only a part of it could be searched for jumps back: it is too long, or the file "
 		       "too short";
 	return NULL;
 }
 
 /*
- * A call of the runtime's whose return cannot be seen (most of arm64's: they save where they return to before
- * anything that the kernel emulates) would be counted without its result, and the driver's calls within it
- * once more. Those say what it does, with results; where the runtime fails before it makes one, as by an
- * argument that it finds wrong, nothing is seen.
+ * Whether the runtime's function must not be probed because it cannot have a return probe. Its calls would be
+ * counted without a result, and the driver's calls within it again. On arm64 this holds for most: they save
+ * the return address before any instruction that the kernel emulates. The driver's calls are probed instead,
+ * with results. A call that fails before it calls the driver, for example for an invalid argument, is not
+ * seen.
  */
 static bool is_left_to_driver(const struct place *place, const struct site *site)
 {
@@ -270,9 +271,9 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		.probe = place->probe,
 		.symbol = place->newer ? place->newer : place->probe->symbol,
 	};
-	/* Where it does not say how long it is, it ends where the next one begins. */
+	/* A function of unknown size ends where the next one begins. */
 	uint64_t size = place->size ? place->size : place->next - place->offset;
-	const char *why = refused_unseen(places, place);
+	const char *why = refused_by_symbol(places, place);
 	size_t n;
 	int r;
 
@@ -284,10 +285,11 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 			r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
 		if (r < 0)
 			return r;
-		/* Of unknown size it ends where the code does, at the latest. */
-		bool whole = n == size || (place->size == 0 && n < SITE_CODE_MAX);
+		/* A function of unknown size ends at the latest where the code does. */
+		bool complete = n == size || (place->size == 0 && n < SITE_CODE_MAX);
 
-		why = listing.site.chosen ? refused_beside(file, place, &listing.site, whole) : NULL;
+		why = listing.site.chosen ? refused_by_neighbours(file, place, &listing.site, complete) :
+					    NULL;
 		listing.left_to_driver = !why && is_left_to_driver(place, &listing.site);
 		if (listing.left_to_driver)
 			why = "its return could not be seen here: the driver's calls that it makes are "
@@ -341,6 +343,6 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 	places->libraries = libraries;
 	r = elf_entries(file, note, places);
 	if (r == 0 && places->n > 0)
-		r = look_around(file, places);
+		r = find_neighbours(file, places);
 	return r == 0 ? list_places(file, places, rules, fn, userdata) : r;
 }

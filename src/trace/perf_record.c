@@ -11,9 +11,9 @@
 
 #include "base/macro.h"
 
-enum { RECORD_MAX = 8192 }; /* the greatest is a mapping's: 72 bytes and a path of at most PATH_MAX */
+enum { RECORD_MAX = 8192 }; /* the longest is a mapping's: 72 bytes and a path of at most PATH_MAX */
 
-/* The layouts of perf_event_open(2), each followed by its name and, for all of ours, by the time as a u64. */
+/* The layouts of perf_event_open(2). A path may follow, and in all of them the time as a u64. */
 struct task_record {
 	uint32_t pid, parent, tid, parent_tid;
 	uint64_t time_ns;

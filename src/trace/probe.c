@@ -23,7 +23,7 @@
 #define CONST(value) OPERAND(CONST, 0, 4, value)
 #define ARG(n) OPERAND(ARG, n, 8, 0)
 #define ARG4(n) OPERAND(ARG, n, 4, 0)
-#define ARG_OF(n, bytes) OPERAND(ARG, n, 8, bytes) /* counts elements of so many bytes */
+#define ARG_OF(n, bytes) OPERAND(ARG, n, 8, bytes) /* a number of elements of this many bytes */
 #define IN(n, offset) OPERAND(IN, n, 8, offset)
 #define IN4(n, offset) OPERAND(IN, n, 4, offset)
 #define OUT(n) OPERAND(OUT, n, 8, 0)
@@ -35,7 +35,7 @@
 	HANDLE(IN4(0, 16)), ADDR(IN4(0, 72)), SIZE(IN(0, 112)), TIMES(IN(0, 120)), \
 		KIND(CONST(TRACE_COPY_DEFAULT))
 #define COPY_3D HANDLE(IN4(0, 32)), ADDR(IN4(0, 120)), SIZE(IN(0, 176)), TIMES(IN(0, 184)), .depth_in = 192
-/* cudaMemcpy3DParms, cudaMemcpy3DPeerParms in driver_types.h: where their arrays and the extent are. */
+/* cudaMemcpy3DParms, cudaMemcpy3DPeerParms in driver_types.h: offsets of the arrays and the extent. */
 #define RUNTIME_3D(from, to, extent)                                              \
 	SHAPE(ARRAYS), HANDLE(IN(0, from)), ADDR(IN(0, to)), SIZE(IN(0, extent)), \
 		TIMES(IN(0, (extent) + 8)), .depth_in = (extent) + 16
@@ -43,9 +43,9 @@
 /* The pitch that the driver chose, times the extent's height and depth. */
 #define MALLOC_3D SHAPE(EXTENT), ADDR(OUT(0)), SIZE(OUT_AT(0, 8))
 /*
- * Structures by value: on x86-64 they lie on the stack from the first slot on, which is argument 6, and take
- * no register; on arm64 the register holds their address. cudaExtent is width, height, depth; cudaPitchedPtr
- * is ptr, pitch, xsize, ysize.
+ * Structures by value: on x86-64 they are on the stack from the first slot on, which is argument 6, and use
+ * no register; on arm64 the register has their address. cudaExtent is width, height, depth; cudaPitchedPtr is
+ * ptr, pitch, xsize, ysize.
  */
 #if defined(__aarch64__)
 #define MEMSET_3D ADDR(IN(0, 0)), SIZE(IN(2, 0)), TIMES(IN(2, 8)), .depth_in = 16
@@ -56,8 +56,8 @@
 #endif
 
 /*
- * may_return: all are extern "C" and throw nothing; ENTRY has no use for it. setenv's strings may not be in
- * memory before it has read them.
+ * may_return: all are extern "C" and throw nothing; not used with ENTRY. setenv has a return probe because
+ * its strings may not be in memory before it has read them.
  */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...) \
 	{                                                                   \
@@ -70,25 +70,25 @@
 			  .event_flags = event_flags_,                      \
 			  ##__VA_ARGS__ },                                  \
 	},
-#define TWINS(suffix, library, symbol, group, op, spec_flags, event_flags, ...)                    \
+#define VARIANTS(suffix, library, symbol, group, op, spec_flags, event_flags, ...)                 \
 	ROW(library, #symbol, group, op, spec_flags, event_flags, ##__VA_ARGS__)                   \
 	ROW(library, #symbol suffix, group, op, spec_flags, (event_flags) | TRACE_FLAG_PER_THREAD, \
 	    ##__VA_ARGS__)
 #define PROBE(library, symbol, group, op, ...) \
 	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
 #define PROBE_PTSZ(library, symbol, group, op, ...) \
-	TWINS("_ptsz", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
+	VARIANTS("_ptsz", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
 #define PROBE_PTDS(library, symbol, group, op, ...) \
-	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
+	VARIANTS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, 0, ##__VA_ARGS__)
 #define WAITS_PTDS(library, symbol, group, op, ...) \
-	TWINS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_WAITS, ##__VA_ARGS__)
+	VARIANTS("_ptds", library, symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_WAITS, ##__VA_ARGS__)
 #define ALWAYS(library, symbol, group, op, ...) \
 	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT | TRACE_SPEC_ALWAYS, 0, ##__VA_ARGS__)
 #define ENTRY(library, symbol, group, op, ...) \
 	ROW(library, #symbol, group, op, TRACE_SPEC_EVENT, TRACE_FLAG_NO_RESULT, ##__VA_ARGS__)
 #define COUNT(library, symbol, group, op, ...) ROW(library, #symbol, group, op, 0, 0, ##__VA_ARGS__)
 #define COUNT_PTSZ(library, symbol, group, op, ...) \
-	TWINS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)
+	VARIANTS("_ptsz", library, symbol, group, op, 0, 0, ##__VA_ARGS__)
 
 const struct probe probes[] = {
 #define LIBRARY(...)
@@ -96,7 +96,7 @@ const struct probe probes[] = {
 #include "trace/libraries.def"
 };
 const uint16_t probes_n = ARRAY_SIZE(probes);
-_Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has room for TRACE_CALLS_MAX rows");
+_Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has at most TRACE_CALLS_MAX rows");
 
 struct trace_spec probe_spec(const struct probe *probe)
 {
@@ -111,8 +111,8 @@ struct trace_spec probe_spec(const struct probe *probe)
 }
 
 /*
- * Rows are in the order of what they are about; names are looked up for each symbol of a file, of which there
- * may be 100,000s.
+ * Rows are ordered by topic, so this is an index by name: names are looked up for each symbol of a file,
+ * perhaps 100,000s.
  */
 static uint16_t by_name[ARRAY_SIZE(probes)];
 static pthread_once_t sorted = PTHREAD_ONCE_INIT;
@@ -160,8 +160,8 @@ const struct probe *probe_find(enum probe_library library, const char *symbol)
 /* NAME, NAME_v2, NAME_v2_ptsz, ... */
 struct version {
 	size_t base_n; /* of NAME */
-	unsigned number; /* 1 where it has none */
-	bool twin;
+	unsigned number; /* 1 if it has none */
+	bool variant;
 };
 
 static struct version version_of(const char *symbol)
@@ -170,7 +170,7 @@ static struct version version_of(const char *symbol)
 	size_t n = version.base_n, digits = 0;
 
 	if (n > 5 && (memcmp(symbol + n - 5, "_ptsz", 5) == 0 || memcmp(symbol + n - 5, "_ptds", 5) == 0)) {
-		version.twin = true;
+		version.variant = true;
 		n -= 5;
 	}
 	while (digits < n && symbol[n - 1 - digits] >= '0' && symbol[n - 1 - digits] <= '9')
@@ -183,7 +183,7 @@ static struct version version_of(const char *symbol)
 	return version;
 }
 
-/* The first row, by name, that does not come before the first @n bytes of @text. */
+/* The first row, by name, that is not less than the first @n bytes of @text. */
 static size_t first_row(enum probe_library library, const char *text, size_t n)
 {
 	size_t low = 0, high = probes_n;
@@ -221,7 +221,7 @@ const struct probe *probe_of_newer(enum probe_library library, const char *symbo
 		found = probe;
 	}
 	return found && (version.number > newest.number ||
-			 (version.number == newest.number && version.twin)) ?
+			 (version.number == newest.number && version.variant)) ?
 		       found :
 		       NULL;
 }

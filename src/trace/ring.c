@@ -10,17 +10,14 @@
 
 enum {
 	RECORD_MAX = sizeof(struct trace_name) + TRACE_NAME_LARGE, /* the longest event */
-	/* the kernel may reuse what was read after so many bytes, not only at the end */
-	HAND_BACK = 64 << 10,
-	/*
-	 * times the ring's size are read at once, so that whoever produces faster than we read does not keep
-	 * us here
-	 */
+	/* bytes read between two updates of the consumer position, which let the kernel reuse the space */
+	RELEASE_BYTES = 64 << 10,
+	/* at most this many times the ring's size are read at once, in case producers are faster */
 	ROUNDS = 4,
 };
 _Static_assert(sizeof(struct trace_launch) <= RECORD_MAX && sizeof(struct trace_call) <= RECORD_MAX &&
 		       sizeof(struct trace_process) <= RECORD_MAX && sizeof(struct trace_text) <= RECORD_MAX,
-	       "a record that is cut in two must fit");
+	       "a record that wraps must fit");
 
 int ring_map(int map_fd, uint32_t bytes, struct ring *ret_ring)
 {
@@ -67,8 +64,8 @@ static uint32_t length_at(const struct ring *ring, uint64_t position)
 	return __atomic_load_n(length, __ATOMIC_ACQUIRE);
 }
 
-/* The record's bytes in one piece; NULL: longer than any event, and cut in two. */
-static const void *whole(const struct ring *ring, uint64_t position, uint32_t size, uint8_t *copy)
+/* The record's bytes, copied to @copy if it wraps; NULL: it wraps and is longer than any event. */
+static const void *contiguous(const struct ring *ring, uint64_t position, uint32_t size, uint8_t *copy)
 {
 	uint64_t begin = position & ring->mask;
 	uint64_t first = ring->mask + 1 - begin;
@@ -95,30 +92,30 @@ uint64_t ring_drain(struct ring *ring, ring_fn *fn, void *userdata)
 	_Alignas(8) uint8_t copy[RECORD_MAX];
 	uint64_t position = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
 	uint64_t produced = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);
-	uint64_t told = position, end = position + ROUNDS * (ring->mask + 1), n = 0;
+	uint64_t released = position, end = position + ROUNDS * (ring->mask + 1), n = 0;
 
 	while (position < produced) {
-		uint32_t word = length_at(ring, position);
-		uint32_t size = word & ~(uint32_t)(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+		uint32_t length = length_at(ring, position);
+		uint32_t size = length & ~(uint32_t)(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
 		uint64_t step = ((uint64_t)size + BPF_RINGBUF_HDR_SZ + 7) & ~UINT64_C(7);
 		const void *data;
 
-		if (word & BPF_RINGBUF_BUSY_BIT)
+		if (length & BPF_RINGBUF_BUSY_BIT)
 			break;
 		if (step > produced - position || produced - position > ring->mask + 1) {
 			ring->torn++;
 			position = produced;
 			break;
 		}
-		if (!(word & BPF_RINGBUF_DISCARD_BIT)) {
-			data = whole(ring, position + BPF_RINGBUF_HDR_SZ, size, copy);
+		if (!(length & BPF_RINGBUF_DISCARD_BIT)) {
+			data = contiguous(ring, position + BPF_RINGBUF_HDR_SZ, size, copy);
 			fn(data ? data : copy, data ? size : 0, userdata);
 			n++;
 		}
 		position += step;
-		if (position - told >= HAND_BACK) {
+		if (position - released >= RELEASE_BYTES) {
 			__atomic_store_n(ring->consumer, position, __ATOMIC_RELEASE);
-			told = position;
+			released = position;
 		}
 		if (position == produced && position < end)
 			produced = __atomic_load_n(ring->producer, __ATOMIC_ACQUIRE);

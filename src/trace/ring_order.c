@@ -30,8 +30,9 @@ void ring_order_done(struct ring_order *order)
 }
 
 /*
- * A program that was interrupted between taking a number and taking its place lets a later number through
- * first, so a gap may close again: the highest number less how many came is right in any order.
+ * Events may come out of order: a program may be interrupted between taking its number and reserving its
+ * record. So a gap may be filled later; the highest number minus the number of events received is right in
+ * any order.
  */
 static void order_count(struct ring_order *order, const struct trace_header *event)
 {
@@ -47,13 +48,14 @@ static void order_count(struct ring_order *order, const struct trace_header *eve
 	}
 }
 
-/* Of one of the three sizes, and the name ends in it. */
+/* Whether it has one of the three sizes, and the name ends within it. */
 static bool is_named(const struct trace_name *event, uint32_t size)
 {
-	uint32_t room = size - (uint32_t)sizeof(*event);
+	uint32_t capacity = size - (uint32_t)sizeof(*event);
 
-	return (room == TRACE_NAME_SMALL || room == TRACE_NAME_MEDIUM || room == TRACE_NAME_LARGE) &&
-	       event->name_n < room && event->name[event->name_n] == '\0';
+	return (capacity == TRACE_NAME_SMALL || capacity == TRACE_NAME_MEDIUM ||
+		capacity == TRACE_NAME_LARGE) &&
+	       event->name_n < capacity && event->name[event->name_n] == '\0';
 }
 
 const struct trace_header *ring_order_take(struct ring_order *order, const void *data, uint32_t size)

@@ -22,7 +22,7 @@ int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, voi
 		.maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max
 	};
 	sums->totals = calloc(probes_n, sizeof(*sums->totals));
-	if (!sums->totals || hashmap_init(&sums->ended, 0) < 0)
+	if (!sums->totals || hashmap_init(&sums->ended_by_incarnation, 0) < 0)
 		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);
 }
@@ -36,7 +36,7 @@ void sums_done(struct sums *sums)
 		free(sums->totals[i]);
 	free(sums->totals);
 	hashmap_done(&sums->live);
-	hashmap_done(&sums->ended);
+	hashmap_done(&sums->ended_by_incarnation);
 	*sums = (struct sums){ 0 };
 }
 
@@ -54,13 +54,13 @@ struct sums_process *sums_find_exact(const struct sums *sums, uint32_t tgid, uin
 
 	if (process && process->incarnation == incarnation)
 		return process;
-	if (!hashmap_get(&sums->ended, incarnation, &i))
+	if (!hashmap_get(&sums->ended_by_incarnation, incarnation, &i))
 		return NULL;
 	process = sums->processes[i];
-	return process->tgid == tgid ? process : NULL; /* two may begin at the same nanosecond */
+	return process->tgid == tgid ? process : NULL; /* two may start in the same nanosecond */
 }
 
-/* @live: of its PID, at most one process is. */
+/* @live: it becomes the live process of its PID. */
 static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, bool live,
 		struct sums_process **ret_process)
 {
@@ -92,8 +92,8 @@ static int make(struct sums *sums, uint32_t tgid, uint64_t incarnation, bool liv
 	return 0;
 }
 
-int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct sums_process **ret_process,
-	       bool *ret_made)
+int sums_process_seen(struct sums *sums, uint32_t tgid, uint64_t incarnation,
+		      struct sums_process **ret_process, bool *ret_made)
 {
 	struct sums_process *process = sums_find_exact(sums, tgid, incarnation);
 	int r;
@@ -107,8 +107,8 @@ int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct su
 	if (process && process->incarnation > incarnation)
 		return -ESTALE;
 	if (process)
-		sums_over(sums, process);
-	if (sums->processes_n - sums->over_n >= sums->max) {
+		sums_process_ended(sums, process);
+	if (sums->processes_n - sums->ended_n >= sums->max) {
 		sums->refused++;
 		return -ENOSPC;
 	}
@@ -119,7 +119,7 @@ int sums_heard(struct sums *sums, uint32_t tgid, uint64_t incarnation, struct su
 	return 0;
 }
 
-int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t call)
+int sums_call_seen(struct sums *sums, struct sums_process *process, uint16_t call)
 {
 	if (call >= probes_n)
 		return -EINVAL;
@@ -142,7 +142,7 @@ int sums_call_heard(struct sums *sums, struct sums_process *process, uint16_t ca
 		sums->totals[call]->call = call;
 	}
 	process->calls[process->calls_n++] = (struct sums_call){ .call = call };
-	if (process->over)
+	if (process->ended)
 		sums_read_last(sums, process, &process->calls[process->calls_n - 1]);
 	return 0;
 }
@@ -167,16 +167,16 @@ static bool is_gone(const struct sums *sums, const struct sums_process *process)
 void sums_check_gone(struct sums *sums, struct sums_process *process)
 {
 	if (is_gone(sums, process))
-		sums_over(sums, process);
+		sums_process_ended(sums, process);
 }
 
-/* A process that ended before any of its events was read; another one has its PID. */
+/* Adds a process that ended before any of its events was read, and whose PID another one has. */
 static int make_ended(struct sums *sums, const struct trace_stat_key *key, struct sums_process **ret_process)
 {
 	int r = make(sums, key->tgid, key->incarnation, false, ret_process);
 
 	if (r == 0)
-		sums_over(sums, *ret_process);
+		sums_process_ended(sums, *ret_process);
 	return r;
 }
 
@@ -185,7 +185,7 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 	struct sums *sums = userdata;
 	struct sums_process *process;
 	bool made;
-	int r = sums_heard(sums, key->tgid, key->incarnation, &process, &made);
+	int r = sums_process_seen(sums, key->tgid, key->incarnation, &process, &made);
 
 	if (r == -ESTALE) {
 		r = make_ended(sums, key, &process);
@@ -193,28 +193,28 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 	}
 	/* Nothing else would ever delete it. */
 	if (r == -ENOSPC)
-		sums->maps->forget_stat(sums->maps_of, key);
+		sums->maps->delete_stat(sums->maps_of, key);
 	if (r < 0)
 		return;
 	if (made) {
-		process->unheard = true;
+		process->no_event = true;
 		process->incomplete |= TRACE_INCOMPLETE_LOST;
 	}
 	if (key->call < probes_n)
-		sums_call_heard(sums, process, (uint16_t)key->call);
+		sums_call_seen(sums, process, (uint16_t)key->call);
 }
 
 void sums_reconcile(struct sums *sums)
 {
 	uint32_t known = sums->processes_n;
 
-	/* Before the walk: one that is gone has no keys to come. */
+	/* Checked before the walk, since a process that has ended gets no more keys. */
 	for (uint32_t i = 0; i < known; i++)
 		sums->processes[i]->gone = is_gone(sums, sums->processes[i]);
 	sums->maps->each_stat(sums->maps_of, on_key, sums);
 	for (uint32_t i = 0; i < known; i++)
 		if (sums->processes[i]->gone)
-			sums_over(sums, sums->processes[i]);
+			sums_process_ended(sums, sums->processes[i]);
 	for (uint32_t i = known; i < sums->processes_n; i++)
 		sums_check_gone(sums, sums->processes[i]);
 }
@@ -225,37 +225,37 @@ static void move(struct sums *sums, uint32_t from, uint32_t to)
 	uint32_t i;
 
 	process->index = to;
-	/* Replaced, which cannot fail. */
-	if (!process->over)
+	/* Replaces an existing key, which cannot fail. */
+	if (!process->ended)
 		hashmap_put(&sums->live, process->tgid, to);
-	else if (hashmap_get(&sums->ended, process->incarnation, &i) && i == from)
-		hashmap_put(&sums->ended, process->incarnation, to);
+	else if (hashmap_get(&sums->ended_by_incarnation, process->incarnation, &i) && i == from)
+		hashmap_put(&sums->ended_by_incarnation, process->incarnation, to);
 	sums->processes[to] = process;
 }
 
-static void forget(struct sums *sums, uint32_t i)
+static void drop(struct sums *sums, uint32_t i)
 {
 	struct sums_process *process = sums->processes[i];
 	uint32_t found;
 
-	if (hashmap_get(&sums->ended, process->incarnation, &found) && found == i)
-		hashmap_del(&sums->ended, process->incarnation);
+	if (hashmap_get(&sums->ended_by_incarnation, process->incarnation, &found) && found == i)
+		hashmap_del(&sums->ended_by_incarnation, process->incarnation);
 	process_free(process);
-	sums->over_n--;
+	sums->ended_n--;
 	if (i < --sums->processes_n)
 		move(sums, sums->processes_n, i);
 }
 
-void sums_forget_shown(struct sums *sums)
+void sums_drop_shown(struct sums *sums)
 {
 	for (uint32_t i = 0; i < sums->processes_n;) {
 		struct sums_process *process = sums->processes[i];
 
-		if (process->over && process->shown) {
-			forget(sums, i);
+		if (process->ended && process->shown) {
+			drop(sums, i);
 			continue;
 		}
-		process->shown = process->over;
+		process->shown = process->ended;
 		i++;
 	}
 }

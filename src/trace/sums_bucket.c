@@ -14,8 +14,8 @@ uint64_t sums_bucket_end(unsigned i)
 }
 
 /*
- * Half-way between the bounds of its bucket, which are an eighth apart at most; a whole number, and no more
- * than all calls together took.
+ * The middle of the bucket with the quantile, rounded down, and at most the total of all calls. The bounds of
+ * a bucket are at most an eighth apart.
  */
 double trace_sum_quantile(const struct trace_sum *sum, double q)
 {

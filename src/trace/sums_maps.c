@@ -72,10 +72,7 @@ static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, vo
 	struct trace_stat_key key, next;
 	int r = bpf_map_get_next_key(of->stats.fd, NULL, &next);
 
-	/*
-	 * A key that is deleted under us sends the walk back to the beginning; no map has more keys than
-	 * room.
-	 */
+	/* If the current key is deleted meanwhile, the walk starts again; the bound on n ends it. */
 	for (uint32_t n = 0; r == 0 && n < 2 * of->stats.entries; n++) {
 		fn(&next, userdata);
 		key = next;
@@ -84,7 +81,7 @@ static int each_stat(void *maps, void (*fn)(const struct trace_stat_key *key, vo
 	return 0;
 }
 
-/* Copied out first: who is called may delete entries. */
+/* Copies the keys first, since @fn may delete entries. */
 static int each_error(void *maps,
 		      void (*fn)(const struct trace_error_key *key, uint64_t count, void *userdata),
 		      void *userdata)
@@ -117,14 +114,14 @@ static int each_error(void *maps,
 	return 0;
 }
 
-static void forget_stat(void *maps, const struct trace_stat_key *key)
+static void delete_stat(void *maps, const struct trace_stat_key *key)
 {
 	struct sums_maps_of *of = maps;
 
 	bpf_map_delete_elem(of->stats.fd, key);
 }
 
-static void forget_error(void *maps, const struct trace_error_key *key)
+static void delete_error(void *maps, const struct trace_error_key *key)
 {
 	struct sums_maps_of *of = maps;
 
@@ -137,6 +134,6 @@ const struct sums_maps sums_kernel_maps = {
 	.set_flags = set_flags,
 	.each_stat = each_stat,
 	.each_error = each_error,
-	.forget_stat = forget_stat,
-	.forget_error = forget_error,
+	.delete_stat = delete_stat,
+	.delete_error = delete_error,
 };

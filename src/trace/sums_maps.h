@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernel side's maps, as struct sums_maps reaches them. */
+/* struct sums_maps for the maps of the kernel side. */
 #pragma once
 
 #include "trace/attach.h"
 #include "trace/sums.h"
 
 struct sums_map {
-	int fd; /* the backend's */
+	int fd; /* owned by the backend */
 	uint32_t entries;
 };
 

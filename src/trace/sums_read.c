@@ -5,7 +5,7 @@
 
 #include "trace/sums.h"
 
-/* Makes room for buckets @first to @end - 1, and keeps what is there. */
+/* Grows the stored range to include buckets @first to @end - 1, keeping their values. */
 static int widen(struct sums_call *call, unsigned first, unsigned end)
 {
 	unsigned old_end = call->first + call->n;
@@ -29,7 +29,10 @@ static int widen(struct sums_call *call, unsigned first, unsigned end)
 	return 0;
 }
 
-/* The kernel's buckets wrap; ours, cut to 32 bits, are what they were at the last reading. */
+/*
+ * The kernel's 32-bit buckets wrap. The lower 32 bits of the stored ones are the kernel's at the last
+ * reading.
+ */
 static int add_buckets(struct sums_call *call, const struct trace_stat *stat, struct trace_sum *total)
 {
 	unsigned first = 0, end = TRACE_BUCKETS;
@@ -53,7 +56,7 @@ static int add_buckets(struct sums_call *call, const struct trace_stat *stat, st
 	return 0;
 }
 
-/* Sums of the kernel side never fall; one that seems to is not believed. */
+/* Sums of the kernel side never decrease; a decrease is ignored. */
 static uint64_t grown(uint64_t now, uint64_t before)
 {
 	return now > before ? now - before : 0;
@@ -98,7 +101,7 @@ static void read_process(struct sums *sums, struct sums_process *process)
 		read_call(sums, process, &process->calls[i]);
 }
 
-/* ---- codes of errors ---- */
+/* ---- error codes ---- */
 
 /* The slot of a code, or the first free one; TRACE_ERROR_CODES_MAX: neither. */
 static unsigned slot_of(const struct trace_sum *total, int32_t code)
@@ -110,7 +113,7 @@ static unsigned slot_of(const struct trace_sum *total, int32_t code)
 	return i;
 }
 
-/* The last slot is for what has none of its own. */
+/* The last slot counts codes without a slot of their own. */
 static void total_code(struct trace_sum *total, int32_t code, uint64_t count)
 {
 	unsigned i = slot_of(total, code);
@@ -136,14 +139,14 @@ static struct sums_code *code_of(struct sums_call *call, int32_t code)
 	return &call->codes[call->codes_n++];
 }
 
-/* Of a process that has no place here: deleted once it has ended, as nothing else would. */
-static void forget_unknown(struct sums *sums, const struct trace_error_key *key)
+/* Deletes an entry of a process that is not stored here, once it has ended. Nothing else would delete it. */
+static void delete_unknown(struct sums *sums, const struct trace_error_key *key)
 {
 	struct trace_proc proc;
 	int r = sums->maps->proc(sums->maps_of, key->tgid, &proc);
 
 	if (r == -ENOENT || (r == 0 && proc.incarnation != key->incarnation))
-		sums->maps->forget_error(sums->maps_of, key);
+		sums->maps->delete_error(sums->maps_of, key);
 }
 
 static void on_code(const struct trace_error_key *key, uint64_t count, void *userdata)
@@ -154,7 +157,7 @@ static void on_code(const struct trace_error_key *key, uint64_t count, void *use
 	struct sums_code *code;
 
 	if (!process) {
-		forget_unknown(sums, key);
+		delete_unknown(sums, key);
 		return;
 	}
 	for (uint16_t i = 0; i < process->calls_n && !call; i++)
@@ -165,8 +168,8 @@ static void on_code(const struct trace_error_key *key, uint64_t count, void *use
 		total_code(sums->totals[call->call], key->result, count - code->count);
 		code->count = count;
 	}
-	if (process->codes_due)
-		sums->maps->forget_error(sums->maps_of, key);
+	if (process->codes_pending)
+		sums->maps->delete_error(sums->maps_of, key);
 }
 
 static uint64_t without_code(const struct sums_call *call)
@@ -179,10 +182,11 @@ static uint64_t without_code(const struct sums_call *call)
 }
 
 /*
- * Errors whose code had no room, here or in the kernel's map. Only at the end: a live process may just be
- * between the two sums. Once more where a call of an ended process is heard of late.
+ * Counts errors whose code did not fit, here or in the kernel's map. Only for ended processes: the kernel
+ * side may just have counted a live one's error but not yet its code. Called again if a call of an ended
+ * process is seen late.
  */
-static void settle_others(struct sums *sums, struct sums_process *process)
+static void count_other_codes(struct sums *sums, struct sums_process *process)
 {
 	for (uint16_t i = 0; i < process->calls_n; i++) {
 		struct sums_call *call = &process->calls[i];
@@ -202,50 +206,50 @@ void sums_read_last(struct sums *sums, struct sums_process *process, struct sums
 	struct trace_stat_key key = { process->tgid, call->call, process->incarnation };
 
 	read_call(sums, process, call);
-	sums->maps->forget_stat(sums->maps_of, &key);
-	process->codes_due |= call->errors > 0;
-	sums->codes_due |= process->codes_due;
+	sums->maps->delete_stat(sums->maps_of, &key);
+	process->codes_pending |= call->errors > 0;
+	sums->codes_pending |= process->codes_pending;
 }
 
-void sums_over(struct sums *sums, struct sums_process *process)
+void sums_process_ended(struct sums *sums, struct sums_process *process)
 {
-	if (process->over)
+	if (process->ended)
 		return;
 	for (uint16_t i = 0; i < process->calls_n; i++)
 		sums_read_last(sums, process, &process->calls[i]);
-	process->over = true;
-	sums->over_n++;
-	/* Without memory its codes are "others", and what is heard of it late makes another process. */
-	hashmap_put(&sums->ended, process->incarnation, process->index);
+	process->ended = true;
+	sums->ended_n++;
+	/* If memory runs out, its codes count as others, and a late event adds another process. */
+	hashmap_put(&sums->ended_by_incarnation, process->incarnation, process->index);
 	if (sums_find(sums, process->tgid) == process)
 		hashmap_del(&sums->live, process->tgid);
-	sums->ops->over(process, sums->userdata);
+	sums->ops->ended(process, sums->userdata);
 }
 
-/* One walk for all: the map is large, and a thousand processes may end at once. */
+/* One walk for all processes: the map is large, and a thousand processes may end at once. */
 static void read_codes(struct sums *sums)
 {
 	sums->maps->each_error(sums->maps_of, on_code, sums);
 	for (uint32_t i = 0; i < sums->processes_n; i++) {
 		struct sums_process *process = sums->processes[i];
 
-		if (process->codes_due)
-			settle_others(sums, process);
-		process->errors_grew = process->codes_due = false;
+		if (process->codes_pending)
+			count_other_codes(sums, process);
+		process->errors_grew = process->codes_pending = false;
 	}
-	sums->errors_grew = sums->codes_due = false;
+	sums->errors_grew = sums->codes_pending = false;
 }
 
 void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE])
 {
-	sums_forget_shown(sums);
+	sums_drop_shown(sums);
 	for (uint32_t i = 0; i < sums->processes_n; i++) {
 		struct sums_process *process = sums->processes[i];
 
-		if (!process->over && (!active || active[process->tgid % TRACE_ACTIVE]))
+		if (!process->ended && (!active || active[process->tgid % TRACE_ACTIVE]))
 			read_process(sums, process);
 	}
-	if (sums->errors_grew || sums->codes_due)
+	if (sums->errors_grew || sums->codes_pending)
 		read_codes(sums);
 }
 

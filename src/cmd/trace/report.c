@@ -56,7 +56,7 @@ static int store_process(const struct trace_process_sum *process, void *userdata
 	struct trace_report *report = userdata;
 	struct trace_sum *sums;
 
-	if (!process->over || process->sums_n == 0)
+	if (!process->ended || process->sums_n == 0)
 		return 0;
 	sums = reserve_ended(report) ? calloc(process->sums_n, sizeof(*sums)) : NULL;
 	if (!sums) {
@@ -83,7 +83,7 @@ static int each_live(const struct trace_process_sum *process, void *userdata)
 {
 	const struct each *each = userdata;
 
-	return process->over || process->sums_n == 0 ? 0 : each->fn(process, each->userdata);
+	return process->ended || process->sums_n == 0 ? 0 : each->fn(process, each->userdata);
 }
 
 int trace_report_each(struct trace_report *report, struct trace_engine *engine,
@@ -157,7 +157,7 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 
 	*to = (struct traced_process){
 		.id.pid = process->tgid,
-		.exited = process->over,
+		.exited = process->ended,
 		.incomplete = process->incomplete,
 		.overhead = process->overhead,
 		.calls_first = view->calls_n,

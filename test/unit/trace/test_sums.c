@@ -80,7 +80,7 @@ static int each_error(void *maps,
 	return 0;
 }
 
-static void forget_stat(void *maps, const struct trace_stat_key *key)
+static void delete_stat(void *maps, const struct trace_stat_key *key)
 {
 	struct lab *lab = maps;
 
@@ -89,7 +89,7 @@ static void forget_stat(void *maps, const struct trace_stat_key *key)
 			lab->stats[i].used = false;
 }
 
-static void forget_error(void *maps, const struct trace_error_key *key)
+static void delete_error(void *maps, const struct trace_error_key *key)
 {
 	struct lab *lab = maps;
 
@@ -104,8 +104,8 @@ static const struct sums_maps maps = {
 	.set_flags = set_flags,
 	.each_stat = each_stat,
 	.each_error = each_error,
-	.forget_stat = forget_stat,
-	.forget_error = forget_error,
+	.delete_stat = delete_stat,
+	.delete_error = delete_error,
 };
 
 static void on_hits(_unused_ struct sums_process *process, _unused_ uint16_t call, uint64_t counted,
@@ -179,8 +179,8 @@ static struct sums_process *hear(struct lab *lab, uint32_t tgid, uint64_t incarn
 	struct sums_process *process;
 	bool made;
 
-	assert_int_equal(sums_heard(&lab->sums, tgid, incarnation, &process, &made), 0);
-	assert_int_equal(sums_call_heard(&lab->sums, process, call), 0);
+	assert_int_equal(sums_process_seen(&lab->sums, tgid, incarnation, &process, &made), 0);
+	assert_int_equal(sums_call_seen(&lab->sums, process, call), 0);
 	return process;
 }
 
@@ -261,7 +261,7 @@ static void codes(void **state)
 	assert_int_equal(code_count(&sum, INT32_MIN), 70);
 	/* One that the kernel's map had no room for: known at the end. */
 	s->errors++;
-	sums_over(&lab->sums, process);
+	sums_process_ended(&lab->sums, process);
 	lab->walks = 0;
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->walks, 1);
@@ -281,13 +281,13 @@ static void lives(void **state)
 	s->count = 4;
 	error(lab, 5, 3, 100, 1, 1);
 	s->errors = 1;
-	sums_over(&lab->sums, process); /* read a last time, and deleted */
+	sums_process_ended(&lab->sums, process); /* read a last time, and deleted */
 	assert_int_equal(process->calls[0].count, 4);
 	assert_int_equal(lab->overs, 1);
 	assert_false(lab->stats[0].used);
 	assert_int_equal(lab->walks, 0); /* a thousand may end at once: their codes are read in one walk */
 	assert_null(sums_find(&lab->sums, 5));
-	sums_over(&lab->sums, process);
+	sums_process_ended(&lab->sums, process);
 	assert_int_equal(lab->overs, 1);
 	/* The PID comes again. */
 	s = stat(lab, 5, 3, 200);
@@ -303,7 +303,7 @@ static void lives(void **state)
 	assert_int_equal(lab->sums.processes_n, 1);
 	assert_ptr_equal(sums_find(&lab->sums, 5), later);
 	/* What is told of the earlier one late does not count. */
-	assert_int_equal(sums_heard(&lab->sums, 5, 100, &process, &made), -ESTALE);
+	assert_int_equal(sums_process_seen(&lab->sums, 5, 100, &process, &made), -ESTALE);
 	/* Exec: a newer one is heard, the end of the older was not. */
 	stat(lab, 5, 3, 300);
 	hear(lab, 5, 300, 3);
@@ -318,10 +318,10 @@ static void limit(void **state)
 
 	for (uint32_t tgid = 1; tgid <= 3; tgid++)
 		hear(lab, tgid, 10 + tgid, 1);
-	assert_int_equal(sums_heard(&lab->sums, 4, 50, &process, &made), -ENOSPC);
+	assert_int_equal(sums_process_seen(&lab->sums, 4, 50, &process, &made), -ENOSPC);
 	assert_int_equal(lab->sums.refused, 1);
-	sums_over(&lab->sums, sums_find(&lab->sums, 1));
-	assert_int_equal(sums_heard(&lab->sums, 4, 50, &process, &made), 0);
+	sums_process_ended(&lab->sums, sums_find(&lab->sums, 1));
+	assert_int_equal(sums_process_seen(&lab->sums, 4, 50, &process, &made), 0);
 	/* Ends of those that moved. */
 	sums_collect(&lab->sums, NULL);
 	sums_collect(&lab->sums, NULL);
@@ -339,10 +339,10 @@ static void after_losses(void **state)
 	stat(lab, 6, 4, 120)->count = 1;
 	lab->procs[6].incarnation = 0; /* nor its EXIT */
 	sums_reconcile(&lab->sums);
-	assert_true(gone->over); /* the kernel side does not know it */
+	assert_true(gone->ended); /* the kernel side does not know it */
 	found = sums_find(&lab->sums, 5);
 	assert_non_null(found);
-	assert_true(found->unheard);
+	assert_true(found->no_event);
 	assert_null(sums_find(&lab->sums, 6));
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->sums.totals[3]->count, 11);
@@ -361,7 +361,7 @@ static void heard_late(void **state)
 	stat(lab, 5, 3, 100)->errors = 2;
 	error(lab, 5, 3, 100, 9, 2);
 	lab->procs[5].incarnation = 0;
-	sums_over(&lab->sums, process);
+	sums_process_ended(&lab->sums, process);
 	assert_null(sums_find(&lab->sums, 5));
 	sums_reconcile(&lab->sums);
 	assert_int_equal(lab->sums.processes_n, 1);
@@ -374,10 +374,10 @@ static void heard_late(void **state)
 	/* The PID begins again, and of the ended one something comes still. */
 	hear(lab, 5, 200, 1);
 	stat(lab, 5, 4, 100)->count = 1;
-	assert_int_equal(sums_heard(&lab->sums, 5, 100, &same, &made), 0);
+	assert_int_equal(sums_process_seen(&lab->sums, 5, 100, &same, &made), 0);
 	assert_false(made);
 	assert_ptr_equal(same, process);
-	assert_int_equal(sums_call_heard(&lab->sums, same, 4), 0);
+	assert_int_equal(sums_call_seen(&lab->sums, same, 4), 0);
 	assert_int_equal(process->calls[2].count, 1);
 	assert_int_equal(lab->sums.processes_n, 2);
 	sums_collect(&lab->sums, NULL);
@@ -405,7 +405,7 @@ static void an_exec_is_lost(void **state)
 	sums_reconcile(&lab->sums);
 	ended = sums_find_exact(&lab->sums, 5, 100);
 	assert_non_null(ended);
-	assert_true(ended->over);
+	assert_true(ended->ended);
 	assert_true(ended->incomplete & TRACE_INCOMPLETE_LOST);
 	assert_int_equal(ended->calls_n, 2);
 	assert_ptr_equal(sums_find(&lab->sums, 5), later);
