@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""embed.py NAME FILE: prints a C header that defines NAME as the file's bytes, aligned as ELF wants it."""
+"""embed.py NAME FILE: prints a C header that defines NAME as the file's bytes, aligned for ELF."""
 import sys
 
 name, path = sys.argv[1:]

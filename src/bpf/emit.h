@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * For trace.bpf.c only: events, put into the ring and numbered.
- */
+/* For trace.bpf.c only: numbers events and writes them to the ring. */
 #pragma once
 
 #include "bpf/operands.h"
@@ -11,14 +9,15 @@ static __always_inline struct trace_counters *counters_get(void)
 	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-/* A probe's program may be preempted by another one on its CPU, or run on several. */
+/* Atomic: a program may be preempted by another one on its CPU, and may run on several CPUs. */
 #define ADD(p, n) ((void)__sync_fetch_and_add((p), (n)))
 #define COUNT(p) ADD(p, 1)
 
 /* ---- events ---- */
 
 /*
- * Its number on this CPU. Before 5.12 there is no add that tells what it found, but preemption is off there.
+ * The next event number on this CPU. Before 5.12 no atomic add returns the old value, but preemption is
+ * disabled there.
  */
 static __always_inline __u64 produced_next(struct trace_counters *c)
 {
@@ -48,7 +47,7 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	h->stack = 0;
 }
 
-/* NULL: no room, counted. */
+/* NULL: the ring is full, which is counted. */
 static __always_inline void *event_begin(struct trace_counters *c, __u64 size, enum trace_event_type type,
 					 __u64 time_ns)
 {
@@ -63,12 +62,12 @@ static __always_inline void *event_begin(struct trace_counters *c, __u64 size, e
 	return h;
 }
 
-/* User space looks by itself every now and then; it is woken when much is waiting. */
+/* User space polls the ring with a timer; it is woken early when much is pending. */
 static __always_inline void event_submit(void *event)
 {
 	__u64 flags = BPF_RB_NO_WAKEUP;
 
-	if ((((struct trace_header *)event)->seq & (LOOK_EVERY - 1)) == 0) {
+	if ((((struct trace_header *)event)->seq & (FILL_CHECK_EVERY - 1)) == 0) {
 		struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
 
 		if (ctl && bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= ctl->wake_bytes)
@@ -94,7 +93,7 @@ static __noinline void process_event(struct trace_counters *c, enum trace_event_
 	event->ns_tgid = 0;
 	event->pad = 0;
 	level = BPF_CORE_READ(pid, level);
-	/* An element's size is the kernel's, not that of our declaration. */
+	/* Uses the element size of the running kernel, not of this declaration. */
 	bpf_probe_read_kernel(&event->ns_tgid, sizeof(event->ns_tgid),
 			      (char *)pid + bpf_core_field_offset(pid->numbers) +
 				      (__u64)level * bpf_core_type_size(struct upid) +
@@ -104,7 +103,7 @@ static __noinline void process_event(struct trace_counters *c, enum trace_event_
 	event_submit(event);
 }
 
-/* ---- of calls that are over ---- */
+/* ---- events of calls that have ended ---- */
 
 static __always_inline void header_call(struct trace_header *h, const struct trace_spec *spec,
 					const struct frame *frame)
@@ -153,50 +152,50 @@ static __always_inline void call_event(struct trace_counters *c, const struct tr
 }
 
 /*
- * @room: one of three, and constant, since what is reserved must be. Functions of their own, so that the
- * compiler makes no variable of it.
+ * @capacity: of the name; a constant, since the size of a reservation must be. Separate functions, so that
+ * the compiler cannot merge them into one with a variable size.
  */
-#define NAME_SEND(function, room)                                                                   \
-	static __noinline void function(struct trace_counters *c, const struct trace_spec *spec,    \
-					const struct frame *frame)                                  \
-	{                                                                                           \
-		struct trace_name *event =                                                          \
-			event_begin(c, sizeof(*event) + (room), TRACE_EVENT_NAME, frame->entry_ns); \
-		__u64 from = frame->values[TRACE_OPERAND_ADDR];                                     \
-		char last = 0;                                                                      \
-		long n;                                                                             \
-                                                                                                    \
-		if (!event)                                                                         \
-			return;                                                                     \
-		header_call(&event->header, spec, frame);                                           \
-		event->handle = frame->values[TRACE_OPERAND_HANDLE];                                \
-		event->of = frame->values[TRACE_OPERAND_STREAM];                                    \
-		n = bpf_probe_read_user_str(event->name, (room), (void *)from);                     \
-		if (n == (room))                                                                    \
-			bpf_probe_read_user(&last, sizeof(last), (void *)(from + (room)-1));        \
-		if (n <= 0) {                                                                       \
-			event->header.flags |= TRACE_FLAG_UNREAD;                                   \
-			event->name[0] = 0;                                                         \
-			n = 1;                                                                      \
-		}                                                                                   \
-		event->name_n = n - 1;                                                              \
-		event->cut = last != 0;                                                             \
-		event_submit(event);                                                                \
+#define NAME_SEND(function, capacity)                                                                   \
+	static __noinline void function(struct trace_counters *c, const struct trace_spec *spec,        \
+					const struct frame *frame)                                      \
+	{                                                                                               \
+		struct trace_name *event =                                                              \
+			event_begin(c, sizeof(*event) + (capacity), TRACE_EVENT_NAME, frame->entry_ns); \
+		__u64 from = frame->values[TRACE_OPERAND_ADDR];                                         \
+		char last = 0;                                                                          \
+		long n;                                                                                 \
+                                                                                                        \
+		if (!event)                                                                             \
+			return;                                                                         \
+		header_call(&event->header, spec, frame);                                               \
+		event->handle = frame->values[TRACE_OPERAND_HANDLE];                                    \
+		event->of = frame->values[TRACE_OPERAND_STREAM];                                        \
+		n = bpf_probe_read_user_str(event->name, (capacity), (void *)from);                     \
+		if (n == (capacity))                                                                    \
+			bpf_probe_read_user(&last, sizeof(last), (void *)(from + (capacity)-1));        \
+		if (n <= 0) {                                                                           \
+			event->header.flags |= TRACE_FLAG_UNREAD;                                       \
+			event->name[0] = 0;                                                             \
+			n = 1;                                                                          \
+		}                                                                                       \
+		event->name_n = n - 1;                                                                  \
+		event->cut = last != 0;                                                                 \
+		event_submit(event);                                                                    \
 	}
 NAME_SEND(name_send_small, TRACE_NAME_SMALL)
 NAME_SEND(name_send_medium, TRACE_NAME_MEDIUM)
 NAME_SEND(name_send_large, TRACE_NAME_LARGE)
 
-/* In the smallest record that holds it. */
+/* Sends the name in the smallest record that fits. */
 static __noinline void name_event(struct trace_counters *c, const struct trace_spec *spec,
 				  const struct frame *frame)
 {
-	char *anywhere = bpf_map_lookup_elem(&lengths, &zero);
+	char *scratch = bpf_map_lookup_elem(&lengths, &zero);
 	long n;
 
-	if (!anywhere)
+	if (!scratch)
 		return;
-	n = bpf_probe_read_user_str(anywhere, TRACE_NAME_LARGE, (void *)frame->values[TRACE_OPERAND_ADDR]);
+	n = bpf_probe_read_user_str(scratch, TRACE_NAME_LARGE, (void *)frame->values[TRACE_OPERAND_ADDR]);
 	if (n <= TRACE_NAME_SMALL)
 		name_send_small(c, spec, frame);
 	else if (n <= TRACE_NAME_MEDIUM)

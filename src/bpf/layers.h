@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Frames: the outermost call of a thread in each layer, and what encloses it. */
+/* Frames: the outermost call of a thread in each layer, and its enclosing call. */
 #pragma once
 
 #include "bpf/threads.h"
 
 /*
- * The frame of a layer; with @frames, the thread's in the layers above CUDA's. NULL: there is none, as there
- * cannot be of a layer that does not exist.
+ * The frame of a layer. @frames: the thread's frames in the layers above CUDA. NULL: no frames, or an invalid
+ * layer.
  */
 static __always_inline struct frame *frame_of(struct thread *thread, struct frames *frames, __u32 layer)
 {
@@ -20,7 +20,10 @@ static __always_inline struct frame *frame_of(struct thread *thread, struct fram
 	return &frames->at[above];
 }
 
-/* The current thread's frames in the layers above CUDA's, made if there are none. NULL: no room, counted. */
+/*
+ * The current thread's frames in the layers above CUDA, created if needed. NULL: the map is full, which is
+ * counted.
+ */
 static __noinline struct frames *frames_get(struct trace_counters *c, __u64 id)
 {
 	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
@@ -36,8 +39,8 @@ static __noinline struct frames *frames_get(struct trace_counters *c, __u64 id)
 }
 
 /*
- * A jump instead of a call leaves the stack pointer where the first function had it, and the return address
- * is that of the kernel's trampoline, which begins a page. Anything else at that stack pointer is a new call.
+ * Whether the function was entered by a tail call from the one with the same stack pointer. Then its return
+ * address is that of the kernel's trampoline, which is at the start of a page. Otherwise it is a new call.
  */
 static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 {
@@ -47,8 +50,7 @@ static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
 }
 
 /*
- * Is the thread's call one that lost its probes after it began? Then it would hide all that is called deeper
- * in the stack.
+ * Whether the call's probes were detached after it began. Its frame would hide all calls deeper in the stack.
  */
 static __noinline bool is_gone(const struct frame *frame)
 {
@@ -59,16 +61,16 @@ static __noinline bool is_gone(const struct frame *frame)
 }
 
 /*
- * A deeper call than the one that we know of is nested in it, unless that was left by longjmp or an
- * exception: then its return address, where the kernel put that of its trampoline, has been written over,
- * sooner or later.
+ * Whether the frame's call was left by longjmp or an exception, so that a call deeper in the stack is not
+ * nested in it. In that case the return address, which the kernel had replaced by its trampoline's, is
+ * overwritten sooner or later.
  */
 static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
 {
 	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
 }
 
-/* Is a function, entered at @sp, called from within the call of this frame, of another layer? */
+/* Whether a function, entered at @sp, is called within the call of this frame of another layer. */
 static __always_inline bool is_within(struct pt_regs *ctx, const struct trace_control *ctl,
 				      const struct frame *frame, __u64 sp)
 {
@@ -78,10 +80,10 @@ static __always_inline bool is_within(struct pt_regs *ctx, const struct trace_co
 }
 
 /*
- * At an entry at @sp in layer @own: calls of other layers that have been left are over. Returns the number of
- * the innermost call of the layers above; 0: there is none.
+ * At an entry at @sp in layer @own: drops frames of other layers whose calls have been left. Returns the
+ * number of the innermost call of the layers above @own; 0: there is none.
  */
-static __noinline __u32 layers_settle(struct pt_regs *ctx, struct thread *thread, struct frames *frames,
+static __noinline __u32 layers_unwind(struct pt_regs *ctx, struct thread *thread, struct frames *frames,
 				      __u64 sp, __u32 own)
 {
 	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
@@ -112,8 +114,8 @@ static __noinline __u32 layers_settle(struct pt_regs *ctx, struct thread *thread
 }
 
 /*
- * The frame that a return at @sp belongs to: the one that was entered last at this place of the stack. Where
- * there is none, any that the function returned within.
+ * The frame that a return at @sp belongs to: of those with this stack pointer, the one that was entered last.
+ * If there is none, any frame that encloses the returning function.
  */
 static __noinline struct frame *frame_returning(struct trace_counters *c, struct thread *thread, __u64 id,
 						__u64 sp)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * For trace.bpf.c only: what it knows of the kernel's structures and of the machine. Offsets of the
- * structures are found by CO-RE when the program is loaded, so only the members that are read are declared.
+ * For trace.bpf.c only: the kernel's structures and the machine's registers. CO-RE sets the offsets of
+ * members when the program is loaded, so only members that are read are declared.
  */
 #pragma once
 
@@ -42,15 +42,15 @@ struct task_struct {
 } KERNEL_STRUCT;
 
 /*
- * Register @i of the integer arguments, else nothing. By hand, since the compiler would merge loads at
- * several offsets into one at a computed offset, which the verifier refuses for a context.
+ * Loads a member of the context. In assembly, since the compiler would merge loads at several offsets into
+ * one at a computed offset, which the verifier refuses for a context.
  */
 #define CONTEXT_LOAD(value, ctx, offset) \
 	asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(value) : "r"(ctx), "i"(offset))
 
 /*
- * Before a comparison: the compiler must compare this very value, so that the verifier knows its bound from
- * there on.
+ * Used before a comparison: forces the compiler to compare this value itself, so that the verifier learns its
+ * bound.
  */
 #define SHOW_BOUND(value) asm volatile("" : "+r"(value))
 
@@ -58,8 +58,8 @@ struct task_struct {
 enum {
 	REGISTER_ARGS = 6,
 	BREAKPOINT = 1,
-	RETURN_POPS = 8, /* what a return takes off the stack */
-	STACK_ARGS = 8, /* where they begin, from the stack pointer at a function's entry */
+	RETURN_POPS = 8, /* bytes that a return pops off the stack */
+	STACK_ARGS = 8, /* offset of stack arguments from the stack pointer at a function's entry */
 };
 
 static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
@@ -89,9 +89,9 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 	return v;
 }
 
-/* Where a function just entered will return to. */
 #define RETURN_ON_STACK 1
 
+/* The return address of a function that was just entered. */
 static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 {
 	__u64 address = 0;
@@ -143,7 +143,7 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 	return v;
 }
 
-#define RETURN_ON_STACK 0 /* in the link register: nobody knows where a function keeps it */
+#define RETURN_ON_STACK 0 /* in the link register; a function may save it anywhere */
 
 static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 {
@@ -154,5 +154,5 @@ static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
 	return address;
 }
 #else
-#error "which machine's registers?"
+#error "unsupported machine"
 #endif

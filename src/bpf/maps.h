@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * For trace.bpf.c only: its maps and what it keeps in those that only it sees.
- */
+/* For trace.bpf.c only: its maps, and the types in those that user space does not read. */
 #pragma once
 
 #include "bpf/machine.h"
@@ -12,68 +10,68 @@
 
 enum {
 	EEXIST = 17,
-	/* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: a query's "no" */
+	/* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: not an error of a query */
 	NOT_READY = 600,
-	LOOK_EVERY = 256, /* events of a CPU between two looks at how full the ring is; power of two */
+	FILL_CHECK_EVERY = 256, /* events of a CPU between two checks of how full the ring is; power of two */
 	BATCH_CHUNK = 16,
-	HITS_WAIT = 64,
-	ASIDES = 4096,
+	HITS_FLUSH = 64,
+	PENDING_CALLS = 4096,
 	PAGE = 4096,
 };
 
 /* The call that a thread is in. */
 struct frame {
-	__u64 sp; /* at the function's entry; 0: in none */
+	__u64 sp; /* at the function's entry; 0: not in a call */
 	__u64 entry_ns;
-	__u64 values[TRACE_OPERANDS]; /* of TRACE_FROM_OUT the address, until it is over */
-	__u64 shared; /* launches: bytes, function, dimensions */
-	__u64 function;
-	__u32 dim[6];
+	__u64 values[TRACE_OPERANDS]; /* for TRACE_FROM_OUT the address, until the call ends */
+	__u64 shared; /* launches: bytes of dynamic shared memory */
+	__u64 function; /* launches */
+	__u32 dim[6]; /* launches: grid, block */
 	__u16 call;
 	__u16 flags; /* enum trace_event_flag */
-	__u32 tails; /* probed functions that it has been left for by a jump: they return with it */
+	__u32 tails; /* tail calls to probed functions, which return with it */
 	__u32 number, enclosing; /* as in struct trace_call and trace_header */
 };
 
 struct thread {
 	__u64 incarnation;
-	__u32 epoch; /* trace_control's when `flags` were looked up */
+	__u32 epoch; /* of trace_control when `flags` were read */
 	__u32 flags; /* enum trace_proc_flag */
-	__u32 hits, return_hits; /* not yet in `counters` */
-	/* bits 1 << enum trace_layer: layers above CUDA's that had a call when last looked at */
+	__u32 hits, return_hits; /* not yet added to `counters` */
+	/* bits 1 << enum trace_layer: layers above CUDA that had a call when last checked */
 	__u32 above;
-	__u32 numbered; /* calls of those layers so far, and so the number of the newest; 0: none */
+	__u32 numbered; /* calls of those layers so far, which is the newest one's number; 0: none */
 	struct frame frame; /* of layer CUDA */
 };
 
-/* A thread's calls in the layers above CUDA's, which most threads never make. */
+/* A thread's calls in the layers above CUDA. Most threads make none. */
 struct frames {
-	struct frame at[TRACE_LAYERS - 1]; /* by layer, the one above CUDA's first */
+	struct frame at[TRACE_LAYERS - 1]; /* by layer; the first is the one above CUDA */
 };
 
 /*
- * A call that a thread is in and that is told apart from its outermost: of setenv(), or nested and
- * TRACE_SPEC_ALWAYS.
+ * A call in progress that sends an event when it returns but has no frame in its layer: of setenv(), or a
+ * nested one with TRACE_SPEC_ALWAYS.
  */
-struct aside_key {
+struct pending_key {
 	__u64 id; /* bpf_get_current_pid_tgid() */
 	__u64 sp; /* at the function's entry */
 };
 
-struct aside {
-	struct frame frame; /* of setenv(): the addresses of name and value are values[0] and [1] */
-	__u64 outer_ns; /* when the outermost was entered, which this one is over before */
+struct pending_call {
+	struct frame frame; /* for setenv(), values[0] and [1] are the addresses of name and value */
+	__u64 outer_ns; /* entry of the outermost call, within which this one must return */
 };
 
-/* What is about to be known of a call that is over. */
+/* The outcome of a call that has ended. */
 struct outcome {
 	__u64 now;
 	__u64 duration_ns;
 	__s32 result;
-	__u32 returned; /* result and duration are known */
+	__u32 returned; /* its return was seen: result and duration are valid */
 };
 
-/* User space sets how many entries. */
+/* User space sets max_entries of this map and the next ones. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -84,7 +82,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
-	__type(key, __u64); /* as of `threads` */
+	__type(key, __u64); /* as for `threads` */
 	__type(value, struct frames);
 } layers SEC(".maps");
 
@@ -109,17 +107,17 @@ struct {
 	__type(value, __u64);
 } errors SEC(".maps");
 
-/* They are short: whoever does not return makes room for others. */
+/* LRU: these calls are short, and the entry of one that never returns is replaced in time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, ASIDES);
-	__type(key, struct aside_key);
-	__type(value, struct aside);
-} asides SEC(".maps");
+	__uint(max_entries, PENDING_CALLS);
+	__type(key, struct pending_key);
+	__type(value, struct pending_call);
+} pending_calls SEC(".maps");
 
 /*
- * Where names are read to, to know how long they are: whatever others write there, too, their length is
- * right.
+ * A scratch buffer for determining a name's length. Several programs may write to it at once, since only the
+ * returned length is used.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -155,7 +153,7 @@ struct {
 	__uint(max_entries, PAGE);
 } events SEC(".maps");
 
-/* Zeros that are too many for the stack: a new entry of `stats`, `threads`, `layers`. */
+/* Zeros for a new entry of `stats`, `threads` or `layers`, which are too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -164,11 +162,11 @@ struct {
 } zeros SEC(".maps");
 
 /*
- * From 6.13 on programs of a probe's type may get their stack from a page of the CPU instead of the task's
- * (kernel/bpf/verifier.c, check_max_stack_depth), on the grounds that two never run on a CPU at once. Those
- * of uprobes do, from 6.0 on: they can be preempted, and then one writes over the other's variables. A
- * program with a tail call is left its own stack; this one is never made, and the verifier, which knows that
- * constant, takes it out.
+ * From 6.13 on, programs of a probe's type may get a per-CPU stack instead of the task's
+ * (kernel/bpf/verifier.c, check_max_stack_depth), which assumes that two of them never run on a CPU at once.
+ * Programs of uprobes do, from 6.0 on: they can be preempted, and then one overwrites the other's variables.
+ * A program with a tail call keeps the task's stack. This tail call is never made: the verifier knows that
+ * the constant is 0 and removes it.
  */
 #ifdef TRACE_FETCH
 struct {
@@ -186,7 +184,7 @@ const volatile __u32 never SEC(".rodata.never");
 			bpf_tail_call((ctx), &nothing, 0); \
 	} while (0)
 #else
-#define KEEP_OWN_STACK(ctx) ((void)(ctx)) /* preemption is off */
+#define KEEP_OWN_STACK(ctx) ((void)(ctx)) /* preemption is disabled */
 #endif
 
 #ifndef TRACE_MULTI

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/*
- * For trace.bpf.c only: what a call is called with, and what it gives back.
- */
+/* For trace.bpf.c only: reads the arguments and outputs of a call. */
 #pragma once
 
 #include "bpf/maps.h"
 
-/* By halves: the compiler would make a product of 128 bits of anything simpler. */
+/*
+ * Saturates. Multiplies halves, since the compiler would turn a simpler overflow check into a 128-bit
+ * product.
+ */
 static __always_inline __u64 multiply(__u64 a, __u64 b)
 {
 	__u64 small = a < b ? a : b, large = a < b ? b : a;
@@ -44,7 +45,7 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame
 	return read_user_number(frame->sp + STACK_ARGS + (__u64)(i - REGISTER_ARGS) * 8, 8, frame);
 }
 
-/* Operands as they are when the function is entered. */
+/* Reads the operands at the function's entry. */
 static __always_inline void operands_read(struct pt_regs *ctx, const struct trace_spec *spec,
 					  struct frame *frame)
 {
@@ -69,23 +70,20 @@ static __always_inline void operands_read(struct pt_regs *ctx, const struct trac
 	}
 }
 
-/* TIMES is multiplied by a depth that lies beside it, or is an argument as it is. */
+/* Multiplies TIMES by a depth, which is in the same structure as TIMES, or an argument if TIMES is one. */
 static __noinline void depth_read(struct pt_regs *ctx, const struct trace_spec *spec, struct frame *frame)
 {
 	const struct trace_operand *times = &spec->operands[TRACE_OPERAND_TIMES];
-	bool beside = times->from != TRACE_FROM_ARG;
-	__u64 depth = argument(ctx, beside ? times->arg : spec->depth_in, frame);
+	bool in_memory = times->from != TRACE_FROM_ARG;
+	__u64 depth = argument(ctx, in_memory ? times->arg : spec->depth_in, frame);
 
-	if (beside)
+	if (in_memory)
 		depth = read_user_number(depth + spec->depth_in, 8, frame);
 
 	frame->values[TRACE_OPERAND_TIMES] = multiply(frame->values[TRACE_OPERAND_TIMES], depth);
 }
 
-/*
- * cudaMalloc3D's second argument: width, height, depth; on the stack, or behind a pointer where the machine
- * passes it so.
- */
+/* cudaMalloc3D's second argument: width, height, depth. Passed on the stack, or by a pointer on arm64. */
 static __noinline void extent_read(struct pt_regs *ctx, struct frame *frame)
 {
 	__u64 extent[3];
@@ -100,7 +98,7 @@ static __noinline void extent_read(struct pt_regs *ctx, struct frame *frame)
 	frame->values[TRACE_OPERAND_TIMES] = multiply(extent[1], extent[2]);
 }
 
-/* SIZE becomes the sum of an array of TIMES sizes. */
+/* Replaces SIZE, an array of TIMES sizes, by their sum. */
 static __noinline void batch_read(struct frame *frame)
 {
 	__u64 from = frame->values[TRACE_OPERAND_SIZE], n = frame->values[TRACE_OPERAND_TIMES], sum = 0;
@@ -128,7 +126,7 @@ static __noinline void batch_read(struct frame *frame)
 	frame->values[TRACE_OPERAND_TIMES] = 1;
 }
 
-/* Both halves of a register that carries two 32-bit numbers of a struct. */
+/* Splits a register with two 32-bit members of a struct. */
 static __always_inline void pair_split(__u64 pair, __u32 *first, __u32 *second)
 {
 	*first = pair;
@@ -173,10 +171,10 @@ static __always_inline void launch_dim3_read(struct pt_regs *ctx, struct frame *
 	frame->values[TRACE_OPERAND_STREAM] = rest[1];
 }
 
-/* CUlaunchConfig in cuda.h and cudaLaunchConfig_t in driver_types.h, as far as they are alike. */
+/* The common part of CUlaunchConfig in cuda.h and cudaLaunchConfig_t in driver_types.h. */
 struct launch_config {
 	__u32 dim[6];
-	__u64 shared; /* the driver's has 4 bytes and 4 unused ones */
+	__u64 shared; /* in the driver's, 4 bytes and 4 unused ones */
 	__u64 stream;
 };
 
@@ -220,7 +218,7 @@ static __always_inline void frame_fill(struct pt_regs *ctx, const struct trace_s
 		frame->values[TRACE_OPERAND_SIZE] = 0;
 }
 
-/* What the function has written, once it has succeeded; nothing where that is not known. */
+/* Reads the function's outputs. @good: it has succeeded; otherwise, or if unknown, they are 0. */
 static __always_inline void outputs_read(const struct trace_spec *spec, struct frame *frame, bool good)
 {
 	for (__u32 i = 0; i < TRACE_OPERANDS; i++) {

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What is probed, as both sides of the kernel boundary see it: limits, layers, operations, and struct
- * trace_spec, which says where a call's arguments lie. User space makes the specs from its tables of probes.
+ * What is probed: limits, layers, operations, and struct trace_spec, which describes where a call's arguments
+ * are. Shared by the kernel side and user space, which creates the specs from its tables of probes.
  */
 #pragma once
 
 #include <linux/types.h>
 
 enum {
-	/* Of spec.h, event.h and shared.h: goes up with every change of them. */
+	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
 	TRACE_VERSION = 2,
-	TRACE_CALLS_MAX = 8192, /* rows of all tables of probes, at most */
+	TRACE_CALLS_MAX = 8192, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
 	TRACE_TEXT = 216,
-	/* A name's room in its event: the smallest that holds it. What is longer is cut. */
+	/* Capacities for a name in its event: the smallest that fits is used. Longer names are cut. */
 	TRACE_NAME_SMALL = 192,
 	TRACE_NAME_MEDIUM = 1024,
 	TRACE_NAME_LARGE = 16384,
 	TRACE_ACTIVE = 4096,
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
 	/*
-	 * Latency: 0..7 ns exactly, then 8 buckets for each power of two up to 2^41 ns (37 minutes); what is
-	 * longer is in the last.
+	 * Latency: one bucket each for 0..7 ns, then 8 for each power of two up to 2^41 ns (37 minutes).
+	 * Longer calls are in the last one.
 	 */
 	TRACE_BUCKETS = 8 + 38 * 8,
 };
 
 /*
- * Calls nest within their layer only; from the lowest to the highest. The CUDA driver and its runtime are one
- * layer: a call of the driver that the runtime makes is part of the runtime's.
+ * Layers, from the lowest to the highest. Calls nest only within their layer. The CUDA driver and its runtime
+ * are one layer: a call of the driver by the runtime is part of the runtime's call.
  */
 enum trace_layer {
 	TRACE_LAYER_CUDA,
@@ -38,31 +38,28 @@ enum trace_layer {
 	TRACE_LAYER_TORCH,
 	TRACE_LAYER_PYTHON,
 	TRACE_LAYERS,
-	TRACE_LAYER_NONE = TRACE_LAYERS, /* in no layer: calls that neither nest nor are nested in */
+	TRACE_LAYER_NONE = TRACE_LAYERS, /* no layer: such calls neither nest nor contain nested ones */
 	TRACE_LAYER_WIDTH = 4, /* bits */
 	TRACE_LAYER_BITS = (1 << TRACE_LAYER_WIDTH) - 1,
 };
 
-/* How a function says that it failed. */
+/* How a function reports failure. */
 enum trace_result {
-	TRACE_RESULT_OF_LIBRARY, /* not on the kernel side: as the row of its library says */
-	TRACE_RESULT_CUDA, /* CUresult, cudaError_t: 0, or of a query "not ready", is no failure */
-	TRACE_RESULT_INT, /* int or enum: 0 is success, all else a code */
-	TRACE_RESULT_POINTER, /* NULL is failure, its code is TRACE_RESULT_NULL; the code of success is 0 */
-	TRACE_RESULT_NONE, /* it does not: never a failure */
+	TRACE_RESULT_OF_LIBRARY, /* as in the row of its library; not used on the kernel side */
+	TRACE_RESULT_CUDA, /* CUresult, cudaError_t: 0, and "not ready" of a query, are success */
+	TRACE_RESULT_INT, /* int or enum: 0 is success, others are error codes */
+	TRACE_RESULT_POINTER, /* NULL is failure, with code TRACE_RESULT_NULL; others: success, code 0 */
+	TRACE_RESULT_NONE, /* it does not report failure */
 	TRACE_RESULT_WIDTH = 4,
 	TRACE_RESULT_BITS = (1 << TRACE_RESULT_WIDTH) - 1,
 };
 enum { TRACE_RESULT_NULL = -1 };
 
-/*
- * What kind of thing a call does; the same for all names of one operation. Rows of probes
- * (trace/libraries.def) name one.
- */
+/* The operation that a call performs, with its operands. Rows of probes (trace/libraries.def) name one. */
 enum trace_op {
 	TRACE_OP_NONE,
 	TRACE_OP_LAUNCH,
-	TRACE_OP_GRAPH_INSTANTIATE, /* handle: the executable graph; addr: the graph it was made of */
+	TRACE_OP_GRAPH_INSTANTIATE, /* handle: the executable graph; addr: the graph it is created from */
 	TRACE_OP_GRAPH_LAUNCH, /* handle: the executable graph */
 	TRACE_OP_GRAPH_DESTROY, /* handle: a graph, executable or not */
 	TRACE_OP_CAPTURE_BEGIN, /* stream */
@@ -80,7 +77,7 @@ enum trace_op {
 	TRACE_OP_SYNC_STREAM, /* stream */
 	TRACE_OP_SYNC_EVENT, /* handle: the event */
 	TRACE_OP_SYNC_CONTEXT, /* the current context, or handle */
-	TRACE_OP_SYNC_DEVICE, /* the runtime's, of the current device */
+	TRACE_OP_SYNC_DEVICE, /* runtime: the current device */
 	TRACE_OP_QUERY_STREAM,
 	TRACE_OP_QUERY_EVENT,
 	TRACE_OP_EVENT_CREATE,
@@ -93,23 +90,23 @@ enum trace_op {
 	TRACE_OP_CONTEXT_CREATE, /* handle: the new context; kind: the device's ordinal. Becomes current */
 	TRACE_OP_CONTEXT_RETAIN, /* primary: handle, kind: ordinal. Does not become current */
 	TRACE_OP_CONTEXT_RELEASE, /* primary: kind: ordinal */
-	TRACE_OP_CONTEXT_RESET, /* primary: kind: ordinal; all it held is gone */
+	TRACE_OP_CONTEXT_RESET, /* primary: kind: ordinal; all its resources are freed */
 	TRACE_OP_CONTEXT_DESTROY, /* handle */
 	TRACE_OP_CONTEXT_SET, /* handle becomes this thread's current context, 0: none */
 	TRACE_OP_CONTEXT_PUSH,
 	TRACE_OP_CONTEXT_POP,
-	TRACE_OP_DEVICE_SET, /* the runtime's: kind: ordinal */
-	TRACE_OP_DEVICE_RESET, /* the runtime's, of the current device */
+	TRACE_OP_DEVICE_SET, /* runtime: kind: ordinal */
+	TRACE_OP_DEVICE_RESET, /* runtime: the current device */
 	TRACE_OP_DEVICE_GET, /* cuDeviceGet: handle: the device, kind: ordinal */
 	TRACE_OP_MODULE_LOAD, /* handle: module or library; addr: its image in memory */
-	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path it was loaded from */
+	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path of its file */
 	TRACE_OP_MODULE_UNLOAD,
 	/* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
 	TRACE_OP_FUNCTION_NAME,
-	/* handle, not 0, stands for the same kernel as addr: a handle, or a host function */
+	/* handle, not 0: the same kernel as addr, which is a handle or a host function */
 	TRACE_OP_FUNCTION_ALIAS,
 	/*
-	 * __cudaRegisterFunction: handle: host function; addr: where the kernel's symbol lies, in the file's
+	 * __cudaRegisterFunction: handle: host function; addr: address of the kernel's symbol, in the file's
 	 * data
 	 */
 	TRACE_OP_FUNCTION_REGISTER,
@@ -117,61 +114,55 @@ enum trace_op {
 	TRACE_OPS,
 };
 
-/* Memory, as allocators differ by it. */
+/* Kinds of memory, by allocator. */
 enum trace_memory {
 	TRACE_MEMORY_DEVICE,
 	TRACE_MEMORY_ASYNC, /* stream-ordered, from a pool */
 	TRACE_MEMORY_MANAGED,
 	TRACE_MEMORY_HOST, /* pinned, allocated */
-	TRACE_MEMORY_REGISTERED, /* pinned, the program's own */
+	TRACE_MEMORY_REGISTERED, /* pinned, allocated by the program */
 	TRACE_MEMORY_PHYSICAL, /* VMM: cuMemCreate; addr is the handle */
 	TRACE_MEMORY_ARRAY, /* addr is the handle */
 	TRACE_MEMORIES,
 };
 
-/* 0..4 as enum cudaMemcpyKind in driver_types.h. */
+/* 0..4 as in enum cudaMemcpyKind in driver_types.h. */
 enum trace_copy {
 	TRACE_COPY_HOST_TO_HOST,
 	TRACE_COPY_HOST_TO_DEVICE,
 	TRACE_COPY_DEVICE_TO_HOST,
 	TRACE_COPY_DEVICE_TO_DEVICE,
-	TRACE_COPY_DEFAULT, /* the driver finds out from the addresses */
+	TRACE_COPY_DEFAULT, /* the driver determines it from the addresses */
 	TRACE_COPY_PEER,
 	TRACE_COPIES,
 };
 
-/* How a launch's dimensions reach the function. */
+/* How a function's arguments are read. */
 enum trace_shape {
 	TRACE_SHAPE_PLAIN, /* operands only */
 	/*
-	 * Launches: function, dimensions, shared bytes and stream come by the shape, operands are not looked
-	 * at.
+	 * Launches: the shape determines function, dimensions, shared bytes and stream; operands are ignored.
 	 */
 	TRACE_SHAPE_LAUNCH, /* cuLaunchKernel: f, gx, gy, gz, bx, by, bz, shared, stream, ... */
 	TRACE_SHAPE_LAUNCH_DIM3, /* cudaLaunchKernel: f, dim3, dim3, args, shared, stream */
 	TRACE_SHAPE_LAUNCH_CONFIG, /* cuLaunchKernelEx, cudaLaunchKernelExC: config *, f, ... */
-	/* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value: TIMES is its height times its depth */
+	/* cudaMalloc3D: cudaPitchedPtr *, cudaExtent by value; TIMES is its height times its depth */
 	TRACE_SHAPE_EXTENT,
 	/*
-	 * cudaMemcpy3D: HANDLE, ADDR are arrays; where either is not 0, SIZE counts elements and is told as 0
+	 * cudaMemcpy3D: HANDLE, ADDR are arrays; if either is not 0, SIZE counts elements and is reported as
+	 * 0
 	 */
 	TRACE_SHAPE_ARRAYS,
-	TRACE_SHAPE_BATCH, /* copies in a batch: operand SIZE is the array of sizes, TIMES their number */
-	/*
-	 * HANDLE: as after success; ADDR: where a string lies; STREAM: what it is of (a module). A NAME
-	 * event, or none
-	 */
+	TRACE_SHAPE_BATCH, /* a batch of copies: SIZE is an array of sizes, TIMES their number */
+	/* After success, sends a NAME event. HANDLE; ADDR: of the string; STREAM: its module or library */
 	TRACE_SHAPE_NAME,
-	TRACE_SHAPE_SETENV, /* name, value, overwrite; in no stats */
+	TRACE_SHAPE_SETENV, /* name, value, overwrite; not counted in stats */
 };
 
 enum trace_operand_from {
 	TRACE_FROM_NONE,
 	TRACE_FROM_CONST, /* `value` */
-	/*
-	 * integer argument `arg`, 0 first, beyond the registers from the stack; times `value` where that is
-	 * not 0
-	 */
+	/* integer argument `arg`, from 0, in a register or on the stack; times `value` if that is not 0 */
 	TRACE_FROM_ARG,
 	TRACE_FROM_IN, /* `width` bytes at (argument `arg`) + `value`, read at entry */
 	TRACE_FROM_OUT, /* `width` bytes at (argument `arg`) + `value`, read after success */
@@ -180,17 +171,17 @@ enum trace_operand_from {
 struct trace_operand {
 	__u8 from; /* enum trace_operand_from */
 	__u8 arg;
-	__u8 width; /* bytes: 4 or 8; of an argument: how much of the register counts */
+	__u8 width; /* bytes: 4 or 8; of an argument, the used part of the register */
 	__u8 pad;
 	__s32 value;
 };
 _Static_assert(sizeof(struct trace_operand) == 8, "both sides must agree");
 
-/* Columns of a row of probes, by their place in `operands`. */
+/* Columns of a row of probes, by index in `operands`. */
 enum trace_operand_index {
 	TRACE_OPERAND_ADDR,
 	TRACE_OPERAND_SIZE,
-	/* size is multiplied by it where there is one: height, or the number of a batch */
+	/* a factor of the size: height, or the number of copies in a batch */
 	TRACE_OPERAND_TIMES,
 	TRACE_OPERAND_STREAM,
 	TRACE_OPERAND_HANDLE,
@@ -198,14 +189,14 @@ enum trace_operand_index {
 };
 
 enum trace_spec_flag {
-	TRACE_SPEC_RETURNS = 1 << 0, /* there is a return probe: the call is over when it has fired */
-	TRACE_SPEC_EVENT = 1 << 1, /* order matters: send an event */
-	/* SIZE is no number of bytes moved or asked for: keep it out of `stats` */
+	TRACE_SPEC_RETURNS = 1 << 0, /* has a return probe, and ends when that is hit */
+	TRACE_SPEC_EVENT = 1 << 1, /* sends an event, since its order matters */
+	/* SIZE is not a number of bytes copied or allocated, and is not added in `stats` */
 	TRACE_SPEC_SKIP_BYTES = 1 << 2,
-	TRACE_SPEC_ALWAYS = 1 << 3, /* its event is sent also when it succeeds within another probed call */
+	TRACE_SPEC_ALWAYS = 1 << 3, /* sends its event also if it succeeds within another probed call */
 	/* Set by attach_set_spec(), from the operands. */
-	TRACE_SPEC_INPUTS = 1 << 4, /* one is not NONE */
-	TRACE_SPEC_OUTPUTS = 1 << 5, /* one is OUT */
+	TRACE_SPEC_INPUTS = 1 << 4, /* an operand is not NONE */
+	TRACE_SPEC_OUTPUTS = 1 << 5, /* an operand is OUT */
 };
 
 /* Map `specs`, array by call number; user space writes it from the table of probes before it attaches. */
@@ -216,14 +207,14 @@ struct trace_spec {
 	__u8 layer : TRACE_LAYER_WIDTH, result : TRACE_RESULT_WIDTH; /* enum trace_layer, trace_result */
 	__u16 event_flags; /* enum trace_event_flag that every event of this call has */
 	/*
-	 * A third factor, 0: none. TIMES read from memory: the u64 at this offset from its argument; TIMES an
-	 * argument: this argument
+	 * A third factor of the size; 0: none. If TIMES is read from memory, the u64 at this offset from the
+	 * same argument; if TIMES is an argument, the argument with this number
 	 */
 	__u16 depth_in;
 	struct trace_operand operands[TRACE_OPERANDS];
 	/*
-	 * CLOCK_MONOTONIC, when probes of it were taken away last: calls that were open then may never be
-	 * seen to return
+	 * CLOCK_MONOTONIC, when its probes were last detached: returns of calls open at that time may not be
+	 * seen
 	 */
 	__u64 gone_ns;
 };

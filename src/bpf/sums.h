@@ -28,8 +28,8 @@ static __noinline struct trace_stat *stat_new(struct trace_counters *c, struct t
 }
 
 /*
- * Tells user space that there is something to read: once it is there, since a reader that comes before would
- * not come again.
+ * Tells user space to read the process's sums. Called after they are updated, since user space clears the
+ * byte before it reads them.
  */
 static __always_inline void stat_mark_active(struct trace_control *ctl, __u32 tgid)
 {
@@ -67,7 +67,7 @@ static __noinline void error_count(struct trace_counters *c, const struct thread
 		COUNT(&c->lost_errors);
 }
 
-/* As TRACE_BUCKETS says: how often each number of leading bits, and the three bits after the first. */
+/* The bucket (see TRACE_BUCKETS), from the position of the highest bit and the three bits after it. */
 static __always_inline __u32 bucket_of(__u64 ns)
 {
 	__u64 rest = ns;

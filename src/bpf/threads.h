@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Processes and threads: found or made, with their flags. */
+/* Entries of processes and threads, and their flags. */
 #pragma once
 
 #include "bpf/emit.h"
 
-/* The current process's entry, made if there is none. NULL: no room, counted. */
+/* The current process's entry, created if needed. NULL: the map is full, which is counted. */
 static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tgid, __u32 default_flags)
 {
 	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid);
@@ -13,7 +13,7 @@ static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tg
 	long r;
 
 	if (proc) {
-		/* Two threads at once may tell twice, which user space does not mind. */
+		/* Two threads may both send the event; user space accepts duplicates. */
 		if (proc->flags & TRACE_PROC_UNSEEN) {
 			proc->flags &= ~TRACE_PROC_UNSEEN;
 			process_event(c, TRACE_EVENT_PROCESS, proc->incarnation, proc->start_boot_ns);
@@ -32,13 +32,13 @@ static __noinline struct trace_proc *proc_get(struct trace_counters *c, __u32 tg
 	return proc;
 }
 
-/* The slow half of thread_get(): not seen before, or to be looked at again. */
+/* The slow path of thread_get(): creates the entry, or updates its flags. */
 static __noinline struct thread *thread_refresh(struct trace_counters *c, struct trace_control *ctl, __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	__u32 tgid = id >> 32;
 	__u64 incarnation = 0;
-	__u32 epoch = ctl->epoch; /* before the flags that it stands for */
+	__u32 epoch = ctl->epoch; /* read before the flags */
 	__u32 flags = TRACE_PROC_IGNORE;
 
 	if (tgid != ctl->own_tgid) {
@@ -67,7 +67,7 @@ static __noinline struct thread *thread_refresh(struct trace_counters *c, struct
 	return thread;
 }
 
-/* Hits wait in the thread, where adding costs nothing, until there are some or the thread ends. */
+/* Hits are first counted in the thread's entry, which needs no atomic add, and added here in batches. */
 static __noinline void hits_flush(struct trace_counters *c, struct thread *thread)
 {
 	ADD(&c->hits, thread->hits);
@@ -76,7 +76,7 @@ static __noinline void hits_flush(struct trace_counters *c, struct thread *threa
 	thread->return_hits = 0;
 }
 
-/* The current thread, if its calls are wanted; counts the hit. */
+/* Counts the hit. The current thread's entry; NULL: its calls are not traced, or a map is full. */
 static __always_inline struct thread *thread_get(struct trace_counters *c, struct trace_control *ctl,
 						 __u64 id)
 {
@@ -88,7 +88,7 @@ static __always_inline struct thread *thread_get(struct trace_counters *c, struc
 		COUNT(&c->hits);
 		return NULL;
 	}
-	if (++thread->hits >= HITS_WAIT)
+	if (++thread->hits >= HITS_FLUSH)
 		hits_flush(c, thread);
 	return thread;
 }

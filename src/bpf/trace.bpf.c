@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The kernel side of tracing. README.md says how it is compiled and what user space knows of it.
+ * The kernel side of tracing. README.md describes how it is compiled and its interface to user space.
  *
- *   call_entry   finds or makes the thread's entry of `threads`; a nested call is counted as such, else its
- *                frame is filled
- *   call_return  the frame that this stack pointer belongs to: sums, event; or the aside: event
- *   empty_*      what a probe costs without us
- *   task_exit    forgets the thread, and the process with its last one
- *   task_exec    forgets what the process was
+ *   call_entry   finds or creates the thread's entry in `threads`; counts a nested call, or fills the frame
+ * of
+ *                an outermost one
+ *   call_return  finds the frame by its stack pointer, updates the sums and sends the event; or sends the
+ * event
+ *                of a pending call
+ *   empty_*      do nothing, for measuring the cost of a probe
+ *   task_exit    removes the thread, and with the last thread its process
+ *   task_exec    removes the process's state from before exec
  *
- * A thread has one frame in each layer (enum trace_layer), that of its outermost probed call there: the stack
- * pointer shows what is nested in it, and what was left behind by an exception or longjmp. The CUDA layer's
- * frame is in `threads`; those of the layers above are in `layers`, which is looked up only for threads that
- * have called such a layer. Nested calls that send events all the same are kept apart (struct aside).
+ * A thread has one frame in each layer (enum trace_layer), for its outermost probed call there. The stack
+ * pointer shows which calls are nested in it, and whether it was left by an exception or longjmp. The CUDA
+ * layer's frame is in `threads`; those of the layers above are in `layers`, which is read only for threads
+ * that have called such a layer. Nested calls that send events are stored separately (struct pending_call).
  */
 #include "bpf/machine.h"
 #include "bpf/maps.h"
@@ -21,14 +24,14 @@
 #include "bpf/layers.h"
 #include "bpf/sums.h"
 
-/* ---- a call is over ---- */
+/* ---- end of a call ---- */
 
 static __always_inline bool is_launch(const struct trace_spec *spec)
 {
 	return spec->shape >= TRACE_SHAPE_LAUNCH && spec->shape <= TRACE_SHAPE_LAUNCH_CONFIG;
 }
 
-/* The code of what a function returned, by its convention; 0: success, or it has no way to fail. */
+/* The result code of a function, by its convention; 0: success, or it does not report failure. */
 static __always_inline __s32 result_of(const struct trace_spec *spec, struct pt_regs *ctx)
 {
 	__u64 value = PT_REGS_RC(ctx);
@@ -62,9 +65,9 @@ static __always_inline void sums_add(struct trace_stat *stat, const struct outco
 	stat->last_ns = outcome->now;
 }
 
-static __always_inline void call_over(struct trace_counters *c, struct trace_control *ctl,
-				      struct thread *thread, struct frame *frame,
-				      const struct trace_spec *spec, __u64 id, const struct outcome *outcome)
+static __always_inline void call_end(struct trace_counters *c, struct trace_control *ctl,
+				     struct thread *thread, struct frame *frame,
+				     const struct trace_spec *spec, __u64 id, const struct outcome *outcome)
 {
 	bool failed = is_failure(spec, outcome->result);
 	struct trace_stat *stat;
@@ -77,7 +80,7 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 	}
 	stat = stat_get(c, thread, id >> 32, frame->call);
 	if (stat) {
-		/* Bytes are those of successful calls: none where that is not known. */
+		/* Bytes count only for calls that are known to have succeeded. */
 		bool moved = outcome->returned && !failed && !(spec->flags & TRACE_SPEC_SKIP_BYTES);
 
 		sums_add(stat, outcome, moved ? bytes : 0);
@@ -102,13 +105,13 @@ static __always_inline void call_over(struct trace_counters *c, struct trace_con
 /* ---- probes ---- */
 
 /*
- * setenv() of the variable that chooses devices, told once its arguments are known to be in memory, if it
- * returns to us.
+ * Sends the event of a setenv() of CUDA_VISIBLE_DEVICES. If it has a return probe, this is called at its
+ * return, since only then its arguments are surely in memory.
  */
 static __noinline int text_emit(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
 {
 	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
-	char name[sizeof(wanted) + 1] = {}; /* so that a longer one is not taken for it */
+	char name[sizeof(wanted) + 1] = {}; /* one byte more, so that a longer name does not match */
 	struct trace_text *event;
 	struct trace_proc *proc;
 
@@ -133,33 +136,33 @@ static __noinline int text_emit(struct trace_counters *c, struct trace_control *
 	return 0;
 }
 
-/* @call: with TRACE_SITE_NO_RETURN where it will not be seen to return. */
+/* @call: with TRACE_SITE_NO_RETURN if its return will not be seen. */
 static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				 const struct aside_key *key, __u32 call)
+				 const struct pending_key *key, __u32 call)
 {
-	struct aside text = { .frame = {
-				      .values = { register_arg(ctx, 0), register_arg(ctx, 1) },
-				      .entry_ns = bpf_ktime_get_ns(),
-				      .call = call,
-				      .flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
-			      } };
+	struct pending_call text = { .frame = {
+					     .values = { register_arg(ctx, 0), register_arg(ctx, 1) },
+					     .entry_ns = bpf_ktime_get_ns(),
+					     .call = call,
+					     .flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
+				     } };
 
 	COUNT(&c->hits);
 	if (key->id >> 32 == ctl->own_tgid)
 		return 0;
 	if (!(call & TRACE_SITE_NO_RETURN)) {
-		bpf_map_update_elem(&asides, key, &text, BPF_ANY);
+		bpf_map_update_elem(&pending_calls, key, &text, BPF_ANY);
 		return 0;
 	}
 	text.frame.flags |= TRACE_FLAG_NO_RESULT;
 	return text_emit(c, ctl, &text.frame);
 }
 
-/* A call within the thread's outermost of its layer, which sends an event when it returns. */
-static __noinline int aside_begin(struct pt_regs *ctx, const struct frame *outer,
-				  const struct trace_spec *spec, const struct aside_key *key, __u32 call)
+/* A call nested in the thread's outermost one of its layer, which sends an event when it returns. */
+static __noinline int pending_begin(struct pt_regs *ctx, const struct frame *outer,
+				    const struct trace_spec *spec, const struct pending_key *key, __u32 call)
 {
-	struct aside aside = {
+	struct pending_call pending = {
 		.frame = { .sp = key->sp,
 			   .call = call,
 			   .flags = spec->event_flags,
@@ -167,13 +170,14 @@ static __noinline int aside_begin(struct pt_regs *ctx, const struct frame *outer
 		.outer_ns = outer->entry_ns,
 	};
 
-	operands_read(ctx, spec, &aside.frame);
-	aside.frame.entry_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&asides, key, &aside, BPF_ANY);
+	operands_read(ctx, spec, &pending.frame);
+	pending.frame.entry_ns = bpf_ktime_get_ns();
+	bpf_map_update_elem(&pending_calls, key, &pending, BPF_ANY);
 	return 0;
 }
 
-static __noinline int aside_emit(struct trace_counters *c, const struct trace_spec *spec, struct frame *frame)
+static __noinline int pending_emit(struct trace_counters *c, const struct trace_spec *spec,
+				   struct frame *frame)
 {
 	struct outcome outcome = { .now = bpf_ktime_get_ns(), .returned = 1 };
 
@@ -186,11 +190,11 @@ static __noinline int aside_emit(struct trace_counters *c, const struct trace_sp
 	return 0;
 }
 
-/* A return that belongs to no frame: is it that of an aside? */
-static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				    const struct aside_key *key)
+/* For a return without a frame: whether it is that of a pending call, whose event this sends. */
+static __noinline bool pending_return(struct pt_regs *ctx, struct trace_counters *c,
+				      struct trace_control *ctl, const struct pending_key *key)
 {
-	struct aside *found = bpf_map_lookup_elem(&asides, key), aside;
+	struct pending_call *found = bpf_map_lookup_elem(&pending_calls, key), pending;
 	struct frames *frames = NULL;
 	const struct trace_spec *spec;
 	struct thread *thread;
@@ -199,25 +203,25 @@ static __noinline bool aside_return(struct pt_regs *ctx, struct trace_counters *
 
 	if (!found)
 		return false;
-	aside = *found;
-	bpf_map_delete_elem(&asides, key);
-	call = aside.frame.call;
+	pending = *found;
+	bpf_map_delete_elem(&pending_calls, key);
+	call = pending.frame.call;
 	spec = bpf_map_lookup_elem(&specs, &call);
 	if (!spec || is_failure(spec, result_of(spec, ctx)))
 		return true;
 	if (spec->shape == TRACE_SHAPE_SETENV) {
-		text_emit(c, ctl, &aside.frame);
+		text_emit(c, ctl, &pending.frame);
 		return true;
 	}
-	/* One that never returned, because its outermost was left, may lie at the same place of the stack. */
+	/* An old entry may have the same stack pointer, if its outermost call was left without a return. */
 	thread = bpf_map_lookup_elem(&threads, &key->id);
 	if (!thread || thread->flags & TRACE_PROC_QUIET)
 		return true;
 	if (spec->layer != TRACE_LAYER_CUDA)
 		frames = bpf_map_lookup_elem(&layers, &key->id);
 	outer = frame_of(thread, frames, spec->layer);
-	if (outer && outer->sp && outer->entry_ns == aside.outer_ns)
-		aside_emit(c, spec, &aside.frame);
+	if (outer && outer->sp && outer->entry_ns == pending.outer_ns)
+		pending_emit(c, spec, &pending.frame);
 	return true;
 }
 
@@ -247,7 +251,7 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 		return;
 	frame->flags |= TRACE_FLAG_NO_RESULT;
 	outcome.now = frame->entry_ns;
-	call_over(c, ctl, thread, frame, spec, id, &outcome);
+	call_end(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
 }
 
@@ -258,7 +262,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &call);
 	__u64 sp = PT_REGS_SP(ctx) + (site >> TRACE_SITE_STACK_SHIFT);
 	__u64 id = bpf_get_current_pid_tgid();
-	struct aside_key key = { .id = id, .sp = sp };
+	struct pending_key key = { .id = id, .sp = sp };
 	struct frames *frames = NULL;
 	struct thread *thread;
 	struct frame *frame;
@@ -276,7 +280,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		frames = frames_get(c, id);
 		if (!frames)
 			return 0;
-		enclosing = layers_settle(ctx, thread, frames, sp, spec->layer);
+		enclosing = layers_unwind(ctx, thread, frames, sp, spec->layer);
 	}
 	frame = frame_of(thread, frames, spec->layer);
 	if (!frame)
@@ -300,7 +304,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 				frame->tails++;
 			if (spec->flags & TRACE_SPEC_ALWAYS && spec->flags & TRACE_SPEC_EVENT &&
 			    has_return(spec, site))
-				return aside_begin(ctx, frame, spec, &key, call);
+				return pending_begin(ctx, frame, spec, &key, call);
 			return 0;
 		}
 		COUNT(&c->abandoned);
@@ -317,7 +321,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	const struct trace_spec *spec;
 	struct outcome outcome = { .returned = 1 };
-	struct aside_key key = { .id = id, .sp = sp };
+	struct pending_key key = { .id = id, .sp = sp };
 	struct frame *frame;
 	__u32 call;
 
@@ -326,7 +330,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	frame = thread && thread->above ? frame_returning(c, thread, id, sp) : thread ? &thread->frame : NULL;
 	if (!frame || !frame->sp) {
 		COUNT(&c->return_hits);
-		if (!aside_return(ctx, c, ctl, &key) &&
+		if (!pending_return(ctx, c, ctl, &key) &&
 		    !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
 			COUNT(&c->unmatched);
 		return 0;
@@ -334,12 +338,12 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	thread->return_hits++;
 	call = frame->call;
 	if (sp < frame->sp) {
-		aside_return(ctx, c, ctl, &key); /* else of a nested one */
+		pending_return(ctx, c, ctl, &key); /* or of another nested call */
 		return 0;
 	}
 	if (sp == frame->sp && frame->tails) {
-		frame->tails--; /* what was jumped to last returns first */
-		aside_return(ctx, c, ctl, &key);
+		frame->tails--; /* the last tail call returns first */
+		pending_return(ctx, c, ctl, &key);
 		return 0;
 	}
 	if (sp > frame->sp) {
@@ -354,7 +358,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	outcome.now = bpf_ktime_get_ns();
 	outcome.duration_ns = outcome.now - frame->entry_ns;
 	outcome.result = result_of(spec, ctx);
-	call_over(c, ctl, thread, frame, spec, id, &outcome);
+	call_end(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
 	return 0;
 }
@@ -366,7 +370,7 @@ static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
 	return true;
 }
 #else
-/* By the code behind the probe. */
+/* Finds the site by the code after the probe. */
 static __always_inline bool site_find(struct pt_regs *ctx, __u64 *ret_site)
 {
 	__u64 ip = PT_REGS_IP(ctx) + BREAKPOINT;
@@ -428,9 +432,9 @@ int empty_return(struct pt_regs *ctx)
 	return 0;
 }
 
-/* ---- processes end and become others ---- */
+/* ---- exit, exec and fork of processes ---- */
 
-static __noinline void frames_forget(struct trace_counters *c, __u64 id)
+static __noinline void frames_remove(struct trace_counters *c, __u64 id)
 {
 	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
 
@@ -442,7 +446,7 @@ static __noinline void frames_forget(struct trace_counters *c, __u64 id)
 	bpf_map_delete_elem(&layers, &id);
 }
 
-static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
+static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 
@@ -451,12 +455,12 @@ static __always_inline void thread_forget(struct trace_counters *c, __u64 id)
 	if (thread->frame.sp)
 		COUNT(&c->abandoned);
 	if (thread->numbered)
-		frames_forget(c, id);
+		frames_remove(c, id);
 	hits_flush(c, thread);
 	bpf_map_delete_elem(&threads, &id);
 }
 
-/* A process of whom is followed, before its first call. */
+/* Adds a followed process before its first call. */
 static __always_inline void proc_enter(struct trace_counters *c, __u32 tgid, __u64 start_boot_ns, __u32 flags)
 {
 	struct trace_proc new = {
@@ -469,8 +473,8 @@ static __always_inline void proc_enter(struct trace_counters *c, __u32 tgid, __u
 		COUNT(&c->lost_procs);
 }
 
-/* Whoever deletes the entry tells of it. */
-static __always_inline void proc_forget(struct trace_counters *c, __u32 tgid, enum trace_event_type type)
+/* If threads race, the one that deletes the entry sends the event. */
+static __always_inline void proc_remove(struct trace_counters *c, __u32 tgid, enum trace_event_type type)
 {
 	struct trace_proc *proc = bpf_map_lookup_elem(&procs, &tgid), old;
 
@@ -492,9 +496,9 @@ int task_exit(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!c)
 		return 0;
-	thread_forget(c, id);
+	thread_remove(c, id);
 	if (BPF_CORE_READ(task, signal, live.counter) == 0)
-		proc_forget(c, id >> 32, TRACE_EVENT_EXIT);
+		proc_remove(c, id >> 32, TRACE_EVENT_EXIT);
 	return 0;
 }
 
@@ -506,10 +510,10 @@ int task_exec(struct bpf_raw_tracepoint_args *ctx)
 
 	if (!c)
 		return 0;
-	/* The thread that executes takes over its leader's number. */
-	thread_forget(c, id);
-	thread_forget(c, (id & ~0xffffffffULL) | (__u32)ctx->args[1]);
-	proc_forget(c, id >> 32, TRACE_EVENT_EXEC);
+	/* The thread that calls exec gets its leader's TID. */
+	thread_remove(c, id);
+	thread_remove(c, (id & ~0xffffffffULL) | (__u32)ctx->args[1]);
+	proc_remove(c, id >> 32, TRACE_EVENT_EXEC);
 	return 0;
 }
 
@@ -526,7 +530,9 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Run once by user space: its number as the probes see it, which within a PID namespace it cannot know. */
+/*
+ * Run once by user space: stores its PID in the initial namespace, which it cannot know within another one.
+ */
 SEC("raw_tracepoint/own_tgid")
 int own_tgid(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -540,5 +546,5 @@ int own_tgid(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What these helpers of the kernel ask of a program that calls them. */
+/* Some of the helpers used may be called only by programs with a GPL-compatible license. */
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -79,7 +79,7 @@ const char *attach_backend_name(const struct attach_backend *backend); /* "uprob
 /*
  * @fd: the file, open for reading. @pid: 0 for every process. @returns: return probes. If the kernel refuses
  * a site, the attachment fails with its error. The caller must attach return probes before entry probes and
- * detach entry probes first; otherwise calls would be counted twice.
+ * detach entry probes first; otherwise an entry could be seen whose return is not.
  */
 int attach(struct attach_backend *backend, int fd, pid_t pid, bool returns, const struct attach_site *sites,
 	   size_t n, struct attachment **ret_attachment);
