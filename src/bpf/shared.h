@@ -4,9 +4,8 @@
  *
  * Invariants
  *  1. A call is counted in `stats` exactly once, when its outermost probed function returns (or, where
- *     there is no return probe, when it is entered). Calls nested in it on the same thread are counted only
- * as
- *     `nested`.
+ *     there is no return probe, when it is entered). Calls nested in it on the same thread are counted as
+ *     `nested` only.
  *  2. A call whose event is dropped by the ring is still counted in `stats` and `errors`. Calls that are not
  *     counted because a map is full are in `counters`.
  */
