@@ -3,11 +3,9 @@
  * The kernel side of tracing. README.md describes how it is compiled and its interface to user space.
  *
  *   call_entry   finds or creates the thread's entry in `threads`; counts a nested call, or fills the frame
- * of
- *                an outermost one
+ *                of an outermost one
  *   call_return  finds the frame by its stack pointer, updates the sums and sends the event; or sends the
- * event
- *                of a pending call
+ *                event of a pending call
  *   empty_*      do nothing, for measuring the cost of a probe
  *   task_exit    removes the thread, and with the last thread its process
  *   task_exec    removes the process's state from before exec

@@ -9,8 +9,7 @@
  *
  * Invariants
  *  1. Values that are read for a process are added to the totals at once, so the totals do not depend on
- * which
- *     processes are still stored.
+ *     which processes are still stored.
  *  2. A process is an incarnation; it has ended when a newer one with the same PID is seen.
  *  3. Latency buckets are stored only for the range that occurs: a thousand processes of twenty calls each
  *     take a few MiB.

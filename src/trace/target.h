@@ -6,10 +6,9 @@
  * for at most a twentieth of the time.
  *
  * Invariants
- *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to have the device
- * and
- *     inode that is mapped. A deleted, replaced or overlay file is thus the mapped one, not the one that its
- *     path names now.
+ *  1. A file is opened once, through /proc/PID/map_files or /proc/PID/root, and checked to have the mapped
+ *     device and inode. A deleted, replaced or overlay file is thus the mapped one, not the one that its path
+ *     names now.
  *  2. gpusonde itself is not a target.
  *  3. To avoid blocking on a dead network file system, a file is opened only if its name or its process makes
  *     it a candidate.
