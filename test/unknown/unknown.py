@@ -330,7 +330,7 @@ def test_doctor_counts_what_the_machines_driver_offers():
     need_tracing()
     refused = [shape for shape in shapes.X86 if shape.offset is None]
     for table, more, verdict, text, remedy in (
-            ([shapes.X86[0]] * 3, "", "ok", "all 3 entry points", None), ([], NEWER, "warning", "2 of 4 entry points", "a newer gpusonde"),
+            ([shapes.X86[0]] * 3, "", "ok", "all 3 known entry points", None), ([], NEWER, "warning", "2 of 4 entry points", "a newer gpusonde"),
             (refused, "", "warning", f"0 of {len(refused)} entry points", "a newer gpusonde")):
         with library(shapes.source(table, more)) as tmp:
             found = placed(tmp)
