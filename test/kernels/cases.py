@@ -299,7 +299,7 @@ until [ -s raw ]; do
 	echo cuMemFree_v2 1 >&3
 	sleep 0.1
 done
-""" + KILLED)
+""" + KILLED, quick_since=MULTI_SINCE)
 def killed_tracer_of_a_process(results, kernel):
     killed_well(results, kernel, "killed-tracer-of-a-process")
 
