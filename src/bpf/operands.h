@@ -98,11 +98,14 @@ static __noinline void extent_read(struct pt_regs *ctx, struct frame *frame)
 	frame->values[TRACE_OPERAND_TIMES] = multiply(extent[1], extent[2]);
 }
 
-/* Replaces SIZE, an array of TIMES sizes, by their sum. */
+/*
+ * Replaces SIZE, an array of TIMES sizes, by their sum. Adds halves and saturates at the end: a check of each
+ * addition would cost most, since the verifier follows both ways of every branch.
+ */
 static __noinline void batch_read(struct frame *frame)
 {
-	__u64 from = frame->values[TRACE_OPERAND_SIZE], n = frame->values[TRACE_OPERAND_TIMES], sum = 0;
-	__u64 sizes[BATCH_CHUNK];
+	__u64 from = frame->values[TRACE_OPERAND_SIZE], n = frame->values[TRACE_OPERAND_TIMES];
+	__u64 sizes[BATCH_CHUNK], low = 0, high = 0;
 
 	if (n > TRACE_BATCH_MAX) {
 		frame->flags |= TRACE_FLAG_BATCH_CUT;
@@ -119,10 +122,13 @@ static __noinline void batch_read(struct frame *frame)
 			frame->flags |= TRACE_FLAG_UNREAD;
 			break;
 		}
-		for (__u32 i = 0; i < BATCH_CHUNK; i++)
-			sum = sum + sizes[i] < sum ? U64_MAX : sum + sizes[i];
+		for (__u32 i = 0; i < BATCH_CHUNK; i++) {
+			low += (__u32)sizes[i];
+			high += sizes[i] >> 32;
+		}
 	}
-	frame->values[TRACE_OPERAND_SIZE] = sum;
+	high += low >> 32;
+	frame->values[TRACE_OPERAND_SIZE] = high >> 32 ? U64_MAX : high << 32 | (__u32)low;
 	frame->values[TRACE_OPERAND_TIMES] = 1;
 }
 

@@ -67,36 +67,23 @@ static __noinline void error_count(struct trace_counters *c, const struct thread
 		COUNT(&c->lost_errors);
 }
 
-/* The bucket (see TRACE_BUCKETS), from the position of the highest bit and the three bits after it. */
-static __always_inline __u32 bucket_of(__u64 ns)
+/*
+ * The bucket (see TRACE_BUCKETS), from the position of the highest bit and the three bits after it. Without
+ * branches where that is possible, since the verifier follows both ways of each.
+ */
+static __always_inline __u64 bucket_of(__u64 ns)
 {
-	__u64 rest = ns;
-	__u32 log = 0;
+	__u64 rest = ns, log = 0;
 
 	if (ns < 8)
 		return ns;
 	if (ns >> 41)
 		return TRACE_BUCKETS - 1;
-	if (rest >> 32) {
-		log += 32;
-		rest >>= 32;
+	for (__u32 bits = 32; bits; bits /= 2) {
+		__u64 shift = (((1ULL << bits) - 1 - rest) >> 63) * bits; /* if rest >= 2^bits */
+
+		log += shift;
+		rest >>= shift;
 	}
-	if (rest >> 16) {
-		log += 16;
-		rest >>= 16;
-	}
-	if (rest >> 8) {
-		log += 8;
-		rest >>= 8;
-	}
-	if (rest >> 4) {
-		log += 4;
-		rest >>= 4;
-	}
-	if (rest >> 2) {
-		log += 2;
-		rest >>= 2;
-	}
-	log += rest >> 1;
 	return 8 + (log - 3) * 8 + ((ns >> (log - 3)) & 7);
 }
