@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a traced call costs on arm64, against empty probes at the same simulated site, in Debian's kernels under qemu.
 
-An emulated machine takes its time for instructions, and next to none for what makes a trap expensive on hardware: there the share of our program is
-smaller. Signing of pointers costs the emulator a function call at each function's begin and end: it is measured with and without.
+An emulated machine is slow at instructions, and fast at what makes a trap expensive on hardware; on hardware the share of gpusonde's program is
+smaller. Pointer signing costs the emulator a function call at each function's entry and exit, so both are measured, with and without it.
 """
 import os
 import statistics
@@ -12,7 +12,7 @@ from common import BUILD, Row
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PROCESSORS = {"pointers not signed": "max,pauth=off", "pointers signed": "max,pauth-impdef=on"}
-# The promise is of one run in the newer kernel; (kernel, processor) of it.
+# The (kernel, processor) that the promise is for.
 PROMISED = ("6.12", "pointers not signed")
 
 
@@ -27,7 +27,7 @@ def rows_of(label, subject, promised, ratio):
 
 
 def run():
-    # Tests' own: they take the build folder and the checkout as arguments.
+    # Modules of the tests, which take the build folder and the checkout as arguments.
     sys.argv[1:] = [os.path.abspath(BUILD), os.path.abspath(ROOT)]
     from kernels import run as kernels # pylint: disable=import-outside-toplevel
     rows = []

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How long it takes to probe many functions of one file, and to let go of them, each way that there is; a
- * process maps the file.
+ * How long it takes to attach probes to many functions of one file, and to detach them, with each method,
+ * while a process maps the file.
  *
  *	attach_cost LIBRARY [ROUNDS]
  *
  * Prints JSON: {"uprobe_multi":{"sites":300,"attach_ms":[...],"detach_ms":[...],"pairs_attach_ms":[...],
- * "pairs_detach_ms":[...]},"trace event":{...}}; a way that the kernel does not have is missing.
+ * "pairs_detach_ms":[...]},"trace event":{...}}; a method that the kernel lacks is absent.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static bool known(const struct bench *bench, uint64_t offset)
 	return false;
 }
 
-/* Any function that a probe can sit on, each place once. */
+/* All functions that have a site, each address once. */
 static int take(const struct elf_symbol *symbol, void *userdata)
 {
 	struct bench *bench = userdata;

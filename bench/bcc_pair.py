@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A probe pair as tools on BCC make it: at the function's first byte, each program one bpf_trace_printk.
+"""A probe pair as in tools based on BCC: at the function's first byte, each program one bpf_trace_printk.
 
     bcc_pair.py LIBRARY SYMBOL      then "on" and "off" as lines, each answered with one
 
@@ -28,7 +28,7 @@ def link_all(source, target):
 
 
 def debian_headers(folder):
-    """Debian has a kernel's headers in two folders, BCC wants one."""
+    """Debian has a kernel's headers in two folders, BCC needs them in one."""
     found = [h for h in sorted(glob.glob("/usr/src/linux-headers-*")) if not h.endswith("-common")]
     if not found:
         sys.exit("no kernel headers: apt-get install linux-headers-" + ("arm64" if os.uname().machine == "aarch64" else "amd64"))
@@ -51,7 +51,7 @@ def compiled():
 def main():
     library, symbol = sys.argv[1:]
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # BCC prints, too
+    os.dup2(2, 1)  # BCC writes to stdout, too
     bpf = compiled()
     for line in sys.stdin:
         if line.strip() == "on":

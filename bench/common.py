@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: a row of the table, and an agent on the simulated node."""
+"""Shared by the benchmarks: a row of the table, and an agent on the simulated node."""
 import os
 import signal
 import socket
@@ -11,7 +11,7 @@ BUILD = os.environ.get("BUILD", "build")
 
 
 class Skip(Exception):
-    """The comparison cannot be made here; the text says why and what would mend it."""
+    """The comparison is not possible here; the text has the cause and the remedy."""
 
 
 class Row:

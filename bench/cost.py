@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the agent costs, beside Python atopgpud on the same simulated node, both at 1 Hz, in one run.
+"""The cost of the agent, compared with Python atopgpud on the same simulated node, both at 1 Hz, in one run.
 
 The agent is scraped every 15 seconds, as by Prometheus; atopgpud is left alone. CPU is read from /proc/PID/schedstat (nanoseconds run), memory is the sum of VmRSS of the agent and its child at the end.
 Python atopgpud is not ours to ship: ATOPGPUD names its script (from atop's sources), ATOPGPUD_PYTHON an interpreter that has
@@ -43,7 +43,7 @@ def start_atopgpud():
     if subprocess.run([python, "-c", "import pynvml"], capture_output=True).returncode:
         raise Skip(f"{python} has no nvidia-ml-py: pip install nvidia-ml-py, or set ATOPGPUD_PYTHON")
     env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(f"{BUILD}/sim"))
-    subprocess.run([python, "-Es", script], env=env, check=True)  # it forks, and its parent ends
+    subprocess.run([python, "-Es", script], env=env, check=True)  # it forks, and the parent exits
     time.sleep(2)
     pids = [int(p) for p in os.listdir("/proc") if p.isdigit() and script in arguments(p)]
     if not pids:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The least that reading all kernels of a file could take: inflate FILE. Decompresses its ELF images one
- * after the other with liblz4 and libzstd alone, from memory into a buffer that is used again, and copies
- * those that are not compressed. One line of JSON.
+ * A lower bound for reading all kernels of a file: inflate FILE. Decompresses its ELF images one after the
+ * other with liblz4 and libzstd only, from memory into a buffer that is reused, and copies those that are not
+ * compressed. Prints one line of JSON.
  */
 #include <errno.h>
 #include <fcntl.h>

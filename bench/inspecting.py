@@ -28,7 +28,7 @@ def toolkit():
 
 
 def timed(*command, output=subprocess.DEVNULL):
-    """(seconds, peak bytes) of a program that must succeed."""
+    """(seconds, peak bytes) of a program; raises if it fails."""
     begin = time.monotonic()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output)
     _, status, usage = os.wait4(process.pid, 0)
@@ -48,7 +48,7 @@ def alone(path):
 
 def against_decompressing(name, path):
     ours, baseline, peak = [], [], 0
-    inspect(path)   # into the page cache
+    inspect(path)   # reads the file into the page cache
     for _ in range(ROUNDS):
         seconds, bytes_ = inspect(path)
         ours.append(seconds)
@@ -60,7 +60,7 @@ def against_decompressing(name, path):
 
 
 def figures_of_cuobjdump(text):
-    """{(architecture, kernel, figures): number}: what there is of each."""
+    """{(architecture, kernel, figures): how many}"""
     found, arch, name = collections.Counter(), None, None
     for line in text:
         if line.startswith("arch = "):

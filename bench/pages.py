@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests per second for a page, beside nginx (one worker, sendfile) serving the same bytes as a static file.
+"""Requests per second for a page, compared with nginx (one worker, sendfile) serving the same bytes as a static file.
 
 Nine alternating pairs of runs of wrk, 16 connections, one thread; the figure is the median of the nine ratios, so that what
 else the machine does falls on both. By itself, against any server:
@@ -62,7 +62,7 @@ def fetch(url):
 def start_nginx(tmp, page):
     """Serves @page as /page; returns the process and the URL."""
     port = free_port()
-    # Its worker is nobody when we are root, and must get at the file.
+    # If this runs as root, nginx's worker runs as user nobody, and must be able to read the file.
     os.chmod(tmp, 0o755)
     os.mkdir(f"{tmp}/html")
     with open(f"{tmp}/html/page", "wb") as f:
@@ -83,11 +83,11 @@ def start_nginx(tmp, page):
 
 
 def wrk(url):
-    """Requests per second; a run with errors is no run."""
+    """Requests per second; raises if there were errors."""
     out = subprocess.run([tool("wrk", "wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", url],
                          check=True, capture_output=True, text=True).stdout
     if "Non-2xx" in out or "Socket errors" in out:
-        raise RuntimeError(f"wrk against {url} met errors:\n{out}")
+        raise RuntimeError(f"wrk against {url} reported errors:\n{out}")
     words = out.split()
     return float(words[words.index("Requests/sec:") + 1])
 
@@ -99,7 +99,7 @@ def compare(url):
     with tempfile.TemporaryDirectory() as tmp:
         nginx, nginx_url = start_nginx(tmp, page)
         try:
-            wrk(url), wrk(nginx_url)    # both warm
+            wrk(url), wrk(nginx_url)    # warms up both
             for i in range(PAIRS):
                 order = (url, nginx_url) if i % 2 else (nginx_url, url)
                 rate = {u: wrk(u) for u in order}
@@ -146,11 +146,11 @@ def wait_for_status(port, wanted):
         if status == wanted:
             return
         time.sleep(0.1)
-    raise RuntimeError(f"/readyz did not come to say {wanted} within a minute")
+    raise RuntimeError(f"/readyz did not report {wanted} within a minute")
 
 
 def hang_row(tmp):
-    """Each NVML call hangs, again and again; the median of the ratios to the healthy agent just before."""
+    """Each NVML call hangs repeatedly; the median of the ratios to the healthy agent just before."""
     control = f"{tmp}/control.yaml"
     process = agent(tmp, ("--nvml-call-timeout", "1s"), {"GPUSONDE_SIM_CONTROL": control})
     ratios = []

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a probe costs the thread that hits it: ours and empty programs at the same sites, and at the
- * function's first byte, in turns, so that whatever else the machine does hits all alike.
+ * Cost of a probe to the thread that hits it: gpusonde's and empty programs at the same sites, and at the
+ * function's first byte, measured in turns, so that other load on the machine affects all equally.
  *
  *	probe_cost [--rounds N] [--other COMMAND] (LIBRARY SYMBOL)...
  *
- * The library "own" has the symbol "nop5": a function that begins with a nop of 5 bytes, as no library of
- * CUDA's does. COMMAND is another tool: it gets LIBRARY and SYMBOL as arguments, "on" and "off" as lines, and
+ * The library "own" has the symbol "nop5": a function that begins with a 5-byte nop, which no CUDA
+ * library has. COMMAND is another tool: it gets LIBRARY and SYMBOL as arguments, "on" and "off" as lines, and
  * answers each with a line. Prints JSON: for each variant the nanoseconds of a call in each round, null where
  * a variant does not apply.
  */
@@ -34,9 +34,9 @@
 enum {
 	RING_BYTES = 8 << 20, /* the default */
 	ROUNDS_MAX = 99,
-	BATCH_NS = 500000, /* of calls between two looks at the clock, */
-	BATCHES = 30, /* of which the quickest counts */
-	DRAIN_MS = 2, /* before the ring is full: what does not fit would cost less */
+	BATCH_NS = 500000, /* duration of calls between two readings of the clock */
+	BATCHES = 30, /* the fastest one counts */
+	DRAIN_MS = 2, /* short enough that the ring does not fill: a dropped event would cost less */
 };
 
 /* Any function, called with zeros. */
@@ -54,7 +54,7 @@ extern function nop5;
 struct subject {
 	const char *library, *symbol;
 	int file;
-	pid_t pid; /* of who calls */
+	pid_t pid; /* of the caller */
 	int socket;
 	pid_t other;
 	int other_socket;
@@ -69,7 +69,7 @@ static const struct variant {
 	enum who { NOBODY, EMPTY, OURS, OTHER } who;
 	enum where where;
 	bool returns;
-	bool counts; /* gives no events */
+	bool counts; /* sends no events */
 } variants[] = {
 	{ "none", .who = NOBODY },
 	{ "empty_entry", .who = EMPTY },
@@ -99,7 +99,7 @@ static _Noreturn void die(const char *what, int r)
 	exit(EXIT_FAILURE);
 }
 
-/* ---- who calls ---- */
+/* ---- the caller ---- */
 
 static int64_t time_calls(function *f, unsigned n)
 {
@@ -217,7 +217,7 @@ static void finish(struct subject *subject)
 	close(subject->file);
 }
 
-/* ---- where it goes ---- */
+/* ---- sites ---- */
 
 static int match(const struct trace_listing *listing, void *userdata)
 {
@@ -230,7 +230,7 @@ static int match(const struct trace_listing *listing, void *userdata)
 	return 1;
 }
 
-/* Ours is no function of the table's: it stands for one that waits and gives an event. */
+/* The function "nop5" is not in the table; it uses the row of one that waits and sends an event. */
 static int find_own(struct bench *bench, struct subject *subject)
 {
 #if defined(__x86_64__)
@@ -293,7 +293,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	bench->events += data && size > 0;
 }
 
-/* Meanwhile the events are read, as the agent does. */
+/* Reads the events meanwhile, as the agent does. */
 static double ask(struct bench *bench, const struct subject *subject)
 {
 	struct pollfd answer = { .fd = subject->socket, .events = POLLIN };

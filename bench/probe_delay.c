@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How long a program that opens a library runs before its calls are probed: it calls a function all the time,
- * and sees calls become slow.
+ * How long a program that opens a library runs before its calls are probed: it calls a function continuously
+ * and detects when calls become slow.
  *
  *	probe_delay LIBRARY SYMBOL
  *
@@ -18,7 +18,7 @@ enum {
 	CALLS = 64,
 	SLOW_NS = 80,
 	IN_A_ROW = 8
-}; /* unprobed a call takes 2 to 6 ns; being preempted is not being slow all the time */
+}; /* without a probe a call takes 2 to 6 ns; several slow calls, so that preemption does not count */
 
 static int64_t batch_ns(int (*function)(void))
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the benchmarks named (default: all), prints their tables and writes them to docs/benchmarks.md, beside those of other runs.
+"""Runs the benchmarks named (default: all), prints their tables and writes them to docs/benchmarks.md, with those of other runs.
 
 Every promise is a ratio or a bound measured in this run; a promise that is missed makes the exit status 1.
 """
@@ -12,7 +12,7 @@ import sys
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 os.chdir(ROOT)
-# What benchmarks share with tests (test/lib, sim/cuda/truth.py); tests get this path from meson.
+# For modules shared with tests (test/lib, sim/cuda/truth.py); tests get this path from meson.
 sys.path += [f"{ROOT}/test", ROOT]
 
 BENCHES = {
@@ -43,7 +43,7 @@ PAGE = "docs/benchmarks.md"
 
 
 def section(name):
-    """The table of a benchmark, run now, and whether it keeps its promises."""
+    """Runs a benchmark; returns its table and whether it keeps its promises."""
     rows = importlib.import_module(name).run()
     lines = ["## " + BENCHES[name], "", f"{datetime.date.today()}, {machine()}", "", "| figure | measured | promise | |",
              "| --- | ---: | --- | --- |"]
@@ -52,7 +52,7 @@ def section(name):
 
 
 def written():
-    """heading -> section, of what other runs have left."""
+    """heading -> section, of earlier runs."""
     with open(PAGE, encoding="utf-8") as f:
         parts = f.read().split("\n## ")[1:]
     return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Memory over many samples: the real reader on the simulated driver, the real model and the real views in one
- * process, on a clock that jumps a period at each tick. A sample is one GPU, MIG instance or process read
- * once.
+ * process, on a clock that advances by a period at each tick. A sample is one reading of one GPU, MIG
+ * instance or process.
  *
  *	soak LIBRARY SAMPLES
  *
@@ -47,7 +47,7 @@ static long resident_bytes(void)
 	return resident * sysconf(_SC_PAGESIZE);
 }
 
-/* What clients would ask for in this tick: scrapes each 15 s, atop each 10 s, JSON each minute. */
+/* Requests of clients in this tick: scrapes each 15 s, atop each 10 s, JSON each minute. */
 static void look(struct publisher *publisher, unsigned long tick, struct strbuf *page)
 {
 	struct snapshot *s = publisher_get(publisher);

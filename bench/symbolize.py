@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""20 processes that use kernels of one library of PyTorch's size: how often the agent reads it, what that takes, and how soon launches have names.
+"""20 processes that use kernels of one library of PyTorch's size: how often the agent reads it, the cost, and how soon launches have names.
 
 The library is PyTorch's own, from PyPI (test/lib/fetch.py). Each process maps it as a loader does, and asks the simulated driver for its kernels as CUDA's
 runtime does (symbolize_user.c). The figures of every kernel are read, for the device's architecture.
@@ -30,7 +30,7 @@ def status_bytes(pid, key):
 
 
 def named(ours):
-    """Processes and kernels of theirs that have a name and figures."""
+    """Number of processes, and of their kernels with a name and figures."""
     with urllib.request.urlopen(f"http://127.0.0.1:{ours.port}/api/v1/kernels", timeout=10) as page:
         processes = (json.load(page)["kernels"] or {}).get("processes", [])
     return {(p["pid"], k["symbol"]) for p in processes for k in p["kernels"] if k["symbol"] and k["registers"] is not None}
@@ -51,7 +51,7 @@ def ready(users):
 
 
 def release(users):
-    """When the first launched, ns."""
+    """When the first one launched, ns."""
     for user in users:
         user.stdin.write("\n")
         user.stdin.flush()
@@ -59,7 +59,7 @@ def release(users):
 
 
 def until(true, begin_ns, what):
-    """Seconds since @begin_ns when @true() was so."""
+    """Seconds from @begin_ns until @true() is true."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if true():
@@ -126,7 +126,7 @@ def run():
         try:
             library = os.path.abspath(fetch.get("torch", f"{BUILD}/real")["libtorch_cuda.so"])
         except fetch.Unavailable as why:
-            raise Skip(f"PyTorch's library cannot be had: {why}") from None
+            raise Skip(f"PyTorch's library is not available: {why}") from None
         with tempfile.TemporaryDirectory() as folder:
             return list(rows(dict(measure(folder, library))))
     except Skip as why:

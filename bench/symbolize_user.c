@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A program that uses kernels of a library, as CUDA's runtime does for those that link it: the library is
- * mapped as a loader maps it, an image is loaded from that memory, kernels are asked for by name and
- * launched. Nothing of the library runs, so it needs nothing that it is linked with.
+ * A program that uses kernels of a library, as CUDA's runtime does for programs that link it: it maps the
+ * library like a loader, loads an image from that memory, looks up kernels by name and launches them. No code
+ * of the library runs, so its dependencies are not needed.
  *
  *	symbolize_user LIBCUDA LIBRARY KERNELS SYMBOLS
  *
- * SYMBOLS is a file that the first one writes the kernels' names to, for the others.
- * Says "ready", waits for a line, launches, prints when it did (CLOCK_MONOTONIC, ns), launches again now
- * and then until its input ends.
+ * SYMBOLS is a file that the first one writes the kernels' names to, for the others. Prints "ready", waits
+ * for a line, launches, prints when it did (CLOCK_MONOTONIC, ns), launches again now and then until its input
+ * ends.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,7 +53,7 @@ static void must(int result, const char *what)
 	exit(1);
 }
 
-/* Where address 0, as linked, is now. */
+/* The load address of linked address 0. */
 static char *map_library(int fd, struct elf_file *elf)
 {
 	struct elf_range range;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long it takes to probe 300 functions of one mapped file and to let go of them (attach_cost.c): medians.
+"""How long it takes to probe 300 functions of one mapped file and to detach them (attach_cost.c): medians.
 
 Letting go is waiting for the kernel: until no CPU can be in one of the programs any more.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A thread that does nothing but call, and the agent that hears of every call: what is lost, what an event costs the agent, what it keeps.
+"""A thread that only makes calls, and an agent that gets an event of every call: lost events, the agent's cost of an event, its memory.
 
 The agent is the real one with its default buffer and no budget, so that nothing is given up. The simulated CUDA's calls take no time, so
 the rate is what one core can produce with a probe pair on each call. BENCH_EVENTS_SECONDS: how long, 60 by default.
@@ -17,10 +17,10 @@ from cost import rss_bytes
 from tracing import SIM, need_tracing, sim_env
 
 SECONDS = int(os.environ.get("BENCH_EVENTS_SECONDS", "60"))
-SHORT_SECONDS = min(SECONDS, 10)    # of calls that are there to tell their events' cost only
+SHORT_SECONDS = min(SECONDS, 10)    # of calls made only to measure the cost of their events
 SETTLE_S = min(SECONDS / 3, 10)
-STRAY = 1000                        # events that are no calls: of processes, of first calls
-TICKS_S = 2.5                       # the agent's figures are a second old at most, and the page is the next snapshot's
+STRAY = 1000                        # events other than calls: of processes, of first calls
+TICKS_S = 2.5                       # the agent's figures are at most a second old, and the page has the next snapshot's
 
 
 def figures(ours):
@@ -38,7 +38,7 @@ def calls(page, api):
 
 
 def tracing_cpu_ns(pid):
-    """Of the thread that is neither the main one nor the HTTP server's."""
+    """CPU time of the thread that is neither the main one nor the HTTP server's."""
     total = 0
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/comm", encoding="ascii") as f:
@@ -58,7 +58,7 @@ def wait_for_probes(ours):
 
 
 def spin(ours, folder, api, seconds):
-    """Figures before, after; what spin says; resident bytes after SETTLE_S and at the end."""
+    """Figures before and after; the output of spin; resident bytes after SETTLE_S and at the end."""
     before, cpu_ns = figures(ours), tracing_cpu_ns(ours.pid)
     done = subprocess.Popen([f"{SIM}/spin", api, "--seconds", str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                             env=dict(sim_env(), LD_LIBRARY_PATH=folder))
@@ -100,7 +100,7 @@ def run():
         for name in ("libcuda.so.1", "libcudart.so.13"):
             shutil.copy(f"{SIM}/{name}", folder)
         ours = agent(folder, extra=["--atop-listen", "none", "--atop-socket", "none", "--trace-max-overhead", "0%", "--trace-enabled", "yes"])
-        # Somebody who maps the library, so that it is probed before the first call.
+        # A process that maps the library, so that it is probed before the first call.
         holder = subprocess.Popen(["/usr/bin/python3", "-c", "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.stdin.read()",
                                    f"{folder}/libcuda.so.1"], stdin=subprocess.PIPE)
         try:

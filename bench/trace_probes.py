@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a probe costs the traced thread (probe_cost.c): ours, empty ones, those of a tool on BCC, all in turns on the same function.
+"""Cost of a probe to the traced thread (probe_cost.c): gpusonde's, empty ones, those of a tool on BCC, measured in turns on the same function.
 
 A call of the table's gives an event and fails (there is no GPU), which is the dearest of its kind: its error is counted by code, too.
 """
@@ -12,7 +12,7 @@ from common import BUILD, Row, Skip
 from tracing import SIM, need_tracing, output_of, ratio, real_driver, unwatched
 
 ROUNDS = os.environ.get("BENCH_PROBE_ROUNDS", "7")
-STEP_NS = 5000          # where a single step costs less, a probe at the first byte is not the disaster that it is elsewhere
+STEP_NS = 5000          # if a single step costs less, a probe at the first byte is not as expensive as elsewhere
 
 
 def bcc():
@@ -26,7 +26,7 @@ def bounded(name, over, under, at_most):
 
 
 def rows_of(label, subject, promised):
-    """@promised: this is the site class and library that the promises are of."""
+    """@promised: the promises apply to this site class and library."""
     ns = subject["ns"]
     name = f"{label}, {subject['class']} (`{subject['instruction'].split()[0]}`, entry + {subject['offset']})"
     rows = [Row(f"{name}: ns of a call {what}", statistics.median(ns[v]), "{:.1f}")
@@ -34,7 +34,7 @@ def rows_of(label, subject, promised):
                             ("counting_entry", "with our entry probe, where a call gives no event"), ("empty_pair", "with an empty pair"),
                             ("our_pair", "with our pair"), ("counting_pair", "with our pair, where a call gives no event")) if ns[v]]
     if subject["dropped"] > subject["events"] / 100:
-        raise RuntimeError(f"{subject['dropped']} events were dropped, which costs less than to tell them")
+        raise RuntimeError(f"{subject['dropped']} events were dropped, which costs less than sending them")
     rows += [bounded(f"{name}: our entry probe to an empty one", ns["our_entry"], ns["empty_entry"], 1.25 if promised else None),
              bounded(f"{name}: our pair to an empty one", ns["our_pair"], ns["empty_pair"], 1.25 if promised else None)]
     if ns["first_byte_pair"]:

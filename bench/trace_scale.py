@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""1,000 processes that map the driver and have made some calls: what the agent takes then, and how soon one more is traced.
+"""1,000 processes that map the driver and have made some calls: the agent's cost, and how soon one more is traced.
 
 And the other end: what being ready to trace adds to an agent on a machine where nobody uses CUDA.
 """
@@ -54,7 +54,7 @@ def idle(ours):
 
 
 def delays_ms(folder):
-    """Each with a file of its own, that no probe can be in before."""
+    """Each with its own file, which cannot be probed before."""
     found = []
     for i in range(DELAYS):
         path = shutil.copy(f"{SIM}/libcuda.so.1", f"{folder}/libcuda.so.{100 + i}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of tracing share."""
+"""Shared by the benchmarks of tracing."""
 import json
 import os
 import shutil
@@ -18,7 +18,7 @@ def need_tracing():
     if os.geteuid() != 0:
         raise Skip("probes need root: sudo make bench")
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
-        raise Skip("this kernel does not describe itself (no /sys/kernel/btf/vmlinux)")
+        raise Skip("this kernel has no BTF (/sys/kernel/btf/vmlinux)")
     if not os.path.exists(f"{TRACEFS}/uprobe_events"):
         subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACEFS], check=False, stderr=subprocess.DEVNULL)
 
@@ -28,11 +28,11 @@ def real_driver():
     try:
         return fetch.get("driver-550-" + ("arm64" if os.uname().machine == "aarch64" else "amd64"), f"{BUILD}/real")["libcuda.so.1"]
     except fetch.Unavailable as why:
-        raise Skip(f"NVIDIA's libcuda 550 cannot be had: {why}") from None
+        raise Skip(f"NVIDIA's libcuda 550 is not available: {why}") from None
 
 
 def unwatched(path, folder, name):
-    """A copy that no other tracer on this machine takes for CUDA."""
+    """A copy that other tracers on this machine do not recognise as CUDA."""
     return shutil.copy(path, f"{folder}/{name}")
 
 
@@ -44,7 +44,7 @@ def output_of(*command, timeout_s=300):
 
 
 def ratio(over, under):
-    """Of two lists that were measured in turns: the median of the rounds' ratios."""
+    """The median of the rounds' ratios of two lists that were measured in turns."""
     return statistics.median(a / b for a, b in zip(over, under))
 
 

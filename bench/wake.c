@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What it costs here to wake up once a second and do nothing: CPU nanoseconds for each time. The floor for
- * any program that samples at 1 Hz.
+ * The cost of waking up once a second and doing nothing, in CPU nanoseconds per wake-up: the minimum for any
+ * program that samples at 1 Hz.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,12 +5,12 @@
 #include <stdint.h>
 
 /*
- * What of CUDA's binary interface the simulated libraries need, under names of our own: machines that build
- * gpusonde have no CUDA headers. test/unit/simcuda/abi.py compares sizes and offsets with those of the
- * toolkit where there is one.
+ * The part of CUDA's binary interface that the simulated libraries need, under different names, since
+ * machines that build gpusonde have no CUDA headers. test/unit/simcuda/abi.py compares sizes and offsets with
+ * those of the toolkit where there is one.
  *
- * Handles are pointers to structs that only the library knows. Results are int: CUresult and cudaError_t
- * have the same numbers wherever we use them.
+ * Handles are pointers to opaque structs. Results are int: CUresult and cudaError_t have the same numbers
+ * wherever they are used here.
  */
 enum cu_result {
 	CU_SUCCESS = 0,

@@ -187,7 +187,7 @@ int context_synchronize(struct call *call)
 	return result == CU_SUCCESS ? context_synchronize_given(call, context) : result;
 }
 
-/* Primary contexts: one for each device, shared by all that retain it. */
+/* Primary contexts: one for each device, shared by all callers that retain it. */
 static int primary_begin(struct call *call, int device, struct cuda_device **ret_device)
 {
 	call->has_device = true;
@@ -238,7 +238,7 @@ int primary_release(struct call *call, int device)
 	return result;
 }
 
-/* All that it holds is gone, even for callers that still retain it; the next retain makes a new one. */
+/* Its resources are freed, even if callers still retain it; the next retain creates a new one. */
 int primary_reset(struct call *call, int device)
 {
 	struct cuda_device *what;

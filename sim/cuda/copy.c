@@ -3,7 +3,7 @@
 
 #include "sim/cuda/settings.h"
 
-/* Nothing is copied; it takes as long, and counts as many bytes, as if it were. */
+/* Nothing is copied, but time and bytes are the same as for a real copy. */
 static int work(struct call *call, uint64_t bytes, struct cu_stream *handle, enum copy_wait wait)
 {
 	const struct cu_graph what = { .copies = 1, .bytes = bytes };

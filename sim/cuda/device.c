@@ -31,7 +31,7 @@ void driver_unlock(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What the scenario's own processes may have of a device at most; in MIG mode, of that instance. */
+/* Most memory that the scenario's own processes may use of a device or, in MIG mode, of that instance. */
 static uint64_t scenario_bytes(const struct scenario *scenario, const struct visible *where)
 {
 	double mib = 0;
@@ -216,7 +216,7 @@ int device_attribute(_unused_ struct call *call, int *ret_value, int attribute, 
 	return CU_SUCCESS;
 }
 
-/* What other processes with a context on the same device have. */
+/* Memory of other processes with a context on the same device. */
 static uint64_t bytes_of_others(const struct cuda_device *device)
 {
 	struct live_file *files;

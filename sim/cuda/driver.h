@@ -12,9 +12,9 @@
 /*
  * The simulated libcuda: one process's driver.
  *
- * Time is never run, only computed: a piece of work given to a stream begins when all before it has ended and
- * ends so much later; a caller that waits sleeps until then. So there is no thread, and what is not asked for
- * costs nothing. Times are nanoseconds since boot, as in the simulated NVML.
+ * Work is not executed; only its times are computed. Work in a stream begins when all work before it has
+ * ended, and ends after its duration; a caller that waits sleeps until then. So no thread is needed. Times
+ * are nanoseconds since boot, as in the simulated NVML.
  *
  * One lock guards everything but what a launch needs when work takes no time (settings.instant): handles are
  * looked up without it.
@@ -25,7 +25,7 @@ struct cu_stream {
 	bool blocking; /* waits for the legacy stream, and the legacy stream for it */
 	bool legacy;
 	int64_t done_ns;
-	struct cu_graph *capture; /* what is given to it now is recorded there */
+	struct cu_graph *capture; /* its work is recorded there; NULL: no capture */
 	bool capture_origin;
 };
 
@@ -58,7 +58,7 @@ struct cu_function {
 	void *owner; /* module or library */
 	int64_t duration_ns;
 	size_t name_n;
-	const char *name; /* of any length; never freed, as who was given it may look at it at any time */
+	const char *name; /* of any length; never freed, since a caller may use it at any time */
 	char rest[984];
 };
 _Static_assert(sizeof(struct cu_function) == 1024, "as far as readers look");
@@ -90,7 +90,7 @@ struct cuda_device {
 
 struct driver {
 	bool initialised;
-	int broken; /* a sticky error: every call gives it */
+	int broken; /* a sticky error, which every call returns */
 	bool forked; /* a child of a process that used CUDA */
 	struct scenario *scenario;
 	struct cuda_device devices[SCENARIO_MAX_GPUS];
@@ -114,7 +114,7 @@ int device_total(struct call *call, size_t *ret_bytes, int device);
 int device_attribute(struct call *call, int *ret_value, int attribute, int device);
 int device_memory_info(struct call *call, size_t *ret_free, size_t *ret_total);
 int driver_version(struct call *call, int *ret_version);
-/* Takes memory of the device, or gives it back (negative); false: there is not so much. */
+/* Allocates memory of the device, or frees it (negative); false: not enough is free. */
 bool device_charge(struct cuda_device *device, int64_t bytes, bool allocation);
 void device_work(struct cuda_device *device, int64_t start_ns, int64_t end_ns);
 void device_contexts(struct cuda_device *device, int change);
@@ -139,7 +139,7 @@ int primary_state(struct call *call, int device, uint32_t *ret_flags, int *ret_a
 int stream_resolve(struct call *call, struct cu_stream *handle, struct cu_stream **ret_stream);
 /* Gives @ns of work to a stream. @launches, @copies and @bytes are what a capture records instead. */
 int stream_work(struct cu_stream *stream, int64_t ns, const struct cu_graph *what);
-/* When all that was given to a stream so far is done; the caller holds the lock. */
+/* When all work in a stream so far ends; the caller holds the lock. */
 int64_t stream_done(const struct cu_stream *stream);
 void stream_wait_until(int64_t time_ns);
 int stream_create(struct call *call, struct cu_stream **ret_stream, uint32_t flags, int priority);
@@ -190,9 +190,9 @@ enum memory_kind {
 	MEMORY_HOST,
 	MEMORY_REGISTERED,
 	MEMORY_ARRAY,
-	MEMORY_RESERVED, /* addresses alone */
-	MEMORY_PHYSICAL, /* memory alone */
-	MEMORY_MAPPED, /* of a physical one, at reserved addresses */
+	MEMORY_RESERVED, /* addresses only */
+	MEMORY_PHYSICAL, /* memory only */
+	MEMORY_MAPPED, /* physical memory at reserved addresses */
 };
 
 int memory_alloc(struct call *call, uint64_t *ret_address, size_t bytes, enum memory_kind kind);
@@ -226,7 +226,7 @@ int vmm_unmap(struct call *call, uint64_t address, size_t bytes);
 int vmm_access(struct call *call, uint64_t address, size_t bytes, const void *access, size_t count);
 int vmm_granularity(struct call *call, size_t *ret_bytes, const struct cu_allocation_prop *prop);
 
-/* Copies and memsets; the latter never wait, as memory of a device is set behind the caller's back. */
+/* Copies and memsets. Memsets never wait, since device memory is set asynchronously. */
 enum copy_wait { COPY_SYNC, COPY_ASYNC };
 int copy(struct call *call, uint64_t dst, uint64_t src, size_t bytes, struct cu_stream *stream,
 	 enum copy_wait wait);

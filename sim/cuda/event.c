@@ -62,7 +62,7 @@ int event_record(struct call *call, struct cu_event *event, struct cu_stream *ha
 	return result;
 }
 
-/* An event that was never recorded has happened. */
+/* An event that was never recorded counts as completed. */
 static int time_of(struct cu_event *event, int64_t *ret_time_ns)
 {
 	int result = CU_SUCCESS;

@@ -113,7 +113,7 @@ int graph_exec_destroy(struct call *call, struct cu_graph *exec)
 	return destroy(call, &execs, exec);
 }
 
-/* Nodes cannot be asked for anything here: the handle only tells them apart. */
+/* Nodes have no attributes here: the handle only identifies them. */
 int graph_add_kernel(struct call *call, struct cu_node **ret_node, struct cu_graph *graph,
 		     const struct cu_kernel_node *node)
 {

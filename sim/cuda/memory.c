@@ -8,9 +8,9 @@
 #include "base/hashmap.h"
 
 /*
- * Device memory has addresses and nothing behind them: what a program stores there nobody reads. They lie in
- * a range of our own that no access gets through to. What is freed is handed out again for
- * the next request of its size class, as real drivers do. Managed and host memory is real.
+ * Device memory has addresses without memory. They are in a reserved range, in which every access faults. A
+ * freed address is reused for the next request of its size class, as by real drivers. Managed and host memory
+ * is real.
  */
 enum { CLASS_COUNT = 64 * 8, SMALLEST = 512, BIG_ALIGNMENT = 2 << 20, PITCH_ALIGNMENT = 512 };
 
@@ -160,7 +160,7 @@ void memory_of_context_gone(struct cu_context *context)
 	}
 }
 
-/* What is behind managed and host memory; 0: there is no such memory. */
+/* Allocates real memory for managed and host memory; 0: out of memory. */
 static uint64_t back(enum memory_kind kind, size_t bytes)
 {
 	void *memory;
@@ -253,7 +253,7 @@ int memory_alloc_host(struct call *call, void **ret_address, size_t bytes)
 	return result;
 }
 
-/* A memory of one of these kinds is freed; any other address is an invalid value. */
+/* Frees memory of one of these kinds; for any other address, the result is an invalid value. */
 static int release(struct call *call, uint64_t address, uint32_t kinds)
 {
 	struct memory *memory;

@@ -18,12 +18,12 @@ struct memory {
 
 /*
  * A new record that is in the table, its memory charged to the context's device unless @device is negative;
- * @address 0: addresses are found for it. The caller holds the lock.
+ * @address 0: chooses an address. The caller holds the lock.
  */
 int memory_add(enum memory_kind kind, struct cu_context *context, int device, uint64_t address, size_t bytes,
 	       struct memory **ret_memory);
 struct memory *memory_find(uint64_t address);
 void memory_drop(struct memory *memory);
 
-/* What a context held when it was destroyed is free. */
+/* Frees the memory of a context that is destroyed. */
 void memory_of_context_gone(struct cu_context *context);

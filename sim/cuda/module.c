@@ -89,7 +89,7 @@ static struct cu_function *find_function(const struct cu_module *module, const c
 	return function;
 }
 
-/* Of a leak checker, where there is one: that names are never freed is meant. */
+/* Of a leak checker, if there is one: names are never freed, on purpose. */
 void __lsan_ignore_object(const void *) __attribute__((weak));
 
 static struct cu_function *make_function(struct cu_module *module, const char *name, size_t name_n)
@@ -110,7 +110,7 @@ static struct cu_function *make_function(struct cu_module *module, const char *n
 	return function;
 }
 
-/* A module has every function it is asked for, but those whose names begin with "missing". */
+/* A module has every function that is looked up, except names that begin with "missing". */
 int module_function(struct call *call, struct cu_function **ret_function, struct cu_module *module,
 		    const char *name)
 {
@@ -163,7 +163,7 @@ int kernel_function(struct call *call, struct cu_function **ret_function, struct
 	return CU_SUCCESS;
 }
 
-/* So many threads in all; 0: the device cannot do that. No product of these limits overflows. */
+/* The total number of threads; 0: more than the device supports. No product of these limits overflows. */
 static uint64_t launch_threads(const uint32_t grid[3], const uint32_t block[3])
 {
 	uint64_t threads;

@@ -26,7 +26,7 @@ const uint32_t entry_since[DRIVER_API_COUNT] = {
 #undef DRIVER
 };
 
-/* Only addresses are wanted here: what they take and give is for entry.c. */
+/* Only addresses are needed here; entry.c has the prototypes. */
 #define DECLARE_ONE(name) __attribute__((visibility("default"))) extern const char name[];
 #define DECLARE_PTSZ(name) DECLARE_ONE(name) DECLARE_ONE(name##_ptsz)
 #define DECLARE_PTDS(name) DECLARE_ONE(name) DECLARE_ONE(name##_ptds)
@@ -133,7 +133,7 @@ int error_name(_unused_ struct call *call, int error, const char **ret_text)
 	return CU_INVALID_VALUE;
 }
 
-/* What libcudart takes, so that both count on one depth. */
+/* Used by libcudart, so that both share one call depth. */
 __attribute__((visibility("default"))) unsigned *gpusonde_sim_cuda_depth(void);
 
 unsigned *gpusonde_sim_cuda_depth(void)
@@ -141,7 +141,7 @@ unsigned *gpusonde_sim_cuda_depth(void)
 	return truth_depth();
 }
 
-/* As with the real driver, what the parent began is not the child's: it cannot go on using CUDA. */
+/* As with the real driver, a child cannot use CUDA that its parent has initialised. */
 static void in_child(void)
 {
 	driver.forked = driver.initialised;

@@ -6,14 +6,13 @@
 #include <stdint.h>
 
 /*
- * Objects behind handles. They lie in one array, so that any pointer a program passes can be told from a
- * handle without following it; a handle that was given back is the next to be handed out again, as with
- * the real driver. What a slot holds begins with struct slot. Callers hold the simulation's lock but for
- * pool_has().
+ * The objects that handles point to. They are in one array, so that a handle can be validated without
+ * dereferencing it. A released handle is the next one to be reused, as in the real driver. An object begins
+ * with struct slot. Callers hold the simulation's lock, except for pool_has().
  */
 struct slot {
 	uint32_t live; /* 0: free */
-	uint32_t next; /* free one behind this, plus one; 0: none */
+	uint32_t next; /* index of the next free slot plus one; 0: none */
 };
 
 struct pool {
@@ -23,7 +22,7 @@ struct pool {
 	char *base;
 };
 
-/* A zeroed object, or NULL where there are too many. */
+/* A zeroed object; NULL: the pool is full. */
 void *pool_new(struct pool *pool);
 void pool_free(struct pool *pool, void *object);
 bool pool_has(const struct pool *pool, const void *object);

@@ -56,7 +56,7 @@ static void load(void)
 	}
 	if (depth)
 		truth_share_depth(depth);
-	/* What is asked for here is asked for by the call that made us load. */
+	/* These lookups belong to the call that loads the library. */
 	mine = truth_depth();
 	(*mine)++;
 	for (size_t i = 0; i < ARRAY_SIZE(uses); i++) {
@@ -184,7 +184,7 @@ int runtime_version(_unused_ struct call *call, int *ret_version)
 	return CU_SUCCESS;
 }
 
-/* 0 and success where there is no driver at all. */
+/* 0 and success if there is no driver. */
 int runtime_driver_version(_unused_ struct call *call, int *ret_version)
 {
 	if (!ret_version)

@@ -78,7 +78,7 @@ int runtime_free(struct call *call, void *address);
 int runtime_free_async(struct call *call, void *address, struct cu_stream *stream);
 int runtime_register(struct call *call, void *address, size_t bytes, unsigned flags);
 
-/* Copies and memsets; runtime_copy.c. A stream that is no stream: the call waits. */
+/* Copies and memsets; runtime_copy.c. Without a stream, the call waits. */
 #define RUNTIME_SYNC ((struct cu_stream *)(uintptr_t)-1)
 int runtime_copy(struct call *call, void *dst, const void *src, size_t bytes, int kind,
 		 struct cu_stream *stream);

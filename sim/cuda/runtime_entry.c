@@ -69,7 +69,7 @@ static int admit(uint16_t api, enum need need)
 #define RUNTIME(name, twin, ...) EXPORT_##twin(name, __VA_ARGS__)
 #include "sim/cuda/runtime.def"
 
-/* The code that these return is an earlier call's: it is no failure of theirs. */
+/* These return the code of an earlier call, which is not their own failure. */
 static int last_error(uint16_t api, bool reset)
 {
 	struct call call = { .api = api };
@@ -126,7 +126,7 @@ EXPORTED void __cudaRegisterFunction(void **fatbin, const char *function, char *
 				     const char *name, int threads, void *thread, void *block,
 				     void *block_size, void *grid_size, int *warp);
 
-/* Called before main(): neither the driver nor a depth is there. */
+/* Called before main(), when there is neither a driver nor a call depth. */
 void __cudaRegisterFunction(void **fatbin, const char *function, _unused_ char *device_function,
 			    const char *name, _unused_ int threads, _unused_ void *thread,
 			    _unused_ void *block, _unused_ void *block_size, _unused_ void *grid_size,

@@ -112,7 +112,7 @@ int runtime_function_name(struct call *call, const char **ret_name, const void *
 										   CU_INVALID_DEVICE_FUNCTION;
 }
 
-/* What the driver calls an invalid value is an invalid configuration here. */
+/* The driver's invalid value is an invalid configuration in the runtime. */
 static int launched(struct call *call, const void *function, struct cuda_dim3 grid, struct cuda_dim3 block,
 		    int result)
 {
@@ -200,7 +200,10 @@ int runtime_graph_add_kernel(struct call *call, struct cu_node **ret_node, struc
 	return runtime_driver(call)->graph_add_kernel(ret_node, graph, dependencies, count, &driver_node);
 }
 
-/* What else nvcc's start-up code and stubs call. It is not CUDA's interface, and nobody counts it. */
+/*
+ * Other functions that nvcc's start-up code and stubs call. They are not part of CUDA's API and are not
+ * counted.
+ */
 #define EXPORTED __attribute__((visibility("default")))
 EXPORTED void **__cudaRegisterFatBinary(void *wrapper);
 EXPORTED void __cudaRegisterFatBinaryEnd(void **handle);

@@ -3,7 +3,7 @@
 
 enum { PITCH_ELEMENT = 4, CHANNEL_UNSIGNED = 1, CHANNEL_FLOAT = 2 };
 
-/* Nothing was asked for, and nothing is given. */
+/* A request of no bytes succeeds without an allocation. */
 static int nothing(void **ret_address)
 {
 	*ret_address = NULL;
@@ -140,7 +140,7 @@ int runtime_malloc_array(struct call *call, struct cu_array **ret_array, const s
 	return result;
 }
 
-/* Without a pool the device's own. */
+/* Without a pool, the device's default one. */
 int runtime_malloc_async(struct call *call, void **ret_address, size_t bytes, struct cu_pool *pool,
 			 struct cu_stream *stream)
 {

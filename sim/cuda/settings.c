@@ -31,7 +31,7 @@ static struct failure {
 static uint32_t failure_count;
 static const char *const *api_names;
 
-/* Calls @use for each word of a list with commas. */
+/* Calls @use for each entry of a comma-separated list. */
 static void each_word(const char *list, void (*use)(char *word))
 {
 	char word[128];
@@ -117,7 +117,7 @@ void settings_init(const char *const *names, uint32_t count)
 	if (copies && (parse_double(copies, &gbps) < 0 || gbps < 0))
 		complain("GPUSONDE_SIM_CUDA_COPY_GBPS", copies,
 			 "write a number of gigabytes a second, 0 for at once");
-	/* With kernels that take no time copies take none, too, unless somebody says how long they take. */
+	/* If kernels take no time, neither do copies, unless their speed is set. */
 	settings.copy_bytes_per_ns = kernels_instant && !copies ? 0 : gbps;
 	settings.instant = kernels_instant && settings.copy_bytes_per_ns == 0;
 	for (uint32_t i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ static struct cu_stream *make(struct cu_context *context, bool blocking)
 	return stream;
 }
 
-/* A place that no context has, or the first again: then that stream stays until its context goes. */
+/* A free slot, or else the first one, whose stream then stays until its context is destroyed. */
 static int per_thread_stream(struct cu_context *context, struct cu_stream **ret_stream)
 {
 	int place = 0;
@@ -140,7 +140,7 @@ int stream_create(struct call *call, struct cu_stream **ret_stream, uint32_t fla
 	return *ret_stream ? CU_SUCCESS : CU_OUT_OF_MEMORY;
 }
 
-/* Work in it goes on to its end; only the handle is gone. */
+/* Its work still runs to its end; only the handle is invalid. */
 int stream_destroy(struct call *call, struct cu_stream *stream)
 {
 	int result = CU_SUCCESS;
@@ -166,7 +166,7 @@ void streams_of_context_gone(struct cu_context *context)
 	}
 }
 
-/* When it is done; negative while it is captured, when nothing may wait for it. */
+/* When its work ends; negative while it is captured, since nothing may wait for it then. */
 static int done_time(struct call *call, struct cu_stream *handle, int64_t *ret_done_ns)
 {
 	struct cu_stream *stream;

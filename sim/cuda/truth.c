@@ -55,9 +55,7 @@ static void *map_file(const char *path, size_t size)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/*
- * A program that executes another goes on in the same file; one that has its PID by chance begins a new one.
- */
+/* After exec the same file is continued; another process that has the same PID starts a new one. */
 static void fill_header(char *map, size_t size)
 {
 	struct truth_header *header = (struct truth_header *)map;
@@ -119,7 +117,7 @@ void truth_init(const char *library, const char *const *names, uint32_t api_coun
 
 void truth_forked(void)
 {
-	/* The parent's mapping stays: a call may be under way here, and leaking it costs nothing. */
+	/* The parent's mapping stays, since a call may be in progress. Leaking it is harmless. */
 	truth.cells = NULL;
 	if (truth.events >= 0)
 		close(truth.events);
@@ -160,13 +158,13 @@ static void count_error(uint16_t api, uint32_t code, bool nested)
 		    unused == code)
 			break;
 	}
-	/* The last one is for all that have no place of their own. */
+	/* The last one is for codes without a slot of their own. */
 	if (error == &truth.errors[api * TRUTH_CODES + TRUTH_CODES - 1])
 		error->code = UINT32_MAX;
 	add(nested ? &error->nested : &error->outer, 1);
 }
 
-/* How much of a name goes into a line as it is: all of it, or nothing. */
+/* How much of a name is written to the line unchanged: all of it, or nothing. */
 static size_t plain(const char *name)
 {
 	size_t n = 0;
@@ -206,7 +204,7 @@ static void write_line(const struct call *call, int result)
 	parts[0].iov_len = (size_t)length;
 	parts[2].iov_len =
 		(size_t)snprintf(end, sizeof(end), "%s,\"result\":%d}\n", name_n > 0 ? "\"" : "", result);
-	/* At once, so that lines of several threads do not mix. */
+	/* In one write, so that lines of several threads do not mix. */
 	if (writev(truth.events, parts, ARRAY_SIZE(parts)) < 0)
 		truth.events = -1;
 }

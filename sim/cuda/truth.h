@@ -5,19 +5,19 @@
 #include <stdint.h>
 
 /*
- * The ground truth: what every exported function of one library was called for, in one process.
+ * The ground truth: counters of the calls of every exported function of one library in one process.
  *
  * With GPUSONDE_SIM_CUDA_LOG=FILE the counters lie in a mapped file, FILE.PID.LIBRARY, so that even SIGKILL
  * loses none; truth.py reads it. With GPUSONDE_SIM_CUDA_LOG_EVENTS=1 each call is a line of JSON in
  * FILE.PID.events besides. Counters are spread over shards, which threads take in turn, so that threads do
  * not wait for each other's cache lines.
  *
- * A call made while another of ours is under way on the same thread is nested: cuMemAlloc_v2 in cudaMalloc.
- * Both libraries count on one depth; libcuda owns it and libcudart asks for it.
+ * A call within another call of these libraries on the same thread is nested: cuMemAlloc_v2 in cudaMalloc.
+ * Both libraries share one call depth, which libcuda owns and libcudart gets from it.
  */
 enum {
 	TRUTH_SHARDS = 16,
-	TRUTH_CODES = 8, /* error codes that are told apart for each function */
+	TRUTH_CODES = 8, /* error codes that are counted separately for each function */
 	TRUTH_NAME = 56,
 	TRUTH_VERSION = 1,
 };
@@ -41,7 +41,7 @@ struct truth_cell {
 	uint64_t outer_bytes, nested_bytes; /* of calls that succeeded */
 };
 
-/* One call under way; what the implementation fills in is for the line of its event. */
+/* One call in progress. The implementation fills in the members for its event line. */
 struct call {
 	uint16_t api;
 	bool nested;

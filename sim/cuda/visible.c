@@ -77,7 +77,7 @@ static bool find_gpu(const struct scenario *scenario, const struct visible *all,
 	return found == 1;
 }
 
-/* As CUDA reads it, with atoi: "1abc" is 1; what begins with no digit is nothing. */
+/* As CUDA parses it, with atoi: "1abc" is 1; text that does not begin with a digit is invalid. */
 static bool find_index(const struct visible *all, uint32_t count, const char *word,
 		       struct visible *ret_device)
 {

@@ -14,8 +14,8 @@ struct visible {
  *
  * Without a list: the GPUs that are not in MIG mode, the fastest first (or by bus with PCI_BUS_ID); if all
  * are in MIG mode, the first MIG device alone. A list has indices into these, prefixes of UUIDs ("GPU-8932"),
- * MIG devices ("MIG-…"). It ends at the first entry that means nothing, is ambiguous or comes again; what
- * stands before it counts. A MIG device ends it, too, because a process has one only.
+ * MIG devices ("MIG-…"). It ends at the first entry that is invalid, ambiguous or repeated; entries
+ * before it count. It also ends after a MIG device, because a process can have only one.
  */
 uint32_t visible_devices(const struct scenario *scenario, const char *visible, const char *order,
 			 struct visible ret_devices[static SCENARIO_MAX_GPUS]);

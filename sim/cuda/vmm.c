@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/cuda/memory.h"
 
-/* Arrays, memory pools, and the calls that hand out addresses and memory apart from each other. */
+/* Arrays, memory pools, and the calls that allocate addresses and memory separately. */
 enum { GRANULARITY = 2 << 20, MEMORY_DEVICE_LOCATION = 1 };
 
 struct cu_pool {
@@ -13,7 +13,7 @@ struct cu_pool {
 static struct pool pools = { .size = sizeof(struct cu_pool), .capacity = 4096 };
 static struct cu_pool *default_pools[SCENARIO_MAX_GPUS];
 
-/* Bytes of one element of CUarray_format; formats beyond those of old have 4. */
+/* Bytes of one element of CUarray_format; newer formats have 4. */
 static size_t format_bytes(uint32_t format)
 {
 	switch (format) {
@@ -141,7 +141,7 @@ int pool_destroy(struct call *call, struct cu_pool *pool)
 	return result;
 }
 
-/* Nothing is kept in a pool: memory that is freed is free. */
+/* A pool caches nothing: freed memory is released at once. */
 int pool_trim(struct call *call, struct cu_pool *pool)
 {
 	call->handle = (uintptr_t)pool;
@@ -222,7 +222,7 @@ static struct memory *find_kind(uint64_t address, enum memory_kind kind)
 	return memory && memory->kind == kind ? memory : NULL;
 }
 
-/* Memory stays as long as a mapping or the handle does. */
+/* Memory is freed with its last mapping and its handle. */
 static void unreference(struct memory *physical)
 {
 	if (--physical->references == 0)
@@ -278,7 +278,7 @@ int vmm_map(struct call *call, uint64_t address, size_t bytes, size_t offset, ui
 	return result;
 }
 
-/* True when mappings, one behind the other, are exactly that range. */
+/* Whether adjacent mappings cover exactly that range. */
 static bool is_mapped(uint64_t address, size_t bytes)
 {
 	const struct memory *mapping;

@@ -8,8 +8,8 @@
 
 enum { REFRESH_MS = 100, GUESTS_MAX = 4096 };
 
-static struct live_file *files; /* room for LIVE_MAX, once there is a folder */
-static struct guest *all, *chosen; /* room for GUESTS_MAX */
+static struct live_file *files; /* LIVE_MAX of them, once there is a folder */
+static struct guest *all, *chosen; /* GUESTS_MAX of each */
 static uint32_t all_count;
 static int64_t next_ms;
 

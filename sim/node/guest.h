@@ -4,9 +4,9 @@
 #include "sim/node/live.h"
 
 /*
- * Processes that use the simulated CUDA, as NVML is to show them: read again from live.h's folder when the
- * library's time has moved on by a tick. They come on top of the scenario's processes; without the folder
- * there are none. Callers hold the library's lock.
+ * Processes that use the simulated CUDA, as NVML shows them: read again from live.h's folder after each tick
+ * of the library's time. They are added to the scenario's processes; without the folder there are none.
+ * Callers hold the library's lock.
  */
 struct guest {
 	uint32_t pid;

@@ -73,7 +73,7 @@ void live_close(struct live_file *file)
 	munmap(file, sizeof(*file));
 }
 
-/* True when it is whole and its process is alive. */
+/* Whether it is complete and its process is running. */
 static bool read_one(int folder, const char *name, struct live_file *ret_file)
 {
 	_cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
@@ -84,7 +84,7 @@ static bool read_one(int folder, const char *name, struct live_file *ret_file)
 	       ret_file->start_ticks != 0 && live_start_ticks(ret_file->pid) == ret_file->start_ticks;
 }
 
-uint32_t live_read(struct live_file *ret_files, uint32_t room)
+uint32_t live_read(struct live_file *ret_files, uint32_t capacity)
 {
 	const char *folder = live_folder();
 	DIR *dir = folder ? opendir(folder) : NULL;
@@ -94,7 +94,7 @@ uint32_t live_read(struct live_file *ret_files, uint32_t room)
 
 	if (!dir)
 		return 0;
-	while (count < room && (entry = readdir(dir))) {
+	while (count < capacity && (entry = readdir(dir))) {
 		if (parse_u64(entry->d_name, &pid) == 0 &&
 		    read_one(dirfd(dir), entry->d_name, &ret_files[count]))
 			count++;

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /*
- * Real processes of this machine for those of a scenario. Callers hold the lock of the node: the list of
- * PIDs is shared, read again from /proc at most twice a second, and costs nothing where no scenario asks.
+ * Finds real processes of this machine for those of a scenario. Callers hold the lock of the node: the list
+ * of PIDs is shared, read again from /proc at most twice a second, and only if a scenario uses it.
  */
 
 /* The PID of the index-th process whose name (comm) matches the shell pattern, by ascending PID; 0: none. */

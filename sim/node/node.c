@@ -9,8 +9,8 @@
 
 enum {
 	FAKE_PID_BASE = 1 << 22, /* where the PIDs of real systems end */
-	FAKE_PIDS_PER_SLOT = 64, /* a process that comes again has another PID each of so many times */
-	SETTLE_MS = 120 * 1000, /* after so long nothing is left of the temperature before */
+	FAKE_PIDS_PER_SLOT = 64, /* different PIDs of the processes that follow one another in a slot */
+	SETTLE_MS = 120 * 1000, /* after this time the earlier temperature has no effect */
 	JUMP_TICKS = 256, /* beyond this it is cheaper to start from a checkpoint than to step */
 };
 
@@ -81,7 +81,7 @@ static void slot_demand(const struct gpu *gpu, const struct slot *slot, int64_t 
 	now->memory_mib = (uint32_t)MAX(curve_at(&process->memory, age_ms, salt), 0.0f);
 }
 
-/* Shares out what there is of an engine; returns how much is used. */
+/* Divides an engine among the processes; returns how much is used. */
 static uint8_t share_out(struct slot_now *slots, const struct slot *what, uint32_t count, int32_t instance,
 			 enum engine engine)
 {
@@ -235,7 +235,7 @@ static void sum_period(struct gpu *gpu)
 
 		if (!now->running || now->pid == 0)
 			continue;
-		/* Its successor begins with nothing. */
+		/* Its successor starts from zero. */
 		if (sum->pid != now->pid)
 			*sum = (struct slot_sum){ .pid = now->pid };
 		for (enum engine engine = 0; engine < ENGINE_COUNT; engine++)
@@ -268,9 +268,8 @@ static void enter_tick(struct gpu *gpu, int64_t index, int32_t before_mc)
 }
 
 /*
- * The tick under way ends and the next begins. What is left of the temperature before the last cycle is
- * nothing one would see, yet it must not make a difference who steps and who jumps: so each cycle begins
- * with the same.
+ * Ends the current tick and begins the next. Each cycle begins with the same temperature: the effect of the
+ * one before is tiny, but stepping and jumping must give equal results.
  */
 static void step(struct gpu *gpu)
 {

@@ -5,20 +5,20 @@
 #include "sim/scenario/scenario.h"
 
 /*
- * The simulated node: what a scenario makes of a moment in time.
+ * The simulated node: the state of a scenario at a point in time.
  *
  * Time runs in ticks of 100 ms from the machine's boot. In each tick every quantity has one value, so that
  * sums over ticks are exact: a utilisation sample is the value of a tick, a counter is the sum of all ticks
- * before plus the part of the one under way. The load of a scenario repeats with its cycle; sums over a
- * cycle are computed once, and sums at some ticks within it (checkpoints) are kept. So the state of any
- * moment is found by adding up a few dozen ticks, and from one moment to a later one by stepping over the
- * ticks between.
+ * before plus the part of the current one. The load of a scenario repeats with its cycle; sums over a
+ * cycle are computed once, and sums at some ticks within it (checkpoints) are stored. So the state at any
+ * time is computed by adding up a few dozen ticks, or by stepping over the ticks since an earlier time.
  *
- * Nothing here knows NVML, locks, or reads a clock: callers pass the time, in milliseconds since boot. A
+ * This code does not depend on NVML, takes no lock and reads no clock: callers pass the time, in milliseconds
+ * since boot. A
  * struct gpu is moved to a time by gpu_seek() before gpu_now() and `slots_now` are read.
  */
 enum {
-	TICKS_KEPT = 128, /* complete ticks before the one under way, rounded up to a power of two */
+	TICKS_KEPT = 128, /* complete ticks before the current one, rounded up to a power of two */
 	SAMPLES_KEPT = 120, /* as deep as sample buffers of real drivers */
 	CHECKPOINTS = 128,
 	PERIOD_TICKS = 10, /* ticks that a sample of a process averages */
@@ -34,7 +34,7 @@ struct tick {
 	int32_t temperature_mc; /* thousandths of a degree */
 	uint32_t memory_mib; /* of all processes */
 	uint32_t reasons; /* enum nvml_clocks_event_reason */
-	bool capped, hot; /* held down by its own power, or temperature */
+	bool capped, hot; /* throttled by power, by temperature */
 	uint32_t traffic[TRAFFIC_COUNT]; /* bytes per millisecond */
 };
 
@@ -93,18 +93,18 @@ struct gpu {
 	struct instance_totals cycle_instances[SCENARIO_MAX_INSTANCES];
 	struct instance_totals *checkpoint_instances; /* instance_count for each checkpoint */
 
-	/* The moment */
-	int64_t tick; /* under way; negative before the first seek */
+	/* The current state */
+	int64_t tick; /* current one; negative before the first seek */
 	struct tick ticks[TICKS_KEPT]; /* tick i at i % TICKS_KEPT */
 	struct totals totals; /* of all complete ticks */
 	struct instance_totals instances[SCENARIO_MAX_INSTANCES];
 	uint8_t instance_load[SCENARIO_MAX_INSTANCES][ENGINE_COUNT];
 	uint32_t instance_memory_mib[SCENARIO_MAX_INSTANCES];
 	struct slot_now *slots_now;
-	struct slot_sum *slot_sums; /* of the period under way */
+	struct slot_sum *slot_sums; /* of the current period */
 	struct slot_period *periods; /* slot_count for each of PERIODS_KEPT, period p at p % PERIODS_KEPT */
 
-	/* What counters have to leave out, because the driver was loaded later than the machine booted. */
+	/* Subtracted from counters, because the driver was loaded after the machine booted. */
 	int64_t driver_ms;
 	struct totals driver_totals;
 };
@@ -116,7 +116,7 @@ struct node {
 	uint32_t slot_count;
 };
 
-/* Takes over the scenario. 0 or -ENOMEM. Costs about 20 ms for eight GPUs and ten minutes. */
+/* Takes ownership of the scenario. 0 or -ENOMEM. Costs about 20 ms for eight GPUs and ten minutes. */
 int node_new(struct scenario *scenario, struct node **ret_node);
 void node_free(struct node *node);
 DEFINE_CLEANUP(struct node *, node_free, node_freep)
@@ -124,19 +124,19 @@ DEFINE_CLEANUP(struct node *, node_free, node_freep)
 /* To any time from 0 on. */
 void gpu_seek(struct gpu *gpu, int64_t time_ms);
 
-/* The tick under way. */
+/* The current tick. */
 static inline const struct tick *gpu_now(const struct gpu *gpu)
 {
 	return &gpu->ticks[gpu->tick % TICKS_KEPT];
 }
 
-/* The newest complete tick; before the first, the one under way. */
+/* The newest complete tick; before the first, the current one. */
 static inline const struct tick *gpu_last(const struct gpu *gpu)
 {
 	return &gpu->ticks[(gpu->tick > 0 ? gpu->tick - 1 : 0) % TICKS_KEPT];
 }
 
-/* Since boot, to the millisecond; time_ms lies in the tick under way. */
+/* Since boot, to the millisecond; time_ms is in the current tick. */
 void gpu_totals(const struct gpu *gpu, int64_t time_ms, struct totals *ret_totals);
 void gpu_instance_totals(const struct gpu *gpu, uint32_t instance, int64_t time_ms,
 			 struct instance_totals *ret_totals);
@@ -151,5 +151,5 @@ uint64_t gpu_count_at(const struct gpu *gpu, enum counter_kind kind, uint32_t wh
 uint64_t gpu_count_since(const struct gpu *gpu, enum counter_kind kind, uint32_t where, int64_t from_ms,
 			 int64_t time_ms);
 
-/* Computes one tick from the temperature before it; physics.c. load[] and memory_mib are given. */
+/* Computes one tick from the temperature before it; physics.c. load[] and memory_mib are inputs. */
 void physics_tick(const struct gpu *gpu, int64_t time_ms, int32_t before_mc, struct tick *tick);

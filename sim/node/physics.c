@@ -4,17 +4,16 @@
 #include "nvml/abi_clock.h"
 
 /*
- * A plausible board: power goes with the load until the limit holds it, clocks give way then, and the
- * temperature follows the power with the delay of a heat sink. All numbers are whole, so that every machine
- * computes the same.
+ * A plausible board: power follows the load up to the limit, clocks then drop, and the temperature follows
+ * the power with the delay of a heat sink. All numbers are integers, so that every machine computes the same.
  */
 enum {
-	HEAT_MS = 12000, /* after so long, two thirds of a change in temperature are through */
+	HEAT_MS = 12000, /* time constant: after it, two thirds of a change in temperature have happened */
 	CLOCK_STEP_MHZ = 15,
 	SM_WEIGHT = 80,
 	MEMORY_WEIGHT = 15,
 	VIDEO_WEIGHT = 5, /* percent that each adds to the power drawn */
-	PCIE_PERCENT = 6, /* of the link's bandwidth at full load, where the scenario does not say */
+	PCIE_PERCENT = 6, /* of the link's bandwidth at full load, if the scenario sets none */
 	NVLINK_PERCENT = 35,
 };
 

@@ -104,12 +104,12 @@ enum nvml_return nvmlDeviceGetSupportedMemoryClocks(struct nvml_device *device, 
 {
 	CALL(nvmlDeviceGetSupportedMemoryClocks, device);
 	const struct model *model = &call->gpu->what->model;
-	uint32_t clocks = model->memory_mhz == model->memory_idle_mhz ? 1 : 2, room;
+	uint32_t clocks = model->memory_mhz == model->memory_idle_mhz ? 1 : 2, capacity;
 
 	NEED(count);
-	room = *count;
+	capacity = *count;
 	*count = clocks;
-	if (room < clocks || !mhz)
+	if (capacity < clocks || !mhz)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	mhz[0] = model->memory_mhz;
 	if (clocks > 1)
@@ -124,14 +124,14 @@ enum nvml_return nvmlDeviceGetSupportedGraphicsClocks(struct nvml_device *device
 	const struct model *model = &call->gpu->what->model;
 	uint32_t clocks = MIN((model->sm_mhz - model->sm_idle_mhz) / CLOCK_STEP_MHZ + 1,
 			      (uint32_t)LISTED_CLOCKS),
-		 room;
+		 capacity;
 
 	NEED(count);
 	if (memory_mhz != model->memory_mhz && memory_mhz != model->memory_idle_mhz)
 		return NVML_ERROR_NOT_FOUND;
-	room = *count;
+	capacity = *count;
 	*count = clocks;
-	if (room < clocks || !mhz)
+	if (capacity < clocks || !mhz)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (uint32_t i = 0; i < clocks; i++)
 		mhz[i] = model->sm_mhz - i * CLOCK_STEP_MHZ;
@@ -190,12 +190,12 @@ enum nvml_return nvmlDeviceGetSupportedPerformanceStates(struct nvml_device *dev
 {
 	CALL(nvmlDeviceGetSupportedPerformanceStates, device);
 	uint32_t idle = call->gpu->what->model.idle_pstate, known = idle > 0 ? 2 : 1,
-		 room = size / sizeof(*pstates);
+		 capacity = size / sizeof(*pstates);
 
 	NEED(pstates);
-	for (uint32_t i = 0; i < room; i++)
+	for (uint32_t i = 0; i < capacity; i++)
 		pstates[i] = NVML_PSTATE_UNKNOWN;
-	if (room < known)
+	if (capacity < known)
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	pstates[0] = 0;
 	if (idle > 0)

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 
 /*
- * Events of the scenario: XIDs and ECC errors. Each has its place in time; a set has a place up to which it
- * has given its events out, so that no event is lost between waits and each set sees all of its own.
+ * Events of the scenario: XIDs and ECC errors. Each has a time; a set has a position up to which it
+ * has returned its events, so that no event is lost between waits and each set gets all of its events.
  */
 enum {
 	MAX_SETS = 64,

@@ -4,8 +4,8 @@
 #include "sim/nvml/counters.h"
 
 /*
- * Field values, one number each. What a field is answered with follows from which of the functions below
- * takes it: they are asked in turn, and the first that knows the field decides.
+ * Field values, one number each. The functions below are tried in turn; the first that
+ * knows the field sets its value.
  */
 struct answer {
 	enum nvml_value_type type;

@@ -74,7 +74,7 @@ enum nvml_return nvmlSystemGetDriverBranch(struct nvml_driver_branch *branch, ui
 			call_node()->scenario->driver_branch);
 }
 
-/* Of a process that the scenario made up. */
+/* Of a simulated process. */
 static const char *scenario_process_name(const struct call *call, uint32_t pid)
 {
 	struct node *node = call_node();
@@ -170,7 +170,7 @@ enum nvml_return nvmlGetExcludedDeviceCount(uint32_t *count)
 	return NVML_SUCCESS;
 }
 
-/* All others; whatever their arguments are, nobody looks at them. */
+/* All other functions; their arguments are ignored. */
 #define UNSUPPORTED(name, since)                                            \
 	__attribute__((visibility("default"))) enum nvml_return name(void); \
 	enum nvml_return name(void)                                         \

@@ -127,7 +127,7 @@ static const struct scenario_gpu *link_peer(const struct call *call, uint32_t li
 		kind[n++] = &scenario->gpus[i];
 	}
 	if (n < 2)
-		return us; /* a loop: there is nobody else */
+		return us; /* a loop: there is no other GPU */
 	peers = n - 1;
 	turn = (link % peers + peers - us->model.nvlinks % peers % 2) % peers;
 	away = 1 + turn / 2;

@@ -201,14 +201,14 @@ static enum nvml_return get_retired(const struct call *call, uint32_t cause, uin
 	enum counter_kind kind = cause == NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR ?
 					 COUNTER_RETIRED_DOUBLE_BIT :
 					 COUNTER_RETIRED_SINGLE_BIT;
-	uint32_t pages, room;
+	uint32_t pages, capacity;
 
 	NEED(count && cause < NVML_PAGE_RETIREMENT_CAUSE_COUNT);
 	NEED_SUPPORT(call->gpu->what->model.retired_pages);
 	pages = (uint32_t)gpu_count(call->gpu, kind, call->now_ms);
-	room = *count;
+	capacity = *count;
 	*count = pages;
-	if (room < pages || (!addresses && pages > 0))
+	if (capacity < pages || (!addresses && pages > 0))
 		return NVML_ERROR_INSUFFICIENT_SIZE;
 	for (uint32_t i = 0; i < pages; i++) {
 		addresses[i] =

@@ -25,7 +25,8 @@ static bool listed(const struct call *call, uint32_t slot, uint32_t types)
 }
 
 /* Processes that use the simulated CUDA, behind those of the scenario. */
-static uint32_t guests_list(const struct call *call, void *infos, uint32_t room, uint32_t found, size_t size)
+static uint32_t guests_list(const struct call *call, void *infos, uint32_t capacity, uint32_t found,
+			    size_t size)
 {
 	const struct guest *guests;
 	uint32_t count = guests_of(call->gpu->index, call->instance, call->now_ms, &guests);
@@ -44,7 +45,7 @@ static uint32_t guests_list(const struct call *call, void *infos, uint32_t room,
 			record.detail.compute_instance =
 				call->gpu->what->instances[guests[i].instance].compute_instance;
 		}
-		if (found < room)
+		if (found < capacity)
 			memcpy((char *)infos + found * size, &record, size);
 	}
 	return found;
@@ -74,18 +75,18 @@ static struct nvml_process_detail detail_of(const struct call *call, uint32_t sl
 static enum nvml_return list_processes(const struct call *call, uint32_t types, uint32_t *count, void *infos,
 				       size_t size)
 {
-	uint32_t room, found = 0;
+	uint32_t capacity, found = 0;
 
 	NEED(count);
 	if (size > RECORD_V1 && call_stride(call) > 0)
 		size = call_stride(call);
 	else if (size == RECORD_V2)
 		size = call_generation()->process_bytes;
-	room = infos ? *count : 0;
+	capacity = infos ? *count : 0;
 	for (uint32_t i = 0; i < call->gpu->slot_count; i++) {
 		if (!listed(call, i, types))
 			continue;
-		if (found < room) {
+		if (found < capacity) {
 			struct record record = { .detail = detail_of(call, i) };
 
 			memcpy((char *)infos + found * size, &record, size);
@@ -93,9 +94,9 @@ static enum nvml_return list_processes(const struct call *call, uint32_t types, 
 		found++;
 	}
 	if (types & PROCESS_COMPUTE)
-		found = guests_list(call, infos, room, found, size);
+		found = guests_list(call, infos, capacity, found, size);
 	*count = found;
-	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+	return found > capacity ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 #define PROCESS_LIST(name, info, types, size)                                                  \
@@ -168,7 +169,7 @@ static bool worked(const struct slot_period *period)
 typedef void put_utilization(const struct call *call, const struct utilization *what, uint32_t index,
 			     void *dst);
 
-static uint32_t put_guests(const struct call *call, int64_t period, uint32_t room, uint32_t found,
+static uint32_t put_guests(const struct call *call, int64_t period, uint32_t capacity, uint32_t found,
 			   put_utilization *put, void *dst)
 {
 	const struct guest *guests;
@@ -183,14 +184,14 @@ static uint32_t put_guests(const struct call *call, int64_t period, uint32_t roo
 		what.timestamp =
 			stamp_us((period + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(call->gpu));
 		what.load[ENGINE_GPU] = (uint8_t)load;
-		if (found < room)
+		if (found < capacity)
 			put(call, &what, found, dst);
 		found++;
 	}
 	return found;
 }
 
-static uint32_t list_utilization(const struct call *call, uint64_t last_seen, uint32_t room,
+static uint32_t list_utilization(const struct call *call, uint64_t last_seen, uint32_t capacity,
 				 put_utilization *put, void *dst)
 {
 	const struct gpu *gpu = call->gpu;
@@ -209,11 +210,11 @@ static uint32_t list_utilization(const struct call *call, uint64_t last_seen, ui
 				stamp_us((at + 1) * PERIOD_TICKS * SCENARIO_TICK_MS + sample_skew_ms(gpu));
 			what.pid = period[i].pid;
 			memcpy(what.load, period[i].load, sizeof(what.load));
-			if (found < room)
+			if (found < capacity)
 				put(call, &what, found, dst);
 			found++;
 		}
-		found = put_guests(call, at, room, found, put, dst);
+		found = put_guests(call, at, capacity, found, put, dst);
 	}
 	return found;
 }
@@ -242,7 +243,7 @@ static void put_sample_v1(const struct call *call, const struct utilization *wha
 	put_u32(call, &sample->ofa, what->load[ENGINE_OFA]);
 }
 
-/* What both calls answer that ask for the size, or gave too little: room for all that there can be. */
+/* The result for a query of the size, or a buffer that is too small: the maximum size. */
 static uint32_t most_samples(const struct call *call)
 {
 	const struct guest *guests;
@@ -304,20 +305,20 @@ DEVICE_U32(nvmlDeviceGetAccountingBufferSize, model->accounting, ACCOUNTING_BUFF
 enum nvml_return nvmlDeviceGetAccountingPids(struct nvml_device *device, uint32_t *count, uint32_t *pids)
 {
 	CALL(nvmlDeviceGetAccountingPids, device);
-	uint32_t room, found = 0;
+	uint32_t capacity, found = 0;
 
 	NEED(count);
 	NEED_SUPPORT(call->gpu->what->model.accounting);
-	room = pids ? *count : 0;
+	capacity = pids ? *count : 0;
 	for (uint32_t i = 0; i < call->gpu->slot_count; i++) {
 		if (!listed(call, i, PROCESS_COMPUTE | PROCESS_MPS))
 			continue;
-		if (found < room)
+		if (found < capacity)
 			pids[found] = call->gpu->slots_now[i].pid;
 		found++;
 	}
 	*count = found;
-	return found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+	return found > capacity ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 enum nvml_return nvmlDeviceGetAccountingStats(struct nvml_device *device, uint32_t pid,

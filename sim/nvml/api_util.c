@@ -133,7 +133,8 @@ static bool sampling_supported(const struct call *call, uint32_t sampling)
 
 /*
  * Complete ticks that ended after last_seen, at most as many as the buffer is deep, the oldest first. The
- * time stamp is the tick's end. Without room for them, their number; with too little, as many as fit.
+ * time stamp is the end of the tick. Without a buffer, returns their number; with one that is too small, as
+ * many as fit.
  */
 enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen,
 				      uint32_t *value_type, uint32_t *count, struct nvml_sample *samples)
@@ -141,7 +142,7 @@ enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampl
 	CALL(nvmlDeviceGetSamples, device);
 	const struct gpu *gpu = call->gpu;
 	int64_t first = MAX(gpu->tick - SAMPLES_KEPT, gpu->driver_ms / SCENARIO_TICK_MS), fresh;
-	uint32_t room;
+	uint32_t capacity;
 
 	NEED(value_type && count && sampling < call_generation()->samplings);
 	NEED_SUPPORT(sampling_supported(call, sampling));
@@ -154,15 +155,15 @@ enum nvml_return nvmlDeviceGetSamples(struct nvml_device *device, uint32_t sampl
 		*count = SAMPLES_KEPT;
 		return NVML_SUCCESS;
 	}
-	room = MIN(*count, (uint32_t)fresh);
-	for (uint32_t i = 0; i < room; i++) {
+	capacity = MIN(*count, (uint32_t)fresh);
+	for (uint32_t i = 0; i < capacity; i++) {
 		int64_t tick = first + i;
 
 		samples[i].timestamp = stamp_us((tick + 1) * SCENARIO_TICK_MS + sample_skew_ms(gpu));
 		samples[i].value.as_u64 = 0;
 		put_u32(call, &samples[i].value.as_uint, sample_of(sampling, &gpu->ticks[tick % TICKS_KEPT]));
 	}
-	*count = room;
+	*count = capacity;
 	return NVML_SUCCESS;
 }
 
@@ -208,14 +209,14 @@ enum nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32
 					      struct nvml_encoder_session *sessions)
 {
 	CALL(nvmlDeviceGetEncoderSessions, device);
-	uint32_t room, found = 0;
+	uint32_t capacity, found = 0;
 
 	NEED(count);
-	room = sessions ? *count : 0;
+	capacity = sessions ? *count : 0;
 	for (uint32_t i = 0; i < call->gpu->slot_count; i++) {
 		if (!has_session(call->gpu, i))
 			continue;
-		if (found < room)
+		if (found < capacity)
 			sessions[found] = (struct nvml_encoder_session){
 				.session = i + 1,
 				.pid = call->gpu->slots_now[i].pid,
@@ -228,7 +229,7 @@ enum nvml_return nvmlDeviceGetEncoderSessions(struct nvml_device *device, uint32
 		found++;
 	}
 	*count = found;
-	return sessions && found > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+	return sessions && found > capacity ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
 enum nvml_return nvmlDeviceGetFBCStats(struct nvml_device *device, struct nvml_fbc_stats *stats)

@@ -28,7 +28,7 @@ static const uint8_t function_scopes[FUNCTION_COUNT] = {
 #undef UNSUPPORTED
 };
 
-/* From which generation on a function is there, and from which on no more (0: it is still there). */
+/* The generations that added and removed a function (0: not removed). */
 static const uint8_t function_since[FUNCTION_COUNT] = {
 #define FUNCTION(name, scope, since) [FN_##name] = GENERATION_##since,
 #define UNSUPPORTED(name, since) [FN_##name] = GENERATION_##since,
@@ -139,7 +139,7 @@ static bool is_device(const struct nvml_device *device)
 
 	if (!is_element(device, devices, sizeof(devices), sizeof(*device)))
 		return false;
-	/* Never handed out, or from before the scenario was another. */
+	/* Never returned to a caller, or from before the scenario changed. */
 	if (device != &devices[device->gpu][1 + device->instance] || device->gpu >= scenario->gpu_count)
 		return false;
 	return device->instance < (int)scenario->gpus[device->gpu].instance_count;
@@ -183,7 +183,7 @@ static bool hang_goes_on(void *userdata)
 	return on;
 }
 
-/* Lets go of the lock meanwhile: other threads' calls may well go through. */
+/* Releases the lock meanwhile, so that other threads' calls continue. */
 static void hang(struct call *call, const struct fault *fault, int gpu)
 {
 	struct hang how = { .function = call->function, .gpu = gpu };
@@ -244,7 +244,7 @@ static void begin(struct call *call, enum function function)
 	library_refresh(call->now_ms);
 }
 
-/* After the driver was away, calls that concern no GPU say that the caller must initialise again. */
+/* After the driver was unloaded, calls for no GPU return that the caller must initialise again. */
 static enum nvml_return node_state(const struct call *call)
 {
 	return library_state(call->now_ms) == NVML_SUCCESS ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;

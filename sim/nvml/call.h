@@ -9,8 +9,8 @@
 
 /*
  * What every exported function has in common: it takes the library's lock, finds out whether the library is
- * initialised, what the handle stands for, which faults of the scenario concern it, and brings the GPU to
- * the present. So a function reads
+ * initialised, which device the handle is, which faults of the scenario apply, and advances the GPU to
+ * the current time. A function looks like this:
  *
  *	enum nvml_return nvmlDeviceGetPowerUsage(struct nvml_device *device, uint32_t *milliwatt)
  *	{
@@ -21,9 +21,9 @@
  *		return NVML_SUCCESS;
  *	}
  *
- * where CALL() declares `call` and returns on any error, and the lock is given back on each way out. Every
- * number that a function hands out goes through put_...(), where faults falsify it; counts of lists do not,
- * because a caller's memory depends on them.
+ * where CALL() declares `call` and returns on any error, and the lock is released on every return. Every
+ * number that a function returns goes through put_...(), where faults may change it; counts of lists do not,
+ * since a caller's buffer sizes depend on them.
  */
 enum function {
 #define FUNCTION(name, scope, since) FN_##name,
@@ -103,7 +103,7 @@ enum nvml_return put_text(char *dst, uint32_t size, const char *text);
 /* A field's value, which faults may falsify, too. */
 uint64_t falsify_field(const struct call *call, uint32_t field, uint64_t value, unsigned width);
 
-/* Whether the driver of this generation knows this version of the call's struct; where the call exists. */
+/* Whether the driver of this generation supports this version of the call's struct. */
 bool call_knows(const struct call *call, unsigned version);
 const struct generation *call_generation(void);
 
@@ -134,9 +134,9 @@ uint64_t stamp_us(int64_t boot_ms);
 int64_t unstamp_ms(uint64_t stamp);
 
 /*
- * How much later than its samples' end a GPU stamps them, negative: each GPU has a clock of its own, so
- * that time stamps of different GPUs differ, as programs expect. In the order of the GPUs, because they are
- * read in it.
+ * Offset of a GPU's time stamps from the end of its samples, negative: each GPU has its own clock, so that
+ * time stamps of different GPUs differ, as programs expect. In the order of the GPUs, because they are read
+ * in that order.
  */
 static inline int64_t sample_skew_ms(const struct gpu *gpu)
 {
@@ -150,7 +150,5 @@ void call_totals(const struct call *call, struct totals *ret_totals);
 enum nvml_return library_init(enum function function);
 enum nvml_return library_shutdown(void);
 
-/*
- * Gives the lock back and takes it again, for calls that wait; false: the library is no longer initialised.
- */
+/* Releases the lock and takes it again, for calls that wait; false: the library is no longer initialised. */
 bool call_sleep(struct call *call, int64_t ms);

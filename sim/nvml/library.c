@@ -14,9 +14,7 @@
 
 enum { CONTROL_INTERVAL_MS = 50 };
 
-/*
- * Which program reads this knows that the data is simulated: the library's version and the scenario's name.
- */
+/* For programs to detect simulated data: the library's version and the scenario's name. */
 __attribute__((visibility("default"))) extern char gpusonde_sim_identity[];
 char gpusonde_sim_identity[128] = "gpusonde-sim " GPUSONDE_VERSION;
 
@@ -46,7 +44,7 @@ static struct {
 	int64_t next_ms;
 	struct timespec mtime;
 	ino_t inode;
-	uint64_t unloads; /* how often it has taken the driver away, by faults that are gone from it again */
+	uint64_t unloads; /* how often it unloaded the driver, by faults that were removed from it again */
 	int64_t loaded_ms; /* when the driver last came back in this way */
 } control;
 
@@ -120,7 +118,7 @@ static void index_faults(struct fault_set *set)
 	}
 }
 
-/* Whether the driver is away, how often it has been, and when it last came back. */
+/* Whether the driver is unloaded, how often it was, and when it was last loaded. */
 static bool driver_away(int64_t now_ms, uint64_t *ret_epoch, int64_t *ret_loaded_ms)
 {
 	uint64_t epoch = control.unloads;
@@ -179,7 +177,7 @@ bool library_unsupported(enum function function, uint32_t gpu)
 	return unsupported[gpu][function / 8] >> function % 8 & 1;
 }
 
-/* Faults that a new control file no longer has may have taken the driver away: it came back now. */
+/* If a removed fault of the control file had unloaded the driver, it is loaded again now. */
 static void remember_unloads(int64_t now_ms)
 {
 	struct fault_set *set = &sets[1];
@@ -240,7 +238,8 @@ static void index_unsupported(const struct scenario *scenario)
 }
 
 /*
- * A library that exports what one generation did is of that generation; of another's scenario it makes none.
+ * A library that exports what one generation did is of that generation; with another's scenario it makes no
+ * node.
  */
 static int settle_generation(const char *path, struct scenario *scenario, struct scenario_error *err)
 {
@@ -260,7 +259,7 @@ static int settle_generation(const char *path, struct scenario *scenario, struct
 	return -EINVAL;
 }
 
-/* A scenario with an error in it makes no node at all: half of one would only confuse. */
+/* A scenario with an error makes no node at all. */
 static int load_node(void)
 {
 	struct scenario_error err = { "" };
@@ -355,7 +354,7 @@ __attribute__((constructor)) static void load(void)
 		snprintf(control.path, sizeof(control.path), "%s", getenv("GPUSONDE_SIM_CONTROL"));
 }
 
-/* A program that takes the library out again gets its memory back. */
+/* Frees all memory when a program unloads the library. */
 __attribute__((destructor)) static void unload(void)
 {
 	node_free(node);

@@ -5,16 +5,15 @@
 
 /*
  * The library as loaded into one process: its node, its faults, whether it is initialised. One lock guards
- * all of it; but for
- * library_lock() itself, callers hold it.
+ * all of it; callers hold it, except for library_lock().
  */
 void library_lock(void);
 void library_unlock(void);
 
-/* Success; or why calls fail now: UNINITIALIZED, or GPU_IS_LOST where the driver has been away since. */
+/* Success, or why calls fail now: UNINITIALIZED, or GPU_IS_LOST if the driver was unloaded since. */
 enum nvml_return library_state(int64_t now_ms);
 
-/* Looks at the control file, at most 20 times a second, and at whether the driver went away. */
+/* Checks the control file, at most 20 times a second, and whether the driver was unloaded. */
 void library_refresh(int64_t now_ms);
 
 /*
@@ -32,6 +31,6 @@ bool library_unsupported(enum function function, uint32_t gpu);
 
 const char *function_name(enum function function);
 
-/* Of default.c: the generation whose functions it exports, and the scenario of who names none. */
+/* Of default.c: the generation whose functions it exports, and the default scenario. */
 extern const enum generation_id library_generation;
 extern const char *const library_scenario;

@@ -8,5 +8,5 @@
 /* The return codes of NVML by the names that scenarios use: NVML's own without NVML_ERROR_. 0 or -EINVAL. */
 int error_by_name(const char *name, uint32_t *ret_error);
 
-/* In words, as programs show it to people. */
+/* The message that programs show for a code. */
 const char *error_words(uint32_t error);

@@ -16,13 +16,13 @@ enum {
 enum fault_kind {
 	FAULT_ERROR, /* the call fails */
 	FAULT_HANG, /* the call does not return for a while, or ever; signals but KILL do not end it */
-	FAULT_CRASH, /* the process dies in the call of a segmentation fault */
-	FAULT_SENTINEL, /* numbers that the call gives are this one */
-	FAULT_WRAP, /* numbers that the call gives are cut to so many bits */
-	FAULT_STRIDE, /* process lists have records of so many bytes */
+	FAULT_CRASH, /* a segmentation fault in the call */
+	FAULT_SENTINEL, /* numbers that the call returns are replaced by this one */
+	FAULT_WRAP, /* numbers that the call returns are truncated to this many bits */
+	FAULT_STRIDE, /* process lists have records of this many bytes */
 	FAULT_LOST, /* the GPU has fallen off the bus: its calls give GPU_IS_LOST */
 	FAULT_REMOVED, /* the GPU is not there: not counted, its old handle gives GPU_IS_LOST */
-	/* no driver: nvmlInit fails; who was initialised must do so again, and counters begin at 0 */
+	/* no driver: nvmlInit fails; programs must call it again, and counters begin at 0 */
 	FAULT_UNLOADED,
 	FAULT_KIND_COUNT,
 };
@@ -73,7 +73,7 @@ bool fault_matches(const struct fault *fault, const char *function, int gpu);
 /* Whether it concerns this field. */
 bool fault_has_field(const struct fault *fault, uint32_t field);
 
-/* Does not return in time; see FAULT_HANG_... `still` tells whether the fault goes on. */
+/* Does not return in time; see FAULT_HANG_... `still` returns whether the fault is still active. */
 void fault_hang(int64_t hang_ms, bool (*still)(void *), void *userdata);
 
 /* Does not return. */

@@ -18,10 +18,10 @@ struct generation {
 	const char *name; /* in scenarios */
 	const char *driver, *branch, *nvml; /* versions */
 	uint32_t cuda; /* 12040 for 12.4 */
-	uint32_t gpm_metrics, samplings; /* ids from here on it does not know */
-	uint64_t reasons; /* why clocks are low, as far as it knows */
+	uint32_t gpm_metrics, samplings; /* ids from here on are unknown to it */
+	uint64_t reasons; /* bits of the clocks event reasons that it knows */
 	uint32_t process_bytes; /* of a record in process lists from version 2 on */
-	/* What nobody knows yet: 0 where there is none. */
+	/* Values unknown to today's programs; 0: none. */
 	uint32_t architecture; /* number of every GPU's */
 	uint64_t more_reasons;
 	uint32_t strange_field, strange_type; /* the type of this field's value */

@@ -128,7 +128,7 @@ struct scenario_xid {
 	struct window window;
 };
 
-/* A reason why clocks are held down, while the window is open. */
+/* A reason for low clocks, while the window is open. */
 struct scenario_reason {
 	uint64_t bit;
 	uint32_t gpus;
@@ -156,17 +156,17 @@ struct scenario {
 	uint32_t fault_count;
 };
 
-/* What is wrong with a scenario, for people: cause and remedy, "file:line: " first. */
+/* A message about an error in a scenario: "file:line: ", cause and remedy. */
 struct scenario_error {
 	char message[512];
 };
 
-/* With the versions that this generation says of itself. */
+/* Sets the generation and its versions. */
 void scenario_set_generation(struct scenario *scenario, enum generation_id id);
 
 /*
- * Reads a scenario. 0, -EINVAL for one that is not right, -ENOMEM, or why the file cannot be read; then err
- * says it in words. The result is freed with free().
+ * Reads a scenario. Returns 0, -EINVAL if it is invalid, -ENOMEM, or why the file cannot be read; on error,
+ * err has the message. The result is freed with free().
  */
 int scenario_load_file(const char *path, struct scenario **ret_scenario, struct scenario_error *err);
 int scenario_load_buffer(const char *name, const void *data, size_t length, struct scenario **ret_scenario,

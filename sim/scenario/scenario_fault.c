@@ -164,7 +164,7 @@ int scenario_parse_fault(struct schema *schema, const struct yaml_node *node, st
 	int r;
 
 	/*
-	 * In a control file times count from when it was read: who writes it does not know the time of
+	 * In a control file times count from when it was read, since its author does not know the time of
 	 * boot.
 	 */
 	if (!schema->scenario)

@@ -9,8 +9,8 @@
 #include "sim/scenario/scenario.h"
 
 /*
- * Reading a YAML map into a struct by a table: each key has a parser, which writes to its member. What no
- * row knows is an error, and every error names file, line and remedy.
+ * Reading a YAML map into a struct by a table: each key has a parser, which writes to its member. Unknown
+ * keys are errors, and every error names file, line and remedy.
  */
 struct schema {
 	const char *file;

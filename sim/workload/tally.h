@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 /*
- * What the sample programs count themselves, apart from what the libraries say: every call that they make, by
- * name and result. For programs with many threads; a name is a literal.
+ * The sample programs' own counters, independent of the libraries: every call that they make, by name and
+ * result. For programs with many threads; a name is a literal.
  */
 enum { TALLY_CALLS = 96, TALLY_CODES = 8 };
 

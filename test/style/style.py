@@ -242,10 +242,10 @@ def layering(tree):
         elif not header.startswith((here + "/", *rows[here][2])):
             yield Violation(path, n, f"{here} includes {header}, which ARCHITECTURE.md does not allow",
                             "move what is shared down, or let cmd/ pass it in")
-    yield from rooms_of_sim(tree, rows)
+    yield from components_of_sim(tree, rows)
 
 
-def rooms_of_sim(tree, rows):
+def components_of_sim(tree, rows):
     for path, n, header in includes(tree, "sim"):
         room = path.rsplit("/", 1)[0]
         if header in GENERATED:
@@ -257,7 +257,7 @@ def rooms_of_sim(tree, rows):
             yield Violation(path, n, f"{room} is no room of sim/", "add it to the table in ARCHITECTURE.md")
         elif not header.startswith((room + "/", *rows[room][2])):
             yield Violation(path, n, f"{room} includes {header}, which ARCHITECTURE.md does not allow",
-                            "the simulated driver stands apart from what it tests, and its rooms build on each other")
+                            "the simulated driver stands apart from what it tests, and its components build on each other")
 
 
 def own_header_first(tree):

@@ -410,6 +410,12 @@ static void copy_batches(_unused_ void *userdata)
 	traced_outer((uint64_t)(uintptr_t)batch, TRACE_BATCH_MAX, 0, 0, 0, 0);
 	traced_outer((uint64_t)(uintptr_t)batch, TRACE_BATCH_MAX + 1, 0, 0, 0, 0);
 	traced_outer(8, 4, 0, 0, 0, 0);
+	batch[0] = UINT32_MAX - 1ULL; /* a sum that carries from its lower half */
+	batch[1] = (3ULL << 32) + 2;
+	traced_outer((uint64_t)(uintptr_t)batch, 2, 0, 0, 0, 0);
+	batch[2] = UINT64_MAX - (4ULL << 32); /* the largest sum, and then one more */
+	traced_outer((uint64_t)(uintptr_t)batch, 3, 0, 0, 0, 0);
+	traced_outer((uint64_t)(uintptr_t)batch, 4, 0, 0, 0, 0);
 }
 
 static void batches_are_added_up(void **state)
@@ -427,7 +433,10 @@ static void batches_are_added_up(void **state)
 		       { 190, 0 },
 		       { 128 * 129 / 2, 0 },
 		       { 128 * 129 / 2, TRACE_FLAG_BATCH_CUT },
-		       { 0, TRACE_FLAG_UNREAD } };
+		       { 0, TRACE_FLAG_UNREAD },
+		       { 4ULL << 32, 0 },
+		       { UINT64_MAX, 0 },
+		       { UINT64_MAX, 0 } };
 	pid_t pid;
 
 	tracing_attach(tracing, (const void *)traced_outer, CALL, &spec);
