@@ -2,20 +2,20 @@
 #pragma once
 
 /*
- * The C interface of NVIDIA's management library (NVML), declared by ourselves.
+ * The C interface of NVIDIA's management library (NVML), as declared by gpusonde.
  *
- * gpusonde opens libnvidia-ml.so.1 at run time and never builds against NVIDIA's header, so it declares what
- * it calls: constants under their public names, structs and members in our own style. Two parties include
- * this: the agent's NVML child (`typeof(nvmlDeviceGetCount_v2) *` gives a pointer type for dlsym) and the
- * simulated driver in sim/, which implements every function declared here.
+ * gpusonde opens libnvidia-ml.so.1 at run time and never builds against NVIDIA's header, so this header
+ * declares what it calls: constants under their public names, structs and members in our own style. Two
+ * programs include it: the agent's NVML child (`typeof(nvmlDeviceGetCount_v2) *` gives a pointer type for
+ * dlsym) and the simulated driver in sim/, which implements every function declared here.
  *
  * Invariants
  *  1. Layouts are those of LP64 systems; every size is asserted where the struct is declared.
  *  2. A struct carries its NVML name in a comment behind its opening brace and has NVML's members in NVML's
- *     order; a constant that we name otherwise than NVML carries NVML's name behind it. The ABI test reads
- *     both and compares them with NVIDIA's own header, wherever that can be had.
- *  3. Enumerations are passed as the integers they are. A value from the driver is not trusted to be one of
- *     the constants below.
+ *     order; a constant with a name of our own has NVML's name in a comment. The ABI test reads both and
+ *     compares them with NVIDIA's own header, where that is available.
+ *  3. Enumerations are passed as integers. A value from the driver is not trusted to be one of the constants
+ *     below.
  *  4. Nothing here is code, and nothing here allocates.
  */
 

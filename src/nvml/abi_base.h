@@ -43,10 +43,10 @@ enum nvml_return {
 struct nvml_device;
 struct nvml_unit;
 
-/* The first word of a versioned struct. The GPM structs alone carry a plain 1 instead. */
+/* The first word of a versioned struct. Only the GPM structs have a plain 1 instead. */
 #define NVML_VERSION_WORD(type, version) ((uint32_t)(sizeof(type) | (uint32_t)(version) << 24))
 
-/* What a 32-bit and a 64-bit member hold when the driver has no value for it. */
+/* Values of a 32-bit and a 64-bit member for which the driver has no value. */
 #define NVML_NONE_U32 UINT32_MAX
 #define NVML_NONE_U64 UINT64_MAX
 

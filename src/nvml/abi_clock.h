@@ -21,7 +21,7 @@ enum nvml_clock_id {
 	NVML_CLOCK_ID_COUNT = 4,
 };
 
-/* Bits of the clocks event (formerly throttle) reasons; zero means that clocks run as high as they can. */
+/* Bits of the clocks event (formerly throttle) reasons; 0: nothing limits the clocks. */
 enum nvml_clocks_event_reason {
 	NVML_CLOCKS_EVENT_REASON_NONE = 0x000, // nvmlClocksEventReasonNone
 	NVML_CLOCKS_EVENT_REASON_GPU_IDLE = 0x001, // nvmlClocksEventReasonGpuIdle

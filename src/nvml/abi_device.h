@@ -98,7 +98,7 @@ struct nvml_pci_info { // nvmlPciInfo_t
 };
 _Static_assert(sizeof(struct nvml_pci_info) == 68, "nvmlPciInfo_t");
 
-/* How much of it nvmlDeviceGetPciInfo and nvmlDeviceGetPciInfo_v2 fill. */
+/* Bytes of it that nvmlDeviceGetPciInfo and nvmlDeviceGetPciInfo_v2 fill. */
 #define NVML_PCI_INFO_V1_SIZE 32
 #define NVML_PCI_INFO_V2_SIZE 36
 

@@ -11,7 +11,7 @@ enum nvml_memory_error {
 	NVML_MEMORY_ERROR_TYPE_COUNT = 2,
 };
 
-/* Volatile counts restart with the driver, aggregate ones live in the InfoROM. */
+/* Volatile counts restart with the driver; aggregate ones are stored in the InfoROM. */
 enum nvml_ecc_counter {
 	NVML_VOLATILE_ECC = 0,
 	NVML_AGGREGATE_ECC = 1,
@@ -84,7 +84,7 @@ struct nvml_sram_ecc_status { // nvmlEccSramErrorStatus_v1_t
 };
 _Static_assert(sizeof(struct nvml_sram_ecc_status) == 104, "nvmlEccSramErrorStatus_v1_t");
 
-/* Banks by how many of their spare rows are left. */
+/* Number of banks, by how many of their spare rows are left. */
 struct nvml_row_remapper_histogram { // nvmlRowRemapperHistogramValues_t
 	uint32_t max;
 	uint32_t high;

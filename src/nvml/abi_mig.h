@@ -14,10 +14,7 @@ struct nvml_compute_instance;
 #define NVML_DEVICE_MIG_DISABLE 0
 #define NVML_DEVICE_MIG_ENABLE 1
 
-/*
- * The profile numbers that the profile calls take; ids of profiles are other numbers and come back in their
- * info.
- */
+/* Arguments of the profile calls. The ids of profiles, in their info, are other numbers. */
 enum nvml_gpu_instance_profile {
 	NVML_GPU_INSTANCE_PROFILE_1_SLICE = 0x0,
 	NVML_GPU_INSTANCE_PROFILE_2_SLICE = 0x1,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/* NVML: where in the machine devices are, and how near each other. See nvml/abi.h. */
+/* NVML: the location of devices in the machine, and the paths between them. See nvml/abi.h. */
 
 #include "nvml/abi_base.h"
 
-/* How near two devices are: the lowest part of the machine that both hang from. */
+/* The path between two devices: the lowest part of the machine that both are connected to. */
 enum nvml_topology_level {
 	NVML_TOPOLOGY_INTERNAL = 0,
 	NVML_TOPOLOGY_SINGLE = 10,

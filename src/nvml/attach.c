@@ -69,7 +69,7 @@ static bool open_library(struct reader *reader)
 	return true;
 }
 
-/* Once initialised: whatever fails now is undone by reader_detach(). */
+/* After nvmlInit: reader_detach() undoes it if anything fails here. */
 static enum nvml_return take_hold(struct reader *reader)
 {
 	enum nvml_return result;

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-/* Half a megabyte, of which only the pages of devices and processes that exist are ever touched. */
+/* Half a megabyte, of which only the pages for existing devices and processes are touched. */
 static struct reader reader;
 
 /* The first pass touches what no other does; later ones what is rarely read. */

@@ -4,7 +4,7 @@
 #include "nvml/reader.h"
 
 /*
- * The child's life: a pass for each command byte on the socket, an answer byte after it, until the agent
- * closes its end. Returns an exit status (enum nvml_child_exit). @library NULL: the usual one.
+ * The child's main loop: for each command byte on the socket, one pass and one answer byte, until the agent
+ * closes its end. Returns an exit status (enum nvml_child_exit). @library NULL: the default.
  */
 int child_serve(struct nvml_shared *shared, int socket, const char *library);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * gpusonde-nvml: the process that holds the driver's library. Started by the agent, of no use to anybody
- * else.
+ * gpusonde-nvml: the process that holds the driver's library. Started by the agent only.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +13,10 @@
 
 #include "nvml/child.h"
 
-/* Ends with the agent, however that ends; signals meant for the agent's process group do not concern us. */
+/*
+ * Makes the child exit when the agent does, for whatever reason; it ignores signals to the agent's process
+ * group.
+ */
 static int live_and_die_with(pid_t agent)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)

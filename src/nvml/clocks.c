@@ -100,7 +100,7 @@ enum nvml_return event_reasons_read(struct reader *reader, struct device *device
 		reader_unrecognised(reader, "clocks event reasons %#llx",
 				    (unsigned long long)(mask >> EVENT_REASONS << EVENT_REASONS));
 	for (unsigned i = 0; i < EVENT_REASONS; i++) {
-		/* What this driver never says is not known to be otherwise. */
+		/* A reason that this driver never reports is unknown, not inactive. */
 		if (result == NVML_SUCCESS && !(device->reasons_known >> i & 1))
 			reader_report(reader, device, GPU_EVENT_REASON_GPU_IDLE + i,
 				      SLOT_EVENT_REASON_GPU_IDLE + i, NVML_ERROR_NOT_SUPPORTED, 0);

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-/* What stands between the brackets of a row. */
+/* The text between the brackets of a row. */
 #define MEMBERS(...) __VA_ARGS__
 
 const struct nvml_column nvml_columns[GPU_METRICS] = {

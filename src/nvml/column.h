@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * How NVML delivers what model/metrics.def names, where one of its generic ways does: the third argument of
- * GPU_METRIC_NVML. The model knows nothing of it.
+ * How NVML delivers a metric of model/metrics.def, if by one of its generic calls: the third argument of
+ * GPU_METRIC_NVML. The model does not use it.
  */
 #pragma once
 
@@ -15,5 +15,5 @@ struct nvml_column {
 	unsigned scope;
 };
 
-/* By row. All zero: a function of this folder reads it. */
+/* By row. All zero: a function in src/nvml reads it. */
 extern const struct nvml_column nvml_columns[GPU_METRICS];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvml/counter.h"
 
-/* A rate that would bring the counter round more often than this is none. */
+/* A rate at which the counter would wrap more often than this is invalid. */
 #define COUNTER_EXPECTED_MAX (1e6 * COUNTER_ROUND)
 
 double counter_unwrap(struct persistent_counter *counter, double raw, double expected)

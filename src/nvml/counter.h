@@ -15,7 +15,7 @@
 double counter_unwrap(struct persistent_counter *counter, double raw, double expected);
 
 /*
- * Adds what each of @n links has counted since its last value to a total and returns it. A link that is not
- * there (negative raw value) neither adds nor takes away; one that begins again at zero goes on from there.
+ * Adds what each of @n links has counted since its last value to a total and returns it. An absent link
+ * (negative raw value) changes nothing; one that restarts at 0 is continued from there.
  */
 double counter_sum(double *total, double *last, const double *raw, unsigned n);

@@ -14,7 +14,7 @@
 /* Rounding in the driver gives a little more than 100 %. */
 #define RATIO_OVERSHOOT 1.02
 
-/* Some versions of the library write all slots that their header declares, however few were asked. */
+/* Some versions of the library write all slots that their header declares, even if fewer were requested. */
 static _Alignas(16) unsigned char buffer[sizeof(struct nvml_gpm_metrics_get) +
 					 NVML_GPM_METRICS_MAX * sizeof(struct nvml_gpm_metric)];
 static uint16_t rows[GPU_METRICS];
@@ -34,7 +34,7 @@ static bool measured_here(const struct device *device, unsigned row)
 	return gpu_metrics[row].levels & (device->parent == READING_NONE ? LEVEL_GPU : LEVEL_MIG);
 }
 
-/* Frees the samples; the values that came from them end here. */
+/* Frees the samples, and expires the values derived from them. */
 static void gpm_fail(struct reader *reader, struct device *device, enum nvml_return result)
 {
 	gpm_done(reader, device);
@@ -125,7 +125,7 @@ static enum nvml_return sample(struct reader *reader, struct device *device, con
 	device->gpm_newest = next;
 	if (device->gpm_result == NVML_SUCCESS)
 		device->gpm_result =
-			NVML_ERROR_NO_DATA; /* two samples make an answer; a failure stands until then */
+			NVML_ERROR_NO_DATA; /* a value needs two samples; until then a failure persists */
 	return device->gpm_ns[!next] ? compare(reader, device) : NVML_SUCCESS;
 }
 
@@ -141,7 +141,7 @@ void gpm_read(struct reader *reader, struct device *device)
 		return;
 	device->gpm_retry_ns = 0;
 	if (device != gpu && !device->sole_ci)
-		result = NVML_ERROR_NOT_SUPPORTED; /* what is measured is the GPU instance, which is shared */
+		result = NVML_ERROR_NOT_SUPPORTED; /* GPM measures the whole GPU instance, which is shared */
 	else if (!device->gpm[0])
 		result = gpm_begin(reader, device, gpu);
 	if (result == NVML_SUCCESS)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* NVML's numbers of architectures, as we name them. */
+/* Our names of NVML's architecture numbers. */
 static const char *const architectures[] = {
 	[NVML_DEVICE_ARCH_KEPLER] = "kepler",
 	[NVML_DEVICE_ARCH_MAXWELL] = "maxwell",
@@ -126,7 +126,10 @@ int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t 
 	return 0;
 }
 
-/* "1g.10gb": the end of the instance's name ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"), else made of its size. */
+/*
+ * "1g.10gb": the end of the instance's name ("NVIDIA H100 80GB HBM3 MIG 1g.10gb"), else derived from its
+ * size.
+ */
 static void read_profile(struct reader *reader, struct nvml_device *handle, const char *name, char *profile,
 			 size_t size)
 {

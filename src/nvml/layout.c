@@ -6,7 +6,7 @@
 
 #include "nvml/abi_mig.h"
 
-/* One directory for each GPU that the kernel module drives; there is none below a simulated driver. */
+/* One directory for each GPU that the kernel module drives; a simulated driver has none. */
 #define KERNEL_GPUS "/proc/driver/nvidia/gpus"
 
 static uint32_t count_kernel_gpus(void)
@@ -49,7 +49,7 @@ static void add_gpu(struct reader *reader, uint32_t index)
 	struct device *device;
 	uint32_t current = 0, pending = 0;
 
-	/* A GPU that is lost or forbidden has no handle or no name: the others are listed all the same. */
+	/* A lost or inaccessible GPU has no handle or no name; the others are still listed. */
 	reader->lost = false;
 	if (NVML_CALL(reader, nvmlDeviceGetHandleByIndex_v2, index, &handle) != NVML_SUCCESS) {
 		reader->unlisted += reader->lost;
@@ -117,9 +117,7 @@ static void add_instances(struct reader *reader, uint16_t parent)
 	}
 }
 
-/*
- * What is measured for a GPU instance may be told of a compute instance only if that is the only one in it.
- */
+/* A GPU instance's measurements apply to a compute instance only if that is the only one in it. */
 static void find_sole(struct reader *reader, uint32_t gpus)
 {
 	uint32_t n = reader->reading->entities_n;
@@ -171,7 +169,7 @@ enum nvml_return reader_enumerate(struct reader *reader)
 	return NVML_SUCCESS;
 }
 
-/* Walks the instances of a GPU beside those we know, which lie in the same order from *at on. */
+/* Compares the instances of a GPU with the known ones, which are in the same order from *at on. */
 static bool instances_same(struct reader *reader, uint16_t parent, uint32_t *at)
 {
 	struct device *gpu = &reader->devices[parent];

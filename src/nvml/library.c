@@ -40,7 +40,7 @@ static void resolve(void *handle, struct nvml_api *ret_api)
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++) {
 		void *address = entry_find(handle, &entries[i]);
 
-		/* Not by assignment: C knows no conversion from object to function pointers. */
+		/* memcpy, since C has no conversion from object to function pointers. */
 		memcpy((char *)ret_api + entries[i].offset, &address, sizeof(address));
 	}
 }
@@ -49,7 +49,7 @@ bool nvml_library_has(const struct nvml_api *api, unsigned function)
 {
 	void *address;
 
-	/* Rows and numbers are of one table. */
+	/* Rows and function numbers come from the same table. */
 	memcpy(&address, (const char *)api + entries[function - 1].offset, sizeof(address));
 	return address != NULL;
 }
@@ -75,7 +75,7 @@ int nvml_library_open(const char *name, struct nvml_library *ret_library, struct
 		const char *why = dlerror();
 		bool is_there = strchr(name, '/') && access(name, R_OK) == 0;
 
-		/* Files for other machines are, to the loader, none at all. */
+		/* The loader reports a file for another architecture as absent. */
 		if (is_there && why && strstr(why, strerror(ENOENT)))
 			why = "the file exists, but is no library for this machine";
 

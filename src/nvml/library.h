@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * NVIDIA's management library, opened at run time: a pointer for each function of nvml.def, NULL where this
- * library has none. Tests fill the table with functions of their own.
+ * library lacks it. Tests provide their own table.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct nvml_api {
 #include "nvml/nvml.def"
 };
 
-/* Numbers of the functions, for telling the agent which one is under way. */
+/* Numbers of the functions, to report to the agent which one is being called. */
 enum nvml_function {
 	NVML_FUNCTION_NONE,
 #define NVML_FUNCTION(name_, ...) NVML_FUNCTION_##name_,
@@ -24,29 +24,29 @@ enum nvml_function {
 	NVML_FUNCTIONS,
 };
 
-/* Name of a function by its number; "" for NVML_FUNCTION_NONE and for numbers that are none. */
+/* Name of a function by its number; "" for NVML_FUNCTION_NONE and for invalid numbers. */
 const char *nvml_function_name(unsigned function);
 
-/* Has every driver since 470 had it? */
+/* Whether every driver since 470 has it. */
 bool nvml_function_expected(unsigned function);
 
-/* Does it have older names? */
+/* Whether it has older names. */
 bool nvml_function_renamed(unsigned function);
 
-/* Is it in the library that this table is of? */
+/* Whether this table's library has it. */
 bool nvml_library_has(const struct nvml_api *api, unsigned function);
 
 #define NVML_LIBRARY_DEFAULT "libnvidia-ml.so.1"
 
 struct nvml_library {
 	void *handle;
-	char path[256]; /* the file it was loaded from, as far as the loader knows */
+	char path[256]; /* the file it was loaded from, according to the loader */
 	bool simulated; /* gpusonde's own simulated driver */
 };
 
 /*
- * Opens @name and fills @ret_api. 0; -ENOENT when it cannot be opened, -EPROTO when it is no NVML: then
- * @error says why.
+ * Opens @name and fills @ret_api. 0; -ENOENT: it cannot be opened; -EPROTO: it is not NVML; then @error has
+ * the cause.
  */
 int nvml_library_open(const char *name, struct nvml_library *ret_library, struct nvml_api *ret_api,
 		      char *error, size_t size);

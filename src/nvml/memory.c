@@ -27,7 +27,7 @@ enum nvml_return memory_read(struct reader *reader, struct device *device)
 		REPORT_U64(reader, device, MEMORY_FREE, result, memory.free, 1);
 		REPORT_U64(reader, device, MEMORY_RESERVED, result, memory.reserved, 1);
 	}
-	/* An instance whose handle is of no more use was destroyed: see what is there now. */
+	/* The handle is invalid, so the instance was destroyed: enumerate again. */
 	if (device->parent != READING_NONE && device->memory_known && result != NVML_SUCCESS)
 		reader->changed = true;
 	device->memory_known = result == NVML_SUCCESS;

@@ -48,7 +48,7 @@ enum nvml_return attributes_read(struct reader *reader, struct device *device)
 	return result;
 }
 
-/* An average over no sessions is none: the driver's zero there is not a latency of zero. */
+/* Without sessions there is no average: the driver's 0 is not a latency of 0. */
 static enum nvml_return averages_of(enum nvml_return result, uint32_t sessions)
 {
 	return result == NVML_SUCCESS && sessions == 0 ? NVML_ERROR_NO_DATA : result;

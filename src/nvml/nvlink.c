@@ -12,7 +12,7 @@ enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
 	uint32_t active = 0, links = 0;
 	enum nvml_return first = NVML_ERROR_NOT_SUPPORTED;
 
-	/* Where the driver does not tell how many there are, those that answer are. */
+	/* If the driver does not report their number, the links that answer are counted. */
 	for (uint32_t i = 0;
 	     i < (device->nvlinks ? MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) : NVLINKS_MAX); i++) {
 		uint32_t state = 0;
@@ -34,7 +34,7 @@ enum nvml_return nvlink_state_read(struct reader *reader, struct device *device)
 	return first;
 }
 
-/* The driver's own total, in KiB; a driver that counts in 32 bits comes round after 4 TiB. */
+/* The driver's own total, in KiB; a 32-bit counter wraps after 4 TiB. */
 static void unwrap_total(struct device *device, enum direction d, unsigned slot, unsigned rate_slot)
 {
 	struct reading_entity *e = device->entity;
@@ -47,7 +47,7 @@ static void unwrap_total(struct device *device, enum direction d, unsigned slot,
 	e->v[slot] = 1024 * counter_unwrap(&device->work.nvlink[d], e->v[slot] / 1024, expected);
 }
 
-/* The sum of all links, for drivers that count them only one by one. */
+/* The sum of all links, for drivers that only have a counter for each link. */
 static void sum_links(struct reader *reader, struct device *device, enum direction d, unsigned link_slot,
 		      unsigned row, unsigned slot)
 {
@@ -66,7 +66,7 @@ static void sum_links(struct reader *reader, struct device *device, enum directi
 					  NVLINKS_MAX));
 	else if (device_has(device, slot))
 		device->entity->p[slot] =
-			device->entity->p[link_slot]; /* the sum of nothing is not what it was */
+			device->entity->p[link_slot]; /* without any link, the old sum is not valid */
 }
 
 static void derive_total(struct reader *reader, struct device *device, enum direction d, unsigned link_slot,

@@ -8,8 +8,8 @@
 #include "nvml/report.h"
 
 /*
- * Bytes a second that one lane carries in each direction, by generation; after encoding, as the standard has
- * it.
+ * Bytes per second of one lane in each direction, by generation, without the encoding's overhead (PCI Express
+ * specification).
  */
 static const double lane_bytes[] = { 0, 250e6, 500e6, 984.6e6, 1969.2e6, 3938.5e6, 7563e6, 15126e6 };
 
@@ -53,7 +53,7 @@ enum nvml_return pcie_replay_read(struct reader *reader, struct device *device)
 	return result;
 }
 
-/* The most that can have gone over the link in this time; 0 when the link is not known. */
+/* The maximum that the link can have transferred in this time; 0: the link is unknown. */
 static double link_bytes(const struct device *device, double seconds)
 {
 	const struct reading_entity *e = device->entity;

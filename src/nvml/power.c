@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 
-/* Over a longer hole than this, power at its two ends says too little about the energy between them. */
+/* A longer gap between two readings of power is too long to estimate the energy in between. */
 #define ENERGY_BRIDGE_NS (120 * NSEC_PER_SEC)
 
 enum nvml_return power_read(struct reader *reader, struct device *device)
@@ -161,7 +161,7 @@ enum nvml_return fans_read(struct reader *reader, struct device *device)
 	}
 	if (!nvml_unsupported(result)) {
 		if (result != NVML_SUCCESS)
-			REPORT(reader, device, FAN_SPEED, result, 0); /* how many there are was not told */
+			REPORT(reader, device, FAN_SPEED, result, 0); /* the number of fans is unknown */
 		return result;
 	}
 	result = NVML_CALL(reader, nvmlDeviceGetFanSpeed, device->handle, &percent);

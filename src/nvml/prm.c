@@ -2,7 +2,7 @@
 #include "nvml/getters.h"
 #include "nvml/report.h"
 
-/* Rows of physical layer retransmission stand in the order of NVML's numbers of the counters. */
+/* Rows of physical layer retransmission are in the order of NVML's counter numbers. */
 enum { FIRST = NVML_PRM_COUNTER_ID_PPCNT_PLR_RCV_CODES, COUNTERS = 7 };
 _Static_assert(GPU_NVLINK_LINK_PLR_SYNC_EVENTS - GPU_NVLINK_LINK_PLR_RX_CODES == COUNTERS - 1 &&
 		       GPU_NVLINK_LINK_PLR_TX_CODES - GPU_NVLINK_LINK_PLR_RX_CODES ==
@@ -31,8 +31,8 @@ static void report(struct reader *reader, struct device *device, uint32_t link, 
 }
 
 /*
- * Ports are links. Whether the driver counts them from 0 or from 1 NVIDIA does not say: if there is no port
- * 0, from 1. Needs root on Blackwell and later, and is not offered elsewhere.
+ * Ports are links. NVIDIA does not document whether they are numbered from 0 or 1: from 1 if there is no port
+ * 0. For Blackwell and later; needs root.
  */
 enum nvml_return plr_read(struct reader *reader, struct device *device)
 {

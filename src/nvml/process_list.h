@@ -12,17 +12,18 @@ enum {
 	PROCESS_LIST_FILL = 0xa5,
 	PROCESS_RECORD_MAX = sizeof(struct nvml_process_detail),
 	PROCESS_RECORD_ROOM =
-		2 * PROCESS_RECORD_MAX, /* what each is given in the buffer, for drivers that write more */
+		2 * PROCESS_RECORD_MAX, /* a record's share of the buffer, for drivers that write more */
 };
 
 struct process_record {
 	uint32_t pid;
-	uint64_t used_memory; /* NVML_NONE_U64 where the driver does not say */
+	uint64_t used_memory; /* NVML_NONE_U64: unknown to the driver */
 };
 
 /*
  * Bytes from one record to the next in a list of @n records that should have @declared bytes each; more than
- * PROCESS_RECORD_MAX for what nobody knows how to read. The buffer has PROCESS_RECORD_ROOM for each record.
+ * PROCESS_RECORD_MAX if the records are of an unknown format. The buffer has PROCESS_RECORD_ROOM for each
+ * record.
  */
 unsigned process_list_stride(const unsigned char *records, unsigned n, unsigned declared);
 

@@ -73,7 +73,7 @@ struct reading_process *process_take(struct reader *reader, struct device *devic
 	return process;
 }
 
-/* States of processes that this pass has not seen are of no use any more. */
+/* Removes the states of processes that this pass has not seen. */
 void processes_end(struct reader *reader)
 {
 	struct process_table *table = &reader->processes;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 enum {
-	PERIOD_DEFAULT_US = 1000000, /* between samples, until they tell it */
+	PERIOD_DEFAULT_US = 1000000, /* between samples, until it is learned from them */
 	PERIOD_MAX_US = 2000000,
 };
 #define UNCOVERED_MAX_US INT64_C(3600000000)
@@ -15,7 +15,7 @@ _Static_assert(PROCESS_BUSY_OFA - PROCESS_BUSY == ENGINE_OFA &&
 		       PROCESS_UTILIZATION_OFA - PROCESS_UTILIZATION == ENGINE_OFA,
 	       "rows of engines stand in the order of enum engine");
 
-/* A sample, whichever call it came from. */
+/* A sample of either call. */
 struct sample {
 	uint64_t timestamp;
 	uint32_t pid;
@@ -88,7 +88,7 @@ call_with_room(struct reader *reader, struct device *device, uint64_t since, uin
 	return result;
 }
 
-/* @ret_engines: how many engines this call tells of; the older one knows nothing of JPEG and OFA. */
+/* @ret_engines: how many engines this call reports; the older one lacks JPEG and OFA. */
 static enum nvml_return read_samples(struct reader *reader, struct device *device, uint64_t since,
 				     uint32_t *ret_n, int *ret_engines)
 {
@@ -124,7 +124,7 @@ static void report_engine(struct reader *reader, struct reading_process *process
 	process->p[PROCESS_BUSY + i] = PRESENCE_PRESENT;
 }
 
-/* Once in a pass: this much more time has been observed. */
+/* Once in each pass: adds the time observed since the last one. */
 static void age(const struct reader *reader, struct process_state *state, int64_t elapsed_us)
 {
 	if (state->aged_pass == reader->pass)
@@ -143,13 +143,13 @@ static int64_t reach(const struct device *device, int64_t elapsed_us)
 	return MAX(elapsed_us, device->process_period_us ? device->process_period_us : PERIOD_DEFAULT_US);
 }
 
-/* Has no sample of the process been missed since its last one, at the rate at which they come? */
+/* Whether no sample of the process was missed since its last one, given the sample period. */
 static bool is_contiguous(const struct process_state *state, int64_t reach_us)
 {
 	return state->sample_us && state->since_us <= reach_us + reach_us / 2;
 }
 
-/* The shortest time between two samples of one process is how often the driver takes them, or we ask. */
+/* The shortest time between two samples of one process is the driver's sample period, or ours of reading. */
 static void learn_period(struct device *device, const struct process_state *state, uint64_t timestamp)
 {
 	int64_t step = (int64_t)(timestamp - state->sample_us);
@@ -204,8 +204,8 @@ static void take_sample(struct reader *reader, struct device *device, const stru
 	covered = credit_process(device, state, sample->timestamp, last_seen, reach(device, elapsed_us));
 	if (reading->processes_n > before && all_idle(sample)) {
 		/*
-		 * In no list, and did nothing: not worth an entry. A later sample in this pass begins where
-		 * this one ended.
+		 * In no list, and idle: it needs no entry. A later sample in this pass begins where this one
+		 * ended.
 		 */
 		reading->processes_n--;
 		state->pass = reader->pass - 1;
@@ -231,8 +231,8 @@ static uint32_t sift(const struct reader *reader, uint32_t n, uint64_t last_seen
 }
 
 /*
- * Who had no sample did nothing, or samples come less often than readings; all were observed since the last
- * reading.
+ * A process without a sample was idle, or samples are less frequent than readings; in both cases it was
+ * observed since the last reading.
  */
 static void complete(struct reader *reader, struct device *device, int engines, int64_t elapsed_us)
 {
@@ -244,7 +244,7 @@ static void complete(struct reader *reader, struct device *device, int engines, 
 		bool holds;
 
 		if (process->entity != entity)
-			break; /* processes of one entity lie together, at the end */
+			break; /* processes of one entity are contiguous, at the end */
 		process->v[PROCESS_OBSERVED] = (double)elapsed_us * 1e-6;
 		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
 		if (state->sampled_pass == reader->pass)

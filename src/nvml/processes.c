@@ -176,7 +176,7 @@ static void take_record(struct reader *reader, struct device *device, enum proce
 		return;
 	process->types |= (uint8_t)type;
 	if (record->used_memory == NVML_NONE_U64)
-		return; /* the driver does not say: that is not zero */
+		return; /* unknown to the driver, which is not 0 */
 	if (nvml_garbage_u64(record->used_memory) ||
 	    !metric_plausible(&process_metrics[PROCESS_MEMORY], (double)record->used_memory)) {
 		reader->reading->rejected_process[PROCESS_MEMORY]++;
@@ -201,7 +201,7 @@ static void ask_name(struct reader *reader, const struct reading_process *proces
 	reader->names_asked++;
 	if (NVML_CALL(reader, nvmlSystemGetProcessName, process->pid, path, sizeof(path)) != NVML_SUCCESS)
 		return;
-	/* The driver cuts what does not fit at its end, where the name is: so the whole path is asked for. */
+	/* The driver truncates a path at its end, where the name is; so the buffer takes the longest path. */
 	path[sizeof(path) - 1] = '\0';
 	slash = strrchr(path, '/');
 	snprintf(state->name, sizeof(state->name), "%.*s", (int)sizeof(state->name) - 1,
@@ -237,7 +237,7 @@ void processes_read(struct reader *reader, struct device *device)
 
 		reader_report_u32(reader, device, lists[list].row, lists[list].slot, result, n, 1);
 		one = device->entity->p[lists[list].slot];
-		/* One list that failed makes them incomplete; one that the driver does not have does not. */
+		/* A list that failed makes them incomplete; one that the driver lacks does not. */
 		if (one != PRESENCE_UNSUPPORTED && (presence == PRESENCE_UNSUPPORTED || !presence_is(one)))
 			presence = one;
 		for (uint32_t i = 0; presence_is(one) && i < n; i++) {

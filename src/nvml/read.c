@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 
-/* How often rarely read metrics are read, and what a device did not support is asked again. */
+/* How often rarely read metrics are read, and how often unsupported ones are tried again. */
 static const int64_t cadence_ns[] = {
 	[CADENCE_TICK] = 0,
 	[CADENCE_SLOW] = 10 * NSEC_PER_SEC,
@@ -19,7 +19,7 @@ static const int64_t cadence_ns[] = {
 #define ALL_LOST_BACKOFF_MIN_NS NSEC_PER_SEC
 #define ALL_LOST_BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 
-/* The parts of a pass over a device, in the order in which one uses what another found. */
+/* The parts of a pass over a device, ordered by their dependencies. */
 static void (*const steps[])(struct reader *, struct device *) = {
 	values_expire, gpm_read,      getters_read,    fields_read,   fallback_getters_read, samples_read,
 	pcie_derive,   nvlink_derive, activity_derive, energy_derive, processes_read,        topology_read,
@@ -38,7 +38,7 @@ void reader_done(struct reader *reader)
 	hashmap_done(&reader->processes.map);
 }
 
-/* Devices take turns with their rare work, so that passes stay even. */
+/* Distributes the devices' rare work over passes, so that all take about the same time. */
 static void plan_first(struct reader *reader, struct device *device)
 {
 	int64_t n = reader->reading->entities_n, i = device_index(reader, device);
@@ -86,8 +86,8 @@ static void plan(struct reader *reader, struct device *device)
 }
 
 /*
- * No value of a lost GPU is true any more, nor are its processes, which come after the first @processes. When
- * it answers again, everything is asked again.
+ * Expires all values of a lost GPU and its processes, which come after the first @processes. When it answers
+ * again, everything is read again.
  */
 static void forget_values(struct reader *reader, struct device *device, uint32_t processes)
 {
@@ -111,7 +111,7 @@ static void device_pass(struct reader *reader, struct device *device)
 			return;
 		if (reader->lost) {
 			if (!device->entity->lost)
-				reader->layout_ns = 0; /* it may have been taken out */
+				reader->layout_ns = 0; /* it may have been removed */
 			forget_values(reader, device, processes);
 			return;
 		}
@@ -121,9 +121,8 @@ static void device_pass(struct reader *reader, struct device *device)
 }
 
 /*
- * A GPU that fell off the bus comes back only for who initialises the library again. If all are lost, it is
- * the driver that was restarted, and there is nothing to lose by trying soon; else the other GPUs' readings
- * pay for it.
+ * A GPU that fell off the bus is seen again only after the library is initialised again. If all are lost, the
+ * driver was restarted, and an early attempt costs nothing; else it interrupts the other GPUs' readings.
  */
 static bool lost_retry_due(struct reader *reader)
 {
@@ -199,7 +198,7 @@ static void read_devices(struct reader *reader)
 		processes_end(reader);
 }
 
-/* The driver said in the middle of a pass that it is not there: what was read is worth nothing. */
+/* The driver reported during a pass that it is gone: this reading is invalid. */
 static void went_away(struct reader *reader)
 {
 	struct reading *reading = reader->reading;

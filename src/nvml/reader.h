@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The reader: one pass over the devices through NVML, into a struct reading. It is what the child process
- * does; tests give it a table of fake functions instead of a library.
+ * does; tests give it a table of fake functions.
  *
  * Invariants
- *  1. Every call of the driver goes through NVML_CALL, which tells the agent what is under way and notices
- *     a lost GPU and a driver that went away.
- *  2. No answer is believed: numbers pass reader_report*(), which turns errors into presences and refuses
- *     what cannot be.
- *  3. A pass allocates nothing, apart from a process table that grows with the node.
+ *  1. Every call of the driver goes through NVML_CALL, which reports the current call to the agent and
+ *     detects a lost GPU or an unloaded driver.
+ *  2. No answer is trusted: numbers pass reader_report*(), which turns errors into presences and rejects
+ *     impossible values.
+ *  3. A pass allocates nothing, except for a process table that grows with the number of processes.
  *  4. Values that are read rarely stay in the reading until they are read again; increments are written in
  *     each pass.
- *  5. One thread. Nothing here waits, other than for the driver.
+ *  5. One thread. It waits for the driver only.
  */
 #pragma once
 
@@ -23,13 +23,13 @@
 #include "nvml/shared.h"
 
 enum {
-	FIELD_BITS = 2048, /* (field, index) pairs that can be asked of one device */
+	FIELD_BITS = 2048, /* (field, index) pairs that one device can be asked for */
 	GETTERS_MAX = 64,
 	PROCESS_NAME_CALLS = 16, /* names of processes asked in one pass */
 	CLOCK_SLACK_US = 1000000, /* a time stamp further in the future means that the clock was set back */
 };
 
-/* What is known of one device or MIG instance, beside its reading_entity. The arrays run in parallel. */
+/* The state of one device or MIG instance besides its reading_entity. The arrays run in parallel. */
 struct device {
 	struct nvml_device *handle;
 	struct reading_entity *entity;
@@ -43,8 +43,8 @@ struct device {
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns; /* when unsupported ones are asked again */
 	int64_t pass_ns,
-		elapsed_ns; /* begin of its newest pass, and what has passed since the one before (0: none) */
-	uint64_t reasons_known; /* clocks.c: bits that the driver says it may set */
+		elapsed_ns; /* begin of its newest pass, and the time since the previous one (0: none) */
+	uint64_t reasons_known; /* clocks.c: bits that the driver reports as supported */
 	uint64_t getters_off; /* bit of the getter table: unsupported */
 	uint64_t fields_off[FIELD_BITS / 64];
 	uint64_t ecc_off; /* ecc.c: a bit for each row */
@@ -61,7 +61,7 @@ struct device {
 	int64_t gpm_ns[2]; /* when taken, 0 not */
 	int64_t gpm_retry_ns; /* failed: not before this */
 	unsigned gpm_newest;
-	bool gpm_works; /* the newest pair of samples gave an answer */
+	bool gpm_works; /* the newest pair of samples was valid */
 	bool gpm_read; /* ... in this pass */
 	double gpm_seconds; /* its length */
 	enum nvml_return gpm_result; /* while it does not work: why */
@@ -76,7 +76,7 @@ struct device {
 	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */
 };
 
-/* One process on one entity, remembered from pass to pass. */
+/* The state of one process on one entity between passes. */
 struct process_state {
 	uint32_t pid;
 	uint16_t entity;
@@ -88,7 +88,7 @@ struct process_state {
 	uint32_t aged_pass; /* newest pass that added its time to the two below */
 	uint64_t sample_us; /* newest sample of its utilisation; 0 none yet */
 	int64_t since_us; /* observed since then */
-	int64_t uncovered_us; /* observed in all, and not covered by samples */
+	int64_t uncovered_us; /* observed time not covered by samples */
 	uint8_t percent[ENGINES]; /* of the newest sample */
 	char name[64];
 };
@@ -107,10 +107,10 @@ struct reader {
 	struct nvml_shared *shared;
 	struct reading *reading;
 	const char *library_name;
-	bool fake; /* the table was given by a test: there is nothing to open */
+	bool fake; /* a test provided the table: no library to open */
 	bool attached;
-	bool gone; /* the driver said so in this pass */
-	bool changed; /* an index or handle did not fit: enumerate again */
+	bool gone; /* the driver was found unloaded in this pass */
+	bool changed; /* an index or handle became invalid: enumerate again */
 	bool reattach; /* ... and the library must be initialised again to see what is there */
 	/* GPUs that the kernel module lists; more or fewer than at first: initialise again */
 	uint32_t kernel_gpus;
@@ -124,7 +124,7 @@ struct reader {
 	uint32_t pass;
 	unsigned driver; /* 550 of 550.163.01; 0 unknown */
 	uint32_t gpus; /* count as the driver gave it */
-	uint32_t unlisted; /* of these, lost before we learned who they are */
+	uint32_t unlisted; /* of these, lost before their identity was read */
 	uint32_t names_asked;
 	struct nvml_event_set *events;
 	int64_t events_retry_ns;
@@ -151,9 +151,9 @@ struct reader {
 
 /* Adds a phrase without semicolons to the list of unrecognised driver features; duplicates are ignored. */
 void reader_unrecognised(struct reader *reader, const char *format, ...) _printf_(2, 3);
-/* A library was opened: all that is not recognised yet is what it lacks. */
+/* After opening a library: lists the functions that it lacks. */
 void unrecognised_begin(struct reader *reader);
-/* A call was answered so. */
+/* Lists a call whose result is unexpected. */
 void unrecognised_call(struct reader *reader, unsigned function, enum nvml_return result);
 
 void reader_call_begin(struct reader *reader, enum nvml_function function);
@@ -171,22 +171,22 @@ static inline unsigned device_index(const struct reader *reader, const struct de
 }
 
 /*
- * Whole passes (read.c). @reader is zeroed memory, of which only what devices and processes need is ever
- * touched; @shared is mapped, and zeroed or carries persistent state; @library_name NULL is the usual one.
+ * Whole passes (read.c). @reader is zeroed memory, of which only the part needed for devices and processes is
+ * touched; @shared is mapped, and zeroed or carries persistent state; @library_name NULL is the default.
  */
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name);
 void reader_done(struct reader *reader);
 void reader_pass(struct reader *reader);
 
-/* Coming and going (attach.c, layout.c, identity.c). */
+/* Attaching and detaching (attach.c, layout.c, identity.c). */
 void reader_attach(struct reader *reader);
 void reader_detach(struct reader *reader);
 /* Fills the entities from scratch. Anything but NVML_SUCCESS means that the driver is not usable now. */
 enum nvml_return reader_enumerate(struct reader *reader);
-/* Are the same GPUs and instances there as when they were enumerated? */
+/* Whether the GPUs and instances are the same as when they were enumerated. */
 bool reader_layout_same(struct reader *reader);
 void identity_system(struct reader *reader);
-/* 0, or -ENODEV for a device that cannot say who it is. */
+/* 0, or -ENODEV: the device's identity cannot be read. */
 int identity_device(struct reader *reader, struct nvml_device *handle, uint32_t index,
 		    struct reading_entity *entity);
 void identity_instance(struct reader *reader, struct nvml_device *handle, struct reading_entity *entity);
@@ -204,7 +204,7 @@ void gpm_read(struct reader *reader, struct device *device);
 void gpm_done(struct reader *reader, struct device *device);
 void samples_read(struct reader *reader, struct device *device);
 /*
- * A row of bytes a second, from a counter and what it was (@last, negative: not known) in the pass before,
+ * A rate in bytes per second, from a counter and its value in the previous pass (@last, negative: unknown),
  * where GPM has none.
  */
 void rate_derive(struct reader *reader, struct device *device, double *last, unsigned counter_slot,

@@ -9,7 +9,7 @@ void reader_call_begin(struct reader *reader, enum nvml_function function)
 {
 	struct timespec now;
 
-	/* Coarse: five times cheaper, and 4 ms do not matter to who asks how long a call hangs. */
+	/* Coarse: five times cheaper, and 4 ms do not matter for the age of a hanging call. */
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	atomic_store_explicit(&reader->shared->since_ns, now.tv_sec * NSEC_PER_SEC + now.tv_nsec,
 			      memory_order_relaxed);
@@ -64,7 +64,7 @@ uint8_t nvml_presence(enum nvml_return result)
 	}
 }
 
-/* The blank values of DCGM and of drivers that share its habits: the top 16 of the signed range. */
+/* The "blank" values of DCGM and of some drivers: the top 16 of the signed range. */
 bool nvml_garbage_u32(uint32_t raw)
 {
 	return raw == UINT32_MAX || (raw >= 0x7ffffff0 && raw <= 0x7fffffff);

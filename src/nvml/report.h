@@ -7,7 +7,7 @@
 
 #include "nvml/reader.h"
 
-/* Does this answer mean "never, on this device with this driver"? */
+/* Whether this result is permanent for this device and driver. */
 bool nvml_unsupported(enum nvml_return result);
 /* The presence for an answer other than NVML_SUCCESS. */
 uint8_t nvml_presence(enum nvml_return result);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The NVML source, agent side: keeps a child process that holds the driver's library, asks it once a tick for
- * a reading and hands each reading on. It never waits: a child that does not answer makes ticks overdue, is
- * killed after a time and replaced; one that cannot be killed (stuck in the driver) is left behind, up to a
- * stated number.
+ * The NVML source, agent side: keeps a child process that holds the driver's library, requests a reading from
+ * it at each tick and passes each reading on. It never waits: a child that does not answer makes ticks
+ * overdue, is killed after a time and replaced; one that cannot be killed (stuck in the driver) is abandoned,
+ * up to a limit.
  *
  * Protocol: the agent writes one command byte on a socket pair, the child answers with one byte when the
- * reading in the shared mapping is complete. Between the two the reading in it is the child's, otherwise
- * nobody writes it: none is ever torn or lost. State that must survive a child (time stamps of the newest
- * driver samples seen) lies in the same mapping.
+ * reading in the shared mapping is complete. Between the two only the child accesses the reading, otherwise
+ * only the agent: no reading is torn or lost. State that must survive a child (time stamps of the newest
+ * driver samples seen) is in the same mapping.
  */
 #pragma once
 
@@ -18,20 +18,20 @@
 
 struct nvml_config {
 	const char *library; /* path or soname to dlopen; NULL: libnvidia-ml.so.1 */
-	const char *helper; /* the child's executable; NULL: gpusonde-nvml beside our own, else in libexec */
+	const char *helper; /* executable; NULL: gpusonde-nvml next to the agent's, else in libexec */
 	/* a child that has not answered for this long is killed and replaced; default 10 s */
 	int64_t call_timeout_ns;
-	unsigned max_stuck; /* children left behind at most; then none is started until one ends; default 3 */
+	unsigned max_stuck; /* abandoned children; at this number none is started; default 3 */
 };
 
 struct nvml_status {
-	bool running; /* a child is there */
-	bool busy; /* and is at work on a reading */
+	bool running; /* a child exists */
+	bool busy; /* and works on a reading */
 	bool released;
 	uint64_t starts, crashes, overdue;
 	uint64_t given_up; /* children killed because they did not answer in time */
 	unsigned stuck; /* killed and not ended */
-	char call[64]; /* driver function under way, "" none */
+	char call[64]; /* driver function being called, "": none */
 	double call_seconds;
 	char error[256]; /* cause and remedy; "" if there is no error */
 	char cause[256]; /* the same without times and counts, so that it does not change during an outage */
@@ -58,7 +58,7 @@ void nvml_source_free(struct nvml_source *source);
 void nvml_source_tick(struct nvml_source *source);
 
 /*
- * Let go of the driver (nvmlShutdown, library closed) until resumed; readings then have state
+ * Releases the driver (nvmlShutdown, library closed) until resumed; readings then have state
  * READING_RELEASED.
  */
 void nvml_source_release(struct nvml_source *source);

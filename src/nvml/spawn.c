@@ -19,15 +19,12 @@
 
 #define HELPER "gpusonde-nvml"
 
-/*
- * Descriptors as the child finds them, and where ours are moved to so that they do not get in each other's
- * way.
- */
+/* Descriptors in the child, and the numbers that ours are moved to first, to avoid collisions. */
 enum { CHILD_MEMORY = 3, CHILD_SOCKET = 4, CHILD_FDS = 5, FD_ASIDE = 10 };
 
 void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 {
-	/* As built, and as installed, be it below a folder (DESTDIR) that the build knows nothing of. */
+	/* As built, and as installed, which works below any DESTDIR. */
 	static const char *const beside[] = { "/" HELPER, "/../libexec/gpusonde/" HELPER };
 	char self[PATH_MAX];
 	ssize_t n;
@@ -49,7 +46,7 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" HELPER);
 }
 
-/* Sealed: a mapping of a file that the other side makes shorter kills who reads it. */
+/* Sealed against truncation: reading a mapping beyond the end of its file raises SIGBUS. */
 static int make_memory(void)
 {
 	_cleanup_close_ int fd = memfd_create("gpusonde-nvml", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -74,7 +71,7 @@ static struct nvml_shared *map_memory(int fd, const struct persistent_state *sta
 	shared->version = NVML_SHARED_VERSION;
 	shared->size = sizeof(*shared);
 	shared->attach = attach;
-	/* Only those in use: the rest of the pages need not exist. */
+	/* Copies only those in use; other pages need not be allocated. */
 	for (size_t i = 0; states && i < READING_ENTITIES_MAX && states[i].uuid[0]; i++)
 		shared->states[i] = states[i];
 	return shared;
@@ -100,7 +97,7 @@ static int make_sockets(int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
-/* What the library prints must not end up in our own output: its stdout is our stderr. */
+/* What the library prints must not get into the agent's output, so its stdout is the agent's stderr. */
 static int add_actions(posix_spawn_file_actions_t *actions, int memory, int socket)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -116,7 +113,7 @@ static int add_actions(posix_spawn_file_actions_t *actions, int memory, int sock
 	return -r;
 }
 
-/* The event loop blocks signals, and handlers of ours have no meaning there. */
+/* The event loop blocks signals, and its handlers do not exist in the child. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;

@@ -6,25 +6,25 @@
 
 #include "nvml/shared.h"
 
-/* A child that was started: who it is, and our ends of what we share. */
+/* A started child, and the agent's ends of what they share. */
 struct spawned {
 	pid_t pid;
 	int pidfd;
 	int socket; /* non-blocking */
-	/* its pages are allocated as they are touched; cannot be made shorter by the child */
+	/* pages are allocated on first use; the child cannot truncate it */
 	struct nvml_shared *shared;
 };
 
 /*
  * The child's executable: @configured, or gpusonde-nvml beside our own executable, or where it is installed.
- * Always gives a path, which may name nothing.
+ * Always returns a path, which need not exist.
  */
 void spawn_find_helper(const char *configured, char ret_path[PATH_MAX]);
 
 /*
- * Starts @helper with nothing of ours open but the mapping and the socket, default signals, and our
- * environment. @library may be NULL. What is in @states (READING_ENTITIES_MAX, NULL: none) are put into
- * the mapping. Negative errno of what failed.
+ * Starts @helper with only the mapping and the socket open, default signals, and the agent's environment.
+ * @library may be NULL. Copies @states (READING_ENTITIES_MAX entries; NULL: none) into the mapping. 0 or
+ * negative errno.
  */
 int spawn_child(const char *helper, const char *library, const struct persistent_state *states,
 		uint32_t attach, struct spawned *ret_spawned);

@@ -3,9 +3,9 @@
 
 #include <strings.h>
 
-/* What hangs at the other end of a GPU's links. */
+/* The other ends of a GPU's links. */
 struct ends {
-	uint8_t peers[READING_TOPOLOGY_MAX]; /* links that lead straight to that GPU */
+	uint8_t peers[READING_TOPOLOGY_MAX]; /* direct links to that GPU */
 	uint8_t switched;
 };
 
@@ -53,8 +53,8 @@ static uint8_t distance(struct reader *reader, struct device *a, struct device *
 }
 
 /*
- * Links between two GPUs that hang from switches: what the one with fewer has. No switch joins generations,
- * so that on a node of several their links lead to switches of their own.
+ * Links between two GPUs through switches: as many as the one with fewer has. No switch connects different
+ * generations of NVLink, which have separate switches.
  */
 static uint8_t through_switches(const struct device *a, const struct device *b)
 {
@@ -63,7 +63,7 @@ static uint8_t through_switches(const struct device *a, const struct device *b)
 		       0;
 }
 
-/* One GPU's row of the matrices; what leads through switches is both ways the same. */
+/* One GPU's row of the matrices; links through switches are symmetric. */
 void topology_read(struct reader *reader, struct device *device)
 {
 	struct reading *reading = reader->reading;

@@ -4,7 +4,7 @@
 #include "base/macro.h"
 
 /*
- * A first sample this many periods after the last window's end means that the buffer has lost some in
+ * If the first sample is this many periods after the last window's end, the buffer has lost samples in
  * between.
  */
 #define GAP_PERIODS 3
@@ -18,7 +18,7 @@ static uint64_t newest_of_all(const struct window_engine engines[ENGINES])
 	return newest;
 }
 
-/* Engines that have samples and are not far behind, and the time that all of them have reached. */
+/* Chooses the engines that have recent samples, and the time that all of them have reached. */
 static void choose_end(const struct window_engine engines[ENGINES], uint64_t now_us, struct window *window)
 {
 	uint64_t newest = newest_of_all(engines), latest = MAX(newest, now_us);
@@ -33,7 +33,7 @@ static void choose_end(const struct window_engine engines[ENGINES], uint64_t now
 	}
 }
 
-/* Begin of what the sample that reaches `end` covers. */
+/* Begin of the interval covered by the sample that reaches `end`. */
 static uint64_t newest_begin(const struct window_engine *engine, uint64_t end_us)
 {
 	uint64_t before = 0;
@@ -51,8 +51,8 @@ static uint64_t newest_begin(const struct window_engine *engine, uint64_t end_us
 }
 
 /*
- * Where samples are missing after the last window's end, the buffer was too small for the time between two
- * readings.
+ * Begin of the first sample after a gap; samples are missing if the buffer is too small for the time between
+ * two readings.
  */
 static uint64_t after_gap(const struct window_engine *engine, uint64_t begin_us)
 {
@@ -95,7 +95,7 @@ void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us,
 	int64_t period, allowed;
 
 	choose_end(engines, now_us, &window);
-	if (previous_us > window.end_us) /* nothing new, or the clock was set back: the caller knows which */
+	if (previous_us > window.end_us) /* nothing new, or the clock was set back */
 		window.end_us = previous_us;
 	window.begin_us = choose_begin(engines, previous_us, &window);
 	period = longest_period(engines, window.engines);

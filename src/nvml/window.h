@@ -7,9 +7,9 @@
  * end], so that the busy seconds of each over the observed seconds is its exact average. `end` is the newest
  * time that all engines have reached; the next window begins there.
  *
- * Time stamps are the CPU's wall clock, which may be set. What a window may be long is known from a clock
- * that may not (`elapsed`): a window longer than that, and than what earlier windows have left over
- * (`carry`), is cut at its begin.
+ * Time stamps are the CPU's wall clock, which may be set. The length of a window is limited by a clock that
+ * may not (`elapsed`): a window longer than that, and than what earlier windows have left over (`carry`), is
+ * cut at its begin.
  */
 #pragma once
 
@@ -45,7 +45,7 @@ struct window {
 void window_choose(const struct window_engine engines[ENGINES], uint64_t now_us, uint64_t previous_us,
 		   int64_t elapsed_us, int64_t carry_us, struct window *ret_window);
 
-/* Seconds of work of an engine within the window, and the highest sample in it (ratio 0..1). */
+/* Busy seconds of an engine within the window, and the highest sample in it (ratio 0..1). */
 double window_busy(const struct window_engine *engine, const struct window *window, double *ret_max);
 
 static inline double window_seconds(const struct window *window)
