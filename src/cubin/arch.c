@@ -32,8 +32,8 @@ static bool takes(const struct cubin_image *image, uint16_t sm)
 	if (arch.variant == 'a')
 		return arch.sm == sm;
 	/*
-	 * A family is the same line of chips as for machine code; PTX of no family is compiled for whatever
-	 * is not older.
+	 * A family is the same line of chips as for machine code; PTX without a family is compiled for any
+	 * architecture that is not older.
 	 */
 	if (image->kind == CUBIN_PTX && arch.variant == 0)
 		return arch.sm <= sm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Static libraries (ar), of which every member that can have images is read. */
+/* Static libraries (ar): reads every member that can have images. */
 #include "cubin/private.h"
 
 #include <ar.h>
@@ -23,7 +23,7 @@ static int size_of(const struct ar_hdr *header, uint64_t *ret_size)
 	return cursor_eof(&c) ? 0 : -EINVAL;
 }
 
-/* Names of BSD's archives stand before the member's bytes. */
+/* In BSD archives the name precedes the member's bytes. */
 static void skip_name(const struct ar_hdr *header, struct range *member)
 {
 	struct cursor c = cursor_over(header->ar_name, sizeof(header->ar_name));

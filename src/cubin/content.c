@@ -200,7 +200,7 @@ struct find {
 	uint64_t at;
 };
 
-/* What of these bytes, which are at @at, lies in @range, to its place in @to. */
+/* Copies the part of these bytes, which are at @at, that is in @range, to its place in @to. */
 static void copy_overlap(uint64_t at, const uint8_t *bytes, size_t n, const struct range *range, uint8_t *to)
 {
 	uint64_t begin = MAX(range->offset, at), end = MIN(range->offset + range->size, at + n);
@@ -221,7 +221,7 @@ static int find_headers(const uint8_t *bytes, size_t n, void *userdata)
 		r = section_headers(find->content, &find->header, NULL, &find->sections);
 		if (r < 0)
 			return r;
-		/* Only the first of them knows how many: all up to the end. */
+		/* Their number is in the first one, so the range extends to the end. */
 		if (find->header.e_shnum == 0 && find->header.e_shoff != 0 &&
 		    find->header.e_shoff < find->content->size)
 			find->sections.size = MIN(find->content->size - find->header.e_shoff,
@@ -260,7 +260,7 @@ static int stream_headers(struct content *content, Elf64_Ehdr *ret_header, struc
 	return r;
 }
 
-/* Of an image that is whole, or stored as it is. */
+/* For an image that is decompressed whole, or not compressed. */
 static int get(struct content *content, uint64_t offset, void *buf, size_t n)
 {
 	if (!content->whole) {

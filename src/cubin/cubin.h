@@ -4,10 +4,10 @@
  * and libraries (.nv_fatbin, __nv_relfatbin), host objects and archives of them, fatbin files, cubins, and
  * images in memory.
  *
- * Everything here is untrusted: it is read through a source, within bounds, and what is wrong is told with
- * its offset while the rest is still read. No thread of its own but where it is asked for, no global state.
- * Memory: limits.image_bytes and what one image's symbols need; larger images are decompressed twice in a
- * stream, once to find their sections and once to keep those that matter.
+ * Everything here is untrusted: it is read through a source, within bounds, and errors are reported with
+ * their offset while reading continues. No threads unless requested, no global state. Memory:
+ * limits.image_bytes and the symbols of one image; larger images are decompressed twice in a stream, once to
+ * find their sections and once to keep those that matter.
  */
 #pragma once
 
@@ -20,13 +20,16 @@
 #include "model/device_code.h"
 #include "model/kernel.h"
 
-/* Bytes of a file, of memory of ours or of another process. */
+/* Bytes of a file, of our memory or of another process's. */
 struct cubin_source {
 	/* Up to @n bytes at @offset; 0 beyond the end; -errno. */
 	ssize_t (*read)(void *of, uint64_t offset, void *buf, size_t n);
 	void *of;
 	uint64_t size; /* UINT64_MAX: not known, as of memory */
-	/* in memory: of offset 0, so that pointers can be followed, before it, too (offsets wrap); else 0 */
+	/*
+	 * in memory: the address of offset 0, to follow pointers, also to lower addresses (offsets wrap);
+	 * else 0
+	 */
 	uint64_t address;
 };
 struct cubin_memory {
@@ -53,10 +56,7 @@ struct cubin_image {
 	struct kernel_arch arch;
 	enum cubin_compression compression;
 	bool debug;
-	/*
-	 * to be linked with others: no device takes it as it is. The stack of its kernels is without what
-	 * they call.
-	 */
+	/* to be linked with others, cannot be loaded. The stack of its kernels excludes called functions. */
 	bool relocatable;
 	uint64_t offset; /* of its bytes in the file */
 	uint64_t bytes; /* there */
@@ -91,14 +91,13 @@ enum { CUBIN_TROUBLES_MAX = 256 }; /* reported individually; more are counted */
 /* 0: the default. */
 enum { CUBIN_IMAGE_BYTES = 24 << 20, CUBIN_METADATA_BYTES = 24 << 20 };
 struct cubin_limits {
-	size_t image_bytes; /* decompressed whole up to this; default 24 MiB */
+	size_t image_bytes; /* largest image that is decompressed whole; default 24 MiB */
 	size_t metadata_bytes; /* symbols, names and attributes of one image; default 24 MiB */
 };
 
 /*
- * All images of a source, in order; what a source makes of work is bounded by its size. 0 also where some
- * could not be read (trouble was told). -ENODATA: nothing of CUDA's in it. -ENOEXEC: no file that could have
- * any.
+ * Reads all images of a source, in order; the work is bounded by its size. 0 also if some could not be read
+ * (reported by ops.trouble). -ENODATA: it has no CUDA images. -ENOEXEC: not a kind of file that can have any.
  */
 int cubin_read(const struct cubin_source *source, const struct cubin_limits *limits,
 	       const struct cubin_ops *ops, void *userdata);
@@ -113,11 +112,11 @@ int cubin_read(const struct cubin_source *source, const struct cubin_limits *lim
  */
 struct cubin_parts {
 	const struct cubin_ops *ops;
-	/* -errno: stop; all threads do, and what was begun is still ended. */
+	/* -errno: stop; all threads stop, and parts that were begun are still ended. */
 	int (*begin)(uint64_t part, void *userdata);
 	int (*end)(uint64_t troubles_left_out, void *userdata);
 	/*
-	 * Waits until all parts before the current one have ended, so that only one thread does what needs
+	 * Waits until all parts before the current one have ended, so that only one thread at a time needs
 	 * much memory.
 	 */
 	int (*alone)(void *userdata);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Fatbin containers and their images. NVIDIA publishes no documentation; layout, kinds and flags are as
- * written by nvcc 9 to 13 and shown by cuobjdump 13.
+ * Fatbin containers and their images. NVIDIA publishes no documentation; layout, kinds and flags were
+ * determined from the output of nvcc 9 to 13 and cuobjdump 13.
  */
 #include "cubin/private.h"
 
@@ -105,7 +105,7 @@ static int read_image(struct reader *reader, struct cubin_image image, const str
 	return r == -EBADMSG ? 0 : r;
 }
 
-/* Entries of one container; those behind a wrong one cannot be found. */
+/* Reads the entries of one container; entries after an invalid one cannot be found. */
 static int read_entries(struct reader *reader, const struct range *entries, bool relocatable)
 {
 	uint64_t at = 0;
@@ -173,7 +173,7 @@ int fatbin_container(struct reader *reader, const struct range *range, bool relo
 	return 0;
 }
 
-/* The next container's magic at or behind @at. -ENODATA: there is none, or none near. */
+/* Finds the next container's magic at or after @at. -ENODATA: none, or too far away. */
 static int next_container(struct reader *reader, const struct range *range, uint64_t at, uint64_t *ret_at,
 			  uint64_t *garbage)
 {

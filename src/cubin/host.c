@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * ELF files of the host: executables, libraries and objects. Their CUDA images lie in sections of their own,
- * which is enough. Only where those cannot be found the wrappers are followed, by which the program itself
- * finds them.
+ * ELF files of the host: executables, libraries and objects. Their CUDA images are in separate sections. Only
+ * if those cannot be found, the wrappers are followed, by which the program itself finds them.
  */
 #include "cubin/private.h"
 
@@ -21,11 +20,11 @@ struct host {
 	uint64_t unresolved; /* wrappers whose pointers the loader fills in */
 	struct range parts[PARTS_MAX]; /* of sections with images, which do not overlap */
 	size_t parts_n;
-	struct range again; /* the first that lies over another of them, or is one too many */
-	uint64_t again_n; /* how many */
+	struct range again; /* the first one that overlaps another, or exceeds the limit */
+	uint64_t again_n; /* how many of those */
 };
 
-/* Of the file, not beyond its end. */
+/* Cut at the file's end. */
 static struct range part_of(const struct host *host, uint64_t offset, uint64_t size)
 {
 	uint64_t left = host->range->size - MIN(host->range->size, offset);
@@ -37,10 +36,7 @@ static struct range part_of(const struct host *host, uint64_t offset, uint64_t s
 	return (struct range){ host->range->offset + offset, MIN(size, left) };
 }
 
-/*
- * False: it was read before, as a whole or a part of it; counted. Sections that share bytes are no linker's
- * work.
- */
+/* False: it was read before, as a whole or a part of it; counted. No linker writes overlapping sections. */
 static bool is_new(struct host *host, const struct range *part)
 {
 	bool full = host->parts_n == PARTS_MAX;
@@ -223,7 +219,7 @@ int wrapper_read(struct reader *reader, const struct range *range)
 	if (reader->source->address == 0 || reader_get(reader, range, 0, &wrapper, sizeof(wrapper)) < 0)
 		return -ENOEXEC;
 	container.offset = wrapper.data - reader->source->address;
-	/* Of other processes' memory everything, of ours what we were given. */
+	/* In another process's memory without bound, in ours up to the given size. */
 	container.size = reader->source->size;
 	if (container.size != UINT64_MAX)
 		container.size -= MIN(container.size, container.offset);

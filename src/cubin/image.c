@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Kernels of an ELF image. A kernel K has .text.K, .nv.info.K, .nv.constant0.K and, where it uses them,
- * .nv.shared.K and .nv.local.K; the latter four name the first by its number (sh_info), so that no name is
- * searched for. It is told from a device function by a bit of its symbol.
+ * .nv.shared.K and .nv.local.K; the latter four refer to the first by its number (sh_info), so no name is
+ * searched. A bit of its symbol distinguishes it from a device function.
  */
 #include "cubin/private.h"
 
@@ -69,7 +69,7 @@ static int64_t section_bytes(const Elf64_Shdr *section)
 	return section->sh_size > INT64_MAX ? -1 : (int64_t)section->sh_size;
 }
 
-/* Each section with code can be a kernel's. */
+/* Lists the sections with code, each of which may be a kernel's. */
 static int find_code(struct image *image)
 {
 	struct reader *reader = image->content->reader;
@@ -96,7 +96,7 @@ static int find_code(struct image *image)
 			continue;
 		absent(facts);
 		facts->figures[KERNEL_CODE] = section_bytes(section);
-		/* As all did once; later ones have attributes for them, too. */
+		/* Older images have it only here; later ones also have an attribute. */
 		facts->figures[KERNEL_BARRIERS] = section->sh_flags >> 20 & 0x7f;
 		if (section->sh_info >> 24)
 			facts->figures[KERNEL_REGISTERS] = section->sh_info >> 24;
@@ -109,7 +109,7 @@ static void add_piece(struct image *image, size_t at, const Elf64_Shdr *section)
 	image->pieces[at] = (struct piece){ section->sh_offset, section->sh_size, NULL };
 }
 
-/* By their types: their names are not there yet. */
+/* By type, since their names are not read yet. */
 static int list_pieces(struct image *image)
 {
 	struct buffer *buffer = &image->content->reader->pieces;
@@ -225,7 +225,7 @@ static void read_attributes(struct image *image)
 	}
 }
 
-/* Where its bytes end, of an image in memory. */
+/* The end of an image in memory. */
 static uint64_t extent_of(const struct image *image)
 {
 	uint64_t end = image->header.e_shoff + image->n * sizeof(*image->sections);
@@ -289,7 +289,7 @@ static int report_kernel(const struct image *image, const struct cubin_image *of
 static int tell_kernels(const struct image *image, const struct cubin_image *of)
 {
 	const struct piece *strings = &image->pieces[PIECE_STRINGS];
-	/* Names may be ends of others, but not all of them. */
+	/* Names may be suffixes of others, but not all of them. */
 	uint64_t left = strings->size * OVERLAP_MAX;
 
 	for (size_t i = 0; i < symbols_n(image); i++) {

@@ -23,7 +23,7 @@ static int zstd_start(struct reader *reader)
 	return 0;
 }
 
-/* What there is may still have all that matters. */
+/* The available bytes may suffice. */
 static void ended(struct content *content, size_t n)
 {
 	if (n == content->size)
@@ -64,7 +64,7 @@ static int lz4_whole(struct content *content)
 int inflate_whole(struct content *content)
 {
 	struct reader *reader = content->reader;
-	/* One size for all: freed and taken again, the kernel would have to clear its pages each time. */
+	/* One size for all images: with free and malloc the kernel would clear its pages each time. */
 	size_t most = reader->limits.image_bytes;
 	int r = 0;
 
@@ -89,7 +89,7 @@ int inflate_whole(struct content *content)
 	return r;
 }
 
-/* Says what zstd's code means where the reason is a bound of ours. */
+/* Reports zstd's error, in our words if the cause is a limit of ours. */
 static int zstd_bad(struct content *content, uint64_t at, size_t code)
 {
 	if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)

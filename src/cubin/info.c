@@ -10,8 +10,8 @@ enum attribute {
 };
 
 /*
- * How an attribute's value is written: nothing or 8 or 16 bits in the word that the attribute begins with, or
- * a size there, and that many bytes.
+ * Formats of an attribute's value: none, or 8 or 16 bits in the attribute's first word, or a size there,
+ * followed by that many bytes.
  */
 enum format { FORMAT_NONE = 1, FORMAT_BYTE, FORMAT_HALF, FORMAT_SIZED };
 

@@ -167,7 +167,7 @@ static int sequence_by_hand(struct walk *walk)
 	return r != 0 ? r : match_by_hand(walk, distance, match + MATCH_LEAST);
 }
 
-/* Behind the length's further bytes; NULL where the input ends before. */
+/* The position after the length's further bytes; NULL: the input ends before. */
 static const uint8_t *length_in(const uint8_t *in, const uint8_t *end, size_t *length)
 {
 	if (*length != LONG)
@@ -190,7 +190,7 @@ static size_t walk_sequences(const struct walk *walk, size_t *ret_in)
 	size_t made = 0;
 
 	*ret_in = walk->at;
-	/* One more must follow, as the library treats a block's last bytes in another way. */
+	/* Another one must follow, since the library treats a block's last bytes differently. */
 	while (end - in > 16) {
 		size_t literals = *in >> 4, match = *in & 15;
 

@@ -19,9 +19,9 @@ enum {
 };
 
 /*
- * libiberty gives a tree in which what is named again (S_, T_) is shared, and prints it as often as it is
- * named: 300 bytes can stand for gigabytes, and packs of arguments for hours without a byte. So the tree is
- * weighed before it is printed, each component once.
+ * libiberty's tree shares components that are referred to again (S_, T_), and prints them at each reference:
+ * 300 bytes can expand to gigabytes, and packs of arguments can take hours without any output. So the cost of
+ * printing is computed first, visiting each component once.
  */
 struct weight {
 	bool known;
@@ -53,10 +53,7 @@ static uint32_t multiply(uint32_t a, uint32_t b)
 	return (uint32_t)MIN((uint64_t)a * b, (uint64_t)WEIGHT_MAX);
 }
 
-/*
- * What a component consists of. Numbers and texts are none of ours; all that is not listed has up to two
- * parts.
- */
+/* The parts of a component. Numbers and texts have none; types not listed have up to two. */
 static void parts_of(const struct demangle_component *c, const struct demangle_component *ret[static 2])
 {
 	ret[0] = ret[1] = NULL;
@@ -381,8 +378,8 @@ static void open_bracket(struct scan *s)
 }
 
 /*
- * '>' may also be an operator, between parentheses: then no '<' is open there. Brackets that were not closed
- * are by what is around them.
+ * '>' may also be an operator, between parentheses: then no '<' is open there. Brackets left open are closed
+ * with those around them.
  */
 static void close_bracket(struct scan *s, char opened)
 {
@@ -412,7 +409,7 @@ static bool scan_operator(struct scan *s)
 		return false;
 	s->p += 8;
 	if (*s->p == ' ' && s->depth == 0) {
-		s->p += strcspn(s->p, "(<"); /* new, delete, or a type */
+		s->p += strcspn(s->p, "(<"); /* operator new, delete, or a type */
 		return true;
 	}
 	for (unsigned i = 0; i < ARRAY_SIZE(symbols); i++) {
@@ -482,7 +479,7 @@ static bool part_next(struct scan *s, struct part *part)
 	if (*at == '\0' || s->lost)
 		return false;
 	if (outside && *at == ' ') {
-		/* Behind the parameters: "const", "[clone]". Else what was before it is the return type. */
+		/* After the parameters: "const", "[clone]". Else what was before it is the return type. */
 		if (part->end || at[1] == '[')
 			return false;
 		*part = (struct part){ .start = at + 1 };
@@ -491,7 +488,10 @@ static bool part_next(struct scan *s, struct part *part)
 		*part = (struct part){ .start = at + 2, .before = part->start };
 	}
 	scan_next(s);
-	/* At a part's start they are none of parameters: "decltype (...)", "void (*f(int))(int)". */
+	/*
+	 * At the start of a part parentheses do not enclose parameters: "decltype (...)", "void
+	 * (*f(int))(int)".
+	 */
 	if (outside && *at == '(' && s->depth > 0 && at > part->start && !part->end)
 		part->end = at;
 	return true;

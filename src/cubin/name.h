@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Names of kernels for people: demangled by libiberty as c++filt does it, and folded. Bounded in time, memory
- * and stack for whatever bytes a file has: names that would take more stay mangled. At most 2 MiB of stack
- * and 1 MiB of heap, and some tens of milliseconds; ordinary names take microseconds and 60 KiB.
+ * Readable names of kernels: demangled by libiberty as c++filt does it, and folded. Bounded in time, memory
+ * and stack for any input: names that would take more stay mangled. At most 2 MiB of stack and 1 MiB of heap,
+ * and some tens of milliseconds; ordinary names take microseconds and 60 KiB.
  */
 #pragma once
 
@@ -16,8 +16,8 @@
 enum { KERNEL_NAME_MAX = 16 << 10 };
 
 /*
- * The demangled name, ended by NUL, cut to fit. False: @symbol is no mangled name, or too deep: @buf has
- * @symbol itself, made valid UTF-8 without control characters.
+ * The demangled name, ended by NUL, cut to fit. False: @symbol is not a mangled name, or nested too deeply:
+ * @buf has @symbol itself, made valid UTF-8 without control characters.
  */
 bool kernel_name_demangle(const char *symbol, char *buf, size_t size);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Several threads walk the same file, which takes them a few milliseconds, and each reads the kernels of the
- * parts that it claims: a part goes from one container to the next. Claims are taken in order, so that the
- * lowest part that is under way is never without a thread.
+ * parts that it claims: a part goes from one container to the next. Claims are taken in order, so the lowest
+ * unfinished part always has a thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -46,7 +46,7 @@ static int claim(struct reader *reader)
 	return team_fail(reader->team, reader->team->parts->begin(reader->claim, reader->userdata));
 }
 
-/* Always, lest others wait for it. */
+/* Called in every case, since others wait for it. */
 static int member_end(struct reader *reader)
 {
 	uint64_t troubles = reader->troubles;
@@ -95,7 +95,7 @@ static void *work(void *userdata)
 	reader.passing = reader.claim != 0;
 	if (r == 0)
 		r = read_any(&reader, &all, false);
-	/* All have counted the same; the last part is the place for it. */
+	/* All threads have counted the same; the last part reports it. */
 	if (r == 0)
 		reader_sum_up(&reader);
 	if (r != -ENOEXEC)
@@ -111,7 +111,7 @@ static void team_run(struct team *team, struct member *members)
 {
 	unsigned n = 1;
 
-	/* Fewer do as well. */
+	/* Fewer threads suffice. */
 	while (n < team->threads && thread_start(STACK_BYTES, work, &members[n], &members[n].thread) == 0)
 		n++;
 	work(&members[0]);

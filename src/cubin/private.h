@@ -4,8 +4,8 @@
  * archive.c, fatbin.c, content.c (bytes of an image), inflate.c and lz4.c (decompression), image.c and info.c
  * (kernels of an ELF image).
  *
- * Errors: functions that read a part tell trouble themselves and give 0, so that reading goes on behind it;
- * negative ones are those of memory, of ops, or say that nothing was there.
+ * Errors: functions that read a part report troubles themselves and return 0, so that reading continues after
+ * it; negative results mean lack of memory, an error of ops, or no data.
  */
 #pragma once
 
@@ -34,17 +34,14 @@ enum {
 
 struct team;
 
-/* Memory that serves the next image, too. */
+/* Memory that is reused for the next image. */
 struct buffer {
 	void *bytes;
 	size_t cap;
 };
-/* Room for @n bytes; what was in it is lost. -ENOMEM. */
+/* Makes room for @n bytes; its content is lost. 0 or -ENOMEM. */
 int buffer_need(struct buffer *buffer, size_t n);
-/*
- * The same of pages, which are there as far as they have been written to; a buffer is one or the other for
- * ever.
- */
+/* The same with mapped pages, which are allocated on first write; a buffer is always one or the other. */
 int buffer_map(struct buffer *buffer, size_t n);
 
 /* A part of the source. */
@@ -71,9 +68,9 @@ struct reader {
 	uint64_t troubles;
 	int error; /* why the last reader_get() failed; 0: the source, or the range, ends */
 	/*
-	 * Bytes that may still be looked at: small files can stand for a lot of them. Counted by what headers
-	 * say, before it is known whether and by whom they are read, so that several readers agree. What one
-	 * image can make of its bytes is bounded by their number.
+	 * Bytes that may still be processed: small files can expand to many. Counted by the sizes in headers,
+	 * before it is known whether and by which thread they are read, so that several readers agree. The
+	 * work for one image is bounded by its bytes.
 	 */
 	uint64_t budgets[BUDGETS];
 	struct left_out left_out[BUDGETS];
@@ -83,9 +80,9 @@ struct reader {
 	struct buffer slots, facts, pieces; /* of the kernels of one image */
 	struct ZSTD_DCtx_s *zstd;
 	/*
-	 * One of several that walk the same file: all of them see its images in the same order, and compute
-	 * with the same budget, so that what is told does not depend on how many they are. Kernels and
-	 * troubles are told by the one whose part it is.
+	 * One of several that walk the same file: all of them see its images in the same order, and have the
+	 * same budget, so the output does not depend on their number. Each reports the kernels and troubles
+	 * of its parts.
 	 */
 	struct team *team; /* or NULL */
 	uint64_t part; /* the walk has come to */
@@ -98,13 +95,13 @@ struct reader {
 /* Initialises limits and budgets; with several threads each has its share. */
 void reader_init(struct reader *reader, const struct cubin_limits *limits, unsigned threads);
 void reader_done(struct reader *reader);
-/* As buffer_need(), for what should not be taken by many at a time. */
+/* As buffer_need(), for large buffers that only one thread at a time may have. */
 int reader_need(struct reader *reader, struct buffer *buffer, size_t n);
-/* The image ends: what was large is given back. */
+/* At the end of an image: frees large buffers. */
 void reader_settle(struct reader *reader);
-/* -ECANCELED: ops want no more. */
+/* -ECANCELED: ops.stop requested the end. */
 int reader_stopped(const struct reader *reader);
-/* Takes @cost bytes for an image at @offset. -EBADMSG: there are not so many left; counted. */
+/* Takes @cost bytes for an image at @offset. -EBADMSG: the budget is exhausted; counted. */
 int reader_spend(struct reader *reader, enum budget budget, uint64_t cost, uint64_t offset);
 /* The same for the search for images. False: exhausted, reported the first time. */
 bool reader_walk(struct reader *reader, uint64_t cost, uint64_t offset);
@@ -118,12 +115,12 @@ int team_alone(struct reader *reader);
 /* Reads all @n bytes of @range; else -ENODATA, with the cause in reader_why(). */
 int reader_get(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
 const char *reader_why(const struct reader *reader);
-/* Up to @n; how many there were, 0 at the end, or -errno. */
+/* Reads up to @n bytes; returns their number, 0 at the end, or -errno. */
 ssize_t reader_some(struct reader *reader, const struct range *range, uint64_t offset, void *buf, size_t n);
 /* @offset is relative to the source. */
 _printf_(3, 4) void reader_trouble(struct reader *reader, uint64_t offset, const char *format, ...);
 
-/* What begins there; -ENOEXEC when it is nothing known. Archives in archives are none. */
+/* Reads what begins there; -ENOEXEC: unknown format. Archives in archives are not read. */
 int read_any(struct reader *reader, const struct range *range, bool in_archive);
 int host_read(struct reader *reader, const struct range *range, const Elf64_Ehdr *header);
 int archive_read(struct reader *reader, const struct range *range);
@@ -138,7 +135,7 @@ struct wrapper {
 int fatbin_section(struct reader *reader, const struct range *range, bool relocatable);
 /* The container at the begin of @range. -ENODATA: none, or an invalid header, which is not reported. */
 int fatbin_container(struct reader *reader, const struct range *range, bool relocatable, uint64_t *ret_size);
-/* A cubin that lies in no container. */
+/* A cubin outside of a container. */
 int cubin_bare(struct reader *reader, const struct range *range);
 
 /* The bytes of one image, wherever they are. */
@@ -163,7 +160,7 @@ int content_pieces(struct content *content, struct piece *pieces, size_t n);
 /* Reports an error and returns -EBADMSG. */
 _printf_(3, 4) int content_bad(struct content *content, uint64_t offset, const char *format, ...);
 
-/* Told of decompressed bytes in order; not 0: enough, or -errno. */
+/* Receives decompressed bytes in order; returns not 0 to stop, or -errno. */
 typedef int sink_fn(const uint8_t *bytes, size_t n, void *userdata);
 int inflate_whole(struct content *content);
 /* The sink's last result; -EBADMSG. */
@@ -180,7 +177,7 @@ struct facts {
 };
 /* Attributes of one kernel. False: they end in the middle of one. */
 bool info_of_kernel(const uint8_t *bytes, size_t n, struct facts *facts);
-/* Those that name a function by its symbol's number. @facts_of gives NULL for one that is no kernel. */
+/* Those that name a function by its symbol's number. @facts_of returns NULL if it is not a kernel. */
 bool info_of_image(const uint8_t *bytes, size_t n, struct facts *(*facts_of)(uint32_t symbol, void *userdata),
 		   void *userdata);
 /* .nv.compat: whether the image is of one architecture only ('a'). */

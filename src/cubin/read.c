@@ -12,8 +12,8 @@
 enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
 
 /*
- * Of the libraries known none decompresses to more than 15 times its size. Plain images that do not overlap
- * are less than the file.
+ * No known library decompresses to more than 15 times its size. Plain images that do not overlap are smaller
+ * than the file.
  */
 enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
 #define INFLATED_LEAST (4ull << 30)

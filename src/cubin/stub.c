@@ -103,7 +103,9 @@ static int note_hosts(const struct stub_list *list, struct hashmap *hosts)
 	return 0;
 }
 
-/* A file of CUDA's without a name for the function that registers: a runtime in it, and no symbols. */
+/*
+ * A CUDA file without a name for the registering function: statically linked with the runtime, and stripped.
+ */
 static int scan_unnamed(struct reading *reading)
 {
 	struct stub_scan *scan = &reading->scan;
@@ -158,7 +160,7 @@ static int scan(struct reading *reading)
 	return r < 0 ? r : note_hosts(&scan->found[STUB_REGISTER], &reading->registered);
 }
 
-/* One for each variable that has its handle, or one. */
+/* Emits one stub for each variable with its handle, or one. */
 static int emit(struct reading *reading, struct stub *stub)
 {
 	const struct stub_list *handles = &reading->scan.found[STUB_GET_KERNEL];
@@ -227,7 +229,7 @@ static int note_unregistered(struct reading *reading)
 /*
  * The kernel's name in the symbol of the function that launches it: nvcc's is called __device_stub_ and all
  * of the kernel's symbol, mangled once more; clang's __device_stub__ and the kernel's name, before mangling.
- * NULL: it is no such symbol.
+ * NULL: not such a symbol.
  */
 static const char *name_in_twin(const char *symbol, char buf[static SYMBOL_MAX + 1])
 {
@@ -336,7 +338,7 @@ int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_
 
 	if (r < 0)
 		return r;
-	/* A debug file that is none is as good as no debug file. */
+	/* An invalid debug file is ignored. */
 	if (debug_fd >= 0 && elf_open(debug_fd, &debug) == -ENOMEM)
 		return -ENOMEM;
 	reading = calloc(1, sizeof(*reading));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Host functions that stand for kernels: what <<<>>> passes to the runtime is the address of one. Found
- * without running the program: by decoding the code that registers them (each call of __cudaRegisterFunction
- * says host function and kernel's name), and by their symbols, which are the kernel's own. Of stripped files
- * the first still works: the call is known by what it is called with.
+ * Host functions (stubs) of kernels: <<<>>> passes the address of one to the runtime. Found without running
+ * the program: by decoding the code that registers them (each call of __cudaRegisterFunction has a host
+ * function and its kernel's name), and by their symbols, which are derived from the kernel's. The first works
+ * with stripped files, too: the call is recognised by its arguments.
  *
- * A stub of CUDA 12 and later asks the runtime for a handle once (__cudaGetKernel) and keeps it in a
- * variable; where that lies is told, too.
+ * A stub of CUDA 12 and later asks the runtime for a handle once (__cudaGetKernel) and stores it in a
+ * variable, whose address is reported, too.
  */
 #pragma once
 
@@ -27,13 +27,13 @@ typedef int stub_fn(const struct stub *stub, void *userdata);
 
 /*
  * All stubs of an executable or library; registered ones first. @debug_fd: its symbols in a file of their
- * own, or -1. Stops with what @fn gives when that is not 0. -ENOEXEC: no ELF file that we read. Bounded in
- * what it decodes; what is beyond or could not be decoded is counted in *ret_skipped.
+ * own, or -1. Stops with @fn's result if that is not 0. -ENOEXEC: not a supported ELF file. The number of
+ * decoded bytes is bounded; calls beyond that, or that could not be decoded, are counted in *ret_skipped.
  *
  * The same host function may come several times: once for each variable that has its handle (a template's
  * stub is in every object file), and with several names where linkers have folded equal functions. Of _SYMBOL
  * there are only functions that are passed to a launch and were not seen to be registered, sometimes with a
- * name that no kernel has: the caller, who knows the kernels' names, can tell.
+ * name that no kernel has: the caller, which knows the kernels' names, can filter these.
  */
 int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_skipped);
 

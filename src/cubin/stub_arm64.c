@@ -58,8 +58,8 @@ static uint64_t load_offset(uint32_t instruction)
 }
 
 /*
- * An address takes two instructions, with others between them: the second is the first within reach that
- * builds upon the first's register.
+ * An address takes two instructions, with others between them: the second is the first one nearby that uses
+ * the first one's register.
  */
 static bool see_page(const struct stub_view *view, size_t at, uint32_t first, struct stub_sight *sight)
 {
@@ -221,7 +221,7 @@ static size_t pass_arm64(_unused_ void *decoder, const struct stub_view *view, s
 		 (instruction & 0xfe000000) == 0xd6000000) /* b, br, ret */
 		stub_forget(state, UINT32_MAX);
 	else if ((instruction & 0xff000010) == 0x54000000 ||
-		 (instruction & 0x7c000000) == 0x34000000) /* b.cond; cbz, tbz and their likes */
+		 (instruction & 0x7c000000) == 0x34000000) /* b.cond; cbz, tbz and similar */
 		;
 	else if (follow_arm64(instruction, address, memory, state))
 		;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What stub.c knows of a machine's code: where calls are, and which constants their arguments are. Nothing is
- * executed, and what an instruction does is only followed where it is simple: a register is known or it is
- * not.
+ * Machine-dependent part of stub.c: finds calls, and arguments that are constants. Nothing is executed, and
+ * only simple instructions are followed: a register's value is known or unknown.
  */
 #pragma once
 
@@ -12,17 +11,17 @@
 
 enum { STUB_REGISTERS = 32, STUB_ARGUMENTS = 5 };
 
-/* What was seen at a place in the code, by its bytes alone: it may as well lie within another instruction. */
+/* What was recognised at a position of the code, by its bytes only: it may be inside another instruction. */
 enum stub_sight_kind {
 	STUB_CALL, /* of an address */
 	STUB_CALL_SLOT, /* of what a word of memory has */
-	STUB_JUMP_SLOT, /* a jump to it: what linkers put between a call and another file's function */
+	STUB_JUMP_SLOT, /* a jump to it: a linker's thunk (PLT) for another file's function */
 	STUB_CONSTANT, /* an address, into a register */
 	STUB_CONSTANT_SLOT, /* what a word of memory has, into a register */
 	STUB_MINUS_ONE, /* into the register of the fifth argument */
 };
 
-/* What a pass looks for. */
+/* What a pass searches for. */
 enum stub_aim {
 	STUB_AIM_THUNKS, /* STUB_JUMP_SLOT */
 	STUB_AIM_CALLS, /* STUB_CALL, STUB_CALL_SLOT */
@@ -55,7 +54,7 @@ struct stub_memory {
 	const void *of;
 };
 
-/* On the way straight ahead: where a branch leads to a call with other arguments, those are not seen. */
+/* Follows code without its branches: arguments of a call that is reached by a branch are not seen. */
 struct stub_state {
 	uint32_t known; /* by register */
 	uint64_t value[STUB_REGISTERS];
@@ -71,7 +70,7 @@ struct stub_machine {
 	 */
 	bool (*see)(const struct stub_view *view, enum stub_aim aim, size_t from, size_t to,
 		    struct stub_sight *ret_sight);
-	/* Goes past the instruction at @at and gives its bytes; 0: it is none. */
+	/* Processes the instruction at @at and returns its bytes; 0: not a valid one. */
 	size_t (*pass)(void *decoder, const struct stub_view *view, size_t at,
 		       const struct stub_memory *memory, struct stub_state *state);
 	int (*decoder_new)(void **ret_decoder); /* NULL: it needs none */

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Symbols that were taken out of a program into a file of their own, where gdb looks for it. The folders may
- * be a container's: nothing in them leads out of its root, makes us wait, or is taken for the right file by
- * its name alone.
+ * Separate debug files of a program, in gdb's search path. The folders may be a container's: paths never lead
+ * out of its root, opening never blocks, and a file must match by more than its name.
  */
 #include <endian.h>
 #include <errno.h>
@@ -64,7 +63,7 @@ static int crc_of(int fd, uint32_t *ret_crc)
 			return -errno;
 		if (n == 0)
 			break;
-		if (at > CRC_FILE_MAX) /* it grows */
+		if (at > CRC_FILE_MAX) /* the file grows */
 			return -EFBIG;
 		for (ssize_t i = 0; i < n; i++)
 			crc = crc >> 8 ^ table[(crc ^ block[i]) & 0xff];

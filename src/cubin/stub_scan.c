@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Passes over all code of a file. A call is found by its bytes alone, wherever it is reached from: so neither
- * constructors nor callbacks have to be followed, and inlining, relocatable device code and link-time
- * optimisation make no difference. Its arguments are then decoded from the instructions before it. Where
- * those begin is not known, so decoding starts some way earlier, and counts if it comes out at the call
- * exactly and the arguments are what they must be.
+ * Passes over all code of a file. A call is found by its bytes only, so neither constructors nor callbacks
+ * have to be followed, and inlining, relocatable device code and link-time optimisation make no difference.
+ * Its arguments are then decoded from the instructions before it. Where those begin is not known, so decoding
+ * starts some way earlier, and counts if it comes out at the call exactly and the arguments are what they
+ * must be.
  */
 #include "cubin/stub_scan.h"
 
@@ -18,15 +18,15 @@ enum {
 	CHUNK = 1 << 20,
 	BEFORE = 192, /* bytes that arguments are looked for in */
 	AFTER = 128, /* bytes within which a call must follow */
-	STARTS = 8, /* tried first, all over these bytes: close ones soon agree, be it wrongly */
-	LAUNCH_STARTS = 3, /* most launches' functions come from elsewhere */
+	STARTS = 8, /* tried first, distributed over these bytes: nearby ones may agree wrongly */
+	LAUNCH_STARTS = 3, /* most launches' functions are not constants */
 	NAME_PART = 512,
 	RANGES_MAX = 64,
 };
 #define SCANNED_MAX (UINT64_C(1) << 30)
 #define DECODED_MAX (UINT64_C(32) << 20)
 
-/* Which argument is what. */
+/* The arguments' numbers. */
 static const struct {
 	const char *name;
 	enum stub_callee callee;
@@ -140,7 +140,7 @@ static bool is_variable(const struct stub_scan *scan, uint64_t address)
 	       range.memory_size - (address - range.address) >= sizeof(uint64_t);
 }
 
-/* Only such as point into code: nothing else is looked for there. */
+/* Only slots that point to code, since only those are searched. */
 static int add_slot(const struct elf_slot *slot, void *userdata)
 {
 	struct stub_scan *scan = userdata;
@@ -218,8 +218,8 @@ static size_t step(struct pass *pass, size_t at, struct stub_state *state)
 }
 
 /*
- * What is known at a call when code is run from @from on; false: the call is none, for no instruction begins
- * there.
+ * What is known at a call when code is run from @from on; false: it is not a call, since no instruction
+ * begins there.
  */
 static bool state_at_call(struct pass *pass, size_t from, const struct stub_sight *call,
 			  struct stub_state *ret_state)
@@ -279,7 +279,7 @@ static int list_add_found(struct stub_list *list, struct stub_scan *scan, const 
 	return 0;
 }
 
-/* Where to begin decoding: @n places all over, and then each; false: there are no more. */
+/* Where to begin decoding: @n distributed positions, then each one; false: no more. */
 static bool start_of(const struct pass *pass, const struct stub_sight *call, size_t first, size_t i, size_t n,
 		     bool every, size_t *ret_start)
 {
@@ -445,7 +445,7 @@ int stub_scan_calls(struct stub_scan *scan)
 							     0;
 }
 
-/* The first call behind an instruction. */
+/* The first call after an instruction. */
 static bool next_call(struct pass *pass, size_t at, struct stub_sight *ret_call)
 {
 	size_t end = MIN(pass->view.n, at + AFTER);
@@ -502,7 +502,7 @@ static int by_callee(const void *a, const void *b)
 					(x->site > y->site) - (x->site < y->site);
 }
 
-/* Only those of the callee that most have; of two with as many, none. */
+/* Keeps only calls of the most frequent callee; if two are equally frequent, none. */
 static bool elect(struct stub_scan *scan, struct stub_list *list)
 {
 	size_t best = 0, best_n = 0;

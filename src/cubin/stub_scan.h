@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * One file's calls of the CUDA runtime, as far as their arguments are constants: the raw material of stub.c.
+ * One file's calls of the CUDA runtime, as far as their arguments are constants: the input of stub.c.
  */
 #pragma once
 
@@ -56,15 +56,15 @@ struct stub_scan {
 };
 
 void stub_scan_done(struct stub_scan *scan);
-/* A function of this name is, or is called through the word, at @address. Others' names are ignored. */
+/* Adds a function with this name at @address, or called through a word there. Other names are ignored. */
 int stub_scan_callee(struct stub_scan *scan, const char *name, uint64_t address);
-/* All words that the loader fills in, and those of the functions wanted. */
+/* Reads all words that the loader fills in, and those of the wanted functions. */
 int stub_scan_slots(struct stub_scan *scan);
 /* Calls through tables of the linker become calls of the function. */
 int stub_scan_thunks(struct stub_scan *scan);
 /* Calls of known functions. */
 int stub_scan_calls(struct stub_scan *scan);
-/* Calls of functions not known, that can only be STUB_REGISTER, or STUB_GET_KERNEL with one of @hosts. */
+/* Calls of unknown functions that can only be STUB_REGISTER, or STUB_GET_KERNEL with one of @hosts. */
 int stub_scan_unnamed_register(struct stub_scan *scan);
 int stub_scan_unnamed_get_kernel(struct stub_scan *scan, const struct hashmap *hosts);
 /* The name at an address, at most @size - 1 bytes, all of them such as symbols have. -ENOENT. */

@@ -98,7 +98,7 @@ static bool see_at(const struct stub_view *view, size_t at, struct stub_sight *s
 		return see_address(view, at, sight);
 	if (view->n - at < 5)
 		return false;
-	/* Linkers put a prefix before what had been a longer call, by a word of memory. */
+	/* Linkers put a prefix before a call that replaces a longer one through memory. */
 	if (opcode == 0xe8)
 		*sight = (struct stub_sight){ .kind = STUB_CALL,
 					      .at = at,
@@ -201,7 +201,7 @@ static bool address_of(const struct stub_state *state, const cs_insn *insn, cons
 	return true;
 }
 
-/* What is moved into a register. */
+/* The value that is moved into a register. */
 static bool value_of(const struct stub_state *state, const cs_insn *insn, const cs_x86_op *op,
 		     const struct stub_memory *memory, uint64_t *ret_value)
 {
@@ -250,7 +250,7 @@ static bool result_of(const struct stub_state *state, const cs_insn *insn, const
 	}
 }
 
-/* All registers that an instruction may change become unknown, its result known where it is simple. */
+/* All registers that an instruction may change become unknown, except for a simple, known result. */
 static void follow_x86(const cs_insn *insn, const struct stub_memory *memory, struct stub_state *state)
 {
 	const cs_detail *d = insn->detail;

@@ -3,10 +3,10 @@
  * Contexts of a process, and which one is current in each thread.
  *
  * The driver has a stack of contexts for each thread (push, pop; set replaces the top); the runtime's
- * cudaSetDevice makes the primary context of a device current. A thread of which neither was seen uses device
- * 0 if it calls the runtime and the process was traced from its beginning, else a context that is not known:
- * index 0, CONTEXT_UNKNOWN. A context that was made current without having been seen made has an unknown
- * ordinal; device.c tries to find out where that is.
+ * cudaSetDevice makes the primary context of a device current. A thread for which neither was seen uses
+ * device 0 if it calls the runtime and the process was traced from its beginning, else the unknown context:
+ * index 0, CONTEXT_UNKNOWN. A context whose creation was not seen has an unknown ordinal; device.c tries to
+ * determine its device.
  */
 #include "cuda/private.h"
 
@@ -178,7 +178,7 @@ uint32_t context_current(struct cuda *cuda, struct process *p, const struct trac
 
 /* ---- ends ---- */
 
-/* No thread has it current any more; what they have is not known. */
+/* No thread has it current any more; their current contexts become unknown. */
 static void forget_current(struct process *p, uint32_t context)
 {
 	for (uint32_t i = 0; i < p->threads.n; i++) {
@@ -206,7 +206,7 @@ static void context_destroyed(struct cuda *cuda, struct process *p, const struct
 	p->contexts[index].gone = true;
 }
 
-/* Frees what a primary context held; the context is created again when it is next used. */
+/* Frees the resources of a primary context, which is created again at its next use. */
 static void context_reset(struct cuda *cuda, struct process *p, uint32_t context,
 			  const struct trace_call *call, bool device)
 {
@@ -215,7 +215,7 @@ static void context_reset(struct cuda *cuda, struct process *p, uint32_t context
 	p->contexts[context].retains = 0;
 }
 
-/* The last reference is only known if all were traced; the runtime holds one itself. */
+/* The last reference is only known if all were traced; the runtime also holds one. */
 static void context_release(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t index = context_primary(cuda, p, call->kind);
@@ -255,7 +255,7 @@ static void context_create(struct cuda *cuda, struct process *p, const struct tr
 {
 	uint32_t index;
 
-	/* One of that handle whose end was not seen. */
+	/* An earlier one with that handle, whose end was not seen. */
 	context_destroyed(cuda, p, call);
 	index = call->handle ? context_new(cuda, p, call->handle,
 					   call->kind <= INT32_MAX ? (int32_t)call->kind : ORDINAL_UNKNOWN) :

@@ -28,7 +28,7 @@ static uint32_t limit_or(uint32_t wanted, uint32_t standard, uint32_t least, uin
 	return wanted == 0 ? standard : CLAMP(wanted, least, most);
 }
 
-/* No more than the widths of indexes allow. */
+/* Limits the limits to what indexes can represent. */
 static void take_limits(struct cuda_limits *limits, const struct cuda_limits *wanted)
 {
 	limits->series = wanted->series;
@@ -61,7 +61,7 @@ int cuda_new(const struct cuda_limits *limits, const struct cuda_ops *ops, void 
 	cuda->best = calloc(cuda->limits.kernel_series + (size_t)1, sizeof(struct series_claim *));
 	if (!cuda->environment || !cuda->best)
 		return -ENOMEM;
-	/* Without it keys can be guessed, which costs a hostile program's own events time. */
+	/* Without it keys can be guessed, which slows down a hostile program's own events. */
 	if (getrandom(&cuda->salt, sizeof(cuda->salt), GRND_NONBLOCK) < 0)
 		cuda->salt = (uint64_t)clock_real_ns();
 	device_uuid(cuda, "");
@@ -159,7 +159,7 @@ static void on_failed_call(struct cuda *cuda, struct process *p, const struct tr
 	usage_count(usage, TRACED_ERRORS, 1);
 	if (call->header.op == TRACE_OP_ALLOC)
 		usage_count(usage, TRACED_ALLOCATION_FAILURES, 1);
-	/* The one failure that changes something: a spoilt capture has ended. */
+	/* The only failure with an effect: an invalidated capture has ended. */
 	if (call->header.op == TRACE_OP_CAPTURE_END && call->result == INVALIDATED)
 		graph_call(cuda, p, call);
 }
@@ -206,7 +206,7 @@ static const handler handlers[TRACE_OPS] = {
 	[TRACE_OP_FUNCTION_REGISTER] = handle_call,
 };
 
-/* The process of a call, and what every call shows, whatever it is. */
+/* The process of a call; updates what every kind of call shows. */
 static struct process *calling_process(struct cuda *cuda, const struct trace_header *header, bool succeeded)
 {
 	struct process *p = process_get(cuda, header);
@@ -303,7 +303,7 @@ static void on_text(struct cuda *cuda, const struct trace_text *event, uint32_t 
 			    MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
 }
 
-/* Of what a call of the process has made, and so it succeeded. */
+/* Names of objects that a call has created, so the call succeeded. */
 static void on_name(struct cuda *cuda, const struct trace_name *event, uint32_t size)
 {
 	struct process *p = calling_process(cuda, &event->header, true);
@@ -359,7 +359,7 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 	case TRACE_EVENT_EXIT:
 		on_process_end(cuda, event);
 		break;
-	default: /* of the sums, which are not ours */
+	default: /* for the sums, which are updated elsewhere */
 		break;
 	}
 }

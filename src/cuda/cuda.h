@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the events of traced programs mean: contexts and devices, streams and their order, kernel spans, the
- * memory ledger, aggregates by process and device. Pure bookkeeping: events in (trace/'s, in ring order),
- * figures out; it asks nobody, except /proc through callbacks given to it. One thread.
+ * Interprets the events of traced programs: contexts and devices, streams and their order, kernel spans, the
+ * memory ledger, aggregates by process and device. Input: events of trace/ in ring order; output: figures.
+ * /proc is read only through the caller's callbacks. One thread.
  *
  * Invariants
  *  1. A failed call changes nothing but counts. A call without a result (no return probe) is taken to have
  *     succeeded where that is harmless, and marks what it feeds incomplete.
  *  2. A stream is (process incarnation, context, handle, generation): what is created after a destroy with
  *     the same handle is another one.
- *  3. Nothing is called kernel time. `span_upper_bound` is first launch to the return of the sync; `busy`
- *     is an estimate, flagged so, with its error against NVML's figure beside it.
- *  4. All that a program can make grow has a limit (struct cuda_limits); sums stay right beyond it, what
- *     was left out is counted.
+ *  3. Nothing is reported as kernel time. `span_upper_bound` is first launch to the return of the sync;
+ *     `busy` is an estimate, flagged as such, and shown with its error against NVML's figure.
+ *  4. All that a program can make grow has a limit (struct cuda_limits); beyond it sums stay correct and
+ *     dropped items are counted.
  */
 #pragma once
 
@@ -35,9 +35,9 @@ struct cuda_limits {
 	uint32_t streams; /* per process; default 1024 */
 	uint32_t contexts; /* per process; default 64 */
 	uint32_t threads; /* per process, whose current context is known; default 1024 */
-	uint32_t allocations; /* all processes together; default 1 << 20, found by use, not reserved */
+	uint32_t allocations; /* all processes together; default 1 << 20, allocated on demand */
 	uint32_t events; /* CUDA events per process, and as many graphs; default 4096 */
-	uint32_t kernels; /* per process; default 4096. What is beyond is counted together */
+	uint32_t kernels; /* per process; default 4096. Others are counted together */
 	uint32_t kernel_series; /* of all processes, with series of their own; default 64 */
 };
 
@@ -53,7 +53,7 @@ struct cuda_device {
 
 /* A function launched by a process, with the known data about it. */
 struct cuda_function {
-	uint64_t id; /* for cuda_kernel(); never given twice */
+	uint64_t id; /* for cuda_kernel(); never reused */
 	uint32_t tgid;
 	uint64_t incarnation;
 	uint64_t start_boot_ns; /* of the process; 0: not known */
@@ -73,8 +73,7 @@ struct cuda_ops {
 	 */
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 	/*
-	 * UUIDs of the devices that the container of the process may use, in order; -ENOENT: not limited as
-	 * far as one can see.
+	 * UUIDs of the devices that the container of the process may use, in order; -ENOENT: no limit found.
 	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
@@ -101,20 +100,23 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
-/* Sets bits of enum traced_incomplete from outside (budget, late attachment). They stay. */
+/*
+ * Sets bits of enum traced_incomplete for causes outside of src/cuda (budget, late attachment). They are
+ * never cleared.
+ */
 void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned incomplete);
 /* The process has ended: everything it held is freed implicitly. Idempotent. */
 void cuda_process_over(struct cuda *cuda, uint32_t tgid, uint64_t incarnation);
 /*
- * NVML's figures of a process on a device, for the calibration and the verdict on leaks: totals since the
- * process was first seen. Once for each window, before it is closed.
+ * NVML's figures of a process on a device, for calibration and leak detection: totals since the process was
+ * first seen. Once for each window, before it is closed.
  */
 void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes);
 
 /*
  * Closes the window that began at the last call (at first: at cuda_new): aggregates as of @now_ns
- * (CLOCK_MONOTONIC), written into the devices, totals and processes of a view. Reading disturbs nothing:
+ * (CLOCK_MONOTONIC), written into the devices, totals and processes of a view. Reading has no side effects:
  * pending work counts up to now and stays pending.
  */
 struct cuda_figures {
@@ -128,14 +130,14 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
 struct cuda_stats {
 	uint64_t events, unknown_events;
-	uint64_t late_events; /* of a process that was over */
+	uint64_t late_events; /* of an ended process */
 	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
 		overflow_allocations, overflow_pending,
 		overflow_events; /* pending: streams that a stream waits for */
 	uint64_t overflow_kernels; /* launches whose kernel has no row */
 	uint64_t overflow_names; /* names of handles and modules that were dropped */
 	uint64_t answers, late_answers; /* to ops.function; late: the requesting process has ended */
-	uint64_t unknown_frees; /* of what was not seen allocated */
+	uint64_t unknown_frees; /* whose allocation was not seen */
 	uint64_t implicit_frees;
 	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */
 	uint64_t calibration_windows;

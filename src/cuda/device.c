@@ -2,10 +2,10 @@
 /*
  * Devices: the node's, those a process sees, and the one that each of its contexts is on.
  *
- * A context whose ordinal is known is on that place of the process's visible devices. One that is not (its
- * creation was not seen) is on the only device that the process can see, else on the only one where NVML
- * lists the process, else on none that is known: "". CUDA reads the environment once, so what a process sees
- * stays as it was when it was first resolved.
+ * A context whose ordinal is known is on that one of the process's visible devices. Otherwise (its creation
+ * was not seen) it is on the only device that the process can see, else on the only one where NVML lists the
+ * process, else unknown: "". CUDA reads the environment once, so a process's visible devices are resolved
+ * once.
  */
 #include "cuda/private.h"
 
@@ -65,8 +65,8 @@ static char *environment_variable(char *environment, size_t size, const char *na
 }
 
 /*
- * The node's devices that the container lets through; @ret_map: their places in cuda->devices. False: it lets
- * all through.
+ * The node's devices that the container allows; @ret_map: their indexes in cuda->devices. False: it allows
+ * all.
  */
 static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices,
 			      uint16_t *ret_map, uint32_t *ret_n)
@@ -94,7 +94,10 @@ static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_devi
 	return true;
 }
 
-/* Instances whose GPU is not among them are found by index all the same: the GPU is there, in MIG mode. */
+/*
+ * Adds the GPUs of instances, in MIG mode, so that instances whose GPU is not allowed are also found by
+ * index.
+ */
 static uint32_t add_parents(const struct cuda *cuda, struct cuda_device *devices, uint16_t *map, uint32_t n)
 {
 	uint32_t before = n;
@@ -136,7 +139,7 @@ static void take_visible(struct cuda *cuda, struct process *p, const char *value
 		p->visible[i] = cuda->device_uuids[limited ? map[visible.device[i]] : visible.device[i]];
 }
 
-/* Into cuda->environment, as the process began with it. False: it is gone, or hidden. */
+/* Reads the process's initial environment into cuda->environment. False: it ended, or is hidden. */
 static bool read_environment(struct cuda *cuda, const struct process *p, size_t *ret_n)
 {
 	size_t n = 0;
@@ -149,7 +152,7 @@ static bool read_environment(struct cuda *cuda, const struct process *p, size_t 
 	return true;
 }
 
-/* False: not known, since the rest of the environment may have it. @ret_value is NULL where it is not set. */
+/* False: unknown, since it may be in the part that was cut off. @ret_value NULL: it is not set. */
 static bool find_visible(struct cuda *cuda, size_t n, const char **ret_value)
 {
 	*ret_value = environment_variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");

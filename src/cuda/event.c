@@ -2,10 +2,10 @@
 /*
  * CUDA events, captures and graphs.
  *
- * An event stands for what its stream had been given when it was last recorded; a stream that waits for it
- * depends on that. While a stream is captured nothing runs: launches become nodes, a stream that waits for an
- * event recorded in a captured one joins the capture. A graph's launch then starts as many kernels as were
- * captured; of graphs built node by node only the launch itself is known.
+ * An event represents the work submitted to its stream before it was last recorded; a stream that waits for
+ * it depends on that work. While a stream is captured nothing runs: launches become nodes, a stream that
+ * waits for an event recorded in a captured one joins the capture. A graph's launch then starts as many
+ * kernels as were captured; of graphs built node by node only the launch itself is known.
  */
 #include "cuda/private.h"
 
@@ -72,7 +72,7 @@ static void event_record(struct cuda *cuda, struct process *p, const struct trac
 	recorded->seq = s->last_item = ++p->seq;
 }
 
-/* Is there nothing left that this dependency could prove to be over? */
+/* Whether this dependency cannot prove the end of any pending work. */
 bool dependency_is_stale(const struct process *p, const struct dependency *d)
 {
 	const struct stream *on = stream_at(p, d->stream);
@@ -141,7 +141,7 @@ void event_call(struct cuda *cuda, struct process *p, const struct trace_call *c
 	case TRACE_OP_EVENT_WAIT:
 		wait_in_stream(cuda, p, call);
 		break;
-	default: /* made, or destroyed: in either case it is not recorded */
+	default: /* created or destroyed: in both cases it is not recorded */
 		row_drop(cuda, &p->events, &p->event_map, call->handle);
 		break;
 	}
@@ -233,7 +233,7 @@ static void graph_launch(struct cuda *cuda, struct process *p, uint32_t index, c
 	uint64_t launches = graph ? graph->launches : 1, threads = graph ? graph->threads : 0;
 
 	if (s->capture)
-		return; /* a node, as unknown as those of a graph built explicitly */
+		return; /* a node, unknown like those of a graph built explicitly */
 	usage_count(usage, TRACED_GRAPH_LAUNCHES, 1);
 	usage_count(usage, TRACED_THREADS, threads);
 	usage->work = add_saturated(usage->work, launches);

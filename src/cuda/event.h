@@ -14,7 +14,7 @@ struct process;
 struct stream;
 struct dependency;
 
-enum { CAPTURES_MAX = 64 }; /* under way in a process */
+enum { CAPTURES_MAX = 64 }; /* active in a process */
 #define CAPTURE_LOST UINT32_MAX /* of a stream: a capture that was dropped at a limit */
 
 /* A CUDA event, as last recorded. */
@@ -25,7 +25,7 @@ struct cuda_event {
 	uint64_t seq;
 };
 
-/* A graph, or a capture under way. */
+/* A graph, or an active capture. */
 struct graph {
 	uint32_t next_free;
 	uint32_t generation; /* of a capture */

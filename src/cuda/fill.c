@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Figures of the last window into a view. What was missed decides what may be shown:
+ * Figures of the last window into a view. What is shown depends on what was missed:
  *
  *   counters        always there; estimates where calls, or arguments of calls, may have been missed
  *   all of them     estimates where the order of the devices is an estimate (visible.c)
@@ -112,7 +112,7 @@ static void fill_device(const struct cuda *cuda, const struct process *p, const 
 	}
 }
 
-/* Of the process as a whole: which device it is on makes no difference. */
+/* For the whole process, on all devices. */
 static void fill_threads(const struct process *p, struct traced_process *ret)
 {
 	bool doubtful = p->incomplete & DOUBTFUL;

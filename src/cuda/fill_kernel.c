@@ -41,7 +41,7 @@ static void add_shape(struct traced_kernel *kernel, const struct shape *shape)
 	memcpy(kernel->shapes[at].block, shape->block, sizeof(shape->block));
 }
 
-/* Of the shape that it was launched in most. */
+/* For the shape of most of its launches. */
 static void fill_occupancy(struct traced_kernel *kernel, uint16_t sm)
 {
 	const struct traced_shape *shape = &kernel->shapes[0];
@@ -89,7 +89,7 @@ static void fill_row(const struct cuda *cuda, const struct process *p, const str
 	fill_occupancy(kernel, device ? device->sm : 0);
 }
 
-/* The most time first; of as much, the most launches. */
+/* Descending by time, then by launches. */
 static int by_seconds(const void *a, const void *b)
 {
 	const struct traced_kernel *x = a, *y = b;

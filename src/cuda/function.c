@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Functions: what was passed to launches, on a device. Each is asked for once, by its first launch; where the
- * answer could not be asked for, again at the end of each window, and at a launch in a later one. The answer
- * finds it by the question's number, whatever has become of the function's value in the meantime.
+ * Functions, as passed to launches, on a device. The kernel of each is requested once, at its first launch; a
+ * request that failed is repeated at the end of each window, and at a launch in a later one. The answer has
+ * the request's number, so it finds the function even if its handle was reused in the meantime.
  *
- * A function that stands for another one has that one's row, so that a kernel launched by handle and by host
- * function is one. What two devices of one architecture launch is asked for once, if the answer is there in
- * time.
+ * A function that refers to another one has that one's row, so that a kernel launched by handle and by host
+ * function is counted as one. For two devices of one architecture there is one request, if its answer arrives
+ * in time.
  */
 #include "cuda/private.h"
 
@@ -14,7 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Addresses have 57 bits at most, usages 7: no two functions have one key unless they are none. */
+/* Addresses have at most 57 bits and usages 7, so keys of valid functions are unique. */
 static uint64_t key_of(const struct cuda *cuda, uint64_t function, uint32_t usage)
 {
 	return salted(cuda, (function << 7 | function >> 57) ^ usage);
@@ -33,7 +33,7 @@ static uint32_t function_find(const struct cuda *cuda, const struct process *p, 
 
 /* ---- questions ---- */
 
-/* Of a device that is not known, if all the node's are of one. */
+/* For an unknown device: the architecture of all the node's devices, if it is the same. */
 static uint16_t usage_sm(const struct cuda *cuda, const struct process *p, uint32_t usage)
 {
 	const struct cuda_device *device = device_find(cuda, p->usages[usage].device);
@@ -244,7 +244,7 @@ static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage,
 	uint32_t index;
 
 	if (launch->function == 0)
-		return NONE; /* it could not be read */
+		return NONE; /* the name could not be read */
 	if (!hashmap_get(&p->function_map, key_of(cuda, launch->function, usage), &index)) {
 		index = function_new(cuda, p, usage, launch->function);
 		if (index == NONE)
@@ -412,7 +412,7 @@ static bool has_asked(const struct process *p, uint32_t index, uint64_t id)
 	return index < p->functions.n && function_at(p, index)->used && function_at(p, index)->id == id;
 }
 
-/* A process that has ended may have a successor with the same PID, which did not ask. */
+/* A process that has ended may have a successor with the same PID, which did not send the request. */
 static struct process *question_process(struct cuda *cuda, uint32_t tgid, uint32_t index, uint64_t id)
 {
 	struct process *p = process_find(cuda, tgid);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Handles of functions, and the modules (or libraries) that they are of. A handle has the name that it was
- * made for, or stands for another handle or a host function. It lives until its module is unloaded, or until
- * another kernel gets the same value: then what was launched by it before is no longer what will be launched.
+ * created for, or refers to another handle or a host function. It lives until its module is unloaded, or
+ * until another kernel gets the same value: later launches by it are then of that kernel.
  *
- * A process that forks without exec leaves its handles to the child, which CUDA does not let use them: the
- * child begins with none, and whatever it launches is asked for as its own.
+ * CUDA does not allow a child after fork without exec to use its parent's handles: the child begins without
+ * handles, and its launches are resolved separately.
  */
 #include "cuda/private.h"
 
@@ -134,7 +134,7 @@ static uint32_t module_get(struct cuda *cuda, struct process *p, uint64_t handle
 	return index;
 }
 
-/* One of that handle whose end was not seen is gone. */
+/* Replaces one with the same handle, whose end was not seen. */
 static struct module *module_new(struct cuda *cuda, struct process *p, uint64_t handle)
 {
 	uint32_t index;
@@ -215,7 +215,7 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
 	struct module *m;
 
-	/* The beginning of a name would be that of others as well. */
+	/* A cut name is ambiguous. */
 	if (event->cut || (event->header.flags & TRACE_FLAG_UNREAD))
 		n = 0;
 	if (event->handle == 0)

@@ -39,7 +39,7 @@ void holder_remove(struct process *p, uint32_t index, uint64_t bytes)
 	pool_give(&p->holders, index);
 }
 
-/* The most first; of equal ones the lower thread. */
+/* Descending by bytes, then ascending by thread. */
 static bool is_before(const struct holder *h, const struct traced_thread *t)
 {
 	return h->bytes != t->bytes ? h->bytes > t->bytes : h->tid < t->tid;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A launch is counted: at its kernel, in the shape that it had, with the weight that it has when estimated
- * time is split (share.c). Nothing here allocates or walks a list that grows.
+ * Counts a launch: for its kernel, by its shape, with its weight in splitting the estimated time (share.c).
+ * Nothing here allocates or walks a list that grows.
  */
 #include "cuda/private.h"
 
 /* ---- weight ---- */
 
 /*
- * Waves of threads: how often over a launch fills the device. A multiprocessor holds 2,048 threads (1,024 to
+ * Waves of threads: how many times a launch fills the device. A multiprocessor holds 2,048 threads (1,024 to
  * 2,048, by architecture) and has 128 cores (64 to 128): 16 a core. Less than a wave takes its time all the
  * same.
  */
@@ -77,7 +77,7 @@ _Static_assert(offsetof(struct trace_launch, shared_bytes) - offsetof(struct tra
 		       offsetof(struct shape, shared),
 	       "struct shape begins as a launch has it");
 
-/* Without a branch for each part: which one differs cannot be foreseen. */
+/* Without a branch for each member, since those could not be predicted. */
 static bool is_shape(const struct shape *shape, const struct trace_launch *launch)
 {
 	const char *a = (const char *)shape, *b = (const char *)launch + offsetof(struct trace_launch, grid);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernels of a process: what its handles stand for, the functions that it has launched, and a row of sums for
+ * Kernels of a process: what its handles refer to, the functions that it has launched, and a row of sums for
  * each kernel on each device.
  *
  *   handle.c    handles and modules: names, images, files      kernel.c   a launch: sums and shapes
@@ -9,8 +9,8 @@
  *
  * A function (as passed to a launch, on a device) belongs to one row. Until its kernel is known, a row is of
  * one function and has no series; from then on it is settled, and the only one of its symbol and file on that
- * device: rows that turn out to be one are put together before anything was credited to a series of theirs.
- * What finds no room is counted in the usage's `rest`, and so are graphs' kernels.
+ * device: rows that turn out to be of the same kernel are merged before anything is credited to their series.
+ * Launches beyond the limit, and graphs' kernels, are counted in the usage's `rest`.
  */
 #pragma once
 
@@ -61,7 +61,7 @@ struct share {
 	struct launch_sums shown, series;
 };
 
-/* Begins as struct trace_launch has it. */
+/* Begins like struct trace_launch. */
 struct shape {
 	uint32_t grid[3], block[3];
 	uint32_t shared;
@@ -92,7 +92,7 @@ struct function {
 	uint32_t previous, next; /* of its row, plus one */
 	bool used;
 	bool wanted; /* a question is to be asked */
-	bool dropped; /* what had its value is gone; an answer is still to come */
+	bool dropped; /* its handle was destroyed; an answer is pending */
 	uint64_t function;
 	uint64_t id; /* of the question that waits for its answer; 0: none */
 };
@@ -126,7 +126,7 @@ struct process;
 /* handle.c */
 void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size);
 void handle_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
-/* Who is behind a function as passed to a launch. */
+/* The origin of a function as passed to a launch. */
 struct origin {
 	uint64_t function; /* what aliases end at */
 	const char *symbol; /* or NULL */
@@ -134,7 +134,7 @@ struct origin {
 	uint64_t image;
 };
 void handle_origin(struct cuda *cuda, const struct process *p, uint64_t function, struct origin *ret_origin);
-void handles_done(struct cuda *cuda, struct process *p); /* all are forgotten */
+void handles_done(struct cuda *cuda, struct process *p); /* removes all */
 
 /* function.c */
 /* The row that a launch belongs to; NONE: limit reached. */
@@ -153,13 +153,13 @@ bool functions_asked(const struct process *p);
 /* row.c */
 /* A row that is not settled, with a reference to @kernel, or NONE. */
 uint32_t row_new(struct cuda *cuda, struct process *p, uint32_t usage, struct kernel *kernel);
-/* Its kernel is known: the row that has its sums from now on. */
+/* Called when its kernel is known; returns the row that has its sums from now on. */
 uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct kernel *kernel);
 /* A settled row of that kernel's symbol and file; NONE. */
 uint32_t row_find(struct cuda *cuda, struct process *p, uint32_t usage, const struct kernel *kernel);
-/* Another kernel of the same symbol and file is in its sums: figures that differ are not known. */
+/* Adds another kernel of the same symbol and file: figures that differ become unknown. */
 void row_blend(struct kernel_row *row, const struct kernel *kernel);
-/* What was not known of it has become known: it is another series. */
+/* Unknown data became known, so it belongs to another series. */
 void row_unsettle(struct cuda *cuda, struct process *p, struct kernel_row *row);
 void row_link(struct process *p, uint32_t row, uint32_t function);
 void row_unlink(struct process *p, uint32_t function);
@@ -168,7 +168,7 @@ void rows_done(struct cuda *cuda, struct process *p);
 /* kernel.c */
 void kernel_launched(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch,
 		     uint64_t threads);
-/* So many kernels of a graph: time only. */
+/* Counts @launches kernels of a graph, for time only. */
 void kernel_graph(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t launches, uint64_t threads);
 void share_add(struct share *into, const struct share *from);
 

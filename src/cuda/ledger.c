@@ -2,13 +2,13 @@
 /*
  * The ledger: what a process has allocated and not freed.
  *
- * Found by address in the process, whatever device or thread frees it. Physical memory (cuMemCreate) and
- * arrays are known by handles, which may equal addresses: each has a space of its own. Physical memory is
- * freed by its release or by the end of its last mapping, whichever comes later; mappings themselves are
- * address space, not bytes. Stream-ordered frees count when they are called.
+ * Looked up by address in the process, on any device and thread. Physical memory (cuMemCreate) and arrays
+ * have handles, which may equal addresses: each kind has its own key space. Physical memory is freed by its
+ * release or by the end of its last mapping, whichever comes later; mappings themselves are address space,
+ * not bytes. Stream-ordered frees count when they are called.
  *
- * What finds no room (and what cannot be true: an address that could not be read, more than 8 TiB) is left
- * out of the sums, and the process marked: its free could not be distinguished from any other.
+ * Allocations beyond the limit, and invalid ones (an unreadable address, more than 8 TiB), are left out of
+ * the sums, and the process is marked: their frees cannot be distinguished from others.
  */
 #include "cuda/private.h"
 
@@ -23,7 +23,7 @@ static const uint8_t space_of[TRACE_MEMORIES] = {
 	[TRACE_MEMORY_ARRAY] = SPACE_ARRAY,
 };
 
-/* On the device: what the peak and the leak are about. */
+/* Device memory, which peak and leak detection are about. */
 static bool on_device(uint8_t kind)
 {
 	return kind != TRACE_MEMORY_HOST && kind != TRACE_MEMORY_REGISTERED;
@@ -181,7 +181,7 @@ static void ledger_allocate(struct cuda *cuda, struct process *p, const struct t
 
 	usage_count(u, TRACED_ALLOCATIONS, 1);
 	if (call->header.flags & TRACE_FLAG_NO_RESULT)
-		return; /* the address is not known, nor whether there is one */
+		return; /* whether it has an address is unknown */
 	if (call->addr == 0 && call->size == 0 && !(call->header.flags & TRACE_FLAG_UNREAD))
 		return; /* nothing was requested */
 	if (call->addr == 0 || call->size > SIZE_BELIEVED || (call->header.flags & TRACE_FLAG_UNREAD)) {
@@ -211,7 +211,7 @@ static void ledger_release(struct cuda *cuda, struct process *p, const struct tr
 	uint32_t index;
 
 	if (call->addr == 0)
-		return; /* allowed, and frees nothing */
+		return; /* valid, but frees nothing */
 	usage_count(usage_of(p, context), TRACED_FREES, 1);
 	if (!hashmap_get(&p->memory[space_of[call->kind]], salted(cuda, call->addr), &index)) {
 		cuda->stats.unknown_frees++;
@@ -259,7 +259,7 @@ static void unmap_one(struct cuda *cuda, struct process *p, uint32_t index)
 		remove_row(cuda, p, behind);
 }
 
-/* One call may end several mappings that lie side by side. */
+/* One call may end several adjacent mappings. */
 static void ledger_unmap(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint64_t at = call->addr, end = add_saturated(call->addr, call->size);

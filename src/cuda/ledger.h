@@ -29,7 +29,7 @@ struct allocation {
 	bool released; /* SPACE_PHYSICAL: stays while it is mapped */
 };
 
-struct holder { /* a thread that has allocated what is not freed yet */
+struct holder { /* a thread with allocations that are not freed yet */
 	uint32_t next_free;
 	uint32_t tid;
 	uint64_t bytes;
@@ -38,7 +38,9 @@ struct holder { /* a thread that has allocated what is not freed yet */
 
 /* ledger.c */
 void ledger_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
-/* What a context held is freed implicitly; @reset: the device's, its pools too. NONE: all of the process. */
+/*
+ * Frees a context's allocations implicitly; @reset: of the whole device with its pools. NONE: of the process.
+ */
 void ledger_drop(struct cuda *cuda, struct process *p, uint32_t context, bool reset);
 void ledger_done(struct cuda *cuda);
 

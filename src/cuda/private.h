@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What the files of this folder share. Things are named by index (into a process's arrays, which move when
- * they grow), never kept as pointers across a call that may add one.
+ * Shared by the files of this folder. Objects are referred to by index (into a process's arrays, which move
+ * when they grow); no pointer may be kept across a call that may add one.
  *
  *   cuda.c                events to handlers, limits, statistics
  *   process.h             process.c: incarnations; everything of one

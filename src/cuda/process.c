@@ -124,7 +124,7 @@ void process_first(struct cuda *cuda, const struct trace_process *event)
 {
 	struct process *p = process_find(cuda, event->header.tgid);
 
-	/* The event overtaken by a call on another CPU: they mean the same process. */
+	/* A call on another CPU overtook the event: both are of the same process. */
 	if (p && !p->over && p->incarnation != 0 && p->incarnation != event->incarnation)
 		process_over(cuda, p, event->header.time_ns);
 	if (!p || p->over)
@@ -173,7 +173,7 @@ void processes_forget(struct cuda *cuda)
 		process_free(cuda, p);
 		cuda->processes[i] = last;
 		cuda->processes_n--;
-		/* Replaces the value of a key that is there: cannot fail. */
+		/* Replaces the value of an existing key: cannot fail. */
 		if (p != last && hashmap_get(&cuda->process_map, salted(cuda, last->tgid), &index) &&
 		    index == cuda->processes_n)
 			hashmap_put(&cuda->process_map, salted(cuda, last->tgid), i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process between one exec and the next: everything that is known of it.
+ * A process between one exec and the next: everything known about it.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct process {
 	unsigned incomplete;
 	struct series_claim claim; /* for as long as it lives */
 	bool over;
-	bool unheard; /* its first event has not come, and is taken for lost */
+	bool unheard; /* its first event was not received, and counts as lost */
 	bool unread; /* numbers of some calls are too low: they could not be read, or only in part */
 	bool shown_once, shown_over; /* at the last window */
 	uint8_t lingered; /* windows for which answers about it were waited for, since it was over */
@@ -59,7 +59,7 @@ struct process {
 	struct pool streams;
 	struct hashmap stream_map, own_stream_map;
 	uint32_t full; /* attempts since the limit of streams was reached */
-	uint32_t misc; /* stream for what found no place, plus one */
+	uint32_t misc; /* stream for work beyond the limit, plus one */
 	uint32_t pending; /* first stream with pending work, plus one */
 	struct pool events, graphs, captures;
 	struct hashmap event_map, graph_map;

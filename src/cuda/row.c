@@ -175,8 +175,8 @@ uint32_t row_settle(struct cuda *cuda, struct process *p, uint32_t index, struct
 	row->settled = true;
 	row->key = key_of(cuda, row->usage, row->kernel);
 	/*
-	 * Where another one has that key, or there is no memory, it will not be found: later ones of the
-	 * kernel stand beside it.
+	 * If another row has that key, or memory is short, it cannot be found: later launches of the kernel
+	 * get another row.
 	 */
 	if (hashmap_get(&p->row_map, row->key, &other) || hashmap_put(&p->row_map, row->key, index) < 0)
 		row->key = 0;

@@ -3,10 +3,10 @@
  * Kernels at the end of a window.
  *
  * The estimated busy time of a process on a device is split among the launches that were pending in the
- * window, by their weight: waves of threads (kernel.c). Which of them really ran, and how long, nobody says:
- * it is an estimate, in which a long kernel counts too little and a short one too much; what the kernels have
- * together is the process's estimate to the nanosecond. A launch counts in the window it was made in, and in
- * the following ones as long as its stream is busy and has been given nothing newer: a stream works in order.
+ * window, by their weight: waves of threads (kernel.c). How long each of them really ran is unknown: this is
+ * an estimate, too low for long kernels and too high for short ones; the kernels' sum equals the process's
+ * estimate to the nanosecond. A launch counts in the window it was made in, and in the following ones as long
+ * as its stream is busy and has been given nothing newer: a stream works in order.
  *
  * Series: the kernels with the most time lately, of those whose name is settled, in processes that have
  * series. One that has a series keeps it until another has clearly more. Each increment goes to exactly one
@@ -29,7 +29,7 @@ static double weight_of(const struct share *share)
 	return weight;
 }
 
-/* What is still there in the next window. */
+/* Keeps the weight of work that is still pending in the next window. */
 static void share_carry(const struct cuda *cuda, const struct process *p, struct share *share)
 {
 	share->unplaced = 0;
@@ -51,7 +51,7 @@ static void share_carry(const struct cuda *cuda, const struct process *p, struct
 	}
 }
 
-/* The next of those that share the usage's time; the last one gets the remainder. */
+/* A share of the usage's time; the last one gets the remainder. */
 static uint64_t part_of(struct usage *usage, const struct share *share)
 {
 	uint64_t upto = usage->busy_ns, part;

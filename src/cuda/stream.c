@@ -2,17 +2,17 @@
 /*
  * Streams, and the work pending in them.
  *
- * Of pending work a stream keeps when the first began, when the call of the newest returned, and how many
- * kernels and threads it is. That is enough: a wait either covers all of it, or leaves something that was
- * started before the wait returned, and then the time with work pending does not end there. So nothing need
- * be kept of single launches, and a program that never waits costs no memory.
+ * Of its pending work a stream stores the begin of the first item, the return of the newest item's call, and
+ * the numbers of kernels and threads. That is sufficient: a wait either covers all of it, or leaves items
+ * that were started before the wait returned, so the time with work pending does not end there. No single
+ * launches are stored, and a program that never waits costs no memory.
  *
  * A handle is a stream until it is destroyed; the next one of that handle is another stream, with another
  * generation.
  */
 #include "cuda/private.h"
 
-#define AT_ONCE_NS 20000 /* a wait that is shorter found nothing to wait for: its own calls take some us */
+#define AT_ONCE_NS 20000 /* a shorter wait had nothing to wait for: the call itself takes some us */
 
 static void unlink_pending(struct process *p, struct stream *s)
 {
@@ -60,7 +60,7 @@ static void make_room(struct cuda *cuda, struct process *p)
 	uint32_t before = p->streams.used;
 
 	if (p->full > 0 && p->full++ < cuda->limits.streams)
-		return; /* looking through all of them costs too much for each event */
+		return; /* searching all of them is too expensive for each event */
 	for (uint32_t i = 0; i < p->streams.n; i++) {
 		struct stream *s = stream_at(p, i);
 
@@ -172,7 +172,7 @@ uint32_t stream_of(struct cuda *cuda, struct process *p, const struct trace_head
 	if (!hashmap_get(&p->stream_map, salted(cuda, handle), &index)) {
 		index = stream_new(cuda, p, context, &p->stream_map, handle);
 		if (index != NONE && index + 1 != p->misc) {
-			/* Made before we looked: whether the legacy stream waits for it is not known. */
+			/* Created before tracing began: whether the legacy stream waits for it is unknown. */
 			stream_at(p, index)->non_blocking = true;
 			stream_at(p, index)->handle = handle;
 		}
@@ -259,7 +259,7 @@ void usage_span(struct cuda *cuda, struct usage *usage, uint64_t start, uint64_t
 {
 	start = MAX(start, (uint64_t)cuda->window_start_ns);
 	if (end <= start)
-		return; /* what ended before this window was pending, and counted, in the last one */
+		return; /* work that ended before this window was counted in the last one */
 	if (!usage->spans)
 		usage->spans = calloc(1, sizeof(*usage->spans));
 	if (!usage->spans)

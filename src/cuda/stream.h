@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Streams and the work pending in them; what a wait proves to be over; finished spans for the sinks.
+ * Streams and the work pending in them; which work a wait proves to be finished; finished spans for the
+ * sinks.
  */
 #pragma once
 
@@ -42,7 +43,7 @@ struct stream {
 	uint64_t launched; /* window of the newest launch */
 	uint32_t dependencies_n;
 	struct dependency dependencies[DEPENDENCIES_MAX];
-	/* While a wait is looked at: */
+	/* While a wait is processed: */
 	uint64_t visit, visit_upto;
 	uint32_t visit_next;
 };
@@ -58,14 +59,14 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t bytes);
 /* All pending work of a stream has ended. */
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns);
-/* A context is gone, or all are (NONE). */
+/* A context was destroyed, or all were (NONE). */
 void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64_t end_ns);
 
 /* span.c; only where spans_wanted() */
 /* The pending work of the stream has ended; @how: SPAN_NO_WAIT or 0. */
 void span_of_stream(struct cuda *cuda, const struct process *p, uint32_t stream, uint64_t end_ns,
 		    uint64_t likely_ns, enum span_flag how);
-/* A copy or wait of a thread, from the call to its return; @stream: NONE where it is of several. */
+/* A copy or wait of a thread, from the call to its return; @stream: NONE: several streams. */
 void span_of_call(struct cuda *cuda, const struct process *p, enum span_kind kind, uint32_t context,
 		  uint32_t stream, const struct trace_call *call);
 

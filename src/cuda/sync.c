@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * What a wait (or a query that says "done") proves to be over. The rules are those of the CUDA programming
- * guide on streams:
+ * Which work a wait (or a query that succeeds) proves to be finished. The rules are those of the CUDA
+ * programming guide on streams:
  *
  *   a stream     its own work; what it has waited for through events; of a blocking stream, also the
  *                legacy stream's work from before its own newest; of the legacy stream, also all earlier
  *                work of the context's blocking streams
- *   an event     the same for what its stream had been given when the event was last recorded
+ *   an event     the same for the work submitted to its stream before the event was last recorded
  *   a context    all streams of it
  *   a copy that waits, to or from the host: its stream's earlier work
  *
- * Only work whose call had returned before the wait was entered can be meant by it for certain. The streams
- * that a wait reaches are marked first, then finished, so that walking them changes nothing.
+ * A wait certainly covers only work whose call had returned before the wait was entered. The streams that a
+ * wait reaches are marked first, then finished, so that walking them changes nothing.
  */
 #include "cuda/private.h"
 
@@ -107,7 +107,7 @@ static void work_over(struct cuda *cuda, struct process *p, uint32_t stream, uin
 	finish_visited(&w, call->header.time_ns, returned_ns(call));
 }
 
-/* A context that is not known is taken for the only other one where there is but one, on the same device. */
+/* An unknown context is taken for the only other one on the same device, if there is only one. */
 static bool is_of(const struct process *p, uint32_t context, uint32_t other)
 {
 	if (context == other)
@@ -147,7 +147,7 @@ static uint32_t wait_for(struct cuda *cuda, struct process *p, const struct trac
 			return context;
 		s = stream_at(p, index);
 		context = s->context;
-		/* it could not have been waited for: the end of the capture was not seen */
+		/* a captured stream cannot be waited for: the end of the capture was not seen */
 		capture_leave(p, s);
 		work_over(cuda, p, index, p->seq, call);
 		*ret_stream = index;
@@ -176,7 +176,7 @@ static bool is_query(const struct trace_call *call)
 	return call->header.op == TRACE_OP_QUERY_STREAM || call->header.op == TRACE_OP_QUERY_EVENT;
 }
 
-/* Those of its work that it waited for come before its own span. */
+/* The spans of the work that it waited for come before its own. */
 static struct usage *wait_done(struct cuda *cuda, struct process *p, const struct trace_call *call)
 {
 	uint32_t stream, context = wait_for(cuda, p, call, &stream);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * A process on a device: its figures since it began and of the window. A device: the sums over its processes.
+ * A process on a device: its figures since its begin and in the window. A device: the sums over its
+ * processes.
  */
 #pragma once
 
@@ -42,16 +43,16 @@ enum { LAUNCH_CLASSES = 3 };
  */
 struct usage {
 	uint32_t device; /* index of struct cuda's uuids */
-	bool touched; /* there is something to show */
-	bool shown_once; /* it was there at the last window */
+	bool touched; /* has figures to show */
+	bool shown_once; /* existed at the last window */
 	bool pending; /* work was pending at the last window */
 	uint64_t now[TRACED_METRICS];
 	uint64_t shown[TRACED_METRICS]; /* as of the last window */
 	double active, cores, error; /* gauges of the last window */
 	bool leaks;
-	uint64_t work; /* kernels started, those of graphs too: what the estimate counts */
+	uint64_t work; /* kernels started, including those of graphs: the work that the estimate counts */
 	uint64_t work_shown;
-	uint64_t device_live; /* bytes of the device's own */
+	uint64_t device_live; /* bytes of device memory */
 	uint32_t unsized; /* arrays, whose bytes no call shows */
 	bool late_arrays;
 	struct span_union *spans; /* since the last window; made at first use */
@@ -61,7 +62,7 @@ struct usage {
 	struct estimate estimate;
 	struct leak leak;
 	struct nvml_figures nvml;
-	struct share rest; /* kernels: of what has no row, and time of graphs */
+	struct share rest; /* launches without a row, and time of graphs */
 	uint64_t busy_ns; /* the estimate of the last window */
 	double weight, weight_done; /* while it is split */
 	uint64_t ns_done;
@@ -71,7 +72,7 @@ struct usage {
 struct total {
 	bool touched;
 	uint32_t device_cores; /* 0: not known */
-	bool doubtful; /* counters of processes of which something was missed are in it */
+	bool doubtful; /* includes counters of processes with missed calls */
 	bool results_seen, results_missed; /* of some processes, of others not */
 	double all[TRACED_METRICS], other[TRACED_METRICS];
 	/* Of the last window: */

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Which devices CUDA lets a process see, and in what order. From CUDA's programming guide (environment
- * variables), the MIG user guide (device enumeration), and what PyTorch found out for its own count without
- * CUDA (torch/cuda/__init__.py):
+ * variables), the MIG user guide (device enumeration), and PyTorch's count of devices without CUDA
+ * (torch/cuda/__init__.py):
  *
- *   - not set: all; set and empty: none. The first bad token ends the list, what came before stays.
+ *   - not set: all; set and empty: none. The list ends at the first invalid token.
  *   - the first token says what the list is of: indices, GPU-… or MIG-…; a token of another kind is a bad
  *     one.
- *   - an index is read like strtoul does: blanks before, a sign, digits; what follows the digits is
- *     ignored. Negative: bad.
- *   - a UUID may be cut short as long as one device alone begins so.
+ *   - an index is read like strtoul does: blanks before, a sign, digits; what follows the digits is ignored.
+ *     Negative: bad.
+ *   - a UUID may be abbreviated to a unique prefix.
  *   - a device named twice: no devices at all.
- *   - a GPU in MIG mode stands for its first instance. Only one instance is ever visible, the first, and
- *     then no GPU beside it.
- *   - CUDA_DEVICE_ORDER=PCI_BUS_ID keeps NVML's order; else the fastest come first, by a measure that is
- *     CUDA's own: an estimate here where the devices differ.
+ *   - a GPU in MIG mode stands for its first instance. Only one instance is ever visible, the first, and then
+ *     no GPU beside it.
+ *   - CUDA_DEVICE_ORDER=PCI_BUS_ID keeps NVML's order; else the fastest come first, by CUDA's own
+ *     undocumented measure: an estimate here if the devices differ.
  */
 #include "cuda/private.h"
 
