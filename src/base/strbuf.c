@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/strbuf.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +9,6 @@
 enum {
 	STRBUF_FIRST_CAP = 64,
 	U64_DIGITS = 20, /* 18446744073709551615 */
-	DOUBLE_TEXT = 32, /* sign, 17 digits, point, e-308, NUL */
-	MAX_DECIMALS = 9, /* counters in seconds have nanoseconds */
 };
 
 /* Shared text of unallocated buffers; never written, because cap is 0. */
@@ -135,68 +132,6 @@ void strbuf_add_i64(struct strbuf *sb, int64_t v)
 	if (v < 0)
 		strbuf_addc(sb, '-');
 	strbuf_add_u64(sb, v < 0 ? -(uint64_t)v : (uint64_t)v);
-}
-
-/*
- * @magnitude as whole / 10^decimals with the fewest decimals that are exact. Both operands are whole
- * numbers a double holds exactly, and division rounds correctly, so the quotient is what any correct
- * reader makes of the same decimal: if it equals @magnitude, the text reads back. This covers nearly
- * every value we print, at a tenth of the cost of printf and strtod.
- */
-static bool add_decimal(struct strbuf *sb, double magnitude)
-{
-	static const double exact_max = 9007199254740992.0; /* 2^53 */
-	double scale = 1;
-
-	for (int decimals = 0; decimals <= MAX_DECIMALS; decimals++, scale *= 10) {
-		double scaled = magnitude * scale;
-		uint64_t whole, unit;
-		char digits[MAX_DECIMALS];
-
-		if (scaled >= exact_max)
-			return false;
-		whole = (uint64_t)(scaled + 0.5);
-		if ((double)whole / scale != magnitude)
-			continue;
-		unit = (uint64_t)scale;
-		strbuf_add_u64(sb, whole / unit);
-		if (decimals == 0)
-			return true;
-		strbuf_addc(sb, '.');
-		whole %= unit;
-		for (int i = decimals; i-- > 0; whole /= 10)
-			digits[i] = (char)('0' + whole % 10);
-		strbuf_add(sb, digits, (size_t)decimals);
-		return true;
-	}
-	return false;
-}
-
-void strbuf_add_double(struct strbuf *sb, double v)
-{
-	char text[DOUBLE_TEXT];
-
-	if (isnan(v)) {
-		strbuf_adds(sb, "NaN");
-		return;
-	}
-	if (isinf(v)) {
-		strbuf_adds(sb, v > 0 ? "+Inf" : "-Inf");
-		return;
-	}
-	if (signbit(v)) {
-		strbuf_addc(sb, '-');
-		v = -v;
-	}
-	if (add_decimal(sb, v))
-		return;
-	/* 15 digits always survive decimal -> double -> decimal, 17 the other way round. */
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, v);
-		if (strtod(text, NULL) == v)
-			break;
-	}
-	strbuf_adds(sb, text);
 }
 
 char *strbuf_take(struct strbuf *sb)

@@ -35,12 +35,5 @@ void strbuf_addf(struct strbuf *sb, const char *fmt, ...) _printf_(2, 3);
 void strbuf_add_u64(struct strbuf *sb, uint64_t v);
 void strbuf_add_i64(struct strbuf *sb, int64_t v);
 
-/*
- * The shortest decimal that reads back as exactly @v (denormals get 15 digits); "NaN", "+Inf" and
- * "-Inf" as Prometheus spells them (a JSON writer must decide about these before it calls). Whole
- * numbers below 2^53 carry no point and no exponent. Assumes that LC_NUMERIC is "C".
- */
-void strbuf_add_double(struct strbuf *sb, double v);
-
 /* Returns the text as a heap string owned by the caller, or NULL if the buffer failed; @sb is then empty. */
 char *strbuf_take(struct strbuf *sb);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/json.h"
+#include "view/number.h"
 
 enum { ERRORS_BYTES = 256 << 10 };
 #define SEPARATOR ","
@@ -124,7 +125,7 @@ static void add_occupancy(struct strbuf *out, const struct inspect_kernel *k)
 		return;
 	}
 	strbuf_adds(out, ",\"occupancy\":");
-	strbuf_add_double(out, k->occupancy.ratio);
+	number_add(out, k->occupancy.ratio);
 	add_strings(out, ",\"limiter\":\"", occupancy_limiter_name(k->occupancy.limiter), "\"");
 }
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The agent's life: start, addresses, configuration, systemd, state, end."""
+import errno
 import os
+import random
 import signal
 import socket
 import tempfile
@@ -116,8 +118,14 @@ def test_reload_refuses_a_file_with_errors():
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """Below the ports that the kernel gives to other tests' sockets meanwhile."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randrange(10000, 30000))) as s:
+                return s.getsockname()[1]
+        except OSError as why:
+            if why.errno != errno.EADDRINUSE:
+                raise
 
 
 def test_reload_moves_the_port_or_stays():

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,66 +102,6 @@ static void take_hands_over_or_refuses(_unused_ void **state)
 	assert_false(sb.failed);
 }
 
-static void writes_doubles_as_short_as_exact(_unused_ void **state)
-{
-	static const struct {
-		double v;
-		const char *text;
-	} cases[] = {
-		{ 0, "0" },
-		{ -0.0, "-0" },
-		{ 1, "1" },
-		{ -17, "-17" },
-		{ 0.1, "0.1" },
-		{ 0.05, "0.05" },
-		{ -2.5, "-2.5" },
-		{ 0.1 + 0.2, "0.30000000000000004" },
-		{ 1.0 / 3, "0.3333333333333333" },
-		{ 1234567.000000001, "1234567.000000001" },
-		{ 85899345920, "85899345920" },
-		{ 9007199254740991, "9007199254740991" },
-		{ 1e20, "1e+20" },
-		{ 5e-324, "4.94065645841247e-324" },
-		{ DBL_MAX, "1.7976931348623157e+308" },
-		{ NAN, "NaN" },
-		{ INFINITY, "+Inf" },
-		{ -INFINITY, "-Inf" },
-	};
-	_cleanup_(strbuf_done) struct strbuf sb;
-
-	strbuf_init(&sb, 0);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		strbuf_reset(&sb);
-		strbuf_add_double(&sb, cases[i].v);
-		assert_string_equal(sb.data, cases[i].text);
-	}
-}
-
-/* Any bit pattern, and any number of decimals, reads back as itself. */
-static void every_double_round_trips(_unused_ void **state)
-{
-	_cleanup_(strbuf_done) struct strbuf sb;
-	uint64_t bits = 88172645463325252;
-
-	strbuf_init(&sb, 0);
-	for (int i = 0; i < 200000; i++) {
-		double v, back;
-
-		bits ^= bits << 13;
-		bits ^= bits >> 7;
-		bits ^= bits << 17;
-		memcpy(&v, &bits, sizeof(v));
-		if (i % 4 != 0)
-			v = (double)(bits % 1000000000000) / pow(10, i % 13);
-		if (!isfinite(v))
-			continue;
-		strbuf_reset(&sb);
-		strbuf_add_double(&sb, v);
-		back = strtod(sb.data, NULL);
-		assert_memory_equal(&back, &v, sizeof(v));
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,8 +111,6 @@ int main(void)
 		cmocka_unit_test(limit_is_exact_and_sticky),
 		cmocka_unit_test(keeps_memory_on_reset),
 		cmocka_unit_test(take_hands_over_or_refuses),
-		cmocka_unit_test(writes_doubles_as_short_as_exact),
-		cmocka_unit_test(every_double_round_trips),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
