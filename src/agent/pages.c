@@ -75,9 +75,9 @@ static int get_dcgm(const struct http_request *request, struct http_reply *reply
 
 	if (profile < 0) {
 		reply->status = 400;
-		strbuf_adds(&reply->body, "400 bad request: names= is one of");
+		strbuf_adds(&reply->body, "400 bad request: names= must be");
 		for (size_t i = 0; i < ARRAY_SIZE(dcgm_profiles); i++)
-			strbuf_addf(&reply->body, " %s", dcgm_profiles[i].argument);
+			strbuf_addf(&reply->body, "%s %s", i ? " or" : "", dcgm_profiles[i].argument);
 		strbuf_addc(&reply->body, '\n');
 		return 0;
 	}

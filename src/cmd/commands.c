@@ -198,8 +198,8 @@ const struct command commands[] = {
 	  .summary = "make the agent release the driver",
 	  .about = "Makes the running agent release the driver, so that it can be unloaded or MIG "
 		   "reconfigured, and waits until\n"
-		   "that is done. The agent continues to serve its last values, marked stale, until "
-		   "gpusonde resume." },
+		   "that is done. The agent continues to serve its last values, marked stale after 3 "
+		   "seconds, until gpusonde resume." },
 	{ .name = "resume",
 	  .run = control_main,
 	  .use = USE_CONTROL,

@@ -102,13 +102,16 @@ static void tune_malloc(void)
 	mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
-/* Opens closed standard descriptors, so that no socket gets their number and receives printed text. */
+/*
+ * Opens closed standard descriptors, so that no socket gets their number and receives printed text.
+ * Read-only, so that writing to them is an error.
+ */
 static void open_standard_descriptors(void)
 {
 	int fd;
 
 	do
-		fd = open("/dev/null", O_RDWR);
+		fd = open("/dev/null", O_RDONLY);
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd > STDERR_FILENO)
 		close(fd);

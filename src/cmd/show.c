@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,14 @@ static int put(const struct strbuf *text)
 	return n == -EPIPE ? 1 : n < 0 ? (int)n : 0;
 }
 
+/* The exit status for what --watch has shown last. */
+static volatile sig_atomic_t shown_status = EXIT_FAILURE;
+
+static void on_interrupt(_unused_ int signal)
+{
+	_exit(shown_status);
+}
+
 /* @noted: the last note about the source, which is printed once. */
 static int show_once(struct snapshot_client *client, struct screen *screen, char *noted, size_t size)
 {
@@ -149,6 +158,7 @@ static int show_once(struct snapshot_client *client, struct screen *screen, char
 	if (r == 0) {
 		if (screen->terminal)
 			add_redraw(&page, &out);
+		shown_status = *screen->error ? EXIT_FAILURE : EXIT_SUCCESS;
 		r = put(screen->terminal ? &out : &page);
 	}
 	strbuf_done(&page);
@@ -188,6 +198,8 @@ static int show_loop(struct snapshot_client *client, struct screen *screen, doub
 
 		write_all(STDOUT_FILENO, clear, sizeof(clear) - 1);
 	}
+	if (watch_s > 0)
+		signal(SIGINT, on_interrupt);
 	do {
 		r = show_once(client, screen, noted, sizeof(noted));
 		if (r == 0 && watch_s > 0)

@@ -68,7 +68,9 @@ void agent_explain(const struct options *options, int error, char *ret_text, siz
 	const char *socket = places[0].path;
 
 	if (n == 0) {
-		snprintf(ret_text, size, "no agent is queried, control.socket is none");
+		snprintf(ret_text, size,
+			 "no agent is queried, since control.socket is none: name the agent's socket with "
+			 "--socket");
 		return;
 	}
 	if (is_no_agent(error)) {

@@ -40,13 +40,21 @@ static void unknown_flag(const struct command *command, const struct word *word,
 	struct nearest nearest;
 
 	snprintf(text, sizeof(text), "%.*s", (int)word->length, word->name);
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		option_flag(&option_table[i], names[i]);
+		if (STRV_EQ(names[i], text)) {
+			strbuf_addf(errors,
+				    "gpusonde %s does not take the option %s: see gpusonde %s --help\n",
+				    command->name, text, command->name);
+			return;
+		}
+	}
 	strbuf_addf(errors, "unknown option %s", text);
 	nearest_init(&nearest, text);
 	for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++)
 		if (f->uses & command->use)
 			nearest_offer(&nearest, f->name);
 	for (unsigned i = 0; i < OPTIONS; i++) {
-		option_flag(&option_table[i], names[i]);
 		if (!(option_table[i].uses & command->use))
 			continue;
 		nearest_offer(&nearest, names[i]);

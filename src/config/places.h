@@ -38,7 +38,7 @@ unsigned places_of_socket(const struct options *options, struct place ret_places
  */
 const char *place_state(const struct options *options, struct place *place);
 /* Arguments: folder, verb, error. */
-#define PLACE_STATE_LOST "%s cannot be %s by this user: %s: XID counts do not outlive the agent"
+#define PLACE_STATE_LOST "%s cannot be %s: %s: XID counts do not outlive the agent"
 
 /* The effective value of an option that was left to its default; else its text. */
 const char *place_of_option(const struct options *options, enum option_id id, struct place *place);

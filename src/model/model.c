@@ -120,8 +120,9 @@ static void take_counts(struct model *model, const struct reading *reading)
 		model->rejected_process[row] += reading->rejected_process[row];
 }
 
-static void take_topology(struct model *model, const struct reading *reading)
+static void take_node(struct model *model, const struct reading *reading)
 {
+	model->gpus_unidentified = reading->gpus_unidentified;
 	model->topology_n = reading->topology_n;
 	memcpy(model->topology, reading->topology, sizeof(model->topology));
 	memcpy(model->topology_nvlinks, reading->topology_nvlinks, sizeof(model->topology_nvlinks));
@@ -224,7 +225,7 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 	}
 	state->attach = reading->attach;
 	if (source_is_first(model, source))
-		take_topology(model, reading);
+		take_node(model, reading);
 
 	devices_match(model, source, reading, n, end_ns, devices);
 	apply_devices(model, source, reading, n, devices, now_ns, end_ns);

@@ -88,6 +88,7 @@ struct model {
 	uint64_t readings; /* processed, from all sources */
 	int64_t reading_ns; /* end of the newest, of any source and state; 0: none yet */
 	int64_t begin_ns; /* and its beginning */
+	uint32_t gpus_unidentified;
 	uint32_t topology_n;
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];

@@ -14,6 +14,7 @@ static void publish_header(struct model *model, struct snapshot *s)
 	s->real_ns = clock_real_ns();
 	s->period_ns = model->period_ns;
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
+	s->gpus_unidentified = model->gpus_unidentified;
 	s->topology_n = model->topology_n;
 	memcpy(s->topology, model->topology, sizeof(s->topology));
 	memcpy(s->topology_nvlinks, model->topology_nvlinks, sizeof(s->topology_nvlinks));

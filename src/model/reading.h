@@ -15,7 +15,7 @@ enum {
 	READING_ENTITIES_MAX = 256, /* GPUs and MIG instances of one node */
 	READING_PROCESSES_MAX = 4096, /* (process, GPU) pairs */
 	READING_EVENTS_MAX = 256,
-	READING_TOPOLOGY_MAX = 32, /* GPUs in the topology matrix */
+	READING_TOPOLOGY_MAX = 32, /* GPUs in the topology matrices: those with lower indexes */
 	READING_NONE = 0xffff,
 };
 
@@ -95,7 +95,8 @@ struct reading {
 	uint32_t entities_dropped, processes_dropped, events_dropped;
 	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
-	uint32_t topology_n;
+	uint32_t gpus_unidentified; /* counted by the driver, but lost or inaccessible from the start */
+	uint32_t topology_n; /* the matrices are by `index` of the GPUs; rows without a GPU are 0 */
 	/* NVML common-ancestor level / 10 + 1; 0 unknown */
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	/* direct or switched links between the two */

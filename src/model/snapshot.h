@@ -115,7 +115,8 @@ struct snapshot {
 	char hostname[65];
 	char agent_version[32]; /* of the agent whose document was decoded; empty: this program */
 	int64_t period_ns;
-	uint32_t topology_n;
+	uint32_t gpus_unidentified; /* as in struct reading; lost GPUs may be among them */
+	uint32_t topology_n; /* by `index` of the GPUs, as in struct reading */
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	uint8_t topology_nvlinks[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];
 	uint64_t rejected[GPU_METRICS];
@@ -143,6 +144,16 @@ struct snapshot {
 static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
 {
 	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
+}
+
+/* Whether there is a GPU with this index. */
+static inline bool snapshot_has_gpu(const struct snapshot *s, uint32_t index)
+{
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (s->entities[i].present && s->entities[i].id.parent == READING_NONE &&
+		    s->entities[i].id.index == index)
+			return true;
+	return false;
 }
 
 /* The source of the entity's value in this slot; SOURCES: none. */

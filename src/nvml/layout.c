@@ -147,7 +147,7 @@ enum nvml_return reader_enumerate(struct reader *reader)
 		gpm_done(reader, &reader->devices[i]);
 	processes_forget(reader);
 	reading->entities_n = reading->processes_n = reading->entities_dropped = 0;
-	reading->topology_n = 0;
+	reading->topology_n = reading->gpus_unidentified = 0;
 	memset(reading->topology, 0, sizeof(reading->topology));
 	memset(reading->topology_nvlinks, 0, sizeof(reading->topology_nvlinks));
 	result = NVML_CALL(reader, nvmlDeviceGetCount_v2, &count);
@@ -164,7 +164,10 @@ enum nvml_return reader_enumerate(struct reader *reader)
 	if (reader->gone)
 		return reader->gone_result;
 	find_sole(reader, gpus);
-	reading->topology_n = MIN(gpus, (uint32_t)READING_TOPOLOGY_MAX);
+	reading->gpus_unidentified = count - gpus - reading->entities_dropped;
+	for (uint32_t i = 0; i < gpus; i++)
+		if (reading->entities[i].index < READING_TOPOLOGY_MAX)
+			reading->topology_n = MAX(reading->topology_n, reading->entities[i].index + 1u);
 	events_begin(reader);
 	return NVML_SUCCESS;
 }

@@ -3,25 +3,26 @@
 
 #include <strings.h>
 
-/* The other ends of a GPU's links. */
+/* The other ends of a GPU's links, by NVML's index of the GPU. */
 struct ends {
 	uint8_t peers[READING_TOPOLOGY_MAX]; /* direct links to that GPU */
 	uint8_t switched;
 };
 
-static int find_by_bus(const struct reader *reader, const char *bus_id)
+/* The GPU's index; topology_n or more: none, or beyond the matrices. */
+static unsigned find_by_bus(const struct reader *reader, const char *bus_id)
 {
-	for (uint32_t i = 0; i < reader->reading->topology_n; i++)
+	for (uint32_t i = 0; i < reader->reading->entities_n; i++)
 		if (strcasecmp(reader->reading->entities[i].pci_bus_id, bus_id) == 0)
-			return (int)i;
-	return -1;
+			return reader->reading->entities[i].index;
+	return READING_TOPOLOGY_MAX;
 }
 
 static void follow_link(struct reader *reader, struct device *device, uint32_t link, struct ends *ends)
 {
 	uint32_t active = 0, type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
 	struct nvml_pci_info pci = { .bus = 0 };
-	int peer;
+	unsigned peer;
 
 	if (NVML_CALL(reader, nvmlDeviceGetNvLinkState, device->handle, link, &active) != NVML_SUCCESS ||
 	    !active)
@@ -37,7 +38,7 @@ static void follow_link(struct reader *reader, struct device *device, uint32_t l
 		return;
 	pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
 	peer = find_by_bus(reader, pci.bus_id);
-	if (peer >= 0)
+	if (peer < READING_TOPOLOGY_MAX)
 		ends->peers[peer]++;
 }
 
@@ -63,26 +64,28 @@ static uint8_t through_switches(const struct device *a, const struct device *b)
 		       0;
 }
 
-/* One GPU's row of the matrices; links through switches are symmetric. */
+/* One GPU's row of the matrices, by NVML's index; links through switches are symmetric. */
 void topology_read(struct reader *reader, struct device *device)
 {
 	struct reading *reading = reader->reading;
-	unsigned row = device_index(reader, device);
+	unsigned row = device->entity->index;
 	struct ends ends = { .switched = 0 };
 
-	if (!device->due[CADENCE_STATIC] || row >= reading->topology_n)
+	if (!device->due[CADENCE_STATIC] || device->parent != READING_NONE || row >= reading->topology_n)
 		return;
 	for (uint32_t link = 0; link < MIN(device->nvlinks, (uint32_t)NVLINKS_MAX) && !reader->lost; link++)
 		follow_link(reader, device, link, &ends);
 	device->switched = ends.switched;
-	for (uint32_t i = 0; i < reading->topology_n && !reader->gone; i++) {
+	for (uint32_t i = 0; i < reading->entities_n && !reader->gone; i++) {
 		struct device *other = &reader->devices[i];
+		unsigned column = other->entity->index;
 
-		if (i == row)
+		if (other == device || other->parent != READING_NONE || column >= reading->topology_n)
 			continue;
-		reading->topology[row][i] = distance(reader, device, other);
-		reading->topology_nvlinks[row][i] = MAX(ends.peers[i], through_switches(device, other));
+		reading->topology[row][column] = distance(reader, device, other);
+		reading->topology_nvlinks[row][column] =
+			MAX(ends.peers[column], through_switches(device, other));
 		if (other->switched)
-			reading->topology_nvlinks[i][row] = reading->topology_nvlinks[row][i];
+			reading->topology_nvlinks[column][row] = reading->topology_nvlinks[row][column];
 	}
 }

@@ -57,7 +57,9 @@ static bool links_down(const struct entity *gpu, char *text, size_t size)
 	if (!entity_number(gpu, GPU_NVLINK_LINKS_ACTIVE, &active) ||
 	    !entity_number(gpu, GPU_NVLINK_LINKS, &total) || active >= total)
 		return false;
-	snprintf(text, size, "%.0f of its %.0f NVLinks are active", active, total);
+	snprintf(text, size,
+		 "%.0f of its %.0f NVLinks are active: check the fabric manager, NVLink bridges and XIDs",
+		 active, total);
 	return true;
 }
 

@@ -108,11 +108,12 @@ static json_t *json_gpu_counts(struct json_maker *j)
 	count_gpus(j->s, &counts);
 	json_put(j, object, "present", json_integer(counts.present));
 	json_put(j, object, "absent", json_integer(counts.absent));
+	json_put(j, object, "unidentified", json_integer(counts.unidentified));
 	json_put(j, object, "mig_instances", json_integer(counts.instances));
 	return object;
 }
 
-/* Each pair of GPUs once, ordered by index. */
+/* Each pair of GPUs once, by and ordered by index. */
 static json_t *json_topology(struct json_maker *j)
 {
 	json_t *pairs = json_array();
@@ -120,8 +121,11 @@ static json_t *json_topology(struct json_maker *j)
 
 	for (uint32_t a = 0; a < j->s->topology_n; a++)
 		for (uint32_t b = a + 1; b < j->s->topology_n; b++) {
-			json_t *pair = json_object();
+			json_t *pair;
 
+			if (!snapshot_has_gpu(j->s, a) || !snapshot_has_gpu(j->s, b))
+				continue;
+			pair = json_object();
 			link_text(j->s->topology[a][b], j->s->topology_nvlinks[a][b], link);
 			json_put(j, pair, "a", json_integer(a));
 			json_put(j, pair, "b", json_integer(b));

@@ -74,9 +74,12 @@ static inline double entity_age_seconds(const struct snapshot *s, const struct e
 	return s->boot_ns > e->sampled_boot_ns ? (double)(s->boot_ns - e->sampled_boot_ns) * 1e-9 : 0;
 }
 
-/* Numbers of GPUs known to the model. */
+/* Numbers of GPUs. */
 struct gpu_counts {
-	unsigned present, absent, instances; /* instances: MIG instances that are present */
+	unsigned present, absent;
+	/* counted by the driver, never identified, and not explained by the absent ones */
+	unsigned unidentified;
+	unsigned instances; /* MIG instances that are present */
 };
 
 static inline void count_gpus(const struct snapshot *s, struct gpu_counts *ret_counts)
@@ -93,5 +96,7 @@ static inline void count_gpus(const struct snapshot *s, struct gpu_counts *ret_c
 		else
 			counts.absent++;
 	}
+	if (s->gpus_unidentified > counts.absent)
+		counts.unidentified = s->gpus_unidentified - counts.absent;
 	*ret_counts = counts;
 }

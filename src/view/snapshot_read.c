@@ -495,6 +495,10 @@ static void read_node(struct reader *reader, const json_t *document)
 	READ_TEXT(s->not_fresh_reason, node, "reason");
 	s->period_ns = llround(fmin(fmax(read_double(node, "period_seconds", 0), 0), 9e8) * 1e9);
 	read_source(s, node);
+	/* The document has the number without the absent ones. */
+	s->gpus_unidentified = read_u32(json_object_get(node, "gpus"), "unidentified", 0);
+	if (s->gpus_unidentified > 0)
+		s->gpus_unidentified += read_u32(json_object_get(node, "gpus"), "absent", 0);
 	read_topology(s, json_object_get(node, "topology"));
 	READ_TEXT(s->agent_version, agent, "version");
 	read_rows(agent, agent_metrics, AGENT_METRICS, NULL, NULL, s->agent, s->agent_p);

@@ -55,8 +55,8 @@ static void add_counts(const struct snapshot *s, const struct table_options *opt
 	char text[160];
 
 	count_gpus(s, &counts);
-	snprintf(text, sizeof(text), "%u present, %u absent, %u MIG instances", counts.present, counts.absent,
-		 counts.instances);
+	snprintf(text, sizeof(text), "%u present, %u absent, %u not identified, %u MIG instances",
+		 counts.present, counts.absent, counts.unidentified, counts.instances);
 	add_fact(options, out, "GPUs", text);
 	if (presence_is(s->agent_p[AGENT_CPU_SECONDS]) && presence_is(s->agent_p[AGENT_RESIDENT_BYTES])) {
 		snprintf(text, sizeof(text), "gpusonde %s, %.1f s CPU, %.1f MiB resident",
@@ -84,22 +84,24 @@ static int add_topology(const struct snapshot *s, const struct table_options *op
 {
 	struct table_column columns[READING_TOPOLOGY_MAX + 1] = { { .title = "" } };
 	char titles[READING_TOPOLOGY_MAX][16], link[8];
-	unsigned n = s->topology_n;
+	unsigned gpus[READING_TOPOLOGY_MAX], n = 0;
 	struct table table;
 	int r;
 
+	for (unsigned index = 0; index < s->topology_n; index++)
+		if (snapshot_has_gpu(s, index)) {
+			snprintf(titles[n], sizeof(titles[n]), "GPU%u", index);
+			columns[n + 1] = (struct table_column){ .title = titles[n], .right = true };
+			gpus[n++] = index;
+		}
 	if (n < 2)
 		return 0;
-	for (unsigned k = 0; k < n; k++) {
-		snprintf(titles[k], sizeof(titles[k]), "GPU%u", k);
-		columns[k + 1] = (struct table_column){ .title = titles[k], .right = true };
-	}
 	table_init(&table, columns, n + 1);
-	for (unsigned a = 0; a < n; a++) {
-		table_cell(&table, COLOUR_HEAD, titles[a]);
-		for (unsigned b = 0; b < n; b++) {
-			link_text(s->topology[a][b], s->topology_nvlinks[a][b], link);
-			table_cell(&table, COLOUR_NONE, a == b ? "X" : link);
+	for (unsigned i = 0; i < n; i++) {
+		table_cell(&table, COLOUR_HEAD, titles[i]);
+		for (unsigned k = 0; k < n; k++) {
+			link_text(s->topology[gpus[i]][gpus[k]], s->topology_nvlinks[gpus[i]][gpus[k]], link);
+			table_cell(&table, COLOUR_NONE, i == k ? "X" : link);
 		}
 	}
 	strbuf_addc(out, '\n');

@@ -71,7 +71,8 @@ static void walk_gpu_state(struct walk *walk)
 	} families[] = {
 		{ "gpu_present", UNIT_NONE,
 		  "1 while the driver lists the GPU, 0 since it was lost or removed.", entity_present },
-		{ "gpu_stale", UNIT_NONE, "1 while the newest values of the GPU are too old to be current.",
+		{ "gpu_stale", UNIT_NONE,
+		  "1 while the newest values of the GPU are older than 2.5 sampling periods and 3 seconds.",
 		  entity_stale },
 		{ "gpu_sample_age_seconds", UNIT_SECONDS, "Time since the newest good reading of the GPU.",
 		  entity_age_seconds },

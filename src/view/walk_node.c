@@ -47,12 +47,15 @@ void walk_node(struct walk *walk)
 	if (walk_family_named(walk, "up", FAMILY_GAUGE, UNIT_NONE,
 			      "1 while the agent's data are fresh, on a node without GPUs too."))
 		walk_alone(walk, NULL, walk->s->fresh);
-	if (!walk_family_named(walk, "node_gpus", FAMILY_GAUGE, UNIT_NONE,
-			       "GPUs of the node that this agent has seen, by state."))
+	if (!walk_family_named(
+		    walk, "node_gpus", FAMILY_GAUGE, UNIT_NONE,
+		    "GPUs of the node, by state; unidentified: the driver counts it, but it was lost "
+		    "or inaccessible from the start."))
 		return;
 	count_gpus(walk->s, &counts);
 	walk_alone(walk, WALK_SET(walk, false, { "state", "present" }), counts.present);
 	walk_alone(walk, WALK_SET(walk, false, { "state", "absent" }), counts.absent);
+	walk_alone(walk, WALK_SET(walk, false, { "state", "unidentified" }), counts.unidentified);
 }
 
 static void walk_agent_rows(struct walk *walk)

@@ -63,7 +63,7 @@ def test_device_metrics_need_no_right():
                 equal([(p["comm"], p["uid"]) for p in by_user][:1], [(worker.comm, 0)], "its name and user")
                 assert not missing(agent.log()), f"something is missed that was not asked for: {agent.log()}"
                 for view in ("gpus", "ps"):
-                    one, other = (subprocess.run([*who, in_place("gpusonde"), view, "--json"], env=dict(agent.env, GPUSONDE_SOCKET="none"), cwd="/",
+                    one, other = (subprocess.run([*who, in_place("gpusonde"), view, "--json"], env=dict(agent.env, GPUSONDE_CONTROL_SOCKET="none"), cwd="/",
                                                  capture_output=True, text=True, timeout=PATIENCE_S, check=False) for who in (user, ()))
                     equal((one.returncode, other.returncode), (0, 0), one.stderr + other.stderr)
                     equal(list(shape(json.loads(one.stdout))), list(shape(json.loads(other.stdout))), f"gpusonde {view}")

@@ -10,6 +10,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import socketserver
 import subprocess
 import tempfile
@@ -257,11 +258,11 @@ def test_folders_that_cannot_be_made():
             return done.stderr
         said = log(65534)
         contains(said, "the folder /tmp/gpusonde-65534 cannot be created: Permission denied")
-        lost = " by this user: Permission denied: XID counts do not outlive the agent"
+        lost = ": Permission denied: XID counts do not outlive the agent"
         contains(said, " /.local/state/gpusonde cannot be created" + lost)
         out = subprocess.run([*nobody, program, "doctor", "--socket", "none"], cwd="/", env=env, capture_output=True, text=True, check=False)
         contains(out.stdout, " /.local/state/gpusonde cannot be created" + lost)
-        contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written by this user: Read-only file system")
+        contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written: Read-only file system")
 
 
 def test_without_sys_nothing_is_said_of_the_kernel():
@@ -312,6 +313,13 @@ def test_a_full_disk_is_a_failure():
         contains(process.stderr, "No space left")
 
 
+def test_closed_output_is_a_failure():
+    for args in (["--version"], ["agent", "--print-config"], ["gpus", "--help"]):
+        process = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", GPUSONDE, *args], env=environment(), stderr=subprocess.PIPE, text=True,
+                                 timeout=PATIENCE_S, check=False)
+        equal(process.returncode, 1, args)
+
+
 def terminal_output(args, env, until):
     """What the command writes on a terminal, until @until is in it; then it is interrupted."""
     pid, fd = pty.fork()
@@ -352,6 +360,16 @@ def test_watch_appends_to_a_pipe():
         process.kill()
         process.communicate()
         assert len(times) > 1, "every document is the same"
+
+
+def test_an_interrupt_ends_watch():
+    with Agent() as agent:
+        process = subprocess.Popen([GPUSONDE, "gpus", "--watch", "5", "--socket", agent.socket], env=agent.env, stdout=subprocess.PIPE,
+                                   text=True)
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+        equal(process.returncode, 0)
 
 
 def test_colour_only_on_a_terminal():

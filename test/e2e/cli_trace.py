@@ -282,6 +282,21 @@ def test_killed_in_the_midst():
         wait_for(lambda: os.path.exists(done) and open(done, encoding="ascii").read() == "fine\n", "the command to go on")
 
 
+def test_a_killed_holder_is_reported():
+    """Without it the command's later programs cannot run: the reason is printed."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp:
+        os.mkfifo(f"{tmp}/go")
+        with subprocess.Popen([GPUSONDE, "trace", "--", "sh", "-c", f"read line < {tmp}/go; {shutil.which('env')}"], stderr=subprocess.PIPE,
+                              text=True, env=environment()) as tracer:
+            fd = wait_for(lambda: reader_of(f"{tmp}/go"), "the command to begin")
+            named = f"trace-holder.*trace -- sh -c read line < {tmp}/go"
+            subprocess.run(["pkill", "-KILL", "-f", named], check=True)
+            with os.fdopen(fd, "w", encoding="ascii") as f:
+                f.write("go\n")
+            contains(tracer.communicate(timeout=60)[1], "trace-holder was killed")
+
+
 def test_exceptions_are_caught():
     program = f"{BUILD}/test/programs/exceptions"
     if not os.path.exists(program):

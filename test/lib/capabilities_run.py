@@ -77,7 +77,7 @@ def in_place(name):
 
 def settings(**more):
     return environment(LD_LIBRARY_PATH=in_place("cuda"), GPUSONDE_NVML_LIBRARY=in_place("libnvidia-ml.so.1"), GPUSONDE_SIM_CUDA_KERNEL_US="0",
-                       GPUSONDE_SIM_SCENARIO="node-8xh100", GPUSONDE_SOCKET="none", **more)
+                       GPUSONDE_SIM_SCENARIO="node-8xh100", GPUSONDE_CONTROL_SOCKET="none", **more)
 
 
 def gpusonde(user, *args, program="gpusonde", **env):

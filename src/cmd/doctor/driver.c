@@ -83,7 +83,7 @@ static void check_recognised(const struct doctor *d, struct finding *f)
 	} else if (has_gpus(d)) {
 		found(f, VERDICT_OK, "everything that this driver reports is recognised");
 	} else {
-		found(f, VERDICT_NOTE, "there is no driver");
+		found(f, VERDICT_NOTE, "there is no GPU to read");
 	}
 }
 
@@ -103,11 +103,13 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	const json_t *gpus = json_object_get(node_of(d), "gpus");
 	json_int_t present = json_integer_value(json_object_get(gpus, "present"));
 	json_int_t absent = json_integer_value(json_object_get(gpus, "absent"));
+	json_int_t unidentified = json_integer_value(json_object_get(gpus, "unidentified"));
 	bool no_bus = attach_sys_is_missing();
 
-	if (absent > 0) {
-		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s disappeared", (long long)present,
-		      present == 1 ? "" : "s", (long long)absent, absent == 1 ? "has" : "have");
+	if (absent + unidentified > 0) {
+		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s lost or not accessible",
+		      (long long)present, present == 1 ? "" : "s", (long long)(absent + unidentified),
+		      absent + unidentified == 1 ? "is" : "are");
 		remedy(f, "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU needs a "
 			  "reset or a reboot");
 	} else if (no_bus) {
@@ -133,7 +135,7 @@ static void check_xids(const struct doctor *d, struct finding *f)
 		json_array_foreach(json_object_get(gpu, "xids"), k, xid) {
 			if (!STRV_EQ(text_of(xid, "severity"), "critical"))
 				continue;
-			strbuf_addf(&text, "%sGPU %lld: XID %lld %lld time%s since boot: %s",
+			strbuf_addf(&text, "%sGPU %lld: XID %lld, %lld time%s since boot: %s",
 				    text.len ? "; " : "",
 				    (long long)json_integer_value(json_object_get(gpu, "gpu")),
 				    (long long)json_integer_value(json_object_get(xid, "xid")),
@@ -209,9 +211,11 @@ static void check_data(const struct doctor *d, struct finding *f)
 
 	if (!d->status && !d->failure[0] && !has_gpus(d))
 		found(f, VERDICT_NOTE, "there is no GPU to read");
-	else if (!d->status)
-		found(f, d->failure[0] ? VERDICT_FAILED : VERDICT_OK, "%s",
-		      d->failure[0] ? d->failure : "sampled just now");
+	else if (!d->status && d->failure[0]) {
+		found(f, VERDICT_FAILED, "%s", d->failure);
+		remedy(f, "see driver, nvml-library and nvml-helper");
+	} else if (!d->status)
+		found(f, VERDICT_OK, "sampled just now");
 	else if (json_is_true(json_object_get(d->status, "ready")) &&
 		 !STRV_EQ(text_of(d->status, "state"), "ok"))
 		found(f, VERDICT_NOTE, "%s", why); /* a node without GPU */

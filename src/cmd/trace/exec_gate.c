@@ -26,6 +26,7 @@ struct exec_gate {
 	int gate; /* the command waits for a byte from it */
 	char unheld[160];
 	uint32_t missed; /* mappings that continued without an answer */
+	bool holder_lost;
 	sd_event_source *reports, *end;
 };
 
@@ -77,6 +78,15 @@ static void close_others(int one, int other)
 	close_range((unsigned)high + 1, ~0U, 0);
 }
 
+/* Changes what "ps" and "pkill" match: the thread's name, and the first word of the command line. */
+static void rename_process(void)
+{
+	size_t n = strlen(program_invocation_name);
+
+	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
+	strncpy(program_invocation_name, "trace-holder", n);
+}
+
 /* The holder may outlive gpusonde: it shares no descriptors, and "pkill gpusonde" does not match it. */
 static void run_holder(struct start *s)
 {
@@ -89,7 +99,7 @@ static void run_holder(struct start *s)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	write_file("/proc/self/oom_score_adj", "-1000"); /* ignored without CAP_SYS_RESOURCE */
 	setsid(); /* not in the process group that gets the terminal's or the caller's signals */
-	prctl(PR_SET_NAME, "trace-holder", 0, 0, 0);
+	rename_process();
 	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
 		dup2(null, fd);
 	int channel = fcntl(s->channel[1], F_DUPFD_CLOEXEC, 3),
@@ -100,6 +110,7 @@ static void run_holder(struct start *s)
 	if (receive_with_fd(source, &byte, 1, &listener) == 1 && listener >= 0) {
 		close(source);
 		exec_gate_serve(listener, channel);
+		send(channel, &byte, 1, MSG_NOSIGNAL); /* a regular end */
 	}
 	_exit(EXIT_SUCCESS);
 }
@@ -161,6 +172,7 @@ static int on_report(sd_event_source *source, int fd, _unused_ uint32_t events, 
 	ssize_t n = receive_with_fd(fd, &message, sizeof(message), &file);
 
 	if (n < (ssize_t)offsetof(struct exec_gate_report, path) + 1) {
+		gate->holder_lost = n != 1 && !gate->unheld[0];
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 		return 0;
 	}
@@ -281,6 +293,11 @@ const char *exec_gate_unheld(const struct exec_gate *gate)
 uint32_t exec_gate_missed(const struct exec_gate *gate)
 {
 	return gate->missed;
+}
+
+bool exec_gate_holder_lost(const struct exec_gate *gate)
+{
+	return gate->holder_lost;
 }
 
 void exec_gate_signal(struct exec_gate *gate, int signal)

@@ -61,4 +61,6 @@ pid_t exec_gate_pid(const struct exec_gate *gate);
 const char *exec_gate_unheld(const struct exec_gate *gate);
 /* Mappings so far that continued without an answer, after a timeout: their calls may be missed. */
 uint32_t exec_gate_missed(const struct exec_gate *gate);
+/* Whether the holder was killed: since then the command's execve and mmap of libraries fail with ENOSYS. */
+bool exec_gate_holder_lost(const struct exec_gate *gate);
 void exec_gate_signal(struct exec_gate *gate, int signal);

@@ -279,8 +279,14 @@ static int watch_pid(struct tracing *t)
 	int r;
 
 	if (fd < 0) {
-		fprintf(stderr, "gpusonde trace: there is no process %d: %s\n", (int)t->pid, strerror(errno));
-		return -errno;
+		r = -errno;
+		if (r == -ESRCH)
+			fprintf(stderr, "gpusonde trace: there is no process %d: check the process ID\n",
+				(int)t->pid);
+		else
+			fprintf(stderr, "gpusonde trace: cannot watch process %d: %s\n", (int)t->pid,
+				strerror(-r));
+		return r;
 	}
 	r = check_access(t->pid);
 	if (r == 0)
@@ -399,6 +405,10 @@ static int trace_finish(struct tracing *t)
 	if (t->kernels)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
+	if (t->gate && exec_gate_holder_lost(t->gate))
+		fprintf(stderr,
+			"gpusonde trace: the process trace-holder was killed: the command could not run "
+			"programs or load libraries since then; run it again\n");
 	if (t->gate && exec_gate_missed(t->gate) > 0)
 		fprintf(stderr,
 			"gpusonde trace: INCOMPLETE: gpusonde was stopped or busy for seconds, and %u "

@@ -213,6 +213,23 @@ static void one_lost_gpu_makes_it_initialise_again_now_and_then(void **state)
 	assert_in_range(fake.inits - inits, 3, 8);
 }
 
+static void a_gpu_lost_from_the_start_is_counted(void **state)
+{
+	(void)state;
+	fake.count = 3;
+	fake.gpus[1].lost = true;
+	fake.gpus[0].switched_links = fake.gpus[2].switched_links = 4;
+	fake.gpus[0].capability = fake.gpus[2].capability = 9;
+	for (unsigned i = 0; i < 130; i++) /* rows are read in turn */
+		pass_after(1000);
+	assert_int_equal(reader->reading->entities_n, 2);
+	assert_int_equal(reader->reading->gpus_unidentified, 1);
+	assert_int_equal(reader->reading->topology_n, 3);
+	assert_int_equal(reader->reading->topology_nvlinks[0][2], 4);
+	assert_int_equal(reader->reading->topology_nvlinks[2][0], 4);
+	assert_int_equal(reader->reading->topology_nvlinks[0][1], 0);
+}
+
 static void all_gpus_lost_means_the_driver_restarted(void **state)
 {
 	(void)state;
@@ -368,6 +385,7 @@ int main(void)
 		TEST(devices_take_turns_with_rare_work),
 		TEST(a_lost_gpu_has_no_values),
 		TEST(one_lost_gpu_makes_it_initialise_again_now_and_then),
+		TEST(a_gpu_lost_from_the_start_is_counted),
 		TEST(all_gpus_lost_means_the_driver_restarted),
 		TEST(attaches_again_when_the_driver_comes_back),
 		TEST(failures_to_attach_are_explained),
