@@ -3,6 +3,7 @@
 
 A call of the table's gives an event and fails (there is no GPU), which is the dearest of its kind: its error is counted by code, too.
 """
+import glob
 import os
 import statistics
 import subprocess
@@ -16,9 +17,12 @@ STEP_NS = 5000          # if a single step costs less, a probe at the first byte
 
 
 def bcc():
-    """The command, or why there is none."""
-    done = subprocess.run(["/usr/bin/python3", "-c", "import bcc"], capture_output=True, check=False)
-    return None if done.returncode else os.path.abspath(os.path.join(os.path.dirname(__file__), "bcc_pair.py"))
+    """The command of a tool on BCC; raises Skip if it cannot run."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import bcc"], capture_output=True, check=False).returncode:
+        raise Skip("no python3-bpfcc: apt-get install python3-bpfcc")
+    if not glob.glob("/usr/src/linux-headers-*") and not os.path.isdir(f"/lib/modules/{os.uname().release}/build"):
+        raise Skip("no kernel headers: apt-get install linux-headers-" + ("arm64" if os.uname().machine == "aarch64" else "amd64"))
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bcc_pair.py")
 
 
 def bounded(name, over, under, at_most):
@@ -83,11 +87,10 @@ def run():
         return [Row("cost of a probe", skipped=str(why))]
     with tempfile.TemporaryDirectory() as folder:
         chosen, command = subjects(folder, rows), [f"{BUILD}/bench/probe_cost", "--rounds", ROUNDS]
-        tool = bcc()
-        if tool:
-            command += ["--other", tool]
-        else:
-            rows.append(Row("our pair to BCC's", skipped="no python3-bpfcc: apt-get install python3-bpfcc"))
+        try:
+            command += ["--other", bcc()]
+        except Skip as why:
+            rows.append(Row("our pair to BCC's", skipped=str(why)))
         for label, library, symbol, promised in chosen:
             result = output_of(*(command if promised else command[:3]), library, symbol)
             rows += rows_of(label, result["subjects"][0], promised)
