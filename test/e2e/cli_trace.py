@@ -282,17 +282,28 @@ def test_killed_in_the_midst():
         wait_for(lambda: os.path.exists(done) and open(done, encoding="ascii").read() == "fine\n", "the command to go on")
 
 
+def holder_of(command_line):
+    """The PID of the process that holds this command."""
+    for pid in (int(p) for p in os.listdir("/proc") if p.isdigit()):
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as f:
+                words = f.read().split("\0")
+        except OSError:
+            continue
+        if "trace-holder".startswith(words[0]) and words[0] and command_line in words:
+            return pid
+    return None
+
+
 def test_a_killed_holder_is_reported():
     """Without it the command's later programs cannot run: the reason is printed."""
     tracing()
     with tempfile.TemporaryDirectory() as tmp:
         os.mkfifo(f"{tmp}/go")
-        with subprocess.Popen([GPUSONDE, "trace", "--", "sh", "-c", f"read line < {tmp}/go; {shutil.which('env')}"], stderr=subprocess.PIPE,
-                              text=True, env=environment()) as tracer:
-            fd = wait_for(lambda: reader_of(f"{tmp}/go"), "the command to begin")
-            named = f"trace-holder.*trace -- sh -c read line < {tmp}/go"
-            subprocess.run(["pkill", "-KILL", "-f", named], check=True)
-            with os.fdopen(fd, "w", encoding="ascii") as f:
+        script = f"read line < {tmp}/go; {shutil.which('env')}"
+        with subprocess.Popen([GPUSONDE, "trace", "--", "sh", "-c", script], stderr=subprocess.PIPE, text=True, env=environment()) as tracer:
+            with os.fdopen(wait_for(lambda: reader_of(f"{tmp}/go"), "the command to begin"), "w", encoding="ascii") as f:
+                os.kill(wait_for(lambda: holder_of(script), "the holder"), signal.SIGKILL)
                 f.write("go\n")
             contains(tracer.communicate(timeout=60)[1], "trace-holder was killed")
 
