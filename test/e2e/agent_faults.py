@@ -162,7 +162,7 @@ def test_a_lost_gpu_is_present_0():
             wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [1, 0], f"GPU 1 to be absent: {fault}")
             equal(values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="1"), [])
             assert values(agent.metrics(), "gpusonde_gpu_power_watts", gpu="0")
-            contains(agent.cli("doctor").stdout, "1 GPU, and 1 that has disappeared")
+            contains(agent.cli("doctor").stdout, "1 GPU, and 1 that is lost or not accessible")
             agent.fault()
             wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_present") == [1, 1], "GPU 1 to return")
             gone = "is lost" if "lost" in fault else "was removed"
