@@ -244,6 +244,7 @@ static int agent_start(struct agent *agent)
 		.generation = generation,
 		.max_connections =
 			connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
+		.hosts = options_text(options, OPT_http_hosts),
 	};
 	int r = sd_event_default(&agent->event);
 

@@ -128,8 +128,7 @@ static int check_new_key(struct builder *b, const struct level *level, const cha
 		return 0;
 	if (!b->twice)
 		yaml_fail(b->err, -EEXIST, line,
-			  "key \"%.64s\" was given in line %d already; keep one of the two", key,
-			  earlier->line);
+			  "the same key was given in line %d already; keep one of the two", earlier->line);
 	b->twice = true;
 	return 0;
 }

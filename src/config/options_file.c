@@ -31,12 +31,20 @@ static void complain(const struct reader *reader, int line)
 	strbuf_adds(reader->errors, ": ");
 }
 
-static void suggest(const struct reader *reader, const struct nearest *nearest, const char *otherwise)
+/*
+ * The file may be any that somebody named to be shown its lines, such as /etc/shadow: a key is quoted only if
+ * a known one is near.
+ */
+static void complain_unknown(const struct reader *reader, const struct yaml_node *node, const char *section,
+			     const struct nearest *nearest)
 {
+	complain(reader, node->line);
 	if (nearest->best)
-		strbuf_addf(reader->errors, ": did you mean \"%s\"?\n", nearest->best);
+		strbuf_addf(reader->errors, "unknown key \"%.80s\"%s%s: did you mean \"%s\"?\n", node->key,
+			    *section ? " in " : "", section, nearest->best);
 	else
-		strbuf_addf(reader->errors, ": %s\n", otherwise);
+		strbuf_addf(reader->errors, "unknown key%s%s: remove it; gpusonde.yaml(5) lists all keys\n",
+			    *section ? " in " : "", section);
 }
 
 static void unknown_section(const struct reader *reader, const struct yaml_node *node)
@@ -44,30 +52,28 @@ static void unknown_section(const struct reader *reader, const struct yaml_node 
 	const struct option *dotted = option_by_key(node->key);
 	struct nearest nearest;
 
-	complain(reader, node->line);
-	strbuf_addf(reader->errors, "unknown key \"%.80s\"", node->key);
 	if (dotted) {
-		strbuf_addf(reader->errors, ": write the key %s below %s:, on a line of its own\n",
-			    dotted->name, dotted->section);
+		complain(reader, node->line);
+		strbuf_addf(reader->errors,
+			    "unknown key \"%s\": write the key %s below %s:, on a line of its own\n",
+			    node->key, dotted->name, dotted->section);
 		return;
 	}
 	nearest_init(&nearest, node->key);
 	for (unsigned i = 0; i < section_count; i++)
 		nearest_offer(&nearest, section_table[i].name);
-	suggest(reader, &nearest, "remove it; gpusonde.yaml(5) lists all keys");
+	complain_unknown(reader, node, "", &nearest);
 }
 
 static void unknown_key(const struct reader *reader, const char *section, const struct yaml_node *node)
 {
 	struct nearest nearest;
 
-	complain(reader, node->line);
-	strbuf_addf(reader->errors, "unknown key \"%.80s\" in %s", node->key, section);
 	nearest_init(&nearest, node->key);
 	for (unsigned i = 0; i < OPTIONS; i++)
 		if (STRV_EQ(option_table[i].section, section))
 			nearest_offer(&nearest, option_table[i].name);
-	suggest(reader, &nearest, "remove it; gpusonde.yaml(5) lists all keys");
+	complain_unknown(reader, node, section, &nearest);
 }
 
 static int read_key(const struct reader *reader, const char *section, const struct yaml_node *node)

@@ -43,7 +43,6 @@ struct conn {
 	/* The current request; only used by the HTTP thread. */
 	bool begun; /* its headers have been received */
 	bool malformed;
-	uint64_t body_bytes;
 };
 
 struct conns {

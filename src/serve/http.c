@@ -19,7 +19,6 @@
 enum {
 	DEFAULT_CONNECTIONS = 128,
 	DEFAULT_TIMEOUT_S = 30,
-	DEFAULT_BODY_BYTES = 64 << 10,
 	/*
 	 * libmicrohttpd's memory for a request's line and headers: larger ones are refused with 414 or 431.
 	 */
@@ -40,6 +39,21 @@ static int fd_of(struct MHD_Connection *connection)
 	return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 }
 
+/*
+ * Whether the target has a zero byte: then more than one zero and blanks are between its first part and
+ * "HTTP/". 0.9 terminates both where it has received them; 1.0 refuses such a target itself.
+ */
+static bool is_cut(const char *target)
+{
+	size_t length = strlen(target);
+	const char *after = target + length + 1;
+
+	/* At most half of the memory for a request, so that what follows is in it. */
+	if (strcmp(MHD_get_version(), "1.") >= 0 || length > REQUEST_BYTES / 2)
+		return false;
+	return strncmp(after + strspn(after, " \t"), "HTTP/", strlen("HTTP/")) != 0;
+}
+
 /* Called for each request line. The return value is on_request()'s *context. */
 static void *on_target(void *userdata, const char *target, struct MHD_Connection *connection)
 {
@@ -50,9 +64,8 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 		return NULL;
 	conns_enter(&http->conns, conn, CONN_REQUEST, NULL);
 	conn->begun = false;
-	conn->body_bytes = 0;
-	/* Unescaped, it would terminate the path and name another page. */
-	conn->malformed = target && strstr(target, "%00");
+	/* A zero byte would terminate the path, which then names another page. */
+	conn->malformed = target && (strstr(target, "%00") || is_cut(target));
 	return conn;
 }
 
@@ -236,8 +249,11 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 		http->config.max_connections = DEFAULT_CONNECTIONS;
 	if (!http->config.timeout_s)
 		http->config.timeout_s = DEFAULT_TIMEOUT_S;
-	if (!http->config.max_body)
-		http->config.max_body = DEFAULT_BODY_BYTES;
+	http->config.hosts = http->hosts = strdup(config->hosts ? config->hosts : "");
+	if (!http->hosts) {
+		free(http);
+		return -ENOMEM;
+	}
 	while (config->routes[n_routes].path)
 		n_routes++;
 	http->event = sd_event_ref(event);
@@ -284,6 +300,7 @@ void http_free(struct http *http)
 	pages_done(&http->pages);
 	conns_done(&http->conns);
 	sd_event_unref(http->event);
+	free(http->hosts);
 	free(http);
 }
 

@@ -7,11 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-/*
- * A too long body is read up to this multiple of the limit to be able to reply 413; beyond, the connection is
- * closed.
- */
-enum { BODY_PATIENCE = 16 };
+#include "serve/host.h"
+
+enum { ARGUMENTS_MAX = 32 }; /* of a query; no page has as many */
 
 const char http_plain_text[] = "text/plain; charset=utf-8";
 
@@ -20,13 +18,16 @@ static const struct {
 	unsigned status;
 	const char *text;
 } refusals[] = {
-	{ MHD_HTTP_BAD_REQUEST, "400 bad request: the path holds bytes that no path may hold\n" },
+	{ MHD_HTTP_BAD_REQUEST,
+	  "400 bad request: a zero byte in the path, Host or Content-Length given twice, or too many "
+	  "arguments\n" },
 	{ MHD_HTTP_FORBIDDEN, "403 forbidden: this is served on the agent's UNIX socket only\n" },
 	{ MHD_HTTP_NOT_FOUND, "404 not found: there is no such page; try /metrics\n" },
 	{ MHD_HTTP_METHOD_NOT_ALLOWED, "405 method not allowed: see the Allow header\n" },
-	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body that long\n" },
-	{ MHD_HTTP_NOT_IMPLEMENTED,
-	  "501 not implemented: the only transfer encoding known here is chunked\n" },
+	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body\n" },
+	{ MHD_HTTP_MISDIRECTED_REQUEST,
+	  "421 misdirected request: the Host header has a name that is not this agent's; use an address or "
+	  "localhost, or add the name to http.hosts\n" },
 };
 
 static enum MHD_Result queue(struct http *http, struct MHD_Connection *connection, struct conn *conn,
@@ -183,8 +184,6 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 	};
 	const struct http_route *route = http->config.routes;
 
-	if (conn->malformed)
-		return refuse(http, connection, conn, MHD_HTTP_BAD_REQUEST, NULL);
 	while (route->path && !STRV_EQ(route->path, request.path))
 		route++;
 	if (!route->path)
@@ -196,19 +195,41 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 	return serve(http, connection, conn, route, &request);
 }
 
-/* Status of a refusal based on the headers alone; 0: read on. */
-static unsigned refused_by_headers(const struct http *http, struct MHD_Connection *connection)
-{
-	const char *encoding, *length;
+/* Headers that must not be given twice. */
+struct header_counts {
+	unsigned hosts, lengths;
+};
 
-	encoding =
-		MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-	if (encoding)
-		return strcasecmp(encoding, "chunked") == 0 ? 0 : MHD_HTTP_NOT_IMPLEMENTED;
-	/* libmicrohttpd has already refused lengths that are not numbers. */
-	if (length && strtoull(length, NULL, 10) > http->config.max_body)
+static enum MHD_Result count_header(void *userdata, _unused_ enum MHD_ValueKind kind, const char *name,
+				    _unused_ const char *value)
+{
+	struct header_counts *counts = userdata;
+
+	counts->hosts += strcasecmp(name, MHD_HTTP_HEADER_HOST) == 0;
+	counts->lengths += strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	return MHD_YES;
+}
+
+/* Status of a refusal based on the headers; 0: accepted. */
+static unsigned refused_by_headers(const struct http *http, struct MHD_Connection *connection,
+				   const struct conn *conn)
+{
+	struct header_counts counts = { 0 };
+	const char *length, *host;
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &counts);
+	if (conn->malformed || counts.hosts > 1 || counts.lengths > 1 ||
+	    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, NULL, NULL) > ARGUMENTS_MAX)
+		return MHD_HTTP_BAD_REQUEST;
+	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		return MHD_HTTP_CONTENT_TOO_LARGE;
+	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	/* libmicrohttpd has already refused lengths that are not numbers. */
+	if (length && length[strspn(length, "0")])
+		return MHD_HTTP_CONTENT_TOO_LARGE;
+	host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	if (host && !conn->local && !host_is_allowed(host, http->config.hosts, conn->fd))
+		return MHD_HTTP_MISDIRECTED_REQUEST;
 	return 0;
 }
 
@@ -224,17 +245,12 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection
 	if (!conn)
 		return MHD_NO;
 	if (!conn->begun) {
-		unsigned status = refused_by_headers(http, connection);
+		unsigned status = refused_by_headers(http, connection, conn);
 
 		conn->begun = true;
 		return status ? refuse(http, connection, conn, status, NULL) : MHD_YES;
 	}
-	if (*upload_size > 0) {
-		conn->body_bytes += *upload_size;
-		*upload_size = 0;
-		return conn->body_bytes <= http->config.max_body * BODY_PATIENCE ? MHD_YES : MHD_NO;
-	}
-	if (conn->body_bytes > http->config.max_body)
-		return refuse(http, connection, conn, MHD_HTTP_CONTENT_TOO_LARGE, NULL);
+	if (*upload_size > 0)
+		return MHD_NO;
 	return dispatch(http, connection, conn, url, method);
 }

@@ -17,6 +17,7 @@ enum { HTTP_LISTENERS = 8 };
 
 struct http {
 	struct http_config config;
+	char *hosts; /* config.hosts */
 	sd_event *event;
 	pthread_t thread;
 	bool running; /* the thread has been started */

@@ -113,7 +113,7 @@ static void a_key_given_twice_leaves_a_document(_unused_ void **state)
 		const char *says;
 	} cases[] = {
 		{ "a: 1\nb: 2\na: 3\nb: 4\nlast: 5\n", 3,
-		  "key \"a\" was given in line 1 already; keep one of the two" },
+		  "the same key was given in line 1 already; keep one of the two" },
 		{ "x:\n  a: 1\n  a: 2\nlast: {}\n", 3, "in line 2" },
 	};
 

@@ -117,7 +117,11 @@ struct server *server_start(unsigned max_connections)
 {
 	struct server *s = calloc(1, sizeof(*s));
 	struct http_config config = {
-		.routes = routes, .userdata = s, .generation = generation, .max_connections = max_connections
+		.routes = routes,
+		.userdata = s,
+		.generation = generation,
+		.max_connections = max_connections,
+		.hosts = "x, host",
 	};
 
 	assert_non_null(s);
