@@ -28,6 +28,10 @@ static int syslog_fd = -1;
 static bool stderr_is_journal;
 static atomic_bool stalled;
 static atomic_uint lost;
+/* The current minute, and the lines in it. */
+static int64_t minute_length_ns = 60 * NSEC_PER_SEC;
+static _Atomic int64_t minute_ns;
+static atomic_uint minute_lines, suppressed;
 
 /* systemd passes device and inode of the journal's stream; they no longer match if stderr was redirected. */
 static bool is_journal_stream(int fd)
@@ -59,6 +63,8 @@ void log_setup(enum log_target new_target, int new_max_level, const char *new_id
 	max_level = new_max_level;
 	ident = new_ident;
 	stderr_is_journal = is_journal_stream(STDERR_FILENO);
+	minute_ns = 0;
+	minute_lines = 0;
 	closep(&syslog_fd);
 	syslog_fd = target == LOG_TARGET_SYSLOG ?
 			    socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) :
@@ -68,6 +74,11 @@ void log_setup(enum log_target new_target, int new_max_level, const char *new_id
 int log_max_level(void)
 {
 	return max_level;
+}
+
+void log_set_minute(int64_t ns)
+{
+	minute_length_ns = ns;
 }
 
 void log_set_syslog_path(const char *path)
@@ -143,6 +154,37 @@ static void emit(int level, const char *message)
 		lost++;
 }
 
+/*
+ * Whether another line may be written in this minute. Without a limit, users of the control socket, or of any
+ * other input that is logged, could fill the disk. Debugging is exempt.
+ */
+static bool take_line(int level)
+{
+	int64_t now = clock_mono_ns(), begin = minute_ns;
+
+	if (level >= LOG_DEBUG)
+		return true;
+	if ((begin == 0 || now - begin >= minute_length_ns) &&
+	    atomic_compare_exchange_strong(&minute_ns, &begin, now))
+		minute_lines = 0;
+	if (atomic_fetch_add(&minute_lines, 1) < LOG_LINES_A_MINUTE)
+		return true;
+	suppressed++;
+	return false;
+}
+
+static void report_suppressed(void)
+{
+	unsigned n = atomic_exchange(&suppressed, 0);
+	char message[128];
+
+	if (n == 0)
+		return;
+	snprintf(message, sizeof(message), "%u log lines were suppressed: more than %u in a minute", n,
+		 (unsigned)LOG_LINES_A_MINUTE);
+	emit(LOG_WARNING, message);
+}
+
 void log_at(int level, const char *fmt, ...)
 {
 	char message[LINE_MAX_BYTES];
@@ -150,8 +192,9 @@ void log_at(int level, const char *fmt, ...)
 	unsigned missed;
 	va_list ap;
 
-	if (level > max_level)
+	if (level > max_level || !take_line(level))
 		return;
+	report_suppressed();
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);

@@ -11,9 +11,12 @@
  * Levels are syslog's: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO, LOG_DEBUG. One call is one line of
  * at most about a thousand bytes; control characters in it become '?', so that a process name cannot
  * forge a line. A reader that does not read never holds us up: after a short wait the line is dropped
- * and counted, and the count is told once lines go out again. errno is kept. Safe from any thread;
- * not from a signal handler.
+ * and counted, and the count is told once lines go out again. At most LOG_LINES_A_MINUTE are written,
+ * debugging aside; others are counted, and the count is written in the next minute. errno is kept. Safe
+ * from any thread; not from a signal handler.
  */
+enum { LOG_LINES_A_MINUTE = 600 };
+
 enum log_target {
 	LOG_TARGET_STDERR, /* with the journal's "<N>" prefixes when stderr is the journal's */
 	LOG_TARGET_SYSLOG, /* facility daemon at /dev/log; stderr if there is no daemon */
@@ -28,6 +31,9 @@ int log_max_level(void);
 
 /* Path of LOG_TARGET_SYSLOG's socket from the next log_setup() on; for tests. */
 void log_set_syslog_path(const char *path);
+
+/* Length of the minute in LOG_LINES_A_MINUTE; for tests. */
+void log_set_minute(int64_t ns);
 
 void log_at(int level, const char *fmt, ...) _printf_(2, 3);
 

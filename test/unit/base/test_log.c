@@ -27,6 +27,7 @@ static int capture(_unused_ void **state)
 	close(ends[1]);
 	reader = ends[0];
 	unsetenv("JOURNAL_STREAM");
+	log_set_minute(0); /* no limit */
 	return fd_nonblock(reader);
 }
 
@@ -240,6 +241,38 @@ static void limit_counts_and_tells(_unused_ void **state)
 	clock_freeze(false);
 }
 
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void a_flood_is_limited_and_counted(_unused_ void **state)
+{
+	const char *text;
+
+	log_set_minute(60 * NSEC_PER_SEC);
+	log_setup(LOG_TARGET_STDERR, LOG_INFO, "tester");
+	for (unsigned i = 0; i < LOG_LINES_A_MINUTE + 100; i++)
+		log_info("line %u", i);
+	assert_int_equal(count_lines(logged()), LOG_LINES_A_MINUTE);
+	log_error("errors, too");
+	assert_string_equal(logged(), "");
+	log_set_minute(0);
+	log_info("the next minute");
+	text = logged();
+	log_set_minute(60 * NSEC_PER_SEC);
+	assert_string_equal(text, "tester: 101 log lines were suppressed: more than 600 in a minute\n"
+				  "tester: the next minute\n");
+	log_setup(LOG_TARGET_STDERR, LOG_DEBUG, "tester");
+	for (unsigned i = 0; i < LOG_LINES_A_MINUTE + 100; i++)
+		log_debug("line %u", i);
+	assert_int_equal(count_lines(logged()), LOG_LINES_A_MINUTE + 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +286,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_full_syslog_costs_lines_that_are_told, capture, release),
 		cmocka_unit_test_setup_teardown(without_syslog_stderr_gets_it, capture, release),
 		cmocka_unit_test_setup_teardown(limit_counts_and_tells, capture, release),
+		cmocka_unit_test_setup_teardown(a_flood_is_limited_and_counted, capture, release),
 	};
 
 	return cmocka_run_group_tests(tests, make_syslog_dir, remove_syslog_dir);
