@@ -10,7 +10,7 @@ import time
 
 from lib.e2e import Agent, equal, run, values, wait_for
 
-GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def dial(port):
@@ -55,14 +55,15 @@ def unharmed(agent):
 def test_broken_requests():
     cases = [
         (b"GARBAGE\r\n\r\n", b"400"), (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\n", b"400"), (b"\n \n", b"400"),
-        (b"GET /metrics\r\n\r\n", b"400"), (b"GET /metrics HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", b"400"),
-        (b"GET /metrics%00.txt HTTP/1.0\r\n\r\n", b"400"), (b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"GET /metrics\r\n\r\n", b"400"), (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", b"400"),
+        (b"GET /metrics%00.txt HTTP/1.0\r\n\r\n", b"400"), (b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n", b"400"),
         (b"GET /../../etc/passwd HTTP/1.0\r\n\r\n", b"404"), (b"GET /metrics/ HTTP/1.0\r\n\r\n", b"404"),
         (b"DELETE /metrics HTTP/1.0\r\n\r\n", b"405"), (b"TRACE /metrics HTTP/1.0\r\n\r\n", b"405"),
-        (b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n", b"413"),
-        (b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"414"),
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 100000 + b"\r\n\r\n", b"431"),
-        (b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 50000 + b"\r\n", b"431"),
+        (b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n", b"413"),
+        (b"GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"421"),
+        (b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100000 + b"\r\n\r\n", b"431"),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n" + b"a: b\r\n" * 50000 + b"\r\n", b"431"),
         (b"GET /metrics HTTP/3.1\r\n\r\n", b"505"),
     ]
     with Agent() as agent, unharmed(agent):
@@ -86,7 +87,7 @@ def test_noise():
 
 def test_a_thousand_requests_in_one_go():
     with Agent() as agent, unharmed(agent), dial(agent.port()) as connection:
-        tell(connection, b"HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 999 + b"HEAD /metrics HTTP/1.0\r\n\r\n")
+        tell(connection, b"HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 999 + b"HEAD /metrics HTTP/1.0\r\n\r\n")
         equal(listen_to(connection).count(b"HTTP/1.1 200 OK\r\n"), 1000)
 
 
@@ -94,7 +95,7 @@ def test_a_flood_of_stuck_clients():
     """Far more connections than the agent keeps, in every way of being stuck, and scrapes in between that must all succeed."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),
                                                 resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    ways = [b"", b"GET /metrics HT", b"POST /api/v1/gpus HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc", GET * 20]
+    ways = [b"", b"GET /metrics HT", b"POST /api/v1/gpus HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n", GET * 20]
     with Agent() as agent, unharmed(agent):
         begin_kib = resident_kib(agent)
         with contextlib.ExitStack() as stuck:

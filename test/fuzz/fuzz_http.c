@@ -44,7 +44,7 @@ static const struct http_route routes[] = {
 static struct http *server(void)
 {
 	static struct http *http;
-	struct http_config config = { .routes = routes, .generation = generation };
+	struct http_config config = { .routes = routes, .generation = generation, .hosts = "x" };
 	sd_event *event;
 
 	if (!http && (sd_event_new(&event) < 0 || http_new(event, &config, &http) < 0))
