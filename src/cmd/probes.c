@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/as_user.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
@@ -171,7 +172,7 @@ static int print_errno(const struct probing *p, int error)
 /* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_file(struct probing *p, int *ret_fd)
 {
-	_cleanup_close_ int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = open_as_user(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
 
 	if (fd < 0)

@@ -261,6 +261,24 @@ def test_file_capabilities():
         rows.say("capabilities", f"setcap {','.join('cap_' + n.lower() for n in names)}+ep", devices="all", tracing=text, said=nothing_but_records() if names == TRACING else "nothing")
 
 
+def test_file_capabilities_do_not_open_files():
+    """Who may run such a gpusonde may not read other users' files through it."""
+    user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    place()
+    shutil.copy(GPUSONDE, in_place("gpusonde-reads"))
+    file_capabilities(in_place("gpusonde-reads"), TRACING)
+    with tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-") as tmp:
+        os.chmod(tmp, 0o755)
+        secret = shutil.copy(in_place("cuda/libcuda.so.1"), f"{tmp}/secret")
+        os.chmod(secret, 0o600)
+        for words in (["agent", "--check-config", "--config", secret], ["inspect", secret], ["probes", secret]):
+            done = gpusonde(user, *words, program="gpusonde-reads")
+            assert done.returncode != 0, words
+            assert re.search("[Pp]ermission|not readable", done.stderr), (words, done.stderr)
+        done = gpusonde(user, "trace", "-o", f"{tmp}/out", "--", "true", program="gpusonde-reads")
+        assert done.returncode != 0 and not os.path.exists(f"{tmp}/out"), done.stderr
+
+
 def test_a_user_namespace():
     """Root and all capabilities there, none of which the kernel's own things ask for."""
     inside = [*as_user(()), "unshare", "--user", "--map-root-user"]

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/as_user.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
@@ -64,7 +65,7 @@ int inspect_print_errno(const struct invocation *inv, const char *path, int erro
 /* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_regular(const char *path, int *ret_fd)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = open_as_user(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -16,6 +16,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/as_user.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -434,7 +435,7 @@ static int open_output(struct tracing *t)
 	t->output = STDOUT_FILENO;
 	if (!path)
 		return 0;
-	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	t->output = open_as_user(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 	if (t->output < 0) {
 		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(errno));
 		return -errno;
