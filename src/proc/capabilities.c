@@ -135,11 +135,15 @@ static void add_command_remedy(const struct capability *const *lacks, unsigned n
 		if (command_needs >> capability_table[i].need & 1 && !has(all, &capability_table[i]) &&
 		    !is_open(&capability_table[i]))
 			all |= UINT64_C(1) << capability_table[i].capability;
-	strbuf_adds(out, "run it as root (sudo), or give gpusonde the capabilities: sudo setcap ");
-	add_file_list(out, all);
 	/* A truncated path could name another file. */
 	if (length <= 0 || length > PATH_LONG)
 		length = snprintf(path, sizeof(path), "/path/of/gpusonde");
+	/* Everybody who may run it then has the capabilities. setcap comes last: chgrp removes them. */
+	strbuf_addf(out,
+		    "run it as root (sudo), or give the capabilities to a trusted group: sudo chgrp GROUP "
+		    "%.*s; sudo chmod 0750 %.*s; sudo setcap ",
+		    (int)length, path, (int)length, path);
+	add_file_list(out, all);
 	strbuf_addf(out, "+ep %.*s", (int)length, path);
 }
 
@@ -151,16 +155,11 @@ static void add_remedy(const struct capability *const *lacks, unsigned n, uint64
 		return;
 	}
 	strbuf_adds(out, "AmbientCapabilities=");
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
 		strbuf_addf(out, "%sCAP_%s", i ? " " : "", lacks[i]->name);
-		all |= UINT64_C(1) << lacks[i]->capability;
-	}
-	strbuf_adds(out, " in the unit, docker run");
+	strbuf_adds(out, " in the unit, or docker run");
 	for (unsigned i = 0; i < n; i++)
 		strbuf_addf(out, " --cap-add %s", lacks[i]->name);
-	strbuf_adds(out, ", or setcap ");
-	add_file_list(out, all);
-	strbuf_adds(out, "+ep");
 }
 
 static void put_text(struct strbuf *text, char *buf, size_t size)

@@ -32,7 +32,7 @@ enum {
 struct capability_lack {
 	char cause[128]; /* "CAP_BPF and CAP_PERFMON are missing" */
 	const char *lost;
-	char remedy[640]; /* for unit, container or file */
+	char remedy[1200]; /* for unit and container, or for a command's file */
 };
 
 /*

@@ -45,7 +45,7 @@ struct attach_site {
 
 /* Why tracing is not possible: the step that failed, the cause and the remedy. doctor prints it. */
 struct attach_error {
-	char text[640];
+	char text[1500];
 };
 
 /* Whether the running kernel's BTF has uprobe_multi links. Needs no capability. */

@@ -261,7 +261,7 @@ static int check_access(pid_t pid)
 {
 	struct proc_maps maps = { .fd = -1 };
 	int r = proc_maps_open("/proc", pid, &maps);
-	char text[960];
+	char text[1500];
 
 	proc_maps_done(&maps);
 	if (r != -EACCES && r != -EPERM)
