@@ -34,20 +34,32 @@ static const struct flag *find_flag(const struct word *word, unsigned use)
 	return NULL;
 }
 
+/* Called for a flag that its own command does not take. */
+static bool is_of_other_command(const char *text)
+{
+	char name[OPTION_NAME_MAX];
+
+	for (const struct flag *f = flag_table; f < flag_table + FLAGS; f++)
+		if (STRV_EQ(f->name, text))
+			return true;
+	for (unsigned i = 0; i < OPTIONS; i++) {
+		option_flag(&option_table[i], name);
+		if (STRV_EQ(name, text) || (option_table[i].alias && STRV_EQ(option_table[i].alias, text)))
+			return true;
+	}
+	return false;
+}
+
 static void unknown_flag(const struct command *command, const struct word *word, struct strbuf *errors)
 {
 	char names[OPTIONS][OPTION_NAME_MAX], text[OPTION_NAME_MAX];
 	struct nearest nearest;
 
 	snprintf(text, sizeof(text), "%.*s", (int)word->length, word->name);
-	for (unsigned i = 0; i < OPTIONS; i++) {
-		option_flag(&option_table[i], names[i]);
-		if (STRV_EQ(names[i], text)) {
-			strbuf_addf(errors,
-				    "gpusonde %s does not take the option %s: see gpusonde %s --help\n",
-				    command->name, text, command->name);
-			return;
-		}
+	if (is_of_other_command(text)) {
+		strbuf_addf(errors, "gpusonde %s does not take the option %s: see gpusonde %s --help\n",
+			    command->name, text, command->name);
+		return;
 	}
 	strbuf_addf(errors, "unknown option %s", text);
 	nearest_init(&nearest, text);
@@ -55,6 +67,7 @@ static void unknown_flag(const struct command *command, const struct word *word,
 		if (f->uses & command->use)
 			nearest_offer(&nearest, f->name);
 	for (unsigned i = 0; i < OPTIONS; i++) {
+		option_flag(&option_table[i], names[i]);
 		if (!(option_table[i].uses & command->use))
 			continue;
 		nearest_offer(&nearest, names[i]);

@@ -98,8 +98,8 @@ int reading_check(struct reading *reading)
 {
 	if (reading->state >= READING_STATES || reading->entities_n > READING_ENTITIES_MAX ||
 	    reading->processes_n > READING_PROCESSES_MAX || reading->events_n > READING_EVENTS_MAX ||
-	    reading->topology_n > READING_TOPOLOGY_MAX || reading->begin_ns < 0 ||
-	    reading->end_ns < reading->begin_ns)
+	    reading->gpus_unidentified > READING_ENTITIES_MAX || reading->topology_n > READING_TOPOLOGY_MAX ||
+	    reading->begin_ns < 0 || reading->end_ns < reading->begin_ns)
 		return -EBADMSG;
 
 	END_STRING(reading->error);

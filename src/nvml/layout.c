@@ -159,12 +159,12 @@ enum nvml_return reader_enumerate(struct reader *reader)
 	for (uint32_t i = 0; i < MIN(count, (uint32_t)READING_ENTITIES_MAX) && !reader->gone; i++)
 		add_gpu(reader, i);
 	gpus = reading->entities_n;
+	reading->gpus_unidentified = MIN(count, (uint32_t)READING_ENTITIES_MAX) - gpus;
 	for (uint32_t i = 0; i < gpus && !reader->gone; i++)
 		add_instances(reader, (uint16_t)i);
 	if (reader->gone)
 		return reader->gone_result;
 	find_sole(reader, gpus);
-	reading->gpus_unidentified = count - gpus - reading->entities_dropped;
 	for (uint32_t i = 0; i < gpus; i++)
 		if (reading->entities[i].index < READING_TOPOLOGY_MAX)
 			reading->topology_n = MAX(reading->topology_n, reading->entities[i].index + 1u);

@@ -42,6 +42,8 @@ def test_help_and_version_everywhere():
 
 def test_usage_errors_are_status_2():
     for args, remedy in ((["agnet"], "did you mean agent?"), ([], "usage: gpusonde"), (["gpus", "--jsno"], "did you mean --json?"),
+                         (["trace", "--trace-enabled", "no"], "gpusonde trace does not take the option --trace-enabled"),
+                         (["gpus", "--raw"], "gpusonde gpus does not take the option --raw"), (["ps", "--listen", "x"], "gpusonde ps does not take"),
                          (["ps", "extra"], "unexpected argument"), (["gpus", "--watch", "0"], "number of seconds"),
                          (["gpus", "--watch"], "needs a value"), (["help", "gpsu"], "did you mean gpus?")):
         out = command(*args)

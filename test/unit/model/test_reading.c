@@ -66,6 +66,7 @@ static void counts_and_indexes_out_of_range_are_refused(void **state)
 	REFUSED(entities_n, UINT32_MAX);
 	REFUSED(processes_n, READING_PROCESSES_MAX + 1);
 	REFUSED(events_n, READING_EVENTS_MAX + 1);
+	REFUSED(gpus_unidentified, READING_ENTITIES_MAX + 1);
 	REFUSED(topology_n, READING_TOPOLOGY_MAX + 1);
 	REFUSED(begin_ns, -1);
 	REFUSED(end_ns, 999);

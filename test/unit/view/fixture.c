@@ -336,6 +336,7 @@ struct snapshot *fixture_small(void)
 	add_xid(s, 0, 63, 1, 5000);
 	add_xid(s, 7, 79, 1, 3600);
 	add_xid(s, READING_NONE, 48, 5, 7200);
+	s->gpus_unidentified = 2; /* one of them is absent */
 	s->topology_n = 3;
 	s->topology[0][1] = s->topology[1][0] = 6;
 	s->topology_nvlinks[0][1] = s->topology_nvlinks[1][0] = 18;

@@ -160,6 +160,23 @@ static void processes(void **state)
 	fixture_free(s);
 }
 
+static void topology_is_by_index(void **state)
+{
+	struct snapshot *s = fixture_small();
+	json_t *d, *pairs;
+
+	(void)state;
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		s->entities[i].present &= s->entities[i].id.index != 1;
+	d = document(s, JSON_NODE);
+	pairs = json_object_get(json_object_get(d, "node"), "topology");
+	assert_int_equal(json_array_size(pairs), 1);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(pairs, 0), "a")), 0);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(pairs, 0), "b")), 2);
+	json_decref(d);
+	snapshot_unref(s);
+}
+
 static void node(void **state)
 {
 	struct snapshot *s = fixture_small(), *empty = fixture_empty();
@@ -221,6 +238,7 @@ static void text_reads_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(topology_is_by_index),
 		cmocka_unit_test(only_the_sections_asked_for),
 		cmocka_unit_test(shapes),
 		cmocka_unit_test(reasons_and_estimates),
