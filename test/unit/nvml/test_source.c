@@ -111,13 +111,14 @@ static void kills_and_replaces_what_hangs(void **state)
 	WAIT_FOR(f.readings == 2);
 	assert_int_equal(f.status.starts, 2);
 	assert_int_equal(f.status.crashes, 0);
-	assert_int_equal(f.status.stuck, 0);
 	/*
 	 * What the first had left to survive, the second found; and it does not count attachments from zero.
 	 */
 	assert_string_equal(f.last.driver_version, "kept");
 	assert_int_equal(f.last.attach, 2);
 	assert_string_equal(f.status.error, "");
+	/* What was killed ends as soon as a busy machine lets it. */
+	WAIT_FOR(f.status.stuck == 0);
 }
 
 /* Held up for longer than a call may take, while the answer lies in the socket. */
