@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "cmd/trace/exec_gate_private.h"
+#include "helper/message.h"
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 }; /* as in a shell */
 

@@ -24,6 +24,3 @@ int exec_gate_filter(void);
 
 /* The holder's loop; returns when no process with the filter is left. @channel: to gpusonde. */
 void exec_gate_serve(int listener, int channel);
-int send_with_fd(int channel, const void *data, size_t n, int fd);
-/* Returns the bytes received, 0 when the other end is closed, or -errno. *ret_fd: -1 if none was sent. */
-ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd);

@@ -22,6 +22,7 @@
 #include "base/macro.h"
 #include "base/text.h"
 #include "cmd/trace/exec_gate_private.h"
+#include "helper/message.h"
 
 #if defined(__x86_64__)
 #define NATIVE_ARCH AUDIT_ARCH_X86_64
@@ -91,52 +92,6 @@ int exec_gate_filter(void)
 	int fd = try_filter(true);
 
 	return fd == -EINVAL ? try_filter(false) : fd;
-}
-
-int send_with_fd(int channel, const void *data, size_t n, int fd)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = { 0 };
-	struct iovec iov = { (void *)data, n };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-
-	if (fd >= 0) {
-		message.msg_control = control.space;
-		message.msg_controllen = sizeof(control.space);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { data, n };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof(control.space),
-	};
-	ssize_t got = recvmsg(channel, &message, MSG_CMSG_CLOEXEC);
-
-	if (got < 0)
-		return -errno;
-	*ret_fd = -1;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
-	return got;
 }
 
 static pid_t process_of(pid_t tid)

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/confine.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/macro.h"
+
+enum { NOBODY = 65534, WORDS = _LINUX_CAPABILITY_U32S_3 };
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "which AUDIT_ARCH_ is this?"
+#endif
+
+/* The sanitizers' runtimes reserve terabytes and make system calls of their own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(undefined_behavior_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* ---- life and limits ---- */
+
+static int live_and_die_with(const char *name, pid_t owner)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	if (getppid() != owner)
+		return -ESRCH; /* it died before */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	prctl(PR_SET_NAME, name);
+	return 0;
+}
+
+static int set_limit(int resource, rlim_t value)
+{
+	const struct rlimit limit = { value, value };
+
+	return setrlimit((__rlimit_resource_t)resource, &limit) < 0 ? -errno : 0;
+}
+
+static int set_limits(const struct confinement *confinement)
+{
+	int r = set_limit(RLIMIT_CORE, 0);
+
+	if (r == 0)
+		r = set_limit(RLIMIT_FSIZE, 0);
+	if (r == 0 && confinement->memory_bytes && !SANITIZED)
+		r = set_limit(RLIMIT_AS, confinement->memory_bytes);
+	return r;
+}
+
+/* ---- user and capabilities ---- */
+
+static int set_capabilities(uint64_t wanted)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[WORDS];
+
+	if (syscall(SYS_capget, &header, sets) < 0)
+		return -errno;
+	for (unsigned i = 0; i < WORDS; i++) {
+		uint32_t kept = sets[i].permitted & (uint32_t)(wanted >> (32 * i));
+
+		sets[i] = (struct __user_cap_data_struct){ .effective = kept, .permitted = kept };
+	}
+	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
+}
+
+/*
+ * Root that has lost its capabilities still owns root's files. Where the user cannot be changed (in a user
+ * namespace of one user), the filter is what keeps it from writing.
+ */
+static void leave_root(void)
+{
+	if (geteuid() != 0)
+		return;
+	prctl(PR_SET_KEEPCAPS, 1);
+	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+	    setresuid(NOBODY, NOBODY, NOBODY) < 0)
+		return;
+	prctl(PR_SET_KEEPCAPS, 0);
+}
+
+static int give_up_rights(uint64_t capabilities)
+{
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (!(capabilities >> cap & 1))
+			prctl(PR_CAPBSET_DROP, cap); /* fails without CAP_SETPCAP, and beyond the last one */
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	leave_root();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+		return -errno;
+	/* The change of the user cleared the signal that comes with the owner's end. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return -errno;
+	return set_capabilities(capabilities);
+}
+
+/* ---- system calls ---- */
+
+/* What every helper may call, and what each flag of struct confinement adds. */
+static const int always[] = {
+	SYS_read,         SYS_pread64,        SYS_readv,         SYS_close,
+	SYS_fstat,        SYS_lseek,          SYS_fcntl,         SYS_dup,
+	SYS_sendmsg,      SYS_recvmsg,        SYS_sendto,        SYS_recvfrom,
+	SYS_ppoll,        SYS_getpid,         SYS_gettid,        SYS_brk,
+	SYS_mmap,         SYS_munmap,         SYS_mremap,        SYS_madvise,
+	SYS_mprotect,     SYS_futex,          SYS_clock_gettime, SYS_clock_nanosleep,
+	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,  SYS_exit,
+	SYS_exit_group,   SYS_sched_yield,    SYS_getrandom,     SYS_restart_syscall,
+	SYS_tgkill, /* abort() */
+#ifdef SYS_poll
+	SYS_poll,
+#endif
+};
+static const int opening[] = {
+	SYS_openat2,    SYS_newfstatat, SYS_statx, SYS_fstatfs,
+	SYS_readlinkat, SYS_getdents64, SYS_ioctl, /* user namespaces: NS_GET_USERNS ... */
+#ifdef SYS_readlink
+	SYS_readlink,
+#endif
+#ifdef SYS_stat
+	SYS_stat,
+#endif
+};
+static const int reading_memory[] = { SYS_process_vm_readv };
+static const int threading[] = {
+	SYS_clone3,     SYS_clone, SYS_set_robust_list,     SYS_rseq, SYS_sched_setscheduler, SYS_setpriority,
+	SYS_ioprio_set, SYS_prctl, SYS_write /* eventfd */,
+};
+
+enum { CALLS_MAX = 96 };
+
+struct filter {
+	struct sock_filter code[2 * CALLS_MAX + 16];
+	unsigned short n;
+};
+
+static void add_instruction(struct filter *filter, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
+{
+	filter->code[filter->n++] = (struct sock_filter)BPF_JUMP(code, k, yes, no);
+}
+
+static void allow(struct filter *filter, const int *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)calls[i], 0, 1);
+		add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	}
+}
+
+/*
+ * Only for reading. The flags of openat2() lie in memory, where a filter cannot look: what it opens for
+ * writing cannot be written to, since there is no write().
+ */
+static void allow_open(struct filter *filter, int call, unsigned flags_argument)
+{
+	const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
+
+	add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+	add_instruction(filter, BPF_LD | BPF_W | BPF_ABS,
+			offsetof(struct seccomp_data, args[0]) + 8 * flags_argument, 0, 0);
+	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, writing, 1, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+}
+
+static int filter_calls(const struct confinement *confinement)
+{
+	struct filter filter = { .n = 0 };
+	struct sock_fprog program;
+
+	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+	add_instruction(&filter, BPF_JMP | BPF_JEQ | BPF_K, NATIVE_ARCH, 1, 0);
+	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	allow(&filter, always, ARRAY_SIZE(always));
+	if (confinement->opens) {
+		allow(&filter, opening, ARRAY_SIZE(opening));
+		allow_open(&filter, SYS_openat, 2);
+#ifdef SYS_open
+		allow_open(&filter, SYS_open, 1);
+#endif
+	}
+	if (confinement->reads_memory)
+		allow(&filter, reading_memory, ARRAY_SIZE(reading_memory));
+	if (confinement->threads)
+		allow(&filter, threading, ARRAY_SIZE(threading));
+	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+	program = (struct sock_fprog){ filter.n, filter.code };
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
+}
+
+int confine(const struct confinement *confinement, int owner)
+{
+	int r = live_and_die_with(confinement->name, owner);
+
+	if (r == 0)
+		r = set_limits(confinement);
+	if (r == 0)
+		r = give_up_rights(confinement->capabilities);
+	if (r == 0 && getppid() != owner)
+		r = -ESRCH;
+	if (r == 0 && !SANITIZED)
+		r = filter_calls(confinement);
+	return r;
+}

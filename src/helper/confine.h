@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a helper process does before it reads its first message: gives up what its role does not need. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CONFINE_CAPABILITY(name_) (UINT64_C(1) << CAP_##name_)
+
+struct confinement {
+	const char *name; /* of the process, for ps: at most 15 characters */
+	uint64_t capabilities; /* that it keeps if it has them: CONFINE_CAPABILITY(SYS_PTRACE) ... */
+	bool opens; /* it may open files and folders, for reading */
+	bool reads_memory; /* process_vm_readv() of other processes */
+	bool threads;
+	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */
+};
+
+/*
+ * Ends with @owner, cannot be traced or dump core, keeps the capabilities alone, as another user than root
+ * if it can change to one, and filters system calls. In this order, so that a failure leaves nothing of the
+ * later ones. -errno; -ESRCH: the owner has ended.
+ */
+int confine(const struct confinement *confinement, int owner);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * src/helper runs disposable processes: what may hang, crash or be taken over because it touches files, names
+ * or memory that users choose. The owner sends a message and sets a deadline; a helper that does not answer
+ * is killed and replaced by the next message. What the kernel does not let end (a page that never comes) is
+ * left behind and counted.
+ *
+ * helper.c is the owner's side, confine.c what the helper does first, message.c what both sides send with.
+ *
+ * Invariants
+ *  1. The owner never waits: no call here blocks.
+ *  2. A helper ends when its owner does, even by SIGKILL, unless the kernel holds it.
+ *  3. It has only the capabilities of its role, a system call filter and limits (confine.h), and no
+ *     descriptor but its socket and what it is sent.
+ *  4. What it answers is hostile: the owner checks every length and index.
+ *  5. All functions of this header belong to one thread, that of the event loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/macro.h"
+
+enum { HELPER_MESSAGE_MAX = 128 << 10 }; /* bytes, either way */
+
+struct helper;
+
+struct helper_config {
+	const char *program; /* its executable; NULL: gpusonde-reader, where it was built or is installed */
+	const char *role; /* its argument, a static string */
+	uint64_t capabilities; /* bits of what it may keep (confine.h), if this process has them */
+	unsigned max_stuck; /* so many that were killed and do not end: no further one is started */
+	int64_t idle_ns; /* ends after so long without a message; 0: never */
+};
+
+struct helper_ops {
+	/* @fd, -1 for none, belongs to the callee. May call any function of this header but helper_free(). */
+	void (*answer)(const void *message, size_t n, int fd, void *userdata);
+	/*
+	 * It ended by itself or did not answer by the deadline (@hung), and is gone with all that it was
+	 * asked. The same is allowed as in answer().
+	 */
+	void (*lost)(bool hung, void *userdata);
+};
+
+struct helper_stats {
+	uint64_t starts, crashes, hung;
+	unsigned stuck; /* killed, not ended */
+	pid_t pid; /* 0: none runs */
+};
+
+int helper_new(sd_event *event, const struct helper_config *config, const struct helper_ops *ops,
+	       void *userdata, struct helper **ret_helper);
+void helper_free(struct helper *helper);
+DEFINE_CLEANUP(struct helper *, helper_free, helper_freep)
+/*
+ * Sends a message, to a new process if none runs. @fd (-1: none) stays the caller's. -EAGAIN: its queue is
+ * full, or one that crashed may not yet be replaced; -EBUSY: too many are stuck; another error: it cannot be
+ * started.
+ */
+int helper_send(struct helper *helper, const void *message, size_t n, int fd);
+/* It must send a message within @in_ns from now; 0: nothing is expected of it any more. */
+void helper_deadline(struct helper *helper, int64_t in_ns);
+void helper_stats(const struct helper *helper, struct helper_stats *ret_stats);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "helper/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "config.h"
+
+#define PROGRAM "gpusonde-reader"
+
+enum { FD_ASIDE = 10, WORDS = _LINUX_CAPABILITY_U32S_3 };
+
+void helper_find_program(const char *configured, char ret_path[PATH_MAX])
+{
+	/* As built, and as installed, which works below any DESTDIR. */
+	static const char *const beside[] = { "/" PROGRAM, "/../libexec/gpusonde/" PROGRAM };
+	char self[PATH_MAX];
+	ssize_t n;
+	char *slash;
+
+	if (configured) {
+		snprintf(ret_path, PATH_MAX, "%s", configured);
+		return;
+	}
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	self[MAX(n, 0)] = '\0';
+	slash = strrchr(self, '/');
+	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
+		*slash = '\0';
+		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX &&
+		    access(ret_path, X_OK) == 0)
+			return;
+	}
+	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" PROGRAM);
+}
+
+/* ---- capabilities that pass an exec, where this process is not root ---- */
+
+/*
+ * Makes this thread's capabilities of @wanted ambient. Sets *ret_before to the bits that were inheritable
+ * before. Failures are ignored: the helper then lacks them, and says what it is refused.
+ */
+static void pass_capabilities(uint64_t wanted, uint64_t *ret_before)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[WORDS];
+
+	*ret_before = UINT64_MAX;
+	if (geteuid() == 0 || syscall(SYS_capget, &header, sets) < 0)
+		return;
+	*ret_before = sets[0].inheritable | (uint64_t)sets[1].inheritable << 32;
+	sets[0].inheritable |= sets[0].permitted & (uint32_t)wanted;
+	sets[1].inheritable |= sets[1].permitted & (uint32_t)(wanted >> 32);
+	if (syscall(SYS_capset, &header, sets) < 0)
+		return;
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (wanted >> cap & 1)
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+}
+
+/* A capability that is no longer inheritable is no longer ambient. */
+static void keep_capabilities(uint64_t before)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[WORDS];
+
+	if (before == UINT64_MAX || syscall(SYS_capget, &header, sets) < 0)
+		return;
+	sets[0].inheritable = (uint32_t)before;
+	sets[1].inheritable = (uint32_t)(before >> 32);
+	syscall(SYS_capset, &header, sets);
+}
+
+/* ---- starting ---- */
+
+static int make_sockets(int *ret_ours, int *ret_theirs)
+{
+	_cleanup_close_ int theirs = -1, ours = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	*ret_theirs = fcntl(theirs, F_DUPFD_CLOEXEC, FD_ASIDE);
+	if (*ret_theirs < 0)
+		return -errno;
+	r = fd_nonblock(ours);
+	if (r < 0) {
+		closep(ret_theirs);
+		return r;
+	}
+	*ret_ours = TAKE_FD(ours);
+	return 0;
+}
+
+static int add_actions(posix_spawn_file_actions_t *actions, int socket)
+{
+	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, socket, HELPER_SOCKET);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_SOCKET + 1);
+	return -r;
+}
+
+/* The event loop blocks signals, and its handlers do not exist in the helper. */
+static int set_signals(posix_spawnattr_t *attributes)
+{
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	sigdelset(&all, SIGKILL);
+	sigdelset(&all, SIGSTOP);
+	r = posix_spawnattr_setsigmask(attributes, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attributes, &all);
+	if (r == 0)
+		r = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	return -r;
+}
+
+static int spawn(const char *program, char *const argv[], int socket, pid_t *ret_pid)
+{
+	char *const none[] = { NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	int r = -posix_spawn_file_actions_init(&actions);
+
+	if (r < 0)
+		return r;
+	r = -posix_spawnattr_init(&attributes);
+	if (r == 0) {
+		r = add_actions(&actions, socket);
+		if (r == 0)
+			r = set_signals(&attributes);
+		if (r == 0)
+			r = -posix_spawn(ret_pid, program, &actions, &attributes, argv, none);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+int helper_spawn(const char *program, const char *role, uint64_t capabilities, pid_t *ret_pid, int *ret_pidfd,
+		 int *ret_socket)
+{
+	_cleanup_close_ int ours = -1, theirs = -1;
+	char name[] = PROGRAM, owner[16];
+	char *const argv[] = { name, (char *)role, owner, NULL };
+	uint64_t before;
+	pid_t pid;
+	int r = make_sockets(&ours, &theirs);
+
+	if (r < 0)
+		return r;
+	snprintf(owner, sizeof(owner), "%d", (int)getpid());
+	pass_capabilities(capabilities, &before);
+	r = spawn(program, argv, theirs, &pid);
+	keep_capabilities(before);
+	if (r < 0)
+		return r;
+	/* The PID cannot be reused before we wait for it, so this is the process that we started. */
+	*ret_pidfd = pidfd_open(pid, 0);
+	if (*ret_pidfd < 0) {
+		r = -errno;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return r;
+	}
+	*ret_pid = pid;
+	*ret_socket = TAKE_FD(ours);
+	return 0;
+}

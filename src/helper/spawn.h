@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <limits.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The helper's descriptor of its socket. */
+enum { HELPER_SOCKET = 3 };
+
+/*
+ * The helper's executable: @configured, or gpusonde-reader beside our own executable, or where it is
+ * installed. Always returns a path, which need not exist.
+ */
+void helper_find_program(const char *configured, char ret_path[PATH_MAX]);
+/*
+ * Starts @program with the arguments @role and our PID, and with those of @capabilities that this process has.
+ * *ret_socket, SOCK_SEQPACKET and non-blocking, and *ret_pidfd belong to the caller. -errno.
+ */
+int helper_spawn(const char *program, const char *role, uint64_t capabilities, pid_t *ret_pid, int *ret_pidfd,
+		 int *ret_socket);

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * gpusonde-reader: reads files, names and memory that users choose, in place of the agent, which starts it
+ * (src/helper). One program with a role for each kind of work, since the processes of all roles share its
+ * pages.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "helper/confine.h"
+#include "helper/spawn.h"
+#include "trace/reader_sites.h"
+
+struct role {
+	const char *name;
+	struct confinement confinement;
+	int (*serve)(int channel);
+};
+
+enum { MIB = 1 << 20 };
+
+/* Memory: four times what the largest of NVIDIA's libraries takes, see docs/benchmarks.md. */
+static const struct role roles[] = {
+	{ "sites", { .name = "gpusonde-sites", .memory_bytes = UINT64_C(256) * MIB }, reader_sites_serve },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 3 && i < ARRAY_SIZE(roles); i++) {
+		if (strcmp(argv[1], roles[i].name) != 0)
+			continue;
+		if (confine(&roles[i].confinement, atoi(argv[2])) < 0)
+			return EXIT_FAILURE;
+		return roles[i].serve(HELPER_SOCKET);
+	}
+	fprintf(stderr, "gpusonde-reader is started by gpusonde: run gpusonde agent instead\n");
+	return EXIT_FAILURE;
+}

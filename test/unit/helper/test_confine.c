@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A forked process confines itself and tries what it must not be able to do. */
+#include "needs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "helper/confine.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static pid_t tester;
+static char byte;
+
+/* Each returns 0 if it was refused. */
+static int try_open(void)
+{
+	return open("/etc/hostname", O_RDONLY) >= 0;
+}
+
+static int try_write(void)
+{
+	return open("/tmp/confined", O_WRONLY | O_CREAT, 0600) >= 0;
+}
+
+static int try_socket(void)
+{
+	return socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
+}
+
+static int try_exec(void)
+{
+	execl("/bin/false", "false", (char *)NULL);
+	return 0; /* false(1) ends with 1 */
+}
+
+static int try_fork(void)
+{
+	return fork() >= 0;
+}
+
+static int try_signal(void)
+{
+	return kill(tester, 0) == 0;
+}
+
+static int try_ptrace(void)
+{
+	return ptrace(PTRACE_ATTACH, tester, 0, 0) == 0;
+}
+
+static int try_read_memory(void)
+{
+	char here;
+
+	return process_vm_readv(tester, &(struct iovec){ &here, 1 }, 1, &(struct iovec){ &byte, 1 }, 1, 0) ==
+	       1;
+}
+
+static int try_root(void)
+{
+	return setuid(0) == 0 || geteuid() == 0;
+}
+
+static int try_dump(void)
+{
+	return prctl(PR_GET_DUMPABLE) != 0;
+}
+
+static int ends_with(const struct confinement *confinement, int (*attempt)(void))
+{
+	int status;
+	pid_t owner = getpid(), pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (confine(confinement, owner) < 0)
+			_exit(99);
+		_exit(attempt());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static const struct confinement nothing = { .name = "confined" };
+
+static void needs_filter(void)
+{
+	if (SANITIZED)
+		need_unmet("a build with sanitizers does not filter system calls");
+}
+
+static void may_do_nothing_else(void **state)
+{
+	(void)state;
+	needs_filter();
+	tester = getpid();
+	assert_int_equal(ends_with(&nothing, try_open), 0);
+	assert_int_equal(ends_with(&nothing, try_write), 0);
+	assert_int_equal(ends_with(&nothing, try_socket), 0);
+	assert_int_equal(ends_with(&nothing, try_exec), 0);
+	assert_int_equal(ends_with(&nothing, try_fork), 0);
+	assert_int_equal(ends_with(&nothing, try_signal), 0);
+	assert_int_equal(ends_with(&nothing, try_ptrace), 0);
+	assert_int_equal(ends_with(&nothing, try_read_memory), 0);
+}
+
+static void leaves_root_and_dumps_nothing(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		need_unmet("not root");
+	assert_int_equal(ends_with(&nothing, try_root), 0);
+	needs_filter();
+	/* The filter refuses prctl(), so this says that it was refused, not what it is. */
+	assert_int_equal(ends_with(&nothing, try_dump), 1);
+}
+
+static void may_do_what_its_role_needs(void **state)
+{
+	struct confinement role = { .name = "confined", .opens = true };
+
+	(void)state;
+	tester = getpid();
+	assert_int_equal(ends_with(&role, try_open), 1);
+	assert_int_equal(ends_with(&role, try_write), 0);
+	if (geteuid() != 0)
+		need_unmet("not root: no capability to keep");
+	role.reads_memory = true;
+	role.capabilities = CONFINE_CAPABILITY(SYS_PTRACE);
+	assert_int_equal(ends_with(&role, try_read_memory), 1);
+	role.capabilities = 0;
+	assert_int_equal(ends_with(&role, try_read_memory), 0);
+}
+
+static void does_not_outlive_its_owner(void **state)
+{
+	(void)state;
+	assert_int_equal(confine(&nothing, getpid()), -ESRCH);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(may_do_nothing_else),
+		cmocka_unit_test(leaves_root_and_dumps_nothing),
+		cmocka_unit_test(may_do_what_its_role_needs),
+		cmocka_unit_test(does_not_outlive_its_owner),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
