@@ -14,7 +14,8 @@ enum { HELPER_SOCKET = 3 };
  */
 void helper_find_program(const char *configured, char ret_path[PATH_MAX]);
 /*
- * Starts @program with the arguments @role and our PID, and with those of @capabilities that this process has.
+ * Starts @program with the arguments @role and our PID, and with those of @capabilities that this process
+ * has.
  * *ret_socket, SOCK_SEQPACKET and non-blocking, and *ret_pidfd belong to the caller. -errno.
  */
 int helper_spawn(const char *program, const char *role, uint64_t capabilities, pid_t *ret_pid, int *ret_pidfd,
