@@ -174,7 +174,7 @@ static void topology_is_by_index(void **state)
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(pairs, 0), "a")), 0);
 	assert_int_equal(json_integer_value(json_object_get(json_array_get(pairs, 0), "b")), 2);
 	json_decref(d);
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 static void node(void **state)
