@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The mounts of this machine, as root made them: where a file's pages come from, and whether a user may
+ * withhold them. Only text of /proc is read; no file system is asked anything.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/macro.h"
+
+enum mount_kind {
+	/* pages come from memory, or from disks of this machine: no user can withhold them */
+	MOUNT_LOCAL,
+	MOUNT_NETWORK, /* a server that does not answer withholds them */
+	MOUNT_USERS, /* served by a program (FUSE), of an unknown type, or mounted in a user's namespace */
+};
+
+struct mounts;
+
+int mounts_new(const char *proc_root, struct mounts **ret_mounts);
+void mounts_free(struct mounts *mounts);
+DEFINE_CLEANUP(struct mounts *, mounts_free, mounts_freep)
+
+/*
+ * The kind of the file system of an open file, by the mount that it was opened through (STATX_MNT_ID), which
+ * is sought in the tables of the machine's first process, of ours, and of process @pid (0: none). The caller must hold the file open: devices and
+ * numbers of mounts are used again.
+ * *ret_type: name of the file system's type, "" where no table has it; valid until the next call.
+ */
+enum mount_kind mounts_kind(struct mounts *mounts, int32_t pid, uint64_t mount_id, const char **ret_type);
+
+/* The kind of a type of file system, by name, but for overlay, which depends on its layers. */
+enum mount_kind mount_kind_of_type(const char *type);
+
+/* One line of mountinfo, see proc_pid_mountinfo(5). The texts are unescaped, and lie in @line. */
+struct mount_line {
+	uint64_t id, dev;
+	char *point, *type, *options; /* where it is mounted; options of the file system itself */
+};
+/* -EBADMSG. Changes @line. */
+int mount_line_parse(char *line, struct mount_line *ret_line);

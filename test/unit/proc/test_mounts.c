@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "proc/mounts.h"
+
+static char root[64];
+static struct mounts *mounts;
+
+static void make(const char *name, const char *text)
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+/* The machine's table, ours, and those of process 7 of a user and of process 8 of root. */
+static int begin(void **state)
+{
+	char link[128];
+
+	(void)state;
+	strcpy(root, "/tmp/mounts.XXXXXX");
+	assert_non_null(mkdtemp(root));
+	make("1/mountinfo",
+	     "20 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+	     "21 20 0:30 / /home rw - nfs4 server:/home rw\n"
+	     "22 20 0:31 / /srv/fuse rw - fuse.sshfs x rw,user_id=0\n"
+	     "23 20 0:32 / /good\\040one rw - overlay overlay "
+	     "rw,lowerdir=/var/a\\134:b:/var/b,upperdir=/var/u,workdir=/var/w\n"
+	     "24 20 0:33 / /bad rw - overlay o rw,lowerdir=/var/a:/srv/fuse/x,upperdir=/var/u\n"
+	     "25 20 0:34 / /bad2 rw - overlay o rw,lowerdir=/var/a,upperdir=/home/u\n"
+	     "26 20 0:35 / /var/run/1/rootfs rw - overlay o rw,lowerdir=l/A:l/B,upperdir=1/diff,workdir=1/w\n"
+	     "27 20 0:36 / /srv/fuse2 rw - overlay o rw,lowerdir+=/var/a,lowerdir+=/srv/fuse/y\n"
+	     "28 20 0:37 / /empty rw - overlay o rw\n"
+	     "29 20 0:38 / /comma rw - overlay o rw,lowerdir=/srv/fuse\\054x,upperdir=/var/u\n"
+	     "30 20 0:39 / /srv/x rw - overlay o rw,lowerdir=fuse/a,upperdir=/var/u\n");
+	make("self/mountinfo", "40 1 0:50 / /tmp rw - tmpfs tmpfs rw\n");
+	make("7/mountinfo", "70 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+			    "71 1 0:60 / /mnt rw - fuse x rw\n"
+			    "72 1 0:61 / /tmp rw - tmpfs x rw\n"
+			    "73 1 0:62 / /o rw - overlay o rw,lowerdir=/usr,upperdir=/tmp/u\n"
+			    "74 1 0:60 / /lie rw - ext4 x rw\n");
+	make("8/mountinfo", "80 1 0:61 / /tmp rw - tmpfs x rw\n81 1 0:70 / /f rw - fuse x rw\n");
+	make("1/ns/x", "");
+	make("7/ns/x", "");
+	make("8/ns/x", "");
+	snprintf(link, sizeof(link), "%s/1/ns/user", root);
+	assert_int_equal(symlink("user:[1]", link), 0);
+	snprintf(link, sizeof(link), "%s/7/ns/user", root);
+	assert_int_equal(symlink("user:[7]", link), 0);
+	snprintf(link, sizeof(link), "%s/8/ns/user", root);
+	assert_int_equal(symlink("user:[1]", link), 0);
+	assert_int_equal(mounts_new(root, &mounts), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	char command[128];
+
+	(void)state;
+	mounts_free(mounts);
+	snprintf(command, sizeof(command), "rm -r %s", root);
+	return system(command);
+}
+
+static const char *kind(int32_t pid, uint64_t id)
+{
+	static const char *const names[] = { "local", "network", "users" };
+	static char text[128];
+	const char *type;
+	enum mount_kind kind = mounts_kind(mounts, pid, id, &type);
+
+	snprintf(text, sizeof(text), "%s %s", names[kind], type);
+	return text;
+}
+
+static void what_root_mounted(void **state)
+{
+	(void)state;
+	assert_string_equal(kind(0, 20), "local ext4");
+	assert_string_equal(kind(0, 40), "local tmpfs");
+	assert_string_equal(kind(0, 21), "network nfs4");
+	assert_string_equal(kind(0, 22), "users fuse.sshfs");
+	assert_string_equal(kind(0, 99), "users ");
+}
+
+static void an_overlay_is_as_good_as_its_layers(void **state)
+{
+	(void)state;
+	assert_string_equal(kind(0, 23), "local overlay");
+	assert_string_equal(kind(0, 24), "users overlay");
+	assert_string_equal(kind(0, 25), "network overlay");
+	assert_string_equal(kind(0, 26), "local overlay"); /* layers relative to a folder that is not said */
+	assert_string_equal(kind(0, 27), "users overlay");
+	assert_string_equal(kind(0, 28), "users overlay");
+	assert_string_equal(kind(0, 29), "local overlay"); /* /srv/fuse,x is not below /srv/fuse */
+	assert_string_equal(kind(0, 30), "users overlay"); /* its layer may be below /srv */
+}
+
+static void what_only_a_process_sees(void **state)
+{
+	(void)state;
+	assert_string_equal(kind(7, 70), "local ext4");
+	assert_string_equal(kind(7, 71), "users fuse");
+	assert_string_equal(kind(7, 72), "users tmpfs"); /* a user's own mount */
+	assert_string_equal(kind(7, 73), "users overlay");
+	assert_string_equal(kind(7, 74),
+			    "users ext4"); /* a device of which root's table says something else */
+	assert_string_equal(kind(8, 80), "local tmpfs"); /* root's own namespace, such as a service's */
+	assert_string_equal(kind(8, 81), "users fuse");
+	assert_string_equal(kind(9, 70), "users "); /* the process has ended */
+}
+
+static void this_machine(void **state)
+{
+	const char *type;
+
+	(void)state;
+	mounts_free(mounts);
+	assert_int_equal(mounts_new("/proc", &mounts), 0);
+	/* A mount that is made now is seen: the table is read again. Elsewhere than as root this only looks. */
+	assert_int_equal(mounts_kind(mounts, 0, UINT64_MAX, &type), MOUNT_USERS);
+}
+
+static void lines(void **state)
+{
+	char good[] = "36 35 98:0 /mnt1 /m\\040t rw,noatime master:1 propagate_from:2 - ext3 /dev/root rw",
+	     *bad[] = { (char[]){ "" }, (char[]){ "36" }, (char[]){ "36 35 98 / / rw - x y z" },
+			(char[]){ "36 35 9:8 / / rw" }, (char[]){ "x 35 9:8 / / rw - x y z" } };
+	struct mount_line line;
+
+	(void)state;
+	assert_int_equal(mount_line_parse(good, &line), 0);
+	assert_int_equal(line.id, 36);
+	assert_int_equal(line.dev, makedev(98, 0));
+	assert_string_equal(line.point, "/m t");
+	assert_string_equal(line.type, "ext3");
+	assert_string_equal(line.options, "rw");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_not_equal(mount_line_parse(bad[i], &line), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_root_mounted, begin, end),
+		cmocka_unit_test_setup_teardown(an_overlay_is_as_good_as_its_layers, begin, end),
+		cmocka_unit_test_setup_teardown(what_only_a_process_sees, begin, end),
+		cmocka_unit_test_setup_teardown(this_machine, begin, end),
+		cmocka_unit_test(lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
