@@ -46,6 +46,14 @@ int64_t clock_real_ns(void)
 	return now_ns(REAL);
 }
 
+int64_t clock_thread_cpu_ns(void)
+{
+	struct timespec ts = { 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
 void clock_advance(int64_t ns)
 {
 	advanced_ns += ns;

@@ -16,6 +16,8 @@
 int64_t clock_boot_ns(void);
 int64_t clock_mono_ns(void);
 int64_t clock_real_ns(void);
+/* CPU time of the calling thread; not of the simulated clock. */
+int64_t clock_thread_cpu_ns(void);
 
 /*
  * The simulated clock of tests and benchmarks: advances all three clocks of this process by @ns. If the clock

@@ -156,7 +156,9 @@ static int print_errno(const struct probing *p, int error)
 		return print_error(
 			p, "for an architecture that cannot be traced: name a file for x86-64 or arm64");
 	case -E2BIG:
-		return print_error(p, "has more CUDA functions than CUDA: it is no library of NVIDIA");
+		return print_error(
+			p, "has more CUDA functions than CUDA, or takes too long to read its symbols: "
+			   "it is no library of NVIDIA");
 	case -ENOENT:
 		return print_error(
 			p, "no such file: check the path; the driver's library is the libcuda.so.1 that "

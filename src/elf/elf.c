@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "elf/private.h"
 
 /* Of segments that are loaded; a linker makes two to six. */
@@ -134,6 +135,7 @@ int elf_open(int fd, struct elf_file **ret_file)
 		return -ENOMEM;
 	file->fd = fd;
 	file->size = (uint64_t)st.st_size;
+	file->cpu_end_ns = INT64_MAX;
 	r = read_headers(file);
 	if (r < 0)
 		return r;
@@ -144,6 +146,16 @@ int elf_open(int fd, struct elf_file **ret_file)
 void elf_close(struct elf_file *file)
 {
 	free(file);
+}
+
+void elf_limit_cpu(struct elf_file *file, int64_t end_ns)
+{
+	file->cpu_end_ns = end_ns;
+}
+
+int elf_check_cpu(const struct elf_file *file)
+{
+	return file->cpu_end_ns != INT64_MAX && clock_thread_cpu_ns() > file->cpu_end_ns ? -ETIME : 0;
 }
 
 uint16_t elf_machine(const struct elf_file *file)

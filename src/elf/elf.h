@@ -43,6 +43,12 @@ int elf_open(int fd, struct elf_file **ret_file);
 void elf_close(struct elf_file *file);
 DEFINE_CLEANUP(struct elf_file *, elf_close, elf_closep)
 
+/*
+ * From now on, reading symbols or slots ends with -ETIME once the CPU time of the calling thread is past
+ * @end_ns (clock_thread_cpu_ns()). Without a limit, millions of symbols with long names take seconds.
+ */
+void elf_limit_cpu(struct elf_file *file, int64_t end_ns);
+
 /* EM_X86_64, EM_AARCH64, ... */
 uint16_t elf_machine(const struct elf_file *file);
 /*

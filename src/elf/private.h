@@ -12,6 +12,7 @@ enum {
 	ELF_PIECES = 512,
 	/* takes half a second; only reached if names are scattered on purpose */
 	ELF_PIECE_READS_MAX = 1 << 20,
+	ELF_CHECK = 256, /* symbols or slots between looks at the time */
 };
 
 struct elf_segment {
@@ -33,6 +34,7 @@ struct elf_file {
 	uint32_t segments_n;
 	struct elf_segment segments[ELF_SEGMENTS_MAX];
 	uint64_t skipped;
+	int64_t cpu_end_ns; /* of the thread's CPU time; INT64_MAX: no limit */
 };
 
 /* Raw data of the file, not validated. */
@@ -67,6 +69,8 @@ int elf_pieces_read(struct elf_pieces *of, uint64_t at, void *buf, size_t n);
  */
 int elf_pieces_text(struct elf_pieces *of, uint64_t at, char *buf);
 
+/* -ETIME: the limit of elf_limit_cpu() is passed. */
+int elf_check_cpu(const struct elf_file *file);
 /* Up to @n bytes, short at the file's end. */
 int elf_read(const struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t *ret_n);
 /* -ENOEXEC when the file ends before. */

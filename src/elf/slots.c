@@ -156,8 +156,11 @@ static int read_relocations(struct slots *of, uint64_t address, uint64_t size)
 		int r = elf_read(of->file, at + done * sizeof(Elf64_Rela), of->block, n * sizeof(Elf64_Rela),
 				 &got);
 
-		for (size_t i = 0; r == 0 && i < got / sizeof(Elf64_Rela); i++)
-			r = offer(of, &of->block[i]);
+		for (size_t i = 0; r == 0 && i < got / sizeof(Elf64_Rela); i++) {
+			r = i % ELF_CHECK == 0 ? elf_check_cpu(of->file) : 0;
+			if (r == 0)
+				r = offer(of, &of->block[i]);
+		}
 		if (r != 0)
 			return r;
 		if (got < n * sizeof(Elf64_Rela))

@@ -91,6 +91,9 @@ static int read_table(struct table *t)
 		for (size_t i = 0; i < got; i++) {
 			enum elf_kind kind;
 
+			r = i % ELF_CHECK == 0 ? elf_check_cpu(t->file) : 0;
+			if (r < 0)
+				return r;
 			r = wanted(t, &t->block[i], &kind) ? offer(t, &t->block[i], kind) : 0;
 			if (r != 0)
 				return r;

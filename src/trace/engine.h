@@ -176,5 +176,12 @@ struct trace_listing {
 	 */
 	bool left_to_driver;
 };
+/*
+ * Analyses at most TRACE_LIST_CODE_MAX bytes of code, for about TRACE_LIST_CPU_NS of CPU time: entry points
+ * that are left then are listed as refused, with that reason. -E2BIG: the file has more probed functions than
+ * any library, or so many symbols that none of these was found in time.
+ */
+#define TRACE_LIST_CPU_NS (INT64_C(900) * 1000 * 1000)
+enum { TRACE_LIST_CODE_MAX = 1 << 20 };
 int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct site_rules *rules,
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata);

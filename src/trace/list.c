@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
 #include "elf/elf.h"
@@ -36,6 +37,9 @@ struct places {
 	struct hashmap by_offset; /* file offset: index in at[] */
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
+	int64_t cpu_end_ns; /* of the analysis, in CPU time of this thread */
+	uint64_t code_left; /* bytes that may still be analysed */
+	const char *stopped; /* why the analysis has ended early; NULL: it has not */
 	uint32_t n;
 	struct place at[]; /* PLACES_PER_PROBE * probes_n of them */
 };
@@ -197,9 +201,15 @@ static void refuse(struct site *site, const char *why)
 	snprintf(site->reason, sizeof(site->reason), "%s", why);
 }
 
+static const char took_too_long[] =
+	"analysing the file takes longer than any library of NVIDIA does: the rest "
+	"is not analysed";
+
 /* NULL, or why the place is refused without decoding it. */
 static const char *refused_by_symbol(const struct places *places, const struct place *place)
 {
+	if (places->stopped)
+		return places->stopped;
 	if (place->newer)
 		return "newer than this gpusonde: the meaning of its arguments is not known; a newer "
 		       "gpusonde may know it";
@@ -264,7 +274,7 @@ static bool is_left_to_driver(const struct place *place, const struct site *site
 	       place->probe->may_return && !site->may_return;
 }
 
-static int list_place(struct elf_file *file, const struct places *places, const struct place *place,
+static int list_place(struct elf_file *file, struct places *places, const struct place *place,
 		      const struct site_rules *rules, uint8_t *code, struct trace_listing *ret_listing)
 {
 	struct trace_listing listing = {
@@ -281,6 +291,7 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 		refuse(&listing.site, why);
 	} else {
 		r = elf_code(file, place->offset, code, (size_t)MIN(size, (uint64_t)SITE_CODE_MAX), &n);
+		places->code_left -= r == 0 ? MIN(n, places->code_left) : 0;
 		if (r == 0)
 			r = site_choose(elf_machine(file), code, n, place->address, rules, &listing.site);
 		if (r < 0)
@@ -302,6 +313,18 @@ static int list_place(struct elf_file *file, const struct places *places, const 
 	return 0;
 }
 
+/* A crafted file may have thousands of functions, each as long and as slow to decode as one can be. */
+static void check_bounds(struct places *places)
+{
+	if (places->stopped)
+		return;
+	if (clock_thread_cpu_ns() > places->cpu_end_ns)
+		places->stopped = took_too_long;
+	else if (places->code_left == 0)
+		places->stopped = "the file has more code in probed functions than any library of NVIDIA: "
+				  "the rest is not analysed";
+}
+
 static int by_row(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
@@ -321,6 +344,7 @@ static int list_places(struct elf_file *file, struct places *places, const struc
 	for (uint32_t i = 0; r == 0 && i < places->n; i++) {
 		struct trace_listing listing;
 
+		check_bounds(places);
 		r = list_place(file, places, &places->at[i], rules, code, &listing);
 		if (r == 0)
 			r = fn(&listing, userdata);
@@ -341,8 +365,15 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 	if (!places)
 		return -ENOMEM;
 	places->libraries = libraries;
+	places->code_left = TRACE_LIST_CODE_MAX;
+	places->cpu_end_ns = clock_thread_cpu_ns() + TRACE_LIST_CPU_NS;
+	elf_limit_cpu(file, places->cpu_end_ns);
 	r = elf_entries(file, note, places);
 	if (r == 0 && places->n > 0)
 		r = find_neighbours(file, places);
+	if (r == -ETIME) {
+		places->stopped = took_too_long;
+		r = places->n > 0 ? 0 : -E2BIG;
+	}
 	return r == 0 ? list_places(file, places, rules, fn, userdata) : r;
 }

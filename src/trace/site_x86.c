@@ -255,40 +255,62 @@ static bool is_in(const cs_insn *insn, uint8_t group)
 	return false;
 }
 
-/*
- * Whether a jump or call, possibly with prefixes, has its opcode at @at and ends at @end, decoded linearly
- * from the entry. True where decoding fails.
- */
-static bool is_jump(const struct site_scan *scan, csh handle, size_t at, size_t end)
-{
-	const uint8_t *p = scan->code;
-	size_t left = scan->size;
-	uint64_t address = 0;
-	cs_insn *insn = cs_malloc(handle);
-	bool is = true;
+/* The function's instructions, decoded linearly from the entry, each at most once. */
+struct decoding {
+	csh handle;
+	const uint8_t *p;
+	size_t left;
+	uint64_t end; /* of the last one */
+	cs_insn *insn; /* the last one; NULL: out of memory */
+};
 
-	while (insn && address <= at)
-		if (!cs_disasm_iter(handle, &p, &left, &address, insn))
-			break;
-	if (insn && address > at)
-		is = address == end && (is_in(insn, X86_GRP_JUMP) || is_in(insn, X86_GRP_CALL) ||
-					is_in(insn, X86_GRP_BRANCH_RELATIVE));
-	if (insn)
-		cs_free(insn, 1);
-	return is;
+static void decoding_init(struct decoding *d, const struct site_scan *scan, csh handle)
+{
+	*d = (struct decoding){ handle, scan->code, scan->size, 0, cs_malloc(handle) };
 }
 
-/* Tries every byte as a jump's opcode, which is fast and rarely matches, and decodes only matches. */
+static void decoding_done(struct decoding *d)
+{
+	if (d->insn)
+		cs_free(d->insn, 1);
+}
+
+static bool decode_next(struct decoding *d)
+{
+	return d->insn && cs_disasm_iter(d->handle, &d->p, &d->left, &d->end, d->insn);
+}
+
+/*
+ * Whether a jump or call, possibly with prefixes, has its opcode at @at and ends at @end. True where decoding
+ * fails. Successive calls have a rising @at.
+ */
+static bool is_jump(struct decoding *d, size_t at, size_t end)
+{
+	while (d->end <= at)
+		if (!decode_next(d))
+			return true;
+	return d->end == end && (is_in(d->insn, X86_GRP_JUMP) || is_in(d->insn, X86_GRP_CALL) ||
+				 is_in(d->insn, X86_GRP_BRANCH_RELATIVE));
+}
+
+/*
+ * Tries every byte as a jump's opcode, which is fast and rarely matches, and decodes only up to the last
+ * match. A hostile function matches everywhere: so one decoding serves all matches.
+ */
 static bool jumped_to(const struct site_scan *scan, csh handle)
 {
-	for (size_t at = 0; at + 2 <= scan->size; at++) {
+	struct decoding d;
+	bool jumps = false;
+
+	decoding_init(&d, scan, handle);
+	for (size_t at = 0; !jumps && at + 2 <= scan->size; at++) {
 		size_t end = 0;
 		int64_t to = target(scan->code, at, scan->size, &end);
 
-		if (to >= 0 && to <= (int64_t)scan->at && scan->starts[to] && is_jump(scan, handle, at, end))
-			return true;
+		jumps = to >= 0 && to <= (int64_t)scan->at && scan->starts[to] && is_jump(&d, at, end);
 	}
-	return false;
+	decoding_done(&d);
+	return jumps;
 }
 
 /* Assumed size of an operand that capstone gives no size: a 512-bit vector. */
@@ -347,18 +369,16 @@ static size_t operands_end(const struct site_scan *scan, size_t length)
 static bool reads_site(const struct site_scan *scan, csh handle, enum site_kind kind_)
 {
 	size_t length = changed(kind_), end = operands_end(scan, length);
-	const uint8_t *p = scan->code;
-	size_t left = scan->size;
-	uint64_t address = 0;
+	struct decoding d;
 	bool reads = false;
-	cs_insn *insn = end > 0 ? cs_malloc(handle) : NULL;
 
-	if (!insn)
-		return end > 0;
-	while (!reads && address < end && cs_disasm_iter(handle, &p, &left, &address, insn))
-		reads = is_at_site(insn, address, scan->at, length);
-	cs_free(insn, 1);
-	return reads || address < end;
+	if (end == 0)
+		return false;
+	decoding_init(&d, scan, handle);
+	while (!reads && d.end < end && decode_next(&d))
+		reads = is_at_site(d.insn, d.end, scan->at, length);
+	decoding_done(&d);
+	return reads || d.end < end;
 }
 
 /* jmp *register, jmp *memory: ff /4; ljmp *memory: ff /5. */
@@ -404,28 +424,26 @@ static bool jumps_anywhere(const cs_insn *insn, unsigned loaded)
  */
 static bool jumps_by_table(const struct site_scan *scan, csh handle)
 {
-	const uint8_t *p = scan->code;
-	size_t left = scan->size;
-	uint64_t address = 0;
 	unsigned loaded = X86_REG_INVALID;
 	bool by_register = false, by_index = false, anywhere = false;
-	cs_insn *insn = has_indirect_jump(p, left) ? cs_malloc(handle) : NULL;
+	struct decoding d;
 
-	if (!insn)
-		return has_indirect_jump(p, left);
-	while (!anywhere && cs_disasm_iter(handle, &p, &left, &address, insn)) {
-		const cs_x86 *x = &insn->detail->x86;
+	if (!has_indirect_jump(scan->code, scan->size))
+		return false;
+	decoding_init(&d, scan, handle);
+	while (!anywhere && decode_next(&d)) {
+		const cs_x86 *x = &d.insn->detail->x86;
 
-		anywhere = jumps_anywhere(insn, loaded);
-		loaded = slot_loaded(insn);
-		by_register |= insn->id == X86_INS_JMP && x->operands[0].type == X86_OP_REG;
+		anywhere = jumps_anywhere(d.insn, loaded);
+		loaded = slot_loaded(d.insn);
+		by_register |= d.insn->id == X86_INS_JMP && x->operands[0].type == X86_OP_REG;
 		for (uint8_t i = 0; i < x->op_count; i++)
 			by_index |= x->operands[i].type == X86_OP_MEM &&
-				    x->operands[i].mem.index != X86_REG_INVALID && insn->id != X86_INS_LEA &&
-				    insn->id != X86_INS_NOP;
+				    x->operands[i].mem.index != X86_REG_INVALID &&
+				    d.insn->id != X86_INS_LEA && d.insn->id != X86_INS_NOP;
 	}
-	cs_free(insn, 1);
-	return anywhere || (by_register && by_index) || has_indirect_jump(p, left);
+	decoding_done(&d);
+	return anywhere || (by_register && by_index) || has_indirect_jump(d.p, d.left);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "elf/elf.h"
 #include "elf/image.h"
+#include "elf/slow.h"
 
 static int count(const struct elf_symbol *symbol, void *userdata)
 {
@@ -220,6 +221,42 @@ static void ignores_segments_that_wrap(_unused_ void **state)
 	}
 }
 
+struct slow {
+	struct elf_file *file;
+	unsigned seen, limited_at;
+};
+
+static int see_slow(_unused_ const struct elf_symbol *symbol, void *userdata)
+{
+	struct slow *slow = userdata;
+
+	if (++slow->seen == slow->limited_at)
+		elf_limit_cpu(slow->file, 0);
+	return 0;
+}
+
+/* Symbols of any number and length, within a time. */
+static void ends_when_the_time_is_over(_unused_ void **state)
+{
+	_cleanup_(elf_closep) struct elf_file *elf = NULL;
+	size_t size;
+	_cleanup_free_ uint8_t *bytes = slow_make(SLOW_NAMES, 2000, &size);
+	_cleanup_close_ int fd = image_open(bytes, size);
+	struct slow slow = { .limited_at = 100 };
+
+	assert_int_equal(elf_open(fd, &elf), 0);
+	slow.file = elf;
+	assert_int_equal(elf_entries(elf, see_slow, &slow), -ETIME);
+	assert_in_range(slow.seen, 100, 1000);
+	slow.seen = 0;
+	assert_int_equal(elf_functions(elf, see_slow, &slow), -ETIME);
+	assert_int_equal(slow.seen, 0);
+	elf_limit_cpu(elf, INT64_MAX);
+	slow.limited_at = 0;
+	assert_int_equal(elf_functions(elf, see_slow, &slow), 0);
+	assert_int_equal(slow.seen, 2000);
+}
+
 static void bounds_notes_that_lie(_unused_ void **state)
 {
 	static const Elf64_Nhdr notes[] = {
@@ -252,7 +289,7 @@ int main(void)
 		cmocka_unit_test(bears_every_truncation),   cmocka_unit_test(bears_a_file_cut_while_open),
 		cmocka_unit_test(counts_symbols_that_lie),  cmocka_unit_test(bounds_counts_that_lie),
 		cmocka_unit_test(bounds_sections_that_lie), cmocka_unit_test(ignores_segments_that_wrap),
-		cmocka_unit_test(bounds_notes_that_lie),
+		cmocka_unit_test(bounds_notes_that_lie),    cmocka_unit_test(ends_when_the_time_is_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
