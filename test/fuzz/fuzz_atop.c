@@ -84,7 +84,7 @@ static void check(int fd, const uint8_t *data, size_t size)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	_cleanup_close_ int fd = -1;
 	struct atop_server_stats counters;

@@ -10,7 +10,7 @@
 /*
  * Something recognised has a name, nothing recognised has none; both are UTF-8 and end within their arrays.
  */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct proc_cgroup cgroup;
 

@@ -40,7 +40,7 @@ static void check_round_trip(const struct options *options, struct strbuf *error
 	strbuf_done(&text);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct options options;
 	struct strbuf errors;

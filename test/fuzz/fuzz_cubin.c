@@ -79,7 +79,7 @@ static struct reading read_with(const struct cubin_source *source, size_t image_
 	return reading;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	const struct cubin_memory memory = { data, size };
 	struct cubin_source source;

@@ -365,7 +365,7 @@ static int span_is_sound(const struct span *span, void *userdata)
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	static const struct cuda_ops ops = { .environment = environment },
 				     naming = { .environment = environment, .function = function };

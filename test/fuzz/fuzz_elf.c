@@ -33,7 +33,7 @@ static int check(const struct elf_symbol *symbol, void *userdata)
 	return 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	_cleanup_(elf_closep) struct elf_file *file = fuzz_elf_file(fuzz_file(data, size));
 	struct reading reading = { file, size, 0 };

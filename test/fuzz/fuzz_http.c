@@ -103,7 +103,7 @@ static void serve(const uint8_t *data, size_t size, bool local)
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	static const char good[] = "GET /m HTTP/1.0\r\n\r\n";
 

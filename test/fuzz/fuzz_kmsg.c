@@ -9,7 +9,7 @@
 #include "model/xid.h"
 
 /* What is taken for an XID has an address in NVML's form, and text that may go into a label. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct kmsg_xid xid;
 	char again[32];

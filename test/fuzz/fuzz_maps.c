@@ -8,7 +8,7 @@
 #include "proc/maps.h"
 
 /* The input as a maps file: every area has an extent and a path within the buffer, and reading ends. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	static struct proc_maps maps;
 	struct proc_map map;

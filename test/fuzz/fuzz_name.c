@@ -24,7 +24,7 @@ static void check_text(const char *text, size_t size)
  * Names are text, the same each time, and a smaller buffer has the beginning of them; brief ones are no
  * longer than what they are made of.
  */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	char *symbol = malloc(size + 1), *name = malloc(NAME_BYTES), *again = malloc(NAME_BYTES);
 	char cut[24];

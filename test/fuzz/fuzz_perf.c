@@ -19,7 +19,7 @@ static void hear(const struct perf_record *record, void *userdata)
 }
 
 /* The first byte turns the ring, so that records wrap; the rest is what is in it. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	static uint8_t ring[4096];
 	uint64_t tail;

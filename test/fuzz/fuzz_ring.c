@@ -50,7 +50,7 @@ static void on_record(const void *data, uint32_t size, void *userdata)
  * The first two bytes: where the consumer stands; the next two: how much was produced; the rest: what lies
  * there.
  */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	/* On the heap, and no larger than the ring, for the sanitizer to see. */
 	uint8_t *memory;

@@ -36,7 +36,7 @@ static void simulate(struct scenario *scenario)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct scenario *scenario = NULL;
 	struct scenario_error err = { "" };

@@ -34,7 +34,7 @@ static void check_chosen(const struct site *site, bool arm64, size_t size, const
 		abort();
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	struct site_rules rules;
 	struct site site;

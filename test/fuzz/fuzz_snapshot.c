@@ -49,7 +49,7 @@ static void check_again(const struct snapshot *s)
 	snapshot_read_free(again);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	json_t *document = json_loadb((const char *)data, size, 0, NULL);
 	struct snapshot *s = NULL;

@@ -7,7 +7,7 @@
 #include "base/process_id.h"
 
 /* The input as /proc/PID/stat: the name lies within it, and what was refused has changed nothing. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	static const struct process_stat untouched;
 	struct process_stat stat = untouched;

@@ -42,7 +42,7 @@ static int check(const struct stub *stub, void *userdata)
 	return reading->stubs > 1 << 20 ? -ECANCELED : 0;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	int fd = fuzz_file(data, size);
 	_cleanup_(elf_closep) struct elf_file *file = fuzz_elf_file(fd);

@@ -22,7 +22,7 @@ static void check(const struct yaml_node *node, bool in_map, unsigned depth)
 	}
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int fuzz_one(const uint8_t *data, size_t size)
 {
 	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
 	struct yaml_error err = { .line = -1 };

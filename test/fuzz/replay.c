@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Runs a fuzzer over the files of its corpus, and over every beginning of each: input that is cut
+ * Runs a fuzzer over the files of its folders, and over every beginning of each: input that is cut
  * short is the commonest damage. Speaks TAP, one case per file.
+ *
+ *	fuzz_<name> CORPUS [SEEDS]      the second folder need not exist
  */
 #include "fuzz.h"
 
@@ -12,7 +14,7 @@
 
 #include "base/fd.h"
 
-enum { LARGEST = 1 << 20, CUTS_UP_TO = 4096 };
+enum { LARGEST = 1 << 20, CUTS_UP_TO = 4096, FOLDERS = 2 };
 
 /* From an allocation of exactly its size, so that a sanitizer sees the first byte beyond. */
 static void run(const char *data, size_t size)
@@ -30,33 +32,50 @@ static int not_hidden(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-int main(int argc, char **argv)
+static struct dirent **files[FOLDERS];
+static int files_n[FOLDERS];
+
+/* Every beginning of the file, and all of it. */
+static int replay(const char *folder, const char *name)
 {
 	static char data[LARGEST];
-	struct dirent **files;
-	int n, failed = 0;
+	char path[4096];
+	size_t size = 0;
+	int r;
 
-	n = argc == 2 ? scandir(argv[1], &files, not_hidden, alphasort) : -1;
-	if (n <= 0) {
-		printf("Bail out! no corpus in %s\n", argc == 2 ? argv[1] : "(one folder, please)");
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	r = read_file(path, data, sizeof(data), &size);
+	if (r < 0)
+		return r;
+	for (size_t cut = 0; cut < MIN(size, (size_t)CUTS_UP_TO); cut++)
+		run(data, cut);
+	run(data, size);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	int folders = MIN(argc - 1, FOLDERS), n = 0, done = 0, failed = 0;
+
+	for (int f = 0; f < folders; f++) {
+		files_n[f] = MAX(scandir(argv[f + 1], &files[f], not_hidden, alphasort), 0);
+		n += files_n[f];
+	}
+	if (n == 0 || files_n[0] == 0) {
+		printf("Bail out! no corpus in %s\n", folders ? argv[1] : "(a folder, please)");
 		return EXIT_FAILURE;
 	}
 	printf("1..%d\n", n);
-	for (int i = 0; i < n; i++) {
-		char path[4096];
-		size_t size = 0;
-		int r;
+	for (int f = 0; f < folders; f++) {
+		for (int i = 0; i < files_n[f]; i++) {
+			int r = replay(argv[f + 1], files[f][i]->d_name);
 
-		snprintf(path, sizeof(path), "%s/%s", argv[1], files[i]->d_name);
-		r = read_file(path, data, sizeof(data), &size);
-		failed += r < 0;
-		for (size_t cut = 0; r == 0 && cut < MIN(size, (size_t)CUTS_UP_TO); cut++)
-			run(data, cut);
-		run(data, size);
-		printf("%s %d - %s\n", r < 0 ? "not ok" : "ok", i + 1, files[i]->d_name);
-		fflush(stdout);
-		free(files[i]);
+			failed += r < 0;
+			printf("%s %d - %s\n", r < 0 ? "not ok" : "ok", ++done, files[f][i]->d_name);
+			fflush(stdout);
+			free(files[f][i]);
+		}
+		free(files[f]);
 	}
-	free(files);
 	return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

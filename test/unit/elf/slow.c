@@ -116,13 +116,28 @@ static void put_functions(uint8_t *file, const struct layout *l, enum slow_kind 
 	put_symbol(file, l, n - 1, 1 + LONGEST + 1, l->code_at, 1);
 }
 
+static uint8_t *make_function(size_t *ret_size)
+{
+	uint8_t *code = calloc(1, 1 + FUNCTION);
+
+	if (!code)
+		abort();
+	code[1] = PUSH;
+	put_jumps(code + 1, 0, 1, FUNCTION);
+	*ret_size = 1 + FUNCTION;
+	return code;
+}
+
 uint8_t *slow_make(enum slow_kind kind, unsigned n, size_t *ret_size)
 {
 	size_t code = kind == SLOW_JUMPS ? (size_t)n * FUNCTION : kind == SLOW_OVERLAPS ? n + FUNCTION : 1;
 	size_t names = 1 + sizeof(probed) + (kind == SLOW_NAMES ? LONGEST + 1 : 0);
 	struct layout layout = layout_of(code, n, names);
-	uint8_t *file = calloc(1, layout.size);
+	uint8_t *file;
 
+	if (kind == SLOW_FUNCTION)
+		return make_function(ret_size);
+	file = calloc(1, layout.size);
 	if (!file)
 		abort();
 	put_headers(file, &layout, code);

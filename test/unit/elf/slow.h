@@ -15,6 +15,7 @@ enum slow_kind {
 	 */
 	SLOW_JUMPS,
 	SLOW_OVERLAPS, /* the same bytes for all: each function begins a byte after the previous one */
+	SLOW_FUNCTION, /* one such function alone, not in a file, a byte before it as fuzz_site.c has it */
 	SLOW_NAMES, /* functions with one name, the longest possible; the last one is probed */
 	SLOW_KINDS
 };
