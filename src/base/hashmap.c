@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 enum { HASHMAP_FIRST_SLOTS = 16 };
 
@@ -15,6 +16,26 @@ static uint64_t mix(uint64_t h)
 	h ^= h >> 33;
 	h *= UINT64_C(0xc4ceb9fe1a85ec53);
 	return h ^ h >> 33;
+}
+
+/*
+ * Where a key goes differs from process to process: keys may be addresses and handles that a program chooses,
+ * and mix() can be inverted.
+ */
+static uint64_t secret;
+
+/* Before constructors without a priority: those that register kernels fill maps, in the simulator. */
+__attribute__((constructor(101))) static void take_secret(void)
+{
+	const void *random = (const void *)getauxval(AT_RANDOM); /* 16 bytes of the kernel's */
+
+	if (random)
+		memcpy(&secret, random, sizeof(secret));
+}
+
+static uint32_t home(const struct hashmap *map, uint64_t key)
+{
+	return (uint32_t)mix(key ^ secret) & map->mask;
 }
 
 uint64_t hash_bytes(const void *p, size_t n)
@@ -36,7 +57,7 @@ static bool has_room(const struct hashmap *map, uint64_t entries)
 /* The slot that holds @key, or the unused one where it would go. Only with slots allocated. */
 static uint32_t probe(const struct hashmap *map, uint64_t key)
 {
-	uint32_t at = (uint32_t)mix(key) & map->mask;
+	uint32_t at = home(map, key);
 
 	while (map->slots[at].used && map->slots[at].key != key)
 		at = (at + 1) & map->mask;
@@ -115,13 +136,13 @@ static void close_gap(struct hashmap *map, uint32_t hole)
 	uint32_t at = hole;
 
 	for (;;) {
-		uint32_t home;
+		uint32_t begin;
 
 		at = (at + 1) & map->mask;
 		if (!map->slots[at].used)
 			break;
-		home = (uint32_t)mix(map->slots[at].key) & map->mask;
-		if (((at - home) & map->mask) < ((at - hole) & map->mask))
+		begin = home(map, map->slots[at].key);
+		if (((at - begin) & map->mask) < ((at - hole) & map->mask))
 			continue;
 		map->slots[hole] = map->slots[at];
 		hole = at;

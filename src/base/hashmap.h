@@ -10,7 +10,8 @@
  * linear probing, no tombstones. Any key is allowed, 0 too. A zeroed struct is an empty map.
  *
  * Capacity grows as needed, at most to HASHMAP_MAX entries; a map that must not allocate on a hot path
- * is given its greatest number of entries at init.
+ * is given its greatest number of entries at init. Keys may be chosen by somebody hostile: places in the map
+ * depend on a secret of the process.
  */
 enum { HASHMAP_MAX = 1 << 26 };
 

@@ -13,7 +13,11 @@
 enum {
 	OPTIONS = DMGL_PARAMS | DMGL_ANSI | DMGL_VERBOSE, /* c++filt's */
 	DEPTH_MAX = 1000, /* of the tree */
-	WEIGHT_MAX = 1 << 24, /* what printing may take: a component, or 16 characters of a name, each */
+	/*
+	 * What printing may take: a component, or 16 characters of a name, each. 40 ms; names of PyTorch's
+	 * kernels have up to 4 million.
+	 */
+	WEIGHT_MAX = 5 << 20,
 	SCOPES_MAX = 1 << 15, /* templates times references to parameters of templates */
 	CONVERSIONS_MAX = 10,
 };

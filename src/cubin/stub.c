@@ -5,11 +5,32 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 #include "cubin/stub_scan.h"
 
-enum { NAME_MAX_BYTES = 64 << 10, SYMBOL_MAX = ELF_NAME_MAX };
+enum {
+	NAME_MAX_BYTES = 64 << 10,
+	SYMBOL_MAX = ELF_NAME_MAX,
+	/*
+	 * What may be told of a file, in bytes of names and 64 more for each stub. Names may be suffixes of
+	 * others, and a host function has a stub for each of its names with each of its handles: so it grows
+	 * with the square of a crafted file.
+	 */
+	TOLD_STUB = 64,
+	TOLD_LEAST = 16 << 20,
+	TOLD_TIMES = 4, /* the size of the file */
+	/* Bytes of code that are searched, in one pass: sections may lie over one another. */
+	SCANNED_LEAST = 64 << 20,
+	SCANNED_TIMES = 2,
+};
+/* The largest known library, of 1 GB, takes 1.6 s. */
+#define CPU_LEAST_NS NSEC_PER_SEC
+#define CPU_NS_PER_BYTE 10
+#define SCANNED_MAX (UINT64_C(1) << 30)
+#define SIZE_COUNTED (UINT64_C(4) << 30) /* sparse files can have any size */
 
 static const char twin[] = "__device_stub_";
 
@@ -21,6 +42,7 @@ struct reading {
 	struct hashmap registered; /* host functions */
 	struct stub_list unregistered; /* by site */
 	struct hashmap unregistered_hosts;
+	uint64_t may_tell; /* of TOLD_LEAST and so on */
 	char name[NAME_MAX_BYTES];
 };
 
@@ -78,7 +100,7 @@ static int all_functions(struct reading *reading, elf_symbol_fn *fn)
 
 	if (r == 0 && reading->debug)
 		r = elf_functions_of(reading->debug, reading->file, fn, reading);
-	return r;
+	return stub_scan_late(&reading->scan, r);
 }
 
 static bool knows(const struct stub_scan *scan, enum stub_callee callee)
@@ -165,10 +187,17 @@ static int emit(struct reading *reading, struct stub *stub)
 {
 	const struct stub_list *handles = &reading->scan.found[STUB_GET_KERNEL];
 	const struct stub_found *handle = stub_of_host(handles, stub->address);
+	uint64_t cost = TOLD_STUB + strlen(stub->symbol);
 
 	do {
 		int r;
 
+		if (cost > reading->may_tell) {
+			reading->may_tell = 0;
+			reading->scan.skipped++;
+			return 0;
+		}
+		reading->may_tell -= cost;
 		stub->handle_address = handle ? handle->other : 0;
 		r = reading->fn(stub, reading->userdata);
 		if (r != 0)
@@ -187,9 +216,13 @@ static int emit_registered(struct reading *reading)
 		struct stub stub = { .address = list->items[i].host,
 				     .symbol = reading->name,
 				     .source = KERNEL_SOURCE_REGISTERED };
-		int r = stub_scan_name(&reading->scan, list->items[i].other, reading->name,
-				       sizeof(reading->name));
+		int r = reading->may_tell == 0 ? -E2BIG :
+						 stub_scan_name(&reading->scan, list->items[i].other,
+								reading->name, sizeof(reading->name));
 
+		/* It took as long to read. */
+		if (r == -E2BIG)
+			reading->may_tell -= MIN((uint64_t)sizeof(reading->name), reading->may_tell);
 		if (r == -ENOENT || r == -E2BIG) {
 			reading->scan.skipped++;
 			continue;
@@ -293,6 +326,19 @@ static int emit_symbol(const struct elf_symbol *symbol, void *userdata)
 	return r;
 }
 
+static void set_bounds(struct reading *reading, int fd, struct elf_file *file, struct elf_file *debug)
+{
+	struct stat st = { 0 };
+	uint64_t size = fstat(fd, &st) == 0 ? MIN((uint64_t)st.st_size, SIZE_COUNTED) : 0;
+
+	reading->may_tell = TOLD_LEAST + size * TOLD_TIMES;
+	reading->scan.scanned_max = MIN(SCANNED_LEAST + size * SCANNED_TIMES, SCANNED_MAX);
+	reading->scan.cpu_end_ns = clock_thread_cpu_ns() + CPU_LEAST_NS + (int64_t)size * CPU_NS_PER_BYTE;
+	elf_limit_cpu(file, reading->scan.cpu_end_ns);
+	if (debug)
+		elf_limit_cpu(debug, reading->scan.cpu_end_ns);
+}
+
 static int read_all(struct reading *reading, struct elf_file *file, struct elf_file *debug)
 {
 	int r;
@@ -346,6 +392,7 @@ int stubs_read(int fd, int debug_fd, stub_fn *fn, void *userdata, uint64_t *ret_
 		return -ENOMEM;
 	reading->fn = fn;
 	reading->userdata = userdata;
+	set_bounds(reading, fd, file, debug);
 	r = read_all(reading, file, debug);
 	if (r >= 0)
 		*ret_skipped = reading->scan.skipped;

@@ -28,7 +28,8 @@ typedef int stub_fn(const struct stub *stub, void *userdata);
 /*
  * All stubs of an executable or library; registered ones first. @debug_fd: its symbols in a file of their
  * own, or -1. Stops with @fn's result if that is not 0. -ENOEXEC: not a supported ELF file. The number of
- * decoded bytes is bounded; calls beyond that, or that could not be decoded, are counted in *ret_skipped.
+ * decoded bytes, the CPU time and what is told are bounded by the file's size. Calls and stubs beyond that
+ * are counted in *ret_skipped, and so are those that could not be decoded.
  *
  * The same host function may come several times: once for each variable that has its handle (a template's
  * stub is in every object file), and with several names where linkers have folded equal functions. Of _SYMBOL

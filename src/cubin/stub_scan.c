@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 
 enum {
@@ -23,7 +24,6 @@ enum {
 	NAME_PART = 512,
 	RANGES_MAX = 64,
 };
-#define SCANNED_MAX (UINT64_C(1) << 30)
 #define DECODED_MAX (UINT64_C(32) << 20)
 
 /* The arguments' numbers. */
@@ -77,6 +77,22 @@ void stub_scan_done(struct stub_scan *scan)
 		free(scan->found[i].items);
 }
 
+bool stub_scan_over(struct stub_scan *scan)
+{
+	if (!scan->over)
+		scan->over = scan->decoded >= DECODED_MAX || clock_thread_cpu_ns() > scan->cpu_end_ns;
+	return scan->over;
+}
+
+int stub_scan_late(struct stub_scan *scan, int r)
+{
+	if (r != -ETIME)
+		return r;
+	scan->over = true;
+	scan->skipped++;
+	return 0;
+}
+
 static bool find_wanted(const char *name, enum stub_callee *ret_callee)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(wanted); i++)
@@ -117,26 +133,18 @@ int stub_scan_callee(struct stub_scan *scan, const char *name, uint64_t address)
 	return find_wanted(name, &callee) ? add_callee(scan, address, callee) : 0;
 }
 
-static bool find_range(const struct stub_scan *scan, uint64_t address, struct elf_range *ret_range)
-{
-	for (uint32_t i = 0; elf_range(scan->file, i, ret_range); i++)
-		if (address >= ret_range->address && address - ret_range->address < ret_range->memory_size)
-			return true;
-	return false;
-}
-
 static bool is_code(const struct stub_scan *scan, uint64_t address)
 {
 	struct elf_range range;
 
-	return find_range(scan, address, &range) && range.executable;
+	return elf_range_of(scan->file, address, &range) && range.executable;
 }
 
 static bool is_variable(const struct stub_scan *scan, uint64_t address)
 {
 	struct elf_range range;
 
-	return find_range(scan, address, &range) && range.writable &&
+	return elf_range_of(scan->file, address, &range) && range.writable &&
 	       range.memory_size - (address - range.address) >= sizeof(uint64_t);
 }
 
@@ -181,7 +189,7 @@ static int by_address(const void *a, const void *b)
 
 int stub_scan_slots(struct stub_scan *scan)
 {
-	int r = elf_slots(scan->file, add_slot, scan);
+	int r = stub_scan_late(scan, elf_slots(scan->file, add_slot, scan));
 
 	if (r == 0 && scan->slots_n > 0)
 		qsort(scan->slots, scan->slots_n, sizeof(*scan->slots), by_address);
@@ -327,7 +335,7 @@ static int take_call(struct pass *pass, const struct stub_sight *call, enum stub
 	size_t first = first_start(pass, call), start;
 	struct stub_state state, landed = { 0 };
 
-	if (scan->decoded >= DECODED_MAX || first > call->at) {
+	if (stub_scan_over(scan) || first > call->at) {
 		scan->skipped++;
 		return 0;
 	}
@@ -366,7 +374,7 @@ static int pass_range(struct pass *pass, const struct elf_range *range)
 		size_t from, to;
 		int r;
 
-		if (pass->scan->scanned >= SCANNED_MAX) {
+		if (pass->scan->scanned >= pass->scan->scanned_max) {
 			pass->scan->skipped++;
 			return 0;
 		}
@@ -451,7 +459,7 @@ static bool next_call(struct pass *pass, size_t at, struct stub_sight *ret_call)
 	size_t end = MIN(pass->view.n, at + AFTER);
 	struct stub_state state = { 0 };
 
-	if (pass->scan->decoded >= DECODED_MAX) {
+	if (stub_scan_over(pass->scan)) {
 		pass->scan->skipped++;
 		return false;
 	}

@@ -52,9 +52,16 @@ struct stub_scan {
 	struct stub_list found[STUB_CALLEES];
 	struct stub_list lost; /* handle variables whose call does not have the host function */
 	uint64_t scanned, decoded; /* bytes: of this pass, of all */
+	uint64_t scanned_max;
+	int64_t cpu_end_ns; /* of the thread's CPU time: what is not found by then is skipped */
+	bool over; /* a bound on the whole file is reached */
 	uint64_t skipped;
 };
 
+/* Whether decoding must end: enough bytes, or enough time. */
+bool stub_scan_over(struct stub_scan *scan);
+/* -ETIME of elf_limit_cpu() is no failure: what was found before counts, and the rest is skipped. */
+int stub_scan_late(struct stub_scan *scan, int r);
 void stub_scan_done(struct stub_scan *scan);
 /* Adds a function with this name at @address, or called through a word there. Other names are ignored. */
 int stub_scan_callee(struct stub_scan *scan, const char *name, uint64_t address);

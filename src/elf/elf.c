@@ -206,6 +206,31 @@ int elf_code(struct elf_file *file, uint64_t offset, void *buf, size_t n, size_t
 	return elf_read(file, offset, buf, MIN((uint64_t)n, s->size - (offset - s->offset)), ret_n);
 }
 
+static struct elf_range range_of_segment(const struct elf_segment *s)
+{
+	return (struct elf_range){
+		.address = s->address,
+		.offset = s->offset,
+		.size = s->size,
+		.memory_size = s->memory_size,
+		.executable = s->executable,
+		.writable = s->writable,
+	};
+}
+
+bool elf_range_of(const struct elf_file *file, uint64_t address, struct elf_range *ret_range)
+{
+	for (unsigned i = 0; i < file->segments_n; i++) {
+		const struct elf_segment *s = &file->segments[i];
+
+		if (s->loaded && address >= s->address && address - s->address < s->memory_size) {
+			*ret_range = range_of_segment(s);
+			return true;
+		}
+	}
+	return false;
+}
+
 bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range)
 {
 	for (unsigned i = 0; i < file->segments_n; i++) {
@@ -213,14 +238,7 @@ bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *re
 
 		if (!s->loaded || index-- > 0)
 			continue;
-		*ret_range = (struct elf_range){
-			.address = s->address,
-			.offset = s->offset,
-			.size = s->size,
-			.memory_size = s->memory_size,
-			.executable = s->executable,
-			.writable = s->writable,
-		};
+		*ret_range = range_of_segment(s);
 		return true;
 	}
 	return false;

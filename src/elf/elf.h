@@ -71,6 +71,8 @@ struct elf_range {
 };
 /* In the file's order, from index 0. False: no more. */
 bool elf_range(const struct elf_file *file, uint32_t index, struct elf_range *ret_range);
+/* The range with this address, also behind what lies in the file. False: none. */
+bool elf_range_of(const struct elf_file *file, uint64_t address, struct elf_range *ret_range);
 /*
  * At most @max ranges of instructions: of sections, since an executable segment may contain data; without
  * sections, of segments.

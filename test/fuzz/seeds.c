@@ -22,7 +22,7 @@ static const struct {
 	{ "site", "jumps", SLOW_FUNCTION, 1 },       { "sites", "jumps", SLOW_JUMPS, 3 },
 	{ "sites", "overlaps", SLOW_OVERLAPS, 200 }, { "sites", "names", SLOW_NAMES, 2000 },
 	{ "elf", "jumps", SLOW_JUMPS, 3 },           { "elf", "names", SLOW_NAMES, 2000 },
-	{ "stub", "names", SLOW_NAMES, 2000 },
+	{ "stub", "names", SLOW_NAMES, 2000 },       { "stub", "product", SLOW_STUBS, 1500 },
 };
 
 static void fail(const char *what)

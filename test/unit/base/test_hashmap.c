@@ -104,6 +104,37 @@ static void hashes_differ_by_every_byte(_unused_ void **state)
 	assert_true(hash_bytes("", 0) != hash_bytes("", 1));
 }
 
+/* The inverse of an h ^= h >> 33, and of a multiplication: what a program would do to choose its handles. */
+static uint64_t unmix(uint64_t h)
+{
+	h ^= h >> 33;
+	h *= UINT64_C(0x9cb4b2f8129337db);
+	h ^= h >> 33;
+	h *= UINT64_C(0x4f74430c22a54005);
+	return h ^ h >> 33;
+}
+
+/* Keys that all belong into one slot, were it not for the secret: each look-up would pass all of them. */
+static void keys_cannot_be_chosen_to_collide(_unused_ void **state)
+{
+	enum { KEYS = 4096 };
+	struct hashmap map = { 0 };
+	uint32_t run = 0, longest = 0, value;
+
+	for (uint32_t i = 0; i < KEYS; i++)
+		assert_int_equal(hashmap_put(&map, unmix((uint64_t)i << 32), i), 0);
+	for (uint32_t i = 0; i <= map.mask; i++) {
+		run = map.slots[i].used ? run + 1 : 0;
+		longest = MAX(longest, run);
+	}
+	assert_true(longest < KEYS / 4);
+	for (uint32_t i = 0; i < KEYS; i++) {
+		assert_true(hashmap_get(&map, unmix((uint64_t)i << 32), &value));
+		assert_int_equal(value, i);
+	}
+	hashmap_done(&map);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +144,7 @@ int main(void)
 		cmocka_unit_test(refuses_more_than_its_maximum),
 		cmocka_unit_test(agrees_with_a_plain_array),
 		cmocka_unit_test(hashes_differ_by_every_byte),
+		cmocka_unit_test(keys_cannot_be_chosen_to_collide),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "elf/image.h"
+#include "elf/slow.h"
 #include "test.h"
 
 /*
@@ -374,6 +375,42 @@ static void test_bounded(_unused_ void **state)
 	assert_true(skipped >= BYTES / 5 - 1);
 }
 
+struct told {
+	size_t n, bytes;
+};
+
+static int tell(const struct stub *stub, void *userdata)
+{
+	struct told *told = userdata;
+
+	told->n++;
+	told->bytes += strlen(stub->symbol);
+	return 0;
+}
+
+/* Each name of a host function comes with each of its handles, unless these are made to be too many. */
+static void test_product(_unused_ void **state)
+{
+	static const struct {
+		unsigned n;
+		bool all;
+	} cases[] = { { 100, true }, { 1500, false } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		size_t size, n = cases[i].n;
+		_cleanup_free_ uint8_t *bytes = slow_make(SLOW_STUBS, cases[i].n, &size);
+		_cleanup_close_ int fd = image_open(bytes, size);
+		struct told told = { 0 };
+		uint64_t skipped = 0;
+
+		assert_int_equal(stubs_read(fd, -1, tell, &told, &skipped), 0);
+		assert_true(told.n >= n);
+		assert_int_equal(told.n == n * n, cases[i].all);
+		assert_int_equal(skipped == 0, cases[i].all);
+		assert_true(told.bytes + 64 * told.n <= (16 << 20) + 4 * size);
+	}
+}
+
 static int stop(_unused_ const struct stub *stub, _unused_ void *userdata)
 {
 	return -ECANCELED;
@@ -402,7 +439,8 @@ int main(void)
 		cmocka_unit_test(test_not_known),   cmocka_unit_test(test_no_call),
 		cmocka_unit_test(test_no_evidence), cmocka_unit_test(test_name_without_end),
 		cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_no_elf),
-		cmocka_unit_test(test_bounded),     cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_bounded),     cmocka_unit_test(test_product),
+		cmocka_unit_test(test_stopped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

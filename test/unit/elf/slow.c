@@ -9,9 +9,22 @@ enum {
 	FUNCTION = 16 << 10, /* as much as is searched of one */
 	LONGEST = 4095, /* of a name */
 	PUSH = 0x53,
+	RETURN = 0xc3,
+	VARIABLES = 0x10000000,
+	VARIABLES_BYTES = 0x10000000,
+	/* in SLOW_STUBS: functions, then calls of them; registers by their numbers */
+	HOST = 0,
+	REGISTER,
+	GET_KERNEL,
+	CALLS = 16,
+	CALL_BYTES = 19,
+	RCX = 1,
+	RSI = 6,
+	RDI = 7,
 };
 
-static const char probed[] = "cuMemAlloc_v2";
+static const char probed[] = "cuMemAlloc_v2", registers[] = "__cudaRegisterFunction",
+		  gets_kernel[] = "__cudaGetKernel";
 
 struct layout {
 	size_t code_at, symbols_at, names_at, sections_at, size;
@@ -20,7 +33,7 @@ struct layout {
 /* In this order, from low to high; names begin with an empty one. */
 static struct layout layout_of(size_t code, unsigned symbols, size_t names)
 {
-	struct layout layout = { .code_at = sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) };
+	struct layout layout = { .code_at = sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Phdr) };
 
 	layout.symbols_at = (layout.code_at + code + 7) & ~(size_t)7;
 	layout.names_at = layout.symbols_at + (symbols + 1) * sizeof(Elf64_Sym);
@@ -38,13 +51,17 @@ static void put_headers(uint8_t *file, const struct layout *l, size_t code)
 		.e_version = EV_CURRENT,
 		.e_phoff = sizeof(Elf64_Ehdr),
 		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
+		.e_phnum = 2,
 		.e_shoff = l->sections_at,
 		.e_shentsize = sizeof(Elf64_Shdr),
 		.e_shnum = 4,
 	};
-	const Elf64_Phdr segment = {
-		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = l->size, .p_memsz = l->size
+	const Elf64_Phdr segments[] = {
+		{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = l->size, .p_memsz = l->size },
+		{ .p_type = PT_LOAD,
+		  .p_flags = PF_R | PF_W,
+		  .p_vaddr = VARIABLES,
+		  .p_memsz = VARIABLES_BYTES },
 	};
 	const Elf64_Shdr sections[] = {
 		{ .sh_type = SHT_NULL },
@@ -62,7 +79,7 @@ static void put_headers(uint8_t *file, const struct layout *l, size_t code)
 	};
 
 	memcpy(file, &header, sizeof(header));
-	memcpy(file + header.e_phoff, &segment, sizeof(segment));
+	memcpy(file + header.e_phoff, segments, sizeof(segments));
 	memcpy(file + l->sections_at, sections, sizeof(sections));
 }
 
@@ -116,6 +133,59 @@ static void put_functions(uint8_t *file, const struct layout *l, enum slow_kind 
 	put_symbol(file, l, n - 1, 1 + LONGEST + 1, l->code_at, 1);
 }
 
+/* lea @to(%rip), %rsi; lea @more(%rip), register; call @function. All are addresses. */
+static void put_call(uint8_t *file, size_t at, unsigned reg, int32_t host, int32_t more, int32_t function)
+{
+	int32_t end = (int32_t)at;
+	const struct {
+		uint8_t opcode[3], n;
+		int32_t to;
+	} parts[] = {
+		{ { 0x48, 0x8d, 0x05 | RSI << 3 }, 3, host },
+		{ { 0x48, 0x8d, (uint8_t)(0x05 | reg << 3) }, 3, more },
+		{ { 0xe8 }, 1, function },
+	};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		int32_t distance;
+
+		memcpy(file + end, parts[i].opcode, parts[i].n);
+		end += parts[i].n + (int32_t)sizeof(distance);
+		distance = parts[i].to - end;
+		memcpy(file + end - sizeof(distance), &distance, sizeof(distance));
+	}
+}
+
+/* Names are one of @n letters and what is left of it. */
+static uint8_t *make_stubs(unsigned n, size_t *ret_size)
+{
+	size_t code = CALLS + 2 * (size_t)n * CALL_BYTES;
+	size_t names = 1 + sizeof(registers) + sizeof(gets_kernel);
+	struct layout l = layout_of(code, 2, names + n + 1);
+	uint8_t *file = calloc(1, l.size);
+	int32_t code_at = (int32_t)l.code_at;
+
+	if (!file)
+		abort();
+	put_headers(file, &l, code);
+	memset(file + l.code_at, RETURN, CALLS);
+	memcpy(file + l.names_at + 1, registers, sizeof(registers));
+	memcpy(file + l.names_at + 1 + sizeof(registers), gets_kernel, sizeof(gets_kernel));
+	memset(file + l.names_at + names, 'k', n);
+	put_symbol(file, &l, 0, 1, l.code_at + REGISTER, 1);
+	put_symbol(file, &l, 1, 1 + sizeof(registers), l.code_at + GET_KERNEL, 1);
+	for (unsigned i = 0; i < n; i++) {
+		size_t at = l.code_at + CALLS + 2 * (size_t)i * CALL_BYTES;
+
+		put_call(file, at, RCX, code_at + HOST, (int32_t)(l.names_at + names + i),
+			 code_at + REGISTER);
+		put_call(file, at + CALL_BYTES, RDI, code_at + HOST, VARIABLES + 8 * (int32_t)i,
+			 code_at + GET_KERNEL);
+	}
+	*ret_size = l.size;
+	return file;
+}
+
 static uint8_t *make_function(size_t *ret_size)
 {
 	uint8_t *code = calloc(1, 1 + FUNCTION);
@@ -137,6 +207,8 @@ uint8_t *slow_make(enum slow_kind kind, unsigned n, size_t *ret_size)
 
 	if (kind == SLOW_FUNCTION)
 		return make_function(ret_size);
+	if (kind == SLOW_STUBS)
+		return make_stubs(n, ret_size);
 	file = calloc(1, layout.size);
 	if (!file)
 		abort();

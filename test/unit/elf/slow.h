@@ -17,7 +17,11 @@ enum slow_kind {
 	SLOW_OVERLAPS, /* the same bytes for all: each function begins a byte after the previous one */
 	SLOW_FUNCTION, /* one such function alone, not in a file, a byte before it as fuzz_site.c has it */
 	SLOW_NAMES, /* functions with one name, the longest possible; the last one is probed */
-	SLOW_KINDS
+	/*
+	 * A host function that is registered with this many names, and asked for with as many variables: the
+	 * product of both, and names of half that length.
+	 */
+	SLOW_STUBS,
 };
 
 /* The bytes of a file with @n such functions, from malloc(3). */
