@@ -224,10 +224,14 @@ int fatbin_section(struct reader *reader, const struct range *range, bool reloca
 
 		if (r == 0)
 			r = fatbin_container(reader, &rest, relocatable, &size);
-		if (r == -ENODATA)
+		if (r == -ENODATA) {
 			reader_trouble(reader, rest.offset, "the header of a container is wrong or cut off");
-		else if (r < 0)
+			/* The next may be 8 bytes further, and so on. */
+			if (!reader_walk(reader, WALK_COST, rest.offset))
+				break;
+		} else if (r < 0) {
 			return r;
+		}
 		/* They begin at multiples of 8. */
 		at += MAX((size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT, (uint64_t)ALIGNMENT);
 	}

@@ -16,8 +16,10 @@ enum { CHUNKS_HELD = 3 * CHUNK }; /* what streams need */
  * than the file.
  */
 enum { INFLATED_TIMES = 64, PLAIN_TIMES = 8 };
-#define INFLATED_LEAST (4ull << 30)
+#define INFLATED_LEAST (256ull << 20)
 #define PLAIN_LEAST (64ull << 20)
+/* Of a process's memory it is not known where it ends. */
+#define MEMORY_MOST (4ull << 30)
 /* Sparse files can have any size. */
 #define SIZE_COUNTED (4ull << 30)
 
@@ -265,10 +267,11 @@ void reader_init(struct reader *reader, const struct cubin_limits *limits, unsig
 	reader->whole_bytes = reader->limits.image_bytes / threads;
 	/* Section headers, data about each, names: these are not all large at the same time. */
 	reader->share = threads > 1 ? reader->limits.metadata_bytes / 3 / threads : SIZE_MAX;
-	reader->budgets[BUDGET_INFLATED] = reader->budgets[BUDGET_PLAIN] = INFLATED_LEAST;
+	reader->budgets[BUDGET_INFLATED] = reader->budgets[BUDGET_PLAIN] = MEMORY_MOST;
 	if (reader->source->size == UINT64_MAX)
 		return;
-	reader->budgets[BUDGET_INFLATED] += MIN(reader->source->size, SIZE_COUNTED) * INFLATED_TIMES;
+	reader->budgets[BUDGET_INFLATED] =
+		INFLATED_LEAST + MIN(reader->source->size, SIZE_COUNTED) * INFLATED_TIMES;
 	reader->budgets[BUDGET_PLAIN] = PLAIN_LEAST + MIN(reader->source->size, SIZE_COUNTED) * PLAIN_TIMES;
 }
 

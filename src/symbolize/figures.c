@@ -367,16 +367,17 @@ void resources_add_unknown(struct resources *resources, bool jit)
 static void add_container(const struct figures *figures, uint32_t from, uint32_t to, uint16_t sm,
 			  struct resources *resources)
 {
-	uint32_t best = 0, ptx = 0;
+	uint32_t best = 0, ptx = 0, container = figures->entries[from].container;
 
 	for (uint32_t i = from; i < to; i++) {
 		const struct cubin_image image = { .kind = CUBIN_ELF, .arch = figures->entries[i].arch };
 
 		best = MAX(best, cubin_suits(&image, sm));
 	}
-	for (uint32_t i = 0; i < figures->ptx_n; i++)
-		if (figures->ptx[i].container == figures->entries[from].container)
-			ptx = MAX(ptx, cubin_suits(&figures->ptx[i], sm));
+	/* They are in the file's order, and so by container. */
+	for (uint32_t i = LOWER_BOUND(figures->ptx_n, middle, figures->ptx[middle].container < container);
+	     i < figures->ptx_n && figures->ptx[i].container == container; i++)
+		ptx = MAX(ptx, cubin_suits(&figures->ptx[i], sm));
 	if (best == 0) {
 		resources_add_unknown(resources, ptx > 0);
 		return;

@@ -8,7 +8,12 @@
 #include <zstd_errors.h>
 
 /* Level 1 packs a library's names to a twentieth; higher ones gain a few percent more. */
-enum { BLOCK = 64 << 10, LEVEL = 1, REFS_MAX = 1 << 30 };
+enum {
+	BLOCK = 64 << 10,
+	LEVEL = 1,
+	REFS_MAX = 1 << 30,
+	PACKED_MAX = 32 << 20, /* names that do not pack are made up; PyTorch's take 1 MiB */
+};
 
 struct block {
 	uint32_t first; /* ref of its first byte */
@@ -122,7 +127,7 @@ int names_add(struct names *names, const char *text, size_t n, uint32_t *ret_ref
 {
 	int r;
 
-	if (n > SYMBOL_MAX || names->sealed > REFS_MAX)
+	if (n > SYMBOL_MAX || names->sealed > REFS_MAX || names->packed_bytes > PACKED_MAX)
 		return -E2BIG;
 	if (n + 1 > BLOCK - names->open_n) {
 		r = close_block(names);

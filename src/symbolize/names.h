@@ -32,7 +32,7 @@ struct names;
 int names_new(struct names **ret_names);
 void names_free(struct names *names);
 DEFINE_CLEANUP(struct names *, names_free, names_freep)
-/* -E2BIG: longer than SYMBOL_MAX, or too many. *ret_ref is for names_get(). */
+/* -E2BIG: longer than SYMBOL_MAX, or too many, or too much memory. *ret_ref is for names_get(). */
 int names_add(struct names *names, const char *text, size_t n, uint32_t *ret_ref);
 /* Ends adding and frees the memory needed for it. */
 int names_seal(struct names *names);

@@ -237,7 +237,7 @@ static void all_say_the_same(_unused_ void **state)
 /* A little file that stands for more than it may: the images that are read are the same ones. */
 static void the_budget_is_one_for_all(_unused_ void **state)
 {
-	struct specimen_entry entry = { .arch = 80, .flags = SPECIMEN_LZ4, .uncompressed = 900ull << 20 };
+	struct specimen_entry entry = { .arch = 80, .flags = SPECIMEN_LZ4, .uncompressed = 60ull << 20 };
 	struct strbuf bytes, text;
 	struct cubin_memory memory;
 	struct cubin_source source;
@@ -251,7 +251,7 @@ static void the_budget_is_one_for_all(_unused_ void **state)
 	memory = (struct cubin_memory){ bytes.data, bytes.len };
 	cubin_source_memory(&memory, &source);
 	assert_the_same(&source, NULL, &text, &alone_n);
-	/* 4 GiB are for two of them, each twice; of the others one is not wanted. */
+	/* 256 MiB are for two of them, each twice; of the others one is not wanted. */
 	assert_non_null(strstr(text.data, "kernels of 5 images, of which this is the first, are not read"));
 	strbuf_done(&text);
 	strbuf_done(&bytes);

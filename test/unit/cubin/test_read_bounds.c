@@ -208,6 +208,26 @@ static void entries_led_to_again(_unused_ void **state)
 	strbuf_done(&sparse.bytes);
 }
 
+/* Wrong headers, one each 8 bytes: after so many steps the search ends. */
+static void containers_that_are_none(_unused_ void **state)
+{
+	enum { HEADERS = 3 << 20 };
+	struct sparse sparse;
+	struct strbuf text;
+
+	sparse_init(&sparse);
+	for (int i = 0; i < HEADERS; i++)
+		strbuf_add(&sparse.bytes, "\x50\xed\x55\xba\0\0\0\0", 8);
+	add_sections(&sparse, ".nv_fatbin", 1);
+	sparse.size = sparse.bytes.len;
+	assert_read(&sparse, &text);
+	/* Each step reads 4 KiB. It would be 12 GiB; that the search has ended is one of so many troubles. */
+	assert_in_range(sparse.read, UINT64_C(1) << 30, UINT64_C(3) << 30);
+	assert_non_null(strstr(text.data, "more things that could not be read"));
+	strbuf_done(&text);
+	strbuf_done(&sparse.bytes);
+}
+
 static void rename_all_to_first(uint8_t *cubin, size_t kernels)
 {
 	Elf64_Shdr section;
@@ -330,10 +350,10 @@ static void it_can_be_stopped(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sections_over_one_another), cmocka_unit_test(wrappers_of_the_same),
-		cmocka_unit_test(a_terabyte_of_padding),     cmocka_unit_test(entries_led_to_again),
-		cmocka_unit_test(names_over_one_another),    cmocka_unit_test(attributes_over_one_another),
-		cmocka_unit_test(it_can_be_stopped),
+		cmocka_unit_test(sections_over_one_another),   cmocka_unit_test(wrappers_of_the_same),
+		cmocka_unit_test(a_terabyte_of_padding),       cmocka_unit_test(entries_led_to_again),
+		cmocka_unit_test(containers_that_are_none),    cmocka_unit_test(names_over_one_another),
+		cmocka_unit_test(attributes_over_one_another), cmocka_unit_test(it_can_be_stopped),
 	};
 
 	return cmocka_run_group_tests_name("read_bounds", tests, NULL, NULL);

@@ -263,7 +263,7 @@ static void short_images_have_nothing_of_others(_unused_ void **state)
 	free((void *)(uintptr_t)entries[1].bytes);
 }
 
-/* Together they would be 8 GiB. */
+/* Together they would be 512 MiB, each in a stream, twice. */
 static void bombs_are_refused(_unused_ void **state)
 {
 	struct specimen_entry entries[8];
@@ -271,7 +271,7 @@ static void bombs_are_refused(_unused_ void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++)
 		entries[i] = (struct specimen_entry){
-			.arch = 80, .flags = SPECIMEN_LZ4, .bytes = "\x1f", .n = 1, .uncompressed = 1 << 30
+			.arch = 80, .flags = SPECIMEN_LZ4, .bytes = "\x1f", .n = 1, .uncompressed = 64 << 20
 		};
 	strbuf_init(&bytes, 0);
 	strbuf_init(&out, 0);

@@ -72,6 +72,29 @@ static void texts_of_every_length(_unused_ void **state)
 	}
 }
 
+/* Names that no compiler makes: they do not pack. */
+static void texts_that_do_not_pack(_unused_ void **state)
+{
+	enum { MOST = 40 << 20 };
+	_cleanup_(names_freep) struct names *names = NULL;
+	_cleanup_free_ char *text = malloc(SYMBOL_MAX);
+	uint64_t random = 1;
+	uint32_t ref;
+	int r = 0;
+
+	assert_int_equal(names_new(&names), 0);
+	for (size_t all = 0; r == 0 && all < 2 * (size_t)MOST; all += SYMBOL_MAX) {
+		for (size_t i = 0; i < SYMBOL_MAX; i++) {
+			random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+			text[i] = (char)('0' + (random >> 58));
+		}
+		r = names_add(names, text, SYMBOL_MAX, &ref);
+	}
+	assert_int_equal(r, -E2BIG);
+	assert_true(names_bytes(names) < MOST);
+	assert_int_equal(names_seal(names), 0);
+}
+
 static void a_reference_that_is_none(_unused_ void **state)
 {
 	_cleanup_(names_freep) struct names *names = NULL;
@@ -118,6 +141,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_come_back),
 		cmocka_unit_test(texts_of_every_length),
+		cmocka_unit_test(texts_that_do_not_pack),
 		cmocka_unit_test(a_reference_that_is_none),
 		cmocka_unit_test(keys_differ),
 	};
