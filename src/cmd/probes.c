@@ -68,11 +68,16 @@ static void add_cost(struct table *table, uint32_t ns)
 		table_cell(table, COLOUR_NONE, "");
 }
 
+static bool returns(const struct probing *p, const struct trace_listing *listing)
+{
+	return p->rules.returns == SITE_RETURNS_SAFE && listing->probe->may_return &&
+	       listing->site.may_return;
+}
+
 static void add_row(struct probing *p, const struct trace_listing *listing)
 {
 	const struct site *site = &listing->site;
 	enum table_colour colour = site->chosen ? COLOUR_GOOD : COLOUR_BAD;
-	bool returns = listing->probe->may_return && site->may_return;
 
 	table_cell(&p->table, COLOUR_NONE, listing->symbol);
 	table_cellf(&p->table, COLOUR_NONE, "%u", site->offset);
@@ -80,7 +85,7 @@ static void add_row(struct probing *p, const struct trace_listing *listing)
 	table_cell(&p->table, colour, site_class_name(site->class));
 	table_cell(&p->table, colour, site->chosen ? "yes" : "no");
 	add_cost(&p->table, cost(site, p->rules.entry_ns));
-	add_cost(&p->table, returns ? cost(site, p->rules.return_ns) : 0);
+	add_cost(&p->table, returns(p, listing) ? cost(site, p->rules.return_ns) : 0);
 	table_cell(&p->table, COLOUR_NONE, site->reason);
 }
 
@@ -88,14 +93,14 @@ static int add_json(struct probing *p, const struct trace_listing *listing)
 {
 	const struct site *site = &listing->site;
 	uint32_t ns = cost(site, p->rules.entry_ns);
-	bool returns = site->chosen && listing->probe->may_return && site->may_return;
 
-	return json_array_append_new(
-		       p->sites, json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:s, s:o}", "symbol",
-					   listing->symbol, "offset", (int)site->offset, "instruction",
-					   site->instruction, "class", site_class_name(site->class), "chosen",
-					   site->chosen, "returns", returns, "reason", site->reason,
-					   "expected_ns", ns ? json_integer(ns) : json_null())) < 0 ?
+	return json_array_append_new(p->sites,
+				     json_pack("{s:s, s:i, s:s, s:s, s:b, s:b, s:s, s:o}", "symbol",
+					       listing->symbol, "offset", (int)site->offset, "instruction",
+					       site->instruction, "class", site_class_name(site->class),
+					       "chosen", site->chosen, "returns",
+					       site->chosen && returns(p, listing), "reason", site->reason,
+					       "expected_ns", ns ? json_integer(ns) : json_null())) < 0 ?
 		       -ENOMEM :
 		       0;
 }
@@ -214,6 +219,8 @@ static void print_table(struct probing *p, struct strbuf *out)
 			 p->all - p->chosen);
 		table_line(&options, out, COLOUR_BAD, line);
 	}
+	if (kernel_sites_no_returns(&p->rules))
+		table_line(&options, out, COLOUR_BAD, kernel_sites_no_returns(&p->rules));
 	if (p->measured)
 		snprintf(line, sizeof(line), "Classes and costs: measured on the running kernel");
 	else

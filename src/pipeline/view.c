@@ -270,11 +270,17 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 
 static void describe_missing(struct trace_view *view, const struct trace_engine_status *s)
 {
-	bool sees_all = proc_sees_all(), records = s->targets.by_records || !s->targets.why_no_records[0];
+	const char *const missing[] = {
+		proc_sees_all() ? NULL : TRACE_SEES_OWN_ONLY,
+		s->targets.by_records || !s->targets.why_no_records[0] ? NULL : s->targets.why_no_records,
+		s->no_returns,
+	};
+	size_t n = 0;
 
-	if (!sees_all || !records)
-		snprintf(view->why, sizeof(view->why), "%s%s%s", sees_all ? "" : TRACE_SEES_OWN_ONLY,
-			 sees_all || records ? "" : "; ", records ? "" : s->targets.why_no_records);
+	for (size_t i = 0; i < ARRAY_SIZE(missing) && n < sizeof(view->why); i++)
+		if (missing[i])
+			n += (size_t)snprintf(view->why + n, sizeof(view->why) - n, "%s%s", n > 0 ? "; " : "",
+					      missing[i]);
 }
 
 static uint32_t totals_used(const struct trace_sum *const *totals, uint32_t n, uint32_t *ret_codes)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <bpf/libbpf.h>
@@ -86,6 +87,22 @@ static void choose_libraries(struct trace_engine *engine)
 		}
 }
 
+static int find_rules(struct trace_engine *engine)
+{
+	int r = kernel_sites_probe(engine->backend, &engine->rules);
+
+	if (r < 0)
+		return r;
+	engine->rules.allow_single_step = engine->config.allow_single_step;
+	if (engine->config.return_probes)
+		engine->no_returns = kernel_sites_no_returns(&engine->rules);
+	if (engine->no_returns) {
+		engine->config.return_probes = false;
+		engine_notice(engine, LOG_NOTICE, "%s", engine->no_returns);
+	}
+	return 0;
+}
+
 static int start(struct trace_engine *engine, struct attach_error *ret_error)
 {
 	static const struct sums_ops ops = { .hits = engine_hits, .ended = on_process_ended };
@@ -105,13 +122,12 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 		if (r < 0)
 			return r;
 	}
-	r = kernel_sites_probe(engine->backend, &engine->rules);
+	r = find_rules(engine);
 	if (r < 0)
 		return r;
 	engine->hit_ns = calloc(probes_n, sizeof(*engine->hit_ns));
 	if (!engine->hit_ns)
 		return -ENOMEM;
-	engine->rules.allow_single_step = engine->config.allow_single_step;
 	engine->probing = (struct files_config){
 		.backend = engine->backend,
 		.rules = &engine->rules,
@@ -349,6 +365,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.probe_seconds = engine->cost_ns / 1e9,
 		.groups_given_up = engine->groups_given_up,
 		.rules = engine->rules,
+		.no_returns = engine->no_returns,
 	};
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
 		ret_status->processes_quiet +=

@@ -39,7 +39,11 @@ struct trace_engine_config {
 	bool follow; /* with @pid: also its descendants */
 	/* with @pid: the caller offers each file before it is mapped, so no others have to be found */
 	bool held;
-	bool return_probes; /* trace.return_probes; without them only the driver is probed */
+	/*
+	 * trace.return_probes; without them only the driver is probed. None are used either where they do
+	 * harm (trace_engine_status.rules.returns), after a notice.
+	 */
+	bool return_probes;
 	bool allow_single_step;
 	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
@@ -115,6 +119,7 @@ struct trace_engine_status {
 	uint32_t groups_given_up, processes_quiet;
 	struct target_stats targets;
 	struct site_rules rules;
+	const char *no_returns; /* why none are used though config.return_probes; NULL: they are */
 };
 
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,

@@ -42,6 +42,7 @@ struct trace_engine {
 	struct attach_backend *backend;
 	struct trace_control *control;
 	struct site_rules rules;
+	const char *no_returns; /* kernel_sites_no_returns(), where return probes are wanted */
 	struct files_config probing;
 	uint32_t *hit_ns; /* by call: cost of a hit */
 	bool driver_only;

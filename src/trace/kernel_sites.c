@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "trace/kernel_sites_filter.h"
 #include "trace/kernel_sites_specimens.h"
 
 enum {
@@ -247,6 +248,42 @@ static void try_entries(struct site_trial *trials, unsigned n, struct site_rules
 			       rules->by_kind[SITE_KIND_NOP10] == SITE_OPTIMISED;
 }
 
+/* An optimised probe is a system call. No other probe at a function's entry is. */
+static void try_optimised(struct site_trial *trials, unsigned n, struct site_rules *rules)
+{
+	void (*functions[SITE_KINDS])(void);
+	unsigned functions_n = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (trials[i].attached && rules->by_kind[trials[i].specimen->kind] == SITE_OPTIMISED)
+			functions[functions_n++] = trials[i].specimen->function;
+	if (functions_n == 0 || kernel_sites_try_filters(functions, functions_n) == FILTER_HARMLESS)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		if (rules->by_kind[trials[i].specimen->kind] == SITE_OPTIMISED) {
+			rules->by_kind[trials[i].specimen->kind] = SITE_REFUSED;
+			trials[i].attached = false;
+		}
+}
+
+static enum site_returns try_returns_filtered(struct site_trial *const of_class[SITE_CLASSES])
+{
+	void (*functions[SITE_CLASSES])(void);
+	unsigned n = 0;
+
+	for (int class = 0; class < SITE_CLASSES; class ++)
+		if (of_class[class])
+			functions[n++] = of_class[class]->specimen->function;
+	switch (kernel_sites_try_filters(functions, n)) {
+	case FILTER_HARMLESS:
+		return SITE_RETURNS_SAFE;
+	case FILTER_HARMS:
+		return SITE_RETURNS_KILL;
+	default:
+		return SITE_RETURNS_UNTRIED;
+	}
+}
+
 /* Tries one kind of each class only: a single step is expensive. */
 static void try_returns(struct attach_backend *backend, int file, struct site_trial *trials, unsigned n,
 			struct site_rules *rules)
@@ -256,6 +293,7 @@ static void try_returns(struct attach_backend *backend, int file, struct site_tr
 	struct site_trial *of_class[SITE_CLASSES] = { NULL };
 	size_t sites_n = 0;
 
+	rules->returns = SITE_RETURNS_UNTRIED;
 	for (unsigned i = 0; i < n; i++) {
 		enum site_class class = rules->by_kind[trials[i].specimen->kind];
 
@@ -272,6 +310,7 @@ static void try_returns(struct attach_backend *backend, int file, struct site_tr
 		if (of_class[class] && ask(of_class[class], ASK_RETURN, &answer) == 0)
 			rules->return_ns[class] = answer.cost_ns;
 	}
+	rules->returns = try_returns_filtered(of_class);
 }
 
 static uint16_t machine(void)
@@ -304,6 +343,7 @@ static int probe_once(struct attach_backend *backend, struct site_rules *ret_rul
 	if (r == 0) {
 		attach_entries(backend, file, trials, n, &together);
 		try_entries(trials, n, &rules);
+		try_optimised(trials, n, &rules);
 		try_returns(backend, file, trials, n, &rules);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -334,9 +374,28 @@ int kernel_sites_probe(struct attach_backend *backend, struct site_rules *ret_ru
 {
 	int r = probe_once(backend, ret_rules);
 
-	for (int i = 0; i < RETRIES && r == 0 && is_disturbed(ret_rules); i++) {
+	for (int i = 0;
+	     i < RETRIES && r == 0 && (is_disturbed(ret_rules) || ret_rules->returns == SITE_RETURNS_UNTRIED);
+	     i++) {
 		usleep(RETRY_US);
 		r = probe_once(backend, ret_rules);
 	}
 	return r;
+}
+
+const char *kernel_sites_no_returns(const struct site_rules *rules)
+{
+	static const char *const why[] = {
+		[SITE_RETURNS_KILL] =
+			"this kernel ends programs under a seccomp filter, as most containers have, when a "
+			"function with a return probe returns; so none is used, and results, durations and "
+			"returned addresses of calls are not known; Linux 6.14 and updated versions of 6.12 "
+			"do not have this defect",
+		[SITE_RETURNS_UNTRIED] =
+			"whether return probes are harmless to programs under a seccomp filter could not be "
+			"tried; so none is used, and results, durations and returned addresses of calls are "
+			"not known; starting gpusonde again tries it again",
+	};
+
+	return why[rules->returns];
 }

@@ -18,15 +18,20 @@
 	extern const char specimen_##name##_site[];
 
 #if defined(__x86_64__)
-SPECIMEN(push, "specimen_push_site: push %rbp; pop %rbp; ret")
-SPECIMEN(push_extended, "specimen_push_extended_site: push %r15; pop %r15; ret")
-SPECIMEN(jump, "specimen_jump_site: jmp 1f; nop; 1: ret")
-SPECIMEN(branch, "specimen_branch_site: je 1f; nop; 1: ret")
-SPECIMEN(call, "specimen_call_site: call 1f; ret; 1: ret")
-SPECIMEN(nop1, "specimen_nop1_site: nop; ret")
-SPECIMEN(nop5, "specimen_nop5_site: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00; ret")
-SPECIMEN(nop10, "specimen_nop10_site: .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0; ret")
-SPECIMEN(other, "specimen_other_site: sub $8, %rsp; add $8, %rsp; ret")
+/*
+ * The result is 0: a kernel whose return probe fails under a seccomp filter jumps to the result, and that
+ * must not be code.
+ */
+#define RET "xor %eax, %eax; ret"
+SPECIMEN(push, "specimen_push_site: push %rbp; pop %rbp; " RET)
+SPECIMEN(push_extended, "specimen_push_extended_site: push %r15; pop %r15; " RET)
+SPECIMEN(jump, "specimen_jump_site: jmp 1f; nop; 1: " RET)
+SPECIMEN(branch, "specimen_branch_site: je 1f; nop; 1: " RET)
+SPECIMEN(call, "specimen_call_site: call 1f; ret; 1: " RET)
+SPECIMEN(nop1, "specimen_nop1_site: nop; " RET)
+SPECIMEN(nop5, "specimen_nop5_site: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00; " RET)
+SPECIMEN(nop10, "specimen_nop10_site: .byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0; " RET)
+SPECIMEN(other, "specimen_other_site: sub $8, %rsp; add $8, %rsp; " RET)
 #elif defined(__aarch64__)
 SPECIMEN(jump, "specimen_jump_site: b 1f; nop; 1: ret")
 SPECIMEN(branch, "specimen_branch_site: cbz x0, 1f; nop; 1: ret")

@@ -41,6 +41,13 @@ enum site_kind {
 	SITE_KINDS,
 };
 
+/* Whether return probes may be used on this kernel (trace/kernel_sites_filter.h). */
+enum site_returns {
+	SITE_RETURNS_SAFE,
+	SITE_RETURNS_KILL, /* processes under a seccomp filter */
+	SITE_RETURNS_UNTRIED, /* the trial failed, so they may not be used */
+};
+
 struct site_rules {
 	enum site_class by_kind[SITE_KINDS]; /* at a function's first byte */
 	/*
@@ -48,6 +55,7 @@ struct site_rules {
 	 * data may lie below the stack pointer.
 	 */
 	bool nop_rewritten;
+	enum site_returns returns;
 	/* trace.allow_single_step; ignored on arm64, which always refuses single-stepped sites */
 	bool allow_single_step;
 	uint32_t entry_ns[SITE_CLASSES]; /* measured cost of a hit; 0: unknown */

@@ -80,6 +80,7 @@ def make_image(arch, chosen):
     for name in ("gpusonde", "gpusonde-nvml"):
         image.add_program(f"{build}/{name}", f"/gs/{name}")
     image.add_program(f"{build}/test/real/driver_calls", "/gs/driver_calls")
+    image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
     image.add(f"{build}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
     image.add_program(f"{build}/sim/cuda/workload-late", "/sim/workload-late")
     for name in ("libcuda.so.1", "libcudart.so.13"):

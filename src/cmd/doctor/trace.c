@@ -246,6 +246,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
 	struct attach_error error;
 	struct site_rules rules;
+	const char *no_returns;
 	struct strbuf text;
 
 	if (!is_enabled(d)) {
@@ -272,6 +273,12 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	}
 	found(f, VERDICT_OK, "%s", text.data);
 	strbuf_done(&text);
+	no_returns = kernel_sites_no_returns(&rules);
+	if (no_returns) {
+		found(f, VERDICT_WARNING, "%s", no_returns);
+		if (rules.returns == SITE_RETURNS_KILL)
+			remedy(f, "update the kernel");
+	}
 }
 
 struct tally {

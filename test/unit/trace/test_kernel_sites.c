@@ -36,6 +36,8 @@ static void every_kind_is_what_this_kernel_makes_of_it(void **state)
 	assert_true(rules.entry_ns[SITE_EMULATED] > 0);
 	assert_true(rules.return_ns[SITE_EMULATED] > 0);
 	assert_true(rules.entry_ns[SITE_SINGLE_STEP] > 0);
+	assert_int_not_equal(rules.returns, SITE_RETURNS_UNTRIED);
+	assert_true((kernel_sites_no_returns(&rules) == NULL) == (rules.returns == SITE_RETURNS_SAFE));
 	/* Trials are nobody's calls. */
 	assert_int_equal(tracing_counters(tracing).hits, 0);
 	tracing_drain(tracing);
