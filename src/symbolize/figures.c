@@ -10,11 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cubin/arch.h"
 #include "symbolize/names.h"
 #include "symbolize/worker.h"
 
 enum { CONTAINERS_MAX = 1 << 20, PTX_MAX = 1 << 16 };
+
+/*
+ * What a source may take of CPU time; what is found later is left out. PyTorch's library, of 1 GB, takes two
+ * seconds.
+ */
+#define CPU_LEAST_NS (2 * NSEC_PER_SEC)
+#define CPU_NS_PER_BYTE 20
+#define SIZE_COUNTED (UINT64_C(4) << 30) /* sparse files can have any size */
+#define SIZE_UNKNOWN (UINT64_C(256) << 20) /* assumed of a process's memory */
 
 struct choice {
 	uint32_t suits; /* of the best image; 0: none is suitable */
@@ -34,6 +44,8 @@ struct figures_reading {
 	bool full; /* the table is full; sorting it again for each further kernel would be far too slow */
 	bool jit; /* the image being read provides only names */
 	bool device_code;
+	int64_t cpu_end_ns; /* of the thread's CPU time */
+	bool late; /* it is past that */
 };
 
 void resources_init(struct resources *resources)
@@ -247,9 +259,10 @@ static void on_trouble(_unused_ uint64_t offset, _unused_ const char *text, void
 
 static bool stop(void *userdata)
 {
-	const struct figures_reading *reading = userdata;
+	struct figures_reading *reading = userdata;
 
-	return symbolizer_stopping(reading->symbolizer);
+	reading->late = reading->late || clock_thread_cpu_ns() > reading->cpu_end_ns;
+	return reading->late || symbolizer_stopping(reading->symbolizer);
 }
 
 static int walk(struct figures_reading *reading, const struct cubin_source *source)
@@ -268,6 +281,13 @@ static int walk(struct figures_reading *reading, const struct cubin_source *sour
 	if (r == 0)
 		r = cubin_read(source, &limits, &second, reading);
 	return r;
+}
+
+static int64_t cpu_limit_ns(const struct cubin_source *source)
+{
+	uint64_t size = source->size == UINT64_MAX ? SIZE_UNKNOWN : MIN(source->size, SIZE_COUNTED);
+
+	return CPU_LEAST_NS + (int64_t)size * CPU_NS_PER_BYTE;
 }
 
 static void fit(struct figures *figures)
@@ -293,7 +313,13 @@ int figures_read(const struct symbolizer *symbolizer, const struct cubin_source 
 		return -ENOMEM;
 	figures->sm = sm;
 	figures->whole = true;
+	reading.cpu_end_ns = clock_thread_cpu_ns() + cpu_limit_ns(source);
 	r = walk(&reading, source);
+	if (r == -ECANCELED && reading.late && !symbolizer_stopping(symbolizer)) {
+		figures->whole = false;
+		reading.device_code = true;
+		r = 0;
+	}
 	for (uint32_t i = 0; i < reading.choices_n; i++)
 		figures->unnamed_jit |= reading.choices[i].ptx && reading.choices[i].named_by == UINT32_MAX;
 	free(reading.choices);
