@@ -70,6 +70,13 @@ bool readiness(const struct snapshot *s, int64_t now_boot_ns, char *why, size_t 
 		snprintf(why, size, "%s", s->not_fresh_reason);
 		return false;
 	}
+	if (s->trace_stale) {
+		snprintf(why, size,
+			 "tracing has given nothing for %lld s: its thread hangs in the kernel, or the "
+			 "machine is overloaded; restart the agent if this lasts",
+			 (long long)((now_boot_ns - s->trace->boot_ns) / (int64_t)NSEC_PER_SEC));
+		return false;
+	}
 	if (driver->state != READING_OK) {
 		snprintf(why, size, "no GPU on this node%s%s", driver->error[0] ? ": " : "", driver->error);
 		return true;

@@ -224,8 +224,7 @@ static int start_engine(struct tracer *tracer, struct attach_error *error)
 				       tracer);
 	if (r < 0)
 		return r;
-	log_info("tracing CUDA calls by %s, %u entry points in %u files", status.backend,
-		 status.sites_attached, status.files);
+	log_info("tracing CUDA calls by %s", status.backend);
 	return 0;
 }
 
@@ -302,6 +301,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,
 		.latency_ns = LATENCY_MS * NSEC_PER_MSEC,
 		.expected = tracer_drivers,
+		.trust = options_text(options, OPT_trace_trust),
 	};
 	tracer->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (tracer->stop_fd < 0)

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "config/nearest.h"
 #include "model/snapshot.h"
+#include "proc/trust.h"
 #include "serve/address.h"
 
 const struct option option_table[OPTIONS] = {
@@ -43,6 +44,7 @@ static const char *const placeholders[OPTION_TYPES] = {
 	[OPTION_SIZE] = "SIZE",
 	[OPTION_SHARE] = "PERCENT",
 	[OPTION_TRISTATE] = "auto|yes|no",
+	[OPTION_TRUST] = "LIST",
 };
 
 enum {
@@ -153,6 +155,10 @@ void option_describe(const struct option *option, struct strbuf *out)
 	case OPTION_TRISTATE:
 		strbuf_adds(out, "auto, yes or no");
 		break;
+	case OPTION_TRUST:
+		strbuf_adds(out, "/PATH, fstype:NAME or user:NAME of a user of this machine; several are "
+				 "separated by commas");
+		break;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
 		strbuf_addf(out, "text of %s%d bytes", option->empty ? "at most " : "1 to ", TEXT_MAX);
@@ -165,6 +171,13 @@ static int parse_address(const char *text)
 	struct addresses addresses;
 
 	return STRV_EQ(text, "none") ? 0 : address_parse(text, &addresses);
+}
+
+static int parse_trust(const char *text)
+{
+	_cleanup_(trust_freep) struct trust *trust = NULL;
+
+	return strlen(text) > TEXT_MAX ? -EINVAL : trust_new(text, &trust);
 }
 
 static int parse_mode(const char *text, int64_t *ret_number)
@@ -219,6 +232,8 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 		return option_parse_share(text, ret_number);
 	case OPTION_TRISTATE:
 		return option_parse_tristate(text, ret_number);
+	case OPTION_TRUST:
+		return parse_trust(text);
 	case OPTION_NAME:
 		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
 	case OPTION_TEXT:

@@ -40,6 +40,7 @@ enum option_type {
 	OPTION_LEVEL, /* number: syslog's */
 	OPTION_SIZE, /* number: bytes */
 	OPTION_SHARE, /* number: millionths; written in percent */
+	OPTION_TRUST, /* proc/trust.h */
 	OPTION_TRISTATE, /* number: enum tristate */
 	OPTION_TYPES,
 };

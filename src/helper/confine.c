@@ -134,12 +134,13 @@ static const int always[] = {
 	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,  SYS_exit,
 	SYS_exit_group,   SYS_sched_yield,    SYS_getrandom,     SYS_restart_syscall,
 	SYS_tgkill, /* abort() */
+	SYS_newfstatat, /* fstat() of glibc 2.33 and later */
 #ifdef SYS_poll
 	SYS_poll,
 #endif
 };
 static const int opening[] = {
-	SYS_openat2,    SYS_newfstatat, SYS_statx, SYS_fstatfs,
+	SYS_openat2,    SYS_statx,      SYS_fstatfs,
 	SYS_readlinkat, SYS_getdents64, SYS_ioctl, /* user namespaces: NS_GET_USERNS ... */
 #ifdef SYS_readlink
 	SYS_readlink,

@@ -40,6 +40,7 @@ SAME(GIVEN_UP);
 SAME(LATE);
 SAME(NO_RETURNS);
 SAME(SITES);
+SAME(UNTRUSTED);
 
 /* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
@@ -245,6 +246,16 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	set_agent(view, AGENT_SOURCE_UP_TRACE, 1);
 	set_agent(view, AGENT_TRACE_PROCESSES, (double)MAX(s->targets.processes, (uint64_t)s->processes));
 	set_agent(view, AGENT_TRACE_FILES, s->files);
+	set_agent(view, AGENT_TRACE_USER_SITES, s->targets.user_sites);
+	set_agent(view, AGENT_TRACE_UNREAD_UNTRUSTED, (double)s->targets.unread[TARGET_UNTRUSTED]);
+	set_agent(view, AGENT_TRACE_UNREAD_SHARE, (double)s->targets.unread[TARGET_BEYOND_SHARE]);
+	set_agent(view, AGENT_TRACE_UNREAD_BARRED, (double)s->targets.unread[TARGET_BARRED]);
+	set_agent(view, AGENT_TRACE_READERS_HUNG,
+		  (double)(s->targets.readers.files.hung + s->targets.readers.sites.hung));
+	set_agent(view, AGENT_TRACE_READERS_CRASHED,
+		  (double)(s->targets.readers.files.crashes + s->targets.readers.sites.crashes));
+	set_agent(view, AGENT_TRACE_READERS_STUCK,
+		  s->targets.readers.files.stuck + s->targets.readers.sites.stuck);
 	set_agent(view, AGENT_TRACE_SITES_ATTACHED, s->sites_attached);
 	set_agent(view, AGENT_TRACE_SITES_REFUSED, s->sites_refused);
 	set_agent(view, AGENT_TRACE_SITES_GIVEN_UP, s->sites_given_up);

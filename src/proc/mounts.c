@@ -16,7 +16,6 @@
 enum {
 	TABLE_MAX = 16 << 20, /* bytes of a table; machines with thousands of containers have some MiB */
 	LAYERS_DEPTH = 2, /* overlay over overlay, as deep as the kernel allows */
-	TYPE_MAX = 64,
 };
 
 /* A mount table, read again when the kernel says that it has changed. */
@@ -32,7 +31,6 @@ enum { TABLE_FIRST, TABLE_OWN, TABLES };
 struct mounts {
 	char proc_root[64];
 	struct table tables[TABLES];
-	char type[TYPE_MAX]; /* of the last file */
 };
 
 /*
@@ -369,15 +367,23 @@ static bool in_first_namespace(struct mounts *mounts, int process)
 	return n > 0 && n == m && (size_t)n < sizeof(first) && memcmp(first, theirs, (size_t)n) == 0;
 }
 
+static void set_found(struct mount_found *found, const struct table *table, const struct mount_line *line,
+		      bool by_root)
+{
+	found->kind = kind_of_line(table, line, LAYERS_DEPTH);
+	found->by_root = by_root;
+	snprintf(found->type, sizeof(found->type), "%s", line->type);
+}
+
 /*
  * A mount that only the process's namespace has. It is root's if root's table has the same file system; or if
  * the process is in the first user namespace, since the mount namespaces of those are root's, too.
  */
-static enum mount_kind kind_in_process(struct mounts *mounts, int32_t pid, uint64_t mount_id)
+static void find_in_process(struct mounts *mounts, int32_t pid, uint64_t mount_id, struct mount_found *found)
 {
 	_cleanup_(table_done) struct table table = { .fd = -1 };
 	_cleanup_close_ int process = -1;
-	const struct mount_line *theirs, *line;
+	const struct mount_line *theirs = NULL, *line;
 	char path[96];
 
 	/* Both are read through the open folder, which does not become another process's. */
@@ -385,26 +391,26 @@ static enum mount_kind kind_in_process(struct mounts *mounts, int32_t pid, uint6
 	process = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (process >= 0)
 		table.fd = openat(process, "mountinfo", O_RDONLY | O_CLOEXEC);
-	if (table.fd < 0 || table_read(&table) < 0)
-		return MOUNT_USERS;
-	theirs = by_id(&table, mount_id);
+	if (table.fd >= 0 && table_read(&table) == 0)
+		theirs = by_id(&table, mount_id);
 	if (!theirs)
-		return MOUNT_USERS;
-	snprintf(mounts->type, sizeof(mounts->type), "%s", theirs->type);
+		return;
 	for (unsigned i = 0; i < TABLES; i++) {
 		line = by_dev(&mounts->tables[i], theirs->dev, theirs->type);
-		if (line)
-			return kind_of_line(&mounts->tables[i], line, LAYERS_DEPTH);
+		if (line) {
+			set_found(found, &mounts->tables[i], line, true);
+			return;
+		}
 	}
-	return in_first_namespace(mounts, process) ?
-		       kind_of_line(&mounts->tables[TABLE_FIRST], theirs, LAYERS_DEPTH) :
-		       MOUNT_USERS;
+	if (in_first_namespace(mounts, process))
+		set_found(found, &mounts->tables[TABLE_FIRST], theirs, true);
+	else
+		snprintf(found->type, sizeof(found->type), "%s", theirs->type);
 }
 
-enum mount_kind mounts_kind(struct mounts *mounts, int32_t pid, uint64_t mount_id, const char **ret_type)
+void mounts_find(struct mounts *mounts, int32_t pid, uint64_t mount_id, struct mount_found *ret_found)
 {
-	mounts->type[0] = '\0';
-	*ret_type = mounts->type;
+	*ret_found = (struct mount_found){ .kind = MOUNT_USERS };
 	/* The file is held open, so what the tables say now of its mount and device is still about them. */
 	for (unsigned i = 0; i < TABLES; i++) {
 		const struct mount_line *line;
@@ -412,11 +418,12 @@ enum mount_kind mounts_kind(struct mounts *mounts, int32_t pid, uint64_t mount_i
 		table_refresh(&mounts->tables[i]);
 		line = by_id(&mounts->tables[i], mount_id);
 		if (line) {
-			snprintf(mounts->type, sizeof(mounts->type), "%s", line->type);
-			return kind_of_line(&mounts->tables[i], line, LAYERS_DEPTH);
+			set_found(ret_found, &mounts->tables[i], line, true);
+			return;
 		}
 	}
-	return pid ? kind_in_process(mounts, pid, mount_id) : MOUNT_USERS;
+	if (pid)
+		find_in_process(mounts, pid, mount_id, ret_found);
 }
 
 int mounts_new(const char *proc_root, struct mounts **ret_mounts)

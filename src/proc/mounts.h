@@ -24,13 +24,19 @@ int mounts_new(const char *proc_root, struct mounts **ret_mounts);
 void mounts_free(struct mounts *mounts);
 DEFINE_CLEANUP(struct mounts *, mounts_free, mounts_freep)
 
+/* What is known of a mount. */
+struct mount_found {
+	enum mount_kind kind;
+	bool by_root; /* root's table has its file system */
+	char type[64]; /* of its file system; "": no table has it */
+};
+
 /*
- * The kind of the file system of an open file, by the mount that it was opened through (STATX_MNT_ID), which
- * is sought in the tables of the machine's first process, of ours, and of process @pid (0: none). The caller must hold the file open: devices and
- * numbers of mounts are used again.
- * *ret_type: name of the file system's type, "" where no table has it; valid until the next call.
+ * Of the mount that an open file was opened through (STATX_MNT_ID), which is sought in the tables of the
+ * machine's first process, of ours, and of process @pid (0: none). The caller must hold the file open:
+ * devices and numbers of mounts are used again.
  */
-enum mount_kind mounts_kind(struct mounts *mounts, int32_t pid, uint64_t mount_id, const char **ret_type);
+void mounts_find(struct mounts *mounts, int32_t pid, uint64_t mount_id, struct mount_found *ret_found);
 
 /* The kind of a type of file system, by name, but for overlay, which depends on its layers. */
 enum mount_kind mount_kind_of_type(const char *type);

@@ -10,6 +10,7 @@
 
 #include "helper/confine.h"
 #include "helper/spawn.h"
+#include "trace/reader_files.h"
 #include "trace/reader_sites.h"
 
 struct role {
@@ -22,6 +23,12 @@ enum { MIB = 1 << 20 };
 
 /* Memory: four times what the largest of NVIDIA's libraries takes, see docs/benchmarks.md. */
 static const struct role roles[] = {
+	{ "files",
+	  { .name = "gpusonde-files",
+	    .capabilities = READER_FILES_CAPABILITIES,
+	    .opens = true,
+	    .memory_bytes = UINT64_C(64) * MIB },
+	  reader_files_serve },
 	{ "sites", { .name = "gpusonde-sites", .memory_bytes = UINT64_C(256) * MIB }, reader_sites_serve },
 };
 

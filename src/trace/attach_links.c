@@ -23,7 +23,6 @@
 #include "base/thread.h"
 
 enum {
-	LINKS_MAX = 512, /* waiting to be closed; beyond this, the caller closes them itself */
 	THREADS = 4,
 	CLOSERS = 16, /* processes at the end, with a few system calls each; the unit allows 32 tasks */
 	END_WAIT_MS = 800,
@@ -48,8 +47,8 @@ struct attach_links {
 	pthread_mutex_t lock; /* protects the members below and closer.link */
 	pthread_cond_t changed;
 	bool stop;
-	struct link waiting[LINKS_MAX];
-	size_t n;
+	struct link *waiting;
+	size_t n, cap;
 };
 
 /* ---- the threads ---- */
@@ -102,6 +101,22 @@ static struct attach_links *links_get(struct attach_backend *backend)
 	return links;
 }
 
+/* Without memory, the caller closes the link itself, and waits. */
+static bool make_room(struct attach_links *links)
+{
+	size_t cap = links->cap ? 2 * links->cap : 64;
+	void *grown;
+
+	if (links->n < links->cap)
+		return true;
+	grown = realloc(links->waiting, cap * sizeof(*links->waiting));
+	if (!grown)
+		return false;
+	links->waiting = grown;
+	links->cap = cap;
+	return true;
+}
+
 bool attach_links_leave(struct attach_backend *backend, int fd, int file)
 {
 	struct attach_links *links = links_get(backend);
@@ -120,7 +135,7 @@ bool attach_links_leave(struct attach_backend *backend, int fd, int file)
 	if (links->closers_n == 0 && !backend->ending)
 		return false;
 	pthread_mutex_lock(&links->lock);
-	added = links->n < LINKS_MAX;
+	added = make_room(links);
 	if (added)
 		links->waiting[links->n++] = link;
 	pthread_cond_broadcast(&links->changed);
@@ -260,10 +275,12 @@ void attach_links_end(struct attach_backend *backend)
 	links->stop = true;
 	pthread_cond_broadcast(&links->changed);
 	pthread_mutex_unlock(&links->lock);
-	for (unsigned i = 0; i < links->closers_n; i++)
-		pthread_join(links->closers[i].thread, NULL);
+	/* Before the threads: with many links, what one of them is closing may take seconds. */
 	if (links->n > 0)
 		hand_over(links);
+	for (unsigned i = 0; i < links->closers_n; i++)
+		pthread_join(links->closers[i].thread, NULL);
+	free(links->waiting);
 	pthread_cond_destroy(&links->changed);
 	pthread_mutex_destroy(&links->lock);
 	free(links);

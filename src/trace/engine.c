@@ -75,9 +75,9 @@ static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
 
 static void choose_libraries(struct trace_engine *engine)
 {
-	bool *libraries = engine->probing.libraries;
+	bool *libraries = engine->query.libraries;
 
-	memcpy(libraries, engine->config.libraries, sizeof(engine->probing.libraries));
+	memcpy(libraries, engine->config.libraries, sizeof(engine->query.libraries));
 	/* Without return probes it is unknown which call is the outer one. */
 	for (unsigned i = 0; i < PROBE_LIBRARIES && !engine->config.return_probes; i++)
 		if (libraries[i] && probe_libraries[i].has_made_of) {
@@ -89,13 +89,13 @@ static void choose_libraries(struct trace_engine *engine)
 
 static int find_rules(struct trace_engine *engine)
 {
-	int r = kernel_sites_probe(engine->backend, &engine->rules);
+	int r = kernel_sites_probe(engine->backend, &engine->query.rules);
 
 	if (r < 0)
 		return r;
-	engine->rules.allow_single_step = engine->config.allow_single_step;
+	engine->query.rules.allow_single_step = engine->config.allow_single_step;
 	if (engine->config.return_probes)
-		engine->no_returns = kernel_sites_no_returns(&engine->rules);
+		engine->no_returns = kernel_sites_no_returns(&engine->query.rules);
 	if (engine->no_returns) {
 		engine->config.return_probes = false;
 		engine_notice(engine, LOG_NOTICE, "%s", engine->no_returns);
@@ -130,7 +130,7 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 		return -ENOMEM;
 	engine->probing = (struct files_config){
 		.backend = engine->backend,
-		.rules = &engine->rules,
+		.query = &engine->query,
 		.returns = engine->config.return_probes,
 		.pid = engine->config.follow ? 0 : engine->config.pid,
 		.hit_ns = engine->hit_ns,
@@ -364,7 +364,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.event_seconds = engine->event_seconds,
 		.probe_seconds = engine->cost_ns / 1e9,
 		.groups_given_up = engine->groups_given_up,
-		.rules = engine->rules,
+		.rules = engine->query.rules,
 		.no_returns = engine->no_returns,
 	};
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)

@@ -44,6 +44,11 @@ struct trace_engine_config {
 	 * harm (trace_engine_status.rules.returns), after a notice.
 	 */
 	bool return_probes;
+	/*
+	 * without @pid: the helper program, NULL for gpusonde-reader, and which files are trusted
+	 * (proc/trust.h, checked), NULL for none
+	 */
+	const char *reader, *trust;
 	bool allow_single_step;
 	bool events; /* send events; false: sums only */
 	bool every_call; /* events of every call, for --raw */
@@ -87,6 +92,8 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_LATE = 1 << 3,
 	TRACE_INCOMPLETE_NO_RETURNS = 1 << 4, /* no return probes: results and addresses are unknown */
 	TRACE_INCOMPLETE_SITES = 1 << 5, /* entry points that were refused: their calls are not seen */
+	/* it maps a library that is not read, since its pages could be withheld (proc/trust.h) */
+	TRACE_INCOMPLETE_UNTRUSTED = 1 << 6,
 };
 
 struct trace_process_sum {

@@ -179,7 +179,7 @@ int engine_events_arm(struct trace_engine *engine)
 	uint64_t usec = (uint64_t)(engine->config.latency_ns / NSEC_PER_USEC);
 	int r;
 
-	if (engine->mappers_n == 0)
+	if (engine->probed_n == 0)
 		return sd_event_source_set_enabled(engine->timer, SD_EVENT_OFF);
 	r = sd_event_source_set_time_relative(engine->timer, usec);
 	return r < 0 ? r : sd_event_source_set_enabled(engine->timer, SD_EVENT_ONESHOT);

@@ -28,6 +28,7 @@ struct mapper {
 	uint32_t tgid;
 	uint8_t files_n;
 	uint8_t late;
+	unsigned unread; /* bits of enum trace_incomplete for files that were not read */
 	bool more; /* maps more than MAPPED_FILES_MAX: what is incomplete about the others is unknown */
 	struct file_probes *files[MAPPED_FILES_MAX];
 };
@@ -41,9 +42,9 @@ struct trace_engine {
 	sd_event_source *ring_source, *timer, *more;
 	struct attach_backend *backend;
 	struct trace_control *control;
-	struct site_rules rules;
 	const char *no_returns; /* kernel_sites_no_returns(), where return probes are wanted */
 	struct files_config probing;
+	struct site_query query;
 	uint32_t *hit_ns; /* by call: cost of a hit */
 	bool driver_only;
 
@@ -69,9 +70,11 @@ struct trace_engine {
 	struct hashmap by_tgid; /* index in mappers */
 	struct mapper *mappers;
 	uint32_t mappers_n, mappers_cap;
+	uint32_t probed_n; /* those of them that map probed files */
 	bool offering;
 	unsigned reported_needs; /* needs (proc/capabilities.h) whose lack was reported */
 	bool refusal_reported;
+	unsigned reported_unread; /* bits 1 << enum target_unread that a message was about */
 	int64_t expected_ns; /* when expected files were last looked for */
 	uint32_t groups_given_up; /* ever */
 

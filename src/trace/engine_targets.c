@@ -71,11 +71,15 @@ static void report_unprobed(struct trace_engine *engine, const struct target_fil
 			file->path, made->refused, attached + made->refused, file->path);
 }
 
-static int on_file(struct target_file *file, void *userdata)
+static int on_file(struct target_file *file, const struct site_list *sites, void *userdata)
 {
 	struct trace_engine *engine = userdata;
+	_cleanup_free_ struct site_list *read = NULL;
 	struct file_probes *made;
-	int r = files_attach(&engine->probing, file->fd, file->path, &made);
+	int r = sites ? 0 : site_list_read(file->fd, file->path, &engine->query, &read);
+
+	if (r == 0)
+		r = files_attach(&engine->probing, file->fd, sites ? sites : read, &made);
 
 	if (r == -ENOENT || r == -ENOEXEC)
 		return -ENOENT;
@@ -110,10 +114,12 @@ static void on_file_gone(struct target_file *file, void *userdata)
 			engine->files[i--] = engine->files[--engine->files_n];
 	for (uint32_t m = 0; m < engine->mappers_n; m++) {
 		struct mapper *mapper = &engine->mappers[m];
+		uint8_t had = mapper->files_n;
 
 		for (uint8_t i = 0; i < mapper->files_n; i++)
 			if (mapper->files[i] == gone)
 				mapper->files[i--] = mapper->files[--mapper->files_n];
+		engine->probed_n -= had > 0 && mapper->files_n == 0;
 	}
 	file->data = NULL;
 	files_free_later(gone);
@@ -156,6 +162,7 @@ static void mapper_remove(struct trace_engine *engine, uint32_t tgid)
 
 	if (!mapper)
 		return;
+	engine->probed_n -= mapper->files_n > 0;
 	hashmap_del(&engine->by_tgid, tgid);
 	last = &engine->mappers[--engine->mappers_n];
 	if (last == mapper)
@@ -189,11 +196,12 @@ static enum late lateness(struct trace_engine *engine, uint32_t tgid, const stru
 	return engine_started_boot_ns(tgid) > file->attached_boot_ns ? LATE_NOT : LATE_SURELY;
 }
 
-static void add_file(struct mapper *mapper, struct file_probes *file)
+static void add_file(struct trace_engine *engine, struct mapper *mapper, struct file_probes *file)
 {
 	for (uint8_t i = 0; i < mapper->files_n; i++)
 		if (mapper->files[i] == file)
 			return;
+	engine->probed_n += mapper->files_n == 0;
 	if (mapper->files_n < MAPPED_FILES_MAX)
 		mapper->files[mapper->files_n++] = file;
 	else
@@ -205,11 +213,13 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 	struct trace_engine *engine = userdata;
 	struct mapper *mapper = mapper_get(engine, (uint32_t)pid);
 	struct sums_process *process;
+	bool none_before;
 
 	if (!mapper || !file->data)
 		return;
-	add_file(mapper, file->data);
-	if (engine->mappers_n == 1) {
+	none_before = engine->probed_n == 0;
+	add_file(engine, mapper, file->data);
+	if (none_before) {
 		int r = engine_events_map(engine);
 
 		if (r < 0)
@@ -224,6 +234,30 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
 		process->incomplete |= engine_incomplete(engine, process);
+}
+
+static void on_unread(pid_t pid, const char *path, enum target_unread why, const char *type, void *userdata)
+{
+	static const char *const reasons[TARGET_UNREADS] = {
+		[TARGET_UNTRUSTED] = "a user could withhold its pages, and so stop the machine's "
+				     "fork(): trace.trust names file systems, paths and users that "
+				     "are trusted nevertheless",
+		[TARGET_BEYOND_SHARE] = "its user has more such files than a share",
+		[TARGET_BARRED] = "reading what this user's processes map hung or crashed lately",
+	};
+	struct trace_engine *engine = userdata;
+	struct mapper *mapper = mapper_get(engine, (uint32_t)pid);
+
+	if (mapper)
+		mapper->unread |=
+			why == TARGET_UNTRUSTED ? TRACE_INCOMPLETE_UNTRUSTED : TRACE_INCOMPLETE_SITES;
+	if (engine->reported_unread & (1U << why))
+		return;
+	engine->reported_unread |= 1U << why;
+	engine_notice(engine, LOG_NOTICE,
+		      "%s%s%s, which process %d maps, is not probed, and what calls it not traced: %s; "
+		      "said once",
+		      path, *type ? " on " : "", type, (int)pid, reasons[why]);
 }
 
 static void on_process_gone(pid_t pid, _unused_ bool exec, void *userdata)
@@ -268,6 +302,7 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 
 	if (!mapper)
 		return bits;
+	bits |= mapper->unread;
 	if (mapper->more)
 		bits |= TRACE_INCOMPLETE_SITES;
 	if (is_late(mapper, process))
@@ -356,13 +391,22 @@ int engine_targets_start(struct trace_engine *engine)
 		.file_gone = on_file_gone,
 		.process = on_mapping,
 		.process_gone = on_process_gone,
+		.unread = on_unread,
 		.refused = on_refused,
 	};
-	struct target_config config = {
-		.roles = roles_wanted(engine->probing.libraries),
+	const struct readers_config reading = {
+		.program = engine->config.reader,
+		.trust = engine->config.trust ? engine->config.trust : "",
+		.roles = roles_wanted(engine->query.libraries),
+		.query = &engine->query,
+	};
+	const struct target_config config = {
+		.roles = roles_wanted(engine->query.libraries),
 		.pid = engine->config.pid,
 		.children = engine->config.follow,
 		.proc_root = "/proc",
+		/* What a command traces is its user's. */
+		.reading = engine->config.pid ? NULL : &reading,
 	};
 	int r = targets_new(engine->event, &config, &ops, engine, &engine->targets);
 

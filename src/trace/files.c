@@ -49,41 +49,40 @@ static int append(struct file_group *group, const struct attach_site *site)
 	return 0;
 }
 
-static int on_site(const struct trace_listing *listing, void *userdata)
+static int gather(struct gathering *g, const struct site_entry *entry)
 {
-	struct gathering *g = userdata;
-	const struct site *site = &listing->site;
-	uint16_t call = probe_call(listing->probe);
+	const struct files_config *config = g->config;
+	const struct probe *probe = &probes[entry->call];
 	struct attach_site wanted = {
-		.offset = listing->file_offset,
-		.call = call,
-		.stack = site->stack > 0 ? (uint32_t)site->stack : 0,
+		.offset = entry->offset,
+		.call = entry->call,
+		.stack = entry->stack > 0 ? (uint32_t)entry->stack : 0,
 	};
 	uint32_t cost;
 	ssize_t n;
 
-	g->file->only_companions &= probe_libraries[listing->probe->library].companion;
-	if (listing->left_to_driver) {
+	g->file->only_companions &= probe_libraries[probe->library].companion;
+	if (entry->flags & SITE_ENTRY_LEFT_TO_DRIVER) {
 		g->file->left_to_driver = true;
 		return 0;
 	}
-	if (!site->chosen || g->sites_n >= SITES_PER_PROBE * (uint32_t)probes_n) {
+	if (!(entry->flags & SITE_ENTRY_CHOSEN) || g->sites_n >= SITES_PER_PROBE * (uint32_t)probes_n) {
 		g->file->refused++;
 		return 0;
 	}
 	/* Two names of one function share the probe of the first name. */
 	if (has_offset(g->file, wanted.offset))
 		return 0;
-	wanted.no_return = !(g->config->returns && listing->probe->may_return && site->may_return);
+	wanted.no_return = !(config->returns && probe->may_return && (entry->flags & SITE_ENTRY_MAY_RETURN));
 	n = pread(g->fd, wanted.code, sizeof(wanted.code), (off_t)wanted.offset);
 	wanted.code_n = n > 0 ? (uint8_t)n : 0;
-	cost = wanted.no_return ? g->config->rules->entry_ns[site->class] :
-				  g->config->rules->return_ns[site->class];
+	cost = wanted.no_return ? config->query->rules.entry_ns[entry->class] :
+				  config->query->rules.return_ns[entry->class];
 	if (cost == 0)
-		cost = hit_ns_usual[site->class];
-	g->config->hit_ns[call] = MAX(g->config->hit_ns[call], cost);
+		cost = hit_ns_usual[entry->class];
+	config->hit_ns[entry->call] = MAX(config->hit_ns[entry->call], cost);
 	g->sites_n++;
-	return append(&g->file->groups[listing->probe->group], &wanted);
+	return append(&g->file->groups[probe->group], &wanted);
 }
 
 /* ---- attaching ---- */
@@ -204,24 +203,21 @@ static uint32_t count_no_returns(const struct file_probes *file)
 	return n;
 }
 
-int files_attach(const struct files_config *config, int fd, const char *path, struct file_probes **ret_probes)
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
+		 struct file_probes **ret_probes)
 {
 	_cleanup_(files_freep) struct file_probes *file = calloc(1, sizeof(*file));
 	struct gathering gathering = { .config = config, .file = file, .fd = fd };
-	bool libraries[PROBE_LIBRARIES];
-	unsigned named = library_of_path(path, strlen(path));
 	int r, error = 0;
 
 	if (!file)
 		return -ENOMEM;
 	file->only_companions = true;
-	memcpy(libraries, config->libraries, sizeof(libraries));
-	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		if (probe_libraries[i].companion && !(named & LIBRARY_BIT(i)))
-			libraries[i] = false;
-	r = trace_list_sites(fd, libraries, config->rules, on_site, &gathering);
-	if (r < 0)
-		return r;
+	for (uint32_t i = 0; i < sites->n; i++) {
+		r = gather(&gathering, &sites->at[i]);
+		if (r < 0)
+			return r;
+	}
 	if (gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver)
 		return -ENOENT;
 	for (int g = 0; g < PROBE_GROUPS; g++) {

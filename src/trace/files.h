@@ -15,6 +15,7 @@
 #include "trace/attach.h"
 #include "trace/budget.h"
 #include "trace/engine.h"
+#include "trace/site_list.h"
 
 struct file_group {
 	struct attach_site *sites;
@@ -36,15 +37,14 @@ struct file_probes {
 
 struct files_config {
 	struct attach_backend *backend;
-	const struct site_rules *rules;
-	bool libraries[PROBE_LIBRARIES];
+	const struct site_query *query; /* what is listed */
 	bool returns; /* config.return_probes */
 	pid_t pid;
 	uint32_t *hit_ns; /* by call: cost of a hit; raised to that of its most expensive site */
 };
 
-/* Finds the sites of a file and attaches all groups. -ENOENT: it has no probed function. */
-int files_attach(const struct files_config *config, int fd, const char *path,
+/* Attaches the sites of a file, in groups. -ENOENT: it has no probed function. */
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
 		 struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)

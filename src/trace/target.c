@@ -36,13 +36,13 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 		return 0;
 	r = target_file_get(targets, mapping, &target);
 	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		return r == -ENOENT || r == -EINPROGRESS ? 0 : r;
 	process = targets_process_add(targets, mapping->pid, mapping->time_ns);
 	r = process ? target_process_hold(targets, process, target, mapping) : -ENOMEM;
 	if (r < 0) {
 		if (target->file.processes == 0)
 			target_file_release(targets, target);
-		if (process && process->held_n == 0 && !process->followed)
+		if (process && target_process_is_idle(process))
 			target_process_remove(targets, process);
 		return r;
 	}
@@ -69,7 +69,7 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
-	r = target_identify(fd, &mapping.dev, &mapping.ino);
+	r = files_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
 	target = target_file_current(targets, mapping.dev, mapping.ino);
@@ -79,7 +79,7 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 	}
 	if (!target) {
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		r = copy < 0 ? -errno : target_file_offer(targets, &mapping, &st, copy, &target);
+		r = copy < 0 ? -errno : target_file_offer(targets, &mapping, &st, copy, NULL, &target);
 		if (r < 0)
 			return r;
 	}
@@ -97,6 +97,9 @@ void targets_stats(const struct targets *targets, struct target_stats *ret_stats
 {
 	*ret_stats = targets->stats;
 	ret_stats->files = targets->targets_n;
+	ret_stats->user_sites = targets->users.sites;
+	if (targets->readers)
+		readers_stats(targets->readers, &ret_stats->readers);
 	ret_stats->processes = 0;
 	for (uint32_t i = 0; i < targets->processes_n; i++)
 		ret_stats->processes += targets->processes[i].held_n > 0;
@@ -108,11 +111,13 @@ void targets_free(struct targets *targets)
 		return;
 	targets_records_done(targets);
 	targets_scan_done(targets);
+	target_ask_done(targets);
 	for (uint32_t i = 0; i < targets->processes_n; i++)
 		free(targets->processes[i].held);
 	free(targets->processes);
 	target_files_done(targets);
 	hashmap_done(&targets->by_pid);
+	users_done(&targets->users);
 	sd_event_unref(targets->event);
 	free(targets);
 }
@@ -142,6 +147,8 @@ int targets_new(sd_event *event, const struct target_config *config, const struc
 	targets->userdata = userdata;
 	targets->own_pid = getpid();
 	r = target_files_init(targets);
+	if (r >= 0 && config->reading)
+		r = target_ask_init(targets);
 	if (r >= 0 && config->pid)
 		r = follow(targets, config->pid);
 	if (r >= 0)

@@ -23,6 +23,7 @@
 
 #include "base/macro.h"
 #include "trace/library.h"
+#include "trace/readers.h"
 
 enum { TARGET_FILES_MAX = 4096, TARGET_PROCESSES_MAX = 65536 };
 
@@ -37,6 +38,14 @@ enum target_role {
 	TARGET_ROLE_ANY = LIBRARY_BIT(PROBE_LIBRARIES),
 };
 
+/* Why a file is not read. */
+enum target_unread {
+	TARGET_UNTRUSTED, /* its pages could be withheld (proc/trust.h) */
+	TARGET_BEYOND_SHARE, /* its user has more files or sites than a share */
+	TARGET_BARRED, /* reading for its user hung or crashed */
+	TARGET_UNREADS,
+};
+
 struct target_file {
 	uint64_t dev, ino;
 	int fd; /* open for reading; owned by struct targets */
@@ -48,9 +57,9 @@ struct target_file {
 struct target_ops {
 	/*
 	 * A candidate was found. Returns 0: it is a target and stays open; -ENOENT: it is not a target, and
-	 * is not offered again until it changes.
+	 * is not offered again until it changes. @sites: of a file that a helper read; else NULL.
 	 */
-	int (*file)(struct target_file *file, void *userdata);
+	int (*file)(struct target_file *file, const struct site_list *sites, void *userdata);
 	/*
 	 * It is to be detached: no process has mapped it for two seconds, it was modified, or it is closed.
 	 */
@@ -66,6 +75,11 @@ struct target_ops {
 	 */
 	void (*process_gone)(pid_t pid, bool exec, void *userdata);
 	/*
+	 * A process maps a file that is not read, so what calls it is not traced. Once for each process and
+	 * reason. @type: of its file system, "" if unknown. May be NULL.
+	 */
+	void (*unread)(pid_t pid, const char *path, enum target_unread why, const char *type, void *userdata);
+	/*
 	 * A library of the table that a process maps could not be opened. Called each time it is found. May
 	 * be NULL.
 	 */
@@ -77,11 +91,19 @@ struct target_config {
 	pid_t pid; /* follow this process and, with @children, its descendants; 0: all processes */
 	bool children;
 	const char *proc_root; /* "/proc", except in tests */
+	/*
+	 * How helpers read what users chose. NULL: in this process, at once, and whatever its file system,
+	 * for commands that trace what their user started.
+	 */
+	const struct readers_config *reading;
 };
 
 struct target_stats {
 	uint64_t files, processes; /* now */
 	uint64_t records, records_lost, scans, files_refused, overflow;
+	uint64_t unread[TARGET_UNREADS]; /* mapped files that were not read */
+	uint32_t user_sites; /* attached now in files that count for users (trace/users.h) */
+	struct readers_stats readers;
 	bool looked; /* the mapping that is being reported was found in /proc, and may be old */
 	bool by_records; /* false: /proc is only scanned, and new mappings are found up to a second late */
 	char why_no_records[640];

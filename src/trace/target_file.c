@@ -49,6 +49,8 @@ void target_file_remove(struct targets *targets, struct target *target)
 			targets->ops->file_gone(&target->file, targets->userdata);
 		close(target->file.fd);
 	}
+	if (target->counted)
+		users_detach(&targets->users, target->user, target->sites);
 	sd_event_source_disable_unref(target->watch);
 	free(target);
 }
@@ -133,8 +135,19 @@ static int file_add(struct targets *targets, const struct target_mapping *mappin
 	return 0;
 }
 
+int target_file_refuse(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
+		       int64_t again_ns)
+{
+	struct target *target = file_find(targets, mapping->dev, mapping->ino);
+	int r = target ? 0 : file_add(targets, mapping, st, &target);
+
+	if (r == 0)
+		target->again_ns = again_ns;
+	return r;
+}
+
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
-		      int fd, struct target **ret_target)
+		      int fd, const struct site_list *sites, struct target **ret_target)
 {
 	_cleanup_close_ int file_fd = fd;
 	struct target *target;
@@ -146,7 +159,7 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 	target->file.fd = TAKE_FD(file_fd);
 	targets->targets_n++;
 	begun_ns = clock_mono_ns();
-	r = targets->ops->file(&target->file, targets->userdata);
+	r = targets->ops->file(&target->file, sites, targets->userdata);
 	target->again_ns = clock_mono_ns() + (clock_mono_ns() - begun_ns) * FILE_SHARE;
 	if (r == 0) {
 		watch(targets, target);
@@ -175,8 +188,7 @@ bool target_file_unchanged(const struct target *target, const struct target_mapp
 	       target->changed.tv_nsec == st->st_ctim.tv_nsec && target->size == st->st_size;
 }
 
-/* The maps of a process mark a file that was deleted or replaced. */
-static void refused(struct targets *targets, const struct target_mapping *mapping, int error)
+void target_file_refused(struct targets *targets, const struct target_mapping *mapping, int error)
 {
 	static const char mark[] = " (deleted)";
 	bool deleted = mapping->path_n >= strlen(mark) &&
@@ -199,14 +211,19 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 	struct stat st;
 	int r;
 
+	if (targets->readers && (!target || target->file.fd < 0)) {
+		/* Otherwise its owner could have it read all the time by touching it. */
+		if (target && clock_mono_ns() < target->again_ns)
+			return -ENOENT;
+		return target_ask_file(targets, mapping);
+	}
 	if (!target || target->file.fd < 0) {
 		r = target_open(targets->config.proc_root, mapping, &fd, &st);
 		if (r < 0) {
-			refused(targets, mapping, r);
+			target_file_refused(targets, mapping, r);
 			return r;
 		}
 		if (target && !target_file_unchanged(target, mapping, &st)) {
-			/* Otherwise its owner could make the agent read it all the time by touching it. */
 			if (clock_mono_ns() < target->again_ns) {
 				targets->stats.files_refused++;
 				return -ENOENT;
@@ -216,7 +233,7 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 		}
 	}
 	if (!target) {
-		r = target_file_offer(targets, mapping, &st, TAKE_FD(fd), &target);
+		r = target_file_offer(targets, mapping, &st, TAKE_FD(fd), NULL, &target);
 		if (r < 0)
 			return r;
 	}
@@ -265,8 +282,7 @@ static int on_reaper(sd_event_source *source, uint64_t usec, void *userdata)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Marks all files at this path except @still as no longer expected. */
-static void unexpect(struct targets *targets, const char *path, const struct target *still)
+void target_file_unexpect(struct targets *targets, const char *path, const struct target *still)
 {
 	for (uint32_t i = 0; i < targets->files_n; i++) {
 		struct target *target = targets->files[i];
@@ -281,30 +297,33 @@ static void unexpect(struct targets *targets, const char *path, const struct tar
 
 int targets_expect(struct targets *targets, const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = -1;
 	struct target_mapping mapping = { .path = path, .path_n = strlen(path) };
 	struct target *target = NULL;
 	struct stat st;
 	int r;
 
+	if (targets->readers)
+		return target_ask_expected(targets, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
 		r = -errno;
-		unexpect(targets, path, NULL);
+		target_file_unexpect(targets, path, NULL);
 		return r;
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return -ENOENT;
-	r = target_identify(fd, &mapping.dev, &mapping.ino);
+	r = files_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
 	target = target_file_current(targets, mapping.dev, mapping.ino);
 	if (!target) {
-		r = target_file_offer(targets, &mapping, &st, TAKE_FD(fd), &target);
+		r = target_file_offer(targets, &mapping, &st, TAKE_FD(fd), NULL, &target);
 		if (r < 0)
 			return r;
 	}
 	target->expected = target->file.fd >= 0;
-	unexpect(targets, path, target);
+	target_file_unexpect(targets, path, target);
 	return 0;
 }
 

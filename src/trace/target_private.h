@@ -16,6 +16,7 @@
 #include "proc/maps.h"
 #include "trace/perf_record.h"
 #include "trace/target.h"
+#include "trace/users.h"
 
 enum {
 	TARGET_PROCESS_FILES_MAX = 64, /* targets in one process */
@@ -35,6 +36,9 @@ struct target {
 	sd_event_source *watch;
 	struct targets *targets; /* for the watch */
 	bool expected; /* probed before the first process maps it */
+	bool counted; /* for @user, with so many sites (users.h) */
+	uint64_t user;
+	uint32_t sites;
 	uint32_t slot; /* in targets.files */
 	char path[];
 };
@@ -53,6 +57,7 @@ struct target_process {
 	uint64_t since_ns; /* when it was first seen; an older fork record belongs to another process */
 	uint64_t looked_ns; /* when its maps were last read; older records add nothing */
 	uint16_t held_n;
+	uint8_t unread; /* bits 1 << enum target_unread that were reported */
 	struct target_held *held;
 };
 
@@ -75,6 +80,7 @@ struct target_scan {
 	uint32_t queue_head, queue_n;
 	struct proc_maps *maps; /* of the current process; fd -1: none */
 	pid_t pid;
+	bool asked; /* a helper reads the maps of @pid */
 	uint32_t looks; /* readings of a process's maps so far */
 	uint64_t look_ns; /* when the current one began */
 	struct proc_map libc; /* of the current process, reported after its other libraries */
@@ -121,6 +127,10 @@ struct targets {
 	struct target_scan scan;
 	struct target_records records;
 	struct target_stats stats;
+	struct readers *readers; /* NULL: files are read in this process */
+	struct users users;
+	struct pending_file *pending; /* asked for, not answered */
+	uint32_t pending_n;
 };
 
 /* ---- target_file.c ---- */
@@ -128,13 +138,23 @@ int target_files_init(struct targets *targets);
 void target_files_done(struct targets *targets);
 /* The file with this identity, target or not; NULL: unknown, or modified and mapped by no process. */
 struct target *target_file_current(struct targets *targets, uint64_t dev, uint64_t ino);
+/* The maps of a process mark a file that was deleted or replaced. */
+void target_file_refused(struct targets *targets, const struct target_mapping *mapping, int error);
 /* For a file that is not a target: whether it was neither modified nor replaced since it was read. */
 bool target_file_unchanged(const struct target *target, const struct target_mapping *mapping,
 			   const struct stat *st);
 /* Adds a file and asks the engine whether it is a target. Takes ownership of @fd. */
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
-		      int fd, struct target **ret_target);
-/* The file of a mapping, opened and offered if it is new. -ENOENT: not a target. */
+		      int fd, const struct site_list *sites, struct target **ret_target);
+/* Adds a file that is not a target, or not to be read, until @again_ns. */
+int target_file_refuse(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
+		       int64_t again_ns);
+/* Marks all files at this path except @still as no longer expected. */
+void target_file_unexpect(struct targets *targets, const char *path, const struct target *still);
+/*
+ * The file of a mapping, opened and offered if it is new. -ENOENT: not a target; -EINPROGRESS: a helper was
+ * asked, and targets_mapped() will be called again.
+ */
 int target_file_get(struct targets *targets, const struct target_mapping *mapping,
 		    struct target **ret_target);
 /*
@@ -143,6 +163,18 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
  */
 void target_file_release(struct targets *targets, struct target *target);
 void target_file_remove(struct targets *targets, struct target *target);
+
+/* ---- target_ask.c ---- */
+int target_ask_init(struct targets *targets);
+void target_ask_done(struct targets *targets);
+/* Asks for the file of a mapping. -EINPROGRESS, or why it is not asked for. */
+int target_ask_file(struct targets *targets, const struct target_mapping *mapping);
+int target_ask_expected(struct targets *targets, const char *path);
+/* Asks which candidates a process maps; targets_looked() has the answer. */
+int target_ask_look(struct targets *targets, pid_t pid);
+/* The process has ended or called exec: its mappings up to then are not waited for any more. */
+void target_ask_forget(struct targets *targets, pid_t pid, uint64_t time_ns);
+void target_ask_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
 
 /* ---- target.c ---- */
 /* Whether only companions have this name (struct library). */
@@ -161,9 +193,17 @@ struct target_process *targets_process_add(struct targets *targets, pid_t pid, u
 void targets_process_looked(struct targets *targets, struct target_process *process, uint32_t looked);
 /* Invalidates @process: another one is moved into its place. */
 void targets_process_gone(struct targets *targets, struct target_process *process);
+/* Nothing is known of it that must be kept. */
+static inline bool target_process_is_idle(const struct target_process *process)
+{
+	return process->held_n == 0 && !process->unread && !process->followed;
+}
 /* Records that @process maps @target; a second call only updates the time. -E2BIG: it maps too many. */
 int target_process_hold(struct targets *targets, struct target_process *process, struct target *target,
 			const struct target_mapping *mapping);
+/* Counts a file that is not read, and reports it once for the process. */
+void target_process_unread(struct targets *targets, pid_t pid, const char *path, enum target_unread why,
+			   const char *type, uint64_t time_ns);
 /* Invalidates @process, as above. */
 void target_process_remove(struct targets *targets, struct target_process *process);
 void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
@@ -173,6 +213,8 @@ void targets_exec(struct targets *targets, struct target_process *process, uint6
 /* ---- target_scan.c ---- */
 int targets_scan_init(struct targets *targets);
 void targets_scan_done(struct targets *targets);
+/* The answer to target_ask_look(). */
+void targets_looked(struct targets *targets, pid_t pid, int error, const void *message, size_t n);
 /* Queues one process for reading its maps. */
 void targets_look(struct targets *targets, pid_t pid);
 /* Scans as soon as the interval allows, since records were lost or CPUs came online. */
@@ -192,5 +234,3 @@ void targets_records_handle(struct targets *targets, uint64_t until_ns);
  * not a regular file.
  */
 int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);
-/* Device and inode as in /proc/PID/maps. */
-int target_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);

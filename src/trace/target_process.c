@@ -91,7 +91,7 @@ void target_process_remove(struct targets *targets, struct target_process *proce
 
 void targets_process_gone(struct targets *targets, struct target_process *process)
 {
-	if (process->held_n)
+	if (process->held_n || process->unread)
 		targets->ops->process_gone((pid_t)process->id.pid, false, targets->userdata);
 	keep_held(targets, process, NULL, 0);
 	target_process_remove(targets, process);
@@ -99,15 +99,29 @@ void targets_process_gone(struct targets *targets, struct target_process *proces
 
 void targets_exec(struct targets *targets, struct target_process *process, uint64_t time_ns)
 {
-	if (process->held_n)
+	if (process->held_n || process->unread)
 		targets->ops->process_gone((pid_t)process->id.pid, true, targets->userdata);
+	process->unread = 0;
 	keep_held(targets, process, held_since, time_ns);
 	targets->stats.looked = false;
 	for (uint16_t i = 0; i < process->held_n; i++)
 		targets->ops->process((pid_t)process->id.pid, &process->held[i].target->file,
 				      process->held[i].since_ns, targets->userdata);
-	if (process->held_n == 0 && !process->followed)
+	if (target_process_is_idle(process))
 		target_process_remove(targets, process);
+}
+
+void target_process_unread(struct targets *targets, pid_t pid, const char *path, enum target_unread why,
+			   const char *type, uint64_t time_ns)
+{
+	struct target_process *process = targets_process_add(targets, pid, time_ns);
+
+	targets->stats.unread[why]++;
+	if (!process || process->unread & (1U << why))
+		return;
+	process->unread |= (uint8_t)(1U << why);
+	if (targets->ops->unread)
+		targets->ops->unread(pid, path, why, type, targets->userdata);
 }
 
 int target_process_hold(struct targets *targets, struct target_process *process, struct target *target,

@@ -122,8 +122,10 @@ static void handle(struct targets *targets, const struct target_event *event)
 		if (process)
 			targets_process_gone(targets, process);
 		targets_fork(targets, (pid_t)record->parent, (pid_t)record->pid, record->time_ns);
+		target_ask_fork(targets, (pid_t)record->parent, (pid_t)record->pid, record->time_ns);
 		break;
 	case PERF_RECORD_KIND_EXEC:
+		target_ask_forget(targets, (pid_t)record->pid, record->time_ns);
 		if (process)
 			targets_exec(targets, process, record->time_ns);
 		break;

@@ -2,10 +2,9 @@
 /*
  * Reads /proc in slices of 5 ms, so that other users of the thread (the ring of events) wait no longer. A
  * queue holds the processes whose maps are to be read; a scan refills it with all processes as it runs empty.
- * A process with very many memory areas takes several slices.
- *
- * A known limit: the kernel blocks a reader of maps while a thread of that process holds its mmap lock for
- * writing.
+ * A process with very many memory areas takes several slices. Where helpers read (struct readers), one of
+ * them is asked about each process, since the kernel blocks a reader of maps for as long as a process holds
+ * its mmap lock for writing.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -64,7 +63,12 @@ static int look_begin(struct targets *targets, pid_t pid)
 				return -ESRCH;
 		}
 	}
-	r = proc_maps_open(targets->config.proc_root, pid, scan->maps);
+	if (targets->readers) {
+		r = target_ask_look(targets, pid);
+		scan->asked = r == 0;
+	} else {
+		r = proc_maps_open(targets->config.proc_root, pid, scan->maps);
+	}
 	if (r < 0)
 		return r;
 	scan->pid = pid;
@@ -137,6 +141,32 @@ static int look_on(struct targets *targets, int64_t until_ns)
 	}
 	look_end(targets, r == 0);
 	return 1;
+}
+
+void targets_looked(struct targets *targets, pid_t pid, int error, const void *message, size_t n)
+{
+	struct target_scan *scan = &targets->scan;
+	struct files_area area;
+	const char *path;
+	size_t at = 0;
+
+	if (!scan->asked || pid != scan->pid)
+		return;
+	scan->asked = false;
+	while (message && files_areas_next(message, n, &at, &area, &path)) {
+		const struct proc_map map = { .start = area.start,
+					      .end = area.end,
+					      .dev = area.dev,
+					      .ino = area.ino,
+					      .executable = true,
+					      .path = path,
+					      .path_n = area.path_n };
+
+		look_mapping(targets, &map);
+	}
+	look_end(targets, error == 0);
+	/* The rest of the queue in the next iteration of the loop: a slice may have called this. */
+	arm(targets, 0);
 }
 
 /* ---- all processes ---- */
@@ -248,7 +278,7 @@ static void slice(struct targets *targets)
 	int64_t begin_ns = clock_mono_ns(), until_ns = begin_ns + SCAN_SLICE_NS;
 	pid_t pid;
 
-	while (clock_mono_ns() < until_ns) {
+	while (clock_mono_ns() < until_ns && !scan->asked) {
 		if (scan->maps->fd >= 0) {
 			if (look_on(targets, until_ns) == 0)
 				break;
@@ -267,6 +297,8 @@ static void slice(struct targets *targets)
 			queue_children(targets, pid);
 	}
 	scan->cost_ns += clock_mono_ns() - begin_ns;
+	if (scan->asked)
+		return; /* goes on with the answer */
 	if (scan->running || scan->maps->fd >= 0 || scan->queue_n)
 		arm(targets, SCAN_REST_NS);
 	else

@@ -107,6 +107,19 @@ static void not_ready_says_why(_unused_ void **state)
 	assert_string_equal(why, "because");
 }
 
+static void not_ready_when_tracing_hangs(_unused_ void **state)
+{
+	struct trace_view view = { .enabled = true, .boot_ns = now - 90 * (int64_t)NSEC_PER_SEC };
+	struct snapshot s = snapshot(true, READING_NO_LIBRARY);
+	char why[320];
+
+	s.trace = &view;
+	assert_true(readiness(&s, now, why, sizeof(why)));
+	s.trace_stale = true;
+	assert_false(readiness(&s, now, why, sizeof(why)));
+	assert_non_null(strstr(why, "tracing has given nothing for 90 s"));
+}
+
 static void a_loop_that_has_stopped_is_found(_unused_ void **state)
 {
 	struct snapshot s = snapshot(true, READING_OK);
@@ -127,6 +140,7 @@ int main(void)
 		cmocka_unit_test(ready_when_fresh),
 		cmocka_unit_test(ready_without_gpu),
 		cmocka_unit_test(not_ready_says_why),
+		cmocka_unit_test(not_ready_when_tracing_hangs),
 		cmocka_unit_test(a_loop_that_has_stopped_is_found),
 	};
 

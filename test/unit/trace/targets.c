@@ -18,7 +18,7 @@ static void note(struct fixture *fixture, enum told_what what, pid_t pid, uint64
 	fixture->told[fixture->told_n++].ino = ino;
 }
 
-static int on_file(struct target_file *file, void *userdata)
+static int on_file(struct target_file *file, _unused_ const struct site_list *sites, void *userdata)
 {
 	struct fixture *fixture = userdata;
 	struct stat st;

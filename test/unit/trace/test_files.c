@@ -62,30 +62,31 @@ static int fake_call_gone(_unused_ struct attach_backend *backend, _unused_ uint
 #define attach fake_attach
 #define attach_call_gone fake_call_gone
 #define attachment_free fake_free
-#define trace_list_sites fake_list
 #include "trace/files.c"
 
-int fake_list(_unused_ int fd, _unused_ const bool libraries[PROBE_LIBRARIES],
-	      _unused_ const struct site_rules *rules,
-	      int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata)
+static const struct site_list *listing(void)
 {
-	for (uint32_t i = 0; i < listed; i++) {
-		struct trace_listing listing = {
-			.probe = probe_find(PROBE_CUDA, i % 2 ? "cuLaunchKernel" : "cuMemAlloc_v2"),
-			.site = { .class = SITE_EMULATED, .chosen = i != 5, .may_return = i != 6 },
-			.file_offset = 0x1000 + 16 * (i == 7 ? 3 : i), /* 7 is another name of 3 */
-		};
-		int r = fn(&listing, userdata);
+	static union {
+		struct site_list list;
+		char space[sizeof(struct site_list) + 64 * sizeof(struct site_entry)];
+	} made;
 
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	made.list.n = listed;
+	for (uint32_t i = 0; i < listed; i++)
+		made.list.at[i] = (struct site_entry){
+			.call = probe_call(
+				probe_find(PROBE_CUDA, i % 2 ? "cuLaunchKernel" : "cuMemAlloc_v2")),
+			.class = SITE_EMULATED,
+			.flags = (uint8_t)((i != 5 ? SITE_ENTRY_CHOSEN : 0) |
+					   (i != 6 ? SITE_ENTRY_MAY_RETURN : 0)),
+			.offset = 0x1000 + 16 * (i == 7 ? 3 : i), /* 7 is another name of 3 */
+		};
+	return &made.list;
 }
 
 static uint32_t hit_ns[TRACE_CALLS_MAX];
-static struct site_rules rules = { .entry_ns = { 100 }, .return_ns = { 250 } };
-static const struct files_config config = { .rules = &rules, .returns = true, .hit_ns = hit_ns };
+static const struct site_query query = { .rules = { .entry_ns = { 100 }, .return_ns = { 250 } } };
+static const struct files_config config = { .query = &query, .returns = true, .hit_ns = hit_ns };
 
 static int set_up(_unused_ void **state)
 {
@@ -98,7 +99,7 @@ static void all_taken(_unused_ void **state)
 {
 	struct file_probes *file;
 
-	assert_int_equal(files_attach(&config, -1, "/lib/libcuda.so.1", &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &file), 0);
 	assert_int_equal(files_attached(file), 18);
 	assert_int_equal(file->refused, 1);
 	assert_int_equal(file->no_returns, 1);
@@ -123,7 +124,7 @@ static void some_refused(_unused_ void **state)
 	kernel.refuses[0] = 0x1000 + 16 * 2;
 	kernel.refuses[1] = 0x1000 + 16 * 12;
 	kernel.refuses[2] = 0x1000 + 16 * 19;
-	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &file), 0);
 	assert_int_equal(files_attached(file), 15);
 	assert_int_equal(file->refused, 4);
 	for (int g = 0; g < PROBE_GROUPS; g++)
@@ -140,7 +141,7 @@ static void no_returns(_unused_ void **state)
 	struct file_probes *file;
 
 	kernel.refuses_returns = true;
-	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &file), 0);
 	assert_int_equal(files_attached(file), 18);
 	assert_int_equal(file->no_returns, 18);
 	assert_int_equal(kernel.live, 18);
@@ -152,10 +153,10 @@ static void nothing_taken(_unused_ void **state)
 	struct file_probes *file;
 
 	kernel.error = -EPERM;
-	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), -EPERM);
+	assert_int_equal(files_attach(&config, -1, listing(), &file), -EPERM);
 	assert_int_equal(kernel.live, 0);
 	listed = 0;
-	assert_int_equal(files_attach(&config, -1, "libcuda.so.1", &file), -ENOENT);
+	assert_int_equal(files_attach(&config, -1, listing(), &file), -ENOENT);
 }
 
 int main(void)

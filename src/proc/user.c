@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proc/user.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nsfs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+
+enum { DEPTH_MAX = 33 }; /* of user namespaces, which the kernel limits to 32 */
+
+static int user_of_status(const char *root, uint32_t pid, uint32_t *ret_user)
+{
+	char path[128], text[4096];
+	const char *at;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/%u/status", root, pid);
+	if (read_file(path, text, sizeof(text), &n) < 0)
+		return -ESRCH;
+	at = strstr(text, "\nUid:");
+	return at && sscanf(at, "\nUid: %u", ret_user) == 1 ? 0 : -EBADMSG;
+}
+
+static bool is_own_namespace(int fd)
+{
+	struct stat theirs, own;
+
+	return fstat(fd, &theirs) == 0 && stat("/proc/self/ns/user", &own) == 0 &&
+	       theirs.st_ino == own.st_ino;
+}
+
+int proc_user(const char *root, uint32_t pid, uint32_t *ret_user)
+{
+	_cleanup_close_ int namespace = -1;
+	char path[128];
+	uid_t owner;
+	int r = user_of_status(root, pid, ret_user);
+
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "%s/%u/ns/user", root, pid);
+	namespace = open(path, O_RDONLY | O_CLOEXEC);
+	/* Not allowed to look: then its own user is what is known. */
+	if (namespace < 0 || is_own_namespace(namespace))
+		return 0;
+	for (unsigned depth = 0; depth < DEPTH_MAX; depth++) {
+		int parent;
+
+		if (ioctl(namespace, NS_GET_OWNER_UID, &owner) < 0)
+			return 0;
+		*ret_user = owner;
+		parent = ioctl(namespace, NS_GET_PARENT);
+		if (parent < 0)
+			return 0;
+		close(namespace);
+		namespace = parent;
+		if (is_own_namespace(namespace))
+			return 0;
+	}
+	return 0;
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The user who answers for a process. Does not block, whatever that process does. */
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * Its real user; where it is in a user namespace, the user who made the outermost one below ours: one user
+ * has tens of thousands of IDs in namespaces of his own. -ESRCH: it has ended.
+ */
+int proc_user(const char *root, uint32_t pid, uint32_t *ret_user);

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Files that helpers open and read (trace/readers.h), and what waits for them: a mapping that was reported is
+ * handled when its file has been read. Who asks for too much, or for what does not answer, is refused
+ * (trace/users.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "proc/proc.h"
+#include "proc/user.h"
+#include "trace/target_private.h"
+
+enum {
+	PENDING_MAX = 512, /* files */
+	WAITERS_MAX = 1024, /* mappings of one file; further ones are found by the next scan */
+};
+/* An untrusted file, or one beyond its user's share, is judged again after so long. */
+#define JUDGED_NS (60 * NSEC_PER_SEC)
+/* A file that is not a target is asked for again after so long at the earliest. */
+#define ASKED_NS NSEC_PER_SEC
+
+struct waiter {
+	struct target_mapping mapping; /* without its path */
+	struct process_id process;
+};
+
+struct pending_file {
+	struct pending_file *next;
+	uint64_t dev, ino, user;
+	bool expected;
+	struct waiter *waiters;
+	uint32_t waiters_n, waiters_cap;
+};
+
+/* ---- who asks ---- */
+
+/*
+ * Containers run as root, mostly, and do not answer for each other: for them, the container stands for the
+ * user.
+ */
+static int user_of(struct targets *targets, pid_t pid, uint64_t *ret_user, uint32_t *ret_uid)
+{
+	struct proc_identity identity;
+	int r = proc_user(targets->config.proc_root, (uint32_t)pid, ret_uid);
+
+	if (r < 0)
+		return r;
+	*ret_user = *ret_uid;
+	if (*ret_uid == 0 && proc_identify(targets->config.proc_root, (uint32_t)pid, &identity) == 0 &&
+	    identity.cgroup.kind != PROC_CGROUP_NONE && identity.cgroup.kind != PROC_CGROUP_UNIT)
+		*ret_user = UINT64_C(1) << 32 |
+			    (uint32_t)hash_bytes(identity.cgroup.id, strlen(identity.cgroup.id));
+	return 0;
+}
+
+/* ---- what waits ---- */
+
+static struct pending_file *pending_find(const struct targets *targets, uint64_t dev, uint64_t ino)
+{
+	struct pending_file *pending = targets->pending;
+
+	while (pending && (pending->expected || pending->dev != dev || pending->ino != ino))
+		pending = pending->next;
+	return pending;
+}
+
+static void pending_unlink(struct targets *targets, struct pending_file *pending)
+{
+	for (struct pending_file **p = &targets->pending; *p; p = &(*p)->next)
+		if (*p == pending) {
+			*p = pending->next;
+			targets->pending_n--;
+			return;
+		}
+}
+
+static void pending_free(struct pending_file *pending)
+{
+	free(pending->waiters);
+	free(pending);
+}
+
+static int add_waiter(struct targets *targets, struct pending_file *pending,
+		      const struct target_mapping *mapping)
+{
+	struct waiter *waiter;
+
+	for (uint32_t i = 0; i < pending->waiters_n; i++)
+		if (pending->waiters[i].mapping.pid == mapping->pid) {
+			pending->waiters[i].mapping.time_ns =
+				MAX(pending->waiters[i].mapping.time_ns, mapping->time_ns);
+			return -EINPROGRESS;
+		}
+	if (pending->waiters_n == pending->waiters_cap) {
+		uint32_t cap = pending->waiters_cap ? 2 * pending->waiters_cap : 4;
+		void *grown =
+			cap > WAITERS_MAX ? NULL : realloc(pending->waiters, cap * sizeof(*pending->waiters));
+
+		if (!grown) {
+			targets->stats.overflow++;
+			targets_scan_again(targets);
+			return -ENOMEM;
+		}
+		pending->waiters = grown;
+		pending->waiters_cap = cap;
+	}
+	waiter = &pending->waiters[pending->waiters_n++];
+	*waiter = (struct waiter){ .mapping = *mapping, .process.pid = (uint32_t)mapping->pid };
+	waiter->mapping.path = NULL;
+	proc_process_id(targets->config.proc_root, (uint32_t)mapping->pid, &waiter->process);
+	return -EINPROGRESS;
+}
+
+void target_ask_forget(struct targets *targets, pid_t pid, uint64_t time_ns)
+{
+	for (struct pending_file *p = targets->pending; p; p = p->next)
+		for (uint32_t i = p->waiters_n; i-- > 0;)
+			if (p->waiters[i].mapping.pid == pid && p->waiters[i].mapping.time_ns <= time_ns)
+				p->waiters[i] = p->waiters[--p->waiters_n];
+}
+
+void target_ask_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns)
+{
+	for (struct pending_file *p = targets->pending; p; p = p->next)
+		for (uint32_t i = 0; i < p->waiters_n; i++)
+			if (p->waiters[i].mapping.pid == parent) {
+				struct target_mapping inherited = p->waiters[i].mapping;
+
+				inherited.pid = child;
+				inherited.time_ns = time_ns;
+				add_waiter(targets, p, &inherited);
+				break;
+			}
+}
+
+/* ---- asking ---- */
+
+static int ask(struct targets *targets, const struct reader_file *file, const struct pending_file *like)
+{
+	struct pending_file *pending = NULL;
+	int r;
+
+	if (targets->pending_n < PENDING_MAX)
+		pending = malloc(sizeof(*pending));
+	if (pending) {
+		struct reader_file asked = *file;
+
+		*pending = *like;
+		pending->next = targets->pending;
+		targets->pending = pending;
+		targets->pending_n++;
+		asked.data = pending;
+		r = readers_open(targets->readers, &asked);
+		if (r == 0)
+			return 0;
+		pending_unlink(targets, pending);
+		pending_free(pending);
+	}
+	/* Found again by a scan. */
+	targets->stats.overflow++;
+	targets_scan_again(targets);
+	return -EAGAIN;
+}
+
+int target_ask_file(struct targets *targets, const struct target_mapping *mapping)
+{
+	struct pending_file *known = pending_find(targets, mapping->dev, mapping->ino);
+	struct pending_file pending = { .dev = mapping->dev, .ino = mapping->ino };
+	struct reader_file file = { .pid = mapping->pid,
+				    .start = mapping->start,
+				    .end = mapping->end,
+				    .dev = mapping->dev,
+				    .ino = mapping->ino,
+				    .path = mapping->path,
+				    .path_n = mapping->path_n };
+	enum user_verdict verdict;
+	char path[256];
+	int r;
+
+	if (known)
+		return add_waiter(targets, known, mapping);
+	r = user_of(targets, mapping->pid, &pending.user, &file.user);
+	if (r < 0)
+		return r;
+	verdict = users_may_open(&targets->users, pending.user, clock_mono_ns());
+	if (verdict != USER_MAY) {
+		snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1),
+			 mapping->path);
+		target_process_unread(targets, mapping->pid, path,
+				      verdict == USER_BARRED ? TARGET_BARRED : TARGET_BEYOND_SHARE, "",
+				      mapping->time_ns);
+		return -EDQUOT;
+	}
+	r = ask(targets, &file, &pending);
+	return r < 0 ? r : add_waiter(targets, targets->pending, mapping);
+}
+
+int target_ask_expected(struct targets *targets, const char *path)
+{
+	const struct pending_file pending = { .expected = true };
+	const struct reader_file file = { .path = path, .path_n = strlen(path) };
+
+	return ask(targets, &file, &pending);
+}
+
+int target_ask_look(struct targets *targets, pid_t pid)
+{
+	int64_t now_ns = clock_mono_ns();
+	uint64_t user;
+	uint32_t uid;
+
+	if (users_any_barred(&targets->users, now_ns) && user_of(targets, pid, &user, &uid) == 0 &&
+	    users_barred(&targets->users, user, now_ns))
+		return -EDQUOT;
+	return readers_look(targets->readers, pid);
+}
+
+/* ---- answers ---- */
+
+static void strike(struct targets *targets, pid_t pid)
+{
+	uint64_t user;
+	uint32_t uid;
+
+	if (user_of(targets, pid, &user, &uid) == 0)
+		users_strike(&targets->users, user, clock_mono_ns());
+}
+
+static void on_looked(pid_t pid, int error, const void *message, size_t n, void *userdata)
+{
+	struct targets *targets = userdata;
+
+	if (error == -ETIMEDOUT || error == -EIO)
+		strike(targets, pid);
+	targets_looked(targets, pid, error, message, n);
+}
+
+static uint32_t chosen_sites(const struct site_list *sites)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; sites && i < sites->n; i++)
+		n += (sites->at[i].flags & SITE_ENTRY_CHOSEN) != 0;
+	return n;
+}
+
+static void say_unread(struct targets *targets, const struct pending_file *pending, const char *path,
+		       enum target_unread why, const char *type)
+{
+	for (uint32_t i = 0; i < pending->waiters_n; i++)
+		target_process_unread(targets, pending->waiters[i].mapping.pid, path, why, type,
+				      pending->waiters[i].mapping.time_ns);
+}
+
+/* The file was read: it becomes a target, or is remembered as none. *ret_target NULL: none. */
+static int take_file(struct targets *targets, struct pending_file *pending,
+		     const struct target_mapping *mapping, struct reader_result *result,
+		     struct target **ret_target)
+{
+	const struct stat st = { .st_ctim = result->changed, .st_size = (off_t)result->size };
+	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
+	uint32_t sites = result->by_users ? chosen_sites(result->sites) : 0;
+	int r;
+
+	*ret_target = target;
+	if (target && target->file.fd >= 0)
+		return 0;
+	if (target && target_file_unchanged(target, mapping, &st)) {
+		target->again_ns = MAX(target->again_ns, clock_mono_ns() + (int64_t)ASKED_NS);
+		return -ENOENT;
+	}
+	if (target)
+		target_file_remove(targets, target);
+	*ret_target = NULL;
+	if (sites && users_attach(&targets->users, pending->user, sites) != USER_MAY) {
+		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
+		return -EDQUOT;
+	}
+	r = target_file_offer(targets, mapping, &st, TAKE_FD(result->fd), result->sites, &target);
+	if (r < 0 || target->file.fd < 0) {
+		if (sites)
+			users_detach(&targets->users, pending->user, sites);
+		if (r == 0)
+			target->again_ns = MAX(target->again_ns, clock_mono_ns() + (int64_t)ASKED_NS);
+		return r < 0 ? r : -ENOENT;
+	}
+	target->counted = sites > 0;
+	target->user = pending->user;
+	target->sites = sites;
+	*ret_target = target;
+	return 0;
+}
+
+static void answer_waiters(struct targets *targets, const struct pending_file *pending, const char *path)
+{
+	for (uint32_t i = 0; i < pending->waiters_n; i++) {
+		struct target_mapping mapping = pending->waiters[i].mapping;
+		struct process_id now;
+
+		if (proc_process_id(targets->config.proc_root, (uint32_t)mapping.pid, &now) < 0 ||
+		    !process_id_equal(now, pending->waiters[i].process))
+			continue;
+		mapping.path = path;
+		mapping.path_n = strlen(path);
+		targets_mapped(targets, &mapping);
+	}
+}
+
+static void take_expected(struct targets *targets, struct pending_file *pending, const char *path,
+			  struct reader_result *result)
+{
+	const struct target_mapping mapping = {
+		.path = path, .path_n = strlen(path), .dev = result->dev, .ino = result->ino
+	};
+	struct target *target = NULL;
+
+	if (result->error == 0 && result->allowed &&
+	    take_file(targets, pending, &mapping, result, &target) == 0)
+		target->expected = true;
+	target_file_unexpect(targets, path, target);
+}
+
+/* Not read because of what its user did, or where it lies. */
+static void take_failure(struct targets *targets, const struct pending_file *pending,
+			 const struct target_mapping *mapping, const char *path,
+			 const struct reader_result *result)
+{
+	const struct stat st = { 0 };
+
+	switch (result->error) {
+	case 0:
+		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
+		say_unread(targets, pending, path, TARGET_UNTRUSTED, result->type);
+		break;
+	case -ETIMEDOUT:
+	case -EIO:
+		users_strike(&targets->users, pending->user, clock_mono_ns());
+		say_unread(targets, pending, path, TARGET_BARRED, result->type);
+		break;
+	case -ENOEXEC:
+	case -E2BIG:
+		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
+		targets->stats.files_refused += result->error == -E2BIG;
+		break;
+	default:
+		target_file_refused(targets, mapping, result->error);
+		break;
+	}
+}
+
+static void on_opened(const struct reader_file *file, struct reader_result *result, void *userdata)
+{
+	struct targets *targets = userdata;
+	struct pending_file *pending = file->data;
+	struct target_mapping mapping = { .pid = file->pid,
+					  .start = file->start,
+					  .end = file->end,
+					  .dev = file->dev,
+					  .ino = file->ino,
+					  .path = file->path,
+					  .path_n = file->path_n };
+	struct target *target;
+
+	pending_unlink(targets, pending);
+	if (pending->expected) {
+		take_expected(targets, pending, file->path, result);
+	} else if (result->error < 0 || !result->allowed) {
+		take_failure(targets, pending, &mapping, file->path, result);
+	} else {
+		int r = take_file(targets, pending, &mapping, result, &target);
+
+		if (r == 0)
+			answer_waiters(targets, pending, file->path);
+		else if (r == -EDQUOT)
+			say_unread(targets, pending, file->path, TARGET_BEYOND_SHARE, "");
+	}
+	pending_free(pending);
+}
+
+int target_ask_init(struct targets *targets)
+{
+	static const struct readers_ops ops = { .looked = on_looked, .opened = on_opened };
+
+	return readers_new(targets->event, targets->config.reading, &ops, targets, &targets->readers);
+}
+
+void target_ask_done(struct targets *targets)
+{
+	struct pending_file *pending;
+
+	readers_free(TAKE_PTR(targets->readers));
+	while ((pending = targets->pending)) {
+		targets->pending = pending->next;
+		pending_free(pending);
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What each user's files and processes cost tracing, and whose turn is over: shares, so that one user cannot
+ * use up what all have. Root's files are for everybody and count for nobody.
+ *
+ * A file counts for the user whose process was the first to map it. Bounded: USERS_MAX users; where there are
+ * more, those who hold nothing are forgotten first, and what cannot be counted is refused.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hashmap.h"
+
+enum {
+	USERS_MAX = 4096,
+	/* For each user; all users together may have four times as much. */
+	USER_FILES_MAX = 64,
+	USER_SITES_MAX = 4096, /* 20 copies of libcuda */
+	USERS_SHARES = 4,
+	USER_BURST = 32, /* files that may be opened at once; then one each USER_REFILL_NS */
+};
+
+enum user_verdict {
+	USER_MAY,
+	USER_BEYOND_SHARE, /* of files or sites, or of files opened a second */
+	USER_BARRED, /* a helper hung or crashed over a file or process of this user, for a time */
+};
+
+struct user {
+	uint64_t id;
+	uint32_t files, sites; /* attached now */
+	uint32_t tokens; /* files that may be opened now */
+	int64_t refilled_ns;
+	unsigned strikes; /* in a row */
+	int64_t barred_until_ns, struck_ns;
+};
+
+struct users {
+	struct user *at; /* dense */
+	uint32_t n, cap;
+	struct hashmap by_id;
+	int64_t barred_until_ns; /* the latest of all */
+	uint32_t files, sites; /* of all */
+	uint64_t beyond_share, barred, strikes; /* ever */
+};
+
+void users_done(struct users *users);
+/* Whether a file that maps for this user may be opened now, which takes one of the user's tokens. */
+enum user_verdict users_may_open(struct users *users, uint64_t id, int64_t now_ns);
+/* Whether anybody is barred at all. */
+static inline bool users_any_barred(const struct users *users, int64_t now_ns)
+{
+	return users->barred_until_ns > now_ns;
+}
+/* Whether its processes may not be looked at. */
+bool users_barred(struct users *users, uint64_t id, int64_t now_ns);
+/* Whether so many sites in a file of the user may be attached; counts them. */
+enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites);
+void users_detach(struct users *users, uint64_t id, uint32_t sites);
+/* A helper hung or crashed: nothing of this user is read for 1, 2, 4 ... 64 minutes. */
+void users_strike(struct users *users, uint64_t id, int64_t now_ns);

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The real helpers, on this machine's files; what hostile ones answer; what a list of sites must be. */
+#include "needs.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "proc/maps.h"
+#include "trace/engine.h"
+#include "trace/reader_sites.h"
+#include "trace/readers.h"
+
+#define PATIENCE_NS (30 * NSEC_PER_SEC)
+
+static struct fixture {
+	sd_event *event;
+	struct readers *readers;
+	unsigned looked, opened, areas;
+	bool saw_library;
+	struct reader_result result;
+	uint32_t sites_n, chosen_n;
+	struct stat st;
+} f;
+
+static char program[4096], library[4096];
+static struct site_query query = { .libraries = { [PROBE_CUDA] = true } };
+
+static void on_looked(pid_t pid, int error, const void *message, size_t n, void *userdata)
+{
+	struct files_area area;
+	const char *path;
+	size_t at = 0;
+
+	assert_ptr_equal(userdata, &f);
+	f.looked++;
+	f.result.error = error;
+	while (message && files_areas_next(message, n, &at, &area, &path)) {
+		f.areas++;
+		f.saw_library |= pid == getpid() && area.path_n == strlen(library) &&
+				 memcmp(path, library, area.path_n) == 0;
+	}
+}
+
+static void on_opened(const struct reader_file *file, struct reader_result *result, void *userdata)
+{
+	assert_ptr_equal(userdata, &f);
+	assert_ptr_equal(file->data, &f);
+	f.opened++;
+	f.result = *result;
+	f.sites_n = result->sites ? result->sites->n : 0;
+	for (uint32_t i = 0; i < f.sites_n; i++)
+		f.chosen_n += (result->sites->at[i].flags & SITE_ENTRY_CHOSEN) != 0;
+	if (result->fd >= 0)
+		assert_int_equal(fstat(result->fd, &f.st), 0);
+}
+
+static int begin(void **state)
+{
+	static const struct readers_ops ops = { on_looked, on_opened };
+	const struct readers_config config = {
+		.program = program, .trust = "", .roles = LIBRARY_BIT(PROBE_CUDA), .query = &query
+	};
+
+	(void)state;
+	need_programs();
+	snprintf(program, sizeof(program), "%s/gpusonde-reader", test_build_root());
+	snprintf(library, sizeof(library), "%s/sim/cuda/libcuda.so.1", test_build_root());
+	site_rules_default(62, &query.rules);
+#if defined(__aarch64__)
+	site_rules_default(183, &query.rules);
+#endif
+	assert_true(sd_event_new(&f.event) >= 0);
+	assert_int_equal(readers_new(f.event, &config, &ops, &f, &f.readers), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	readers_free(f.readers);
+	sd_event_unref(f.event);
+	memset(&f, 0, sizeof(f));
+	return 0;
+}
+
+#define WAIT_FOR(condition_)                                            \
+	do {                                                            \
+		int64_t until = clock_mono_ns() + PATIENCE_NS;          \
+                                                                        \
+		while (!(condition_)) {                                 \
+			if (clock_mono_ns() > until)                    \
+				fail_msg("in vain: %s", #condition_);   \
+			assert_true(sd_event_run(f.event, 50000) >= 0); \
+		}                                                       \
+	} while (0)
+
+static void an_expected_file_is_opened_and_listed(void **state)
+{
+	const struct reader_file file = { .path = library, .path_n = strlen(library), .data = &f };
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 1);
+	assert_int_equal(f.result.error, 0);
+	assert_true(f.result.allowed);
+	assert_int_equal(stat(library, &st), 0);
+	assert_int_equal(f.st.st_ino, st.st_ino);
+	assert_int_equal(f.result.size, st.st_size);
+	assert_true(f.sites_n > 50);
+	assert_true(f.chosen_n > 0);
+}
+
+static void a_mapped_file_is_found_and_opened(void **state)
+{
+	struct reader_file file = { .pid = getpid(), .path = library, .path_n = strlen(library), .data = &f };
+	int fd = open(library, O_RDONLY | O_CLOEXEC);
+	struct proc_maps maps;
+	struct proc_map map;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_true(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED);
+	close(fd);
+	assert_int_equal(readers_look(f.readers, getpid()), 0);
+	WAIT_FOR(f.looked == 1);
+	assert_int_equal(f.result.error, 0);
+	assert_true(f.saw_library);
+	assert_int_equal(proc_maps_open("/proc", getpid(), &maps), 0);
+	while (proc_maps_next(&maps, &map) > 0)
+		if (map.executable && map.path_n == strlen(library) &&
+		    memcmp(map.path, library, map.path_n) == 0) {
+			file.start = map.start;
+			file.end = map.end;
+			file.dev = map.dev;
+			file.ino = map.ino;
+		}
+	proc_maps_done(&maps);
+	assert_int_not_equal(file.ino, 0);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 1);
+	assert_int_equal(f.result.error, 0);
+	assert_int_equal(f.st.st_ino, file.ino);
+	assert_true(f.sites_n > 50);
+	/* Another file than the mapped one is not opened in its place. */
+	file.ino++;
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 2);
+	assert_true(f.result.error < 0);
+	assert_int_equal(f.result.fd, -1);
+}
+
+static void what_cannot_be_opened_is_said(void **state)
+{
+	struct reader_file file = { .path = "/nonexistent/libcuda.so.1", .path_n = 25, .data = &f };
+
+	(void)state;
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 1);
+	assert_int_equal(f.result.error, -2);
+	file.path = "/dev/null";
+	file.path_n = strlen(file.path);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 2);
+	assert_true(f.result.error < 0 || !f.result.allowed);
+	assert_int_equal(f.result.fd, -1);
+	file.path = "/proc/self/maps";
+	file.path_n = strlen(file.path);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 3);
+	assert_false(f.result.allowed);
+	assert_string_equal(f.result.type, "proc");
+}
+
+static void too_many_requests_are_refused(void **state)
+{
+	struct readers_stats stats;
+	unsigned taken = 0;
+
+	(void)state;
+	while (readers_look(f.readers, getpid()) == 0)
+		taken++;
+	assert_int_equal(taken, READER_REQUESTS_MAX);
+	readers_stats(f.readers, &stats);
+	assert_int_equal(stats.refused, 1);
+	WAIT_FOR(f.looked == taken);
+	assert_int_equal(readers_look(f.readers, getpid()), 0);
+}
+
+static void a_list_from_elsewhere_is_checked(void **state)
+{
+	struct {
+		struct sites_answer answer;
+		struct site_entry at[2];
+	} made = { .answer.n = 2, .at = { { .call = 0 }, { .call = (uint16_t)(probes_n - 1) } } };
+	struct site_list *list = NULL;
+
+	(void)state;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), 0);
+	assert_int_equal(list->n, 2);
+	free(list);
+	assert_int_equal(sites_answer_take(&made, sizeof(made) - 1, &list), -74);
+	assert_int_equal(sites_answer_take(&made, 4, &list), -74);
+	made.answer.n = UINT32_MAX / 16 + 2;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
+	made.answer.n = 2;
+	made.at[1].call = probes_n;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
+	made.at[1].call = 0;
+	made.at[1].class = SITE_CLASSES;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
+	made.at[1].class = SITE_REFUSED;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), 0);
+	free(list);
+	made.at[1].flags = SITE_ENTRY_CHOSEN;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
+	made.answer.error = 5;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
+	made.answer.error = -2;
+	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -2);
+}
+
+static void areas_from_elsewhere_are_checked(void **state)
+{
+	struct {
+		struct files_areas header;
+		struct files_area area;
+		char path[3];
+	} __attribute__((packed)) made = { .header.n = 1, .area.path_n = 3, .path = "abc" };
+	struct files_area area;
+	const char *path;
+	size_t at = 0;
+
+	(void)state;
+	assert_true(files_areas_next(&made, sizeof(made), &at, &area, &path));
+	assert_memory_equal(path, "abc", 3);
+	assert_false(files_areas_next(&made, sizeof(made), &at, &area, &path));
+	at = 0;
+	assert_false(files_areas_next(&made, sizeof(made) - 1, &at, &area, &path));
+	made.area.path_n = UINT32_MAX;
+	at = 0;
+	assert_false(files_areas_next(&made, sizeof(made), &at, &area, &path));
+	at = 0;
+	assert_false(files_areas_next(&made, 3, &at, &area, &path));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(an_expected_file_is_opened_and_listed, begin, end),
+		cmocka_unit_test_setup_teardown(a_mapped_file_is_found_and_opened, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_opened_is_said, begin, end),
+		cmocka_unit_test_setup_teardown(too_many_requests_are_refused, begin, end),
+		cmocka_unit_test(a_list_from_elsewhere_is_checked),
+		cmocka_unit_test(areas_from_elsewhere_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
