@@ -77,8 +77,8 @@ static __always_inline void event_submit(void *event)
 }
 
 /* One of TRACE_EVENT_PROCESS, _EXEC, _EXIT, about the current process. */
-static __noinline void process_event(struct trace_counters *c, enum trace_event_type type, __u64 incarnation,
-				     __u64 start_boot_ns)
+static __noinline void process_event(struct trace_counters *c, enum trace_event_type type,
+				     const struct trace_proc *proc)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	struct task_struct *leader = BPF_CORE_READ(task, group_leader);
@@ -88,10 +88,10 @@ static __noinline void process_event(struct trace_counters *c, enum trace_event_
 
 	if (!event)
 		return;
-	event->incarnation = incarnation;
-	event->start_boot_ns = start_boot_ns;
+	event->incarnation = proc->incarnation;
+	event->start_boot_ns = proc->start_boot_ns;
 	event->ns_tgid = 0;
-	event->pad = 0;
+	event->lost = proc->lost;
 	level = BPF_CORE_READ(pid, level);
 	/* Uses the element size of the running kernel, not of this declaration. */
 	bpf_probe_read_kernel(&event->ns_tgid, sizeof(event->ns_tgid),

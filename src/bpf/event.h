@@ -89,7 +89,7 @@ struct trace_process {
 	/* the group leader's start on the boot clock; field 22 of /proc/PID/stat has it in ticks */
 	__u64 start_boot_ns;
 	__u32 ns_tgid; /* in its own PID namespace */
-	__u32 pad;
+	__u32 lost; /* as in struct trace_proc, at this time */
 	char comm[TRACE_COMM];
 };
 _Static_assert(sizeof(struct trace_process) == 88, "both sides must agree");

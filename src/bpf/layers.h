@@ -21,20 +21,23 @@ static __always_inline struct frame *frame_of(struct thread *thread, struct fram
 }
 
 /*
- * The current thread's frames in the layers above CUDA, created if needed. NULL: the map is full, which is
+ * The current thread's frames in the layers above CUDA, created if needed. NULL: there is no room, which is
  * counted.
  */
-static __noinline struct frames *frames_get(struct trace_counters *c, __u64 id)
+static __noinline struct frames *frames_get(__u64 id, __u64 owner)
 {
 	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
 	struct frames *none = bpf_map_lookup_elem(&zeros, &zero);
 
 	if (frames || !none)
 		return frames;
-	bpf_map_update_elem(&layers, &id, none, BPF_NOEXIST);
-	frames = bpf_map_lookup_elem(&layers, &id);
+	if (share_take(owner, TRACE_TABLE_LAYERS)) {
+		if (bpf_map_update_elem(&layers, &id, none, BPF_NOEXIST))
+			share_give(owner, TRACE_TABLE_LAYERS);
+		frames = bpf_map_lookup_elem(&layers, &id);
+	}
 	if (!frames)
-		COUNT(&c->lost_threads);
+		table_lost(owner, TRACE_TABLE_LAYERS);
 	return frames;
 }
 

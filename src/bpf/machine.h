@@ -32,9 +32,47 @@ struct signal_struct {
 	} live;
 } KERNEL_STRUCT;
 
+/* the caller's user: a number in the first user namespace, whatever the task sees */
+struct kuid {
+	__u32 val;
+};
+
+struct user_namespace {
+	struct user_namespace *parent;
+	int level; /* 0: the first one */
+	struct kuid owner; /* who created it */
+} KERNEL_STRUCT;
+
+struct cred {
+	struct kuid uid;
+	struct user_namespace *user_ns;
+} KERNEL_STRUCT;
+
+struct kernfs_node {
+	__u64 id;
+} KERNEL_STRUCT;
+
+struct cgroup {
+	struct kernfs_node *kn;
+} KERNEL_STRUCT;
+
+struct css_set {
+	struct cgroup *dfl_cgrp; /* of version 2 */
+} KERNEL_STRUCT;
+
+struct cgroup_namespace {
+	struct css_set *root_cset;
+} KERNEL_STRUCT;
+
+struct nsproxy {
+	struct cgroup_namespace *cgroup_ns;
+} KERNEL_STRUCT;
+
 struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	const struct cred *real_cred;
+	struct nsproxy *nsproxy;
 	struct pid *thread_pid;
 	int tgid;
 	__u64 start_boottime;

@@ -41,6 +41,7 @@ struct thread {
 	/* bits 1 << enum trace_layer: layers above CUDA that had a call when last checked */
 	__u32 above;
 	__u32 numbered; /* calls of those layers so far, which is the newest one's number; 0: none */
+	__u64 owner; /* as in struct trace_proc */
 	struct frame frame; /* of layer CUDA */
 };
 
@@ -104,8 +105,15 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct trace_error_key);
-	__type(value, __u64);
+	__type(value, struct trace_error);
 } errors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TRACE_OWNERS);
+	__type(key, __u64);
+	__type(value, struct trace_share);
+} shares SEC(".maps");
 
 /* LRU: these calls are short, and the entry of one that never returns is replaced in time. */
 struct {

@@ -59,15 +59,25 @@ struct trace_stat {
 	__u64 nested; /* hits within another probed call of the thread */
 	__u64 last_ns; /* CLOCK_MONOTONIC, when the last one ended */
 	__u32 buckets[TRACE_BUCKETS]; /* by duration; they wrap, so differences must be used */
+	/* errors whose code is not in `errors`: beyond TRACE_CODES_MAX, or for want of room */
+	__u64 other_codes;
+	__u64 owner; /* as in struct trace_proc */
+	__u32 codes; /* its entries in `errors` */
+	__u32 pad;
 };
 
-/* Map `errors`, hash. The value is a __u64 count. */
+/* Map `errors`, hash. */
 struct trace_error_key {
 	__u32 tgid;
 	__u32 call;
 	__u64 incarnation;
 	__s32 result;
 	__u32 pad;
+};
+
+struct trace_error {
+	__u64 count;
+	__u64 owner; /* as in struct trace_proc */
 };
 
 /*
@@ -83,7 +93,37 @@ struct trace_proc {
 	__u64 incarnation;
 	__u64 start_boot_ns;
 	__u32 flags;
+	__u32 lost; /* bits 1 << enum trace_table: hits of it were not counted for want of room there */
+	__u64 owner; /* key in `shares` that its entries are charged to; 0: none */
+};
+
+/* The tables that programs fill. */
+enum trace_table {
+	TRACE_TABLE_PROCS,
+	TRACE_TABLE_THREADS,
+	TRACE_TABLE_LAYERS,
+	TRACE_TABLE_STATS,
+	TRACE_TABLE_ERRORS,
+	TRACE_TABLES,
+};
+
+/*
+ * Owners: the users and containers whose processes fill the tables. An owner may have at most TRACE_SHARE
+ * times as many entries of a table as are free: one alone 7/8 of it, two 7/15 each, and so on. So whatever
+ * one of them does, there is room for another.
+ */
+enum { TRACE_SHARE = 7, TRACE_OWNERS = 4096 };
+/* Keys of owners: the ID of a cgroup, or this bit and a user's ID. */
+#define TRACE_OWNER_USER (1ULL << 63)
+/* The ID of the root cgroup: root's processes in no cgroup, and owners beyond TRACE_OWNERS. */
+#define TRACE_OWNER_REST 1ULL
+
+/* Map `shares`, hash by owner. User space deletes entries that are all 0. */
+struct trace_share {
+	__s32 used[TRACE_TABLES]; /* below 0 by chance, if the entry was deleted meanwhile */
 	__u32 pad;
+	/* CLOCK_MONOTONIC, when a process of the owner's last got no entry in `procs` */
+	__u64 lost_ns;
 };
 
 /* Map `counters`, per-CPU array of one. */
@@ -99,8 +139,11 @@ struct trace_counters {
 	__u64 abandoned;
 	__u64 unmatched; /* returns whose entry was not seen */
 	__u64 unidentified; /* trace events: unknown signature */
-	__u64 lost_threads, lost_procs, lost_stats; /* calls not counted: the map was full */
-	__u64 lost_errors; /* calls not counted by error code: the map was full */
+	/*
+	 * By enum trace_table: calls that are not counted, or not by error code, for want of an entry. Part
+	 * of them: because the owner's share was used.
+	 */
+	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES];
 };
 
 /* Map `control`, array of one, mmapped. */
@@ -117,4 +160,21 @@ struct trace_control {
 	 * its stats. User space clears it.
 	 */
 	__u8 active[TRACE_ACTIVE];
+	/* By enum trace_table. User space sets the entries before it attaches. */
+	struct {
+		__s32 entries, used;
+	} room[TRACE_TABLES];
+	__u32 owners; /* entries of `shares`; user space subtracts those that it deletes */
+};
+
+/*
+ * Arguments of program entry_free, which user space runs to delete an entry of `stats` or `errors`: it is
+ * given back to its owner's share.
+ */
+enum {
+	TRACE_FREE_TABLE, /* enum trace_table */
+	TRACE_FREE_CALL, /* tgid << 32 | call */
+	TRACE_FREE_INCARNATION,
+	TRACE_FREE_RESULT,
+	TRACE_FREE_ARGS,
 };

@@ -9,7 +9,8 @@
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 2,
+	TRACE_VERSION = 3,
+	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 8192, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
@@ -25,6 +26,8 @@ enum {
 	 * Longer calls are in the last one.
 	 */
 	TRACE_BUCKETS = 8 + 38 * 8,
+	/* Error codes of a process and call that are counted apart; the others are counted together. */
+	TRACE_CODES_MAX = 15,
 };
 
 /*

@@ -9,6 +9,7 @@
  *   empty_*      do nothing, for measuring the cost of a probe
  *   task_exit    removes the thread, and with the last thread its process
  *   task_exec    removes the process's state from before exec
+ *   entry_free   run by user space: deletes an entry of the sums
  *
  * A thread has one frame in each layer (enum trace_layer), for its outermost probed call there. The stack
  * pointer shows which calls are nested in it, and whether it was left by an exception or longjmp. The CUDA
@@ -76,7 +77,7 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 			outputs_read(spec, frame, outcome->returned && !failed);
 		bytes = bytes_of(spec, frame);
 	}
-	stat = stat_get(c, thread, id >> 32, frame->call);
+	stat = stat_get(thread, id >> 32, frame->call);
 	if (stat) {
 		/* Bytes count only for calls that are known to have succeeded. */
 		bool moved = outcome->returned && !failed && !(spec->flags & TRACE_SPEC_SKIP_BYTES);
@@ -84,7 +85,7 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 		sums_add(stat, outcome, moved ? bytes : 0);
 		if (failed) {
 			COUNT(&stat->errors);
-			error_count(c, thread, id >> 32, frame->call, outcome->result);
+			error_count(frame->call, thread->incarnation, thread->owner, outcome->result);
 		}
 		stat_mark_active(ctl, id >> 32);
 	}
@@ -275,7 +276,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	if (!thread)
 		return 0;
 	if (thread->above || spec->layer != TRACE_LAYER_CUDA) {
-		frames = frames_get(c, id);
+		frames = frames_get(id, thread->owner);
 		if (!frames)
 			return 0;
 		enclosing = layers_unwind(ctx, thread, frames, sp, spec->layer);
@@ -292,7 +293,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		bool tail = sp == frame->sp && is_tail_call(ctx, sp);
 
 		if (tail || sp < frame->sp) {
-			struct trace_stat *stat = stat_get(c, thread, id >> 32, call);
+			struct trace_stat *stat = stat_get(thread, id >> 32, call);
 
 			if (stat) {
 				COUNT(&stat->nested);
@@ -432,7 +433,7 @@ int empty_return(struct pt_regs *ctx)
 
 /* ---- exit, exec and fork of processes ---- */
 
-static __noinline void frames_remove(struct trace_counters *c, __u64 id)
+static __noinline void frames_remove(struct trace_counters *c, __u64 id, __u64 owner)
 {
 	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
 
@@ -441,25 +442,32 @@ static __noinline void frames_remove(struct trace_counters *c, __u64 id)
 	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++)
 		if (frames->at[i].sp)
 			COUNT(&c->abandoned);
-	bpf_map_delete_elem(&layers, &id);
+	if (bpf_map_delete_elem(&layers, &id) == 0)
+		share_give(owner, TRACE_TABLE_LAYERS);
 }
 
 static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 {
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	__u64 owner;
 
 	if (!thread)
 		return;
+	owner = thread->owner;
 	if (thread->frame.sp)
 		COUNT(&c->abandoned);
 	if (thread->numbered)
-		frames_remove(c, id);
+		frames_remove(c, id, owner);
 	hits_flush(c, thread);
-	bpf_map_delete_elem(&threads, &id);
+	if (bpf_map_delete_elem(&threads, &id) == 0)
+		share_give(owner, TRACE_TABLE_THREADS);
 }
 
-/* Adds a followed process before its first call. */
-static __always_inline void proc_enter(struct trace_counters *c, __u32 tgid, __u64 start_boot_ns, __u32 flags)
+/*
+ * Adds a followed process before its first call. It is charged to nobody, as the first one that is followed,
+ * which user space has added: a user's own command.
+ */
+static __always_inline void proc_enter(__u32 tgid, __u64 start_boot_ns, __u32 flags)
 {
 	struct trace_proc new = {
 		.incarnation = bpf_ktime_get_ns(),
@@ -468,7 +476,7 @@ static __always_inline void proc_enter(struct trace_counters *c, __u32 tgid, __u
 	};
 
 	if (bpf_map_update_elem(&procs, &tgid, &new, BPF_ANY))
-		COUNT(&c->lost_procs);
+		table_lost(0, TRACE_TABLE_PROCS);
 }
 
 /* If threads race, the one that deletes the entry sends the event. */
@@ -479,10 +487,13 @@ static __always_inline void proc_remove(struct trace_counters *c, __u32 tgid, en
 	if (!proc)
 		return;
 	old = *proc;
-	if (bpf_map_delete_elem(&procs, &tgid) == 0 && !(old.flags & (TRACE_PROC_IGNORE | TRACE_PROC_UNSEEN)))
-		process_event(c, type, old.incarnation, old.start_boot_ns);
+	if (bpf_map_delete_elem(&procs, &tgid) == 0) {
+		share_give(old.owner, TRACE_TABLE_PROCS);
+		if (!(old.flags & (TRACE_PROC_IGNORE | TRACE_PROC_UNSEEN)))
+			process_event(c, type, &old);
+	}
 	if (type == TRACE_EVENT_EXEC && old.flags & TRACE_PROC_FOLLOW)
-		proc_enter(c, tgid, old.start_boot_ns, old.flags);
+		proc_enter(tgid, old.start_boot_ns, old.flags);
 }
 
 SEC("raw_tracepoint/sched_process_exit")
@@ -521,10 +532,50 @@ int task_fork(struct bpf_raw_tracepoint_args *ctx)
 	struct task_struct *parent = (void *)ctx->args[0], *child = (void *)ctx->args[1];
 	__u32 from = BPF_CORE_READ(parent, tgid), to = BPF_CORE_READ(child, tgid);
 	struct trace_proc *proc = from == to ? NULL : bpf_map_lookup_elem(&procs, &from);
-	struct trace_counters *c = counters_get();
 
-	if (c && proc && proc->flags & TRACE_PROC_FOLLOW)
-		proc_enter(c, to, BPF_CORE_READ(child, start_boottime), proc->flags);
+	if (proc && proc->flags & TRACE_PROC_FOLLOW)
+		proc_enter(to, BPF_CORE_READ(child, start_boottime), proc->flags);
+	return 0;
+}
+
+/* ---- run by user space ---- */
+
+static __always_inline void stat_free(const struct trace_stat_key *key)
+{
+	struct trace_stat *stat = bpf_map_lookup_elem(&stats, key);
+	__u64 owner = stat ? stat->owner : 0;
+
+	if (stat && bpf_map_delete_elem(&stats, key) == 0)
+		share_give(owner, TRACE_TABLE_STATS);
+}
+
+static __always_inline void error_free(const struct trace_error_key *key)
+{
+	struct trace_error *error = bpf_map_lookup_elem(&errors, key);
+	__u64 owner = error ? error->owner : 0;
+
+	if (error && bpf_map_delete_elem(&errors, key) == 0)
+		share_give(owner, TRACE_TABLE_ERRORS);
+}
+
+SEC("raw_tracepoint/entry_free")
+int entry_free(struct bpf_raw_tracepoint_args *ctx)
+{
+	__u32 tgid = ctx->args[TRACE_FREE_CALL] >> 32, call = ctx->args[TRACE_FREE_CALL];
+	__u64 incarnation = ctx->args[TRACE_FREE_INCARNATION];
+
+	if (ctx->args[TRACE_FREE_TABLE] == TRACE_TABLE_STATS) {
+		const struct trace_stat_key key = { .tgid = tgid, .call = call, .incarnation = incarnation };
+
+		stat_free(&key);
+	} else {
+		const struct trace_error_key key = { .tgid = tgid,
+						     .call = call,
+						     .incarnation = incarnation,
+						     .result = ctx->args[TRACE_FREE_RESULT] };
+
+		error_free(&key);
+	}
 	return 0;
 }
 

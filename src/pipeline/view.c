@@ -41,6 +41,7 @@ SAME(LATE);
 SAME(NO_RETURNS);
 SAME(SITES);
 SAME(UNTRUSTED);
+SAME(UNCOUNTED);
 
 /* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
@@ -236,6 +237,23 @@ uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_
 	       span_sinks_not_taken(cuda_span_sinks(pipeline->cuda));
 }
 
+static double threads_of(const __u64 tables[TRACE_TABLES])
+{
+	return (double)(tables[TRACE_TABLE_THREADS] + tables[TRACE_TABLE_LAYERS]);
+}
+
+static void set_tables(struct trace_view *view, const struct trace_engine_status *s)
+{
+	set_agent(view, AGENT_TRACE_LOST_THREADS, threads_of(s->lost));
+	set_agent(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost[TRACE_TABLE_PROCS] + s->lost_processes));
+	set_agent(view, AGENT_TRACE_LOST_CALLS, (double)s->lost[TRACE_TABLE_STATS]);
+	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost[TRACE_TABLE_ERRORS]);
+	set_agent(view, AGENT_TRACE_REFUSED_THREADS, threads_of(s->refused));
+	set_agent(view, AGENT_TRACE_REFUSED_PROCESSES, (double)s->refused[TRACE_TABLE_PROCS]);
+	set_agent(view, AGENT_TRACE_REFUSED_CALLS, (double)s->refused[TRACE_TABLE_STATS]);
+	set_agent(view, AGENT_TRACE_REFUSED_CODES, (double)s->refused[TRACE_TABLE_ERRORS]);
+}
+
 static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 		       const struct event_sinks *events, const struct trace_engine_status *s,
 		       uint64_t left_out)
@@ -264,10 +282,7 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	set_agent(view, AGENT_TRACE_EVENTS_DROPPED, (double)s->dropped);
 	set_agent(view, AGENT_TRACE_HITS, (double)(s->hits + s->return_hits));
 	set_agent(view, AGENT_TRACE_PROBE_SECONDS, s->probe_seconds);
-	set_agent(view, AGENT_TRACE_LOST_THREADS, (double)s->lost_threads);
-	set_agent(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost_procs + s->lost_processes));
-	set_agent(view, AGENT_TRACE_LOST_CALLS, (double)s->lost_stats);
-	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost_errors);
+	set_tables(view, s);
 	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
 	set_agent(view, AGENT_TRACE_OVERFLOWS, (double)(pipeline_overflows(pipeline, events) + left_out));
 	if (pipeline->symbolizer) {

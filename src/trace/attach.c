@@ -53,6 +53,27 @@ static int set_own_tgid(struct attach_backend *backend)
 	return bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
+/* The kernel side refuses entries of tables without room. */
+static int set_room(struct attach_backend *backend)
+{
+	static const char *const tables[TRACE_TABLES] = {
+		[TRACE_TABLE_PROCS] = "procs",   [TRACE_TABLE_THREADS] = "threads",
+		[TRACE_TABLE_LAYERS] = "layers", [TRACE_TABLE_STATS] = "stats",
+		[TRACE_TABLE_ERRORS] = "errors",
+	};
+	struct trace_share share = { 0 };
+	uint64_t rest = TRACE_OWNER_REST;
+
+	for (size_t i = 0; i < TRACE_TABLES; i++) {
+		const struct bpf_map *map = bpf_object__find_map_by_name(backend->programs[0], tables[i]);
+
+		if (!map)
+			return -ENOENT;
+		backend->control->room[i].entries = (int32_t)bpf_map__max_entries(map);
+	}
+	return bpf_map_update_elem(attach_map_fd(backend, "shares"), &rest, &share, BPF_ANY) < 0 ? -errno : 0;
+}
+
 static int start(struct attach_backend *backend, struct attach_error *ret_error)
 {
 	void *control = mmap(NULL, control_size(), PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -66,7 +87,9 @@ static int start(struct attach_backend *backend, struct attach_error *ret_error)
 		return r;
 	}
 	backend->control = control;
-	r = set_own_tgid(backend);
+	r = set_room(backend);
+	if (r == 0)
+		r = set_own_tgid(backend);
 	if (r < 0) {
 		attach_error_set(ret_error, "the kernel side does not run: %s", strerror(-r));
 		return r;
@@ -174,6 +197,15 @@ int attach_follow(struct attach_backend *backend, pid_t pid, uint64_t start_boot
 const char *attach_backend_name(const struct attach_backend *backend)
 {
 	return backend->way->name;
+}
+
+void attach_entry_free(const struct attach_backend *backend, const uint64_t args[TRACE_FREE_ARGS])
+{
+	const struct bpf_program *program =
+		bpf_object__find_program_by_name(backend->programs[0], "entry_free");
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = args, .ctx_size_in = TRACE_FREE_ARGS * sizeof(*args));
+
+	bpf_prog_test_run_opts(bpf_program__fd(program), &opts);
 }
 
 uint64_t attach_site_value(const struct attach_site *site)

@@ -110,6 +110,8 @@ struct trace_control *attach_control(struct attach_backend *backend); /* mmapped
 int attach_follow(struct attach_backend *backend, pid_t pid, uint64_t start_boot_ns);
 /* @name: of bpf/event.h: "stats", "errors", "procs", "events" (the ring), ... */
 int attach_map_fd(const struct attach_backend *backend, const char *name);
+/* Runs program entry_free. */
+void attach_entry_free(const struct attach_backend *backend, const uint64_t args[TRACE_FREE_ARGS]);
 /* The sum over all CPUs and, if @per_cpu is not NULL, the counters of the first @cpus_n CPUs. */
 int attach_counters(struct attach_backend *backend, struct trace_counters *ret_sum,
 		    struct trace_counters *per_cpu, size_t cpus_n);

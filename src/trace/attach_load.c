@@ -21,16 +21,16 @@ enum { BTF_PIECE = 16384 };
  * Maximum entries of the hash maps. On kernels that have uprobe_multi, entries are allocated as they are
  * used, 2 KiB each in `stats`: 28 MiB of kernel memory for 1,000 processes of 14 calls, at most 64 MiB in
  * `stats` and as much in the others. Older kernels warn of such allocation in programs of this type
- * (check_map_prog_compatibility, kernel/bpf/verifier.c), so all entries are allocated at load there, some 40
- * MiB.
+ * (check_map_prog_compatibility, kernel/bpf/verifier.c), so all entries are allocated at load there, some 45
+ * MiB. A user or container can have 7/8 of a table (TRACE_SHARE), which must do for a node with one user.
  */
 enum {
+	/* As many as user space shows. Otherwise one owner's share would be all of these. */
+	PROCS = TRACE_PROCESSES_MAX,
 	THREADS_MULTI = 65536,
-	PROCS_MULTI = 32768,
 	STATS_MULTI = 32768,
 	THREADS_EVENT = 32768,
-	PROCS_EVENT = 16384,
-	STATS_EVENT = 16384,
+	STATS_EVENT = 16384 / TRACE_SHARE * (TRACE_SHARE + 1),
 };
 
 /*
@@ -154,9 +154,10 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 		{ "threads", either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT), true },
 		{ "layers", either(config->layered_threads, 1), true },
 		{ "specs", either(config->calls, probes_n), false },
-		{ "procs", either(config->procs, multi ? PROCS_MULTI : PROCS_EVENT), true },
+		{ "procs", either(config->procs, PROCS), true },
 		{ "stats", stats, true },
 		{ "errors", stats, true },
+		{ "shares", TRACE_OWNERS, true },
 		{ "events", config->ring_bytes, false },
 		{ "sites", ATTACH_SITES_MAX, false },
 	};

@@ -264,6 +264,7 @@ int trace_engine_collect(struct trace_engine *engine)
 		sums_reconcile(&engine->sums);
 	}
 	sums_collect(&engine->sums, active);
+	engine_shares(engine);
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
 
@@ -354,10 +355,6 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.abandoned = c->abandoned,
 		.unmatched = c->unmatched,
 		.unidentified = c->unidentified,
-		.lost_threads = c->lost_threads,
-		.lost_procs = c->lost_procs,
-		.lost_stats = c->lost_stats,
-		.lost_errors = c->lost_errors,
 		.lost_processes = engine->sums.refused,
 		.processes = engine->sums.processes_n - engine->sums.ended_n,
 		.driver_only = engine->driver_only,
@@ -367,6 +364,8 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.rules = engine->query.rules,
 		.no_returns = engine->no_returns,
 	};
+	memcpy(ret_status->lost, c->lost, sizeof(c->lost));
+	memcpy(ret_status->refused, c->refused, sizeof(c->refused));
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)
 		ret_status->processes_quiet +=
 			!engine->sums.processes[i]->ended && engine->sums.processes[i]->budget.quiet.taken;

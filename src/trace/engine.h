@@ -28,7 +28,7 @@
 #include "trace/site.h"
 #include "trace/target.h"
 
-enum { TRACE_PROCESSES_MAX = 16384, TRACE_ERROR_CODES_MAX = 16 };
+enum { TRACE_ERROR_CODES_MAX = TRACE_CODES_MAX + 1 /* the others */ };
 
 struct trace_engine;
 
@@ -74,7 +74,7 @@ struct trace_sum {
 	struct {
 		int32_t code;
 		uint64_t count;
-		/* terminated by count 0; the last one, with code INT32_MIN, has the codes that do not fit */
+		/* terminated by count 0; code INT32_MIN: errors that are counted without their code */
 	} codes[TRACE_ERROR_CODES_MAX];
 };
 
@@ -94,6 +94,7 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_SITES = 1 << 5, /* entry points that were refused: their calls are not seen */
 	/* it maps a library that is not read, since its pages could be withheld (proc/trust.h) */
 	TRACE_INCOMPLETE_UNTRUSTED = 1 << 6,
+	TRACE_INCOMPLETE_UNCOUNTED = 1 << 7, /* no room for its entries in tables of the kernel side */
 };
 
 struct trace_process_sum {
@@ -113,7 +114,8 @@ struct trace_engine_status {
 	uint64_t produced, received, dropped; /* events, all CPUs */
 	uint64_t unknown_events, bad_events; /* received, of an unknown type; with an invalid size or CPU */
 	uint64_t hits, return_hits, abandoned, unmatched, unidentified;
-	uint64_t lost_threads, lost_procs, lost_stats, lost_errors, lost_processes;
+	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES]; /* as in struct trace_counters */
+	uint64_t lost_processes; /* beyond TRACE_PROCESSES_MAX */
 	uint32_t files, sites_attached, sites_refused, sites_given_up;
 	uint32_t processes;
 	/*
@@ -128,6 +130,9 @@ struct trace_engine_status {
 	struct site_rules rules;
 	const char *no_returns; /* why none are used though config.return_probes; NULL: they are */
 };
+
+/* Hits that are not counted at all: all of @lost but those by error code. */
+uint64_t trace_uncounted(const __u64 lost[TRACE_TABLES]);
 
 int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 		     const struct trace_engine_ops *ops, void *userdata, struct trace_engine **ret_engine,
@@ -167,6 +172,8 @@ int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const cha
 
 /* The @q-quantile (0..1) of the latency in ns, within 12.5 %; 0 without calls. */
 double trace_sum_quantile(const struct trace_sum *sum, double q);
+/* Adds errors. Those beyond TRACE_CODES_MAX codes share one row, INT32_MIN. */
+void trace_sum_add_code(struct trace_sum *sum, int32_t code, uint64_t count);
 /*
  * Number of calls of at most @bound_ns. The bucket with the bound counts if the bound is at or above its
  * middle.

@@ -65,6 +65,8 @@ static void on_ended(struct trace_engine *engine, const struct trace_process *ev
 		return;
 	if (process->no_event)
 		take_name(process, event);
+	if (event->lost & ~(1U << TRACE_TABLE_ERRORS))
+		process->incomplete |= TRACE_INCOMPLETE_UNCOUNTED;
 	sums_process_ended(&engine->sums, process);
 }
 
@@ -111,15 +113,10 @@ static void mark_lost(struct trace_engine *engine)
 void engine_check_lost(struct trace_engine *engine)
 {
 	const struct trace_counters *c = &engine->counters;
-	uint64_t lost, uncounted;
+	uint64_t lost;
 
 	if (attach_counters(engine->backend, &engine->counters, NULL, 0) < 0)
 		return;
-	/* A full map does not show which processes' calls it lost. */
-	uncounted = c->lost_threads + c->lost_procs + c->lost_stats;
-	if (uncounted > engine->uncounted_reported)
-		mark_lost(engine);
-	engine->uncounted_reported = uncounted;
 	if (c->dropped <= engine->lost_reported)
 		return;
 	lost = c->dropped - engine->lost_reported;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Shared by engine*.c: engine.c creates the engine and answers queries, engine_events.c drains the ring,
- * engine_targets.c handles files and processes, engine_budget.c keeps the budget.
+ * engine_targets.c handles files and processes, engine_budget.c keeps the budget, engine_shares.c marks
+ * processes that found no room in the tables.
  */
 #pragma once
 
@@ -52,7 +53,7 @@ struct trace_engine {
 	struct ring_order order;
 	struct trace_counters counters; /* as last read */
 	uint64_t lost_reported; /* events */
-	uint64_t uncounted_reported; /* calls lost because a map of the kernel side was full */
+	uint64_t uncounted_reported; /* calls that have no entry in a table of the kernel side */
 	bool reconcile; /* events were lost since the sums were last compared with the maps */
 	bool draining;
 
@@ -90,6 +91,10 @@ int engine_events_map(struct trace_engine *engine);
 int engine_events_arm(struct trace_engine *engine);
 /* Reads the counters and notifies sinks of lost events. */
 void engine_check_lost(struct trace_engine *engine);
+
+/* engine_shares.c */
+/* Marks processes whose calls were not counted, and deletes the shares of owners that are gone. */
+void engine_shares(struct trace_engine *engine);
 
 /* engine_targets.c */
 int engine_targets_start(struct trace_engine *engine);

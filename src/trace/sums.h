@@ -50,8 +50,8 @@ struct sums_call {
 	uint64_t count, errors, bytes, total_ns, nested;
 	int64_t last_ns;
 	uint64_t *buckets;
-	struct sums_code *codes; /* TRACE_ERROR_CODES_MAX - 1 of them; NULL: no errors yet */
-	uint64_t other_codes; /* errors whose code did not fit; set when the process has ended */
+	struct sums_code *codes; /* TRACE_CODES_MAX of them; NULL: no errors yet */
+	uint64_t other_codes; /* errors that are counted without their code */
 };
 
 struct sums_process {

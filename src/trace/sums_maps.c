@@ -26,7 +26,7 @@ int sums_maps_init(struct sums_maps_of *of, struct attach_backend *backend)
 {
 	int r;
 
-	*of = (struct sums_maps_of){ .control = attach_control(backend) };
+	*of = (struct sums_maps_of){ .control = attach_control(backend), .backend = backend };
 	r = map_of(backend, "stats", &of->stats);
 	if (r == 0)
 		r = map_of(backend, "errors", &of->errors);
@@ -106,26 +106,37 @@ static int each_error(void *maps,
 		r = bpf_map_get_next_key(of->errors.fd, &keys[n], &key);
 	}
 	for (size_t i = 0; i < n; i++) {
-		uint64_t count;
+		struct trace_error error;
 
-		if (bpf_map_lookup_elem(of->errors.fd, &keys[i], &count) == 0)
-			fn(&keys[i], count, userdata);
+		if (bpf_map_lookup_elem(of->errors.fd, &keys[i], &error) == 0)
+			fn(&keys[i], error.count, userdata);
 	}
 	return 0;
 }
 
 static void delete_stat(void *maps, const struct trace_stat_key *key)
 {
-	struct sums_maps_of *of = maps;
+	const struct sums_maps_of *of = maps;
+	const uint64_t args[TRACE_FREE_ARGS] = {
+		[TRACE_FREE_TABLE] = TRACE_TABLE_STATS,
+		[TRACE_FREE_CALL] = (uint64_t)key->tgid << 32 | key->call,
+		[TRACE_FREE_INCARNATION] = key->incarnation,
+	};
 
-	bpf_map_delete_elem(of->stats.fd, key);
+	attach_entry_free(of->backend, args);
 }
 
 static void delete_error(void *maps, const struct trace_error_key *key)
 {
-	struct sums_maps_of *of = maps;
+	const struct sums_maps_of *of = maps;
+	const uint64_t args[TRACE_FREE_ARGS] = {
+		[TRACE_FREE_TABLE] = TRACE_TABLE_ERRORS,
+		[TRACE_FREE_CALL] = (uint64_t)key->tgid << 32 | key->call,
+		[TRACE_FREE_INCARNATION] = key->incarnation,
+		[TRACE_FREE_RESULT] = (uint32_t)key->result,
+	};
 
-	bpf_map_delete_elem(of->errors.fd, key);
+	attach_entry_free(of->backend, args);
 }
 
 const struct sums_maps sums_kernel_maps = {

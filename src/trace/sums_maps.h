@@ -13,6 +13,7 @@ struct sums_map {
 struct sums_maps_of {
 	struct sums_map stats, errors, procs;
 	struct trace_control *control;
+	const struct attach_backend *backend;
 };
 
 extern const struct sums_maps sums_kernel_maps;

@@ -62,6 +62,37 @@ static uint64_t grown(uint64_t now, uint64_t before)
 	return now > before ? now - before : 0;
 }
 
+/* The slot of a code, or the first free one; TRACE_ERROR_CODES_MAX: neither. */
+static unsigned slot_of(const struct trace_sum *sum, int32_t code)
+{
+	unsigned i = 0;
+
+	while (i < TRACE_ERROR_CODES_MAX && sum->codes[i].count > 0 && sum->codes[i].code != code)
+		i++;
+	return i;
+}
+
+void trace_sum_add_code(struct trace_sum *sum, int32_t code, uint64_t count)
+{
+	unsigned i = slot_of(sum, code), others = slot_of(sum, INT32_MIN);
+
+	if (i == TRACE_ERROR_CODES_MAX || (i == TRACE_CODES_MAX && others >= i)) {
+		code = INT32_MIN;
+		i = MIN(others, (unsigned)TRACE_CODES_MAX);
+	}
+	sum->codes[i].code = code;
+	sum->codes[i].count += count;
+}
+
+/* @others: of its errors, how many are counted without their code. */
+static void add_other_codes(struct sums *sums, struct sums_call *call, uint64_t others)
+{
+	if (others <= call->other_codes)
+		return;
+	trace_sum_add_code(sums->totals[call->call], INT32_MIN, others - call->other_codes);
+	call->other_codes = others;
+}
+
 static int read_call(struct sums *sums, struct sums_process *process, struct sums_call *call)
 {
 	struct trace_stat_key key = { process->tgid, call->call, process->incarnation };
@@ -87,6 +118,7 @@ static int read_call(struct sums *sums, struct sums_process *process, struct sum
 	call->count += counted;
 	call->nested += nested;
 	call->errors = MAX(call->errors, stat.errors);
+	add_other_codes(sums, call, stat.other_codes);
 	call->bytes = MAX(call->bytes, stat.bytes);
 	call->total_ns = MAX(call->total_ns, stat.total_ns);
 	call->last_ns = MAX(call->last_ns, (int64_t)stat.last_ns);
@@ -103,37 +135,14 @@ static void read_process(struct sums *sums, struct sums_process *process)
 
 /* ---- error codes ---- */
 
-/* The slot of a code, or the first free one; TRACE_ERROR_CODES_MAX: neither. */
-static unsigned slot_of(const struct trace_sum *total, int32_t code)
-{
-	unsigned i = 0;
-
-	while (i < TRACE_ERROR_CODES_MAX && total->codes[i].count > 0 && total->codes[i].code != code)
-		i++;
-	return i;
-}
-
-/* The last slot counts codes without a slot of their own. */
-static void total_code(struct trace_sum *total, int32_t code, uint64_t count)
-{
-	unsigned i = slot_of(total, code);
-
-	if (i >= TRACE_ERROR_CODES_MAX - 1) {
-		code = INT32_MIN;
-		i = MIN(slot_of(total, code), TRACE_ERROR_CODES_MAX - 1U);
-	}
-	total->codes[i].code = code;
-	total->codes[i].count += count;
-}
-
 static struct sums_code *code_of(struct sums_call *call, int32_t code)
 {
 	for (unsigned i = 0; i < call->codes_n; i++)
 		if (call->codes[i].code == code)
 			return &call->codes[i];
 	if (!call->codes)
-		call->codes = calloc(TRACE_ERROR_CODES_MAX - 1, sizeof(*call->codes));
-	if (!call->codes || call->codes_n == TRACE_ERROR_CODES_MAX - 1)
+		call->codes = calloc(TRACE_CODES_MAX, sizeof(*call->codes));
+	if (!call->codes || call->codes_n == TRACE_CODES_MAX)
 		return NULL;
 	call->codes[call->codes_n].code = code;
 	return &call->codes[call->codes_n++];
@@ -165,7 +174,7 @@ static void on_code(const struct trace_error_key *key, uint64_t count, void *use
 			call = &process->calls[i];
 	code = call ? code_of(call, key->result) : NULL;
 	if (code && count > code->count) {
-		total_code(sums->totals[call->call], key->result, count - code->count);
+		trace_sum_add_code(sums->totals[call->call], key->result, count - code->count);
 		code->count = count;
 	}
 	if (process->codes_pending)
@@ -182,21 +191,14 @@ static uint64_t without_code(const struct sums_call *call)
 }
 
 /*
- * Counts errors whose code did not fit, here or in the kernel's map. Only for ended processes: the kernel
- * side may just have counted a live one's error but not yet its code. Called again if a call of an ended
- * process is seen late.
+ * Counts errors whose code is unknown, also those whose entry was not read: several CPUs may have made more
+ * than TRACE_CODES_MAX. Only for ended processes: the kernel side may just have counted a live one's error
+ * but not yet its code. Called again if a call of an ended process is seen late.
  */
 static void count_other_codes(struct sums *sums, struct sums_process *process)
 {
-	for (uint16_t i = 0; i < process->calls_n; i++) {
-		struct sums_call *call = &process->calls[i];
-
-		uint64_t others = without_code(call);
-
-		if (others > call->other_codes)
-			total_code(sums->totals[call->call], INT32_MIN, others - call->other_codes);
-		call->other_codes = others;
-	}
+	for (uint16_t i = 0; i < process->calls_n; i++)
+		add_other_codes(sums, &process->calls[i], without_code(&process->calls[i]));
 }
 
 /* ---- processes ---- */
@@ -256,7 +258,6 @@ void sums_collect(struct sums *sums, const uint8_t active[TRACE_ACTIVE])
 void sums_expand(const struct sums_call *call, struct trace_sum *ret_sum)
 {
 	unsigned n = call->codes_n;
-	uint64_t others = n == TRACE_ERROR_CODES_MAX - 1 ? without_code(call) : call->other_codes;
 
 	*ret_sum = (struct trace_sum){
 		.call = call->call,
@@ -273,8 +274,8 @@ void sums_expand(const struct sums_call *call, struct trace_sum *ret_sum)
 		ret_sum->codes[i].code = call->codes[i].code;
 		ret_sum->codes[i].count = call->codes[i].count;
 	}
-	if (others > 0) {
+	if (call->other_codes > 0) {
 		ret_sum->codes[n].code = INT32_MIN;
-		ret_sum->codes[n].count = others;
+		ret_sum->codes[n].count = call->other_codes;
 	}
 }

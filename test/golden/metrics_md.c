@@ -92,7 +92,8 @@ static const struct {
 	{ "process_cuda_incomplete", "gauge", "pid, comm, reason",
 	  "1 for each reason why figures of the traced process are less than what happened: lost_events, "
 	  "events_off and probes_given_up (for the overhead budget), late (it ran before it was probed), "
-	  "no_return_probes, sites_refused, beyond_limit." },
+	  "no_return_probes, sites_refused, beyond_limit, uncounted_calls (its user or container had its "
+	  "share of a table)." },
 	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
 	  "Estimate: share of a core that tracing costs the process." },
 	{ "cuda_calls_total", "counter", "api",

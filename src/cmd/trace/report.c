@@ -97,16 +97,6 @@ int trace_report_each(struct trace_report *report, struct trace_engine *engine,
 	return r != 0 ? r : trace_engine_each(engine, each_live, &each);
 }
 
-static void add_code(struct trace_sum *sum, int32_t code, uint64_t count)
-{
-	unsigned last = TRACE_ERROR_CODES_MAX - 1, i = 0;
-
-	while (i < last && sum->codes[i].count > 0 && sum->codes[i].code != code)
-		i++;
-	sum->codes[i].code = i == last ? INT32_MIN : code;
-	sum->codes[i].count += count;
-}
-
 static int sum_process(const struct trace_process_sum *process, void *userdata)
 {
 	struct trace_report *report = userdata;
@@ -124,7 +114,7 @@ static int sum_process(const struct trace_process_sum *process, void *userdata)
 		for (unsigned b = 0; b < TRACE_BUCKETS; b++)
 			to->buckets[b] += from->buckets[b];
 		for (unsigned c = 0; c < TRACE_ERROR_CODES_MAX && from->codes[c].count > 0; c++)
-			add_code(to, from->codes[c].code, from->codes[c].count);
+			trace_sum_add_code(to, from->codes[c].code, from->codes[c].count);
 	}
 	return 0;
 }
@@ -205,7 +195,7 @@ void trace_report_status(const struct trace_report *report, struct trace_engine 
 		.received = s.received,
 		.dropped = s.dropped,
 		.abandoned_calls = s.abandoned,
-		.uncounted_hits = s.lost_threads + s.lost_procs + s.lost_stats,
+		.uncounted_hits = trace_uncounted(s.lost),
 		.lost_processes = report->ended_lost + s.lost_processes,
 		.cost_seconds = s.probe_seconds,
 	};

@@ -29,7 +29,8 @@ static void no_losses(const struct tracing *tracing)
 	assert_int_equal(c.abandoned, 0);
 	assert_int_equal(c.unmatched, 0);
 	assert_int_equal(c.unidentified, 0);
-	assert_int_equal(c.lost_threads + c.lost_procs + c.lost_stats + c.lost_errors, 0);
+	for (int i = 0; i < TRACE_TABLES; i++)
+		assert_int_equal(c.lost[i], 0);
 }
 
 /* ---- many threads ---- */

@@ -98,7 +98,7 @@ static void check_no_losses(const struct tracing *tracing)
 
 	assert_int_equal(c.abandoned, 0);
 	assert_int_equal(c.unmatched, 0);
-	assert_int_equal(c.lost_threads, 0);
+	assert_int_equal(c.lost[TRACE_TABLE_LAYERS], 0);
 	assert_int_equal(c.dropped, 0);
 }
 

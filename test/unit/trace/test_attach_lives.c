@@ -238,7 +238,7 @@ static void what_full_maps_lose_is_counted(void **state)
 		;
 	tracing_attach(tracing, (const void *)traced_outer, CALL, &with_events);
 	assert_int_equal(traced_run(call_once, NULL, NULL), 0);
-	assert_int_equal(tracing_counters(tracing).lost_procs, 1);
+	assert_int_equal(tracing_counters(tracing).lost[TRACE_TABLE_PROCS], 1);
 	assert_int_equal(entries(tracing, "stats"), 0);
 }
 

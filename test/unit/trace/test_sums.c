@@ -251,24 +251,46 @@ static void codes(void **state)
 	assert_int_equal(code_count(&sum, 1), 0);
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->walks, 1); /* they did not grow */
-	/* More codes than there is room for. */
-	for (int32_t code = 100; code < 120; code++)
+	/* The kernel side counts further ones together. */
+	for (int32_t code = 100; code < 100 + TRACE_CODES_MAX - 2; code++)
 		error(lab, 5, 3, 100, code, 10);
 	s->errors += 200;
+	s->other_codes = 70;
 	sums_collect(&lab->sums, NULL);
 	sums_expand(&process->calls[0], &sum);
 	assert_int_equal(code_count(&sum, 35), 6);
+	assert_int_equal(code_count(&sum, 100 + TRACE_CODES_MAX - 3), 10);
 	assert_int_equal(code_count(&sum, INT32_MIN), 70);
-	/* One that the kernel's map had no room for: known at the end. */
-	s->errors++;
+	assert_int_equal(code_count(lab->sums.totals[3], INT32_MIN), 70);
+}
+
+static void codes_too_many(void **state)
+{
+	struct lab *lab = *state;
+	struct trace_stat *s = stat(lab, 5, 3, 100);
+	struct sums_process *process = hear(lab, 5, 100, 3);
+	struct trace_sum sum;
+
+	/* Several CPUs have each added the last one that there was room for. */
+	for (int32_t code = 100; code < 100 + TRACE_CODES_MAX + 2; code++)
+		error(lab, 5, 3, 100, code, 10);
+	s->errors = 10 * (TRACE_CODES_MAX + 2) + 1;
+	s->other_codes = 1;
+	sums_collect(&lab->sums, NULL);
+	sums_expand(&process->calls[0], &sum);
+	assert_int_equal(code_count(&sum, 100 + TRACE_CODES_MAX - 1), 10);
+	assert_int_equal(code_count(&sum, INT32_MIN), 1);
+	/* One may just be counted: which are missing is known at the end. */
 	sums_process_ended(&lab->sums, process);
 	lab->walks = 0;
 	sums_collect(&lab->sums, NULL);
 	assert_int_equal(lab->walks, 1);
 	sums_expand(&process->calls[0], &sum);
-	assert_int_equal(code_count(&sum, INT32_MIN), 71);
-	assert_int_equal(code_count(lab->sums.totals[3], INT32_MIN), 71);
-	assert_int_equal(code_count(lab->sums.totals[3], 35), 6);
+	assert_int_equal(code_count(&sum, INT32_MIN), 21);
+	assert_int_equal(code_count(lab->sums.totals[3], INT32_MIN), 21);
+	assert_int_equal(code_count(lab->sums.totals[3], 100), 10);
+	for (size_t i = 0; i < ARRAY_SIZE(lab->errors); i++)
+		assert_false(lab->errors[i].used);
 }
 
 static void lives(void **state)
@@ -460,6 +482,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(differences, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(codes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(codes_too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lives, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(after_losses, set_up, tear_down),

@@ -194,6 +194,8 @@ struct trace_stat tracing_stat(const struct tracing *tracing, pid_t pid, uint16_
 		sum.bytes += stat.bytes;
 		sum.total_ns += stat.total_ns;
 		sum.nested += stat.nested;
+		sum.other_codes += stat.other_codes;
+		sum.codes += stat.codes;
 		for (unsigned i = 0; i < TRACE_BUCKETS; i++)
 			sum.buckets[i] += stat.buckets[i];
 	}
@@ -204,13 +206,14 @@ uint64_t tracing_errors(const struct tracing *tracing, pid_t pid, uint16_t call,
 {
 	int fd = attach_map_fd(tracing->backend, "errors");
 	struct trace_error_key key, *before = NULL;
-	uint64_t sum = 0, n;
+	struct trace_error error;
+	uint64_t sum = 0;
 
 	while (bpf_map_get_next_key(fd, before, &key) == 0) {
 		before = &key;
 		if (key.tgid == (uint32_t)pid && key.call == call && key.result == result &&
-		    bpf_map_lookup_elem(fd, &key, &n) == 0)
-			sum += n;
+		    bpf_map_lookup_elem(fd, &key, &error) == 0)
+			sum += error.count;
 	}
 	return sum;
 }
