@@ -214,6 +214,13 @@ def names_told(results, _kernel):
     assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 3, f"names of handles: {result.says()}"
 
 
+@case("CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_shares '*_multi'", units=("attach_shares",))
+def users_have_shares(results, _kernel):
+    result = ended_well(results["users-have-shares"])
+    said = result.text("stdout") + result.text("stderr")
+    assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 6, f"shares of users: {result.says()}"
+
+
 @case("""
 export LD_LIBRARY_PATH=/sim GPUSONDE_SIM_SCENARIO=/sim/node.yaml
 /gs/gpusonde trace --raw --json -- /sim/workload-late "repeat 20" launch end sync

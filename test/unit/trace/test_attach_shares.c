@@ -334,7 +334,7 @@ static void a_user_is_one_owner_in_any_namespace(void **state)
 	assert_int_equal(attach_control(tracing->backend)->owners, 1);
 }
 
-#define MOUNT "/run/gpusonde-test-shares"
+#define MOUNT "/tmp/gpusonde-test-shares"
 #define GROUP MOUNT "/container"
 
 static bool make_groups(void)
@@ -397,8 +397,8 @@ int main(void)
 		TRACING_TEST(processes_of_one_user_leave_room_for_anothers),
 		TRACING_TEST(sums_of_one_user_leave_room_for_anothers),
 		TRACING_TEST(a_user_is_one_owner_in_any_namespace),
-		{ "a_container_is_one_owner", a_container_is_one_owner, tracing_setup_multi, remove_groups,
-		  NULL },
+		{ "a_container_is_one_owner_multi", a_container_is_one_owner, tracing_setup_multi,
+		  remove_groups, NULL },
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
