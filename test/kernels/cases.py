@@ -148,7 +148,7 @@ for action in kill errno; do
 	echo $? >alone_$action
 	/gs/gpusonde trace --json -- /gs/filtered $action /gs/driver_calls /sites/libcuda.so.1 truth_$action </plan/sites >traced_$action 2>said_$action || exit
 done
-""")
+""", arches=("amd64",))
 def filtered_programs_survive(results, kernel):
     """Under seccomp filters that kill, or return an error, at calls that they do not know: every call returns, and is counted with its result."""
     result = ended_well(results["filtered-programs-survive"])
@@ -219,6 +219,15 @@ def users_have_shares(results, _kernel):
     result = ended_well(results["users-have-shares"])
     said = result.text("stdout") + result.text("stderr")
     assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 6, f"shares of users: {result.says()}"
+
+
+# Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, in the kernel's best
+# way to attach; in the other one it takes minutes.
+@case("cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_disturbed '*_multi'", units=("attach_disturbed",), quick_since=MULTI_SINCE)
+def disturbed_calls_survive(results, _kernel):
+    result = ended_well(results["disturbed-calls-survive"])
+    said = result.text("stdout") + result.text("stderr")
+    assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 8, f"disturbed calls: {result.says()}"
 
 
 @case("""

@@ -80,7 +80,6 @@ def make_image(arch, chosen):
     for name in ("gpusonde", "gpusonde-reader", "gpusonde-nvml"):
         image.add_program(f"{build}/{name}", f"/gs/{name}")
     image.add_program(f"{build}/test/real/driver_calls", "/gs/driver_calls")
-    image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
     image.add(f"{build}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
     image.add_program(f"{build}/sim/cuda/workload-late", "/sim/workload-late")
     for name in ("libcuda.so.1", "libcudart.so.13"):
@@ -94,6 +93,7 @@ def make_image(arch, chosen):
     if arch == "arm64":
         image.files["/plan/sites-stepped"] = cases_more.stepped(f"{build}/test/kernels/libcuda.so.1", "sites")
     if arch == OWN_ARCH:
+        image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
         capabilities_cases.add_files(image)
     if arch != OWN_ARCH:
         cases_more.add_files(image, build)
