@@ -389,7 +389,7 @@ static void a_container_is_one_owner(void **state)
 	assert_int_equal(owner_as(tracing, 0, call_in_container), group);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TRACING_TEST(codes_beyond_the_limit_are_counted_together),
@@ -401,5 +401,7 @@ int main(void)
 		  remove_groups, NULL },
 	};
 
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
