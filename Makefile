@@ -8,6 +8,7 @@ ARCH ?=
 PREFIX ?= /usr/local
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
+SOAK_MINUTES ?= 60
 # "no" leaves the machine's packages alone.
 DEPS ?= yes
 # Passed on to "meson setup" and "meson test".
@@ -31,7 +32,7 @@ ifneq ($(CROSS),)
 ifeq ($(wildcard meson/$(CROSS).ini),)
 $(error ARCH=$(ARCH) can be built on such a machine only; arm64 can be cross-built)
 endif
-ifneq ($(filter run test test-matrix bench fuzz asan tsan clang,$(MAKECMDGOALS)),)
+ifneq ($(filter run test test-matrix bench fuzz soak asan tsan clang,$(MAKECMDGOALS)),)
 $(error ARCH=$(ARCH) is another machine: build, build-tests, install, deps and test-deps take it; "make test" without ARCH tests it, too)
 endif
 override BUILD := $(BUILD)-$(CROSS)
@@ -55,7 +56,7 @@ CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
-.PHONY: all build run test test-matrix bench fuzz format format-check install clean help \
+.PHONY: all build run test test-matrix bench fuzz soak format format-check install clean help \
 	deps test-deps clang-deps ci-deps bench-deps asan tsan clang
 
 all: build
@@ -67,6 +68,7 @@ help:
 	@echo "test-matrix   all kernels, drivers, runtimes, distributions; writes docs/compatibility.md"
 	@echo "bench    measure the promises, write docs/benchmarks.md"
 	@echo "fuzz     run each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "soak     users churn libraries for SOAK_MINUTES ($(SOAK_MINUTES)) while the agent traces: nothing grows, fork() does not wait"
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
@@ -191,6 +193,9 @@ test-matrix: build-tests
 
 bench: bench-deps build
 	@BUILD=$(BUILD) python3 bench/run.py $(BENCH)
+soak: build-tests
+	@ninja -C $(BUILD)
+	@PYTHONPATH=test:. python3 test/soak/churn.py $(BUILD) . $(SOAK_MINUTES)
 
 # Each in a build folder of its own, so that switching between them rebuilds nothing; the fuzzers are those of asan's.
 ASAN = VARIANT=asan VARIANT_CC=clang VARIANT_ARGS="-Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true"

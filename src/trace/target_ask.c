@@ -28,12 +28,24 @@ struct waiter {
 	struct process_id process;
 };
 
+/*
+ * Attaching to users' files takes at most this share of the time: the kernel waits for an RCU grace period
+ * for each site while others fork.
+ */
+enum { ATTACH_SHARE = 10 };
+
 struct pending_file {
 	struct pending_file *next;
 	uint64_t dev, ino, user;
 	bool expected;
 	struct waiter *waiters;
 	uint32_t waiters_n, waiters_cap;
+	/* of a user's file that was read, and is not attached yet */
+	bool read;
+	struct reader_file file;
+	struct reader_result result;
+	struct site_list *sites;
+	char *path;
 };
 
 /* ---- who asks ---- */
@@ -80,6 +92,10 @@ static void pending_unlink(struct targets *targets, struct pending_file *pending
 
 static void pending_free(struct pending_file *pending)
 {
+	if (pending->read)
+		closep(&pending->result.fd);
+	free(pending->sites);
+	free(pending->path);
 	free(pending->waiters);
 	free(pending);
 }
@@ -166,6 +182,33 @@ static int ask(struct targets *targets, const struct reader_file *file, const st
 	return -EAGAIN;
 }
 
+/* Its user may open the next file in a second. Of too many processes the others are not looked at again. */
+static void look_again(struct targets *targets, pid_t pid)
+{
+	for (uint32_t i = 0; i < targets->again_n; i++)
+		if (targets->again[i] == pid)
+			return;
+	if (targets->again_n == ARRAY_SIZE(targets->again))
+		return;
+	if (targets->again_n == 0) {
+		sd_event_source_set_time(targets->looking,
+					 (uint64_t)(clock_mono_ns() / NSEC_PER_USEC) + 1000000);
+		sd_event_source_set_enabled(targets->looking, SD_EVENT_ONESHOT);
+	}
+	targets->again[targets->again_n++] = pid;
+}
+
+static int on_looking(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct targets *targets = userdata;
+	uint32_t n = targets->again_n;
+
+	targets->again_n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		targets_look(targets, targets->again[i]);
+	return 0;
+}
+
 int target_ask_file(struct targets *targets, const struct target_mapping *mapping)
 {
 	struct pending_file *known = pending_find(targets, mapping->dev, mapping->ino);
@@ -186,8 +229,11 @@ int target_ask_file(struct targets *targets, const struct target_mapping *mappin
 	r = user_of(targets, mapping->pid, &pending.user, &file.user);
 	if (r < 0)
 		return r;
-	verdict = users_may_open(&targets->users, pending.user, clock_mono_ns());
+	/* Root's own processes, outside of containers, are nobody's attack. */
+	verdict = pending.user ? users_may_open(&targets->users, pending.user, clock_mono_ns()) : USER_MAY;
 	if (verdict != USER_MAY) {
+		if (verdict == USER_BEYOND_SHARE)
+			look_again(targets, mapping->pid);
 		snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1),
 			 mapping->path);
 		target_process_unread(targets, mapping->pid, path,
@@ -352,10 +398,9 @@ static void take_failure(struct targets *targets, const struct pending_file *pen
 	}
 }
 
-static void on_opened(const struct reader_file *file, struct reader_result *result, void *userdata)
+static void take_opened_file(struct targets *targets, struct pending_file *pending,
+			     const struct reader_file *file, struct reader_result *result)
 {
-	struct targets *targets = userdata;
-	struct pending_file *pending = file->data;
 	struct target_mapping mapping = { .pid = file->pid,
 					  .start = file->start,
 					  .end = file->end,
@@ -364,20 +409,103 @@ static void on_opened(const struct reader_file *file, struct reader_result *resu
 					  .path = file->path,
 					  .path_n = file->path_n };
 	struct target *target;
+	int r = take_file(targets, pending, &mapping, result, &target);
 
+	if (r == 0)
+		answer_waiters(targets, pending, file->path);
+	else if (r == -EDQUOT)
+		say_unread(targets, pending, file->path, TARGET_BEYOND_SHARE, "");
+}
+
+static void arm_attaching(struct targets *targets)
+{
+	sd_event_source_set_time(targets->attaching, (uint64_t)(targets->attach_ns / NSEC_PER_USEC));
+	sd_event_source_set_enabled(targets->attaching, SD_EVENT_ONESHOT);
+}
+
+/* Attaches to a user's file, and sets when the next one may be attached. */
+static void attach_users(struct targets *targets, struct pending_file *pending,
+			 const struct reader_file *file, struct reader_result *result)
+{
+	int64_t begun_ns = clock_mono_ns();
+
+	take_opened_file(targets, pending, file, result);
+	targets->attach_ns = clock_mono_ns() + (clock_mono_ns() - begun_ns) * (ATTACH_SHARE - 1);
+}
+
+/* Keeps what was read until it may be attached. */
+static int defer(struct targets *targets, struct pending_file *pending, const struct reader_file *file,
+		 struct reader_result *result)
+{
+	if (site_list_check(result->sites->at, result->sites->n, &pending->sites) < 0)
+		return -ENOMEM;
+	pending->path = strndup(file->path, file->path_n);
+	if (!pending->path)
+		return -ENOMEM;
+	pending->file = *file;
+	pending->file.path = pending->path;
+	pending->result = *result;
+	pending->result.sites = pending->sites;
+	result->fd = -1;
+	pending->read = true;
+	arm_attaching(targets);
+	return 0;
+}
+
+/* The one that has waited longest: new ones are put first. */
+static struct pending_file *oldest_read(const struct targets *targets)
+{
+	struct pending_file *found = NULL;
+
+	for (struct pending_file *p = targets->pending; p; p = p->next)
+		if (p->read)
+			found = p;
+	return found;
+}
+
+static int on_attaching(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct targets *targets = userdata;
+	struct pending_file *pending = oldest_read(targets);
+
+	if (!pending)
+		return 0;
 	pending_unlink(targets, pending);
-	if (pending->expected) {
-		take_expected(targets, pending, file->path, result);
-	} else if (result->error < 0 || !result->allowed) {
-		take_failure(targets, pending, &mapping, file->path, result);
-	} else {
-		int r = take_file(targets, pending, &mapping, result, &target);
+	/* Nobody waits any more: its processes have ended. */
+	if (pending->waiters_n)
+		attach_users(targets, pending, &pending->file, &pending->result);
+	pending_free(pending);
+	if (oldest_read(targets))
+		arm_attaching(targets);
+	return 0;
+}
 
-		if (r == 0)
-			answer_waiters(targets, pending, file->path);
-		else if (r == -EDQUOT)
-			say_unread(targets, pending, file->path, TARGET_BEYOND_SHARE, "");
+static void on_opened(const struct reader_file *file, struct reader_result *result, void *userdata)
+{
+	struct targets *targets = userdata;
+	struct pending_file *pending = file->data;
+	const struct target_mapping mapping = { .pid = file->pid,
+						.dev = file->dev,
+						.ino = file->ino,
+						.path = file->path,
+						.path_n = file->path_n };
+
+	if (result->error == 0 && result->allowed && result->by_users && !pending->expected) {
+		if ((clock_mono_ns() < targets->attach_ns || oldest_read(targets)) &&
+		    defer(targets, pending, file, result) == 0)
+			return;
+		pending_unlink(targets, pending);
+		attach_users(targets, pending, file, result);
+		pending_free(pending);
+		return;
 	}
+	pending_unlink(targets, pending);
+	if (pending->expected)
+		take_expected(targets, pending, file->path, result);
+	else if (result->error < 0 || !result->allowed)
+		take_failure(targets, pending, &mapping, file->path, result);
+	else
+		take_opened_file(targets, pending, file, result);
 	pending_free(pending);
 }
 
@@ -385,13 +513,26 @@ int target_ask_init(struct targets *targets)
 {
 	static const struct readers_ops ops = { .looked = on_looked, .opened = on_opened };
 
-	return readers_new(targets->event, targets->config.reading, &ops, targets, &targets->readers);
+	int r = sd_event_add_time(targets->event, &targets->attaching, CLOCK_MONOTONIC, 0, 1000, on_attaching,
+				  targets);
+
+	if (r >= 0)
+		r = sd_event_source_set_enabled(targets->attaching, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(targets->event, &targets->looking, CLOCK_MONOTONIC, 0, 1000, on_looking,
+				      targets);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(targets->looking, SD_EVENT_OFF);
+	return r < 0 ? r :
+		       readers_new(targets->event, targets->config.reading, &ops, targets, &targets->readers);
 }
 
 void target_ask_done(struct targets *targets)
 {
 	struct pending_file *pending;
 
+	sd_event_source_disable_unref(targets->attaching);
+	sd_event_source_disable_unref(targets->looking);
 	readers_free(TAKE_PTR(targets->readers));
 	while ((pending = targets->pending)) {
 		targets->pending = pending->next;

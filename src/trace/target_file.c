@@ -56,11 +56,16 @@ void target_file_remove(struct targets *targets, struct target *target)
 }
 
 /* The file was modified in place: its probes would hit arbitrary code in the next process. */
-static int on_modified(sd_event_source *source, _unused_ const struct inotify_event *event, void *userdata)
+static int on_modified(_unused_ sd_event_source *source, _unused_ const struct inotify_event *event,
+		       void *userdata)
 {
 	struct target *target = userdata;
 
-	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	/*
+	 * Not only switched off: sd-event of systemd 252 loops for ever over an event of an inode whose
+	 * sources are all off.
+	 */
+	target->watch = sd_event_source_disable_unref(target->watch);
 	target->rewritten = true;
 	target->expected = false;
 	target->targets->ops->file_gone(&target->file, target->targets->userdata);

@@ -129,8 +129,13 @@ struct targets {
 	struct target_stats stats;
 	struct readers *readers; /* NULL: files are read in this process */
 	struct users users;
-	struct pending_file *pending; /* asked for, not answered */
+	struct pending_file *pending; /* asked for, and not attached or refused yet */
 	uint32_t pending_n;
+	sd_event_source *attaching; /* attaches to users' files that were read */
+	int64_t attach_ns; /* not before this */
+	sd_event_source *looking; /* looks at processes whose user had opened too many files */
+	pid_t again[256];
+	uint32_t again_n;
 };
 
 /* ---- target_file.c ---- */

@@ -131,7 +131,12 @@ static void handle(struct targets *targets, const struct target_event *event)
 		break;
 	case PERF_RECORD_KIND_EXIT:
 		/* Exit of the thread group's leader or, if it ended first, of the last thread. */
-		if (process && !proc_is_alive(targets->config.proc_root, process->id.pid))
+		if (!process && !targets->pending)
+			break;
+		if (proc_is_alive(targets->config.proc_root, record->pid))
+			break;
+		target_ask_forget(targets, (pid_t)record->pid, record->time_ns);
+		if (process)
 			targets_process_gone(targets, process);
 		break;
 	case PERF_RECORD_KIND_LOST:

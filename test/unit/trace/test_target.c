@@ -379,6 +379,32 @@ static void a_rewritten_file_is_let_go_of(void **state)
 	assert_int_equal(told(f, TOLD_FILE_GONE, 0, ino), 1);
 }
 
+/* Its owner writes on while a process maps it: the loop goes on, too (it hung in libsystemd). */
+static void a_file_is_rewritten_all_the_time(void **state)
+{
+	struct fixture *f = *state;
+	char path[256];
+	int fd;
+
+	make_file(f, "libcuda.so.1");
+	make_process(f, 4000001, "libcuda.so.1", 7);
+	fixture_start(f, f->dir, DRIVER, 0);
+	assert_int_equal(targets_scan(f->targets), 0);
+	until_told(f, TOLD_PROCESS, 4000001, 1);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", f->dir);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(write(fd, "x", 1), 1);
+	until_told(f, TOLD_FILE_GONE, 0, 1);
+	alarm(60);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(pwrite(fd, i % 2 ? "x" : "y", 1, i), 1);
+		assert_true(sd_event_run(f->event, 1000) >= 0);
+	}
+	alarm(0);
+	close(fd);
+	assert_int_equal(told(f, TOLD_FILE_GONE, 0, 0), 1);
+}
+
 /* ---- what a ring may hold ---- */
 
 struct heard {
@@ -474,6 +500,7 @@ int main(void)
 		CASE(an_offer_outlives_an_older_exec),
 		CASE(expected_files),
 		CASE(a_rewritten_file_is_let_go_of),
+		CASE(a_file_is_rewritten_all_the_time),
 		CASE(rings_wrap_and_may_hold_garbage),
 	};
 

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Users churn libraries for an hour while the agent traces: what it and the kernel hold stays flat, and fork() does not wait.
+
+    PYTHONPATH=test:. test/soak/churn.py BUILD_DIR SOURCE_DIR [MINUTES]
+
+As root. Three ordinary users copy, map, unmap, replace, rewrite and delete libraries of their own, and end; beside them, programs of
+root call the simulated CUDA, and each is counted. Prints a line every half minute and, last, "N passed, N failed".
+"""
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+from lib.e2e import Agent, wait_for
+from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, probed_when_loaded, trace_of
+
+# Started once more as each user, with its folder.
+CHURN = r"""
+import mmap, os, random, sys, time
+library, folder, seed, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+random.seed(seed)
+content = open(library, "rb").read()
+end, held, n = time.monotonic() + seconds, [], 0
+while time.monotonic() < end:
+    path = f"{folder}/libcuda.so.{n % 20}"
+    n += 1
+    what = random.random()
+    try:
+        if what < 0.5: # a new file, or one in place of another that may be mapped
+            with open(path + "~", "wb") as f:
+                f.write(content if random.random() < 0.7 else content[:random.randrange(len(content))])
+            os.rename(path + "~", path)
+        elif what < 0.6: # rewritten in place
+            with open(path, "r+b") as f:
+                f.write(content[:4096])
+        elif what < 0.7:
+            os.unlink(path)
+        with open(path, "rb") as f:
+            held.append(mmap.mmap(f.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+    except (OSError, ValueError):
+        pass
+    if held and (len(held) > 30 or random.random() < 0.5):
+        held.pop(random.randrange(len(held))).close()
+    if random.random() < 0.1 and os.fork() == 0: # a process that has the same mappings, for a moment
+        time.sleep(random.random() / 10)
+        os._exit(0)
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    time.sleep(0.02)
+"""
+USERS = (12345, 12346, 12347)
+SAMPLE_S = 30
+LIFE_S = 20 # of each user's process
+FORK_MS = 50
+# (what, how much more than in the second quarter the last quarter may have, besides a tenth)
+FLAT = (("resident_kib", 1024), ("descriptors", 40), ("links", 40), ("zombies", 2), ("unreclaimable_kib", 20000))
+
+
+def fork_ms(times):
+    took = []
+    for _ in range(times):
+        begin = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0)
+        took.append((time.monotonic() - begin) * 1e3)
+        os.waitpid(pid, 0)
+        time.sleep(0.005)
+    return max(took)
+
+
+def links_of(pid):
+    names = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except OSError:
+            pass
+    return len(names), sum("bpf_link" in name or "bpf-link" in name for name in names)
+
+
+def tree(pid):
+    """The process and what it started, dead or alive: (resident KiB, zombies)."""
+    resident, zombies = 0, 0
+    children = subprocess.run(["ps", "-o", "pid=,stat=,rss=", "--ppid", str(pid), "-p", str(pid)], capture_output=True, text=True, check=False)
+    for line in children.stdout.splitlines():
+        _, state, rss = line.split()
+        resident += int(rss)
+        zombies += state.startswith("Z")
+    return resident, zombies
+
+
+def unreclaimable_kib():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("SUnreclaim:"))
+
+
+def sample(pid):
+    descriptors, links = links_of(pid)
+    resident, zombies = tree(pid)
+    return {"fork_ms": fork_ms(100), "resident_kib": resident, "descriptors": descriptors, "links": links, "zombies": zombies,
+            "unreclaimable_kib": unreclaimable_kib()}
+
+
+def verdicts(samples, counted):
+    quarter = len(samples) // 4
+    rows = [(f"fork() took at most {FORK_MS} ms", max(s["fork_ms"] for s in samples) <= FORK_MS,
+             f"{max(s['fork_ms'] for s in samples):.1f} ms"),
+            ("every program of root's was counted", all(counted) and bool(counted), f"{sum(counted)} of {len(counted)}")]
+    for what, more in FLAT:
+        before = statistics.median(s[what] for s in samples[quarter:2 * quarter])
+        after = statistics.median(s[what] for s in samples[-quarter:])
+        rows.append((f"{what} is flat", after <= before * 1.1 + more, f"{before:.0f} -> {after:.0f}"))
+    return rows
+
+
+def main():
+    minutes = float(sys.argv[3]) if len(sys.argv) > 3 else 60
+    if os.geteuid() != 0:
+        print("test/soak/churn.py traces programs of other users: run it as root")
+        print("0 passed, 0 failed")
+        return 0
+    samples, counted, users = [], [], {}
+    with Agent("--trace-enabled", "yes", scenario=SCENARIO) as agent:
+        wait_for(lambda: trace_of(agent), "tracing to begin")
+        os.chmod(agent.tmp, 0o755)
+        library = shutil.copy(DRIVER, f"{agent.tmp}/content")
+        for user in USERS:
+            os.mkdir(f"{agent.tmp}/{user}")
+            os.chown(f"{agent.tmp}/{user}", user, user)
+        end, due = time.monotonic() + minutes * 60, 0
+        while time.monotonic() < end:
+            for user in USERS:
+                if user not in users or users[user].poll() is not None:
+                    users[user] = subprocess.Popen(["/usr/bin/python3", "-c", CHURN, library, f"{agent.tmp}/{user}", str(random.randrange(1 << 30)),
+                                                    str(LIFE_S)], user=user, group=user, extra_groups=[])
+            if time.monotonic() >= due:
+                due = time.monotonic() + SAMPLE_S
+                with Workload(agent, BUSY + "; pause") as workload:
+                    try:
+                        probed_when_loaded(agent, workload)
+                        workload.go_on()
+                        workload.ready()
+                        all_counted(agent, workload)
+                        workload.end()
+                        counted.append(True)
+                    except AssertionError as e:
+                        print(f"not counted: {e}", flush=True)
+                        counted.append(False)
+                samples.append(sample(agent.process.pid))
+                print(", ".join(f"{k} {v:.1f}" if k == "fork_ms" else f"{k} {v}" for k, v in samples[-1].items()), flush=True)
+            time.sleep(0.2)
+        for process in users.values():
+            process.kill()
+            process.wait()
+    rows = verdicts(samples, counted) if len(samples) >= 8 else [("at least four minutes", False, f"{len(samples)} samples")]
+    for what, good, figures in rows:
+        print(f"{'ok  ' if good else 'FAIL'} {what}: {figures}")
+    failed = sum(not good for _, good, _ in rows)
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
