@@ -240,7 +240,13 @@ static enum mount_kind kind_of_path(const struct table *table, const struct moun
 {
 	const struct mount_line *line = by_path(table, path, overlay);
 
-	return line && depth > 0 ? kind_of_line(table, line, depth - 1) : MOUNT_USERS;
+	if (depth == 0)
+		return MOUNT_USERS;
+	/*
+	 * Where a table shows nothing but the overlay itself, that is the table's root: a container runtime or
+	 * an initramfs made it, as root, of folders that cannot be seen from here.
+	 */
+	return line ? kind_of_line(table, line, depth - 1) : MOUNT_LOCAL;
 }
 
 /*
