@@ -243,8 +243,8 @@ static enum mount_kind kind_of_path(const struct table *table, const struct moun
 	if (depth == 0)
 		return MOUNT_USERS;
 	/*
-	 * Where a table shows nothing but the overlay itself, that is the table's root: a container runtime or
-	 * an initramfs made it, as root, of folders that cannot be seen from here.
+	 * Where a table shows nothing but the overlay itself, that is the table's root: a container runtime
+	 * or an initramfs made it, as root, of folders that cannot be seen from here.
 	 */
 	return line ? kind_of_line(table, line, depth - 1) : MOUNT_LOCAL;
 }
