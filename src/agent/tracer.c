@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/raised.h"
 #include "base/thread.h"
 #include "pipeline/pipeline.h"
 
@@ -247,6 +248,7 @@ static void *tracer_thread(void *userdata)
 {
 	struct tracer *tracer = userdata;
 	struct attach_error error = { 0 };
+	WITH_CAPABILITIES;
 	int r = start_engine(tracer, &error);
 
 	if (r < 0) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "config.h"
@@ -117,11 +118,35 @@ static void open_standard_descriptors(void)
 		close(fd);
 }
 
+/*
+ * Before anything is read or opened. A file that belongs to another user than the one who runs it cannot be
+ * made harmless like this.
+ */
+static int give_up_privileges(void)
+{
+	int r = capabilities_lower();
+
+	if (geteuid() != getuid() || getegid() != getgid()) {
+		fputs("gpusonde: its file has the set-user-ID or set-group-ID bit, with which it "
+		      "does not run: remove it (chmod ug-s), and use sudo, or file capabilities for a "
+		      "trusted group\n",
+		      stderr);
+		return EXIT_FAILURE;
+	}
+	if (r < 0) {
+		fprintf(stderr, "gpusonde: its capabilities cannot be lowered: %s\n", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	struct invocation inv = { .argc = argc - 2, .argv = argv + 2 };
 
 	open_standard_descriptors();
+	if (give_up_privileges() != EXIT_SUCCESS)
+		return EXIT_FAILURE;
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
 	if (argc < 2)

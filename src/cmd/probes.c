@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/as_user.h"
 #include "base/fd.h"
+#include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "elf/elf.h"
@@ -123,6 +123,7 @@ static void find_rules(struct probing *p, uint16_t machine)
 {
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
 	struct attach_config config = { .ring_bytes = RING_BYTES };
+	WITH_CAPABILITIES;
 
 	site_rules_default(machine, &p->rules);
 	if (machine != OWN_MACHINE)
@@ -179,7 +180,7 @@ static int print_errno(const struct probing *p, int error)
 /* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_file(struct probing *p, int *ret_fd)
 {
-	_cleanup_close_ int fd = open_as_user(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	_cleanup_close_ int fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)

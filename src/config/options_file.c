@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/as_user.h"
 #include "base/yaml.h"
 #include "config/nearest.h"
 
@@ -156,19 +155,14 @@ int options_from_file(struct options *options, const char *path, struct strbuf *
 	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;
 	struct reader reader = { options, path, errors };
 	struct yaml_error err = { 0 };
-	struct as_user as_user;
 	char *file = strdup(path);
 
 	if (!file)
 		return -ENOMEM;
 	free(options->file);
 	options->file = file;
-	int r = as_user_begin(&as_user);
+	int r = yaml_parse_file(path, &doc, &err);
 
-	if (r < 0)
-		return r;
-	r = yaml_parse_file(path, &doc, &err);
-	as_user_end(&as_user);
 	return take(&reader, r, doc, &err);
 }
 

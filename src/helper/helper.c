@@ -243,6 +243,12 @@ void helper_stats(const struct helper *helper, struct helper_stats *ret_stats)
 	};
 }
 
+int helper_check_program(const char *program, char ret_path[PATH_MAX])
+{
+	helper_find_program(program, ret_path);
+	return access(ret_path, X_OK) < 0 ? -errno : 0;
+}
+
 int helper_new(sd_event *event, const struct helper_config *config, const struct helper_ops *ops,
 	       void *userdata, struct helper **ret_helper)
 {

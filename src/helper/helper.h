@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -54,6 +55,11 @@ struct helper_stats {
 	pid_t pid; /* 0: none runs */
 };
 
+/*
+ * Whether @program (as in struct helper_config) is there and may be run: 0 or -errno. *ret_path is where it
+ * was looked for.
+ */
+int helper_check_program(const char *program, char ret_path[PATH_MAX]);
 int helper_new(sd_event *event, const struct helper_config *config, const struct helper_ops *ops,
 	       void *userdata, struct helper **ret_helper);
 void helper_free(struct helper *helper);

@@ -12,16 +12,38 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/raised.h"
 #include "config.h"
 
 #define PROGRAM "gpusonde-reader"
 
 enum { FD_ASIDE = 10, WORDS = _LINUX_CAPABILITY_U32S_3 };
+
+/*
+ * Whether @path may get our capabilities. Those of our file belong to every user who may run it, and a hard
+ * link gives it a place that the user chose: what lies there must be in a folder that only root or the owner
+ * of our file can write.
+ */
+static bool is_safe(char *path)
+{
+	char *slash = strrchr(path, '/');
+	struct stat own, folder;
+	int r;
+
+	if (!capabilities_lowered())
+		return true;
+	*slash = '\0';
+	r = stat(path, &folder);
+	*slash = '/';
+	return r == 0 && stat("/proc/self/exe", &own) == 0 &&
+	       (folder.st_uid == 0 || folder.st_uid == own.st_uid) && !(folder.st_mode & (S_IWGRP | S_IWOTH));
+}
 
 void helper_find_program(const char *configured, char ret_path[PATH_MAX])
 {
@@ -41,7 +63,7 @@ void helper_find_program(const char *configured, char ret_path[PATH_MAX])
 	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
 		*slash = '\0';
 		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX &&
-		    access(ret_path, X_OK) == 0)
+		    access(ret_path, X_OK) == 0 && is_safe(ret_path))
 			return;
 	}
 	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" PROGRAM);

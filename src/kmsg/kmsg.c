@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/as_user.h"
+#include "base/raised.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/macro.h"
@@ -158,16 +158,23 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
+int kmsg_open(const char *path, int flags)
+{
+	if (STRV_EQ(path, "/dev/kmsg")) {
+		WITH_CAPABILITIES;
+
+		return open(path, flags);
+	}
+	return open(path, flags);
+}
+
 /*
  * Opened for writing too, a FIFO never reports end of file; without write permission it ends with its last
  * writer.
  */
 static int open_log(const char *path, enum kind *ret_kind)
 {
-	/* Only the kernel's own device needs CAP_SYSLOG. */
-	bool device = STRV_EQ(path, "/dev/kmsg");
-	int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY;
-	_cleanup_close_ int fd = device ? open(path, flags) : open_as_user(path, flags, 0);
+	_cleanup_close_ int fd = kmsg_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0)
@@ -175,7 +182,7 @@ static int open_log(const char *path, enum kind *ret_kind)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISFIFO(st.st_mode)) {
-		int both = open_as_user(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+		int both = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 
 		if (both >= 0) {
 			close(fd);

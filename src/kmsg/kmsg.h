@@ -45,6 +45,9 @@ struct kmsg_stats {
 
 typedef void kmsg_xid_fn(const struct kmsg_xid *xid, void *userdata);
 
+/* open(2), with our capabilities if it is /dev/kmsg; any other path is a user's. */
+int kmsg_open(const char *path, int flags);
+
 /*
  * `path` NULL: /dev/kmsg. A FIFO or a regular file with one record a line is also accepted (tests, copies of
  * logs). -EACCES, -EPERM: needs CAP_SYSLOG; any errno of open. `event` must outlive it; on_xid is called from

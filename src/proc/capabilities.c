@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/macro.h"
+#include "base/raised.h"
 #include "base/text.h"
 
 /*
@@ -70,7 +71,8 @@ void capability_of_command(unsigned needs)
 
 /* ---- this process ---- */
 
-static uint64_t effective(void)
+/* Those that it can use: effective ones, and permitted ones that raised_begin() makes effective. */
+static uint64_t usable(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2] = { 0 };
@@ -78,6 +80,8 @@ static uint64_t effective(void)
 	/* Unknown: assume all, since a refusal will be reported anyway. */
 	if (syscall(SYS_capget, &header, data) < 0)
 		return UINT64_MAX;
+	for (unsigned i = 0; i < 2 && capabilities_lowered(); i++)
+		data[i].effective = data[i].permitted;
 	return data[0].effective | (uint64_t)data[1].effective << 32;
 }
 
@@ -200,7 +204,7 @@ unsigned capability_lacks(unsigned needs, struct capability_lack ret_lacks[stati
 {
 	const struct capability *missing[ARRAY_SIZE(capability_table)];
 	bool nested = in_user_namespace();
-	uint64_t all = nested ? 0 : effective();
+	uint64_t all = nested ? 0 : usable();
 	unsigned n = find_missing(needs, all, missing), lacks = 0;
 
 	if (nested && n > 0) {
@@ -222,7 +226,7 @@ void capability_remedy(unsigned needs, char *buf, size_t size)
 {
 	const struct capability *missing[ARRAY_SIZE(capability_table)];
 	bool nested = in_user_namespace();
-	uint64_t all = nested ? 0 : effective();
+	uint64_t all = nested ? 0 : usable();
 	unsigned n = find_missing(needs, all, missing);
 	struct strbuf text;
 
@@ -260,7 +264,7 @@ void capability_text(unsigned needs, char *buf, size_t size)
 void capability_held(struct strbuf *out)
 {
 	bool nested = in_user_namespace();
-	uint64_t all = effective();
+	uint64_t all = usable();
 
 	if (all == UINT64_MAX) {
 		strbuf_adds(out, " capabilities that it may not ask for");

@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
+#include "helper/helper.h"
 #include "proc/proc.h"
 #include "trace/engine_private.h"
 #include "trace/kernel_sites.h"
@@ -103,11 +104,27 @@ static int find_rules(struct trace_engine *engine)
 	return 0;
 }
 
+/* Files that other programs map are read by a program of their own. */
+static int check_reader(const struct trace_engine *engine, struct attach_error *ret_error)
+{
+	char path[PATH_MAX];
+	int r = engine->config.pid ? 0 : helper_check_program(engine->config.reader, path);
+
+	if (r < 0)
+		snprintf(ret_error->text, sizeof(ret_error->text),
+			 "the program that reads traced programs' files cannot be run: %.200s: %s; install "
+			 "gpusonde whole (make install)",
+			 path, strerror(-r));
+	return r;
+}
+
 static int start(struct trace_engine *engine, struct attach_error *ret_error)
 {
 	static const struct sums_ops ops = { .hits = engine_hits, .ended = on_process_ended };
-	int r = attach_backend_new(&engine->config.attach, &engine->backend, ret_error);
+	int r = check_reader(engine, ret_error);
 
+	if (r == 0)
+		r = attach_backend_new(&engine->config.attach, &engine->backend, ret_error);
 	if (r < 0)
 		return r;
 	engine->control = attach_control(engine->backend);

@@ -279,6 +279,42 @@ def test_file_capabilities_do_not_open_files():
         assert done.returncode != 0 and not os.path.exists(f"{tmp}/out"), done.stderr
 
 
+def test_file_capabilities_of_an_agent():
+    """It traces, and gives them to its own helper alone, not to what a user has put beside a hard link."""
+    needs_multi()
+    user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    shutil.copy(GPUSONDE, in_place("gpusonde-traces"))
+    file_capabilities(in_place("gpusonde-traces"), TRACING)
+    with agent_of(user, program="gpusonde-traces") as agent:
+        found = decided(agent)
+        if not found["enabled"]:
+            raise Skip(found["why"])
+        agent_counts(agent)
+    theirs = in_place("theirs")
+    os.mkdir(theirs)
+    os.link(in_place("gpusonde-traces"), f"{theirs}/gpusonde")
+    shutil.copy(in_place("gpusonde-nvml"), theirs)
+    with open(f"{theirs}/gpusonde-reader", "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\ncat /proc/self/status >$(dirname $0)/started\n")
+    os.chmod(f"{theirs}/gpusonde-reader", 0o755)
+    os.chown(theirs, USER, USER)
+    with agent_of(user, program="theirs/gpusonde") as agent:
+        found = decided(agent)
+        equal(found["enabled"], False)
+        assert re.search("libexec/gpusonde/gpusonde-reader: No such file", found["why"]), found["why"]
+    assert not os.path.exists(f"{theirs}/started"), "a user's program was given capabilities"
+
+
+def test_a_set_user_id_bit():
+    place()
+    for bit, name in ((0o4755, "gpusonde-suid"), (0o2755, "gpusonde-sgid")):
+        shutil.copy(GPUSONDE, in_place(name))
+        os.chmod(in_place(name), bit)
+        done = gpusonde(["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"], "probes", "/etc/shadow", program=name)
+        equal((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
+        contains(done.stderr, "chmod ug-s")
+
+
 def test_a_user_namespace():
     """Root and all capabilities there, none of which the kernel's own things ask for."""
     inside = [*as_user(()), "unshare", "--user", "--map-root-user"]

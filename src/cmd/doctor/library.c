@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/as_user.h"
 #include "base/fd.h"
 #include "elf/elf.h"
 
@@ -67,7 +66,7 @@ static bool find_content_fault(int fd, char *ret_text, size_t size)
 /* Why a file cannot be loaded, as a text to follow its name; false: no reason found. */
 static bool find_fault(const char *path, char *ret_text, size_t size)
 {
-	_cleanup_close_ int fd = open_as_user(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	unsigned char header[sizeof(Elf64_Ehdr)];
 	char its[24], ours[24];
 	uint16_t machine;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kmsg/kmsg.h"
 #include "trace/attach.h"
 
 static void check_kernel(_unused_ const struct doctor *d, struct finding *f)
@@ -98,7 +99,7 @@ static void check_agents_kmsg(const struct doctor *d, struct finding *f)
 static void check_kmsg(const struct doctor *d, struct finding *f)
 {
 	const char *path = options_text(&d->invocation->options, OPT_kmsg_path);
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = kmsg_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	const json_t *lack = json_object_get(d->capabilities, "kernel_log");
 	int error = fd < 0 ? errno : 0;
 	char who[SUBJECT_MAX];

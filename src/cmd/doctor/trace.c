@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/raised.h"
 #include "agent/tracer.h"
 #include "elf/elf.h"
 #include "proc/capabilities.h"
@@ -98,6 +99,7 @@ static void check_tracing(const struct doctor *d, struct finding *f)
 	struct capability_lack lacks[CAPABILITY_LACKS_MAX];
 	char who[SUBJECT_MAX];
 	int r;
+	WITH_CAPABILITIES;
 
 	if (!is_enabled(d)) {
 		found_disabled(d, f);
@@ -171,6 +173,7 @@ static void check_records(const struct doctor *d, struct finding *f)
 {
 	char text[sizeof(f->text)];
 	int level = capability_perf_level();
+	WITH_CAPABILITIES;
 
 	if (!is_enabled(d))
 		found_disabled(d, f);
@@ -193,6 +196,7 @@ static void check_tracefs(const struct doctor *d, struct finding *f)
 	_cleanup_(attach_backend_freep) struct attach_backend *backend = NULL;
 	struct attach_error error;
 	struct statfs fs;
+	WITH_CAPABILITIES;
 
 	if (!is_enabled(d)) {
 		found_disabled(d, f);
@@ -248,6 +252,7 @@ static void check_sites(const struct doctor *d, struct finding *f)
 	struct site_rules rules;
 	const char *no_returns;
 	struct strbuf text;
+	WITH_CAPABILITIES;
 
 	if (!is_enabled(d)) {
 		found_disabled(d, f);

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/as_user.h"
 #include "base/fd.h"
+#include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/inspect/inspect.h"
@@ -65,7 +65,7 @@ int inspect_print_errno(const struct invocation *inv, const char *path, int erro
 /* O_NONBLOCK: opening a FIFO does not wait for a writer. */
 static int open_regular(const char *path, int *ret_fd)
 {
-	_cleanup_close_ int fd = open_as_user(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -229,7 +229,11 @@ static int find_process(const struct invocation *inv, const char *text, struct i
 			inv->command->name, text);
 		return EXIT_USAGE;
 	}
-	r = find_mapped(files, (pid_t)pid);
+	{
+		WITH_CAPABILITIES;
+
+		r = find_mapped(files, (pid_t)pid);
+	}
 	if (r == 0 && files->n > 0)
 		return EXIT_SUCCESS;
 	if (r == -ENOENT || r == -ESRCH)

@@ -16,11 +16,11 @@
 
 #include <systemd/sd-event.h>
 
-#include "base/as_user.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/process_id.h"
+#include "base/raised.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/trace/exec_gate.h"
@@ -435,7 +435,7 @@ static int open_output(struct tracing *t)
 	t->output = STDOUT_FILENO;
 	if (!path)
 		return 0;
-	t->output = open_as_user(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
+	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 	if (t->output < 0) {
 		fprintf(stderr, "gpusonde trace: cannot write %s: %s\n", path, strerror(errno));
 		return -errno;
@@ -541,6 +541,8 @@ int trace_main(struct invocation *inv)
 		return EXIT_FAILURE;
 	capability_of_command(capabilities_needed(inv));
 	report_dropped(inv);
+	WITH_CAPABILITIES;
+
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
 		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Capabilities of gpusonde's file (setcap) belong to every user who may run it. So they are lowered before
+ * anything else, and a thread raises them around what needs them: all else, files that a user names above
+ * all, is done with the user's own rights. Programs that gpusonde starts do not get them.
+ *
+ * Where capabilities come from elsewhere (root, AmbientCapabilities= of a unit), nothing is lowered.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+/* To be called first in main(), while there is one thread. 0 or -errno: then the program must end. */
+int capabilities_lower(void);
+/* Whether they were: what this process can do is then in its permitted set, not in the effective one. */
+bool capabilities_lowered(void);
+
+/* Raises all capabilities of the calling thread until raised_end(). May be nested. */
+struct raised {
+	bool by_us;
+};
+struct raised raised_begin(void);
+/* Keeps errno. */
+void raised_end(struct raised *raised);
+
+/* Raised from here to the end of the block. */
+#define WITH_CAPABILITIES __attribute__((cleanup(raised_end), unused)) struct raised raised_ = raised_begin()
