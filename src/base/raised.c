@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <stddef.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,18 @@ int capabilities_lower(void)
 bool capabilities_lowered(void)
 {
 	return lowered;
+}
+
+int capabilities_drop(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[WORDS] = { 0 };
+
+	if (!lowered)
+		return 0;
+	if (syscall(SYS_capset, &header, none) < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
 }
 
 struct raised raised_begin(void)

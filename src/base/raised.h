@@ -15,6 +15,12 @@ int capabilities_lower(void);
 /* Whether they were: what this process can do is then in its permitted set, not in the effective one. */
 bool capabilities_lowered(void);
 
+/*
+ * For a process that we forked: gives them up for good, where they were lowered. It then is its user's like
+ * any other, who may look into it.
+ */
+int capabilities_drop(void);
+
 /* Raises all capabilities of the calling thread until raised_end(). May be nested. */
 struct raised {
 	bool by_us;

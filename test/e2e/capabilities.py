@@ -277,6 +277,11 @@ def test_file_capabilities_do_not_open_files():
             assert re.search("[Pp]ermission|not readable", done.stderr), (words, done.stderr)
         done = gpusonde(user, "trace", "-o", f"{tmp}/out", "--", "true", program="gpusonde-reads")
         assert done.returncode != 0 and not os.path.exists(f"{tmp}/out"), done.stderr
+        # Neither has its command any, nor the process that holds its calls.
+        show = "grep -h Cap /proc/self/status /proc/$(pgrep -n trace-holder)/status"
+        done = gpusonde(user, "trace", "--json", "--", "sh", "-c", f"{show} >&2", program="gpusonde-reads")
+        sets = re.findall(r"^Cap(Inh|Prm|Eff|Amb):\t(\S+)$", done.stderr, re.M)
+        equal((len(sets), {bits for _, bits in sets}), (8, {"0" * 16}), done.stderr)
 
 
 def test_file_capabilities_of_an_agent():

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/raised.h"
 #include "cmd/trace/exec_gate_private.h"
 #include "helper/message.h"
 
@@ -96,6 +97,8 @@ static void run_holder(struct start *s)
 	int listener = -1;
 	char byte;
 
+	if (capabilities_drop() < 0)
+		_exit(EXIT_FAILURE);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	write_file("/proc/self/oom_score_adj", "-1000"); /* ignored without CAP_SYS_RESOURCE */
@@ -123,6 +126,8 @@ static void run_command(struct start *s, char *const *argv)
 	char byte = 0;
 	ssize_t n;
 
+	if (capabilities_drop() < 0)
+		_exit(EXIT_CANNOT_RUN);
 	close(s->gate[1]);
 	s->gate[1] = -1;
 	listener = exec_gate_filter();

@@ -277,6 +277,7 @@ static int check_access(pid_t pid)
 static int watch_pid(struct tracing *t)
 {
 	int fd = (int)syscall(SYS_pidfd_open, t->pid, 0);
+	WITH_CAPABILITIES;
 	int r;
 
 	if (fd < 0) {
@@ -355,7 +356,14 @@ static int start(struct tracing *t)
 		r = start_command(t);
 	else if (t->pid)
 		r = watch_pid(t);
-	if (r >= 0 && t->inv->flag[FLAG_KERNELS])
+	return r;
+}
+
+static int start_tracing(struct tracing *t)
+{
+	int r = 0;
+
+	if (t->inv->flag[FLAG_KERNELS])
 		r = start_kernels(t);
 	if (r >= 0)
 		r = start_engine(t);
@@ -530,6 +538,21 @@ static void report_dropped(const struct invocation *inv)
 	}
 }
 
+static int run_tracing(struct tracing *t)
+{
+	WITH_CAPABILITIES;
+	int r = start_tracing(t);
+
+	if (r >= 0) {
+		sd_event_loop(t->event);
+		r = trace_finish(t);
+	}
+	exec_gate_free(TAKE_PTR(t->gate));
+	trace_engine_free(TAKE_PTR(t->engine));
+	trace_kernels_free(TAKE_PTR(t->kernels));
+	return r;
+}
+
 int trace_main(struct invocation *inv)
 {
 	struct tracing t = { .inv = inv };
@@ -541,8 +564,6 @@ int trace_main(struct invocation *inv)
 		return EXIT_FAILURE;
 	capability_of_command(capabilities_needed(inv));
 	report_dropped(inv);
-	WITH_CAPABILITIES;
-
 	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
 		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
 	t.drawn_ns = clock_mono_ns();
@@ -550,13 +571,9 @@ int trace_main(struct invocation *inv)
 	r = trace_report_init(&t.report);
 	if (r == 0)
 		r = start(&t);
-	if (r >= 0) {
-		sd_event_loop(t.event);
-		r = trace_finish(&t);
-	}
+	if (r >= 0)
+		r = run_tracing(&t);
 	exec_gate_free(t.gate);
-	trace_engine_free(t.engine);
-	trace_kernels_free(t.kernels);
 	trace_report_done(&t.report);
 	raw_sink_done(&t.raw);
 	sd_event_unref(t.event);
