@@ -243,7 +243,7 @@ static void on_sites_answer(const void *message, size_t n, int fd, void *userdat
 {
 	struct readers *readers = userdata;
 	_cleanup_free_ struct site_list *list = NULL;
-	_cleanup_close_ int file = fd;
+	_unused_ _cleanup_close_ int file = fd;
 	int r;
 
 	helper_deadline(readers->sites.helper, 0);
