@@ -191,35 +191,36 @@ static void too_many_requests_are_refused(void **state)
 
 static void a_list_from_elsewhere_is_checked(void **state)
 {
-	struct {
-		struct sites_answer answer;
-		struct site_entry at[2];
-	} made = { .answer.n = 2, .at = { { .call = 0 }, { .call = (uint16_t)(probes_n - 1) } } };
+	const size_t size = sizeof(struct sites_answer) + 2 * sizeof(struct site_entry);
+	_cleanup_free_ struct sites_answer *made = calloc(1, size);
 	struct site_list *list = NULL;
 
 	(void)state;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), 0);
+	assert_non_null(made);
+	made->n = 2;
+	made->at[1].call = (uint16_t)(probes_n - 1);
+	assert_int_equal(sites_answer_take(made, size, &list), 0);
 	assert_int_equal(list->n, 2);
 	free(list);
-	assert_int_equal(sites_answer_take(&made, sizeof(made) - 1, &list), -74);
-	assert_int_equal(sites_answer_take(&made, 4, &list), -74);
-	made.answer.n = UINT32_MAX / 16 + 2;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
-	made.answer.n = 2;
-	made.at[1].call = probes_n;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
-	made.at[1].call = 0;
-	made.at[1].class = SITE_CLASSES;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
-	made.at[1].class = SITE_REFUSED;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), 0);
+	assert_int_equal(sites_answer_take(made, size - 1, &list), -74);
+	assert_int_equal(sites_answer_take(made, 4, &list), -74);
+	made->n = UINT32_MAX / 16 + 2;
+	assert_int_equal(sites_answer_take(made, size, &list), -74);
+	made->n = 2;
+	made->at[1].call = probes_n;
+	assert_int_equal(sites_answer_take(made, size, &list), -74);
+	made->at[1].call = 0;
+	made->at[1].class = SITE_CLASSES;
+	assert_int_equal(sites_answer_take(made, size, &list), -74);
+	made->at[1].class = SITE_REFUSED;
+	assert_int_equal(sites_answer_take(made, size, &list), 0);
 	free(list);
-	made.at[1].flags = SITE_ENTRY_CHOSEN;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
-	made.answer.error = 5;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -74);
-	made.answer.error = -2;
-	assert_int_equal(sites_answer_take(&made, sizeof(made), &list), -2);
+	made->at[1].flags = SITE_ENTRY_CHOSEN;
+	assert_int_equal(sites_answer_take(made, size, &list), -74);
+	made->error = 5;
+	assert_int_equal(sites_answer_take(made, size, &list), -74);
+	made->error = -2;
+	assert_int_equal(sites_answer_take(made, size, &list), -2);
 }
 
 static void areas_from_elsewhere_are_checked(void **state)
