@@ -101,6 +101,7 @@ static int judge(struct files_reader *reader, const struct files_question *quest
 		return -errno;
 	mounts_find(reader->mounts, question->pid, st.stx_mnt_id, &mount);
 	opened->allowed = trust_allows(reader->trust, &file);
+	opened->remote = mount.kind != MOUNT_LOCAL;
 	opened->by_users = st.stx_uid != 0 || (st.stx_mode & (S_IWGRP | S_IWOTH));
 	memcpy(opened->type, mount.type, sizeof(opened->type));
 	return 0;

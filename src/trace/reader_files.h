@@ -48,7 +48,8 @@ struct files_opened {
 	int32_t error;
 	uint8_t allowed;
 	uint8_t by_users; /* a user can write to it: not root's, or writable by others */
-	uint8_t reserved[2];
+	uint8_t remote; /* allowed, though a server or a program can withhold its pages */
+	uint8_t reserved;
 	uint64_t dev, ino; /* as in /proc/PID/maps */
 	int64_t changed_s, changed_ns; /* ctime */
 	uint64_t size;

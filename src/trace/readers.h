@@ -43,7 +43,7 @@ struct reader_result {
 	 * many hang that none is started; another errno is the file's, or why no helper can be started
 	 */
 	int error;
-	bool allowed, by_users; /* struct files_opened */
+	bool allowed, by_users, remote; /* struct files_opened */
 	uint64_t dev, ino, size;
 	struct timespec changed;
 	char type[64];

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "proc/proc.h"
 #include "proc/user.h"
+#include "trace/resident.h"
 #include "trace/target_private.h"
 
 enum {
@@ -322,6 +323,10 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 	if (target)
 		target_file_remove(targets, target);
 	*ret_target = NULL;
+	if (result->remote && !sites_resident(result->fd, result->size, result->sites)) {
+		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)ASKED_NS);
+		return -EREMOTEIO;
+	}
 	if (sites && users_attach(&targets->users, pending->user, sites) != USER_MAY) {
 		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
 		return -EDQUOT;
@@ -415,6 +420,8 @@ static void take_opened_file(struct targets *targets, struct pending_file *pendi
 		answer_waiters(targets, pending, file->path);
 	else if (r == -EDQUOT)
 		say_unread(targets, pending, file->path, TARGET_BEYOND_SHARE, "");
+	else if (r == -EREMOTEIO)
+		say_unread(targets, pending, file->path, TARGET_UNTRUSTED, result->type);
 }
 
 static void arm_attaching(struct targets *targets)
