@@ -26,14 +26,35 @@ static const char *initial(const struct option *option)
 	return option->initial[0] ? option->initial : option->empty;
 }
 
-/* Double-quoted YAML. Values have no control characters, so only these two need an escape. */
+/* Double-quoted YAML. Values have no ASCII control characters. */
 static void add_quoted(struct strbuf *out, const char *text)
 {
+	/* What YAML 1.1 takes for the end of a line or for no character of a text. */
+	static const struct {
+		const char *utf8, *escape;
+	} escapes[] = {
+		{ "\"", "\\\"" },        { "\\", "\\\\" },        { "\u2028", "\\L" },
+		{ "\u2029", "\\P" },     { "\uFEFF", "\\uFEFF" }, { "\uFFFE", "\\uFFFE" },
+		{ "\uFFFF", "\\uFFFF" },
+	};
+
 	strbuf_addc(out, '"');
-	for (const char *c = text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			strbuf_addc(out, '\\');
-		strbuf_addc(out, *c);
+	while (*text) {
+		const unsigned char *c = (const unsigned char *)text;
+		size_t i = 0;
+
+		while (i < ARRAY_SIZE(escapes) &&
+		       strncmp(text, escapes[i].utf8, strlen(escapes[i].utf8)) != 0)
+			i++;
+		if (i < ARRAY_SIZE(escapes)) {
+			strbuf_adds(out, escapes[i].escape);
+			text += strlen(escapes[i].utf8);
+		} else if (c[0] == 0xc2 && c[1] < 0xa0) { /* U+0080 to U+009F */
+			strbuf_addf(out, "\\x%02X", c[1]);
+			text += 2;
+		} else {
+			strbuf_addc(out, *text++);
+		}
 	}
 	strbuf_addc(out, '"');
 }

@@ -249,6 +249,10 @@ static void what_is_printed_loads_again(void **state)
 
 	options_set(&f->options, &option_table[OPT_nvml_library], "/opt/a \"b\" \\c # d: e/lib.so",
 		    ORIGIN_FLAG, "--nvml-library", &f->errors);
+	/* line ends of YAML, and what it takes for no text */
+	options_set(&f->options, &option_table[OPT_kmsg_path],
+		    "/\u2028 \u2029\xc2\x85 \xc2\x80\ufeff\uffff\u00a0 x", ORIGIN_FLAG, "--kmsg-path",
+		    &f->errors);
 	options_set(&f->options, &option_table[OPT_atop_listen], "none", ORIGIN_FILE, "x\ny.yaml:3",
 		    &f->errors);
 	strbuf_init(&out, 0);
