@@ -62,6 +62,7 @@ static const struct exit_status doctor_statuses[] = {
 	{ "1",
 	  "At least one check failed (\"ok\" of --json is false), for example that of the configuration; "
 	  "or the output failed." },
+	{ "2", "The command line is invalid: nothing was examined." },
 	{ 0 },
 };
 

@@ -36,19 +36,23 @@ static int help_or_version(const struct invocation *inv)
 	return status;
 }
 
-/* --help and --version work even if the command line or configuration has errors. */
-static int wants_help(struct invocation *inv, bool *ret_wanted)
+/*
+ * The command line alone: --help and --version work even if it or the configuration has errors, and doctor
+ * examines a configuration with errors, but does not run with a command line that has any.
+ */
+static int look_at_command_line(struct invocation *inv, bool *ret_wants_help, bool *ret_bad)
 {
 	struct options scratch;
-	struct strbuf ignored;
+	struct strbuf errors;
 	int r = options_init(&scratch);
 
 	if (r < 0)
 		return r;
-	strbuf_init(&ignored, 0);
-	r = cmdline_parse(inv, &scratch, &ignored);
-	*ret_wanted = inv->flag[FLAG_HELP] || inv->flag[FLAG_VERSION];
-	strbuf_done(&ignored);
+	strbuf_init(&errors, 0);
+	r = cmdline_parse(inv, &scratch, &errors);
+	*ret_wants_help = inv->flag[FLAG_HELP] || inv->flag[FLAG_VERSION];
+	*ret_bad = errors.len > 0;
+	strbuf_done(&errors);
 	options_done(&scratch);
 	return r;
 }
@@ -56,10 +60,10 @@ static int wants_help(struct invocation *inv, bool *ret_wanted)
 static int dispatch(struct invocation *inv)
 {
 	struct strbuf warnings;
-	bool wanted = false;
-	int r = wants_help(inv, &wanted);
+	bool wants_help = false, bad = false;
+	int r = look_at_command_line(inv, &wants_help, &bad);
 
-	if (r == 0 && wanted)
+	if (r == 0 && wants_help)
 		return help_or_version(inv);
 	strbuf_init(&warnings, 0);
 	if (r == 0)
@@ -73,7 +77,7 @@ static int dispatch(struct invocation *inv)
 		return EXIT_FAILURE;
 	}
 	inv->options_bad = inv->complaints.len > 0;
-	if (inv->options_bad && inv->command->use != USE_DOCTOR) {
+	if (bad || (inv->options_bad && inv->command->use != USE_DOCTOR)) {
 		put_errors(inv, &inv->complaints);
 		return EXIT_USAGE;
 	}

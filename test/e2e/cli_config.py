@@ -50,6 +50,12 @@ def test_check_tells_every_error():
         contains(doctor.stdout, "--check-config lists all errors")
 
 
+def test_doctor_runs_nothing_with_a_wrong_command_line():
+    for words in (["--foo"], ["--socket"], ["word"], ["--nvml-library=x", "--period=1"]):
+        out = command("doctor", *words)
+        equal((out.returncode, out.stdout, len(out.stderr.splitlines())), (2, "", 1), f"{words}: {out.stderr}")
+
+
 def test_check_of_a_good_file_says_so():
     with configuration("sample: {period: 2s}\n") as file:
         out = command("agent", "--config", file.name, "--check-config")
