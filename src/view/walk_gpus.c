@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/walk_private.h"
 
+#include <string.h>
+
 #include "base/macro.h"
+#include "model/xid.h"
 #include "view/shown.h"
 
 static void walk_gpu_info(struct walk *walk)
@@ -217,8 +220,64 @@ static void walk_xid(struct walk *walk, const struct xid *xid, double value)
 					    .xid = xid });
 }
 
+static bool same_gpu(const struct snapshot *s, const struct xid *a, const struct xid *b)
+{
+	return a->entity == b->entity &&
+	       (a->entity < s->entities_n || strcmp(a->pci_bus_id, b->pci_bus_id) == 0);
+}
+
+/* All severities of a GPU, which @xid need not be of. */
+static void walk_severities(struct walk *walk, const struct xid *gpu)
+{
+	bool known = gpu->entity < walk->s->entities_n;
+
+	for (unsigned severity = 0; severity < XID_SEVERITIES; severity++) {
+		const struct label labels[] = { { "pci_bus_id", gpu->pci_bus_id },
+						{ "severity", xid_severity_name(severity) } };
+		uint64_t count = 0;
+
+		for (uint32_t i = 0; i < walk->s->xids_n; i++) {
+			const struct xid *xid = &walk->s->xids[i];
+
+			if (same_gpu(walk->s, xid, gpu) && xid_describe(xid->code)->severity == severity)
+				count += xid->count;
+		}
+		walk_series(walk,
+			    &(struct series){ .sets = { known ? walk->entities[gpu->entity] : NULL,
+							walk_set(walk, false, labels + known, 2 - known) },
+					      .value = (double)count,
+					      .presence = PRESENCE_PRESENT,
+					      .entity = known ? gpu->entity : UINT32_MAX });
+	}
+}
+
+/*
+ * A series by code begins with its first report, which rate() and increase() do not see; these begin with the
+ * GPU.
+ */
+static void walk_xid_totals(struct walk *walk)
+{
+	const struct snapshot *s = walk->s;
+
+	if (!walk_family_named(walk, "gpu_xid_reports_total", FAMILY_COUNTER, UNIT_NONE,
+			       "XID reports since boot, by severity; 0 before the first."))
+		return;
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (!entity_is_mig(&s->entities[i]))
+			walk_severities(walk, &(struct xid){ .entity = i });
+	for (uint32_t i = 0; i < s->xids_n; i++) {
+		bool first = s->xids[i].entity >= s->entities_n;
+
+		for (uint32_t j = 0; first && j < i; j++)
+			first = !same_gpu(s, &s->xids[j], &s->xids[i]);
+		if (first)
+			walk_severities(walk, &s->xids[i]);
+	}
+}
+
 void walk_xids(struct walk *walk)
 {
+	walk_xid_totals(walk);
 	if (walk_family_named(walk, "gpu_xid_errors_total", FAMILY_COUNTER, UNIT_NONE,
 			      "XID reports since boot, by code."))
 		for (uint32_t i = 0; i < walk->s->xids_n; i++)

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 import urllib.parse
 
 from lib.e2e import SOURCE, Agent, Skip, equal, run, wait_for
@@ -60,14 +61,19 @@ def jobs(ports):
 
 
 class Prometheus:
-    def __init__(self, scrape_configs):
+    def __init__(self, scrape_configs, alerts=None):
         self.scrape_configs = list(scrape_configs)
+        self.alerts = alerts or {} # name: expression
 
     def __enter__(self):
         self.tmp = tempfile.TemporaryDirectory(prefix="gpusonde-prometheus-")
         config = f"{self.tmp.name}/prometheus.yml"
         with open(config, "w", encoding="utf-8") as f: # JSON is YAML
-            json.dump({"global": {"scrape_interval": "1s"}, "scrape_configs": self.scrape_configs}, f)
+            json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "scrape_configs": self.scrape_configs,
+                       "rule_files": [f"{self.tmp.name}/rules.yml"]}, f)
+        with open(f"{self.tmp.name}/rules.yml", "w", encoding="utf-8") as f:
+            rules = [{"alert": name, "expr": expression} for name, expression in self.alerts.items()]
+            json.dump({"groups": [{"name": "gpusonde", "rules": rules}]}, f)
         with socket.create_server(("127.0.0.1", 0)) as s:
             self.port = s.getsockname()[1]
         self.log = open(f"{self.tmp.name}/log", "w+", encoding="utf-8")
@@ -140,6 +146,20 @@ def test_prometheus_scrapes_every_page_in_both_formats():
         for page in PAGES:
             counts = [len(prometheus.query(f'{{job="{form} {page}",__name__=~"gpusonde_gpu_.*|DCGM_.*"}}')) for form in ("openmetrics", "text")]
             assert counts[0] == counts[1] > 100, f"{page}: {counts}"
+
+
+def test_an_alert_fires_at_the_first_xid():
+    soon = int(time.clock_gettime(time.CLOCK_BOOTTIME)) + 30
+    scenario = f"cycle: 60s\nseed: 1\ngpus:\n  - {{model: h100-sxm}}\n  - {{model: h100-sxm}}\nxids:\n  - {{xid: 48, gpu: 1, at: {soon}s}}\n"
+    alerts = {"total": 'increase(gpusonde_gpu_xid_reports_total{severity="critical"}[1m]) > 0', "code": "increase(gpusonde_gpu_xid_errors_total[1m]) > 0"}
+    with Agent(scenario=scenario) as agent, Prometheus(jobs({"openmetrics": agent.port()}), alerts) as prometheus:
+        query = 'gpusonde_gpu_xid_reports_total{severity="critical",job="openmetrics /metrics"}'
+        begun = wait_for(lambda: prometheus.query(query), "a scrape")
+        equal(sorted((labels["gpu"], n) for labels, n in begun), [("0", 0), ("1", 0)])
+        fired = wait_for(lambda: prometheus.query('ALERTS{alertstate="firing",alertname="total"}'), "the alert")
+        equal([labels["gpu"] for labels, _ in fired], ["1"])
+        # Why there is a total: the series of a code begins with its first report.
+        equal(prometheus.query('ALERTS{alertname="code"}'), [])
 
 
 class Golden(http.server.BaseHTTPRequestHandler):

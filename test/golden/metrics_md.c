@@ -65,6 +65,9 @@ static const struct {
 	{ "gpu_sample_age_seconds", "gauge", "gpu, uuid", "Time since the newest good reading." },
 	{ "gpu_estimated", "gauge", "gpu, uuid, metric, the metric's own label",
 	  "1 for each metric whose value is an estimate, not a measurement." },
+	{ "gpu_xid_reports_total", "counter", "gpu, uuid, severity",
+	  "XID reports since boot; 0 before the first, so that increase() sees it: to alert on. "
+	  "pci_bus_id instead of gpu and uuid for a GPU that the driver has never shown." },
 	{ "gpu_xid_errors_total", "counter", "gpu, uuid, xid",
 	  "XID reports since boot. pci_bus_id instead of gpu and uuid for a GPU "
 	  "that the driver has never shown." },
