@@ -40,6 +40,21 @@ static void walk_call_errors(struct call_walk *cw, uint32_t i)
 	}
 }
 
+/* Of all calls, since the series of a code begins with its first failure, which increase() does not see. */
+static void walk_failed_calls(struct walk *walk, const struct trace_view *view)
+{
+	uint64_t failed = 0;
+
+	if (!view->enabled || !walk_family_named(walk, "cuda_failed_calls_total", FAMILY_COUNTER, UNIT_NONE,
+						 "Traced calls that failed; 0 before the first."))
+		return;
+	for (uint32_t i = 0; i < view->all_calls_n; i++)
+		failed += view->all_calls[i].errors;
+	walk_series(walk, &(struct series){ .value = (double)failed,
+					    .presence = PRESENCE_PRESENT,
+					    .entity = UINT32_MAX });
+}
+
 /*
  * Durations of the calls whose return was traced. The buckets may have been read while counting continued;
  * they are cumulative anyway.
@@ -94,6 +109,7 @@ void walk_calls(struct walk *walk)
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (cw.sets[i])
 				walk_call_errors(&cw, i);
+	walk_failed_calls(walk, cw.view);
 	if (walk_family_named(walk, "cuda_call_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
 			      "Bytes that successful traced calls were asked to allocate, copy or set."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)

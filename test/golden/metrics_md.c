@@ -105,6 +105,8 @@ static const struct {
 	{ "cuda_call_errors_total", "counter", "api, code",
 	  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t; other: beyond a "
 	  "limit." },
+	{ "cuda_failed_calls_total", "counter", "",
+	  "Traced calls that failed; 0 before the first, so that increase() sees it: to alert on." },
 	{ "cuda_call_bytes_total", "counter", "api",
 	  "Bytes that successful traced calls were asked to allocate, copy or set." },
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
