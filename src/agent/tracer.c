@@ -293,6 +293,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.name_kernels = options_bool(options, OPT_trace_kernels),
 		.read_memory = options_bool(options, OPT_trace_read_memory),
 		.devices_wait_ns = DEVICES_NS,
+		.notice = on_notice,
 	};
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),

@@ -70,6 +70,7 @@ struct cuda_function {
 struct cuda_ops {
 	/*
 	 * The process's environment as /proc/PID/environ has it, into @buf. -errno; what does not fit is cut.
+	 * -EAGAIN: cuda_environment() will be called.
 	 */
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 	/*
@@ -98,6 +99,8 @@ struct span_sinks *cuda_span_sinks(struct cuda *cuda);
 void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t size);
 /* The answer to ops.function; takes a reference. Ignored if the process has ended. */
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
+/* The environment of the process is known now, or why it is not. */
+void cuda_environment(struct cuda *cuda, uint32_t tgid);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
 /*

@@ -320,6 +320,16 @@ static bool is_process(const struct process *p, struct process_id id)
 	return process_id_may_equal(ours, id);
 }
 
+void cuda_environment(struct cuda *cuda, uint32_t tgid)
+{
+	struct process *p = process_find(cuda, tgid);
+
+	if (!p || p->over || p->visible_known)
+		return;
+	p->looked = false;
+	device_resolve(cuda, p);
+}
+
 void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,
 	       double observed_seconds, double memory_bytes)
 {

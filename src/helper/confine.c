@@ -95,9 +95,12 @@ static int set_capabilities(uint64_t wanted)
  * Root that has lost its capabilities still owns root's files. Where the user cannot be changed (in a user
  * namespace of one user), the filter is what keeps it from writing.
  */
-static void leave_root(void)
+static void leave_root(const struct confinement *confinement)
 {
 	if (geteuid() != 0)
+		return;
+	/* In a container without this capability root may read the memory of root's processes alone. */
+	if (confinement->reads_memory && prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
 		return;
 	prctl(PR_SET_KEEPCAPS, 1);
 	if (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
@@ -106,13 +109,15 @@ static void leave_root(void)
 	prctl(PR_SET_KEEPCAPS, 0);
 }
 
-static int give_up_rights(uint64_t capabilities)
+static int give_up_rights(const struct confinement *confinement)
 {
+	uint64_t capabilities = confinement->capabilities;
+
 	for (unsigned long cap = 0; cap < 64; cap++)
 		if (!(capabilities >> cap & 1))
 			prctl(PR_CAPBSET_DROP, cap); /* fails without CAP_SETPCAP, and beyond the last one */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	leave_root();
+	leave_root(confinement);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
 	/* The change of the user cleared the signal that comes with the owner's end. */
@@ -151,14 +156,17 @@ static const int opening[] = {
 };
 static const int reading_memory[] = { SYS_process_vm_readv };
 static const int threading[] = {
-	SYS_clone3,     SYS_clone, SYS_set_robust_list,     SYS_rseq, SYS_sched_setscheduler, SYS_setpriority,
-	SYS_ioprio_set, SYS_prctl, SYS_write /* eventfd */,
+	SYS_clone3,      SYS_clone,      SYS_set_robust_list, SYS_rseq,       SYS_sched_setscheduler,
+	SYS_setpriority, SYS_ioprio_set, SYS_prctl,           SYS_socketpair,
 };
+/* Of the calling thread alone, within what the process may have. */
+static const int changing_rights[] = { SYS_getgroups, SYS_setgroups, SYS_capget, SYS_capset };
+static const int changing_ids[] = { SYS_setfsuid, SYS_setfsgid };
 
 enum { CALLS_MAX = 96 };
 
 struct filter {
-	struct sock_filter code[2 * CALLS_MAX + 16];
+	struct sock_filter code[2 * CALLS_MAX + 32];
 	unsigned short n;
 };
 
@@ -191,6 +199,16 @@ static void allow_open(struct filter *filter, int call, unsigned flags_argument)
 	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 }
 
+/* To another ID than root's, who owns the system's files. */
+static void allow_but_root(struct filter *filter, int call)
+{
+	add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+	add_instruction(filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]), 0, 0);
+	add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+}
+
 static int filter_calls(const struct confinement *confinement)
 {
 	struct filter filter = { .n = 0 };
@@ -212,6 +230,11 @@ static int filter_calls(const struct confinement *confinement)
 		allow(&filter, reading_memory, ARRAY_SIZE(reading_memory));
 	if (confinement->threads)
 		allow(&filter, threading, ARRAY_SIZE(threading));
+	if (confinement->changes_rights) {
+		allow(&filter, changing_rights, ARRAY_SIZE(changing_rights));
+		for (size_t i = 0; i < ARRAY_SIZE(changing_ids); i++)
+			allow_but_root(&filter, changing_ids[i]);
+	}
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 	program = (struct sock_fprog){ filter.n, filter.code };
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
@@ -224,7 +247,7 @@ int confine(const struct confinement *confinement, int owner)
 	if (r == 0)
 		r = set_limits(confinement);
 	if (r == 0)
-		r = give_up_rights(confinement->capabilities);
+		r = give_up_rights(confinement);
 	if (r == 0 && getppid() != owner)
 		r = -ESRCH;
 	if (r == 0 && !SANITIZED)

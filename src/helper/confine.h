@@ -13,6 +13,7 @@ struct confinement {
 	bool opens; /* it may open files and folders, for reading */
 	bool reads_memory; /* process_vm_readv() of other processes */
 	bool threads;
+	bool changes_rights; /* opens files as users other than root, by threads: setfsuid() ... */
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */
 };
 

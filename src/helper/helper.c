@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,18 +137,40 @@ static int on_deadline(_unused_ sd_event_source *source, _unused_ uint64_t usec,
 	/* It may have answered while this thread was held up. */
 	if (sd_event_source_get_pending(helper->on_message) > 0)
 		return 0;
+	helper_give_up(helper);
+	return 0;
+}
+
+void helper_give_up(struct helper *helper)
+{
+	if (!helper->now)
+		return;
 	drop(helper);
 	helper->hung++;
 	helper->ops.lost(true, helper->userdata);
-	return 0;
+}
+
+void helper_stop(struct helper *helper)
+{
+	if (helper->now)
+		drop(helper);
+}
+
+void helper_wait(struct helper *helper, int timeout_ms)
+{
+	while (helper->now) {
+		struct pollfd messages = { .fd = helper->socket, .events = POLLIN };
+
+		if (poll(&messages, 1, timeout_ms) <= 0)
+			return;
+		timeout_ms = 0;
+		on_message(NULL, 0, 0, helper);
+	}
 }
 
 static int on_idle(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
-	struct helper *helper = userdata;
-
-	if (helper->now)
-		drop(helper);
+	helper_stop(userdata);
 	return 0;
 }
 

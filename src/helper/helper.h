@@ -8,7 +8,7 @@
  * helper.c is the owner's side, confine.c what the helper does first, message.c what both sides send with.
  *
  * Invariants
- *  1. The owner never waits: no call here blocks.
+ *  1. The owner never waits: no call here blocks, but helper_wait().
  *  2. A helper ends when its owner does, even by SIGKILL, unless the kernel holds it.
  *  3. It has only the capabilities of its role, a system call filter and limits (confine.h), and no
  *     descriptor but its socket and what it is sent.
@@ -72,4 +72,13 @@ DEFINE_CLEANUP(struct helper *, helper_free, helper_freep)
 int helper_send(struct helper *helper, const void *message, size_t n, int fd);
 /* It must send a message within @in_ns from now; 0: nothing is expected of it any more. */
 void helper_deadline(struct helper *helper, int64_t in_ns);
+/* Kills it as if a deadline had passed: counted as hung, and lost() is called. */
+void helper_give_up(struct helper *helper);
+/* Ends it; lost() is not called. What it was asked is gone. */
+void helper_stop(struct helper *helper);
+/*
+ * Handles the messages that have come, and waits at most so long for the first: for a command that can do
+ * nothing else meanwhile. The exception to invariant 1.
+ */
+void helper_wait(struct helper *helper, int timeout_ms);
 void helper_stats(const struct helper *helper, struct helper_stats *ret_stats);

@@ -1,58 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Environment variables that select a process's devices. A command that runs for milliseconds has ended when
- * its launches are processed; "gpusonde trace" stops it while it maps its libraries and stores the few
- * relevant variables then.
+ * Environment variables that select a process's devices. They lie in the process's memory, so the helper
+ * that names kernels reads them (src/symbolize/client.h). A command that runs for milliseconds has ended when
+ * its launches are processed; "gpusonde trace" stops it while it maps its libraries and stores them then.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cursor.h"
-#include "base/fd.h"
+#include "base/clock.h"
 #include "pipeline/private.h"
 #include "proc/proc.h"
 
-enum { KEPT = 64, KEPT_BYTES = 8192, READ_BYTES = 1 << 18 };
+enum { ENTRIES = 256, WAIT_MS = 10 };
+/* An answer takes less than a millisecond. */
+#define PATIENCE_NS (250 * NSEC_PER_MSEC)
 
-struct kept_environments {
-	struct {
-		uint32_t tgid; /* 0: none */
-		bool contained;
-		uint32_t n;
-		char text[KEPT_BYTES];
-	} of[KEPT];
-	uint32_t next;
+struct environment {
+	uint32_t tgid; /* 0: none */
+	bool answered;
+	bool kept; /* since its process may have ended */
+	bool contained; /* of a kept one */
+	int error;
+	uint32_t n;
+	char *text;
 };
 
-static int read_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n)
+struct environments {
+	struct environment of[ENTRIES];
+	uint32_t next;
+	uint32_t waiting; /* without an answer */
+};
+
+static struct environment *find_entry(struct environments *all, uint32_t tgid)
 {
-	_cleanup_close_ int fd = -1;
-	char path[48];
-	size_t n = 0;
+	for (uint32_t i = 0; all && i < ENTRIES; i++)
+		if (all->of[i].tgid == tgid)
+			return &all->of[i];
+	return NULL;
+}
 
-	snprintf(path, sizeof(path), "/proc/%u/environ", tgid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (n < size) {
-		ssize_t got = read(fd, buf + n, size - n);
+static void clear_entry(struct environments *all, struct environment *entry)
+{
+	all->waiting -= entry->tgid && !entry->answered;
+	free(entry->text);
+	*entry = (struct environment){ 0 };
+}
 
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		n += (size_t)got;
+static struct environment *add_entry(struct pipeline *pipeline, uint32_t tgid)
+{
+	struct environments *all = pipeline->environments;
+	struct environment *entry;
+
+	if (!all)
+		all = pipeline->environments = calloc(1, sizeof(*all));
+	if (!all)
+		return NULL;
+	entry = find_entry(all, tgid);
+	if (!entry)
+		entry = &all->of[all->next++ % ENTRIES];
+	clear_entry(all, entry);
+	entry->tgid = tgid;
+	all->waiting++;
+	return entry;
+}
+
+/* ---- the helper's answers ---- */
+
+void pipeline_on_environment(uint32_t pid, int error, const char *text, size_t n, void *userdata)
+{
+	struct pipeline *pipeline = userdata;
+	struct environment *entry = find_entry(pipeline->environments, pid);
+
+	if (!entry || entry->answered)
+		return;
+	entry->text = n ? malloc(n) : NULL;
+	entry->error = n && !entry->text ? -ENOMEM : error;
+	entry->n = entry->text ? (uint32_t)n : 0;
+	if (entry->text)
+		memcpy(entry->text, text, n);
+	entry->answered = true;
+	pipeline->environments->waiting--;
+	if (pipeline->cuda)
+		cuda_environment(pipeline->cuda, pid);
+}
+
+/* Waits for the answer, but only for one at a time: a helper that hangs delays this thread once. */
+static void ask_environment(struct pipeline *pipeline, uint32_t tgid)
+{
+	int64_t until = clock_mono_ns() + PATIENCE_NS;
+	bool alone = !pipeline->environments || pipeline->environments->waiting == 0;
+	struct environment *entry = add_entry(pipeline, tgid);
+	struct process_id id;
+	int r;
+
+	if (!entry)
+		return;
+	r = proc_process_id("/proc", tgid, &id);
+	if (r == 0)
+		r = symbols_environment(pipeline->symbols, id);
+	/* It may have been answered meanwhile. */
+	entry = find_entry(pipeline->environments, tgid);
+	if (r < 0 && entry)
+		clear_entry(pipeline->environments, entry);
+	while (r == 0 && alone && entry && !entry->answered && clock_mono_ns() < until) {
+		symbols_wait(pipeline->symbols, WAIT_MS);
+		entry = find_entry(pipeline->environments, tgid);
 	}
-	/* A process that has ended but has not been waited for has neither environment nor executable. */
-	snprintf(path, sizeof(path), "/proc/%u/exe", tgid);
-	if (n == 0 && readlink(path, (char[1]){ 0 }, 1) < 0)
+}
+
+/* ---- for src/cuda ---- */
+
+int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata)
+{
+	struct pipeline *pipeline = userdata;
+	const struct environment *entry = find_entry(pipeline->environments, tgid);
+
+	if (!pipeline->symbols)
+		return -ENOTSUP;
+	if (!entry) {
+		ask_environment(pipeline, tgid);
+		entry = find_entry(pipeline->environments, tgid);
+	}
+	if (!entry)
 		return -ESRCH;
-	*ret_n = n;
+	if (!entry->answered)
+		return -EAGAIN;
+	if (entry->error < 0)
+		return entry->error;
+	*ret_n = MIN((size_t)entry->n, size);
+	memcpy(buf, entry->text ? entry->text : "", *ret_n);
 	return 0;
+}
+
+void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid)
+{
+	struct environment *entry = find_entry(pipeline->environments, tgid);
+
+	if (entry && !entry->kept)
+		clear_entry(pipeline->environments, entry);
 }
 
 /* -ESRCH: the process is gone. */
@@ -68,87 +154,38 @@ static int is_contained(uint32_t tgid, bool *ret_contained)
 	return 0;
 }
 
-static uint32_t kept_find(const struct kept_environments *kept, uint32_t tgid)
-{
-	uint32_t i = 0;
-
-	while (i < KEPT && kept->of[i].tgid != tgid)
-		i++;
-	return i;
-}
-
-int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata)
-{
-	const struct kept_environments *kept = ((struct pipeline *)userdata)->kept;
-	int r = read_environment(tgid, buf, size, ret_n);
-	uint32_t i;
-
-	if (r == 0 || !kept)
-		return r;
-	i = kept_find(kept, tgid);
-	if (i == KEPT || kept->of[i].n > size)
-		return r;
-	memcpy(buf, kept->of[i].text, kept->of[i].n);
-	*ret_n = kept->of[i].n;
-	return 0;
-}
-
 int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained)
 {
 	int r = is_contained(tgid, ret_contained);
-	uint32_t i;
+	const struct environment *entry = r == 0 ? NULL : find_entry(pipeline->environments, tgid);
 
-	if (r == 0 || !pipeline->kept)
+	if (!entry || !entry->kept)
 		return r;
-	i = kept_find(pipeline->kept, tgid);
-	if (i == KEPT)
-		return r;
-	*ret_contained = pipeline->kept->of[i].contained;
+	*ret_contained = entry->contained;
 	return 0;
-}
-
-/*
- * Copies CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER and NVIDIA_VISIBLE_DEVICES. False: they do not fit, and none
- * is copied.
- */
-static bool pick(const char *text, size_t n, char to[static KEPT_BYTES], uint32_t *ret_n)
-{
-	struct cursor all = cursor_over(text, n), variable;
-	uint32_t used = 0;
-
-	while (cursor_until(&all, 0, &variable) == 0) {
-		struct cursor rest = variable;
-		size_t bytes = cursor_left(&variable);
-
-		if (!cursor_literal(&rest, "CUDA_") && !cursor_literal(&rest, "NVIDIA_VISIBLE_DEVICES="))
-			continue;
-		if (bytes >= KEPT_BYTES - used)
-			return false;
-		memcpy(to + used, variable.p, bytes);
-		used += (uint32_t)bytes;
-		to[used++] = 0;
-	}
-	*ret_n = used;
-	return true;
 }
 
 void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid)
 {
-	_cleanup_free_ char *text = malloc(READ_BYTES);
+	struct environment *entry = find_entry(pipeline->environments, (uint32_t)pid);
 	bool contained;
-	uint32_t i;
-	size_t n;
 
-	if (!pipeline->kept)
-		pipeline->kept = calloc(1, sizeof(*pipeline->kept));
-	if (!pipeline->kept || !text || read_environment((uint32_t)pid, text, READ_BYTES, &n) < 0 ||
-	    is_contained((uint32_t)pid, &contained) < 0)
+	if (!pipeline->symbols || is_contained((uint32_t)pid, &contained) < 0)
 		return;
-	i = kept_find(pipeline->kept, (uint32_t)pid);
-	if (i == KEPT)
-		i = pipeline->kept->next++ % KEPT;
-	pipeline->kept->of[i].tgid = (uint32_t)pid;
-	pipeline->kept->of[i].contained = contained;
-	if (n == READ_BYTES || !pick(text, n, pipeline->kept->of[i].text, &pipeline->kept->of[i].n))
-		pipeline->kept->of[i].tgid = 0;
+	/* It may be that of the program before. */
+	if (entry)
+		clear_entry(pipeline->environments, entry);
+	ask_environment(pipeline, (uint32_t)pid);
+	entry = find_entry(pipeline->environments, (uint32_t)pid);
+	if (!entry)
+		return;
+	entry->kept = true;
+	entry->contained = contained;
+}
+
+void pipeline_environments_done(struct pipeline *pipeline)
+{
+	for (uint32_t i = 0; pipeline->environments && i < ENTRIES; i++)
+		free(pipeline->environments->of[i].text);
+	free(TAKE_PTR(pipeline->environments));
 }

@@ -34,8 +34,9 @@ static void figures_process_over(uint32_t tgid, uint64_t incarnation, void *user
 	struct pipeline *pipeline = userdata;
 
 	cuda_process_over(pipeline->cuda, tgid, incarnation);
-	if (pipeline->symbolizer)
-		symbolizer_forget(pipeline->symbolizer, (pid_t)tgid, incarnation);
+	pipeline_forget_environment(pipeline, tgid);
+	if (pipeline->symbols)
+		symbols_forget(pipeline->symbols, (pid_t)tgid, incarnation);
 }
 
 static void figures_turn(void *userdata)
@@ -80,11 +81,11 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	pipeline->sink = figures;
 	pipeline->sink.sink.userdata = pipeline;
 	pipeline->devices_by_ns = clock_mono_ns() + config->devices_wait_ns;
-	unnamed = config->name_kernels ? pipeline_symbols(pipeline, event, &ops) : 0;
+	unnamed = pipeline_symbols(pipeline, event, &ops);
 	r = cuda_new(&limits, &ops, pipeline, &pipeline->cuda);
 	if (r < 0)
 		return r;
-	*ret_unnamed = unnamed < 0 ? unnamed : 0;
+	*ret_unnamed = unnamed < 0 && config->name_kernels ? unnamed : 0;
 	*ret_pipeline = TAKE_PTR(pipeline);
 	return 0;
 }
@@ -93,8 +94,8 @@ void pipeline_free(struct pipeline *pipeline)
 {
 	if (!pipeline)
 		return;
-	symbolizer_free(pipeline->symbolizer);
+	symbols_free(pipeline->symbols);
 	cuda_free(pipeline->cuda);
-	free(pipeline->kept);
+	pipeline_environments_done(pipeline);
 	free(pipeline);
 }

@@ -5,7 +5,7 @@
  * loop and owns the engine.
  *
  *   engine ── pipeline_event_sink ──> pipeline ──> src/cuda ── pipeline_span_sinks ──> other users of spans
- *                                        │  └────> src/symbolize (own thread), answers by the caller's loop
+ *                                        │  └────> src/symbolize (a helper), answers by the caller's loop
  *   snapshot ── pipeline_set_node ──────>│
  *                                        └── pipeline_view(engine) ──> struct trace_view
  *
@@ -22,7 +22,7 @@
 #include "base/macro.h"
 #include "cuda/cuda.h"
 #include "model/snapshot.h"
-#include "symbolize/symbolize.h"
+#include "symbolize/client.h"
 #include "trace/engine.h"
 
 enum { PIPELINE_CARRIED_MAX = 256 };
@@ -36,6 +36,9 @@ struct pipeline_config {
 	 * device. 0: no waiting.
 	 */
 	int64_t devices_wait_ns;
+	/* For the log; may be NULL. */
+	void (*notice)(int level, const char *text, void *userdata);
+	void *userdata;
 };
 
 struct pipeline;
@@ -75,7 +78,7 @@ int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view
 struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_view *view,
 				  uint64_t *left_out);
 
-/* Stores the environment of a process that may have ended when it is needed; the newest 64 are stored. */
+/* Stores the environment of a process that may have ended when it is needed; the newest 256 are stored. */
 void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid);
 /*
  * Reads a file that a process is about to map, so that its kernels can be named after the process has ended.

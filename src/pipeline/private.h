@@ -13,12 +13,12 @@ struct pipeline {
 	struct pipeline_config config;
 	struct event_sink sink; /* figures */
 	struct cuda *cuda;
-	struct symbolizer *symbolizer; /* NULL: disabled or not available */
+	struct symbols *symbols; /* kernels and environments; NULL: not available */
 	int64_t devices_by_ns; /* until then requests wait for the first devices */
 	struct cuda_device devices[PIPELINE_DEVICES_MAX];
 	uint32_t devices_n;
 	uint64_t node_seq; /* of the newest processed snapshot */
-	struct kept_environments *kept; /* NULL: none */
+	struct environments *environments; /* NULL: none */
 };
 
 /* view.c: events and rows dropped at a limit or by sinks */
@@ -27,11 +27,17 @@ uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_
 /* node.c */
 extern const struct cuda_ops pipeline_cuda_ops;
 
-/* environ.c; -ESRCH: the process has ended, and its environment was not stored */
+/*
+ * environ.c; -EAGAIN: cuda_environment() tells when it is known; -ESRCH: the process has ended, and its
+ * environment was not stored
+ */
 int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
+void pipeline_on_environment(uint32_t pid, int error, const char *text, size_t n, void *userdata);
+void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid);
+void pipeline_environments_done(struct pipeline *pipeline);
 int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained);
 
 /* symbols.c */
-/* Starts the symbolizer and sets its callbacks in @ops; all or nothing. */
+/* Makes the client, and sets its callbacks in @ops if kernels are to be named; all or nothing. */
 int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops *ops);
 void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *view);

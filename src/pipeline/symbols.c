@@ -1,39 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Kernel names: src/cuda requests them, src/symbolize finds them in its own thread, and the answers arrive
+ * Kernel names: src/cuda requests them, a helper finds them (src/symbolize/client.h), and the answers arrive
  * through the tracing thread's loop.
  */
 #include <errno.h>
-#include <limits.h>
-#include <poll.h>
-#include <string.h>
-#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "pipeline/private.h"
 
-enum {
-	/* the rest in the next iteration of the loop, so that events are not delayed */
-	ANSWERS_AT_ONCE = 256,
-	SETTLE_STEP_MS = 20,
-};
+enum { SETTLE_STEP_MS = 20 };
 
-/* Processes at most @n of the available answers. */
-static void take_answers(struct pipeline *pipeline, unsigned n)
+static void on_kernel(uint64_t id, struct kernel *kernel, void *userdata)
 {
-	struct symbolizer_answer answer;
+	struct pipeline *pipeline = userdata;
 
-	while (n-- > 0 && symbolizer_take(pipeline->symbolizer, &answer)) {
-		cuda_kernel(pipeline->cuda, answer.id, answer.kernel);
-		kernel_unref(answer.kernel);
-	}
+	cuda_kernel(pipeline->cuda, id, kernel);
 }
 
-static int on_answers(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
-		      void *userdata)
+static void on_notice(int level, const char *text, void *userdata)
 {
-	take_answers(userdata, ANSWERS_AT_ONCE);
-	return 0;
+	struct pipeline *pipeline = userdata;
+
+	if (pipeline->config.notice)
+		pipeline->config.notice(level, text, pipeline->config.userdata);
 }
 
 static int ask(const struct cuda_function *function, void *userdata)
@@ -52,7 +41,7 @@ static int ask(const struct cuda_function *function, void *userdata)
 		.path = function->path,
 	};
 
-	return soon ? -EAGAIN : symbolizer_ask(pipeline->symbolizer, &question);
+	return soon ? -EAGAIN : symbols_ask(pipeline->symbols, &question);
 }
 
 static void load_image(uint32_t tgid, uint64_t incarnation, uint64_t address, void *userdata)
@@ -60,23 +49,21 @@ static void load_image(uint32_t tgid, uint64_t incarnation, uint64_t address, vo
 	struct pipeline *pipeline = userdata;
 
 	/* If the queue is full, the image's kernels have no figures; the queue counts this. */
-	(void)symbolizer_image(pipeline->symbolizer, (pid_t)tgid, incarnation, address);
+	(void)symbols_image(pipeline->symbols, (pid_t)tgid, incarnation, address);
 }
 
 int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops *ops)
 {
-	const struct symbolizer_config config = { .read_memory = pipeline->config.read_memory,
-						  .proc_root = "/proc" };
-	int r;
+	const struct symbols_config config = { .symbolizer.read_memory = pipeline->config.read_memory };
+	static const struct symbols_ops callbacks = {
+		.kernel = on_kernel,
+		.environment = pipeline_on_environment,
+		.notice = on_notice,
+	};
+	int r = symbols_new(event, &config, &callbacks, pipeline, &pipeline->symbols);
 
-	r = symbolizer_new(&config, &pipeline->symbolizer);
-	if (r >= 0)
-		r = sd_event_add_io(event, NULL, symbolizer_fd(pipeline->symbolizer), EPOLLIN, on_answers,
-				    pipeline);
-	if (r < 0) {
-		symbolizer_free(TAKE_PTR(pipeline->symbolizer));
+	if (r < 0 || !pipeline->config.name_kernels)
 		return r;
-	}
 	ops->function = ask;
 	ops->image = load_image;
 	return 0;
@@ -88,6 +75,15 @@ static void set(struct trace_view *view, enum agent_metric metric, double value)
 	view->agent_p[metric] = PRESENCE_PRESENT;
 }
 
+static void set_helpers(struct trace_view *view, const struct symbols_stats *stats)
+{
+	set(view, AGENT_TRACE_KERNEL_QUESTIONS_WITHHELD, (double)stats->withheld);
+	set(view, AGENT_TRACE_KERNEL_USERS_WITHHELD, (double)stats->users);
+	set(view, AGENT_TRACE_KERNEL_HELPERS_HUNG, (double)stats->hung);
+	set(view, AGENT_TRACE_KERNEL_HELPERS_CRASHED, (double)stats->crashes);
+	set(view, AGENT_TRACE_KERNEL_HELPERS_STUCK, (double)stats->stuck);
+}
+
 void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *view)
 {
 	static const enum agent_metric named[KERNEL_SOURCES] = {
@@ -97,35 +93,39 @@ void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *v
 		[KERNEL_SOURCE_MEMORY] = AGENT_TRACE_KERNELS_MEMORY,
 		[KERNEL_SOURCE_UNRESOLVED] = AGENT_TRACE_KERNELS_UNRESOLVED,
 	};
-	struct symbolizer_stats stats;
+	struct symbols_stats all;
+	const struct symbolizer_stats *stats = &all.symbolizer;
 
-	if (!pipeline->symbolizer)
+	if (!pipeline->symbols)
 		return;
-	symbolizer_stats(pipeline->symbolizer, &stats);
+	symbols_stats(pipeline->symbols, &all);
+	set_helpers(view, &all);
+	if (!pipeline->config.name_kernels)
+		return;
 	for (unsigned i = 0; i < KERNEL_SOURCES; i++)
-		set(view, named[i], (double)stats.named[i]);
-	set(view, AGENT_TRACE_KERNEL_QUESTIONS_REFUSED, (double)stats.refused);
-	set(view, AGENT_TRACE_KERNEL_FILES_READ, (double)stats.files_read);
-	set(view, AGENT_TRACE_KERNEL_FILES_FAILED, (double)stats.files_failed);
-	set(view, AGENT_TRACE_KERNEL_FILES_EVICTED, (double)stats.evicted);
-	set(view, AGENT_TRACE_KERNELS_LEFT_OUT, (double)stats.left_out);
-	set(view, AGENT_TRACE_KERNEL_BYTES, (double)stats.bytes);
-	set(view, AGENT_TRACE_KERNEL_SECONDS, stats.seconds);
+		set(view, named[i], (double)stats->named[i]);
+	set(view, AGENT_TRACE_KERNEL_QUESTIONS_REFUSED, (double)stats->refused);
+	set(view, AGENT_TRACE_KERNEL_FILES_READ, (double)stats->files_read);
+	set(view, AGENT_TRACE_KERNEL_FILES_FAILED, (double)stats->files_failed);
+	set(view, AGENT_TRACE_KERNEL_FILES_EVICTED, (double)stats->evicted);
+	set(view, AGENT_TRACE_KERNELS_LEFT_OUT, (double)stats->left_out);
+	set(view, AGENT_TRACE_KERNEL_BYTES, (double)stats->bytes);
+	set(view, AGENT_TRACE_KERNEL_SECONDS, stats->seconds);
 }
 
 void pipeline_look(struct pipeline *pipeline, const struct symbolizer_mapping *mapping)
 {
-	/* If the queue is full, the file is read with the first request for it, if it still exists then. */
-	if (pipeline->symbolizer)
-		(void)symbolizer_look(pipeline->symbolizer, mapping);
+	/* Otherwise the file is read with the first request for it, if it still exists then. */
+	if (pipeline->symbols)
+		(void)symbols_look(pipeline->symbols, mapping);
 }
 
-static uint64_t waiting(const struct pipeline *pipeline)
+static uint32_t count_waiting(const struct pipeline *pipeline)
 {
-	struct symbolizer_stats stats;
+	struct symbols_stats stats;
 
-	symbolizer_stats(pipeline->symbolizer, &stats);
-	return stats.asked - stats.answered;
+	symbols_stats(pipeline->symbols, &stats);
+	return stats.waiting;
 }
 
 void pipeline_settle(struct pipeline *pipeline, struct trace_engine *engine, int64_t timeout_ns)
@@ -133,15 +133,13 @@ void pipeline_settle(struct pipeline *pipeline, struct trace_engine *engine, int
 	int64_t end = clock_mono_ns() + timeout_ns;
 
 	/* Events of other processes are processed meanwhile; answers may cause further requests. */
-	while (pipeline->symbolizer) {
-		struct pollfd answers = { .fd = symbolizer_fd(pipeline->symbolizer), .events = POLLIN };
+	while (pipeline->symbols) {
 		bool answered;
 
 		trace_engine_drain(engine);
-		answered = waiting(pipeline) == 0; /* take the answers that arrived before this check, too */
-		take_answers(pipeline, UINT_MAX);
-		if ((answered && waiting(pipeline) == 0) || clock_mono_ns() >= end)
+		answered = count_waiting(pipeline) == 0; /* take what arrived before this check, too */
+		symbols_wait(pipeline->symbols, answered ? 0 : SETTLE_STEP_MS);
+		if ((answered && count_waiting(pipeline) == 0) || clock_mono_ns() >= end)
 			break;
-		poll(&answers, 1, SETTLE_STEP_MS);
 	}
 }

@@ -285,7 +285,7 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	set_tables(view, s);
 	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
 	set_agent(view, AGENT_TRACE_OVERFLOWS, (double)(pipeline_overflows(pipeline, events) + left_out));
-	if (pipeline->symbolizer) {
+	if (pipeline->symbols && pipeline->config.name_kernels) {
 		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
 		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
 	}

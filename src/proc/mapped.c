@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/macro.h"
 #include "proc/maps.h"
+#include "proc/rights.h"
 
 /*
  * Whether @fd has the device and inode of the mapping. On btrfs and overlay stat() returns another device
@@ -183,7 +185,41 @@ static int open_above(const char *root, pid_t pid, const char *path, int *ret_ha
 	return open_below(root, pid, "root", all, RESOLVE_IN_ROOT, ret_handle);
 }
 
-int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, struct stat *ret_st)
+/* What the kernel makes up: reading it may have effects, and no program keeps device code there. */
+static bool is_virtual(int handle)
+{
+	static const unsigned long types[] = {
+		PROC_SUPER_MAGIC,
+		SYSFS_MAGIC,
+		DEBUGFS_MAGIC,
+		TRACEFS_MAGIC,
+		SECURITYFS_MAGIC,
+		CGROUP_SUPER_MAGIC,
+		CGROUP2_SUPER_MAGIC,
+		BPF_FS_MAGIC,
+		PSTOREFS_MAGIC,
+		EFIVARFS_MAGIC,
+		SELINUX_MAGIC,
+		SMACK_MAGIC,
+		NSFS_MAGIC,
+		DEVPTS_SUPER_MAGIC,
+		BINFMTFS_MAGIC,
+		AAFS_MAGIC,
+		0x62656570 /* configfs */,
+		0x19800202 /* mqueue */,
+	};
+	struct statfs fs;
+
+	if (fstatfs(handle, &fs) < 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
+		if ((unsigned long)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
+static int open_path(const char *root, pid_t pid, const char *path, bool open_to_all, int *ret_fd,
+		     struct stat *ret_st)
 {
 	_cleanup_close_ int handle = -1;
 	struct stat st;
@@ -200,8 +236,24 @@ int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, s
 		return r;
 	if (fstat(handle, &st) < 0)
 		return -errno;
+	if (is_virtual(handle))
+		return -ENOTSUP;
+	if (open_to_all && !(st.st_mode & S_IROTH))
+		return -EACCES;
 	r = fd_reopen(handle, &st, ret_fd);
 	if (r == 0)
 		*ret_st = st;
+	return r;
+}
+
+int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, struct stat *ret_st)
+{
+	struct proc_rights rights;
+	int r = proc_rights_take(root, pid, &rights);
+
+	if (r < 0)
+		return r;
+	r = open_path(root, pid, path, rights.open_to_all, ret_fd, ret_st);
+	proc_rights_give_back(&rights);
 	return r;
 }

@@ -22,7 +22,8 @@ struct proc_mapped {
 /* Opens exactly the mapped file. -ESTALE: the path now has another file; -ENOTSUP: not a regular file. */
 int proc_mapped_open(const char *root, const struct proc_mapped *mapped, int *ret_fd, struct stat *ret_st);
 /*
- * Opens @path as seen by the process: below its root or, if relative, its working directory; ".." cannot
- * leave the root. -ENOTSUP: not a regular file.
+ * Opens @path as seen by the process, with its rights (proc/rights.h): below its root or, if relative, its
+ * working directory; ".." cannot leave the root. -ENOTSUP: not a regular file, or one that the kernel makes
+ * up.
  */
 int proc_file_open(const char *root, pid_t pid, const char *path, int *ret_fd, struct stat *ret_st);

@@ -10,6 +10,7 @@
 
 #include "helper/confine.h"
 #include "helper/spawn.h"
+#include "symbolize/serve.h"
 #include "trace/reader_files.h"
 #include "trace/reader_sites.h"
 
@@ -30,6 +31,15 @@ static const struct role roles[] = {
 	    .memory_bytes = UINT64_C(64) * MIB },
 	  reader_files_serve },
 	{ "sites", { .name = "gpusonde-sites", .memory_bytes = UINT64_C(256) * MIB }, reader_sites_serve },
+	{ "symbols",
+	  { .name = "gpusonde-symbol",
+	    .capabilities = SYMBOLS_CAPABILITIES,
+	    .opens = true,
+	    .reads_memory = true,
+	    .threads = true,
+	    .changes_rights = true,
+	    .memory_bytes = UINT64_C(512) * MIB },
+	  symbols_serve },
 };
 
 int main(int argc, char **argv)

@@ -12,6 +12,7 @@
 #include "symbolize/figures.h"
 #include "symbolize/file.h"
 #include "symbolize/image.h"
+#include "symbolize/intern.h"
 #include "symbolize/names.h"
 #include "symbolize/process.h"
 #include "symbolize/stubs.h"
@@ -322,6 +323,7 @@ static int make(struct finding *f, struct kernel **ret_kernel)
 	_cleanup_free_ char *file = clean(f->file);
 	_cleanup_free_ char *symbol = clean(f->symbol ? f->symbol : "");
 	struct kernel kernel = { .source = f->symbol ? f->source : KERNEL_SOURCE_UNRESOLVED };
+	int r;
 
 	if (!file || !symbol)
 		return -ENOMEM;
@@ -339,7 +341,11 @@ static int make(struct finding *f, struct kernel **ret_kernel)
 	kernel.brief = symbolizer->brief;
 	kernel.file = file;
 	memcpy(kernel.figures, f->resources.figures, sizeof(kernel.figures));
-	return kernels_intern(symbolizer, &kernel, ret_kernel);
+	r = kernels_intern(symbolizer->kernels, &kernel, ret_kernel);
+	pthread_mutex_lock(&symbolizer->lock);
+	symbolizer->stats.kernels = kernels_count(symbolizer->kernels);
+	pthread_mutex_unlock(&symbolizer->lock);
+	return r;
 }
 
 int answer_find(struct symbolizer *symbolizer, const struct work *work, struct kernel **ret_kernel)

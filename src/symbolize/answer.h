@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Finds the kernel for a question (answer.c), by a name in memory (guess.c); kernels are shared by processes
- * (intern.c).
+ * Finds the kernel for a question (answer.c), by a name in memory (guess.c).
  */
 #pragma once
 
@@ -18,11 +17,3 @@ int answer_find(struct symbolizer *symbolizer, const struct work *work, struct k
  * caller must free the text. -ENOENT.
  */
 int memory_symbol(struct symbolizer *symbolizer, struct process *process, uint64_t handle, char **ret_symbol);
-
-/* intern.c */
-
-struct kernels;
-int kernels_new(struct kernels **ret_kernels);
-void kernels_free(struct kernels *kernels);
-/* A kernel equal to @from, shared by all users; returns a reference. */
-int kernels_intern(struct symbolizer *symbolizer, const struct kernel *from, struct kernel **ret_kernel);

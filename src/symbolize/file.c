@@ -20,6 +20,7 @@
 #include "symbolize/figures.h"
 #include "symbolize/image.h"
 #include "symbolize/process.h"
+#include "symbolize/progress.h"
 #include "symbolize/stubs.h"
 #include "symbolize/worker.h"
 #include "proc/mapped.h"
@@ -47,8 +48,21 @@ static bool has_id(const struct file *file, const struct file_id *id)
 	return false;
 }
 
-static int place_open(const struct symbolizer *symbolizer, const struct place *place, int *ret_fd,
-		      struct stat *ret_st)
+/* Whether reading it made an earlier helper hang or crash. */
+static bool is_avoided(const struct symbolizer *symbolizer, struct file_mark file)
+{
+	for (uint32_t i = 0; i < symbolizer->config.avoided_n; i++) {
+		const struct file_mark *mark = &symbolizer->config.avoided[i];
+
+		if (mark->dev == file.dev && mark->ino == file.ino &&
+		    (mark->changed_ns == 0 || mark->changed_ns == file.changed_ns))
+			return true;
+	}
+	return false;
+}
+
+static int open_at(const struct symbolizer *symbolizer, const struct place *place, int *ret_fd,
+		   struct stat *ret_st)
 {
 	const struct proc_mapped mapped = { .pid = place->pid,
 					    .start = place->start,
@@ -65,6 +79,23 @@ static int place_open(const struct symbolizer *symbolizer, const struct place *p
 	if (place->end == 0)
 		return proc_file_open(symbolizer->proc_root, place->pid, place->path, ret_fd, ret_st);
 	return proc_mapped_open(symbolizer->proc_root, &mapped, ret_fd, ret_st);
+}
+
+static int place_open(const struct symbolizer *symbolizer, const struct place *place, int *ret_fd,
+		      struct stat *ret_st)
+{
+	const struct file_mark before = { .dev = place->dev, .ino = place->ino };
+	int r;
+
+	/* What hung while it was opened was never seen by stat(). */
+	if (place->ino && is_avoided(symbolizer, before))
+		return -ENOEXEC;
+	progress_file(place->dev, place->ino, NULL);
+	r = open_at(symbolizer, place, ret_fd, ret_st);
+	if (r < 0)
+		return r;
+	progress_file(0, 0, ret_st);
+	return is_avoided(symbolizer, progress_mark(ret_st)) ? -ENOEXEC : 0;
 }
 
 /* ---- which file ---- */
@@ -304,6 +335,8 @@ int file_open(struct symbolizer *symbolizer, struct file *file, const struct pla
 	if (file->fd >= 0) {
 		fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 		r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+		if (r == 0)
+			progress_file(0, 0, &st);
 	} else {
 		r = place_open(symbolizer, place, &fd, &st);
 	}

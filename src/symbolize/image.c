@@ -13,6 +13,7 @@
 #include "symbolize/file.h"
 #include "symbolize/names.h"
 #include "symbolize/process.h"
+#include "symbolize/progress.h"
 #include "symbolize/worker.h"
 
 enum {
@@ -144,6 +145,7 @@ static int read_memory(struct symbolizer *symbolizer, pid_t pid, uint64_t addres
 	size_t n = read_header(pid, address, before);
 	int r;
 
+	progress_memory();
 	cubin_source_process(&memory, &source);
 	r = figures_read(symbolizer, &source, 0, &limits, &figures);
 	if (r < 0 && !is_ptx(pid, address))

@@ -2,15 +2,13 @@
 /*
  * Kernels shared by processes. Unreferenced ones are removed when there are twice as many as were in use.
  */
+#include "symbolize/intern.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hashmap.h"
-#include "symbolize/answer.h"
-#include "symbolize/figures.h"
-#include "symbolize/file.h"
-#include "symbolize/worker.h"
 
 enum { SWEEP_MIN = 1024 };
 
@@ -64,9 +62,13 @@ static bool same(const struct kernel *a, const struct kernel *b)
 	       strcmp(a->file, b->file) == 0;
 }
 
-static void sweep(struct symbolizer *symbolizer)
+uint32_t kernels_count(const struct kernels *kernels)
 {
-	struct kernels *kernels = symbolizer->kernels;
+	return kernels->n;
+}
+
+static void sweep(struct kernels *kernels)
+{
 	uint32_t n = 0;
 
 	hashmap_clear(&kernels->by_hash);
@@ -80,14 +82,12 @@ static void sweep(struct symbolizer *symbolizer)
 		kernels->list[n] = kernel;
 		hashmap_put(&kernels->by_hash, hash_of(kernel), n++);
 	}
-	symbolizer_count(symbolizer, &symbolizer->stats.kernels, (uint64_t)n - kernels->n);
 	kernels->n = n;
 	kernels->sweep_at = MAX(n * 2, (uint32_t)SWEEP_MIN);
 }
 
-int kernels_intern(struct symbolizer *symbolizer, const struct kernel *from, struct kernel **ret_kernel)
+int kernels_intern(struct kernels *kernels, const struct kernel *from, struct kernel **ret_kernel)
 {
-	struct kernels *kernels = symbolizer->kernels;
 	uint64_t hash = hash_of(from);
 	struct kernel *made;
 	uint32_t at;
@@ -101,7 +101,7 @@ int kernels_intern(struct symbolizer *symbolizer, const struct kernel *from, str
 	if (r < 0)
 		return r;
 	if (kernels->n >= kernels->sweep_at)
-		sweep(symbolizer);
+		sweep(kernels);
 	if (kernels->n == kernels->cap) {
 		uint32_t cap = kernels->cap ? kernels->cap * 2 : 64;
 		struct kernel **list = reallocarray(kernels->list, cap, sizeof(struct kernel *));
@@ -112,10 +112,8 @@ int kernels_intern(struct symbolizer *symbolizer, const struct kernel *from, str
 		}
 	}
 	/* If it cannot be shared, it is returned nevertheless. */
-	if (kernels->n < kernels->cap && hashmap_put(&kernels->by_hash, hash, kernels->n) == 0) {
+	if (kernels->n < kernels->cap && hashmap_put(&kernels->by_hash, hash, kernels->n) == 0)
 		kernels->list[kernels->n++] = kernel_ref(made);
-		symbolizer_count(symbolizer, &symbolizer->stats.kernels, 1);
-	}
 	*ret_kernel = made;
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "symbolize/file.h"
 #include "symbolize/look.h"
+#include "symbolize/progress.h"
 #include "symbolize/worker.h"
 #include "proc/proc.h"
 
@@ -48,8 +49,11 @@ static void process_free(struct symbolizer *symbolizer, struct process *process)
 
 ssize_t process_peek(pid_t pid, uint64_t address, void *buf, size_t n)
 {
-	ssize_t got = process_vm_readv(pid, &(struct iovec){ buf, n }, 1,
-				       &(struct iovec){ (void *)(uintptr_t)address, n }, 1, 0);
+	ssize_t got;
+
+	progress_memory();
+	got = process_vm_readv(pid, &(struct iovec){ buf, n }, 1,
+			       &(struct iovec){ (void *)(uintptr_t)address, n }, 1, 0);
 
 	return got < 0 ? -errno : got;
 }
@@ -103,8 +107,10 @@ void process_take(struct symbolizer *symbolizer, struct process *process, struct
 static int read_maps(struct symbolizer *symbolizer, struct process *process)
 {
 	struct process fresh;
-	int r = areas_read(symbolizer->proc_root, (pid_t)process->id.pid, NULL, &fresh);
+	int r;
 
+	progress_memory();
+	r = areas_read(symbolizer->proc_root, (pid_t)process->id.pid, NULL, &fresh);
 	if (r < 0)
 		return r;
 	if (symbolizer_over(symbolizer)) {

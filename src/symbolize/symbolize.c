@@ -5,16 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "symbolize/answer.h"
 #include "symbolize/file.h"
 #include "symbolize/image.h"
+#include "symbolize/intern.h"
 #include "symbolize/process.h"
 #include "symbolize/worker.h"
 
@@ -46,7 +46,8 @@ static void release(struct symbolizer *symbolizer)
 	files_done(symbolizer);
 	images_done(symbolizer);
 	kernels_free(symbolizer->kernels);
-	closep(&symbolizer->event_fd);
+	closep(&symbolizer->wake_fds[0]);
+	closep(&symbolizer->wake_fds[1]);
 	pthread_cond_destroy(&symbolizer->wake);
 	pthread_mutex_destroy(&symbolizer->lock);
 	free(symbolizer);
@@ -76,8 +77,8 @@ static int init(struct symbolizer *symbolizer, const struct symbolizer_config *c
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&symbolizer->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	symbolizer->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (symbolizer->event_fd < 0)
+	symbolizer->wake_fds[0] = symbolizer->wake_fds[1] = -1;
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, symbolizer->wake_fds) < 0)
 		return -errno;
 	symbolizer->answers = calloc(symbolizer->config.limits.questions, sizeof(symbolizer->answers[0]));
 	if (!symbolizer->answers)
@@ -115,8 +116,7 @@ void symbolizer_free(struct symbolizer *symbolizer)
 	pthread_cond_signal(&symbolizer->wake);
 	pthread_mutex_unlock(&symbolizer->lock);
 	if (!thread_join(symbolizer->thread, PATIENCE_NS)) {
-		log_warning(
-			"the thread that reads kernels does not end: a file system does not respond");
+		log_warning("the thread that reads kernels does not end: a file system does not respond");
 		return;
 	}
 	release(symbolizer);
@@ -164,7 +164,7 @@ int symbolizer_enqueue(struct symbolizer *symbolizer, struct work *work, struct 
 	} else {
 		(*n)++;
 		symbolizer->stats.asked += work->kind == WORK_QUESTION;
-		work->seq = ++symbolizer->seq;
+		work->seq = work->question.seq ? work->question.seq : ++symbolizer->seq;
 		works_put(works, work);
 		pthread_cond_signal(&symbolizer->wake);
 	}
@@ -180,11 +180,12 @@ int symbolizer_ask(struct symbolizer *symbolizer, const struct symbolizer_questi
 				  &symbolizer->questions_n, symbolizer->config.limits.questions);
 }
 
-int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address)
+int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address,
+		     uint64_t seq)
 {
-	const struct symbolizer_question image = { .process.pid = (uint32_t)pid,
-						   .incarnation = incarnation,
-						   .image = address };
+	const struct symbolizer_question image = {
+		.process.pid = (uint32_t)pid, .incarnation = incarnation, .image = address, .seq = seq
+	};
 
 	return symbolizer_enqueue(symbolizer, work_new(WORK_IMAGE, &image), &symbolizer->images,
 				  &symbolizer->images_n, symbolizer->config.limits.questions);
@@ -216,12 +217,11 @@ void symbolizer_forget(struct symbolizer *symbolizer, pid_t pid, uint64_t incarn
 
 int symbolizer_fd(const struct symbolizer *symbolizer)
 {
-	return symbolizer->event_fd;
+	return symbolizer->wake_fds[0];
 }
 
 bool symbolizer_take(struct symbolizer *symbolizer, struct symbolizer_answer *ret_answer)
 {
-	eventfd_t value;
 	bool taken = false;
 
 	pthread_mutex_lock(&symbolizer->lock);
@@ -233,7 +233,8 @@ bool symbolizer_take(struct symbolizer *symbolizer, struct symbolizer_answer *re
 		symbolizer->questions_n--;
 		taken = true;
 	} else {
-		(void)eventfd_read(symbolizer->event_fd, &value); /* it is empty now */
+		(void)recv(symbolizer->wake_fds[0], (char[1]){ 0 }, 1, 0); /* it is empty now */
+		symbolizer->woken = false;
 	}
 	pthread_mutex_unlock(&symbolizer->lock);
 	return taken;

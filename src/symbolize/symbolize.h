@@ -24,6 +24,7 @@
 #include "base/macro.h"
 #include "base/process_id.h"
 #include "model/kernel.h"
+#include "symbolize/progress.h"
 
 struct symbolizer;
 
@@ -44,6 +45,10 @@ struct symbolizer_config {
 	const char *proc_root; /* "/proc" but in tests */
 	/* interval until a failed question is retried, and then four times that; 0: 250 ms */
 	int64_t again_ns;
+	/* Files that are not read; must outlive the symbolizer. */
+	const struct file_mark *avoided;
+	uint32_t avoided_n;
+	struct progress_lane *lane; /* of its thread; may be NULL */
 };
 
 struct symbolizer_question {
@@ -60,6 +65,8 @@ struct symbolizer_question {
 	const char *symbol;
 	uint64_t image;
 	const char *path;
+	/* order among questions and images; 0: that of the calls */
+	uint64_t seq;
 };
 
 /* An executable mapping that a stopped process is about to make, or a program that it is about to execute. */
@@ -94,9 +101,10 @@ DEFINE_CLEANUP(struct symbolizer *, symbolizer_free, symbolizer_freep)
 int symbolizer_ask(struct symbolizer *symbolizer, const struct symbolizer_question *question);
 /*
  * Reads the kernels of an image that a process is about to load from memory, which may be freed soon after,
- * for later questions about that image.
+ * for later questions about that image. @seq: as in a question.
  */
-int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address);
+int symbolizer_image(struct symbolizer *symbolizer, pid_t pid, uint64_t incarnation, uint64_t address,
+		     uint64_t seq);
 /*
  * Reads the process's mappings now and stores them and the file, for questions that arrive after its end.
  * Reads only /proc/PID/maps. -EAGAIN: too many, counted as refused; -ESRCH.

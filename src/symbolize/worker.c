@@ -6,8 +6,8 @@
 #include <malloc.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "symbolize/image.h"
 #include "symbolize/look.h"
 #include "symbolize/process.h"
+#include "symbolize/progress.h"
 
 /*
  * A question without an answer is retried twice; retries of one time slot are handled together, so that a
@@ -96,9 +97,10 @@ static void give(struct symbolizer *symbolizer, struct work *work, struct kernel
 	symbolizer->answers_n++;
 	symbolizer->stats.answered++;
 	symbolizer->stats.named[kernel->source]++;
+	if (!symbolizer->woken)
+		symbolizer->woken = send(symbolizer->wake_fds[1], "", 1, MSG_NOSIGNAL) == 1;
 	pthread_mutex_unlock(&symbolizer->lock);
 	work_free(work);
-	eventfd_write(symbolizer->event_fd, 1);
 }
 
 static void put_again(struct symbolizer *symbolizer, struct work *work)
@@ -240,7 +242,9 @@ void *symbolizer_run(void *userdata)
 	struct work *work;
 
 	step_back();
+	progress_use(symbolizer->config.lane);
 	while ((work = next(symbolizer))) {
+		progress_process((pid_t)work->question.process.pid);
 		switch (work->kind) {
 		case WORK_QUESTION:
 			answer(symbolizer, work);
@@ -258,6 +262,7 @@ void *symbolizer_run(void *userdata)
 			work_free(work);
 			break;
 		}
+		progress_process(0);
 	}
 	return NULL;
 }

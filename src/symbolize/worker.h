@@ -49,7 +49,7 @@ struct symbolizer {
 	char proc_root[64];
 	pthread_t thread;
 	clockid_t thread_clock;
-	int event_fd;
+	int wake_fds[2]; /* a datagram lies in the first while there are answers: helpers may not write() */
 	atomic_bool stop;
 
 	/* shared, under the lock */
@@ -61,6 +61,7 @@ struct symbolizer {
 	uint64_t seq;
 	struct symbolizer_answer *answers; /* ring of limits.questions */
 	uint32_t answers_head, answers_n;
+	bool woken; /* the datagram was sent */
 	struct symbolizer_stats stats;
 	pid_t now_pid; /* the process that the thread is working on */
 	uint64_t now_incarnation;

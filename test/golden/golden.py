@@ -284,6 +284,12 @@ def one_number_everywhere(suite):
         match = re.fullmatch(r'gpusonde_gpu_(\w+)\{gpu="(\d+)",uuid="[^"]*"(.*)\} (\S+)', line)
         if not match or match[1] in ("info", "present", "stale", "sample_age_seconds", "processes_busy_seconds_total"):
             continue
+        if match[1] == "xid_reports_total":
+            severity = re.search('severity="(.*)"', match[3])[1]
+            reports = sum(int(xid["count"]) for xid in gpus[int(match[2])]["xids"] if xid["severity"] == severity)
+            if reports != int(match[4]):
+                raise Failure(f"{line}: {reports} in JSON")
+            continue
         value = gpus[int(match[2])][match[1]]
         for label, key in re.findall(r',(\w+)="([^"]*)"', match[3]):
             value = value[int(key) if label in ("link", "fan") else key]

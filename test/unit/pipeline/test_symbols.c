@@ -4,7 +4,7 @@
 #include "pipeline/private.h"
 
 /* All else is traced then. */
-static void a_symbolizer_without_a_loop(_unused_ void **state)
+static void no_names_without_a_loop(_unused_ void **state)
 {
 	const struct pipeline_config config = { .name_kernels = true };
 	struct pipeline *pipeline;
@@ -13,12 +13,12 @@ static void a_symbolizer_without_a_loop(_unused_ void **state)
 
 	assert_int_equal(pipeline_new(NULL, &config, &pipeline, &unnamed), 0);
 	assert_true(unnamed < 0);
-	assert_null(pipeline->symbolizer);
+	assert_null(pipeline->symbols);
 	pipeline_free(pipeline);
 	assert_int_equal(sd_event_new(&event), 0);
 	assert_int_equal(pipeline_new(event, &config, &pipeline, &unnamed), 0);
 	assert_int_equal(unnamed, 0);
-	assert_non_null(pipeline->symbolizer);
+	assert_non_null(pipeline->symbols);
 	pipeline_free(pipeline);
 	sd_event_unref(event);
 }
@@ -37,14 +37,14 @@ static void all_or_nothing_is_asked(_unused_ void **state)
 	assert_int_equal(pipeline_symbols(&pipeline, event, &ops), 0);
 	assert_non_null(ops.function);
 	assert_non_null(ops.image);
-	symbolizer_free(pipeline.symbolizer);
+	symbols_free(pipeline.symbols);
 	sd_event_unref(event);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_symbolizer_without_a_loop),
+		cmocka_unit_test(no_names_without_a_loop),
 		cmocka_unit_test(all_or_nothing_is_asked),
 	};
 

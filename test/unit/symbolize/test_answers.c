@@ -381,7 +381,7 @@ static void an_end_in_the_middle(_unused_ void **state)
 			q.symbol = i % 3 ? NULL : "name";
 			assert_int_equal(symbolizer_ask(symbolizer, &q), 0);
 			assert_int_equal(symbolizer_image(symbolizer, self.pid, q.incarnation,
-							  (uintptr_t)symbolizer),
+							  (uintptr_t)symbolizer, 0),
 					 0);
 		}
 		usleep(round * 3000);

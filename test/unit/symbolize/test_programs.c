@@ -370,7 +370,7 @@ static void images_in_memory(_unused_ void **state)
 	start(&program, "./plain", NULL);
 	since = incarnation();
 	order(&program, "load small.cubin");
-	assert_int_equal(symbolizer_image(symbolizer, program.pid, since, told(&program, "image")), 0);
+	assert_int_equal(symbolizer_image(symbolizer, program.pid, since, told(&program, "image"), 0), 0);
 	kernel = ask_image(symbolizer, &program, since);
 	assert_int_equal(kernel->source, KERNEL_SOURCE_HANDLE);
 	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], 512);
@@ -383,7 +383,7 @@ static void images_in_memory(_unused_ void **state)
 	kernel_unref(kernel);
 	/* Another at the same place: whose kernel it is cannot be told. */
 	order(&program, "load large.cubin");
-	assert_int_equal(symbolizer_image(symbolizer, program.pid, since, told(&program, "image")), 0);
+	assert_int_equal(symbolizer_image(symbolizer, program.pid, since, told(&program, "image"), 0), 0);
 	kernel = ask_image(symbolizer, &program, since);
 	assert_int_equal(kernel->figures[KERNEL_STATIC_SHARED], -1);
 	assert_int_equal(kernel->figures[KERNEL_BARRIERS], 1);
@@ -416,15 +416,17 @@ static void a_buffer_used_again(_unused_ void **state)
 	symbolizer = begin(&config);
 	stall_begin(&stall, symbolizer);
 	order(&program, "load small.cubin");
-	assert_int_equal(
-		symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
+	assert_int_equal(symbolizer_image(symbolizer, program.pid, program.incarnation,
+					  told(&program, "image"), 0),
+			 0);
 	first = question_of(&program, 0x1234);
 	first.symbol = "twin";
 	first.image = told(&program, "image");
 	assert_int_equal(symbolizer_ask(symbolizer, &first), 0);
 	order(&program, "load large.cubin");
-	assert_int_equal(
-		symbolizer_image(symbolizer, program.pid, program.incarnation, told(&program, "image")), 0);
+	assert_int_equal(symbolizer_image(symbolizer, program.pid, program.incarnation,
+					  told(&program, "image"), 0),
+			 0);
 	second = first;
 	second.id++;
 	assert_int_equal(symbolizer_ask(symbolizer, &second), 0);
