@@ -31,15 +31,28 @@ static int set_effective(bool all, bool *ret_changed)
 	return *ret_changed && syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
 }
 
+/* A unit's: the kernel clears them for a program whose file has capabilities. */
+static bool has_ambient(void)
+{
+	for (unsigned long cap = 0; cap <= CAP_LAST_CAP; cap++)
+		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, cap, 0, 0) == 1)
+			return true;
+	return false;
+}
+
 int capabilities_lower(void)
 {
 	bool changed;
-	int r = 0;
+	int r;
 
-	/* The kernel sets it for a program whose file has capabilities, see capabilities(7). */
-	if (getauxval(AT_SECURE))
-		r = set_effective(false, &changed);
-	lowered = getauxval(AT_SECURE) && r == 0;
+	/*
+	 * The kernel sets AT_SECURE for a program whose file has capabilities, see capabilities(7), and for
+	 * one that a security module gives another domain.
+	 */
+	if (!getauxval(AT_SECURE) || geteuid() == 0 || has_ambient())
+		return 0;
+	r = set_effective(false, &changed);
+	lowered = r == 0;
 	return r;
 }
 

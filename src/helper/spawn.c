@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
@@ -25,24 +26,37 @@
 
 enum { FD_ASIDE = 10, WORDS = _LINUX_CAPABILITY_U32S_3 };
 
-/*
- * Whether @path may get our capabilities. Those of our file belong to every user who may run it, and a hard
- * link gives it a place that the user chose: what lies there must be in a folder that only root or the owner
- * of our file can write.
- */
-static bool is_safe(char *path)
+/* A folder in which others than root and the owner of our file can replace nothing. */
+static bool is_safe_folder(const char *path, uid_t owner)
 {
-	char *slash = strrchr(path, '/');
-	struct stat own, folder;
-	int r;
+	struct stat st;
+
+	return stat(path, &st) == 0 && (st.st_uid == 0 || st.st_uid == owner) &&
+	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
+}
+
+/*
+ * Whether @path, which is made free of symbolic links, may get our capabilities. Those of our file belong to
+ * every user who may run it, and a hard link gives it a place that the user chose.
+ */
+static bool is_safe(char path[static PATH_MAX])
+{
+	char resolved[PATH_MAX], folder[PATH_MAX];
+	struct stat own, program;
 
 	if (!capabilities_lowered())
 		return true;
-	*slash = '\0';
-	r = stat(path, &folder);
-	*slash = '/';
-	return r == 0 && stat("/proc/self/exe", &own) == 0 &&
-	       (folder.st_uid == 0 || folder.st_uid == own.st_uid) && !(folder.st_mode & (S_IWGRP | S_IWOTH));
+	if (!realpath(path, resolved) || stat("/proc/self/exe", &own) < 0 || stat(resolved, &program) < 0 ||
+	    (program.st_uid != 0 && program.st_uid != own.st_uid))
+		return false;
+	strcpy(path, resolved);
+	strcpy(folder, resolved);
+	for (char *slash; (slash = strrchr(folder, '/'));) {
+		*slash = '\0';
+		if (!is_safe_folder(*folder ? folder : "/", own.st_uid))
+			return false;
+	}
+	return true;
 }
 
 void helper_find_program(const char *configured, char ret_path[PATH_MAX])
@@ -71,38 +85,48 @@ void helper_find_program(const char *configured, char ret_path[PATH_MAX])
 
 /* ---- capabilities that pass an exec, where this process is not root ---- */
 
+struct passed {
+	bool changed;
+	uint64_t inheritable; /* before */
+	uint64_t raised; /* ambient ones that were not before */
+};
+
 /*
- * Makes this thread's capabilities of @wanted ambient. Sets *ret_before to the bits that were inheritable
- * before. Failures are ignored: the helper then lacks them, and says what it is refused.
+ * Makes this thread's capabilities of @wanted ambient. Failures are ignored: the helper then lacks them, and
+ * says what it is refused.
  */
-static void pass_capabilities(uint64_t wanted, uint64_t *ret_before)
+static void pass_capabilities(uint64_t wanted, struct passed *passed)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[WORDS];
 
-	*ret_before = UINT64_MAX;
+	*passed = (struct passed){ .changed = false };
 	if (geteuid() == 0 || syscall(SYS_capget, &header, sets) < 0)
 		return;
-	*ret_before = sets[0].inheritable | (uint64_t)sets[1].inheritable << 32;
+	passed->inheritable = sets[0].inheritable | (uint64_t)sets[1].inheritable << 32;
 	sets[0].inheritable |= sets[0].permitted & (uint32_t)wanted;
 	sets[1].inheritable |= sets[1].permitted & (uint32_t)(wanted >> 32);
 	if (syscall(SYS_capset, &header, sets) < 0)
 		return;
+	passed->changed = true;
 	for (unsigned long cap = 0; cap < 64; cap++)
-		if (wanted >> cap & 1)
-			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0);
+		if (wanted >> cap & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, cap, 0, 0) == 0 &&
+		    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, cap, 0, 0) == 0)
+			passed->raised |= UINT64_C(1) << cap;
 }
 
-/* A capability that is no longer inheritable is no longer ambient. */
-static void keep_capabilities(uint64_t before)
+static void keep_capabilities(const struct passed *passed)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[WORDS];
 
-	if (before == UINT64_MAX || syscall(SYS_capget, &header, sets) < 0)
+	if (!passed->changed || syscall(SYS_capget, &header, sets) < 0)
 		return;
-	sets[0].inheritable = (uint32_t)before;
-	sets[1].inheritable = (uint32_t)(before >> 32);
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (passed->raised >> cap & 1)
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, cap, 0, 0);
+	sets[0].inheritable = (uint32_t)passed->inheritable;
+	sets[1].inheritable = (uint32_t)(passed->inheritable >> 32);
 	syscall(SYS_capset, &header, sets);
 }
 
@@ -188,16 +212,16 @@ int helper_spawn(const char *program, const char *role, uint64_t capabilities, p
 	_cleanup_close_ int ours = -1, theirs = -1;
 	char name[] = PROGRAM, owner[16];
 	char *const argv[] = { name, (char *)role, owner, NULL };
-	uint64_t before;
+	struct passed passed;
 	pid_t pid;
 	int r = make_sockets(&ours, &theirs);
 
 	if (r < 0)
 		return r;
 	snprintf(owner, sizeof(owner), "%d", (int)getpid());
-	pass_capabilities(capabilities, &before);
+	pass_capabilities(capabilities, &passed);
 	r = spawn(program, argv, theirs, &pid);
-	keep_capabilities(before);
+	keep_capabilities(&passed);
 	if (r < 0)
 		return r;
 	/* The PID cannot be reused before we wait for it, so this is the process that we started. */

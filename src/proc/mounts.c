@@ -235,6 +235,15 @@ static const struct mount_line *by_path(const struct table *table, const char *p
 
 static enum mount_kind kind_of_line(const struct table *table, const struct mount_line *line, unsigned depth);
 
+/*
+ * A container runtime or an initramfs has made such an overlay, as root, of folders that the table does not
+ * show.
+ */
+static bool is_root_of(const struct table *table, const struct mount_line *line)
+{
+	return line >= table->lines && line < table->lines + table->lines_n && strcmp(line->point, "/") == 0;
+}
+
 static enum mount_kind kind_of_path(const struct table *table, const struct mount_line *overlay,
 				    const char *path, unsigned depth)
 {
@@ -242,11 +251,9 @@ static enum mount_kind kind_of_path(const struct table *table, const struct moun
 
 	if (depth == 0)
 		return MOUNT_USERS;
-	/*
-	 * Where a table shows nothing but the overlay itself, that is the table's root: a container runtime
-	 * or an initramfs made it, as root, of folders that cannot be seen from here.
-	 */
-	return line ? kind_of_line(table, line, depth - 1) : MOUNT_LOCAL;
+	if (line)
+		return kind_of_line(table, line, depth - 1);
+	return is_root_of(table, overlay) ? MOUNT_LOCAL : MOUNT_USERS;
 }
 
 /*
@@ -373,11 +380,28 @@ static bool in_first_namespace(struct mounts *mounts, int process)
 	return n > 0 && n == m && (size_t)n < sizeof(first) && memcmp(first, theirs, (size_t)n) == 0;
 }
 
+/* With fusermount, users mount in root's namespace what programs of theirs serve. */
+static bool is_served_by_user(const struct mount_line *line)
+{
+	static const char name[] = "user_id=";
+	const char *at = line->options;
+
+	if (strncmp(line->type, "fuse", strlen("fuse")) != 0)
+		return false;
+	while (at && strncmp(at, name, strlen(name)) != 0) {
+		at = strchr(at, ',');
+		at += at != NULL;
+	}
+	return !at || strtoul(at + strlen(name), NULL, 10) != 0;
+}
+
+/* A mount that root's tables have, or that is in a namespace of root's. */
 static void set_found(struct mount_found *found, const struct table *table, const struct mount_line *line,
-		      bool by_root)
+		      bool path_by_root)
 {
 	found->kind = kind_of_line(table, line, LAYERS_DEPTH);
-	found->by_root = by_root;
+	found->by_root = !is_served_by_user(line);
+	found->path_by_root = found->by_root && path_by_root;
 	snprintf(found->type, sizeof(found->type), "%s", line->type);
 }
 
@@ -391,6 +415,7 @@ static void find_in_process(struct mounts *mounts, int32_t pid, uint64_t mount_i
 	_cleanup_close_ int process = -1;
 	const struct mount_line *theirs = NULL, *line;
 	char path[96];
+	bool roots;
 
 	/* Both are read through the open folder, which does not become another process's. */
 	snprintf(path, sizeof(path), "%s/%d", mounts->proc_root, (int)pid);
@@ -401,14 +426,15 @@ static void find_in_process(struct mounts *mounts, int32_t pid, uint64_t mount_i
 		theirs = by_id(&table, mount_id);
 	if (!theirs)
 		return;
+	roots = in_first_namespace(mounts, process);
 	for (unsigned i = 0; i < TABLES; i++) {
 		line = by_dev(&mounts->tables[i], theirs->dev, theirs->type);
 		if (line) {
-			set_found(found, &mounts->tables[i], line, true);
+			set_found(found, &mounts->tables[i], line, roots);
 			return;
 		}
 	}
-	if (in_first_namespace(mounts, process))
+	if (roots)
 		set_found(found, &mounts->tables[TABLE_FIRST], theirs, true);
 	else
 		snprintf(found->type, sizeof(found->type), "%s", theirs->type);

@@ -27,7 +27,8 @@ DEFINE_CLEANUP(struct mounts *, mounts_free, mounts_freep)
 /* What is known of a mount. */
 struct mount_found {
 	enum mount_kind kind;
-	bool by_root; /* root's table has its file system */
+	bool by_root; /* root mounted its file system, and serves it if a program does */
+	bool path_by_root; /* and where its process sees it: no namespace of a user's is in between */
 	char type[64]; /* of its file system; "": no table has it */
 };
 

@@ -144,7 +144,7 @@ bool trust_allows(const struct trust *trust, const struct trust_file *file)
 
 		switch (trust->entries[i].kind) {
 		case TRUSTED_PATH:
-			if (file->mount->by_root && is_below(word, file->path, file->path_n))
+			if (file->mount->path_by_root && is_below(word, file->path, file->path_n))
 				return true;
 			break;
 		case TRUSTED_TYPE:

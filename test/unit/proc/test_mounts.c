@@ -51,7 +51,8 @@ static int begin(void **state)
 	     "27 20 0:36 / /srv/fuse2 rw - overlay o rw,lowerdir+=/var/a,lowerdir+=/srv/fuse/y\n"
 	     "28 20 0:37 / /empty rw - overlay o rw\n"
 	     "29 20 0:38 / /comma rw - overlay o rw,lowerdir=/srv/fuse\\054x,upperdir=/var/u\n"
-	     "30 20 0:39 / /srv/x rw - overlay o rw,lowerdir=fuse/a,upperdir=/var/u\n");
+	     "30 20 0:39 / /srv/x rw - overlay o rw,lowerdir=fuse/a,upperdir=/var/u\n"
+	     "31 20 0:40 / /home/u/fuse rw - fuse.sshfs x rw,user_id=1000,group_id=0\n");
 	make("self/mountinfo", "40 1 0:50 / /tmp rw - tmpfs tmpfs rw\n"
 			       "41 1 0:51 / / rw - overlay o rw,lowerdir=/var/lib/l,upperdir=/var/lib/u\n"
 			       "42 41 0:52 / /run rw - fuse x rw\n"
@@ -62,7 +63,7 @@ static int begin(void **state)
 			    "72 1 0:61 / /tmp rw - tmpfs x rw\n"
 			    "73 1 0:62 / /o rw - overlay o rw,lowerdir=/usr,upperdir=/tmp/u\n"
 			    "74 1 0:60 / /lie rw - ext4 x rw\n");
-	make("8/mountinfo", "80 1 0:61 / /tmp rw - tmpfs x rw\n81 1 0:70 / /f rw - fuse x rw\n");
+	make("8/mountinfo", "80 1 0:61 / /tmp rw - tmpfs x rw\n81 1 0:70 / /f rw - fuse x rw,user_id=0\n");
 	make("1/ns/x", "");
 	make("7/ns/x", "");
 	make("8/ns/x", "");
@@ -93,7 +94,10 @@ static const char *kind(int32_t pid, uint64_t id)
 	struct mount_found found;
 
 	mounts_find(mounts, pid, id, &found);
-	snprintf(text, sizeof(text), "%s %s", names[found.kind], found.type);
+	snprintf(text, sizeof(text), "%s %s%s", names[found.kind], found.type,
+		 found.path_by_root ? "" :
+		 found.by_root      ? " at a user's path" :
+				      " of a user");
 	return text;
 }
 
@@ -104,7 +108,8 @@ static void what_root_mounted(void **state)
 	assert_string_equal(kind(0, 40), "local tmpfs");
 	assert_string_equal(kind(0, 21), "network nfs4");
 	assert_string_equal(kind(0, 22), "users fuse.sshfs");
-	assert_string_equal(kind(0, 99), "users ");
+	assert_string_equal(kind(0, 31), "users fuse.sshfs of a user"); /* mounted with fusermount */
+	assert_string_equal(kind(0, 99), "users  of a user");
 }
 
 static void an_overlay_is_as_good_as_its_layers(void **state)
@@ -132,15 +137,15 @@ static void an_overlay_is_the_root(void **state)
 static void what_only_a_process_sees(void **state)
 {
 	(void)state;
-	assert_string_equal(kind(7, 70), "local ext4");
-	assert_string_equal(kind(7, 71), "users fuse");
-	assert_string_equal(kind(7, 72), "users tmpfs"); /* a user's own mount */
-	assert_string_equal(kind(7, 73), "users overlay");
+	assert_string_equal(kind(7, 70), "local ext4 at a user's path");
+	assert_string_equal(kind(7, 71), "users fuse of a user");
+	assert_string_equal(kind(7, 72), "users tmpfs of a user"); /* a user's own mount */
+	assert_string_equal(kind(7, 73), "users overlay of a user");
 	assert_string_equal(kind(7, 74),
-			    "users ext4"); /* a device of which root's table says something else */
+			    "users ext4 of a user"); /* a device of which root's table says something else */
 	assert_string_equal(kind(8, 80), "local tmpfs"); /* root's own namespace, such as a service's */
 	assert_string_equal(kind(8, 81), "users fuse");
-	assert_string_equal(kind(9, 70), "users "); /* the process has ended */
+	assert_string_equal(kind(9, 70), "users  of a user"); /* the process has ended */
 }
 
 static void this_machine(void **state)

@@ -8,7 +8,9 @@
 static bool allows(const char *text, enum mount_kind kind, bool by_root, const char *type, const char *path,
 		   uint32_t user)
 {
-	struct mount_found mount = { .kind = kind, .by_root = by_root };
+	struct mount_found mount = { .kind = kind,
+				     .by_root = by_root,
+				     .path_by_root = by_root && user != 1001 };
 	const struct trust_file file = {
 		.mount = &mount, .path = path, .path_n = strlen(path), .user = user
 	};
@@ -38,6 +40,9 @@ static void paths_and_types_are_of_roots_mounts(void **state)
 	assert_false(allows("/nfs/conda", MOUNT_NETWORK, true, "nfs4", "/nfs/condax/x.so", 1000));
 	assert_false(allows("/nfs/conda", MOUNT_NETWORK, true, "nfs4", "/nfs/conda", 1000));
 	assert_false(allows("/nfs/conda", MOUNT_USERS, false, "fuse", "/nfs/conda/x.so", 1000));
+	/* root's file system, at a path that user 1001 has chosen */
+	assert_false(allows("/nfs/conda", MOUNT_NETWORK, true, "nfs4", "/nfs/conda/lib/x.so", 1001));
+	assert_true(allows("fstype:nfs4", MOUNT_NETWORK, true, "nfs4", "/x", 1001));
 	assert_true(allows("/", MOUNT_USERS, true, "fuse.x", "/x", 1000));
 	assert_true(allows("fstype:nfs4", MOUNT_NETWORK, true, "nfs4", "/x", 1000));
 	assert_false(allows("fstype:nfs4", MOUNT_NETWORK, true, "nfs", "/x", 1000));
