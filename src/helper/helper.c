@@ -124,6 +124,7 @@ static int on_message(_unused_ sd_event_source *source, _unused_ int fd, _unused
 	}
 	if (helper->config.idle_ns)
 		timer_arm(helper->idle, helper->config.idle_ns);
+	helper->failures = 0;
 	helper->ops.answer(helper->message, (size_t)n, passed, helper->userdata);
 	return 0;
 }
@@ -148,6 +149,12 @@ void helper_give_up(struct helper *helper)
 	drop(helper);
 	helper->hung++;
 	helper->ops.lost(true, helper->userdata);
+}
+
+void helper_reject(struct helper *helper)
+{
+	if (helper->now)
+		crashed(helper);
 }
 
 void helper_stop(struct helper *helper)

@@ -74,6 +74,8 @@ int helper_send(struct helper *helper, const void *message, size_t n, int fd);
 void helper_deadline(struct helper *helper, int64_t in_ns);
 /* Kills it as if a deadline had passed: counted as hung, and lost() is called. */
 void helper_give_up(struct helper *helper);
+/* It sent what nobody asked for: replaced as one that crashed. */
+void helper_reject(struct helper *helper);
 /* Ends it; lost() is not called. What it was asked is gone. */
 void helper_stop(struct helper *helper);
 /*

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -31,6 +32,22 @@ int send_with_fd(int channel, const void *data, size_t n, int fd)
 	return sendmsg(channel, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+/* There is room for two where a descriptor is half a word, and the sender may be hostile. */
+static void take_first(const struct cmsghdr *c, int *fd)
+{
+	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+	for (size_t i = 0; i < n; i++) {
+		int one;
+
+		memcpy(&one, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		if (*fd < 0)
+			*fd = one;
+		else
+			close(one);
+	}
+}
+
 ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd)
 {
 	union control control;
@@ -48,7 +65,7 @@ ssize_t receive_with_fd(int channel, void *data, size_t n, int *ret_fd)
 		return -errno;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c))
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			memcpy(&fd, CMSG_DATA(c), sizeof(int));
+			take_first(c, &fd);
 	if (message.msg_flags & MSG_TRUNC) {
 		closep(&fd);
 		return -EMSGSIZE;

@@ -231,8 +231,10 @@ static void on_files_answer(const void *message, size_t n, int fd, void *userdat
 	_cleanup_close_ int file = fd;
 
 	helper_deadline(readers->files.helper, 0);
-	if (!readers->files.busy)
-		return; /* an answer that nobody asked for */
+	if (!readers->files.busy) {
+		helper_reject(readers->files.helper);
+		return;
+	}
 	if (readers->files.first->op == FILES_LOOK)
 		finish_look(readers, message, n);
 	else
@@ -248,8 +250,10 @@ static void on_sites_answer(const void *message, size_t n, int fd, void *userdat
 	int r;
 
 	helper_deadline(readers->sites.helper, 0);
-	if (!readers->sites.busy)
+	if (!readers->sites.busy) {
+		helper_reject(readers->sites.helper);
 		return;
+	}
 	r = sites_answer_take(message, n, &list);
 	finish(readers, queue_take(&readers->sites), r, list);
 	serve(readers);

@@ -31,8 +31,8 @@ bool sites_resident(int fd, uint64_t size, const struct site_list *list)
 		uint64_t offset = list->at[i].offset, end = MIN(offset + INSTRUCTION_MAX, size);
 
 		if (list->at[i].flags & SITE_ENTRY_CHOSEN)
-			all = offset < size && is_resident(mapped, offset / page * page,
-							   (end + page - 1) / page * page);
+			all = offset < size &&
+			      is_resident(mapped, offset / page * page, (end + page - 1) / page * page);
 	}
 	if (mapped != MAP_FAILED)
 		munmap(mapped, size);

@@ -183,6 +183,16 @@ static int ask(struct targets *targets, const struct reader_file *file, const st
 	return -EAGAIN;
 }
 
+/* No user has more files waiting than there is room for all others'. */
+static bool has_place(const struct targets *targets, const struct pending_file *wanted)
+{
+	uint32_t n = 0;
+
+	for (const struct pending_file *p = targets->pending; p; p = p->next)
+		n += p->user == wanted->user;
+	return n < PENDING_MAX - targets->pending_n;
+}
+
 /* Its user may open the next file in a second. Of too many processes the others are not looked at again. */
 static void look_again(struct targets *targets, pid_t pid)
 {
@@ -231,7 +241,10 @@ int target_ask_file(struct targets *targets, const struct target_mapping *mappin
 	if (r < 0)
 		return r;
 	/* Root's own processes, outside of containers, are nobody's attack. */
-	verdict = pending.user ? users_may_open(&targets->users, pending.user, clock_mono_ns()) : USER_MAY;
+	verdict = !pending.user ? USER_MAY :
+		  has_place(targets, &pending) ?
+				  users_may_open(&targets->users, pending.user, clock_mono_ns()) :
+				  USER_BEYOND_SHARE;
 	if (verdict != USER_MAY) {
 		if (verdict == USER_BEYOND_SHARE)
 			look_again(targets, mapping->pid);
@@ -244,6 +257,23 @@ int target_ask_file(struct targets *targets, const struct target_mapping *mappin
 	}
 	r = ask(targets, &file, &pending);
 	return r < 0 ? r : add_waiter(targets, targets->pending, mapping);
+}
+
+bool target_ask_remembered(struct targets *targets, const struct target *target,
+			   const struct target_mapping *mapping)
+{
+	uint64_t user;
+	uint32_t uid;
+	char path[256];
+
+	if (!target->refused || user_of(targets, mapping->pid, &user, &uid) < 0)
+		return true;
+	if (user != target->refused_user)
+		return false;
+	snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1), mapping->path);
+	target_process_unread(targets, mapping->pid, path, target->why, target->refused_type,
+			      mapping->time_ns);
+	return true;
 }
 
 int target_ask_expected(struct targets *targets, const char *path)
@@ -273,7 +303,8 @@ static void strike(struct targets *targets, pid_t pid)
 	uint64_t user;
 	uint32_t uid;
 
-	if (user_of(targets, pid, &user, &uid) == 0)
+	/* Root's own processes, outside of containers, are nobody's attack. */
+	if (user_of(targets, pid, &user, &uid) == 0 && user != 0)
 		users_strike(&targets->users, user, clock_mono_ns());
 }
 
@@ -303,6 +334,17 @@ static void say_unread(struct targets *targets, const struct pending_file *pendi
 				      pending->waiters[i].mapping.time_ns);
 }
 
+/* For its user alone. Without what is known of the file, so that another's is taken as it is read then. */
+static void refuse_for_user(struct targets *targets, const struct pending_file *pending,
+			    const struct target_mapping *mapping, enum target_unread why, const char *type,
+			    uint64_t again_ns)
+{
+	const struct stat st = { 0 };
+
+	if (target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)again_ns) == 0)
+		target_file_refuse_for(targets, mapping, pending->user, why, type);
+}
+
 /* The file was read: it becomes a target, or is remembered as none. *ret_target NULL: none. */
 static int take_file(struct targets *targets, struct pending_file *pending,
 		     const struct target_mapping *mapping, struct reader_result *result,
@@ -324,11 +366,11 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 		target_file_remove(targets, target);
 	*ret_target = NULL;
 	if (result->remote && !sites_resident(result->fd, result->size, result->sites)) {
-		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)ASKED_NS);
+		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, ASKED_NS);
 		return -EREMOTEIO;
 	}
 	if (sites && users_attach(&targets->users, pending->user, sites) != USER_MAY) {
-		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
+		refuse_for_user(targets, pending, mapping, TARGET_BEYOND_SHARE, "", JUDGED_NS);
 		return -EDQUOT;
 	}
 	r = target_file_offer(targets, mapping, &st, TAKE_FD(result->fd), result->sites, &target);
@@ -372,7 +414,9 @@ static void take_expected(struct targets *targets, struct pending_file *pending,
 	if (result->error == 0 && result->allowed &&
 	    take_file(targets, pending, &mapping, result, &target) == 0)
 		target->expected = true;
-	target_file_unexpect(targets, path, target);
+	/* What the helper lacks says nothing of the file, which stays attached. */
+	if (target || result->error == 0 || result->error == -ENOENT || result->error == -ENOTDIR)
+		target_file_unexpect(targets, path, target);
 }
 
 /* Not read because of what its user did, or where it lies. */
@@ -384,12 +428,13 @@ static void take_failure(struct targets *targets, const struct pending_file *pen
 
 	switch (result->error) {
 	case 0:
-		target_file_refuse(targets, mapping, &st, clock_mono_ns() + (int64_t)JUDGED_NS);
+		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, JUDGED_NS);
 		say_unread(targets, pending, path, TARGET_UNTRUSTED, result->type);
 		break;
 	case -ETIMEDOUT:
 	case -EIO:
-		users_strike(&targets->users, pending->user, clock_mono_ns());
+		if (pending->user)
+			users_strike(&targets->users, pending->user, clock_mono_ns());
 		say_unread(targets, pending, path, TARGET_BARRED, result->type);
 		break;
 	case -ENOEXEC:
@@ -436,6 +481,7 @@ static void attach_users(struct targets *targets, struct pending_file *pending,
 {
 	int64_t begun_ns = clock_mono_ns();
 
+	users_serve(&targets->users, pending->user);
 	take_opened_file(targets, pending, file, result);
 	targets->attach_ns = clock_mono_ns() + (clock_mono_ns() - begun_ns) * (ATTACH_SHARE - 1);
 }
@@ -459,21 +505,28 @@ static int defer(struct targets *targets, struct pending_file *pending, const st
 	return 0;
 }
 
-/* The one that has waited longest: new ones are put first. */
-static struct pending_file *oldest_read(const struct targets *targets)
+/*
+ * The one that has waited longest of the user who was served least recently: new ones are put first. Those
+ * for which nobody waits any more come before all.
+ */
+static struct pending_file *next_read(const struct targets *targets)
 {
 	struct pending_file *found = NULL;
 
-	for (struct pending_file *p = targets->pending; p; p = p->next)
-		if (p->read)
+	for (struct pending_file *p = targets->pending; p; p = p->next) {
+		if (p->read && !p->waiters_n)
+			return p;
+		if (p->read && (!found || users_turn(&targets->users, p->user) <=
+						  users_turn(&targets->users, found->user)))
 			found = p;
+	}
 	return found;
 }
 
 static int on_attaching(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct targets *targets = userdata;
-	struct pending_file *pending = oldest_read(targets);
+	struct pending_file *pending = next_read(targets);
 
 	if (!pending)
 		return 0;
@@ -482,7 +535,7 @@ static int on_attaching(_unused_ sd_event_source *source, _unused_ uint64_t usec
 	if (pending->waiters_n)
 		attach_users(targets, pending, &pending->file, &pending->result);
 	pending_free(pending);
-	if (oldest_read(targets))
+	if (next_read(targets))
 		arm_attaching(targets);
 	return 0;
 }
@@ -498,7 +551,7 @@ static void on_opened(const struct reader_file *file, struct reader_result *resu
 						.path_n = file->path_n };
 
 	if (result->error == 0 && result->allowed && result->by_users && !pending->expected) {
-		if ((clock_mono_ns() < targets->attach_ns || oldest_read(targets)) &&
+		if ((clock_mono_ns() < targets->attach_ns || next_read(targets)) &&
 		    defer(targets, pending, file, result) == 0)
 			return;
 		pending_unlink(targets, pending);

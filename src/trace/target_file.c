@@ -146,8 +146,10 @@ int target_file_refuse(struct targets *targets, const struct target_mapping *map
 	struct target *target = file_find(targets, mapping->dev, mapping->ino);
 	int r = target ? 0 : file_add(targets, mapping, st, &target);
 
-	if (r == 0)
+	if (r == 0) {
 		target->again_ns = again_ns;
+		target->refused = false;
+	}
 	return r;
 }
 
@@ -209,6 +211,19 @@ void target_file_refused(struct targets *targets, const struct target_mapping *m
 	targets->ops->refused(mapping->pid, path, deleted, error, targets->userdata);
 }
 
+void target_file_refuse_for(struct targets *targets, const struct target_mapping *mapping, uint64_t user,
+			    enum target_unread why, const char *type)
+{
+	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
+
+	if (!target || target->file.fd >= 0)
+		return;
+	target->refused = true;
+	target->refused_user = user;
+	target->why = why;
+	snprintf(target->refused_type, sizeof(target->refused_type), "%s", type);
+}
+
 int target_file_get(struct targets *targets, const struct target_mapping *mapping, struct target **ret_target)
 {
 	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
@@ -218,7 +233,8 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 
 	if (targets->readers && (!target || target->file.fd < 0)) {
 		/* Otherwise its owner could have it read all the time by touching it. */
-		if (target && clock_mono_ns() < target->again_ns)
+		if (target && clock_mono_ns() < target->again_ns &&
+		    target_ask_remembered(targets, target, mapping))
 			return -ENOENT;
 		return target_ask_file(targets, mapping);
 	}

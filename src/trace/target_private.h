@@ -31,6 +31,10 @@ struct target {
 	struct timespec changed;
 	off_t size;
 	int64_t again_ns; /* not a target: when it may be read again at the earliest, even if it changed */
+	bool refused; /* to this user, for that reason: another may ask at once */
+	uint64_t refused_user;
+	enum target_unread why;
+	char refused_type[32];
 	int64_t idle_ns; /* when the last process stopped mapping it */
 	bool rewritten; /* modified since it was probed, so its probes were removed */
 	sd_event_source *watch;
@@ -154,6 +158,9 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 /* Adds a file that is not a target, or not to be read, until @again_ns. */
 int target_file_refuse(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
 		       int64_t again_ns);
+/* What target_file_refuse() has noted holds for this user alone. */
+void target_file_refuse_for(struct targets *targets, const struct target_mapping *mapping, uint64_t user,
+			    enum target_unread why, const char *type);
 /* Marks all files at this path except @still as no longer expected. */
 void target_file_unexpect(struct targets *targets, const char *path, const struct target *still);
 /*
@@ -174,6 +181,9 @@ int target_ask_init(struct targets *targets);
 void target_ask_done(struct targets *targets);
 /* Asks for the file of a mapping. -EINPROGRESS, or why it is not asked for. */
 int target_ask_file(struct targets *targets, const struct target_mapping *mapping);
+/* Whether a refusal is this mapping's, too, whose process is then marked; or another user's. */
+bool target_ask_remembered(struct targets *targets, const struct target *target,
+			   const struct target_mapping *mapping);
 int target_ask_expected(struct targets *targets, const char *path);
 /* Asks which candidates a process maps; targets_looked() has the answer. */
 int target_ask_look(struct targets *targets, pid_t pid);
@@ -234,8 +244,5 @@ void targets_record(struct targets *targets, const struct perf_record *record);
 void targets_records_handle(struct targets *targets, uint64_t until_ns);
 
 /* ---- target_open.c ---- */
-/*
- * Opens the mapped file, and no other one, for reading. -ESTALE: another file is mapped there now; -ENOTSUP:
- * not a regular file.
- */
+/* Opens the mapped file, no other. -ESTALE: another is mapped there; -ENOTSUP: not a regular file. */
 int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);

@@ -63,19 +63,20 @@ static int look_begin(struct targets *targets, pid_t pid)
 				return -ESRCH;
 		}
 	}
-	if (targets->readers) {
-		r = target_ask_look(targets, pid);
-		scan->asked = r == 0;
-	} else {
-		r = proc_maps_open(targets->config.proc_root, pid, scan->maps);
-	}
-	if (r < 0)
-		return r;
 	scan->pid = pid;
 	scan->libc.path_n = 0;
 	if (++scan->looks == 0)
 		scan->looks = 1;
-	return 0;
+	if (!targets->readers)
+		return proc_maps_open(targets->config.proc_root, pid, scan->maps);
+	/* The answer may come before the call returns: that no helper can be started. */
+	scan->asked = true;
+	r = target_ask_look(targets, pid);
+	if (r < 0)
+		scan->asked = false;
+	if (r == -EAGAIN)
+		targets_scan_again(targets);
+	return r;
 }
 
 static void look_mapping(struct targets *targets, const struct proc_map *map)

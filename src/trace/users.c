@@ -13,7 +13,7 @@
 
 enum { STRIKES_MAX = 6 };
 
-static struct user *find(struct users *users, uint64_t id)
+static struct user *find(const struct users *users, uint64_t id)
 {
 	uint32_t i;
 
@@ -125,6 +125,21 @@ enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites)
 	users->files++;
 	users->sites += sites;
 	return USER_MAY;
+}
+
+uint64_t users_turn(const struct users *users, uint64_t id)
+{
+	const struct user *user = find(users, id);
+
+	return user ? user->turn : 0;
+}
+
+void users_serve(struct users *users, uint64_t id)
+{
+	struct user *user = find(users, id);
+
+	if (user)
+		user->turn = ++users->turns;
 }
 
 void users_detach(struct users *users, uint64_t id, uint32_t sites)

@@ -35,6 +35,7 @@ struct user {
 	int64_t refilled_ns;
 	unsigned strikes; /* in a row */
 	int64_t barred_until_ns, struck_ns;
+	uint64_t turn; /* when a file of this user was last attached: users.turns then; 0: never */
 };
 
 struct users {
@@ -44,6 +45,7 @@ struct users {
 	int64_t barred_until_ns; /* the latest of all */
 	uint32_t files, sites; /* of all */
 	uint64_t beyond_share, barred, strikes; /* ever */
+	uint64_t turns;
 };
 
 void users_done(struct users *users);
@@ -58,6 +60,9 @@ static inline bool users_any_barred(const struct users *users, int64_t now_ns)
 bool users_barred(struct users *users, uint64_t id, int64_t now_ns);
 /* Whether so many sites in a file of the user may be attached; counts them. */
 enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites);
+/* Files of the user with the least turn are attached first; serving one ends its turn. */
+uint64_t users_turn(const struct users *users, uint64_t id);
+void users_serve(struct users *users, uint64_t id);
 void users_detach(struct users *users, uint64_t id, uint32_t sites);
 /* A helper hung or crashed: nothing of this user is read for 1, 2, 4 ... 64 minutes. */
 void users_strike(struct users *users, uint64_t id, int64_t now_ns);

@@ -154,6 +154,42 @@ def user_sites(agent):
     return sum(values(agent.metrics(), "gpusonde_trace_user_sites"))
 
 
+# Maps a library of root's through a mount that no table has, as a user may make one, and ends.
+DETACHED = """
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+folder, name = os.path.split(sys.argv[1])
+tree = libc.syscall(428, -100, folder.encode(), 1 | 0o2000000) # open_tree(), OPEN_TREE_CLONE
+if tree < 0:
+    sys.exit(f"open_tree: {os.strerror(ctypes.get_errno())}")
+fd = os.open(name, os.O_RDONLY, dir_fd=tree)
+mapped = mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+print("mapped", flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_what_is_refused_to_one_user_is_read_for_others():
+    with tracing() as agent:
+        begun(agent)
+        os.chmod(agent.tmp, 0o755)
+        library = shutil.copy(DRIVER, f"{agent.tmp}/libcuda.so.1")
+        os.chmod(library, 0o755)
+        command = ["unshare", "--user", "--map-root-user", "--mount", "/usr/bin/python3", "-c", DETACHED, library]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **as_user(USER)) as process:
+            if not process.stdout.readline():
+                raise Skip(f"a user cannot have a mount of his own here: {process.stderr.read()}")
+            wait_for(lambda: unread(agent, "untrusted") >= 1, "the user's mapping to be found")
+            process.stdin.close()
+        # Another user's program, with the same file, within the minute for which the refusal holds.
+        with Workload(agent, BUSY + "; pause", library=library, copy=False) as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            all_counted(agent, workload)
+            workload.end()
+
+
 def test_a_user_has_a_share():
     with tracing() as agent:
         begun(agent)

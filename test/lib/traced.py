@@ -2,6 +2,7 @@
 """Programs of the simulated CUDA that an agent traces: what it says of them, beside what they were called for."""
 import contextlib
 import datetime
+import itertools
 import json
 import os
 import shutil
@@ -26,10 +27,13 @@ def trace_of(agent):
 class Workload:
     """A program of simulated CUDA calls that waits at each "pause" of its script."""
 
-    def __init__(self, agent, script, library=DRIVER, wait=True, **env):
-        self.log = f"{agent.tmp}/truth-{id(self)}"
+    numbers = itertools.count()
+
+    def __init__(self, agent, script, library=DRIVER, wait=True, copy=True, **env):
+        number = next(self.numbers)
+        self.log = f"{agent.tmp}/truth-{number}"
         # A file of its own: nobody else's probes are in it.
-        self.library = shutil.copy(library, f"{agent.tmp}/libcuda.so.{id(self)}")
+        self.library = shutil.copy(library, f"{agent.tmp}/libcuda.so.{number}") if copy else library
         library = self.library
         begin = f"load {library}; pause; " if wait else f"load {library}; "
         # Its kernels take no time: what is tested is counted, not waited for.

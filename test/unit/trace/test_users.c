@@ -56,6 +56,20 @@ static void files_and_sites_have_shares(void **state)
 	assert_int_equal(users_attach(&users, 100, 1), USER_MAY);
 }
 
+static void users_take_turns(void **state)
+{
+	(void)state;
+	for (uint64_t id = 1; id <= 3; id++)
+		assert_int_equal(users_may_open(&users, id, NOW), USER_MAY);
+	users_serve(&users, 1);
+	users_serve(&users, 2);
+	assert_true(users_turn(&users, 3) < users_turn(&users, 1));
+	assert_true(users_turn(&users, 1) < users_turn(&users, 2));
+	users_serve(&users, 1);
+	assert_true(users_turn(&users, 2) < users_turn(&users, 1));
+	assert_int_equal(users_turn(&users, 99), 0);
+}
+
 static void strikes_bar_for_longer_and_longer(void **state)
 {
 	int64_t now = NOW;
@@ -104,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(files_are_opened_in_bursts, end),
 		cmocka_unit_test_teardown(files_and_sites_have_shares, end),
+		cmocka_unit_test_teardown(users_take_turns, end),
 		cmocka_unit_test_teardown(strikes_bar_for_longer_and_longer, end),
 		cmocka_unit_test_teardown(many_users_are_bounded, end),
 	};
