@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "test.h"
+#include "../needs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,10 +88,9 @@ static void file_capabilities_are_lowered_but_where_they_are_raised(_unused_ voi
 	int status;
 	pid_t pid;
 
-	if (geteuid() != 0) {
-		print_message("# SKIP only root gives capabilities to a file\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		need_unmet("only root gives capabilities to a file");
+	need_programs();
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(chmod(folder, 0755), 0);
 	snprintf(program, sizeof(program), "%s/program", folder);
@@ -111,10 +110,8 @@ static void file_capabilities_are_lowered_but_where_they_are_raised(_unused_ voi
 	unlink(secret);
 	rmdir(folder);
 	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == NO_CAPABILITIES_HERE) {
-		print_message("# SKIP /tmp takes no file capabilities\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == NO_CAPABILITIES_HERE)
+		need_unmet("/tmp takes no file capabilities");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

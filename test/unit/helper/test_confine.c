@@ -142,7 +142,8 @@ static void may_do_what_its_role_needs(void **state)
 	(void)state;
 	tester = getpid();
 	assert_int_equal(ends_with(&role, try_open), 1);
-	assert_int_equal(ends_with(&role, try_write), 0);
+	if (!SANITIZED) /* then nothing is filtered */
+		assert_int_equal(ends_with(&role, try_write), 0);
 	if (geteuid() != 0)
 		need_unmet("not root: no capability to keep");
 	role.reads_memory = true;
