@@ -388,11 +388,13 @@ static bool is_served_by_user(const struct mount_line *line)
 
 	if (strncmp(line->type, "fuse", strlen("fuse")) != 0)
 		return false;
-	while (at && strncmp(at, name, strlen(name)) != 0) {
+	while (strncmp(at, name, strlen(name)) != 0) {
 		at = strchr(at, ',');
-		at += at != NULL;
+		if (!at)
+			return true; /* it is not said who serves it */
+		at++;
 	}
-	return !at || strtoul(at + strlen(name), NULL, 10) != 0;
+	return strtoul(at + strlen(name), NULL, 10) != 0;
 }
 
 /* A mount that root's tables have, or that is in a namespace of root's. */
