@@ -74,6 +74,7 @@ static int64_t scrape_under(const char *says)
 	struct strbuf reply;
 	struct http_stats stats;
 	int64_t longest_ns = 0;
+	unsigned lost = 0;
 
 	strbuf_init(&reply, 0);
 	assert_int_equal(pthread_create(&f.thread, NULL, run_flood, &f), 0);
@@ -82,7 +83,12 @@ static int64_t scrape_under(const char *says)
 	for (unsigned i = 0; i < 50 || evicted(s) < 1000; i++) {
 		int64_t begin_ns = clock_mono_ns();
 
-		assert_int_equal(ask(s, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", &reply), 200);
+		int status = ask(s, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n", &reply);
+
+		/* It gives way, too, where the flood opens all connections anew before it is read. */
+		lost += status == 0;
+		assert_true(status == 200 || status == 0);
+		assert_true(lost <= 1 + i / 10);
 		longest_ns = MAX(longest_ns, clock_mono_ns() - begin_ns);
 		http_stats(s->http, &stats);
 		assert_true(stats.connections <= 128);
