@@ -16,10 +16,10 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "agent/atop_listeners.h"
 #include "agent/readiness.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
+#include "agent/web.h"
 #include "config.h"
 
 enum { HOUSEKEEPING_S = 10, DROP_ROUNDS = 6 };
@@ -38,20 +38,37 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 	struct agent *agent = userdata;
 
 	atomic_store(&agent->generation, snapshot->seq);
+	if (agent->web)
+		web_publish(agent->web, snapshot);
+}
+
+/* What was published before there was a process to tell. */
+static void publish_first(struct agent *agent)
+{
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+
+	web_publish(agent->web, snapshot);
+	snapshot_unref(snapshot);
 }
 
 static void count_self(struct agent *agent)
 {
 	struct model *model = collector_model(agent->collector);
 	struct http_stats http;
+	struct web_figures web;
 	struct nvml_status status;
 
 	http_stats(agent->http, &http);
-	model_agent_add(model, AGENT_HTTP_REQUESTS, (double)(http.requests - agent->http_counted.requests));
-	model_agent_add(model, AGENT_HTTP_EVICTED, (double)(http.evicted - agent->http_counted.evicted));
-	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections);
+	web_take_figures(agent->web, &web);
+	model_agent_add(model, AGENT_HTTP_REQUESTS,
+			(double)(http.requests - agent->http_counted.requests) + web.requests);
+	model_agent_add(model, AGENT_HTTP_EVICTED,
+			(double)(http.evicted - agent->http_counted.evicted) + web.evicted);
+	model_agent_set(model, AGENT_HTTP_CONNECTIONS, http.connections + web.connections);
 	agent->http_counted = http;
-	atop_listeners_count(agent->atop, model);
+	model_agent_add(model, AGENT_WEB_REPLACED, web.replaced);
+	model_agent_set(model, AGENT_ATOP_CLIENTS, web.atop_clients);
+	model_agent_add(model, AGENT_ATOP_TRUNCATED, (double)atomic_exchange(&agent->atop.truncated, 0));
 	collector_status(agent->collector, &status);
 	pthread_mutex_lock(&agent->lock);
 	agent->status = status;
@@ -61,9 +78,10 @@ static void count_self(struct agent *agent)
 static void count_usage(struct agent *agent)
 {
 	struct model *model = collector_model(agent->collector);
+	const pid_t children[] = { agent->status.child, web_pid(agent->web) };
 	struct usage usage;
 
-	usage_read(agent->status.child, &usage);
+	usage_read(children, ARRAY_SIZE(children), &usage);
 	model_agent_set(model, AGENT_RESIDENT_BYTES, usage.resident_bytes);
 	/*
 	 * The CPU time of an abandoned, stuck child is missing until that child ends, so the sum can fall
@@ -99,7 +117,7 @@ static void housekeeping(struct agent *agent)
 	if (agent->housekeeping_runs++ % DROP_ROUNDS == 0)
 		memory_give_back();
 	agent->housekeeping_ns = now;
-	agent_listen_again(agent);
+	web_listen_again(agent->web);
 	count_usage(agent);
 	notify_systemd(agent);
 }
@@ -187,7 +205,7 @@ static int add_sources(struct agent *agent)
 	sigaddset(&mask, SIGTERM);
 	sigaddset(&mask, SIGINT);
 	sigaddset(&mask, SIGHUP);
-	/* The HTTP thread starts later and inherits this mask. */
+	/* The threads start later and inherit this mask. */
 	r = -pthread_sigmask(SIG_BLOCK, &mask, NULL);
 	if (r == 0)
 		r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_stop, agent);
@@ -229,6 +247,14 @@ static unsigned connections_allowed(unsigned wanted)
 	return (unsigned)(MAX(limit.rlim_max, OTHER_FILES + 1) - OTHER_FILES);
 }
 
+static int answer_web(struct agent *agent)
+{
+	const struct web_pages_config config = { agent_routes(), agent, &atop_answers, &agent->atop };
+
+	atop_answers_init(&agent->atop, agent->collector);
+	return web_pages_new(&config, &agent->web_pages);
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -244,6 +270,9 @@ static int agent_start(struct agent *agent)
 		.generation = generation,
 		.max_connections =
 			connections_allowed((unsigned)options_number(options, OPT_http_max_connections)),
+	};
+	struct web_config listening = {
+		.max_connections = serving.max_connections,
 		.hosts = options_text(options, OPT_http_hosts),
 	};
 	int r = sd_event_default(&agent->event);
@@ -254,15 +283,18 @@ static int agent_start(struct agent *agent)
 		r = collector_new(agent->event, options, &collecting, &agent->collector);
 	if (r >= 0)
 		r = http_new(agent->event, &serving, &agent->http);
+	if (r >= 0)
+		r = answer_web(agent);
+	listening.pages = agent->web_pages;
+	if (r >= 0)
+		r = web_new(agent->event, &listening, &agent->web);
 	if (r < 0) {
 		log_error("cannot start: %s", strerror(-r));
 		return r;
 	}
+	publish_first(agent);
 	agent_copy_places(agent);
 	r = agent_listen(agent, options);
-	if (r < 0)
-		return r;
-	r = atop_listeners_new(agent->event, options, agent->collector, &agent->atop);
 	if (r < 0)
 		return r;
 	r = tracer_new(options, &agent->tracer);
@@ -274,9 +306,11 @@ static int agent_start(struct agent *agent)
 
 static void agent_stop(struct agent *agent)
 {
-	/* The HTTP thread reads the collector's snapshots, so it must end before the collector. */
+	web_free(agent->web);
+	/* These threads read the collector's snapshots, so they must end before the collector. */
+	web_pages_free(agent->web_pages);
+	atop_answers_done(&agent->atop);
 	http_free(agent->http);
-	atop_listeners_free(agent->atop);
 	tracer_free(agent->tracer);
 	collector_free(agent->collector);
 	sd_event_source_disable_unref(agent->tick);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent: collector, servers and tracer. The main thread owns all of it; the HTTP thread accesses only the
- * members below "shared", and snapshots.
+ * The agent: collector, servers and tracer. The main thread owns all of it; the threads that render pages,
+ * for the control socket and for the process that listens, access only the members below "shared", and
+ * snapshots.
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "config/cmdline.h"
+#include "agent/atop_answers.h"
 #include "agent/collector.h"
 #include "serve/http.h"
 
@@ -19,27 +21,29 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 /* The agent's addresses that /control/status reports. */
 enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
-struct atop_listeners;
 struct tracer;
+struct web;
+struct web_pages;
 
 struct agent {
 	struct invocation *invocation; /* invocation->options are the options in effect */
 	sd_event *event;
 	sd_event_source *tick;
-	sd_event_source *requests; /* wakes the main thread when the HTTP thread has set @request */
+	sd_event_source *requests; /* wakes the main thread when a page has set @request */
 	int64_t tick_ns; /* when the next tick is scheduled, on the boot clock */
 	int64_t housekeeping_ns; /* when housekeeping() last ran, on the boot clock */
 	unsigned housekeeping_runs;
-	bool http_lost; /* no HTTP address could be opened after a reload */
 	struct collector *collector;
-	struct http *http;
-	struct atop_listeners *atop;
+	struct http *http; /* the control socket */
+	struct atop_answers atop; /* of the thread of web_pages */
+	struct web_pages *web_pages;
+	struct web *web;
 	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[REASON_MAX]; /* last sent to systemd */
 
-	/* shared with the HTTP thread */
+	/* shared with the threads of pages */
 	int request_fd;
 	atomic_int request; /* enum agent_request, only the newest */
 	atomic_uint_fast64_t generation;
@@ -54,10 +58,11 @@ int agent_run(struct invocation *invocation);
 /* All HTTP routes (agent/pages.c). */
 const struct http_route *agent_routes(void);
 
-/* Opens the control socket and the HTTP port. Errors are logged with their remedy (agent/listen.c). */
+/*
+ * Opens the control socket and the addresses of HTTP and atop. Errors are logged with their remedy
+ * (agent/listen.c).
+ */
 int agent_listen(struct agent *agent, const struct options *options);
-/* Tries again to open the HTTP address if a reload could open neither the new address nor the old one. */
-void agent_listen_again(struct agent *agent);
 /* Copies the configured addresses for /control/status. */
 void agent_copy_places(struct agent *agent);
 /* Reads the configuration again. If it has errors, logs them and keeps the current configuration. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The two atop addresses, served from a collector's snapshots; used by the agent and by atopgpud. An address
+ * The two atop addresses, served from a collector's snapshots in its own process, by atopgpud. An address
  * that is in use by another program is logged as a warning and skipped.
  */
 #pragma once
@@ -14,6 +14,3 @@ int atop_listeners_new(sd_event *event, const struct options *options, struct co
 		       struct atop_listeners **ret_listeners);
 void atop_listeners_free(struct atop_listeners *listeners);
 unsigned atop_listeners_open(const struct atop_listeners *listeners);
-
-/* Adds the events since the last call to the agent's own metrics. */
-void atop_listeners_count(struct atop_listeners *listeners, struct model *model);

@@ -16,63 +16,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "agent/atop_listeners.h"
+#include "agent/web.h"
 #include "config/places.h"
-#include "proc/port.h"
-#include "serve/address.h"
-
-static void explain_address(const char *address, int error)
-{
-	char who[128];
-
-	switch (error) {
-	case -EADDRINUSE:
-		port_owner((uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10), who, sizeof(who));
-		log_error("cannot listen on %s: %s listens there already; stop it, or choose another address "
-			  "with --listen",
-			  address, who);
-		break;
-	case -EACCES:
-		log_error("cannot listen on %s: ports below 1024 need CAP_NET_BIND_SERVICE; choose another "
-			  "with --listen",
-			  address);
-		break;
-	case -EADDRNOTAVAIL:
-		log_error(
-			"cannot listen on %s: this machine has no such address; choose another with --listen",
-			address);
-		break;
-	default:
-		log_error("cannot listen on %s: %s; choose another address with --listen", address,
-			  strerror(-error));
-	}
-}
-
-static int listen_tcp_address(struct agent *agent, const char *address)
-{
-	int r;
-
-	if (!address)
-		return 0;
-	r = http_listen_tcp(agent->http, address);
-	if (r < 0) {
-		explain_address(address, r);
-		return r;
-	}
-	if (asks_for_any_port(address))
-		log_info("listening on %s (port %u)", address, http_port(agent->http, 0));
-	else
-		log_info("listening on %s", address);
-	if (!address_is_loopback(address))
-		log_warning("LISTENING BEYOND LOOPBACK on %s: everyone who can reach this port can "
-			    "read every metric, "
-			    "process names "
-			    "included; there is no authentication. --listen 127.0.0.1:9470 keeps it on this "
-			    "machine",
-			    address);
-	return 0;
-}
 
 /* Creates the folder of the socket where systemd's RuntimeDirectory= has not. */
 static void make_folder(const char *path)
@@ -158,7 +103,12 @@ int agent_listen(struct agent *agent, const struct options *options)
 {
 	int r = listen_control(agent, options);
 
-	return r < 0 ? r : listen_tcp_address(agent, options_text(options, OPT_http_listen));
+	if (r == 0)
+		r = web_listen(agent->web, options_text(options, OPT_http_listen));
+	if (r == 0)
+		web_listen_atop(agent->web, options_text(options, OPT_atop_listen),
+				options_text(options, OPT_atop_socket));
+	return r;
 }
 
 static bool changed(const struct options *old, const struct options *new, enum option_id id)
@@ -193,21 +143,11 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 {
 	if (!changed(old, new, OPT_http_listen))
 		return;
-	/* Old and new may be the same port on other addresses, so the old one must be closed first. */
-	http_unlisten_tcp(agent->http);
-	agent->http_lost = false;
-	if (listen_tcp_address(agent, options_text(new, OPT_http_listen)) == 0)
+	if (web_listen(agent->web, options_text(new, OPT_http_listen)) == 0)
 		return;
 	keep_old_value(old, new, OPT_http_listen);
 	log_error("going back to %s", new->v[OPT_http_listen].text);
-	agent->http_lost = listen_tcp_address(agent, options_text(new, OPT_http_listen)) < 0;
-}
-
-void agent_listen_again(struct agent *agent)
-{
-	if (agent->http_lost)
-		agent->http_lost = listen_tcp_address(agent, options_text(&agent->invocation->options,
-									  OPT_http_listen)) < 0;
+	(void)web_listen(agent->web, options_text(new, OPT_http_listen));
 }
 
 void agent_copy_places(struct agent *agent)
@@ -235,12 +175,9 @@ static void apply(struct agent *agent, struct options *new)
 	log_setup(LOG_TARGET_STDERR, (int)options_number(new, OPT_log_level), "gpusonde");
 	collector_configure(agent->collector, new);
 	move_http(agent, old, new);
-	if (changed(old, new, OPT_atop_listen) || changed(old, new, OPT_atop_socket)) {
-		atop_listeners_free(agent->atop);
-		agent->atop = NULL;
-		if (atop_listeners_new(agent->event, new, agent->collector, &agent->atop) < 0)
-			log_error("out of memory: atop is not served any more");
-	}
+	if (changed(old, new, OPT_atop_listen) || changed(old, new, OPT_atop_socket))
+		web_listen_atop(agent->web, options_text(new, OPT_atop_listen),
+				options_text(new, OPT_atop_socket));
 	options_done(old);
 	*old = *new;
 	*new = (struct options){ 0 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The agent's HTTP routes, in one table. Handlers run on the HTTP thread and read snapshots.
+ * Handlers of the agent's pages (web/routes.def). They read snapshots, on the thread of the control socket or
+ * on that which answers the process that listens (agent/web_pages.h).
  */
 #include "agent/agent.h"
 
@@ -15,27 +16,14 @@
 #include "config.h"
 #include "view/names.h"
 #include "view/view.h"
+#include "web/routes.h"
 
 static const char plain_text[] = "text/plain; charset=utf-8";
 static const char json_text[] = "application/json";
 
-static const struct {
-	const char *argument;
-	enum dcgm_names names;
-} dcgm_profiles[] = {
-	{ "old", DCGM_NAMES_OLD },
-	{ "4.9", DCGM_NAMES_49 },
-};
-
-static int metrics_variant(const struct http_request *request, void *userdata)
-{
-	(void)userdata;
-	return (int)exposition_negotiate(request->accept);
-}
-
 static int get_metrics(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
-	enum exposition format = exposition_negotiate(request->accept);
+	enum exposition format = (enum exposition)(request->variant % EXPOSITIONS);
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	int r = view_prometheus(snapshot, format, &reply->body);
@@ -45,45 +33,18 @@ static int get_metrics(const struct http_request *request, struct http_reply *re
 	return r;
 }
 
-/* Index in dcgm_profiles; 0 without a query, -1 for an unknown name. */
-static int dcgm_profile(const struct http_request *request)
-{
-	const char *wanted = request->argument(request, "names");
-
-	if (!wanted)
-		return 0;
-	for (size_t i = 0; i < ARRAY_SIZE(dcgm_profiles); i++)
-		if (STRV_EQ(dcgm_profiles[i].argument, wanted))
-			return (int)i;
-	return -1;
-}
-
-static int dcgm_variant(const struct http_request *request, void *userdata)
-{
-	int profile = dcgm_profile(request);
-
-	(void)userdata;
-	_Static_assert(ARRAY_SIZE(dcgm_profiles) * EXPOSITIONS <= HTTP_VARIANTS, "a cached page for each");
-	return profile < 0 ? -1 : profile * EXPOSITIONS + (int)exposition_negotiate(request->accept);
-}
-
 static int get_dcgm(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
-	enum exposition format = exposition_negotiate(request->accept);
+	enum exposition format;
 	struct agent *agent = userdata;
-	int profile = dcgm_profile(request);
+	struct snapshot *snapshot;
+	int r;
 
-	if (profile < 0) {
-		reply->status = 400;
-		strbuf_adds(&reply->body, "400 bad request: names= must be");
-		for (size_t i = 0; i < ARRAY_SIZE(dcgm_profiles); i++)
-			strbuf_addf(&reply->body, "%s %s", i ? " or" : "", dcgm_profiles[i].argument);
-		strbuf_addc(&reply->body, '\n');
-		return 0;
-	}
-	struct snapshot *snapshot = collector_snapshot(agent->collector);
-	int r = view_dcgm(snapshot, dcgm_profiles[profile].names, format, &reply->body);
-
+	if (request->variant < 0)
+		return dcgm_refuse(reply);
+	format = dcgm_format(request->variant);
+	snapshot = collector_snapshot(agent->collector);
+	r = view_dcgm(snapshot, dcgm_names(request->variant), format, &reply->body);
 	reply->content_type = exposition_content_type(format);
 	snapshot_unref(snapshot);
 	return r;
@@ -111,12 +72,6 @@ JSON_PAGE(get_node, JSON_NODE)
 JSON_PAGE(get_trace, JSON_TRACE)
 JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
-
-/* No cache: these answers depend on the time of the request, not only on a snapshot. */
-static int uncached(_unused_ const struct http_request *request, _unused_ void *userdata)
-{
-	return -1;
-}
 
 static int get_health(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
@@ -212,46 +167,15 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	return put_json(json, reply);
 }
 
-static int get_index(const struct http_request *request, struct http_reply *reply, void *userdata);
-
-/* path, methods, only over the UNIX socket, variant, handler, help */
-#define PAGES(PAGE)                                                                                        \
-	PAGE("/", HTTP_GET, false, NULL, get_index, "this list")                                           \
-	PAGE("/metrics", HTTP_GET, false, metrics_variant, get_metrics,                                    \
-	     "Prometheus text, or OpenMetrics if asked for")                                               \
-	PAGE("/metrics/dcgm", HTTP_GET, false, dcgm_variant, get_dcgm,                                     \
-	     "the names of the DCGM exporter; ?names=4.9 for those from release 4.9 on")                   \
-	PAGE("/api/v1/gpus", HTTP_GET, false, NULL, get_gpus, "GPUs and MIG instances as JSON")            \
-	PAGE("/api/v1/processes", HTTP_GET, false, NULL, get_processes, "processes on GPUs as JSON")       \
-	PAGE("/api/v1/node", HTTP_GET, false, NULL, get_node,                                              \
-	     "the machine, its driver and the agent as JSON")                                              \
-	PAGE("/api/v1/trace", HTTP_GET, false, NULL, get_trace, "traced processes and CUDA calls as JSON") \
-	PAGE("/api/v1/kernels", HTTP_GET, false, NULL, get_kernels,                                        \
-	     "kernels that traced processes launch as JSON")                                               \
-	PAGE("/api/v1/snapshot", HTTP_GET, false, NULL, get_snapshot,                                      \
-	     "GPUs, processes and node in one document")                                                   \
-	PAGE("/healthz", HTTP_GET, false, uncached, get_health, "is the agent alive?")                     \
-	PAGE("/readyz", HTTP_GET, false, uncached, get_ready, "are the data fresh? If not, why")           \
-	PAGE("/control/status", HTTP_GET, true, uncached, get_status,                                      \
-	     "state of the driver's child (UNIX socket only)")                                             \
-	PAGE("/control/capabilities", HTTP_GET, true, uncached, get_capabilities,                          \
-	     "capabilities that the agent has, and lacks (UNIX socket only)")                              \
-	PAGE("/control/release", HTTP_POST, true, uncached, post_release,                                  \
-	     "release the driver (UNIX socket only)")                                                      \
-	PAGE("/control/resume", HTTP_POST, true, uncached, post_resume,                                    \
-	     "attach to the driver again (UNIX socket only)")
-
-#define ROUTE(path_, methods_, local_, variant_, handle_, help_) \
-	{ path_, methods_, local_, variant_, handle_ },
-#define HELP(path_, methods_, local_, variant_, handle_, help_) { path_, help_ },
-
-static const struct http_route routes[] = { PAGES(ROUTE){ 0 } };
-
 static int get_index(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	static const struct {
 		const char *path, *help;
-	} pages[] = { PAGES(HELP) };
+	} pages[] = {
+#define PAGE(path_, methods_, local_, variant_, handle_, help_) { path_, help_ },
+#include "web/routes.def"
+#undef PAGE
+	};
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 
@@ -263,6 +187,14 @@ static int get_index(_unused_ const struct http_request *request, struct http_re
 	reply->content_type = plain_text;
 	return 0;
 }
+
+static const struct http_route routes[] = {
+#define PAGE(path_, methods_, local_, variant_, handle_, help_) \
+	{ path_, methods_, local_, variant_, handle_ },
+#include "web/routes.def"
+#undef PAGE
+	{ 0 },
+};
 
 const struct http_route *agent_routes(void)
 {

@@ -45,7 +45,7 @@ static double resident_bytes(pid_t pid)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-void usage_read(pid_t child, struct usage *ret_usage)
+void usage_read(const pid_t *children, unsigned n, struct usage *ret_usage)
 {
 	struct rusage ended = { 0 };
 	clockid_t clock;
@@ -56,9 +56,11 @@ void usage_read(pid_t child, struct usage *ret_usage)
 			       timeval_seconds(ended.ru_stime),
 		.resident_bytes = resident_bytes(getpid()),
 	};
-	if (child > 0) {
-		ret_usage->resident_bytes += resident_bytes(child);
-		if (clock_getcpuclockid(child, &clock) == 0)
+	for (unsigned i = 0; i < n; i++) {
+		if (children[i] <= 0)
+			continue;
+		ret_usage->resident_bytes += resident_bytes(children[i]);
+		if (clock_getcpuclockid(children[i], &clock) == 0)
 			ret_usage->cpu_seconds += clock_seconds(clock);
 	}
 }

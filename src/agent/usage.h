@@ -9,5 +9,5 @@ struct usage {
 	double resident_bytes;
 };
 
-/* @child 0: none. What cannot be read counts as 0. */
-void usage_read(pid_t child, struct usage *ret_usage);
+/* Of this process, of @children (0: none there), and the CPU time of ended ones. What cannot be read is 0. */
+void usage_read(const pid_t *children, unsigned n, struct usage *ret_usage);

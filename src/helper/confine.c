@@ -9,7 +9,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -130,16 +132,16 @@ static int give_up_rights(const struct confinement *confinement)
 
 /* What every helper may call, and what each flag of struct confinement adds. */
 static const int always[] = {
-	SYS_read,         SYS_pread64,        SYS_readv,         SYS_close,
-	SYS_fstat,        SYS_lseek,          SYS_fcntl,         SYS_dup,
-	SYS_sendmsg,      SYS_recvmsg,        SYS_sendto,        SYS_recvfrom,
-	SYS_ppoll,        SYS_getpid,         SYS_gettid,        SYS_brk,
-	SYS_mmap,         SYS_munmap,         SYS_mremap,        SYS_madvise,
-	SYS_mprotect,     SYS_futex,          SYS_clock_gettime, SYS_clock_nanosleep,
-	SYS_rt_sigreturn, SYS_rt_sigprocmask, SYS_rt_sigaction,  SYS_exit,
-	SYS_exit_group,   SYS_sched_yield,    SYS_getrandom,     SYS_restart_syscall,
-	SYS_tgkill, /* abort() */
-	SYS_newfstatat, /* fstat() of glibc 2.33 and later */
+	SYS_read,         SYS_pread64,         SYS_readv,
+	SYS_close,        SYS_fstat,           SYS_lseek,
+	SYS_dup,          SYS_sendmsg,         SYS_recvmsg,
+	SYS_sendto,       SYS_recvfrom,        SYS_ppoll,
+	SYS_getpid,       SYS_gettid,          SYS_brk,
+	SYS_munmap,       SYS_mremap,          SYS_madvise,
+	SYS_futex,        SYS_clock_gettime,   SYS_clock_nanosleep,
+	SYS_rt_sigreturn, SYS_rt_sigprocmask,  SYS_rt_sigaction,
+	SYS_exit,         SYS_exit_group,      SYS_sched_yield,
+	SYS_getrandom,    SYS_restart_syscall, SYS_newfstatat, /* fstat() of glibc 2.33 and later */
 #ifdef SYS_poll
 	SYS_poll,
 #endif
@@ -163,10 +165,24 @@ static const int threading[] = {
 static const int changing_rights[] = { SYS_getgroups, SYS_setgroups, SYS_capget, SYS_capset };
 static const int changing_ids[] = { SYS_setfsuid, SYS_setfsgid };
 
-enum { CALLS_MAX = 96 };
+static const int serving[] = {
+	SYS_accept4,         SYS_epoll_create1,   SYS_epoll_ctl,  SYS_epoll_pwait, SYS_epoll_pwait2,
+	SYS_eventfd2,        SYS_timerfd_create,  SYS_getsockopt, SYS_setsockopt,  SYS_getsockname,
+	SYS_shutdown,        SYS_timerfd_settime, SYS_write,      SYS_writev,      SYS_rseq,
+	SYS_set_robust_list, SYS_uname, /* gethostname() */
+#ifdef SYS_epoll_wait
+	SYS_epoll_wait,
+#endif
+};
+/* F_SETOWN and F_SETSIG would send signals to others. */
+static const uint32_t fcntl_commands[] = {
+	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_ADD_SEALS,
+};
+
+enum { CALLS_MAX = 128 };
 
 struct filter {
-	struct sock_filter code[2 * CALLS_MAX + 32];
+	struct sock_filter code[2 * CALLS_MAX + 80];
 	unsigned short n;
 };
 
@@ -183,18 +199,30 @@ static void allow(struct filter *filter, const int *calls, size_t n)
 	}
 }
 
-/*
- * Only for reading. The flags of openat2() lie in memory, where a filter cannot look: what it opens for
- * writing cannot be written to, since there is no write().
- */
-static void allow_open(struct filter *filter, int call, unsigned flags_argument)
+/* Goes on with the next rule if the call is another one; else the following instructions decide. */
+static void begin_rule(struct filter *filter, int call, unsigned argument, size_t instructions)
 {
-	const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
-
-	add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, 4);
+	add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, (uint8_t)(instructions + 1));
 	add_instruction(filter, BPF_LD | BPF_W | BPF_ABS,
-			offsetof(struct seccomp_data, args[0]) + 8 * flags_argument, 0, 0);
-	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, writing, 1, 0);
+			offsetof(struct seccomp_data, args[0]) + 8 * argument, 0, 0);
+}
+
+/* Only with one of these values of an argument of 32 bits. */
+static void allow_values(struct filter *filter, int call, unsigned argument, const uint32_t *values, size_t n)
+{
+	begin_rule(filter, call, argument, 2 * n + 1);
+	for (size_t i = 0; i < n; i++) {
+		add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, values[i], 0, 1);
+		add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	}
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+}
+
+/* Only without any of the bits @refused in an argument. */
+static void allow_without(struct filter *filter, int call, unsigned argument, uint32_t refused)
+{
+	begin_rule(filter, call, argument, 3);
+	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, refused, 1, 0);
 	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 }
@@ -209,8 +237,35 @@ static void allow_but_root(struct filter *filter, int call)
 	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 }
 
+/* Threads, and no processes. The flags of clone3() lie in memory; glibc then calls clone(). */
+static void allow_threads(struct filter *filter)
+{
+	begin_rule(filter, SYS_clone, 0, 3);
+	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+	begin_rule(filter, SYS_clone3, 0, 1);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
+}
+
+/*
+ * Only for reading. The flags of openat2() lie in memory, where a filter cannot look: what it opens for
+ * writing cannot be written to, since there is no write().
+ */
+static void allow_opening(struct filter *filter)
+{
+	const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
+
+	allow(filter, opening, ARRAY_SIZE(opening));
+	allow_without(filter, SYS_openat, 2, writing);
+#ifdef SYS_open
+	allow_without(filter, SYS_open, 1, writing);
+#endif
+}
+
 static int filter_calls(const struct confinement *confinement)
 {
+	const uint32_t self = (uint32_t)getpid();
 	struct filter filter = { .n = 0 };
 	struct sock_fprog program;
 
@@ -219,13 +274,12 @@ static int filter_calls(const struct confinement *confinement)
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	allow(&filter, always, ARRAY_SIZE(always));
-	if (confinement->opens) {
-		allow(&filter, opening, ARRAY_SIZE(opening));
-		allow_open(&filter, SYS_openat, 2);
-#ifdef SYS_open
-		allow_open(&filter, SYS_open, 1);
-#endif
-	}
+	allow_without(&filter, SYS_mmap, 2, PROT_EXEC);
+	allow_without(&filter, SYS_mprotect, 2, PROT_EXEC);
+	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
+	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
+	if (confinement->opens)
+		allow_opening(&filter);
 	if (confinement->reads_memory)
 		allow(&filter, reading_memory, ARRAY_SIZE(reading_memory));
 	if (confinement->threads)
@@ -234,6 +288,10 @@ static int filter_calls(const struct confinement *confinement)
 		allow(&filter, changing_rights, ARRAY_SIZE(changing_rights));
 		for (size_t i = 0; i < ARRAY_SIZE(changing_ids); i++)
 			allow_but_root(&filter, changing_ids[i]);
+	}
+	if (confinement->serves) {
+		allow(&filter, serving, ARRAY_SIZE(serving));
+		allow_threads(&filter);
 	}
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 	program = (struct sock_fprog){ filter.n, filter.code };

@@ -14,6 +14,7 @@ struct confinement {
 	bool reads_memory; /* process_vm_readv() of other processes */
 	bool threads;
 	bool changes_rights; /* opens files as users other than root, by threads: setfsuid() ... */
+	bool serves; /* accepts connections of sockets that it is given; threads, and no processes */
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */
 };
 

@@ -273,9 +273,9 @@ void helper_stats(const struct helper *helper, struct helper_stats *ret_stats)
 	};
 }
 
-int helper_check_program(const char *program, char ret_path[PATH_MAX])
+int helper_check_program(const char *program, uint64_t capabilities, char ret_path[PATH_MAX])
 {
-	helper_find_program(program, ret_path);
+	helper_find_program(program, capabilities, ret_path);
 	return access(ret_path, X_OK) < 0 ? -errno : 0;
 }
 
@@ -295,7 +295,7 @@ int helper_new(sd_event *event, const struct helper_config *config, const struct
 	helper->message = malloc(HELPER_MESSAGE_MAX);
 	if (!helper->message)
 		return -ENOMEM;
-	helper_find_program(config->program, helper->program);
+	helper_find_program(config->program, config->capabilities, helper->program);
 	r = sd_event_add_time(event, &helper->deadline, CLOCK_MONOTONIC, 0, 1000, on_deadline, helper);
 	if (r >= 0)
 		r = sd_event_add_time(event, &helper->idle, CLOCK_MONOTONIC, 0, 1000000, on_idle, helper);

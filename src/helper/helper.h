@@ -32,7 +32,8 @@ enum { HELPER_MESSAGE_MAX = 128 << 10 }; /* bytes, either way */
 struct helper;
 
 struct helper_config {
-	const char *program; /* its executable; NULL: gpusonde-reader, where it was built or is installed */
+	/* Its executable: a path, or a name: where that was built or is installed; NULL: gpusonde-reader. */
+	const char *program;
 	const char *role; /* its argument, a static string */
 	uint64_t capabilities; /* bits of what it may keep (confine.h), if this process has them */
 	unsigned max_stuck; /* so many that were killed and do not end: no further one is started */
@@ -56,10 +57,10 @@ struct helper_stats {
 };
 
 /*
- * Whether @program (as in struct helper_config) is there and may be run: 0 or -errno. *ret_path is where it
- * was looked for.
+ * Whether @program (with @capabilities, as in struct helper_config) is there and may be run: 0 or -errno.
+ * *ret_path is where it was looked for.
  */
-int helper_check_program(const char *program, char ret_path[PATH_MAX]);
+int helper_check_program(const char *program, uint64_t capabilities, char ret_path[PATH_MAX]);
 int helper_new(sd_event *event, const struct helper_config *config, const struct helper_ops *ops,
 	       void *userdata, struct helper **ret_helper);
 void helper_free(struct helper *helper);

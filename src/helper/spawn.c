@@ -22,7 +22,7 @@
 #include "base/raised.h"
 #include "config.h"
 
-#define PROGRAM "gpusonde-reader"
+static const char reader[] = "gpusonde-reader";
 
 enum { FD_ASIDE = 10, WORDS = _LINUX_CAPABILITY_U32S_3 };
 
@@ -59,16 +59,17 @@ static bool is_safe(char path[static PATH_MAX])
 	return true;
 }
 
-void helper_find_program(const char *configured, char ret_path[PATH_MAX])
+void helper_find_program(const char *configured, uint64_t capabilities, char ret_path[PATH_MAX])
 {
 	/* As built, and as installed, which works below any DESTDIR. */
-	static const char *const beside[] = { "/" PROGRAM, "/../libexec/gpusonde/" PROGRAM };
+	static const char *const beside[] = { "/", "/../libexec/gpusonde/" };
+	const char *name = configured ? configured : reader;
 	char self[PATH_MAX];
 	ssize_t n;
 	char *slash;
 
-	if (configured) {
-		snprintf(ret_path, PATH_MAX, "%s", configured);
+	if (strchr(name, '/')) {
+		snprintf(ret_path, PATH_MAX, "%s", name);
 		return;
 	}
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -76,11 +77,11 @@ void helper_find_program(const char *configured, char ret_path[PATH_MAX])
 	slash = strrchr(self, '/');
 	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
 		*slash = '\0';
-		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX &&
-		    access(ret_path, X_OK) == 0 && is_safe(ret_path))
+		if (snprintf(ret_path, PATH_MAX, "%s%s%s", self, beside[i], name) < PATH_MAX &&
+		    access(ret_path, X_OK) == 0 && (!capabilities || is_safe(ret_path)))
 			return;
 	}
-	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" PROGRAM);
+	snprintf(ret_path, PATH_MAX, "%s%s", GPUSONDE_LIBEXECDIR "/", name);
 }
 
 /* ---- capabilities that pass an exec, where this process is not root ---- */
@@ -210,8 +211,9 @@ int helper_spawn(const char *program, const char *role, uint64_t capabilities, p
 		 int *ret_socket)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
-	char name[] = PROGRAM, owner[16];
-	char *const argv[] = { name, (char *)role, owner, NULL };
+	const char *slash = strrchr(program, '/');
+	char owner[16];
+	char *const argv[] = { (char *)(slash ? slash + 1 : program), (char *)role, owner, NULL };
 	struct passed passed;
 	pid_t pid;
 	int r = make_sockets(&ours, &theirs);

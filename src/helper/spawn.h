@@ -9,10 +9,11 @@
 enum { HELPER_SOCKET = 3 };
 
 /*
- * The helper's executable: @configured, or gpusonde-reader beside our own executable, or where it is
- * installed. Always returns a path, which need not exist.
+ * The helper's executable: @configured if that is a path; else a program of this name (NULL: gpusonde-reader)
+ * beside our own executable, or where it is installed; where it is to get any of @capabilities, beside it
+ * only if nobody else can replace it there. Always returns a path, which need not exist.
  */
-void helper_find_program(const char *configured, char ret_path[PATH_MAX]);
+void helper_find_program(const char *configured, uint64_t capabilities, char ret_path[PATH_MAX]);
 /*
  * Starts @program with the arguments @role and our PID, and with those of @capabilities that this process
  * has.

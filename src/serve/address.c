@@ -162,6 +162,36 @@ unsigned listen_port(int fd)
 	return a.sa.sa_family == AF_INET6 ? ntohs(a.in6.sin6_port) : 0;
 }
 
+void close_all(int *fds, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		closep(&fds[i]);
+		fds[i] = -1;
+	}
+}
+
+int listen_tcp_text(const char *text, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
+{
+	struct addresses found;
+	unsigned n = 0;
+	int r = address_parse(text, &found);
+
+	for (unsigned i = 0; r == 0 && i < found.n; i++) {
+		r = listen_tcp(&found.list[i], &ret_fds[n]);
+		if (r == 0)
+			n++;
+		else if (i > 0 && r != -EADDRINUSE)
+			r = 0; /* "localhost" without IPv6 */
+		if (i == 0 && found.n > 1 && r == 0)
+			found.list[1].in6.sin6_port = htons((uint16_t)listen_port(ret_fds[0]));
+	}
+	if (r < 0)
+		close_all(ret_fds, n);
+	else
+		*ret_n = n;
+	return r;
+}
+
 int unix_address(const char *path, struct sockaddr_un *ret_address, socklen_t *ret_len)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -237,4 +267,15 @@ int listen_unix(const char *path, mode_t mode, int *ret_fd)
 	}
 	*ret_fd = TAKE_FD(fd);
 	return 0;
+}
+
+int listen_abstract(const char *name, int *ret_fd)
+{
+	char address[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
+
+	if (strlen(name) + 2 > sizeof(address))
+		return -ENAMETOOLONG;
+	address[0] = '@';
+	strcpy(address + 1, name);
+	return listen_unix(address, 0666, ret_fd);
 }

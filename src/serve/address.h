@@ -40,6 +40,14 @@ bool address_is_loopback(const char *text);
 /* A listening TCP socket, non-blocking. -EADDRINUSE, -EACCES, -EADDRNOTAVAIL, other errors of bind(). */
 int listen_tcp(const struct address *address, int *ret_fd);
 
+/*
+ * Listening TCP sockets on all addresses of @text, for port 0 on the same port; "localhost" is only 127.0.0.1
+ * where the kernel lacks IPv6. They belong to the caller. Errors of address_parse() and listen_tcp().
+ */
+int listen_tcp_text(const char *text, int ret_fds[ADDRESS_MAX], unsigned *ret_n);
+/* Closes the first @n of @fds, and sets them to -1. */
+void close_all(int *fds, unsigned n);
+
 /* Port of a bound TCP socket, 0 if it has none. */
 unsigned listen_port(int fd);
 
@@ -50,6 +58,9 @@ unsigned listen_port(int fd);
  * than @mode says.
  */
 int listen_unix(const char *path, mode_t mode, int *ret_fd);
+
+/* A listening UNIX stream socket at the abstract @name, without "@". Errors of listen_unix(). */
+int listen_abstract(const char *name, int *ret_fd);
 
 /*
  * Address of a UNIX socket, abstract if @path begins with "@": its length has no trailing NUL then. -EINVAL,

@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "serve/address.h"
 #include "serve/listener.h"
 
 enum {
@@ -373,59 +372,25 @@ void atop_server_free(struct atop_server *server)
 	free(server);
 }
 
-static int listen_on(struct atop_server *s, int fd)
+int atop_server_listen_fd(struct atop_server *server, int fd)
 {
 	int r;
 
-	if (s->n_listeners == LISTENERS) {
+	if (server->n_listeners == LISTENERS) {
 		close(fd);
 		return -ENOSPC;
 	}
-	r = listener_new(s->event, fd, NULL, &listener_ops, s, &s->listeners[s->n_listeners]);
+	r = listener_new(server->event, fd, NULL, &listener_ops, server,
+			 &server->listeners[server->n_listeners]);
 	if (r == 0)
-		s->n_listeners++;
+		server->n_listeners++;
 	return r;
-}
-
-int atop_server_listen_tcp(struct atop_server *server, const char *address)
-{
-	struct addresses found;
-	int fd, r;
-
-	r = address_parse(address, &found);
-	if (r == 0)
-		r = listen_tcp(&found.list[0], &fd);
-	return r < 0 ? r : listen_on(server, fd);
-}
-
-int atop_server_listen_abstract(struct atop_server *server, const char *name)
-{
-	char address[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1];
-	int fd, r;
-
-	if (strlen(name) + 2 > sizeof(address))
-		return -ENAMETOOLONG;
-	address[0] = '@';
-	strcpy(address + 1, name);
-	r = listen_unix(address, 0666, &fd);
-	return r < 0 ? r : listen_on(server, fd);
 }
 
 void atop_server_unlisten(struct atop_server *server)
 {
 	while (server->n_listeners > 0)
 		listener_free(server->listeners[--server->n_listeners]);
-}
-
-unsigned atop_server_port(const struct atop_server *server)
-{
-	for (unsigned i = 0; i < server->n_listeners; i++) {
-		unsigned port = listener_port(server->listeners[i]);
-
-		if (port)
-			return port;
-	}
-	return 0;
 }
 
 void atop_server_stats(const struct atop_server *server, struct atop_server_stats *ret_stats)

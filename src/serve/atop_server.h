@@ -57,16 +57,9 @@ int atop_server_new(sd_event *event, const struct atop_source *source, void *use
 		    struct atop_server **ret_server);
 void atop_server_free(struct atop_server *server);
 
-/*
- * "ADDR:PORT" as in address_parse(). -EADDRINUSE if e.g. Python's atopgpud runs; the server's other addresses
- * are not affected.
- */
-int atop_server_listen_tcp(struct atop_server *server, const char *address);
-/* An abstract UNIX stream socket: NUL and @name, without a trailing NUL, as atop expects. */
-int atop_server_listen_abstract(struct atop_server *server, const char *name);
+/* Serves the connections to a listening TCP or UNIX socket, and takes ownership, also on failure. */
+int atop_server_listen_fd(struct atop_server *server, int fd);
 void atop_server_unlisten(struct atop_server *server);
-/* Bound TCP port; 0 none. */
-unsigned atop_server_port(const struct atop_server *server);
 
 /* Serves a connected, non-blocking socket; takes ownership. */
 void atop_server_add(struct atop_server *server, int fd);

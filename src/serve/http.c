@@ -197,6 +197,8 @@ static void *http_thread(void *userdata)
 		MHD_run(http->daemon);
 		/* 1.0 has no callback for a connection that it failed to start. */
 		conns_lost(&http->conns, NULL);
+		if (http->config.round)
+			http->config.round(http->config.userdata);
 	}
 	return NULL;
 }
@@ -319,25 +321,9 @@ static int listen_on(struct http *http, int fd, const char *path)
 	return r;
 }
 
-int http_listen_tcp(struct http *http, const char *address)
+int http_listen_fd(struct http *http, int fd)
 {
-	struct addresses found;
-	unsigned before = http->n_listeners;
-	int r, fd;
-
-	r = address_parse(address, &found);
-	for (unsigned i = 0; r == 0 && i < found.n; i++) {
-		r = listen_tcp(&found.list[i], &fd);
-		if (r == 0)
-			r = listen_on(http, fd, NULL);
-		else if (i > 0 && r != -EADDRINUSE)
-			r = 0; /* "localhost" without IPv6 */
-		if (i == 0 && found.n > 1 && r == 0)
-			found.list[1].in6.sin6_port = htons((uint16_t)listener_port(http->listeners[before]));
-	}
-	while (r < 0 && http->n_listeners > before)
-		listener_free(http->listeners[--http->n_listeners]);
-	return r;
+	return listen_on(http, fd, NULL);
 }
 
 int http_listen_unix(struct http *http, const char *path, unsigned mode)
@@ -355,15 +341,9 @@ void http_unlisten_tcp(struct http *http)
 	unlisten(http, false);
 }
 
-unsigned http_port(const struct http *http, unsigned n)
+void http_wake(struct http *http)
 {
-	for (unsigned i = 0; i < http->n_listeners; i++) {
-		unsigned port = listener_port(http->listeners[i]);
-
-		if (port && n-- == 0)
-			return port;
-	}
-	return 0;
+	eventfd_write(http->wake_fd, 1);
 }
 
 void http_stats(struct http *http, struct http_stats *ret_stats)

@@ -31,6 +31,7 @@ struct http_request {
 	const char *path;
 	const char *accept; /* Accept header or NULL */
 	bool local; /* received over the UNIX socket */
+	int variant; /* what the route's variant() returned */
 	/* Value of a query argument, NULL if absent. Valid during the call. */
 	const char *(*argument)(const struct http_request *request, const char *name);
 	void *priv;
@@ -63,6 +64,7 @@ struct http_config {
 	uint64_t (*generation)(void *userdata);
 	unsigned max_connections; /* default 128 */
 	unsigned timeout_s; /* idle connections, default 30 */
+	void (*round)(void *userdata); /* called on the HTTP thread after each of its rounds; may be NULL */
 	const char *hosts; /* names that Host headers may have (host.h); copied; NULL: "" */
 };
 
@@ -75,17 +77,14 @@ struct http;
 int http_new(sd_event *event, const struct http_config *config, struct http **ret_http);
 /* Takes at most a second, whatever clients do. */
 void http_free(struct http *http);
-/*
- * Listens on "ADDR:PORT" ("[::1]:9470", ":9470", "localhost:0"); may be called several times. -EADDRINUSE
- * etc.
- */
-int http_listen_tcp(struct http *http, const char *address);
+/* Serves the connections to a listening TCP socket, and takes ownership, also on failure. */
+int http_listen_fd(struct http *http, int fd);
 /*
  * Listens on a UNIX stream socket with this mode; a stale socket file is replaced, a live one is -EADDRINUSE.
  */
 int http_listen_unix(struct http *http, const char *path, unsigned mode);
 /* Stops listening on all TCP addresses (reload); open connections and the UNIX socket are not affected. */
 void http_unlisten_tcp(struct http *http);
-/* Bound port of the n-th TCP listener; 0: none. */
-unsigned http_port(const struct http *http, unsigned n);
+/* Has the HTTP thread go through a round, though there be nothing to do. */
+void http_wake(struct http *http);
 void http_stats(struct http *http, struct http_stats *ret_stats);

@@ -121,7 +121,7 @@ static int render(struct http *http, const struct http_route *route, const struc
 }
 
 static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
-			     const struct http_route *route, const struct http_request *request)
+			     const struct http_route *route, struct http_request *request)
 {
 	/*
 	 * Read before rendering: the page may then be newer than its generation and be rendered once more,
@@ -132,6 +132,7 @@ static enum MHD_Result serve(struct http *http, struct MHD_Connection *connectio
 	struct page *page = NULL;
 	int slot = -1, r;
 
+	request->variant = variant;
 	if (variant >= 0 && variant < HTTP_VARIANTS) {
 		slot = (int)(route - http->config.routes) * HTTP_VARIANTS + variant;
 		page = pages_lookup(&http->pages, (unsigned)slot, generation);

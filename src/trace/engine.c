@@ -108,7 +108,7 @@ static int find_rules(struct trace_engine *engine)
 static int check_reader(const struct trace_engine *engine, struct attach_error *ret_error)
 {
 	char path[PATH_MAX];
-	int r = engine->config.pid ? 0 : helper_check_program(engine->config.reader, path);
+	int r = engine->config.pid ? 0 : helper_check_program(engine->config.reader, UINT64_MAX, path);
 
 	if (r < 0)
 		snprintf(ret_error->text, sizeof(ret_error->text),

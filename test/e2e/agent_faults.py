@@ -6,7 +6,7 @@ import signal
 import tempfile
 import time
 
-from lib.e2e import Agent, Worker, alive, children, contains, equal, run, samples, values, wait_for
+from lib.e2e import Agent, Worker, alive, driver_children, contains, equal, run, samples, values, wait_for
 
 TWO_GPUS = "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\n"
 # The child is given up after so long, to have the tests soon done.
@@ -87,7 +87,7 @@ def test_ends_within_two_seconds_while_the_driver_hangs():
     with Agent() as agent:
         agent.fault("hang: forever")
         agent.wait_not_ready()
-        pids = children(agent.process.pid)
+        pids = driver_children(agent.process.pid)
         seconds, status = agent.stop()
         equal(status, 0)
         assert seconds < 2, f"took {seconds:.1f} s"
@@ -98,7 +98,7 @@ def test_a_killed_agent_leaves_no_hanging_child():
     with Agent() as agent:
         agent.fault("hang: forever")
         agent.wait_not_ready()
-        pids = children(agent.process.pid)
+        pids = driver_children(agent.process.pid)
         agent.process.kill()
         agent.process.wait()
         wait_for(lambda: not any(alive(p) for p in pids), "the child to end")
@@ -115,10 +115,10 @@ def test_a_crash_in_the_library_is_not_ours():
 
 def test_a_killed_child_is_replaced():
     with Agent() as agent:
-        first = children(agent.process.pid)
+        first = driver_children(agent.process.pid)
         before = values(agent.metrics(), "gpusonde_gpu_energy_joules_total", gpu="0")
         os.kill(first[0], signal.SIGKILL)
-        wait_for(lambda: set(children(agent.process.pid)) - set(first), "another child")
+        wait_for(lambda: set(driver_children(agent.process.pid)) - set(first), "another child")
         wait_for(lambda: values(agent.metrics(), "gpusonde_driver_child_starts_total") > [1], "a second start to be counted")
         agent.wait_ready()
         assert values(agent.metrics(), "gpusonde_gpu_energy_joules_total", gpu="0") >= before
@@ -182,7 +182,7 @@ def test_sentinels_are_refused_and_counted():
 def test_release_and_resume():
     with Agent(scenario=TWO_GPUS) as agent:
         equal(agent.cli("release").returncode, 0)
-        equal(children(agent.process.pid), [])
+        equal(driver_children(agent.process.pid), [])
         contains(agent.wait_not_ready(), "resume")
         wait_for(lambda: all_stale(agent), "the values to be stale")
         contains(agent.cli("gpus").stdout, "SIMULATED")
@@ -226,7 +226,7 @@ def test_release_while_the_driver_hangs():
         agent.fault("hang: while")
         agent.wait_not_ready()
         equal(agent.cli("release").returncode, 0)
-        equal(children(agent.process.pid), [])
+        equal(driver_children(agent.process.pid), [])
 
 
 def test_processes_are_folded_when_they_exit():

@@ -299,6 +299,7 @@ def test_file_capabilities_of_an_agent():
     os.mkdir(theirs)
     os.link(in_place("gpusonde-traces"), f"{theirs}/gpusonde")
     shutil.copy(in_place("gpusonde-nvml"), theirs)
+    shutil.copy(in_place("gpusonde-web"), theirs) # which gets none
     with open(f"{theirs}/gpusonde-reader", "w", encoding="utf-8") as f:
         f.write("#!/bin/sh\ncat /proc/self/status >$(dirname $0)/started\n")
     os.chmod(f"{theirs}/gpusonde-reader", 0o755)

@@ -186,7 +186,7 @@ def test_failure_names_cause_and_remedy():
 
 def copy_for_others(folder):
     """The program and the simulated driver, where another user may read them: the checkout may lie in a home."""
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-nvml"):
         shutil.copy(f"{os.path.dirname(GPUSONDE)}/{name}", folder)
     shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"), ignore_dangling_symlinks=True)
     return f"{folder}/gpusonde", f"{folder}/sim/{os.path.basename(SIMULATED)}"
@@ -420,7 +420,7 @@ def test_doctor_names_who_has_a_port():
     with Agent() as agent:
         out = command("doctor", "--json", *ALONE, "--listen", f"127.0.0.1:{agent.port()}", "--atop-listen", "0.0.0.0:0", env=SIMULATION)
         checks = {c["check"]: c for c in json.loads(out.stdout)["checks"]}
-        contains(checks["http"]["text"], f"in use by gpusonde (PID {agent.process.pid})")
+        contains(checks["http"]["text"], "in use by gpusonde-web (PID ")
         equal(checks["exposure"]["verdict"], "warning")
         equal(checks["agent"]["verdict"], "note")
 

@@ -77,7 +77,7 @@ def make_image(arch, chosen):
     build, image = build_of(arch), guest.Image(arch, busybox(arch))
     if not shutil.which(image.machine.qemu[0]):
         raise Missing(f"{image.machine.qemu[0]} is not installed")
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-nvml"):
         image.add_program(f"{build}/{name}", f"/gs/{name}")
     image.add_program(f"{build}/test/real/driver_calls", "/gs/driver_calls")
     image.add(f"{build}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")

@@ -85,6 +85,19 @@ def command(*args, env=None, **kwargs):
                           check=False, **kwargs)
 
 
+def driver_children(pid):
+    """Those that have the driver open."""
+    return [child for child in children(pid) if comm(child) == "gpusonde-nvml"]
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
 def children(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
         return [int(p) for p in f.read().split()]
@@ -122,7 +135,7 @@ class Agent:
     """
 
     def __init__(self, *flags, scenario="node-8xh100", wait=True, tmp=None, command_name="agent",
-                 listen="127.0.0.1:0", program=(GPUSONDE,), **env):
+                 listen="127.0.0.1:0", atop_listen="127.0.0.1:0", program=(GPUSONDE,), **env):
         self.program = program
         self.tmp_owner = None if tmp else tempfile.TemporaryDirectory(prefix="gpusonde-e2e-")
         self.tmp = tmp or self.tmp_owner.name
@@ -131,6 +144,7 @@ class Agent:
         self.atop_name = f"gpusonde-e2e-{os.getpid()}-{id(self)}"
         self.log_path = f"{self.tmp}/log-{id(self)}"
         self.flags, self.wait, self.command_name, self.listen = flags, wait, command_name, listen
+        self.atop_listen = atop_listen
         # Who tests tracing says so by a flag: others must not depend on what CUDA programs this machine runs.
         self.env = environment(GPUSONDE_SIM_CONTROL=self.control, GPUSONDE_TRACE_ENABLED="no")
         if scenario and "\n" in scenario:
@@ -141,7 +155,7 @@ class Agent:
         self.process = None
 
     def __enter__(self):
-        addresses = ["--atop-listen", "127.0.0.1:0", "--atop-socket", self.atop_name, "--state-dir", f"{self.tmp}/state"]
+        addresses = (["--atop-listen", self.atop_listen] if self.atop_listen else []) + ["--atop-socket", self.atop_name, "--state-dir", f"{self.tmp}/state"]
         if self.command_name == "agent":
             addresses += ["--socket", self.socket] + (["--listen", self.listen] if self.listen else [])
         with open(self.log_path, "a", encoding="utf-8") as log:

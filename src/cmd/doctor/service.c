@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "cmd/snapshot_client.h"
 #include "config/places.h"
+#include "helper/helper.h"
 #include "proc/port.h"
 #include "nvml/spawn.h"
 #include "serve/address.h"
@@ -52,6 +53,12 @@ static void check_helper(const struct doctor *d, struct finding *f)
 {
 	char path[PATH_MAX];
 
+	if (helper_check_program("gpusonde-web", 0, path) < 0) {
+		found(f, VERDICT_FAILED, "%s: %s: without this program the agent cannot listen", path,
+		      strerror(errno));
+		remedy(f, "reinstall gpusonde");
+		return;
+	}
 	spawn_find_helper(options_text(&d->invocation->options, OPT_nvml_helper), path);
 	if (access(path, X_OK) == 0) {
 		found(f, VERDICT_OK, "%s", path);
@@ -79,6 +86,11 @@ static bool agent_has_other(const struct doctor *d, const char *place, const cha
 	return true;
 }
 
+static bool is_ours(const char *who)
+{
+	return strncmp(who, "gpusonde ", 9) == 0 || strncmp(who, "gpusonde-web ", 13) == 0;
+}
+
 /* @error: the result of listening there; @who: the program that uses the address. */
 static void report_address(const struct doctor *d, const char *address, int error, const char *who,
 			   const char *flag, struct finding *f)
@@ -88,8 +100,7 @@ static void report_address(const struct doctor *d, const char *address, int erro
 	} else if (error == 0) {
 		found(f, VERDICT_WARNING, "%s is free, though an agent runs", address);
 		remedy(f, "the agent may use another address: pass the same %s here", flag);
-	} else if (error == -EADDRINUSE && d->status &&
-		   (strncmp(who, "gpusonde ", 9) == 0 || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
+	} else if (error == -EADDRINUSE && d->status && (is_ours(who) || STRV_EQ(who, PORT_OWNER_UNKNOWN))) {
 		/* Not every user can see who owns a socket; the agent reports that it uses this address. */
 		found(f, VERDICT_OK, "%s: the agent", address);
 	} else if (error == -EADDRINUSE && STRV_EQ(who, PORT_OWNER_UNKNOWN)) {

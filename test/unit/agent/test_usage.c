@@ -39,20 +39,20 @@ static void counts_live_and_ended_children(_unused_ void **state)
 	int ready[2];
 	char c;
 
-	usage_read(0, &before);
+	usage_read(NULL, 0, &before);
 	assert_true(before.resident_bytes > 100 << 10);
 	assert_int_equal(pipe(ready), 0);
 	pid_t pid = burning_child(ready, true);
 
 	assert_int_equal(read(ready[0], &c, 1), 1);
-	usage_read(pid, &live);
+	usage_read(&pid, 1, &live);
 	assert_true(live.cpu_seconds >= before.cpu_seconds + 0.05);
 	assert_true(live.resident_bytes > before.resident_bytes);
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	usage_read(0, &ended);
+	usage_read(NULL, 0, &ended);
 	assert_true(ended.cpu_seconds >= before.cpu_seconds + 0.05);
-	usage_read(pid, &ended); /* gone: no figures, no failure */
+	usage_read(&pid, 1, &ended); /* gone: no figures, no failure */
 	assert_true(ended.resident_bytes < live.resident_bytes);
 	close(ready[0]);
 	close(ready[1]);

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "serve/address.h"
 
 static int page(const struct http_request *request, struct http_reply *reply, void *userdata)
 {
@@ -123,6 +124,8 @@ struct server *server_start(unsigned max_connections)
 		.max_connections = max_connections,
 		.hosts = "x, host",
 	};
+	int fds[ADDRESS_MAX];
+	unsigned n;
 
 	assert_non_null(s);
 	s->generation = 1;
@@ -132,9 +135,10 @@ struct server *server_start(unsigned max_connections)
 	snprintf(s->socket, sizeof(s->socket), "%s/s", s->folder);
 	assert_int_equal(sd_event_new(&s->event), 0);
 	assert_int_equal(http_new(s->event, &config, &s->http), 0);
-	assert_int_equal(http_listen_tcp(s->http, "127.0.0.1:0"), 0);
+	assert_int_equal(listen_tcp_text("127.0.0.1:0", fds, &n), 0);
+	s->port = listen_port(fds[0]);
+	assert_int_equal(http_listen_fd(s->http, fds[0]), 0);
 	assert_int_equal(http_listen_unix(s->http, s->socket, 0660), 0);
-	s->port = http_port(s->http, 0);
 	s->control_fd = eventfd(0, EFD_CLOEXEC);
 	assert_true(s->control_fd >= 0);
 	assert_true(sd_event_add_io(s->event, NULL, s->control_fd, EPOLLIN, on_control, s) >= 0);

@@ -128,6 +128,32 @@ static void test_tcp_taken(void **state)
 	assert_int_equal(listen_tcp(&a.list[0], &second), -EADDRINUSE);
 }
 
+/* Both loopback addresses, where there is IPv6, under one port; what failed leaves nothing open. */
+static void test_tcp_text(void **state)
+{
+	int fds[ADDRESS_MAX], more[ADDRESS_MAX];
+	unsigned n = 0, port;
+	char text[32];
+
+	(void)state;
+	assert_int_equal(listen_tcp_text("nonsense", fds, &n), -EINVAL);
+	assert_int_equal(listen_tcp_text("localhost:0", fds, &n), 0);
+	assert_true(n >= 1);
+	port = listen_port(fds[0]);
+	assert_true(port > 0);
+	assert_int_equal(listen_port(fds[n - 1]), port);
+	snprintf(text, sizeof(text), "localhost:%u", port);
+	assert_int_equal(listen_tcp_text(text, more, &n), -EADDRINUSE);
+	close(fds[0]);
+	if (n > 1) {
+		assert_int_equal(listen_tcp_text(text, more, &n), -EADDRINUSE);
+		close(fds[1]);
+	}
+	assert_int_equal(listen_tcp_text(text, more, &n), 0);
+	close_all(more, n);
+	assert_int_equal(more[0], -1);
+}
+
 static void test_unix_mode_and_stale_file(void **state)
 {
 	int fd = -1;
@@ -192,8 +218,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse),         cmocka_unit_test(test_refuse),
-		cmocka_unit_test(test_tcp_taken),     cmocka_unit_test(test_unix_mode_and_stale_file),
-		cmocka_unit_test(test_unix_refusals), cmocka_unit_test(test_abstract_name),
+		cmocka_unit_test(test_tcp_taken),
+		cmocka_unit_test(test_tcp_text),
+		cmocka_unit_test(test_unix_mode_and_stale_file),
+		cmocka_unit_test(test_unix_refusals),
+		cmocka_unit_test(test_abstract_name),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -84,6 +84,14 @@ static int teardown(void **state)
 	return 0;
 }
 
+static void listen_abstractly(const char *name)
+{
+	int fd;
+
+	assert_int_equal(listen_abstract(name, &fd), 0);
+	assert_int_equal(atop_server_listen_fd(server, fd), 0);
+}
+
 /* Runs the loop until it has nothing to do. */
 static void settle(void)
 {
@@ -350,20 +358,17 @@ static void test_listening(void **state)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	_cleanup_close_ int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), sun = -1;
-	struct atop_server *other;
-	char name[64], address[64];
+	char name[64];
+	int fds[ADDRESS_MAX];
+	unsigned n;
 
 	(void)state;
 	snprintf(name, sizeof(name), "gpusonde-test-atop-%d", getpid());
-	assert_int_equal(atop_server_listen_tcp(server, "127.0.0.1:0"), 0);
-	assert_int_equal(atop_server_listen_abstract(server, name), 0);
-	assert_int_equal(atop_server_new(event, &ops, NULL, &other), 0);
-	snprintf(address, sizeof(address), "127.0.0.1:%u", atop_server_port(server));
-	assert_int_equal(atop_server_listen_tcp(other, address), -EADDRINUSE);
-	assert_int_equal(atop_server_listen_abstract(other, name), -EADDRINUSE);
-	atop_server_free(other);
+	assert_int_equal(listen_tcp_text("127.0.0.1:0", fds, &n), 0);
+	a.sin_port = htons((uint16_t)listen_port(fds[0]));
+	assert_int_equal(atop_server_listen_fd(server, fds[0]), 0);
+	listen_abstractly(name);
 	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	a.sin_port = htons((uint16_t)atop_server_port(server));
 	assert_int_equal(connect(tcp, (struct sockaddr *)&a, sizeof(a)), 0);
 	sun = dial_abstract(name);
 	put(tcp, "T\1", 2);
@@ -371,7 +376,6 @@ static void test_listening(void **state)
 	expect(tcp, 1, "types 1");
 	expect(sun, 2, "types 2");
 	atop_server_unlisten(server);
-	assert_int_equal(atop_server_port(server), 0);
 	put(tcp, "S\1", 2);
 	expect(tcp, 1, "stats 1 after 0 to 0");
 }
@@ -384,7 +388,7 @@ static void test_who_gives_way(void **state)
 
 	(void)state;
 	snprintf(name, sizeof(name), "gpusonde-test-atop-%d", getpid());
-	assert_int_equal(atop_server_listen_abstract(server, name), 0);
+	listen_abstractly(name);
 	for (unsigned i = 0; i < ATOP_CLIENTS; i++) {
 		fds[i] = dial_abstract(name);
 		settle();
@@ -422,7 +426,7 @@ static void test_flood_keeps_a_client_alive(void **state)
 
 	(void)state;
 	snprintf(name, sizeof(name), "gpusonde-test-atop-%d", getpid());
-	assert_int_equal(atop_server_listen_abstract(server, name), 0);
+	listen_abstractly(name);
 	old = dial_abstract(name);
 	settle();
 	put(old, "T\1", 2);
@@ -451,7 +455,7 @@ static void test_the_greedy_give_way(void **state)
 
 	(void)state;
 	snprintf(name, sizeof(name), "gpusonde-test-atop-greedy-%d", getpid());
-	assert_int_equal(atop_server_listen_abstract(server, name), 0);
+	listen_abstractly(name);
 	for (unsigned i = 0; i < ATOP_CLIENTS; i++) {
 		fds[i] = dial_abstract(name);
 		settle();

@@ -2,6 +2,8 @@
 /* What keeps a scrape from waiting while others misbehave: who gives way, and that nothing grows. */
 #include "test.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -228,7 +230,12 @@ static void test_unlisten_leaves_open_connections_alone(void **state)
 	local = dial_unix(s);
 	wait_open(s, 2);
 	server_unlisten(s);
-	assert_int_equal(http_port(s->http, 0), 0);
+	_cleanup_close_ int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
+
+	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(connect(late, (struct sockaddr *)&a, sizeof(a)), -1);
+	assert_int_equal(errno, ECONNREFUSED);
 	assert_int_equal(access(s->socket, F_OK), 0);
 	put(local, "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
 	assert_true(read_reply(local, false, &reply));

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/web.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/atop_answers.h"
+#include "agent/bind.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "helper/helper.h"
+#include "proc/port.h"
+#include "view/view.h"
+#include "web/protocol.h"
+
+/* Computing for so much of the time without an answer, in percent, is not waiting for anything. */
+enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128 };
+#define RETRY_NS (100 * NSEC_PER_MSEC)
+
+/* What is to be served there; an address with port 0 has the chosen port, once it has been opened. */
+struct wanted {
+	bool set;
+	bool lost; /* could not be opened again for a replaced process */
+	char text[ADDRESS_BYTES];
+};
+
+struct web {
+	sd_event *event;
+	struct web_config config;
+	char *hosts;
+	struct helper *helper;
+	bool started; /* once; from then on it is replaced */
+	bool up; /* it has got everything but addresses */
+	sd_event_source *ping, *retry;
+	int64_t pinged_ns; /* 0: nothing is asked */
+	int64_t pinged_cpu_ns;
+	struct wanted http, atop, atop_name;
+	int news_fd;
+	struct web_news *news;
+	struct web_counts *counts; /* of the process that runs, or of the last one */
+	struct web_counts counted; /* of it, up to the last web_count() */
+	uint64_t replaced, replaced_counted;
+	struct log_limit complaints;
+};
+
+/* ---- shared memory ---- */
+
+/* @theirs: fcntl() seals besides those against a change of its size. */
+static int share(size_t n, int seals, int *ret_fd, void **ret_memory)
+{
+	_cleanup_close_ int fd = memfd_create("gpusonde-web", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *memory;
+
+	if (fd < 0 || ftruncate(fd, (off_t)n) < 0)
+		return -errno;
+	memory = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | seals) < 0) {
+		munmap(memory, n);
+		return -errno;
+	}
+	*ret_fd = TAKE_FD(fd);
+	*ret_memory = memory;
+	return 0;
+}
+
+/* ---- its start ---- */
+
+static int order(struct web *web, enum web_order what, int fd)
+{
+	const struct web_message message = { .order = (uint8_t)what };
+
+	return helper_send(web->helper, &message, sizeof(message), fd);
+}
+
+static void forget_counts(struct web *web)
+{
+	if (web->counts)
+		munmap(web->counts, sizeof(*web->counts));
+	web->counts = NULL;
+	web->counted = (struct web_counts){ 0 };
+}
+
+static int give_counts(struct web *web)
+{
+	_cleanup_close_ int fd = -1;
+	int r;
+
+	forget_counts(web);
+	r = share(sizeof(*web->counts), 0, &fd, (void **)&web->counts);
+	return r < 0 ? r : order(web, WEB_COUNTS, fd);
+}
+
+static int give_channels(struct web *web)
+{
+	_cleanup_close_ int page = -1, atop = -1;
+	int r;
+
+	if (!web->config.pages)
+		return 0;
+	r = web_pages_connect(web->config.pages, &page, &atop);
+	if (r == 0)
+		r = order(web, WEB_PAGE_CHANNEL, page);
+	return r < 0 ? r : order(web, WEB_ATOP_CHANNEL, atop);
+}
+
+static int give_setup(struct web *web)
+{
+	size_t n = sizeof(struct web_setup) + strlen(web->hosts) + 1;
+	_cleanup_free_ struct web_setup *setup = malloc(n);
+
+	if (!setup)
+		return -ENOMEM;
+	*setup = (struct web_setup){ .order = WEB_START, .max_connections = web->config.max_connections };
+	strcpy(setup->hosts, web->hosts);
+	return helper_send(web->helper, setup, n, -1);
+}
+
+static void arm(sd_event_source *timer, int64_t in_ns)
+{
+	sd_event_source_set_time_relative(timer, (uint64_t)(in_ns / NSEC_PER_USEC));
+	sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+}
+
+static int start_process(struct web *web)
+{
+	int r = order(web, WEB_NEWS, web->news_fd);
+
+	if (r == 0)
+		r = give_counts(web);
+	if (r == 0)
+		r = give_channels(web);
+	if (r == 0)
+		r = give_setup(web);
+	if (r < 0)
+		return r;
+	web->up = true;
+	web->pinged_ns = 0;
+	arm(web->ping, web->config.ping_ns);
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+/* Takes ownership of the descriptors. */
+static int hand_over(struct web *web, enum web_order what, int *fds, unsigned n)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < n && r == 0; i++)
+		r = order(web, what, fds[i]);
+	close_all(fds, n);
+	return r;
+}
+
+static void want(struct wanted *wanted, const char *text)
+{
+	*wanted = (struct wanted){ .set = text };
+	snprintf(wanted->text, sizeof(wanted->text), "%s", text ? text : "");
+}
+
+/* A replaced process gets the same port. */
+static void keep_port(struct wanted *wanted, int fd)
+{
+	size_t host_n = (size_t)(strrchr(wanted->text, ':') - wanted->text);
+
+	snprintf(wanted->text + host_n, sizeof(wanted->text) - host_n, ":%u", listen_port(fd));
+}
+
+static int open_http(struct web *web)
+{
+	int fds[ADDRESS_MAX], r;
+	unsigned n;
+
+	web->http.lost = false;
+	if (!web->http.set || !web->up)
+		return 0;
+	r = bind_http(web->http.text, fds, &n);
+	web->http.lost = r < 0;
+	if (r < 0)
+		return r;
+	keep_port(&web->http, fds[0]);
+	/* If it has ended meanwhile, its successor gets them. */
+	(void)hand_over(web, WEB_LISTEN_HTTP, fds, n);
+	return 0;
+}
+
+static void open_atop(struct web *web)
+{
+	int fd;
+
+	if (web->atop.set && web->up) {
+		web->atop.lost = bind_atop(web->atop.text, &fd) < 0;
+		if (!web->atop.lost) {
+			keep_port(&web->atop, fd);
+			(void)hand_over(web, WEB_LISTEN_ATOP, &fd, 1);
+		}
+	}
+	if (web->atop_name.set && web->up) {
+		web->atop_name.lost = bind_atop_abstract(web->atop_name.text, &fd) < 0;
+		if (!web->atop_name.lost)
+			(void)hand_over(web, WEB_LISTEN_ATOP, &fd, 1);
+	}
+}
+
+/*
+ * Has addresses closed, and waits for that, since the next ones may be of the same port. @what: bits of enum
+ * web_order.
+ */
+static void close_addresses(struct web *web, unsigned what)
+{
+	struct pollfd closed = { .events = POLLIN };
+	int ends[2], r = 0;
+
+	if (!web->up || pipe2(ends, O_CLOEXEC) < 0)
+		return;
+	for (unsigned i = WEB_UNLISTEN_HTTP; i <= WEB_UNLISTEN_ATOP && r == 0; i++)
+		if (what >> i & 1)
+			r = order(web, (enum web_order)i, ends[1]);
+	close(ends[1]);
+	closed.fd = ends[0];
+	if (r < 0 || poll(&closed, 1, WEB_UNLISTEN_MS) <= 0) {
+		web->up = false; /* its successor opens the next ones */
+		helper_give_up(web->helper);
+	}
+	close(ends[0]);
+}
+
+/* Where nothing is served, no process is needed. */
+static int start_first(struct web *web)
+{
+	int r = web->started ? 0 : start_process(web);
+
+	/* It ended at once. */
+	if (r == -EAGAIN) {
+		arm(web->retry, RETRY_NS);
+		r = 0;
+	}
+	if (r < 0)
+		log_error("cannot start the process that listens, gpusonde-web: %s; reinstall gpusonde",
+			  strerror(-r));
+	else
+		web->started = true;
+	return r;
+}
+
+int web_listen(struct web *web, const char *address)
+{
+	if (web->http.set)
+		close_addresses(web, 1U << WEB_UNLISTEN_HTTP);
+	want(&web->http, address);
+	if (address) {
+		int r = start_first(web);
+
+		if (r < 0)
+			return r;
+	}
+	return open_http(web);
+}
+
+void web_listen_atop(struct web *web, const char *address, const char *name)
+{
+	if (web->atop.set || web->atop_name.set)
+		close_addresses(web, 1U << WEB_UNLISTEN_ATOP);
+	want(&web->atop, address);
+	want(&web->atop_name, name);
+	if ((address || name) && start_first(web) == 0)
+		open_atop(web);
+}
+
+void web_listen_again(struct web *web)
+{
+	if (web->http.lost)
+		open_http(web);
+}
+
+/* ---- its life ---- */
+
+static int on_retry(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct web *web = userdata;
+	struct helper_stats stats;
+	int r;
+
+	helper_stats(web->helper, &stats);
+	/* What was killed has the addresses until it has ended. */
+	r = stats.stuck > 0 ? -EBUSY : start_process(web);
+	if (r < 0) {
+		if (r != -EBUSY && r != -EAGAIN && log_limit_allow(&web->complaints))
+			log_error("cannot start the process that listens: %s; reinstall gpusonde if the "
+				  "program gpusonde-web is missing",
+				  strerror(-r));
+		arm(web->retry, RETRY_NS);
+		return 0;
+	}
+	open_http(web);
+	open_atop(web);
+	return 0;
+}
+
+static void on_lost(bool hung, void *userdata)
+{
+	struct web *web = userdata;
+
+	web->up = false;
+	web->replaced++;
+	sd_event_source_set_enabled(web->ping, SD_EVENT_OFF);
+	if (log_limit_allow(&web->complaints))
+		log_warning("the process that serves HTTP and atop %s; it is replaced",
+			    hung ? "did not answer" : "ended, or said what it was not asked");
+	arm(web->retry, RETRY_NS);
+}
+
+static void on_answer(const void *message, size_t n, int fd, void *userdata)
+{
+	struct web *web = userdata;
+	const struct web_message *answer = message;
+
+	closep(&fd);
+	/* It says nothing of its own accord: one that does could keep the main loop busy. */
+	if (n != sizeof(*answer) || answer->order != WEB_PING || !web->pinged_ns)
+		helper_reject(web->helper);
+	else
+		web->pinged_ns = 0;
+}
+
+/* CPU time of the process; 0 if it has ended. */
+static int64_t cpu_ns(const struct web *web)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(web_pid(web), &clock) != 0 || clock_gettime(clock, &ts) < 0)
+		return 0;
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static int on_ping(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct web *web = userdata;
+	int64_t now_ns = clock_mono_ns(), silent_ns = now_ns - web->pinged_ns;
+
+	if (!web->pinged_ns) {
+		web->pinged_ns = now_ns;
+		web->pinged_cpu_ns = cpu_ns(web);
+		order(web, WEB_PING, -1);
+	} else if (silent_ns >= WEB_HUNG_PINGS * web->config.ping_ns ||
+		   cpu_ns(web) - web->pinged_cpu_ns >= silent_ns / 100 * BUSY_PERCENT) {
+		helper_give_up(web->helper);
+		return 0;
+	}
+	arm(web->ping, web->config.ping_ns);
+	return 0;
+}
+
+static const struct helper_ops ops = { .answer = on_answer, .lost = on_lost };
+
+static int add_timer(struct web *web, sd_event_time_handler_t handler, sd_event_source **ret_timer)
+{
+	int r = sd_event_add_time(web->event, ret_timer, CLOCK_MONOTONIC, 0, USEC_PER_SEC / 4, handler, web);
+
+	return r < 0 ? r : sd_event_source_set_enabled(*ret_timer, SD_EVENT_OFF);
+}
+
+int web_new(sd_event *event, const struct web_config *config, struct web **ret_web)
+{
+	const struct helper_config process = {
+		.program = config->program ? config->program : "gpusonde-web",
+		.role = WEB_ROLE,
+	};
+	struct web *web = calloc(1, sizeof(*web));
+	int r = 0;
+
+	if (!web)
+		return -ENOMEM;
+	web->event = sd_event_ref(event);
+	web->config = *config;
+	web->news_fd = -1;
+	if (!web->config.ping_ns)
+		web->config.ping_ns = WEB_PING_NS;
+	web->complaints = (struct log_limit){ .burst = 5, .interval_ns = 60 * NSEC_PER_SEC };
+	web->hosts = strdup(config->hosts ? config->hosts : "");
+	if (!web->hosts)
+		r = -ENOMEM;
+	else if (strlen(web->hosts) >= WEB_HOSTS_MAX)
+		r = -E2BIG;
+	if (r == 0)
+		r = share(sizeof(*web->news), F_SEAL_FUTURE_WRITE, &web->news_fd, (void **)&web->news);
+	if (r >= 0)
+		r = add_timer(web, on_ping, &web->ping);
+	if (r >= 0)
+		r = add_timer(web, on_retry, &web->retry);
+	if (r >= 0)
+		r = helper_new(event, &process, &ops, web, &web->helper);
+	if (r < 0) {
+		web_free(web);
+		return r;
+	}
+	*ret_web = web;
+	return 0;
+}
+
+void web_free(struct web *web)
+{
+	if (!web)
+		return;
+	/* Addresses are free when this returns. */
+	close_addresses(web, 1U << WEB_UNLISTEN_HTTP | 1U << WEB_UNLISTEN_ATOP);
+	helper_free(web->helper);
+	sd_event_source_disable_unref(web->ping);
+	sd_event_source_disable_unref(web->retry);
+	forget_counts(web);
+	if (web->news)
+		munmap(web->news, sizeof(*web->news));
+	closep(&web->news_fd);
+	sd_event_unref(web->event);
+	free(web->hosts);
+	free(web);
+}
+
+/* ---- figures ---- */
+
+void web_publish(struct web *web, const struct snapshot *snapshot)
+{
+	atomic_store(&web->news->atop_layout, view_atop_layout(snapshot));
+	atomic_store(&web->news->atop_newest_exit, atop_newest_exit(snapshot));
+	atomic_store(&web->news->generation, snapshot->seq);
+}
+
+/* What was added since; the process that writes the figures may be a hostile one. */
+static double added(uint64_t now, atomic_uint_fast64_t *counted)
+{
+	uint64_t before = *counted;
+
+	*counted = now;
+	return now > before && now - before < UINT32_MAX ? (double)(now - before) : 0;
+}
+
+void web_take_figures(struct web *web, struct web_figures *ret_figures)
+{
+	struct web_counts *c = web->counts;
+
+	*ret_figures = (struct web_figures){ .replaced = (double)(web->replaced - web->replaced_counted) };
+	web->replaced_counted = web->replaced;
+	if (!c)
+		return;
+	ret_figures->requests = added(atomic_load(&c->http_requests), &web->counted.http_requests);
+	ret_figures->evicted = added(atomic_load(&c->http_evicted), &web->counted.http_evicted);
+	if (!web->up)
+		return;
+	ret_figures->connections = atomic_load(&c->http_connections);
+	ret_figures->atop_clients = atomic_load(&c->atop_clients);
+}
+
+pid_t web_pid(const struct web *web)
+{
+	struct helper_stats stats;
+
+	helper_stats(web->helper, &stats);
+	return stats.pid;
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The process that listens (src/web), as the agent's main loop owns it: starts it, opens the addresses and
+ * hands them over, asks every WEB_PING_NS whether it is alive, and replaces it when it has ended, hangs or
+ * does nothing but compute.
+ *
+ * Invariants
+ *  1. The agent has no listening TCP socket but while it hands it over, so that its end or hanging frees
+ *     the addresses.
+ *  2. Nothing here waits for the process but a change of addresses, for at most WEB_UNLISTEN_MS.
+ */
+#pragma once
+
+#include "agent/web_pages.h"
+#include "config/options.h"
+#include "model/model.h"
+
+/*
+ * It is replaced when it has not answered for so many intervals of pings, or for one in which it used most
+ * of a core.
+ */
+enum { WEB_HUNG_PINGS = 3 };
+enum { WEB_UNLISTEN_MS = 1000 };
+
+struct web_config {
+	const char *program; /* NULL: gpusonde-web, where it was built or is installed */
+	unsigned max_connections;
+	const char *hosts; /* copied; NULL: "" */
+	struct web_pages *pages; /* NULL in tests of programs that ask for none */
+	int64_t ping_ns; /* 0: WEB_PING_NS */
+};
+
+struct web;
+
+int web_new(sd_event *event, const struct web_config *config, struct web **ret_web);
+/* The process ends, and frees the addresses. */
+void web_free(struct web *web);
+
+/*
+ * Serves HTTP on @address in place of the former one; NULL: on none. On failure, which has been logged, the
+ * former one is closed.
+ */
+int web_listen(struct web *web, const char *address);
+/* The same for atop's addresses, either of which may be NULL. What cannot be opened is logged. */
+void web_listen_atop(struct web *web, const char *address, const char *name);
+/* Tries again what could not be opened for a replaced process. */
+void web_listen_again(struct web *web);
+
+/* Any thread may read the snapshot; the process is told of it without waking it. */
+void web_publish(struct web *web, const struct snapshot *snapshot);
+/* The first three: since the last call. */
+struct web_figures {
+	double requests, evicted, replaced;
+	unsigned connections, atop_clients;
+};
+
+void web_take_figures(struct web *web, struct web_figures *ret_figures);
+/* 0: none runs. */
+pid_t web_pid(const struct web *web);

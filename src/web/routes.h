@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The pages of the agent, as the process that listens and the agent both know them: a page's number is its
+ * place in routes.def. The variants that clients may choose are decided here, from headers and arguments, so
+ * that the agent needs only their numbers.
+ */
+#pragma once
+
+#include "serve/http.h"
+#include "view/view.h"
+
+enum web_page {
+#define PAGE(path_, methods_, local_, variant_, handle_, help_) PAGE_##handle_,
+#include "web/routes.def"
+#undef PAGE
+	WEB_PAGES
+};
+
+/* For http_route.variant. Numbers of variants are below HTTP_VARIANTS. */
+int metrics_variant(const struct http_request *request, void *userdata);
+/* -1: ?names= has an unknown value, see dcgm_refuse(). */
+int dcgm_variant(const struct http_request *request, void *userdata);
+/* -1, always: the answer depends on the time of the request, not only on a snapshot. */
+int uncached(const struct http_request *request, void *userdata);
+
+/* What a variant of /metrics/dcgm stands for; @variant at least 0, any value. */
+enum exposition dcgm_format(int variant);
+enum dcgm_names dcgm_names(int variant);
+/* The reply to an unknown value of ?names=. */
+int dcgm_refuse(struct http_reply *reply);
