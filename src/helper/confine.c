@@ -7,6 +7,8 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/nsfs.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sched.h>
@@ -93,13 +95,23 @@ static int set_capabilities(uint64_t wanted)
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
 }
 
-/*
- * Root that has lost its capabilities still owns root's files. Where the user cannot be changed (in a user
- * namespace of one user), the filter is what keeps it from writing.
- */
-static void leave_root(const struct confinement *confinement)
+static bool may_change_user(void)
 {
-	if (geteuid() != 0)
+	const uint64_t needed = CONFINE_CAPABILITY(SETUID) | CONFINE_CAPABILITY(SETGID);
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[WORDS];
+
+	return syscall(SYS_capget, &header, sets) == 0 && (sets[0].effective & needed) == needed;
+}
+
+/*
+ * Its owner's user, root above all, owns files and processes even without capabilities. Where the user cannot
+ * be changed (for want of rights, or in a user namespace of one user), the filter is what keeps it from
+ * writing.
+ */
+static void leave_user(const struct confinement *confinement)
+{
+	if (!may_change_user())
 		return;
 	/* In a container without this capability root may read the memory of root's processes alone. */
 	if (confinement->reads_memory && prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
@@ -119,13 +131,34 @@ static int give_up_rights(const struct confinement *confinement)
 		if (!(capabilities >> cap & 1))
 			prctl(PR_CAPBSET_DROP, cap); /* fails without CAP_SETPCAP, and beyond the last one */
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-	leave_root(confinement);
+	leave_user(confinement);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
 	/* The change of the user cleared the signal that comes with the owner's end. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	return set_capabilities(capabilities);
+}
+
+/* ---- files ---- */
+
+/*
+ * Refuses all of Landlock's rights on files to a process that opens none, should the filter of system calls
+ * miss a way. One that reads other processes cannot have it: Landlock forbids that, too (ptrace access to
+ * processes that are not in the same domain). Kernels before 5.13 have none.
+ */
+static void refuse_files(void)
+{
+	const struct landlock_ruleset_attr all = {
+		/* All up to the newest of Landlock's first version. */
+		.handled_access_fs = 2 * LANDLOCK_ACCESS_FS_MAKE_SYM - 1,
+	};
+	int ruleset = (int)syscall(SYS_landlock_create_ruleset, &all, sizeof(all), 0);
+
+	if (ruleset < 0)
+		return;
+	syscall(SYS_landlock_restrict_self, ruleset, 0);
+	close(ruleset);
 }
 
 /* ---- system calls ---- */
@@ -147,8 +180,7 @@ static const int always[] = {
 #endif
 };
 static const int opening[] = {
-	SYS_openat2,    SYS_statx,      SYS_fstatfs,
-	SYS_readlinkat, SYS_getdents64, SYS_ioctl, /* user namespaces: NS_GET_USERNS ... */
+	SYS_openat2,  SYS_statx, SYS_fstatfs, SYS_readlinkat, SYS_getdents64,
 #ifdef SYS_readlink
 	SYS_readlink,
 #endif
@@ -174,6 +206,8 @@ static const int serving[] = {
 	SYS_epoll_wait,
 #endif
 };
+/* Of files in /proc/PID/ns: whose user namespace it is. */
+static const uint32_t ioctl_commands[] = { NS_GET_USERNS, NS_GET_PARENT, NS_GET_OWNER_UID };
 /* F_SETOWN and F_SETSIG would send signals to others. */
 static const uint32_t fcntl_commands[] = {
 	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_ADD_SEALS,
@@ -248,15 +282,27 @@ static void allow_threads(struct filter *filter)
 	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS, 0, 0);
 }
 
+/* No code, and without @shared nothing that others see: a file that is mapped so could be written to. */
+static void allow_mapping(struct filter *filter, bool shared)
+{
+	begin_rule(filter, SYS_mmap, 2, 5);
+	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 3, 0);
+	add_instruction(filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3]), 0, 0);
+	add_instruction(filter, BPF_JMP | BPF_JSET | BPF_K, shared ? 0 : MAP_SHARED, 1, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+	add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
+}
+
 /*
  * Only for reading. The flags of openat2() lie in memory, where a filter cannot look: what it opens for
- * writing cannot be written to, since there is no write().
+ * writing cannot be written to, since there is no write(), and mapped only as allow_mapping() says.
  */
 static void allow_opening(struct filter *filter)
 {
 	const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
 
 	allow(filter, opening, ARRAY_SIZE(opening));
+	allow_values(filter, SYS_ioctl, 1, ioctl_commands, ARRAY_SIZE(ioctl_commands));
 	allow_without(filter, SYS_openat, 2, writing);
 #ifdef SYS_open
 	allow_without(filter, SYS_open, 1, writing);
@@ -274,7 +320,7 @@ static int filter_calls(const struct confinement *confinement)
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	allow(&filter, always, ARRAY_SIZE(always));
-	allow_without(&filter, SYS_mmap, 2, PROT_EXEC);
+	allow_mapping(&filter, !confinement->opens || confinement->shares_memory);
 	allow_without(&filter, SYS_mprotect, 2, PROT_EXEC);
 	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
 	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
@@ -308,6 +354,8 @@ int confine(const struct confinement *confinement, int owner)
 		r = give_up_rights(confinement);
 	if (r == 0 && getppid() != owner)
 		r = -ESRCH;
+	if (r == 0 && !confinement->opens)
+		refuse_files();
 	if (r == 0 && !SANITIZED)
 		r = filter_calls(confinement);
 	return r;

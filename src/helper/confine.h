@@ -12,6 +12,7 @@ struct confinement {
 	uint64_t capabilities; /* that it keeps if it has them: CONFINE_CAPABILITY(SYS_PTRACE) ... */
 	bool opens; /* it may open files and folders, for reading */
 	bool reads_memory; /* process_vm_readv() of other processes */
+	bool shares_memory; /* that it may write to; implied without @opens */
 	bool threads;
 	bool changes_rights; /* opens files as users other than root, by threads: setfsuid() ... */
 	bool serves; /* accepts connections of sockets that it is given; threads, and no processes */
@@ -19,8 +20,8 @@ struct confinement {
 };
 
 /*
- * Ends with @owner, cannot be traced or dump core, keeps the capabilities alone, as another user than root
- * if it can change to one, and filters system calls. In this order, so that a failure leaves nothing of the
- * later ones. -errno; -ESRCH: the owner has ended.
+ * Ends with @owner, cannot be traced or dump core, keeps the capabilities alone, as the user nobody if it can
+ * change to that one, and filters system calls. In this order, so that a failure leaves nothing of the later
+ * ones. -errno; -ESRCH: the owner has ended.
  */
 int confine(const struct confinement *confinement, int owner);

@@ -221,6 +221,9 @@ int helper_spawn(const char *program, const char *role, uint64_t capabilities, p
 	if (r < 0)
 		return r;
 	snprintf(owner, sizeof(owner), "%d", (int)getpid());
+	/* So that it can change to a user of its own; those of our file it could pass to others. */
+	if (!capabilities_lowered())
+		capabilities |= UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID;
 	pass_capabilities(capabilities, &passed);
 	r = spawn(program, argv, theirs, &pid);
 	keep_capabilities(&passed);

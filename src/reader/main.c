@@ -36,6 +36,7 @@ static const struct role roles[] = {
 	    .capabilities = SYMBOLS_CAPABILITIES,
 	    .opens = true,
 	    .reads_memory = true,
+	    .shares_memory = true,
 	    .threads = true,
 	    .changes_rights = true,
 	    .memory_bytes = UINT64_C(512) * MIB },

@@ -6,10 +6,14 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +33,7 @@
 
 static pid_t tester;
 static char byte;
+static char path_of_all[] = "/tmp/gpusonde-test-confine-XXXXXX"; /* everyone may write to it */
 
 /* Each returns 0 if it was refused. */
 static int try_open(void)
@@ -83,6 +88,27 @@ static int try_root(void)
 static int try_dump(void)
 {
 	return prctl(PR_GET_DUMPABLE) != 0;
+}
+
+/* The filter cannot see what openat2() is asked, so a file may be open for writing. */
+static int try_write_by_mapping(void)
+{
+	const uint64_t how[3] = { O_RDWR };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path_of_all, how, sizeof(how));
+
+	if (fd < 0)
+		_exit(98);
+	return mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED || write(fd, "x", 1) == 1 ||
+	       mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED;
+}
+
+static int try_ioctl(void)
+{
+	int n, fd = open(path_of_all, O_RDONLY);
+
+	if (fd < 0)
+		_exit(98);
+	return ioctl(fd, FIONREAD, &n) == 0;
 }
 
 static int ends_with(const struct confinement *confinement, int (*attempt)(void))
@@ -153,6 +179,24 @@ static void may_do_what_its_role_needs(void **state)
 	assert_int_equal(ends_with(&role, try_read_memory), 0);
 }
 
+static void writes_to_nothing_that_it_opens(void **state)
+{
+	const struct confinement role = { .name = "confined", .opens = true };
+	int fd = mkstemp(path_of_all);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "text", 4), 4);
+	assert_int_equal(fchmod(fd, 0666), 0);
+	close(fd);
+	if (!SANITIZED) {
+		assert_int_equal(ends_with(&role, try_write_by_mapping), 0);
+		assert_int_equal(ends_with(&role, try_ioctl), 0);
+	}
+	unlink(path_of_all);
+	needs_filter();
+}
+
 static void does_not_outlive_its_owner(void **state)
 {
 	(void)state;
@@ -165,6 +209,7 @@ int main(void)
 		cmocka_unit_test(may_do_nothing_else),
 		cmocka_unit_test(leaves_root_and_dumps_nothing),
 		cmocka_unit_test(may_do_what_its_role_needs),
+		cmocka_unit_test(writes_to_nothing_that_it_opens),
 		cmocka_unit_test(does_not_outlive_its_owner),
 	};
 
