@@ -190,8 +190,8 @@ static const int opening[] = {
 };
 static const int reading_memory[] = { SYS_process_vm_readv };
 static const int threading[] = {
-	SYS_clone3,      SYS_clone,      SYS_set_robust_list, SYS_rseq,       SYS_sched_setscheduler,
-	SYS_setpriority, SYS_ioprio_set, SYS_prctl,           SYS_socketpair,
+	SYS_set_robust_list, SYS_rseq,       SYS_sched_setscheduler,
+	SYS_setpriority,     SYS_ioprio_set, SYS_socketpair,
 };
 /* Of the calling thread alone, within what the process may have. */
 static const int changing_rights[] = { SYS_getgroups, SYS_setgroups, SYS_capget, SYS_capset };
@@ -320,7 +320,7 @@ static int filter_calls(const struct confinement *confinement)
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	add_instruction(&filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
 	allow(&filter, always, ARRAY_SIZE(always));
-	allow_mapping(&filter, !confinement->opens || confinement->shares_memory);
+	allow_mapping(&filter, confinement->shares_memory);
 	allow_without(&filter, SYS_mprotect, 2, PROT_EXEC);
 	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
 	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
@@ -330,15 +330,15 @@ static int filter_calls(const struct confinement *confinement)
 		allow(&filter, reading_memory, ARRAY_SIZE(reading_memory));
 	if (confinement->threads)
 		allow(&filter, threading, ARRAY_SIZE(threading));
+	if (confinement->threads || confinement->serves)
+		allow_threads(&filter);
 	if (confinement->changes_rights) {
 		allow(&filter, changing_rights, ARRAY_SIZE(changing_rights));
 		for (size_t i = 0; i < ARRAY_SIZE(changing_ids); i++)
 			allow_but_root(&filter, changing_ids[i]);
 	}
-	if (confinement->serves) {
+	if (confinement->serves)
 		allow(&filter, serving, ARRAY_SIZE(serving));
-		allow_threads(&filter);
-	}
 	add_instruction(&filter, BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 	program = (struct sock_fprog){ filter.n, filter.code };
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;

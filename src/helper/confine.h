@@ -12,10 +12,10 @@ struct confinement {
 	uint64_t capabilities; /* that it keeps if it has them: CONFINE_CAPABILITY(SYS_PTRACE) ... */
 	bool opens; /* it may open files and folders, for reading */
 	bool reads_memory; /* process_vm_readv() of other processes */
-	bool shares_memory; /* that it may write to; implied without @opens */
-	bool threads;
+	bool shares_memory; /* maps it, and files with it */
+	bool threads; /* and no processes */
 	bool changes_rights; /* opens files as users other than root, by threads: setfsuid() ... */
-	bool serves; /* accepts connections of sockets that it is given; threads, and no processes */
+	bool serves; /* accepts connections of sockets that it is given, with threads */
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */
 };
 

@@ -21,6 +21,7 @@
 const struct confinement web_confinement = {
 	.name = "gpusonde-web",
 	.serves = true,
+	.shares_memory = true,
 	.memory_bytes = UINT64_C(1) << 30,
 };
 

@@ -18,9 +18,19 @@ import time
 from lib import rows, traced
 from lib.capabilities import (ALL, LOST, OTHER, TRACING, USER, bits, has_multi, kernel_log_misses, kernel_log_verdict, missing, missing_of_ours, perf_level,
                               records_miss, tracing_needs)
-from lib.e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, contains, equal, run, values, wait_for
+from lib.e2e import GPUSONDE, PATIENCE_S, SOURCE, Skip, Worker, children, comm, contains, equal, run, values, wait_for
 from lib.capabilities_run import (XIDS, agent_counts, agent_of, as_user, decided, denied, doctor, gpusonde, in_place, needs_btf, needs_root, place,
                             trace_checks, trace_command, trace_process)
+
+
+# What the unit has so that its processes get another user than the agent's.
+USERS = {"SETUID", "SETGID"}
+NOBODY = 65534
+
+
+def user_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^Uid:\t\d+\t(\d+)", f.read(), re.M)[1])
 
 
 def needs_multi():
@@ -341,21 +351,28 @@ def test_a_user_namespace():
 
 
 def test_the_unit_names_what_is_needed():
-    """The service has what docs/capabilities.md names for a kernel with uprobe_multi, no more; and with that nothing is missing."""
+    """
+    The service has what docs/capabilities.md names for a kernel with uprobe_multi, and what its processes change users with, no more; and
+    with that nothing is missing.
+    """
     with open(f"{SOURCE}/deploy/systemd/gpusonde.service", encoding="utf-8") as f:
         unit = f.read()
     with open(f"{SOURCE}/docs/capabilities.md", encoding="utf-8") as f:
         table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in f if line.startswith("| `")]
     wanted = {row[0].strip("`").removeprefix("CAP_") for row in table if "without uprobe_multi" not in row[1] and "3 or more" not in row[1]}
     for key in ("AmbientCapabilities", "CapabilityBoundingSet"):
-        equal({name.removeprefix("CAP_") for name in re.search(rf"^{key}=(.*)$", unit, re.M)[1].split()}, wanted, key)
+        equal({name.removeprefix("CAP_") for name in re.search(rf"^{key}=(.*)$", unit, re.M)[1].split()}, wanted | USERS, key)
     with open(f"{SOURCE}/docs/tracing.md", encoding="utf-8") as f:
         needs = re.search(r"^## What it needs\n(.*?)^## ", f.read(), re.M | re.S)[1]
     for name in {row[0] for row in table if "dmesg" not in row[1]}:
         contains(needs, name)
     needs_multi()
-    with agent_of(as_user(sorted(wanted), "--no-new-privs")) as agent:
+    for name in USERS:
+        contains(needs, f"CAP_{name}")
+    with agent_of(as_user(sorted(wanted | USERS), "--no-new-privs", uid=OTHER)) as agent:
         equal((decided(agent)["enabled"], missing(agent.log())), (True, records_miss()), agent.log())
+        users = {comm(child): user_of(child) for child in children(agent.process.pid)}
+        equal((users["gpusonde-web"], users["gpusonde-nvml"]), (NOBODY, user_of(agent.process.pid)), "users of the agent's processes")
 
 
 if __name__ == "__main__":

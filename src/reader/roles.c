@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reader/roles.h"
+
+#include <string.h>
+
+#include "symbolize/serve.h"
+#include "trace/reader_files.h"
+#include "trace/reader_sites.h"
+
+enum { MIB = 1 << 20 };
+
+/* Memory: four times what the largest of NVIDIA's libraries takes, see docs/benchmarks.md. */
+const struct reader_role reader_roles[] = {
+	{ "files",
+	  { .name = "gpusonde-files",
+	    .capabilities = READER_FILES_CAPABILITIES,
+	    .opens = true,
+	    .memory_bytes = UINT64_C(64) * MIB },
+	  reader_files_serve },
+	{ "sites", { .name = "gpusonde-sites", .memory_bytes = UINT64_C(256) * MIB }, reader_sites_serve },
+	{ "symbols",
+	  { .name = "gpusonde-symbol",
+	    .capabilities = SYMBOLS_CAPABILITIES,
+	    .opens = true,
+	    .reads_memory = true,
+	    .shares_memory = true,
+	    .threads = true,
+	    .changes_rights = true,
+	    .memory_bytes = UINT64_C(512) * MIB },
+	  symbols_serve },
+	{ 0 },
+};
+
+const struct reader_role *reader_role_find(const char *name)
+{
+	for (const struct reader_role *role = reader_roles; role->name; role++)
+		if (strcmp(role->name, name) == 0)
+			return role;
+	return NULL;
+}
