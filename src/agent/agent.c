@@ -274,6 +274,7 @@ static int agent_start(struct agent *agent)
 	struct web_config listening = {
 		.max_connections = serving.max_connections,
 		.hosts = options_text(options, OPT_http_hosts),
+		.socket = options_text(options, OPT_web_socket),
 	};
 	int r = sd_event_default(&agent->event);
 

@@ -36,7 +36,7 @@ struct wanted {
 struct web {
 	sd_event *event;
 	struct web_config config;
-	char *hosts;
+	char *hosts, *socket;
 	struct helper *helper;
 	bool started; /* once; from then on it is replaced */
 	bool up; /* it has got everything but addresses */
@@ -236,6 +236,18 @@ static void close_addresses(struct web *web, unsigned what)
 	close(ends[0]);
 }
 
+static void explain(const struct web *web, int error)
+{
+	if (web->socket)
+		log_error(
+			"cannot reach the process that listens at %s: %s; start gpusonde-web.socket, or set "
+			"web.socket to none",
+			web->socket, strerror(-error));
+	else
+		log_error("cannot start the process that listens, gpusonde-web: %s; reinstall gpusonde",
+			  strerror(-error));
+}
+
 /* Where nothing is served, no process is needed. */
 static int start_first(struct web *web)
 {
@@ -247,8 +259,7 @@ static int start_first(struct web *web)
 		r = 0;
 	}
 	if (r < 0)
-		log_error("cannot start the process that listens, gpusonde-web: %s; reinstall gpusonde",
-			  strerror(-r));
+		explain(web, r);
 	else
 		web->started = true;
 	return r;
@@ -297,9 +308,7 @@ static int on_retry(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 	r = stats.stuck > 0 ? -EBUSY : start_process(web);
 	if (r < 0) {
 		if (r != -EBUSY && r != -EAGAIN && log_limit_allow(&web->complaints))
-			log_error("cannot start the process that listens: %s; reinstall gpusonde if the "
-				  "program gpusonde-web is missing",
-				  strerror(-r));
+			explain(web, r);
 		arm(web->retry, RETRY_NS);
 		return 0;
 	}
@@ -334,13 +343,13 @@ static void on_answer(const void *message, size_t n, int fd, void *userdata)
 		web->pinged_ns = 0;
 }
 
-/* CPU time of the process; 0 if it has ended. */
+/* CPU time of the process; 0 if it has ended, or is a service's, which limits it. */
 static int64_t cpu_ns(const struct web *web)
 {
 	struct timespec ts;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(web_pid(web), &clock) != 0 || clock_gettime(clock, &ts) < 0)
+	if (!web_pid(web) || clock_getcpuclockid(web_pid(web), &clock) != 0 || clock_gettime(clock, &ts) < 0)
 		return 0;
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
@@ -377,6 +386,7 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 	const struct helper_config process = {
 		.program = config->program ? config->program : "gpusonde-web",
 		.role = WEB_ROLE,
+		.socket = config->socket,
 	};
 	struct web *web = calloc(1, sizeof(*web));
 	int r = 0;
@@ -390,7 +400,8 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 		web->config.ping_ns = WEB_PING_NS;
 	web->complaints = (struct log_limit){ .burst = 5, .interval_ns = 60 * NSEC_PER_SEC };
 	web->hosts = strdup(config->hosts ? config->hosts : "");
-	if (!web->hosts)
+	web->socket = config->socket ? strdup(config->socket) : NULL;
+	if (!web->hosts || (config->socket && !web->socket))
 		r = -ENOMEM;
 	else if (strlen(web->hosts) >= WEB_HOSTS_MAX)
 		r = -E2BIG;
@@ -425,6 +436,7 @@ void web_free(struct web *web)
 	closep(&web->news_fd);
 	sd_event_unref(web->event);
 	free(web->hosts);
+	free(web->socket);
 	free(web);
 }
 

@@ -24,6 +24,7 @@ enum { WEB_UNLISTEN_MS = 1000 };
 
 struct web_config {
 	const char *program; /* NULL: gpusonde-web, where it was built or is installed */
+	const char *socket; /* NULL, or where systemd starts it; copied */
 	unsigned max_connections;
 	const char *hosts; /* copied; NULL: "" */
 	struct web_pages *pages; /* NULL in tests of programs that ask for none */

@@ -46,18 +46,23 @@ enum { NOBODY = 65534, WORDS = _LINUX_CAPABILITY_U32S_3 };
 
 /* ---- life and limits ---- */
 
-static int live_and_die_with(const char *name, pid_t owner)
+/* 0: it still lives. */
+static int die_with(pid_t owner)
 {
+	if (!owner)
+		return 0;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
-	if (getppid() != owner)
-		return -ESRCH; /* it died before */
+	return getppid() == owner ? 0 : -ESRCH;
+}
+
+static void live_as(const char *name)
+{
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	prctl(PR_SET_NAME, name);
-	return 0;
 }
 
 static int set_limit(int resource, rlim_t value)
@@ -133,9 +138,6 @@ static int give_up_rights(const struct confinement *confinement)
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	leave_user(confinement);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
-		return -errno;
-	/* The change of the user cleared the signal that comes with the owner's end. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return -errno;
 	return set_capabilities(capabilities);
 }
@@ -344,16 +346,18 @@ static int filter_calls(const struct confinement *confinement)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0 ? -errno : 0;
 }
 
-int confine(const struct confinement *confinement, int owner)
+int confine(const struct confinement *confinement, pid_t owner)
 {
-	int r = live_and_die_with(confinement->name, owner);
+	int r = die_with(owner);
 
+	live_as(confinement->name);
 	if (r == 0)
 		r = set_limits(confinement);
 	if (r == 0)
 		r = give_up_rights(confinement);
-	if (r == 0 && getppid() != owner)
-		r = -ESRCH;
+	/* The change of the user cleared the signal that comes with the owner's end. */
+	if (r == 0)
+		r = die_with(owner);
 	if (r == 0 && !confinement->opens)
 		refuse_files();
 	if (r == 0 && !SANITIZED)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define CONFINE_CAPABILITY(name_) (UINT64_C(1) << CAP_##name_)
 
@@ -20,8 +21,8 @@ struct confinement {
 };
 
 /*
- * Ends with @owner, cannot be traced or dump core, keeps the capabilities alone, as the user nobody if it can
- * change to that one, and filters system calls. In this order, so that a failure leaves nothing of the later
- * ones. -errno; -ESRCH: the owner has ended.
+ * Ends with @owner (0: a service manager started it), cannot be traced or dump core, keeps the capabilities
+ * alone, as the user nobody if it can change to that one, and filters system calls. In this order, so that a
+ * failure leaves nothing of the later ones. -errno; -ESRCH: the owner has ended.
  */
-int confine(const struct confinement *confinement, int owner);
+int confine(const struct confinement *confinement, pid_t owner);

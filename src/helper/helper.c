@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +31,7 @@ struct started {
 	struct helper *helper;
 	struct started *next; /* in helper->killed */
 	pid_t pid;
-	int pidfd;
+	int pidfd; /* -1: a service's */
 	sd_event_source *on_exit;
 };
 
@@ -39,6 +41,7 @@ struct helper {
 	struct helper_ops ops;
 	void *userdata;
 	char program[PATH_MAX];
+	char *service; /* struct helper_config's socket */
 	struct started *now; /* the one that works */
 	int socket; /* to it */
 	sd_event_source *on_message;
@@ -81,6 +84,10 @@ static void drop(struct helper *helper)
 	helper->on_message = sd_event_source_disable_unref(helper->on_message);
 	closep(&helper->socket);
 	helper->socket = -1;
+	if (started->pidfd < 0) {
+		started_free(started);
+		return;
+	}
 	pidfd_send_signal(started->pidfd, SIGKILL, NULL, 0);
 	started->next = helper->killed;
 	helper->killed = started;
@@ -205,6 +212,30 @@ static int on_exit_of(_unused_ sd_event_source *source, _unused_ int fd, _unused
 
 /* ---- starting ---- */
 
+static int connect_service(struct helper *helper)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(helper->service) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, helper->service);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	helper->socket = TAKE_FD(fd);
+	return 0;
+}
+
+static int begin(struct helper *helper, struct started *started)
+{
+	if (helper->service)
+		return connect_service(helper);
+	return helper_spawn(helper->program, helper->config.role, helper->config.capabilities, &started->pid,
+			    &started->pidfd, &helper->socket);
+}
+
 static int start_program(struct helper *helper)
 {
 	struct started *started;
@@ -219,8 +250,7 @@ static int start_program(struct helper *helper)
 		return -ENOMEM;
 	started->helper = helper;
 	started->pidfd = -1;
-	r = helper_spawn(helper->program, helper->config.role, helper->config.capabilities, &started->pid,
-			 &started->pidfd, &helper->socket);
+	r = begin(helper, started);
 	if (r < 0) {
 		free(started);
 		helper->started_ns = clock_mono_ns();
@@ -230,7 +260,9 @@ static int start_program(struct helper *helper)
 	helper->now = started;
 	helper->started_ns = clock_mono_ns();
 	helper->starts++;
-	r = sd_event_add_io(helper->event, &started->on_exit, started->pidfd, EPOLLIN, on_exit_of, started);
+	if (started->pidfd >= 0)
+		r = sd_event_add_io(helper->event, &started->on_exit, started->pidfd, EPOLLIN, on_exit_of,
+				    started);
 	if (r >= 0)
 		r = sd_event_add_io(helper->event, &helper->on_message, helper->socket, EPOLLIN, on_message,
 				    helper);
@@ -293,7 +325,8 @@ int helper_new(sd_event *event, const struct helper_config *config, const struct
 	helper->userdata = userdata;
 	helper->socket = -1;
 	helper->message = malloc(HELPER_MESSAGE_MAX);
-	if (!helper->message)
+	helper->service = config->socket ? strdup(config->socket) : NULL;
+	if (!helper->message || (config->socket && !helper->service))
 		return -ENOMEM;
 	helper_find_program(config->program, config->capabilities, helper->program);
 	r = sd_event_add_time(event, &helper->deadline, CLOCK_MONOTONIC, 0, 1000, on_deadline, helper);
@@ -325,5 +358,6 @@ void helper_free(struct helper *helper)
 	sd_event_source_disable_unref(helper->idle);
 	sd_event_unref(helper->event);
 	free(helper->message);
+	free(helper->service);
 	free(helper);
 }

@@ -35,6 +35,11 @@ struct helper_config {
 	/* Its executable: a path, or a name: where that was built or is installed; NULL: gpusonde-reader. */
 	const char *program;
 	const char *role; /* its argument, a static string */
+	/*
+	 * NULL, or where a service manager starts it for each connection: then it is not our child, may have
+	 * another user, and ends when the connection does. SOCK_SEQPACKET; copied.
+	 */
+	const char *socket;
 	uint64_t capabilities; /* bits of what it may keep (confine.h), if this process has them */
 	unsigned max_stuck; /* so many that were killed and do not end: no further one is started */
 	int64_t idle_ns; /* ends after so long without a message; 0: never */
@@ -53,7 +58,7 @@ struct helper_ops {
 struct helper_stats {
 	uint64_t starts, crashes, hung;
 	unsigned stuck; /* killed, not ended */
-	pid_t pid; /* 0: none runs */
+	pid_t pid; /* 0: none runs, or it is a service's */
 };
 
 /*

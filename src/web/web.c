@@ -6,16 +6,21 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <systemd/sd-event.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "helper/message.h"
 #include "serve/atop_server.h"
 #include "serve/http.h"
 #include "web/ask.h"
 #include "web/routes.h"
+
+/* Below half of WatchdogSec= of gpusonde-web.service. */
+#define WATCH_NS (10 * NSEC_PER_SEC)
 
 /* 4096 connections, and every page at its maximum: more than a process that is not misused needs. */
 const struct confinement web_confinement = {
@@ -26,7 +31,7 @@ const struct confinement web_confinement = {
 };
 
 struct web {
-	int channel;
+	int channel, watchdog;
 	sd_event *event;
 	const struct web_news *news;
 	struct web_counts *counts;
@@ -35,6 +40,7 @@ struct web {
 	struct http *http;
 	struct atop_server *atop;
 	atomic_bool pinged; /* and not answered yet */
+	atomic_bool watched; /* and systemd not told yet */
 	char *message; /* MESSAGE_MAX bytes */
 };
 
@@ -156,6 +162,8 @@ static void on_round(void *userdata)
 
 	if (atomic_exchange(&web->pinged, false))
 		(void)send_with_fd(web->channel, &pong, sizeof(pong), -1);
+	if (atomic_exchange(&web->watched, false))
+		(void)send(web->watchdog, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
 	http_stats(web->http, &http);
 	atomic_store(&web->counts->http_requests, http.requests);
 	atomic_store(&web->counts->http_evicted, http.evicted);
@@ -259,10 +267,32 @@ static int on_order(sd_event_source *source, _unused_ int socket, _unused_ uint3
 	return r < 0 ? sd_event_exit(sd_event_source_get_event(source), EXIT_FAILURE) : 0;
 }
 
+static int on_watch(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct web *web = userdata;
+
+	if (web->http) {
+		atomic_store(&web->watched, true);
+		http_wake(web->http);
+	}
+	return sd_event_source_set_time_relative(source, WATCH_NS / NSEC_PER_USEC);
+}
+
+static int watch(struct web *web)
+{
+	sd_event_source *timer;
+	int r = sd_event_add_time_relative(web->event, &timer, CLOCK_MONOTONIC, WATCH_NS / NSEC_PER_USEC,
+					   USEC_PER_SEC, on_watch, web);
+
+	return r < 0 ? r : sd_event_source_set_enabled(timer, SD_EVENT_ON);
+}
+
 static int obey_all(struct web *web)
 {
 	int r = sd_event_new(&web->event);
 
+	if (r >= 0 && web->watchdog >= 0)
+		r = watch(web);
 	if (r >= 0)
 		r = sd_event_add_io(web->event, NULL, web->channel, EPOLLIN, on_order, web);
 	while (r >= 0 && sd_event_get_state(web->event) != SD_EVENT_FINISHED) {
@@ -272,10 +302,11 @@ static int obey_all(struct web *web)
 	return r;
 }
 
-int web_serve(int channel)
+int web_serve(int channel, int watchdog)
 {
 	struct web web = {
 		.channel = channel,
+		.watchdog = watchdog,
 		.pages.socket = -1,
 		.atop_pages.socket = -1,
 		.message = malloc(MESSAGE_MAX),

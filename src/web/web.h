@@ -16,5 +16,8 @@
 
 extern const struct confinement web_confinement;
 
-/* Serves until the agent closes @channel. Returns the exit status. */
-int web_serve(int channel);
+/*
+ * Serves until the agent closes @channel. @watchdog, -1 for none: where systemd is told that both threads are
+ * alive. Returns the exit status.
+ */
+int web_serve(int channel, int watchdog);
