@@ -305,7 +305,7 @@ static int on_retry(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 
 	helper_stats(web->helper, &stats);
 	/* What was killed has the addresses until it has ended. */
-	r = stats.stuck > 0 ? -EBUSY : start_process(web);
+	r = stats.killed > 0 ? -EBUSY : start_process(web);
 	if (r < 0) {
 		if (r != -EBUSY && r != -EAGAIN && log_limit_allow(&web->complaints))
 			explain(web, r);

@@ -26,11 +26,18 @@
 #define BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 #define HEALTHY_NS (60 * NSEC_PER_SEC)
 
+/* A killed process that has not ended after so long is stuck: the kernel does not let it. */
+#define STUCK_NS NSEC_PER_SEC
+
+enum { ENDING_MAX = 8 }; /* so many killed ones beside those may be about to end */
+
 /* A process that was started and has not ended. */
 struct started {
 	struct helper *helper;
 	struct started *next; /* in helper->killed */
 	pid_t pid;
+	uint64_t owner; /* helper_mark() */
+	int64_t killed_ns;
 	int pidfd; /* -1: a service's */
 	sd_event_source *on_exit;
 };
@@ -41,6 +48,11 @@ struct helper {
 	struct helper_ops ops;
 	void *userdata;
 	char program[PATH_MAX];
+	/*
+	 * Of the program, kept open from the start: after an upgrade the one of our own version is still
+	 * executed. -1: it could not be opened yet.
+	 */
+	int program_fd;
 	char *service; /* struct helper_config's socket */
 	struct started *now; /* the one that works */
 	int socket; /* to it */
@@ -89,6 +101,7 @@ static void drop(struct helper *helper)
 		return;
 	}
 	pidfd_send_signal(started->pidfd, SIGKILL, NULL, 0);
+	started->killed_ns = clock_mono_ns();
 	started->next = helper->killed;
 	helper->killed = started;
 	helper->killed_n++;
@@ -212,6 +225,16 @@ static int on_exit_of(_unused_ sd_event_source *source, _unused_ int fd, _unused
 
 /* ---- starting ---- */
 
+static unsigned count_stuck(const struct helper *helper)
+{
+	int64_t now_ns = clock_mono_ns();
+	unsigned n = 0;
+
+	for (const struct started *started = helper->killed; started; started = started->next)
+		n += now_ns - started->killed_ns > STUCK_NS;
+	return n;
+}
+
 static int connect_service(struct helper *helper)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -230,10 +253,16 @@ static int connect_service(struct helper *helper)
 
 static int begin(struct helper *helper, struct started *started)
 {
+	const char *slash = strrchr(helper->program, '/');
+
 	if (helper->service)
 		return connect_service(helper);
-	return helper_spawn(helper->program, helper->config.role, helper->config.capabilities, &started->pid,
-			    &started->pidfd, &helper->socket);
+	if (helper->program_fd < 0)
+		helper->program_fd = helper_open_program(helper->program);
+	if (helper->program_fd < 0)
+		return helper->program_fd;
+	return helper_spawn(helper->program_fd, slash ? slash + 1 : helper->program, helper->config.role,
+			    helper->config.capabilities, &started->pid, &started->pidfd, &helper->socket);
 }
 
 static int start_program(struct helper *helper)
@@ -241,8 +270,10 @@ static int start_program(struct helper *helper)
 	struct started *started;
 	int r;
 
-	if (helper->killed_n > helper->config.max_stuck)
+	if (count_stuck(helper) > helper->config.max_stuck)
 		return -EBUSY;
+	if (helper->killed_n > helper->config.max_stuck + ENDING_MAX)
+		return -EAGAIN;
 	if (clock_mono_ns() < helper->not_before_ns)
 		return -EAGAIN;
 	started = calloc(1, sizeof(*started));
@@ -294,13 +325,28 @@ void helper_deadline(struct helper *helper, int64_t in_ns)
 		timer_off(helper->deadline);
 }
 
+void helper_mark(struct helper *helper, uint64_t owner)
+{
+	if (helper->now)
+		helper->now->owner = owner;
+}
+
+bool helper_is_stuck_for(const struct helper *helper, uint64_t owner)
+{
+	for (const struct started *started = helper->killed; started; started = started->next)
+		if (started->owner == owner)
+			return true;
+	return false;
+}
+
 void helper_stats(const struct helper *helper, struct helper_stats *ret_stats)
 {
 	*ret_stats = (struct helper_stats){
 		.starts = helper->starts,
 		.crashes = helper->crashes,
 		.hung = helper->hung,
-		.stuck = helper->killed_n,
+		.killed = helper->killed_n,
+		.stuck = count_stuck(helper),
 		.pid = helper->now ? helper->now->pid : 0,
 	};
 }
@@ -324,11 +370,13 @@ int helper_new(sd_event *event, const struct helper_config *config, const struct
 	helper->ops = *ops;
 	helper->userdata = userdata;
 	helper->socket = -1;
+	helper->program_fd = -1;
 	helper->message = malloc(HELPER_MESSAGE_MAX);
 	helper->service = config->socket ? strdup(config->socket) : NULL;
 	if (!helper->message || (config->socket && !helper->service))
 		return -ENOMEM;
 	helper_find_program(config->program, config->capabilities, helper->program);
+	helper->program_fd = helper_open_program(helper->program);
 	r = sd_event_add_time(event, &helper->deadline, CLOCK_MONOTONIC, 0, 1000, on_deadline, helper);
 	if (r >= 0)
 		r = sd_event_add_time(event, &helper->idle, CLOCK_MONOTONIC, 0, 1000000, on_idle, helper);
@@ -357,6 +405,7 @@ void helper_free(struct helper *helper)
 	sd_event_source_disable_unref(helper->deadline);
 	sd_event_source_disable_unref(helper->idle);
 	sd_event_unref(helper->event);
+	closep(&helper->program_fd);
 	free(helper->message);
 	free(helper->service);
 	free(helper);

@@ -57,7 +57,8 @@ struct helper_ops {
 
 struct helper_stats {
 	uint64_t starts, crashes, hung;
-	unsigned stuck; /* killed, not ended */
+	unsigned killed; /* and not ended */
+	unsigned stuck; /* of these, for longer than a second */
 	pid_t pid; /* 0: none runs, or it is a service's */
 };
 
@@ -72,8 +73,8 @@ void helper_free(struct helper *helper);
 DEFINE_CLEANUP(struct helper *, helper_free, helper_freep)
 /*
  * Sends a message, to a new process if none runs. @fd (-1: none) stays the caller's. -EAGAIN: its queue is
- * full, or one that crashed may not yet be replaced; -EBUSY: too many are stuck; another error: it cannot be
- * started.
+ * full, or one that crashed or was killed may not yet be replaced; -EBUSY: too many are stuck; another error:
+ * it cannot be started.
  */
 int helper_send(struct helper *helper, const void *message, size_t n, int fd);
 /* It must send a message within @in_ns from now; 0: nothing is expected of it any more. */
@@ -89,4 +90,7 @@ void helper_stop(struct helper *helper);
  * nothing else meanwhile. The exception to invariant 1.
  */
 void helper_wait(struct helper *helper, int timeout_ms);
+/* On whose behalf the process works now, a number of the caller's; and whether one is stuck over that. */
+void helper_mark(struct helper *helper, uint64_t owner);
+bool helper_is_stuck_for(const struct helper *helper, uint64_t owner);
 void helper_stats(const struct helper *helper, struct helper_stats *ret_stats);

@@ -154,7 +154,7 @@ static int make_sockets(int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
-static int add_actions(posix_spawn_file_actions_t *actions, int socket)
+static int add_actions(posix_spawn_file_actions_t *actions, int program, int socket)
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
@@ -163,7 +163,9 @@ static int add_actions(posix_spawn_file_actions_t *actions, int socket)
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(actions, socket, HELPER_SOCKET);
 	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_SOCKET + 1);
+		r = posix_spawn_file_actions_adddup2(actions, program, HELPER_PROGRAM);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_PROGRAM + 1);
 	return -r;
 }
 
@@ -185,8 +187,9 @@ static int set_signals(posix_spawnattr_t *attributes)
 	return -r;
 }
 
-static int spawn(const char *program, char *const argv[], int socket, pid_t *ret_pid)
+static int spawn(int program, char *const argv[], int socket, pid_t *ret_pid)
 {
+	char path[40];
 	char *const none[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -194,26 +197,34 @@ static int spawn(const char *program, char *const argv[], int socket, pid_t *ret
 
 	if (r < 0)
 		return r;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", HELPER_PROGRAM);
 	r = -posix_spawnattr_init(&attributes);
 	if (r == 0) {
-		r = add_actions(&actions, socket);
+		r = add_actions(&actions, program, socket);
 		if (r == 0)
 			r = set_signals(&attributes);
 		if (r == 0)
-			r = -posix_spawn(ret_pid, program, &actions, &attributes, argv, none);
+			r = -posix_spawn(ret_pid, path, &actions, &attributes, argv, none);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	return r;
 }
 
-int helper_spawn(const char *program, const char *role, uint64_t capabilities, pid_t *ret_pid, int *ret_pidfd,
-		 int *ret_socket)
+int helper_open_program(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
+	int aside = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, FD_ASIDE);
+
+	return aside < 0 ? -errno : aside;
+}
+
+int helper_spawn(int program, const char *name, const char *role, uint64_t capabilities, pid_t *ret_pid,
+		 int *ret_pidfd, int *ret_socket)
 {
 	_cleanup_close_ int ours = -1, theirs = -1;
-	const char *slash = strrchr(program, '/');
 	char owner[16];
-	char *const argv[] = { (char *)(slash ? slash + 1 : program), (char *)role, owner, NULL };
+	char *const argv[] = { (char *)name, (char *)role, owner, NULL };
 	struct passed passed;
 	pid_t pid;
 	int r = make_sockets(&ours, &theirs);

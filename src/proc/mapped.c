@@ -20,10 +20,10 @@
 #include "proc/rights.h"
 
 /*
- * Whether @fd has the device and inode of the mapping. On btrfs and overlay stat() returns another device
- * than maps: there only the inode is compared.
+ * Whether it may be the mapped file. On btrfs and overlay stat() returns another device than maps: there
+ * same_as_mapped() says what the inode alone does not.
  */
-static bool same(int fd, const struct proc_mapped *mapping, const struct stat *st)
+static bool may_be(int fd, const struct proc_mapped *mapping, const struct stat *st)
 {
 	struct statfs fs;
 
@@ -33,6 +33,40 @@ static bool same(int fd, const struct proc_mapped *mapping, const struct stat *s
 		return true;
 	return fstatfs(fd, &fs) == 0 &&
 	       (fs.f_type == BTRFS_SUPER_MAGIC || fs.f_type == OVERLAYFS_SUPER_MAGIC);
+}
+
+/* By a mapping of our own, where its device is not that of stat(). */
+static bool same_as_mapped(int fd, const struct proc_mapped *mapping, const struct stat *st)
+{
+	uint64_t dev, ino;
+
+	if (st->st_dev == mapping->dev && st->st_ino == mapping->ino)
+		return true;
+	return proc_maps_identify(fd, &dev, &ino) == 0 && dev == mapping->dev && ino == mapping->ino;
+}
+
+static int look_at(int handle, const struct proc_mapped *mapping, struct stat *ret_st)
+{
+	int r = mapping->admit ? mapping->admit(handle, mapping->userdata) : 1;
+
+	if (r <= 0)
+		return r < 0 ? r : -EREMOTEIO;
+	return fstat(handle, ret_st) < 0 ? -errno : 0;
+}
+
+static int open_same(int handle, const struct proc_mapped *mapping, const struct stat *st, int *ret_fd,
+		     struct stat *ret_st)
+{
+	_cleanup_close_ int fd = -1;
+	int r = fd_reopen(handle, st, &fd);
+
+	if (r < 0)
+		return r;
+	if (!same_as_mapped(fd, mapping, st))
+		return -ESTALE;
+	*ret_fd = TAKE_FD(fd);
+	*ret_st = *st;
+	return 0;
 }
 
 static int open_area(const char *root, const struct proc_mapped *mapping, int *ret_handle)
@@ -59,10 +93,11 @@ static int open_mapped(const char *root, const struct proc_mapped *mapping, int 
 	int r;
 
 	if (open_area(root, &now, &handle) == 0) {
-		if (fstat(handle, &st) < 0)
-			return -errno;
-		if (same(handle, mapping, &st))
-			goto good;
+		r = look_at(handle, mapping, &st);
+		if (r < 0)
+			return r;
+		if (may_be(handle, mapping, &st))
+			return open_same(handle, mapping, &st, ret_fd, ret_st);
 	}
 	r = proc_maps_find(root, mapping->pid, mapping->dev, mapping->ino, &map);
 	if (r < 0)
@@ -72,16 +107,12 @@ static int open_mapped(const char *root, const struct proc_mapped *mapping, int 
 		now.start = map.start;
 		now.end = map.end;
 		r = open_area(root, &now, &handle);
+		if (r == 0)
+			r = look_at(handle, mapping, &st);
 		if (r < 0)
 			return r;
-		if (fstat(handle, &st) < 0)
-			return -errno;
 	}
-good:
-	r = fd_reopen(handle, &st, ret_fd);
-	if (r == 0)
-		*ret_st = st;
-	return r;
+	return open_same(handle, mapping, &st, ret_fd, ret_st);
 }
 
 /* Opens by name, below @folder. @exactly: the device must match, too, on any file system. */
@@ -105,14 +136,12 @@ static int open_named(const char *folder, const struct proc_mapped *mapping, boo
 	handle = (int)syscall(SYS_openat2, base, path, &how, sizeof(how));
 	if (handle < 0)
 		return -errno;
-	if (fstat(handle, &st) < 0)
-		return -errno;
-	if (!same(handle, mapping, &st) || (exactly && st.st_dev != mapping->dev))
+	r = look_at(handle, mapping, &st);
+	if (r < 0)
+		return r;
+	if (!may_be(handle, mapping, &st) || (exactly && st.st_dev != mapping->dev))
 		return -ESTALE;
-	r = fd_reopen(handle, &st, ret_fd);
-	if (r == 0)
-		*ret_st = st;
-	return r;
+	return open_same(handle, mapping, &st, ret_fd, ret_st);
 }
 
 int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *ret_fd, struct stat *ret_st)
@@ -120,7 +149,7 @@ int proc_mapped_open(const char *root, const struct proc_mapped *mapping, int *r
 	char folder[PATH_MAX];
 	int r = open_mapped(root, mapping, ret_fd, ret_st);
 
-	if (r == 0 || r == -ENOTSUP)
+	if (r == 0 || r == -ENOTSUP || r == -EREMOTEIO)
 		return r;
 	/* Used if map_files cannot be opened (no CAP_CHECKPOINT_RESTORE). */
 	snprintf(folder, sizeof(folder), "%s/%d/root", root, (int)mapping->pid);

@@ -17,6 +17,12 @@ struct proc_mapped {
 	uint64_t start, end, dev, ino;
 	const char *path; /* not NUL-terminated */
 	size_t path_n;
+	/*
+	 * NULL, or whether a file may be opened, by its handle (O_PATH), before its file system is asked
+	 * anything: 1, 0 (then -EREMOTEIO is returned), or -errno.
+	 */
+	int (*admit)(int handle, void *userdata);
+	void *userdata;
 };
 
 /* Opens exactly the mapped file. -ESTALE: the path now has another file; -ENOTSUP: not a regular file. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -127,4 +128,27 @@ int proc_maps_find(const char *root, pid_t pid, uint64_t dev, uint64_t ino, stru
 			return 0;
 		}
 	return r < 0 ? r : -ENOENT;
+}
+
+int proc_maps_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	_cleanup_(proc_maps_done) struct proc_maps maps;
+	struct proc_map map;
+	void *p = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
+	int r;
+
+	maps.fd = -1;
+	if (p == MAP_FAILED)
+		return -errno;
+	r = proc_maps_open("/proc", getpid(), &maps);
+	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0 &&
+	       !(map.start <= (uintptr_t)p && (uintptr_t)p < map.end))
+		;
+	munmap(p, page);
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	*ret_dev = map.dev;
+	*ret_ino = map.ino;
+	return 0;
 }

@@ -44,3 +44,5 @@ void proc_maps_done(struct proc_maps *maps);
 int proc_maps_next(struct proc_maps *maps, struct proc_map *ret_map);
 /* The first executable area of a file. -ENOENT. */
 int proc_maps_find(const char *root, pid_t pid, uint64_t dev, uint64_t ino, struct proc_map *ret_map);
+/* Device and inode of an open file as in /proc/PID/maps, of a mapping of our own. */
+int proc_maps_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);

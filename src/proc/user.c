@@ -9,20 +9,26 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
 enum { DEPTH_MAX = 33 }; /* of user namespaces, which the kernel limits to 32 */
 
+/* The first lines are enough: that of the groups, further on, has any length. */
 static int user_of_status(const char *root, uint32_t pid, uint32_t *ret_user)
 {
-	char path[128], text[4096];
+	_cleanup_close_ int fd = -1;
+	char path[128], text[1024];
 	const char *at;
-	size_t n;
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "%s/%u/status", root, pid);
-	if (read_file(path, text, sizeof(text), &n) < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
 		return -ESRCH;
+	text[n] = '\0';
 	at = strstr(text, "\nUid:");
 	return at && sscanf(at, "\nUid: %u", ret_user) == 1 ? 0 : -EBADMSG;
 }

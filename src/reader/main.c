@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "helper/spawn.h"
 #include "reader/roles.h"
@@ -18,6 +19,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "gpusonde-reader is started by gpusonde: run gpusonde agent instead\n");
 		return EXIT_FAILURE;
 	}
+	close(HELPER_PROGRAM);
 	if (confine(&role->confinement, atoi(argv[2])) < 0)
 		return EXIT_FAILURE;
 	return role->serve(HELPER_SOCKET);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,68 +106,37 @@ static int judge(struct files_reader *reader, const struct files_question *quest
 	return 0;
 }
 
-/* The mapped file without opening it. -ENOENT: it cannot be reached in this way. */
-static int handle_of(const struct files_question *question, int *ret_handle)
-{
-	char path[128];
+struct judging {
+	struct files_reader *reader;
+	const struct files_question *question;
+	struct files_opened *opened;
+};
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)question->pid,
-		 question->start, question->end);
-	*ret_handle = open(path, O_PATH | O_CLOEXEC);
-	return *ret_handle < 0 ? -ENOENT : 0;
+static int admit(int handle, void *userdata)
+{
+	struct judging *judging = userdata;
+	int r = judge(judging->reader, judging->question, handle, judging->opened);
+
+	return r < 0 ? r : judging->opened->allowed;
 }
 
-/*
- * Judged before it is opened, since opening may ask a program of its user; and again as opened, since another
- * file may have come to lie there.
- */
+/* Judged by the handle that is then opened: a file system that is not trusted is asked nothing. */
 static int open_mapped_file(struct files_reader *reader, const struct files_question *question,
 			    struct files_opened *opened, struct stat *st, int *ret_fd)
 {
+	struct judging judging = { reader, question, opened };
 	const struct proc_mapped mapped = { .pid = question->pid,
 					    .start = question->start,
 					    .end = question->end,
 					    .dev = question->dev,
 					    .ino = question->ino,
 					    .path = question->text,
-					    .path_n = strlen(question->text) };
-	_cleanup_close_ int handle = -1, fd = -1;
-	int r = handle_of(question, &handle);
+					    .path_n = strlen(question->text),
+					    .admit = admit,
+					    .userdata = &judging };
+	int r = proc_mapped_open("/proc", &mapped, ret_fd, st);
 
-	if (r == 0) {
-		r = judge(reader, question, handle, opened);
-		if (r < 0 || !opened->allowed)
-			return r;
-	}
-	r = proc_mapped_open("/proc", &mapped, &fd, st);
-	if (r == 0)
-		r = judge(reader, question, fd, opened);
-	if (r == 0 && opened->allowed)
-		*ret_fd = TAKE_FD(fd);
-	return r;
-}
-
-int files_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	_cleanup_(proc_maps_done) struct proc_maps maps;
-	struct proc_map map;
-	void *p = mmap(NULL, page, PROT_READ, MAP_PRIVATE, fd, 0);
-	int r;
-
-	maps.fd = -1;
-	if (p == MAP_FAILED)
-		return -errno;
-	r = proc_maps_open("/proc", getpid(), &maps);
-	while (r >= 0 && (r = proc_maps_next(&maps, &map)) > 0 &&
-	       !(map.start <= (uintptr_t)p && (uintptr_t)p < map.end))
-		;
-	munmap(p, page);
-	if (r <= 0)
-		return r < 0 ? r : -ENOENT;
-	*ret_dev = map.dev;
-	*ret_ino = map.ino;
-	return 0;
+	return r == -EREMOTEIO && !opened->allowed ? 0 : r;
 }
 
 static int open_expected_file(struct files_reader *reader, const struct files_question *question,
@@ -185,7 +153,7 @@ static int open_expected_file(struct files_reader *reader, const struct files_qu
 	if (r == 0 && st->st_size == 0)
 		r = -ENOENT;
 	if (r == 0)
-		r = files_identify(fd, &opened->dev, &opened->ino);
+		r = proc_maps_identify(fd, &opened->dev, &opened->ino);
 	if (r == 0)
 		*ret_fd = TAKE_FD(fd);
 	return r;

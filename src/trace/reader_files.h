@@ -70,5 +70,3 @@ int reader_files_serve(int channel);
 /* Goes through the areas of an answer; false: no more, or it is invalid. *at: 0 at first. */
 bool files_areas_next(const void *message, size_t n, size_t *at, struct files_area *ret_area,
 		      const char **ret_path);
-/* Device and inode of an open file as in /proc/PID/maps. */
-int files_identify(int fd, uint64_t *ret_dev, uint64_t *ret_ino);

@@ -27,6 +27,8 @@ enum { STUCK_MAX = 4 };
 struct request {
 	struct request *next;
 	enum files_op op;
+	int lost; /* -ETIMEDOUT, -EIO: a helper was, over it */
+	int64_t again_ns; /* then */
 	struct reader_file file;
 	struct files_opened opened; /* once it is open */
 	int fd;
@@ -84,9 +86,11 @@ static void request_free(struct request *request)
 /* ---- answers ---- */
 
 /* Answers the request and frees it. */
-static void finish(struct readers *readers, struct request *request, int error, const struct site_list *sites)
+static void finish(struct readers *readers, struct request *request, enum reader_outcome outcome, int error,
+		   const struct site_list *sites)
 {
 	struct reader_result result = {
+		.outcome = outcome,
 		.error = error,
 		.allowed = request->opened.allowed,
 		.by_users = request->opened.by_users,
@@ -103,7 +107,7 @@ static void finish(struct readers *readers, struct request *request, int error, 
 	memcpy(result.type, request->opened.type, sizeof(result.type));
 	result.type[sizeof(result.type) - 1] = '\0';
 	if (request->op == FILES_LOOK)
-		readers->ops.looked(request->file.pid, error, NULL, 0, readers->userdata);
+		readers->ops.looked(&request->file, outcome, error, NULL, 0, readers->userdata);
 	else
 		readers->ops.opened(&request->file, &result, readers->userdata);
 	closep(&result.fd);
@@ -117,8 +121,8 @@ static void finish_look(struct readers *readers, const void *message, size_t n)
 	int error = n < sizeof(*areas) || areas->error > 0 ? -EBADMSG : areas->error;
 
 	readers->requests_n--;
-	readers->ops.looked(request->file.pid, error, error < 0 ? NULL : message, error < 0 ? 0 : n,
-			    readers->userdata);
+	readers->ops.looked(&request->file, READER_ANSWERED, error, error < 0 ? NULL : message,
+			    error < 0 ? 0 : n, readers->userdata);
 	request_free(request);
 }
 
@@ -128,14 +132,14 @@ static void take_opened(struct readers *readers, const void *message, size_t n, 
 
 	request->fd = fd;
 	if (n != sizeof(request->opened)) {
-		finish(readers, request, -EBADMSG, NULL);
+		finish(readers, request, READER_ANSWERED, -EBADMSG, NULL);
 		return;
 	}
 	memcpy(&request->opened, message, n);
 	if (request->opened.error > 0)
 		request->opened.error = -EBADMSG;
 	if (request->opened.error < 0 || !request->opened.allowed || fd < 0)
-		finish(readers, request, request->opened.error, NULL);
+		finish(readers, request, READER_ANSWERED, request->opened.error, NULL);
 	else
 		queue_put(&readers->sites, request);
 }
@@ -172,8 +176,10 @@ static int send_file(struct readers *readers, const struct request *request)
 	snprintf(question.text, sizeof(question.text), "%.*s", (int)request->file.path_n, request->path);
 	if (r == 0)
 		r = helper_send(readers->files.helper, &question, sizeof(question), -1);
-	if (r == 0)
+	if (r == 0) {
+		helper_mark(readers->files.helper, request->file.asker);
 		helper_deadline(readers->files.helper, FILES_DEADLINE_NS);
+	}
 	return r;
 }
 
@@ -184,8 +190,10 @@ static int send_sites(struct readers *readers, const struct request *request)
 
 	sites_question_init(&question, readers->config.query, request->path);
 	r = helper_send(readers->sites.helper, &question, sizeof(question), request->fd);
-	if (r == 0)
+	if (r == 0) {
+		helper_mark(readers->sites.helper, request->file.asker);
 		helper_deadline(readers->sites.helper, SITES_DEADLINE_NS);
+	}
 	return r;
 }
 
@@ -195,20 +203,37 @@ static void try_again_later(struct queue *queue)
 	sd_event_source_set_enabled(queue->again, SD_EVENT_ONESHOT);
 }
 
+/* READER_ANSWERED: it was sent, or has to wait (-EAGAIN); else it ends so. */
+static enum reader_outcome send_request(struct readers *readers, const struct queue *queue,
+					const struct request *request, int *ret_error)
+{
+	*ret_error = -EAGAIN;
+	if (request->lost && clock_mono_ns() < request->again_ns)
+		return READER_ANSWERED;
+	/* A helper that cannot even be ended is enough. */
+	if ((request->lost || request->file.asker) &&
+	    helper_is_stuck_for(queue->helper, request->file.asker)) {
+		*ret_error = request->lost ? request->lost : -ETIMEDOUT;
+		return request->lost ? READER_LOST : READER_BARRED;
+	}
+	*ret_error = queue == &readers->files ? send_file(readers, request) : send_sites(readers, request);
+	return *ret_error < 0 && *ret_error != -EAGAIN ? READER_UNAVAILABLE : READER_ANSWERED;
+}
+
 static void serve_queue(struct readers *readers, struct queue *queue)
 {
 	while (queue->first && !queue->busy) {
-		int r = queue == &readers->files ? send_file(readers, queue->first) :
-						   send_sites(readers, queue->first);
+		int error;
+		enum reader_outcome outcome = send_request(readers, queue, queue->first, &error);
 
-		if (r == -EAGAIN) {
+		if (outcome != READER_ANSWERED) {
+			finish(readers, queue_take(queue), outcome, error, NULL);
+		} else if (error == -EAGAIN) {
 			try_again_later(queue);
 			return;
-		}
-		if (r < 0)
-			finish(readers, queue_take(queue), r, NULL);
-		else
+		} else {
 			queue->busy = true;
+		}
 	}
 }
 
@@ -247,6 +272,7 @@ static void on_sites_answer(const void *message, size_t n, int fd, void *userdat
 	struct readers *readers = userdata;
 	_cleanup_free_ struct site_list *list = NULL;
 	_unused_ _cleanup_close_ int file = fd;
+	struct request *request;
 	int r;
 
 	helper_deadline(readers->sites.helper, 0);
@@ -254,15 +280,28 @@ static void on_sites_answer(const void *message, size_t n, int fd, void *userdat
 		helper_reject(readers->sites.helper);
 		return;
 	}
+	request = queue_take(&readers->sites);
+	if (request->opened.by_users || request->file.asker)
+		helper_stop(readers->sites.helper);
 	r = sites_answer_take(message, n, &list);
-	finish(readers, queue_take(&readers->sites), r, list);
+	finish(readers, request, READER_ANSWERED, r, list);
 	serve(readers);
 }
 
 static void lost(struct readers *readers, struct queue *queue, bool hung)
 {
-	if (queue->busy)
-		finish(readers, queue_take(queue), hung ? -ETIMEDOUT : -EIO, NULL);
+	struct request *request = queue->busy ? queue->first : NULL;
+
+	if (request) {
+		queue_take(queue);
+		if (request->lost) {
+			finish(readers, request, READER_LOST, hung ? -ETIMEDOUT : -EIO, NULL);
+		} else {
+			request->lost = hung ? -ETIMEDOUT : -EIO;
+			request->again_ns = clock_mono_ns() + AGAIN_NS;
+			queue_put(queue, request);
+		}
+	}
 	serve(readers);
 }
 
@@ -315,14 +354,20 @@ static int add_request(struct readers *readers, enum files_op op, const struct r
 	return 0;
 }
 
-int readers_look(struct readers *readers, pid_t pid)
+int readers_look(struct readers *readers, pid_t pid, uint64_t asker)
 {
-	return add_request(readers, FILES_LOOK, &(struct reader_file){ .pid = pid });
+	return add_request(readers, FILES_LOOK, &(struct reader_file){ .pid = pid, .asker = asker });
 }
 
 int readers_open(struct readers *readers, const struct reader_file *file)
 {
 	return add_request(readers, file->pid ? FILES_OPEN : FILES_EXPECT, file);
+}
+
+bool readers_stuck_for(const struct readers *readers, uint64_t asker)
+{
+	return helper_is_stuck_for(readers->files.helper, asker) ||
+	       helper_is_stuck_for(readers->sites.helper, asker);
 }
 
 void readers_stats(const struct readers *readers, struct readers_stats *ret_stats)

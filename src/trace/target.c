@@ -69,7 +69,7 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size == 0)
 		return 0;
-	r = files_identify(fd, &mapping.dev, &mapping.ino);
+	r = proc_maps_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
 	target = target_file_current(targets, mapping.dev, mapping.ino);

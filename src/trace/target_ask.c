@@ -55,18 +55,24 @@ struct pending_file {
  * Containers run as root, mostly, and do not answer for each other: for them, the container stands for the
  * user.
  */
-static int user_of(struct targets *targets, pid_t pid, uint64_t *ret_user, uint32_t *ret_uid)
+int target_user_of(struct targets *targets, pid_t pid, uint64_t *ret_user, uint32_t *ret_uid)
 {
-	struct proc_identity identity;
+	struct proc_cgroup cgroup;
+	char path[128], text[4096];
+	size_t n;
 	int r = proc_user(targets->config.proc_root, (uint32_t)pid, ret_uid);
 
 	if (r < 0)
 		return r;
 	*ret_user = *ret_uid;
-	if (*ret_uid == 0 && proc_identify(targets->config.proc_root, (uint32_t)pid, &identity) == 0 &&
-	    identity.cgroup.kind != PROC_CGROUP_NONE && identity.cgroup.kind != PROC_CGROUP_UNIT)
-		*ret_user = UINT64_C(1) << 32 |
-			    (uint32_t)hash_bytes(identity.cgroup.id, strlen(identity.cgroup.id));
+	if (*ret_uid != 0)
+		return 0;
+	snprintf(path, sizeof(path), "%s/%d/cgroup", targets->config.proc_root, (int)pid);
+	if (read_file(path, text, sizeof(text), &n) < 0)
+		return 0;
+	proc_cgroup_parse(text, n, &cgroup);
+	if (cgroup.kind != PROC_CGROUP_NONE && cgroup.kind != PROC_CGROUP_UNIT)
+		*ret_user = UINT64_C(1) << 32 | (uint32_t)hash_bytes(cgroup.id, strlen(cgroup.id));
 	return 0;
 }
 
@@ -220,6 +226,18 @@ static int on_looking(_unused_ sd_event_source *source, _unused_ uint64_t usec, 
 	return 0;
 }
 
+static enum user_verdict may_ask(struct targets *targets, const struct pending_file *pending)
+{
+	/* Root's own processes, outside of containers, are nobody's attack. */
+	if (!pending->user)
+		return USER_MAY;
+	if (readers_stuck_for(targets->readers, pending->user))
+		return USER_BARRED;
+	if (!has_place(targets, pending))
+		return USER_BEYOND_SHARE;
+	return users_may_open(&targets->users, pending->user, clock_mono_ns());
+}
+
 int target_ask_file(struct targets *targets, const struct target_mapping *mapping)
 {
 	struct pending_file *known = pending_find(targets, mapping->dev, mapping->ino);
@@ -237,14 +255,11 @@ int target_ask_file(struct targets *targets, const struct target_mapping *mappin
 
 	if (known)
 		return add_waiter(targets, known, mapping);
-	r = user_of(targets, mapping->pid, &pending.user, &file.user);
+	r = target_user_of(targets, mapping->pid, &pending.user, &file.user);
 	if (r < 0)
 		return r;
-	/* Root's own processes, outside of containers, are nobody's attack. */
-	verdict = !pending.user ? USER_MAY :
-		  has_place(targets, &pending) ?
-				  users_may_open(&targets->users, pending.user, clock_mono_ns()) :
-				  USER_BEYOND_SHARE;
+	file.asker = pending.user;
+	verdict = may_ask(targets, &pending);
 	if (verdict != USER_MAY) {
 		if (verdict == USER_BEYOND_SHARE)
 			look_again(targets, mapping->pid);
@@ -266,7 +281,7 @@ bool target_ask_remembered(struct targets *targets, const struct target *target,
 	uint32_t uid;
 	char path[256];
 
-	if (!target->refused || user_of(targets, mapping->pid, &user, &uid) < 0)
+	if (!target->refused || target_user_of(targets, mapping->pid, &user, &uid) < 0)
 		return true;
 	if (user != target->refused_user)
 		return false;
@@ -286,35 +301,31 @@ int target_ask_expected(struct targets *targets, const char *path)
 
 int target_ask_look(struct targets *targets, pid_t pid)
 {
-	int64_t now_ns = clock_mono_ns();
 	uint64_t user;
 	uint32_t uid;
+	/* Who answers for it, now: it may end while the helper looks, and its PID be another one's. */
+	int r = target_user_of(targets, pid, &user, &uid);
 
-	if (users_any_barred(&targets->users, now_ns) && user_of(targets, pid, &user, &uid) == 0 &&
-	    users_barred(&targets->users, user, now_ns))
+	if (r < 0)
+		return r;
+	if (user && (users_barred(&targets->users, user, clock_mono_ns()) ||
+		     readers_stuck_for(targets->readers, user)))
 		return -EDQUOT;
-	return readers_look(targets->readers, pid);
+	return readers_look(targets->readers, pid, user);
 }
 
 /* ---- answers ---- */
 
-static void strike(struct targets *targets, pid_t pid)
-{
-	uint64_t user;
-	uint32_t uid;
-
-	/* Root's own processes, outside of containers, are nobody's attack. */
-	if (user_of(targets, pid, &user, &uid) == 0 && user != 0)
-		users_strike(&targets->users, user, clock_mono_ns());
-}
-
-static void on_looked(pid_t pid, int error, const void *message, size_t n, void *userdata)
+static void on_looked(const struct reader_file *file, enum reader_outcome outcome, int error,
+		      const void *message, size_t n, void *userdata)
 {
 	struct targets *targets = userdata;
 
-	if (error == -ETIMEDOUT || error == -EIO)
-		strike(targets, pid);
-	targets_looked(targets, pid, error, message, n);
+	if (outcome == READER_LOST && file->asker)
+		users_strike(&targets->users, file->asker, clock_mono_ns());
+	else if (outcome == READER_UNAVAILABLE)
+		targets_scan_again(targets);
+	targets_looked(targets, file->pid, error, message, n);
 }
 
 static uint32_t chosen_sites(const struct site_list *sites)
@@ -352,18 +363,22 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 {
 	const struct stat st = { .st_ctim = result->changed, .st_size = (off_t)result->size };
 	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
-	uint32_t sites = result->by_users ? chosen_sites(result->sites) : 0;
+	/* Root of a container is trusted with its files no more than a user, and counts for itself alone. */
+	uint32_t sites = result->by_users || pending->user >> 32 ? chosen_sites(result->sites) : 0;
+	unsigned roles = 0;
 	int r;
 
 	*ret_target = target;
 	if (target && target->file.fd >= 0)
 		return 0;
-	if (target && target_file_unchanged(target, mapping, &st)) {
+	if (target && target_file_unchanged(target, mapping, &st) && !target_file_is_more(target, mapping)) {
 		target->again_ns = MAX(target->again_ns, clock_mono_ns() + (int64_t)ASKED_NS);
 		return -ENOENT;
 	}
-	if (target)
+	if (target) {
+		roles = target->roles;
 		target_file_remove(targets, target);
+	}
 	*ret_target = NULL;
 	if (result->remote && !sites_resident(result->fd, result->size, result->sites)) {
 		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, ASKED_NS);
@@ -374,6 +389,8 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 		return -EDQUOT;
 	}
 	r = target_file_offer(targets, mapping, &st, TAKE_FD(result->fd), result->sites, &target);
+	if (r == 0)
+		target->roles |= roles;
 	if (r < 0 || target->file.fd < 0) {
 		if (sites)
 			users_detach(&targets->users, pending->user, sites);
@@ -415,7 +432,8 @@ static void take_expected(struct targets *targets, struct pending_file *pending,
 	    take_file(targets, pending, &mapping, result, &target) == 0)
 		target->expected = true;
 	/* What the helper lacks says nothing of the file, which stays attached. */
-	if (target || result->error == 0 || result->error == -ENOENT || result->error == -ENOTDIR)
+	if (target || (result->outcome == READER_ANSWERED &&
+		       (result->error == 0 || result->error == -ENOENT || result->error == -ENOTDIR)))
 		target_file_unexpect(targets, path, target);
 }
 
@@ -426,16 +444,22 @@ static void take_failure(struct targets *targets, const struct pending_file *pen
 {
 	const struct stat st = { 0 };
 
+	if (result->outcome == READER_LOST || result->outcome == READER_BARRED) {
+		if (pending->user && result->outcome == READER_LOST)
+			users_strike(&targets->users, pending->user, clock_mono_ns());
+		say_unread(targets, pending, path, TARGET_BARRED, result->type);
+		return;
+	}
+	if (result->outcome == READER_UNAVAILABLE) {
+		/* Found again by a scan. */
+		targets->stats.overflow++;
+		targets_scan_again(targets);
+		return;
+	}
 	switch (result->error) {
 	case 0:
 		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, JUDGED_NS);
 		say_unread(targets, pending, path, TARGET_UNTRUSTED, result->type);
-		break;
-	case -ETIMEDOUT:
-	case -EIO:
-		if (pending->user)
-			users_strike(&targets->users, pending->user, clock_mono_ns());
-		say_unread(targets, pending, path, TARGET_BARRED, result->type);
 		break;
 	case -ENOEXEC:
 	case -E2BIG:

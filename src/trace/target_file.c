@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "proc/mapped.h"
 #include "trace/target_private.h"
 
 #define LINGER_NS (2 * NSEC_PER_SEC)
@@ -56,11 +57,8 @@ void target_file_remove(struct targets *targets, struct target *target)
 }
 
 /* The file was modified in place: its probes would hit arbitrary code in the next process. */
-static int on_modified(_unused_ sd_event_source *source, _unused_ const struct inotify_event *event,
-		       void *userdata)
+static void rewritten(struct target *target)
 {
-	struct target *target = userdata;
-
 	/*
 	 * Not only switched off: sd-event of systemd 252 loops for ever over an event of an inode whose
 	 * sources are all off.
@@ -69,6 +67,14 @@ static int on_modified(_unused_ sd_event_source *source, _unused_ const struct i
 	target->rewritten = true;
 	target->expected = false;
 	target->targets->ops->file_gone(&target->file, target->targets->userdata);
+}
+
+static int on_modified(_unused_ sd_event_source *source, _unused_ const struct inotify_event *event,
+		       void *userdata)
+{
+	struct target *target = userdata;
+
+	rewritten(target);
 	if (target->file.processes == 0)
 		target_file_release(target->targets, target);
 	return 0;
@@ -83,6 +89,18 @@ static void watch(struct targets *targets, struct target *target)
 	/* Without a watch (too many, or not supported by this file system) writes go unnoticed. */
 	if (sd_event_add_inotify(targets->event, &target->watch, path, IN_MODIFY, on_modified, target) < 0)
 		target->watch = NULL;
+}
+
+/* Between the reading of its sites and the watch. What a server would have to be asked is not known. */
+static bool was_rewritten(const struct target *target)
+{
+	struct statx st;
+
+	return statx(target->file.fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_CTIME,
+		     &st) == 0 &&
+	       (st.stx_ctime.tv_sec != target->changed.tv_sec ||
+		st.stx_ctime.tv_nsec != (uint32_t)target->changed.tv_nsec ||
+		st.stx_size != (uint64_t)target->size);
 }
 
 /*
@@ -131,6 +149,7 @@ static int file_add(struct targets *targets, const struct target_mapping *mappin
 	target->file = (struct target_file){
 		.dev = mapping->dev, .ino = mapping->ino, .fd = -1, .path = target->path
 	};
+	target->roles = library_of_path(mapping->path, mapping->path_n);
 	target->generation = mapping->generation;
 	target->changed = st->st_ctim;
 	target->size = st->st_size;
@@ -147,6 +166,7 @@ int target_file_refuse(struct targets *targets, const struct target_mapping *map
 	int r = target ? 0 : file_add(targets, mapping, st, &target);
 
 	if (r == 0) {
+		target->roles |= library_of_path(mapping->path, mapping->path_n);
 		target->again_ns = again_ns;
 		target->refused = false;
 	}
@@ -170,6 +190,8 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 	target->again_ns = clock_mono_ns() + (clock_mono_ns() - begun_ns) * FILE_SHARE;
 	if (r == 0) {
 		watch(targets, target);
+		if (was_rewritten(target))
+			rewritten(target);
 		*ret_target = target;
 		return 0;
 	}
@@ -184,6 +206,11 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 	}
 	*ret_target = target;
 	return 0;
+}
+
+bool target_file_is_more(const struct target *target, const struct target_mapping *mapping)
+{
+	return library_of_path(mapping->path, mapping->path_n) & ~target->roles;
 }
 
 bool target_file_unchanged(const struct target *target, const struct target_mapping *mapping,
@@ -224,6 +251,19 @@ void target_file_refuse_for(struct targets *targets, const struct target_mapping
 	snprintf(target->refused_type, sizeof(target->refused_type), "%s", type);
 }
 
+static int open_here(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st)
+{
+	const struct proc_mapped mapped = { .pid = mapping->pid,
+					    .start = mapping->start,
+					    .end = mapping->end,
+					    .dev = mapping->dev,
+					    .ino = mapping->ino,
+					    .path = mapping->path,
+					    .path_n = mapping->path_n };
+
+	return proc_mapped_open(root, &mapped, ret_fd, ret_st);
+}
+
 int target_file_get(struct targets *targets, const struct target_mapping *mapping, struct target **ret_target)
 {
 	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
@@ -233,16 +273,20 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 
 	if (targets->readers && (!target || target->file.fd < 0)) {
 		/* Otherwise its owner could have it read all the time by touching it. */
-		if (target && clock_mono_ns() < target->again_ns &&
+		if (target && clock_mono_ns() < target->again_ns && !target_file_is_more(target, mapping) &&
 		    target_ask_remembered(targets, target, mapping))
 			return -ENOENT;
 		return target_ask_file(targets, mapping);
 	}
 	if (!target || target->file.fd < 0) {
-		r = target_open(targets->config.proc_root, mapping, &fd, &st);
+		r = open_here(targets->config.proc_root, mapping, &fd, &st);
 		if (r < 0) {
 			target_file_refused(targets, mapping, r);
 			return r;
+		}
+		if (target && target_file_is_more(target, mapping)) {
+			target_file_remove(targets, target);
+			target = NULL;
 		}
 		if (target && !target_file_unchanged(target, mapping, &st)) {
 			if (clock_mono_ns() < target->again_ns) {
@@ -334,7 +378,7 @@ int targets_expect(struct targets *targets, const char *path)
 	}
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return -ENOENT;
-	r = files_identify(fd, &mapping.dev, &mapping.ino);
+	r = proc_maps_identify(fd, &mapping.dev, &mapping.ino);
 	if (r < 0)
 		return r;
 	target = target_file_current(targets, mapping.dev, mapping.ino);

@@ -2,8 +2,8 @@
 /*
  * Shared by target*.c. Two sources find mappings: target_scan.c reads /proc, in time slices; target_records.c
  * reads the kernel's records, in time order. Both call targets_mapped() in target.c, possibly several times
- * for the same mapping. target_file.c holds the files and offers them to the engine, target_open.c opens
- * them, and target_process.c holds the processes and the targets that each maps.
+ * for the same mapping. target_file.c holds the files and offers them to the engine, target_ask.c has
+ * helpers open and read them, and target_process.c holds the processes and the targets that each maps.
  */
 #pragma once
 
@@ -18,10 +18,8 @@
 #include "trace/target.h"
 #include "trace/users.h"
 
-enum {
-	TARGET_PROCESS_FILES_MAX = 64, /* targets in one process */
-	TARGET_QUEUE_MAX = 65536, /* processes whose maps are to be read */
-};
+/* Targets in one process, and processes whose maps are to be read. */
+enum { TARGET_PROCESS_FILES_MAX = 64, TARGET_QUEUE_MAX = 65536 };
 
 /* A candidate file. Files that are not targets are stored, too, so that they are not read twice. */
 struct target {
@@ -31,6 +29,7 @@ struct target {
 	struct timespec changed;
 	off_t size;
 	int64_t again_ns; /* not a target: when it may be read again at the earliest, even if it changed */
+	unsigned roles; /* it was read for, by its names: mask of LIBRARY_BIT() */
 	bool refused; /* to this user, for that reason: another may ask at once */
 	uint64_t refused_user;
 	enum target_unread why;
@@ -56,6 +55,8 @@ struct target_held {
 struct target_process {
 	bool followed;
 	bool companions_wanted; /* it maps a traced library, so its libc is a candidate */
+	bool counted; /* for @user (users.h) */
+	uint64_t user;
 	uint32_t scan; /* number of the last scan that found it */
 	struct process_id id;
 	uint64_t since_ns; /* when it was first seen; an older fork record belongs to another process */
@@ -152,16 +153,18 @@ void target_file_refused(struct targets *targets, const struct target_mapping *m
 /* For a file that is not a target: whether it was neither modified nor replaced since it was read. */
 bool target_file_unchanged(const struct target *target, const struct target_mapping *mapping,
 			   const struct stat *st);
+/* Whether it was not read yet under this name. */
+bool target_file_is_more(const struct target *target, const struct target_mapping *mapping);
 /* Adds a file and asks the engine whether it is a target. Takes ownership of @fd. */
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
 		      int fd, const struct site_list *sites, struct target **ret_target);
-/* Adds a file that is not a target, or not to be read, until @again_ns. */
+/* Not a target, or not to be read, until @again_ns. */
 int target_file_refuse(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
 		       int64_t again_ns);
 /* What target_file_refuse() has noted holds for this user alone. */
 void target_file_refuse_for(struct targets *targets, const struct target_mapping *mapping, uint64_t user,
 			    enum target_unread why, const char *type);
-/* Marks all files at this path except @still as no longer expected. */
+/* All files at this path except @still are no longer expected. */
 void target_file_unexpect(struct targets *targets, const char *path, const struct target *still);
 /*
  * The file of a mapping, opened and offered if it is new. -ENOENT: not a target; -EINPROGRESS: a helper was
@@ -179,6 +182,8 @@ void target_file_remove(struct targets *targets, struct target *target);
 /* ---- target_ask.c ---- */
 int target_ask_init(struct targets *targets);
 void target_ask_done(struct targets *targets);
+/* Who answers for it (users.h), and its user. */
+int target_user_of(struct targets *targets, pid_t pid, uint64_t *ret_user, uint32_t *ret_uid);
 /* Asks for the file of a mapping. -EINPROGRESS, or why it is not asked for. */
 int target_ask_file(struct targets *targets, const struct target_mapping *mapping);
 /* Whether a refusal is this mapping's, too, whose process is then marked; or another user's. */
@@ -203,6 +208,7 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 
 /* ---- target_process.c ---- */
 struct target_process *targets_process(struct targets *targets, pid_t pid); /* NULL: unknown */
+/* NULL: there are too many, of all or of its user. */
 struct target_process *targets_process_add(struct targets *targets, pid_t pid, uint64_t time_ns);
 /* Drops mappings that reading number @looked of the maps did not find. */
 void targets_process_looked(struct targets *targets, struct target_process *process, uint32_t looked);
@@ -242,7 +248,3 @@ void targets_records_done(struct targets *targets);
 void targets_record(struct targets *targets, const struct perf_record *record);
 /* Handles records up to @until_ns. */
 void targets_records_handle(struct targets *targets, uint64_t until_ns);
-
-/* ---- target_open.c ---- */
-/* Opens the mapped file, no other. -ESTALE: another is mapped there; -ENOTSUP: not a regular file. */
-int target_open(const char *root, const struct target_mapping *mapping, int *ret_fd, struct stat *ret_st);

@@ -13,9 +13,31 @@ struct target_process *targets_process(struct targets *targets, pid_t pid)
 	return hashmap_get(&targets->by_pid, (uint64_t)pid, &index) ? &targets->processes[index] : NULL;
 }
 
+/* Whether its user may have one more. Commands that trace what their user started have no shares. */
+static bool count_process(struct targets *targets, struct target_process *process)
+{
+	uint32_t uid;
+
+	if (!targets->readers || target_user_of(targets, (pid_t)process->id.pid, &process->user, &uid) < 0 ||
+	    !process->user)
+		return true;
+	process->counted = users_process(&targets->users, process->user, targets->processes_n,
+					 TARGET_PROCESSES_MAX, clock_mono_ns()) == USER_MAY;
+	return process->counted;
+}
+
+static void uncount(struct targets *targets, const struct target_process *process)
+{
+	if (process->counted)
+		users_process_gone(&targets->users, process->user);
+}
+
 struct target_process *targets_process_add(struct targets *targets, pid_t pid, uint64_t time_ns)
 {
 	struct target_process *process = targets_process(targets, pid);
+	struct target_process added = { .id.pid = (uint32_t)pid,
+					.scan = targets->scan.number,
+					.since_ns = time_ns };
 	uint32_t cap = targets->processes_cap;
 
 	if (process)
@@ -32,13 +54,17 @@ struct target_process *targets_process_add(struct targets *targets, pid_t pid, u
 		targets->processes = process;
 		targets->processes_cap = cap;
 	}
-	if (hashmap_put(&targets->by_pid, (uint64_t)pid, targets->processes_n) < 0)
+	if (!count_process(targets, &added)) {
+		targets->stats.overflow++;
 		return NULL;
+	}
+	if (hashmap_put(&targets->by_pid, (uint64_t)pid, targets->processes_n) < 0) {
+		uncount(targets, &added);
+		return NULL;
+	}
+	proc_process_id(targets->config.proc_root, (uint32_t)pid, &added.id);
 	process = &targets->processes[targets->processes_n++];
-	*process = (struct target_process){ .id.pid = (uint32_t)pid,
-					    .scan = targets->scan.number,
-					    .since_ns = time_ns };
-	proc_process_id(targets->config.proc_root, (uint32_t)pid, &process->id);
+	*process = added;
 	return process;
 }
 
@@ -82,6 +108,7 @@ void target_process_remove(struct targets *targets, struct target_process *proce
 {
 	struct target_process *last = &targets->processes[--targets->processes_n];
 
+	uncount(targets, process);
 	hashmap_del(&targets->by_pid, process->id.pid);
 	if (last == process)
 		return;

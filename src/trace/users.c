@@ -29,13 +29,13 @@ static void user_drop(struct users *users, uint32_t i)
 	}
 }
 
-/* Drops those who hold nothing and have no strike to be remembered. */
+/* Drops those who hold nothing, are not barred and have not asked for a while. */
 static void drop_idle(struct users *users, int64_t now_ns)
 {
 	for (uint32_t i = users->n; i-- > 0;) {
 		const struct user *user = &users->at[i];
 
-		if (user->files == 0 && user->barred_until_ns <= now_ns &&
+		if (user->files == 0 && user->processes == 0 && user->barred_until_ns <= now_ns &&
 		    now_ns - user->refilled_ns > USER_BURST * (int64_t)USER_REFILL_NS)
 			user_drop(users, i);
 	}
@@ -110,13 +110,19 @@ enum user_verdict users_may_open(struct users *users, uint64_t id, int64_t now_n
 	return USER_MAY;
 }
 
+/* Whether who has @mine may have @more, of which all have @all and may have @max. */
+static bool leaves_as_much(uint32_t mine, uint32_t more, uint32_t all, uint32_t max)
+{
+	return all + more <= max && mine + more <= max - (all + more);
+}
+
 enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites)
 {
 	struct user *user = find(users, id);
 
 	if (!user || user->files >= USER_FILES_MAX || user->sites + sites > USER_SITES_MAX ||
-	    users->files >= USERS_SHARES * USER_FILES_MAX ||
-	    users->sites + sites > USERS_SHARES * USER_SITES_MAX) {
+	    !leaves_as_much(user->files, 1, users->files, USERS_SHARES * USER_FILES_MAX) ||
+	    !leaves_as_much(user->sites, sites, users->sites, USERS_SHARES * USER_SITES_MAX)) {
 		users->beyond_share++;
 		return USER_BEYOND_SHARE;
 	}
@@ -152,6 +158,26 @@ void users_detach(struct users *users, uint64_t id, uint32_t sites)
 	user->sites -= MIN(sites, user->sites);
 	users->files--;
 	users->sites -= MIN(sites, users->sites);
+}
+
+enum user_verdict users_process(struct users *users, uint64_t id, uint32_t n, uint32_t max, int64_t now_ns)
+{
+	struct user *user = get(users, id, now_ns);
+
+	if (!user || !leaves_as_much(user->processes, 1, n, max)) {
+		users->beyond_share++;
+		return USER_BEYOND_SHARE;
+	}
+	user->processes++;
+	return USER_MAY;
+}
+
+void users_process_gone(struct users *users, uint64_t id)
+{
+	struct user *user = find(users, id);
+
+	if (user && user->processes)
+		user->processes--;
 }
 
 void users_strike(struct users *users, uint64_t id, int64_t now_ns)

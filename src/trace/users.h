@@ -15,7 +15,10 @@
 
 enum {
 	USERS_MAX = 4096,
-	/* For each user; all users together may have four times as much. */
+	/*
+	 * For each user; all users together may have four times as much, and nobody more than is left then:
+	 * so one who comes later finds something.
+	 */
 	USER_FILES_MAX = 64,
 	USER_SITES_MAX = 4096, /* 20 copies of libcuda */
 	USERS_SHARES = 4,
@@ -31,6 +34,7 @@ enum user_verdict {
 struct user {
 	uint64_t id;
 	uint32_t files, sites; /* attached now */
+	uint32_t processes; /* known now */
 	uint32_t tokens; /* files that may be opened now */
 	int64_t refilled_ns;
 	unsigned strikes; /* in a row */
@@ -64,5 +68,11 @@ enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites)
 uint64_t users_turn(const struct users *users, uint64_t id);
 void users_serve(struct users *users, uint64_t id);
 void users_detach(struct users *users, uint64_t id, uint32_t sites);
+/*
+ * Whether one more process of the user may be known, of @n and at most @max of all users: nobody has more
+ * than is left for others. Counts it.
+ */
+enum user_verdict users_process(struct users *users, uint64_t id, uint32_t n, uint32_t max, int64_t now_ns);
+void users_process_gone(struct users *users, uint64_t id);
 /* A helper hung or crashed: nothing of this user is read for 1, 2, 4 ... 64 minutes. */
 void users_strike(struct users *users, uint64_t id, int64_t now_ns);

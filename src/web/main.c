@@ -67,13 +67,15 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	if (service) {
-		watchdog = connect_watchdog();
 		if (accept_agent() < 0) {
 			fprintf(stderr, "no socket of gpusonde-web.socket to accept the agent from: %s\n",
 				strerror(errno));
 			return EXIT_FAILURE;
 		}
 	}
+	close(HELPER_PROGRAM);
+	if (service)
+		watchdog = connect_watchdog();
 	tune_malloc();
 	/* It logs nothing: what it wrote there would pass for the agent's. */
 	dup2(STDIN_FILENO, STDOUT_FILENO);

@@ -149,9 +149,13 @@ static bool seen_before(struct mapped_search *s, const struct proc_map *map)
 
 static int add_mapped(struct mapped_search *s, const struct proc_map *map)
 {
-	struct proc_mapped mapped = {
-		s->pid, map->start, map->end, map->dev, map->ino, map->path, map->path_n
-	};
+	const struct proc_mapped mapped = { .pid = s->pid,
+					    .start = map->start,
+					    .end = map->end,
+					    .dev = map->dev,
+					    .ino = map->ino,
+					    .path = map->path,
+					    .path_n = map->path_n };
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -1;
 	struct stat st;

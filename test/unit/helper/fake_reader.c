@@ -16,6 +16,7 @@ int main(int argc, char **argv)
 	const char *role = argc == 3 ? argv[1] : "";
 	ssize_t n;
 
+	close(HELPER_PROGRAM);
 	if (strcmp(role, "ends") == 0)
 		return 3;
 	while ((n = recv(HELPER_SOCKET, message, sizeof(message), 0)) > 0) {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,7 +126,7 @@ static void what_hangs_is_killed_and_replaced(void **state)
 	first = f.stats.pid;
 	helper_deadline(f.helper, 100 * NSEC_PER_MSEC);
 	WAIT_FOR(f.hung == 1);
-	WAIT_FOR(f.stats.stuck == 0);
+	WAIT_FOR(f.stats.killed == 0);
 	assert_int_equal(kill(first, 0), -1);
 	assert_int_equal(f.crashed, 0);
 	assert_int_equal(f.stats.hung, 1);
@@ -135,7 +136,7 @@ static void what_hangs_is_killed_and_replaced(void **state)
 	assert_int_equal(f.stats.starts, 2);
 }
 
-/* Until its end is noticed, a killed one counts as stuck. */
+/* One whose end is not noticed for a second counts as stuck. */
 static void too_many_that_do_not_end(void **state)
 {
 	(void)state;
@@ -145,10 +146,53 @@ static void too_many_that_do_not_end(void **state)
 	while (f.hung == 0)
 		assert_true(sd_event_run(f.event, 50000) >= 0);
 	helper_stats(f.helper, &f.stats);
+	assert_int_equal(f.stats.killed, 1);
+	assert_int_equal(f.stats.stuck, 0);
+	usleep(1100000);
+	helper_stats(f.helper, &f.stats);
 	assert_int_equal(f.stats.stuck, 1);
 	assert_int_equal(say("x"), -EBUSY);
 	WAIT_FOR(f.stats.stuck == 0);
 	assert_int_equal(say("x"), 0);
+}
+
+static void one_that_does_not_end_is_somebodys(void **state)
+{
+	(void)state;
+	start("hangs");
+	assert_int_equal(say("x"), 0);
+	helper_mark(f.helper, 7);
+	assert_false(helper_is_stuck_for(f.helper, 7)); /* it works */
+	helper_deadline(f.helper, NSEC_PER_MSEC);
+	while (f.hung == 0)
+		assert_true(sd_event_run(f.event, 50000) >= 0);
+	assert_true(helper_is_stuck_for(f.helper, 7));
+	assert_false(helper_is_stuck_for(f.helper, 8));
+	WAIT_FOR(f.stats.killed == 0);
+	assert_false(helper_is_stuck_for(f.helper, 7));
+}
+
+/* As by an upgrade of the package: the program of this version is started on. */
+static void a_replaced_program_is_still_ours(void **state)
+{
+	char folder[] = "/tmp/gpusonde-test-helper-XXXXXX", command[9000], copy[128];
+	const struct helper_ops ops = { on_answer, on_lost };
+	const struct helper_config config = { .program = copy, .role = "answers" };
+
+	(void)state;
+	need_programs();
+	assert_non_null(mkdtemp(folder));
+	snprintf(copy, sizeof(copy), "%s/reader", folder);
+	snprintf(command, sizeof(command), "cp %s/test/unit/helper/fake_reader %s", test_build_root(), copy);
+	assert_int_equal(system(command), 0);
+	assert_true(sd_event_new(&f.event) >= 0);
+	assert_int_equal(helper_new(f.event, &config, &ops, &f, &f.helper), 0);
+	snprintf(command, sizeof(command), "cp /bin/false %s.new && mv %s.new %s", copy, copy, copy);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(say("x"), 0);
+	WAIT_FOR(f.answers == 1);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	assert_int_equal(system(command), 0);
 }
 
 static void what_crashes_waits_before_it_is_replaced(void **state)
@@ -195,7 +239,7 @@ static void an_idle_one_ends(void **state)
 	start_with("answers", 100 * (int64_t)NSEC_PER_MSEC, 2);
 	assert_int_equal(say("x"), 0);
 	WAIT_FOR(f.answers == 1);
-	WAIT_FOR(f.stats.pid == 0 && f.stats.stuck == 0);
+	WAIT_FOR(f.stats.pid == 0 && f.stats.killed == 0);
 	assert_int_equal(f.crashed + f.hung, 0);
 	assert_int_equal(say("x"), 0);
 	WAIT_FOR(f.answers == 2);
@@ -209,6 +253,8 @@ int main(void)
 		cmocka_unit_test_teardown(inherits_no_descriptor, stop),
 		cmocka_unit_test_teardown(what_hangs_is_killed_and_replaced, stop),
 		cmocka_unit_test_teardown(too_many_that_do_not_end, stop),
+		cmocka_unit_test_teardown(one_that_does_not_end_is_somebodys, stop),
+		cmocka_unit_test_teardown(a_replaced_program_is_still_ours, stop),
 		cmocka_unit_test_teardown(what_crashes_waits_before_it_is_replaced, stop),
 		cmocka_unit_test_teardown(one_that_ends_at_once_is_lost, stop),
 		cmocka_unit_test_teardown(a_missing_program_is_an_error, stop),

@@ -27,6 +27,12 @@ static int on_file(struct target_file *file, _unused_ const struct site_list *si
 	assert_int_equal(st.st_ino, file->ino);
 	note(fixture, TOLD_FILE, 0, file->ino);
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){ .tv_nsec = fixture->reads_ns }, NULL);
+	if (fixture->writes_to) {
+		int fd = open(fixture->writes_to, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+		assert_int_equal(write(fd, "x", 1), 1);
+		close(fd);
+	}
 	return fixture->answer;
 }
 

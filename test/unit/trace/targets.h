@@ -19,6 +19,7 @@ struct fixture {
 	struct targets *targets;
 	int answer; /* to the question whether a file is a target */
 	int64_t reads_ns; /* so long it takes to answer */
+	const char *writes_to; /* while it is read, somebody else does */
 	struct {
 		enum told_what what;
 		pid_t pid;

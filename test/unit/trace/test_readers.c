@@ -3,8 +3,11 @@
 #include "needs.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "proc/maps.h"
@@ -27,7 +30,8 @@ static struct fixture {
 static char program[4096], library[4096];
 static struct site_query query = { .libraries = { [PROBE_CUDA] = true } };
 
-static void on_looked(pid_t pid, int error, const void *message, size_t n, void *userdata)
+static void on_looked(const struct reader_file *file, enum reader_outcome outcome, int error,
+		      const void *message, size_t n, void *userdata)
 {
 	struct files_area area;
 	const char *path;
@@ -35,10 +39,11 @@ static void on_looked(pid_t pid, int error, const void *message, size_t n, void 
 
 	assert_ptr_equal(userdata, &f);
 	f.looked++;
+	f.result.outcome = outcome;
 	f.result.error = error;
 	while (message && files_areas_next(message, n, &at, &area, &path)) {
 		f.areas++;
-		f.saw_library |= pid == getpid() && area.path_n == strlen(library) &&
+		f.saw_library |= file->pid == getpid() && area.path_n == strlen(library) &&
 				 memcmp(path, library, area.path_n) == 0;
 	}
 }
@@ -56,16 +61,15 @@ static void on_opened(const struct reader_file *file, struct reader_result *resu
 		assert_int_equal(fstat(result->fd, &f.st), 0);
 }
 
-static int begin(void **state)
+static void begin_with(const char *path)
 {
 	static const struct readers_ops ops = { on_looked, on_opened };
 	const struct readers_config config = {
 		.program = program, .trust = "", .roles = LIBRARY_BIT(PROBE_CUDA), .query = &query
 	};
 
-	(void)state;
 	need_programs();
-	snprintf(program, sizeof(program), "%s/gpusonde-reader", test_build_root());
+	snprintf(program, sizeof(program), "%s", path);
 	snprintf(library, sizeof(library), "%s/sim/cuda/libcuda.so.1", test_build_root());
 	site_rules_default(62, &query.rules);
 #if defined(__aarch64__)
@@ -73,6 +77,15 @@ static int begin(void **state)
 #endif
 	assert_true(sd_event_new(&f.event) >= 0);
 	assert_int_equal(readers_new(f.event, &config, &ops, &f, &f.readers), 0);
+}
+
+static int begin(void **state)
+{
+	char path[4096];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/gpusonde-reader", test_build_root());
+	begin_with(path);
 	return 0;
 }
 
@@ -124,7 +137,7 @@ static void a_mapped_file_is_found_and_opened(void **state)
 	assert_true(fd >= 0);
 	assert_true(mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED);
 	close(fd);
-	assert_int_equal(readers_look(f.readers, getpid()), 0);
+	assert_int_equal(readers_look(f.readers, getpid(), 0), 0);
 	WAIT_FOR(f.looked == 1);
 	assert_int_equal(f.result.error, 0);
 	assert_true(f.saw_library);
@@ -180,13 +193,100 @@ static void too_many_requests_are_refused(void **state)
 	unsigned taken = 0;
 
 	(void)state;
-	while (readers_look(f.readers, getpid()) == 0)
+	while (readers_look(f.readers, getpid(), 0) == 0)
 		taken++;
 	assert_int_equal(taken, READER_REQUESTS_MAX);
 	readers_stats(f.readers, &stats);
 	assert_int_equal(stats.refused, 1);
 	WAIT_FOR(f.looked == taken);
-	assert_int_equal(readers_look(f.readers, getpid()), 0);
+	assert_int_equal(readers_look(f.readers, getpid(), 0), 0);
+}
+
+/* A copy of the library that belongs to a user. */
+static void copy_for_user(char folder[], char *path, size_t size)
+{
+	char command[9000];
+
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chmod(folder, 0755), 0);
+	snprintf(path, size, "%s/libcuda.so.1", folder);
+	snprintf(command, sizeof(command), "cp -L %s %s && chmod 666 %s", library, path, path);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_file_of_users_has_no_hold_of_the_next(void **state)
+{
+	char folder[] = "/var/tmp/gpusonde-test-readers-XXXXXX", path[128];
+	struct reader_file file = { .path = library, .path_n = strlen(library), .data = &f };
+	struct readers_stats stats;
+
+	(void)state;
+	if (geteuid() != 0)
+		need_unmet("not root: the files of this folder are a user's");
+	copy_for_user(folder, path, sizeof(path));
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 1);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 2);
+	readers_stats(f.readers, &stats);
+	assert_int_equal(stats.sites.starts, 1);
+	file.path = path;
+	file.path_n = strlen(path);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 3);
+	assert_true(f.result.allowed);
+	assert_true(f.result.by_users);
+	file.path = library;
+	file.path_n = strlen(library);
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 4);
+	assert_int_equal(f.result.error, 0);
+	readers_stats(f.readers, &stats);
+	assert_int_equal(stats.sites.starts, 2);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* Killed at each question: the first time it is asked again, the second is the end of it. */
+static void what_helpers_are_lost_over(void **state)
+{
+	struct readers_stats stats;
+
+	(void)state;
+	assert_int_equal(readers_look(f.readers, getpid(), 7), 0);
+	while (f.looked == 0) {
+		readers_stats(f.readers, &stats);
+		if (stats.files.pid)
+			kill(stats.files.pid, SIGSTOP); /* until the deadline */
+		assert_true(sd_event_run(f.event, 50000) >= 0);
+	}
+	assert_int_equal(f.result.outcome, READER_LOST);
+	assert_int_equal(f.result.error, -110);
+	readers_stats(f.readers, &stats);
+	assert_int_equal(stats.files.starts, 2);
+	/* Until the last one has ended nothing else of that asker is tried. */
+	assert_int_equal(readers_look(f.readers, getpid(), 7), 0);
+	assert_int_equal(f.looked, 2);
+	assert_int_equal(f.result.outcome, READER_BARRED);
+	f.looked = 0;
+	assert_int_equal(readers_look(f.readers, getpid(), 8), 0);
+	readers_stats(f.readers, &stats);
+	assert_int_not_equal(stats.files.pid, 0);
+	kill(stats.files.pid, SIGKILL); /* once */
+	WAIT_FOR(f.looked == 1);
+	assert_int_equal(f.result.outcome, READER_ANSWERED);
+}
+
+static void no_helper_is_nobodys_fault(void **state)
+{
+	const struct reader_file file = { .path = library, .path_n = strlen(library), .data = &f };
+
+	end(state);
+	begin_with("/nonexistent/gpusonde-reader");
+	assert_int_equal(readers_open(f.readers, &file), 0);
+	WAIT_FOR(f.opened == 1);
+	assert_int_equal(f.result.outcome, READER_UNAVAILABLE);
+	assert_int_equal(f.result.error, -2);
 }
 
 static void a_list_from_elsewhere_is_checked(void **state)
@@ -254,6 +354,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_mapped_file_is_found_and_opened, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_opened_is_said, begin, end),
 		cmocka_unit_test_setup_teardown(too_many_requests_are_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_file_of_users_has_no_hold_of_the_next, begin, end),
+		cmocka_unit_test_setup_teardown(what_helpers_are_lost_over, begin, end),
+		cmocka_unit_test_setup_teardown(no_helper_is_nobodys_fault, begin, end),
 		cmocka_unit_test(a_list_from_elsewhere_is_checked),
 		cmocka_unit_test(areas_from_elsewhere_are_checked),
 	};

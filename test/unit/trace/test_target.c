@@ -379,6 +379,48 @@ static void a_rewritten_file_is_let_go_of(void **state)
 	assert_int_equal(told(f, TOLD_FILE_GONE, 0, ino), 1);
 }
 
+/* Between the reading of its sites and the watch for changes. */
+static void a_file_is_rewritten_before_it_is_watched(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ino = make_file(f, "libcuda.so.1");
+	char path[256];
+
+	fixture_start(f, f->dir, DRIVER, 0);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", f->dir);
+	f->writes_to = path;
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, ino), 1);
+	assert_int_equal(told(f, TOLD_FILE_GONE, 0, ino), 1);
+	f->writes_to = NULL;
+	assert_int_equal(targets_expect(f->targets, path), 0);
+	assert_int_equal(told(f, TOLD_FILE, 0, ino), 2);
+	assert_int_equal(told(f, TOLD_FILE_GONE, 0, ino), 1);
+}
+
+/* Not a target under the first name, by which somebody mapped it on purpose. */
+static void a_file_of_two_names_is_read_for_both(void **state)
+{
+	struct fixture *f = *state;
+	char from[256], to[256];
+
+	NEED_CALL(openat2);
+	f->answer = -ENOENT;
+	make_file(f, "libcudart.so.12");
+	snprintf(from, sizeof(from), "%s/libcudart.so.12", f->dir);
+	snprintf(to, sizeof(to), "%s/libcuda.so.1", f->dir);
+	assert_int_equal(link(from, to), 0);
+	make_process(f, 1001, "libcudart.so.12", 7);
+	fixture_start(f, f->dir, DRIVER | LIBRARY_BIT(PROBE_CUDART), 0);
+	assert_int_equal(targets_scan(f->targets), 0);
+	until_scans(f, 1);
+	assert_int_equal(told(f, TOLD_FILE, 0, 0), 1);
+	f->answer = 0;
+	make_process(f, 1002, "libcuda.so.1", 7);
+	until_told(f, TOLD_PROCESS, 1002, 1);
+	assert_int_equal(told(f, TOLD_FILE, 0, 0), 2);
+}
+
 /* Its owner writes on while a process maps it: the loop goes on, too (it hung in libsystemd). */
 static void a_file_is_rewritten_all_the_time(void **state)
 {
@@ -500,6 +542,8 @@ int main(void)
 		CASE(an_offer_outlives_an_older_exec),
 		CASE(expected_files),
 		CASE(a_rewritten_file_is_let_go_of),
+		CASE(a_file_is_rewritten_before_it_is_watched),
+		CASE(a_file_of_two_names_is_read_for_both),
 		CASE(a_file_is_rewritten_all_the_time),
 		CASE(rings_wrap_and_may_hold_garbage),
 	};

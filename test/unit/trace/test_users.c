@@ -35,6 +35,8 @@ static void files_are_opened_in_bursts(void **state)
 
 static void files_and_sites_have_shares(void **state)
 {
+	uint64_t left = (USERS_SHARES - 1) * USER_FILES_MAX;
+
 	(void)state;
 	assert_int_equal(users_attach(&users, 9, 1), USER_BEYOND_SHARE); /* never asked */
 	assert_int_equal(users_may_open(&users, 1, NOW), USER_MAY);
@@ -44,16 +46,39 @@ static void files_and_sites_have_shares(void **state)
 	for (unsigned i = 0; i < USER_FILES_MAX; i++)
 		assert_int_equal(users_attach(&users, 1, 1), USER_MAY);
 	assert_int_equal(users_attach(&users, 1, 1), USER_BEYOND_SHARE);
-	/* All users together have four shares. */
-	for (uint64_t id = 2; id < 2 + USERS_SHARES - 1; id++) {
+	/* All users together have four shares, and none more than it leaves: a newcomer finds something. */
+	for (uint64_t id = 2; id < 100; id++) {
 		assert_int_equal(users_may_open(&users, id, NOW), USER_MAY);
-		for (unsigned i = 0; i < USER_FILES_MAX; i++)
-			assert_int_equal(users_attach(&users, id, 1), USER_MAY);
+		while (users_attach(&users, id, 1) == USER_MAY)
+			left--;
+		if (id <= 3)
+			assert_int_equal(left, (USERS_SHARES - id) * USER_FILES_MAX);
+		else if (id < 8)
+			assert_int_equal(left, USER_FILES_MAX >> (id - 3));
 	}
-	assert_int_equal(users_may_open(&users, 100, NOW), USER_MAY);
-	assert_int_equal(users_attach(&users, 100, 1), USER_BEYOND_SHARE);
+	assert_int_equal(left, 1);
 	users_detach(&users, 2, 1);
+	assert_int_equal(users_attach(&users, 100, 1), USER_BEYOND_SHARE); /* never asked */
+	assert_int_equal(users_may_open(&users, 100, NOW), USER_MAY);
 	assert_int_equal(users_attach(&users, 100, 1), USER_MAY);
+}
+
+static void processes_have_shares(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	while (users_process(&users, 1, n, 100, NOW) == USER_MAY)
+		n++;
+	assert_int_equal(n, 50);
+	while (users_process(&users, 2, n, 100, NOW) == USER_MAY)
+		n++;
+	assert_int_equal(n, 75);
+	assert_int_equal(users_process(&users, 1, n, 100, NOW), USER_BEYOND_SHARE);
+	assert_int_equal(users_process(&users, 3, n, 100, NOW), USER_MAY);
+	for (unsigned i = 0; i < 40; i++)
+		users_process_gone(&users, 1);
+	assert_int_equal(users_process(&users, 1, 36, 100, NOW), USER_MAY);
 }
 
 static void users_take_turns(void **state)
@@ -118,6 +143,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(files_are_opened_in_bursts, end),
 		cmocka_unit_test_teardown(files_and_sites_have_shares, end),
+		cmocka_unit_test_teardown(processes_have_shares, end),
 		cmocka_unit_test_teardown(users_take_turns, end),
 		cmocka_unit_test_teardown(strikes_bar_for_longer_and_longer, end),
 		cmocka_unit_test_teardown(many_users_are_bounded, end),
