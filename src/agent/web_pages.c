@@ -148,7 +148,8 @@ static void channel_close(struct channel *channel)
 static void serve_question(struct web_pages *p, struct channel *channel)
 {
 	struct web_ask ask;
-	ssize_t n = recv(channel->socket, &ask, sizeof(ask), MSG_DONTWAIT);
+	/* The whole length, not what fits. */
+	ssize_t n = recv(channel->socket, &ask, sizeof(ask), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

@@ -66,6 +66,16 @@ static size_t look(struct files_reader *reader, const struct files_question *que
 	return at;
 }
 
+uint32_t files_areas_left_out(const void *message, size_t n)
+{
+	struct files_areas header;
+
+	if (!message || n < sizeof(header))
+		return 0;
+	memcpy(&header, message, sizeof(header));
+	return header.more;
+}
+
 bool files_areas_next(const void *message, size_t n, size_t *at, struct files_area *ret_area,
 		      const char **ret_path)
 {

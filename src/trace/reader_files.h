@@ -67,6 +67,8 @@ struct files_opened {
 /* Serves until the owner closes the socket. Returns the exit status. */
 int reader_files_serve(int channel);
 
+/* Areas that did not fit into an answer; @message may be NULL. */
+uint32_t files_areas_left_out(const void *message, size_t n);
 /* Goes through the areas of an answer; false: no more, or it is invalid. *at: 0 at first. */
 bool files_areas_next(const void *message, size_t n, size_t *at, struct files_area *ret_area,
 		      const char **ret_path);

@@ -98,8 +98,10 @@ void targets_stats(const struct targets *targets, struct target_stats *ret_stats
 	*ret_stats = targets->stats;
 	ret_stats->files = targets->targets_n;
 	ret_stats->user_sites = targets->users.sites;
-	if (targets->readers)
+	if (targets->readers) {
 		readers_stats(targets->readers, &ret_stats->readers);
+		ret_stats->overflow += ret_stats->readers.refused;
+	}
 	ret_stats->processes = 0;
 	for (uint32_t i = 0; i < targets->processes_n; i++)
 		ret_stats->processes += targets->processes[i].held_n > 0;

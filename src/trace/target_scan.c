@@ -154,6 +154,7 @@ void targets_looked(struct targets *targets, pid_t pid, int error, const void *m
 	if (!scan->asked || pid != scan->pid)
 		return;
 	scan->asked = false;
+	targets->stats.overflow += files_areas_left_out(message, n);
 	while (message && files_areas_next(message, n, &at, &area, &path)) {
 		const struct proc_map map = { .start = area.start,
 					      .end = area.end,
