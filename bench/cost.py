@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost of the agent, compared with Python atopgpud on the same simulated node, both at 1 Hz, in one run.
 
-The agent is scraped every 15 seconds, as by Prometheus; atopgpud is left alone. CPU is read from /proc/PID/schedstat (nanoseconds run), memory is the sum of VmRSS of the agent and its child at the end.
+The agent is scraped every 15 seconds, as by Prometheus; atopgpud is left alone. CPU is read from /proc/PID/schedstat (nanoseconds run), memory
+is the sum of Pss of the agent and its processes at the end: pages that they share (libraries) count once, as the machine has them once.
 Python atopgpud is not ours to ship: ATOPGPUD names its script (from atop's sources), ATOPGPUD_PYTHON an interpreter that has
 nvidia-ml-py. Without them the comparison is skipped, loudly, and our own figures are still measured.
 """
@@ -27,12 +28,14 @@ def cpu_ns(pid):
     return total
 
 
+def pss_bytes(pid):
+    with open(f"/proc/{pid}/smaps_rollup") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("Pss:"))
+
+
 def rss_bytes(pid):
     with open(f"/proc/{pid}/status") as f:
-        for line in f:
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-    return 0
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
 
 
 def start_atopgpud():
@@ -60,14 +63,14 @@ def arguments(pid):
 
 
 def measure(groups, scrape):
-    """{name: [pid, ...]} -> {name: (cpu share of a core, resident bytes)} over one common period."""
+    """{name: [pid, ...]} -> {name: (cpu share of a core, bytes)} over one common period."""
     begin = {name: sum(map(cpu_ns, pids)) for name, pids in groups.items()}
     t0 = time.monotonic_ns()
     while time.monotonic_ns() - t0 < MEASURE_S * 10**9:
         scrape()
         time.sleep(SCRAPE_S)
     t1 = time.monotonic_ns()
-    return {name: ((sum(map(cpu_ns, pids)) - begin[name]) / (t1 - t0), sum(map(rss_bytes, pids)))
+    return {name: ((sum(map(cpu_ns, pids)) - begin[name]) / (t1 - t0), sum(map(pss_bytes, pids)))
             for name, pids in groups.items()}
 
 
@@ -91,17 +94,19 @@ def run():
             if peer:
                 groups["atopgpud"] = peer
             result = measure(groups, ours.scrape)
+            resident = sum(map(rss_bytes, groups["gpusonde"]))
         finally:
             stop(ours)
             for pid in peer:
                 os.kill(pid, signal.SIGTERM)
-    cpu, rss = result["gpusonde"]
-    rows.append(Row("agent and child: CPU, share of a core", cpu, "{:.3%}", at_most=0.003))
-    rows.append(Row("agent and child: resident memory, MiB", rss / 2**20, "{:.1f}", at_most=12))
+    cpu, memory = result["gpusonde"]
+    rows.append(Row("agent and its processes: CPU, share of a core", cpu, "{:.3%}", at_most=0.003))
+    rows.append(Row("agent and its processes: memory (PSS), MiB", memory / 2**20, "{:.1f}", at_most=12))
+    rows.append(Row("the same, shared pages counted in each process (RSS), MiB", resident / 2**20, "{:.1f}"))
     if "atopgpud" in result:
-        peer_cpu, peer_rss = result["atopgpud"]
+        peer_cpu, peer_memory = result["atopgpud"]
         rows.append(Row("Python atopgpud: CPU, share of a core", peer_cpu, "{:.3%}"))
-        rows.append(Row("Python atopgpud: resident memory, MiB", peer_rss / 2**20, "{:.1f}"))
+        rows.append(Row("Python atopgpud: memory (PSS), MiB", peer_memory / 2**20, "{:.1f}"))
         rows.append(Row("CPU, ratio to Python atopgpud", cpu / peer_cpu, "{:.3f}", at_most=1 / 5))
-        rows.append(Row("resident memory, ratio to Python atopgpud", rss / peer_rss, "{:.3f}", at_most=1 / 3))
+        rows.append(Row("memory, ratio to Python atopgpud", memory / peer_memory, "{:.3f}", at_most=1 / 3))
     return rows

@@ -29,6 +29,7 @@ enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128 };
 /* What is to be served there; an address with port 0 has the chosen port, once it has been opened. */
 struct wanted {
 	bool set;
+	bool opened; /* once */
 	bool lost; /* could not be opened again for a replaced process */
 	char text[ADDRESS_BYTES];
 };
@@ -195,22 +196,27 @@ static int open_http(struct web *web)
 	return 0;
 }
 
+/* Another program's from the start is left to it; one that was ours is tried again. */
+static void open_atop_at(struct web *web, struct wanted *wanted, bool abstract)
+{
+	int fd, r;
+
+	if (!wanted->set || !web->up)
+		return;
+	r = abstract ? bind_atop_abstract(wanted->text, &fd) : bind_atop(wanted->text, &fd);
+	wanted->lost = r < 0 && wanted->opened;
+	if (r < 0)
+		return;
+	wanted->opened = true;
+	if (!abstract)
+		keep_port(wanted, fd);
+	(void)hand_over(web, WEB_LISTEN_ATOP, &fd, 1);
+}
+
 static void open_atop(struct web *web)
 {
-	int fd;
-
-	if (web->atop.set && web->up) {
-		web->atop.lost = bind_atop(web->atop.text, &fd) < 0;
-		if (!web->atop.lost) {
-			keep_port(&web->atop, fd);
-			(void)hand_over(web, WEB_LISTEN_ATOP, &fd, 1);
-		}
-	}
-	if (web->atop_name.set && web->up) {
-		web->atop_name.lost = bind_atop_abstract(web->atop_name.text, &fd) < 0;
-		if (!web->atop_name.lost)
-			(void)hand_over(web, WEB_LISTEN_ATOP, &fd, 1);
-	}
+	open_atop_at(web, &web->atop, false);
+	open_atop_at(web, &web->atop_name, true);
 }
 
 /*
@@ -293,6 +299,10 @@ void web_listen_again(struct web *web)
 {
 	if (web->http.lost)
 		open_http(web);
+	if (web->atop.lost)
+		open_atop_at(web, &web->atop, false);
+	if (web->atop_name.lost)
+		open_atop_at(web, &web->atop_name, true);
 }
 
 /* ---- its life ---- */

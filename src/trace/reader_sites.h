@@ -23,7 +23,7 @@ struct sites_answer {
 	struct site_entry at[];
 };
 
-/* An errno is the helper's exit status when it is of another version. */
+/* Exit status of a helper that is not of the agent's version. */
 enum { READER_FOREIGN = 64 };
 
 void sites_question_init(struct sites_question *question, const struct site_query *query, const char *path);
