@@ -26,9 +26,6 @@
 #define BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 #define HEALTHY_NS (60 * NSEC_PER_SEC)
 
-/* A killed process that has not ended after so long is stuck: the kernel does not let it. */
-#define STUCK_NS NSEC_PER_SEC
-
 enum { ENDING_MAX = 8 }; /* so many killed ones beside those may be about to end */
 
 /* A process that was started and has not ended. */
@@ -225,13 +222,20 @@ static int on_exit_of(_unused_ sd_event_source *source, _unused_ int fd, _unused
 
 /* ---- starting ---- */
 
+/* The event loop may not have had time to notice its end. */
+static bool is_stuck(const struct started *killed)
+{
+	struct pollfd end = { .fd = killed->pidfd, .events = POLLIN };
+
+	return clock_mono_ns() - killed->killed_ns > HELPER_STUCK_NS && poll(&end, 1, 0) == 0;
+}
+
 static unsigned count_stuck(const struct helper *helper)
 {
-	int64_t now_ns = clock_mono_ns();
 	unsigned n = 0;
 
 	for (const struct started *started = helper->killed; started; started = started->next)
-		n += now_ns - started->killed_ns > STUCK_NS;
+		n += is_stuck(started);
 	return n;
 }
 
@@ -334,7 +338,7 @@ void helper_mark(struct helper *helper, uint64_t owner)
 bool helper_is_stuck_for(const struct helper *helper, uint64_t owner)
 {
 	for (const struct started *started = helper->killed; started; started = started->next)
-		if (started->owner == owner)
+		if (started->owner == owner && is_stuck(started))
 			return true;
 	return false;
 }

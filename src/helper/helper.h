@@ -25,9 +25,13 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 
 enum { HELPER_MESSAGE_MAX = 128 << 10 }; /* bytes, either way */
+
+/* A killed process that has not ended after so long is stuck: the kernel does not let it. */
+#define HELPER_STUCK_NS NSEC_PER_SEC
 
 struct helper;
 
@@ -58,7 +62,7 @@ struct helper_ops {
 struct helper_stats {
 	uint64_t starts, crashes, hung;
 	unsigned killed; /* and not ended */
-	unsigned stuck; /* of these, for longer than a second */
+	unsigned stuck; /* of these, for longer than HELPER_STUCK_NS */
 	pid_t pid; /* 0: none runs, or it is a service's */
 };
 

@@ -203,13 +203,26 @@ static void try_again_later(struct queue *queue)
 	sd_event_source_set_enabled(queue->again, SD_EVENT_ONESHOT);
 }
 
+/* Those that have to wait let the others pass. False: all have to. */
+static bool bring_forward(struct queue *queue)
+{
+	int64_t now_ns = clock_mono_ns();
+
+	for (const struct request *last = queue->last;
+	     queue->first->lost && now_ns < queue->first->again_ns;) {
+		bool whole = queue->first == last;
+
+		queue_put(queue, queue_take(queue));
+		if (whole)
+			return false;
+	}
+	return true;
+}
+
 /* READER_ANSWERED: it was sent, or has to wait (-EAGAIN); else it ends so. */
 static enum reader_outcome send_request(struct readers *readers, const struct queue *queue,
 					const struct request *request, int *ret_error)
 {
-	*ret_error = -EAGAIN;
-	if (request->lost && clock_mono_ns() < request->again_ns)
-		return READER_ANSWERED;
 	/* A helper that cannot even be ended is enough. */
 	if ((request->lost || request->file.asker) &&
 	    helper_is_stuck_for(queue->helper, request->file.asker)) {
@@ -223,9 +236,11 @@ static enum reader_outcome send_request(struct readers *readers, const struct qu
 static void serve_queue(struct readers *readers, struct queue *queue)
 {
 	while (queue->first && !queue->busy) {
-		int error;
-		enum reader_outcome outcome = send_request(readers, queue, queue->first, &error);
+		enum reader_outcome outcome = READER_ANSWERED;
+		int error = -EAGAIN;
 
+		if (bring_forward(queue))
+			outcome = send_request(readers, queue, queue->first, &error);
 		if (outcome != READER_ANSWERED) {
 			finish(readers, queue_take(queue), outcome, error, NULL);
 		} else if (error == -EAGAIN) {
@@ -298,7 +313,8 @@ static void lost(struct readers *readers, struct queue *queue, bool hung)
 			finish(readers, request, READER_LOST, hung ? -ETIMEDOUT : -EIO, NULL);
 		} else {
 			request->lost = hung ? -ETIMEDOUT : -EIO;
-			request->again_ns = clock_mono_ns() + AGAIN_NS;
+			/* By then it has ended, or is stuck. */
+			request->again_ns = clock_mono_ns() + (hung ? HELPER_STUCK_NS + AGAIN_NS : AGAIN_NS);
 			queue_put(queue, request);
 		}
 	}
