@@ -212,7 +212,7 @@ fuzz: clang-deps
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
 # What more than one thread or process runs.
-THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite cmd --suite cubin
+THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite agent --suite web --suite cmd --suite cubin
 build-variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
 	@ninja -C build-$(VARIANT)

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "agent/detach.h"
 #include "agent/readiness.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
@@ -308,6 +309,7 @@ static int agent_start(struct agent *agent)
 static void agent_stop(struct agent *agent)
 {
 	web_free(agent->web);
+	detach_after_end();
 	/* These threads read the collector's snapshots, so they must end before the collector. */
 	web_pages_free(agent->web_pages);
 	atop_answers_done(&agent->atop);

@@ -14,6 +14,7 @@
 
 #include "agent/atop_answers.h"
 #include "agent/bind.h"
+#include "agent/lifeline.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -45,6 +46,8 @@ struct web {
 	int64_t pinged_ns; /* 0: nothing is asked */
 	int64_t pinged_cpu_ns;
 	struct wanted http, atop, atop_name;
+	struct lifeline *lifeline; /* NULL: this system does not allow it */
+	int lifeline_fd;
 	int news_fd;
 	struct web_news *news;
 	struct web_counts *counts; /* of the process that runs, or of the last one */
@@ -141,6 +144,8 @@ static int start_process(struct web *web)
 		r = give_counts(web);
 	if (r == 0)
 		r = give_channels(web);
+	if (r == 0 && web->lifeline)
+		r = order(web, WEB_LIFELINE, web->lifeline_fd);
 	if (r == 0)
 		r = give_setup(web);
 	if (r < 0)
@@ -391,6 +396,15 @@ static int add_timer(struct web *web, sd_event_time_handler_t handler, sd_event_
 	return r < 0 ? r : sd_event_source_set_enabled(*ret_timer, SD_EVENT_OFF);
 }
 
+static void hold_lifeline(struct web *web)
+{
+	int r = lifeline_new(&web->lifeline, &web->lifeline_fd);
+
+	if (r < 0)
+		log_debug("ports will be free only when the kernel has removed a killed agent's probes: %s",
+			  strerror(-r));
+}
+
 int web_new(sd_event *event, const struct web_config *config, struct web **ret_web)
 {
 	const struct helper_config process = {
@@ -417,6 +431,8 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 		r = -E2BIG;
 	if (r == 0)
 		r = share(sizeof(*web->news), F_SEAL_FUTURE_WRITE, &web->news_fd, (void **)&web->news);
+	if (r == 0)
+		hold_lifeline(web);
 	if (r >= 0)
 		r = add_timer(web, on_ping, &web->ping);
 	if (r >= 0)
@@ -438,6 +454,7 @@ void web_free(struct web *web)
 	/* Addresses are free when this returns. */
 	close_addresses(web, 1U << WEB_UNLISTEN_HTTP | 1U << WEB_UNLISTEN_ATOP);
 	helper_free(web->helper);
+	lifeline_free(web->lifeline);
 	sd_event_source_disable_unref(web->ping);
 	sd_event_source_disable_unref(web->retry);
 	forget_counts(web);

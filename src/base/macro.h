@@ -25,6 +25,22 @@
 #define _unused_ __attribute__((unused))
 
 /*
+ * The sanitizers' runtimes reserve terabytes, make system calls of their own and know no processes that share
+ * memory.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+	__has_feature(undefined_behavior_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/*
  * Defines @name, for use as _cleanup_(name) on a variable of the pointer type @type:
  *	DEFINE_CLEANUP(struct yaml_doc *, yaml_doc_free, yaml_doc_freep)
  *	_cleanup_(yaml_doc_freep) struct yaml_doc *doc = NULL;

@@ -31,19 +31,6 @@ enum { NOBODY = 65534, WORDS = _LINUX_CAPABILITY_U32S_3 };
 #error "which AUDIT_ARCH_ is this?"
 #endif
 
-/* The sanitizers' runtimes reserve terabytes and make system calls of their own. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-	__has_feature(undefined_behavior_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* ---- life and limits ---- */
 
 /* 0: it still lives. */

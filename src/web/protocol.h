@@ -37,6 +37,7 @@ enum web_order {
 	WEB_COUNTS, /* memory of struct web_counts */
 	WEB_PAGE_CHANNEL, /* a socket */
 	WEB_ATOP_CHANNEL,
+	WEB_LIFELINE, /* a pipe whose end is that of the agent; may be left out */
 	WEB_START, /* begins to serve; struct web_setup; no descriptor */
 	WEB_LISTEN_HTTP, /* a listening socket */
 	WEB_LISTEN_ATOP,

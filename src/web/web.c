@@ -216,6 +216,12 @@ static int adopt(int *channel, int *fd)
 	return 0;
 }
 
+static int on_agent_end(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+			_unused_ void *userdata)
+{
+	_exit(EXIT_SUCCESS);
+}
+
 /* @fd is the caller's, unless it has been set to -1. */
 static int obey(struct web *web, size_t n, int *fd)
 {
@@ -232,6 +238,8 @@ static int obey(struct web *web, size_t n, int *fd)
 		return adopt(&web->pages.socket, fd);
 	case WEB_ATOP_CHANNEL:
 		return adopt(&web->atop_pages.socket, fd);
+	case WEB_LIFELINE:
+		return MIN(sd_event_add_io(web->event, NULL, TAKE_FD(*fd), EPOLLIN, on_agent_end, web), 0);
 	case WEB_START:
 		return start_serving(web, n);
 	case WEB_LISTEN_HTTP:

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 
-from lib.e2e import BUILD, Agent, Skip, equal, run, values, wait_for
+from lib.e2e import BUILD, PATIENCE_S, Agent, Skip, comm, equal, run, values, wait_for
 from lib.traced import (BUSY, DRIVER, SCENARIO, Workload, all_counted, counted, probed, probed_when_loaded, process_of, trace_of,
                         traced)
 
@@ -209,6 +209,25 @@ def test_without_privileges():
         found = wait_for(lambda: (t := trace_of(agent)) and t["why"] and t, "the reason")
         equal(found["enabled"], False)
         assert "CAP_BPF" in found["why"], found
+
+
+def detaching():
+    """Processes that hold the probes of an agent that has ended."""
+    return [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and comm(pid) == "gpusonde-detach"]
+
+
+def test_its_end_is_not_the_kernels():
+    """What the kernel takes to remove probes is another process's time; then none is left."""
+    before = set(detaching())
+    with tracing() as agent:
+        begun(agent)
+        with Workload(agent, BUSY + "; pause", DRIVER) as workload:
+            probed_when_loaded(agent, workload)
+            agent.signal(signal.SIGTERM)
+            equal(agent.process.wait(PATIENCE_S), 0, "status")
+            wait_for(lambda: not set(detaching()) - before, "the probes to be removed")
+            workload.go_on()
+            workload.ready()
 
 
 if __name__ == "__main__":

@@ -18,18 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/macro.h"
 #include "helper/confine.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
 
 static pid_t tester;
 static char byte;

@@ -30,17 +30,6 @@
 #include "serve/address.h"
 #include "web/web.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 static pid_t agent;
 static char byte;
 /* What it would have got from the agent, or could have inherited by mistake. */
