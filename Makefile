@@ -56,7 +56,7 @@ CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
 
-.PHONY: all build run test test-matrix bench fuzz soak format format-check install clean help \
+.PHONY: all build run test test-matrix bench fuzz soak format format-check install uninstall clean help \
 	deps test-deps clang-deps ci-deps bench-deps asan tsan clang
 
 all: build
@@ -71,6 +71,7 @@ help:
 	@echo "soak     users churn libraries for SOAK_MINUTES ($(SOAK_MINUTES)) while the agent traces: nothing grows, fork() does not wait"
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
+	@echo "uninstall  remove what install has put there"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
 	@echo "ARCH=arm64   with build, build-tests, install, deps and test-deps: cross-built with Debian's compiler, $(BUILD)-arm64"
 	@echo "deps test-deps clang-deps ci-deps bench-deps   install missing Debian packages (DEPS=no: never)"
@@ -229,6 +230,11 @@ format-check: clang-deps
 install: build
 	@meson configure $(BUILD) --prefix=$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+# What the last installation from this build folder has put there, and nothing else.
+uninstall:
+	@[ -f $(BUILD)/meson-logs/install-log.txt ] || { \
+		echo "nothing was installed from $(BUILD)/: run make uninstall where make install ran" >&2; exit 1; }
+	@ninja -C $(BUILD) uninstall
 
 clean:
 	rm -rf build build-arm64 build-asan build-tsan build-clang

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cmd/snapshot_client.h"
+#include "cmd/window.h"
 #include "model/snapshot.h"
 #include "view/snapshot_read.h"
 #include "view/table.h"
@@ -39,7 +40,7 @@ static const struct show {
 struct screen {
 	const struct show *show;
 	bool json;
-	bool terminal; /* redraw in place */
+	struct window *window; /* redraws in place; NULL: prints one after the other */
 	char error[REASON_MAX]; /* why the newest document has no current data; "" if it has */
 	struct table_options table;
 };
@@ -110,21 +111,6 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 	return r;
 }
 
-/*
- * Overwrites the previous page: clears the rest of each line, then everything below. Clearing the screen
- * first would flicker.
- */
-static void add_redraw(const struct strbuf *page, struct strbuf *out)
-{
-	strbuf_adds(out, "\033[H");
-	for (size_t i = 0; i < page->len; i++) {
-		if (page->data[i] == '\n')
-			strbuf_adds(out, "\033[K");
-		strbuf_addc(out, page->data[i]);
-	}
-	strbuf_adds(out, "\033[J");
-}
-
 /* 1: the reader has closed the pipe, which is no failure. */
 static int put(const struct strbuf *text)
 {
@@ -144,25 +130,21 @@ static void on_interrupt(_unused_ int signal)
 /* @noted: the last note about the source, which is printed once. */
 static int show_once(struct snapshot_client *client, struct screen *screen, char *noted, size_t size)
 {
-	struct strbuf page, out;
+	struct strbuf page;
 	int r;
 
 	strbuf_init(&page, 0);
-	strbuf_init(&out, 0);
 	r = render(client, screen, &page);
-	if (screen->terminal && snapshot_client_note(client)[0])
+	if (screen->window && snapshot_client_note(client)[0])
 		strbuf_addf(&page, "\n%s\n", snapshot_client_note(client));
 	else if (!STRV_EQ(noted, snapshot_client_note(client)) && snapshot_client_note(client)[0])
 		fprintf(stderr, "gpusonde %s: %s\n", screen->show->command, snapshot_client_note(client));
 	snprintf(noted, size, "%s", snapshot_client_note(client));
 	if (r == 0) {
-		if (screen->terminal)
-			add_redraw(&page, &out);
 		shown_status = *screen->error ? EXIT_FAILURE : EXIT_SUCCESS;
-		r = put(screen->terminal ? &out : &page);
+		r = screen->window ? window_draw(screen->window, &page) : put(&page);
 	}
 	strbuf_done(&page);
-	strbuf_done(&out);
 	return r;
 }
 
@@ -188,24 +170,58 @@ static int report_result(const struct snapshot_client *client, const struct scre
 	return EXIT_FAILURE;
 }
 
-static int show_loop(struct snapshot_client *client, struct screen *screen, double watch_s)
+/* 1: no further page is wanted. */
+static int wait_for_next(struct snapshot_client *client, struct screen *screen, int64_t ns)
+{
+	int64_t end_ns = clock_mono_ns() + ns;
+	int r = 1;
+
+	if (!screen->window)
+		return snapshot_client_wait(client, ns, -1);
+	while (r == 1) {
+		enum window_event event;
+
+		r = snapshot_client_wait(client, MAX(end_ns - clock_mono_ns(), INT64_C(0)),
+					 window_fd(screen->window));
+		event = r == 1 ? window_take(screen->window) : WINDOW_NONE;
+		if (event == WINDOW_QUIT)
+			return 1;
+		screen->table.width = window_width(screen->window);
+		if (event == WINDOW_RESIZED)
+			return 0;
+	}
+	return r;
+}
+
+static int show_loop(struct snapshot_client *client, struct screen *screen, int64_t watch_ns)
 {
 	char noted[400] = "";
 	int r;
 
-	if (screen->terminal) {
-		static const char clear[] = "\033[H\033[2J";
-
-		write_all(STDOUT_FILENO, clear, sizeof(clear) - 1);
-	}
-	if (watch_s > 0)
+	if (watch_ns > 0 && !screen->window)
 		signal(SIGINT, on_interrupt);
 	do {
 		r = show_once(client, screen, noted, sizeof(noted));
-		if (r == 0 && watch_s > 0)
-			r = snapshot_client_wait(client, (int64_t)(watch_s * NSEC_PER_SEC));
-	} while (r == 0 && watch_s > 0);
-	return report_result(client, screen, r);
+		if (r == 0 && watch_ns > 0)
+			r = wait_for_next(client, screen, watch_ns);
+	} while (r == 0 && watch_ns > 0);
+	return r;
+}
+
+/* Seconds, or a duration with its unit. */
+static int parse_watch(const char *text, int64_t *ret_ns)
+{
+	double seconds;
+	int64_t ns;
+
+	if (parse_double(text, &seconds) == 0)
+		ns = seconds > WATCH_MAX_S ? -1 : (int64_t)(seconds * NSEC_PER_SEC);
+	else if (parse_duration_ns(text, &ns) < 0)
+		return -EINVAL;
+	if (ns < (int64_t)(WATCH_MIN_S * NSEC_PER_SEC) || ns > (int64_t)(WATCH_MAX_S * NSEC_PER_SEC))
+		return -ERANGE;
+	*ret_ns = ns;
+	return 0;
 }
 
 int show_main(struct invocation *inv)
@@ -214,25 +230,29 @@ int show_main(struct invocation *inv)
 	const char *watch = inv->flag[FLAG_WATCH];
 	bool terminal = isatty(STDOUT_FILENO);
 	struct screen screen = { .json = inv->flag[FLAG_JSON] };
-	double watch_s = 0;
+	int64_t watch_ns = 0;
 	int r;
 
 	for (size_t i = 0; i < ARRAY_SIZE(shows); i++)
 		if (STRV_EQ(shows[i].command, inv->command->name))
 			screen.show = &shows[i];
-	if (watch && (parse_double(watch, &watch_s) < 0 || watch_s < WATCH_MIN_S || watch_s > WATCH_MAX_S)) {
+	if (watch && parse_watch(watch, &watch_ns) < 0) {
 		fprintf(stderr,
-			"gpusonde %s: --watch cannot be \"%s\": it must be a number of seconds, %g to %g\n",
+			"gpusonde %s: --watch cannot be \"%s\": it must be a number of seconds, %g to %g, "
+			"or a duration such as 500ms or 1m\n",
 			inv->command->name, watch, WATCH_MIN_S, WATCH_MAX_S);
 		return EXIT_USAGE;
 	}
 	screen.table.colour = wants_colour(terminal);
 	screen.table.width = terminal ? terminal_width() : 0;
-	screen.terminal = terminal && watch && !screen.json;
 	r = snapshot_client_new(&inv->options, &client);
 	if (r < 0) {
 		fprintf(stderr, "gpusonde %s: cannot start: %s\n", inv->command->name, strerror(-r));
 		return EXIT_FAILURE;
 	}
-	return show_loop(client, &screen, watch_s);
+	if (terminal && watch && !screen.json && window_open(&screen.window) < 0)
+		screen.window = NULL; /* then one page after the other */
+	r = show_loop(client, &screen, watch_ns);
+	window_close(screen.window);
+	return report_result(client, &screen, r);
 }

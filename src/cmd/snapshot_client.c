@@ -2,6 +2,7 @@
 #include "cmd/snapshot_client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,27 +234,58 @@ int snapshot_client_get(struct snapshot_client *client, unsigned sections, struc
 	return sample(client, sections, out);
 }
 
-int snapshot_client_wait(struct snapshot_client *client, int64_t ns)
+static bool is_readable(int fd, int64_t wait_ns)
 {
-	int64_t period = options_number(client->options, OPT_sample_period);
-	int64_t end = clock_mono_ns() + ns;
+	const struct timespec ts = { wait_ns / NSEC_PER_SEC, wait_ns % NSEC_PER_SEC };
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 
-	if (!client->collector) {
-		struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
+	return ppoll(&p, 1, &ts, NULL) == 1;
+}
 
-		return clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL) == 0 ? 0 : -EINTR;
-	}
+static int on_readable(sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		       _unused_ void *userdata)
+{
+	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+/* Whether @fd is readable before @end_ns. */
+static int sample_until(struct snapshot_client *client, int64_t end_ns, int fd)
+{
+	int64_t period = options_number(client->options, OPT_sample_period),
+		tick_ns = clock_mono_ns() + period;
+
 	for (;;) {
-		int64_t left = end - clock_mono_ns();
+		int64_t now_ns = clock_mono_ns();
 		int r;
 
-		if (left <= 0)
+		if (now_ns >= tick_ns) {
+			collector_tick(client->collector);
+			tick_ns = now_ns + period;
+		}
+		if (now_ns >= end_ns)
 			return 0;
-		r = run(client, 0, MIN(left, period));
+		if (fd >= 0 && is_readable(fd, 0))
+			return 1;
+		r = sd_event_run(client->event,
+				 (uint64_t)((MIN(end_ns, tick_ns) - now_ns) / NSEC_PER_USEC + 1));
 		if (r < 0)
 			return r;
-		collector_tick(client->collector);
 	}
+}
+
+int snapshot_client_wait(struct snapshot_client *client, int64_t ns, int fd)
+{
+	sd_event_source *source = NULL;
+	int r = 0;
+
+	if (!client->collector)
+		return is_readable(fd, ns);
+	if (fd >= 0)
+		r = sd_event_add_io(client->event, &source, fd, EPOLLIN, on_readable, NULL);
+	if (r >= 0)
+		r = sample_until(client, clock_mono_ns() + ns, fd);
+	sd_event_source_disable_unref(source);
+	return r;
 }
 
 const char *snapshot_client_note(const struct snapshot_client *client)

@@ -22,8 +22,10 @@ DEFINE_CLEANUP(struct snapshot_client *, snapshot_client_free, snapshot_client_f
  * driver's child is available; snapshot_client_note() has the reason.
  */
 int snapshot_client_get(struct snapshot_client *client, unsigned sections, struct strbuf *out);
-/* Waits for this time; continues sampling without an agent. */
-int snapshot_client_wait(struct snapshot_client *client, int64_t ns);
+/*
+ * Waits for this time, or until @fd (-1: none) is readable: then 1. Continues sampling without an agent.
+ */
+int snapshot_client_wait(struct snapshot_client *client, int64_t ns, int fd);
 
 /*
  * A note about the source of the data: that no agent runs or can be reached, with the remedy; "" if the agent

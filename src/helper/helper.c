@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "helper/message.h"
 #include "helper/spawn.h"
 
@@ -58,6 +59,7 @@ struct helper {
 	unsigned killed_n;
 	sd_event_source *deadline, *idle;
 	unsigned failures; /* in a row */
+	bool foreign; /* said that it is of another version */
 	int64_t started_ns, not_before_ns;
 	uint64_t starts, crashes, hung;
 	char *message; /* HELPER_MESSAGE_MAX bytes */
@@ -208,6 +210,11 @@ static int on_exit_of(_unused_ sd_event_source *source, _unused_ int fd, _unused
 	/* Where SIGCHLD is ignored the kernel has reaped it already. */
 	if (waitid(P_PIDFD, (id_t)started->pidfd, &info, WEXITED | WNOHANG) == 0 && info.si_pid == 0)
 		return 0;
+	if (info.si_code == CLD_EXITED && info.si_status == HELPER_FOREIGN && !helper->foreign) {
+		helper->foreign = true;
+		log_error("%s is not of this version: reinstall gpusonde, and restart the agent; said once",
+			  helper->program);
+	}
 	if (helper->now == started)
 		crashed(helper);
 	for (struct started **p = &helper->killed; *p; p = &(*p)->next)

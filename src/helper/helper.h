@@ -28,6 +28,9 @@
 #include "base/clock.h"
 #include "base/macro.h"
 
+/* Exit status of a helper that is not of its owner's version. */
+enum { HELPER_FOREIGN = 64 };
+
 enum { HELPER_MESSAGE_MAX = 128 << 10 }; /* bytes, either way */
 
 /* A killed process that has not ended after so long is stuck: the kernel does not let it. */

@@ -252,5 +252,5 @@ int symbols_serve(int channel)
 	strbuf_init(&s->out, 0);
 	r = serve(s);
 	/* The process ends with all that it has: its thread may hang. */
-	_exit(r == -EPIPE ? EXIT_SUCCESS : r == -ENOTSUP ? SYMBOLS_FOREIGN : EXIT_FAILURE);
+	_exit(r == -EPIPE ? EXIT_SUCCESS : r == -ENOTSUP ? HELPER_FOREIGN : EXIT_FAILURE);
 }

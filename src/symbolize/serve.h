@@ -11,8 +11,5 @@
 	(CONFINE_CAPABILITY(SYS_PTRACE) | CONFINE_CAPABILITY(DAC_READ_SEARCH) | \
 	 CONFINE_CAPABILITY(CHECKPOINT_RESTORE) | CONFINE_CAPABILITY(SETUID) | CONFINE_CAPABILITY(SETGID))
 
-/* The exit status of a helper of another version than its owner. */
-enum { SYMBOLS_FOREIGN = 64 };
-
 /* Serves until the owner closes the socket. Returns the exit status. */
 int symbols_serve(int channel);

@@ -213,7 +213,7 @@ int reader_files_serve(int channel)
 		closep(&fd);
 		if (n != sizeof(question) ||
 		    strncmp(question.version, GPUSONDE_VERSION, sizeof(question.version)) != 0)
-			return READER_FOREIGN;
+			return HELPER_FOREIGN;
 		question.text[sizeof(question.text) - 1] = '\0';
 		r = answer_files(&reader, channel, &question);
 	}

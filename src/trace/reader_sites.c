@@ -63,7 +63,7 @@ int reader_sites_serve(int channel)
 
 		if (n != sizeof(question) ||
 		    strncmp(question.version, GPUSONDE_VERSION, sizeof(question.version)) != 0)
-			return READER_FOREIGN;
+			return HELPER_FOREIGN;
 		question.path[sizeof(question.path) - 1] = '\0';
 		if (answer_sites(channel, &question, file) < 0)
 			return EXIT_FAILURE;

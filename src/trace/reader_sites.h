@@ -23,9 +23,6 @@ struct sites_answer {
 	struct site_entry at[];
 };
 
-/* Exit status of a helper that is not of the agent's version. */
-enum { READER_FOREIGN = 64 };
-
 void sites_question_init(struct sites_question *question, const struct site_query *query, const char *path);
 /* Decodes an answer; its error, or -EBADMSG. */
 int sites_answer_take(const void *message, size_t n, struct site_list **ret_list);

@@ -337,12 +337,20 @@ static uint32_t chosen_sites(const struct site_list *sites)
 	return n;
 }
 
+/* Marks its user's. Others that have mapped it meanwhile are looked at again, and ask for themselves. */
 static void say_unread(struct targets *targets, const struct pending_file *pending, const char *path,
 		       enum target_unread why, const char *type)
 {
-	for (uint32_t i = 0; i < pending->waiters_n; i++)
-		target_process_unread(targets, pending->waiters[i].mapping.pid, path, why, type,
-				      pending->waiters[i].mapping.time_ns);
+	for (uint32_t i = 0; i < pending->waiters_n; i++) {
+		const struct target_mapping *mapping = &pending->waiters[i].mapping;
+		uint64_t user;
+		uint32_t uid;
+
+		if (target_user_of(targets, mapping->pid, &user, &uid) == 0 && user != pending->user)
+			targets_look(targets, mapping->pid);
+		else
+			target_process_unread(targets, mapping->pid, path, why, type, mapping->time_ns);
+	}
 }
 
 /* For its user alone. Without what is known of the file, so that another's is taken as it is read then. */

@@ -3,6 +3,7 @@
 """The commands for people: with an agent, without one, on a terminal, into a pipe."""
 import concurrent.futures
 import contextlib
+import fcntl
 import http.server
 import json
 import os
@@ -12,8 +13,10 @@ import select
 import shutil
 import signal
 import socketserver
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 
@@ -346,12 +349,82 @@ def terminal_output(args, env, until):
     return out.decode()
 
 
-def test_watch_redraws_on_a_terminal():
+class Terminal:
+    """A command on a terminal of its own: what it has written, keys, another size, and its end."""
+
+    def __init__(self, args, env, rows=24, columns=120):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            time.sleep(0.1) # for its size
+            os.execve(GPUSONDE, ["gpusonde", *args], env)
+        self.resize(rows, columns)
+        self.written, self.status = b"", None
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self):
+        """False at the end."""
+        try:
+            part = os.read(self.fd, 65536) if select.select([self.fd], [], [], 0.2)[0] else None
+        except OSError:
+            part = b""
+        self.written += part or b""
+        return part != b""
+
+    def until(self, condition):
+        wait_for(lambda: (self.read(), condition(self.written.decode(errors="replace")))[1], "the terminal to show it")
+
+    def frames(self):
+        """What was shown each time, without the codes between lines."""
+        return [re.sub(r"\033\[[?0-9]*[A-Za-z]", "", frame) for frame in self.written.decode(errors="replace").split("\033[H")[2:]]
+
+    def end(self):
+        while self.read():
+            pass
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+
+
+def watching(agent, *args):
+    return Terminal(["gpus", "--watch", "0.2", "--socket", agent.socket, *args], dict(agent.env, TERM="xterm"))
+
+
+def test_watch_is_a_window():
+    """Of the alternate screen, which q leaves as it was."""
     with Agent() as agent:
-        env = dict(agent.env, TERM="xterm")
-        out = terminal_output(["gpus", "--watch", "0.2", "--socket", agent.socket], env, lambda o: o.count(b"\033[H") >= 4)
-        contains(out, "\033[2J")
-        contains(out, "\033[J")
+        terminal = watching(agent)
+        terminal.until(lambda o: o.count("\033[H") >= 4)
+        contains(terminal.written.decode(), "\033[?1049h")
+        os.write(terminal.fd, b"q")
+        terminal.end()
+        equal(terminal.status, 0)
+        assert terminal.written.endswith(b"\033[?1049l"), terminal.written[-100:]
+
+
+def test_watch_fits_its_window():
+    """From the first line, and says how many do not fit; a new size is seen at once."""
+    with Agent() as agent:
+        terminal = Terminal(["snapshot", "--watch", "3600", "--socket", agent.socket], dict(agent.env, TERM="xterm"), rows=6)
+        terminal.until(lambda o: "more lines: enlarge the window" in o)
+        terminal.read()
+        lines = terminal.frames()[-1].split("\r\n")
+        equal(len(lines), 6, lines)
+        terminal.resize(80, 200)
+        terminal.until(lambda o: len(terminal.frames()) >= 2 and "more lines" not in terminal.frames()[-1] and "MEM" in terminal.frames()[-1])
+        os.kill(terminal.pid, signal.SIGTERM)
+        terminal.end()
+        equal(terminal.status, 0)
+
+
+def test_watch_takes_a_duration():
+    with Agent() as agent:
+        process = subprocess.Popen([GPUSONDE, "gpus", "--json", "--watch", "100ms", "--socket", agent.socket], env=agent.env,
+                                   stdout=subprocess.PIPE, text=True)
+        for _ in range(3):
+            assert process.stdout.readline()
+        process.kill()
+        process.communicate()
 
 
 def test_watch_appends_to_a_pipe():

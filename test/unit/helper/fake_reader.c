@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "helper/helper.h"
 #include "helper/spawn.h"
 
 static char message[4096];
@@ -26,6 +27,8 @@ int main(int argc, char **argv)
 		}
 		if (strcmp(role, "crashes") == 0)
 			abort();
+		if (strcmp(role, "is of another version") == 0)
+			return HELPER_FOREIGN;
 		if (strcmp(message, "pid") == 0)
 			n = 1 + snprintf(message, sizeof(message), "%d", (int)getpid());
 		if (strcmp(message, "open files") == 0) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -201,6 +202,28 @@ static void what_crashes_waits_before_it_is_replaced(void **state)
 	assert_int_equal(f.hung, 0);
 }
 
+static void one_of_another_version_is_said_once(void **state)
+{
+	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	char said[4096] = "", *first;
+
+	(void)state;
+	start("is of another version");
+	dup2(log, STDERR_FILENO);
+	for (unsigned i = 1; i <= 2; i++) {
+		while (say("x") == -EAGAIN)
+			usleep(1000);
+		WAIT_FOR(f.crashed == i && f.stats.killed == 0);
+	}
+	dup2(before, STDERR_FILENO);
+	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
+	first = strstr(said, "is not of this version");
+	assert_non_null(first);
+	assert_null(strstr(first + 1, "is not of this version"));
+	close(before);
+	close(log);
+}
+
 static void one_that_ends_at_once_is_lost(void **state)
 {
 	(void)state;
@@ -243,6 +266,7 @@ int main(void)
 		cmocka_unit_test_teardown(one_that_is_about_to_end_is_not_stuck, stop),
 		cmocka_unit_test_teardown(a_replaced_program_is_still_ours, stop),
 		cmocka_unit_test_teardown(what_crashes_waits_before_it_is_replaced, stop),
+		cmocka_unit_test_teardown(one_of_another_version_is_said_once, stop),
 		cmocka_unit_test_teardown(one_that_ends_at_once_is_lost, stop),
 		cmocka_unit_test_teardown(a_missing_program_is_an_error, stop),
 		cmocka_unit_test_teardown(an_idle_one_ends, stop),
