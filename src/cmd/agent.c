@@ -2,6 +2,7 @@
 /* "gpusonde agent": runs the agent, or checks or prints its configuration. */
 #include "agent/agent.h"
 
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,14 +20,27 @@ static int print_config(const struct options *options)
 	return status;
 }
 
+/* What this machine lacks, and the agent would go on without. Its values are valid, or main() ends before. */
+static int check_config(const struct options *options)
+{
+	const char *group = options_text(options, OPT_control_group);
+
+	if (group && !getgrnam(group)) {
+		fprintf(stderr,
+			"gpusonde agent: control.group: there is no group %s on this machine: create it with "
+			"groupadd, or name another\n",
+			group);
+		return EXIT_USAGE;
+	}
+	printf("%s: ok\n", options->file ? options->file : "no configuration file");
+	return EXIT_SUCCESS;
+}
+
 int agent_main(struct invocation *invocation)
 {
 	if (invocation->flag[FLAG_PRINT_CONFIG])
 		return print_config(&invocation->options);
-	if (invocation->flag[FLAG_CHECK_CONFIG]) { /* with errors main() does not get here */
-		printf("%s: ok\n",
-		       invocation->options.file ? invocation->options.file : "no configuration file");
-		return EXIT_SUCCESS;
-	}
+	if (invocation->flag[FLAG_CHECK_CONFIG])
+		return check_config(&invocation->options);
 	return agent_run(invocation);
 }

@@ -84,5 +84,13 @@ def test_a_misspelt_variable_is_told():
     contains(out.stderr, "did you mean GPUSONDE_SAMPLE_PERIOD?")
 
 
+def test_a_group_that_is_not_there():
+    """The agent goes on without it; who checks is told."""
+    out = command("agent", "--check-config", "--control-group", "no-such-group")
+    equal(out.returncode, 2)
+    contains(out.stderr, "control.group: there is no group no-such-group on this machine: create it with groupadd")
+    equal(command("agent", "--check-config", "--control-group", "root").returncode, 0)
+
+
 if __name__ == "__main__":
     run()
