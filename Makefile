@@ -41,20 +41,20 @@ endif
 
 # The one list of Debian packages: to build and run, to test, to measure, and for the clang variants and
 # formatting.
-TOOLS = gcc libc6-dev python3 meson ninja-build pkg-config clang bpftool
+TOOLS = gcc libc6-dev python3 meson ninja-build pkg-config clang bpftool protobuf-c-compiler
 LIBRARIES = libmicrohttpd-dev libsystemd-dev libjansson-dev libyaml-dev libbpf-dev libelf-dev libcapstone-dev \
-	liblz4-dev libzstd-dev libiberty-dev
+	liblz4-dev libzstd-dev libiberty-dev libnghttp2-dev libprotobuf-c-dev
 # Debian's compiler for arm64, and what runs its programs here: the build runs gpusonde itself.
 ARM64_TOOLS = gcc-aarch64-linux-gnu g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
 ARM64_PACKAGES = $(ARM64_TOOLS) $(addsuffix :arm64,$(LIBRARIES) libcmocka-dev)
 BUILD_PACKAGES = $(TOOLS) $(if $(CROSS),$(ARM64_TOOLS) $(LIBRARIES:%=%:$(CROSS)),$(LIBRARIES))
 TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
 NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-prometheus-client \
-	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc debootstrap
+	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc systemd dbus debootstrap musl-tools
 # Large, and wanted by single tests that skip without: installed for CI only.
 CI_PACKAGES = python3-torch
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
-CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format
+CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format xz-utils
 
 .PHONY: all build run test test-matrix bench fuzz soak format format-check install uninstall clean help \
 	deps test-deps clang-deps ci-deps bench-deps asan tsan clang
@@ -212,14 +212,16 @@ fuzz: clang-deps
 	@test/fuzz/run build-asan $(FUZZ_SECONDS)
 
 VARIANT_SUITES ?= --suite unit --suite golden --suite fuzz
-# What more than one thread or process runs.
-THREAD_SUITES = --suite base --suite model --suite nvml --suite serve --suite agent --suite web --suite cmd --suite cubin
-build-variant:
+# What more than one thread or process runs; of folders in which little does, "threads" are the tests of that.
+THREAD_SUITES = --suite base --suite nvml --suite serve --suite agent --suite web --suite cmd --suite threads
+configure-variant:
 	@[ -f build-$(VARIANT)/build.ninja ] || CC=$(VARIANT_CC) meson setup build-$(VARIANT) $(VARIANT_ARGS) $(SETUP_ARGS)
+build-variant: configure-variant
 	@ninja -C build-$(VARIANT)
-variant: build-variant
-	@$(TEST_RUN) build-$(VARIANT) $(VARIANT_SUITES) $(TEST_ARGS)
-.PHONY: build-variant variant
+# Builds what these tests need, and no more.
+variant: configure-variant
+	@$(TEST_RUN) build-$(VARIANT) --build $(VARIANT_SUITES) $(TEST_ARGS)
+.PHONY: configure-variant build-variant variant
 
 C_FILES = $(shell find src sim test bench -name '*.[ch]' 2>/dev/null)
 format: clang-deps

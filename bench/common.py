@@ -46,8 +46,12 @@ def free_port():
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return [int(p) for p in f.read().split()]
+    """Of all its threads: one of the agent's starts processes."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children") as f:
+            found += [int(p) for p in f.read().split()]
+    return found
 
 
 def agent(tmp, extra=(), env=None):

@@ -257,15 +257,15 @@ static int find_own(struct bench *bench, struct subject *subject)
 
 static int find(struct bench *bench, struct subject *subject)
 {
-	const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
+	const struct site_query query = { .libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true },
+					  .rules = bench->rules };
 	bool own = STRV_EQ(subject->library, "own");
 	int r;
 
 	subject->file = open(own ? "/proc/self/exe" : subject->library, O_RDONLY | O_CLOEXEC);
 	if (subject->file < 0)
 		return -errno;
-	r = own ? find_own(bench, subject) :
-		  trace_list_sites(subject->file, libraries, &bench->rules, match, subject);
+	r = own ? find_own(bench, subject) : trace_list_sites(subject->file, &query, match, subject, NULL);
 	return r < 0 ? r : subject->found ? 0 : -ENOENT;
 }
 

@@ -106,3 +106,25 @@ uint32_t match_self(void)
 {
 	return (uint32_t)getpid();
 }
+
+uint32_t match_namespaced(uint32_t pid)
+{
+	char path[64], text[4096], *at, *end;
+	uint32_t last = pid;
+	size_t length;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	if (read_file(path, text, sizeof(text), &length) < 0 || !(at = strstr(text, "\nNStgid:")))
+		return pid;
+	at += strlen("\nNStgid:");
+	for (;; at = end) {
+		unsigned long number;
+
+		while (*at == ' ' || *at == '\t')
+			at++;
+		number = strtoul(at, &end, 10);
+		if (end == at)
+			return last;
+		last = (uint32_t)number;
+	}
+}

@@ -12,3 +12,6 @@
 uint32_t match_pid(const char *pattern, uint32_t index);
 
 uint32_t match_self(void);
+
+/* The PID that this process has in its own PID namespace; the same if it is not known. */
+uint32_t match_namespaced(uint32_t pid);

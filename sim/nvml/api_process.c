@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "sim/node/guest.h"
+#include "sim/node/match.h"
 
 /* Sizes of the records of process lists, by version of the call. */
 enum { RECORD_V1 = sizeof(struct nvml_process_info_v1), RECORD_V2 = sizeof(struct nvml_process_info_v2) };
@@ -24,6 +25,11 @@ static bool listed(const struct call *call, uint32_t slot, uint32_t types)
 	       (!call->mig || process->instance == call->instance);
 }
 
+static uint32_t listed_pid(const struct call *call, uint32_t pid)
+{
+	return call_namespaced(call) ? match_namespaced(pid) : pid;
+}
+
 /* Processes that use the simulated CUDA, behind those of the scenario. */
 static uint32_t guests_list(const struct call *call, void *infos, uint32_t capacity, uint32_t found,
 			    size_t size)
@@ -33,7 +39,7 @@ static uint32_t guests_list(const struct call *call, void *infos, uint32_t capac
 
 	for (uint32_t i = 0; i < count; i++, found++) {
 		struct record record = {
-			.detail.pid = guests[i].pid,
+			.detail.pid = listed_pid(call, guests[i].pid),
 			.detail.gpu_instance = NVML_NONE_U32,
 			.detail.compute_instance = NVML_NONE_U32,
 		};
@@ -55,7 +61,7 @@ static struct nvml_process_detail detail_of(const struct call *call, uint32_t sl
 {
 	int32_t instance = call->gpu->slots[slot].process->instance;
 	struct nvml_process_detail detail = {
-		.pid = call->gpu->slots_now[slot].pid,
+		.pid = listed_pid(call, call->gpu->slots_now[slot].pid),
 		.gpu_instance = NVML_NONE_U32,
 		.compute_instance = NVML_NONE_U32,
 	};

@@ -226,6 +226,7 @@ static enum nvml_return suffer(struct call *call, int gpu)
 			case FAULT_SENTINEL:
 			case FAULT_WRAP:
 			case FAULT_STRIDE:
+			case FAULT_NAMESPACED:
 				call->falsified[set] |= UINT32_C(1) << number;
 				break;
 			default:
@@ -381,6 +382,15 @@ uint32_t call_stride(const struct call *call)
 		}
 	}
 	return 0;
+}
+
+bool call_namespaced(const struct call *call)
+{
+	for (unsigned set = 0; set < 2; set++)
+		for (uint32_t bits = call->falsified[set]; bits; bits &= bits - 1)
+			if (library_fault(set, (unsigned)__builtin_ctz(bits))->kind == FAULT_NAMESPACED)
+				return true;
+	return false;
 }
 
 void call_totals(const struct call *call, struct totals *ret_totals)

@@ -109,6 +109,8 @@ const struct generation *call_generation(void);
 
 /* The stride of process lists that the faults of this call ask for; 0: none does. */
 uint32_t call_stride(const struct call *call);
+/* Whether process lists have the PIDs of the processes' own namespaces. */
+bool call_namespaced(const struct call *call);
 
 /* The whole node, while the lock is held and the library initialised. */
 struct node *call_node(void);

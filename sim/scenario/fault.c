@@ -13,9 +13,10 @@
 enum { HANG_STEP_MS = 20 };
 
 const char *const fault_kind_names[FAULT_KIND_COUNT] = {
-	[FAULT_ERROR] = "error",       [FAULT_HANG] = "hang",       [FAULT_CRASH] = "crash",
-	[FAULT_SENTINEL] = "sentinel", [FAULT_WRAP] = "wrap",       [FAULT_STRIDE] = "stride",
-	[FAULT_LOST] = "lost",         [FAULT_REMOVED] = "removed", [FAULT_UNLOADED] = "unloaded",
+	[FAULT_ERROR] = "error",           [FAULT_HANG] = "hang", [FAULT_CRASH] = "crash",
+	[FAULT_SENTINEL] = "sentinel",     [FAULT_WRAP] = "wrap", [FAULT_STRIDE] = "stride",
+	[FAULT_NAMESPACED] = "namespaced", [FAULT_LOST] = "lost", [FAULT_REMOVED] = "removed",
+	[FAULT_UNLOADED] = "unloaded",
 };
 
 bool name_globs_match(const struct name_globs *globs, const char *name)

@@ -20,6 +20,7 @@ enum fault_kind {
 	FAULT_SENTINEL, /* numbers that the call returns are replaced by this one */
 	FAULT_WRAP, /* numbers that the call returns are truncated to this many bits */
 	FAULT_STRIDE, /* process lists have records of this many bytes */
+	FAULT_NAMESPACED, /* process lists have the PIDs that processes have in their own PID namespaces */
 	FAULT_LOST, /* the GPU has fallen off the bus: its calls give GPU_IS_LOST */
 	FAULT_REMOVED, /* the GPU is not there: not counted, its old handle gives GPU_IS_LOST */
 	/* no driver: nvmlInit fails; programs must call it again, and counters begin at 0 */

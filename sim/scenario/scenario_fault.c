@@ -89,7 +89,7 @@ static int parse_stride(struct schema *schema, const struct yaml_node *node, voi
 	return set_kind(entry, FAULT_STRIDE);
 }
 
-/* crash, lost, removed, unloaded: true */
+/* crash, namespaced, lost, removed, unloaded: true */
 static int parse_flag(struct schema *schema, const struct yaml_node *node, void *dst, _unused_ size_t size)
 {
 	struct fault_entry *entry = dst;
@@ -146,6 +146,7 @@ static const struct schema_key fault_keys[] = {
 	{ "sentinel", parse_sentinel, 0, 0 },
 	{ "wrap", parse_wrap, 0, 0 },
 	{ "stride", parse_stride, 0, 0 },
+	{ "namespaced", parse_flag, 0, 0 },
 	{ "lost", parse_flag, 0, 0 },
 	{ "removed", parse_flag, 0, 0 },
 	{ "unloaded", parse_flag, 0, 0 },
@@ -173,10 +174,9 @@ int scenario_parse_fault(struct schema *schema, const struct yaml_node *node, st
 	if (r < 0)
 		return r;
 	if (__builtin_popcount(entry.kinds) != 1)
-		return schema_fail(
-			schema, node,
-			"a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, lost, "
-			"removed, unloaded");
+		return schema_fail(schema, node,
+				   "a fault is exactly one of: error, hang, crash, sentinel, wrap, stride, "
+				   "namespaced, lost, removed, unloaded");
 	*ret_fault = entry.fault;
 	return 0;
 }

@@ -17,6 +17,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "agent/detach.h"
+#include "agent/jobs.h"
+#include "agent/kubelet.h"
+#include "agent/device_access.h"
+#include "agent/owner_files.h"
 #include "agent/readiness.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
@@ -41,6 +45,15 @@ static void on_published(const struct snapshot *snapshot, void *userdata)
 	atomic_store(&agent->generation, snapshot->seq);
 	if (agent->web)
 		web_publish(agent->web, snapshot);
+	if (agent->owner_files)
+		owner_files_tick(agent->owner_files);
+}
+
+static void on_named(void *userdata)
+{
+	struct agent *agent = userdata;
+
+	collector_publish(agent->collector);
 }
 
 /* What was published before there was a process to tell. */
@@ -79,7 +92,13 @@ static void count_self(struct agent *agent)
 static void count_usage(struct agent *agent)
 {
 	struct model *model = collector_model(agent->collector);
-	const pid_t children[] = { agent->status.child, web_pid(agent->web) };
+	const pid_t children[] = {
+		agent->status.child,
+		web_pid(agent->web),
+		agent->owner_files ? owner_files_pid(agent->owner_files) : 0,
+		agent->jobs ? jobs_pid(agent->jobs) : 0,
+		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
+	};
 	struct usage usage;
 
 	usage_read(children, ARRAY_SIZE(children), &usage);
@@ -150,6 +169,12 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 
 	count_self(agent);
 	exchange_with_tracer(agent);
+	if (agent->jobs)
+		jobs_tick(agent->jobs);
+	if (agent->kubelet)
+		kubelet_tick(agent->kubelet);
+	if (agent->device_access)
+		device_access_tick(agent->device_access);
 	collector_tick(agent->collector);
 	housekeeping(agent);
 	now = clock_boot_ns();
@@ -256,6 +281,48 @@ static int answer_web(struct agent *agent)
 	return web_pages_new(&config, &agent->web_pages);
 }
 
+static int read_names(struct agent *agent, const struct options *options)
+{
+	const struct owner_files_config config = { .root = options_text(options, OPT_workload_root),
+						   .job_dir = options_text(options, OPT_workload_job_dir),
+						   .named = on_named,
+						   .userdata = agent };
+
+	if (!options_bool(options, OPT_workload_names))
+		return 0;
+	return owner_files_new(agent->event, collector_model(agent->collector), &config, &agent->owner_files);
+}
+
+static const char *text_or_empty(const char *text)
+{
+	return text ? text : "";
+}
+
+static int read_jobs(struct agent *agent, const struct options *options)
+{
+	const struct jobs_config config = {
+		.run = text_or_empty(options_text(options, OPT_workload_run)),
+		.group = text_or_empty(options_text(options, OPT_workload_group)),
+	};
+
+	if (!options_bool(options, OPT_workload_jobs))
+		return 0;
+	return jobs_new(agent->event, collector_model(agent->collector), &config, &agent->jobs);
+}
+
+static int ask_kubelet(struct agent *agent, const struct options *options)
+{
+	const struct kubelet_config config = {
+		.root = options_text(options, OPT_workload_root),
+		.socket = options_text(options, OPT_workload_kubelet),
+		.resources = options_text(options, OPT_workload_resources),
+	};
+
+	if (STRV_EQ(config.socket, "none"))
+		return 0;
+	return kubelet_new(agent->event, collector_model(agent->collector), &config, &agent->kubelet);
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -283,6 +350,14 @@ static int agent_start(struct agent *agent)
 		r = add_sources(agent);
 	if (r >= 0)
 		r = collector_new(agent->event, options, &collecting, &agent->collector);
+	if (r >= 0)
+		r = read_names(agent, options);
+	if (r >= 0)
+		r = read_jobs(agent, options);
+	if (r >= 0)
+		r = ask_kubelet(agent, options);
+	if (r >= 0)
+		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
 		r = http_new(agent->event, &serving, &agent->http);
 	if (r >= 0)
@@ -315,6 +390,10 @@ static void agent_stop(struct agent *agent)
 	atop_answers_done(&agent->atop);
 	http_free(agent->http);
 	tracer_free(agent->tracer);
+	owner_files_free(agent->owner_files);
+	jobs_free(agent->jobs);
+	kubelet_free(agent->kubelet);
+	device_access_free(agent->device_access);
 	collector_free(agent->collector);
 	sd_event_source_disable_unref(agent->tick);
 	sd_event_source_disable_unref(agent->requests);

@@ -21,6 +21,10 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 /* The agent's addresses that /control/status reports. */
 enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
+struct jobs;
+struct kubelet;
+struct device_access;
+struct owner_files;
 struct tracer;
 struct web;
 struct web_pages;
@@ -39,6 +43,10 @@ struct agent {
 	struct web_pages *web_pages;
 	struct web *web;
 	struct tracer *tracer; /* NULL: the thread could not be started */
+	struct owner_files *owner_files; /* NULL: not wanted */
+	struct jobs *jobs; /* NULL: environments are not read */
+	struct kubelet *kubelet; /* NULL: it is not asked */
+	struct device_access *device_access; /* NULL: not wanted */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[REASON_MAX]; /* last sent to systemd */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "agent/driver_pids.h"
 #include "agent/journal.h"
 #include "config/places.h"
 #include "agent/readiness.h"
@@ -25,6 +26,7 @@ struct collector {
 	struct publisher *publisher;
 	struct journal *journal; /* NULL: nothing is logged */
 	struct nvml_source *source;
+	struct driver_pids *pids; /* NULL: /proc lacks the machine's other processes */
 	struct kmsg *kmsg; /* NULL: not wanted, or it cannot be read */
 	bool kmsg_wanted;
 	char *library, *helper, *xid_file;
@@ -70,18 +72,25 @@ static int identify(uint32_t pid, bool full, struct process_identity *ret_identi
 	*ret_identity = (struct process_identity){
 		.id = proc.id,
 		.uid = proc.uid,
+		.ns_pid = proc.ns_pid,
 		.kind = workload_of(proc.cgroup.kind),
+		.job_manager = (enum job_manager)proc.cgroup.job.manager,
 	};
 	_Static_assert(sizeof(ret_identity->comm) >= sizeof(proc.comm), "a name must fit");
 	_Static_assert(sizeof(ret_identity->workload_id) >= sizeof(proc.cgroup.id), "an id must fit");
 	_Static_assert(sizeof(ret_identity->pod_uid) >= sizeof(proc.cgroup.pod_uid), "a pod's id must fit");
+	_Static_assert(sizeof(ret_identity->job_id) >= sizeof(proc.cgroup.job.id) &&
+			       sizeof(ret_identity->job_step) >= sizeof(proc.cgroup.job.step),
+		       "a job must fit");
+	strcpy(ret_identity->job_id, proc.cgroup.job.id);
+	strcpy(ret_identity->job_step, proc.cgroup.job.step);
 	strcpy(ret_identity->comm, proc.comm);
 	strcpy(ret_identity->workload_id, proc.cgroup.id);
 	strcpy(ret_identity->pod_uid, proc.cgroup.pod_uid);
 	return 0;
 }
 
-static void collector_publish(struct collector *c)
+void collector_publish(struct collector *c)
 {
 	static struct log_limit limit = { .burst = 3,
 					  .interval_ns = 60 * NSEC_PER_SEC,
@@ -177,15 +186,18 @@ static void report_outage(struct collector *c, const struct nvml_status *status)
 	}
 }
 
-static void on_reading(const struct reading *reading, void *userdata)
+static void on_reading(struct reading *reading, void *userdata)
 {
 	static struct log_limit limit = { .burst = 3,
 					  .interval_ns = 60 * NSEC_PER_SEC,
 					  .what = "unusable readings" };
 	struct collector *c = userdata;
 	struct nvml_status status;
-	int r = model_apply(c->model, SOURCE_NVML, reading);
+	int r;
 
+	if (c->pids)
+		model_agent_add(c->model, AGENT_DROPPED_PROCESSES, driver_pids_translate(c->pids, reading));
+	r = model_apply(c->model, SOURCE_NVML, reading);
 	if (r < 0) {
 		if (log_limit_allow(&limit))
 			log_error("a reading could not be processed: %s", strerror(-r));
@@ -208,7 +220,13 @@ static void on_xid(const struct kmsg_xid *xid, void *userdata)
 {
 	struct collector *c = userdata;
 
-	model_kmsg_xid(c->model, xid->pci_bus_id, xid->code, xid->boot_ns, xid->sequence);
+	model_kmsg_xid(c->model, &(struct xid_record){ .pci_bus_id = xid->pci_bus_id,
+						       .code = xid->code,
+						       .gi = xid->gi,
+						       .ci = xid->ci,
+						       .boot_ns = xid->boot_ns,
+						       .sequence = xid->sequence,
+						       .text = xid->text });
 }
 
 /* The sources' counters are cumulative; the model's are incremented by differences. */
@@ -287,12 +305,26 @@ static struct model_limits limits_of(const struct options *options)
 	};
 }
 
+/* Options have been checked: these are tags. */
+static void set_tags(struct collector *c, const struct options *options)
+{
+	const char *text = options_text(options, OPT_node_tags);
+	struct node_tag tags[NODE_TAGS_MAX];
+	uint32_t n = 0;
+
+	if (text && node_tags_parse(text, tags, &n) == 0)
+		model_set_tags(c->model, tags, n);
+	else
+		model_set_tags(c->model, NULL, 0);
+}
+
 void collector_configure(struct collector *c, const struct options *options)
 {
 	struct model_limits limits = limits_of(options);
 
 	model_set_period(c->model, options_number(options, OPT_sample_period));
 	model_set_limits(c->model, &limits);
+	set_tags(c, options);
 }
 
 static void log_no_kernel_log(const char *path, int error)
@@ -357,6 +389,7 @@ static int collector_start(struct collector *c, sd_event *event, const struct op
 		.library = c->library,
 		.helper = c->helper,
 		.call_timeout_ns = options_number(options, OPT_nvml_call_timeout),
+		.left_out = (uint32_t)options_number(options, OPT_sample_disable),
 		.max_stuck = (unsigned)options_number(options, OPT_nvml_max_stuck),
 	};
 	r = model_new(&limits, &c->model);
@@ -366,9 +399,13 @@ static int collector_start(struct collector *c, sd_event *event, const struct op
 		return r;
 	model_set_identify(c->model, identify, NULL);
 	model_set_period(c->model, options_number(options, OPT_sample_period));
+	set_tags(c, options);
 	load_xids(c, options);
 	open_kmsg(c, event, options);
-	r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
+	if (proc_sees_all())
+		r = driver_pids_new("/proc", &c->pids);
+	if (r == 0)
+		r = nvml_source_new(event, &c->nvml, on_reading, c, &c->source);
 	if (r < 0)
 		return r;
 	if (!c->config.quiet)
@@ -413,6 +450,7 @@ void collector_free(struct collector *c)
 	model_free(c->model);
 	publisher_free(c->publisher);
 	journal_free(c->journal);
+	driver_pids_free(c->pids);
 	free(c->library);
 	free(c->helper);
 	free(c->xid_file);

@@ -32,6 +32,8 @@ DEFINE_CLEANUP(struct collector *, collector_free, collector_freep)
 
 /* Requests a reading. If the previous one has not arrived, publishes the known values with their age. */
 void collector_tick(struct collector *collector);
+/* Publishes what has become known since the newest reading: names. */
+void collector_publish(struct collector *collector);
 /* Applies the options that may change at run time: period and bounds. */
 void collector_configure(struct collector *collector, const struct options *options);
 void collector_release(struct collector *collector);

@@ -71,6 +71,7 @@ JSON_PAGE(get_processes, JSON_PROCESSES)
 JSON_PAGE(get_node, JSON_NODE)
 JSON_PAGE(get_trace, JSON_TRACE)
 JSON_PAGE(get_kernels, JSON_KERNELS)
+JSON_PAGE(get_events, JSON_EVENTS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
 static int get_health(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
@@ -163,6 +164,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 			  places[PLACE_ATOP], "atop_socket", places[PLACE_ATOP_SOCKET], "child",
 			  (int)s.child);
 
+	if (json)
+		json_object_set_new(json, "kubelet", json_string(snapshot->sources[SOURCE_KUBELET].error));
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
 }

@@ -12,6 +12,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/raised.h"
@@ -20,7 +21,7 @@
 
 #define DEVICES_NS (10 * NSEC_PER_SEC) /* a healthy driver lists its devices in well under 1 s */
 
-enum { TICK_MS = 1000, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
+enum { TICK_MS = 1000, LEAD_MS = 300, LATENCY_MS = 100, STACK_BYTES = 1 << 20 };
 
 /*
  * Where distributions, WSL, NixOS, the GPU operator and GKE install the driver's library; containers map the
@@ -51,6 +52,7 @@ struct tracer {
 	/* shared with the main thread; the lock is held only to exchange a pointer */
 	pthread_mutex_t lock;
 	struct snapshot *fed; /* newest snapshot, not yet processed */
+	int64_t fed_ns; /* boot clock */
 	struct trace_view *next_view; /* newest view, not yet fetched */
 
 	/* of the tracing thread */
@@ -91,6 +93,7 @@ void tracer_feed(struct tracer *tracer, struct snapshot *snapshot)
 	struct snapshot *old = tracer->fed;
 
 	tracer->fed = snapshot;
+	tracer->fed_ns = clock_boot_ns();
 	pthread_mutex_unlock(&tracer->lock);
 	if (old)
 		snapshot_unref(old);
@@ -136,6 +139,21 @@ static void on_notice(int level, const char *text, _unused_ void *userdata)
 
 /* ---- the thread ---- */
 
+/*
+ * Until the next view: a second, and so that it is ready shortly before the main thread, whose ticks are
+ * seconds, too, fetches it.
+ */
+static uint64_t wait_us(struct tracer *tracer)
+{
+	const int64_t tick_ns = TICK_MS * NSEC_PER_MSEC;
+	int64_t wait_ns;
+
+	pthread_mutex_lock(&tracer->lock);
+	wait_ns = tick_ns - LEAD_MS * NSEC_PER_MSEC - (clock_boot_ns() - tracer->fed_ns) % tick_ns;
+	pthread_mutex_unlock(&tracer->lock);
+	return (uint64_t)((wait_ns < tick_ns / 2 ? wait_ns + tick_ns : wait_ns) / NSEC_PER_USEC);
+}
+
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	static struct log_limit limit = { .burst = 1,
@@ -152,7 +170,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		put_view(tracer, view);
 	else if (log_limit_allow(&limit))
 		log_error("what was traced cannot be shown: %s", strerror(-r));
-	r = sd_event_source_set_time_relative(source, TICK_MS * USEC_PER_SEC / 1000);
+	r = sd_event_source_set_time_relative(source, wait_us(tracer));
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -295,10 +313,12 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 		.devices_wait_ns = DEVICES_NS,
 		.notice = on_notice,
 	};
+	library_set_user_text(options_text(options, OPT_trace_probes));
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
-		.libraries = { [PROBE_CUDA] = true, [PROBE_LIBC] = true },
+		.libraries = { [PROBE_CUDA] = true },
 		.return_probes = options_bool(options, OPT_trace_return_probes),
+		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),
 		.events = true,
 		.max_overhead = (double)options_number(options, OPT_trace_max_overhead) / 1e6,

@@ -3,23 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len)
+int read_fd(int fd, char *buf, size_t cap, size_t *ret_len)
 {
-	_cleanup_close_ int fd = -1;
 	struct stat st;
 	size_t len = 0;
 
 	if (cap == 0)
 		return -E2BIG;
-	/* Neither opening nor reading may block, as they would for a FIFO. */
-	fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if (S_ISDIR(st.st_mode))
@@ -44,6 +43,23 @@ int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret
 	if (ret_len)
 		*ret_len = len;
 	return 0;
+}
+
+int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len)
+{
+	/* Neither opening nor reading may block, as they would for a FIFO. */
+	_cleanup_close_ int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : read_fd(fd, buf, cap, ret_len);
+}
+
+int fd_open_below(int root, const char *path, int flags)
+{
+	const struct open_how how = { .flags = (uint64_t)(flags | O_CLOEXEC),
+				      .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
 }
 
 int read_file(const char *path, char *buf, size_t cap, size_t *ret_len)
@@ -121,4 +137,19 @@ ssize_t write_all(int fd, const void *p, size_t n)
 		left -= (size_t)written;
 	}
 	return (ssize_t)n;
+}
+
+int program_folder(char ret_path[static PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", ret_path, PATH_MAX - 1);
+	char *slash;
+
+	if (n < 0)
+		return -errno;
+	ret_path[n] = '\0';
+	slash = strrchr(ret_path, '/');
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	return 0;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -30,6 +31,15 @@ int read_file(const char *path, char *buf, size_t cap, size_t *ret_len);
 /* The same for a path relative to the directory @dirfd (or AT_FDCWD). */
 int read_file_at(int dirfd, const char *path, char *buf, size_t cap, size_t *ret_len);
 
+/* The same for an open one, from where it stands. */
+int read_fd(int fd, char *buf, size_t cap, size_t *ret_len);
+
+/*
+ * Opens a path below the folder @root (a descriptor), as if that were the root: symbolic links are followed
+ * within it. A descriptor or a negative errno.
+ */
+int fd_open_below(int root, const char *path, int flags);
+
 /*
  * Replaces @path by a file of these @n bytes: readers see the old or the new content, never a part,
  * after a crash of the program too. It is not forced to disk, which may take seconds: after a crash of the
@@ -51,3 +61,9 @@ int fd_reopen(int handle, const struct stat *st, int *ret_fd);
  * descriptor; after an error the number of bytes written is unknown.
  */
 ssize_t write_all(int fd, const void *p, size_t n);
+
+/*
+ * The folder that this program's file is in, as the kernel knows it: free of symbolic links. Any errno of
+ * readlink.
+ */
+int program_folder(char ret_path[static PATH_MAX]);

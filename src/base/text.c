@@ -57,6 +57,14 @@ bool utf8_valid(const void *p, size_t n)
 	return true;
 }
 
+bool text_is_printable(const char *s)
+{
+	for (const char *c = s; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return false;
+	return utf8_valid(s, strlen(s));
+}
+
 void utf8_sanitize(char *s)
 {
 	unsigned char *at = (unsigned char *)s;
@@ -121,6 +129,24 @@ int parse_double(const char *s, double *ret_value)
 	if (!isfinite(value))
 		return -ERANGE;
 	*ret_value = value;
+	return 0;
+}
+
+int parse_seconds_ns(const char *s, double min_s, double max_s, int64_t *ret_ns)
+{
+	double seconds;
+	int64_t ns;
+	int r;
+
+	if (parse_double(s, &seconds) < 0) {
+		r = parse_duration_ns(s, &ns);
+		if (r < 0)
+			return r;
+		seconds = (double)ns / NSEC_PER_SEC;
+	}
+	if (seconds < min_s || seconds > max_s)
+		return -ERANGE;
+	*ret_ns = (int64_t)(seconds * NSEC_PER_SEC);
 	return 0;
 }
 

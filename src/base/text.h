@@ -8,6 +8,9 @@
 /* Well-formed UTF-8 according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_valid(const void *p, size_t n);
 
+/* Valid UTF-8 without control characters. */
+bool text_is_printable(const char *s);
+
 /* Makes @s valid UTF-8 in place: each invalid byte becomes '?'. */
 void utf8_sanitize(char *s);
 
@@ -28,6 +31,9 @@ int parse_double(const char *s, double *ret_value);
  * nanoseconds, truncated.
  */
 int parse_duration_ns(const char *s, int64_t *ret_ns);
+
+/* The same, or a number of seconds without a unit. -ERANGE: beyond @min_s or @max_s. */
+int parse_seconds_ns(const char *s, double min_s, double max_s, int64_t *ret_ns);
 
 /* yes/no, true/false, on/off, 1/0, in lower case. */
 int parse_bool(const char *s, bool *ret_value);

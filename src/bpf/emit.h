@@ -151,28 +151,43 @@ static __always_inline void call_event(struct trace_counters *c, const struct tr
 	event_submit(event);
 }
 
+/* What a NAME event tells: the name at @from in the process's memory, and members of struct trace_name. */
+struct name_parts {
+	__u64 from, handle, of;
+	__u64 time_ns;
+	__u64 what; /* NAME_WHAT() */
+};
+
+/*
+ * Of an event's header: call, op, flags (of which no event uses more than 8 bits) and enclosing, in one
+ * number.
+ */
+#define NAME_WHAT(call_, op_, flags_, enclosing_) \
+	((__u64)(enclosing_) << 32 | (__u64)(__u8)(flags_) << 24 | (__u64)(__u8)(op_) << 16 | (__u16)(call_))
+
 /*
  * @capacity: of the name; a constant, since the size of a reservation must be. Separate functions, so that
  * the compiler cannot merge them into one with a variable size.
  */
 #define NAME_SEND(function, capacity)                                                                   \
-	static __noinline void function(struct trace_counters *c, const struct trace_spec *spec,        \
-					const struct frame *frame)                                      \
+	static __noinline void function(struct trace_counters *c, const struct name_parts *parts)       \
 	{                                                                                               \
 		struct trace_name *event =                                                              \
-			event_begin(c, sizeof(*event) + (capacity), TRACE_EVENT_NAME, frame->entry_ns); \
-		__u64 from = frame->values[TRACE_OPERAND_ADDR];                                         \
+			event_begin(c, sizeof(*event) + (capacity), TRACE_EVENT_NAME, parts->time_ns);  \
 		char last = 0;                                                                          \
 		long n;                                                                                 \
                                                                                                         \
 		if (!event)                                                                             \
 			return;                                                                         \
-		header_call(&event->header, spec, frame);                                               \
-		event->handle = frame->values[TRACE_OPERAND_HANDLE];                                    \
-		event->of = frame->values[TRACE_OPERAND_STREAM];                                        \
-		n = bpf_probe_read_user_str(event->name, (capacity), (void *)from);                     \
+		event->header.call = parts->what;                                                       \
+		event->header.op = parts->what >> 16;                                                   \
+		event->header.flags = (__u8)(parts->what >> 24);                                        \
+		event->header.enclosing = parts->what >> 32;                                            \
+		event->handle = parts->handle;                                                          \
+		event->of = parts->of;                                                                  \
+		n = bpf_probe_read_user_str(event->name, (capacity), (void *)parts->from);              \
 		if (n == (capacity))                                                                    \
-			bpf_probe_read_user(&last, sizeof(last), (void *)(from + (capacity)-1));        \
+			bpf_probe_read_user(&last, sizeof(last), (void *)(parts->from + (capacity)-1)); \
 		if (n <= 0) {                                                                           \
 			event->header.flags |= TRACE_FLAG_UNREAD;                                       \
 			event->name[0] = 0;                                                             \
@@ -186,20 +201,31 @@ NAME_SEND(name_send_small, TRACE_NAME_SMALL)
 NAME_SEND(name_send_medium, TRACE_NAME_MEDIUM)
 NAME_SEND(name_send_large, TRACE_NAME_LARGE)
 
-/* Sends the name in the smallest record that fits. */
-static __noinline void name_event(struct trace_counters *c, const struct trace_spec *spec,
-				  const struct frame *frame)
+/* Sends struct name_parts in the smallest record that fits. Not static, as in shares.h. */
+__noinline int name_send(__u64 from, __u64 handle, __u64 of, __u64 time_ns, __u64 what)
 {
+	const struct name_parts parts = {
+		.from = from, .handle = handle, .of = of, .time_ns = time_ns, .what = what
+	};
 	char *scratch = bpf_map_lookup_elem(&lengths, &zero);
+	struct trace_counters *c = counters_get();
 	long n;
 
-	if (!scratch)
-		return;
-	n = bpf_probe_read_user_str(scratch, TRACE_NAME_LARGE, (void *)frame->values[TRACE_OPERAND_ADDR]);
+	if (!scratch || !c)
+		return 0;
+	n = bpf_probe_read_user_str(scratch, TRACE_NAME_LARGE, (void *)from);
 	if (n <= TRACE_NAME_SMALL)
-		name_send_small(c, spec, frame);
+		name_send_small(c, &parts);
 	else if (n <= TRACE_NAME_MEDIUM)
-		name_send_medium(c, spec, frame);
+		name_send_medium(c, &parts);
 	else
-		name_send_large(c, spec, frame);
+		name_send_large(c, &parts);
+	return 0;
+}
+
+static __always_inline void name_event(const struct trace_spec *spec, const struct frame *frame)
+{
+	name_send(frame->values[TRACE_OPERAND_ADDR], frame->values[TRACE_OPERAND_HANDLE],
+		  frame->values[TRACE_OPERAND_STREAM], frame->entry_ns,
+		  NAME_WHAT(frame->call, spec->op, frame->flags, frame->enclosing));
 }

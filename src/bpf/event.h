@@ -17,7 +17,6 @@ enum trace_event_type {
 	/* struct trace_process: it has called exec, so all of its CUDA state is gone */
 	TRACE_EVENT_EXEC,
 	TRACE_EVENT_EXIT, /* struct trace_process: its last thread has ended */
-	TRACE_EVENT_TEXT, /* struct trace_text */
 	TRACE_EVENT_NAME, /* struct trace_name */
 	/* struct trace_stat_new: an entry of `stats` was created; so user space need not walk the map */
 	TRACE_EVENT_STAT,
@@ -33,7 +32,6 @@ enum trace_event_flag {
 	TRACE_FLAG_PER_THREAD = 1 << 3,
 	TRACE_FLAG_WAITS = 1 << 4, /* copies and sets: returns only when it has completed */
 	TRACE_FLAG_RUNTIME = 1 << 5, /* a function of the runtime; else of the driver */
-	TRACE_FLAG_KEEPS = 1 << 6, /* setenv with overwrite 0: no effect if the variable was set */
 };
 
 struct trace_header {
@@ -94,17 +92,10 @@ struct trace_process {
 };
 _Static_assert(sizeof(struct trace_process) == 88, "both sides must agree");
 
-/* The value that setenv() gave CUDA_VISIBLE_DEVICES; NUL-terminated unless it was cut. */
-struct trace_text {
-	struct trace_header header;
-	char text[TRACE_TEXT];
-};
-_Static_assert(sizeof(struct trace_text) == 264, "both sides must agree");
-
 /*
- * A successful call that gives the name of a handle. TRACE_FLAG_UNREAD: the name could not be read and is "".
- * The record has one of three sizes: this struct and TRACE_NAME_SMALL, _MEDIUM or _LARGE bytes. Bytes after
- * the NUL are undefined.
+ * A successful call that gives the name of a handle, or a variable (TRACE_OP_INIT). TRACE_FLAG_UNREAD: the
+ * name could not be read and is "". The record has one of three sizes: this struct and TRACE_NAME_SMALL,
+ * _MEDIUM or _LARGE bytes. Bytes after the NUL are undefined.
  */
 struct trace_name {
 	struct trace_header header;

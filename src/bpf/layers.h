@@ -45,9 +45,9 @@ static __noinline struct frames *frames_get(__u64 id, __u64 owner)
  * Whether the function was entered by a tail call from the one with the same stack pointer. Then its return
  * address is that of the kernel's trampoline, which is at the start of a page. Otherwise it is a new call.
  */
-static __noinline bool is_tail_call(struct pt_regs *ctx, __u64 sp)
+static __noinline bool is_tail_call(__u64 link, __u64 sp)
 {
-	__u64 address = return_address(ctx, sp);
+	__u64 address = return_address(link, sp);
 
 	return address && (address & (PAGE - 1)) == 0;
 }
@@ -68,32 +68,36 @@ static __noinline bool is_gone(const struct frame *frame)
  * nested in it. In that case the return address, which the kernel had replaced by its trampoline's, is
  * overwritten sooner or later.
  */
-static __always_inline bool was_left(struct pt_regs *ctx, const struct frame *frame)
+static __always_inline bool was_left(__u64 link, const struct frame *frame)
 {
-	return RETURN_ON_STACK && !is_tail_call(ctx, frame->sp);
+	return RETURN_ON_STACK && !is_tail_call(link, frame->sp);
 }
 
 /* Whether a function, entered at @sp, is called within the call of this frame of another layer. */
-static __always_inline bool is_within(struct pt_regs *ctx, const struct trace_control *ctl,
-				      const struct frame *frame, __u64 sp)
+static __always_inline bool is_within(__u64 link, const struct trace_control *ctl, const struct frame *frame,
+				      __u64 sp)
 {
 	if (sp > frame->sp || (ctl->gone_ns > frame->entry_ns && is_gone(frame)))
 		return false;
-	return sp == frame->sp ? is_tail_call(ctx, sp) : !was_left(ctx, frame);
+	return sp == frame->sp ? is_tail_call(link, sp) : !was_left(link, frame);
 }
 
 /*
- * At an entry at @sp in layer @own: drops frames of other layers whose calls have been left. Returns the
- * number of the innermost call of the layers above @own; 0: there is none.
+ * At an entry of thread @id at @sp in layer @own: drops frames of other layers whose calls have been left.
+ * Returns the number of the innermost call of the layers above @own; 0: there is none. @link: the link
+ * register. Not static, as in shares.h.
  */
-static __noinline __u32 layers_unwind(struct pt_regs *ctx, struct thread *thread, struct frames *frames,
-				      __u64 sp, __u32 own)
+__noinline __u32 layers_unwind(__u64 id, __u64 sp, __u32 own, __u64 link)
 {
+	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
 	struct trace_counters *c = counters_get();
 	__u32 innermost = 0;
 
-	if (!c || !ctl)
+	/* Used on any machine, so that the compiler passes it. */
+	asm volatile("" : "+r"(link));
+	if (!c || !ctl || !frames || !thread)
 		return 0;
 	if (own != TRACE_LAYER_CUDA && thread->frame.sp && sp > thread->frame.sp) {
 		COUNT(&c->abandoned);
@@ -104,7 +108,7 @@ static __noinline __u32 layers_unwind(struct pt_regs *ctx, struct thread *thread
 
 		if (i + 1 == own)
 			continue;
-		if (frame->sp && !is_within(ctx, ctl, frame, sp)) {
+		if (frame->sp && !is_within(link, ctl, frame, sp)) {
 			COUNT(&c->abandoned);
 			frame->sp = 0;
 		}
@@ -117,25 +121,31 @@ static __noinline __u32 layers_unwind(struct pt_regs *ctx, struct thread *thread
 }
 
 /*
- * The frame that a return at @sp belongs to: of those with this stack pointer, the one that was entered last.
- * If there is none, any frame that encloses the returning function.
+ * The layer that a return at @sp belongs to: of those with this stack pointer, the one that was entered
+ * last. If there is none, any layer with a call that encloses the returning function. Not static, as in
+ * shares.h.
  */
-static __noinline struct frame *frame_returning(struct trace_counters *c, struct thread *thread, __u64 id,
-						__u64 sp)
+__noinline __u32 layer_returning(__u64 id, __u64 sp)
 {
 	struct frames *frames = bpf_map_lookup_elem(&layers, &id);
-	struct frame *found = &thread->frame;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	struct trace_counters *c = counters_get();
+	__u32 found = TRACE_LAYER_CUDA;
+	__u64 entered_ns, found_sp;
 	bool exact;
 
-	if (!frames)
+	if (!frames || !thread || !c)
 		return found;
-	if (found->sp && sp > found->sp) {
+	if (thread->frame.sp && sp > thread->frame.sp) {
 		COUNT(&c->abandoned);
-		found->sp = 0;
+		thread->frame.sp = 0;
 	}
-	exact = found->sp == sp;
+	found_sp = thread->frame.sp;
+	entered_ns = thread->frame.entry_ns;
+	exact = found_sp == sp;
 	for (__u32 i = 0; i < TRACE_LAYERS - 1; i++) {
 		struct frame *frame = &frames->at[i];
+		bool take = false;
 
 		if (frame->sp && sp > frame->sp) {
 			COUNT(&c->abandoned);
@@ -144,11 +154,15 @@ static __noinline struct frame *frame_returning(struct trace_counters *c, struct
 		if (!frame->sp) {
 			thread->above &= ~(1U << (i + 1));
 		} else if (frame->sp == sp) {
-			if (!exact || frame->entry_ns > found->entry_ns)
-				found = frame;
+			take = !exact || frame->entry_ns > entered_ns;
 			exact = true;
-		} else if (!found->sp) {
-			found = frame;
+		} else {
+			take = !found_sp;
+		}
+		if (take) {
+			found = i + 1;
+			found_sp = frame->sp;
+			entered_ns = frame->entry_ns;
 		}
 	}
 	return found;

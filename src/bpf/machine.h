@@ -7,6 +7,7 @@
 
 #include <linux/bpf.h>
 #include <linux/types.h>
+#include <asm/bpf_perf_event.h>
 #include <asm/ptrace.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,8 +69,13 @@ struct nsproxy {
 	struct cgroup_namespace *cgroup_ns;
 } KERNEL_STRUCT;
 
+struct mm_struct {
+	unsigned long saved_auxv[2]; /* pairs of a tag and a value */
+} KERNEL_STRUCT;
+
 struct task_struct {
 	struct task_struct *group_leader;
+	struct mm_struct *mm;
 	struct signal_struct *signal;
 	const struct cred *real_cred;
 	struct nsproxy *nsproxy;
@@ -129,13 +135,19 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 
 #define RETURN_ON_STACK 1
 
+/* The link register; 0 on machines that have none. */
+static __always_inline __u64 link_register(struct pt_regs *ctx)
+{
+	(void)ctx;
+	return 0;
+}
+
 /* The return address of a function that was just entered. */
-static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
+static __always_inline __u64 return_address(__u64 link, __u64 sp)
 {
 	__u64 address = 0;
 
-	(void)ctx;
-
+	(void)link;
 	bpf_probe_read_user(&address, sizeof(address), (void *)sp);
 	return address;
 }
@@ -183,13 +195,18 @@ static __always_inline __u64 register_arg(struct pt_regs *ctx, __u32 i)
 
 #define RETURN_ON_STACK 0 /* in the link register; a function may save it anywhere */
 
-static __always_inline __u64 return_address(struct pt_regs *ctx, __u64 sp)
+static __always_inline __u64 link_register(struct pt_regs *ctx)
 {
 	__u64 address;
 
-	(void)sp;
 	CONTEXT_LOAD(address, ctx, ARM64_REGISTER(30));
 	return address;
+}
+
+static __always_inline __u64 return_address(__u64 link, __u64 sp)
+{
+	(void)sp;
+	return link;
 }
 #else
 #error "unsupported machine"

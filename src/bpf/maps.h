@@ -19,6 +19,12 @@ enum {
 	PAGE = 4096,
 };
 
+/*
+ * Of struct frame's flags, besides enum trace_event_flag, of which it is none: the string is sent at the
+ * return.
+ */
+#define FRAME_STRING_LATE (1U << 15)
+
 /* The call that a thread is in. */
 struct frame {
 	__u64 sp; /* at the function's entry; 0: not in a call */
@@ -33,6 +39,20 @@ struct frame {
 	__u32 number, enclosing; /* as in struct trace_call and trace_header */
 };
 
+/*
+ * A call in progress that sends an event or is counted when it returns but has no frame in its layer: a
+ * nested one with TRACE_SPEC_ALWAYS or TRACE_SPEC_EACH.
+ */
+struct pending_key {
+	__u64 id; /* bpf_get_current_pid_tgid() */
+	__u64 sp; /* at the function's entry */
+};
+
+struct pending_call {
+	struct frame frame;
+	__u64 outer_ns; /* entry of the outermost call, within which this one must return */
+};
+
 struct thread {
 	__u64 incarnation;
 	__u32 epoch; /* of trace_control when `flags` were read */
@@ -43,25 +63,16 @@ struct thread {
 	__u32 numbered; /* calls of those layers so far, which is the newest one's number; 0: none */
 	__u64 owner; /* as in struct trace_proc */
 	struct frame frame; /* of layer CUDA */
+	/*
+	 * The one that begins or has just ended. Not on the stack, for each state of which the verifier would
+	 * follow all that comes after.
+	 */
+	struct pending_call pending;
 };
 
 /* A thread's calls in the layers above CUDA. Most threads make none. */
 struct frames {
 	struct frame at[TRACE_LAYERS - 1]; /* by layer; the first is the one above CUDA */
-};
-
-/*
- * A call in progress that sends an event when it returns but has no frame in its layer: of setenv(), or a
- * nested one with TRACE_SPEC_ALWAYS.
- */
-struct pending_key {
-	__u64 id; /* bpf_get_current_pid_tgid() */
-	__u64 sp; /* at the function's entry */
-};
-
-struct pending_call {
-	struct frame frame; /* for setenv(), values[0] and [1] are the addresses of name and value */
-	__u64 outer_ns; /* entry of the outermost call, within which this one must return */
 };
 
 /* The outcome of a call that has ended. */
@@ -122,6 +133,14 @@ struct {
 	__type(key, struct pending_key);
 	__type(value, struct pending_call);
 } pending_calls SEC(".maps");
+
+/* Of functions that the user names, apart: a program that recurses deeply takes nothing from CUDA's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, PENDING_CALLS);
+	__type(key, struct pending_key);
+	__type(value, struct pending_call);
+} pending_each SEC(".maps");
 
 /*
  * A scratch buffer for determining a name's length. Several programs may write to it at once, since only the

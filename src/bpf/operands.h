@@ -6,9 +6,9 @@
 
 /*
  * Saturates. Multiplies halves, since the compiler would turn a simpler overflow check into a 128-bit
- * product.
+ * product. Not static, as in shares.h.
  */
-static __always_inline __u64 multiply(__u64 a, __u64 b)
+__noinline __u64 multiply(__u64 a, __u64 b)
 {
 	__u64 small = a < b ? a : b, large = a < b ? b : a;
 

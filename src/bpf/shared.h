@@ -95,6 +95,8 @@ struct trace_proc {
 	__u32 flags;
 	__u32 lost; /* bits 1 << enum trace_table: hits of it were not counted for want of room there */
 	__u64 owner; /* key in `shares` that its entries are charged to; 0: none */
+	__u32 inits; /* calls that have sent its environment */
+	__u32 pad;
 };
 
 /* The tables that programs fill. */

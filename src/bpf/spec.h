@@ -9,12 +9,12 @@
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 3,
+	TRACE_VERSION = 5,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 8192, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
-	TRACE_TEXT = 216,
+	TRACE_INITS_MAX = 16, /* calls of a process that send its environment */
 	/* Capacities for a name in its event: the smallest that fits is used. Longer names are cut. */
 	TRACE_NAME_SMALL = 192,
 	TRACE_NAME_MEDIUM = 1024,
@@ -40,8 +40,9 @@ enum trace_layer {
 	TRACE_LAYER_NCCL,
 	TRACE_LAYER_TORCH,
 	TRACE_LAYER_PYTHON,
+	TRACE_LAYER_USER, /* functions that the user names, with a return probe */
+	TRACE_LAYER_USER_ENTRY, /* without: no call encloses another one */
 	TRACE_LAYERS,
-	TRACE_LAYER_NONE = TRACE_LAYERS, /* no layer: such calls neither nest nor contain nested ones */
 	TRACE_LAYER_WIDTH = 4, /* bits */
 	TRACE_LAYER_BITS = (1 << TRACE_LAYER_WIDTH) - 1,
 };
@@ -89,6 +90,10 @@ enum trace_op {
 	TRACE_OP_EVENT_WAIT, /* stream waits for handle */
 	TRACE_OP_STREAM_CREATE, /* stream: the new one; kind: flags (1 non-blocking) */
 	TRACE_OP_STREAM_DESTROY,
+	/*
+	 * cuInit; when it is entered, also a NAME event for each enum trace_variable: handle: which, of: enum
+	 * trace_set
+	 */
 	TRACE_OP_INIT,
 	TRACE_OP_CONTEXT_CREATE, /* handle: the new context; kind: the device's ordinal. Becomes current */
 	TRACE_OP_CONTEXT_RETAIN, /* primary: handle, kind: ordinal. Does not become current */
@@ -113,8 +118,20 @@ enum trace_op {
 	 * data
 	 */
 	TRACE_OP_FUNCTION_REGISTER,
-	TRACE_OP_SETENV, /* a TEXT event instead of a call */
 	TRACE_OPS,
+};
+
+/* The environment variables by which a process selects its devices. */
+enum trace_variable {
+	TRACE_VARIABLE_VISIBLE, /* CUDA_VISIBLE_DEVICES */
+	TRACE_VARIABLE_ORDER, /* CUDA_DEVICE_ORDER */
+	TRACE_VARIABLES,
+};
+
+enum trace_set {
+	TRACE_SET_UNKNOWN, /* the environment could not be read */
+	TRACE_SET_NO,
+	TRACE_SET_YES, /* the event's name is the value */
 };
 
 /* Kinds of memory, by allocator. */
@@ -159,7 +176,8 @@ enum trace_shape {
 	TRACE_SHAPE_BATCH, /* a batch of copies: SIZE is an array of sizes, TIMES their number */
 	/* After success, sends a NAME event. HANDLE; ADDR: of the string; STREAM: its module or library */
 	TRACE_SHAPE_NAME,
-	TRACE_SHAPE_SETENV, /* name, value, overwrite; not counted in stats */
+	/* When it is entered, sends a NAME event. ADDR: of the string; HANDLE, STREAM: two numbers */
+	TRACE_SHAPE_STRING,
 };
 
 enum trace_operand_from {
@@ -197,6 +215,8 @@ enum trace_spec_flag {
 	/* SIZE is not a number of bytes copied or allocated, and is not added in `stats` */
 	TRACE_SPEC_SKIP_BYTES = 1 << 2,
 	TRACE_SPEC_ALWAYS = 1 << 3, /* sends its event also if it succeeds within another probed call */
+	/* a nested call is counted and timed as one of its own */
+	TRACE_SPEC_EACH = 1 << 6,
 	/* Set by attach_set_spec(), from the operands. */
 	TRACE_SPEC_INPUTS = 1 << 4, /* an operand is not NONE */
 	TRACE_SPEC_OUTPUTS = 1 << 5, /* an operand is OUT */

@@ -22,6 +22,7 @@
 #include "bpf/emit.h"
 #include "bpf/layers.h"
 #include "bpf/sums.h"
+#include "bpf/variables.h"
 
 /* ---- end of a call ---- */
 
@@ -30,11 +31,12 @@ static __always_inline bool is_launch(const struct trace_spec *spec)
 	return spec->shape >= TRACE_SHAPE_LAUNCH && spec->shape <= TRACE_SHAPE_LAUNCH_CONFIG;
 }
 
-/* The result code of a function, by its convention; 0: success, or it does not report failure. */
-static __always_inline __s32 result_of(const struct trace_spec *spec, struct pt_regs *ctx)
+/*
+ * The result code of a function that returned @value, by its convention; 0: success, or it does not report
+ * failure.
+ */
+static __always_inline __s32 result_of(const struct trace_spec *spec, __u64 value)
 {
-	__u64 value = PT_REGS_RC(ctx);
-
 	if (spec->result == TRACE_RESULT_POINTER)
 		return value ? 0 : TRACE_RESULT_NULL;
 	return spec->result == TRACE_RESULT_NONE ? 0 : (__s32)value;
@@ -48,20 +50,31 @@ static __always_inline bool is_failure(const struct trace_spec *spec, __s32 resu
 	return result != 0;
 }
 
+static __always_inline void duration_add(struct trace_stat *stat, const struct outcome *outcome)
+{
+	__u64 bucket = bucket_of(outcome->duration_ns);
+
+	SHOW_BOUND(bucket);
+	ADD(&stat->total_ns, outcome->duration_ns);
+	if (bucket < TRACE_BUCKETS)
+		COUNT(&stat->buckets[bucket]);
+}
+
 static __always_inline void sums_add(struct trace_stat *stat, const struct outcome *outcome, __u64 bytes)
 {
 	COUNT(&stat->count);
-	if (outcome->returned) {
-		__u64 bucket = bucket_of(outcome->duration_ns);
-
-		SHOW_BOUND(bucket);
-		ADD(&stat->total_ns, outcome->duration_ns);
-		if (bucket < TRACE_BUCKETS)
-			COUNT(&stat->buckets[bucket]);
-	}
+	if (outcome->returned)
+		duration_add(stat, outcome);
 	if (bytes)
 		ADD(&stat->bytes, bytes);
 	stat->last_ns = outcome->now;
+}
+
+/* The string that string_send() could not read when the call was entered. */
+static __always_inline void string_late(const struct trace_spec *spec, struct frame *frame)
+{
+	frame->flags &= ~FRAME_STRING_LATE;
+	name_event(spec, frame);
 }
 
 static __always_inline void call_end(struct trace_counters *c, struct trace_control *ctl,
@@ -95,138 +108,195 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 		launch_event(c, spec, frame, outcome);
 	} else if (spec->shape == TRACE_SHAPE_NAME) {
 		if (outcome->returned && !failed)
-			name_event(c, spec, frame);
-	} else {
+			name_event(spec, frame);
+	} else if (spec->shape != TRACE_SHAPE_STRING) {
 		call_event(c, spec, frame, outcome, bytes);
+	} else if (outcome->returned && frame->flags & FRAME_STRING_LATE) {
+		string_late(spec, frame);
 	}
 }
 
 /* ---- probes ---- */
 
+#define PENDING_NEVER (1U << 31)
+
+static __always_inline bool has_return(const struct trace_spec *spec, __u64 site)
+{
+	return spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN);
+}
+
 /*
- * Sends the event of a setenv() of CUDA_VISIBLE_DEVICES. If it has a return probe, this is called at its
- * return, since only then its arguments are surely in memory.
+ * Sends the string when the call is entered, since it may have changed by the time it returns. But if its
+ * page is not in memory, and there is a return, then: by then the function has read it.
  */
-static __noinline int text_emit(struct trace_counters *c, struct trace_control *ctl, const struct frame *text)
+static __always_inline void string_send(const struct thread *thread, const struct trace_spec *spec,
+					struct frame *frame, bool returns)
 {
-	static const char wanted[] = "CUDA_VISIBLE_DEVICES";
-	char name[sizeof(wanted) + 1] = {}; /* one byte more, so that a longer name does not match */
-	struct trace_text *event;
-	struct trace_proc *proc;
+	char first;
 
-	if (bpf_probe_read_user_str(name, sizeof(name), (void *)text->values[0]) != sizeof(wanted))
-		return 0;
-	for (__u32 i = 0; i < sizeof(wanted); i++)
-		if (name[i] != wanted[i])
-			return 0;
-	proc = proc_get(c, bpf_get_current_pid_tgid() >> 32, ctl->default_flags);
-	if (!proc || proc->flags & TRACE_PROC_IGNORE)
-		return 0;
-	event = event_begin(c, sizeof(*event), TRACE_EVENT_TEXT, text->entry_ns);
-	if (!event)
-		return 0;
-	event->header.call = text->call;
-	event->header.op = TRACE_OP_SETENV;
-	event->header.flags = text->flags;
-	__builtin_memset(event->text, 0, sizeof(event->text));
-	if (bpf_probe_read_user_str(event->text, sizeof(event->text), (void *)text->values[1]) < 0)
-		event->header.flags |= TRACE_FLAG_UNREAD;
-	event_submit(event);
-	return 0;
-}
-
-/* @call: with TRACE_SITE_NO_RETURN if its return will not be seen. */
-static __noinline int text_begin(struct pt_regs *ctx, struct trace_counters *c, struct trace_control *ctl,
-				 const struct pending_key *key, __u32 call)
-{
-	struct pending_call text = { .frame = {
-					     .values = { register_arg(ctx, 0), register_arg(ctx, 1) },
-					     .entry_ns = bpf_ktime_get_ns(),
-					     .call = call,
-					     .flags = (__u32)register_arg(ctx, 2) ? 0 : TRACE_FLAG_KEEPS,
-				     } };
-
-	COUNT(&c->hits);
-	if (key->id >> 32 == ctl->own_tgid)
-		return 0;
-	if (!(call & TRACE_SITE_NO_RETURN)) {
-		bpf_map_update_elem(&pending_calls, key, &text, BPF_ANY);
-		return 0;
-	}
-	text.frame.flags |= TRACE_FLAG_NO_RESULT;
-	return text_emit(c, ctl, &text.frame);
-}
-
-/* A call nested in the thread's outermost one of its layer, which sends an event when it returns. */
-static __noinline int pending_begin(struct pt_regs *ctx, const struct frame *outer,
-				    const struct trace_spec *spec, const struct pending_key *key, __u32 call)
-{
-	struct pending_call pending = {
-		.frame = { .sp = key->sp,
-			   .call = call,
-			   .flags = spec->event_flags,
-			   .enclosing = outer->enclosing },
-		.outer_ns = outer->entry_ns,
-	};
-
-	operands_read(ctx, spec, &pending.frame);
-	pending.frame.entry_ns = bpf_ktime_get_ns();
-	bpf_map_update_elem(&pending_calls, key, &pending, BPF_ANY);
-	return 0;
-}
-
-static __noinline int pending_emit(struct trace_counters *c, const struct trace_spec *spec,
-				   struct frame *frame)
-{
-	struct outcome outcome = { .now = bpf_ktime_get_ns(), .returned = 1 };
-
-	outcome.duration_ns = outcome.now - frame->entry_ns;
-	outputs_read(spec, frame, true);
-	if (spec->shape == TRACE_SHAPE_NAME)
-		name_event(c, spec, frame);
+	if (spec->shape != TRACE_SHAPE_STRING || !(spec->flags & TRACE_SPEC_EVENT) ||
+	    thread->flags & TRACE_PROC_QUIET)
+		return;
+	if (returns && bpf_probe_read_user(&first, sizeof(first), (void *)frame->values[TRACE_OPERAND_ADDR]))
+		frame->flags |= FRAME_STRING_LATE;
 	else
-		call_event(c, spec, frame, &outcome, 0);
+		name_event(spec, frame);
+}
+
+/* The event of a nested call with TRACE_SPEC_EACH, of what is told when it is entered. */
+static __always_inline void each_event(const struct trace_spec *spec, struct frame *frame, __u64 id,
+				       bool returns)
+{
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	struct trace_counters *c = counters_get();
+	struct outcome outcome = {};
+
+	if (!thread || !c)
+		return;
+	string_send(thread, spec, frame, returns);
+	if (returns || spec->shape == TRACE_SHAPE_STRING || !(spec->flags & TRACE_SPEC_EVENT) ||
+	    thread->flags & TRACE_PROC_QUIET)
+		return;
+	frame->flags |= TRACE_FLAG_NO_RESULT;
+	call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE]);
+}
+
+/*
+ * A call at @sp of thread @id, nested in its outermost one of that layer, of which more than that is told
+ * when it returns. @call: PENDING_NEVER is set where its return will not be seen, or not told from another
+ * one's. Not static, as in shares.h. The kernel knows the context by @regs's type.
+ */
+__noinline int pending_begin(bpf_user_pt_regs_t *regs, __u64 id, __u64 sp, __u32 call)
+{
+	struct pt_regs *ctx = (struct pt_regs *)regs;
+	struct pending_key key = { .id = id, .sp = sp };
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	__u32 row = call & TRACE_SITE_CALL;
+	const struct trace_spec *spec = bpf_map_lookup_elem(&specs, &row);
+	struct frames *frames = NULL;
+	struct pending_call *pending;
+	struct frame *outer;
+
+	if (!spec || !thread)
+		return 0;
+	if (spec->layer != TRACE_LAYER_CUDA)
+		frames = bpf_map_lookup_elem(&layers, &id);
+	outer = frame_of(thread, frames, spec->layer);
+	if (!outer)
+		return 0;
+	pending = &thread->pending;
+	pending->outer_ns = outer->entry_ns;
+	pending->frame.sp = sp;
+	pending->frame.call = row;
+	pending->frame.flags = spec->event_flags;
+	pending->frame.enclosing = outer->enclosing;
+	operands_read(ctx, spec, &pending->frame);
+	pending->frame.entry_ns = bpf_ktime_get_ns();
+	if (spec->flags & TRACE_SPEC_EACH)
+		each_event(spec, &pending->frame, id, !(call & PENDING_NEVER));
+	if (call & PENDING_NEVER)
+		return 0;
+	if (spec->flags & TRACE_SPEC_EACH)
+		bpf_map_update_elem(&pending_each, &key, pending, BPF_ANY);
+	else
+		bpf_map_update_elem(&pending_calls, &key, pending, BPF_ANY);
 	return 0;
 }
 
-/* For a return without a frame: whether it is that of a pending call, whose event this sends. */
-static __noinline bool pending_return(struct pt_regs *ctx, struct trace_counters *c,
-				      struct trace_control *ctl, const struct pending_key *key)
+/*
+ * For a return of thread @id at @sp, of @value, within another call: adds the duration and failure of the
+ * nested call with TRACE_SPEC_EACH that it ends, and sends its event. False: there is none. Not static, as
+ * in shares.h.
+ */
+__noinline int each_return(__u64 id, __u64 sp, __u64 value)
 {
-	struct pending_call *found = bpf_map_lookup_elem(&pending_calls, key), pending;
+	struct pending_key key = { .id = id, .sp = sp };
+	struct pending_call *found = bpf_map_lookup_elem(&pending_each, &key), *pending;
+	struct trace_control *ctl = bpf_map_lookup_elem(&control, &zero);
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	struct outcome outcome = { .now = bpf_ktime_get_ns(), .returned = 1 };
+	struct trace_counters *c = counters_get();
+	const struct trace_spec *spec;
+	struct frame *outer, *frame;
+	struct trace_stat *stat;
+	__u32 call;
+
+	if (!found || !thread || !c || !ctl)
+		return false;
+	pending = &thread->pending;
+	*pending = *found;
+	bpf_map_delete_elem(&pending_each, &key);
+	frame = &pending->frame;
+	call = frame->call;
+	spec = bpf_map_lookup_elem(&specs, &call);
+	if (!spec)
+		return false;
+	/* An old entry may have the same stack pointer, if its return was not seen. */
+	outer = frame_of(thread, bpf_map_lookup_elem(&layers, &id), TRACE_LAYER_USER);
+	if (!outer || !outer->sp || outer->entry_ns != pending->outer_ns)
+		return false;
+	outcome.duration_ns = outcome.now - frame->entry_ns;
+	outcome.result = result_of(spec, value);
+	stat = stat_get(thread, id >> 32, call);
+	if (stat) {
+		duration_add(stat, &outcome);
+		stat->last_ns = outcome.now;
+		if (is_failure(spec, outcome.result)) {
+			COUNT(&stat->errors);
+			error_count(call, thread->incarnation, thread->owner, outcome.result);
+		}
+		stat_mark_active(ctl, id >> 32);
+	}
+	if (!(spec->flags & TRACE_SPEC_EVENT) || thread->flags & TRACE_PROC_QUIET)
+		return true;
+	if (spec->shape != TRACE_SHAPE_STRING)
+		call_event(c, spec, frame, &outcome, frame->values[TRACE_OPERAND_SIZE]);
+	else if (frame->flags & FRAME_STRING_LATE)
+		string_late(spec, frame);
+	return true;
+}
+
+/*
+ * For a return of thread @id at @sp, of @value, without a frame: whether it is that of a pending call,
+ * whose event this sends. Not static, as in shares.h.
+ */
+__noinline int pending_return(__u64 id, __u64 sp, __u64 value)
+{
+	struct pending_key key = { .id = id, .sp = sp };
+	struct pending_call *found = bpf_map_lookup_elem(&pending_calls, &key), *pending;
+	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
+	struct outcome outcome = { .returned = 1 };
+	struct trace_counters *c = counters_get();
 	struct frames *frames = NULL;
 	const struct trace_spec *spec;
-	struct thread *thread;
 	struct frame *outer;
 	__u32 call;
 
 	if (!found)
 		return false;
-	pending = *found;
-	bpf_map_delete_elem(&pending_calls, key);
-	call = pending.frame.call;
+	if (!thread || !c)
+		return true;
+	pending = &thread->pending;
+	*pending = *found;
+	bpf_map_delete_elem(&pending_calls, &key);
+	call = pending->frame.call;
 	spec = bpf_map_lookup_elem(&specs, &call);
-	if (!spec || is_failure(spec, result_of(spec, ctx)))
+	if (!spec || is_failure(spec, result_of(spec, value)) || thread->flags & TRACE_PROC_QUIET)
 		return true;
-	if (spec->shape == TRACE_SHAPE_SETENV) {
-		text_emit(c, ctl, &pending.frame);
-		return true;
-	}
 	/* An old entry may have the same stack pointer, if its outermost call was left without a return. */
-	thread = bpf_map_lookup_elem(&threads, &key->id);
-	if (!thread || thread->flags & TRACE_PROC_QUIET)
-		return true;
 	if (spec->layer != TRACE_LAYER_CUDA)
-		frames = bpf_map_lookup_elem(&layers, &key->id);
+		frames = bpf_map_lookup_elem(&layers, &id);
 	outer = frame_of(thread, frames, spec->layer);
-	if (outer && outer->sp && outer->entry_ns == pending.outer_ns)
-		pending_emit(c, spec, &pending.frame);
+	if (!outer || !outer->sp || outer->entry_ns != pending->outer_ns)
+		return true;
+	outcome.now = bpf_ktime_get_ns();
+	outcome.duration_ns = outcome.now - pending->frame.entry_ns;
+	outputs_read(spec, &pending->frame, true);
+	if (spec->shape == TRACE_SHAPE_NAME)
+		name_event(spec, &pending->frame);
+	else
+		call_event(c, spec, &pending->frame, &outcome, 0);
 	return true;
-}
-
-static __always_inline bool has_return(const struct trace_spec *spec, __u64 site)
-{
-	return spec->flags & TRACE_SPEC_RETURNS && !(site & TRACE_SITE_NO_RETURN);
 }
 
 /* The outermost call of the thread in its layer begins. */
@@ -246,12 +316,31 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 	}
 	frame_fill(ctx, spec, frame);
 	frame->entry_ns = bpf_ktime_get_ns();
+	string_send(thread, spec, frame, has_return(spec, site));
 	if (has_return(spec, site))
 		return;
 	frame->flags |= TRACE_FLAG_NO_RESULT;
 	outcome.now = frame->entry_ns;
 	call_end(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
+}
+
+/*
+ * @each: as a call of its own. Now, since the kernel probes no returns of a thread beyond 64 within each
+ * other (MAX_URETPROBE_DEPTH in kernel/events/uprobes.c), and the oldest pending ones are replaced.
+ */
+static __always_inline void nested_count(struct trace_control *ctl, const struct thread *thread, __u32 tgid,
+					 __u32 call, bool each)
+{
+	struct trace_stat *stat = stat_get(thread, tgid, call);
+
+	if (!stat)
+		return;
+	if (each)
+		COUNT(&stat->count);
+	else
+		COUNT(&stat->nested);
+	stat_mark_active(ctl, tgid);
 }
 
 static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counters *c, __u64 site)
@@ -269,41 +358,43 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 
 	if (!ctl || !spec)
 		return 0;
-	if (spec->shape == TRACE_SHAPE_SETENV)
-		return text_begin(ctx, c, ctl, &key,
-				  has_return(spec, site) ? call : call | TRACE_SITE_NO_RETURN);
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
+	if (spec->op == TRACE_OP_INIT && !(thread->flags & TRACE_PROC_QUIET))
+		variables_send(spec, call);
 	if (thread->above || spec->layer != TRACE_LAYER_CUDA) {
 		frames = frames_get(id, thread->owner);
 		if (!frames)
 			return 0;
-		enclosing = layers_unwind(ctx, thread, frames, sp, spec->layer);
+		enclosing = layers_unwind(id, sp, spec->layer, link_register(ctx));
 	}
 	frame = frame_of(thread, frames, spec->layer);
 	if (!frame)
 		return 0;
 	if (frame->sp && ((ctl->gone_ns > frame->entry_ns && is_gone(frame)) ||
-			  (sp < frame->sp && was_left(ctx, frame)))) {
+			  (sp < frame->sp && was_left(link_register(ctx), frame)))) {
 		COUNT(&c->abandoned);
 		frame->sp = 0;
 	}
 	if (frame->sp) {
-		bool tail = sp == frame->sp && is_tail_call(ctx, sp);
+		bool tail = sp == frame->sp && is_tail_call(link_register(ctx), sp);
 
 		if (tail || sp < frame->sp) {
-			struct trace_stat *stat = stat_get(thread, id >> 32, call);
+			bool returns = has_return(spec, site);
+			bool each = spec->flags & TRACE_SPEC_EACH;
 
-			if (stat) {
-				COUNT(&stat->nested);
-				stat_mark_active(ctl, id >> 32);
-			}
-			if (tail && has_return(spec, site))
+			nested_count(ctl, thread, id >> 32, call, each);
+			if (tail && returns)
 				frame->tails++;
-			if (spec->flags & TRACE_SPEC_ALWAYS && spec->flags & TRACE_SPEC_EVENT &&
-			    has_return(spec, site))
-				return pending_begin(ctx, frame, spec, &key, call);
+			/* What is left of an older call there, whose return was not seen. */
+			if (thread->above && returns)
+				bpf_map_delete_elem(&pending_each, &key);
+			if (each && (tail || !returns))
+				call |= PENDING_NEVER;
+			if (each ||
+			    (returns && spec->flags & TRACE_SPEC_ALWAYS && spec->flags & TRACE_SPEC_EVENT))
+				return pending_begin((bpf_user_pt_regs_t *)ctx, id, sp, call);
 			return 0;
 		}
 		COUNT(&c->abandoned);
@@ -320,16 +411,18 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	struct thread *thread = bpf_map_lookup_elem(&threads, &id);
 	const struct trace_spec *spec;
 	struct outcome outcome = { .returned = 1 };
-	struct pending_key key = { .id = id, .sp = sp };
-	struct frame *frame;
+	struct frame *frame = NULL;
 	__u32 call;
 
 	if (!ctl)
 		return 0;
-	frame = thread && thread->above ? frame_returning(c, thread, id, sp) : thread ? &thread->frame : NULL;
+	if (thread && thread->above)
+		frame = frame_of(thread, bpf_map_lookup_elem(&layers, &id), layer_returning(id, sp));
+	else if (thread)
+		frame = &thread->frame;
 	if (!frame || !frame->sp) {
 		COUNT(&c->return_hits);
-		if (!pending_return(ctx, c, ctl, &key) &&
+		if (!pending_return(id, sp, PT_REGS_RC(ctx)) &&
 		    !(thread ? thread->flags & TRACE_PROC_IGNORE : id >> 32 == ctl->own_tgid))
 			COUNT(&c->unmatched);
 		return 0;
@@ -337,12 +430,14 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 	thread->return_hits++;
 	call = frame->call;
 	if (sp < frame->sp) {
-		pending_return(ctx, c, ctl, &key); /* or of another nested call */
+		if (thread->above && each_return(id, sp, PT_REGS_RC(ctx)))
+			return 0;
+		pending_return(id, sp, PT_REGS_RC(ctx)); /* or of another nested call */
 		return 0;
 	}
 	if (sp == frame->sp && frame->tails) {
 		frame->tails--; /* the last tail call returns first */
-		pending_return(ctx, c, ctl, &key);
+		pending_return(id, sp, PT_REGS_RC(ctx));
 		return 0;
 	}
 	if (sp > frame->sp) {
@@ -356,7 +451,7 @@ static __always_inline int return_probe(struct pt_regs *ctx, struct trace_counte
 		return 0;
 	outcome.now = bpf_ktime_get_ns();
 	outcome.duration_ns = outcome.now - frame->entry_ns;
-	outcome.result = result_of(spec, ctx);
+	outcome.result = result_of(spec, PT_REGS_RC(ctx));
 	call_end(c, ctl, thread, frame, spec, id, &outcome);
 	frame->sp = 0;
 	return 0;

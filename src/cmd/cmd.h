@@ -24,6 +24,7 @@ void put_errors(const struct invocation *invocation, const struct strbuf *lines)
 
 int agent_main(struct invocation *invocation);
 int atopgpud_main(struct invocation *invocation);
+int cgroup_main(struct invocation *invocation);
 int control_main(struct invocation *invocation); /* release, resume */
 int doctor_main(struct invocation *invocation);
 int help_main(struct invocation *invocation);

@@ -66,6 +66,15 @@ static const struct exit_status doctor_statuses[] = {
 	{ 0 },
 };
 
+static const struct exit_status cgroup_statuses[] = {
+	{ "0", "check: every device may be opened, of a process that has nodes of NVIDIA these. allow: they "
+	       "may be now, or what gpusonde added is gone (--undo)." },
+	{ "1", "check: a device is denied, or that is unknown. allow: it was refused, or cannot be done. "
+	       "Both: no driver, no such cgroup, no right; or the output failed." },
+	INVALID_COMMAND_LINE,
+	{ 0 },
+};
+
 static const struct exit_status release_statuses[] = {
 	{ "0", "No process of the agent uses the driver any more." },
 	{ "1", "No agent can be reached, or it still uses the driver after 30 seconds." },
@@ -115,12 +124,14 @@ const struct command commands[] = {
 		   "samples, and says so." },
 	{ .name = "ps",
 	  .run = show_main,
-	  .use = USE_READ,
+	  .use = USE_READ | USE_PS,
 	  .statuses = show_statuses,
 	  .summary = "show the processes on the GPUs",
 	  .about = "Shows the processes that use GPUs, from the running agent. If none runs, it takes its "
 		   "own samples, and says\n"
-		   "so." },
+		   "so. With --by it adds up those that run now by whose they are: SM is the sum of their "
+		   "GPUs' shares, 100 % is one GPU;\n"
+		   "a figure that one of them lacks has no sum." },
 	{ .name = "snapshot",
 	  .run = show_main,
 	  .use = USE_READ,
@@ -177,9 +188,10 @@ const struct command commands[] = {
 		   "or cubin, for each\n"
 		   "architecture: registers, barriers, threads, and shared, constant, local and stack "
 		   "memory and code in bytes,\n"
-		   "and the theoretical occupancy with the most threads that a block may have, without "
-		   "dynamic shared memory and\n"
-		   "with the largest carve-out; \"-\" is unknown. Then the images that hold them. \"*\" "
+		   "and the theoretical occupancy with the most threads that a block may have (or --block), "
+		   "without dynamic shared\n"
+		   "memory and with the largest carve-out; \"-\" is unknown. Then the images that hold "
+		   "them. \"*\" "
 		   "after an architecture:\n"
 		   "relocatable, must be linked with others first; its figures are the compiler's, not "
 		   "those of the final kernel.\n"
@@ -190,8 +202,25 @@ const struct command commands[] = {
 	  .use = USE_DOCTOR,
 	  .statuses = doctor_statuses,
 	  .summary = "check what works, and show remedies",
-	  .about = "Checks the driver, permissions, the kernel, ports and the running agent, and shows the "
-		   "remedy for each problem." },
+	  .about = "Checks the driver, the GPUs, permissions, the kernel, ports and the running agent, and "
+		   "shows the remedy for each\n"
+		   "problem; what is wrong comes first." },
+	{ .name = "cgroup",
+	  .run = cgroup_main,
+	  .use = USE_CGROUP,
+	  .statuses = cgroup_statuses,
+	  .summary = "check or allow NVIDIA's devices in a container's cgroup",
+	  .about = "check shows for each device of NVIDIA whether a cgroup lets its processes open it, by "
+		   "version 1's list of\n"
+		   "devices and version 2's BPF programs, and what denies it; it only looks. allow lets them "
+		   "be opened: by rules\n"
+		   "in devices.allow, or by a copy of the cgroup's program with rules before it, put in its "
+		   "place; the policy for\n"
+		   "all else stays as it is. PID: the cgroup of a process; self: our own; CGROUP: its path, "
+		   "or the name of a\n"
+		   "systemd unit. NODE says whose /dev has a node. docs/cgroups.md has the whole story.",
+	  .operands = "check|allow PID|CGROUP",
+	  .operands_max = 2 },
 	{ .name = "release",
 	  .run = control_main,
 	  .use = USE_CONTROL,

@@ -15,6 +15,22 @@ void help_overview(struct strbuf *out)
 	strbuf_adds(out, "\ngpusonde COMMAND --help describes a command, gpusonde(8) all of them.\n");
 }
 
+/* The agent's describes all; where they matter less, their names must do. */
+static void help_options(const struct command *command, struct strbuf *out)
+{
+	struct strbuf names;
+
+	if (command->use & USE_AGENT) {
+		options_help(command->use, out);
+		return;
+	}
+	strbuf_init(&names, 0);
+	options_names(command->use, &names);
+	if (names.len)
+		strbuf_addf(out, "\nAnd these, which gpusonde agent --help describes:\n%s", names.data);
+	strbuf_done(&names);
+}
+
 void help_command(const struct command *command, struct strbuf *out)
 {
 	strbuf_addf(out, "usage: gpusonde %s [OPTION...]%s%s\n\n%s\n\n", command->name,
@@ -25,10 +41,11 @@ void help_command(const struct command *command, struct strbuf *out)
 		strbuf_adds(out, "  ");
 		if (f->letter)
 			strbuf_addf(out, "-%c, ", f->letter);
-		strbuf_addf(out, "%s%s%s\n        %s\n", f->name, f->value ? " " : "",
-			    f->value ? f->value : "", f->help);
+		strbuf_addf(out, "%s%s%s\n        %s\n", f->name,
+			    f->value && !flag_value_optional(f) ? " " : "", f->value ? f->value : "",
+			    f->help);
 	}
-	options_help(command->use, out);
+	help_options(command, out);
 	strbuf_adds(out, "\nExit status:\n");
 	for (const struct exit_status *e = command->statuses; e->value; e++)
 		strbuf_addf(out, "  %-5s  %s\n", e->value, e->meaning);
@@ -80,8 +97,9 @@ static void man_commands(struct strbuf *out)
 			strbuf_adds(out, ".TP\n.BR ");
 			if (f->letter)
 				strbuf_addf(out, "\\-%c \", \" ", f->letter);
-			strbuf_addf(out, "\\-\\-%s \" \\fI%s\\fP\"\n%s\n", f->name + 2,
-				    f->value ? f->value : "", f->help);
+			strbuf_addf(out, "\\-\\-%s%s\\fI%s\\fP\"\n%s\n", f->name + 2,
+				    flag_value_optional(f) ? " \"" : " \" ", f->value ? f->value : "",
+				    f->help);
 		}
 	}
 }

@@ -144,26 +144,46 @@ static int give_up_privileges(void)
 	return EXIT_SUCCESS;
 }
 
+/* The link by which gpusonde is the program that atop's unit and users start. */
+static bool is_atopgpud(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return STRV_EQ(slash ? slash + 1 : program, "atopgpud");
+}
+
+/* Which command is meant, and its arguments. False: none is. */
+static bool find_command(struct invocation *inv, int argc, char **argv)
+{
+	inv->argc = argc - 2;
+	inv->argv = argv + 2;
+	if (is_atopgpud(argv[0])) {
+		inv->command = command_find("atopgpud");
+		inv->argc = argc - 1;
+		inv->argv = argv + 1;
+	} else if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
+		/* the same as the command help; --version is passed on to it */
+		inv->command = command_find("help");
+		inv->argc = STRV_EQ(argv[1], "--version") ? 1 : 0;
+		inv->argv = argv + 1;
+	} else {
+		inv->command = command_find(argv[1]);
+	}
+	return inv->command;
+}
+
 int main(int argc, char **argv)
 {
-	struct invocation inv = { .argc = argc - 2, .argv = argv + 2 };
+	struct invocation inv = { 0 };
 
 	open_standard_descriptors();
 	if (give_up_privileges() != EXIT_SUCCESS)
 		return EXIT_FAILURE;
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
-	if (argc < 2)
+	if (argc < 1 || (argc < 2 && !is_atopgpud(argv[0])))
 		return no_command();
-	if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
-		/* the same as the command help; --version is passed on to it */
-		inv.command = command_find("help");
-		inv.argc = STRV_EQ(argv[1], "--version") ? 1 : 0;
-		inv.argv = argv + 1;
-	} else {
-		inv.command = command_find(argv[1]);
-	}
-	if (!inv.command)
+	if (!find_command(&inv, argc, argv))
 		return EXIT_USAGE;
 	strbuf_init(&inv.complaints, 64 << 10);
 	int status = dispatch(&inv);

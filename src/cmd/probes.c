@@ -41,6 +41,7 @@ struct probing {
 	json_t *sites; /* with --json */
 	struct table table; /* without */
 	unsigned count[SITE_CLASSES], chosen, all;
+	uint32_t more; /* functions that are not listed */
 };
 
 static const struct table_column columns[] = {
@@ -70,8 +71,11 @@ static void add_cost(struct table *table, uint32_t ns)
 
 static bool returns(const struct probing *p, const struct trace_listing *listing)
 {
-	return p->rules.returns == SITE_RETURNS_SAFE && listing->probe->may_return &&
-	       listing->site.may_return;
+	bool may_return = listing->user ? library_user()->at[listing->user - 1].returns &&
+						  !probe_symbol_may_throw(listing->symbol) :
+					  listing->probe->may_return;
+
+	return p->rules.returns == SITE_RETURNS_SAFE && may_return && listing->site.may_return;
 }
 
 static void add_row(struct probing *p, const struct trace_listing *listing)
@@ -220,6 +224,13 @@ static void print_table(struct probing *p, struct strbuf *out)
 			 p->all - p->chosen);
 		table_line(&options, out, COLOUR_BAD, line);
 	}
+	if (p->more > 0) {
+		snprintf(line, sizeof(line),
+			 "%u more functions match and are not probed: there is no room for them; narrow the "
+			 "patterns",
+			 p->more);
+		table_line(&options, out, COLOUR_BAD, line);
+	}
 	if (kernel_sites_no_returns(&p->rules))
 		table_line(&options, out, COLOUR_BAD, kernel_sites_no_returns(&p->rules));
 	if (p->measured)
@@ -269,16 +280,18 @@ static int print_no_functions(const struct probing *p, bool cut)
 
 static int list(struct probing *p, int fd)
 {
-	bool libraries[PROBE_LIBRARIES];
+	struct site_query query = { .users =
+					    library_of_path(p->path, strlen(p->path)) & library_user_bits() };
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct strbuf out;
 	int r = elf_open(fd, &file), status;
 
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		libraries[i] = !probe_libraries[i].companion;
+		query.libraries[i] = true;
 	if (r == 0) {
 		find_rules(p, elf_machine(file));
-		r = trace_list_sites(fd, libraries, &p->rules, on_site, p);
+		query.rules = p->rules;
+		r = trace_list_sites(fd, &query, on_site, p, &p->more);
 	}
 	if (r < 0)
 		return print_errno(p, r);
@@ -307,6 +320,7 @@ int probes_main(struct invocation *inv)
 		return EXIT_USAGE;
 	}
 	p.path = inv->operands[0];
+	library_set_user_text(options_text(&inv->options, OPT_trace_probes));
 	status = open_file(&p, &fd);
 	if (status != EXIT_SUCCESS)
 		return status;

@@ -14,9 +14,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "cmd/show_select.h"
 #include "cmd/snapshot_client.h"
 #include "cmd/window.h"
 #include "model/snapshot.h"
+#include "view/json.h"
 #include "view/snapshot_read.h"
 #include "view/table.h"
 #include "view/view.h"
@@ -43,6 +45,8 @@ struct screen {
 	struct window *window; /* redraws in place; NULL: prints one after the other */
 	char error[REASON_MAX]; /* why the newest document has no current data; "" if it has */
 	struct table_options table;
+	struct show_select select; /* of ps */
+	bool names_noted; /* that they are not known */
 };
 
 static bool wants_colour(bool terminal)
@@ -68,13 +72,21 @@ static bool is_complete(const json_t *document, unsigned sections)
 	       (!(sections & JSON_NODE) || json_is_object(json_object_get(document, "node")));
 }
 
+/* A document that is too large is not understood. */
+static int decode(const json_t *document, struct snapshot **ret_snapshot)
+{
+	int r = snapshot_read(document, ret_snapshot);
+
+	return r == -E2BIG ? -EBADMSG : r;
+}
+
 static int render_tables(const struct screen *screen, const json_t *document, struct strbuf *out)
 {
 	_cleanup_(snapshot_read_freep) struct snapshot *snapshot = NULL;
-	int r = snapshot_read(document, &snapshot);
+	int r = decode(document, &snapshot);
 
-	if (r == -E2BIG)
-		return -EBADMSG;
+	if (r == 0 && screen->select.by != GROUP_NONE)
+		return table_groups(snapshot, screen->select.by, &screen->table, out);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(screen->show->tables) && screen->show->tables[i]; i++) {
 		if (i > 0)
 			strbuf_addc(out, '\n');
@@ -83,15 +95,52 @@ static int render_tables(const struct screen *screen, const json_t *document, st
 	return r;
 }
 
+/* Where nothing matches a name, names may not be known at all. */
+static void note_names(struct screen *screen, const json_t *document)
+{
+	const struct selection *selection = &screen->select.processes;
+	const json_t *agent = json_object_get(json_object_get(document, "node"), "agent");
+	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "files");
+
+	if ((!selection->pod && !selection->container) || screen->names_noted ||
+	    json_array_size(json_object_get(document, "processes")) > 0 ||
+	    (json_is_number(up) && json_number_value(up) == 1))
+		return;
+	screen->names_noted = true;
+	fprintf(stderr,
+		"gpusonde ps: names of pods and containers are not known here, or not all: an agent "
+		"reads them (gpusonde doctor says more); --pod takes a UID, --container an ID, too\n");
+}
+
+/* --json of what was selected or added up. */
+static int render_selected(const struct screen *screen, json_t *document, struct strbuf *out)
+{
+	_cleanup_(snapshot_read_freep) struct snapshot *snapshot = NULL;
+	int r;
+
+	if (screen->select.by == GROUP_NONE) {
+		r = json_write(json_incref(document), 0, out);
+	} else {
+		r = decode(document, &snapshot);
+		if (r == 0)
+			r = json_groups(snapshot, screen->select.by, document, out);
+	}
+	strbuf_addc(out, '\n');
+	return r;
+}
+
 /* The document is also parsed for --json, so that table and JSON have the same exit status. */
 static int render(struct snapshot_client *client, struct screen *screen, struct strbuf *out)
 {
-	unsigned wanted = screen->json ? screen->show->sections : JSON_GPUS | JSON_PROCESSES | JSON_NODE;
+	bool decoded = !screen->json || screen->select.by != GROUP_NONE;
+	unsigned shown = screen->show->sections, wanted = shown | (screen->select.any ? JSON_NODE : 0);
 	json_t *document = NULL;
 	const char *error;
 	struct strbuf text;
 	int r;
 
+	if (decoded)
+		wanted = JSON_GPUS | JSON_PROCESSES | JSON_NODE;
 	strbuf_init(&text, 0);
 	r = snapshot_client_get(client, wanted, &text);
 	if (r == 0 && text.failed)
@@ -100,7 +149,15 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 		document = json_loadb(text.data, text.len, 0, NULL);
 	if (r == 0 && !is_complete(document, wanted))
 		r = -EBADMSG;
-	if (r == 0 && screen->json)
+	if (r == 0 && screen->select.any) {
+		r = document_select(document, &screen->select.processes);
+		note_names(screen, document);
+		if (!decoded && !(shown & JSON_NODE))
+			json_object_del(document, "node");
+	}
+	if (r == 0 && screen->json && screen->select.any)
+		r = render_selected(screen, document, out);
+	else if (r == 0 && screen->json)
 		strbuf_add(out, text.data, text.len);
 	else if (r == 0)
 		r = render_tables(screen, document, out);
@@ -208,20 +265,26 @@ static int show_loop(struct snapshot_client *client, struct screen *screen, int6
 	return r;
 }
 
-/* Seconds, or a duration with its unit. */
-static int parse_watch(const char *text, int64_t *ret_ns)
+/* --last; false: it was refused, with an error. */
+static bool parse_last(const struct invocation *inv, unsigned *ret_last)
 {
-	double seconds;
-	int64_t ns;
+	const char *text = inv->flag[FLAG_LAST];
+	int64_t ns = 0;
 
-	if (parse_double(text, &seconds) == 0)
-		ns = seconds > WATCH_MAX_S ? -1 : (int64_t)(seconds * NSEC_PER_SEC);
-	else if (parse_duration_ns(text, &ns) < 0)
-		return -EINVAL;
-	if (ns < (int64_t)(WATCH_MIN_S * NSEC_PER_SEC) || ns > (int64_t)(WATCH_MAX_S * NSEC_PER_SEC))
-		return -ERANGE;
-	*ret_ns = ns;
-	return 0;
+	if (!text)
+		return true;
+	if (!STRV_EQ(inv->command->name, "ps")) {
+		fprintf(stderr, "gpusonde %s: --last is of processes: use gpusonde ps --last %s\n",
+			inv->command->name, text);
+		return false;
+	}
+	if (parse_duration_ns(text, &ns) == 0)
+		for (unsigned i = 0; i < RECENTS; i++)
+			if (ns == recent_seconds[i] * NSEC_PER_SEC)
+				*ret_last = i + 1;
+	if (*ret_last == 0)
+		fprintf(stderr, "gpusonde ps: --last cannot be \"%.80s\": it must be 10s, 1m or 5m\n", text);
+	return *ret_last > 0;
 }
 
 int show_main(struct invocation *inv)
@@ -236,13 +299,16 @@ int show_main(struct invocation *inv)
 	for (size_t i = 0; i < ARRAY_SIZE(shows); i++)
 		if (STRV_EQ(shows[i].command, inv->command->name))
 			screen.show = &shows[i];
-	if (watch && parse_watch(watch, &watch_ns) < 0) {
+	if (watch && parse_seconds_ns(watch, WATCH_MIN_S, WATCH_MAX_S, &watch_ns) < 0) {
 		fprintf(stderr,
 			"gpusonde %s: --watch cannot be \"%s\": it must be a number of seconds, %g to %g, "
 			"or a duration such as 500ms or 1m\n",
 			inv->command->name, watch, WATCH_MIN_S, WATCH_MAX_S);
 		return EXIT_USAGE;
 	}
+	if (!parse_last(inv, &screen.table.last) || !show_select_parse(inv, &screen.select))
+		return EXIT_USAGE;
+	screen.table.selected = screen.select.any;
 	screen.table.colour = wants_colour(terminal);
 	screen.table.width = terminal ? terminal_width() : 0;
 	r = snapshot_client_new(&inv->options, &client);

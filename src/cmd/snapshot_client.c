@@ -40,6 +40,8 @@ static const char *page_of(unsigned sections)
 		return "/api/v1/trace";
 	case JSON_KERNELS:
 		return "/api/v1/kernels";
+	case JSON_EVENTS:
+		return "/api/v1/events";
 	default:
 		return "/api/v1/snapshot";
 	}

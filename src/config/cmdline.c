@@ -101,7 +101,9 @@ static void parse_flag(struct invocation *inv, const struct flag *flag, const st
 {
 	const char *value = "";
 
-	if (flag->value)
+	if (flag_value_optional(flag))
+		value = word->value ? word->value : "";
+	else if (flag->value)
 		value = take_value(inv, word, flag->value, i, errors);
 	else if (word->value)
 		strbuf_addf(errors, "%s takes no value: leave out \"=%.80s\"\n", flag->name, word->value);
@@ -134,13 +136,18 @@ static void take_operand(struct invocation *inv, int *i, struct strbuf *errors)
 {
 	const struct command *c = inv->command;
 
-	if (!c->operands || inv->operands_n > 0) {
+	if (!c->operands || inv->operands_n >= MAX(c->operands_max, 1)) {
 		strbuf_addf(errors, "unexpected argument \"%.80s\": see gpusonde %s --help\n", inv->argv[*i],
 			    c->name);
 		return;
 	}
+	if (!c->command_line) {
+		inv->words[inv->operands_n++] = inv->argv[*i];
+		inv->operands = inv->words;
+		return;
+	}
 	inv->operands = inv->argv + *i;
-	inv->operands_n = c->command_line ? inv->argc - *i : 1;
+	inv->operands_n = inv->argc - *i;
 	*i += inv->operands_n - 1;
 }
 
@@ -196,6 +203,8 @@ int cmdline_options(struct invocation *inv, struct options *ret_options, struct 
 
 	if (r == 0)
 		r = cmdline_parse(inv, &options, errors);
+	if (r == 0 && inv->flag[FLAG_SIMULATE])
+		r = options_simulate(&options, inv->flag[FLAG_SIMULATE], errors);
 
 	if (r == 0 && wants_all)
 		r = options_from_environment(&options, errors, warnings);

@@ -16,10 +16,18 @@ enum flag_id {
 struct flag {
 	const char *name;
 	char letter;
-	const char *value;
+	const char *value; /* placeholder; NULL: it takes none; "[=...]": it may be left out */
 	unsigned uses;
 	const char *help;
 };
+
+/* A value that may be left out follows '=', any other also as the next word. */
+static inline bool flag_value_optional(const struct flag *flag)
+{
+	return flag->value && flag->value[0] == '[';
+}
+
+enum { OPERANDS_MAX = 2 };
 
 struct invocation;
 
@@ -36,6 +44,7 @@ struct command {
 	const char *about; /* paragraphs */
 	const struct exit_status *statuses; /* ends with value NULL; commands may share a list */
 	const char *operands; /* words beside the flags, as shown in usage; NULL: none allowed */
+	unsigned char operands_max; /* 0: one */
 	/* the operands are another program's command line: our flags end at the first one */
 	bool command_line;
 };
@@ -46,8 +55,10 @@ struct invocation {
 	int argc; /* what followed the command's name */
 	char **argv;
 	const char *flag[FLAGS]; /* its value, "" for a flag without one; NULL: not given */
-	char **operands; /* into argv; one, or with command->command_line all the rest up to a NULL */
+	/* in words, or with command->command_line in argv: all the rest up to a NULL */
+	char **operands;
 	int operands_n;
+	char *words[OPERANDS_MAX];
 	struct options options;
 	bool options_bad; /* the errors are in @complaints; only doctor continues */
 	struct strbuf complaints;

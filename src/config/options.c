@@ -14,6 +14,7 @@
 #include "model/snapshot.h"
 #include "proc/trust.h"
 #include "serve/address.h"
+#include "userprobe/userprobe.h"
 
 const struct option option_table[OPTIONS] = {
 #define OPTION(section_, name_, ...) \
@@ -45,6 +46,9 @@ static const char *const placeholders[OPTION_TYPES] = {
 	[OPTION_SHARE] = "PERCENT",
 	[OPTION_TRISTATE] = "auto|yes|no",
 	[OPTION_TRUST] = "LIST",
+	[OPTION_GROUPS] = "GROUPS",
+	[OPTION_TAGS] = "TAGS",
+	[OPTION_PROBES] = "LIBRARY:PATTERN",
 };
 
 enum {
@@ -130,8 +134,8 @@ void option_describe(const struct option *option, struct strbuf *out)
 		break;
 	case OPTION_ADDRESS:
 		strbuf_adds(out,
-			    "a numeric address and a port such as 127.0.0.1:9470, [::1]:9470 or :9470 (all "
-			    "addresses), or none");
+			    "a numeric address or localhost, and a port, such as 127.0.0.1:9470, [::1]:9470 "
+			    "or :9470 (all addresses); or none");
 		break;
 	case OPTION_NAME:
 		strbuf_addf(out, "a name of 1 to %d bytes, or none", SOCKET_NAME_MAX);
@@ -155,6 +159,24 @@ void option_describe(const struct option *option, struct strbuf *out)
 	case OPTION_TRISTATE:
 		strbuf_adds(out, "auto, yes or no");
 		break;
+	case OPTION_GROUPS:
+		strbuf_adds(out, "names separated by commas, of");
+		for (unsigned i = 0; i < READING_GROUPS; i++)
+			strbuf_addf(out, "%s %s", i > 0 ? "," : "", reading_groups[i].name);
+		break;
+	case OPTION_PROBES:
+		strbuf_addf(out,
+			    "LIBRARY:PATTERN[,PATTERN...] [argN[:TYPE]...] [returns[:RESULT]]; up to %d are "
+			    "separated by semicolons",
+			    USER_PROBES_MAX);
+		break;
+	case OPTION_TAGS:
+		strbuf_addf(out,
+			    "key:value, several separated by commas, at most %d; keys of letters, digits, "
+			    "_, ., / "
+			    "and -, each once, not beginning with gpu_",
+			    NODE_TAGS_MAX);
+		break;
 	case OPTION_TRUST:
 		strbuf_adds(out, "/PATH, fstype:NAME or user:NAME of a user of this machine; several are "
 				 "separated by commas");
@@ -164,6 +186,14 @@ void option_describe(const struct option *option, struct strbuf *out)
 		strbuf_addf(out, "text of %s%d bytes", option->empty ? "at most " : "1 to ", TEXT_MAX);
 		break;
 	}
+}
+
+static int parse_tags(const char *text)
+{
+	struct node_tag tags[NODE_TAGS_MAX];
+	uint32_t n;
+
+	return node_tags_parse(text, tags, &n);
 }
 
 static int parse_address(const char *text)
@@ -232,8 +262,14 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 		return option_parse_share(text, ret_number);
 	case OPTION_TRISTATE:
 		return option_parse_tristate(text, ret_number);
+	case OPTION_GROUPS:
+		return reading_groups_parse(text, ret_number);
+	case OPTION_TAGS:
+		return length > TEXT_MAX ? -EINVAL : parse_tags(text);
 	case OPTION_TRUST:
 		return parse_trust(text);
+	case OPTION_PROBES:
+		return length > TEXT_MAX ? -EINVAL : 0; /* probes_are_valid() */
 	case OPTION_NAME:
 		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
 	case OPTION_TEXT:
@@ -243,20 +279,12 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	return (length == 0 && !option->empty) || length > TEXT_MAX ? -EINVAL : 0;
 }
 
-/* Control characters in a path or an address could forge lines in logs and --print-config. */
-static bool printable(const char *text)
-{
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return false;
-	return utf8_valid(text, strlen(text));
-}
-
 static bool accepts(const struct option *option, const char *text, int64_t *ret_number)
 {
 	int64_t number = 0;
 
-	if (!printable(text) || parse_value(option, text, &number) < 0)
+	/* Control characters in a path or an address could forge lines in logs and --print-config. */
+	if (!text_is_printable(text) || parse_value(option, text, &number) < 0)
 		return false;
 	if (option->max && (number < option->min || number > option->max))
 		return false;
@@ -264,19 +292,47 @@ static bool accepts(const struct option *option, const char *text, int64_t *ret_
 	return true;
 }
 
+/* Its parser says itself what is wrong. */
+static bool probes_are_valid(const char *text, const char *where, struct strbuf *errors)
+{
+	struct user_probes probes;
+	struct strbuf why;
+	bool valid;
+
+	strbuf_init(&why, 0);
+	valid = user_probes_parse(text, &probes, &why) == 0;
+	if (!valid)
+		strbuf_addf(errors, "%s: %s", where, why.data);
+	strbuf_done(&why);
+	return valid;
+}
+
+/* A flag that is given several times adds a probe each time. -ENOMEM. */
+static int add_probes(const struct option_value *before, const char *text, char **ret_text)
+{
+	return asprintf(ret_text, "%s;%s", before->text, text) < 0 ? -ENOMEM : 0;
+}
+
 int options_set(struct options *options, const struct option *option, const char *text,
 		enum option_origin origin, const char *where, struct strbuf *errors)
 {
 	struct option_value *v = &options->v[option - option_table];
-	_cleanup_free_ char *text_copy = NULL, *where_copy = NULL;
+	_cleanup_free_ char *text_copy = NULL, *where_copy = NULL, *all = NULL;
 	int64_t number;
 
+	if (option->type == OPTION_PROBES && origin == ORIGIN_FLAG && v->origin == ORIGIN_FLAG && v->text) {
+		if (add_probes(v, text, &all) < 0)
+			return -ENOMEM;
+		text = all;
+	}
 	if (!accepts(option, text, &number)) {
 		strbuf_addf(errors, "%s: %s cannot be \"%.80s\": it must be ", where, option->key, text);
 		option_describe(option, errors);
 		strbuf_addc(errors, '\n');
 		return 0;
 	}
+	if (option->type == OPTION_PROBES && !probes_are_valid(text, where, errors))
+		return 0;
 	if (v->text && v->origin > origin)
 		return 0;
 	text_copy = strdup(text);

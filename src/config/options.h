@@ -25,8 +25,10 @@ enum use {
 	USE_PROBES = 1 << 6,
 	USE_TRACE = 1 << 7,
 	USE_INSPECT = 1 << 8,
+	USE_PS = 1 << 9, /* of USE_READ, ps alone */
+	USE_CGROUP = 1 << 10,
 	USE_SAMPLE = USE_AGENT | USE_READ | USE_DOCTOR | USE_ATOPGPUD,
-	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT,
+	USE_ALL = USE_SAMPLE | USE_CONTROL | USE_PROBES | USE_TRACE | USE_INSPECT | USE_CGROUP,
 };
 
 enum option_type {
@@ -41,6 +43,9 @@ enum option_type {
 	OPTION_SIZE, /* number: bytes */
 	OPTION_SHARE, /* number: millionths; written in percent */
 	OPTION_TRUST, /* proc/trust.h */
+	OPTION_PROBES, /* userprobe/userprobe.h */
+	OPTION_TAGS, /* model/node_tag.h */
+	OPTION_GROUPS, /* number: bits 1 << enum reading_group */
 	OPTION_TRISTATE, /* number: enum tristate */
 	OPTION_TYPES,
 };
@@ -111,6 +116,12 @@ void options_done(struct options *options);
  */
 int options_set(struct options *options, const struct option *option, const char *text,
 		enum option_origin origin, const char *where, struct strbuf *errors);
+/*
+ * The simulated driver in the driver's place (config/simulate.c): sets nvml.library, and for the driver's
+ * process the environment variable GPUSONDE_SIM_SCENARIO. @scenario "": what that names already, else a
+ * default.
+ */
+int options_simulate(struct options *options, const char *scenario, struct strbuf *errors);
 /* Reads GPUSONDE_* from the process's environment. Probable typos are appended to @warnings. */
 int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings);
 /* Reads a file (config/options_file.c). Errors are appended to @errors. -ENOMEM. */
@@ -137,6 +148,8 @@ static inline bool options_bool(const struct options *options, enum option_id id
 void options_print(const struct options *options, struct strbuf *out);
 void options_sample(struct strbuf *out); /* a commented sample file */
 void options_help(unsigned use, struct strbuf *out);
+/* Only their flags, of two the shorter. */
+void options_names(unsigned use, struct strbuf *out);
 void options_markdown(struct strbuf *out);
 void options_man_flags(struct strbuf *out);
 void options_man_keys(struct strbuf *out);

@@ -128,6 +128,25 @@ void options_help(unsigned use, struct strbuf *out)
 	}
 }
 
+void options_names(unsigned use, struct strbuf *out)
+{
+	char flag[OPTION_NAME_MAX];
+	struct strbuf names;
+
+	strbuf_init(&names, 0);
+	for (unsigned s = 0; s < section_count; s++)
+		FOREACH_OPTION(o, section_table[s].name)
+		{
+			if (!(o->uses & use))
+				continue;
+			option_flag(o, flag);
+			strbuf_addf(&names, "%s%s", names.len ? ", " : "", o->alias ? o->alias : flag);
+		}
+	if (names.len)
+		add_wrapped(out, names.data, "  ", 100);
+	strbuf_done(&names);
+}
+
 void options_sample(struct strbuf *out)
 {
 	strbuf_adds(out,

@@ -34,6 +34,7 @@ enum {
 	ENTRY_VERSION = 0x0101,
 	KIND_PTX = 1,
 	KIND_ELF = 2,
+	KIND_ELF_OLD = 4, /* in other readers' tables an old cubin: read where it is an ELF file */
 	ALIGNMENT = 8,
 	PADDING_READ = 4096,
 	PADDING_MAX = 1 << 20
@@ -59,9 +60,9 @@ static enum cubin_compression compression_of(const struct entry *entry)
 static struct cubin_image image_of(const struct entry *entry)
 {
 	struct cubin_image image = {
-		.kind = entry->kind == KIND_PTX ? CUBIN_PTX :
-			entry->kind == KIND_ELF ? CUBIN_ELF :
-						  CUBIN_OTHER,
+		.kind = entry->kind == KIND_PTX                                ? CUBIN_PTX :
+			entry->kind == KIND_ELF || entry->kind == KIND_ELF_OLD ? CUBIN_ELF :
+										 CUBIN_OTHER,
 		.kind_number = entry->kind,
 		.arch = { .sm = (uint16_t)MIN(entry->arch, (uint32_t)UINT16_MAX) },
 		.compression = compression_of(entry),

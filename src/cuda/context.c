@@ -25,7 +25,7 @@ int context_setup(struct process *p)
 
 static uint32_t no_room(struct cuda *cuda, struct process *p)
 {
-	cuda->stats.overflow_contexts++;
+	cuda->stats.overflow[CUDA_LIMIT_CONTEXTS]++;
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return CONTEXT_UNKNOWN;
 }
@@ -110,7 +110,7 @@ static void thread_evict(struct cuda *cuda, struct process *p)
 			t->used = false;
 			continue;
 		}
-		cuda->stats.overflow_threads++;
+		cuda->stats.overflow[CUDA_LIMIT_THREADS]++;
 		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		hashmap_del(&p->thread_map, salted(cuda, t->tid));
 		pool_give(&p->threads, at);
@@ -151,7 +151,7 @@ static void context_push(struct cuda *cuda, struct process *p, uint32_t tid, uin
 	if (t->depth == STACK_MAX) {
 		memmove(t->stack, t->stack + 1, sizeof(t->stack) - sizeof(t->stack[0]));
 		t->depth--;
-		cuda->stats.overflow_contexts++;
+		cuda->stats.overflow[CUDA_LIMIT_CONTEXTS]++;
 	}
 	t->stack[t->depth++] = (uint16_t)context;
 }

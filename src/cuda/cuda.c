@@ -206,6 +206,16 @@ static const handler handlers[TRACE_OPS] = {
 	[TRACE_OP_FUNCTION_REGISTER] = handle_call,
 };
 
+/* Launches may lack their return probes alone: what does not depend on them is whole. */
+static unsigned without_return(const struct process *p, const struct trace_header *header)
+{
+	bool launch = header->op == TRACE_OP_LAUNCH || header->op == TRACE_OP_GRAPH_LAUNCH;
+
+	if (launch && !(p->incomplete & TRACED_INCOMPLETE_NO_RETURNS))
+		return TRACED_INCOMPLETE_LAUNCH_RETURNS;
+	return TRACED_INCOMPLETE_NO_RETURNS;
+}
+
 /* The process of a call; updates what every kind of call shows. */
 static struct process *calling_process(struct cuda *cuda, const struct trace_header *header, bool succeeded)
 {
@@ -218,8 +228,9 @@ static struct process *calling_process(struct cuda *cuda, const struct trace_hea
 		device_resolve(cuda, p);
 	p->initialised |= succeeded;
 	p->runtime |= (header->flags & TRACE_FLAG_RUNTIME) != 0;
-	if (header->flags & TRACE_FLAG_NO_RESULT)
-		p->incomplete |= TRACED_INCOMPLETE_NO_RETURNS;
+	/* A registration, which cannot fail, has no return probe by design. */
+	if ((header->flags & TRACE_FLAG_NO_RESULT) && header->op != TRACE_OP_FUNCTION_REGISTER)
+		p->incomplete |= without_return(p, header);
 	if (p->incomplete & TRACED_INCOMPLETE_NO_RETURNS) {
 		t = thread_find(cuda, p, header->tid);
 		if (t && t->waiting)
@@ -288,27 +299,20 @@ static void on_launch(struct cuda *cuda, const struct trace_launch *launch)
 	usage->work = add_saturated(usage->work, 1);
 	stream_work(p, stream, launch->header.time_ns,
 		    add_saturated(launch->header.time_ns, launch->duration_ns), 1, threads);
+	stream_gap(cuda, p, stream, launch);
 	kernel_launched(cuda, p, stream, launch, threads);
 }
 
-static void on_text(struct cuda *cuda, const struct trace_text *event, uint32_t size)
-{
-	struct process *p;
-
-	if (event->header.op != TRACE_OP_SETENV)
-		return;
-	p = process_get(cuda, &event->header);
-	if (p)
-		device_text(cuda, p, event->header.flags, event->text,
-			    MIN(size, (uint32_t)sizeof(*event)) - sizeof(event->header));
-}
-
-/* Names of objects that a call has created, so the call succeeded. */
+/* Names of objects that a call has created, so the call succeeded; or variables, of a call that begins. */
 static void on_name(struct cuda *cuda, const struct trace_name *event, uint32_t size)
 {
-	struct process *p = calling_process(cuda, &event->header, true);
+	bool variable = event->header.op == TRACE_OP_INIT;
+	struct process *p =
+		variable ? process_get(cuda, &event->header) : calling_process(cuda, &event->header, true);
 
-	if (p)
+	if (p && variable)
+		device_variable(cuda, p, event, size);
+	else if (p)
 		handle_name(cuda, p, event, size);
 }
 
@@ -328,7 +332,6 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 		[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
 		[TRACE_EVENT_EXEC] = sizeof(struct trace_header),
 		[TRACE_EVENT_EXIT] = sizeof(struct trace_header),
-		[TRACE_EVENT_TEXT] = sizeof(struct trace_header),
 		[TRACE_EVENT_NAME] = sizeof(struct trace_name),
 		[TRACE_EVENT_STAT] = sizeof(struct trace_header),
 	};
@@ -349,9 +352,6 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 	case TRACE_EVENT_PROCESS:
 		process_first(cuda, (const struct trace_process *)event);
 		break;
-	case TRACE_EVENT_TEXT:
-		on_text(cuda, (const struct trace_text *)event, size);
-		break;
 	case TRACE_EVENT_NAME:
 		on_name(cuda, (const struct trace_name *)event, size);
 		break;
@@ -367,4 +367,10 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 void cuda_stats(const struct cuda *cuda, struct cuda_stats *ret_stats)
 {
 	*ret_stats = cuda->stats;
+	for (uint32_t i = 0; i < cuda->processes_n; i++) {
+		const struct process *p = cuda->processes[i];
+
+		ret_stats->streams += p->streams.used - (p->misc > 0);
+		ret_stats->processes_without_device += !p->over && p->usages[0].touched;
+	}
 }

@@ -46,7 +46,11 @@ struct cuda_device {
 	char uuid[TRACED_UUID]; /* GPU-... or MIG-... */
 	char parent[TRACED_UUID]; /* of a MIG instance; else "" */
 	bool mig; /* a GPU in MIG mode: not usable itself */
+	uint32_t minor; /* N of a GPU's /dev/nvidiaN; UINT32_MAX: unknown, or an instance */
+	uint32_t gi, ci; /* of a MIG instance */
+	uint32_t number; /* of a MIG instance, by the driver: index within its GPU; UINT32_MAX: unknown */
 	uint32_t cores; /* CUDA cores, 0 unknown */
+	uint64_t memory; /* bytes, 0 unknown */
 	uint16_t sm; /* 90: compute capability 9.0; 0 unknown */
 	double speed; /* what FASTEST_FIRST sorts by, clock times cores; 0 unknown */
 };
@@ -63,18 +67,29 @@ struct cuda_function {
 	uint64_t function;
 	uint16_t sm; /* of the device; 0 unknown */
 	const char *symbol; /* that its handle was made for, or NULL */
+	/* The launch made a handle for @symbol: where nothing else shows the kernel, that is it. */
+	bool symbol_last;
 	uint64_t image; /* in the process's memory, that it is of; 0: not known */
 	const char *path; /* of the file that it was loaded from, or NULL */
 };
 
+/* The variables that select devices, compared with those that the process was started with. */
+enum cuda_environment {
+	CUDA_ENVIRONMENT_KEPT,
+	CUDA_ENVIRONMENT_CHANGED, /* whether before cuInit or after it is not known */
+	CUDA_ENVIRONMENT_UNKNOWN, /* only those that it was started with could be read */
+};
+
 struct cuda_ops {
 	/*
-	 * The process's environment as /proc/PID/environ has it, into @buf. -errno; what does not fit is cut.
-	 * -EAGAIN: cuda_environment() will be called.
+	 * The process's environment as it is now, into @buf, and enum cuda_environment. -errno; what does not
+	 * fit is cut. -EAGAIN: cuda_environment() will be called.
 	 */
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 	/*
-	 * UUIDs of the devices that the container of the process may use, in order; -ENOENT: no limit found.
+	 * UUIDs of the devices that the container or job of the process may use, in any order. 0; 1: an
+	 * estimate; -ENOENT: all; -ENODATA: not known, and all are assumed, an estimate; -ENXIO: not
+	 * known, but that it was given some; -EAGAIN: cuda_environment() will be called.
 	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
 	/*
@@ -101,6 +116,8 @@ void cuda_event(struct cuda *cuda, const struct trace_header *event, uint32_t si
 void cuda_kernel(struct cuda *cuda, uint64_t id, struct kernel *kernel);
 /* The environment of the process is known now, or why it is not. */
 void cuda_environment(struct cuda *cuda, uint32_t tgid);
+/* More is known of what ops.allowed() is asked for. */
+void cuda_limits_changed(struct cuda *cuda);
 /* Events were lost: everything that depends on order is incomplete from here on, for all processes. */
 void cuda_lost(struct cuda *cuda, uint64_t events);
 /*
@@ -131,18 +148,40 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
  * the last cuda_window(), and sets kernels_n; the caller sets the other numbers.
  */
 void cuda_fill(struct cuda *cuda, struct trace_view *view);
+/* What is counted when it is beyond struct cuda_limits. */
+enum cuda_limit {
+	CUDA_LIMIT_PROCESSES,
+	CUDA_LIMIT_STREAMS,
+	CUDA_LIMIT_CONTEXTS,
+	CUDA_LIMIT_THREADS,
+	CUDA_LIMIT_ALLOCATIONS,
+	CUDA_LIMIT_PENDING, /* streams that a stream waits for */
+	CUDA_LIMIT_EVENTS,
+	CUDA_LIMIT_KERNELS, /* launches whose kernel has no row */
+	CUDA_LIMIT_NAMES, /* of handles and modules, dropped */
+	CUDA_LIMITS,
+};
+
+/* Why a stream is no longer followed. */
+enum cuda_stream_end {
+	CUDA_STREAM_DESTROYED,
+	CUDA_STREAM_CONTEXT, /* its context ended */
+	CUDA_STREAM_PROCESS,
+	CUDA_STREAM_ROOM, /* an idle one, at the limit */
+	CUDA_STREAM_ENDS,
+};
+
 struct cuda_stats {
 	uint64_t events, unknown_events;
 	uint64_t late_events; /* of an ended process */
-	uint64_t overflow_processes, overflow_streams, overflow_contexts, overflow_threads,
-		overflow_allocations, overflow_pending,
-		overflow_events; /* pending: streams that a stream waits for */
-	uint64_t overflow_kernels; /* launches whose kernel has no row */
-	uint64_t overflow_names; /* names of handles and modules that were dropped */
+	uint64_t overflow[CUDA_LIMITS]; /* what was beyond */
 	uint64_t answers, late_answers; /* to ops.function; late: the requesting process has ended */
 	uint64_t unknown_frees; /* whose allocation was not seen */
 	uint64_t implicit_frees;
 	uint64_t replaced_allocations; /* an address allocated again whose free was not seen */
 	uint64_t calibration_windows;
+	uint64_t streams; /* now */
+	uint64_t streams_ended[CUDA_STREAM_ENDS];
+	uint32_t processes_without_device; /* with work on a device that is not known */
 };
 void cuda_stats(const struct cuda *cuda, struct cuda_stats *ret_stats);

@@ -2,10 +2,11 @@
 /*
  * Devices: the node's, those a process sees, and the one that each of its contexts is on.
  *
- * A context whose ordinal is known is on that one of the process's visible devices. Otherwise (its creation
+ * A context whose ordinal is known is on that one of the process's visible devices, of those which its
+ * container or job was given. Otherwise (its creation
  * was not seen) it is on the only device that the process can see, else on the only one where NVML lists the
- * process, else unknown: "". CUDA reads the environment once, so a process's visible devices are resolved
- * once.
+ * process, else unknown: "". CUDA reads the environment in cuInit, which sends it. Of a process that may have
+ * called cuInit before it was traced, the environment is read later: an estimate if it has changed.
  */
 #include "cuda/private.h"
 
@@ -54,7 +55,7 @@ const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid)
 }
 
 /* NULL: not set. The first of equal names counts, as for getenv(). */
-static char *environment_variable(char *environment, size_t size, const char *name)
+static const char *environment_variable(char *environment, size_t size, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -65,18 +66,20 @@ static char *environment_variable(char *environment, size_t size, const char *na
 }
 
 /*
- * The node's devices that the container allows; @ret_map: their indexes in cuda->devices. False: it allows
- * all.
+ * The node's devices that the container allows; @ret_map: their indexes in cuda->devices. Returns what
+ * ops.allowed() does.
  */
-static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices,
-			      uint16_t *ret_map, uint32_t *ret_n)
+static int container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_device *ret_devices,
+			     uint16_t *ret_map, uint32_t *ret_n)
 {
 	char uuids[VISIBLE_MAX][TRACED_UUID];
 	size_t allowed = 0;
 	uint32_t n = 0;
+	int r = cuda->ops.allowed ? cuda->ops.allowed(tgid, uuids, VISIBLE_MAX, &allowed, cuda->userdata) :
+				    -ENOENT;
 
-	if (!cuda->ops.allowed || cuda->ops.allowed(tgid, uuids, VISIBLE_MAX, &allowed, cuda->userdata) < 0)
-		return false;
+	if (r < 0)
+		return r == -EAGAIN || r == -ENODATA || r == -ENXIO ? r : -ENOENT; /* it is gone, say */
 	for (uint32_t i = 0; i < cuda->devices_n; i++) {
 		for (size_t k = 0; k < MIN(allowed, (size_t)VISIBLE_MAX); k++) {
 			const struct cuda_device *d = &cuda->devices[i];
@@ -91,7 +94,7 @@ static bool container_devices(struct cuda *cuda, uint32_t tgid, struct cuda_devi
 		}
 	}
 	*ret_n = n;
-	return true;
+	return r;
 }
 
 /*
@@ -117,65 +120,99 @@ static uint32_t add_parents(const struct cuda *cuda, struct cuda_device *devices
 	return n;
 }
 
-static void take_visible(struct cuda *cuda, struct process *p, const char *value, const char *order)
+/* What selects the devices of a process. */
+struct selection {
+	bool known, estimated;
+	const char *visible, *order; /* NULL: not set */
+};
+
+static void take_visible(struct cuda *cuda, struct process *p, const struct selection *selection)
 {
 	_cleanup_free_ struct cuda_device *devices = calloc(cuda->devices_n + 1, sizeof(*devices));
 	_cleanup_free_ uint16_t *map = calloc(cuda->devices_n + 1, sizeof(*map));
 	struct visible visible;
 	uint32_t n = 0;
 	bool limited;
+	int r;
 
 	if (!devices || !map)
 		return;
-	limited = container_devices(cuda, p->tgid, devices, map, &n);
+	r = container_devices(cuda, p->tgid, devices, map, &n);
+	limited = r >= 0;
+	p->limit_known = r == 0 || r == -ENOENT;
+	p->limit_missed = r == -ENXIO;
+	if (r == -EAGAIN || r == -ENXIO)
+		return;
 	if (limited)
 		n = add_parents(cuda, devices, map, n);
-	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, value, order,
-			&visible);
+	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, selection->visible,
+			selection->order, &visible);
 	p->visible_known = true;
-	p->visible_estimated = visible.estimated;
+	p->visible_estimated = visible.estimated || selection->estimated || r == 1 || r == -ENODATA;
+	p->visible_doubtful = p->visible_estimated || limited;
 	p->visible_n = (uint8_t)visible.n;
 	for (uint32_t i = 0; i < visible.n; i++)
 		p->visible[i] = cuda->device_uuids[limited ? map[visible.device[i]] : visible.device[i]];
 }
 
-/* Reads the process's initial environment into cuda->environment. False: it ended, or is hidden. */
-static bool read_environment(struct cuda *cuda, const struct process *p, size_t *ret_n)
+/* Reads the process's environment into cuda->environment. enum cuda_environment; -errno. */
+static int read_environment(struct cuda *cuda, const struct process *p, size_t *ret_n)
 {
 	size_t n = 0;
+	int r = cuda->ops.environment ? cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1,
+							      &n, cuda->userdata) :
+					-ENOTSUP;
 
-	if (!cuda->ops.environment ||
-	    cuda->ops.environment(p->tgid, cuda->environment, ENVIRONMENT_MAX - 1, &n, cuda->userdata) < 0)
-		return false;
-	*ret_n = MIN(n, (size_t)ENVIRONMENT_MAX - 1);
+	*ret_n = r < 0 ? 0 : MIN(n, (size_t)ENVIRONMENT_MAX - 1);
 	cuda->environment[*ret_n] = 0;
-	return true;
+	return r;
 }
 
-/* False: unknown, since it may be in the part that was cut off. @ret_value NULL: it is not set. */
-static bool find_visible(struct cuda *cuda, size_t n, const char **ret_value)
+static struct selection selection_read(struct cuda *cuda, int state, size_t n)
 {
-	*ret_value = environment_variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES");
-	return *ret_value || n < ENVIRONMENT_MAX - 1;
+	struct selection s = {
+		.visible = environment_variable(cuda->environment, n, "CUDA_VISIBLE_DEVICES"),
+		.order = environment_variable(cuda->environment, n, "CUDA_DEVICE_ORDER"),
+		.estimated = state == CUDA_ENVIRONMENT_CHANGED,
+	};
+
+	s.known = (state == CUDA_ENVIRONMENT_KEPT || s.estimated) &&
+		  (s.visible || n < ENVIRONMENT_MAX - 1); /* it may be in the part that was cut off */
+	return s;
+}
+
+static struct selection selection_of(struct cuda *cuda, const struct process *p)
+{
+	const struct variable *visible = &p->variables[TRACE_VARIABLE_VISIBLE];
+	const struct variable *order = &p->variables[TRACE_VARIABLE_ORDER];
+	struct selection s = { .known = visible->known && order->known,
+			       .visible = visible->value,
+			       .order = order->value };
+	size_t n;
+	int state;
+
+	if (s.known && !(p->incomplete & TRACED_INCOMPLETE_LATE))
+		return s;
+	state = read_environment(cuda, p, &n);
+	if (!s.known)
+		return selection_read(cuda, state, n);
+	/* It may have been initialised by an earlier cuInit, when the variables were others. */
+	s.estimated = state != CUDA_ENVIRONMENT_KEPT;
+	return s;
 }
 
 static void device_look(struct cuda *cuda, struct process *p)
 {
-	const char *value = p->visible_value, *order = NULL;
-	bool readable;
-	size_t n = 0;
+	struct selection selection;
 
 	p->looked = true;
-	p->visible_known = false;
+	p->visible_known = p->limit_missed = false;
 	p->visible_n = 0;
-	if (cuda->devices_n == 0 || p->visible_lost)
+	if (cuda->devices_n == 0)
 		return;
-	readable = read_environment(cuda, p, &n);
-	if (!value && (!readable || !find_visible(cuda, n, &value)))
-		return; /* the visible devices are unknown */
-	if (readable)
-		order = environment_variable(cuda->environment, n, "CUDA_DEVICE_ORDER");
-	take_visible(cuda, p, value, order);
+	selection = selection_of(cuda, p);
+	if (selection.known)
+		take_visible(cuda, p, &selection);
 }
 
 static bool is_listed(const struct cuda *cuda, const struct usage *u)
@@ -215,56 +252,61 @@ static uint32_t lone_device(const struct cuda *cuda, const struct process *p)
 	return n == 1 ? only : nvml_device(cuda, p);
 }
 
+/*
+ * The device where NVML lists the process, and which it could not see by what is known: that is not true
+ * then. 0: there is none.
+ */
+static uint32_t contradicted_by(const struct cuda *cuda, const struct process *p)
+{
+	uint32_t found = p->visible_known && p->visible_doubtful ? nvml_device(cuda, p) : 0;
+
+	for (uint32_t i = 0; i < p->visible_n; i++)
+		if (p->visible[i] == found)
+			return 0;
+	return found;
+}
+
 void device_resolve(struct cuda *cuda, struct process *p)
 {
-	uint32_t lone;
+	uint32_t lone, other;
 
 	if (!p->looked)
 		device_look(cuda, p);
-	lone = lone_device(cuda, p);
+	other = contradicted_by(cuda, p);
+	lone = other ? other : lone_device(cuda, p);
 	for (uint32_t i = 0; i < p->contexts_n; i++) {
 		struct context *c = &p->contexts[i];
 		uint32_t uuid = lone;
 
-		if (c->ordinal >= 0 && p->visible_known)
+		if (c->ordinal >= 0 && p->visible_known && !other)
 			uuid = c->ordinal < p->visible_n ? p->visible[c->ordinal] : 0;
 		c->usage = uuid ? process_usage(p, uuid) : 0;
 	}
 }
 
-/*
- * setenv() without overwriting: does the variable remain unchanged? @ret_known is false if the environment is
- * unknown.
- */
-static bool is_kept(struct cuda *cuda, const struct process *p, bool *ret_known)
+/* A value that was cut or could not be read is not known. */
+static void variable_take(struct variable *v, const struct trace_name *event, uint32_t size)
 {
-	const char *value = NULL;
-	size_t n = 0;
+	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
+	bool read = !event->cut && !(event->header.flags & TRACE_FLAG_UNREAD) && n <= VALUE_MAX;
 
-	*ret_known = true;
-	if (p->visible_value || p->visible_lost)
-		return true;
-	*ret_known = read_environment(cuda, p, &n) && find_visible(cuda, n, &value);
-	return value;
+	free(TAKE_PTR(v->value));
+	if (event->of == TRACE_SET_YES && read)
+		v->value = strndup(event->name, n);
+	v->known = v->value || event->of == TRACE_SET_NO;
+	v->seen = true;
 }
 
-void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size)
+void device_variable(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size)
 {
-	/* The kernel side also terminates truncated texts with NUL. */
-	bool known = !(flags & TRACE_FLAG_UNREAD) && strnlen(text, size) < TRACE_TEXT - 1, kept_known = true;
-	char *value = NULL;
+	struct variable *v = &p->variables[event->handle % TRACE_VARIABLES];
 
-	if (p->initialised)
-		return; /* CUDA has read its environment */
-	if ((flags & TRACE_FLAG_KEEPS) && is_kept(cuda, p, &kept_known))
-		return;
-	if (known && kept_known)
-		value = strndup(text, size);
-	free(p->visible_value);
-	p->visible_value = value;
-	p->visible_lost = !value;
+	if (event->handle >= TRACE_VARIABLES || (v->seen && p->initialised))
+		return; /* CUDA has read it */
+	variable_take(v, event, size);
 	p->looked = false;
-	device_resolve(cuda, p);
+	if (event->handle == TRACE_VARIABLES - 1)
+		device_resolve(cuda, p);
 }
 
 static int keep_devices(struct cuda *cuda, const struct cuda_device *devices, size_t n)
@@ -279,6 +321,7 @@ static int keep_devices(struct cuda *cuda, const struct cuda_device *devices, si
 		copy[i].uuid[TRACED_UUID - 1] = copy[i].parent[TRACED_UUID - 1] = 0;
 		uuids[i] = (uint16_t)device_uuid(cuda, copy[i].uuid);
 		cuda->totals[uuids[i]].device_cores = copy[i].cores;
+		cuda->totals[uuids[i]].device_memory = copy[i].memory;
 	}
 	free(cuda->devices);
 	free(cuda->device_uuids);
@@ -286,6 +329,7 @@ static int keep_devices(struct cuda *cuda, const struct cuda_device *devices, si
 	cuda->device_uuids = TAKE_PTR(uuids);
 	cuda->devices_n = (uint32_t)n;
 	cuda->totals[0].device_cores = 0;
+	cuda->totals[0].device_memory = 0;
 	return 0;
 }
 
@@ -328,6 +372,34 @@ void cuda_environment(struct cuda *cuda, uint32_t tgid)
 		return;
 	p->looked = false;
 	device_resolve(cuda, p);
+}
+
+void cuda_limits_changed(struct cuda *cuda)
+{
+	for (uint32_t i = 0; i < cuda->processes_n; i++) {
+		struct process *p = cuda->processes[i];
+
+		if (p->over || p->limit_known)
+			continue;
+		p->looked = false;
+		device_resolve(cuda, p);
+	}
+}
+
+enum traced_unplaced device_unplaced(const struct cuda *cuda, const struct process *p)
+{
+	/* Work of a context that was not seen made. */
+	bool missing = p->contexts_n == 1 && p->contexts[CONTEXT_UNKNOWN].usage == 0 && p->usages[0].touched;
+
+	for (uint32_t i = CONTEXT_UNKNOWN + 1; i < p->contexts_n; i++)
+		missing |= !p->contexts[i].gone && p->contexts[i].usage == 0;
+	if (!missing)
+		return TRACED_PLACED;
+	if (cuda->devices_n == 0)
+		return TRACED_UNPLACED_DEVICES;
+	if (!p->visible_known)
+		return p->limit_missed ? TRACED_UNPLACED_CONTAINER : TRACED_UNPLACED_ENVIRONMENT;
+	return p->visible_n == 0 ? TRACED_UNPLACED_NONE : TRACED_UNPLACED_CONTEXT;
 }
 
 void cuda_nvml(struct cuda *cuda, struct process_id id, const char *uuid, double busy_seconds,

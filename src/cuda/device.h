@@ -11,6 +11,14 @@
 #include "cuda/cuda.h"
 
 struct process;
+struct trace_name;
+
+/* An environment variable that selects devices. */
+struct variable {
+	bool seen; /* cuInit was called */
+	bool known;
+	char *value; /* NULL: not set */
+};
 
 enum {
 	DEVICES_MAX = 1024, /* UUIDs ever seen; index 0 is "", not known which */
@@ -24,8 +32,10 @@ uint32_t device_uuid(struct cuda *cuda, const char *uuid); /* index; 0: no room,
 const struct cuda_device *device_find(const struct cuda *cuda, uint32_t uuid);
 /* Finds again which device each context of a process is on: what that depends on has changed. */
 void device_resolve(struct cuda *cuda, struct process *p);
-/* setenv() of CUDA_VISIBLE_DEVICES; @flags of its event. */
-void device_text(struct cuda *cuda, struct process *p, unsigned flags, const char *text, size_t size);
+/* Why the device of a context is not known. */
+enum traced_unplaced device_unplaced(const struct cuda *cuda, const struct process *p);
+/* An environment variable, from cuInit. */
+void device_variable(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size);
 
 /* visible.c */
 struct visible {

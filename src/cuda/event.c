@@ -34,7 +34,7 @@ static void *row_get(struct cuda *cuda, struct process *p, struct pool *pool, st
 		return pool_at(pool, index);
 	if (index != NONE)
 		pool_give(pool, index);
-	cuda->stats.overflow_events++;
+	cuda->stats.overflow[CUDA_LIMIT_EVENTS]++;
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return NULL;
 }
@@ -128,7 +128,7 @@ static void wait_in_stream(struct cuda *cuda, struct process *p, const struct tr
 			   (struct dependency){ recorded->stream, recorded->generation, recorded->seq,
 						p->seq }))
 		return;
-	cuda->stats.overflow_pending++;
+	cuda->stats.overflow[CUDA_LIMIT_PENDING]++;
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 }
 

@@ -7,7 +7,7 @@
  *   errors, waits   absent without return probes; in totals, only where no process had any
  *   memory          absent where calls were missed for certain, those before tracing began included; an
  *                   estimate where some may have been missed
- *   leaks           as memory, but what was allocated before does not matter: it does not rise
+ *   leaks, leaked   as memory, but what was allocated before does not matter: it does not rise
  *   busy, cores     always estimates; cores absent where the device or its cores are not known
  */
 #include "cuda/private.h"
@@ -47,7 +47,15 @@ uint8_t live_presence(const struct process *p, const struct usage *u, enum trace
 
 static bool is_result(enum traced_metric row)
 {
-	return row == TRACED_ERRORS || row == TRACED_ALLOCATION_FAILURES || row == TRACED_SYNC_WAIT;
+	return row == TRACED_ERRORS || row == TRACED_ALLOCATION_FAILURES || row == TRACED_SYNC_WAIT ||
+	       row == TRACED_LEAKED_ALLOCATIONS || row == TRACED_LEAKED_BYTES;
+}
+
+/* Includes launches that failed, or not their errors, where it is not known which did. */
+static bool is_of_launches(enum traced_metric row)
+{
+	return row == TRACED_LAUNCHES || row == TRACED_GRAPH_LAUNCHES || row == TRACED_THREADS ||
+	       row == TRACED_ERRORS;
 }
 
 uint8_t counter_presence(const struct process *p, enum traced_metric row)
@@ -57,7 +65,8 @@ uint8_t counter_presence(const struct process *p, enum traced_metric row)
 	if (is_result(row) && without)
 		return PRESENCE_ABSENT;
 	if ((p->incomplete & MISSED) || p->visible_estimated || p->unread || without ||
-	    row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN)
+	    row == TRACED_BUSY_ESTIMATED || row == TRACED_SPAN ||
+	    ((p->incomplete & TRACED_INCOMPLETE_LAUNCH_RETURNS) && is_of_launches(row)))
 		return PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	return PRESENCE_PRESENT;
 }
@@ -80,6 +89,14 @@ static void fill_gauges(const struct cuda *cuda, const struct process *p, const 
 			continue;
 		d->v[TRACED_LAUNCH_SHARED + i] = u->classes[i];
 		d->p[TRACED_LAUNCH_SHARED + i] = estimated;
+	}
+	for (unsigned i = 0; i < TRACE_MEMORIES; i++) {
+		d->p[TRACED_WINDOW_DEVICE + i] = live_presence(p, u, TRACED_LIVE_DEVICE + i);
+		if (!presence_is(d->p[TRACED_WINDOW_DEVICE + i]))
+			continue;
+		d->v[TRACED_WINDOW_DEVICE + i] = u->window_peaks[i];
+		if (u->scaled && memory_on_device((uint8_t)i))
+			d->p[TRACED_WINDOW_DEVICE + i] = estimated;
 	}
 	if (u->leak.started) {
 		d->v[TRACED_LEAK] = u->leaks;
@@ -125,16 +142,53 @@ static void fill_threads(const struct process *p, struct traced_process *ret)
 	ret->threads_p = doubtful ? PRESENCE_PRESENT | PRESENCE_ESTIMATED : PRESENCE_PRESENT;
 }
 
-static void fill_process(const struct process *p, struct traced_process *ret)
+/* Allocations that were made before tracing began do not count. */
+static void fill_leaked(const struct process *p, struct traced_process *ret)
+{
+	if (p->incomplete & BLIND)
+		return;
+	leaked_top(p, ret);
+	ret->leaked_p = PRESENCE_PRESENT | (p->incomplete & DOUBTFUL ? PRESENCE_ESTIMATED : 0);
+}
+
+static void fill_process(const struct cuda *cuda, const struct process *p, struct traced_process *ret)
 {
 	ret->id = (struct process_id){ .pid = p->tgid, .start_ticks = process_ticks(p->start_boot_ns) };
+	ret->ns_pid = p->ns_pid;
 	memcpy(ret->comm, p->comm, sizeof(ret->comm));
 	ret->first_real_ns =
 		clock_real_ns() - clock_mono_ns() + (int64_t)MIN(p->first_ns, (uint64_t)INT64_MAX / 4);
 	ret->exited = p->shown_over;
 	ret->has_series = p->claim.has;
 	ret->incomplete = p->incomplete;
+	ret->unplaced = (uint8_t)device_unplaced(cuda, p);
 	fill_threads(p, ret);
+	fill_leaked(p, ret);
+}
+
+static void fill_total_memory(const struct total *total, struct traced_total *ret)
+{
+	uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+
+	for (unsigned i = 0; total->live_known && i < TRACE_MEMORIES; i++) {
+		uint8_t p = total->live_doubtful ? estimated : PRESENCE_PRESENT;
+
+		ret->v[TRACED_LIVE_DEVICE + i] = (double)total->live[TRACED_LIVE_DEVICE + i];
+		ret->p[TRACED_LIVE_DEVICE + i] = p;
+		ret->v[TRACED_WINDOW_DEVICE + i] = total->window_peaks[i];
+		ret->p[TRACED_WINDOW_DEVICE + i] =
+			total->scaled && memory_on_device((uint8_t)i) ? estimated : p;
+	}
+	ret->v[TRACED_PEAK] = (double)total->peak;
+	ret->p[TRACED_PEAK] = total->peak_doubtful ? estimated : PRESENCE_PRESENT;
+}
+
+static void fill_gaps(const struct launch_gaps *gaps, struct traced_gaps *ret)
+{
+	for (unsigned i = 0; i < TRACED_LE; i++)
+		ret->le[i] = ret->count += gaps->count[i];
+	ret->count += gaps->count[TRACED_LE];
+	ret->seconds = (double)gaps->ns / NSEC_PER_SEC;
 }
 
 static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_total *ret)
@@ -154,11 +208,10 @@ static void fill_total(const struct cuda *cuda, uint32_t uuid, struct traced_tot
 			ret->v[row] = total->all[row];
 			ret->other[row] = total->other[row];
 			ret->p[row] = guessed ? estimated : PRESENCE_PRESENT;
-		} else if (row >= TRACED_LIVE_DEVICE && row <= TRACED_LIVE_ARRAY && total->live_known) {
-			ret->v[row] = in_units(row, total->live[row]);
-			ret->p[row] = total->live_doubtful ? estimated : PRESENCE_PRESENT;
 		}
 	}
+	fill_total_memory(total, ret);
+	fill_gaps(&total->gaps, &ret->gaps);
 	ret->kernels = launches_of(&total->kernels);
 	ret->kernels_other = launches_of(&total->kernels_other);
 	ret->v[TRACED_ACTIVE_RATIO] = total->active;
@@ -177,7 +230,7 @@ void cuda_fill(struct cuda *cuda, struct trace_view *view)
 	for (uint32_t i = 0; i < cuda->shown_n && i < view->processes_n; i++) {
 		const struct process *p = cuda->shown[i];
 
-		fill_process(p, &view->processes[i]);
+		fill_process(cuda, p, &view->processes[i]);
 		view->processes[i].devices_first = devices;
 		for (uint32_t k = 0; k < p->usages_n && devices < view->devices_n; k++)
 			if (p->usages[k].shown_once)

@@ -88,6 +88,13 @@ static void function_ask(struct cuda *cuda, struct process *p, uint32_t index)
 	question.symbol = origin.symbol;
 	question.image = origin.image;
 	question.path = origin.path;
+	if (!origin.symbol && f->made) {
+		handle_origin(cuda, p, f->made, &origin);
+		question.symbol = origin.symbol;
+		question.image = origin.image;
+		question.path = origin.path;
+		question.symbol_last = true;
+	}
 	forget_question(cuda, f);
 	row_at(p, f->row)->tried = cuda->window;
 	f->wanted = false;
@@ -198,7 +205,7 @@ static uint32_t function_take(struct cuda *cuda, struct process *p, uint64_t fun
 
 /* Creates a function with its own row. */
 static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usage,
-			     const struct origin *origin)
+			     const struct origin *origin, const struct trace_launch *launch)
 {
 	_cleanup_(kernel_unrefp) struct kernel *kernel = NULL;
 	struct kernel *known;
@@ -216,6 +223,7 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 		row_settle(cuda, p, row, kernel); /* no memory: it stays empty, or is another's */
 		return NONE;
 	}
+	function_at(p, index)->made = origin->symbol ? 0 : handle_made_within(p, launch);
 	if (known || !cuda->ops.function)
 		settle_as_is(cuda, p, index);
 	else
@@ -223,15 +231,17 @@ static uint32_t first_launch(struct cuda *cuda, struct process *p, uint32_t usag
 	return index;
 }
 
-static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usage, uint64_t function)
+static uint32_t function_new(struct cuda *cuda, struct process *p, uint32_t usage,
+			     const struct trace_launch *launch)
 {
+	uint64_t function = launch->function;
 	struct origin origin;
 	uint32_t index;
 
 	handle_origin(cuda, p, function, &origin);
 	index = function_find(cuda, p, origin.function, usage);
 	if (index == NONE)
-		index = first_launch(cuda, p, usage, &origin);
+		index = first_launch(cuda, p, usage, &origin, launch);
 	if (index == NONE || origin.function == function)
 		return index;
 	return function_take(cuda, p, function, usage, function_at(p, index)->row);
@@ -246,9 +256,9 @@ static uint32_t look_up(struct cuda *cuda, struct process *p, uint32_t usage,
 	if (launch->function == 0)
 		return NONE; /* the name could not be read */
 	if (!hashmap_get(&p->function_map, key_of(cuda, launch->function, usage), &index)) {
-		index = function_new(cuda, p, usage, launch->function);
+		index = function_new(cuda, p, usage, launch);
 		if (index == NONE)
-			cuda->stats.overflow_kernels++;
+			cuda->stats.overflow[CUDA_LIMIT_KERNELS]++;
 		return index == NONE ? NONE : function_at(p, index)->row;
 	}
 	f = function_at(p, index);

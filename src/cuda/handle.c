@@ -28,7 +28,7 @@ static char *text_keep(struct cuda *cuda, struct process *p, const char *text, s
 	char *copy = room ? strndup(text, n) : NULL;
 
 	if (!copy) {
-		cuda->stats.overflow_names++;
+		cuda->stats.overflow[CUDA_LIMIT_NAMES]++;
 		return NULL;
 	}
 	utf8_sanitize(copy);
@@ -62,7 +62,7 @@ static uint32_t handle_take(struct cuda *cuda, struct pool *pool, struct hashmap
 		return index;
 	if (index != NONE)
 		pool_give(pool, index);
-	cuda->stats.overflow_names++;
+	cuda->stats.overflow[CUDA_LIMIT_NAMES]++;
 	return NONE;
 }
 
@@ -210,6 +210,31 @@ static void handle_made(struct cuda *cuda, struct process *p, uint64_t handle, u
 		h->symbol = text_keep(cuda, p, symbol, n);
 }
 
+static void note_made(struct process *p, const struct trace_name *event)
+{
+	bool same = p->made.tid == event->header.tid;
+
+	p->made = (struct made){ .handle = event->handle,
+				 .time_ns = event->header.time_ns,
+				 .before_ns = same ? p->made.time_ns : 0,
+				 .tid = event->header.tid };
+}
+
+/*
+ * The runtime makes the handle of a kernel within the first launch of its host function: a handle that was
+ * the only one made by the thread during this launch is of the kernel that is launched.
+ */
+uint64_t handle_made_within(const struct process *p, const struct trace_launch *launch)
+{
+	const struct made *made = &p->made;
+	uint64_t begin = launch->header.time_ns;
+
+	if (made->tid != launch->header.tid || made->time_ns < begin || made->before_ns >= begin ||
+	    made->time_ns > add_saturated(begin, launch->duration_ns))
+		return 0;
+	return made->handle;
+}
+
 void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size)
 {
 	size_t n = strnlen(event->name, MIN(size - sizeof(*event), (size_t)event->name_n));
@@ -225,6 +250,7 @@ void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *
 			learn_name(cuda, p, event->handle, event->name, n);
 	} else if (event->header.op == TRACE_OP_FUNCTION_NAME) {
 		handle_made(cuda, p, event->handle, event->of, event->name, n);
+		note_made(p, event);
 	} else if (event->header.op == TRACE_OP_MODULE_FILE) {
 		m = module_new(cuda, p, event->handle);
 		if (m && n > 0)

@@ -17,7 +17,7 @@ uint32_t holder_add(struct cuda *cuda, struct process *p, uint32_t tid, uint64_t
 			index = NONE;
 		}
 		if (index == NONE) {
-			cuda->stats.overflow_threads++;
+			cuda->stats.overflow[CUDA_LIMIT_THREADS]++;
 			return NONE;
 		}
 	}

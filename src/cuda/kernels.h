@@ -86,6 +86,12 @@ struct kernel_row {
 	struct shape shapes[TRACED_SHAPES_MAX];
 };
 
+/* A handle that a call made for a name, and when the same thread made the one before it. */
+struct made {
+	uint64_t handle, time_ns, before_ns;
+	uint32_t tid;
+};
+
 struct function {
 	uint32_t next_free;
 	uint32_t usage, row;
@@ -94,6 +100,7 @@ struct function {
 	bool wanted; /* a question is to be asked */
 	bool dropped; /* its handle was destroyed; an answer is pending */
 	uint64_t function;
+	uint64_t made; /* the only handle that the thread made during its first launch; 0: none */
 	uint64_t id; /* of the question that waits for its answer; 0: none */
 };
 
@@ -126,6 +133,8 @@ struct process;
 /* handle.c */
 void handle_name(struct cuda *cuda, struct process *p, const struct trace_name *event, uint32_t size);
 void handle_call(struct cuda *cuda, struct process *p, const struct trace_call *call);
+/* The only handle that was made within @launch, by its thread; 0: none. */
+uint64_t handle_made_within(const struct process *p, const struct trace_launch *launch);
 /* The origin of a function as passed to a launch. */
 struct origin {
 	uint64_t function; /* what aliases end at */

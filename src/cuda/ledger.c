@@ -23,12 +23,6 @@ static const uint8_t space_of[TRACE_MEMORIES] = {
 	[TRACE_MEMORY_ARRAY] = SPACE_ARRAY,
 };
 
-/* Device memory, which peak and leak detection are about. */
-static bool on_device(uint8_t kind)
-{
-	return kind != TRACE_MEMORY_HOST && kind != TRACE_MEMORY_REGISTERED;
-}
-
 /* ---- rows, in chunks that stay where they are ---- */
 
 static struct allocation *allocation_row(const struct cuda *cuda, uint32_t index)
@@ -121,6 +115,23 @@ static void allocation_shrink(struct hashmap *map)
 	*map = smaller;
 }
 
+/* Device memory of the process, and of all processes on the device. */
+static void live_grow(struct cuda *cuda, struct usage *u, uint64_t bytes)
+{
+	struct total *total = &cuda->totals[u->device];
+
+	u->device_live += bytes;
+	total->device_live += bytes;
+	u->now[TRACED_PEAK] = MAX(u->now[TRACED_PEAK], u->device_live);
+	total->peak = MAX(total->peak, total->device_live);
+}
+
+static void live_shrink(struct cuda *cuda, struct usage *u, uint64_t bytes)
+{
+	u->device_live -= bytes;
+	cuda->totals[u->device].device_live -= bytes;
+}
+
 static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 {
 	struct allocation *a = allocation_row(cuda, index);
@@ -131,8 +142,8 @@ static void remove_row(struct cuda *cuda, struct process *p, uint32_t index)
 	allocation_shrink(&p->memory[a->space]);
 	if (a->space != SPACE_MAPPING) {
 		u->now[TRACED_LIVE_DEVICE + a->kind] -= a->size;
-		if (on_device(a->kind))
-			u->device_live -= a->size;
+		if (memory_on_device(a->kind))
+			live_shrink(cuda, u, a->size);
 		if (a->holder)
 			holder_remove(p, a->holder - 1, a->size);
 		if (a->kind == TRACE_MEMORY_ARRAY && a->size == 0)
@@ -161,7 +172,7 @@ static struct allocation *add_row(struct cuda *cuda, struct process *p, uint8_t 
 		index = NONE;
 	}
 	if (index == NONE) {
-		cuda->stats.overflow_allocations++;
+		cuda->stats.overflow[CUDA_LIMIT_ALLOCATIONS]++;
 		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return NULL;
 	}
@@ -185,7 +196,7 @@ static void ledger_allocate(struct cuda *cuda, struct process *p, const struct t
 	if (call->addr == 0 && call->size == 0 && !(call->header.flags & TRACE_FLAG_UNREAD))
 		return; /* nothing was requested */
 	if (call->addr == 0 || call->size > SIZE_BELIEVED || (call->header.flags & TRACE_FLAG_UNREAD)) {
-		cuda->stats.overflow_allocations++;
+		cuda->stats.overflow[CUDA_LIMIT_ALLOCATIONS]++;
 		p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 		return;
 	}
@@ -196,12 +207,12 @@ static void ledger_allocate(struct cuda *cuda, struct process *p, const struct t
 	a->kind = (uint8_t)call->kind;
 	a->usage = (uint16_t)index;
 	u->now[TRACED_LIVE_DEVICE + call->kind] += call->size;
+	u->peaks[call->kind] = MAX(u->peaks[call->kind], u->now[TRACED_LIVE_DEVICE + call->kind]);
 	u->unsized += call->kind == TRACE_MEMORY_ARRAY && call->size == 0;
-	if (!on_device(a->kind))
+	if (!memory_on_device(a->kind))
 		return;
-	u->device_live += call->size;
+	live_grow(cuda, u, call->size);
 	a->holder = holder_add(cuda, p, call->header.tid, call->size) + 1; /* NONE plus one is 0 */
-	u->now[TRACED_PEAK] = MAX(u->now[TRACED_PEAK], u->device_live);
 }
 
 static void ledger_release(struct cuda *cuda, struct process *p, const struct trace_call *call,
@@ -294,6 +305,7 @@ static void allocation_drop(struct cuda *cuda, struct process *p, uint32_t conte
 		next = a->next;
 		if (all || goes_with(a, reset)) {
 			cuda->stats.implicit_frees += a->space != SPACE_MAPPING;
+			leaked_add(p, a);
 			remove_row(cuda, p, at - 1);
 		} else {
 			unlink_row(cuda, p, a);

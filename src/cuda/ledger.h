@@ -29,6 +29,24 @@ struct allocation {
 	bool released; /* SPACE_PHYSICAL: stays while it is mapped */
 };
 
+/* Device memory, which peaks, leaks and normalisation are about. */
+static inline bool memory_on_device(uint8_t kind)
+{
+	return kind != TRACE_MEMORY_HOST && kind != TRACE_MEMORY_REGISTERED;
+}
+
+/* What a process never freed: it ended with its context or with the process. */
+enum { LEAKED_SIZES = 64 };
+struct leaked {
+	uint64_t allocations, bytes;
+	uint32_t sizes_n, newest; /* newest: index of the size that was met last */
+	struct traced_size sizes[LEAKED_SIZES]; /* of others only the sums are known */
+};
+
+/* leaked.c */
+void leaked_add(struct process *p, const struct allocation *a);
+void leaked_top(const struct process *p, struct traced_process *ret);
+
 struct holder { /* a thread with allocations that are not freed yet */
 	uint32_t next_free;
 	uint32_t tid;

@@ -11,7 +11,7 @@
  *   stream.h              stream.c: streams, pending work; sync.c: what a wait proves to be over;
  *                         span.c: finished spans for the sinks
  *   event.h               event.c: CUDA events, captures, graphs
- *   ledger.h              ledger.c: allocations; holder.c: which threads hold them
+ *   ledger.h              ledger.c: allocations; holder.c: which threads hold them; leaked.c: never freed
  *   usage.h               window.c: aggregates of a window; fill.c: into a view; leak.c: the verdict on leaks
  *   kernels.h             handle.c function.c row.c kernel.c share.c fill_kernel.c
  */

@@ -51,7 +51,8 @@ void process_free(struct cuda *cuda, struct process *p)
 		free(p->usages[i].spans);
 	free(p->usages);
 	free(p->contexts);
-	free(p->visible_value);
+	for (unsigned i = 0; i < TRACE_VARIABLES; i++)
+		free(p->variables[i].value);
 	functions_done(cuda, p);
 	handles_done(cuda, p);
 	rows_done(cuda, p);
@@ -70,6 +71,7 @@ void process_free(struct cuda *cuda, struct process *p)
 	hashmap_done(&p->holder_map);
 	for (unsigned i = 0; i < SPACES; i++)
 		hashmap_done(&p->memory[i]);
+	free(p->leaked);
 	free(p);
 }
 
@@ -111,7 +113,7 @@ struct process *process_get(struct cuda *cuda, const struct trace_header *header
 	}
 	p = process_new(cuda, header->tgid);
 	if (!p) {
-		cuda->stats.overflow_processes++;
+		cuda->stats.overflow[CUDA_LIMIT_PROCESSES]++;
 		return NULL;
 	}
 	p->first_ns = header->time_ns;
@@ -130,7 +132,7 @@ void process_first(struct cuda *cuda, const struct trace_process *event)
 	if (!p || p->over)
 		p = process_new(cuda, event->header.tgid);
 	if (!p) {
-		cuda->stats.overflow_processes++;
+		cuda->stats.overflow[CUDA_LIMIT_PROCESSES]++;
 		return;
 	}
 	if (p->unheard)
@@ -138,10 +140,10 @@ void process_first(struct cuda *cuda, const struct trace_process *event)
 	p->unheard = false;
 	p->incarnation = event->incarnation;
 	p->start_boot_ns = event->start_boot_ns;
+	p->ns_pid = event->ns_tgid;
 	p->first_ns = event->header.time_ns;
 	snprintf(p->comm, sizeof(p->comm), "%.*s", (int)sizeof(event->comm), event->comm);
 	utf8_sanitize(p->comm);
-	device_resolve(cuda, p);
 }
 
 void process_over(struct cuda *cuda, struct process *p, uint64_t time_ns)
@@ -213,8 +215,12 @@ void cuda_mark(struct cuda *cuda, uint32_t tgid, uint64_t incarnation, unsigned 
 	struct process *p = process_find(cuda, tgid);
 
 	/* Also an ended one, whose final figures have not been shown yet. */
-	if (p && (p->incarnation == 0 || p->incarnation == incarnation))
-		process_lose(p, incomplete);
+	if (!p || (p->incarnation != 0 && p->incarnation != incarnation))
+		return;
+	/* Its devices depend on whether cuInit may have been missed. */
+	if (incomplete & ~p->incomplete & TRACED_INCOMPLETE_LATE)
+		p->looked = false;
+	process_lose(p, incomplete);
 }
 
 void cuda_lost(struct cuda *cuda, uint64_t events)

@@ -29,6 +29,7 @@ struct process {
 	uint32_t tgid;
 	uint64_t incarnation; /* 0: not known yet */
 	uint64_t start_boot_ns, first_ns;
+	uint32_t ns_pid; /* in its own PID name space; 0: unknown */
 	char comm[TRACED_COMM];
 	unsigned incomplete;
 	struct series_claim claim; /* for as long as it lives */
@@ -45,8 +46,10 @@ struct process {
 	bool initialised, runtime; /* CUDA has read the environment; the runtime was seen */
 	bool looked; /* visible[] is resolved */
 	bool visible_known, visible_estimated;
-	char *visible_value; /* as set by setenv(), NULL: not seen */
-	bool visible_lost; /* setenv() was traced, but not the value */
+	bool limit_known; /* what its container or job allows */
+	bool limit_missed; /* that is why visible[] is not known */
+	bool visible_doubtful; /* NVML knows better */
+	struct variable variables[TRACE_VARIABLES]; /* as cuInit found them */
 	uint8_t visible_n;
 	uint16_t visible[VISIBLE_MAX];
 
@@ -66,12 +69,14 @@ struct process {
 	struct hashmap memory[SPACES];
 	struct pool holders;
 	struct hashmap holder_map;
+	struct leaked *leaked; /* NULL: nothing */
 	struct usage *usages;
 	uint32_t usages_n, usages_room;
 	struct pool handles, modules, functions, rows;
 	uint64_t names_bytes; /* of handles and modules */
 	uint64_t texts_bytes; /* of kernels in rows */
 	bool wants; /* requests are to be sent */
+	struct made made; /* the newest handle of a function */
 	struct hashmap handle_map, module_map, function_map, row_map;
 	struct recent_function *recent; /* 1 << RECENT_BITS; NULL: nothing was launched, or no memory */
 };

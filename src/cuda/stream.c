@@ -12,6 +12,8 @@
  */
 #include "cuda/private.h"
 
+#include "base/clock.h"
+
 #define AT_ONCE_NS 20000 /* a shorter wait had nothing to wait for: the call itself takes some us */
 
 static void unlink_pending(struct process *p, struct stream *s)
@@ -40,13 +42,34 @@ static void link_pending(struct process *p, uint32_t index)
 	p->pending = index + 1;
 }
 
-static void stream_forget(struct process *p, uint32_t index)
+static void stream_forget(struct cuda *cuda, struct process *p, uint32_t index, enum cuda_stream_end why)
 {
 	struct stream *s = stream_at(p, index);
 
+	cuda->stats.streams_ended[why]++;
 	unlink_pending(p, s);
 	capture_leave(p, s);
 	pool_give(&p->streams, index);
+}
+
+void stream_gap(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch)
+{
+	struct stream *s = stream_at(p, stream);
+	uint64_t begin = launch->header.time_ns, before = s->launch_end_ns;
+	struct launch_gaps *gaps = &cuda->totals[usage_of(p, s->context)->device].gaps;
+	unsigned i = 0;
+
+	s->launch_end_ns = MAX(before, add_saturated(begin, launch->duration_ns));
+	/*
+	 * Of streams beyond the limit, and of threads that launch into one stream at once, there is no
+	 * order.
+	 */
+	if (stream + 1 == p->misc || before == 0 || begin < before)
+		return;
+	while (i < TRACED_LE && (double)(begin - before) > traced_le[i] * NSEC_PER_SEC)
+		i++;
+	gaps->count[i]++;
+	gaps->ns = add_saturated(gaps->ns, begin - before);
 }
 
 /* ---- making and finding them ---- */
@@ -72,10 +95,10 @@ static void make_room(struct cuda *cuda, struct process *p)
 					    s->threads);
 				stream_copies(p, p->misc - 1, s->copies, s->bytes);
 			}
-			stream_forget(p, i);
+			stream_forget(cuda, p, i, CUDA_STREAM_DESTROYED);
 		} else if (s->own && !s->pending && !s->capture) {
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
-			stream_forget(p, i);
+			stream_forget(cuda, p, i, CUDA_STREAM_ROOM);
 		}
 	}
 	p->full = p->streams.used == before;
@@ -124,7 +147,7 @@ static uint32_t stream_new(struct cuda *cuda, struct process *p, uint32_t contex
 		return index;
 	if (index != NONE)
 		pool_give(&p->streams, index);
-	cuda->stats.overflow_streams++;
+	cuda->stats.overflow[CUDA_LIMIT_STREAMS]++;
 	p->incomplete |= TRACED_INCOMPLETE_LIMIT;
 	return fallback;
 }
@@ -196,7 +219,7 @@ static void stream_destroy(struct cuda *cuda, struct process *p, uint64_t handle
 	s->dead = true;
 	p->full = 0;
 	if (!s->pending)
-		stream_forget(p, index);
+		stream_forget(cuda, p, index, CUDA_STREAM_DESTROYED);
 }
 
 void stream_call(struct cuda *cuda, struct process *p, const struct trace_call *call)
@@ -294,7 +317,7 @@ static void stream_end(struct cuda *cuda, struct process *p, uint32_t stream, ui
 	unlink_pending(p, s);
 	s->launches = s->threads = 0;
 	if (s->dead)
-		stream_forget(p, stream);
+		stream_forget(cuda, p, stream, CUDA_STREAM_DESTROYED);
 }
 
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns)
@@ -318,6 +341,6 @@ void streams_drop(struct cuda *cuda, struct process *p, uint32_t context, uint64
 			hashmap_del(&p->own_stream_map, salted(cuda, (uint64_t)s->tid << 32 | s->context));
 		else if (s->handle)
 			hashmap_del(&p->stream_map, salted(cuda, s->handle));
-		stream_forget(p, i);
+		stream_forget(cuda, p, i, context == NONE ? CUDA_STREAM_PROCESS : CUDA_STREAM_CONTEXT);
 	}
 }

@@ -41,6 +41,7 @@ struct stream {
 	uint64_t copies, bytes; /* pending; copies and sets */
 	uint64_t epoch; /* number of the first of it: distinguishes one busy time from the next */
 	uint64_t launched; /* window of the newest launch */
+	uint64_t launch_end_ns; /* when its call returned; 0: none yet */
 	uint32_t dependencies_n;
 	struct dependency dependencies[DEPENDENCIES_MAX];
 	/* While a wait is processed: */
@@ -57,6 +58,8 @@ void stream_work(struct process *p, uint32_t stream, uint64_t time_ns, uint64_t 
 		 uint64_t threads);
 /* Some of it were copies or sets. */
 void stream_copies(struct process *p, uint32_t stream, uint64_t copies, uint64_t bytes);
+/* A kernel was launched: counts the time since the launch before it in the same stream. */
+void stream_gap(struct cuda *cuda, struct process *p, uint32_t stream, const struct trace_launch *launch);
 /* All pending work of a stream has ended. */
 void stream_finish(struct cuda *cuda, struct process *p, uint32_t stream, uint64_t sync_ns, uint64_t end_ns);
 /* A context was destroyed, or all were (NONE). */

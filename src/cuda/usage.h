@@ -50,6 +50,9 @@ struct usage {
 	uint64_t shown[TRACED_METRICS]; /* as of the last window */
 	double active, cores, error; /* gauges of the last window */
 	bool leaks;
+	uint64_t peaks[TRACE_MEMORIES]; /* since the window began, by enum trace_memory */
+	double window_peaks[TRACE_MEMORIES]; /* of the newest window */
+	bool scaled; /* these are scaled: together the processes had more than the device has */
 	uint64_t work; /* kernels started, including those of graphs: the work that the estimate counts */
 	uint64_t work_shown;
 	uint64_t device_live; /* bytes of device memory */
@@ -69,9 +72,16 @@ struct usage {
 	double classes[LAUNCH_CLASSES]; /* mean bytes of a launch in the last window; NAN: not known */
 };
 
+/* Times between launches: how many were up to each of traced_le, the rest last. */
+struct launch_gaps {
+	uint64_t count[TRACED_LE + 1], ns;
+};
+
 struct total {
 	bool touched;
+	struct launch_gaps gaps;
 	uint32_t device_cores; /* 0: not known */
+	uint64_t device_memory; /* bytes; 0: not known */
 	bool doubtful; /* includes counters of processes with missed calls */
 	bool results_seen, results_missed; /* of some processes, of others not */
 	double all[TRACED_METRICS], other[TRACED_METRICS];
@@ -79,6 +89,11 @@ struct total {
 	double active, cores;
 	uint64_t live[TRACED_METRICS];
 	bool live_known, live_doubtful;
+	double window_peaks[TRACE_MEMORIES];
+	bool scaled;
+	/* Of all processes, in the order of their calls: */
+	uint64_t device_live, peak;
+	bool peak_doubtful;
 	struct span_union *spans;
 	struct launch_sums kernels, kernels_other;
 };

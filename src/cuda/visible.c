@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Which devices CUDA lets a process see, and in what order. From CUDA's programming guide (environment
- * variables), the MIG user guide (device enumeration), and PyTorch's count of devices without CUDA
- * (torch/cuda/__init__.py):
+ * Which devices CUDA lets a process see, and in what order.
  *
- *   - not set: all; set and empty: none. The list ends at the first invalid token.
- *   - the first token says what the list is of: indices, GPU-… or MIG-…; a token of another kind is a bad
- *     one.
- *   - an index is read like strtoul does: blanks before, a sign, digits; what follows the digits is ignored.
- *     Negative: bad.
+ * Documented, in CUDA's programming guide (environment variables) and the MIG user guide (device
+ * enumeration):
+ *   - not set: all; set and empty: none. The list ends before the first invalid token, -1 for example.
  *   - a UUID may be abbreviated to a unique prefix.
+ *   - MIG-<UUID>, and MIG-GPU-<UUID of the GPU>/<GPU instance>/<compute instance>.
+ *   - only one instance is ever visible, the first, and then no GPU beside it.
+ *   - CUDA_DEVICE_ORDER=PCI_BUS_ID is the order of the bus, NVML's; else the fastest come first.
+ * Inferred, from PyTorch's count of devices without CUDA (torch/cuda/__init__.py), and what Slurm relies on:
+ *   - the first token says what the list is of: indices, GPU-… or MIG-…; one of another kind is a bad one.
+ *   - an index is read like strtoul does: blanks before, a sign, digits; what follows the digits is ignored.
+ *     Negative: bad. So is any word: NoDevFiles hides all devices for that reason alone.
  *   - a device named twice: no devices at all.
- *   - a GPU in MIG mode stands for its first instance. Only one instance is ever visible, the first, and then
- *     no GPU beside it.
- *   - CUDA_DEVICE_ORDER=PCI_BUS_ID keeps NVML's order; else the fastest come first, by CUDA's own
- *     undocumented measure: an estimate here if the devices differ.
+ *   - a GPU in MIG mode stands for its first instance.
+ *   - how fast a device is, is CUDA's own measure: an estimate here if the devices differ.
  */
+#include "base/cursor.h"
 #include "cuda/private.h"
+
+#define BLANKS " \t\n\v\f\r" /* isspace() of the C locale */
 
 struct list {
 	const struct cuda_device *devices;
@@ -89,7 +93,7 @@ static uint32_t by_index(const struct list *list, const char *token)
 {
 	uint64_t index = 0;
 
-	token += strspn(token, " \t");
+	token += strspn(token, BLANKS);
 	token += *token == '+';
 	if (*token < '0' || *token > '9')
 		return NONE;
@@ -99,11 +103,31 @@ static uint32_t by_index(const struct list *list, const char *token)
 	return index < list->order_n ? list->order[index] : NONE;
 }
 
+/* MIG-GPU-<UUID>/<GPU instance>/<compute instance>, which newer drivers take, but do not list. */
+static uint32_t by_instance(const struct list *list, const char *token)
+{
+	struct cursor c = cursor_over(token, strlen(token)), gpu;
+	uint64_t gi, ci;
+
+	if (!cursor_literal(&c, "MIG-") || cursor_until(&c, '/', &gpu) < 0 || cursor_u64(&c, &gi) < 0 ||
+	    !cursor_literal(&c, "/") || cursor_u64(&c, &ci) < 0 || !cursor_eof(&c))
+		return NONE;
+	for (uint32_t i = 0; i < list->n; i++) {
+		const struct cuda_device *d = &list->devices[i];
+
+		if (d->parent[0] && cursor_equals(&gpu, d->parent) && d->gi == gi && d->ci == ci)
+			return i;
+	}
+	return NONE;
+}
+
 static uint32_t by_uuid(const struct list *list, const char *token)
 {
 	size_t n = strlen(token);
-	uint32_t found = NONE;
+	uint32_t found = by_instance(list, token);
 
+	if (found != NONE)
+		return found;
 	for (uint32_t i = 0; i < list->n; i++) {
 		if (strncmp(list->devices[i].uuid, token, n) != 0)
 			continue;
@@ -125,10 +149,10 @@ static bool next_token(const char **at, char token[TRACED_UUID])
 
 	if (!*at)
 		return false;
-	begin = *at + strspn(*at, " \t");
+	begin = *at + strspn(*at, BLANKS);
 	end = begin + strcspn(begin, ",");
 	*at = *end ? end + 1 : NULL;
-	while (end > begin && (end[-1] == ' ' || end[-1] == '\t'))
+	while (end > begin && strchr(BLANKS, end[-1]))
 		end--;
 	n = (size_t)(end - begin);
 	if (n >= TRACED_UUID)
@@ -180,7 +204,7 @@ void visible_resolve(const struct cuda_device *devices, uint32_t n, const char *
 	if (value) {
 		select_devices(&list, value, &v);
 		/* UUIDs name the same devices in any order. */
-		v.estimated &= kind_of(value + strspn(value, " \t"))[0] == 0;
+		v.estimated &= kind_of(value + strspn(value, BLANKS))[0] == 0;
 	} else {
 		memcpy(v.device, list.order, list.order_n * sizeof(v.device[0]));
 		v.n = list.order_n;

@@ -6,6 +6,7 @@
  *   cores    each span's time, times its mean threads per launch but no more than the device has cores,
  *            over the window; where the processes of a device together exceed its cores, all are scaled
  *            down alike
+ *   peaks    the most bytes of each kind of memory at once; scaled in the same way by the device's memory
  *
  * Spans are clamped to the window at both ends. Work still pending counts as a span that ends now, and stays
  * pending: the next window goes on from here. What reaches beyond the window (events newer than its end) is
@@ -115,6 +116,12 @@ static void credit_usage(struct cuda *cuda, const struct process *p, struct usag
 		total->live_known &= presence_is(presence);
 		total->live_doubtful |= (presence & PRESENCE_ESTIMATED) != 0;
 	}
+	for (unsigned i = 0; i < TRACE_MEMORIES; i++) {
+		u->window_peaks[i] = (double)u->peaks[i];
+		total->window_peaks[i] += u->window_peaks[i];
+		u->peaks[i] = u->now[TRACED_LIVE_DEVICE + i];
+	}
+	total->peak_doubtful |= !total->live_known || total->live_doubtful;
 	total->doubtful |= (counter_presence(p, TRACED_LAUNCHES) & PRESENCE_ESTIMATED) != 0;
 	total->results_seen |= presence_is(counter_presence(p, TRACED_ERRORS));
 	total->results_missed |= !presence_is(counter_presence(p, TRACED_ERRORS));
@@ -144,6 +151,45 @@ static void close_process(struct cuda *cuda, struct process *p, int64_t now_ns)
 	p->shown_once = true;
 	p->shown_over = p->over && (p->lingered == LINGER_WINDOWS || !functions_asked(p));
 	p->lingered += p->over;
+}
+
+/* By what the peaks of a device's memory are to be divided: 1, or more where together they exceed it. */
+static double memory_excess(const struct total *total)
+{
+	double bytes = 0;
+
+	for (unsigned i = 0; i < TRACE_MEMORIES; i++)
+		if (memory_on_device((uint8_t)i))
+			bytes += total->window_peaks[i];
+	return total->device_memory > 0 ? MAX(bytes / (double)total->device_memory, 1) : 1;
+}
+
+/* False: they fit, and stay as they are. */
+static bool scale_down(double peaks[TRACE_MEMORIES], double excess)
+{
+	for (unsigned i = 0; i < TRACE_MEMORIES; i++)
+		if (memory_on_device((uint8_t)i))
+			peaks[i] /= excess;
+	return excess > 1;
+}
+
+/* The totals last, since they say by how much. */
+static void scale_peaks(struct cuda *cuda)
+{
+	for (uint32_t i = 0; i < cuda->processes_n; i++) {
+		struct process *p = cuda->processes[i];
+
+		for (uint32_t k = 0; k < p->usages_n; k++) {
+			struct usage *u = &p->usages[k];
+
+			u->scaled = scale_down(u->window_peaks, memory_excess(&cuda->totals[u->device]));
+		}
+	}
+	for (uint32_t i = 0; i < cuda->uuids_n; i++) {
+		struct total *total = &cuda->totals[i];
+
+		total->scaled = scale_down(total->window_peaks, memory_excess(total));
+	}
 }
 
 static void close_devices(struct cuda *cuda, int64_t now_ns)
@@ -184,6 +230,7 @@ static void open_devices(struct cuda *cuda)
 		total->live_known = true;
 		total->live_doubtful = false;
 		memset(total->live, 0, sizeof(total->live));
+		memset(total->window_peaks, 0, sizeof(total->window_peaks));
 	}
 }
 
@@ -227,6 +274,7 @@ int cuda_window(struct cuda *cuda, int64_t now_ns, struct cuda_figures *ret_figu
 	if (cuda->shown_n > 0)
 		qsort(cuda->shown, cuda->shown_n, sizeof(struct process *), by_pid);
 	close_devices(cuda, now_ns);
+	scale_peaks(cuda);
 	share_close(cuda, (double)(now_ns - cuda->window_start_ns) / NSEC_PER_SEC);
 	cuda->shown_kernels = kernels_shown(cuda);
 	cuda->window_start_ns = now_ns;

@@ -5,7 +5,8 @@
  * is killed and replaced by the next message. What the kernel does not let end (a page that never comes) is
  * left behind and counted.
  *
- * helper.c is the owner's side, confine.c what the helper does first, message.c what both sides send with.
+ * helper.c is the owner's side, confine.c what the helper does first, message.c what both sides send with,
+ * starter.c the thread that starts processes.
  *
  * Invariants
  *  1. The owner never waits: no call here blocks, but helper_wait().

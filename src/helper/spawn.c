@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/raised.h"
 #include "config.h"
+#include "helper/starter.h"
 
 static const char reader[] = "gpusonde-reader";
 
@@ -64,23 +65,16 @@ void helper_find_program(const char *configured, uint64_t capabilities, char ret
 	/* As built, and as installed, which works below any DESTDIR. */
 	static const char *const beside[] = { "/", "/../libexec/gpusonde/" };
 	const char *name = configured ? configured : reader;
-	char self[PATH_MAX];
-	ssize_t n;
-	char *slash;
+	char folder[PATH_MAX];
 
 	if (strchr(name, '/')) {
 		snprintf(ret_path, PATH_MAX, "%s", name);
 		return;
 	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[MAX(n, 0)] = '\0';
-	slash = strrchr(self, '/');
-	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
-		*slash = '\0';
-		if (snprintf(ret_path, PATH_MAX, "%s%s%s", self, beside[i], name) < PATH_MAX &&
+	for (size_t i = 0; i < ARRAY_SIZE(beside) && program_folder(folder) == 0; i++)
+		if (snprintf(ret_path, PATH_MAX, "%s%s%s", folder, beside[i], name) < PATH_MAX &&
 		    access(ret_path, X_OK) == 0 && (!capabilities || is_safe(ret_path)))
 			return;
-	}
 	snprintf(ret_path, PATH_MAX, "%s%s", GPUSONDE_LIBEXECDIR "/", name);
 }
 
@@ -154,16 +148,21 @@ static int make_sockets(int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
-static int add_actions(posix_spawn_file_actions_t *actions, int program, int socket)
+/* The descriptors that the thread which starts it is sent. */
+enum { SEND_ERRORS, SEND_SOCKET, SEND_PROGRAM, SEND_N };
+
+static int add_actions(posix_spawn_file_actions_t *actions, const int fds[SEND_N])
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_ERRORS], STDOUT_FILENO);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, socket, HELPER_SOCKET);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_ERRORS], STDERR_FILENO);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, program, HELPER_PROGRAM);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_SOCKET], HELPER_SOCKET);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_PROGRAM], HELPER_PROGRAM);
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(actions, HELPER_PROGRAM + 1);
 	return -r;
@@ -187,7 +186,7 @@ static int set_signals(posix_spawnattr_t *attributes)
 	return -r;
 }
 
-static int spawn(int program, char *const argv[], int socket, pid_t *ret_pid)
+static int spawn(char *const argv[], const int fds[SEND_N], pid_t *ret_pid)
 {
 	char path[40];
 	char *const none[] = { NULL };
@@ -200,7 +199,7 @@ static int spawn(int program, char *const argv[], int socket, pid_t *ret_pid)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", HELPER_PROGRAM);
 	r = -posix_spawnattr_init(&attributes);
 	if (r == 0) {
-		r = add_actions(&actions, program, socket);
+		r = add_actions(&actions, fds);
 		if (r == 0)
 			r = set_signals(&attributes);
 		if (r == 0)
@@ -208,6 +207,25 @@ static int spawn(int program, char *const argv[], int socket, pid_t *ret_pid)
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
+	return r;
+}
+
+struct start {
+	char *const *argv;
+	uint64_t capabilities;
+	pid_t pid;
+};
+
+/* In the starter's thread: its capabilities are passed. */
+static int start_helper(const int fds[], void *userdata)
+{
+	struct start *start = userdata;
+	struct passed passed;
+	int r;
+
+	pass_capabilities(start->capabilities, &passed);
+	r = spawn(start->argv, fds, &start->pid);
+	keep_capabilities(&passed);
 	return r;
 }
 
@@ -225,30 +243,28 @@ int helper_spawn(int program, const char *name, const char *role, uint64_t capab
 	_cleanup_close_ int ours = -1, theirs = -1;
 	char owner[16];
 	char *const argv[] = { (char *)name, (char *)role, owner, NULL };
-	struct passed passed;
-	pid_t pid;
+	struct start begun = { .argv = argv, .capabilities = capabilities };
 	int r = make_sockets(&ours, &theirs);
+	const int fds[SEND_N] = { STDERR_FILENO, theirs, program };
 
 	if (r < 0)
 		return r;
 	snprintf(owner, sizeof(owner), "%d", (int)getpid());
 	/* So that it can change to a user of its own; those of our file it could pass to others. */
 	if (!capabilities_lowered())
-		capabilities |= UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID;
-	pass_capabilities(capabilities, &passed);
-	r = spawn(program, argv, theirs, &pid);
-	keep_capabilities(&passed);
+		begun.capabilities |= UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID;
+	r = starter_run(start_helper, &begun, fds, SEND_N);
 	if (r < 0)
 		return r;
 	/* The PID cannot be reused before we wait for it, so this is the process that we started. */
-	*ret_pidfd = pidfd_open(pid, 0);
+	*ret_pidfd = pidfd_open(begun.pid, 0);
 	if (*ret_pidfd < 0) {
 		r = -errno;
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+		kill(begun.pid, SIGKILL);
+		waitpid(begun.pid, NULL, 0);
 		return r;
 	}
-	*ret_pid = pid;
+	*ret_pid = begun.pid;
 	*ret_socket = TAKE_FD(ours);
 	return 0;
 }

@@ -22,6 +22,7 @@
 struct kmsg_xid {
 	char pci_bus_id[32]; /* as NVML writes it: "00000000:1B:00.0" */
 	uint32_t code;
+	uint32_t gi, ci; /* MIG instances; UINT32_MAX: none */
 	/* time of arrival; for a record from before the start its own time stamp */
 	int64_t boot_ns;
 	uint64_t sequence; /* of the record */

@@ -8,7 +8,9 @@
  *
  * 	NVRM: Xid (0000:3b:00): 31, Ch 00000010, ...
  * 	NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, name=python, GPU has fallen off the bus.
- * 	NVRM: Xid (PCI:0000:3b:00 GPU-I:01): 13, ...        (a MIG instance)
+ * 	NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:00): 13, ...        (MIG; the second may be missing)
+ *
+ * The forms are those of the open kernel modules' kernel_rc.c.
  */
 #include "kmsg/kmsg.h"
 
@@ -50,6 +52,16 @@ static void take_text(struct kmsg_xid *xid, struct cursor rest)
 			*p = '?';
 }
 
+/* A decimal number after @name, if that comes next. */
+static uint32_t parse_instance(struct cursor *where, const char *name)
+{
+	uint64_t id;
+
+	cursor_skip_space(where);
+	return cursor_literal(where, name) && cursor_u64(where, &id) == 0 && id < UINT32_MAX ? (uint32_t)id :
+											       UINT32_MAX;
+}
+
 int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid)
 {
 	struct cursor c = cursor_over(record, length), line, where, bus;
@@ -68,6 +80,8 @@ int kmsg_parse(const char *record, size_t length, struct kmsg_xid *ret_xid)
 	(void)cursor_until(&where, ' ', &bus);
 	if (xid_bus_id(bus.p, cursor_left(&bus), xid.pci_bus_id) < 0)
 		return -EBADMSG;
+	xid.gi = parse_instance(&where, "GPU-I:");
+	xid.ci = parse_instance(&where, "GPU-CI:");
 	cursor_skip_space(&line);
 	if (cursor_u64(&line, &code) < 0 || code > XID_MAX ||
 	    (!cursor_eof(&line) && *line.p != ',' && *line.p != ' '))

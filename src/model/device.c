@@ -97,6 +97,7 @@ static void device_forget(struct model *model, uint16_t index, int64_t now_ns)
 
 	processes_forget_device(model, index, now_ns);
 	workloads_forget_device(model, index);
+	allocations_forget_device(model, index);
 	memmove(&model->order[at], &model->order[at + 1],
 		(model->devices_n - at - 1u) * sizeof(model->order[0]));
 	model->devices_n--;
@@ -174,6 +175,7 @@ static uint16_t device_add(struct model *model, enum source_id source, const str
 	device->rank = model->devices_n;
 	model->devices[index] = device;
 	model->order[model->devices_n++] = index;
+	model->allocations.changed = true;
 	return index;
 }
 
@@ -193,14 +195,21 @@ static uint16_t device_find(const struct model *model, const struct reading_enti
 	return NO_INDEX;
 }
 
-/* Retains the last known identity where a lost GPU's identity can no longer be read. */
-static void device_identify(struct device *device, const struct reading_entity *id)
+/*
+ * Retains the last known identity where a lost GPU's identity can no longer be read. True: it has other
+ * numbers than before.
+ */
+static bool device_identify(struct device *device, const struct reading_entity *id)
 {
+	const struct reading_entity *old = &device->e.id;
+	bool same = old->index == id->index && old->minor == id->minor && old->mig_number == id->mig_number &&
+		    STRV_EQ(old->mig_uuid, id->mig_uuid);
 	char uuid[sizeof(device->e.id.uuid)];
 
 	memcpy(uuid, device->e.id.uuid, sizeof(uuid));
 	memcpy(&device->e.id, id, offsetof(struct reading_entity, v));
 	memcpy(device->e.id.uuid, uuid, sizeof(uuid));
+	return !same;
 }
 
 /*
@@ -219,9 +228,10 @@ static bool device_of_parent(const struct reading_entity *id, uint32_t i, const 
  * lists it, whether or not that source is current, so that the identity does not change with each failure.
  * False: no memory for this source's values.
  */
-static bool device_seen(struct device *device, enum source_id source, const struct reading_entity *id,
-			uint16_t parent)
+static bool device_seen(struct model *model, uint16_t index, enum source_id source,
+			const struct reading_entity *id, uint16_t parent)
 {
+	struct device *device = model->devices[index];
 	struct device_report *report = device_report_get(device, source);
 
 	if (!report)
@@ -230,8 +240,8 @@ static bool device_seen(struct device *device, enum source_id source, const stru
 	if (device_first_source(device) != source)
 		return true;
 	device->parent = parent;
-	if (!id->lost)
-		device_identify(device, id);
+	if (!id->lost && device_identify(device, id))
+		model->allocations.changed = true;
 	return true;
 }
 
@@ -257,7 +267,7 @@ static void match_known(struct model *model, enum source_id source, const struct
 		if (device == NO_INDEX || listed_by(model->devices[device], source) ||
 		    !device_of_parent(id, i, ret_devices, &parent))
 			continue;
-		if (device_seen(model->devices[device], source, id, parent))
+		if (device_seen(model, device, source, id, parent))
 			ret_devices[i] = device;
 	}
 }
@@ -283,7 +293,7 @@ void devices_match(struct model *model, enum source_id source, const struct read
 			continue;
 		ret_devices[i] = device_add(model, source, id, identity(id), parent);
 		if (ret_devices[i] != NO_INDEX)
-			device_seen(model->devices[ret_devices[i]], source, id, parent);
+			device_seen(model, ret_devices[i], source, id, parent);
 	}
 	devices_order(model);
 }

@@ -48,6 +48,18 @@ struct device_report {
 	uint8_t state[GPU_SLOTS]; /* enum slot_state bits */
 };
 
+/* What of the device's figures its processes account for (attribution.c). */
+struct attribution {
+	double busy, processes_busy; /* the device's and its processes', as counted so far */
+	double unattributed_busy, overattributed_busy, residual;
+	bool energy_begun;
+	double energy; /* the device's, as counted so far */
+	double processes_energy, unattributed_energy;
+	int64_t energy_ns; /* end of the reading that it was counted in; 0: none */
+	/* of the reading being processed: what is to be shared out, and for which work */
+	double pending_energy, joules_per_busy_second;
+};
+
 /* A GPU or MIG instance that the model knows. */
 struct device {
 	struct entity e; /* as published, but e.id.parent: see `parent` */
@@ -59,10 +71,16 @@ struct device {
 	/* workload index for increments that fit no other workload; NO_INDEX until needed */
 	uint16_t other_workload;
 	double memory_total; /* bytes, 0 unknown */
+	struct attribution attribution;
 	/* the one source whose processes are shown */
 	enum source_id process_source;
 	/* changed since the previous reading: this reading's increments may already be counted */
 	bool process_switched;
+	/*
+	 * the newest reading in which a process did work here of which it is not known whose it is, or may
+	 * have
+	 */
+	uint64_t work_unknown;
 	uint64_t process_reading; /* number of that source's newest good reading */
 	int64_t process_begin_ns, process_ns; /* when that began and ended; 0 none */
 	int64_t before_ns; /* when the one before began; 0 none */
@@ -95,6 +113,17 @@ void device_apply(struct model *model, struct device *device, enum source_id sou
  * the reading began whose increment was accepted last; 0: none.
  */
 double increment_bound(int64_t accepted_ns, int64_t now_ns);
+
+/* attribution.c */
+
+/* Before the reading's processes are processed: @devices are those whose processes it has. */
+void attribution_begin(struct model *model, const struct reading *reading, const uint16_t *devices,
+		       uint32_t devices_n, int64_t end_ns);
+/* Energy for work that a process did in the reading being processed, an estimate. */
+double attribution_energy(const struct device *device, double busy_seconds, uint8_t *ret_presence);
+/* After that. */
+void attribution_count(struct model *model);
+void attribution_publish(const struct model *model, struct snapshot *s);
 
 /* merge.c */
 

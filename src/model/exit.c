@@ -20,6 +20,7 @@ struct exit_record *exit_at(const struct model *model, uint32_t n)
 
 static void exit_drop_oldest(struct model *model)
 {
+	job_unref(model, exit_at(model, 0)->p.job);
 	model->exits_first = (model->exits_first + 1) % model->exits_room;
 	model->exits_n--;
 	model->exits_tag++;
@@ -60,6 +61,7 @@ void exit_add(struct model *model, const struct tracked *t, int64_t now_ns)
 	model->exits_tag++;
 	if (model->exits_n == model->exits_room && !exits_grow(model)) {
 		if (model->exits_n == 0) {
+			job_unref(model, t->p.job);
 			model_agent_add(model, AGENT_DROPPED_EXITED, 1);
 			return;
 		}

@@ -45,6 +45,8 @@ void model_free(struct model *model)
 		device_free(model->devices[i]);
 	hashmap_done(&model->process_map);
 	hashmap_done(&model->workload_map);
+	for (uint32_t i = 0; i < model->processes_n; i++)
+		free(model->processes[i].look_back);
 	free(model->processes);
 	free(model->sorted);
 	free(model->exits);
@@ -52,7 +54,9 @@ void model_free(struct model *model)
 	free(model->workload_rank);
 	trace_view_unref(model->trace);
 	traced_done(&model->traced);
+	jobs_done(model);
 	owners_unref(model->owners);
+	allocations_done(model);
 	free(model);
 }
 
@@ -89,8 +93,11 @@ void model_set_trace(struct model *model, struct trace_view *view)
 	struct trace_view *former = model->trace;
 
 	model->trace = trace_view_ref(view);
-	if (view != former)
+	if (view != former) {
+		traced_keep_ended(model, former, view);
 		traced_take_view(model, view);
+		traced_sum_uses(model, view);
+	}
 	for (unsigned row = 0; row < AGENT_METRICS; row++) {
 		if (!agent_metric_of_trace(row))
 			continue;
@@ -231,6 +238,9 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 	apply_devices(model, source, reading, n, devices, now_ns, end_ns);
 	xids_apply(model, source, reading, devices, n, since_ns, end_ns);
 	choose_processes(model, source, n, devices, now_ns, end_ns);
+	attribution_begin(model, reading, devices, n, end_ns);
 	processes_apply(model, reading, devices, n, end_ns);
+	attribution_count(model);
+	allocations_count(model, end_ns);
 	return 0;
 }

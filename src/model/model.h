@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include "model/allocation.h"
 #include "model/snapshot.h"
 
 struct model;
@@ -32,10 +33,14 @@ struct model_limits {
 struct process_identity {
 	struct process_id id;
 	uint32_t uid;
+	uint32_t ns_pid; /* in its own PID name space; 0: unknown */
 	char comm[64];
 	enum workload_kind kind;
 	char workload_id[96];
 	char pod_uid[48];
+	/* its job, as its cgroup says, also of a container in a job */
+	enum job_manager job_manager;
+	char job_id[96], job_step[32];
 };
 /* 0; -ESRCH if the PID does not exist here. With @full false only @id is needed. */
 typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity,
@@ -67,13 +72,21 @@ void model_set_source_period(struct model *model, enum source_id source, int64_t
 void model_set_source(struct model *model, enum source_id source, enum reading_state state,
 		      const char *error);
 
+struct xid_record {
+	const char *pci_bus_id;
+	uint32_t code;
+	uint32_t gi, ci; /* UINT32_MAX: none */
+	int64_t boot_ns;
+	uint64_t sequence; /* number in the log; 0: none, always counted */
+	const char *text; /* valid UTF-8 */
+};
+
 /*
  * One XID report from the kernel log. The same XID reported by the driver's events within a few seconds is
- * counted once. `sequence` is the record's number in the log: records counted by an earlier run of the agent
- * since this boot (see model_xids_load) are not counted again. 0: no number, always counted.
+ * counted once. Records counted by an earlier run of the agent since this boot (see model_xids_load) are not
+ * counted again.
  */
-void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
-		    uint64_t sequence);
+void model_kmsg_xid(struct model *model, const struct xid_record *record);
 
 /* Agent metrics: set a gauge, add to a counter. */
 void model_agent_set(struct model *model, enum agent_metric metric, double value);
@@ -88,10 +101,40 @@ void model_set_outage(struct model *model, enum source_id source, const char *te
 /*
  * Replaces the owners of workloads that this source has given before. Copies the rows and makes their strings
  * valid UTF-8; of two rows for one workload the first is used, and of two sources the one with the higher
- * priority. At most OWNERS_MAX rows; further ones, and rows without a kind or an ID, are counted in the
- * source's `dropped`. -ENOMEM: the previous owners remain.
+ * priority. A workload keeps the owner that it has had while no row names another. At most OWNERS_MAX rows;
+ * further ones, and rows without a kind or an ID, are counted in the source's `dropped`. -ENOMEM: the
+ * previous owners remain.
  */
 int model_set_owners(struct model *model, enum source_id source, const struct owner *owners, uint32_t n);
+
+/*
+ * Replaces what this source has said before about who was given which device. Copies the rows and makes
+ * their strings valid UTF-8. At most ALLOCATIONS_MAX rows; further ones, and rows of no device or without
+ * an ID and a pod's name, are counted in the source's `dropped`. -ENOMEM: the previous rows remain.
+ */
+int model_set_allocations(struct model *model, enum source_id source, const struct allocation *rows,
+			  uint32_t n);
+
+/* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
+void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
+
+/* Whether a container or pod that has processes now has no owner: its names may have come since. */
+bool model_wants_owners(const struct model *model);
+
+/* A process whose environment was not asked for. */
+struct model_unread {
+	struct process_id id;
+	enum job_manager manager; /* of the job that its cgroup is of */
+	char job[96]; /* its ID; "": none */
+};
+/*
+ * The next of these from *at on, which is advanced and goes round; false: none. model_mark_read() says that
+ * it is being read now, or that it is to be asked for later; model_set_job() what it says. Neither does
+ * anything for other processes.
+ */
+bool model_next_unread(const struct model *model, uint32_t *at, struct model_unread *ret_unread);
+void model_mark_read(struct model *model, struct process_id id, bool read);
+void model_set_job(struct model *model, struct process_id id, const struct job_claim *claim);
 
 /*
  * Replaces the trace view that the following snapshots contain; takes a reference. NULL: tracing has ended.

@@ -18,6 +18,18 @@ struct owners {
 	struct owner list[];
 };
 
+struct owners *owners_new(uint32_t n, struct owner **ret_list)
+{
+	struct owners *owners = calloc(1, sizeof(*owners) + (size_t)n * sizeof(owners->list[0]));
+
+	if (!owners)
+		return NULL;
+	atomic_init(&owners->refs, 1);
+	owners->n = n;
+	*ret_list = owners->list;
+	return owners;
+}
+
 struct owners *owners_ref(struct owners *owners)
 {
 	if (owners)
@@ -55,27 +67,51 @@ static int compare(const void *a, const void *b)
 	return order ? order : memcmp(a, b, sizeof(struct owner));
 }
 
-static const struct owner *owner_in(const struct owners *owners, enum workload_kind workload, const char *id)
+static const struct owner *owner_in(const struct owner *list, uint32_t n, enum workload_kind workload,
+				    const char *id)
 {
-	size_t at = LOWER_BOUND(owners->n, i, compare_key(&owners->list[i], workload, id) < 0);
+	size_t at = LOWER_BOUND(n, i, compare_key(&list[i], workload, id) < 0);
 
-	return at < owners->n && compare_key(&owners->list[at], workload, id) == 0 ? &owners->list[at] : NULL;
+	return at < n && compare_key(&list[at], workload, id) == 0 ? &list[at] : NULL;
 }
 
-const struct owner *owner_find(const struct model *model, const struct workload *w)
+/* Of the workload itself, else of its pod. */
+static const struct owner *owner_of(const struct owner *list, uint32_t n, enum workload_kind kind,
+				    const char *id, const char *pod_uid)
 {
-	const struct owner *found;
+	const struct owner *found = owner_in(list, n, kind, id);
 
-	if (!model->owners)
-		return NULL;
-	found = owner_in(model->owners, w->kind, w->id);
-	if (!found && w->pod_uid[0])
-		found = owner_in(model->owners, WORKLOAD_POD, w->pod_uid);
+	return found || !*pod_uid ? found : owner_in(list, n, WORKLOAD_POD, pod_uid);
+}
+
+const struct owner *owner_find(const struct model *model, enum workload_kind kind, const char *id,
+			       const char *pod_uid)
+{
+	const struct owners *owners = model->owners;
+
+	return owners ? owner_of(owners->list, owners->n, kind, id, pod_uid) : NULL;
+}
+
+const struct owner *owner_of_names(const struct model *model, enum workload_kind kind, const char *namespace,
+				   const char *pod, const char *container)
+{
+	const struct owners *owners = model->owners;
+	const struct owner *found = NULL;
+
+	for (uint32_t i = 0; owners && i < owners->n; i++) {
+		const struct owner *owner = &owners->list[i];
+
+		if (owner->workload != kind || !STRV_EQ(owner->pod, pod) ||
+		    !STRV_EQ(owner->container, container) || !STRV_EQ(owner->namespace, namespace))
+			continue;
+		if (found && !STRV_EQ(found->id, owner->id))
+			return NULL;
+		found = owner;
+	}
 	return found;
 }
 
-/* Zeroes the rest of `to`, so that equal rows have equal bytes. */
-static void copy_text(char *to, size_t size, const char *from)
+void copy_text(char *to, size_t size, const char *from)
 {
 	strncpy(to, from, size - 1);
 	utf8_sanitize(to);
@@ -111,32 +147,92 @@ static uint32_t sort_owners(struct owners *owners)
 	return n - kept;
 }
 
+/*
+ * Adds @old, which the workload has had, unless the first @sorted rows know a newer one: it outlives its
+ * pod's files, and its figures are that pod's.
+ */
+static void keep_owner(struct owners *table, uint32_t sorted, enum workload_kind kind, const char *id,
+		       const char *pod_uid, const struct owner *old)
+{
+	const struct owner *found = owner_of(table->list, sorted, kind, id, pod_uid);
+
+	/* Of a container that has ended the pod alone may still be known. */
+	if (!old || (found && (found->container[0] || !old->container[0] || !STRV_EQ(found->pod, old->pod))))
+		return;
+	table->list[table->n++] = *old;
+}
+
+static void keep_owners(const struct model *model, struct owners *table)
+{
+	uint32_t sorted = table->n;
+
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		const struct workload *w = &model->workloads[i].w;
+
+		if (w->kind != WORKLOAD_KINDS)
+			keep_owner(table, sorted, w->kind, w->id, w->pod_uid, w->owner);
+	}
+	for (uint32_t i = 0; i < model->traced.names_n; i++) {
+		const struct traced_name *name = &model->traced.names[i];
+
+		if (name_is_used(name))
+			keep_owner(table, sorted, name->name.kind, name->name.id, name->name.pod_uid,
+				   name->name.owner);
+	}
+	/* Of a workload on several devices there is one row for each. */
+	if (table->n > sorted)
+		(void)sort_owners(table);
+}
+
 int model_set_owners(struct model *model, enum source_id source, const struct owner *owners, uint32_t n)
 {
 	uint32_t taken = MIN(n, (uint32_t)OWNERS_MAX), before = model->owners ? model->owners->n : 0;
 	uint64_t dropped = n - taken;
-	struct owners *table;
+	struct owner *list;
+	struct owners *table = owners_new(before + taken + model->workloads_n + model->traced.names_n, &list);
 
-	table = malloc(sizeof(*table) + ((size_t)before + taken) * sizeof(table->list[0]));
 	if (!table)
 		return -ENOMEM;
-	atomic_init(&table->refs, 1);
 	table->n = 0;
 	for (uint32_t i = 0; i < before; i++)
 		if (model->owners->list[i].source != source)
-			table->list[table->n++] = model->owners->list[i];
+			list[table->n++] = model->owners->list[i];
 	for (uint32_t i = 0; i < taken; i++) {
-		if (copy_owner(&table->list[table->n], &owners[i], source))
+		if (copy_owner(&list[table->n], &owners[i], source))
 			table->n++;
 		else
 			dropped++;
 	}
 	dropped += sort_owners(table);
+	keep_owners(model, table);
 	owners_unref(model->owners);
 	model->owners = table;
 	model_set_source(model, source, READING_OK, "");
 	model->sources[source].s.dropped += dropped;
-	for (uint32_t i = 0; i < model->workloads_n; i++)
-		model->workloads[i].w.owner = owner_find(model, &model->workloads[i].w);
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		struct workload *w = &model->workloads[i].w;
+
+		w->owner = owner_find(model, w->kind, w->id, w->pod_uid);
+	}
+	traced_find_owners(model);
+	model->allocations.changed = true;
 	return 0;
+}
+
+/* Only containers and pods have names beside their IDs. */
+bool owner_is_wanted(enum workload_kind kind, const struct owner *owner)
+{
+	return (kind == WORKLOAD_POD && !owner) ||
+	       (kind == WORKLOAD_CONTAINER && (!owner || !owner->container[0]));
+}
+
+bool model_wants_owners(const struct model *model)
+{
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		const struct workload *w = &model->workloads[i].w;
+
+		if (w->live > 0 && owner_is_wanted(w->kind, w->owner))
+			return true;
+	}
+	return traced_wants_owners(model);
 }

@@ -33,5 +33,10 @@ struct owner {
 
 /* Immutable, reference counted: snapshots share it. */
 struct owners;
+/*
+ * A table of @n zeroed rows, in *ret_list, for code that builds snapshots otherwise, from an agent's document
+ * for example. NULL: no memory.
+ */
+struct owners *owners_new(uint32_t n, struct owner **ret_list);
 struct owners *owners_ref(struct owners *owners);
 void owners_unref(struct owners *owners);

@@ -6,12 +6,17 @@
  *   model.c      processes one reading
  *   device.c     GPUs and MIG instances, identified by UUID
  *   accumulate.c values from readings, by kind of metric
+ *   attribution.c what processes account for of a device's figures
  *   merge.c      which source's value is shown, where several know a device
  *   process.c    processes: identity (PID reuse), credited increments, exits
  *   exit.c       records of exited processes
  *   series.c     which processes have their own series in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
+ *   job.c        which job a process belongs to, as its cgroup and its environment say
  *   owner.c      owners of workloads
+ *   allocation.c who was given which device, as each source says it
+ *   allocation_resolve.c  from what they say to allocations of devices
+ *   allocated.c  for how long, and idle
  *   xid.c        XID counts from several sources; xid_store.c saves them across restarts
  *   traced.c     workloads of traced processes
  *   publish.c    the state as a snapshot; join.c joins traced processes with the driver's
@@ -22,6 +27,8 @@
 #pragma once
 
 #include "base/hashmap.h"
+#include "model/allocations.h"
+#include "model/look_back.h"
 #include "model/device.h"
 #include "model/model.h"
 #include "model/series.h"
@@ -31,26 +38,36 @@ enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
 	XIDS_MAX = 1024, /* (GPU, code) pairs */
 	XID_CODES_MAX = 64, /* of these, on one GPU */
-	XID_RECENT_MAX = 256, /* reports that another source may still repeat */
+	XID_REPORTS_MAX = 256, /* the newest, which another source may still repeat */
 };
 
-/* A live process on a device. */
+enum environment_state {
+	ENVIRONMENT_UNKNOWN, /* it has not been identified */
+	ENVIRONMENT_WANTED,
+	ENVIRONMENT_ASKED /* being read, or read, or unreadable */
+};
+
+/* A live process on a device. Its p.job is an index in model.jobs, with a reference. */
 struct tracked {
 	struct process p; /* as published, except for its indexes: */
 	uint16_t device;
 	uint16_t workload; /* NO_INDEX: none */
+	enum environment_state environment;
 	uint64_t seen; /* number of the newest reading that contained it */
 	int64_t seen_ns; /* end of that reading */
 	int64_t checked_ns; /* when its identity was last checked */
 	int64_t increment_ns; /* beginning of the newest reading whose increments were accepted; 0 none */
 	bool was_listed; /* has been in a process list, not only in the utilisation samples */
 	struct series_claim claim; /* score: recent use, 0..2 */
+	struct look_back *look_back; /* NULL: not kept yet */
 };
 
 struct tracked_workload {
 	struct workload w; /* kind WORKLOAD_KINDS: free */
 	uint16_t device;
 	int64_t idle_ns; /* since when it has no live process */
+	uint64_t worked, work_unknown; /* newest readings in which a process of it worked, or may have */
+	uint16_t allocations[2]; /* of its device, and of the GPU of its instance; NO_INDEX */
 };
 
 struct exit_record {
@@ -60,11 +77,15 @@ struct exit_record {
 	int64_t exit_ns;
 };
 
-/* A report that another source may repeat within the window. */
-struct xid_recent {
-	char pci_bus_id[32];
-	uint32_t code;
-	unsigned sources; /* bit mask of the sources that have reported it */
+struct tracked_job;
+struct job_table {
+	struct tracked_job *jobs;
+	uint32_t n, room;
+};
+
+/* A report, which another source may repeat within the window. */
+struct xid_report {
+	struct xid_event event; /* without its entity */
 	int64_t from_ns, to_ns; /* the error happened between these times */
 };
 
@@ -83,6 +104,8 @@ struct model {
 	void *identify_data;
 	int64_t period_ns;
 	char hostname[65];
+	uint32_t tags_n;
+	struct node_tag tags[NODE_TAGS_MAX];
 
 	struct source_state sources[SOURCES];
 	uint64_t readings; /* processed, from all sources */
@@ -99,6 +122,7 @@ struct model {
 	struct trace_view *trace; /* NULL: tracing is off */
 	struct traced_table traced;
 	struct owners *owners; /* NULL: no source has given any */
+	struct allocations allocations;
 
 	struct device *devices[DEVICES_MAX]; /* NULL: free */
 	uint16_t order[DEVICES_MAX]; /* devices by rank */
@@ -123,10 +147,13 @@ struct model {
 	uint32_t workloads_named; /* used, without the devices' "other": limited by limits.workloads */
 	struct hashmap workload_map;
 
+	struct job_table jobs;
+	uint32_t environments_wanted; /* processes in ENVIRONMENT_WANTED */
+
 	struct xid xids[XIDS_MAX];
 	uint32_t xids_n;
-	struct xid_recent xid_recent[XID_RECENT_MAX];
-	uint32_t xid_recent_next;
+	struct xid_report xid_reports[XID_REPORTS_MAX]; /* ring, by number */
+	uint64_t xid_reports_n; /* so far */
 	uint64_t kmsg_sequence; /* of the newest record counted or loaded */
 	uint64_t kmsg_loaded; /* newest record counted by an earlier run */
 	int64_t kmsg_from_ns; /* older records are not counted */
@@ -150,7 +177,15 @@ bool source_is_first(const struct model *model, enum source_id source);
 /* owner.c */
 
 /* The workload's owner: by its own ID, else by its pod's. NULL: unknown. */
-const struct owner *owner_find(const struct model *model, const struct workload *w);
+const struct owner *owner_find(const struct model *model, enum workload_kind kind, const char *id,
+			       const char *pod_uid);
+/* The one of this kind that has these names; NULL: none, or several. */
+const struct owner *owner_of_names(const struct model *model, enum workload_kind kind, const char *namespace,
+				   const char *pod, const char *container);
+bool owner_is_wanted(enum workload_kind kind, const struct owner *owner);
+
+/* Copies a text, zeroing the rest of @to, so that equal texts have equal bytes, and makes it valid UTF-8. */
+void copy_text(char *to, size_t size, const char *from);
 
 /* process.c */
 
@@ -162,6 +197,8 @@ void processes_sweep(struct model *model, int64_t now_ns);
 /* Calls the identify callback. -ESRCH also if there is none; fields that it does not set are unknown. */
 int process_identify(const struct model *model, uint32_t pid, bool full,
 		     struct process_identity *ret_identity);
+/* NULL: it is not known there. */
+struct tracked *tracked_find(const struct model *model, uint16_t device, uint32_t pid);
 /* The workload of the live process on the first device that lists it; NULL: no workload, or not listed. */
 const struct workload *process_workload(const struct model *model, struct process_id id);
 /* To be called before a device is forgotten. */
@@ -189,6 +226,17 @@ void workload_credit(struct model *model, uint16_t workload, enum process_metric
 void workload_enter(struct model *model, uint16_t workload);
 void workload_leave(struct model *model, uint16_t workload, int64_t now_ns);
 void workloads_forget_device(struct model *model, uint16_t device);
+
+/* job.c */
+
+/* The job that the process's cgroup is of, with a reference; JOB_NONE. */
+uint32_t job_of_cgroup(struct model *model, const struct process_identity *identity);
+uint32_t job_ref(struct model *model, uint32_t job);
+void job_unref(struct model *model, uint32_t job);
+/* The same process on another device. */
+void job_copy(struct model *model, struct tracked *to, const struct tracked *from);
+void jobs_publish(const struct model *model, struct snapshot *snapshot);
+void jobs_done(struct model *model);
 
 /* xid.c */
 

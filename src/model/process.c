@@ -50,7 +50,7 @@ static int64_t real_at(int64_t boot_ns)
 	return clock_real_ns() - (clock_boot_ns() - boot_ns);
 }
 
-static struct tracked *process_find(const struct model *model, uint16_t device, uint32_t pid)
+struct tracked *tracked_find(const struct model *model, uint16_t device, uint32_t pid)
 {
 	uint32_t index;
 
@@ -61,7 +61,7 @@ static struct tracked *process_find(const struct model *model, uint16_t device, 
 const struct workload *process_workload(const struct model *model, struct process_id id)
 {
 	for (uint16_t i = 0; i < model->devices_n; i++) {
-		const struct tracked *t = process_find(model, model->order[i], id.pid);
+		const struct tracked *t = tracked_find(model, model->order[i], id.pid);
 
 		if (t && process_id_equal(t->p.id, id) && t->workload != NO_INDEX &&
 		    model->workloads[t->workload].w.kind != WORKLOAD_NONE)
@@ -75,9 +75,11 @@ static void process_exit(struct model *model, uint32_t index, int64_t now_ns)
 	struct tracked *t = &model->processes[index], *last = &model->processes[model->processes_n - 1];
 
 	series_give_up(&model->series, &t->claim);
+	model->environments_wanted -= t->environment == ENVIRONMENT_WANTED;
 	workload_leave(model, t->workload, now_ns);
 	exit_add(model, t, now_ns);
 	hashmap_del(&model->process_map, process_key(t->device, t->p.id.pid));
+	free(t->look_back);
 	if (t != last) {
 		*t = *last;
 		/* Replaces the value of an existing key, so this cannot fail. */
@@ -127,16 +129,63 @@ static void process_name_by_driver(struct process *p, const char *path)
 		process_name(p, base ? base + 1 : path);
 }
 
+/* The same process on another device; NULL. */
+static const struct tracked *process_elsewhere(const struct model *model, const struct tracked *t)
+{
+	for (uint16_t i = 0; i < model->devices_n; i++) {
+		const struct tracked *other = tracked_find(model, model->order[i], t->p.id.pid);
+
+		if (other && other != t && other->p.id.start_ticks != 0 &&
+		    process_id_equal(other->p.id, t->p.id))
+			return other;
+	}
+	return NULL;
+}
+
+/*
+ * A process may leave its cgroup: it stays in the workload that it was first seen in, on any device, by the
+ * driver or by tracing.
+ */
+static void process_enter(struct model *model, struct tracked *t, const struct process_identity *identity)
+{
+	const struct workload_name *traced = traced_workload_of(model, t->p.id);
+	const struct workload *listed = process_workload(model, t->p.id);
+	/* A copy: a new workload may move the others. */
+	struct workload first = listed ? *listed : (struct workload){ 0 };
+
+	if (listed)
+		t->workload = workload_find(model, first.kind, first.id, first.pod_uid, t->device);
+	else if (traced)
+		t->workload = workload_find(model, traced->kind, traced->id, traced->pod_uid, t->device);
+	else if (identity->kind != WORKLOAD_NONE && identity->kind < WORKLOAD_KINDS)
+		t->workload = workload_find(model, identity->kind, identity->workload_id, identity->pod_uid,
+					    t->device);
+	workload_enter(model, t->workload);
+}
+
+/* @t may have a workload already: that of its exit record. */
 static void process_identified(struct model *model, struct tracked *t,
 			       const struct process_identity *identity)
 {
+	const struct tracked *elsewhere;
+
 	t->p.id.start_ticks = identity->id.start_ticks;
 	t->p.uid = identity->uid;
-	if (identity->kind == WORKLOAD_NONE || identity->kind >= WORKLOAD_KINDS)
+	t->p.ns_pid = identity->ns_pid;
+	if (t->p.id.start_ticks == 0)
 		return;
-	t->workload =
-		workload_find(model, identity->kind, identity->workload_id, identity->pod_uid, t->device);
-	workload_enter(model, t->workload);
+	if (t->workload == NO_INDEX)
+		process_enter(model, t, identity);
+	else
+		workload_enter(model, t->workload);
+	elsewhere = process_elsewhere(model, t);
+	if (elsewhere) {
+		job_copy(model, t, elsewhere);
+	} else if (t->environment == ENVIRONMENT_UNKNOWN) {
+		t->p.job = job_of_cgroup(model, identity);
+		t->environment = ENVIRONMENT_WANTED;
+	}
+	model->environments_wanted += t->environment == ENVIRONMENT_WANTED;
 }
 
 /* Continues the sums of the exit record: the same process had stopped using the device for a while. */
@@ -149,9 +198,12 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 	t->p.exit_seq = 0;
 	t->p.last_real_ns = last_real_ns;
 	t->increment_ns = record->exit_ns;
+	t->workload = record->workload;
+	t->environment = ENVIRONMENT_ASKED;
 	if (record->workload != NO_INDEX)
 		model->workloads[record->workload].w.exited--;
 	record->device = NO_INDEX;
+	record->p.job = JOB_NONE; /* it is t's */
 	model->exits_tag++;
 }
 
@@ -183,6 +235,8 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 	t->p.id.pid = reading->pid;
 	t->p.uid = UINT32_MAX;
 	t->p.traced = TRACED_NONE;
+	t->p.job = JOB_NONE;
+	t->p.rank = (struct rank){ RANK_UNKNOWN, RANK_UNKNOWN, RANK_UNKNOWN };
 	t->p.first_real_ns = t->p.last_real_ns = real_at(end_ns);
 	t->device = device;
 	t->workload = NO_INDEX;
@@ -264,10 +318,29 @@ static bool increment_good(struct model *model, const struct reading_process *re
 	return false;
 }
 
-/* The model computes MEMORY_BYTE_SECONDS itself; a reading's value is ignored. */
+/* The model computes MEMORY_BYTE_SECONDS and ENERGY itself; a reading's values are ignored. */
 static bool row_is_credited(unsigned row)
 {
-	return process_metrics[row].kind == METRIC_INCREMENT && row != PROCESS_MEMORY_BYTE_SECONDS;
+	return process_metrics[row].kind == METRIC_INCREMENT && row != PROCESS_MEMORY_BYTE_SECONDS &&
+	       row != PROCESS_ENERGY;
+}
+
+/* The energy that goes with busy time, which has been credited: to the same. */
+static void credit_energy(struct model *model, uint16_t device, struct tracked *t, struct exit_record *record,
+			  double busy)
+{
+	uint8_t presence;
+	double energy = attribution_energy(model->devices[device], busy, &presence);
+	struct process *p = t ? &t->p : record ? &record->p : NULL;
+
+	if (!presence_is(presence)) {
+		if (p && !presence_is(p->p[PROCESS_ENERGY]))
+			p->p[PROCESS_ENERGY] = presence;
+		return;
+	}
+	if (p)
+		credit_sums(model, t ? t->workload : record->workload, p, PROCESS_ENERGY, energy, presence);
+	credit_device(model, device, t, PROCESS_ENERGY, energy);
 }
 
 /* Credits a process without an entry. */
@@ -275,6 +348,8 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 			     struct exit_record *record, int64_t end_ns)
 {
 	int64_t accepted_ns = record ? record->exit_ns - GAP_NS : arrived_after(model, device, end_ns);
+
+	allocations_note_process(model, device, record ? record->workload : NO_INDEX, record, reading);
 
 	for (unsigned row = 0; row < PROCESS_METRICS; row++) {
 		if (!row_is_credited(row) || model->devices[device]->process_switched ||
@@ -284,6 +359,8 @@ static void credit_elsewhere(struct model *model, const struct reading_process *
 			credit_sums(model, record->workload, &record->p, row, reading->v[row],
 				    reading->p[row]);
 		credit_device(model, device, NULL, row, reading->v[row]);
+		if (row == PROCESS_BUSY)
+			credit_energy(model, device, NULL, record, reading->v[row]);
 	}
 	if (record)
 		model->exits_tag++;
@@ -308,9 +385,13 @@ static void take_increments(struct model *model, struct tracked *t, const struct
 		if (increment_good(model, reading, row, t->increment_ns, end_ns)) {
 			credit(model, t, row, reading->v[row], p);
 			any |= reading->v[row] > 0;
+			if (row == PROCESS_BUSY)
+				credit_energy(model, t->device, t, NULL, reading->v[row]);
 		} else if (!presence_is(t->p.p[row]) || p == PRESENCE_UNSUPPORTED ||
 			   p == PRESENCE_NO_PERMISSION) {
 			t->p.p[row] = presence_is(p) ? PRESENCE_REJECTED : p;
+			if (row == PROCESS_BUSY && !presence_is(t->p.p[PROCESS_ENERGY]))
+				t->p.p[PROCESS_ENERGY] = t->p.p[row];
 		}
 	}
 	if (any || t->increment_ns == 0)
@@ -410,7 +491,7 @@ static struct tracked *process_arrived(struct model *model, const struct reading
 static void process_apply(struct model *model, const struct reading_process *reading, uint16_t device,
 			  int64_t end_ns)
 {
-	struct tracked *t = process_find(model, device, reading->pid);
+	struct tracked *t = tracked_find(model, device, reading->pid);
 	double busy;
 
 	if (t && t->seen == model->readings)
@@ -422,6 +503,7 @@ static void process_apply(struct model *model, const struct reading_process *rea
 	if (!t)
 		return;
 	process_name_by_driver(&t->p, reading->name);
+	allocations_note_process(model, device, t->workload, t->p.id.start_ticks != 0, reading);
 	busy = t->p.v[PROCESS_BUSY];
 	take_increments(model, t, reading, end_ns);
 	if (reading->types != 0 || !t->was_listed) {
@@ -435,6 +517,7 @@ static void process_apply(struct model *model, const struct reading_process *rea
 		     t->seen_ns ? (double)(end_ns - t->seen_ns) / NSEC_PER_SEC : 0);
 	t->seen_ns = end_ns;
 	t->p.last_real_ns = real_at(end_ns);
+	look_back_take(&t->look_back, &t->p, end_ns);
 }
 
 void processes_apply(struct model *model, const struct reading *reading, const uint16_t *devices,

@@ -14,6 +14,8 @@ static void publish_header(struct model *model, struct snapshot *s)
 	s->real_ns = clock_real_ns();
 	s->period_ns = model->period_ns;
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
+	s->tags_n = model->tags_n;
+	memcpy(s->tags, model->tags, model->tags_n * sizeof(model->tags[0]));
 	s->gpus_unidentified = model->gpus_unidentified;
 	s->topology_n = model->topology_n;
 	memcpy(s->topology, model->topology, sizeof(s->topology));
@@ -80,6 +82,8 @@ static void publish_workloads(struct model *model, struct snapshot *s)
 		model->workload_rank[i] = (uint16_t)s->workloads_n++;
 		*w = t->w;
 		w->entity = model->devices[t->device]->rank;
+		w->allocated = t->allocations[0] != NO_INDEX ? t->allocations[0] : t->allocations[1];
+		w->allocated = w->allocated == NO_INDEX ? 0 : w->allocated + 1;
 		w->v[PROCESS_MEMORY] = 0;
 		w->p[PROCESS_MEMORY] = PRESENCE_ABSENT;
 	}
@@ -146,6 +150,7 @@ static void publish_processes(struct model *model, struct snapshot *s)
 		struct workload *w;
 
 		*p = t->p;
+		look_back_fill(t->look_back, p, t->seen_ns);
 		p->has_series = t->claim.has;
 		p->entity = model->devices[t->device]->rank;
 		p->workload = workload_rank(model, t->workload);
@@ -218,16 +223,21 @@ int model_publish(struct model *model, struct publisher *publisher)
 
 	processes_sweep(model, now_ns);
 	exits_expire(model, now_ns);
+	allocations_resolve(model, now_ns);
 	sizes = (struct snapshot_sizes){
 		.entities = model->devices_n,
 		.processes = model->processes_n,
 		.exited = model->exits_n,
 		.workloads = model->workloads_n,
 		.xids = model->xids_n,
+		.xid_events = (uint32_t)MIN(model->xid_reports_n, (uint64_t)XID_REPORTS_MAX),
 		.workload_names = model->traced.names_n,
 		.traced_workloads = model->trace ? model->trace->processes_n : 0,
 		.traced_places = model->trace ? model->trace->devices_n : 0,
 		.slot_sources = mixed_devices(model),
+		.allocated = model->allocations.n,
+		.jobs = model->jobs.n,
+		.traced_uses = model->traced.uses_n,
 	};
 	r = publisher_take(publisher, &sizes, &s, &tag);
 	if (r < 0)
@@ -235,9 +245,12 @@ int model_publish(struct model *model, struct publisher *publisher)
 	publish_header(model, s);
 	publish_trace(model, s);
 	s->owners = owners_ref(model->owners);
+	jobs_publish(model, s);
 	publish_entities(model, s);
 	publish_workloads(model, s);
+	allocations_publish(model, s);
 	publish_processes(model, s);
+	attribution_publish(model, s);
 	publish_exited(model, s, tag);
 	traced_publish(model, s);
 	xids_publish(model, s);

@@ -46,10 +46,14 @@ static void box_free(struct box *box)
 	free(box->snapshot.exited);
 	free(box->snapshot.workloads);
 	free(box->snapshot.xids);
+	free(box->snapshot.xid_events);
 	free(box->snapshot.workload_names);
 	free(box->snapshot.traced_workloads);
 	free(box->snapshot.traced_places);
 	free(box->snapshot.slot_sources);
+	free(box->snapshot.allocated);
+	free(box->snapshot.jobs);
+	free(box->snapshot.traced_uses);
 	free(box);
 }
 
@@ -164,9 +168,11 @@ static bool box_make_room(struct box *box, const struct snapshot_sizes *want)
 		box->exited_tag = 0;
 	return MAKE_ROOM(box, entities, want) && MAKE_ROOM(box, processes, want) &&
 	       MAKE_ROOM(box, exited, want) && MAKE_ROOM(box, workloads, want) &&
-	       MAKE_ROOM(box, xids, want) && MAKE_ROOM(box, workload_names, want) &&
-	       MAKE_ROOM(box, traced_workloads, want) && MAKE_ROOM(box, traced_places, want) &&
-	       MAKE_ROOM(box, slot_sources, want);
+	       MAKE_ROOM(box, xids, want) && MAKE_ROOM(box, xid_events, want) &&
+	       MAKE_ROOM(box, workload_names, want) && MAKE_ROOM(box, traced_workloads, want) &&
+	       MAKE_ROOM(box, traced_places, want) && MAKE_ROOM(box, slot_sources, want) &&
+	       MAKE_ROOM(box, allocated, want) && MAKE_ROOM(box, jobs, want) &&
+	       MAKE_ROOM(box, traced_uses, want);
 }
 
 static struct box *box_take(struct publisher *publisher)

@@ -11,8 +11,8 @@
 #include "model/snapshot.h"
 
 struct snapshot_sizes {
-	uint32_t entities, processes, exited, workloads, xids;
-	uint32_t workload_names, traced_workloads, traced_places, slot_sources;
+	uint32_t entities, processes, exited, workloads, xids, xid_events;
+	uint32_t workload_names, traced_workloads, traced_places, slot_sources, allocated, jobs, traced_uses;
 };
 
 /*

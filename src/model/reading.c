@@ -7,12 +7,42 @@
 #include "base/macro.h"
 #include "base/text.h"
 
+#define GROUP_SECONDS_MAX 3600 /* a pass that takes longer is ended (nvml.call_timeout) */
+
 /* Strings are used in labels and JSON, which require UTF-8. */
 #define END_STRING(s)                      \
 	do {                               \
 		(s)[sizeof(s) - 1] = '\0'; \
 		utf8_sanitize(s);          \
 	} while (0)
+
+const struct reading_group_row reading_groups[READING_GROUPS] = {
+#define GROUP(id_, name_, help_) [READING_GROUP_##id_] = { name_, help_ },
+#include "model/groups.def"
+#undef GROUP
+};
+
+int reading_groups_parse(const char *names, int64_t *ret_groups)
+{
+	int64_t groups = 0;
+
+	while (*names) {
+		size_t n = strcspn(names, ",");
+		unsigned i = 0;
+
+		while (i < READING_GROUPS &&
+		       (strlen(reading_groups[i].name) != n || memcmp(reading_groups[i].name, names, n) != 0))
+			i++;
+		if (i == READING_GROUPS)
+			return -EINVAL;
+		groups |= INT64_C(1) << i;
+		names += n;
+		if (*names == ',' && !*++names)
+			return -EINVAL;
+	}
+	*ret_groups = groups;
+	return 0;
+}
 
 static uint8_t known_presence(uint8_t p)
 {
@@ -108,6 +138,9 @@ int reading_check(struct reading *reading)
 	END_STRING(reading->library);
 	END_STRING(reading->unrecognised);
 	reading->simulated = reading->simulated != 0;
+	for (unsigned i = 0; i < READING_GROUPS; i++)
+		if (!(reading->group_seconds[i] >= 0 && reading->group_seconds[i] <= GROUP_SECONDS_MAX))
+			reading->group_seconds[i] = 0;
 
 	for (uint32_t i = 0; i < reading->entities_n; i++)
 		if (check_entity(reading, i) < 0)

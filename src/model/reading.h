@@ -51,7 +51,8 @@ struct reading_entity {
 	uint8_t lost;
 	uint8_t process_list; /* enum presence: could its processes be listed? */
 	uint8_t process_util; /* enum presence: could their utilisation be read? */
-	uint8_t pad[3];
+	uint8_t mig_number; /* 1 and the driver's index of the instance among its GPU's; 0: not known */
+	uint8_t pad[2];
 	double v[GPU_SLOTS];
 	uint8_t p[GPU_SLOTS]; /* enum presence, PRESENCE_ESTIMATED */
 };
@@ -67,6 +68,21 @@ struct reading_process {
 	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
 };
+
+/* What is read of the driver, in groups (model/groups.def). */
+enum reading_group {
+#define GROUP(id_, ...) READING_GROUP_##id_,
+#include "model/groups.def"
+#undef GROUP
+	READING_GROUPS,
+	READING_GROUP_NONE = READING_GROUPS,
+};
+struct reading_group_row {
+	const char *name, *help;
+};
+extern const struct reading_group_row reading_groups[READING_GROUPS];
+/* Names separated by commas, as bits (1 << enum reading_group). -EINVAL: one is unknown, or empty. */
+int reading_groups_parse(const char *names, int64_t *ret_groups);
 
 struct reading_event {
 	uint16_t entity;
@@ -93,6 +109,7 @@ struct reading {
 	uint32_t entities_n, processes_n, events_n;
 	/* found in this pass, but beyond the capacity */
 	uint32_t entities_dropped, processes_dropped, events_dropped;
+	double group_seconds[READING_GROUPS]; /* spent in this pass; of groups that are left out 0 */
 	uint32_t rejected[GPU_METRICS]; /* implausible values in this reading, by row */
 	uint32_t rejected_process[PROCESS_METRICS];
 	uint32_t gpus_unidentified; /* counted by the driver, but lost or inaccessible from the start */

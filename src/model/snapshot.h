@@ -11,6 +11,9 @@
 #include <stdatomic.h>
 
 #include "base/process_id.h"
+#include "model/allocated.h"
+#include "model/job.h"
+#include "model/node_tag.h"
 #include "model/owner.h"
 #include "model/source.h"
 #include "model/trace.h"
@@ -38,14 +41,32 @@ struct entity {
 
 #define TRACED_NONE UINT32_MAX
 
+/* What a process did over the last so many seconds, or since it was first seen. */
+enum { RECENTS = 3 };
+extern const unsigned recent_seconds[RECENTS]; /* 10, 60, 300 (model/look_back.c) */
+enum recent_figure {
+	RECENT_UTILIZATION, /* share of the time that multiprocessors worked for it */
+	RECENT_MEMORY_UTILIZATION,
+	RECENT_MEMORY, /* mean bytes held */
+	RECENT_FIGURES
+};
+struct recent {
+	double seconds; /* really covered; 0: nothing is known */
+	double v[RECENT_FIGURES];
+	uint8_t p[RECENT_FIGURES]; /* presences */
+};
+
 /* One process on one GPU or MIG instance. */
 struct process {
 	struct process_id id;
 	int64_t first_real_ns, last_real_ns;
 	char comm[64]; /* sanitised UTF-8; empty when unknown */
 	uint32_t uid; /* UINT32_MAX unknown */
+	uint32_t ns_pid; /* in its own PID name space, as its container sees it; 0: unknown */
 	uint16_t entity; /* index in the snapshot's entities */
 	uint16_t workload; /* index in workloads, READING_NONE */
+	uint32_t job; /* index in jobs; JOB_NONE */
+	struct rank rank;
 	uint32_t traced; /* index in trace->devices of its traced data; TRACED_NONE */
 	uint8_t types; /* enum process_type bits */
 	bool exited; /* true only in the list of exited processes */
@@ -58,6 +79,7 @@ struct process {
 	double v[PROCESS_METRICS];
 	uint8_t p[PROCESS_METRICS];
 	double series[PROCESS_METRICS]; /* INCREMENT rows: credited to its own series */
+	struct recent recent[RECENTS];
 };
 
 /* The use of one GPU or MIG instance by one workload: its live processes and all exited ones. */
@@ -67,7 +89,9 @@ struct workload {
 	char pod_uid[48]; /* of a container in a pod; else empty */
 	/* of the workload itself, else of its pod; NULL: unknown. Valid as long as the snapshot. */
 	const struct owner *owner;
+	uint32_t job; /* of a job: index in jobs of its name and user; JOB_NONE */
 	uint16_t entity;
+	uint16_t allocated; /* index in the snapshot's `allocated` plus 1; 0: nobody says it was given this */
 	uint32_t live, exited;
 	double v[PROCESS_METRICS]; /* INCREMENT rows: totals; memory in use: of the live ones */
 	uint8_t p[PROCESS_METRICS];
@@ -78,6 +102,7 @@ struct workload_name {
 	enum workload_kind kind; /* WORKLOAD_NONE: unused entry */
 	char id[96];
 	char pod_uid[48];
+	const struct owner *owner; /* as in struct workload */
 };
 
 /* Where a traced process (struct traced_device) runs, according to the driver. */
@@ -88,6 +113,21 @@ struct traced_place {
 };
 
 /* An XID code on one GPU since boot. */
+enum { XID_TEXT_MAX = 160 };
+
+/* One XID report, or one that several sources gave. */
+struct xid_event {
+	uint64_t number; /* from 1, in the order in which they came */
+	char pci_bus_id[32];
+	uint16_t entity; /* READING_NONE if that GPU is unknown */
+	uint32_t code;
+	uint32_t gi, ci; /* MIG instances; UINT32_MAX: none, or not said */
+	unsigned sources; /* bits 1 << enum source_id of those that gave it */
+	int64_t real_ns; /* the kernel log's time, else the end of the driver's reading */
+	/* the kernel log's, behind the code; valid UTF-8; "" if it has not been seen */
+	char text[XID_TEXT_MAX];
+};
+
 struct xid {
 	char pci_bus_id[32];
 	uint16_t entity; /* READING_NONE if that GPU is unknown */
@@ -113,6 +153,8 @@ struct snapshot {
 	/* the same without times, so that it does not change during an outage */
 	char not_fresh_cause[REASON_MAX];
 	char hostname[65];
+	uint32_t tags_n;
+	struct node_tag tags[NODE_TAGS_MAX]; /* that were given to the node */
 	char agent_version[32]; /* of the agent whose document was decoded; empty: this program */
 	int64_t period_ns;
 	uint32_t gpus_unidentified; /* as in struct reading; lost GPUs may be among them */
@@ -123,13 +165,16 @@ struct snapshot {
 	uint64_t rejected_process[PROCESS_METRICS];
 	double agent[AGENT_METRICS];
 	uint8_t agent_p[AGENT_METRICS];
-	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n, workload_names_n;
-	uint32_t slot_sources_n;
+	uint32_t entities_n, processes_n, exited_n, workloads_n, xids_n, xid_events_n, workload_names_n;
+	uint32_t traced_uses_n, slot_sources_n, allocated_n, jobs_n;
 	struct entity *entities;
-	struct process *processes; /* live; sorted by (entity, pid) */
+	struct process *processes; /* live; by (entity, pid), decoded ones as in their document */
 	struct process *exited; /* ordered by exit_seq, oldest first; bounded */
 	struct workload *workloads;
+	struct allocated *allocated; /* by entity */
+	struct job *jobs; /* by index; some are those of nobody any more */
 	struct xid *xids; /* sorted by (entity, code) */
+	struct xid_event *xid_events; /* the newest, oldest first */
 	uint8_t (*slot_sources)[GPU_SLOTS]; /* see snapshot_slot_source() */
 	struct owners *owners; /* NULL: no source has given any; the snapshot's own reference */
 	struct trace_view *trace; /* NULL: no tracing; the snapshot's own reference */
@@ -137,6 +182,7 @@ struct snapshot {
 	/* The model's data about traced processes; not part of the view, which several snapshots share. */
 	struct workload_name *workload_names;
 	uint16_t *traced_workloads; /* by index in trace->processes: index in workload_names, READING_NONE */
+	struct traced_use *traced_uses;
 	struct traced_place *traced_places; /* by index in trace->devices */
 };
 
@@ -144,6 +190,12 @@ struct snapshot {
 static inline const struct entity *snapshot_gpu(const struct snapshot *s, const struct entity *e)
 {
 	return e->id.parent == READING_NONE ? e : &s->entities[e->id.parent];
+}
+
+/* The job with this index (of a process, of a workload); NULL: none. */
+static inline const struct job *snapshot_job(const struct snapshot *s, uint32_t job)
+{
+	return job < s->jobs_n ? &s->jobs[job] : NULL;
 }
 
 /* Whether there is a GPU with this index. */

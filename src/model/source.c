@@ -122,6 +122,8 @@ void source_apply(struct model *model, enum source_id source, const struct readi
 	if (row->collect_seconds != AGENT_METRICS)
 		model_agent_set(model, row->collect_seconds,
 				(double)(reading->end_ns - reading->begin_ns) / NSEC_PER_SEC);
+	for (unsigned i = 0; source == SOURCE_NVML && i < READING_GROUPS; i++)
+		model_agent_add(model, AGENT_COLLECT_GROUP_MEMORY + i, reading->group_seconds[i]);
 	if (reading->state != READING_OK)
 		return;
 	s->fresh_ns = end_ns;

@@ -66,6 +66,7 @@ void trace_view_unref(struct trace_view *view)
 		return;
 	for (uint32_t i = 0; i < view->kernels_n; i++)
 		kernel_unref(view->kernels[i].kernel);
+	free(view->arguments);
 	free(view);
 }
 
@@ -84,6 +85,26 @@ const char *traced_incomplete_name(unsigned bit)
 	};
 
 	return bit < TRACED_INCOMPLETE_BITS ? names[bit] : NULL;
+}
+
+const char *traced_unplaced_name(unsigned unplaced)
+{
+	static const char *const names[TRACED_UNPLACEDS] = {
+#define UNPLACED(id_, name_, words_) [TRACED_UNPLACED_##id_] = name_,
+#include "model/unplaced.def"
+	};
+
+	return unplaced < TRACED_UNPLACEDS ? names[unplaced] : NULL;
+}
+
+const char *traced_unplaced_words(unsigned unplaced)
+{
+	static const char *const words[TRACED_UNPLACEDS] = {
+#define UNPLACED(id_, name_, words_) [TRACED_UNPLACED_##id_] = words_,
+#include "model/unplaced.def"
+	};
+
+	return unplaced < TRACED_UNPLACEDS ? words[unplaced] : NULL;
 }
 
 bool agent_metric_of_trace(enum agent_metric metric)

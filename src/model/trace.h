@@ -20,6 +20,7 @@ enum {
 	TRACED_UUID = 96,
 	TRACED_COMM = 64,
 	TRACED_THREADS_MAX = 8, /* listed per process */
+	TRACED_SIZES_MAX = 8, /* of leaked allocations, listed per process */
 	TRACED_PROCESSES_MAX = 16384,
 	TRACED_SHAPES_MAX = 8, /* listed per kernel */
 };
@@ -39,11 +40,21 @@ enum traced_incomplete {
 #include "model/incomplete.def"
 };
 
+/* Why the device of a process's work is not known. */
+enum traced_unplaced {
+	TRACED_PLACED,
+#define UNPLACED(id_, name_, words_) TRACED_UNPLACED_##id_,
+#include "model/unplaced.def"
+	TRACED_UNPLACEDS
+};
+
 struct traced_error {
 	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond the limit */
 	uint64_t count;
 	const char *words; /* description; static; NULL: unknown */
 };
+
+enum { TRACED_VALUES = 8, TRACED_TEXT = 64 };
 
 /* One call of one process, or (process == UINT32_MAX) summed over all processes that ever were. */
 struct traced_call {
@@ -57,6 +68,27 @@ struct traced_call {
 	double p50_ns, p95_ns, p99_ns; /* within 12.5 % */
 	uint32_t errors_first, errors_n; /* range in the view's errors */
 	uint64_t le[TRACED_LE]; /* cumulative; only in the sums over all processes */
+	/* of a function that the user named */
+	const char *library; /* as the user named it, static; NULL: a function of CUDA */
+	bool has_series; /* of its own on /metrics */
+	uint32_t arguments_first, arguments_n; /* range in the view's; only in the sums over all processes */
+};
+
+/* An argument of a function that the user named, over all calls that were seen: number or string. */
+struct traced_argument {
+	uint32_t position; /* from 0 */
+	const char *type; /* "u64", ... "string", static */
+	bool is_text, is_signed;
+	uint64_t count;
+	uint64_t min, max; /* of signed ones, as int64_t */
+	double sum;
+	/* of strings: the first that occurred, shortened, and those that are not among them */
+	struct {
+		char text[TRACED_TEXT]; /* sanitised UTF-8 */
+		uint64_t count;
+	} values[TRACED_VALUES];
+	uint32_t values_n;
+	uint64_t others, unread;
 };
 
 struct traced_thread {
@@ -64,13 +96,20 @@ struct traced_thread {
 	uint64_t bytes; /* on devices, allocated by this process and not freed */
 };
 
+struct traced_size {
+	uint64_t bytes; /* of one allocation */
+	uint64_t allocations;
+};
+
 struct traced_process {
 	struct process_id id;
+	uint32_t ns_pid; /* as in struct process */
 	char comm[TRACED_COMM]; /* sanitised UTF-8 */
 	int64_t first_real_ns;
 	bool exited; /* shown for the last time, with its final figures */
 	bool has_series;
 	unsigned incomplete; /* enum traced_incomplete */
+	uint8_t unplaced; /* enum traced_unplaced; some of its work is on a device that is not known */
 	double overhead; /* share of a core that tracing costs it */
 	uint32_t calls_first, calls_n;
 	uint32_t devices_first, devices_n;
@@ -79,6 +118,11 @@ struct traced_process {
 	uint32_t threads_n;
 	struct traced_thread threads[TRACED_THREADS_MAX]; /* the most first */
 	uint64_t other_threads_bytes;
+	/* Never freed: ended with their context or with the process. Sizes: most bytes in all first. */
+	uint8_t leaked_p;
+	uint64_t leaked_allocations, leaked_bytes;
+	uint32_t leaked_n;
+	struct traced_size leaked[TRACED_SIZES_MAX];
 };
 
 /* A process on a device. */
@@ -117,14 +161,30 @@ struct traced_kernel {
 	struct occupancy occupancy;
 };
 
+/* From the return of a launch to the next one in the same stream: cumulative, by traced_le. */
+struct traced_gaps {
+	uint64_t count, le[TRACED_LE];
+	double seconds;
+};
+
 /* Sums over all processes that ever were on a device, and over those without a series of their own. */
 struct traced_total {
 	char uuid[TRACED_UUID];
 	double v[TRACED_METRICS];
 	uint8_t p[TRACED_METRICS];
 	double other[TRACED_METRICS]; /* counters only */
+	struct traced_gaps gaps;
 	struct traced_launches kernels; /* of all kernels */
 	struct traced_launches kernels_other; /* of those without a series at that moment */
+};
+
+/* What the traced processes of a workload did on a device, those that have ended included. */
+struct traced_use {
+	uint16_t name; /* index in workload_names; READING_NONE: workloads that did not fit, together */
+	char uuid[TRACED_UUID]; /* as in struct traced_device */
+	uint32_t live; /* traced processes now */
+	double v[TRACED_METRICS]; /* counters, and memory held */
+	uint8_t p[TRACED_METRICS];
 };
 
 struct trace_view {
@@ -145,6 +205,8 @@ struct trace_view {
 	struct traced_error *errors;
 	struct traced_total *totals;
 	struct traced_kernel *kernels; /* by process, within it by seconds, the most first */
+	struct traced_argument *arguments; /* of all_calls; an allocation of its own, or NULL */
+	uint32_t arguments_n;
 };
 
 /*
@@ -164,6 +226,9 @@ const char *cuda_error_words(int32_t code);
 
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
 const char *traced_incomplete_name(unsigned bit);
+/* Name ("container") and words of an enum traced_unplaced; NULL beyond the last, and of TRACED_PLACED. */
+const char *traced_unplaced_name(unsigned unplaced);
+const char *traced_unplaced_words(unsigned unplaced);
 
 /* Is this row filled only by tracing (trace_view.agent)? */
 bool agent_metric_of_trace(enum agent_metric metric);

@@ -38,7 +38,7 @@ static uint16_t name_place(struct traced_table *table, uint32_t limit)
 	struct traced_name *names;
 
 	for (uint32_t i = 0; i < table->names_n; i++)
-		if (table->names[i].users == 0)
+		if (!name_is_used(&table->names[i]))
 			return (uint16_t)i;
 	if (table->names_n == table->names_room) {
 		if (room <= table->names_room)
@@ -61,10 +61,11 @@ static uint16_t name_of(struct model *model, enum workload_kind kind, const char
 	if (kind == WORKLOAD_NONE || kind >= WORKLOAD_KINDS)
 		return NO_INDEX;
 	for (uint32_t i = 0; i < table->names_n; i++)
-		if (table->names[i].users > 0 && table->names[i].name.kind == kind &&
+		if (name_is_used(&table->names[i]) && table->names[i].name.kind == kind &&
 		    STRV_EQ(table->names[i].name.id, id))
 			return (uint16_t)i;
-	place = name_place(table, model->limits.workloads);
+	while ((place = name_place(table, model->limits.workloads)) == NO_INDEX && traced_evict_use(model))
+		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
 	if (place == NO_INDEX) {
 		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
 		return NO_INDEX;
@@ -73,6 +74,7 @@ static uint16_t name_of(struct model *model, enum workload_kind kind, const char
 	name = &table->names[place].name;
 	strncpy(name->id, id, sizeof(name->id) - 1);
 	strncpy(name->pod_uid, pod_uid, sizeof(name->pod_uid) - 1);
+	name->owner = owner_find(model, kind, name->id, name->pod_uid);
 	return place;
 }
 
@@ -101,6 +103,20 @@ static int workload_of(struct model *model, const struct traced_process *process
 		return 0;
 	*ret_name = name_of(model, identity.kind, identity.workload_id, identity.pod_uid);
 	return 0;
+}
+
+uint16_t traced_name_of(const struct model *model, struct process_id id)
+{
+	const struct traced_known *known = known_find(&model->traced, id);
+
+	return known ? known->name : NO_INDEX;
+}
+
+const struct workload_name *traced_workload_of(const struct model *model, struct process_id id)
+{
+	const struct traced_known *known = known_find(&model->traced, id);
+
+	return known && known->name != NO_INDEX ? &model->traced.names[known->name].name : NULL;
 }
 
 static bool known_grow(struct traced_table *table)
@@ -173,6 +189,28 @@ void traced_take_view(struct model *model, const struct trace_view *view)
 		take_process(model, &view->processes[i], &looks);
 }
 
+void traced_find_owners(struct model *model)
+{
+	struct traced_table *table = &model->traced;
+
+	for (uint32_t i = 0; i < table->names_n; i++) {
+		struct workload_name *name = &table->names[i].name;
+
+		name->owner = owner_find(model, name->kind, name->id, name->pod_uid);
+	}
+}
+
+bool traced_wants_owners(const struct model *model)
+{
+	const struct traced_table *table = &model->traced;
+
+	for (uint32_t i = 0; i < table->names_n; i++)
+		if (table->names[i].users > 0 &&
+		    owner_is_wanted(table->names[i].name.kind, table->names[i].name.owner))
+			return true;
+	return false;
+}
+
 void traced_publish(const struct model *model, struct snapshot *s)
 {
 	const struct traced_table *table = &model->traced;
@@ -180,12 +218,13 @@ void traced_publish(const struct model *model, struct snapshot *s)
 	s->workload_names_n = table->names_n;
 	for (uint32_t i = 0; i < table->names_n; i++)
 		s->workload_names[i] =
-			table->names[i].users > 0 ? table->names[i].name : (struct workload_name){ 0 };
+			name_is_used(&table->names[i]) ? table->names[i].name : (struct workload_name){ 0 };
 	for (uint32_t i = 0; s->trace && i < s->trace->processes_n; i++) {
 		const struct traced_known *known = known_find(table, s->trace->processes[i].id);
 
 		s->traced_workloads[i] = known && known->name != NO_INDEX ? known->name : READING_NONE;
 	}
+	traced_publish_uses(model, s);
 	snapshot_join_trace(s);
 }
 
@@ -194,4 +233,5 @@ void traced_done(struct traced_table *table)
 	hashmap_done(&table->by_id);
 	free(table->known);
 	free(table->names);
+	free(table->uses);
 }

@@ -71,8 +71,10 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 	t->w.kind = kind;
 	strncpy(t->w.id, id, sizeof(t->w.id) - 1);
 	strncpy(t->w.pod_uid, pod_uid, sizeof(t->w.pod_uid) - 1);
-	t->w.owner = owner_find(model, &t->w);
+	t->w.owner = owner_find(model, kind, t->w.id, t->w.pod_uid);
+	t->w.job = JOB_NONE;
 	t->device = device;
+	allocations_join(model, t);
 	return place;
 }
 
@@ -94,6 +96,7 @@ static void workload_remove(struct model *model, uint16_t place)
 		model->workloads_named--;
 	}
 	t->w.kind = WORKLOAD_KINDS;
+	job_unref(model, t->w.job);
 	for (uint32_t i = 0; i < model->exits_n; i++)
 		if (exit_at(model, i)->workload == place)
 			exit_at(model, i)->workload = NO_INDEX;

@@ -19,34 +19,50 @@ static int64_t window_ns(const struct model *model)
 	return MAX(3 * NSEC_PER_SEC, 2 * model->period_ns + NSEC_PER_SEC);
 }
 
-/*
- * Whether another source has reported this already and this one has not; if so, marks it as reported by this
- * one.
- */
-static bool repeated(struct model *model, const struct xid_recent *report)
+static bool is_same(const struct xid_event *a, const struct xid_event *b)
+{
+	return a->code == b->code && STRV_EQ(a->pci_bus_id, b->pci_bus_id);
+}
+
+/* What only one of the sources says. */
+static void complete(struct xid_event *event, const struct xid_event *other)
+{
+	event->sources |= other->sources;
+	if (event->gi == UINT32_MAX) {
+		event->gi = other->gi;
+		event->ci = other->ci;
+	}
+	if (other->sources & 1u << SOURCE_KMSG) {
+		memcpy(event->text, other->text, sizeof(event->text));
+		event->real_ns = other->real_ns;
+	}
+}
+
+/* Whether another source has reported this already and this one has not; if so, completes that report. */
+static bool repeated(struct model *model, const struct xid_report *report)
 {
 	int64_t window = window_ns(model);
 
-	for (unsigned i = 0; i < XID_RECENT_MAX; i++) {
-		struct xid_recent *other = &model->xid_recent[i];
+	for (unsigned i = 0; i < MIN(model->xid_reports_n, (uint64_t)XID_REPORTS_MAX); i++) {
+		struct xid_report *other = &model->xid_reports[i];
 
-		if (other->to_ns == 0 || (other->sources & report->sources) || other->code != report->code ||
-		    !STRV_EQ(other->pci_bus_id, report->pci_bus_id))
+		if (other->event.sources & report->event.sources || !is_same(&other->event, &report->event))
 			continue;
 		if (report->from_ns > other->to_ns + window || other->from_ns > report->to_ns + window)
 			continue;
-		other->sources |= report->sources;
+		complete(&other->event, &report->event);
 		return true;
 	}
 	return false;
 }
 
 /* The oldest is overwritten: with 256 reports in a few seconds a double count is acceptable. */
-static void remember(struct model *model, const struct xid_recent *report)
+static void remember(struct model *model, const struct xid_report *report)
 {
-	unsigned at = model->xid_recent_next++ % XID_RECENT_MAX;
+	struct xid_report *kept = &model->xid_reports[model->xid_reports_n % XID_REPORTS_MAX];
 
-	model->xid_recent[at] = *report;
+	*kept = *report;
+	kept->event.number = ++model->xid_reports_n;
 }
 
 static struct xid *xid_find(struct model *model, const char *pci_bus_id, uint32_t code)
@@ -72,42 +88,45 @@ static struct xid *xid_find(struct model *model, const char *pci_bus_id, uint32_
 	return xid;
 }
 
-static void xid_count(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns)
+static void xid_count(struct model *model, const struct xid_event *event)
 {
-	int64_t real_ns = clock_real_ns() - (clock_boot_ns() - boot_ns);
-	struct xid *xid = xid_find(model, pci_bus_id, code);
+	struct xid *xid = xid_find(model, event->pci_bus_id, event->code);
 
 	if (!xid) {
 		model_agent_add(model, AGENT_DROPPED_XIDS, 1);
 		return;
 	}
 	xid->count++;
-	xid->last_real_ns = MAX(xid->last_real_ns, real_ns);
+	xid->last_real_ns = MAX(xid->last_real_ns, event->real_ns);
 	model->xids_dirty = true;
 }
 
-static void take_report(struct model *model, const struct xid_recent *report)
+static void take_report(struct model *model, struct xid_report *report)
 {
+	report->event.real_ns = clock_real_ns() - (clock_boot_ns() - report->to_ns);
 	if (repeated(model, report))
 		return;
 	remember(model, report);
-	xid_count(model, report->pci_bus_id, report->code, report->to_ns);
+	xid_count(model, &report->event);
 }
 
-void model_kmsg_xid(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns,
-		    uint64_t sequence)
+void model_kmsg_xid(struct model *model, const struct xid_record *record)
 {
-	struct xid_recent report = { .code = code, .sources = 1u << SOURCE_KMSG };
+	struct xid_report report = { .event = { .code = record->code,
+						.gi = record->gi,
+						.ci = record->ci,
+						.sources = 1u << SOURCE_KMSG } };
 
-	if ((sequence != 0 && sequence <= model->kmsg_loaded) || boot_ns < model->kmsg_from_ns)
+	if ((record->sequence != 0 && record->sequence <= model->kmsg_loaded) ||
+	    record->boot_ns < model->kmsg_from_ns)
 		return;
-	if (sequence > model->kmsg_sequence) {
-		model->kmsg_sequence = sequence;
+	if (record->sequence > model->kmsg_sequence) {
+		model->kmsg_sequence = record->sequence;
 		model->xids_dirty = true;
 	}
-	snprintf(report.pci_bus_id, sizeof(report.pci_bus_id), "%s", pci_bus_id);
-	/* 0 would mark the entry as unused. */
-	report.from_ns = report.to_ns = CLAMP(boot_ns, INT64_C(1), clock_boot_ns());
+	snprintf(report.event.pci_bus_id, sizeof(report.event.pci_bus_id), "%s", record->pci_bus_id);
+	snprintf(report.event.text, sizeof(report.event.text), "%s", record->text);
+	report.from_ns = report.to_ns = MIN(record->boot_ns, clock_boot_ns());
 	take_report(model, &report);
 }
 
@@ -118,8 +137,10 @@ void xids_apply(struct model *model, enum source_id source, const struct reading
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct reading_event *event = &reading->events[i];
-		struct xid_recent report = { .code = event->xid,
-					     .sources = 1u << source,
+		struct xid_report report = { .event = { .code = event->xid,
+							.gi = event->gi,
+							.ci = event->ci,
+							.sources = 1u << source },
 					     .from_ns = MIN(since_ns, end_ns),
 					     .to_ns = end_ns };
 		const struct device *device;
@@ -129,7 +150,7 @@ void xids_apply(struct model *model, enum source_id source, const struct reading
 			continue;
 		}
 		device = model->devices[devices[event->entity]];
-		memcpy(report.pci_bus_id, device->e.id.pci_bus_id, sizeof(report.pci_bus_id));
+		memcpy(report.event.pci_bus_id, device->e.id.pci_bus_id, sizeof(report.event.pci_bus_id));
 		take_report(model, &report);
 	}
 }
@@ -157,8 +178,20 @@ static uint16_t xid_entity(const struct model *model, const char *pci_bus_id)
 	return READING_NONE;
 }
 
+static void events_publish(const struct model *model, struct snapshot *s)
+{
+	s->xid_events_n = (uint32_t)MIN(model->xid_reports_n, (uint64_t)XID_REPORTS_MAX);
+	for (uint32_t i = 0; i < s->xid_events_n; i++) {
+		uint64_t number = model->xid_reports_n - s->xid_events_n + i;
+
+		s->xid_events[i] = model->xid_reports[number % XID_REPORTS_MAX].event;
+		s->xid_events[i].entity = xid_entity(model, s->xid_events[i].pci_bus_id);
+	}
+}
+
 void xids_publish(const struct model *model, struct snapshot *s)
 {
+	events_publish(model, s);
 	s->xids_n = model->xids_n;
 	/* Insertion sort: there are few, and qsort() would allocate. */
 	for (uint32_t i = 0; i < s->xids_n; i++) {

@@ -31,6 +31,18 @@ enum xid_action {
 	XID_ACTIONS,
 };
 
+/*
+ * Where an error most likely comes from. An estimate, made from the advice: what restarting a program mends
+ * is of the program, what an update mends is of the driver, what needs a reset or a hand is of the hardware.
+ */
+enum xid_origin {
+	XID_FROM_APPLICATION,
+	XID_FROM_DRIVER,
+	XID_FROM_HARDWARE,
+	XID_FROM_UNKNOWN,
+	XID_ORIGINS,
+};
+
 struct xid_description {
 	uint32_t first, last; /* range of codes with the same meaning */
 	enum xid_severity severity;
@@ -42,6 +54,9 @@ struct xid_description {
 /* The description of a code; for an unknown code one that says so. Never NULL. */
 const struct xid_description *xid_describe(uint32_t code);
 
+enum xid_origin xid_origin(const struct xid_description *description);
+/* "application", "driver", "hardware", "unknown". */
+const char *xid_origin_name(enum xid_origin origin);
 /* "info", "app", "warning", "critical"; and the action as a sentence. */
 const char *xid_severity_name(enum xid_severity severity);
 const char *xid_action_text(enum xid_action action);

@@ -54,6 +54,31 @@ static const char *const action_texts[XID_ACTIONS] = {
 		"fails.",
 };
 
+static const char *const origin_names[XID_ORIGINS] = {
+	[XID_FROM_APPLICATION] = "application",
+	[XID_FROM_DRIVER] = "driver",
+	[XID_FROM_HARDWARE] = "hardware",
+	[XID_FROM_UNKNOWN] = "unknown",
+};
+
+static const enum xid_origin origins[XID_ACTIONS] = {
+	[XID_IGNORE] = XID_FROM_DRIVER,           [XID_CHECK_APP] = XID_FROM_APPLICATION,
+	[XID_RESTART_APP] = XID_FROM_APPLICATION, [XID_WATCH] = XID_FROM_UNKNOWN,
+	[XID_UPDATE] = XID_FROM_DRIVER,           [XID_RESET_GPU] = XID_FROM_HARDWARE,
+	[XID_REBOOT] = XID_FROM_HARDWARE,         [XID_CHECK_POWER] = XID_FROM_HARDWARE,
+	[XID_CHECK_LINKS] = XID_FROM_HARDWARE,    [XID_REPLACE] = XID_FROM_HARDWARE,
+};
+
+enum xid_origin xid_origin(const struct xid_description *description)
+{
+	return origins[description->action];
+}
+
+const char *xid_origin_name(enum xid_origin origin)
+{
+	return origin_names[origin];
+}
+
 const struct xid_description *xid_describe(uint32_t code)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(descriptions) && descriptions[i].first <= code; i++)

@@ -34,7 +34,7 @@ static void register_all(struct reader *reader)
 {
 	bool missing = false;
 
-	if (reader->now_ns < reader->events_retry_ns)
+	if (reader->now_ns < reader->events_retry_ns || reader->shared->left_out >> READING_GROUP_XID & 1)
 		return;
 	reader->events_retry_ns = reader->now_ns + REGISTER_RETRY_NS;
 	for (uint32_t i = 0; i < reader->reading->entities_n; i++)

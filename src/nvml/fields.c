@@ -11,7 +11,6 @@ enum {
 
 enum decode {
 	DECODE_PLAIN,
-	DECODE_ADD, /* one of several fields that make up a number: the first sets, the others add */
 	DECODE_BER, /* NVLink 5: mantissa in bits 8..11, power of ten that divides it in bits 0..7 */
 };
 
@@ -22,7 +21,6 @@ struct query {
 	uint16_t bit; /* its first bit in fields_off; one for each index */
 	uint8_t cadence;
 	uint8_t decode;
-	bool first; /* of a DECODE_ADD */
 	bool scoped;
 	uint16_t since; /* driver before which the number meant something else; 0: it never did */
 	uint32_t scope;
@@ -31,13 +29,9 @@ struct query {
 };
 
 /*
- * Fields beyond those that metrics.def names: parts of a sum, codes, and what newer links have in place of
+ * Fields beyond those that metrics.def names: codes, and what newer links have in place of
  * the row's own field. Their rows' own `field` is 0 except for DECODE_PLAIN, where it is the one to prefer.
  */
-#define FEC(bin_, row_)                                                                                 \
-	{                                                                                               \
-		GPU_NVLINK_LINK_FEC_##row_, NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 + (bin_), DECODE_ADD \
-	}
 static const struct {
 	uint16_t row, field;
 	uint8_t decode;
@@ -46,22 +40,6 @@ static const struct {
 	{ GPU_NVLINK_LINK_RX_BYTES, NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES, DECODE_PLAIN },
 	{ GPU_NVLINK_LINK_BER_EFFECTIVE, NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER, DECODE_BER },
 	{ GPU_NVLINK_LINK_BER_SYMBOL, NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER, DECODE_BER },
-	FEC(0, NONE),
-	FEC(1, LIGHT),
-	FEC(2, LIGHT),
-	FEC(3, LIGHT),
-	FEC(4, HEAVY),
-	FEC(5, HEAVY),
-	FEC(6, HEAVY),
-	FEC(7, HEAVY),
-	FEC(8, HEAVY),
-	FEC(9, HEAVY),
-	FEC(10, HEAVY),
-	FEC(11, HEAVY),
-	FEC(12, HEAVY),
-	FEC(13, HEAVY),
-	FEC(14, HEAVY),
-	FEC(15, HEAVY),
 };
 
 static struct query queries[QUERIES_MAX];
@@ -103,7 +81,6 @@ static struct query *add_query(unsigned row, uint16_t field)
 static void build_queries(void)
 {
 	const struct query *own[GPU_METRICS] = { NULL };
-	unsigned previous_row = GPU_METRICS;
 
 	for (unsigned row = 0; row < GPU_METRICS; row++)
 		if (nvml_columns[row].field)
@@ -114,11 +91,9 @@ static void build_queries(void)
 		if (!query)
 			return;
 		query->decode = further[i].decode;
-		query->first = further[i].row != previous_row;
 		query->instead_of = own[further[i].row];
 		if (query->instead_of)
 			query->scale = 1; /* bytes, where the older field counts KiB */
-		previous_row = further[i].row;
 	}
 }
 
@@ -186,8 +161,6 @@ static void store(struct reader *reader, struct device *device, const struct que
 	double raw = 0;
 	bool garbage = false;
 
-	if (query->decode == DECODE_ADD && !query->first && !device_has(device, slot))
-		return; /* a sum without one of its parts is none */
 	if (result == NVML_SUCCESS && value->value_type >= NVML_VALUE_TYPE_COUNT &&
 	    value->field != NVML_FI_DEV_MEMORY_TEMP)
 		reader_unrecognised(reader, "field %u with a value of type %u", value->field,
@@ -199,8 +172,6 @@ static void store(struct reader *reader, struct device *device, const struct que
 	raw *= query->scale;
 	if (query->decode == DECODE_BER)
 		raw = bit_error_ratio(raw);
-	else if (query->decode == DECODE_ADD && !query->first)
-		raw += device->entity->v[slot];
 	reader_report(reader, device, query->row, slot, result, raw);
 }
 

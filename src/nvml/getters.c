@@ -7,19 +7,25 @@
 
 struct getter {
 	enum nvml_return (*read)(struct reader *reader, struct device *device);
+	enum reading_group group;
 	unsigned levels;
 	enum metric_cadence cadence;
 	unsigned row; /* of a fallback */
 };
 
 static const struct getter getters[] = {
-#define GETTER(function_, levels_, cadence_) { .read = function_, .levels = levels_, .cadence = cadence_ },
+#define GETTER(function_, group_, levels_, cadence_) \
+	{ .read = function_, .group = READING_GROUP_##group_, .levels = levels_, .cadence = cadence_ },
 #include "nvml/getters.def"
 };
 
 static const struct getter fallback_getters[] = {
-#define FALLBACK_GETTER(function_, row_, cadence_) \
-	{ .read = function_, .levels = LEVEL_GPU, .cadence = cadence_, .row = GPU_##row_ },
+#define FALLBACK_GETTER(function_, group_, row_, cadence_) \
+	{ .read = function_,                               \
+	  .group = READING_GROUP_##group_,                 \
+	  .levels = LEVEL_GPU,                             \
+	  .cadence = cadence_,                             \
+	  .row = GPU_##row_ },
 #include "nvml/fallback_getters.def"
 };
 
@@ -31,10 +37,11 @@ static void read_one(struct reader *reader, struct device *device, const struct 
 	unsigned level = device->parent == READING_NONE ? LEVEL_GPU : LEVEL_MIG;
 
 	if (!(getter->levels & level) || !device->due[getter->cadence] ||
-	    (device->getters_off & UINT64_C(1) << bit))
+	    (device->getters_off & UINT64_C(1) << bit) || !reader_group_begin(reader, getter->group))
 		return;
 	if (nvml_unsupported(getter->read(reader, device)))
 		device->getters_off |= UINT64_C(1) << bit;
+	reader_group_end(reader, getter->group);
 }
 
 void getters_read(struct reader *reader, struct device *device)

@@ -70,7 +70,7 @@ static void add_gpu(struct reader *reader, uint32_t index)
 	persistent_state_find(reader, device);
 }
 
-static void add_instance(struct reader *reader, uint16_t parent, struct nvml_device *handle)
+static void add_instance(struct reader *reader, uint16_t parent, uint32_t number, struct nvml_device *handle)
 {
 	struct device *device = add_device(reader, handle);
 	const struct reading_entity *gpu = reader->devices[parent].entity;
@@ -84,6 +84,7 @@ static void add_instance(struct reader *reader, uint16_t parent, struct nvml_dev
 	memset(entity->mig_uuid, 0, sizeof(entity->mig_uuid));
 	entity->lost = entity->process_list = entity->process_util = 0;
 	entity->parent = device->parent = parent;
+	entity->mig_number = (uint8_t)(number + 1);
 	if (NVML_CALL(reader, nvmlDeviceGetGpuInstanceId, handle, &entity->gi) != NVML_SUCCESS ||
 	    NVML_CALL(reader, nvmlDeviceGetComputeInstanceId, handle, &entity->ci) != NVML_SUCCESS) {
 		reader->reading->entities_n--;
@@ -113,7 +114,7 @@ static void add_instances(struct reader *reader, uint16_t parent)
 
 		if (NVML_CALL(reader, nvmlDeviceGetMigDeviceHandleByIndex, gpu->handle, i, &handle) ==
 		    NVML_SUCCESS)
-			add_instance(reader, parent, handle);
+			add_instance(reader, parent, i, handle);
 	}
 }
 

@@ -19,11 +19,35 @@ static const int64_t cadence_ns[] = {
 #define ALL_LOST_BACKOFF_MIN_NS NSEC_PER_SEC
 #define ALL_LOST_BACKOFF_MAX_NS (10 * NSEC_PER_SEC)
 
-/* The parts of a pass over a device, ordered by their dependencies. */
-static void (*const steps[])(struct reader *, struct device *) = {
-	values_expire, gpm_read,      getters_read,    fields_read,   fallback_getters_read, samples_read,
-	pcie_derive,   nvlink_derive, activity_derive, energy_derive, processes_read,        topology_read,
+/* The parts of a pass over a device, ordered by their dependencies. Getters belong to several groups. */
+static const struct {
+	enum reading_group group;
+	void (*read)(struct reader *reader, struct device *device);
+} steps[] = {
+	{ READING_GROUP_NONE, values_expire },         { READING_GROUP_GPM, gpm_read },
+	{ READING_GROUP_NONE, getters_read },          { READING_GROUP_FIELDS, fields_read },
+	{ READING_GROUP_NONE, fallback_getters_read }, { READING_GROUP_UTILIZATION, samples_read },
+	{ READING_GROUP_NONE, pcie_derive },           { READING_GROUP_NONE, nvlink_derive },
+	{ READING_GROUP_NONE, activity_derive },       { READING_GROUP_NONE, energy_derive },
+	{ READING_GROUP_PROCESSES, processes_read },   { READING_GROUP_TOPOLOGY, topology_read },
 };
+
+bool reader_group_begin(struct reader *reader, enum reading_group group)
+{
+	if (group == READING_GROUP_NONE)
+		return true;
+	if (reader->shared->left_out >> group & 1)
+		return false;
+	reader->group_ns = clock_mono_ns();
+	return true;
+}
+
+void reader_group_end(struct reader *reader, enum reading_group group)
+{
+	if (group != READING_GROUP_NONE)
+		reader->reading->group_seconds[group] +=
+			(double)(clock_mono_ns() - reader->group_ns) / NSEC_PER_SEC;
+}
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
 {
@@ -105,8 +129,11 @@ static void device_pass(struct reader *reader, struct device *device)
 
 	plan(reader, device);
 	reader->lost = false;
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-		steps[i](reader, device);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		if (!reader_group_begin(reader, steps[i].group))
+			continue;
+		steps[i].read(reader, device);
+		reader_group_end(reader, steps[i].group);
 		if (reader->gone)
 			return;
 		if (reader->lost) {
@@ -183,6 +210,7 @@ static void pass_begin(struct reader *reader)
 	reading->begin_ns = reader->now_ns;
 	reading->events_n = 0;
 	reading->entities_dropped = reading->processes_dropped = reading->events_dropped = 0;
+	memset(reading->group_seconds, 0, sizeof(reading->group_seconds));
 	memset(reading->rejected, 0, sizeof(reading->rejected));
 	memset(reading->rejected_process, 0, sizeof(reading->rejected_process));
 }
@@ -192,8 +220,10 @@ static void read_devices(struct reader *reader)
 	processes_begin(reader);
 	for (uint32_t i = 0; i < reader->reading->entities_n && !reader->gone; i++)
 		device_pass(reader, &reader->devices[i]);
-	if (!reader->gone)
+	if (!reader->gone && reader_group_begin(reader, READING_GROUP_XID)) {
 		events_read(reader);
+		reader_group_end(reader, READING_GROUP_XID);
+	}
 	if (!reader->gone)
 		processes_end(reader);
 }

@@ -119,6 +119,7 @@ struct reader {
 	int64_t retry_ns, backoff_ns;
 	int64_t layout_ns; /* next comparison of the layout */
 	int64_t lost_retry_ns, lost_backoff_ns;
+	int64_t group_ns; /* when the group under way began, CLOCK_MONOTONIC */
 	int64_t now_ns; /* CLOCK_BOOTTIME and CLOCK_REALTIME at the begin of the pass */
 	int64_t real_us;
 	uint32_t pass;
@@ -158,6 +159,13 @@ void unrecognised_call(struct reader *reader, unsigned function, enum nvml_retur
 
 void reader_call_begin(struct reader *reader, enum nvml_function function);
 void reader_call_end(struct reader *reader, enum nvml_return result);
+
+/*
+ * Around what belongs to a group, whose time is counted; groups do not nest. False: it is left out. Both do
+ * nothing for READING_GROUP_NONE.
+ */
+bool reader_group_begin(struct reader *reader, enum reading_group group);
+void reader_group_end(struct reader *reader, enum reading_group group);
 
 /* Is a sample with this time stamp newer than @since_us, and not from the future? */
 static inline bool reader_in_time(const struct reader *reader, uint64_t timestamp_us, uint64_t since_us)

@@ -70,7 +70,7 @@ struct nvml_shared {
 	_Atomic uint32_t function; /* enum nvml_function under way */
 	_Atomic int64_t since_ns; /* CLOCK_MONOTONIC (coarse) at its begin */
 	uint32_t attach; /* attachments so far, of all children */
-	uint32_t pad;
+	uint32_t left_out; /* groups that are not read: bits 1 << enum reading_group */
 	struct persistent_state states[READING_ENTITIES_MAX];
 	struct reading reading;
 };

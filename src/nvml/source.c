@@ -421,7 +421,7 @@ static void child_start(struct nvml_source *source)
 	spawn_find_helper(source->config.helper, helper);
 	if (child)
 		r = spawn_child(helper, source->config.library, source->states, source->attach,
-				&child->spawned);
+				source->config.left_out, &child->spawned);
 	if (r < 0) {
 		free(child);
 		explain_start(source, helper, r);

@@ -21,6 +21,7 @@ struct nvml_config {
 	const char *helper; /* executable; NULL: gpusonde-nvml next to the agent's, else in libexec */
 	/* a child that has not answered for this long is killed and replaced; default 10 s */
 	int64_t call_timeout_ns;
+	uint32_t left_out; /* groups of readings that are not read: bits 1 << enum reading_group */
 	unsigned max_stuck; /* abandoned children; at this number none is started; default 3 */
 };
 
@@ -41,7 +42,8 @@ struct nvml_status {
 struct nvml_source;
 
 /* A reading has arrived and passed reading_check(); it is valid during the call only. */
-typedef void nvml_reading_fn(const struct reading *reading, void *userdata);
+/* @reading is the callee's to change until it returns. */
+typedef void nvml_reading_fn(struct reading *reading, void *userdata);
 
 /* `event` and the strings in `config` must outlive the source. The child is started at the first tick. */
 int nvml_source_new(sd_event *event, const struct nvml_config *config, nvml_reading_fn *on_reading,

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/macro.h"
 #include "config.h"
+#include "helper/starter.h"
 
 #define HELPER "gpusonde-nvml"
 
@@ -26,23 +27,16 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX])
 {
 	/* As built, and as installed, which works below any DESTDIR. */
 	static const char *const beside[] = { "/" HELPER, "/../libexec/gpusonde/" HELPER };
-	char self[PATH_MAX];
-	ssize_t n;
-	char *slash;
+	char folder[PATH_MAX];
 
 	if (configured) {
 		snprintf(ret_path, PATH_MAX, "%s", configured);
 		return;
 	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	self[MAX(n, 0)] = '\0';
-	slash = strrchr(self, '/');
-	for (size_t i = 0; slash && i < ARRAY_SIZE(beside); i++) {
-		*slash = '\0';
-		if (snprintf(ret_path, PATH_MAX, "%s%s", self, beside[i]) < PATH_MAX &&
+	for (size_t i = 0; i < ARRAY_SIZE(beside) && program_folder(folder) == 0; i++)
+		if (snprintf(ret_path, PATH_MAX, "%s%s", folder, beside[i]) < PATH_MAX &&
 		    access(ret_path, X_OK) == 0)
 			return;
-	}
 	snprintf(ret_path, PATH_MAX, "%s", GPUSONDE_LIBEXECDIR "/" HELPER);
 }
 
@@ -97,17 +91,22 @@ static int make_sockets(int *ret_ours, int *ret_theirs)
 	return 0;
 }
 
+/* The descriptors that the thread which starts it is sent. */
+enum { SEND_ERRORS, SEND_MEMORY, SEND_SOCKET, SEND_N };
+
 /* What the library prints must not get into the agent's output, so its stdout is the agent's stderr. */
-static int add_actions(posix_spawn_file_actions_t *actions, int memory, int socket)
+static int add_actions(posix_spawn_file_actions_t *actions, const int fds[SEND_N])
 {
 	int r = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, STDERR_FILENO, STDOUT_FILENO);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_ERRORS], STDOUT_FILENO);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, memory, CHILD_MEMORY);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_ERRORS], STDERR_FILENO);
 	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, socket, CHILD_SOCKET);
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_MEMORY], CHILD_MEMORY);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(actions, fds[SEND_SOCKET], CHILD_SOCKET);
 	if (r == 0)
 		r = posix_spawn_file_actions_addclosefrom_np(actions, CHILD_FDS);
 	return -r;
@@ -131,11 +130,18 @@ static int set_signals(posix_spawnattr_t *attributes)
 	return -r;
 }
 
-static int spawn_helper(const char *helper, const char *library, int memory, int socket, pid_t *ret_pid)
+struct start {
+	const char *helper, *library;
+	pid_t pid;
+};
+
+static int start_child(const int fds[], void *userdata)
 {
+	struct start *start = userdata;
 	char us[16], memory_text[16], socket_text[16];
 	char name[] = HELPER, none[] = "";
-	char *argv[] = { name, us, memory_text, socket_text, library ? (char *)library : none, NULL };
+	char *argv[] = { name, us, memory_text, socket_text, start->library ? (char *)start->library : none,
+			 NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	int r;
@@ -148,11 +154,11 @@ static int spawn_helper(const char *helper, const char *library, int memory, int
 		return r;
 	r = -posix_spawnattr_init(&attributes);
 	if (r == 0) {
-		r = add_actions(&actions, memory, socket);
+		r = add_actions(&actions, fds);
 		if (r == 0)
 			r = set_signals(&attributes);
 		if (r == 0)
-			r = -posix_spawn(ret_pid, helper, &actions, &attributes, argv, environ);
+			r = -posix_spawn(&start->pid, start->helper, &actions, &attributes, argv, environ);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
@@ -172,11 +178,11 @@ static int watch(pid_t pid)
 }
 
 int spawn_child(const char *helper, const char *library, const struct persistent_state *states,
-		uint32_t attach, struct spawned *ret_spawned)
+		uint32_t attach, uint32_t left_out, struct spawned *ret_spawned)
 {
 	_cleanup_close_ int memory = -1, ours = -1, theirs = -1;
 	struct nvml_shared *shared;
-	pid_t pid;
+	struct start begun = { .helper = helper, .library = library };
 	int r, pidfd;
 
 	memory = make_memory();
@@ -188,13 +194,15 @@ int spawn_child(const char *helper, const char *library, const struct persistent
 	shared = map_memory(memory, states, attach);
 	if (!shared)
 		return -ENOMEM;
-	r = spawn_helper(helper, library, memory, theirs, &pid);
-	pidfd = r < 0 ? r : watch(pid);
+	shared->left_out = left_out;
+	r = starter_run(start_child, &begun, (const int[SEND_N]){ STDERR_FILENO, memory, theirs }, SEND_N);
+	pidfd = r < 0 ? r : watch(begun.pid);
 	if (pidfd < 0) {
 		munmap(shared, sizeof(*shared));
 		return pidfd;
 	}
-	*ret_spawned =
-		(struct spawned){ .pid = pid, .pidfd = pidfd, .socket = TAKE_FD(ours), .shared = shared };
+	*ret_spawned = (struct spawned){
+		.pid = begun.pid, .pidfd = pidfd, .socket = TAKE_FD(ours), .shared = shared
+	};
 	return 0;
 }

@@ -23,8 +23,8 @@ void spawn_find_helper(const char *configured, char ret_path[PATH_MAX]);
 
 /*
  * Starts @helper with only the mapping and the socket open, default signals, and the agent's environment.
- * @library may be NULL. Copies @states (READING_ENTITIES_MAX entries; NULL: none) into the mapping. 0 or
- * negative errno.
+ * @library may be NULL; @left_out as in struct nvml_shared. Copies @states (READING_ENTITIES_MAX entries;
+ * NULL: none) into the mapping. 0 or negative errno.
  */
 int spawn_child(const char *helper, const char *library, const struct persistent_state *states,
-		uint32_t attach, struct spawned *ret_spawned);
+		uint32_t attach, uint32_t left_out, struct spawned *ret_spawned);

@@ -125,6 +125,8 @@ struct trace_view *pipeline_carry(const struct trace_view *before, struct trace_
 		return view;
 	}
 	views_merge(before, view, room.processes, both);
+	both->arguments = TAKE_PTR(view->arguments);
+	both->arguments_n = view->arguments_n;
 	trace_view_unref(view);
 	return both;
 }

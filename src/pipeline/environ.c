@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Environment variables that select a process's devices. They lie in the process's memory, so the helper
- * that names kernels reads them (src/symbolize/client.h). A command that runs for milliseconds has ended when
- * its launches are processed; "gpusonde trace" stops it while it maps its libraries and stores them then.
+ * Environment variables that select a process's devices, for processes whose cuInit was not seen or that are
+ * in a container. They lie in the process's memory, so the helper that names kernels reads them
+ * (src/symbolize/client.h). A command that runs for milliseconds has ended when its launches are processed;
+ * "gpusonde trace" stops it while it maps its libraries and stores them then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +11,13 @@
 
 #include "base/clock.h"
 #include "pipeline/private.h"
+#include "proc/environment.h"
 #include "proc/proc.h"
+
+_Static_assert((int)CUDA_ENVIRONMENT_KEPT == PROC_ENVIRONMENT_KEPT &&
+		       (int)CUDA_ENVIRONMENT_CHANGED == PROC_ENVIRONMENT_CHANGED &&
+		       (int)CUDA_ENVIRONMENT_UNKNOWN == PROC_ENVIRONMENT_UNKNOWN,
+	       "one is passed on as the other");
 
 enum { ENTRIES = 256, WAIT_MS = 10 };
 /* An answer takes less than a millisecond. */
@@ -20,8 +27,8 @@ struct environment {
 	uint32_t tgid; /* 0: none */
 	bool answered;
 	bool kept; /* since its process may have ended */
-	bool contained; /* of a kept one */
-	int error;
+	struct proc_identity *identity; /* of a kept one */
+	int state; /* enum cuda_environment, or -errno */
 	uint32_t n;
 	char *text;
 };
@@ -44,6 +51,7 @@ static void clear_entry(struct environments *all, struct environment *entry)
 {
 	all->waiting -= entry->tgid && !entry->answered;
 	free(entry->text);
+	free(entry->identity);
 	*entry = (struct environment){ 0 };
 }
 
@@ -67,7 +75,7 @@ static struct environment *add_entry(struct pipeline *pipeline, uint32_t tgid)
 
 /* ---- the helper's answers ---- */
 
-void pipeline_on_environment(uint32_t pid, int error, const char *text, size_t n, void *userdata)
+void pipeline_on_environment(uint32_t pid, int state, const char *text, size_t n, void *userdata)
 {
 	struct pipeline *pipeline = userdata;
 	struct environment *entry = find_entry(pipeline->environments, pid);
@@ -75,7 +83,7 @@ void pipeline_on_environment(uint32_t pid, int error, const char *text, size_t n
 	if (!entry || entry->answered)
 		return;
 	entry->text = n ? malloc(n) : NULL;
-	entry->error = n && !entry->text ? -ENOMEM : error;
+	entry->state = n && !entry->text ? -ENOMEM : state;
 	entry->n = entry->text ? (uint32_t)n : 0;
 	if (entry->text)
 		memcpy(entry->text, text, n);
@@ -126,11 +134,11 @@ int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, v
 		return -ESRCH;
 	if (!entry->answered)
 		return -EAGAIN;
-	if (entry->error < 0)
-		return entry->error;
+	if (entry->state < 0)
+		return entry->state;
 	*ret_n = MIN((size_t)entry->n, size);
 	memcpy(buf, entry->text ? entry->text : "", *ret_n);
-	return 0;
+	return entry->state;
 }
 
 void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid)
@@ -141,36 +149,24 @@ void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid)
 		clear_entry(pipeline->environments, entry);
 }
 
-/* -ESRCH: the process is gone. */
-static int is_contained(uint32_t tgid, bool *ret_contained)
+int pipeline_identity(const struct pipeline *pipeline, uint32_t tgid, struct proc_identity *ret_identity)
 {
-	struct proc_identity identity;
-	int r = proc_identify("/proc", tgid, &identity);
+	const struct environment *entry = find_entry(pipeline->environments, tgid);
+	int r = proc_identify("/proc", tgid, ret_identity);
 
-	if (r < 0)
-		return r;
-	*ret_contained =
-		identity.cgroup.kind == PROC_CGROUP_CONTAINER || identity.cgroup.kind == PROC_CGROUP_POD;
-	return 0;
-}
-
-int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained)
-{
-	int r = is_contained(tgid, ret_contained);
-	const struct environment *entry = r == 0 ? NULL : find_entry(pipeline->environments, tgid);
-
-	if (!entry || !entry->kept)
-		return r;
-	*ret_contained = entry->contained;
-	return 0;
+	if (r < 0 && entry && entry->identity) {
+		*ret_identity = *entry->identity;
+		return 0;
+	}
+	return r;
 }
 
 void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid)
 {
 	struct environment *entry = find_entry(pipeline->environments, (uint32_t)pid);
-	bool contained;
+	_cleanup_free_ struct proc_identity *identity = malloc(sizeof(*identity));
 
-	if (!pipeline->symbols || is_contained((uint32_t)pid, &contained) < 0)
+	if (!pipeline->symbols || !identity || proc_identify("/proc", (uint32_t)pid, identity) < 0)
 		return;
 	/* It may be that of the program before. */
 	if (entry)
@@ -180,12 +176,12 @@ void pipeline_keep_environment(struct pipeline *pipeline, pid_t pid)
 	if (!entry)
 		return;
 	entry->kept = true;
-	entry->contained = contained;
+	entry->identity = TAKE_PTR(identity);
 }
 
 void pipeline_environments_done(struct pipeline *pipeline)
 {
 	for (uint32_t i = 0; pipeline->environments && i < ENTRIES; i++)
-		free(pipeline->environments->of[i].text);
+		clear_entry(pipeline->environments, &pipeline->environments->of[i]);
 	free(TAKE_PTR(pipeline->environments));
 }

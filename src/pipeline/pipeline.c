@@ -72,7 +72,7 @@ int pipeline_new(sd_event *event, const struct pipeline_config *config, struct p
 	_cleanup_(pipeline_freep) struct pipeline *pipeline = calloc(1, sizeof(*pipeline));
 	const struct cuda_limits limits = { .series = config->series,
 					    .kernel_series = config->kernel_series };
-	struct cuda_ops ops = pipeline_cuda_ops;
+	struct cuda_ops ops = { .environment = pipeline_environment, .allowed = pipeline_allowed };
 	int unnamed, r;
 
 	if (!pipeline)
@@ -97,5 +97,6 @@ void pipeline_free(struct pipeline *pipeline)
 	symbols_free(pipeline->symbols);
 	cuda_free(pipeline->cuda);
 	pipeline_environments_done(pipeline);
+	pipeline_limits_done(pipeline);
 	free(pipeline);
 }

@@ -69,6 +69,9 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 		  struct trace_view **ret_view);
 /* Fills one call of a view from the engine's sums, and appends its errors to the view's. */
 void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum);
+/* Adds the arguments of a function that the user named; @number: the call's. -ENOMEM. */
+int pipeline_fill_arguments(struct trace_view *view, struct traced_call *call, uint16_t number,
+			    const struct trace_engine *engine);
 /* A view that says why tracing is not running. If it is not @wanted, the source is not reported as failed. */
 int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view);
 /*

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Shared by pipeline.c, view.c (figures), carry.c, symbols.c (names of kernels), node.c (what it knows of the
- * node) and environ.c.
+ * node), limits.c (what containers and jobs were given) and environ.c.
  */
 #pragma once
 
 #include "pipeline/pipeline.h"
+#include "proc/proc.h"
 
 enum { PIPELINE_DEVICES_MAX = 256 };
 
@@ -19,23 +20,50 @@ struct pipeline {
 	uint32_t devices_n;
 	uint64_t node_seq; /* of the newest processed snapshot */
 	struct environments *environments; /* NULL: none */
+	struct limits *limits; /* NULL: none */
 };
 
-/* view.c: events and rows dropped at a limit or by sinks */
-uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_sinks *events);
+static inline void view_set(struct trace_view *view, enum agent_metric metric, double value)
+{
+	view->agent[metric] = value;
+	view->agent_p[metric] = PRESENCE_PRESENT;
+}
+
+/* Each of @n counts has a metric of its own; AGENT_METRICS: it has none. */
+static inline void view_set_each(struct trace_view *view, const enum agent_metric *metrics, unsigned n,
+				 const uint64_t *counts)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (metrics[i] != AGENT_METRICS)
+			view_set(view, metrics[i], (double)counts[i]);
+}
+
+/* view.c: events and spans that sinks had no time or room for */
+uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_sinks *events);
 
 /* node.c */
-extern const struct cuda_ops pipeline_cuda_ops;
+const char *pipeline_uuid(const struct entity *e);
+
+/* limits.c */
+/* Takes what containers and jobs were given from a snapshot. */
+void pipeline_set_limits(struct pipeline *pipeline, const struct snapshot *snapshot);
+/* For struct cuda_ops. */
+int pipeline_allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);
+/* The same of a process of which all is known; @text: its variables, as pipeline_environment() has them. */
+int limits_allow(struct pipeline *pipeline, const struct proc_identity *identity, const char *text, size_t n,
+		 char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n);
+void pipeline_limits_done(struct pipeline *pipeline);
 
 /*
  * environ.c; -EAGAIN: cuda_environment() tells when it is known; -ESRCH: the process has ended, and its
  * environment was not stored
  */
 int pipeline_environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
-void pipeline_on_environment(uint32_t pid, int error, const char *text, size_t n, void *userdata);
+void pipeline_on_environment(uint32_t pid, int state, const char *text, size_t n, void *userdata);
 void pipeline_forget_environment(struct pipeline *pipeline, uint32_t tgid);
 void pipeline_environments_done(struct pipeline *pipeline);
-int pipeline_contained(const struct pipeline *pipeline, uint32_t tgid, bool *ret_contained);
+/* Whose the process is, and since when it runs; -ESRCH. */
+int pipeline_identity(const struct pipeline *pipeline, uint32_t tgid, struct proc_identity *ret_identity);
 
 /* symbols.c */
 /* Makes the client, and sets its callbacks in @ops if kernels are to be named; all or nothing. */

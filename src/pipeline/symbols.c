@@ -37,6 +37,7 @@ static int ask(const struct cuda_function *function, void *userdata)
 		.function = function->function,
 		.sm = function->sm,
 		.symbol = function->symbol,
+		.symbol_last = function->symbol_last,
 		.image = function->image,
 		.path = function->path,
 	};
@@ -69,19 +70,13 @@ int pipeline_symbols(struct pipeline *pipeline, sd_event *event, struct cuda_ops
 	return 0;
 }
 
-static void set(struct trace_view *view, enum agent_metric metric, double value)
-{
-	view->agent[metric] = value;
-	view->agent_p[metric] = PRESENCE_PRESENT;
-}
-
 static void set_helpers(struct trace_view *view, const struct symbols_stats *stats)
 {
-	set(view, AGENT_TRACE_KERNEL_QUESTIONS_WITHHELD, (double)stats->withheld);
-	set(view, AGENT_TRACE_KERNEL_USERS_WITHHELD, (double)stats->users);
-	set(view, AGENT_TRACE_KERNEL_HELPERS_HUNG, (double)stats->hung);
-	set(view, AGENT_TRACE_KERNEL_HELPERS_CRASHED, (double)stats->crashes);
-	set(view, AGENT_TRACE_KERNEL_HELPERS_STUCK, (double)stats->stuck);
+	view_set(view, AGENT_TRACE_KERNEL_QUESTIONS_WITHHELD, (double)stats->withheld);
+	view_set(view, AGENT_TRACE_KERNEL_USERS_WITHHELD, (double)stats->users);
+	view_set(view, AGENT_TRACE_KERNEL_HELPERS_HUNG, (double)stats->hung);
+	view_set(view, AGENT_TRACE_KERNEL_HELPERS_CRASHED, (double)stats->crashes);
+	view_set(view, AGENT_TRACE_KERNEL_HELPERS_STUCK, (double)stats->stuck);
 }
 
 void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *view)
@@ -93,6 +88,12 @@ void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *v
 		[KERNEL_SOURCE_MEMORY] = AGENT_TRACE_KERNELS_MEMORY,
 		[KERNEL_SOURCE_UNRESOLVED] = AGENT_TRACE_KERNELS_UNRESOLVED,
 	};
+	static const enum agent_metric images[CUBIN_COMPRESSIONS] = {
+		[CUBIN_PLAIN] = AGENT_TRACE_IMAGES_PLAIN,
+		[CUBIN_LZ4] = AGENT_TRACE_IMAGES_LZ4,
+		[CUBIN_ZSTD] = AGENT_TRACE_IMAGES_ZSTD,
+		[CUBIN_LZ_OLD] = AGENT_TRACE_IMAGES_LZ_OLD,
+	};
 	struct symbols_stats all;
 	const struct symbolizer_stats *stats = &all.symbolizer;
 
@@ -102,15 +103,15 @@ void pipeline_symbols_view(const struct pipeline *pipeline, struct trace_view *v
 	set_helpers(view, &all);
 	if (!pipeline->config.name_kernels)
 		return;
-	for (unsigned i = 0; i < KERNEL_SOURCES; i++)
-		set(view, named[i], (double)stats->named[i]);
-	set(view, AGENT_TRACE_KERNEL_QUESTIONS_REFUSED, (double)stats->refused);
-	set(view, AGENT_TRACE_KERNEL_FILES_READ, (double)stats->files_read);
-	set(view, AGENT_TRACE_KERNEL_FILES_FAILED, (double)stats->files_failed);
-	set(view, AGENT_TRACE_KERNEL_FILES_EVICTED, (double)stats->evicted);
-	set(view, AGENT_TRACE_KERNELS_LEFT_OUT, (double)stats->left_out);
-	set(view, AGENT_TRACE_KERNEL_BYTES, (double)stats->bytes);
-	set(view, AGENT_TRACE_KERNEL_SECONDS, stats->seconds);
+	view_set_each(view, named, KERNEL_SOURCES, stats->named);
+	view_set(view, AGENT_TRACE_KERNEL_QUESTIONS_REFUSED, (double)stats->refused);
+	view_set_each(view, images, CUBIN_COMPRESSIONS, stats->images);
+	view_set(view, AGENT_TRACE_KERNEL_FILES_READ, (double)stats->files_read);
+	view_set(view, AGENT_TRACE_KERNEL_FILES_FAILED, (double)stats->files_failed);
+	view_set(view, AGENT_TRACE_KERNEL_FILES_EVICTED, (double)stats->evicted);
+	view_set(view, AGENT_TRACE_KERNELS_LEFT_OUT, (double)stats->left_out);
+	view_set(view, AGENT_TRACE_KERNEL_BYTES, (double)stats->bytes);
+	view_set(view, AGENT_TRACE_KERNEL_SECONDS, stats->seconds);
 }
 
 void pipeline_look(struct pipeline *pipeline, const struct symbolizer_mapping *mapping)

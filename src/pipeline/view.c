@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "pipeline/private.h"
 #include "proc/proc.h"
+#include "trace/arguments.h"
 
 /* ---- sizes ---- */
 
@@ -42,6 +43,7 @@ SAME(NO_RETURNS);
 SAME(SITES);
 SAME(UNTRUSTED);
 SAME(UNCOUNTED);
+SAME(LAUNCH_RETURNS);
 
 /* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)
@@ -76,12 +78,12 @@ static void add_codes(struct trace_view *view, struct traced_call *call, const s
 	for (uint32_t i = 0; i < n; i++)
 		view->errors[view->errors_n++] =
 			(struct traced_error){ sum->codes[i].code, sum->codes[i].count,
-					       error_words(&probes[sum->call], sum->codes[i].code) };
+					       error_words(probe_at(sum->call), sum->codes[i].code) };
 }
 
 void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
 {
-	const struct probe *probe = &probes[sum->call];
+	const struct probe *probe = probe_at(sum->call);
 
 	*call = (struct traced_call){
 		.process = UINT32_MAX,
@@ -96,7 +98,59 @@ void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const
 		.p95_ns = trace_sum_quantile(sum, 0.95),
 		.p99_ns = trace_sum_quantile(sum, 0.99),
 	};
+	if (probe->user) {
+		call->library = library_user()->at[probe->user - 1].library;
+		call->has_series = probe->has_series;
+	}
 	add_codes(view, call, sum);
+}
+
+/* ---- arguments of functions that the user named ---- */
+
+_Static_assert((int)TRACED_VALUES == (int)ARGUMENT_VALUES && (int)TRACED_TEXT == (int)ARGUMENT_TEXT,
+	       "model/trace.h and trace/arguments.h must agree");
+
+static void fill_argument(const struct argument_figures *from, const struct user_arg *arg,
+			  struct traced_argument *to)
+{
+	*to = (struct traced_argument){
+		.position = arg->position,
+		.type = user_arg_type_name(arg->type),
+		.is_text = arg->type == USER_ARG_STRING,
+		.is_signed = argument_is_signed(arg->type),
+		.count = from->count,
+		.min = from->min,
+		.max = from->max,
+		.sum = from->sum,
+		.values_n = from->values_n,
+		.others = from->others,
+		.unread = from->unread,
+	};
+	for (uint32_t i = 0; i < from->values_n; i++) {
+		memcpy(to->values[i].text, from->values[i].text, sizeof(to->values[i].text));
+		to->values[i].count = from->values[i].count;
+	}
+}
+
+int pipeline_fill_arguments(struct trace_view *view, struct traced_call *call, uint16_t number,
+			    const struct trace_engine *engine)
+{
+	const struct argument_figures *figures = trace_engine_arguments(engine, number);
+	const struct user_probe *user;
+	struct traced_argument *grown;
+
+	if (!figures)
+		return 0;
+	user = &library_user()->at[probe_at(number)->user - 1];
+	grown = reallocarray(view->arguments, view->arguments_n + user->args_n, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	view->arguments = grown;
+	call->arguments_first = view->arguments_n;
+	call->arguments_n = user->args_n;
+	for (unsigned i = 0; i < user->args_n; i++)
+		fill_argument(&figures[i], &user->args[i], &view->arguments[view->arguments_n++]);
+	return 0;
 }
 
 /* Finds src/cuda's entry of the process, or adds one if src/cuda has none (limit reached, event lost). */
@@ -148,7 +202,7 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 		const struct trace_sum *sum = &process->sums[i];
 
 		/* So far only a call that has not returned. */
-		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probes_n)
+		if ((sum->count == 0 && sum->nested == 0) || sum->call >= probe_calls())
 			continue;
 		pipeline_fill_call(view, &view->calls[view->calls_n], sum);
 		view->calls[view->calls_n++].process = index;
@@ -159,22 +213,31 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 
 static int by_api(const void *a, const void *b)
 {
-	return strcmp(((const struct traced_call *)a)->api, ((const struct traced_call *)b)->api);
+	const struct traced_call *x = a, *y = b;
+
+	if (!x->library != !y->library)
+		return x->library ? 1 : -1;
+	return strcmp(x->api, y->api);
 }
 
-static void fill_totals(struct trace_view *view, const struct trace_sum *const *totals, uint32_t n)
+static int fill_totals(struct trace_view *view, const struct trace_engine *engine,
+		       const struct trace_sum *const *totals, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < n; i++) {
 		struct traced_call *call = &view->all_calls[view->all_calls_n];
 
-		if (!totals[i] || totals[i]->count == 0 || i >= probes_n)
+		if (!totals[i] || totals[i]->count == 0 || i >= probe_calls())
 			continue;
 		pipeline_fill_call(view, call, totals[i]);
 		for (unsigned b = 0; b < TRACED_LE; b++)
 			call->le[b] = trace_sum_below(totals[i], (uint64_t)(traced_le[b] * 1e9 + 0.5));
 		view->all_calls_n++;
+		r = pipeline_fill_arguments(view, call, (uint16_t)i, engine);
 	}
 	qsort(view->all_calls, view->all_calls_n, sizeof(view->all_calls[0]), by_api);
+	return r;
 }
 
 /* ---- order ---- */
@@ -220,21 +283,50 @@ static int sort_processes(struct trace_view *view)
 
 /* ---- the agent's own rows ---- */
 
-static void set_agent(struct trace_view *view, enum agent_metric metric, double value)
+uint64_t pipeline_not_taken(const struct pipeline *pipeline, const struct event_sinks *events)
 {
-	view->agent[metric] = value;
-	view->agent_p[metric] = PRESENCE_PRESENT;
+	return event_sinks_not_taken(events) + span_sinks_not_taken(cuda_span_sinks(pipeline->cuda));
 }
 
-uint64_t pipeline_overflows(const struct pipeline *pipeline, const struct event_sinks *events)
+static void set_overflows(struct trace_view *view, const struct pipeline *pipeline,
+			  const struct cuda_stats *c, const struct event_sinks *events, uint64_t left_out)
 {
-	struct cuda_stats c;
+	static const enum agent_metric limits[CUDA_LIMITS] = {
+		[CUDA_LIMIT_PROCESSES] = AGENT_TRACE_OVERFLOWS_PROCESSES,
+		[CUDA_LIMIT_STREAMS] = AGENT_TRACE_OVERFLOWS_STREAMS,
+		[CUDA_LIMIT_CONTEXTS] = AGENT_TRACE_OVERFLOWS_CONTEXTS,
+		[CUDA_LIMIT_THREADS] = AGENT_TRACE_OVERFLOWS_THREADS,
+		[CUDA_LIMIT_ALLOCATIONS] = AGENT_TRACE_OVERFLOWS_ALLOCATIONS,
+		[CUDA_LIMIT_PENDING] = AGENT_TRACE_OVERFLOWS_WAITS,
+		[CUDA_LIMIT_EVENTS] = AGENT_TRACE_OVERFLOWS_EVENTS,
+		[CUDA_LIMIT_KERNELS] = AGENT_TRACE_OVERFLOWS_KERNELS,
+		[CUDA_LIMIT_NAMES] = AGENT_TRACE_OVERFLOWS_NAMES,
+	};
 
-	cuda_stats(pipeline->cuda, &c);
-	return c.overflow_processes + c.overflow_streams + c.overflow_contexts + c.overflow_threads +
-	       c.overflow_allocations + c.overflow_pending + c.overflow_events + c.overflow_kernels +
-	       c.overflow_names + event_sinks_not_taken(events) +
-	       span_sinks_not_taken(cuda_span_sinks(pipeline->cuda));
+	view_set_each(view, limits, CUDA_LIMITS, c->overflow);
+	view_set(view, AGENT_TRACE_OVERFLOWS_CONSUMERS, (double)pipeline_not_taken(pipeline, events));
+	view_set(view, AGENT_TRACE_OVERFLOWS_ENDED, (double)left_out);
+}
+
+static void set_events(struct trace_view *view, const struct trace_engine_status *s)
+{
+	static const enum agent_metric types[TRACE_EVENTS] = {
+		[TRACE_EVENT_NONE] = AGENT_METRICS,
+		[TRACE_EVENT_LAUNCH] = AGENT_TRACE_RECEIVED_LAUNCH,
+		[TRACE_EVENT_CALL] = AGENT_TRACE_RECEIVED_CALL,
+		[TRACE_EVENT_PROCESS] = AGENT_TRACE_RECEIVED_PROCESS,
+		[TRACE_EVENT_EXEC] = AGENT_TRACE_RECEIVED_EXEC,
+		[TRACE_EVENT_EXIT] = AGENT_TRACE_RECEIVED_EXIT,
+		[TRACE_EVENT_NAME] = AGENT_TRACE_RECEIVED_NAME,
+		[TRACE_EVENT_STAT] = AGENT_TRACE_RECEIVED_STAT,
+	};
+
+	view_set(view, AGENT_TRACE_EVENTS_PRODUCED, (double)s->produced);
+	view_set(view, AGENT_TRACE_EVENTS_RECEIVED, (double)s->received);
+	view_set(view, AGENT_TRACE_EVENTS_DROPPED, (double)s->dropped);
+	view_set_each(view, types, TRACE_EVENTS, s->received_by_type);
+	view_set(view, AGENT_TRACE_RECEIVED_UNKNOWN, (double)s->unknown_events);
+	view_set(view, AGENT_TRACE_RECEIVED_BAD, (double)s->bad_events);
 }
 
 static double threads_of(const __u64 tables[TRACE_TABLES])
@@ -244,14 +336,29 @@ static double threads_of(const __u64 tables[TRACE_TABLES])
 
 static void set_tables(struct trace_view *view, const struct trace_engine_status *s)
 {
-	set_agent(view, AGENT_TRACE_LOST_THREADS, threads_of(s->lost));
-	set_agent(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost[TRACE_TABLE_PROCS] + s->lost_processes));
-	set_agent(view, AGENT_TRACE_LOST_CALLS, (double)s->lost[TRACE_TABLE_STATS]);
-	set_agent(view, AGENT_TRACE_LOST_CODES, (double)s->lost[TRACE_TABLE_ERRORS]);
-	set_agent(view, AGENT_TRACE_REFUSED_THREADS, threads_of(s->refused));
-	set_agent(view, AGENT_TRACE_REFUSED_PROCESSES, (double)s->refused[TRACE_TABLE_PROCS]);
-	set_agent(view, AGENT_TRACE_REFUSED_CALLS, (double)s->refused[TRACE_TABLE_STATS]);
-	set_agent(view, AGENT_TRACE_REFUSED_CODES, (double)s->refused[TRACE_TABLE_ERRORS]);
+	view_set(view, AGENT_TRACE_LOST_THREADS, threads_of(s->lost));
+	view_set(view, AGENT_TRACE_LOST_PROCESSES, (double)(s->lost[TRACE_TABLE_PROCS] + s->lost_processes));
+	view_set(view, AGENT_TRACE_LOST_CALLS, (double)s->lost[TRACE_TABLE_STATS]);
+	view_set(view, AGENT_TRACE_LOST_CODES, (double)s->lost[TRACE_TABLE_ERRORS]);
+	view_set(view, AGENT_TRACE_REFUSED_THREADS, threads_of(s->refused));
+	view_set(view, AGENT_TRACE_REFUSED_PROCESSES, (double)s->refused[TRACE_TABLE_PROCS]);
+	view_set(view, AGENT_TRACE_REFUSED_CALLS, (double)s->refused[TRACE_TABLE_STATS]);
+	view_set(view, AGENT_TRACE_REFUSED_CODES, (double)s->refused[TRACE_TABLE_ERRORS]);
+}
+
+static void set_cuda(struct trace_view *view, const struct cuda_stats *c)
+{
+	static const enum agent_metric ends[CUDA_STREAM_ENDS] = {
+		[CUDA_STREAM_DESTROYED] = AGENT_TRACE_STREAMS_DESTROYED,
+		[CUDA_STREAM_CONTEXT] = AGENT_TRACE_STREAMS_CONTEXT,
+		[CUDA_STREAM_PROCESS] = AGENT_TRACE_STREAMS_PROCESS,
+		[CUDA_STREAM_ROOM] = AGENT_TRACE_STREAMS_ROOM,
+	};
+
+	view_set(view, AGENT_TRACE_UNKNOWN_FREES, (double)c->unknown_frees);
+	view_set(view, AGENT_TRACE_PROCESSES_WITHOUT_DEVICE, c->processes_without_device);
+	view_set(view, AGENT_TRACE_STREAMS, (double)c->streams);
+	view_set_each(view, ends, CUDA_STREAM_ENDS, c->streams_ended);
 }
 
 static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
@@ -261,36 +368,34 @@ static void fill_agent(struct trace_view *view, const struct pipeline *pipeline,
 	struct cuda_stats c;
 
 	cuda_stats(pipeline->cuda, &c);
-	set_agent(view, AGENT_SOURCE_UP_TRACE, 1);
-	set_agent(view, AGENT_TRACE_PROCESSES, (double)MAX(s->targets.processes, (uint64_t)s->processes));
-	set_agent(view, AGENT_TRACE_FILES, s->files);
-	set_agent(view, AGENT_TRACE_USER_SITES, s->targets.user_sites);
-	set_agent(view, AGENT_TRACE_UNREAD_UNTRUSTED, (double)s->targets.unread[TARGET_UNTRUSTED]);
-	set_agent(view, AGENT_TRACE_UNREAD_SHARE, (double)s->targets.unread[TARGET_BEYOND_SHARE]);
-	set_agent(view, AGENT_TRACE_UNREAD_BARRED, (double)s->targets.unread[TARGET_BARRED]);
-	set_agent(view, AGENT_TRACE_READERS_HUNG,
-		  (double)(s->targets.readers.files.hung + s->targets.readers.sites.hung));
-	set_agent(view, AGENT_TRACE_READERS_CRASHED,
-		  (double)(s->targets.readers.files.crashes + s->targets.readers.sites.crashes));
-	set_agent(view, AGENT_TRACE_READERS_STUCK,
-		  s->targets.readers.files.stuck + s->targets.readers.sites.stuck);
-	set_agent(view, AGENT_TRACE_SITES_ATTACHED, s->sites_attached);
-	set_agent(view, AGENT_TRACE_SITES_REFUSED, s->sites_refused);
-	set_agent(view, AGENT_TRACE_SITES_GIVEN_UP, s->sites_given_up);
-	set_agent(view, AGENT_TRACE_EVENTS_PRODUCED, (double)s->produced);
-	set_agent(view, AGENT_TRACE_EVENTS_RECEIVED, (double)s->received);
-	set_agent(view, AGENT_TRACE_EVENTS_DROPPED, (double)s->dropped);
-	set_agent(view, AGENT_TRACE_HITS, (double)(s->hits + s->return_hits));
-	set_agent(view, AGENT_TRACE_PROBE_SECONDS, s->probe_seconds);
+	view_set(view, AGENT_SOURCE_UP_TRACE, 1);
+	view_set(view, AGENT_TRACE_PROCESSES, (double)MAX(s->targets.processes, (uint64_t)s->processes));
+	view_set(view, AGENT_TRACE_FILES, s->files);
+	view_set(view, AGENT_TRACE_USER_SITES, s->targets.user_sites);
+	view_set(view, AGENT_TRACE_UNREAD_UNTRUSTED, (double)s->targets.unread[TARGET_UNTRUSTED]);
+	view_set(view, AGENT_TRACE_UNREAD_SHARE, (double)s->targets.unread[TARGET_BEYOND_SHARE]);
+	view_set(view, AGENT_TRACE_UNREAD_BARRED, (double)s->targets.unread[TARGET_BARRED]);
+	view_set(view, AGENT_TRACE_READERS_HUNG,
+		 (double)(s->targets.readers.files.hung + s->targets.readers.sites.hung));
+	view_set(view, AGENT_TRACE_READERS_CRASHED,
+		 (double)(s->targets.readers.files.crashes + s->targets.readers.sites.crashes));
+	view_set(view, AGENT_TRACE_READERS_STUCK,
+		 s->targets.readers.files.stuck + s->targets.readers.sites.stuck);
+	view_set(view, AGENT_TRACE_SITES_ATTACHED, s->sites_attached);
+	view_set(view, AGENT_TRACE_SITES_REFUSED, s->sites_refused);
+	view_set(view, AGENT_TRACE_SITES_GIVEN_UP, s->sites_given_up);
+	set_events(view, s);
+	view_set(view, AGENT_TRACE_HITS, (double)(s->hits + s->return_hits));
+	view_set(view, AGENT_TRACE_PROBE_SECONDS, s->probe_seconds);
 	set_tables(view, s);
-	set_agent(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
-	set_agent(view, AGENT_TRACE_OVERFLOWS, (double)(pipeline_overflows(pipeline, events) + left_out));
+	view_set(view, AGENT_TRACE_ABANDONED, (double)s->abandoned);
+	set_overflows(view, pipeline, &c, events, left_out);
 	if (pipeline->symbols && pipeline->config.name_kernels) {
-		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
-		set_agent(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
+		view_set(view, AGENT_TRACE_KERNEL_ANSWERS, (double)c.answers);
+		view_set(view, AGENT_TRACE_KERNEL_ANSWERS_LATE, (double)c.late_answers);
 	}
-	set_agent(view, AGENT_TRACE_UNKNOWN_FREES, (double)c.unknown_frees);
-	set_agent(view, AGENT_TRACE_QUIET, s->processes_quiet);
+	set_cuda(view, &c);
+	view_set(view, AGENT_TRACE_QUIET, s->processes_quiet);
 	pipeline_symbols_view(pipeline, view);
 }
 
@@ -352,8 +457,9 @@ int pipeline_view(struct pipeline *pipeline, struct trace_engine *engine, uint64
 	filling.view = view;
 	filling.known = view->processes_n;
 	trace_engine_each(engine, fill_process, &filling);
-	fill_totals(view, totals, totals_n);
-	r = filling.known < view->processes_n ? sort_processes(view) : 0;
+	r = fill_totals(view, engine, totals, totals_n);
+	if (r == 0 && filling.known < view->processes_n)
+		r = sort_processes(view);
 	if (r < 0) {
 		trace_view_unref(view);
 		return r;
@@ -375,7 +481,7 @@ int pipeline_view_off(const char *why, bool wanted, struct trace_view **ret_view
 	if (r < 0)
 		return r;
 	if (wanted)
-		set_agent(view, AGENT_SOURCE_UP_TRACE, 0);
+		view_set(view, AGENT_SOURCE_UP_TRACE, 0);
 	snprintf(view->why, sizeof(view->why), "%s", why);
 	view->boot_ns = clock_boot_ns();
 	*ret_view = view;

@@ -17,12 +17,7 @@
 #include "base/macro.h"
 #include "base/raised.h"
 #include "base/text.h"
-
-/*
- * Inode of the first user namespace: PROC_USER_INIT_INO of include/linux/proc_ns.h, kernel interface since
- * 3.8.
- */
-#define USER_NAMESPACE_INIT 0xEFFFFFFDu
+#include "proc/user.h"
 
 /* Capabilities within a user namespace do not count for what belongs to the kernel itself. */
 #define NESTED "gpusonde runs in a user namespace, whose capabilities do not count for this"

@@ -46,31 +46,40 @@ static int read_stat(int process, char text[static STAT_MAX], struct process_sta
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-/* The real user ID. The name in this file is escaped, so it cannot forge the line. */
-static int read_uid(int process, uint32_t *ret_uid)
+/* After @key at the begin of a line. The name in this file is escaped, so it cannot forge one. */
+static bool find_line(const char *text, const char *key, struct cursor *ret_line)
+{
+	const char *line = strstr(text, key);
+
+	if (!line)
+		return false;
+	line += strlen(key);
+	*ret_line = cursor_over(line, strcspn(line, "\n"));
+	cursor_skip_space(ret_line);
+	return true;
+}
+
+/* The real user, and the PID in the innermost name space, which comes last in its line. */
+static int read_status(int process, struct proc_identity *identity)
 {
 	char text[STATUS_MAX];
-	const char *line;
-	struct cursor c;
+	struct cursor line;
 	size_t length;
-	uint64_t uid;
-	int r;
+	uint64_t number;
+	int r = read_file_at(process, "status", text, sizeof(text), &length);
 
-	r = read_file_at(process, "status", text, sizeof(text), &length);
-	if (r == -E2BIG) { /* hundreds of groups, which come after the user */
-		length = sizeof(text) - 1;
-		text[length] = '\0';
-	} else if (r < 0) {
+	if (r == -E2BIG) /* hundreds of groups, which come after the user, and before the PIDs */
+		text[sizeof(text) - 1] = '\0';
+	else if (r < 0)
 		return r;
+	if (find_line(text, "\nUid:", &line) && cursor_u64(&line, &number) == 0 && number <= UINT32_MAX)
+		identity->uid = (uint32_t)number;
+	if (r < 0 || !find_line(text, "\nNStgid:", &line))
+		return 0;
+	while (cursor_u64(&line, &number) == 0 && number <= UINT32_MAX) {
+		identity->ns_pid = (uint32_t)number;
+		cursor_skip_space(&line);
 	}
-	line = strstr(text, "\nUid:");
-	if (!line)
-		return -EBADMSG;
-	c = (struct cursor){ .p = line + strlen("\nUid:"), .end = text + length };
-	cursor_skip_space(&c);
-	if (cursor_u64(&c, &uid) < 0 || uid > UINT32_MAX)
-		return -EBADMSG;
-	*ret_uid = (uint32_t)uid;
 	return 0;
 }
 
@@ -115,7 +124,7 @@ int proc_identify(const char *root, uint32_t pid, struct proc_identity *ret_iden
 		 (int)MIN(cursor_left(&stat.comm), sizeof(identity.comm) - 1), stat.comm.p);
 	utf8_sanitize(identity.comm);
 	/* Unreadable fields remain unknown: the name alone is useful. */
-	(void)read_uid(process, &identity.uid);
+	(void)read_status(process, &identity);
 	if (read_file_at(process, "cgroup", text, sizeof(text), &length) == 0)
 		proc_cgroup_parse(text, length, &identity.cgroup);
 	*ret_identity = identity;

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "proc/user.h"
 
 enum {
 	TABLE_MAX = 16 << 20, /* bytes of a table; machines with thousands of containers have some MiB */
@@ -368,16 +369,17 @@ static enum mount_kind kind_of_line(const struct table *table, const struct moun
 						    mount_kind_of_type(line->type);
 }
 
-/* Whether the user namespace of the process is that of the machine's first one. */
-static bool in_first_namespace(struct mounts *mounts, int process)
+/*
+ * Whether the process is in the machine's first user namespace. Its number is fixed; PID 1 is not asked,
+ * since some machines let nobody look into it.
+ */
+static bool in_first_namespace(int process)
 {
-	char first[64], theirs[64], path[96];
-	ssize_t n, m;
+	char first[64], theirs[64];
+	ssize_t n = snprintf(first, sizeof(first), "user:[%u]", USER_NAMESPACE_INIT);
 
-	snprintf(path, sizeof(path), "%s/1/ns/user", mounts->proc_root);
-	n = readlink(path, first, sizeof(first));
-	m = readlinkat(process, "ns/user", theirs, sizeof(theirs));
-	return n > 0 && n == m && (size_t)n < sizeof(first) && memcmp(first, theirs, (size_t)n) == 0;
+	return readlinkat(process, "ns/user", theirs, sizeof(theirs)) == n &&
+	       memcmp(first, theirs, (size_t)n) == 0;
 }
 
 /* With fusermount, users mount in root's namespace what programs of theirs serve. */
@@ -428,7 +430,7 @@ static void find_in_process(struct mounts *mounts, int32_t pid, uint64_t mount_i
 		theirs = by_id(&table, mount_id);
 	if (!theirs)
 		return;
-	roots = in_first_namespace(mounts, process);
+	roots = in_first_namespace(process);
 	for (unsigned i = 0; i < TABLES; i++) {
 		line = by_dev(&mounts->tables[i], theirs->dev, theirs->type);
 		if (line) {

@@ -18,15 +18,32 @@ enum proc_cgroup_kind {
 	PROC_CGROUP_UNIT
 };
 
+enum proc_job_manager {
+	PROC_JOB_NONE,
+	PROC_JOB_SLURM,
+	PROC_JOB_HTCONDOR,
+	PROC_JOB_LSF,
+	PROC_JOB_PBS, /* PBS Pro, OpenPBS, Torque */
+	PROC_JOB_MANAGERS
+};
+
+struct proc_job {
+	enum proc_job_manager manager;
+	char id[96]; /* HTCondor's cgroups name the slot, not the job */
+	char step[32]; /* Slurm's: "0", "batch", "extern", "interactive" */
+};
+
 struct proc_cgroup {
 	enum proc_cgroup_kind kind;
-	char id[96]; /* container id, pod uid, Slurm job id, systemd unit */
+	char id[96]; /* container id, pod uid, job id, systemd unit */
 	char pod_uid[48]; /* of a container in a pod */
+	struct proc_job job; /* also that of a container in a job */
 };
 
 struct proc_identity {
 	struct process_id id;
-	uint32_t uid;
+	uint32_t uid; /* UINT32_MAX: unknown */
+	uint32_t ns_pid; /* in its own PID name space; 0: unknown */
 	char comm[64]; /* sanitised UTF-8 */
 	struct proc_cgroup cgroup;
 };

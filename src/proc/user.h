@@ -4,6 +4,9 @@
 
 #include <stdint.h>
 
+/* Inode of the first user namespace: PROC_USER_INIT_INO of linux/proc_ns.h, kernel interface since 3.8. */
+#define USER_NAMESPACE_INIT 0xEFFFFFFDu
+
 /*
  * Its real user; where it is in a user namespace, the user who made the outermost one below ours: one user
  * has tens of thousands of IDs in namespaces of his own. -ESRCH: it has ended.

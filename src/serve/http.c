@@ -23,6 +23,7 @@ enum {
 	 * libmicrohttpd's memory for a request's line and headers: larger ones are refused with 414 or 431.
 	 */
 	REQUEST_BYTES = 16 << 10,
+	ARGUMENTS_MAX = 32, /* of a query; no page has as many */
 	/* Rendering needs little stack; only touched pages become resident. */
 	STACK_BYTES = 512 << 10,
 	/* Idle connections are checked at least this often. */
@@ -54,6 +55,23 @@ static bool is_cut(const char *target)
 	return strncmp(after + strspn(after, " \t"), "HTTP/", strlen("HTTP/")) != 0;
 }
 
+/*
+ * libmicrohttpd, which looks for arguments next, needs memory for each, and closes without an answer where
+ * there is none. A target with too many loses them; it lies in the connection's own memory.
+ */
+static bool drop_many_arguments(const char *target)
+{
+	char *query = strchr(target, '?');
+	unsigned n = 1;
+
+	for (const char *p = query; p && *p; p++)
+		n += *p == '&';
+	if (n <= ARGUMENTS_MAX)
+		return false;
+	query[1] = '\0';
+	return true;
+}
+
 /* Called for each request line. The return value is on_request()'s *context. */
 static void *on_target(void *userdata, const char *target, struct MHD_Connection *connection)
 {
@@ -66,6 +84,8 @@ static void *on_target(void *userdata, const char *target, struct MHD_Connection
 	conn->begun = false;
 	/* A zero byte would terminate the path, which then names another page. */
 	conn->malformed = target && (strstr(target, "%00") || is_cut(target));
+	if (target && drop_many_arguments(target))
+		conn->malformed = true;
 	return conn;
 }
 

@@ -9,8 +9,6 @@
 
 #include "serve/host.h"
 
-enum { ARGUMENTS_MAX = 32 }; /* of a query; no page has as many */
-
 const char http_plain_text[] = "text/plain; charset=utf-8";
 
 /* Replies to refused requests: cause and remedy in one line. */
@@ -219,8 +217,7 @@ static unsigned refused_by_headers(const struct http *http, struct MHD_Connectio
 	const char *length, *host;
 
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &counts);
-	if (conn->malformed || counts.hosts > 1 || counts.lengths > 1 ||
-	    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, NULL, NULL) > ARGUMENTS_MAX)
+	if (conn->malformed || counts.hosts > 1 || counts.lengths > 1)
 		return MHD_HTTP_BAD_REQUEST;
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		return MHD_HTTP_CONTENT_TOO_LARGE;

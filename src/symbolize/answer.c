@@ -361,12 +361,15 @@ int answer_find(struct symbolizer *symbolizer, const struct work *work, struct k
 	if (r < 0)
 		f.process = NULL;
 	r = 0;
-	if (q->symbol) {
+	if (f.process && (!q->symbol || q->symbol_last))
+		r = find_name(&f);
+	if (r == 0 && q->symbol && !f.symbol) {
 		f.source = KERNEL_SOURCE_HANDLE;
 		f.symbol = strdup(q->symbol);
+		f.file = "";
+		f.later = false;
+		resources_init(&f.resources);
 		r = f.symbol ? find_resources(&f) : -ENOMEM;
-	} else if (f.process) {
-		r = find_name(&f);
 	}
 	if (r == 0)
 		r = make(&f, ret_kernel);

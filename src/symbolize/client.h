@@ -28,6 +28,11 @@ struct symbols_config {
 	/* of the helper; .limits.questions bounds those without an answer */
 	struct symbolizer_config symbolizer;
 	const char *program; /* NULL: gpusonde-reader */
+	/*
+	 * symbols_environment() asks for what tells about a process's job (proc/job.h), and for these
+	 * variables, separated by commas. NULL: for what selects its devices.
+	 */
+	const char *variables;
 	/* 0 means the default */
 	int64_t stall_ns; /* a step that waits so long hangs, five times that when reading a file; 1 s */
 	int64_t penalty_ns; /* the first of a user; 1 min */
@@ -37,8 +42,12 @@ struct symbols_config {
 struct symbols_ops {
 	/* @kernel stays the caller's; NULL: the question is given up. May ask. */
 	void (*kernel)(uint64_t id, struct kernel *kernel, void *userdata);
-	/* Variables of proc_environment(), or its error; -EIO: given up. May be NULL if nothing is asked. */
-	void (*environment)(uint32_t pid, int error, const char *text, size_t n, void *userdata);
+	/*
+	 * Variables and result of proc_environment(), and behind them, if it could be read,
+	 * PROC_DEVICE_NODES with what proc_device_nodes() found; or those of proc_job_environment(). -EIO:
+	 * given up. May be NULL if nothing is asked.
+	 */
+	void (*environment)(uint32_t pid, int state, const char *text, size_t n, void *userdata);
 	/* For the log, in a sentence. May be NULL. */
 	void (*notice)(int level, const char *text, void *userdata);
 };
@@ -69,7 +78,10 @@ int symbols_image(struct symbols *symbols, pid_t pid, uint64_t incarnation, uint
 /* As symbolizer_look(): waits until the helper has read the mappings, a second at most. */
 int symbols_look(struct symbols *symbols, const struct symbolizer_mapping *mapping);
 void symbols_forget(struct symbols *symbols, pid_t pid, uint64_t incarnation);
-/* ops.environment() will be called once. -EAGAIN: too many are asked for; -EPERM: not of this process. */
+/*
+ * ops.environment() will be called once. -EAGAIN: too many are asked for, or nothing of this user for a
+ * while; -EPERM: not of this process.
+ */
 int symbols_environment(struct symbols *symbols, struct process_id process);
 /* Handles answers, for at most so long; true: there was one, or none is waited for. */
 void symbols_wait(struct symbols *symbols, int timeout_ms);

@@ -34,7 +34,7 @@ struct choice {
 };
 
 struct figures_reading {
-	const struct symbolizer *symbolizer;
+	struct symbolizer *symbolizer;
 	uint16_t sm;
 	const struct figures_limits *limits;
 	struct choice *choices;
@@ -99,6 +99,7 @@ static int on_header(const struct cubin_image *image, void *userdata)
 	if (symbolizer_stopping(reading->symbolizer))
 		return -ECANCELED;
 	reading->device_code = true;
+	symbolizer_count(reading->symbolizer, &reading->symbolizer->stats.images[image->compression], 1);
 	/* Relocatable images are also contained in the linked image. */
 	if (image->relocatable)
 		return 1;
@@ -300,7 +301,7 @@ static void fit(struct figures *figures)
 		figures->entries = entries;
 }
 
-int figures_read(const struct symbolizer *symbolizer, const struct cubin_source *source, uint16_t sm,
+int figures_read(struct symbolizer *symbolizer, const struct cubin_source *source, uint16_t sm,
 		 const struct figures_limits *limits, struct figures **ret_figures)
 {
 	_cleanup_(figures_freep) struct figures *figures = calloc(1, sizeof(*figures));

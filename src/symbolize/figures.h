@@ -57,7 +57,7 @@ struct figures_limits {
 	size_t image_bytes, metadata_bytes;
 };
 /* -ENODATA, -ENOEXEC: no CUDA device code; -ECANCELED: the thread must stop. */
-int figures_read(const struct symbolizer *symbolizer, const struct cubin_source *source, uint16_t sm,
+int figures_read(struct symbolizer *symbolizer, const struct cubin_source *source, uint16_t sm,
 		 const struct figures_limits *limits, struct figures **ret_figures);
 void figures_free(struct figures *figures);
 DEFINE_CLEANUP(struct figures *, figures_free, figures_freep)

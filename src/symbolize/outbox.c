@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "proc/account.h"
+#include "proc/environment.h"
 #include "symbolize/client_private.h"
 
 enum { PENDING_FIRST = 64, PENDING_MAX = 16384, ENVIRONMENT_TRIES = 3, KEPT_MAX = 1 << 16 };
@@ -79,20 +82,27 @@ void kept_remove(struct symbols *s, pid_t pid, uint64_t incarnation)
 
 /* ---- environments ---- */
 
-static void finish_environment(struct symbols *s, uint32_t i, int error, const char *text, size_t n)
+static void finish_environment(struct symbols *s, uint32_t i, int state, const char *text, size_t n)
 {
 	uint32_t pid = s->environments[i].id.pid;
 
 	s->environments[i] = s->environments[--s->environments_n];
 	if (s->ops.environment)
-		s->ops.environment(pid, error, text, n, s->userdata);
+		s->ops.environment(pid, state, text, n, s->userdata);
 }
 
 int symbols_environment(struct symbols *s, struct process_id process)
 {
+	uint64_t account;
+
 	if (suspects_has_process(&s->suspects, process)) {
 		s->withheld++;
 		return -EPERM;
+	}
+	account = proc_account(s->config.symbolizer.proc_root, process.pid);
+	if (suspects_has_account(&s->suspects, account, clock_mono_ns())) {
+		s->withheld++;
+		return -EAGAIN;
 	}
 	for (uint32_t i = 0; i < s->environments_n; i++)
 		if (process_id_may_equal(s->environments[i].id, process))
@@ -104,17 +114,28 @@ int symbols_environment(struct symbols *s, struct process_id process)
 	return 0;
 }
 
+static int send_environment(struct symbols *s, const struct wire_request *request)
+{
+	int r;
+
+	if (!s->config.variables)
+		return symbols_send(s, request, sizeof(*request), -1);
+	strbuf_reset(&s->out);
+	r = wire_put_request(&s->out, request, s->config.variables);
+	return r < 0 ? r : symbols_send(s, s->out.data, s->out.len, -1);
+}
+
 int environments_send(struct symbols *s)
 {
 	for (uint32_t i = 0; i < s->environments_n; i++) {
 		struct environment_asked *asked = &s->environments[i];
 		const struct wire_request request = {
-			.kind = WIRE_ENVIRONMENT,
+			.kind = s->config.variables ? WIRE_JOB : WIRE_ENVIRONMENT,
 			.pid = asked->id.pid,
 			.start_ticks = asked->id.start_ticks,
 			.id = asked->wire_id ? asked->wire_id : ++s->seq,
 		};
-		int r = asked->wire_id ? 0 : symbols_send(s, &request, sizeof(request), -1);
+		int r = asked->wire_id ? 0 : send_environment(s, &request);
 
 		if (r < 0)
 			return r;
@@ -141,7 +162,8 @@ void environments_take(struct symbols *s, const char *message, size_t n)
 		return;
 	for (uint32_t i = 0; i < s->environments_n; i++)
 		if (s->environments[i].wire_id == fixed.id) {
-			finish_environment(s, i, fixed.error < 0 ? fixed.error : 0, text, fixed.n);
+			finish_environment(s, i, MIN(fixed.state, (int)PROC_ENVIRONMENT_UNKNOWN), text,
+					   fixed.n);
 			return;
 		}
 }

@@ -17,7 +17,9 @@
 #include "config.h"
 #include "helper/helper.h"
 #include "helper/message.h"
+#include "proc/device_nodes.h"
 #include "proc/environment.h"
+#include "proc/job.h"
 #include "symbolize/wire.h"
 
 enum { FIGURES_MS = 1000 };
@@ -80,6 +82,8 @@ static void share_figures(const struct serving *s)
 	atomic_store(&figures[WIRE_EVICTED], stats.evicted);
 	atomic_store(&figures[WIRE_LEFT_OUT], stats.left_out);
 	atomic_store(&figures[WIRE_BYTES], stats.bytes);
+	for (unsigned i = 0; i < CUBIN_COMPRESSIONS; i++)
+		atomic_store(&figures[WIRE_IMAGES + i], stats.images[i]);
 	atomic_store(&figures[WIRE_CPU_NS], (uint64_t)(stats.seconds * 1e9));
 }
 
@@ -103,15 +107,35 @@ static int look(struct serving *s, const struct wire_request *request, const cha
 	return send_message(s, &answer, sizeof(answer));
 }
 
-static int read_variables(struct serving *s, const struct wire_request *request)
+/* Behind the variables the nodes of its /dev, which no variable's name can be. */
+static size_t put_nodes(struct serving *s, uint32_t pid, char *to, size_t size)
+{
+	static const char name[] = PROC_DEVICE_NODES;
+	size_t n;
+
+	if (size < sizeof(name) ||
+	    proc_device_nodes(s->start.proc_root, pid, to + sizeof(name) - 1, size - sizeof(name), &n) < 0)
+		return 0;
+	memcpy(to, name, sizeof(name) - 1);
+	to[sizeof(name) - 1 + n] = '\0';
+	return sizeof(name) + n;
+}
+
+/* @names: for WIRE_JOB. */
+static int read_variables(struct serving *s, const struct wire_request *request, const char *names)
 {
 	struct wire_variables answer = { .kind = WIRE_VARIABLES, .id = request->id };
+	char *text = s->variables + sizeof(answer);
 	size_t n = 0;
 
 	progress_memory();
-	answer.error = proc_environment(s->start.proc_root, request->pid, s->variables + sizeof(answer),
-					WIRE_VARIABLES_MAX, &n);
-	answer.n = answer.error < 0 ? 0 : (uint32_t)n;
+	answer.state = request->kind == WIRE_JOB ? proc_job_environment(s->start.proc_root, request->pid,
+									names, text, WIRE_VARIABLES_MAX, &n) :
+						   proc_environment(s->start.proc_root, request->pid, text,
+								    WIRE_VARIABLES_MAX, &n);
+	if (answer.state >= 0 && request->kind != WIRE_JOB)
+		n += put_nodes(s, request->pid, text + n, WIRE_VARIABLES_MAX - n);
+	answer.n = answer.state < 0 ? 0 : (uint32_t)n;
 	memcpy(s->variables, &answer, sizeof(answer));
 	return send_message(s, s->variables, sizeof(answer) + answer.n);
 }
@@ -138,7 +162,8 @@ static int handle_message(struct serving *s, size_t n, int fd)
 		symbolizer_forget(s->symbolizer, (pid_t)request->pid, request->incarnation);
 		return 0;
 	case WIRE_ENVIRONMENT:
-		return read_variables(s, request);
+	case WIRE_JOB:
+		return read_variables(s, request, question.path ? question.path : "");
 	default:
 		return -EBADMSG;
 	}

@@ -23,6 +23,7 @@
 
 #include "base/macro.h"
 #include "base/process_id.h"
+#include "model/device_code.h"
 #include "model/kernel.h"
 #include "symbolize/progress.h"
 
@@ -63,6 +64,7 @@ struct symbolizer_question {
 	 * file, or 0 and "".
 	 */
 	const char *symbol;
+	bool symbol_last; /* a guess, used only where nothing else names the function */
 	uint64_t image;
 	const char *path;
 	/* order among questions and images; 0: that of the calls */
@@ -88,6 +90,7 @@ struct symbolizer_stats {
 	uint64_t named[KERNEL_SOURCES];
 	uint64_t files, files_read, files_failed, evicted, kernels;
 	uint64_t left_out; /* stubs and areas beyond a limit or unreadable */
+	uint64_t images[CUBIN_COMPRESSIONS]; /* of device code, met in files */
 	uint64_t bytes; /* of tables, now */
 	double seconds; /* CPU of the thread */
 };

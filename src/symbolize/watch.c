@@ -82,6 +82,7 @@ void shared_add_figures(const struct symbols *s, struct symbolizer_stats *stats)
 	stats->evicted = all[WIRE_EVICTED];
 	stats->left_out = all[WIRE_LEFT_OUT];
 	stats->bytes = all[WIRE_BYTES];
+	memcpy(stats->images, &all[WIRE_IMAGES], sizeof(stats->images));
 	stats->seconds = (double)all[WIRE_CPU_NS] / 1e9;
 }
 

@@ -40,6 +40,7 @@ int wire_put_question(struct strbuf *out, const struct symbolizer_question *ques
 		.symbol_n = text_bytes(question->symbol),
 		.path_n = text_bytes(question->path),
 		.sm = question->sm,
+		.symbol_last = question->symbol_last,
 	};
 
 	strbuf_add(out, (const char *)&request, sizeof(request));
@@ -85,6 +86,7 @@ int wire_take_question(const void *message, size_t n, struct symbolizer_question
 		.incarnation = request->incarnation,
 		.function = request->function,
 		.sm = request->sm,
+		.symbol_last = request->symbol_last,
 		.image = request->image,
 		.seq = request->seq,
 		.id = request->id,

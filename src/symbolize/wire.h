@@ -11,6 +11,7 @@
 
 #include "base/strbuf.h"
 #include "model/kernel.h"
+#include "model/device_code.h"
 #include "symbolize/progress.h"
 #include "symbolize/symbolize.h"
 
@@ -22,6 +23,7 @@ enum wire_kind {
 	WIRE_LOOK, /* with the file as its descriptor */
 	WIRE_FORGET,
 	WIRE_ENVIRONMENT,
+	WIRE_JOB, /* its path: names of variables, separated by commas */
 	/* from it */
 	WIRE_KERNEL,
 	WIRE_LOOKED,
@@ -50,6 +52,7 @@ struct wire_request {
 	uint32_t symbol_n, path_n; /* of the texts behind, with NUL; 0: none */
 	uint16_t sm;
 	uint8_t execution;
+	uint8_t symbol_last;
 };
 
 struct wire_kernel {
@@ -70,7 +73,7 @@ struct wire_looked {
 
 struct wire_variables {
 	uint32_t kind;
-	int32_t error;
+	int32_t state; /* enum proc_environment, or -errno */
 	uint64_t id;
 	uint32_t n; /* bytes behind: NAME=VALUE, each with NUL */
 };
@@ -84,7 +87,8 @@ enum wire_figure {
 	WIRE_LEFT_OUT,
 	WIRE_CPU_NS,
 	WIRE_BYTES,
-	WIRE_FIGURES
+	WIRE_IMAGES, /* by enum cubin_compression */
+	WIRE_FIGURES = WIRE_IMAGES + CUBIN_COMPRESSIONS
 };
 
 enum wire_lane { WIRE_LANE_MESSAGES, WIRE_LANE_WORK, WIRE_LANES };

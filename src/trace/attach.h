@@ -24,7 +24,7 @@ struct attachment;
 struct attach_config {
 	uint32_t ring_bytes; /* power of two, at least a page */
 	uint32_t threads, procs, stats; /* maximum entries of these maps; 0: the default */
-	uint32_t calls; /* call numbers are below this; 0: the number of rows in the table of probes */
+	uint32_t calls; /* call numbers are below this; 0: probe_calls_max() */
 	/* maximum threads in calls of layers above CUDA at once; 0: no such library is probed */
 	uint32_t layered_threads;
 	bool no_multi; /* use only trace events, for tests */
@@ -38,6 +38,7 @@ struct attach_site {
 	 * (TRACE_SITE_NO_RETURN)
 	 */
 	bool no_return;
+	bool reduced; /* for the budget: it had one, and will have it again */
 	uint32_t stack; /* bytes by which the stack pointer is below its value at the function's entry */
 	uint8_t code[24]; /* the file's bytes from the site on; for trace events */
 	uint8_t code_n;

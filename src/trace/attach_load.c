@@ -153,7 +153,7 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 	} sizes[] = {
 		{ "threads", either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT), true },
 		{ "layers", either(config->layered_threads, 1), true },
-		{ "specs", either(config->calls, probes_n), false },
+		{ "specs", either(config->calls, probe_calls_max()), false },
 		{ "procs", either(config->procs, PROCS), true },
 		{ "stats", stats, true },
 		{ "errors", stats, true },

@@ -45,18 +45,24 @@ static void on_process_ended(struct sums_process *process, void *userdata)
 	event_sinks_process_over(&engine->sinks, process->tgid, process->incarnation);
 }
 
+static int set_spec(struct trace_engine *engine, uint16_t call)
+{
+	const struct probe *probe = probe_at(call);
+	struct trace_spec spec = probe_spec(probe);
+
+	if (engine->config.return_probes && probe->may_return)
+		spec.flags |= TRACE_SPEC_RETURNS;
+	if (engine->config.events && engine->config.every_call)
+		spec.flags |= TRACE_SPEC_EVENT;
+	if (!engine->config.events)
+		spec.flags &= (uint8_t)~TRACE_SPEC_EVENT;
+	return attach_set_spec(engine->backend, call, &spec);
+}
+
 static int set_specs(struct trace_engine *engine)
 {
-	for (uint16_t call = 0; call < probes_n; call++) {
-		struct trace_spec spec = probe_spec(&probes[call]);
-
-		if (engine->config.return_probes && probes[call].may_return)
-			spec.flags |= TRACE_SPEC_RETURNS;
-		if (engine->config.events && engine->config.every_call)
-			spec.flags |= TRACE_SPEC_EVENT;
-		if (!engine->config.events)
-			spec.flags &= (uint8_t)~TRACE_SPEC_EVENT;
-		int r = attach_set_spec(engine->backend, call, &spec);
+	for (uint16_t call = 0; call < probe_calls(); call++) {
+		int r = set_spec(engine, call);
 
 		if (r < 0)
 			return r;
@@ -64,9 +70,19 @@ static int set_specs(struct trace_engine *engine)
 	return 0;
 }
 
+static int user_row(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call, void *userdata)
+{
+	uint16_t before = probe_calls();
+	int r = probe_of_user(user, symbol, of_users, ret_call);
+
+	return r == 0 && *ret_call == before ? set_spec(userdata, *ret_call) : r;
+}
+
 /* Maximum threads in calls of layers above CUDA; 0: no such library is probed. */
 static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
 {
+	if (library_user()->n > 0)
+		return LAYERED_THREADS;
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
 		if (libraries[i] && probe_libraries[i].layer > TRACE_LAYER_CUDA &&
 		    probe_libraries[i].layer < TRACE_LAYERS)
@@ -118,6 +134,13 @@ static int check_reader(const struct trace_engine *engine, struct attach_error *
 	return r;
 }
 
+static int start_arguments(struct trace_engine *engine)
+{
+	int r = arguments_init(&engine->arguments);
+
+	return r == 0 ? event_sinks_add(&engine->sinks, &engine->arguments.sink) : r;
+}
+
 static int start(struct trace_engine *engine, struct attach_error *ret_error)
 {
 	static const struct sums_ops ops = { .hits = engine_hits, .ended = on_process_ended };
@@ -142,18 +165,25 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 	r = find_rules(engine);
 	if (r < 0)
 		return r;
-	engine->hit_ns = calloc(probes_n, sizeof(*engine->hit_ns));
-	if (!engine->hit_ns)
+	engine->hit_ns = calloc(probe_calls_max(), sizeof(*engine->hit_ns));
+	engine->entry_ns = calloc(probe_calls_max(), sizeof(*engine->entry_ns));
+	if (!engine->hit_ns || !engine->entry_ns)
 		return -ENOMEM;
 	engine->probing = (struct files_config){
 		.backend = engine->backend,
 		.query = &engine->query,
 		.returns = engine->config.return_probes,
 		.pid = engine->config.follow ? 0 : engine->config.pid,
+		.no_launch_returns = engine->config.no_launch_returns,
 		.hit_ns = engine->hit_ns,
+		.entry_ns = engine->entry_ns,
+		.user_row = user_row,
+		.userdata = engine,
 	};
 	choose_libraries(engine);
 	r = set_specs(engine);
+	if (r == 0 && library_user()->n > 0)
+		r = start_arguments(engine);
 	if (r == 0)
 		r = ring_order_init(&engine->order, (uint32_t)libbpf_num_possible_cpus());
 	if (r == 0)
@@ -232,8 +262,10 @@ void trace_engine_free(struct trace_engine *engine)
 	sums_done(&engine->sums);
 	ring_unmap(&engine->ring);
 	ring_order_done(&engine->order);
+	arguments_done(&engine->arguments);
 	free(engine->scratch);
 	free(engine->hit_ns);
+	free(engine->entry_ns);
 	attach_backend_free(engine->backend);
 	sd_event_unref(engine->event);
 	free(engine);
@@ -336,11 +368,16 @@ int trace_engine_each(struct trace_engine *engine,
 	return r;
 }
 
+const struct argument_figures *trace_engine_arguments(const struct trace_engine *engine, uint16_t call)
+{
+	return arguments_of(&engine->arguments, call);
+}
+
 void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
 			 uint32_t *ret_n)
 {
 	*ret_sums = (const struct trace_sum *const *)engine->sums.totals;
-	*ret_n = probes_n;
+	*ret_n = probe_calls();
 }
 
 static void count_files(const struct trace_engine *engine, struct trace_engine_status *status)
@@ -381,6 +418,7 @@ void trace_engine_status(struct trace_engine *engine, struct trace_engine_status
 		.rules = engine->query.rules,
 		.no_returns = engine->no_returns,
 	};
+	memcpy(ret_status->received_by_type, engine->order.by_type, sizeof(ret_status->received_by_type));
 	memcpy(ret_status->lost, c->lost, sizeof(c->lost));
 	memcpy(ret_status->refused, c->refused, sizeof(c->refused));
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++)

@@ -26,10 +26,12 @@
 #include "trace/attach.h"
 #include "trace/probe.h"
 #include "trace/site.h"
+#include "trace/site_list.h"
 #include "trace/target.h"
 
 enum { TRACE_ERROR_CODES_MAX = TRACE_CODES_MAX + 1 /* the others */ };
 
+struct argument_figures;
 struct trace_engine;
 
 struct trace_engine_config {
@@ -44,6 +46,7 @@ struct trace_engine_config {
 	 * harm (trace_engine_status.rules.returns), after a notice.
 	 */
 	bool return_probes;
+	bool no_launch_returns; /* launches are probed at entry only; for the driver alone */
 	/*
 	 * without @pid: the helper program, NULL for gpusonde-reader, and which files are trusted
 	 * (proc/trust.h, checked), NULL for none
@@ -95,6 +98,7 @@ enum trace_incomplete {
 	/* it maps a library that is not read, since its pages could be withheld (proc/trust.h) */
 	TRACE_INCOMPLETE_UNTRUSTED = 1 << 6,
 	TRACE_INCOMPLETE_UNCOUNTED = 1 << 7, /* no room for its entries in tables of the kernel side */
+	TRACE_INCOMPLETE_LAUNCH_RETURNS = 1 << 8, /* launches are probed at entry only */
 };
 
 struct trace_process_sum {
@@ -112,6 +116,7 @@ struct trace_process_sum {
 struct trace_engine_status {
 	const char *backend;
 	uint64_t produced, received, dropped; /* events, all CPUs */
+	uint64_t received_by_type[TRACE_EVENTS]; /* the valid ones */
 	uint64_t unknown_events, bad_events; /* received, of an unknown type; with an invalid size or CPU */
 	uint64_t hits, return_hits, abandoned, unmatched, unidentified;
 	__u64 lost[TRACE_TABLES], refused[TRACE_TABLES]; /* as in struct trace_counters */
@@ -166,7 +171,14 @@ int trace_engine_each(struct trace_engine *engine,
  */
 void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
 			 uint32_t *ret_n);
+/*
+ * Figures of the arguments of a function that the user named (trace/arguments.h), as of the last event;
+ * NULL: none seen. Valid until the next one.
+ */
+const struct argument_figures *trace_engine_arguments(const struct trace_engine *engine, uint16_t call);
 void trace_engine_status(struct trace_engine *engine, struct trace_engine_status *ret_status);
+/* The name of a process that is traced now. NULL: not known. */
+const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid);
 /* Probes a file before @pid maps it, and counts it as mapped. 0 also when it is not a target. */
 int trace_engine_offer(struct trace_engine *engine, pid_t pid, int fd, const char *path);
 
@@ -185,7 +197,11 @@ uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
  * listed as refused.
  */
 struct trace_listing {
-	const struct probe *probe; /* or the one that @symbol is a newer version of, which is never chosen */
+	/*
+	 * or the one that @symbol is a newer version of, which is never chosen; NULL: of @user
+	 */
+	const struct probe *probe;
+	unsigned user; /* which of the user's probes matches it, from 1; 0: none */
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
@@ -201,6 +217,14 @@ struct trace_listing {
  * any library, or so many symbols that none of these was found in time.
  */
 #define TRACE_LIST_CPU_NS (INT64_C(900) * 1000 * 1000)
-enum { TRACE_LIST_CODE_MAX = 1 << 20 };
-int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct site_rules *rules,
-		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata);
+enum {
+	TRACE_LIST_CODE_MAX = 1 << 20,
+	TRACE_LIST_USER_CODE_MAX = 32 << 20, /* of functions that the user names */
+};
+/*
+ * *ret_more, which may be NULL: functions that the user's probes match and that are not listed, for want of
+ * room.
+ */
+int trace_list_sites(int fd, const struct site_query *query,
+		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata,
+		     uint32_t *ret_more);

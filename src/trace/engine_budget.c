@@ -7,17 +7,34 @@
 #include "base/text.h"
 #include "trace/engine_private.h"
 
+/* Whether the call's return probes are taken away in all files of the process that have it. */
+static bool is_reduced(const struct trace_engine *engine, const struct sums_process *process, uint16_t call)
+{
+	const struct mapper *mapper = call < probe_calls() ? engine_mapper(engine, process->tgid) : NULL;
+	bool reduced = false;
+
+	for (uint8_t i = 0; mapper && i < mapper->files_n; i++) {
+		const struct file_group *group = &mapper->files[i]->groups[probe_at(call)->group];
+
+		if (group->entries && !group->reduced.taken)
+			return false;
+		reduced |= group->entries != NULL;
+	}
+	return reduced;
+}
+
 void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested,
 		 void *userdata)
 {
 	struct trace_engine *engine = userdata;
-	double cost_ns = (double)(counted + nested) * engine->hit_ns[call];
-	bool event = call < probes_n && engine->config.events && !(process->flags & TRACE_PROC_QUIET) &&
-		     (engine->config.every_call || probes[call].spec.flags & TRACE_SPEC_EVENT);
+	double cost_ns = (double)(counted + nested) *
+			 (is_reduced(engine, process, call) ? engine->entry_ns : engine->hit_ns)[call];
+	bool event = call < probe_calls() && engine->config.events && !(process->flags & TRACE_PROC_QUIET) &&
+		     (engine->config.every_call || probe_at(call)->spec.flags & TRACE_SPEC_EVENT);
 
 	engine->cost_ns += cost_ns;
-	if (call < probes_n)
-		budget_add(&process->budget, probes[call].group, cost_ns, event ? (double)counted : 0);
+	if (call < probe_calls())
+		budget_add(&process->budget, probe_at(call)->group, cost_ns, event ? (double)counted : 0);
 }
 
 static void quiet(struct trace_engine *engine, struct sums_process *process, int64_t now, const char *why)
@@ -74,11 +91,44 @@ static void mark_mappers(struct trace_engine *engine)
 	}
 }
 
+/*
+ * Before launches are given up, they lose their return probes. Where the runtime is probed as well this
+ * would count the driver's launch within one of the runtime's again. False: nothing was left to take away.
+ */
+static bool reduce(struct trace_engine *engine, const struct sums_process *process, enum probe_group group,
+		   int64_t now)
+{
+	struct mapper *mapper = engine_mapper(engine, process->tgid);
+	bool any = false;
+
+	if (group != PROBE_GROUP_LAUNCH || engine->query.libraries[PROBE_CUDART])
+		return false;
+	for (uint8_t i = 0; mapper && i < mapper->files_n; i++) {
+		struct file_probes *file = mapper->files[i];
+		const struct target_file *target = target_of(engine, file);
+
+		if (!file->groups[group].returns || !target)
+			continue;
+		any |= files_reduce(&engine->probing, file, target->fd, group, now) == 0;
+		engine_notice(engine, LOG_NOTICE,
+			      "tracing process %u takes %.1f %% of a core, more than trace.max_overhead: the "
+			      "returns of %s calls of %s are not probed for %llds",
+			      process->tgid, 100 * process->budget.overhead, probe_group_name(group),
+			      target->path,
+			      (long long)(file->groups[group].reduced.length_ns / NSEC_PER_SEC));
+	}
+	if (any)
+		mark_mappers(engine);
+	return any;
+}
+
 static void give_up(struct trace_engine *engine, const struct sums_process *process, enum probe_group group,
 		    int64_t now)
 {
 	struct mapper *mapper = engine_mapper(engine, process->tgid);
 
+	if (reduce(engine, process, group, now))
+		return;
 	for (uint8_t i = 0; mapper && i < mapper->files_n; i++) {
 		struct file_probes *file = mapper->files[i];
 		const struct target_file *target = target_of(engine, file);
@@ -97,6 +147,16 @@ static void give_up(struct trace_engine *engine, const struct sums_process *proc
 	mark_mappers(engine);
 }
 
+static void restore(struct trace_engine *engine, const struct target_file *target, enum probe_group group,
+		    int64_t now)
+{
+	int r = files_restore(&engine->probing, target->data, target->fd, group, now);
+
+	engine_notice(engine, r < 0 ? LOG_WARNING : LOG_NOTICE,
+		      "returns of %s calls of %s are probed again%s%s", probe_group_name(group), target->path,
+		      r < 0 ? ", or would be: " : "", r < 0 ? strerror(-r) : "");
+}
+
 static void take_back(struct trace_engine *engine, int64_t now)
 {
 	for (uint32_t i = 0; i < engine->files_n; i++) {
@@ -105,6 +165,8 @@ static void take_back(struct trace_engine *engine, int64_t now)
 		for (int g = 0; g < PROBE_GROUPS; g++) {
 			int r;
 
+			if (budget_due(&file->groups[g].reduced, now))
+				restore(engine, engine->files[i], (enum probe_group)g, now);
 			if (!budget_due(&file->groups[g].budget, now))
 				continue;
 			r = files_take_back(&engine->probing, file, engine->files[i]->fd, (enum probe_group)g,

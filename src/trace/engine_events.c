@@ -19,6 +19,13 @@ static void take_name(struct sums_process *process, const struct trace_process *
 	process->no_event = false;
 }
 
+const char *trace_engine_comm(const struct trace_engine *engine, uint32_t tgid)
+{
+	const struct sums_process *process = sums_find(&engine->sums, tgid);
+
+	return process && process->comm[0] ? process->comm : NULL;
+}
+
 static struct sums_process *process_seen(struct trace_engine *engine, uint32_t tgid, uint64_t incarnation)
 {
 	struct sums_process *process;

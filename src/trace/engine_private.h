@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/hashmap.h"
+#include "trace/arguments.h"
 #include "trace/engine.h"
 #include "trace/files.h"
 #include "trace/ring.h"
@@ -37,6 +38,7 @@ struct mapper {
 struct trace_engine {
 	struct trace_engine_config config;
 	struct event_sinks sinks;
+	struct arguments arguments; /* of the user's probes */
 	struct trace_engine_ops ops;
 	void *userdata;
 	sd_event *event;
@@ -47,6 +49,7 @@ struct trace_engine {
 	struct files_config probing;
 	struct site_query query;
 	uint32_t *hit_ns; /* by call: cost of a hit */
+	uint32_t *entry_ns; /* the same without its return probe */
 	bool driver_only;
 
 	struct ring ring;

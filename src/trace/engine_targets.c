@@ -71,15 +71,54 @@ static void report_unprobed(struct trace_engine *engine, const struct target_fil
 			file->path, made->refused, attached + made->refused, file->path);
 }
 
+/* What the user's probes did not get, of those functions of a file that they match. */
+static void report_user(struct trace_engine *engine, const struct target_file *file,
+			const struct file_probes *made)
+{
+	const uint64_t id[] = { file->dev, file->ino, 1 };
+	uint64_t key = hash_bytes(id, sizeof(id));
+	uint32_t reported;
+
+	if (made->user.refused + made->user.no_returns + made->user.more == 0 ||
+	    hashmap_get(&engine->reported_files, key, &reported) ||
+	    engine->reported_files.count >= REPORTED_FILES_MAX ||
+	    hashmap_put(&engine->reported_files, key, made->user.matched) < 0)
+		return;
+	if (made->user.refused > 0)
+		engine_notice(engine, LOG_WARNING,
+			      "%s: %u of %u functions that your probes match have no probe: gpusonde "
+			      "probes %s "
+			      "with your --probe shows why",
+			      file->path, made->user.refused, made->user.matched, file->path);
+	if (made->user.no_returns > 0)
+		engine_notice(engine, LOG_WARNING,
+			      "%s: %u of %u functions that your probes match are only counted: they are "
+			      "C++ or "
+			      "Rust, which may throw, or their return cannot be probed safely here",
+			      file->path, made->user.no_returns, made->user.matched);
+	if (made->user.more > 0)
+		engine_notice(engine, LOG_WARNING,
+			      "%s: %u more functions that your probes match are not probed: there is no "
+			      "room for "
+			      "them; narrow the patterns",
+			      file->path, made->user.more);
+}
+
 static int on_file(struct target_file *file, const struct site_list *sites, void *userdata)
 {
 	struct trace_engine *engine = userdata;
 	_cleanup_free_ struct site_list *read = NULL;
 	struct file_probes *made;
-	int r = sites ? 0 : site_list_read(file->fd, file->path, &engine->query, &read);
+	struct site_query query = engine->query;
+	int r = 0;
 
+	query.users =
+		file->no_user ? 0 : library_of_path(file->path, strlen(file->path)) & library_user_bits();
+	if (!sites)
+		r = site_list_read(file->fd, &query, &read);
 	if (r == 0)
-		r = files_attach(&engine->probing, file->fd, sites ? sites : read, &made);
+		r = files_attach(&engine->probing, file->fd, sites ? sites : read, query.users,
+				 file->of_users, &made);
 
 	if (r == -ENOENT || r == -ENOEXEC)
 		return -ENOENT;
@@ -92,6 +131,7 @@ static int on_file(struct target_file *file, const struct site_list *sites, void
 		return r;
 	}
 	report_unprobed(engine, file, made);
+	report_user(engine, file, made);
 	r = file_add(engine, file);
 	if (r < 0) {
 		files_free(made);
@@ -187,8 +227,7 @@ static enum late lateness(struct trace_engine *engine, uint32_t tgid, const stru
 {
 	struct target_stats stats;
 
-	/* Only setenv of the C library is probed; variables that were set before are read from /proc. */
-	if (engine->offering || file->only_companions)
+	if (engine->offering)
 		return LATE_NOT;
 	targets_stats(engine->targets, &stats);
 	if (!stats.looked)
@@ -230,7 +269,9 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 				strerror(-r));
 		engine_events_arm(engine);
 	}
-	mapper->late = MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
+	if (!((struct file_probes *)file->data)->user_only)
+		mapper->late =
+			MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
 	process = sums_find(&engine->sums, mapper->tgid);
 	if (process)
 		process->incomplete |= engine_incomplete(engine, process);
@@ -287,9 +328,10 @@ static bool is_late(const struct mapper *mapper, const struct sums_process *proc
 	if (mapper->late != LATE_MAYBE)
 		return mapper->late == LATE_SURELY;
 	for (uint16_t i = 0; i < process->calls_n; i++) {
-		enum trace_op op = probes[process->calls[i].call].spec.op;
+		const struct probe *probe = probe_at(process->calls[i].call);
+		enum trace_op op = probe->spec.op;
 
-		if (op != TRACE_OP_FUNCTION_REGISTER)
+		if (op != TRACE_OP_FUNCTION_REGISTER && !probe->user)
 			return op != TRACE_OP_INIT;
 	}
 	return false;
@@ -312,6 +354,9 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 			bits |= TRACE_INCOMPLETE_SITES;
 		if (mapper->files[i]->no_returns > 0)
 			bits |= TRACE_INCOMPLETE_NO_RETURNS;
+		if (engine->config.no_launch_returns ||
+		    mapper->files[i]->groups[PROBE_GROUP_LAUNCH].reduced.taken)
+			bits |= TRACE_INCOMPLETE_LAUNCH_RETURNS;
 		if (files_groups_given_up(mapper->files[i]))
 			bits |= TRACE_INCOMPLETE_GIVEN_UP;
 	}
@@ -376,7 +421,7 @@ static void report_missing(struct trace_engine *engine)
 
 static unsigned roles_wanted(const bool libraries[PROBE_LIBRARIES])
 {
-	unsigned roles = 0;
+	unsigned roles = library_user_bits();
 
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
 		if (libraries[i])

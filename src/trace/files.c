@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
+
 enum {
 	SITES_PER_PROBE = 4, /* sites of a file for each row: a name may have several functions */
 	TRIES_MAX = 64, /* attachments made to find what the kernel refuses in one group */
@@ -15,7 +17,10 @@ struct gathering {
 	const struct files_config *config;
 	struct file_probes *file;
 	int fd;
-	uint32_t sites_n;
+	unsigned users;
+	bool of_users;
+	const char *name; /* of the next entry that is the user's */
+	uint32_t sites_n; /* of the table's functions */
 };
 
 /* Used where it could not be measured. From a machine of 2026, in the middle of published measurements. */
@@ -49,19 +54,67 @@ static int append(struct file_group *group, const struct attach_site *site)
 	return 0;
 }
 
-static int gather(struct gathering *g, const struct site_entry *entry)
+static int add_site(struct gathering *g, const struct site_entry *entry, uint16_t call)
 {
 	const struct files_config *config = g->config;
-	const struct probe *probe = &probes[entry->call];
+	const struct probe *probe = probe_at(call);
 	struct attach_site wanted = {
 		.offset = entry->offset,
-		.call = entry->call,
+		.call = call,
 		.stack = entry->stack > 0 ? (uint32_t)entry->stack : 0,
 	};
-	uint32_t cost;
+	bool launch = probe->group == PROBE_GROUP_LAUNCH;
+	uint32_t cost, entry_cost;
 	ssize_t n;
 
-	g->file->only_companions &= probe_libraries[probe->library].companion;
+	/* Two names of one function share the probe of the first name. */
+	if (has_offset(g->file, wanted.offset))
+		return 0;
+	wanted.no_return =
+		!(config->returns && probe->may_return && (entry->flags & SITE_ENTRY_MAY_RETURN)) ||
+		(launch && config->no_launch_returns);
+	n = pread(g->fd, wanted.code, sizeof(wanted.code), (off_t)wanted.offset);
+	wanted.code_n = n > 0 ? (uint8_t)n : 0;
+	entry_cost = config->query->rules.entry_ns[entry->class];
+	cost = wanted.no_return ? entry_cost : config->query->rules.return_ns[entry->class];
+	if (cost == 0)
+		cost = hit_ns_usual[entry->class];
+	if (entry_cost == 0)
+		entry_cost = hit_ns_usual[entry->class];
+	config->hit_ns[call] = MAX(config->hit_ns[call], cost);
+	config->entry_ns[call] = MAX(config->entry_ns[call], entry_cost);
+	return append(&g->file->groups[probe->group], &wanted);
+}
+
+/* One of a function that one of the user's probes matches. */
+static int gather_user(struct gathering *g, const struct site_entry *entry)
+{
+	const char *name = g->name;
+	uint16_t call;
+	int r;
+
+	g->name += strlen(name) + 1;
+	g->file->user.matched++;
+	if (!(entry->flags & SITE_ENTRY_CHOSEN) || !text_is_printable(name)) {
+		g->file->user.refused++;
+		return 0;
+	}
+	/* What a helper says of the name is checked: it may be another one's. */
+	r = library_user_of(g->users, name) == entry->call + 1U ?
+		    g->config->user_row(entry->call, name, g->of_users, &call, g->config->userdata) :
+		    -ENOSPC;
+	if (r == -ENOSPC) {
+		g->file->user.matched--;
+		g->file->user.more++;
+		return 0;
+	}
+	return r < 0 ? r : add_site(g, entry, call);
+}
+
+static int gather(struct gathering *g, const struct site_entry *entry)
+{
+	if (entry->flags & SITE_ENTRY_USER)
+		return gather_user(g, entry);
 	if (entry->flags & SITE_ENTRY_LEFT_TO_DRIVER) {
 		g->file->left_to_driver = true;
 		return 0;
@@ -70,19 +123,8 @@ static int gather(struct gathering *g, const struct site_entry *entry)
 		g->file->refused++;
 		return 0;
 	}
-	/* Two names of one function share the probe of the first name. */
-	if (has_offset(g->file, wanted.offset))
-		return 0;
-	wanted.no_return = !(config->returns && probe->may_return && (entry->flags & SITE_ENTRY_MAY_RETURN));
-	n = pread(g->fd, wanted.code, sizeof(wanted.code), (off_t)wanted.offset);
-	wanted.code_n = n > 0 ? (uint8_t)n : 0;
-	cost = wanted.no_return ? config->query->rules.entry_ns[entry->class] :
-				  config->query->rules.return_ns[entry->class];
-	if (cost == 0)
-		cost = hit_ns_usual[entry->class];
-	config->hit_ns[entry->call] = MAX(config->hit_ns[entry->call], cost);
 	g->sites_n++;
-	return append(&g->file->groups[probe->group], &wanted);
+	return add_site(g, entry, entry->call);
 }
 
 /* ---- attaching ---- */
@@ -187,38 +229,48 @@ static int attach_group(const struct files_config *config, int fd, struct file_g
 	return 0;
 }
 
-static bool probe_may_return(uint16_t call)
+/* Without those that launches shall not have. */
+static void count_no_returns(const struct files_config *config, struct file_probes *file)
 {
-	return probes[call].may_return;
+	for (int g = 0; g < PROBE_GROUPS; g++) {
+		if (g == PROBE_GROUP_LAUNCH && config->no_launch_returns)
+			continue;
+		for (uint32_t i = 0; i < file->groups[g].sites_n; i++) {
+			const struct attach_site *site = &file->groups[g].sites[i];
+			const struct probe *probe = probe_at(site->call);
+
+			if (!site->no_return)
+				continue;
+			if (probe->user)
+				file->user.no_returns += library_user()->at[probe->user - 1].returns;
+			else
+				file->no_returns += probe->may_return;
+		}
+	}
 }
 
-static uint32_t count_no_returns(const struct file_probes *file)
-{
-	uint32_t n = 0;
-
-	for (int g = 0; g < PROBE_GROUPS; g++)
-		for (uint32_t i = 0; i < file->groups[g].sites_n; i++)
-			n += file->groups[g].sites[i].no_return &&
-			     probe_may_return(file->groups[g].sites[i].call);
-	return n;
-}
-
-int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
-		 struct file_probes **ret_probes)
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites, unsigned users,
+		 bool of_users, struct file_probes **ret_probes)
 {
 	_cleanup_(files_freep) struct file_probes *file = calloc(1, sizeof(*file));
-	struct gathering gathering = { .config = config, .file = file, .fd = fd };
+	struct gathering gathering = { .config = config,
+				       .file = file,
+				       .fd = fd,
+				       .users = users,
+				       .of_users = of_users,
+				       .name = site_list_names(sites) };
 	int r, error = 0;
 
 	if (!file)
 		return -ENOMEM;
-	file->only_companions = true;
 	for (uint32_t i = 0; i < sites->n; i++) {
 		r = gather(&gathering, &sites->at[i]);
 		if (r < 0)
 			return r;
 	}
-	if (gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver)
+	file->user.more += sites->more;
+	file->user_only = gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver;
+	if (file->user_only && file->user.matched + file->user.more == 0)
 		return -ENOENT;
 	for (int g = 0; g < PROBE_GROUPS; g++) {
 		struct file_group *group = &file->groups[g];
@@ -229,11 +281,11 @@ int files_attach(const struct files_config *config, int fd, const struct site_li
 			group->sites_n = 0;
 			error = r;
 		}
-		file->refused += wanted - group->sites_n;
+		*(g == PROBE_GROUP_USER ? &file->user.refused : &file->refused) += wanted - group->sites_n;
 	}
 	if (error < 0 && files_attached(file) == 0)
 		return error;
-	file->no_returns = count_no_returns(file);
+	count_no_returns(config, file);
 	*ret_probes = TAKE_PTR(file);
 	return 0;
 }
@@ -266,12 +318,18 @@ void files_free(struct file_probes *file)
 	free(file);
 }
 
+/* What is open in the kernel side when the probes change will never return. */
+static void abandon(const struct files_config *config, const struct file_group *group)
+{
+	for (uint32_t i = 0; i < group->sites_n; i++)
+		attach_call_gone(config->backend, group->sites[i].call);
+}
+
 void files_give_up(const struct files_config *config, struct file_probes *file, enum probe_group group,
 		   int64_t now_ns)
 {
 	detach(&file->groups[group]);
-	for (uint32_t i = 0; i < file->groups[group].sites_n; i++)
-		attach_call_gone(config->backend, file->groups[group].sites[i].call);
+	abandon(config, &file->groups[group]);
 	budget_take(&file->groups[group].budget, now_ns);
 }
 
@@ -282,6 +340,51 @@ int files_take_back(const struct files_config *config, struct file_probes *file,
 
 	if (r == 0)
 		budget_give_back(&file->groups[group].budget, now_ns);
+	return r;
+}
+
+static void set_reduced(struct file_group *group, bool reduced)
+{
+	for (uint32_t i = 0; i < group->sites_n; i++) {
+		struct attach_site *site = &group->sites[i];
+
+		if (reduced ? site->no_return : !site->reduced)
+			continue;
+		site->reduced = site->no_return = reduced;
+	}
+}
+
+int files_reduce(const struct files_config *config, struct file_probes *file, int fd, enum probe_group which,
+		 int64_t now_ns)
+{
+	struct file_group *group = &file->groups[which];
+	int r;
+
+	detach(group);
+	abandon(config, group);
+	set_reduced(group, true);
+	r = attach_group(config, fd, group);
+	budget_take(&group->reduced, now_ns);
+	if (r < 0)
+		budget_take(&group->budget, now_ns);
+	return r;
+}
+
+int files_restore(const struct files_config *config, struct file_probes *file, int fd, enum probe_group which,
+		  int64_t now_ns)
+{
+	struct file_group *group = &file->groups[which];
+	int r = 0;
+
+	set_reduced(group, false);
+	budget_give_back(&group->reduced, now_ns);
+	if (group->budget.taken)
+		return 0; /* with the probes themselves */
+	detach(group);
+	abandon(config, group);
+	r = attach_group(config, fd, group);
+	if (r < 0)
+		budget_take(&group->budget, now_ns);
 	return r;
 }
 

@@ -21,7 +21,8 @@ struct file_group {
 	struct attach_site *sites;
 	uint32_t sites_n;
 	struct attachment *entries, *returns;
-	struct budget_backoff budget;
+	struct budget_backoff budget; /* given up */
+	struct budget_backoff reduced; /* probed at entry only */
 };
 
 struct file_probes {
@@ -30,7 +31,17 @@ struct file_probes {
 	/* some have none because the driver's are probed instead (trace_listing.left_to_driver) */
 	bool left_to_driver;
 	uint32_t no_returns; /* probed only at entry, although a return probe was wanted */
-	bool only_companions; /* has only functions of companions (struct library) */
+	bool user_only; /* none but the user's probes: it says nothing of CUDA */
+	/*
+	 * the same figures of the user's probes, which the figures above leave out, since no figure of CUDA
+	 * becomes incomplete by them
+	 */
+	struct {
+		uint32_t matched; /* functions */
+		uint32_t refused; /* of them, no safe site, or refused by the kernel */
+		uint32_t no_returns;
+		uint32_t more; /* further ones, for which there is no room */
+	} user;
 	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were attached */
 	int64_t attached_boot_ns;
 };
@@ -39,13 +50,24 @@ struct files_config {
 	struct attach_backend *backend;
 	const struct site_query *query; /* what is listed */
 	bool returns; /* config.return_probes */
+	bool no_launch_returns;
 	pid_t pid;
-	uint32_t *hit_ns; /* by call: cost of a hit; raised to that of its most expensive site */
+	/* makes the row of a function that one of the user's probes matches (probe_of_user()) */
+	int (*user_row)(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call, void *userdata);
+	void *userdata;
+	/*
+	 * by call: cost of a hit, with its return probe and without; raised to that of its most expensive
+	 * site
+	 */
+	uint32_t *hit_ns, *entry_ns;
 };
 
-/* Attaches the sites of a file, in groups. -ENOENT: it has no probed function. */
-int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
-		 struct file_probes **ret_probes);
+/*
+ * Attaches the sites of a file, in groups. @users: LIBRARY_USER_BIT() of the user's probes that apply to it;
+ * of others nothing is attached. @of_users: users can write to it. -ENOENT: it has no probed function.
+ */
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites, unsigned users,
+		 bool of_users, struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
 /* For a file that no process maps any more: detaches without waiting for the kernel. */
@@ -55,6 +77,16 @@ void files_give_up(const struct files_config *config, struct file_probes *file, 
 		   int64_t now_ns);
 int files_take_back(const struct files_config *config, struct file_probes *file, int fd,
 		    enum probe_group group, int64_t now_ns);
+
+/*
+ * Takes the return probes of a group away: its calls are still counted, their results and durations
+ * unknown. On an error the group is given up.
+ */
+int files_reduce(const struct files_config *config, struct file_probes *file, int fd, enum probe_group group,
+		 int64_t now_ns);
+/* Undoes it. On an error the group is given up. */
+int files_restore(const struct files_config *config, struct file_probes *file, int fd, enum probe_group group,
+		  int64_t now_ns);
 
 uint32_t files_attached(const struct file_probes *file); /* number of sites that are attached now */
 uint32_t files_given_up(const struct file_probes *file); /* number of sites that are given up now */

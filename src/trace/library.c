@@ -25,7 +25,56 @@ const struct library probe_libraries[PROBE_LIBRARIES] = {
 			  ##__VA_ARGS__ },
 #include "trace/libraries.def"
 };
-_Static_assert(PROBE_LIBRARIES < 31, "sets of libraries are bits of an unsigned");
+/* The last bit is TARGET_ROLE_ANY. */
+_Static_assert(PROBE_LIBRARIES + USER_PROBES_MAX <= 30, "sets of libraries are bits of an unsigned");
+
+static struct user_probes user_probes;
+
+void library_set_user(const struct user_probes *user)
+{
+	user_probes = *user;
+}
+
+void library_set_user_text(const char *text)
+{
+	struct strbuf errors;
+
+	strbuf_init(&errors, 0);
+	if (user_probes_parse(text ? text : "", &user_probes, &errors) < 0)
+		user_probes = (struct user_probes){ 0 };
+	strbuf_done(&errors);
+}
+
+const struct user_probes *library_user(void)
+{
+	return &user_probes;
+}
+
+unsigned library_user_of(unsigned bits, const char *symbol)
+{
+	for (unsigned i = 0; bits && i < user_probes.n; i++)
+		if (bits & LIBRARY_USER_BIT(i) && user_probe_matches(&user_probes.at[i], symbol))
+			return i + 1;
+	return 0;
+}
+
+bool library_user_has_arguments(void)
+{
+	bool has = false;
+
+	for (unsigned i = 0; i < user_probes.n; i++)
+		has |= user_probes.at[i].args_n > 0;
+	return has;
+}
+
+unsigned library_user_bits(void)
+{
+	unsigned bits = 0;
+
+	for (unsigned i = 0; i < user_probes.n; i++)
+		bits |= LIBRARY_USER_BIT(i);
+	return bits;
+}
 
 static bool has_name(const struct library *library, const char *name, size_t n)
 {
@@ -48,15 +97,8 @@ unsigned library_of_path(const char *path, size_t path_n)
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
 		if (has_name(&probe_libraries[i], name, n))
 			found |= LIBRARY_BIT(i);
-	return found;
-}
-
-unsigned library_companions(void)
-{
-	unsigned found = 0;
-
-	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		if (probe_libraries[i].companion)
-			found |= LIBRARY_BIT(i);
+	for (unsigned i = 0; i < user_probes.n; i++)
+		if (user_probe_has_library(&user_probes.at[i], path, path_n))
+			found |= LIBRARY_USER_BIT(i);
 	return found;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "bpf/event.h"
+#include "userprobe/userprobe.h"
 
 enum probe_library {
 #define LIBRARY(id_, ...) PROBE_##id_,
@@ -32,7 +33,6 @@ struct library {
 	unsigned groups; /* bits 1 << enum probe_group of its probes */
 	uint16_t event_flags; /* enum trace_event_flag that all its events have */
 	bool anywhere; /* any file may contain a static copy */
-	bool companion; /* probed only in its own files, in processes that map another library of the table */
 	/*
 	 * Its functions call functions of @made_of, of the same layer. Where one cannot have a return probe,
 	 * those calls are traced instead.
@@ -43,10 +43,27 @@ struct library {
 
 extern const struct library probe_libraries[PROBE_LIBRARIES];
 
-/* Bits 1 << enum probe_library. */
+/* Bits 1 << enum probe_library; after those, one for each of the user's probes. */
 #define LIBRARY_BIT(library) (1U << (library))
+#define LIBRARY_USER_BIT(user) (1U << (PROBE_LIBRARIES + (user)))
 
-/* The libraries that a file may be, by the last component of its path. */
+/*
+ * The user's probes of this process. To be set before anything else of trace/ is used, and once: rows of the
+ * table of probes are made of them.
+ */
+void library_set_user(const struct user_probes *user);
+/* The same from an option's text, which was checked; NULL: none. */
+void library_set_user_text(const char *text);
+const struct user_probes *library_user(void);
+/*
+ * The first of the user's probes, of those whose LIBRARY_USER_BIT() is set, that matches a function, from
+ * 1; 0: none.
+ */
+unsigned library_user_of(unsigned bits, const char *symbol);
+/* Whether any of the user's probes shows an argument, which comes with events. */
+bool library_user_has_arguments(void);
+/* Of the user's probes: all their bits. */
+unsigned library_user_bits(void);
+
+/* The libraries that a file may be, and the user's probes that it may have, by its path. */
 unsigned library_of_path(const char *path, size_t path_n);
-/* The libraries that are companions. */
-unsigned library_companions(void);

@@ -23,8 +23,9 @@ enum {
 };
 
 struct place {
-	const struct probe *probe;
-	char *newer; /* its name, if the table has only an older version of it */
+	const struct probe *probe; /* NULL: of @user */
+	unsigned user; /* which of the user's probes matches it, from 1; 0: none */
+	char *name; /* of one of @user, or if the table has only an older version of it */
 	uint64_t offset, address, size;
 	enum elf_kind kind;
 	uint64_t next; /* where the next function begins */
@@ -34,6 +35,9 @@ struct place {
 
 struct places {
 	const bool *libraries;
+	unsigned users; /* LIBRARY_USER_BIT() of the user's probes that apply to the file */
+	uint32_t users_n; /* places that were added for theirs */
+	uint32_t more; /* functions beyond SITE_LIST_USER_MAX, or with too long a name */
 	struct hashmap by_offset; /* file offset: index in at[] */
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
@@ -41,13 +45,13 @@ struct places {
 	uint64_t code_left; /* bytes that may still be analysed */
 	const char *stopped; /* why the analysis has ended early; NULL: it has not */
 	uint32_t n;
-	struct place at[]; /* PLACES_PER_PROBE * probes_n of them */
+	struct place at[]; /* PLACES_PER_PROBE * probes_n of them, and SITE_LIST_USER_MAX where @users */
 };
 
 static void places_free(struct places *places)
 {
 	for (uint32_t i = 0; places && i < places->n; i++)
-		free(places->at[i].newer);
+		free(places->at[i].name);
 	if (places)
 		hashmap_done(&places->by_offset);
 	free(places);
@@ -68,56 +72,102 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol,
 	return NULL;
 }
 
-/*
- * Several names of one place (aliases, or duplicates in .symtab) get one probe. It belongs to the first row
- * of the table, in whatever order the symbols come.
- */
-static void places_merge(struct place *known, const struct place *place)
+/* Names of the table come first, then what the user names, then names newer than those of the table. */
+static unsigned rank(const struct place *place)
 {
-	if (known->newer && !place->newer) {
-		free(TAKE_PTR(known->newer));
+	return place->user ? 1 : place->name ? 2 : 0;
+}
+
+/* Whether @a's probe has precedence over @b's, in whatever order the symbols come. */
+static bool precedes(const struct place *a, const struct place *b)
+{
+	if (rank(a) != rank(b))
+		return rank(a) < rank(b);
+	if (a->user != b->user)
+		return a->user < b->user;
+	if (!a->user)
+		return a->probe < b->probe;
+	/* The name that its users know: sprintf, not _IO_sprintf. */
+	if ((a->name[0] == '_') != (b->name[0] == '_'))
+		return b->name[0] == '_';
+	return strcmp(a->name, b->name) < 0;
+}
+
+/*
+ * Several names of one place (aliases, or duplicates in .symtab) get one probe.
+ */
+static void places_merge(struct place *known, struct place *place)
+{
+	if (precedes(place, known)) {
+		free(known->name);
 		known->probe = place->probe;
-	} else if (!known->newer == !place->newer) {
-		known->probe = MIN(known->probe, place->probe);
+		known->user = place->user;
+		known->name = TAKE_PTR(place->name);
 	}
 	known->size = MAX(known->size, place->size);
 	known->kind = MAX(known->kind, place->kind);
 }
 
-static int note(const struct elf_symbol *symbol, void *userdata)
+/* Whether there is no room for one more place. Functions that a pattern matches beyond it are counted. */
+static int check_room(struct places *places, const struct place *place)
 {
-	struct places *places = userdata;
-	struct place place = { probe_of(places->libraries, symbol->name, probe_find),
-			       NULL,
-			       symbol->offset,
-			       symbol->address,
-			       symbol->size,
-			       symbol->kind,
-			       .next = UINT64_MAX };
-	_cleanup_free_ char *newer = NULL;
+	if (!place->user)
+		return places->n - places->users_n >= PLACES_PER_PROBE * (uint32_t)probes_n ? -E2BIG : 0;
+	if (places->users_n < SITE_LIST_USER_MAX)
+		return 0;
+	places->more++;
+	return -ENOSPC;
+}
+
+static int add_place(struct places *places, struct place *place)
+{
 	uint32_t i;
 	int r;
 
-	if (!place.probe) {
-		place.probe = probe_of(places->libraries, symbol->name, probe_of_newer);
-		if (!place.probe)
-			return 0;
-		place.newer = newer = strdup(symbol->name);
-		if (!newer)
-			return -ENOMEM;
-	}
-	if (hashmap_get(&places->by_offset, symbol->offset, &i)) {
-		places_merge(&places->at[i], &place);
+	if (hashmap_get(&places->by_offset, place->offset, &i)) {
+		places_merge(&places->at[i], place);
 		return 0;
 	}
-	if (places->n == PLACES_PER_PROBE * (uint32_t)probes_n)
-		return -E2BIG;
-	r = hashmap_put(&places->by_offset, symbol->offset, places->n);
+	r = check_room(places, place);
+	if (r < 0)
+		return r == -ENOSPC ? 0 : r;
+	r = hashmap_put(&places->by_offset, place->offset, places->n);
 	if (r < 0)
 		return r;
-	places->at[places->n++] = place;
-	newer = NULL;
+	places->users_n += place->user > 0;
+	places->at[places->n] = *place;
+	places->at[places->n++].name = TAKE_PTR(place->name);
 	return 0;
+}
+
+static int note(const struct elf_symbol *symbol, void *userdata)
+{
+	struct places *places = userdata;
+	struct place place = { .probe = probe_of(places->libraries, symbol->name, probe_find),
+			       .offset = symbol->offset,
+			       .address = symbol->address,
+			       .size = symbol->size,
+			       .kind = symbol->kind,
+			       .next = UINT64_MAX };
+	int r;
+
+	if (!place.probe) {
+		place.user = library_user_of(places->users, symbol->name);
+		if (!place.user)
+			place.probe = probe_of(places->libraries, symbol->name, probe_of_newer);
+		if (!place.user && !place.probe)
+			return 0;
+		if (place.user && strlen(symbol->name) >= USER_SYMBOL_MAX) {
+			places->more++;
+			return 0;
+		}
+		place.name = strdup(symbol->name);
+		if (!place.name)
+			return -ENOMEM;
+	}
+	r = add_place(places, &place);
+	free(place.name);
+	return r;
 }
 
 /* ---- neighbouring functions ---- */
@@ -210,7 +260,7 @@ static const char *refused_by_symbol(const struct places *places, const struct p
 {
 	if (places->stopped)
 		return places->stopped;
-	if (place->newer)
+	if (place->name && !place->user)
 		return "newer than this gpusonde: the meaning of its arguments is not known; a newer "
 		       "gpusonde may know it";
 	if (place->kind == ELF_INDIRECT)
@@ -270,7 +320,7 @@ static const char *refused_by_neighbours(struct elf_file *file, const struct pla
  */
 static bool is_left_to_driver(const struct place *place, const struct site *site)
 {
-	return site->chosen && probe_libraries[place->probe->library].has_made_of &&
+	return site->chosen && place->probe && probe_libraries[place->probe->library].has_made_of &&
 	       place->probe->may_return && !site->may_return;
 }
 
@@ -279,7 +329,8 @@ static int list_place(struct elf_file *file, struct places *places, const struct
 {
 	struct trace_listing listing = {
 		.probe = place->probe,
-		.symbol = place->newer ? place->newer : place->probe->symbol,
+		.user = place->user,
+		.symbol = place->name ? place->name : place->probe->symbol,
 	};
 	/* A function of unknown size ends where the next one begins. */
 	uint64_t size = place->size ? place->size : place->next - place->offset;
@@ -329,7 +380,10 @@ static int by_row(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
-	if (x->probe != y->probe)
+	/* First those of the table, which what the user names cannot keep from being analysed. */
+	if (!x->user != !y->user)
+		return x->user ? 1 : -1;
+	if (!x->user && x->probe != y->probe)
 		return x->probe < y->probe ? -1 : 1;
 	return by_offset(a, b);
 }
@@ -344,6 +398,9 @@ static int list_places(struct elf_file *file, struct places *places, const struc
 	for (uint32_t i = 0; r == 0 && i < places->n; i++) {
 		struct trace_listing listing;
 
+		if (places->at[i].user && (i == 0 || !places->at[i - 1].user))
+			places->code_left = MAX(places->code_left, (uint64_t)TRACE_LIST_USER_CODE_MAX);
+
 		check_bounds(places);
 		r = list_place(file, places, &places->at[i], rules, code, &listing);
 		if (r == 0)
@@ -352,19 +409,22 @@ static int list_places(struct elf_file *file, struct places *places, const struc
 	return r;
 }
 
-int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct site_rules *rules,
-		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata)
+int trace_list_sites(int fd, const struct site_query *query,
+		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata,
+		     uint32_t *ret_more)
 {
+	size_t places_max = PLACES_PER_PROBE * (size_t)probes_n + (query->users ? SITE_LIST_USER_MAX : 0);
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	_cleanup_(places_freep) struct places *places = NULL;
 	int r = elf_open(fd, &file);
 
 	if (r < 0)
 		return r;
-	places = calloc(1, sizeof(*places) + PLACES_PER_PROBE * (size_t)probes_n * sizeof(places->at[0]));
+	places = calloc(1, sizeof(*places) + places_max * sizeof(places->at[0]));
 	if (!places)
 		return -ENOMEM;
-	places->libraries = libraries;
+	places->libraries = query->libraries;
+	places->users = query->users;
 	places->code_left = TRACE_LIST_CODE_MAX;
 	places->cpu_end_ns = clock_thread_cpu_ns() + TRACE_LIST_CPU_NS;
 	elf_limit_cpu(file, places->cpu_end_ns);
@@ -375,5 +435,9 @@ int trace_list_sites(int fd, const bool libraries[PROBE_LIBRARIES], const struct
 		places->stopped = took_too_long;
 		r = places->n > 0 ? 0 : -E2BIG;
 	}
-	return r == 0 ? list_places(file, places, rules, fn, userdata) : r;
+	if (r == 0)
+		r = list_places(file, places, &query->rules, fn, userdata);
+	if (ret_more)
+		*ret_more = places->more;
+	return r;
 }

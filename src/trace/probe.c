@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trace/probe.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/clock.h"
+#include "base/hashmap.h"
 #include "base/macro.h"
 
 #define ADDR(...) .operands[TRACE_OPERAND_ADDR] = __VA_ARGS__
@@ -55,10 +59,7 @@
 #define MEMSET_3D_STREAM STREAM(ARG(1))
 #endif
 
-/*
- * may_return: all are extern "C" and throw nothing; not used with ENTRY. setenv has a return probe because
- * its strings may not be in memory before it has read them.
- */
+/* may_return: all are extern "C" and throw nothing; not used with ENTRY. */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...) \
 	{                                                                   \
 		.symbol = symbol_,                                          \
@@ -104,10 +105,163 @@ struct trace_spec probe_spec(const struct probe *probe)
 	struct trace_spec spec = probe->spec;
 
 	spec.layer = library->layer & TRACE_LAYER_BITS;
+	if (probe->user && !probe->may_return)
+		spec.layer = TRACE_LAYER_USER_ENTRY;
 	if (spec.result == TRACE_RESULT_OF_LIBRARY)
 		spec.result = library->result & TRACE_RESULT_BITS;
 	spec.event_flags |= library->event_flags;
 	return spec;
+}
+
+/* ---- rows of the user's probes ---- */
+
+static struct {
+	struct probe *rows[TRACE_CALLS_MAX]; /* from probes_n on */
+	struct hashmap by_name; /* key_of_user(): call */
+	uint64_t secret;
+	uint16_t n;
+	uint16_t of_users; /* added for files that users can write */
+} user_rows;
+
+bool probe_user_is_found(unsigned user)
+{
+	for (uint16_t i = 0; i < user_rows.n; i++)
+		if (user_rows.rows[i]->user == user + 1)
+			return true;
+	return false;
+}
+
+/* With a secret, so that nobody can name a function such that another one's name is taken. */
+static uint64_t key_of_user(unsigned user, const char *symbol)
+{
+	struct {
+		uint64_t secret, user;
+		char symbol[USER_SYMBOL_MAX];
+	} name = { 0 };
+	size_t n = strnlen(symbol, sizeof(name.symbol));
+
+	if (!user_rows.secret && getrandom(&user_rows.secret, sizeof(user_rows.secret), GRND_NONBLOCK) < 0)
+		user_rows.secret = (uint64_t)clock_mono_ns();
+	name.secret = user_rows.secret;
+	name.user = user;
+	memcpy(name.symbol, symbol, n);
+	return hash_bytes(&name, offsetof(typeof(name), symbol) + n);
+}
+
+uint16_t probe_calls(void)
+{
+	return (uint16_t)(probes_n + user_rows.n);
+}
+
+uint16_t probe_calls_max(void)
+{
+	return library_user()->n ? TRACE_CALLS_MAX : probes_n;
+}
+
+const struct probe *probe_at(uint16_t call)
+{
+	return call < probes_n ? &probes[call] : user_rows.rows[call - probes_n];
+}
+
+bool probe_symbol_may_throw(const char *symbol)
+{
+	return symbol[0] == '_' && (symbol[1] == 'Z' || symbol[1] == 'R');
+}
+
+/* struct trace_name has one text and two numbers, struct trace_call four. */
+enum trace_operand_index probe_user_operand(const struct user_probe *user, unsigned arg)
+{
+	static const enum trace_operand_index numbers[USER_ARGS_MAX] = {
+		TRACE_OPERAND_HANDLE, TRACE_OPERAND_STREAM, TRACE_OPERAND_ADDR, TRACE_OPERAND_SIZE
+	};
+	unsigned before = 0;
+
+	if (user->args[arg].type == USER_ARG_STRING)
+		return TRACE_OPERAND_ADDR;
+	for (unsigned i = 0; i < arg; i++)
+		before += user->args[i].type != USER_ARG_STRING;
+	return numbers[before];
+}
+
+static struct trace_spec user_spec(const struct user_probe *user)
+{
+	static const enum trace_result result_of[] = {
+		[USER_RESULT_NONE] = TRACE_RESULT_NONE,
+		[USER_RESULT_STATUS] = TRACE_RESULT_INT,
+		[USER_RESULT_POINTER] = TRACE_RESULT_POINTER,
+	};
+	struct trace_spec spec = { .op = TRACE_OP_NONE,
+				   .flags = TRACE_SPEC_SKIP_BYTES | TRACE_SPEC_EACH,
+				   .result = result_of[user->result] & TRACE_RESULT_BITS };
+
+	for (unsigned i = 0; i < user->args_n; i++) {
+		enum user_arg_type type = user->args[i].type;
+
+		spec.operands[probe_user_operand(user, i)] =
+			(struct trace_operand){ .from = TRACE_FROM_ARG,
+						.arg = user->args[i].position,
+						.width = (uint8_t)user_arg_width(type) };
+		spec.flags |= TRACE_SPEC_EVENT;
+		if (type == USER_ARG_STRING)
+			spec.shape = TRACE_SHAPE_STRING;
+	}
+	return spec;
+}
+
+/* The first functions that are found in files of each kind have series; others are summed up. */
+enum { SERIES_OF_ROOT = 768, SERIES_OF_USERS = 256 };
+
+/* Files of users make at most half of the rows, so that root's find some. */
+static bool has_room(bool of_users)
+{
+	uint16_t room = (uint16_t)(probe_calls_max() - probes_n);
+
+	return user_rows.n < room && !(of_users && user_rows.of_users >= room / 2);
+}
+
+static int user_row_add(unsigned user, const char *symbol, bool of_users, uint64_t key, uint16_t *ret_call)
+{
+	const struct user_probe *of = &library_user()->at[user];
+	_cleanup_free_ char *copy = NULL;
+	struct probe *row;
+	int r;
+
+	if (!has_room(of_users))
+		return -ENOSPC;
+	copy = strdup(symbol);
+	row = copy ? malloc(sizeof(*row)) : NULL;
+	r = row ? hashmap_put(&user_rows.by_name, key, probe_calls()) : -ENOMEM;
+	if (r < 0) {
+		free(row);
+		return r;
+	}
+	*row = (struct probe){ .symbol = TAKE_PTR(copy),
+			       .library = PROBE_USER,
+			       .group = PROBE_GROUP_USER,
+			       .may_return = of->returns && !probe_symbol_may_throw(symbol),
+			       .user = (uint8_t)(user + 1),
+			       .user_call = probe_calls(),
+			       .has_series = of_users ? user_rows.of_users < SERIES_OF_USERS :
+							user_rows.n - user_rows.of_users < SERIES_OF_ROOT,
+			       .spec = user_spec(of) };
+	*ret_call = row->user_call;
+	user_rows.rows[user_rows.n++] = row;
+	user_rows.of_users += of_users;
+	return 0;
+}
+
+int probe_of_user(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call)
+{
+	uint64_t key = key_of_user(user, symbol);
+	uint32_t call;
+
+	if (!hashmap_get(&user_rows.by_name, key, &call))
+		return user_row_add(user, symbol, of_users, key, ret_call);
+	/* Of two names with one hash the second has no row. */
+	if (probe_at((uint16_t)call)->user != user + 1 || !STRV_EQ(probe_at((uint16_t)call)->symbol, symbol))
+		return -ENOSPC;
+	*ret_call = (uint16_t)call;
+	return 0;
 }
 
 /*
@@ -232,7 +386,7 @@ const char *probe_group_name(enum probe_group group)
 		[PROBE_GROUP_SETUP] = "setup", [PROBE_GROUP_MEMORY] = "memory",
 		[PROBE_GROUP_SYNC] = "sync",   [PROBE_GROUP_COPY] = "copy",
 		[PROBE_GROUP_EVENT] = "event", [PROBE_GROUP_LAUNCH] = "launch",
-		[PROBE_GROUP_CALLS] = "calls",
+		[PROBE_GROUP_CALLS] = "calls", [PROBE_GROUP_USER] = "user",
 	};
 
 	return (unsigned)group < PROBE_GROUPS ? names[group] : "";

@@ -23,6 +23,7 @@ enum probe_group {
 	PROBE_GROUP_EVENT, /* records, waits, queries */
 	PROBE_GROUP_LAUNCH,
 	PROBE_GROUP_CALLS, /* all calls of a library that has only one group */
+	PROBE_GROUP_USER, /* functions that the user names */
 	PROBE_GROUPS,
 };
 
@@ -31,11 +32,36 @@ struct probe {
 	enum probe_library library;
 	enum probe_group group;
 	bool may_return; /* extern "C", cannot throw: a return probe does no harm */
+	/* of PROBE_USER: which of the user's probes, from 1 */
+	uint8_t user;
+	uint16_t user_call; /* of PROBE_USER: its index in the table */
+	bool has_series; /* of PROBE_USER: has series of its own on /metrics */
 	struct trace_spec spec; /* from its row; probe_spec() completes it */
 };
 
+/*
+ * The rows that are compiled in. After them come those of the user's probes, which are added and never
+ * removed.
+ */
 extern const struct probe probes[];
 extern const uint16_t probes_n;
+
+/* The number of rows now, and how many there may be. */
+uint16_t probe_calls(void);
+uint16_t probe_calls_max(void);
+/* @call: below probe_calls(). Valid until the program ends. */
+const struct probe *probe_at(uint16_t call);
+/*
+ * The row of a function that one of the user's probes matches, added if needed. @of_users: in a file that
+ * users can write. -ENOSPC: the table is full.
+ */
+int probe_of_user(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call);
+/* Whether any function that this probe of the user's matches has a row. */
+bool probe_user_is_found(unsigned user);
+/* Whether it is the symbol of a function of C++ or Rust, which may throw. */
+bool probe_symbol_may_throw(const char *symbol);
+/* Where an event of such a function has the argument: by index in struct user_probe. */
+enum trace_operand_index probe_user_operand(const struct user_probe *user, unsigned arg);
 
 /*
  * The spec of a row for the kernel side, completed with its library's values. Without TRACE_SPEC_RETURNS,
@@ -53,6 +79,6 @@ const struct probe *probe_find(enum probe_library library, const char *symbol);
 const struct probe *probe_of_newer(enum probe_library library, const char *symbol);
 static inline uint16_t probe_call(const struct probe *probe)
 {
-	return (uint16_t)(probe - probes);
+	return probe->user ? probe->user_call : (uint16_t)(probe - probes);
 }
 const char *probe_group_name(enum probe_group group);

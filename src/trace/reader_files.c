@@ -187,6 +187,7 @@ static int answer_opened(struct files_reader *reader, int channel, const struct 
 
 static int set_up(struct files_reader *reader, const struct files_question *question)
 {
+	library_set_user(&question->user_probes);
 	trust_free(TAKE_PTR(reader->trust));
 	return trust_new(question->text, &reader->trust);
 }

@@ -15,7 +15,7 @@
 #include "trace/library.h"
 
 enum files_op {
-	FILES_SET_UP, /* first: what is trusted; no answer */
+	FILES_SET_UP, /* first: what is trusted, and the user's probes; no answer */
 	FILES_LOOK, /* the candidates that a process maps */
 	FILES_OPEN, /* a mapped file */
 	FILES_EXPECT, /* a file by its path, before any process maps it */
@@ -29,6 +29,7 @@ struct files_question {
 	uint32_t roles; /* FILES_LOOK: mask of LIBRARY_BIT() */
 	uint64_t start, end, dev, ino; /* FILES_OPEN: as in /proc/PID/maps */
 	char text[4096]; /* path; FILES_SET_UP: trace.trust */
+	struct user_probes user_probes; /* FILES_SET_UP */
 };
 
 /* FILES_LOOK: a header, then so many areas, each followed by its path. */

@@ -14,17 +14,30 @@
 struct sites_question {
 	char version[32]; /* of gpusonde: both sides must be of one build */
 	struct site_query query;
-	char path[256]; /* its end, from which the name is taken */
+	struct user_probes user_probes;
 };
 
+/* The list in parts, one message each. */
 struct sites_answer {
 	int32_t error; /* negative errno, or 0 */
-	uint32_t n;
-	struct site_entry at[];
+	uint32_t size; /* bytes of the list */
+	char part[];
 };
 
-void sites_question_init(struct sites_question *question, const struct site_query *query, const char *path);
-/* Decodes an answer; its error, or -EBADMSG. */
-int sites_answer_take(const void *message, size_t n, struct site_list **ret_list);
+/* What has been received of an answer. */
+struct sites_taken {
+	struct site_list *list; /* @size bytes; NULL: nothing yet */
+	size_t size, n;
+};
+
+/* @path: of the file, which the query's user probes are chosen by. */
+void sites_question_init(struct sites_question *question, const struct site_query *query, const char *path,
+			 size_t path_n);
+/*
+ * Takes a part of an answer. -EAGAIN: more parts follow; 0: *ret_list is the caller's; or the answer's
+ * error, or -EBADMSG.
+ */
+int sites_answer_take(struct sites_taken *taken, const void *message, size_t n, struct site_list **ret_list);
+void sites_taken_done(struct sites_taken *taken);
 /* Serves until the owner closes the socket. Returns the exit status. */
 int reader_sites_serve(int channel);

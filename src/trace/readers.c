@@ -51,6 +51,7 @@ struct readers {
 	void *userdata;
 	char trust[sizeof(((struct files_question *)NULL)->text)];
 	struct queue files, sites;
+	struct sites_taken taken; /* of the answer that "sites" is sending */
 	uint32_t requests_n;
 	uint64_t refused;
 	bool serving; /* in serve(), which loops */
@@ -168,6 +169,7 @@ static int send_file(struct readers *readers, const struct request *request)
 
 		memcpy(set_up.version, question.version, sizeof(set_up.version));
 		snprintf(set_up.text, sizeof(set_up.text), "%s", readers->trust);
+		set_up.user_probes = *library_user();
 		r = helper_send(readers->files.helper, &set_up, sizeof(set_up), -1);
 		helper_stats(readers->files.helper, &stats);
 		if (r == 0)
@@ -188,7 +190,8 @@ static int send_sites(struct readers *readers, const struct request *request)
 	struct sites_question question;
 	int r;
 
-	sites_question_init(&question, readers->config.query, request->path);
+	sites_taken_done(&readers->taken);
+	sites_question_init(&question, readers->config.query, request->path, request->file.path_n);
 	r = helper_send(readers->sites.helper, &question, sizeof(question), request->fd);
 	if (r == 0) {
 		helper_mark(readers->sites.helper, request->file.asker);
@@ -290,15 +293,19 @@ static void on_sites_answer(const void *message, size_t n, int fd, void *userdat
 	struct request *request;
 	int r;
 
-	helper_deadline(readers->sites.helper, 0);
 	if (!readers->sites.busy) {
+		helper_deadline(readers->sites.helper, 0);
 		helper_reject(readers->sites.helper);
 		return;
 	}
+	r = sites_answer_take(&readers->taken, message, n, &list);
+	if (r == -EAGAIN)
+		return;
+	helper_deadline(readers->sites.helper, 0);
 	request = queue_take(&readers->sites);
-	if (request->opened.by_users || request->file.asker)
+	/* After an answer that cannot be used, further parts of it may come. */
+	if (request->opened.by_users || request->file.asker || r == -EBADMSG || r == -ENOMEM)
 		helper_stop(readers->sites.helper);
-	r = sites_answer_take(message, n, &list);
 	finish(readers, request, READER_ANSWERED, r, list);
 	serve(readers);
 }
@@ -453,5 +460,6 @@ void readers_free(struct readers *readers)
 		return;
 	queue_done(&readers->files);
 	queue_done(&readers->sites);
+	sites_taken_done(&readers->taken);
 	free(readers);
 }

@@ -16,7 +16,7 @@ enum {
 	ROUNDS = 4,
 };
 _Static_assert(sizeof(struct trace_launch) <= RECORD_MAX && sizeof(struct trace_call) <= RECORD_MAX &&
-		       sizeof(struct trace_process) <= RECORD_MAX && sizeof(struct trace_text) <= RECORD_MAX,
+		       sizeof(struct trace_process) <= RECORD_MAX,
 	       "a record that wraps must fit");
 
 int ring_map(int map_fd, uint32_t bytes, struct ring *ret_ring)

@@ -47,6 +47,7 @@ struct ring_order {
 	} * cpus;
 	uint32_t cpus_n;
 	uint64_t received; /* with a readable header, including those of unknown type */
+	uint64_t by_type[TRACE_EVENTS]; /* of these, the valid ones */
 	uint64_t unknown, bad; /* of unknown type; of an invalid size, CPU or call */
 	uint64_t missing; /* numbers below the highest that have not come: dropped, or still to come */
 };

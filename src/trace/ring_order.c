@@ -12,7 +12,6 @@ static const uint32_t sizes[TRACE_EVENTS] = {
 	[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
 	[TRACE_EVENT_EXEC] = sizeof(struct trace_process),
 	[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
-	[TRACE_EVENT_TEXT] = sizeof(struct trace_text),
 	[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
 	[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
 };
@@ -71,7 +70,7 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		order->unknown++;
 		return NULL;
 	}
-	if (size < sizes[event->type] || event->call >= probes_n) {
+	if (size < sizes[event->type] || event->call >= probe_calls()) {
 		order->bad++;
 		return NULL;
 	}
@@ -79,5 +78,6 @@ const struct trace_header *ring_order_take(struct ring_order *order, const void 
 		order->bad++;
 		return NULL;
 	}
+	order->by_type[event->type]++;
 	return event;
 }

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/strbuf.h"
 #include "trace/engine.h"
 
 struct growing {
-	struct site_list *list;
-	uint32_t cap;
+	struct site_entry *at;
+	uint32_t n, cap;
+	struct strbuf names;
 };
 
 static int on_listing(const struct trace_listing *listing, void *userdata)
@@ -17,65 +19,88 @@ static int on_listing(const struct trace_listing *listing, void *userdata)
 	struct growing *growing = userdata;
 	const struct site *site = &listing->site;
 
-	if (!growing->list || growing->list->n == growing->cap) {
+	if (growing->n == growing->cap) {
 		uint32_t cap = growing->cap ? 2 * growing->cap : 64;
-		struct site_list *grown = realloc(growing->list, sizeof(*grown) + cap * sizeof(grown->at[0]));
+		void *grown = reallocarray(growing->at, cap, sizeof(growing->at[0]));
 
 		if (!grown)
 			return -ENOMEM;
-		if (!growing->list)
-			grown->n = 0;
-		growing->list = grown;
+		growing->at = grown;
 		growing->cap = cap;
 	}
-	growing->list->at[growing->list->n++] = (struct site_entry){
+	growing->at[growing->n++] = (struct site_entry){
 		.offset = listing->file_offset,
 		.stack = site->stack,
-		.call = probe_call(listing->probe),
+		.call = (uint16_t)(listing->user ? listing->user - 1 : probe_call(listing->probe)),
 		.class = (uint8_t)site->class,
 		.flags = (uint8_t)((site->chosen ? SITE_ENTRY_CHOSEN : 0) |
 				   (site->may_return ? SITE_ENTRY_MAY_RETURN : 0) |
-				   (listing->left_to_driver ? SITE_ENTRY_LEFT_TO_DRIVER : 0)),
+				   (listing->left_to_driver ? SITE_ENTRY_LEFT_TO_DRIVER : 0) |
+				   (listing->user ? SITE_ENTRY_USER : 0)),
 	};
-	return 0;
+	if (listing->user) {
+		strbuf_adds(&growing->names, listing->symbol);
+		strbuf_addc(&growing->names, '\0');
+	}
+	return growing->names.failed ? -ENOMEM : 0;
 }
 
-int site_list_read(int fd, const char *path, const struct site_query *query, struct site_list **ret_list)
+static int pack(const struct growing *growing, uint32_t more, struct site_list **ret_list)
 {
-	unsigned named = library_of_path(path, strlen(path));
-	struct growing growing = { 0 };
-	bool libraries[PROBE_LIBRARIES];
-	int r;
+	size_t entries = growing->n * sizeof(growing->at[0]);
+	struct site_list *list = malloc(sizeof(*list) + entries + growing->names.len);
 
-	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
-		libraries[i] =
-			query->libraries[i] && (!probe_libraries[i].companion || (named & LIBRARY_BIT(i)));
-	r = trace_list_sites(fd, libraries, &query->rules, on_listing, &growing);
-	if (r == 0 && !growing.list) {
-		growing.list = calloc(1, sizeof(*growing.list));
-		r = growing.list ? 0 : -ENOMEM;
-	}
-	if (r != 0) {
-		free(growing.list);
-		return r;
-	}
-	*ret_list = growing.list;
-	return 0;
-}
-
-int site_list_check(const struct site_entry *entries, uint32_t n, struct site_list **ret_list)
-{
-	struct site_list *list;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (entries[i].call >= probes_n || entries[i].class >= SITE_CLASSES ||
-		    ((entries[i].flags & SITE_ENTRY_CHOSEN) && entries[i].class == SITE_REFUSED))
-			return -EBADMSG;
-	list = malloc(sizeof(*list) + n * sizeof(list->at[0]));
 	if (!list)
 		return -ENOMEM;
-	list->n = n;
-	memcpy(list->at, entries, n * sizeof(list->at[0]));
+	*list = (struct site_list){ .n = growing->n, .names_n = (uint32_t)growing->names.len, .more = more };
+	if (entries)
+		memcpy(list->at, growing->at, entries);
+	memcpy((char *)list->at + entries, growing->names.data, growing->names.len);
 	*ret_list = list;
 	return 0;
+}
+
+int site_list_read(int fd, const struct site_query *query, struct site_list **ret_list)
+{
+	struct growing growing = { 0 };
+	uint32_t more;
+	int r;
+
+	strbuf_init(&growing.names, 0);
+	r = trace_list_sites(fd, query, on_listing, &growing, &more);
+	if (r == 0)
+		r = pack(&growing, more, ret_list);
+	strbuf_done(&growing.names);
+	free(growing.at);
+	return r;
+}
+
+static bool is_valid(const struct site_entry *entry)
+{
+	uint32_t calls = entry->flags & SITE_ENTRY_USER ? library_user()->n : probes_n;
+
+	return entry->call < calls && entry->class < SITE_CLASSES &&
+	       !((entry->flags & SITE_ENTRY_CHOSEN) && entry->class == SITE_REFUSED);
+}
+
+int site_list_check(const struct site_list *list, size_t n)
+{
+	size_t at = 0, name_n;
+	uint32_t users = 0;
+
+	if (n < sizeof(*list) || list->n > SITE_LIST_SIZE_MAX / sizeof(list->at[0]) ||
+	    list->names_n > SITE_LIST_SIZE_MAX || n != site_list_size(list))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < list->n; i++) {
+		if (!is_valid(&list->at[i]))
+			return -EBADMSG;
+		if (!(list->at[i].flags & SITE_ENTRY_USER))
+			continue;
+		name_n = strnlen(site_list_names(list) + at, list->names_n - at);
+		at += name_n + 1;
+		if (at > list->names_n || name_n == 0 || name_n >= USER_SYMBOL_MAX ||
+		    ++users > SITE_LIST_USER_MAX)
+			return -EBADMSG;
+	}
+	return at == list->names_n ? 0 : -EBADMSG;
 }

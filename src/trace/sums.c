@@ -21,7 +21,7 @@ int sums_init(struct sums *sums, uint32_t max, const struct sums_maps *maps, voi
 	*sums = (struct sums){
 		.maps = maps, .maps_of = maps_of, .ops = ops, .userdata = userdata, .max = max
 	};
-	sums->totals = calloc(probes_n, sizeof(*sums->totals));
+	sums->totals = calloc(probe_calls_max(), sizeof(*sums->totals));
 	if (!sums->totals || hashmap_init(&sums->ended_by_incarnation, 0) < 0)
 		return -ENOMEM;
 	return hashmap_init(&sums->live, 0);
@@ -32,7 +32,7 @@ void sums_done(struct sums *sums)
 	for (uint32_t i = 0; i < sums->processes_n; i++)
 		process_free(sums->processes[i]);
 	free(sums->processes);
-	for (unsigned i = 0; sums->totals && i < probes_n; i++)
+	for (unsigned i = 0; sums->totals && i < probe_calls(); i++)
 		free(sums->totals[i]);
 	free(sums->totals);
 	hashmap_done(&sums->live);
@@ -121,7 +121,7 @@ int sums_process_seen(struct sums *sums, uint32_t tgid, uint64_t incarnation,
 
 int sums_call_seen(struct sums *sums, struct sums_process *process, uint16_t call)
 {
-	if (call >= probes_n)
+	if (call >= probe_calls())
 		return -EINVAL;
 	for (uint16_t i = 0; i < process->calls_n; i++)
 		if (process->calls[i].call == call)
@@ -200,7 +200,7 @@ static void on_key(const struct trace_stat_key *key, void *userdata)
 		process->no_event = true;
 		process->incomplete |= TRACE_INCOMPLETE_LOST;
 	}
-	if (key->call < probes_n)
+	if (key->call < probe_calls())
 		sums_call_seen(sums, process, (uint16_t)key->call);
 }
 

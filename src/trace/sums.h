@@ -88,7 +88,7 @@ struct sums {
 	struct hashmap live; /* tgid: index in processes */
 	struct sums_process **processes; /* live and ended, in no order */
 	uint32_t processes_n, processes_cap, ended_n;
-	struct trace_sum **totals; /* by call, probes_n of them; NULL: not called yet */
+	struct trace_sum **totals; /* by call, probe_calls_max() of them; NULL: not called yet */
 	uint64_t refused; /* processes beyond the limit */
 	bool errors_grew;
 	bool codes_pending; /* for any process */

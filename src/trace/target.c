@@ -28,11 +28,11 @@ unsigned target_wanted(const struct targets *targets, pid_t pid, const char *pat
 int targets_mapped(struct targets *targets, const struct target_mapping *mapping)
 {
 	unsigned roles = target_wanted(targets, mapping->pid, mapping->path, mapping->path_n);
-	struct target_process *process = targets_process(targets, mapping->pid);
+	struct target_process *process;
 	struct target *target;
 	int r;
 
-	if (!roles || (target_is_companion(roles) && !(process && process->companions_wanted)))
+	if (!roles)
 		return 0;
 	r = target_file_get(targets, mapping, &target);
 	if (r < 0)
@@ -45,12 +45,6 @@ int targets_mapped(struct targets *targets, const struct target_mapping *mapping
 		if (process && target_process_is_idle(process))
 			target_process_remove(targets, process);
 		return r;
-	}
-	if (roles & ~(library_companions() | TARGET_ROLE_ANY) && !process->companions_wanted) {
-		process->companions_wanted = true;
-		/* Its libc was mapped earlier, when it was not a candidate. */
-		if (targets->config.roles & library_companions() && !mapping->looked)
-			targets_look(targets, mapping->pid);
 	}
 	return 0;
 }
@@ -79,7 +73,7 @@ int targets_offer(struct targets *targets, pid_t pid, int fd, const char *path)
 	}
 	if (!target) {
 		copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-		r = copy < 0 ? -errno : target_file_offer(targets, &mapping, &st, copy, NULL, &target);
+		r = copy < 0 ? -errno : target_file_offer(targets, &mapping, &st, copy, NULL, NULL, &target);
 		if (r < 0)
 			return r;
 	}

@@ -35,7 +35,7 @@ struct targets;
  */
 enum target_role {
 	/* every file of a followed process, which may have libraries linked in statically */
-	TARGET_ROLE_ANY = LIBRARY_BIT(PROBE_LIBRARIES),
+	TARGET_ROLE_ANY = 1 << 30,
 };
 
 /* Why a file is not read. */
@@ -52,6 +52,8 @@ struct target_file {
 	const char *path; /* as in the process's maps, for messages */
 	void *data; /* owned by the engine */
 	uint32_t processes; /* number that map it now */
+	bool of_users; /* users can write to it, or it is a container's */
+	bool no_user; /* none of the user's probes in it: its user's share has no room for them */
 };
 
 struct target_ops {

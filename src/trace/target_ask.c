@@ -328,13 +328,34 @@ static void on_looked(const struct reader_file *file, enum reader_outcome outcom
 	targets_looked(targets, file->pid, error, message, n);
 }
 
-static uint32_t chosen_sites(const struct site_list *sites)
+/* @user: those of the user's probes, too. */
+static uint32_t chosen_sites(const struct site_list *sites, bool user)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; sites && i < sites->n; i++)
-		n += (sites->at[i].flags & SITE_ENTRY_CHOSEN) != 0;
+		n += (sites->at[i].flags & SITE_ENTRY_CHOSEN) &&
+		     (user || !(sites->at[i].flags & SITE_ENTRY_USER));
 	return n;
+}
+
+/*
+ * Counts the sites of a file that users can write to. If those of the user's probes have no room in its
+ * user's share, they are left out: they take nothing from CUDA's.
+ */
+static enum user_verdict count_sites(struct targets *targets, uint64_t user, const struct site_list *sites,
+				     uint32_t *ret_sites, struct target_file *like)
+{
+	enum user_verdict verdict = USER_MAY;
+
+	*ret_sites = chosen_sites(sites, true);
+	if (*ret_sites)
+		verdict = users_attach(&targets->users, user, *ret_sites);
+	if (verdict == USER_MAY || *ret_sites == chosen_sites(sites, false))
+		return verdict;
+	like->no_user = true;
+	*ret_sites = chosen_sites(sites, false);
+	return *ret_sites ? users_attach(&targets->users, user, *ret_sites) : USER_MAY;
 }
 
 /* Marks its user's. Others that have mapped it meanwhile are looked at again, and ask for themselves. */
@@ -372,7 +393,8 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 	const struct stat st = { .st_ctim = result->changed, .st_size = (off_t)result->size };
 	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
 	/* Root of a container is trusted with its files no more than a user, and counts for itself alone. */
-	uint32_t sites = result->by_users || pending->user >> 32 ? chosen_sites(result->sites) : 0;
+	struct target_file like = { .of_users = result->by_users || pending->user >> 32 };
+	uint32_t sites = 0;
 	unsigned roles = 0;
 	int r;
 
@@ -392,11 +414,11 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, ASKED_NS);
 		return -EREMOTEIO;
 	}
-	if (sites && users_attach(&targets->users, pending->user, sites) != USER_MAY) {
+	if (like.of_users && count_sites(targets, pending->user, result->sites, &sites, &like) != USER_MAY) {
 		refuse_for_user(targets, pending, mapping, TARGET_BEYOND_SHARE, "", JUDGED_NS);
 		return -EDQUOT;
 	}
-	r = target_file_offer(targets, mapping, &st, TAKE_FD(result->fd), result->sites, &target);
+	r = target_file_offer(targets, mapping, &st, TAKE_FD(result->fd), &like, result->sites, &target);
 	if (r == 0)
 		target->roles |= roles;
 	if (r < 0 || target->file.fd < 0) {
@@ -522,8 +544,10 @@ static void attach_users(struct targets *targets, struct pending_file *pending,
 static int defer(struct targets *targets, struct pending_file *pending, const struct reader_file *file,
 		 struct reader_result *result)
 {
-	if (site_list_check(result->sites->at, result->sites->n, &pending->sites) < 0)
+	pending->sites = malloc(site_list_size(result->sites));
+	if (!pending->sites)
 		return -ENOMEM;
+	memcpy(pending->sites, result->sites, site_list_size(result->sites));
 	pending->path = strndup(file->path, file->path_n);
 	if (!pending->path)
 		return -ENOMEM;

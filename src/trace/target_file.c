@@ -174,7 +174,8 @@ int target_file_refuse(struct targets *targets, const struct target_mapping *map
 }
 
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
-		      int fd, const struct site_list *sites, struct target **ret_target)
+		      int fd, const struct target_file *like, const struct site_list *sites,
+		      struct target **ret_target)
 {
 	_cleanup_close_ int file_fd = fd;
 	struct target *target;
@@ -184,6 +185,8 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 	if (r < 0)
 		return r;
 	target->file.fd = TAKE_FD(file_fd);
+	target->file.of_users = like && like->of_users;
+	target->file.no_user = like && like->no_user;
 	targets->targets_n++;
 	begun_ns = clock_mono_ns();
 	r = targets->ops->file(&target->file, sites, targets->userdata);
@@ -232,7 +235,7 @@ void target_file_refused(struct targets *targets, const struct target_mapping *m
 	if (error != -ESTALE && error != -ENOENT && error != -ESRCH)
 		targets->stats.files_refused++;
 	if (!targets->ops->refused || error == -ESRCH || !(deleted || error == -EACCES || error == -EPERM) ||
-	    !(library_of_path(mapping->path, mapping->path_n) & ~library_companions()))
+	    !library_of_path(mapping->path, mapping->path_n))
 		return;
 	snprintf(path, sizeof(path), "%.*s", (int)MIN(mapping->path_n, sizeof(path) - 1), mapping->path);
 	targets->ops->refused(mapping->pid, path, deleted, error, targets->userdata);
@@ -298,7 +301,7 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
 		}
 	}
 	if (!target) {
-		r = target_file_offer(targets, mapping, &st, TAKE_FD(fd), NULL, &target);
+		r = target_file_offer(targets, mapping, &st, TAKE_FD(fd), NULL, NULL, &target);
 		if (r < 0)
 			return r;
 	}
@@ -383,7 +386,7 @@ int targets_expect(struct targets *targets, const char *path)
 		return r;
 	target = target_file_current(targets, mapping.dev, mapping.ino);
 	if (!target) {
-		r = target_file_offer(targets, &mapping, &st, TAKE_FD(fd), NULL, &target);
+		r = target_file_offer(targets, &mapping, &st, TAKE_FD(fd), NULL, NULL, &target);
 		if (r < 0)
 			return r;
 	}

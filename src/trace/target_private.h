@@ -54,7 +54,6 @@ struct target_held {
 
 struct target_process {
 	bool followed;
-	bool companions_wanted; /* it maps a traced library, so its libc is a candidate */
 	bool counted; /* for @user (users.h) */
 	uint64_t user;
 	uint32_t scan; /* number of the last scan that found it */
@@ -88,8 +87,6 @@ struct target_scan {
 	bool asked; /* a helper reads the maps of @pid */
 	uint32_t looks; /* readings of a process's maps so far */
 	uint64_t look_ns; /* when the current one began */
-	struct proc_map libc; /* of the current process, reported after its other libraries */
-	char libc_path[512];
 	int64_t cost_ns; /* of this scan so far */
 	int64_t ended_ns;
 };
@@ -155,9 +152,13 @@ bool target_file_unchanged(const struct target *target, const struct target_mapp
 			   const struct stat *st);
 /* Whether it was not read yet under this name. */
 bool target_file_is_more(const struct target *target, const struct target_mapping *mapping);
-/* Adds a file and asks the engine whether it is a target. Takes ownership of @fd. */
+/*
+ * Adds a file and asks the engine whether it is a target. Takes ownership of @fd. @like: of_users and
+ * no_user; NULL: neither.
+ */
 int target_file_offer(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
-		      int fd, const struct site_list *sites, struct target **ret_target);
+		      int fd, const struct target_file *like, const struct site_list *sites,
+		      struct target **ret_target);
 /* Not a target, or not to be read, until @again_ns. */
 int target_file_refuse(struct targets *targets, const struct target_mapping *mapping, const struct stat *st,
 		       int64_t again_ns);
@@ -197,11 +198,6 @@ void target_ask_forget(struct targets *targets, pid_t pid, uint64_t time_ns);
 void target_ask_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t time_ns);
 
 /* ---- target.c ---- */
-/* Whether only companions have this name (struct library). */
-static inline bool target_is_companion(unsigned roles)
-{
-	return roles && !(roles & ~library_companions());
-}
 unsigned target_wanted(const struct targets *targets, pid_t pid, const char *path, size_t path_n);
 /* 0 also when the file is not a target. */
 int targets_mapped(struct targets *targets, const struct target_mapping *mapping);

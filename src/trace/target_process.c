@@ -85,7 +85,6 @@ static void keep_held(struct targets *targets, struct target_process *process,
 	if (kept == 0) {
 		free(process->held);
 		process->held = NULL;
-		process->companions_wanted = false;
 	}
 }
 
@@ -198,7 +197,6 @@ void targets_fork(struct targets *targets, pid_t parent, pid_t child, uint64_t t
 		target_process_remove(targets, to);
 		return;
 	}
-	to->companions_wanted = from->companions_wanted;
 	for (uint16_t i = 0; i < from->held_n; i++)
 		target_process_hold(targets, to, from->held[i].target, &inherited);
 }

@@ -64,7 +64,6 @@ static int look_begin(struct targets *targets, pid_t pid)
 		}
 	}
 	scan->pid = pid;
-	scan->libc.path_n = 0;
 	if (++scan->looks == 0)
 		scan->looks = 1;
 	if (!targets->readers)
@@ -91,14 +90,9 @@ static void look_mapping(struct targets *targets, const struct proc_map *map)
 						.path_n = map->path_n,
 						.looked = scan->looks,
 						.time_ns = scan->look_ns };
-	unsigned roles = target_wanted(targets, scan->pid, map->path, map->path_n);
 
-	if (target_is_companion(roles) && map->path_n <= sizeof(scan->libc_path)) {
-		scan->libc = *map;
-		scan->libc.path = memcpy(scan->libc_path, map->path, map->path_n);
-	} else if (roles) {
+	if (target_wanted(targets, scan->pid, map->path, map->path_n))
 		targets_mapped(targets, &mapping);
-	}
 }
 
 static void look_end(struct targets *targets, bool complete)
@@ -106,19 +100,6 @@ static void look_end(struct targets *targets, bool complete)
 	struct target_scan *scan = &targets->scan;
 	struct target_process *process = targets_process(targets, scan->pid);
 
-	if (complete && process && scan->libc.path_n) {
-		const struct target_mapping libc = { .pid = scan->pid,
-						     .start = scan->libc.start,
-						     .end = scan->libc.end,
-						     .dev = scan->libc.dev,
-						     .ino = scan->libc.ino,
-						     .path = scan->libc.path,
-						     .path_n = scan->libc.path_n,
-						     .looked = scan->looks,
-						     .time_ns = scan->look_ns };
-		targets_mapped(targets, &libc);
-		process = targets_process(targets, scan->pid);
-	}
 	if (complete && process) {
 		process->looked_ns = scan->look_ns;
 		targets_process_looked(targets, process, scan->looks);

@@ -18,10 +18,12 @@
 
 #include "base/macro.h"
 #include "model/xid.h"
+#include "view/dcgm_owners.h"
 #include "view/names.h"
 #include "view/number.h"
 #include "view/page.h"
 #include "view/shown.h"
+#include "view/tags.h"
 
 enum { DCGM_LABELS = 9 };
 
@@ -41,6 +43,7 @@ struct dcgm_page {
 	enum dcgm_names names;
 	struct page page;
 	struct dcgm_entity *entities;
+	struct dcgm_owners owners;
 	const struct metric *row; /* row of the family being written */
 	struct strbuf state, reason; /* of the driver, if it gives no data */
 	bool simulated;
@@ -186,6 +189,30 @@ static void begin_row(struct dcgm_page *d, const struct metric *m)
 		     strcmp(name->type, "counter") == 0);
 }
 
+static void add_one(struct dcgm_page *d, uint32_t entity, const struct label_set *owner, double value)
+{
+	const struct dcgm_name *name = name_of(d, d->row);
+	const struct label_set *sets[] = { &d->entities[entity].set, owner };
+
+	page_labels(&d->page, sets, owner ? 2 : 1);
+	add_value(d->page.out, value * name->scale, name->integer);
+}
+
+/* Of a device that several share: theirs, and what is nobody's. */
+static void add_shared(struct dcgm_page *d, uint32_t entity, double value)
+{
+	const struct dcgm_sharer *list;
+	enum process_metric metric;
+	uint32_t n = dcgm_sharers(&d->owners, entity, d->row, &list, &metric);
+	double rest = value;
+
+	for (uint32_t i = 0; i < n; i++) {
+		add_one(d, entity, &list[i].set, list[i].v[metric]);
+		rest -= list[i].v[metric];
+	}
+	add_one(d, entity, n > 0 ? NULL : dcgm_sole_owner(&d->owners, entity), MAX(rest, 0.0));
+}
+
 /* ---- the sink ---- */
 
 /* Accepts the families of rows with DCGM names, and those needed for the end of the page. */
@@ -222,8 +249,7 @@ static void take_row(struct dcgm_page *d, const struct series *series)
 	if (d->row != m)
 		begin_row(d, m);
 	to->estimated[m - gpu_metrics] = (series->presence & PRESENCE_ESTIMATED) != 0;
-	page_labels(&d->page, &(const struct label_set *){ &to->set }, 1);
-	add_value(d->page.out, series->value * name->scale, name->integer);
+	add_shared(d, series->entity, series->value);
 }
 
 static void take_xid(struct dcgm_page *d, const struct series *series)
@@ -256,12 +282,12 @@ static void dcgm_series(void *userdata, const struct series *series)
 
 /* ---- the end of the page ---- */
 
-static void add_sample(struct dcgm_page *d, const struct label_set *entity, const struct label *labels,
-		       uint32_t n, double value)
+static void add_sample(struct dcgm_page *d, const struct label_set *entity, const struct label_set *owner,
+		       const struct label *labels, uint32_t n, double value)
 {
 	const struct label_set more = { .n = n, .labels = labels };
 
-	page_series(&d->page, &(struct series){ .sets = { entity, &more }, .value = value });
+	page_series(&d->page, &(struct series){ .sets = { entity, owner, &more }, .value = value });
 }
 
 /*
@@ -282,7 +308,8 @@ static void add_nvlink(struct dcgm_page *d)
 
 		if (!e->has_nvlink[0] || !e->has_nvlink[1])
 			continue;
-		page_labels(&d->page, &(const struct label_set *){ &e->set }, 1);
+		page_labels(&d->page, (const struct label_set *[]){ &e->set, dcgm_sole_owner(&d->owners, i) },
+			    2);
 		add_value(d->page.out, (e->nvlink[0] + e->nvlink[1]) * (old ? 1.0 / 1024000 : 1), true);
 	}
 }
@@ -300,7 +327,7 @@ static void add_xids(struct dcgm_page *d)
 		if (entity_is_mig(e) || (!xid && !entity_current(e)))
 			continue;
 		snprintf(code, sizeof(code), "%u", xid ? xid->code : 0);
-		add_sample(d, &d->entities[i].set,
+		add_sample(d, &d->entities[i].set, dcgm_sole_owner(&d->owners, i),
 			   (const struct label[]){
 				   { "err_code", code },
 				   { "err_msg", xid ? xid_describe(xid->code)->name : "No Error" } },
@@ -319,10 +346,16 @@ static void add_caveats(struct dcgm_page *d)
 {
 	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
 	if (d->simulated)
-		add_sample(d, NULL, &(struct label){ "simulated", "true" }, 1, 1);
+		add_sample(d, NULL, NULL, &(struct label){ "simulated", "true" }, 1, 1);
+	begin_ours(d, "node_tag_info", NODE_TAG_HELP, FAMILY_INFO);
+	for (uint32_t i = 0; i < d->s->tags_n; i++)
+		add_sample(d, NULL, NULL,
+			   (const struct label[]){ { "key", d->s->tags[i].key },
+						   { "value", d->s->tags[i].value } },
+			   2, 1);
 	begin_ours(d, "driver_state", DRIVER_STATE_HELP, FAMILY_GAUGE);
 	if (d->reason.len > 0)
-		add_sample(d, NULL,
+		add_sample(d, NULL, NULL,
 			   (const struct label[]){ { "state", d->state.data }, { "reason", d->reason.data } },
 			   2, 1);
 	begin_ours(d, "gpu_estimated", "1 for a metric of this page that is an estimate, not a measurement.",
@@ -330,7 +363,7 @@ static void add_caveats(struct dcgm_page *d)
 	for (uint32_t i = 0; i < d->s->entities_n; i++)
 		for (unsigned row = 0; row < GPU_METRICS; row++)
 			if (d->entities[i].estimated[row])
-				add_sample(d, &d->entities[i].set,
+				add_sample(d, &d->entities[i].set, NULL,
 					   &(struct label){ "metric", name_of(d, &gpu_metrics[row])->name },
 					   1, 1);
 }
@@ -345,6 +378,11 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 	d.entities = calloc(snapshot->entities_n + 1, sizeof(*d.entities));
 	if (!d.entities)
 		return -ENOMEM;
+	r = dcgm_owners_init(&d.owners, snapshot);
+	if (r < 0) {
+		free(d.entities);
+		return r;
+	}
 	page_init(&d.page, format, out);
 	strbuf_init(&d.state, 0);
 	strbuf_init(&d.reason, 0);
@@ -362,6 +400,7 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 	strbuf_done(&d.state);
 	strbuf_done(&d.reason);
 	page_done(&d.page);
+	dcgm_owners_done(&d.owners);
 	free(d.entities);
 	return r;
 }

@@ -1,27 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "view/table_parts.h"
 
-static bool recovery(const struct entity *gpu, char *text, size_t size)
+static void _printf_(2, 3) say(struct gpu_warning *warning, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(warning->text, sizeof(warning->text), fmt, ap);
+	va_end(ap);
+}
+
+static bool recovery(const struct entity *gpu, struct gpu_warning *warning)
 {
 	/* nvmlDeviceGpuRecoveryAction_t, see gpu_recovery_action in model/metrics.def. */
-	static const char *const actions[] = { NULL,
-					       "reset the GPU",
-					       "reboot the node",
-					       "drain peer-to-peer traffic",
-					       "drain the GPU and reset it",
-					       "reset the bus" };
+	static const struct {
+		const char *text, *state;
+	} actions[] = { { NULL, NULL },
+			{ "reset the GPU", "RESET" },
+			{ "reboot the node", "REBOOT" },
+			{ "drain peer-to-peer traffic", "DRAIN" },
+			{ "drain the GPU and reset it", "RESET" },
+			{ "reset the bus", "RESET" } };
 	double action;
 
 	if (!entity_number(gpu, GPU_RECOVERY_ACTION, &action) || action < 1)
 		return false;
+	warning->severe = true;
+	warning->state = action < (double)ARRAY_SIZE(actions) ? actions[(unsigned)action].state : "RECOVER";
 	if (action < (double)ARRAY_SIZE(actions))
-		snprintf(text, size, "the driver asks for this: %s", actions[(unsigned)action]);
+		say(warning, "the driver asks for this: %s", actions[(unsigned)action].text);
 	else
-		snprintf(text, size, "the driver asks for recovery action %.0f", action);
+		say(warning, "the driver asks for recovery action %.0f", action);
 	return true;
 }
 
@@ -32,57 +46,74 @@ static bool is_set(const struct entity *gpu, enum gpu_metric row)
 	return entity_number(gpu, row, &v) && v >= 1;
 }
 
-static bool rows_failed(const struct entity *gpu, char *text, size_t size)
+static bool rows_failed(const struct entity *gpu, struct gpu_warning *warning)
 {
-	snprintf(text, size, "a row of its memory could not be remapped: have the board examined");
+	warning->severe = true;
+	warning->state = "DEGRADED";
+	say(warning, "a row of its memory could not be remapped: have the board examined");
 	return is_set(gpu, GPU_REMAPPED_ROWS_FAILED);
 }
 
-static bool rows_pending(const struct entity *gpu, char *text, size_t size)
+static bool rows_pending(const struct entity *gpu, struct gpu_warning *warning)
 {
-	snprintf(text, size, "rows of its memory wait to be remapped: reset the GPU when it is idle");
+	warning->state = "RESET";
+	say(warning, "rows of its memory wait to be remapped: reset the GPU when it is idle");
 	return is_set(gpu, GPU_REMAPPED_ROWS_PENDING);
 }
 
-static bool pages_pending(const struct entity *gpu, char *text, size_t size)
+static bool pages_pending(const struct entity *gpu, struct gpu_warning *warning)
 {
-	snprintf(text, size, "pages of its memory wait to be retired: reset the GPU when it is idle");
+	warning->state = "RESET";
+	say(warning, "pages of its memory wait to be retired: reset the GPU when it is idle");
 	return is_set(gpu, GPU_RETIRED_PAGES_PENDING);
 }
 
-static bool links_down(const struct entity *gpu, char *text, size_t size)
+static bool links_down(const struct entity *gpu, struct gpu_warning *warning)
 {
 	double active, total;
 
 	if (!entity_number(gpu, GPU_NVLINK_LINKS_ACTIVE, &active) ||
 	    !entity_number(gpu, GPU_NVLINK_LINKS, &total) || active >= total)
 		return false;
-	snprintf(text, size,
-		 "%.0f of its %.0f NVLinks are active: check the fabric manager, NVLink bridges and XIDs",
-		 active, total);
+	warning->state = "DEGRADED";
+	say(warning, "%.0f of its %.0f NVLinks are active: check the fabric manager, NVLink bridges and XIDs",
+	    active, total);
 	return true;
 }
 
-static bool too_hot(const struct entity *gpu, char *text, size_t size)
+static bool too_hot(const struct entity *gpu, struct gpu_warning *warning)
 {
 	double celsius, slowdown;
+	bool known = entity_number(gpu, GPU_TEMPERATURE, &celsius);
 
-	if (!entity_number(gpu, GPU_TEMPERATURE, &celsius) ||
-	    !entity_number(gpu, GPU_TEMPERATURE_LIMIT_SLOWDOWN, &slowdown) || celsius < slowdown)
+	warning->severe = true;
+	warning->state = "HOT";
+	if (known && entity_number(gpu, GPU_TEMPERATURE_LIMIT_SLOWDOWN, &slowdown) && celsius >= slowdown) {
+		say(warning,
+		    "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its "
+		    "cooling",
+		    celsius, slowdown);
+		return true;
+	}
+	if (!is_set(gpu, GPU_EVENT_REASON_HW_THERMAL_SLOWDOWN) &&
+	    !is_set(gpu, GPU_EVENT_REASON_SW_THERMAL_SLOWDOWN))
 		return false;
-	snprintf(text, size,
-		 "%.0f \u00b0C, at or above the %.0f \u00b0C from which it slows down: look at its cooling",
-		 celsius, slowdown);
+	if (known)
+		say(warning, "slowed down by its heat, at %.0f \u00b0C: look at its cooling", celsius);
+	else
+		say(warning, "slowed down by its heat: look at its cooling");
 	return true;
 }
 
-bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t size)
+/* What decides the state comes first. */
+bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_warning)
 {
-	static bool (*const checks[])(const struct entity *gpu, char *text, size_t size) = {
-		recovery, rows_failed, rows_pending, pages_pending, links_down, too_hot,
+	static bool (*const checks[])(const struct entity *gpu, struct gpu_warning *warning) = {
+		recovery, rows_failed, too_hot, rows_pending, pages_pending, links_down,
 	};
 
 	_Static_assert(ARRAY_SIZE(checks) == GPU_WARNINGS, "the header says how many");
+	*ret_warning = (struct gpu_warning){ 0 };
 	/* A GPU that is gone is reported as such. */
-	return gpu->present && checks[i](gpu, ret_text, size);
+	return gpu->present && checks[i](gpu, ret_warning);
 }

@@ -64,6 +64,16 @@ json_t *json_text_or_null(const char *text)
 	return *text ? json_text(text) : json_null();
 }
 
+json_t *json_unsigned_or_null(uint32_t value)
+{
+	return value != UINT32_MAX ? json_integer(value) : json_null();
+}
+
+json_t *json_positive_or_null(uint32_t value)
+{
+	return value ? json_integer(value) : json_null();
+}
+
 json_t *json_number(double value)
 {
 	if (number_is_integer(value))
@@ -265,14 +275,34 @@ json_t *view_json(const struct snapshot *snapshot, unsigned sections)
 	if (sections & JSON_PROCESSES) {
 		json_put(&j, document, "processes", json_processes(&j));
 		json_add_traced(&j, document);
+		json_put(&j, document, "allocations", json_allocations(&j));
 	}
 	if (sections & JSON_NODE)
 		json_put(&j, document, "node", json_node(&j));
+	if (sections & JSON_EVENTS)
+		json_add_events(&j, document);
 	if (j.failed) {
 		json_decref(document);
 		return NULL;
 	}
 	return document;
+}
+
+void json_workload(struct json_maker *j, json_t *object, enum workload_kind kind, const char *id,
+		   const char *pod_uid, const struct owner *owner)
+{
+	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB,
+						    WORKLOAD_UNIT };
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		bool its_pod = kinds[i] == WORKLOAD_POD && kind == WORKLOAD_CONTAINER;
+		const char *text = its_pod ? pod_uid : kinds[i] == kind ? id : "";
+
+		json_put(j, object, workload_id_name(kinds[i]), json_text_or_null(text));
+	}
+	json_put(j, object, "namespace", json_text_or_null(owner ? owner->namespace : ""));
+	json_put(j, object, "pod", json_text_or_null(owner ? owner->pod : ""));
+	json_put(j, object, "container", json_text_or_null(owner ? owner->container : ""));
 }
 
 static int dump(const char *text, size_t n, void *userdata)

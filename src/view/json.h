@@ -4,6 +4,8 @@
  *
  *   json.c          the document, values, and the rows of the metric tables
  *   json_gpu.c      gpus: identity, rows, MIG instances, XIDs
+ *   json_allocations.c  allocations: who was given which GPU
+ *   json_events.c   events: XID reports
  *   json_node.c     processes; node: versions, topology, workloads, the agent itself
  *   json_trace.c    traced data of processes; trace: processes and calls
  *   json_calls.c    traced calls; the document of "gpusonde trace --json"
@@ -17,6 +19,8 @@
 
 #include "base/strbuf.h"
 #include "model/snapshot.h"
+
+struct xid_description;
 
 struct json_maker {
 	const struct snapshot *s;
@@ -34,6 +38,10 @@ json_t *json_text_or_null(const char *text);
 json_t *json_long_text(const char *text);
 /* An integer if it is exact, else a real; null for NaN and infinities. */
 json_t *json_number(double value);
+/* null for UINT32_MAX. */
+json_t *json_unsigned_or_null(uint32_t value);
+/* null for 0. */
+json_t *json_positive_or_null(uint32_t value);
 /* RFC 3339; null for 0 ("never"). */
 json_t *json_time(int64_t real_ns);
 
@@ -67,11 +75,31 @@ void json_add_rows(struct json_maker *j, json_t *object, const struct json_rows 
  */
 void json_read_rows(const json_t *object, const struct json_rows *rows, double *v, uint8_t *p);
 
+/*
+ * Members that identify a workload, and the names of its container and pod; null where there is none, or it
+ * is not known.
+ */
+void json_workload(struct json_maker *j, json_t *object, enum workload_kind kind, const char *id,
+		   const char *pod_uid, const struct owner *owner);
+
+/* Members that locate a process, workload or allocation. */
+void json_place(struct json_maker *j, json_t *object, uint16_t entity);
+
 json_t *json_gpus(struct json_maker *j);
 json_t *json_processes(struct json_maker *j);
 json_t *json_node(struct json_maker *j);
+json_t *json_allocations(struct json_maker *j);
+/* Members `events` and `events_left_out` of the document. */
+void json_add_events(struct json_maker *j, json_t *document);
+/* What a code means. */
+void json_add_xid(struct json_maker *j, json_t *object, uint32_t code,
+		  const struct xid_description *description);
 /* Object of a traced process's reasons of incompleteness, by name. */
+/* Of the node's GPUs, "key:value"; empty where there is none. */
+json_t *json_tags(struct json_maker *j);
 json_t *json_incomplete(struct json_maker *j, const struct traced_process *process);
+/* What the process never freed; null where that is not known. */
+json_t *json_leaked(struct json_maker *j, const struct traced_process *process);
 /* Saturates at the largest integer of JSON. */
 json_t *json_count(uint64_t count);
 /* Calls of @view: of a process, or of all. */

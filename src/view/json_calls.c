@@ -32,12 +32,56 @@ static json_t *json_errors(struct json_maker *j, const struct trace_view *view,
 	return errors;
 }
 
+static json_t *json_argument_number(const struct traced_argument *argument, uint64_t value)
+{
+	return argument->is_signed ? json_integer((json_int_t)value) : json_count(value);
+}
+
+static json_t *json_argument_values(struct json_maker *j, const struct traced_argument *argument)
+{
+	json_t *values = json_object();
+
+	for (uint32_t i = 0; i < argument->values_n; i++)
+		json_put(j, values, argument->values[i].text, json_count(argument->values[i].count));
+	return values;
+}
+
+static json_t *json_argument(struct json_maker *j, const struct traced_argument *argument)
+{
+	bool text = argument->is_text, known = !text && argument->count > 0;
+	json_t *object = json_object();
+
+	json_put(j, object, "position", json_count(argument->position));
+	json_put(j, object, "type", json_string(argument->type));
+	json_put(j, object, "count", json_count(argument->count));
+	json_put(j, object, "min", known ? json_argument_number(argument, argument->min) : json_null());
+	json_put(j, object, "max", known ? json_argument_number(argument, argument->max) : json_null());
+	json_put(j, object, "mean",
+		 known ? json_number(argument->sum / (double)argument->count) : json_null());
+	json_put(j, object, "values", text ? json_argument_values(j, argument) : json_null());
+	json_put(j, object, "others", text ? json_count(argument->others) : json_null());
+	json_put(j, object, "unread", json_count(argument->unread));
+	return object;
+}
+
+/* Of a function that the user named. */
+static json_t *json_arguments(struct json_maker *j, const struct trace_view *view,
+			      const struct traced_call *call)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < call->arguments_n; i++)
+		json_push(j, list, json_argument(j, &view->arguments[call->arguments_first + i]));
+	return list;
+}
+
 static json_t *json_call(struct json_maker *j, const struct trace_view *view, const struct traced_call *call)
 {
 	bool timed = call->timed > 0, known = timed || call->count == 0;
 	json_t *object = json_object();
 
 	json_put(j, object, "api", json_text(call->api));
+	json_put(j, object, "library", call->library ? json_text(call->library) : json_null());
 	json_put(j, object, "count", json_count(call->count));
 	json_put(j, object, "timed", json_count(call->timed));
 	json_put(j, object, "failed", known ? json_count(call->errors) : json_null());
@@ -48,6 +92,7 @@ static json_t *json_call(struct json_maker *j, const struct trace_view *view, co
 	json_put(j, object, "p50_ns", timed ? json_number(call->p50_ns) : json_null());
 	json_put(j, object, "p95_ns", timed ? json_number(call->p95_ns) : json_null());
 	json_put(j, object, "p99_ns", timed ? json_number(call->p99_ns) : json_null());
+	json_put(j, object, "arguments", json_arguments(j, view, call));
 	return object;
 }
 
@@ -86,6 +131,8 @@ int json_trace_summary(const struct trace_summary *summary, struct strbuf *out)
 	struct json_maker j = { 0 };
 
 	json_put(&j, document, "processes", json_summary_processes(&j, summary->view));
+	json_put(&j, document, "calls",
+		 json_calls(&j, summary->view, summary->view->all_calls, summary->view->all_calls_n));
 	json_put(&j, events, "produced", json_count(summary->produced));
 	json_put(&j, events, "received", json_count(summary->received));
 	json_put(&j, events, "dropped", json_count(summary->dropped));

@@ -4,15 +4,10 @@
 #include "model/xid.h"
 #include "view/shown.h"
 
-static json_t *unsigned_or_null(uint32_t value)
-{
-	return value != UINT32_MAX ? json_integer(value) : json_null();
-}
-
 /* Number of processes listed here; null if the list is incomplete. */
 static json_t *processes_live(const struct entity *e)
 {
-	return processes_listed(e) ? json_integer(e->processes_live) : json_null();
+	return e->present && processes_listed(e) ? json_integer(e->processes_live) : json_null();
 }
 
 /* Whether the numbers that follow are current. */
@@ -46,8 +41,8 @@ static json_t *json_instance(struct json_maker *j, const struct entity *e)
 {
 	json_t *object = json_object();
 
-	json_put(j, object, "gi", unsigned_or_null(e->id.gi));
-	json_put(j, object, "ci", unsigned_or_null(e->id.ci));
+	json_put(j, object, "gi", json_unsigned_or_null(e->id.gi));
+	json_put(j, object, "ci", json_unsigned_or_null(e->id.ci));
 	json_put(j, object, "mig_uuid", json_text(e->id.mig_uuid));
 	json_put(j, object, "profile", json_text(e->id.mig_profile));
 	add_state(j, object, e);
@@ -55,18 +50,25 @@ static json_t *json_instance(struct json_maker *j, const struct entity *e)
 	return object;
 }
 
+void json_add_xid(struct json_maker *j, json_t *object, uint32_t code,
+		  const struct xid_description *description)
+{
+	json_put(j, object, "xid", json_integer(code));
+	json_put(j, object, "severity", json_text(xid_severity_name(description->severity)));
+	json_put(j, object, "origin", json_text(xid_origin_name(xid_origin(description))));
+	json_put(j, object, "name", json_text(description->name));
+	json_put(j, object, "meaning", json_text(description->meaning));
+	json_put(j, object, "action", json_text(xid_action_text(description->action)));
+}
+
 static json_t *json_xid(struct json_maker *j, const struct xid *xid)
 {
 	const struct xid_description *description = xid_describe(xid->code);
 	json_t *object = json_object();
 
-	json_put(j, object, "xid", json_integer(xid->code));
 	json_put(j, object, "count", json_integer((json_int_t)xid->count));
 	json_put(j, object, "last_seen", json_time(xid->last_real_ns));
-	json_put(j, object, "severity", json_text(xid_severity_name(description->severity)));
-	json_put(j, object, "name", json_text(description->name));
-	json_put(j, object, "meaning", json_text(description->meaning));
-	json_put(j, object, "action", json_text(xid_action_text(description->action)));
+	json_add_xid(j, object, xid->code, description);
 	return object;
 }
 
@@ -78,13 +80,14 @@ static json_t *json_gpu(struct json_maker *j, uint32_t i)
 
 	json_put(j, object, "gpu", json_integer(id->index));
 	json_put(j, object, "uuid", json_text(id->uuid));
+	json_put(j, object, "vendor", json_string(GPU_VENDOR));
 	json_put(j, object, "name", json_text(id->name));
 	json_put(j, object, "pci_bus_id", json_text(id->pci_bus_id));
 	json_put(j, object, "serial", json_text_or_null(id->serial));
 	json_put(j, object, "vbios", json_text_or_null(id->vbios));
 	json_put(j, object, "architecture", json_text_or_null(id->architecture));
 	json_put(j, object, "compute_capability", json_text_or_null(id->compute_capability));
-	json_put(j, object, "minor", unsigned_or_null(id->minor));
+	json_put(j, object, "minor", json_unsigned_or_null(id->minor));
 	json_put(j, object, "numa_node", id->numa_node >= 0 ? json_integer(id->numa_node) : json_null());
 	add_state(j, object, &s->entities[i]);
 	add_numbers(j, object, &s->entities[i]);

@@ -175,6 +175,7 @@ static int write_process(struct kernel_writer *w, const struct traced_process *p
 	json_put(&w->j, object, "first_seen", json_time(process->first_real_ns));
 	json_put(&w->j, object, "exited", json_boolean(process->exited));
 	json_put(&w->j, object, "incomplete", json_incomplete(&w->j, process));
+	json_put(&w->j, object, "leaked", json_leaked(&w->j, process));
 	if (w->j.failed) {
 		json_decref(object);
 		return -ENOMEM;

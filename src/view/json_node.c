@@ -6,8 +6,7 @@
 #include "view/names.h"
 #include "view/shown.h"
 
-/* Members that locate a process or workload. */
-static void add_place(struct json_maker *j, json_t *object, uint16_t entity)
+void json_place(struct json_maker *j, json_t *object, uint16_t entity)
 {
 	const struct entity *e = &j->s->entities[entity];
 	const struct entity *gpu = snapshot_gpu(j->s, e);
@@ -18,21 +17,41 @@ static void add_place(struct json_maker *j, json_t *object, uint16_t entity)
 	json_put(j, object, "ci", entity_is_mig(e) ? json_integer(e->id.ci) : json_null());
 }
 
-/* Members that identify the workload; all null if it is unknown. */
-static void add_workload_id(struct json_maker *j, json_t *object, const struct workload *workload)
+static void add_workload_id(struct json_maker *j, json_t *object, const struct workload *w)
 {
-	static const enum workload_kind kinds[] = { WORKLOAD_CONTAINER, WORKLOAD_POD, WORKLOAD_JOB,
-						    WORKLOAD_UNIT };
+	if (w)
+		json_workload(j, object, w->kind, w->id, w->pod_uid, w->owner);
+	else
+		json_workload(j, object, WORKLOAD_NONE, "", "", NULL);
+}
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		const char *id = "";
+/* The job of a batch system; a member that is not known is null. */
+static json_t *json_batch_job(struct json_maker *j, const struct job *job)
+{
+	json_t *object;
 
-		if (workload && workload->kind == kinds[i])
-			id = workload->id;
-		else if (workload && workload->kind == WORKLOAD_CONTAINER && kinds[i] == WORKLOAD_POD)
-			id = workload->pod_uid;
-		json_put(j, object, workload_id_name(kinds[i]), json_text_or_null(id));
-	}
+	if (!job || job->manager == JOB_MANAGER_NONE)
+		return json_null();
+	object = json_object();
+	json_put(j, object, "manager", json_string(job_manager_name(job->manager)));
+	json_put(j, object, "id", json_text(job->id));
+	json_put(j, object, "step", json_text_or_null(job->step));
+	json_put(j, object, "name", json_text_or_null(job->name));
+	json_put(j, object, "user", json_text_or_null(job->user));
+	json_put(j, object, "claimed", json_boolean(job->claimed));
+	return object;
+}
+
+static void add_job(struct json_maker *j, json_t *object, const struct process *process)
+{
+	const struct job *job = snapshot_job(j->s, process->job);
+
+	json_put(j, object, "batch_job", json_batch_job(j, job));
+	json_put(j, object, "run", json_text_or_null(job ? job->run : ""));
+	json_put(j, object, "run_group", json_text_or_null(job ? job->group : ""));
+	json_put(j, object, "rank", json_unsigned_or_null(process->rank.rank));
+	json_put(j, object, "local_rank", json_unsigned_or_null(process->rank.local));
+	json_put(j, object, "world_size", json_unsigned_or_null(process->rank.world));
 }
 
 static void add_numbers(struct json_maker *j, json_t *object, const double *v, const uint8_t *p)
@@ -49,6 +68,27 @@ static void add_numbers(struct json_maker *j, json_t *object, const double *v, c
 	json_add_rows(j, object, &rows);
 }
 
+static json_t *json_recent(struct json_maker *j, const struct process *process)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < RECENTS; i++) {
+		const struct recent *recent = &process->recent[i];
+		json_t *object;
+
+		if (recent->seconds <= 0)
+			continue;
+		object = json_object();
+		json_put(j, object, "window_seconds", json_integer(recent_seconds[i]));
+		json_put(j, object, "seconds", json_number(recent->seconds));
+		for (unsigned k = 0; k < RECENT_FIGURES; k++)
+			json_put(j, object, recent_names[k],
+				 presence_is(recent->p[k]) ? json_number(recent->v[k]) : json_null());
+		json_push(j, list, object);
+	}
+	return list;
+}
+
 static json_t *json_process(struct json_maker *j, const struct process *process)
 {
 	const struct snapshot *s = j->s;
@@ -56,9 +96,10 @@ static json_t *json_process(struct json_maker *j, const struct process *process)
 	const char *type;
 
 	json_put(j, object, "pid", json_integer(process->id.pid));
+	json_put(j, object, "ns_pid", json_positive_or_null(process->ns_pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "uid", process->uid != UINT32_MAX ? json_integer(process->uid) : json_null());
-	add_place(j, object, process->entity);
+	json_place(j, object, process->entity);
 	for (unsigned i = 0; (type = process_type_name(i)); i++)
 		if (process->types & (1u << i))
 			json_push(j, types, json_string(type));
@@ -67,7 +108,9 @@ static json_t *json_process(struct json_maker *j, const struct process *process)
 	json_put(j, object, "last_seen", json_time(process->last_real_ns));
 	add_workload_id(j, object,
 			process->workload < s->workloads_n ? &s->workloads[process->workload] : NULL);
+	add_job(j, object, process);
 	add_numbers(j, object, process->v, process->p);
+	json_put(j, object, "recent", json_recent(j, process));
 	json_put(j, object, "cuda", json_process_cuda(j, process));
 	return object;
 }
@@ -91,7 +134,8 @@ static json_t *json_workloads(struct json_maker *j)
 
 		json_put(j, object, "kind", json_string(workload_kind_name(workload->kind)));
 		add_workload_id(j, object, workload);
-		add_place(j, object, workload->entity);
+		json_put(j, object, "batch_job", json_batch_job(j, snapshot_job(j->s, workload->job)));
+		json_place(j, object, workload->entity);
 		json_put(j, object, "processes_live", json_integer(workload->live));
 		json_put(j, object, "processes_exited", json_integer(workload->exited));
 		add_numbers(j, object, workload->v, workload->p);
@@ -180,6 +224,7 @@ json_t *json_node(struct json_maker *j)
 	json_put(j, node, "reason", json_text_or_null(s->fresh ? "" : s->not_fresh_reason));
 	json_put(j, node, "period_seconds", json_number((double)s->period_ns * 1e-9));
 	json_put(j, node, "gpus", json_gpu_counts(j));
+	json_put(j, node, "tags", json_tags(j));
 	json_put(j, node, "topology", json_topology(j));
 	json_put(j, node, "workloads", json_workloads(j));
 	json_put(j, node, "agent", json_agent(j));

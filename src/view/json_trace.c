@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/saturated.h"
+#include "view/names.h"
 #include "view/shown.h"
 #include "view/traced.h"
 #include "view/view.h"
@@ -42,6 +44,14 @@ static json_t *json_overhead(const struct json_maker *j, const struct traced_pro
 	return known ? json_number(process->overhead) : json_null();
 }
 
+/* Why some of its work is on a device that is not known. */
+static json_t *json_unplaced(const struct traced_process *process)
+{
+	const char *name = traced_unplaced_name(process->unplaced);
+
+	return name ? json_string(name) : json_null();
+}
+
 /* The traced data of a process on a device, for the process's own entry. */
 static json_t *json_cuda(struct json_maker *j, const struct traced_process *process,
 			 const struct traced_device *device)
@@ -49,6 +59,7 @@ static json_t *json_cuda(struct json_maker *j, const struct traced_process *proc
 	json_t *object = json_object();
 
 	json_put(j, object, "incomplete", json_incomplete(j, process));
+	json_put(j, object, "device_unknown", json_unplaced(process));
 	json_put(j, object, "overhead_ratio", json_overhead(j, process));
 	add_numbers(j, object, process, device->v, device->p);
 	return object;
@@ -61,6 +72,16 @@ json_t *json_process_cuda(struct json_maker *j, const struct process *process)
 	return device ? json_cuda(j, &j->s->trace->processes[device->process], device) : json_null();
 }
 
+static void add_traced_workload(struct json_maker *j, json_t *object, const struct traced_process *process)
+{
+	const struct workload_name *w = traced_workload(j->s, process);
+
+	if (w)
+		json_workload(j, object, w->kind, w->id, w->pod_uid, w->owner);
+	else
+		json_workload(j, object, WORKLOAD_NONE, "", "", NULL);
+}
+
 static json_t *json_traced(struct json_maker *j, const struct traced_process *process,
 			   const struct traced_device *device, const struct entity *e)
 {
@@ -68,12 +89,14 @@ static json_t *json_traced(struct json_maker *j, const struct traced_process *pr
 	json_t *object = json_object();
 
 	json_put(j, object, "pid", json_integer(process->id.pid));
+	json_put(j, object, "ns_pid", json_positive_or_null(process->ns_pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "gpu", gpu ? json_integer(gpu->id.index) : json_null());
 	json_put(j, object, "uuid", json_text_or_null(gpu ? gpu->id.uuid : device->uuid));
 	json_put(j, object, "gi", e && entity_is_mig(e) ? json_integer(e->id.gi) : json_null());
 	json_put(j, object, "ci", e && entity_is_mig(e) ? json_integer(e->id.ci) : json_null());
 	json_put(j, object, "first_seen", json_time(process->first_real_ns));
+	add_traced_workload(j, object, process);
 	json_put(j, object, "cuda", json_cuda(j, process, device));
 	return object;
 }
@@ -123,16 +146,47 @@ static json_t *json_threads(struct json_maker *j, const struct traced_process *p
 	return object;
 }
 
+json_t *json_leaked(struct json_maker *j, const struct traced_process *process)
+{
+	uint64_t allocations = process->leaked_allocations, bytes = process->leaked_bytes;
+	json_t *object, *list;
+
+	if (!presence_is(process->leaked_p))
+		return json_null();
+	object = json_object();
+	list = json_array();
+	json_put(j, object, "allocations", json_count(allocations));
+	json_put(j, object, "bytes", json_count(bytes));
+	for (uint32_t i = 0; i < process->leaked_n; i++) {
+		const struct traced_size *size = &process->leaked[i];
+		json_t *entry = json_object();
+
+		json_put(j, entry, "bytes", json_count(size->bytes));
+		json_put(j, entry, "allocations", json_count(size->allocations));
+		json_push(j, list, entry);
+		allocations -= size->allocations;
+		bytes -= MIN(bytes, multiply_saturated(size->bytes, size->allocations));
+	}
+	json_put(j, object, "sizes", list);
+	json_put(j, object, "other_allocations", json_count(allocations));
+	json_put(j, object, "other_bytes", json_count(bytes));
+	json_put(j, object, "estimated", json_boolean((process->leaked_p & PRESENCE_ESTIMATED) != 0));
+	return object;
+}
+
 static json_t *json_trace_process(struct json_maker *j, const struct trace_view *view,
 				  const struct traced_process *process)
 {
 	json_t *object = json_object(), *devices = json_array();
 
 	json_put(j, object, "pid", json_integer(process->id.pid));
+	json_put(j, object, "ns_pid", json_positive_or_null(process->ns_pid));
 	json_put(j, object, "comm", json_text_or_null(process->comm));
 	json_put(j, object, "first_seen", json_time(process->first_real_ns));
 	json_put(j, object, "exited", json_boolean(process->exited));
+	add_traced_workload(j, object, process);
 	json_put(j, object, "incomplete", json_incomplete(j, process));
+	json_put(j, object, "device_unknown", json_unplaced(process));
 	json_put(j, object, "overhead_ratio", json_overhead(j, process));
 	json_put(j, object, "calls",
 		 json_calls(j, view, view->calls + process->calls_first, process->calls_n));
@@ -146,6 +200,7 @@ static json_t *json_trace_process(struct json_maker *j, const struct trace_view 
 	}
 	json_put(j, object, "devices", devices);
 	json_put(j, object, "memory_by_thread", json_threads(j, process));
+	json_put(j, object, "leaked", json_leaked(j, process));
 	return object;
 }
 
@@ -168,6 +223,51 @@ static json_t *json_events(struct json_maker *j, const struct trace_view *view)
 	return events;
 }
 
+static json_t *json_gaps(struct json_maker *j, const struct traced_gaps *gaps)
+{
+	json_t *object = json_object(), *buckets = json_array();
+
+	json_put(j, object, "count", json_count(gaps->count));
+	json_put(j, object, "seconds", json_number(gaps->seconds));
+	for (unsigned i = 0; i < TRACED_LE; i++) {
+		json_t *bucket = json_object();
+
+		json_put(j, bucket, "le", json_number(traced_le[i]));
+		json_put(j, bucket, "count", json_count(gaps->le[i]));
+		json_push(j, buckets, bucket);
+	}
+	json_put(j, object, "buckets", buckets);
+	return object;
+}
+
+/* What containers, pods, jobs and units did on each device. */
+static json_t *json_uses(struct json_maker *j)
+{
+	const struct snapshot *s = j->s;
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < s->traced_uses_n; i++) {
+		const struct traced_use *use = &s->traced_uses[i];
+		const struct workload_name *w =
+			use->name < s->workload_names_n ? &s->workload_names[use->name] : NULL;
+		const struct json_rows rows = { .rows = traced_metrics,
+						.n = TRACED_METRICS,
+						.v = use->v,
+						.p = use->p,
+						.strip = "process_cuda_" };
+		json_t *object = json_object();
+
+		json_put(j, object, "kind", json_string(workload_kind_name(w ? w->kind : WORKLOAD_NONE)));
+		json_workload(j, object, w ? w->kind : WORKLOAD_NONE, w ? w->id : "", w ? w->pod_uid : "",
+			      w ? w->owner : NULL);
+		json_put(j, object, "uuid", json_text_or_null(use->uuid));
+		json_put(j, object, "processes_live", json_integer(use->live));
+		json_add_rows(j, object, &rows);
+		json_push(j, list, object);
+	}
+	return list;
+}
+
 static json_t *json_totals(struct json_maker *j, const struct trace_view *view)
 {
 	json_t *list = json_array();
@@ -178,6 +278,7 @@ static json_t *json_totals(struct json_maker *j, const struct trace_view *view)
 
 		json_put(j, entry, "uuid", json_text_or_null(total->uuid));
 		add_numbers(j, entry, NULL, total->v, total->p);
+		json_put(j, entry, "launch_gaps", json_gaps(j, &total->gaps));
 		json_push(j, list, entry);
 	}
 	return list;
@@ -198,6 +299,7 @@ static json_t *make_trace(struct json_maker *j, const struct trace_view *view)
 	json_put(j, trace, "events", json_events(j, view));
 	json_put(j, trace, "calls", json_calls(j, view, view->all_calls, view->all_calls_n));
 	json_put(j, trace, "devices", json_totals(j, view));
+	json_put(j, trace, "workloads", json_uses(j));
 	return trace;
 }
 

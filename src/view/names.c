@@ -20,6 +20,12 @@ static const char *const state_names[READING_STATES] = {
 };
 
 /* Indexed by the level in struct snapshot's topology: NVML's common ancestor / 10 + 1. */
+const char *const recent_names[RECENT_FIGURES] = {
+	[RECENT_UTILIZATION] = "utilization_ratio",
+	[RECENT_MEMORY_UTILIZATION] = "memory_utilization_ratio",
+	[RECENT_MEMORY] = "memory_bytes",
+};
+
 static const char *const link_names[] = { "", "INT", "PIX", "PXB", "PHB", "NODE", "SYS" };
 
 const char *workload_kind_name(enum workload_kind kind)
@@ -30,6 +36,17 @@ const char *workload_kind_name(enum workload_kind kind)
 const char *workload_id_name(enum workload_kind kind)
 {
 	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].id;
+}
+
+const char *job_manager_name(enum job_manager manager)
+{
+	static const char *const names[JOB_MANAGERS] = {
+		[JOB_MANAGER_NONE] = "none",         [JOB_MANAGER_SLURM] = "slurm",
+		[JOB_MANAGER_HTCONDOR] = "htcondor", [JOB_MANAGER_LSF] = "lsf",
+		[JOB_MANAGER_PBS] = "pbs",
+	};
+
+	return names[manager < JOB_MANAGERS ? manager : JOB_MANAGER_NONE];
 }
 
 const char *outage_reason(const struct snapshot *s)

@@ -13,6 +13,9 @@ const char *workload_kind_name(enum workload_kind kind);
 /* The label or member with the workload's id: "container_id", "pod_uid", "job", "unit". */
 const char *workload_id_name(enum workload_kind kind);
 
+/* "slurm", "htcondor", "lsf", "pbs"; "none". */
+const char *job_manager_name(enum job_manager manager);
+
 /* "ok", "no_library", ... */
 const char *state_name(enum reading_state state);
 /*
@@ -58,3 +61,6 @@ void cuda_version_text(uint32_t version, char buf[static 16]);
 void link_text(uint8_t level, uint8_t nvlinks, char buf[static 8]);
 /* The inverse; both 0 if unknown. */
 void link_parse(const char *text, uint8_t *ret_level, uint8_t *ret_nvlinks);
+
+/* Members of JSON for enum recent_figure. */
+extern const char *const recent_names[RECENT_FIGURES];

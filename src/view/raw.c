@@ -2,14 +2,15 @@
 #include "view/raw.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "view/json.h"
 #include "view/table.h"
 
 static const char *const type_names[RAW_TYPES] = {
-	[RAW_LAUNCH] = "launch",   [RAW_CALL] = "call", [RAW_NAME] = "name",
-	[RAW_PROCESS] = "process", [RAW_EXEC] = "exec", [RAW_EXIT] = "exit",
+	[RAW_LAUNCH] = "launch",     [RAW_CALL] = "call",       [RAW_USER] = "user", [RAW_NAME] = "name",
+	[RAW_VARIABLE] = "variable", [RAW_PROCESS] = "process", [RAW_EXEC] = "exec", [RAW_EXIT] = "exit",
 };
 
 static const struct {
@@ -46,6 +47,29 @@ static void operands_text(const struct raw_event *e, struct strbuf *out)
 				    (unsigned long long)e->call.value[i]);
 }
 
+static void argument_text(const struct raw_argument *argument, struct strbuf *out)
+{
+	strbuf_addf(out, " arg%u ", argument->position);
+	if (argument->is_text && !argument->text) {
+		strbuf_adds(out, "(not readable)");
+	} else if (argument->is_text) {
+		strbuf_addc(out, '"');
+		text_clean(out, argument->text);
+		strbuf_adds(out, argument->truncated ? "\"..." : "\"");
+	} else if (argument->number == RAW_SIGNED) {
+		strbuf_addf(out, "%lld", (long long)argument->value);
+	} else {
+		strbuf_addf(out, argument->number == RAW_HEX ? "0x%llx" : "%llu",
+			    (unsigned long long)argument->value);
+	}
+}
+
+static void user_text(const struct raw_event *e, struct strbuf *out)
+{
+	for (unsigned i = 0; i < e->user.n; i++)
+		argument_text(&e->user.at[i], out);
+}
+
 static void result_text(const struct raw_event *e, struct strbuf *out)
 {
 	if (e->has_result)
@@ -65,10 +89,21 @@ static void name_text(const struct raw_event *e, struct strbuf *out)
 	strbuf_adds(out, e->name.truncated ? " (cut)" : "");
 }
 
+static void variable_text(const struct raw_event *e, struct strbuf *out)
+{
+	strbuf_addf(out, " %s ", e->variable.name);
+	if (e->variable.value)
+		text_clean(out, e->variable.value);
+	else
+		strbuf_adds(out, e->variable.known ? "(not set)" : "(not readable)");
+}
+
 static void event_text(const struct raw_event *e, struct strbuf *out)
 {
-	strbuf_addf(out, "%llu.%09llu %u/%u ", (unsigned long long)e->time_ns / NSEC_PER_SEC,
-		    (unsigned long long)e->time_ns % NSEC_PER_SEC, e->pid, e->tid);
+	strbuf_addf(out, "%llu.%09llu %u/%u [%u] ", (unsigned long long)e->time_ns / NSEC_PER_SEC,
+		    (unsigned long long)e->time_ns % NSEC_PER_SEC, e->pid, e->tid, e->cpu);
+	text_clean(out, e->comm ? e->comm : "?");
+	strbuf_addc(out, ' ');
 	switch (e->type) {
 	case RAW_LAUNCH:
 		text_clean(out, e->api);
@@ -80,13 +115,21 @@ static void event_text(const struct raw_event *e, struct strbuf *out)
 		operands_text(e, out);
 		result_text(e, out);
 		break;
+	case RAW_USER:
+		text_clean(out, e->api);
+		user_text(e, out);
+		result_text(e, out);
+		break;
 	case RAW_NAME:
 		text_clean(out, e->api);
 		name_text(e, out);
 		break;
+	case RAW_VARIABLE:
+		text_clean(out, e->api);
+		variable_text(e, out);
+		break;
 	default:
-		strbuf_addf(out, "%s ", type_names[e->type]);
-		text_clean(out, e->comm);
+		strbuf_adds(out, type_names[e->type]);
 	}
 	strbuf_addc(out, '\n');
 }
@@ -118,6 +161,25 @@ static void operands_json(struct json_maker *j, const struct raw_event *e, json_
 			json_put(j, object, operands[i].name, json_count(e->call.value[i]));
 }
 
+static void user_json(struct json_maker *j, const struct raw_event *e, json_t *object)
+{
+	json_t *arguments = json_object();
+	char name[16];
+
+	for (unsigned i = 0; i < e->user.n; i++) {
+		const struct raw_argument *a = &e->user.at[i];
+
+		snprintf(name, sizeof(name), "arg%u", a->position);
+		json_put(j, arguments, name,
+			 a->is_text              ? a->text ? json_long_text(a->text) : json_null() :
+			 a->number == RAW_SIGNED ? json_integer((json_int_t)a->value) :
+						   json_count(a->value));
+		if (a->truncated)
+			json_put(j, object, "cut", json_true());
+	}
+	json_put(j, object, "arguments", arguments);
+}
+
 static void result_json(struct json_maker *j, const struct raw_event *e, json_t *object)
 {
 	if (!e->has_result)
@@ -137,6 +199,14 @@ static void name_json(struct json_maker *j, const struct raw_event *e, json_t *o
 		json_put(j, object, "cut", json_true());
 }
 
+static void variable_json(struct json_maker *j, const struct raw_event *e, json_t *object)
+{
+	json_put(j, object, "name", json_text(e->variable.name));
+	json_put(j, object, "set", e->variable.known ? json_boolean(e->variable.value) : json_null());
+	if (e->variable.value)
+		json_put(j, object, "value", json_long_text(e->variable.value));
+}
+
 static int event_json(const struct raw_event *e, struct strbuf *out)
 {
 	struct json_maker j = { 0 };
@@ -146,17 +216,22 @@ static int event_json(const struct raw_event *e, struct strbuf *out)
 	json_put(&j, object, "time_ns", json_count(e->time_ns));
 	json_put(&j, object, "pid", json_count(e->pid));
 	json_put(&j, object, "tid", json_count(e->tid));
-	if (e->type == RAW_LAUNCH || e->type == RAW_CALL || e->type == RAW_NAME)
-		json_put(&j, object, "api", json_text(e->api));
-	else
+	json_put(&j, object, "cpu", json_count(e->cpu));
+	if (e->comm)
 		json_put(&j, object, "comm", json_text(e->comm));
+	if (e->api)
+		json_put(&j, object, "api", json_text(e->api));
 	if (e->type == RAW_LAUNCH)
 		launch_json(&j, e, object);
 	else if (e->type == RAW_CALL)
 		operands_json(&j, e, object);
+	else if (e->type == RAW_USER)
+		user_json(&j, e, object);
 	else if (e->type == RAW_NAME)
 		name_json(&j, e, object);
-	if (e->type == RAW_LAUNCH || e->type == RAW_CALL)
+	else if (e->type == RAW_VARIABLE)
+		variable_json(&j, e, object);
+	if (e->type == RAW_LAUNCH || e->type == RAW_CALL || e->type == RAW_USER)
 		result_json(&j, e, object);
 	if (j.failed) {
 		json_decref(object);

@@ -10,18 +10,43 @@
 
 #include "base/strbuf.h"
 
-enum raw_type { RAW_LAUNCH, RAW_CALL, RAW_NAME, RAW_PROCESS, RAW_EXEC, RAW_EXIT, RAW_TYPES };
+enum raw_type {
+	RAW_LAUNCH,
+	RAW_CALL,
+	RAW_USER,
+	RAW_NAME,
+	RAW_VARIABLE,
+	RAW_PROCESS,
+	RAW_EXEC,
+	RAW_EXIT,
+	RAW_TYPES
+};
 
 /* Operands of a call other than a launch. */
 enum raw_operand { RAW_ADDR, RAW_SIZE, RAW_STREAM, RAW_HANDLE, RAW_KIND, RAW_OPERANDS };
+
+/* How an argument of a function that the user named is shown. */
+enum raw_number { RAW_UNSIGNED, RAW_SIGNED, RAW_HEX };
+
+struct raw_argument {
+	unsigned position; /* from 0 */
+	bool is_text;
+	bool truncated; /* the text is longer */
+	enum raw_number number;
+	uint64_t value; /* of a signed one, extended */
+	const char *text; /* NULL: it could not be read */
+};
+
+enum { RAW_ARGUMENTS_MAX = 4 };
 
 struct raw_event {
 	enum raw_type type;
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
 	uint32_t pid, tid;
-	const char *api; /* the function called, of RAW_LAUNCH, RAW_CALL and RAW_NAME */
-	const char *comm; /* of RAW_PROCESS, RAW_EXEC and RAW_EXIT */
-	/* of RAW_LAUNCH and RAW_CALL */
+	uint32_t cpu;
+	const char *api; /* the function called; NULL for RAW_PROCESS, RAW_EXEC and RAW_EXIT */
+	const char *comm; /* the process's name; NULL: not known */
+	/* of RAW_LAUNCH, RAW_CALL and RAW_USER */
 	bool has_result;
 	int32_t result;
 	uint64_t duration_ns;
@@ -36,12 +61,21 @@ struct raw_event {
 			uint64_t value[RAW_OPERANDS];
 		} call;
 		struct {
+			unsigned n;
+			struct raw_argument at[RAW_ARGUMENTS_MAX];
+		} user; /* a function that the user named */
+		struct {
 			uint64_t handle;
 			uint64_t parent; /* module or library of the handle; 0: none */
 			const char *text; /* NULL: it could not be read */
 			bool is_file; /* a file's path, not a name */
 			bool truncated;
 		} name;
+		struct {
+			const char *name;
+			const char *value; /* NULL: it is not set, or not known */
+			bool known;
+		} variable;
 	};
 };
 

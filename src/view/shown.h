@@ -3,7 +3,7 @@
  * What views show, common to all of them.
  *
  *  - A number only at the levels of its row, and only if presence_is().
- *  - A GPU that is gone shows its identity and its counters, no gauges.
+ *  - A GPU that is gone shows its identity, its counters and who was given it, no other gauges.
  *  - A MIG instance that is gone shows nothing: instances are created and destroyed frequently, and a
  *    destroyed one does not return.
  *  - Stale values are shown, marked as such and with their age.
@@ -14,6 +14,9 @@
 
 #include "base/macro.h"
 #include "model/snapshot.h"
+
+/* Every source of devices is NVIDIA's. */
+#define GPU_VENDOR "nvidia"
 
 static inline bool entity_is_mig(const struct entity *e)
 {
@@ -64,6 +67,20 @@ static inline bool traced_shows(const struct snapshot *s, const struct traced_pr
 static inline bool processes_listed(const struct entity *e)
 {
 	return presence_is(e->id.process_list) || e->id.process_list == PRESENCE_ABSENT;
+}
+
+/* Whether a list of processes of this GPU, or of an instance of it, cannot be read, or not whole. */
+static inline bool gpu_unlisted(const struct snapshot *s, uint32_t gpu)
+{
+	const struct entity *e = &s->entities[gpu];
+	bool unlisted = !processes_listed(e);
+
+	if (entity_is_mig(e) || !e->present)
+		return false;
+	for (uint32_t i = 0; i < s->entities_n; i++)
+		if (s->entities[i].id.parent == gpu && entity_shown(&s->entities[i]))
+			unlisted |= !processes_listed(&s->entities[i]);
+	return unlisted;
 }
 
 /* Seconds since the newest good reading ended; negative if there was none. */

@@ -12,7 +12,9 @@
 #include "base/text.h"
 #include "view/json.h"
 #include "view/names.h"
+#include "view/snapshot_read_job.h"
 #include "view/shown.h"
+#include "view/snapshot_values.h"
 
 enum {
 	XIDS_MAX = 1024, /* the model's limit */
@@ -32,72 +34,11 @@ enum { START_OF_LISTED = 1, START_OF_TRACED, START_OF_BOTH };
 struct reader {
 	struct snapshot *s;
 	uint32_t entities_cap, workloads_cap, xids_cap;
+	/* owners of workloads, in their order, then of workload_names; those without any are zero */
+	struct owner *owners;
+	uint16_t *traced_workloads; /* by a traced process's devices_first, which sorting does not change */
 	int error;
 };
-
-/* ---- values ---- */
-
-static void read_text(char *to, size_t size, const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	snprintf(to, size, "%s", text ? text : "");
-	utf8_sanitize(to);
-}
-#define READ_TEXT(to, object, key) read_text((to), sizeof(to), (object), (key))
-
-static uint32_t read_u32(const json_t *object, const char *key, uint32_t missing)
-{
-	const json_t *value = json_object_get(object, key);
-	json_int_t number = json_integer_value(value);
-
-	return json_is_integer(value) && number >= 0 && number < UINT32_MAX ? (uint32_t)number : missing;
-}
-
-static uint64_t read_count(const json_t *object, const char *key)
-{
-	json_int_t number = json_integer_value(json_object_get(object, key));
-
-	return number > 0 ? (uint64_t)number : 0;
-}
-
-static double read_double(const json_t *object, const char *key, double missing)
-{
-	const json_t *value = json_object_get(object, key);
-
-	return json_is_number(value) ? json_number_value(value) : missing;
-}
-
-/* Parses format_rfc3339()'s output; 0 if invalid. */
-static int64_t read_time(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-	unsigned year, month, day, hour, minute, second, ms;
-	struct tm tm;
-
-	if (!text || sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u.%3uZ", &year, &month, &day, &hour, &minute,
-			    &second, &ms) != 7)
-		return 0;
-	if (year < 1970 || year > 2261 || month < 1 || month > 12 || day > 31 || hour > 23 || minute > 59 ||
-	    second > 60)
-		return 0;
-	tm = (struct tm){ .tm_year = (int)year - 1900,
-			  .tm_mon = (int)month - 1,
-			  .tm_mday = (int)day,
-			  .tm_hour = (int)hour,
-			  .tm_min = (int)minute,
-			  .tm_sec = (int)second };
-	return (int64_t)timegm(&tm) * NSEC_PER_SEC + (int64_t)ms * NSEC_PER_MSEC;
-}
-
-/* Reads @object's numbers; the prefixes are those that view_json() strips. */
-static void read_rows(const json_t *object, const struct metric *metrics, unsigned n, const char *strip,
-		      const char *strip_more, double *v, uint8_t *p)
-{
-	const struct json_rows rows = { .rows = metrics, .n = n, .strip = strip, .strip_more = strip_more };
-
-	json_read_rows(object, &rows, v, p);
-}
 
 /* ---- GPUs ---- */
 
@@ -255,7 +196,28 @@ static void read_workload_id(const json_t *object, struct workload *workload)
 		READ_TEXT(workload->pod_uid, object, workload_id_name(WORKLOAD_POD));
 }
 
-static struct workload *add_workload(struct reader *reader, const struct workload *workload)
+static enum workload_kind read_workload_kind(const json_t *object)
+{
+	const char *name = json_string_value(json_object_get(object, "kind"));
+
+	for (unsigned kind = WORKLOAD_NONE; name && kind < WORKLOAD_KINDS; kind++)
+		if (STRV_EQ(workload_kind_name(kind), name))
+			return (enum workload_kind)kind;
+	return WORKLOAD_NONE;
+}
+
+/* As read_workload_id(). */
+static void read_owner(const json_t *object, struct owner *owner)
+{
+	READ_TEXT(owner->namespace, object, "namespace");
+	READ_TEXT(owner->pod, object, "pod");
+	READ_TEXT(owner->container, object, "container");
+	if (owner->pod[0] || owner->container[0])
+		owner->workload = WORKLOAD_CONTAINER;
+}
+
+static struct workload *add_workload(struct reader *reader, const json_t *object,
+				     const struct workload *workload)
 {
 	struct snapshot *s = reader->s;
 
@@ -263,20 +225,22 @@ static struct workload *add_workload(struct reader *reader, const struct workloa
 		reader->error = -E2BIG;
 		return NULL;
 	}
+	read_owner(object, &reader->owners[s->workloads_n]);
 	s->workloads[s->workloads_n] = *workload;
 	return &s->workloads[s->workloads_n++];
 }
 
 static void read_workload(struct reader *reader, const json_t *object)
 {
-	struct workload read = { 0 }, *workload;
+	struct workload read = { .job = JOB_NONE }, *workload;
 	uint32_t place = read_place(reader, object);
 
 	read_workload_id(object, &read);
 	read.entity = (uint16_t)place;
-	workload = place != UINT32_MAX ? add_workload(reader, &read) : NULL;
+	workload = place != UINT32_MAX ? add_workload(reader, object, &read) : NULL;
 	if (!workload)
 		return;
+	workload->job = snapshot_read_job(reader->s, reader->workloads_cap, object);
 	workload->live = read_u32(object, "processes_live", 0);
 	workload->exited = read_u32(object, "processes_exited", 0);
 	read_rows(object, process_metrics, PROCESS_METRICS, "process_gpu_", "process_", workload->v,
@@ -285,7 +249,7 @@ static void read_workload(struct reader *reader, const json_t *object)
 
 static uint16_t workload_of(struct reader *reader, const json_t *object, uint16_t entity)
 {
-	struct workload read = { .entity = entity };
+	struct workload read = { .entity = entity, .job = JOB_NONE };
 	const struct workload *found = NULL;
 	struct snapshot *s = reader->s;
 
@@ -297,11 +261,66 @@ static uint16_t workload_of(struct reader *reader, const json_t *object, uint16_
 		    STRV_EQ(s->workloads[i].id, read.id))
 			found = &s->workloads[i];
 	if (!found)
-		found = add_workload(reader, &read);
+		found = add_workload(reader, object, &read);
 	return found ? (uint16_t)(found - s->workloads) : READING_NONE;
 }
 
+/* ---- allocations ---- */
+
+static enum source_id source_named(const char *name)
+{
+	for (unsigned i = 0; name && i < SOURCES; i++)
+		if (STRV_EQ(source_rows[i].name, name))
+			return (enum source_id)i;
+	return SOURCE_FILES;
+}
+
+static void read_allocation(struct reader *reader, const json_t *object)
+{
+	uint32_t place = json_is_object(object) ? read_place(reader, object) : UINT32_MAX;
+	const json_t *idle = json_object_get(object, "idle_seconds_total");
+	struct snapshot *s = reader->s;
+	struct allocated *a;
+
+	if (place == UINT32_MAX)
+		return;
+	a = &s->allocated[s->allocated_n++];
+	a->kind = read_workload_kind(object);
+	if (a->kind != WORKLOAD_NONE)
+		READ_TEXT(a->id, object, workload_id_name(a->kind));
+	else
+		strcpy(a->id, "other");
+	if (a->kind == WORKLOAD_CONTAINER)
+		READ_TEXT(a->pod_uid, object, workload_id_name(WORKLOAD_POD));
+	READ_TEXT(a->namespace, object, "namespace");
+	READ_TEXT(a->pod, object, "pod");
+	READ_TEXT(a->container, object, "container");
+	READ_TEXT(a->resource, object, "resource");
+	a->entity = (uint16_t)place;
+	a->source = source_named(json_string_value(json_object_get(object, "source")));
+	a->count = read_u32(object, "count", 1);
+	a->slots = read_u32(object, "slots", 0);
+	a->processes = read_u32(object, "processes", 0);
+	a->since_real_ns = read_time(object, "since");
+	a->stale = json_is_true(json_object_get(object, "stale"));
+	a->seconds = read_double(object, "allocated_seconds_total", 0);
+	a->idle_seconds = json_number_value(idle);
+	a->idle_p = json_is_number(idle) ? PRESENCE_PRESENT : PRESENCE_ABSENT;
+	if (json_is_number(idle) && json_array_size(json_object_get(object, "estimated")) > 0)
+		a->idle_p |= PRESENCE_ESTIMATED;
+}
+
 /* ---- processes ---- */
+
+static uint8_t read_unplaced(const json_t *name)
+{
+	const char *text = json_string_value(name);
+
+	for (unsigned i = TRACED_PLACED + 1; text && i < TRACED_UNPLACEDS; i++)
+		if (STRV_EQ(traced_unplaced_name(i), text))
+			return (uint8_t)i;
+	return TRACED_PLACED;
+}
 
 static unsigned read_bits(const json_t *names, const char *(*name_of)(unsigned bit))
 {
@@ -318,6 +337,26 @@ static unsigned read_bits(const json_t *names, const char *(*name_of)(unsigned b
 	return bits;
 }
 
+/* Of a traced process that the driver does not list. */
+static void read_traced_workload(struct reader *reader, const json_t *object, uint32_t device)
+{
+	struct snapshot *s = reader->s;
+	struct workload_name *name = &s->workload_names[s->workload_names_n];
+	struct owner *owner = &reader->owners[reader->workloads_cap + s->workload_names_n];
+	struct workload read = { .job = JOB_NONE };
+
+	read_workload_id(object, &read);
+	if (read.kind == WORKLOAD_NONE || s->workload_names_n >= READING_NONE)
+		return;
+	name->kind = read.kind;
+	memcpy(name->id, read.id, sizeof(name->id));
+	memcpy(name->pod_uid, read.pod_uid, sizeof(name->pod_uid));
+	read_owner(object, owner);
+	if (owner->workload != WORKLOAD_NONE)
+		name->owner = owner;
+	reader->traced_workloads[device] = (uint16_t)s->workload_names_n++;
+}
+
 /* Reads the traced data of a process on a device. */
 static void read_traced(struct reader *reader, const json_t *object, uint32_t entity, uint64_t start)
 {
@@ -331,10 +370,12 @@ static void read_traced(struct reader *reader, const json_t *object, uint32_t en
 		return;
 	process = &view->processes[view->processes_n];
 	process->id.pid = read_u32(object, "pid", 0);
+	process->ns_pid = read_u32(object, "ns_pid", 0);
 	process->id.start_ticks = start;
 	READ_TEXT(process->comm, object, "comm");
 	process->first_real_ns = read_time(object, "first_seen");
 	process->incomplete = read_bits(json_object_get(cuda, "incomplete"), traced_incomplete_name);
+	process->unplaced = read_unplaced(json_object_get(cuda, "device_unknown"));
 	process->overhead = read_double(cuda, "overhead_ratio", 0);
 	process->devices_first = view->devices_n;
 	process->devices_n = 1;
@@ -349,6 +390,32 @@ static void read_traced(struct reader *reader, const json_t *object, uint32_t en
 		READ_TEXT(device->uuid, object, "uuid");
 	}
 	read_rows(cuda, traced_metrics, TRACED_METRICS, "process_cuda_", NULL, device->v, device->p);
+	if (start == START_OF_TRACED)
+		read_traced_workload(reader, object, process->devices_first);
+}
+
+static void read_recent(const json_t *list, struct process *process)
+{
+	const json_t *object;
+	size_t i;
+
+	json_array_foreach(list, i, object) {
+		uint32_t window = read_u32(object, "window_seconds", 0);
+
+		for (unsigned k = 0; k < RECENTS; k++) {
+			struct recent *recent = &process->recent[k];
+
+			if (window != recent_seconds[k])
+				continue;
+			recent->seconds = json_number_value(json_object_get(object, "seconds"));
+			for (unsigned f = 0; f < RECENT_FIGURES; f++) {
+				const json_t *number = json_object_get(object, recent_names[f]);
+
+				recent->v[f] = json_number_value(number);
+				recent->p[f] = json_is_number(number) ? PRESENCE_PRESENT : PRESENCE_ABSENT;
+			}
+		}
+	}
 }
 
 static void read_process(struct reader *reader, const json_t *object)
@@ -362,6 +429,7 @@ static void read_process(struct reader *reader, const json_t *object)
 		return;
 	process = &s->processes[s->processes_n++];
 	process->id.pid = read_u32(object, "pid", 0);
+	process->ns_pid = read_u32(object, "ns_pid", 0);
 	process->id.start_ticks = traced ? START_OF_BOTH : START_OF_LISTED;
 	READ_TEXT(process->comm, object, "comm");
 	process->uid = read_u32(object, "uid", UINT32_MAX);
@@ -369,9 +437,15 @@ static void read_process(struct reader *reader, const json_t *object)
 	process->types = (uint8_t)read_bits(json_object_get(object, "types"), process_type_name);
 	process->first_real_ns = read_time(object, "first_seen");
 	process->last_real_ns = read_time(object, "last_seen");
+	process->exit_seq = s->processes_n; /* its place in the document, until all are joined */
 	process->workload = workload_of(reader, object, process->entity);
+	process->job = snapshot_read_job(s, reader->workloads_cap, object);
+	process->rank = (struct rank){ read_u32(object, "rank", RANK_UNKNOWN),
+				       read_u32(object, "local_rank", RANK_UNKNOWN),
+				       read_u32(object, "world_size", RANK_UNKNOWN) };
 	read_rows(object, process_metrics, PROCESS_METRICS, "process_gpu_", "process_", process->v,
 		  process->p);
+	read_recent(json_object_get(object, "recent"), process);
 	read_traced(reader, object, place, START_OF_BOTH);
 }
 
@@ -394,16 +468,36 @@ static int by_pid(const void *a, const void *b)
 }
 
 /* Sorts as struct snapshot requires. */
-static void sort_processes(struct snapshot *s)
+static void sort_processes(struct reader *reader)
 {
+	struct snapshot *s = reader->s;
 	struct trace_view *view = s->trace;
 
 	qsort(s->processes, s->processes_n, sizeof(*s->processes), by_place);
 	if (!view)
 		return;
 	qsort(view->processes, view->processes_n, sizeof(*view->processes), by_pid);
-	for (uint32_t i = 0; i < view->processes_n; i++)
-		view->devices[view->processes[i].devices_first].process = i;
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		uint32_t device = view->processes[i].devices_first;
+
+		view->devices[device].process = i;
+		s->traced_workloads[i] = reader->traced_workloads[device];
+	}
+}
+
+static int by_document(const void *a, const void *b)
+{
+	const struct process *x = a, *y = b;
+
+	return x->exit_seq < y->exit_seq ? -1 : x->exit_seq > y->exit_seq;
+}
+
+/* That of the document: an agent's, or one that the user asked for (view/select.h). */
+static void restore_order(struct snapshot *s)
+{
+	qsort(s->processes, s->processes_n, sizeof(*s->processes), by_document);
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		s->processes[i].exit_seq = 0;
 }
 
 static void read_processes(struct reader *reader, const json_t *document)
@@ -415,10 +509,13 @@ static void read_processes(struct reader *reader, const json_t *document)
 		read_process(reader, process);
 	json_array_foreach(json_object_get(document, "traced"), i, process)
 		read_traced(reader, process, read_place(reader, process), START_OF_TRACED);
+	json_array_foreach(json_object_get(document, "allocations"), i, process)
+		read_allocation(reader, process);
 	if (reader->s->trace)
 		reader->s->trace->left_out = read_u32(document, "traced_left_out", 0);
-	sort_processes(reader->s);
+	sort_processes(reader);
 	snapshot_join_trace(reader->s);
+	restore_order(reader->s);
 }
 
 /* ---- the node ---- */
@@ -477,6 +574,22 @@ static void read_source(struct snapshot *s, const json_t *node)
 		driver->cuda_version = major * 1000 + minor * 10;
 }
 
+/* Those that were given to the node; the others are made of what is known of its GPUs. */
+static void read_tags(struct snapshot *s, const json_t *list)
+{
+	const json_t *member;
+	size_t i;
+
+	json_array_foreach(list, i, member) {
+		const char *text = json_string_value(member);
+		struct node_tag tags[NODE_TAGS_MAX];
+		uint32_t n;
+
+		if (text && s->tags_n < NODE_TAGS_MAX && node_tags_parse(text, tags, &n) == 0 && n == 1)
+			s->tags[s->tags_n++] = tags[0];
+	}
+}
+
 static void read_node(struct reader *reader, const json_t *document)
 {
 	const json_t *node = json_object_get(document, "node"), *agent = json_object_get(node, "agent");
@@ -491,6 +604,7 @@ static void read_node(struct reader *reader, const json_t *document)
 		return;
 	}
 	READ_TEXT(s->hostname, node, "hostname");
+	read_tags(s, json_object_get(node, "tags"));
 	s->fresh = json_is_true(json_object_get(node, "fresh"));
 	READ_TEXT(s->not_fresh_reason, node, "reason");
 	s->period_ns = llround(fmin(fmax(read_double(node, "period_seconds", 0), 0), 9e8) * 1e9);
@@ -520,10 +634,20 @@ static int entries_of(const json_t *array, size_t max, uint32_t *ret_n)
 	return 0;
 }
 
+/* @n indexes of nothing. */
+static uint16_t *none_of(uint32_t n)
+{
+	uint16_t *list = malloc((n + 1) * sizeof(*list));
+
+	for (uint32_t i = 0; list && i < n; i++)
+		list[i] = READING_NONE;
+	return list;
+}
+
 static int allocate_arrays(struct reader *reader, const json_t *document)
 {
 	struct snapshot *s = reader->s;
-	uint32_t processes, traced, workloads;
+	uint32_t processes, traced, workloads, allocations;
 	int r = entries_of(json_object_get(document, "processes"), READING_PROCESSES_MAX, &processes);
 
 	if (r == 0)
@@ -532,6 +656,9 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 	if (r == 0)
 		r = entries_of(json_object_get(json_object_get(document, "node"), "workloads"),
 			       SNAPSHOT_WORKLOADS_MAX, &workloads);
+	if (r == 0)
+		r = entries_of(json_object_get(document, "allocations"), SNAPSHOT_WORKLOADS_MAX,
+			       &allocations);
 	if (r < 0)
 		return r;
 	reader->entities_cap = READING_ENTITIES_MAX;
@@ -540,13 +667,20 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 	s->entities = calloc(reader->entities_cap, sizeof(*s->entities));
 	s->processes = calloc(processes + 1, sizeof(*s->processes));
 	s->workloads = calloc(reader->workloads_cap + 1, sizeof(*s->workloads));
+	s->jobs = calloc(reader->workloads_cap + 1, sizeof(*s->jobs));
+	s->owners = owners_new(reader->workloads_cap + traced, &reader->owners);
 	s->xids = calloc(reader->xids_cap, sizeof(*s->xids));
-	if (!s->entities || !s->processes || !s->workloads || !s->xids)
+	s->allocated = calloc(allocations + 1, sizeof(*s->allocated));
+	if (!s->allocated || !s->entities || !s->processes || !s->workloads || !s->owners || !s->jobs ||
+	    !s->xids)
 		return -ENOMEM;
 	if (!json_is_array(json_object_get(document, "traced")))
 		return 0;
 	s->traced_places = calloc(processes + traced + 1, sizeof(*s->traced_places));
-	r = s->traced_places ?
+	s->workload_names = calloc(traced + 1, sizeof(*s->workload_names));
+	s->traced_workloads = none_of(processes + traced);
+	reader->traced_workloads = none_of(processes + traced);
+	r = s->traced_places && s->workload_names && s->traced_workloads && reader->traced_workloads ?
 		    trace_view_new(processes + traced, processes + traced, 0, 0, 0, 0, 0, &s->trace) :
 		    -ENOMEM;
 	if (r == 0)
@@ -554,12 +688,31 @@ static int allocate_arrays(struct reader *reader, const json_t *document)
 	return r;
 }
 
+static int read_document(struct reader *reader, const json_t *document)
+{
+	struct snapshot *s = reader->s;
+	json_t *gpu;
+	size_t i;
+
+	s->boot_ns = DECODED_BOOT_NS;
+	s->real_ns = read_time(document, "time");
+	s->simulated = json_is_true(json_object_get(document, "simulated"));
+	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
+		read_gpu(reader, gpu);
+	read_node(reader, document);
+	read_processes(reader, document);
+	if (reader->error < 0)
+		return reader->error;
+	for (uint32_t w = 0; w < s->workloads_n; w++)
+		if (reader->owners[w].workload != WORKLOAD_NONE)
+			s->workloads[w].owner = &reader->owners[w];
+	return 0;
+}
+
 int snapshot_read(const json_t *document, struct snapshot **ret_snapshot)
 {
 	_cleanup_(snapshot_read_freep) struct snapshot *s = calloc(1, sizeof(*s));
 	struct reader reader = { .s = s };
-	json_t *gpu;
-	size_t i;
 	int r;
 
 	if (!s)
@@ -567,17 +720,11 @@ int snapshot_read(const json_t *document, struct snapshot **ret_snapshot)
 	if (!json_is_object(document))
 		return -EBADMSG;
 	r = allocate_arrays(&reader, document);
+	if (r == 0)
+		r = read_document(&reader, document);
+	free(reader.traced_workloads);
 	if (r < 0)
 		return r;
-	s->boot_ns = DECODED_BOOT_NS;
-	s->real_ns = read_time(document, "time");
-	s->simulated = json_is_true(json_object_get(document, "simulated"));
-	json_array_foreach(json_object_get(document, "gpus"), i, gpu)
-		read_gpu(&reader, gpu);
-	read_node(&reader, document);
-	read_processes(&reader, document);
-	if (reader.error < 0)
-		return reader.error;
 	*ret_snapshot = TAKE_PTR(s);
 	return 0;
 }
@@ -588,9 +735,14 @@ void snapshot_read_free(struct snapshot *s)
 		return;
 	trace_view_unref(s->trace);
 	free(s->traced_places);
+	free(s->traced_workloads);
+	free(s->workload_names);
 	free(s->entities);
 	free(s->processes);
 	free(s->workloads);
+	free(s->jobs);
+	owners_unref(s->owners);
 	free(s->xids);
+	free(s->allocated);
 	free(s);
 }

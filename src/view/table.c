@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/table.h"
 
+#include <limits.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +13,11 @@
 enum {
 	GAP = 2, /* columns between two cells */
 	FLEXIBLE_MIN = 8, /* minimum width of a flexible column, unless it has its own */
+	CONTINUED = 4, /* columns by which further lines of a text are indented that is not indented itself */
 	COLUMNS_MAX = 40, /* a topology matrix of READING_TOPOLOGY_MAX GPUs, and more */
 };
+
+#define NO_VALUE "-"
 
 static const char *const colour_codes[COLOURS] = {
 	[COLOUR_NONE] = "",         [COLOUR_HEAD] = "\033[1m",   [COLOUR_GOOD] = "\033[32m",
@@ -153,7 +157,7 @@ void table_cell(struct table *table, enum table_colour colour, const char *text)
 		table->cells = cells;
 		table->cells_cap = cap;
 	}
-	text_clean(&table->text, text && *text ? text : "-");
+	text_clean(&table->text, text && *text ? text : NO_VALUE);
 	if (table->text.failed) {
 		table->failed = true;
 		return;
@@ -199,11 +203,27 @@ static unsigned row_width(const struct table *table, const struct layout *layout
 	return total;
 }
 
-/* The column to be dropped next; columns_n if there is none. */
+/* The last column that has no value in any row; columns_n if there is none. */
+static unsigned last_empty(const struct table *table, const struct layout *layout)
+{
+	bool used[COLUMNS_MAX] = { true }; /* the first stays, whatever it has */
+
+	for (size_t k = 0; k < table->cells_n; k++)
+		if (!STRV_EQ(table->text.data + table->cells[k].at, NO_VALUE))
+			used[k % table->columns_n] = true;
+	for (unsigned i = table->columns_n; i-- > 0;)
+		if (!used[i] && !layout->hidden[i])
+			return i;
+	return table->columns_n;
+}
+
+/* The column to be dropped next, those without values first; columns_n if there is none. */
 static unsigned most_dispensable(const struct table *table, const struct layout *layout)
 {
-	unsigned found = table->columns_n;
+	unsigned found = last_empty(table, layout);
 
+	if (found < table->columns_n)
+		return found;
 	for (unsigned i = 0; i < table->columns_n; i++)
 		if (!layout->hidden[i] && table->columns[i].dispensable > 0 &&
 		    (found == table->columns_n ||
@@ -317,8 +337,49 @@ int table_write(const struct table *table, const struct table_options *options, 
 	return 0;
 }
 
-void table_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
-		const char *text)
+/*
+ * The bytes of @text that fit into @width columns, without the blanks at their end; at least one character.
+ */
+static size_t fitting(const char *text, unsigned width)
+{
+	const char *at = text, *word = NULL;
+	unsigned used = 0;
+
+	while (*at) {
+		const char *start = at;
+
+		used += character_width(next_character(&at));
+		if (*start == ' ' && start > text && start[-1] != ' ')
+			word = start;
+		if (used > width && start > text)
+			return (size_t)((word ? word : start) - text);
+	}
+	return (size_t)(at - text);
+}
+
+/* @width 0: unlimited. Between words; a word that is longer than a line is broken. */
+static void add_wrapped(struct strbuf *out, const char *text, unsigned width)
+{
+	unsigned left = (unsigned)strspn(text, " "), further = left ? left : CONTINUED;
+
+	text += left;
+	if (width > 0 && further >= width / 2)
+		left = further = 0;
+	for (;;) {
+		size_t n = width > 0 ? fitting(text, width - left) : strlen(text);
+
+		add_spaces(out, left);
+		strbuf_add(out, text, n);
+		text += n + strspn(text + n, " ");
+		if (!*text)
+			return;
+		strbuf_addc(out, '\n');
+		left = further;
+	}
+}
+
+static void write_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		       const char *text, bool cut)
 {
 	struct strbuf clean;
 
@@ -326,11 +387,26 @@ void table_line(const struct table_options *options, struct strbuf *out, enum ta
 	text_clean(&clean, text);
 	if (options->colour)
 		strbuf_adds(out, colour_codes[colour]);
-	add_cut(out, clean.data, options->width > 0 ? options->width : UINT32_MAX);
+	if (clean.data && cut)
+		add_cut(out, clean.data, options->width ? options->width : UINT_MAX);
+	else if (clean.data)
+		add_wrapped(out, clean.data, options->width);
 	if (options->colour && colour != COLOUR_NONE)
 		strbuf_adds(out, COLOUR_END);
 	strbuf_addc(out, '\n');
 	if (clean.failed)
 		out->failed = true;
 	strbuf_done(&clean);
+}
+
+void table_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		const char *text)
+{
+	write_line(options, out, colour, text, false);
+}
+
+void table_cut_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		    const char *text)
+{
+	write_line(options, out, colour, text, true);
 }

@@ -50,9 +50,13 @@ void table_cellf(struct table *table, enum table_colour colour, const char *fmt,
 /* Writes the title line and rows. 0, or -ENOMEM/-E2BIG. */
 int table_write(const struct table *table, const struct table_options *options, struct strbuf *out);
 
-/* Writes a line of text: cleaned, cut to the terminal's width, with a newline. */
+/* Writes a text as lines: cleaned, wrapped at the terminal's width, with a newline. */
 void table_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
 		const char *text);
+
+/* The same as one line, cut at the terminal's width. */
+void table_cut_line(const struct table_options *options, struct strbuf *out, enum table_colour colour,
+		    const char *text);
 
 /* Terminal columns that @text takes up; cleaned text only. */
 unsigned text_width(const char *text);

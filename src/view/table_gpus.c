@@ -28,6 +28,19 @@ static const struct table_column columns[] = {
 /* Temperature from which a GPU is highlighted; not an alarm. */
 enum { WARM_CELSIUS = 85 };
 
+static void working_cell(struct table *table, const struct entity *e)
+{
+	struct gpu_warning warning;
+
+	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
+		if (!gpu_warning(e, i, &warning))
+			continue;
+		table_cell(table, warning.severe ? COLOUR_BAD : COLOUR_WARN, warning.state);
+		return;
+	}
+	table_cell(table, COLOUR_GOOD, "ok");
+}
+
 static void state_cell(struct table *table, const struct snapshot *s, const struct entity *e)
 {
 	double age = entity_age_seconds(s, e);
@@ -35,7 +48,7 @@ static void state_cell(struct table *table, const struct snapshot *s, const stru
 	if (!e->present)
 		table_cell(table, COLOUR_BAD, "LOST");
 	else if (!e->stale)
-		table_cell(table, COLOUR_GOOD, "ok");
+		working_cell(table, e);
 	else if (age >= 0)
 		table_cellf(table, COLOUR_WARN, "stale %.0f s", age);
 	else
@@ -121,10 +134,10 @@ static void reasons_cell(struct table *table, const struct entity *e)
 	strbuf_done(&text);
 }
 
-/* False: the driver's process list is incomplete or unknown. */
+/* False: the driver's process list is incomplete or unknown, as that of a GPU that is gone. */
 static bool processes_known(const struct entity *e)
 {
-	return processes_listed(e) && e->processes_live != UINT32_MAX;
+	return e->present && processes_listed(e) && e->processes_live != UINT32_MAX;
 }
 
 /*
@@ -186,16 +199,16 @@ static void add_gpu(struct table *table, const struct snapshot *s, uint32_t gpu)
 
 static void add_warnings(const struct entity *gpu, const struct table_options *options, struct strbuf *out)
 {
+	struct gpu_warning warning;
 	struct strbuf line;
-	char text[GPU_WARNING_MAX];
 
 	strbuf_init(&line, 0);
 	for (unsigned i = 0; i < GPU_WARNINGS; i++) {
-		if (!gpu_warning(gpu, i, text, sizeof(text)))
+		if (!gpu_warning(gpu, i, &warning))
 			continue;
 		strbuf_reset(&line);
-		strbuf_addf(&line, "GPU %" PRIu32 ": %s", gpu->id.index, text);
-		table_line(options, out, COLOUR_WARN, line.data);
+		strbuf_addf(&line, "GPU %" PRIu32 ": %s", gpu->id.index, warning.text);
+		table_line(options, out, warning.severe ? COLOUR_BAD : COLOUR_WARN, line.data);
 	}
 	strbuf_done(&line);
 }

@@ -63,7 +63,7 @@ static void put_line(struct strbuf *out, struct inspect_table *t, enum table_col
 
 	if (t->options.full)
 		options.width = 0;
-	table_line(&options, out, colour, t->line.data);
+	table_cut_line(&options, out, colour, t->line.data);
 	strbuf_reset(&t->line);
 }
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/macro.h"
 #include "config.h"
@@ -36,16 +37,19 @@ static void add_fact(const struct table_options *options, struct strbuf *out, co
 static void add_state(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
 	const struct source *driver = snapshot_driver(s);
+	bool works = driver->state == READING_OK && s->fresh;
 	struct strbuf line;
 
 	strbuf_init(&line, 0);
-	strbuf_addf(&line, "%-10s %s, data %s", "State", state_name(driver->state),
-		    s->fresh ? "fresh" : "not fresh");
+	strbuf_addf(&line, "%-10s %s", "State", state_name(driver->state));
+	/* Without a driver there are no data that could be fresh. */
+	if (driver->state == READING_OK || !s->fresh)
+		strbuf_addf(&line, ", data %s", s->fresh ? "fresh" : "not fresh");
 	if (!s->fresh && *s->not_fresh_reason)
 		strbuf_addf(&line, ": %s", s->not_fresh_reason);
-	table_line(options, out, s->fresh ? COLOUR_GOOD : COLOUR_BAD, line.data);
+	table_line(options, out, works ? COLOUR_GOOD : COLOUR_BAD, line.data);
 	strbuf_done(&line);
-	if (*driver->error)
+	if (*driver->error && (s->fresh || !strstr(s->not_fresh_reason, driver->error)))
 		add_fact(options, out, "", driver->error);
 }
 

@@ -17,11 +17,21 @@ void table_simulated(const struct snapshot *s, const struct table_options *optio
 void table_nothing(const struct snapshot *s, const char *what, const struct table_options *options,
 		   struct strbuf *out);
 
+/* The same for processes. */
+void table_no_processes(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
+
 /* The reason why the data are not current, if it is known. */
 void table_outage(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
 /* Lists features of the driver that are not recognised; nothing if there are none. */
 void table_unrecognised(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
+
+/* Whether the GPU's values are too old to be shown as the current load. */
+bool entity_is_old(const struct entity *gpu);
+/* A line for each GPU whose processes are shown with outdated figures. */
+void table_old_gpus(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
+/* Names the GPUs whose process lists are incomplete, since their processes may be missing. */
+void table_unlisted(const struct snapshot *s, const struct table_options *options, struct strbuf *out);
 
 /* Cells with bytes ("1.5 GiB", preceded by @mark) and with a duration ("1:02:03"); NULL: "-", unknown. */
 void table_bytes(struct table *table, const char *mark, const double *bytes);
@@ -34,5 +44,10 @@ void table_process_duration(struct table *table, const double *v, const uint8_t 
 void table_gpu_index(struct table *table, const struct snapshot *s, const struct entity *e);
 void table_instance(struct table *table, const struct entity *e);
 
+/* Cell with the user's name on this machine, else the number; UINT32_MAX: "-". */
+void table_user(struct table *table, uint32_t uid);
+
 /* Cell naming a workload ("pod 0f3e..."); NULL: "-". */
 void table_workload(struct table *table, const struct workload *workload);
+void table_process_workload(struct table *table, const struct snapshot *s, const struct process *process);
+void table_traced_workload(struct table *table, const struct workload_name *workload);

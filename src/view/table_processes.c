@@ -2,7 +2,6 @@
 #include "view/view.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,8 +10,6 @@
 #include "view/shown.h"
 #include "view/table_parts.h"
 #include "view/traced.h"
-
-enum { PASSWD_BUFFER = 4096 };
 
 /*
  * Columns of `gpusonde ps`; some are shown only while calls are traced. Of these, the column that marks the
@@ -32,24 +29,24 @@ static const struct table_column columns[] = {
 	{ .title = "CUDA BUSY", .right = true, .dispensable = 5 },
 	{ .title = "CUDA MEM", .right = true, .dispensable = 8 },
 	{ .title = "INCOMPLETE", .flexible = true, .dispensable = 1 },
+	{ .title = "RANK", .right = true, .dispensable = 9 },
 	{ .title = "WORKLOAD", .flexible = true },
+	{ .title = "RUN", .flexible = true, .dispensable = 10 },
 	{ .title = "COMMAND", .flexible = true },
 };
-enum { COLUMNS = ARRAY_SIZE(columns), TRACED_FIRST = 8, TRACED_LAST = 12, UNTRACED_CELLS = 5 };
+enum {
+	COLUMNS = ARRAY_SIZE(columns),
+	TRACED_FIRST = 8,
+	TRACED_LAST = 12,
+	COLUMN_RANK = 13,
+	COLUMN_RUN = 15,
+	UNTRACED_CELLS = 5
+};
 
-/* The user's name on this machine; the snapshot has only the number. */
-static void user_cell(struct table *table, uint32_t uid)
-{
-	char buffer[PASSWD_BUFFER];
-	struct passwd entry, *found = NULL;
-
-	if (uid == UINT32_MAX)
-		table_cell(table, COLOUR_NONE, "");
-	else if (getpwuid_r((uid_t)uid, &entry, buffer, sizeof(buffer), &found) == 0 && found)
-		table_cell(table, COLOUR_NONE, found->pw_name);
-	else
-		table_cellf(table, COLOUR_NONE, "%" PRIu32, uid);
-}
+/* Columns that are shown only where a process has something in them. */
+struct shown_columns {
+	bool traced, rank, run;
+};
 
 /* "C", "G", "M" for each type the driver lists it under. */
 static void types_cell(struct table *table, uint8_t types)
@@ -63,12 +60,6 @@ static void types_cell(struct table *table, uint8_t types)
 			letters[n++] = (char)(*name - 'a' + 'A');
 	letters[n] = '\0';
 	table_cell(table, COLOUR_NONE, letters);
-}
-
-/* Whether the GPU's values are too old to be shown as the current load. */
-static bool is_old(const struct entity *gpu)
-{
-	return !gpu->present || gpu->stale;
 }
 
 /* ---- traced data ---- */
@@ -151,10 +142,44 @@ static void traced_cells(struct table *table, const struct traced_cells *cells)
 	strbuf_done(&reasons);
 }
 
+/* ---- ranks and runs ---- */
+
+static void rank_cell(struct table *table, const struct rank *rank)
+{
+	if (rank->rank == RANK_UNKNOWN)
+		table_cell(table, COLOUR_NONE, "");
+	else if (rank->world == RANK_UNKNOWN)
+		table_cellf(table, COLOUR_NONE, "%" PRIu32, rank->rank);
+	else
+		table_cellf(table, COLOUR_NONE, "%" PRIu32 "/%" PRIu32, rank->rank, rank->world);
+}
+
+static void run_cell(struct table *table, const struct job *job)
+{
+	if (job && job->run[0] && job->group[0])
+		table_cellf(table, COLOUR_NONE, "%s/%s", job->group, job->run);
+	else
+		table_cell(table, COLOUR_NONE, job ? (job->run[0] ? job->run : job->group) : "");
+}
+
 /* ---- rows ---- */
 
+/* @last 0: of the newest interval, else of recent_seconds[last - 1]. */
+static void utilization_cell(struct table *table, const struct snapshot *s, const struct process *process,
+			     unsigned last)
+{
+	const struct recent *recent = &process->recent[last > 0 ? last - 1 : 0];
+	double ratio = last > 0 ? recent->v[RECENT_UTILIZATION] : process->v[PROCESS_UTILIZATION];
+	uint8_t p = last > 0 ? recent->p[RECENT_UTILIZATION] : process->p[PROCESS_UTILIZATION];
+
+	if (!entity_is_old(snapshot_gpu(s, &s->entities[process->entity])) && presence_is(p))
+		table_cellf(table, COLOUR_NONE, "%.0f %%", ratio * 100);
+	else
+		table_cell(table, COLOUR_NONE, "");
+}
+
 static void add_process(struct table *table, const struct snapshot *s, const struct process *process,
-			bool traced)
+			struct shown_columns shown, unsigned last)
 {
 	const struct entity *e = &s->entities[process->entity];
 	struct traced_cells cells = { .s = s, .device = traced_device_of(s, process) };
@@ -164,22 +189,23 @@ static void add_process(struct table *table, const struct snapshot *s, const str
 	table_gpu_index(table, s, e);
 	table_instance(table, e);
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, process->id.pid);
-	user_cell(table, process->uid);
+	table_user(table, process->uid);
 	types_cell(table, process->types);
-	if (!is_old(snapshot_gpu(s, e)) && presence_is(process->p[PROCESS_UTILIZATION]))
-		table_cellf(table, COLOUR_NONE, "%.0f %%", process->v[PROCESS_UTILIZATION] * 100);
-	else
-		table_cell(table, COLOUR_NONE, "");
+	utilization_cell(table, s, process, last);
 	table_process_bytes(table, process->v, process->p, PROCESS_MEMORY);
 	table_process_duration(table, process->v, process->p, PROCESS_BUSY);
-	if (traced)
+	if (shown.traced)
 		traced_cells(table, &cells);
-	table_workload(table, process->workload < s->workloads_n ? &s->workloads[process->workload] : NULL);
+	if (shown.rank)
+		rank_cell(table, &process->rank);
+	table_process_workload(table, s, process);
+	if (shown.run)
+		run_cell(table, snapshot_job(s, process->job));
 	table_cell(table, COLOUR_NONE, process->comm);
 }
 
 /* A process that the driver does not list: columns from the driver are unknown. */
-static void add_apart(struct table *table, const struct traced_apart *apart)
+static void add_apart(struct table *table, const struct traced_apart *apart, struct shown_columns shown)
 {
 	const struct traced_cells cells = { apart->s, apart->process, apart->device };
 
@@ -194,20 +220,25 @@ static void add_apart(struct table *table, const struct traced_apart *apart)
 	for (unsigned i = 0; i < UNTRACED_CELLS; i++)
 		table_cell(table, COLOUR_NONE, "");
 	traced_cells(table, &cells);
-	table_workload(table, NULL);
+	if (shown.rank)
+		table_cell(table, COLOUR_NONE, "");
+	table_traced_workload(table, traced_workload(apart->s, apart->process));
+	if (shown.run)
+		table_cell(table, COLOUR_NONE, "");
 	table_cell(table, COLOUR_NONE, apart->process->comm);
 }
 
-static uint32_t add_rows(struct table *table, const struct snapshot *s, bool traced)
+static uint32_t add_rows(struct table *table, const struct snapshot *s, struct shown_columns columns_shown,
+			 unsigned last)
 {
 	struct traced_apart apart = { .s = s };
 	uint32_t shown = 0, left_out = s->trace ? s->trace->left_out : 0;
 
 	for (uint32_t i = 0; i < s->processes_n; i++)
-		add_process(table, s, &s->processes[i], traced);
+		add_process(table, s, &s->processes[i], columns_shown, last);
 	while (traced_apart_next(&apart)) {
 		if (shown++ < TRACED_SHOWN_MAX)
-			add_apart(table, &apart);
+			add_apart(table, &apart, columns_shown);
 		else
 			left_out++;
 	}
@@ -231,61 +262,40 @@ static void add_trace_note(const struct snapshot *s, uint32_t left_out, const st
 			   "tracing delivers nothing new: its counts are old (gpusonde doctor says more)");
 }
 
-static bool has_processes(const struct snapshot *s, const struct entity *gpu)
+static void add_last_note(const struct table_options *options, struct strbuf *out)
 {
-	for (uint32_t i = 0; i < s->processes_n; i++)
-		if (snapshot_gpu(s, &s->entities[s->processes[i].entity]) == gpu)
-			return true;
-	return false;
+	char text[120];
+
+	if (options->last == 0)
+		return;
+	snprintf(text, sizeof(text), "UTIL is of the last %u seconds, or since the process was first seen",
+		 recent_seconds[options->last - 1]);
+	table_line(options, out, COLOUR_DIM, text);
 }
 
-/* A line for each GPU whose processes are shown with outdated figures. */
-static void add_notes(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
+static struct shown_columns shown_columns(const struct snapshot *s)
 {
-	char text[160];
+	struct shown_columns shown = { .traced = s->trace && s->trace->enabled };
 
-	for (uint32_t i = 0; i < s->entities_n; i++) {
-		const struct entity *gpu = &s->entities[i];
+	for (uint32_t i = 0; i < s->processes_n; i++) {
+		const struct job *job = snapshot_job(s, s->processes[i].job);
 
-		if (entity_is_mig(gpu) || !is_old(gpu) || !has_processes(s, gpu))
-			continue;
-		snprintf(text, sizeof(text), "GPU %" PRIu32 " %s: its processes are as of %.0f s ago",
-			 gpu->id.index, gpu->present ? "has no new data" : "is lost",
-			 MAX(entity_age_seconds(s, gpu), 0.0));
-		table_line(options, out, COLOUR_WARN, text);
+		shown.rank |= s->processes[i].rank.rank != RANK_UNKNOWN;
+		shown.run |= job && (job->run[0] || job->group[0]);
 	}
+	return shown;
 }
 
-/* Names the GPUs whose process lists are incomplete, since their processes may be missing. */
-static void add_unlisted(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
+static bool is_shown(unsigned column, struct shown_columns shown)
 {
-	struct strbuf line;
-	size_t before;
-
-	strbuf_init(&line, 0);
-	strbuf_adds(&line,
-		    "Processes are missing: the driver's lists of them cannot be read, or not whole, on GPU");
-	before = line.len;
-	for (uint32_t i = 0; i < s->entities_n; i++) {
-		bool unlisted = !processes_listed(&s->entities[i]);
-
-		if (entity_is_mig(&s->entities[i]) || !s->entities[i].present)
-			continue;
-		for (uint32_t k = 0; k < s->entities_n; k++)
-			if (s->entities[k].id.parent == i && entity_shown(&s->entities[k]))
-				unlisted |= !processes_listed(&s->entities[k]);
-		if (unlisted)
-			strbuf_addf(&line, "%s %" PRIu32, line.len > before ? "," : "",
-				    s->entities[i].id.index);
-	}
-	if (line.len > before)
-		table_line(options, out, COLOUR_WARN, line.data);
-	strbuf_done(&line);
+	if (column >= TRACED_FIRST && column <= TRACED_LAST)
+		return shown.traced;
+	return column == COLUMN_RANK ? shown.rank : column == COLUMN_RUN ? shown.run : true;
 }
 
 int table_processes(const struct snapshot *s, const struct table_options *options, struct strbuf *out)
 {
-	bool traced = s->trace && s->trace->enabled;
+	struct shown_columns wanted = shown_columns(s);
 	struct table_column shown[COLUMNS];
 	uint32_t left_out;
 	unsigned shown_n = 0;
@@ -294,21 +304,22 @@ int table_processes(const struct snapshot *s, const struct table_options *option
 
 	table_simulated(s, options, out);
 	for (unsigned k = 0; k < COLUMNS; k++)
-		if (traced || k < TRACED_FIRST || k > TRACED_LAST)
+		if (is_shown(k, wanted))
 			shown[shown_n++] = columns[k];
 	table_init(&table, shown, shown_n);
-	left_out = add_rows(&table, s, traced);
+	left_out = add_rows(&table, s, wanted, options->last);
 	if (table.cells_n == 0 && !table.failed) {
-		table_nothing(s, "GPU processes", options, out);
-		add_unlisted(s, options, out);
+		table_no_processes(s, options, out);
+		table_unlisted(s, options, out);
 	} else {
 		table_outage(s, options, out);
 		r = table_write(&table, options, out);
-		add_notes(s, options, out);
-		add_unlisted(s, options, out);
+		add_last_note(options, out);
+		table_old_gpus(s, options, out);
+		table_unlisted(s, options, out);
 	}
 	table_unrecognised(s, options, out);
-	if (traced && table.cells_n > 0)
+	if (wanted.traced && table.cells_n > 0)
 		add_trace_note(s, left_out, options, out);
 	table_done(&table);
 	return r;

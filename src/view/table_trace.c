@@ -52,7 +52,7 @@ static unsigned choose_columns(const struct column *from, unsigned n, bool live,
 }
 
 static const struct column call_columns[] = {
-	{ { .title = "CALL" }, false },
+	{ { .title = "CALL", .flexible = true, .least = 24 }, false },
 	{ { .title = "COUNT", .right = true }, false },
 	{ { .title = "/S", .right = true, .dispensable = 1 }, true },
 	{ { .title = "ERRORS", .right = true }, false },
@@ -81,12 +81,27 @@ static void time_cell(struct table *table, double ns, bool known)
 	table_cell(table, COLOUR_NONE, known ? text : "");
 }
 
-static void call_row(struct table *table, const struct traced_call *call, const double *rate)
+/* The name that a person reads: of a C++ function that the user named, demangled. */
+static void name_cell(struct table *table, const struct trace_summary *summary,
+		      const struct traced_call *call)
+{
+	char name[512];
+
+	if (call->library && summary->name) {
+		summary->name(call->api, name, sizeof(name));
+		table_cell(table, COLOUR_NONE, name);
+	} else {
+		table_cell(table, COLOUR_NONE, call->api);
+	}
+}
+
+static void call_row(struct table *table, const struct trace_summary *summary, const struct traced_call *call,
+		     const double *rate)
 {
 	bool known = ends_seen(call);
 	char bytes[BYTES_TEXT], errors[24];
 
-	table_cell(table, COLOUR_NONE, call->api);
+	name_cell(table, summary, call);
 	table_cellf(table, COLOUR_NONE, "%" PRIu64, call->count);
 	if (rate)
 		table_cellf(table, COLOUR_NONE, "%.0f", *rate);
@@ -110,7 +125,7 @@ static int write_calls(const struct traced_call *const *calls, size_t n, const s
 
 	table_init(&table, columns, columns_n);
 	for (size_t i = 0; i < n; i++)
-		call_row(&table, calls[i],
+		call_row(&table, summary, calls[i],
 			 summary->rates ? &summary->rates[calls[i] - summary->view->all_calls] : NULL);
 	r = table_write(&table, options, out);
 	table_done(&table);
@@ -118,18 +133,19 @@ static int write_calls(const struct traced_call *const *calls, size_t n, const s
 }
 
 static const struct table_column error_columns[] = {
-	{ .title = "FAILED CALL" },
+	{ .title = "FAILED CALL", .flexible = true, .least = 24 },
 	{ .title = "COUNT", .right = true },
 	{ .title = "CODE", .right = true },
 	{ .title = "MEANING", .flexible = true },
 };
 
-static void error_rows(struct table *table, const struct trace_view *view, const struct traced_call *call)
+static void error_rows(struct table *table, const struct trace_summary *summary,
+		       const struct traced_call *call)
 {
 	for (uint32_t i = 0; i < call->errors_n; i++) {
-		const struct traced_error *error = &view->errors[call->errors_first + i];
+		const struct traced_error *error = &summary->view->errors[call->errors_first + i];
 
-		table_cell(table, COLOUR_NONE, call->api);
+		name_cell(table, summary, call);
 		table_cellf(table, COLOUR_BAD, "%" PRIu64, error->count);
 		if (error->code == INT32_MIN)
 			table_cell(table, COLOUR_NONE, "others");
@@ -139,7 +155,7 @@ static void error_rows(struct table *table, const struct trace_view *view, const
 	}
 }
 
-static int write_errors(const struct traced_call *const *calls, size_t n, const struct trace_view *view,
+static int write_errors(const struct traced_call *const *calls, size_t n, const struct trace_summary *summary,
 			const struct table_options *options, struct strbuf *out)
 {
 	struct table table;
@@ -147,7 +163,98 @@ static int write_errors(const struct traced_call *const *calls, size_t n, const 
 
 	table_init(&table, error_columns, ARRAY_SIZE(error_columns));
 	for (size_t i = 0; i < n; i++)
-		error_rows(&table, view, calls[i]);
+		error_rows(&table, summary, calls[i]);
+	if (table.cells_n > 0) {
+		strbuf_addc(out, '\n');
+		r = table_write(&table, options, out);
+	}
+	table_done(&table);
+	return r;
+}
+
+static const struct table_column argument_columns[] = {
+	{ .title = "FUNCTION", .flexible = true, .least = 24 },
+	{ .title = "ARGUMENT" },
+	{ .title = "COUNT", .right = true },
+	{ .title = "MIN", .right = true },
+	{ .title = "MEAN", .right = true },
+	{ .title = "MAX", .right = true },
+	{ .title = "VALUES", .flexible = true },
+};
+
+static void argument_number(struct table *table, const struct traced_argument *argument, uint64_t value)
+{
+	if (argument->is_signed)
+		table_cellf(table, COLOUR_NONE, "%" PRId64, (int64_t)value);
+	else
+		table_cellf(table, COLOUR_NONE, argument->type[0] == 'x' ? "0x%" PRIx64 : "%" PRIu64, value);
+}
+
+/* The most frequent ones first. */
+static void argument_values(struct table *table, const struct traced_argument *argument)
+{
+	bool shown[TRACED_VALUES] = { false };
+	struct strbuf text;
+
+	strbuf_init(&text, 0);
+	for (uint32_t n = 0; n < argument->values_n; n++) {
+		uint32_t most = argument->values_n;
+
+		for (uint32_t i = 0; i < argument->values_n; i++)
+			if (!shown[i] && (most == argument->values_n ||
+					  argument->values[i].count > argument->values[most].count))
+				most = i;
+		shown[most] = true;
+		strbuf_addf(&text, "%s%" PRIu64 " x \"%s\"", n ? ", " : "", argument->values[most].count,
+			    argument->values[most].text);
+	}
+	if (argument->others > 0)
+		strbuf_addf(&text, ", %" PRIu64 " others", argument->others);
+	if (argument->unread > 0)
+		strbuf_addf(&text, "%s%" PRIu64 " not readable", text.len ? ", " : "", argument->unread);
+	table_cell(table, COLOUR_NONE, text.data);
+	strbuf_done(&text);
+}
+
+static void argument_row(struct table *table, const struct trace_summary *summary,
+			 const struct traced_call *call, const struct traced_argument *argument)
+{
+	name_cell(table, summary, call);
+	table_cellf(table, COLOUR_NONE, "arg%" PRIu32, argument->position);
+	table_cellf(table, COLOUR_NONE, "%" PRIu64, argument->count);
+	if (argument->is_text) {
+		for (unsigned i = 0; i < 3; i++)
+			table_cell(table, COLOUR_NONE, "");
+		argument_values(table, argument);
+		return;
+	}
+	if (argument->count == 0) {
+		for (unsigned i = 0; i < 4; i++)
+			table_cell(table, COLOUR_NONE, "");
+		return;
+	}
+	argument_number(table, argument, argument->min);
+	if (argument->type[0] == 'x')
+		table_cell(table, COLOUR_NONE, "");
+	else
+		table_cellf(table, COLOUR_NONE, "%.1f", argument->sum / (double)argument->count);
+	argument_number(table, argument, argument->max);
+	table_cell(table, COLOUR_NONE, "");
+}
+
+/* Of functions that the user named. */
+static int write_arguments(const struct traced_call *const *calls, size_t n,
+			   const struct trace_summary *summary, const struct table_options *options,
+			   struct strbuf *out)
+{
+	struct table table;
+	int r = 0;
+
+	table_init(&table, argument_columns, ARRAY_SIZE(argument_columns));
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < calls[i]->arguments_n; k++)
+			argument_row(&table, summary, calls[i],
+				     &summary->view->arguments[calls[i]->arguments_first + k]);
 	if (table.cells_n > 0) {
 		strbuf_addc(out, '\n');
 		r = table_write(&table, options, out);
@@ -171,7 +278,9 @@ static int write_all_calls(const struct trace_summary *summary, const struct tab
 		sorted[i] = &view->all_calls[i];
 	qsort(sorted, view->all_calls_n, sizeof(*sorted), by_time);
 	r = write_calls(sorted, view->all_calls_n, summary, options, out);
-	return r < 0 ? r : write_errors(sorted, view->all_calls_n, view, options, out);
+	if (r >= 0)
+		r = write_errors(sorted, view->all_calls_n, summary, options, out);
+	return r < 0 ? r : write_arguments(sorted, view->all_calls_n, summary, options, out);
 }
 
 static const struct column process_columns[] = {
@@ -184,11 +293,15 @@ static const struct column process_columns[] = {
 	{ { .title = "INCOMPLETE" }, false },
 };
 
-static void incomplete_text(unsigned incomplete, struct strbuf *out)
+static void incomplete_text(const struct traced_process *process, struct strbuf *out)
 {
+	const char *unplaced = traced_unplaced_name(process->unplaced);
+
 	for (unsigned bit = 0; traced_incomplete_name(bit); bit++)
-		if (incomplete & 1u << bit)
+		if (process->incomplete & 1u << bit)
 			strbuf_addf(out, "%s%s", out->len > 0 ? "," : "", traced_incomplete_name(bit));
+	if (unplaced)
+		strbuf_addf(out, "%sdevice_unknown:%s", out->len > 0 ? "," : "", unplaced);
 }
 
 static void process_row(struct table *table, const struct trace_view *view,
@@ -206,7 +319,7 @@ static void process_row(struct table *table, const struct trace_view *view,
 		seconds += call->seconds;
 	}
 	strbuf_init(&why, 0);
-	incomplete_text(process->incomplete, &why);
+	incomplete_text(process, &why);
 	table_cellf(table, COLOUR_NONE, "%" PRIu32, process->id.pid);
 	table_cell(table, process->exited ? COLOUR_DIM : COLOUR_NONE, process->comm);
 	table_cellf(table, COLOUR_NONE, "%" PRIu64, calls);

@@ -17,6 +17,11 @@ struct trace_summary {
 	const struct trace_view *view;
 	/* Calls per second since the last redraw, one for each of all_calls. NULL: the final table. */
 	const double *rates;
+	/*
+	 * Readable names of functions that the user named, at most @size bytes with the NUL; NULL: as they
+	 * are.
+	 */
+	void (*name)(const char *symbol, char *buf, size_t size);
 	/* state of tracing itself */
 	const char *backend; /* how probes are attached */
 	/* files: probed; attached: probes; refused, given_up: entry points without a probe */

@@ -9,6 +9,16 @@ const struct traced_device *traced_device_of(const struct snapshot *s, const str
 	return s->trace && process->traced != TRACED_NONE ? &s->trace->devices[process->traced] : NULL;
 }
 
+const struct workload_name *traced_workload(const struct snapshot *s, const struct traced_process *process)
+{
+	uint16_t index;
+
+	if (!s->traced_workloads)
+		return NULL; /* a decoded document has them not */
+	index = s->traced_workloads[process - s->trace->processes];
+	return index < s->workload_names_n ? &s->workload_names[index] : NULL;
+}
+
 bool traced_apart_next(struct traced_apart *apart)
 {
 	const struct snapshot *s = apart->s;

@@ -11,6 +11,9 @@ enum { TRACED_SHOWN_MAX = 2048 }; /* others that are shown; this number fits a p
 /* Traced data of a process that the driver lists, on its device; NULL: not traced there. */
 const struct traced_device *traced_device_of(const struct snapshot *s, const struct process *process);
 
+/* The workload of one of the snapshot's traced processes; NULL: none is known. */
+const struct workload_name *traced_workload(const struct snapshot *s, const struct traced_process *process);
+
 /* Iterates over processes on devices where the driver does not list them, or on unknown devices. */
 struct traced_apart {
 	const struct snapshot *s;

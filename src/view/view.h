@@ -13,6 +13,7 @@
 
 #include "base/strbuf.h"
 #include "model/snapshot.h"
+#include "view/groups.h"
 
 enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
 /* Best format for an Accept header (NULL: Prometheus text); its Content-Type. */
@@ -26,7 +27,14 @@ enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
 int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
 	      struct strbuf *out);
 
-enum json_sections { JSON_GPUS = 1, JSON_PROCESSES = 2, JSON_NODE = 4, JSON_TRACE = 8, JSON_KERNELS = 16 };
+enum json_sections {
+	JSON_GPUS = 1,
+	JSON_PROCESSES = 2,
+	JSON_NODE = 4,
+	JSON_TRACE = 8,
+	JSON_KERNELS = 16,
+	JSON_EVENTS = 32,
+};
 /*
  * An object with schema, time, simulated and the requested keys; NULL: out of memory. The caller owns the
  * reference. JSON_TRACE and JSON_KERNELS are only supported by view_json_text(), which never has all of them
@@ -64,16 +72,31 @@ int view_atop_stats(const struct snapshot *snapshot, unsigned version, uint64_t 
 struct table_options {
 	bool colour;
 	unsigned width; /* 0: unlimited */
+	unsigned last; /* of processes: utilisation over recent_seconds[last - 1]; 0: the newest interval */
+	bool selected; /* of processes: only some are in the snapshot (view/select.h) */
+};
+enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
+struct gpu_warning {
+	const char *state; /* one word, for a column */
+	bool severe; /* the GPU should not be used as it is */
+	char text[GPU_WARNING_MAX]; /* what is wrong and what should be done */
 };
 /*
  * The i-th of GPU_WARNINGS checks of a GPU: heat, memory repair, links. Returns false if there is nothing to
- * warn of or the state is unknown; else the text says what should be done.
+ * warn of or the state is unknown. The first that returns true has the GPU's state.
  */
-enum { GPU_WARNINGS = 6, GPU_WARNING_MAX = 160 };
-bool gpu_warning(const struct entity *gpu, unsigned i, char *ret_text, size_t size);
+bool gpu_warning(const struct entity *gpu, unsigned i, struct gpu_warning *ret_warning);
 
 int table_gpus(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
 int table_processes(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
+/* The processes added up by @by; by GROUP_NONE is not supported. */
+int table_groups(const struct snapshot *snapshot, enum group_by by, const struct table_options *options,
+		 struct strbuf *out);
+/*
+ * The same as JSON: of @document, from which the snapshot was decoded, what is neither a GPU's nor a
+ * process's; `by` and `groups`. The document is changed.
+ */
+int json_groups(const struct snapshot *snapshot, enum group_by by, json_t *document, struct strbuf *out);
 int table_node(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);
 
 /*
@@ -82,3 +105,5 @@ int table_node(const struct snapshot *snapshot, const struct table_options *opti
  */
 int table_kernels(const struct snapshot *snapshot, const struct table_options *options, bool full,
 		  size_t rows, struct strbuf *out);
+/* After an empty line, the traced processes that never freed allocations; nothing if there are none. */
+int table_leaked(const struct snapshot *snapshot, const struct table_options *options, struct strbuf *out);

@@ -88,6 +88,17 @@ const char *walk_number(struct walk *walk, uint64_t number)
 
 /* ---- labels ---- */
 
+uint32_t walk_owner_labels(struct label *labels, uint32_t n, const struct owner *owner)
+{
+	if (owner && owner->pod[0]) {
+		labels[n++] = (struct label){ "namespace", owner->namespace };
+		labels[n++] = (struct label){ "pod", owner->pod };
+	}
+	if (owner && owner->container[0])
+		labels[n++] = (struct label){ "container", owner->container };
+	return n;
+}
+
 const struct label_set *walk_set(struct walk *walk, bool shared, const struct label *labels, uint32_t n)
 {
 	struct label_set *set = arena_get(walk, sizeof(*set) + n * sizeof(*labels));
@@ -210,9 +221,17 @@ static const struct {
 	enum walk_subject subject;
 	void (*walk)(struct walk *walk);
 } parts[] = {
-	{ WALK_GPUS, walk_gpus },           { WALK_XIDS, walk_xids },     { WALK_PROCESSES, walk_processes },
-	{ WALK_WORKLOADS, walk_workloads }, { WALK_TRACED, walk_traced }, { WALK_KERNELS, walk_kernels },
-	{ WALK_CALLS, walk_calls },         { WALK_NODE, walk_node },     { WALK_AGENT, walk_agent },
+	{ WALK_GPUS, walk_gpus },
+	{ WALK_XIDS, walk_xids },
+	{ WALK_PROCESSES, walk_processes },
+	{ WALK_WORKLOADS, walk_workloads },
+	{ WALK_WORKLOADS, walk_allocations },
+	{ WALK_TRACED, walk_traced },
+	{ WALK_KERNELS, walk_kernels },
+	{ WALK_CALLS, walk_calls },
+	{ WALK_CALLS, walk_probes },
+	{ WALK_NODE, walk_node },
+	{ WALK_AGENT, walk_agent },
 };
 
 int walk_snapshot(const struct snapshot *snapshot, unsigned subjects, const struct walk_sink *sink)

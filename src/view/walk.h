@@ -34,7 +34,7 @@ enum walk_subject {
 	WALK_GPUS = 1 << 0, /* and MIG instances */
 	WALK_XIDS = 1 << 1,
 	WALK_PROCESSES = 1 << 2, /* that the driver lists */
-	WALK_WORKLOADS = 1 << 3,
+	WALK_WORKLOADS = 1 << 3, /* and what they were given */
 	WALK_TRACED = 1 << 4, /* traced processes on their devices, and totals of devices */
 	WALK_KERNELS = 1 << 5,
 	WALK_CALLS = 1 << 6,

@@ -12,15 +12,22 @@
 struct call_walk {
 	struct walk *walk;
 	const struct trace_view *view;
-	const struct label_set **sets; /* label api; NULL: the name of the previous call again */
+	/* label api; NULL: the name of the previous call again, or of a function that the user named */
+	const struct label_set **sets;
 };
+
+void walk_call_value(struct walk *walk, const struct label_set *call, const struct label_set *more,
+		     double value)
+{
+	walk_series(walk, &(struct series){ .sets = { call, more },
+					    .value = value,
+					    .presence = PRESENCE_PRESENT,
+					    .entity = UINT32_MAX });
+}
 
 static void walk_call(struct call_walk *cw, uint32_t i, const struct label_set *more, double value)
 {
-	walk_series(cw->walk, &(struct series){ .sets = { cw->sets[i], more },
-						.value = value,
-						.presence = PRESENCE_PRESENT,
-						.entity = UINT32_MAX });
+	walk_call_value(cw->walk, cw->sets[i], more, value);
 }
 
 static void walk_call_errors(struct call_walk *cw, uint32_t i)
@@ -49,19 +56,14 @@ static void walk_failed_calls(struct walk *walk, const struct trace_view *view)
 						 "Traced calls that failed; 0 before the first."))
 		return;
 	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		failed += view->all_calls[i].errors;
+		failed += view->all_calls[i].library ? 0 : view->all_calls[i].errors;
 	walk_series(walk, &(struct series){ .value = (double)failed,
 					    .presence = PRESENCE_PRESENT,
 					    .entity = UINT32_MAX });
 }
 
-/*
- * Durations of the calls whose return was traced. The buckets may have been read while counting continued;
- * they are cumulative anyway.
- */
-static void walk_call_durations(struct call_walk *cw, uint32_t i)
+void walk_call_durations(struct walk *walk, const struct label_set *set, const struct traced_call *call)
 {
-	const struct traced_call *call = &cw->view->all_calls[i];
 	uint64_t below[TRACED_LE], least = 0;
 	const struct histogram histogram = { .bounds = traced_le,
 					     .below = below,
@@ -71,10 +73,10 @@ static void walk_call_durations(struct call_walk *cw, uint32_t i)
 
 	for (unsigned k = 0; k < TRACED_LE; k++)
 		below[k] = least = MAX(least, MIN(call->le[k], call->timed));
-	walk_series(cw->walk, &(struct series){ .sets = { cw->sets[i] },
-						.histogram = &histogram,
-						.presence = PRESENCE_PRESENT,
-						.entity = UINT32_MAX });
+	walk_series(walk, &(struct series){ .sets = { set },
+					    .histogram = &histogram,
+					    .presence = PRESENCE_PRESENT,
+					    .entity = UINT32_MAX });
 }
 
 static bool call_walk_init(struct call_walk *cw, struct walk *walk)
@@ -84,7 +86,8 @@ static bool call_walk_init(struct call_walk *cw, struct walk *walk)
 	*cw = (struct call_walk){ .walk = walk, .view = view };
 	cw->sets = walk_zeroes(walk, view->all_calls_n, sizeof(*cw->sets));
 	for (uint32_t i = 0; cw->sets && i < view->all_calls_n; i++)
-		if (i == 0 || !STRV_EQ(view->all_calls[i - 1].api, view->all_calls[i].api))
+		if (!view->all_calls[i].library &&
+		    (i == 0 || !STRV_EQ(view->all_calls[i - 1].api, view->all_calls[i].api)))
 			cw->sets[i] = WALK_SET(walk, true, { "api", view->all_calls[i].api });
 	return cw->sets != NULL;
 }
@@ -120,5 +123,5 @@ void walk_calls(struct walk *walk)
 			      "work that they start."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (calls[i].timed > 0 && cw.sets[i])
-				walk_call_durations(&cw, i);
+				walk_call_durations(walk, cw.sets[i], &calls[i]);
 }

@@ -20,9 +20,10 @@ static void walk_gpu_info(struct walk *walk)
 
 		if (entity_is_mig(&s->entities[i]))
 			continue;
-		set = WALK_SET(walk, false, { "pci_bus_id", id->pci_bus_id }, { "model", id->name },
-			       { "driver", snapshot_driver(s)->driver_version }, { "vbios", id->vbios },
-			       { "serial", id->serial }, { "architecture", id->architecture },
+		set = WALK_SET(walk, false, { "pci_bus_id", id->pci_bus_id }, { "vendor", GPU_VENDOR },
+			       { "model", id->name }, { "driver", snapshot_driver(s)->driver_version },
+			       { "vbios", id->vbios }, { "serial", id->serial },
+			       { "architecture", id->architecture },
 			       { "compute_capability", id->compute_capability },
 			       { "simulated", s->simulated ? "true" : "false" });
 		walk_series(walk, &(struct series){ .sets = { walk->entities[i], set },

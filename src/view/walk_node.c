@@ -5,6 +5,7 @@
 #include "config.h"
 #include "view/names.h"
 #include "view/shown.h"
+#include "view/tags.h"
 
 /* A series with only the labels of @set. */
 static void walk_alone(struct walk *walk, const struct label_set *set, double value)
@@ -13,6 +14,20 @@ static void walk_alone(struct walk *walk, const struct label_set *set, double va
 					    .value = value,
 					    .presence = PRESENCE_PRESENT,
 					    .entity = UINT32_MAX });
+}
+
+static void walk_tags(struct walk *walk)
+{
+	struct tag *tags;
+	uint32_t n;
+
+	if (!walk_family_named(walk, "node_tag_info", FAMILY_INFO, UNIT_NONE, NODE_TAG_HELP))
+		return;
+	tags = walk_zeroes(walk, TAGS_MAX + 1, sizeof(*tags));
+	n = tags ? tags_of(walk->s, tags) : 0;
+	for (uint32_t i = 0; i < n; i++)
+		walk_alone(walk, WALK_SET(walk, false, { "key", tags[i].key }, { "value", tags[i].value }),
+			   1);
 }
 
 static void walk_infos(struct walk *walk)
@@ -32,6 +47,7 @@ static void walk_infos(struct walk *walk)
 				    { "cuda", walk_text(walk, cuda, "") },
 				    { "simulated", s->simulated ? "true" : "false" }),
 			   1);
+	walk_tags(walk);
 	if (walk_family_named(walk, "driver_state", FAMILY_GAUGE, UNIT_NONE, DRIVER_STATE_HELP))
 		walk_alone(walk,
 			   WALK_SET(walk, false, { "state", driver_state_name(s) },

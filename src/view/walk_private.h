@@ -4,9 +4,11 @@
  *
  *   walk_gpus.c        identity and state of GPUs, every GPU row of the table, XIDs
  *   walk_processes.c   processes with series of their own, the sum of the others, workloads
+ *   walk_allocations.c who was given which GPU
  *   walk_traced.c      traced processes, likewise, and totals of devices
  *   walk_kernels.c     kernels of traced processes
  *   walk_calls.c       traced calls, errors and latencies by name of the call
+ *   walk_probes.c      the same of functions that the user names
  *   walk_node.c        the node, the agent itself, rejected values of the driver
  */
 #pragma once
@@ -56,6 +58,9 @@ void walk_series(struct walk *walk, const struct series *series);
  * A set with a copy of @labels, whose texts are not copied; with an id if @shared. NULL: out of memory, which
  * sets walk->failed; a series treats NULL as an empty set.
  */
+enum { OWNER_LABELS = 3 };
+/* Adds the names of a container and its pod that are known to @n labels; returns how many there are then. */
+uint32_t walk_owner_labels(struct label *labels, uint32_t n, const struct owner *owner);
 const struct label_set *walk_set(struct walk *walk, bool shared, const struct label *labels, uint32_t n);
 #define WALK_SET(walk, shared, ...)                                       \
 	walk_set((walk), (shared), (const struct label[]){ __VA_ARGS__ }, \
@@ -85,11 +90,23 @@ void walk_gpus(struct walk *walk);
 void walk_xids(struct walk *walk);
 void walk_processes(struct walk *walk);
 void walk_workloads(struct walk *walk);
+void walk_allocations(struct walk *walk);
 void walk_traced(struct walk *walk);
 void walk_kernels(struct walk *walk);
 void walk_calls(struct walk *walk);
+void walk_probes(struct walk *walk);
 void walk_node(struct walk *walk);
 void walk_agent(struct walk *walk);
+
+/* walk_calls.c, for functions that the user names */
+/* A series of a call: its labels and, or NULL, those that tell its series of a family apart. */
+void walk_call_value(struct walk *walk, const struct label_set *call, const struct label_set *more,
+		     double value);
+/*
+ * Durations of the calls whose return was traced. The buckets may have been read while counting continued;
+ * they are cumulative anyway.
+ */
+void walk_call_durations(struct walk *walk, const struct label_set *set, const struct traced_call *call);
 
 /* walk_traced.c, for other parts that show traced processes. */
 /*

@@ -53,6 +53,19 @@ static void sum_others(struct process_walk *pw)
 		}
 }
 
+static const struct label_set *process_set(struct walk *walk, const struct process *process)
+{
+	const struct snapshot *s = walk->s;
+	struct label labels[2 + OWNER_LABELS] = {
+		{ "pid", walk_number(walk, process->id.pid) },
+		{ "comm", process->comm },
+	};
+	const struct owner *owner =
+		process->workload < s->workloads_n ? s->workloads[process->workload].owner : NULL;
+
+	return walk_set(walk, true, labels, walk_owner_labels(labels, 2, owner));
+}
+
 static bool process_walk_init(struct process_walk *pw, struct walk *walk)
 {
 	const struct snapshot *s = walk->s;
@@ -68,9 +81,7 @@ static bool process_walk_init(struct process_walk *pw, struct walk *walk)
 		return false;
 	for (uint32_t i = 0; i < s->processes_n; i++)
 		if (s->processes[i].has_series)
-			pw->sets[i] =
-				WALK_SET(walk, true, { "pid", walk_number(walk, s->processes[i].id.pid) },
-					 { "comm", s->processes[i].comm });
+			pw->sets[i] = process_set(walk, &s->processes[i]);
 	sum_others(pw);
 	return true;
 }
@@ -148,14 +159,20 @@ void walk_processes(struct walk *walk)
 
 static const struct label_set *workload_set(struct walk *walk, const struct workload *workload)
 {
-	const struct label labels[] = {
+	const struct job *job = snapshot_job(walk->s, workload->job);
+	struct label labels[5 + OWNER_LABELS] = {
 		{ "kind", workload_kind_name(workload->kind) },
 		{ workload_id_name(workload->kind), workload->id },
-		{ "pod_uid", workload->pod_uid },
 	};
-	bool in_pod = workload->kind == WORKLOAD_CONTAINER && workload->pod_uid[0];
+	uint32_t n = 2;
 
-	return walk_set(walk, true, labels, in_pod ? 3 : 2);
+	if (workload->kind == WORKLOAD_CONTAINER && workload->pod_uid[0])
+		labels[n++] = (struct label){ "pod_uid", workload->pod_uid };
+	if (job && job->name[0])
+		labels[n++] = (struct label){ "job_name", job->name };
+	if (job && job->user[0])
+		labels[n++] = (struct label){ "job_user", job->user };
+	return walk_set(walk, true, labels, walk_owner_labels(labels, n, workload->owner));
 }
 
 static void walk_workload_row(struct walk *walk, const struct label_set *const *sets, unsigned row)

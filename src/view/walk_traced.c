@@ -8,9 +8,12 @@
 
 #include <math.h>
 
+#include "view/names.h"
 #include "view/shown.h"
+#include "view/traced.h"
 
 #define DEVICE_PREFIX "gpusonde_gpu_"
+#define WORKLOAD_PREFIX "gpusonde_workload_"
 /* process_cuda_launches_total becomes gpu_cuda_launches_total, which does not fall when a process ends. */
 #define DEVICE_STRIP (sizeof("process_") - 1)
 
@@ -36,7 +39,13 @@ const struct label_set *traced_device_set(struct walk *walk, const char *uuid)
 
 const struct label_set *traced_process_set(struct walk *walk, const struct traced_process *process)
 {
-	return WALK_SET(walk, true, { "pid", walk_number(walk, process->id.pid) }, { "comm", process->comm });
+	const struct workload_name *workload = traced_workload(walk->s, process);
+	struct label labels[2 + OWNER_LABELS] = {
+		{ "pid", walk_number(walk, process->id.pid) },
+		{ "comm", process->comm },
+	};
+
+	return walk_set(walk, true, labels, walk_owner_labels(labels, 2, workload ? workload->owner : NULL));
 }
 
 static bool is_younger(const struct traced_process *a, const struct traced_process *b)
@@ -306,6 +315,57 @@ static void walk_estimated_totals(struct traced_walk *tw)
 	}
 }
 
+/* `kind` is that of memory and copies here, so the kind of workload has another name. */
+static const struct label_set *use_set(struct walk *walk, const struct traced_use *use)
+{
+	const struct workload_name *w =
+		use->name < walk->s->workload_names_n ? &walk->s->workload_names[use->name] : NULL;
+	struct label labels[3 + OWNER_LABELS] = {
+		{ "workload", workload_kind_name(w ? w->kind : WORKLOAD_NONE) },
+		{ workload_id_name(w ? w->kind : WORKLOAD_NONE), w ? w->id : WALK_OTHER },
+	};
+	uint32_t n = 2;
+
+	if (w && w->kind == WORKLOAD_CONTAINER && w->pod_uid[0])
+		labels[n++] = (struct label){ "pod_uid", w->pod_uid };
+	return walk_set(walk, true, labels, walk_owner_labels(labels, n, w ? w->owner : NULL));
+}
+
+static void walk_use_row(struct walk *walk, const struct label_set *const *sets, unsigned row)
+{
+	const struct metric *m = &traced_metrics[row];
+	const struct label_set *row_set = walk_row_set(walk, m);
+
+	for (uint32_t i = 0; i < walk->s->traced_uses_n; i++) {
+		const struct traced_use *use = &walk->s->traced_uses[i];
+
+		if (presence_is(use->p[row]) && traced_shows(walk->s, NULL, m))
+			walk_series(walk, &(struct series){ .sets = { traced_device_set(walk, use->uuid),
+								      sets[i], row_set },
+							    .value = use->v[row],
+							    .presence = use->p[row],
+							    .row = m,
+							    .entity = UINT32_MAX });
+	}
+}
+
+/* process_cuda_launches_total becomes workload_cuda_launches_total. */
+static void walk_uses(struct walk *walk)
+{
+	const struct label_set **sets = walk_zeroes(walk, walk->s->traced_uses_n, sizeof(*sets));
+
+	for (uint32_t i = 0; sets && i < walk->s->traced_uses_n; i++)
+		sets[i] = use_set(walk, &walk->s->traced_uses[i]);
+	for (unsigned first = 0, end; sets && first < TRACED_METRICS; first = end) {
+		if (!walk_family_rows(walk, WORKLOAD_PREFIX, DEVICE_STRIP,
+				      "By workload, processes that have ended included: ", traced_metrics,
+				      TRACED_METRICS, first, &end))
+			continue;
+		for (unsigned row = first; row < end; row++)
+			walk_use_row(walk, sets, row);
+	}
+}
+
 static void walk_incomplete(struct traced_walk *tw)
 {
 	const struct trace_view *view = tw->view;
@@ -325,6 +385,26 @@ static void walk_incomplete(struct traced_walk *tw)
 							      .value = 1,
 							      .presence = PRESENCE_PRESENT,
 							      .entity = UINT32_MAX });
+}
+
+static void walk_unplaced(struct traced_walk *tw)
+{
+	const struct trace_view *view = tw->view;
+
+	if (!walk_family_named(tw->walk, "process_cuda_device_unknown", FAMILY_GAUGE, UNIT_NONE,
+			       "1 for a traced process with work on a device that is not known, and why."))
+		return;
+	for (uint32_t i = 0; i < view->processes_n; i++) {
+		const char *reason = traced_unplaced_name(view->processes[i].unplaced);
+
+		if (tw->process_shown[i] && reason)
+			walk_series(tw->walk, &(struct series){ .sets = { tw->processes[i],
+									  WALK_SET(tw->walk, false,
+										   { "reason", reason }) },
+								.value = 1,
+								.presence = PRESENCE_PRESENT,
+								.entity = UINT32_MAX });
+	}
 }
 
 static void walk_overhead(struct traced_walk *tw)
@@ -360,6 +440,28 @@ static void walk_trace_info(struct walk *walk)
 				    .entity = UINT32_MAX });
 }
 
+static void walk_gaps(struct traced_walk *tw)
+{
+	if (!walk_family_named(tw->walk, "gpu_cuda_launch_gap_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
+			       "By device: time from the return of a launch to the next launch in the same "
+			       "stream, whatever the program did meanwhile."))
+		return;
+	for (uint32_t i = 0; i < tw->view->totals_n; i++) {
+		const struct traced_gaps *gaps = &tw->view->totals[i].gaps;
+		const struct histogram histogram = { .bounds = traced_le,
+						     .below = gaps->le,
+						     .n = TRACED_LE,
+						     .count = gaps->count,
+						     .sum = gaps->seconds };
+
+		if (tw->totals.shown[i] && gaps->count > 0)
+			walk_series(tw->walk, &(struct series){ .sets = { tw->totals.sets[i] },
+								.histogram = &histogram,
+								.presence = PRESENCE_PRESENT,
+								.entity = UINT32_MAX });
+	}
+}
+
 void walk_traced(struct walk *walk)
 {
 	struct traced_walk tw;
@@ -369,8 +471,11 @@ void walk_traced(struct walk *walk)
 	walk_trace_info(walk);
 	walk_traced_rows(&tw);
 	walk_total_rows(&tw);
+	walk_uses(walk);
+	walk_gaps(&tw);
 	walk_estimated_processes(&tw);
 	walk_estimated_totals(&tw);
 	walk_incomplete(&tw);
+	walk_unplaced(&tw);
 	walk_overhead(&tw);
 }

@@ -215,6 +215,9 @@ def test_kernel_log_is_read():
             f.write(record)
         with Agent("--kmsg-path", f"{tmp}/kmsg", scenario="cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n") as agent:
             wait_for(lambda: values(agent.metrics(), "gpusonde_gpu_xid_errors_total", xid="31"), "XID 31 of the kernel log")
+            event = agent.get("/api/v1/events").json()["events"][-1]
+            equal((event["xid"], event["sources"], event["text"], event["origin"], event["gi"]),
+                  (31, ["kmsg"], "pid=1, name=x, Ch 1", "application", None), "the event")
 
 
 def test_self_metrics_are_there():

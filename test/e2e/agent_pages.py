@@ -72,8 +72,8 @@ def test_dcgm_names_by_release():
 
 def test_json_has_its_keys():
     with Agent() as agent:
-        for page, keys in {"gpus": ["gpus"], "processes": ["processes", "traced", "traced_left_out"], "node": ["node"], "trace": ["trace"],
-                           "snapshot": ["gpus", "processes", "traced", "traced_left_out", "node"]}.items():
+        for page, keys in {"gpus": ["gpus"], "processes": ["processes", "allocations", "traced", "traced_left_out"], "node": ["node"], "trace": ["trace"],
+                           "snapshot": ["gpus", "processes", "allocations", "traced", "traced_left_out", "node"]}.items():
             reply = agent.get(f"/api/v1/{page}")
             contains(reply.type, "application/json")
             equal(set(reply.json()), {"schema", "time", "simulated", "error", *keys}, page)

@@ -7,8 +7,7 @@ import signal
 import subprocess
 
 from lib.e2e import BUILD, PATIENCE_S, Agent, Skip, comm, equal, run, values, wait_for
-from lib.traced import (BUSY, DRIVER, SCENARIO, Workload, all_counted, counted, probed, probed_when_loaded, process_of, trace_of,
-                        traced)
+from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, begun, counted, probed, probed_when_loaded, process_of, trace_of, traced
 
 THUNKS = f"{BUILD}/sim/cuda/thunk/libcuda.so.1" # entry points as in NVIDIA's driver
 
@@ -18,17 +17,6 @@ def tracing(*flags, **kwargs):
     if os.geteuid() != 0:
         raise Skip("tracing needs root")
     return Agent("--trace-enabled", "yes", *flags, scenario=SCENARIO, **kwargs)
-
-
-def begun(agent):
-    """Until tracing has begun; a skip where it cannot."""
-    def state():
-        found = trace_of(agent)
-        return found and (found["enabled"] or found["why"]) and found
-    found = wait_for(state, "tracing to begin")
-    if not found["enabled"]:
-        raise Skip(found["why"])
-    return found
 
 
 def totals(agent):
@@ -143,6 +131,11 @@ def test_ends_while_tracing():
             equal(status, 0, "the agent's status")
 
 
+def marked(agent, workload, mark):
+    """The workload's process, once it is marked so."""
+    return wait_for(lambda: (p := process_of(agent, workload.process.pid)) and mark in p["incomplete"] and p, f"to be marked {mark}")
+
+
 def test_overflow():
     """While the agent stands still its ring fills up: what is lost is counted to the event, and the sums lose nothing."""
     with tracing("--trace-buffer", "64KiB") as agent:
@@ -159,26 +152,51 @@ def test_overflow():
             # Others on this machine may go on calling while the figures are read.
             wait_for(lambda: (e := trace_of(agent)["events"]) and e["produced"] == e["received"] + e["dropped"],
                      "every event to be received or counted as dropped")
-            wait_for(lambda: "lost_events" in process_of(agent, workload.process.pid)["incomplete"], "the loss to be said")
+            marked(agent, workload, "lost_events")
             wait_for(lambda: "were lost" in agent.log(), "the log to tell")
             workload.end()
 
 
 def test_budget():
-    """Far too expensive: events go first, then probes; both is said, and counts go on for what is left."""
+    """Far too expensive: events go first, then the returns of launches, then probes; each is said, and counts go on for what is left."""
     with tracing("--trace-max-overhead", "0.01%") as agent:
         begun(agent)
         with Workload(agent, "api driver; init; repeat 2000000000; launch; end") as workload:
             probed_when_loaded(agent, workload)
             workload.go_on()
-            process = wait_for(lambda: (p := process_of(agent, workload.process.pid)) and "events_off" in p["incomplete"] and p,
-                               "events to be off")
+            process = marked(agent, workload, "events_off")
             assert process["overhead_ratio"] > 0.0001, process
-            wait_for(lambda: "probes_given_up" in process_of(agent, workload.process.pid)["incomplete"], "probes to be given up")
+            process = marked(agent, workload, "no_launch_returns")
+            assert "probes_given_up" not in process["incomplete"], process["incomplete"]
+            before = counted(agent, workload)["cuLaunchKernel"][0]
+            wait_for(lambda: counted(agent, workload)["cuLaunchKernel"][0] > before, "launches to be counted nevertheless")
+            marked(agent, workload, "probes_given_up")
             wait_for(lambda: values(agent.metrics(), "gpusonde_trace_sites", state="given_up")[0] > 0, "sites given up")
             wait_for(lambda: "launch calls" in agent.log(), "the log to tell")
             # Taken back after half a minute.
             wait_for(lambda: "probed again" in agent.log(), "probes to be taken back")
+
+
+def test_launches_without_returns():
+    """They are counted, whatever became of them; all other calls are whole."""
+    with tracing("--trace-launch-returns", "no") as agent:
+        begun(agent)
+        with Workload(agent, "api driver; init; alloc 4096; repeat 200; launch; end; sync; pause; free; pause") as workload:
+            probed_when_loaded(agent, workload)
+            workload.go_on()
+            workload.ready()
+            process = wait_for(lambda: (p := process_of(agent, workload.process.pid)) and
+                               next((c["count"] for c in p["calls"] if c["api"] == "cuLaunchKernel"), 0) == 200 and p, "every launch to be counted")
+            calls = {call["api"]: call for call in process["calls"]}
+            equal((calls["cuLaunchKernel"]["timed"], calls["cuMemAlloc_v2"]["timed"]), (0, 1))
+            equal(process["incomplete"], ["no_launch_returns"])
+            device = next(d for d in wait_for(lambda: process_of(agent, workload.process.pid)["devices"], "its device"))
+            equal((device["launches_total"], device["memory_bytes"]["device"]), (200, 4096))
+            assert "launches_total" in device["estimated"] and "memory_bytes.device" not in device["estimated"], device["estimated"]
+            workload.go_on()
+            workload.ready()
+            wait_for(lambda: process_of(agent, workload.process.pid)["devices"][0]["memory_bytes"]["device"] == 0, "the free to be seen")
+            workload.end()
 
 
 def test_not_wanted():

@@ -273,7 +273,8 @@ def test_file_capabilities():
 
 def test_file_capabilities_do_not_open_files():
     """Who may run such a gpusonde may not read other users' files through it."""
-    user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+    lone = 54321  # other tests' processes are not this user's
+    user = ["setpriv", f"--reuid={lone}", f"--regid={lone}", "--clear-groups"]
     place()
     shutil.copy(GPUSONDE, in_place("gpusonde-reads"))
     file_capabilities(in_place("gpusonde-reads"), TRACING)
@@ -288,8 +289,9 @@ def test_file_capabilities_do_not_open_files():
         done = gpusonde(user, "trace", "-o", f"{tmp}/out", "--", "true", program="gpusonde-reads")
         assert done.returncode != 0 and not os.path.exists(f"{tmp}/out"), done.stderr
         # Neither has its command any, nor the process that holds its calls.
-        show = "grep -h Cap /proc/self/status /proc/$(pgrep -n trace-holder)/status"
-        done = gpusonde(user, "trace", "--json", "--", "sh", "-c", f"{show} >&2", program="gpusonde-reads")
+        wait = f"until holder=$(pgrep -n -u {lone} trace-holder); do sleep 0.05; done"
+        show = f"{wait}; grep -h Cap /proc/self/status /proc/$holder/status"
+        done = gpusonde(user, "trace", "--json", "-o", "-", "--", "sh", "-c", f"{show} >&2", program="gpusonde-reads")
         sets = re.findall(r"^Cap(Inh|Prm|Eff|Amb):\t(\S+)$", done.stderr, re.M)
         equal((len(sets), {bits for _, bits in sets}), (8, {"0" * 16}), done.stderr)
 

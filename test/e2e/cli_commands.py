@@ -20,7 +20,7 @@ import termios
 import threading
 import time
 
-from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, wait_for
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, Skip, command, contains, environment, equal, run, values, wait_for
 
 ALONE = ("--socket", "/nonexistent/agent.sock")
 SIMULATION = environment(GPUSONDE_NVML_LIBRARY=SIMULATED)
@@ -32,7 +32,7 @@ def test_help_and_version_everywhere():
     overview = command("--help").stdout
     equal(command("help").stdout, overview)
     names = re.findall(r"^  (\w+) ", overview, re.M)
-    equal(set(names), {"agent", "gpus", "ps", "snapshot", "trace", "probes", "inspect", "doctor", "release", "resume", "atopgpud", "help"})
+    equal(set(names), {"agent", "gpus", "ps", "snapshot", "trace", "probes", "inspect", "doctor", "cgroup", "release", "resume", "atopgpud", "help"})
     for name in names:
         out = command(name, "--help")
         equal((out.returncode, out.stderr), (0, ""))
@@ -41,6 +41,8 @@ def test_help_and_version_everywhere():
         equal(command(name, "--version").stdout, version)
         # even where the configuration is wrong
         equal(command(name, "--help", env=environment(GPUSONDE_CONFIG="/nonexistent")).returncode, 0)
+    # The short name of an option that has one, also where it is only named.
+    assert " --probe," in command("trace", "--help").stdout
 
 
 def test_usage_errors_are_status_2():
@@ -70,7 +72,7 @@ def test_agent_and_own_sampling_have_one_shape():
             equal(shape(json.loads(with_agent.stdout)), shape(json.loads(alone.stdout)), name)
         contains(agent.cli("gpus").stderr, "with --socket none this command takes its own samples")
         contains(command("gpus", "--socket", "none", env=SIMULATION).stderr, "sampled by this command")
-        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "error", "gpus", "processes", "traced", "traced_left_out", "node"})
+        equal(set(json.loads(agent.cli("snapshot", "--json").stdout)), {"schema", "time", "simulated", "error", "gpus", "allocations", "processes", "traced", "traced_left_out", "node"})
 
 
 def test_own_sampling_has_rates():
@@ -189,7 +191,7 @@ def test_failure_names_cause_and_remedy():
 
 def copy_for_others(folder):
     """The program and the simulated driver, where another user may read them: the checkout may lie in a home."""
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-nvml"):
         shutil.copy(f"{os.path.dirname(GPUSONDE)}/{name}", folder)
     shutil.copytree(os.path.dirname(SIMULATED), f"{folder}/sim", ignore=shutil.ignore_patterns("*.p"), ignore_dangling_symlinks=True)
     return f"{folder}/gpusonde", f"{folder}/sim/{os.path.basename(SIMULATED)}"
@@ -637,6 +639,88 @@ def test_atopgpud_ends_without_gpu():
                 continue
             out = command("atopgpud", "--atop-listen", "none", "--atop-socket", f"e2e-{os.getpid()}", "--state-dir", tmp, env=env)
             equal(out.returncode, 0)
+
+
+def test_a_link_named_atopgpud():
+    """gpusonde is atop's daemon when it is started by that name, with the daemon's own arguments."""
+    with tempfile.TemporaryDirectory() as tmp:
+        link = f"{tmp}/atopgpud"
+        os.symlink(GPUSONDE, link)
+        for arguments, status, words in ((["--help"], 0, "usage: gpusonde atopgpud"), (["--foo"], 2, "unknown option --foo"),
+                                         (["agent"], 2, "unexpected argument")):
+            out = subprocess.run([link, *arguments], capture_output=True, text=True, env=environment(), timeout=PATIENCE_S, check=False)
+            equal(out.returncode, status)
+            contains(out.stdout + out.stderr, words)
+        flags = ["-v", "--atop-listen", "none", "--atop-socket", f"e2e-{os.getpid()}", "--state-dir", tmp]
+        equal(subprocess.run([link, *flags], env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty"), timeout=PATIENCE_S, check=False).returncode, 0)
+
+
+def test_simulate():
+    """A node without a driver, by one flag; what is no scenario is refused with those that there are."""
+    for flag, gpus in (("--simulate", 8), ("--simulate=desktop-1gpu", 1)):
+        with Agent(flag, scenario=None) as agent:
+            page = agent.get("/api/v1/gpus").json()
+            equal((page["simulated"], len(page["gpus"])), (True, gpus))
+            agent.signal(signal.SIGHUP)
+            wait_for(lambda a=agent: "reloaded" in a.log(), "the configuration to be read again")
+            assert "nvml.library" not in agent.log(), agent.log()
+    for flags, words in ((["--simulate=nod-mig"], "there is no scenario \"nod-mig\""), (["--simulate=/nonexistent/x.yaml"], "there is no scenario"),
+                         (["--simulate", "--nvml-library=x"], "--simulate and --nvml-library name two drivers")):
+        out = command("agent", *flags)
+        equal((out.returncode, out.stdout), (2, ""))
+        contains(out.stderr, words)
+    contains(command("agent", "--simulate=x").stderr, "desktop-1gpu")
+
+
+def test_ps_looks_back():
+    """What an agent has observed, in three windows; each says what it really covers."""
+    begin = time.monotonic()
+    with Agent() as agent:
+        def recent():
+            processes = agent.get("/api/v1/processes").json()["processes"]
+            return processes and all(p["recent"] and p["recent"][0]["seconds"] >= 3 for p in processes) and processes
+        processes = wait_for(recent, "some seconds to be observed")
+        observed = time.monotonic() - begin
+        for process in processes:
+            equal([r["window_seconds"] for r in process["recent"]], [10, 60, 300])
+            assert all(0 <= r["utilization_ratio"] <= 1 and 3 <= r["seconds"] <= observed and r["memory_bytes"] > 0 for r in process["recent"]), process
+        out = agent.cli("ps", "--last", "1m")
+        contains(out.stdout, "UTIL is of the last 60 seconds, or since the process was first seen")
+        assert re.search(r" \d+ % ", out.stdout), out.stdout
+    for args, words in ((["ps", "--last", "7s"], "it must be 10s, 1m or 5m"), (["gpus", "--last", "1m"], "use gpusonde ps --last 1m")):
+        out = command(*args)
+        equal((out.returncode, out.stdout), (2, ""))
+        contains(out.stderr, words)
+
+
+def test_what_is_left_out_is_not_read():
+    """Groups of readings are turned off singly; what they read is absent, nothing else; the time of each is told."""
+    def seconds(agent, group):
+        return values(agent.metrics(), "gpusonde_collect_group_seconds_total", group=group)[0]
+    with Agent("--sample-disable", "processes,power,xid") as agent:
+        gpu = agent.get("/api/v1/gpus").json()["gpus"][0]
+        equal((gpu["power_watts"], set(gpu["processes"].values())), (None, {None}))
+        assert gpu["temperature_celsius"] > 0 and gpu["memory_used_bytes"] > 0, gpu
+        equal([seconds(agent, group) for group in ("processes", "power", "xid")], [0, 0, 0])
+        assert all(seconds(agent, group) > 0 for group in ("memory", "clocks", "fields")), agent.metrics()
+    for wrong in ("powr", "power,", "power fields", ","):
+        out = command("agent", "--sample-disable", wrong)
+        equal((out.returncode, out.stdout), (2, ""))
+        contains(out.stderr, "names separated by commas, of memory, power")
+
+
+def test_doctor_shows_what_is_wrong_first():
+    order = ["FAILED", "warning", "note", "ok"]
+    with Agent(scenario="sick") as agent:
+        agent.fault("lost: true, gpus: 1")
+        wait_for(lambda: 0 in values(agent.metrics(), "gpusonde_gpu_present"), "a GPU to be lost")
+        flags = ["--listen", "none", "--atop-listen", "none", "--atop-socket", "none"]
+        out, quiet = agent.cli("doctor", *flags), agent.cli("doctor", "--quiet", *flags)
+    verdicts = [word for word in (line.split()[0] for line in out.stdout.split("\n\n")[0].splitlines()) if word in order]
+    equal(verdicts, sorted(verdicts, key=order.index))
+    equal({line.split()[0] for line in quiet.stdout.splitlines() if not line.startswith(" ")}, {"FAILED", "warning"})
+    equal((out.returncode, quiet.returncode), (1, 1))
+    assert re.search(r"^FAILED +devices .*lost", out.stdout, re.M), out.stdout
 
 
 def test_installed_pages_are_readable():

@@ -171,6 +171,36 @@ def test_the_table():
     contains(inspect(f"{SAMPLES}/speed.fatbin", "--full"), "  void scale<2>(float*, int)\n")
 
 
+def test_sorted_by_a_figure():
+    path, _ = program()
+    for name in ("registers", "REGS", "code_bytes", "occupancy"):
+        rows = json.loads(inspect(path, "--json", "--sort", name))["kernels"]
+        figures = [row["registers" if name == "REGS" else name] for row in rows]
+        known = [figure for figure in figures if figure is not None]
+        equal(figures, sorted(known, reverse=True) + [None] * (len(figures) - len(known)), name)
+        equal(sorted(map(str, rows)), sorted(map(str, document(path)["kernels"])), "the same kernels")
+    lines = inspect(f"{SAMPLES}/speed.fatbin", "--sort", "shared").split("\n")
+    equal([line.split()[2] for line in lines[1:5]], ["512", "512", "256", "256"])
+    out = command("inspect", "--sort", "speed", path)
+    equal((out.returncode, out.stdout), (2, ""))
+    contains(out.stderr, "--sort cannot be \"speed\": it must be one of registers, ")
+
+
+def test_occupancy_of_a_block():
+    """Of kernels without bounds, too; and none where the kernel takes no block so large."""
+    path, _ = program()
+    found = {(k["demangled"], k["arch"]): k for k in json.loads(inspect(path, "--json", "--block", "512"))["kernels"]}
+    for (name, arch), kernel in found.items():
+        if "folded" in name:
+            equal((kernel["max_threads"], kernel["occupancy"]), (256, None))
+        else:
+            equal((arch, kernel["occupancy"], kernel["limiter"]), (arch, 1, "block_size"), name)
+    for wrong in ("0", "1025", "many"):
+        out = command("inspect", "--block", wrong, path)
+        equal((out.returncode, out.stdout), (2, ""))
+        contains(out.stderr, "a number of threads from 1 to 1024")
+
+
 def test_what_is_to_be_linked_is_marked():
     lines = inspect(f"{SAMPLES}/rdc.a").split("\n")
     equal([line.split()[0] for line in lines[1:5]], ["sm_90*", "sm_90*", "sm_80", "sm_80"])

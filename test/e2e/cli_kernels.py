@@ -2,24 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpusonde trace --kernels: every launch of nvcc's programs is named, counted in its shape and described; against what the programs say."""
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 
-from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Skip, command, contains, environment, equal, run
+from lib.e2e import GPUSONDE, PATIENCE_S, SIMULATED, Agent, command, contains, environment, equal, run
+from lib.traced import tracing
 
 from launches import KERNELS, MODULES, SIM, SIMULATION, Waiting, agrees, argv, described, named_for_people, nameless, program, truths
-
-
-def tracing():
-    """A skip where the kernel, or who we are, does not allow it."""
-    if os.geteuid() != 0:
-        raise Skip("tracing needs root")
-    done = command("trace", "--json", "--", "true")
-    if done.returncode != 0:
-        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
 
 
 def surroundings():
@@ -195,9 +186,47 @@ def test_a_driver_that_is_slow():
         control = f"{tmp}/control.yaml"
         with open(control, "w", encoding="ascii") as f:
             f.write("faults:\n  - {hang: 2s, functions: nvmlDeviceGetCount_v2}\n")
-        done = subprocess.run([GPUSONDE, "trace", "--kernels", "--json", "--", "true"], env=dict(surroundings(), GPUSONDE_SIM_CONTROL=control),
+        done = subprocess.run([GPUSONDE, "trace", "--kernels", "--json", "-o", "-", "--", "true"], env=dict(surroundings(), GPUSONDE_SIM_CONTROL=control),
                               capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     equal((done.returncode, done.stderr), (0, ""))
+
+
+def workload(script, *flags, **env):
+    tracing()
+    done = subprocess.run([GPUSONDE, "trace", "--kernels", "--json", "-o", "-", *flags, "--", f"{SIM}/workload", script], env=dict(surroundings(), **env),
+                          capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    equal((done.returncode, done.stderr), (0, ""))
+    document = json.loads(done.stdout.splitlines()[-1])
+    process, = document["processes"]
+    of_kernels, = document["kernels"]["processes"]
+    equal((process["incomplete"], of_kernels["incomplete"]), ([], []), "both say the same")
+    return of_kernels
+
+
+def test_what_is_never_freed():
+    """In the JSON and in the table; and a kernel in no file is called as the runtime looked it up."""
+    script = "alloc 4096; alloc 1048576; alloc 4096; launch; launch; sync; free; alloc 512 host"
+    process = workload(script)
+    leaked = process["leaked"]
+    equal((leaked["allocations"], leaked["bytes"], leaked["other_allocations"], leaked["estimated"]), (3, 1048576 + 4096 + 512, 0, False))
+    equal([(s["bytes"], s["allocations"]) for s in leaked["sizes"]], [(1048576, 1), (4096, 1), (512, 1)])
+    kernel, = process["kernels"]
+    equal((kernel["name"], kernel["source"], kernel["launches_total"]), ("work", "handle", 2))
+    done = command("trace", "--kernels", "--", f"{SIM}/workload", script, env=surroundings())
+    contains(done.stderr, "LEAKED BY")
+    contains(done.stderr, "1 x 1.0 MiB, 1 x 4.0 KiB, 1 x 512 B")
+    equal(workload("alloc 4096; launch; sync; free")["leaked"]["allocations"], 0)
+
+
+def test_beside_an_agent():
+    """The devices are the agent's: this command knows no driver."""
+    none = {"GPUSONDE_NVML_LIBRARY": "/nonexistent/libnvidia-ml.so.1"}
+    with Agent() as agent:
+        with_agent = workload("launch; sync", "--socket", agent.socket, **none)
+        alone = workload("launch; sync", "--socket", "none", **none)
+        uuids = {gpu["uuid"] for gpu in agent.get("/api/v1/gpus").json()["gpus"]}
+    assert with_agent["kernels"][0]["uuid"] in uuids, with_agent
+    equal(alone["kernels"][0]["uuid"], None)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from lib.e2e import BUILD, GPUSONDE, PATIENCE_S, Skip, command, contains, environment, equal, run, wait_for
+from lib.traced import tracing
 from sim.cuda import truth
 
 SIM = f"{BUILD}/sim/cuda"
@@ -20,15 +22,6 @@ WORKLOAD, LATE, SPIN = f"{SIM}/workload", f"{SIM}/workload-late", f"{SIM}/spin"
 EVERYTHING = ("alloc 4096; alloc 65536 managed; alloc 8192 async; alloc 4096 host; alloc 4096 pitch; alloc 4096 array; alloc 2097152 vmm;"
               "copy h2d 4096; copy d2h 100 async; memset 64; stream create; event record; event wait; event sync; repeat 50; launch 3 64; end;"
               "graph 3 2; sync stream; stream destroy; stream use 0; sync; bad alloc; bad free; bad stream; bad launch; free all")
-
-
-def tracing():
-    """A skip where the kernel, or who we are, does not allow it."""
-    if os.geteuid() != 0:
-        raise Skip("tracing needs root")
-    done = command("trace", "--json", "--", "true")
-    if done.returncode != 0:
-        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
 
 
 class Traced:
@@ -171,7 +164,10 @@ def test_raw_events():
     equal(len(launches), 1, "launches")
     equal((launches[0]["grid"], launches[0]["block"], launches[0]["result"]), ([2, 1, 1], [32, 1, 1], 0), "the launch")
     alloc = next(e for e in events if e["api"] == "cudaMalloc")
-    equal((alloc["size"], alloc["result"]), (4096, 0), "cudaMalloc")
+    equal((alloc["size"], alloc["result"], alloc["comm"]), (4096, 0, "workload"), "cudaMalloc")
+    assert all(0 <= e["cpu"] < os.cpu_count() for e in events), events
+    variables = {e["name"]: e["set"] for e in events if e["type"] == "variable"}
+    equal(variables, {"CUDA_VISIBLE_DEVICES": False, "CUDA_DEVICE_ORDER": False}, "variables at cuInit")
     free = next(e for e in events if e["api"] == "cudaFree" and e["addr"])
     equal(free["addr"], alloc["addr"], "what is freed")
     # The kernel of the launch is got within it, and told all the same.
@@ -219,7 +215,7 @@ def test_a_running_process():
     with tempfile.TemporaryDirectory() as tmp, paused(tmp, "alloc 4096; pause; repeat 40; launch; end; sync; free all") as process:
         with subprocess.Popen([GPUSONDE, "trace", "--json", "-p", str(process.pid)], env=environment(), stdout=subprocess.PIPE,
                               text=True) as tracer:
-            wait_for(lambda: probes_in(process.pid), "probes in the process")
+            wait_for(lambda: probes_in(process.pid, tracer.pid), "probes in the process")
             process.stdin.write("\n")
             process.stdin.flush()
             document = json.loads(tracer.communicate(timeout=PATIENCE_S)[0])
@@ -244,8 +240,23 @@ def test_a_device_chosen_before_is_not_guessed():
     equal([d["uuid"] for d in devices], [None], f"where {[d['launches_total'] for d in devices]} launches are said to be")
 
 
-def probes_in(pid):
-    """Breakpoints make pages of code private: they show in the text mappings of the library."""
+def holds_links(pid):
+    """More than once in a row: it tries links on code of its own when it starts."""
+    for _ in range(3):
+        links = 0
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                links += os.readlink(f"/proc/{pid}/fd/{fd}") in ("anon_inode:bpf_link", "anon_inode:[perf_event]")
+        if not links:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def probes_in(pid, tracer):
+    """Breakpoints make pages of code private: they show in the text mappings of the library. They may be another tracer's."""
+    if not holds_links(tracer):
+        return False
     with open(f"/proc/{pid}/smaps", encoding="ascii", errors="replace") as f:
         text, code = f.read().splitlines(), False
     for line in text:
@@ -403,6 +414,24 @@ def test_python_goes_on_as_it_was():
 
 def test_pytorch_goes_on_as_it_was():
     python("torch")
+
+
+def test_a_time():
+    """A trace of all ends by itself; with an interval there is an object for each, whose sums grow."""
+    tracing()
+    with tempfile.TemporaryDirectory() as tmp, paused(tmp, "alloc 4096; pause; repeat 400; launch; sleep 10; end") as process:
+        with subprocess.Popen([GPUSONDE, "trace", "--json", "--duration", "4s", "--interval", "1s"], env=environment(), stdout=subprocess.PIPE,
+                              text=True) as tracer:
+            wait_for(lambda: probes_in(process.pid, tracer.pid), "probes in the process")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            lines = tracer.communicate(timeout=PATIENCE_S)[0].splitlines()
+        equal(tracer.returncode, 0)
+        process.kill()
+    assert 4 <= len(lines) <= 6, f"{len(lines)} objects"
+    counts = [next((c["count"] for p in json.loads(line)["processes"] if p["pid"] == process.pid for c in p["calls"]
+                    if c["api"] == "cudaLaunchKernel"), 0) for line in lines]
+    assert counts == sorted(counts) and counts[-1] > counts[0], counts
 
 
 def test_mistakes_name_their_remedy():

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from lib.e2e import BUILD, Agent, Skip, equal, run, values, wait_for
-from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, probed_when_loaded, trace_of
+from lib.traced import BUSY, DRIVER, SCENARIO, Workload, all_counted, begun, probed_when_loaded
 
 USER, OTHER = 12345, 12346
 COPIES = 60 # fewer than 64, with more than 4,096 sites
@@ -23,12 +23,6 @@ def tracing(*flags):
     if os.geteuid() != 0:
         raise Skip("tracing, and programs of other users, need root")
     return Agent("--trace-enabled", "yes", *flags, scenario=SCENARIO)
-
-
-def begun(agent):
-    found = wait_for(lambda: (t := trace_of(agent)) and (t["enabled"] or t["why"]) and t, "tracing to begin")
-    if not found["enabled"]:
-        raise Skip(found["why"])
 
 
 def as_user(user):

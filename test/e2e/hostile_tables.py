@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 from lib.e2e import BUILD, PATIENCE_S, Agent, Skip, equal, run, values, wait_for
-from lib.traced import SCENARIO, probed_when_loaded, process_of, trace_of
+from lib.traced import SCENARIO, begun, probed_when_loaded, process_of, trace_of
 
 USER, OTHER = 12345, 12346
 CODES = 50000 # more than the table of error codes has room for
@@ -47,12 +47,6 @@ def tracing():
     if os.geteuid() != 0:
         raise Skip("tracing, and programs of other users, need root")
     return Agent("--trace-enabled", "yes", "--trace-max-overhead", "100%", scenario=SCENARIO)
-
-
-def begun(agent):
-    found = wait_for(lambda: (t := trace_of(agent)) and (t["enabled"] or t["why"]) and t, "tracing to begin")
-    if not found["enabled"]:
-        raise Skip(found["why"])
 
 
 def calls_of(agent, pid):
@@ -99,7 +93,7 @@ def test_processes_and_calls():
             assert len(apis) > 90, apis.keys()
             wait_for(lambda: all(c["count"] == 1 for c in calls_of(agent, bystander.process.pid).values()), "each of the bystander's calls")
             assert complete(agent, bystander)
-            found = wait_for(lambda: (p := [p for p in trace_of(agent)["processes"] if p["comm"].startswith("crowd")]) and
+            found = wait_for(lambda: (p := [p for p in trace_of(agent)["processes"] if (p["comm"] or "").startswith("crowd")]) and
                              any("uncounted_calls" in q["incomplete"] for q in p) and p, "losses to be said with those who had them")
             lost = [p for p in found if p["pid"] != bystander.process.pid and len(p["calls"]) < len(apis)]
             assert lost and all("uncounted_calls" in p["incomplete"] for p in lost), [(len(p["calls"]), p["incomplete"]) for p in lost]

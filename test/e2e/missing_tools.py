@@ -84,6 +84,8 @@ def test_without_clients():
 
 def test_without_a_container_runtime():
     check("matrix/containers.py", BUILD, SOURCE, "without_any", without=("runc",))
+    check("e2e/devices_given.py", BUILD, SOURCE, "idle", without=("runc",))
+    check("kube/attribution.py", BUILD, SOURCE, "documented", without=("unshare",))
 
 
 def test_without_promtool():

@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import http.server
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -148,16 +149,29 @@ def test_prometheus_scrapes_every_page_in_both_formats():
             assert counts[0] == counts[1] > 100, f"{page}: {counts}"
 
 
-def test_an_alert_fires_at_the_first_xid():
+def test_alerts_fire_at_the_first_error():
+    """Of XIDs, ECC, throttling and failed calls: their series are there before anything happens."""
     soon = int(time.clock_gettime(time.CLOCK_BOOTTIME)) + 30
-    scenario = f"cycle: 60s\nseed: 1\ngpus:\n  - {{model: h100-sxm}}\n  - {{model: h100-sxm}}\nxids:\n  - {{xid: 48, gpu: 1, at: {soon}s}}\n"
-    alerts = {"total": 'increase(gpusonde_gpu_xid_reports_total{severity="critical"}[1m]) > 0', "code": "increase(gpusonde_gpu_xid_errors_total[1m]) > 0"}
-    with Agent(scenario=scenario) as agent, Prometheus(jobs({"openmetrics": agent.port()}), alerts) as prometheus:
-        query = 'gpusonde_gpu_xid_reports_total{severity="critical",job="openmetrics /metrics"}'
-        begun = wait_for(lambda: prometheus.query(query), "a scrape")
+    scenario = (f"cycle: 60s\nseed: 1\ngpus:\n  - {{model: h100-sxm}}\n  - {{model: h100-sxm}}\nxids:\n  - {{xid: 48, gpu: 1, at: {soon}s}}\n"
+                f"counters:\n  - {{kind: ecc_uncorrected, gpus: 0, count: 1, at: {soon}s}}\n")
+    alerts = {"total": 'increase(gpusonde_gpu_xid_reports_total{severity="critical"}[1m]) > 0', "code": "increase(gpusonde_gpu_xid_errors_total[1m]) > 0",
+              "ecc": 'sum by (gpu) (increase(gpusonde_gpu_ecc_errors_total{type="uncorrected"}[1m])) > 0'}
+    with Agent("--trace-enabled", "yes" if os.geteuid() == 0 else "no", scenario=scenario) as agent, \
+            Prometheus(jobs({"openmetrics": agent.port()}), alerts) as prometheus:
+        def series(name, labels=""):
+            return prometheus.query(f'gpusonde_{name}{{{labels}job="openmetrics /metrics"}}')
+
+        def fired(alert):
+            return wait_for(lambda: prometheus.query(f'ALERTS{{alertstate="firing",alertname="{alert}"}}'), f"the alert {alert}")
+        begun = wait_for(lambda: series("gpu_xid_reports_total", 'severity="critical",'), "a scrape")
         equal(sorted((labels["gpu"], n) for labels, n in begun), [("0", 0), ("1", 0)])
-        fired = wait_for(lambda: prometheus.query('ALERTS{alertstate="firing",alertname="total"}'), "the alert")
-        equal([labels["gpu"] for labels, _ in fired], ["1"])
+        ecc = series("gpu_ecc_errors_total")
+        equal(({labels["gpu"] for labels, _ in ecc}, {n for _, n in ecc}), ({"0", "1"}, {0}))
+        equal({(labels["gpu"], labels["reason"]) for labels, _ in series("gpu_throttle_seconds_total")} >= {("0", "power"), ("1", "thermal")}, True)
+        if "tracing CUDA calls by" in agent.log():
+            equal(len(series("cuda_failed_calls_total")), 1) # of all programs of this machine: there may be some
+        equal([labels["gpu"] for labels, _ in fired("total")], ["1"])
+        equal([labels["gpu"] for labels, _ in fired("ecc")], ["0"])
         # Why there is a total: the series of a code begins with its first report.
         equal(prometheus.query('ALERTS{alertname="code"}'), [])
 

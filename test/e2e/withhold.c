@@ -247,7 +247,11 @@ int main(int argc, char **argv)
 	withholding = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (withholding == MAP_FAILED || !mkdtemp(folder))
 		fail("set up");
-	snprintf(path, sizeof(path), "%s/" NAME, mount_all(argv[2], folder));
+	/* There for what the environment names without a folder, too. */
+	snprintf(path, sizeof(path), "%s", mount_all(argv[2], folder));
+	if (chdir(path) < 0)
+		fail("chdir");
+	strcat(path, "/" NAME);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		fail(path);

@@ -22,6 +22,12 @@ int fuzz_one(const uint8_t *data, size_t size)
 	if ((cgroup.kind == PROC_CGROUP_NONE) != (cgroup.id[0] == '\0') ||
 	    !utf8_valid(cgroup.id, strlen(cgroup.id)))
 		abort();
+	if (cgroup.job.manager >= PROC_JOB_MANAGERS || !memchr(cgroup.job.id, 0, sizeof(cgroup.job.id)) ||
+	    !memchr(cgroup.job.step, 0, sizeof(cgroup.job.step)) ||
+	    (cgroup.job.manager == PROC_JOB_NONE) != (cgroup.job.id[0] == '\0') ||
+	    !utf8_valid(cgroup.job.id, strlen(cgroup.job.id)) ||
+	    !utf8_valid(cgroup.job.step, strlen(cgroup.job.step)))
+		abort();
 	if (cgroup.kind == PROC_CGROUP_POD && strcmp(cgroup.id, cgroup.pod_uid) != 0)
 		abort();
 	return 0;

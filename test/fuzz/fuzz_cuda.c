@@ -274,6 +274,18 @@ static void send_name(struct cuda *cuda, const struct trace_header *header, cons
 	cuda_event(cuda, &u.event.header, sizeof(u) - (r[6] & 7));
 }
 
+/* An environment variable, from cuInit; @name has room for a record. */
+static void make_variable(struct trace_name *name, const uint8_t *r)
+{
+	name->header.type = TRACE_EVENT_NAME;
+	name->header.op = TRACE_OP_INIT;
+	name->handle = r[5] & 3;
+	name->of = r[6] & 3;
+	name->name_n = r[7];
+	name->cut = r[7] >> 7;
+	memcpy(name->name, r + 8, RECORD - 8);
+}
+
 /* Few PIDs, threads, handles and addresses, so that they meet. */
 static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 {
@@ -282,7 +294,8 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 		struct trace_launch launch;
 		struct trace_call call;
 		struct trace_process process;
-		struct trace_text text;
+		struct trace_name variable;
+		char room[sizeof(struct trace_name) + RECORD];
 	} event;
 
 	memset(&event, 0, sizeof(event));
@@ -317,9 +330,7 @@ static void send(struct cuda *cuda, const uint8_t *r, int64_t *now_ns)
 		memset(event.process.comm, r[7], sizeof(event.process.comm));
 		break;
 	case 4:
-		event.header.type = TRACE_EVENT_TEXT;
-		event.header.op = TRACE_OP_SETENV;
-		memcpy(event.text.text, r + 5, RECORD - 5);
+		make_variable(&event.variable, r);
 		break;
 	case 5:
 		cuda_nvml(cuda, (struct process_id){ event.header.tgid, r[5] & 2 ? edge(r[7]) : 0 },

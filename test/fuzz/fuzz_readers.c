@@ -9,6 +9,7 @@
 /* The input as the answer of a helper that was taken over. */
 int fuzz_one(const uint8_t *data, size_t size)
 {
+	struct sites_taken taken = { 0 };
 	struct site_list *list = NULL;
 	struct files_area area;
 	const char *path;
@@ -21,10 +22,12 @@ int fuzz_one(const uint8_t *data, size_t size)
 			abort();
 		before = at;
 	}
-	if (sites_answer_take(data, size, &list) == 0)
+	library_set_user_text("libfoo.so:foo_*");
+	if (sites_answer_take(&taken, data, size, &list) == 0)
 		for (uint32_t i = 0; i < list->n; i++)
 			if (list->at[i].call >= probes_n)
 				abort();
+	sites_taken_done(&taken);
 	free(list);
 	return 0;
 }

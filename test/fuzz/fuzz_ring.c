@@ -23,7 +23,6 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 		[TRACE_EVENT_PROCESS] = sizeof(struct trace_process),
 		[TRACE_EVENT_EXEC] = sizeof(struct trace_process),
 		[TRACE_EVENT_EXIT] = sizeof(struct trace_process),
-		[TRACE_EVENT_TEXT] = sizeof(struct trace_text),
 		[TRACE_EVENT_STAT] = sizeof(struct trace_stat_new),
 		[TRACE_EVENT_NAME] = sizeof(struct trace_name) + TRACE_NAME_SMALL,
 	};

@@ -21,7 +21,7 @@ static int check(const struct trace_listing *listing, void *userdata)
 	struct listing *of = userdata;
 	const struct site *site = &listing->site;
 
-	if (++of->n > 16U * probes_n || !listing->probe || !listing->symbol)
+	if (++of->n > 16U * probes_n + 8192 || !listing->probe == !listing->user || !listing->symbol)
 		abort();
 	if (!memchr(site->reason, 0, sizeof(site->reason)) || site->reason[0] == '\0')
 		abort();
@@ -33,17 +33,18 @@ static int check(const struct trace_listing *listing, void *userdata)
 
 int fuzz_one(const uint8_t *data, size_t size)
 {
-	static const bool all[PROBE_LIBRARIES] = { [0 ... PROBE_LIBRARIES - 1] = true };
+	struct site_query query = { .libraries = { [0 ... PROBE_LIBRARIES - 1] = true },
+				    .users = LIBRARY_USER_BIT(0) };
 	int fd = fuzz_file(data, size);
 	_cleanup_(elf_closep) struct elf_file *file = fuzz_elf_file(fd);
 	struct listing listing = { .size = size };
-	struct site_rules rules;
 	int r;
 
 	if (!file)
 		return 0;
-	site_rules_default(elf_machine(file), &rules);
-	r = trace_list_sites(fd, all, &rules, check, &listing);
+	library_set_user_text("libfoo.so:*a*,cu?? arg0:string returns");
+	site_rules_default(elf_machine(file), &query.rules);
+	r = trace_list_sites(fd, &query, check, &listing, NULL);
 	if (r != 0 && r != -ENOEXEC && r != -EOPNOTSUPP && r != -E2BIG)
 		abort();
 	return 0;

@@ -19,11 +19,12 @@ import tempfile
 
 GOLDEN = [
     ("small", "prometheus"), ("small", "openmetrics"), ("small", "dcgm"), ("small", "dcgm49"),
-    ("small", "json"), ("small", "atop"), ("small", "table"), ("small", "table-narrow"), ("small", "table-colour"),
+    ("small", "json"), ("small", "json-events"), ("small", "json-by"), ("small", "atop"),
+    ("small", "table"), ("small", "table-by"), ("small", "table-narrow"), ("small", "table-colour"),
     ("traced", "prometheus"), ("traced", "openmetrics"), ("traced", "json-trace"), ("traced", "json-kernels"), ("traced", "table"), ("traced", "table-narrow"),
     ("traced", "kernels"), ("traced", "kernels-full"), ("traced", "kernels-narrow"), ("traced", "kernels-colour"),
     ("untraced", "prometheus"), ("untraced", "json-trace"), ("untraced", "json-kernels"), ("untraced", "kernels"),
-    ("empty", "prometheus"), ("empty", "dcgm"), ("empty", "json"), ("empty", "atop"), ("empty", "table"),
+    ("empty", "prometheus"), ("empty", "dcgm"), ("empty", "json"), ("empty", "atop"), ("empty", "table"), ("empty", "table-by"),
 ]
 EXPOSITIONS = [(fixture, page) for fixture in ("small", "full", "empty") for page in ("prometheus", "dcgm", "dcgm49")]
 EXPOSITIONS += [("traced", "prometheus"), ("untraced", "prometheus")]
@@ -268,6 +269,9 @@ def schema_refuses(suite):
                    lambda d: d["kernels"]["processes"][0]["kernels"][0].update(arch="90"),
                    lambda d: d["kernels"]["devices"][0].update(memory_bytes={})):
         break_it(change, "traced", "json-kernels")
+    for change in (lambda d: d["events"][0].update(origin="luck"), lambda d: d["events"][0].update(sources=[]),
+                   lambda d: d["events"][1].pop("text"), lambda d: d.update(events_left_out=-1)):
+        break_it(change, "small", "json-events")
 
 
 def json_numbers_are_short(suite):
@@ -309,7 +313,7 @@ def traced_number_everywhere(suite):
         found[tuple(process[key] for key in ("pid", "gpu", "gi", "ci"))] = process["cuda"]
     for line in suite.render("traced", "prometheus").splitlines():
         match = re.fullmatch(r'gpusonde_process_cuda_(\w+)\{(.*)\} (\S+)', line)
-        if not match or match[1] in ("estimated", "incomplete") or 'pid="other"' in line:
+        if not match or match[1] in ("estimated", "incomplete", "device_unknown") or 'pid="other"' in line:
             continue
         labels = dict(re.findall(r'(\w+)="([^"]*)"', re.sub(r'comm="(?:[^"\\]|\\.)*"', "", match[2])))
         value = found[tuple(labels.get(key) for key in ("pid", "gpu", "gi", "ci"))][match[1]]

@@ -157,7 +157,11 @@ int main(int argc, char **argv)
 	add_rows(json_object_get(defs, "process"), process_metrics, PROCESS_METRICS, 0, process);
 	add_rows(json_object_get(defs, "workload"), process_metrics, PROCESS_METRICS, 0, process);
 	add_reasons(json_object_get(json_object_get(defs, "incomplete"), "items"));
+	for (unsigned i = TRACED_PLACED + 1; i < TRACED_UNPLACEDS; i++)
+		add_choice(json_object_get(defs, "device_unknown"), traced_unplaced_name(i));
 	add_rows(json_object_get(defs, "cuda"), traced_metrics, TRACED_METRICS, 0, traced);
+	add_rows(json_object_get(defs, "trace_total"), traced_metrics, TRACED_METRICS, 0, traced);
+	add_rows(json_object_get(defs, "trace_workload"), traced_metrics, TRACED_METRICS, 0, traced);
 	add_rows(json_object_get(defs, "trace_device"), traced_metrics, TRACED_METRICS, 0, traced);
 	/* Of many kernels together there are counters alone. */
 	add_rows(json_object_get(defs, "kernel"), kernel_metrics, KERNEL_METRICS, 0, kernel);

@@ -6,6 +6,7 @@
 #include "base/macro.h"
 #include "model/metric.h"
 #include "view/names.h"
+#include "view/tags.h"
 
 static const char *const intro =
 	"# Metrics\n"
@@ -75,8 +76,30 @@ static const struct {
 	  "When the XID was last reported, as Unix time." },
 	{ "gpu_processes_busy_seconds_total", "counter", "gpu, uuid",
 	  "Time the multiprocessors worked for processes, those that have ended included." },
+	{ "container_gpu_allocated", "gauge",
+	  "gpu, uuid, gi, ci, kind, container_id, pod_uid, job, namespace, pod, container, resource, source",
+	  "1 for a GPU or MIG instance that a container, pod or job was given, whether it uses it or not, by "
+	  "whom and as what. What kubelet says counts before what the node's files say. More than 1 in the "
+	  "row "
+	  "`kind=\"none\"`, which stands for the allocations of a device beyond `workload.max`." },
+	{ "container_gpu_slots", "gauge", "the same without resource and source",
+	  "Logical slots of a shared GPU that are the container's (time slicing, MPS). They never multiply "
+	  "anything: sharers of a GPU have a row each, and the GPU's own figures stay the GPU's." },
+	{ "container_gpu_allocated_seconds_total", "counter", "the same without resource and source",
+	  "For how long it has been allocated, since the agent saw it first. Stands still while the source "
+	  "says "
+	  "nothing, and catches up when it is back." },
+	{ "container_gpu_idle_seconds_total", "counter", "the same without resource and source",
+	  "Of that, the time between readings in which no process of it worked on the GPU, or it had none "
+	  "there. "
+	  "Absent while the driver does not tell whether its processes work (MIG), or a process on the "
+	  "device "
+	  "cannot be identified." },
+	{ "container_gpu_estimated", "gauge", "the same without resource and source, and metric",
+	  "1 for a counter of these that lacks time of which it was not known whether it was idle." },
 	{ "build_info", "info", "version", "Version of gpusonde." },
 	{ "node_info", "info", "driver, nvml, cuda, simulated", "What drives the GPUs of this node." },
+	{ "node_tag_info", "info", "key, value", NODE_TAG_HELP },
 	{ "driver_state", "gauge", "state, reason", DRIVER_STATE_HELP },
 	{ "up", "gauge", "", "1 while the agent's data are fresh, on a node without GPUs too." },
 	{ "node_gpus", "gauge", "state", "GPUs that this agent has seen: present, absent." },
@@ -97,6 +120,11 @@ static const struct {
 	  "events_off and probes_given_up (for the overhead budget), late (it ran before it was probed), "
 	  "no_return_probes, sites_refused, beyond_limit, uncounted_calls (its user or container had its "
 	  "share of a table)." },
+	{ "process_cuda_device_unknown", "gauge", "pid, comm, reason",
+	  "1 for a traced process with work on a device that is not known, and why: no_devices (the driver "
+	  "lists none), container (what its container or job was given is not known), environment (its "
+	  "variables cannot be read), none_visible (by these it sees none), context (it sees several, and "
+	  "the creation of its context was not seen)." },
 	{ "process_trace_overhead_ratio", "gauge", "pid, comm",
 	  "Estimate: share of a core that tracing costs the process." },
 	{ "cuda_calls_total", "counter", "api",
@@ -112,6 +140,19 @@ static const struct {
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
 	  "Time from entry to return of traced calls whose return was traced, not of the work that they "
 	  "start; bounds are 1 us times powers of 4." },
+	{ "probe_calls_total", "counter", "library, function",
+	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
+	  "found in root's files and 256 in users', the others together as other. So are the next "
+	  "families." },
+	{ "probe_call_errors_total", "counter", "library, function",
+	  "Calls of such functions that failed, where returns:status or returns:pointer says how that is "
+	  "seen." },
+	{ "probe_call_duration_seconds", "histogram", "library, function, le",
+	  "Time from entry to return of such functions with returns." },
+	{ "probe_argument_values", "unknown", "library, function, argument",
+	  "Arguments of such functions that were seen, of those that are numbers; not of other." },
+	{ "probe_argument_sum", "unknown", "library, function, argument",
+	  "Sum of these arguments: by rate, divided by that of probe_argument_values, their mean." },
 };
 
 static const char *kind_name(enum metric_kind kind)
@@ -267,18 +308,24 @@ int main(void)
 	     "processes of a container, pod, job\n"
 	     "or unit, those that have ended included; labels `kind` and `container_id`, `pod_uid`, `job` or "
 	     "`unit`. `pid=\"other\"`\n"
-	     "stands for the processes without series of their own.");
+	     "stands for the processes without series of their own. Both carry `namespace`, `pod` and "
+	     "`container` where these are known.");
 	for (unsigned first = 0; first < PROCESS_METRICS;
 	     first = family_last(process_metrics, PROCESS_METRICS, first))
 		family(process_metrics, first, family_last(process_metrics, PROCESS_METRICS, first));
 	puts("\n## Traced processes\n\n"
 	     "What the CUDA calls of a process did on a device; only while calls are traced. Series carry "
 	     "`gpu`, `uuid`, `gi` and `ci` where\n"
-	     "the device is known (`uuid` alone where the driver has not shown it), and `pid` and `comm`. "
+	     "the device is known (`uuid` alone where the driver has not shown it), `pid` and `comm`, and "
+	     "`namespace`, `pod` and `container` where these are known. "
 	     "`pid=\"other\"` stands for the\n"
 	     "processes without series of their own. The same families with `gpusonde_gpu_cuda_` in place of "
 	     "`gpusonde_process_cuda_` are of\n"
-	     "a device with all its processes, those that have ended included. When tracing delivers nothing "
+	     "a device with all its processes, those that have ended included; with "
+	     "`gpusonde_workload_cuda_`, "
+	     "labels as of `gpusonde_workload_` (but `workload` in place of `kind`) and the "
+	     "device's, of a container, "
+	     "pod, job or unit there (counters, and memory held). When tracing delivers nothing "
 	     "new, gauges are left out and\n"
 	     "`gpusonde_source_up{source=\"trace\"}` is 0.");
 	traced_families(traced_metrics, TRACED_METRICS);

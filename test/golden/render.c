@@ -3,6 +3,7 @@
  * render FIXTURE FORMAT: prints a page of a hand-made snapshot, for the golden files and for other programs'
  * parsers.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,8 @@ static int json(const struct snapshot *s, struct strbuf *out)
 
 static int json_parts(const struct snapshot *s, struct strbuf *out)
 {
-	static const unsigned sections[] = { JSON_GPUS, JSON_PROCESSES, JSON_NODE, JSON_TRACE, JSON_KERNELS };
+	static const unsigned sections[] = { JSON_GPUS,  JSON_PROCESSES, JSON_NODE,
+					     JSON_TRACE, JSON_KERNELS,   JSON_EVENTS };
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(sections); i++)
@@ -66,6 +68,11 @@ static int json_of_trace(const struct snapshot *s, struct strbuf *out)
 static int json_of_kernels(const struct snapshot *s, struct strbuf *out)
 {
 	return view_json_text(s, JSON_KERNELS, out);
+}
+
+static int json_of_events(const struct snapshot *s, struct strbuf *out)
+{
+	return view_json_text(s, JSON_EVENTS, out);
 }
 
 static int kernels_wide(const struct snapshot *s, struct strbuf *out)
@@ -129,6 +136,30 @@ static int table_wide(const struct snapshot *s, struct strbuf *out)
 	return tables(s, &(struct table_options){ .width = 0 }, out);
 }
 
+static int table_by(const struct snapshot *s, struct strbuf *out)
+{
+	const struct table_options options = { .width = 0 };
+	int r = 0;
+
+	for (unsigned by = GROUP_NONE + 1; r == 0 && group_by_name(by); by++)
+		r = table_groups(s, by, &options, out);
+	return r;
+}
+
+static int json_by(const struct snapshot *s, struct strbuf *out)
+{
+	int r = 0;
+
+	for (unsigned by = GROUP_NONE + 1; r == 0 && group_by_name(by); by++) {
+		json_t *document = view_json(s, JSON_PROCESSES);
+
+		r = document ? json_groups(s, by, document, out) : -ENOMEM;
+		json_decref(document);
+		strbuf_addc(out, '\n');
+	}
+	return r;
+}
+
 static int table_narrow(const struct snapshot *s, struct strbuf *out)
 {
 	return tables(s, &(struct table_options){ .width = 80 }, out);
@@ -168,12 +199,15 @@ int main(int argc, char **argv)
 		{ "json-parts", json_parts },
 		{ "json-trace", json_of_trace },
 		{ "json-kernels", json_of_kernels },
+		{ "json-events", json_of_events },
 		{ "kernels", kernels_brief },
 		{ "kernels-full", kernels_wide },
 		{ "kernels-narrow", kernels_narrow },
 		{ "kernels-colour", kernels_colour },
 		{ "atop", atop },
 		{ "table", table_wide },
+		{ "table-by", table_by },
+		{ "json-by", json_by },
 		{ "table-narrow", table_narrow },
 		{ "table-colour", table_colour },
 	};

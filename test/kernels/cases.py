@@ -221,6 +221,26 @@ def users_have_shares(results, _kernel):
     assert "not ok" not in said and "SKIP" not in said and said.count("\nok ") == 6, f"shares of users: {result.says()}"
 
 
+NAMED_ROUNDS = 10
+
+
+# Functions that the user names: nested ones, recursive ones, strings. On arm64 none of them begins with what the kernel emulates.
+@case(f"""
+/gs/gpusonde trace --json -o json --probe 'libnamed.so:named_outer,named_leaf arg0:s32 arg1:string returns:status' \\
+	--probe 'libnamed.so:named_recursive returns' --probe 'libnamed.so:named_alloc,_Z*' -- /gs/calls_named {NAMED_ROUNDS}
+""", arches=("amd64",))
+def user_probes_counted(results, _kernel):
+    calls = {c["api"]: c for c in document(ended_well(results["user-probes-counted"]), "json")["calls"]}
+    counted = {name: (call["count"], call["timed"], call["errors"]) for name, call in calls.items()}
+    wanted = {"named_outer": (NAMED_ROUNDS, NAMED_ROUNDS, {}), "named_leaf": (3 * NAMED_ROUNDS, 3 * NAMED_ROUNDS, {"-1": NAMED_ROUNDS}),
+              "named_recursive": (5 * NAMED_ROUNDS, 5 * NAMED_ROUNDS, {}), "named_alloc": (NAMED_ROUNDS, 0, None),
+              "_Z9cpp_namedi": (NAMED_ROUNDS, 0, None)}
+    assert counted == wanted, f"calls: {counted}"
+    number, text = calls["named_leaf"]["arguments"]
+    assert (number["min"], number["max"]) == (-1, NAMED_ROUNDS - 1), number
+    assert text["values"] == {word: NAMED_ROUNDS for word in ("hello", "inner", "text")}, text
+
+
 # Two processes in one address space, debuggers, processes that are killed or execute others within a call. Of the unit test, in the kernel's best
 # way to attach; in the other one it takes minutes.
 @case("cd /tmp; CMOCKA_MESSAGE_OUTPUT=TAP /gs/test_attach_disturbed '*_multi'", units=("attach_disturbed",), quick_since=MULTI_SINCE)

@@ -170,7 +170,7 @@ for library in {driver}/libcuda.so.1 /sim/libcudart.so.13; do
 	/gs/gpusonde probes $library --json >${{library##*/}} || exit
 done
 export GPUSONDE_SIM_CUDA_LOG=$OUT/log GPUSONDE_SIM_CUDA_LOG_EVENTS=1
-/gs/gpusonde trace --raw --json -- /sim/workload-late "{steps}" || exit
+CUDA_VISIBLE_DEVICES=0 /gs/gpusonde trace --raw --json -- /sim/workload-late "{steps}" || exit
 cat log.*.events >events
 rm log.*
 """
@@ -240,6 +240,9 @@ def check_workload(result):
     for event in raw:
         if event.get("type") in ("call", "launch", "name"):
             seen[event["tid"]].append(event)
+    # As cuInit found them, in this kernel, too.
+    variables = {(e["name"], e.get("value")) for e in raw if e.get("type") == "variable"}
+    assert variables == {("CUDA_VISIBLE_DEVICES", "0"), ("CUDA_DEVICE_ORDER", None)}, f"variables: {variables}"
     assert sum(map(len, wanted.values())) > 25, f"too little was called: {wanted}"
     for tid, calls in told.items():
         events = sorted(seen[tid], key=lambda e: e["time_ns"])

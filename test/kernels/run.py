@@ -4,7 +4,7 @@
 
     run.py BUILD SOURCE [--arch arm64] [--quick] [kernel or word of a case's name...]
 
-Two kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
+Several kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
 folder (test/lib/arm64.py). --quick: what "make test" runs of them: of arm64 one kernel, and not all cases.
 """
 import concurrent.futures
@@ -16,11 +16,12 @@ import sys
 import traceback
 
 from lib import arm64, counts, e2e, fetch, rows
-from kernels import cases, cases_more, guest, capabilities_cases
+from kernels import cases, cases_more, cgroup_cases, guest, capabilities_cases # pylint: disable=unused-import
 
 KERNELS = {"amd64": ("5.10", "6.1", "6.12", "6.18", "7.2"), "arm64": ("6.1", "6.12")}
 QUICK = {"arm64": ("6.12",)}
-AT_A_TIME = 2
+# One more than there are processors: each emulates with one, and waits some of the time.
+AT_A_TIME = os.cpu_count() + 1
 CACHE = f"{e2e.BUILD}/real"
 OWN_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
 PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
@@ -77,9 +78,10 @@ def make_image(arch, chosen):
     build, image = build_of(arch), guest.Image(arch, busybox(arch))
     if not shutil.which(image.machine.qemu[0]):
         raise Missing(f"{image.machine.qemu[0]} is not installed")
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-nvml"):
+    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-owners", "gpusonde-kubelet", "gpusonde-nvml"):
         image.add_program(f"{build}/{name}", f"/gs/{name}")
     image.add_program(f"{build}/test/real/driver_calls", "/gs/driver_calls")
+    image.add_program(f"{build}/test/tools/device_program", "/gs/device_program")
     image.add(f"{build}/test/kernels/libcuda.so.1", "/sites/libcuda.so.1")
     image.add_program(f"{build}/sim/cuda/workload-late", "/sim/workload-late")
     for name in ("libcuda.so.1", "libcudart.so.13"):
@@ -94,6 +96,7 @@ def make_image(arch, chosen):
         image.files["/plan/sites-stepped"] = cases_more.stepped(f"{build}/test/kernels/libcuda.so.1", "sites")
     if arch == OWN_ARCH:
         image.add_program(f"{build}/test/tools/filtered", "/gs/filtered")
+        image.add_program(f"{build}/test/e2e/calls_named", "/gs/calls_named")
         capabilities_cases.add_files(image)
     if arch != OWN_ARCH:
         cases_more.add_files(image, build)

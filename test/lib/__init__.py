@@ -4,6 +4,8 @@
     e2e             an agent, the command line, patience; the runner of test_* functions
     traced, atop    clients: programs that are traced, and what an agent says of them; the atop protocol
     capabilities, filters, capabilities_run   users with exactly some capabilities, and refused system calls
+    devices         device cgroups: NVIDIA's numbers without NVIDIA, what may be opened, BPF programs
+    cgroups         cgroups made like those of container runtimes and batch systems
     checks          cases that are functions which say what is wrong
     fetch           real things that are downloaded once: drivers, runtimes, kernels
     nvidia_header   NVIDIA's nvml.h

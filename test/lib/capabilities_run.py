@@ -63,7 +63,7 @@ def place():
     folder = tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-")
     os.chmod(folder.name, 0o755)
     os.mkdir(f"{folder.name}/cuda")
-    for path in (GPUSONDE, f"{BUILD}/gpusonde-nvml", f"{BUILD}/gpusonde-reader", f"{BUILD}/gpusonde-web", SIMULATED):
+    for path in (GPUSONDE, f"{BUILD}/gpusonde-nvml", f"{BUILD}/gpusonde-reader", f"{BUILD}/gpusonde-web", f"{BUILD}/gpusonde-owners", f"{BUILD}/gpusonde-kubelet", SIMULATED):
         shutil.copy(path, folder.name)
     shutil.copytree(f"{os.path.dirname(SIMULATED)}/scenarios", f"{folder.name}/scenarios")
     for name in ("libcuda.so.1", "libcudart.so.13", "workload", "workload-late"):
@@ -133,7 +133,7 @@ def trace_command(user, *flags, program="gpusonde"):
     """gpusonde trace -- CMD: (what it ended with, how many calls it counted, exactly)."""
     with tempfile.TemporaryDirectory(prefix="gpusonde-capabilities-") as tmp:
         os.chmod(tmp, 0o777)
-        done = gpusonde(user, "trace", "--json", *flags, "--", in_place("cuda/workload-late"), f"load {in_place('cuda/libcudart.so.13')}; {CALLS}", program=program,
+        done = gpusonde(user, "trace", "--json", "-o", "-", *flags, "--", in_place("cuda/workload-late"), f"load {in_place('cuda/libcudart.so.13')}; {CALLS}", program=program,
                         GPUSONDE_SIM_CUDA_LOG=f"{tmp}/log")
         if done.returncode != 0:
             return done, 0

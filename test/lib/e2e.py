@@ -99,8 +99,15 @@ def comm(pid):
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
-        return [int(p) for p in f.read().split()]
+    """Of all its threads: one of the agent's starts processes."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as f:
+                found += [int(p) for p in f.read().split()]
+        except OSError: # a thread that has ended
+            pass
+    return sorted(found)
 
 
 def alive(pid):
@@ -243,12 +250,13 @@ class Agent:
 class Worker:
     """A process with a name of its own, for a scenario to find by `match`; it works on the GPU while the block lasts."""
 
-    def __init__(self, tmp):
+    def __init__(self, tmp, env=None):
+        self.env = env
         self.comm = f"e2e-{os.getpid()}-{id(self) % 1000}"
         self.path = shutil.copy(shutil.which("sleep"), f"{tmp}/{self.comm}")
 
     def __enter__(self):
-        self.process = subprocess.Popen([self.path, "1000"])
+        self.process = subprocess.Popen([self.path, "1000"], env=self.env)
         self.pid = self.process.pid
         return self
 

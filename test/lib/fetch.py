@@ -64,7 +64,7 @@ def mirrors():
 class Apt:
     """apt with lists and settings of its own: one architecture of one component of one suite, of the first mirror that has it."""
 
-    def __init__(self, folder, suite, component, arch):
+    def __init__(self, folder, suite, component, arch, kind):
         self.what, self.arch = f"Debian {suite}/{component} {arch}", arch
         self.config = f"{folder}/apt.conf"
         for name in ("lists/partial", "cache/archives/partial", "parts"):
@@ -80,7 +80,7 @@ class Apt:
         reasons = []
         for mirror in mirrors():
             with open(f"{folder}/sources.list", "w", encoding="utf-8") as f:
-                f.write(f"deb [arch={arch} signed-by={KEYRING}] {mirror} {suite} {component}\n")
+                f.write(f"{kind} [arch={arch} signed-by={KEYRING}] {mirror} {suite} {component}\n")
             try:
                 self.run("apt-get", "-q", "update", "-o", "APT::Update::Error-Mode=any")
                 return
@@ -107,9 +107,10 @@ class Apt:
 
 
 @contextlib.contextmanager
-def side_apt(suite, component, arch):
+def side_apt(suite, component, arch, kind="deb"):
+    """@kind: of packages, or "deb-src" of their sources."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Apt(folder, suite, component, arch)
+        yield Apt(folder, suite, component, arch, kind)
 
 
 def one(folder, pattern):
@@ -241,6 +242,7 @@ THINGS.update({f"runtime-{version}": (get_runtime, requirement) for version, req
 THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynvml\.py$") for version, requirement in (
     ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"), ("580", "nvidia-ml-py==13.580.65"))})
 THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("bookworm", "trixie")})
+THINGS["grpcio"] = (get_framework, "grpcio", 100)
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")

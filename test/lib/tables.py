@@ -66,6 +66,13 @@ TABLES = {
         "tracing": "tracing",
         "said": "what is said of the rest",
     }, "What each set of capabilities is enough for."),
+    "kubernetes": Table("Kubernetes", "node", {
+        "names": "processes of pods",
+        "traced": "CUDA calls of pods",
+        "allocated": "GPUs that pods were given",
+        "crowd": "many pods",
+        "reused": "a PID that is used again",
+    }, "A real node, of which only GPUs, their driver and CUDA are simulated; the agent is the DaemonSet of containers.md."),
     "unknown": Table("Libraries of an unknown generation", "library", {
         "served": "what is served",
         "refused": "what is not, and is said",

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import time
 
-from lib.e2e import BUILD, PATIENCE_S, SOURCE, command, environment, equal, wait_for
+from lib.e2e import BUILD, PATIENCE_S, SOURCE, Skip, command, environment, equal, wait_for
 from sim.cuda import truth
 
 DRIVER = f"{BUILD}/sim/cuda/libcuda.so.1"
@@ -20,8 +20,25 @@ BUSY = ("api driver; init; alloc 4096; alloc 65536 managed; alloc 1048576 async;
         "repeat 200; launch; end; sync; memset 4096; repeat 7; bad alloc; bad free; end; stream create; repeat 20; launch; end; sync; free all")
 
 
+def tracing():
+    """A skip where the kernel, or who we are, does not allow gpusonde trace."""
+    if os.geteuid() != 0:
+        raise Skip("tracing needs root")
+    done = command("trace", "--json", "--", "true")
+    if done.returncode != 0:
+        raise Skip(done.stderr.strip() or f"gpusonde trace: exit status {done.returncode}")
+
+
 def trace_of(agent):
     return agent.get("/api/v1/trace").json()["trace"]
+
+
+def begun(agent):
+    """Until tracing has begun; a skip where it cannot."""
+    found = wait_for(lambda: (t := trace_of(agent)) and (t["enabled"] or t["why"]) and t, "tracing to begin")
+    if not found["enabled"]:
+        raise Skip(found["why"])
+    return found
 
 
 class Workload:
@@ -107,9 +124,21 @@ def view_time(agent):
     return made - found["trace"]["age_seconds"]
 
 
+def holds_link(pid, library):
+    """Whether the process itself probes the file: others on this machine may, too. True where the kernel does not tell files of links."""
+    if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 18):
+        return True
+    for place, _, names in os.walk(f"/proc/{pid}/fdinfo"):
+        for name in names:
+            with contextlib.suppress(OSError), open(f"{place}/{name}", encoding="utf-8", errors="replace") as f:
+                if f"path:\t{library}\n" in f.read():
+                    return True
+    return False
+
+
 def probed(agent, workload):
     """All probes are in the workload's library: one of them is, and what attaches them has done something else since."""
-    wait_for(lambda: patched(workload.process.pid, workload.library), "probes in the library")
+    wait_for(lambda: patched(workload.process.pid, workload.library) and holds_link(agent.process.pid, workload.library), "probes in the library")
     seen = time.time()
     wait_for(lambda: view_time(agent) > seen + 0.05, "a view of what is traced")
 

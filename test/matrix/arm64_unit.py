@@ -99,8 +99,9 @@ def run(tests):
         return {}
     with open(log, encoding="utf-8", errors="replace") as f:
         results = [json.loads(line) for line in f if line.strip()]
-    # "gpusonde:unit+base / fd"
-    return {tuple(r["name"].split("+", 1)[-1].split(" / ", 1)): r for r in results if "+" in r["name"]}
+    # "gpusonde:unit+base / fd", "gpusonde:unit+model+threads / publisher"
+    words = ((r, *r["name"].split(" / ", 1)) for r in results)
+    return {(suites.split("+")[1], name): r for r, suites, name in words if "+" in suites}
 
 
 def say_cases(tap, name, result):

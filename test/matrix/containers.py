@@ -32,6 +32,7 @@ USER = 65534
 # Where what lies in the image; with each program come the libraries that it is linked to.
 PROGRAMS = {"gpusonde": "/usr/bin/gpusonde", "gpusonde-nvml": "/usr/libexec/gpusonde/gpusonde-nvml",
             "gpusonde-reader": "/usr/libexec/gpusonde/gpusonde-reader", "gpusonde-web": "/usr/libexec/gpusonde/gpusonde-web",
+            "gpusonde-owners": "/usr/libexec/gpusonde/gpusonde-owners", "gpusonde-kubelet": "/usr/libexec/gpusonde/gpusonde-kubelet",
             "sim/cuda/workload-late": "/usr/bin/workload-late", "sim/libnvidia-ml.so.1": LIBRARY, "sim/cuda/libcuda.so.1": "/usr/lib/libcuda.so.1"}
 
 
@@ -357,7 +358,7 @@ def test_the_image_has_the_libraries():
     if not release or release[1] != base or not shutil.which("dpkg"):
         raise Skip(f"packages of Debian {base} are looked up on Debian {base}")
     packages = set()
-    for name in ("gpusonde", "gpusonde-reader", "gpusonde-web", "gpusonde-nvml"):
+    for name in (p for p in PROGRAMS if p.startswith("gpusonde")):
         linked = subprocess.run(["readelf", "--dynamic", f"{BUILD}/{name}"], capture_output=True, text=True, check=True).stdout
         paths = dict(re.findall(r"(\S+) => (/\S+) \(0x", subprocess.run(["ldd", f"{BUILD}/{name}"], capture_output=True, text=True, check=True).stdout))
         for library in re.findall(r"\(NEEDED\).*\[(.*)\]", linked):

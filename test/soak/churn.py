@@ -63,14 +63,31 @@ FORK_MS = 50
 FLAT = (("resident_kib", 1024), ("descriptors", 40), ("links", 40), ("zombies", 2), ("unreclaimable_kib", 20000))
 
 
+def stolen_ms():
+    """What a hypervisor gave to others, over all CPUs: a virtual machine that stands still is none of the agent's doing."""
+    with open("/proc/stat", encoding="ascii") as f:
+        return int(f.readline().split()[8]) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def queued_ms():
+    """How long this process was ready to run, and another ran."""
+    with open("/proc/self/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[1]) / 1e6
+
+
 def fork_ms(times):
     took = []
     for _ in range(times):
+        stolen, queued = stolen_ms(), queued_ms()
         begin = time.monotonic()
         pid = os.fork()
         if pid == 0:
             os._exit(0)
-        took.append((time.monotonic() - begin) * 1e3)
+        ms = (time.monotonic() - begin) * 1e3
+        stolen, queued = stolen_ms() - stolen, queued_ms() - queued
+        if ms > FORK_MS:
+            print(f"# a fork() of {ms:.1f} ms, of it {queued:.0f} ms for want of a CPU, while {stolen:.0f} ms were stolen", flush=True)
+        took.append(max(0, ms - stolen - queued))
         os.waitpid(pid, 0)
         time.sleep(0.005)
     return max(took)
@@ -102,17 +119,19 @@ def unreclaimable_kib():
         return next(int(line.split()[1]) for line in f if line.startswith("SUnreclaim:"))
 
 
-def sample(pid):
+def sample(agent):
+    pid = agent.process.pid
     descriptors, links = links_of(pid)
     resident, zombies = tree(pid)
     return {"fork_ms": fork_ms(100), "resident_kib": resident, "descriptors": descriptors, "links": links, "zombies": zombies,
-            "unreclaimable_kib": unreclaimable_kib()}
+            "unreclaimable_kib": unreclaimable_kib(), "ready": agent.get("/readyz").status == 200}
 
 
 def verdicts(samples, counted):
     quarter = len(samples) // 4
     rows = [(f"fork() took at most {FORK_MS} ms", max(s["fork_ms"] for s in samples) <= FORK_MS,
              f"{max(s['fork_ms'] for s in samples):.1f} ms"),
+            ("the agent was always ready", all(s["ready"] for s in samples), f"{sum(s['ready'] for s in samples)} of {len(samples)}"),
             ("every program of root's was counted", all(counted) and bool(counted), f"{sum(counted)} of {len(counted)}")]
     for what, more in FLAT:
         before = statistics.median(s[what] for s in samples[quarter:2 * quarter])
@@ -128,6 +147,8 @@ def main():
         print("0 passed, 0 failed")
         return 0
     samples, counted, users = [], [], {}
+    # As a service has it, whatever runs beside: at a lower one, others keep it from the CPU while fork() waits for it.
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
     with Agent("--trace-enabled", "yes", scenario=SCENARIO) as agent:
         wait_for(lambda: trace_of(agent), "tracing to begin")
         os.chmod(agent.tmp, 0o755)
@@ -154,7 +175,7 @@ def main():
                     except AssertionError as e:
                         print(f"not counted: {e}", flush=True)
                         counted.append(False)
-                samples.append(sample(agent.process.pid))
+                samples.append(sample(agent))
                 print(", ".join(f"{k} {v:.1f}" if k == "fork_ms" else f"{k} {v}" for k, v in samples[-1].items()), flush=True)
             time.sleep(0.2)
         for process in users.values():

@@ -15,7 +15,7 @@
 #include "view/snapshot_read.h"
 #include "view/view.h"
 
-enum { CHECKS_MAX = 32 };
+enum { CHECKS_MAX = 64 };
 
 struct report {
 	struct {
@@ -144,17 +144,27 @@ static void fetch(struct doctor *doctor)
 	strbuf_done(&text);
 }
 
-static void print_table(const struct report *report, bool colour, struct strbuf *out)
+static void print_verdict(const struct report *report, enum verdict verdict, bool colour, struct strbuf *out)
 {
 	for (unsigned i = 0; i < report->n; i++) {
 		const struct finding *f = &report->rows[i].finding;
 
-		strbuf_addf(out, "%s%-8s%s %-14s %s\n", colour ? verdicts[f->verdict].colour : "",
-			    verdicts[f->verdict].table, colour ? "\033[0m" : "", report->rows[i].name,
-			    f->text);
+		if (f->verdict != verdict)
+			continue;
+		strbuf_addf(out, "%s%-8s%s %-14s %s\n", colour ? verdicts[verdict].colour : "",
+			    verdicts[verdict].table, colour ? "\033[0m" : "", report->rows[i].name, f->text);
 		if (f->remedy[0])
 			strbuf_addf(out, "%23s -> %s\n", "", f->remedy);
 	}
+}
+
+/* The worst first; @quiet: nothing else. */
+static void print_table(const struct report *report, bool quiet, bool colour, struct strbuf *out)
+{
+	for (unsigned v = VERDICTS; v-- > (quiet ? VERDICT_WARNING : VERDICT_OK);)
+		print_verdict(report, (enum verdict)v, colour, out);
+	if (quiet)
+		return;
 	strbuf_addf(out, "\n%u ok, %u note%s, %u warning%s, %u failed\n", report->count[VERDICT_OK],
 		    report->count[VERDICT_NOTE], report->count[VERDICT_NOTE] == 1 ? "" : "s",
 		    report->count[VERDICT_WARNING], report->count[VERDICT_WARNING] == 1 ? "" : "s",
@@ -202,12 +212,13 @@ int doctor_main(struct invocation *inv)
 	run_checks(&doctor, service_checks, report);
 	run_checks(&doctor, trace_checks, report);
 	run_checks(&doctor, system_checks, report);
+	run_checks(&doctor, cgroup_checks, report);
 	strbuf_init(&out, 0);
 	if (inv->flag[FLAG_JSON])
 		print_json(report, &out);
 	else
-		print_table(report, terminal && !(no_color && *no_color) && term && !STRV_EQ(term, "dumb"),
-			    &out);
+		print_table(report, inv->flag[FLAG_QUIET],
+			    terminal && !(no_color && *no_color) && term && !STRV_EQ(term, "dumb"), &out);
 	int status = put_stdout(&out);
 
 	strbuf_done(&out);

@@ -46,6 +46,7 @@ extern const struct check driver_checks[]; /* cmd/doctor/driver.c */
 extern const struct check system_checks[]; /* cmd/doctor/system.c */
 extern const struct check service_checks[]; /* cmd/doctor/service.c */
 extern const struct check trace_checks[]; /* cmd/doctor/trace.c */
+extern const struct check cgroup_checks[]; /* cmd/doctor/cgroups.c */
 
 /* cmd/doctor/library.c; @no_gpu_here: a missing library is no problem. */
 void check_library(const struct doctor *doctor, bool no_gpu_here, struct finding *finding);

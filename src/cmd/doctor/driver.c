@@ -107,7 +107,7 @@ static void check_devices(const struct doctor *d, struct finding *f)
 	bool no_bus = attach_sys_is_missing();
 
 	if (absent + unidentified > 0) {
-		found(f, VERDICT_WARNING, "%lld GPU%s, and %lld that %s lost or not accessible",
+		found(f, VERDICT_FAILED, "%lld GPU%s, and %lld that %s lost or not accessible",
 		      (long long)present, present == 1 ? "" : "s", (long long)(absent + unidentified),
 		      absent + unidentified == 1 ? "is" : "are");
 		remedy(f, "gpusonde gpus shows which; dmesg | grep -i xid may say why; a lost GPU needs a "
@@ -155,7 +155,7 @@ static void check_xids(const struct doctor *d, struct finding *f)
 
 static void check_health(const struct doctor *d, struct finding *f)
 {
-	char text[GPU_WARNING_MAX];
+	struct gpu_warning warning;
 	struct strbuf all;
 
 	strbuf_init(&all, sizeof(f->text));
@@ -163,9 +163,9 @@ static void check_health(const struct doctor *d, struct finding *f)
 		const struct entity *gpu = &d->snapshot->entities[i];
 
 		for (unsigned k = 0; gpu->id.parent == READING_NONE && k < GPU_WARNINGS; k++)
-			if (gpu_warning(gpu, k, text, sizeof(text)))
+			if (gpu_warning(gpu, k, &warning))
 				strbuf_addf(&all, "%sGPU %" PRIu32 ": %s", all.len ? "; " : "", gpu->id.index,
-					    text);
+					    warning.text);
 	}
 	if (!has_gpus(d))
 		found(f, VERDICT_NOTE, "there is no GPU");

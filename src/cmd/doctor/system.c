@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "agent/kubelet.h"
 #include "base/fd.h"
 #include "kmsg/kmsg.h"
 #include "trace/attach.h"
@@ -142,9 +144,73 @@ static void check_pids(const struct doctor *d, struct finding *f)
 	}
 }
 
+/* Names of containers and pods, which an agent has read for it. */
+static void check_names(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "files");
+
+	if (!d->status || d->sampled) {
+		found(f, VERDICT_NOTE, "not read: only a running agent does");
+	} else if (!json_is_number(up)) {
+		found(f, VERDICT_NOTE, "not read (workload.names)");
+	} else if (json_number_value(up) == 1) {
+		found(f, VERDICT_OK, "the agent reads names of pods and containers from the node's files");
+	} else {
+		found(f, VERDICT_WARNING, "the agent cannot read all names of pods and containers");
+		remedy(f, "its log says which file and why; workload.root names the folder in which the "
+			  "host's files are; workload.names=false turns it off");
+	}
+}
+
+/* As the agent has it, which asks kubelet. */
+static void check_agents_kubelet(const struct doctor *d, bool up, double unmatched, struct finding *f)
+{
+	const char *why = text_of(d->status, "kubelet");
+
+	if (!up) {
+		found(f, VERDICT_WARNING, "what pods were given is not known: %s",
+		      *why ? why : "kubelet has not answered for a while");
+		remedy(f,
+		       "run the agent as root, or with CAP_SETUID; mount kubelet's folder pod-resources in "
+		       "its container; workload.kubelet=none turns this off");
+	} else if (unmatched > 0) {
+		found(f, VERDICT_WARNING,
+		      "of %.0f device%s that pods were given it is not known which GPUs they are", unmatched,
+		      unmatched == 1 ? "" : "s");
+		remedy(f, "the agent's log names one; in a container mount /etc/cdi and /var/run/cdi below "
+			  "workload.root");
+	} else {
+		found(f, VERDICT_OK, "the agent asks kubelet what pods were given");
+	}
+}
+
+static void check_kubelet(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "kubelet");
+	const struct options *options = &d->invocation->options;
+	const char *socket = options_text(options, OPT_workload_kubelet);
+	char path[PATH_MAX];
+	size_t below;
+
+	if (d->status && !d->sampled && json_is_number(up))
+		check_agents_kubelet(d, json_number_value(up) == 1,
+				     json_number_value(json_object_get(agent, "kubelet_unmatched_devices")),
+				     f);
+	else if (STRV_EQ(socket, "none"))
+		found(f, VERDICT_NOTE, "not asked (workload.kubelet)");
+	else if (kubelet_find_socket(options_text(options, OPT_workload_root), socket, path, &below) < 0)
+		found(f, VERDICT_NOTE, "no kubelet: this is no node of Kubernetes");
+	else
+		found(f, VERDICT_NOTE, "%s is there: a running agent asks it what pods were given", path);
+}
+
 const struct check system_checks[] = {
 	{ "kernel-log", check_kmsg },
 	{ "processes", check_pids },
+	{ "container-names", check_names },
+	{ "kubelet", check_kubelet },
 	{ "capabilities", check_capabilities },
 	{ "kernel", check_kernel },
 	{ "btf", check_btf },

@@ -302,18 +302,17 @@ static int tally_site(const struct trace_listing *listing, void *userdata)
 /* Uses the default rules: the behaviour of the running kernel is another check. */
 static int tally_file(const char *path, bool allow_single_step, struct tally *ret_tally)
 {
-	static const bool libraries[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
+	struct site_query query = { .libraries = { [PROBE_CUDA] = true } };
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	struct tally tally = { 0 };
-	struct site_rules rules;
 	int r = fd < 0 ? -errno : elf_open(fd, &file);
 
 	if (r < 0)
 		return r;
-	site_rules_default(elf_machine(file), &rules);
-	rules.allow_single_step = allow_single_step;
-	r = trace_list_sites(fd, libraries, &rules, tally_site, &tally);
+	site_rules_default(elf_machine(file), &query.rules);
+	query.rules.allow_single_step = allow_single_step;
+	r = trace_list_sites(fd, &query, tally_site, &tally, NULL);
 	if (r == 0)
 		*ret_tally = tally;
 	return r;

@@ -10,12 +10,18 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/inspect/sort.h"
+
+/* Of every architecture: CUDA C++ Programming Guide, "Compute Capabilities". */
+enum { BLOCK_THREADS_MAX = 1024 };
 
 struct inspection {
 	const struct invocation *inv;
 	struct inspect_files files;
 	struct inspect_reading reading;
+	inspect_sort_key sort;
 	struct inspect_result result;
 };
 
@@ -55,6 +61,40 @@ static int parse_filters(struct inspection *in)
 		"write \\ before ( ) [ ] { } * + ? | . ^ $ to match them literally\n",
 		in->inv->command->name, kernel, why);
 	return EXIT_USAGE;
+}
+
+static int bad_value(const struct inspection *in, const char *flag, const char *value, const char *valid)
+{
+	fprintf(stderr, "gpusonde %s: %s cannot be \"%.80s\": it must be %s\n", in->inv->command->name, flag,
+		value, valid);
+	return EXIT_USAGE;
+}
+
+/* --sort and --block. */
+static int parse_presentation(struct inspection *in)
+{
+	const char *sort = in->inv->flag[FLAG_SORT], *block = in->inv->flag[FLAG_BLOCK];
+	int64_t threads;
+
+	if (sort && inspect_sort_key_parse(sort, &in->sort) < 0) {
+		struct strbuf names;
+
+		strbuf_init(&names, 0);
+		strbuf_adds(&names, "one of ");
+		inspect_sort_key_names(&names);
+		int status = bad_value(in, "--sort", sort, names.data);
+
+		strbuf_done(&names);
+		return status;
+	}
+	if (sort)
+		in->reading.sort = &in->sort;
+	if (!block)
+		return EXIT_SUCCESS;
+	if (parse_i64(block, &threads) < 0 || threads < 1 || threads > BLOCK_THREADS_MAX)
+		return bad_value(in, "--block", block, "a number of threads from 1 to 1024");
+	in->reading.block = (uint32_t)threads;
+	return EXIT_SUCCESS;
 }
 
 static int compare_archs(const void *a, const void *b)
@@ -142,6 +182,8 @@ static int run(struct inspection *in)
 {
 	int status = parse_filters(in);
 
+	if (status == EXIT_SUCCESS)
+		status = parse_presentation(in);
 	if (status == EXIT_SUCCESS)
 		status = inspect_files_find(in->inv, &in->files);
 	if (status == EXIT_SUCCESS)

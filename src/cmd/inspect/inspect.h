@@ -10,6 +10,7 @@
  *   files.c     the files to read
  *   read.c      reading by several threads
  *   order.c     puts their texts in the order of the file
+ *   sort.c      or, with --sort, in that of a figure
  *   names.c     demangled names, the most recent ones cached
  */
 #pragma once
@@ -79,6 +80,8 @@ struct inspect_reading {
 	const char *command; /* prefix of errors on standard error */
 	struct inspect_filter filter;
 	const struct inspect_files *files;
+	const unsigned *sort; /* inspect_sort_key (sort.h); NULL: in the order of the file */
+	uint32_t block; /* threads of a block, for occupancy; 0: the most that each kernel takes */
 	unsigned threads; /* at most; 0: one per CPU */
 	int fd; /* output */
 };

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "cmd/inspect/inspect.h"
+#include "cmd/inspect/sort.h"
 
 enum {
 	WRITE_BYTES = 64 << 10,
@@ -24,6 +25,7 @@ struct worker {
 	bool by_name;
 	uint64_t part; /* of the file, being read */
 	struct inspect_chunk chunk; /* text and errors of that part */
+	struct inspect_sorted sorted; /* with --sort, instead of the chunk's text: of all parts */
 	uint32_t images; /* shown images of all files */
 	uint64_t images_found, to_compile, kernels;
 	struct kernel_arch archs[INSPECT_ARCHS]; /* of all images, which every worker sees */
@@ -189,6 +191,16 @@ static int on_image(const struct cubin_image *image, void *userdata)
 	return atomic_load(&work->order.error);
 }
 
+/* Threads of the block that occupancy is given for; 0: unknown, or more than the kernel takes. */
+static uint32_t block_threads(uint32_t wanted, const struct cubin_kernel *kernel)
+{
+	int64_t most = kernel->figures[KERNEL_MAX_THREADS];
+
+	if (most <= 0 || most > UINT32_MAX)
+		return wanted;
+	return wanted == 0 ? (uint32_t)most : wanted <= most ? wanted : 0;
+}
+
 static int on_kernel(const struct cubin_image *image, const struct cubin_kernel *kernel, void *userdata)
 {
 	struct worker *worker = userdata;
@@ -203,17 +215,23 @@ static int on_kernel(const struct cubin_image *image, const struct cubin_kernel 
 		.required_block = kernel->required_block,
 		.cluster = kernel->cluster,
 	};
-	int64_t threads = kernel->figures[KERNEL_MAX_THREADS];
+	uint32_t threads = block_threads(work->in->block, kernel);
 
 	k.name = inspect_names_get(worker->names, kernel->symbol, kernel->symbol_n);
 	if (worker->by_name && regexec(&worker->regex, k.name.text, 0, NULL, 0) != 0 &&
 	    regexec(&worker->regex, kernel->symbol, 0, NULL, 0) != 0)
 		return 0;
 	/* The resources of a relocatable kernel are known only after linking. */
-	if (threads > 0 && threads <= UINT32_MAX && !image->relocatable)
-		k.has_occupancy = occupancy_of(kernel->arch.sm, kernel->figures, (uint32_t)threads, 0,
-					       &k.occupancy) == 0;
+	if (threads > 0 && !image->relocatable)
+		k.has_occupancy =
+			occupancy_of(kernel->arch.sm, kernel->figures, threads, 0, &k.occupancy) == 0;
 	worker->kernels++;
+	if (work->in->sort) {
+		size_t at = worker->sorted.text.len;
+
+		work->writer->kernel(&worker->sorted.text, worker->state, &k);
+		return inspect_sorted_add(&worker->sorted, *work->in->sort, &k, worker->part, at);
+	}
 	work->writer->kernel(&worker->chunk.text, worker->state, &k);
 	return inspect_order_flush(&work->order, worker->part, &worker->chunk);
 }
@@ -249,6 +267,27 @@ static int on_alone(void *userdata)
 	return inspect_order_await(&worker->work->order, worker->part);
 }
 
+static void write_kernel(const char *text, size_t n, void *userdata)
+{
+	struct work *work = userdata;
+
+	if (work->error == 0)
+		write_text(work, text, n);
+	flush(work, false);
+}
+
+static void write_sorted(struct work *work)
+{
+	struct inspect_sorted *sorted[THREADS_MAX];
+	int r;
+
+	for (unsigned i = 0; i < work->workers_n; i++)
+		sorted[i] = &work->workers[i].sorted;
+	r = inspect_sorted_write(sorted, work->workers_n, write_kernel, work);
+	if (r < 0)
+		work->error = r;
+}
+
 static int read_kernels(struct work *work, const struct cubin_source *source)
 {
 	static const struct cubin_ops ops = { .image = on_image, .kernel = on_kernel, .trouble = on_error };
@@ -272,6 +311,8 @@ static int read_kernels(struct work *work, const struct cubin_source *source)
 	r = cubin_read_parallel(source, &limits, &parts, userdata, work->workers_n);
 	if (work->error == 0)
 		work->error = atomic_load(&work->order.error);
+	if (work->in->sort && work->error == 0 && r != -ENOMEM)
+		write_sorted(work);
 	return r;
 }
 
@@ -320,6 +361,7 @@ static int worker_init(struct work *work, struct worker *worker)
 
 	worker->work = work;
 	inspect_chunk_init(&worker->chunk);
+	inspect_sorted_init(&worker->sorted);
 	worker->state = calloc(1, work->writer->state_size);
 	if (!worker->state)
 		return -ENOMEM;
@@ -339,6 +381,7 @@ static void worker_done(struct worker *worker)
 		regfree(&worker->regex);
 	inspect_names_free(worker->names);
 	inspect_chunk_done(&worker->chunk);
+	inspect_sorted_done(&worker->sorted);
 }
 
 static unsigned cpus(void)

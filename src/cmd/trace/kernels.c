@@ -7,11 +7,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "agent/collector.h"
+#include "cmd/trace/node.h"
 #include "pipeline/pipeline.h"
 
-#define FIRST_READING_NS (3 * NSEC_PER_SEC) /* timeout; a healthy driver needs well under one second */
-#define STEP_NS (100 * NSEC_PER_MSEC)
 #define SETTLE_NS (3 * NSEC_PER_SEC)
 
 struct ended {
@@ -22,7 +20,8 @@ struct ended {
 struct trace_kernels {
 	sd_event *event;
 	struct pipeline *pipeline;
-	struct collector *collector;
+	const struct options *options;
+	struct trace_node *node; /* NULL before trace_kernels_prepare() */
 	struct trace_view *view; /* newest */
 	struct ended *ended;
 	uint32_t ended_n, ended_cap, rows;
@@ -71,18 +70,17 @@ static void store_ended(struct trace_kernels *k, const struct trace_view *view,
 
 int trace_kernels_collect(struct trace_kernels *k, struct trace_engine *engine)
 {
-	struct snapshot *snapshot = collector_snapshot(k->collector);
 	struct trace_view *view;
 	int r;
 
-	pipeline_set_node(k->pipeline, snapshot);
-	snapshot_unref(snapshot);
+	trace_node_read(k->node);
+	pipeline_set_node(k->pipeline, trace_node_snapshot(k->node));
 	r = pipeline_view(k->pipeline, engine, 0, &view);
-	collector_tick(k->collector);
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < view->processes_n; i++)
-		if (view->processes[i].exited && view->processes[i].kernels_n > 0)
+		if (view->processes[i].exited &&
+		    (view->processes[i].kernels_n > 0 || view->processes[i].leaked_allocations > 0))
 			store_ended(k, view, &view->processes[i]);
 	trace_view_unref(k->view);
 	k->view = view;
@@ -133,10 +131,10 @@ static int make_view(const struct trace_kernels *k, struct trace_view **ret_view
 	return 0;
 }
 
-/* A snapshot of the collector's devices with the trace view; valid as long as @node. */
-static int make_snapshot(const struct trace_kernels *k, const struct snapshot *node,
-			 struct snapshot *ret_snapshot)
+/* A snapshot of the node's devices with the trace view; valid as long as the node's. */
+static int make_snapshot(const struct trace_kernels *k, struct snapshot *ret_snapshot)
 {
+	const struct snapshot *node = trace_node_snapshot(k->node);
 	struct trace_view *view;
 	int r = make_view(k, &view);
 
@@ -156,11 +154,13 @@ static int make_snapshot(const struct trace_kernels *k, const struct snapshot *n
 int trace_kernels_table(struct trace_kernels *k, const struct table_options *options, bool full, size_t rows,
 			struct strbuf *out)
 {
-	struct snapshot *node = collector_snapshot(k->collector), s;
-	int r = make_snapshot(k, node, &s);
+	struct snapshot s;
+	int r = make_snapshot(k, &s);
 
 	if (r == 0) {
 		r = table_kernels(&s, options, full, rows, out);
+		if (r == 0)
+			r = table_leaked(&s, options, out);
 		trace_view_unref(s.trace);
 	}
 	if (r == 0 && k->lost_processes > 0)
@@ -168,20 +168,18 @@ int trace_kernels_table(struct trace_kernels *k, const struct table_options *opt
 			    "INCOMPLETE: %" PRIu64 " ended processes are not shown, with %" PRIu64
 			    " launches\n",
 			    k->lost_processes, k->lost_launches);
-	snapshot_unref(node);
 	return r;
 }
 
 int trace_kernels_json(struct trace_kernels *k, struct strbuf *out)
 {
-	struct snapshot *node = collector_snapshot(k->collector), s;
-	int r = make_snapshot(k, node, &s);
+	struct snapshot s;
+	int r = make_snapshot(k, &s);
 
 	if (r == 0) {
 		r = view_kernels(&s, 0, out);
 		trace_view_unref(s.trace);
 	}
-	snapshot_unref(node);
 	return r;
 }
 
@@ -219,30 +217,16 @@ void trace_kernels_settle(struct trace_kernels *k, struct trace_engine *engine)
 
 int trace_kernels_prepare(struct trace_kernels *k)
 {
-	struct snapshot *snapshot;
-	int r = 0;
+	int r = trace_node_new(k->event, k->options, &k->node);
 
-	for (int64_t waited = 0; r >= 0 && waited < FIRST_READING_NS && collector_readings(k->collector) == 0;
-	     waited += STEP_NS) {
-		struct nvml_status status;
-
-		if (waited % NSEC_PER_SEC == 0)
-			collector_tick(k->collector);
-		collector_status(k->collector, &status);
-		if (!status.running)
-			break;
-		r = sd_event_run(k->event, STEP_NS / NSEC_PER_USEC);
-	}
-	snapshot = collector_snapshot(k->collector);
-	pipeline_set_node(k->pipeline, snapshot);
-	snapshot_unref(snapshot);
-	return r < 0 ? r : 0;
+	if (r == 0)
+		pipeline_set_node(k->pipeline, trace_node_snapshot(k->node));
+	return r;
 }
 
 int trace_kernels_new(sd_event *event, const struct options *options, struct trace_kernels **ret_kernels)
 {
 	_cleanup_(trace_kernels_freep) struct trace_kernels *k = calloc(1, sizeof(*k));
-	const struct collector_config config = { .quiet = true };
 	const struct pipeline_config pipeline = {
 		.name_kernels = true,
 		.read_memory = options_bool(options, OPT_trace_read_memory),
@@ -252,11 +236,10 @@ int trace_kernels_new(sd_event *event, const struct options *options, struct tra
 	if (!k)
 		return -ENOMEM;
 	k->event = event;
+	k->options = options;
 	r = pipeline_new(event, &pipeline, &k->pipeline, &unnamed);
 	if (r >= 0)
 		r = unnamed;
-	if (r >= 0)
-		r = collector_new(event, options, &config, &k->collector);
 	if (r < 0)
 		return r;
 	*ret_kernels = TAKE_PTR(k);
@@ -275,6 +258,6 @@ void trace_kernels_free(struct trace_kernels *k)
 	free(k->ended);
 	trace_view_unref(k->view);
 	pipeline_free(k->pipeline);
-	collector_free(k->collector);
+	trace_node_free(k->node);
 	free(k);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * "gpusonde trace --kernels": the kernels that traced processes launch, as in the agent, and those of
- * processes that have ended. Devices and busy time come from a private collector, if there is a driver.
+ * processes that have ended. Devices and busy time come from the agent, else from the driver, if there is
+ * one.
  */
 #pragma once
 
@@ -23,7 +24,10 @@ int trace_kernels_new(sd_event *event, const struct options *options, struct tra
 void trace_kernels_free(struct trace_kernels *kernels); /* free the engine first */
 DEFINE_CLEANUP(struct trace_kernels *, trace_kernels_free, trace_kernels_freep)
 
-/* Waits up to 3 seconds for the first reading, so that the devices are known before the first launch. */
+/*
+ * Asks the agent, else waits up to 3 seconds for the first reading, so that the devices are known before
+ * the first launch.
+ */
 int trace_kernels_prepare(struct trace_kernels *kernels);
 
 /* The sink of the engine's events. */

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "trace/probe.h"
+#include "trace/arguments.h"
 #include "view/raw.h"
 
 enum { RAW_FLUSH = 64 << 10 };
@@ -24,7 +24,7 @@ static const struct {
 /* An operand that the call writes is valid only after success. */
 static bool has_operand(const struct trace_call *call, unsigned i)
 {
-	enum trace_operand_from from = probes[call->header.call].spec.operands[operands[i].operand].from;
+	enum trace_operand_from from = probe_at(call->header.call)->spec.operands[operands[i].operand].from;
 	bool succeeded = !(call->header.flags & TRACE_FLAG_NO_RESULT) && call->result == 0;
 
 	return from != TRACE_FROM_NONE && (from != TRACE_FROM_OUT || succeeded);
@@ -72,24 +72,63 @@ static void from_name(const struct trace_name *name, struct raw_event *raw)
 	raw->name.truncated = name->cut;
 }
 
-/* @comm holds raw->comm. */
-static void from_process(const struct trace_process *process, char comm[static TRACE_COMM + 1],
-			 struct raw_event *raw)
+static enum raw_number number_of(enum user_arg_type type)
 {
-	memcpy(comm, process->comm, TRACE_COMM);
-	comm[TRACE_COMM] = '\0';
-	raw->comm = comm;
+	if (argument_is_signed(type))
+		return RAW_SIGNED;
+	return type == USER_ARG_X32 || type == USER_ARG_X64 ? RAW_HEX : RAW_UNSIGNED;
+}
+
+/* A function that the user named: struct trace_call, or struct trace_name if it has a string. */
+static void from_user(const struct trace_header *event, const struct probe *probe, struct raw_event *raw)
+{
+	const struct user_probe *user = &library_user()->at[probe->user - 1];
+	const struct trace_call *call = (const void *)event;
+
+	raw->type = RAW_USER;
+	raw->has_result = event->type == TRACE_EVENT_CALL && !(event->flags & TRACE_FLAG_NO_RESULT);
+	raw->result = raw->has_result ? call->result : 0;
+	raw->duration_ns = raw->has_result ? call->duration_ns : 0;
+	raw->user.n = user->args_n;
+	for (unsigned i = 0; i < user->args_n; i++) {
+		struct raw_argument *arg = &raw->user.at[i];
+
+		arg->position = user->args[i].position;
+		arg->is_text = user->args[i].type == USER_ARG_STRING;
+		if (arg->is_text)
+			arg->text = argument_string(event, &arg->truncated);
+		else
+			arg->value = argument_number(event, user, i);
+		arg->number = number_of(user->args[i].type);
+	}
+}
+
+static void from_variable(const struct trace_name *name, struct raw_event *raw)
+{
+	raw->type = RAW_VARIABLE;
+	raw->variable.name =
+		name->handle == TRACE_VARIABLE_ORDER ? "CUDA_DEVICE_ORDER" : "CUDA_VISIBLE_DEVICES";
+	raw->variable.known = name->of != TRACE_SET_UNKNOWN && !(name->of == TRACE_SET_YES && name->cut);
+	if (name->of == TRACE_SET_YES && !(name->header.flags & TRACE_FLAG_UNREAD))
+		raw->variable.value = name->name;
 }
 
 /* False: an event that is not printed. */
-static bool from_event(const struct trace_header *event, char comm[static TRACE_COMM + 1],
-		       struct raw_event *ret_raw)
+static bool from_event(const struct trace_header *event, struct raw_event *ret_raw)
 {
-	struct raw_event raw = { .time_ns = event->time_ns, .pid = event->tgid, .tid = event->tid };
+	struct raw_event raw = {
+		.time_ns = event->time_ns, .pid = event->tgid, .tid = event->tid, .cpu = event->cpu
+	};
 
-	if (event->call >= probes_n)
+	if (event->call >= probe_calls())
 		return false;
-	raw.api = probes[event->call].symbol;
+	raw.api = probe_at(event->call)->symbol;
+	if (probe_at(event->call)->user &&
+	    (event->type == TRACE_EVENT_CALL || event->type == TRACE_EVENT_NAME)) {
+		from_user(event, probe_at(event->call), &raw);
+		*ret_raw = raw;
+		return true;
+	}
 	switch (event->type) {
 	case TRACE_EVENT_LAUNCH:
 		from_launch((const void *)event, &raw);
@@ -98,25 +137,36 @@ static bool from_event(const struct trace_header *event, char comm[static TRACE_
 		from_call((const void *)event, &raw);
 		break;
 	case TRACE_EVENT_NAME:
-		from_name((const void *)event, &raw);
+		if (event->op == TRACE_OP_INIT)
+			from_variable((const void *)event, &raw);
+		else
+			from_name((const void *)event, &raw);
 		break;
 	case TRACE_EVENT_PROCESS:
-		raw.type = RAW_PROCESS;
-		from_process((const void *)event, comm, &raw);
-		break;
 	case TRACE_EVENT_EXEC:
-		raw.type = RAW_EXEC;
-		from_process((const void *)event, comm, &raw);
-		break;
 	case TRACE_EVENT_EXIT:
-		raw.type = RAW_EXIT;
-		from_process((const void *)event, comm, &raw);
+		raw.type = event->type == TRACE_EVENT_PROCESS ? RAW_PROCESS :
+			   event->type == TRACE_EVENT_EXEC    ? RAW_EXEC :
+								RAW_EXIT;
+		raw.api = NULL;
 		break;
 	default:
 		return false;
 	}
 	*ret_raw = raw;
 	return true;
+}
+
+/* @own holds that of an event which has it. */
+static const char *comm_of(const struct raw_sink *sink, const struct trace_header *event,
+			   char own[static TRACE_COMM + 1])
+{
+	if (event->type != TRACE_EVENT_PROCESS && event->type != TRACE_EVENT_EXEC &&
+	    event->type != TRACE_EVENT_EXIT)
+		return sink->ops.comm(event->tgid, sink->userdata);
+	memcpy(own, ((const struct trace_process *)event)->comm, TRACE_COMM);
+	own[TRACE_COMM] = '\0';
+	return own;
 }
 
 static int raw_event(const struct trace_header *event, _unused_ uint32_t size, void *userdata)
@@ -126,8 +176,9 @@ static int raw_event(const struct trace_header *event, _unused_ uint32_t size, v
 	struct raw_event raw;
 	int r;
 
-	if (sink->failed || !from_event(event, comm, &raw))
+	if (sink->failed || !from_event(event, &raw))
 		return sink->failed;
+	raw.comm = comm_of(sink, event, comm);
 	r = view_raw_event(&raw, sink->json, &sink->text);
 	if (sink->text.len >= RAW_FLUSH)
 		raw_sink_flush(sink);
@@ -141,13 +192,12 @@ static void raw_lost(uint64_t events, void *userdata)
 	view_raw_lost(events, sink->json, &sink->text);
 }
 
-void raw_sink_init(struct raw_sink *raw, bool json, int (*write)(const struct strbuf *text, void *userdata),
-		   void *userdata)
+void raw_sink_init(struct raw_sink *raw, bool json, const struct raw_sink_ops *ops, void *userdata)
 {
 	*raw = (struct raw_sink){
 		.sink = { .sink = { .name = "raw", .userdata = raw }, .event = raw_event, .lost = raw_lost },
 		.json = json,
-		.write = write,
+		.ops = *ops,
 		.userdata = userdata,
 	};
 	strbuf_init(&raw->text, 0);
@@ -161,6 +211,6 @@ void raw_sink_done(struct raw_sink *raw)
 void raw_sink_flush(struct raw_sink *raw)
 {
 	if (raw->text.len > 0 && !raw->failed)
-		raw->failed = raw->write(&raw->text, raw->userdata);
+		raw->failed = raw->ops.write(&raw->text, raw->userdata);
 	strbuf_reset(&raw->text);
 }

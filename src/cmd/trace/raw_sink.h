@@ -8,17 +8,21 @@
 #include "activity/event_sink.h"
 #include "base/strbuf.h"
 
+struct raw_sink_ops {
+	int (*write)(const struct strbuf *text, void *userdata); /* -errno: ends the output */
+	const char *(*comm)(uint32_t pid, void *userdata); /* a process's name; NULL: not known */
+};
+
 struct raw_sink {
 	struct event_sink sink;
 	bool json;
 	struct strbuf text; /* events not yet written */
-	int (*write)(const struct strbuf *text, void *userdata); /* -errno: ends the output */
-	void *userdata; /* for write() */
+	struct raw_sink_ops ops;
+	void *userdata; /* for ops */
 	int failed; /* -errno of the first failed write, or 0 */
 };
 
-void raw_sink_init(struct raw_sink *raw, bool json, int (*write)(const struct strbuf *text, void *userdata),
-		   void *userdata);
+void raw_sink_init(struct raw_sink *raw, bool json, const struct raw_sink_ops *ops, void *userdata);
 void raw_sink_done(struct raw_sink *raw);
 /* Writes the buffered text. */
 void raw_sink_flush(struct raw_sink *raw);

@@ -7,14 +7,15 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cubin/name.h"
 #include "pipeline/pipeline.h"
 
 int trace_report_init(struct trace_report *report)
 {
 	*report = (struct trace_report){
-		.calls = calloc(probes_n, sizeof(*report->calls)),
-		.calls_before = calloc(probes_n, sizeof(*report->calls_before)),
-		.rates = calloc(probes_n, sizeof(*report->rates)),
+		.calls = calloc(probe_calls_max(), sizeof(*report->calls)),
+		.calls_before = calloc(probe_calls_max(), sizeof(*report->calls_before)),
+		.rates = calloc(probe_calls_max(), sizeof(*report->rates)),
 	};
 	if (report->calls && report->calls_before && report->rates)
 		return 0;
@@ -103,7 +104,7 @@ static int sum_process(const struct trace_process_sum *process, void *userdata)
 
 	for (uint32_t i = 0; i < process->sums_n; i++) {
 		const struct trace_sum *from = &process->sums[i];
-		struct trace_sum *to = &report->calls[from->call % probes_n];
+		struct trace_sum *to = &report->calls[from->call % probe_calls()];
 
 		to->call = from->call;
 		to->count += from->count;
@@ -121,7 +122,7 @@ static int sum_process(const struct trace_process_sum *process, void *userdata)
 
 static void sum_calls(struct trace_report *report, struct trace_engine *engine)
 {
-	memset(report->calls, 0, probes_n * sizeof(*report->calls));
+	memset(report->calls, 0, probe_calls() * sizeof(*report->calls));
 	trace_report_each(report, engine, sum_process, report);
 }
 
@@ -162,9 +163,12 @@ static int fill_process(const struct trace_process_sum *process, void *userdata)
 	return 0;
 }
 
-static void fill_calls(struct trace_report *report, struct trace_view *view, double seconds)
+static int fill_calls(struct trace_report *report, const struct trace_engine *engine, struct trace_view *view,
+		      double seconds)
 {
-	for (unsigned call = 0; call < probes_n; call++) {
+	int r = 0;
+
+	for (unsigned call = 0; r == 0 && call < probe_calls(); call++) {
 		const struct trace_sum *sum = &report->calls[call];
 		uint64_t before = MIN(report->calls_before[call], sum->count);
 
@@ -173,8 +177,11 @@ static void fill_calls(struct trace_report *report, struct trace_view *view, dou
 			continue;
 		if (seconds > 0)
 			report->rates[view->all_calls_n] = (double)(sum->count - before) / seconds;
-		pipeline_fill_call(view, &view->all_calls[view->all_calls_n++], sum);
+		pipeline_fill_call(view, &view->all_calls[view->all_calls_n], sum);
+		r = pipeline_fill_arguments(view, &view->all_calls[view->all_calls_n++], (uint16_t)call,
+					    engine);
 	}
+	return r;
 }
 
 void trace_report_status(const struct trace_report *report, struct trace_engine *engine,
@@ -201,6 +208,24 @@ void trace_report_status(const struct trace_report *report, struct trace_engine 
 	};
 }
 
+/* Demangled, without the parameters. */
+static void readable_name(const char *symbol, char *buf, size_t size)
+{
+	char *end;
+	int depth = 0;
+
+	if (!kernel_name_demangle(symbol, buf, size))
+		return;
+	end = strrchr(buf, ')');
+	for (char *at = end; at && at > buf; at--) {
+		depth += (*at == ')') - (*at == '(');
+		if (depth == 0) {
+			*at = '\0';
+			return;
+		}
+	}
+}
+
 int trace_report_summary(struct trace_report *report, struct trace_engine *engine, double seconds,
 			 struct trace_summary *ret_summary)
 {
@@ -209,17 +234,22 @@ int trace_report_summary(struct trace_report *report, struct trace_engine *engin
 	int r;
 
 	trace_report_each(report, engine, count_totals, &totals);
-	r = trace_view_new(totals.processes, 0, totals.calls, probes_n,
-			   (totals.calls + probes_n) * TRACE_ERROR_CODES_MAX, 0, 0, &view);
+	r = trace_view_new(totals.processes, 0, totals.calls, probe_calls(),
+			   (totals.calls + probe_calls()) * TRACE_ERROR_CODES_MAX, 0, 0, &view);
 	if (r < 0)
 		return r;
 	trace_report_each(report, engine, fill_process, view);
 	sum_calls(report, engine);
-	fill_calls(report, view, seconds);
+	r = fill_calls(report, engine, view, seconds);
+	if (r < 0) {
+		trace_view_unref(view);
+		return r;
+	}
 	trace_view_unref(report->view);
 	report->view = view;
 	trace_report_status(report, engine, ret_summary);
 	ret_summary->view = view;
+	ret_summary->name = readable_name;
 	ret_summary->rates = seconds > 0 ? report->rates : NULL;
 	return 0;
 }

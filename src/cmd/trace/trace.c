@@ -26,6 +26,7 @@
 #include "cmd/trace/exec_gate.h"
 #include "cmd/trace/kernels.h"
 #include "cmd/trace/raw_sink.h"
+#include "cmd/trace/request.h"
 #include "proc/maps.h"
 #include "proc/capabilities.h"
 #include "trace/attach.h"
@@ -41,8 +42,8 @@ struct tracing {
 	struct trace_report report;
 	struct raw_sink raw; /* registered with --raw only */
 	struct event_sink ends; /* learns when the traced process has ended */
-	int64_t drawn_ns;
-	bool live; /* the table is drawn each second */
+	int64_t shown_ns;
+	struct trace_request request;
 	int output; /* standard output, or the file of --output */
 	int failed; /* of writing there: 1 the reader has closed the pipe, or -errno */
 	int status;
@@ -67,6 +68,13 @@ static int put_raw(const struct strbuf *text, void *userdata)
 	struct tracing *t = userdata;
 
 	return t->failed ? -EPIPE : put(t, text);
+}
+
+static const char *comm_of(uint32_t pid, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	return trace_engine_comm(t->engine, pid);
 }
 
 /* Cleaned: file names may hold control characters. */
@@ -153,19 +161,58 @@ static void collect(struct tracing *t)
 	raw_sink_flush(&t->raw);
 }
 
+static int put_json(struct tracing *t)
+{
+	struct trace_summary summary;
+	struct strbuf out;
+	int r = trace_report_summary(&t->report, t->engine, 0, &summary);
+
+	strbuf_init(&out, 0);
+	strbuf_addc(&out, '{');
+	if (r == 0)
+		r = json_trace_summary(&summary, &out);
+	if (r == 0 && t->kernels) {
+		strbuf_adds(&out, ",\"kernels\":");
+		r = trace_kernels_json(t->kernels, &out);
+	}
+	strbuf_adds(&out, "}\n");
+	if (r == 0)
+		r = put(t, &out);
+	strbuf_done(&out);
+	return r;
+}
+
+static int show(struct tracing *t, int64_t now_ns)
+{
+	if (t->request.series)
+		return put_json(t);
+	return t->request.live ? draw(t, t->output, (double)(now_ns - t->shown_ns) / NSEC_PER_SEC) : 0;
+}
+
+/* Sums are collected each second, whatever the interval. */
 static int on_second(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct tracing *t = userdata;
-	int64_t now = clock_mono_ns();
+	int64_t now = clock_mono_ns(), every = MIN(t->request.interval_ns, (int64_t)NSEC_PER_SEC);
 
 	/* trace_kernels_prepare() runs this loop before there is an engine. */
 	if (t->engine)
 		collect(t);
-	if (t->engine && t->live && draw(t, t->output, (double)(now - t->drawn_ns) / NSEC_PER_SEC) < 0)
-		return sd_event_exit(t->event, 0);
-	t->drawn_ns = now;
-	sd_event_source_set_time_relative(source, USEC_PER_SEC);
+	/* A tick may come a little early. */
+	if (now - t->shown_ns > t->request.interval_ns - every / 2) {
+		if (t->engine && show(t, now) < 0)
+			return sd_event_exit(t->event, 0);
+		t->shown_ns = now;
+	}
+	sd_event_source_set_time_relative(source, (uint64_t)every / NSEC_PER_USEC);
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_duration(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+{
+	struct tracing *t = userdata;
+
+	return sd_event_exit(t->event, 0);
 }
 
 /* A terminal sends SIGINT and SIGQUIT to the command, too; tracing ends when the command ends. */
@@ -236,7 +283,7 @@ static int start_engine(struct tracing *t)
 		.held = t->gate && !exec_gate_unheld(t->gate),
 		.return_probes = options_bool(o, OPT_trace_return_probes),
 		.allow_single_step = options_bool(o, OPT_trace_allow_single_step),
-		.events = t->inv->flag[FLAG_RAW] || t->kernels,
+		.events = t->inv->flag[FLAG_RAW] || t->kernels || library_user_has_arguments(),
 		.every_call = t->inv->flag[FLAG_RAW],
 		/* No limit by default: the user has asked for tracing explicitly. */
 		.max_overhead = o->v[OPT_trace_max_overhead].origin == ORIGIN_FLAG ?
@@ -369,27 +416,11 @@ static int start_tracing(struct tracing *t)
 		r = start_engine(t);
 	if (r >= 0 && t->gate)
 		r = exec_gate_release(t->gate);
-	return r;
-}
-
-static int put_json(struct tracing *t)
-{
-	struct trace_summary summary;
-	struct strbuf out;
-	int r = trace_report_summary(&t->report, t->engine, 0, &summary);
-
-	strbuf_init(&out, 0);
-	strbuf_addc(&out, '{');
-	if (r == 0)
-		r = json_trace_summary(&summary, &out);
-	if (r == 0 && t->kernels) {
-		strbuf_adds(&out, ",\"kernels\":");
-		r = trace_kernels_json(t->kernels, &out);
-	}
-	strbuf_adds(&out, "}\n");
-	if (r == 0)
-		r = put(t, &out);
-	strbuf_done(&out);
+	/* From here on calls are seen. */
+	if (r >= 0 && t->request.duration_ns > 0)
+		r = sd_event_add_time_relative(t->event, NULL, CLOCK_MONOTONIC,
+					       (uint64_t)t->request.duration_ns / NSEC_PER_USEC, 0,
+					       on_duration, t);
 	return r;
 }
 
@@ -406,6 +437,26 @@ static void put_status(struct tracing *t)
 	strbuf_done(&out);
 }
 
+/* Of the user's probes; often a misspelt one. */
+static void report_unmatched(void)
+{
+	const struct user_probes *user = library_user();
+	char text[USER_LIBRARY_MAX + USER_PATTERNS_MAX + 256];
+
+	for (unsigned i = 0; i < user->n; i++) {
+		if (probe_user_is_found(i))
+			continue;
+		snprintf(text, sizeof(text),
+			 "no function is traced for --probe %s:%s: no file that was mapped is this library "
+			 "and has "
+			 "such a function that can be probed; nm -D FILE prints a library's functions, "
+			 "gpusonde "
+			 "probes FILE with this --probe why one cannot be probed",
+			 user->at[i].library, user->at[i].patterns);
+		print_message(text);
+	}
+}
+
 /* Standard output is the command's, if there is one: the table goes to standard error or to --output. */
 static int trace_finish(struct tracing *t)
 {
@@ -414,6 +465,7 @@ static int trace_finish(struct tracing *t)
 	if (t->kernels)
 		trace_kernels_settle(t->kernels, t->engine);
 	collect(t);
+	report_unmatched();
 	if (t->gate && exec_gate_holder_lost(t->gate))
 		fprintf(stderr,
 			"gpusonde trace: the process trace-holder was killed: the command could not run "
@@ -429,7 +481,7 @@ static int trace_finish(struct tracing *t)
 		else if (t->inv->flag[FLAG_RAW])
 			put_status(t);
 		else
-			r = draw(t, t->gate && t->output == STDOUT_FILENO ? STDERR_FILENO : t->output, 0);
+			r = draw(t, t->gate && !t->inv->flag[FLAG_OUTPUT] ? STDERR_FILENO : t->output, 0);
 	}
 	if (t->failed < 0)
 		r = t->failed;
@@ -441,7 +493,7 @@ static int open_output(struct tracing *t)
 	const char *path = t->inv->flag[FLAG_OUTPUT];
 
 	t->output = STDOUT_FILENO;
-	if (!path)
+	if (!path || STRV_EQ(path, "-"))
 		return 0;
 	t->output = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
 	if (t->output < 0) {
@@ -449,41 +501,6 @@ static int open_output(struct tracing *t)
 		return -errno;
 	}
 	return 0;
-}
-
-static int parse_pid(const char *text, pid_t *ret_pid)
-{
-	uint64_t pid;
-
-	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
-		fprintf(stderr, "gpusonde trace: --pid cannot be \"%s\": it must be a process ID\n", text);
-		return -EINVAL;
-	}
-	*ret_pid = (pid_t)pid;
-	return 0;
-}
-
-static bool is_contradictory(const struct invocation *inv)
-{
-	const char *why = NULL;
-
-	if (inv->argc > 0 && inv->operands_n == 0 && STRV_EQ(inv->argv[inv->argc - 1], "--"))
-		why = "no command after --: add one, or leave out -- to trace running programs";
-	else if (inv->flag[FLAG_PID] && inv->operands_n > 0)
-		why = "give either a process (-p) or a command, not both";
-	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
-		why = "--top works with running programs only: a command gets a summary at its end";
-	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
-		why = "--top prints a table: leave out --top, or --raw and --json";
-	else if (inv->flag[FLAG_KERNELS] && inv->flag[FLAG_RAW])
-		why = "--kernels and --raw cannot be combined: leave out one of them";
-	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
-		why = "--full needs --kernels, whose names it prints in full";
-	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
-		why = "--full has no effect with --json, which always has full names: leave it out";
-	if (why)
-		fprintf(stderr, "gpusonde trace: %s\n", why);
-	return why;
 }
 
 /* Perf events are needed only to find programs that gpusonde does not start itself. */
@@ -558,16 +575,22 @@ int trace_main(struct invocation *inv)
 	struct tracing t = { .inv = inv };
 	int r;
 
-	if (is_contradictory(inv) || (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &t.pid) < 0))
+	/* The request is checked before the output file is emptied. */
+	if (!trace_request_parse(inv, &t.request))
 		return EXIT_USAGE;
 	if (open_output(&t) < 0)
 		return EXIT_FAILURE;
+	t.pid = t.request.pid;
+	library_set_user_text(options_text(&inv->options, OPT_trace_probes));
+	t.request.live |= t.request.table && isatty(t.output) && inv->operands_n == 0;
+	if (inv->flag[FLAG_JSON] && inv->operands_n > 0 && !inv->flag[FLAG_OUTPUT])
+		print_message("standard output has what the command writes and the JSON: --output FILE keeps "
+			      "them apart, --output - means just that");
 	capability_of_command(capabilities_needed(inv));
 	report_dropped(inv);
-	t.live = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW] &&
-		 (inv->flag[FLAG_TOP] || (isatty(t.output) && inv->operands_n == 0));
-	t.drawn_ns = clock_mono_ns();
-	raw_sink_init(&t.raw, inv->flag[FLAG_JSON] != NULL, put_raw, &t);
+	t.shown_ns = clock_mono_ns();
+	raw_sink_init(&t.raw, inv->flag[FLAG_JSON] != NULL,
+		      &(struct raw_sink_ops){ .write = put_raw, .comm = comm_of }, &t);
 	r = trace_report_init(&t.report);
 	if (r == 0)
 		r = start(&t);

@@ -224,7 +224,7 @@ static void who_does_not_read_gets_no_further_answer(_unused_ void **state)
 	_cleanup_(strbuf_done) struct strbuf body;
 
 	strbuf_init(&body, 0);
-	assert_true(ask_without_reading(PAGE_get_metrics, 100) > 10);
+	assert_true(ask_without_reading(PAGE_get_metrics, 30) > 10);
 	assert_int_equal(poll(&p, 1, PATIENCE_MS), 1);
 	usleep(300000);
 	assert_int_equal(t.rendered, 1);

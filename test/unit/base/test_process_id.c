@@ -85,7 +85,7 @@ static void what_the_kernel_says_of_us_is_of_its_boot_clock(_unused_ void **stat
 #define TO_START "S 1 2 3 0 -1 4194560 100 0 0 0 5 6 0 0 20 0 9 0 987654"
 #define TO_ENV   \
 	TO_START \
-		" 1000 20 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 1 2 3 4 5 94000 94999 0"
+	" 1000 20 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 1 2 3 4 5 94000 94999 0"
 
 static void hostile_names_end_at_the_last_parenthesis(_unused_ void **state)
 {

@@ -105,12 +105,9 @@ static void take_hands_over_or_refuses(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(starts_empty_without_memory),
-		cmocka_unit_test(appends_every_kind),
-		cmocka_unit_test(formats_longer_than_its_room),
-		cmocka_unit_test(limit_is_exact_and_sticky),
-		cmocka_unit_test(keeps_memory_on_reset),
-		cmocka_unit_test(take_hands_over_or_refuses),
+		cmocka_unit_test(starts_empty_without_memory),  cmocka_unit_test(appends_every_kind),
+		cmocka_unit_test(formats_longer_than_its_room), cmocka_unit_test(limit_is_exact_and_sticky),
+		cmocka_unit_test(keeps_memory_on_reset),        cmocka_unit_test(take_hands_over_or_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,25 @@ static void booleans(_unused_ void **state)
 	assert_true(v);
 }
 
+static void seconds(void **state)
+{
+	int64_t ns = 0;
+
+	(void)state;
+	assert_int_equal(parse_seconds_ns("2", 0.1, 10, &ns), 0);
+	assert_int_equal(ns, 2 * NSEC_PER_SEC);
+	assert_int_equal(parse_seconds_ns("0.5", 0.1, 10, &ns), 0);
+	assert_int_equal(ns, NSEC_PER_SEC / 2);
+	assert_int_equal(parse_seconds_ns("100ms", 0.1, 10, &ns), 0);
+	assert_int_equal(ns, NSEC_PER_SEC / 10);
+	assert_int_equal(parse_seconds_ns("11", 0.1, 10, &ns), -ERANGE);
+	assert_int_equal(parse_seconds_ns("1m", 0.1, 10, &ns), -ERANGE);
+	assert_int_equal(parse_seconds_ns("-1", 0.1, 10, &ns), -ERANGE);
+	assert_true(parse_seconds_ns("x", 0.1, 10, &ns) < 0);
+	assert_true(parse_seconds_ns("", 0.1, 10, &ns) < 0);
+	assert_int_equal(ns, NSEC_PER_SEC / 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +191,7 @@ int main(void)
 		cmocka_unit_test(doubles_ignore_the_programs_locale),
 		cmocka_unit_test(durations),
 		cmocka_unit_test(booleans),
+		cmocka_unit_test(seconds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,13 @@ static int write_it(const struct strbuf *text, void *userdata)
 	return written->error;
 }
 
+static const char *comm_of(uint32_t pid, _unused_ void *userdata)
+{
+	return pid == 7 ? "train" : NULL;
+}
+
+static const struct raw_sink_ops ops = { .write = write_it, .comm = comm_of };
+
 static uint16_t call_number(const char *symbol)
 {
 	for (uint16_t i = 0; i < probes_n; i++)
@@ -46,7 +53,7 @@ static void prints(const void *event, size_t size, const char *line)
 	struct raw_sink raw;
 
 	strbuf_init(&written.text, 0);
-	raw_sink_init(&raw, false, write_it, &written);
+	raw_sink_init(&raw, false, &ops, &written);
 	assert_int_equal(raw.sink.event(event, (uint32_t)size, &raw), 0);
 	raw_sink_flush(&raw);
 	assert_string_equal(written.text.data, line);
@@ -69,19 +76,21 @@ static void calls_have_the_operands_of_their_probe(_unused_ void **state)
 	struct trace_call call = { .duration_ns = 5, .addr = 16, .size = 4096, .stream = 3, .kind = 9 };
 
 	prints(&launch, sizeof(launch),
-	       "0.000000000 7/8 cuLaunchKernel function 0x10 grid 1x2x3 block 4x5x6 shared 7 stream 0x20 "
-	       "= -1 in 5 ns\n");
+	       "0.000000000 7/8 [0] train cuLaunchKernel function 0x10 grid 1x2x3 block 4x5x6 shared 7 "
+	       "stream 0x20 = -1 in 5 ns\n");
 	launch.header.flags = TRACE_FLAG_NO_RESULT;
 	prints(&launch, sizeof(launch),
-	       "0.000000000 7/8 cuLaunchKernel function 0x10 grid 1x2x3 block 4x5x6 shared 7 stream 0x20\n");
+	       "0.000000000 7/8 [0] train cuLaunchKernel function 0x10 grid 1x2x3 block 4x5x6 shared 7 "
+	       "stream 0x20\n");
 	/* Its address is an output, its size an input. */
 	call.header = header(TRACE_EVENT_CALL, "cuMemAlloc_v2");
-	prints(&call, sizeof(call), "0.000000000 7/8 cuMemAlloc_v2 addr 0x10 size 4096 kind 9 = 0 in 5 ns\n");
+	prints(&call, sizeof(call),
+	       "0.000000000 7/8 [0] train cuMemAlloc_v2 addr 0x10 size 4096 kind 9 = 0 in 5 ns\n");
 	call.result = 2;
-	prints(&call, sizeof(call), "0.000000000 7/8 cuMemAlloc_v2 size 4096 kind 9 = 2 in 5 ns\n");
+	prints(&call, sizeof(call), "0.000000000 7/8 [0] train cuMemAlloc_v2 size 4096 kind 9 = 2 in 5 ns\n");
 	call.header.flags = TRACE_FLAG_NO_RESULT;
 	call.result = 0;
-	prints(&call, sizeof(call), "0.000000000 7/8 cuMemAlloc_v2 size 4096 kind 9\n");
+	prints(&call, sizeof(call), "0.000000000 7/8 [0] train cuMemAlloc_v2 size 4096 kind 9\n");
 }
 
 static void names_and_processes_are_printed(_unused_ void **state)
@@ -98,29 +107,38 @@ static void names_and_processes_are_printed(_unused_ void **state)
 	name->of = 32;
 	strcpy(name->name, "work");
 	prints(name, sizeof(*name) + 8,
-	       "0.000000000 7/8 cuModuleGetFunction handle 0x10 of 0x20 name work\n");
+	       "0.000000000 7/8 [0] train cuModuleGetFunction handle 0x10 of 0x20 name work\n");
 	name->header.flags = TRACE_FLAG_UNREAD;
 	name->header.op = TRACE_OP_MODULE_FILE;
 	prints(name, sizeof(*name) + 8,
-	       "0.000000000 7/8 cuModuleGetFunction handle 0x10 of 0x20 file (not readable)\n");
+	       "0.000000000 7/8 [0] train cuModuleGetFunction handle 0x10 of 0x20 file (not readable)\n");
+	name->header = header(TRACE_EVENT_NAME, "cuInit");
+	name->header.op = TRACE_OP_INIT;
+	name->handle = TRACE_VARIABLE_ORDER;
+	name->of = TRACE_SET_YES;
+	prints(name, sizeof(*name) + 8, "0.000000000 7/8 [0] train cuInit CUDA_DEVICE_ORDER work\n");
+	name->cut = 1;
+	name->header.flags = TRACE_FLAG_UNREAD;
+	prints(name, sizeof(*name) + 8,
+	       "0.000000000 7/8 [0] train cuInit CUDA_DEVICE_ORDER (not readable)\n");
+	name->of = TRACE_SET_NO;
+	prints(name, sizeof(*name) + 8, "0.000000000 7/8 [0] train cuInit CUDA_DEVICE_ORDER (not set)\n");
 	free(name);
 
 	memset(process.comm, 'c', sizeof(process.comm)); /* the kernel ends it with a NUL, a fault may not */
-	prints(&process, sizeof(process), "0.000000000 7/8 exec cccccccccccccccc\n");
+	prints(&process, sizeof(process), "0.000000000 7/8 [0] cccccccccccccccc exec\n");
 	process.header.type = TRACE_EVENT_PROCESS;
 	memcpy(process.comm, "sh", 3);
-	prints(&process, sizeof(process), "0.000000000 7/8 process sh\n");
+	prints(&process, sizeof(process), "0.000000000 7/8 [0] sh process\n");
 	process.header.type = TRACE_EVENT_EXIT;
-	prints(&process, sizeof(process), "0.000000000 7/8 exit sh\n");
+	prints(&process, sizeof(process), "0.000000000 7/8 [0] sh exit\n");
 }
 
 static void other_events_are_not_printed(_unused_ void **state)
 {
-	struct trace_text text = { .header.type = TRACE_EVENT_TEXT };
 	struct trace_stat_new stat = { .header.type = TRACE_EVENT_STAT };
 	struct trace_call call = { .header = { .type = TRACE_EVENT_CALL, .call = UINT16_MAX } };
 
-	prints(&text, sizeof(text), "");
 	prints(&stat, sizeof(stat), "");
 	prints(&call, sizeof(call), "");
 }
@@ -134,7 +152,7 @@ static void a_failed_write_ends_the_output(_unused_ void **state)
 	int r = 0;
 
 	strbuf_init(&written.text, 0);
-	raw_sink_init(&raw, true, write_it, &written);
+	raw_sink_init(&raw, true, &ops, &written);
 	raw.sink.lost(5, &raw);
 	assert_string_equal(raw.text.data, "{\"type\":\"lost\",\"events\":5}\n");
 	/* Written without a flush when there is much of it. */

@@ -153,6 +153,29 @@ static void reads_compressed_images(_unused_ void **state)
 	strbuf_done(&fatbin);
 }
 
+static void reads_old_cubins(_unused_ void **state)
+{
+	const struct specimen specimen = { .abi = 0x33, .sm = 80, .kernels = kernels, .n = 1 };
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct specimen_entry entries[2];
+	struct strbuf fatbin;
+	char want[512];
+	size_t n;
+
+	bytes = specimen_cubin(&specimen, &n);
+	entries[0] = (struct specimen_entry){ .kind = 4, .arch = 20, .bytes = "not one.", .n = 8 };
+	entries[1] = (struct specimen_entry){ .kind = 4, .arch = 80, .flags = 0x11, .bytes = bytes, .n = n };
+	strbuf_init(&fatbin, 0);
+	specimen_fatbin(&fatbin, entries, 2);
+	snprintf(want, sizeof(want),
+		 "0/0 elf 4 sm_20 none 80 8\n! 80 headers of an image: the file ends\n0/1 elf 4 sm_80 none "
+		 "152 %zu\n1 one 40 1120 0 360 0 48 640 0 256 "
+		 "0,0,0 2,1,1 12\n",
+		 (n + 7) / 8 * 8);
+	assert_read(fatbin.data, fatbin.len, NULL, want);
+	strbuf_done(&fatbin);
+}
+
 static void finds_containers_behind_padding(_unused_ void **state)
 {
 	const struct specimen_entry ptx = { .kind = 1, .arch = 75, .bytes = ".version", .n = 8 };
@@ -292,6 +315,7 @@ int main(void)
 		cmocka_unit_test(shared_memory_is_reserved_in_linked_images_of_sm_90),
 		cmocka_unit_test(stack_is_the_frame_where_no_sum_is_told),
 		cmocka_unit_test(reads_compressed_images),
+		cmocka_unit_test(reads_old_cubins),
 		cmocka_unit_test(finds_containers_behind_padding),
 		cmocka_unit_test(reads_archives),
 		cmocka_unit_test(nothing_is_told_as_such),

@@ -24,7 +24,7 @@ static int environment(uint32_t tgid, char *buf, size_t size, size_t *ret_n, voi
 		n = size;
 	}
 	*ret_n = n;
-	return 0;
+	return (int)s->environment_state;
 }
 
 static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata)
@@ -33,12 +33,12 @@ static int allowed(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t
 
 	(void)tgid;
 	if (!s->is_limited)
-		return -ENOENT;
+		return s->limit_error ? s->limit_error : -ENOENT;
 	assert_true(s->allowed_n <= max);
 	for (size_t i = 0; i < s->allowed_n; i++)
 		snprintf(uuids[i], TRACED_UUID, "%s", s->allowed[i]);
 	*ret_n = s->allowed_n;
-	return 0;
+	return s->limit_error;
 }
 
 static int function(const struct cuda_function *function, void *userdata)
@@ -66,8 +66,8 @@ static void image(uint32_t tgid, uint64_t incarnation, uint64_t address, void *u
 static struct scene *make(const struct cuda_limits *limits, const struct cuda_ops *ops)
 {
 	static const struct cuda_device devices[] = {
-		{ .uuid = UUID0, .cores = CORES, .speed = 1, .sm = 90 },
-		{ .uuid = UUID1, .cores = CORES, .speed = 1, .sm = 80 },
+		{ .uuid = UUID0, .cores = CORES, .memory = 1 << 30, .speed = 1, .sm = 90 },
+		{ .uuid = UUID1, .cores = CORES, .memory = 1 << 30, .speed = 1, .sm = 80 },
 	};
 	struct scene *s = calloc(1, sizeof(*s));
 

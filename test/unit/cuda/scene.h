@@ -25,10 +25,12 @@ struct scene {
 	struct trace_view *view;
 	const char *environment; /* NULs written as '\n' */
 	int environment_error;
+	enum cuda_environment environment_state;
 	bool environment_cut;
 	const char *allowed[4];
 	size_t allowed_n;
 	bool is_limited;
+	int limit_error; /* what the callback returns; 0 and not limited: all devices */
 	/* kernels */
 	uint64_t function; /* of launches */
 	uint32_t shared;

@@ -177,81 +177,135 @@ static void the_environment(void **state)
 	assert_int_equal(device_of_launch(s), -1);
 }
 
-static void set_with(struct scene *s, uint16_t flags, const char *text)
+/* What cuInit found; NULL: not set. */
+static void found_with(struct scene *s, enum trace_variable which, uint64_t set, uint32_t cut,
+		       const char *text)
 {
-	struct trace_text event = { .header = { .time_ns = scene_ns(s, s->now_us),
-						.tgid = s->tgid,
-						.tid = s->tid,
-						.type = TRACE_EVENT_TEXT,
-						.op = TRACE_OP_SETENV,
-						.flags = flags } };
+	union {
+		struct trace_name event;
+		char room[sizeof(struct trace_name) + TRACE_NAME_LARGE];
+	} record;
 
-	snprintf(event.text, sizeof(event.text), "%s", text);
-	cuda_event(s->cuda, &event.header, sizeof(event));
+	memset(&record, 0, sizeof(record));
+	record.event.header = (struct trace_header){ .time_ns = scene_ns(s, s->now_us),
+						     .tgid = s->tgid,
+						     .tid = s->tid,
+						     .type = TRACE_EVENT_NAME,
+						     .op = TRACE_OP_INIT };
+	record.event.handle = which;
+	record.event.of = set;
+	record.event.name_n = (uint32_t)strlen(text);
+	record.event.cut = cut;
+	memcpy(record.room + sizeof(record.event), text, strlen(text));
+	cuda_event(s->cuda, &record.event.header, sizeof(record));
 }
 
-static void set_text(struct scene *s, const char *text)
+static void found(struct scene *s, const char *visible, const char *order)
 {
-	set_with(s, 0, text);
+	found_with(s, TRACE_VARIABLE_VISIBLE, visible ? TRACE_SET_YES : TRACE_SET_NO, 0,
+		   visible ? visible : "");
+	found_with(s, TRACE_VARIABLE_ORDER, order ? TRACE_SET_YES : TRACE_SET_NO, 0, order ? order : "");
 }
 
-/* setenv() that does not overwrite does nothing where there is something. */
-static void set_unless_it_is(void **state)
-{
-	struct scene *s = *state;
-
-	s->environment = "CUDA_VISIBLE_DEVICES=1";
-	again(s);
-	set_with(s, TRACE_FLAG_KEEPS, "0");
-	assert_int_equal(device_of_launch(s), 1);
-	s->environment = "";
-	again(s);
-	set_with(s, TRACE_FLAG_KEEPS, "1");
-	set_with(s, TRACE_FLAG_KEEPS, "0");
-	assert_int_equal(device_of_launch(s), 1);
-	/* Whether it is there is not known. */
-	s->environment_error = -EACCES;
-	again(s);
-	set_with(s, TRACE_FLAG_KEEPS, "0");
-	assert_int_equal(device_of_launch(s), -1);
-	again(s);
-	set_text(s, "1");
-	set_with(s, TRACE_FLAG_KEEPS, "0");
-	assert_int_equal(device_of_launch(s), 1);
-}
-
-/* What it is set to was not read, or not to its end: not no devices, nor those at its beginning. */
-static void set_to_what_is_not_known(void **state)
-{
-	char text[TRACE_TEXT];
-	struct scene *s = *state;
-
-	again(s);
-	set_with(s, TRACE_FLAG_UNREAD, "");
-	assert_int_equal(device_of_launch(s), -1);
-	again(s);
-	memset(text, ' ', sizeof(text));
-	text[0] = '1';
-	text[sizeof(text) - 1] = 0;
-	set_text(s, text);
-	assert_int_equal(device_of_launch(s), -1);
-	again(s);
-	set_text(s, text);
-	set_text(s, "0");
-	assert_int_equal(device_of_launch(s), 0);
-}
-
-static void set_by_the_program(void **state)
+/* Whatever it was started with. */
+static void variables_of_cuinit(void **state)
 {
 	struct scene *s = *state;
 
 	s->environment = "CUDA_VISIBLE_DEVICES=0";
 	again(s);
-	set_text(s, "0");
-	set_text(s, "1");
+	found(s, "1", NULL);
 	CALL(s, INIT, .size = 0);
-	set_text(s, "0"); /* too late: CUDA has read it */
+	found(s, "0", NULL); /* too late: CUDA has read it */
 	assert_int_equal(device_of_launch(s), 1);
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	found(s, NULL, NULL);
+	assert_int_equal(device_of_launch(s), 0);
+	/* A first cuInit may fail. */
+	again(s);
+	found(s, "5", NULL);
+	s->result = 100;
+	CALL(s, INIT, .size = 0);
+	found(s, "1", NULL);
+	assert_int_equal(device_of_launch(s), 1);
+	/* It counts, though CUDA has been called before; but not in another process. */
+	again(s);
+	CALL(s, DEVICE_GET, .kind = 0);
+	found(s, "0", NULL);
+	assert_int_equal(device_of_launch(s), 0);
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+}
+
+/* What was not read, or not to its end, is not no devices, nor those at its beginning: /proc must tell. */
+static void variables_that_are_not_known(void **state)
+{
+	struct scene *s = *state;
+	char text[VALUE_MAX + 2];
+
+	memset(text, ' ', sizeof(text));
+	text[0] = '0';
+	text[sizeof(text) - 1] = 0;
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	found_with(s, TRACE_VARIABLE_VISIBLE, TRACE_SET_UNKNOWN, 0, "");
+	found_with(s, TRACE_VARIABLE_ORDER, TRACE_SET_UNKNOWN, 0, "");
+	assert_int_equal(device_of_launch(s), 1);
+	again(s);
+	found_with(s, TRACE_VARIABLE_VISIBLE, TRACE_SET_YES, 1, "0");
+	found_with(s, TRACE_VARIABLE_ORDER, TRACE_SET_NO, 0, "");
+	assert_int_equal(device_of_launch(s), 1);
+	s->environment_error = -EACCES;
+	again(s);
+	found(s, text, NULL);
+	assert_int_equal(device_of_launch(s), -1);
+	again(s);
+	text[VALUE_MAX] = 0;
+	found(s, text, NULL);
+	assert_int_equal(device_of_launch(s), 0);
+}
+
+static bool launches_are_estimated(struct scene *s, const char *uuid)
+{
+	return shown(s, s->tgid, uuid)->p[TRACED_LAUNCHES] & PRESENCE_ESTIMATED;
+}
+
+/* cuInit was not seen, and the variables are others than at the start: set before it, or after. */
+static void variables_that_were_changed(void **state)
+{
+	struct scene *s = *state;
+
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_false(launches_are_estimated(s, UUID1));
+	s->environment_state = CUDA_ENVIRONMENT_CHANGED;
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_true(launches_are_estimated(s, UUID1));
+	s->environment_state = CUDA_ENVIRONMENT_UNKNOWN;
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+}
+
+/* A process that was there before the probes: its cuInit may not be its first. */
+static void variables_of_a_late_cuinit(void **state)
+{
+	struct scene *s = *state;
+
+	s->environment = "CUDA_VISIBLE_DEVICES=1";
+	again(s);
+	found(s, "1", NULL);
+	cuda_mark(s->cuda, s->tgid, s->tgid, TRACED_INCOMPLETE_LATE);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_false(launches_are_estimated(s, UUID1));
+	s->environment_state = CUDA_ENVIRONMENT_CHANGED;
+	again(s);
+	found(s, "0", NULL);
+	cuda_mark(s->cuda, s->tgid, s->tgid, TRACED_INCOMPLETE_LATE);
+	assert_int_equal(device_of_launch(s), 0);
+	assert_true(launches_are_estimated(s, UUID0));
 }
 
 static void containers(void **state)
@@ -269,6 +323,93 @@ static void containers(void **state)
 	s->allowed_n = 0;
 	again(s);
 	assert_int_equal(device_of_launch(s), -1);
+}
+
+static unsigned why_unplaced(const struct scene *s)
+{
+	uint32_t i = trace_view_find(s->view, s->view->processes_n, s->tgid);
+
+	return s->view->processes[i].unplaced;
+}
+
+/* Not known is not all; and what is assumed is an estimate. Both end when more is known. */
+static void containers_that_are_not_known(void **state)
+{
+	struct scene *s = *state;
+
+	s->limit_error = -ENXIO;
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_CONTAINER);
+	s->limit_error = -ENODATA;
+	cuda_limits_changed(s->cuda);
+	assert_int_equal(device_of_launch(s), 0);
+	assert_int_equal(why_unplaced(s), TRACED_PLACED);
+	assert_true(launches_are_estimated(s, UUID0));
+	s->is_limited = true;
+	s->limit_error = 1;
+	s->allowed_n = 0;
+	cuda_limits_changed(s->cuda);
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_NONE);
+	s->limit_error = 0;
+	s->allowed[0] = UUID1;
+	s->allowed_n = 1;
+	assert_int_equal(device_of_launch(s), -1);
+	cuda_limits_changed(s->cuda);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_false(launches_are_estimated(s, UUID1));
+	/* What is known stays: its devices are those that it was started with. */
+	s->allowed[0] = UUID0;
+	cuda_limits_changed(s->cuda);
+	assert_int_equal(device_of_launch(s), 1);
+}
+
+/* A privileged container sees more than it was given. */
+static void nvml_contradicts_what_was_given(void **state)
+{
+	struct scene *s = *state;
+
+	s->is_limited = true;
+	s->allowed[0] = UUID1;
+	s->allowed_n = 1;
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = s->tgid }, UUID0, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), 0);
+	/* Of several it does not tell which. */
+	cuda_nvml(s->cuda, (struct process_id){ .pid = s->tgid }, UUID0, 0, 0, 1);
+	cuda_nvml(s->cuda, (struct process_id){ .pid = s->tgid }, UUID1, 0, 0, 1);
+	assert_int_equal(device_of_launch(s), 1);
+}
+
+static void why_a_device_is_not_known(void **state)
+{
+	struct scene *s = *state;
+
+	s->environment = "CUDA_VISIBLE_DEVICES=";
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_NONE);
+	s->environment_error = -EACCES;
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_ENVIRONMENT);
+	s->environment_error = 0;
+	s->environment = NULL;
+	again(s);
+	s->flags = 0;
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_CONTEXT);
+	s->flags = TRACE_FLAG_RUNTIME;
+	assert_int_equal(cuda_set_devices(s->cuda, NULL, 0), 0);
+	again(s);
+	assert_int_equal(device_of_launch(s), -1);
+	assert_int_equal(why_unplaced(s), TRACED_UNPLACED_DEVICES);
+	for (unsigned i = TRACED_PLACED + 1; i < TRACED_UNPLACEDS; i++)
+		assert_true(traced_unplaced_name(i)[0] && traced_unplaced_words(i)[0]);
+	assert_null(traced_unplaced_name(TRACED_PLACED));
+	assert_null(traced_unplaced_words(TRACED_UNPLACEDS));
 }
 
 /* What CUDA has enumerated stays, though the node's list changes. */
@@ -391,20 +532,20 @@ static void limits(void **state)
 		launch(s, 0);
 	}
 	cuda_stats(s->cuda, &stats);
-	assert_true(stats.overflow_contexts > 0);
-	assert_true(stats.overflow_threads > 0);
+	assert_true(stats.overflow[CUDA_LIMIT_CONTEXTS] > 0);
+	assert_true(stats.overflow[CUDA_LIMIT_THREADS] > 0);
 	/* Destroyed ones make room. */
 	for (uint32_t i = 0; i < 50; i++)
 		CALL(s, CONTEXT_DESTROY, .handle = 0xc0 + i);
 	cuda_stats(s->cuda, &stats);
 	for (uint32_t i = 0; i < 50; i++) {
-		uint64_t before = stats.overflow_contexts;
+		uint64_t before = stats.overflow[CUDA_LIMIT_CONTEXTS];
 
 		CALL(s, CONTEXT_CREATE, .handle = 0xf0, .kind = 1);
 		assert_int_equal(device_of_launch(s), 1);
 		CALL(s, CONTEXT_DESTROY, .handle = 0xf0);
 		cuda_stats(s->cuda, &stats);
-		assert_int_equal(stats.overflow_contexts, before);
+		assert_int_equal(stats.overflow[CUDA_LIMIT_CONTEXTS], before);
 	}
 	scene_free(s);
 }
@@ -423,10 +564,14 @@ int main(void)
 		CASE(nvml_speaks_of_another_process_with_the_pid),
 		CASE(late_ones),
 		CASE(the_environment),
-		CASE(set_by_the_program),
-		CASE(set_unless_it_is),
-		CASE(set_to_what_is_not_known),
+		CASE(variables_of_cuinit),
+		CASE(variables_that_are_not_known),
+		CASE(variables_that_were_changed),
+		CASE(variables_of_a_late_cuinit),
 		CASE(containers),
+		CASE(containers_that_are_not_known),
+		CASE(nvml_contradicts_what_was_given),
+		CASE(why_a_device_is_not_known),
 		CASE(devices_that_change),
 		CASE(instances),
 		CASE(unlike_devices),

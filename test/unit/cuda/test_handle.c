@@ -178,7 +178,7 @@ static void too_many(void **state)
 	for (uint32_t i = 0; i < HANDLES_MAX + 10; i++)
 		made_for(s, 0x10000 + i, MODULE, "same");
 	cuda_stats(s->cuda, &stats);
-	assert_int_equal(stats.overflow_names, 10);
+	assert_int_equal(stats.overflow[CUDA_LIMIT_NAMES], 10);
 	assert_int_equal(s->cuda->names_bytes, HANDLES_MAX * 5);
 	CALL(s, MODULE_UNLOAD, .handle = MODULE);
 	assert_int_equal(s->cuda->names_bytes, 0);
@@ -187,7 +187,7 @@ static void too_many(void **state)
 	for (uint32_t i = 0; i < 10000; i++)
 		made_for(s, 0x10000 + i, MODULE, text);
 	cuda_stats(s->cuda, &stats);
-	assert_int_equal(stats.overflow_names, 10 + 10000 - NAMES_BYTES_OF_ONE / 4096);
+	assert_int_equal(stats.overflow[CUDA_LIMIT_NAMES], 10 + 10000 - NAMES_BYTES_OF_ONE / 4096);
 	/* Others have room all the same, until there is none at all. */
 	for (uint32_t k = 1; k < 6; k++) {
 		s->tgid = PID + k;
@@ -466,6 +466,58 @@ static void stale_answers(void **state)
 	assert_int_equal(s->cuda->questions.count, 0);
 }
 
+/* A launch during which the runtime made so many handles, of the names n0, n1, ... */
+static void launch_making(struct scene *s, uint64_t host, unsigned handles)
+{
+	uint64_t begin = s->now_us;
+
+	for (unsigned i = 0; i < handles; i++) {
+		char text[] = { 'n', (char)('0' + i), 0 };
+
+		s->now_us = begin + 10 * (i + 1);
+		made_for(s, F + 16 * i, MODULE, text);
+	}
+	s->now_us = begin;
+	s->duration_us = 100;
+	launch_function(s, 0, host);
+}
+
+/* What the launch made is said with the question, where there is no doubt, as the last resort. */
+static void asked_with_the_handle_that_the_launch_made(void **state)
+{
+	struct scene *s = *state;
+
+	s->now_us = 10;
+	made_for(s, G, OTHER_MODULE, "before");
+	s->now_us = 1000;
+	launch_making(s, HOST, 1);
+	s->now_us = 2000;
+	launch_making(s, HOST + 1, 2);
+	s->now_us = 3000;
+	launch_function(s, 0, HOST + 2);
+	launch_function(s, 0, G);
+	assert_int_equal(s->asked_n, 4);
+	assert_string_equal(s->asked[0].symbol, "n0");
+	assert_true(s->asked[0].function.symbol_last);
+	assert_int_equal(s->asked[0].function.function, HOST);
+	assert_string_equal(s->asked[1].symbol, "");
+	assert_string_equal(s->asked[2].symbol, "");
+	assert_string_equal(s->asked[3].symbol, "before");
+	assert_false(s->asked[3].function.symbol_last);
+}
+
+static void registrations_have_no_results(void **state)
+{
+	struct scene *s = *state;
+
+	s->flags = TRACE_FLAG_NO_RESULT;
+	CALL(s, FUNCTION_REGISTER, .handle = HOST);
+	s->flags = 0;
+	launch_function(s, 0, HOST);
+	window(s);
+	assert_int_equal(s->view->processes[0].incomplete, 0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, scene_setup, scene_teardown)
@@ -487,6 +539,8 @@ int main(void)
 		NAMING(answers_after_the_module),
 		NAMING(answers_after_the_end),
 		NAMING(stale_answers),
+		NAMING(asked_with_the_handle_that_the_launch_made),
+		NAMING(registrations_have_no_results),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,7 +77,7 @@ static void without_room(void **state)
 	assert_sums(s);
 	assert_int_equal(s->view->processes[0].incomplete, 0);
 	cuda_stats(s->cuda, &stats);
-	assert_int_equal(stats.overflow_kernels, 9);
+	assert_int_equal(stats.overflow[CUDA_LIMIT_KERNELS], 9);
 }
 
 /* A program's own names, of any length, and its modules come and go: what is kept of them has a bound. */
@@ -98,9 +98,9 @@ static void without_room_for_names(void **state)
 	}
 	window(s);
 	cuda_stats(s->cuda, &stats);
-	assert_true(stats.overflow_kernels > 0 && stats.overflow_kernels < kernels);
+	assert_true(stats.overflow[CUDA_LIMIT_KERNELS] > 0 && stats.overflow[CUDA_LIMIT_KERNELS] < kernels);
 	assert_true(shown_kernels(s, PID) * sizeof(text) < TEXTS_BYTES_OF_ONE);
-	assert_int_equal(kernel_at(s, 0)->all.launches, stats.overflow_kernels);
+	assert_int_equal(kernel_at(s, 0)->all.launches, stats.overflow[CUDA_LIMIT_KERNELS]);
 	assert_sums(s);
 	scene_free(s);
 }

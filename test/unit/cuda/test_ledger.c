@@ -28,11 +28,108 @@ static void kinds_and_peak(void **state)
 	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
 		release(s, kind, 0x1000 + kind);
 	window(s);
-	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++) {
 		assert_value(s, UUID0, TRACED_LIVE_DEVICE + kind, 0);
+		assert_value(s, UUID0, TRACED_WINDOW_DEVICE + kind, (kind + 1.0) * MIB);
+	}
 	assert_value(s, UUID0, TRACED_PEAK, 19.0 * MIB);
+	window(s);
+	for (unsigned kind = 0; kind < TRACE_MEMORIES; kind++)
+		assert_value(s, UUID0, TRACED_WINDOW_DEVICE + kind, 0);
 	assert_value(s, UUID0, TRACED_ALLOCATIONS, 7);
 	assert_value(s, UUID0, TRACED_FREES, 7);
+}
+
+/* The scene's devices have 1 GiB: what its processes had at most, at different times, is more than that. */
+static void peaks_of_processes_fit_the_device(void **state)
+{
+	const uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	struct scene *s = *state;
+
+	scene_process(s, PID + 1, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		s->tgid = PID + i;
+		allocate(s, TRACE_MEMORY_DEVICE, 0x1000, (i + 1) * 512 * (uint64_t)MIB);
+		allocate(s, TRACE_MEMORY_HOST, 0x2000, 4096 * (uint64_t)MIB);
+		release(s, TRACE_MEMORY_DEVICE, 0x1000);
+	}
+	window(s);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct traced_device *d = shown(s, PID + i, UUID0);
+
+		assert_near(d->v[TRACED_WINDOW_DEVICE], (i + 1) * 512.0 * MIB / 1.5, 1);
+		assert_int_equal(d->p[TRACED_WINDOW_DEVICE], estimated);
+		assert_near(d->v[TRACED_WINDOW_HOST], 4096.0 * MIB, 0);
+		assert_int_equal(d->p[TRACED_WINDOW_HOST], PRESENCE_PRESENT);
+		assert_near(d->v[TRACED_PEAK], (i + 1) * 512.0 * MIB, 0);
+	}
+	assert_near(device_total(s, UUID0)->v[TRACED_WINDOW_DEVICE], 1024.0 * MIB, 1);
+	assert_int_equal(device_total(s, UUID0)->p[TRACED_WINDOW_DEVICE], estimated);
+	/* Never both at once. */
+	assert_near(device_total(s, UUID0)->v[TRACED_PEAK], 1024.0 * MIB, 0);
+	assert_int_equal(device_total(s, UUID0)->p[TRACED_PEAK], PRESENCE_PRESENT);
+	window(s);
+	assert_near(device_total(s, UUID0)->v[TRACED_WINDOW_DEVICE], 0, 0);
+	assert_int_equal(device_total(s, UUID0)->p[TRACED_WINDOW_DEVICE], PRESENCE_PRESENT);
+}
+
+static void what_is_never_freed_is_told_by_size(void **state)
+{
+	struct scene *s = *state;
+	const struct traced_process *p;
+
+	for (uint64_t i = 0; i < 5; i++)
+		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + i, i < 3 ? MIB : 2 * MIB);
+	allocate(s, TRACE_MEMORY_HOST, 0x2000, 512);
+	allocate(s, TRACE_MEMORY_REGISTERED, 0x3000, MIB);
+	release(s, TRACE_MEMORY_DEVICE, 0x1000);
+	window(s);
+	assert_int_equal(s->view->processes[0].leaked_allocations, 0);
+	scene_end(s, TRACE_EVENT_EXIT);
+	window(s);
+	p = &s->view->processes[0];
+	assert_true(p->exited);
+	assert_int_equal(p->leaked_p, PRESENCE_PRESENT);
+	assert_int_equal(p->leaked_allocations, 5);
+	assert_int_equal(p->leaked_bytes, 6 * MIB + 512);
+	assert_int_equal(p->leaked_n, 3);
+	assert_int_equal(p->leaked[0].bytes, 2 * MIB);
+	assert_int_equal(p->leaked[0].allocations, 2);
+	assert_int_equal(p->leaked[1].bytes, MIB);
+	assert_int_equal(p->leaked[1].allocations, 2);
+	assert_int_equal(p->leaked[2].bytes, 512);
+	assert_near(device_total(s, UUID0)->v[TRACED_LEAKED_ALLOCATIONS], 5, 0);
+	assert_near(device_total(s, UUID0)->v[TRACED_LEAKED_BYTES], 6.0 * MIB + 512, 0);
+}
+
+/* More sizes than are told apart: the sums stay right. */
+static void many_sizes_are_never_freed(void **state)
+{
+	struct scene *s = *state;
+	const struct traced_process *p;
+
+	for (uint64_t i = 1; i <= 1000; i++)
+		allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + i, i);
+	scene_end(s, TRACE_EVENT_EXIT);
+	window(s);
+	p = &s->view->processes[0];
+	assert_int_equal(p->leaked_allocations, 1000);
+	assert_int_equal(p->leaked_bytes, 500500);
+	assert_int_equal(p->leaked_n, TRACED_SIZES_MAX);
+	for (uint32_t i = 0; i < p->leaked_n; i++)
+		assert_int_equal(p->leaked[i].allocations, 1);
+}
+
+/* Nothing is said of a process whose frees were not seen. */
+static void unseen_frees_are_no_leaks(void **state)
+{
+	struct scene *s = *state;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, MIB);
+	cuda_mark(s->cuda, PID, 1, TRACED_INCOMPLETE_GIVEN_UP);
+	scene_end(s, TRACE_EVENT_EXIT);
+	window(s);
+	assert_int_equal(s->view->processes[0].leaked_p, PRESENCE_ABSENT);
 }
 
 static void frees_from_other_threads_and_devices(void **state)
@@ -178,7 +275,7 @@ static void beyond_the_limit(void **state)
 	window(s);
 	assert_value(s, UUID0, TRACED_LIVE_DEVICE, 100.0 * MIB);
 	assert_int_equal(shown(s, PID, UUID0)->p[TRACED_LIVE_DEVICE], PRESENCE_PRESENT | PRESENCE_ESTIMATED);
-	assert_int_equal(stats_of(s).overflow_allocations, 50);
+	assert_int_equal(stats_of(s).overflow[CUDA_LIMIT_ALLOCATIONS], 50);
 	for (uint64_t i = 1; i <= 150; i++)
 		release(s, TRACE_MEMORY_DEVICE, i);
 	window(s);
@@ -271,13 +368,13 @@ static void more_threads_than_there_is_room_for(void **state)
 
 	(void)state;
 	for (uint32_t round = 0; round < 2; round++) {
-		uint64_t before = stats_of(s).overflow_threads;
+		uint64_t before = stats_of(s).overflow[CUDA_LIMIT_THREADS];
 
 		for (uint32_t tid = 1; tid <= 6; tid++) {
 			s->tid = 10 * round + tid;
 			allocate(s, TRACE_MEMORY_DEVICE, 0x1000 + tid, tid * MIB);
 		}
-		assert_true(stats_of(s).overflow_threads >= before + 2);
+		assert_true(stats_of(s).overflow[CUDA_LIMIT_THREADS] >= before + 2);
 		window(s);
 		assert_int_equal(s->view->processes[0].threads_n, 4);
 		assert_int_equal(s->view->processes[0].threads[0].tid, 10 * round + 4);
@@ -407,6 +504,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(kinds_and_peak),
+		CASE(peaks_of_processes_fit_the_device),
+		CASE(what_is_never_freed_is_told_by_size),
+		CASE(many_sizes_are_never_freed),
+		CASE(unseen_frees_are_no_leaks),
 		CASE(frees_from_other_threads_and_devices),
 		CASE(failures_and_nothings),
 		CASE(an_address_given_out_again),

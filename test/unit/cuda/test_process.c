@@ -99,6 +99,27 @@ static void what_was_not_read(void **state)
 			 PRESENCE_PRESENT | PRESENCE_ESTIMATED);
 }
 
+/* Launches alone lack return probes: what is not theirs is whole. */
+static void launches_without_results(void **state)
+{
+	const uint8_t estimated = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	struct scene *s = *state;
+	const struct traced_device *d;
+
+	allocate(s, TRACE_MEMORY_DEVICE, 0x1000, 1 << 20);
+	s->flags |= TRACE_FLAG_NO_RESULT;
+	launch(s, 0);
+	CALL(s, GRAPH_LAUNCH, .handle = 7);
+	s->flags &= (uint16_t)~TRACE_FLAG_NO_RESULT;
+	window(s);
+	assert_int_equal(s->view->processes[0].incomplete, TRACED_INCOMPLETE_LAUNCH_RETURNS);
+	d = shown(s, PID, UUID0);
+	assert_int_equal(d->p[TRACED_LAUNCHES], estimated);
+	assert_int_equal(d->p[TRACED_ERRORS], estimated);
+	assert_int_equal(d->p[TRACED_ALLOCATIONS], PRESENCE_PRESENT);
+	assert_int_equal(d->p[TRACED_LIVE_DEVICE], PRESENCE_PRESENT);
+}
+
 /* How calls went is not known, of a device only where it is known of none of its processes. */
 static void without_results(void **state)
 {
@@ -107,6 +128,7 @@ static void without_results(void **state)
 	struct scene *s = *state;
 
 	s->flags |= TRACE_FLAG_NO_RESULT;
+	CALL(s, INIT);
 	launch(s, 0);
 	window(s);
 	for (uint32_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -255,11 +277,11 @@ static void every_increment_in_one_series(void **state)
 		assert_true(living + gone + total(s, UUID0)->other[TRACED_LAUNCHES] == expected);
 	}
 	cuda_stats(s->cuda, &stats);
-	assert_int_equal(stats.overflow_processes, 0);
+	assert_int_equal(stats.overflow[CUDA_LIMIT_PROCESSES], 0);
 	for (uint32_t i = 0; i < 100; i++)
 		scene_process(s, 5000 + i, i + 1);
 	cuda_stats(s->cuda, &stats);
-	assert_true(stats.overflow_processes >= 60);
+	assert_true(stats.overflow[CUDA_LIMIT_PROCESSES] >= 60);
 	scene_free(s);
 }
 
@@ -273,7 +295,7 @@ static void hostile_events(void **state)
 		struct trace_launch launch;
 		struct trace_call call;
 		struct trace_process process;
-		struct trace_text text;
+		struct trace_name name;
 	} event;
 
 	memset(&event, 0xff, sizeof(event));
@@ -314,6 +336,7 @@ int main(void)
 		CASE(marked_when_it_is_over),
 		CASE(what_was_not_read),
 		CASE(without_results),
+		CASE(launches_without_results),
 		CASE(exec_and_reuse),
 		CASE(first_event_lost),
 		CASE(late_events),

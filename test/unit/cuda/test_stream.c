@@ -184,7 +184,7 @@ static void chains_of_waits(void **state)
 	sync_stream(s, A, 100);
 	assert_true(pending(s, UUID0));
 	cuda_stats(s->cuda, &stats);
-	assert_true(stats.overflow_pending > 0);
+	assert_true(stats.overflow[CUDA_LIMIT_PENDING] > 0);
 }
 
 static void destroyed_and_reused(void **state)
@@ -398,25 +398,79 @@ static void more_streams_than_allowed(void **state)
 	window(s);
 	assert_true(value(s, UUID0, TRACED_LAUNCHES) + value(s, "", TRACED_LAUNCHES) == 100);
 	cuda_stats(s->cuda, &stats);
-	assert_true(stats.overflow_streams > 50);
+	assert_true(stats.overflow[CUDA_LIMIT_STREAMS] > 50);
 	assert_true(s->view->processes[0].incomplete & TRACED_INCOMPLETE_LIMIT);
 	/* Destroyed ones make room, also those with work pending. */
 	for (uint64_t i = 0; i < 100; i++)
 		CALL(s, STREAM_DESTROY, .stream = A + i);
 	cuda_stats(s->cuda, &stats);
 	for (uint64_t i = 0; i < 100; i++) {
-		uint64_t before = stats.overflow_streams;
+		uint64_t before = stats.overflow[CUDA_LIMIT_STREAMS];
 
 		create(s, B + i, true);
 		launch(s, B + i);
 		CALL(s, STREAM_DESTROY, .stream = B + i);
 		cuda_stats(s->cuda, &stats);
-		assert_int_equal(stats.overflow_streams, before);
+		assert_int_equal(stats.overflow[CUDA_LIMIT_STREAMS], before);
 	}
 	scene_free(s);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, scene_teardown)
+
+/* From return to entry, in each stream alone. */
+static void times_between_launches(void **state)
+{
+	static const uint64_t gaps_us[] = { 1, 2, 4, 5, 1000, 30000000 };
+	const struct traced_gaps *gaps;
+	struct scene *s = *state;
+
+	launch(s, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(gaps_us); i++) {
+		s->now_us += gaps_us[i];
+		launch(s, 1);
+	}
+	launch(s, 2);
+	/* By another thread, before the last one has returned: there is no gap. */
+	s->tid = TID + 1;
+	s->now_us -= 2 * DURATION_US + 1;
+	launch(s, 1);
+	s->now_us += 2 * DURATION_US;
+	window(s);
+	gaps = &device_total(s, UUID0)->gaps;
+	assert_int_equal(gaps->count, ARRAY_SIZE(gaps_us));
+	assert_near(gaps->seconds, 30.001012, 1e-9);
+	/* up to 1, 4, 16 us ...; longer than all */
+	assert_int_equal(gaps->le[0], 1);
+	assert_int_equal(gaps->le[1], 3);
+	assert_int_equal(gaps->le[2], 4);
+	assert_int_equal(gaps->le[4], 4);
+	assert_int_equal(gaps->le[5], 5);
+	assert_int_equal(gaps->le[TRACED_LE - 1], 5);
+}
+
+/* Why streams end is counted, and how many there are. */
+static void ends_of_streams(void **state)
+{
+	struct scene *s = *state;
+	struct cuda_stats stats;
+
+	CALL(s, STREAM_CREATE, .stream = 0x10);
+	CALL(s, STREAM_CREATE, .stream = 0x20);
+	launch(s, 0x20);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.streams, 2);
+	CALL(s, STREAM_DESTROY, .stream = 0x10);
+	CALL(s, STREAM_DESTROY, .stream = 0x20);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.streams_ended[CUDA_STREAM_DESTROYED], 1); /* the other has work left */
+	launch(s, 0);
+	scene_end(s, TRACE_EVENT_EXIT);
+	cuda_stats(s->cuda, &stats);
+	assert_int_equal(stats.streams, 0);
+	assert_int_equal(stats.streams_ended[CUDA_STREAM_DESTROYED], 2);
+	assert_int_equal(stats.streams_ended[CUDA_STREAM_PROCESS], 1);
+}
 
 int main(void)
 {
@@ -437,6 +491,8 @@ int main(void)
 		CASE(captures_that_end_badly),
 		CASE(volumes),
 		CASE(without_return_probes),
+		CASE(times_between_launches),
+		CASE(ends_of_streams),
 		cmocka_unit_test(more_streams_than_allowed),
 	};
 

@@ -11,7 +11,7 @@
 	}
 #define MIG(n, of)                                                                   \
 	{                                                                            \
-		.uuid = "MIG-" n n n n "-0000", .parent = "GPU-" of of of of "-0000" \
+		.uuid = "MIG-" n n n n "-0000", .parent = "GPU-" of of of of "-0000", .gi = n[0] - '0' \
 	}
 
 static const struct cuda_device four[] = { GPU("a"), GPU("ab"), GPU("b"), GPU("c") };
@@ -87,6 +87,11 @@ static const struct row rows[] = {
 	{ NODE(mixed), "GPU-aaaa,MIG-2222", NULL, "0", false },
 	{ NODE(mixed), "MIG-GPU-dddd/7/0", NULL, "6", false },
 	{ NODE(mixed), "MIG-GPU-dddd/7/1", NULL, "", false },
+	{ NODE(mixed), "MIG-GPU-bbbb-0000/2/0", NULL, "3", false }, /* the guide's form */
+	{ NODE(mixed), "MIG-GPU-bbbb-0000/2/1", NULL, "", false },
+	{ NODE(mixed), "MIG-GPU-bbbb/2/0", NULL, "", false },
+	{ NODE(mixed), "MIG-GPU-bbbb-0000/2/0x", NULL, "", false },
+	{ NODE(four), "\n2\r\n", NULL, "2", false },
 	{ four, 0, NULL, NULL, "", false },
 	{ four, 0, "0", NULL, "", false },
 	{ four, 1, "GPU-", NULL, "0", false },

@@ -81,6 +81,27 @@ static void records(_unused_ void **state)
 	}
 }
 
+static void instances(_unused_ void **state)
+{
+	static const struct {
+		const char *record;
+		uint32_t gi, ci;
+	} of[] = {
+		{ HEAD "NVRM: Xid (PCI:0001:c1:00): 43, x", UINT32_MAX, UINT32_MAX },
+		{ HEAD "NVRM: Xid (PCI:0001:c1:00 GPU-I:07): 43, x", 7, UINT32_MAX },
+		{ HEAD "NVRM: Xid (PCI:0001:c1:00 GPU-I:12 GPU-CI:03): 43, x", 12, 3 },
+		{ HEAD "NVRM: Xid (PCI:0001:c1:00 GPU-I:x GPU-CI:03): 43, x", UINT32_MAX, UINT32_MAX },
+		{ HEAD "NVRM: Xid (PCI:0001:c1:00 GPU-I:4294967295): 43, x", UINT32_MAX, UINT32_MAX },
+	};
+	struct kmsg_xid xid;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(of); i++) {
+		assert_int_equal(kmsg_parse(of[i].record, strlen(of[i].record), &xid), 0);
+		assert_int_equal(xid.gi, of[i].gi);
+		assert_int_equal(xid.ci, of[i].ci);
+	}
+}
+
 static void number_and_time(_unused_ void **state)
 {
 	static const char record[] = HEAD "NVRM: Xid (PCI:0000:3b:00): 79, x";
@@ -106,6 +127,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(records),
+		cmocka_unit_test(instances),
 		cmocka_unit_test(number_and_time),
 		cmocka_unit_test(a_long_text_is_cut),
 	};

@@ -128,6 +128,17 @@ void lab_event(struct lab *lab, const struct reading_entity *entity, uint32_t xi
 	};
 }
 
+void lab_kmsg(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns, uint64_t sequence)
+{
+	model_kmsg_xid(model, &(struct xid_record){ .pci_bus_id = pci_bus_id,
+						    .code = code,
+						    .gi = UINT32_MAX,
+						    .ci = UINT32_MAX,
+						    .boot_ns = boot_ns,
+						    .sequence = sequence,
+						    .text = "" });
+}
+
 void lab_set(struct reading_entity *entity, unsigned slot, double value)
 {
 	entity->v[slot] = value;

@@ -44,6 +44,8 @@ struct reading_entity *lab_gpu(struct lab *lab, unsigned index);
 struct reading_entity *lab_mig(struct lab *lab, const struct reading_entity *gpu, unsigned gi, unsigned ci);
 struct reading_process *lab_process(struct lab *lab, const struct reading_entity *entity, uint32_t pid);
 void lab_event(struct lab *lab, const struct reading_entity *entity, uint32_t xid);
+/* A record of the kernel log. */
+void lab_kmsg(struct model *model, const char *pci_bus_id, uint32_t code, int64_t boot_ns, uint64_t sequence);
 
 void lab_set(struct reading_entity *entity, unsigned slot, double value);
 void lab_set_process(struct reading_process *process, unsigned row, double value);

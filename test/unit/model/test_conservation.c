@@ -26,7 +26,9 @@ struct world {
 		double total[GPUS];
 	} pid[PIDS];
 	double energy[GPUS]; /* the driver's counter */
-	double energy_seen[GPUS];
+	bool quiet; /* the GPUs work for nobody, so that there is a rest */
+	double energy_seen[GPUS], energy_first[GPUS];
+	double parts_seen[GPUS][3];
 	double given[GPUS]; /* busy time put into readings */
 	double other_seen[GPUS], total_seen[GPUS];
 	double left[GPUS]; /* what stays with series that are gone */
@@ -82,6 +84,10 @@ static void read_gpu(struct world *w, unsigned gpu)
 	w->energy[gpu] = chance(w, 2) ? 0 : w->energy[gpu] + draw(w, 700);
 	lab_set(e, SLOT_ENERGY, w->energy[gpu]);
 	lab_set(e, SLOT_MEMORY_TOTAL, 80e9);
+	if (chance(w, 90))
+		lab_set(e, SLOT_MEMORY_USED, draw(w, 40000) * 1048576.0);
+	if (chance(w, 95))
+		lab_set(e, SLOT_BUSY_GPU, draw(w, 65) / 64.0);
 	if (chance(w, 5))
 		e->process_list = PRESENCE_FAILED;
 	for (unsigned pid = 1; pid < PIDS; pid++) {
@@ -93,7 +99,7 @@ static void read_gpu(struct world *w, unsigned gpu)
 		if (chance(w, 5))
 			p->types = 0;
 		/* Binary fractions: sums of them are exact, so that "equal" can mean equal. */
-		lab_set_process(p, PROCESS_BUSY, draw(w, 65) / 64.0);
+		lab_set_process(p, PROCESS_BUSY, w->quiet ? 0 : draw(w, 65) / 64.0);
 		lab_set_process(p, PROCESS_MEMORY, draw(w, 1000) * 1048576.0);
 		w->given[gpu] += p->v[PROCESS_BUSY];
 	}
@@ -140,6 +146,40 @@ static void check(struct world *w, const struct model_limits *limits)
 	}
 }
 
+/* What processes account for, and what they do not, is the device's figure; sums do not fall. */
+static void check_attribution(struct world *w)
+{
+	const struct snapshot *s = w->lab->s;
+
+	for (unsigned gpu = 0; gpu < s->entities_n; gpu++) {
+		const double *v = s->entities[gpu].id.v;
+		const uint8_t *p = s->entities[gpu].id.p;
+		double parts[] = { v[SLOT_ATTRIBUTION_BUSY_UNATTRIBUTED],
+				   v[SLOT_ATTRIBUTION_BUSY_OVERATTRIBUTED],
+				   v[SLOT_ATTRIBUTION_ENERGY_UNATTRIBUTED] };
+
+		if (presence_is(p[SLOT_ATTRIBUTION_MEMORY_PROCESSES]))
+			assert_near(v[SLOT_ATTRIBUTION_MEMORY_PROCESSES] +
+					    v[SLOT_ATTRIBUTION_MEMORY_UNATTRIBUTED] -
+					    v[SLOT_ATTRIBUTION_MEMORY_OVERATTRIBUTED],
+				    v[SLOT_MEMORY_USED], 0);
+		assert_near(v[SLOT_ATTRIBUTION_BUSY_PROCESSES] + parts[0] - parts[1] +
+				    v[SLOT_ATTRIBUTION_BUSY_RESIDUAL],
+			    v[SLOT_BUSY_GPU], 0);
+		assert_true(fabs(v[SLOT_ATTRIBUTION_BUSY_RESIDUAL]) <= 2);
+		assert_near(v[SLOT_ATTRIBUTION_BUSY_PROCESSES], w->given[gpu], 0);
+		if (w->energy_first[gpu] < 0 && presence_is(p[SLOT_ENERGY]))
+			w->energy_first[gpu] = v[SLOT_ENERGY];
+		if (presence_is(p[SLOT_ENERGY]))
+			assert_near(v[SLOT_ATTRIBUTION_ENERGY_PROCESSES] + parts[2],
+				    v[SLOT_ENERGY] - w->energy_first[gpu], 1e-6);
+		for (unsigned i = 0; i < ARRAY_SIZE(parts); i++) {
+			assert_true(parts[i] >= w->parts_seen[gpu][i]);
+			w->parts_seen[gpu][i] = parts[i];
+		}
+	}
+}
+
 /*
  * All workloads of a device, and its "other", never exceed the device's processes; none falls while it is
  * there.
@@ -159,8 +199,11 @@ static void run(uint64_t seed, const struct model_limits *limits)
 {
 	struct world w = { .lab = lab_new(limits), .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1 };
 
+	for (unsigned gpu = 0; gpu < GPUS; gpu++)
+		w.energy_first[gpu] = -1;
 	for (unsigned step = 0; step < STEPS; step++) {
 		live(&w);
+		w.quiet ^= chance(&w, 5);
 		if (chance(&w, 3)) {
 			w.lab->reading->state = READING_NO_DRIVER;
 		} else {
@@ -171,6 +214,7 @@ static void run(uint64_t seed, const struct model_limits *limits)
 		lab_step(w.lab, chance(&w, 5) ? 4 * NSEC_PER_SEC : NSEC_PER_SEC);
 		check(&w, limits);
 		check_workloads(w.lab->s, limits);
+		check_attribution(&w);
 	}
 	assert_near(w.lab->s->agent[AGENT_DROPPED_EXITED], 0, 0);
 	lab_free(w.lab);

@@ -51,10 +51,42 @@ static void a_workload_has_the_owner_that_was_said(void **state)
 	assert_string_equal(lab_workload(lab, "box")->owner->namespace, "team");
 	assert_int_equal(lab_workload(lab, "box")->owner->source, WORSE);
 	assert_true(lab->s->sources[WORSE].in_use);
-	/* The next table has it no more: it takes the place of all of the one before. */
+	/* It takes the place of all of the one before; but a workload outlives the files of its pod. */
 	assert_int_equal(model_set_owners(lab->model, WORSE, rows, 1), 0);
 	step(lab);
-	assert_null(lab_workload(lab, "box")->owner);
+	assert_string_equal(lab_workload(lab, "box")->owner->pod, "mine");
+	assert_int_equal(model_set_owners(lab->model, WORSE, NULL, 0), 0);
+	step(lab);
+	assert_string_equal(lab_workload(lab, "box")->owner->pod, "mine");
+	/* Its container's name, too, though its pod is still there. */
+	strcpy(rows[1].container, "main");
+	assert_int_equal(model_set_owners(lab->model, WORSE, rows, 2), 0);
+	rows[1] = owner(WORKLOAD_POD, "uid-1", "mine");
+	assert_int_equal(model_set_owners(lab->model, WORSE, rows, 2), 0);
+	step(lab);
+	assert_string_equal(lab_workload(lab, "box")->owner->container, "main");
+	/* Until somebody knows better. */
+	rows[1] = owner(WORKLOAD_CONTAINER, "box", "renamed");
+	assert_int_equal(model_set_owners(lab->model, WORSE, rows, 2), 0);
+	step(lab);
+	assert_string_equal(lab_workload(lab, "box")->owner->pod, "renamed");
+	assert_int_equal(lab->s->sources[WORSE].dropped, 0);
+}
+
+/* Known by its pod, on two devices: kept once. */
+static void an_owner_by_the_pod_is_kept(void **state)
+{
+	struct lab *lab = *state;
+	struct owner row = owner(WORKLOAD_POD, "uid-1", "mine");
+
+	lab_process(lab, lab_gpu(lab, 1), 7);
+	step(lab);
+	assert_int_equal(model_set_owners(lab->model, WORSE, &row, 1), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(model_set_owners(lab->model, WORSE, NULL, 0), 0);
+		step(lab);
+		assert_string_equal(lab_workload(lab, "box")->owner->pod, "mine");
+	}
 }
 
 static void known_before_the_workload_or_by_its_pod(void **state)
@@ -136,9 +168,13 @@ int main(void)
 {
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, lab_setup, lab_teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(a_workload_has_the_owner_that_was_said), CASE(known_before_the_workload_or_by_its_pod),
-		CASE(of_two_sources_the_better_one_counts),   CASE(strings_end_and_are_utf_8),
-		CASE(what_does_not_fit_is_counted),           CASE(a_snapshot_keeps_what_it_refers_to),
+		CASE(a_workload_has_the_owner_that_was_said),
+		CASE(an_owner_by_the_pod_is_kept),
+		CASE(known_before_the_workload_or_by_its_pod),
+		CASE(of_two_sources_the_better_one_counts),
+		CASE(strings_end_and_are_utf_8),
+		CASE(what_does_not_fit_is_counted),
+		CASE(a_snapshot_keeps_what_it_refers_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

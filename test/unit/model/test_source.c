@@ -325,7 +325,7 @@ static void an_error_that_three_sources_report_is_one(void **state)
 
 	lab_event(lab, lab_gpu(lab, 0), 79);
 	lab_step(lab, SECOND);
-	model_kmsg_xid(lab->model, "00000000:01:00.0", 79, clock_boot_ns(), 0);
+	lab_kmsg(lab->model, "00000000:01:00.0", 79, clock_boot_ns(), 0);
 	lab_event(lab, lab_gpu(lab, 0), 79);
 	lab_step_of(lab, SECOND_SOURCE, SECOND);
 	assert_int_equal(lab->s->xids_n, 1);

@@ -109,6 +109,8 @@ static void places_are_used_again(void **state)
 
 		snprintf(id, sizeof(id), "job%u", i);
 		run(lab, 1 + i % 2, id);
+		/* another process: one process stays in its first workload */
+		lab_exists(lab, 1 + i % 2, 1000 + i, WORKLOAD_CONTAINER, id);
 		lab_step(lab, NSEC_PER_SEC);
 	}
 	assert_int_equal(lab->s->workloads_n, WORKLOADS + 1);

@@ -34,7 +34,7 @@ static void driver(struct lab *lab, uint32_t code, unsigned events, int64_t ns)
 
 static void kernel(struct lab *lab, uint32_t code)
 {
-	model_kmsg_xid(lab->model, BUS, code, clock_boot_ns(), 0);
+	lab_kmsg(lab->model, BUS, code, clock_boot_ns(), 0);
 }
 
 static void each_source_alone_is_counted(void **state)
@@ -78,6 +78,68 @@ static void the_driver_first_then_the_kernel_is_one(void **state)
 	assert_int_equal(count(lab, 79), 2);
 }
 
+static const struct xid_event *event(struct lab *lab, uint64_t number)
+{
+	lab_wait(lab, 0);
+	for (uint32_t i = 0; i < lab->s->xid_events_n; i++)
+		if (lab->s->xid_events[i].number == number)
+			return &lab->s->xid_events[i];
+	return NULL;
+}
+
+/* One event has what each source knows. */
+static void events_have_what_every_source_says(void **state)
+{
+	struct lab *lab = *state;
+	const struct xid_record record = { .pci_bus_id = BUS,
+					   .code = 79,
+					   .gi = UINT32_MAX,
+					   .ci = UINT32_MAX,
+					   .boot_ns = clock_boot_ns(),
+					   .text = "pid=5, name=python, gone" };
+	const struct xid_event *e;
+	int64_t real_ns;
+
+	driver(lab, 0, 0, SECOND);
+	lab_event(lab, lab_gpu(lab, 0), 79);
+	lab->reading->events[0].gi = 1;
+	lab->reading->events[0].ci = 0;
+	lab_step(lab, SECOND);
+	e = event(lab, 1);
+	assert_non_null(e);
+	assert_int_equal(e->sources, 1u << SOURCE_NVML);
+	assert_string_equal(e->text, "");
+	real_ns = e->real_ns;
+	model_kmsg_xid(lab->model, &record);
+	e = event(lab, 1);
+	assert_int_equal(e->sources, 1u << SOURCE_NVML | 1u << SOURCE_KMSG);
+	assert_int_equal(e->gi, 1);
+	assert_int_equal(e->ci, 0);
+	assert_int_equal(e->entity, 0);
+	assert_string_equal(e->text, "pid=5, name=python, gone");
+	assert_true(e->real_ns < real_ns); /* the log knows when */
+	assert_null(event(lab, 2));
+	driver(lab, 31, 1, SECOND);
+	e = event(lab, 2);
+	assert_int_equal(e->code, 31);
+	assert_int_equal(e->gi, UINT32_MAX);
+}
+
+static void events_are_the_newest(void **state)
+{
+	struct lab *lab = *state;
+
+	driver(lab, 0, 0, SECOND);
+	for (unsigned i = 0; i < 300; i++)
+		kernel(lab, i);
+	lab_wait(lab, 0);
+	assert_int_equal(lab->s->xid_events_n, 256);
+	for (uint32_t i = 0; i < 256; i++) {
+		assert_int_equal(lab->s->xid_events[i].number, 45 + i);
+		assert_int_equal(lab->s->xid_events[i].code, 44 + i);
+	}
+}
+
 static void several_match_one_by_one(void **state)
 {
 	struct lab *lab = *state;
@@ -100,7 +162,7 @@ static void another_code_or_gpu_or_time_is_another_error(void **state)
 	driver(lab, 48, 1, SECOND);
 	assert_int_equal(count(lab, 79), 1);
 	assert_int_equal(count(lab, 48), 1);
-	model_kmsg_xid(lab->model, "00000000:09:00.0", 48, clock_boot_ns(), 0);
+	lab_kmsg(lab->model, "00000000:09:00.0", 48, clock_boot_ns(), 0);
 	assert_int_equal(count(lab, 48), 1);
 	assert_int_equal(lab->s->xids_n, 3);
 	assert_int_equal(lab->s->xids[2].entity, READING_NONE);
@@ -146,11 +208,11 @@ static void the_time_last_seen_is_the_records(void **state)
 	int64_t now = clock_real_ns();
 
 	driver(lab, 0, 0, SECOND);
-	model_kmsg_xid(lab->model, BUS, 31, clock_boot_ns() - 40 * SECOND, 0);
+	lab_kmsg(lab->model, BUS, 31, clock_boot_ns() - 40 * SECOND, 0);
 	assert_int_equal(count(lab, 31), 1);
 	assert_int_equal(lab->s->xids[0].last_real_ns, now + SECOND - 40 * SECOND);
 	/* A clock ahead of ours does not make it tomorrow's. */
-	model_kmsg_xid(lab->model, BUS, 31, clock_boot_ns() + 40 * SECOND, 0);
+	lab_kmsg(lab->model, BUS, 31, clock_boot_ns() + 40 * SECOND, 0);
 	assert_int_equal(count(lab, 31), 2);
 	assert_int_equal(lab->s->xids[0].last_real_ns, clock_real_ns());
 }
@@ -169,7 +231,7 @@ static void codes_are_bounded(void **state)
 			char bus[32];
 
 			snprintf(bus, sizeof(bus), "00000001:%02X:00.0", gpu);
-			model_kmsg_xid(lab->model, bus, code, clock_boot_ns(), 0);
+			lab_kmsg(lab->model, bus, code, clock_boot_ns(), 0);
 		}
 	lab_wait(lab, 0);
 	assert_int_equal(lab->s->xids_n, 1024);
@@ -244,6 +306,8 @@ int main(void)
 		CASE(the_kernel_first_then_the_driver_is_one),
 		CASE(the_driver_first_then_the_kernel_is_one),
 		CASE(several_match_one_by_one),
+		CASE(events_have_what_every_source_says),
+		CASE(events_are_the_newest),
 		CASE(another_code_or_gpu_or_time_is_another_error),
 		CASE(a_late_reading_still_matches),
 		CASE(the_window_follows_the_period),

@@ -54,8 +54,8 @@ static void counts_survive_a_restart(void **state)
 
 	assert_false(model_xids_dirty(lab->model));
 	for (uint64_t sequence = 10; sequence < 13; sequence++)
-		model_kmsg_xid(lab->model, BUS, 79, clock_boot_ns(), sequence);
-	model_kmsg_xid(lab->model, "0000000A:02:00.0", 31, clock_boot_ns(), 20);
+		lab_kmsg(lab->model, BUS, 79, clock_boot_ns(), sequence);
+	lab_kmsg(lab->model, "0000000A:02:00.0", 31, clock_boot_ns(), 20);
 	assert_true(model_xids_dirty(lab->model));
 	assert_int_equal(model_xids_save(lab->model, path), 0);
 	assert_false(model_xids_dirty(lab->model));
@@ -70,11 +70,11 @@ static void counts_survive_a_restart(void **state)
 	 * not.
 	 */
 	for (uint64_t sequence = 10; sequence < 13; sequence++)
-		model_kmsg_xid(next->model, BUS, 79, clock_boot_ns(), sequence);
-	model_kmsg_xid(next->model, "0000000A:02:00.0", 31, clock_boot_ns(), 20);
+		lab_kmsg(next->model, BUS, 79, clock_boot_ns(), sequence);
+	lab_kmsg(next->model, "0000000A:02:00.0", 31, clock_boot_ns(), 20);
 	assert_int_equal(find(next, 79)->count, 3);
 	assert_false(model_xids_dirty(next->model));
-	model_kmsg_xid(next->model, BUS, 79, clock_boot_ns(), 21);
+	lab_kmsg(next->model, BUS, 79, clock_boot_ns(), 21);
 	assert_int_equal(find(next, 79)->count, 4);
 	lab_free(next);
 }
@@ -95,7 +95,7 @@ static void counts_of_another_boot_are_forgotten(void **state)
 		   " 79 3 5\nend\n");
 	assert_int_equal(model_xids_load(lab->model, path), 0);
 	assert_null(find(lab, 79));
-	model_kmsg_xid(lab->model, BUS, 79, clock_boot_ns(), 5);
+	lab_kmsg(lab->model, BUS, 79, clock_boot_ns(), 5);
 	assert_int_equal(find(lab, 79)->count, 1);
 }
 
@@ -139,7 +139,7 @@ static void a_damaged_file_is_set_aside(void **state)
 	write_text("something else\n");
 	assert_int_equal(model_xids_load(lab->model, path), -EBADMSG);
 	/* Counting goes on, and the next save makes a good file. */
-	model_kmsg_xid(lab->model, BUS, 79, clock_boot_ns(), 5);
+	lab_kmsg(lab->model, BUS, 79, clock_boot_ns(), 5);
 	assert_int_equal(model_xids_save(lab->model, path), 0);
 	assert_int_equal(model_xids_load(lab->model, path), 0);
 	assert_int_equal(find(lab, 79)->count, 1);
@@ -165,7 +165,7 @@ static void the_most_there_can_be_fits(void **state)
 			char bus[32];
 
 			snprintf(bus, sizeof(bus), "FFFFFFFF:%02X:1F.7", 0xf0 + gpu);
-			model_kmsg_xid(lab->model, bus, 4294967200u + code, clock_boot_ns(), UINT64_MAX);
+			lab_kmsg(lab->model, bus, 4294967200u + code, clock_boot_ns(), UINT64_MAX);
 		}
 	lab_wait(lab, 0);
 	assert_int_equal(lab->s->xids_n, 1024);
@@ -187,9 +187,9 @@ static void a_run_that_could_not_read_the_log_is_not_counted_twice(void **state)
 	clock_advance(10 * NSEC_PER_SEC);
 	/* The next may read the log, where it is on record. */
 	assert_int_equal(model_xids_load(next->model, path), 0);
-	model_kmsg_xid(next->model, BUS, 79, clock_boot_ns() - 10 * NSEC_PER_SEC, 400);
+	lab_kmsg(next->model, BUS, 79, clock_boot_ns() - 10 * NSEC_PER_SEC, 400);
 	assert_int_equal(find(next, 79)->count, 1);
-	model_kmsg_xid(next->model, BUS, 79, clock_boot_ns(), 401);
+	lab_kmsg(next->model, BUS, 79, clock_boot_ns(), 401);
 	assert_int_equal(find(next, 79)->count, 2);
 	lab_free(next);
 }

@@ -125,23 +125,19 @@ static void bit_error_ratios_are_decoded(void **state)
 	assert_near(VALUE(0, NVLINK_LINK_BER_EFFECTIVE), 3e-12, 1e-20);
 }
 
-static void corrected_blocks_are_summed_by_severity(void **state)
+static void corrected_blocks_are_told_apart(void **state)
 {
 	(void)state;
 	fake_field(&fake.gpus[0], LINK_COUNT, 0, 1);
 	for (uint32_t bin = 0; bin < 16; bin++)
 		fake_field(&fake.gpus[0], NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0 + bin, 0, 100 + bin);
-	for (unsigned i = 0; i < 2; i++) {
-		pass_after(20000);
-		assert_near(VALUE(0, NVLINK_LINK_FEC_NONE), 100, 0);
-		assert_near(VALUE(0, NVLINK_LINK_FEC_LIGHT), 101 + 102 + 103, 0);
-		assert_near(VALUE(0, NVLINK_LINK_FEC_HEAVY), 12 * 100 + (4 + 15) * 6, 0);
-	}
-	/* A sum that lacks a part is none. */
-	fake.gpus[0].fields[6].result = NVML_ERROR_UNKNOWN;
 	pass_after(20000);
-	assert_int_equal(PRESENCE(0, NVLINK_LINK_FEC_HEAVY), PRESENCE_FAILED);
-	assert_near(VALUE(0, NVLINK_LINK_FEC_LIGHT), 101 + 102 + 103, 0);
+	for (uint32_t bin = 0; bin < 16; bin++)
+		assert_near((&VALUE(0, NVLINK_LINK_FEC_0))[bin * NVLINKS_MAX], 100 + bin, 0);
+	fake.gpus[0].fields[6].result = NVML_ERROR_UNKNOWN; /* the first is the number of links */
+	pass_after(20000);
+	assert_int_equal(PRESENCE(0, NVLINK_LINK_FEC_5), PRESENCE_FAILED);
+	assert_int_equal(PRESENCE(0, NVLINK_LINK_FEC_6), PRESENCE_PRESENT);
 }
 
 static void retransmission_is_read_from_the_ports(void **state)
@@ -216,7 +212,7 @@ static void every_field_of_the_table_is_asked(void **state)
 		if (nvml_columns[row].field)
 			assert_true(gpu->field_asked[nvml_columns[row].field] > 0);
 	/* The last of what the reader asks beyond the table. */
-	assert_true(gpu->field_asked[NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15] > 0);
+	assert_true(gpu->field_asked[NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER] > 0);
 }
 
 /*
@@ -259,7 +255,7 @@ int main(void)
 		TEST(links_are_asked_as_many_as_there_are),
 		TEST(newer_links_count_in_bytes_and_are_summed),
 		TEST(bit_error_ratios_are_decoded),
-		TEST(corrected_blocks_are_summed_by_severity),
+		TEST(corrected_blocks_are_told_apart),
 		TEST(retransmission_is_read_from_the_ports),
 		TEST(pcie_bytes_come_round),
 		TEST(scopes_are_not_believed),

@@ -75,13 +75,13 @@ static void what_sinks_lose_is_shown(_unused_ void **state)
 	assert_int_equal(pipeline_new(NULL, &config, &pipeline, &unnamed), 0);
 	assert_int_equal(event_sinks_add(&events, pipeline_event_sink(pipeline)), 0);
 	event_sinks_event(&events, &event, sizeof(event));
-	assert_int_equal(pipeline_overflows(pipeline, &events), 0);
+	assert_int_equal(pipeline_not_taken(pipeline, &events), 0);
 	assert_int_equal(event_sinks_add(&events, &full), 0);
 	assert_int_equal(span_sinks_add(pipeline_span_sinks(pipeline), &span_sink), 0);
 	for (int i = 0; i < 3; i++)
 		event_sinks_event(&events, &event, sizeof(event));
 	span_sink.sink.lost = 4;
-	assert_int_equal(pipeline_overflows(pipeline, &events), 7);
+	assert_int_equal(pipeline_not_taken(pipeline, &events), 7);
 	pipeline_free(pipeline);
 }
 

@@ -26,7 +26,7 @@ static void no_names_without_a_loop(_unused_ void **state)
 static void all_or_nothing_is_asked(_unused_ void **state)
 {
 	struct pipeline pipeline = { .config.name_kernels = true };
-	struct cuda_ops ops = pipeline_cuda_ops;
+	struct cuda_ops ops = { .environment = pipeline_environment };
 	sd_event *event;
 
 	assert_true(pipeline_symbols(&pipeline, NULL, &ops) < 0);

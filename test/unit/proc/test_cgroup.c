@@ -56,7 +56,7 @@ static const struct {
 	  UID },
 	/* a runtime whose driver is set up wrongly */
 	{ "0::/system.slice/kubepods-burstable-pod" UID_ ".slice:cri-containerd:" HEX "\n",
-	  PROC_CGROUP_CONTAINER, HEX, "" },
+	  PROC_CGROUP_CONTAINER, HEX, UID },
 	/* without Kubernetes */
 	{ "0::/docker/" HEX "\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/system.slice/docker-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
@@ -89,7 +89,45 @@ static const struct {
 	{ "0::/system.slice/slurmstepd.scope/system\n", PROC_CGROUP_UNIT, "slurmstepd.scope", "" },
 	{ "0::/user.slice/job_17/step_0\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/slurm/job_17x\n", PROC_CGROUP_NONE, "", "" },
+	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/slurm/uid_0/job_7/step_0\n",
+	  PROC_CGROUP_UNIT, "user@1000.service", "" },
+	/* as Slurm 22.05 and Podman 4.3 make them on v1, without systemd */
+	{ "8:pids:/\n6:freezer:/slurm_vm/uid_0/job_1/step_batch\n4:memory:/process_api/"
+	  "b2318b4e062a19776f88b13247e7c4a9\n0::/\n",
+	  PROC_CGROUP_JOB, "1", "" },
+	{ "9:name=systemd:/libpod_parent/libpod-" HEX "\n8:pids:/libpod_parent/libpod-" HEX
+	  "\n0::/libpod_parent/libpod-" HEX "\n",
+	  PROC_CGROUP_CONTAINER, HEX, "" },
+	/* HTCondor: v1, v2, another execute folder, one of a user's */
+	{ "6:memory:/htcondor/condor_var_lib_condor_execute_slot1_2@node7.example.org\n", PROC_CGROUP_JOB,
+	  "slot1_2@node7.example.org", "" },
+	{ "0::/system.slice/htcondor/condor_var_lib_condor_execute_slot1_23@node7\n", PROC_CGROUP_JOB,
+	  "slot1_23@node7", "" },
+	{ "0::/system.slice/condor.service/htcondor/condor_scratch_slots_slot3@node7\n", PROC_CGROUP_JOB,
+	  "slot3@node7", "" },
+	{ "0::/system.slice/condor.service\n", PROC_CGROUP_UNIT, "condor.service", "" },
+	{ "0::/system.slice/condor_slotless.service\n", PROC_CGROUP_UNIT, "condor_slotless.service", "" },
+	/* LSF */
+	{ "10:cpuset:/lsf/cluster1/job.2022.11241.1543343893\n", PROC_CGROUP_JOB, "2022", "" },
+	{ "0::/lsf/cluster1/job.42[3].77.1543343893\n", PROC_CGROUP_JOB, "42[3]", "" },
+	{ "0::/lsf/cluster1/job.x\n", PROC_CGROUP_NONE, "", "" },
+	/* PBS Pro and OpenPBS, v1 and v2, by systemd's slices; Torque */
+	{ "9:memory:/pbs_jobs.service/jobid/2404743.opbs\n", PROC_CGROUP_JOB, "2404743.opbs", "" },
+	{ "0::/pbs_jobs.service/jobs/12345.gadi-pbs\n", PROC_CGROUP_JOB, "12345.gadi-pbs", "" },
+	{ "0::/pbs_jobs.service/jobid/12345[7].pbs.example.org/sub\n", PROC_CGROUP_JOB,
+	  "12345[7].pbs.example.org", "" },
+	{ "3:cpuset:/pbspro.slice/pbspro-15.my\\x2dserver.slice\n", PROC_CGROUP_JOB, "15.my-server", "" },
+	{ "3:cpuset:/pbspro.slice/pbspro-15\\x5b2\\x5d.server.slice\n", PROC_CGROUP_JOB, "15[2].server", "" },
+	{ "3:cpuset:/pbspro.slice/pbspro-15\\x2fserver.slice\n", PROC_CGROUP_NONE, "", "" },
+	{ "3:cpuset:/pbspro/15.server\n", PROC_CGROUP_JOB, "15.server", "" },
+	{ "5:devices:/torque/8.head.cluster\n", PROC_CGROUP_JOB, "8.head.cluster", "" },
+	{ "0::/pbs_jobs.service\n", PROC_CGROUP_UNIT, "pbs_jobs.service", "" },
+	/* v1: only one controller knows the job, below the container of the whole node */
+	{ "5:memory:/docker/" HEX "\n4:devices:/docker/" HEX "/slurm/uid_0/job_2/step_0/task_0\n",
+	  PROC_CGROUP_JOB, "2", "" },
 	/* systemd */
+	{ "0::/user.slice/user-1000.slice\n", PROC_CGROUP_UNIT, "user-1000.slice", "" },
+	{ "0::/user.slice/user-x.slice\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/system.slice/ollama.service\n", PROC_CGROUP_UNIT, "ollama.service", "" },
 	{ "0::/system.slice/containerd.service/sub/tree\n", PROC_CGROUP_UNIT, "containerd.service", "" },
 	{ "0::/user.slice/user-1000.slice/session-3.scope\n", PROC_CGROUP_UNIT, "session-3.scope", "" },
@@ -126,6 +164,44 @@ static void layouts(_unused_ void **state)
 		    !STRV_EQ(cgroup.pod_uid, cases[i].pod))
 			fail_msg("%s: kind %d, id %s, pod %s", cases[i].text, cgroup.kind, cgroup.id,
 				 cgroup.pod_uid);
+	}
+}
+
+static void jobs_have_steps(_unused_ void **state)
+{
+	static const struct {
+		const char *text;
+		enum proc_job_manager manager;
+		const char *id, *step;
+	} jobs[] = {
+		{ "8:memory:/slurm/uid_1000/job_4242/step_0/task_0\n", PROC_JOB_SLURM, "4242", "0" },
+		{ "10:devices:/slurm/uid_2101171/job_280678/step_interactive/task_0\n", PROC_JOB_SLURM,
+		  "280678", "interactive" },
+		{ "0::/system.slice/node7_slurmstepd.scope/job_17/step_batch/user/task_special\n",
+		  PROC_JOB_SLURM, "17", "batch" },
+		{ "0::/system.slice/slurmstepd.scope/job_1392969/step_0/user/task_0\n", PROC_JOB_SLURM,
+		  "1392969", "0" },
+		{ "0::/system.slice/slurmstepd.scope/job_17\n", PROC_JOB_SLURM, "17", "" },
+		/* a container in a job, by one controller or by two */
+		{ "0::/system.slice/slurmstepd.scope/job_17/step_2/docker/" HEX "\n", PROC_JOB_SLURM, "17",
+		  "2" },
+		{ "5:memory:/system.slice/docker-" HEX ".scope\n4:devices:/slurm/uid_0/job_2/step_0\n",
+		  PROC_JOB_SLURM, "2", "0" },
+		{ "6:memory:/htcondor/condor_var_lib_condor_execute_slot1_2@node7\n", PROC_JOB_HTCONDOR,
+		  "slot1_2@node7", "" },
+		{ "10:cpuset:/lsf/cluster1/job.2022.11241.1543343893\n", PROC_JOB_LSF, "2022", "" },
+		{ "9:memory:/pbs_jobs.service/jobid/2404743.opbs\n", PROC_JOB_PBS, "2404743.opbs", "" },
+		{ "0::/system.slice/cron.service\n", PROC_JOB_NONE, "", "" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(jobs); i++) {
+		struct proc_cgroup cgroup;
+
+		proc_cgroup_parse(jobs[i].text, strlen(jobs[i].text), &cgroup);
+		if (cgroup.job.manager != jobs[i].manager || !STRV_EQ(cgroup.job.id, jobs[i].id) ||
+		    !STRV_EQ(cgroup.job.step, jobs[i].step))
+			fail_msg("%s: manager %d, job %s, step %s", jobs[i].text, cgroup.job.manager,
+				 cgroup.job.id, cgroup.job.step);
 	}
 }
 
@@ -167,6 +243,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layouts),
+		cmocka_unit_test(jobs_have_steps),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(names_are_cut_and_made_utf8),
 	};

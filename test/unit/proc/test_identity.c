@@ -53,11 +53,13 @@ static void a_whole_process(_unused_ void **state)
 	struct process_id id = { 0 };
 
 	write_text("stat", "4711 (python3)" REST);
-	write_text("status", "Name:\tpython3\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n");
+	write_text("status", "Name:\tpython3\nUmask:\t0022\nUid:\t1000\t0\t0\t0\nGid:\t5\t5\t5\t5\n"
+			     "NStgid:\t4711\t88\t12\nNSpid:\t4711\t88\t13\n");
 	write_text("cgroup", "0::/system.slice/slurmstepd.scope/job_17/step_0\n");
 	assert_int_equal(proc_identify(root, PID, &identity), 0);
 	assert_int_equal(identity.id.start_ticks, 987654);
 	assert_int_equal(identity.uid, 1000);
+	assert_int_equal(identity.ns_pid, 12);
 	assert_string_equal(identity.comm, "python3");
 	assert_int_equal(identity.cgroup.kind, PROC_CGROUP_JOB);
 	assert_string_equal(identity.cgroup.id, "17");

@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 #include "base/macro.h"
+#include "kubelet/serve.h"
+#include "owners/serve.h"
 #include "reader/roles.h"
 #include "serve/address.h"
 #include "web/web.h"
@@ -180,16 +182,19 @@ static bool serves(void)
 
 /* ---- who may what ---- */
 
-enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8 };
+enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8, OWNERS = 16, KUBELET = 32 };
 
 static const struct {
 	unsigned process;
-	const char *role; /* NULL: gpusonde-web */
+	const char *role; /* of gpusonde-reader */
+	const struct confinement *confinement; /* of another program */
 } processes[] = {
-	{ WEB, NULL },
-	{ FILES, "files" },
-	{ SITES, "sites" },
-	{ SYMBOLS, "symbols" },
+	{ WEB, NULL, &web_confinement },
+	{ FILES, "files", NULL },
+	{ SITES, "sites", NULL },
+	{ SYMBOLS, "symbols", NULL },
+	{ OWNERS, NULL, &owners_confinement },
+	{ KUBELET, NULL, &kubelet_confinement },
 };
 
 static bool does(const struct confinement *confinement, bool (*attempt)(void))
@@ -216,7 +221,7 @@ static unsigned who(bool (*attempt)(void))
 
 	for (size_t i = 0; i < ARRAY_SIZE(processes); i++)
 		if (does(processes[i].role ? &reader_role_find(processes[i].role)->confinement :
-					     &web_confinement,
+					     processes[i].confinement,
 			 attempt))
 			found |= processes[i].process;
 	return found;
@@ -258,12 +263,12 @@ static void needs_confinement(void)
 
 /* Attempt, and those that may. */
 #define ATTEMPTS(X)                                                                                   \
-	X(opens_a_file, FILES | SYMBOLS)                                                              \
-	X(opens_a_file_of_root, geteuid() == 0 ? FILES | SYMBOLS : 0)                                 \
+	X(opens_a_file, FILES | SYMBOLS | OWNERS | KUBELET)                                           \
+	X(opens_a_file_of_root, geteuid() == 0 ? FILES | SYMBOLS | OWNERS | KUBELET : 0)              \
 	X(creates_a_file, 0)                                                                          \
 	X(writes_to_a_file, 0)                                                                        \
 	X(writes_to_a_mapped_file, WEB | SYMBOLS)                                                     \
-	X(lists_a_folder, FILES | SYMBOLS)                                                            \
+	X(lists_a_folder, FILES | SYMBOLS | OWNERS | KUBELET)                                         \
 	X(connects, 0)                                                                                \
 	X(listens_elsewhere, 0)                                                                       \
 	X(signals_the_agent, 0)                                                                       \

@@ -217,7 +217,8 @@ static void test_abstract_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),         cmocka_unit_test(test_refuse),
+		cmocka_unit_test(test_parse),
+		cmocka_unit_test(test_refuse),
 		cmocka_unit_test(test_tcp_taken),
 		cmocka_unit_test(test_tcp_text),
 		cmocka_unit_test(test_unix_mode_and_stale_file),

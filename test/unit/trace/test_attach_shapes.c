@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <linux/auxvec.h>
 #include <unistd.h>
 
 #include "base/macro.h"
@@ -452,46 +457,85 @@ static void batches_are_added_up(void **state)
 
 /* ---- the environment ---- */
 
-/* The C library reads them, which brings them into memory: until then, they may be on disk only. */
-static int read_strings(uint64_t a, uint64_t b, _unused_ uint64_t c, _unused_ uint64_t d, _unused_ uint64_t e,
-			_unused_ uint64_t f)
+enum { MANY = 8192 }; /* variables that are looked at: ENVIRON_CHUNKS times ENVIRON_CHUNK */
+
+static void change_variables(_unused_ void *userdata)
 {
-	return strlen(pointer(a)) + strlen(pointer(b)) == 0;
+	static char order[] = "CUDA_DEVICE_ORDER=PCI_BUS_ID";
+	static char name[MANY + 1][24];
+	static char long_value[5000];
+
+	/*
+	 * A child of fork() has no page of a file before it touches it, and the kernel side waits for none. A
+	 * program that loads libcuda has looked up symbols.
+	 */
+	if (!dlsym(RTLD_DEFAULT, "environ"))
+		_exit(EXIT_FAILURE);
+	(void)*(volatile char *)getauxval(AT_PHDR);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	traced_outer(0, 0, 0, 0, 0, 0);
+	setenv("CUDA_VISIBLE_DEVICE", "9", 1);
+	setenv("CUDA_VISIBLE_DEVICES_", "9", 1);
+	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
+	putenv(order);
+	traced_outer(0, 0, 0, 0, 0, 0);
+	memset(long_value, '7', sizeof(long_value) - 1);
+	setenv("CUDA_VISIBLE_DEVICES", long_value, 1);
+	unsetenv("CUDA_DEVICE_ORDER");
+	traced_outer(0, 0, 0, 0, 0, 0);
+	clearenv();
+	traced_outer(0, 0, 0, 0, 0, 0);
+	for (unsigned i = 0; i <= MANY; i++) {
+		snprintf(name[i], sizeof(name[i]), "V%u=", i);
+		putenv(name[i]);
+	}
+	setenv("CUDA_VISIBLE_DEVICES", "3", 1);
+	traced_outer(0, 0, 0, 0, 0, 0);
+	for (unsigned i = 0; i < 2 * TRACE_INITS_MAX; i++)
+		traced_outer(0, 0, 0, 0, 0, 0);
 }
 
-static void set_variables(_unused_ void *userdata)
+/* What getenv() would find at that moment, in any way that it was changed. */
+static void variables_that_select_devices(void **state)
 {
-	traced_setenv("HOME", "/", 1);
-	traced_setenv("CUDA_VISIBLE_DEVICE", "9", 1);
-	traced_setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
-	traced_setenv("CUDA_VISIBLE_DEVICES_", "9", 1);
-	traced_setenv("CUDA_VISIBLE_DEVICES", "GPU-1", 0);
-}
-
-static void the_variable_that_chooses_devices(void **state)
-{
+	static const struct {
+		uint64_t which, set;
+		uint32_t name_n;
+		const char *name;
+	} wanted[] = {
+		{ TRACE_VARIABLE_VISIBLE, TRACE_SET_NO, 0, "" },
+		{ TRACE_VARIABLE_ORDER, TRACE_SET_NO, 0, "" },
+		{ TRACE_VARIABLE_VISIBLE, TRACE_SET_YES, 3, "1,0" },
+		{ TRACE_VARIABLE_ORDER, TRACE_SET_YES, 10, "PCI_BUS_ID" },
+		{ TRACE_VARIABLE_VISIBLE, TRACE_SET_YES, 4999, "7777777" },
+		{ TRACE_VARIABLE_ORDER, TRACE_SET_NO, 0, "" },
+		{ TRACE_VARIABLE_VISIBLE, TRACE_SET_NO, 0, "" },
+		{ TRACE_VARIABLE_ORDER, TRACE_SET_NO, 0, "" },
+		{ TRACE_VARIABLE_VISIBLE, TRACE_SET_UNKNOWN, 0, "" },
+		{ TRACE_VARIABLE_ORDER, TRACE_SET_UNKNOWN, 0, "" },
+	};
 	struct tracing *tracing = tracing_of(state);
-	const struct trace_spec spec = { .op = TRACE_OP_SETENV,
-					 .shape = TRACE_SHAPE_SETENV,
-					 .flags = TRACE_SPEC_RETURNS };
-	const union tracing_event *first, *second;
+	const struct trace_spec spec = { .op = TRACE_OP_INIT, .flags = TRACE_SPEC_RETURNS };
+	const struct trace_name *event;
 	pid_t pid;
 
-	traced_body = read_strings;
-	tracing_attach(tracing, (const void *)traced_setenv, CALL, &spec);
-	assert_int_equal(traced_run(set_variables, NULL, &pid), 0);
+	tracing_attach(tracing, (const void *)traced_outer, CALL, &spec);
+	assert_int_equal(traced_run(change_variables, NULL, &pid), 0);
 	tracing_drain(tracing);
-	first = tracing_event(tracing, TRACE_EVENT_TEXT, CALL, pid, 0);
-	second = tracing_event(tracing, TRACE_EVENT_TEXT, CALL, pid, 1);
-	assert_non_null(first);
-	assert_non_null(second);
-	assert_null(tracing_event(tracing, TRACE_EVENT_TEXT, CALL, pid, 2));
-	assert_string_equal(first->text.text, "1,0");
-	assert_int_equal(first->header.flags, 0);
-	assert_string_equal(second->text.text, "GPU-1");
-	assert_int_equal(second->header.flags, TRACE_FLAG_KEEPS);
-	assert_int_equal(tracing_counters(tracing).unmatched, 0);
-	assert_int_equal(tracing_stat(tracing, pid, CALL).count, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(wanted); i++) {
+		const union tracing_event *any = tracing_event(tracing, TRACE_EVENT_NAME, CALL, pid, i);
+
+		assert_non_null(any);
+		event = &any->name;
+		assert_int_equal(event->header.op, TRACE_OP_INIT);
+		assert_int_equal(event->handle, wanted[i].which);
+		assert_int_equal(event->of, wanted[i].set);
+		assert_int_equal(event->name_n, wanted[i].name_n);
+		assert_int_equal(event->cut, 0);
+		assert_memory_equal(event->name, wanted[i].name, strlen(wanted[i].name));
+	}
+	assert_non_null(tracing_event(tracing, TRACE_EVENT_NAME, CALL, pid, TRACE_INITS_MAX * 2 - 1));
+	assert_null(tracing_event(tracing, TRACE_EVENT_NAME, CALL, pid, TRACE_INITS_MAX * 2));
 }
 
 int main(void)
@@ -511,7 +555,7 @@ int main(void)
 		TRACING_TEST(elements_of_bytes_and_a_depth_that_is_an_argument),
 		TRACING_TEST(an_extent_of_arrays_counts_elements),
 		TRACING_TEST(batches_are_added_up),
-		TRACING_TEST(the_variable_that_chooses_devices),
+		TRACING_TEST(variables_that_select_devices),
 	};
 
 	return cmocka_run_group_tests_name("attach_shapes", tests, NULL, NULL);

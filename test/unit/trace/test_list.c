@@ -37,10 +37,11 @@ static int note(const struct trace_listing *listing, void *userdata)
 static int list(const union image_file *file, const bool libraries[PROBE_LIBRARIES], struct seen *seen)
 {
 	_cleanup_close_ int fd = image_open(file, sizeof(*file));
-	struct site_rules rules;
+	struct site_query query = { 0 };
 
-	site_rules_default(file->image.header.e_machine, &rules);
-	return trace_list_sites(fd, libraries, &rules, note, seen);
+	memcpy(query.libraries, libraries, sizeof(query.libraries));
+	site_rules_default(file->image.header.e_machine, &query.rules);
+	return trace_list_sites(fd, &query, note, seen, NULL);
 }
 
 /* Only nops, but for what a test puts there. */
@@ -77,9 +78,43 @@ static void leaves_out_libraries_not_asked_for(_unused_ void **state)
 
 	init(&file);
 	image_add(&file, 1, "cudaMalloc", IMAGE_CODE_ADDRESS + 0xc0, 0x40);
-	image_add(&file, 1, "setenv", IMAGE_CODE_ADDRESS + 0x80, 0x40);
 	assert_int_equal(list(&file, driver, &seen), 0);
 	assert_int_equal(seen.n, 0);
+}
+
+/* What the user names comes after the functions of the table, and before newer versions of those. */
+static void lists_what_the_user_names(_unused_ void **state)
+{
+	struct site_query query = { .libraries = { [PROBE_CUDA] = true }, .users = LIBRARY_USER_BIT(1) };
+	union image_file file;
+	struct seen seen = { 0 };
+	_cleanup_close_ int fd = -1;
+	uint32_t more;
+
+	init(&file);
+	image_add(&file, 1, "cuInit", IMAGE_CODE_ADDRESS + 0x80, 0x10);
+	image_add(&file, 1, "foo_alias", IMAGE_CODE_ADDRESS + 0x80, 0x10);
+	image_add(&file, 1, "cuInit_v9", IMAGE_CODE_ADDRESS + 0x90, 0x10);
+	image_add(&file, 1, "foo_b", IMAGE_CODE_ADDRESS + 0xa0, 0x10);
+	image_add(&file, 0, "cuMemAlloc_v9", IMAGE_CODE_ADDRESS + 0xa0, 0x10);
+	image_add(&file, 1, "other", IMAGE_CODE_ADDRESS + 0xb0, 0x10);
+	image_add(&file, 0, "foo_a", IMAGE_CODE_ADDRESS + 0xa0, 0x10);
+	file.bytes[IMAGE_CODE_AT + 0x90] = file.bytes[IMAGE_CODE_AT + 0xa0] = 0x55;
+	fd = image_open(&file, sizeof(file));
+	/* The first does not apply to this file. */
+	library_set_user_text("libother.so:*; libfoo.so:foo_*,cuInit*");
+	site_rules_default(file.image.header.e_machine, &query.rules);
+	assert_int_equal(trace_list_sites(fd, &query, note, &seen, &more), 0);
+	library_set_user_text(NULL);
+	assert_int_equal(more, 0);
+	assert_int_equal(seen.n, 3);
+	assert_string_equal(seen.at[0].probe->symbol, "cuInit");
+	assert_int_equal(seen.at[0].user, 0);
+	assert_int_equal(seen.at[1].user, 2);
+	assert_int_equal(seen.at[1].file_offset, IMAGE_CODE_AT + 0x90);
+	assert_true(seen.at[1].site.chosen);
+	assert_int_equal(seen.at[2].user, 2);
+	assert_int_equal(seen.at[2].file_offset, IMAGE_CODE_AT + 0xa0);
 }
 
 /* One place, one probe, whichever table or name came first: calls would be counted twice. */
@@ -141,14 +176,15 @@ static void real_runtime_has_cheap_sites_only(_unused_ void **state)
 	static const char path[] = "/usr/local/cuda/lib64/libcudart.so";
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct seen seen = { 0 };
-	struct site_rules rules;
+	struct site_query query = { 0 };
 
 	if (fd < 0) {
 		print_message("# SKIP no %s: NVIDIA's runtime is not looked at\n", path);
 		skip();
 	}
-	site_rules_default(EM_X86_64, &rules);
-	assert_int_equal(trace_list_sites(fd, both, &rules, note, &seen), 0);
+	memcpy(query.libraries, both, sizeof(query.libraries));
+	site_rules_default(EM_X86_64, &query.rules);
+	assert_int_equal(trace_list_sites(fd, &query, note, &seen, NULL), 0);
 	assert_true(seen.n > 100);
 	assert_int_equal(seen.chosen, seen.n);
 #if defined(__x86_64__)
@@ -161,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_probed_functions_in_the_tables_order),
 		cmocka_unit_test(leaves_out_libraries_not_asked_for),
+		cmocka_unit_test(lists_what_the_user_names),
 		cmocka_unit_test(gives_aliases_one_site),
 		cmocka_unit_test(reads_no_further_than_the_function),
 		cmocka_unit_test(stops_when_told_and_refuses_other_files),

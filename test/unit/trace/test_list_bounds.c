@@ -57,11 +57,12 @@ static int list(enum slow_kind kind, unsigned n, struct seen *seen)
 	size_t size;
 	_cleanup_free_ uint8_t *bytes = slow_make(kind, n, &size);
 	_cleanup_close_ int fd = image_open(bytes, size);
-	struct site_rules rules;
+	struct site_query query = { 0 };
 
-	site_rules_default(EM_X86_64, &rules);
+	memcpy(query.libraries, driver, sizeof(query.libraries));
+	site_rules_default(EM_X86_64, &query.rules);
 	*seen = (struct seen){ 0 };
-	return trace_list_sites(fd, driver, &rules, see, seen);
+	return trace_list_sites(fd, &query, see, seen, NULL);
 }
 
 static int set_up(_unused_ void **state)

@@ -37,13 +37,12 @@ static int note(const struct trace_listing *listing, void *userdata)
 
 static struct seen list(const union image_file *file)
 {
-	static const bool both[PROBE_LIBRARIES] = { [PROBE_CUDA] = true, [PROBE_CUDART] = true };
+	struct site_query query = { .libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true } };
 	_cleanup_close_ int fd = image_open(file, sizeof(*file));
-	struct site_rules rules;
 	struct seen seen = { .n = 0 };
 
-	site_rules_default(EM_X86_64, &rules);
-	assert_int_equal(trace_list_sites(fd, both, &rules, note, &seen), 0);
+	site_rules_default(EM_X86_64, &query.rules);
+	assert_int_equal(trace_list_sites(fd, &query, note, &seen, NULL), 0);
 	return seen;
 }
 

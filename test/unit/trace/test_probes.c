@@ -96,8 +96,9 @@ static void rows_fit_their_library(void **state)
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++) {
 		const struct library *library = &probe_libraries[i];
 
-		assert_true(found[i]);
-		assert_true(*library->name && library->files[0]);
+		/* The user's rows are made while files are read. */
+		assert_int_equal(found[i], i != PROBE_USER);
+		assert_true(*library->name && (!library->files[0]) == (i == PROBE_USER));
 		assert_in_range(library->result, TRACE_RESULT_CUDA, TRACE_RESULT_NONE);
 		if (library->has_made_of)
 			assert_int_equal(probe_libraries[library->made_of].layer, library->layer);
@@ -115,15 +116,13 @@ static void files_are_recognised_by_name(void **state)
 	assert_int_equal(of_path("/usr/lib/libcuda.so.1"), LIBRARY_BIT(PROBE_CUDA));
 	assert_int_equal(of_path("libcuda.so"), LIBRARY_BIT(PROBE_CUDA));
 	assert_int_equal(of_path("/a/libcudart.so.12 (deleted)"), LIBRARY_BIT(PROBE_CUDART));
-	assert_int_equal(of_path("/lib/libc.so.6"), LIBRARY_BIT(PROBE_LIBC));
-	assert_int_equal(of_path("/lib/libc-2.31.so"), LIBRARY_BIT(PROBE_LIBC));
+	assert_int_equal(of_path("/lib/libc.so.6"), 0);
 	assert_int_equal(of_path("/libcuda.so.1/other"), 0);
 	assert_int_equal(of_path("/lib/libcuda.s"), 0);
 	assert_int_equal(of_path("/lib/libcap.so.2"), 0);
 	assert_int_equal(of_path("/"), 0);
 	assert_int_equal(of_path(""), 0);
 	assert_int_equal(library_of_path("/lib/libcuda.so.1", 8), 0); /* only so much of it */
-	assert_int_equal(library_companions(), LIBRARY_BIT(PROBE_LIBC));
 }
 
 static void dump(void)

@@ -289,36 +289,128 @@ static void no_helper_is_nobodys_fault(void **state)
 
 static void a_list_from_elsewhere_is_checked(void **state)
 {
-	const size_t size = sizeof(struct sites_answer) + 2 * sizeof(struct site_entry);
-	_cleanup_free_ struct sites_answer *made = calloc(1, size);
-	struct site_list *list = NULL;
+	static const char names[] = "foo\0bar"; /* with the last NUL */
+	const size_t list_size = sizeof(struct site_list) + 3 * sizeof(struct site_entry) + sizeof(names);
+	const size_t size = sizeof(struct sites_answer) + list_size;
+	_cleanup_free_ struct sites_answer *answer = calloc(1, size);
+	struct site_list *made = (struct site_list *)answer->part, *list = NULL;
+	struct sites_taken taken = { 0 };
+
+	(void)state;
+	assert_non_null(answer);
+	library_set_user_text("libfoo.so:foo,bar");
+	answer->size = (uint32_t)list_size;
+	made->n = 3;
+	made->names_n = sizeof(names);
+	made->at[0].flags = made->at[2].flags = SITE_ENTRY_USER;
+	memcpy((char *)&made->at[3], names, sizeof(names));
+	made->at[1].call = (uint16_t)(probes_n - 1);
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), 0);
+	assert_int_equal(list->n, 3);
+	assert_string_equal(site_list_names(list) + 4, "bar");
+	free(list);
+	assert_int_equal(sites_answer_take(&taken, answer, size - 1, &list), -EAGAIN);
+	sites_taken_done(&taken);
+	assert_int_equal(sites_answer_take(&taken, answer, 4, &list), -74);
+	made->n = UINT32_MAX / 16 + 2;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->n = 3;
+	made->at[0].flags = 0; /* a name too many */
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->at[0].flags = made->at[1].flags = SITE_ENTRY_USER; /* too few */
+	made->at[1].call = 0;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->at[1].flags = 0;
+	made->at[0].call = 1; /* the user has one probe */
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->at[0].call = 0;
+	memcpy((char *)&made->at[3], "\0foobar", sizeof(names)); /* a function without a name */
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	memcpy((char *)&made->at[3], names, sizeof(names));
+	answer->size--;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	answer->size = UINT32_MAX;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	answer->size = (uint32_t)list_size;
+	made->at[1].call = probes_n;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->at[1].call = 0;
+	made->at[1].class = SITE_CLASSES;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	made->at[1].class = SITE_REFUSED;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), 0);
+	free(list);
+	made->at[1].flags = SITE_ENTRY_CHOSEN;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	answer->error = 5;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -74);
+	answer->error = -2;
+	assert_int_equal(sites_answer_take(&taken, answer, size, &list), -2);
+	library_set_user_text(NULL);
+}
+
+/* One entry more than a helper lists of the user's functions, and one name that is too long. */
+static void a_list_of_the_users_is_bounded(void **state)
+{
+	const size_t n = SITE_LIST_USER_MAX + 1, names_n = 2 * n + USER_SYMBOL_MAX;
+	_cleanup_free_ struct site_list *made = calloc(1, sizeof(*made) + n * sizeof(made->at[0]) + names_n);
+	char *names;
 
 	(void)state;
 	assert_non_null(made);
-	made->n = 2;
-	made->at[1].call = (uint16_t)(probes_n - 1);
-	assert_int_equal(sites_answer_take(made, size, &list), 0);
-	assert_int_equal(list->n, 2);
-	free(list);
-	assert_int_equal(sites_answer_take(made, size - 1, &list), -74);
-	assert_int_equal(sites_answer_take(made, 4, &list), -74);
-	made->n = UINT32_MAX / 16 + 2;
-	assert_int_equal(sites_answer_take(made, size, &list), -74);
-	made->n = 2;
-	made->at[1].call = probes_n;
-	assert_int_equal(sites_answer_take(made, size, &list), -74);
-	made->at[1].call = 0;
-	made->at[1].class = SITE_CLASSES;
-	assert_int_equal(sites_answer_take(made, size, &list), -74);
-	made->at[1].class = SITE_REFUSED;
-	assert_int_equal(sites_answer_take(made, size, &list), 0);
-	free(list);
-	made->at[1].flags = SITE_ENTRY_CHOSEN;
-	assert_int_equal(sites_answer_take(made, size, &list), -74);
-	made->error = 5;
-	assert_int_equal(sites_answer_take(made, size, &list), -74);
-	made->error = -2;
-	assert_int_equal(sites_answer_take(made, size, &list), -2);
+	library_set_user_text("libfoo.so:foo,bar");
+	for (unsigned more = 0; more < 2; more++) {
+		made->n = SITE_LIST_USER_MAX + more;
+		for (size_t i = 0; i < made->n; i++)
+			made->at[i] = (struct site_entry){ .flags = SITE_ENTRY_USER };
+		made->names_n = 2 * made->n;
+		names = (char *)&made->at[made->n];
+		for (size_t i = 0; i < made->names_n; i++)
+			names[i] = i % 2 ? '\0' : 'a';
+		assert_int_equal(site_list_check(made, site_list_size(made)), more ? -74 : 0);
+	}
+	made->n = 1;
+	for (unsigned more = 0; more < 2; more++) {
+		made->names_n = USER_SYMBOL_MAX + more;
+		names = (char *)&made->at[1];
+		memset(names, 'a', made->names_n - 1);
+		names[made->names_n - 1] = '\0';
+		assert_int_equal(site_list_check(made, site_list_size(made)), more ? -74 : 0);
+	}
+	library_set_user_text(NULL);
+}
+
+/* In parts of any size, as the helper sends a long one. */
+static void a_list_comes_in_parts(void **state)
+{
+	const size_t entries = 5000,
+		     list_size = sizeof(struct site_list) + entries * sizeof(struct site_entry);
+	_cleanup_free_ struct site_list *made = calloc(1, list_size), *list = NULL;
+	struct sites_taken taken = { 0 };
+	enum { PART = 1000 };
+	_cleanup_free_ struct sites_answer *message = calloc(1, sizeof(*message) + PART);
+	size_t at = 0;
+	int r;
+
+	(void)state;
+	assert_true(made && message);
+	message->size = (uint32_t)list_size;
+	made->n = (uint32_t)entries;
+	made->at[entries - 1].offset = 42;
+	do {
+		size_t n = MIN(list_size - at, (size_t)PART);
+
+		memcpy(message->part, (const char *)made + at, n);
+		r = sites_answer_take(&taken, message, sizeof(*message) + n, &list);
+		at += n;
+	} while (r == -EAGAIN && at < list_size);
+	assert_int_equal(r, 0);
+	assert_int_equal(at, list_size);
+	assert_int_equal(list->at[entries - 1].offset, 42);
+	/* A part without a byte would go on for ever. */
+	assert_int_equal(sites_answer_take(&taken, message, sizeof(*message), &(struct site_list *){ NULL }),
+			 -74);
+	assert_null(taken.list);
 }
 
 static void areas_from_elsewhere_are_checked(void **state)
@@ -356,6 +448,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_helpers_are_lost_over, begin, end),
 		cmocka_unit_test_setup_teardown(no_helper_is_nobodys_fault, begin, end),
 		cmocka_unit_test(a_list_from_elsewhere_is_checked),
+		cmocka_unit_test(a_list_of_the_users_is_bounded),
+		cmocka_unit_test(a_list_comes_in_parts),
 		cmocka_unit_test(areas_from_elsewhere_are_checked),
 	};
 

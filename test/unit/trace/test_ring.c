@@ -63,16 +63,15 @@ static void on_record(const void *data, uint32_t size, void *userdata)
 	lab->events += ring_order_take(&lab->order, data, size) != NULL;
 }
 
-static struct trace_text event(uint64_t seq, uint16_t cpu, uint8_t type)
+static struct trace_call event(uint64_t seq, uint16_t cpu, uint8_t type)
 {
-	return (struct trace_text){ .header = { .seq = seq, .cpu = cpu, .type = type, .tgid = 7 },
-				    .text = "0,1" };
+	return (struct trace_call){ .header = { .seq = seq, .cpu = cpu, .type = type, .tgid = 7 } };
 }
 
 static void records_in_order(void **state)
 {
 	struct lab *lab = *state;
-	struct trace_text e = event(1, 0, TRACE_EVENT_LAUNCH);
+	struct trace_call e = event(1, 0, TRACE_EVENT_LAUNCH);
 
 	produce(lab, &e, sizeof(struct trace_launch), 0);
 	produce(lab, &e, sizeof(struct trace_call), BPF_RINGBUF_DISCARD_BIT);
@@ -82,6 +81,8 @@ static void records_in_order(void **state)
 	assert_int_equal(ring_drain(&lab->ring, on_record, lab), 2);
 	assert_int_equal(lab->events, 2);
 	assert_int_equal(lab->order.received, 2);
+	assert_int_equal(lab->order.by_type[TRACE_EVENT_LAUNCH], 2);
+	assert_int_equal(lab->order.by_type[TRACE_EVENT_CALL], 0);
 	assert_int_equal(lab->order.missing, 0);
 	/* the busy one stays */
 	assert_int_equal(lab->producer - lab->consumer, sizeof(struct trace_launch) + BPF_RINGBUF_HDR_SZ);
@@ -97,9 +98,9 @@ static void records_cut_in_two(void **state)
 	struct lab *lab = *state;
 
 	for (uint64_t seq = 1; seq <= 1000; seq++) {
-		struct trace_text e = event(seq, 1, TRACE_EVENT_TEXT);
+		struct trace_call e = event(seq, 1, TRACE_EVENT_CALL);
 
-		e.text[seq % TRACE_TEXT] = (char)seq;
+		e.size = seq;
 		produce(lab, &e, sizeof(e), 0);
 		assert_int_equal(ring_drain(&lab->ring, on_record, lab), 1);
 		assert_memory_equal(lab->last, &e, sizeof(e));
@@ -114,7 +115,7 @@ static void gaps(void **state)
 	static const uint64_t seqs[] = { 1, 2, 5, 4, 9 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(seqs); i++) {
-		struct trace_text e = event(seqs[i], 2, TRACE_EVENT_CALL);
+		struct trace_call e = event(seqs[i], 2, TRACE_EVENT_CALL);
 
 		produce(lab, &e, sizeof(struct trace_call), 0);
 	}
@@ -126,7 +127,7 @@ static void gaps(void **state)
 static void not_believed(void **state)
 {
 	struct lab *lab = *state;
-	struct trace_text e = event(1, 0, TRACE_EVENTS);
+	struct trace_call e = event(1, 0, TRACE_EVENTS);
 
 	produce(lab, &e, sizeof(e), 0); /* a type of tomorrow */
 	e = event(2, 0, TRACE_EVENT_NONE);
@@ -219,7 +220,7 @@ static void names_that_lie(void **state)
 static void lengths_that_lie(void **state)
 {
 	struct lab *lab = *state;
-	struct trace_text e = event(1, 0, TRACE_EVENT_CALL);
+	struct trace_call e = event(1, 0, TRACE_EVENT_CALL);
 
 	put_word(lab, 0, BYTES); /* longer than what was produced */
 	lab->producer = 512;

@@ -48,7 +48,6 @@ FUNCTION(traced_launch, CALL)
 FUNCTION(traced_launch_dim3, CALL)
 FUNCTION(traced_launch_config, CALL)
 FUNCTION(traced_malloc3d, CALL)
-FUNCTION(traced_setenv, CALL)
 
 struct attach_site traced_site(const void *code, uint16_t call)
 {

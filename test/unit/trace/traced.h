@@ -43,7 +43,6 @@ int traced_launch_dim3(const void *function, struct traced_dim3 grid, struct tra
 		       size_t shared, void *stream);
 int traced_launch_config(const struct traced_config *config, void *function, void **params, void **extra);
 int traced_malloc3d(struct traced_pitched *pitched, struct traced_extent extent);
-int traced_setenv(const char *name, const char *value, int overwrite);
 
 /* Where in the test's own executable code lies, and its bytes. */
 struct attach_site traced_site(const void *code, uint16_t call);

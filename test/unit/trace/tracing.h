@@ -21,7 +21,6 @@ union tracing_event {
 	struct trace_launch launch;
 	struct trace_call call;
 	struct trace_process process;
-	struct trace_text text;
 	struct trace_stat_new stat;
 	struct trace_name name;
 	char room[sizeof(struct trace_name) + TRACE_NAME_LARGE];

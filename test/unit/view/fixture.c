@@ -11,6 +11,8 @@
 static const int64_t now_real_ns = INT64_C(1790000000) * SECOND + 250000000; /* 2026-09-21T14:13:20.250Z */
 static const int64_t now_boot_ns = INT64_C(86400) * SECOND;
 
+enum { JOBS = 2 };
+
 static void *array(size_t n, size_t size)
 {
 	void *p = calloc(n + 1, size);
@@ -35,7 +37,10 @@ static struct snapshot *snapshot_new(uint32_t entities, uint32_t processes, uint
 	s->processes = array(processes, sizeof(*s->processes));
 	s->exited = array(exited, sizeof(*s->exited));
 	s->workloads = array(workloads, sizeof(*s->workloads));
+	s->jobs = array(JOBS, sizeof(*s->jobs));
 	s->xids = array(xids, sizeof(*s->xids));
+	s->xid_events = array(xids, sizeof(*s->xid_events));
+	s->allocated = array(workloads, sizeof(*s->allocated));
 	return s;
 }
 
@@ -58,9 +63,14 @@ void fixture_free(struct snapshot *s)
 	free(s->processes);
 	free(s->exited);
 	free(s->workloads);
+	free(s->jobs);
 	free(s->xids);
+	free(s->xid_events);
+	free(s->allocated);
 	free(s->traced_places);
 	free(s->traced_workloads);
+	free(s->workload_names);
+	free(s->traced_uses);
 	trace_view_unref(s->trace);
 	free(s);
 }
@@ -145,8 +155,11 @@ static struct process *add_process(struct snapshot *s, uint16_t entity, uint32_t
 		.first_real_ns = now_real_ns - 600 * SECOND,
 		.last_real_ns = now_real_ns - SECOND / 4,
 		.uid = 0,
+		.ns_pid = 17,
 		.entity = entity,
 		.workload = READING_NONE,
+		.job = JOB_NONE,
+		.rank = { RANK_UNKNOWN, RANK_UNKNOWN, RANK_UNKNOWN },
 		.types = PROCESS_TYPE_COMPUTE,
 		.has_series = true,
 		.samples = 600,
@@ -174,6 +187,13 @@ static void set_process_basic(struct process *process, double busy, double memor
 	set_process(process, PROCESS_MEMORY, memory, 0);
 	set_process(process, PROCESS_MEMORY_PEAK, memory * 1.5, 0);
 	set_process(process, PROCESS_MEMORY_BYTE_SECONDS, memory * 600, memory * 450);
+	for (unsigned i = 0; i < RECENTS; i++) {
+		process->recent[i].seconds = recent_seconds[i] + 5.5;
+		process->recent[i].v[RECENT_UTILIZATION] = 0.25 * (i + 1);
+		process->recent[i].p[RECENT_UTILIZATION] = PRESENCE_PRESENT;
+		process->recent[i].v[RECENT_MEMORY] = memory;
+		process->recent[i].p[RECENT_MEMORY] = PRESENCE_PRESENT;
+	}
 }
 
 static void add_exited(struct snapshot *s, uint16_t entity, uint32_t pid, uint64_t seq)
@@ -197,6 +217,7 @@ static struct workload *add_workload(struct snapshot *s, uint16_t entity, enum w
 	struct workload *w = &s->workloads[s->workloads_n++];
 
 	w->kind = kind;
+	w->job = JOB_NONE;
 	w->entity = entity;
 	w->live = 1;
 	w->exited = 2;
@@ -206,6 +227,24 @@ static struct workload *add_workload(struct snapshot *s, uint16_t entity, enum w
 	w->v[PROCESS_MEMORY] = 2 * GIB;
 	w->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
 	return w;
+}
+
+/* The last report; each has come from other sources, with more or less. */
+static void add_xid_event(struct snapshot *s, const struct xid *xid)
+{
+	uint32_t n = s->xid_events_n++;
+	struct xid_event *event = &s->xid_events[n];
+
+	event->number = 3 + n;
+	event->entity = xid->entity;
+	event->code = xid->code;
+	event->gi = n % 2 ? UINT32_MAX : 1;
+	event->ci = n % 2 ? UINT32_MAX : 0;
+	event->sources = n % 2 ? 1u << SOURCE_NVML : 1u << SOURCE_NVML | 1u << SOURCE_KMSG;
+	event->real_ns = xid->last_real_ns;
+	memcpy(event->pci_bus_id, xid->pci_bus_id, sizeof(event->pci_bus_id));
+	if (n % 2 == 0)
+		strcpy(event->text, "pid=1234, name=python, \"a\" \xc3\xa9");
 }
 
 static void add_xid(struct snapshot *s, uint16_t entity, uint32_t code, uint64_t count, int64_t ago_s)
@@ -218,6 +257,7 @@ static void add_xid(struct snapshot *s, uint16_t entity, uint32_t code, uint64_t
 	xid->last_real_ns = now_real_ns - ago_s * SECOND;
 	snprintf(xid->pci_bus_id, sizeof(xid->pci_bus_id), "%s",
 		 entity == READING_NONE ? "00000000:E1:00.0" : s->entities[entity].id.pci_bus_id);
+	add_xid_event(s, xid);
 }
 
 static void add_small_gpus(struct snapshot *s)
@@ -290,10 +330,13 @@ static void add_small_processes(struct snapshot *s)
 	process->types = PROCESS_TYPE_COMPUTE | PROCESS_TYPE_GRAPHICS;
 	process->uid = 4000000000u;
 	process->workload = 1;
+	process->job = s->workloads[1].job;
+	process->rank = (struct rank){ 3, 1, 8 };
 	process = add_process(s, 0, 1003, "small");
 	set_process_basic(process, 3, 0.5 * GIB);
 	process->has_series = false;
 	process->types = PROCESS_TYPE_MPS;
+	process->job = 1;
 	process = add_process(s, 0, 1004, "");
 	set_process(process, PROCESS_MEMORY, 0.25 * GIB, 0);
 	process->p[PROCESS_BUSY] = PRESENCE_NO_PERMISSION;
@@ -307,12 +350,90 @@ static void add_small_processes(struct snapshot *s)
 	add_exited(s, 3, 901, 2);
 }
 
+/* A container whose names are all known, and a pod. */
+static const struct owner train = { .namespace = "ml", .pod = "train-0", .container = "main" };
+static const struct owner infer = { .namespace = "serve", .pod = "infer-6d5f8c7b9-x2x7k" };
+
+/* One that a cgroup tells, and one that a process claims to be of. */
+static const struct job jobs[JOBS] = {
+	{ .manager = JOB_MANAGER_SLURM,
+	  .id = "4711",
+	  .step = "0",
+	  .name = "train \"llm\"\n",
+	  .user = "alice" },
+	{ .manager = JOB_MANAGER_LSF, .id = "2022[3]", .run = "r-17", .group = "sweep", .claimed = true },
+};
+
+static void add_small_workloads(struct snapshot *s)
+{
+	struct workload *w = add_workload(s, 0, WORKLOAD_CONTAINER,
+					  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+
+	strcpy(w->pod_uid, "2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a");
+	w->owner = &train;
+	memcpy(s->jobs, jobs, sizeof(jobs));
+	s->jobs_n = JOBS;
+	add_workload(s, 0, WORKLOAD_JOB, "4711")->job = 0;
+	add_workload(s, 3, WORKLOAD_UNIT, "ollama.service");
+	add_workload(s, 7, WORKLOAD_POD, "9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867")->owner = &infer;
+}
+
+static struct allocated *add_allocated(struct snapshot *s, uint16_t entity, enum workload_kind kind,
+				       const char *id, enum source_id source, double seconds)
+{
+	struct allocated *a = &s->allocated[s->allocated_n++];
+
+	*a = (struct allocated){ .kind = kind,
+				 .source = source,
+				 .count = 1,
+				 .entity = entity,
+				 .since_real_ns = now_real_ns - (int64_t)seconds * SECOND,
+				 .seconds = seconds,
+				 .idle_seconds = seconds / 4,
+				 .idle_p = PRESENCE_PRESENT };
+	snprintf(a->id, sizeof(a->id), "%s", id);
+	strcpy(a->resource, source == SOURCE_KUBELET ? "nvidia.com/gpu.shared" : "NVIDIA_VISIBLE_DEVICES");
+	return a;
+}
+
+/* Two share a GPU, one of them unused; a job whose idle time is not known; some that did not fit. */
+static void add_small_allocations(struct snapshot *s)
+{
+	struct allocated *a =
+		add_allocated(s, 0, WORKLOAD_CONTAINER, s->workloads[0].id, SOURCE_KUBELET, 1200);
+
+	strcpy(a->pod_uid, s->workloads[0].pod_uid);
+	strcpy(a->namespace, "ml");
+	strcpy(a->pod, "train-0");
+	strcpy(a->container, "main");
+	a->slots = 3;
+	a->processes = 1;
+	s->workloads[0].allocated = 1;
+	a = add_allocated(s, 0, WORKLOAD_CONTAINER, "", SOURCE_KUBELET, 7200.5);
+	strcpy(a->namespace, "ml");
+	strcpy(a->pod, "notebook-\"7\"");
+	strcpy(a->container, "jupyter");
+	a->slots = 1;
+	a->idle_seconds = a->seconds;
+	a->idle_p |= PRESENCE_ESTIMATED;
+	a = add_allocated(s, 1, WORKLOAD_JOB, "4712", SOURCE_FILES, 60);
+	a->idle_p = PRESENCE_ABSENT;
+	a->stale = true;
+	add_allocated(s, 3, WORKLOAD_CONTAINER, "fedcba9876543210", SOURCE_FILES, 30);
+	a = add_allocated(s, 7, WORKLOAD_NONE, "other", SOURCE_FILES, 90);
+	a->count = 2;
+	a->resource[0] = '\0';
+	a->idle_p = PRESENCE_ABSENT;
+}
+
 struct snapshot *fixture_small(void)
 {
 	struct snapshot *s = snapshot_new(8, 8, 8, 8, 8);
 	struct entity *e;
 
 	s->simulated = true;
+	s->tags_n = 1;
+	s->tags[0] = (struct node_tag){ "rack", "r2 \"u7\"" };
 	strcpy(s->sources[SOURCE_NVML].driver_version, "580.95.05");
 	strcpy(s->sources[SOURCE_NVML].library_version, "13.580.95.05");
 	strcpy(s->sources[SOURCE_NVML].library, "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
@@ -324,13 +445,8 @@ struct snapshot *fixture_small(void)
 	e->present = false;
 	e->stale = true;
 	e->id.lost = 1;
-	strcpy(add_workload(s, 0, WORKLOAD_CONTAINER,
-			    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
-		       ->pod_uid,
-	       "2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a");
-	add_workload(s, 0, WORKLOAD_JOB, "4711");
-	add_workload(s, 3, WORKLOAD_UNIT, "ollama.service");
-	add_workload(s, 7, WORKLOAD_POD, "9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867");
+	add_small_workloads(s);
+	add_small_allocations(s);
 	add_small_processes(s);
 	add_xid(s, 0, 31, 2, 100);
 	add_xid(s, 0, 63, 1, 5000);

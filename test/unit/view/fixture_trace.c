@@ -118,6 +118,39 @@ static struct traced_call *add_sum(struct trace_view *view, const char *api, uin
 	return call;
 }
 
+/* A function that the user named, with a number and a string as arguments. */
+static void add_named(struct trace_view *view, const char *library, const char *function, bool has_series)
+{
+	struct traced_call *call = add_sum(view, function, 12);
+	struct traced_argument *arguments =
+		reallocarray(view->arguments, view->arguments_n + 2, sizeof(*arguments));
+
+	if (!arguments)
+		abort();
+	call->library = library;
+	call->has_series = has_series;
+	call->arguments_first = view->arguments_n;
+	call->arguments_n = 2;
+	arguments[view->arguments_n] = (struct traced_argument){ .position = 1,
+								 .type = "s32",
+								 .is_signed = true,
+								 .count = 12,
+								 .min = (uint64_t)-3,
+								 .max = 7,
+								 .sum = 30 };
+	arguments[view->arguments_n + 1] = (struct traced_argument){
+		.type = "string",
+		.is_text = true,
+		.count = 12,
+		.values = { { "/dev/null", 4 }, { "a \"quoted\" one", 6 } },
+		.values_n = 2,
+		.others = 1,
+		.unread = 1,
+	};
+	view->arguments = arguments;
+	view->arguments_n += 2;
+}
+
 static void add_total(struct trace_view *view, const char *uuid, double other)
 {
 	struct traced_total *total = &view->totals[view->totals_n++];
@@ -130,6 +163,9 @@ static void add_total(struct trace_view *view, const char *uuid, double other)
 	total->p[TRACED_BUSY_ESTIMATED] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 	total->kernels = (struct traced_launches){ 1000000, UINT64_C(8192000000), 3999.25 };
 	total->kernels_other = (struct traced_launches){ (uint64_t)other, (uint64_t)other * 8192, other / 8 };
+	total->gaps = (struct traced_gaps){ .count = 900000, .seconds = 12.5 };
+	for (unsigned i = 0; i < TRACED_LE; i++)
+		total->gaps.le[i] = i < 2 ? 100 * i : 899999;
 	total->v[TRACED_ACTIVE_RATIO] = 0.75;
 	total->p[TRACED_ACTIVE_RATIO] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
 }
@@ -301,6 +337,7 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 
 	process = add_process(view, 1002, "bad\xff\xc3(\x1b[31mred\xe2\x80\xae");
 	process->incomplete = TRACED_INCOMPLETE_LOST | TRACED_INCOMPLETE_LATE;
+	process->unplaced = TRACED_UNPLACED_CONTAINER;
 	add_device(view, gpu, 1000);
 	add_hostile(view, gpu);
 	process = add_process(view, 1003, "small");
@@ -328,6 +365,30 @@ static void add_processes(struct trace_view *view, const struct snapshot *s)
 								       .count = 1 };
 }
 
+/* The first traced process is in the first workload. */
+static void add_workload_name(struct snapshot *s)
+{
+	const struct workload *w = &s->workloads[0];
+
+	s->workload_names = calloc(1, sizeof(*s->workload_names));
+	s->workload_names_n = 1;
+	s->workload_names[0] = (struct workload_name){ .kind = w->kind, .owner = w->owner };
+	strcpy(s->workload_names[0].id, w->id);
+	strcpy(s->workload_names[0].pod_uid, w->pod_uid);
+	s->traced_uses = calloc(2, sizeof(*s->traced_uses));
+	s->traced_uses_n = 2;
+	s->traced_uses[0] = (struct traced_use){ .name = 0, .live = 1 };
+	s->traced_uses[1] = (struct traced_use){ .name = READING_NONE };
+	strcpy(s->traced_uses[0].uuid, s->entities[0].id.uuid);
+	for (unsigned i = 0; i < 2; i++) {
+		s->traced_uses[i].v[TRACED_LAUNCHES] = 70 - i;
+		s->traced_uses[i].p[TRACED_LAUNCHES] = PRESENCE_PRESENT;
+	}
+	s->traced_uses[0].v[TRACED_LIVE_DEVICE] = 4096;
+	s->traced_uses[0].p[TRACED_LIVE_DEVICE] = PRESENCE_PRESENT | PRESENCE_ESTIMATED;
+	s->traced_workloads[0] = 0;
+}
+
 struct snapshot *fixture_traced(void)
 {
 	struct snapshot *s = fixture_small();
@@ -347,6 +408,8 @@ struct snapshot *fixture_traced(void)
 	add_error(view, call, 2, 3);
 	add_error(view, call, INT32_MIN, 1);
 	add_sum(view, "cudaLaunchKernel", 1)->le[TRACED_LE - 1] = 7; /* read while it was counted */
+	add_named(view, "libfoo.so", "foo_open", true);
+	add_named(view, "libfoo.so", "foo_late", false);
 	set_agent(s, AGENT_SOURCE_UP_TRACE, 1);
 	set_agent(s, AGENT_TRACE_PROCESSES, 6);
 	set_agent(s, AGENT_TRACE_SITES_ATTACHED, 178);
@@ -355,6 +418,7 @@ struct snapshot *fixture_traced(void)
 	set_agent(s, AGENT_TRACE_EVENTS_RECEIVED, 4990);
 	set_agent(s, AGENT_TRACE_EVENTS_DROPPED, 10);
 	fixture_join(s);
+	add_workload_name(s);
 	return s;
 }
 

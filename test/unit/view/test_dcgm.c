@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -11,6 +12,17 @@
 	"{gpu=\"0\",UUID=\"GPU-abc00000-0000-4000-8000-000000000000\",pci_bus_id=\"00000000:1B:00.0\"," \
 	"device=\"nvidia0\",modelName=\"NVIDIA H100 80GB HBM3\",Hostname=\"node-1\","                   \
 	"DCGM_FI_DRIVER_VERSION=\"580.95.05\"} "
+
+/* The small node, where nobody is known to have or use a GPU. */
+static struct snapshot *fixture_unowned(void)
+{
+	struct snapshot *s = fixture_small();
+
+	s->allocated_n = 0;
+	for (uint32_t i = 0; i < s->workloads_n; i++)
+		s->workloads[i].live = 0;
+	return s;
+}
 
 static char *page(const struct snapshot *s, enum dcgm_names names, enum exposition format)
 {
@@ -46,7 +58,7 @@ static void lines_are_the_exporters(void **state)
 		"\nDCGM_FI_DEV_CLOCKS_EVENT_REASONS" GPU0 "4\n",
 		"\nDCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" GPU0 "150\n",
 	};
-	struct snapshot *s = fixture_small();
+	struct snapshot *s = fixture_unowned();
 	_cleanup_free_ char *text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
 
 	(void)state;
@@ -58,7 +70,7 @@ static void lines_are_the_exporters(void **state)
 
 static void units_change_with_4_9(void **state)
 {
-	struct snapshot *s = fixture_small();
+	struct snapshot *s = fixture_unowned();
 	_cleanup_free_ char *text = page(s, DCGM_NAMES_49, EXPOSITION_PROMETHEUS);
 
 	(void)state;
@@ -80,7 +92,7 @@ static void units_change_with_4_9(void **state)
 static void whole_percents_survive(void **state)
 {
 	static const char sample[] = "\nDCGM_FI_DEV_GPU_UTIL" GPU0;
-	struct snapshot *s = fixture_small();
+	struct snapshot *s = fixture_unowned();
 
 	(void)state;
 	for (unsigned percent = 0; percent <= 100; percent++) {
@@ -123,7 +135,7 @@ static void last_xid_stays(void **state)
 /* Where an instance has the number, the whole GPU has no line of its own: sums must not count twice. */
 static void mig_instances(void **state)
 {
-	struct snapshot *s = fixture_small();
+	struct snapshot *s = fixture_unowned();
 	_cleanup_free_ char *text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
 
 	(void)state;
@@ -176,6 +188,86 @@ static void names_are_unique(void **state)
 		}
 }
 
+#define NOTEBOOK ",container=\"jupyter\",namespace=\"ml\",pod=\"notebook-\\\"7\\\"\"} "
+#define TRAIN                                                   \
+	",container=\"main\",namespace=\"ml\",pod=\"train-0\"," \
+	"pod_uid=\"2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a\"} "
+#define JOB ",hpc_job=\"4711\"} "
+
+/* GPU 0 with the owner's labels, in place of the brace and space that end GPU0. */
+static void expect(const char *text, const char *name, const char *owner, const char *value)
+{
+	char line[1024];
+
+	snprintf(line, sizeof(line), "\n%s%.*s%s%s\n", name, (int)strlen(GPU0) - 2, GPU0, owner, value);
+	if (!has(text, line))
+		fail_msg("missing: %s", line);
+}
+
+/* Two containers and a job: each has its own, what is nobody's is nobody's, and the board's is told once. */
+static void sharers_have_their_own(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
+
+	(void)state;
+	expect(text, "DCGM_FI_DEV_FB_USED", TRAIN, "8192");
+	expect(text, "DCGM_FI_DEV_FB_USED", JOB, "1536");
+	expect(text, "DCGM_FI_DEV_FB_USED", NOTEBOOK, "0");
+	expect(text, "DCGM_FI_DEV_FB_USED", "} ", "33792"); /* together 43520 */
+	expect(text, "DCGM_FI_DEV_GPU_UTIL", NOTEBOOK, "0");
+	expect(text, "DCGM_FI_DEV_GPU_UTIL", TRAIN, "25");
+	expect(text, "DCGM_FI_DEV_POWER_USAGE", "} ", "412.533000");
+	assert_false(has(text, "exported_"));
+	fixture_free(s);
+}
+
+/* What a sharer's process does not tell is told of the GPU alone. */
+static void what_is_not_known_of_a_sharer_is_the_gpus(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	s->processes[0].p[PROCESS_UTILIZATION] = PRESENCE_NO_PERMISSION;
+	text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
+	expect(text, "DCGM_FI_DEV_GPU_UTIL", "} ", "57");
+	expect(text, "DCGM_FI_DEV_FB_USED", TRAIN, "8192");
+	fixture_free(s);
+}
+
+static void the_only_one_has_the_whole_gpu(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = NULL;
+
+	(void)state;
+	s->allocated_n = 1;
+	s->workloads[1].live = 0;
+	text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
+	expect(text, "DCGM_FI_DEV_FB_USED", TRAIN, "43520");
+	expect(text, "DCGM_FI_DEV_GPU_UTIL", TRAIN, "57");
+	expect(text, "DCGM_FI_DEV_POWER_USAGE", TRAIN, "412.533000");
+	fixture_free(s);
+}
+
+/* An instance's owner has the GPU only if nothing of it is anybody else's, or nobody's. */
+static void an_instance_is_not_its_gpu(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS), *whole = NULL;
+
+	(void)state;
+	assert_true(has(text, "GPU_I_ID=\"1\",Hostname=\"node-1\",DCGM_FI_DRIVER_VERSION=\"580.95.05\","
+			      "container=\"fedcba9876543210\"} 2304\n"));
+	assert_true(has(text, "DCGM_FI_DEV_POWER_USAGE{gpu=\"2\","));
+	assert_false(has(text, "\"580.95.05\",container=\"fedcba9876543210\"} 412.533000\n"));
+	s->allocated[3].entity = 2;
+	whole = page(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS);
+	assert_true(has(whole, "\"580.95.05\",container=\"fedcba9876543210\"} 412.533000\n"));
+	fixture_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +276,10 @@ int main(void)
 		cmocka_unit_test(whole_percents_survive),
 		cmocka_unit_test(old_values_are_not_shown),
 		cmocka_unit_test(last_xid_stays),
+		cmocka_unit_test(sharers_have_their_own),
+		cmocka_unit_test(what_is_not_known_of_a_sharer_is_the_gpus),
+		cmocka_unit_test(the_only_one_has_the_whole_gpu),
+		cmocka_unit_test(an_instance_is_not_its_gpu),
 		cmocka_unit_test(mig_instances),
 		cmocka_unit_test(openmetrics_keeps_the_names),
 		cmocka_unit_test(names_are_unique),

@@ -145,8 +145,12 @@ static void processes(void **state)
 			 150); /* not the credited 112.5 */
 	assert_int_equal(strlen(text(process, "container_id")), 64);
 	assert_string_equal(text(process, "pod_uid"), "2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a");
+	assert_string_equal(text(process, "namespace"), "ml");
+	assert_string_equal(text(process, "pod"), "train-0");
+	assert_string_equal(text(process, "container"), "main");
 	assert_true(json_is_null(json_object_get(process, "job")));
 	process = json_array_get(all, 3);
+	assert_true(json_is_null(json_object_get(process, "pod")));
 	assert_true(json_is_null(json_object_get(process, "comm")));
 	assert_true(json_is_null(json_object_get(process, "uid")));
 	assert_true(json_is_null(json_object_get(process, "busy_seconds_total")));

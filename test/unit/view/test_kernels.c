@@ -13,7 +13,8 @@
 #include "view/view.h"
 
 #define GPU0 "gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\""
-#define PID1001 "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\""
+#define PID1001 \
+	"pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\",namespace=\"ml\",pod=\"train-0\",container=\"main\""
 #define FLASH64 GPU0 "," PID1001 ",kernel=\"flash_fwd_kernel<...>\",id=\"43e646a1a3a2ad9f\""
 #define FLASH128 GPU0 "," PID1001 ",kernel=\"flash_fwd_kernel<...>\",id=\"61d28070d67e0a52\""
 

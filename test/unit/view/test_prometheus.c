@@ -131,6 +131,7 @@ static void lost_gpu_has_no_gauges(void **state)
 			    strncmp(start, "gpusonde_gpu_stale", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_sample_age_seconds", n) == 0 ||
 			    strncmp(start, "gpusonde_gpu_xid_last_timestamp_seconds", n) == 0 ||
+			    strncmp(start, "gpusonde_container_gpu_allocated", n) == 0 ||
 			    (n > 6 && strncmp(line - 6, "_total", 6) == 0));
 		line++;
 	}
@@ -185,7 +186,9 @@ static void others_are_summed(void **state)
 
 	(void)state;
 	/* credited: 3/4 of 150 */
-	assert_true(has(text, "pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 112.5\n"));
+	assert_true(has(text,
+			"pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\",namespace=\"ml\",pod=\"train-0\","
+			"container=\"main\"} 112.5\n"));
 	assert_true(has(
 		text,
 		"gpusonde_process_gpu_busy_seconds_total{gpu=\"0\","
@@ -243,8 +246,14 @@ static void workload_labels(void **state)
 			"gpusonde_workload_gpu_busy_seconds_total{gpu=\"0\","
 			"uuid=\"GPU-abc00000-0000-4000-8000-000000000000\",kind=\"container\","
 			"container_id=\"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\","
-			"pod_uid=\"2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a\"} 300.5\n"));
-	assert_true(has(text, ",kind=\"job\",job=\"4711\"} 300.5\n"));
+			"pod_uid=\"2f6f1ad2-0f5c-4a8e-9a39-0f1e2d3c4b5a\",namespace=\"ml\",pod=\"train-0\","
+			"container=\"main\"} 300.5\n"));
+	/* A pod's has no container; what has no names has no labels for them. */
+	assert_true(has(text, "pod_uid=\"9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867\",namespace=\"serve\","
+			      "pod=\"infer-6d5f8c7b9-x2x7k\"} 300.5\n"));
+	assert_true(has(
+		text,
+		",kind=\"job\",job=\"4711\",job_name=\"train \\\"llm\\\"\\n\",job_user=\"alice\"} 300.5\n"));
 	assert_true(has(text, "gi=\"1\",ci=\"0\",kind=\"unit\",unit=\"ollama.service\"} 300.5\n"));
 	/* On the lost GPU: its counter stays, its memory is nobody's any more. */
 	assert_true(has(text, "gpusonde_workload_gpu_busy_seconds_total{gpu=\"3\""));

@@ -279,10 +279,76 @@ static void terminal_text(void **state)
 	strbuf_done(&out);
 }
 
+/* In a narrow window, columns without values go before those with some. */
+static void empty_columns_go_first(_unused_ void **state)
+{
+	static const struct table_column columns[] = { { .title = "ID" },
+						       { .title = "EMPTY" },
+						       { .title = "USER", .dispensable = 1 },
+						       { .title = "NAME", .flexible = true } };
+	static const struct {
+		unsigned width;
+		const char *lines;
+	} cases[] = {
+		{ 0, "ID  EMPTY  USER  NAME\n-   -      me    program\n-   -      you   other\n" },
+		{ 18, "ID  USER  NAME\n-   me    program\n-   you   other\n" },
+		{ 13, "ID  NAME\n-   program\n-   other\n" },
+	};
+	struct table t;
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	table_init(&t, columns, ARRAY_SIZE(columns));
+	for (unsigned row = 0; row < 2; row++) {
+		table_cell(&t, COLOUR_NONE, "");
+		table_cell(&t, COLOUR_NONE, "");
+		table_cell(&t, COLOUR_NONE, row ? "you" : "me");
+		table_cell(&t, COLOUR_NONE, row ? "other" : "program");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		strbuf_reset(&out);
+		assert_int_equal(table_write(&t, &(struct table_options){ .width = cases[i].width }, &out),
+				 0);
+		assert_string_equal(out.data, cases[i].lines);
+	}
+	table_done(&t);
+	strbuf_done(&out);
+}
+
+/* Nothing of a text is lost, whatever the width. */
+static void texts_are_wrapped(_unused_ void **state)
+{
+	static const struct {
+		unsigned width;
+		const char *text, *lines;
+	} cases[] = {
+		{ 0, "  one two", "  one two\n" },
+		{ 20, "GPU 0: Check NVLink bridges and XIDs", "GPU 0: Check NVLink\n    bridges and XIDs\n" },
+		{ 20, "    indented by four columns", "    indented by four\n    columns\n" },
+		{ 20, "abcdefghijklmnopqrstuvwxyz", "abcdefghijklmnopqrst\n    uvwxyz\n" },
+		{ 20, "two  blanks at the  end", "two  blanks at the\n    end\n" },
+		{ 8, "    one two", "one two\n" },
+		{ 1, "ab", "a\nb\n" },
+		{ 20, "", "\n" },
+	};
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		strbuf_reset(&out);
+		table_line(&(struct table_options){ .width = cases[i].width }, &out, COLOUR_NONE,
+			   cases[i].text);
+		assert_string_equal(out.data, cases[i].lines);
+	}
+	strbuf_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(widths),
+		cmocka_unit_test(empty_columns_go_first),
+		cmocka_unit_test(texts_are_wrapped),
 		cmocka_unit_test(simulated_is_said),
 		cmocka_unit_test(colour_only_when_asked),
 		cmocka_unit_test(unknown_is_a_dash),

@@ -12,6 +12,8 @@
 #include "view/view.h"
 
 #define GPU0 "gpu=\"0\",uuid=\"GPU-abc00000-0000-4000-8000-000000000000\""
+#define PID1001 \
+	"pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\",namespace=\"ml\",pod=\"train-0\",container=\"main\""
 
 static char *ps(const struct snapshot *s)
 {
@@ -78,7 +80,7 @@ static void without_tracing_nothing_speaks_of_it(void **state)
 	json_t *json = client_document(s, JSON_PROCESSES | JSON_TRACE);
 
 	(void)state;
-	assert_false(has(text, "cuda_"));
+	assert_false(has(text, "process_cuda_"));
 	assert_false(has(text, "gpusonde_trace_"));
 	assert_false(has(table, "LAUNCHES"));
 	assert_true(json_is_null(path(json, "trace")));
@@ -108,8 +110,8 @@ static void tracing_that_is_off_says_why(void **state)
 static void labels_say_what_is_known_of_the_device(void **state)
 {
 	static const char *const series[] = {
-		"launches_total{" GPU0 ",pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 123456789\n",
-		"launches_total{pid=\"1001\",comm=\"train \\\"a\\\\b\\\"\\n\"} 5\n",
+		"launches_total{" GPU0 "," PID1001 "} 123456789\n",
+		"launches_total{" PID1001 "} 5\n",
 		"launches_total{gpu=\"2\",uuid=\"GPU-abc00002-0000-4000-8000-000000000002\",gi=\"1\","
 		"ci=\"0\",pid=\"2001\",comm=\"in-mig\"} 64\n",
 		"launches_total{uuid=\"GPU-ffffffff-0000-4000-8000-00000000ffff\",pid=\"4000\","

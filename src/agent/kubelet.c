@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/kubelet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/macro.h"
+#include "base/text.h"
+#include "config.h"
+#include "helper/helper.h"
+#include "kubelet/protocol.h"
+
+#define ASK_NS (10 * NSEC_PER_SEC)
+#define ASK_SOON_NS (900 * NSEC_PER_MSEC) /* with the next tick of a second */
+#define RETRY_NS (2 * NSEC_PER_SEC) /* after a failure; then twice as long each time */
+#define ASK_LATEST_NS (60 * NSEC_PER_SEC) /* while kubelet refuses or fails */
+#define ANSWER_NS (10 * NSEC_PER_SEC)
+/* A kubelet that is replaced is back sooner; what it said before stays until then. */
+#define GONE_NS (60 * NSEC_PER_SEC)
+/* A container that kubelet does not know, Docker's for example, never gets a name from it. */
+enum { SOON_MAX = 5, MAX_STUCK = 2 };
+
+/* Kubelet's own, and those of distributions that put its folder elsewhere (k3s and RKE2 do not). */
+static const char *const sockets[] = {
+	"/var/lib/kubelet/pod-resources/kubelet.sock",
+	"/var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock",
+	"/var/lib/k0s/kubelet/pod-resources/kubelet.sock",
+};
+
+static const size_t row_size[KUBELET_TABLES] = {
+	[KUBELET_OWNERS] = sizeof(struct owner),
+	[KUBELET_ALLOCATIONS] = sizeof(struct allocation),
+};
+static const uint32_t rows_max[KUBELET_TABLES] = {
+	[KUBELET_OWNERS] = OWNERS_MAX,
+	[KUBELET_ALLOCATIONS] = ALLOCATIONS_MAX,
+};
+static const enum agent_metric dropped_metric[KUBELET_TABLES] = {
+	[KUBELET_OWNERS] = AGENT_DROPPED_OWNERS,
+	[KUBELET_ALLOCATIONS] = AGENT_DROPPED_ALLOCATIONS,
+};
+
+/* A table while it comes. */
+struct coming {
+	void *list; /* NULL: no part has come */
+	uint32_t n, rows;
+	uint64_t digest;
+};
+
+struct kubelet {
+	struct model *model;
+	struct helper *helper;
+	char *root, *socket, *resources;
+	bool asked;
+	int64_t asked_ns, after_ns; /* boot clock; 0: never. The next question is due so long after it */
+	unsigned failures; /* in a row */
+	unsigned soon; /* questions in a row that were asked soon */
+	int64_t gone_ns; /* since when the socket has not been there; 0: it is there */
+	uint64_t known[KUBELET_TABLES]; /* digests of the tables that the model has; 0: none */
+	struct coming coming[KUBELET_TABLES];
+	uint64_t dropped[KUBELET_TABLES]; /* as of the newest answer */
+	bool used; /* the source has said something */
+	char logged[256], noted[256]; /* the error and the note that were logged last */
+};
+
+int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH_MAX], size_t *ret_below)
+{
+	bool search = STRV_EQ(socket, "auto");
+	size_t n = strlen(root);
+
+	while (n > 0 && root[n - 1] == '/')
+		n--;
+	for (size_t i = 0; i < (search ? ARRAY_SIZE(sockets) : 1); i++) {
+		const char *below = search ? sockets[i] : socket;
+		struct statx st;
+
+		if (snprintf(ret_path, PATH_MAX, "%.*s%s%s", (int)n, root, *below == '/' ? "" : "/", below) >=
+		    PATH_MAX)
+			return -ENAMETOOLONG;
+		*ret_below = n;
+		/*
+		 * Without asking the server of a network file system. Where we may not look there is
+		 * something.
+		 */
+		if (statx(AT_FDCWD, ret_path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0 ?
+			    errno == EACCES :
+			    S_ISSOCK(st.stx_mode))
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* ---- what the source is said to be ---- */
+
+static void set_state(struct kubelet *k, const char *error)
+{
+	char text[sizeof(((struct source *)NULL)->error)];
+
+	snprintf(text, sizeof(text), "kubelet: %.240s", error);
+	if (*error && !STRV_EQ(error, k->logged))
+		log_warning("%s%s", text, k->known[KUBELET_ALLOCATIONS] ? "; what it said before stays" : "");
+	else if (!*error && *k->logged)
+		log_notice("kubelet answers again");
+	snprintf(k->logged, sizeof(k->logged), "%s", error);
+	k->used = true;
+	model_set_source(k->model, SOURCE_KUBELET, *error ? READING_FAILED : READING_OK, *error ? text : "");
+}
+
+static void log_note(struct kubelet *k, const char *note)
+{
+	if (*note && !STRV_EQ(note, k->noted))
+		log_warning("kubelet: %s", note);
+	snprintf(k->noted, sizeof(k->noted), "%s", note);
+}
+
+/* ---- answers ---- */
+
+static void forget_coming(struct kubelet *k)
+{
+	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
+		free(k->coming[i].list);
+		k->coming[i] = (struct coming){ 0 };
+	}
+}
+
+static bool part_is_valid(const struct kubelet_part *part, size_t n)
+{
+	const size_t header = offsetof(struct kubelet_part, owners);
+
+	return n >= header && part->table < KUBELET_TABLES && part->n <= KUBELET_ROWS &&
+	       n == header + part->n * row_size[part->table] && part->rows <= rows_max[part->table] &&
+	       part->digest != 0;
+}
+
+/* False: it is no next part of a table. */
+static bool take_part(struct kubelet *k, const struct kubelet_part *part)
+{
+	struct coming *coming = &k->coming[part->table];
+	const size_t size = row_size[part->table];
+
+	if (!coming->list) {
+		coming->list = calloc(MAX(part->rows, 1u), size);
+		coming->rows = part->rows;
+		coming->digest = part->digest;
+	}
+	if (!coming->list || part->digest != coming->digest || part->rows != coming->rows ||
+	    part->at != coming->n || part->n > coming->rows - coming->n ||
+	    (part->n == 0 && coming->n < coming->rows))
+		return false;
+	memcpy((uint8_t *)coming->list + coming->n * size, part->owners, part->n * size);
+	coming->n += part->n;
+	return true;
+}
+
+/* Every table that has come is whole, and the others are those that we have. */
+static bool end_is_valid(const struct kubelet *k, const struct kubelet_end *end)
+{
+	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
+		const struct coming *coming = &k->coming[i];
+
+		if (coming->list ? coming->digest != end->digest[i] || coming->n < coming->rows :
+				   end->digest[i] != 0 && end->digest[i] != k->known[i])
+			return false;
+	}
+	return end->outcome <= KUBELET_BUSY;
+}
+
+static int give_table(struct kubelet *k, enum kubelet_table which)
+{
+	const struct coming *coming = &k->coming[which];
+
+	return which == KUBELET_OWNERS ?
+		       model_set_owners(k->model, SOURCE_KUBELET, coming->list, coming->n) :
+		       model_set_allocations(k->model, SOURCE_KUBELET, coming->list, coming->n);
+}
+
+static void take_tables(struct kubelet *k, const struct kubelet_end *end)
+{
+	for (unsigned i = 0; i < KUBELET_TABLES; i++) {
+		if (k->coming[i].list)
+			k->known[i] = give_table(k, i) < 0 ? 0 : end->digest[i];
+		/* Those that do not fit stay so, and are counted once. */
+		if (end->digest[i] && end->dropped[i] > k->dropped[i])
+			model_agent_add(k->model, dropped_metric[i],
+					(double)(end->dropped[i] - k->dropped[i]));
+		if (end->digest[i])
+			k->dropped[i] = end->dropped[i];
+	}
+	forget_coming(k);
+}
+
+static void take_figures(struct kubelet *k, const struct kubelet_end *end)
+{
+	if (end->allocatable != UINT32_MAX)
+		model_agent_set(k->model, AGENT_KUBELET_ALLOCATABLE, end->allocatable);
+	if (end->digest[KUBELET_ALLOCATIONS])
+		model_agent_set(k->model, AGENT_KUBELET_UNMATCHED, end->unmatched);
+}
+
+static void retry_later(struct kubelet *k, int64_t first_ns)
+{
+	k->after_ns = k->failures++ ? MIN(k->after_ns * 2, ASK_LATEST_NS) : first_ns;
+}
+
+static void take_end(struct kubelet *k, struct kubelet_end *end)
+{
+	k->asked = false;
+	helper_deadline(k->helper, 0);
+	end->error[sizeof(end->error) - 1] = end->note[sizeof(end->note) - 1] = '\0';
+	utf8_sanitize(end->error);
+	utf8_sanitize(end->note);
+	take_tables(k, end);
+	take_figures(k, end);
+	log_note(k, end->note);
+	if (end->outcome == KUBELET_OK) {
+		set_state(k, "");
+		k->after_ns = ASK_NS;
+		k->failures = 0;
+	} else {
+		set_state(k, end->error[0] ? end->error : "no reason is given");
+		retry_later(k, end->outcome == KUBELET_BUSY ? 2 * ASK_NS : RETRY_NS);
+	}
+	if (end->replace)
+		helper_stop(k->helper);
+}
+
+static void take_answer(const void *message, size_t n, int fd, void *userdata)
+{
+	static union {
+		uint32_t message;
+		struct kubelet_part part;
+		struct kubelet_end end;
+	} answer;
+	struct kubelet *k = userdata;
+
+	closep(&fd);
+	memcpy(&answer, message, MIN(n, sizeof(answer)));
+	if (n < sizeof(answer.message) || n > sizeof(answer) || !k->asked) {
+		helper_reject(k->helper);
+	} else if (answer.message == KUBELET_PART) {
+		if (!part_is_valid(&answer.part, n) || !take_part(k, &answer.part))
+			helper_reject(k->helper);
+	} else if (answer.message == KUBELET_END && n == sizeof(answer.end) && end_is_valid(k, &answer.end)) {
+		take_end(k, &answer.end);
+	} else {
+		helper_reject(k->helper);
+	}
+}
+
+static void on_helper_lost(bool hung, void *userdata)
+{
+	struct kubelet *k = userdata;
+
+	forget_coming(k);
+	if (!k->asked) { /* kubelet has ended, and what it says now is another process's to ask */
+		k->asked_ns = 0;
+		return;
+	}
+	k->asked = false;
+	retry_later(k, RETRY_NS);
+	set_state(k, hung ? "the process that asks it, gpusonde-kubelet, does not answer" :
+			    "the process that asks it, gpusonde-kubelet, ended");
+}
+
+/* ---- questions ---- */
+
+static void ask_helper(struct kubelet *k, const char *socket, int64_t now_ns)
+{
+	static struct kubelet_question question;
+	int r;
+
+	question = (struct kubelet_question){ .version = GPUSONDE_VERSION };
+	memcpy(question.known, k->known, sizeof(question.known));
+	snprintf(question.root, sizeof(question.root), "%s", k->root);
+	snprintf(question.socket, sizeof(question.socket), "%s", socket);
+	snprintf(question.resources, sizeof(question.resources), "%s", k->resources);
+	r = helper_send(k->helper, &question, sizeof(question), -1);
+	if (r == -EAGAIN)
+		return; /* with the next tick */
+	k->asked_ns = now_ns;
+	if (r < 0) {
+		set_state(k, r == -EBUSY ? "too many processes that ask it hang" : strerror(-r));
+		return;
+	}
+	k->asked = true;
+	helper_deadline(k->helper, ANSWER_NS);
+}
+
+/* Of a kubelet that has been gone for so long no pod is left. */
+static void forget_tables(struct kubelet *k)
+{
+	model_set_owners(k->model, SOURCE_KUBELET, NULL, 0);
+	model_set_allocations(k->model, SOURCE_KUBELET, NULL, 0);
+	memset(k->known, 0, sizeof(k->known));
+	set_state(k, "its socket is gone, and what it said is forgotten");
+}
+
+static void miss_socket(struct kubelet *k, int64_t now_ns)
+{
+	k->asked_ns = now_ns;
+	k->after_ns = k->used ? RETRY_NS : ASK_NS;
+	if (!k->used)
+		return; /* no node of Kubernetes */
+	helper_stop(k->helper);
+	if (k->gone_ns == 0)
+		k->gone_ns = now_ns;
+	if (now_ns - k->gone_ns >= GONE_NS && (k->known[KUBELET_OWNERS] || k->known[KUBELET_ALLOCATIONS]))
+		forget_tables(k);
+	else if (now_ns - k->gone_ns < GONE_NS)
+		set_state(k, "its socket is gone");
+}
+
+static bool is_due(struct kubelet *k, int64_t now_ns)
+{
+	bool wanted = k->after_ns == ASK_NS && model_wants_owners(k->model);
+
+	if (!wanted)
+		k->soon = 0;
+	if (k->asked_ns == 0 || now_ns - k->asked_ns >= k->after_ns)
+		return true;
+	if (!wanted || k->soon >= SOON_MAX || now_ns - k->asked_ns < ASK_SOON_NS || k->gone_ns || !k->used)
+		return false;
+	k->soon++;
+	return true;
+}
+
+void kubelet_tick(struct kubelet *k)
+{
+	int64_t now_ns = clock_boot_ns();
+	char path[PATH_MAX];
+	size_t below;
+
+	if (k->asked || !is_due(k, now_ns))
+		return;
+	if (kubelet_find_socket(k->root, k->socket, path, &below) < 0) {
+		miss_socket(k, now_ns);
+		return;
+	}
+	k->gone_ns = 0;
+	ask_helper(k, path + below, now_ns);
+}
+
+/* ---- life ---- */
+
+int kubelet_new(sd_event *event, struct model *model, const struct kubelet_config *config,
+		struct kubelet **ret_kubelet)
+{
+	static const struct helper_ops ops = { take_answer, on_helper_lost };
+	const struct helper_config helper = {
+		.program = config->program ? config->program : "gpusonde-kubelet",
+		.role = "kubelet",
+		.capabilities = KUBELET_CAPABILITIES,
+		.max_stuck = MAX_STUCK,
+	};
+	_cleanup_(kubelet_freep) struct kubelet *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	k->model = model;
+	k->root = strdup(config->root);
+	k->socket = strdup(config->socket);
+	k->resources = strdup(config->resources ? config->resources : "");
+	k->after_ns = ASK_NS;
+	if (!k->root || !k->socket || !k->resources)
+		return -ENOMEM;
+	r = helper_new(event, &helper, &ops, k, &k->helper);
+	if (r < 0)
+		return r;
+	model_set_source_period(model, SOURCE_KUBELET, ASK_NS);
+	*ret_kubelet = TAKE_PTR(k);
+	return 0;
+}
+
+void kubelet_free(struct kubelet *k)
+{
+	if (!k)
+		return;
+	helper_free(k->helper);
+	forget_coming(k);
+	free(k->root);
+	free(k->socket);
+	free(k->resources);
+	free(k);
+}
+
+pid_t kubelet_pid(const struct kubelet *k)
+{
+	struct helper_stats stats;
+
+	helper_stats(k->helper, &stats);
+	return stats.pid;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cmd/trace/request.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "base/text.h"
+
+#define TIME_MIN_S 0.1
+#define TIME_MAX_S (7 * 86400.0)
+
+static int parse_pid(const char *text, pid_t *ret_pid)
+{
+	uint64_t pid;
+
+	if (parse_u64(text, &pid) < 0 || pid == 0 || pid > INT32_MAX) {
+		fprintf(stderr, "gpusonde trace: --pid cannot be \"%s\": it must be a process ID\n", text);
+		return -EINVAL;
+	}
+	*ret_pid = (pid_t)pid;
+	return 0;
+}
+
+/* False: invalid. Not given: @ret_ns is left as it is. */
+static bool parse_time(const struct invocation *inv, enum flag_id flag, int64_t *ret_ns)
+{
+	const char *text = inv->flag[flag];
+
+	if (!text || parse_seconds_ns(text, TIME_MIN_S, TIME_MAX_S, ret_ns) == 0)
+		return true;
+	fprintf(stderr,
+		"gpusonde trace: %s cannot be \"%s\": it must be a time from 100ms to 7d, such as 10s or "
+		"2m\n",
+		flag == FLAG_DURATION ? "--duration" : "--interval", text);
+	return false;
+}
+
+static bool is_contradictory(const struct invocation *inv)
+{
+	const char *why = NULL;
+
+	if (inv->argc > 0 && inv->operands_n == 0 && STRV_EQ(inv->argv[inv->argc - 1], "--"))
+		why = "no command after --: add one, or leave out -- to trace running programs";
+	else if (inv->flag[FLAG_PID] && inv->operands_n > 0)
+		why = "give either a process (-p) or a command, not both";
+	else if (inv->flag[FLAG_TOP] && inv->operands_n > 0)
+		why = "--top works with running programs only: a command gets a summary at its end";
+	else if (inv->flag[FLAG_TOP] && (inv->flag[FLAG_RAW] || inv->flag[FLAG_JSON]))
+		why = "--top prints a table: leave out --top, or --raw and --json";
+	else if (inv->flag[FLAG_KERNELS] && inv->flag[FLAG_RAW])
+		why = "--kernels and --raw cannot be combined: leave out one of them";
+	else if (inv->flag[FLAG_FULL] && !inv->flag[FLAG_KERNELS])
+		why = "--full needs --kernels, whose names it prints in full";
+	else if (inv->flag[FLAG_DURATION] && inv->operands_n > 0)
+		why = "--duration works with running programs only: tracing a command ends with it";
+	else if (inv->flag[FLAG_INTERVAL] && inv->flag[FLAG_RAW])
+		why = "--raw prints each event as it comes: leave out --interval";
+	else if (inv->flag[FLAG_INTERVAL] && inv->operands_n > 0 && !inv->flag[FLAG_OUTPUT])
+		why = "--interval with a command needs --output, since the terminal is the command's";
+	else if (inv->flag[FLAG_FULL] && inv->flag[FLAG_JSON])
+		why = "--full has no effect with --json, which always has full names: leave it out";
+	if (why)
+		fprintf(stderr, "gpusonde trace: %s\n", why);
+	return why;
+}
+
+bool trace_request_parse(const struct invocation *inv, struct trace_request *ret_request)
+{
+	struct trace_request request = { .interval_ns = NSEC_PER_SEC };
+
+	if (is_contradictory(inv) ||
+	    (inv->flag[FLAG_PID] && parse_pid(inv->flag[FLAG_PID], &request.pid) < 0) ||
+	    !parse_time(inv, FLAG_DURATION, &request.duration_ns) ||
+	    !parse_time(inv, FLAG_INTERVAL, &request.interval_ns))
+		return false;
+	request.table = !inv->flag[FLAG_JSON] && !inv->flag[FLAG_RAW];
+	request.live = request.table && (inv->flag[FLAG_TOP] || inv->flag[FLAG_INTERVAL]);
+	request.series = inv->flag[FLAG_JSON] && inv->flag[FLAG_INTERVAL];
+	*ret_request = request;
+	return true;
+}

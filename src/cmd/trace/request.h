@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the command line of "gpusonde trace" asks for. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "config/cmdline.h"
+
+struct trace_request {
+	pid_t pid; /* 0: all processes, or a command */
+	int64_t duration_ns; /* 0: until interrupted, or the command or process ends */
+	int64_t interval_ns;
+	bool table; /* the figures are printed as a table */
+	bool live; /* a table at each interval, too, in place of the one before on a terminal */
+	bool series; /* a JSON object at each interval */
+};
+
+/* False: it is invalid; the cause and the remedy were printed. */
+bool trace_request_parse(const struct invocation *invocation, struct trace_request *ret_request);

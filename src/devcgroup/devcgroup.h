@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * src/devcgroup: whether a cgroup lets its processes open NVIDIA's devices, and, if asked for, that it
+ * does.
+ *
+ * Two mechanisms decide, and each must allow: version 1's controller "devices" by lists (rules.h),
+ * version 2 by BPF programs of type CGROUP_DEVICE (attached.h), of the cgroup and of all above it. On a
+ * hybrid machine a process is in a cgroup of each.
+ *
+ * Invariants
+ *  1. Looking changes nothing: no process is moved, no device is opened, no program is run in the kernel.
+ *     What programs decide is found by interpreting a copy of their instructions (program.h).
+ *  2. What cannot be found out is unknown, not denied and not allowed.
+ *  3. Only NVIDIA's majors are ever allowed, and reading and writing alone: making nodes is not, so a
+ *     container reaches only devices whose nodes it was given. Of others' programs one is exchanged,
+ *     atomically, by its own copy behind our rules; none is detached, so what it denied otherwise is
+ *     denied still.
+ *  4. What undoing needs lies with the cgroup and ends with it: version 1's added rules in an extended
+ *     attribute, version 2's original in the instructions of the program that stands for it.
+ *  5. A path is opened component by component below a cgroup file system: no "..", no symbolic link.
+ *  6. No thread of its own, no state; any thread. Names of cgroups are bytes that others chose: whoever
+ *     shows them cleans them.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/fd.h"
+
+/* Why something failed or was refused: cause and remedy, one sentence. */
+struct devcgroup_why {
+	char text[2 * PATH_MAX];
+};
+_printf_(2, 3) void devcgroup_because(struct devcgroup_why *why, const char *fmt, ...);
+
+/* Where the kernel's files are; tests have others. */
+struct devcgroup_host {
+	const char *proc; /* "/proc" */
+	const char *devices; /* "/proc/devices" */
+	const char *dev; /* "/dev" */
+	const char *cgroups; /* below which the host's cgroup file systems are mounted; "": wherever */
+};
+
+/* ---- NVIDIA's devices (nodes.c) ---- */
+
+enum { DRIVERS_MAX = 32, NODES_MAX = 512, DRIVER_NAME = 40, NODE_NAME = 64 };
+
+struct driver {
+	char name[DRIVER_NAME]; /* "nvidia", "nvidia-uvm" */
+	uint32_t major;
+};
+
+/* Several names may have one major: "nvidia" and "nvidiactl". */
+struct drivers {
+	struct driver list[DRIVERS_MAX];
+	unsigned n, dropped;
+};
+
+/* The character devices of /proc/devices whose names begin with "nvidia". */
+void drivers_parse(const char *text, size_t n, struct drivers *ret_drivers);
+/* -ENODEV: there is none. */
+int drivers_read(const struct devcgroup_host *host, struct drivers *ret_drivers);
+/* NULL: not NVIDIA's. */
+const char *drivers_name(const struct drivers *drivers, uint32_t major);
+/* Each major once. Returns how many. */
+unsigned drivers_majors(const struct drivers *drivers, uint32_t ret_majors[static DRIVERS_MAX]);
+
+struct node {
+	char name[NODE_NAME]; /* below /dev; "" for the rest of a major */
+	uint32_t major, minor; /* UINT32_MAX: any that has no node */
+	bool here, there; /* in our /dev, and in that of the process */
+	bool wanted; /* the driver has this device, whether it has a node or not */
+};
+
+struct nodes {
+	struct node list[NODES_MAX];
+	unsigned n, dropped;
+	bool there_known; /* the process's /dev was read */
+	unsigned there_n; /* and has so many */
+};
+
+/*
+ * What there is: nodes of our /dev, those that the driver's files in /proc ask for, and, if @pid is not 0,
+ * those of that process's /dev, which is read in a child for at most a few seconds.
+ */
+void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers, uint32_t pid,
+		struct nodes *ret_nodes);
+
+/* Of a process that has nodes, these; else all. */
+bool node_matters(const struct nodes *nodes, const struct node *node);
+
+/* ---- cgroups (place.c) ---- */
+
+enum hierarchy { HIERARCHY_V1, HIERARCHY_V2, HIERARCHIES };
+
+struct cgroup_at {
+	int fd; /* -1: the process is in none, or no such file system is mounted */
+	char path[PATH_MAX]; /* below the file system's root, "/..." */
+};
+
+struct place {
+	uint32_t pid; /* 0: a cgroup was named */
+	struct cgroup_at at[HIERARCHIES];
+	char unit[256]; /* the deepest systemd unit in its path; "": none */
+};
+
+/*
+ * @target: a PID, "self", a path of a cgroup with or without the mount point, or the name of a systemd
+ * unit. -ESRCH, -ENOENT; -EXDEV: it leaves the root of the cgroups; -ENOTUNIQ: several units have this
+ * name.
+ */
+int place_find(const struct devcgroup_host *host, const char *target, struct place *ret_place,
+	       struct devcgroup_why *why);
+void place_done(struct place *place);
+#define PLACE_NONE                                                                     \
+	{                                                                              \
+		.at = { [HIERARCHY_V1] = { .fd = -1 }, [HIERARCHY_V2] = { .fd = -1 } } \
+	}
+
+/* ---- access (access.c) ---- */
+
+/* As in the kernel's struct bpf_cgroup_dev_ctx. */
+enum { ACCESS_MKNOD = 1, ACCESS_READ = 2, ACCESS_WRITE = 4, ACCESS_OPEN = ACCESS_READ | ACCESS_WRITE };
+
+enum access_state { ACCESS_ALLOWED, ACCESS_DENIED, ACCESS_UNKNOWN };
+
+struct access {
+	enum access_state state; /* of opening it for reading and writing */
+	unsigned granted; /* each access by itself; those that are unknown are missing */
+	char why[PATH_MAX + 256]; /* "" if allowed */
+};
+
+struct policy;
+
+/* Reads all that decides in these cgroups. -EPERM. */
+int policy_read(const struct place *place, struct policy **ret_policy, struct devcgroup_why *why);
+void policy_free(struct policy *policy);
+DEFINE_CLEANUP(struct policy *, policy_free, policy_freep)
+void policy_ask(const struct policy *policy, uint32_t major, uint32_t minor, struct access *ret_access);
+/* Whether some node that matters is not allowed, or unknown; the first is told. */
+bool policy_withholds(const struct policy *policy, const struct nodes *nodes, struct access *ret_access);
+
+/* ---- changes (allow.c) ---- */
+
+struct change {
+	bool changed[HIERARCHIES];
+	char done[2 * PATH_MAX + 512]; /* what was done, one sentence; "": nothing had to be */
+};
+
+/*
+ * Lets the processes of these cgroups open all devices of these drivers. -ENOTSUP: it cannot be done
+ * without harm to another's policy, @why says what else would do; -EPERM. What was done in one hierarchy
+ * stays if the other fails.
+ */
+int devcgroup_allow(const struct place *place, const struct drivers *drivers, const struct nodes *nodes,
+		    struct change *ret_change, struct devcgroup_why *why);
+/* Takes our rules away again. */
+int devcgroup_undo(const struct place *place, struct change *ret_change, struct devcgroup_why *why);
+
+/* ---- systemd (unit.c) ---- */
+
+/* All of NVIDIA's devices, as DeviceAllow= names them. */
+#define UNIT_DEVICES "char-nvidia*"
+#define UNIT_ACCESS "rw"
+
+/*
+ * Adds our rule to the unit's DeviceAllow= by systemd's own SetUnitProperties, until reboot; takes it
+ * away if @undo. -ENOTSUP: the unit restricts nothing, so that a rule would begin to; -EHOSTDOWN: systemd
+ * does not answer.
+ */
+int unit_allow(const char *unit, bool undo, struct change *ret_change, struct devcgroup_why *why);
+/* The drop-in that does the same by hand: its path and text. */
+int unit_drop_in(const char *unit, char *buf, size_t size);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kubelet/pods.h"
+
+#include <string.h>
+
+#include "base/macro.h"
+#include "kubelet/pod.pb-c.h"
+#include "kubelet/unpack.h"
+
+enum {
+	ID_DIGITS = 64, /* of a container's, of all runtimes */
+	PODS_MAX = 4096,
+};
+
+/*
+ * Of a static pod: what its cgroup and log folder are named after, while the API server's copy has another
+ * UID.
+ */
+static const char config_hash[] = "kubernetes.io/config.hash";
+
+static int on_element(const uint8_t *data, size_t n, void *userdata)
+{
+	return pods_take(userdata, data, n);
+}
+
+void pods_init(struct pods *pods)
+{
+	*pods = (struct pods){
+		.owners = { .size = sizeof(struct owner), .max = OWNERS_MAX },
+		.list = { .size = sizeof(struct pod_state), .max = PODS_MAX },
+		.elements = { .element = on_element, .userdata = pods },
+	};
+}
+
+void pods_done(struct pods *pods)
+{
+	table_done(&pods->owners);
+	table_done(&pods->list);
+	elements_done(&pods->elements);
+}
+
+void pods_clear(struct pods *pods)
+{
+	table_clear(&pods->owners);
+	table_clear(&pods->list);
+	elements_done(&pods->elements);
+	pods->unreadable = 0;
+}
+
+static const Kubelet__OwnerReference *controller_of(const Kubelet__ObjectMeta *meta)
+{
+	for (size_t i = 0; i < meta->n_owner_references; i++)
+		if (meta->owner_references[i]->controller)
+			return meta->owner_references[i];
+	return NULL;
+}
+
+static struct owner *add_owner(struct pods *pods, const Kubelet__ObjectMeta *meta, enum workload_kind kind,
+			       const char *id)
+{
+	const Kubelet__OwnerReference *controller = controller_of(meta);
+	struct owner *owner = table_add(&pods->owners);
+
+	if (!owner)
+		return NULL;
+	owner->workload = kind;
+	PUT_TEXT(owner->id, id);
+	PUT_TEXT(owner->namespace, meta->namespace_);
+	PUT_TEXT(owner->pod, meta->name);
+	if (controller) {
+		PUT_TEXT(owner->owner_kind, controller->kind);
+		PUT_TEXT(owner->owner_name, controller->name);
+	}
+	return owner;
+}
+
+/* "containerd://ID"; NULL: not started yet. */
+static const char *container_id(const Kubelet__ContainerStatus *status)
+{
+	const char *at = strstr(status->container_id, "://");
+	const char *id = at ? at + strlen("://") : status->container_id;
+
+	return strspn(id, "0123456789abcdef") == ID_DIGITS && !id[ID_DIGITS] ? id : NULL;
+}
+
+static void add_containers(struct pods *pods, const Kubelet__ObjectMeta *meta,
+			   Kubelet__ContainerStatus *const *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *id = container_id(list[i]);
+		struct owner *owner = id ? add_owner(pods, meta, WORKLOAD_CONTAINER, id) : NULL;
+
+		if (owner)
+			PUT_TEXT(owner->container, list[i]->name);
+	}
+}
+
+static void add_pod(struct pods *pods, const Kubelet__ObjectMeta *meta)
+{
+	add_owner(pods, meta, WORKLOAD_POD, meta->uid);
+	for (size_t i = 0; i < meta->n_annotations; i++) {
+		const Kubelet__Annotation *annotation = meta->annotations[i];
+
+		if (STRV_EQ(annotation->key, config_hash) && *annotation->value &&
+		    !STRV_EQ(annotation->value, meta->uid))
+			add_owner(pods, meta, WORKLOAD_POD, annotation->value);
+	}
+}
+
+static void add_state(struct pods *pods, const Kubelet__ObjectMeta *meta, const char *phase)
+{
+	struct pod_state *state = table_add(&pods->list);
+
+	if (!state)
+		return;
+	PUT_TEXT(state->namespace, meta->namespace_);
+	PUT_TEXT(state->pod, meta->name);
+	PUT_TEXT(state->uid, meta->uid);
+	state->ended = STRV_EQ(phase, "Succeeded") || STRV_EQ(phase, "Failed");
+}
+
+int pods_take(struct pods *pods, const uint8_t *data, size_t n)
+{
+	Kubelet__Pod *pod = unpack(&kubelet__pod__descriptor, data, n);
+	const Kubelet__ObjectMeta *meta = pod ? pod->metadata : NULL;
+	const Kubelet__PodStatus *status = pod ? pod->status : NULL;
+
+	if (!meta || !*meta->name || !*meta->namespace_ || !*meta->uid) {
+		pods->unreadable++;
+		unpack_free(pod);
+		return 0;
+	}
+	add_state(pods, meta, status ? status->phase : "");
+	add_pod(pods, meta);
+	if (status) {
+		add_containers(pods, meta, status->container_statuses, status->n_container_statuses);
+		add_containers(pods, meta, status->init_container_statuses,
+			       status->n_init_container_statuses);
+		add_containers(pods, meta, status->ephemeral_container_statuses,
+			       status->n_ephemeral_container_statuses);
+	}
+	unpack_free(pod);
+	return 0;
+}
+
+const struct pod_state *pods_find(const struct pods *pods, const char *namespace, const char *pod)
+{
+	const struct pod_state *list = pods->list.list;
+
+	for (uint32_t i = 0; i < pods->list.n; i++)
+		if (STRV_EQ(list[i].pod, pod) && STRV_EQ(list[i].namespace, namespace))
+			return &list[i];
+	return NULL;
+}

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""gpusonde cgroup: NVIDIA's devices in cgroups of both versions, as the kernel sees them; what is refused; the agent's option; doctor."""
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from lib.devices import NVIDIA, OTHER, Devices, attach, cgroup, hierarchy, programs
+from lib.e2e import BUILD, GPUSONDE, Agent, Skip, command, contains, environment, equal, run, values, wait_for
+
+SECONDS = 1000
+
+
+def checked(devices, target, status, *flags):
+    out = devices.cli("check", target, "--json", *flags)
+    equal((out.returncode, out.stderr), (status, ""), target)
+    document = json.loads(out.stdout)
+    equal(document["allowed"], status == 0, document)
+    return document
+
+
+def states(document):
+    """major -> allowed, denied, unknown; of several minors the worst."""
+    worst = {}
+    for device in document["devices"]:
+        if device["matters"]:
+            worst[device["major"]] = max(worst.get(device["major"], "allowed"), device["open"], key=("allowed", "denied", "unknown").index)
+    return worst
+
+
+def changed(out, status=0):
+    equal((out.returncode, out.stderr), (status, ""))
+    return json.loads(out.stdout)["changed"]
+
+
+@contextlib.contextmanager
+def process_in(*folders, argv=("sleep", str(SECONDS)), **more):
+    """Its PID, once it is in all of them."""
+    def enter():
+        for folder in folders:
+            with open(f"{folder}/cgroup.procs", "w", encoding="ascii") as f:
+                f.write("0")
+    process = subprocess.Popen(argv, preexec_fn=enter, stdin=subprocess.DEVNULL, **more) # pylint: disable=subprocess-popen-preexec-fn
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+# ---- version 2 ----
+
+def test_version_2_allows_and_undoes_and_the_rest_of_the_policy_holds():
+    with Devices() as devices, cgroup("cgroup2", "a.service") as folder:
+        attach(folder, "owner", *NVIDIA, OTHER)
+        before = programs(folder)
+        equal(devices.denied(folder, *NVIDIA, OTHER), [*NVIDIA, OTHER])
+        equal(set(states(checked(devices, folder, 1)).values()), {"denied"})
+
+        assert changed(devices.cli("allow", folder, "--json"))
+        equal(devices.opened(folder, *NVIDIA, OTHER)[-2:], ["EPERM", "EPERM"], "another's device, and making a node")
+        equal(devices.denied(folder, *NVIDIA, OTHER), [OTHER])
+        equal(set(states(checked(devices, folder, 0)).values()), {"allowed"})
+        (_, name, code), = programs(folder)
+        equal(name, "gpusonde_allow")
+        assert code.endswith(before[0][2]), "the copy does not end with the original"
+
+        assert not changed(devices.cli("allow", folder, "--json")), "what is allowed already is changed"
+        assert changed(devices.cli("allow", folder, "--undo", "--json"))
+        equal([p[1:] for p in programs(folder)], [p[1:] for p in before], "name and instructions")
+        equal(devices.denied(folder, *NVIDIA, OTHER), [*NVIDIA, OTHER])
+        assert not changed(devices.cli("allow", folder, "--undo", "--json"))
+
+
+def test_another_program_stays_attached_and_denies_what_it_denied():
+    with Devices() as devices, cgroup("cgroup2", "below") as folder:
+        above = os.path.dirname(folder)
+        attach(above, "above", OTHER)
+        other = programs(above)
+        attach(folder, "owner", *NVIDIA)
+        assert changed(devices.cli("allow", folder, "--json"))
+        equal(devices.denied(folder, *NVIDIA, OTHER), [OTHER])
+        equal(programs(above), other)
+        assert changed(devices.cli("allow", folder, "--undo", "--json"))
+        equal(programs(above), other)
+
+
+def refused(devices, folder, *words):
+    """And nothing has changed."""
+    before = programs(folder)
+    out = devices.cli("allow", folder)
+    equal((out.returncode, out.stdout), (1, ""))
+    for word in words:
+        contains(out.stderr, word)
+    equal(programs(folder), before)
+
+
+def test_several_programs_are_left_alone_and_the_drop_in_is_offered():
+    with Devices() as devices, cgroup("cgroup2", "b.scope") as folder:
+        attach(folder, "first", *NVIDIA)
+        attach(folder, "second", OTHER)
+        refused(devices, folder, "2 BPF programs", "--systemd b.scope")
+        equal(devices.denied(folder, *NVIDIA, OTHER), [*NVIDIA, OTHER])
+
+
+def test_a_program_that_cannot_be_copied_is_left_alone():
+    with Devices() as devices, cgroup("cgroup2", "c.service") as folder:
+        attach(folder, "owner", *NVIDIA, kind="random")
+        equal(set(states(checked(devices, folder, 1)).values()), {"unknown"})
+        refused(devices, folder, "it calls functions of the kernel", "--systemd c.service")
+    with Devices() as devices, cgroup("cgroup2", "d.service") as folder:
+        attach(folder, "owner", *NVIDIA, kind="exclusive")
+        refused(devices, folder, "BPF_F_ALLOW_MULTI")
+
+
+def test_a_cgroup_above_that_denies_is_named():
+    with Devices() as devices, cgroup("cgroup2", "e.slice", "e.service") as folder:
+        above = os.path.dirname(folder)
+        attach(above, "slice", *NVIDIA)
+        attach(folder, "owner", *NVIDIA)
+        refused(devices, folder, "e.slice", "a cgroup above")
+        assert changed(devices.cli("allow", above, "--json"))
+        assert changed(devices.cli("allow", folder, "--json"))
+        equal(devices.denied(folder, *NVIDIA), [])
+
+
+def test_the_owner_attaches_its_program_anew():
+    """systemd does, at a daemon-reload: it cannot detach the copy, which then stands for nothing."""
+    with Devices() as devices, cgroup("cgroup2", "f.service") as folder:
+        attach(folder, "owner", *NVIDIA, OTHER)
+        assert changed(devices.cli("allow", folder, "--json"))
+        attach(folder, "owner", *NVIDIA, OTHER)
+        equal(devices.denied(folder, 195), [195])
+        assert changed(devices.cli("allow", folder, "--json"))
+        equal((len(programs(folder)), devices.denied(folder, *NVIDIA, OTHER)), (1, [OTHER]))
+        attach(folder, "owner", *NVIDIA, OTHER)
+        assert changed(devices.cli("allow", folder, "--undo", "--json"))
+        equal(([name for _, name, _ in programs(folder)], devices.denied(folder, 195, OTHER)), (["owner"], [195, OTHER]))
+
+
+# ---- version 1 ----
+
+def listed(folder):
+    with open(f"{folder}/devices.list", encoding="ascii") as f:
+        return f.read()
+
+
+def write(folder, name, *rules):
+    for rule in rules:
+        with open(f"{folder}/{name}", "w", encoding="ascii") as f:
+            f.write(rule)
+
+
+def test_version_1_allows_and_undoes():
+    with Devices() as devices, cgroup("devices", "g.service") as folder:
+        write(folder, "devices.deny", "a")
+        write(folder, "devices.allow", "c 1:* rwm", "c 195:* r", "c 123:3 rw")
+        before = listed(folder)
+        equal(devices.denied(folder, *NVIDIA, OTHER), [*NVIDIA, OTHER])
+        equal(set(states(checked(devices, folder, 1)).values()), {"denied"})
+        assert changed(devices.cli("allow", folder, "--json"))
+        equal(devices.denied(folder, *NVIDIA, OTHER), [OTHER])
+        equal(devices.opened(folder, 195)[-1], "EPERM", "making a node")
+        equal(set(states(checked(devices, folder, 0)).values()), {"allowed"})
+        assert not changed(devices.cli("allow", folder, "--json"))
+        assert changed(devices.cli("allow", folder, "--undo", "--json"))
+        equal(listed(folder), before)
+        equal(devices.denied(folder, *NVIDIA), [*NVIDIA])
+        assert not changed(devices.cli("allow", folder, "--undo", "--json"))
+
+
+def test_version_1_cannot_give_more_than_the_cgroup_above_has():
+    with Devices() as devices, cgroup("devices") as above:
+        write(above, "devices.deny", "a")
+        folder = f"{above}/below"
+        os.mkdir(folder)
+        try:
+            out = devices.cli("allow", folder)
+            equal((out.returncode, out.stdout), (1, ""))
+            contains(out.stderr, "may not have more devices than the one above it")
+        finally:
+            os.rmdir(folder)
+
+
+CONFIG = {
+    "ociVersion": "1.0.2", "hostname": "x", "root": {"path": "rootfs"},
+    "process": {"cwd": "/", "args": ["/bin/sleep", str(SECONDS)], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0},
+                "capabilities": {k: ["CAP_MKNOD"] for k in ("bounding", "effective", "permitted")}},
+    "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}],
+    "linux": {"namespaces": [{"type": t} for t in ("pid", "mount", "ipc", "uts")],
+              "devices": [{"path": "/dev/nvidia0", "type": "c", "major": 195, "minor": 0, "fileMode": 0o666}],
+              "resources": {"devices": [{"allow": False, "access": "rwm"}]}},
+}
+
+
+@contextlib.contextmanager
+def container(**linux):
+    """A container of runc's, whose devices its cgroup denies: what runs a command in it, and its PID."""
+    if not shutil.which("runc") or not shutil.which("busybox"):
+        raise Skip("no runc, or no busybox")
+    hierarchy("devices" if not os.path.exists("/sys/fs/cgroup/cgroup.controllers") else "cgroup2")
+    name = f"gpusonde-test-{os.getpid()}-{time.monotonic_ns()}"
+    with tempfile.TemporaryDirectory(prefix="gpusonde-runc-") as bundle:
+        os.makedirs(f"{bundle}/rootfs/bin")
+        for applet in ("busybox", "sleep", "cat", "sh", "mknod"):
+            shutil.copy(shutil.which("busybox"), f"{bundle}/rootfs/bin/{applet}")
+        with open(f"{bundle}/config.json", "w", encoding="ascii") as f:
+            json.dump(dict(CONFIG, linux=dict(CONFIG["linux"], cgroupsPath=f"/{name}", **linux)), f)
+        runc = ["runc", "--root", f"{bundle}/state"]
+        with open(f"{bundle}/log", "w+", encoding="utf-8") as log:
+            started = subprocess.run([*runc, "run", "-d", "-b", bundle, name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+            log.seek(0)
+            if started.returncode:
+                raise Skip(f"runc starts no container here: {log.read()}")
+        try:
+            state = json.loads(subprocess.run([*runc, "state", name], capture_output=True, check=True).stdout)
+            yield lambda *argv: subprocess.run([*runc, "exec", name, *argv], capture_output=True, text=True, check=False), state["pid"], name
+        finally:
+            subprocess.run([*runc, "delete", "-f", name], check=False, capture_output=True)
+
+
+def test_a_container_of_runc():
+    with Devices() as devices, container() as (inside, pid, name):
+        def opens():
+            return inside("cat", "/dev/nvidia0").stderr.strip().rsplit(": ", 1)[-1]
+        equal(opens(), "Operation not permitted")
+        document = checked(devices, str(pid), 1)
+        contains(document["cgroup_v1"] or document["cgroup_v2"], name)
+        nvidia0, = (d for d in document["devices"] if d["device"] == "/dev/nvidia0")
+        equal((nvidia0["node_of_process"], nvidia0["matters"], nvidia0["open"]), (True, True, "denied"), nvidia0)
+        assert changed(devices.cli("allow", str(pid), "--json"))
+        equal(opens(), "No such device or address", "there is no driver behind it")
+        equal(checked(devices, str(pid), 0)["pid"], pid)
+        assert changed(devices.cli("allow", str(pid), "--undo", "--json"))
+        equal(opens(), "Operation not permitted")
+
+
+# ---- paths ----
+
+def test_paths_that_leave_the_root_are_refused():
+    point = hierarchy("cgroup2")
+    with Devices() as devices:
+        for path in ("..", "../x", "/a/../../b", f"{point}/../devices", f"{point}/..", "a/.."):
+            for action in ("check", "allow"):
+                out = devices.cli(action, path)
+                equal((out.returncode, out.stdout), (1, ""), path)
+                contains(out.stderr, "leaves the root of the cgroup file system")
+        for path, words in (("/no/such", "no such cgroup"), ("no-such.service", "no such cgroup"), ("4194999", "no process has this PID"),
+                            ("0", "no process has this PID"), ("/" + "x" * 5000, "cannot be opened: File name too long")):
+            out = devices.cli("check", path)
+            equal((out.returncode, out.stdout), (1, ""), path)
+            contains(out.stderr, words)
+
+
+def test_a_process_in_another_cgroup_namespace_is_found():
+    """A path that begins with /../, as a container sees its neighbour's: by the host's file system, if that is mounted there, and not at all without."""
+    point = hierarchy("cgroup2")
+    with Devices() as devices, cgroup("cgroup2") as folder:
+        for name in ("ours", "theirs"):
+            os.mkdir(f"{folder}/{name}")
+        try:
+            attach(f"{folder}/theirs", "owner", *NVIDIA)
+            with process_in(f"{folder}/theirs") as pid:
+                script = (f"mount --make-rprivate / && mkdir {devices.folder}/host && mount --bind {point} {devices.folder}/host && "
+                          f"umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec {GPUSONDE} cgroup check {pid} --json "
+                          f"--cgroup-devices {devices.list} --cgroup-root ")
+                argv = ["sh", "-c", f"echo 0 >{folder}/ours/cgroup.procs && exec unshare --mount --cgroup sh -c \"$0\"", ""]
+                out = subprocess.run([*argv[:3], script + f"{devices.folder}/host"], capture_output=True, text=True, check=False)
+                equal(out.stderr, "")
+                equal(json.loads(out.stdout)["cgroup_v2"], folder.removeprefix(point) + "/theirs")
+                equal(out.returncode, 1, "denied")
+                out = subprocess.run([*argv[:3], script.replace("mkdir", "true") + "/sys/fs/cgroup"], capture_output=True, text=True, check=False)
+                equal((out.returncode, out.stdout), (1, ""))
+                contains(out.stderr, "another cgroup namespace")
+        finally:
+            for name in ("ours", "theirs"):
+                wait_for(lambda n=name: not os.path.exists(f"{folder}/{n}") or os.rmdir(f"{folder}/{n}") is None, "the cgroup to be empty")
+
+
+def test_hostile_names():
+    name = "a\x1b[31m b\"\\\xff".encode("latin-1") + b".service"
+    with Devices() as devices, cgroup("cgroup2") as above:
+        folder = os.fsencode(above) + b"/" + name
+        os.mkdir(folder)
+        try:
+            attach(os.fsdecode(folder), "owner", *NVIDIA)
+            for action, flags in (("check", ()), ("check", ("--json",)), ("allow", ()), ("allow", ("--undo", "--json"))):
+                out = subprocess.run([GPUSONDE, "cgroup", action, folder, *flags, "--cgroup-devices", devices.list], capture_output=True, env=environment(),
+                                     check=False)
+                assert b"\x1b" not in out.stdout + out.stderr and b"\xff" not in out.stdout + out.stderr, out
+                out.stdout.decode()
+                if flags:
+                    json.loads(out.stdout)
+        finally:
+            os.rmdir(folder)
+
+
+def test_without_rights_it_says_which_are_missing():
+    with Devices() as devices, cgroup("cgroup2", "h.service") as folder:
+        attach(folder, "owner", *NVIDIA)
+        os.chmod(devices.folder, 0o755)
+        program = f"{devices.folder}/gpusonde"
+        shutil.copy(GPUSONDE, program)
+        for action in ("check", "allow"):
+            out = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", program, "cgroup", action, folder, "--cgroup-devices", devices.list], capture_output=True,
+                                 text=True, env=environment(), cwd="/", check=False)
+            equal((out.returncode, out.stdout), (1, ""))
+            contains(out.stderr, "run as root (CAP_SYS_ADMIN)")
+
+
+def test_the_command_line():
+    with Devices() as devices:
+        for args in ((), ("check",), ("chek", "1"), ("check", "1", "2"), ("check", "1", "--undo")):
+            equal(devices.cli(*args).returncode, 2, args)
+        with open(devices.list, "w", encoding="ascii") as f:
+            f.write("Character devices:\n  1 mem\n")
+        out = devices.cli("check", "self")
+        equal((out.returncode, out.stdout), (1, ""))
+        contains(out.stderr, "lists no device of NVIDIA: the driver is not loaded")
+    table = command("cgroup", "--help").stdout
+    contains(table, "check|allow PID|CGROUP")
+
+
+# ---- agent and doctor ----
+
+def test_the_agent_allows_what_it_is_told_to():
+    with Devices() as devices, cgroup("cgroup2", "i.service") as folder:
+        attach(folder, "owner", *NVIDIA, OTHER)
+        with Agent("--cgroup-allow", "i.service, no-such.service", "--cgroup-devices", devices.list) as agent:
+            wait_for(lambda: devices.denied(folder, *NVIDIA, OTHER) == [OTHER], "the agent to allow it")
+            wait_for(lambda: values(agent.metrics(), "gpusonde_cgroup_allowed_total") == [1], "the agent to count it")
+            equal(values(agent.metrics(), "gpusonde_cgroup_denied"), [0])
+            contains(agent.log(), "cgroup.allow: i.service was denied NVIDIA's devices")
+        with Agent("--cgroup-devices", devices.list) as agent:
+            equal(values(agent.metrics(), "gpusonde_cgroup_allowed_total"), [0])
+        out = command("agent", "--check-config", "--cgroup-interval", "29s")
+        equal(out.returncode, 2)
+        contains(out.stderr, "30s")
+
+
+def test_the_agent_says_what_it_cannot_do_once():
+    with Devices() as devices, cgroup("cgroup2", "j.service") as folder:
+        attach(folder, "first", *NVIDIA)
+        attach(folder, "second", *NVIDIA)
+        with Agent("--cgroup-allow", folder, "--cgroup-devices", devices.list) as agent:
+            wait_for(lambda: values(agent.metrics(), "gpusonde_cgroup_denied") == [1], "the agent to count it")
+            equal(agent.log().count("cgroup.allow: 2 BPF programs"), 1)
+
+
+def opened_by(pid):
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError): # closed meanwhile
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return found
+
+
+def test_doctor_names_the_fault():
+    holder = "import os, sys, time; os.open('/dev/nvidia-test', os.O_RDONLY); time.sleep(1000)"
+    with Devices() as devices, cgroup("cgroup2", "k.scope") as folder:
+        def doctor():
+            out = command("doctor", "--json", "--socket", "none", "--cgroup-devices", devices.list, env=environment(GPUSONDE_NVML_LIBRARY=f"{BUILD}/sim/none"))
+            check, = (c for c in json.loads(out.stdout)["checks"] if c["check"] == "device-cgroups")
+            return check
+        # A file of that name will do: it is opened before the cgroup denies it.
+        argv = ["unshare", "--mount", "sh", "-c", "mount --make-rprivate / && mount -t tmpfs tmpfs /dev && touch /dev/nvidia-test && exec \"$0\" -c \"$1\"",
+                sys.executable, holder]
+        with process_in(folder, argv=argv) as pid:
+            wait_for(lambda: "/dev/nvidia-test" in opened_by(pid), "the device to be open")
+            before = doctor()
+            attach(folder, "owner", *NVIDIA)
+            check = doctor()
+            equal((before["verdict"], check["verdict"]), ("ok", "warning"), (before, check))
+            contains(check["text"], f"PID {pid} uses a GPU")
+            contains(check["text"], "Failed to initialize NVML: Unknown Error")
+            contains(check["remedy"], f"gpusonde cgroup allow {pid}")
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a test asks of the API server: objects as YAML, which the server reads itself."""
+import contextlib
+import http.client
+import json
+import ssl
+
+PATHS = {"Namespace": "/api/v1/namespaces", "Pod": "/api/v1/namespaces/{}/pods", "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
+         "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets", "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
+         "Job": "/apis/batch/v1/namespaces/{}/jobs", "CronJob": "/apis/batch/v1beta1/namespaces/{}/cronjobs",
+         "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses", "Node": "/api/v1/nodes", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts"}
+
+
+class Refused(Exception):
+    """With the server's status and words."""
+
+    def __init__(self, status, text):
+        super().__init__(f"{status}: {text[:1000]}")
+        self.status = status
+
+
+class Api:
+    def __init__(self, port, token):
+        self.port, self.token = port, token
+        self.context = ssl._create_unverified_context() # pylint: disable=protected-access
+
+    def request(self, method, path, body=None, kind="application/yaml"):
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
+        with contextlib.closing(connection):
+            connection.request(method, path, body=body, headers={"Authorization": f"Bearer {self.token}", "Content-Type": kind, "Accept": "application/json"})
+            reply = connection.getresponse()
+            text = reply.read().decode()
+        if reply.status >= 300:
+            raise Refused(reply.status, text)
+        return json.loads(text) if text.startswith("{") else text
+
+    def create(self, kind, text, namespace="default"):
+        return self.request("POST", PATHS[kind].format(namespace), text)
+
+    def list(self, kind, namespace="default"):
+        return self.request("GET", PATHS[kind].format(namespace))["items"]
+
+    def get(self, kind, name, namespace="default"):
+        """None: there is none."""
+        try:
+            return self.request("GET", f"{PATHS[kind].format(namespace)}/{name}")
+        except Refused as why:
+            if why.status != 404:
+                raise
+            return None
+
+    def scale(self, kind, name, replicas, namespace="default"):
+        self.request("PATCH", f"{PATHS[kind].format(namespace)}/{name}", json.dumps({"spec": {"replicas": replicas}}), "application/merge-patch+json")
+
+    def delete(self, kind, name, namespace="default"):
+        self.request("DELETE", f"{PATHS[kind].format(namespace)}/{name}", json.dumps({"propagationPolicy": "Background"}), "application/json")
+
+    def pods(self):
+        return self.request("GET", "/api/v1/pods")["items"]
+
+    def is_ready(self):
+        with contextlib.suppress(OSError, Refused):
+            return self.request("GET", "/readyz") == "ok"
+        return False

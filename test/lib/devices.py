@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""
+Device cgroups for tests: NVIDIA's majors without NVIDIA, cgroups of our own, and whether a device may be opened in one.
+
+A node of a major that no driver has can be made and opened as far as the cgroup is concerned: what is allowed then fails with ENXIO, what is
+denied with EPERM. The list of majors, which is /proc/devices elsewhere, is a file of ours.
+"""
+import contextlib
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+
+from lib.e2e import BUILD, Skip, command, environment, wait_for
+
+TOOL = f"{BUILD}/test/tools/device_program"
+LIST = """Character devices:
+  1 mem
+195 nvidia
+195 nvidiactl
+120 nvidia-nvswitch
+121 nvidia-caps-imex-channels
+122 nvidia-caps
+123 nvidia-uvm
+
+Block devices:
+195 nvidia-is-no-block-device
+"""
+# 120 to 127 are for experiments: no driver of the kernel has them (admin-guide/devices.txt).
+NVIDIA, OTHER = (195, 120, 121, 122, 123), 124
+OPEN = """
+import errno, os, sys
+with open(sys.argv[1] + "/cgroup.procs", "w") as f:
+    f.write(str(os.getpid()))
+for path in sys.argv[2:]:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        print("open")
+    except OSError as why:
+        print(errno.errorcode[why.errno])
+try:
+    os.mknod(os.path.dirname(sys.argv[2]) + "/made", 0o20600, os.makedev(195, 7))
+    print("made")
+    os.unlink(os.path.dirname(sys.argv[2]) + "/made")
+except OSError as why:
+    print(errno.errorcode[why.errno])
+"""
+
+
+def mounted(kind):
+    """Where the file system is whose mount says so: "cgroup2", or a controller of version 1."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        for line in f:
+            before, _, after = line.partition(" - ")
+            fstype, _, options = after.split(maxsplit=2)
+            if fstype == kind or (fstype == "cgroup" and kind in options.strip().split(",")):
+                return before.split()[4]
+    return None
+
+
+def hierarchy(kind):
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    return mounted(kind) or skip(f"no cgroup file system of this machine is {kind}")
+
+
+def skip(why):
+    raise Skip(why)
+
+
+@contextlib.contextmanager
+def cgroup(kind, *names):
+    """A cgroup of ours for as long as the block lasts: its folder. @names: of those below it."""
+    path = f"{hierarchy(kind)}/gpusonde-test-{os.getpid()}"
+    made = []
+    try:
+        for name in ("", *names):
+            path = f"{path}/{name}".rstrip("/")
+            try:
+                os.mkdir(path)
+            except OSError as why:
+                if why.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                    raise
+                raise Skip(f"{path} cannot be made: {why.strerror}") from None
+            made.append(path)
+        yield path
+    finally:
+        for folder in reversed(made):
+            # Processes that were killed may not have left yet.
+            wait_for(lambda f=folder: remove(f), f"{folder} to be empty")
+
+
+def remove(folder):
+    try:
+        os.rmdir(folder)
+    except OSError as why:
+        return why.errno != errno.EBUSY
+    return True
+
+
+class Devices:
+    """Nodes and the list of majors, in a folder of ours."""
+
+    def __enter__(self):
+        self.owner = tempfile.TemporaryDirectory(prefix="gpusonde-devices-")
+        self.folder = self.owner.name
+        self.list = f"{self.folder}/devices"
+        with open(self.list, "w", encoding="ascii") as f:
+            f.write(LIST)
+        for major in (*NVIDIA, OTHER):
+            self.make_node(f"{self.folder}/{major}", major)
+        return self
+
+    def make_node(self, path, major):
+        """That here, outside of any cgroup of ours, can be opened but for the missing driver."""
+        try:
+            os.mknod(path, 0o20666, os.makedev(major, 0))
+            os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        except OSError as why:
+            if why.errno in (errno.EPERM, errno.EACCES):
+                self.owner.cleanup()
+                raise Skip(f"devices cannot be made or opened here: {why}") from None
+
+    def __exit__(self, *_):
+        self.owner.cleanup()
+
+    def opened(self, folder, *majors):
+        """In this cgroup: what opening a device of each major says, "EPERM" if it is denied; and making a node."""
+        out = subprocess.run([sys.executable, "-c", OPEN, folder, *(f"{self.folder}/{m}" for m in majors)], capture_output=True, text=True,
+                             check=True)
+        return out.stdout.split()
+
+    def denied(self, folder, *majors):
+        """Those of these majors that may not be opened in the cgroup."""
+        return [m for m, said in zip(majors, self.opened(folder, *majors)) if said == "EPERM"]
+
+    def cli(self, *args, **more):
+        return command("cgroup", *args, "--cgroup-devices", self.list, env=environment(**more))
+
+
+def attach(folder, name, *majors, kind="multi"):
+    done = subprocess.run([TOOL, "attach", folder, name, kind, ",".join(map(str, majors))], capture_output=True, text=True, check=False)
+    if "loading: Operation not permitted" in done.stderr:
+        raise Skip("BPF programs cannot be loaded here")
+    assert done.returncode == 0, done.stderr
+
+
+def programs(folder):
+    """(number, name, instructions) of each program that is attached."""
+    out = subprocess.run([TOOL, "list", folder], capture_output=True, text=True, check=True).stdout
+    return [(int(number), name, code) for number, name, code in (line.split() for line in out.splitlines())]
