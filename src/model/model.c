@@ -56,6 +56,7 @@ void model_free(struct model *model)
 	traced_done(&model->traced);
 	jobs_done(model);
 	owners_unref(model->owners);
+	scraped_unref(model->scraped);
 	allocations_done(model);
 	free(model);
 }

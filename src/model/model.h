@@ -115,6 +115,15 @@ int model_set_owners(struct model *model, enum source_id source, const struct ow
 int model_set_allocations(struct model *model, enum source_id source, const struct allocation *rows,
 			  uint32_t n);
 
+/*
+ * Replaces what DCGM exporters' pages said (model/scraped.h); their source's state is said apart from it.
+ * Copies the rows, makes their strings valid UTF-8 and joins those of one key; values that are not finite are
+ * absent. NULL: nothing is scraped. At most SCRAPED_ROWS_MAX rows; further ones are counted in the source's
+ * `dropped`. -ENOMEM: the previous rows remain.
+ */
+int model_set_scraped(struct model *model, const struct scraped_row *rows, uint32_t n,
+		      int64_t stale_after_ns);
+
 /* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
 void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
 

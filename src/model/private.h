@@ -14,6 +14,7 @@
  *   workload.c   containers, pods, jobs and units, per device
  *   job.c        which job a process belongs to, as its cgroup and its environment say
  *   owner.c      owners of workloads
+ *   scraped.c    rows of DCGM exporters' pages
  *   allocation.c who was given which device, as each source says it
  *   allocation_resolve.c  from what they say to allocations of devices
  *   allocated.c  for how long, and idle
@@ -122,6 +123,7 @@ struct model {
 	struct trace_view *trace; /* NULL: tracing is off */
 	struct traced_table traced;
 	struct owners *owners; /* NULL: no source has given any */
+	struct scraped *scraped; /* NULL: nothing is scraped */
 	struct allocations allocations;
 
 	struct device *devices[DEVICES_MAX]; /* NULL: free */
