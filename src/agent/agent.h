@@ -19,7 +19,7 @@
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 
 /* The agent's addresses that /control/status reports. */
-enum agent_place { PLACE_HTTP, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
+enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct jobs;
 struct kubelet;

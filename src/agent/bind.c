@@ -13,7 +13,8 @@ static uint16_t port_of(const char *address)
 	return (uint16_t)strtoul(strrchr(address, ':') + 1, NULL, 10);
 }
 
-static void explain_http(const char *address, int error)
+/* @flag: the option's. */
+static void explain_http(const char *address, const char *flag, int error)
 {
 	char who[128];
 
@@ -21,31 +22,30 @@ static void explain_http(const char *address, int error)
 	case -EADDRINUSE:
 		port_owner(port_of(address), who, sizeof(who));
 		log_error("cannot listen on %s: %s listens there already; stop it, or choose another address "
-			  "with --listen",
-			  address, who);
+			  "with %s",
+			  address, who, flag);
 		break;
 	case -EACCES:
 		log_error("cannot listen on %s: ports below 1024 need CAP_NET_BIND_SERVICE; choose another "
-			  "with --listen",
-			  address);
+			  "with %s",
+			  address, flag);
 		break;
 	case -EADDRNOTAVAIL:
-		log_error(
-			"cannot listen on %s: this machine has no such address; choose another with --listen",
-			address);
+		log_error("cannot listen on %s: this machine has no such address; choose another with %s",
+			  address, flag);
 		break;
 	default:
-		log_error("cannot listen on %s: %s; choose another address with --listen", address,
-			  strerror(-error));
+		log_error("cannot listen on %s: %s; choose another address with %s", address,
+			  strerror(-error), flag);
 	}
 }
 
-int bind_http(const char *address, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
+int bind_http(const char *address, const char *flag, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
 {
 	int r = listen_tcp_text(address, ret_fds, ret_n);
 
 	if (r < 0) {
-		explain_http(address, r);
+		explain_http(address, flag, r);
 		return r;
 	}
 	if (asks_for_any_port(address))
@@ -55,8 +55,8 @@ int bind_http(const char *address, int ret_fds[ADDRESS_MAX], unsigned *ret_n)
 	if (!address_is_loopback(address))
 		log_warning("LISTENING BEYOND LOOPBACK on %s: everyone who can reach this port can "
 			    "read every metric, process names included; there is no authentication. "
-			    "--listen 127.0.0.1:9470 keeps it on this machine",
-			    address);
+			    "%s 127.0.0.1:%u keeps it on this machine",
+			    address, flag, listen_port(ret_fds[0]));
 	return 0;
 }
 

@@ -325,6 +325,7 @@ void collector_configure(struct collector *c, const struct options *options)
 	model_set_period(c->model, options_number(options, OPT_sample_period));
 	model_set_limits(c->model, &limits);
 	set_tags(c, options);
+	model_set_node_name(c->model, options_text(options, OPT_node_name));
 }
 
 static void log_no_kernel_log(const char *path, int error)
@@ -400,6 +401,7 @@ static int collector_start(struct collector *c, sd_event *event, const struct op
 	model_set_identify(c->model, identify, NULL);
 	model_set_period(c->model, options_number(options, OPT_sample_period));
 	set_tags(c, options);
+	model_set_node_name(c->model, options_text(options, OPT_node_name));
 	load_xids(c, options);
 	open_kmsg(c, event, options);
 	if (proc_sees_all())

@@ -99,12 +99,18 @@ static int listen_control(struct agent *agent, const struct options *options)
 	return 0;
 }
 
+static int listen_http(struct agent *agent, const struct options *options)
+{
+	return web_listen(agent->web, options_text(options, OPT_http_listen),
+			  options_text(options, OPT_http_container_listen));
+}
+
 int agent_listen(struct agent *agent, const struct options *options)
 {
 	int r = listen_control(agent, options);
 
 	if (r == 0)
-		r = web_listen(agent->web, options_text(options, OPT_http_listen));
+		r = listen_http(agent, options);
 	if (r == 0)
 		web_listen_atop(agent->web, options_text(options, OPT_atop_listen),
 				options_text(options, OPT_atop_socket));
@@ -141,19 +147,25 @@ static void keep_fixed(struct options *old, struct options *new)
 
 static void move_http(struct agent *agent, struct options *old, struct options *new)
 {
-	if (!changed(old, new, OPT_http_listen))
+	static const enum option_id ids[] = { OPT_http_listen, OPT_http_container_listen };
+	bool moved = false;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
+		moved |= changed(old, new, ids[i]);
+	if (!moved || listen_http(agent, new) == 0)
 		return;
-	if (web_listen(agent->web, options_text(new, OPT_http_listen)) == 0)
-		return;
-	keep_old_value(old, new, OPT_http_listen);
-	log_error("going back to %s", new->v[OPT_http_listen].text);
-	(void)web_listen(agent->web, options_text(new, OPT_http_listen));
+	for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
+		keep_old_value(old, new, ids[i]);
+	log_error("going back to %s and %s", new->v[OPT_http_listen].text,
+		  new->v[OPT_http_container_listen].text);
+	(void)listen_http(agent, new);
 }
 
 void agent_copy_places(struct agent *agent)
 {
 	static const enum option_id ids[AGENT_PLACES] = {
 		[PLACE_HTTP] = OPT_http_listen,
+		[PLACE_CONTAINER] = OPT_http_container_listen,
 		[PLACE_ATOP] = OPT_atop_listen,
 		[PLACE_ATOP_SOCKET] = OPT_atop_socket,
 	};

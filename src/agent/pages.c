@@ -166,6 +166,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 
 	if (json)
 		json_object_set_new(json, "kubelet", json_string(snapshot->sources[SOURCE_KUBELET].error));
+	if (json)
+		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
 }

@@ -24,7 +24,7 @@
 #include "web/protocol.h"
 
 /* Computing for so much of the time without an answer, in percent, is not waiting for anything. */
-enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128 };
+enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128, HTTP_ADDRESSES = 2 };
 #define RETRY_NS (100 * NSEC_PER_MSEC)
 
 /* What is to be served there; an address with port 0 has the chosen port, once it has been opened. */
@@ -45,7 +45,7 @@ struct web {
 	sd_event_source *ping, *retry;
 	int64_t pinged_ns; /* 0: nothing is asked */
 	int64_t pinged_cpu_ns;
-	struct wanted http, atop, atop_name;
+	struct wanted http[HTTP_ADDRESSES], atop, atop_name;
 	struct lifeline *lifeline; /* NULL: this system does not allow it */
 	int lifeline_fd;
 	int news_fd;
@@ -183,22 +183,36 @@ static void keep_port(struct wanted *wanted, int fd)
 	snprintf(wanted->text + host_n, sizeof(wanted->text) - host_n, ":%u", listen_port(fd));
 }
 
-static int open_http(struct web *web)
+static int open_http_at(struct web *web, struct wanted *wanted)
 {
+	static const char *const flags[HTTP_ADDRESSES] = { "--listen", "--http-container-listen" };
 	int fds[ADDRESS_MAX], r;
 	unsigned n;
 
-	web->http.lost = false;
-	if (!web->http.set || !web->up)
+	wanted->lost = false;
+	if (!wanted->set || !web->up)
 		return 0;
-	r = bind_http(web->http.text, fds, &n);
-	web->http.lost = r < 0;
+	r = bind_http(wanted->text, flags[wanted - web->http], fds, &n);
+	wanted->lost = r < 0;
 	if (r < 0)
 		return r;
-	keep_port(&web->http, fds[0]);
+	keep_port(wanted, fds[0]);
 	/* If it has ended meanwhile, its successor gets them. */
 	(void)hand_over(web, WEB_LISTEN_HTTP, fds, n);
 	return 0;
+}
+
+/* All are tried; the first error. */
+static int open_http(struct web *web)
+{
+	int first = 0;
+
+	for (unsigned i = 0; i < HTTP_ADDRESSES; i++) {
+		int r = open_http_at(web, &web->http[i]);
+
+		first = first ? first : r;
+	}
+	return first;
 }
 
 /* Another program's from the start is left to it; one that was ours is tried again. */
@@ -276,12 +290,13 @@ static int start_first(struct web *web)
 	return r;
 }
 
-int web_listen(struct web *web, const char *address)
+int web_listen(struct web *web, const char *address, const char *second)
 {
-	if (web->http.set)
+	if (web->http[0].set || web->http[1].set)
 		close_addresses(web, 1U << WEB_UNLISTEN_HTTP);
-	want(&web->http, address);
-	if (address) {
+	want(&web->http[0], address);
+	want(&web->http[1], second);
+	if (address || second) {
 		int r = start_first(web);
 
 		if (r < 0)
@@ -302,8 +317,9 @@ void web_listen_atop(struct web *web, const char *address, const char *name)
 
 void web_listen_again(struct web *web)
 {
-	if (web->http.lost)
-		open_http(web);
+	for (unsigned i = 0; i < HTTP_ADDRESSES; i++)
+		if (web->http[i].lost)
+			open_http_at(web, &web->http[i]);
 	if (web->atop.lost)
 		open_atop_at(web, &web->atop, false);
 	if (web->atop_name.lost)

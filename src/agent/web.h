@@ -38,10 +38,10 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 void web_free(struct web *web);
 
 /*
- * Serves HTTP on @address in place of the former one; NULL: on none. On failure, which has been logged, the
- * former one is closed.
+ * Serves HTTP on @address and on @second, both or either of which may be NULL, in place of the former ones. On
+ * failure, which has been logged, these are closed.
  */
-int web_listen(struct web *web, const char *address);
+int web_listen(struct web *web, const char *address, const char *second);
 /* The same for atop's addresses, either of which may be NULL. What cannot be opened is logged. */
 void web_listen_atop(struct web *web, const char *address, const char *name);
 /* Tries again what could not be opened for a replaced process. */

@@ -207,7 +207,7 @@ int cmdline_options(struct invocation *inv, struct options *ret_options, struct 
 		r = options_simulate(&options, inv->flag[FLAG_SIMULATE], errors);
 
 	if (r == 0 && wants_all)
-		r = options_from_environment(&options, errors, warnings);
+		r = options_from_environment(&options, inv->command->use, errors, warnings);
 	if (r == 0 && wants_all)
 		r = read_file_options(inv, &options, errors);
 	if (r < 0) {

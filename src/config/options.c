@@ -116,6 +116,11 @@ static void describe_duration(int64_t ns, struct strbuf *out)
 		strbuf_addf(out, "%lldm", (long long)(ns / (60 * NSEC_PER_SEC)));
 }
 
+static size_t text_max(const struct option *option)
+{
+	return option->max ? (size_t)option->max : TEXT_MAX;
+}
+
 void option_describe(const struct option *option, struct strbuf *out)
 {
 	switch (option->type) {
@@ -183,7 +188,8 @@ void option_describe(const struct option *option, struct strbuf *out)
 		break;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
-		strbuf_addf(out, "text of %s%d bytes", option->empty ? "at most " : "1 to ", TEXT_MAX);
+		strbuf_addf(out, "text of %s%zu bytes", option->empty ? "at most " : "1 to ",
+			    text_max(option));
 		break;
 	}
 }
@@ -276,7 +282,7 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 	case OPTION_TYPES:
 		break;
 	}
-	return (length == 0 && !option->empty) || length > TEXT_MAX ? -EINVAL : 0;
+	return (length == 0 && !option->empty) || length > text_max(option) ? -EINVAL : 0;
 }
 
 static bool accepts(const struct option *option, const char *text, int64_t *ret_number)
@@ -286,7 +292,7 @@ static bool accepts(const struct option *option, const char *text, int64_t *ret_
 	/* Control characters in a path or an address could forge lines in logs and --print-config. */
 	if (!text_is_printable(text) || parse_value(option, text, &number) < 0)
 		return false;
-	if (option->max && (number < option->min || number > option->max))
+	if (option->type != OPTION_TEXT && option->max && (number < option->min || number > option->max))
 		return false;
 	*ret_number = number;
 	return true;
@@ -375,52 +381,6 @@ void options_done(struct options *options)
 	}
 	free(options->file);
 	*options = (struct options){ 0 };
-}
-
-/*
- * Warns of a variable that is probably a misspelt option. Others with the prefix (Kubernetes sets some) are
- * ignored.
- */
-static void warn_near_miss(const char *variable, struct strbuf *warnings)
-{
-	char names[OPTIONS][OPTION_NAME_MAX], word[OPTION_NAME_MAX];
-	const char *equals_sign = strchr(variable, '=');
-	struct nearest nearest;
-
-	if (!equals_sign || (size_t)(equals_sign - variable) >= sizeof(word))
-		return;
-	snprintf(word, sizeof(word), "%.*s", (int)(equals_sign - variable), variable);
-	nearest_init(&nearest, word);
-	nearest.distance = 3;
-	for (unsigned i = 0; i < OPTIONS; i++) {
-		option_environment(&option_table[i], names[i]);
-		nearest_offer(&nearest, names[i]);
-	}
-	if (nearest.best && nearest.distance > 0)
-		strbuf_addf(warnings,
-			    "environment variable %s is no option and is ignored: did you mean %s?\n", word,
-			    nearest.best);
-}
-
-int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings)
-{
-	extern char **environ;
-	char name[OPTION_NAME_MAX];
-
-	for (unsigned i = 0; i < OPTIONS; i++) {
-		option_environment(&option_table[i], name);
-		const char *text = getenv(name);
-		int r = text ? options_set(options, &option_table[i], text, ORIGIN_ENVIRONMENT, name,
-					   errors) :
-			       0;
-
-		if (r < 0)
-			return r;
-	}
-	for (char **e = environ; e && *e; e++)
-		if (strncmp(*e, "GPUSONDE_", 9) == 0)
-			warn_near_miss(*e, warnings);
-	return 0;
 }
 
 const char *options_text(const struct options *options, enum option_id id)

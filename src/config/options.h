@@ -50,6 +50,16 @@ enum option_type {
 	OPTION_TYPES,
 };
 
+/* How the text of an option's second environment variable becomes the option's. */
+enum env_form {
+	ENV_AS_IT_IS,
+	ENV_PORT, /* "6061": the address ":6061" */
+	ENV_SECONDS, /* "10": the duration "10s" */
+	ENV_MILLISECONDS, /* "30000": "30000ms" */
+	ENV_LEVEL, /* words of other programs' logs: "warn", "trace", "INFO" */
+	ENV_FORMS,
+};
+
 enum tristate { TRISTATE_NO, TRISTATE_YES, TRISTATE_AUTO };
 
 struct option {
@@ -59,7 +69,13 @@ struct option {
 	const char *empty; /* the text may be empty, with this meaning; else NULL */
 	const char *value; /* placeholder for help; NULL: that of the type */
 	const char *alias; /* a shorter flag, or NULL */
-	int64_t min, max;
+	/*
+	 * A second environment variable, of an exporter that gpusonde replaces ("NODE_NAME"), or NULL. Only
+	 * for the agent and doctor; empty is as not set, and the option's own variable decides before it.
+	 */
+	const char *env_alias;
+	enum env_form env_form;
+	int64_t min, max; /* of a text `max` is its length */
 	unsigned uses; /* enum use bits */
 	bool restart; /* a running agent cannot change it */
 	const char *help;
@@ -122,8 +138,13 @@ int options_set(struct options *options, const struct option *option, const char
  * default.
  */
 int options_simulate(struct options *options, const char *scenario, struct strbuf *errors);
-/* Reads GPUSONDE_* from the process's environment. Probable typos are appended to @warnings. */
-int options_from_environment(struct options *options, struct strbuf *errors, struct strbuf *warnings);
+/*
+ * Reads GPUSONDE_* from the process's environment, and for a command of one of these @uses (enum use bits) the
+ * options' second variables (config/options_env.c). Probable typos, and variables of other exporters that have
+ * no meaning here, are appended to @warnings. -ENOMEM.
+ */
+int options_from_environment(struct options *options, unsigned uses, struct strbuf *errors,
+			     struct strbuf *warnings);
 /* Reads a file (config/options_file.c). Errors are appended to @errors. -ENOMEM. */
 int options_from_file(struct options *options, const char *path, struct strbuf *errors);
 int options_from_yaml(struct options *options, const char *name, const void *text, size_t length,

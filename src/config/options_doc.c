@@ -185,9 +185,10 @@ static void markdown_row(const struct option *o, struct strbuf *out)
 
 	option_flag(o, flag);
 	option_environment(o, name);
-	strbuf_addf(out, "| `%s` | `%s`%s%s%s | `%s` | %s%s%s | ", o->key, flag, o->alias ? ", `" : "",
-		    o->alias ? o->alias : "", o->alias ? "`" : "", name, o->initial[0] ? "`" : "", initial(o),
-		    o->initial[0] ? "`" : "");
+	strbuf_addf(out, "| `%s` | `%s`%s%s%s | `%s`%s%s%s | %s%s%s | ", o->key, flag, o->alias ? ", `" : "",
+		    o->alias ? o->alias : "", o->alias ? "`" : "", name, o->env_alias ? ", `" : "",
+		    o->env_alias ? o->env_alias : "", o->env_alias ? "`" : "", o->initial[0] ? "`" : "",
+		    initial(o), o->initial[0] ? "`" : "");
 	option_describe(o, out);
 	strbuf_addf(out, " | %s | ", o->restart ? "no" : "yes");
 	add_cell(out, o->help);
@@ -203,7 +204,8 @@ void options_markdown(struct strbuf *out)
 		"Every option can be given in three places. Where several give it, the first of these "
 		"wins:\n\n"
 		"1. a flag: `--sample-period 500ms`\n"
-		"2. an environment variable: `GPUSONDE_SAMPLE_PERIOD=500ms`\n"
+		"2. an environment variable: `GPUSONDE_SAMPLE_PERIOD=500ms`; some options have a second one, of "
+		"an exporter that\n   gpusonde replaces, which only the agent and `gpusonde doctor` read\n"
 		"3. the configuration file, `" OPTIONS_FILE
 		"` unless `--config FILE` or `GPUSONDE_CONFIG` names another:\n\n"
 		"   ```yaml\n   sample:\n     period: 500ms\n   ```\n\n"
@@ -267,7 +269,8 @@ void options_man_flags(struct strbuf *out)
 				strbuf_adds(out, " \", \" ");
 				add_roff(out, o->alias);
 			}
-			strbuf_addf(out, " \" \\fI%s\\fP (%s)\"\n", option_placeholder(o), name);
+			strbuf_addf(out, " \" \\fI%s\\fP (%s%s%s)\"\n", option_placeholder(o), name,
+				    o->env_alias ? ", " : "", o->env_alias ? o->env_alias : "");
 			man_text(o, out);
 		}
 	}

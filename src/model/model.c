@@ -245,3 +245,8 @@ int model_apply(struct model *model, enum source_id source, const struct reading
 	allocations_count(model, end_ns);
 	return 0;
 }
+
+void model_set_node_name(struct model *model, const char *name)
+{
+	snprintf(model->node_name, sizeof(model->node_name), "%s", name ? name : "");
+}

@@ -105,6 +105,7 @@ struct model {
 	void *identify_data;
 	int64_t period_ns;
 	char hostname[65];
+	char node_name[NODE_NAME_MAX]; /* "": as the host is called */
 	uint32_t tags_n;
 	struct node_tag tags[NODE_TAGS_MAX];
 

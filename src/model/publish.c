@@ -14,6 +14,8 @@ static void publish_header(struct model *model, struct snapshot *s)
 	s->real_ns = clock_real_ns();
 	s->period_ns = model->period_ns;
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
+	snprintf(s->node_name, sizeof(s->node_name), "%s",
+		 model->node_name[0] ? model->node_name : model->hostname);
 	s->tags_n = model->tags_n;
 	memcpy(s->tags, model->tags, model->tags_n * sizeof(model->tags[0]));
 	s->gpus_unidentified = model->gpus_unidentified;

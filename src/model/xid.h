@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What DCGM exporters print the code of a GPU's last XID as: up to 4.8, and from 4.9 on. */
+#define DCGM_XID_OLD "DCGM_FI_DEV_XID_ERRORS"
+#define DCGM_XID_49 "DCGM_FI_DEV_XID_ERROR"
+
 /* How serious the error is for the GPU and its programs. */
 enum xid_severity {
 	XID_INFO, /* a note of the driver; nothing is lost */

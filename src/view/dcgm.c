@@ -52,8 +52,8 @@ struct dcgm_page {
 static const struct {
 	const char *hostname, *driver, *xid;
 } label_names[DCGM_NAMES] = {
-	[DCGM_NAMES_OLD] = { "Hostname", "DCGM_FI_DRIVER_VERSION", "DCGM_FI_DEV_XID_ERRORS" },
-	[DCGM_NAMES_49] = { "hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION", "DCGM_FI_DEV_XID_ERROR" },
+	[DCGM_NAMES_OLD] = { "Hostname", "DCGM_FI_DRIVER_VERSION", DCGM_XID_OLD },
+	[DCGM_NAMES_49] = { "hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION", DCGM_XID_49 },
 };
 
 /* The unit, for HELP: ours, and DCGM's where the row has a scale. */

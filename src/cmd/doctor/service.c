@@ -152,7 +152,9 @@ static void check_exposure(const struct doctor *d, struct finding *f)
 	static const struct {
 		enum option_id id;
 		const char *place;
-	} listeners[] = { { OPT_http_listen, "http" }, { OPT_atop_listen, "atop" } };
+	} listeners[] = { { OPT_http_listen, "http" },
+			  { OPT_http_container_listen, "http_container" },
+			  { OPT_atop_listen, "atop" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(listeners); i++) {
 		const char *its = json_string_value(json_object_get(d->status, listeners[i].place));

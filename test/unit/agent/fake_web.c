@@ -54,7 +54,7 @@ static int read_how(char *how, size_t size)
 int main(int argc, char **argv)
 {
 	char how[32] = "";
-	int fd, listening = -1;
+	int fd, listening[2] = { -1, -1 }, n_listening = 0;
 
 	(void)argv;
 	if (argc != 3 || read_how(how, sizeof(how)) < 0)
@@ -69,12 +69,13 @@ int main(int argc, char **argv)
 			return 0;
 		if (n < 0)
 			continue;
-		if (message[0] == WEB_LISTEN_HTTP)
-			listening = fd;
+		if (message[0] == WEB_LISTEN_HTTP && n_listening < 2)
+			listening[n_listening++] = fd;
 		if (message[0] == WEB_UNLISTEN_ATOP)
 			close(fd);
 		if (message[0] == WEB_UNLISTEN_HTTP && strcmp(how, "keeps addresses") != 0) {
-			close(listening);
+			while (n_listening > 0)
+				close(listening[--n_listening]);
 			close(fd);
 		}
 		if (message[0] == WEB_LISTEN_HTTP && strcmp(how, "dies when it listens") == 0)

@@ -128,7 +128,7 @@ static void is_replaced_and_serves_again(const char *how)
 	pid_t first;
 
 	start_with(how);
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	first = web_pid(t.web);
 	next_is("behaves");
 	WAIT_FOR(replaced() >= 1);
@@ -138,7 +138,7 @@ static void is_replaced_and_serves_again(const char *how)
 static void starts_nothing_where_nothing_is_served(_unused_ void **state)
 {
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, NULL), 0);
+	assert_int_equal(web_listen(t.web, NULL, NULL), 0);
 	web_listen_atop(t.web, NULL, NULL);
 	assert_int_equal(web_pid(t.web), 0);
 	assert_int_equal(replaced(), 0);
@@ -150,7 +150,7 @@ static void leaves_one_that_behaves(_unused_ void **state)
 	pid_t first;
 
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	first = web_pid(t.web);
 	assert_true(first > 0);
 	until = clock_mono_ns() + 3 * WEB_HUNG_PINGS * PING_NS;
@@ -207,7 +207,7 @@ static void backs_off_from_one_that_dies_and_dies(_unused_ void **state)
 	int64_t until;
 
 	start_with("dies");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	until = clock_mono_ns() + 3 * NSEC_PER_SEC;
 	while (clock_mono_ns() < until)
 		sd_event_run(t.event, 50000);
@@ -220,14 +220,35 @@ static void frees_an_address_that_it_moves_from(_unused_ void **state)
 	char former[sizeof(t.address)], next[sizeof(t.address)];
 
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	memcpy(former, t.address, sizeof(former));
 	choose_address();
 	memcpy(next, t.address, sizeof(next));
-	assert_int_equal(web_listen(t.web, next), 0);
+	assert_int_equal(web_listen(t.web, next, NULL), 0);
 	assert_true(is_served());
 	memcpy(t.address, former, sizeof(former));
 	assert_false(is_served());
+	assert_int_equal(replaced(), 0);
+}
+
+static void serves_two_addresses(_unused_ void **state)
+{
+	char first[sizeof(t.address)], second[sizeof(t.address)];
+
+	start_with("behaves");
+	memcpy(first, t.address, sizeof(first));
+	choose_address();
+	memcpy(second, t.address, sizeof(second));
+	assert_int_equal(web_listen(t.web, first, second), 0);
+	assert_true(is_served());
+	memcpy(t.address, first, sizeof(first));
+	assert_true(is_served());
+
+	/* One of them goes. */
+	assert_int_equal(web_listen(t.web, NULL, second), 0);
+	assert_false(is_served());
+	memcpy(t.address, second, sizeof(second));
+	assert_true(is_served());
 	assert_int_equal(replaced(), 0);
 }
 
@@ -235,16 +256,16 @@ static void frees_an_address_that_it_moves_from(_unused_ void **state)
 static void replaces_one_that_keeps_its_address(_unused_ void **state)
 {
 	start_with("keeps addresses");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	next_is("behaves");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	WAIT_FOR(replaced() == 1 && is_served());
 }
 
 static void frees_addresses_at_the_end(_unused_ void **state)
 {
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address), 0);
+	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
 	assert_true(is_served());
 	web_free(t.web);
 	t.web = NULL;
@@ -258,7 +279,7 @@ static void says_that_the_program_is_missing(_unused_ void **state)
 	choose_address();
 	assert_true(sd_event_new(&t.event) >= 0);
 	assert_int_equal(web_new(t.event, &config, &t.web), 0);
-	assert_int_equal(web_listen(t.web, t.address), -ENOENT);
+	assert_int_equal(web_listen(t.web, t.address, NULL), -ENOENT);
 }
 
 #define CASE(name_) cmocka_unit_test_teardown(name_, stop)
@@ -278,6 +299,7 @@ int main(void)
 		CASE(replaces_one_that_talks),
 		CASE(backs_off_from_one_that_dies_and_dies),
 		CASE(frees_an_address_that_it_moves_from),
+		CASE(serves_two_addresses),
 		CASE(replaces_one_that_keeps_its_address),
 		CASE(frees_addresses_at_the_end),
 		CASE(says_that_the_program_is_missing),

@@ -29,6 +29,9 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
+	unsetenv("HTTP_LISTEN_PORT");
+	unsetenv("NODE_NAME");
+	unsetenv("LOG_LEVEL");
 	options_done(&f->options);
 	strbuf_done(&f->errors);
 	strbuf_done(&f->warnings);
@@ -182,7 +185,7 @@ static void environment(void **state)
 	setenv("GPUSONDE_HTTP_LISTEN", "nowhere", 1);
 	setenv("GPUSONDE_SAMPLE_PERIDO", "5s", 1);
 	setenv("GPUSONDE_SERVICE_HOST", "10.0.0.1", 1); /* Kubernetes, for a service of our name */
-	assert_int_equal(options_from_environment(&f->options, &f->errors, &f->warnings), 0);
+	assert_int_equal(options_from_environment(&f->options, USE_READ, &f->errors, &f->warnings), 0);
 	unsetenv("GPUSONDE_PROCESS_SERIES");
 	unsetenv("GPUSONDE_HTTP_LISTEN");
 	unsetenv("GPUSONDE_SAMPLE_PERIDO");
@@ -193,6 +196,71 @@ static void environment(void **state)
 		&f->warnings,
 		"GPUSONDE_SAMPLE_PERIDO is no option and is ignored: did you mean GPUSONDE_SAMPLE_PERIOD?");
 	assert_null(strstr(f->warnings.data, "SERVICE_HOST"));
+}
+
+static void second_variables(void **state)
+{
+	struct fixture *f = *state;
+
+	setenv("HTTP_LISTEN_PORT", "6061", 1);
+	setenv("NODE_NAME", "node-1", 1);
+	setenv("LOG_LEVEL", "WARN", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_AGENT, &f->errors, &f->warnings), 0);
+	assert_string_equal(f->errors.data, "");
+	assert_string_equal(options_text(&f->options, OPT_http_container_listen), ":6061");
+	assert_string_equal(f->options.v[OPT_http_container_listen].where, "HTTP_LISTEN_PORT");
+	assert_string_equal(options_text(&f->options, OPT_node_name), "node-1");
+	assert_int_equal(options_number(&f->options, OPT_log_level), LOG_WARNING);
+
+	/* our own decides before it, and an empty one is none */
+	setenv("GPUSONDE_NODE_NAME", "ours", 1);
+	setenv("LOG_LEVEL", "", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_AGENT, &f->errors, &f->warnings), 0);
+	assert_string_equal(options_text(&f->options, OPT_node_name), "ours");
+	assert_int_equal(options_number(&f->options, OPT_log_level), LOG_WARNING);
+	unsetenv("GPUSONDE_NODE_NAME");
+}
+
+static void bad_second_variables_are_named(void **state)
+{
+	struct fixture *f = *state;
+
+	setenv("HTTP_LISTEN_PORT", "127.0.0.1", 1);
+	setenv("LOG_LEVEL", "loud", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_DOCTOR, &f->errors, &f->warnings), 0);
+	assert_contains(&f->errors,
+			"HTTP_LISTEN_PORT: http.container_listen cannot be \"127.0.0.1\": it must be a "
+			"port, 1 to 65535\n");
+	assert_contains(&f->errors, "LOG_LEVEL: log.level cannot be \"loud\"");
+	assert_null(options_text(&f->options, OPT_http_container_listen));
+
+	/* 127.0.0.1:80 is an address, but no port */
+	strbuf_reset(&f->errors);
+	setenv("HTTP_LISTEN_PORT", "127.0.0.1:80", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_AGENT, &f->errors, &f->warnings), 0);
+	assert_contains(&f->errors, "HTTP_LISTEN_PORT: ");
+
+	/* other commands do not mind what was meant for another program */
+	strbuf_reset(&f->errors);
+	assert_int_equal(options_from_environment(&f->options, USE_READ, &f->errors, &f->warnings), 0);
+	assert_string_equal(f->errors.data, "");
+}
+
+static void variables_without_a_meaning_are_named_once(void **state)
+{
+	struct fixture *f = *state;
+
+	setenv("CGROUP_METRICS_ENABLED", "true", 1);
+	setenv("SCAN_HANDLER_TIMEOUT_MS", "2500", 1);
+	assert_int_equal(options_from_environment(&f->options, USE_READ, &f->errors, &f->warnings), 0);
+	assert_string_equal(f->warnings.data, "");
+	assert_int_equal(options_from_environment(&f->options, USE_AGENT, &f->errors, &f->warnings), 0);
+	unsetenv("CGROUP_METRICS_ENABLED");
+	unsetenv("SCAN_HANDLER_TIMEOUT_MS");
+	assert_string_equal(f->errors.data, "");
+	assert_string_equal(f->warnings.data,
+			    "environment variables without a meaning for gpusonde are ignored: "
+			    "CGROUP_METRICS_ENABLED, SCAN_HANDLER_TIMEOUT_MS\n");
 }
 
 static void file(void **state)
@@ -327,6 +395,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_value_changes_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(precedence_whatever_the_order, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(environment, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(second_variables, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bad_second_variables_are_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(variables_without_a_meaning_are_named_once, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(file, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(every_error_of_a_file_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_no_configuration_is_refused, set_up, tear_down),
