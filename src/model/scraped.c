@@ -48,7 +48,7 @@ static int compare_key(const struct scraped_row *a, const struct scraped_row *b)
 }
 
 /* Rows with one key stay in the order in which they came: their addresses tell it. */
-static int compare(const void *a, const void *b)
+static int order_rows(const void *a, const void *b)
 {
 	const struct scraped_row *x = *(const struct scraped_row *const *)a;
 	const struct scraped_row *y = *(const struct scraped_row *const *)b;
@@ -119,7 +119,7 @@ static struct scraped *make_table(const struct scraped_row *rows, uint32_t n)
 			copy_row(&copies[i], &rows[i]);
 			order[i] = &copies[i];
 		}
-		qsort(order, n, sizeof(*order), compare);
+		qsort(order, n, sizeof(*order), order_rows);
 		fill(table, order, n);
 	} else {
 		free(TAKE_PTR(table));
