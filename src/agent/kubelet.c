@@ -62,7 +62,10 @@ struct kubelet {
 	bool asked;
 	int64_t asked_ns, after_ns; /* boot clock; 0: never. The next question is due so long after it */
 	unsigned failures; /* in a row */
-	unsigned soon; /* questions in a row that were asked soon */
+	int64_t answered_ns; /* boot clock, of the newest answer; 0: none */
+	unsigned closings; /* in a row: connections that kubelet closed as soon as it had answered */
+	uint64_t unnamed; /* model_unnamed() as of the last tick */
+	unsigned soon; /* questions that were asked soon since the newest of these came */
 	int64_t gone_ns; /* since when the socket has not been there; 0: it is there */
 	uint64_t known[KUBELET_TABLES]; /* digests of the tables that the model has; 0: none */
 	struct coming coming[KUBELET_TABLES];
@@ -213,6 +216,7 @@ static void retry_later(struct kubelet *k, int64_t first_ns)
 static void take_end(struct kubelet *k, struct kubelet_end *end)
 {
 	k->asked = false;
+	k->answered_ns = clock_boot_ns();
 	helper_deadline(k->helper, 0);
 	end->error[sizeof(end->error) - 1] = end->note[sizeof(end->note) - 1] = '\0';
 	utf8_sanitize(end->error);
@@ -255,13 +259,30 @@ static void take_answer(const void *message, size_t n, int fd, void *userdata)
 	}
 }
 
+/*
+ * Kubelet has closed the connection, and what it says now is another process's to ask: at once, unless it
+ * failed or closes each connection after the answer, which must not cost a process a second.
+ */
+static void on_closed(struct kubelet *k)
+{
+	if (k->failures > 0)
+		return;
+	if (clock_boot_ns() - k->answered_ns >= RETRY_NS) {
+		k->closings = 0;
+		k->asked_ns = 0;
+		return;
+	}
+	k->after_ns = MIN(RETRY_NS << MIN(k->closings, 3u), ASK_NS);
+	k->closings++;
+}
+
 static void on_helper_lost(bool hung, void *userdata)
 {
 	struct kubelet *k = userdata;
 
 	forget_coming(k);
-	if (!k->asked) { /* kubelet has ended, and what it says now is another process's to ask */
-		k->asked_ns = 0;
+	if (!k->asked) {
+		on_closed(k);
 		return;
 	}
 	k->asked = false;
@@ -321,9 +342,11 @@ static void miss_socket(struct kubelet *k, int64_t now_ns)
 static bool is_due(struct kubelet *k, int64_t now_ns)
 {
 	bool wanted = k->after_ns == ASK_NS && model_wants_owners(k->model);
+	uint64_t unnamed = model_unnamed(k->model);
 
-	if (!wanted)
+	if (unnamed != k->unnamed)
 		k->soon = 0;
+	k->unnamed = unnamed;
 	if (k->asked_ns == 0 || now_ns - k->asked_ns >= k->after_ns)
 		return true;
 	if (!wanted || k->soon >= SOON_MAX || now_ns - k->asked_ns < ASK_SOON_NS || k->gone_ns || !k->used)

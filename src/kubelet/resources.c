@@ -210,28 +210,44 @@ static void take_container(struct place *place, const Kubelet__ContainerResource
 	}
 }
 
-/* Of a pod that has ended the rows since @first are taken back. */
-static void check_pod(struct place *place, uint32_t first, uint32_t unmatched)
+/* What was there before a pod. */
+struct before {
+	uint32_t rows, unmatched;
+	uint64_t dropped;
+};
+
+static struct before before_of(const struct pod_resources *resources)
+{
+	return (struct before){ .rows = resources->rows.n,
+				.unmatched = resources->unmatched,
+				.dropped = resources->rows.dropped };
+}
+
+/* What a pod that has ended has added is taken back, rows that did not fit included. */
+static void check_pod(struct place *place, const struct before *before)
 {
 	struct pod_resources *resources = place->resources;
 	const struct allocation *pod = &place->row;
 	struct allocation *list = resources->rows.list;
 	char uid[sizeof(pod->pod_uid)] = "";
 
-	if (!resources->counts || (resources->rows.n == first && resources->unmatched == unmatched))
+	if (!resources->counts ||
+	    (resources->rows.n == before->rows && resources->unmatched == before->unmatched &&
+	     resources->rows.dropped == before->dropped))
 		return;
 	if (!resources->counts(pod->namespace, pod->pod, uid, resources->userdata)) {
-		resources->rows.n = first;
-		resources->unmatched = unmatched;
+		resources->rows.n = before->rows;
+		resources->rows.dropped = before->dropped;
+		resources->unmatched = before->unmatched;
 	}
-	for (uint32_t i = first; i < resources->rows.n; i++)
+	for (uint32_t i = before->rows; i < resources->rows.n; i++)
 		PUT_TEXT(list[i].pod_uid, uid);
 }
 
 int pod_resources_take(struct pod_resources *resources, const uint8_t *data, size_t n)
 {
 	Kubelet__PodResources *pod = unpack(&kubelet__pod_resources__descriptor, data, n);
-	const uint32_t first = resources->rows.n, unmatched = resources->unmatched;
+	const struct before before = before_of(resources);
 	struct place place;
 
 	resources->pods++;
@@ -246,7 +262,7 @@ int pod_resources_take(struct pod_resources *resources, const uint8_t *data, siz
 	PUT_TEXT(place.row.pod, pod->name);
 	for (size_t i = 0; i < pod->n_containers; i++)
 		take_container(&place, pod->containers[i]);
-	check_pod(&place, first, unmatched);
+	check_pod(&place, &before);
 	unpack_free(pod);
 	return 0;
 }

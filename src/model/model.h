@@ -132,6 +132,8 @@ void model_set_node_name(struct model *model, const char *name);
 
 /* Whether a container or pod that has processes now has no owner: its names may have come since. */
 bool model_wants_owners(const struct model *model);
+/* How many containers and pods have come so far of which no owner was known: it grows with each new one. */
+uint64_t model_unnamed(const struct model *model);
 
 /* A process whose environment was not asked for. */
 struct model_unread {

@@ -226,6 +226,11 @@ bool owner_is_wanted(enum workload_kind kind, const struct owner *owner)
 	       (kind == WORKLOAD_CONTAINER && (!owner || !owner->container[0]));
 }
 
+uint64_t model_unnamed(const struct model *model)
+{
+	return model->unnamed;
+}
+
 bool model_wants_owners(const struct model *model)
 {
 	for (uint32_t i = 0; i < model->workloads_n; i++) {

@@ -148,6 +148,7 @@ struct model {
 	uint32_t workloads_n; /* indexes ever used */
 	uint32_t workloads_room;
 	uint32_t workloads_named; /* used, without the devices' "other": limited by limits.workloads */
+	uint64_t unnamed; /* workloads, also traced ones, that had no owner when they came */
 	struct hashmap workload_map;
 
 	struct job_table jobs;

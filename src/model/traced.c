@@ -75,6 +75,7 @@ static uint16_t name_of(struct model *model, enum workload_kind kind, const char
 	strncpy(name->id, id, sizeof(name->id) - 1);
 	strncpy(name->pod_uid, pod_uid, sizeof(name->pod_uid) - 1);
 	name->owner = owner_find(model, kind, name->id, name->pod_uid);
+	model->unnamed += owner_is_wanted(kind, name->owner);
 	return place;
 }
 

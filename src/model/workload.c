@@ -72,6 +72,7 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 	strncpy(t->w.id, id, sizeof(t->w.id) - 1);
 	strncpy(t->w.pod_uid, pod_uid, sizeof(t->w.pod_uid) - 1);
 	t->w.owner = owner_find(model, kind, t->w.id, t->w.pod_uid);
+	model->unnamed += owner_is_wanted(kind, t->w.owner);
 	t->w.job = JOB_NONE;
 	t->device = device;
 	allocations_join(model, t);

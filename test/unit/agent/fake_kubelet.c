@@ -87,6 +87,9 @@ static void tell_strange_parts(const char *how)
 
 static void behave(const char *how)
 {
+	static uint32_t questions;
+
+	questions++;
 	end = (struct kubelet_end){ .message = KUBELET_END, .allocatable = UINT32_MAX };
 	if (strcmp(how, "well") == 0)
 		tell_all(1), end.allocatable = 3, end.unmatched = 2, strcpy(end.note, "one is strange");
@@ -104,6 +107,12 @@ static void behave(const char *how)
 		end.message = 77;
 	else if (strcmp(how, "ends") == 0)
 		exit(1);
+	else if (strcmp(how, "counts") == 0)
+		end.allocatable = questions;
+	else if (strcmp(how, "refuses and closes") == 0)
+		end.outcome = KUBELET_BUSY, send_end(), exit(0);
+	else if (strcmp(how, "closes") == 0)
+		send_end(), exit(0);
 	else
 		tell_strange_parts(how);
 	send_end();

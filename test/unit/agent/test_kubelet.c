@@ -8,7 +8,7 @@
 #include "agent/kubelet.h"
 #include "base/clock.h"
 
-#define PATIENCE_NS (20 * NSEC_PER_SEC)
+enum { PATIENCE = 1000 }; /* turns of 20 ms: the clock may stand still */
 
 static sd_event *event;
 static struct model *model;
@@ -38,6 +38,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
+	clock_freeze(false);
 	kubelet_free(kubelet);
 	kubelet = NULL;
 	model_free(model);
@@ -82,10 +83,10 @@ static void turn(void)
 /* Runs until the source says that it is well, or not. */
 static void wait_state(enum reading_state wanted)
 {
-	int64_t until_ns = clock_mono_ns() + PATIENCE_NS;
+	int turns = 0;
 
 	do {
-		assert_true(clock_mono_ns() < until_ns);
+		assert_true(turns++ < PATIENCE);
 		turn();
 	} while (!source.in_use || source.state != wanted);
 }
@@ -224,6 +225,113 @@ static void finds_sockets(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Runs until its process has ended. */
+static void wait_end(void)
+{
+	for (int turns = 0; kubelet_pid(kubelet); turns++) {
+		assert_true(turns < PATIENCE);
+		assert_true(sd_event_run(event, 20000) >= 0);
+	}
+}
+
+/* Each time it waits longer, as long as between any two questions at most. */
+static void a_kubelet_that_closes_after_each_answer_costs_few_processes(void **state)
+{
+	static const int waits_s[] = { 2, 4, 8, 10, 10 };
+
+	(void)state;
+	clock_freeze(true);
+	start("closes");
+	wait_state(READING_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(waits_s); i++) {
+		wait_end();
+		clock_advance((waits_s[i] - 1) * NSEC_PER_SEC);
+		turn();
+		assert_int_equal(kubelet_pid(kubelet), 0);
+		clock_advance(NSEC_PER_SEC);
+		kubelet_tick(kubelet);
+		assert_true(kubelet_pid(kubelet) > 0);
+	}
+	assert_int_equal(source.state, READING_OK);
+}
+
+/* The next question is due as late as without it. */
+static void a_kubelet_that_refuses_and_closes_is_left_alone(void **state)
+{
+	(void)state;
+	clock_freeze(true);
+	start("refuses and closes");
+	wait_state(READING_FAILED);
+	wait_end();
+	clock_advance(19 * NSEC_PER_SEC);
+	turn();
+	assert_int_equal(kubelet_pid(kubelet), 0);
+	clock_advance(NSEC_PER_SEC);
+	kubelet_tick(kubelet);
+	assert_true(kubelet_pid(kubelet) > 0);
+}
+
+static int identify(uint32_t pid, _unused_ bool full, struct process_identity *ret_identity,
+		    _unused_ void *userdata)
+{
+	*ret_identity = (struct process_identity){ .id = { .pid = pid, .start_ticks = 1 },
+						   .kind = WORKLOAD_CONTAINER };
+	snprintf(ret_identity->workload_id, sizeof(ret_identity->workload_id), "container %u", pid);
+	return 0;
+}
+
+/* So many containers use a GPU, and nobody knows their names. */
+static void use(uint32_t containers)
+{
+	_cleanup_free_ struct reading *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	r->attach = 1;
+	r->begin_ns = r->end_ns = clock_boot_ns();
+	r->entities[r->entities_n++] = (struct reading_entity){ .uuid = "GPU-1",
+								.minor = UINT32_MAX,
+								.gi = UINT32_MAX,
+								.ci = UINT32_MAX,
+								.parent = READING_NONE,
+								.process_list = PRESENCE_PRESENT };
+	for (uint32_t i = 0; i < containers; i++)
+		r->processes[r->processes_n++] =
+			(struct reading_process){ .pid = i + 1, .types = PROCESS_TYPE_COMPUTE };
+	model_set_identify(model, identify, NULL);
+	assert_int_equal(model_apply(model, SOURCE_NVML, r), 0);
+	assert_true(model_wants_owners(model));
+}
+
+/* Runs until the process has been asked so often. */
+static void wait_questions(double n)
+{
+	int turns = 0;
+
+	for (turn(); allocatable < n; turn())
+		assert_true(turns++ < PATIENCE);
+	assert_true(allocatable <= n);
+}
+
+static void each_new_container_without_a_name_has_quick_questions(void **state)
+{
+	(void)state;
+	clock_freeze(true);
+	start("counts");
+	wait_state(READING_OK);
+	for (uint32_t containers = 1; containers <= 2; containers++) {
+		use(containers);
+		for (int i = 1; i <= 5; i++) {
+			clock_advance(NSEC_PER_SEC);
+			wait_questions(1 + (containers - 1) * 5 + i);
+		}
+		/* It has none. */
+		clock_advance(NSEC_PER_SEC);
+		for (int i = 0; i < 5; i++)
+			turn();
+		wait_questions(1 + containers * 5);
+	}
+}
+
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
@@ -249,6 +357,9 @@ int main(void)
 		CASE(forgets_a_kubelet_that_is_gone),
 		CASE(says_that_there_is_no_program),
 		CASE(finds_sockets),
+		CASE(a_kubelet_that_closes_after_each_answer_costs_few_processes),
+		CASE(a_kubelet_that_refuses_and_closes_is_left_alone),
+		CASE(each_new_container_without_a_name_has_quick_questions),
 	};
 
 	return cmocka_run_group_tests_name("kubelet", tests, NULL, NULL);

@@ -170,7 +170,7 @@ static bool counts(const char *namespace, const char *pod, char ret_uid[48], voi
 
 static void takes_ended_pods_back(void **state)
 {
-	static const char *const ids[] = { GPU, "no" };
+	static const char *const ids[] = { GPU, "no" }, *const more[] = { "0", "1", "2" };
 	bool lives = true;
 
 	(void)state;
@@ -182,6 +182,18 @@ static void takes_ended_pods_back(void **state)
 	take("nvidia.com/gpu", ids, 2, NULL);
 	assert_int_equal(resources.rows.n, 1);
 	assert_int_equal(resources.unmatched, 0);
+	/* Also what did not fit. */
+	resources.rows.max = 2;
+	take("nvidia.com/gpu", more, 3, NULL);
+	assert_int_equal(resources.rows.n, 1);
+	assert_int_equal(resources.rows.dropped, 0);
+	lives = true;
+	take("nvidia.com/gpu", more, 3, NULL);
+	assert_int_equal(resources.rows.dropped, 2);
+	lives = false;
+	take("nvidia.com/gpu", more, 3, NULL);
+	assert_int_equal(resources.rows.dropped, 2);
+	assert_int_equal(resources.rows.n, 2);
 }
 
 static void counts_what_it_cannot_read(void **state)

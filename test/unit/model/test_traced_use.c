@@ -103,6 +103,8 @@ static void processes_add_up_and_stay(void **state)
 	begin();
 	show(lab);
 	assert_false(model_wants_owners(lab->model));
+	/* One has come, once. */
+	assert_int_equal(model_unnamed(lab->model), 1);
 }
 
 static void each_device_has_its_own(void **state)
