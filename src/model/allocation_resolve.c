@@ -95,8 +95,23 @@ static void find_id(const struct model *model, struct allocated *a)
 	found = owner_of_names(model, kind, a->namespace, a->pod, a->container);
 	if (found)
 		memcpy(a->id, found->id, sizeof(a->id));
-	found = owner_of_names(model, WORKLOAD_POD, a->namespace, a->pod, "");
-	if (found && !a->pod_uid[0] && kind == WORKLOAD_CONTAINER)
+}
+
+/* The UID of the pod of a container of which the source does not tell it: its workload's, or by the names. */
+static void fill_pod_uid(const struct model *model, struct allocated *a)
+{
+	const struct owner *found;
+
+	for (uint32_t i = 0; a->id[0] && i < model->workloads_n; i++) {
+		const struct workload *w = &model->workloads[i].w;
+
+		if (w->kind == WORKLOAD_CONTAINER && w->pod_uid[0] && STRV_EQ(w->id, a->id)) {
+			memcpy(a->pod_uid, w->pod_uid, sizeof(a->pod_uid));
+			return;
+		}
+	}
+	found = is_named(a) ? owner_of_names(model, WORKLOAD_POD, a->namespace, a->pod, "") : NULL;
+	if (found)
 		memcpy(a->pod_uid, found->id, sizeof(a->pod_uid) - 1);
 }
 
@@ -132,6 +147,8 @@ static struct allocated allocated_of(const struct model *model, const struct all
 	} else if (!is_named(&a)) {
 		fill_names(model, &a);
 	}
+	if (a.kind == WORKLOAD_CONTAINER && !a.pod_uid[0])
+		fill_pod_uid(model, &a);
 	return a;
 }
 
@@ -183,14 +200,18 @@ static bool is_device(const struct model *model, const struct device *device, co
 	return false;
 }
 
-/* The beginning of a UUID is one that only one device has. */
+/* The beginning of a UUID is one that only one device has, of those that are there; else of the others. */
 static bool is_ambiguous(const struct model *model, const struct device_ref *ref)
 {
-	unsigned n = 0;
+	unsigned present = 0, absent = 0;
 
-	for (uint16_t i = 0; ref->kind == DEVICE_BY_UUID && i < model->devices_n; i++)
-		n += is_device(model, model->devices[model->order[i]], ref);
-	return n > 1;
+	for (uint16_t i = 0; ref->kind == DEVICE_BY_UUID && i < model->devices_n; i++) {
+		const struct device *device = model->devices[model->order[i]];
+
+		if (is_device(model, device, ref))
+			*(device->e.present ? &present : &absent) += 1;
+	}
+	return present > 1 || (present == 0 && absent > 1);
 }
 
 /* ---- the list ---- */
@@ -431,7 +452,7 @@ static uint16_t allocation_on(const struct model *model, uint16_t device, const 
 	return NO_INDEX;
 }
 
-void allocations_join(struct model *model, struct tracked_workload *t)
+static void join_one(const struct model *model, struct tracked_workload *t)
 {
 	const struct device *device = model->devices[t->device];
 
@@ -439,21 +460,48 @@ void allocations_join(struct model *model, struct tracked_workload *t)
 	t->allocations[1] = allocation_on(model, device->parent, &t->w);
 }
 
+void allocations_join(struct model *model, struct tracked_workload *t)
+{
+	join_one(model, t);
+	for (unsigned k = 0; k < ARRAY_SIZE(t->allocations); k++) {
+		const struct allocated *a =
+			t->allocations[k] == NO_INDEX ? NULL : &model->allocations.list[t->allocations[k]].a;
+
+		/* It tells what the sources did not. */
+		if (a && a->kind == t->w.kind && (!a->id[0] || (!a->pod_uid[0] && t->w.pod_uid[0])))
+			model->allocations.changed = true;
+	}
+}
+
 static void join_all(struct model *model)
 {
 	for (uint32_t i = 0; i < model->workloads_n; i++)
 		if (model->workloads[i].w.kind != WORKLOAD_KINDS)
-			allocations_join(model, &model->workloads[i]);
+			join_one(model, &model->workloads[i]);
 }
 
 /* ---- all of it ---- */
+
+/* Whether a device has come or gone since the last call. */
+static bool presence_changed(struct model *model)
+{
+	bool changed = false;
+
+	for (uint16_t i = 0; i < model->devices_n; i++) {
+		struct device *device = model->devices[model->order[i]];
+
+		changed |= device->was_present != device->e.present;
+		device->was_present = device->e.present;
+	}
+	return changed;
+}
 
 void allocations_resolve(struct model *model, int64_t now_ns)
 {
 	struct allocations *all = &model->allocations;
 	struct resolving to = { .model = model };
 
-	if (!all->changed)
+	if (!presence_changed(model) && !all->changed)
 		return;
 	all->changed = false;
 	for (unsigned source = 0; source < SOURCES; source++)

@@ -48,7 +48,7 @@ void allocations_done(struct model *model);
 
 /* Makes the list anew if something has changed since. */
 void allocations_resolve(struct model *model, int64_t now_ns);
-/* Finds the allocations that a workload's use belongs to. */
+/* Finds the allocations that a new workload's use belongs to, and lets them learn from it whose they are. */
 void allocations_join(struct model *model, struct tracked_workload *t);
 /* To be called before a device is forgotten. */
 void allocations_forget_device(struct model *model, uint16_t device);

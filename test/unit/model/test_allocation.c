@@ -182,6 +182,52 @@ static void devices_are_found_by_every_name(void **state)
 	}
 }
 
+/* A device that is gone has no part in what the beginning of a UUID means. */
+static void devices_that_are_gone_make_no_name_ambiguous(void **state)
+{
+	struct lab *lab = *state;
+
+	SET(lab, SOURCE_KUBELET, of_pod("a", "main", "GPU-000"));
+	step(lab, 1);
+	assert_int_equal(lab->s->allocated_n, 0);
+	assert_int_equal(lab->s->agent[AGENT_ALLOCATIONS_UNRESOLVED], 1);
+	for (unsigned i = 0; i < 2; i++) {
+		lab_gpu(lab, 1);
+		lab_step(lab, SECOND);
+	}
+	assert_int_equal(lab->s->allocated_n, 1);
+	assert_non_null(find(lab, "a", 1));
+	/* All of them are. */
+	lab_step(lab, SECOND);
+	lab_step(lab, SECOND);
+	assert_int_equal(lab->s->allocated_n, 0);
+}
+
+/* Neither the runtime's file nor kubelet tells it; a process's cgroup does. */
+static void the_pod_is_that_of_the_workload(void **state)
+{
+	struct lab *lab = *state;
+	const struct owner owner = owner_of(WORKLOAD_CONTAINER, "box", "train", "main");
+
+	SET(lab, SOURCE_FILES, of_id(WORKLOAD_CONTAINER, "box", "0"));
+	step(lab, 1);
+	assert_string_equal(find(lab, "box", 0)->pod_uid, "");
+	lab_exists(lab, 7, 70, WORKLOAD_CONTAINER, "box");
+	strcpy(lab->proc[7].identity.pod_uid, "uid-1");
+	lab_process(lab, lab_gpu(lab, 0), 7);
+	lab_step(lab, SECOND);
+	assert_string_equal(find(lab, "box", 0)->pod_uid, "uid-1");
+	/* By names alone: the container's ID, too. */
+	set(lab, SOURCE_FILES, NULL, 0);
+	SET(lab, SOURCE_KUBELET, of_pod("train", "main", "0"), of_pod("serve", "main", "0"));
+	assert_int_equal(model_set_owners(lab->model, SOURCE_FILES, &owner, 1), 0);
+	lab_process(lab, lab_gpu(lab, 0), 7);
+	lab_step(lab, SECOND);
+	assert_string_equal(find(lab, "train", 0)->id, "box");
+	assert_string_equal(find(lab, "train", 0)->pod_uid, "uid-1");
+	assert_string_equal(find(lab, "serve", 0)->pod_uid, "");
+}
+
 static void two_sources_of_one_container_are_one(void **state)
 {
 	struct lab *lab = *state;
@@ -359,6 +405,7 @@ static void use_is_joined_by_names(void **state)
 	assert_string_equal(find(lab, "train", 0)->id, "");
 	step_busy(lab, 0.3);
 	assert_int_equal(lab_workload(lab, "box")->allocated, 1);
+	assert_string_equal(find(lab, "train", 0)->id, "box");
 	assert_near(find(lab, "train", 0)->idle_seconds, 1, 1e-9);
 	assert_int_equal(find(lab, "train", 0)->processes, 1);
 	lab_exists(lab, 7, 71, WORKLOAD_CONTAINER, "sidecar");
@@ -431,6 +478,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rows_that_tell_nothing_are_counted, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(there_is_a_bound, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(devices_are_found_by_every_name, lab_setup, lab_teardown),
+		cmocka_unit_test_setup_teardown(devices_that_are_gone_make_no_name_ambiguous, lab_setup,
+						lab_teardown),
+		cmocka_unit_test_setup_teardown(the_pod_is_that_of_the_workload, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(two_sources_of_one_container_are_one, lab_setup,
 						lab_teardown),
 		cmocka_unit_test_setup_teardown(logical_slots_are_one_allocation, lab_setup, lab_teardown),
