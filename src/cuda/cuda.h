@@ -80,6 +80,13 @@ enum cuda_environment {
 	CUDA_ENVIRONMENT_UNKNOWN, /* only those that it was started with could be read */
 };
 
+/* How sure the devices are that a process may use. */
+enum cuda_allowed {
+	CUDA_ALLOWED_KNOWN,
+	CUDA_ALLOWED_GIVEN, /* an estimate that nothing is expected to make better */
+	CUDA_ALLOWED_GUESSED, /* an estimate, until more is known */
+};
+
 struct cuda_ops {
 	/*
 	 * The process's environment as it is now, into @buf, and enum cuda_environment. -errno; what does not
@@ -87,8 +94,8 @@ struct cuda_ops {
 	 */
 	int (*environment)(uint32_t tgid, char *buf, size_t size, size_t *ret_n, void *userdata);
 	/*
-	 * UUIDs of the devices that the container or job of the process may use, in any order. 0; 1: an
-	 * estimate; -ENOENT: all; -ENODATA: not known, and all are assumed, an estimate; -ENXIO: not
+	 * UUIDs of the devices that the container or job of the process may use, in any order. enum
+	 * cuda_allowed; -ENOENT: all; -ENODATA: not known, and all are assumed, an estimate; -ENXIO: not
 	 * known, but that it was given some; -EAGAIN: cuda_environment() will be called.
 	 */
 	int (*allowed)(uint32_t tgid, char (*uuids)[TRACED_UUID], size_t max, size_t *ret_n, void *userdata);

@@ -139,7 +139,7 @@ static void take_visible(struct cuda *cuda, struct process *p, const struct sele
 		return;
 	r = container_devices(cuda, p->tgid, devices, map, &n);
 	limited = r >= 0;
-	p->limit_known = r == 0 || r == -ENOENT;
+	p->limit_known = r == CUDA_ALLOWED_KNOWN || r == CUDA_ALLOWED_GIVEN || r == -ENOENT;
 	p->limit_missed = r == -ENXIO;
 	if (r == -EAGAIN || r == -ENXIO)
 		return;
@@ -148,7 +148,8 @@ static void take_visible(struct cuda *cuda, struct process *p, const struct sele
 	visible_resolve(limited ? devices : cuda->devices, limited ? n : cuda->devices_n, selection->visible,
 			selection->order, &visible);
 	p->visible_known = true;
-	p->visible_estimated = visible.estimated || selection->estimated || r == 1 || r == -ENODATA;
+	p->visible_estimated =
+		visible.estimated || selection->estimated || r > CUDA_ALLOWED_KNOWN || r == -ENODATA;
 	p->visible_doubtful = p->visible_estimated || limited;
 	p->visible_n = (uint8_t)visible.n;
 	for (uint32_t i = 0; i < visible.n; i++)

@@ -2,14 +2,16 @@
 /*
  * Which of the node's devices a process's container or job was given, for src/cuda. In this order:
  *
- *   1. GPUs' nodes in the process's own /dev, if some GPUs have none there: others it cannot open. Nothing is
- *      concluded from a /dev without any (WSL has none), or from one with all (a privileged container's).
- *   2. What the model knows to be allocated: pod-resources, the runtimes' files, Slurm. The devices together,
- *      whatever their order: CUDA sees them in its own.
- *   3. NVIDIA_VISIBLE_DEVICES, as the process was started with it: an estimate. The runtime makes devices by
+ *   1. What the model knows to be allocated (pod-resources, the runtimes' files, Slurm) and has a node in the
+ *      process's own /dev: what has none it cannot open, and a node that it has made itself opens nothing.
+ *      The devices together, whatever their order: CUDA sees them in its own.
+ *   2. What is allocated, if the nodes do not tell: there are none (WSL; instances have others), they are
+ *      other GPUs', or all, as in a privileged container. An estimate.
+ *   3. The nodes, if nothing is known to be allocated and some GPUs have none. All nodes: all devices.
+ *   4. NVIDIA_VISIBLE_DEVICES, as the process was started with it: an estimate. The runtime makes devices by
  *      it, but the program may have been started with another value, and an image set it to anything. "void",
  *      or nothing, tells the runtime to leave devices to others.
- *   4. All devices: an estimate. Until the runtimes' files have been read once since the process began it is
+ *   5. All devices: an estimate. Until the runtimes' files have been read once since the process began it is
  *      not known.
  *
  * A job's processes: whether Slurm hides the other devices from them (ConstrainDevices) shows in
@@ -163,34 +165,67 @@ static bool allow_given(struct allowing *to, const struct proc_cgroup *cgroup)
 	return to->n > 0;
 }
 
-/*
- * Minor numbers, "0,2". 1: they are some of the GPUs, which are allowed; 0: they are all; -ENODATA: nothing
- * can be concluded, for instances neither, which have other nodes.
- */
-static int allow_nodes(struct allowing *to, struct cursor list)
+/* What the nodes in a process's /dev are. */
+enum nodes {
+	NODES_UNKNOWN, /* nothing can be concluded, for instances neither, which have other nodes */
+	NODES_SOME, /* of some of the GPUs */
+	NODES_ALL,
+};
+
+/* @list: minor numbers, "0,2". *ret_here: by the GPU's place in the pipeline's list. */
+static enum nodes read_nodes(const struct pipeline *pipeline, struct cursor list,
+			     bool ret_here[static PIPELINE_DEVICES_MAX])
 {
-	const struct pipeline *pipeline = to->pipeline;
-	bool here[PIPELINE_DEVICES_MAX] = { false };
-	uint32_t n = 0, gpus = 0;
+	bool minors[PIPELINE_DEVICES_MAX] = { false };
+	uint32_t n = 0;
 	uint64_t minor;
 
 	for (; cursor_u64(&list, &minor) == 0; cursor_literal(&list, ","))
 		if (minor < PIPELINE_DEVICES_MAX)
-			here[minor] = true;
+			minors[minor] = true;
 	for (uint32_t i = 0; i < pipeline->devices_n; i++) {
 		const struct cuda_device *d = &pipeline->devices[i];
 
 		if (d->mig || !is_gpu(d) || d->minor >= PIPELINE_DEVICES_MAX)
-			return -ENODATA;
-		gpus++;
-		n += here[d->minor];
+			return NODES_UNKNOWN;
+		ret_here[i] = minors[d->minor];
+		n += ret_here[i];
 	}
-	if (n == 0 || n == gpus)
-		return n ? 0 : -ENODATA;
+	if (n == 0)
+		return NODES_UNKNOWN;
+	return n == pipeline->devices_n ? NODES_ALL : NODES_SOME;
+}
+
+static void allow_nodes(struct allowing *to, const bool *here)
+{
+	for (uint32_t i = 0; i < to->pipeline->devices_n; i++)
+		if (here[i])
+			allow(to, to->pipeline->devices[i].uuid);
+}
+
+static bool has_node(const struct pipeline *pipeline, const bool *here, const char *uuid)
+{
 	for (uint32_t i = 0; i < pipeline->devices_n; i++)
-		if (here[pipeline->devices[i].minor])
-			allow(to, pipeline->devices[i].uuid);
-	return 1;
+		if (here[i] && strncmp(pipeline->devices[i].uuid, uuid, TRACED_UUID) == 0)
+			return true;
+	return false;
+}
+
+/* Leaves of what is allocated what has a node; all of it, an estimate, if the nodes do not tell. */
+static enum cuda_allowed keep_nodes(struct allowing *to, enum nodes nodes, const bool *here)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < to->n && nodes != NODES_UNKNOWN; i++)
+		kept += has_node(to->pipeline, here, to->uuids[i]);
+	if (kept == 0 || (nodes == NODES_ALL && kept < to->pipeline->devices_n))
+		return CUDA_ALLOWED_GIVEN;
+	kept = 0;
+	for (size_t i = 0; i < to->n; i++)
+		if (has_node(to->pipeline, here, to->uuids[i]))
+			memmove(to->uuids[kept++], to->uuids[i], TRACED_UUID);
+	to->n = kept;
+	return CUDA_ALLOWED_KNOWN;
 }
 
 /* ---- the variable ---- */
@@ -222,17 +257,25 @@ static bool is_meant(const struct pipeline *pipeline, uint32_t device, const str
 	return index == ref->index && (is_gpu(d) || mig == ref->mig);
 }
 
-static void allow_word(struct allowing *to, const struct cursor *word)
+/* False: it may be any of several, as the beginning of a UUID that they share. */
+static bool allow_word(struct allowing *to, const struct cursor *word)
 {
+	uint32_t meant = 0, n = 0;
 	struct device_ref ref;
 	char text[TRACED_UUID];
 
 	snprintf(text, sizeof(text), "%.*s", (int)MIN(cursor_left(word), sizeof(text)), word->p);
 	if (cursor_left(word) >= sizeof(text) || device_ref_parse(text, &ref, NULL) < 0)
-		return;
-	for (uint32_t i = 0; i < to->pipeline->devices_n; i++)
-		if (is_meant(to->pipeline, i, &ref))
-			allow(to, to->pipeline->devices[i].uuid);
+		return true;
+	for (uint32_t i = 0; i < to->pipeline->devices_n; i++) {
+		if (!is_meant(to->pipeline, i, &ref))
+			continue;
+		meant = i;
+		n++;
+	}
+	if (n == 1)
+		allow(to, to->pipeline->devices[meant].uuid);
+	return n <= 1;
 }
 
 static int allow_variable(struct allowing *to, struct cursor list)
@@ -245,14 +288,17 @@ static int allow_variable(struct allowing *to, struct cursor list)
 	if (cursor_equals(&list, "void") || cursor_eof(&list) || *list.p == '/')
 		return -ENXIO;
 	if (cursor_equals(&list, "none"))
-		return 1;
+		return CUDA_ALLOWED_GUESSED;
 	while (!cursor_eof(&list)) {
 		word = list;
 		if (cursor_until(&list, ',', &word) < 0)
 			list.p = list.end;
-		allow_word(to, &word);
+		if (!allow_word(to, &word)) {
+			to->n = 0;
+			return -ENXIO;
+		}
 	}
-	return 1;
+	return CUDA_ALLOWED_GUESSED;
 }
 
 /* ---- all of it ---- */
@@ -277,12 +323,19 @@ static bool may_learn(struct limits *limits, const struct proc_identity *identit
 /* The text is what is known of the process's environment. */
 static int allow_contained(struct allowing *to, const struct proc_identity *identity, struct cursor text)
 {
+	bool here[PIPELINE_DEVICES_MAX] = { false };
+	enum nodes nodes = NODES_UNKNOWN;
 	struct cursor value;
-	int nodes = find_text(text, PROC_DEVICE_NODES, &value) ? allow_nodes(to, value) : -ENODATA;
 
-	if (nodes == 1 || allow_given(to, &identity->cgroup))
-		return 0;
-	if (nodes == 0)
+	if (find_text(text, PROC_DEVICE_NODES, &value))
+		nodes = read_nodes(to->pipeline, value, here);
+	if (allow_given(to, &identity->cgroup))
+		return keep_nodes(to, nodes, here);
+	if (nodes == NODES_SOME) {
+		allow_nodes(to, here);
+		return CUDA_ALLOWED_KNOWN;
+	}
+	if (nodes == NODES_ALL)
 		return -ENOENT;
 	if (find_text(text, "NVIDIA_VISIBLE_DEVICES=", &value))
 		return allow_variable(to, value);
@@ -335,7 +388,7 @@ static int allow_job(struct allowing *to, const struct proc_identity *identity, 
 	if (!find_text(text, "CUDA_VISIBLE_DEVICES=", &value))
 		return -ENXIO;
 	if (!counts_all(to, value, &same))
-		return 0;
+		return CUDA_ALLOWED_KNOWN;
 	return same ? -ENOENT : -ENXIO;
 }
 

@@ -347,7 +347,7 @@ static void containers_that_are_not_known(void **state)
 	assert_int_equal(why_unplaced(s), TRACED_PLACED);
 	assert_true(launches_are_estimated(s, UUID0));
 	s->is_limited = true;
-	s->limit_error = 1;
+	s->limit_error = CUDA_ALLOWED_GUESSED;
 	s->allowed_n = 0;
 	cuda_limits_changed(s->cuda);
 	assert_int_equal(device_of_launch(s), -1);
@@ -361,6 +361,23 @@ static void containers_that_are_not_known(void **state)
 	assert_false(launches_are_estimated(s, UUID1));
 	/* What is known stays: its devices are those that it was started with. */
 	s->allowed[0] = UUID0;
+	cuda_limits_changed(s->cuda);
+	assert_int_equal(device_of_launch(s), 1);
+}
+
+/* It stays, too: what was allocated, as far as the process's own nodes do not confirm it. */
+static void what_was_given_is_an_estimate_that_stays(void **state)
+{
+	struct scene *s = *state;
+
+	s->is_limited = true;
+	s->limit_error = CUDA_ALLOWED_GIVEN;
+	s->allowed[0] = UUID1;
+	s->allowed_n = 1;
+	again(s);
+	assert_int_equal(device_of_launch(s), 1);
+	assert_true(launches_are_estimated(s, UUID1));
+	s->limit_error = -ENODATA;
 	cuda_limits_changed(s->cuda);
 	assert_int_equal(device_of_launch(s), 1);
 }
@@ -570,6 +587,7 @@ int main(void)
 		CASE(variables_of_a_late_cuinit),
 		CASE(containers),
 		CASE(containers_that_are_not_known),
+		CASE(what_was_given_is_an_estimate_that_stays),
 		CASE(nvml_contradicts_what_was_given),
 		CASE(why_a_device_is_not_known),
 		CASE(devices_that_change),

@@ -67,7 +67,8 @@ static struct proc_identity container(void)
 }
 
 /*
- * Last letters of the devices, with a ~ before an estimate; or the error in words. @text: variables with a
+ * Last letters of the devices, with a ~ before an estimate, and a ? if more may become known; or the error in
+ * words. @text: variables with a
  * newline after each.
  */
 static const char *found_for(const struct proc_identity *identity, const char *text)
@@ -82,7 +83,9 @@ static const char *found_for(const struct proc_identity *identity, const char *t
 		environment[i] = (char)(text[i] == '\n' ? 0 : text[i]);
 	r = limits_allow(&pipeline, identity, environment, n, uuids, 8, &found);
 	memset(said, 0, sizeof(said));
-	if (r == 1)
+	if (r == CUDA_ALLOWED_GUESSED)
+		*to++ = '?';
+	else if (r == CUDA_ALLOWED_GIVEN)
 		*to++ = '~';
 	for (size_t i = 0; r >= 0 && i < found; i++)
 		*to++ = uuids[i][strlen(uuids[i]) - 1];
@@ -114,11 +117,11 @@ static void by_the_variable(void **state)
 		const char *value, *found;
 	} rows[] = {
 		{ "all", "assumed" },  { "", "unknown" },
-		{ "none", "~" },       { "void", "unknown" },
-		{ "2", "~c" },         { "3,0", "~da" },
-		{ "GPU-b", "~b" },     { "GPU-b,GPU-b", "~b" },
-		{ "9", "~" },          { "/var/run/nvidia-container-devices", "unknown" },
-		{ "0,junk,1", "~ab" }, { "nvidia.com/gpu=1", "~b" },
+		{ "none", "?" },       { "void", "unknown" },
+		{ "2", "?c" },         { "3,0", "?da" },
+		{ "GPU-b", "?b" },     { "GPU-b,GPU-b", "?b" },
+		{ "9", "?" },          { "/var/run/nvidia-container-devices", "unknown" },
+		{ "0,junk,1", "?ab" }, { "nvidia.com/gpu=1", "?b" },
 	};
 	char text[128];
 
@@ -128,10 +131,21 @@ static void by_the_variable(void **state)
 		assert_string_equal(found(text), rows[i].found);
 	}
 	memcpy(pipeline.devices, mixed, sizeof(mixed));
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=1:1\n"), "~2");
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=MIG-1\n"), "~1");
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=MIG-GPU-b/9/0\n"), "~2");
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=0:0\n"), "~");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=1:1\n"), "?2");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=MIG-1\n"), "?1");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=MIG-GPU-b/9/0\n"), "?2");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=0:0\n"), "?");
+}
+
+/* The beginning of a UUID is one that only one device has. */
+static void what_may_be_any_of_several_is_not_known(void **state)
+{
+	(void)state;
+	strcpy(pipeline.devices[0].uuid, "GPU-11a");
+	strcpy(pipeline.devices[1].uuid, "GPU-12b");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=GPU-11\n"), "?a");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=GPU-1\n"), "unknown");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=3,GPU-1\n"), "unknown");
 }
 
 static void what_was_given_is_more_than_the_variable(void **state)
@@ -140,30 +154,49 @@ static void what_was_given_is_more_than_the_variable(void **state)
 	give(WORKLOAD_CONTAINER, "other", "GPU-a");
 	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=all\n"), "assumed");
 	give(WORKLOAD_CONTAINER, ID, "GPU-c");
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=all\n"), "c");
-	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=void\n"), "c");
-	assert_string_equal(found(""), "c");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=all\n"), "~c");
+	assert_string_equal(found("NVIDIA_VISIBLE_DEVICES=void\n"), "~c");
+	assert_string_equal(found(""), "~c");
 	/* And its pod's. */
 	give(WORKLOAD_POD, POD, "GPU-d");
 	give(WORKLOAD_POD, "other", "GPU-b");
-	assert_string_equal(found(""), "cd");
+	assert_string_equal(found(""), "~cd");
 }
 
-static void nodes_are_more_than_what_was_given(void **state)
+static void what_was_given_has_nodes(void **state)
 {
 	(void)state;
 	assert_string_equal(found("/dev=2\n"), "b");
 	assert_string_equal(found("/dev=0,3\nNVIDIA_VISIBLE_DEVICES=all\n"), "ad");
 	give(WORKLOAD_CONTAINER, ID, "GPU-c");
-	assert_string_equal(found("/dev=2\n"), "b");
+	assert_string_equal(found("/dev=1\n"), "c");
+	/* A node that the container has made does not open another GPU. */
+	assert_string_equal(found("/dev=1,2\n"), "c");
+	/* What it has no node of, or what is no GPU of CUDA's, it does not see. */
+	give(WORKLOAD_CONTAINER, ID, "GPU-d");
+	give(WORKLOAD_CONTAINER, ID, "GPU-gone");
+	assert_string_equal(found("/dev=0,2,3\n"), "d");
+	assert_string_equal(found("/dev=0,1,3\n"), "cd");
+}
+
+static void nodes_that_contradict_what_was_given_tell_nothing(void **state)
+{
+	(void)state;
+	give(WORKLOAD_CONTAINER, ID, "GPU-c");
+	assert_string_equal(found("/dev=2\n"), "~c");
 	/* All of them: a privileged container's, which may be kept from others all the same. */
-	assert_string_equal(found("/dev=0,1,2,3\n"), "c");
+	assert_string_equal(found("/dev=0,1,2,3\n"), "~c");
 	/* None, or none of the node's. */
-	assert_string_equal(found("/dev=\n"), "c");
-	assert_string_equal(found("/dev=77\n"), "c");
+	assert_string_equal(found("/dev=\n"), "~c");
+	assert_string_equal(found("/dev=77\n"), "~c");
 	/* Nodes of GPUs say nothing of instances. */
 	memcpy(pipeline.devices, mixed, sizeof(mixed));
-	assert_string_equal(found("/dev=1\n"), "c");
+	assert_string_equal(found("/dev=1\n"), "~c");
+	memcpy(pipeline.devices, devices, sizeof(devices));
+	give(WORKLOAD_CONTAINER, ID, "GPU-a");
+	give(WORKLOAD_CONTAINER, ID, "GPU-b");
+	give(WORKLOAD_CONTAINER, ID, "GPU-d");
+	assert_string_equal(found("/dev=0,1,2,3\n"), "cabd");
 }
 
 static void all_nodes_are_all_devices(void **state)
@@ -233,7 +266,9 @@ int main(void)
 		CASE(what_is_in_no_container_has_all),
 		CASE(by_the_variable),
 		CASE(what_was_given_is_more_than_the_variable),
-		CASE(nodes_are_more_than_what_was_given),
+		CASE(what_may_be_any_of_several_is_not_known),
+		CASE(what_was_given_has_nodes),
+		CASE(nodes_that_contradict_what_was_given_tell_nothing),
 		CASE(all_nodes_are_all_devices),
 		CASE(nothing_known_is_an_estimate),
 		CASE(what_may_soon_be_known_is_not_guessed),
