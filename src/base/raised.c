@@ -61,6 +61,13 @@ bool capabilities_lowered(void)
 	return lowered;
 }
 
+int capabilities_lower_thread(void)
+{
+	bool changed;
+
+	return lowered ? set_effective(false, &changed) : 0;
+}
+
 int capabilities_drop(void)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };

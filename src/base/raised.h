@@ -21,6 +21,12 @@ bool capabilities_lowered(void);
  */
 int capabilities_drop(void);
 
+/*
+ * For a thread that serves others, before it does: a new thread has what its creator has at that moment, which
+ * may have raised its own. 0 or -errno.
+ */
+int capabilities_lower_thread(void);
+
 /* Raises all capabilities of the calling thread until raised_end(). May be nested. */
 struct raised {
 	bool by_us;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/raised.h"
 #include "base/thread.h"
 
 enum { FD_ASIDE = 10, STACK_BYTES = 128 << 10, FDS_BYTES = STARTER_FDS_MAX * (int)sizeof(int) };
@@ -151,7 +152,10 @@ static void *run_starter(void *userdata)
 
 	__tsan_ignore_thread_begin();
 	socket = *(const int *)userdata;
-	r = leave_table(socket);
+	/* What its children are to have they get from its permitted set: pass_capabilities() of spawn.c. */
+	r = capabilities_lower_thread();
+	if (r == 0)
+		r = leave_table(socket);
 	/* The first answer says whether it can be used. @userdata is gone after it. */
 	if (write_all(socket, &r, sizeof(r)) >= 0 && r == 0)
 		serve_calls(socket);

@@ -14,6 +14,7 @@ enum { STARTER_FDS_MAX = 4 };
 /*
  * Runs @start in that thread, which is started by the first call, and returns what it returns. @fds, at most
  * STARTER_FDS_MAX, stay the caller's; @start gets copies, of numbers from 10 on, that are closed when it has
- * returned. Where there can be no such thread, @start runs in this one. Any thread may call.
+ * returned. Where there can be no such thread, @start runs in this one. Any thread may call; what it has
+ * raised (base/raised.h) is not raised in that thread.
  */
 int starter_run(int (*start)(const int fds[], void *userdata), void *userdata, const int fds[], unsigned n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The thread that starts processes: what these are given, and what they are not. */
-#include "test.h"
+#include "../file_capabilities.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +10,13 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/macro.h"
+#include "base/raised.h"
 #include "helper/starter.h"
 
 enum { PATIENCE_MS = 20000 };
@@ -143,7 +145,40 @@ static void works_in_a_forked_process(_unused_ void **state)
 	assert_int_equal(status, 0);
 }
 
-int main(void)
+static int tell_capabilities(_unused_ const int fds[], void *userdata)
+{
+	*(unsigned *)userdata = effective_capabilities();
+	return 0;
+}
+
+/* Of a copy of this program whose file has a capability, run by a user; its first call is a raised one. */
+static int with_file_capabilities(void)
+{
+	unsigned raised, inside = ~0U, after = ~0U;
+
+	if (!getauxval(AT_SECURE))
+		return FILE_CAPABILITIES_NONE;
+	if (capabilities_lower() < 0 || !capabilities_lowered())
+		return 2;
+	{
+		WITH_CAPABILITIES;
+
+		raised = effective_capabilities();
+		if (starter_run(tell_capabilities, &inside, NULL, 0) < 0)
+			return 3;
+	}
+	if (raised == 0 || inside != 0)
+		return 4;
+	return starter_run(tell_capabilities, &after, NULL, 0) < 0 || after != 0 ? 5 : 0;
+}
+
+static void does_not_inherit_what_a_caller_has_raised(_unused_ void **state)
+{
+	need_file_capabilities();
+	assert_int_equal(run_with_file_capability(CAP_DAC_READ_SEARCH, "raised"), 0);
+}
+
+int main(int argc, _unused_ char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_the_descriptors_that_it_is_sent),
@@ -151,7 +186,8 @@ int main(void)
 		cmocka_unit_test(returns_what_the_call_does_and_closes_its_copies),
 		cmocka_unit_test(serves_several_threads),
 		cmocka_unit_test(works_in_a_forked_process),
+		cmocka_unit_test(does_not_inherit_what_a_caller_has_raised),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return argc > 1 ? with_file_capabilities() : cmocka_run_group_tests(tests, NULL, NULL);
 }
