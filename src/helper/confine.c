@@ -13,9 +13,12 @@
 #include <signal.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,13 +90,25 @@ static int set_capabilities(uint64_t wanted)
 	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
 }
 
-static bool may_change_user(void)
+/* Of the first 32, which is all that there is before CAP_MAC_OVERRIDE. */
+static uint32_t effective_capabilities(void)
 {
-	const uint64_t needed = CONFINE_CAPABILITY(SETUID) | CONFINE_CAPABILITY(SETGID);
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct sets[WORDS];
 
-	return syscall(SYS_capget, &header, sets) == 0 && (sets[0].effective & needed) == needed;
+	return syscall(SYS_capget, &header, sets) == 0 ? sets[0].effective : 0;
+}
+
+static bool may_change_user(void)
+{
+	const uint64_t needed = CONFINE_CAPABILITY(SETUID) | CONFINE_CAPABILITY(SETGID);
+
+	return (effective_capabilities() & needed) == needed;
+}
+
+static bool has_any(uint64_t capabilities)
+{
+	return (effective_capabilities() & capabilities) != 0;
 }
 
 /*
@@ -103,7 +118,7 @@ static bool may_change_user(void)
  */
 static void leave_user(const struct confinement *confinement)
 {
-	if (!may_change_user())
+	if (!may_change_user() || (confinement->else_stays && !has_any(confinement->else_stays)))
 		return;
 	/* In a container without this capability root may read the memory of root's processes alone. */
 	if (confinement->reads_memory && prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) != 1)
@@ -131,12 +146,26 @@ static int give_up_rights(const struct confinement *confinement)
 
 /* ---- files ---- */
 
+static void allow_reading(int ruleset, const char *path)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
+						   .parent_fd = open(path, O_PATH | O_CLOEXEC) };
+	struct stat st;
+
+	if (rule.parent_fd < 0)
+		return;
+	if (fstat(rule.parent_fd, &st) == 0 && S_ISDIR(st.st_mode))
+		rule.allowed_access |= LANDLOCK_ACCESS_FS_READ_DIR;
+	syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+	close(rule.parent_fd);
+}
+
 /*
  * Refuses all of Landlock's rights on files to a process that opens none, should the filter of system calls
  * miss a way. One that reads other processes cannot have it: Landlock forbids that, too (ptrace access to
  * processes that are not in the same domain). Kernels before 5.13 have none.
  */
-static void refuse_files(void)
+static void refuse_files(const char *const *but_below)
 {
 	const struct landlock_ruleset_attr all = {
 		/* All up to the newest of Landlock's first version. */
@@ -146,6 +175,8 @@ static void refuse_files(void)
 
 	if (ruleset < 0)
 		return;
+	for (size_t i = 0; but_below && but_below[i]; i++)
+		allow_reading(ruleset, but_below[i]);
 	syscall(SYS_landlock_restrict_self, ruleset, 0);
 	close(ruleset);
 }
@@ -169,7 +200,7 @@ static const int always[] = {
 #endif
 };
 static const int opening[] = {
-	SYS_openat2,  SYS_statx, SYS_fstatfs, SYS_readlinkat, SYS_getdents64,
+	SYS_statx,    SYS_fstatfs, SYS_readlinkat, SYS_getdents64,
 #ifdef SYS_readlink
 	SYS_readlink,
 #endif
@@ -177,6 +208,7 @@ static const int opening[] = {
 	SYS_stat,
 #endif
 };
+static const int opening_unseen[] = { SYS_openat2 };
 static const int reading_memory[] = { SYS_process_vm_readv };
 static const int threading[] = {
 	SYS_set_robust_list, SYS_rseq,       SYS_sched_setscheduler,
@@ -195,8 +227,19 @@ static const int serving[] = {
 	SYS_epoll_wait,
 #endif
 };
-/* Of files in /proc/PID/ns: whose user namespace it is. */
-static const uint32_t ioctl_commands[] = { NS_GET_USERNS, NS_GET_PARENT, NS_GET_OWNER_UID };
+static const int connecting[] = {
+	SYS_connect,    SYS_getsockname,     SYS_getpeername,
+	SYS_getsockopt, SYS_setsockopt,      SYS_sendmmsg,
+	SYS_shutdown,   SYS_write,           SYS_writev,
+	SYS_pipe2,      SYS_eventfd2,        SYS_uname,
+	SYS_socketpair, SYS_getuid,          SYS_geteuid,
+	SYS_getgid,     SYS_getegid,         SYS_rseq,
+	SYS_sysinfo,    SYS_set_robust_list, SYS_sched_getaffinity,
+};
+/* UNIX sockets would reach the node's own services. */
+static const uint32_t connecting_domains[] = { AF_INET, AF_INET6 };
+/* Of files in /proc/PID/ns: whose user namespace it is. The last one, of a resolver's socket alone. */
+static const uint32_t ioctl_commands[] = { NS_GET_USERNS, NS_GET_PARENT, NS_GET_OWNER_UID, FIONREAD };
 /* F_SETOWN and F_SETSIG would send signals to others. */
 static const uint32_t fcntl_commands[] = {
 	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GET_SEALS, F_ADD_SEALS,
@@ -284,14 +327,17 @@ static void allow_mapping(struct filter *filter, bool shared)
 
 /*
  * Only for reading. The flags of openat2() lie in memory, where a filter cannot look: what it opens for
- * writing cannot be written to, since there is no write(), and mapped only as allow_mapping() says.
+ * writing cannot be written to, since there is no write(), and mapped only as allow_mapping() says. Who
+ * connects has write(), and so no openat2().
  */
-static void allow_opening(struct filter *filter)
+static void allow_opening(struct filter *filter, bool connects)
 {
 	const uint32_t writing = O_ACCMODE | O_CREAT | O_TRUNC;
 
 	allow(filter, opening, ARRAY_SIZE(opening));
-	allow_values(filter, SYS_ioctl, 1, ioctl_commands, ARRAY_SIZE(ioctl_commands));
+	if (!connects)
+		allow(filter, opening_unseen, ARRAY_SIZE(opening_unseen));
+	allow_values(filter, SYS_ioctl, 1, ioctl_commands, ARRAY_SIZE(ioctl_commands) - !connects);
 	allow_without(filter, SYS_openat, 2, writing);
 #ifdef SYS_open
 	allow_without(filter, SYS_open, 1, writing);
@@ -314,12 +360,16 @@ static int filter_calls(const struct confinement *confinement)
 	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
 	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
 	if (confinement->opens)
-		allow_opening(&filter);
+		allow_opening(&filter, confinement->connects);
 	if (confinement->reads_memory)
 		allow(&filter, reading_memory, ARRAY_SIZE(reading_memory));
 	if (confinement->threads)
 		allow(&filter, threading, ARRAY_SIZE(threading));
-	if (confinement->threads || confinement->serves)
+	if (confinement->connects) {
+		allow(&filter, connecting, ARRAY_SIZE(connecting));
+		allow_values(&filter, SYS_socket, 0, connecting_domains, ARRAY_SIZE(connecting_domains));
+	}
+	if (confinement->threads || confinement->serves || confinement->connects)
 		allow_threads(&filter);
 	if (confinement->changes_rights) {
 		allow(&filter, changing_rights, ARRAY_SIZE(changing_rights));
@@ -345,8 +395,8 @@ int confine(const struct confinement *confinement, pid_t owner)
 	/* The change of the user cleared the signal that comes with the owner's end. */
 	if (r == 0)
 		r = die_with(owner);
-	if (r == 0 && !confinement->opens)
-		refuse_files();
+	if (r == 0 && (!confinement->opens || confinement->below))
+		refuse_files(confinement->below);
 	if (r == 0 && !SANITIZED)
 		r = filter_calls(confinement);
 	return r;

@@ -17,6 +17,14 @@ struct confinement {
 	bool threads; /* and no processes */
 	bool changes_rights; /* opens files as users other than root, by threads: setfsuid() ... */
 	bool serves; /* accepts connections of sockets that it is given, with threads */
+	bool connects; /* to others by TCP, and asks resolvers by UDP; never by UNIX sockets */
+	/*
+	 * With `opens`: NULL, or paths, NULL-terminated, below which alone it may open anything where the
+	 * kernel has Landlock (5.13). Those that are not there are left out.
+	 */
+	const char *const *below;
+	/* It stays its owner's user, whose files it reads, where it has none of these capabilities. */
+	uint64_t else_stays;
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */
 };
 

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "kubelet/table.h"
+#include "base/table.h"
 
 enum liveness {
 	POD_UNKNOWN, /* it has no folder of logs, or kubelet's cgroups cannot be seen */

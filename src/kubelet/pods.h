@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "kubelet/elements.h"
-#include "kubelet/table.h"
+#include "base/table.h"
 #include "model/owner.h"
 
 /* A pod of the node. */

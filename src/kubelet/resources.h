@@ -9,7 +9,7 @@
 
 #include "cdi/cdi.h"
 #include "kubelet/elements.h"
-#include "kubelet/table.h"
+#include "base/table.h"
 #include "model/allocation.h"
 
 struct pod_resources {

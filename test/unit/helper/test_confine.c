@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -39,6 +41,25 @@ static int try_write(void)
 static int try_socket(void)
 {
 	return socket(AF_INET, SOCK_STREAM, 0) >= 0 || socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
+}
+
+static int try_unix_socket(void)
+{
+	return socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
+}
+
+/* Nothing that it opens may be written to, since it has write(). */
+static int try_openat2(void)
+{
+	const uint64_t how[3] = { O_RDWR };
+
+	return syscall(SYS_openat2, AT_FDCWD, path_of_all, how, sizeof(how)) >= 0;
+}
+
+/* 1: it may open what is below its folder, and nothing else. */
+static int try_folder(void)
+{
+	return open("/etc/hostname", O_RDONLY) < 0 && open(path_of_all, O_RDONLY) >= 0;
 }
 
 static int try_exec(void)
@@ -187,6 +208,45 @@ static void writes_to_nothing_that_it_opens(void **state)
 	needs_filter();
 }
 
+static void connects_by_tcp_alone(void **state)
+{
+	const struct confinement role = { .name = "confined", .opens = true, .connects = true };
+	int fd;
+
+	(void)state;
+	needs_filter();
+	strcpy(path_of_all, "/tmp/gpusonde-test-confine-XXXXXX");
+	fd = mkstemp(path_of_all);
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0666), 0);
+	close(fd);
+	assert_int_equal(ends_with(&role, try_socket), 1);
+	assert_int_equal(ends_with(&role, try_unix_socket), 0);
+	assert_int_equal(ends_with(&role, try_openat2), 0);
+	assert_int_equal(ends_with(&role, try_write), 0);
+	assert_int_equal(ends_with(&role, try_exec), 0);
+	assert_int_equal(ends_with(&role, try_fork), 0);
+	unlink(path_of_all);
+}
+
+static void opens_what_is_below_its_folders_alone(void **state)
+{
+	static const char *const below[] = { "/nowhere", path_of_all, NULL };
+	const struct confinement role = { .name = "confined", .opens = true, .below = below };
+	int fd;
+
+	(void)state;
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1)
+		need_unmet("this kernel has no Landlock");
+	strcpy(path_of_all, "/tmp/gpusonde-test-confine-XXXXXX");
+	fd = mkstemp(path_of_all);
+	assert_true(fd >= 0);
+	assert_int_equal(fchmod(fd, 0666), 0);
+	close(fd);
+	assert_int_equal(ends_with(&role, try_folder), 1);
+	unlink(path_of_all);
+}
+
 static void does_not_outlive_its_owner(void **state)
 {
 	(void)state;
@@ -200,6 +260,8 @@ int main(void)
 		cmocka_unit_test(leaves_root_and_dumps_nothing),
 		cmocka_unit_test(may_do_what_its_role_needs),
 		cmocka_unit_test(writes_to_nothing_that_it_opens),
+		cmocka_unit_test(connects_by_tcp_alone),
+		cmocka_unit_test(opens_what_is_below_its_folders_alone),
 		cmocka_unit_test(does_not_outlive_its_owner),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kubelet/table.h"
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
