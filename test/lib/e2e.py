@@ -183,6 +183,11 @@ class Agent:
         if self.tmp_owner:
             self.tmp_owner.cleanup()
 
+    @property
+    def pid(self):
+        """Of the agent itself; `process` may be what started it."""
+        return self.process.pid
+
     def write(self, name, text):
         """A file in the agent's folder, replaced as a whole; its path."""
         path = f"{self.tmp}/{name}"

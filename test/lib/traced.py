@@ -138,7 +138,7 @@ def holds_link(pid, library):
 
 def probed(agent, workload):
     """All probes are in the workload's library: one of them is, and what attaches them has done something else since."""
-    wait_for(lambda: patched(workload.process.pid, workload.library) and holds_link(agent.process.pid, workload.library), "probes in the library")
+    wait_for(lambda: patched(workload.process.pid, workload.library) and holds_link(agent.pid, workload.library), "probes in the library")
     seen = time.time()
     wait_for(lambda: view_time(agent) > seen + 0.05, "a view of what is traced")
 

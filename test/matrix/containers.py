@@ -124,7 +124,12 @@ class Containers:
 
 
 class Contained(Agent):
-    """Its network is its own, so that it is asked by its socket."""
+    """Its network is its own, so that it is asked by its socket; its parent is runc."""
+
+    @property
+    def pid(self):
+        with open(f"{self.containers.folder.name}/{self.name}/pid", encoding="ascii") as f:
+            return int(f.read())
 
     def get(self, path, method="GET", unix=True, timeout=PATIENCE_S, **headers):
         return super().get(path, method, unix=True, timeout=timeout, **headers)
@@ -138,7 +143,7 @@ def agent_in(config, *flags):
         env = {"GPUSONDE_NVML_LIBRARY": LIBRARY, "GPUSONDE_SIM_SCENARIO": SCENARIO, "GPUSONDE_SIM_CONTROL": f"{tmp}/control.yaml"}
         with Contained("--trace-enabled", "auto", *flags, scenario=None, tmp=tmp,
                        program=(*containers.command(config, env, tmp), "/usr/bin/gpusonde")) as agent:
-            agent.containers = containers
+            agent.containers, agent.name = containers, containers.names[-1]
             wait_for(lambda: len(values(agent.metrics(), "gpusonde_gpu_present")) == 8, "metrics of all GPUs")
             yield agent
 
