@@ -12,7 +12,7 @@ _Static_assert(sizeof(struct part) == HELPER_MESSAGE_MAX, "a part is as long as 
 
 enum { HEADER = sizeof(struct part_header) };
 
-int parts_send(int channel, uint32_t table, uint64_t digest, const struct table *rows)
+int parts_send(int channel, uint32_t table, uint64_t digest, const struct row_list *rows)
 {
 	const uint32_t most = (uint32_t)(PART_BYTES / rows->size);
 	_cleanup_free_ struct part *part = malloc(sizeof(*part));

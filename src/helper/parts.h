@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/table.h"
+#include "base/row_list.h"
 #include "helper/helper.h"
 
 /* What a message is, in its first word. Others are the protocol's own, from PART_OTHERS on. */
@@ -32,7 +32,7 @@ struct part {
 };
 
 /* All rows of @rows. 0 or -errno: the owner is gone. */
-int parts_send(int channel, uint32_t table, uint64_t digest, const struct table *rows);
+int parts_send(int channel, uint32_t table, uint64_t digest, const struct row_list *rows);
 
 /* A table as the owner gets it. */
 struct arriving {

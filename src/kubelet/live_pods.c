@@ -41,8 +41,8 @@ void live_pods_init(struct live_pods *live)
 
 void live_pods_done(struct live_pods *live)
 {
-	table_done(&live->logged);
-	table_done(&live->uids);
+	row_list_done(&live->logged);
+	row_list_done(&live->uids);
 }
 
 /* ---- names ---- */
@@ -77,7 +77,7 @@ static void take_log_folder(struct live_pods *live, const char *name)
 
 	if (cursor_until(&c, '_', &namespace) < 0 || cursor_until(&c, '_', &pod) < 0 || cursor_eof(&c))
 		return;
-	logged = table_add(&live->logged);
+	logged = row_list_add(&live->logged);
 	if (!logged)
 		return;
 	put_text(logged->namespace, sizeof(logged->namespace), namespace.p, cursor_left(&namespace));
@@ -111,7 +111,7 @@ static bool is_between(const char *name)
 
 static void take_uid(struct live_pods *live, const char *uid)
 {
-	char *row = table_add(&live->uids);
+	char *row = row_list_add(&live->uids);
 
 	if (row)
 		memcpy(row, uid, UID_SIZE);
@@ -152,8 +152,8 @@ void live_pods_read(struct live_pods *live, int root)
 	const int roots[] = { root, own_root };
 	struct dirent *entry;
 
-	table_clear(&live->logged);
-	table_clear(&live->uids);
+	row_list_clear(&live->logged);
+	row_list_clear(&live->uids);
 	live->seen = false;
 	for (unsigned seen = 0; dir && seen < ENTRIES_MAX && (entry = readdir(dir)); seen++)
 		take_log_folder(live, entry->d_name);

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "base/table.h"
+#include "base/row_list.h"
 
 enum liveness {
 	POD_UNKNOWN, /* it has no folder of logs, or kubelet's cgroups cannot be seen */
@@ -16,8 +16,8 @@ enum liveness {
 };
 
 struct live_pods {
-	struct table logged; /* struct logged_pod (live_pods.c) */
-	struct table uids; /* char[48]: of the pods with a cgroup, sorted */
+	struct row_list logged; /* struct logged_pod (live_pods.c) */
+	struct row_list uids; /* char[48]: of the pods with a cgroup, sorted */
 	bool seen; /* kubelet's cgroups were found */
 };
 

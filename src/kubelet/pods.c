@@ -34,15 +34,15 @@ void pods_init(struct pods *pods)
 
 void pods_done(struct pods *pods)
 {
-	table_done(&pods->owners);
-	table_done(&pods->list);
+	row_list_done(&pods->owners);
+	row_list_done(&pods->list);
 	elements_done(&pods->elements);
 }
 
 void pods_clear(struct pods *pods)
 {
-	table_clear(&pods->owners);
-	table_clear(&pods->list);
+	row_list_clear(&pods->owners);
+	row_list_clear(&pods->list);
 	elements_done(&pods->elements);
 	pods->unreadable = 0;
 }
@@ -59,7 +59,7 @@ static struct owner *add_owner(struct pods *pods, const Kubelet__ObjectMeta *met
 			       const char *id)
 {
 	const Kubelet__OwnerReference *controller = controller_of(meta);
-	struct owner *owner = table_add(&pods->owners);
+	struct owner *owner = row_list_add(&pods->owners);
 
 	if (!owner)
 		return NULL;
@@ -109,7 +109,7 @@ static void add_pod(struct pods *pods, const Kubelet__ObjectMeta *meta)
 
 static void add_state(struct pods *pods, const Kubelet__ObjectMeta *meta, const char *phase)
 {
-	struct pod_state *state = table_add(&pods->list);
+	struct pod_state *state = row_list_add(&pods->list);
 
 	if (!state)
 		return;

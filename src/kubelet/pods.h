@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "kubelet/elements.h"
-#include "base/table.h"
+#include "base/row_list.h"
 #include "model/owner.h"
 
 /* A pod of the node. */
@@ -17,8 +17,9 @@ struct pod_state {
 };
 
 struct pods {
-	struct table owners; /* struct owner: a row for each container that was started, and for each pod */
-	struct table list; /* struct pod_state */
+	struct row_list
+		owners; /* struct owner: a row for each container that was started, and for each pod */
+	struct row_list list; /* struct pod_state */
 	struct elements elements; /* of the reply */
 	uint64_t unreadable; /* pods that are no v1.Pod */
 };

@@ -30,13 +30,13 @@ void pod_resources_init(struct pod_resources *resources)
 
 void pod_resources_done(struct pod_resources *resources)
 {
-	table_done(&resources->rows);
+	row_list_done(&resources->rows);
 	elements_done(&resources->elements);
 }
 
 void pod_resources_clear(struct pod_resources *resources)
 {
-	table_clear(&resources->rows);
+	row_list_clear(&resources->rows);
 	elements_done(&resources->elements);
 	resources->unreadable = 0;
 	resources->pods = 0;
@@ -96,7 +96,7 @@ static void row_add(struct place *place, const char *resource, const struct devi
 			list[i].slots += shared;
 			return;
 		}
-	row = table_add(&place->resources->rows);
+	row = row_list_add(&place->resources->rows);
 	if (!row)
 		return;
 	memcpy(row, &place->row, sizeof(*row));

@@ -9,11 +9,11 @@
 
 #include "cdi/cdi.h"
 #include "kubelet/elements.h"
-#include "base/table.h"
+#include "base/row_list.h"
 #include "model/allocation.h"
 
 struct pod_resources {
-	struct table rows; /* struct allocation */
+	struct row_list rows; /* struct allocation */
 	struct elements elements; /* of the reply */
 	uint32_t pods; /* that are listed, with devices or without */
 	const char *names; /* further ones, separated by commas: patterns of fnmatch() */

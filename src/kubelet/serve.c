@@ -168,7 +168,7 @@ static void list_pods(struct kubelet_server *s)
 	}
 	s->end.pods_api = answer.status != GRPC_UNIMPLEMENTED;
 	if (answer.status == GRPC_OK) {
-		s->digest[KUBELET_OWNERS] = table_digest(&s->pods.owners);
+		s->digest[KUBELET_OWNERS] = row_list_digest(&s->pods.owners);
 		s->end.dropped[KUBELET_OWNERS] = s->pods.owners.dropped + s->pods.list.dropped +
 						 s->pods.unreadable + s->pods.elements.left_out;
 		return;
@@ -241,7 +241,7 @@ static void list_resources(struct kubelet_server *s)
 	if (r == 0 && answer.status == GRPC_OK) {
 		/* One that has just started may not know its pods yet. */
 		if (s->resources.pods > 0 || s->listed)
-			s->digest[KUBELET_ALLOCATIONS] = table_digest(&s->resources.rows);
+			s->digest[KUBELET_ALLOCATIONS] = row_list_digest(&s->resources.rows);
 		s->listed = true;
 		note_resources(s);
 		return;
@@ -286,7 +286,7 @@ static int send_part(int channel, const struct kubelet_part *part, size_t row)
 }
 
 static int send_table(struct kubelet_server *s, int channel, enum kubelet_table which,
-		      const struct table *table)
+		      const struct row_list *table)
 {
 	static struct kubelet_part part;
 	int r;
@@ -318,7 +318,7 @@ static void check_connections(struct kubelet_server *s)
 
 int kubelet_answer(struct kubelet_server *s, int channel, const struct kubelet_question *question)
 {
-	const struct table *tables[KUBELET_TABLES] = { &s->pods.owners, &s->resources.rows };
+	const struct row_list *tables[KUBELET_TABLES] = { &s->pods.owners, &s->resources.rows };
 	int r = 0;
 
 	s->end = (struct kubelet_end){ .message = KUBELET_END };

@@ -9,8 +9,8 @@
 	{                                                  \
 		.uuid = "GPU-" n n n n "-0000", .speed = 1 \
 	}
-#define MIG(n, of)                                                                   \
-	{                                                                            \
+#define MIG(n, of)                                                                                     \
+	{                                                                                              \
 		.uuid = "MIG-" n n n n "-0000", .parent = "GPU-" of of of of "-0000", .gi = n[0] - '0' \
 	}
 

@@ -13,7 +13,7 @@
 enum { ROW = 1000, MAX_ROWS = 300 };
 
 static int channel[2] = { -1, -1 };
-static struct table rows = { .size = ROW, .max = MAX_ROWS };
+static struct row_list rows = { .size = ROW, .max = MAX_ROWS };
 static struct arriving tables[2];
 static struct part part;
 
@@ -29,7 +29,7 @@ static int end(void **state)
 {
 	(void)state;
 	parts_forget(tables, 2);
-	table_done(&rows);
+	row_list_done(&rows);
 	if (channel[0] >= 0)
 		close(channel[0]);
 	close(channel[1]);
@@ -39,7 +39,7 @@ static int end(void **state)
 static void fill(uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		memset(table_add(&rows), (int)i, ROW);
+		memset(row_list_add(&rows), (int)i, ROW);
 }
 
 /* A process of its own sends, since not all messages fit into a socket. */

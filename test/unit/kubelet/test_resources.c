@@ -234,15 +234,15 @@ static void digests_differ_with_rows_not_with_their_order(void **state)
 
 	(void)state;
 	take("nvidia.com/gpu", ab, 2, NULL);
-	first = table_digest(&resources.rows);
+	first = row_list_digest(&resources.rows);
 	pod_resources_clear(&resources);
 	take("nvidia.com/gpu", ba, 2, NULL);
-	assert_true(table_digest(&resources.rows) == first);
+	assert_true(row_list_digest(&resources.rows) == first);
 	pod_resources_clear(&resources);
 	take("nvidia.com/gpu", ba, 1, NULL);
-	assert_true(table_digest(&resources.rows) != first);
+	assert_true(row_list_digest(&resources.rows) != first);
 	pod_resources_clear(&resources);
-	assert_true(table_digest(&resources.rows) != 0);
+	assert_true(row_list_digest(&resources.rows) != 0);
 }
 
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, begin, end)

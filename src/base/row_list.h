@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct table {
+struct row_list {
 	void *list;
 	size_t size; /* bytes of a row */
 	uint32_t n, room, max;
@@ -13,12 +13,12 @@ struct table {
 };
 
 /* A zeroed row; NULL: it is dropped. */
-void *table_add(struct table *table);
+void *row_list_add(struct row_list *list);
 /* Empties it; its memory stays. */
-void table_clear(struct table *table);
-void table_done(struct table *table);
+void row_list_clear(struct row_list *list);
+void row_list_done(struct row_list *list);
 /* Sorts the rows by their bytes, and returns what differs where rows differ; never 0. */
-uint64_t table_digest(struct table *table);
+uint64_t row_list_digest(struct row_list *list);
 
 /* Copies @from, cut to the size of the member, as valid UTF-8. */
 void put_text(char *to, size_t size, const char *from, size_t n);

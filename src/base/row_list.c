@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/table.h"
+#include "base/row_list.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { ROOM_LEAST = 16 };
 
-void *table_add(struct table *table)
+void *row_list_add(struct row_list *table)
 {
 	uint8_t *row;
 
@@ -34,13 +34,13 @@ void *table_add(struct table *table)
 	return row;
 }
 
-void table_clear(struct table *table)
+void row_list_clear(struct row_list *table)
 {
 	table->n = 0;
 	table->dropped = 0;
 }
 
-void table_done(struct table *table)
+void row_list_done(struct row_list *table)
 {
 	free(table->list);
 	table->list = NULL;
@@ -53,7 +53,7 @@ static int compare_rows(const void *a, const void *b, void *size)
 	return memcmp(a, b, *(const size_t *)size);
 }
 
-uint64_t table_digest(struct table *table)
+uint64_t row_list_digest(struct row_list *table)
 {
 	uint64_t digest = 1;
 

@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-#include "base/table.h"
+#include "base/row_list.h"
 
 struct row {
 	char text[8];
 };
 
-static void put(struct table *table, const char *text)
+static void put(struct row_list *table, const char *text)
 {
-	struct row *row = table_add(table);
+	struct row *row = row_list_add(table);
 
 	if (row)
 		PUT_TEXT(row->text, text);
@@ -19,7 +19,7 @@ static void put(struct table *table, const char *text)
 
 static void counts_what_does_not_fit(void **state)
 {
-	struct table table = { .size = sizeof(struct row), .max = 2 };
+	struct row_list table = { .size = sizeof(struct row), .max = 2 };
 
 	(void)state;
 	put(&table, "a");
@@ -27,15 +27,15 @@ static void counts_what_does_not_fit(void **state)
 	put(&table, "c");
 	assert_int_equal(table.n, 2);
 	assert_int_equal(table.dropped, 1);
-	table_clear(&table);
+	row_list_clear(&table);
 	assert_int_equal(table.n + table.dropped, 0);
-	table_done(&table);
+	row_list_done(&table);
 }
 
 static void a_digest_is_of_the_rows_in_any_order(void **state)
 {
-	struct table one = { .size = sizeof(struct row), .max = 9 }, other = one;
-	uint64_t empty = table_digest(&one);
+	struct row_list one = { .size = sizeof(struct row), .max = 9 }, other = one;
+	uint64_t empty = row_list_digest(&one);
 
 	(void)state;
 	assert_true(empty != 0);
@@ -43,12 +43,12 @@ static void a_digest_is_of_the_rows_in_any_order(void **state)
 	put(&one, "b");
 	put(&other, "b");
 	put(&other, "a");
-	assert_true(table_digest(&one) == table_digest(&other));
-	assert_true(table_digest(&one) != empty);
+	assert_true(row_list_digest(&one) == row_list_digest(&other));
+	assert_true(row_list_digest(&one) != empty);
 	put(&other, "c");
-	assert_true(table_digest(&one) != table_digest(&other));
-	table_done(&one);
-	table_done(&other);
+	assert_true(row_list_digest(&one) != row_list_digest(&other));
+	row_list_done(&one);
+	row_list_done(&other);
 }
 
 static void texts_are_cut_and_made_valid(void **state)
