@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test asks of the API server: objects as YAML, which the server reads itself."""
+"""What a test asks of the API server: objects as YAML, which the server reads itself, or as documents."""
 import contextlib
 import http.client
 import json
@@ -9,6 +9,9 @@ PATHS = {"Namespace": "/api/v1/namespaces", "Pod": "/api/v1/namespaces/{}/pods",
          "StatefulSet": "/apis/apps/v1/namespaces/{}/statefulsets", "DaemonSet": "/apis/apps/v1/namespaces/{}/daemonsets",
          "Job": "/apis/batch/v1/namespaces/{}/jobs", "CronJob": "/apis/batch/v1beta1/namespaces/{}/cronjobs",
          "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses", "Node": "/api/v1/nodes", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts"}
+
+APPLIED = "application/apply-patch+yaml"
+OF_THE_CLUSTER = ("Namespace", "ClusterRole", "ClusterRoleBinding")
 
 
 class Refused(Exception):
@@ -37,6 +40,14 @@ class Api:
     def create(self, kind, text, namespace="default"):
         return self.request("POST", PATHS[kind].format(namespace), text)
 
+    def apply(self, document, dry_run=False):
+        """As "kubectl apply --server-side" does; @dry_run: the server says what it would do, and does not."""
+        kind, version, about = document["kind"], document["apiVersion"], document["metadata"]
+        plural = kind.lower().removesuffix("y") + ("ies" if kind.endswith("y") else "s")
+        inside = "" if kind in OF_THE_CLUSTER else f"/namespaces/{about['namespace']}"
+        path = f"/{'apis' if '/' in version else 'api'}/{version}{inside}/{plural}/{about['name']}?fieldManager=test&force=true"
+        return self.request("PATCH", path + ("&dryRun=All" if dry_run else ""), json.dumps(document), APPLIED)
+
     def list(self, kind, namespace="default"):
         return self.request("GET", PATHS[kind].format(namespace))["items"]
 
@@ -48,6 +59,9 @@ class Api:
             if why.status != 404:
                 raise
             return None
+
+    def label_node(self, name, **labels):
+        self.request("PATCH", f"{PATHS['Node']}/{name}", json.dumps({"metadata": {"labels": labels}}), "application/merge-patch+json")
 
     def scale(self, kind, name, replicas, namespace="default"):
         self.request("PATCH", f"{PATHS[kind].format(namespace)}/{name}", json.dumps({"spec": {"replicas": replicas}}), "application/merge-patch+json")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Kubernetes of one node: the agent is the DaemonSet of docs/containers.md, and says of every process whose it is.
+"""A real Kubernetes of one node: the agent is the DaemonSet of deploy/, and says of every process whose it is.
 
     attribution.py BUILD SOURCE [WORD OF A NAME...]
 
@@ -15,13 +15,15 @@ import signal
 import statistics
 import sys
 
+from deploy import manifests
 from kube import components, images, node, reports, sandbox
+from kube.api import Refused
 from kube.images import PREFIX, WORK
 from lib import e2e, fetch, rows
 from lib.capabilities import missing
 from lib.e2e import BUILD, SOURCE, Skip, contains, equal, run, values, wait_for
 
-DOCUMENT = f"{SOURCE}/docs/containers.md"
+IMAGE = {"repository": images.AGENT.rpartition(":")[0], "tag": images.AGENT.rpartition(":")[2]}
 WITHIN_S = 2
 GPUS = 4 # two of one container each, one that is shared, and that of all the rest
 SHARERS = {"a": 60, "b": 20} # percent of the shared one
@@ -80,23 +82,23 @@ class Cluster:
         self.api = self.node.api
         wait_for(lambda: self.api.get("ServiceAccount", "default"), "the namespace's account")
 
-        self.agent_pod = None
-        self.agent = self.start_agent()
-
-    def start_agent(self):
-        """As the document has it."""
+        self.agent_pod = self.agent = None
         self.api.create("RuntimeClass", "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: nvidia}\nhandler: nvidia\n")
-        for text in documented().replace("IMAGE", images.AGENT).split("---\n"):
-            kind = re.search(r"^kind: (\w+)", text, re.M)[1]
-            self.api.create(kind, text, namespace="gpusonde")
-            if kind == "Namespace":
-                wait_for(lambda: self.api.get("ServiceAccount", "default", "gpusonde"), "the account of the agent's namespace")
-        self.agent_pod = wait_for(lambda: next((p for p in self.api.list("Pod", "gpusonde") if p["status"].get("podIP") and is_ready(p)), None), "the agent's pod")
+        self.api.label_node(node.NAME, **{"nvidia.com/gpu.present": "true"})
+        self.deploy()
+
+    def deploy(self, **values):
+        """The chart with all that it switches on by itself, and these values; its pod is a new one."""
+        before = self.agent_pod["metadata"]["uid"] if self.agent_pod else None
+        for document in rendered({"namespace": {"create": True}, "image": IMAGE, **values}):
+            self.api.apply(document)
+        self.agent_pod = wait_for(lambda: next((p for p in self.api.list("Pod", "gpusonde") if p["metadata"]["uid"] != before and
+                                                p["status"].get("podIP") and is_ready(p)), None), "the agent's pod", 180)
         # A socket's path has room for 107 bytes.
-        os.symlink(f"{node.KUBELET}/pods/{self.agent_pod['metadata']['uid']}/volumes/kubernetes.io~empty-dir/run", f"{self.node.folder}/agent")
-        agent = reports.Remote(self.agent_pod["status"]["podIP"], f"{self.node.folder}/agent/gpusonde.sock")
-        wait_for(lambda: is_ready_agent(agent) and len(values(agent.get("/metrics").text, "gpusonde_gpu_present")) == GPUS, "the agent's page to have all GPUs")
-        return agent
+        link = f"{self.node.folder}/agent-{self.agent_pod['metadata']['name']}"
+        os.symlink(f"{node.KUBELET}/pods/{self.agent_pod['metadata']['uid']}/volumes/kubernetes.io~empty-dir/run", link)
+        self.agent = reports.Remote(self.agent_pod["status"]["podIP"], f"{link}/gpusonde.sock")
+        wait_for(lambda: is_ready_agent(self.agent) and len(values_of(self.agent, "gpusonde_gpu_present")) == GPUS, "the agent's page to have all GPUs")
 
     def agent_log(self):
         name, uid = (self.agent_pod["metadata"][k] for k in ("name", "uid"))
@@ -138,9 +140,15 @@ class Cluster:
         wait_for(lambda: f"{PREFIX}{program}" not in reports.working().values(), f"all of {program} to be gone", 120)
 
 
-def documented():
-    with open(DOCUMENT, encoding="utf-8") as f:
-        return re.search(r"^```yaml\n(.*?)^```$", f.read(), re.M | re.S)[1]
+def rendered(of):
+    """Documents of the chart, for this Kubernetes; without the Prometheus operator's, which is not there."""
+    manifests.needs()
+    made = manifests.CHART.render(of, kubernetes=f"v{components.VERSION}")
+    return [document for document in made if not document["apiVersion"].startswith("monitoring.coreos.com")]
+
+
+def values_of(agent, name):
+    return values(agent.get("/metrics").text, name)
 
 
 def is_ready(found):
@@ -411,6 +419,39 @@ def test_what_pods_did_stays_when_they_are_deleted():
         kept = values(page, "gpusonde_workload_gpu_busy_seconds_total", namespace=namespace, pod=name, container=of)
         assert kept, f"nothing is left of what {name} {of} did" # a series for each ID that the container had
     assert not {g["pod"] for g in agent.groups("pod") if g["processes"]} & {name for _, name, _ in workers.values()}, "pods that are gone"
+
+
+def test_every_variant_of_the_chart_is_taken():
+    """By the server itself, which would refuse a field that it does not know."""
+    there = cluster()
+    taken = 0
+    for name, of in manifests.variants().items():
+        for document in rendered(of):
+            try:
+                there.api.apply(document, dry_run=True)
+            except Refused as why:
+                raise AssertionError(f"{name}: {document['kind']}: {why}") from None
+            taken += 1
+    wrong = rendered({})[0]
+    wrong["metadata"]["label"] = {}
+    try:
+        there.api.apply(wrong, dry_run=True)
+    except Refused as why:
+        contains(str(why), "label")
+    else:
+        raise AssertionError("the server took a field that does not exist")
+    rows.say("kubernetes", ROW, chart=f"{taken} objects of {len(manifests.variants())} sets of values are taken by the API server (dry run)")
+
+
+def test_a_rolling_update():
+    """The pod is replaced, and the next one has all that the first had; what it keeps on the node is kept."""
+    there = cluster()
+    before = there.agent_pod["metadata"]["name"]
+    there.deploy(config={"sample": {"period": "2s"}})
+    assert there.agent_pod["metadata"]["name"] != before, "it is the same pod"
+    status = wait_for(lambda: (s := there.api.get("DaemonSet", "gpusonde", "gpusonde")["status"]).get("updatedNumberScheduled") == 1 and s, "the update")
+    equal((status["numberReady"], status["desiredNumberScheduled"]), (1, 1), "pods")
+    wait_for(lambda: there.agent.get("/api/v1/trace").json()["trace"]["enabled"], "tracing to begin again")
 
 
 ROW = f"Kubernetes {components.VERSION}, containerd, cgroup v1"

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images of containers in one OCI archive, made by hand: no registry is asked."""
-import glob
 import hashlib
+import importlib.util
 import io
 import json
-import os
 import re
 import struct
 import subprocess
 import tarfile
 
-from lib.e2e import BUILD
+from lib.e2e import BUILD, SOURCE
 
 REGISTRY = "gpusonde.test"
 PAUSE, WORK, AGENT = (f"{REGISTRY}/{name}:1" for name in ("pause", "work", "gpusonde"))
@@ -84,20 +83,12 @@ def work_layer(busybox, scenario, programs):
     return layer.end()
 
 
-def agent_layer():
-    """gpusonde where make install puts it, and not the driver's library."""
-    layer = Layer()
-    layer.add_folders("/proc", "/sys", "/dev", "/etc", "/run", "/var", "/var/lib")
-    layer.add_folders("/tmp", mode=0o1777)
-    layer.add("/etc/passwd", b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n", 0o644)
-    layer.add_program("/usr/bin/gpusonde", f"{BUILD}/gpusonde")
-    for program in sorted(glob.glob(f"{BUILD}/gpusonde-*")):
-        if os.path.isfile(program) and os.access(program, os.X_OK):
-            layer.add_program(f"/usr/libexec/gpusonde/{os.path.basename(program)}", program)
-    # What the driver's library is linked to, since the toolkit brings that alone.
-    for library in re.findall(r"(/\S+) \(0x", subprocess.run(["ldd", f"{BUILD}/sim/libnvidia-ml.so.1"], capture_output=True, text=True, check=True).stdout):
-        layer.add_file(library, library)
-    return layer.end()
+def agent_image():
+    """(layer, configuration) of what "make image" makes."""
+    spec = importlib.util.spec_from_file_location("image", f"{SOURCE}/deploy/container/image.py")
+    image = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(image)
+    return image.Root(BUILD).tar(), image.configuration()
 
 
 def write(path, images):
@@ -125,8 +116,7 @@ def write(path, images):
 
 
 def write_all(path, busybox, scenario, programs):
-    """All three; the agent's as deploy/container/Dockerfile says."""
+    """All three."""
     write(path, {PAUSE: (pause_layer(), {"Entrypoint": ["/pause"]}),
                  WORK: (work_layer(busybox, scenario, programs), {"Env": ["PATH=/bin", f"GPUSONDE_SIM_SCENARIO={SCENARIO}"]}),
-                 AGENT: (agent_layer(), {"Entrypoint": ["/usr/bin/gpusonde"], "Cmd": ["agent"],
-                                         "Env": ["NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility"]})})
+                 AGENT: agent_image()})

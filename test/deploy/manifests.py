@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The chart and the manifests: each is what the other is, valid for every Kubernetes, and gives the pod the rights that it needs and no other.
+
+    manifests.py BUILD SOURCE [WORD OF A NAME...]
+"""
+import glob
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+
+from lib import fetch
+from lib.e2e import BUILD, SOURCE, Skip, command, contains, environment, equal, run
+
+try:
+    import jsonschema
+    import yaml
+    from deploy import chart
+    from deploy.gotemplate import TemplateError, Templates
+    CHART = chart.Chart(SOURCE)
+except ImportError as why: # cases skip
+    chart, CHART, LACKING = None, None, str(why)
+
+TRACING = ["BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE"]
+READ = ["/var/log/pods", "/var/log/containers", "/run/containerd/io.containerd.runtime.v2.task", "/var/lib/kubelet/pod-resources"]
+OLDEST_FIELD = "v1.30.0" # of appArmorProfile
+VARIANTS = { # beside those of deploy/kubernetes
+    "all": {"config": {"sample": {"period": "2s"}}, "env": {"GPUSONDE_LOG_LEVEL": "debug", "SOME": 1}, "dra": {"enabled": True}, "imagePullSecrets": [{"name": "s"}],
+            "dcgmExporter": {"enabled": True, "image": {"tag": "1"}, "env": {"DCGM_EXPORTER_LISTEN": ":9400"}}, "networkPolicy": {"enabled": True, "egress": True},
+            "prometheusRule": {"enabled": True, "labels": {"release": "p"}}, "serviceMonitor": {"enabled": True, "labels": {"release": "p"}},
+            "podLabels": {"a": "b"}, "podAnnotations": {"c": "d"}, "nodeSelector": {"e": "f"}, "priorityClassName": "high", "fullnameOverride": "other",
+            "serviceAccount": {"annotations": {"g": "h"}}, "extraArgs": ["--trace-buffer=1MiB"], "pods": {"runtime": "crio"}},
+    "own namespace alone": {"rbac": {"clusterWide": False}, "podMonitor": {"enabled": True}, "dcgm": {"discover": True}},
+    "others' account": {"serviceAccount": {"create": False, "name": "others"}, "rbac": {"create": False}, "dcgm": {"host": "dcgm.example"},
+                        "service": {"enabled": False}, "containerMetrics": {"enabled": False}, "affinity": {"nodeAffinity": {}}, "runtimeClassName": "-"},
+    "gke with a sidecar": {"provider": "gke", "dcgmExporter": {"enabled": True, "image": {"tag": "1"}}, "pods": {"enabled": False}},
+}
+
+
+def needs():
+    if not CHART:
+        raise Skip(f"{LACKING}: install python3-yaml and python3-jsonschema")
+
+
+def variants():
+    needs()
+    return {**{name: values for name, (values, _) in chart.MANIFESTS.items()}, **VARIANTS}
+
+
+def of_kind(documents, kind):
+    return [d for d in documents if d["kind"] == kind]
+
+
+def pod(values=None, **how):
+    return of_kind(CHART.render(values, **how), "DaemonSet")[0]["spec"]["template"]
+
+
+def agent(spec):
+    return next(c for c in spec["containers"] if c["name"] == "gpusonde")
+
+
+def switched(**on):
+    """All switches that give rights off but these."""
+    return {name: {"enabled": on.get(name, False)} for name in ("processes", "pods", "tracing", "kubernetesApi")}
+
+
+def test_manifests_are_the_charts():
+    needs()
+    made = chart.manifests(SOURCE)
+    for path, text in made.items():
+        assert os.path.exists(f"{SOURCE}/{path}") and chart.read(f"{SOURCE}/{path}") == text, f"{path} is old: ninja -C build manifests"
+    equal(sorted(os.path.relpath(p, SOURCE) for p in glob.glob(f"{SOURCE}/deploy/kubernetes/*/*")), sorted(made), "files of deploy/kubernetes")
+
+
+def test_kustomize_takes_them():
+    """Each folder by itself, and the components with one of them, of which the image is another."""
+    needs()
+    if not shutil.which("kubectl"):
+        raise Skip("no kubectl on this machine")
+    def build(folder):
+        done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False, env=environment(HOME=folder))
+        equal(done.returncode, 0, done.stderr)
+        return list(yaml.safe_load_all(done.stdout))
+    def by_name(document):
+        return document["kind"], document["metadata"]["name"]
+    for name in chart.MANIFESTS:
+        written = list(yaml.safe_load_all(chart.read(f"{SOURCE}/deploy/kubernetes/{name}/gpusonde.yaml")))
+        if name not in chart.COMPONENTS:
+            equal(sorted(build(f"{SOURCE}/deploy/kubernetes/{name}"), key=by_name), sorted(written, key=by_name), name)
+    with tempfile.TemporaryDirectory(prefix="gpusonde-kustomize-") as tmp:
+        there = {name: os.path.relpath(f"{os.path.realpath(SOURCE)}/deploy/kubernetes/{name}", os.path.realpath(tmp)) for name in chart.MANIFESTS}
+        with open(f"{tmp}/kustomization.yaml", "w", encoding="ascii") as f:
+            json.dump({"resources": [there["gke"]], "components": [there[name] for name in chart.COMPONENTS],
+                       "images": [{"name": "gpusonde", "newName": "registry.example/gpusonde", "newTag": "7"}]}, f)
+        built = build(tmp)
+        equal({d["kind"] for d in built} >= {"NetworkPolicy", "ServiceMonitor", "PrometheusRule", "DaemonSet"}, True, "kinds")
+        equal(agent(of_kind(built, "DaemonSet")[0]["spec"]["template"]["spec"])["image"], "registry.example/gpusonde:7")
+
+
+def test_gos_own_templates_say_the_same():
+    """Every template and variant, by Go's text/template itself. It has no include, and no methods: texts are put in their place."""
+    needs()
+    try:
+        site = fetch.get("gotemplate", f"{BUILD}/real")["site"]
+    except fetch.Unavailable as unavailable:
+        raise Skip(str(unavailable)) from None
+    def real(text):
+        return re.sub(r'include "([\w.]+)" \.', r'tpl (index $.T "\1") .', text).replace('.Files.Get "alerts.yaml"', 'index .Files "alerts.yaml"')
+    blocks = re.finditer(r'\{\{- define "([\w.]+)" -\}\}\n(.*?)\n\{\{- end -\}\}\n(?=\n|\{\{- (?:if|define|/\*|\$)|$)', "".join(CHART.files.values()), re.S)
+    extra = {"Files": {"alerts.yaml": chart.read(f"{CHART.folder}/alerts.yaml")}, "T": {m[1]: real(m[2]) for m in blocks}}
+    program = ("import json, pathlib, sys; sys.path.insert(0, sys.argv[1]); import go_template\n"
+               "for name, data in json.load(sys.stdin): print(json.dumps(go_template.render(pathlib.Path(name), data).decode()))")
+    with tempfile.TemporaryDirectory(prefix="gpusonde-chart-") as tmp:
+        jobs, ours = [], []
+        for name, text in CHART.files.items():
+            with open(f"{tmp}/{name}", "w", encoding="utf-8") as f:
+                f.write(real(text))
+        for (values, version), name in itertools.product(itertools.product(variants().values(), ("v1.25.3", "v1.33.1")), CHART.files):
+            if name.endswith((".yaml", ".txt")):
+                data = CHART.data(values, kubernetes=version)
+                jobs.append((f"{tmp}/{name}", {**data, **extra}))
+                ours.append((name, CHART.templates.render(name, data)))
+        done = subprocess.run([sys.executable, "-c", program, site], input=json.dumps(jobs), capture_output=True, text=True, check=False)
+        theirs = [json.loads(line) for line in done.stdout.splitlines()]
+        equal(len(theirs), len(jobs), f"texts rendered by Go: {done.stderr[-500:]}{done.stdout[-500:]}")
+    # Its toYaml ends with a newline, which Helm takes away.
+    checksum = re.compile(r"checksum/config: \w+")
+    def read(name, text):
+        return list(yaml.safe_load_all(checksum.sub("", text))) if name.endswith(".yaml") else text
+    for (name, mine), other in zip(ours, theirs):
+        equal(read(name, mine), read(name, other), name)
+
+
+def test_what_the_templates_cannot_be():
+    """The renderer finds what Go's would."""
+    needs()
+    for text, words in (("{{ if .a }}", "end is missing"), ("{{ end }}", "too many"), ("{{ nothing }}", "no function"), ("{{ .a.b }}", "nil has no b"),
+                        ("{{ $x }}", "undefined variable"), ("{{ (.a }}", "is missing"), ("{{ .c 1 }}", "is no function"), ("{{ fail \"so\" }}", "so")):
+        try:
+            Templates(x=text).render("x", {"a": None, "c": 1})
+        except (TemplateError, IndexError) as refused:
+            contains(str(refused) + "is missing" * isinstance(refused, IndexError), words)
+            continue
+        raise AssertionError(f"{text} was rendered")
+    for text, wanted in (("{{- range $k, $v := .m }}{{ $k }}={{ $v }},{{ end -}} ", "a=1,b=2,"), ("{{ with .none }}x{{ else }}y{{ end }}", "y"),
+                         ("{{ if .none }}1{{ else if .m }}2{{ else }}3{{ end }}", "2"), ("{{ range .l }}{{ . | quote }}{{ end }}", '"p""q"'),
+                         ("a {{- /* no }} word */ -}} b", "ab"), ("{{ $x := 1 }}{{ if true }}{{ $x = 2 }}{{ end }}{{ $x }}", "2"),
+                         ("{{ and .m.a (or .none 3) }}", "3"), ("{{ not (eq .m.a 1 5) }}", "false"), ('{{ printf "%s-%s" "a" .m.b }}', "a-2")):
+        equal(Templates(x=text).render("x", {"m": {"b": 2, "a": 1}, "none": None, "l": ["p", "q"]}), wanted, text)
+
+
+def test_values_are_described_and_wrong_ones_refused():
+    needs()
+    def check(values, schema, path):
+        for key, value in values.items():
+            contains(schema["properties"], key)
+            if isinstance(value, dict) and "properties" in schema["properties"][key]:
+                check(value, schema["properties"][key], f"{path}{key}.")
+    check(CHART.values, CHART.schema, "")
+    for wrong in ({"provider": "azure"}, {"imag": {}}, {"image": {"tag": 1}}, {"service": {"port": 70000}}, {"tracing": {"enabled": "yes"}},
+                  {"tracing": True}, {"pods": {"runtime": "docker"}}, {"image": {"digest": "sha256:1"}}, {"env": {"A B": "x"}}, {"stateFolder": "here"},
+                  {"resources": {"limits": {"nvidia.com/gpu": 1}}}, {"serviceMonitor": {"interval": "15"}}, {"extraArgs": ["agent"]},
+                  {"stateFolder": "/a, type: x}"}, {"discoveryName": "no name"}):
+        try:
+            CHART.render(wrong)
+        except jsonschema.ValidationError:
+            continue
+        raise AssertionError(f"{wrong} was taken")
+
+
+def test_what_does_not_go_together_is_said():
+    needs()
+    for values, words in (({"dcgm": {"discover": True}, "kubernetesApi": {"enabled": False}}, "dcgm.host"),
+                          ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "enable one"),
+                          ({"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}, "podMonitor"),
+                          ({"dcgmExporter": {"enabled": True}}, "dcgmExporter.image.tag")):
+        try:
+            CHART.render(values)
+        except TemplateError as refused:
+            contains(str(refused), words)
+            continue
+        raise AssertionError(f"{values} was rendered")
+
+
+def test_every_kubernetes_knows_every_field():
+    """By its own schemas, which are strict."""
+    needs()
+    try:
+        folder = fetch.get("kubernetes-schemas", f"{BUILD}/real")["schemas"]
+    except fetch.Unavailable as unavailable:
+        raise Skip(str(unavailable)) from None
+    versions = sorted(glob.glob(f"{folder}/v*-local-strict"), key=lambda p: [int(n) for n in re.findall(r"\d+", os.path.basename(p))])
+    assert len(versions) >= 5, versions
+    # The oldest and the newest, and those between which the AppArmor profile becomes a field.
+    for path in [versions[0], *[p for p in versions if "/v1.29." in p or "/v1.30." in p], versions[-1]]:
+        version = re.match(r"v[\d.]+", os.path.basename(path))[0]
+        checks = {}
+        for name, values in variants().items():
+            for document in CHART.render(values, kubernetes=version):
+                if document["apiVersion"].startswith("monitoring.coreos.com"):
+                    continue
+                validator(path, document, checks).validate(document)
+
+
+def validator(folder, document, made):
+    group, _, version = document["apiVersion"].rpartition("/")
+    name = "-".join(filter(None, (document["kind"].lower(), group.split(".")[0], version)))
+    if name not in made:
+        schema, definitions = (json.loads(chart.read(f"{folder}/{n}.json")) for n in (name, "_definitions"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore") # Debian 12 has nothing newer
+            resolver = jsonschema.RefResolver.from_schema(schema, store={"https://kubernetes.io/api/_definitions.json": definitions})
+        made[name] = jsonschema.Draft7Validator(schema, resolver=resolver)
+    return made[name]
+
+
+def test_rights_follow_the_switches():
+    """hostPID, the user, capabilities and folders of the host: what each switch needs."""
+    needs()
+    for processes, pods, tracing in itertools.product((False, True), repeat=3):
+        what = f"processes {processes}, pods {pods}, tracing {tracing}"
+        spec = pod(switched(processes=processes, pods=pods, tracing=tracing))["spec"]
+        context = agent(spec)["securityContext"]
+        equal(spec.get("hostPID", False), processes or tracing, what)
+        wanted = TRACING if tracing else ["SYS_PTRACE"] * (processes and pods) + ["DAC_READ_SEARCH"] * pods
+        equal((context["capabilities"]["drop"], context["capabilities"].get("add", [])), (["ALL"], wanted), what)
+        equal(context["runAsUser"], 0 if pods or tracing else 65532, what)
+        equal((context["readOnlyRootFilesystem"], context["allowPrivilegeEscalation"], spec["securityContext"]["seccompProfile"]),
+              (True, False, {"type": "RuntimeDefault"}), what)
+        equal("appArmorProfile" in context, tracing, what)
+        folders = {v["hostPath"]["path"] for v in spec["volumes"] if "hostPath" in v}
+        equal(folders, {*(["/var/lib/gpusonde"] if pods or tracing else []), *(READ if pods else [])}, what)
+        equal({m["name"] for m in agent(spec)["volumeMounts"] if not m.get("readOnly")}, {"run", "state"}, f"{what}: what may be written")
+        equal(spec["automountServiceAccountToken"], False, what)
+
+
+def test_device_metrics_are_restricted():
+    """Pod Security's strictest level takes it, and the namespace says so; the other needs more, and its namespace says that."""
+    needs()
+    spec = pod(chart.DEVICES)["spec"]
+    context = agent(spec)["securityContext"]
+    equal({key: spec.get(key) for key in ("hostPID", "hostNetwork", "hostIPC")}, dict.fromkeys(("hostPID", "hostNetwork", "hostIPC")))
+    equal((context["runAsNonRoot"], context["allowPrivilegeEscalation"], context["capabilities"]), (True, False, {"drop": ["ALL"]}))
+    equal({tuple(v)[1] for v in spec["volumes"]}, {"emptyDir"}, "kinds of volumes")
+    for values, level in ((chart.DEVICES, "restricted"), ({}, "privileged"), ({**chart.DEVICES, "provider": "gke"}, "privileged")):
+        made = of_kind(CHART.render({**values, "namespace": {"create": True}}), "Namespace")[0]
+        equal(made["metadata"]["labels"], {"pod-security.kubernetes.io/enforce": level})
+
+
+def test_the_account_may_do_what_is_used():
+    needs()
+    wanted = {("", "pods"): ["get", "list", "watch"], **{("apps", r): ["get"] for r in ("replicasets", "deployments", "statefulsets", "daemonsets")},
+              **{("batch", r): ["get"] for r in ("jobs", "cronjobs")}, ("argoproj.io", "rollouts"): ["get"]}
+    for cluster_wide, kind in ((True, "ClusterRole"), (False, "Role")):
+        made = CHART.render({"rbac": {"clusterWide": cluster_wide}})
+        equal([d["kind"] for d in made if "Role" in d["kind"]], [kind, f"{kind}Binding"], "kinds")
+        given = {(group, resource): rule["verbs"] for rule in of_kind(made, kind)[0]["rules"] for group in rule["apiGroups"] for resource in rule["resources"]}
+        equal(given, wanted)
+        account = of_kind(made, "ServiceAccount")[0]
+        equal((account["metadata"]["name"], account["automountServiceAccountToken"]), (of_kind(made, f"{kind}Binding")[0]["subjects"][0]["name"], False))
+        equal(pod()["spec"]["automountServiceAccountToken"], True)
+    equal([d["kind"] for d in CHART.render(switched()) if "Role" in d["kind"]], [], "without the API")
+
+
+def test_providers():
+    needs()
+    gke, eks, other = (pod({"provider": p})["spec"] for p in ("gke", "eks", ""))
+    def terms(spec):
+        required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        return {term["matchExpressions"][0]["key"] for term in required["nodeSelectorTerms"]}
+    equal(terms(gke), {"cloud.google.com/gke-accelerator"})
+    contains(terms(eks), "k8s.amazonaws.com/accelerator")
+    contains(terms(other), "nvidia.com/gpu.present")
+    equal([s.get("runtimeClassName") for s in (gke, eks, other)], [None, None, "nvidia"])
+    equal([s.get("priorityClassName") for s in (gke, eks, other)], [None, "system-node-critical", None])
+    contains([v.get("hostPath", {}).get("path") for v in gke["volumes"]], "/home/kubernetes/bin/nvidia")
+    equal(agent(gke)["securityContext"].get("privileged"), True)
+    contains(agent(gke)["env"], {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"})
+    equal([agent(s)["securityContext"].get("privileged") for s in (eks, other)], [None, None])
+
+
+def test_nothing_asks_for_a_gpu_and_every_node_is_tolerated():
+    for name, values in variants().items():
+        for document in CHART.render(values):
+            assert "nvidia.com/gpu:" not in yaml.safe_dump(document), f"{name}: {document['kind']} asks for a GPU"
+            if document["kind"] == "DaemonSet":
+                equal(document["spec"]["template"]["spec"]["tolerations"], [{"operator": "Exists"}], name)
+
+
+def test_selectors_select():
+    """The DaemonSet its pods, which the Service, the policy and the monitors select, too; ports are those of the container."""
+    for name, values in variants().items():
+        made = CHART.render({**values, "networkPolicy": {"enabled": True}})
+        template = of_kind(made, "DaemonSet")[0]["spec"]["template"]
+        labels, ports = template["metadata"]["labels"], {p["name"] for p in agent(template["spec"])["ports"]}
+        selectors = [d["spec"].get("selector") or d["spec"].get("podSelector") for d in made if d["kind"] in
+                     ("DaemonSet", "Service", "NetworkPolicy", "ServiceMonitor", "PodMonitor")]
+        for selector in selectors:
+            assert selector.get("matchLabels", selector).items() <= labels.items(), f"{name}: {selector} of {labels}"
+        for port in [p["targetPort"] for d in of_kind(made, "Service") for p in d["spec"]["ports"]] + [
+                p["port"] for d in of_kind(made, "NetworkPolicy") for r in d["spec"]["ingress"] for p in r["ports"]]:
+            contains(ports, port)
+        names = [d["metadata"]["name"] for d in made]
+        for volume in [v["configMap"]["name"] for v in template["spec"]["volumes"] if "configMap" in v]:
+            contains(names, volume)
+    needs()
+    found = pod({"discoveryName": "zxporter-gpu-exporter"})
+    equal(found["metadata"]["labels"]["app.kubernetes.io/name"], "zxporter-gpu-exporter")
+    equal({p["name"]: p["containerPort"] for p in agent(found["spec"])["ports"]}, {"metrics": 9470, "container": 6061})
+
+
+def test_the_agent_takes_its_arguments():
+    """And what stands in its environment and its configuration, in every variant."""
+    for name, values in variants().items():
+        made = CHART.render(values)
+        container = agent(of_kind(made, "DaemonSet")[0]["spec"]["template"]["spec"])
+        settings = {v["name"]: v.get("value", "a-node") for v in container["env"] if v["name"] != "LD_LIBRARY_PATH"}
+        with tempfile.TemporaryDirectory(prefix="gpusonde-config-") as tmp:
+            with open(f"{tmp}/gpusonde.yaml", "w", encoding="utf-8") as f:
+                f.write("".join(d["data"]["gpusonde.yaml"] for d in of_kind(made, "ConfigMap")))
+            arguments = [a.replace("/etc/gpusonde", tmp) for a in container["args"]]
+            done = command(*arguments, "--check-config", env=environment(**settings))
+        equal(done.returncode, 0, f"{name}: {container['args']} {settings}: {done.stderr}")
+
+
+def test_changed_configuration_starts_the_pods_anew():
+    needs()
+    sums = [pod({"config": {"sample": {"period": p}}})["metadata"]["annotations"]["checksum/config"] for p in ("1s", "2s", "1s")]
+    assert sums[0] == sums[2] != sums[1], sums
+
+
+def test_old_clusters_get_the_annotation():
+    """appArmorProfile is unknown before 1.30."""
+    needs()
+    key = "container.apparmor.security.beta.kubernetes.io/gpusonde"
+    for version, field in (("v1.29.9", False), (OLDEST_FIELD, True), ("v1.31.2-gke.1", True)):
+        found = pod(kubernetes=version)
+        equal(("appArmorProfile" in agent(found["spec"])["securityContext"], key in found["metadata"]["annotations"]), (field, not field), version)
+
+
+def test_rules():
+    """Prometheus takes them, each speaks of what there is, and they say what they should."""
+    needs()
+    if not shutil.which("promtool"):
+        raise Skip("no promtool on this machine")
+    alerts = f"{CHART.folder}/alerts.yaml"
+    done = subprocess.run(["promtool", "check", "rules", alerts], capture_output=True, text=True, check=False)
+    equal(done.returncode, 0, done.stderr)
+    known = chart.read(f"{SOURCE}/docs/metrics.md")
+    rules = [rule for group in yaml.safe_load(chart.read(alerts))["groups"] for rule in group["rules"]]
+    for rule in rules:
+        for metric in re.findall(r"gpusonde_\w+", rule["expr"]):
+            contains(known, f"{metric}")
+        contains(("info", "warning", "critical"), rule["labels"]["severity"])
+    done = subprocess.run(["promtool", "test", "rules", f"{SOURCE}/test/deploy/alerts_test.yaml"], capture_output=True, text=True, check=False,
+                          cwd=f"{SOURCE}/test/deploy")
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    tested = chart.read(f"{SOURCE}/test/deploy/alerts_test.yaml")
+    equal([r["alert"] for r in rules if f"alertname: {r['alert']}" not in tested], [], "alerts without a test")
+
+
+def test_versions_are_one():
+    needs()
+    version = re.search(r"version: '([\d.]+)'", chart.read(f"{SOURCE}/meson.build"))[1]
+    equal((CHART.about["version"], CHART.about["appVersion"]), (version, version), "Chart.yaml")
+
+
+if __name__ == "__main__":
+    run()
