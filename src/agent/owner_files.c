@@ -39,7 +39,8 @@ struct owner_files {
 	struct allocation *given;
 	uint32_t given_n, given_rows;
 	/* rows that did not fit, as of the newest answer */
-	uint32_t dropped, given_dropped;
+	uint32_t dropped;
+	uint64_t given_dropped;
 	char logged[128]; /* the error that was logged last */
 };
 
@@ -122,7 +123,7 @@ static void count_dropped(struct owner_files *files, const struct owners_answer 
 		model_agent_add(files->model, AGENT_DROPPED_OWNERS, answer->dropped - files->dropped);
 	if (answer->given_dropped > files->given_dropped)
 		model_agent_add(files->model, AGENT_DROPPED_ALLOCATIONS,
-				answer->given_dropped - files->given_dropped);
+				(double)(answer->given_dropped - files->given_dropped));
 	files->dropped = answer->dropped;
 	files->given_dropped = answer->given_dropped;
 }

@@ -19,6 +19,7 @@ struct allocated {
 	uint32_t count; /* how many allocations this is: 1 */
 	uint32_t processes; /* its live ones on the device, and on instances of it */
 	uint16_t entity;
+	bool estimated; /* that it was given the device is likely, and not confirmed */
 	bool stale; /* the source has said nothing for too long; the times stand still meanwhile */
 	int64_t since_real_ns; /* when it was first seen */
 	double seconds; /* since then; of several, all of theirs together */

@@ -17,6 +17,7 @@ static bool copy_row(struct allocation *to, const struct allocation *from, enum 
 	to->workload = from->workload;
 	to->source = source;
 	to->slots = from->slots;
+	to->estimated = from->estimated;
 	COPY(id);
 	COPY(pod_uid);
 	COPY(namespace);

@@ -29,5 +29,6 @@ struct allocation {
 	 * Those of several rows of one source for one device and workload are added up.
 	 */
 	uint32_t slots;
+	uint8_t estimated; /* not 0: that it was given this device is likely, and not confirmed */
 	enum source_id source; /* set by model_set_allocations() */
 };

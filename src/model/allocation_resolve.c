@@ -132,6 +132,7 @@ static struct allocated allocated_of(const struct model *model, const struct all
 	struct allocated a = { .kind = row->workload,
 			       .source = row->source,
 			       .slots = row->slots,
+			       .estimated = row->estimated != 0,
 			       .count = 1,
 			       .idle_p = PRESENCE_ABSENT };
 
@@ -302,10 +303,12 @@ static void merge_rows(struct resolving *to)
 			memcpy(last->pod_uid, t->a.pod_uid, sizeof(last->pod_uid));
 		if (last->source != t->a.source)
 			continue;
-		if (to->list[kept - 1].device == t->device)
+		if (to->list[kept - 1].device == t->device) {
 			last->slots += t->a.slots;
-		else
+			last->estimated &= t->a.estimated;
+		} else {
 			to->list[kept++] = *t;
+		}
 	}
 	to->n = kept;
 	qsort(to->list, to->n, sizeof(to->list[0]), compare_device);

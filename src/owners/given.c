@@ -103,7 +103,8 @@ static const char *variable_of(const json_t *environment, const char *name)
  * What NVIDIA's hook does with it. Not set: all, for images of CUDA from before the variable, which have
  * CUDA_VERSION and no NVIDIA_REQUIRE_CUDA.
  */
-static void add_visible(struct given *given, const struct cdi *cdi, const json_t *environment)
+static void add_visible(struct given *given, const struct given_by *by, const json_t *environment,
+			bool privileged)
 {
 	const char *list = variable_of(environment, VISIBLE);
 
@@ -113,8 +114,11 @@ static void add_visible(struct given *given, const struct cdi *cdi, const json_t
 	/* Then mounts say it. */
 	if (!list || strncmp(list, VISIBLE_MOUNTS, sizeof(VISIBLE_MOUNTS) - 1) == 0)
 		return;
-	add_names(given, cdi, list);
+	if (!privileged && !by->toolkit.variable)
+		return;
+	add_names(given, by->cdi, list);
 	set_resource(given, VISIBLE, sizeof(VISIBLE) - 1);
+	given->estimated = !privileged && !by->toolkit.known;
 }
 
 /* ---- bundles ---- */
@@ -145,7 +149,7 @@ static bool has_hook(const json_t *hooks)
 }
 
 /* A rule that allows all devices. */
-static bool is_privileged(const json_t *rules)
+static bool has_all_devices(const json_t *rules)
 {
 	const json_t *rule;
 	size_t i;
@@ -166,7 +170,7 @@ static struct gpu_nodes nodes_of_bundle(const json_t *part)
 	const json_t *device;
 	size_t i;
 
-	if (is_privileged(json_object_get(json_object_get(part, "resources"), "devices")))
+	if (has_all_devices(json_object_get(json_object_get(part, "resources"), "devices")))
 		return nodes;
 	json_array_foreach(json_object_get(part, "devices"), i, device) {
 		const json_t *major = json_object_get(device, "major"),
@@ -204,9 +208,21 @@ static bool add_annotated(struct given *given, const struct cdi *cdi, json_t *an
 	return given->n > 0;
 }
 
+/* As NVIDIA's hook has it: by the bounding set. Early versions of OCI have one set. */
+static bool is_privileged(const json_t *process)
+{
+	const json_t *sets = json_object_get(process, "capabilities"), *name;
+	size_t i;
+
+	json_array_foreach(json_is_array(sets) ? sets : json_object_get(sets, "bounding"), i, name)
+		if (json_is_string(name) && STRV_EQ(json_string_value(name), "CAP_SYS_ADMIN"))
+			return true;
+	return false;
+}
+
 /*
- * Nodes show that devices were given. Which ones an annotation tells better, by UUID, unless it names
- * fewer: there are other ways to add nodes.
+ * Nodes show which devices were given; annotations, which a pod's user may choose, only what was asked for,
+ * if they name as many.
  */
 static void add_nodes(struct given *given, const struct cdi *cdi, const struct gpu_nodes *nodes,
 		      json_t *annotations)
@@ -214,39 +230,63 @@ static void add_nodes(struct given *given, const struct cdi *cdi, const struct g
 	struct device_ref refs[GIVEN_MAX + 1];
 	struct given named = { 0 };
 	uint32_t n = gpu_nodes_refs(nodes, cdi ? cdi_caps(cdi) : NULL, refs, GIVEN_MAX + 1);
+	bool annotated = add_annotated(&named, cdi, annotations);
 
-	if (add_annotated(&named, cdi, annotations) && (named.n >= n || named.list[0].kind == DEVICE_ALL)) {
+	if (n == 0 && annotated) { /* instances that the driver's list does not know */
 		memcpy(named.pod_uid, given->pod_uid, sizeof(named.pod_uid));
 		*given = named;
+		given->estimated = true;
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		given_add(given, &refs[i]);
-	/* Instances that the driver's list does not know. */
 	given->dropped += n == 0;
+	if (annotated && (named.n == n || named.list[0].kind == DEVICE_ALL))
+		set_resource(given, named.resource, strlen(named.resource));
 	set_resource(given, "devices", 7);
 }
 
-static void add_mounts(struct given *given, const struct cdi *cdi, const json_t *mounts)
+/*
+ * The device that a mount stands for, as NVIDIA's hook reads it: of /dev/null, below its folder; one of CDI
+ * is cdi/nvidia.com/gpu/0 or cdi/nvidia.com/gpu=0. NULL: it is none.
+ */
+static const char *mounted_name(const json_t *mount, char name[static CDI_NAME_MAX])
 {
 	const size_t n = sizeof(VISIBLE_MOUNTS) - 1;
+	const char *at = given_text(mount, "destination");
+	char *slash;
+
+	if (!STRV_EQ(given_text(mount, "source"), "/dev/null") || strncmp(at, VISIBLE_MOUNTS "/", n + 1) != 0)
+		return NULL;
+	at += n + strspn(at + n, "/");
+	if (!*at || strncmp(at, "imex/", 5) == 0 || strlen(at) >= CDI_NAME_MAX)
+		return NULL;
+	strcpy(name, at);
+	while (name[strlen(name) - 1] == '/') /* it does not begin with one */
+		name[strlen(name) - 1] = '\0';
+	if (strncmp(name, "cdi/", 4) != 0)
+		return name;
+	slash = strchr(name + 4, '/');
+	slash = slash && !strchr(name, '=') ? strchr(slash + 1, '/') : NULL;
+	if (slash)
+		*slash = '=';
+	return name + 4;
+}
+
+static void add_mounts(struct given *given, const struct given_by *by, const json_t *mounts)
+{
 	const json_t *mount;
 	size_t i;
 
 	json_array_foreach(mounts, i, mount) {
-		const char *at = given_text(mount, "destination");
-		char name[CDI_NAME_MAX];
+		char buf[CDI_NAME_MAX];
+		const char *name = mounted_name(mount, buf);
 
-		if (strncmp(at, VISIBLE_MOUNTS "/", n + 1) != 0 || strlen(at + n + 1) >= sizeof(name))
+		if (!name)
 			continue;
-		strcpy(name, at + n + 1);
-		/* A device of CDI is a folder for each of vendor and class: cdi/nvidia.com/gpu/0 */
-		if (strncmp(name, "cdi/", 4) == 0 && strrchr(name, '/') > name + 4) {
-			*strrchr(name, '/') = '=';
-			memmove(name, name + 4, strlen(name + 4) + 1);
-		}
-		add_name(given, cdi, name);
-		set_resource(given, VISIBLE_MOUNTS, n);
+		add_name(given, by->cdi, name);
+		set_resource(given, VISIBLE_MOUNTS, sizeof(VISIBLE_MOUNTS) - 1);
+		given->estimated = !by->toolkit.known;
 	}
 }
 
@@ -258,10 +298,19 @@ static void take_pod(struct given *given, const json_t *annotations)
 		snprintf(given->pod_uid, sizeof(given->pod_uid), "%s", given_text(annotations, keys[i]));
 }
 
-int given_by_bundle(const char *json, size_t n, const struct cdi *cdi, struct given *ret_given)
+static void add_hooked(struct given *given, const struct given_by *by, const json_t *root)
+{
+	const json_t *process = json_object_get(root, "process");
+
+	if (by->toolkit.mounts)
+		add_mounts(given, by, json_object_get(root, "mounts"));
+	if (given->n == 0)
+		add_visible(given, by, json_object_get(process, "env"), is_privileged(process));
+}
+
+int given_by_bundle(const char *json, size_t n, const struct given_by *by, struct given *ret_given)
 {
 	json_t *root = json_loadb(json, n, 0, NULL), *annotations = json_object_get(root, "annotations");
-	const json_t *environment = json_object_get(json_object_get(root, "process"), "env");
 	static const struct gpu_nodes none;
 	struct given given = { 0 };
 	struct gpu_nodes nodes;
@@ -272,13 +321,10 @@ int given_by_bundle(const char *json, size_t n, const struct cdi *cdi, struct gi
 	}
 	take_pod(&given, annotations);
 	nodes = nodes_of_bundle(json_object_get(root, "linux"));
-	if (!gpu_nodes_equal(&nodes, &none)) {
-		add_nodes(&given, cdi, &nodes, annotations);
-	} else if (has_hook(json_object_get(root, "hooks"))) {
-		add_mounts(&given, cdi, json_object_get(root, "mounts"));
-		if (given.n == 0)
-			add_visible(&given, cdi, environment);
-	}
+	if (!gpu_nodes_equal(&nodes, &none))
+		add_nodes(&given, by->cdi, &nodes, annotations);
+	else if (has_hook(json_object_get(root, "hooks")))
+		add_hooked(&given, by, root);
 	*ret_given = given;
 	json_decref(root);
 	return 0;
@@ -313,11 +359,13 @@ static void add_count(struct given *given, json_int_t count)
 		given_add(given, &ref);
 		return;
 	}
+	count = MIN(count, (json_int_t)UINT32_MAX);
 	for (json_int_t i = 0; i < MIN(count, (json_int_t)GIVEN_MAX); i++) {
 		ref.index = (uint32_t)i;
 		given_add(given, &ref);
 	}
-	given->dropped += count > GIVEN_MAX;
+	if (count > GIVEN_MAX)
+		given->dropped += (uint64_t)count - GIVEN_MAX;
 }
 
 static void add_request(struct given *given, const struct cdi *cdi, const json_t *request)
@@ -351,7 +399,23 @@ static struct gpu_nodes nodes_of_docker(const json_t *host)
 	return nodes;
 }
 
-static void add_docker(struct given *given, const struct cdi *cdi, const json_t *host, const json_t *config)
+/* Docker's flags that give a container CAP_SYS_ADMIN. */
+static bool is_privileged_docker(const json_t *host)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(json_object_get(host, "CapAdd"), i, name) {
+		const char *text = json_is_string(name) ? json_string_value(name) : "";
+
+		if (STRV_EQ(text, "ALL") || STRV_EQ(text, "SYS_ADMIN") || STRV_EQ(text, "CAP_SYS_ADMIN"))
+			return true;
+	}
+	return json_is_true(json_object_get(host, "Privileged"));
+}
+
+static void add_docker(struct given *given, const struct given_by *by, const json_t *host,
+		       const json_t *config)
 {
 	const json_t *requests = json_object_get(host, "DeviceRequests"), *request;
 	struct gpu_nodes nodes = nodes_of_docker(host);
@@ -360,20 +424,21 @@ static void add_docker(struct given *given, const struct cdi *cdi, const json_t 
 	size_t i;
 
 	json_array_foreach(requests, i, request)
-		add_request(given, cdi, request);
+		add_request(given, by->cdi, request);
 	if (given->resource[0])
 		return;
-	n = gpu_nodes_refs(&nodes, cdi ? cdi_caps(cdi) : NULL, refs, GIVEN_MAX + 1);
+	n = gpu_nodes_refs(&nodes, by->cdi ? cdi_caps(by->cdi) : NULL, refs, GIVEN_MAX + 1);
 	for (i = 0; i < n; i++)
 		given_add(given, &refs[i]);
 	if (n > 0)
 		set_resource(given, "devices", 7);
 	else if (strstr(given_text(host, "Runtime"), "nvidia"))
-		add_visible(given, cdi, json_object_get(json_object_get(config, "Config"), "Env"));
+		add_visible(given, by, json_object_get(json_object_get(config, "Config"), "Env"),
+			    is_privileged_docker(host));
 }
 
 int given_by_docker(const char *host, size_t host_n, const char *config, size_t config_n,
-		    const struct cdi *cdi, struct given *ret_given)
+		    const struct given_by *by, struct given *ret_given)
 {
 	json_t *host_root = json_loadb(host, host_n, 0, NULL);
 	json_t *config_root = json_loadb(config, config_n, 0, NULL);
@@ -381,7 +446,7 @@ int given_by_docker(const char *host, size_t host_n, const char *config, size_t 
 
 	if (good) {
 		*ret_given = (struct given){ 0 };
-		add_docker(ret_given, cdi, host_root, config_root);
+		add_docker(ret_given, by, host_root, config_root);
 	}
 	json_decref(host_root);
 	json_decref(config_root);

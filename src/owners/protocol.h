@@ -32,7 +32,8 @@ struct owners_answer {
 	uint32_t rows, given_rows; /* of the whole tables */
 	uint32_t given; /* 1: these are rows of what containers were given */
 	uint32_t at, n;
-	uint32_t dropped, given_dropped; /* rows that did not fit, or mean no device */
+	uint64_t given_dropped; /* rows that did not fit, or mean no device */
+	uint32_t dropped;
 	uint32_t same; /* 1: the tables are those of @known */
 	char error[128]; /* what could not be read, and why; "": nothing */
 	union {

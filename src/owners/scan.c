@@ -63,6 +63,7 @@ int scan_new(struct scan **ret_scan)
 		free(scan);
 		return r;
 	}
+	scan->by = (struct given_by){ .cdi = scan->cdi, .toolkit = toolkit_unknown };
 	*ret_scan = scan;
 	return 0;
 }
@@ -201,6 +202,7 @@ static struct given_list *given_copy(const struct given *given)
 		return NULL;
 	memcpy(list->resource, given->resource, sizeof(list->resource));
 	memcpy(list->pod_uid, given->pod_uid, sizeof(list->pod_uid));
+	list->estimated = given->estimated;
 	list->n = given->n;
 	memcpy(list->list, given->list, given->n * sizeof(list->list[0]));
 	return list;
@@ -218,7 +220,7 @@ static int read_docker(struct scan *scan, int dir, const char *id, size_t n, str
 	_cleanup_close_ int fd = open_file(dir, path, &st);
 
 	r = fd < 0 ? fd : read_text(&scan->host, &scan->host_room, fd, &st, FILE_MAX, &host_n);
-	return r < 0 ? r : given_by_docker(scan->host, host_n, scan->text, n, scan->cdi, given);
+	return r < 0 ? r : given_by_docker(scan->host, host_n, scan->text, n, &scan->by, given);
 }
 
 /* What is in scan->text. */
@@ -227,7 +229,7 @@ static void take_given(struct scan *scan, struct state *state, const struct plac
 {
 	struct given given;
 	int r = place->docker ? read_docker(scan, dir, id, n, &given) :
-				given_by_bundle(scan->text, n, scan->cdi, &given);
+				given_by_bundle(scan->text, n, &scan->by, &given);
 
 	known->init = place->docker ? docker_init(scan->text, n) : 0;
 	if (r < 0)
@@ -382,8 +384,8 @@ int scan_run(struct scan *scan, const char *root, const char *job_dir, struct sc
 	r = cdi_read(scan->cdi, fd);
 	if (r < 0)
 		return r;
-	scan->devices_changed = r > 0;
-	scan->changed |= r > 0 || !scan->table.digest;
+	scan->devices_changed = toolkit_read(&scan->by.toolkit, fd) || r > 0;
+	scan->changed |= scan->devices_changed || !scan->table.digest;
 	scan->can_tell = running_can_tell();
 	for (unsigned i = 0; i < PLACES; i++) {
 		scan_place(scan, i, fd);

@@ -21,7 +21,7 @@ struct scan_table {
 	const struct allocation *given; /* of running containers, and of jobs; valid until the next scan */
 	uint32_t given_n;
 	/* beyond a limit, or with names that mean no device; of specifications of CDI, too */
-	uint32_t given_dropped;
+	uint64_t given_dropped;
 	uint64_t digest; /* differs when the rows of either table differ; never 0 */
 	char error[128]; /* the first place that exists and cannot be read, and why; "": none */
 };

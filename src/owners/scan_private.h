@@ -32,6 +32,7 @@ extern const struct place places[PLACES];
 struct given_list {
 	char resource[64];
 	char pod_uid[48];
+	bool estimated;
 	uint32_t n;
 	struct device_ref list[];
 };
@@ -54,7 +55,7 @@ struct state {
 	struct known *list;
 	uint32_t n, room;
 	uint32_t dropped; /* entries */
-	uint32_t given_dropped; /* devices of its containers */
+	uint64_t given_dropped; /* devices of its containers */
 };
 
 struct row {
@@ -72,7 +73,8 @@ struct given_row {
 struct scan {
 	struct state states[PLACES];
 	struct cdi *cdi;
-	bool devices_changed; /* since the last scan: what names of CDI mean */
+	struct given_by by; /* has the same @cdi */
+	bool devices_changed; /* since the last scan: what names of CDI mean, or what the toolkit follows */
 	bool can_tell; /* whether a process runs */
 	struct row *rows;
 	struct owner *list;

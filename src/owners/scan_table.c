@@ -117,6 +117,7 @@ static void add_given(struct scan *scan, struct scan_table *table, const struct 
 			memcpy(to->container, known->owner.container, sizeof(to->container));
 		}
 		memcpy(to->resource, given->resource, sizeof(to->resource));
+		to->estimated = given->estimated;
 		to->device = given->list[i];
 		table->digest = table->digest * 31 + hash_bytes(to, sizeof(*to));
 		table->given_n++;

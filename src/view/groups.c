@@ -212,6 +212,7 @@ static void group_add_allocation(struct group *group, const struct snapshot *s, 
 	bool old = !gpu->present || gpu->stale, unlisted = gpu_unlisted(s, (uint32_t)(gpu - s->entities));
 
 	group->given = a;
+	group->gpus_estimated |= a->estimated;
 	group->stale |= old;
 	group_add_gpu(group, gpu->id.index);
 	for (unsigned i = 0; i < GROUP_FIGURES; i++)

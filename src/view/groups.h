@@ -35,6 +35,7 @@ struct group {
 	uint32_t allocations;
 	double allocated_seconds, idle_seconds; /* sums over its allocations */
 	bool idle_known, idle_estimated;
+	bool gpus_estimated; /* of some it is likely that they were given, and not confirmed */
 };
 
 /*

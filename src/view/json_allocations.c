@@ -32,6 +32,8 @@ static json_t *json_allocation(struct json_maker *j, const struct allocated *a)
 	json_put(j, object, "allocated_seconds_total", json_number(a->seconds));
 	json_put(j, object, "idle_seconds_total",
 		 presence_is(a->idle_p) ? json_number(a->idle_seconds) : json_null());
+	if (a->estimated)
+		json_push(j, estimated, json_string("gpu"));
 	if (presence_is(a->idle_p) && (a->idle_p & PRESENCE_ESTIMATED))
 		json_push(j, estimated, json_string("idle_seconds_total"));
 	json_put(j, object, "estimated", estimated);

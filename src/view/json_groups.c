@@ -56,6 +56,8 @@ static json_t *json_group(struct json_maker *j, const struct group *group, enum 
 	for (uint32_t i = 0; i < group->gpus_n; i++)
 		json_push(j, gpus, json_integer(group->gpus[i]));
 	json_put(j, object, "gpus", gpus);
+	if (group->gpus_estimated)
+		json_push(j, estimated, json_string("gpus"));
 	for (unsigned i = 0; i < GROUP_FIGURES; i++) {
 		json_put(j, object, figure_names[i],
 			 group->known[i] ? json_number(group->v[i]) : json_null());

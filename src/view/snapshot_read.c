@@ -275,6 +275,19 @@ static enum source_id source_named(const char *name)
 	return SOURCE_FILES;
 }
 
+static bool is_estimated(const json_t *object, const char *name)
+{
+	const json_t *names = json_object_get(object, "estimated");
+
+	for (size_t i = 0; i < MIN(json_array_size(names), (size_t)32); i++) {
+		const char *text = json_string_value(json_array_get(names, i));
+
+		if (text && STRV_EQ(text, name))
+			return true;
+	}
+	return false;
+}
+
 static void read_allocation(struct reader *reader, const json_t *object)
 {
 	uint32_t place = json_is_object(object) ? read_place(reader, object) : UINT32_MAX;
@@ -306,8 +319,9 @@ static void read_allocation(struct reader *reader, const json_t *object)
 	a->seconds = read_double(object, "allocated_seconds_total", 0);
 	a->idle_seconds = json_number_value(idle);
 	a->idle_p = json_is_number(idle) ? PRESENCE_PRESENT : PRESENCE_ABSENT;
-	if (json_is_number(idle) && json_array_size(json_object_get(object, "estimated")) > 0)
+	if (json_is_number(idle) && is_estimated(object, "idle_seconds_total"))
 		a->idle_p |= PRESENCE_ESTIMATED;
+	a->estimated = is_estimated(object, "gpu");
 }
 
 /* ---- processes ---- */

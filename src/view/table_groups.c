@@ -71,7 +71,11 @@ static void gpus_cell(struct table *table, const struct group *group)
 
 	strbuf_init(&text, 0);
 	for (uint32_t i = 0; i < MIN(group->gpus_n, (uint32_t)GPUS_SHOWN); i++)
-		strbuf_addf(&text, "%s%" PRIu32, i > 0 ? "," : "", group->gpus[i]);
+		strbuf_addf(&text, "%s%" PRIu32,
+			    i > 0                 ? "," :
+			    group->gpus_estimated ? "~" :
+						    "",
+			    group->gpus[i]);
 	if (group->gpus_n > GPUS_SHOWN)
 		strbuf_addf(&text, ",... (%" PRIu32 ")", group->gpus_n);
 	table_cell(table, COLOUR_NONE, text.data);

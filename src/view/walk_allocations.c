@@ -99,26 +99,34 @@ static void walk_figure(struct walk *walk, const struct label_set *const *sets, 
 	}
 }
 
-/* The idle time is one where some of the time is not known. */
-static void walk_estimated(struct walk *walk, const struct label_set *const *sets)
+static void walk_estimates_of(struct walk *walk, const struct label_set *const *sets, enum figure figure)
 {
-	const struct label_set *metric = walk_metric_set(walk, WALK_PREFIX, families[IDLE_SECONDS].name);
+	const struct label_set *metric = walk_metric_set(walk, WALK_PREFIX, families[figure].name);
 	const struct snapshot *s = walk->s;
 
-	if (!walk_family_named(
-		    walk, "container_gpu_estimated", FAMILY_GAUGE, UNIT_NONE,
-		    "1 for a counter that lacks time of which it was not known whether it was idle."))
-		return;
 	for (uint32_t i = 0; i < s->allocated_n; i++) {
 		const struct allocated *a = &s->allocated[i];
 
-		if (entity_shown(&s->entities[a->entity]) && presence_estimated(a->idle_p))
+		if (entity_shown(&s->entities[a->entity]) &&
+		    (figure == ALLOCATED ? a->estimated : presence_estimated(a->idle_p)))
 			walk_series(walk,
 				    &(struct series){ .sets = { walk->entities[a->entity], sets[i], metric },
 						      .value = 1,
 						      .presence = PRESENCE_PRESENT,
 						      .entity = a->entity });
 	}
+}
+
+/* The idle time is one where some of the time is not known. */
+static void walk_estimated(struct walk *walk, const struct label_set *const *sets)
+{
+	if (!walk_family_named(
+		    walk, "container_gpu_estimated", FAMILY_GAUGE, UNIT_NONE,
+		    "1 for an allocation that is likely, and not confirmed; and for a counter that lacks "
+		    "time of which it was not known whether it was idle."))
+		return;
+	walk_estimates_of(walk, sets, ALLOCATED);
+	walk_estimates_of(walk, sets, IDLE_SECONDS);
 }
 
 void walk_allocations(struct walk *walk)

@@ -38,13 +38,15 @@ static void check_given(const struct given *given)
 			abort();
 }
 
+static const struct given_by by = { .toolkit = { .variable = true, .mounts = true } };
+
 /* Docker's two files; a byte of 0 separates them. */
 static void try_docker(const char *text, size_t n)
 {
 	const char *end = memchr(text, 0, n);
 	struct given given;
 
-	if (end && given_by_docker(text, (size_t)(end - text), end + 1, n - (size_t)(end - text) - 1, NULL,
+	if (end && given_by_docker(text, (size_t)(end - text), end + 1, n - (size_t)(end - text) - 1, &by,
 				   &given) == 0)
 		check_given(&given);
 	docker_init(text, n);
@@ -98,7 +100,7 @@ int fuzz_one(const uint8_t *data, size_t size)
 		owners_of_storage(text, size - 1, on_listed, NULL);
 		break;
 	case 5:
-		if (given_by_bundle(text, size - 1, NULL, &given) == 0)
+		if (given_by_bundle(text, size - 1, &by, &given) == 0)
 			check_given(&given);
 		break;
 	case 7:

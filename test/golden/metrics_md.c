@@ -96,7 +96,8 @@ static const struct {
 	  "device "
 	  "cannot be identified." },
 	{ "container_gpu_estimated", "gauge", "the same without resource and source, and metric",
-	  "1 for a counter of these that lacks time of which it was not known whether it was idle." },
+	  "1 for one of these that is likely, and not confirmed; and for a counter that lacks time of which "
+	  "it was not known whether it was idle." },
 	{ "build_info", "info", "version", "Version of gpusonde." },
 	{ "node_info", "info", "driver, nvml, cuda, simulated", "What drives the GPUs of this node." },
 	{ "node_tag_info", "info", "key, value", NODE_TAG_HELP },

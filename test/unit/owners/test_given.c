@@ -18,18 +18,32 @@
 	"{\"path\":\"/dev/nvidiactl\",\"type\":\"c\",\"major\":195,\"minor\":255}," \
 	"{\"path\":\"/dev/nvidia-uvm\",\"major\":510,\"minor\":0}"
 
+#define NULL_MOUNT(at_)                                                  \
+	"{\"destination\":\"/var/run/nvidia-container-devices" at_ "\"," \
+	"\"source\":\"/dev/null\"}"
+#define MOUNTED "/var/run/nvidia-container-devices"
+#define OTHER_MOUNT "{\"destination\":\"/proc\"}"
+#define PRIVILEGES "\"capabilities\":{\"bounding\":[\"CAP_CHOWN\",\"CAP_SYS_ADMIN\"]}"
+
 static struct given given;
-static struct cdi *cdi;
+static struct given_by by;
+
+static int begin(void **state)
+{
+	(void)state;
+	by = (struct given_by){ .toolkit = { .known = true, .variable = true, .mounts = true } };
+	return 0;
+}
 
 static void bundle(const char *json)
 {
-	if (given_by_bundle(json, strlen(json), cdi, &given) != 0)
+	if (given_by_bundle(json, strlen(json), &by, &given) != 0)
 		fail_msg("refused: %s", json);
 }
 
 static void docker(const char *host, const char *config)
 {
-	if (given_by_docker(host, strlen(host), config, strlen(config), cdi, &given) != 0)
+	if (given_by_docker(host, strlen(host), config, strlen(config), &by, &given) != 0)
 		fail_msg("refused: %s", host);
 }
 
@@ -100,15 +114,60 @@ static void an_old_image_of_cuda_gets_all(void **state)
 static void mounts_name_devices(void **state)
 {
 	(void)state;
-	bundle("{" HOOK
-	       "," ENV("/var/run/nvidia-container-devices") ",\"mounts\":[{\"destination\":\"/proc\"},"
-							    "{\"destination\":\"/var/run/"
-							    "nvidia-container-devices/" UUID
-							    "\",\"source\":\"/dev/null\"}]}");
+	bundle("{" HOOK "," ENV(MOUNTED) ",\"mounts\":[" OTHER_MOUNT "," NULL_MOUNT("/" UUID "/") "]}");
 	one(DEVICE_BY_UUID, DEVICE_REF_NO, UUID, "/var/run/nvidia-container-devices");
-	bundle("{" HOOK ",\"mounts\":["
-	       "{\"destination\":\"/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/4\"}]}");
+	bundle("{" HOOK ",\"mounts\":[" NULL_MOUNT("/cdi/nvidia.com/gpu/4") "]}");
 	one(DEVICE_BY_INDEX, 4, "", "/var/run/nvidia-container-devices");
+	bundle("{" HOOK ",\"mounts\":[" NULL_MOUNT("/cdi/nvidia.com/gpu=4") "]}");
+	one(DEVICE_BY_INDEX, 4, "", "/var/run/nvidia-container-devices");
+	assert_false(given.estimated);
+	/* Channels of IMEX, the folder itself, mounts of anything else. */
+	nothing("{" HOOK ",\"mounts\":[" NULL_MOUNT("/imex/0") "," NULL_MOUNT("") "," NULL_MOUNT("/") "]}");
+	nothing("{" HOOK ",\"mounts\":[{\"destination\":\"/var/run/nvidia-container-devices/" UUID "\"}]}");
+	nothing("{" HOOK ",\"mounts\":[{\"destination\":\"/var/run/nvidia-container-devices/" UUID
+		"\",\"source\":\"/dev/zero\"}]}");
+	assert_int_equal(given.dropped, 0);
+}
+
+/* What the toolkit's configuration lets its hook follow. */
+static void the_toolkit_may_not_follow(void **state)
+{
+	static const char config[] = "{\"Config\":{\"Env\":[\"NVIDIA_VISIBLE_DEVICES=1\"]}}";
+
+	(void)state;
+	by.toolkit = (struct toolkit){ .known = true };
+	nothing("{" HOOK ",\"mounts\":[" NULL_MOUNT("/4") "]}");
+	nothing("{" HOOK "," ENV("2") "}");
+	nothing("{" HOOK ",\"process\":{\"env\":[\"CUDA_VERSION=8.0\"]}}");
+	docker("{\"Runtime\":\"nvidia\",\"CapAdd\":[\"NET_ADMIN\",1]}", config);
+	assert_int_equal(given.n, 0);
+	/* Of a privileged container it always follows the variable. */
+	bundle("{" HOOK ",\"process\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=2\"]," PRIVILEGES "}}");
+	one(DEVICE_BY_INDEX, 2, "", "NVIDIA_VISIBLE_DEVICES");
+	bundle("{" HOOK ",\"process\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=2\"],"
+	       "\"capabilities\":[\"CAP_SYS_ADMIN\"]}}");
+	one(DEVICE_BY_INDEX, 2, "", "NVIDIA_VISIBLE_DEVICES");
+	docker("{\"Runtime\":\"nvidia\",\"CapAdd\":[\"SYS_ADMIN\"]}", config);
+	one(DEVICE_BY_INDEX, 1, "", "NVIDIA_VISIBLE_DEVICES");
+	docker("{\"Runtime\":\"nvidia\",\"Privileged\":true}", config);
+	one(DEVICE_BY_INDEX, 1, "", "NVIDIA_VISIBLE_DEVICES");
+}
+
+/* Its configuration is not at hand. */
+static void what_the_toolkit_may_not_follow_is_an_estimate(void **state)
+{
+	(void)state;
+	by.toolkit = toolkit_unknown;
+	bundle("{" HOOK ",\"mounts\":[" NULL_MOUNT("/4") "]}");
+	one(DEVICE_BY_INDEX, 4, "", "/var/run/nvidia-container-devices");
+	assert_true(given.estimated);
+	bundle("{" HOOK "," ENV("2") "}");
+	one(DEVICE_BY_INDEX, 2, "", "NVIDIA_VISIBLE_DEVICES");
+	assert_true(given.estimated);
+	bundle("{" HOOK ",\"process\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=2\"]," PRIVILEGES "}}");
+	assert_false(given.estimated);
+	bundle("{\"linux\":{\"devices\":[" NODE(2) "]}}");
+	assert_false(given.estimated);
 }
 
 static void nodes_are_devices_by_minor_number(void **state)
@@ -142,14 +201,16 @@ static void a_privileged_container_was_not_given_its_nodes(void **state)
 	one(DEVICE_BY_MINOR, 0, "", "devices");
 }
 
-static void annotations_name_the_nodes(void **state)
+/* Annotations may be a pod's user's. */
+static void nodes_decide_and_annotations_say_what_was_asked_for(void **state)
 {
 	(void)state;
 	bundle("{\"annotations\":{\"cdi.k8s.io/nvidia-device-plugin_1\":\"k8s."
 	       "device-plugin.nvidia.com/gpu=" UUID "\","
 	       "\"io.kubernetes.cri.sandbox-uid\":\"11111111-2222-3333-4444-555555555555\"},"
 	       "\"linux\":{\"devices\":[" NODE(6) "]}}");
-	one(DEVICE_BY_UUID, DEVICE_REF_NO, UUID, "k8s.device-plugin.nvidia.com/gpu");
+	one(DEVICE_BY_MINOR, 6, "", "k8s.device-plugin.nvidia.com/gpu");
+	assert_false(given.estimated);
 	assert_string_equal(given.pod_uid, "11111111-2222-3333-4444-555555555555");
 	/* Those of others do not. */
 	bundle("{\"annotations\":{\"cdi.k8s.io/net\":\"vendor.com/net=eth7\"},"
@@ -160,6 +221,19 @@ static void annotations_name_the_nodes(void **state)
 	       "\"},\"linux\":{\"devices\":[" NODE(6) "," NODE(7) "]}}");
 	assert_int_equal(given.n, 2);
 	assert_int_equal(given.list[1].index, 7);
+	assert_string_equal(given.resource, "devices");
+	/* Nor more. */
+	bundle("{\"annotations\":{\"cdi.k8s.io/a\":\"nvidia.com/gpu=1,nvidia.com/gpu=2\"},"
+	       "\"linux\":{\"devices\":[" NODE(6) "]}}");
+	one(DEVICE_BY_MINOR, 6, "", "devices");
+	bundle("{\"annotations\":{\"cdi.k8s.io/a\":\"nvidia.com/gpu=all\"},"
+	       "\"linux\":{\"devices\":[" NODE(6) "]}}");
+	one(DEVICE_BY_MINOR, 6, "", "nvidia.com/gpu");
+	/* Where the nodes tell nothing, since the driver's list does not have them. */
+	bundle("{\"annotations\":{\"cdi.k8s.io/a\":\"nvidia.com/gpu=" MIG "\"},\"linux\":{\"devices\":[" NODE(
+		2) ",{\"path\":\"/dev/nvidia-caps/nvidia-cap66\",\"major\":237,\"minor\":66}]}}");
+	one(DEVICE_BY_UUID, DEVICE_REF_NO, MIG, "nvidia.com/gpu");
+	assert_true(given.estimated);
 }
 
 static void specifications_tell_what_a_name_means(void **state)
@@ -169,15 +243,17 @@ static void specifications_tell_what_a_name_means(void **state)
 		"{\"name\":\"gpu-4\","
 		"\"containerEdits\":{\"deviceNodes\":[{\"path\":\"/dev/nvidia9\"}]}}]}";
 
+	struct cdi *cdi;
+
 	(void)state;
 	assert_int_equal(cdi_new(&cdi), 0);
+	by.cdi = cdi;
 	assert_int_equal(cdi_add(cdi, spec, sizeof(spec) - 1, NULL), 0);
 	docker("{\"DeviceRequests\":[{\"Driver\":\"cdi\",\"Count\":0,\"DeviceIDs\":"
 	       "[\"k8s.gpu.nvidia.com/device=gpu-4\"]}]}",
 	       "{}");
 	one(DEVICE_BY_MINOR, 9, "", "k8s.gpu.nvidia.com/device");
 	cdi_free(cdi);
-	cdi = NULL;
 }
 
 static void requests_of_docker(void **state)
@@ -221,7 +297,10 @@ static void requests_of_docker(void **state)
 	       "\"Capabilities\":[[\"gpu\"]]}]}",
 	       "{}");
 	assert_int_equal(given.n, GIVEN_MAX);
-	assert_int_equal(given.dropped, 1);
+	assert_int_equal(given.dropped, UINT32_MAX - GIVEN_MAX);
+	docker("{\"DeviceRequests\":[{\"Driver\":\"\",\"Count\":70,\"Capabilities\":[[\"gpu\"]]}]}", "{}");
+	assert_int_equal(given.n, GIVEN_MAX);
+	assert_int_equal(given.dropped, 70 - GIVEN_MAX);
 }
 
 static void other_ways_of_docker(void **state)
@@ -258,11 +337,9 @@ static void what_is_no_object_is_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		assert_int_equal(given_by_bundle(texts[i], strlen(texts[i]), NULL, &given), -EBADMSG);
-		assert_int_equal(given_by_docker(texts[i], strlen(texts[i]), "{}", 2, NULL, &given),
-				 -EBADMSG);
-		assert_int_equal(given_by_docker("{}", 2, texts[i], strlen(texts[i]), NULL, &given),
-				 -EBADMSG);
+		assert_int_equal(given_by_bundle(texts[i], strlen(texts[i]), &by, &given), -EBADMSG);
+		assert_int_equal(given_by_docker(texts[i], strlen(texts[i]), "{}", 2, &by, &given), -EBADMSG);
+		assert_int_equal(given_by_docker("{}", 2, texts[i], strlen(texts[i]), &by, &given), -EBADMSG);
 	}
 	/* Members of other kinds tell nothing. */
 	nothing("{\"hooks\":[],\"process\":[1],\"linux\":\"x\",\"annotations\":1,\"mounts\":{}}");
@@ -286,19 +363,21 @@ static void too_many_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_hook_gives_what_the_variable_says),
-		cmocka_unit_test(nothing_is_given),
-		cmocka_unit_test(an_old_image_of_cuda_gets_all),
-		cmocka_unit_test(mounts_name_devices),
-		cmocka_unit_test(nodes_are_devices_by_minor_number),
-		cmocka_unit_test(a_privileged_container_was_not_given_its_nodes),
-		cmocka_unit_test(annotations_name_the_nodes),
-		cmocka_unit_test(specifications_tell_what_a_name_means),
-		cmocka_unit_test(requests_of_docker),
-		cmocka_unit_test(other_ways_of_docker),
-		cmocka_unit_test(first_process_of_docker),
-		cmocka_unit_test(what_is_no_object_is_refused),
-		cmocka_unit_test(too_many_are_counted),
+		cmocka_unit_test_setup(a_hook_gives_what_the_variable_says, begin),
+		cmocka_unit_test_setup(nothing_is_given, begin),
+		cmocka_unit_test_setup(an_old_image_of_cuda_gets_all, begin),
+		cmocka_unit_test_setup(mounts_name_devices, begin),
+		cmocka_unit_test_setup(the_toolkit_may_not_follow, begin),
+		cmocka_unit_test_setup(what_the_toolkit_may_not_follow_is_an_estimate, begin),
+		cmocka_unit_test_setup(nodes_are_devices_by_minor_number, begin),
+		cmocka_unit_test_setup(a_privileged_container_was_not_given_its_nodes, begin),
+		cmocka_unit_test_setup(nodes_decide_and_annotations_say_what_was_asked_for, begin),
+		cmocka_unit_test_setup(specifications_tell_what_a_name_means, begin),
+		cmocka_unit_test_setup(requests_of_docker, begin),
+		cmocka_unit_test_setup(other_ways_of_docker, begin),
+		cmocka_unit_test_setup(first_process_of_docker, begin),
+		cmocka_unit_test_setup(what_is_no_object_is_refused, begin),
+		cmocka_unit_test_setup(too_many_are_counted, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,12 +386,34 @@ static void names_of_cdi_follow_their_specifications(void **state)
 	make("etc/cdi/a.yaml", spec);
 	run();
 	assert_int_equal(table.given_n, 1);
-	assert_string_equal(table.given[0].device.uuid, "GPU-7");
+	assert_int_equal(table.given[0].device.index, 5);
 	assert_string_equal(table.given[0].resource, "nvidia.com/gpu");
 	make("etc/cdi/b.yaml", "nonsense: [");
 	run();
 	assert_int_equal(table.given_n, 1);
 	assert_string_equal(table.error, "/etc/cdi/b.yaml: Bad message");
+}
+
+/* The hook's configuration: as long as it is not at hand what it may follow is an estimate. */
+static void what_the_hook_follows_is_read_again(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	make(BUNDLES ONE "/config.json",
+	     "{\"hooks\":{\"prestart\":[{\"path\":\"/usr/bin/nvidia-container-runtime-hook\"}]},"
+	     "\"process\":{\"env\":[\"NVIDIA_VISIBLE_DEVICES=1\"]}}");
+	run();
+	assert_int_equal(table.given_n, 1);
+	assert_true(table.given[0].estimated);
+	make("etc/nvidia-container-runtime/config.toml", "debug = false\n");
+	run();
+	assert_int_equal(table.given_n, 1);
+	assert_false(table.given[0].estimated);
+	make("etc/nvidia-container-runtime/config.toml",
+	     "accept-nvidia-visible-devices-envvar-when-unprivileged = false\n");
+	run();
+	assert_int_equal(table.given_n, 0);
 }
 
 static bool has_job(const char *id, uint32_t gpu, uint32_t gi)
@@ -461,6 +483,7 @@ int main(void)
 		CASE(a_process_is_of_its_cgroup),
 		CASE(jobs_of_a_prologs_folder),
 		CASE(names_of_cdi_follow_their_specifications),
+		CASE(what_the_hook_follows_is_read_again),
 	};
 
 	return cmocka_run_group_tests_name("scan", tests, NULL, NULL);

@@ -419,7 +419,7 @@ static void add_small_allocations(struct snapshot *s)
 	a = add_allocated(s, 1, WORKLOAD_JOB, "4712", SOURCE_FILES, 60);
 	a->idle_p = PRESENCE_ABSENT;
 	a->stale = true;
-	add_allocated(s, 3, WORKLOAD_CONTAINER, "fedcba9876543210", SOURCE_FILES, 30);
+	add_allocated(s, 3, WORKLOAD_CONTAINER, "fedcba9876543210", SOURCE_FILES, 30)->estimated = true;
 	a = add_allocated(s, 7, WORKLOAD_NONE, "other", SOURCE_FILES, 90);
 	a->count = 2;
 	a->resource[0] = '\0';
