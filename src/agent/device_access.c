@@ -7,14 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/macro.h"
+#include "base/thread.h"
 #include "devcgroup/devcgroup.h"
 
-enum { END_S = 1 };
+enum { STACK_BYTES = 512 << 10, DENIED_UNKNOWN = -1 };
+#define END_NS NSEC_PER_SEC
 
 struct wanted_cgroup {
 	const char *target; /* points into the text */
@@ -31,7 +32,8 @@ struct device_access {
 	bool started; /* not yet joined */
 
 	atomic_bool running;
-	atomic_uint allowed, denied; /* changes that were not counted yet; cgroups, of the newest look */
+	atomic_uint allowed; /* changes that were not counted yet */
+	atomic_int denied; /* cgroups, of the newest look */
 
 	/* the thread's while it runs */
 	struct devcgroup_host host;
@@ -39,17 +41,28 @@ struct device_access {
 	struct wanted_cgroup list[DEVICE_ACCESS_MAX];
 	unsigned n;
 	struct drivers drivers;
-	struct nodes nodes;
+	struct nodes nodes; /* of this machine; then of one cgroup's processes, too */
+	struct wanted_devices all;
 	struct change change;
 	struct devcgroup_why why;
 };
 
-static void say_failure(struct wanted_cgroup *w, const char *why)
+static void say_once(struct wanted_cgroup *w, const char *why)
 {
 	if (strncmp(w->logged, why, sizeof(w->logged) - 1) == 0)
 		return;
-	log_warning("cgroup.allow: %s", why);
+	log_warning("cgroup.allow: %s: %s", w->target, why);
 	snprintf(w->logged, sizeof(w->logged), "%s", why);
+}
+
+/* Of the agent's own, all devices, those to come too; of others, what they were given. */
+static int allow(struct device_access *access, const char *target, const struct place *place)
+{
+	if (STRV_EQ(target, "self"))
+		return devcgroup_allow(place, &access->all, &access->change, &access->why);
+	nodes_read(&access->host, &access->drivers, 0, &access->nodes);
+	return devcgroup_allow_given(&access->host, place, &access->drivers, &access->nodes, &access->change,
+				     &access->why);
 }
 
 /* A unit that does not run now may run later. */
@@ -63,7 +76,7 @@ static void keep_allowed(struct device_access *access, struct wanted_cgroup *w)
 	if (r == -ENOENT)
 		return;
 	if (r == 0)
-		r = devcgroup_allow(&place, &access->drivers, &access->nodes, &access->change, &access->why);
+		r = allow(access, w->target, &place);
 	if (r == 0 || access->change.done[0])
 		changed = access->change.changed[HIERARCHY_V1] || access->change.changed[HIERARCHY_V2];
 	place_done(&place);
@@ -74,7 +87,9 @@ static void keep_allowed(struct device_access *access, struct wanted_cgroup *w)
 	}
 	w->denied = r < 0;
 	if (r < 0)
-		say_failure(w, access->why.text);
+		say_once(w, access->why.text);
+	else if (access->change.note[0])
+		say_once(w, access->change.note);
 	else
 		w->logged[0] = 0;
 }
@@ -82,18 +97,19 @@ static void keep_allowed(struct device_access *access, struct wanted_cgroup *w)
 static void *keep_all_allowed(void *userdata)
 {
 	struct device_access *access = userdata;
-	unsigned denied = 0;
+	int denied = 0, r = drivers_read(&access->host, &access->drivers);
 
 	/* Without a driver there is nothing to allow, yet. */
-	if (drivers_read(&access->host, &access->drivers) == 0) {
-		nodes_read(&access->host, &access->drivers, 0, &access->nodes);
+	if (r == 0) {
+		wanted_all(&access->drivers, &access->all);
 		for (unsigned i = 0; i < access->n; i++) {
 			memset(&access->change, 0, sizeof(access->change));
 			keep_allowed(access, &access->list[i]);
 			denied += access->list[i].denied;
 		}
 	}
-	atomic_store(&access->denied, denied);
+	if (r == 0 || r == -ENODEV)
+		atomic_store(&access->denied, denied);
 	atomic_store(&access->running, false);
 	return NULL;
 }
@@ -102,8 +118,11 @@ static void *keep_all_allowed(void *userdata)
 
 static void count_results(struct device_access *access)
 {
+	int denied = atomic_load(&access->denied);
+
 	model_agent_add(access->model, AGENT_CGROUP_ALLOWED, atomic_exchange(&access->allowed, 0));
-	model_agent_set(access->model, AGENT_CGROUP_DENIED, atomic_load(&access->denied));
+	if (denied != DENIED_UNKNOWN)
+		model_agent_set(access->model, AGENT_CGROUP_DENIED, denied);
 }
 
 void device_access_tick(struct device_access *access)
@@ -121,7 +140,7 @@ void device_access_tick(struct device_access *access)
 		return;
 	access->looked_ns = now;
 	atomic_store(&access->running, true);
-	access->started = pthread_create(&access->thread, NULL, keep_all_allowed, access) == 0;
+	access->started = thread_start(STACK_BYTES, keep_all_allowed, access, &access->thread) == 0;
 	if (!access->started)
 		atomic_store(&access->running, false);
 }
@@ -158,6 +177,7 @@ int device_access_new(const struct options *options, struct model *model, struct
 		return -ENOMEM;
 	access->options = options;
 	access->model = model;
+	access->denied = DENIED_UNKNOWN;
 	access->text = strdup(text);
 	access->root = strdup(root ? root : "");
 	access->devices = strdup(options_text(options, OPT_cgroup_devices));
@@ -175,14 +195,10 @@ int device_access_new(const struct options *options, struct model *model, struct
 
 void device_access_free(struct device_access *access)
 {
-	struct timespec end;
-
 	if (!access)
 		return;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += END_S;
 	/* One that the kernel holds ends with the process. */
-	if (access->started && pthread_timedjoin_np(access->thread, NULL, &end) != 0)
+	if (access->started && !thread_join(access->thread, END_NS))
 		return;
 	free(access->text);
 	free(access->root);

@@ -22,8 +22,8 @@ bool capabilities_lowered(void);
 int capabilities_drop(void);
 
 /*
- * For a thread that serves others, before it does: a new thread has what its creator has at that moment, which
- * may have raised its own. 0 or -errno.
+ * For a thread that serves others, before it does: a new thread has what its creator has at that moment, and
+ * that may be raised. 0 or -errno.
  */
 int capabilities_lower_thread(void);
 

@@ -67,10 +67,12 @@ static const struct exit_status doctor_statuses[] = {
 };
 
 static const struct exit_status cgroup_statuses[] = {
-	{ "0", "check: every device may be opened, of a process that has nodes of NVIDIA these. allow: they "
-	       "may be now, or what gpusonde added is gone (--undo)." },
-	{ "1", "check: a device is denied, or that is unknown. allow: it was refused, or cannot be done. "
-	       "Both: no driver, no such cgroup, no right; or the output failed." },
+	{ "0", "check: every device may be opened, of a process that has nodes of NVIDIA these. allow: those "
+	       "that were given or named may be now, or what gpusonde added is gone (--undo)." },
+	{ "1",
+	  "check: a device is denied, or that is unknown. allow: it was refused, or cannot be done, or it is "
+	  "unknown whether they may be opened. Both: no driver, no such cgroup, no right; or the output "
+	  "failed." },
 	INVALID_COMMAND_LINE,
 	{ 0 },
 };
@@ -210,15 +212,17 @@ const struct command commands[] = {
 	  .use = USE_CGROUP,
 	  .statuses = cgroup_statuses,
 	  .summary = "check or allow NVIDIA's devices in a container's cgroup",
-	  .about = "check shows for each device of NVIDIA whether a cgroup lets its processes open it, by "
-		   "version 1's list of\n"
-		   "devices and version 2's BPF programs, and what denies it; it only looks. allow lets them "
-		   "be opened: by rules\n"
-		   "in devices.allow, or by a copy of the cgroup's program with rules before it, put in its "
-		   "place; the policy for\n"
-		   "all else stays as it is. PID: the cgroup of a process; self: our own; CGROUP: its path, "
-		   "or the name of a\n"
-		   "systemd unit. NODE says whose /dev has a node. docs/cgroups.md has the whole story.",
+	  .about =
+		  "check shows for each device of NVIDIA whether a cgroup lets its processes open it, by "
+		  "version 1's list of\n"
+		  "devices and version 2's BPF programs, and what denies it; it only looks. allow lets "
+		  "those that its processes\n"
+		  "were given be opened: by rules in devices.allow, or by a copy of the cgroup's program "
+		  "with rules before it, put\n"
+		  "in its place; the policy for all else stays as it is. PID: the cgroup of a process; self: "
+		  "our own; CGROUP: its\n"
+		  "path, or the name of a systemd unit. NODE says whose /dev has a node. docs/cgroups.md has "
+		  "the whole story.",
 	  .operands = "check|allow PID|CGROUP",
 	  .operands_max = 2 },
 	{ .name = "release",

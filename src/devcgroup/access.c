@@ -133,8 +133,16 @@ void policy_ask_rules(const struct policy *policy, uint32_t major, uint32_t mino
 {
 	struct access access = { 0 };
 
-	if (minor == UINT32_MAX)
-		minor = MINOR_SOME;
+	if (rules_allow_all(policy->list)) {
+		access.state = ACCESS_UNKNOWN;
+		access.unshown = true;
+		snprintf(access.why, sizeof(access.why),
+			 "devices.list of %s allows all by default, and does not show what is denied as an "
+			 "exception",
+			 policy->v1_path);
+		*ret_access = access;
+		return;
+	}
 	for (size_t j = 0; j < ARRAY_SIZE(each_access); j++)
 		if (rules_allow(policy->list, major, minor, each_access[j]))
 			access.granted |= each_access[j];
@@ -155,22 +163,48 @@ void policy_ask(const struct policy *policy, uint32_t major, uint32_t minor, str
 	if (policy->v1) {
 		policy_ask_rules(policy, major, minor, &rules);
 		access.granted &= rules.granted;
-		if (rules.state == ACCESS_DENIED && access.state != ACCESS_DENIED) {
-			access.state = ACCESS_DENIED;
+		/* What denies it is said before what is unknown. */
+		if ((rules.state == ACCESS_DENIED && access.state != ACCESS_DENIED) ||
+		    (rules.state == ACCESS_UNKNOWN && access.state == ACCESS_ALLOWED)) {
+			access.state = rules.state;
+			access.unshown = rules.unshown;
 			strcpy(access.why, rules.why);
 		}
 	}
 	*ret_access = access;
 }
 
+/* What is denied is told before what is unknown, and that before what only version 1 could hide. */
+static unsigned gravity(const struct access *access)
+{
+	if (access->state == ACCESS_UNKNOWN)
+		return access->unshown ? 1 : 2;
+	return access->state == ACCESS_DENIED ? 3 : 0;
+}
+
+static void take_worst(const struct policy *policy, uint32_t major, uint32_t minor, struct access *worst)
+{
+	struct access access;
+
+	policy_ask(policy, major, minor, &access);
+	if (gravity(&access) > gravity(worst))
+		*worst = access;
+}
+
 bool policy_withholds(const struct policy *policy, const struct nodes *nodes, struct access *ret_access)
 {
-	for (unsigned i = 0; i < nodes->n; i++) {
-		if (!node_matters(nodes, &nodes->list[i]))
-			continue;
-		policy_ask(policy, nodes->list[i].major, nodes->list[i].minor, ret_access);
-		if (ret_access->state != ACCESS_ALLOWED)
-			return true;
-	}
-	return false;
+	*ret_access = (struct access){ .state = ACCESS_ALLOWED };
+	for (unsigned i = 0; i < nodes->n; i++)
+		if (node_matters(nodes, &nodes->list[i]))
+			take_worst(policy, nodes->list[i].major, nodes->list[i].minor, ret_access);
+	return ret_access->state != ACCESS_ALLOWED;
+}
+
+bool policy_withholds_wanted(const struct policy *policy, const struct wanted_devices *wanted,
+			     struct access *ret_access)
+{
+	*ret_access = (struct access){ .state = ACCESS_ALLOWED };
+	for (unsigned i = 0; i < wanted->n; i++)
+		take_worst(policy, wanted->list[i].major, wanted->list[i].minor, ret_access);
+	return ret_access->state != ACCESS_ALLOWED;
 }

@@ -66,7 +66,7 @@ struct exchange {
 	const char *path;
 	struct attached_list attached;
 	struct rules_said said;
-	const struct nodes *nodes;
+	const struct wanted_devices *wanted;
 	struct change *change;
 	struct devcgroup_why *why;
 };
@@ -158,9 +158,8 @@ static int find_denying(const struct exchange *x, bool *ret_own)
 		const struct attached *a = &x->attached.list[i];
 		bool denies = false;
 
-		for (unsigned j = 0; j < x->nodes->n; j++)
-			denies |= node_matters(x->nodes, &x->nodes->list[j]) &&
-				  policy_program_ask(a, x->nodes->list[j].major, x->nodes->list[j].minor,
+		for (unsigned j = 0; j < x->wanted->n; j++)
+			denies |= policy_program_ask(a, x->wanted->list[j].major, x->wanted->list[j].minor,
 						     ACCESS_OPEN) != 1;
 		if (!denies)
 			continue;
@@ -179,6 +178,44 @@ static int find_denying(const struct exchange *x, bool *ret_own)
 	return 0;
 }
 
+/* Of what was not read no program may be exchanged: one that is not seen may decide, or be outdated. */
+static int is_complete(const struct exchange *x)
+{
+	if (!x->attached.incomplete)
+		return 0;
+	devcgroup_because(
+		x->why,
+		"more than %d BPF programs decide for cgroup %s, more than are read, so none is exchanged: "
+		"whoever attached so many must allow the devices, or detach some",
+		EFFECTIVE_MAX, x->path);
+	return -ENOTSUP;
+}
+
+/* What the new rules say: what those of @program say already, if it is ours, and what is wanted. */
+static int say_rules(struct exchange *x, const struct attached *program)
+{
+	struct wanted_devices all = { .n = 0 };
+	int r = 0;
+
+	x->said = (struct rules_said){ .id = program->rules ? program->said.id : program->id };
+	memcpy(x->said.name, program->rules ? program->said.name : program->name, sizeof(x->said.name));
+	for (unsigned i = 0; r == 0 && program->rules && i < program->said.n; i++)
+		r = wanted_add(&all, program->said.devices[i].major, program->said.devices[i].minor);
+	for (unsigned i = 0; r == 0 && i < x->wanted->n; i++)
+		r = wanted_add(&all, x->wanted->list[i].major, x->wanted->list[i].minor);
+	if (r < 0) {
+		devcgroup_because(
+			x->why,
+			"cgroup %s would be allowed more than %d devices one by one: undo that first "
+			"(--undo), or allow all (--devices all)",
+			x->path, WANTED_MAX);
+		return -ENOTSUP;
+	}
+	memcpy(x->said.devices, all.list, all.n * sizeof(all.list[0]));
+	x->said.n = all.n;
+	return 0;
+}
+
 static int exchange_one(struct exchange *x)
 {
 	struct bpf_insn rules[PROGRAM_RULES_MAX];
@@ -186,29 +223,30 @@ static int exchange_one(struct exchange *x)
 	_cleanup_close_ int fd = -1;
 	char which[PATH_MAX + 64];
 	bool own;
-	int r = find_denying(x, &own);
+	int r = is_complete(x);
 
+	if (r == 0)
+		r = find_denying(x, &own);
 	if (r < 0 || !own)
 		return r;
 	r = choose(x, &program, &stale);
 	if (r == 0)
 		r = is_exchangeable(x, program);
+	if (r == 0)
+		r = say_rules(x, program);
 	if (r < 0)
 		return r;
-	memcpy(x->said.name, program->rules ? program->said.name : program->name, sizeof(x->said.name));
-	x->said.id = program->rules ? program->said.id : program->id;
 	r = attached_load(rules, program_rules(&x->said, rules), program->insns + program->rules,
 			  program->n - program->rules, PROGRAM_NAME, &fd, x->why);
 	if (r == 0)
 		r = attached_replace(x->cgroup, program, fd);
-	if (r == 0 && stale)
-		r = attached_remove(x->cgroup, stale);
 	if (r < 0)
 		return r;
 	policy_program_text(program, which, sizeof(which));
-	say_done(x->change, HIERARCHY_V2, "%s was exchanged by a copy with rules for %u majors before it",
-		 which, x->said.majors_n);
-	return 0;
+	say_done(x->change, HIERARCHY_V2, "%s was exchanged by a copy with rules for %u devices before it",
+		 which, x->said.n);
+	r = stale ? attached_remove(x->cgroup, stale) : 0;
+	return r == -ENOENT ? 0 : r; /* somebody else has removed it */
 }
 
 static bool outdated(const struct exchange *x, const struct attached *ours)
@@ -248,7 +286,7 @@ static int undo_one(struct exchange *x, const struct attached *a)
 /* All programs of ours give way to what they stand for. */
 static int undo_all(struct exchange *x)
 {
-	int r = 0;
+	int r = is_complete(x);
 
 	for (unsigned i = 0; r == 0 && i < x->attached.n; i++)
 		if (!x->attached.list[i].inherited && x->attached.list[i].rules > 0)
@@ -284,17 +322,18 @@ static int v1_refused(const struct place *place, int r, struct devcgroup_why *wh
 	const char *path = place->at[HIERARCHY_V1].path;
 	char text[REMEDY];
 
-	if (r == -EPERM && geteuid() == 0)
+	if (r == -EPERM && is_administrator())
 		devcgroup_because(
 			why,
 			"cgroup %s may not have more devices than the one above it, which denies them: "
 			"allow that cgroup first; %s",
 			path, instead(place, text, sizeof(text)));
 	else if (r == -EPERM || r == -EACCES)
-		devcgroup_because(why,
-				  "devices.allow of cgroup %s cannot be written by this user: run as root "
-				  "(CAP_SYS_ADMIN)",
-				  path);
+		devcgroup_because(
+			why,
+			"the rules of cgroup %s, and what gpusonde noted with it, are neither shown to "
+			"this user nor can be changed: run as root (CAP_SYS_ADMIN)",
+			path);
 	else if (r == -EROFS)
 		devcgroup_because(why, "the cgroup file system is mounted read-only here: mount the host's "
 				       "read-write, and name it with --cgroup-root");
@@ -304,7 +343,7 @@ static int v1_refused(const struct place *place, int r, struct devcgroup_why *wh
 }
 
 /* Written down before it is applied: what is undone then was perhaps not done, which harms nothing. */
-static int add_rule(int cgroup, uint32_t major, unsigned access)
+static int add_rule(int cgroup, const struct wanted_device *device, unsigned access)
 {
 	char added[ADDED_BYTES] = "", rule[RULE_BYTES];
 	int r = rules_added(cgroup, added, sizeof(added));
@@ -312,7 +351,7 @@ static int add_rule(int cgroup, uint32_t major, unsigned access)
 
 	if (r < 0 && r != -ENODATA)
 		return r;
-	rule_write(major, access, rule, sizeof(rule));
+	rule_write(device->major, device->minor, access, rule, sizeof(rule));
 	if (n + strlen(rule) + 2 > sizeof(added))
 		return -ENOSPC;
 	snprintf(added + n, sizeof(added) - n, "%s\n", rule);
@@ -327,25 +366,25 @@ static int add_rule(int cgroup, uint32_t major, unsigned access)
 	return r;
 }
 
-static int allow_v1(const struct place *place, const struct drivers *drivers, struct change *change,
+static int allow_v1(const struct place *place, const struct wanted_devices *wanted, struct change *change,
 		    struct devcgroup_why *why)
 {
 	int cgroup = place->at[HIERARCHY_V1].fd;
 	_cleanup_free_ char *list = malloc(RULES_BYTES);
-	uint32_t majors[DRIVERS_MAX];
-	unsigned n = drivers_majors(drivers, majors), added = 0;
+	unsigned added = 0;
 	int r = list ? rules_read(cgroup, list, RULES_BYTES) : -ENOMEM;
 
-	for (unsigned i = 0; r == 0 && i < n; i++) {
-		unsigned missing = ACCESS_OPEN & ~rules_of_major(list, majors[i]);
+	for (unsigned i = 0; r == 0 && i < wanted->n; i++) {
+		const struct wanted_device *d = &wanted->list[i];
+		unsigned missing = ACCESS_OPEN & ~rules_of_device(list, d->major, d->minor);
 
-		if (rules_allow_all(list) || missing == 0)
+		if (rules_allow_all(list) || rules_allow(list, d->major, d->minor, ACCESS_OPEN))
 			continue;
-		r = add_rule(cgroup, majors[i], missing);
+		r = add_rule(cgroup, d, missing);
 		added += r == 0;
 	}
 	if (added > 0)
-		say_done(change, HIERARCHY_V1, "devices.allow of %s was given rules for %u majors",
+		say_done(change, HIERARCHY_V1, "devices.allow of %s was given rules for %u devices",
 			 place->at[HIERARCHY_V1].path, added);
 	return r < 0 ? v1_refused(place, r, why) : 0;
 }
@@ -356,6 +395,9 @@ static int undo_v1(const struct place *place, struct change *change, struct devc
 	char added[ADDED_BYTES], *rest = added;
 	int r = rules_added(cgroup, added, sizeof(added));
 
+	/* The kernel says that there is none, too, to whoever may not see it: xattr(7). */
+	if (r == -ENODATA && !is_administrator())
+		return v1_refused(place, -EPERM, why);
 	if (r == -ENODATA || r == -EOPNOTSUPP)
 		return 0;
 	for (char *line; r == 0 && (line = strsep(&rest, "\n"));)
@@ -373,54 +415,135 @@ static int undo_v1(const struct place *place, struct change *change, struct devc
 
 /* ---- both ---- */
 
-static int still_withheld(const struct place *place, const struct nodes *nodes, struct devcgroup_why *why)
+static void add_note(struct change *change, const char *fmt, ...) _printf_(2, 3);
+static void add_note(struct change *change, const char *fmt, ...)
+{
+	size_t n = strlen(change->note);
+	va_list args;
+
+	if (n > 0)
+		n += (size_t)snprintf(change->note + n, sizeof(change->note) - n, "; ");
+	va_start(args, fmt);
+	if (n < sizeof(change->note))
+		vsnprintf(change->note + n, sizeof(change->note) - n, fmt, args);
+	va_end(args);
+}
+
+static void say_unsure(struct change *change, const struct access *access)
+{
+	if (!change->unsure)
+		add_note(change,
+			 "nothing is known to deny the devices, but whether they may be opened is not, "
+			 "either: %s; try it there (nvidia-smi); \"c 195:0 rw\", written to devices.allow, "
+			 "takes the exception for that away",
+			 access->why);
+	change->unsure = true;
+}
+
+/* Whether there is something to do. */
+static bool withholds(const struct policy *policy, const struct wanted_devices *wanted, struct access *access,
+		      struct change *change)
+{
+	if (!policy_withholds_wanted(policy, wanted, access))
+		return false;
+	if (access->unshown)
+		say_unsure(change, access);
+	return !access->unshown;
+}
+
+static int still_withheld(const struct place *place, const struct wanted_devices *wanted,
+			  struct change *change, struct devcgroup_why *why)
 {
 	_cleanup_(policy_freep) struct policy *policy = NULL;
 	struct access access;
 	int r = policy_read(place, &policy, why);
 
-	if (r < 0 || !policy_withholds(policy, nodes, &access))
+	if (r < 0 || !withholds(policy, wanted, &access, change))
 		return r;
 	devcgroup_because(why, "it is still not allowed: %s", access.why);
 	return -ENOTSUP;
 }
 
-int devcgroup_allow(const struct place *place, const struct drivers *drivers, const struct nodes *nodes,
-		    struct change *ret_change, struct devcgroup_why *why)
+/* Some of it is withheld. */
+static int change_policies(const struct place *place, const struct wanted_devices *wanted,
+			   struct change *change, struct devcgroup_why *why)
 {
 	const struct cgroup_at *v2 = &place->at[HIERARCHY_V2];
+	_cleanup_free_ struct exchange *x = calloc(1, sizeof(*x));
+	int r = 0;
+
+	if (!x) {
+		devcgroup_because(why, "out of memory");
+		return -ENOMEM;
+	}
+	*x = (struct exchange){ .place = place,
+				.cgroup = v2->fd,
+				.path = v2->path,
+				.wanted = wanted,
+				.change = change,
+				.why = why };
+	if (v2->fd >= 0)
+		r = exchange(x, exchange_one);
+	if (r == 0 && place->at[HIERARCHY_V1].fd >= 0)
+		r = allow_v1(place, wanted, change, why);
+	return r < 0 ? r : still_withheld(place, wanted, change, why);
+}
+
+int devcgroup_allow(const struct place *place, const struct wanted_devices *wanted, struct change *ret_change,
+		    struct devcgroup_why *why)
+{
 	_cleanup_(policy_freep) struct policy *policy = NULL;
-	struct exchange x = { .place = place,
-			      .cgroup = v2->fd,
-			      .path = v2->path,
-			      .nodes = nodes,
-			      .change = ret_change,
-			      .why = why };
 	struct access access;
 	int r = policy_read(place, &policy, why);
 
 	memset(ret_change, 0, sizeof(*ret_change));
-	if (r < 0 || !policy_withholds(policy, nodes, &access))
+	if (wanted->unproven > 0)
+		snprintf(ret_change->note, sizeof(ret_change->note),
+			 "%u nodes of its /dev are left out, since its processes may have made them: if they "
+			 "were given to them, name them (--devices)",
+			 wanted->unproven);
+	if (r < 0 || !withholds(policy, wanted, &access, ret_change))
 		return r;
-	x.said.majors_n = drivers_majors(drivers, x.said.majors);
-	if (v2->fd >= 0)
-		r = exchange(&x, exchange_one);
-	if (r == 0 && place->at[HIERARCHY_V1].fd >= 0)
-		r = allow_v1(place, drivers, ret_change, why);
-	return r < 0 ? r : still_withheld(place, nodes, why);
+	return change_policies(place, wanted, ret_change, why);
+}
+
+int devcgroup_allow_given(const struct devcgroup_host *host, const struct place *place,
+			  const struct drivers *drivers, struct nodes *nodes, struct change *ret_change,
+			  struct devcgroup_why *why)
+{
+	_cleanup_(policy_freep) struct policy *policy = NULL;
+	_cleanup_free_ struct wanted_devices *wanted = malloc(sizeof(*wanted));
+	struct access access;
+	int r = wanted ? policy_read(place, &policy, why) : -ENOMEM;
+
+	memset(ret_change, 0, sizeof(*ret_change));
+	if (!wanted)
+		devcgroup_because(why, "out of memory");
+	if (r < 0)
+		return r;
+	wanted_all(drivers, wanted);
+	if (!withholds(policy, wanted, &access, ret_change))
+		return 0;
+	r = wanted_given(host, place, drivers, nodes, wanted, why);
+	return r < 0 ? r : devcgroup_allow(place, wanted, ret_change, why);
 }
 
 int devcgroup_undo(const struct place *place, struct change *ret_change, struct devcgroup_why *why)
 {
 	const struct cgroup_at *v2 = &place->at[HIERARCHY_V2];
-	struct exchange x = {
-		.place = place, .cgroup = v2->fd, .path = v2->path, .change = ret_change, .why = why
-	};
+	_cleanup_free_ struct exchange *x = calloc(1, sizeof(*x));
 	int r = 0;
 
 	memset(ret_change, 0, sizeof(*ret_change));
+	if (!x) {
+		devcgroup_because(why, "out of memory");
+		return -ENOMEM;
+	}
+	*x = (struct exchange){
+		.place = place, .cgroup = v2->fd, .path = v2->path, .change = ret_change, .why = why
+	};
 	if (v2->fd >= 0)
-		r = exchange(&x, undo_all);
+		r = exchange(x, undo_all);
 	if (r == 0 && place->at[HIERARCHY_V1].fd >= 0)
 		r = undo_v1(place, ret_change, why);
 	return r;

@@ -89,6 +89,7 @@ static int read_program(uint32_t id, struct attached *a)
 	return 0;
 }
 
+/* From the cgroup itself upwards, which is the order of the list: a program may be attached to several. */
 static void mark(struct attached_list *list, uint32_t id, const char *path, bool inherited)
 {
 	for (unsigned i = 0; i < list->n; i++) {
@@ -96,6 +97,7 @@ static void mark(struct attached_list *list, uint32_t id, const char *path, bool
 			continue;
 		snprintf(list->list[i].cgroup, sizeof(list->list[i].cgroup), "%s", path);
 		list->list[i].inherited = inherited;
+		return;
 	}
 }
 

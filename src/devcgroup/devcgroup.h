@@ -11,10 +11,10 @@
  *  1. Looking changes nothing: no process is moved, no device is opened, no program is run in the kernel.
  *     What programs decide is found by interpreting a copy of their instructions (program.h).
  *  2. What cannot be found out is unknown, not denied and not allowed.
- *  3. Only NVIDIA's majors are ever allowed, and reading and writing alone: making nodes is not, so a
- *     container reaches only devices whose nodes it was given. Of others' programs one is exchanged,
- *     atomically, by its own copy behind our rules; none is detached, so what it denied otherwise is
- *     denied still.
+ *  3. Only devices of NVIDIA's majors are ever allowed, for reading and writing alone, and those that the
+ *     place was given unless others are named (wanted.c). Nodes that its processes may have made themselves
+ *     do not say what it was given. Of others' programs one is exchanged, atomically, by its own copy behind
+ *     our rules; none is detached, so what it denied otherwise is denied still.
  *  4. What undoing needs lies with the cgroup and ends with it: version 1's added rules in an extended
  *     attribute, version 2's original in the instructions of the program that stands for it.
  *  5. A path is opened component by component below a cgroup file system: no "..", no symbolic link.
@@ -72,7 +72,9 @@ struct node {
 	char name[NODE_NAME]; /* below /dev; "" for the rest of a major */
 	uint32_t major, minor; /* UINT32_MAX: any that has no node */
 	bool here, there; /* in our /dev, and in that of the process */
+	bool given; /* there, and the very node of our /dev: by a mount, or since it sees that folder */
 	bool wanted; /* the driver has this device, whether it has a node or not */
+	uint64_t dev, ino; /* of the one in our /dev */
 };
 
 struct nodes {
@@ -88,6 +90,10 @@ struct nodes {
  */
 void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers, uint32_t pid,
 		struct nodes *ret_nodes);
+
+/* Adds those of another process's /dev. */
+void nodes_add_process(const struct devcgroup_host *host, const struct drivers *drivers, uint32_t pid,
+		       struct nodes *nodes);
 
 /* Of a process that has nodes, these; else all. */
 bool node_matters(const struct nodes *nodes, const struct node *node);
@@ -115,6 +121,8 @@ struct place {
 int place_find(const struct devcgroup_host *host, const char *target, struct place *ret_place,
 	       struct devcgroup_why *why);
 void place_done(struct place *place);
+/* PIDs of processes in the cgroup itself, at most @max; returns how many. */
+unsigned place_processes(const struct place *place, uint32_t *ret_pids, unsigned max);
 #define PLACE_NONE                                                                     \
 	{                                                                              \
 		.at = { [HIERARCHY_V1] = { .fd = -1 }, [HIERARCHY_V2] = { .fd = -1 } } \
@@ -129,6 +137,7 @@ enum access_state { ACCESS_ALLOWED, ACCESS_DENIED, ACCESS_UNKNOWN };
 
 struct access {
 	enum access_state state; /* of opening it for reading and writing */
+	bool unshown; /* nothing is known to deny it, but a list of version 1 hides its exceptions */
 	unsigned granted; /* each access by itself; those that are unknown are missing */
 	char why[PATH_MAX + 256]; /* "" if allowed */
 };
@@ -140,37 +149,87 @@ int policy_read(const struct place *place, struct policy **ret_policy, struct de
 void policy_free(struct policy *policy);
 DEFINE_CLEANUP(struct policy *, policy_free, policy_freep)
 void policy_ask(const struct policy *policy, uint32_t major, uint32_t minor, struct access *ret_access);
-/* Whether some node that matters is not allowed, or unknown; the first is told. */
+/* Whether some node that matters is not allowed, or unknown; the worst is told, of equal ones the first. */
 bool policy_withholds(const struct policy *policy, const struct nodes *nodes, struct access *ret_access);
+
+/* ---- which devices to allow (wanted.c) ---- */
+
+enum { WANTED_MAX = 256 };
+
+struct wanted_device {
+	uint32_t major, minor; /* UINT32_MAX: all of the major */
+};
+
+struct wanted_devices {
+	struct wanted_device list[WANTED_MAX];
+	unsigned n;
+	unsigned unproven; /* nodes that were left out, since the place may have made them itself */
+};
+
+/* Whether this list allows it. */
+bool wanted_has(const struct wanted_devices *wanted, uint32_t major, uint32_t minor);
+/* -E2BIG. */
+int wanted_add(struct wanted_devices *wanted, uint32_t major, uint32_t minor);
+/* Each of NVIDIA's majors as a whole, which includes devices to come. */
+void wanted_all(const struct drivers *drivers, struct wanted_devices *ret_wanted);
+/*
+ * "all", or names of nodes of this machine's /dev, separated by commas, and with these the nodes that every
+ * program needs: nvidiactl, nvidia-modeset, nvidia-uvm, nvidia-uvm-tools. -ENOENT: there is no such node.
+ */
+int wanted_named(const char *text, const struct drivers *drivers, const struct nodes *nodes,
+		 struct wanted_devices *ret_wanted, struct devcgroup_why *why);
+/* As policy_withholds(). */
+bool policy_withholds_wanted(const struct policy *policy, const struct wanted_devices *wanted,
+			     struct access *ret_access);
+/*
+ * What the place was given, by the /dev of its processes, which is read into @nodes, and what every program
+ * needs. A node counts if it is the very one of our /dev. -ENODATA: it cannot be known.
+ */
+int wanted_given(const struct devcgroup_host *host, const struct place *place, const struct drivers *drivers,
+		 struct nodes *nodes, struct wanted_devices *ret_wanted, struct devcgroup_why *why);
 
 /* ---- changes (allow.c) ---- */
 
 struct change {
 	bool changed[HIERARCHIES];
+	bool unsure; /* nothing denies it any more that is shown, but a list of version 1 hides exceptions */
 	char done[2 * PATH_MAX + 512]; /* what was done, one sentence; "": nothing had to be */
+	char note[PATH_MAX + 1024]; /* what else must be known, one sentence; "" */
 };
 
 /*
- * Lets the processes of these cgroups open all devices of these drivers. -ENOTSUP: it cannot be done
- * without harm to another's policy, @why says what else would do; -EPERM. What was done in one hierarchy
- * stays if the other fails.
+ * Lets the processes of these cgroups open these devices. -ENOTSUP: it cannot be done without harm to
+ * another's policy, @why says what else would do; -EPERM. What was done before a failure stays, and is
+ * said in *ret_change.
  */
-int devcgroup_allow(const struct place *place, const struct drivers *drivers, const struct nodes *nodes,
-		    struct change *ret_change, struct devcgroup_why *why);
+int devcgroup_allow(const struct place *place, const struct wanted_devices *wanted, struct change *ret_change,
+		    struct devcgroup_why *why);
+/* The same for what it was given, see wanted_given(); if all devices are allowed, that is not asked. */
+int devcgroup_allow_given(const struct devcgroup_host *host, const struct place *place,
+			  const struct drivers *drivers, struct nodes *nodes, struct change *ret_change,
+			  struct devcgroup_why *why);
 /* Takes our rules away again. */
 int devcgroup_undo(const struct place *place, struct change *ret_change, struct devcgroup_why *why);
 
 /* ---- systemd (unit.c) ---- */
 
-/* All of NVIDIA's devices, as DeviceAllow= names them. */
-#define UNIT_DEVICES "char-nvidia*"
+/* What is to be allowed, as DeviceAllow= names it. */
+#define UNIT_ALL "char-nvidia*"
 #define UNIT_ACCESS "rw"
 
+struct unit_devices {
+	char list[WANTED_MAX][80]; /* NODE_NAME and "/dev/" */
+	unsigned n;
+};
+
+void unit_devices(const struct wanted_devices *wanted, const struct nodes *nodes,
+		  struct unit_devices *ret_devices);
 /*
- * Adds our rule to the unit's DeviceAllow= by systemd's own SetUnitProperties, until reboot; takes it
- * away if @undo. -ENOTSUP: the unit restricts nothing, so that a rule would begin to; -EHOSTDOWN: systemd
- * does not answer.
+ * Adds our rules to the DeviceAllow= of the place's unit by systemd's own SetUnitProperties, until reboot;
+ * takes them away if @undo, as they are noted with the cgroup. -ENOTSUP: the unit restricts nothing, so
+ * that a rule would begin to, or what to undo is not known; -EHOSTDOWN: systemd does not answer.
  */
-int unit_allow(const char *unit, bool undo, struct change *ret_change, struct devcgroup_why *why);
+int unit_allow(const struct place *place, const char *unit, const struct unit_devices *devices, bool undo,
+	       struct change *ret_change, struct devcgroup_why *why);
 /* The drop-in that does the same by hand: its path and text. */
-int unit_drop_in(const char *unit, char *buf, size_t size);
+int unit_drop_in(const char *unit, const struct unit_devices *devices, char *buf, size_t size);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 
 #include "base/cursor.h"
+#include "helper/starter.h"
 
 #define PREFIX "nvidia"
 enum {
@@ -148,8 +149,11 @@ static void take_node(struct nodes *nodes, const struct stat *st, const char *fo
 	if (there) {
 		nodes->there_n += !node->there;
 		node->there = true;
-	} else {
+		node->given |= node->here && node->dev == st->st_dev && node->ino == st->st_ino;
+	} else if (!node->here) {
 		node->here = true;
+		node->dev = st->st_dev;
+		node->ino = st->st_ino;
 	}
 }
 
@@ -200,6 +204,26 @@ static void read_dev(const char *path, const struct drivers *drivers, bool there
 	read_folder(fd, "", drivers, there, nodes);
 }
 
+struct reading {
+	const char *path;
+	const struct drivers *drivers;
+	struct nodes *shared;
+	pid_t child;
+};
+
+/* In the starter's thread. The end of the pipe, fds[0], is closed when the child has ended. */
+static int start_reading(_unused_ const int fds[], void *userdata)
+{
+	struct reading *reading = userdata;
+
+	reading->child = fork();
+	if (reading->child == 0) {
+		read_dev(reading->path, reading->drivers, true, reading->shared);
+		_exit(0);
+	}
+	return reading->child < 0 ? -errno : 0;
+}
+
 /*
  * Of the process's /dev, which may be a file system of a user's that does not answer: a child reads it into
  * memory that we share.
@@ -208,32 +232,37 @@ static void read_dev_of(const char *path, const struct drivers *drivers, struct 
 {
 	struct nodes *shared =
 		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct reading reading = { .path = path, .drivers = drivers, .shared = shared };
 	struct pollfd end = { .events = POLLIN };
-	int pipes[2];
-	pid_t child;
+	int pipes[2], r;
 
 	if (shared == MAP_FAILED)
 		return;
 	if (pipe2(pipes, O_CLOEXEC) < 0)
 		goto out;
 	*shared = *nodes;
-	child = fork();
-	if (child == 0) {
-		read_dev(path, drivers, true, shared);
-		_exit(0);
-	}
+	r = starter_run(start_reading, &reading, &pipes[1], 1);
 	close(pipes[1]);
 	end.fd = pipes[0];
-	if (child > 0) {
+	if (r == 0) {
 		bool ended = poll(&end, 1, READ_MS) == 1;
 
-		kill(child, SIGKILL);
-		if (waitpid(child, NULL, ended ? 0 : WNOHANG) == child && ended)
+		kill(reading.child, SIGKILL);
+		if (waitpid(reading.child, NULL, ended ? 0 : WNOHANG) == reading.child && ended)
 			*nodes = *shared;
 	}
 	close(pipes[0]);
 out:
 	munmap(shared, sizeof(*shared));
+}
+
+void nodes_add_process(const struct devcgroup_host *host, const struct drivers *drivers, uint32_t pid,
+		       struct nodes *nodes)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%u/root/dev", host->proc, pid);
+	read_dev_of(path, drivers, nodes);
 }
 
 /* "Device Minor: 	 0" of each GPU. */
@@ -294,7 +323,6 @@ void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers
 {
 	uint32_t majors[DRIVERS_MAX];
 	unsigned n = drivers_majors(drivers, majors);
-	char path[PATH_MAX];
 
 	memset(ret_nodes, 0, sizeof(*ret_nodes));
 	if (drivers_name(drivers, MAJOR_NVIDIA)) {
@@ -305,10 +333,8 @@ void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers
 		if (STRV_EQ(drivers->list[i].name, PREFIX "-uvm"))
 			want(ret_nodes, drivers->list[i].major, 0, PREFIX "-uvm");
 	read_dev(host->dev, drivers, false, ret_nodes);
-	if (pid) {
-		snprintf(path, sizeof(path), "%s/%u/root/dev", host->proc, pid);
-		read_dev_of(path, drivers, ret_nodes);
-	}
+	if (pid)
+		nodes_add_process(host, drivers, pid, ret_nodes);
 	for (unsigned i = 0; i < n; i++)
 		if (!has_node(ret_nodes, majors[i]))
 			node_of(ret_nodes, majors[i], UINT32_MAX);

@@ -37,6 +37,13 @@ static int refuse(const struct finding_place *f, int error)
 			"host's cgroups and name the folder with --cgroup-root",
 			f->target);
 		break;
+	case -EINVAL:
+		devcgroup_because(
+			f->why,
+			"%s: it begins at the folder of whoever asks, which is no cgroup: name a PID, a unit "
+			"of systemd, or a path from the root of the cgroups on (/ is the root itself)",
+			f->target);
+		break;
 	case -ELOOP:
 	case -ENOTDIR:
 		devcgroup_because(f->why, "%s: a part of this path is no directory: name a cgroup",
@@ -61,6 +68,45 @@ static int refuse(const struct finding_place *f, int error)
 		devcgroup_because(f->why, "%s: its cgroup cannot be opened: %s", f->target, strerror(-error));
 	}
 	return error;
+}
+
+/* ---- processes ---- */
+
+struct pids {
+	uint32_t *list;
+	unsigned n, max;
+};
+
+static void read_pids(int cgroup, struct pids *pids)
+{
+	_cleanup_close_ int procs = openat(cgroup, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	uint64_t number = 0;
+	char buf[4096];
+	ssize_t n;
+
+	if (procs < 0)
+		return;
+	while (pids->n < pids->max && (n = read(procs, buf, sizeof(buf))) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (buf[i] != '\n')
+				number = number * 10 + (uint64_t)(buf[i] - '0');
+			else if (number > 0 && number <= INT32_MAX && pids->n < pids->max)
+				pids->list[pids->n++] = (uint32_t)number; /* 0: not of our PID namespace */
+			if (buf[i] == '\n')
+				number = 0;
+		}
+	}
+}
+
+unsigned place_processes(const struct place *place, uint32_t *ret_pids, unsigned max)
+{
+	struct pids pids = { .list = ret_pids, .max = max };
+
+	/* A process is in a cgroup of each: the same ones, if both have the name that was given. */
+	for (int h = HIERARCHIES; h-- > 0 && pids.n == 0;)
+		if (place->at[h].fd >= 0)
+			read_pids(place->at[h].fd, &pids);
+	return pids.n;
 }
 
 /* ---- of a process ---- */
@@ -220,6 +266,8 @@ static int find_named(struct finding_place *f)
 
 	if (strlen(f->target) >= PATH_MAX)
 		return refuse(f, -ENAMETOOLONG);
+	if (STRV_EQ(f->target, ".") || strncmp(f->target, "./", 2) == 0)
+		return refuse(f, -EINVAL);
 	if (has_parent(f->target))
 		return refuse(f, -EXDEV);
 	for (int h = 0; h < HIERARCHIES; h++) {
@@ -266,6 +314,12 @@ int place_find(const struct devcgroup_host *host, const char *target, struct pla
 		return -ENOMEM;
 	}
 	*f = (struct finding_place){ .host = host, .target = target, .place = &place, .why = why };
+	if (!*target) {
+		devcgroup_because(why,
+				  "the cgroup's name is empty: name a PID, a path (/ is the root of all), "
+				  "or a unit of systemd");
+		return -EINVAL;
+	}
 	r = cgroup_mounts_read(host, &f->mounts);
 	if (r < 0)
 		devcgroup_because(why, "%s/self/mountinfo: %s", host->proc, strerror(-r));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What decides on devices in a place: for access.c and allow.c. */
+/* What decides on devices in a place: for access.c, allow.c and unit.c. */
 #pragma once
 
 #include "devcgroup/attached.h"
@@ -20,3 +20,8 @@ int policy_program_ask(const struct attached *a, uint32_t major, uint32_t minor,
 void policy_ask_programs(const struct policy *policy, uint32_t major, uint32_t minor,
 			 struct access *ret_access);
 void policy_ask_rules(const struct policy *policy, uint32_t major, uint32_t minor, struct access *ret_access);
+/*
+ * Whether this thread has CAP_SYS_ADMIN in the first user namespace: what the kernel asks for before it
+ * changes a list of devices, or shows what gpusonde noted with a cgroup (rights.c).
+ */
+bool is_administrator(void);

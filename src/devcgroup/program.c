@@ -281,7 +281,7 @@ int program_ask(const struct bpf_insn *insns, unsigned n, const struct bpf_cgrou
 
 unsigned program_rules(const struct rules_said *said, struct bpf_insn ret_insns[static PROGRAM_RULES_MAX])
 {
-	const unsigned n = said->majors_n, all = PROGRAM_FRAME + n, allow = all - 2;
+	const unsigned n = said->n, all = PROGRAM_FRAME + 2 * n, allow = all - 2;
 	unsigned at = 0;
 
 	ret_insns[at++] = MOVE(0, PROGRAM_MARK);
@@ -300,9 +300,16 @@ unsigned program_rules(const struct rules_said *said, struct bpf_insn ret_insns[
 	ret_insns[at] = INSN(BPF_JMP | BPF_JNE | BPF_K, 2, 0, all - at - 1, BPF_DEVCG_DEV_CHAR);
 	at++;
 	ret_insns[at++] = LOAD(3, major);
-	for (unsigned i = 0; i < n; i++, at++)
-		ret_insns[at] =
-			INSN(BPF_JMP | BPF_JEQ | BPF_K, 3, 0, allow - at - 1, (int32_t)said->majors[i]);
+	ret_insns[at++] = LOAD(4, minor);
+	for (unsigned i = 0; i < n; i++) {
+		const struct wanted_device *d = &said->devices[i];
+
+		ret_insns[at++] = INSN(BPF_JMP | BPF_JNE | BPF_K, 3, 0, 1, (int32_t)d->major);
+		ret_insns[at] = d->minor == UINT32_MAX ? INSN(BPF_JMP | BPF_JA, 0, 0, allow - at - 1, 0) :
+							 INSN(BPF_JMP | BPF_JEQ | BPF_K, 4, 0, allow - at - 1,
+							      (int32_t)d->minor);
+		at++;
+	}
 	ret_insns[at++] = INSN(BPF_JMP | BPF_JA, 0, 0, 2, 0);
 	ret_insns[at++] = MOVE(0, 1);
 	ret_insns[at++] = INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0);
@@ -318,14 +325,19 @@ unsigned program_ours(const struct bpf_insn *insns, unsigned n, struct rules_sai
 	if (n < PROGRAM_FRAME || insns[0].imm != PROGRAM_MARK)
 		return 0;
 	all = (unsigned)insns[1].imm;
-	if (all < PROGRAM_FRAME || all > PROGRAM_RULES_MAX || all >= n)
+	if (all < PROGRAM_FRAME || all > PROGRAM_RULES_MAX || all >= n || (all - PROGRAM_FRAME) % 2)
 		return 0;
 	for (unsigned i = 0; i < sizeof(said.name); i += 4)
 		memcpy(said.name + i, &insns[PROGRAM_NAME_AT + i / 4].imm, 4);
 	said.id = (uint32_t)insns[PROGRAM_ID_AT].imm;
-	said.majors_n = all - PROGRAM_FRAME;
-	for (unsigned i = 0; i < said.majors_n; i++)
-		said.majors[i] = (uint32_t)insns[PROGRAM_MAJORS_AT + i].imm;
+	said.n = (all - PROGRAM_FRAME) / 2;
+	for (unsigned i = 0; i < said.n; i++) {
+		const struct bpf_insn *insn = &insns[PROGRAM_DEVICES_AT + 2 * i];
+
+		said.devices[i].major = (uint32_t)insn[0].imm;
+		said.devices[i].minor =
+			insn[1].code == (BPF_JMP | BPF_JA) ? UINT32_MAX : (uint32_t)insn[1].imm;
+	}
 	program_rules(&said, rules);
 	if (memcmp(rules, insns, all * sizeof(rules[0])) != 0)
 		return 0;

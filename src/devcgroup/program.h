@@ -3,8 +3,8 @@
  * BPF programs that decide on devices, as instructions read back from the kernel: what one decides, and a
  * copy of it with our rules before it.
  *
- * The rules allow reading and writing, for majors as a whole, and leave all else to the original, making
- * nodes too: so a container reaches only the nodes that it was given. The original begins with the same
+ * The rules allow reading and writing, of devices or of majors as a whole, and leave all else to the
+ * original, making nodes too. The original begins with the same
  * registers as before: r1 and r10; those that the rules have changed it cannot read, since they were not
  * set before it either. Their first instructions say that they are ours, how long they are, and what the
  * original is called and its number, so that it can be had back: itself if its owner holds it still, else
@@ -12,7 +12,10 @@
  *
  *	r0 = PROGRAM_MARK; r0 = LENGTH; r0 = NAME (4 times); r0 = NUMBER;
  *	r2 = access and type; if (r2 & mknod) goto original; r2 &= type; if (r2 != char) goto original;
- *	r3 = major; if (r3 == MAJOR) goto allow; ... goto original;
+ *	r3 = major; r4 = minor;
+ *	for each device: if (r3 != MAJOR) goto next; if (r4 == MINOR) goto allow;
+ *		or, of a whole major: if (r3 != MAJOR) goto next; goto allow;
+ *	goto original;
  *	allow: r0 = 1; exit; original: ...
  */
 #pragma once
@@ -23,11 +26,11 @@
 
 enum {
 	PROGRAM_MARK = 0x67707573, /* "gpus" */
-	PROGRAM_FRAME = 15, /* instructions of the rules beside one for each major */
+	PROGRAM_FRAME = 16, /* instructions of the rules beside two for each device */
 	PROGRAM_NAME_AT = 2,
 	PROGRAM_ID_AT = 6,
-	PROGRAM_MAJORS_AT = 12, /* the first comparison of a major */
-	PROGRAM_RULES_MAX = PROGRAM_FRAME + DRIVERS_MAX,
+	PROGRAM_DEVICES_AT = 13, /* the first comparison of a major */
+	PROGRAM_RULES_MAX = PROGRAM_FRAME + 2 * WANTED_MAX,
 	PROGRAM_MAX = 65536, /* instructions of a program that is read */
 	PROGRAM_STEPS = 1 << 20,
 };
@@ -43,8 +46,8 @@ int program_ask(const struct bpf_insn *insns, unsigned n, const struct bpf_cgrou
 
 /* What our rules say. */
 struct rules_said {
-	uint32_t majors[DRIVERS_MAX];
-	unsigned majors_n;
+	struct wanted_device devices[WANTED_MAX];
+	unsigned n;
 	char name[BPF_OBJ_NAME_LEN]; /* of the original, padded with zeros */
 	uint32_t id; /* of the original; another program's if it has been freed */
 };

@@ -71,14 +71,15 @@ bool rules_allow(const char *list, uint32_t major, uint32_t minor, unsigned acce
 	return false;
 }
 
-unsigned rules_of_major(const char *list, uint32_t major)
+unsigned rules_of_device(const char *list, uint32_t major, uint32_t minor)
 {
 	struct cursor c = cursor_over(list, strlen(list));
 	unsigned access = 0;
 	struct rule rule;
 
 	while (next_rule(&c, &rule))
-		if (rule.type == 'c' && !rule.any_major && rule.major == major && rule.any_minor)
+		if (rule.type == 'c' && !rule.any_major && rule.major == major &&
+		    (minor == UINT32_MAX ? rule.any_minor : !rule.any_minor && rule.minor == minor))
 			access |= rule.access;
 	return access;
 }
@@ -93,9 +94,13 @@ int rules_read(int cgroup, char *buf, size_t size)
 	return read_file_at(cgroup, "devices.list", buf, size, NULL);
 }
 
-void rule_write(uint32_t major, unsigned access, char *buf, size_t size)
+void rule_write(uint32_t major, uint32_t minor, unsigned access, char *buf, size_t size)
 {
-	snprintf(buf, size, "c %u:* %s%s%s", major, access & ACCESS_READ ? "r" : "",
+	char number[16] = "*";
+
+	if (minor != UINT32_MAX)
+		snprintf(number, sizeof(number), "%u", minor);
+	snprintf(buf, size, "c %u:%s %s%s%s", major, number, access & ACCESS_READ ? "r" : "",
 		 access & ACCESS_WRITE ? "w" : "", access & ACCESS_MKNOD ? "m" : "");
 }
 

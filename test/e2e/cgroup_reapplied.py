@@ -3,14 +3,14 @@
 """cgroup.allow beside whoever takes it away again and again: allowed anew each time, and not more often than every 30 s."""
 import time
 
-from lib.devices import NVIDIA, OTHER, Devices, attach, cgroup, programs
+from lib.devices import NVIDIA, OTHER, Devices, attach, cgroup, own_dev, process_in, programs
 from lib.e2e import Agent, equal, run, values, wait_for
 
 INTERVAL_S = 30
 
 
 def test_what_is_taken_away_is_allowed_again_at_a_bounded_rate():
-    with Devices() as devices, cgroup("cgroup2", "l.service") as folder:
+    with Devices() as devices, own_dev(devices), cgroup("cgroup2", "l.service") as folder, process_in(folder):
         attach(folder, "owner", *NVIDIA, OTHER)
         with Agent("--cgroup-allow", "l.service", "--cgroup-devices", devices.list) as agent:
             def allowed(times):

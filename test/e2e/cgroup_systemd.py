@@ -157,27 +157,57 @@ echo @systemd; try {unit}; listed {unit}
         equal(said["systemd"], [ALLOWED, "sd_devices"], f"{unit}: systemd no longer has a hold on its program")
 
 
+# /dev has nvidia0 alone.
+GIVEN = ["/dev/nvidia0", "/dev/char/195:255", "/dev/char/195:254", "/dev/char/123:0", "/dev/char/123:1"]
+ALL = ["char-nvidia*"]
+
+
+def told(devices, what, unit):
+    rules = ", ".join(f"DeviceAllow={d} rw" for d in devices)
+    return f"{rules} {'were' if len(devices) > 1 else 'was'} {what} {unit}"
+
+
 def test_systemd_is_told_and_a_reload_takes_nothing_away():
-    for make, place in (("service t.service -p DevicePolicy=closed", "transient"), ("scope t.scope", "transient"),
-                        ("systemctl set-property --runtime system.slice DevicePolicy=closed; set system.slice", "system.control")):
+    for make, place, devices in (("service t.service -p DevicePolicy=closed", "transient", GIVEN), ("scope t.scope", "transient", GIVEN),
+                                 ("systemctl set-property --runtime system.slice DevicePolicy=closed; set system.slice", "system.control", ALL)):
         unit = make.split()[-1] if "slice" in make else make.split()[1]
+        allow = f"$G allow {unit} --systemd" + (" --devices all" if devices is ALL else "")
         said = systemd(make + f"""
 echo @before; try {unit}; listed {unit}
-echo @told; $G allow {unit} --systemd; try {unit}
+echo @told; {allow}; try {unit}
 reload
 echo @reloaded; try {unit}; systemctl show -P DeviceAllow {unit}
-echo @again; $G allow {unit} --systemd
-echo @file; grep -c '^DeviceAllow=char-nvidia\\* rw$' /run/systemd/{place}/{unit}.d/50-DeviceAllow.conf
-echo @undone; $G allow {unit} --systemd --undo >/dev/null; systemctl show -P DeviceAllow {unit}; try {unit}
+echo @again; {allow}
+echo @file; grep -Fxc 'DeviceAllow={devices[0]} rw' /run/systemd/{place}/{unit}.d/50-DeviceAllow.conf
+echo @undone; $G allow {unit} --systemd --undo; systemctl show -P DeviceAllow {unit}; try {unit}
+echo @nothing; $G allow {unit} --systemd --undo
 """)
         equal(said["stderr"], "", unit)
         equal(said["before"], [DENIED, "sd_devices"], unit)
-        equal(said["told"], [f"DeviceAllow=char-nvidia* rw was added to {unit}", ALLOWED], unit)
+        equal(said["told"], [told(devices, "added to", unit), ALLOWED], unit)
         equal(said["reloaded"][0], ALLOWED, unit)
-        contains(said["reloaded"], "char-nvidia* rw")
+        for device in devices:
+            contains(said["reloaded"], f"{device} rw")
         contains(said["again"][0], "nothing was changed")
         equal(said["file"], ["1"], unit)
-        assert "char-nvidia* rw" not in said["undone"] and said["undone"][-1] == DENIED, said
+        contains(said["undone"][0], f"taken away from {unit}")
+        assert not any(f"{d} rw" in said["undone"][1:] for d in devices) and said["undone"][-1] == DENIED, said
+        contains(said["nothing"][0], "nothing of gpusonde's is there")
+
+
+def test_rules_that_its_owner_has_stay():
+    said = systemd("""
+service t.service -p DevicePolicy=closed -p "DeviceAllow=/dev/nvidia0 rw"
+echo @told; $G allow t.service --systemd
+$G allow t.service --systemd --undo >/dev/null
+echo @undone; systemctl show -P DeviceAllow t.service
+echo @unknown; $G allow t.service --systemd --undo 2>&1; echo $?
+""")
+    equal(said["told"], [told(GIVEN[1:], "added to", "t.service")])
+    equal(said["undone"], ["/dev/nvidia0 rw"])
+    contains(said["unknown"][0], "is not noted with its cgroup")
+    contains(said["unknown"][0], "systemctl revert t.service")
+    equal(said["unknown"][1], "1")
 
 
 def test_a_drop_in_by_hand_and_units_that_need_none():
@@ -190,7 +220,7 @@ echo @hand; try t.scope
 service free.service -p Description=x
 echo @free; try free.service
 $G allow free.service --systemd 2>&1
-$G allow /sys/fs/cgroup --systemd 2>&1
+$G allow /sys/fs/cgroup --systemd --devices all 2>&1
 """)
     equal(said["hand"], [ALLOWED])
     equal(said["free"][0], ALLOWED)
@@ -201,9 +231,9 @@ $G allow /sys/fs/cgroup --systemd 2>&1
 CONTAINER = """{
  "ociVersion": "1.0.2", "root": {"path": "rootfs"},
  "process": {"cwd": "/", "args": ["/bin/sleep", "1000"], "env": ["PATH=/bin"], "user": {"uid": 0, "gid": 0}},
- "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}],
+ "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}, {"destination": "/dev", "type": "tmpfs", "source": "tmpfs"},
+            {"destination": "/dev/nvidia0", "type": "bind", "source": "/dev/nvidia0", "options": ["bind"]}],
  "linux": {"cgroupsPath": "system.slice:docker:abc", "namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}],
-           "devices": [{"path": "/dev/nvidia0", "type": "c", "major": 195, "minor": 0}],
            "resources": {"devices": [{"allow": false, "access": "rwm"}]}}
 }
 """

@@ -23,7 +23,7 @@ static void ask_program(const uint8_t *data, size_t size)
 	if (answer > 1 || (answer >= 0 && program_unusable(insns, (unsigned)n)))
 		abort();
 	rules = program_ours(insns, (unsigned)n, &said);
-	if (rules >= PROGRAM_FRAME && rules < n && said.majors_n <= DRIVERS_MAX)
+	if (rules >= PROGRAM_FRAME && rules < n && said.n <= WANTED_MAX)
 		return;
 	if (rules > 0)
 		abort();

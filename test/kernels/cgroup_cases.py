@@ -22,7 +22,7 @@ try() {{
 /gs/device_program list $C | cut -d' ' -f2- >before
 try before
 $G check $C $D >/dev/null && exit 81
-$G allow a.service $D >/dev/null || exit 82
+$G allow a.service --devices all $D >/dev/null || exit 82
 try allowed
 $G check $C $D >/dev/null || exit 83
 /gs/device_program list $C | cut -d' ' -f2- >allowed
@@ -30,7 +30,7 @@ $G allow a.service --undo >/dev/null || exit 84
 /gs/device_program list $C | cut -d' ' -f2- >after
 try undone
 /gs/device_program attach $C second multi 124
-$G allow a.service $D >/dev/null && exit 85
+$G allow a.service --devices all $D >/dev/null && exit 85
 /gs/device_program list $C | wc -l >several
 """
 

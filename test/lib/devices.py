@@ -6,6 +6,7 @@ A node of a major that no driver has can be made and opened as far as the cgroup
 denied with EPERM. The list of majors, which is /proc/devices elsewhere, is a file of ours.
 """
 import contextlib
+import ctypes
 import errno
 import os
 import subprocess
@@ -138,11 +139,90 @@ class Devices:
     def cli(self, *args, **more):
         return command("cgroup", *args, "--cgroup-devices", self.list, env=environment(**more))
 
+    def allow(self, target, *flags):
+        """All devices: a cgroup of ours has no process whose /dev says what it was given."""
+        return self.cli("allow", target, "--devices", "all", *flags)
+
+
+CLONE_NEWNS = 0x20000
+# A /dev below $1, with the nodes of the one that is there, in its place.
+MAKE_DEV = """
+set -e
+mount --make-rprivate /
+mkdir -p "$1"
+mount -t tmpfs tmpfs "$1"
+for name in null zero full random urandom tty; do
+	touch "$1/$name"
+	mount --bind /dev/$name "$1/$name"
+done
+ln -s /proc/self/fd "$1/fd"
+"""
+MOVE_DEV = """
+mount --move "$1" /dev
+"""
+
+
+def enter(kind, how):
+    if ctypes.CDLL(None, use_errno=True)[kind](*how) != 0:
+        raise Skip(f"{kind}: {os.strerror(ctypes.get_errno())}")
+
+
+@contextlib.contextmanager
+def own_dev(devices):
+    """
+    This process, and what it starts meanwhile, has a /dev with nodes of NVIDIA: nvidia0 to nvidia2, and one of each other major. Names: nvidia-MAJOR.
+    """
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+    before, folder = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC), os.getcwd()
+    enter("unshare", (CLONE_NEWNS,))
+    try:
+        nodes = [(f"nvidia{n}", 195, n) for n in range(3)] + [(f"nvidia-{major}", major, 0) for major in NVIDIA[1:]]
+        script = MAKE_DEV + "".join(f"mknod $1/{name} c {major} {minor}\n" for name, major, minor in nodes) + MOVE_DEV
+        done = subprocess.run(["sh", "-c", script, "sh", f"{devices.folder}/dev"], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Skip(f"no /dev of our own can be made here: {done.stderr}")
+        yield
+    finally:
+        enter("setns", (before, CLONE_NEWNS))
+        os.close(before)
+        os.chdir(folder)
+
+
+@contextlib.contextmanager
+def process_in(*folders, argv=("sleep", "1000"), **more):
+    """Its PID, once it is in all of them."""
+    def enter():
+        for folder in folders:
+            with open(f"{folder}/cgroup.procs", "w", encoding="ascii") as f:
+                f.write("0")
+    process = subprocess.Popen(argv, preexec_fn=enter, stdin=subprocess.DEVNULL, **more) # pylint: disable=subprocess-popen-preexec-fn
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def with_given(devices, *names, made=()):
+    """
+    A command that sleeps in a /dev of its own, in which it was given these nodes, as NVIDIA's hook does, and has made others itself: (name, minor) of 195.
+    """
+    script = MAKE_DEV + "".join(f"touch $1/{name}\nmount --bind /dev/{name} $1/{name}\n" for name in names)
+    script += "".join(f"mknod $1/{name} c 195 {minor}\n" for name, minor in made) + MOVE_DEV + "exec sleep 1000\n"
+    return ["unshare", "--mount", "sh", "-c", script, "sh", f"{devices.folder}/given"]
+
 
 def attach(folder, name, *majors, kind="multi"):
     done = subprocess.run([TOOL, "attach", folder, name, kind, ",".join(map(str, majors))], capture_output=True, text=True, check=False)
     if "loading: Operation not permitted" in done.stderr:
         raise Skip("BPF programs cannot be loaded here")
+    assert done.returncode == 0, done.stderr
+
+
+def attach_again(folder, number):
+    """A program that is attached elsewhere."""
+    done = subprocess.run([TOOL, "again", folder, str(number)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

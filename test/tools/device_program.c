@@ -5,6 +5,8 @@
  *	device_program attach CGROUP NAME KIND MAJOR[,MAJOR...]
  *	    attaches one that denies character devices of these majors and allows all else. KIND: multi,
  *	    exclusive (without BPF_F_ALLOW_MULTI), random (it also calls a helper).
+ *	device_program again CGROUP NUMBER
+ *	    attaches a program that there is.
  *	device_program list CGROUP
  *	    a line for each one attached: its number, name, and its instructions in hexadecimal.
  */
@@ -65,6 +67,18 @@ static int attach(const char *cgroup, const char *name, const char *kind, char *
 	return EXIT_SUCCESS;
 }
 
+static int again(const char *cgroup, const char *number)
+{
+	int fd = open(cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    program = bpf_prog_get_fd_by_id((unsigned)atoi(number));
+
+	if (fd < 0 || program < 0)
+		return fail(cgroup);
+	if (bpf_prog_attach(program, fd, BPF_CGROUP_DEVICE, BPF_F_ALLOW_MULTI) < 0)
+		return fail("attaching");
+	return EXIT_SUCCESS;
+}
+
 static int list(const char *cgroup)
 {
 	static struct bpf_insn insns[INSTRUCTIONS_MAX];
@@ -96,8 +110,11 @@ int main(int argc, char **argv)
 {
 	if (argc == 6 && strcmp(argv[1], "attach") == 0)
 		return attach(argv[2], argv[3], argv[4], argv[5]);
+	if (argc == 4 && strcmp(argv[1], "again") == 0)
+		return again(argv[2], argv[3]);
 	if (argc == 3 && strcmp(argv[1], "list") == 0)
 		return list(argv[2]);
-	fprintf(stderr, "device_program attach CGROUP NAME multi|exclusive|random MAJORS, or list CGROUP\n");
+	fprintf(stderr, "device_program attach CGROUP NAME multi|exclusive|random MAJORS, again CGROUP "
+			"NUMBER, or list CGROUP\n");
 	return 2;
 }

@@ -17,6 +17,8 @@ struct cgroup_run {
 	struct drivers drivers;
 	struct place place;
 	struct nodes nodes;
+	struct wanted_devices wanted; /* of allow, where it is known before it begins */
+	struct change change;
 	struct devcgroup_why why;
 };
 

@@ -28,6 +28,7 @@ struct cgroups {
 		uint64_t dev[HIERARCHIES], ino[HIERARCHIES];
 	} seen[CGROUPS_MAX];
 	unsigned n, denied, unknown, dropped;
+	unsigned unshown; /* only version 1 could hide that they are denied */
 	bool forbidden;
 	int64_t end_ns;
 	uint32_t pid; /* of the first that is denied */
@@ -78,7 +79,10 @@ static void judge(struct cgroups *c, uint32_t pid, const struct place *place)
 	if (!policy_withholds(policy, nodes, &access))
 		return;
 	if (access.state == ACCESS_UNKNOWN) {
-		c->unknown++;
+		if (access.unshown)
+			c->unshown++;
+		else
+			c->unknown++;
 		return;
 	}
 	if (c->denied++ > 0)
@@ -188,6 +192,11 @@ static void check_cgroups(const struct doctor *d, struct finding *f)
 		remedy(f, "gpusonde cgroup check PID says why");
 	} else if (c->n == 0) {
 		found(f, VERDICT_OK, "no program uses a GPU");
+	} else if (c->unshown > 0) {
+		found(f, VERDICT_OK,
+		      "nothing is known to deny NVIDIA's devices where programs use a GPU (%u cgroups); "
+		      "of %u of them version 1's list does not show what it denies as an exception",
+		      c->n, c->unshown);
 	} else {
 		found(f, VERDICT_OK,
 		      "new programs can open NVIDIA's devices wherever programs use a GPU (%u cgroups)",

@@ -154,30 +154,41 @@ static void what_cannot_be_interpreted_is_said(void **state)
 
 static void our_rules_allow_reading_and_writing_and_leave_the_rest(void **state)
 {
-	struct rules_said said = { .majors = { 195, 511 }, .majors_n = 2, .name = "sd_devices", .id = 42 },
-			  again;
+	/* One minor of 195, two of 511, all of 520. */
+	static const struct rules_said said = {
+		.devices = { { 195, 3 }, { 511, 0 }, { 511, 1 }, { 520, UINT32_MAX } },
+		.n = 4,
+		.name = "sd_devices",
+		.id = 42,
+	};
 	struct bpf_insn insns[PROGRAM_RULES_MAX + ARRAY_SIZE(runc)];
 	unsigned rules = program_rules(&said, insns), n = rules + ARRAY_SIZE(runc);
+	struct rules_said again;
 
 	(void)state;
-	assert_int_equal(rules, PROGRAM_FRAME + 2);
+	assert_int_equal(rules, PROGRAM_FRAME + 2 * 4);
 	memcpy(insns + rules, runc, sizeof(runc));
 	for (uint32_t type = 0; type < 4; type++)
 		for (uint32_t access = 0; access < 8; access++)
-			for (uint32_t major = 0; major < 600; major++) {
-				bool ours = type == BPF_DEVCG_DEV_CHAR && !(access & ACCESS_MKNOD) &&
-					    (major == 195 || major == 511);
-				int wanted = ours ? 1 : ask(runc, ARRAY_SIZE(runc), type, access, major, 3);
+			for (uint32_t major = 0; major < 600; major++)
+				for (uint32_t minor = 0; minor < 5; minor++) {
+					bool named = (major == 195 && minor == 3) ||
+						     (major == 511 && minor < 2) || major == 520;
+					bool ours = named && type == BPF_DEVCG_DEV_CHAR &&
+						    !(access & ACCESS_MKNOD);
+					int wanted = ours ? 1 :
+							    ask(runc, ARRAY_SIZE(runc), type, access, major,
+								minor);
 
-				assert_int_equal(ask(insns, n, type, access, major, 3), wanted);
-			}
+					assert_int_equal(ask(insns, n, type, access, major, minor), wanted);
+				}
 	assert_int_equal(program_ours(insns, n, &again), rules);
 	assert_memory_equal(&again, &said, sizeof(said));
 }
 
 static void only_our_very_rules_are_ours(void **state)
 {
-	struct rules_said said = { .majors = { 195, 511 }, .majors_n = 2, .name = "x" };
+	struct rules_said said = { .devices = { { 195, 1 }, { 511, UINT32_MAX } }, .n = 2, .name = "x" };
 	struct bpf_insn insns[PROGRAM_RULES_MAX + 2];
 	static const struct bpf_insn rest[] = { RETURN(0) };
 	unsigned rules = program_rules(&said, insns), n = rules + 2;

@@ -17,9 +17,14 @@ static void a_rule_must_have_all_that_is_asked_for(void **state)
 	assert_false(rules_allow(list, 195, 0, ACCESS_OPEN));
 	assert_true(rules_allow(list, 195, 255, ACCESS_OPEN));
 	assert_false(rules_allow(list, 511, 0, ACCESS_OPEN)); /* of two rules none has both */
-	assert_int_equal(rules_of_major(list, 195), ACCESS_READ);
-	assert_int_equal(rules_of_major(list, 511), ACCESS_WRITE);
-	assert_int_equal(rules_of_major(list, 1), 0);
+	assert_int_equal(rules_of_device(list, 195, UINT32_MAX), ACCESS_READ);
+	assert_int_equal(rules_of_device(list, 195, 255), ACCESS_OPEN);
+	assert_int_equal(rules_of_device(list, 195, 0), 0);
+	assert_int_equal(rules_of_device(list, 511, UINT32_MAX), ACCESS_WRITE);
+	assert_int_equal(rules_of_device(list, 1, UINT32_MAX), 0);
+	/* All minors are allowed by a rule for all alone. */
+	assert_true(rules_allow(list, 195, UINT32_MAX, ACCESS_READ));
+	assert_false(rules_allow(list, 195, UINT32_MAX, ACCESS_OPEN));
 	assert_false(rules_allow_all(list));
 }
 
@@ -53,9 +58,11 @@ static void rules_are_written_as_the_kernel_reads_them(void **state)
 	char rule[RULE_BYTES];
 
 	(void)state;
-	rule_write(195, ACCESS_OPEN, rule, sizeof(rule));
+	rule_write(195, UINT32_MAX, ACCESS_OPEN, rule, sizeof(rule));
 	assert_string_equal(rule, "c 195:* rw");
-	rule_write(UINT32_MAX, ACCESS_OPEN | ACCESS_MKNOD, rule, sizeof(rule));
+	rule_write(195, 7, ACCESS_READ, rule, sizeof(rule));
+	assert_string_equal(rule, "c 195:7 r");
+	rule_write(UINT32_MAX, UINT32_MAX, ACCESS_OPEN | ACCESS_MKNOD, rule, sizeof(rule));
 	assert_string_equal(rule, "c 4294967295:* rwm");
 }
 
