@@ -81,7 +81,7 @@ struct nodes {
 	struct node list[NODES_MAX];
 	unsigned n, dropped;
 	bool there_known; /* the process's /dev was read */
-	unsigned there_n; /* and has so many */
+	unsigned there_n, given_n; /* and has so many */
 };
 
 /*
@@ -95,7 +95,10 @@ void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers
 void nodes_add_process(const struct devcgroup_host *host, const struct drivers *drivers, uint32_t pid,
 		       struct nodes *nodes);
 
-/* Of a process that has nodes, these; else all. */
+/*
+ * Of a process that was given nodes, these, not those that it may have made itself; else of one that has
+ * nodes, these; else all.
+ */
 bool node_matters(const struct nodes *nodes, const struct node *node);
 
 /* ---- cgroups (place.c) ---- */

@@ -149,7 +149,10 @@ static void take_node(struct nodes *nodes, const struct stat *st, const char *fo
 	if (there) {
 		nodes->there_n += !node->there;
 		node->there = true;
-		node->given |= node->here && node->dev == st->st_dev && node->ino == st->st_ino;
+		if (!node->given && node->here && node->dev == st->st_dev && node->ino == st->st_ino) {
+			node->given = true;
+			nodes->given_n++;
+		}
 	} else if (!node->here) {
 		node->here = true;
 		node->dev = st->st_dev;
@@ -190,6 +193,8 @@ static void read_folder(int fd, const char *folder, const struct drivers *driver
 
 bool node_matters(const struct nodes *nodes, const struct node *node)
 {
+	if (nodes->given_n > 0)
+		return node->given;
 	return nodes->there_n == 0 || node->there;
 }
 

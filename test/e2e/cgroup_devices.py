@@ -341,6 +341,8 @@ def test_a_container_of_runc_gets_what_it_was_given():
         contains(out.stderr, "1 nodes of its /dev are left out")
         equal([opens(inside, n) for n in ("nvidia0", "nvidia1")], [NO_DRIVER, DENIED])
         assert not changed(devices.cli("allow", str(pid), "--json"))
+        made, = (d for d in checked(devices, str(pid), 0)["devices"] if d["device"] == "/dev/nvidia1")
+        equal((made["node_of_process"], made["matters"], made["open"]), (True, False, "denied"), made)
         assert changed(devices.cli("allow", str(pid), "--undo", "--json"))
         equal(opens(inside, "nvidia0"), DENIED)
         assert changed(devices.cli("allow", str(pid), "--devices", "nvidia1", "--json"))

@@ -102,6 +102,12 @@ static void what_the_driver_has_is_wanted(void **state)
 	assert_true(node_matters(nodes, &nodes->list[0]));
 	nodes->there_n = 1;
 	assert_false(node_matters(nodes, &nodes->list[0]));
+	nodes->list[0].there = true;
+	assert_true(node_matters(nodes, &nodes->list[0]));
+	nodes->given_n = 1; /* another one: this it may have made itself */
+	assert_false(node_matters(nodes, &nodes->list[0]));
+	nodes->list[0].given = true;
+	assert_true(node_matters(nodes, &nodes->list[0]));
 	make_file(root, "devices", "Character devices:\n  1 mem\n");
 	assert_int_equal(drivers_read(&host, &drivers), -ENODEV);
 	snprintf(command, sizeof(command), "rm -r %s", root);
