@@ -51,14 +51,15 @@ BUILD_PACKAGES = $(TOOLS) $(if $(CROSS),$(ARM64_TOOLS) $(LIBRARIES:%=%:$(CROSS))
 TEST_PACKAGES = $(if $(CROSS),libcmocka-dev:$(CROSS),$(NATIVE_TEST_PACKAGES))
 NATIVE_TEST_PACKAGES = libcmocka-dev g++ python3-pip python3-venv python3-jsonschema python3-yaml python3-prometheus-client \
 	curl atop prometheus qemu-system-x86 qemu-system-arm busybox-static runc systemd dbus debootstrap musl-tools
-# Large, and wanted by single tests that skip without: installed for CI only.
-CI_PACKAGES = python3-torch
+# Large, or wanted by single tests that skip without: installed for CI only.
+CI_PACKAGES = python3-torch $(DEB_PACKAGES) $(RPM_PACKAGES)
 BENCH_PACKAGES = nginx-light wrk python3-bpfcc linux-headers-$(if $(filter aarch64,$(shell uname -m)),arm64,amd64)
 DEB_PACKAGES = debhelper dpkg-dev lintian
+RPM_PACKAGES = rpm
 CLANG_PACKAGES = clang libclang-rt-dev llvm clang-format xz-utils
 
 .PHONY: all build run test test-matrix bench fuzz soak format format-check install uninstall clean help \
-	deps test-deps clang-deps ci-deps bench-deps deb-deps asan tsan clang deb image
+	deps test-deps clang-deps ci-deps bench-deps deb-deps rpm-deps asan tsan clang deb rpm image
 
 all: build
 
@@ -72,11 +73,11 @@ help:
 	@echo "soak     users churn libraries for SOAK_MINUTES ($(SOAK_MINUTES)) while the agent traces: nothing grows, fork() does not wait"
 	@echo "format   format all C code;  format-check  only say what would change"
 	@echo "install  install below DESTDIR PREFIX ($(PREFIX))"
-	@echo "deb      Debian packages, in $(BUILD)-deb;  image  a container image without a container engine, in $(BUILD)-image"
+	@echo "deb      Debian packages, in $(BUILD)-deb;  rpm  RPM packages, in $(BUILD)-rpm;  image  a container image without a container engine, in $(BUILD)-image"
 	@echo "uninstall  remove what install has put there"
 	@echo "asan tsan clang   the tests under address+undefined and thread sanitizers, and under clang"
 	@echo "ARCH=arm64   with build, build-tests, install, deps and test-deps: cross-built with Debian's compiler, $(BUILD)-arm64"
-	@echo "deps test-deps clang-deps ci-deps bench-deps deb-deps   install missing Debian packages (DEPS=no: never)"
+	@echo "deps test-deps clang-deps ci-deps bench-deps deb-deps rpm-deps   install missing Debian packages (DEPS=no: never)"
 
 # $(call find_missing,PACKAGES): of this machine's kind or, as NAME:ARCH, of another.
 define find_missing
@@ -133,6 +134,9 @@ bench-deps:
 
 deb-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(DEB_PACKAGES))
+
+rpm-deps:
+	$(call install_missing,$(BUILD_PACKAGES) $(RPM_PACKAGES))
 
 clang-deps:
 	$(call install_missing,$(BUILD_PACKAGES) $(TEST_PACKAGES) $(CLANG_PACKAGES))
@@ -248,9 +252,12 @@ deb: deb-deps
 	@deploy/debian/build $(BUILD)-deb
 	@! command -v lintian >/dev/null || lintian --fail-on error $(BUILD)-deb/*.changes
 
+rpm: rpm-deps
+	@deploy/rpm/build $(BUILD)-rpm
+
 image:
 	@$(MAKE) --no-print-directory build BUILD=$(BUILD)-image PREFIX=/usr
 	@python3 deploy/container/image.py $(BUILD)-image --oci $(BUILD)-image/oci
 
 clean:
-	rm -rf build build-deb build-image build-arm64 build-asan build-tsan build-clang
+	rm -rf build build-deb build-rpm build-image build-arm64 build-asan build-tsan build-clang

@@ -4,4 +4,5 @@
     gotemplate   as much of Go's templates as the chart uses
     chart        the chart: its values, what it renders, and the manifests in deploy/kubernetes
     manifests    tests of both
+    container_image, debian_packages, rpm_packages
 """

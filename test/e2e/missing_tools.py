@@ -93,5 +93,12 @@ def test_without_promtool():
     check("golden/golden.py", *programs, SOURCE, without=("promtool",))
 
 
+def test_without_what_packages_are_made_by():
+    contains(check("deploy/manifests.py", BUILD, SOURCE, "kustomize", without=("kubectl",)), "kubectl")
+    contains(check("deploy/container_image.py", BUILD, SOURCE, "libraries", without=("strip",)), "strip")
+    contains(check("deploy/debian_packages.py", BUILD, SOURCE, "quick", "what_is_in", "lintian", without=("dpkg-buildpackage", "dh"), least=2), "debhelper")
+    contains(check("deploy/rpm_packages.py", BUILD, SOURCE, "quick", without=("rpmbuild",), least=2), "rpmbuild")
+
+
 if __name__ == "__main__":
     run()
