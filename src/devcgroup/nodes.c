@@ -198,19 +198,28 @@ bool node_matters(const struct nodes *nodes, const struct node *node)
 	return nodes->there_n == 0 || node->there;
 }
 
-static void read_dev(const char *path, const struct drivers *drivers, bool there, struct nodes *nodes)
+static void read_dev(const char *path, const struct drivers *drivers, struct nodes *nodes)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd >= 0)
+		read_folder(fd, "", drivers, false, nodes);
+}
+
+/* A symbolic link that a process has put in the place of its /dev would lead to ours. */
+static void read_dev_below(const char *root, const struct drivers *drivers, struct nodes *nodes)
+{
+	_cleanup_close_ int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = folder < 0 ? -1 : openat(folder, "dev", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
 	if (fd < 0)
 		return;
-	if (there)
-		nodes->there_known = true;
-	read_folder(fd, "", drivers, there, nodes);
+	nodes->there_known = true;
+	read_folder(fd, "", drivers, true, nodes);
 }
 
 struct reading {
-	const char *path;
+	const char *root;
 	const struct drivers *drivers;
 	struct nodes *shared;
 	pid_t child;
@@ -223,7 +232,7 @@ static int start_reading(_unused_ const int fds[], void *userdata)
 
 	reading->child = fork();
 	if (reading->child == 0) {
-		read_dev(reading->path, reading->drivers, true, reading->shared);
+		read_dev_below(reading->root, reading->drivers, reading->shared);
 		_exit(0);
 	}
 	return reading->child < 0 ? -errno : 0;
@@ -233,11 +242,11 @@ static int start_reading(_unused_ const int fds[], void *userdata)
  * Of the process's /dev, which may be a file system of a user's that does not answer: a child reads it into
  * memory that we share.
  */
-static void read_dev_of(const char *path, const struct drivers *drivers, struct nodes *nodes)
+static void read_dev_of(const char *root, const struct drivers *drivers, struct nodes *nodes)
 {
 	struct nodes *shared =
 		mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct reading reading = { .path = path, .drivers = drivers, .shared = shared };
+	struct reading reading = { .root = root, .drivers = drivers, .shared = shared };
 	struct pollfd end = { .events = POLLIN };
 	int pipes[2], r;
 
@@ -266,7 +275,7 @@ void nodes_add_process(const struct devcgroup_host *host, const struct drivers *
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%u/root/dev", host->proc, pid);
+	snprintf(path, sizeof(path), "%s/%u/root", host->proc, pid);
 	read_dev_of(path, drivers, nodes);
 }
 
@@ -337,7 +346,7 @@ void nodes_read(const struct devcgroup_host *host, const struct drivers *drivers
 	for (unsigned i = 0; i < drivers->n; i++)
 		if (STRV_EQ(drivers->list[i].name, PREFIX "-uvm"))
 			want(ret_nodes, drivers->list[i].major, 0, PREFIX "-uvm");
-	read_dev(host->dev, drivers, false, ret_nodes);
+	read_dev(host->dev, drivers, ret_nodes);
 	if (pid)
 		nodes_add_process(host, drivers, pid, ret_nodes);
 	for (unsigned i = 0; i < n; i++)

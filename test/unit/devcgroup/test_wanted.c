@@ -155,6 +155,29 @@ static void what_cannot_be_known_is_refused(_unused_ void **state)
 	end(&m);
 }
 
+/* A process in a root of its own choice, whose /dev is a link: as we follow it, it leads to this machine's. */
+static void a_link_to_our_nodes_gives_nothing(_unused_ void **state)
+{
+	char path[128];
+	struct machine m;
+
+	begin(&m);
+	path_of(&m, "proc/7/root/dev", path);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(symlink(m.dev, path), 0);
+	assert_int_equal(ask(&m), -ENODATA);
+	assert_false(m.nodes->there_known);
+	assert_int_equal(unlink(path), 0);
+	/* Nor do links within it. */
+	make_folder(&m, "proc/7/root/dev");
+	path_of(&m, "proc/7/root/dev/nvidia0", path);
+	assert_int_equal(symlink("/dev/nvidia0", path), 0);
+	path_of(&m, "proc/7/root/dev/nvidia-all", path);
+	assert_int_equal(symlink(m.dev, path), 0);
+	assert_int_equal(ask(&m), -ENODATA);
+	end(&m);
+}
+
 static void devices_are_named_as_this_machine_names_them(_unused_ void **state)
 {
 	struct machine m;
@@ -196,6 +219,7 @@ int main(void)
 		cmocka_unit_test(nodes_that_it_made_itself_do_not_count),
 		cmocka_unit_test(with_such_nodes_alone_it_is_refused),
 		cmocka_unit_test(what_cannot_be_known_is_refused),
+		cmocka_unit_test(a_link_to_our_nodes_gives_nothing),
 		cmocka_unit_test(devices_are_named_as_this_machine_names_them),
 		cmocka_unit_test(there_is_a_limit),
 	};
