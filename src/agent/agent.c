@@ -323,6 +323,22 @@ static int ask_kubelet(struct agent *agent, const struct options *options)
 	return kubelet_new(agent->event, collector_model(agent->collector), &config, &agent->kubelet);
 }
 
+/* Errors are logged. */
+static int choose_dcgm_style(struct agent *agent, const struct options *options)
+{
+	struct strbuf errors, warnings;
+	int r;
+
+	strbuf_init(&errors, 0);
+	strbuf_init(&warnings, 0);
+	r = dcgm_style_init(options, &errors, &warnings, &agent->dcgm_style);
+	log_lines(LOG_WARNING, warnings.data);
+	log_lines(LOG_ERR, errors.data);
+	strbuf_done(&errors);
+	strbuf_done(&warnings);
+	return r;
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -348,6 +364,8 @@ static int agent_start(struct agent *agent)
 
 	if (r >= 0)
 		r = add_sources(agent);
+	if (r >= 0)
+		r = choose_dcgm_style(agent, options);
 	if (r >= 0)
 		r = collector_new(agent->event, options, &collecting, &agent->collector);
 	if (r >= 0)
@@ -395,6 +413,7 @@ static void agent_stop(struct agent *agent)
 	kubelet_free(agent->kubelet);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);
+	dcgm_style_done(&agent->dcgm_style);
 	sd_event_source_disable_unref(agent->tick);
 	sd_event_source_disable_unref(agent->requests);
 	closep(&agent->request_fd);

@@ -14,12 +14,13 @@
 #include "config/cmdline.h"
 #include "agent/atop_answers.h"
 #include "agent/collector.h"
+#include "agent/dcgm_style.h"
 #include "serve/http.h"
 
 enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 
 /* The agent's addresses that /control/status reports. */
-enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
+enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct jobs;
 struct kubelet;
@@ -47,6 +48,7 @@ struct agent {
 	struct jobs *jobs; /* NULL: environments are not read */
 	struct kubelet *kubelet; /* NULL: it is not asked */
 	struct device_access *device_access; /* NULL: not wanted */
+	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	struct http_stats http_counted;
 	double cpu_counted;
 	char status_line[REASON_MAX]; /* last sent to systemd */

@@ -324,6 +324,7 @@ void collector_configure(struct collector *c, const struct options *options)
 
 	model_set_period(c->model, options_number(options, OPT_sample_period));
 	model_set_limits(c->model, &limits);
+	model_set_clock_window(c->model, options_number(options, OPT_exporter_clock_window));
 	set_tags(c, options);
 	model_set_node_name(c->model, options_text(options, OPT_node_name));
 }

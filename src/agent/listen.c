@@ -99,10 +99,19 @@ static int listen_control(struct agent *agent, const struct options *options)
 	return 0;
 }
 
+static const enum option_id address_options[WEB_ADDRESSES] = {
+	[WEB_ADDRESS_HTTP] = OPT_http_listen,
+	[WEB_ADDRESS_CONTAINER] = OPT_http_container_listen,
+	[WEB_ADDRESS_EXPORTER] = OPT_exporter_listen,
+};
+
 static int listen_http(struct agent *agent, const struct options *options)
 {
-	return web_listen(agent->web, options_text(options, OPT_http_listen),
-			  options_text(options, OPT_http_container_listen));
+	const char *addresses[WEB_ADDRESSES];
+
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
+		addresses[i] = options_text(options, address_options[i]);
+	return web_listen(agent->web, addresses);
 }
 
 int agent_listen(struct agent *agent, const struct options *options)
@@ -147,26 +156,24 @@ static void keep_fixed(struct options *old, struct options *new)
 
 static void move_http(struct agent *agent, struct options *old, struct options *new)
 {
-	static const enum option_id ids[] = { OPT_http_listen, OPT_http_container_listen };
 	bool moved = false;
 
-	for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
-		moved |= changed(old, new, ids[i]);
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
+		moved |= changed(old, new, address_options[i]);
 	if (!moved || listen_http(agent, new) == 0)
 		return;
-	for (unsigned i = 0; i < ARRAY_SIZE(ids); i++)
-		keep_old_value(old, new, ids[i]);
-	log_error("going back to %s and %s", new->v[OPT_http_listen].text,
-		  new->v[OPT_http_container_listen].text);
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
+		keep_old_value(old, new, address_options[i]);
+	log_error("going back to the former addresses: %s, %s and %s", new->v[OPT_http_listen].text,
+		  new->v[OPT_http_container_listen].text, new->v[OPT_exporter_listen].text);
 	(void)listen_http(agent, new);
 }
 
 void agent_copy_places(struct agent *agent)
 {
 	static const enum option_id ids[AGENT_PLACES] = {
-		[PLACE_HTTP] = OPT_http_listen,
-		[PLACE_CONTAINER] = OPT_http_container_listen,
-		[PLACE_ATOP] = OPT_atop_listen,
+		[PLACE_HTTP] = OPT_http_listen,         [PLACE_CONTAINER] = OPT_http_container_listen,
+		[PLACE_EXPORTER] = OPT_exporter_listen, [PLACE_ATOP] = OPT_atop_listen,
 		[PLACE_ATOP_SOCKET] = OPT_atop_socket,
 	};
 
@@ -200,16 +207,6 @@ static void apply(struct agent *agent, struct options *new)
 	log_notice("configuration reloaded");
 }
 
-static void log_lines(const struct strbuf *lines)
-{
-	for (const char *line = lines->data; *line;) {
-		size_t n = strcspn(line, "\n");
-
-		log_error("%.*s", (int)n, line);
-		line += n + (line[n] == '\n');
-	}
-}
-
 void agent_reload(struct agent *agent)
 {
 	struct strbuf errors, warnings;
@@ -224,7 +221,7 @@ void agent_reload(struct agent *agent)
 		log_error("cannot read the configuration, the old one stays: %s", strerror(-r));
 	else if (errors.len > 0)
 		log_error("the configuration has errors, the old one stays:");
-	log_lines(&errors);
+	log_lines(LOG_ERR, errors.data);
 	if (r == 0 && errors.len == 0)
 		apply(agent, &new);
 	options_done(&new);

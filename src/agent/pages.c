@@ -37,14 +37,17 @@ static int get_dcgm(const struct http_request *request, struct http_reply *reply
 {
 	enum exposition format;
 	struct agent *agent = userdata;
+	struct dcgm_style style;
 	struct snapshot *snapshot;
 	int r;
 
 	if (request->variant < 0)
 		return dcgm_refuse(reply);
+	style = agent->dcgm_style;
+	style.names = dcgm_names(request->variant);
 	format = dcgm_format(request->variant);
 	snapshot = collector_snapshot(agent->collector);
-	r = view_dcgm(snapshot, dcgm_names(request->variant), format, &reply->body);
+	r = view_dcgm(snapshot, &style, format, &reply->body);
 	reply->content_type = exposition_content_type(format);
 	snapshot_unref(snapshot);
 	return r;
@@ -168,6 +171,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 		json_object_set_new(json, "kubelet", json_string(snapshot->sources[SOURCE_KUBELET].error));
 	if (json)
 		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
+	if (json)
+		json_object_set_new(json, "exporter", json_string(places[PLACE_EXPORTER]));
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
 }

@@ -24,7 +24,7 @@
 #include "web/protocol.h"
 
 /* Computing for so much of the time without an answer, in percent, is not waiting for anything. */
-enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128, HTTP_ADDRESSES = 2 };
+enum { BUSY_PERCENT = 80, ADDRESS_BYTES = 128 };
 #define RETRY_NS (100 * NSEC_PER_MSEC)
 
 /* What is to be served there; an address with port 0 has the chosen port, once it has been opened. */
@@ -45,7 +45,7 @@ struct web {
 	sd_event_source *ping, *retry;
 	int64_t pinged_ns; /* 0: nothing is asked */
 	int64_t pinged_cpu_ns;
-	struct wanted http[HTTP_ADDRESSES], atop, atop_name;
+	struct wanted http[WEB_ADDRESSES], atop, atop_name;
 	struct lifeline *lifeline; /* NULL: this system does not allow it */
 	int lifeline_fd;
 	int news_fd;
@@ -185,20 +185,28 @@ static void keep_port(struct wanted *wanted, int fd)
 
 static int open_http_at(struct web *web, struct wanted *wanted)
 {
-	static const char *const flags[HTTP_ADDRESSES] = { "--listen", "--http-container-listen" };
+	static const struct {
+		const char *flag;
+		enum web_order order;
+	} rows[WEB_ADDRESSES] = {
+		[WEB_ADDRESS_HTTP] = { "--listen", WEB_LISTEN_HTTP },
+		[WEB_ADDRESS_CONTAINER] = { "--http-container-listen", WEB_LISTEN_HTTP },
+		[WEB_ADDRESS_EXPORTER] = { "--exporter-listen", WEB_LISTEN_EXPORTER },
+	};
+	const unsigned which = (unsigned)(wanted - web->http);
 	int fds[ADDRESS_MAX], r;
 	unsigned n;
 
 	wanted->lost = false;
 	if (!wanted->set || !web->up)
 		return 0;
-	r = bind_http(wanted->text, flags[wanted - web->http], fds, &n);
+	r = bind_http(wanted->text, rows[which].flag, fds, &n);
 	wanted->lost = r < 0;
 	if (r < 0)
 		return r;
 	keep_port(wanted, fds[0]);
 	/* If it has ended meanwhile, its successor gets them. */
-	(void)hand_over(web, WEB_LISTEN_HTTP, fds, n);
+	(void)hand_over(web, rows[which].order, fds, n);
 	return 0;
 }
 
@@ -207,7 +215,7 @@ static int open_http(struct web *web)
 {
 	int first = 0;
 
-	for (unsigned i = 0; i < HTTP_ADDRESSES; i++) {
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++) {
 		int r = open_http_at(web, &web->http[i]);
 
 		first = first ? first : r;
@@ -290,13 +298,19 @@ static int start_first(struct web *web)
 	return r;
 }
 
-int web_listen(struct web *web, const char *address, const char *second)
+int web_listen(struct web *web, const char *const addresses[WEB_ADDRESSES])
 {
-	if (web->http[0].set || web->http[1].set)
+	bool had = false, wants = false;
+
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++) {
+		had |= web->http[i].set;
+		wants |= addresses[i] != NULL;
+	}
+	if (had)
 		close_addresses(web, 1U << WEB_UNLISTEN_HTTP);
-	want(&web->http[0], address);
-	want(&web->http[1], second);
-	if (address || second) {
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
+		want(&web->http[i], addresses[i]);
+	if (wants) {
 		int r = start_first(web);
 
 		if (r < 0)
@@ -317,7 +331,7 @@ void web_listen_atop(struct web *web, const char *address, const char *name)
 
 void web_listen_again(struct web *web)
 {
-	for (unsigned i = 0; i < HTTP_ADDRESSES; i++)
+	for (unsigned i = 0; i < WEB_ADDRESSES; i++)
 		if (web->http[i].lost)
 			open_http_at(web, &web->http[i]);
 	if (web->atop.lost)

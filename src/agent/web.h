@@ -37,11 +37,14 @@ int web_new(sd_event *event, const struct web_config *config, struct web **ret_w
 /* The process ends, and frees the addresses. */
 void web_free(struct web *web);
 
+/* Addresses of HTTP. On that of the exporter, pages have the DCGM exporter's names (web/routes.def). */
+enum web_address { WEB_ADDRESS_HTTP, WEB_ADDRESS_CONTAINER, WEB_ADDRESS_EXPORTER, WEB_ADDRESSES };
+
 /*
- * Serves HTTP on @address and on @second, both or either of which may be NULL, in place of the former ones. On
- * failure, which has been logged, these are closed.
+ * Serves HTTP on these addresses, NULL for none, in place of the former ones. On failure, which has been
+ * logged, these are closed.
  */
-int web_listen(struct web *web, const char *address, const char *second);
+int web_listen(struct web *web, const char *const addresses[WEB_ADDRESSES]);
 /* The same for atop's addresses, either of which may be NULL. What cannot be opened is logged. */
 void web_listen_atop(struct web *web, const char *address, const char *name);
 /* Tries again what could not be opened for a replaced process. */

@@ -231,3 +231,11 @@ bool log_limit_allow(struct log_limit *limit)
 	limit->suppressed++;
 	return false;
 }
+
+void log_lines(int level, const char *text)
+{
+	for (size_t n; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		log_at(level, "%.*s", (int)n, text);
+	}
+}

@@ -36,6 +36,8 @@ void log_set_syslog_path(const char *path);
 void log_set_minute(int64_t ns);
 
 void log_at(int level, const char *fmt, ...) _printf_(2, 3);
+/* Each line of @text. */
+void log_lines(int level, const char *text);
 
 #define log_error(...) log_at(LOG_ERR, __VA_ARGS__)
 #define log_warning(...) log_at(LOG_WARNING, __VA_ARGS__)

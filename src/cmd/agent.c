@@ -20,6 +20,23 @@ static int print_config(const struct options *options)
 	return status;
 }
 
+/* Prints what is wrong with the file of counters, and what of it is left out. */
+static int check_collectors(const struct options *options)
+{
+	struct dcgm_style style = { 0 };
+	struct strbuf errors, warnings;
+	int r;
+
+	strbuf_init(&errors, 0);
+	strbuf_init(&warnings, 0);
+	r = dcgm_style_init(options, &errors, &warnings, &style);
+	fprintf(stderr, "%s%s", warnings.data, errors.data);
+	strbuf_done(&errors);
+	strbuf_done(&warnings);
+	dcgm_style_done(&style);
+	return r;
+}
+
 /* What this machine lacks, and the agent would go on without. Its values are valid, or main() ends before. */
 static int check_config(const struct options *options)
 {
@@ -32,6 +49,8 @@ static int check_config(const struct options *options)
 			group);
 		return EXIT_USAGE;
 	}
+	if (check_collectors(options) < 0)
+		return EXIT_USAGE;
 	printf("%s: ok\n", options->file ? options->file : "no configuration file");
 	return EXIT_SUCCESS;
 }

@@ -26,6 +26,8 @@ int agent_main(struct invocation *invocation);
 int atopgpud_main(struct invocation *invocation);
 int cgroup_main(struct invocation *invocation);
 int control_main(struct invocation *invocation); /* release, resume */
+/* The DCGM exporter's command line becomes the agent's (cmd/exporter.c); an exit status. */
+int exporter_translate(struct invocation *invocation);
 int doctor_main(struct invocation *invocation);
 int help_main(struct invocation *invocation);
 int inspect_main(struct invocation *invocation);

@@ -248,6 +248,18 @@ const struct command commands[] = {
 	  .about = "Serves only atop, in place of the atopgpud that comes with atop. Logs to syslog's "
 		   "facility daemon. Exits at\n"
 		   "once on a machine without a GPU." },
+	{ .name = "dcgm-exporter",
+	  .run = agent_main,
+	  .use = USE_AGENT,
+	  .translate = exporter_translate,
+	  .statuses = agent_statuses,
+	  .summary = "replace the DCGM exporter",
+	  .about =
+		  "The agent with the flags and environment variables of NVIDIA's dcgm-exporter, whose "
+		  "DaemonSet or unit\n"
+		  "then needs another program and nothing else: it serves /metrics with DCGM's names on "
+		  "port 9400, and reads\n"
+		  "/etc/dcgm-exporter/default-counters.csv if that is there. docs/dcgm.md lists the flags." },
 	{ .name = "help",
 	  .run = help_main,
 	  .use = USE_HELP,

@@ -144,21 +144,27 @@ static int give_up_privileges(void)
 	return EXIT_SUCCESS;
 }
 
-/* The link by which gpusonde is the program that atop's unit and users start. */
-static bool is_atopgpud(const char *program)
+/* Links by which gpusonde is the program that others' units start: the command of that name. NULL: none. */
+static const char *command_of_link(const char *program)
 {
+	static const char *const links[] = { "atopgpud", "dcgm-exporter" };
 	const char *slash = strrchr(program, '/');
 
-	return STRV_EQ(slash ? slash + 1 : program, "atopgpud");
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++)
+		if (STRV_EQ(slash ? slash + 1 : program, links[i]))
+			return links[i];
+	return NULL;
 }
 
 /* Which command is meant, and its arguments. False: none is. */
 static bool find_command(struct invocation *inv, int argc, char **argv)
 {
+	const char *link = command_of_link(argv[0]);
+
 	inv->argc = argc - 2;
 	inv->argv = argv + 2;
-	if (is_atopgpud(argv[0])) {
-		inv->command = command_find("atopgpud");
+	if (link) {
+		inv->command = command_find(link);
 		inv->argc = argc - 1;
 		inv->argv = argv + 1;
 	} else if (STRV_EQ(argv[1], "--version") || STRV_EQ(argv[1], "--help") || STRV_EQ(argv[1], "-h")) {
@@ -181,12 +187,16 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	tune_malloc();
 	signal(SIGPIPE, SIG_IGN);
-	if (argc < 1 || (argc < 2 && !is_atopgpud(argv[0])))
+	if (argc < 1 || (argc < 2 && !command_of_link(argv[0])))
 		return no_command();
 	if (!find_command(&inv, argc, argv))
 		return EXIT_USAGE;
+	int status = inv.command->translate ? inv.command->translate(&inv) : EXIT_SUCCESS;
+
+	if (status != EXIT_SUCCESS)
+		return status;
 	strbuf_init(&inv.complaints, 64 << 10);
-	int status = dispatch(&inv);
+	status = dispatch(&inv);
 
 	strbuf_done(&inv.complaints);
 	options_done(&inv.options);

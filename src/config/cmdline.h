@@ -40,6 +40,11 @@ struct command {
 	const char *name;
 	int (*run)(struct invocation *invocation);
 	enum use use;
+	/*
+	 * another program's arguments become ours, before they are parsed; an exit status. NULL: they are
+	 * ours
+	 */
+	int (*translate)(struct invocation *invocation);
 	const char *summary; /* one line */
 	const char *about; /* paragraphs */
 	const struct exit_status *statuses; /* ends with value NULL; commands may share a list */

@@ -56,6 +56,7 @@ enum env_form {
 	ENV_PORT, /* "6061": the address ":6061" */
 	ENV_SECONDS, /* "10": the duration "10s" */
 	ENV_MILLISECONDS, /* "30000": "30000ms" */
+	ENV_BOOL, /* as Go's programs write it: "1", "t", "TRUE" */
 	ENV_LEVEL, /* words of other programs' logs: "warn", "trace", "INFO" */
 	ENV_FORMS,
 };

@@ -50,11 +50,29 @@ static bool is_port(const char *text)
 	return parse_u64(text, &port) == 0 && port >= 1 && port <= UINT16_MAX;
 }
 
+/* "true" or "false"; NULL: neither. The words are those of Go's strconv.ParseBool. */
+static const char *translate_bool(const char *text)
+{
+	static const char *const words[2][6] = {
+		{ "0", "f", "F", "false", "FALSE", "False" },
+		{ "1", "t", "T", "true", "TRUE", "True" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words[0]); i++) {
+		if (STRV_EQ(words[0][i], text))
+			return "false";
+		if (STRV_EQ(words[1][i], text))
+			return "true";
+	}
+	return NULL;
+}
+
 /* Of forms that are not the option's own: how a value must look. */
 static const char *const form_words[ENV_FORMS] = {
 	[ENV_PORT] = "a port, 1 to 65535",
 	[ENV_SECONDS] = "a whole number of seconds",
 	[ENV_MILLISECONDS] = "a whole number of milliseconds",
+	[ENV_BOOL] = "true or false",
 };
 
 /* @text in the option's own syntax, perhaps in @buf; NULL: it is not of the variable's form. */
@@ -70,6 +88,8 @@ static const char *translate(enum env_form form, const char *text, char buf[stat
 	case ENV_MILLISECONDS:
 		snprintf(buf, VALUE_MAX, "%s%s", text, form == ENV_SECONDS ? "s" : "ms");
 		return parse_u64(text, &number) == 0 ? buf : NULL;
+	case ENV_BOOL:
+		return translate_bool(text);
 	case ENV_LEVEL:
 		lower_level(text, buf, VALUE_MAX);
 		return buf;

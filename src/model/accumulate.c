@@ -209,6 +209,15 @@ static void take_shown(struct device *device)
 		device->memory_total = now->v[SLOT_MEMORY_TOTAL];
 }
 
+static void count_clock_events(const struct model *model, struct device *device, int64_t end_ns)
+{
+	const struct reading_entity *id = &device->e.id;
+
+	if (presence_is(id->p[SLOT_EVENT_REASONS]))
+		clock_window_take(&device->clock_window, (uint64_t)id->v[SLOT_EVENT_REASONS],
+				  model->clock_window_ns, end_ns);
+}
+
 void device_apply(struct model *model, struct device *device, enum source_id source,
 		  const struct reading_entity *entity, int64_t end_ns)
 {
@@ -234,6 +243,8 @@ void device_apply(struct model *model, struct device *device, enum source_id sou
 	report->said_ns = report->sampled_ns = end_ns;
 	report->sampled_real_ns = clock_real_ns() - (clock_boot_ns() - end_ns);
 	device_merge(model, device, clock_boot_ns());
-	if (device_current_source(model, device, clock_boot_ns()) == source)
+	if (device_current_source(model, device, clock_boot_ns()) == source) {
 		take_shown(device);
+		count_clock_events(model, device, end_ns);
+	}
 }

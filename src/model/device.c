@@ -88,6 +88,7 @@ void device_free(struct device *device)
 		free(device->reports[i]);
 	}
 	free(device->from);
+	free(device->clock_window);
 	free(device);
 }
 

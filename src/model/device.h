@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "model/clock_events.h"
 #include "model/snapshot.h"
 
 enum { NO_INDEX = 0xffff };
@@ -71,6 +72,7 @@ struct device {
 	/* workload index for increments that fit no other workload; NO_INDEX until needed */
 	uint16_t other_workload;
 	double memory_total; /* bytes, 0 unknown */
+	struct clock_window *clock_window; /* NULL: nothing counted */
 	struct attribution attribution;
 	/* the one source whose processes are shown */
 	enum source_id process_source;

@@ -196,7 +196,7 @@ const struct metric *gpu_slot_metric(unsigned slot)
 	return &gpu_metrics[slot_rows[slot]];
 }
 
-static bool is_name(const struct dcgm_name *dcgm, const char *name, size_t length)
+static bool is_dcgm_name(const struct dcgm_name *dcgm, const char *name, size_t length)
 {
 	return dcgm->name && strlen(dcgm->name) == length && memcmp(dcgm->name, name, length) == 0;
 }
@@ -204,9 +204,9 @@ static bool is_name(const struct dcgm_name *dcgm, const char *name, size_t lengt
 const struct metric *metric_by_dcgm_name(const char *name, size_t length, const struct dcgm_name **ret_dcgm)
 {
 	for (const struct metric *m = gpu_metrics; m < gpu_metrics + GPU_METRICS; m++) {
-		if (!is_name(&m->dcgm, name, length) && !is_name(&m->dcgm49, name, length))
+		if (!is_dcgm_name(&m->dcgm, name, length) && !is_dcgm_name(&m->dcgm49, name, length))
 			continue;
-		*ret_dcgm = is_name(&m->dcgm, name, length) ? &m->dcgm : &m->dcgm49;
+		*ret_dcgm = is_dcgm_name(&m->dcgm, name, length) ? &m->dcgm : &m->dcgm49;
 		return m;
 	}
 	return NULL;

@@ -26,6 +26,7 @@ int model_new(const struct model_limits *limits, struct model **ret_model)
 		return -ENOMEM;
 	model_set_limits(model, limits ? limits : &defaults);
 	model->period_ns = NSEC_PER_SEC;
+	model->clock_window_ns = CLOCK_WINDOW_DEFAULT_NS;
 	model->exits_tag = 1;
 	if (gethostname(model->hostname, sizeof(model->hostname) - 1) < 0)
 		model->hostname[0] = '\0';

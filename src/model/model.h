@@ -50,6 +50,8 @@ int model_new(const struct model_limits *limits, struct model **ret_model);
 void model_free(struct model *model);
 void model_set_identify(struct model *model, process_identify_fn *identify, void *userdata);
 void model_set_period(struct model *model, int64_t period_ns);
+/* Of what length the window of clock events is; CLOCK_WINDOW_DEFAULT_NS at first. */
+void model_set_clock_window(struct model *model, int64_t window_ns);
 /* The limits may change on reload; credited amounts remain. */
 void model_set_limits(struct model *model, const struct model_limits *limits);
 

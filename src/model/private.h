@@ -84,12 +84,6 @@ struct job_table {
 	uint32_t n, room;
 };
 
-/* A report, which another source may repeat within the window. */
-struct xid_report {
-	struct xid_event event; /* without its entity */
-	int64_t from_ns, to_ns; /* the error happened between these times */
-};
-
 /* A source's published state (without `id` and `fresh`), and data about its readings. */
 struct source_state {
 	struct source s;
@@ -104,6 +98,7 @@ struct model {
 	process_identify_fn *identify;
 	void *identify_data;
 	int64_t period_ns;
+	int64_t clock_window_ns;
 	char hostname[65];
 	char node_name[NODE_NAME_MAX]; /* "": as the host is called */
 	uint32_t tags_n;

@@ -13,6 +13,7 @@ static void publish_header(struct model *model, struct snapshot *s)
 	s->boot_ns = clock_boot_ns();
 	s->real_ns = clock_real_ns();
 	s->period_ns = model->period_ns;
+	s->clock_window_ns = model->clock_window_ns;
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
 	snprintf(s->node_name, sizeof(s->node_name), "%s",
 		 model->node_name[0] ? model->node_name : model->hostname);
@@ -69,6 +70,7 @@ static void publish_entities(struct model *model, struct snapshot *s)
 			e->mixed = (uint16_t)++s->slot_sources_n;
 		}
 		e->processes_live = 0;
+		clock_window_counts(device->clock_window, s->boot_ns, e->clock_events);
 	}
 }
 

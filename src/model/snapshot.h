@@ -12,12 +12,14 @@
 
 #include "base/process_id.h"
 #include "model/allocated.h"
+#include "model/clock_events.h"
 #include "model/job.h"
 #include "model/node_tag.h"
 #include "model/owner.h"
 #include "model/scraped.h"
 #include "model/source.h"
 #include "model/trace.h"
+#include "model/xid_event.h"
 
 /* A GPU or MIG instance. The array is ordered by (GPU index, GPU before its instances, gi, ci). */
 struct entity {
@@ -33,6 +35,7 @@ struct entity {
 	uint64_t samples; /* ticks that delivered a utilisation, for atop */
 	double percent_sum[2]; /* sum over those ticks of the tick's mean percent: GPU, memory */
 	double memory_kib_sum; /* sum over those ticks of memory in use, KiB */
+	uint32_t clock_events[CLOCK_EVENTS]; /* readings that found each, in the snapshot's clock_window_ns */
 	uint32_t processes_live; /* UINT32_MAX: not contained in another agent's document */
 	/* sums over all processes that ever ran here, including exited ones (INCREMENT rows) */
 	double process_total[PROCESS_METRICS];
@@ -113,30 +116,6 @@ struct traced_place {
 	bool listed; /* one of the snapshot's processes has it as `traced` */
 };
 
-/* An XID code on one GPU since boot. */
-enum { XID_TEXT_MAX = 160 };
-
-/* One XID report, or one that several sources gave. */
-struct xid_event {
-	uint64_t number; /* from 1, in the order in which they came */
-	char pci_bus_id[32];
-	uint16_t entity; /* READING_NONE if that GPU is unknown */
-	uint32_t code;
-	uint32_t gi, ci; /* MIG instances; UINT32_MAX: none, or not said */
-	unsigned sources; /* bits 1 << enum source_id of those that gave it */
-	int64_t real_ns; /* the kernel log's time, else the end of the driver's reading */
-	/* the kernel log's, behind the code; valid UTF-8; "" if it has not been seen */
-	char text[XID_TEXT_MAX];
-};
-
-struct xid {
-	char pci_bus_id[32];
-	uint16_t entity; /* READING_NONE if that GPU is unknown */
-	uint32_t code;
-	uint64_t count;
-	int64_t last_real_ns;
-};
-
 /*
  * Workloads have 16-bit indexes, and each device has one more for increments that fit no other workload.
  */
@@ -162,6 +141,7 @@ struct snapshot {
 	struct node_tag tags[NODE_TAGS_MAX]; /* that were given to the node */
 	char agent_version[32]; /* of the agent whose document was decoded; empty: this program */
 	int64_t period_ns;
+	int64_t clock_window_ns; /* of the entities' clock_events */
 	uint32_t gpus_unidentified; /* as in struct reading; lost GPUs may be among them */
 	uint32_t topology_n; /* by `index` of the GPUs, as in struct reading */
 	uint8_t topology[READING_TOPOLOGY_MAX][READING_TOPOLOGY_MAX];

@@ -22,6 +22,11 @@ void model_set_period(struct model *model, int64_t period_ns)
 	model->period_ns = period_ns;
 }
 
+void model_set_clock_window(struct model *model, int64_t window_ns)
+{
+	model->clock_window_ns = window_ns;
+}
+
 void model_set_source_period(struct model *model, enum source_id source, int64_t period_ns)
 {
 	model->sources[source].period_ns = period_ns;

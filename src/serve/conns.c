@@ -145,7 +145,7 @@ void conns_evict_one(struct conns *conns)
 	pthread_mutex_unlock(&conns->lock);
 }
 
-bool conns_add(struct conns *conns, int fd, bool local)
+bool conns_add(struct conns *conns, int fd, enum conn_origin origin)
 {
 	struct conn *slot = NULL;
 
@@ -156,7 +156,7 @@ bool conns_add(struct conns *conns, int fd, bool local)
 	}
 	if (slot) {
 		*slot = (struct conn){
-			.fd = fd, .state = CONN_HANDED, .local = local, .since_ns = clock_mono_ns()
+			.fd = fd, .state = CONN_HANDED, .origin = origin, .since_ns = clock_mono_ns()
 		};
 		conns->accepted++;
 	}

@@ -33,10 +33,13 @@ enum { CONNS_LEAVING = 32 };
 
 enum conn_state { CONN_FREE, CONN_HANDED, CONN_TAKEN, CONN_FRESH, CONN_REQUEST, CONN_REPLY, CONN_IDLE };
 
+/* Over which kind of listening socket it came. */
+enum conn_origin { CONN_TCP, CONN_LOCAL, CONN_RENAMED };
+
 struct conn {
 	int fd;
 	enum conn_state state;
-	bool local;
+	enum conn_origin origin;
 	bool leaving; /* was shut down by us */
 	int64_t since_ns; /* in this state; monotonic */
 	const void *page; /* cached page being sent, for conns_drop_page() */
@@ -66,7 +69,7 @@ void conns_evict_one(struct conns *conns);
  * Adds an accepted socket, for the HTTP thread to take, and owns its descriptor. False if the table is full:
  * the caller still owns it.
  */
-bool conns_add(struct conns *conns, int fd, bool local);
+bool conns_add(struct conns *conns, int fd, enum conn_origin origin);
 
 /* Returns the oldest HANDED connection, for the HTTP thread to give it to libmicrohttpd. NULL: none. */
 struct conn *conns_take(struct conns *conns);

@@ -155,19 +155,30 @@ static void exhausted(void *userdata)
 	conns_evict_one(&http->conns);
 }
 
-static void accepted(int fd, bool local, void *userdata)
+static void hand(struct http *http, int fd, enum conn_origin origin)
 {
-	struct http *http = userdata;
-
-	if (conns_add(&http->conns, fd, local))
+	if (conns_add(&http->conns, fd, origin))
 		eventfd_write(http->wake_fd, 1);
 	else
 		close(fd);
 }
 
+static void accepted(int fd, bool local, void *userdata)
+{
+	hand(userdata, fd, local ? CONN_LOCAL : CONN_TCP);
+}
+
+static void accepted_renamed(int fd, _unused_ bool local, void *userdata)
+{
+	hand(userdata, fd, CONN_RENAMED);
+}
+
 static const struct listener_ops listener_ops = { .room = room,
 						  .accepted = accepted,
 						  .exhausted = exhausted };
+static const struct listener_ops renamed_ops = { .room = room,
+						 .accepted = accepted_renamed,
+						 .exhausted = exhausted };
 
 static void take_handed(struct http *http)
 {
@@ -326,7 +337,7 @@ void http_free(struct http *http)
 	free(http);
 }
 
-static int listen_on(struct http *http, int fd, const char *path)
+static int listen_on(struct http *http, int fd, const char *path, const struct listener_ops *ops)
 {
 	struct listener *listener;
 	int r;
@@ -335,7 +346,7 @@ static int listen_on(struct http *http, int fd, const char *path)
 		close(fd);
 		return -ENOSPC;
 	}
-	r = listener_new(http->event, fd, path, &listener_ops, http, &listener);
+	r = listener_new(http->event, fd, path, ops, http, &listener);
 	if (r == 0)
 		http->listeners[http->n_listeners++] = listener;
 	return r;
@@ -343,7 +354,12 @@ static int listen_on(struct http *http, int fd, const char *path)
 
 int http_listen_fd(struct http *http, int fd)
 {
-	return listen_on(http, fd, NULL);
+	return listen_on(http, fd, NULL, &listener_ops);
+}
+
+int http_listen_renamed_fd(struct http *http, int fd)
+{
+	return listen_on(http, fd, NULL, &renamed_ops);
 }
 
 int http_listen_unix(struct http *http, const char *path, unsigned mode)
@@ -353,7 +369,7 @@ int http_listen_unix(struct http *http, const char *path, unsigned mode)
 	r = listen_unix(path, mode, &fd);
 	if (r < 0)
 		return r;
-	return listen_on(http, fd, path[0] == '@' ? NULL : path);
+	return listen_on(http, fd, path[0] == '@' ? NULL : path, &listener_ops);
 }
 
 void http_unlisten_tcp(struct http *http)

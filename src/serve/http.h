@@ -55,10 +55,16 @@ struct http_route {
 	int (*handle)(const struct http_request *request, struct http_reply *reply, void *userdata);
 };
 
+/* Another name of a route, where listeners have other names (http_listen_renamed_fd). */
+struct http_rename {
+	const char *path, *route;
+};
+
 enum { HTTP_VARIANTS = 4 };
 
 struct http_config {
 	const struct http_route *routes; /* ends with path NULL */
+	const struct http_rename *renames; /* ends with path NULL; NULL: none */
 	void *userdata;
 	/* Changes whenever cached pages are outdated (sequence number of the newest snapshot). Any thread. */
 	uint64_t (*generation)(void *userdata);
@@ -79,6 +85,8 @@ int http_new(sd_event *event, const struct http_config *config, struct http **re
 void http_free(struct http *http);
 /* Serves the connections to a listening TCP socket, and takes ownership, also on failure. */
 int http_listen_fd(struct http *http, int fd);
+/* The same; its clients find pages by the names of http_config.renames first. */
+int http_listen_renamed_fd(struct http *http, int fd);
 /*
  * Listens on a UNIX stream socket with this mode; a stale socket file is replaced, a live one is -EADDRINUSE.
  */

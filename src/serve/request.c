@@ -28,6 +28,11 @@ static const struct {
 	  "localhost, or add the name to http.hosts\n" },
 };
 
+static bool is_local(const struct conn *conn)
+{
+	return conn->origin == CONN_LOCAL;
+}
+
 static enum MHD_Result queue(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 			     const struct page *page)
 {
@@ -170,6 +175,22 @@ static const char *target_path(const char *url)
 	return slash ? slash : "/";
 }
 
+/* The route of a path: on a renamed listener, of the page that has the path as its name there. */
+static const struct http_route *find_route(const struct http *http, const struct conn *conn, const char *path)
+{
+	const struct http_rename *rename = conn->origin == CONN_RENAMED ? http->config.renames : NULL;
+	const struct http_route *route = http->config.routes;
+
+	for (; rename && rename->path; rename++)
+		if (STRV_EQ(rename->path, path)) {
+			path = rename->route;
+			break;
+		}
+	while (route->path && !STRV_EQ(route->path, path))
+		route++;
+	return route->path ? route : NULL;
+}
+
 static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connection, struct conn *conn,
 				const char *url, const char *method)
 {
@@ -177,17 +198,15 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 		.method = method_bit(method),
 		.path = target_path(url),
 		.accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT),
-		.local = conn->local,
+		.local = is_local(conn),
 		.argument = argument,
 		.priv = connection,
 	};
-	const struct http_route *route = http->config.routes;
+	const struct http_route *route = find_route(http, conn, request.path);
 
-	while (route->path && !STRV_EQ(route->path, request.path))
-		route++;
-	if (!route->path)
+	if (!route)
 		return refuse(http, connection, conn, MHD_HTTP_NOT_FOUND, NULL);
-	if (route->local_only && !conn->local)
+	if (route->local_only && !is_local(conn))
 		return refuse(http, connection, conn, MHD_HTTP_FORBIDDEN, NULL);
 	if (!(route->methods & request.method))
 		return refuse(http, connection, conn, MHD_HTTP_METHOD_NOT_ALLOWED, allowed(route->methods));
@@ -226,7 +245,7 @@ static unsigned refused_by_headers(const struct http *http, struct MHD_Connectio
 	if (length && length[strspn(length, "0")])
 		return MHD_HTTP_CONTENT_TOO_LARGE;
 	host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	if (host && !conn->local && !host_is_allowed(host, http->config.hosts, conn->fd))
+	if (host && !is_local(conn) && !host_is_allowed(host, http->config.hosts, conn->fd))
 		return MHD_HTTP_MISDIRECTED_REQUEST;
 	return 0;
 }

@@ -17,47 +17,20 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "model/xid.h"
-#include "view/dcgm_owners.h"
+#include "view/dcgm_page.h"
 #include "view/names.h"
 #include "view/number.h"
-#include "view/page.h"
 #include "view/shown.h"
-#include "view/tags.h"
-
-enum { DCGM_LABELS = 9 };
-
-/* A GPU or MIG instance: its labels, and the data for the end of the page. */
-struct dcgm_entity {
-	struct label labels[DCGM_LABELS];
-	struct label_set set;
-	char index[12], gi[12], device[24]; /* label values */
-	double nvlink[2]; /* rates: out, in */
-	bool has_nvlink[2];
-	const struct xid *xid; /* the newest */
-	bool estimated[GPU_METRICS];
-};
-
-struct dcgm_page {
-	const struct snapshot *s;
-	enum dcgm_names names;
-	struct page page;
-	struct dcgm_entity *entities;
-	struct dcgm_owners owners;
-	const struct metric *row; /* row of the family being written */
-	struct strbuf state, reason; /* of the driver, if it gives no data */
-	bool simulated;
-};
 
 static const struct {
-	const char *hostname, *driver, *xid;
+	const char *hostname;
+	struct dcgm_label_field driver; /* the only such label where no file names others */
 } label_names[DCGM_NAMES] = {
-	[DCGM_NAMES_OLD] = { "Hostname", "DCGM_FI_DRIVER_VERSION", DCGM_XID_OLD },
-	[DCGM_NAMES_49] = { "hostname", "DCGM_FI_SYSTEM_DRIVER_VERSION", DCGM_XID_49 },
+	[DCGM_NAMES_OLD] = { "Hostname", { "DCGM_FI_DRIVER_VERSION", DCGM_TEXT_DRIVER } },
+	[DCGM_NAMES_49] = { "hostname", { "DCGM_FI_SYSTEM_DRIVER_VERSION", DCGM_TEXT_DRIVER } },
 };
 
-/* The unit, for HELP: ours, and DCGM's where the row has a scale. */
-static const char *const unit_words[UNIT_MAX][2] = {
+const char *const dcgm_unit_words[UNIT_MAX][2] = {
 	[UNIT_NONE] = { "", "" },
 	[UNIT_RATIO] = { " As a ratio.", " In percent." },
 	[UNIT_BYTES] = { " In bytes.", " In MiB." },
@@ -96,6 +69,55 @@ static bool is_dcgm_entity(const struct snapshot *s, uint32_t i)
 	return true;
 }
 
+static const char *label_text(const struct snapshot *s, const struct reading_entity *gpu, enum dcgm_text text)
+{
+	switch (text) {
+	case DCGM_TEXT_DRIVER:
+		return snapshot_driver(s)->driver_version;
+	case DCGM_TEXT_NVML:
+		return snapshot_driver(s)->library_version;
+	case DCGM_TEXT_NAME:
+		return gpu->name;
+	case DCGM_TEXT_UUID:
+		return gpu->uuid;
+	case DCGM_TEXT_SERIAL:
+		return gpu->serial;
+	case DCGM_TEXT_VBIOS:
+		return gpu->vbios;
+	case DCGM_TEXT_PCI_BUS_ID:
+		return gpu->pci_bus_id;
+	case DCGM_TEXTS:
+		break;
+	}
+	return "";
+}
+
+static const char *model_name(const struct dcgm_page *d, struct dcgm_entity *to, const char *name)
+{
+	if (!d->style.model_dashes)
+		return name;
+	snprintf(to->model, sizeof(to->model), "%s", name);
+	for (char *c = to->model; (c = strchr(c, ' '));)
+		*c = '-';
+	return to->model;
+}
+
+/* Labels that are fields: those of the file, else the driver's version. */
+static uint32_t add_label_fields(const struct dcgm_page *d, const struct reading_entity *gpu,
+				 struct label *labels)
+{
+	const struct dcgm_label_field *fields = &label_names[d->style.names].driver;
+	uint32_t n = 1;
+
+	if (d->style.fields) {
+		fields = d->style.fields->labels;
+		n = d->style.fields->labels_n;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		labels[i] = (struct label){ fields[i].name, label_text(d->s, gpu, fields[i].text) };
+	return n;
+}
+
 static void make_labels(struct dcgm_page *d, uint32_t i)
 {
 	const struct entity *e = &d->s->entities[i];
@@ -110,25 +132,26 @@ static void make_labels(struct dcgm_page *d, uint32_t i)
 	to->labels[n++] = (struct label){ "UUID", gpu->uuid };
 	to->labels[n++] = (struct label){ "pci_bus_id", gpu->pci_bus_id };
 	to->labels[n++] = (struct label){ "device", to->device };
-	to->labels[n++] = (struct label){ "modelName", gpu->name };
+	to->labels[n++] = (struct label){ "modelName", model_name(d, to, gpu->name) };
 	if (entity_is_mig(e)) {
 		to->labels[n++] = (struct label){ "GPU_I_PROFILE", gpu_instance_profile(e->id.mig_profile) };
 		to->labels[n++] = (struct label){ "GPU_I_ID", to->gi };
 	}
-	to->labels[n++] = (struct label){ label_names[d->names].hostname, d->s->hostname };
-	to->labels[n].name = label_names[d->names].driver;
-	to->labels[n++].value = snapshot_driver(d->s)->driver_version;
+	if (!d->style.no_hostname)
+		to->labels[n++] = (struct label){ label_names[d->style.names].hostname,
+						  d->s->node_name[0] ? d->s->node_name : d->s->hostname };
+	n += add_label_fields(d, gpu, to->labels + n);
 	to->set = (struct label_set){ .id = i + 1, .n = n, .labels = to->labels };
 }
 
-static bool entity_current(const struct entity *e)
+bool dcgm_entity_current(const struct entity *e)
 {
 	return e->present && !e->stale;
 }
 
 static bool row_present(const struct entity *e, const struct metric *m)
 {
-	return entity_current(e) && entity_shows(e, m) && presence_is(e->id.p[m->slot]);
+	return dcgm_entity_current(e) && entity_shows(e, m) && presence_is(e->id.p[m->slot]);
 }
 
 /* Does an instance of the GPU at index @i have this number? */
@@ -153,7 +176,7 @@ static bool printed(const struct snapshot *s, uint32_t i, const struct metric *m
  * DCGM truncates to an integer. Our base units result from multiplications (57 percent is 0.57), so a value
  * within a millionth of an integer is written as that integer.
  */
-static void add_value(struct strbuf *out, double value, bool integer)
+void dcgm_add_value(struct strbuf *out, double value, bool integer)
 {
 	if (integer)
 		number_add(out, trunc(value + copysign(1e-6, value)));
@@ -163,8 +186,8 @@ static void add_value(struct strbuf *out, double value, bool integer)
 }
 
 /* OpenMetrics requires counters to end in _total; DCGM's names take precedence, so the type is "unknown". */
-static void begin_family(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
-			 bool counter)
+void dcgm_begin_family(struct dcgm_page *d, const char *name, const char *help, const char *help_more,
+		       bool counter)
 {
 	enum family_type type = FAMILY_GAUGE;
 
@@ -175,27 +198,39 @@ static void begin_family(struct dcgm_page *d, const char *name, const char *help
 			    .prefix = "", .name = name, .help = help, .help_more = help_more, .type = type });
 }
 
-static const struct dcgm_name *name_of(const struct dcgm_page *d, const struct metric *m)
+/* What the file says of a metric; NULL: there is no file. */
+static const struct dcgm_field *field_of(const struct dcgm_page *d, const struct metric *m)
 {
-	return d->names == DCGM_NAMES_49 ? &m->dcgm49 : &m->dcgm;
+	return d->style.fields ? &d->style.fields->rows[m - gpu_metrics] : NULL;
+}
+
+const struct dcgm_name *dcgm_name_of(const struct dcgm_page *d, const struct metric *m)
+{
+	const struct dcgm_field *field = field_of(d, m);
+
+	if (field && (!field->name.name || d->style.names == DCGM_NAMES_OLD))
+		return &field->name;
+	return d->style.names == DCGM_NAMES_49 ? &m->dcgm49 : &m->dcgm;
 }
 
 static void begin_row(struct dcgm_page *d, const struct metric *m)
 {
-	const struct dcgm_name *name = name_of(d, m);
+	const struct dcgm_name *name = dcgm_name_of(d, m);
+	const struct dcgm_field *field = field_of(d, m);
 
 	d->row = m;
-	begin_family(d, name->name, m->help, unit_words[m->unit][name->scale != 1],
-		     strcmp(name->type, "counter") == 0);
+	dcgm_begin_family(d, name->name, field ? field->help : m->help,
+			  field ? NULL : dcgm_unit_words[m->unit][name->scale != 1],
+			  strcmp(name->type, "counter") == 0);
 }
 
 static void add_one(struct dcgm_page *d, uint32_t entity, const struct label_set *owner, double value)
 {
-	const struct dcgm_name *name = name_of(d, d->row);
+	const struct dcgm_name *name = dcgm_name_of(d, d->row);
 	const struct label_set *sets[] = { &d->entities[entity].set, owner };
 
 	page_labels(&d->page, sets, owner ? 2 : 1);
-	add_value(d->page.out, value * name->scale, name->integer);
+	dcgm_add_value(d->page.out, value * name->scale, name->integer);
 }
 
 /* Of a device that several share: theirs, and what is nobody's. */
@@ -223,7 +258,7 @@ static bool dcgm_family(void *userdata, const struct family *family)
 	for (unsigned i = 0; i < family->rows_n; i++) {
 		const struct metric *m = &family->rows[i];
 
-		if (name_of(d, m)->name || m == &gpu_metrics[GPU_NVLINK_TX_RATE] ||
+		if (dcgm_name_of(d, m)->name || m == &gpu_metrics[GPU_NVLINK_TX_RATE] ||
 		    m == &gpu_metrics[GPU_NVLINK_RX_RATE])
 			return true;
 	}
@@ -235,12 +270,12 @@ static bool dcgm_family(void *userdata, const struct family *family)
 static void take_row(struct dcgm_page *d, const struct series *series)
 {
 	const struct metric *m = series->row;
-	const struct dcgm_name *name = name_of(d, m);
+	const struct dcgm_name *name = dcgm_name_of(d, m);
 	struct dcgm_entity *to = &d->entities[series->entity];
 	bool rx = m == &gpu_metrics[GPU_NVLINK_RX_RATE];
 
 	if ((rx || m == &gpu_metrics[GPU_NVLINK_TX_RATE]) &&
-	    entity_current(&d->s->entities[series->entity])) {
+	    dcgm_entity_current(&d->s->entities[series->entity])) {
 		to->nvlink[rx] = series->value;
 		to->has_nvlink[rx] = true;
 	}
@@ -280,98 +315,10 @@ static void dcgm_series(void *userdata, const struct series *series)
 	}
 }
 
-/* ---- the end of the page ---- */
-
-static void add_sample(struct dcgm_page *d, const struct label_set *entity, const struct label_set *owner,
-		       const struct label *labels, uint32_t n, double value)
-{
-	const struct label_set more = { .n = n, .labels = labels };
-
-	page_series(&d->page, &(struct series){ .sets = { entity, owner, &more }, .value = value });
-}
-
-/*
- * Sum of both directions. Up to 4.8 in DCGM's MB per second (1000 KiB), with type counter although it is a
- * rate, since dashboards expect that.
- */
-static void add_nvlink(struct dcgm_page *d)
-{
-	bool old = d->names == DCGM_NAMES_OLD;
-
-	begin_family(d,
-		     old ? "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL" :
-			   "DCGM_FI_DEV_NVLINK_THROUGHPUT_BYTES_PER_SECOND",
-		     "NVLink throughput of all links, both directions.",
-		     unit_words[UNIT_BYTES_PER_SECOND][old], old);
-	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		const struct dcgm_entity *e = &d->entities[i];
-
-		if (!e->has_nvlink[0] || !e->has_nvlink[1])
-			continue;
-		page_labels(&d->page, (const struct label_set *[]){ &e->set, dcgm_sole_owner(&d->owners, i) },
-			    2);
-		add_value(d->page.out, (e->nvlink[0] + e->nvlink[1]) * (old ? 1.0 / 1024000 : 1), true);
-	}
-}
-
-/* The last XID remains shown, as in the exporter; a GPU without any has 0. */
-static void add_xids(struct dcgm_page *d)
-{
-	begin_family(d, label_names[d->names].xid,
-		     "Code of the last XID reported for the GPU, 0 when there was none.", NULL, false);
-	for (uint32_t i = 0; i < d->s->entities_n; i++) {
-		const struct entity *e = &d->s->entities[i];
-		const struct xid *xid = d->entities[i].xid;
-		char code[12];
-
-		if (entity_is_mig(e) || (!xid && !entity_current(e)))
-			continue;
-		snprintf(code, sizeof(code), "%u", xid ? xid->code : 0);
-		add_sample(d, &d->entities[i].set, dcgm_sole_owner(&d->owners, i),
-			   (const struct label[]){
-				   { "err_code", code },
-				   { "err_msg", xid ? xid_describe(xid->code)->name : "No Error" } },
-			   2, xid ? xid->code : 0);
-	}
-}
-
-static void begin_ours(struct dcgm_page *d, const char *name, const char *help, enum family_type type)
-{
-	page_family(&d->page,
-		    &(struct family){ .prefix = "gpusonde_", .name = name, .help = help, .type = type });
-}
-
-/* Adds our own metrics for facts that DCGM's format cannot express: simulated data and estimates. */
-static void add_caveats(struct dcgm_page *d)
-{
-	begin_ours(d, "node_info", "What drives the GPUs of this node.", FAMILY_INFO);
-	if (d->simulated)
-		add_sample(d, NULL, NULL, &(struct label){ "simulated", "true" }, 1, 1);
-	begin_ours(d, "node_tag_info", NODE_TAG_HELP, FAMILY_INFO);
-	for (uint32_t i = 0; i < d->s->tags_n; i++)
-		add_sample(d, NULL, NULL,
-			   (const struct label[]){ { "key", d->s->tags[i].key },
-						   { "value", d->s->tags[i].value } },
-			   2, 1);
-	begin_ours(d, "driver_state", DRIVER_STATE_HELP, FAMILY_GAUGE);
-	if (d->reason.len > 0)
-		add_sample(d, NULL, NULL,
-			   (const struct label[]){ { "state", d->state.data }, { "reason", d->reason.data } },
-			   2, 1);
-	begin_ours(d, "gpu_estimated", "1 for a metric of this page that is an estimate, not a measurement.",
-		   FAMILY_GAUGE);
-	for (uint32_t i = 0; i < d->s->entities_n; i++)
-		for (unsigned row = 0; row < GPU_METRICS; row++)
-			if (d->entities[i].estimated[row])
-				add_sample(d, &d->entities[i].set, NULL,
-					   &(struct label){ "metric", name_of(d, &gpu_metrics[row])->name },
-					   1, 1);
-}
-
-int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
+int view_dcgm(const struct snapshot *snapshot, const struct dcgm_style *style, enum exposition format,
 	      struct strbuf *out)
 {
-	struct dcgm_page d = { .s = snapshot, .names = names };
+	struct dcgm_page d = { .s = snapshot, .style = *style };
 	const struct walk_sink sink = { dcgm_family, dcgm_series, &d };
 	int r = 0;
 
@@ -390,9 +337,7 @@ int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum expos
 		make_labels(&d, i);
 	r = walk_snapshot(snapshot, WALK_GPUS | WALK_XIDS | WALK_NODE, &sink);
 	if (r >= 0) {
-		add_nvlink(&d);
-		add_xids(&d);
-		add_caveats(&d);
+		dcgm_add_extras(&d);
 		r = page_end(&d.page);
 	}
 	if (r >= 0 && (d.state.failed || d.reason.failed))

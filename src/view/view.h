@@ -13,6 +13,7 @@
 
 #include "base/strbuf.h"
 #include "model/snapshot.h"
+#include "view/dcgm_fields.h"
 #include "view/groups.h"
 
 enum exposition { EXPOSITION_PROMETHEUS, EXPOSITION_OPENMETRICS, EXPOSITIONS };
@@ -22,9 +23,8 @@ const char *exposition_content_type(enum exposition format);
 
 int view_prometheus(const struct snapshot *snapshot, enum exposition format, struct strbuf *out);
 
-/* The DCGM exporter's page, with names and units up to release 4.8, or from 4.9 on. */
-enum dcgm_names { DCGM_NAMES_OLD, DCGM_NAMES_49, DCGM_NAMES };
-int view_dcgm(const struct snapshot *snapshot, enum dcgm_names names, enum exposition format,
+/* The DCGM exporter's page. */
+int view_dcgm(const struct snapshot *snapshot, const struct dcgm_style *style, enum exposition format,
 	      struct strbuf *out);
 
 enum json_sections {

@@ -40,6 +40,7 @@ enum web_order {
 	WEB_LIFELINE, /* a pipe whose end is that of the agent; may be left out */
 	WEB_START, /* begins to serve; struct web_setup; no descriptor */
 	WEB_LISTEN_HTTP, /* a listening socket */
+	WEB_LISTEN_EXPORTER, /* the same, with the DCGM exporter's names of pages */
 	WEB_LISTEN_ATOP,
 	/* Stops listening. The descriptor is closed by the process when it has done so. */
 	WEB_UNLISTEN_HTTP,

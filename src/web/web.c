@@ -106,6 +106,12 @@ static const struct http_route routes[] = {
 	{ 0 },
 };
 
+static const struct http_rename renames[] = {
+#define RENAME(path_, route_) { path_, route_ },
+#include "web/routes.def"
+	{ 0 },
+};
+
 /* ---- atop ---- */
 
 static int atop_types(unsigned version, struct strbuf *out, void *userdata)
@@ -195,6 +201,7 @@ static int start_serving(struct web *web, size_t n)
 	const struct web_setup *setup = (const struct web_setup *)web->message;
 	const struct http_config config = {
 		.routes = routes,
+		.renames = renames,
 		.userdata = web,
 		.generation = generation,
 		.round = on_round,
@@ -244,6 +251,8 @@ static int obey(struct web *web, size_t n, int *fd)
 		return start_serving(web, n);
 	case WEB_LISTEN_HTTP:
 		return http_listen_fd(web->http, TAKE_FD(*fd));
+	case WEB_LISTEN_EXPORTER:
+		return http_listen_renamed_fd(web->http, TAKE_FD(*fd));
 	case WEB_LISTEN_ATOP:
 		return atop_server_listen_fd(web->atop, TAKE_FD(*fd));
 	case WEB_UNLISTEN_HTTP:

@@ -20,7 +20,7 @@ static void check_pods(struct pods *pods)
 {
 	const struct owner *list = pods->owners.list;
 
-	table_digest(&pods->owners);
+	row_list_digest(&pods->owners);
 	for (uint32_t i = 0; i < pods->owners.n; i++)
 		if (!list[i].id[0] || !ENDS(list[i].id) || !ENDS(list[i].namespace) || !ENDS(list[i].pod) ||
 		    !ENDS(list[i].container) || !ENDS(list[i].owner_kind) || !ENDS(list[i].owner_name))
@@ -31,7 +31,7 @@ static void check_resources(struct pod_resources *resources)
 {
 	const struct allocation *list = resources->rows.list;
 
-	table_digest(&resources->rows);
+	row_list_digest(&resources->rows);
 	for (uint32_t i = 0; i < resources->rows.n; i++)
 		if (!ENDS(list[i].pod) || !ENDS(list[i].container) || !ENDS(list[i].resource) ||
 		    !ENDS(list[i].device.uuid) || list[i].device.kind == DEVICE_NOT || !list[i].pod[0])

@@ -26,7 +26,7 @@ static void show(const struct snapshot *s)
 		abort();
 	strbuf_reset(&out);
 	if (view_prometheus(s, EXPOSITION_OPENMETRICS, &out) < 0 ||
-	    view_dcgm(s, DCGM_NAMES_49, EXPOSITION_PROMETHEUS, &out) < 0)
+	    view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_49 }, EXPOSITION_PROMETHEUS, &out) < 0)
 		abort();
 	strbuf_done(&out);
 }

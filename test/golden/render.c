@@ -26,22 +26,22 @@ static int openmetrics(const struct snapshot *s, struct strbuf *out)
 
 static int dcgm(const struct snapshot *s, struct strbuf *out)
 {
-	return view_dcgm(s, DCGM_NAMES_OLD, EXPOSITION_PROMETHEUS, out);
+	return view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_OLD }, EXPOSITION_PROMETHEUS, out);
 }
 
 static int dcgm49(const struct snapshot *s, struct strbuf *out)
 {
-	return view_dcgm(s, DCGM_NAMES_49, EXPOSITION_PROMETHEUS, out);
+	return view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_49 }, EXPOSITION_PROMETHEUS, out);
 }
 
 static int dcgm_openmetrics(const struct snapshot *s, struct strbuf *out)
 {
-	return view_dcgm(s, DCGM_NAMES_OLD, EXPOSITION_OPENMETRICS, out);
+	return view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_OLD }, EXPOSITION_OPENMETRICS, out);
 }
 
 static int dcgm49_openmetrics(const struct snapshot *s, struct strbuf *out)
 {
-	return view_dcgm(s, DCGM_NAMES_49, EXPOSITION_OPENMETRICS, out);
+	return view_dcgm(s, &(struct dcgm_style){ .names = DCGM_NAMES_49 }, EXPOSITION_OPENMETRICS, out);
 }
 
 static int json(const struct snapshot *s, struct strbuf *out)

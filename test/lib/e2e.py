@@ -163,7 +163,7 @@ class Agent:
 
     def __enter__(self):
         addresses = (["--atop-listen", self.atop_listen] if self.atop_listen else []) + ["--atop-socket", self.atop_name, "--state-dir", f"{self.tmp}/state"]
-        if self.command_name == "agent":
+        if self.command_name in ("agent", "dcgm-exporter"):
             addresses += ["--socket", self.socket] + (["--listen", self.listen] if self.listen else [])
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen([*self.program, self.command_name, *addresses, *self.flags], env=self.env,

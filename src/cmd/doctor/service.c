@@ -154,6 +154,7 @@ static void check_exposure(const struct doctor *d, struct finding *f)
 		const char *place;
 	} listeners[] = { { OPT_http_listen, "http" },
 			  { OPT_http_container_listen, "http_container" },
+			  { OPT_exporter_listen, "exporter" },
 			  { OPT_atop_listen, "atop" } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(listeners); i++) {

@@ -53,6 +53,16 @@ static void next_is(const char *how)
 	assert_int_equal(fclose(file), 0);
 }
 
+static int listen_at(struct web *web, const char *address, const char *second)
+{
+	const char *const addresses[WEB_ADDRESSES] = {
+		[WEB_ADDRESS_HTTP] = address,
+		[WEB_ADDRESS_CONTAINER] = second,
+	};
+
+	return web_listen(web, addresses);
+}
+
 static void start_with(const char *how)
 {
 	static char program[4096];
@@ -128,7 +138,7 @@ static void is_replaced_and_serves_again(const char *how)
 	pid_t first;
 
 	start_with(how);
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	first = web_pid(t.web);
 	next_is("behaves");
 	WAIT_FOR(replaced() >= 1);
@@ -138,7 +148,7 @@ static void is_replaced_and_serves_again(const char *how)
 static void starts_nothing_where_nothing_is_served(_unused_ void **state)
 {
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, NULL, NULL), 0);
+	assert_int_equal(listen_at(t.web, NULL, NULL), 0);
 	web_listen_atop(t.web, NULL, NULL);
 	assert_int_equal(web_pid(t.web), 0);
 	assert_int_equal(replaced(), 0);
@@ -150,7 +160,7 @@ static void leaves_one_that_behaves(_unused_ void **state)
 	pid_t first;
 
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	first = web_pid(t.web);
 	assert_true(first > 0);
 	until = clock_mono_ns() + 3 * WEB_HUNG_PINGS * PING_NS;
@@ -207,7 +217,7 @@ static void backs_off_from_one_that_dies_and_dies(_unused_ void **state)
 	int64_t until;
 
 	start_with("dies");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	until = clock_mono_ns() + 3 * NSEC_PER_SEC;
 	while (clock_mono_ns() < until)
 		sd_event_run(t.event, 50000);
@@ -220,11 +230,11 @@ static void frees_an_address_that_it_moves_from(_unused_ void **state)
 	char former[sizeof(t.address)], next[sizeof(t.address)];
 
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	memcpy(former, t.address, sizeof(former));
 	choose_address();
 	memcpy(next, t.address, sizeof(next));
-	assert_int_equal(web_listen(t.web, next, NULL), 0);
+	assert_int_equal(listen_at(t.web, next, NULL), 0);
 	assert_true(is_served());
 	memcpy(t.address, former, sizeof(former));
 	assert_false(is_served());
@@ -239,13 +249,13 @@ static void serves_two_addresses(_unused_ void **state)
 	memcpy(first, t.address, sizeof(first));
 	choose_address();
 	memcpy(second, t.address, sizeof(second));
-	assert_int_equal(web_listen(t.web, first, second), 0);
+	assert_int_equal(listen_at(t.web, first, second), 0);
 	assert_true(is_served());
 	memcpy(t.address, first, sizeof(first));
 	assert_true(is_served());
 
 	/* One of them goes. */
-	assert_int_equal(web_listen(t.web, NULL, second), 0);
+	assert_int_equal(listen_at(t.web, NULL, second), 0);
 	assert_false(is_served());
 	memcpy(t.address, second, sizeof(second));
 	assert_true(is_served());
@@ -256,16 +266,16 @@ static void serves_two_addresses(_unused_ void **state)
 static void replaces_one_that_keeps_its_address(_unused_ void **state)
 {
 	start_with("keeps addresses");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	next_is("behaves");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	WAIT_FOR(replaced() == 1 && is_served());
 }
 
 static void frees_addresses_at_the_end(_unused_ void **state)
 {
 	start_with("behaves");
-	assert_int_equal(web_listen(t.web, t.address, NULL), 0);
+	assert_int_equal(listen_at(t.web, t.address, NULL), 0);
 	assert_true(is_served());
 	web_free(t.web);
 	t.web = NULL;
@@ -279,7 +289,7 @@ static void says_that_the_program_is_missing(_unused_ void **state)
 	choose_address();
 	assert_true(sd_event_new(&t.event) >= 0);
 	assert_int_equal(web_new(t.event, &config, &t.web), 0);
-	assert_int_equal(web_listen(t.web, t.address, NULL), -ENOENT);
+	assert_int_equal(listen_at(t.web, t.address, NULL), -ENOENT);
 }
 
 #define CASE(name_) cmocka_unit_test_teardown(name_, stop)

@@ -214,7 +214,7 @@ static void test_started_and_lost(void **state)
 	c[0] = conns_take(&conns);
 	c[1] = conns_take(&conns);
 	assert_ptr_equal(conns_started(&conns, fds[1]), c[1]);
-	assert_true(c[1]->local && c[1]->state == CONN_FRESH);
+	assert_true(c[1]->origin && c[1]->state == CONN_FRESH);
 	/* Once only, and what is not taken yet has not begun. */
 	assert_null(conns_started(&conns, fds[1]));
 	assert_null(conns_started(&conns, fds[2]));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/macro.h"
 #include "fixture.h"
 #include "view/view.h"
@@ -30,7 +31,9 @@ static char *page(const struct snapshot *s, enum dcgm_names names, enum expositi
 	char *text;
 
 	strbuf_init(&out, 0);
-	assert_int_equal(view_dcgm(s, names, format, &out), 0);
+	const struct dcgm_style style = { .names = names, .xid_window_ns = 300 * NSEC_PER_SEC };
+
+	assert_int_equal(view_dcgm(s, &style, format, &out), 0);
 	text = strbuf_take(&out);
 	assert_non_null(text);
 	return text;
