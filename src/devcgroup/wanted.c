@@ -133,7 +133,38 @@ int wanted_named(const char *text, const struct drivers *drivers, const struct n
 
 /* ---- given ---- */
 
-/* One process for each mount namespace; of these whoever has another root has a /dev that we do not know. */
+/*
+ * What a runtime runs in the cgroup before it enters the container's file system, and for each "exec": it
+ * sees this machine's /dev still.
+ */
+static const char *const runtimes[] = { "runc", "crun", "youki", "lxc-start", "systemd", "systemd-executor" };
+
+static bool is_of_runtime(const struct devcgroup_host *host, uint32_t pid)
+{
+	char path[PATH_MAX], program[PATH_MAX];
+	const char *name;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%u/exe", host->proc, pid);
+	n = readlink(path, program, sizeof(program) - 1);
+	program[MAX(n, 0)] = 0;
+	name = strrchr(program, '/');
+	name = name ? name + 1 : program;
+	/* runc and crun run copies of themselves: "/memfd:runc_cloned:/proc/self/exe (deleted)". */
+	if (strncmp(program, "/memfd:", strlen("/memfd:")) == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(runtimes); i++) {
+		size_t length = strlen(runtimes[i]);
+
+		/* Not systemd-run, but "runc (deleted)". */
+		if (strncmp(name, runtimes[i], length) == 0 && name[length] != '-' &&
+		    !(name[length] >= 'a' && name[length] <= 'z'))
+			return true;
+	}
+	return false;
+}
+
+/* One process for each mount namespace. */
 static unsigned distinct_processes(const struct devcgroup_host *host, const struct place *place,
 				   uint32_t ret_pids[static LOOKED_AT_MAX])
 {
@@ -147,8 +178,8 @@ static unsigned distinct_processes(const struct devcgroup_host *host, const stru
 
 		snprintf(path, sizeof(path), "%s/%u/ns/mnt", host->proc, pids[i]);
 		length = readlink(path, link, sizeof(link) - 1);
-		if (length < 0)
-			continue; /* it has ended */
+		if (length < 0 || is_of_runtime(host, pids[i]))
+			continue; /* or it has ended */
 		link[length] = 0;
 		for (unsigned j = 0; j < n; j++)
 			is_new &= !STRV_EQ(seen[j], link);
@@ -160,26 +191,47 @@ static unsigned distinct_processes(const struct devcgroup_host *host, const stru
 	return n;
 }
 
+/* Of several processes what all were given, since one may have come from outside. */
+static void read_each(const struct devcgroup_host *host, const struct drivers *drivers, const uint32_t *pids,
+		      unsigned n, struct nodes *nodes)
+{
+	_cleanup_free_ struct nodes *ours = malloc(sizeof(*ours)), *one = malloc(sizeof(*one));
+
+	if (!ours || !one)
+		return;
+	*ours = *nodes;
+	for (unsigned i = 0; i < n; i++) {
+		*one = *ours;
+		nodes_add_process(host, drivers, pids[i], one);
+		if (i == 0)
+			*nodes = *one;
+		/* Only nodes of our /dev are given, which both have in the same order. */
+		for (unsigned j = 0; j < ours->n; j++)
+			nodes->list[j].given &= one->list[j].given;
+		nodes->there_known &= one->there_known;
+	}
+}
+
 static int read_processes(const struct devcgroup_host *host, const struct place *place,
 			  const struct drivers *drivers, struct nodes *nodes, struct devcgroup_why *why)
 {
 	uint32_t pids[LOOKED_AT_MAX] = { place->pid };
 	unsigned n = place->pid ? 1 : distinct_processes(host, place, pids);
 
-	for (unsigned i = 0; i < n; i++)
-		nodes_add_process(host, drivers, pids[i], nodes);
+	read_each(host, drivers, pids, n, nodes);
 	if (n == 0)
 		devcgroup_because(
 			why,
-			"no process is in cgroup %s itself, so which devices it was given cannot be known: "
-			"name a PID of a process below it, or devices (" OPTION " nvidia0, " OPTION " " ALL
-			")",
+			"no process of its own is in cgroup %s, so which devices it was given cannot be "
+			"known: name a PID of a process below it, or devices (" OPTION " nvidia0, " OPTION
+			" " ALL ")",
 			place->at[place->at[HIERARCHY_V2].fd >= 0 ? HIERARCHY_V2 : HIERARCHY_V1].path);
 	else if (!nodes->there_known)
 		devcgroup_because(
 			why,
-			"the /dev of PID %u cannot be read, so which devices it was given cannot be known: "
-			"run as root, or name devices (" OPTION " nvidia0, " OPTION " " ALL ")",
+			"the /dev of PID %u, or of others there, cannot be read, so which devices it was "
+			"given cannot be known: run as root, or name devices (" OPTION " nvidia0, " OPTION
+			" " ALL ")",
 			pids[0]);
 	return n > 0 && nodes->there_known ? 0 : -ENODATA;
 }

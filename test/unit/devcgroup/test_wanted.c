@@ -150,12 +150,86 @@ static void what_cannot_be_known_is_refused(_unused_ void **state)
 	assert_non_null(strstr(m.why->text, "cannot be read"));
 	m.place.pid = 0; /* a cgroup without a process */
 	assert_int_equal(ask(&m), -ENODATA);
-	assert_non_null(strstr(m.why->text, "no process is in cgroup"));
+	assert_non_null(strstr(m.why->text, "no process of its own is in cgroup"));
 	assert_non_null(strstr(m.why->text, "--devices"));
 	end(&m);
 }
 
-/* A process in a root of its own choice, whose /dev is a link: as we follow it, it leads to this machine's. */
+static void make_link(const struct machine *m, const char *name, const char *to)
+{
+	char path[128];
+
+	path_of(m, name, path);
+	unlink(path);
+	assert_int_equal(symlink(to, path), 0);
+}
+
+/* The cgroup's processes: 8, which sees all that this machine has, and 7, a container's. */
+static void name_cgroup(struct machine *m, const char *pids)
+{
+	static const char *const folders[] = { "cgroup", "proc/7/ns", "proc/8", "proc/8/ns", "proc/8/root" };
+	char path[128];
+	FILE *file;
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
+		make_folder(m, folders[i]);
+	make_link(m, "proc/7/ns/mnt", "mnt:[7]");
+	make_link(m, "proc/7/exe", "/bin/sleep");
+	make_link(m, "proc/8/ns/mnt", "mnt:[8]");
+	make_folder(m, "proc/8/root/dev");
+	for (unsigned i = 0; i < 2; i++) {
+		char from[128], to[128], name[32];
+
+		snprintf(name, sizeof(name), "dev/nvidia%u", i);
+		path_of(m, name, from);
+		snprintf(name, sizeof(name), "proc/8/root/dev/nvidia%u", i);
+		path_of(m, name, to);
+		assert_int_equal(link(from, to), 0);
+	}
+	path_of(m, "cgroup/cgroup.procs", path);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(pids, file);
+	fclose(file);
+	path_of(m, "cgroup", path);
+	m->place.pid = 0;
+	m->place.at[HIERARCHY_V2].fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void of_several_processes_what_all_see_counts(_unused_ void **state)
+{
+	static const char *const programs[] = { "/bin/sleep", "/usr/bin/runc",
+						"/memfd:runc_cloned:/proc/self/exe (deleted)" };
+	struct machine m;
+
+	begin(&m);
+	give(&m, "nvidia0");
+	name_cgroup(&m, "8\n7\n");
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		make_link(&m, "proc/8/exe", programs[i]);
+		assert_int_equal(ask(&m), 0);
+		assert_true(wanted_has(m.wanted, 195, 0));
+		assert_false(wanted_has(m.wanted, 195, 1));
+	}
+	end(&m);
+}
+
+static void what_a_runtime_sees_says_nothing(_unused_ void **state)
+{
+	struct machine m;
+
+	begin(&m);
+	name_cgroup(&m, "8\n");
+	make_link(&m, "proc/8/exe", "/usr/sbin/runc");
+	assert_int_equal(ask(&m), -ENODATA);
+	assert_non_null(strstr(m.why->text, "no process of its own"));
+	make_link(&m, "proc/8/exe", "/bin/sleep");
+	assert_int_equal(ask(&m), 0);
+	assert_true(wanted_has(m.wanted, 195, 1));
+	end(&m);
+}
+
+/* A process in a root of its own choice, whose /dev is a link: followed by us, it leads to this machine's. */
 static void a_link_to_our_nodes_gives_nothing(_unused_ void **state)
 {
 	char path[128];
@@ -219,6 +293,8 @@ int main(void)
 		cmocka_unit_test(nodes_that_it_made_itself_do_not_count),
 		cmocka_unit_test(with_such_nodes_alone_it_is_refused),
 		cmocka_unit_test(what_cannot_be_known_is_refused),
+		cmocka_unit_test(of_several_processes_what_all_see_counts),
+		cmocka_unit_test(what_a_runtime_sees_says_nothing),
 		cmocka_unit_test(a_link_to_our_nodes_gives_nothing),
 		cmocka_unit_test(devices_are_named_as_this_machine_names_them),
 		cmocka_unit_test(there_is_a_limit),
