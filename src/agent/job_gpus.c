@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/cursor.h"
+#include "base/log.h"
 #include "base/macro.h"
 #include "proc/ancestor.h"
 #include "proc/proc.h"
@@ -28,7 +29,10 @@ struct job_gpus {
 	struct given_job jobs[JOBS_MAX];
 	uint32_t n;
 	int64_t checked_ns;
-	struct allocation *rows; /* JOBS_MAX * GPUS_MAX, ALLOCATIONS_MAX at most */
+	struct allocation *rows; /* ALLOCATIONS_MAX */
+	uint32_t left_out; /* GPUs of jobs that have no row, since so many others have */
+	char beyond[sizeof(((struct job *)NULL)->id)]; /* the newest job above JOBS_MAX */
+	bool said_unknown;
 };
 
 int job_gpus_new(struct model *model, const char *proc_root, struct job_gpus **ret_gpus)
@@ -76,23 +80,34 @@ static uint64_t parse_gpus(const char *list)
 	return cursor_eof(&c) ? gpus : 0;
 }
 
+/* Counts on above the limit. */
 static void add_rows(struct job_gpus *gpus, const struct given_job *job, uint32_t *n)
 {
-	for (uint32_t i = 0; i < GPUS_MAX && *n < ALLOCATIONS_MAX; i++) {
-		struct allocation *row = &gpus->rows[*n];
+	for (uint32_t i = 0; i < GPUS_MAX; i++) {
+		struct allocation *row;
 
-		if (!(job->gpus >> i & 1))
+		if (!(job->gpus >> i & 1) || (*n)++ >= ALLOCATIONS_MAX)
 			continue;
+		row = &gpus->rows[*n - 1];
 		*row = (struct allocation){ .workload = WORKLOAD_JOB,
 					    .resource = "gres/gpu",
+					    .claimed = true,
+					    .estimated = 1,
 					    .device = { .kind = DEVICE_BY_MINOR,
 							.index = i,
 							.gi = DEVICE_REF_NO,
 							.ci = DEVICE_REF_NO,
 							.mig = DEVICE_REF_NO } };
 		memcpy(row->id, job->id, sizeof(row->id));
-		(*n)++;
 	}
+}
+
+/* One that is left out for long is counted once. */
+static void count_left_out(struct job_gpus *gpus, uint32_t left_out)
+{
+	if (left_out > gpus->left_out)
+		model_agent_add(gpus->model, AGENT_DROPPED_ALLOCATIONS, left_out - gpus->left_out);
+	gpus->left_out = left_out;
 }
 
 static void tell_model(struct job_gpus *gpus)
@@ -105,7 +120,8 @@ static void tell_model(struct job_gpus *gpus)
 		return;
 	for (uint32_t i = 0; i < gpus->n; i++)
 		add_rows(gpus, &gpus->jobs[i], &n);
-	(void)model_set_allocations(gpus->model, SOURCE_JOBS, gpus->rows, n);
+	count_left_out(gpus, n > ALLOCATIONS_MAX ? n - ALLOCATIONS_MAX : 0);
+	(void)model_set_allocations(gpus->model, SOURCE_JOBS, gpus->rows, MIN(n, (uint32_t)ALLOCATIONS_MAX));
 }
 
 static struct given_job *find_job(struct job_gpus *gpus, const char *id)
@@ -146,6 +162,27 @@ static void add_keeper(const struct job_gpus *gpus, struct given_job *job, struc
 		job->keepers[job->keepers_n++] = keeper;
 }
 
+static bool are_known(struct job_gpus *gpus, const char *id, uint64_t numbers)
+{
+	bool instances, known;
+
+	known = (numbers & ~model_gpu_minors(gpus->model, &instances)) == 0 && !instances;
+	if (!known && !gpus->said_unknown)
+		log_notice("what Slurm gave to job %s is not known: %s", id,
+			   instances ? "with MIG its numbers of GPUs are not those of their device nodes" :
+				       "a process of it names GPUs that this node does not have");
+	gpus->said_unknown |= !known;
+	return known;
+}
+
+/* A job's processes come one after the other: those of the newest one count once. */
+static void leave_out(struct job_gpus *gpus, const struct given_job *job)
+{
+	if (!STRV_EQ(gpus->beyond, job->id))
+		model_agent_add(gpus->model, AGENT_DROPPED_ALLOCATIONS, __builtin_popcountll(job->gpus));
+	memcpy(gpus->beyond, job->id, sizeof(gpus->beyond));
+}
+
 /* The first process of a job that tells decides. */
 void job_gpus_add(struct job_gpus *gpus, const char *id, struct process_id process, const char *list)
 {
@@ -153,17 +190,18 @@ void job_gpus_add(struct job_gpus *gpus, const char *id, struct process_id proce
 	struct given_job *known = find_job(gpus, id);
 	struct process_id keeper;
 
-	if (!job.gpus || proc_ancestor(gpus->proc_root, process.pid, "slurmstepd", &keeper) < 0)
+	if (!job.gpus || proc_root_ancestor(gpus->proc_root, process.pid, "slurmstepd", &keeper) < 0 ||
+	    !are_known(gpus, id, job.gpus))
 		return;
 	if (known) {
 		add_keeper(gpus, known, keeper);
 		return;
 	}
+	snprintf(job.id, sizeof(job.id), "%s", id);
 	if (gpus->n == JOBS_MAX) {
-		model_agent_add(gpus->model, AGENT_DROPPED_ALLOCATIONS, 1);
+		leave_out(gpus, &job);
 		return;
 	}
-	snprintf(job.id, sizeof(job.id), "%s", id);
 	add_keeper(gpus, &job, keeper);
 	gpus->jobs[gpus->n++] = job;
 	tell_model(gpus);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * What Slurm gave its jobs: the GPUs that SLURM_JOB_GPUS names in the environments of a job's processes, for
- * as long as the slurmstepd that they run below lives. Only jobs that cgroups tell: a process may say what it
- * likes, but only of its own job.
+ * as long as the slurmstepd that they run below lives. Only jobs that cgroups tell, below a slurmstepd of
+ * root's: a process may say what it likes, but only of its own job. It may: so what it says is marked as
+ * claimed, numbers that no GPU of the node has are not believed, and with MIG instances none are, since
+ * Slurm's numbers are not those of the GPUs' nodes then.
  */
 #pragma once
 

@@ -129,7 +129,7 @@ static int post_resume(_unused_ const struct http_request *request, struct http_
 
 static int put_json(json_t *json, struct http_reply *reply)
 {
-	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
 
 	json_decref(json);
 	if (!text)

@@ -82,6 +82,24 @@ void utf8_sanitize(char *s)
 	}
 }
 
+uint32_t utf8_next(const char **s)
+{
+	const unsigned char *p = (const unsigned char *)*s;
+	unsigned more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
+	uint32_t c = more == 0 ? *p : *p & (0x3fu >> more);
+
+	for (p++; more > 0; more--, p++)
+		c = c << 6 | (*p & 0x3fu);
+	*s = (const char *)p;
+	return c;
+}
+
+bool character_is_unsafe(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0x200e ||
+	       c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
 int parse_u64(const char *s, uint64_t *ret_value)
 {
 	struct cursor c = cursor_over(s, strlen(s));

@@ -14,6 +14,15 @@ bool text_is_printable(const char *s);
 /* Makes @s valid UTF-8 in place: each invalid byte becomes '?'. */
 void utf8_sanitize(char *s);
 
+/* The character at *@s, of valid UTF-8, which is moved behind it. */
+uint32_t utf8_next(const char **s);
+
+/*
+ * Whether a character may do something to a terminal, or to the text around it: C0, DEL, C1; line and
+ * paragraph separators; bidirectional marks, embeddings and isolates.
+ */
+bool character_is_unsafe(uint32_t c);
+
 /*
  * Parse whole strings: no leading or trailing space, no sign unless stated. 0; -EINVAL: invalid; -ERANGE: the
  * value does not fit.

@@ -133,7 +133,8 @@ const struct command commands[] = {
 		   "own samples, and says\n"
 		   "so. With --by it adds up those that run now by whose they are: SM is the sum of their "
 		   "GPUs' shares, 100 % is one GPU;\n"
-		   "a figure that one of them lacks has no sum." },
+		   "a figure that one of them lacks has no sum. What a process alone says of its job is "
+		   "marked \"claimed\"." },
 	{ .name = "snapshot",
 	  .run = show_main,
 	  .use = USE_READ,

@@ -252,7 +252,7 @@ static void print_json(const struct probing *p, struct strbuf *out)
 	json = path ? json_pack("{s:s, s:b, s:O}", "file", path, "measured", p->measured, "sites", p->sites) :
 		      NULL;
 	if (json)
-		text = json_dumps(json, JSON_INDENT(2));
+		text = json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII);
 	if (text)
 		strbuf_addf(out, "%s\n", text);
 	else

@@ -3,6 +3,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ struct screen {
 	struct table_options table;
 	struct show_select select; /* of ps */
 	bool names_noted; /* that they are not known */
+	bool claimants_noted; /* that there are some */
 };
 
 static bool wants_colour(bool terminal)
@@ -112,6 +114,21 @@ static void note_names(struct screen *screen, const json_t *document)
 		"reads them (gpusonde doctor says more); --pod takes a UID, --container an ID, too\n");
 }
 
+/* They are told apart, so that none of them is taken for the job's own, and none is hidden. */
+static void note_claimants(struct screen *screen, const json_t *document)
+{
+	const char *job = screen->select.processes.job;
+	uint32_t n = job && !screen->claimants_noted ? document_claimants(document, job) : 0;
+
+	if (n == 0)
+		return;
+	screen->claimants_noted = true;
+	fprintf(stderr,
+		"gpusonde ps: %" PRIu32 " left out that only claim%s to be of job %.80s: --job " JOB_CLAIMED
+		"%.80s shows them\n",
+		n, n == 1 ? "s" : "", job, job);
+}
+
 /* --json of what was selected or added up. */
 static int render_selected(const struct screen *screen, json_t *document, struct strbuf *out)
 {
@@ -150,6 +167,7 @@ static int render(struct snapshot_client *client, struct screen *screen, struct 
 	if (r == 0 && !is_complete(document, wanted))
 		r = -EBADMSG;
 	if (r == 0 && screen->select.any) {
+		note_claimants(screen, document);
 		r = document_select(document, &screen->select.processes);
 		note_names(screen, document);
 		if (!decoded && !(shown & JSON_NODE))
@@ -308,7 +326,7 @@ int show_main(struct invocation *inv)
 	}
 	if (!parse_last(inv, &screen.table.last) || !show_select_parse(inv, &screen.select))
 		return EXIT_USAGE;
-	screen.table.selected = screen.select.any;
+	screen.table.selected = screen.select.some;
 	screen.table.colour = wants_colour(terminal);
 	screen.table.width = terminal ? terminal_width() : 0;
 	r = snapshot_client_new(&inv->options, &client);

@@ -69,8 +69,9 @@ bool show_select_parse(const struct invocation *inv, struct show_select *ret_sel
 	const char *by = inv->flag[FLAG_BY], *user = inv->flag[FLAG_USER], *sort = inv->flag[FLAG_PS_SORT];
 	unsigned word;
 
-	select.any = by || user || sort || select.processes.pod || select.processes.container ||
-		     select.processes.job || select.processes.gpu;
+	select.some = user || select.processes.pod || select.processes.container || select.processes.job ||
+		      select.processes.gpu;
+	select.any = select.some || by || sort;
 	if (by) {
 		if (!parse_word("--by", by, by_word, GROUP_NONE + 1, &word))
 			return false;

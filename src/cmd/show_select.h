@@ -8,6 +8,7 @@
 
 struct show_select {
 	bool any; /* one of the flags is set */
+	bool some; /* one that leaves processes out */
 	struct selection processes;
 	enum group_by by; /* GROUP_NONE: each process */
 };

@@ -15,6 +15,7 @@ struct allocated {
 	char namespace[64], pod[254], container[64]; /* empty: not known */
 	char resource[64]; /* what was asked for */
 	enum source_id source; /* who says so */
+	bool claimed; /* a process of it says so, whose user may have chosen what it says */
 	uint32_t slots; /* logical slots of a shared device; 0: it is not shared */
 	uint32_t count; /* how many allocations this is: 1 */
 	uint32_t processes; /* its live ones on the device, and on instances of it */

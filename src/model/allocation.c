@@ -18,6 +18,7 @@ static bool copy_row(struct allocation *to, const struct allocation *from, enum 
 	to->source = source;
 	to->slots = from->slots;
 	to->estimated = from->estimated;
+	to->claimed = from->claimed;
 	COPY(id);
 	COPY(pod_uid);
 	COPY(namespace);

@@ -30,5 +30,6 @@ struct allocation {
 	 */
 	uint32_t slots;
 	uint8_t estimated; /* not 0: that it was given this device is likely, and not confirmed */
+	bool claimed; /* a process says so that its user chose; who does not decides before */
 	enum source_id source; /* set by model_set_allocations() */
 };

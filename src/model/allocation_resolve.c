@@ -55,7 +55,7 @@ static int compare_device(const void *a, const void *b)
 	return compare_whose(&x->a, &y->a);
 }
 
-/* Within a workload the best source's first. */
+/* Within a workload the best source's first, and what is claimed last. */
 static int compare_source(const void *a, const void *b)
 {
 	const struct tracked_allocation *x = a, *y = b;
@@ -63,6 +63,8 @@ static int compare_source(const void *a, const void *b)
 
 	if (order != 0)
 		return order;
+	if (x->a.claimed != y->a.claimed)
+		return x->a.claimed ? 1 : -1;
 	if (x->a.source != y->a.source)
 		return source_before(NULL, x->a.source, y->a.source) ? -1 : 1;
 	if (x->device != y->device)
@@ -131,6 +133,7 @@ static struct allocated allocated_of(const struct model *model, const struct all
 {
 	struct allocated a = { .kind = row->workload,
 			       .source = row->source,
+			       .claimed = row->claimed,
 			       .slots = row->slots,
 			       .estimated = row->estimated != 0,
 			       .count = 1,
@@ -301,7 +304,7 @@ static void merge_rows(struct resolving *to)
 			memcpy(last->id, t->a.id, sizeof(last->id));
 		if (!last->pod_uid[0])
 			memcpy(last->pod_uid, t->a.pod_uid, sizeof(last->pod_uid));
-		if (last->source != t->a.source)
+		if (last->source != t->a.source || last->claimed != t->a.claimed)
 			continue;
 		if (to->list[kept - 1].device == t->device) {
 			last->slots += t->a.slots;

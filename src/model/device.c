@@ -309,3 +309,19 @@ void device_gone(struct device *device, enum source_id source, int64_t end_ns)
 		if (gpu_metrics[row].kind == METRIC_GAUGE)
 			memset(report->p + gpu_metrics[row].slot, PRESENCE_ABSENT, gpu_metrics[row].count);
 }
+
+uint64_t model_gpu_minors(const struct model *model, bool *ret_instances)
+{
+	uint64_t minors = 0;
+
+	*ret_instances = false;
+	for (uint16_t i = 0; i < model->devices_n; i++) {
+		const struct device *device = model->devices[model->order[i]];
+
+		if (device->parent != NO_INDEX)
+			*ret_instances |= device->e.present;
+		else if (device->e.id.minor < 64)
+			minors |= UINT64_C(1) << device->e.id.minor;
+	}
+	return minors;
+}

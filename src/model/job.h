@@ -26,11 +26,18 @@ struct job {
 	bool claimed; /* id and step are from the environment alone */
 	char id[96]; /* "42", "12.server", HTCondor's "7.0", or its slot while no more is known */
 	char step[32]; /* Slurm's: "0", "batch" */
-	char name[128]; /* this and what follows is from the environment; "": not known */
+	/* This and what follows is from the environment, so always a claim; "": not known. */
+	char name[128];
 	char user[64];
 	/* A training run and the group that it belongs to: the values of configured variables. */
 	char run[128], group[128];
 };
+
+/* Nothing but the environment tells a job's name and user: where there is one, it is claimed. */
+static inline bool job_name_is_claimed(const struct job *job)
+{
+	return job->name[0] || job->user[0];
+}
 
 /* Which of a job's processes: MPI's or torchrun's numbers. */
 #define RANK_UNKNOWN UINT32_MAX

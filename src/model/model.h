@@ -46,6 +46,12 @@ struct process_identity {
 typedef int process_identify_fn(uint32_t pid, bool full, struct process_identity *ret_identity,
 				void *userdata);
 
+/*
+ * The minor numbers below 64 of the GPUs that are or were here, as bits. *ret_instances: whether one of them
+ * has MIG instances.
+ */
+uint64_t model_gpu_minors(const struct model *model, bool *ret_instances);
+
 int model_new(const struct model_limits *limits, struct model **ret_model);
 void model_free(struct model *model);
 void model_set_identify(struct model *model, process_identify_fn *identify, void *userdata);

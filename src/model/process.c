@@ -143,6 +143,19 @@ static const struct tracked *process_elsewhere(const struct model *model, const 
 }
 
 /*
+ * Whose a job is, by its first process: the environment may tell another name. A slot of HTCondor runs one
+ * user's job after another's.
+ */
+static void note_job_owner(struct model *model, uint16_t workload, const struct process_identity *identity)
+{
+	struct workload *w = workload == NO_INDEX ? NULL : &model->workloads[workload].w;
+
+	if (w && w->kind == WORKLOAD_JOB && w->uid == UINT32_MAX && identity->kind == WORKLOAD_JOB &&
+	    identity->job_manager != JOB_MANAGER_HTCONDOR && STRV_EQ(w->id, identity->workload_id))
+		w->uid = identity->uid;
+}
+
+/*
  * A process may leave its cgroup: it stays in the workload that it was first seen in, on any device, by the
  * driver or by tracing.
  */
@@ -161,6 +174,7 @@ static void process_enter(struct model *model, struct tracked *t, const struct p
 		t->workload = workload_find(model, identity->kind, identity->workload_id, identity->pod_uid,
 					    t->device);
 	workload_enter(model, t->workload);
+	note_job_owner(model, t->workload, identity);
 }
 
 /* @t may have a workload already: that of its exit record. */

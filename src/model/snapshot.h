@@ -93,7 +93,8 @@ struct workload {
 	char pod_uid[48]; /* of a container in a pod; else empty */
 	/* of the workload itself, else of its pod; NULL: unknown. Valid as long as the snapshot. */
 	const struct owner *owner;
-	uint32_t job; /* of a job: index in jobs of its name and user; JOB_NONE */
+	uint32_t job; /* of a job: index in jobs of the name and user that a process of it claims; JOB_NONE */
+	uint32_t uid; /* of a job: whose its first process was; UINT32_MAX: not known, or HTCondor's slot */
 	uint16_t entity;
 	uint16_t allocated; /* index in the snapshot's `allocated` plus 1; 0: nobody says it was given this */
 	uint32_t live, exited;

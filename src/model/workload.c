@@ -74,6 +74,7 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 	t->w.owner = owner_find(model, kind, t->w.id, t->w.pod_uid);
 	model->unnamed += owner_is_wanted(kind, t->w.owner);
 	t->w.job = JOB_NONE;
+	t->w.uid = UINT32_MAX;
 	t->device = device;
 	allocations_join(model, t);
 	return place;

@@ -6,7 +6,7 @@
  *      process's own /dev: what has none it cannot open, and a node that it has made itself opens nothing.
  *      The devices together, whatever their order: CUDA sees them in its own.
  *   2. What is allocated, if the nodes do not tell: there are none (WSL; instances have others), they are
- *      other GPUs', or all, as in a privileged container. An estimate.
+ *      other GPUs', or all, as in a privileged container. An estimate; so is what a job's processes say.
  *   3. The nodes, if nothing is known to be allocated and some GPUs have none. All nodes: all devices.
  *   4. NVIDIA_VISIBLE_DEVICES, as the process was started with it: an estimate. The runtime makes devices by
  *      it, but the program may have been started with another value, and an image set it to anything. "void",
@@ -35,6 +35,7 @@ struct given {
 	enum workload_kind kind;
 	char id[96];
 	char uuid[TRACED_UUID];
+	bool claimed;
 };
 
 struct limits {
@@ -62,7 +63,7 @@ static uint64_t digest_of(const struct snapshot *snapshot)
 
 		if (!is_id_known(a))
 			continue;
-		digest = digest * 31 + hash_bytes(a->id, strlen(a->id)) + a->kind;
+		digest = digest * 31 + hash_bytes(a->id, strlen(a->id)) + a->kind + (a->claimed ? 64 : 0);
 		digest = digest * 31 + hash_bytes(uuid, strlen(uuid));
 	}
 	return digest;
@@ -89,6 +90,7 @@ static bool take_given(struct limits *limits, const struct snapshot *snapshot)
 		if (!is_id_known(a))
 			continue;
 		list[limits->n].kind = a->kind;
+		list[limits->n].claimed = a->claimed;
 		snprintf(list[limits->n].id, sizeof(list->id), "%s", a->id);
 		snprintf(list[limits->n].uuid, sizeof(list->uuid), "%s",
 			 pipeline_uuid(&snapshot->entities[a->entity]));
@@ -130,6 +132,7 @@ struct allowing {
 	struct pipeline *pipeline;
 	char (*uuids)[TRACED_UUID];
 	size_t max, n;
+	bool claimed; /* some of it, so all is an estimate */
 };
 
 static void allow(struct allowing *to, const char *uuid)
@@ -159,8 +162,10 @@ static bool allow_given(struct allowing *to, const struct proc_cgroup *cgroup)
 
 		if ((g->kind == kind && STRV_EQ(g->id, cgroup->id)) ||
 		    (g->kind == WORKLOAD_POD && kind == WORKLOAD_CONTAINER &&
-		     STRV_EQ(g->id, cgroup->pod_uid)))
+		     STRV_EQ(g->id, cgroup->pod_uid))) {
 			allow(to, g->uuid);
+			to->claimed |= g->claimed;
+		}
 	}
 	return to->n > 0;
 }
@@ -376,7 +381,7 @@ static bool counts_all(const struct allowing *given, struct cursor list, bool *r
 /*
  * With ConstrainDevices the job sees its devices alone, and its variable counts them; without, it sees all,
  * and the variable names those that are its own. Where both readings are possible and differ, it is not
- * known.
+ * known. What a process of the job says that it was given is an estimate.
  */
 static int allow_job(struct allowing *to, const struct proc_identity *identity, struct cursor text)
 {
@@ -388,8 +393,8 @@ static int allow_job(struct allowing *to, const struct proc_identity *identity, 
 	if (!find_text(text, "CUDA_VISIBLE_DEVICES=", &value))
 		return -ENXIO;
 	if (!counts_all(to, value, &same))
-		return CUDA_ALLOWED_KNOWN;
-	return same ? -ENOENT : -ENXIO;
+		return to->claimed ? CUDA_ALLOWED_GIVEN : CUDA_ALLOWED_KNOWN;
+	return !same ? -ENXIO : to->claimed ? -ENODATA : -ENOENT;
 }
 
 int limits_allow(struct pipeline *pipeline, const struct proc_identity *identity, const char *text, size_t n,

@@ -83,7 +83,7 @@ static void put_variable(struct found *found, const char *prefix, struct cursor 
 	found->n += prefix_n + name_n + value_n + 2;
 }
 
-static bool is_name(struct cursor name, const char *text)
+static bool is_variable(struct cursor name, const char *text)
 {
 	return cursor_equals(&name, text);
 }
@@ -93,7 +93,7 @@ static bool is_wanted(struct cursor name, const char *more)
 	struct cursor rest = cursor_over(more, strlen(more)), one;
 
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
-		if (is_name(name, variables[i]))
+		if (is_variable(name, variables[i]))
 			return true;
 	while (!cursor_eof(&rest)) {
 		if (cursor_until(&rest, ',', &one) < 0) {
@@ -192,9 +192,9 @@ int proc_job_environment(const char *root, uint32_t pid, const char *more, char 
 	while (cursor_until(&all, 0, &one) == 0) {
 		if (cursor_until(&one, '=', &name) < 0)
 			continue;
-		if (is_name(name, "_CONDOR_JOB_AD"))
+		if (is_variable(name, "_CONDOR_JOB_AD"))
 			set_path(ad, one, "");
-		else if (is_name(name, "_CONDOR_SCRATCH_DIR") && !ad[0])
+		else if (is_variable(name, "_CONDOR_SCRATCH_DIR") && !ad[0])
 			set_path(ad, one, "/.job.ad");
 		else if (is_wanted(name, more))
 			put_variable(&found, "", name, one);

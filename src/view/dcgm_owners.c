@@ -61,7 +61,7 @@ static struct claim claim_of_workload(const struct snapshot *s, uint32_t i)
 	const struct owner *owner = w->owner;
 	struct claim claim = { .entity = w->entity, .workload = i };
 
-	if (a && a->kind != WORKLOAD_NONE) {
+	if (a && a->kind != WORKLOAD_NONE && !a->claimed) {
 		claim = claim_of_allocation(a);
 		claim.entity = w->entity;
 		claim.workload = i;
@@ -121,7 +121,7 @@ static uint32_t gather_claims(const struct snapshot *s, struct claim *claims)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < s->allocated_n; i++)
-		if (s->allocated[i].kind != WORKLOAD_NONE)
+		if (s->allocated[i].kind != WORKLOAD_NONE && !s->allocated[i].claimed)
 			claims[n++] = claim_of_allocation(&s->allocated[i]);
 	for (uint32_t i = 0; i < s->workloads_n; i++)
 		if (is_claim(&s->workloads[i]))

@@ -31,7 +31,8 @@ const char *group_by_name(enum group_by by)
 struct group_key {
 	const char *id; /* of a container, pod or job; "": none, or not known */
 	const char *namespace, *pod, *container; /* if the ID is not known; else "" */
-	uint32_t uid;
+	uint32_t uid; /* of a user, or of those who claim to be of a job */
+	bool claimed; /* a job that no cgroup tells */
 };
 
 /* A process on a device, what all processes of a workload did on one, or an allocation of one. */
@@ -55,14 +56,18 @@ static const char *workload_key(const struct workload *w, enum group_by by)
 
 static struct group_key key_of_process(const struct snapshot *s, const struct process *p, enum group_by by)
 {
-	struct group_key key = { "", "", "", "", by == GROUP_USER ? p->uid : 0 };
+	struct group_key key = { .id = "", .namespace = "", .pod = "", .container = "" };
 	const struct job *job = by == GROUP_JOB ? snapshot_job(s, p->job) : NULL;
 
 	if (by != GROUP_USER && p->workload < s->workloads_n)
 		key.id = workload_key(&s->workloads[p->workload], by);
 	/* It claims to be of a job, or is in a container in one. */
-	if (!*key.id && job && job->manager != JOB_MANAGER_NONE)
+	if (!*key.id && job && job->manager != JOB_MANAGER_NONE) {
 		key.id = job->id;
+		key.claimed = job->claimed;
+	}
+	if (by == GROUP_USER || key.claimed)
+		key.uid = p->uid;
 	return key;
 }
 
@@ -85,7 +90,7 @@ static bool key_of_allocation(const struct snapshot *s, const struct allocated *
 			      struct group_key *ret_key)
 {
 	const enum workload_kind kind = a->kind;
-	struct group_key key = { "", "", "", "", 0 };
+	struct group_key key = { .id = "", .namespace = "", .pod = "", .container = "" };
 
 	if (by == GROUP_JOB ? kind != WORKLOAD_JOB :
 			      kind != WORKLOAD_CONTAINER && (by != GROUP_POD || kind != WORKLOAD_POD))
@@ -106,6 +111,8 @@ static int compare_keys(const struct group_key *a, const struct group_key *b)
 {
 	int order = a->uid < b->uid ? -1 : a->uid > b->uid;
 
+	if (order == 0)
+		order = (a->claimed ? 1 : 0) - (b->claimed ? 1 : 0);
 	if (order == 0)
 		order = strcmp(a->id, b->id);
 	if (order == 0)
@@ -175,7 +182,7 @@ static void add_figure(struct group *group, enum group_figure figure, const doub
 /* Whether what a process did is in the sum of a workload of its group. */
 static bool is_counted(const struct snapshot *s, const struct member *m, enum group_by by)
 {
-	return *m->key.id && m->process->workload < s->workloads_n &&
+	return *m->key.id && !m->key.claimed && m->process->workload < s->workloads_n &&
 	       STRV_EQ(workload_key(&s->workloads[m->process->workload], by), m->key.id);
 }
 
@@ -218,6 +225,7 @@ static void group_add_allocation(struct group *group, const struct snapshot *s, 
 	for (unsigned i = 0; i < GROUP_FIGURES; i++)
 		group->known[i] &= !unlisted && !(old && i == GROUP_UTILIZATION);
 	group->allocations++;
+	group->allocations_claimed += a->claimed;
 	group->allocated_seconds += a->seconds;
 	group->idle_seconds += a->idle_seconds;
 	group->idle_known &= presence_is(a->idle_p);
@@ -251,7 +259,9 @@ static uint32_t members_of(const struct snapshot *s, enum group_by by, struct me
 		members[n++] = (struct member){ .key = key_of_process(s, &s->processes[i], by),
 						.process = &s->processes[i] };
 	for (uint32_t i = 0; by != GROUP_USER && i < s->workloads_n; i++) {
-		const struct group_key key = { workload_key(&s->workloads[i], by), "", "", "", 0 };
+		const struct group_key key = {
+			.id = workload_key(&s->workloads[i], by), .namespace = "", .pod = "", .container = ""
+		};
 
 		if (*key.id)
 			members[n++] = (struct member){ .key = key, .workload = &s->workloads[i] };
@@ -323,6 +333,7 @@ static struct group_names names_of_workload(const struct workload *w, enum group
 		.pod_uid = in_pod ? uid : "",
 		.job = by == GROUP_JOB && w->kind == WORKLOAD_JOB ? w->id : "",
 		.job_name = "",
+		.uid = by == GROUP_JOB && w->kind == WORKLOAD_JOB ? w->uid : UINT32_MAX,
 		.namespace = in_pod && w->owner ? w->owner->namespace : "",
 		.pod = in_pod && w->owner ? w->owner->pod : "",
 		.container = container && w->owner ? w->owner->container : "",
@@ -339,6 +350,7 @@ static void add_job(const struct snapshot *s, const struct group *group, struct 
 		job = claimed;
 		names->job = job->id;
 		names->claimed = job->claimed;
+		names->uid = job->claimed ? group->any->uid : UINT32_MAX;
 	}
 	if (job)
 		names->job_name = job->name;
@@ -363,8 +375,10 @@ static void add_given(const struct allocated *a, enum group_by by, bool more, st
 struct group_names group_names(const struct snapshot *s, const struct group *group, enum group_by by)
 {
 	const struct workload *w = group->workload;
-	struct group_names names = { "", "", "", "", "", "", "", false };
+	struct group_names names = { "", "", "", "", "", "", "", false, UINT32_MAX };
 
+	if (by == GROUP_USER && group->any)
+		names.uid = group->any->uid;
 	if (group->none || by == GROUP_USER)
 		return names;
 	if (!w && group->any && group->any->workload < s->workloads_n)

@@ -2,7 +2,8 @@
 /*
  * The processes of a snapshot added up by container, pod, job or user: `gpusonde ps --by`. What a container,
  * pod or job has done includes what its ended processes did, as gpusonde_workload_... does; of users, and of
- * jobs that processes only claim to be of, the processes that run now are all that is known. A container, pod
+ * jobs that processes only claim to be of, the processes that run now are all that is known. Who claims to be
+ * of a job is in no group with the job's own, nor with other users who claim it. A container, pod
  * or job that was given a GPU and runs no process there is a group, too.
  */
 #pragma once
@@ -32,7 +33,7 @@ struct group {
 	double v[GROUP_FIGURES];
 	bool known[GROUP_FIGURES], estimated[GROUP_FIGURES];
 	bool stale; /* one of its GPUs has no new data; then it has no utilisation */
-	uint32_t allocations;
+	uint32_t allocations, allocations_claimed; /* of which a process alone says so */
 	double allocated_seconds, idle_seconds; /* sums over its allocations */
 	bool idle_known, idle_estimated;
 	bool gpus_estimated; /* of some it is likely that they were given, and not confirmed */
@@ -47,7 +48,9 @@ uint32_t groups_left_out(const struct snapshot *s);
 
 /* What is known of the container, pod or job that all of a group share; each may be "". */
 struct group_names {
+	/* job_name is what a process of the job says */
 	const char *container_id, *pod_uid, *job, *job_name, *namespace, *pod, *container;
 	bool claimed; /* the job: no cgroup says so */
+	uint32_t uid; /* whose processes they are: of a user or job; UINT32_MAX: not known, or several */
 };
 struct group_names group_names(const struct snapshot *s, const struct group *group, enum group_by by);

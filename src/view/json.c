@@ -305,11 +305,39 @@ void json_workload(struct json_maker *j, json_t *object, enum workload_kind kind
 	json_put(j, object, "container", json_text_or_null(owner ? owner->container : ""));
 }
 
+static size_t ascii_bytes(const char *text, size_t n)
+{
+	size_t i = 0;
+
+	while (i < n && (unsigned char)text[i] < 0x7f)
+		i++;
+	return i;
+}
+
+/*
+ * Jansson escapes what JSON forbids, and leaves other characters that a terminal obeys: these are escaped
+ * here. It passes whole characters; others than ASCII are in texts only.
+ */
 static int dump(const char *text, size_t n, void *userdata)
 {
+	const char *end = text + n;
 	struct strbuf *out = userdata;
 
-	strbuf_add(out, text, n);
+	while (text < end) {
+		size_t ascii = ascii_bytes(text, (size_t)(end - text));
+		const char *start = text + ascii;
+		uint32_t c;
+
+		strbuf_add(out, text, ascii);
+		text = start;
+		if (text == end)
+			break;
+		c = utf8_next(&text);
+		if (character_is_unsafe(c))
+			strbuf_addf(out, "\\u%04X", (unsigned)c);
+		else
+			strbuf_add(out, start, (size_t)(text - start));
+	}
 	return out->failed ? -1 : 0;
 }
 

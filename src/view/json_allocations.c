@@ -25,6 +25,7 @@ static json_t *json_allocation(struct json_maker *j, const struct allocated *a)
 	json_put(j, object, "count", json_integer(a->count));
 	json_put(j, object, "resource", json_text_or_null(a->resource));
 	json_put(j, object, "source", json_string(source_rows[a->source].name));
+	json_put(j, object, "claimed", json_boolean(a->claimed));
 	json_put(j, object, "slots", json_positive_or_null(a->slots));
 	json_put(j, object, "processes", json_integer(a->processes));
 	json_put(j, object, "since", json_time(a->since_real_ns));

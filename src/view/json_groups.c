@@ -20,13 +20,13 @@ static void add_names(struct json_maker *j, json_t *object, const struct group *
 {
 	const struct group_names names = group_names(j->s, group, by);
 
-	json_put(j, object, "uid",
-		 by == GROUP_USER && group->any ? json_unsigned_or_null(group->any->uid) : json_null());
+	json_put(j, object, "uid", json_unsigned_or_null(names.uid));
 	json_put(j, object, "container_id", json_text_or_null(names.container_id));
 	json_put(j, object, "pod_uid", json_text_or_null(names.pod_uid));
 	json_put(j, object, "job", json_text_or_null(names.job));
 	json_put(j, object, "job_name", json_text_or_null(names.job_name));
 	json_put(j, object, "claimed", json_boolean(names.claimed));
+	json_put(j, object, "name_claimed", json_boolean(*names.job_name != '\0'));
 	json_put(j, object, "namespace", json_text_or_null(names.namespace));
 	json_put(j, object, "pod", json_text_or_null(names.pod));
 	json_put(j, object, "container", json_text_or_null(names.container));
@@ -39,6 +39,7 @@ static void add_allocations(struct json_maker *j, json_t *object, const struct g
 	bool given = group->allocations > 0, idle = given && group->idle_known;
 
 	json_put(j, object, "allocations", json_integer(group->allocations));
+	json_put(j, object, "allocations_claimed", json_integer(group->allocations_claimed));
 	json_put(j, object, "allocated_seconds_total",
 		 given ? json_number(group->allocated_seconds) : json_null());
 	json_put(j, object, "idle_seconds_total", idle ? json_number(group->idle_seconds) : json_null());

@@ -39,6 +39,7 @@ static json_t *json_batch_job(struct json_maker *j, const struct job *job)
 	json_put(j, object, "name", json_text_or_null(job->name));
 	json_put(j, object, "user", json_text_or_null(job->user));
 	json_put(j, object, "claimed", json_boolean(job->claimed));
+	json_put(j, object, "name_claimed", json_boolean(job_name_is_claimed(job)));
 	return object;
 }
 
@@ -135,6 +136,7 @@ static json_t *json_workloads(struct json_maker *j)
 		json_put(j, object, "kind", json_string(workload_kind_name(workload->kind)));
 		add_workload_id(j, object, workload);
 		json_put(j, object, "batch_job", json_batch_job(j, snapshot_job(j->s, workload->job)));
+		json_put(j, object, "uid", json_unsigned_or_null(workload->uid));
 		json_place(j, object, workload->entity);
 		json_put(j, object, "processes_live", json_integer(workload->live));
 		json_put(j, object, "processes_exited", json_integer(workload->exited));

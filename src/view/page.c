@@ -113,18 +113,44 @@ static void open_family(struct page *page)
 	}
 }
 
+/*
+ * The format has no escape for control characters, which would reach whoever reads the page in a terminal. So
+ * they are spelt: a label's value has the four characters \x1b for one, or the six \u202e.
+ */
+static void add_spelt(struct strbuf *out, uint32_t c)
+{
+	strbuf_addf(out, c < 0x100 ? "\\\\x%02x" : "\\\\u%04x", (unsigned)c);
+}
+
+static size_t plain_bytes(const char *value)
+{
+	size_t n = 0;
+
+	while (value[n] >= ' ' && value[n] < 0x7f && value[n] != '\\' && value[n] != '"')
+		n++;
+	return n;
+}
+
 static void add_escaped(struct strbuf *out, const char *value)
 {
-	size_t plain;
+	for (;;) {
+		size_t plain = plain_bytes(value);
+		const char *start = value + plain;
+		uint32_t c;
 
-	for (; *value; value++) {
-		plain = strcspn(value, "\\\"\n");
 		strbuf_add(out, value, plain);
-		value += plain;
+		value = start;
 		if (!*value)
 			return;
-		strbuf_addc(out, '\\');
-		strbuf_addc(out, *value == '\n' ? 'n' : *value);
+		c = utf8_next(&value);
+		if (c == '\n')
+			strbuf_adds(out, "\\n");
+		else if (character_is_unsafe(c))
+			add_spelt(out, c);
+		else if (c == '\\' || c == '"')
+			strbuf_addf(out, "\\%c", (char)c);
+		else
+			strbuf_add(out, start, (size_t)(value - start));
 	}
 }
 

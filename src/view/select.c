@@ -46,11 +46,21 @@ static bool is_of_container(const json_t *process, const char *wanted)
 	       (strlen(wanted) >= ID_DIGITS_MIN && member_begins(process, "container_id", wanted));
 }
 
-/* By its cgroup, or as it claims. */
+static bool names_job(const json_t *process, const char *wanted, bool claimed)
+{
+	const json_t *job = json_object_get(process, "batch_job");
+
+	return member_is(job, "id", wanted) && json_is_true(json_object_get(job, "claimed")) == claimed;
+}
+
+/* One that only claims to be of the job is not meant by the job's ID. */
 static bool is_of_job(const json_t *process, const char *wanted)
 {
-	return member_is(process, "job", wanted) ||
-	       member_is(json_object_get(process, "batch_job"), "id", wanted);
+	size_t prefix = strlen(JOB_CLAIMED);
+
+	if (strncmp(wanted, JOB_CLAIMED, prefix) == 0)
+		return names_job(process, wanted + prefix, true);
+	return member_is(process, "job", wanted) || names_job(process, wanted, false);
 }
 
 static bool is_on_gpu(const json_t *process, const char *wanted)
@@ -161,4 +171,14 @@ int document_select(json_t *document, const struct selection *selection)
 	remove_others(json_object_get(document, "allocations"), selection);
 	remove_others(json_object_get(json_object_get(document, "node"), "workloads"), selection);
 	return selection->order == ORDER_NONE ? 0 : sort_document(processes, selection->order);
+}
+
+uint32_t document_claimants(const json_t *document, const char *job)
+{
+	const json_t *processes = json_object_get(document, "processes");
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < json_array_size(processes); i++)
+		n += names_job(json_array_get(processes, i), job, true);
+	return n;
 }

@@ -24,11 +24,13 @@ enum process_order {
 struct selection {
 	const char *pod; /* NAME, NAMESPACE/NAME, or its UID */
 	const char *container; /* its name, or the first 12 or more digits of its ID */
-	const char *job;
+	const char *job; /* its ID; behind JOB_CLAIMED: of processes that claim to be of it */
 	const char *gpu; /* its index, or a UUID's beginning */
 	uint32_t uid;
 	enum process_order order;
 };
+
+#define JOB_CLAIMED "claimed:"
 
 /* The order's name on the command line; NULL: there is no such order. */
 const char *process_order_name(enum process_order order);
@@ -40,3 +42,6 @@ const char *process_order_name(enum process_order order);
  * unusable.
  */
 int document_select(json_t *document, const struct selection *selection);
+
+/* How many processes of the document only claim to be of the job with this ID. */
+uint32_t document_claimants(const json_t *document, const char *job);

@@ -232,7 +232,7 @@ static struct workload *add_workload(struct reader *reader, const json_t *object
 
 static void read_workload(struct reader *reader, const json_t *object)
 {
-	struct workload read = { .job = JOB_NONE }, *workload;
+	struct workload read = { .job = JOB_NONE, .uid = UINT32_MAX }, *workload;
 	uint32_t place = read_place(reader, object);
 
 	read_workload_id(object, &read);
@@ -241,6 +241,7 @@ static void read_workload(struct reader *reader, const json_t *object)
 	if (!workload)
 		return;
 	workload->job = snapshot_read_job(reader->s, reader->workloads_cap, object);
+	workload->uid = read_u32(object, "uid", UINT32_MAX);
 	workload->live = read_u32(object, "processes_live", 0);
 	workload->exited = read_u32(object, "processes_exited", 0);
 	read_rows(object, process_metrics, PROCESS_METRICS, "process_gpu_", "process_", workload->v,
@@ -249,7 +250,7 @@ static void read_workload(struct reader *reader, const json_t *object)
 
 static uint16_t workload_of(struct reader *reader, const json_t *object, uint16_t entity)
 {
-	struct workload read = { .entity = entity, .job = JOB_NONE };
+	struct workload read = { .entity = entity, .job = JOB_NONE, .uid = UINT32_MAX };
 	const struct workload *found = NULL;
 	struct snapshot *s = reader->s;
 
@@ -311,6 +312,7 @@ static void read_allocation(struct reader *reader, const json_t *object)
 	READ_TEXT(a->resource, object, "resource");
 	a->entity = (uint16_t)place;
 	a->source = source_named(json_string_value(json_object_get(object, "source")));
+	a->claimed = json_is_true(json_object_get(object, "claimed"));
 	a->count = read_u32(object, "count", 1);
 	a->slots = read_u32(object, "slots", 0);
 	a->processes = read_u32(object, "processes", 0);
@@ -357,7 +359,7 @@ static void read_traced_workload(struct reader *reader, const json_t *object, ui
 	struct snapshot *s = reader->s;
 	struct workload_name *name = &s->workload_names[s->workload_names_n];
 	struct owner *owner = &reader->owners[reader->workloads_cap + s->workload_names_n];
-	struct workload read = { .job = JOB_NONE };
+	struct workload read = { .job = JOB_NONE, .uid = UINT32_MAX };
 
 	read_workload_id(object, &read);
 	if (read.kind == WORKLOAD_NONE || s->workload_names_n >= READING_NONE)

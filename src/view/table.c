@@ -25,26 +25,6 @@ static const char *const colour_codes[COLOURS] = {
 };
 #define COLOUR_END "\033[0m"
 
-/* Decodes one character of valid UTF-8 and advances @text. */
-static uint32_t next_character(const char **text)
-{
-	const unsigned char *p = (const unsigned char *)*text;
-	unsigned more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
-	uint32_t c = more == 0 ? *p : *p & (0x3fu >> more);
-
-	for (p++; more > 0; more--, p++)
-		c = c << 6 | (*p & 0x3fu);
-	*text = (const char *)p;
-	return c;
-}
-
-/* C0, DEL, C1; line and paragraph separators; bidirectional marks, embeddings and isolates. */
-static bool is_unsafe(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0x200e ||
-	       c == 0x200f || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
 /*
  * An approximation sufficient for names: combining marks have no width, East Asian characters and emoji two
  * columns.
@@ -80,7 +60,7 @@ void text_clean(struct strbuf *out, const char *text)
 	while (*text) {
 		const char *start = text;
 
-		if (is_unsafe(next_character(&text)))
+		if (character_is_unsafe(utf8_next(&text)))
 			strbuf_addc(out, '?');
 		else
 			strbuf_add(out, start, (size_t)(text - start));
@@ -92,8 +72,29 @@ unsigned text_width(const char *text)
 	unsigned width = 0;
 
 	while (*text)
-		width += character_width(next_character(&text));
+		width += character_width(utf8_next(&text));
 	return width;
+}
+
+const char *text_shorten(const char *text, char to[static SHORT_TEXT])
+{
+	static const char cut[] = "...";
+	const char *at = to;
+	unsigned used = 0;
+	size_t room = 0; /* up to where it is cut if it does not fit */
+
+	snprintf(to, SHORT_TEXT, "%s", text);
+	utf8_sanitize(to);
+	while (*at) {
+		used += character_width(utf8_next(&at));
+		if (used > SHORT_COLUMNS)
+			break;
+		if (used <= SHORT_COLUMNS - strlen(cut) && (size_t)(at - to) <= SHORT_TEXT - sizeof(cut))
+			room = (size_t)(at - to);
+	}
+	if (used > SHORT_COLUMNS || strlen(text) > strlen(to))
+		strcpy(to + room, cut);
+	return to;
 }
 
 /*
@@ -109,7 +110,7 @@ static unsigned add_cut(struct strbuf *out, const char *text, unsigned width)
 	}
 	while (*text && width > 0) {
 		const char *start = text;
-		unsigned w = character_width(next_character(&text));
+		unsigned w = character_width(utf8_next(&text));
 
 		if (used + w > width - 1)
 			break;
@@ -348,7 +349,7 @@ static size_t fitting(const char *text, unsigned width)
 	while (*at) {
 		const char *start = at;
 
-		used += character_width(next_character(&at));
+		used += character_width(utf8_next(&at));
 		if (*start == ' ' && start > text && start[-1] != ' ')
 			word = start;
 		if (used > width && start > text)

@@ -61,5 +61,12 @@ void table_cut_line(const struct table_options *options, struct strbuf *out, enu
 /* Terminal columns that @text takes up; cleaned text only. */
 unsigned text_width(const char *text);
 
+/*
+ * The text cut to SHORT_COLUMNS with "..." at its end, if it is longer: names that users choose at any length
+ * must not push columns out of sight. Valid UTF-8 also where @text is not. Returns @to.
+ */
+enum { SHORT_COLUMNS = 32, SHORT_TEXT = 4 * SHORT_COLUMNS + 4 };
+const char *text_shorten(const char *text, char to[static SHORT_TEXT]);
+
 /* Appends @text without control characters. */
 void text_clean(struct strbuf *out, const char *text);

@@ -146,11 +146,22 @@ void table_workload(struct table *table, const struct workload *w)
 		table_cell(table, COLOUR_NONE, "");
 }
 
-/* "job 42.0 train"; one that the process alone claims to be of stands behind what its cgroup says. */
+/*
+ * "job 42.0 (claimed: train)": the name is the process's word; "claimed job 42.0 train": all of it is. The
+ * mark comes first, where a long text cannot push it out of sight.
+ */
 static void job_text(const struct job *job, char *text, size_t size)
 {
-	snprintf(text, size, "job %s%s%s%s%s%s", job->id, job->step[0] ? "." : "", job->step,
-		 job->name[0] ? " " : "", job->name, job->claimed ? " (claimed)" : "");
+	char id[SHORT_TEXT], name[SHORT_TEXT];
+	const char *dot = job->step[0] ? "." : "";
+
+	text_shorten(job->name, name);
+	if (job->claimed)
+		snprintf(text, size, "claimed job %s%s%s%s%s", text_shorten(job->id, id), dot, job->step,
+			 *name ? " " : "", name);
+	else
+		snprintf(text, size, "job %s%s%s%s%s%s", job->id, dot, job->step, *name ? " (claimed: " : "",
+			 name, *name ? ")" : "");
 }
 
 void table_process_workload(struct table *table, const struct snapshot *s, const struct process *process)

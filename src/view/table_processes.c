@@ -156,10 +156,11 @@ static void rank_cell(struct table *table, const struct rank *rank)
 
 static void run_cell(struct table *table, const struct job *job)
 {
-	if (job && job->run[0] && job->group[0])
-		table_cellf(table, COLOUR_NONE, "%s/%s", job->group, job->run);
-	else
-		table_cell(table, COLOUR_NONE, job ? (job->run[0] ? job->run : job->group) : "");
+	char run[SHORT_TEXT], group[SHORT_TEXT];
+
+	text_shorten(job ? job->run : "", run);
+	text_shorten(job ? job->group : "", group);
+	table_cellf(table, COLOUR_NONE, "%s%s%s", group, *run && *group ? "/" : "", run);
 }
 
 /* ---- rows ---- */
@@ -268,7 +269,7 @@ static void add_last_note(const struct table_options *options, struct strbuf *ou
 
 	if (options->last == 0)
 		return;
-	snprintf(text, sizeof(text), "UTIL is of the last %u seconds, or since the process was first seen",
+	snprintf(text, sizeof(text), "SM is of the last %u seconds, or since the process was first seen",
 		 recent_seconds[options->last - 1]);
 	table_line(options, out, COLOUR_DIM, text);
 }

@@ -5,8 +5,8 @@
 #include "view/names.h"
 #include "view/shown.h"
 
-/* Kind, ID, the pod's UID and the names. */
-enum { ALLOCATION_LABELS = 3 + OWNER_LABELS };
+/* Kind, ID, the pod's UID, the names, and whether it is claimed. */
+enum { ALLOCATION_LABELS = 4 + OWNER_LABELS };
 
 static const struct label_set *allocation_set(struct walk *walk, const struct allocated *a)
 {
@@ -23,6 +23,8 @@ static const struct label_set *allocation_set(struct walk *walk, const struct al
 	}
 	if (a->container[0])
 		labels[n++] = (struct label){ "container", a->container };
+	if (a->claimed)
+		labels[n++] = (struct label){ "claimed", "true" };
 	return walk_set(walk, true, labels, n);
 }
 

@@ -3,7 +3,7 @@
  * The parts of the walk, called by walk.c. Each walks whole families.
  *
  *   walk_gpus.c        identity and state of GPUs, every GPU row of the table, XIDs
- *   walk_processes.c   processes with series of their own, the sum of the others, workloads
+ *   walk_processes.c   processes with series of their own, the sum of the others, workloads, jobs
  *   walk_allocations.c who was given which GPU
  *   walk_traced.c      traced processes, likewise, and totals of devices
  *   walk_kernels.c     kernels of traced processes
@@ -90,6 +90,7 @@ void walk_gpus(struct walk *walk);
 void walk_xids(struct walk *walk);
 void walk_processes(struct walk *walk);
 void walk_workloads(struct walk *walk);
+void walk_jobs(struct walk *walk);
 void walk_allocations(struct walk *walk);
 void walk_traced(struct walk *walk);
 void walk_kernels(struct walk *walk);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "view/walk_private.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "view/names.h"
@@ -159,8 +160,7 @@ void walk_processes(struct walk *walk)
 
 static const struct label_set *workload_set(struct walk *walk, const struct workload *workload)
 {
-	const struct job *job = snapshot_job(walk->s, workload->job);
-	struct label labels[5 + OWNER_LABELS] = {
+	struct label labels[3 + OWNER_LABELS] = {
 		{ "kind", workload_kind_name(workload->kind) },
 		{ workload_id_name(workload->kind), workload->id },
 	};
@@ -168,10 +168,6 @@ static const struct label_set *workload_set(struct walk *walk, const struct work
 
 	if (workload->kind == WORKLOAD_CONTAINER && workload->pod_uid[0])
 		labels[n++] = (struct label){ "pod_uid", workload->pod_uid };
-	if (job && job->name[0])
-		labels[n++] = (struct label){ "job_name", job->name };
-	if (job && job->user[0])
-		labels[n++] = (struct label){ "job_user", job->user };
 	return walk_set(walk, true, labels, walk_owner_labels(labels, n, workload->owner));
 }
 
@@ -207,5 +203,74 @@ void walk_workloads(struct walk *walk)
 			continue;
 		for (unsigned row = first; row < end; row++)
 			walk_workload_row(walk, sets, row);
+	}
+}
+
+/* ---- jobs ---- */
+
+static int compare_jobs(const void *a, const void *b)
+{
+	const struct workload *x = *(const struct workload *const *)a;
+	const struct workload *y = *(const struct workload *const *)b;
+	int order = strcmp(x->id, y->id);
+
+	return order ? order : x < y ? -1 : x > y;
+}
+
+static void walk_job_info(struct walk *walk, const struct label *labels, uint32_t n)
+{
+	walk_series(walk, &(struct series){ .sets = { walk_set(walk, false, labels, n) },
+					    .value = 1,
+					    .presence = PRESENCE_PRESENT,
+					    .entity = UINT32_MAX });
+}
+
+/*
+ * Of the workloads of one job, one for each device, the first that knows counts: what processes claim may
+ * differ, and a job has one series of each kind, so that others can be joined with it.
+ */
+static void walk_job(struct walk *walk, const struct workload *const *of, uint32_t n)
+{
+	const struct job *job = NULL;
+	uint32_t uid = UINT32_MAX, labels_n = 1;
+	struct label labels[4] = { { "job", of[0]->id } };
+
+	for (uint32_t i = 0; i < n; i++) {
+		uid = uid == UINT32_MAX ? of[i]->uid : uid;
+		job = job ? job : snapshot_job(walk->s, of[i]->job);
+	}
+	if (uid != UINT32_MAX)
+		walk_job_info(walk,
+			      (const struct label[]){ labels[0],
+						      { "job_uid", walk_number(walk, uid) },
+						      { "claimed", "false" } },
+			      3);
+	if (!job || !job_name_is_claimed(job))
+		return;
+	if (job->name[0])
+		labels[labels_n++] = (struct label){ "job_name", job->name };
+	if (job->user[0])
+		labels[labels_n++] = (struct label){ "job_user", job->user };
+	labels[labels_n++] = (struct label){ "claimed", "true" };
+	walk_job_info(walk, labels, labels_n);
+}
+
+void walk_jobs(struct walk *walk)
+{
+	const struct workload **jobs = walk_zeroes(walk, walk->s->workloads_n, sizeof(*jobs));
+	uint32_t n = 0;
+
+	if (!jobs || !walk_family_named(walk, "job_info", FAMILY_INFO, UNIT_NONE,
+					"Whose a batch system's job is: the user ID of its processes; and, "
+					"claimed, the name and user that a process of it says."))
+		return;
+	for (uint32_t i = 0; i < walk->s->workloads_n; i++)
+		if (walk->s->workloads[i].kind == WORKLOAD_JOB)
+			jobs[n++] = &walk->s->workloads[i];
+	qsort(jobs, n, sizeof(*jobs), compare_jobs);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && STRV_EQ(jobs[end]->id, jobs[i]->id);)
+			end++;
+		walk_job(walk, jobs + i, end - i);
 	}
 }

@@ -98,6 +98,9 @@ def test_nothing_to_show_says_why():
             doctor = command("doctor", *ALONE, env=dict(SIMULATION, **env)).stdout
             assert "sampled just now" not in doctor, doctor
     equal(command("gpus", *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).returncode, 0)
+    # Nothing was chosen: adding up and sorting leave nobody out.
+    for flags, words in ((["--by", "user"], "No GPU processes."), (["--sort", "memory"], "No GPU processes."), (["--gpu", "0"], "No GPU processes that match.")):
+        contains(command("ps", *flags, *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).stdout, words)
 
 
 def ends(*args, env=None):
@@ -685,7 +688,7 @@ def test_ps_looks_back():
             equal([r["window_seconds"] for r in process["recent"]], [10, 60, 300])
             assert all(0 <= r["utilization_ratio"] <= 1 and 3 <= r["seconds"] <= observed and r["memory_bytes"] > 0 for r in process["recent"]), process
         out = agent.cli("ps", "--last", "1m")
-        contains(out.stdout, "UTIL is of the last 60 seconds, or since the process was first seen")
+        contains(out.stdout, "SM is of the last 60 seconds, or since the process was first seen")
         assert re.search(r" \d+ % ", out.stdout), out.stdout
     for args, words in ((["ps", "--last", "7s"], "it must be 10s, 1m or 5m"), (["gpus", "--last", "1m"], "use gpusonde ps --last 1m")):
         out = command(*args)

@@ -47,18 +47,25 @@ def named(agent, pid):
 def test_a_job_of_slurm_has_its_name():
     with node("slurm/uid_1000/job_42/step_0/task_0", SLURM) as (agent, worker):
         found = named(agent, worker.pid)
-        equal(found["batch_job"], {"manager": "slurm", "id": "42", "step": "0", "name": SLURM["SLURM_JOB_NAME"], "user": "alice", "claimed": False})
+        equal(found["batch_job"], {"manager": "slurm", "id": "42", "step": "0", "name": SLURM["SLURM_JOB_NAME"], "user": "alice", "claimed": False,
+                                   "name_claimed": True})
         equal((found["job"], found["rank"], found["local_rank"], found["world_size"]), ("42", 3, 1, 8))
-        contains(agent.metrics(), r'kind="job",job="42",job_name="train \"llm\"\n' + "\x1b[31m" + r'",job_user="alice"')
+        metrics = agent.metrics()
+        contains(metrics, r'gpusonde_job_info{job="42",job_name="train \"llm\"\n\\x1b[31m",job_user="alice",claimed="true"} 1')
+        contains(metrics, f'gpusonde_job_info{{job="42",job_uid="{os.getuid()}",claimed="false"}} 1')
+        # What a process says is on no series of figures.
+        equal([line for line in metrics.splitlines() if "job_name" in line and "gpusonde_job_info{" not in line], [])
+        assert "\x1b" not in metrics + agent.get("/metrics/dcgm").text + agent.get("/api/v1/processes").text, "a terminal is not written to by a job's name"
         table = agent.cli("ps").stdout
-        contains(table, 'job 42.0 train "llm"')
+        contains(table, 'job 42.0 (claimed: train "llm"')
         contains(table, "3/8")
         assert "\x1b[31m" not in table, "a terminal is not written to by a job's name"
         # A job is told with what its ended processes did.
         worker.end()
         wait_for(lambda: not process(agent, worker.pid), "the process to be gone")
         group, = json.loads(agent.cli("ps", "--by", "job", "--json").stdout)["groups"]
-        equal((group["job"], group["job_name"], group["processes"], group["processes_exited"], group["claimed"]), ("42", SLURM["SLURM_JOB_NAME"], 0, 1, False))
+        equal((group["job"], group["job_name"], group["processes"], group["processes_exited"], group["claimed"], group["name_claimed"], group["uid"]),
+              ("42", SLURM["SLURM_JOB_NAME"], 0, 1, False, True, os.getuid()))
         assert group["busy_seconds_total"] > 0
 
 
@@ -71,11 +78,34 @@ def test_what_a_process_says_does_not_replace_its_cgroup():
 def test_without_a_cgroup_a_job_is_claimed():
     with node(None, {"PBS_JOBID": "7.server", "PBS_JOBNAME": "fft", "LOGNAME": "bob"}) as (agent, worker):
         found = known(agent, worker.pid)
-        equal(found["batch_job"], {"manager": "pbs", "id": "7.server", "step": None, "name": "fft", "user": "bob", "claimed": True})
+        equal(found["batch_job"], {"manager": "pbs", "id": "7.server", "step": None, "name": "fft", "user": "bob", "claimed": True, "name_claimed": True})
         equal(found["job"], None)
-        equal([p["pid"] for p in json.loads(agent.cli("ps", "--json", "--job", "7.server").stdout)["processes"]], [worker.pid])
-        contains(agent.cli("ps", "--by", "job").stdout, "7.server fft (claimed)")
+        equal([p["pid"] for p in json.loads(agent.cli("ps", "--json", "--job", "claimed:7.server").stdout)["processes"]], [worker.pid])
+        of_the_job = agent.cli("ps", "--job", "7.server")
+        contains(of_the_job.stdout, "No GPU processes that match")
+        contains(of_the_job.stderr, "1 left out that only claims to be of job 7.server: --job claimed:7.server shows them")
+        contains(agent.cli("ps").stdout, "claimed job 7.server fft")
+        contains(agent.cli("ps", "--by", "job").stdout, "\nclaimed 7.server")
         equal(values(agent.metrics(), "gpusonde_workload_gpu_busy_seconds_total", job="7.server"), [])
+
+
+def test_who_claims_to_be_of_a_job_is_told_apart_from_it():
+    """In every view alike: one process is in the job's cgroup, and another one's environment alone says that it is of that job."""
+    with tempfile.TemporaryDirectory() as tmp, cgroup("slurm/uid_1000/job_42/step_0") as inside, Worker(tmp, env=dict(SLURM, PATH="/bin")) as own, \
+            Worker(tmp, env=dict(SLURM, SLURM_JOB_NAME="mine too", PATH="/bin")) as claimant:
+        enter(inside, own.pid)
+        also = f"  - {{name: claimant, match: {claimant.comm}, gpus: 1, memory: 3GiB, load: {{gpu: 10}}}}\n"
+        with Agent(scenario=own.scenario() + also) as agent:
+            named(agent, own.pid)
+            named(agent, claimant.pid)
+            groups = json.loads(agent.cli("ps", "--by", "job", "--json").stdout)["groups"]
+            equal(sorted((g["job"], g["claimed"], g["processes"], g["job_name"]) for g in groups),
+                  [("42", False, 1, SLURM["SLURM_JOB_NAME"]), ("42", True, 1, "mine too")])
+            job, = (g for g in groups if not g["claimed"])
+            equal(values(agent.metrics(), "gpusonde_workload_gpu_memory_bytes", job="42"), [job["memory_bytes"]])
+            equal([p["pid"] for p in json.loads(agent.cli("ps", "--job", "42", "--json").stdout)["processes"]], [own.pid])
+            equal([p["pid"] for p in json.loads(agent.cli("ps", "--job", "claimed:42", "--json").stdout)["processes"]], [claimant.pid])
+            contains(agent.cli("ps", "--by", "job").stdout, "\nclaimed 42 ")
 
 
 def test_a_slot_of_htcondor_gets_its_job():
@@ -85,7 +115,8 @@ def test_a_slot_of_htcondor_gets_its_job():
             f.write('ClusterId = 17\nProcId = 2\nOwner = "carol"\nCmd = "/home/carol/train.sh"\n')
         with node("htcondor/condor_var_lib_condor_execute_slot1_2@n7", {"_CONDOR_JOB_AD": f"{scratch}/.job.ad"}) as (agent, worker):
             found = named(agent, worker.pid)
-            equal(found["batch_job"], {"manager": "htcondor", "id": "17.2", "step": None, "name": "train.sh", "user": "carol", "claimed": True})
+            equal(found["batch_job"], {"manager": "htcondor", "id": "17.2", "step": None, "name": "train.sh", "user": "carol", "claimed": True,
+                                       "name_claimed": True})
             equal(found["job"], "slot1_2@n7")
 
 

@@ -76,10 +76,21 @@ static const struct {
 	  "When the XID was last reported, as Unix time." },
 	{ "gpu_processes_busy_seconds_total", "counter", "gpu, uuid",
 	  "Time the multiprocessors worked for processes, those that have ended included." },
+	{ "job_info", "info", "job, job_uid, job_name, job_user, claimed",
+	  "Whose a batch system's job is; always 1. A job has one series with `claimed=\"false\"` and "
+	  "`job_uid`, the "
+	  "real user ID of its first process that was seen (not of a slot of HTCondor, which has one job "
+	  "after "
+	  "another), and one with `claimed=\"true\"` and the `job_name` and `job_user` that a process of it "
+	  "says, "
+	  "which its user chooses." },
 	{ "container_gpu_allocated", "gauge",
-	  "gpu, uuid, gi, ci, kind, container_id, pod_uid, job, namespace, pod, container, resource, source",
+	  "gpu, uuid, gi, ci, kind, container_id, pod_uid, job, namespace, pod, container, claimed, "
+	  "resource, source",
 	  "1 for a GPU or MIG instance that a container, pod or job was given, whether it uses it or not, by "
-	  "whom and as what. What kubelet says counts before what the node's files say. More than 1 in the "
+	  "whom and as what. `claimed=\"true\"` where a process of the job says so, whose user may have "
+	  "chosen it. "
+	  "What kubelet says counts before what the node's files say. More than 1 in the "
 	  "row "
 	  "`kind=\"none\"`, which stands for the allocations of a device beyond `workload.max`." },
 	{ "container_gpu_slots", "gauge", "the same without resource and source",

@@ -196,10 +196,11 @@ def test_slurm():
         try:
             with Agent(scenario=worker.scenario()) as agent:
                 row = found(agent, lambda p: p["batch_job"] and p["batch_job"]["name"])
-                equal(row["batch_job"], {"manager": "slurm", "id": job, "step": "0", "name": "train llm", "user": "root", "claimed": False})
+                equal(row["batch_job"], {"manager": "slurm", "id": job, "step": "0", "name": "train llm", "user": "root", "claimed": False,
+                                         "name_claimed": True})
                 equal((row["job"], row["rank"], row["local_rank"], row["world_size"]), (job, 0, 0, 1))
                 given = wait_for(lambda: agent.get("/api/v1/processes").json()["allocations"], "what the job was given")
-                equal([(a["job"], a["gpu"]) for a in given], [(job, 0)])
+                equal([(a["job"], a["gpu"], a["claimed"]) for a in given], [(job, 0, True)])
         finally:
             started(tmp, "scancel", job)
             wait_for(lambda: not started(tmp, "squeue", "-h"), "the job to end")

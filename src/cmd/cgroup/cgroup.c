@@ -82,7 +82,7 @@ static int print_change(const struct cgroup_run *run)
 	if (run->invocation->flag[FLAG_JSON]) {
 		json_t *json = change_json(run);
 
-		text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+		text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
 		json_decref(json);
 		strbuf_adds(&out, text ? text : "");
 		out.failed |= !text;

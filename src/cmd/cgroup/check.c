@@ -211,7 +211,7 @@ static void print_json(struct checked *c, struct strbuf *out)
 				 "allowed", all_allowed(c), "missing_nodes", (int)c->missing_here, "dropped",
 				 (int)(run->nodes.dropped + run->drivers.dropped), "devices", c->devices);
 	}
-	text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
 	if (text)
 		strbuf_addf(out, "%s\n", text);
 	else

@@ -185,7 +185,7 @@ static void print_json(const struct report *report, struct strbuf *out)
 		json_array_append_new(rows, row_json(report->rows[i].name, &report->rows[i].finding));
 	json_t *json = json_pack("{s:s, s:s, s:b, s:o}", "schema", "gpusonde-doctor/v1", "version",
 				 GPUSONDE_VERSION, "ok", report->count[VERDICT_FAILED] == 0, "checks", rows);
-	char *text = json ? json_dumps(json, JSON_INDENT(2)) : NULL;
+	char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_ENSURE_ASCII) : NULL;
 
 	if (text)
 		strbuf_addf(out, "%s\n", text);

@@ -45,6 +45,36 @@ static void utf8_is_told_from_bytes(_unused_ void **state)
 	assert_false(utf8_valid("\xc3\xa9", 1));
 }
 
+static void characters_that_a_terminal_obeys(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t c;
+		bool unsafe;
+	} cases[] = {
+		{ "a", 'a', false },
+		{ " ", ' ', false },
+		{ "\n", '\n', true },
+		{ "\x1b", 0x1b, true },
+		{ "\x7f", 0x7f, true },
+		{ "\xc2\x9b", 0x9b, true },
+		{ "\xc2\xa0", 0xa0, false },
+		{ "\xc3\xa9", 0xe9, false },
+		{ "\xe2\x80\xae", 0x202e, true },
+		{ "\xe6\x97\xa5", 0x65e5, false },
+		{ "\xf0\x9f\x98\x80", 0x1f600, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *text = cases[i].text;
+
+		assert_int_equal(utf8_next(&text), cases[i].c);
+		assert_int_equal(*text, 0);
+		assert_int_equal(character_is_unsafe(cases[i].c), cases[i].unsafe);
+	}
+}
+
 static void integers(_unused_ void **state)
 {
 	uint64_t u = 1;
@@ -186,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(utf8_is_told_from_bytes),
+		cmocka_unit_test(characters_that_a_terminal_obeys),
 		cmocka_unit_test(integers),
 		cmocka_unit_test(doubles),
 		cmocka_unit_test(doubles_ignore_the_programs_locale),

@@ -260,6 +260,24 @@ static void two_sources_of_one_container_are_one(void **state)
 	assert_near(find(lab, "train", 1)->seconds, 0, 1e-9);
 }
 
+/* What a process claims counts where nobody else says what the job was given. */
+static void a_claim_is_no_more_than_one(void **state)
+{
+	struct allocation claim = of_id(WORKLOAD_JOB, "42", "1");
+	struct lab *lab = *state;
+
+	claim.claimed = true;
+	set(lab, SOURCE_JOBS, &claim, 1);
+	step(lab, 1);
+	assert_true(find(lab, "42", 1)->claimed);
+	/* Of a better source, or of one that counts less otherwise. */
+	set(lab, SOURCE_KUBELET, &claim, 1);
+	SET(lab, SOURCE_JOBS, of_id(WORKLOAD_JOB, "42", "0"));
+	step(lab, 1);
+	assert_null(find(lab, "42", 1));
+	assert_false(find(lab, "42", 0)->claimed);
+}
+
 static void logical_slots_are_one_allocation(void **state)
 {
 	struct lab *lab = *state;
@@ -483,6 +501,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_pod_is_that_of_the_workload, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(two_sources_of_one_container_are_one, lab_setup,
 						lab_teardown),
+		cmocka_unit_test_setup_teardown(a_claim_is_no_more_than_one, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(logical_slots_are_one_allocation, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(idle_is_time_without_work, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(what_the_driver_does_not_tell_is_not_idle, lab_setup,

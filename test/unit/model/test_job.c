@@ -162,6 +162,28 @@ static void a_process_keeps_its_first_workload(void **state)
 	assert_int_equal(lab_workload(lab, "first")->live, 1);
 }
 
+/* Whoever owns its first process: that is no claim. A slot of HTCondor has one user's job after another's. */
+static void a_job_is_its_first_process_owners(void **state)
+{
+	struct lab *lab = *state;
+
+	in_job(lab, 7, JOB_MANAGER_SLURM, "42", "0");
+	lab->proc[7].identity.uid = 1007;
+	in_job(lab, 8, JOB_MANAGER_SLURM, "42", "0");
+	lab->proc[8].identity.uid = 0;
+	in_job(lab, 9, JOB_MANAGER_HTCONDOR, "slot1@n", "");
+	lab->proc[9].identity.uid = 1009;
+	step(lab, 7);
+	assert_int_equal(lab_workload(lab, "42")->uid, 1007);
+	list(lab, 0, 7);
+	list(lab, 0, 8);
+	list(lab, 0, 9);
+	lab_step(lab, SECOND);
+	assert_int_equal(lab_workload(lab, "42")->live, 2);
+	assert_int_equal(lab_workload(lab, "42")->uid, 1007);
+	assert_int_equal(lab_workload(lab, "slot1@n")->uid, UINT32_MAX);
+}
+
 static void another_process_of_the_same_pid_is_another(void **state)
 {
 	struct lab *lab = *state;
@@ -239,6 +261,7 @@ int main(void)
 						lab_teardown),
 		cmocka_unit_test_setup_teardown(without_a_cgroup_a_job_is_claimed, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(a_slot_of_htcondor_gets_its_job, lab_setup, lab_teardown),
+		cmocka_unit_test_setup_teardown(a_job_is_its_first_process_owners, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(a_process_keeps_its_first_workload, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(another_process_of_the_same_pid_is_another, lab_setup,
 						lab_teardown),

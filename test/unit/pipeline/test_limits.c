@@ -258,6 +258,21 @@ static void jobs_with_the_first_devices(void **state)
 	assert_string_equal(found_for(&identity, "CUDA_VISIBLE_DEVICES=2\n"), "abd");
 }
 
+/* A process of the job may have chosen what it says: nothing that follows from it is certain. */
+static void what_a_job_claims_is_an_estimate(void **state)
+{
+	const struct proc_identity identity = { .cgroup = { .kind = PROC_CGROUP_JOB, .id = "42" } };
+
+	(void)state;
+	give(WORKLOAD_JOB, "42", "GPU-c");
+	assert_string_equal(found_for(&identity, "CUDA_VISIBLE_DEVICES=0\n"), "c");
+	allocated[0].claimed = true;
+	pipeline_set_limits(&pipeline, &snapshot);
+	assert_string_equal(found_for(&identity, "CUDA_VISIBLE_DEVICES=0\n"), "~c");
+	assert_string_equal(found_for(&identity, "CUDA_VISIBLE_DEVICES=GPU-c\n"), "assumed");
+	assert_string_equal(found_for(&identity, "CUDA_VISIBLE_DEVICES=2\n"), "unknown");
+}
+
 #define CASE(test_) cmocka_unit_test_setup_teardown(test_, begin, end)
 
 int main(void)
@@ -274,6 +289,7 @@ int main(void)
 		CASE(what_may_soon_be_known_is_not_guessed),
 		CASE(jobs),
 		CASE(jobs_with_the_first_devices),
+		CASE(what_a_job_claims_is_an_estimate),
 	};
 
 	return cmocka_run_group_tests_name("limits", tests, NULL, NULL);

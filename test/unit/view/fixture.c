@@ -218,6 +218,7 @@ static struct workload *add_workload(struct snapshot *s, uint16_t entity, enum w
 
 	w->kind = kind;
 	w->job = JOB_NONE;
+	w->uid = UINT32_MAX;
 	w->entity = entity;
 	w->live = 1;
 	w->exited = 2;
@@ -373,7 +374,9 @@ static void add_small_workloads(struct snapshot *s)
 	w->owner = &train;
 	memcpy(s->jobs, jobs, sizeof(jobs));
 	s->jobs_n = JOBS;
-	add_workload(s, 0, WORKLOAD_JOB, "4711")->job = 0;
+	w = add_workload(s, 0, WORKLOAD_JOB, "4711");
+	w->job = 0;
+	w->uid = 4000000000u;
 	add_workload(s, 3, WORKLOAD_UNIT, "ollama.service");
 	add_workload(s, 7, WORKLOAD_POD, "9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867")->owner = &infer;
 }
@@ -416,7 +419,8 @@ static void add_small_allocations(struct snapshot *s)
 	a->slots = 1;
 	a->idle_seconds = a->seconds;
 	a->idle_p |= PRESENCE_ESTIMATED;
-	a = add_allocated(s, 1, WORKLOAD_JOB, "4712", SOURCE_FILES, 60);
+	a = add_allocated(s, 1, WORKLOAD_JOB, "4712", SOURCE_JOBS, 60);
+	a->claimed = true;
 	a->idle_p = PRESENCE_ABSENT;
 	a->stale = true;
 	add_allocated(s, 3, WORKLOAD_CONTAINER, "fedcba9876543210", SOURCE_FILES, 30)->estimated = true;

@@ -147,6 +147,35 @@ static void claimed_jobs_are_their_processes(void **state)
 	assert_null(groups[1].workload);
 }
 
+/* Whoever says that he is of a job is in no group with those who are, nor with another user who says so. */
+static void claimants_are_not_of_the_job(void **state)
+{
+	(void)state;
+	strcpy(s->jobs[1].id, s->jobs[0].id);
+	s->processes[0].workload = READING_NONE;
+	s->processes[0].job = 1;
+	s->processes[0].uid = 4001;
+	s->processes[2].uid = 4002;
+	make(GROUP_JOB);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct group_names names = group_names(s, &groups[i], GROUP_JOB);
+
+		if (strcmp(names.job, "4711") != 0)
+			continue;
+		assert_int_equal(groups[i].processes, 1);
+		if (names.claimed) {
+			assert_int_equal(names.uid, groups[i].any->uid);
+			assert_true(groups[i].any->uid == 4001 || groups[i].any->uid == 4002);
+			assert_null(groups[i].workload);
+		} else {
+			assert_int_equal(names.uid, s->workloads[1].uid);
+			assert_int_equal(groups[i].any->job, 0);
+			assert_true(groups[i].v[GROUP_MEMORY] == s->processes[1].v[PROCESS_MEMORY]);
+		}
+	}
+	assert_int_equal(n, 5); /* two who claim, the job, one that was given a GPU, and the rest */
+}
+
 static void without_processes_there_are_none(void **state)
 {
 	(void)state;
@@ -174,6 +203,7 @@ static void what_is_given_and_not_used_is_a_group(void **state)
 	assert_int_equal(n, 4);
 	assert_string_equal(group_names(s, &groups[0], GROUP_JOB).job, "4711");
 	assert_string_equal(group_names(s, &groups[2], GROUP_JOB).job, "4712");
+	assert_int_equal(groups[2].allocations_claimed, 1);
 	assert_false(groups[2].idle_known);
 	assert_int_equal(groups_left_out(s), 2);
 }
@@ -224,6 +254,7 @@ int main(void)
 		CASE(containers_of_a_pod_are_one_pod),
 		CASE(ended_processes_count),
 		CASE(claimed_jobs_are_their_processes),
+		CASE(claimants_are_not_of_the_job),
 		CASE(without_processes_there_are_none),
 		CASE(what_is_given_and_not_used_is_a_group),
 		CASE(names_join_where_ids_are_not_known),

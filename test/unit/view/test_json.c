@@ -45,6 +45,27 @@ static void only_the_sections_asked_for(void **state)
 	fixture_free(s);
 }
 
+/* Nothing that a process is called does anything to a terminal, and nothing of it is lost. */
+static void texts_are_harmless_and_whole(void **state)
+{
+	static const char name[] = "a\x1b[31m\x7f\xc2\x9b\xe2\x80\xae"
+				   "b\xc3\xa9";
+	struct snapshot *s = fixture_small();
+	struct strbuf out;
+	json_t *d;
+
+	(void)state;
+	strcpy(s->processes[0].comm, name);
+	strbuf_init(&out, 0);
+	assert_int_equal(view_json_text(s, JSON_PROCESSES, &out), 0);
+	assert_non_null(strstr(out.data, "\"a\\u001B[31m\\u007F\\u009B\\u202Eb\xc3\xa9\""));
+	d = json_loads(out.data, 0, NULL);
+	assert_string_equal(text(json_array_get(json_object_get(d, "processes"), 0), "comm"), name);
+	json_decref(d);
+	strbuf_done(&out);
+	fixture_free(s);
+}
+
 static void shapes(void **state)
 {
 	struct snapshot *s = fixture_small();
@@ -244,6 +265,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(topology_is_by_index),
 		cmocka_unit_test(only_the_sections_asked_for),
+		cmocka_unit_test(texts_are_harmless_and_whole),
 		cmocka_unit_test(shapes),
 		cmocka_unit_test(reasons_and_estimates),
 		cmocka_unit_test(levels),

@@ -80,7 +80,7 @@ static void series_carry_what_is_known(void **state)
 		"launches_total{" GPU0 "," PID1001
 		",kernel=\"libattention.so+0x12f0\",id=\"1b0a095d2caf128e\"} 15\n",
 		"launches_total{" GPU0
-		",pid=\"1002\",comm=\"bad?\?(\x1b[31mred\xe2\x80\xae\",kernel=\"?\?(\","
+		",pid=\"1002\",comm=\"bad?\?(\\\\x1b[31mred\\\\u202e\",kernel=\"?\?(\","
 		"id=\"6b2fbaf07fcba8f5\"} 0\n",
 		"estimated{" FLASH64 ",metric=\"gpusonde_kernel_busy_seconds_total\"} 1\n",
 		"estimated{" PID1001

@@ -251,13 +251,53 @@ static void workload_labels(void **state)
 	/* A pod's has no container; what has no names has no labels for them. */
 	assert_true(has(text, "pod_uid=\"9d1b6c1e-6c1b-4d3f-8d8f-1c2b3a495867\",namespace=\"serve\","
 			      "pod=\"infer-6d5f8c7b9-x2x7k\"} 300.5\n"));
-	assert_true(has(
-		text,
-		",kind=\"job\",job=\"4711\",job_name=\"train \\\"llm\\\"\\n\",job_user=\"alice\"} 300.5\n"));
+	assert_true(has(text, ",kind=\"job\",job=\"4711\"} 300.5\n"));
 	assert_true(has(text, "gi=\"1\",ci=\"0\",kind=\"unit\",unit=\"ollama.service\"} 300.5\n"));
 	/* On the lost GPU: its counter stays, its memory is nobody's any more. */
 	assert_true(has(text, "gpusonde_workload_gpu_busy_seconds_total{gpu=\"3\""));
 	assert_false(has(text, "gpusonde_workload_gpu_memory_bytes{gpu=\"3\""));
+	fixture_free(s);
+}
+
+/* What a process says of its job is on no series of figures, and marked: its user chose it. */
+static void a_jobs_name_is_claimed(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = NULL, *again = NULL;
+
+	(void)state;
+	strcpy(s->jobs[0].name, "a\x1b[31m\xc2\x9b\xe2\x80\xae\\ \"b\"\n");
+	/* The same job on another GPU, of which another process says something else. */
+	s->workloads[3].kind = WORKLOAD_JOB;
+	strcpy(s->workloads[3].id, "4711");
+	s->workloads[3].job = 1;
+	text = client_page(s, EXPOSITION_PROMETHEUS);
+	assert_true(
+		has(text, "\ngpusonde_job_info{job=\"4711\",job_uid=\"4000000000\",claimed=\"false\"} 1\n"));
+	/* Nothing in it does anything to a terminal. */
+	assert_true(has(text, "\ngpusonde_job_info{job=\"4711\",job_name=\"a\\\\x1b[31m\\\\x9b\\\\u202e\\\\ "
+			      "\\\"b\\\"\\n\",job_user=\"alice\",claimed=\"true\"} 1\n"));
+	assert_false(has(text, "2022[3]"));
+	assert_null(strchr(text, '\x1b'));
+	s->workloads[1].job = JOB_NONE;
+	s->workloads[1].uid = s->workloads[3].uid = UINT32_MAX;
+	again = client_page(s, EXPOSITION_PROMETHEUS);
+	assert_false(has(again, "gpusonde_job_info{"));
+	fixture_free(s);
+}
+
+/* An allocation that only a process says is not one like others. */
+static void a_claimed_allocation_is_marked(void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = client_page(s, EXPOSITION_PROMETHEUS);
+
+	(void)state;
+	assert_true(has(text,
+			"kind=\"job\",job=\"4712\",claimed=\"true\",resource=\"NVIDIA_VISIBLE_DEVICES\","
+			"source=\"jobs\"} 1\n"));
+	assert_true(has(text, "kind=\"job\",job=\"4712\",claimed=\"true\"} 60\n"));
+	assert_false(has(text, "claimed=\"true\",resource=\"nvidia.com"));
 	fixture_free(s);
 }
 
@@ -320,6 +360,8 @@ int main(void)
 		cmocka_unit_test(series_of_others_stay_when_they_are_gone),
 		cmocka_unit_test(hostile_labels),
 		cmocka_unit_test(workload_labels),
+		cmocka_unit_test(a_jobs_name_is_claimed),
+		cmocka_unit_test(a_claimed_allocation_is_marked),
 		cmocka_unit_test(openmetrics_differs_where_it_must),
 		cmocka_unit_test(simulated_is_said),
 		cmocka_unit_test(limit_is_kept),

@@ -17,7 +17,7 @@ static const char text[] =
 	"\"pod_uid\":\"u2\",\"container\":\"c2\",\"container_id\":null,\"job\":\"42\",\"memory_bytes\":9,"
 	"\"busy_seconds_total\":1.5,\"cuda\":null},"
 	"{\"pid\":3,\"uid\":null,\"gpu\":10,\"uuid\":\"GPU-ab\",\"namespace\":null,\"pod\":null,"
-	"\"batch_job\":{\"id\":\"43\",\"claimed\":true},"
+	"\"job\":null,\"batch_job\":{\"id\":\"42\",\"claimed\":true},"
 	"\"memory_bytes\":null,\"busy_seconds_total\":2.5,\"cuda\":{\"launches_total\":8}}],"
 	"\"allocations\":["
 	"{\"pid\":6,\"gpu\":0,\"uuid\":\"GPU-a\",\"namespace\":\"ml\",\"pod\":\"p\",\"pod_uid\":null},"
@@ -85,11 +85,26 @@ static void selects_by_job_and_user(void **state)
 {
 	(void)state;
 	EXPECT("2 7 ", .job = "42");
-	EXPECT("3 ", .job = "43");
+	EXPECT("", .job = "43");
 	EXPECT("", .job = "4");
+	/* Who claims to be of it is told apart. */
+	EXPECT("3 ", .job = "claimed:42");
+	EXPECT("", .job = "claimed:4");
 	expect((struct selection){ .uid = 0 }, "1 ");
 	expect((struct selection){ .uid = 1000 }, "2 ");
 	expect((struct selection){ .uid = 0, .pod = "u2" }, "");
+}
+
+static void claimants_are_counted(void **state)
+{
+	json_t *document = json_loads(text, 0, NULL);
+
+	(void)state;
+	assert_non_null(document);
+	assert_int_equal(document_claimants(document, "42"), 1);
+	assert_int_equal(document_claimants(document, "43"), 0);
+	assert_int_equal(document_claimants(NULL, "42"), 0);
+	json_decref(document);
 }
 
 static void selects_by_gpu(void **state)
@@ -144,10 +159,15 @@ static void survives_any_document(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(selects_nothing_unasked), cmocka_unit_test(selects_by_pod),
-		cmocka_unit_test(selects_by_container),    cmocka_unit_test(selects_by_job_and_user),
-		cmocka_unit_test(selects_by_gpu),          cmocka_unit_test(sorts),
-		cmocka_unit_test(orders_have_names),       cmocka_unit_test(survives_any_document),
+		cmocka_unit_test(selects_nothing_unasked),
+		cmocka_unit_test(selects_by_pod),
+		cmocka_unit_test(selects_by_container),
+		cmocka_unit_test(selects_by_job_and_user),
+		cmocka_unit_test(claimants_are_counted),
+		cmocka_unit_test(selects_by_gpu),
+		cmocka_unit_test(sorts),
+		cmocka_unit_test(orders_have_names),
+		cmocka_unit_test(survives_any_document),
 	};
 
 	return cmocka_run_group_tests_name("select", tests, NULL, NULL);

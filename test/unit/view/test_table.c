@@ -279,6 +279,71 @@ static void terminal_text(void **state)
 	strbuf_done(&out);
 }
 
+/* The mark of a claim is seen however long the claim is, and the rest of the row is, too. */
+static void claims_are_marked_and_cut(_unused_ void **state)
+{
+	struct snapshot *s = fixture_small();
+	char long_name[sizeof(s->jobs[0].name)], text[SHORT_TEXT];
+	_cleanup_free_ char *all = NULL;
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	memcpy(s->jobs[0].name, long_name, sizeof(long_name));
+	memcpy(s->jobs[1].name, long_name, sizeof(long_name));
+	memcpy(s->jobs[1].run, long_name, sizeof(long_name));
+	all = table(s, table_processes, false, 0);
+	assert_non_null(strstr(all, " job 4711.0 (claimed: xxxxxxxxxxxxxxxxxxxxxxxxxxxxx...) "));
+	assert_non_null(strstr(all, " claimed job 2022[3] xxxxxxxxxxxxxxxxxxxxxxxxxxxxx...  "));
+	assert_non_null(strstr(all, "  sweep/xxxxxxxxxxxxxxxxxxxxxxxxxxxxx...  "));
+	assert_string_equal(text_shorten("", text), "");
+	memset(long_name + SHORT_COLUMNS, 0, sizeof(long_name) - SHORT_COLUMNS);
+	assert_string_equal(text_shorten(long_name, text), long_name);
+	/* Two columns each; no width at all; no text at all. */
+	assert_string_equal(text_shorten("日日日日日日日日日日日日日日日日日", text),
+			    "日日日日日日日日日日日日日日...");
+	for (unsigned i = 0; i + 3 < sizeof(long_name); i += 2)
+		memcpy(long_name + i, "\xcc\x80", 3);
+	assert_true(strlen(text_shorten(long_name, text)) < SHORT_TEXT);
+	assert_string_equal(text_shorten("a\xe6\x97", text), "a??");
+	fixture_free(s);
+}
+
+static char *groups_table(const struct snapshot *s, enum group_by by)
+{
+	struct table_options options = { 0 };
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(table_groups(s, by, &options, &out), 0);
+	return strbuf_take(&out);
+}
+
+static void a_dash_among_sums_is_explained(_unused_ void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *some = groups_table(s, GROUP_USER), *all = NULL;
+
+	assert_non_null(strstr(some, "\nSM, BUSY: \"-\" where"));
+	for (uint32_t i = 0; i < s->processes_n; i++)
+		for (unsigned k = 0; k < GROUP_FIGURES; k++)
+			s->processes[i].p[group_metrics[k]] = PRESENCE_PRESENT;
+	all = groups_table(s, GROUP_USER);
+	assert_null(strstr(all, "\"-\""));
+	fixture_free(s);
+}
+
+static void jobs_have_what_they_were_given(_unused_ void **state)
+{
+	struct snapshot *s = fixture_small();
+	_cleanup_free_ char *text = groups_table(s, GROUP_JOB);
+
+	assert_non_null(strstr(text, "ALLOCATED"));
+	assert_non_null(strstr(text, "claimed 1"));
+	assert_non_null(strstr(text, "\nclaimed 2022[3] "));
+	assert_non_null(strstr(text, "CLAIMED NAME"));
+	fixture_free(s);
+}
+
 /* In a narrow window, columns without values go before those with some. */
 static void empty_columns_go_first(_unused_ void **state)
 {
@@ -347,6 +412,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(widths),
+		cmocka_unit_test(claims_are_marked_and_cut),
+		cmocka_unit_test(a_dash_among_sums_is_explained),
+		cmocka_unit_test(jobs_have_what_they_were_given),
 		cmocka_unit_test(empty_columns_go_first),
 		cmocka_unit_test(texts_are_wrapped),
 		cmocka_unit_test(simulated_is_said),
