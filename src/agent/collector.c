@@ -74,6 +74,7 @@ static int identify(uint32_t pid, bool full, struct process_identity *ret_identi
 		.uid = proc.uid,
 		.ns_pid = proc.ns_pid,
 		.kind = workload_of(proc.cgroup.kind),
+		.user = proc.cgroup.user,
 		.job_manager = (enum job_manager)proc.cgroup.job.manager,
 	};
 	_Static_assert(sizeof(ret_identity->comm) >= sizeof(proc.comm), "a name must fit");

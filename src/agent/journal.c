@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hashmap.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "model/xid.h"
@@ -33,6 +34,7 @@ struct journal {
 	struct known_gpu gpus[READING_ENTITIES_MAX];
 	uint32_t xids_n;
 	struct known_xid *xids;
+	bool users_said; /* that users have more workloads than their share */
 };
 
 int journal_new(struct journal **ret_journal)
@@ -176,10 +178,51 @@ static int compare_xids(struct journal *j, const struct snapshot *s)
 	return 0;
 }
 
+/* The user with most workloads. Both are 0 if no user has any now. */
+static uint32_t most_workloads(const struct snapshot *s, uint32_t *ret_n)
+{
+	struct hashmap counts = { 0 };
+	uint32_t user = 0, most = 0;
+
+	for (uint32_t i = 0; i < s->workloads_n; i++) {
+		uint32_t n = 0, of = s->workloads[i].user;
+
+		if (of == 0)
+			continue;
+		hashmap_get(&counts, of, &n);
+		if (hashmap_put(&counts, of, ++n) < 0 || n <= most)
+			continue;
+		user = of;
+		most = n;
+	}
+	hashmap_done(&counts);
+	*ret_n = most;
+	return user;
+}
+
+/* Once: whoever makes cgroups could fill the log, too. */
+static void say_users(struct journal *j, const struct snapshot *s)
+{
+	char who[64] = "";
+	uint32_t n, user;
+
+	if (j->users_said || s->agent[AGENT_DROPPED_USER_WORKLOADS] <= 0)
+		return;
+	j->users_said = true;
+	user = most_workloads(s, &n);
+	if (n > 0)
+		snprintf(who, sizeof(who), "; user %u has most, %u", (unsigned)user, (unsigned)n);
+	log_warning(
+		"users have more workloads in cgroups of their own than their share of workload.max, an "
+		"eighth each and half together%s: what has ended, and what has no place, counts as \"other\"",
+		who);
+}
+
 int journal_take(struct journal *j, const struct snapshot *s)
 {
 	int r = compare_xids(j, s);
 
+	say_users(j, s);
 	/*
 	 * A missing driver removes all GPUs, which is logged once, as an outage. An unresponsive driver has
 	 * no news.

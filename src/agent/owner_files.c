@@ -46,7 +46,7 @@ struct owner_files {
 
 /* ---- answers ---- */
 
-/* An error is logged when it is another one. */
+/* An error is logged when it is another one, and when it has passed. */
 static void set_state(struct owner_files *files, const char *error)
 {
 	char text[sizeof(((struct source *)NULL)->error)];
@@ -54,6 +54,8 @@ static void set_state(struct owner_files *files, const char *error)
 	snprintf(text, sizeof(text), "names of containers: %s", error);
 	if (*error && !STRV_EQ(error, files->logged))
 		log_warning("%s; what they would tell is left out", text);
+	else if (!*error && *files->logged)
+		log_notice("names of containers are read again");
 	snprintf(files->logged, sizeof(files->logged), "%s", error);
 	model_set_source(files->model, SOURCE_FILES, *error ? READING_FAILED : READING_OK,
 			 *error ? text : "");

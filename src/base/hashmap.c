@@ -38,14 +38,24 @@ static uint32_t home(const struct hashmap *map, uint64_t key)
 	return (uint32_t)mix(key ^ secret) & map->mask;
 }
 
-uint64_t hash_bytes(const void *p, size_t n)
+/* FNV-1a, its prime below. */
+static uint64_t hash_from(uint64_t h, const void *p, size_t n)
 {
 	const unsigned char *bytes = p;
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a's offset basis, its prime below */
 
 	for (size_t i = 0; i < n; i++)
 		h = (h ^ bytes[i]) * UINT64_C(0x100000001b3);
 	return mix(h);
+}
+
+uint64_t hash_bytes(const void *p, size_t n)
+{
+	return hash_from(UINT64_C(0xcbf29ce484222325), p, n); /* the offset basis */
+}
+
+uint64_t hash_bytes_secret(const void *p, size_t n)
+{
+	return hash_from(secret, p, n);
 }
 
 /* At most three quarters of the slots are used, so a probe always ends at an unused one. */

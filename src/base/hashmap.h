@@ -45,3 +45,5 @@ void hashmap_clear(struct hashmap *map);
 
 /* 64-bit FNV-1a with a final mix. For tables; not resistant to intentional collisions. */
 uint64_t hash_bytes(const void *p, size_t n);
+/* Another value in each process, so that nobody can choose bytes that have the hash of others. */
+uint64_t hash_bytes_secret(const void *p, size_t n);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Jobs that processes belong to: a table of different ones with the number of processes, live or exited, and
- * of workloads that refer to each. An index is used again when nothing refers to it any more.
+ * of workloads that refer to each. An index is used again when nothing refers to it any more. What processes
+ * say of themselves has half of the table at most, so that there is a place for what cgroups say.
  */
 #include "model/private.h"
 
@@ -14,6 +15,7 @@
 struct tracked_job {
 	struct job job;
 	uint32_t users; /* 0: free */
+	bool said; /* by processes alone, not by a cgroup */
 };
 
 /* A free index, the lowest; JOB_NONE: at the limit, or no memory. */
@@ -37,25 +39,40 @@ static uint32_t place_new(struct job_table *table, uint32_t limit)
 	return table->n++;
 }
 
-/* Equal jobs have equal bytes: all are made by clean_job(). */
-static uint32_t take_job(struct model *model, const struct job *job)
+static bool is_nothing(const struct job *job)
+{
+	return job->manager == JOB_MANAGER_NONE && !job->run[0] && !job->group[0];
+}
+
+static bool said_are_full(const struct model *model)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < model->jobs.n; i++)
+		n += model->jobs.jobs[i].users > 0 && model->jobs.jobs[i].said;
+	return n >= MAX(model->limits.workloads / 2, 1u);
+}
+
+/* Equal jobs have equal bytes: all are made by clean_job(). @said: by a process. */
+static uint32_t take_job(struct model *model, const struct job *job, bool said)
 {
 	struct job_table *table = &model->jobs;
 	uint32_t place;
 
-	if (job->manager == JOB_MANAGER_NONE && !job->run[0] && !job->group[0])
+	if (is_nothing(job))
 		return JOB_NONE;
 	for (uint32_t i = 0; i < table->n; i++)
 		if (table->jobs[i].users > 0 && memcmp(&table->jobs[i].job, job, sizeof(*job)) == 0) {
 			table->jobs[i].users++;
+			table->jobs[i].said &= said;
 			return i;
 		}
-	place = place_new(table, model->limits.workloads);
+	place = said && said_are_full(model) ? JOB_NONE : place_new(table, model->limits.workloads);
 	if (place == JOB_NONE) {
 		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
 		return JOB_NONE;
 	}
-	table->jobs[place] = (struct tracked_job){ .job = *job, .users = 1 };
+	table->jobs[place] = (struct tracked_job){ .job = *job, .users = 1, .said = said };
 	return place;
 }
 
@@ -97,7 +114,7 @@ uint32_t job_of_cgroup(struct model *model, const struct process_identity *ident
 	COPY(job.id, identity->job_id);
 	COPY(job.step, identity->job_step);
 	clean_job(&clean, &job);
-	return take_job(model, &clean);
+	return take_job(model, &clean, false);
 }
 
 /* Whether both are of one job. HTCondor's cgroup names the slot. */
@@ -127,8 +144,7 @@ static void join_claim(struct job *to, const struct job *cgroup, const struct jo
 	clean_job(to, &joined);
 }
 
-/* The first name that a workload's processes tell stays. */
-static void name_workload(struct model *model, const struct tracked *t)
+void job_name_workload(struct model *model, const struct tracked *t)
 {
 	struct tracked_workload *w = t->workload == NO_INDEX ? NULL : &model->workloads[t->workload];
 	const struct job *job = t->p.job == JOB_NONE ? NULL : &model->jobs.jobs[t->p.job].job;
@@ -142,13 +158,17 @@ static void name_workload(struct model *model, const struct tracked *t)
 static void set_claim(struct model *model, struct tracked *t, const struct job_claim *claim)
 {
 	struct job joined;
-	uint32_t before = t->p.job;
+	uint32_t before = t->p.job, job;
 
 	join_claim(&joined, before == JOB_NONE ? NULL : &model->jobs.jobs[before].job, &claim->job);
-	t->p.job = take_job(model, &joined);
-	job_unref(model, before);
+	job = take_job(model, &joined, true);
+	/* Without a place what the cgroup says stays. */
+	if (job != JOB_NONE || is_nothing(&joined)) {
+		t->p.job = job;
+		job_unref(model, before);
+	}
 	t->p.rank = claim->rank;
-	name_workload(model, t);
+	job_name_workload(model, t);
 }
 
 /* ---- asking ---- */
@@ -159,7 +179,7 @@ void job_copy(struct model *model, struct tracked *to, const struct tracked *fro
 	to->p.job = job_ref(model, from->p.job);
 	to->p.rank = from->p.rank;
 	to->environment = from->environment;
-	name_workload(model, to);
+	job_name_workload(model, to);
 }
 
 static struct tracked *find_on(const struct model *model, uint16_t device, struct process_id id)

@@ -26,7 +26,8 @@ struct model_limits {
 	uint32_t processes; /* live (process, entity) pairs known; default READING_PROCESSES_MAX */
 	uint32_t series; /* process series per node in /metrics; default 128 */
 	uint32_t exited; /* exit records stored; default 1024 */
-	uint32_t workloads; /* (workload, entity) pairs; default 1024 */
+	/* (workload, entity) pairs; default 1024. Users' own cgroups may have a part of it: model/share.h */
+	uint32_t workloads;
 };
 
 /* /proc's data about a PID; filled by a callback so that the model depends on no source. */
@@ -38,6 +39,7 @@ struct process_identity {
 	enum workload_kind kind;
 	char workload_id[96];
 	char pod_uid[48];
+	uint32_t user; /* in whose slice its cgroup is, and who may have made it; 0: root's, or in none */
 	/* its job, as its cgroup says, also of a container in a job */
 	enum job_manager job_manager;
 	char job_id[96], job_step[32];

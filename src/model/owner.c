@@ -219,9 +219,11 @@ int model_set_owners(struct model *model, enum source_id source, const struct ow
 	return 0;
 }
 
-/* Only containers and pods have names beside their IDs. */
-bool owner_is_wanted(enum workload_kind kind, const struct owner *owner)
+/* Only containers and pods have names beside their IDs, and root's files name none of a user's. */
+bool owner_is_wanted(enum workload_kind kind, uint32_t user, const struct owner *owner)
 {
+	if (user != 0)
+		return false;
 	return (kind == WORKLOAD_POD && !owner) ||
 	       (kind == WORKLOAD_CONTAINER && (!owner || !owner->container[0]));
 }
@@ -236,7 +238,7 @@ bool model_wants_owners(const struct model *model)
 	for (uint32_t i = 0; i < model->workloads_n; i++) {
 		const struct workload *w = &model->workloads[i].w;
 
-		if (w->live > 0 && owner_is_wanted(w->kind, w->owner))
+		if (w->live > 0 && owner_is_wanted(w->kind, w->user, w->owner))
 			return true;
 	}
 	return traced_wants_owners(model);

@@ -12,6 +12,7 @@
  *   exit.c       records of exited processes
  *   series.c     which processes have their own series in /metrics, and crediting
  *   workload.c   containers, pods, jobs and units, per device
+ *   share.c      which part of a table of workloads users may have
  *   job.c        which job a process belongs to, as its cgroup and its environment say
  *   owner.c      owners of workloads
  *   scraped.c    rows of DCGM exporters' pages
@@ -33,7 +34,9 @@
 #include "model/device.h"
 #include "model/model.h"
 #include "model/series.h"
+#include "model/share.h"
 #include "model/traced.h"
+#include "model/workloads.h"
 
 enum {
 	DEVICES_MAX = READING_ENTITIES_MAX,
@@ -53,6 +56,9 @@ struct tracked {
 	struct process p; /* as published, except for its indexes: */
 	uint16_t device;
 	uint16_t workload; /* NO_INDEX: none */
+	/* key and user of the workload that there was no place for, so that it is in "other"; 0: none */
+	uint64_t wanted;
+	uint32_t wanted_user;
 	enum environment_state environment;
 	uint64_t seen; /* number of the newest reading that contained it */
 	int64_t seen_ns; /* end of that reading */
@@ -181,7 +187,8 @@ const struct owner *owner_find(const struct model *model, enum workload_kind kin
 /* The one of this kind that has these names; NULL: none, or several. */
 const struct owner *owner_of_names(const struct model *model, enum workload_kind kind, const char *namespace,
 				   const char *pod, const char *container);
-bool owner_is_wanted(enum workload_kind kind, const struct owner *owner);
+/* Whether it may have a name that is not known yet. */
+bool owner_is_wanted(enum workload_kind kind, uint32_t user, const struct owner *owner);
 
 /* Copies a text, zeroing the rest of @to, so that equal texts have equal bytes, and makes it valid UTF-8. */
 void copy_text(char *to, size_t size, const char *from);
@@ -215,23 +222,14 @@ void exit_add(struct model *model, const struct tracked *t, int64_t now_ns);
 struct exit_record *exit_find(const struct model *model, uint16_t device, uint32_t pid, int64_t since_ns);
 void exits_expire(struct model *model, int64_t now_ns);
 
-/* workload.c */
-
-/* Index of the workload on the device, created if needed. */
-uint16_t workload_find(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
-		       uint16_t device);
-void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment,
-		     uint8_t presence);
-void workload_enter(struct model *model, uint16_t workload);
-void workload_leave(struct model *model, uint16_t workload, int64_t now_ns);
-void workloads_forget_device(struct model *model, uint16_t device);
-
 /* job.c */
 
 /* The job that the process's cgroup is of, with a reference; JOB_NONE. */
 uint32_t job_of_cgroup(struct model *model, const struct process_identity *identity);
 uint32_t job_ref(struct model *model, uint32_t job);
 void job_unref(struct model *model, uint32_t job);
+/* The first name of a job that a workload's processes tell stays. */
+void job_name_workload(struct model *model, const struct tracked *t);
 /* The same process on another device. */
 void job_copy(struct model *model, struct tracked *to, const struct tracked *from);
 void jobs_publish(const struct model *model, struct snapshot *snapshot);

@@ -5,7 +5,7 @@
  *   in a reading, new                 identified; gets a series if one is free; continues its sums if it was
  *                                     here recently
  *   in a reading, known               increments credited; from time to time its start time is compared, to
- *                                     detect a reused PID
+ *                                     detect a reused PID, and a workload without a place is tried again
  *   missing from a complete list      exited: its sums stay in the device's totals, in its workload and in an
  *                                     exit record
  *   only in the utilisation samples   work before its exit: credited, then exited; if it has exited already,
@@ -157,24 +157,42 @@ static void note_job_owner(struct model *model, uint16_t workload, const struct 
 
 /*
  * A process may leave its cgroup: it stays in the workload that it was first seen in, on any device, by the
- * driver or by tracing.
+ * driver or by tracing. NO_INDEX: it is in none.
  */
-static void process_enter(struct model *model, struct tracked *t, const struct process_identity *identity)
+static uint16_t workload_for(struct model *model, struct tracked *t, const struct process_identity *identity)
 {
 	const struct workload_name *traced = traced_workload_of(model, t->p.id);
 	const struct workload *listed = process_workload(model, t->p.id);
 	/* A copy: a new workload may move the others. */
 	struct workload first = listed ? *listed : (struct workload){ 0 };
+	struct workload_ref ref = workload_ref_of(identity);
 
 	if (listed)
-		t->workload = workload_find(model, first.kind, first.id, first.pod_uid, t->device);
+		ref = (struct workload_ref){ first.kind, first.id, first.pod_uid, first.user };
 	else if (traced)
-		t->workload = workload_find(model, traced->kind, traced->id, traced->pod_uid, t->device);
-	else if (identity->kind != WORKLOAD_NONE && identity->kind < WORKLOAD_KINDS)
-		t->workload = workload_find(model, identity->kind, identity->workload_id, identity->pod_uid,
-					    t->device);
+		ref = (struct workload_ref){ traced->kind, traced->id, traced->pod_uid, traced->user };
+	t->wanted = 0;
+	t->wanted_user = ref.user;
+	return ref.kind == WORKLOAD_NONE ? NO_INDEX : workload_find(model, &ref, t->device, &t->wanted);
+}
+
+static void process_enter(struct model *model, struct tracked *t, const struct process_identity *identity)
+{
+	t->workload = workload_for(model, t, identity);
 	workload_enter(model, t->workload);
 	note_job_owner(model, t->workload, identity);
+}
+
+/* There is a place for its workload now; what it did before stays in "other". */
+static void process_place(struct model *model, struct tracked *t, const struct process_identity *identity)
+{
+	uint16_t found = workload_for(model, t, identity);
+
+	if (found == NO_INDEX || found == t->workload)
+		return;
+	workload_move(model, t->workload, found);
+	t->workload = found;
+	job_name_workload(model, t);
 }
 
 /* @t may have a workload already: that of its exit record. */
@@ -216,6 +234,8 @@ static void process_revive(struct model *model, struct tracked *t, struct exit_r
 	t->environment = ENVIRONMENT_ASKED;
 	if (record->workload != NO_INDEX)
 		model->workloads[record->workload].w.exited--;
+	if (record->workload == model->devices[t->device]->other_workload)
+		t->workload = NO_INDEX; /* there may be a place for its own now */
 	record->device = NO_INDEX;
 	record->p.job = JOB_NONE; /* it is t's */
 	model->exits_tag++;
@@ -270,13 +290,14 @@ static struct tracked *process_add(struct model *model, const struct reading_pro
 /* Checks after a gap, and from time to time, whether the PID still belongs to the same process, by /proc. */
 static struct tracked *process_recheck(struct model *model, struct tracked *t, int64_t end_ns)
 {
-	bool unknown = t->p.id.start_ticks == 0;
+	bool unknown = t->p.id.start_ticks == 0, has_place;
 	struct process_identity identity;
 
 	if (end_ns - t->checked_ns < RECHECK_NS && end_ns - t->seen_ns < MAX(GAP_NS, 3 * model->period_ns))
 		return t;
 	t->checked_ns = end_ns;
-	if (process_identify(model, t->p.id.pid, unknown, &identity) < 0)
+	has_place = t->wanted != 0 && workload_has_place(model, t->wanted, t->wanted_user);
+	if (process_identify(model, t->p.id.pid, unknown || has_place, &identity) < 0)
 		return t; /* not visible from here, or about to leave the driver's list */
 	if (unknown) {
 		process_identified(model, t, &identity);
@@ -284,8 +305,11 @@ static struct tracked *process_recheck(struct model *model, struct tracked *t, i
 			process_name(&t->p, identity.comm);
 		return t;
 	}
-	if (process_id_equal(identity.id, t->p.id))
+	if (process_id_equal(identity.id, t->p.id)) {
+		if (has_place)
+			process_place(model, t, &identity);
 		return t;
+	}
 	process_exit(model, (uint32_t)(t - model->processes), t->seen_ns);
 	return NULL;
 }

@@ -91,6 +91,7 @@ struct workload {
 	enum workload_kind kind;
 	char id[96]; /* container id, pod uid, job id or unit name */
 	char pod_uid[48]; /* of a container in a pod; else empty */
+	uint32_t user; /* whose own cgroup it is; 0: root's, or not contained in another agent's document */
 	/* of the workload itself, else of its pod; NULL: unknown. Valid as long as the snapshot. */
 	const struct owner *owner;
 	uint32_t job; /* of a job: index in jobs of the name and user that a process of it claims; JOB_NONE */
@@ -107,7 +108,8 @@ struct workload_name {
 	enum workload_kind kind; /* WORKLOAD_NONE: unused entry */
 	char id[96];
 	char pod_uid[48];
-	const struct owner *owner; /* as in struct workload */
+	uint32_t user; /* this and `owner` as in struct workload */
+	const struct owner *owner;
 };
 
 /* Where a traced process (struct traced_device) runs, according to the driver. */

@@ -5,6 +5,9 @@
  *
  * A process that ended before it was identified, or whose PID has been reused, has no workload. Workloads of
  * traced processes have names only (struct workload_name); the use of devices by workloads is in workload.c.
+ *
+ * One whose workload has no place is tried again while it is shown; when it has ended its figures are
+ * "other"'s.
  */
 #include "model/private.h"
 
@@ -14,11 +17,17 @@
 
 #include "base/macro.h"
 
-enum { LOOKS_PER_VIEW = 256 }; /* /proc look-ups per view; the others wait for the next view */
+enum {
+	LOOKS_PER_VIEW = 256, /* /proc look-ups per view; the others wait for the next view */
+	RETRIES_PER_VIEW = 64, /* of processes whose workload has no place */
+};
 
 struct traced_known {
 	struct process_id id;
 	uint16_t name; /* NO_INDEX: none */
+	/* key and user of the workload that there was no place for; 0: none */
+	uint64_t wanted;
+	uint32_t wanted_user;
 	uint64_t view; /* number of the newest view that contained it */
 };
 
@@ -52,44 +61,79 @@ static uint16_t name_place(struct traced_table *table, uint32_t limit)
 	return (uint16_t)table->names_n++;
 }
 
-static uint16_t name_of(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid)
+static struct share names_count(const struct traced_table *table, uint32_t user)
 {
+	struct share share = { .user = user };
+
+	for (uint32_t i = 0; i < table->names_n; i++)
+		if (name_is_used(&table->names[i]))
+			share_count(&share, table->names[i].name.user, table->names[i].users == 0);
+	return share;
+}
+
+static bool names_make_room(struct model *model, uint32_t user)
+{
+	struct share share = names_count(&model->traced, user);
+	enum share_room room;
+
+	while ((room = share_room(&share, model->limits.workloads)) != SHARE_FREE) {
+		workload_count_dropped(model, room);
+		if (!traced_evict_use(model, &share, room))
+			return false;
+		share = names_count(&model->traced, user);
+	}
+	return true;
+}
+
+/* *ret_wanted: the key of a workload that has no place, else 0. */
+static uint16_t name_of(struct model *model, const struct workload_ref *ref, uint64_t *ret_wanted)
+{
+	uint64_t key = workload_key(ref->kind, ref->id, NO_INDEX);
 	struct traced_table *table = &model->traced;
 	struct workload_name *name;
 	uint16_t place;
 
-	if (kind == WORKLOAD_NONE || kind >= WORKLOAD_KINDS)
+	*ret_wanted = 0;
+	if (ref->kind == WORKLOAD_NONE)
 		return NO_INDEX;
 	for (uint32_t i = 0; i < table->names_n; i++)
-		if (name_is_used(&table->names[i]) && table->names[i].name.kind == kind &&
-		    STRV_EQ(table->names[i].name.id, id))
+		if (name_is_used(&table->names[i]) && table->names[i].name.kind == ref->kind &&
+		    STRV_EQ(table->names[i].name.id, ref->id))
 			return (uint16_t)i;
-	while ((place = name_place(table, model->limits.workloads)) == NO_INDEX && traced_evict_use(model))
-		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
+	place = names_make_room(model, ref->user) ? name_place(table, model->limits.workloads) : NO_INDEX;
 	if (place == NO_INDEX) {
-		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
+		*ret_wanted = key;
 		return NO_INDEX;
 	}
-	table->names[place] = (struct traced_name){ .name.kind = kind };
+	table->names[place] = (struct traced_name){ .key = key };
 	name = &table->names[place].name;
-	strncpy(name->id, id, sizeof(name->id) - 1);
-	strncpy(name->pod_uid, pod_uid, sizeof(name->pod_uid) - 1);
-	name->owner = owner_find(model, kind, name->id, name->pod_uid);
-	model->unnamed += owner_is_wanted(kind, name->owner);
+	name->kind = ref->kind;
+	name->user = ref->user;
+	strncpy(name->id, ref->id, sizeof(name->id) - 1);
+	strncpy(name->pod_uid, ref->pod_uid, sizeof(name->pod_uid) - 1);
+	name->owner = owner_find(model, ref->kind, name->id, name->pod_uid);
+	model->unnamed += owner_is_wanted(ref->kind, ref->user, name->owner);
 	return place;
 }
 
-/* -EAGAIN: try again with the next view. */
-static int workload_of(struct model *model, const struct traced_process *process, unsigned *looks,
-		       uint16_t *ret_name)
+static void set_name(struct model *model, struct traced_known *known, const struct workload_ref *ref)
+{
+	known->wanted_user = ref->user;
+	known->name = name_of(model, ref, &known->wanted);
+}
+
+/* Finds the workload of @known. -EAGAIN: try again with the next view. */
+static int find_workload(struct model *model, const struct traced_process *process, unsigned *looks,
+			 struct traced_known *known)
 {
 	const struct workload *listed = process_workload(model, process->id);
 	struct process_identity identity;
+	struct workload_ref ref;
 	int r;
 
-	*ret_name = NO_INDEX;
 	if (listed) {
-		*ret_name = name_of(model, listed->kind, listed->id, listed->pod_uid);
+		ref = (struct workload_ref){ listed->kind, listed->id, listed->pod_uid, listed->user };
+		set_name(model, known, &ref);
 		return 0;
 	}
 	if (process->exited)
@@ -102,14 +146,16 @@ static int workload_of(struct model *model, const struct traced_process *process
 		return -EAGAIN;
 	if (r < 0 || !process_id_equal(identity.id, process->id))
 		return 0;
-	*ret_name = name_of(model, identity.kind, identity.workload_id, identity.pod_uid);
+	ref = workload_ref_of(&identity);
+	set_name(model, known, &ref);
 	return 0;
 }
 
-uint16_t traced_name_of(const struct model *model, struct process_id id)
+uint16_t traced_name_of(const struct model *model, struct process_id id, bool *ret_wants)
 {
 	const struct traced_known *known = known_find(&model->traced, id);
 
+	*ret_wants = known && known->wanted != 0;
 	return known ? known->name : NO_INDEX;
 }
 
@@ -153,21 +199,50 @@ static void known_remove(struct traced_table *table, uint32_t index)
 static void take_process(struct model *model, const struct traced_process *process, unsigned *looks)
 {
 	struct traced_table *table = &model->traced;
-	struct traced_known *known = known_find(table, process->id);
+	struct traced_known known = { .id = process->id, .name = NO_INDEX, .view = table->views };
 	uint32_t index;
-	uint16_t name;
 
-	if (known || process->id.start_ticks == 0)
+	if (known_find(table, process->id) || process->id.start_ticks == 0)
 		return;
 	/* Of two processes with equal hashes only the first is stored. */
 	if (!known_grow(table) || hashmap_get(&table->by_id, process_id_hash(process->id), &index) ||
-	    workload_of(model, process, looks, &name) < 0 ||
+	    find_workload(model, process, looks, &known) < 0 ||
 	    hashmap_put(&table->by_id, process_id_hash(process->id), table->known_n) < 0)
 		return;
-	table->known[table->known_n++] =
-		(struct traced_known){ .id = process->id, .name = name, .view = table->views };
-	if (name != NO_INDEX)
-		table->names[name].users++;
+	table->known[table->known_n++] = known;
+	if (known.name != NO_INDEX)
+		table->names[known.name].users++;
+}
+
+static bool has_place(const struct model *model, const struct traced_known *known)
+{
+	const struct traced_table *table = &model->traced;
+	struct share share = names_count(table, known->wanted_user);
+
+	for (uint32_t i = 0; i < table->names_n; i++)
+		if (name_is_used(&table->names[i]) && table->names[i].key == known->wanted)
+			return true;
+	return share_has_place(&share, model->limits.workloads);
+}
+
+/* Tries processes without a place again, in turns. */
+static void retry(struct model *model, const struct trace_view *view, unsigned *looks)
+{
+	struct traced_table *table = &model->traced;
+	unsigned tries = RETRIES_PER_VIEW;
+
+	for (uint32_t n = 0; n < view->processes_n && tries > 0 && *looks > 0; n++) {
+		const struct traced_process *process =
+			&view->processes[table->retry_at++ % view->processes_n];
+		struct traced_known *known = known_find(table, process->id);
+
+		if (!known || known->wanted == 0 || process->exited)
+			continue;
+		tries--;
+		if (has_place(model, known) && find_workload(model, process, looks, known) == 0 &&
+		    known->name != NO_INDEX)
+			table->names[known->name].users++;
+	}
 }
 
 void traced_take_view(struct model *model, const struct trace_view *view)
@@ -188,6 +263,8 @@ void traced_take_view(struct model *model, const struct trace_view *view)
 			known_remove(table, i);
 	for (uint32_t i = 0; view && i < view->processes_n; i++)
 		take_process(model, &view->processes[i], &looks);
+	if (view)
+		retry(model, view, &looks);
 }
 
 void traced_find_owners(struct model *model)
@@ -207,7 +284,8 @@ bool traced_wants_owners(const struct model *model)
 
 	for (uint32_t i = 0; i < table->names_n; i++)
 		if (table->names[i].users > 0 &&
-		    owner_is_wanted(table->names[i].name.kind, table->names[i].name.owner))
+		    owner_is_wanted(table->names[i].name.kind, table->names[i].name.user,
+				    table->names[i].name.owner))
 			return true;
 	return false;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/hashmap.h"
+#include "model/share.h"
 #include "model/snapshot.h"
 
 struct model;
@@ -13,6 +14,7 @@ struct traced_known;
 
 struct traced_name {
 	struct workload_name name;
+	uint64_t key;
 	uint32_t users; /* traced processes */
 	uint32_t uses; /* sums of it; free without both */
 };
@@ -40,12 +42,16 @@ struct traced_table {
 	struct tracked_use *uses;
 	uint32_t uses_n, uses_room;
 	uint64_t views; /* number of views processed */
+	uint32_t retry_at; /* place of the processes whose workload is tried again next */
 };
 
 /* Processes a new view, or NULL: finds the workload of each new process. */
 void traced_take_view(struct model *model, const struct trace_view *view);
-/* Of a traced process: index of its workload in names; NO_INDEX: none, or not known. */
-uint16_t traced_name_of(const struct model *model, struct process_id id);
+/*
+ * Of a traced process: index of its workload in names; NO_INDEX: none, or not known. *ret_wants: there was no
+ * place for it.
+ */
+uint16_t traced_name_of(const struct model *model, struct process_id id, bool *ret_wants);
 
 /* traced_use.c */
 
@@ -53,8 +59,11 @@ uint16_t traced_name_of(const struct model *model, struct process_id id);
 void traced_keep_ended(struct model *model, const struct trace_view *former, const struct trace_view *view);
 /* And after it. */
 void traced_sum_uses(struct model *model, const struct trace_view *view);
-/* Adds the use that has been without processes for longest to its device's "other". False: all have some. */
-bool traced_evict_use(struct model *model);
+/*
+ * Adds the use that has been without processes for longest, of those that may make room, to its device's
+ * "other". False: all have some.
+ */
+bool traced_evict_use(struct model *model, const struct share *share, enum share_room room);
 void traced_publish_uses(const struct model *model, struct snapshot *s);
 
 /* traced.c */

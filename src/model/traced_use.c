@@ -5,7 +5,8 @@
  * whose workload is found late is counted whole, and each once.
  *
  * Their number is limited as that of workloads is. At the limit the one that has been without processes for
- * longest is added to its device's "other", so that no sum falls.
+ * longest is added to its device's "other", so that no sum falls. What has no place is added there when it
+ * has ended, since until then it may get one.
  */
 #include "model/private.h"
 
@@ -83,7 +84,19 @@ static void use_remove(struct traced_table *table, struct tracked_use *use)
 	*use = table->uses[--table->uses_n];
 }
 
-bool traced_evict_use(struct model *model)
+static bool use_is_named(const struct tracked_use *use)
+{
+	return use->u.name != NO_INDEX;
+}
+
+static struct tracked_use *use_other(struct traced_table *table, const char *uuid)
+{
+	struct tracked_use *use = use_find(table, NO_INDEX, uuid);
+
+	return use ? use : use_add(table, NO_INDEX, uuid);
+}
+
+bool traced_evict_use(struct model *model, const struct share *share, enum share_room room)
 {
 	struct traced_table *table = &model->traced;
 	struct tracked_use *gone = NULL, copy;
@@ -91,7 +104,8 @@ bool traced_evict_use(struct model *model)
 	for (uint32_t i = 0; i < table->uses_n; i++) {
 		struct tracked_use *use = &table->uses[i];
 
-		if (use->u.name != NO_INDEX && table->names[use->u.name].users == 0 &&
+		if (use_is_named(use) && table->names[use->u.name].users == 0 &&
+		    share_may_take(share, room, table->names[use->u.name].name.user) &&
 		    (!gone || use->view < gone->view))
 			gone = use;
 	}
@@ -99,33 +113,53 @@ bool traced_evict_use(struct model *model)
 		return false;
 	copy = *gone;
 	use_remove(table, gone);
-	gone = use_find(table, NO_INDEX, copy.u.uuid);
-	if (!gone)
-		gone = use_add(table, NO_INDEX, copy.u.uuid);
+	gone = use_other(table, copy.u.uuid);
 	if (gone)
 		use_fold(gone, &copy);
 	return gone != NULL;
 }
 
-/* NULL: there is no room. */
-static struct tracked_use *use_of(struct model *model, uint16_t name, const char *uuid)
+static struct share uses_count(const struct traced_table *table, uint32_t user)
+{
+	struct share share = { .user = user };
+
+	for (uint32_t i = 0; i < table->uses_n; i++) {
+		const struct tracked_use *use = &table->uses[i];
+
+		if (use_is_named(use))
+			share_count(&share, table->names[use->u.name].name.user,
+				    table->names[use->u.name].users == 0);
+	}
+	return share;
+}
+
+/* What has no place is counted when it has @ended. */
+static bool uses_make_room(struct model *model, uint32_t user, bool ended)
+{
+	struct share share = uses_count(&model->traced, user);
+	enum share_room room;
+
+	while ((room = share_room(&share, model->limits.workloads)) != SHARE_FREE) {
+		bool evicted = traced_evict_use(model, &share, room);
+
+		if (evicted || ended)
+			workload_count_dropped(model, room);
+		if (!evicted)
+			return false;
+		share = uses_count(&model->traced, user);
+	}
+	return true;
+}
+
+/* NULL: there is no place. */
+static struct tracked_use *use_of(struct model *model, uint16_t name, const char *uuid, bool ended)
 {
 	struct traced_table *table = &model->traced;
 	struct tracked_use *use = use_find(table, name, uuid);
-	uint32_t named = 0;
 
-	if (use)
-		return use;
-	for (uint32_t i = 0; i < table->uses_n; i++)
-		named += table->uses[i].u.name != NO_INDEX;
-	if (named >= model->limits.workloads) {
-		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
-		if (!traced_evict_use(model)) {
-			use = use_find(table, NO_INDEX, uuid);
-			return use ? use : use_add(table, NO_INDEX, uuid);
-		}
-	}
-	return use_add(table, name, uuid);
+	if (!use && uses_make_room(model, table->names[name].name.user, ended))
+		use = use_add(table, name, uuid);
+	return use;
 }
 
 static bool has_process(const struct trace_view *view, struct process_id id)
@@ -143,12 +177,15 @@ void traced_keep_ended(struct model *model, const struct trace_view *former, con
 	for (uint32_t i = 0; former && i < former->devices_n; i++) {
 		const struct traced_device *device = &former->devices[i];
 		const struct traced_process *process = &former->processes[device->process];
-		uint16_t name = traced_name_of(model, process->id);
+		bool wants;
+		uint16_t name = traced_name_of(model, process->id, &wants);
 		struct tracked_use *use;
 
-		if (name == NO_INDEX || has_process(view, process->id))
+		if ((name == NO_INDEX && !wants) || has_process(view, process->id))
 			continue;
-		use = use_of(model, name, device->uuid);
+		use = name != NO_INDEX ? use_of(model, name, device->uuid, true) : NULL;
+		if (!use)
+			use = use_other(&model->traced, device->uuid);
 		for (unsigned row = 0; use && row < TRACED_METRICS; row++)
 			if (is_kept(row))
 				sum_add(&use->kept[row], &use->kept_p[row], !use->any, device->v[row],
@@ -173,8 +210,9 @@ void traced_sum_uses(struct model *model, const struct trace_view *view)
 	for (uint32_t i = 0; view && i < view->devices_n; i++) {
 		const struct traced_device *device = &view->devices[i];
 		const struct traced_process *process = &view->processes[device->process];
-		uint16_t name = traced_name_of(model, process->id);
-		struct tracked_use *use = name != NO_INDEX ? use_of(model, name, device->uuid) : NULL;
+		bool wants;
+		uint16_t name = traced_name_of(model, process->id, &wants);
+		struct tracked_use *use = name != NO_INDEX ? use_of(model, name, device->uuid, false) : NULL;
 
 		if (!use)
 			continue;

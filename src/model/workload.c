@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Workloads per device. Their number is limited (limits.workloads). At the limit the workload that has been
- * without processes for longest is replaced by the new one, and its sums are added to the device's "other"
- * (kind WORKLOAD_NONE), so that no increment is lost; if all have processes, the new one is credited to
- * "other" from the start. Both cases are counted as dropped.
+ * Workloads per device. Their number is limited (limits.workloads), and that of users' own more so (share.h).
+ * At the limit the workload that has been without processes for longest is replaced by the new one, and its
+ * sums are added to the device's "other" (kind WORKLOAD_NONE), so that no increment is lost; if all have
+ * processes, the new one is credited to "other" until there is a place. Both cases are counted as dropped.
  */
 #include "model/private.h"
 
@@ -16,13 +16,23 @@
 
 #define OTHER_ID "other"
 
-static uint64_t workload_key(enum workload_kind kind, const char *id, uint16_t device)
+struct workload_ref workload_ref_of(const struct process_identity *identity)
+{
+	return (struct workload_ref){
+		.kind = identity->kind < WORKLOAD_KINDS ? identity->kind : WORKLOAD_NONE,
+		.id = identity->workload_id,
+		.pod_uid = identity->pod_uid,
+		.user = identity->user,
+	};
+}
+
+uint64_t workload_key(enum workload_kind kind, const char *id, uint16_t device)
 {
 	char text[sizeof(((struct workload *)0)->id) + 4] = { (char)kind, (char)(device >> 8), (char)device };
 	size_t length = strnlen(id, sizeof(text) - 4);
 
 	memcpy(text + 3, id, length);
-	return hash_bytes(text, length + 3);
+	return hash_bytes_secret(text, length + 3);
 }
 
 static bool workload_is(const struct tracked_workload *t, enum workload_kind kind, const char *id,
@@ -58,8 +68,7 @@ static uint16_t place_new(struct model *model)
 	return (uint16_t)model->workloads_n++;
 }
 
-static uint16_t workload_add(struct model *model, enum workload_kind kind, const char *id,
-			     const char *pod_uid, uint16_t device)
+static uint16_t workload_add(struct model *model, const struct workload_ref *ref, uint16_t device)
 {
 	uint16_t place = place_new(model);
 	struct tracked_workload *t;
@@ -68,11 +77,12 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 		return NO_INDEX;
 	t = &model->workloads[place];
 	memset(t, 0, sizeof(*t));
-	t->w.kind = kind;
-	strncpy(t->w.id, id, sizeof(t->w.id) - 1);
-	strncpy(t->w.pod_uid, pod_uid, sizeof(t->w.pod_uid) - 1);
-	t->w.owner = owner_find(model, kind, t->w.id, t->w.pod_uid);
-	model->unnamed += owner_is_wanted(kind, t->w.owner);
+	t->w.kind = ref->kind;
+	t->w.user = ref->user;
+	strncpy(t->w.id, ref->id, sizeof(t->w.id) - 1);
+	strncpy(t->w.pod_uid, ref->pod_uid, sizeof(t->w.pod_uid) - 1);
+	t->w.owner = owner_find(model, ref->kind, t->w.id, t->w.pod_uid);
+	model->unnamed += owner_is_wanted(ref->kind, ref->user, t->w.owner);
 	t->w.job = JOB_NONE;
 	t->w.uid = UINT32_MAX;
 	t->device = device;
@@ -82,10 +92,11 @@ static uint16_t workload_add(struct model *model, enum workload_kind kind, const
 
 static uint16_t workload_other(struct model *model, uint16_t device)
 {
+	static const struct workload_ref ref = { .kind = WORKLOAD_NONE, .id = OTHER_ID, .pod_uid = "" };
 	uint16_t *other = &model->devices[device]->other_workload;
 
 	if (*other == NO_INDEX)
-		*other = workload_add(model, WORKLOAD_NONE, OTHER_ID, "", device);
+		*other = workload_add(model, &ref, device);
 	return *other;
 }
 
@@ -105,15 +116,33 @@ static void workload_remove(struct model *model, uint16_t place)
 	model->exits_tag++;
 }
 
-/* Removes the workload that has been idle for longest; false if all have processes. */
-static bool workload_evict(struct model *model)
+static bool workload_is_named(const struct tracked_workload *t)
+{
+	return t->w.kind != WORKLOAD_KINDS && t->w.kind != WORKLOAD_NONE;
+}
+
+static struct share workloads_count(const struct model *model, uint32_t user)
+{
+	struct share share = { .user = user };
+
+	for (uint32_t i = 0; i < model->workloads_n; i++) {
+		const struct tracked_workload *t = &model->workloads[i];
+
+		if (workload_is_named(t))
+			share_count(&share, t->w.user, t->w.live == 0);
+	}
+	return share;
+}
+
+/* Removes the one that has been idle for longest of those that may make room; false if all have processes. */
+static bool workload_evict(struct model *model, const struct share *share, enum share_room room)
 {
 	uint16_t found = NO_INDEX, other;
 
 	for (uint32_t i = 0; i < model->workloads_n; i++) {
 		const struct tracked_workload *t = &model->workloads[i];
 
-		if (t->w.kind == WORKLOAD_KINDS || t->w.kind == WORKLOAD_NONE || t->w.live > 0)
+		if (!workload_is_named(t) || t->w.live > 0 || !share_may_take(share, room, t->w.user))
 			continue;
 		if (found == NO_INDEX || t->idle_ns < model->workloads[found].idle_ns)
 			found = (uint16_t)i;
@@ -132,32 +161,68 @@ static bool workload_evict(struct model *model)
 	return true;
 }
 
-uint16_t workload_find(struct model *model, enum workload_kind kind, const char *id, const char *pod_uid,
-		       uint16_t device)
+void workload_count_dropped(struct model *model, enum share_room room)
 {
-	uint64_t key = workload_key(kind, id, device);
+	model_agent_add(model, room == SHARE_OF_ANY ? AGENT_DROPPED_WORKLOADS : AGENT_DROPPED_USER_WORKLOADS,
+			1);
+}
+
+static bool workloads_make_room(struct model *model, uint32_t user)
+{
+	struct share share = workloads_count(model, user);
+	enum share_room room;
+
+	while ((room = share_room(&share, model->limits.workloads)) != SHARE_FREE) {
+		workload_count_dropped(model, room);
+		if (!workload_evict(model, &share, room))
+			return false;
+		share = workloads_count(model, user);
+	}
+	return true;
+}
+
+bool workload_has_place(const struct model *model, uint64_t wanted, uint32_t user)
+{
+	struct share share = workloads_count(model, user);
 	uint32_t place;
 
-	if (hashmap_get(&model->workload_map, key, &place)) {
-		if (workload_is(&model->workloads[place], kind, id, device))
-			return (uint16_t)place;
-		/* hash collision of two names: not mixed with the other's sums */
-		return workload_other(model, device);
-	}
-	if (model->workloads_named >= model->limits.workloads) {
-		model_agent_add(model, AGENT_DROPPED_WORKLOADS, 1);
-		if (!workload_evict(model))
-			return workload_other(model, device);
-	}
-	place = workload_add(model, kind, id, pod_uid, device);
+	return hashmap_get(&model->workload_map, wanted, &place) ||
+	       share_has_place(&share, model->limits.workloads);
+}
+
+/* NO_INDEX: there is no place, or no memory. */
+static uint16_t workload_new(struct model *model, const struct workload_ref *ref, uint16_t device,
+			     uint64_t key)
+{
+	uint16_t place = workloads_make_room(model, ref->user) ? workload_add(model, ref, device) : NO_INDEX;
+
 	if (place == NO_INDEX)
-		return workload_other(model, device);
+		return NO_INDEX;
 	if (hashmap_put(&model->workload_map, key, place) < 0) {
 		model->workloads[place].w.kind = WORKLOAD_KINDS;
-		return workload_other(model, device);
+		return NO_INDEX;
 	}
 	model->workloads_named++;
-	return (uint16_t)place;
+	return place;
+}
+
+uint16_t workload_find(struct model *model, const struct workload_ref *ref, uint16_t device,
+		       uint64_t *ret_wanted)
+{
+	uint64_t key = workload_key(ref->kind, ref->id, device);
+	uint16_t found = NO_INDEX;
+	uint32_t place;
+
+	*ret_wanted = 0;
+	if (!hashmap_get(&model->workload_map, key, &place))
+		found = workload_new(model, ref, device, key);
+	else if (workload_is(&model->workloads[place], ref->kind, ref->id, device))
+		found = (uint16_t)place;
+	/* else a hash collision of two names: not mixed with the other's sums */
+	if (found != NO_INDEX)
+		return found;
+	*ret_wanted = key;
+	return workload_other(model, device);
 }
 
 void workload_credit(struct model *model, uint16_t workload, enum process_metric row, double increment,
@@ -176,6 +241,13 @@ void workload_enter(struct model *model, uint16_t workload)
 {
 	if (workload != NO_INDEX)
 		model->workloads[workload].w.live++;
+}
+
+void workload_move(struct model *model, uint16_t from, uint16_t to)
+{
+	workload_enter(model, to);
+	if (from != NO_INDEX)
+		model->workloads[from].w.live--;
 }
 
 void workload_leave(struct model *model, uint16_t workload, int64_t now_ns)

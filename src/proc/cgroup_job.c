@@ -127,8 +127,6 @@ static bool take_pbs(struct job_path *path, struct cursor c, struct proc_job *jo
 
 bool job_path_take(struct job_path *path, struct cursor component, struct proc_job *job)
 {
-	if (path->below_user)
-		return false;
 	if (take_htcondor(path, component, job))
 		return true;
 	switch (path->below) {
@@ -165,7 +163,6 @@ void job_path_enter(struct job_path *path, struct cursor component)
 {
 	enum proc_job_manager manager = manager_of(component);
 
-	path->below_user |= starts_with(component, "user@") && ends_with(component, ".service");
 	if (manager != PROC_JOB_NONE) {
 		path->below = manager;
 		path->in_job = false;

@@ -9,7 +9,7 @@
  *   PBS       pbs_jobs.service/jobid/42.SERVER (v2: jobs/42.SERVER), pbspro/42.SERVER,
  *             pbspro.slice/pbspro-42.SERVER.slice with systemd's escapes, torque/42.SERVER
  *
- * Users may make cgroups below their own service manager (user@UID.service), so no job is read there.
+ * Users may make cgroups below their own service manager (user@UID.service): cgroup.c asks for no job there.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 /* What the components so far were; zeroed at first. */
 struct job_path {
 	enum proc_job_manager below;
-	bool below_user, in_job;
+	bool in_job;
 };
 
 /* True if this component is a job's; fills @job. A step's component fills job->step and is none. */

@@ -35,8 +35,13 @@ struct proc_job {
 
 struct proc_cgroup {
 	enum proc_cgroup_kind kind;
-	char id[96]; /* container id, pod uid, job id, systemd unit */
-	char pod_uid[48]; /* of a container in a pod */
+	/*
+	 * container id, pod uid, job id, systemd unit; below a user's service manager, where users choose
+	 * names, "user@UID.service/NAME"
+	 */
+	char id[96];
+	char pod_uid[48]; /* of a container in a pod; not below a user's service manager */
+	uint32_t user; /* in whose slice, or below whose service manager, it is; 0: root's, or in none */
 	struct proc_job job; /* also that of a container in a job */
 };
 

@@ -3,8 +3,11 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/macro.h"
+
+enum { SHORT_ID = 12 };
 
 static const struct {
 	const char *kind, *id;
@@ -36,6 +39,13 @@ const char *workload_kind_name(enum workload_kind kind)
 const char *workload_id_name(enum workload_kind kind)
 {
 	return workload_names[kind < WORKLOAD_KINDS ? kind : WORKLOAD_NONE].id;
+}
+
+int container_short_length(const char *id)
+{
+	const char *slash = strrchr(id, '/');
+
+	return (slash ? (int)(slash + 1 - id) : 0) + SHORT_ID;
 }
 
 const char *job_manager_name(enum job_manager manager)

@@ -12,6 +12,8 @@
 const char *workload_kind_name(enum workload_kind kind);
 /* The label or member with the workload's id: "container_id", "pod_uid", "job", "unit". */
 const char *workload_id_name(enum workload_kind kind);
+/* How much of a container's ID tables show: a user's own container's begins with its user's manager. */
+int container_short_length(const char *id);
 
 /* "slurm", "htcondor", "lsf", "pbs"; "none". */
 const char *job_manager_name(enum job_manager manager);

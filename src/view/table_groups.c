@@ -5,10 +5,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "view/names.h"
 #include "view/table_parts.h"
 #include "view/traced.h"
 
-enum { GPUS_SHOWN = 16, SHORT_ID = 12 };
+enum { GPUS_SHOWN = 16 };
 
 enum column {
 	COLUMN_NAME, /* by what */
@@ -53,7 +54,8 @@ static void container_cell(struct table *table, const struct group_names *names)
 	else if (*names->container)
 		table_cell(table, COLOUR_NONE, names->container);
 	else
-		table_cellf(table, COLOUR_NONE, "%.*s", (int)SHORT_ID, names->container_id);
+		table_cellf(table, COLOUR_NONE, "%.*s", container_short_length(names->container_id),
+			    names->container_id);
 }
 
 static void pod_cell(struct table *table, const struct group_names *names)

@@ -183,7 +183,8 @@ void table_process_workload(struct table *table, const struct snapshot *s, const
 	else if (w->owner && w->owner->container[0])
 		table_cellf(table, COLOUR_NONE, "%s, container %s", text, w->owner->container);
 	else
-		table_cellf(table, COLOUR_NONE, "%s, %s %.12s", text, workload_kind_name(w->kind), w->id);
+		table_cellf(table, COLOUR_NONE, "%s, %s %.*s", text, workload_kind_name(w->kind),
+			    container_short_length(w->id), w->id);
 }
 
 void table_traced_workload(struct table *table, const struct workload_name *w)

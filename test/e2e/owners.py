@@ -8,13 +8,14 @@ import signal
 import tempfile
 import time
 
-from lib.cgroups import CGROUPS, cgroup, enter
+from lib.cgroups import CGROUPS, cgroup, enter, remove
 from lib.e2e import Agent, Worker, children, comm, contains, equal, run, values, wait_for
 from lib.traced import SCENARIO, Workload, begun, probed_when_loaded, process_of
 
 POD_UID = "11111111-2222-3333-4444-555555555555"
 CONTAINER = "a5" * 32
 OTHER = "b6" * 32
+USERS = "user.slice/user-1000.slice/user@1000.service"
 
 
 def touch(path, text=""):
@@ -36,6 +37,11 @@ def node(path, *flags):
 def process(agent, pid):
     listed = agent.get("/api/v1/processes").json()["processes"]
     return next((p for p in listed if p["pid"] == pid), None)
+
+
+def wait_for_readings(agent, more):
+    begin = sum(values(agent.metrics(), "gpusonde_collections_total"))
+    wait_for(lambda: sum(values(agent.metrics(), "gpusonde_collections_total")) > begin + more, "some readings", 30)
 
 
 def named(agent, pid):
@@ -96,9 +102,7 @@ def test_a_process_that_leaves_its_cgroup_stays_in_its_pod():
         wait_for(lambda: (p := process(agent, worker.pid)) and p["container_id"] == CONTAINER, "the process in its container")
         root = next(c for c in CGROUPS if os.path.exists(f"{c}/cgroup.procs"))
         enter(root, worker.pid)
-        begin = sum(values(agent.metrics(), "gpusonde_collections_total"))
-        # Its identity is looked at again after ten seconds.
-        wait_for(lambda: sum(values(agent.metrics(), "gpusonde_collections_total")) > begin + 12, "some readings", 30)
+        wait_for_readings(agent, 12) # its identity is looked at again after ten seconds
         equal(process(agent, worker.pid)["container_id"], CONTAINER)
 
 
@@ -117,6 +121,48 @@ def test_hostile_names_are_escaped():
         equal(named(agent, worker.pid)["container"], name)
         contains(agent.metrics(), r'container="x\"} 1\n# EOF')
         assert "\x1b[31m" not in agent.cli("ps").stdout, "a terminal is not written to by a container's name"
+
+
+def test_a_user_cannot_pose_as_a_pod():
+    """A user names cgroups below its own service manager as it likes: that container is its own, and no pod's."""
+    pod = POD_UID.replace("-", "_")
+    with node(f"{USERS}/kubepods.slice/kubepods-pod{pod}.slice/docker-{CONTAINER}.scope") as (agent, worker):
+        touch(f"{agent.root}/var/log/containers/train-0_ml_main-{CONTAINER}.log")
+        touch(f"{agent.root}/var/lib/docker/containers/{CONTAINER}/config.v2.json", json.dumps({"ID": CONTAINER, "Name": "/trainer"}))
+        found = wait_for(lambda: process(agent, worker.pid), "the process")
+        wait_for(lambda: values(agent.metrics(), "gpusonde_source_up", source="files") == [1.0], "the source of names")
+        wait_for_readings(agent, 3)
+        found = process(agent, worker.pid)
+        equal((found["container_id"], found["pod_uid"], found["pod"], found["container"]), (f"user@1000.service/{CONTAINER}", None, None, None))
+        equal(values(agent.metrics(), "gpusonde_workload_gpu_memory_bytes", pod="train-0"), [])
+        contains(agent.cli("ps").stdout, "container user@1000.service/")
+
+
+def test_a_user_leaves_places_to_others():
+    """Of 16 workloads one user has two; another of the user's is named when one has ended, and a pod always."""
+    names = ["a.service", "b.service", "c.service"]
+    with tempfile.TemporaryDirectory() as tmp, cgroup(USERS) as users, contextlib.ExitStack() as stack:
+        workers = []
+        for name in names:
+            os.mkdir(f"{users}/{name}")
+            stack.callback(remove, f"{users}/{name}")
+        for name in names:
+            workers.append(stack.enter_context(Worker(tmp)))
+            enter(f"{users}/{name}", workers[-1].pid)
+        with Agent("--workload-root", tmp, "--workload-max", "16", scenario=workers[0].scenario(*workers[1:]), tmp=None) as agent:
+            def units():
+                return {p["pid"]: p["unit"] for p in agent.get("/api/v1/processes").json()["processes"]}
+
+            found = wait_for(lambda: len(u := units()) == 3 and u, "the processes")
+            equal(sorted(filter(None, found.values())), sorted(f"user@1000.service/{names[workers.index(w)]}" for w in workers if found[w.pid]))
+            waiting, = (w for w in workers if not found[w.pid])
+            page = agent.metrics()
+            equal(values(page, "gpusonde_dropped_total", kind="user_workloads"), [1.0])
+            equal(values(page, "gpusonde_dropped_total", kind="workloads"), [0.0])
+            contains(agent.log(), "user 1000 has most, 2")
+            contains(agent.cli("doctor").stdout, "1 time a workload of a user's own cgroups had to be added")
+            next(w for w in workers if w is not waiting).end()
+            wait_for(lambda: units()[waiting.pid] == f"user@1000.service/{names[workers.index(waiting)]}", "a place", 40)
 
 
 def ps(agent, *flags):
@@ -159,6 +205,8 @@ def test_names_survive_their_helper():
         wait_for(lambda: helper(agent) not in (None, first), "another helper", 30)
         wait_for(lambda: values(agent.metrics(), "gpusonde_source_up", source="files") == [1.0], "the source of names")
         equal(process(agent, worker.pid)["container"], "trainer")
+        contains(agent.log(), "the process that reads them, gpusonde-owners, ended")
+        contains(agent.log(), "names of containers are read again")
 
 
 def test_what_cannot_be_read_is_said():

@@ -23,9 +23,13 @@ def cgroup(path):
         yield folder
     finally:
         while folder != root:
-            wait_for(lambda f=folder: not open(f"{f}/cgroup.procs").read(), "the cgroup to be empty") # pylint: disable=consider-using-with
-            os.rmdir(folder)
+            remove(folder)
             folder = os.path.dirname(folder)
+
+
+def remove(folder):
+    wait_for(lambda: not open(f"{folder}/cgroup.procs").read(), "the cgroup to be empty") # pylint: disable=consider-using-with
+    os.rmdir(folder)
 
 
 def enter(folder, pid):

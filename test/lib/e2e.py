@@ -7,6 +7,7 @@ defect reaches it.
 """
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import re
@@ -254,10 +255,11 @@ class Agent:
 
 class Worker:
     """A process with a name of its own, for a scenario to find by `match`; it works on the GPU while the block lasts."""
+    numbers = itertools.count()
 
     def __init__(self, tmp, env=None):
         self.env = env
-        self.comm = f"e2e-{os.getpid()}-{id(self) % 1000}"
+        self.comm = f"e2e-{os.getpid()}-{next(Worker.numbers)}"
         self.path = shutil.copy(shutil.which("sleep"), f"{tmp}/{self.comm}")
 
     def __enter__(self):
@@ -272,9 +274,10 @@ class Worker:
     def __exit__(self, *_):
         self.end()
 
-    def scenario(self):
-        return ("cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\nprocesses:\n"
-                f"  - {{name: worker, match: {self.comm}, gpus: 0, memory: 1GiB, load: {{gpu: 60, memory: 30}}}}\n")
+    def scenario(self, *others):
+        rows = (f"  - {{name: worker{n}, match: {w.comm}, gpus: 0, memory: 1GiB, load: {{gpu: {60 // (n + 1)}, memory: 30}}}}\n"
+                for n, w in enumerate((self, *others)))
+        return "cycle: 60s\nseed: 1\ngpus:\n  - {model: h100-sxm}\n  - {model: h100-sxm}\nprocesses:\n" + "".join(rows)
 
 
 def run():

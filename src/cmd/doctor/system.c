@@ -163,6 +163,31 @@ static void check_names(const struct doctor *d, struct finding *f)
 	}
 }
 
+/* Whether all workloads of GPUs have had a place of their own. */
+static void check_workloads(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *dropped = json_object_get(agent, "dropped_total");
+	double all = json_number_value(json_object_get(dropped, "workloads"));
+	double users = json_number_value(json_object_get(dropped, "user_workloads"));
+
+	if (!d->status || d->sampled) {
+		found(f, VERDICT_NOTE, "not added up: only a running agent does");
+	} else if (all > 0) {
+		found(f, VERDICT_WARNING, "%.0f time%s a workload had to be added to \"other\": too many",
+		      all, all == 1 ? "" : "s");
+		remedy(f, "raise workload.max");
+	} else if (users > 0) {
+		found(f, VERDICT_NOTE,
+		      "%.0f time%s a workload of a user's own cgroups had to be added to \"other\": the "
+		      "user, or all users together, had more than their share of workload.max",
+		      users, users == 1 ? "" : "s");
+		remedy(f, "raise workload.max if that is no attack; the agent's log says who had most");
+	} else {
+		found(f, VERDICT_OK, "each has its own sums");
+	}
+}
+
 /* As the agent has it, which asks kubelet. */
 static void check_agents_kubelet(const struct doctor *d, bool up, double unmatched, struct finding *f)
 {
@@ -207,13 +232,9 @@ static void check_kubelet(const struct doctor *d, struct finding *f)
 }
 
 const struct check system_checks[] = {
-	{ "kernel-log", check_kmsg },
-	{ "processes", check_pids },
-	{ "container-names", check_names },
-	{ "kubelet", check_kubelet },
-	{ "capabilities", check_capabilities },
-	{ "kernel", check_kernel },
-	{ "btf", check_btf },
-	{ "uprobes", check_uprobes },
-	{ 0 },
+	{ "kernel-log", check_kmsg },       { "processes", check_pids },
+	{ "container-names", check_names }, { "workloads", check_workloads },
+	{ "kubelet", check_kubelet },       { "capabilities", check_capabilities },
+	{ "kernel", check_kernel },         { "btf", check_btf },
+	{ "uprobes", check_uprobes },       { 0 },
 };

@@ -102,6 +102,9 @@ static void hashes_differ_by_every_byte(_unused_ void **state)
 	assert_true(hash_bytes("abc", 3) != hash_bytes("abd", 3));
 	assert_true(hash_bytes("abc", 3) != hash_bytes("abc", 4));
 	assert_true(hash_bytes("", 0) != hash_bytes("", 1));
+	assert_true(hash_bytes_secret("abc", 3) == hash_bytes_secret("abc", 3));
+	assert_true(hash_bytes_secret("abc", 3) != hash_bytes_secret("abd", 3));
+	assert_true(hash_bytes_secret("abc", 3) != hash_bytes("abc", 3));
 }
 
 /* The inverse of an h ^= h >> 33, and of a multiplication: what a program would do to choose its handles. */

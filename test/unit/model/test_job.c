@@ -252,6 +252,51 @@ static void jobs_are_bounded_and_their_places_used_again(void **state)
 	lab_free(lab);
 }
 
+/* A user's processes that each tell of another run, and then jobs of cgroups. */
+static void what_processes_say_leaves_room_for_cgroups(void **state)
+{
+	struct lab *lab =
+		lab_new(&(struct model_limits){ .processes = 64, .series = 4, .exited = 4, .workloads = 16 });
+	struct model_unread unread;
+	uint32_t at = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		for (uint32_t pid = 1; pid <= 20; pid++) {
+			lab_exists(lab, pid, pid, WORKLOAD_NONE, "");
+			list(lab, 0, pid);
+		}
+		if (i == 0)
+			lab_step(lab, SECOND);
+		while (i == 0 && model_next_unread(lab->model, &at, &unread)) {
+			struct job_claim claim = { .job.manager = JOB_MANAGER_SLURM };
+
+			snprintf(claim.job.id, sizeof(claim.job.id), "9%u", (unsigned)unread.id.pid);
+			model_set_job(lab->model, unread.id, &claim);
+		}
+	}
+	for (uint32_t pid = 30; pid < 38; pid++) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "%u", (unsigned)pid);
+		in_job(lab, pid, JOB_MANAGER_SLURM, id, "0");
+		list(lab, 0, pid);
+	}
+	lab_step(lab, SECOND);
+	for (uint32_t pid = 30; pid < 38; pid++)
+		assert_int_equal(atoi(job_of(lab, lab_find(lab, pid))->id), pid);
+	/* One more name finds no place: what its cgroup says stays. */
+	model_set_job(lab->model, lab_find(lab, 30)->id,
+		      &(struct job_claim){ .job = { .manager = JOB_MANAGER_SLURM, .id = "30", .name = "x" },
+					   .rank = { 3, 1, 8 } });
+	list(lab, 0, 30);
+	lab_step(lab, SECOND);
+	assert_string_equal(job_of(lab, lab_find(lab, 30))->id, "30");
+	assert_false(job_of(lab, lab_find(lab, 30))->claimed);
+	assert_int_equal(lab_find(lab, 30)->rank.world, 8);
+	lab_free(lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +313,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_process_is_asked_about_once_on_all_devices, lab_setup,
 						lab_teardown),
 		cmocka_unit_test(jobs_are_bounded_and_their_places_used_again),
+		cmocka_unit_test(what_processes_say_leaves_room_for_cgroups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,6 +164,23 @@ static void a_snapshot_keeps_what_it_refers_to(void **state)
 	snapshot_unref(old);
 }
 
+/* A user may call a container like one of root's: root's files do not name it, and no name is waited for. */
+static void a_users_container_has_no_owner(void **state)
+{
+	struct lab *lab = *state;
+	struct owner rows[] = { owner(WORKLOAD_CONTAINER, "box", "mine"),
+				owner(WORKLOAD_POD, "uid-1", "mine") };
+
+	assert_int_equal(model_set_owners(lab->model, WORSE, rows, ARRAY_SIZE(rows)), 0);
+	lab_exists(lab, 7, 70, WORKLOAD_CONTAINER, "user@1000.service/box");
+	lab->proc[7].identity.user = 1000;
+	lab_process(lab, lab_gpu(lab, 0), 7);
+	lab_step(lab, SECOND);
+	assert_null(lab_workload(lab, "user@1000.service/box")->owner);
+	assert_int_equal(lab_workload(lab, "user@1000.service/box")->user, 1000);
+	assert_false(model_wants_owners(lab->model));
+}
+
 int main(void)
 {
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, lab_setup, lab_teardown)
@@ -175,6 +192,7 @@ int main(void)
 		CASE(strings_end_and_are_utf_8),
 		CASE(what_does_not_fit_is_counted),
 		CASE(a_snapshot_keeps_what_it_refers_to),
+		CASE(a_users_container_has_no_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

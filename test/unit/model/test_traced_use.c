@@ -146,12 +146,65 @@ static void what_does_not_fit_is_others(void **state)
 	lab_free(lab);
 }
 
+/* A process in a workload of its own, "USER-PID". */
+static void user_exists(struct lab *lab, uint32_t pid, uint32_t user)
+{
+	char id[32];
+
+	snprintf(id, sizeof(id), "%u-%u", (unsigned)user, (unsigned)pid);
+	lab_exists(lab, pid, 70, WORKLOAD_UNIT, id);
+	lab->proc[pid].identity.user = user;
+}
+
+static void show_from(struct lab *lab, uint32_t from, uint32_t to, bool pod)
+{
+	begin();
+	for (uint32_t pid = from; pid <= to; pid++)
+		add(pid, "GPU-a", 10, 0, 0);
+	if (pod)
+		add(200, "GPU-a", 7, 0, 0);
+	show(lab);
+}
+
+static void users_leave_places_to_others(void **state)
+{
+	const struct model_limits limits = { .processes = 64, .series = 8, .exited = 8, .workloads = 16 };
+	struct lab *lab = lab_new(&limits);
+	double all = 0;
+
+	(void)state;
+	for (uint32_t pid = 100; pid < 140; pid++)
+		user_exists(lab, pid, 1000);
+	show_from(lab, 100, 139, false);
+	lab_exists(lab, 200, 70, WORKLOAD_CONTAINER, "pod");
+	show_from(lab, 100, 139, true);
+	assert_near(find(lab, "pod", "GPU-a")->v[TRACED_LAUNCHES], 7, 0);
+	assert_int_equal(lab->s->traced_uses_n, 3); /* the user has two */
+	assert_non_null(find(lab, "1000-100", "GPU-a"));
+	assert_near(lab->s->agent[AGENT_DROPPED_USER_WORKLOADS], 38, 0);
+	assert_near(lab->s->agent[AGENT_DROPPED_WORKLOADS], 0, 0);
+	/* The user's first ten end: two others get the places. */
+	show_from(lab, 110, 139, true);
+	assert_null(find(lab, "1000-100", "GPU-a"));
+	assert_int_equal(lab->s->traced_uses_n, 4);
+	assert_near(find(lab, "pod", "GPU-a")->v[TRACED_LAUNCHES], 7, 0);
+	/* What had no place, and what lost it, is in "other", once: 100 to 109. */
+	assert_near(find(lab, "other", "GPU-a")->v[TRACED_LAUNCHES], 100, 0);
+	begin();
+	show(lab);
+	for (uint32_t i = 0; i < lab->s->traced_uses_n; i++)
+		all += lab->s->traced_uses[i].v[TRACED_LAUNCHES];
+	assert_near(all, 407, 0);
+	lab_free(lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(processes_add_up_and_stay, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(each_device_has_its_own, lab_setup, lab_teardown),
 		cmocka_unit_test(what_does_not_fit_is_others),
+		cmocka_unit_test(users_leave_places_to_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -158,8 +158,158 @@ static void those_of_a_forgotten_device_go_with_it(_unused_ void **state)
 	lab_free(lab);
 }
 
+/* ---- users' own cgroups ---- */
+
+enum { LIMIT = 16, OWN = LIMIT / 8, USERS = LIMIT / 2 };
+
+static int setup_users(void **state)
+{
+	*state = lab_new(
+		&(struct model_limits){ .processes = 100, .series = 100, .exited = 100, .workloads = LIMIT });
+	return 0;
+}
+
+/* A process of its own workload, "USER-PID". */
+static void run_user(struct lab *lab, uint32_t pid, uint32_t user)
+{
+	char id[32];
+
+	snprintf(id, sizeof(id), "%u-%u", (unsigned)user, (unsigned)pid);
+	run(lab, pid, id);
+	lab->proc[pid].identity.user = user;
+}
+
+static unsigned workloads_of(const struct lab *lab, uint32_t user)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < lab->s->workloads_n; i++)
+		n += lab->s->workloads[i].kind != WORKLOAD_NONE && lab->s->workloads[i].user == user;
+	return n;
+}
+
+static void users_leave_places_to_others(void **state)
+{
+	struct lab *lab = *state;
+	unsigned users = 0;
+
+	for (uint32_t pid = 1; pid <= 40; pid++)
+		run_user(lab, pid, 1000 + pid / 8);
+	lab_step(lab, NSEC_PER_SEC);
+	for (uint32_t user = 1000; user <= 1005; user++) {
+		assert_in_range(workloads_of(lab, user), 0, OWN);
+		users += workloads_of(lab, user);
+	}
+	assert_int_equal(users, USERS);
+	assert_int_equal(lab_workload(lab, "other")->live, 40 - USERS);
+	assert_near(lab->s->agent[AGENT_DROPPED_USER_WORKLOADS], 40 - USERS, 0);
+	for (uint32_t pid = 1; pid <= 40; pid++)
+		run_user(lab, pid, 1000 + pid / 8);
+	for (uint32_t pid = 50; pid < 50 + USERS; pid++)
+		run_user(lab, pid, 0);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(workloads_of(lab, 0), USERS);
+	assert_near(lab->s->agent[AGENT_DROPPED_WORKLOADS], 0, 0);
+	assert_near(sum(lab), lab->s->entities[0].process_total[PROCESS_BUSY], 1e-9);
+}
+
+static void a_user_displaces_its_own_that_have_ended(void **state)
+{
+	struct lab *lab = *state;
+
+	run_user(lab, 1, 0);
+	run_user(lab, 2, 1001);
+	lab_step(lab, NSEC_PER_SEC);
+	for (uint32_t pid = 10; pid < 60; pid++) {
+		run_user(lab, pid, 1000);
+		lab_step(lab, NSEC_PER_SEC);
+	}
+	assert_int_equal(workloads_of(lab, 1000), OWN);
+	assert_non_null(lab_workload(lab, "1000-59"));
+	assert_non_null(lab_workload(lab, "0-1"));
+	assert_non_null(lab_workload(lab, "1001-2"));
+	assert_near(lab_workload(lab, "other")->v[PROCESS_BUSY], 0.5 * (50 - OWN), 1e-9);
+	assert_near(sum(lab), lab->s->entities[0].process_total[PROCESS_BUSY], 1e-9);
+}
+
+static void one_without_a_place_gets_one_when_there_is(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t pid = 1; pid <= OWN + 1; pid++)
+		run_user(lab, pid, 1000);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_null(lab_workload(lab, "1000-3"));
+	/* No place yet: it is not looked at more closely, and counted once. */
+	for (unsigned i = 0; i < 5; i++) {
+		for (uint32_t pid = 1; pid <= OWN + 1; pid++)
+			run_user(lab, pid, 1000);
+		lab_step(lab, 11 * NSEC_PER_SEC);
+	}
+	assert_null(lab_workload(lab, "1000-3"));
+	assert_near(lab->s->agent[AGENT_DROPPED_USER_WORKLOADS], 1, 0);
+	/* The first ends. */
+	for (unsigned i = 0; i < 2; i++) {
+		run_user(lab, 2, 1000);
+		run_user(lab, 3, 1000);
+		lab_step(lab, 11 * NSEC_PER_SEC);
+	}
+	assert_null(lab_workload(lab, "1000-1"));
+	assert_int_equal(lab_workload(lab, "1000-3")->live, 1);
+	assert_int_equal(lab_workload(lab, "other")->live, 0);
+	assert_int_equal(lab_find(lab, 3)->workload, lab_workload(lab, "1000-3") - lab->s->workloads);
+	assert_int_equal(lab_workload(lab, "other")->exited, 1);
+	assert_near(sum(lab), lab->s->entities[0].process_total[PROCESS_BUSY], 1e-9);
+	/* It leaves the place that it has. */
+	run_user(lab, 2, 1000);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab_workload(lab, "1000-3")->live, 0);
+	assert_int_equal(lab_workload(lab, "1000-3")->exited, 1);
+}
+
+/* Two processes of one workload without a place: when one has it, the other one has it, too. */
+static void a_place_is_for_all_of_a_workload(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t pid = 1; pid <= OWN; pid++)
+		run_user(lab, pid, 1000);
+	lab_step(lab, NSEC_PER_SEC);
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 0)
+			run_user(lab, 1, 1000);
+		run_user(lab, 2, 1000);
+		for (uint32_t pid = 8; pid <= 9; pid++) {
+			run(lab, pid, "both");
+			lab->proc[pid].identity.user = 1000;
+		}
+		lab_step(lab, 11 * NSEC_PER_SEC);
+	}
+	assert_int_equal(lab_workload(lab, "both")->live, 2);
+	assert_int_equal(lab_workload(lab, "other")->live, 0);
+}
+
+/* It had stopped using the device, and begins again when there is a place. */
+static void one_that_returns_gets_a_place(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t pid = 1; pid <= OWN + 1; pid++)
+		run_user(lab, pid, 1000);
+	lab_step(lab, NSEC_PER_SEC);
+	lab_gpu(lab, 0);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab_workload(lab, "other")->exited, 1);
+	run_user(lab, OWN + 1, 1000);
+	lab_step(lab, NSEC_PER_SEC);
+	assert_int_equal(lab_workload(lab, "1000-3")->live, 1);
+	assert_int_equal(lab_workload(lab, "other")->live, 0);
+	assert_near(sum(lab), lab->s->entities[0].process_total[PROCESS_BUSY], 1e-9);
+}
+
 int main(void)
 {
+#define USERS_CASE(name_) cmocka_unit_test_setup_teardown(name_, setup_users, lab_teardown)
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, setup, lab_teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(processes_of_one_workload_add_up),
@@ -168,6 +318,11 @@ int main(void)
 		CASE(places_are_used_again),
 		CASE(kinds_and_devices_are_told_apart),
 		cmocka_unit_test(those_of_a_forgotten_device_go_with_it),
+		USERS_CASE(users_leave_places_to_others),
+		USERS_CASE(a_user_displaces_its_own_that_have_ended),
+		USERS_CASE(one_without_a_place_gets_one_when_there_is),
+		USERS_CASE(a_place_is_for_all_of_a_workload),
+		USERS_CASE(one_that_returns_gets_a_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

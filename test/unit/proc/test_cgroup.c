@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -12,6 +13,8 @@
 #define HEX32 "0123456789abcdef0123456789abcdef"
 #define UID "12345678-1234-1234-1234-123456789abc"
 #define UID_ "12345678_1234_1234_1234_123456789abc"
+
+#define USERS "0::/user.slice/user-1000.slice/user@1000.service/"
 
 static const struct {
 	const char *text;
@@ -66,8 +69,8 @@ static const struct {
 	{ "0::/machine.slice/libpod-" HEX ".scope/container\n", PROC_CGROUP_CONTAINER, HEX, "" },
 	{ "0::/machine.slice/machine-libpod_pod_" HEX2 ".slice/libpod-" HEX ".scope\n", PROC_CGROUP_CONTAINER,
 	  HEX, "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" HEX ".scope/container\n",
-	  PROC_CGROUP_CONTAINER, HEX, "" },
+	{ USERS "user.slice/libpod-" HEX ".scope/container\n", PROC_CGROUP_CONTAINER,
+	  "user@1000.service/" HEX, "" },
 	{ "0::/machine.slice/libpod-conmon-" HEX ".scope\n", PROC_CGROUP_UNIT, "libpod-conmon-" HEX ".scope",
 	  "" },
 	{ "0::/system.slice/nerdctl-" HEX ".scope\n", PROC_CGROUP_CONTAINER, HEX, "" },
@@ -89,8 +92,7 @@ static const struct {
 	{ "0::/system.slice/slurmstepd.scope/system\n", PROC_CGROUP_UNIT, "slurmstepd.scope", "" },
 	{ "0::/user.slice/job_17/step_0\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/slurm/job_17x\n", PROC_CGROUP_NONE, "", "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/slurm/uid_0/job_7/step_0\n",
-	  PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ USERS "app.slice/slurm/uid_0/job_7/step_0\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
 	/* as Slurm 22.05 and Podman 4.3 make them on v1, without systemd */
 	{ "8:pids:/\n6:freezer:/slurm_vm/uid_0/job_1/step_batch\n4:memory:/process_api/"
 	  "b2318b4e062a19776f88b13247e7c4a9\n0::/\n",
@@ -131,13 +133,49 @@ static const struct {
 	{ "0::/system.slice/ollama.service\n", PROC_CGROUP_UNIT, "ollama.service", "" },
 	{ "0::/system.slice/containerd.service/sub/tree\n", PROC_CGROUP_UNIT, "containerd.service", "" },
 	{ "0::/user.slice/user-1000.slice/session-3.scope\n", PROC_CGROUP_UNIT, "session-3.scope", "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/app-org.gnome.Terminal.slice/"
-	  "vte-spawn-1.scope\n",
-	  PROC_CGROUP_UNIT, "vte-spawn-1.scope", "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service\n", PROC_CGROUP_UNIT,
-	  "jupyter.service", "" },
-	{ "0::/user.slice/user-1000.slice/user@1000.service/init.scope\n", PROC_CGROUP_UNIT,
-	  "user@1000.service", "" },
+	{ USERS "app.slice/app-org.gnome.Terminal.slice/vte-spawn-1.scope\n", PROC_CGROUP_UNIT,
+	  "user@1000.service/vte-spawn-1.scope", "" },
+	{ USERS "app.slice/jupyter.service\n", PROC_CGROUP_UNIT, "user@1000.service/jupyter.service", "" },
+	{ USERS "init.scope\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	/* a unit's service names what is in it */
+	{ "0::/system.slice/hub.service/ollama.service\n", PROC_CGROUP_UNIT, "hub.service", "" },
+	{ "0::/machine.slice/systemd-nspawn@a.service/payload/system.slice/ssh.service\n", PROC_CGROUP_UNIT,
+	  "systemd-nspawn@a.service", "" },
+	{ USERS "app.slice/a.service/user@0.service/b.service\n", PROC_CGROUP_UNIT,
+	  "user@1000.service/a.service", "" },
+	/* users that call their cgroups like those of others */
+	{ USERS "kubepods.slice/kubepods-pod" UID_ ".slice/crio-" HEX ".scope\n", PROC_CGROUP_UNIT,
+	  "user@1000.service/crio-" HEX ".scope", "" },
+	{ USERS "kubepods/burstable/pod" UID "/" HEX "\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ USERS "docker/" HEX "\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ USERS "libpod-pod" UID_ ".slice:docker:" HEX "\n", PROC_CGROUP_CONTAINER, "user@1000.service/" HEX,
+	  "" },
+	{ USERS "user.slice/docker-" HEX ".scope\n", PROC_CGROUP_CONTAINER, "user@1000.service/" HEX, "" },
+	{ USERS "user.slice/nerdctl-" HEX ".scope\n", PROC_CGROUP_CONTAINER, "user@1000.service/" HEX, "" },
+	{ USERS "app.slice/web.service/libpod-payload-" HEX "\n", PROC_CGROUP_CONTAINER,
+	  "user@1000.service/" HEX, "" },
+	{ USERS "run-1.scope/lxc.payload.web1\n", PROC_CGROUP_CONTAINER, "user@1000.service/web1", "" },
+	{ USERS "ecs/" HEX32 "-1234567890\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ USERS "htcondor/condor_execute_slot1_2@node7\n", PROC_CGROUP_UNIT, "user@1000.service", "" },
+	{ USERS "user@0.service/user-0.slice/libpod-" HEX ".scope\n", PROC_CGROUP_CONTAINER,
+	  "user@1000.service/" HEX, "" },
+	/* v1: what root's hierarchies say comes first, though the user's is deeper */
+	{ "4:devices:/docker/" HEX2
+	  "\n1:name=systemd:/user.slice/user-1000.slice/user@1000.service/a/b/libpod-" HEX ".scope\n",
+	  PROC_CGROUP_CONTAINER, HEX2, "" },
+	{ "4:devices:/kubepods/pod" UID
+	  "\n1:name=systemd:/user.slice/user-1000.slice/user@1000.service/a/libpod-" HEX ".scope\n",
+	  PROC_CGROUP_POD, UID, UID },
+	{ "4:devices:/user.slice\n3:memory:/user.slice/user-1000.slice/session-3.scope\n"
+	  "1:name=systemd:/user.slice/user-1000.slice/user@1000.service/a/libpod-" HEX ".scope\n",
+	  PROC_CGROUP_CONTAINER, "user@1000.service/" HEX, "" },
+	/* the users of a container, and of a guest, are its own */
+	{ "0::/docker/" HEX "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" HEX2
+	  ".scope\n",
+	  PROC_CGROUP_CONTAINER, HEX, "" },
+	{ "0::/machine.slice/machine-a.scope/payload/user.slice/user-1000.slice/user@1000.service/libpod-" HEX
+	  ".scope\n",
+	  PROC_CGROUP_UNIT, "machine-a.scope", "" },
 	{ "0::/init.scope\n", PROC_CGROUP_NONE, "", "" },
 	{ "0::/user.slice\n", PROC_CGROUP_NONE, "", "" },
 	{ "4:cpu:/\n1:name=systemd:/system.slice/cron.service\n", PROC_CGROUP_UNIT, "cron.service", "" },
@@ -164,6 +202,56 @@ static void layouts(_unused_ void **state)
 		    !STRV_EQ(cgroup.pod_uid, cases[i].pod))
 			fail_msg("%s: kind %d, id %s, pod %s", cases[i].text, cgroup.kind, cgroup.id,
 				 cgroup.pod_uid);
+	}
+}
+
+static void users_are_told(_unused_ void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t user;
+	} users[] = {
+		{ USERS "app.slice/jupyter.service\n", 1000 },
+		{ USERS "user@1001.service/user-1001.slice/a.scope\n", 1000 },
+		{ "0::/../../user-1000.slice/user@1000.service/a.service\n", 1000 },
+		{ "0::/user.slice/user-1000.slice/session-3.scope\n", 1000 },
+		{ "0::/user.slice/user-1000.slice\n", 1000 },
+		{ "0::/user.slice/user-0.slice/user@0.service/a.service\n", 0 },
+		{ "0::/user.slice/user-4294967295.slice\n", 0 },
+		{ "0::/system.slice/user-1000.service\n", 0 },
+		{ "0::/docker/" HEX "/user.slice/user-1000.slice/user@1000.service/a.service\n", 0 },
+		{ "0::/docker/" HEX "/user.slice/user-1000.slice/session-3.scope\n", 0 },
+		{ "4:devices:/docker/" HEX "\n1:name=systemd:/user.slice/user-1000.slice/session-3.scope\n",
+		  0 },
+		{ "", 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(users); i++) {
+		struct proc_cgroup cgroup;
+
+		memset(&cgroup, 0x5a, sizeof(cgroup));
+		proc_cgroup_parse(users[i].text, strlen(users[i].text), &cgroup);
+		if (cgroup.user != users[i].user)
+			fail_msg("%s: user %u", users[i].text, (unsigned)cgroup.user);
+	}
+}
+
+/* The identities of two users' units of one name, and of the system's, differ, however long the name is. */
+static void users_and_system_are_told_apart(_unused_ void **state)
+{
+	static const char *const managers[] = { "system.slice", "user-1.slice/user@1.service",
+						"user-4294967294.slice/user@4294967294.service" };
+	struct proc_cgroup found[ARRAY_SIZE(managers)];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(managers); i++) {
+		char text[512];
+
+		snprintf(text, sizeof(text), "0::/%s/%0200d.service\n", managers[i], 0);
+		proc_cgroup_parse(text, strlen(text), &found[i]);
+		assert_int_equal(found[i].kind, PROC_CGROUP_UNIT);
+		assert_int_equal(strlen(found[i].id), sizeof(found[i].id) - 1);
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(found[k].id, found[i].id);
 	}
 }
 
@@ -243,6 +331,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layouts),
+		cmocka_unit_test(users_are_told),
+		cmocka_unit_test(users_and_system_are_told_apart),
 		cmocka_unit_test(jobs_have_steps),
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(names_are_cut_and_made_utf8),
