@@ -354,7 +354,7 @@ def check_idle(pages):
 
 
 def check_sums(page):
-    """What processes have and what they have not is what the GPU has."""
+    """The memory that processes have and that they have not is what the GPU has."""
     for uuid in cluster().uuids:
         parts = {part: one(page, "gpu_attribution_memory_bytes", uuid=uuid, part=part) for part in ("processes", "unattributed", "overattributed")}
         equal(parts["processes"] + parts["unattributed"] - parts["overattributed"], one(page, "gpu_memory_used_bytes", uuid=uuid), f"memory of {uuid}: {parts}")
@@ -385,7 +385,7 @@ def test_gpus_that_pods_were_given():
     groups = {g["pod"]: g for g in agent.groups("pod")}
     equal(groups["idle"]["processes"], 0, "ps --by pod: the idle pod")
     rows.say("kubernetes", ROW, allocated=f"from kubelet's socket: a pod that does nothing is idle all the time; {len(SHARERS)} sharers of a GPU each have "
-                                          "their own figures, which with what is unattributed are the GPU's")
+                                          "their own memory and busy time; processes' memory and what is unattributed are the GPU's")
 
 
 def test_thirty_pods_at_once():
