@@ -2,6 +2,7 @@
 #include "agent/collector.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,8 @@ struct collector {
 	struct kmsg *kmsg; /* NULL: not wanted, or it cannot be read */
 	bool kmsg_wanted;
 	char *library, *helper, *xid_file;
+	char *state_dir;
+	atomic_int state_error; /* errno of writing there; 0 */
 	struct nvml_config nvml;
 	struct nvml_status counted; /* the source's counters that the model already contains */
 	struct kmsg_stats kmsg_counted;
@@ -278,6 +281,7 @@ static void save_xids(struct collector *c)
 	c->saved_ns = clock_boot_ns();
 	int r = model_xids_save(c->model, c->xid_file);
 
+	c->state_error = -r;
 	if (r < 0 && log_limit_allow(&limit))
 		log_warning("cannot save the counts of XID errors in %s, a restart will lose them: %s; "
 			    "make the folder writable or name another with --state-dir",
@@ -362,12 +366,11 @@ static void load_xids(struct collector *c, const struct options *options)
 	const char *dir = place_state(options, &place);
 	int r = c->config.keep_state ? place_make_folder(dir, 0755) : 0;
 
-	if (r < 0)
-		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "created",
-			    strerror(-r));
-	else if (c->config.keep_state && access(dir, W_OK | X_OK) < 0)
-		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir, "written",
-			    strerror(errno));
+	c->state_error = r < 0 ? -r : c->config.keep_state && access(dir, W_OK | X_OK) < 0 ? errno : 0;
+	if (c->state_error)
+		log_warning(PLACE_STATE_LOST "; name another folder with --state-dir", dir,
+			    r < 0 ? "created" : "written", strerror(c->state_error));
+	c->state_dir = strdup(dir);
 	if (asprintf(&c->xid_file, "%s/xids", dir) < 0) {
 		c->xid_file = NULL;
 		return;
@@ -458,6 +461,7 @@ void collector_free(struct collector *c)
 	free(c->library);
 	free(c->helper);
 	free(c->xid_file);
+	free(c->state_dir);
 	free(c);
 }
 
@@ -485,6 +489,12 @@ void collector_status(const struct collector *c, struct nvml_status *ret_status)
 {
 	nvml_source_status(c->source, ret_status);
 	driver_outage_status(&c->outage, clock_boot_ns(), ret_status);
+}
+
+const char *collector_state_dir(const struct collector *c, int *ret_error)
+{
+	*ret_error = c->state_error;
+	return c->state_dir ? c->state_dir : "";
 }
 
 struct model *collector_model(struct collector *c)

@@ -44,4 +44,6 @@ struct snapshot *collector_snapshot(struct collector *collector);
 uint64_t collector_readings(const struct collector *collector);
 /* Reason, call and duration are those of the whole outage (agent/driver_outage.h). */
 void collector_status(const struct collector *collector, struct nvml_status *ret_status);
+/* The folder of what outlives the agent, and errno of the newest attempt to write there; 0. Any thread. */
+const char *collector_state_dir(const struct collector *collector, int *ret_error);
 struct model *collector_model(struct collector *collector);

@@ -74,21 +74,44 @@ struct kubelet {
 	char logged[256], noted[256]; /* the error and the note that were logged last */
 };
 
-int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH_MAX], size_t *ret_below)
+/* The place @i where a socket may be. -ENOENT: there are no more; -ENAMETOOLONG. */
+static int socket_place(const char *root, const char *socket, size_t i, char ret_path[PATH_MAX],
+			size_t *ret_below)
 {
 	bool search = STRV_EQ(socket, "auto");
 	size_t n = strlen(root);
+	const char *below;
 
+	if (i >= (search ? ARRAY_SIZE(sockets) : 1))
+		return -ENOENT;
 	while (n > 0 && root[n - 1] == '/')
 		n--;
-	for (size_t i = 0; i < (search ? ARRAY_SIZE(sockets) : 1); i++) {
-		const char *below = search ? sockets[i] : socket;
-		struct statx st;
+	below = search ? sockets[i] : socket;
+	*ret_below = n;
+	return snprintf(ret_path, PATH_MAX, "%.*s%s%s", (int)n, root, *below == '/' ? "" : "/", below) <
+			       PATH_MAX ?
+		       0 :
+		       -ENAMETOOLONG;
+}
 
-		if (snprintf(ret_path, PATH_MAX, "%.*s%s%s", (int)n, root, *below == '/' ? "" : "/", below) >=
-		    PATH_MAX)
-			return -ENAMETOOLONG;
-		*ret_below = n;
+void kubelet_list_sockets(const char *root, const char *socket, char *buf, size_t size)
+{
+	char path[PATH_MAX];
+	size_t n = 0, below;
+
+	*buf = '\0';
+	for (size_t i = 0; n < size && socket_place(root, socket, i, path, &below) == 0; i++)
+		n += (size_t)snprintf(buf + n, size - n, "%s%s", i ? ", " : "", path);
+}
+
+int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH_MAX], size_t *ret_below)
+{
+	for (size_t i = 0;; i++) {
+		struct statx st;
+		int r = socket_place(root, socket, i, ret_path, ret_below);
+
+		if (r < 0)
+			return r;
 		/*
 		 * Without asking the server of a network file system. Where we may not look there is
 		 * something.
@@ -98,7 +121,6 @@ int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH
 			    S_ISSOCK(st.stx_mode))
 			return 0;
 	}
-	return -ENOENT;
 }
 
 /* ---- what the source is said to be ---- */

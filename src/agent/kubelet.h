@@ -40,3 +40,5 @@ pid_t kubelet_pid(const struct kubelet *kubelet);
  * begins below the root. -ENOENT: none; -ENAMETOOLONG.
  */
 int kubelet_find_socket(const char *root, const char *socket, char ret_path[PATH_MAX], size_t *ret_below);
+/* Where that looks, whole paths with commas between; what does not fit is cut. */
+void kubelet_list_sockets(const char *root, const char *socket, char *buf, size_t size);

@@ -146,6 +146,15 @@ static int get_capabilities(_unused_ const struct http_request *request, struct 
 	return put_json(own_capabilities(), reply);
 }
 
+/* Where it keeps what outlives it, and why it cannot; "": it can. */
+static json_t *state_of(const struct agent *agent)
+{
+	int error;
+	const char *dir = collector_state_dir(agent->collector, &error);
+
+	return json_pack("{s:s, s:s}", "state_dir", dir, "state_error", error ? strerror(error) : "");
+}
+
 static int get_status(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
@@ -173,6 +182,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
 	if (json)
 		json_object_set_new(json, "exporter", json_string(places[PLACE_EXPORTER]));
+	if (json)
+		json_object_update_new(json, state_of(agent));
 	snapshot_unref(snapshot);
 	return put_json(json, reply);
 }

@@ -118,8 +118,8 @@ struct place {
 
 /*
  * @target: a PID, "self", a path of a cgroup with or without the mount point, or the name of a systemd
- * unit. -ESRCH, -ENOENT; -EXDEV: it leaves the root of the cgroups; -ENOTUNIQ: several units have this
- * name.
+ * unit. -ESRCH, -ENOENT; -EXDEV: it leaves the root of the cgroups; -EINVAL: it has another "..";
+ * -ENOTUNIQ: several units have this name.
  */
 int place_find(const struct devcgroup_host *host, const char *target, struct place *ret_place,
 	       struct devcgroup_why *why);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cursor.h"
 #include "base/text.h"
 #include "devcgroup/hierarchy.h"
 
@@ -260,6 +261,34 @@ static bool has_parent(const char *path)
 	return false;
 }
 
+/* Whether its ".." lead above where it begins; those of "/a/../b" do not. */
+static bool leaves_root(const char *path)
+{
+	struct cursor c = cursor_over(path, strlen(path)), part;
+	int depth = 0;
+
+	while (!cursor_eof(&c) && depth >= 0) {
+		part = c;
+		if (cursor_until(&c, '/', &part) < 0)
+			c.p = c.end;
+		if (cursor_equals(&part, ".."))
+			depth--;
+		else
+			depth += !cursor_eof(&part) && !cursor_equals(&part, ".");
+	}
+	return depth < 0;
+}
+
+static int refuse_parent(const struct finding_place *f)
+{
+	if (leaves_root(strip_mount_point(f, f->target)))
+		return refuse(f, -EXDEV);
+	devcgroup_because(f->why,
+			  "%s: \"..\" in a path is not followed: name the cgroup by a path without it",
+			  f->target);
+	return -EINVAL;
+}
+
 static int find_named(struct finding_place *f)
 {
 	bool found = false;
@@ -269,7 +298,7 @@ static int find_named(struct finding_place *f)
 	if (STRV_EQ(f->target, ".") || strncmp(f->target, "./", 2) == 0)
 		return refuse(f, -EINVAL);
 	if (has_parent(f->target))
-		return refuse(f, -EXDEV);
+		return refuse_parent(f);
 	for (int h = 0; h < HIERARCHIES; h++) {
 		int r = open_named(f, (enum hierarchy)h);
 

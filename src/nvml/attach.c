@@ -40,6 +40,10 @@ static void explain(struct reader *reader, const char *call, enum nvml_return re
 		remedy = "a GPU has fallen off the bus: reset it or reboot";
 		break;
 	default:
+		if (reader->library.simulated)
+			remedy = "this is the simulated driver: correct the scenario that "
+				 "GPUSONDE_SIM_SCENARIO names; lines of gpusonde-sim on standard error, or "
+				 "in the agent's log, say what is wrong with it";
 		break;
 	}
 	snprintf(reading->error, sizeof(reading->error), "%s: %s (%d): %s", call,

@@ -374,11 +374,13 @@ def test_a_container_whose_nodes_prove_nothing_is_refused():
 def test_paths_that_leave_the_root_are_refused():
     point = hierarchy("cgroup2")
     with Devices() as devices:
-        for path in ("..", "../x", "/a/../../b", f"{point}/../devices", f"{point}/..", "a/.."):
+        leaves, follows = "leaves the root of the cgroup file system", "is not followed: name the cgroup by a path without it"
+        for path, words in (*((p, leaves) for p in ("..", "../x", "/a/../../b", f"{point}/../devices", f"{point}/..")),
+                            *((p, follows) for p in ("a/..", "/a/./..//b", f"{point}/a/../b"))):
             for action in ("check", "allow"):
                 out = devices.cli(action, path)
                 equal((out.returncode, out.stdout), (1, ""), path)
-                contains(out.stderr, "leaves the root of the cgroup file system")
+                contains(out.stderr, words)
         for path, words in (("/no/such", "no such cgroup"), ("no-such.service", "no such cgroup"), ("4194999", "no process has this PID"),
                             ("0", "no process has this PID"), (".", "the folder of whoever asks"), ("./a", "the folder of whoever asks"), ("/" + "x" * 5000, "cannot be opened: File name too long")):
             out = devices.cli("check", path)

@@ -90,13 +90,15 @@ def test_nothing_to_show_says_why():
         os.chmod(broken, 0o755)
         for env, words in (({"GPUSONDE_NVML_HELPER": "/nonexistent"}, "cannot run the helper"),
                            ({"GPUSONDE_NVML_HELPER": broken}, "the helper gpusonde-nvml could not be executed"),
-                           ({"GPUSONDE_SIM_SCENARIO": "/nonexistent"}, "nvmlInit")):
+                           ({"GPUSONDE_SIM_SCENARIO": "/nonexistent"}, "correct the scenario that GPUSONDE_SIM_SCENARIO names")):
             out = command("gpus", *ALONE, env=dict(SIMULATION, **env))
             equal(out.returncode, 1)
             contains(out.stdout, "No GPUs: ")
             contains(out.stdout, words)
             doctor = command("doctor", *ALONE, env=dict(SIMULATION, **env)).stdout
             assert "sampled just now" not in doctor, doctor
+            if "GPUSONDE_SIM_SCENARIO" in env:
+                assert "NVRM" not in doctor + out.stdout and "modprobe" not in doctor, doctor
     equal(command("gpus", *ALONE, env=dict(SIMULATION, GPUSONDE_SIM_SCENARIO="empty")).returncode, 0)
     # Nothing was chosen: adding up and sorting leave nobody out.
     for flags, words in ((["--by", "user"], "No GPU processes."), (["--sort", "memory"], "No GPU processes."), (["--gpu", "0"], "No GPU processes that match.")):
@@ -273,6 +275,20 @@ def test_folders_that_cannot_be_made():
         out = subprocess.run([*nobody, program, "doctor", "--socket", "none"], cwd="/", env=env, capture_output=True, text=True, check=False)
         contains(out.stdout, " /.local/state/gpusonde cannot be created" + lost)
         contains(log(0, "--socket none --state-dir /var/lib"), "/var/lib cannot be written: Read-only file system")
+
+
+def test_doctor_tells_of_the_agents_folder():
+    """Not of the one that this command's own options name; without an agent it says whose it is."""
+    with Agent() as agent:
+        check = checks_at(agent.socket, "--state-dir", "/proc/nowhere")["state"]
+        equal((check["verdict"], check["text"]), ("ok", f"the agent keeps its state in {agent.tmp}/state"))
+        pages = {path: agent.get(path, unix=True).json() for path in ("/control/status", "/control/capabilities", "/api/v1/snapshot")}
+        pages["/control/status"]["state_error"] = "No space left on device"
+    with answering(pages) as socket:
+        check = checks_at(socket)["state"]
+    equal(check["verdict"], "warning", check)
+    contains(check["text"], f"the agent: {agent.tmp}/state cannot be written: No space left on device")
+    contains(checks_at("none")["state"]["text"], "an agent with this command's user and options")
 
 
 def test_without_sys_nothing_is_said_of_the_kernel():

@@ -377,7 +377,9 @@ def test_no_kubelet_no_process():
     with tempfile.TemporaryDirectory() as root, Agent("--workload-root", root) as agent:
         wait_for(lambda: values(agent.metrics(), "gpusonde_source_up", source="files") == [1.0], "the source of names")
         equal((helper(agent), up(agent)), (None, []))
-        contains(agent.cli("doctor", GPUSONDE_WORKLOAD_ROOT=root).stdout, "no kubelet: this is no node of Kubernetes")
+        said = agent.cli("doctor", GPUSONDE_WORKLOAD_ROOT=root).stdout
+        for text in ("no kubelet: this is no node of Kubernetes", f"{root}{SOCKET}"):
+            contains(said, text)
     with kubelet() as fake, Agent("--workload-root", fake.root, "--workload-kubelet", "none") as agent:
         wait_for(lambda: values(agent.metrics(), "gpusonde_source_up", source="files") == [1.0], "the source of names")
         equal((helper(agent), up(agent), fake.calls()), (None, [], {}))

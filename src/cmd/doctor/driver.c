@@ -60,6 +60,8 @@ static void check_driver(const struct doctor *d, struct finding *f)
 
 		found(f, VERDICT_FAILED, "no data from the driver: %s", error[0] ? error : d->failure);
 		remedy(f, "%s",
+		       json_is_true(json_object_get(d->document, "simulated")) ?
+			       "the driver is simulated: see the scenario that GPUSONDE_SIM_SCENARIO names" :
 		       d->gpus_on_bus > 0 ?
 			       "install or load NVIDIA's driver: modprobe nvidia; nvidia-smi must work" :
 			       "gpusonde resume if the driver was released; else see dmesg");

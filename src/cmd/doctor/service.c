@@ -214,6 +214,23 @@ static int check_creatable(const char *dir)
 	return access(above.path, W_OK | X_OK) < 0 ? -errno : 0;
 }
 
+/* A running agent's own. False: there is none, or it does not say. */
+static bool check_agents_state(const struct doctor *d, struct finding *f)
+{
+	const char *dir = json_string_value(json_object_get(d->status, "state_dir"));
+	const char *error = json_string_value(json_object_get(d->status, "state_error"));
+
+	if (!dir || !error)
+		return false;
+	if (!*error) {
+		found(f, VERDICT_OK, "the agent keeps its state in %s", dir);
+		return true;
+	}
+	found(f, VERDICT_WARNING, "the agent: " PLACE_STATE_LOST, dir, "written", error);
+	remedy(f, "let the agent's user write there, or name another folder for it with --state-dir");
+	return true;
+}
+
 static void check_state(const struct doctor *d, struct finding *f)
 {
 	struct place place;
@@ -221,10 +238,14 @@ static void check_state(const struct doctor *d, struct finding *f)
 	int r = access(dir, W_OK | X_OK) < 0 ? -errno : 0;
 	bool missing = r == -ENOENT;
 
+	if (check_agents_state(d, f))
+		return;
 	if (missing)
 		r = check_creatable(dir);
 	if (r == 0) {
-		found(f, VERDICT_OK, "%s %s", dir, missing ? "will be created by the agent" : "is writable");
+		found(f, VERDICT_OK,
+		      "an agent with this command's user and options would keep its state in %s, which %s",
+		      dir, missing ? "it can create" : "is writable");
 		return;
 	}
 	found(f, VERDICT_WARNING, PLACE_STATE_LOST, dir, missing ? "created" : "written", strerror(-r));

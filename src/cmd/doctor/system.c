@@ -210,12 +210,22 @@ static void check_agents_kubelet(const struct doctor *d, bool up, double unmatch
 	}
 }
 
+static void found_no_kubelet(const char *root, const char *socket, struct finding *f)
+{
+	char paths[sizeof(f->text) - 80];
+
+	kubelet_list_sockets(root, socket, paths, sizeof(paths));
+	found(f, VERDICT_NOTE, "no kubelet: this is no node of Kubernetes, as there is no socket at %s",
+	      paths);
+}
+
 static void check_kubelet(const struct doctor *d, struct finding *f)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
 	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "kubelet");
 	const struct options *options = &d->invocation->options;
 	const char *socket = options_text(options, OPT_workload_kubelet);
+	const char *root = options_text(options, OPT_workload_root);
 	char path[PATH_MAX];
 	size_t below;
 
@@ -225,8 +235,8 @@ static void check_kubelet(const struct doctor *d, struct finding *f)
 				     f);
 	else if (STRV_EQ(socket, "none"))
 		found(f, VERDICT_NOTE, "not asked (workload.kubelet)");
-	else if (kubelet_find_socket(options_text(options, OPT_workload_root), socket, path, &below) < 0)
-		found(f, VERDICT_NOTE, "no kubelet: this is no node of Kubernetes");
+	else if (kubelet_find_socket(root, socket, path, &below) < 0)
+		found_no_kubelet(root, socket, f);
 	else
 		found(f, VERDICT_NOTE, "%s is there: a running agent asks it what pods were given", path);
 }

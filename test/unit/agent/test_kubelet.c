@@ -212,6 +212,14 @@ static void finds_sockets(void **state)
 	assert_int_equal(kubelet_find_socket("/", socket_path, path, &below), 0);
 	assert_string_equal(path, socket_path);
 	assert_int_equal(below, 0);
+	kubelet_list_sockets("/", socket_path, path, sizeof(path));
+	assert_string_equal(path, socket_path);
+	kubelet_list_sockets("/x/", "auto", path, sizeof(path));
+	assert_string_equal(path, "/x/var/lib/kubelet/pod-resources/kubelet.sock, "
+				  "/x/var/snap/microk8s/common/var/lib/kubelet/pod-resources/kubelet.sock, "
+				  "/x/var/lib/k0s/kubelet/pod-resources/kubelet.sock");
+	kubelet_list_sockets("/x", "auto", path, 60);
+	assert_int_equal(strlen(path), 59);
 	/* A file is none. */
 	assert_int_equal(kubelet_find_socket("/", "etc/passwd", path, &below), -ENOENT);
 	snprintf(places[0], sizeof(places[0]), "%s/var/lib/k0s/kubelet/pod-resources", root);

@@ -279,16 +279,19 @@ static void failures_to_attach_are_explained(void **state)
 		enum nvml_return result;
 		enum reading_state state;
 		const char *remedy;
+		bool simulated;
 	} cases[] = {
-		{ NVML_ERROR_DRIVER_NOT_LOADED, READING_NO_DRIVER, "modprobe nvidia" },
-		{ NVML_ERROR_LIB_RM_VERSION_MISMATCH, READING_FAILED, "reboot" },
-		{ NVML_ERROR_NO_PERMISSION, READING_FAILED, "/dev/nvidia" },
-		{ NVML_ERROR_UNKNOWN, READING_FAILED, "NVRM" },
+		{ NVML_ERROR_DRIVER_NOT_LOADED, READING_NO_DRIVER, "modprobe nvidia", false },
+		{ NVML_ERROR_LIB_RM_VERSION_MISMATCH, READING_FAILED, "reboot", false },
+		{ NVML_ERROR_NO_PERMISSION, READING_FAILED, "/dev/nvidia", false },
+		{ NVML_ERROR_UNKNOWN, READING_FAILED, "NVRM", false },
+		{ NVML_ERROR_UNKNOWN, READING_FAILED, "what is wrong with it", true },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		fake.init_result = cases[i].result;
+		reader->library.simulated = cases[i].simulated;
 		pass_after(20000);
 		assert_int_equal(reader->reading->state, cases[i].state);
 		assert_int_equal(reader->reading->nvml_error, cases[i].result);
