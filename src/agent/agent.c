@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "agent/detach.h"
 #include "agent/jobs.h"
+#include "agent/kube.h"
 #include "agent/kubelet.h"
 #include "agent/device_access.h"
 #include "agent/owner_files.h"
@@ -98,6 +99,7 @@ static void count_usage(struct agent *agent)
 		agent->owner_files ? owner_files_pid(agent->owner_files) : 0,
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
+		agent->kube ? kube_pid(agent->kube) : 0,
 	};
 	struct usage usage;
 
@@ -173,6 +175,8 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		jobs_tick(agent->jobs);
 	if (agent->kubelet)
 		kubelet_tick(agent->kubelet);
+	if (agent->kube)
+		kube_tick(agent->kube);
 	if (agent->device_access)
 		device_access_tick(agent->device_access);
 	collector_tick(agent->collector);
@@ -339,6 +343,28 @@ static int choose_dcgm_style(struct agent *agent, const struct options *options)
 	return r;
 }
 
+static void on_node_labels(const struct kube_label *list, uint32_t n, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	collector_forget_labels(agent->collector);
+	for (uint32_t i = 0; i < n; i++)
+		collector_set_label(agent->collector, list[i].key, list[i].value);
+}
+
+static int ask_kube_api(struct agent *agent, const struct options *options)
+{
+	_cleanup_free_ struct kube_config *config = malloc(sizeof(*config));
+
+	if (!config)
+		return -ENOMEM;
+	if (!kube_configure(options, NULL, config))
+		return 0;
+	config->labels = on_node_labels;
+	config->userdata = agent;
+	return kube_new(agent->event, collector_model(agent->collector), config, &agent->kube);
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -374,6 +400,8 @@ static int agent_start(struct agent *agent)
 		r = read_jobs(agent, options);
 	if (r >= 0)
 		r = ask_kubelet(agent, options);
+	if (r >= 0)
+		r = ask_kube_api(agent, options);
 	if (r >= 0)
 		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
@@ -411,6 +439,7 @@ static void agent_stop(struct agent *agent)
 	owner_files_free(agent->owner_files);
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
+	kube_free(agent->kube);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);
 	dcgm_style_done(&agent->dcgm_style);

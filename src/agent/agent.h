@@ -23,6 +23,7 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct jobs;
+struct kube;
 struct kubelet;
 struct device_access;
 struct owner_files;
@@ -47,6 +48,7 @@ struct agent {
 	struct owner_files *owner_files; /* NULL: not wanted */
 	struct jobs *jobs; /* NULL: environments are not read */
 	struct kubelet *kubelet; /* NULL: it is not asked */
+	struct kube *kube; /* NULL: the API server is not asked */
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	struct http_stats http_counted;

@@ -21,8 +21,15 @@
 
 enum { SAVE_INTERVAL_S = 10, BUS_INTERVAL_S = 10 };
 
+/* Of the node: those of the configuration, and labels of the cluster's node. */
+struct given_tags {
+	struct node_tag list[NODE_TAGS_MAX];
+	uint32_t n;
+};
+
 struct collector {
 	struct collector_config config;
+	struct given_tags tags, labels;
 	struct model *model;
 	struct publisher *publisher;
 	struct journal *journal; /* NULL: nothing is logged */
@@ -310,17 +317,55 @@ static struct model_limits limits_of(const struct options *options)
 	};
 }
 
+static bool has_key(const struct node_tag *tags, uint32_t n, const char *key)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (STRV_EQ(tags[i].key, key))
+			return true;
+	return false;
+}
+
+/* The configuration decides where both have a key. */
+static void put_tags(struct collector *c)
+{
+	struct given_tags all = c->tags;
+
+	for (uint32_t i = 0; i < c->labels.n && all.n < NODE_TAGS_MAX; i++)
+		if (!has_key(all.list, c->tags.n, c->labels.list[i].key))
+			all.list[all.n++] = c->labels.list[i];
+	model_set_tags(c->model, all.n ? all.list : NULL, all.n);
+}
+
 /* Options have been checked: these are tags. */
 static void set_tags(struct collector *c, const struct options *options)
 {
 	const char *text = options_text(options, OPT_node_tags);
-	struct node_tag tags[NODE_TAGS_MAX];
-	uint32_t n = 0;
 
-	if (text && node_tags_parse(text, tags, &n) == 0)
-		model_set_tags(c->model, tags, n);
-	else
-		model_set_tags(c->model, NULL, 0);
+	if (!text || node_tags_parse(text, c->tags.list, &c->tags.n) < 0)
+		c->tags.n = 0;
+	put_tags(c);
+}
+
+void collector_set_label(struct collector *c, const char *key, const char *value)
+{
+	char text[sizeof(struct node_tag) + 2];
+	uint32_t n;
+
+	if (c->labels.n == NODE_TAGS_MAX)
+		return;
+	/* What is no tag is left out: a value of no bytes, a key that is reserved. */
+	snprintf(text, sizeof(text), "%s:%s", key, value);
+	if (strchr(key, ':') || strchr(text, ',') ||
+	    node_tags_parse(text, &c->labels.list[c->labels.n], &n) < 0 || n != 1)
+		return;
+	c->labels.n++;
+	put_tags(c);
+}
+
+void collector_forget_labels(struct collector *c)
+{
+	c->labels.n = 0;
+	put_tags(c);
 }
 
 void collector_configure(struct collector *c, const struct options *options)

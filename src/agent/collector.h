@@ -36,6 +36,9 @@ void collector_tick(struct collector *collector);
 void collector_publish(struct collector *collector);
 /* Applies the options that may change at run time: period and bounds. */
 void collector_configure(struct collector *collector, const struct options *options);
+/* Labels of the cluster's node, which become tags of it, beside those of the configuration. */
+void collector_set_label(struct collector *collector, const char *key, const char *value);
+void collector_forget_labels(struct collector *collector);
 void collector_release(struct collector *collector);
 void collector_resume(struct collector *collector);
 

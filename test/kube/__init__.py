@@ -11,4 +11,5 @@
     api          what a test asks of the API server
     reports      what an agent said of processes, and when, beside what is so
     attribution  the tests
+    apiserver    tests of gpusonde-kube beside an API server, without a node
 """

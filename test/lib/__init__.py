@@ -8,6 +8,7 @@
     cgroups         cgroups made like those of container runtimes and batch systems
     checks          cases that are functions which say what is wrong
     fetch           real things that are downloaded once: drivers, runtimes, kernels
+    kube_dump       gpusonde-kube, asked by a test
     nvidia_header   NVIDIA's nvml.h
     counts          calls and errors, of programs that say what they called
     rows, tables    rows of docs/compatibility.md

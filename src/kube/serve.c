@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/serve.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "config.h"
+#include "helper/message.h"
+#include "kube/node_labels.h"
+#include "kube/tables.h"
+#include "kube/url.h"
+#include "kube/watch.h"
+
+#define STEP_NS NSEC_PER_SEC /* at the latest so soon: credentials, pods to forget */
+
+enum { BELOW_MAX = 24 };
+
+struct kube_server {
+	struct kube_settings settings;
+	char error[256]; /* why it does nothing: credentials, options; "" */
+	struct access access;
+	struct stat config; /* of the kubeconfig when it was read */
+	struct client *client;
+	struct node_pods pods;
+	struct walk *walk;
+	struct watch *watch;
+	struct node_labels *labels;
+	struct tables tables;
+	uint64_t made_pods, made_walk; /* changes that the tables have; UINT64_MAX: none made yet */
+	uint64_t told_lists, told_failures;
+	struct kube_end end;
+};
+
+/* ---- credentials ---- */
+
+/* Another server or user is another process's, which is confined to their files. */
+static bool config_has_changed(const struct kube_server *s)
+{
+	struct stat st;
+
+	if (!s->settings.kubeconfig[0] || stat(s->settings.kubeconfig, &st) < 0)
+		return false;
+	return st.st_ino != s->config.st_ino || st.st_size != s->config.st_size ||
+	       st.st_mtim.tv_sec != s->config.st_mtim.tv_sec ||
+	       st.st_mtim.tv_nsec != s->config.st_mtim.tv_nsec;
+}
+
+static void refresh_access(struct kube_server *s, int64_t now_ns)
+{
+	bool unauthorized = watch_take_unauthorized(s->watch);
+
+	if (access_refresh(&s->access, now_ns, unauthorized)) {
+		watch_reconnect(s->watch);
+		client_close_idle(s->client);
+	}
+	if (unauthorized)
+		watch_hurry(s->watch);
+}
+
+static int load_access(struct kube_server *s)
+{
+	const struct access_config config = {
+		.server = s->settings.server,
+		.kubeconfig = s->settings.kubeconfig,
+		.context = s->settings.context,
+		.account = s->settings.account,
+		.host = s->settings.host,
+		.port = s->settings.port,
+	};
+
+	if (s->settings.kubeconfig[0])
+		(void)stat(s->settings.kubeconfig, &s->config);
+	return access_load(&config, &s->access, s->error, sizeof(s->error));
+}
+
+/* ---- the API server ---- */
+
+/* Pods that have ended have no containers: the server leaves them out. */
+static int add_query(struct strbuf *query, const char *node)
+{
+	strbuf_adds(query, "fieldSelector=spec.nodeName%3D");
+	url_add(query, node);
+	strbuf_adds(query, "%2Cstatus.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed");
+	return query->failed ? -ENOMEM : 0;
+}
+
+static int watch_pods(struct kube_server *s)
+{
+	struct watch_config config = {
+		.path = "/api/v1/pods",
+		.paths = node_pod_paths,
+		.paths_n = node_pod_paths_n,
+		.ops = node_pod_ops,
+		.list_begins = node_pods_list_begins,
+		.list_ended = node_pods_list_ended,
+		.object_begins = node_pods_object_begins,
+		.object_ended = node_pods_object_ended,
+		.userdata = &s->pods,
+		.timeout_ns = s->settings.watch_ns,
+	};
+	struct strbuf query;
+	int r;
+
+	strbuf_init(&query, 0);
+	r = add_query(&query, s->settings.node);
+	config.query = query.data;
+	if (r == 0)
+		r = watch_new(s->client, &config, &s->watch);
+	strbuf_done(&query);
+	return r;
+}
+
+static int look_for_exporters(struct kube_server *s, struct selector **ret_selector)
+{
+	char why[128] = "";
+	int r;
+
+	if (!s->settings.exporters[0])
+		return 0;
+	r = selector_new(s->settings.exporters, why, sizeof(why), ret_selector);
+	if (r == -EINVAL || r == -E2BIG)
+		snprintf(s->error, sizeof(s->error), "the label selector of exporters: %s", why);
+	return r;
+}
+
+static int begin_asking(struct kube_server *s)
+{
+	struct selector *selector = NULL;
+	int r = load_access(s);
+
+	if (r == 0)
+		r = look_for_exporters(s, &selector);
+	if (r == 0)
+		r = node_pods_init(&s->pods, s->settings.workload_labels, selector);
+	if (r == 0)
+		r = client_new(&s->access, &s->client);
+	if (r == 0)
+		r = walk_new(s->client, MAX(s->settings.cache, 1u), &s->walk);
+	if (r == 0)
+		r = watch_pods(s);
+	if (r == 0)
+		r = node_labels_new(s->client, s->settings.node, s->settings.node_labels,
+				    &s->tables.list[KUBE_LABELS], &s->labels);
+	return r;
+}
+
+/* Returns when to go on at the latest, monotonic clock. */
+static int64_t go_on(struct kube_server *s)
+{
+	int64_t now_ns = clock_mono_ns(), due_ns = now_ns + STEP_NS;
+
+	client_step(s->client);
+	refresh_access(s, now_ns);
+	node_pods_forget(&s->pods, now_ns);
+	due_ns = MIN(due_ns, watch_step(s->watch, now_ns));
+	if (watch_state(s->watch)->listed)
+		due_ns = MIN(due_ns, walk_step(s->walk, &s->pods, now_ns));
+	due_ns = MIN(due_ns, node_labels_step(s->labels, now_ns));
+	/* What has begun in these steps goes on at once. */
+	client_step(s->client);
+	return due_ns;
+}
+
+static bool wait_idle(int channel)
+{
+	struct pollfd fd = { .fd = channel, .events = POLLIN };
+
+	return poll(&fd, 1, -1) > 0;
+}
+
+int kube_server_wait(struct kube_server *s, int channel)
+{
+	if (!s->watch)
+		return wait_idle(channel) || errno == EINTR ? 0 : -errno;
+	for (;;) {
+		int64_t due_ns = go_on(s), left_ns = MAX(due_ns - clock_mono_ns(), INT64_C(0));
+
+		if (client_wait(s->client, channel, (int)(left_ns / NSEC_PER_MSEC)))
+			return 0;
+	}
+}
+
+/* ---- answers ---- */
+
+static void add_note_text(struct kube_end *end, const char *text)
+{
+	size_t n = strlen(end->note);
+
+	if (!*text)
+		return;
+	snprintf(end->note + n, sizeof(end->note) - n, "%s%s", n ? "; " : "", text);
+	utf8_sanitize(end->note);
+}
+
+static void note_owners(struct kube_server *s)
+{
+	struct walk_figures figures;
+	char text[300];
+
+	walk_figures(s->walk, &figures);
+	if (s->tables.fallbacks && figures.error[0]) {
+		snprintf(text, sizeof(text), "owners of %u pods cannot be read: %s", s->tables.fallbacks,
+			 figures.error);
+		add_note_text(&s->end, text);
+	}
+	if (figures.waiting) {
+		snprintf(text, sizeof(text),
+			 "kube.cache is too small for the owners of the node's pods: %u wait",
+			 figures.waiting);
+		add_note_text(&s->end, text);
+	}
+	s->end.dropped += figures.waiting;
+}
+
+static void make_tables(struct kube_server *s)
+{
+	if (!watch_state(s->watch)->listed)
+		return;
+	if (s->made_pods != s->pods.changes || s->made_walk != walk_changes(s->walk)) {
+		tables_make(&s->tables, &s->pods, s->walk, clock_mono_ns());
+		s->made_pods = s->pods.changes;
+		s->made_walk = walk_changes(s->walk);
+	}
+}
+
+static void tell_state(struct kube_server *s)
+{
+	static const enum kube_outcome outcomes[] = {
+		[WATCH_BEGINS] = KUBE_BEGINS,
+		[WATCH_WELL] = KUBE_OK,
+		[WATCH_FAILS] = KUBE_FAILED,
+		[WATCH_REFUSED] = KUBE_REFUSED,
+	};
+	const struct watch_state *state = watch_state(s->watch);
+	struct client_figures figures;
+
+	client_take_figures(s->client, &figures);
+	s->end.outcome = outcomes[state->outcome];
+	snprintf(s->end.error, sizeof(s->end.error), "%.255s", state->error);
+	s->end.bytes = figures.bytes;
+	s->end.requests = figures.requests;
+	s->end.lists = state->lists - s->told_lists;
+	s->end.failures = state->failures - s->told_failures;
+	s->told_lists = state->lists;
+	s->told_failures = state->failures;
+	s->end.pods = s->pods.n;
+	s->end.exporters_skipped = s->tables.exporters_skipped;
+	s->end.fallbacks = s->tables.fallbacks;
+	s->end.dropped = s->pods.dropped + s->pods.unreadable + s->tables.list[KUBE_OWNERS].dropped +
+			 s->tables.list[KUBE_EXPORTERS].dropped;
+	add_note_text(&s->end, s->access.note);
+	add_note_text(&s->end, node_labels_error(s->labels));
+	note_owners(s);
+}
+
+static int send_tables(struct kube_server *s, int channel, const struct kube_question *question)
+{
+	int r = 0;
+
+	s->tables.digest[KUBE_LABELS] = node_labels_digest(s->labels);
+	memcpy(s->end.digest, s->tables.digest, sizeof(s->end.digest));
+	for (uint32_t i = 0; r == 0 && i < KUBE_TABLES; i++)
+		if (s->end.digest[i] && s->end.digest[i] != question->known[i])
+			r = parts_send(channel, i, s->end.digest[i], &s->tables.list[i]);
+	return r;
+}
+
+int kube_answer(struct kube_server *s, int channel, const struct kube_question *question)
+{
+	int r = 0;
+
+	s->end = (struct kube_end){ .message = PART_OTHERS, .outcome = KUBE_FAILED };
+	s->end.replace = config_has_changed(s);
+	if (s->watch) {
+		make_tables(s);
+		tell_state(s);
+		r = send_tables(s, channel, question);
+	} else {
+		/* Files may be there, or right, the next time. */
+		s->end.replace = 1;
+		s->end.outcome = KUBE_REFUSED;
+		snprintf(s->end.error, sizeof(s->end.error), "%s", s->error);
+		utf8_sanitize(s->end.error);
+	}
+	return r < 0 ? r : send_with_fd(channel, &s->end, sizeof(s->end), -1);
+}
+
+int kube_receive(int channel, struct kube_question *ret_question)
+{
+	int fd;
+	ssize_t n = receive_with_fd(channel, ret_question, sizeof(*ret_question), &fd);
+
+	if (n < 0)
+		return (int)n;
+	closep(&fd);
+	if (n == 0)
+		return 1;
+	if (n != sizeof(*ret_question) ||
+	    strncmp(ret_question->version, GPUSONDE_VERSION, sizeof(ret_question->version)) != 0)
+		return -EPROTONOSUPPORT;
+	return 0;
+}
+
+/* ---- confinement ---- */
+
+/* Where the files lie that may be read again: folders, since files are replaced by links to others. */
+struct below {
+	char paths[BELOW_MAX][PATH_MAX];
+	const char *list[BELOW_MAX + 1];
+	unsigned n;
+};
+
+static void add_folder(struct below *below, const char *path)
+{
+	if (below->n == BELOW_MAX || !*path)
+		return;
+	snprintf(below->paths[below->n], PATH_MAX, "%s", path);
+	below->list[below->n] = below->paths[below->n];
+	below->n++;
+}
+
+static void add_folder_of(struct below *below, const char *path)
+{
+	char resolved[PATH_MAX], folder[PATH_MAX];
+	const char *paths[] = { path, path ? realpath(path, resolved) : NULL };
+
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		const char *slash = paths[i] ? strrchr(paths[i], '/') : NULL;
+
+		if (!slash || slash == paths[i])
+			continue;
+		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - paths[i]), paths[i]);
+		add_folder(below, folder);
+	}
+}
+
+int kube_server_confine(struct kube_server *s, pid_t owner)
+{
+	/* What libraries read: names, their resolvers, the system's certificates. */
+	static const char *const system[] = {
+		"/etc/resolv.conf",   "/etc/hosts",    "/etc/host.conf",
+		"/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
+		"/etc/ssl",           "/etc/pki",      "/usr/share/ca-certificates",
+		"/usr/lib/ssl"
+	};
+	static struct below below;
+	const struct confinement confinement = {
+		.name = "gpusonde-kube",
+		.capabilities = KUBE_CAPABILITIES,
+		.opens = true,
+		.connects = true,
+		.below = below.list,
+		.else_stays = KUBE_CAPABILITIES,
+		/* Libraries (60 MiB), tables of 4096 rows twice, a pod at a time, a thread's stack. */
+		.memory_bytes = UINT64_C(256) << 20,
+	};
+
+	below.n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(system); i++)
+		add_folder(&below, system[i]);
+	if (s->access.folder)
+		add_folder(&below, s->access.folder);
+	add_folder_of(&below, s->access.ca.path);
+	add_folder_of(&below, s->access.certificate.path);
+	add_folder_of(&below, s->access.key.path);
+	add_folder_of(&below, s->access.token.path);
+	below.list[below.n] = NULL;
+	return confine(&confinement, owner);
+}
+
+/* ---- life ---- */
+
+static void terminate(struct kube_settings *settings)
+{
+#define END(member_) settings->member_[sizeof(settings->member_) - 1] = '\0'
+	END(server);
+	END(kubeconfig);
+	END(context);
+	END(account);
+	END(host);
+	END(port);
+	END(node);
+	END(workload_labels);
+	END(node_labels);
+	END(exporters);
+#undef END
+}
+
+int kube_server_new(const struct kube_settings *settings, struct kube_server **ret_server)
+{
+	_cleanup_(kube_server_freep) struct kube_server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->settings = *settings;
+	terminate(&s->settings);
+	s->made_pods = s->made_walk = UINT64_MAX;
+	tables_init(&s->tables);
+	r = begin_asking(s);
+	if (r < 0 && !s->error[0])
+		snprintf(s->error, sizeof(s->error), "%s", strerror(-r));
+	if (r == -ENOMEM)
+		return r;
+	*ret_server = TAKE_PTR(s);
+	return 0;
+}
+
+void kube_server_free(struct kube_server *s)
+{
+	if (!s)
+		return;
+	node_labels_free(s->labels);
+	watch_free(s->watch);
+	walk_free(s->walk);
+	client_free(s->client);
+	node_pods_done(&s->pods);
+	tables_done(&s->tables);
+	access_done(&s->access);
+	free(s);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/tables.h"
+
+#include <string.h>
+
+#include "base/macro.h"
+
+void tables_init(struct tables *tables)
+{
+	*tables =
+		(struct tables){ .list = {
+					 [KUBE_OWNERS] = { .size = sizeof(struct owner), .max = OWNERS_MAX },
+					 [KUBE_EXPORTERS] = { .size = sizeof(struct kube_exporter),
+							      .max = KUBE_EXPORTERS_MAX },
+					 [KUBE_LABELS] = { .size = sizeof(struct kube_label),
+							   .max = KUBE_LABELS_MAX },
+				 } };
+}
+
+void tables_done(struct tables *tables)
+{
+	for (unsigned i = 0; i < KUBE_TABLES; i++)
+		row_list_done(&tables->list[i]);
+}
+
+static struct owner *add_owner_row(struct row_list *owners, const struct node_pod *pod,
+				   enum workload_kind kind, const char *id)
+{
+	struct owner *row = row_list_add(owners);
+
+	if (!row)
+		return NULL;
+	row->workload = kind;
+	PUT_TEXT(row->id, id);
+	PUT_TEXT(row->namespace, pod->namespace);
+	PUT_TEXT(row->pod, pod->name);
+	return row;
+}
+
+static void put_owner(struct owner *row, const struct workload_owner *owner)
+{
+	if (!row || !owner)
+		return;
+	PUT_TEXT(row->owner_kind, owner->kind);
+	PUT_TEXT(row->owner_name, owner->name);
+}
+
+static void add_pod_rows(struct tables *tables, const struct node_pod *pod,
+			 const struct workload_owner *owner)
+{
+	struct row_list *owners = &tables->list[KUBE_OWNERS];
+
+	put_owner(add_owner_row(owners, pod, WORKLOAD_POD, pod->uid), owner);
+	if (pod->static_uid[0] && !STRV_EQ(pod->static_uid, pod->uid))
+		put_owner(add_owner_row(owners, pod, WORKLOAD_POD, pod->static_uid), owner);
+	for (uint32_t i = 0; i < pod->containers_n; i++) {
+		struct owner *row = add_owner_row(owners, pod, WORKLOAD_CONTAINER, pod->containers[i].id);
+
+		if (row)
+			PUT_TEXT(row->container, pod->containers[i].name);
+		put_owner(row, owner);
+	}
+}
+
+static void add_exporter(struct tables *tables, const struct node_pod *pod)
+{
+	struct kube_exporter *row;
+
+	if (pod->gone_ns || !pod->selected)
+		return;
+	if (!pod->running || !pod->ready || !pod->address[0]) {
+		tables->exporters_skipped++;
+		return;
+	}
+	row = row_list_add(&tables->list[KUBE_EXPORTERS]);
+	if (!row)
+		return;
+	PUT_TEXT(row->namespace, pod->namespace);
+	PUT_TEXT(row->pod, pod->name);
+	PUT_TEXT(row->uid, pod->uid);
+	PUT_TEXT(row->address, pod->address);
+}
+
+void tables_make(struct tables *tables, const struct node_pods *pods, struct walk *walk, int64_t now_ns)
+{
+	row_list_clear(&tables->list[KUBE_OWNERS]);
+	row_list_clear(&tables->list[KUBE_EXPORTERS]);
+	tables->exporters_skipped = tables->fallbacks = 0;
+	for (uint32_t i = 0; i < pods->n; i++) {
+		struct workload_owner owner;
+		bool known = walk_find(walk, pods->list[i], now_ns, &owner);
+
+		tables->fallbacks += known && owner.fallback;
+		add_pod_rows(tables, pods->list[i], known ? &owner : NULL);
+		add_exporter(tables, pods->list[i]);
+	}
+	tables->digest[KUBE_OWNERS] = row_list_digest(&tables->list[KUBE_OWNERS]);
+	tables->digest[KUBE_EXPORTERS] = row_list_digest(&tables->list[KUBE_EXPORTERS]);
+}
