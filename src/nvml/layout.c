@@ -39,6 +39,8 @@ static struct device *add_device(struct reader *reader, struct nvml_device *hand
 	device->parent = READING_NONE;
 	for (int i = 0; i < DIRECTIONS; i++)
 		device->pcie_last[i] = device->nvlink_last[i] = -1;
+	for (unsigned i = 0; i < NVLINKS_MAX; i++)
+		device->link_last[i] = -1;
 	reading->entities_n++;
 	return device;
 }

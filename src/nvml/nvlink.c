@@ -78,6 +78,25 @@ static void derive_total(struct reader *reader, struct device *device, enum dire
 		sum_links(reader, device, d, link_slot, row, slot);
 }
 
+/* Of each link, both directions together. */
+static void derive_links(struct reader *reader, struct device *device)
+{
+	const struct reading_entity *e = device->entity;
+	double seconds = (double)device->elapsed_ns / NSEC_PER_SEC;
+
+	for (unsigned i = 0; i < NVLINKS_MAX; i++) {
+		unsigned tx = SLOT_NVLINK_LINK_TX_BYTES + i, rx = SLOT_NVLINK_LINK_RX_BYTES + i;
+		double before = device->link_last[i];
+		bool has = device_has(device, tx) && device_has(device, rx);
+
+		device->link_last[i] = has ? e->v[tx] + e->v[rx] : -1;
+		/* A counter that fell has restarted: no rate this time. */
+		if (before >= 0 && device->link_last[i] >= before && seconds > 0)
+			reader_report(reader, device, GPU_NVLINK_LINK_RATE, SLOT_NVLINK_LINK_RATE + i,
+				      NVML_SUCCESS, (device->link_last[i] - before) / seconds);
+	}
+}
+
 void nvlink_derive(struct reader *reader, struct device *device)
 {
 	if (device->parent != READING_NONE)
@@ -90,4 +109,5 @@ void nvlink_derive(struct reader *reader, struct device *device)
 		    GPU_NVLINK_TX_RATE, SLOT_NVLINK_TX_RATE);
 	rate_derive(reader, device, &device->nvlink_last[DIRECTION_RX], SLOT_NVLINK_RX_BYTES,
 		    GPU_NVLINK_RX_RATE, SLOT_NVLINK_RX_RATE);
+	derive_links(reader, device);
 }

@@ -70,7 +70,7 @@ struct device {
 	/* power.c */
 	bool energy_estimated;
 	/* pcie.c, nvlink.c: totals at the newest pass, for rates; negative: none yet */
-	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS];
+	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS], link_last[NVLINKS_MAX];
 	uint16_t process_calls_off; /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
 	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */

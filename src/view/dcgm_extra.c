@@ -12,7 +12,7 @@
 #include "view/shown.h"
 #include "view/tags.h"
 
-/* Begins a family that is in no row, and gives its columns; NULL: the page does not have it. */
+/* Begins a family that is in no row, and gives its columns; NULL: the page, or this generation, has none. */
 static const struct dcgm_name *begin_extra(struct dcgm_page *d, enum dcgm_extra extra, const char *help,
 					   const char *help_more)
 {
@@ -23,6 +23,8 @@ static const struct dcgm_name *begin_extra(struct dcgm_page *d, enum dcgm_extra 
 		return NULL;
 	if (field && d->style.names == DCGM_NAMES_OLD)
 		name = &field->name;
+	if (!name->name)
+		return NULL;
 	dcgm_begin_family(d, name->name, field ? field->help : help, field ? NULL : help_more,
 			  strcmp(name->type, "counter") == 0);
 	return name;
@@ -50,6 +52,34 @@ static void add_nvlink(struct dcgm_page *d)
 		page_labels(&d->page, (const struct label_set *[]){ &e->set, dcgm_sole_owner(&d->owners, i) },
 			    2);
 		dcgm_add_value(d->page.out, (e->nvlink[0] + e->nvlink[1]) * name->scale, name->integer);
+	}
+}
+
+static bool entity_has(const struct dcgm_page *d, uint32_t i, unsigned slot)
+{
+	const struct entity *e = &d->s->entities[i];
+
+	return dcgm_entity_current(e) && presence_is(e->id.p[slot]);
+}
+
+static void add_links(struct dcgm_page *d)
+{
+	for (unsigned link = 0; link < DCGM_LINKS; link++) {
+		const struct dcgm_name *name = begin_extra(d, DCGM_EXTRA_LINK + link,
+							   "NVLink throughput of the link, both directions.",
+							   dcgm_unit_words[UNIT_BYTES_PER_SECOND][1]);
+		unsigned slot = SLOT_NVLINK_LINK_RATE + link;
+
+		for (uint32_t i = 0; name && i < d->s->entities_n; i++) {
+			if (!entity_has(d, i, slot))
+				continue;
+			page_labels(&d->page,
+				    (const struct label_set *[]){ &d->entities[i].set,
+								  dcgm_sole_owner(&d->owners, i) },
+				    2);
+			dcgm_add_value(d->page.out, d->s->entities[i].id.v[slot] * name->scale,
+				       name->integer);
+		}
 	}
 }
 
@@ -132,6 +162,66 @@ static void add_clock_counts(struct dcgm_page *d)
 					2, d->s->entities[i].clock_events[k]);
 }
 
+/*
+ * What DCGM's health checks look at and NVML tells: by watch, what is wrong if the value is more than 0, with
+ * DCGM's words and numbers (dcgmHealthWatchResults_enum, dcgm_errors.h).
+ */
+enum { HEALTH_PASS = 0, HEALTH_WARN = 10, HEALTH_FAIL = 20 };
+static const struct {
+	const char *watch;
+	unsigned slot;
+	int result;
+	const char *error;
+} health_checks[] = {
+	{ "MEM", SLOT_REMAPPED_ROWS_FAILED, HEALTH_FAIL, "DCGM_FR_ROW_REMAP_FAILURE" },
+	{ "MEM", SLOT_REMAPPED_ROWS_PENDING, HEALTH_WARN, "DCGM_FR_PENDING_ROW_REMAP" },
+	{ "MEM", SLOT_RETIRED_PAGES_PENDING, HEALTH_WARN, "DCGM_FR_PENDING_PAGE_RETIREMENTS" },
+	{ "THERMAL", SLOT_EVENT_REASON_HW_THERMAL_SLOWDOWN, HEALTH_WARN, "DCGM_FR_CLOCKS_EVENT_THERMAL" },
+	{ "POWER", SLOT_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN, HEALTH_WARN, "DCGM_FR_CLOCKS_EVENT_POWER" },
+};
+
+/* The worst of a watch. False: nothing that it looks at is known. */
+static bool judge(const struct dcgm_page *d, uint32_t entity, const char *watch, int *ret_result,
+		  const char **ret_error)
+{
+	bool known = false;
+
+	*ret_result = HEALTH_PASS;
+	*ret_error = "";
+	for (size_t i = 0; i < ARRAY_SIZE(health_checks); i++) {
+		if (!STRV_EQ(health_checks[i].watch, watch) || !entity_has(d, entity, health_checks[i].slot))
+			continue;
+		known = true;
+		if (d->s->entities[entity].id.v[health_checks[i].slot] > 0 &&
+		    health_checks[i].result > *ret_result) {
+			*ret_result = health_checks[i].result;
+			*ret_error = health_checks[i].error;
+		}
+	}
+	return known;
+}
+
+static void add_health(struct dcgm_page *d)
+{
+	static const char *const watches[] = { "MEM", "THERMAL", "POWER" };
+
+	if (!begin_extra(d, DCGM_EXTRA_HEALTH,
+			 "Health as gpusonde judges it by NVML's values: 0 passed, 10 warning, 20 failure.",
+			 NULL))
+		return;
+	for (uint32_t i = 0; i < d->s->entities_n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(watches); k++) {
+			const char *error;
+			int result;
+
+			if (!entity_is_mig(&d->s->entities[i]) && judge(d, i, watches[k], &result, &error))
+				add_sample(d, &d->entities[i].set, dcgm_sole_owner(&d->owners, i),
+					   (const struct label[]){ { "health_error_code", error },
+								   { "health_watch", watches[k] } },
+					   2, result);
+		}
+}
+
 static void begin_ours(struct dcgm_page *d, const char *name, const char *help, enum family_type type)
 {
 	page_family(&d->page,
@@ -172,5 +262,7 @@ void dcgm_add_extras(struct dcgm_page *d)
 	add_xids(d);
 	add_xid_counts(d);
 	add_clock_counts(d);
+	add_health(d);
+	add_links(d);
 	add_caveats(d);
 }

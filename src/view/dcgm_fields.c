@@ -44,6 +44,32 @@ const struct dcgm_name dcgm_extras[DCGM_EXTRAS][DCGM_NAMES] = {
 				   GAUGE("DCGM_EXP_XID_ERRORS_COUNT", true) },
 	[DCGM_EXTRA_CLOCK_COUNT] = { GAUGE("DCGM_EXP_CLOCK_EVENTS_COUNT", true),
 				     GAUGE("DCGM_EXP_CLOCK_EVENTS_COUNT", true) },
+	[DCGM_EXTRA_HEALTH] = { GAUGE("DCGM_EXP_GPU_HEALTH_STATUS", true),
+				GAUGE("DCGM_EXP_GPU_HEALTH_STATUS", true) },
+#define LINK(n_)                                                                     \
+	[DCGM_EXTRA_LINK + (n_)] = { { .name = "DCGM_FI_DEV_NVLINK_BANDWIDTH_L" #n_, \
+				       .scale = 1.0 / 1024000,                       \
+				       .integer = true,                              \
+				       .type = "counter" } }
+	LINK(0),
+	LINK(1),
+	LINK(2),
+	LINK(3),
+	LINK(4),
+	LINK(5),
+	LINK(6),
+	LINK(7),
+	LINK(8),
+	LINK(9),
+	LINK(10),
+	LINK(11),
+	LINK(12),
+	LINK(13),
+	LINK(14),
+	LINK(15),
+	LINK(16),
+	LINK(17),
+#undef LINK
 };
 
 /* Fields of the type "label". */
@@ -130,7 +156,7 @@ static const struct dcgm_name *find_extra(const char *name, enum dcgm_extra *ret
 {
 	for (unsigned i = 0; i < DCGM_EXTRAS; i++)
 		for (unsigned k = 0; k < ARRAY_SIZE(dcgm_extras[i]); k++)
-			if (STRV_EQ(dcgm_extras[i][k].name, name)) {
+			if (dcgm_extras[i][k].name && STRV_EQ(dcgm_extras[i][k].name, name)) {
 				*ret_extra = i;
 				return &dcgm_extras[i][k];
 			}
@@ -181,11 +207,10 @@ static int add_line(struct reading_fields *r)
 	const struct csv_line *line = &r->line;
 
 	if (line->columns != COLUMNS) {
-		strbuf_addf(
-			r->errors,
-			"%s, line %u: it has %u columns: \"FIELD, TYPE, help\" is wanted, with quotes "
-			"around a help text that has a comma\n",
-			r->name, line->number, line->columns);
+		strbuf_addf(r->errors,
+			    "%s, line %u: it has %u columns: \"FIELD, TYPE, help\" is wanted, with quotes "
+			    "around a help text that has a comma\n",
+			    r->name, line->number, line->columns);
 		return 0;
 	}
 	if (STRV_EQ(line->text[1], "label")) {

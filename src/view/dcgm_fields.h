@@ -14,13 +14,17 @@
 
 enum { DCGM_LABEL_FIELDS_MAX = 16 };
 
+enum { DCGM_LINKS = 18 };
+
 /* Families of the page that are in no row of metrics.def. */
 enum dcgm_extra {
 	DCGM_EXTRA_NVLINK, /* sum of both directions */
 	DCGM_EXTRA_XID, /* the last one */
 	DCGM_EXTRA_XID_COUNT, /* of a window */
 	DCGM_EXTRA_CLOCK_COUNT, /* the same of clock events */
-	DCGM_EXTRAS,
+	DCGM_EXTRA_HEALTH,
+	DCGM_EXTRA_LINK, /* of each link, both directions; as many as DCGM has fields for */
+	DCGM_EXTRAS = DCGM_EXTRA_LINK + DCGM_LINKS,
 };
 
 /* Text of a GPU that the exporter can show as a label. */

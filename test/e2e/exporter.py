@@ -92,6 +92,14 @@ def test_what_it_counts_in_windows():
                              labels), labels
 
 
+def test_each_link_has_its_throughput():
+    """Of counters' differences: so from the second reading on, and together about what all links have."""
+    with Exporter("--exporter-listen", "127.0.0.1:0") as agent:
+        page = wait_for(lambda: (text := agent.get("/metrics/dcgm").text) and "DCGM_FI_DEV_NVLINK_BANDWIDTH_L17{" in text and text, "links")
+        links = re.findall(r'^DCGM_FI_DEV_NVLINK_BANDWIDTH_L(\d+)\{gpu="(\d)"', page, re.M)
+        equal(sorted((int(link), int(gpu)) for link, gpu in links), [(link, gpu) for link in range(18) for gpu in range(8)])
+
+
 def refused(*arguments, **variables):
     done = subprocess.run([f"{BUILD}/gpusonde", "dcgm-exporter", *arguments], env={**os.environ, **variables}, capture_output=True, text=True,
                           timeout=60, check=False)

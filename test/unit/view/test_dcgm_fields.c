@@ -181,6 +181,31 @@ static void counts_of_windows(_unused_ void **state)
 	snapshot_unref(s);
 }
 
+static void links_and_health(_unused_ void **state)
+{
+	const struct dcgm_style style = { 0 };
+	struct snapshot *s = fixture_small();
+	struct reading_entity *gpu = &s->entities[0].id;
+
+	gpu->v[SLOT_NVLINK_LINK_RATE + 3] = 7 * 1024000;
+	gpu->p[SLOT_NVLINK_LINK_RATE + 3] = PRESENCE_PRESENT;
+	gpu->p[SLOT_NVLINK_LINK_RATE + 4] = PRESENCE_ABSENT;
+	gpu->v[SLOT_REMAPPED_ROWS_PENDING] = gpu->v[SLOT_REMAPPED_ROWS_FAILED] = 1;
+	gpu->p[SLOT_REMAPPED_ROWS_PENDING] = gpu->p[SLOT_REMAPPED_ROWS_FAILED] = PRESENCE_PRESENT;
+	gpu->p[SLOT_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN] = PRESENCE_UNSUPPORTED;
+	char *text = page(s, &style);
+
+	assert_non_null(strstr(text, "# TYPE DCGM_FI_DEV_NVLINK_BANDWIDTH_L3 counter\n"));
+	assert_non_null(strstr(text, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L3{gpu=\"0\""));
+	assert_null(strstr(text, "DCGM_FI_DEV_NVLINK_BANDWIDTH_L4"));
+	/* The worst of a watch; what is not known is not passed. */
+	assert_non_null(
+		strstr(text, "health_error_code=\"DCGM_FR_ROW_REMAP_FAILURE\",health_watch=\"MEM\"} 20\n"));
+	assert_null(strstr(text, "health_watch=\"POWER\""));
+	free(text);
+	snapshot_unref(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +215,7 @@ int main(void)
 		cmocka_unit_test(an_empty_file_is_an_empty_page),
 		cmocka_unit_test(labels_as_the_options_say),
 		cmocka_unit_test(counts_of_windows),
+		cmocka_unit_test(links_and_health),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
