@@ -5,8 +5,10 @@
     image.py BUILD --root FOLDER       the root folder
     image.py BUILD --oci FOLDER        an OCI layout with it in one layer, FOLDER.tar with the same in a file, and FOLDER.sbom.json
 
+Two images have that layer: gpusonde, and gpusonde-dcgm-exporter, which is started as the DCGM exporter's is.
+
 Libraries are this machine's, which is a Debian: its packages are listed in the image where scanners look for them, with their licences, and in the
-SBOM. The same programs and packages make the same bytes. How the image is started is read from the Dockerfile beside this file.
+SBOM. The same programs and packages make the same bytes. How an image is started is read from the Dockerfile beside this file.
 """
 import argparse
 import glob
@@ -35,7 +37,10 @@ FILES = {
 # (mode, owner); engines mount what must be written over the last two.
 FOLDERS = {"/proc": (0o555, 0), "/sys": (0o555, 0), "/dev": (0o755, 0), "/tmp": (0o1777, 0), "/run": (0o755, 0), "/var/lib": (0o755, 0), "/etc/gpusonde": (0o755, 0),
            "/run/gpusonde": (0o755, 65532), "/var/lib/gpusonde": (0o755, 65532)}
-LINKS = {"/bin": "usr/bin", "/lib": "usr/lib", "/lib64": "usr/lib64", "/sbin": "usr/sbin"}
+COUNTERS = "/etc/dcgm-exporter/default-counters.csv"
+LINKS = {"/bin": "usr/bin", "/lib": "usr/lib", "/lib64": "usr/lib64", "/sbin": "usr/sbin",
+         "/usr/bin/dcgm-exporter": "gpusonde", "/etc/dcgm-exporter/dcp-metrics-included.csv": "default-counters.csv"}
+STAGES = ("gpusonde", "dcgm-exporter")
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -62,6 +67,7 @@ class Root:
         self.version = output(f"{build}/gpusonde", "--version").split()[1]
         for path, text in FILES.items():
             self.add(path, text.encode())
+        self.add(COUNTERS, read(f"{HERE}/counters.csv"))
         self.add_programs(build)
         self.add_certificates()
         for name in ("/etc/os-release", "/etc/debian_version"): # by the latter the toolkit knows where libraries belong
@@ -156,11 +162,11 @@ class Root:
         return buffer.getvalue()
 
 
-def configuration():
-    """Of the Dockerfile's last stage, as OCI has it."""
+def configuration(stage="gpusonde"):
+    """Of a stage of the Dockerfile and the one that it begins with, as OCI has it."""
     with open(f"{HERE}/Dockerfile", encoding="utf-8") as f:
-        stage = f.read().rsplit("\nFROM ", 1)[1]
-    said = dict(re.findall(r"^(ENV|USER|ENTRYPOINT|CMD) (.*)$", stage, re.M))
+        stages = {re.match(r".* AS ([\w-]+)", text)[1]: text for text in f.read().split("\nFROM ")[1:]}
+    said = dict(re.findall(r"^(ENV|USER|ENTRYPOINT|CMD) (.*)$", stages["root"] + stages[stage], re.M))
     return {"Env": shlex.split(said["ENV"]), "User": said["USER"], "Entrypoint": json.loads(said["ENTRYPOINT"]), "Cmd": json.loads(said["CMD"])}
 
 
@@ -168,22 +174,24 @@ def image(root):
     """(path -> bytes) of an OCI layout."""
     layer = root.tar()
     packed = gzip.compress(layer, mtime=0)
-    files = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
+    files, index = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}, []
 
     def blob(data, kind):
         digest = hashlib.sha256(data).hexdigest()
         files[f"blobs/sha256/{digest}"] = data
         return {"mediaType": MEDIA + kind, "digest": f"sha256:{digest}", "size": len(data)}
 
-    labels = {"org.opencontainers.image.title": "gpusonde", "org.opencontainers.image.version": root.version, "org.opencontainers.image.licenses": "Apache-2.0"}
-    about = {"architecture": ARCHITECTURES[os.uname().machine], "os": "linux", "config": {**configuration(), "Labels": labels},
-             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
-             "history": [{"created_by": "deploy/container/image.py"}]}
-    manifest = {"schemaVersion": 2, "mediaType": MEDIA + "manifest.v1+json", "config": blob(json.dumps(about).encode(), "config.v1+json"),
-                "layers": [blob(packed, "layer.v1.tar+gzip")], "annotations": labels}
-    named = {"io.containerd.image.name": f"localhost/gpusonde:{root.version}", "org.opencontainers.image.ref.name": root.version}
-    index = [{**blob(json.dumps(manifest).encode(), "manifest.v1+json"), "annotations": named,
-              "platform": {"architecture": about["architecture"], "os": "linux"}}]
+    for stage in STAGES:
+        name = "gpusonde" if stage == "gpusonde" else f"gpusonde-{stage}"
+        labels = {"org.opencontainers.image.title": name, "org.opencontainers.image.version": root.version, "org.opencontainers.image.licenses": "Apache-2.0"}
+        about = {"architecture": ARCHITECTURES[os.uname().machine], "os": "linux", "config": {**configuration(stage), "Labels": labels},
+                 "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]},
+                 "history": [{"created_by": "deploy/container/image.py"}]}
+        manifest = {"schemaVersion": 2, "mediaType": MEDIA + "manifest.v1+json", "config": blob(json.dumps(about).encode(), "config.v1+json"),
+                    "layers": [blob(packed, "layer.v1.tar+gzip")], "annotations": labels}
+        named = {"io.containerd.image.name": f"localhost/{name}:{root.version}", "org.opencontainers.image.ref.name": f"{name}:{root.version}"}
+        index.append({**blob(json.dumps(manifest).encode(), "manifest.v1+json"), "annotations": named,
+                      "platform": {"architecture": about["architecture"], "os": "linux"}})
     files["index.json"] = json.dumps({"schemaVersion": 2, "mediaType": MEDIA + "index.v1+json", "manifests": index}).encode()
     return files
 

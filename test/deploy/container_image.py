@@ -91,7 +91,7 @@ def test_every_program_has_its_libraries():
 def test_nothing_else_is_in_it():
     kinds = r"/usr/(bin|libexec/gpusonde)/gpusonde|/usr/lib/[\w.-]+/[\w.-]+\.so|/usr/share/doc/[\w.+-]+/copyright$|/var/lib/dpkg/status\.d/"
     others = [p for p in made().files if not re.match(kinds, p)]
-    equal(sorted(others), ["/etc/debian_version", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt"])
+    equal(sorted(others), ["/etc/dcgm-exporter/default-counters.csv", "/etc/debian_version", "/etc/group", "/etc/nsswitch.conf", "/etc/os-release", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt"])
     with tarfile.open(fileobj=io.BytesIO(made().tar())) as tar:
         for member in tar:
             assert member.issym() or not member.mode & 0o6022 or member.name == "tmp", f"{member.name}: {member.mode:o}"
@@ -121,21 +121,26 @@ def test_the_layout_is_what_it_says():
         data = files[f"blobs/{descriptor['digest'].replace(':', '/')}"]
         equal((len(data), f"sha256:{hashlib.sha256(data).hexdigest()}"), (descriptor["size"], descriptor["digest"]), descriptor["mediaType"])
         return data
-    manifest = json.loads(blob(json.loads(files["index.json"])["manifests"][0]))
-    config = json.loads(blob(manifest["config"]))
-    layer = gzip.decompress(blob(manifest["layers"][0]))
-    equal([f"sha256:{hashlib.sha256(layer).hexdigest()}"], config["rootfs"]["diff_ids"])
-    equal((config["config"]["User"], config["config"]["Entrypoint"], config["config"]["Cmd"]), (f"{USER}:{USER}", ["/usr/bin/gpusonde"], ["agent"]))
-    equal(len(files), 5, "files of the layout")
+    starts = {}
+    for entry in json.loads(files["index.json"])["manifests"]:
+        manifest = json.loads(blob(entry))
+        config = json.loads(blob(manifest["config"]))
+        layer = gzip.decompress(blob(manifest["layers"][0]))
+        equal([f"sha256:{hashlib.sha256(layer).hexdigest()}"], config["rootfs"]["diff_ids"])
+        starts[entry["annotations"]["io.containerd.image.name"]] = [config["config"][key] for key in ("User", "Entrypoint", "Cmd")]
+    user, version = f"{USER}:{USER}", made().version
+    equal(starts, {f"localhost/gpusonde:{version}": [user, ["/usr/bin/gpusonde"], ["agent"]],
+                   f"localhost/gpusonde-dcgm-exporter:{version}": [user, ["/usr/bin/dcgm-exporter"], []]})
+    equal(len(files), 7, "files of the layout")
     with tempfile.TemporaryDirectory(prefix="gpusonde-oci-") as tmp:
         program().write_layout(f"{tmp}/oci", files)
         with tarfile.open(f"{tmp}/oci.tar") as tar:
             equal({m.name: tar.extractfile(m).read() for m in tar}, files, "the archive")
 
 
-def bundle(tmp, *arguments):
+def bundle(tmp, stage, *arguments):
     """A container of the image as it is started by itself: its user, no capability, a read-only root, and the simulated driver mounted as the toolkit mounts one."""
-    config = program().configuration()
+    config = program().configuration(stage)
     user, group = map(int, config["User"].split(":"))
     def bind(source, destination, *options):
         return {"destination": destination, "type": "bind", "source": source, "options": ["bind", *options]}
@@ -160,7 +165,7 @@ def bundle(tmp, *arguments):
 
 
 @contextlib.contextmanager
-def container(*arguments):
+def container(*arguments, stage="gpusonde"):
     if os.geteuid() != 0:
         raise Skip("only root can start containers")
     if not shutil.which("runc"):
@@ -169,7 +174,7 @@ def container(*arguments):
     os.makedirs(f"{unpacked().name}/usr/lib/gpusonde", exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gpusonde-runc-") as tmp:
         os.chmod(tmp, 0o755)
-        bundle(tmp, *arguments)
+        bundle(tmp, stage, *arguments)
         name = f"gpusonde-image-{os.getpid()}"
         runc = ["runc", "--root", f"{tmp}/runc"]
         started = subprocess.Popen([*runc, "run", "--bundle", tmp, name], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -208,6 +213,23 @@ def test_it_runs_as_it_is_started():
         subprocess.run([*kill, "TERM"], check=True, capture_output=True)
         said = started.communicate(timeout=PATIENCE_S)[0]
         equal(started.returncode, 0, said)
+
+
+def test_in_the_dcgm_exporters_place():
+    """With the arguments of its own DaemonSet; on its own page are the fields that it has by default, of all GPUs."""
+    with container("--collectors=/etc/dcgm-exporter/dcp-metrics-included.csv", "--address=:9400", stage="dcgm-exporter") as (tmp, started, _):
+        def ready():
+            if started.poll() is not None:
+                raise AssertionError(f"it ended: {started.stdout.read()}")
+            return get(tmp, "/readyz")[0] == 200
+        wait_for(ready, "it to be ready")
+        wanted = set(re.findall(r"^(DCGM_\w+), (?:gauge|counter),", made().files[program().COUNTERS][2].decode(), re.M))
+        def fields():
+            page = get(tmp, "/metrics/dcgm")[1]
+            return set(re.findall(r"^# TYPE (DCGM_\w+)", page, re.M)) if len(values(page, "DCGM_FI_DEV_GPU_TEMP")) == 8 else set()
+        # An XID is there once there was one, and rates when there are two readings.
+        wait_for(lambda: fields() >= wanted - {"DCGM_FI_DEV_XID_ERRORS"}, "all fields of all GPUs")
+        equal(fields() - wanted, set(), "fields that nobody asked for")
 
 
 if __name__ == "__main__":
