@@ -19,6 +19,7 @@
 #include "agent/detach.h"
 #include "agent/jobs.h"
 #include "agent/kube.h"
+#include "agent/dcgm.h"
 #include "agent/kubelet.h"
 #include "agent/device_access.h"
 #include "agent/owner_files.h"
@@ -100,6 +101,7 @@ static void count_usage(struct agent *agent)
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
 		agent->kube ? kube_pid(agent->kube) : 0,
+		agent->dcgm ? dcgm_pid(agent->dcgm) : 0,
 	};
 	struct usage usage;
 
@@ -177,6 +179,8 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		kubelet_tick(agent->kubelet);
 	if (agent->kube)
 		kube_tick(agent->kube);
+	if (agent->dcgm)
+		dcgm_tick(agent->dcgm);
 	if (agent->device_access)
 		device_access_tick(agent->device_access);
 	collector_tick(agent->collector);
@@ -365,6 +369,23 @@ static int ask_kube_api(struct agent *agent, const struct options *options)
 	return kube_new(agent->event, collector_model(agent->collector), config, &agent->kube);
 }
 
+/* Exporters that discovery finds need the same, so it is there as soon as anything may find some. */
+static int read_exporters(struct agent *agent, const struct options *options)
+{
+	const struct dcgm_config config = {
+		.host = options_text(options, OPT_dcgm_host),
+		.port = (unsigned)options_number(options, OPT_dcgm_port),
+		.path = options_text(options, OPT_dcgm_path),
+		.node = text_or_empty(options_text(options, OPT_node_name)),
+		.refresh_ns = options_number(options, OPT_dcgm_refresh),
+		.strict = options_bool(options, OPT_dcgm_strict),
+	};
+
+	if (!config.host)
+		return 0;
+	return dcgm_new(agent->event, collector_model(agent->collector), &config, &agent->dcgm);
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -403,6 +424,8 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = ask_kube_api(agent, options);
 	if (r >= 0)
+		r = read_exporters(agent, options);
+	if (r >= 0)
 		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
 		r = http_new(agent->event, &serving, &agent->http);
@@ -440,6 +463,7 @@ static void agent_stop(struct agent *agent)
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);
+	dcgm_free(agent->dcgm);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);
 	dcgm_style_done(&agent->dcgm_style);

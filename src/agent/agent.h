@@ -23,6 +23,7 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
 struct jobs;
+struct dcgm;
 struct kube;
 struct kubelet;
 struct device_access;
@@ -47,6 +48,7 @@ struct agent {
 	struct tracer *tracer; /* NULL: the thread could not be started */
 	struct owner_files *owner_files; /* NULL: not wanted */
 	struct jobs *jobs; /* NULL: environments are not read */
+	struct dcgm *dcgm; /* NULL: no exporter is read */
 	struct kubelet *kubelet; /* NULL: it is not asked */
 	struct kube *kube; /* NULL: the API server is not asked */
 	struct device_access *device_access; /* NULL: not wanted */

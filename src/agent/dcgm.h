@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The source DCGM: what pages of DCGM exporters say, which a process of its own reads (src/dcgm). It runs only
- * where exporters are configured (dcgm.host) or found (dcgm_set_targets()). All rows go to the model as they
- * are (model_set_scraped()), those of this node's GPUs also as a reading. Belongs to the thread of the event
- * loop.
+ * The source DCGM: what pages of DCGM exporters say, which a process of its own reads (src/dcgm). It runs
+ * only where exporters are configured (dcgm.host) or found (dcgm_set_targets()). All rows go to the model as
+ * they are (model_set_scraped()), those of this node's GPUs also as a reading. Belongs to the thread of the
+ * event loop.
  */
 #pragma once
 
@@ -46,9 +46,9 @@ int dcgm_new(sd_event *event, struct model *model, const struct dcgm_config *con
 void dcgm_free(struct dcgm *dcgm);
 DEFINE_CLEANUP(struct dcgm *, dcgm_free, dcgm_freep)
 /*
- * The exporters that there are now, in place of those of the last call; copied. What is said of one that stays
- * stays. 0 are none: then the table of scraped rows is empty. Further ones than DCGM_TARGETS_MAX are left out
- * and counted. Has no effect with a host that is configured.
+ * The exporters that there are now, in place of those of the last call; copied. What is said of one that
+ * stays stays. 0 are none: then the table of scraped rows is empty. Further ones than DCGM_TARGETS_MAX are
+ * left out and counted. Has no effect with a host that is configured.
  */
 void dcgm_set_targets(struct dcgm *dcgm, const struct dcgm_target *list, uint32_t n);
 /* Asks when it is time. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "config/exporter.h"
 #include "config/nearest.h"
 #include "model/snapshot.h"
 #include "proc/trust.h"
@@ -49,6 +50,8 @@ static const char *const placeholders[OPTION_TYPES] = {
 	[OPTION_GROUPS] = "GROUPS",
 	[OPTION_TAGS] = "TAGS",
 	[OPTION_PROBES] = "LIBRARY:PATTERN",
+	[OPTION_EXPORTER] = "HOST|URL",
+	[OPTION_URL_PATH] = "/PATH",
 };
 
 enum {
@@ -186,6 +189,14 @@ void option_describe(const struct option *option, struct strbuf *out)
 		strbuf_adds(out, "/PATH, fstype:NAME or user:NAME of a user of this machine; several are "
 				 "separated by commas");
 		break;
+	case OPTION_EXPORTER:
+		strbuf_adds(out,
+			    "a host's name or address, or a URL that begins with http:// or https:// and has "
+			    "no user, query or fragment");
+		break;
+	case OPTION_URL_PATH:
+		strbuf_adds(out, "a path that begins with /, of printable ASCII without blanks and #");
+		break;
 	case OPTION_TEXT:
 	case OPTION_TYPES:
 		strbuf_addf(out, "text of %s%zu bytes", option->empty ? "at most " : "1 to ",
@@ -276,6 +287,10 @@ static int parse_value(const struct option *option, const char *text, int64_t *r
 		return parse_trust(text);
 	case OPTION_PROBES:
 		return length > TEXT_MAX ? -EINVAL : 0; /* probes_are_valid() */
+	case OPTION_EXPORTER:
+		return length == 0 || exporter_is_valid(text) ? 0 : -EINVAL;
+	case OPTION_URL_PATH:
+		return exporter_path_is_valid(text) ? 0 : -EINVAL;
 	case OPTION_NAME:
 		return (length < 1 && !option->empty) || length > SOCKET_NAME_MAX ? -EINVAL : 0;
 	case OPTION_TEXT:

@@ -47,6 +47,8 @@ enum option_type {
 	OPTION_TAGS, /* model/node_tag.h */
 	OPTION_GROUPS, /* number: bits 1 << enum reading_group */
 	OPTION_TRISTATE, /* number: enum tristate */
+	OPTION_EXPORTER, /* config/exporter.h */
+	OPTION_URL_PATH, /* the same */
 	OPTION_TYPES,
 };
 

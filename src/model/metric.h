@@ -102,6 +102,7 @@ struct metric {
 	/* highest plausible value, 0: no bound; negative values are rejected unless `is_signed` */
 	double max;
 	bool is_signed;
+	bool when_used; /* a counter of the agent's that is absent until something counts, be it 0 */
 	/* 1 + the source (enum source_id) preferred for this metric; 0: by the sources' priorities */
 	unsigned char preferred_source;
 	const char *source; /* documentation: the NVML call that it comes from */

@@ -32,7 +32,8 @@ int model_new(const struct model_limits *limits, struct model **ret_model)
 		model->hostname[0] = '\0';
 	/* The agent's counters start at zero; gauges, and what tracing counts, are absent until set. */
 	for (unsigned row = 0; row < AGENT_METRICS; row++)
-		if (agent_metrics[row].kind == METRIC_COUNTER && !agent_metric_of_trace(row))
+		if (agent_metrics[row].kind == METRIC_COUNTER && !agent_metric_of_trace(row) &&
+		    !agent_metrics[row].when_used)
 			model->agent_p[row] = PRESENCE_PRESENT;
 	*ret_model = model;
 	return 0;
@@ -87,6 +88,8 @@ void model_agent_set(struct model *model, enum agent_metric metric, double value
 void model_agent_add(struct model *model, enum agent_metric metric, double value)
 {
 	model->agent[metric] += value;
+	if (agent_metrics[metric].when_used)
+		model->agent_p[metric] = PRESENCE_PRESENT;
 }
 
 void model_set_trace(struct model *model, struct trace_view *view)

@@ -82,6 +82,9 @@ void model_set_source_period(struct model *model, enum source_id source, int64_t
 void model_set_source(struct model *model, enum source_id source, enum reading_state state,
 		      const char *error);
 
+/* Whether the source is in use, and its newest data are good and recent. */
+bool model_source_delivers(const struct model *model, enum source_id source);
+
 struct xid_record {
 	const char *pci_bus_id;
 	uint32_t code;

@@ -14,8 +14,7 @@
  *   workload.c   containers, pods, jobs and units, per device
  *   share.c      which part of a table of workloads users may have
  *   job.c        which job a process belongs to, as its cgroup and its environment say
- *   owner.c      owners of workloads
- *   scraped.c    rows of DCGM exporters' pages
+ *   owner.c      owners of workloads; scraped.c: rows of DCGM exporters' pages
  *   allocation.c who was given which device, as each source says it
  *   allocation_resolve.c  from what they say to allocations of devices
  *   allocated.c  for how long, and idle
@@ -96,6 +95,7 @@ struct source_state {
 	char outage[REASON_MAX], outage_cause[REASON_MAX]; /* see model_set_outage() */
 	int64_t period_ns; /* between its readings; 0: the model's */
 	uint32_t attach; /* of its newest good reading */
+	bool here; /* of devices: it has given a good reading, which is always of this node */
 	bool simulated_numbers; /* the newest numbers come from the simulated driver */
 };
 

@@ -14,8 +14,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/contract.h"
+
 enum {
-	SCRAPED_METRICS = 28, /* those of the contract, in its order */
+	SCRAPED_METRICS = CONTRACT_METRICS,
 	SCRAPED_ROWS_MAX = 4096,
 };
 

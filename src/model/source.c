@@ -131,6 +131,7 @@ void source_apply(struct model *model, enum source_id source, const struct readi
 		model_agent_add(model, AGENT_COLLECT_GROUP_MEMORY + i, reading->group_seconds[i]);
 	if (reading->state != READING_OK)
 		return;
+	model->sources[source].here = true;
 	s->fresh_ns = end_ns;
 	s->fresh_real_ns = clock_real_ns() - (now_ns - end_ns);
 	if (row->last_success != AGENT_METRICS)
@@ -149,6 +150,14 @@ int64_t source_stale_after(const struct model *model, enum source_id source)
 bool source_recent(const struct model *model, enum source_id source, int64_t when_ns, int64_t now_ns)
 {
 	return when_ns != 0 && now_ns - when_ns <= source_stale_after(model, source);
+}
+
+bool model_source_delivers(const struct model *model, enum source_id source)
+{
+	const struct source *s = &model->sources[source].s;
+
+	return s->in_use && s->state == READING_OK &&
+	       source_recent(model, source, s->fresh_ns, clock_boot_ns());
 }
 
 /* The source has reported recently that there is no driver, and the node shows no GPU either. */
@@ -213,15 +222,26 @@ static void publish_reason(const struct model *model, struct snapshot *snapshot)
 	}
 }
 
+/*
+ * One of devices that says whether this node has any: not if all is well, and what it delivers is of others.
+ */
+static bool speaks_for_node(const struct model *model, const struct snapshot *snapshot, enum source_id source)
+{
+	const struct source *s = &snapshot->sources[source];
+
+	return source_rows[source].kind == SOURCE_DEVICES && s->in_use &&
+	       (model->sources[source].here || s->state != READING_OK);
+}
+
 /* Of the device sources in use: fresh ones before others, then by priority. */
-static enum source_id first_device_source(const struct snapshot *snapshot)
+static enum source_id first_device_source(const struct model *model, const struct snapshot *snapshot)
 {
 	const struct source *first = &snapshot->sources[SOURCE_NVML];
 
 	for (unsigned i = 0; i < SOURCES; i++) {
 		const struct source *s = &snapshot->sources[i];
 
-		if (source_rows[i].kind != SOURCE_DEVICES || !s->in_use)
+		if (!speaks_for_node(model, snapshot, i))
 			continue;
 		if (!first->in_use || s->fresh > first->fresh ||
 		    (s->fresh == first->fresh && source_rows[i].priority > source_rows[first->id].priority))
@@ -238,7 +258,7 @@ static bool node_is_fresh(const struct model *model, const struct snapshot *snap
 	for (unsigned i = 0; i < SOURCES; i++) {
 		const struct source *s = &snapshot->sources[i];
 
-		if (source_rows[i].kind != SOURCE_DEVICES || !s->in_use)
+		if (!speaks_for_node(model, snapshot, i))
 			continue;
 		if (s->fresh)
 			return true;
@@ -259,7 +279,7 @@ void sources_publish(struct model *model, struct snapshot *snapshot)
 	}
 	if (!snapshot->sources[SOURCE_NVML].in_use)
 		model_agent_set(model, AGENT_SOURCE_UP_NVML, 0);
-	snapshot->device_source = first_device_source(snapshot);
+	snapshot->device_source = first_device_source(model, snapshot);
 	snapshot->fresh = node_is_fresh(model, snapshot);
 	if (snapshot->fresh)
 		set_reason(snapshot, "", NULL);

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/macro.h"
+#include "dcgm/serve.h"
 #include "kubelet/serve.h"
 #include "owners/serve.h"
 #include "reader/roles.h"
@@ -182,7 +183,7 @@ static bool serves(void)
 
 /* ---- who may what ---- */
 
-enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8, OWNERS = 16, KUBELET = 32 };
+enum { WEB = 1, FILES = 2, SITES = 4, SYMBOLS = 8, OWNERS = 16, KUBELET = 32, DCGM = 64 };
 
 static const struct {
 	unsigned process;
@@ -195,6 +196,7 @@ static const struct {
 	{ SYMBOLS, "symbols", NULL },
 	{ OWNERS, NULL, &owners_confinement },
 	{ KUBELET, NULL, &kubelet_confinement },
+	{ DCGM, NULL, &dcgm_confinement },
 };
 
 static bool does(const struct confinement *confinement, bool (*attempt)(void))
@@ -263,13 +265,13 @@ static void needs_confinement(void)
 
 /* Attempt, and those that may. */
 #define ATTEMPTS(X)                                                                                   \
-	X(opens_a_file, FILES | SYMBOLS | OWNERS | KUBELET)                                           \
+	X(opens_a_file, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                           \
 	X(opens_a_file_of_root, geteuid() == 0 ? FILES | SYMBOLS | OWNERS | KUBELET : 0)              \
 	X(creates_a_file, 0)                                                                          \
 	X(writes_to_a_file, 0)                                                                        \
 	X(writes_to_a_mapped_file, WEB | SYMBOLS)                                                     \
-	X(lists_a_folder, FILES | SYMBOLS | OWNERS | KUBELET)                                         \
-	X(connects, 0)                                                                                \
+	X(lists_a_folder, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                         \
+	X(connects, DCGM)                                                                                \
 	X(listens_elsewhere, 0)                                                                       \
 	X(signals_the_agent, 0)                                                                       \
 	X(traces_the_agent, 0)                                                                        \
