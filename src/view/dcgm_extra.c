@@ -181,8 +181,8 @@ static const struct {
 };
 
 /* The worst of a watch. False: nothing that it looks at is known. */
-static bool judge(const struct dcgm_page *d, uint32_t entity, const char *watch, int *ret_result,
-		  const char **ret_error)
+static bool judge_watch(const struct dcgm_page *d, uint32_t entity, const char *watch, int *ret_result,
+			const char **ret_error)
 {
 	bool known = false;
 
@@ -214,7 +214,8 @@ static void add_health(struct dcgm_page *d)
 			const char *error;
 			int result;
 
-			if (!entity_is_mig(&d->s->entities[i]) && judge(d, i, watches[k], &result, &error))
+			if (!entity_is_mig(&d->s->entities[i]) &&
+			    judge_watch(d, i, watches[k], &result, &error))
 				add_sample(d, &d->entities[i].set, dcgm_sole_owner(&d->owners, i),
 					   (const struct label[]){ { "health_error_code", error },
 								   { "health_watch", watches[k] } },

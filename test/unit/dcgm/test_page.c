@@ -40,8 +40,7 @@ static double number_of(uint32_t device, enum gpu_metric metric)
 	return d->v[metric];
 }
 
-#define GPU0 \
-	"gpu=\"0\",UUID=\"GPU-0\",pci_bus_id=\"00000000:1B:00.0\",device=\"nvidia0\",modelName=\"H200\""
+#define GPU0 "gpu=\"0\",UUID=\"GPU-0\",pci_bus_id=\"00000000:1B:00.0\",device=\"nvidia0\",modelName=\"H200\""
 
 static void a_page_of_today(void **state)
 {

@@ -95,12 +95,11 @@ static void what_is_refused(void **state)
 						    "password: p", "as: root" };
 		char text[256];
 
-		snprintf(
-			text, sizeof(text),
-			"clusters: [{name: c, cluster: {server: s}}]\n"
-			"contexts: [{name: x, context: {cluster: c, user: u}}]\n"
-			"users: [{name: u, user: {%s}}]\n",
-			keys[i]);
+		snprintf(text, sizeof(text),
+			 "clusters: [{name: c, cluster: {server: s}}]\n"
+			 "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
+			 "users: [{name: u, user: {%s}}]\n",
+			 keys[i]);
 		expect_refused(text, "x", -EOPNOTSUPP, "user");
 	}
 }

@@ -265,13 +265,13 @@ static void needs_confinement(void)
 
 /* Attempt, and those that may. */
 #define ATTEMPTS(X)                                                                                   \
-	X(opens_a_file, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                           \
+	X(opens_a_file, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                    \
 	X(opens_a_file_of_root, geteuid() == 0 ? FILES | SYMBOLS | OWNERS | KUBELET : 0)              \
 	X(creates_a_file, 0)                                                                          \
 	X(writes_to_a_file, 0)                                                                        \
 	X(writes_to_a_mapped_file, WEB | SYMBOLS)                                                     \
-	X(lists_a_folder, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                         \
-	X(connects, DCGM)                                                                                \
+	X(lists_a_folder, FILES | SYMBOLS | OWNERS | KUBELET | DCGM)                                  \
+	X(connects, DCGM)                                                                             \
 	X(listens_elsewhere, 0)                                                                       \
 	X(signals_the_agent, 0)                                                                       \
 	X(traces_the_agent, 0)                                                                        \
