@@ -111,7 +111,7 @@ define install_missing
 			$$sudo dpkg --add-architecture arm64 || exit 1; };; \
 	esac; \
 	$$sudo apt-get update -qq && \
-	$$sudo apt-get install -qq -y --no-install-recommends --no-remove $$missing </dev/null || { \
+	$$sudo apt-get install -qq -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout=300 $$missing </dev/null || { \
 		echo "apt-get could not install:$$missing; see its message above" >&2; \
 		case "$$missing" in *:arm64*) \
 			echo "A library of arm64 must be of the same version as this machine's own: where that came from backports," \
