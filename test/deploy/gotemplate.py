@@ -156,6 +156,7 @@ FUNCTIONS = {
     "eq": lambda a, *others: any(a == b for b in others),
     "fail": fail,
     "indent": indent,
+    "join": lambda separator, items: separator.join(map(shown, items)),
     "ne": lambda a, b: a != b,
     "nindent": lambda n, text: "\n" + indent(n, text),
     "not": lambda a: not is_true(a),

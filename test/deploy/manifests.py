@@ -30,6 +30,7 @@ except ImportError as why: # cases skip
 TRACING = ["BPF", "PERFMON", "SYS_PTRACE", "DAC_READ_SEARCH", "CHECKPOINT_RESTORE"]
 READ = ["/var/log/pods", "/var/log/containers", "/run/containerd/io.containerd.runtime.v2.task", "/var/lib/kubelet/pod-resources"]
 OLDEST_FIELD = "v1.30.0" # of appArmorProfile
+NODE_LABELS = {"kubernetesApi": {"nodeLabels": ["topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"]}}
 VARIANTS = { # beside those of deploy/kubernetes
     "all": {"config": {"sample": {"period": "2s"}}, "env": {"GPUSONDE_LOG_LEVEL": "debug", "SOME": 1}, "dra": {"enabled": True}, "imagePullSecrets": [{"name": "s"}],
             "dcgmExporter": {"enabled": True, "image": {"tag": "1"}, "env": {"DCGM_EXPORTER_LISTEN": ":9400"}}, "networkPolicy": {"enabled": True, "egress": True},
@@ -39,6 +40,7 @@ VARIANTS = { # beside those of deploy/kubernetes
     "own namespace alone": {"rbac": {"clusterWide": False}, "podMonitor": {"enabled": True}, "dcgm": {"discover": True}},
     "others' account": {"serviceAccount": {"create": False, "name": "others"}, "rbac": {"create": False}, "dcgm": {"host": "dcgm.example"},
                         "service": {"enabled": False}, "containerMetrics": {"enabled": False}, "affinity": {"nodeAffinity": {}}, "runtimeClassName": "-"},
+    "labels": {"kubernetesApi": {**NODE_LABELS["kubernetesApi"], "workloadLabels": ["app.kubernetes.io/name", "app"]}},
     "gke with a sidecar": {"provider": "gke", "dcgmExporter": {"enabled": True, "image": {"tag": "1"}}, "pods": {"enabled": False}},
 }
 
@@ -179,6 +181,7 @@ def test_what_does_not_go_together_is_said():
     for values, words in (({"dcgm": {"discover": True}, "kubernetesApi": {"enabled": False}}, "dcgm.host"),
                           ({"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}, "enable one"),
                           ({"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}, "podMonitor"),
+                          ({**NODE_LABELS, "rbac": {"clusterWide": False}}, "rbac.clusterWide"),
                           ({"dcgmExporter": {"enabled": True}}, "dcgmExporter.image.tag")):
         try:
             CHART.render(values)
@@ -206,6 +209,8 @@ def test_every_kubernetes_knows_every_field():
                 if document["apiVersion"].startswith("monitoring.coreos.com"):
                     continue
                 validator(path, document, checks).validate(document)
+        document["metadata"]["label"] = {}
+        assert not validator(path, document, checks).is_valid(document), f"{path}: a field that does not exist is taken"
 
 
 def validator(folder, document, made):
@@ -253,19 +258,26 @@ def test_device_metrics_are_restricted():
         equal(made["metadata"]["labels"], {"pod-security.kubernetes.io/enforce": level})
 
 
+def rights(role):
+    return {(group, resource): rule["verbs"] for rule in role["rules"] for group in rule["apiGroups"] for resource in rule["resources"]}
+
+
 def test_the_account_may_do_what_is_used():
     needs()
-    wanted = {("", "pods"): ["get", "list", "watch"], **{("apps", r): ["get"] for r in ("replicasets", "deployments", "statefulsets", "daemonsets")},
+    wanted = {("", "pods"): ["list", "watch"], ("", "replicationcontrollers"): ["get"], **{("apps", r): ["get"] for r in ("replicasets", "deployments", "statefulsets", "daemonsets")},
               **{("batch", r): ["get"] for r in ("jobs", "cronjobs")}, ("argoproj.io", "rollouts"): ["get"]}
     for cluster_wide, kind in ((True, "ClusterRole"), (False, "Role")):
         made = CHART.render({"rbac": {"clusterWide": cluster_wide}})
         equal([d["kind"] for d in made if "Role" in d["kind"]], [kind, f"{kind}Binding"], "kinds")
-        given = {(group, resource): rule["verbs"] for rule in of_kind(made, kind)[0]["rules"] for group in rule["apiGroups"] for resource in rule["resources"]}
-        equal(given, wanted)
+        equal(rights(of_kind(made, kind)[0]), wanted)
         account = of_kind(made, "ServiceAccount")[0]
         equal((account["metadata"]["name"], account["automountServiceAccountToken"]), (of_kind(made, f"{kind}Binding")[0]["subjects"][0]["name"], False))
         equal(pod()["spec"]["automountServiceAccountToken"], True)
     equal([d["kind"] for d in CHART.render(switched()) if "Role" in d["kind"]], [], "without the API")
+    documented = yaml.safe_load(re.search(r"^```yaml\n(.*?)^```", chart.read(f"{SOURCE}/docs/kubernetes.md"), re.M | re.S)[1])
+    equal(rights(documented), rights(of_kind(CHART.render(NODE_LABELS), "ClusterRole")[0]), "docs/kubernetes.md")
+    nodes = [rule["verbs"] for rule in of_kind(CHART.render(NODE_LABELS), "ClusterRole")[0]["rules"] if "nodes" in rule["resources"]]
+    equal(nodes, [["get"]], "for labels of nodes")
 
 
 def test_providers():

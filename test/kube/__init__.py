@@ -12,4 +12,5 @@
     reports      what an agent said of processes, and when, beside what is so
     attribution  the tests
     apiserver    tests of gpusonde-kube beside an API server, without a node
+    chart        tests of the chart before such a server
 """

@@ -11,7 +11,7 @@ PATHS = {"Namespace": "/api/v1/namespaces", "Pod": "/api/v1/namespaces/{}/pods",
          "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses", "Node": "/api/v1/nodes", "ServiceAccount": "/api/v1/namespaces/{}/serviceaccounts"}
 
 APPLIED = "application/apply-patch+yaml"
-OF_THE_CLUSTER = ("Namespace", "ClusterRole", "ClusterRoleBinding")
+OF_THE_CLUSTER = ("Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition")
 
 
 class Refused(Exception):

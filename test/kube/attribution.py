@@ -17,11 +17,10 @@ import sys
 
 from deploy import manifests
 from kube import components, images, node, reports, sandbox
-from kube.api import Refused
 from kube.images import PREFIX, WORK
 from lib import e2e, fetch, rows
 from lib.capabilities import missing
-from lib.e2e import BUILD, SOURCE, Skip, contains, equal, run, values, wait_for
+from lib.e2e import BUILD, SOURCE, Skip, equal, run, values, wait_for
 
 IMAGE = {"repository": images.AGENT.rpartition(":")[0], "tag": images.AGENT.rpartition(":")[2]}
 WITHIN_S = 2
@@ -419,28 +418,6 @@ def test_what_pods_did_stays_when_they_are_deleted():
         kept = values(page, "gpusonde_workload_gpu_busy_seconds_total", namespace=namespace, pod=name, container=of)
         assert kept, f"nothing is left of what {name} {of} did" # a series for each ID that the container had
     assert not {g["pod"] for g in agent.groups("pod") if g["processes"]} & {name for _, name, _ in workers.values()}, "pods that are gone"
-
-
-def test_every_variant_of_the_chart_is_taken():
-    """By the server itself, which would refuse a field that it does not know."""
-    there = cluster()
-    taken = 0
-    for name, of in manifests.variants().items():
-        for document in rendered(of):
-            try:
-                there.api.apply(document, dry_run=True)
-            except Refused as why:
-                raise AssertionError(f"{name}: {document['kind']}: {why}") from None
-            taken += 1
-    wrong = rendered({})[0]
-    wrong["metadata"]["label"] = {}
-    try:
-        there.api.apply(wrong, dry_run=True)
-    except Refused as why:
-        contains(str(why), "label")
-    else:
-        raise AssertionError("the server took a field that does not exist")
-    rows.say("kubernetes", ROW, chart=f"{taken} objects of {len(manifests.variants())} sets of values are taken by the API server (dry run)")
 
 
 def test_a_rolling_update():
