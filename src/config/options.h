@@ -142,9 +142,9 @@ int options_set(struct options *options, const struct option *option, const char
  */
 int options_simulate(struct options *options, const char *scenario, struct strbuf *errors);
 /*
- * Reads GPUSONDE_* from the process's environment, and for a command of one of these @uses (enum use bits) the
- * options' second variables (config/options_env.c). Probable typos, and variables of other exporters that have
- * no meaning here, are appended to @warnings. -ENOMEM.
+ * Reads GPUSONDE_* from the process's environment, and for a command of one of these @uses (enum use bits)
+ * the options' second variables (config/options_env.c). Probable typos, and variables of other exporters that
+ * have no meaning here, are appended to @warnings. -ENOMEM.
  */
 int options_from_environment(struct options *options, unsigned uses, struct strbuf *errors,
 			     struct strbuf *warnings);

@@ -204,8 +204,9 @@ void options_markdown(struct strbuf *out)
 		"Every option can be given in three places. Where several give it, the first of these "
 		"wins:\n\n"
 		"1. a flag: `--sample-period 500ms`\n"
-		"2. an environment variable: `GPUSONDE_SAMPLE_PERIOD=500ms`; some options have a second one, of "
-		"an exporter that\n   gpusonde replaces, which only the agent and `gpusonde doctor` read\n"
+		"2. an environment variable: `GPUSONDE_SAMPLE_PERIOD=500ms`; some options have a second "
+		"one, of an exporter that\n   gpusonde replaces, which only the agent and "
+		"`gpusonde doctor` read\n"
 		"3. the configuration file, `" OPTIONS_FILE
 		"` unless `--config FILE` or `GPUSONDE_CONFIG` names another:\n\n"
 		"   ```yaml\n   sample:\n     period: 500ms\n   ```\n\n"

@@ -191,7 +191,7 @@ double metric_wrap(const struct metric *metric);
 const struct metric *gpu_slot_metric(unsigned slot);
 
 /*
- * The GPU row that a DCGM exporter of either generation prints as @name (@length bytes, which need no end), and
- * the name's columns; NULL: none.
+ * The GPU row that a DCGM exporter of either generation prints as @name (@length bytes, which need no end),
+ * and the name's columns; NULL: none.
  */
 const struct metric *metric_by_dcgm_name(const char *name, size_t length, const struct dcgm_name **ret_dcgm);

@@ -140,7 +140,7 @@ int model_set_scraped(struct model *model, const struct scraped_row *rows, uint3
 /* Replaces the tags that were given to the node. At most NODE_TAGS_MAX. */
 void model_set_tags(struct model *model, const struct node_tag *tags, uint32_t n);
 
-/* What this node is called in its cluster; NULL or "": as the host is. Copied, cut to what a name may have. */
+/* What this node is called in its cluster; NULL or "": as the host is. Copied, cut to a name's length. */
 void model_set_node_name(struct model *model, const char *name);
 
 /* Whether a container or pod that has processes now has no owner: its names may have come since. */

@@ -62,7 +62,7 @@ static bool is_new(struct cgroups *c, const struct place *place)
 	return true;
 }
 
-static void judge(struct cgroups *c, uint32_t pid, const struct place *place)
+static void judge_place(struct cgroups *c, uint32_t pid, const struct place *place)
 {
 	_cleanup_(policy_freep) struct policy *policy = NULL;
 	_cleanup_free_ struct nodes *nodes = calloc(1, sizeof(*nodes));
@@ -103,7 +103,7 @@ static void cgroup_of_process(struct cgroups *c, uint32_t pid)
 	if (place_find(&c->host, target, &place, &why) < 0)
 		return; /* it has ended, or lies in a cgroup that is not seen from here */
 	if (is_new(c, &place))
-		judge(c, pid, &place);
+		judge_place(c, pid, &place);
 	place_done(&place);
 }
 
