@@ -2,8 +2,8 @@
 /*
  * What controls a pod in the end: Deployment above ReplicaSet, CronJob above Job, whatever is above those.
  * Each object is asked for once, its metadata alone, and kept by its UID, so that the pods of one ReplicaSet
- * cost one question, and a name that is used again meets nothing of before. No reader waits for it: what is not
- * known yet is absent, and a known answer stays until there is a better one.
+ * cost one question, and a name that is used again meets nothing of before. No reader waits for it: what is
+ * not known yet is absent, and a known answer stays until there is a better one.
  *
  *   found                    asked again after 10 minutes
  *   could not be asked for   after 30 seconds; a pod whose first owner is an intermediate one (ReplicaSet,

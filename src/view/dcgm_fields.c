@@ -117,7 +117,7 @@ static const char *take_column(const char *p, const char *end, char out[static C
 }
 
 /* False: an empty line, or a comment. */
-static bool take_line(struct csv_line *line, const char *p, const char *end)
+static bool take_csv_line(struct csv_line *line, const char *p, const char *end)
 {
 	p = skip_blanks(p, end);
 	if (p == end || *p == '#')
@@ -132,7 +132,7 @@ static bool take_line(struct csv_line *line, const char *p, const char *end)
 	}
 }
 
-static void add_label(struct reading_fields *r)
+static void want_label(struct reading_fields *r)
 {
 	struct dcgm_fields *fields = r->fields;
 	const char *name = r->line.text[0];
@@ -214,7 +214,7 @@ static int add_line(struct reading_fields *r)
 		return 0;
 	}
 	if (STRV_EQ(line->text[1], "label")) {
-		add_label(r);
+		want_label(r);
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(types); i++)
@@ -242,7 +242,7 @@ int dcgm_fields_parse(const char *name, const char *text, size_t n, struct strbu
 		if (!line_end)
 			line_end = end;
 		r.line.number++;
-		if (take_line(&r.line, p, line_end) && add_line(&r) < 0)
+		if (take_csv_line(&r.line, p, line_end) && add_line(&r) < 0)
 			return -ENOMEM;
 		p = line_end;
 	}
