@@ -79,7 +79,7 @@ static void wait_before_next(struct watch *watch, int64_t least_ns)
 	watch->due_ns = clock_mono_ns() + MAX(least_ns, with_jitter(MIN(after_ns, RETRY_LAST_NS)));
 }
 
-static void fail(struct watch *watch, enum watch_outcome outcome, const char *words, int64_t least_ns)
+static void fail_watch(struct watch *watch, enum watch_outcome outcome, const char *words, int64_t least_ns)
 {
 	watch->state.outcome = outcome;
 	watch->state.failures++;
@@ -94,8 +94,9 @@ static void fail_by(struct watch *watch, const struct outcome *outcome)
 	bool refused = outcome->status == 401 || outcome->status == 403 || outcome->status == 404;
 
 	watch->unauthorized |= outcome->status == 401;
-	fail(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words,
-	     MAX(outcome->retry_after_ns, outcome->status == 403 || outcome->status == 404 ? REFUSED_NS : 0));
+	fail_watch(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words,
+		   MAX(outcome->retry_after_ns,
+		       outcome->status == 403 || outcome->status == 404 ? REFUSED_NS : 0));
 }
 
 static void succeed(struct watch *watch)
@@ -266,7 +267,7 @@ static void ask_page(struct watch *watch)
 	if (r == 0)
 		r = ask_url(watch, &url, LIST_QUIET_NS, &ops);
 	if (r < 0)
-		fail(watch, WATCH_FAILS, strerror(-r), 0);
+		fail_watch(watch, WATCH_FAILS, strerror(-r), 0);
 	strbuf_done(&url);
 }
 
@@ -291,11 +292,11 @@ static void on_page(const struct outcome *outcome, void *userdata)
 	} else if (outcome->error || outcome->status != 200) {
 		fail_by(watch, outcome);
 	} else if (json_end(watch->list_reader) < 0 || !watch->next_version[0]) {
-		fail(watch, WATCH_FAILS, "what it sends is no list", 0);
+		fail_watch(watch, WATCH_FAILS, "what it sends is no list", 0);
 	} else if (!watch->next_page[0]) {
 		end_list(watch);
 	} else if (++watch->pages == PAGES_MAX) {
-		fail(watch, WATCH_FAILS, "the list does not end", REFUSED_NS);
+		fail_watch(watch, WATCH_FAILS, "the list does not end", REFUSED_NS);
 	} else {
 		ask_page(watch);
 	}
@@ -312,14 +313,14 @@ static void end_by_error(struct watch *watch)
 		return;
 	}
 	snprintf(words, sizeof(words), "error %ld: %s", watch->code, watch->message);
-	fail(watch, WATCH_FAILS, words, 0);
+	fail_watch(watch, WATCH_FAILS, words, 0);
 }
 
 /* A server ends watches when their time is over, or it ends itself. */
 static void end_cleanly(struct watch *watch)
 {
 	if (json_end(watch->watch_reader) < 0) {
-		fail(watch, WATCH_FAILS, "the connection broke within an event", 0);
+		fail_watch(watch, WATCH_FAILS, "the connection broke within an event", 0);
 	} else if (clock_mono_ns() - watch->begun_ns < MIN(SHORT_WATCH_NS, watch->config.timeout_ns / 2)) {
 		wait_before_next(watch, 0);
 	} else {
@@ -366,7 +367,7 @@ static void begin_watch(struct watch *watch)
 	if (r == 0)
 		r = ask_url(watch, &url, watch->config.timeout_ns + WATCH_GRACE_NS, &ops);
 	if (r < 0)
-		fail(watch, WATCH_FAILS, strerror(-r), 0);
+		fail_watch(watch, WATCH_FAILS, strerror(-r), 0);
 	strbuf_done(&url);
 }
 
