@@ -61,6 +61,7 @@ struct agent {
 	int request_fd;
 	atomic_int request; /* enum agent_request, only the newest */
 	atomic_uint_fast64_t generation;
+	atomic_uint container_flags; /* of every /container/metrics: enum container_flags */
 	pthread_mutex_t lock; /* protects status and places; held only to copy them */
 	struct nvml_status status;
 	char places[AGENT_PLACES][128]; /* configured addresses, "" if none */
@@ -77,7 +78,7 @@ const struct http_route *agent_routes(void);
  * (agent/listen.c).
  */
 int agent_listen(struct agent *agent, const struct options *options);
-/* Copies the configured addresses for /control/status. */
+/* Copies the configured addresses for /control/status, and what pages are asked to be like. */
 void agent_copy_places(struct agent *agent);
 /* Reads the configuration again. If it has errors, logs them and keeps the current configuration. */
 void agent_reload(struct agent *agent);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "agent/web.h"
 #include "config/places.h"
+#include "view/container.h"
 
 /* Creates the folder of the socket where systemd's RuntimeDirectory= has not. */
 static void make_folder(const char *path)
@@ -171,15 +172,18 @@ static void move_http(struct agent *agent, struct options *old, struct options *
 
 void agent_copy_places(struct agent *agent)
 {
+	const struct options *options = &agent->invocation->options;
 	static const enum option_id ids[AGENT_PLACES] = {
 		[PLACE_HTTP] = OPT_http_listen,         [PLACE_CONTAINER] = OPT_http_container_listen,
 		[PLACE_EXPORTER] = OPT_exporter_listen, [PLACE_ATOP] = OPT_atop_listen,
 		[PLACE_ATOP_SOCKET] = OPT_atop_socket,
 	};
 
+	atomic_store(&agent->container_flags,
+		     options_bool(options, OPT_http_container_compat) ? CONTAINER_ZXPORTER : 0);
 	pthread_mutex_lock(&agent->lock);
 	for (unsigned i = 0; i < AGENT_PLACES; i++) {
-		const char *text = options_text(&agent->invocation->options, ids[i]);
+		const char *text = options_text(options, ids[i]);
 
 		snprintf(agent->places[i], sizeof(agent->places[i]), "%s", text ? text : "");
 	}

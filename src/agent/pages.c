@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "agent/own_capabilities.h"
 #include "agent/readiness.h"
 #include "config.h"
+#include "view/container.h"
 #include "view/names.h"
 #include "view/view.h"
 #include "web/routes.h"
@@ -77,6 +79,69 @@ JSON_PAGE(get_kernels, JSON_KERNELS)
 JSON_PAGE(get_events, JSON_EVENTS)
 JSON_PAGE(get_snapshot, JSON_GPUS | JSON_PROCESSES | JSON_NODE)
 
+/* ---- pages for collectors of containers' GPUs ---- */
+
+static void set_age(struct http_reply *reply, const struct container_status *status)
+{
+	snprintf(reply->age.state, sizeof(reply->age.state), "%s", container_state_name(status->state));
+	reply->age.real_ns = status->real_ns;
+	reply->age.age_seconds = status->age_seconds;
+}
+
+/* Nothing was ever read, which is not the same as nothing to show. */
+static int not_ready(const struct snapshot *snapshot, struct http_reply *reply)
+{
+	reply->status = 503;
+	strbuf_addf(&reply->body, "503 nothing has been read yet: %s\n", outage_reason(snapshot));
+	return 0;
+}
+
+static int get_container_metrics(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	struct agent *agent = userdata;
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	int64_t now_ns = clock_boot_ns();
+	struct container_status status = container_status(snapshot, now_ns);
+	unsigned flags = (unsigned)MAX(request->variant, 0) | atomic_load(&agent->container_flags);
+	int r;
+
+	set_age(reply, &status);
+	if (status.state == CONTAINER_NOT_READY && !(flags & CONTAINER_ZXPORTER)) {
+		r = not_ready(snapshot, reply);
+	} else {
+		reply->content_type = json_text;
+		r = view_container_metrics(snapshot, flags, now_ns, &reply->body);
+	}
+	snapshot_unref(snapshot);
+	return r;
+}
+
+typedef int container_view(const struct snapshot *snapshot, int64_t now_boot_ns, struct strbuf *out);
+
+static int get_summary(struct agent *agent, struct http_reply *reply, container_view *view)
+{
+	struct snapshot *snapshot = collector_snapshot(agent->collector);
+	int64_t now_ns = clock_boot_ns();
+	struct container_status status = container_status(snapshot, now_ns);
+	int r = view(snapshot, now_ns, &reply->body);
+
+	set_age(reply, &status);
+	reply->status = status.state == CONTAINER_NOT_READY ? 503 : 200;
+	reply->content_type = json_text;
+	snapshot_unref(snapshot);
+	return r;
+}
+
+#define SUMMARY_PAGE(name_, view_)                                                              \
+	static int name_(_unused_ const struct http_request *request, struct http_reply *reply, \
+			 void *userdata)                                                        \
+	{                                                                                       \
+		return get_summary(userdata, reply, view_);                                     \
+	}
+SUMMARY_PAGE(get_node_metrics, view_node_metrics)
+SUMMARY_PAGE(get_container_snapshot, view_container_snapshot)
+SUMMARY_PAGE(get_node_snapshot, view_node_snapshot)
+
 static int get_health(_unused_ const struct http_request *request, struct http_reply *reply, void *userdata)
 {
 	struct agent *agent = userdata;
@@ -85,8 +150,7 @@ static int get_health(_unused_ const struct http_request *request, struct http_r
 
 	reply->status = alive ? 200 : 503;
 	strbuf_adds(&reply->body,
-		    alive ? "ok\n" :
-			    "the agent's main loop has stopped; restart the agent and report this\n");
+		    alive ? "OK" : "the agent's main loop has stopped; restart the agent and report this\n");
 	snapshot_unref(snapshot);
 	return 0;
 }
@@ -195,7 +259,6 @@ static int get_index(_unused_ const struct http_request *request, struct http_re
 	} pages[] = {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) { path_, help_ },
 #include "web/routes.def"
-#undef PAGE
 	};
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
@@ -210,10 +273,11 @@ static int get_index(_unused_ const struct http_request *request, struct http_re
 }
 
 static const struct http_route routes[] = {
+#define PAGE_AS(path_, methods_, local_, variant_, handle_, manner_, help_) \
+	{ path_, methods_, local_, variant_, handle_, manner_ },
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) \
-	{ path_, methods_, local_, variant_, handle_ },
+	PAGE_AS(path_, methods_, local_, variant_, handle_, NULL, help_)
 #include "web/routes.def"
-#undef PAGE
 	{ 0 },
 };
 

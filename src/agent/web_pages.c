@@ -78,6 +78,7 @@ static int answer_page(struct web_pages *p, const struct web_ask *ask)
 	r = p->config.routes[ask->page].handle(&request, &reply, p->config.userdata);
 	p->body = reply.body;
 	p->answer.status = reply.status;
+	p->answer.age = reply.age;
 	strncpy(p->answer.content_type, reply.content_type, sizeof(p->answer.content_type) - 1);
 	return r > 0 ? -r : r;
 }

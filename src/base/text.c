@@ -42,6 +42,12 @@ static size_t utf8_char(const unsigned char *s, size_t n)
 	return len;
 }
 
+size_t utf8_length(const char *text)
+{
+	/* A zero byte goes on no character, so that nothing behind it is read. */
+	return utf8_char((const unsigned char *)text, 4);
+}
+
 bool utf8_valid(const void *p, size_t n)
 {
 	const unsigned char *s = p;

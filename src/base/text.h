@@ -8,6 +8,9 @@
 /* Well-formed UTF-8 according to RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_valid(const void *p, size_t n);
 
+/* Bytes of the character that @text, which is not empty, begins with; 0: none. */
+size_t utf8_length(const char *text);
+
 /* Valid UTF-8 without control characters. */
 bool text_is_printable(const char *s);
 

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+enum { NODE_NAME_MAX = 254 }; /* 253 bytes, as of any object of Kubernetes, and NUL */
 enum { NODE_TAGS_MAX = 64 };
 
 struct node_tag {

@@ -43,6 +43,12 @@ void owners_unref(struct owners *owners)
 		free(owners);
 }
 
+const struct owner *owners_list(const struct owners *owners, uint32_t *ret_n)
+{
+	*ret_n = owners ? owners->n : 0;
+	return owners ? owners->list : NULL;
+}
+
 static int compare_key(const struct owner *owner, enum workload_kind workload, const char *id)
 {
 	if (owner->workload != workload)

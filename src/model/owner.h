@@ -40,3 +40,5 @@ struct owners;
 struct owners *owners_new(uint32_t n, struct owner **ret_list);
 struct owners *owners_ref(struct owners *owners);
 void owners_unref(struct owners *owners);
+/* The rows, borrowed; NULL has none. Those of one workload stand together, the best source's first. */
+const struct owner *owners_list(const struct owners *owners, uint32_t *ret_n);

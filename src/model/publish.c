@@ -15,8 +15,7 @@ static void publish_header(struct model *model, struct snapshot *s)
 	s->period_ns = model->period_ns;
 	s->clock_window_ns = model->clock_window_ns;
 	memcpy(s->hostname, model->hostname, sizeof(s->hostname));
-	snprintf(s->node_name, sizeof(s->node_name), "%s",
-		 model->node_name[0] ? model->node_name : model->hostname);
+	memcpy(s->node_name, model->node_name, sizeof(s->node_name));
 	s->tags_n = model->tags_n;
 	memcpy(s->tags, model->tags, model->tags_n * sizeof(model->tags[0]));
 	s->gpus_unidentified = model->gpus_unidentified;

@@ -124,8 +124,6 @@ struct traced_place {
  */
 enum { SNAPSHOT_WORKLOADS_MAX = UINT16_MAX - READING_ENTITIES_MAX };
 
-enum { NODE_NAME_MAX = 254 }; /* 253 bytes, as of any object of Kubernetes, and NUL */
-
 struct snapshot {
 	atomic_uint refs;
 	uint64_t seq; /* 1, 2, ...: changes with each publication */
@@ -138,8 +136,7 @@ struct snapshot {
 	/* the same without times, so that it does not change during an outage */
 	char not_fresh_cause[REASON_MAX];
 	char hostname[65];
-	/* the cluster's name of the node: node.name, else the host's; "" in another agent's document */
-	char node_name[NODE_NAME_MAX];
+	char node_name[NODE_NAME_MAX]; /* that was given to the node; "": none, snapshot_node_name() */
 	uint32_t tags_n;
 	struct node_tag tags[NODE_TAGS_MAX]; /* that were given to the node */
 	char agent_version[32]; /* of the agent whose document was decoded; empty: this program */

@@ -15,7 +15,9 @@
  *  3. Old pages exist only while slow clients read them, and only a few of them (pages.h).
  *  4. No request has a body, and one that announces a body is refused before libmicrohttpd parses it: 0.9.75
  *     takes half a minute of CPU for 16 KiB of a chunk's extension.
- *  5. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main
+ *  5. What a filter leaves of a page is a copy: all of them together have at most PAGES_COPIES_BYTES, and
+ *     before that the readers of the oldest are closed.
+ *  6. Handlers run on the HTTP thread, one at a time; every other function of this header belongs to the main
  *     loop.
  */
 #pragma once
@@ -24,7 +26,14 @@
 
 #include "base/strbuf.h"
 
-enum http_method { HTTP_GET = 1 << 0, HTTP_POST = 1 << 1 }; /* HEAD is allowed with GET */
+/* HEAD is allowed with GET, unless the route's manner says that other methods are refused. */
+enum http_method {
+	HTTP_GET = 1 << 0,
+	HTTP_POST = 1 << 1,
+	HTTP_HEAD = 1 << 2, /* of a request; in a route GET stands for it */
+	HTTP_OTHER = 1 << 3,
+	HTTP_ANY = HTTP_GET | HTTP_POST | HTTP_OTHER,
+};
 
 struct http_request {
 	enum http_method method;
@@ -37,10 +46,37 @@ struct http_request {
 	void *priv;
 };
 
+/* How old a reply's data are: headers X-Gpusonde-State, -Age and -Time (seconds since 1970). */
+struct http_age {
+	char state[16]; /* "": no such headers */
+	double age_seconds;
+	int64_t real_ns; /* when the data were read; 0: never, and then without the last two */
+};
+
 struct http_reply {
 	unsigned status; /* default 200 */
 	const char *content_type; /* static string */
+	struct http_age age;
 	struct strbuf body;
+};
+
+/* What is different about pages that stand in for those of other programs. May be NULL in a route. */
+struct http_manner {
+	/*
+	 * Plain text of a 405, without a header Allow, for every method that the route does not have, HEAD
+	 * included; a body that was sent with it is not read. NULL: as other pages.
+	 */
+	const char *method_refused;
+	const char *failed; /* plain text of a 500; NULL: as other pages */
+	/* A cached page is made again after so long, even in the same generation; 0: it is not. */
+	int64_t max_age_ns;
+	/* The reply if the route's variant() returned -1; NULL: the route's handle(). */
+	int (*refuse)(const struct http_request *request, struct http_reply *reply, void *userdata);
+	/*
+	 * Applied to a finished page of status 200: appends to @out what this request asked for. Returns
+	 * whether it did, else the page is sent as it is; or -errno. May be NULL.
+	 */
+	int (*filter)(const struct http_request *request, const struct strbuf *page, struct strbuf *out);
 };
 
 struct http_route {
@@ -53,6 +89,7 @@ struct http_route {
 	int (*variant)(const struct http_request *request, void *userdata);
 	/* Fills the reply, on the HTTP thread. A non-zero errno results in a 500 with its text. */
 	int (*handle)(const struct http_request *request, struct http_reply *reply, void *userdata);
+	const struct http_manner *manner;
 };
 
 /* Another name of a route, where listeners have other names (http_listen_renamed_fd). */

@@ -40,7 +40,9 @@ static void on_last_reader(void *userdata)
 	struct page *page = userdata;
 	struct pages *pages = page->pages;
 
-	for (struct page **p = &pages->newest_old; *p; p = &(*p)->older) {
+	if (page->copy)
+		pages->copies_bytes -= page->body.cap;
+	for (struct page **p = page->copy ? &pages->newest_copy : &pages->newest_old; *p; p = &(*p)->older) {
 		if (*p == page) {
 			*p = page->older;
 			break;
@@ -100,13 +102,16 @@ void pages_done(struct pages *pages)
 	free(TAKE_PTR(pages->slots));
 }
 
-struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation)
+struct page *pages_lookup(struct pages *pages, unsigned slot, uint64_t generation, int64_t max_age_ns)
 {
 	struct page_slot *s = &pages->slots[slot];
+	int64_t now_ns = clock_mono_ns();
 
 	if (!s->current || s->current->generation != generation)
 		return NULL;
-	s->used_ns = clock_mono_ns();
+	if (max_age_ns && now_ns - s->current->made_ns > max_age_ns)
+		return NULL;
+	s->used_ns = now_ns;
 	return s->current;
 }
 
@@ -141,29 +146,76 @@ struct page *pages_begin(struct pages *pages, int slot)
 	return page;
 }
 
-int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation)
+/* The page's response, from now on libmicrohttpd's; if there is none, the page is freed. */
+static int make_response(struct page *page, unsigned status)
 {
-	struct MHD_Response *response;
-
-	response = MHD_create_response_from_buffer_with_free_callback_cls(page->body.len, page->body.data,
-									  on_last_reader, page);
-	if (!response) {
+	page->response = MHD_create_response_from_buffer_with_free_callback_cls(
+		page->body.len, page->body.data, on_last_reader, page);
+	if (!page->response) {
 		pages_discard(page);
 		return -ENOMEM;
 	}
-	page->response = response;
 	page->status = status;
+	page->made_ns = clock_mono_ns();
+	return 0;
+}
+
+int pages_publish(struct page *page, unsigned status, const char *content_type, uint64_t generation)
+{
+	int r = make_response(page, status);
+
+	if (r < 0)
+		return r;
 	page->generation = generation;
-	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) != MHD_YES ||
-	    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") != MHD_YES ||
-	    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff") != MHD_YES) {
-		MHD_destroy_response(response);
+	if (MHD_add_response_header(page->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) != MHD_YES ||
+	    MHD_add_response_header(page->response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") != MHD_YES ||
+	    MHD_add_response_header(page->response, "X-Content-Type-Options", "nosniff") != MHD_YES) {
+		MHD_destroy_response(page->response);
 		return -ENOMEM;
 	}
 	if (page->slot) {
 		page->slot->current = page;
-		page->slot->used_ns = clock_mono_ns();
+		page->slot->used_ns = page->made_ns;
 	}
+	return 0;
+}
+
+/* Closes the readers of the oldest copies, so that @more bytes have room; they are freed later. */
+static void drop_copies(struct pages *pages, size_t more)
+{
+	size_t kept = more;
+
+	for (const struct page *p = pages->newest_copy; p; p = p->older) {
+		kept += p->body.cap;
+		if (kept > PAGES_COPIES_KEPT)
+			conns_drop_page(pages->conns, p);
+	}
+}
+
+static enum MHD_Result copy_header(void *userdata, _unused_ enum MHD_ValueKind kind, const char *name,
+				   const char *value)
+{
+	return MHD_add_response_header(userdata, name, value);
+}
+
+int pages_publish_copy(struct page *page, const struct page *of)
+{
+	struct pages *pages = page->pages;
+	int r;
+
+	drop_copies(pages, page->body.cap);
+	if (pages->copies_bytes + page->body.cap > PAGES_COPIES_BYTES) {
+		pages_discard(page);
+		return -ENOBUFS;
+	}
+	r = make_response(page, of->status);
+	if (r < 0)
+		return r;
+	page->copy = true;
+	page->older = pages->newest_copy;
+	pages->newest_copy = page;
+	pages->copies_bytes += page->body.cap;
+	MHD_get_response_headers(of->response, copy_header, page->response);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -23,6 +24,9 @@ static const struct {
 	{ MHD_HTTP_NOT_FOUND, "404 not found: there is no such page; try /metrics\n" },
 	{ MHD_HTTP_METHOD_NOT_ALLOWED, "405 method not allowed: see the Allow header\n" },
 	{ MHD_HTTP_CONTENT_TOO_LARGE, "413 content too large: no page here takes a body\n" },
+	{ MHD_HTTP_SERVICE_UNAVAILABLE,
+	  "503 service unavailable: parts of pages that others do not read take all memory for them; ask "
+	  "for the whole page, or again\n" },
 	{ MHD_HTTP_MISDIRECTED_REQUEST,
 	  "421 misdirected request: the Host header has a name that is not this agent's; use an address or "
 	  "localhost, or add the name to http.hosts\n" },
@@ -37,7 +41,7 @@ static enum MHD_Result queue(struct http *http, struct MHD_Connection *connectio
 			     const struct page *page)
 {
 	atomic_fetch_add_explicit(&http->requests, 1, memory_order_relaxed);
-	conns_enter(&http->conns, conn, CONN_REPLY, page->slot ? page : NULL);
+	conns_enter(&http->conns, conn, CONN_REPLY, page->slot || page->copy ? page : NULL);
 	return MHD_queue_response(connection, page->status, page->response);
 }
 
@@ -73,18 +77,29 @@ static enum MHD_Result refuse(struct http *http, struct MHD_Connection *connecti
 	return queue_once(http, connection, conn, page);
 }
 
-static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *connection, struct conn *conn,
-				    int error)
+/* In the words of another program; like its own server's with an end of line. */
+static enum MHD_Result refuse_as(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				 unsigned status, const char *text)
 {
 	struct page *page = pages_begin(&http->pages, -1);
 
 	if (!page)
 		return MHD_NO;
-	strbuf_addf(&page->body, "500 internal error: the page could not be made: %s\n",
-		    strerrordesc_np(-error));
-	if (pages_publish(page, MHD_HTTP_INTERNAL_SERVER_ERROR, http_plain_text, 0) < 0)
+	strbuf_addf(&page->body, "%s\n", text);
+	if (pages_publish(page, status, http_plain_text, 0) < 0)
 		return MHD_NO;
 	return queue_once(http, connection, conn, page);
+}
+
+static enum MHD_Result refuse_error(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				    const struct http_route *route, int error)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "500 internal error: the page could not be made: %s",
+		 strerrordesc_np(-error));
+	return refuse_as(http, connection, conn, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			 route->manner && route->manner->failed ? route->manner->failed : text);
 }
 
 /* "?name" without "=" has an empty value. */
@@ -98,6 +113,21 @@ static const char *argument(const struct http_request *request, const char *name
 	return value ? value : "";
 }
 
+static void add_age(struct MHD_Response *response, const struct http_age *age)
+{
+	char text[32];
+
+	if (!age->state[0])
+		return;
+	MHD_add_response_header(response, "X-Gpusonde-State", age->state);
+	if (age->real_ns == 0)
+		return;
+	snprintf(text, sizeof(text), "%.3f", age->age_seconds);
+	MHD_add_response_header(response, "X-Gpusonde-Age", text);
+	snprintf(text, sizeof(text), "%.3f", (double)age->real_ns / NSEC_PER_SEC);
+	MHD_add_response_header(response, "X-Gpusonde-Time", text);
+}
+
 /* Renders a page. @slot as for pages_begin(). */
 static int render(struct http *http, const struct http_route *route, const struct http_request *request,
 		  int slot, uint64_t generation, struct page **ret_page)
@@ -109,7 +139,10 @@ static int render(struct http *http, const struct http_route *route, const struc
 	if (!page)
 		return -ENOMEM;
 	reply.body = page->body;
-	r = route->handle(request, &reply, http->config.userdata);
+	if (request->variant < 0 && route->manner && route->manner->refuse)
+		r = route->manner->refuse(request, &reply, http->config.userdata);
+	else
+		r = route->handle(request, &reply, http->config.userdata);
 	page->body = reply.body;
 	if (r == 0 && page->body.failed)
 		r = -ENOMEM;
@@ -118,9 +151,60 @@ static int render(struct http *http, const struct http_route *route, const struc
 		return r < 0 ? r : -r;
 	}
 	r = pages_publish(page, reply.status, reply.content_type, generation);
+	if (r < 0)
+		return r;
+	add_age(page->response, &reply.age);
+	*ret_page = page;
+	return 0;
+}
+
+/* The part of @page that the request asks for, in *ret_part; else that is @page. */
+static int filter(struct http *http, const struct http_route *route, const struct http_request *request,
+		  struct page *page, struct page **ret_part)
+{
+	const struct http_manner *manner = route->manner;
+	struct page *part;
+	int r;
+
+	*ret_part = page;
+	if (!manner || !manner->filter || page->status != MHD_HTTP_OK)
+		return 0;
+	part = pages_begin(&http->pages, -1);
+	if (!part)
+		return -ENOMEM;
+	r = manner->filter(request, &page->body, &part->body);
+	if (r >= 0 && part->body.failed)
+		r = -ENOMEM;
+	if (r <= 0 || part->body.len == page->body.len) {
+		pages_discard(part);
+		return MIN(r, 0);
+	}
+	r = pages_publish_copy(part, page);
 	if (r == 0)
-		*ret_page = page;
+		*ret_part = part;
 	return r;
+}
+
+/* Sends the page, of which we hold a reference unless it has a slot, or the part of it that was asked for. */
+static enum MHD_Result send_part(struct http *http, struct MHD_Connection *connection, struct conn *conn,
+				 const struct http_route *route, const struct http_request *request,
+				 struct page *page)
+{
+	enum MHD_Result queued;
+	struct page *part;
+	int r = filter(http, route, request, page, &part);
+
+	if (r == -ENOBUFS)
+		queued = refuse(http, connection, conn, MHD_HTTP_SERVICE_UNAVAILABLE, NULL);
+	else if (r < 0)
+		queued = refuse_error(http, connection, conn, route, r);
+	else if (part != page)
+		queued = queue_once(http, connection, conn, part);
+	else
+		queued = queue(http, connection, conn, page);
+	if (!page->slot)
+		pages_unref(page);
+	return queued;
 }
 
 static enum MHD_Result serve(struct http *http, struct MHD_Connection *connection, struct conn *conn,
@@ -133,19 +217,18 @@ static enum MHD_Result serve(struct http *http, struct MHD_Connection *connectio
 	uint64_t generation = http->config.generation(http->config.userdata);
 	int variant = route->variant ? route->variant(request, http->config.userdata) : 0;
 	struct page *page = NULL;
-	int slot = -1, r;
+	int slot = -1, r = 0;
 
 	request->variant = variant;
 	if (variant >= 0 && variant < HTTP_VARIANTS) {
 		slot = (int)(route - http->config.routes) * HTTP_VARIANTS + variant;
-		page = pages_lookup(&http->pages, (unsigned)slot, generation);
+		page = pages_lookup(&http->pages, (unsigned)slot, generation,
+				    route->manner ? route->manner->max_age_ns : 0);
 	}
-	if (page)
-		return queue(http, connection, conn, page);
-	r = render(http, route, request, slot, generation, &page);
-	if (r < 0)
-		return refuse_error(http, connection, conn, r);
-	return slot < 0 ? queue_once(http, connection, conn, page) : queue(http, connection, conn, page);
+	if (!page)
+		r = render(http, route, request, slot, generation, &page);
+	return r < 0 ? refuse_error(http, connection, conn, route, r) :
+		       send_part(http, connection, conn, route, request, page);
 }
 
 static const char *allowed(unsigned methods)
@@ -157,11 +240,28 @@ static const char *allowed(unsigned methods)
 	return methods < ARRAY_SIZE(by_methods) ? by_methods[methods] : NULL;
 }
 
-static unsigned method_bit(const char *method)
+static enum http_method method_bit(const char *method)
 {
-	if (STRV_EQ(method, MHD_HTTP_METHOD_GET) || STRV_EQ(method, MHD_HTTP_METHOD_HEAD))
-		return HTTP_GET;
-	return STRV_EQ(method, MHD_HTTP_METHOD_POST) ? HTTP_POST : 0;
+	static const struct {
+		const char *name;
+		enum http_method bit;
+	} methods[] = {
+		{ MHD_HTTP_METHOD_GET, HTTP_GET },
+		{ MHD_HTTP_METHOD_HEAD, HTTP_HEAD },
+		{ MHD_HTTP_METHOD_POST, HTTP_POST },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(methods); i++)
+		if (STRV_EQ(methods[i].name, method))
+			return methods[i].bit;
+	return HTTP_OTHER;
+}
+
+static bool takes(const struct http_route *route, enum http_method method)
+{
+	bool head = !route->manner || !route->manner->method_refused;
+
+	return (route->methods & method) || (method == HTTP_HEAD && head && (route->methods & HTTP_GET));
 }
 
 /* The path of a request's target; "http://HOST/PATH" is sent to proxies, and must be accepted. */
@@ -208,9 +308,12 @@ static enum MHD_Result dispatch(struct http *http, struct MHD_Connection *connec
 		return refuse(http, connection, conn, MHD_HTTP_NOT_FOUND, NULL);
 	if (route->local_only && !is_local(conn))
 		return refuse(http, connection, conn, MHD_HTTP_FORBIDDEN, NULL);
-	if (!(route->methods & request.method))
-		return refuse(http, connection, conn, MHD_HTTP_METHOD_NOT_ALLOWED, allowed(route->methods));
-	return serve(http, connection, conn, route, &request);
+	if (takes(route, request.method))
+		return serve(http, connection, conn, route, &request);
+	if (route->manner && route->manner->method_refused)
+		return refuse_as(http, connection, conn, MHD_HTTP_METHOD_NOT_ALLOWED,
+				 route->manner->method_refused);
+	return refuse(http, connection, conn, MHD_HTTP_METHOD_NOT_ALLOWED, allowed(route->methods));
 }
 
 /* Headers that must not be given twice. */
@@ -238,15 +341,15 @@ static unsigned refused_by_headers(const struct http *http, struct MHD_Connectio
 	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &counts);
 	if (conn->malformed || counts.hosts > 1 || counts.lengths > 1)
 		return MHD_HTTP_BAD_REQUEST;
+	host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+	if (host && !is_local(conn) && !host_is_allowed(host, http->config.hosts, conn->fd))
+		return MHD_HTTP_MISDIRECTED_REQUEST;
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		return MHD_HTTP_CONTENT_TOO_LARGE;
 	length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 	/* libmicrohttpd has already refused lengths that are not numbers. */
 	if (length && length[strspn(length, "0")])
 		return MHD_HTTP_CONTENT_TOO_LARGE;
-	host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-	if (host && !is_local(conn) && !host_is_allowed(host, http->config.hosts, conn->fd))
-		return MHD_HTTP_MISDIRECTED_REQUEST;
 	return 0;
 }
 
@@ -263,8 +366,12 @@ enum MHD_Result request_handle(void *userdata, struct MHD_Connection *connection
 		return MHD_NO;
 	if (!conn->begun) {
 		unsigned status = refused_by_headers(http, connection, conn);
+		const struct http_route *route = find_route(http, conn, target_path(url));
 
 		conn->begun = true;
+		/* Answered at once, such a request ends its connection, and its body is not read. */
+		if (status == MHD_HTTP_CONTENT_TOO_LARGE && route && route->manner)
+			return dispatch(http, connection, conn, url, method);
 		return status ? refuse(http, connection, conn, status, NULL) : MHD_YES;
 	}
 	if (*upload_size > 0)

@@ -11,13 +11,13 @@
 #include "view/view.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
 #include "view/dcgm_page.h"
+#include "view/dcgm_shown.h"
 #include "view/names.h"
 #include "view/number.h"
 #include "view/shown.h"
@@ -42,32 +42,6 @@ const char *const dcgm_unit_words[UNIT_MAX][2] = {
 	[UNIT_HERTZ] = { " In hertz.", " In MHz." },
 	[UNIT_BYTE_SECONDS] = { " In byte seconds.", " In byte seconds." },
 };
-
-/*
- * NVML names a compute instance that is part of a GPU instance "1c.2g.10gb"; DCGM's entity is the GPU
- * instance, "2g.10gb".
- */
-static const char *gpu_instance_profile(const char *profile)
-{
-	const char *c = profile + strspn(profile, "0123456789");
-
-	return c > profile && strncmp(c, "c.", 2) == 0 ? c + 2 : profile;
-}
-
-/*
- * DCGM has GPU instances, not their compute instances: the first compute instance represents its GPU
- * instance.
- */
-static bool is_dcgm_entity(const struct snapshot *s, uint32_t i)
-{
-	const struct entity *e = &s->entities[i];
-
-	for (uint32_t k = 0; entity_is_mig(e) && k < i; k++)
-		if (s->entities[k].id.parent == e->id.parent && s->entities[k].id.gi == e->id.gi &&
-		    s->entities[k].present)
-			return false;
-	return true;
-}
 
 static const char *label_text(const struct snapshot *s, const struct reading_entity *gpu, enum dcgm_text text)
 {
@@ -134,12 +108,12 @@ static void make_labels(struct dcgm_page *d, uint32_t i)
 	to->labels[n++] = (struct label){ "device", to->device };
 	to->labels[n++] = (struct label){ "modelName", model_name(d, to, gpu->name) };
 	if (entity_is_mig(e)) {
-		to->labels[n++] = (struct label){ "GPU_I_PROFILE", gpu_instance_profile(e->id.mig_profile) };
+		to->labels[n++] = (struct label){ "GPU_I_PROFILE", dcgm_profile(e->id.mig_profile) };
 		to->labels[n++] = (struct label){ "GPU_I_ID", to->gi };
 	}
 	if (!d->style.no_hostname)
-		to->labels[n++] = (struct label){ label_names[d->style.names].hostname,
-						  d->s->node_name[0] ? d->s->node_name : d->s->hostname };
+		to->labels[n++] =
+			(struct label){ label_names[d->style.names].hostname, snapshot_node_name(d->s) };
 	n += add_label_fields(d, gpu, to->labels + n);
 	to->set = (struct label_set){ .id = i + 1, .n = n, .labels = to->labels };
 }
@@ -149,37 +123,15 @@ bool dcgm_entity_current(const struct entity *e)
 	return e->present && !e->stale;
 }
 
-static bool row_present(const struct entity *e, const struct metric *m)
-{
-	return dcgm_entity_current(e) && entity_shows(e, m) && presence_is(e->id.p[m->slot]);
-}
-
-/* Does an instance of the GPU at index @i have this number? */
-static bool measured_on_instances(const struct snapshot *s, uint32_t i, const struct metric *m)
-{
-	for (uint32_t k = 0; k < s->entities_n; k++)
-		if (s->entities[k].id.parent == i && row_present(&s->entities[k], m))
-			return true;
-	return false;
-}
-
 static bool printed(const struct snapshot *s, uint32_t i, const struct metric *m)
 {
-	const struct entity *e = &s->entities[i];
-
-	if (!row_present(e, m))
-		return false;
-	return entity_is_mig(e) ? is_dcgm_entity(s, i) : !measured_on_instances(s, i, m);
+	return dcgm_entity_current(&s->entities[i]) && dcgm_stands(s, i, m);
 }
 
-/*
- * DCGM truncates to an integer. Our base units result from multiplications (57 percent is 0.57), so a value
- * within a millionth of an integer is written as that integer.
- */
 void dcgm_add_value(struct strbuf *out, double value, bool integer)
 {
 	if (integer)
-		number_add(out, trunc(value + copysign(1e-6, value)));
+		number_add(out, dcgm_whole(value));
 	else
 		number_add_fixed(out, value, 6);
 	strbuf_addc(out, '\n');

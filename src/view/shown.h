@@ -18,6 +18,12 @@
 /* Every source of devices is NVIDIA's. */
 #define GPU_VENDOR "nvidia"
 
+/* What the node is called in its cluster. */
+static inline const char *snapshot_node_name(const struct snapshot *s)
+{
+	return s->node_name[0] ? s->node_name : s->hostname;
+}
+
 static inline bool entity_is_mig(const struct entity *e)
 {
 	return e->id.parent != READING_NONE;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "serve/atop_server.h"
+#include "serve/http.h"
 
 /* Newest numbers of the agent. */
 struct web_news {
@@ -84,6 +85,7 @@ struct web_answer {
 	uint32_t bytes;
 	uint64_t exit_seq; /* struct atop_source's *ret_exit_seq */
 	char content_type[WEB_CONTENT_TYPE_MAX];
+	struct http_age age;
 	char body[WEB_INLINE_MAX];
 };
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "web/routes.h"
 
+#include "base/clock.h"
+#include "view/container.h"
+#include "view/container_filter.h"
+
 static const struct {
 	const char *argument;
 	enum dcgm_names names;
@@ -60,3 +64,82 @@ int dcgm_refuse(struct http_reply *reply)
 	strbuf_addc(&reply->body, '\n');
 	return 0;
 }
+
+/* ---- pages for collectors of containers' GPUs ---- */
+
+/* Arguments that choose a variant: nothing or an empty value is the usual one. */
+static const struct {
+	const char *argument, *value;
+	unsigned flag;
+} container_arguments[] = {
+	{ "absent", "null", CONTAINER_ABSENT_NULL },
+	{ "compat", "zxporter", CONTAINER_ZXPORTER },
+};
+
+_Static_assert((CONTAINER_ABSENT_NULL | CONTAINER_ZXPORTER) < HTTP_VARIANTS, "a cached page for each");
+
+int container_variant(const struct http_request *request, _unused_ void *userdata)
+{
+	int variant = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(container_arguments); i++) {
+		const char *value = request->argument(request, container_arguments[i].argument);
+
+		if (!value || !*value)
+			continue;
+		if (!STRV_EQ(value, container_arguments[i].value))
+			return -1;
+		variant |= (int)container_arguments[i].flag;
+	}
+	return variant;
+}
+
+static int container_refuse(_unused_ const struct http_request *request, struct http_reply *reply,
+			    _unused_ void *userdata)
+{
+	reply->status = 400;
+	strbuf_adds(&reply->body, "400 bad request:");
+	for (size_t i = 0; i < ARRAY_SIZE(container_arguments); i++)
+		strbuf_addf(&reply->body, "%s %s= must be %s", i ? ", and" : "",
+			    container_arguments[i].argument, container_arguments[i].value);
+	strbuf_adds(&reply->body, ", or be left out\n");
+	return 0;
+}
+
+static int container_part(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	const char *values[CONTAINER_FILTERS];
+	bool any = false;
+	int r;
+
+	for (unsigned i = 0; i < CONTAINER_FILTERS; i++) {
+		values[i] = request->argument(request, container_filters[i].argument);
+		any |= values[i] && *values[i];
+	}
+	if (!any)
+		return 0;
+	r = container_filter(page->data, page->len, values, out);
+	return r < 0 ? r : 1;
+}
+
+#define GO_METHOD_REFUSED "method not allowed"
+#define GO_FAILED "internal server error"
+/* Their headers say how old the data are. */
+#define AGED_NS NSEC_PER_SEC
+
+const struct http_manner container_manner = {
+	.method_refused = GO_METHOD_REFUSED,
+	.failed = GO_FAILED,
+	.max_age_ns = AGED_NS,
+	.refuse = container_refuse,
+	.filter = container_part,
+};
+
+const struct http_manner summary_manner = {
+	.method_refused = GO_METHOD_REFUSED,
+	.failed = GO_FAILED,
+	.max_age_ns = AGED_NS,
+};
+
+/* Nothing is refused, whatever is sent with it. */
+const struct http_manner any_manner = { 0 };

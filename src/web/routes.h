@@ -9,6 +9,9 @@
 #include "serve/http.h"
 #include "view/view.h"
 
+/* The manners of pages that stand in for another program's. */
+extern const struct http_manner container_manner, summary_manner, any_manner;
+
 enum web_page {
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) PAGE_##handle_,
 #include "web/routes.def"
@@ -20,6 +23,8 @@ enum web_page {
 int metrics_variant(const struct http_request *request, void *userdata);
 /* -1: ?names= has an unknown value, see dcgm_refuse(). */
 int dcgm_variant(const struct http_request *request, void *userdata);
+/* Bits of enum container_flags; -1: ?absent= or ?compat= has an unknown value. */
+int container_variant(const struct http_request *request, void *userdata);
 /* -1, always: the answer depends on the time of the request, not only on a snapshot. */
 int uncached(const struct http_request *request, void *userdata);
 

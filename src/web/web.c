@@ -83,6 +83,8 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 	if (r == 0) {
 		reply->status = web->pages.answer.status;
 		reply->content_type = web->pages.answer.content_type;
+		reply->age = web->pages.answer.age;
+		reply->age.state[sizeof(reply->age.state) - 1] = '\0';
 	}
 	return r;
 }
@@ -95,14 +97,14 @@ static int get_page(struct web *web, enum web_page page, const struct http_reque
 		return get_page(userdata, PAGE_##handle_, request, reply);                               \
 	}
 #include "web/routes.def"
-#undef PAGE
 
 /* Those for the UNIX socket only are listed, so that they are refused with a reason. */
 static const struct http_route routes[] = {
+#define PAGE_AS(path_, methods_, local_, variant_, handle_, manner_, help_) \
+	{ path_, methods_, local_, variant_, handle_, manner_ },
 #define PAGE(path_, methods_, local_, variant_, handle_, help_) \
-	{ path_, methods_, local_, variant_, handle_ },
+	PAGE_AS(path_, methods_, local_, variant_, handle_, NULL, help_)
 #include "web/routes.def"
-#undef PAGE
 	{ 0 },
 };
 

@@ -87,7 +87,7 @@ def test_index_and_health():
         for path in ("/metrics", "/metrics/dcgm", "/api/v1/gpus", "/healthz", "/readyz"):
             contains(index, path)
             equal(agent.get(path).status, 200, path)
-        equal(agent.get("/healthz").text, "ok\n")
+        equal(agent.get("/healthz").text, "OK")
         equal(agent.get("/nonsense").status, 404)
         equal(agent.get("/metrics", method="DELETE").status, 405)
 

@@ -10,6 +10,7 @@
 
 #include "base/macro.h"
 #include "fixture.h"
+#include "view/container.h"
 #include "view/view.h"
 
 typedef int render_fn(const struct snapshot *snapshot, struct strbuf *out);
@@ -73,6 +74,31 @@ static int json_of_kernels(const struct snapshot *s, struct strbuf *out)
 static int json_of_events(const struct snapshot *s, struct strbuf *out)
 {
 	return view_json_text(s, JSON_EVENTS, out);
+}
+
+static int container(const struct snapshot *s, struct strbuf *out)
+{
+	return view_container_metrics(s, 0, s->boot_ns, out);
+}
+
+static int container_absent(const struct snapshot *s, struct strbuf *out)
+{
+	return view_container_metrics(s, CONTAINER_ABSENT_NULL, s->boot_ns, out);
+}
+
+static int container_snapshot(const struct snapshot *s, struct strbuf *out)
+{
+	return view_container_snapshot(s, s->boot_ns, out);
+}
+
+static int node_snapshot(const struct snapshot *s, struct strbuf *out)
+{
+	return view_node_snapshot(s, s->boot_ns, out);
+}
+
+static int node_metrics(const struct snapshot *s, struct strbuf *out)
+{
+	return view_node_metrics(s, s->boot_ns, out);
 }
 
 static int kernels_wide(const struct snapshot *s, struct strbuf *out)
@@ -200,6 +226,11 @@ int main(int argc, char **argv)
 		{ "json-trace", json_of_trace },
 		{ "json-kernels", json_of_kernels },
 		{ "json-events", json_of_events },
+		{ "container", container },
+		{ "container-absent", container_absent },
+		{ "container-snapshot", container_snapshot },
+		{ "node-snapshot", node_snapshot },
+		{ "node-metrics", node_metrics },
 		{ "kernels", kernels_brief },
 		{ "kernels-full", kernels_wide },
 		{ "kernels-narrow", kernels_narrow },

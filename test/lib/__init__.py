@@ -10,6 +10,7 @@
     fetch           real things that are downloaded once: drivers, runtimes, kernels
     kube_dump       gpusonde-kube, asked by a test
     nvidia_header   NVIDIA's nvml.h
+    contract        what a page of /container/metrics must be, byte by byte
     counts          calls and errors, of programs that say what they called
     rows, tables    rows of docs/compatibility.md
     arm64           what was cross-built

@@ -23,6 +23,8 @@ def cgroup(path):
         yield folder
     finally:
         while folder != root:
+            if next(os.walk(folder))[1]: # another one lies beside it, and goes later
+                break
             remove(folder)
             folder = os.path.dirname(folder)
 

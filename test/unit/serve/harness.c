@@ -26,7 +26,9 @@ static int page(const struct http_request *request, struct http_reply *reply, vo
 	atomic_fetch_add(&s->renders, 1);
 	strbuf_addf(&reply->body, "%s %llu %s\n", request->path,
 		    (unsigned long long)atomic_load(&s->generation), v ? v : "-");
-	while (STRV_EQ(request->path, "/big") && reply->body.len < atomic_load(&s->page_bytes))
+	if (STRV_EQ(request->path, "/part"))
+		reply->age = (struct http_age){ "ready", 1.25, INT64_C(1790000000250000000) };
+	while (!STRV_EQ(request->path, "/page") && reply->body.len < atomic_load(&s->page_bytes))
 		strbuf_adds(&reply->body,
 			    "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopq\n");
 	return 0;
@@ -73,6 +75,41 @@ static int empty(const struct http_request *request, struct http_reply *reply, v
 	return 0;
 }
 
+static int refuse_variant(const struct http_request *request, struct http_reply *reply, void *userdata)
+{
+	(void)request;
+	(void)userdata;
+	reply->status = 400;
+	strbuf_adds(&reply->body, "no such variant\n");
+	return 0;
+}
+
+static int part_variant(const struct http_request *request, void *userdata)
+{
+	return request->argument(request, "bad") ? -1 : page_variant(request, userdata);
+}
+
+static int keep(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	const char *bytes = request->argument(request, "keep");
+
+	if (!bytes)
+		return 0;
+	if (STRV_EQ(bytes, "no"))
+		return -ERANGE;
+	strbuf_add(out, page->data, MIN((size_t)atoi(bytes), page->len));
+	return 1;
+}
+
+static const struct http_manner part_manner = {
+	.method_refused = "not this method",
+	.failed = "in other words",
+	.max_age_ns = PART_AGE_NS,
+	.refuse = refuse_variant,
+	.filter = keep,
+};
+static const struct http_manner any_manner = { 0 };
+
 static uint64_t generation(void *userdata)
 {
 	struct server *s = userdata;
@@ -87,6 +124,13 @@ static const struct http_route routes[] = {
 	{ .path = "/fail", .methods = HTTP_GET, .handle = always_fails },
 	{ .path = "/empty", .methods = HTTP_GET, .handle = empty },
 	{ .path = "/do", .methods = HTTP_POST, .local_only = true, .variant = never_cached, .handle = echo },
+	{ .path = "/part",
+	  .methods = HTTP_GET,
+	  .variant = part_variant,
+	  .handle = page,
+	  .manner = &part_manner },
+	{ .path = "/sour", .methods = HTTP_GET, .handle = always_fails, .manner = &part_manner },
+	{ .path = "/any", .methods = HTTP_ANY, .handle = empty, .manner = &any_manner },
 	{ 0 },
 };
 

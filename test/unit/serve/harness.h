@@ -9,10 +9,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/clock.h"
 #include "base/strbuf.h"
 #include "serve/http.h"
 
 enum { PATIENCE_MS = 20000 };
+#define PART_AGE_NS (300 * NSEC_PER_MSEC)
 
 struct server {
 	struct http *http;
@@ -24,13 +26,14 @@ struct server {
 	char folder[64]; /* temporary; its socket is "s" */
 	char socket[80];
 	atomic_uint_fast64_t generation;
-	atomic_uint renders; /* calls of /page's and /big's handlers */
+	atomic_uint renders; /* calls of /page's, /big's and /part's handlers */
 	atomic_size_t page_bytes;
 };
 
 /*
- * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty; /do
- * POST, local only.
+ * Routes: /page cached, two variants by ?v=; /big the same in page_bytes; /echo uncached; /fail; /empty;
+ * /do POST, local only; /part with a manner: cached, its first ?keep= bytes are sent, made again after
+ * PART_AGE_NS; /sour the same, and fails; /any takes every method.
  */
 struct server *server_start(unsigned max_connections);
 void server_stop(struct server *server);

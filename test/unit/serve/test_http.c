@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "harness.h"
+#include "serve/address.h"
 
 static struct server *server;
 static struct strbuf reply;
@@ -340,6 +342,96 @@ static void test_slow_reader_gets_the_page_it_asked_for(void **state)
 		assert_memory_equal(body + i, "0123456789ab", 12);
 }
 
+/* Refusals in another program's words, and methods that it does not have. */
+static void test_manner_of_another_program(void **state)
+{
+	static const struct {
+		const char *request;
+		unsigned status;
+		const char *body;
+	} cases[] = {
+		{ "GET /part HTTP/1.1\r\nHost: x\r\n\r\n", 200, "/part 1 -\n" },
+		{ "POST /part HTTP/1.1\r\nHost: x\r\n\r\n", 405, "not this method\n" },
+		{ "BREW /part HTTP/1.1\r\nHost: x\r\n\r\n", 405, "not this method\n" },
+		{ "POST /part HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405,
+		  "not this method\n" },
+		{ "POST /part HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 405,
+		  "not this method\n" },
+		{ "GET /part HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 200, "/part 1 -\n" },
+		{ "GET /part HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 3\r\n\r\nabc", 421, NULL },
+		{ "GET /part?bad HTTP/1.1\r\nHost: x\r\n\r\n", 400, "no such variant\n" },
+		{ "GET /part?keep=no HTTP/1.1\r\nHost: x\r\n\r\n", 500, "in other words\n" },
+		{ "GET /sour HTTP/1.1\r\nHost: x\r\n\r\n", 500, "in other words\n" },
+		{ "POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 200, "" },
+		{ "BREW /any HTTP/1.1\r\nHost: x\r\n\r\n", 200, "" },
+	};
+
+	(void)state;
+	atomic_store(&server->page_bytes, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned status = ask(server, cases[i].request, &reply);
+
+		if (status != cases[i].status ||
+		    (cases[i].body && strcmp(body_of(&reply), cases[i].body) != 0))
+			fail_msg("%s: got %u\n%s", cases[i].request, status, reply.data);
+		assert_null(strstr(reply.data, "Allow:"));
+	}
+	assert_int_equal(ask(server, "HEAD /part HTTP/1.0\r\n\r\n", &reply), 405);
+	assert_non_null(strstr(reply.data, "Content-Length: 16\r\n"));
+	assert_int_equal(ask(server, "HEAD /any HTTP/1.0\r\n\r\n", &reply), 200);
+}
+
+static void test_a_part_has_the_headers_of_its_page(void **state)
+{
+	(void)state;
+	atomic_store(&server->page_bytes, 0);
+	assert_int_equal(ask(server, "GET /part?keep=5 HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_string_equal(body_of(&reply), "/part");
+	assert_non_null(strstr(reply.data, "X-Gpusonde-State: ready\r\n"));
+	assert_non_null(strstr(reply.data, "X-Gpusonde-Age: 1.250\r\n"));
+	assert_non_null(strstr(reply.data, "X-Gpusonde-Time: 1790000000.250\r\n"));
+	assert_non_null(strstr(reply.data, "Cache-Control: no-store\r\n"));
+	assert_int_equal(ask(server, "GET /part?keep=0 HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_string_equal(body_of(&reply), "");
+	assert_int_equal(ask(server, "GET /part?keep=99 HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_string_equal(body_of(&reply), "/part 1 -\n");
+	/* All of them of one page. */
+	assert_int_equal(atomic_load(&server->renders), 1);
+}
+
+static void test_a_page_that_ages_is_made_again(void **state)
+{
+	(void)state;
+	assert_int_equal(ask(server, "GET /part HTTP/1.0\r\n\r\n", &reply), 200);
+	sleep_ms(2 * PART_AGE_NS / NSEC_PER_MSEC);
+	assert_int_equal(ask(server, "GET /part HTTP/1.0\r\n\r\n", &reply), 200);
+	assert_int_equal(atomic_load(&server->renders), 2);
+}
+
+/* Each has a copy of its own: those who were first are closed, and whoever reads is served. */
+static void test_parts_that_nobody_reads_are_bounded(void **state)
+{
+	enum { SLOW = 12 };
+	struct http_stats stats;
+	int fds[SLOW];
+
+	(void)state;
+	atomic_store(&server->page_bytes, 12 << 20);
+	for (unsigned i = 0; i < SLOW; i++) {
+		fds[i] = dial(server);
+		put(fds[i], "GET /part?keep=12000000 HTTP/1.1\r\nHost: x\r\n\r\n");
+		assert_int_equal(ask(server, "GET /part?keep=5 HTTP/1.0\r\n\r\n", &reply), 200);
+		assert_string_equal(body_of(&reply), "/part");
+	}
+	http_stats(server->http, &stats);
+	assert_true(stats.evicted >= 2);
+	assert_true(stats.evicted < SLOW);
+	/* The last one is still served. */
+	assert_true(read_reply(fds[SLOW - 1], false, &reply));
+	assert_int_equal(status_of(&reply), 200);
+	close_all(fds, SLOW);
+}
+
 static void test_control_socket(void **state)
 {
 	_cleanup_close_ int fd = dial_unix(server);
@@ -430,6 +522,10 @@ int main(void)
 		CASE(test_long_target_and_long_headers),
 		CASE(test_page_is_rendered_once_per_generation_and_variant),
 		CASE(test_slow_reader_gets_the_page_it_asked_for),
+		CASE(test_manner_of_another_program),
+		CASE(test_a_part_has_the_headers_of_its_page),
+		CASE(test_a_page_that_ages_is_made_again),
+		CASE(test_parts_that_nobody_reads_are_bounded),
 		CASE(test_control_socket),
 		CASE(test_counters),
 		CASE(test_listening),

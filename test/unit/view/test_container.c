@@ -1,0 +1,793 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Rows of /container/metrics, and what is made of them. */
+#include "test.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "view/container.h"
+#include "view/container_rows.h"
+#include "view/shown.h"
+
+enum { MOST = 32 };
+#define MIB (1024.0 * 1024)
+#define NOW_BOOT (1000 * NSEC_PER_SEC)
+#define NOW_REAL (INT64_C(1790000000) * NSEC_PER_SEC)
+
+static struct {
+	struct snapshot s;
+	struct container_rows *rows;
+	struct scraped *scraped;
+} t;
+
+static int set_up(void **state)
+{
+	(void)state;
+	memset(&t, 0, sizeof(t));
+	t.s.boot_ns = NOW_BOOT;
+	t.s.real_ns = NOW_REAL;
+	t.s.period_ns = NSEC_PER_SEC;
+	t.s.fresh = true;
+	strcpy(t.s.hostname, "host-1");
+	t.s.entities = calloc(MOST, sizeof(*t.s.entities));
+	t.s.workloads = calloc(MOST, sizeof(*t.s.workloads));
+	t.s.allocated = calloc(MOST, sizeof(*t.s.allocated));
+	t.s.processes = calloc(MOST, sizeof(*t.s.processes));
+	t.s.xids = calloc(MOST, sizeof(*t.s.xids));
+	t.scraped = calloc(1, sizeof(*t.scraped) + MOST * sizeof(t.scraped->rows[0]));
+	assert_non_null(t.scraped);
+	t.scraped->stale_after_ns = 25 * NSEC_PER_SEC;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	container_rows_free(t.rows);
+	free(t.s.entities);
+	free(t.s.workloads);
+	free(t.s.allocated);
+	free(t.s.processes);
+	free(t.s.xids);
+	free(t.scraped);
+	owners_unref(t.s.owners);
+	return 0;
+}
+
+/* ---- what is on the node ---- */
+
+static struct entity *add_gpu(uint32_t index)
+{
+	struct entity *e = &t.s.entities[t.s.entities_n++];
+
+	snprintf(e->id.uuid, sizeof(e->id.uuid), "GPU-%u", index);
+	strcpy(e->id.name, "NVIDIA A100");
+	e->id.index = index;
+	e->id.gi = e->id.ci = UINT32_MAX;
+	e->id.parent = READING_NONE;
+	e->id.process_list = e->id.process_util = PRESENCE_PRESENT;
+	e->present = true;
+	e->sampled_boot_ns = NOW_BOOT - NSEC_PER_SEC / 2;
+	e->sampled_real_ns = NOW_REAL - NSEC_PER_SEC / 2;
+	return e;
+}
+
+static struct entity *add_instance(uint16_t parent, uint32_t gi, uint32_t ci, const char *profile)
+{
+	struct entity *e = add_gpu(t.s.entities[parent].id.index);
+
+	e->id.parent = parent;
+	e->id.gi = gi;
+	e->id.ci = ci;
+	strcpy(e->id.mig_profile, profile);
+	return e;
+}
+
+static void set(struct entity *e, enum gpu_slot slot, double value)
+{
+	e->id.v[slot] = value;
+	e->id.p[slot] = PRESENCE_PRESENT;
+}
+
+static void give(uint16_t entity, const char *namespace, const char *pod, const char *container)
+{
+	struct allocated *a = &t.s.allocated[t.s.allocated_n++];
+
+	*a = (struct allocated){ .kind = WORKLOAD_CONTAINER, .entity = entity, .count = 1 };
+	snprintf(a->id, sizeof(a->id), "id-%s-%s", pod, container);
+	strcpy(a->namespace, namespace);
+	strcpy(a->pod, pod);
+	strcpy(a->container, container);
+}
+
+static void add_job(uint16_t entity, const char *id)
+{
+	struct allocated *a = &t.s.allocated[t.s.allocated_n++];
+
+	*a = (struct allocated){ .kind = WORKLOAD_JOB, .entity = entity, .count = 1 };
+	strcpy(a->id, id);
+}
+
+/* A process of the allocation. */
+static void run(uint32_t allocated, double utilization, double used_mib)
+{
+	struct allocated *a = &t.s.allocated[allocated];
+	struct workload *w = &t.s.workloads[t.s.workloads_n];
+	struct process *p = &t.s.processes[t.s.processes_n++];
+
+	*w = (struct workload){
+		.kind = a->kind, .entity = a->entity, .allocated = (uint16_t)(allocated + 1), .live = 1
+	};
+	strcpy(w->id, a->id);
+	p->entity = a->entity;
+	p->workload = (uint16_t)t.s.workloads_n++;
+	p->v[PROCESS_UTILIZATION] = utilization;
+	p->v[PROCESS_MEMORY] = used_mib * MIB;
+	p->p[PROCESS_UTILIZATION] = p->p[PROCESS_MEMORY] = PRESENCE_PRESENT;
+}
+
+static struct scraped_row *add_scraped(const char *uuid, const char *gi, const char *gpu)
+{
+	struct scraped_row *row = &t.scraped->rows[t.scraped->n++];
+
+	strcpy(row->uuid, uuid);
+	strcpy(row->gi, gi);
+	strcpy(row->gpu, gpu);
+	row->real_ns = NOW_REAL - 3 * NSEC_PER_SEC;
+	row->boot_ns = NOW_BOOT - 3 * NSEC_PER_SEC;
+	t.s.scraped = t.scraped;
+	return row;
+}
+
+static void set_scraped(struct scraped_row *row, enum contract_metric metric, double value)
+{
+	row->v[metric] = value;
+	row->present |= 1u << metric;
+}
+
+/* ---- what is seen of it ---- */
+
+static const struct container_row *make_rows(uint32_t expected)
+{
+	const struct container_row *list;
+	uint32_t n;
+
+	container_rows_free(TAKE_PTR(t.rows));
+	assert_int_equal(container_rows_new(&t.s, &t.rows), 0);
+	list = container_rows_list(t.rows, &n);
+	assert_int_equal(n, expected);
+	return list;
+}
+
+static void assert_value(const struct container_row *row, enum contract_metric metric, double value)
+{
+	if (!container_row_has(row, metric))
+		fail_msg("%s is absent", contract_rows[metric].member);
+	if (row->v[metric] != value)
+		fail_msg("%s is %.17g, not %.17g", contract_rows[metric].member, row->v[metric], value);
+}
+
+static void assert_whose(const struct container_row *row, const char *namespace, const char *pod,
+			 const char *container)
+{
+	assert_string_equal(row->namespace, namespace);
+	assert_string_equal(row->pod, pod);
+	assert_string_equal(row->container, container);
+}
+
+static void assert_page(unsigned flags, int64_t now_ns, const char *expected)
+{
+	struct strbuf out;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(view_container_metrics(&t.s, flags, now_ns, &out), 0);
+	if (!strstr(out.data, expected))
+		fail_msg("no %s in %s", expected, out.data);
+	strbuf_done(&out);
+}
+
+static json_t *load(int (*view)(const struct snapshot *, int64_t, struct strbuf *))
+{
+	struct strbuf out;
+	json_t *json;
+
+	strbuf_init(&out, 0);
+	assert_int_equal(view(&t.s, NOW_BOOT, &out), 0);
+	json = json_loads(out.data, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(json);
+	strbuf_done(&out);
+	return json;
+}
+
+/* ---- rows ---- */
+
+static void an_idle_gpu_has_a_row_without_a_pod(_unused_ void **state)
+{
+	struct entity *e = add_gpu(3);
+	const struct container_row *row;
+
+	set(e, SLOT_UTILIZATION_GPU, 0);
+	set(e, SLOT_POWER, 61.25);
+	row = make_rows(1);
+	assert_whose(row, "", "", "");
+	assert_string_equal(row->node, "host-1");
+	assert_string_equal(row->model, "NVIDIA A100");
+	assert_string_equal(row->device, "nvidia3");
+	assert_string_equal(row->gpu, "3");
+	assert_string_equal(row->uuid, "GPU-3");
+	assert_string_equal(row->mig_instance, "");
+	assert_value(row, CONTRACT_gpu_utilization, 0);
+	assert_value(row, CONTRACT_power_usage, 61.25);
+	assert_value(row, CONTRACT_xid_errors, 0);
+	assert_false(container_row_has(row, CONTRACT_sm_active));
+	assert_int_equal(row->real_ns, e->sampled_real_ns);
+}
+
+static void values_are_in_dcgms_units(_unused_ void **state)
+{
+	struct entity *e = add_gpu(0);
+	const struct container_row *row;
+
+	set(e, SLOT_UTILIZATION_GPU, 0.57);
+	set(e, SLOT_MEMORY_USED, 1.75 * MIB);
+	set(e, SLOT_SM_ACTIVE, 48.21134567 * 1e-2);
+	set(e, SLOT_CLOCK_SM, 1980e6);
+	set(e, SLOT_THROTTLE_POWER, 12.000000345);
+	set(e, SLOT_POWER, 412.533);
+	row = make_rows(1);
+	assert_value(row, CONTRACT_gpu_utilization, 57);
+	assert_value(row, CONTRACT_framebuffer_used, 1);
+	assert_value(row, CONTRACT_sm_active, 0.482113);
+	assert_value(row, CONTRACT_sm_clock, 1980);
+	assert_value(row, CONTRACT_power_violation, 12000000345.0);
+	assert_value(row, CONTRACT_power_usage, 412.533);
+}
+
+static void a_pod_with_several_gpus_has_a_row_for_each(_unused_ void **state)
+{
+	const struct container_row *rows;
+
+	for (uint32_t i = 0; i < 3; i++)
+		set(add_gpu(i), SLOT_POWER, 100 + i);
+	give(0, "ml", "train-0", "main");
+	give(2, "ml", "train-0", "main");
+	rows = make_rows(3);
+	assert_whose(&rows[0], "ml", "train-0", "main");
+	assert_whose(&rows[1], "", "", "");
+	assert_whose(&rows[2], "ml", "train-0", "main");
+	assert_value(&rows[2], CONTRACT_power_usage, 102);
+	assert_int_equal(rows[2].scope, ROW_DEVICE);
+}
+
+static void sharers_have_their_own_and_the_device_is_there_once(_unused_ void **state)
+{
+	struct entity *e = add_gpu(0);
+	const struct container_row *rows;
+	double sum = 0;
+
+	set(e, SLOT_UTILIZATION_GPU, 0.90);
+	set(e, SLOT_MEMORY_USED, 1000 * MIB);
+	set(e, SLOT_POWER, 300);
+	give(0, "ml", "a", "main");
+	give(0, "ml", "b", "main");
+	run(0, 0.25, 300);
+	run(0, 0.25, 100);
+	run(1, 0.30, 200);
+	rows = make_rows(3);
+	assert_whose(&rows[0], "", "", "");
+	assert_int_equal(rows[0].scope, ROW_REST);
+	assert_value(&rows[0], CONTRACT_gpu_utilization, 10);
+	assert_value(&rows[0], CONTRACT_framebuffer_used, 400);
+	assert_value(&rows[0], CONTRACT_power_usage, 300);
+	assert_whose(&rows[1], "ml", "a", "main");
+	assert_int_equal(rows[1].scope, ROW_OWN);
+	assert_value(&rows[1], CONTRACT_gpu_utilization, 50);
+	assert_value(&rows[1], CONTRACT_framebuffer_used, 400);
+	assert_false(container_row_has(&rows[1], CONTRACT_power_usage));
+	assert_false(container_row_has(&rows[1], CONTRACT_xid_errors));
+	assert_value(&rows[2], CONTRACT_framebuffer_used, 200);
+	for (unsigned i = 0; i < 3; i++)
+		sum += rows[i].v[CONTRACT_framebuffer_used];
+	assert_float_equal(sum, 1000, 0);
+}
+
+/* What is not known of one of them cannot be told of the others, either. */
+static void what_is_not_known_of_all_sharers_stays_with_the_device(_unused_ void **state)
+{
+	struct entity *e = add_gpu(0);
+	const struct container_row *rows;
+
+	set(e, SLOT_UTILIZATION_GPU, 0.90);
+	e->id.process_util = PRESENCE_NO_PERMISSION;
+	give(0, "ml", "a", "main");
+	give(0, "ml", "b", "main");
+	run(0, 0.25, 300);
+	rows = make_rows(3);
+	assert_value(&rows[0], CONTRACT_gpu_utilization, 90);
+	assert_false(container_row_has(&rows[1], CONTRACT_gpu_utilization));
+}
+
+/* Jobs have no pod: theirs is in the device's row. */
+static void a_job_that_shares_has_no_row(_unused_ void **state)
+{
+	struct entity *e = add_gpu(0);
+	const struct container_row *rows;
+
+	set(e, SLOT_MEMORY_USED, 1000 * MIB);
+	add_job(0, "4711");
+	give(0, "ml", "b", "main");
+	run(0, 0.25, 300);
+	run(1, 0.30, 200);
+	rows = make_rows(2);
+	assert_whose(&rows[0], "", "", "");
+	assert_value(&rows[0], CONTRACT_framebuffer_used, 800);
+	assert_value(&rows[1], CONTRACT_framebuffer_used, 200);
+}
+
+static void instances_have_theirs_and_their_gpu_the_rest(_unused_ void **state)
+{
+	const struct container_row *rows;
+	struct entity *e = add_gpu(0);
+
+	set(e, SLOT_POWER, 250);
+	set(e, SLOT_MEMORY_USED, 9 * MIB);
+	e = add_instance(0, 10, 0, "1g.5gb");
+	set(e, SLOT_MEMORY_USED, 2 * MIB);
+	e = add_instance(0, 9, 0, "1c.2g.10gb");
+	set(e, SLOT_MEMORY_USED, 7 * MIB);
+	add_instance(0, 9, 1, "1c.2g.10gb");
+	add_instance(0, 11, 0, "1g.5gb")->present = false;
+	give(2, "ml", "a", "main");
+	rows = make_rows(3);
+	assert_true(rows[0].partitioned);
+	assert_value(&rows[0], CONTRACT_power_usage, 250);
+	assert_false(container_row_has(&rows[0], CONTRACT_framebuffer_used));
+	assert_string_equal(rows[1].mig_instance, "9");
+	assert_string_equal(rows[1].mig_profile, "2g.10gb");
+	assert_string_equal(rows[1].uuid, "GPU-0");
+	assert_whose(&rows[1], "ml", "a", "main");
+	assert_value(&rows[1], CONTRACT_framebuffer_used, 7);
+	assert_false(container_row_has(&rows[1], CONTRACT_power_usage));
+	assert_string_equal(rows[2].mig_instance, "10");
+	assert_whose(&rows[2], "", "", "");
+}
+
+static void a_gpu_that_is_gone_has_no_row(_unused_ void **state)
+{
+	add_gpu(0)->present = false;
+	make_rows(0);
+}
+
+static void the_newest_xid_is_shown(_unused_ void **state)
+{
+	add_gpu(0);
+	t.s.xids[0] = (struct xid){ .entity = 0, .code = 31, .last_real_ns = 2 };
+	t.s.xids[1] = (struct xid){ .entity = 0, .code = 79, .last_real_ns = 1 };
+	t.s.xids[2] = (struct xid){ .entity = READING_NONE, .code = 48, .last_real_ns = 3 };
+	t.s.xids_n = 3;
+	assert_value(make_rows(1), CONTRACT_xid_errors, 31);
+}
+
+static void controllers_are_those_of_the_pod(_unused_ void **state)
+{
+	static const struct owner rows[] = {
+		{ .workload = WORKLOAD_CONTAINER,
+		  .id = "a",
+		  .namespace = "ml",
+		  .pod = "train-0",
+		  .container = "x" },
+		{ .workload = WORKLOAD_CONTAINER,
+		  .id = "b",
+		  .namespace = "ml",
+		  .pod = "train-0",
+		  .container = "main",
+		  .owner_kind = "StatefulSet",
+		  .owner_name = "train" },
+		{ .workload = WORKLOAD_POD,
+		  .id = "c",
+		  .namespace = "web",
+		  .pod = "train-0",
+		  .owner_kind = "Job",
+		  .owner_name = "other" },
+	};
+	struct owner *list;
+	const struct container_row *row;
+
+	t.s.owners = owners_new(ARRAY_SIZE(rows), &list);
+	memcpy(list, rows, sizeof(rows));
+	add_gpu(0);
+	add_gpu(1);
+	give(0, "ml", "train-0", "main");
+	give(1, "ml", "train-1", "main");
+	row = make_rows(2);
+	assert_string_equal(row[0].owner_kind, "StatefulSet");
+	assert_string_equal(row[0].owner_name, "train");
+	assert_string_equal(row[1].owner_kind, "");
+	assert_page(0, NOW_BOOT,
+		    "    \"workload_name\": \"train\",\n    \"workload_kind\": \"StatefulSet\",\n"
+		    "    \"sm_active\": ");
+}
+
+static void rows_are_sorted_by_number_and_name(_unused_ void **state)
+{
+	const struct container_row *rows;
+
+	add_gpu(10);
+	add_gpu(2);
+	add_gpu(2);
+	give(0, "b", "x", "c");
+	give(0, "a", "z", "c");
+	give(0, "a", "y", "d");
+	give(0, "a", "y", "c");
+	strcpy(t.s.entities[2].id.uuid, "GPU-of-another-node");
+	rows = make_rows(7);
+	assert_string_equal(rows[0].uuid, "GPU-2");
+	assert_string_equal(rows[1].uuid, "GPU-of-another-node");
+	assert_string_equal(rows[2].gpu, "10");
+	assert_whose(&rows[2], "", "", "");
+	assert_whose(&rows[3], "a", "y", "c");
+	assert_whose(&rows[4], "a", "y", "d");
+	assert_whose(&rows[5], "a", "z", "c");
+	assert_whose(&rows[6], "b", "x", "c");
+}
+
+/* ---- DCGM exporters ---- */
+
+static void devices_of_exporters_are_as_their_pages_say(_unused_ void **state)
+{
+	const struct container_row *rows;
+	struct scraped_row *row;
+
+	add_gpu(0);
+	row = add_scraped("GPU-9", "", "0");
+	strcpy(row->pod, "p");
+	strcpy(row->container, "c");
+	strcpy(row->namespace, "n");
+	strcpy(row->node, "node-9");
+	strcpy(row->model, "NVIDIA H200");
+	strcpy(row->device, "nvidia0");
+	set_scraped(row, CONTRACT_power_usage, 75.5);
+	row = add_scraped("GPU-9", "3", "0");
+	strcpy(row->mig_profile, "1g.5gb");
+	rows = make_rows(3);
+	assert_string_equal(rows[0].uuid, "GPU-0");
+	assert_string_equal(rows[1].uuid, "GPU-9");
+	assert_string_equal(rows[1].node, "node-9");
+	assert_string_equal(rows[1].model, "NVIDIA H200");
+	assert_whose(&rows[1], "n", "p", "c");
+	assert_value(&rows[1], CONTRACT_power_usage, 75.5);
+	assert_false(container_row_has(&rows[1], CONTRACT_xid_errors));
+	assert_true(rows[1].partitioned);
+	assert_int_equal(rows[1].real_ns, NOW_REAL - 3 * NSEC_PER_SEC);
+	assert_string_equal(rows[2].mig_instance, "3");
+	assert_string_equal(rows[2].node, "host-1");
+
+	/* A name that was given to the node holds for all. */
+	strcpy(t.s.node_name, "node-a");
+	rows = make_rows(3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_string_equal(rows[i].node, "node-a");
+}
+
+static void exporters_name_the_owner_that_we_do_not_know(_unused_ void **state)
+{
+	const struct container_row *rows;
+	struct scraped_row *row;
+
+	set(add_gpu(0), SLOT_POWER, 100);
+	set(add_gpu(1), SLOT_POWER, 101);
+	give(1, "ml", "ours", "main");
+	row = add_scraped("GPU-0", "", "0");
+	strcpy(row->pod, "theirs");
+	set_scraped(row, CONTRACT_power_usage, 99);
+	row = add_scraped("GPU-1", "", "1");
+	strcpy(row->pod, "theirs");
+	rows = make_rows(2);
+	assert_whose(&rows[0], "", "theirs", "");
+	assert_value(&rows[0], CONTRACT_power_usage, 100);
+	assert_whose(&rows[1], "ml", "ours", "main");
+
+	/* A page that is old says nothing. */
+	t.scraped->rows[0].boot_ns = NOW_BOOT - 30 * NSEC_PER_SEC;
+	assert_whose(make_rows(2), "", "", "");
+}
+
+static void of_several_that_exporters_name_nobody_has_the_figures(_unused_ void **state)
+{
+	const struct container_row *rows;
+
+	set(add_gpu(0), SLOT_POWER, 100);
+	strcpy(add_scraped("GPU-0", "", "0")->pod, "a");
+	strcpy(add_scraped("GPU-0", "", "0")->pod, "b");
+	rows = make_rows(3);
+	assert_whose(&rows[0], "", "", "");
+	assert_value(&rows[0], CONTRACT_power_usage, 100);
+	assert_whose(&rows[1], "", "a", "");
+	assert_false(container_row_has(&rows[1], CONTRACT_power_usage));
+	assert_whose(&rows[2], "", "b", "");
+}
+
+/* Without the driver nobody has watched for errors but the exporter. */
+static void an_xid_of_an_exporters_gpu_is_the_exporters(_unused_ void **state)
+{
+	add_gpu(0)->source = SOURCE_DCGM;
+	assert_false(container_row_has(make_rows(1), CONTRACT_xid_errors));
+	set_scraped(add_scraped("GPU-0", "", "0"), CONTRACT_xid_errors, 43);
+	assert_value(make_rows(1), CONTRACT_xid_errors, 43);
+}
+
+/* ---- state ---- */
+
+static void nothing_was_read_yet(_unused_ void **state)
+{
+	t.s.fresh = false;
+	assert_int_equal(container_status(&t.s, NOW_BOOT).state, CONTAINER_NOT_READY);
+	assert_int_equal(container_status(&t.s, NOW_BOOT).real_ns, 0);
+}
+
+static void a_node_without_gpus_is_known(_unused_ void **state)
+{
+	struct container_status status = container_status(&t.s, NOW_BOOT + NSEC_PER_SEC / 4);
+
+	assert_int_equal(status.state, CONTAINER_READY);
+	assert_int_equal(status.real_ns, NOW_REAL);
+	assert_float_equal(status.age_seconds, 0.25, 1e-9);
+	assert_page(0, NOW_BOOT, "[]\n");
+}
+
+static void old_data_are_stale_and_shown_with_their_time(_unused_ void **state)
+{
+	struct source *nvml = &t.s.sources[SOURCE_NVML];
+	struct entity *e = add_gpu(0);
+
+	nvml->fresh_ns = e->sampled_boot_ns = NOW_BOOT - 60 * NSEC_PER_SEC;
+	nvml->fresh_real_ns = e->sampled_real_ns = NOW_REAL - 60 * NSEC_PER_SEC;
+	assert_int_equal(container_status(&t.s, NOW_BOOT).state, CONTAINER_READY);
+	t.s.fresh = false;
+	assert_int_equal(container_status(&t.s, NOW_BOOT).state, CONTAINER_STALE);
+	assert_float_equal(container_status(&t.s, NOW_BOOT).age_seconds, 60, 1e-9);
+	assert_page(0, NOW_BOOT, "\"timestamp\": \"2026-09-21T14:12:20Z\"");
+	/* zxporter has no rows then */
+	assert_page(CONTAINER_ZXPORTER, NOW_BOOT, "[]\n");
+	assert_page(CONTAINER_ZXPORTER, NOW_BOOT - 41 * NSEC_PER_SEC, "\"timestamp\"");
+}
+
+/* Nobody publishes any more: what was fresh is no longer. */
+static void a_main_loop_that_stands_still_makes_data_stale(_unused_ void **state)
+{
+	assert_int_equal(container_status(&t.s, NOW_BOOT + 12 * NSEC_PER_SEC).state, CONTAINER_READY);
+	assert_int_equal(container_status(&t.s, NOW_BOOT + 15 * NSEC_PER_SEC).state, CONTAINER_STALE);
+}
+
+static void an_exporters_page_is_data(_unused_ void **state)
+{
+	t.s.fresh = false;
+	add_scraped("GPU-9", "", "0");
+	assert_int_equal(container_status(&t.s, NOW_BOOT).state, CONTAINER_READY);
+	assert_float_equal(container_status(&t.s, NOW_BOOT).age_seconds, 3, 1e-9);
+	t.scraped->rows[0].boot_ns = NOW_BOOT - 30 * NSEC_PER_SEC;
+	assert_int_equal(container_status(&t.s, NOW_BOOT).state, CONTAINER_STALE);
+}
+
+static void absent_is_zero_or_null(_unused_ void **state)
+{
+	set(add_gpu(0), SLOT_UTILIZATION_GPU, 0);
+	assert_page(0, NOW_BOOT, "    \"sm_active\": 0,\n");
+	assert_page(CONTAINER_ABSENT_NULL, NOW_BOOT, "    \"sm_active\": null,\n");
+	assert_page(CONTAINER_ABSENT_NULL, NOW_BOOT, "    \"gpu_utilization\": 0,\n");
+}
+
+/* ---- the node ---- */
+
+/* 3 whole GPUs, and 5 with 19 instances together. */
+static void add_a_partly_partitioned_node(void)
+{
+	static const double utilization[] = { 0.90, 0.15, 0 };
+	static const unsigned instances[] = { 3, 3, 5, 4, 4 };
+	uint32_t gi = 8;
+
+	for (uint32_t i = 0; i < ARRAY_SIZE(utilization); i++) {
+		struct entity *e = add_gpu(i);
+
+		set(e, SLOT_UTILIZATION_GPU, utilization[i]);
+		set(e, SLOT_MEMORY_USED, 1000 * MIB);
+		set(e, SLOT_MEMORY_FREE, 3000 * MIB);
+	}
+	for (uint32_t i = 0; i < ARRAY_SIZE(instances); i++) {
+		uint16_t parent = (uint16_t)t.s.entities_n;
+
+		set(add_gpu(3 + i), SLOT_TEMPERATURE, 40);
+		for (uint32_t k = 0; k < instances[i]; k++) {
+			struct entity *e = add_instance(parent, gi++, 0, "1g.5gb");
+
+			set(e, SLOT_MEMORY_USED, 10 * MIB);
+			set(e, SLOT_MEMORY_FREE, 90 * MIB);
+			set(e, SLOT_UTILIZATION_GPU, 0.5);
+		}
+	}
+}
+
+static void assert_number(const json_t *json, const char *member, double value)
+{
+	const json_t *number = json_object_get(json, member);
+
+	if (!json_is_number(number) || json_number_value(number) != value)
+		fail_msg("%s is %f, not %f", member, json_number_value(number), value);
+}
+
+static void gpus_and_instances_are_counted_apart(_unused_ void **state)
+{
+	const json_t *instances;
+	json_t *json;
+
+	add_a_partly_partitioned_node();
+	json = load(view_node_metrics);
+	assert_number(json, "gpu_count", 8);
+	assert_number(json, "gpu_instance_count", 22);
+	assert_number(json, "gpu_utilization_avg", 35);
+	assert_number(json, "gpu_utilization_max", 90);
+	assert_number(json, "gpu_usage", 1.05);
+	assert_number(json, "gpu_memory_used_total", 3190);
+	assert_number(json, "gpu_memory_free_total", 10710);
+	assert_number(json, "gpu_memory_total_mb", 13900);
+	assert_number(json, "gpu_temperature_avg", 40);
+	assert_true(json_is_null(json_object_get(json, "gpu_power_usage_total")));
+	assert_int_equal(json_array_size(json_object_get(json, "gpu_uuids")), 8);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(json, "gpu_models"), 0)),
+			    "8x NVIDIA A100");
+	instances = json_object_get(json, "gpu_mig_instances");
+	assert_int_equal(json_array_size(instances), 19);
+	assert_number(json_array_get(instances, 0), "framebuffer_total", 100);
+	json_decref(json);
+}
+
+/* The same as an exporter tells it, which has no rows of partitioned GPUs themselves. */
+static void exporters_rows_are_counted_alike(_unused_ void **state)
+{
+	char uuid[16], gi[16];
+	json_t *json;
+
+	for (unsigned i = 0; i < 22; i++) {
+		struct scraped_row *row;
+
+		snprintf(uuid, sizeof(uuid), "GPU-%c", 'a' + (i < 3 ? i : 3 + (i - 3) * 5 / 19));
+		snprintf(gi, sizeof(gi), "%u", i + 5);
+		row = add_scraped(uuid, i < 3 ? "" : gi, "0");
+		if (i < 3)
+			set_scraped(row, CONTRACT_gpu_utilization, i == 0 ? 90 : i == 1 ? 15 : 0);
+	}
+	json = load(view_node_metrics);
+	assert_number(json, "gpu_count", 8);
+	assert_number(json, "gpu_instance_count", 22);
+	assert_number(json, "gpu_utilization_avg", 35);
+	json_decref(json);
+}
+
+static void instances_alone_are_averaged(_unused_ void **state)
+{
+	json_t *json;
+
+	add_gpu(0);
+	set(add_instance(0, 1, 0, "1g.5gb"), SLOT_UTILIZATION_GPU, 0.2);
+	set(add_instance(0, 2, 0, "1g.5gb"), SLOT_UTILIZATION_GPU, 0.4);
+	json = load(view_node_metrics);
+	assert_number(json, "gpu_count", 1);
+	assert_number(json, "gpu_instance_count", 2);
+	assert_number(json, "gpu_utilization_avg", 30);
+	json_decref(json);
+}
+
+static void rows_without_a_uuid_are_gpus_each(_unused_ void **state)
+{
+	json_t *json;
+
+	add_scraped("", "", "0");
+	add_scraped("", "", "1");
+	json = load(view_node_metrics);
+	assert_number(json, "gpu_count", 2);
+	json_decref(json);
+}
+
+/* A GPU that two share is one, and its utilisation is the sum. */
+static void a_shared_gpu_is_one(_unused_ void **state)
+{
+	json_t *json;
+
+	set(add_gpu(0), SLOT_UTILIZATION_GPU, 0.90);
+	give(0, "ml", "a", "main");
+	give(0, "ml", "b", "main");
+	run(0, 0.25, 300);
+	run(1, 0.30, 200);
+	json = load(view_node_metrics);
+	assert_number(json, "gpu_count", 1);
+	assert_number(json, "gpu_instance_count", 1);
+	assert_number(json, "gpu_utilization_avg", 90);
+	json_decref(json);
+}
+
+/* ---- sections ---- */
+
+static const char *section(const json_t *json, const char *name)
+{
+	const json_t *sections = json_object_get(json, "sections");
+
+	return json_string_value(json_object_get(json_object_get(sections, name), "state"));
+}
+
+static void sections_tell_their_state(_unused_ void **state)
+{
+	struct source *nvml = &t.s.sources[SOURCE_NVML], *kubelet = &t.s.sources[SOURCE_KUBELET];
+	const json_t *row;
+	json_t *json;
+
+	set(add_gpu(0), SLOT_POWER, 100);
+	nvml->in_use = nvml->fresh = kubelet->in_use = true;
+	nvml->fresh_ns = NOW_BOOT;
+	nvml->fresh_real_ns = NOW_REAL;
+	json = load(view_container_snapshot);
+	assert_number(json, "schema_version", 1);
+	assert_string_equal(section(json, "containers"), "ready");
+	assert_string_equal(section(json, "runtime"), "disabled");
+	assert_string_equal(section(json, "nvml"), "ready");
+	assert_string_equal(section(json, "kubelet"), "not_ready");
+	assert_string_equal(section(json, "dcgm"), "disabled");
+	row = json_array_get(json_object_get(json, "container_metrics"), 0);
+	assert_string_equal(json_string_value(json_object_get(row, "scope")), "device");
+	assert_true(json_is_null(json_object_get(row, "sm_active")));
+	json_decref(json);
+
+	t.s.fresh = nvml->fresh = false;
+	json = load(view_node_snapshot);
+	assert_string_equal(section(json, "gpu"), "stale");
+	assert_string_equal(section(json, "node"), "disabled");
+	assert_string_equal(section(json, "nvml"), "stale");
+	assert_number(json_object_get(json, "gpu_summary"), "gpu_count", 1);
+	json_decref(json);
+
+	nvml->fresh_ns = 0;
+	json = load(view_container_snapshot);
+	assert_string_equal(section(json, "containers"), "not_ready");
+	assert_null(json_object_get(json, "container_metrics"));
+	json_decref(json);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(an_idle_gpu_has_a_row_without_a_pod),
+		CASE(values_are_in_dcgms_units),
+		CASE(a_pod_with_several_gpus_has_a_row_for_each),
+		CASE(sharers_have_their_own_and_the_device_is_there_once),
+		CASE(what_is_not_known_of_all_sharers_stays_with_the_device),
+		CASE(a_job_that_shares_has_no_row),
+		CASE(instances_have_theirs_and_their_gpu_the_rest),
+		CASE(a_gpu_that_is_gone_has_no_row),
+		CASE(the_newest_xid_is_shown),
+		CASE(controllers_are_those_of_the_pod),
+		CASE(rows_are_sorted_by_number_and_name),
+		CASE(devices_of_exporters_are_as_their_pages_say),
+		CASE(exporters_name_the_owner_that_we_do_not_know),
+		CASE(of_several_that_exporters_name_nobody_has_the_figures),
+		CASE(an_xid_of_an_exporters_gpu_is_the_exporters),
+		CASE(nothing_was_read_yet),
+		CASE(a_node_without_gpus_is_known),
+		CASE(old_data_are_stale_and_shown_with_their_time),
+		CASE(a_main_loop_that_stands_still_makes_data_stale),
+		CASE(an_exporters_page_is_data),
+		CASE(absent_is_zero_or_null),
+		CASE(gpus_and_instances_are_counted_apart),
+		CASE(exporters_rows_are_counted_alike),
+		CASE(instances_alone_are_averaged),
+		CASE(rows_without_a_uuid_are_gpus_each),
+		CASE(a_shared_gpu_is_one),
+		CASE(sections_tell_their_state),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
