@@ -356,14 +356,31 @@ static void on_node_labels(const struct kube_label *list, uint32_t n, void *user
 		collector_set_label(agent->collector, list[i].key, list[i].value);
 }
 
+/* They are all of this node, under which name their pages are told apart. */
+static void on_exporters(const struct kube_exporter *list, uint32_t n, void *userdata)
+{
+	struct dcgm_target targets[KUBE_EXPORTERS_MAX] = { 0 };
+	struct agent *agent = userdata;
+
+	n = MIN(n, (uint32_t)KUBE_EXPORTERS_MAX);
+	for (uint32_t i = 0; i < n; i++) {
+		snprintf(targets[i].address, sizeof(targets[i].address), "%s", list[i].address);
+		snprintf(targets[i].node, sizeof(targets[i].node), "%s",
+			 text_or_empty(options_text(&agent->invocation->options, OPT_node_name)));
+	}
+	if (agent->dcgm)
+		dcgm_set_targets(agent->dcgm, targets, n);
+}
+
 static int ask_kube_api(struct agent *agent, const struct options *options)
 {
 	_cleanup_free_ struct kube_config *config = malloc(sizeof(*config));
 
 	if (!config)
 		return -ENOMEM;
-	if (!kube_configure(options, NULL, config))
+	if (!kube_configure(options, options_text(options, OPT_dcgm_labels), config))
 		return 0;
+	config->exporters = on_exporters;
 	config->labels = on_node_labels;
 	config->userdata = agent;
 	return kube_new(agent->event, collector_model(agent->collector), config, &agent->kube);
@@ -381,7 +398,7 @@ static int read_exporters(struct agent *agent, const struct options *options)
 		.strict = options_bool(options, OPT_dcgm_strict),
 	};
 
-	if (!config.host)
+	if (!config.host && !(agent->kube && options_text(options, OPT_dcgm_labels)))
 		return 0;
 	return dcgm_new(agent->event, collector_model(agent->collector), &config, &agent->dcgm);
 }

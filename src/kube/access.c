@@ -103,20 +103,21 @@ static bool read_files_again(struct access *access)
 	return changed;
 }
 
-bool access_refresh(struct access *access, int64_t now_ns, bool force)
+unsigned access_refresh(struct access *access, int64_t now_ns, bool force)
 {
-	bool changed = false;
+	unsigned news = 0;
 
 	if (force || now_ns - access->token_read_ns >= ACCESS_TOKEN_NS) {
 		access->token_read_ns = now_ns;
-		/* A connection is of use with another token, too. */
-		(void)read_again(&access->token, ACCESS_TOKEN_MAX, is_token);
+		if (read_again(&access->token, ACCESS_TOKEN_MAX, is_token))
+			news |= ACCESS_NEW_TOKEN;
 	}
 	if (force || now_ns - access->files_read_ns >= ACCESS_FILES_NS) {
 		access->files_read_ns = now_ns;
-		changed = read_files_again(access);
+		if (read_files_again(access))
+			news |= ACCESS_NEW_FILES;
 	}
-	return changed;
+	return news;
 }
 
 /* ---- the first time ---- */
@@ -195,7 +196,10 @@ static int load_kubeconfig(const struct access_config *config, struct access *ac
 	const char *path = config->kubeconfig, *slash = strrchr(path, '/');
 
 	snprintf(access->origin, sizeof(access->origin), "%.150s", path);
-	access->folder = slash && slash > path ? strndup(path, (size_t)(slash - path)) : strdup("/");
+	/* In the root folder it is the file alone. */
+	access->folder = !slash       ? strdup(".") :
+			 slash > path ? strndup(path, (size_t)(slash - path)) :
+					strdup(path);
 	return access->folder ? kubeconfig_read(path, config->context, access, error, size) : -ENOMEM;
 }
 

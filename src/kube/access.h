@@ -56,11 +56,13 @@ struct access_config {
 int access_load(const struct access_config *config, struct access *ret_access, char *error, size_t size);
 void access_done(struct access *access);
 
-/*
- * Reads again what is due at @now_ns, or all if @force. True: something has changed, and connections are to
- * be made anew.
- */
-bool access_refresh(struct access *access, int64_t now_ns, bool force);
+enum access_news {
+	ACCESS_NEW_TOKEN = 1 << 0, /* connections are of use with it, too */
+	ACCESS_NEW_FILES = 1 << 1, /* connections are to be made anew */
+};
+
+/* Reads again what is due at @now_ns, or all if @force. Returns bits of enum access_news. */
+unsigned access_refresh(struct access *access, int64_t now_ns, bool force);
 
 /* Whether @data is text with at least one certificate in PEM. */
 bool is_certificate(const char *data);

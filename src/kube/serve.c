@@ -56,13 +56,13 @@ static bool config_has_changed(const struct kube_server *s)
 
 static void refresh_access(struct kube_server *s, int64_t now_ns)
 {
-	bool unauthorized = watch_take_unauthorized(s->watch);
+	unsigned news = access_refresh(&s->access, now_ns, watch_take_rejected(s->watch));
 
-	if (access_refresh(&s->access, now_ns, unauthorized)) {
+	if (news & ACCESS_NEW_FILES) {
 		watch_reconnect(s->watch);
 		client_close_idle(s->client);
 	}
-	if (unauthorized)
+	if (news)
 		watch_hurry(s->watch);
 }
 
@@ -221,6 +221,21 @@ static void note_owners(struct kube_server *s)
 	s->end.dropped += figures.waiting;
 }
 
+/* A pod's host name is the pod's, not the node's. */
+static void note_no_pods(struct kube_server *s)
+{
+	char text[sizeof(s->end.note)];
+
+	if (!s->settings.host[0] || s->pods.n || !watch_state(s->watch)->listed)
+		return;
+	snprintf(
+		text, sizeof(text),
+		"it has no pod on node \"%.100s\"; if the node has another name in the cluster, set NODE_NAME, "
+		"or node.name",
+		s->settings.node);
+	add_note_text(&s->end, text);
+}
+
 static void make_tables(struct kube_server *s)
 {
 	if (!watch_state(s->watch)->listed)
@@ -258,6 +273,7 @@ static void tell_state(struct kube_server *s)
 	s->end.dropped = s->pods.dropped + s->pods.unreadable + s->tables.list[KUBE_OWNERS].dropped +
 			 s->tables.list[KUBE_EXPORTERS].dropped;
 	add_note_text(&s->end, s->access.note);
+	note_no_pods(s);
 	add_note_text(&s->end, node_labels_error(s->labels));
 	note_owners(s);
 }

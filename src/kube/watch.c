@@ -46,7 +46,7 @@ struct watch {
 	struct request *request;
 	int64_t due_ns; /* of WAITING: when to go on */
 	int64_t begun_ns; /* of WATCHING */
-	bool relist, from_etcd, unauthorized;
+	bool relist, from_etcd, rejected;
 	unsigned retries; /* failures in a row */
 	unsigned pages;
 	char version[VERSION_MAX]; /* up to which all is known; "": it is not */
@@ -93,7 +93,7 @@ static void fail_by(struct watch *watch, const struct outcome *outcome)
 {
 	bool refused = outcome->status == 401 || outcome->status == 403 || outcome->status == 404;
 
-	watch->unauthorized |= outcome->status == 401;
+	watch->rejected |= outcome->status == 401 || outcome->error == -EKEYREJECTED;
 	fail_watch(watch, refused ? WATCH_REFUSED : WATCH_FAILS, outcome->words,
 		   MAX(outcome->retry_after_ns,
 		       outcome->status == 403 || outcome->status == 404 ? REFUSED_NS : 0));
@@ -401,12 +401,12 @@ void watch_hurry(struct watch *watch)
 		watch->due_ns = MIN(watch->due_ns, clock_mono_ns() + with_jitter(RETRY_FIRST_NS));
 }
 
-bool watch_take_unauthorized(struct watch *watch)
+bool watch_take_rejected(struct watch *watch)
 {
-	bool unauthorized = watch->unauthorized;
+	bool rejected = watch->rejected;
 
-	watch->unauthorized = false;
-	return unauthorized;
+	watch->rejected = false;
+	return rejected;
 }
 
 const struct watch_state *watch_state(const struct watch *watch)

@@ -61,6 +61,6 @@ int64_t watch_step(struct watch *watch, int64_t now_ns);
 void watch_reconnect(struct watch *watch);
 /* Credentials are others now: does not wait for a failure's end. */
 void watch_hurry(struct watch *watch);
-/* The last request was answered by 401, and credentials are to be read again. */
-bool watch_take_unauthorized(struct watch *watch);
+/* A request was answered by 401, or a certificate did not fit: credentials are to be read again. */
+bool watch_take_rejected(struct watch *watch);
 const struct watch_state *watch_state(const struct watch *watch);

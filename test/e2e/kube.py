@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the Kubernetes API says of the node's pods: gpusonde-kube beside an API server of ours, and the agent with it."""
 import contextlib
+import http.server
 import json
 import os
 import shutil
 import signal
 import tempfile
+import threading
 import time
 
 from e2e.fake_kube import Api, Authority, Server, Tls
@@ -610,6 +612,18 @@ def test_certificates_that_are_wrong():
                 equal(k.api.asked, [], what)
 
 
+def test_a_ca_that_is_replaced():
+    """Said, and mended as soon as the file is another one: a failure reads it again."""
+    with authority() as ca:
+        other = Authority(ca.folder, "other")
+        api = Api()
+        api.put(pod())
+        with in_cluster(Tls(*other.sign("server")), ca, api) as k:
+            k.until(lambda a: a["outcome"] == "failed", "a certificate of another CA")
+            swap_account(k.folder, other.ca, "one", "..1")
+            assert IDS[0] in owners(k.well())
+
+
 def test_no_service_account():
     with asked(node=NODE, account="/nowhere", host="127.0.0.1", port=1) as k:
         answer = k.ask()
@@ -617,6 +631,13 @@ def test_no_service_account():
         contains(answer["error"], "/nowhere/ca.crt")
     with asked(node=NODE, account="/nowhere") as k:
         contains(k.ask()["error"], "KUBERNETES_SERVICE_HOST")
+
+
+def test_a_node_of_another_name_is_said():
+    with authority() as ca:
+        api = Api()
+        with in_cluster(Tls(*ca.sign("server")), ca, api) as k:
+            contains(k.well()["note"], f'no pod on node "{NODE}"')
 
 
 def kubeconfig(folder, server, user, **cluster):
@@ -717,6 +738,53 @@ def test_the_agent():
             contains(agent.log(), "the Kubernetes API: watching /api/v1/pods")
             server = Server(api, int(url.rsplit(":", 1)[1]))
             wait_for(lambda: up(agent) == [1.0], "the source")
+    finally:
+        server.stop()
+
+
+class Exporter(http.server.BaseHTTPRequestHandler):
+    """A page as a DCGM exporter has it."""
+    TEXT = (b"# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n"
+            b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-x",device="nvidia0",modelName="M",Hostname="h",container="main",namespace="ml",pod="train-0"} 41\n')
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.TEXT)))
+        self.end_headers()
+        self.wfile.write(self.TEXT)
+
+
+def test_exporters_are_read():
+    """One that the API names, for as long as it is there."""
+    exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
+    threading.Thread(target=exporter.serve_forever, daemon=True).start()
+    api = Api()
+    api.put(pod(1, "dcgm-a", labels={"app": "dcgm"}, podIP="127.0.0.1", containers={}))
+    server = Server(api)
+    try:
+        with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--dcgm-port", str(exporter.server_port), DCGM_LABELS="app:dcgm") as agent:
+            wait_for(lambda: one(agent, "gpusonde_dcgm_rows") == 1.0, "the exporter's row")
+            equal(one(agent, "gpusonde_dcgm_exporters"), 1.0)
+            api.remove(uid(1))
+            wait_for(lambda: one(agent, "gpusonde_dcgm_exporters") == 0.0, "the exporter to be gone")
+    finally:
+        server.stop()
+        exporter.shutdown()
+
+
+def test_labels_are_tags_of_the_node():
+    api = Api()
+    api.objects[f"/api/v1/nodes/{NODE}"] = {"metadata": {"labels": {"zone": "a", "gpu_x": "b", "rack": "r:1", "pool": "two"}}}
+    server = Server(api)
+    try:
+        with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--kube-node-labels", "zone,gpu_x,pool", "--node-tags", "pool:one") as agent:
+            wait_for(lambda: 'key="zone",value="a"' in agent.metrics(), "a label as a tag")
+            contains(agent.metrics(), 'key="pool",value="one"')
+            for absent in ('key="gpu_x"', 'value="two"'):
+                assert absent not in agent.metrics(), absent
     finally:
         server.stop()
 

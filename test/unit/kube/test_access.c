@@ -115,7 +115,7 @@ static void a_token_is_read_each_minute(void **state)
 	assert_string_equal(now.token.data, "one");
 	clock_advance(NSEC_PER_SEC);
 	/* Connections go on with another token. */
-	assert_false(access_refresh(&now, clock_mono_ns(), false));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), false), ACCESS_NEW_TOKEN);
 	assert_string_equal(now.token.data, "two");
 }
 
@@ -136,13 +136,13 @@ static void what_cannot_be_used_leaves_what_there_was(void **state)
 	assert_int_equal(load("h", ""), 0);
 	write_in("..1", "token", " \n");
 	write_in("..1", "ca.crt", "no certificate");
-	assert_false(access_refresh(&now, clock_mono_ns(), true));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), true), 0);
 	write_in("..1", "token", "two words");
 	write_in("..1", "ca.crt", "");
-	assert_false(access_refresh(&now, clock_mono_ns(), true));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), true), 0);
 	snprintf(path, sizeof(path), "%s/..data", folder);
 	unlink(path);
-	assert_false(access_refresh(&now, clock_mono_ns(), true));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), true), 0);
 	assert_string_equal(now.token.data, "one");
 	assert_string_equal(now.ca.data, CERTIFICATE("a"));
 }
@@ -153,12 +153,12 @@ static void certificates_are_compared_every_five_minutes(void **state)
 	assert_int_equal(load("h", ""), 0);
 	write_in("..1", "ca.crt", CERTIFICATE("a"));
 	clock_advance(300 * NSEC_PER_SEC);
-	assert_false(access_refresh(&now, clock_mono_ns(), false));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), false), 0);
 	write_in("..1", "ca.crt", CERTIFICATE("b"));
 	clock_advance(299 * NSEC_PER_SEC);
-	assert_false(access_refresh(&now, clock_mono_ns(), false));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), false), 0);
 	clock_advance(NSEC_PER_SEC);
-	assert_true(access_refresh(&now, clock_mono_ns(), false));
+	assert_int_equal(access_refresh(&now, clock_mono_ns(), false), ACCESS_NEW_FILES);
 	assert_string_equal(now.ca.data, CERTIFICATE("b"));
 }
 
