@@ -7,12 +7,14 @@ else the machine does falls on both. By itself, against any server:
     python3 bench/pages.py URL [URL ...]
 """
 import http.client
+import http.server
 import os
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -24,6 +26,12 @@ SECONDS = int(os.environ.get("BENCH_PAGES_SECONDS", "3"))
 CONNECTIONS = 16
 HANG_PAIRS = 3
 HANG_GETS = 300
+CONTAINERS = 1000
+# What /container/metrics has, by DCGM's names.
+CONTAINER_METRICS = """PROF_SM_ACTIVE PROF_SM_OCCUPANCY PROF_PIPE_TENSOR_ACTIVE PROF_DRAM_ACTIVE PROF_PCIE_TX_BYTES PROF_PCIE_RX_BYTES
+    PROF_NVLINK_TX_BYTES PROF_NVLINK_RX_BYTES PROF_GR_ENGINE_ACTIVE DEV_FB_TOTAL DEV_FB_USED DEV_FB_FREE DEV_PCIE_LINK_GEN DEV_PCIE_LINK_WIDTH
+    DEV_GPU_TEMP DEV_MEMORY_TEMP DEV_POWER_USAGE DEV_GPU_UTIL PROF_PIPE_INT_ACTIVE PROF_PIPE_FP16_ACTIVE PROF_PIPE_FP32_ACTIVE
+    PROF_PIPE_FP64_ACTIVE DEV_CLOCKS_EVENT_REASONS DEV_XID_ERRORS DEV_POWER_VIOLATION DEV_THERMAL_VIOLATION DEV_SM_CLOCK DEV_MEM_CLOCK""".split()
 
 NGINX_CONF = """\
 daemon off;
@@ -167,6 +175,51 @@ def hang_row(tmp):
     return Row("GET /metrics: time while every NVML call hangs, of that before", statistics.median(ratios), "{:.2f}", at_most=1.25)
 
 
+def dcgm_page(containers, gpus=8):
+    """What a DCGM exporter prints of GPUs that so many containers share, with all numbers that /container/metrics has."""
+    lines = []
+    for name in CONTAINER_METRICS:
+        lines += [f"# HELP DCGM_FI_{name} x", f"# TYPE DCGM_FI_{name} gauge"]
+        for i in range(containers):
+            gpu = i % gpus
+            lines.append(f'DCGM_FI_{name}{{gpu="{gpu}",UUID="GPU-{gpu:08d}-0000-4000-8000-000000000000",device="nvidia{gpu}",modelName="NVIDIA H200",'
+                         f'Hostname="node-9",container="worker",namespace="team-{i % 20}",pod="train-{i:04d}"}} {i + 0.25 * (i % 4)}')
+    return ("\n".join(lines) + "\n").encode()
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    body = b""
+
+    def do_GET(self): # pylint: disable=invalid-name
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_): # pylint: disable=arguments-differ
+        pass
+
+
+def container_rows():
+    """/container/metrics with so many containers, which an exporter's page tells."""
+    Page.body = dcgm_page(CONTAINERS)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as tmp:
+        process = agent(tmp, ("--dcgm-host", "127.0.0.1", "--dcgm-port", str(server.server_address[1])))
+        url = f"http://127.0.0.1:{process.port}/container/metrics"
+        try:
+            for _ in range(300):
+                if fetch(url).count(b'"timestamp"') >= CONTAINERS:
+                    break
+                time.sleep(0.1)
+            else:
+                raise RuntimeError(f"/container/metrics did not have {CONTAINERS} rows within 30 s")
+            return rows(f"GET /container/metrics, {CONTAINERS} containers", url)
+        finally:
+            stop(process)
+            server.shutdown()
+
+
 def run():
     found = []
     with tempfile.TemporaryDirectory() as tmp:
@@ -174,13 +227,14 @@ def run():
     try:
         tool("wrk", "wrk"), tool("nginx", "nginx-light")
     except Skip as skip:
-        return [Row("GET /metrics beside nginx", skipped=str(skip))] + found
+        return [Row(f"GET {page} beside nginx", skipped=str(skip)) for page in ("/metrics", "/container/metrics")] + found
     with tempfile.TemporaryDirectory() as tmp:
         process = agent(tmp)
         try:
-            return rows("GET /metrics", f"http://127.0.0.1:{process.port}/metrics") + found
+            found = rows("GET /metrics", f"http://127.0.0.1:{process.port}/metrics") + found
         finally:
             stop(process)
+    return found + container_rows()
 
 
 if __name__ == "__main__":

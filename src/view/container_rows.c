@@ -133,6 +133,24 @@ static bool has_owner(const struct container_row *row)
 
 /* ---- devices that the driver, or the source DCGM, lists ---- */
 
+/*
+ * The node's name on the page: the one that was given to it, which holds for all that is asked in its name,
+ * else the exporter's.
+ */
+static const char *node_of(const struct snapshot *s, const struct scraped_row *scraped)
+{
+	return scraped && !s->node_name[0] && scraped->node[0] ? scraped->node : snapshot_node_name(s);
+}
+
+/* A row of the exporter that a device is known by; NULL: it is the driver's. */
+static const struct scraped_row *exporters_row(const struct snapshot *s, const struct entity *e,
+					       const char *gi)
+{
+	uint32_t n;
+
+	return e->source == SOURCE_DCGM ? scraped_find(s->scraped, e->id.uuid, gi, &n) : NULL;
+}
+
 static struct container_row row_of(const struct container_rows *rows, uint32_t i)
 {
 	const struct entity *e = &rows->s->entities[i];
@@ -140,7 +158,7 @@ static struct container_row row_of(const struct container_rows *rows, uint32_t i
 	const struct row_device *device = &rows->devices[i];
 
 	return (struct container_row){
-		.node = snapshot_node_name(rows->s),
+		.node = node_of(rows->s, exporters_row(rows->s, e, device->gi)),
 		.model = gpu->name,
 		.device = device->device,
 		.gpu = device->gpu,
@@ -165,7 +183,6 @@ static void set_xid(const struct container_rows *rows, uint32_t i, struct contai
 	const struct entity *e = &rows->s->entities[i];
 	const struct xid *xid = rows->devices[i].xid;
 	const struct scraped_row *scraped;
-	uint32_t n;
 
 	if (entity_is_mig(e))
 		return;
@@ -173,7 +190,7 @@ static void set_xid(const struct container_rows *rows, uint32_t i, struct contai
 		set_value(row, CONTRACT_xid_errors, xid ? xid->code : 0);
 		return;
 	}
-	scraped = scraped_find(rows->s->scraped, row->uuid, "", &n);
+	scraped = exporters_row(rows->s, e, "");
 	if (scraped && scraped_has(scraped, CONTRACT_xid_errors))
 		set_value(row, CONTRACT_xid_errors, scraped->v[CONTRACT_xid_errors]);
 }
@@ -268,6 +285,9 @@ static void add_device(struct container_rows *rows, uint32_t i)
 
 	set_device_values(rows, i, &row);
 	set_names(&row, sole);
+	/* Exporters do not list GPUs beside their instances: nothing is known of this one alone. */
+	if (row.partitioned && row.present == 0 && !has_owner(&row) && owners == 0)
+		return;
 	if (owners > 1)
 		add_shared(rows, i, &row);
 	else if (sole)
@@ -332,8 +352,7 @@ static struct container_row row_of_scraped(const struct container_rows *rows, co
 {
 	const struct snapshot *s = rows->s;
 	struct container_row row = {
-		/* A name that was given to the node holds for all that is asked in its name. */
-		.node = !s->node_name[0] && from->node[0] ? from->node : snapshot_node_name(s),
+		.node = node_of(s, from),
 		.model = from->model,
 		.device = from->device,
 		.gpu = from->gpu,

@@ -4,11 +4,13 @@
 several share, with hostile names, and without data; and read by a client as a cluster's collector is one."""
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import re
 import socket
 import tempfile
+import threading
 import urllib.parse
 
 from lib import contract
@@ -312,6 +314,79 @@ def test_old_data_are_stale():
         equal(json.loads(Raw(agent, "/v2/node/snapshot").body)["sections"]["gpu"]["state"], "stale")
         agent.fault()
         wait_for(lambda: Raw(agent, PAGE).headers["x-gpusonde-state"] == "ready", "fresh data")
+
+
+# ---- DCGM exporters ----
+
+class Exporter:
+    """A DCGM exporter whose page is @page; its address is .host and .port."""
+
+    def __init__(self, page):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self): # pylint: disable=invalid-name
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain")
+                self.end_headers()
+                self.wfile.write(page.encode())
+
+            def log_message(self, *_): # pylint: disable=arguments-differ
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+# Of eight GPUs five are partitioned, into 12 instances of one profile and 7 of another; two of the others have an owner.
+OWNERS = [("batch", "eval-0", "model", 90, 39000), ("serving", "infer-0", "server", 15, 36000), ("", "", "", 0, 0)]
+PROFILES = [["1g.5gb", "3g.20gb", "3g.20gb"]] * 2 + [["1g.5gb"] * 4 + ["3g.20gb"]] + [["1g.5gb"] * 3 + ["3g.20gb"]] * 2
+
+
+def partitioned_node():
+    util, used, free = [], [], []
+
+    def series(gpu, kind, more):
+        return f'{{gpu="{gpu}",UUID="GPU-{kind}{gpu}",device="nvidia{gpu}",modelName="NVIDIA A100-SXM4-40GB",Hostname="node-9"{more}}}'
+
+    for gpu, (namespace, pod, container, busy, mib) in enumerate(OWNERS):
+        labels = series(gpu, "whole-", f',container="{container}",namespace="{namespace}",pod="{pod}"')
+        util.append(f"DCGM_FI_DEV_GPU_UTIL{labels} {busy}")
+        used.append(f"DCGM_FI_DEV_FB_USED{labels} {mib}")
+        free.append(f"DCGM_FI_DEV_FB_FREE{labels} {40536 - mib}")
+    gi = 8
+    for gpu, profiles in enumerate(PROFILES, start=3):
+        for profile in profiles:
+            labels = series(gpu, "mig-", f',GPU_I_PROFILE="{profile}",GPU_I_ID="{gi}",container="",namespace="",pod=""')
+            used.append(f"DCGM_FI_DEV_FB_USED{labels} {6 if profile == '1g.5gb' else 18}")
+            free.append(f"DCGM_FI_DEV_FB_FREE{labels} {4857 if profile == '1g.5gb' else 20462}")
+            gi += 1
+    page = ""
+    for name, lines in (("GPU_UTIL", util), ("FB_USED", used), ("FB_FREE", free)):
+        page += f"# HELP DCGM_FI_DEV_{name} x\n# TYPE DCGM_FI_DEV_{name} gauge\n" + "\n".join(lines) + "\n"
+    return page
+
+
+def test_a_node_that_only_an_exporter_knows():
+    with Exporter(partitioned_node()) as exporter, \
+            Agent(scenario=None, DCGM_HOST="127.0.0.1", DCGM_PORT=str(exporter.port), GPU_REFRESH_INTERVAL_SECONDS="5") as agent:
+        rows = wait_for(lambda: len(rows := rows_of(agent)) == 22 and rows, "the exporter's rows", 30)
+        equal([whose(row) for row in rows[:3]], [(n, p, c) for n, p, c, _, _ in OWNERS])
+        equal({row["node_name"] for row in rows}, {"node-9"})
+        equal([row["mig_instance_id"] for row in rows[3:]], [str(gi) for gi in range(8, 27)])
+        equal([row["gpu_utilization"] for row in rows[:3]], [90, 15, 0])
+        node = json.loads(Raw(agent, "/node/metrics").body)
+        equal((node["gpu_count"], node["gpu_instance_count"], node["gpu_utilization_avg"], node["gpu_utilization_max"]), (8, 22, 35, 90))
+        equal((node["gpu_memory_used_total"], node["gpu_memory_free_total"]), (75198, 248126))
+        equal(len(node["gpu_mig_instances"]), 19)
+        sections = json.loads(Raw(agent, "/v2/container/snapshot").body)["sections"]
+        equal((sections["containers"]["state"], sections["dcgm"]["state"]), ("ready", "ready"))
 
 
 # ---- how it is configured ----

@@ -520,6 +520,30 @@ static void an_xid_of_an_exporters_gpu_is_the_exporters(_unused_ void **state)
 	assert_value(make_rows(1), CONTRACT_xid_errors, 43);
 }
 
+/*
+ * What the source DCGM has put into the model: as the exporter calls it, and without the GPU that it does
+ * not list.
+ */
+static void devices_of_the_source_dcgm_are_the_exporters(_unused_ void **state)
+{
+	const struct container_row *row;
+
+	add_gpu(0)->source = SOURCE_DCGM;
+	set(add_instance(0, 7, 0, "1g.5gb"), SLOT_MEMORY_USED, 3 * MIB);
+	t.s.entities[1].source = SOURCE_DCGM;
+	strcpy(add_scraped("GPU-0", "7", "0")->node, "node-9");
+	row = make_rows(1);
+	assert_string_equal(row->mig_instance, "7");
+	assert_string_equal(row->node, "node-9");
+	assert_value(row, CONTRACT_framebuffer_used, 3);
+	strcpy(t.s.node_name, "node-a");
+	assert_string_equal(make_rows(1)->node, "node-a");
+
+	/* What somebody was given is shown. */
+	give(0, "ml", "a", "main");
+	assert_whose(make_rows(2), "ml", "a", "main");
+}
+
 /* ---- state ---- */
 
 static void nothing_was_read_yet(_unused_ void **state)
@@ -775,6 +799,7 @@ int main(void)
 		CASE(exporters_name_the_owner_that_we_do_not_know),
 		CASE(of_several_that_exporters_name_nobody_has_the_figures),
 		CASE(an_xid_of_an_exporters_gpu_is_the_exporters),
+		CASE(devices_of_the_source_dcgm_are_the_exporters),
 		CASE(nothing_was_read_yet),
 		CASE(a_node_without_gpus_is_known),
 		CASE(old_data_are_stale_and_shown_with_their_time),
