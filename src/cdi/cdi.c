@@ -225,8 +225,8 @@ static void add_device(struct cdi *cdi, const char *kind, const char *name, cons
 	cdi->refs_n += n;
 }
 
-static int add_devices(struct cdi *cdi, const char *kind, const struct yaml_node *devices,
-		       const struct mig_caps *caps)
+static int add_spec_devices(struct cdi *cdi, const char *kind, const struct yaml_node *devices,
+			    const struct mig_caps *caps)
 {
 	struct device_ref refs[GPU_NODES_MAX];
 	struct namesakes names;
@@ -255,7 +255,7 @@ int cdi_add(struct cdi *cdi, const char *text, size_t n, const struct mig_caps *
 	devices = yaml_get(doc->root, "devices");
 	if (!*kind || !*spec_text(doc->root, "cdiVersion") || !devices || devices->kind != YAML_LIST)
 		return -EBADMSG;
-	return add_devices(cdi, kind, devices, caps);
+	return add_spec_devices(cdi, kind, devices, caps);
 }
 
 static const struct device_ref *found(const struct cdi *cdi, const struct cdi_device *device, uint32_t *ret_n)
