@@ -113,9 +113,10 @@ const struct command commands[] = {
 	  .summary = "sample the GPUs and serve every view of them",
 	  .about = "Runs the agent: samples every GPU, MIG instance and GPU process once a period, adds it "
 		   "up, and serves\n"
-		   "Prometheus and OpenMetrics, the DCGM exporter's names, JSON, and atop's protocol. "
-		   "SIGHUP reloads the\n"
-		   "configuration, SIGTERM ends it." },
+		   "Prometheus and OpenMetrics, the DCGM exporter's names, GPUs by container for "
+		   "collectors of\n"
+		   "clusters, JSON, and atop's protocol. SIGHUP reloads the configuration, SIGTERM ends "
+		   "it." },
 	{ .name = "gpus",
 	  .run = show_main,
 	  .use = USE_READ,

@@ -325,7 +325,7 @@ static void find_xids(struct container_rows *rows)
 	}
 }
 
-static void add_devices(struct container_rows *rows)
+static void add_listed_devices(struct container_rows *rows)
 {
 	for (uint32_t i = 0; i < rows->s->entities_n; i++)
 		describe_device(rows, i);
@@ -470,7 +470,7 @@ int container_rows_new(const struct snapshot *snapshot, struct container_rows **
 	rows->s = snapshot;
 	r = rows_init(rows);
 	if (r == 0) {
-		add_devices(rows);
+		add_listed_devices(rows);
 		add_scraped(rows);
 		r = rows->failed ? -ENOMEM : 0;
 	}

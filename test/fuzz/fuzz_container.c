@@ -47,7 +47,10 @@ static bool is_wanted(char *const texts[CONTAINER_FILTERS], const char *const va
 	return true;
 }
 
-/* Objects of four texts each, which are made valid as the model does, and the filter's values, which are not. */
+/*
+ * Objects of four texts each, which are made valid as the model does, and the filter's values, which are
+ * not.
+ */
 static void filter_objects(const uint8_t *data, size_t size)
 {
 	char *texts[OBJECTS][CONTAINER_FILTERS], *values[CONTAINER_FILTERS];
