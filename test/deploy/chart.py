@@ -28,7 +28,7 @@ MANIFESTS = {
     "devices": ({**OWN_NAMESPACE, **DEVICES}, ()),
     "eks": ({**OWN_NAMESPACE, "provider": "eks"}, ()),
     "gke": ({**OWN_NAMESPACE, "provider": "gke"}, ()),
-    "zxporter": ({**OWN_NAMESPACE, "discoveryName": "zxporter-gpu-exporter"}, ()),
+    "zxporter": ({**OWN_NAMESPACE, "discoveryName": "zxporter-gpu-exporter", "containerMetrics": {"compat": True}}, ()),
     "network-policy": ({"networkPolicy": {"enabled": True}}, ("NetworkPolicy",)),
     "prometheus-operator": (OPERATOR, ("ServiceMonitor", "PrometheusRule")),
 }

@@ -9,6 +9,8 @@ machine of processes, is compared with what the agent says in every view.
 """
 import contextlib
 import functools
+import http.client
+import json
 import os
 import re
 import signal
@@ -420,15 +422,30 @@ def test_what_pods_did_stays_when_they_are_deleted():
     assert not {g["pod"] for g in agent.groups("pod") if g["processes"]} & {name for _, name, _ in workers.values()}, "pods that are gone"
 
 
+def collected(api):
+    """As zxporter's collector asks: pods by their label, port 6061, 200 and a list, rows by container."""
+    found = api.request("GET", "/api/v1/pods?labelSelector=app.kubernetes.io%2Fname%3Dzxporter-gpu-exporter")["items"]
+    rows_of = []
+    for address in [p["status"]["podIP"] for p in found if p["status"].get("phase") == "Running" and is_ready(p)]:
+        with contextlib.closing(http.client.HTTPConnection(address, 6061, timeout=15)) as connection:
+            connection.request("GET", "/container/metrics")
+            reply = connection.getresponse()
+            equal((reply.status, reply.getheader("Content-Type")), (200, "application/json"), "the answer")
+            rows_of += json.loads(reply.read())
+    return rows_of
+
+
 def test_a_rolling_update():
-    """The pod is replaced, and the next one has all that the first had; what it keeps on the node is kept."""
+    """The pod is replaced, and the next one has all that the first had; now zxporter's collector finds it, too."""
     there = cluster()
     before = there.agent_pod["metadata"]["name"]
-    there.deploy(config={"sample": {"period": "2s"}})
+    there.deploy(config={"sample": {"period": "2s"}}, discoveryName="zxporter-gpu-exporter", containerMetrics={"compat": True})
     assert there.agent_pod["metadata"]["name"] != before, "it is the same pod"
     status = wait_for(lambda: (s := there.api.get("DaemonSet", "gpusonde", "gpusonde")["status"]).get("updatedNumberScheduled") == 1 and s, "the update")
     equal((status["numberReady"], status["desiredNumberScheduled"]), (1, 1), "pods")
     wait_for(lambda: there.agent.get("/api/v1/trace").json()["trace"]["enabled"], "tracing to begin again")
+    wait_for(lambda: {row["device_uuid"] for row in collected(there.api)} == set(there.uuids), "the rows of all GPUs")
+    equal({row["node_name"] for row in collected(there.api)}, {node.NAME}, "the node")
 
 
 ROW = f"Kubernetes {components.VERSION}, containerd, cgroup v1"
