@@ -67,7 +67,7 @@ static void add_entity(struct reading *reading, const struct dcgm_device *d, boo
 }
 
 /* GPUs first, and of two pages that know a device one that was read just now. */
-static void add_devices(struct reading *reading, const struct dcgm_targets *targets, bool current, bool gpus)
+static void add_all_of(struct reading *reading, const struct dcgm_targets *targets, bool current, bool gpus)
 {
 	for (uint32_t i = 0; i < targets->n; i++) {
 		const struct exporter *e = &targets->list[i];
@@ -110,8 +110,8 @@ void dcgm_reading_make(struct reading *reading, const struct dcgm_targets *targe
 	memset(reading, 0, offsetof(struct reading, entities));
 	reading->state = READING_OK;
 	for (unsigned stale = 0; stale < 2; stale++) {
-		add_devices(reading, targets, !stale, true);
-		add_devices(reading, targets, !stale, false);
+		add_all_of(reading, targets, !stale, true);
+		add_all_of(reading, targets, !stale, false);
 	}
 	for (uint32_t i = 0; i < targets->n; i++) {
 		if (targets->list[i].failure != SCRAPE_READ)

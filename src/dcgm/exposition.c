@@ -205,7 +205,7 @@ static int leave_out(struct exposition *e, enum scrape_line why)
 	return -EBADMSG;
 }
 
-static int take_line(struct exposition *e, const char *p, size_t n)
+static int exposition_take_line(struct exposition *e, const char *p, size_t n)
 {
 	enum scrape_line why = line_begin(p, n, &e->line);
 	struct seen_family *seen = NULL;
@@ -259,7 +259,7 @@ static int end_partial(struct exposition *e, const char *data, size_t n)
 	int r = keep(e, data, n);
 
 	if (r == 0 && !e->skipping)
-		r = take_line(e, e->partial, e->partial_n);
+		r = exposition_take_line(e, e->partial, e->partial_n);
 	e->skipping = false;
 	e->partial_n = 0;
 	return r;
@@ -279,7 +279,7 @@ int exposition_feed(struct exposition *e, const char *data, size_t n)
 		if (e->partial_n > 0 || e->skipping || length > EXPOSITION_LINE_MAX)
 			r = end_partial(e, data, length);
 		else
-			r = take_line(e, data, length);
+			r = exposition_take_line(e, data, length);
 		data = newline + 1;
 	}
 	return r;

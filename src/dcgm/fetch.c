@@ -110,7 +110,7 @@ static int set_up(const struct fetcher *f, struct transfer *t, const char *url)
 	return curl_easy_setopt(easy, CURLOPT_URL, url) == CURLE_OK ? 0 : -ENOMEM;
 }
 
-static void fail(struct transfer *t, enum scrape_failure failure, const char *words)
+static void set_failed_page(struct transfer *t, enum scrape_failure failure, const char *words)
 {
 	t->outcome.failure = failure;
 	snprintf(t->outcome.error, sizeof(t->outcome.error), "%s", words);
@@ -151,11 +151,11 @@ static void judge_page(struct transfer *t)
 	if (t->error == -EBADMSG) {
 		snprintf(text, sizeof(text), "line %llu: %s", (unsigned long long)exposition->lines,
 			 words[exposition->failed]);
-		fail(t, SCRAPE_FAILED_BODY, text);
+		set_failed_page(t, SCRAPE_FAILED_BODY, text);
 	} else if (t->error == -EFBIG) {
-		fail(t, SCRAPE_FAILED_TOO_LONG, "longer than 512 MiB");
+		set_failed_page(t, SCRAPE_FAILED_TOO_LONG, "longer than 512 MiB");
 	} else if (t->error < 0) {
-		fail(t, SCRAPE_FAILED_TRANSPORT, strerror(-t->error));
+		set_failed_page(t, SCRAPE_FAILED_TRANSPORT, strerror(-t->error));
 	}
 }
 
@@ -165,14 +165,14 @@ static void judge_transfer(struct transfer *t, CURLcode code)
 
 	switch (code) {
 	case CURLE_OPERATION_TIMEDOUT:
-		fail(t, SCRAPE_FAILED_TIMEOUT, words);
+		set_failed_page(t, SCRAPE_FAILED_TIMEOUT, words);
 		break;
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_CONNECT:
-		fail(t, SCRAPE_FAILED_CONNECT, words);
+		set_failed_page(t, SCRAPE_FAILED_CONNECT, words);
 		break;
 	default:
-		fail(t, SCRAPE_FAILED_TRANSPORT, words);
+		set_failed_page(t, SCRAPE_FAILED_TRANSPORT, words);
 		break;
 	}
 }
@@ -191,9 +191,9 @@ static void judge_end(struct transfer *t, CURLcode code)
 		judge_transfer(t, code);
 	} else if (status != 200) {
 		snprintf(text, sizeof(text), "status %ld", status);
-		fail(t, SCRAPE_FAILED_STATUS, text);
+		set_failed_page(t, SCRAPE_FAILED_STATUS, text);
 	} else if (t->outcome.bytes == 0) {
-		fail(t, SCRAPE_FAILED_EMPTY, "an empty page");
+		set_failed_page(t, SCRAPE_FAILED_EMPTY, "an empty page");
 	}
 }
 
@@ -258,7 +258,7 @@ static int give_up_rest(struct fetcher *f, const struct fetch_config *config, ui
 
 		if (!t->page)
 			continue;
-		fail(t, SCRAPE_FAILED_DEADLINE, "30 seconds for all exporters are over");
+		set_failed_page(t, SCRAPE_FAILED_DEADLINE, "30 seconds for all exporters are over");
 		r = finish(f, config, t);
 	}
 	snprintf(outcome.error, sizeof(outcome.error), "30 seconds for all exporters were over");

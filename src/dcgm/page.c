@@ -60,7 +60,7 @@ static uint32_t page_add_text(struct page *page, const char *p, uint32_t n)
 }
 
 /* The label with its NUL; that of the row before if it is the same. */
-static uint32_t add_label(struct page *page, enum page_label label, uint32_t before)
+static uint32_t page_add_label(struct page *page, enum page_label label, uint32_t before)
 {
 	const uint32_t n = page->labels.v[label].n;
 	char value[sizeof(((struct scraped_row *)NULL)->node)];
@@ -141,8 +141,8 @@ static bool page_add_row(struct page *page, const char *key, uint32_t n, uint64_
 	const struct page_row *before = page->rows_n ? &page->rows[page->rows_n - 1] : NULL;
 	struct page_row row = { .key_n = n };
 
-	row.node = add_label(page, LABEL_NODE, before ? before->node : UINT32_MAX);
-	row.model = add_label(page, LABEL_MODEL, before ? before->model : UINT32_MAX);
+	row.node = page_add_label(page, LABEL_NODE, before ? before->node : UINT32_MAX);
+	row.model = page_add_label(page, LABEL_MODEL, before ? before->model : UINT32_MAX);
 	row.key = page_add_text(page, key, n);
 	if (row.node == UINT32_MAX || row.model == UINT32_MAX || row.key == UINT32_MAX || !grow_rows(page) ||
 	    hashmap_put(&page->by_key, hash, page->rows_n) < 0)

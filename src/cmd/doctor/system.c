@@ -241,10 +241,40 @@ static void check_kubelet(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "%s is there: a running agent asks it what pods were given", path);
 }
 
+static void check_exporters(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "dcgm");
+	double exporters = json_number_value(json_object_get(agent, "dcgm_exporters"));
+
+	if (!d->status || d->sampled) {
+		found(f, VERDICT_NOTE, "not read: only a running agent does");
+	} else if (!json_is_number(up)) {
+		found(f, VERDICT_NOTE, "none is read (dcgm.host)");
+	} else if (json_number_value(up) == 1) {
+		found(f, VERDICT_OK, "the agent reads %.0f DCGM exporter%s", exporters,
+		      exporters == 1 ? "" : "s");
+	} else {
+		const char *why = text_of(d->status, "dcgm");
+
+		found(f, VERDICT_WARNING, "the agent cannot read its DCGM exporters: %s",
+		      *why ? why : "their pages are too old");
+		remedy(f, "dcgm.host, dcgm.port and dcgm.path say where they are; "
+			  "gpusonde_dcgm_scrape_failures_total "
+			  "counts why they could not be read");
+	}
+}
+
 const struct check system_checks[] = {
-	{ "kernel-log", check_kmsg },       { "processes", check_pids },
-	{ "container-names", check_names }, { "workloads", check_workloads },
-	{ "kubelet", check_kubelet },       { "capabilities", check_capabilities },
-	{ "kernel", check_kernel },         { "btf", check_btf },
-	{ "uprobes", check_uprobes },       { 0 },
+	{ "kernel-log", check_kmsg },
+	{ "processes", check_pids },
+	{ "container-names", check_names },
+	{ "workloads", check_workloads },
+	{ "kubelet", check_kubelet },
+	{ "dcgm", check_exporters },
+	{ "capabilities", check_capabilities },
+	{ "kernel", check_kernel },
+	{ "btf", check_btf },
+	{ "uprobes", check_uprobes },
+	{ 0 },
 };
