@@ -228,11 +228,9 @@ static void note_no_pods(struct kube_server *s)
 
 	if (!s->settings.host[0] || s->pods.n || !watch_state(s->watch)->listed)
 		return;
-	snprintf(
-		text, sizeof(text),
-		"it has no pod on node \"%.100s\"; if the node has another name in the cluster, set NODE_NAME, "
-		"or node.name",
-		s->settings.node);
+	snprintf(text, sizeof(text),
+		 "it has no pod on node \"%.100s\"; if the cluster calls it otherwise, set NODE_NAME",
+		 s->settings.node);
 	add_note_text(&s->end, text);
 }
 
