@@ -203,6 +203,8 @@ def dcgm_contract(suite):
 def dcgm_names_differ(suite):
     """A dashboard that was moved to 4.9 must not find an old name that changed its unit."""
     names = [set(re.findall(r"^# TYPE (\S+)", suite.render("full", page), re.M)) for page in ("dcgm", "dcgm49")]
+    # DCGM's renaming left the fields of each link out.
+    names[0] = {n for n in names[0] if not re.search(r"_NVLINK_BANDWIDTH_L\d+$", n)}
     if len(names[0]) != len(names[1]):
         raise Failure(f"{len(names[0])} names up to 4.8, {len(names[1])} from 4.9")
     changed = [n for n in names[0] & names[1] if re.search(r"_(CLOCK|UTIL|FB_\w+|ENERGY\w*)$", n)]
