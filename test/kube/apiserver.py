@@ -23,7 +23,7 @@ from lib.e2e import BUILD, Skip, contains, environment, equal, run, wait_for
 from lib.kube_dump import asked, owners
 
 NODE, OTHER = "node-a", "node-b"
-START_S = 180 # the machine may be busy
+START_S = 600 # the machine may be busy
 STACK = contextlib.ExitStack()
 UNAVAILABLE = []
 IDS = {"n": 0}
