@@ -11,7 +11,7 @@
 #include "view/gpu_summary.h"
 #include "view/shown.h"
 
-/* After so long without a success zxporter has no rows. */
+/* After so long without a success, or two intervals if these are longer, zxporter has no rows. */
 #define ZXPORTER_STALE_NS (20 * NSEC_PER_SEC)
 /* A snapshot is published every period; what is older than this is of a main loop that stands still. */
 #define LOOP_STALE_NS (10 * NSEC_PER_SEC)
@@ -137,6 +137,13 @@ static void add_row_array(struct go_writer *w, const char *name, const struct co
 	go_close(w, ']');
 }
 
+static int64_t zxporter_stale_ns(const struct snapshot *s)
+{
+	int64_t scraped_ns = s->scraped ? s->scraped->stale_after_ns : 0;
+
+	return MAX(MAX(ZXPORTER_STALE_NS, 2 * s->period_ns), scraped_ns);
+}
+
 int view_container_metrics(const struct snapshot *snapshot, unsigned flags, int64_t now_boot_ns,
 			   struct strbuf *out)
 {
@@ -147,7 +154,7 @@ int view_container_metrics(const struct snapshot *snapshot, unsigned flags, int6
 	if (r < 0)
 		return r;
 	add_row_array(&w, NULL, rows, flags,
-		      flags & CONTAINER_ZXPORTER ? now_boot_ns - ZXPORTER_STALE_NS : INT64_MIN);
+		      flags & CONTAINER_ZXPORTER ? now_boot_ns - zxporter_stale_ns(snapshot) : INT64_MIN);
 	container_rows_free(rows);
 	return out->failed ? -ENOMEM : 0;
 }

@@ -33,7 +33,10 @@ struct container_status container_status(const struct snapshot *snapshot, int64_
 
 enum container_flags {
 	CONTAINER_ABSENT_NULL = 1 << 0, /* what is not known is null, not 0 */
-	/* As zxporter: what is older than 20 seconds is left out, and nothing read is an empty list. */
+	/*
+	 * As zxporter: what is older than 20 seconds, and than two readings, is left out, and nothing read is
+	 * an empty list.
+	 */
 	CONTAINER_ZXPORTER = 1 << 1,
 };
 

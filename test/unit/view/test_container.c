@@ -426,6 +426,13 @@ static void old_data_are_stale_and_shown_with_their_time(_unused_ void **state)
 	/* zxporter has no rows then */
 	assert_page(CONTAINER_ZXPORTER, NOW_BOOT, "[]\n");
 	assert_page(CONTAINER_ZXPORTER, NOW_BOOT - 41 * NSEC_PER_SEC, "\"timestamp\"");
+	/* unless that is how often they are read */
+	t.s.period_ns = 40 * NSEC_PER_SEC;
+	assert_page(CONTAINER_ZXPORTER, NOW_BOOT, "\"timestamp\"");
+	t.s.period_ns = NSEC_PER_SEC;
+	t.scraped->stale_after_ns = 70 * NSEC_PER_SEC;
+	t.s.scraped = t.scraped;
+	assert_page(CONTAINER_ZXPORTER, NOW_BOOT, "\"timestamp\"");
 }
 
 /* Nobody publishes any more: what was fresh is no longer. */
