@@ -34,7 +34,21 @@ static uint64_t generation(void *userdata)
 	return 1;
 }
 
+/* As much of the page as the argument is long. */
+static int filter(const struct http_request *request, const struct strbuf *page, struct strbuf *out)
+{
+	const char *part = request->argument(request, "part");
+
+	if (!part)
+		return 0;
+	strbuf_add(out, page->data, MIN(strlen(part), page->len));
+	return 1;
+}
+
+static const struct http_manner manner = { .method_refused = "no", .max_age_ns = 1, .filter = filter };
+
 static const struct http_route routes[] = {
+	{ .path = "/f", .methods = HTTP_GET, .variant = variant, .handle = page, .manner = &manner },
 	{ .path = "/m", .methods = HTTP_GET, .variant = variant, .handle = page },
 	{ .path = "/p", .methods = HTTP_POST, .local_only = true, .variant = variant, .handle = page },
 	{ 0 },
