@@ -85,7 +85,7 @@ class Plane:
     def start_server(self):
         self.spawn("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{self.etcd_port}", "--bind-address=127.0.0.1", f"--secure-port={self.port}",
                    "--insecure-port=0", f"--cert-dir={self.folder}/certificates", f"--tls-cert-file={self.folder}/server.crt",
-                   f"--tls-private-key-file={self.folder}/server.key", f"--token-auth-file={self.folder}/tokens.csv", "--authorization-mode=RBAC",
+                   f"--tls-private-key-file={self.folder}/server.key", f"--token-auth-file={self.folder}/tokens.csv", "--authorization-mode=RBAC", "--allow-privileged=true",
                    "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={self.folder}/accounts.key",
                    f"--service-account-signing-key-file={self.folder}/accounts.key", "--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none",
                    "--watch-cache-sizes=pods#100", "--etcd-compaction-interval=0")
