@@ -758,16 +758,20 @@ class Exporter(http.server.BaseHTTPRequestHandler):
 
 
 def test_exporters_are_read():
-    """One that the API names, for as long as it is there."""
+    """One that the API names, for as long as it is there; its row has the workload that the API knows."""
     exporter = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Exporter)
     threading.Thread(target=exporter.serve_forever, daemon=True).start()
     api = Api()
+    api.objects = {**meta("ReplicaSet", "train-1", 21, DEPLOYMENT), **meta("Deployment", "train", 20)}
     api.put(pod(1, "dcgm-a", labels={"app": "dcgm"}, podIP="127.0.0.1", containers={}))
+    api.put(pod(2, "train-0", owner=REPLICA_SET))
     server = Server(api)
     try:
         with Agent("--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", NODE, "--dcgm-port", str(exporter.server_port), DCGM_LABELS="app:dcgm") as agent:
             wait_for(lambda: one(agent, "gpusonde_dcgm_rows") == 1.0, "the exporter's row")
             equal(one(agent, "gpusonde_dcgm_exporters"), 1.0)
+            row = wait_for(lambda: next((r for r in agent.get("/container/metrics").json() if r.get("workload_name")), None), "a row with a workload")
+            equal((row["pod"], row["workload_kind"], row["workload_name"], row["temperature"]), ("train-0", "Deployment", "train", 41))
             api.remove(uid(1))
             wait_for(lambda: one(agent, "gpusonde_dcgm_exporters") == 0.0, "the exporter to be gone")
     finally:
