@@ -245,6 +245,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	if (json)
 		json_object_set_new(json, "dcgm", json_string(snapshot->sources[SOURCE_DCGM].error));
 	if (json)
+		json_object_set_new(json, "kube", json_string(snapshot->sources[SOURCE_KUBE].error));
+	if (json)
 		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
 	if (json)
 		json_object_set_new(json, "exporter", json_string(places[PLACE_EXPORTER]));

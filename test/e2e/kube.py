@@ -729,6 +729,7 @@ def test_the_agent():
             wait_for(lambda: one(agent, "gpusonde_kube_pods") == 1.0, "a pod")
             assert one(agent, "gpusonde_kube_read_bytes_total") > 500
             equal(one(agent, "gpusonde_kube_lists_total"), 1.0)
+            contains(agent.cli("doctor").stdout, "the agent asks the API server what controls pods")
             first = helper(agent)
             os.kill(first, signal.SIGKILL)
             wait_for(lambda: helper(agent) not in (None, first), "another process")
@@ -736,6 +737,7 @@ def test_the_agent():
             server.stop()
             wait_for(lambda: up(agent) == [0.0], "the source to be down")
             contains(agent.log(), "the Kubernetes API: watching /api/v1/pods")
+            contains(agent.cli("doctor").stdout, "what controls pods is not known: Kubernetes API: watching /api/v1/pods")
             server = Server(api, int(url.rsplit(":", 1)[1]))
             wait_for(lambda: up(agent) == [1.0], "the source")
     finally:

@@ -241,6 +241,31 @@ static void check_kubelet(const struct doctor *d, struct finding *f)
 		found(f, VERDICT_NOTE, "%s is there: a running agent asks it what pods were given", path);
 }
 
+static void check_kube_api(const struct doctor *d, struct finding *f)
+{
+	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
+	const json_t *up = json_object_get(json_object_get(agent, "source_up"), "kube");
+	double lost = json_number_value(json_object_get(agent, "kube_owner_fallbacks"));
+
+	if (!d->status || d->sampled) {
+		found(f, VERDICT_NOTE, "not asked: only a running agent does");
+	} else if (!json_is_number(up)) {
+		found(f, VERDICT_NOTE, "not asked (kube.enabled); the agent's log says so where it may not");
+	} else if (json_number_value(up) != 1) {
+		const char *why = text_of(d->status, "kube");
+
+		found(f, VERDICT_WARNING, "what controls pods is not known: %s",
+		      *why ? why : "the API server has not answered for a while");
+		remedy(f, "docs/kubernetes.md has the rights that it needs; kube.enabled=no turns this off");
+	} else if (lost > 0) {
+		found(f, VERDICT_WARNING, "of %.0f pod%s not all owners can be read", lost,
+		      lost == 1 ? "" : "s");
+		remedy(f, "docs/kubernetes.md has the rights that it needs; the agent's log names one");
+	} else {
+		found(f, VERDICT_OK, "the agent asks the API server what controls pods");
+	}
+}
+
 static void check_exporters(const struct doctor *d, struct finding *f)
 {
 	const json_t *agent = json_object_get(json_object_get(d->document, "node"), "agent");
@@ -266,15 +291,10 @@ static void check_exporters(const struct doctor *d, struct finding *f)
 }
 
 const struct check system_checks[] = {
-	{ "kernel-log", check_kmsg },
-	{ "processes", check_pids },
-	{ "container-names", check_names },
-	{ "workloads", check_workloads },
-	{ "kubelet", check_kubelet },
-	{ "dcgm", check_exporters },
-	{ "capabilities", check_capabilities },
-	{ "kernel", check_kernel },
-	{ "btf", check_btf },
-	{ "uprobes", check_uprobes },
-	{ 0 },
+	{ "kernel-log", check_kmsg },       { "processes", check_pids },
+	{ "container-names", check_names }, { "workloads", check_workloads },
+	{ "kubelet", check_kubelet },       { "kube", check_kube_api },
+	{ "dcgm", check_exporters },        { "capabilities", check_capabilities },
+	{ "kernel", check_kernel },         { "btf", check_btf },
+	{ "uprobes", check_uprobes },       { 0 },
 };
