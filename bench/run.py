@@ -22,6 +22,7 @@ BENCHES = {
     "soak": "Memory over 10 million samples on an accelerated clock",
     "symbolize": "Naming kernels: 20 processes of one library of PyTorch's size",
     "inspecting": "Reading CUDA binaries (gpusonde inspect --json)",
+    "dcgm": "Reading a page of a DCGM exporter: 200 MB, 400 rows",
     "trace_probes": "Tracing: what a probe costs the traced thread",
     "arm64_cost": "Tracing on arm64, in a virtual machine under qemu's software emulation",
     "trace_attach": "Tracing: 300 probes come and go",
