@@ -3,6 +3,7 @@
 
 dcgm_dump reads them as gpusonde-dcgm does, without its HTTP client; what that one's process takes beside is in test/e2e/dcgm.py.
 """
+import json
 import os
 import statistics
 import subprocess
@@ -27,14 +28,20 @@ def others():
 
 
 def timed(path, *command):
-    """(CPU seconds, peak bytes) of a program that reads the file."""
-    with open(path, "rb") as f:
-        process = subprocess.Popen(command, stdin=f, stdout=subprocess.DEVNULL)
+    """(CPU seconds, the last line of its output) of a program that reads the file."""
+    with open(path, "rb") as f, tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, stdin=f, stdout=output)
         _, status, usage = os.wait4(process.pid, 0)
+        output.seek(0)
+        last = output.read().splitlines()[-1]
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{command}: exit status {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    return usage.ru_utime + usage.ru_stime, last
+
+
+def peak(line):
+    return json.loads(line)["peak_kib"] * 1024
 
 
 def measure(folder, name, piece):
@@ -49,7 +56,7 @@ def measure(folder, name, piece):
         seconds = statistics.median(r[0] for r in runs)
         yield Row(f"{name}, {how}: CPU seconds for 200 MB", seconds, "{:.2f}")
         yield Row("and of wc -l, times", seconds / statistics.median(lines), "{:.1f}")
-        yield Row("memory above that of an empty page, MiB", (max(r[1] for r in runs) - idle) / MIB, "{:.2f}", at_most=2)
+        yield Row("memory above that of an empty page, MiB", (max(peak(r[1]) for r in runs) - peak(idle)) / MIB, "{:.2f}", at_most=2)
 
 
 def run():

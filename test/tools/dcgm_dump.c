@@ -59,11 +59,26 @@ static void print_device(const struct dcgm_device *d)
 	print(json);
 }
 
+/* Of this program alone, while getrusage() tells also what its parent had. 0: not known. */
+static json_int_t peak_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	long long kib = 0;
+
+	while (f && fgets(line, sizeof(line), f) && sscanf(line, "VmHWM: %lld", &kib) != 1)
+		;
+	if (f)
+		fclose(f);
+	return kib;
+}
+
 static void print_end(const struct page *page, int error)
 {
 	const struct exposition *e = page_exposition(page);
-	json_t *json = json_pack("{s:s, s:b, s:I}", "table", "end", "simulated", (int)page_simulated(page),
-				 "lines", (json_int_t)e->lines);
+	json_t *json =
+		json_pack("{s:s, s:b, s:I, s:I}", "table", "end", "simulated", (int)page_simulated(page),
+			  "lines", (json_int_t)e->lines, "peak_kib", peak_kib());
 
 	if (error == -EBADMSG)
 		json_object_set_new(json, "lost", json_string(line_names[e->failed]));
