@@ -97,6 +97,10 @@ static void answer(const char *how, unsigned questions)
 		send_end();
 	} else if (strcmp(how, "once") == 0) {
 		tell(0);
+	} else if (strcmp(how, "others") == 0) {
+		send_rows(0, 2);
+		send_outcome(0, SCRAPE_READ);
+		send_end();
 	} else if (strcmp(how, "unterminated") == 0) {
 		send_rows(0, 1);
 		send_device(0, 0, true);

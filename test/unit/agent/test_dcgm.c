@@ -216,6 +216,19 @@ static void but_not_beside_the_kernel_log(void **state)
 	assert_int_equal(s->xids_n, 0);
 }
 
+/* What other nodes' pages say does not make this one ready. */
+static void other_nodes_do_not_speak_for_this_one(void **state)
+{
+	(void)state;
+	start("h", "/others");
+	wait_state(READING_OK);
+	assert_int_equal(s->scraped->n, 2);
+	assert_true(s->sources[SOURCE_DCGM].fresh);
+	assert_false(s->fresh);
+	assert_int_equal(s->device_source, SOURCE_NVML);
+	assert_int_equal(s->entities_n, 0);
+}
+
 static void texts_end(void **state)
 {
 	(void)state;
