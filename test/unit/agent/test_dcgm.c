@@ -257,10 +257,15 @@ static void what_is_no_answer_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(gives_rows_and_a_reading),      CASE(says_why_nothing_was_read),
-		CASE(a_lost_page_is_not_the_end),    CASE(takes_exporters_that_are_found),
-		CASE(that_there_is_none_is_said),    CASE(a_new_xid_is_an_event),
-		CASE(but_not_beside_the_kernel_log), CASE(texts_end),
+		CASE(gives_rows_and_a_reading),
+		CASE(says_why_nothing_was_read),
+		CASE(a_lost_page_is_not_the_end),
+		CASE(takes_exporters_that_are_found),
+		CASE(that_there_is_none_is_said),
+		CASE(a_new_xid_is_an_event),
+		CASE(but_not_beside_the_kernel_log),
+		CASE(other_nodes_do_not_speak_for_this_one),
+		CASE(texts_end),
 		CASE(what_is_no_answer_is_refused),
 	};
 
