@@ -168,13 +168,21 @@ def trace_of(agent, pid):
 
 STACK = contextlib.ExitStack()
 UNAVAILABLE = []
+FAILED = []
 
 
 @functools.cache
 def cluster():
+    """Of one that did not start every case says why; what it left makes a second one fail in another way."""
     if UNAVAILABLE:
         raise Skip(UNAVAILABLE[0])
-    return Cluster(components.Components(f"{BUILD}/real"), STACK)
+    if FAILED:
+        raise FAILED[0]
+    try:
+        return Cluster(components.Components(f"{BUILD}/real"), STACK)
+    except Exception as why:
+        FAILED.append(why)
+        raise
 
 
 def unnamed(watch):
