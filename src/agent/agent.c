@@ -23,6 +23,7 @@
 #include "agent/kubelet.h"
 #include "agent/device_access.h"
 #include "agent/owner_files.h"
+#include "agent/push.h"
 #include "agent/readiness.h"
 #include "agent/tracer.h"
 #include "agent/usage.h"
@@ -88,6 +89,8 @@ static void count_self(struct agent *agent)
 	collector_status(agent->collector, &status);
 	pthread_mutex_lock(&agent->lock);
 	agent->status = status;
+	if (agent->push)
+		snprintf(agent->push_state, sizeof(agent->push_state), "%s", push_error(agent->push));
 	pthread_mutex_unlock(&agent->lock);
 }
 
@@ -101,6 +104,7 @@ static void count_usage(struct agent *agent)
 		agent->jobs ? jobs_pid(agent->jobs) : 0,
 		agent->kubelet ? kubelet_pid(agent->kubelet) : 0,
 		agent->kube ? kube_pid(agent->kube) : 0,
+		agent->push ? push_pid(agent->push) : 0,
 		agent->dcgm ? dcgm_pid(agent->dcgm) : 0,
 	};
 	struct usage usage;
@@ -163,6 +167,17 @@ static void exchange_with_tracer(struct agent *agent)
 	snapshot_unref(snapshot);
 }
 
+static void push_newest(struct agent *agent)
+{
+	struct snapshot *snapshot;
+
+	if (!agent->push)
+		return;
+	snapshot = collector_snapshot(agent->collector);
+	push_tick(agent->push, snapshot);
+	snapshot_unref(snapshot);
+}
+
 /* Ticks keep their phase: a late tick is not repeated, and the period does not drift. */
 static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
@@ -183,6 +198,7 @@ static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userda
 		dcgm_tick(agent->dcgm);
 	if (agent->device_access)
 		device_access_tick(agent->device_access);
+	push_newest(agent);
 	collector_tick(agent->collector);
 	housekeeping(agent);
 	now = clock_boot_ns();
@@ -403,6 +419,24 @@ static int read_exporters(struct agent *agent, const struct options *options)
 	return dcgm_new(agent->event, collector_model(agent->collector), &config, &agent->dcgm);
 }
 
+/* What is configured in part is said, and does not keep the agent from its work. */
+static int begin_pushing(struct agent *agent, const struct options *options)
+{
+	_cleanup_free_ struct push_config *config = malloc(sizeof(*config));
+	char why[300];
+	int r;
+
+	if (!config)
+		return -ENOMEM;
+	r = push_configure(options, config, why, sizeof(why));
+	if (r == 0)
+		return push_new(agent->event, collector_model(agent->collector), config, &agent->push);
+	snprintf(agent->push_state, sizeof(agent->push_state), "%s", r == -ENOENT ? "off" : why);
+	if (r != -ENOENT)
+		log_error("nothing is pushed: %s; see docs/push.md", why);
+	return 0;
+}
+
 static int agent_start(struct agent *agent)
 {
 	const struct options *options = &agent->invocation->options;
@@ -443,6 +477,8 @@ static int agent_start(struct agent *agent)
 	if (r >= 0)
 		r = read_exporters(agent, options);
 	if (r >= 0)
+		r = begin_pushing(agent, options);
+	if (r >= 0)
 		r = device_access_new(options, collector_model(agent->collector), &agent->device_access);
 	if (r >= 0)
 		r = http_new(agent->event, &serving, &agent->http);
@@ -480,6 +516,7 @@ static void agent_stop(struct agent *agent)
 	jobs_free(agent->jobs);
 	kubelet_free(agent->kubelet);
 	kube_free(agent->kube);
+	push_free(agent->push);
 	dcgm_free(agent->dcgm);
 	device_access_free(agent->device_access);
 	collector_free(agent->collector);

@@ -22,12 +22,15 @@ enum agent_request { REQUEST_NONE, REQUEST_RELEASE, REQUEST_RESUME };
 /* The agent's addresses that /control/status reports. */
 enum agent_place { PLACE_HTTP, PLACE_CONTAINER, PLACE_EXPORTER, PLACE_ATOP, PLACE_ATOP_SOCKET, AGENT_PLACES };
 
+enum { PUSH_STATE_MAX = 640 };
+
 struct jobs;
 struct dcgm;
 struct kube;
 struct kubelet;
 struct device_access;
 struct owner_files;
+struct push;
 struct tracer;
 struct web;
 struct web_pages;
@@ -51,6 +54,7 @@ struct agent {
 	struct dcgm *dcgm; /* NULL: no exporter is read */
 	struct kubelet *kubelet; /* NULL: it is not asked */
 	struct kube *kube; /* NULL: the API server is not asked */
+	struct push *push; /* NULL: nothing is pushed */
 	struct device_access *device_access; /* NULL: not wanted */
 	struct dcgm_style dcgm_style; /* without names: those are the request's */
 	struct http_stats http_counted;
@@ -62,9 +66,10 @@ struct agent {
 	atomic_int request; /* enum agent_request, only the newest */
 	atomic_uint_fast64_t generation;
 	atomic_uint container_flags; /* of every /container/metrics: enum container_flags */
-	pthread_mutex_t lock; /* protects status and places; held only to copy them */
+	pthread_mutex_t lock; /* protects what follows; held only to copy them */
 	struct nvml_status status;
 	char places[AGENT_PLACES][128]; /* configured addresses, "" if none */
+	char push_state[PUSH_STATE_MAX]; /* "off", "": it works, or why it does not */
 };
 
 /* Runs the agent until a signal ends it. Returns the exit status; errors have been logged. */

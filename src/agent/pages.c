@@ -224,11 +224,12 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 	struct agent *agent = userdata;
 	struct snapshot *snapshot = collector_snapshot(agent->collector);
 	struct nvml_status s;
-	char why[REASON_MAX], places[AGENT_PLACES][sizeof(agent->places[0])];
+	char why[REASON_MAX], places[AGENT_PLACES][sizeof(agent->places[0])], push[PUSH_STATE_MAX];
 
 	pthread_mutex_lock(&agent->lock);
 	s = agent->status;
 	memcpy(places, agent->places, sizeof(places));
+	memcpy(push, agent->push_state, sizeof(push));
 	pthread_mutex_unlock(&agent->lock);
 	bool ready = readiness(snapshot, clock_boot_ns(), why, sizeof(why));
 	json_t *json =
@@ -248,6 +249,8 @@ static int get_status(_unused_ const struct http_request *request, struct http_r
 		json_object_set_new(json, "kube", json_string(snapshot->sources[SOURCE_KUBE].error));
 	if (json)
 		json_object_set_new(json, "http_container", json_string(places[PLACE_CONTAINER]));
+	if (json)
+		json_object_set_new(json, "push", json_string(push));
 	if (json)
 		json_object_set_new(json, "exporter", json_string(places[PLACE_EXPORTER]));
 	if (json)

@@ -67,7 +67,7 @@ static int set_limits(const struct confinement *confinement)
 	int r = set_limit(RLIMIT_CORE, 0);
 
 	if (r == 0)
-		r = set_limit(RLIMIT_FSIZE, 0);
+		r = set_limit(RLIMIT_FSIZE, confinement->keeps_files ? confinement->file_bytes : 0);
 	if (r == 0 && confinement->memory_bytes && !SANITIZED)
 		r = set_limit(RLIMIT_AS, confinement->memory_bytes);
 	return r;
@@ -160,13 +160,26 @@ static void allow_reading(int ruleset, const char *path)
 	close(rule.parent_fd);
 }
 
+static void allow_keeping(int ruleset, int folder)
+{
+	const struct landlock_path_beneath_attr rule = {
+		.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+				  LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+				  LANDLOCK_ACCESS_FS_REMOVE_FILE,
+		.parent_fd = folder,
+	};
+
+	syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+}
+
 /*
  * Refuses all of Landlock's rights on files to a process that opens none, should the filter of system calls
  * miss a way. One that reads other processes cannot have it: Landlock forbids that, too (ptrace access to
  * processes that are not in the same domain). Kernels before 5.13 have none.
  */
-static void refuse_files(const char *const *but_below)
+static void refuse_files(const struct confinement *confinement)
 {
+	const char *const *but_below = confinement->below;
 	const struct landlock_ruleset_attr all = {
 		/* All up to the newest of Landlock's first version. */
 		.handled_access_fs = 2 * LANDLOCK_ACCESS_FS_MAKE_SYM - 1,
@@ -177,6 +190,8 @@ static void refuse_files(const char *const *but_below)
 		return;
 	for (size_t i = 0; but_below && but_below[i]; i++)
 		allow_reading(ruleset, but_below[i]);
+	if (confinement->keeps_files)
+		allow_keeping(ruleset, confinement->folder);
 	syscall(SYS_landlock_restrict_self, ruleset, 0);
 	close(ruleset);
 }
@@ -208,6 +223,9 @@ static const int opening[] = {
 	SYS_stat,
 #endif
 };
+static const int keeping[] = { SYS_fsync };
+/* With a path that begins at the folder. */
+static const int keeping_below[] = { SYS_openat, SYS_unlinkat, SYS_renameat2 };
 static const int opening_unseen[] = { SYS_openat2 };
 static const int reading_memory[] = { SYS_process_vm_readv };
 static const int threading[] = {
@@ -344,6 +362,18 @@ static void allow_opening(struct filter *filter, bool connects)
 #endif
 }
 
+/* Of what lies in the folder alone; the same calls of others are decided by the rules that follow. */
+static void allow_keeping_calls(struct filter *filter, int folder)
+{
+	allow(filter, keeping, ARRAY_SIZE(keeping));
+	for (size_t i = 0; i < ARRAY_SIZE(keeping_below); i++) {
+		begin_rule(filter, keeping_below[i], 0, 3);
+		add_instruction(filter, BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)folder, 0, 1);
+		add_instruction(filter, BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+		add_instruction(filter, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+	}
+}
+
 static int filter_calls(const struct confinement *confinement)
 {
 	const uint32_t self = (uint32_t)getpid();
@@ -359,6 +389,8 @@ static int filter_calls(const struct confinement *confinement)
 	allow_without(&filter, SYS_mprotect, 2, PROT_EXEC);
 	allow_values(&filter, SYS_fcntl, 1, fcntl_commands, ARRAY_SIZE(fcntl_commands));
 	allow_values(&filter, SYS_tgkill, 0, &self, 1); /* abort() */
+	if (confinement->keeps_files)
+		allow_keeping_calls(&filter, confinement->folder);
 	if (confinement->opens)
 		allow_opening(&filter, confinement->connects);
 	if (confinement->reads_memory)
@@ -396,7 +428,7 @@ int confine(const struct confinement *confinement, pid_t owner)
 	if (r == 0)
 		r = die_with(owner);
 	if (r == 0 && (!confinement->opens || confinement->below))
-		refuse_files(confinement->below);
+		refuse_files(confinement);
 	if (r == 0 && !SANITIZED)
 		r = filter_calls(confinement);
 	return r;

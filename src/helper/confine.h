@@ -23,6 +23,14 @@ struct confinement {
 	 * kernel has Landlock (5.13). Those that are not there are left out.
 	 */
 	const char *const *below;
+	/*
+	 * With `opens` and `below`: it also makes, replaces and removes files in the folder of the
+	 * descriptor `folder`, each of at most `file_bytes`. Where the kernel has no Landlock its user's
+	 * rights alone keep it from writing elsewhere.
+	 */
+	bool keeps_files;
+	int folder;
+	uint64_t file_bytes;
 	/* It stays its owner's user, whose files it reads, where it has none of these capabilities. */
 	uint64_t else_stays;
 	uint64_t memory_bytes; /* RLIMIT_AS; 0: no limit */

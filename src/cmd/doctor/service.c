@@ -252,8 +252,27 @@ static void check_state(const struct doctor *d, struct finding *f)
 	remedy(f, "run doctor as the agent's user, or set another directory with --state-dir");
 }
 
+/* As the agent has it. */
+static void check_push(const struct doctor *d, struct finding *f)
+{
+	const char *state = json_string_value(json_object_get(d->status, "push"));
+
+	if (!state) {
+		found(f, VERDICT_NOTE, "only a running agent can say whether anything is pushed");
+	} else if (STRV_EQ(state, "off")) {
+		found(f, VERDICT_NOTE, "nothing is pushed (push.url, push.cluster and a key)");
+	} else if (*state) {
+		found(f, VERDICT_WARNING, "pushing to the server: %s", state);
+		remedy(f, "see docs/push.md; gpusonde_push_queue_bytes says what waits");
+	} else {
+		found(f, VERDICT_OK, "the server takes what is pushed");
+	}
+}
+
 const struct check service_checks[] = {
-	{ "config", check_config },     { "agent", check_agent }, { "helper", check_helper },
-	{ "http", check_http },         { "atop", check_atop },   { "atop-socket", check_atop_socket },
-	{ "exposure", check_exposure }, { "state", check_state }, { 0 },
+	{ "config", check_config },     { "agent", check_agent },
+	{ "helper", check_helper },     { "http", check_http },
+	{ "atop", check_atop },         { "atop-socket", check_atop_socket },
+	{ "exposure", check_exposure }, { "state", check_state },
+	{ "push", check_push },         { 0 },
 };

@@ -7,6 +7,7 @@
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -247,6 +248,68 @@ static void opens_what_is_below_its_folders_alone(void **state)
 	unlink(path_of_all);
 }
 
+static int kept_folder;
+
+/* 1: it may make, replace and remove files in its folder. */
+static int try_keeping(void)
+{
+	int fd = openat(kept_folder, "new", O_WRONLY | O_CREAT, 0666);
+
+	if (fd < 0 || write(fd, "x", 1) != 1 || fsync(fd) < 0)
+		return 0;
+	return syscall(SYS_renameat2, kept_folder, "new", kept_folder, "kept", 0) == 0 &&
+	       openat(kept_folder, "kept", O_RDONLY) >= 0 && unlinkat(kept_folder, "kept", 0) == 0;
+}
+
+/* Elsewhere, from where it stands or from another folder. */
+static int try_keeping_elsewhere(void)
+{
+	int other = openat(kept_folder, ".", O_RDONLY | O_DIRECTORY);
+
+	return open(path_of_all, O_WRONLY) >= 0 || unlink(path_of_all) == 0 ||
+	       openat(other, "new", O_WRONLY | O_CREAT, 0666) >= 0;
+}
+
+static int try_keeping_beyond(void)
+{
+	return openat(kept_folder, path_of_all, O_WRONLY) >= 0 ||
+	       openat(kept_folder, "../other", O_WRONLY | O_CREAT, 0666) >= 0;
+}
+
+static void keeps_files_in_its_folder_alone(void **state)
+{
+	static const char *const below[] = { NULL };
+	char inner[64], outer[] = "/tmp/gpusonde-test-keeping-XXXXXX";
+	struct confinement role = { .name = "confined",
+				    .opens = true,
+				    .connects = true,
+				    .below = below,
+				    .keeps_files = true,
+				    .file_bytes = 4096 };
+	int fd;
+
+	(void)state;
+	strcpy(path_of_all, "/tmp/gpusonde-test-confine-XXXXXX");
+	fd = mkstemp(path_of_all);
+	assert_true(fd >= 0 && fchmod(fd, 0666) == 0);
+	close(fd);
+	/* Nobody else can enter the outer folder: the descriptor is enough. */
+	assert_non_null(mkdtemp(outer));
+	snprintf(inner, sizeof(inner), "%s/inner", outer);
+	assert_int_equal(mkdir(inner, 0777), 0);
+	assert_int_equal(chmod(inner, 0777), 0);
+	kept_folder = role.folder = open(inner, O_RDONLY | O_DIRECTORY);
+	assert_int_equal(ends_with(&role, try_keeping), 1);
+	if (!SANITIZED)
+		assert_int_equal(ends_with(&role, try_keeping_elsewhere), 0);
+	if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1)
+		assert_int_equal(ends_with(&role, try_keeping_beyond), 0);
+	close(kept_folder);
+	rmdir(inner);
+	rmdir(outer);
+	unlink(path_of_all);
+}
+
 static void does_not_outlive_its_owner(void **state)
 {
 	(void)state;
@@ -262,6 +325,7 @@ int main(void)
 		cmocka_unit_test(writes_to_nothing_that_it_opens),
 		cmocka_unit_test(connects_by_tcp_alone),
 		cmocka_unit_test(opens_what_is_below_its_folders_alone),
+		cmocka_unit_test(keeps_files_in_its_folder_alone),
 		cmocka_unit_test(does_not_outlive_its_owner),
 	};
 

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "push/sender.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum {
+	ATTEMPTS = 5,
+	DELAY_FACTOR = 8,
+};
+#define FIRST_DELAY_NS (50 * NSEC_PER_MSEC)
+#define JITTER 0.15
+#define KEEP_NS (2 * NSEC_PER_SEC) /* unanswered for so long, a batch is kept */
+#define IDLE_NS (3600 * NSEC_PER_SEC)
+
+struct sender {
+	struct post *post;
+	struct queue *queue;
+	char key[PUSH_KEY_MAX];
+	struct batch batch; /* that is sent now, or next; n 0: none */
+	uint64_t number; /* of it in the queue; 0: it is not there */
+	bool busy; /* a request is under way */
+	bool waits; /* for the next batch to come */
+	unsigned attempts;
+	int64_t begun_ns, due_ns;
+	struct sender_figures figures;
+	int kept_error; /* -errno of the newest try to keep one */
+	char error[256];
+};
+
+int64_t sender_delay_ns(unsigned attempts, double random)
+{
+	int64_t delay_ns = FIRST_DELAY_NS;
+
+	for (unsigned i = 1; i < attempts; i++)
+		delay_ns *= DELAY_FACTOR;
+	return (int64_t)((double)delay_ns * (1 + JITTER * (2 * random - 1)));
+}
+
+bool sender_is_refusal(long status)
+{
+	/* Of the key, the address, a proxy, the time or the rate. */
+	static const long others[] = { 401, 403, 404, 407, 408, 421, 425, 429 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (status == others[i])
+			return false;
+	return status >= 400 && status < 500;
+}
+
+/* Whether it is worth another attempt at once. */
+static bool is_passing(long status)
+{
+	return status < 400 || status >= 500;
+}
+
+/* ---- the queue ---- */
+
+static int keep(struct sender *s, const struct batch *batch, uint64_t *ret_number)
+{
+	int r = s->queue ? queue_add(s->queue, batch, ret_number) : -ENOENT;
+
+	s->kept_error = r;
+	s->figures.queued += r == 0;
+	return r;
+}
+
+/* The batch under way, so that it outlives this process. If it cannot be kept it is only tried. */
+static void keep_current(struct sender *s)
+{
+	if (s->batch.n == 0 || s->number != 0)
+		return;
+	if (keep(s, &s->batch, &s->number) == 0)
+		queue_hold(s->queue, s->number);
+}
+
+static void count_loss(struct sender *s)
+{
+	if (s->kept_error == -EFBIG)
+		s->figures.full++;
+	else
+		s->figures.lost++;
+}
+
+static void forget_current(struct sender *s)
+{
+	if (s->queue) {
+		queue_hold(s->queue, 0);
+		if (s->number)
+			queue_remove(s->queue, s->number);
+	}
+	batch_done(&s->batch);
+	s->number = 0;
+	s->attempts = 0;
+}
+
+static void take_next(struct sender *s)
+{
+	if (s->batch.n > 0 || !s->queue || queue_first(s->queue, &s->number, &s->batch) < 0)
+		return;
+	queue_hold(s->queue, s->number);
+	s->attempts = 0;
+	s->due_ns = 0;
+}
+
+void sender_put(struct sender *s, struct batch *batch)
+{
+	struct batch taken = *batch;
+	uint64_t number;
+
+	*batch = (struct batch){ 0 };
+	s->waits = false;
+	if (s->number == 0)
+		keep_current(s);
+	take_next(s);
+	if (s->batch.n == 0) {
+		s->batch = taken;
+		s->attempts = 0;
+		s->due_ns = 0;
+		if (!s->key[0])
+			keep_current(s);
+		return;
+	}
+	if (keep(s, &taken, &number) < 0)
+		count_loss(s);
+	batch_done(&taken);
+}
+
+/* ---- requests ---- */
+
+static void begin_request(struct sender *s, int64_t now_ns)
+{
+	if (post_begin(s->post, s->key, s->batch.data, s->batch.n) < 0) {
+		s->due_ns = now_ns + NSEC_PER_SEC;
+		return;
+	}
+	s->busy = true;
+	s->begun_ns = now_ns;
+	s->attempts++;
+}
+
+/* After the last attempt of several, or one that says that there need be no other. */
+static void wait_for_next(struct sender *s)
+{
+	s->waits = true;
+	s->attempts = 0;
+	if (s->number == 0) {
+		count_loss(s);
+		forget_current(s);
+	}
+}
+
+static void take_failure(struct sender *s, const struct post_result *result, int64_t now_ns)
+{
+	s->figures.failures++;
+	s->figures.outcome = PUSH_FAILS;
+	snprintf(s->error, sizeof(s->error), "%s", result->words);
+	if (sender_is_refusal(result->status)) {
+		snprintf(s->error, sizeof(s->error), "%s: the batch is dropped", result->words);
+		s->figures.refused++;
+		forget_current(s);
+		return;
+	}
+	keep_current(s);
+	if (!is_passing(result->status) || s->attempts >= ATTEMPTS)
+		wait_for_next(s);
+	else
+		s->due_ns = now_ns + sender_delay_ns(s->attempts, drand48());
+}
+
+static void take_result(struct sender *s, const struct post_result *result, int64_t now_ns)
+{
+	s->busy = false;
+	if (result->status < 200 || result->status >= 300) {
+		take_failure(s, result, now_ns);
+		return;
+	}
+	s->figures.sent++;
+	s->figures.outcome = PUSH_OK;
+	s->error[0] = '\0';
+	forget_current(s);
+}
+
+static bool may_begin(const struct sender *s, int64_t now_ns)
+{
+	return !s->busy && !s->waits && s->key[0] && s->batch.n > 0 && now_ns >= s->due_ns;
+}
+
+static int64_t next_step_ns(const struct sender *s, int64_t now_ns)
+{
+	if (s->busy)
+		return s->number ? now_ns + NSEC_PER_SEC : MAX(s->begun_ns + KEEP_NS, now_ns + NSEC_PER_MSEC);
+	if (s->waits || !s->key[0] || s->batch.n == 0)
+		return now_ns + IDLE_NS;
+	return MAX(s->due_ns, now_ns);
+}
+
+int64_t sender_step(struct sender *s, int64_t now_ns)
+{
+	struct post_result result;
+
+	if (s->busy && post_step(s->post, &result))
+		take_result(s, &result, now_ns);
+	if (!s->busy && !s->waits && s->key[0])
+		take_next(s);
+	if (may_begin(s, now_ns)) {
+		begin_request(s, now_ns);
+		if (s->busy && post_step(s->post, &result))
+			take_result(s, &result, now_ns);
+	}
+	if (s->busy && now_ns - s->begun_ns >= KEEP_NS && s->number == 0 && s->kept_error == 0)
+		keep_current(s);
+	return next_step_ns(s, now_ns);
+}
+
+/* ---- life ---- */
+
+void sender_set_key(struct sender *s, const char *key)
+{
+	/* What is known of another key counts no more. */
+	if (!STRV_EQ(s->key, key))
+		s->waits = false;
+	snprintf(s->key, sizeof(s->key), "%s", key);
+}
+
+void sender_take_figures(struct sender *s, struct sender_figures *ret_figures)
+{
+	*ret_figures = s->figures;
+	ret_figures->error = s->error;
+	s->figures = (struct sender_figures){ .outcome = s->figures.outcome };
+}
+
+int sender_new(struct post *post, struct queue *queue, struct sender **ret_sender)
+{
+	struct sender *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->post = post;
+	s->queue = queue;
+	/* Whatever differs between nodes: it only keeps them from coming at the same time. */
+	srand48(clock_real_ns());
+	*ret_sender = s;
+	return 0;
+}
+
+void sender_free(struct sender *s)
+{
+	if (!s)
+		return;
+	batch_done(&s->batch);
+	explicit_bzero(s->key, sizeof(s->key));
+	free(s);
+}

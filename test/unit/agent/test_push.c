@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "needs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/push.h"
+#include "base/clock.h"
+
+#define PATIENCE_NS (20 * NSEC_PER_SEC)
+
+static sd_event *event;
+static struct model *model;
+static struct publisher *publisher;
+static struct push *push;
+static double up, sent, queued, torn, bytes; /* as of the newest snapshot; -1: absent */
+
+static int begin(void **state)
+{
+	(void)state;
+	setenv("API_KEY", "secret", 1);
+	if (sd_event_new(&event) < 0 || publisher_new(&publisher) < 0)
+		return -1;
+	return model_new(&(struct model_limits){ 16, 16, 16, 16 }, &model);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	push_free(push);
+	push = NULL;
+	model_free(model);
+	publisher_free(publisher);
+	event = sd_event_unref(event);
+	return 0;
+}
+
+static void start(const char *how, const char *key_file)
+{
+	char program[4096];
+	struct push_config config = { .program = program, .key_file = key_file, .interval_ns = NSEC_PER_SEC };
+
+	need_programs();
+	snprintf(program, sizeof(program), "%s/test/unit/agent/fake_push", test_build_root());
+	snprintf(config.settings.cluster, sizeof(config.settings.cluster), "%s", how);
+	assert_int_equal(push_new(event, model, &config, &push), 0);
+}
+
+static double figure(const struct snapshot *s, enum agent_metric metric)
+{
+	return presence_is(s->agent_p[metric]) ? s->agent[metric] : -1;
+}
+
+static void turn(void)
+{
+	struct snapshot *snapshot;
+
+	assert_int_equal(model_publish(model, publisher), 0);
+	snapshot = publisher_get(publisher);
+	snapshot->fresh = true; /* there are no GPUs here */
+	push_tick(push, snapshot);
+	assert_true(sd_event_run(event, 100000) >= 0);
+	up = figure(snapshot, AGENT_PUSH_UP);
+	sent = figure(snapshot, AGENT_PUSH_SENT);
+	queued = figure(snapshot, AGENT_PUSH_QUEUED);
+	torn = figure(snapshot, AGENT_PUSH_LOST_TORN);
+	bytes = figure(snapshot, AGENT_PUSH_QUEUE_BYTES);
+	snapshot_unref(snapshot);
+}
+
+static void wait_up(double wanted)
+{
+	int64_t until_ns = clock_mono_ns() + PATIENCE_NS;
+
+	do {
+		assert_true(clock_mono_ns() < until_ns);
+		turn();
+	} while (up != wanted);
+}
+
+static void tells_what_it_is_told(void **state)
+{
+	(void)state;
+	start("well", NULL);
+	wait_up(1);
+	assert_string_equal(push_error(push), "");
+	assert_true(sent == 0); /* no GPU: no rows */
+	assert_true(queued >= 1); /* it has the key */
+	assert_true(torn >= 2);
+	assert_true(bytes == 12288);
+	assert_true(push_pid(push) > 0);
+}
+
+static void bounds_errors(void **state)
+{
+	(void)state;
+	start("fails", NULL);
+	wait_up(0);
+	assert_int_equal(strlen(push_error(push)), sizeof(((struct push_end *)NULL)->error) - 1);
+	assert_int_equal(push_error(push)[0], '?');
+}
+
+static void whoever_lies_is_replaced(void **state)
+{
+	static const char *const lies[] = { "strange outcome", "ends", "short", "twice" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lies); i++) {
+		start(lies[i], NULL);
+		wait_up(0);
+		if (!strstr(push_error(push), "gpusonde-push, ended"))
+			fail_msg("%s: %s", lies[i], push_error(push));
+		push_free(push);
+		push = NULL;
+		model_free(model);
+		assert_int_equal(model_new(&(struct model_limits){ 16, 16, 16, 16 }, &model), 0);
+	}
+}
+
+static void write_key(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void reads_the_key_again(void **state)
+{
+	char path[] = "/tmp/gpusonde-test-push-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	start("well", path);
+	wait_up(0);
+	assert_non_null(strstr(push_error(push), "there is no key in /tmp/"));
+	assert_true(queued == 0);
+	write_key(path, "two words\n");
+	while (!strstr(push_error(push), "printable"))
+		turn();
+	assert_null(strstr(push_error(push), "words"));
+	write_key(path, "right\n");
+	wait_up(1);
+	while (queued == 0)
+		turn();
+	unlink(path);
+	while (!strstr(push_error(push), "cannot be read"))
+		turn();
+}
+
+static int configure(const char *yaml, struct push_config *config, char why[300])
+{
+	static struct options options; /* what is configured borrows from it */
+	struct strbuf errors;
+
+	options_done(&options);
+	strbuf_init(&errors, 0);
+	assert_int_equal(options_init(&options), 0);
+	assert_int_equal(options_from_yaml(&options, "t.yaml", yaml, strlen(yaml), &errors), 0);
+	assert_string_equal(errors.data, "");
+	strbuf_done(&errors);
+	return push_configure(&options, config, why, 300);
+}
+
+static void a_part_is_an_error(void **state)
+{
+	static struct push_config config;
+	char why[300];
+
+	(void)state;
+	assert_int_equal(configure("", &config, why), -ENOENT); /* API_KEY alone */
+	assert_int_equal(configure("push: {url: 'https://a'}", &config, why), -EINVAL);
+	assert_non_null(strstr(why, "push.cluster (CLUSTER_ID)"));
+	assert_null(strstr(why, "CAST_API"));
+	assert_int_equal(configure("push: {cluster: c}", &config, why), -EINVAL);
+	assert_non_null(strstr(why, "push.url (CAST_API)"));
+	assert_int_equal(configure("push: {key_file: /k}", &config, why), -EINVAL);
+	unsetenv("API_KEY");
+	assert_int_equal(configure("push: {url: 'https://a', cluster: c}", &config, why), -EINVAL);
+	assert_non_null(strstr(why, "API_KEY"));
+	assert_int_equal(configure("push: {url: 'https://a', cluster: c, key_file: /k}", &config, why), 0);
+}
+
+static void addresses_are_looked_at(void **state)
+{
+	static const char *const bad[] = { "ftp://a", "a", "https://u:p@a", "https:///x", "https://a?b" };
+	static struct push_config config;
+	char why[300], yaml[200];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		snprintf(yaml, sizeof(yaml), "push: {url: '%s', cluster: c}", bad[i]);
+		assert_int_equal(configure(yaml, &config, why), -EINVAL);
+		assert_non_null(strstr(why, "push.url"));
+	}
+	assert_int_equal(configure("push: {url: 'https://a', cluster: '..'}", &config, why), -EINVAL);
+	assert_int_equal(configure("push: {url: 'https://a', cluster: 'x/y'}", &config, why), -EINVAL);
+	setenv("HTTPS_PROXY", "http://proxy:3128", 1);
+	setenv("no_proxy", "b", 1);
+	assert_int_equal(configure("push: {url: 'https://a/x/', cluster: c}", &config, why), 0);
+	assert_string_equal(config.settings.url, "https://a/x");
+	assert_string_equal(config.settings.proxy, "http://proxy:3128");
+	assert_string_equal(config.settings.no_proxy, "b");
+	assert_int_equal(configure("push: {url: 'http://a', cluster: c}", &config, why), 0);
+	assert_string_equal(config.settings.proxy, "");
+}
+
+#define TEST(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(tells_what_it_is_told), TEST(bounds_errors),      TEST(whoever_lies_is_replaced),
+		TEST(reads_the_key_again),   TEST(a_part_is_an_error), TEST(addresses_are_looked_at),
+	};
+
+	unsetenv("HTTPS_PROXY");
+	unsetenv("HTTP_PROXY");
+	unsetenv("http_proxy");
+	unsetenv("https_proxy");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
