@@ -70,10 +70,24 @@ static int64_t with_jitter(int64_t ns)
 	return ns / 2 + (int64_t)((double)(ns / 2) * random / UINT32_MAX);
 }
 
+static bool is_short(const struct watch *watch)
+{
+	return clock_mono_ns() - watch->begun_ns < MIN(SHORT_WATCH_NS, watch->config.timeout_ns / 2);
+}
+
+/* Only a watch that has lasted is a success: what ends each one at once lets each list come. */
+static void forget_failures(struct watch *watch)
+{
+	if (watch->phase == WATCHING && !is_short(watch))
+		watch->retries = 0;
+}
+
 static void wait_before_next(struct watch *watch, int64_t least_ns)
 {
-	int64_t after_ns = RETRY_FIRST_NS << MIN(watch->retries, 6u);
+	int64_t after_ns;
 
+	forget_failures(watch);
+	after_ns = RETRY_FIRST_NS << MIN(watch->retries, 6u);
 	watch->retries++;
 	watch->phase = WAITING;
 	watch->due_ns = clock_mono_ns() + MAX(least_ns, with_jitter(MIN(after_ns, RETRY_LAST_NS)));
@@ -106,12 +120,23 @@ static void succeed(struct watch *watch)
 	watch->state.good_ns = clock_mono_ns();
 }
 
+/*
+ * At once the first time. A server that always answers so would be asked without end, and by every node: then
+ * it is a failure as others are.
+ */
 static void list_anew(struct watch *watch)
 {
 	watch->relist = watch->from_etcd = true;
 	watch->version[0] = '\0';
-	wait_before_next(watch, 0);
-	watch->due_ns = watch->retries > 1 ? watch->due_ns : 0;
+	forget_failures(watch);
+	if (watch->retries > 0) {
+		fail_watch(watch, WATCH_FAILS, "whatever it is asked for is too old (410)", 0);
+		return;
+	}
+	watch->state.failures += watch->phase == LISTING;
+	watch->retries++;
+	watch->phase = WAITING;
+	watch->due_ns = 0;
 }
 
 /* ---- what comes ---- */
@@ -197,7 +222,7 @@ static int take_event(struct watch *watch)
 		return -EBADMSG;
 	if (watch->next_version[0])
 		memcpy(watch->version, watch->next_version, sizeof(watch->version));
-	watch->retries = 0;
+	forget_failures(watch);
 	succeed(watch);
 	return 0;
 }
@@ -237,7 +262,6 @@ static void end_list(struct watch *watch)
 	memcpy(watch->version, watch->next_version, sizeof(watch->version));
 	watch->relist = false;
 	watch->from_etcd = true;
-	watch->retries = 0;
 	watch->state.listed = true;
 	succeed(watch);
 	watch->config.list_ended(watch->config.userdata);
@@ -287,7 +311,6 @@ static void on_page(const struct outcome *outcome, void *userdata)
 
 	watch->request = NULL;
 	if (outcome->status == 410) {
-		watch->state.failures++;
 		list_anew(watch);
 	} else if (outcome->error || outcome->status != 200) {
 		fail_by(watch, outcome);
@@ -321,7 +344,7 @@ static void end_cleanly(struct watch *watch)
 {
 	if (json_end(watch->watch_reader) < 0) {
 		fail_watch(watch, WATCH_FAILS, "the connection broke within an event", 0);
-	} else if (clock_mono_ns() - watch->begun_ns < MIN(SHORT_WATCH_NS, watch->config.timeout_ns / 2)) {
+	} else if (is_short(watch)) {
 		wait_before_next(watch, 0);
 	} else {
 		succeed(watch);

@@ -7,7 +7,8 @@
  *   knows the version at which we were (410)
  *
  * The first list may come from the server's cache; after a 410 it is what etcd has. A failure makes it wait:
- * twice as long each time, up to a minute, with jitter, or as long as the server says.
+ * twice as long each time, up to a minute, with jitter, or as long as the server says. So does a second 410
+ * before a watch has lasted.
  */
 #pragma once
 

@@ -87,7 +87,7 @@ def test_static_pods_have_two_ids():
     api = Api()
     hashed = "f" * 32
     api.put(pod(owner={"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": uid(99), "controller": True}, containers={},
-                metadata={"annotations": {"kubernetes.io/config.hash": hashed}}))
+                metadata={"annotations": {"kubernetes.io/config.hash": hashed, "kubernetes.io/config.mirror": hashed}}))
     with kube(api) as k:
         equal(owners(k.well(), 2), {uid(1): ("train-0", "", "Node", NODE), hashed: ("train-0", "", "Node", NODE)})
         equal([p for p in api.paths() if p != "/api/v1/pods"], [])
@@ -157,6 +157,23 @@ def test_an_error_of_410_within_a_watch():
     api.answers.append(in_watch([b'{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}\n']))
     with kube(api) as k:
         k.until(lambda a: k.counted["lists"] == 2 and api.watches, "another list and a watch")
+
+
+def test_watches_that_are_always_too_old():
+    """A server is not asked for lists without end."""
+    api = Api()
+    api.put(pod())
+
+    def expire(request, path, query):
+        return path == "/api/v1/pods" and bool(query.get("watch")) and request.refuse(410, "too old")
+    api.answers.append(expire)
+    with kube(api) as k:
+        contains(k.until(lambda a: a["outcome"] == "failed", "a failure")["error"], "too old (410)")
+        time.sleep(2)
+        lists = len([q for p, q, _ in api.asked if p == "/api/v1/pods" and not q.get("watch")])
+        assert 2 <= lists <= 5, lists
+        api.answers.clear()
+        assert IDS[0] in owners(k.well())
 
 
 def test_pieces_cut_anywhere():
