@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -125,6 +126,9 @@ static void mend_rows(struct kube *k)
 		MEND(exporters[i].pod);
 		MEND(exporters[i].uid);
 		MEND(exporters[i].address);
+		/* One that is none is not read: a URL in its place would lead anywhere. */
+		if (!address_is_pods(exporters[i].address))
+			exporters[i].address[0] = '\0';
 	}
 	for (uint32_t i = 0; i < k->arriving[KUBE_LABELS].n; i++) {
 		MEND(labels[i].key);

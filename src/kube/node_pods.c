@@ -17,6 +17,7 @@ enum {
 	ID_NAME,
 	ID_LABEL,
 	ID_HASH,
+	ID_MIRROR,
 	ID_OWNERS,
 	ID_OWNER,
 	ID_OWNER_API,
@@ -49,6 +50,7 @@ const struct json_path node_pod_paths[] = {
 	{ "metadata labels *", ID_LABEL },
 	/* Of a static pod, whose copy in the API server has another UID than its cgroup. */
 	{ "metadata annotations kubernetes.io/config.hash", ID_HASH },
+	{ "metadata annotations kubernetes.io/config.mirror", ID_MIRROR },
 	{ "metadata ownerReferences", ID_OWNERS },
 	{ "metadata ownerReferences []", ID_OWNER },
 	{ "metadata ownerReferences [] apiVersion", ID_OWNER_API },
@@ -73,6 +75,7 @@ struct pod_reading {
 	struct pod_container containers[POD_CONTAINERS_MAX];
 	uint32_t left_out;
 	size_t label_at; /* of the label that was taken, among the keys; SIZE_MAX: none */
+	char mirror[sizeof(((struct node_pod *)NULL)->static_uid)];
 	/* the owner, condition and container at hand */
 	struct owner_ref owner;
 	bool controls;
@@ -188,6 +191,8 @@ static int on_pod_value(int id, const struct json_value *value, void *userdata)
 		take_label(pods, value);
 	else if (id == ID_HASH)
 		TAKE_TEXT(reading->pod.static_uid, value);
+	else if (id == ID_MIRROR)
+		TAKE_TEXT(reading->mirror, value);
 	else if (id >= ID_CONTAINERS)
 		take_container_value(reading, id, value);
 	else if (id >= ID_PHASE)
@@ -338,6 +343,12 @@ void node_pods_object_ended(bool gone, void *userdata)
 			lose_pod(pods, at);
 		return;
 	}
+	/*
+	 * Whoever makes a pod chooses its annotations. One that says that it is a static pod's copy is deleted
+	 * by kubelet unless it is.
+	 */
+	if (!STRV_EQ(pod->static_uid, pods->reading->mirror))
+		pod->static_uid[0] = '\0';
 	pod->selected = selector_matches(pods->selector);
 	pod->seen = pods->round;
 	pods->dropped += pods->reading->left_out;

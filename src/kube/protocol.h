@@ -73,7 +73,7 @@ struct kube_end {
 	uint64_t bytes, requests, lists, failures; /* since the answer before */
 	uint32_t replace; /* 1: another process must be asked: the configuration has changed */
 	uint32_t pods; /* of the node */
-	uint32_t exporters_skipped; /* that have no address, or are not ready */
+	uint32_t exporters_skipped; /* that have no address of a pod, or are not ready */
 	uint32_t fallbacks; /* pods whose owners cannot be read */
 	char error[256]; /* why the outcome is not KUBE_OK; "" */
 	char note[256]; /* what else is to be said; "" */

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/address.h"
 #include "base/macro.h"
 
 void tables_init(struct tables *tables)
@@ -45,13 +46,29 @@ static void put_owner(struct owner *row, const struct workload_owner *owner)
 	PUT_TEXT(row->owner_name, owner->name);
 }
 
-static void add_pod_rows(struct tables *tables, const struct node_pod *pod,
+/* Whether another pod is meant by the UID that @pod has beside its own. */
+static bool is_of_another(const struct node_pods *pods, const struct node_pod *pod)
+{
+	for (uint32_t i = 0; i < pods->n; i++) {
+		const struct node_pod *other = pods->list[i];
+		bool same = STRV_EQ(other->name, pod->name) && STRV_EQ(other->namespace, pod->namespace);
+
+		if (other == pod)
+			continue;
+		if (STRV_EQ(other->uid, pod->static_uid) ||
+		    (!same && STRV_EQ(other->static_uid, pod->static_uid)))
+			return true;
+	}
+	return false;
+}
+
+static void add_pod_rows(struct tables *tables, const struct node_pods *pods, const struct node_pod *pod,
 			 const struct workload_owner *owner)
 {
 	struct row_list *owners = &tables->list[KUBE_OWNERS];
 
 	put_owner(add_owner_row(owners, pod, WORKLOAD_POD, pod->uid), owner);
-	if (pod->static_uid[0] && !STRV_EQ(pod->static_uid, pod->uid))
+	if (pod->static_uid[0] && !STRV_EQ(pod->static_uid, pod->uid) && !is_of_another(pods, pod))
 		put_owner(add_owner_row(owners, pod, WORKLOAD_POD, pod->static_uid), owner);
 	for (uint32_t i = 0; i < pod->containers_n; i++) {
 		struct owner *row = add_owner_row(owners, pod, WORKLOAD_CONTAINER, pod->containers[i].id);
@@ -68,7 +85,7 @@ static void add_exporter(struct tables *tables, const struct node_pod *pod)
 
 	if (pod->gone_ns || !pod->selected)
 		return;
-	if (!pod->running || !pod->ready || !pod->address[0]) {
+	if (!pod->running || !pod->ready || !address_is_pods(pod->address)) {
 		tables->exporters_skipped++;
 		return;
 	}
@@ -91,7 +108,7 @@ void tables_make(struct tables *tables, const struct node_pods *pods, struct wal
 		bool known = walk_find(walk, pods->list[i], now_ns, &owner);
 
 		tables->fallbacks += known && owner.fallback;
-		add_pod_rows(tables, pods->list[i], known ? &owner : NULL);
+		add_pod_rows(tables, pods, pods->list[i], known ? &owner : NULL);
 		add_exporter(tables, pods->list[i]);
 	}
 	tables->digest[KUBE_OWNERS] = row_list_digest(&tables->list[KUBE_OWNERS]);

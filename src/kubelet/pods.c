@@ -17,6 +17,8 @@ enum {
  * UID.
  */
 static const char config_hash[] = "kubernetes.io/config.hash";
+/* Whoever makes a pod chooses its annotations; one with this one is deleted by kubelet unless it is a copy. */
+static const char config_mirror[] = "kubernetes.io/config.mirror";
 
 static int on_element(const uint8_t *data, size_t n, void *userdata)
 {
@@ -95,16 +97,22 @@ static void add_containers(struct pods *pods, const Kubelet__ObjectMeta *meta,
 	}
 }
 
+/* "": it has none. */
+static const char *annotation_of(const Kubelet__ObjectMeta *meta, const char *key)
+{
+	for (size_t i = 0; i < meta->n_annotations; i++)
+		if (STRV_EQ(meta->annotations[i]->key, key))
+			return meta->annotations[i]->value;
+	return "";
+}
+
 static void add_pod(struct pods *pods, const Kubelet__ObjectMeta *meta)
 {
-	add_owner(pods, meta, WORKLOAD_POD, meta->uid);
-	for (size_t i = 0; i < meta->n_annotations; i++) {
-		const Kubelet__Annotation *annotation = meta->annotations[i];
+	const char *hash = annotation_of(meta, config_hash);
 
-		if (STRV_EQ(annotation->key, config_hash) && *annotation->value &&
-		    !STRV_EQ(annotation->value, meta->uid))
-			add_owner(pods, meta, WORKLOAD_POD, annotation->value);
-	}
+	add_owner(pods, meta, WORKLOAD_POD, meta->uid);
+	if (*hash && STRV_EQ(hash, annotation_of(meta, config_mirror)) && !STRV_EQ(hash, meta->uid))
+		add_owner(pods, meta, WORKLOAD_POD, hash);
 }
 
 static void add_state(struct pods *pods, const Kubelet__ObjectMeta *meta, const char *phase)

@@ -170,7 +170,7 @@ def test_dra():
 
 def test_the_pods_api():
     hashed = "f" * 32
-    pods = [POD, {"name": "etcd-node", "namespace": "kube-system", "uid": "1" * 36, "annotations": {"kubernetes.io/config.hash": hashed}, "containers": []}]
+    pods = [POD, {"name": "etcd-node", "namespace": "kube-system", "uid": "1" * 36, "annotations": {"kubernetes.io/config.hash": hashed, "kubernetes.io/config.mirror": hashed}, "containers": []}]
     for place in ("pods-api/pods-api.sock", "pods/kubelet.sock"):
         with kubelet(pods_api=place, services=BOTH + ["v1alpha1.Pods"], pods=pods) as fake:
             owners, rows, (end,) = ask(fake.root)

@@ -35,7 +35,8 @@ static void send_tables(void)
 	static struct kube_label label = { .key = "zone" };
 
 	/* The whole member is written to. */
-	memset(exporter.address, '1', sizeof(exporter.address));
+	memset(exporter.uid, '1', sizeof(exporter.uid));
+	memcpy(exporter.address, "http://127.0.0.1:1/x", sizeof("http://127.0.0.1:1/x"));
 	memset(label.value, '\xff', sizeof(label.value));
 	send_rows(KUBE_OWNERS, 7, owners, 2, sizeof(owners[0]));
 	send_rows(KUBE_EXPORTERS, 8, &exporter, 1, sizeof(exporter));

@@ -42,7 +42,8 @@ static void on_exporters(const struct kube_exporter *list, uint32_t n, void *use
 	(void)userdata;
 	assert_int_equal(n, 1);
 	assert_string_equal(list->pod, "dcgm");
-	assert_int_equal(strlen(list->address), sizeof(list->address) - 1);
+	assert_int_equal(strlen(list->uid), sizeof(list->uid) - 1);
+	assert_string_equal(list->address, "");
 	exporters++;
 }
 

@@ -92,8 +92,30 @@ static void the_same_pod_again_is_no_change(void **state)
 	changes = pods.changes;
 	take("{\"metadata\":{" META ",\"annotations\":{\"x\":\"y\"}}}");
 	assert_int_equal(pods.changes, changes);
-	take("{\"metadata\":{" META ",\"annotations\":{\"kubernetes.io/config.hash\":\"h\"}}}");
+	take("{\"metadata\":{" META ",\"annotations\":{\"kubernetes.io/config.hash\":\"h\","
+	     "\"kubernetes.io/config.mirror\":\"h\"}}}");
 	assert_int_equal(pods.changes, changes + 1);
+	assert_string_equal(pods.list[0]->static_uid, "h");
+}
+
+/* Else any pod could say that it is another one. */
+static void only_a_copy_has_another_uid(void **state)
+{
+	static const char *const annotations[] = {
+		"\"kubernetes.io/config.hash\":\"h\"",
+		"\"kubernetes.io/config.hash\":\"h\",\"kubernetes.io/config.mirror\":\"other\"",
+		"\"kubernetes.io/config.mirror\":\"h\"",
+	};
+	char text[256];
+
+	(void)state;
+	begin_with("", "");
+	for (size_t i = 0; i < ARRAY_SIZE(annotations); i++) {
+		snprintf(text, sizeof(text), "{\"metadata\":{" META ",\"annotations\":{%s}}}",
+			 annotations[i]);
+		take(text);
+		assert_string_equal(pods.list[0]->static_uid, "");
+	}
 }
 
 static void what_is_gone_stays_for_a_minute(void **state)
@@ -136,6 +158,7 @@ int main(void)
 		TEST(reads_a_pod),
 		TEST(the_first_label_decides),
 		TEST(the_same_pod_again_is_no_change),
+		TEST(only_a_copy_has_another_uid),
 		TEST(what_is_gone_stays_for_a_minute),
 		TEST(what_cannot_be_a_pod_is_counted),
 	};

@@ -141,17 +141,23 @@ static void knows_static_pods_by_their_hash(void **state)
 {
 	Kubelet__ObjectMeta m = meta();
 	Kubelet__Pod pod = KUBELET__POD__INIT;
-	Kubelet__Annotation a = KUBELET__ANNOTATION__INIT, *list[] = { &a };
+	Kubelet__Annotation a = KUBELET__ANNOTATION__INIT, b = a, *list[] = { &a, &b };
 
 	(void)state;
 	a.key = (char *)"kubernetes.io/config.hash";
-	a.value = (char *)"0123456789abcdef0123456789abcdef";
+	b.key = (char *)"kubernetes.io/config.mirror";
+	a.value = b.value = (char *)"0123456789abcdef0123456789abcdef";
 	m.annotations = list;
-	m.n_annotations = 1;
+	m.n_annotations = 2;
 	pod.metadata = &m;
 	take(&pod);
 	expect(0, WORKLOAD_POD, "uid-1", "");
 	expect(1, WORKLOAD_POD, "0123456789abcdef0123456789abcdef", "");
+	/* Without the other one any pod could say that it is another one. */
+	m.n_annotations = 1;
+	take(&pod);
+	expect(2, WORKLOAD_POD, "uid-1", "");
+	assert_int_equal(pods.owners.n, 3);
 }
 
 static void knows_which_have_ended(void **state)
