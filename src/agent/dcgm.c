@@ -23,6 +23,8 @@
 #define ANSWER_NS (CYCLE_NS + 5 * NSEC_PER_SEC)
 #define STALE_MIN_NS (20 * NSEC_PER_SEC)
 
+/* After a cycle it rests for so many times the CPU time of it: whoever runs an exporter chooses its page. */
+enum { RESTS = 4 };
 enum { MAX_STUCK = 2 };
 
 _Static_assert(DCGM_TARGETS_MAX <= 512, "src/dcgm/serve.c takes no more");
@@ -42,6 +44,7 @@ struct dcgm {
 	bool asked; /* a cycle runs */
 	bool listed; /* somebody has said which exporters there are */
 	int64_t asked_ns; /* boot clock; 0: never */
+	int64_t rests_until_ns; /* boot clock */
 	int64_t good_ns; /* when a page was read last; 0: never */
 	bool here; /* it has known GPUs of this node */
 	char logged[256]; /* the trouble with the process that was logged last */
@@ -118,6 +121,7 @@ static void end_cycle(struct dcgm *d, const struct dcgm_end *end)
 	int64_t now_ns = clock_boot_ns(), good_ns = 0;
 
 	d->asked = false;
+	d->rests_until_ns = now_ns + RESTS * CLAMP(end->cpu_ns, INT64_C(0), (int64_t)ANSWER_NS);
 	helper_deadline(d->helper, 0);
 	log_trouble(d, "");
 	for (uint32_t i = 0; i < d->targets.n; i++) {
@@ -295,7 +299,8 @@ void dcgm_tick(struct dcgm *d)
 	int64_t now_ns = clock_boot_ns();
 	bool first = d->next && d->targets.n == 0;
 
-	if (d->asked || !d->listed || (d->asked_ns && !first && now_ns - d->asked_ns < d->refresh_ns))
+	if (d->asked || !d->listed || now_ns < d->rests_until_ns ||
+	    (d->asked_ns && !first && now_ns - d->asked_ns < d->refresh_ns))
 		return;
 	take_next(d);
 	if (d->targets.n == 0)

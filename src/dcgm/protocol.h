@@ -81,6 +81,7 @@ struct dcgm_end {
 	uint32_t message; /* DCGM_END */
 	uint32_t reserved;
 	int64_t begin_ns, end_ns; /* boot time of the whole cycle */
+	int64_t cpu_ns; /* CPU time of the process for it */
 };
 
 _Static_assert(sizeof(struct dcgm_question) <= HELPER_MESSAGE_MAX, "a question fits in a message");

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -95,6 +96,14 @@ int dcgm_receive(int channel, struct dcgm_request *request)
 
 /* ---- answers ---- */
 
+static int64_t cpu_ns(void)
+{
+	struct timespec used;
+
+	return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) < 0 ? 0 :
+								    used.tv_sec * NSEC_PER_SEC + used.tv_nsec;
+}
+
 static int send_rows(int channel, struct dcgm_part *part, const struct dcgm_outcome *outcome,
 		     const struct page *page)
 {
@@ -156,6 +165,7 @@ int dcgm_answer(struct fetcher *fetcher, int channel, const struct dcgm_request 
 	const struct dcgm_question *question = &request->question;
 	const char *nodes[ARRAY_SIZE(question->nodes) + 1] = { NULL };
 	struct dcgm_end end = { .message = DCGM_END, .begin_ns = clock_boot_ns() };
+	const int64_t begin_cpu_ns = cpu_ns();
 	struct fetch_config config = { .strict = question->strict,
 				       .here = question->here,
 				       .nodes = nodes,
@@ -170,5 +180,6 @@ int dcgm_answer(struct fetcher *fetcher, int channel, const struct dcgm_request 
 	r = fetcher_run(fetcher, &config, request->asked, request->n);
 	malloc_trim(0);
 	end.end_ns = clock_boot_ns();
+	end.cpu_ns = cpu_ns() - begin_cpu_ns;
 	return r == 0 ? send_with_fd(channel, &end, sizeof(end), -1) : r;
 }

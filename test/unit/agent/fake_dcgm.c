@@ -67,45 +67,49 @@ static void send_outcome(uint32_t target, uint32_t failure)
 	send_all(&outcome, sizeof(outcome));
 }
 
-static void send_end(void)
+static void send_end(int64_t cpu_ns)
 {
-	struct dcgm_end end = { .message = DCGM_END, .begin_ns = clock_boot_ns() };
+	struct dcgm_end end = { .message = DCGM_END, .begin_ns = clock_boot_ns(), .cpu_ns = cpu_ns };
 
 	end.end_ns = clock_boot_ns();
 	send_all(&end, sizeof(end));
 }
 
-static void tell(uint32_t xid)
+static void tell(uint32_t xid, int64_t cpu_ns)
 {
 	for (uint32_t i = 0; i < question.n; i++) {
 		send_rows(i, 2);
 		send_device(i, xid, false);
 		send_outcome(i, SCRAPE_READ);
 	}
-	send_end();
+	send_end(cpu_ns);
 }
 
 static void answer(const char *how, unsigned questions)
 {
 	if (strcmp(how, "well") == 0) {
-		tell(0);
+		tell(0, 0);
+	} else if (strcmp(how, "busy") == 0) {
+		tell(0, 5 * NSEC_PER_SEC);
+	} else if (strcmp(how, "liar") == 0) {
+		tell(0, INT64_MAX);
 	} else if (strcmp(how, "xids") == 0) {
-		tell(questions == 1 ? 79 : 31);
+		tell(questions == 1 ? 79 : 31, 0);
 	} else if (strcmp(how, "fails") == 0 || (strcmp(how, "once") == 0 && questions > 1)) {
 		send_rows(0, 1);
 		send_outcome(0, SCRAPE_FAILED_CONNECT);
-		send_end();
+		send_end(0);
 	} else if (strcmp(how, "once") == 0) {
-		tell(0);
+		tell(0, 0);
 	} else if (strcmp(how, "others") == 0) {
 		send_rows(0, 2);
 		send_outcome(0, SCRAPE_READ);
-		send_end();
+		send_end(0);
 	} else if (strcmp(how, "unterminated") == 0) {
 		send_rows(0, 1);
 		send_device(0, 0, true);
 		send_outcome(0, SCRAPE_READ);
-		send_end();
+		send_end(0);
 	} else if (strcmp(how, "target") == 0) {
 		send_rows(7, 1);
 	} else if (strcmp(how, "rows") == 0) {
@@ -117,7 +121,7 @@ static void answer(const char *how, unsigned questions)
 		send_outcome(0, SCRAPE_READ);
 		send_outcome(0, SCRAPE_READ);
 	} else if (strcmp(how, "early") == 0) {
-		send_end();
+		send_end(0);
 	} else if (strcmp(how, "failure") == 0) {
 		send_outcome(0, SCRAPE_FAILURES);
 	} else {

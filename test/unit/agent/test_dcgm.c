@@ -143,6 +143,32 @@ static void a_lost_page_is_not_the_end(void **state)
 	assert_true(s->entities[0].stale);
 }
 
+/* Whoever runs an exporter chooses what its page costs. */
+static void expect_a_rest(const char *path, int64_t seconds)
+{
+	clock_freeze(true);
+	start("h", path);
+	wait_pages(1);
+	clock_advance((seconds - 1) * NSEC_PER_SEC);
+	for (unsigned i = 0; i < 5; i++)
+		turn();
+	assert_true(figure(AGENT_DCGM_SCRAPES) == 1);
+	clock_advance(NSEC_PER_SEC);
+	wait_pages(2);
+}
+
+static void rests_after_much_work(void **state)
+{
+	(void)state;
+	expect_a_rest("/busy", 20);
+}
+
+static void does_not_rest_without_end(void **state)
+{
+	(void)state;
+	expect_a_rest("/liar", 140);
+}
+
 static void takes_exporters_that_are_found(void **state)
 {
 	struct dcgm_target list[] = { { .address = "10.0.0.1" },
@@ -260,6 +286,8 @@ int main(void)
 		CASE(gives_rows_and_a_reading),
 		CASE(says_why_nothing_was_read),
 		CASE(a_lost_page_is_not_the_end),
+		CASE(rests_after_much_work),
+		CASE(does_not_rest_without_end),
 		CASE(takes_exporters_that_are_found),
 		CASE(that_there_is_none_is_said),
 		CASE(a_new_xid_is_an_event),
