@@ -344,8 +344,8 @@ void node_pods_object_ended(bool gone, void *userdata)
 		return;
 	}
 	/*
-	 * Whoever makes a pod chooses its annotations. One that says that it is a static pod's copy is deleted
-	 * by kubelet unless it is.
+	 * Whoever makes a pod chooses its annotations. One that says that it is a static pod's copy is
+	 * deleted by kubelet unless it is.
 	 */
 	if (!STRV_EQ(pod->static_uid, pods->reading->mirror))
 		pod->static_uid[0] = '\0';

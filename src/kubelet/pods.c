@@ -17,7 +17,7 @@ enum {
  * UID.
  */
 static const char config_hash[] = "kubernetes.io/config.hash";
-/* Whoever makes a pod chooses its annotations; one with this one is deleted by kubelet unless it is a copy. */
+/* Whoever makes a pod chooses its annotations; one with this is deleted by kubelet unless it is a copy. */
 static const char config_mirror[] = "kubernetes.io/config.mirror";
 
 static int on_element(const uint8_t *data, size_t n, void *userdata)
