@@ -50,7 +50,15 @@ static int compare_owners(const void *a, const void *b)
 	const struct owner *x = *(const struct owner *const *)a, *y = *(const struct owner *const *)b;
 	int order = compare_pods(x, y->namespace, y->pod);
 
+	/* The pod's own first: of its containers some may have ended long ago. */
+	if (order == 0)
+		order = (int)y->workload - (int)x->workload;
 	return order ? order : x < y ? -1 : x > y;
+}
+
+static bool has_other_controller(const struct owner *a, const struct owner *b)
+{
+	return !STRV_EQ(a->owner_kind, b->owner_kind) || !STRV_EQ(a->owner_name, b->owner_name);
 }
 
 static int index_controllers(struct container_rows *rows)
@@ -75,6 +83,12 @@ static void find_controller(const struct container_rows *rows, struct container_
 
 	if (!row->pod[0] || at == n || compare_pods(rows->controllers[at], row->namespace, row->pod) != 0)
 		return;
+	/* A pod that is gone has had the name before: which of them is meant is not known. */
+	for (size_t i = at + 1; i < n && compare_pods(rows->controllers[i], row->namespace, row->pod) == 0 &&
+				rows->controllers[i]->workload == rows->controllers[at]->workload;
+	     i++)
+		if (has_other_controller(rows->controllers[i], rows->controllers[at]))
+			return;
 	row->owner_kind = rows->controllers[at]->owner_kind;
 	row->owner_name = rows->controllers[at]->owner_name;
 }

@@ -260,6 +260,41 @@ static void controllers_are_those_of_the_pod(_unused_ void **state)
 		    "    \"sm_active\": ");
 }
 
+/* A pod that is gone, and a new one of its name: the API says both for a minute. */
+static void of_two_pods_of_one_name_none_is_meant(_unused_ void **state)
+{
+	static const struct owner rows[] = {
+		{ .workload = WORKLOAD_CONTAINER,
+		  .id = "a",
+		  .namespace = "ml",
+		  .pod = "again",
+		  .owner_kind = "Pod",
+		  .owner_name = "again" },
+		{ .workload = WORKLOAD_POD,
+		  .id = "b",
+		  .namespace = "ml",
+		  .pod = "again",
+		  .owner_kind = "Job",
+		  .owner_name = "old" },
+		{ .workload = WORKLOAD_POD,
+		  .id = "c",
+		  .namespace = "ml",
+		  .pod = "again",
+		  .owner_kind = "Job",
+		  .owner_name = "new" },
+	};
+	struct owner *list;
+
+	t.s.owners = owners_new(ARRAY_SIZE(rows), &list);
+	memcpy(list, rows, sizeof(rows));
+	add_gpu(0);
+	give(0, "ml", "again", "main");
+	assert_string_equal(make_rows(1)->owner_kind, "");
+	/* What is gone is forgotten. */
+	snprintf(list[1].owner_name, sizeof(list[1].owner_name), "new");
+	assert_string_equal(make_rows(1)->owner_name, "new");
+}
+
 static void rows_are_sorted_by_number_and_name(_unused_ void **state)
 {
 	const struct container_row *rows;
@@ -475,6 +510,7 @@ int main(void)
 		CASE(a_gpu_that_is_gone_has_no_row),
 		CASE(the_newest_xid_is_shown),
 		CASE(controllers_are_those_of_the_pod),
+		CASE(of_two_pods_of_one_name_none_is_meant),
 		CASE(rows_are_sorted_by_number_and_name),
 		CASE(devices_of_exporters_are_as_their_pages_say),
 		CASE(exporters_name_the_owner_that_we_do_not_know),
