@@ -19,9 +19,10 @@
 #include "model/publisher.h"
 #include "owners/scan.h"
 
-enum { CONTAINERS = 2000, GPUS = 8, FIRST_PID = 10000, SCANS = 20 };
+enum { CONTAINERS = 2000, GIVEN = 64, GPUS = 8, FIRST_PID = 10000, SCANS = 20 };
 #define LINKS "/var/log/containers"
 #define BUNDLES "/run/containerd/io.containerd.runtime.v2.task/k8s.io"
+#define NODE ",\"linux\":{\"devices\":[{\"path\":\"/dev/nvidia0\",\"type\":\"c\",\"major\":195,\"minor\":0}]}"
 
 static void must(bool good, const char *what)
 {
@@ -68,6 +69,7 @@ static void write_text(const char *path, const char *text)
 static void make_files(const char *root)
 {
 	char path[4096], text[512], id[65];
+	size_t folder;
 
 	snprintf(path, sizeof(path), "%s" LINKS, root);
 	make_folder(path);
@@ -77,12 +79,16 @@ static void make_files(const char *root)
 		write_text(path, "");
 		snprintf(path, sizeof(path), "%s" BUNDLES "/%s", root, id);
 		make_folder(path);
+		folder = strlen(path);
 		strcat(path, "/config.json");
 		snprintf(text, sizeof(text),
 			 "{\"annotations\":{\"io.kubernetes.cri.sandbox-namespace\":\"space\","
 			 "\"io.kubernetes.cri.sandbox-name\":\"pod-%u\","
-			 "\"io.kubernetes.cri.container-name\":\"main\"}}",
-			 i);
+			 "\"io.kubernetes.cri.container-name\":\"main\"}%s}",
+			 i, i < GIVEN ? NODE : "");
+		write_text(path, text);
+		snprintf(path + folder, sizeof(path) - folder, "/init.pid");
+		snprintf(text, sizeof(text), "%d", (int)getpid());
 		write_text(path, text);
 	}
 }

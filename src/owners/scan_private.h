@@ -80,6 +80,7 @@ struct scan {
 	struct owner *list;
 	struct given_row *given_rows;
 	uint32_t given_rows_n;
+	uint32_t next_look; /* in given_rows, once round */
 	uint32_t room; /* of these three */
 	bool changed; /* a place was read since the tables were made */
 	struct scan_table table; /* the newest */
@@ -90,5 +91,8 @@ struct scan {
 
 /* Fills the tables of @table from what is known. -ENOMEM. */
 int scan_table_make(struct scan *scan, int root, const char *job_dir, struct scan_table *table);
-/* Whether the newest tables are still so, if no place was read since: the same containers run. */
-bool scan_table_is_current(const struct scan *scan, int root);
+/*
+ * Whether the newest tables are still so, if no place was read since: the same containers run. Looks at some
+ * of them with each call, in turns.
+ */
+bool scan_table_is_current(struct scan *scan, int root);

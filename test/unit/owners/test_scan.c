@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test.h"
 
+#include "needs.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -461,6 +463,32 @@ static void jobs_of_a_prologs_folder(void **state)
 	assert_true(table.digest != digest);
 }
 
+/* Beside one of the last, the others have no process that could be asked for. */
+static void some_are_looked_at_with_each_scan(void **state)
+{
+	enum { MANY = 40 };
+	char name[256], pid[16];
+
+	(void)state;
+	if (!running_can_tell())
+		need_unmet("processes of containers are not seen from here");
+	for (unsigned i = 0; i < MANY; i++) {
+		snprintf(name, sizeof(name), BUNDLES DIGITS "%02x/config.json", i);
+		make(name, WITH_NODE(0));
+	}
+	run();
+	usleep(200000); /* what has just changed is read again */
+	run();
+	assert_int_equal(table.given_n, MANY);
+	snprintf(name, sizeof(name), BUNDLES DIGITS "%02x/init.pid", MANY - 1);
+	snprintf(pid, sizeof(pid), "%d", getpid());
+	make(name, pid);
+	run();
+	assert_int_equal(table.given_n, MANY);
+	run();
+	assert_int_equal(table.given_n, MANY - 1);
+}
+
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, begin, end)
 
 int main(void)
@@ -480,6 +508,7 @@ int main(void)
 		CASE(finds_what_was_given),
 		CASE(a_bundle_decides_before_dockers_files),
 		CASE(stopped_containers_have_nothing),
+		CASE(some_are_looked_at_with_each_scan),
 		CASE(a_process_is_of_its_cgroup),
 		CASE(jobs_of_a_prologs_folder),
 		CASE(names_of_cdi_follow_their_specifications),
