@@ -63,10 +63,13 @@ static void on_labels_done(const struct outcome *outcome, void *userdata)
 {
 	struct node_labels *labels = userdata;
 	struct row_list swapped = *labels->table;
+	bool answered = !outcome->error && outcome->status == 200;
 
 	labels->request = NULL;
-	if (outcome->error || outcome->status != 200) {
-		snprintf(labels->error, sizeof(labels->error), "the node's labels: %.170s", outcome->words);
+	/* Of a part of an answer it is not known which labels the rest has. */
+	if (!answered || json_end(labels->reader) < 0) {
+		snprintf(labels->error, sizeof(labels->error), "the node's labels: %.170s",
+			 answered ? "what it sends is not whole" : outcome->words);
 		labels->due_ns = clock_mono_ns() + MAX(FAILED_NS, outcome->retry_after_ns);
 		return;
 	}

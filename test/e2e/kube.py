@@ -544,6 +544,12 @@ def test_labels_of_the_node():
     with kube(api, node_labels="zone") as k:
         contains(k.until(lambda a: a["note"], "a note")["note"], "the node's labels")
         equal(k.ask()["outcome"], "ok")
+    # A part of an answer, which says nothing of the labels behind it.
+    api.answers.append(lambda request, path, query: path == f"/api/v1/nodes/{NODE}" and request.send(200, b'{"metadata":{"labels":{"zone":"a"'))
+    with kube(api, node_labels="zone, pool") as k:
+        answer = k.until(lambda a: a["note"], "a note")
+        contains(answer["note"], "not whole")
+        equal(answer["labels"], None)
 
 
 # ---- credentials ----
