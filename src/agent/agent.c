@@ -388,6 +388,21 @@ static void on_exporters(const struct kube_exporter *list, uint32_t n, void *use
 		dcgm_set_targets(agent->dcgm, targets, n);
 }
 
+static void on_claimed_devices(const struct kube_device *list, uint32_t n, void *userdata)
+{
+	struct agent *agent = userdata;
+
+	if (agent->kubelet)
+		kubelet_set_devices(agent->kubelet, list, n);
+}
+
+static bool wants_claimed_devices(void *userdata)
+{
+	const struct agent *agent = userdata;
+
+	return agent->kubelet && kubelet_has_claims(agent->kubelet);
+}
+
 static int ask_kube_api(struct agent *agent, const struct options *options)
 {
 	_cleanup_free_ struct kube_config *config = malloc(sizeof(*config));
@@ -398,6 +413,8 @@ static int ask_kube_api(struct agent *agent, const struct options *options)
 		return 0;
 	config->exporters = on_exporters;
 	config->labels = on_node_labels;
+	config->devices = on_claimed_devices;
+	config->wants_devices = wants_claimed_devices;
 	config->userdata = agent;
 	return kube_new(agent->event, collector_model(agent->collector), config, &agent->kube);
 }

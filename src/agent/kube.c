@@ -103,6 +103,10 @@ static void pass_table_on(struct kube *k, enum kube_table which)
 		if (k->config.labels)
 			k->config.labels(table->list, table->n, k->config.userdata);
 		break;
+	case KUBE_DEVICES:
+		if (k->config.devices)
+			k->config.devices(table->list, table->n, k->config.userdata);
+		break;
 	case KUBE_TABLES:
 		break;
 	}
@@ -120,6 +124,7 @@ static void mend_rows(struct kube *k)
 {
 	struct kube_exporter *exporters = k->arriving[KUBE_EXPORTERS].list;
 	struct kube_label *labels = k->arriving[KUBE_LABELS].list;
+	struct kube_device *devices = k->arriving[KUBE_DEVICES].list;
 
 	for (uint32_t i = 0; i < k->arriving[KUBE_EXPORTERS].n; i++) {
 		MEND(exporters[i].namespace);
@@ -129,6 +134,12 @@ static void mend_rows(struct kube *k)
 		/* One that is none is not read: a URL in its place would lead anywhere. */
 		if (!address_is_pods(exporters[i].address))
 			exporters[i].address[0] = '\0';
+	}
+	for (uint32_t i = 0; i < k->arriving[KUBE_DEVICES].n; i++) {
+		MEND(devices[i].driver);
+		MEND(devices[i].pool);
+		MEND(devices[i].device);
+		MEND(devices[i].uuid);
 	}
 	for (uint32_t i = 0; i < k->arriving[KUBE_LABELS].n; i++) {
 		MEND(labels[i].key);
@@ -230,6 +241,7 @@ static void ask_kube(struct kube *k, int64_t now_ns)
 	question = (struct kube_question){ .version = GPUSONDE_VERSION };
 	memcpy(question.known, k->known, sizeof(question.known));
 	question.settings = k->config.settings;
+	question.wants_devices = k->config.wants_devices && k->config.wants_devices(k->config.userdata);
 	r = helper_send(k->helper, &question, sizeof(question), -1);
 	if (r == -EAGAIN)
 		return; /* with the next tick */
@@ -342,6 +354,8 @@ int kube_new(sd_event *event, struct model *model, const struct kube_config *con
 		(struct arriving){ .row_bytes = sizeof(struct kube_exporter), .max = KUBE_EXPORTERS_MAX };
 	k->arriving[KUBE_LABELS] =
 		(struct arriving){ .row_bytes = sizeof(struct kube_label), .max = KUBE_LABELS_MAX };
+	k->arriving[KUBE_DEVICES] =
+		(struct arriving){ .row_bytes = sizeof(struct kube_device), .max = KUBE_DEVICES_MAX };
 	r = helper_new(event, &helper, &ops, k, &k->helper);
 	if (r < 0)
 		return r;

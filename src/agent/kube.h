@@ -22,6 +22,9 @@ struct kube_config {
 	/* Pods that export metrics of GPUs, and labels of the node, whenever they change; may be NULL. */
 	void (*exporters)(const struct kube_exporter *list, uint32_t n, void *userdata);
 	void (*labels)(const struct kube_label *list, uint32_t n, void *userdata);
+	/* Devices of DRA, asked for while @wants_devices says that pods were given some; both may be NULL. */
+	void (*devices)(const struct kube_device *list, uint32_t n, void *userdata);
+	bool (*wants_devices)(void *userdata);
 	void *userdata;
 };
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "agent/claims.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -70,6 +71,8 @@ struct kubelet {
 	uint64_t known[KUBELET_TABLES]; /* digests of the tables that the model has; 0: none */
 	struct coming coming[KUBELET_TABLES];
 	uint64_t dropped[KUBELET_TABLES]; /* as of the newest answer */
+	struct claims *claims; /* allocations whose devices the API has to tell */
+	uint32_t unmatched, claimed; /* as of the newest answer with allocations */
 	bool used; /* the source has said something */
 	char logged[256], noted[256]; /* the error and the note that were logged last */
 };
@@ -198,13 +201,43 @@ static bool end_is_valid(const struct kubelet *k, const struct kubelet_end *end)
 	return end->outcome <= KUBELET_BUSY;
 }
 
+static int give_allocations(struct kubelet *k)
+{
+	const struct allocation *rows;
+	uint32_t n;
+	int r = claims_resolve(k->claims, &rows, &n);
+
+	return r < 0 ? r : model_set_allocations(k->model, SOURCE_KUBELET, rows, n);
+}
+
+static void show_unmatched(struct kubelet *k)
+{
+	uint32_t resolved = k->claimed - MIN(claims_left(k->claims), k->claimed);
+
+	model_agent_set(k->model, AGENT_KUBELET_UNMATCHED, k->unmatched - MIN(resolved, k->unmatched));
+}
+
+bool kubelet_has_claims(const struct kubelet *k)
+{
+	return claims_any(k->claims);
+}
+
+void kubelet_set_devices(struct kubelet *k, const struct kube_device *list, uint32_t n)
+{
+	if (claims_set_devices(k->claims, list, n) == 0 && k->known[KUBELET_ALLOCATIONS] &&
+	    give_allocations(k) == 0)
+		show_unmatched(k);
+}
+
 static int give_table(struct kubelet *k, enum kubelet_table which)
 {
 	const struct coming *coming = &k->coming[which];
 
-	return which == KUBELET_OWNERS ?
-		       model_set_owners(k->model, SOURCE_KUBELET, coming->list, coming->n) :
-		       model_set_allocations(k->model, SOURCE_KUBELET, coming->list, coming->n);
+	if (which == KUBELET_OWNERS)
+		return model_set_owners(k->model, SOURCE_KUBELET, coming->list, coming->n);
+	int r = claims_set_rows(k->claims, coming->list, coming->n);
+
+	return r < 0 ? r : give_allocations(k);
 }
 
 static void take_tables(struct kubelet *k, const struct kubelet_end *end)
@@ -226,8 +259,11 @@ static void take_figures(struct kubelet *k, const struct kubelet_end *end)
 {
 	if (end->allocatable != UINT32_MAX)
 		model_agent_set(k->model, AGENT_KUBELET_ALLOCATABLE, end->allocatable);
-	if (end->digest[KUBELET_ALLOCATIONS])
-		model_agent_set(k->model, AGENT_KUBELET_UNMATCHED, end->unmatched);
+	if (end->digest[KUBELET_ALLOCATIONS]) {
+		k->unmatched = end->unmatched;
+		k->claimed = end->claimed;
+		show_unmatched(k);
+	}
 }
 
 static void retry_later(struct kubelet *k, int64_t first_ns)
@@ -245,7 +281,9 @@ static void take_end(struct kubelet *k, struct kubelet_end *end)
 	utf8_sanitize(end->note);
 	take_tables(k, end);
 	take_figures(k, end);
-	log_note(k, end->note);
+	/* That the API has told them all is no news that kubelet could know. */
+	if (end->unmatched > end->claimed || claims_left(k->claims) > 0 || end->claimed == 0)
+		log_note(k, end->note);
 	if (end->outcome == KUBELET_OK) {
 		set_state(k, "");
 		k->after_ns = ASK_NS;
@@ -343,6 +381,7 @@ static void forget_tables(struct kubelet *k)
 	model_set_owners(k->model, SOURCE_KUBELET, NULL, 0);
 	model_set_allocations(k->model, SOURCE_KUBELET, NULL, 0);
 	memset(k->known, 0, sizeof(k->known));
+	(void)claims_set_rows(k->claims, NULL, 0);
 	set_state(k, "its socket is gone, and what it said is forgotten");
 }
 
@@ -415,7 +454,7 @@ int kubelet_new(sd_event *event, struct model *model, const struct kubelet_confi
 	k->socket = strdup(config->socket);
 	k->resources = strdup(config->resources ? config->resources : "");
 	k->after_ns = ASK_NS;
-	if (!k->root || !k->socket || !k->resources)
+	if (!k->root || !k->socket || !k->resources || claims_new(&k->claims) < 0)
 		return -ENOMEM;
 	r = helper_new(event, &helper, &ops, k, &k->helper);
 	if (r < 0)
@@ -434,6 +473,7 @@ void kubelet_free(struct kubelet *k)
 	free(k->root);
 	free(k->socket);
 	free(k->resources);
+	claims_free(k->claims);
 	free(k);
 }
 

@@ -11,6 +11,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "kube/protocol.h"
 #include "model/model.h"
 
 struct kubelet;
@@ -32,6 +33,10 @@ DEFINE_CLEANUP(struct kubelet *, kubelet_free, kubelet_freep)
  * no name; later if kubelet wants or fails.
  */
 void kubelet_tick(struct kubelet *kubelet);
+/* Whether pods were given devices of DRA of which kubelet and CDI do not tell which GPUs they are. */
+bool kubelet_has_claims(const struct kubelet *kubelet);
+/* What the API says of devices of DRA, in place of what it said before. */
+void kubelet_set_devices(struct kubelet *kubelet, const struct kube_device *list, uint32_t n);
 /* Of its process; 0: none runs. */
 pid_t kubelet_pid(const struct kubelet *kubelet);
 

@@ -21,10 +21,11 @@ enum kube_table {
 	KUBE_OWNERS, /* struct owner */
 	KUBE_EXPORTERS, /* struct kube_exporter */
 	KUBE_LABELS, /* struct kube_label: of the node */
+	KUBE_DEVICES, /* struct kube_device: of the node */
 	KUBE_TABLES,
 };
 
-enum { KUBE_EXPORTERS_MAX = 64, KUBE_LABELS_MAX = 64 };
+enum { KUBE_EXPORTERS_MAX = 64, KUBE_LABELS_MAX = 64, KUBE_DEVICES_MAX = 1024 };
 
 /* A pod that exports metrics of GPUs: one of this node whose labels were looked for, running and ready. */
 struct kube_exporter {
@@ -34,6 +35,11 @@ struct kube_exporter {
 
 struct kube_label {
 	char key[320], value[64];
+};
+
+/* A device that a driver of DRA offers, and the UUID of the GPU or MIG instance that it is. */
+struct kube_device {
+	char driver[64], pool[254], device[64], uuid[80];
 };
 
 /* What a process is to do; as of the first question to it. Texts end with NUL. */
@@ -53,6 +59,8 @@ struct kube_settings {
 struct kube_question {
 	char version[32]; /* GPUSONDE_VERSION; of another one's question nothing else is read */
 	uint64_t known[KUBE_TABLES]; /* digests of the newest tables that the agent has; 0: none */
+	uint32_t wants_devices; /* 1: pods were given devices of DRA */
+	uint32_t reserved;
 	struct kube_settings settings;
 };
 

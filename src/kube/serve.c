@@ -16,6 +16,7 @@
 #include "config.h"
 #include "helper/message.h"
 #include "kube/node_labels.h"
+#include "kube/slices.h"
 #include "kube/tables.h"
 #include "kube/url.h"
 #include "kube/watch.h"
@@ -34,6 +35,7 @@ struct kube_server {
 	struct walk *walk;
 	struct watch *watch;
 	struct node_labels *labels;
+	struct slices *slices;
 	struct tables tables;
 	uint64_t made_pods, made_walk; /* changes that the tables have; UINT64_MAX: none made yet */
 	uint64_t told_lists, told_failures;
@@ -150,6 +152,8 @@ static int begin_asking(struct kube_server *s)
 	if (r == 0)
 		r = node_labels_new(s->client, s->settings.node, s->settings.node_labels,
 				    &s->tables.list[KUBE_LABELS], &s->labels);
+	if (r == 0)
+		r = slices_new(s->client, s->settings.node, &s->tables.list[KUBE_DEVICES], &s->slices);
 	return r;
 }
 
@@ -165,6 +169,7 @@ static int64_t go_on(struct kube_server *s)
 	if (watch_state(s->watch)->listed)
 		due_ns = MIN(due_ns, walk_step(s->walk, &s->pods, now_ns));
 	due_ns = MIN(due_ns, node_labels_step(s->labels, now_ns));
+	due_ns = MIN(due_ns, slices_step(s->slices, now_ns));
 	/* What has begun in these steps goes on at once. */
 	client_step(s->client);
 	return due_ns;
@@ -273,6 +278,7 @@ static void tell_state(struct kube_server *s)
 	add_note_text(&s->end, s->access.note);
 	note_no_pods(s);
 	add_note_text(&s->end, node_labels_error(s->labels));
+	add_note_text(&s->end, slices_error(s->slices));
 	note_owners(s);
 }
 
@@ -281,6 +287,7 @@ static int send_tables(struct kube_server *s, int channel, const struct kube_que
 	int r = 0;
 
 	s->tables.digest[KUBE_LABELS] = node_labels_digest(s->labels);
+	s->tables.digest[KUBE_DEVICES] = slices_digest(s->slices);
 	memcpy(s->end.digest, s->tables.digest, sizeof(s->end.digest));
 	for (uint32_t i = 0; r == 0 && i < KUBE_TABLES; i++)
 		if (s->end.digest[i] && s->end.digest[i] != question->known[i])
@@ -294,6 +301,7 @@ int kube_answer(struct kube_server *s, int channel, const struct kube_question *
 
 	s->end = (struct kube_end){ .message = PART_OTHERS, .outcome = KUBE_FAILED };
 	s->end.replace = config_has_changed(s);
+	slices_want(s->slices, question->wants_devices != 0);
 	if (s->watch) {
 		make_tables(s);
 		tell_state(s);
@@ -434,6 +442,7 @@ void kube_server_free(struct kube_server *s)
 	if (!s)
 		return;
 	node_labels_free(s->labels);
+	slices_free(s->slices);
 	watch_free(s->watch);
 	walk_free(s->walk);
 	client_free(s->client);

@@ -15,6 +15,8 @@ void tables_init(struct tables *tables)
 							      .max = KUBE_EXPORTERS_MAX },
 					 [KUBE_LABELS] = { .size = sizeof(struct kube_label),
 							   .max = KUBE_LABELS_MAX },
+					 [KUBE_DEVICES] = { .size = sizeof(struct kube_device),
+							    .max = KUBE_DEVICES_MAX },
 				 } };
 }
 

@@ -73,6 +73,9 @@ struct kubelet_end {
 	uint32_t pods_api; /* 1: kubelet has it */
 	uint32_t allocatable; /* GPUs, instances and slots that pods can be given; UINT32_MAX: not known */
 	uint32_t unmatched; /* devices that name no GPU as far as can be told */
+	uint32_t
+		claimed; /* of these: devices of DRA, which the API may know; their rows are DEVICE_CLAIMED */
+	uint32_t reserved;
 	char error[256]; /* why the outcome is not KUBELET_OK; "" */
 	char note[256]; /* what else is to be said: unmatched devices, what could not be read; "" */
 };

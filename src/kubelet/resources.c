@@ -41,6 +41,7 @@ void pod_resources_clear(struct pod_resources *resources)
 	resources->unreadable = 0;
 	resources->pods = 0;
 	resources->unmatched = 0;
+	resources->claimed = 0;
 	resources->unmatched_example[0] = '\0';
 }
 
@@ -186,6 +187,9 @@ static void take_claim(struct place *place, const Kubelet__ClaimResource *claim)
 	if ((refs && row_add_refs(place, claim, refs, n)) ||
 	    (parse_device(claim->device_name, &device, &shared) && row_add_refs(place, claim, &device, 1)))
 		return;
+	device_ref_claimed(claim->driver_name, claim->pool_name, claim->device_name, &device);
+	(void)row_add_refs(place, claim, &device, 1);
+	place->resources->claimed++;
 	snprintf(name, sizeof(name), "%.60s/%.60s", claim->pool_name, claim->device_name);
 	count_unmatched(place->resources, claim->driver_name, name);
 }
@@ -212,7 +216,7 @@ static void take_container(struct place *place, const Kubelet__ContainerResource
 
 /* What was there before a pod. */
 struct before {
-	uint32_t rows, unmatched;
+	uint32_t rows, unmatched, claimed;
 	uint64_t dropped;
 };
 
@@ -220,6 +224,7 @@ static struct before before_of(const struct pod_resources *resources)
 {
 	return (struct before){ .rows = resources->rows.n,
 				.unmatched = resources->unmatched,
+				.claimed = resources->claimed,
 				.dropped = resources->rows.dropped };
 }
 
@@ -239,6 +244,7 @@ static void check_pod(struct place *place, const struct before *before)
 		resources->rows.n = before->rows;
 		resources->rows.dropped = before->dropped;
 		resources->unmatched = before->unmatched;
+		resources->claimed = before->claimed;
 	}
 	for (uint32_t i = before->rows; i < resources->rows.n; i++)
 		PUT_TEXT(list[i].pod_uid, uid);

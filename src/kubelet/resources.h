@@ -26,6 +26,7 @@ struct pod_resources {
 	void *userdata;
 	uint64_t unreadable; /* pods that are no PodResources */
 	uint32_t unmatched; /* devices that name no GPU as far as can be told */
+	uint32_t claimed; /* of these: devices of DRA, whose rows are DEVICE_CLAIMED */
 	char unmatched_example[128]; /* the first of them */
 	uint32_t allocatable; /* devices, of GetAllocatableResources */
 };

@@ -214,6 +214,7 @@ static void note_resources(struct kubelet_server *s)
 	char text[sizeof(s->end.note)];
 
 	s->end.unmatched = resources->unmatched;
+	s->end.claimed = resources->claimed;
 	if (resources->unmatched) {
 		snprintf(text, sizeof(text),
 			 "of %u device%s that pods were given it is not known which GPUs they are: %s%s",

@@ -199,6 +199,7 @@ static bool is_device(const struct model *model, const struct device *device, co
 		return gpu->e.id.minor == ref->index && is_gpu == (ref->gi == DEVICE_REF_NO) &&
 		       (is_gpu || device->e.id.gi == ref->gi);
 	case DEVICE_NOT:
+	case DEVICE_CLAIMED:
 		break;
 	}
 	return false;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hashmap.h"
 #include "base/macro.h"
 
 enum {
@@ -150,4 +151,18 @@ int device_ref_parse(const char *text, struct device_ref *ret_device, bool *ret_
 	if (ret_replica)
 		*ret_replica = replica;
 	return 0;
+}
+
+void device_ref_claimed(const char *driver, const char *pool, const char *device,
+			struct device_ref *ret_device)
+{
+	const char *const names[] = { driver, pool, device };
+	uint64_t digest = 0;
+
+	memset(ret_device, 0, sizeof(*ret_device));
+	ret_device->kind = DEVICE_CLAIMED;
+	ret_device->gi = ret_device->ci = ret_device->mig = DEVICE_REF_NO;
+	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
+		digest = digest * 31 + hash_bytes(names[i], strlen(names[i]));
+	snprintf(ret_device->uuid, sizeof(ret_device->uuid), "%016llx", (unsigned long long)digest);
 }

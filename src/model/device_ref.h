@@ -14,6 +14,10 @@ enum device_ref_kind {
 	DEVICE_BY_UUID, /* of a GPU, or of a MIG instance; with `gi` and `ci`: that instance of the GPU */
 	DEVICE_BY_INDEX, /* the driver's index of a GPU; `mig` set: a MIG device of it; `gi`: an instance */
 	DEVICE_BY_MINOR, /* N of /dev/nvidiaN, which may differ from the index; `gi` set: an instance of it */
+	/*
+	 * of DRA: `uuid` is a digest of its names. Kept from the model: the API has to tell which GPU it is
+	 */
+	DEVICE_CLAIMED,
 };
 
 #define DEVICE_REF_NO UINT32_MAX
@@ -39,3 +43,7 @@ struct device_ref {
  * none of these; nothing is set.
  */
 int device_ref_parse(const char *text, struct device_ref *ret_device, bool *ret_replica);
+
+/* The device that a driver of DRA calls so: DEVICE_CLAIMED, equal for equal names. */
+void device_ref_claimed(const char *driver, const char *pool, const char *device,
+			struct device_ref *ret_device);

@@ -275,7 +275,8 @@ def test_the_account_may_do_what_is_used():
         equal(pod()["spec"]["automountServiceAccountToken"], True)
     equal([d["kind"] for d in CHART.render(switched()) if "Role" in d["kind"]], [], "without the API")
     documented = yaml.safe_load(re.search(r"^```yaml\n(.*?)^```", chart.read(f"{SOURCE}/docs/kubernetes.md"), re.M | re.S)[1])
-    equal(rights(documented), rights(of_kind(CHART.render(NODE_LABELS), "ClusterRole")[0]), "docs/kubernetes.md")
+    everything = {"kubernetesApi": {**NODE_LABELS["kubernetesApi"], "dra": True}}
+    equal(rights(documented), rights(of_kind(CHART.render(everything), "ClusterRole")[0]), "docs/kubernetes.md")
     nodes = [rule["verbs"] for rule in of_kind(CHART.render(NODE_LABELS), "ClusterRole")[0]["rules"] if "nodes" in rule["resources"]]
     equal(nodes, [["get"]], "for labels of nodes")
 

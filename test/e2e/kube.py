@@ -552,6 +552,42 @@ def test_labels_of_the_node():
         equal(answer["labels"], None)
 
 
+def resource_slice(driver, pool, devices, basic=False):
+    """With its names behind its devices, as no order is promised."""
+    made = [{"name": name, ("basic" if basic else "attributes"): ({"attributes": a} if basic else a)} for name, a in
+            ((name, {"uuid": {"string": uuid}, "index": {"int": 0}} if uuid else {}) for name, uuid in devices.items())]
+    return {"metadata": {"name": f"{pool}-{driver}"}, "spec": {"devices": made, "nodeName": NODE, "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1}, "driver": driver}}
+
+
+def resource_slices(*items):
+    return {"kind": "ResourceSliceList", "metadata": {"resourceVersion": "7"}, "items": list(items)}
+
+
+GPU = "GPU-11111111-2222-3333-4444-55555555555"
+
+
+def test_devices_of_dra():
+    """Asked for only while they are wanted; of the newest version that the server has; a slice's devices are not another's."""
+    slices = resource_slices(resource_slice("gpu.nvidia.com", NODE, {"gpu-0": GPU + "0", "gpu-1": GPU + "1", "nothing": None}),
+                             resource_slice("other.example.com", "rack", {"gpu-0": "GPU-x"}))
+    for version, basic in (("v1", False), ("v1beta2", False), ("v1beta1", True)):
+        api = Api()
+        api.objects[f"/apis/resource.k8s.io/{version}/resourceslices"] = slices if not basic else resource_slices(
+            resource_slice("gpu.nvidia.com", NODE, {"gpu-0": GPU + "0", "gpu-1": GPU + "1"}, True), resource_slice("other.example.com", "rack", {"gpu-0": "GPU-x"}, True))
+        with kube(api, devices="1") as k:
+            answer = k.until(lambda a: a["devices"] is not None, f"devices of {version}")
+            equal(sorted((d["driver"], d["pool"], d["device"], d["uuid"]) for d in answer["devices"]),
+                  [("gpu.nvidia.com", NODE, "gpu-0", GPU + "0"), ("gpu.nvidia.com", NODE, "gpu-1", GPU + "1"), ("other.example.com", "rack", "gpu-0", "GPU-x")])
+            equal({q["fieldSelector"] for p, q, _ in api.asked if p.endswith("resourceslices")}, {f"spec.nodeName={NODE}"})
+    api = Api()
+    with kube(api) as k:
+        k.well()
+        equal([p for p, _, _ in api.asked if p.endswith("resourceslices")], [])
+    with kube(api, devices="1") as k:
+        contains(k.until(lambda a: a["note"], "a note")["note"], "devices of DRA (resourceslices)")
+        equal(k.ask()["outcome"], "ok")
+
+
 # ---- credentials ----
 
 @contextlib.contextmanager

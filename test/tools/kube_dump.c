@@ -27,6 +27,7 @@ static struct arriving tables[KUBE_TABLES] = {
 	[KUBE_OWNERS] = { .row_bytes = sizeof(struct owner), .max = OWNERS_MAX },
 	[KUBE_EXPORTERS] = { .row_bytes = sizeof(struct kube_exporter), .max = KUBE_EXPORTERS_MAX },
 	[KUBE_LABELS] = { .row_bytes = sizeof(struct kube_label), .max = KUBE_LABELS_MAX },
+	[KUBE_DEVICES] = { .row_bytes = sizeof(struct kube_device), .max = KUBE_DEVICES_MAX },
 };
 static json_t *shown[KUBE_TABLES];
 static const char *program;
@@ -51,17 +52,37 @@ static json_t *label_row(const struct kube_label *row)
 	return json_pack("{s:s, s:s}", "key", row->key, "value", row->value);
 }
 
+static json_t *device_row(const struct kube_device *row)
+{
+	return json_pack("{s:s, s:s, s:s, s:s}", "driver", row->driver, "pool", row->pool, "device",
+			 row->device, "uuid", row->uuid);
+}
+
+static json_t *row_of(uint32_t which, uint32_t i)
+{
+	const void *list = tables[which].list;
+
+	switch ((enum kube_table)which) {
+	case KUBE_OWNERS:
+		return owner_row((const struct owner *)list + i);
+	case KUBE_EXPORTERS:
+		return exporter_row((const struct kube_exporter *)list + i);
+	case KUBE_LABELS:
+		return label_row((const struct kube_label *)list + i);
+	case KUBE_DEVICES:
+		return device_row((const struct kube_device *)list + i);
+	case KUBE_TABLES:
+		break;
+	}
+	return json_null();
+}
+
 static void show_table(uint32_t which)
 {
-	const struct owner *owners = tables[which].list;
-	const struct kube_exporter *exporters = tables[which].list;
-	const struct kube_label *labels = tables[which].list;
 	json_t *rows = json_array();
 
 	for (uint32_t i = 0; i < tables[which].n; i++)
-		json_array_append_new(rows, which == KUBE_OWNERS    ? owner_row(&owners[i]) :
-					    which == KUBE_EXPORTERS ? exporter_row(&exporters[i]) :
-								      label_row(&labels[i]));
+		json_array_append_new(rows, row_of(which, i));
 	json_decref(shown[which]);
 	shown[which] = rows;
 	question.known[which] = tables[which].digest;
@@ -69,7 +90,7 @@ static void show_table(uint32_t which)
 
 static void print_answer(const struct kube_end *end)
 {
-	static const char *const names[KUBE_TABLES] = { "owners", "exporters", "labels" };
+	static const char *const names[KUBE_TABLES] = { "owners", "exporters", "labels", "devices" };
 	static const char *const outcomes[KUBE_OUTCOMES] = { "ok", "begins", "failed", "refused" };
 	json_t *line = json_pack("{s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "pid",
 				 (int)child, "outcome", outcomes[end->outcome], "error", end->error, "note",
@@ -189,6 +210,8 @@ int main(int argc, char **argv)
 		if (!equals)
 			return 2;
 		*equals = '\0';
+		if (strcmp(argv[i], "devices") == 0)
+			question.wants_devices = 1;
 		set(&question.settings, argv[i], equals + 1);
 	}
 	while (fgets(line, sizeof(line), stdin)) {

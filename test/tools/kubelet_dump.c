@@ -40,7 +40,7 @@ static json_t *number(uint32_t value)
 
 static void print_allocation(const struct allocation *row)
 {
-	static const char *const kinds[] = { "not", "all", "uuid", "index", "minor" };
+	static const char *const kinds[] = { "not", "all", "uuid", "index", "minor", "claimed" };
 	const struct device_ref *device = &row->device;
 
 	print(json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:i}", "table",
@@ -61,13 +61,14 @@ static void print_part(const struct kubelet_part *part)
 
 static void print_end(const struct kubelet_end *end)
 {
-	print(json_pack("{s:s, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:o, s:i, s:s, s:s}", "table", "end",
+	print(json_pack("{s:s, s:i, s:b, s:b, s:I, s:I, s:b, s:b, s:o, s:i, s:i, s:s, s:s}", "table", "end",
 			"outcome", (int)end->outcome, "owners", end->digest[KUBELET_OWNERS] != 0,
 			"allocations", end->digest[KUBELET_ALLOCATIONS] != 0, "dropped_owners",
 			(json_int_t)end->dropped[KUBELET_OWNERS], "dropped_allocations",
 			(json_int_t)end->dropped[KUBELET_ALLOCATIONS], "replace", (int)end->replace,
 			"pods_api", (int)end->pods_api, "allocatable", number(end->allocatable), "unmatched",
-			(int)end->unmatched, "error", end->error, "note", end->note));
+			(int)end->unmatched, "claimed", (int)end->claimed, "error", end->error, "note",
+			end->note));
 }
 
 /* One question and its answer; false: the process has ended. */

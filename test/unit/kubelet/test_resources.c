@@ -148,7 +148,9 @@ static void finds_devices_of_dra(void **state)
 	take_claim("gpu.nvidia.com", "gpu-5", "", "");
 	take_claim("other.example.com", "gpu-6", "", "");
 	take_claim("gpu.nvidia.com", "gpu-7-mig-what", "k8s.gpu.nvidia.com/claim=none", "");
-	assert_int_equal(resources.rows.n, 4);
+	assert_int_equal(resources.rows.n, 5);
+	assert_int_equal(row_at(4)->device.kind, DEVICE_CLAIMED);
+	assert_int_equal(resources.claimed, 1);
 	assert_string_equal(row_at(0)->device.uuid, GPU);
 	assert_int_equal(row_at(0)->slots, 0);
 	assert_int_equal(row_at(1)->device.index, 6);
