@@ -71,7 +71,6 @@ const size_t node_pod_paths_n = ARRAY_SIZE(node_pod_paths);
 
 /* The object at hand. */
 struct pod_reading {
-	struct node_pod pod;
 	struct pod_container containers[POD_CONTAINERS_MAX];
 	uint32_t left_out;
 	size_t label_at; /* of the label that was taken, among the keys; SIZE_MAX: none */
@@ -81,6 +80,7 @@ struct pod_reading {
 	bool controls;
 	char condition[32], status[16];
 	struct pod_container container;
+	struct node_pod pod; /* without containers of its own, so the last */
 };
 
 /* ---- values ---- */
