@@ -15,9 +15,10 @@ struct cursor {
 	const char *end;
 };
 
+/* @p may be NULL if @n is 0. */
 static inline struct cursor cursor_over(const void *p, size_t n)
 {
-	return (struct cursor){ .p = p, .end = (const char *)p + n };
+	return (struct cursor){ .p = p, .end = n ? (const char *)p + n : p };
 }
 
 static inline size_t cursor_left(const struct cursor *c)

@@ -89,7 +89,7 @@ static void the_file_chooses_names_types_and_texts(_unused_ void **state)
 	assert_int_equal(families(text), 3);
 	assert_non_null(strstr(text, "# TYPE DCGM_FI_DEV_GPU_TEMP_CELSIUS"));
 	free(text);
-	snapshot_unref(s);
+	fixture_free(s);
 	done(&f);
 }
 
@@ -133,7 +133,7 @@ static void an_empty_file_is_an_empty_page(_unused_ void **state)
 
 	assert_int_equal(families(text), 0);
 	free(text);
-	snapshot_unref(s);
+	fixture_free(s);
 	done(&f);
 }
 
@@ -147,7 +147,7 @@ static void labels_as_the_options_say(_unused_ void **state)
 	assert_non_null(strstr(text, "modelName=\"NVIDIA-H100-80GB-HBM3\""));
 	assert_null(strstr(text, "modelName=\"NVIDIA H100"));
 	free(text);
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 static void counts_of_windows(_unused_ void **state)
@@ -178,7 +178,7 @@ static void counts_of_windows(_unused_ void **state)
 	free(text);
 	s->xid_events = former;
 	s->xid_events_n = former_n;
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 static void links_and_health(_unused_ void **state)
@@ -203,7 +203,7 @@ static void links_and_health(_unused_ void **state)
 		strstr(text, "health_error_code=\"DCGM_FR_ROW_REMAP_FAILURE\",health_watch=\"MEM\"} 20\n"));
 	assert_null(strstr(text, "health_watch=\"POWER\""));
 	free(text);
-	snapshot_unref(s);
+	fixture_free(s);
 }
 
 int main(void)
