@@ -34,7 +34,6 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	__u64 id = bpf_get_current_pid_tgid();
 
 	h->time_ns = time_ns;
-	h->cgroup = bpf_get_current_cgroup_id();
 	h->seq = seq;
 	h->tgid = id >> 32;
 	h->tid = id;
@@ -43,6 +42,9 @@ static __always_inline void header_fill(struct trace_header *h, enum trace_event
 	h->type = type;
 	h->op = TRACE_OP_NONE;
 	h->flags = 0;
+	h->operator = h->operator_outer = 0;
+	h->operators = 0;
+	__builtin_memset(h->pad, 0, sizeof(h->pad));
 	h->enclosing = 0;
 	h->stack = 0;
 }
@@ -112,6 +114,9 @@ static __always_inline void header_call(struct trace_header *h, const struct tra
 	h->op = spec->op;
 	h->flags = frame->flags;
 	h->enclosing = frame->enclosing;
+	h->operator = frame->within;
+	h->operator_outer = frame->within >> 16;
+	h->operators = frame->within >> 32;
 }
 
 static __always_inline void launch_event(struct trace_counters *c, const struct trace_spec *spec,

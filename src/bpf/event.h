@@ -36,8 +36,14 @@ enum trace_event_flag {
 
 struct trace_header {
 	__u64 time_ns; /* CLOCK_MONOTONIC, when the call was entered */
-	__u64 cgroup; /* id in cgroup v2; 0 or 1: none */
 	__u64 seq; /* event number on this CPU, from 1 */
+	/*
+	 * The operator that makes the call, and the outermost one that it is within: rows in the table of
+	 * probes. 0: none. Their number, at most TRACE_OPERATORS_DEEP.
+	 */
+	__u16 operator, operator_outer;
+	__u8 operators;
+	__u8 pad[3];
 	__u32 tgid, tid; /* in the initial PID namespace */
 	__u16 cpu; /* that seq belongs to */
 	__u16 call; /* row in the table of probes */

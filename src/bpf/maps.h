@@ -37,6 +37,8 @@ struct frame {
 	__u16 flags; /* enum trace_event_flag */
 	__u32 tails; /* tail calls to probed functions, which return with it */
 	__u32 number, enclosing; /* as in struct trace_call and trace_header */
+	/* operators that it is made within: the innermost one, << 16 the outermost one, << 32 how many */
+	__u64 within;
 };
 
 /*
@@ -62,6 +64,7 @@ struct thread {
 	__u32 above;
 	__u32 numbered; /* calls of those layers so far, which is the newest one's number; 0: none */
 	__u64 owner; /* as in struct trace_proc */
+	__u64 nested; /* operators in its entry of `nests` when last checked */
 	struct frame frame; /* of layer CUDA */
 	/*
 	 * The one that begins or has just ended. Not on the stack, for each state of which the verifier would
@@ -180,7 +183,7 @@ struct {
 	__uint(max_entries, PAGE);
 } events SEC(".maps");
 
-/* Zeros for a new entry of `stats`, `threads` or `layers`, which are too large for the stack. */
+/* Zeros for a new entry of `stats`, `threads`, `layers` or `nests`, which are too large for the stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -80,6 +80,13 @@ struct trace_error {
 	__u64 owner; /* as in struct trace_proc */
 };
 
+/* Map `operators`, hash by struct trace_stat_key: calls of an operator by a process. */
+struct trace_operator {
+	__u64 calls;
+	__u64 outermost; /* of them, not within another operator of the thread */
+	__u64 owner; /* as in struct trace_proc */
+};
+
 /*
  * Map `procs`, hash by tgid. Created at the first hit, deleted at exec and exit; user space writes the flags.
  */
@@ -106,8 +113,15 @@ enum trace_table {
 	TRACE_TABLE_LAYERS,
 	TRACE_TABLE_STATS,
 	TRACE_TABLE_ERRORS,
+	TRACE_TABLE_OPERATORS, /* calls of operators, by process */
+	TRACE_TABLE_NESTS, /* threads in operators */
 	TRACE_TABLES,
 };
+
+/* The tables without whose entries calls of CUDA are not counted. */
+#define TRACE_TABLES_OF_CALLS                                                                 \
+	(1U << TRACE_TABLE_PROCS | 1U << TRACE_TABLE_THREADS | 1U << TRACE_TABLE_LAYERS | \
+	 1U << TRACE_TABLE_STATS)
 
 /*
  * Owners: the users and containers whose processes fill the tables. An owner may have at most TRACE_SHARE

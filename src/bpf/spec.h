@@ -9,9 +9,9 @@
 
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 5,
+	TRACE_VERSION = 6,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
-	TRACE_CALLS_MAX = 8192, /* maximum rows of all tables of probes */
+	TRACE_CALLS_MAX = 16384, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
 	TRACE_COMM = 16, /* TASK_COMM_LEN */
 	TRACE_INITS_MAX = 16, /* calls of a process that send its environment */
@@ -20,6 +20,7 @@ enum {
 	TRACE_NAME_MEDIUM = 1024,
 	TRACE_NAME_LARGE = 16384,
 	TRACE_ACTIVE = 4096,
+	TRACE_OPERATORS_DEEP = 16, /* operators of a thread within each other that are told apart */
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
 	/*
 	 * Latency: one bucket each for 0..7 ns, then 8 for each power of two up to 2^41 ns (37 minutes).
@@ -118,6 +119,9 @@ enum trace_op {
 	 * data
 	 */
 	TRACE_OP_FUNCTION_REGISTER,
+	/* PyTorch (bpf/operators.h); only counted, and said of what is called within it */
+	TRACE_OP_OPERATOR,
+	TRACE_OP_BINDING, /* the function of Python's binding that calls an operator; only counted */
 	TRACE_OPS,
 };
 

@@ -21,6 +21,7 @@
 #include "bpf/operands.h"
 #include "bpf/emit.h"
 #include "bpf/layers.h"
+#include "bpf/operators.h"
 #include "bpf/sums.h"
 #include "bpf/variables.h"
 
@@ -190,6 +191,7 @@ __noinline int pending_begin(bpf_user_pt_regs_t *regs, __u64 id, __u64 sp, __u32
 	pending->frame.call = row;
 	pending->frame.flags = spec->event_flags;
 	pending->frame.enclosing = outer->enclosing;
+	pending->frame.within = outer->within;
 	operands_read(ctx, spec, &pending->frame);
 	pending->frame.entry_ns = bpf_ktime_get_ns();
 	if (spec->flags & TRACE_SPEC_EACH)
@@ -361,6 +363,10 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 	thread = thread_get(c, ctl, id);
 	if (!thread)
 		return 0;
+	if (spec->op == TRACE_OP_OPERATOR)
+		return operator_enter(id, sp, call, link_register(ctx));
+	if (spec->op == TRACE_OP_BINDING)
+		return binding_enter(id, call);
 	if (spec->op == TRACE_OP_INIT && !(thread->flags & TRACE_PROC_QUIET))
 		variables_send(spec, call);
 	if (thread->above || spec->layer != TRACE_LAYER_CUDA) {
@@ -400,6 +406,7 @@ static __always_inline int entry_probe(struct pt_regs *ctx, struct trace_counter
 		COUNT(&c->abandoned);
 	}
 	frame->enclosing = enclosing;
+	frame->within = thread->nested ? operators_around(id, sp) : 0;
 	call_begin(ctx, c, ctl, thread, frame, spec, id, site, sp);
 	return 0;
 }
@@ -553,6 +560,7 @@ static __always_inline void thread_remove(struct trace_counters *c, __u64 id)
 		COUNT(&c->abandoned);
 	if (thread->numbered)
 		frames_remove(c, id, owner);
+	nest_remove(id, owner);
 	hits_flush(c, thread);
 	if (bpf_map_delete_elem(&threads, &id) == 0)
 		share_give(owner, TRACE_TABLE_THREADS);
@@ -644,6 +652,15 @@ static __always_inline void stat_free(const struct trace_stat_key *key)
 		share_give(owner, TRACE_TABLE_STATS);
 }
 
+static __always_inline void operator_free(const struct trace_stat_key *key)
+{
+	struct trace_operator *sum = bpf_map_lookup_elem(&operators, key);
+	__u64 owner = sum ? sum->owner : 0;
+
+	if (sum && bpf_map_delete_elem(&operators, key) == 0)
+		share_give(owner, TRACE_TABLE_OPERATORS);
+}
+
 static __always_inline void error_free(const struct trace_error_key *key)
 {
 	struct trace_error *error = bpf_map_lookup_elem(&errors, key);
@@ -659,10 +676,13 @@ int entry_free(struct bpf_raw_tracepoint_args *ctx)
 	__u32 tgid = ctx->args[TRACE_FREE_CALL] >> 32, call = ctx->args[TRACE_FREE_CALL];
 	__u64 incarnation = ctx->args[TRACE_FREE_INCARNATION];
 
-	if (ctx->args[TRACE_FREE_TABLE] == TRACE_TABLE_STATS) {
+	if (ctx->args[TRACE_FREE_TABLE] != TRACE_TABLE_ERRORS) {
 		const struct trace_stat_key key = { .tgid = tgid, .call = call, .incarnation = incarnation };
 
-		stat_free(&key);
+		if (ctx->args[TRACE_FREE_TABLE] == TRACE_TABLE_STATS)
+			stat_free(&key);
+		else
+			operator_free(&key);
 	} else {
 		const struct trace_error_key key = { .tgid = tgid,
 						     .call = call,

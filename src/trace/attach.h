@@ -27,6 +27,8 @@ struct attach_config {
 	uint32_t calls; /* call numbers are below this; 0: probe_calls_max() */
 	/* maximum threads in calls of layers above CUDA at once; 0: no such library is probed */
 	uint32_t layered_threads;
+	/* the same of PyTorch's operators, and pairs of a process and an operator */
+	uint32_t nested_threads, operators;
 	bool no_multi; /* use only trace events, for tests */
 };
 

@@ -153,6 +153,8 @@ static void set_sizes(struct bpf_object *object, bool multi, const struct attach
 	} sizes[] = {
 		{ "threads", either(config->threads, multi ? THREADS_MULTI : THREADS_EVENT), true },
 		{ "layers", either(config->layered_threads, 1), true },
+		{ "nests", either(config->nested_threads, 1), true },
+		{ "operators", either(config->operators, 1), true },
 		{ "specs", either(config->calls, probe_calls_max()), false },
 		{ "procs", either(config->procs, PROCS), true },
 		{ "stats", stats, true },

@@ -72,7 +72,7 @@ static void on_ended(struct trace_engine *engine, const struct trace_process *ev
 		return;
 	if (process->no_event)
 		take_name(process, event);
-	if (event->lost & ~(1U << TRACE_TABLE_ERRORS))
+	if (event->lost & TRACE_TABLES_OF_CALLS)
 		process->incomplete |= TRACE_INCOMPLETE_UNCOUNTED;
 	sums_process_ended(&engine->sums, process);
 }

@@ -10,7 +10,7 @@ uint64_t trace_uncounted(const __u64 lost[TRACE_TABLES])
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < TRACE_TABLES; i++)
-		if (i != TRACE_TABLE_ERRORS)
+		if (TRACE_TABLES_OF_CALLS >> i & 1)
 			n += lost[i];
 	return n;
 }
@@ -25,7 +25,7 @@ static bool is_uncounted(struct trace_engine *engine, const struct sums_process 
 	if (sums_kernel_maps.proc(&engine->maps, process->tgid, &proc) < 0 ||
 	    proc.incarnation != process->incarnation)
 		return false;
-	return proc.lost & ~(1U << TRACE_TABLE_ERRORS) ||
+	return proc.lost & TRACE_TABLES_OF_CALLS ||
 	       (bpf_map_lookup_elem(shares, &proc.owner, &share) == 0 && share.lost_ns > proc.incarnation);
 }
 

@@ -73,6 +73,8 @@ static int setup(void **state, bool no_multi)
 					      .procs = 256,
 					      .stats = 256,
 					      .layered_threads = 64,
+					      .nested_threads = 64,
+					      .operators = 64,
 					      .no_multi = no_multi };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 
