@@ -316,7 +316,7 @@ int tracer_new(const struct options *options, struct tracer **ret_tracer)
 	library_set_user_text(options_text(options, OPT_trace_probes));
 	tracer->config = (struct trace_engine_config){
 		.attach.ring_bytes = power_of_two(options_number(options, OPT_trace_buffer)),
-		.libraries = { [PROBE_CUDA] = true },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_NCCL] = options_bool(options, OPT_trace_nccl) },
 		.return_probes = options_bool(options, OPT_trace_return_probes),
 		.no_launch_returns = !options_bool(options, OPT_trace_launch_returns),
 		.allow_single_step = options_bool(options, OPT_trace_allow_single_step),

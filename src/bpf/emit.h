@@ -152,7 +152,7 @@ static __always_inline void call_event(struct trace_counters *c, const struct tr
 	event->kind = frame->values[TRACE_OPERAND_KIND];
 	event->result = outcome->result;
 	event->number = frame->number;
-	event->pad = 0;
+	event->other = has_other(spec) ? frame->values[TRACE_OPERAND_TIMES] : 0;
 	event_submit(event);
 }
 

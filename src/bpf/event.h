@@ -32,6 +32,7 @@ enum trace_event_flag {
 	TRACE_FLAG_PER_THREAD = 1 << 3,
 	TRACE_FLAG_WAITS = 1 << 4, /* copies and sets: returns only when it has completed */
 	TRACE_FLAG_RUNTIME = 1 << 5, /* a function of the runtime; else of the driver */
+	TRACE_FLAG_GROUPED = 1 << 6, /* NCCL: between ncclGroupStart() and ncclGroupEnd() */
 };
 
 struct trace_header {
@@ -83,7 +84,7 @@ struct trace_call {
 	 * among the thread's calls of layers above CUDA, from 1; 0 in the CUDA layer, which encloses no other
 	 */
 	__u32 number;
-	__u32 pad;
+	__u32 other; /* of shapes from TRACE_SHAPE_OTHER on; else 0 */
 };
 _Static_assert(sizeof(struct trace_call) == 104, "both sides must agree");
 

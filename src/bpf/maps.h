@@ -12,6 +12,8 @@ enum {
 	EEXIST = 17,
 	/* CUDA_ERROR_NOT_READY in cuda.h, cudaErrorNotReady in driver_api_types.h: not an error of a query */
 	NOT_READY = 600,
+	NCCL_IN_PROGRESS = 7, /* ncclInProgress in nccl.h: of a communicator that does not block */
+	NCCL_UNIQUE_ID = 128, /* bytes */
 	FILL_CHECK_EVERY = 256, /* events of a CPU between two checks of how full the ring is; power of two */
 	BATCH_CHUNK = 16,
 	HITS_FLUSH = 64,
@@ -65,6 +67,9 @@ struct thread {
 	__u32 numbered; /* calls of those layers so far, which is the newest one's number; 0: none */
 	__u64 owner; /* as in struct trace_proc */
 	__u64 nested; /* operators in its entry of `nests` when last checked */
+	/* NCCL: depth of ncclGroupStart(); in the outermost: when it began, and operations so far */
+	__u32 group, group_calls;
+	__u64 group_ns;
 	struct frame frame; /* of layer CUDA */
 	/*
 	 * The one that begins or has just ended. Not on the stack, for each state of which the verifier would

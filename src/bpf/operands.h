@@ -38,6 +38,11 @@ static __always_inline __u64 read_user_number(__u64 from, __u32 width, struct fr
 	return wide;
 }
 
+static __always_inline bool has_other(const struct trace_spec *spec)
+{
+	return spec->shape >= TRACE_SHAPE_OTHER;
+}
+
 static __always_inline __u64 argument(struct pt_regs *ctx, __u32 i, struct frame *frame)
 {
 	if (i < REGISTER_ARGS)
@@ -237,7 +242,7 @@ static __always_inline void outputs_read(const struct trace_spec *spec, struct f
 
 static __always_inline __u64 bytes_of(const struct trace_spec *spec, const struct frame *frame)
 {
-	bool times = spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE ||
+	bool times = (spec->operands[TRACE_OPERAND_TIMES].from != TRACE_FROM_NONE && !has_other(spec)) ||
 		     spec->shape == TRACE_SHAPE_EXTENT;
 
 	return times ? multiply(frame->values[TRACE_OPERAND_SIZE], frame->values[TRACE_OPERAND_TIMES]) :

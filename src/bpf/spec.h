@@ -7,9 +7,11 @@
 
 #include <linux/types.h>
 
+#include "bpf/operations.h"
+
 enum {
 	/* Of spec.h, event.h and shared.h: increased with every change of the interface. */
-	TRACE_VERSION = 6,
+	TRACE_VERSION = 7,
 	TRACE_PROCESSES_MAX = 16384, /* maximum processes with sums */
 	TRACE_CALLS_MAX = 16384, /* maximum rows of all tables of probes */
 	TRACE_OPERANDS = 6,
@@ -22,6 +24,7 @@ enum {
 	TRACE_ACTIVE = 4096,
 	TRACE_OPERATORS_DEEP = 16, /* operators of a thread within each other that are told apart */
 	TRACE_BATCH_MAX = 128, /* copies of one batched call whose sizes are added up */
+	TRACE_COMMS_MAX = 32, /* communicators of one ncclCommInitAll() that send an event */
 	/*
 	 * Latency: one bucket each for 0..7 ns, then 8 for each power of two up to 2^41 ns (37 minutes).
 	 * Longer calls are in the last one.
@@ -55,111 +58,11 @@ enum trace_result {
 	TRACE_RESULT_INT, /* int or enum: 0 is success, others are error codes */
 	TRACE_RESULT_POINTER, /* NULL is failure, with code TRACE_RESULT_NULL; others: success, code 0 */
 	TRACE_RESULT_NONE, /* it does not report failure */
+	TRACE_RESULT_NCCL, /* ncclResult_t: 0, and 7 (in progress), are success */
 	TRACE_RESULT_WIDTH = 4,
 	TRACE_RESULT_BITS = (1 << TRACE_RESULT_WIDTH) - 1,
 };
 enum { TRACE_RESULT_NULL = -1 };
-
-/* The operation that a call performs, with its operands. Rows of probes (trace/libraries.def) name one. */
-enum trace_op {
-	TRACE_OP_NONE,
-	TRACE_OP_LAUNCH,
-	TRACE_OP_GRAPH_INSTANTIATE, /* handle: the executable graph; addr: the graph it is created from */
-	TRACE_OP_GRAPH_LAUNCH, /* handle: the executable graph */
-	TRACE_OP_GRAPH_DESTROY, /* handle: a graph, executable or not */
-	TRACE_OP_CAPTURE_BEGIN, /* stream */
-	TRACE_OP_CAPTURE_END, /* stream; handle: the graph */
-	TRACE_OP_ALLOC, /* addr, size (times height, depth), kind: enum trace_memory; stream */
-	TRACE_OP_FREE, /* addr, kind; stream */
-	TRACE_OP_MAP, /* VMM: addr, size, handle */
-	TRACE_OP_UNMAP, /* VMM: addr, size */
-	/*
-	 * size, kind: enum trace_copy; stream. The driver's 2D, 3D: handle, addr: CUmemorytype of source,
-	 * destination (1 host .. 4)
-	 */
-	TRACE_OP_COPY,
-	TRACE_OP_SET, /* memset: addr, size; stream */
-	TRACE_OP_SYNC_STREAM, /* stream */
-	TRACE_OP_SYNC_EVENT, /* handle: the event */
-	TRACE_OP_SYNC_CONTEXT, /* the current context, or handle */
-	TRACE_OP_SYNC_DEVICE, /* runtime: the current device */
-	TRACE_OP_QUERY_STREAM,
-	TRACE_OP_QUERY_EVENT,
-	TRACE_OP_EVENT_CREATE,
-	TRACE_OP_EVENT_DESTROY,
-	TRACE_OP_EVENT_RECORD, /* handle: the event; stream */
-	TRACE_OP_EVENT_WAIT, /* stream waits for handle */
-	TRACE_OP_STREAM_CREATE, /* stream: the new one; kind: flags (1 non-blocking) */
-	TRACE_OP_STREAM_DESTROY,
-	/*
-	 * cuInit; when it is entered, also a NAME event for each enum trace_variable: handle: which, of: enum
-	 * trace_set
-	 */
-	TRACE_OP_INIT,
-	TRACE_OP_CONTEXT_CREATE, /* handle: the new context; kind: the device's ordinal. Becomes current */
-	TRACE_OP_CONTEXT_RETAIN, /* primary: handle, kind: ordinal. Does not become current */
-	TRACE_OP_CONTEXT_RELEASE, /* primary: kind: ordinal */
-	TRACE_OP_CONTEXT_RESET, /* primary: kind: ordinal; all its resources are freed */
-	TRACE_OP_CONTEXT_DESTROY, /* handle */
-	TRACE_OP_CONTEXT_SET, /* handle becomes this thread's current context, 0: none */
-	TRACE_OP_CONTEXT_PUSH,
-	TRACE_OP_CONTEXT_POP,
-	TRACE_OP_DEVICE_SET, /* runtime: kind: ordinal */
-	TRACE_OP_DEVICE_RESET, /* runtime: the current device */
-	TRACE_OP_DEVICE_GET, /* cuDeviceGet: handle: the device, kind: ordinal */
-	TRACE_OP_MODULE_LOAD, /* handle: module or library; addr: its image in memory */
-	TRACE_OP_MODULE_FILE, /* a NAME event: handle: module or library, name: the path of its file */
-	TRACE_OP_MODULE_UNLOAD,
-	/* a NAME event: handle: a new function's, of: module or library, name: the kernel's symbol */
-	TRACE_OP_FUNCTION_NAME,
-	/* handle, not 0: the same kernel as addr, which is a handle or a host function */
-	TRACE_OP_FUNCTION_ALIAS,
-	/*
-	 * __cudaRegisterFunction: handle: host function; addr: address of the kernel's symbol, in the file's
-	 * data
-	 */
-	TRACE_OP_FUNCTION_REGISTER,
-	/* PyTorch (bpf/operators.h); only counted, and said of what is called within it */
-	TRACE_OP_OPERATOR,
-	TRACE_OP_BINDING, /* the function of Python's binding that calls an operator; only counted */
-	TRACE_OPS,
-};
-
-/* The environment variables by which a process selects its devices. */
-enum trace_variable {
-	TRACE_VARIABLE_VISIBLE, /* CUDA_VISIBLE_DEVICES */
-	TRACE_VARIABLE_ORDER, /* CUDA_DEVICE_ORDER */
-	TRACE_VARIABLES,
-};
-
-enum trace_set {
-	TRACE_SET_UNKNOWN, /* the environment could not be read */
-	TRACE_SET_NO,
-	TRACE_SET_YES, /* the event's name is the value */
-};
-
-/* Kinds of memory, by allocator. */
-enum trace_memory {
-	TRACE_MEMORY_DEVICE,
-	TRACE_MEMORY_ASYNC, /* stream-ordered, from a pool */
-	TRACE_MEMORY_MANAGED,
-	TRACE_MEMORY_HOST, /* pinned, allocated */
-	TRACE_MEMORY_REGISTERED, /* pinned, allocated by the program */
-	TRACE_MEMORY_PHYSICAL, /* VMM: cuMemCreate; addr is the handle */
-	TRACE_MEMORY_ARRAY, /* addr is the handle */
-	TRACE_MEMORIES,
-};
-
-/* 0..4 as in enum cudaMemcpyKind in driver_types.h. */
-enum trace_copy {
-	TRACE_COPY_HOST_TO_HOST,
-	TRACE_COPY_HOST_TO_DEVICE,
-	TRACE_COPY_DEVICE_TO_HOST,
-	TRACE_COPY_DEVICE_TO_DEVICE,
-	TRACE_COPY_DEFAULT, /* the driver determines it from the addresses */
-	TRACE_COPY_PEER,
-	TRACE_COPIES,
-};
 
 /* How a function's arguments are read. */
 enum trace_shape {
@@ -182,6 +85,14 @@ enum trace_shape {
 	TRACE_SHAPE_NAME,
 	/* When it is entered, sends a NAME event. ADDR: of the string; HANDLE, STREAM: two numbers */
 	TRACE_SHAPE_STRING,
+	/* From here on, TIMES is no factor of the size but a number of its own, `other` */
+	TRACE_SHAPE_OTHER,
+	/* NCCL: SIZE counts elements of type KIND, and is reported as bytes; 0 for unknown types */
+	TRACE_SHAPE_ELEMENTS,
+	/* ADDR: of an ncclUniqueId; NONE: passed by value on the stack. It is reported as its hash */
+	TRACE_SHAPE_UNIQUE_ID,
+	/* HANDLE: an array of KIND communicators that the call makes; sends an event for each of them */
+	TRACE_SHAPE_COMMUNICATORS,
 };
 
 enum trace_operand_from {

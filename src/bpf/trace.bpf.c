@@ -19,9 +19,11 @@
 #include "bpf/machine.h"
 #include "bpf/maps.h"
 #include "bpf/operands.h"
+#include "bpf/nccl_operands.h"
 #include "bpf/emit.h"
 #include "bpf/layers.h"
 #include "bpf/operators.h"
+#include "bpf/nccl.h"
 #include "bpf/sums.h"
 #include "bpf/variables.h"
 
@@ -40,6 +42,8 @@ static __always_inline __s32 result_of(const struct trace_spec *spec, __u64 valu
 {
 	if (spec->result == TRACE_RESULT_POINTER)
 		return value ? 0 : TRACE_RESULT_NULL;
+	if (spec->result == TRACE_RESULT_NCCL && (__s32)value == NCCL_IN_PROGRESS)
+		return 0;
 	return spec->result == TRACE_RESULT_NONE ? 0 : (__s32)value;
 }
 
@@ -89,6 +93,8 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 	if (!is_launch(spec)) {
 		if (spec->flags & TRACE_SPEC_OUTPUTS)
 			outputs_read(spec, frame, outcome->returned && !failed);
+		if (spec->layer == TRACE_LAYER_NCCL)
+			nccl_end(id, failed);
 		bytes = bytes_of(spec, frame);
 	}
 	stat = stat_get(thread, id >> 32, frame->call);
@@ -107,6 +113,8 @@ static __always_inline void call_end(struct trace_counters *c, struct trace_cont
 		return;
 	if (is_launch(spec)) {
 		launch_event(c, spec, frame, outcome);
+	} else if (spec->shape == TRACE_SHAPE_COMMUNICATORS && outcome->returned && !failed) {
+		communicators_send(id, outcome->duration_ns);
 	} else if (spec->shape == TRACE_SHAPE_NAME) {
 		if (outcome->returned && !failed)
 			name_event(spec, frame);
@@ -317,6 +325,8 @@ static __always_inline void call_begin(struct pt_regs *ctx, struct trace_counter
 		thread->above |= 1U << spec->layer;
 	}
 	frame_fill(ctx, spec, frame);
+	if (has_other(spec))
+		nccl_read(spec, frame);
 	frame->entry_ns = bpf_ktime_get_ns();
 	string_send(thread, spec, frame, has_return(spec, site));
 	if (has_return(spec, site))

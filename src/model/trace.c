@@ -115,6 +115,17 @@ bool agent_metric_of_trace(enum agent_metric metric)
 	       strncmp(agent_metrics[metric].family, prefix, sizeof(prefix) - 1) == 0;
 }
 
+const char *nccl_error_words(int32_t code)
+{
+	static const char *const words[] = {
+		[1] = "unhandled CUDA error", [2] = "unhandled system error", [3] = "internal error",
+		[4] = "invalid argument",     [5] = "invalid usage",	      [6] = "remote process error",
+		[7] = "in progress",	      [8] = "timed out",
+	};
+
+	return code >= 0 && (size_t)code < ARRAY_SIZE(words) ? words[code] : NULL;
+}
+
 const char *cuda_error_words(int32_t code)
 {
 	switch (code) {

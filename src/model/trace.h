@@ -49,7 +49,7 @@ enum traced_unplaced {
 };
 
 struct traced_error {
-	int32_t code; /* CUresult or cudaError_t; INT32_MIN: others, beyond the limit */
+	int32_t code; /* CUresult, cudaError_t or ncclResult_t; INT32_MIN: others, beyond the limit */
 	uint64_t count;
 	const char *words; /* description; static; NULL: unknown */
 };
@@ -60,6 +60,7 @@ enum { TRACED_VALUES = 8, TRACED_TEXT = 64 };
 struct traced_call {
 	uint32_t process; /* index */
 	const char *api; /* static */
+	const char *layer; /* "cuda" (the runtime, too), "nccl", static; NULL: the user named it */
 	uint64_t count, nested;
 	/* calls with a traced return; the fields below cover only these, and are unknown if there are none */
 	uint64_t timed;
@@ -69,7 +70,7 @@ struct traced_call {
 	uint32_t errors_first, errors_n; /* range in the view's errors */
 	uint64_t le[TRACED_LE]; /* cumulative; only in the sums over all processes */
 	/* of a function that the user named */
-	const char *library; /* as the user named it, static; NULL: a function of CUDA */
+	const char *library; /* as the user named it, static; NULL: a function of ours */
 	bool has_series; /* of its own on /metrics */
 	uint32_t arguments_first, arguments_n; /* range in the view's; only in the sums over all processes */
 };
@@ -223,6 +224,8 @@ uint32_t trace_view_find(const struct trace_view *view, uint32_t n, uint32_t pid
 
 /* Meaning of a CUresult or cudaError_t; NULL: unknown. */
 const char *cuda_error_words(int32_t code);
+/* Meaning of an ncclResult_t; NULL: unknown. */
+const char *nccl_error_words(int32_t code);
 
 /* Name of one bit of traced_process.incomplete ("lost_events"), NULL beyond the last. */
 const char *traced_incomplete_name(unsigned bit);

@@ -11,7 +11,8 @@ static int figures_event(const struct trace_header *event, uint32_t size, void *
 {
 	struct pipeline *pipeline = userdata;
 
-	cuda_event(pipeline->cuda, event, size);
+	if (event->op < TRACE_OP_NCCL_FIRST || event->op > TRACE_OP_NCCL_LAST)
+		cuda_event(pipeline->cuda, event, size);
 	return 0;
 }
 

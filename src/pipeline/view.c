@@ -66,7 +66,14 @@ static const char *error_words(const struct probe *probe, int32_t code)
 {
 	if (code == TRACE_RESULT_NULL && probe_spec(probe).result == TRACE_RESULT_POINTER)
 		return "no result";
-	return probe_libraries[probe->library].errors == LIBRARY_ERRORS_CUDA ? cuda_error_words(code) : NULL;
+	switch (probe_libraries[probe->library].errors) {
+	case LIBRARY_ERRORS_CUDA:
+		return cuda_error_words(code);
+	case LIBRARY_ERRORS_NCCL:
+		return nccl_error_words(code);
+	default:
+		return NULL;
+	}
 }
 
 static void add_codes(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
@@ -81,6 +88,18 @@ static void add_codes(struct trace_view *view, struct traced_call *call, const s
 					       error_words(probe_at(sum->call), sum->codes[i].code) };
 }
 
+static const char *layer_name(enum trace_layer layer)
+{
+	switch (layer) {
+	case TRACE_LAYER_CUDA:
+		return "cuda";
+	case TRACE_LAYER_NCCL:
+		return "nccl";
+	default:
+		return NULL;
+	}
+}
+
 void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const struct trace_sum *sum)
 {
 	const struct probe *probe = probe_at(sum->call);
@@ -88,6 +107,7 @@ void pipeline_fill_call(struct trace_view *view, struct traced_call *call, const
 	*call = (struct traced_call){
 		.process = UINT32_MAX,
 		.api = probe->symbol,
+		.layer = layer_name(probe_libraries[probe->library].layer),
 		.count = sum->count,
 		.timed = trace_sum_below(sum, UINT64_MAX),
 		.errors = sum->errors,

@@ -20,6 +20,7 @@ enum probe_library {
 enum library_errors {
 	LIBRARY_ERRORS_NONE, /* shown as numbers */
 	LIBRARY_ERRORS_CUDA, /* CUresult and cudaError_t, which have the same codes */
+	LIBRARY_ERRORS_NCCL, /* ncclResult_t */
 };
 
 enum { LIBRARY_FILES_MAX = 4 };

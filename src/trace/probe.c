@@ -59,6 +59,15 @@
 #define MEMSET_3D_STREAM STREAM(ARG(1))
 #endif
 
+/* NCCL: a number of elements and their type; a number that is no factor; rank and ID by value (as above). */
+#define OTHER(...) .operands[TRACE_OPERAND_TIMES] = __VA_ARGS__
+#define ELEMENTS(count, type) SHAPE(ELEMENTS), SIZE(ARG(count)), KIND(ARG4(type))
+#if defined(__aarch64__)
+#define NCCL_RANK_AND_ID SHAPE(UNIQUE_ID), ADDR(ARG(2)), OTHER(ARG4(3))
+#else
+#define NCCL_RANK_AND_ID SHAPE(UNIQUE_ID), OTHER(ARG4(2))
+#endif
+
 /* may_return: all are extern "C" and throw nothing; not used with ENTRY. */
 #define ROW(library_, symbol_, group_, op_, spec_flags_, event_flags_, ...) \
 	{                                                                   \

@@ -12,9 +12,15 @@
 struct call_walk {
 	struct walk *walk;
 	const struct trace_view *view;
-	/* label api; NULL: the name of the previous call again, or of a function that the user named */
+	const char *layer; /* struct traced_call's */
+	/* label api; NULL: the name of the previous call again, or a call of another layer */
 	const struct label_set **sets;
 };
+
+static bool call_is_of(const struct traced_call *call, const char *layer)
+{
+	return call->layer && STRV_EQ(call->layer, layer);
+}
 
 void walk_call_value(struct walk *walk, const struct label_set *call, const struct label_set *more,
 		     double value)
@@ -48,18 +54,19 @@ static void walk_call_errors(struct call_walk *cw, uint32_t i)
 }
 
 /* Of all calls, since the series of a code begins with its first failure, which increase() does not see. */
-static void walk_failed_calls(struct walk *walk, const struct trace_view *view)
+static void walk_failed_calls(const struct call_walk *cw, const char *family)
 {
 	uint64_t failed = 0;
 
-	if (!view->enabled || !walk_family_named(walk, "cuda_failed_calls_total", FAMILY_COUNTER, UNIT_NONE,
-						 "Traced calls that failed; 0 before the first."))
+	if (!cw->view->enabled || !walk_family_named(cw->walk, family, FAMILY_COUNTER, UNIT_NONE,
+						     "Traced calls that failed; 0 before the first."))
 		return;
-	for (uint32_t i = 0; i < view->all_calls_n; i++)
-		failed += view->all_calls[i].library ? 0 : view->all_calls[i].errors;
-	walk_series(walk, &(struct series){ .value = (double)failed,
-					    .presence = PRESENCE_PRESENT,
-					    .entity = UINT32_MAX });
+	for (uint32_t i = 0; i < cw->view->all_calls_n; i++)
+		if (call_is_of(&cw->view->all_calls[i], cw->layer))
+			failed += cw->view->all_calls[i].errors;
+	walk_series(cw->walk, &(struct series){ .value = (double)failed,
+						.presence = PRESENCE_PRESENT,
+						.entity = UINT32_MAX });
 }
 
 void walk_call_durations(struct walk *walk, const struct label_set *set, const struct traced_call *call)
@@ -79,49 +86,69 @@ void walk_call_durations(struct walk *walk, const struct label_set *set, const s
 					    .entity = UINT32_MAX });
 }
 
-static bool call_walk_init(struct call_walk *cw, struct walk *walk)
+static bool call_walk_init(struct call_walk *cw, struct walk *walk, const char *layer)
 {
 	const struct trace_view *view = walk->s->trace;
 
-	*cw = (struct call_walk){ .walk = walk, .view = view };
+	*cw = (struct call_walk){ .walk = walk, .view = view, .layer = layer };
 	cw->sets = walk_zeroes(walk, view->all_calls_n, sizeof(*cw->sets));
 	for (uint32_t i = 0; cw->sets && i < view->all_calls_n; i++)
-		if (!view->all_calls[i].library &&
+		if (call_is_of(&view->all_calls[i], layer) &&
 		    (i == 0 || !STRV_EQ(view->all_calls[i - 1].api, view->all_calls[i].api)))
 			cw->sets[i] = WALK_SET(walk, true, { "api", view->all_calls[i].api });
 	return cw->sets != NULL;
 }
 
-void walk_calls(struct walk *walk)
+/* Families of a layer's calls. Names are written out, so that they can be searched for. */
+struct call_families {
+	const char *layer, *calls, *errors, *failed, *bytes, *durations;
+	const char *codes; /* of errors, for the help text */
+};
+
+static void walk_layer(struct walk *walk, const struct call_families *names)
 {
 	const struct traced_call *calls;
 	struct call_walk cw;
 
-	if (!walk->s->trace || !call_walk_init(&cw, walk))
+	if (!call_walk_init(&cw, walk, names->layer))
 		return;
 	calls = cw.view->all_calls;
-	if (walk_family_named(walk, "cuda_calls_total", FAMILY_COUNTER, UNIT_NONE,
+	if (walk_family_named(walk, names->calls, FAMILY_COUNTER, UNIT_NONE,
 			      "Traced calls of all processes, failed ones included; nested calls count once, "
 			      "by the outer name."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (cw.sets[i])
 				walk_call(&cw, i, NULL, (double)calls[i].count);
-	if (walk_family_named(
-		    walk, "cuda_call_errors_total", FAMILY_COUNTER, UNIT_NONE,
-		    "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t."))
+	if (walk_family_named(walk, names->errors, FAMILY_COUNTER, UNIT_NONE, names->codes))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (cw.sets[i])
 				walk_call_errors(&cw, i);
-	walk_failed_calls(walk, cw.view);
-	if (walk_family_named(walk, "cuda_call_bytes_total", FAMILY_COUNTER, UNIT_BYTES,
-			      "Bytes that successful traced calls were asked to allocate, copy or set."))
+	walk_failed_calls(&cw, names->failed);
+	if (walk_family_named(walk, names->bytes, FAMILY_COUNTER, UNIT_BYTES,
+			      "Bytes that successful traced calls were asked to allocate, copy, set or "
+			      "send."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (calls[i].bytes > 0 && cw.sets[i])
 				walk_call(&cw, i, NULL, (double)calls[i].bytes);
-	if (walk_family_named(walk, "cuda_call_duration_seconds", FAMILY_HISTOGRAM, UNIT_SECONDS,
+	if (walk_family_named(walk, names->durations, FAMILY_HISTOGRAM, UNIT_SECONDS,
 			      "Time from entry to return of traced calls whose return was traced, not of the "
 			      "work that they start."))
 		for (uint32_t i = 0; i < cw.view->all_calls_n; i++)
 			if (calls[i].timed > 0 && cw.sets[i])
 				walk_call_durations(walk, cw.sets[i], &calls[i]);
+}
+
+void walk_calls(struct walk *walk)
+{
+	static const struct call_families layers[] = {
+		{ "cuda", "cuda_calls_total", "cuda_call_errors_total", "cuda_failed_calls_total",
+		  "cuda_call_bytes_total", "cuda_call_duration_seconds",
+		  "Traced calls that failed, by CUresult or, of the runtime's calls, cudaError_t." },
+		{ "nccl", "nccl_calls_total", "nccl_call_errors_total", "nccl_failed_calls_total",
+		  "nccl_call_bytes_total", "nccl_call_duration_seconds",
+		  "Traced calls that failed, by ncclResult_t." },
+	};
+
+	for (size_t i = 0; walk->s->trace && i < ARRAY_SIZE(layers); i++)
+		walk_layer(walk, &layers[i]);
 }

@@ -152,6 +152,16 @@ static const struct {
 	{ "cuda_call_duration_seconds", "histogram", "api, le",
 	  "Time from entry to return of traced calls whose return was traced, not of the work that they "
 	  "start; bounds are 1 us times powers of 4." },
+	{ "nccl_calls_total", "counter", "api", "The same of NCCL's calls." },
+	{ "nccl_call_errors_total", "counter", "api, code",
+	  "Traced calls of NCCL that failed, by ncclResult_t; other: beyond a limit. In progress is no "
+	  "failure." },
+	{ "nccl_failed_calls_total", "counter", "", "Traced calls of NCCL that failed; 0 before the first." },
+	{ "nccl_call_bytes_total", "counter", "api",
+	  "Elements of the argument times the size of their type, of successful calls; of allocations and "
+	  "registered buffers their size." },
+	{ "nccl_call_duration_seconds", "histogram", "api, le",
+	  "Time from entry to return of NCCL's calls, which enqueue: not that of the work on the GPUs." },
 	{ "probe_calls_total", "counter", "library, function",
 	  "Calls of functions that trace.probes names, of all processes; of the first 768 that were "
 	  "found in root's files and 256 in users', the others together as other. So are the next "

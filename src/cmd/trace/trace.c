@@ -277,7 +277,7 @@ static int start_engine(struct tracing *t)
 	const struct options *o = &t->inv->options;
 	struct trace_engine_config config = {
 		.attach = { .ring_bytes = (uint32_t)options_number(o, OPT_trace_buffer) },
-		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true },
+		.libraries = { [PROBE_CUDA] = true, [PROBE_CUDART] = true, [PROBE_NCCL] = true },
 		.pid = t->pid,
 		.follow = t->pid != 0,
 		.held = t->gate && !exec_gate_unheld(t->gate),

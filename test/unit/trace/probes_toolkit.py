@@ -16,8 +16,10 @@ TABLE = sys.argv[1]
 # Exported by older runtimes only (11.8 to 12.9).
 OLDER = {"cudaLaunchCooperativeKernelMultiDevice", "cudaThreadExit", "cudaThreadSynchronize"}
 
+CUDA = ("cuda", "cudart")
+
 # Passed by value: bytes. What is larger than 16 lies on the stack (x86-64), dim3 takes two registers.
-BY_VALUE = {"dim3": 12, "struct cudaExtent": 24, "struct cudaPitchedPtr": 32, "CUipcEventHandle": 64, "cudaIpcEventHandle_t": 64,
+BY_VALUE = {"dim3": 12, "ncclUniqueId": 128, "struct cudaExtent": 24, "struct cudaPitchedPtr": 32, "CUipcEventHandle": 64, "cudaIpcEventHandle_t": 64,
             "CUipcEventHandle_v1": 64}
 WIDE = re.compile(r"\*|\b(size_t|unsigned long long|CU(deviceptr|stream|event|context|module|library|graph|graphExec|function|kernel|"
                   r"array|mipmappedArray|memoryPool|greenCtx|memGenericAllocationHandle|hostFn|streamCallback)\w*|"
@@ -45,6 +47,10 @@ LAUNCH = ["f", "gridDimX", "gridDimY", "gridDimZ", "blockDimX", "blockDimY", "bl
 CONFIG = {"cudaLaunchConfig_t": [("gridDim", 0), ("blockDim", 12), ("dynamicSmemBytes", 24), ("stream", 32)],
           "CUlaunchConfig": [("gridDimX", 0), ("gridDimY", 4), ("gridDimZ", 8), ("blockDimX", 12), ("blockDimY", 16), ("blockDimZ", 20),
                              ("sharedMemBytes", 24), ("hStream", 32)]}
+# What an argument that NCCL's columns have may be called.
+NCCL = {"ADDR": r"comm|commIds|ptr", "SIZE": r"\w*count|size", "TIMES": r"root|peer|rank|myrank|key", "STREAM": r"stream",
+        "HANDLE": r"op|comm|newcomm|handle|win", "KIND": r"datatype|nranks|nRanks|ndev|color|excludeRanksCount|count|rank|asyncError"}
+SHAPE_COMMUNICATORS = 12
 SHAPE_LAUNCH, SHAPE_DIM3, SHAPE_CONFIG, SHAPE_EXTENT, SHAPE_ARRAYS, SHAPE_BATCH, SHAPE_NAME = 1, 2, 3, 4, 5, 6, 7
 # A function's handle, or the host function that stands for it; a module's; a string; an image in memory.
 FUNCTION = r"(CUfunction|CUkernel|cudaKernel_t|cudaFunction_t|void\*|char\*)"
@@ -206,6 +212,45 @@ def check_shape(row, arguments):
         assert kinds == ["struct cudaPitchedPtr*", "struct cudaExtent"], (symbol, kinds)
 
 
+def nccl_header():
+    """NCCL's header: beside the toolkit's, or the system's."""
+    places = [f"{TOOLKIT}/include/nccl.h", "/usr/include/nccl.h"]
+    return next((place for place in places if os.path.exists(place)), None)
+
+
+def check_nccl(row, arguments):
+    """Each column is the argument of that name, and each of these arguments has a column."""
+    _, symbol, shape, _, operands = row
+    at = slots(arguments)
+    columns = {name: column for column, (_, argument, *_) in operands.items() for _, name in [at[argument]]}
+    for name, column in columns.items():
+        kind = next(kind for kind, other in arguments if other == name)
+        source, _, width, _ = operands[column]
+        assert re.fullmatch(NCCL[column], name), f"{symbol} {column}: {kind} {name}"
+        wide = kind.endswith("*") and source == "ARG" or re.search(r"size_t|Comm_t|Stream_t|Window_t|void|Comm_t\*", kind)
+        assert width == (8 if wide else 4), f"{symbol} {column}: width {width} of {kind} {name}"
+    for kind, name in arguments:
+        told = shape != SHAPE_COMMUNICATORS and not symbol.startswith("ncclCommGrow")
+        assert name in columns or name not in ("comm", "stream", "datatype", "op", "root", "peer", "rank", "nranks") or not told, \
+            f"{symbol}: {name} is not told"
+
+
+def test_nccl_lies_where_its_header_says(rows):
+    header = nccl_header()
+    if not header:
+        print("# no nccl.h: NCCL's rows are not compared")
+        return
+    with open(header) as text:
+        known = parse(re.sub(r"/\*.*?\*/", " ", re.sub(r"\s+", " ", text.read())), "ncclResult_t")
+    checked = 0
+    for row in rows:
+        if row[0] == "nccl" and row[1] in known:
+            check_nccl(row, known[row[1]])
+            checked += 1
+    assert checked >= 18, f"only {checked} functions of NCCL are in {header}"
+    print(f"# {checked} prototypes of {header}")
+
+
 def test_names_are_exported(rows):
     stub = exported(f"{TOOLKIT}/lib64/stubs/libcuda.so")
     runtime = exported(f"{TOOLKIT}/lib64/libcudart.so.13")
@@ -217,7 +262,7 @@ def test_names_are_exported(rows):
 
 
 def test_twins_and_versions_are_there(rows):
-    names = {symbol for _, symbol, *_ in rows}
+    names = {symbol for library, symbol, *_ in rows if library in CUDA}
     every = exported(f"{TOOLKIT}/lib64/stubs/libcuda.so") | exported(f"{TOOLKIT}/lib64/libcudart.so.13")
     bases = {re.sub(r"(_v\d+)?(_pt[sd][sz])?$", "", symbol) for symbol in names}
     relics = {name for name in every if re.fullmatch(r"cu[A-Z]\w+", name) and f"{name}_v2" in every and name not in names}
@@ -237,7 +282,7 @@ def test_operands_lie_where_the_headers_say(rows):
     where = offsets([(structure, member) for structure, members in MEMBERS.items() for member in members.values()])
     checked = 0
     for row in rows:
-        if row[1] in OLDER and not row[4]:
+        if row[0] not in CUDA or row[1] in OLDER and not row[4]:
             continue
         assert row[1] in known, f"no prototype of {row[1]}"
         check_operands(row, known[row[1]], where)

@@ -65,6 +65,9 @@ static void flags_follow_from_names(void **state)
 		/* What is called 20,000 times when a library is loaded costs one trap. */
 		assert_int_equal(probe->may_return, probe->spec.op != TRACE_OP_FUNCTION_REGISTER);
 		assert_int_equal(!!(probe->spec.event_flags & TRACE_FLAG_NO_RESULT), !probe->may_return);
+		assert_int_equal(probe->library == PROBE_NCCL,
+				 probe->spec.op >= TRACE_OP_NCCL_FIRST &&
+					 probe->spec.op <= TRACE_OP_NCCL_LAST);
 		/* The kernel side sends it when it returns, and knows what it is then. */
 		assert_int_equal(probe->spec.shape == TRACE_SHAPE_NAME,
 				 probe->spec.op == TRACE_OP_FUNCTION_NAME ||
@@ -91,7 +94,7 @@ static void rows_fit_their_library(void **state)
 		found[probes[i].library] = true;
 		assert_true(library->groups >> probes[i].group & 1);
 		assert_int_equal(spec.layer, library->layer);
-		assert_in_range(spec.result, TRACE_RESULT_CUDA, TRACE_RESULT_NONE);
+		assert_in_range(spec.result, TRACE_RESULT_CUDA, TRACE_RESULT_NCCL);
 	}
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++) {
 		const struct library *library = &probe_libraries[i];
@@ -99,7 +102,7 @@ static void rows_fit_their_library(void **state)
 		/* The user's rows are made while files are read. */
 		assert_int_equal(found[i], i != PROBE_USER);
 		assert_true(*library->name && (!library->files[0]) == (i == PROBE_USER));
-		assert_in_range(library->result, TRACE_RESULT_CUDA, TRACE_RESULT_NONE);
+		assert_in_range(library->result, TRACE_RESULT_CUDA, TRACE_RESULT_NCCL);
 		if (library->has_made_of)
 			assert_int_equal(probe_libraries[library->made_of].layer, library->layer);
 	}
@@ -116,6 +119,8 @@ static void files_are_recognised_by_name(void **state)
 	assert_int_equal(of_path("/usr/lib/libcuda.so.1"), LIBRARY_BIT(PROBE_CUDA));
 	assert_int_equal(of_path("libcuda.so"), LIBRARY_BIT(PROBE_CUDA));
 	assert_int_equal(of_path("/a/libcudart.so.12 (deleted)"), LIBRARY_BIT(PROBE_CUDART));
+	assert_int_equal(of_path("/nvidia/nccl/lib/libnccl.so.2"), LIBRARY_BIT(PROBE_NCCL));
+	assert_int_equal(of_path("/lib/libnccl-net.so"), 0);
 	assert_int_equal(of_path("/lib/libc.so.6"), 0);
 	assert_int_equal(of_path("/libcuda.so.1/other"), 0);
 	assert_int_equal(of_path("/lib/libcuda.s"), 0);

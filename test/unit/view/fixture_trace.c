@@ -94,6 +94,7 @@ static struct traced_call make_call(const char *api, uint64_t count)
 		.p50_ns = 2304,
 		.p95_ns = 4608,
 		.p99_ns = 147456,
+		.layer = "cuda",
 	};
 }
 
@@ -128,6 +129,7 @@ static void add_named(struct trace_view *view, const char *library, const char *
 	if (!arguments)
 		abort();
 	call->library = library;
+	call->layer = NULL;
 	call->has_series = has_series;
 	call->arguments_first = view->arguments_n;
 	call->arguments_n = 2;
