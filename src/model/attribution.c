@@ -69,8 +69,8 @@ void attribution_begin(struct model *model, const struct reading *reading, const
 		a = &device->attribution;
 		window = a->energy_ns ? (double)(end_ns - a->energy_ns) / NSEC_PER_SEC : 0;
 		energy = energy_since(a, &device->e);
-		/* After a time without the counter its increment is of all that time. */
-		if (presence_is(device->e.id.p[SLOT_ENERGY]))
+		/* What it has grown by is of all the time since it last grew, or was first read. */
+		if (presence_is(device->e.id.p[SLOT_ENERGY]) && (energy > 0 || !a->energy_ns))
 			a->energy_ns = end_ns;
 		a->pending_energy = energy;
 		a->joules_per_busy_second = energy > 0 ? energy / MAX(window, busy[devices[i]]) : 0;

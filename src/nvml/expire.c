@@ -15,7 +15,7 @@ static bool holds(const struct reader *reader, const struct device *device, unsi
 	if (nvml_columns[row].gpm && device->gpm_works)
 		return reader->now_ns - device->gpm_ns[device->gpm_newest] < HOLD_NS;
 	if (row >= GPU_UTILIZATION_GPU && row <= GPU_UTILIZATION_MAX_MEMORY)
-		return reader->now_ns - device->utilized_ns < HOLD_NS;
+		return !device->work_due || reader->now_ns - device->utilized_ns < HOLD_NS;
 	/* Where these have no counter they are asked for more rarely. */
 	if (row == GPU_PCIE_TX_RATE)
 		return p[SLOT_PCIE_TX_BYTES] == PRESENCE_UNSUPPORTED && !device->due[CADENCE_SLOW];

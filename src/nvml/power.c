@@ -18,10 +18,14 @@ enum nvml_return power_read(struct reader *reader, struct device *device)
 
 enum nvml_return energy_read(struct reader *reader, struct device *device)
 {
+	int64_t begin_ns = reader_work_begin(device);
+	enum nvml_return result;
 	uint64_t millijoule = 0;
-	enum nvml_return result =
-		NVML_CALL(reader, nvmlDeviceGetTotalEnergyConsumption, device->handle, &millijoule);
 
+	if (begin_ns < 0)
+		return NVML_SUCCESS;
+	result = NVML_CALL(reader, nvmlDeviceGetTotalEnergyConsumption, device->handle, &millijoule);
+	reader_work_end(device, begin_ns);
 	REPORT_U64(reader, device, ENERGY, result, millijoule, 1e-3);
 	device->energy_estimated = nvml_unsupported(result);
 	return result;

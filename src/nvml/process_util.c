@@ -256,6 +256,25 @@ static void complete(struct reader *reader, struct device *device, int engines, 
 	}
 }
 
+/* Not asked in this pass: of what was asked before, the newest ratios hold; nothing more was observed. */
+static void skip(struct reader *reader, struct device *device)
+{
+	uint16_t entity = (uint16_t)device_index(reader, device);
+
+	for (uint32_t k = reader->reading->processes_n; k-- > 0;) {
+		struct reading_process *process = &reader->reading->processes[k];
+		struct process_state *state = &reader->processes.states[reader->processes.of_reading[k]];
+		bool holds = is_contiguous(state, reach(device, 0));
+
+		if (process->entity != entity)
+			break;
+		process->v[PROCESS_OBSERVED] = 0;
+		process->p[PROCESS_OBSERVED] = PRESENCE_PRESENT;
+		for (int i = 0; i < device->process_engines && state->aged_pass; i++)
+			report_engine(reader, process, i, holds ? state->percent[i] : 0, 0);
+	}
+}
+
 static void mark_all(struct reader *reader, struct device *device, uint8_t presence)
 {
 	uint16_t entity = (uint16_t)device_index(reader, device);
@@ -270,7 +289,7 @@ static void mark_all(struct reader *reader, struct device *device, uint8_t prese
 	}
 }
 
-void process_utilization_read(struct reader *reader, struct device *device)
+static void read_now(struct reader *reader, struct device *device)
 {
 	struct persistent_state *work = &device->work;
 	int64_t elapsed_us = work->processes_boot_ns ? (reader->now_ns - work->processes_boot_ns) / 1000 : 0;
@@ -304,4 +323,19 @@ void process_utilization_read(struct reader *reader, struct device *device)
 	if (n)
 		work->processes_us = samples[n - 1].timestamp;
 	work->processes_boot_ns = reader->now_ns;
+	device->process_engines = engines;
+}
+
+void process_utilization_read(struct reader *reader, struct device *device)
+{
+	int64_t begin_ns = reader_work_begin(device);
+
+	if (begin_ns >= 0) {
+		read_now(reader, device);
+		reader_work_end(device, begin_ns);
+	} else if (presence_is(device->entity->process_util)) {
+		skip(reader, device);
+	} else {
+		mark_all(reader, device, device->entity->process_util);
+	}
 }

@@ -14,6 +14,10 @@ static const int64_t cadence_ns[] = {
 };
 #define UNSUPPORTED_RETRY_NS (300 * NSEC_PER_SEC)
 #define LAYOUT_NS (10 * NSEC_PER_SEC)
+/* At most a thousandth of a core for what a device did; but drivers keep no more than 14 seconds of it. */
+#define WORK_SHARE 1000
+#define WORK_CHEAP_NS (500 * NSEC_PER_USEC) /* is read in each pass */
+#define WORK_INTERVAL_MAX_NS (5 * NSEC_PER_SEC)
 #define LOST_BACKOFF_MIN_NS (10 * NSEC_PER_SEC)
 #define LOST_BACKOFF_MAX_NS (300 * NSEC_PER_SEC)
 #define ALL_LOST_BACKOFF_MIN_NS NSEC_PER_SEC
@@ -47,6 +51,33 @@ void reader_group_end(struct reader *reader, enum reading_group group)
 	if (group != READING_GROUP_NONE)
 		reader->reading->group_seconds[group] +=
 			(double)(clock_mono_ns() - reader->group_ns) / NSEC_PER_SEC;
+}
+
+int64_t reader_work_begin(const struct device *device)
+{
+	return device->work_due ? clock_thread_cpu_ns() : -1;
+}
+
+void reader_work_end(struct device *device, int64_t begin_ns)
+{
+	device->work_cost_ns += clock_thread_cpu_ns() - begin_ns;
+}
+
+static void plan_work(const struct reader *reader, struct device *device)
+{
+	device->work_due = reader->now_ns >= device->work_next_ns;
+	device->work_cost_ns = 0;
+	if (!device->work_due)
+		return;
+	device->work_elapsed_ns = device->work_ns ? reader->now_ns - device->work_ns : 0;
+	device->work_ns = reader->now_ns;
+}
+
+static void plan_next_work(const struct reader *reader, struct device *device)
+{
+	if (device->work_due && device->work_cost_ns > WORK_CHEAP_NS)
+		device->work_next_ns =
+			reader->now_ns + MIN(device->work_cost_ns * WORK_SHARE, WORK_INTERVAL_MAX_NS);
 }
 
 void reader_init(struct reader *reader, struct nvml_shared *shared, const char *library_name)
@@ -128,6 +159,7 @@ static void device_pass(struct reader *reader, struct device *device)
 	uint32_t processes = reader->reading->processes_n;
 
 	plan(reader, device);
+	plan_work(reader, device);
 	reader->lost = false;
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		if (!reader_group_begin(reader, steps[i].group))
@@ -143,6 +175,7 @@ static void device_pass(struct reader *reader, struct device *device)
 			return;
 		}
 	}
+	plan_next_work(reader, device);
 	device->entity->lost = 0;
 	device->read_before = true;
 }

@@ -42,6 +42,10 @@ struct device {
 	bool read_before;
 	int64_t next_ns[CADENCE_STATIC + 1]; /* when slow and static metrics are due, CLOCK_BOOTTIME */
 	int64_t retry_ns; /* when unsupported ones are asked again */
+	/* read.c: whether its work is read in this pass; when it is next; CPU time spent on it in this one */
+	bool work_due;
+	int64_t work_next_ns, work_cost_ns;
+	int64_t work_ns, work_elapsed_ns; /* the newest pass that read it; time since the one before */
 	int64_t pass_ns,
 		elapsed_ns; /* begin of its newest pass, and the time since the previous one (0: none) */
 	uint64_t reasons_known; /* clocks.c: bits that the driver reports as supported */
@@ -73,6 +77,7 @@ struct device {
 	double pcie_last[DIRECTIONS], nvlink_last[DIRECTIONS], link_last[NVLINKS_MAX];
 	uint16_t process_calls_off; /* processes.c: a bit for each list and version of its call */
 	bool process_util_off;
+	int process_engines; /* of which the newest samples of processes tell */
 	int64_t process_period_us; /* shortest time between samples of processes; 0: not known yet */
 };
 
@@ -166,6 +171,15 @@ void reader_call_end(struct reader *reader, enum nvml_return result);
  */
 bool reader_group_begin(struct reader *reader, enum reading_group group);
 void reader_group_end(struct reader *reader, enum reading_group group);
+
+/*
+ * Around calls that tell what a device has done since they were last made: utilisation, energy,
+ * utilisation of its processes. Drivers spend milliseconds of CPU time on them. So that they take no more
+ * than a thousandth of a core, all of them may be left out of a pass. Returns when they began; negative:
+ * leave them out.
+ */
+int64_t reader_work_begin(const struct device *device);
+void reader_work_end(struct device *device, int64_t begin_ns);
 
 /* Is a sample with this time stamp newer than @since_us, and not from the future? */
 static inline bool reader_in_time(const struct reader *reader, uint64_t timestamp_us, uint64_t since_us)

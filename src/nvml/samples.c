@@ -192,14 +192,40 @@ static void report_rate(struct reader *reader, struct device *device, int i, con
 	device->entity->p[busy] |= PRESENCE_ESTIMATED;
 }
 
+/*
+ * Samples were not asked for, so nothing was observed. The ratios of the GPU and its memory, which are cheap,
+ * are the driver's newest; those of other engines hold.
+ */
+static void skip_samples(struct reader *reader, struct device *device)
+{
+	struct rate rates[ENGINES];
+
+	for (int i = 0; i < ENGINES; i++)
+		device->entity->v[SLOT_BUSY_GPU + i] = 0;
+	device->entity->v[SLOT_OBSERVED] = 0;
+	read_rates(reader, device, 1u << ENGINE_GPU | 1u << ENGINE_MEMORY, rates);
+	for (int i = ENGINE_GPU; i <= ENGINE_MEMORY; i++)
+		if (rates[i].result == NVML_SUCCESS)
+			reader_report(reader, device, GPU_UTILIZATION_GPU + i, SLOT_UTILIZATION_GPU + i,
+				      NVML_SUCCESS, rates[i].ratio);
+}
+
 static void read_gpu(struct reader *reader, struct device *device)
 {
+	int64_t begin_ns = reader_work_begin(device);
 	struct window_engine engines[ENGINES] = { { .n = 0 } };
 	struct rate rates[ENGINES];
 	struct window window;
-	bool sampled = read_window(reader, device, engines, &window), any = sampled;
-	double seconds = sampled ? window_seconds(&window) : (double)device->elapsed_ns / NSEC_PER_SEC;
+	double seconds;
+	bool any;
 
+	if (begin_ns < 0) {
+		skip_samples(reader, device);
+		return;
+	}
+	any = read_window(reader, device, engines, &window);
+	reader_work_end(device, begin_ns);
+	seconds = any ? window_seconds(&window) : (double)device->work_elapsed_ns / NSEC_PER_SEC;
 	read_rates(reader, device, ~window.engines & ((1u << ENGINES) - 1), rates);
 	if (reader->lost || reader->gone)
 		return;

@@ -37,6 +37,8 @@ class Machine:
         self.smi, self.dcgmi = smi, dcgmi
         self.gpusonde = f"{build}/gpusonde"
         self.rounds = 1 if simulated else 3     # of what is timed with and without, in turns
+        # Until what the driver samples of the last second is in a reading of the agent's, which may be made every five seconds.
+        self.settle_s = 2.5 if simulated else 7
         base = {k: v for k, v in os.environ.items() if not k.startswith("GPUSONDE_")}
         common = {}
         if simulated:

@@ -4,6 +4,7 @@
 
     nvml.py state                   of every GPU, by nvidia-ml-py where that can be imported, else by ctypes
     nvml.py watch GPU SECONDS       power, utilisation, clocks and energy ten times a second
+    nvml.py resident                what initialising NVML adds to a process's resident memory
     nvml.py probe GPU PID...        how this driver answers calls whose details are not documented (probe.py)
 
 A process of its own, because a call may hang, and a hung one cannot be ended.
@@ -215,6 +216,17 @@ def state():
             "gpus": [state_of(nvml, device) for device in devices]}
 
 
+def resident_kib():
+    with open("/proc/self/smaps_rollup", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+
+
+def resident():
+    before = resident_kib()
+    Direct().nvmlInit()
+    return {"mib": (resident_kib() - before) / 1024}
+
+
 def watch(gpu, seconds):
     nvml, by = opened()
     device = nvml.nvmlDeviceGetHandleByIndex(gpu)
@@ -232,6 +244,8 @@ def main():
     words = sys.argv[1:]
     if words == ["state"]:
         found = state()
+    elif words == ["resident"]:
+        found = resident()
     elif len(words) == 3 and words[0] == "watch":
         found = watch(int(words[1]), float(words[2]))
     elif len(words) >= 2 and words[0] == "probe":

@@ -118,6 +118,21 @@ static void energy_of_a_gap_is_of_all_of_it(void **state)
 	assert_near(value(lab, SLOT_ATTRIBUTION_ENERGY_UNATTRIBUTED), 300, 1e-9);
 }
 
+/* Energy and work that are read every fourth second. */
+static void energy_is_of_the_time_since_it_last_grew(void **state)
+{
+	struct lab *lab = *state;
+
+	energy = 5000;
+	step(lab, 0, 0, 0, 0);
+	for (int i = 0; i < 3; i++)
+		step(lab, 0, 0, 0, 0);
+	step(lab, 2, 400, 2, 1);
+	assert_near(lab_find(lab, 7)->v[PROCESS_ENERGY], 200, 1e-9);
+	assert_near(lab_find(lab, 8)->v[PROCESS_ENERGY], 100, 1e-9);
+	assert_near(value(lab, SLOT_ATTRIBUTION_ENERGY_UNATTRIBUTED), 100, 1e-9);
+}
+
 static void without_a_counter_of_energy_there_is_no_share(void **state)
 {
 	struct lab *lab = *state;
@@ -142,6 +157,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(memory_is_told_apart, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(a_sample_that_is_late_is_no_rest, lab_setup, lab_teardown),
 		cmocka_unit_test_setup_teardown(energy_of_a_gap_is_of_all_of_it, lab_setup, lab_teardown),
+		cmocka_unit_test_setup_teardown(energy_is_of_the_time_since_it_last_grew, lab_setup,
+						lab_teardown),
 		cmocka_unit_test_setup_teardown(without_a_counter_of_energy_there_is_no_share, lab_setup,
 						lab_teardown),
 	};

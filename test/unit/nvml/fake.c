@@ -189,9 +189,13 @@ static enum nvml_return get_memory_v2(struct nvml_device *device, struct nvml_me
 static enum nvml_return get_samples(struct nvml_device *device, uint32_t sampling, uint64_t last_seen,
 				    uint32_t *type, uint32_t *count, struct nvml_sample *samples)
 {
+	int64_t begin_ns = clock_thread_cpu_ns();
 	unsigned n = 0;
 
 	NEED_GPU(device);
+	while (clock_thread_cpu_ns() - begin_ns < gpu->samples_cost_ns)
+		;
+	gpu->samples_calls += sampling == NVML_GPU_UTILIZATION_SAMPLES;
 	if (gpu->samples_result != NVML_SUCCESS || sampling != NVML_GPU_UTILIZATION_SAMPLES)
 		return gpu->samples_result != NVML_SUCCESS ? gpu->samples_result : NVML_ERROR_NOT_SUPPORTED;
 	*type = NVML_VALUE_TYPE_UNSIGNED_INT;

@@ -44,7 +44,8 @@ struct fake_gpu {
 	uint32_t switched_links;
 	uint64_t energy_mj;
 	struct nvml_sample samples[FAKE_SAMPLES]; /* of the GPU engine; the others have none */
-	unsigned samples_n;
+	unsigned samples_n, samples_calls;
+	int64_t samples_cost_ns; /* CPU time that asking for them takes */
 	struct fake_process processes[FAKE_PROCESSES];
 	unsigned processes_n;
 	struct nvml_process_utilization_v1 utils[FAKE_PROCESSES];

@@ -55,6 +55,49 @@ static void short_ticks_keep_the_newest_ratio(void **state)
 	assert_int_equal(PRESENCE(0, UTILIZATION_GPU), PRESENCE_PRESENT);
 }
 
+/* As the driver of Hopper boards, which takes milliseconds of CPU time for an answer. */
+static void costly_samples_are_read_less_often(void **state)
+{
+	double busy = 0, observed = 0;
+	unsigned calls;
+
+	(void)state;
+	run(2, 50, &busy, &observed);
+	busy = observed = 0;
+	fake.gpus[0].samples_cost_ns = 2 * NSEC_PER_MSEC;
+	fake.gpus[0].samples_n = 0;
+	fake.gpus[0].rate_gpu = 70; /* the driver's newest ratio, when samples are not asked for */
+	calls = fake.gpus[0].samples_calls;
+	for (unsigned i = 0; i < 16; i++) {
+		clock_advance(NSEC_PER_SEC);
+		fake_busy(&fake.gpus[0], 1000, 50);
+		pass_after(0);
+		busy += VALUE(0, BUSY_GPU);
+		observed += VALUE(0, OBSERVED);
+		assert_near(VALUE(0, UTILIZATION_GPU), VALUE(0, OBSERVED) > 0 ? 0.5 : 0.7, 1e-9);
+		assert_int_equal(PRESENCE(0, UTILIZATION_GPU), PRESENCE_PRESENT);
+		assert_int_equal(PRESENCE(0, UTILIZATION_MAX_GPU), PRESENCE_PRESENT);
+		assert_int_equal(PRESENCE(0, BUSY_GPU), PRESENCE_PRESENT);
+	}
+	/* In the first second, and then at most every two seconds and at least every five. */
+	calls = fake.gpus[0].samples_calls - calls;
+	assert_in_range(calls, 1 + 15 / 5, 1 + 15 / 2);
+	assert_true(observed >= 11);
+	/* Nothing of it is lost, and with cheap calls each pass reads again. */
+	fake.gpus[0].samples_cost_ns = 0;
+	for (unsigned i = 0; i < 6; i++) {
+		calls = fake.gpus[0].samples_calls;
+		clock_advance(NSEC_PER_SEC);
+		fake_busy(&fake.gpus[0], 1000, 50);
+		pass_after(0);
+		busy += VALUE(0, BUSY_GPU);
+		observed += VALUE(0, OBSERVED);
+	}
+	assert_int_equal(fake.gpus[0].samples_calls, calls + 1);
+	assert_near(observed, 16 + 6, 1e-9);
+	assert_near(busy, observed / 2, 1e-9);
+}
+
 static void nothing_is_counted_twice_over_a_reattachment(void **state)
 {
 	double busy = 0, observed = 0;
@@ -257,6 +300,7 @@ int main(void)
 		TEST(integrates_the_drivers_samples),
 		TEST(what_was_before_the_agent_is_not_counted),
 		TEST(short_ticks_keep_the_newest_ratio),
+		TEST(costly_samples_are_read_less_often),
 		TEST(nothing_is_counted_twice_over_a_reattachment),
 		TEST(a_pass_that_came_to_nothing_counts_nothing),
 		TEST(the_clock_set_back_starts_anew),
