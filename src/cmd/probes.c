@@ -41,7 +41,7 @@ struct probing {
 	json_t *sites; /* with --json */
 	struct table table; /* without */
 	unsigned count[SITE_CLASSES], chosen, all;
-	uint32_t more; /* functions that are not listed */
+	struct site_more more; /* functions that are not listed */
 };
 
 static const struct table_column columns[] = {
@@ -71,7 +71,8 @@ static void add_cost(struct table *table, uint32_t ns)
 
 static bool returns(const struct probing *p, const struct trace_listing *listing)
 {
-	bool may_return = listing->user ? library_user()->at[listing->user - 1].returns &&
+	bool may_return = listing->pattern ? false :
+			  listing->user    ? library_user()->at[listing->user - 1].returns &&
 						  !probe_symbol_may_throw(listing->symbol) :
 					  listing->probe->may_return;
 
@@ -224,11 +225,11 @@ static void print_table(struct probing *p, struct strbuf *out)
 			 p->all - p->chosen);
 		table_line(&options, out, COLOUR_BAD, line);
 	}
-	if (p->more > 0) {
+	if (p->more.user + p->more.patterns > 0) {
 		snprintf(line, sizeof(line),
 			 "%u more functions match and are not probed: there is no room for them; narrow the "
 			 "patterns",
-			 p->more);
+			 p->more.user + p->more.patterns);
 		table_line(&options, out, COLOUR_BAD, line);
 	}
 	if (kernel_sites_no_returns(&p->rules))

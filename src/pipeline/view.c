@@ -44,6 +44,7 @@ SAME(SITES);
 SAME(UNTRUSTED);
 SAME(UNCOUNTED);
 SAME(LAUNCH_RETURNS);
+SAME(OPERATORS);
 
 /* Counts, and passes the bits of incompleteness to src/cuda before it closes its window. */
 static int count_room(const struct trace_process_sum *process, void *userdata)

@@ -41,6 +41,12 @@ static bool most_expensive(const struct budget_process *process, unsigned given_
 {
 	int best = -1;
 
+	/* Others tell more for what they cost. */
+	if (!(given_up >> PROBE_GROUP_OPERATORS & 1) && process->cost_ns[PROBE_GROUP_OPERATORS] > 0) {
+		*ret_group = PROBE_GROUP_OPERATORS;
+		return true;
+	}
+
 	for (int g = 0; g < PROBE_GROUPS; g++)
 		if (g != PROBE_GROUP_SETUP && !(given_up >> g & 1) && process->cost_ns[g] > 0 &&
 		    (best < 0 || process->cost_ns[g] > process->cost_ns[best]))

@@ -53,8 +53,8 @@ enum budget_verdict { BUDGET_FINE, BUDGET_QUIET, BUDGET_GIVE_UP };
 
 /*
  * Ends the window if its time has passed. @given_up: groups that are already given up in all files of the
- * process. @ret_group, with BUDGET_GIVE_UP: the most expensive remaining group; PROBE_GROUP_SETUP is the
- * last. @max: share of a core; 0: no budget.
+ * process. @ret_group, with BUDGET_GIVE_UP: PROBE_GROUP_OPERATORS, then the most expensive remaining group;
+ * PROBE_GROUP_SETUP is the last. @max: share of a core; 0: no budget.
  */
 enum budget_verdict budget_judge(struct budget_process *process, double max, unsigned given_up,
 				 int64_t now_ns, enum probe_group *ret_group);

@@ -16,11 +16,13 @@
 #include "proc/proc.h"
 #include "trace/engine_private.h"
 #include "trace/kernel_sites.h"
+#include "trace/pattern.h"
 
 /* A power of two, as ring sizes are. */
 #define RING_MAX_BYTES (UINT32_C(1) << 31)
 
-enum { LAYERED_THREADS = 16384 };
+/* Entries of the kernel side's tables. */
+enum { LAYERED_THREADS = 16384, NESTED_THREADS = 8192, OPERATORS = 32768 };
 
 void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...)
 {
@@ -70,10 +72,12 @@ static int set_specs(struct trace_engine *engine)
 	return 0;
 }
 
-static int user_row(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call, void *userdata)
+static int added_row(unsigned user, uint8_t pattern, const char *symbol, bool of_users, uint16_t *ret_call,
+		     void *userdata)
 {
 	uint16_t before = probe_calls();
-	int r = probe_of_user(user, symbol, of_users, ret_call);
+	int r = user ? probe_of_user(user - 1, symbol, of_users, ret_call) :
+		       probe_of_pattern(pattern, symbol, of_users, ret_call);
 
 	return r == 0 && *ret_call == before ? set_spec(userdata, *ret_call) : r;
 }
@@ -84,8 +88,9 @@ static uint32_t layered_threads(const bool libraries[PROBE_LIBRARIES])
 	if (library_user()->n > 0)
 		return LAYERED_THREADS;
 	for (unsigned i = 0; i < PROBE_LIBRARIES; i++)
+		/* Of operators the kernel side knows by other means (bpf/operators.h). */
 		if (libraries[i] && probe_libraries[i].layer > TRACE_LAYER_CUDA &&
-		    probe_libraries[i].layer < TRACE_LAYERS)
+		    probe_libraries[i].layer < TRACE_LAYERS && i != PROBE_TORCH)
 			return LAYERED_THREADS;
 	return 0;
 }
@@ -177,7 +182,7 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 		.no_launch_returns = engine->config.no_launch_returns,
 		.hit_ns = engine->hit_ns,
 		.entry_ns = engine->entry_ns,
-		.user_row = user_row,
+		.added_row = added_row,
 		.userdata = engine,
 	};
 	choose_libraries(engine);
@@ -191,6 +196,8 @@ static int start(struct trace_engine *engine, struct attach_error *ret_error)
 	if (r == 0)
 		r = sums_init(&engine->sums, TRACE_PROCESSES_MAX, &sums_kernel_maps, &engine->maps, &ops,
 			      engine);
+	if (r == 0)
+		r = operators_init(&engine->operators, engine->backend, engine->config.attach.operators);
 	if (r == 0)
 		r = engine_events_start(engine);
 	if (r == 0)
@@ -219,6 +226,11 @@ int trace_engine_new(sd_event *event, const struct trace_engine_config *config,
 	engine->config = *config;
 	engine->config.attach.ring_bytes = ring_size(config->attach.ring_bytes);
 	engine->config.attach.layered_threads = layered_threads(config->libraries);
+	if (pattern_is_used(config->libraries)) {
+		library_set_patterns(true);
+		engine->config.attach.nested_threads = NESTED_THREADS;
+		engine->config.attach.operators = OPERATORS;
+	}
 	engine->ops = *ops;
 	engine->userdata = userdata;
 	engine->event = sd_event_ref(event);
@@ -260,6 +272,7 @@ void trace_engine_free(struct trace_engine *engine)
 	hashmap_done(&engine->reported_files);
 	free(engine->mappers);
 	sums_done(&engine->sums);
+	operators_done(&engine->operators);
 	ring_unmap(&engine->ring);
 	ring_order_done(&engine->order);
 	arguments_done(&engine->arguments);
@@ -313,6 +326,7 @@ int trace_engine_collect(struct trace_engine *engine)
 		sums_reconcile(&engine->sums);
 	}
 	sums_collect(&engine->sums, active);
+	operators_collect(&engine->operators, engine->entry_ns, engine_operator_hits, engine);
 	engine_shares(engine);
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
 		struct sums_process *process = engine->sums.processes[i];
@@ -366,6 +380,11 @@ int trace_engine_each(struct trace_engine *engine,
 			r = fn(&sum, userdata);
 	}
 	return r;
+}
+
+const struct operators *trace_engine_operators(const struct trace_engine *engine)
+{
+	return &engine->operators;
 }
 
 const struct argument_figures *trace_engine_arguments(const struct trace_engine *engine, uint16_t call)

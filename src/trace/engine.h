@@ -32,6 +32,7 @@
 enum { TRACE_ERROR_CODES_MAX = TRACE_CODES_MAX + 1 /* the others */ };
 
 struct argument_figures;
+struct operators;
 struct trace_engine;
 
 struct trace_engine_config {
@@ -99,6 +100,7 @@ enum trace_incomplete {
 	TRACE_INCOMPLETE_UNTRUSTED = 1 << 6,
 	TRACE_INCOMPLETE_UNCOUNTED = 1 << 7, /* no room for its entries in tables of the kernel side */
 	TRACE_INCOMPLETE_LAUNCH_RETURNS = 1 << 8, /* launches are probed at entry only */
+	TRACE_INCOMPLETE_OPERATORS = 1 << 9, /* of operators: given up, refused, or no room for them */
 };
 
 struct trace_process_sum {
@@ -171,6 +173,8 @@ int trace_engine_each(struct trace_engine *engine,
  */
 void trace_engine_totals(const struct trace_engine *engine, const struct trace_sum *const **ret_sums,
 			 uint32_t *ret_n);
+/* Calls of operators (trace/operators.h), as of the last collection; valid until the next one. */
+const struct operators *trace_engine_operators(const struct trace_engine *engine);
 /*
  * Figures of the arguments of a function that the user named (trace/arguments.h), as of the last event;
  * NULL: none seen. Valid until the next one.
@@ -198,10 +202,11 @@ uint64_t trace_sum_below(const struct trace_sum *sum, uint64_t bound_ns);
  */
 struct trace_listing {
 	/*
-	 * or the one that @symbol is a newer version of, which is never chosen; NULL: of @user
+	 * or the one that @symbol is a newer version of, which is never chosen; NULL: of @user or @pattern
 	 */
 	const struct probe *probe;
 	unsigned user; /* which of the user's probes matches it, from 1; 0: none */
+	uint8_t pattern; /* which pattern (trace/pattern.h), from 1; 0: none */
 	const char *symbol; /* valid in the callback only */
 	struct site site;
 	uint64_t file_offset;
@@ -219,12 +224,9 @@ struct trace_listing {
 #define TRACE_LIST_CPU_NS (INT64_C(900) * 1000 * 1000)
 enum {
 	TRACE_LIST_CODE_MAX = 1 << 20,
-	TRACE_LIST_USER_CODE_MAX = 32 << 20, /* of functions that the user names */
+	TRACE_LIST_USER_CODE_MAX = 32 << 20, /* of functions that the user names and that patterns find */
 };
-/*
- * *ret_more, which may be NULL: functions that the user's probes match and that are not listed, for want of
- * room.
- */
+/* *ret_more may be NULL. */
 int trace_list_sites(int fd, const struct site_query *query,
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata,
-		     uint32_t *ret_more);
+		     struct site_more *ret_more);

@@ -37,6 +37,16 @@ void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, 
 		budget_add(&process->budget, probe_at(call)->group, cost_ns, event ? (double)counted : 0);
 }
 
+void engine_operator_hits(uint32_t tgid, uint64_t incarnation, double cost_ns, void *userdata)
+{
+	struct trace_engine *engine = userdata;
+	struct sums_process *process = sums_find_exact(&engine->sums, tgid, incarnation);
+
+	engine->cost_ns += cost_ns;
+	if (process)
+		budget_add(&process->budget, PROBE_GROUP_OPERATORS, cost_ns, 0);
+}
+
 static void quiet(struct trace_engine *engine, struct sums_process *process, int64_t now, const char *why)
 {
 	char comm[TRACE_COMM];

@@ -10,6 +10,7 @@
 #include "trace/arguments.h"
 #include "trace/engine.h"
 #include "trace/files.h"
+#include "trace/operators.h"
 #include "trace/ring.h"
 #include "trace/sums.h"
 #include "trace/sums_maps.h"
@@ -57,11 +58,13 @@ struct trace_engine {
 	struct trace_counters counters; /* as last read */
 	uint64_t lost_reported; /* events */
 	uint64_t uncounted_reported; /* calls that have no entry in a table of the kernel side */
+	uint64_t operators_reported; /* the same for operators */
 	bool reconcile; /* events were lost since the sums were last compared with the maps */
 	bool draining;
 
 	struct sums_maps_of maps;
 	struct sums sums;
+	struct operators operators;
 	struct trace_sum *scratch; /* of one process, for trace_engine_each() */
 	uint32_t scratch_n;
 	double cost_ns; /* of all hits */
@@ -112,6 +115,8 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 /* engine_budget.c */
 void engine_hits(struct sums_process *process, uint16_t call, uint64_t counted, uint64_t nested,
 		 void *userdata);
+/* Hits of operators, at a collection. */
+void engine_operator_hits(uint32_t tgid, uint64_t incarnation, double cost_ns, void *userdata);
 void engine_budget(struct trace_engine *engine);
 
 _printf_(3, 4) void engine_notice(const struct trace_engine *engine, int level, const char *fmt, ...);

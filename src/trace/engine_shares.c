@@ -29,6 +29,27 @@ static bool is_uncounted(struct trace_engine *engine, const struct sums_process 
 	       (bpf_map_lookup_elem(shares, &proc.owner, &share) == 0 && share.lost_ns > proc.incarnation);
 }
 
+/* Whether operators of it were not counted, for want of room. */
+static bool lacks_operators(struct trace_engine *engine, const struct sums_process *process)
+{
+	const uint32_t tables = 1U << TRACE_TABLE_OPERATORS | 1U << TRACE_TABLE_NESTS;
+	struct trace_proc proc;
+
+	return sums_kernel_maps.proc(&engine->maps, process->tgid, &proc) == 0 &&
+	       proc.incarnation == process->incarnation && proc.lost & tables;
+}
+
+static void mark_operators(struct trace_engine *engine)
+{
+	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
+		struct sums_process *process = engine->sums.processes[i];
+
+		if (!process->ended && !(process->incomplete & TRACE_INCOMPLETE_OPERATORS) &&
+		    lacks_operators(engine, process))
+			process->incomplete |= TRACE_INCOMPLETE_OPERATORS;
+	}
+}
+
 static void mark_uncounted(struct trace_engine *engine)
 {
 	for (uint32_t i = 0; i < engine->sums.processes_n; i++) {
@@ -73,10 +94,15 @@ static void delete_unused(struct trace_engine *engine)
 void engine_shares(struct trace_engine *engine)
 {
 	uint64_t uncounted = trace_uncounted(engine->counters.lost);
+	uint64_t operators =
+		engine->counters.lost[TRACE_TABLE_OPERATORS] + engine->counters.lost[TRACE_TABLE_NESTS];
 
 	if (uncounted > engine->uncounted_reported)
 		mark_uncounted(engine);
 	engine->uncounted_reported = uncounted;
+	if (operators > engine->operators_reported)
+		mark_operators(engine);
+	engine->operators_reported = operators;
 	if (engine->control->owners > TRACE_OWNERS / 2)
 		delete_unused(engine);
 }

@@ -110,15 +110,16 @@ static int on_file(struct target_file *file, const struct site_list *sites, void
 	_cleanup_free_ struct site_list *read = NULL;
 	struct file_probes *made;
 	struct site_query query = engine->query;
+	struct files_wanted wanted = { .patterns = !file->no_patterns, .of_users = file->of_users };
 	int r = 0;
 
-	query.users =
-		file->no_user ? 0 : library_of_path(file->path, strlen(file->path)) & library_user_bits();
+	if (!file->no_user)
+		wanted.users = library_of_path(file->path, strlen(file->path)) & library_user_bits();
+	query.users = wanted.users;
 	if (!sites)
 		r = site_list_read(file->fd, &query, &read);
 	if (r == 0)
-		r = files_attach(&engine->probing, file->fd, sites ? sites : read, query.users,
-				 file->of_users, &made);
+		r = files_attach(&engine->probing, file->fd, sites ? sites : read, &wanted, &made);
 
 	if (r == -ENOENT || r == -ENOEXEC)
 		return -ENOENT;
@@ -269,7 +270,7 @@ static void on_mapping(pid_t pid, struct target_file *file, uint64_t since_ns, v
 				strerror(-r));
 		engine_events_arm(engine);
 	}
-	if (!((struct file_probes *)file->data)->user_only)
+	if (!((struct file_probes *)file->data)->apart)
 		mapper->late =
 			MAX(mapper->late, (uint8_t)lateness(engine, mapper->tgid, file->data, since_ns));
 	process = sums_find(&engine->sums, mapper->tgid);
@@ -357,8 +358,11 @@ unsigned engine_incomplete(const struct trace_engine *engine, const struct sums_
 		if (engine->config.no_launch_returns ||
 		    mapper->files[i]->groups[PROBE_GROUP_LAUNCH].reduced.taken)
 			bits |= TRACE_INCOMPLETE_LAUNCH_RETURNS;
-		if (files_groups_given_up(mapper->files[i]))
+		if (files_groups_given_up(mapper->files[i]) & ~(1U << PROBE_GROUP_OPERATORS))
 			bits |= TRACE_INCOMPLETE_GIVEN_UP;
+		if (files_groups_given_up(mapper->files[i]) >> PROBE_GROUP_OPERATORS & 1 ||
+		    mapper->files[i]->patterns.refused + mapper->files[i]->patterns.more > 0)
+			bits |= TRACE_INCOMPLETE_OPERATORS;
 	}
 	return bits;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "trace/pattern.h"
 
 enum {
 	SITES_PER_PROBE = 4, /* sites of a file for each row: a name may have several functions */
@@ -17,9 +18,8 @@ struct gathering {
 	const struct files_config *config;
 	struct file_probes *file;
 	int fd;
-	unsigned users;
-	bool of_users;
-	const char *name; /* of the next entry that is the user's */
+	const struct files_wanted *wanted;
+	const char *name; /* of the next entry that has one */
 	uint32_t sites_n; /* of the table's functions */
 };
 
@@ -86,22 +86,56 @@ static int add_site(struct gathering *g, const struct site_entry *entry, uint16_
 	return append(&g->file->groups[probe->group], &wanted);
 }
 
-/* One of a function that one of the user's probes matches. */
-static int gather_user(struct gathering *g, const struct site_entry *entry)
+static const char *next_name(struct gathering *g)
 {
 	const char *name = g->name;
+
+	g->name += strlen(name) + 1;
+	return name;
+}
+
+/* One of a function that a pattern matches. What a helper says is checked: the pattern may be another one. */
+static int gather_pattern(struct gathering *g, const struct site_entry *entry)
+{
+	const char *name = next_name(g);
+	uint8_t pattern = (uint8_t)(entry->call + 1);
 	uint16_t call;
 	int r;
 
-	g->name += strlen(name) + 1;
+	if (!g->wanted->patterns)
+		return 0;
+	g->file->patterns.matched++;
+	if (!(entry->flags & SITE_ENTRY_CHOSEN) || !text_is_printable(name)) {
+		g->file->patterns.refused++;
+		return 0;
+	}
+	r = pattern_of(g->config->query->libraries, name) == pattern ?
+		    g->config->added_row(0, pattern, name, g->wanted->of_users, &call, g->config->userdata) :
+		    -ENOSPC;
+	if (r == -ENOSPC) {
+		g->file->patterns.matched--;
+		g->file->patterns.more++;
+		return 0;
+	}
+	return r < 0 ? r : add_site(g, entry, call);
+}
+
+/* One of a function that one of the user's probes matches. */
+static int gather_user(struct gathering *g, const struct site_entry *entry)
+{
+	const char *name = next_name(g);
+	uint16_t call;
+	int r;
+
 	g->file->user.matched++;
 	if (!(entry->flags & SITE_ENTRY_CHOSEN) || !text_is_printable(name)) {
 		g->file->user.refused++;
 		return 0;
 	}
 	/* What a helper says of the name is checked: it may be another one's. */
-	r = library_user_of(g->users, name) == entry->call + 1U ?
-		    g->config->user_row(entry->call, name, g->of_users, &call, g->config->userdata) :
+	r = library_user_of(g->wanted->users, name) == entry->call + 1U ?
+		    g->config->added_row(entry->call + 1U, 0, name, g->wanted->of_users, &call,
+					 g->config->userdata) :
 		    -ENOSPC;
 	if (r == -ENOSPC) {
 		g->file->user.matched--;
@@ -115,6 +149,8 @@ static int gather(struct gathering *g, const struct site_entry *entry)
 {
 	if (entry->flags & SITE_ENTRY_USER)
 		return gather_user(g, entry);
+	if (entry->flags & SITE_ENTRY_PATTERN)
+		return gather_pattern(g, entry);
 	if (entry->flags & SITE_ENTRY_LEFT_TO_DRIVER) {
 		g->file->left_to_driver = true;
 		return 0;
@@ -249,16 +285,13 @@ static void count_no_returns(const struct files_config *config, struct file_prob
 	}
 }
 
-int files_attach(const struct files_config *config, int fd, const struct site_list *sites, unsigned users,
-		 bool of_users, struct file_probes **ret_probes)
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
+		 const struct files_wanted *wanted, struct file_probes **ret_probes)
 {
 	_cleanup_(files_freep) struct file_probes *file = calloc(1, sizeof(*file));
-	struct gathering gathering = { .config = config,
-				       .file = file,
-				       .fd = fd,
-				       .users = users,
-				       .of_users = of_users,
-				       .name = site_list_names(sites) };
+	struct gathering gathering = {
+		.config = config, .file = file, .fd = fd, .wanted = wanted, .name = site_list_names(sites)
+	};
 	int r, error = 0;
 
 	if (!file)
@@ -268,20 +301,24 @@ int files_attach(const struct files_config *config, int fd, const struct site_li
 		if (r < 0)
 			return r;
 	}
-	file->user.more += sites->more;
-	file->user_only = gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver;
-	if (file->user_only && file->user.matched + file->user.more == 0)
+	file->user.more += sites->more.user;
+	file->patterns.more += wanted->patterns ? sites->more.patterns : 0;
+	file->apart = gathering.sites_n == 0 && file->refused == 0 && !file->left_to_driver;
+	if (file->apart && file->user.matched + file->user.more == 0 &&
+	    file->patterns.matched + file->patterns.more == 0)
 		return -ENOENT;
 	for (int g = 0; g < PROBE_GROUPS; g++) {
 		struct file_group *group = &file->groups[g];
-		uint32_t wanted = group->sites_n;
+		uint32_t all = group->sites_n;
 
 		r = attach_group(config, fd, group);
 		if (r < 0) {
 			group->sites_n = 0;
 			error = r;
 		}
-		*(g == PROBE_GROUP_USER ? &file->user.refused : &file->refused) += wanted - group->sites_n;
+		*(g == PROBE_GROUP_USER      ? &file->user.refused :
+		  g == PROBE_GROUP_OPERATORS ? &file->patterns.refused :
+					       &file->refused) += all - group->sites_n;
 	}
 	if (error < 0 && files_attached(file) == 0)
 		return error;

@@ -31,7 +31,7 @@ struct file_probes {
 	/* some have none because the driver's are probed instead (trace_listing.left_to_driver) */
 	bool left_to_driver;
 	uint32_t no_returns; /* probed only at entry, although a return probe was wanted */
-	bool user_only; /* none but the user's probes: it says nothing of CUDA */
+	bool apart; /* none but the user's probes and patterns': it says nothing of CUDA */
 	/*
 	 * the same figures of the user's probes, which the figures above leave out, since no figure of CUDA
 	 * becomes incomplete by them
@@ -42,6 +42,10 @@ struct file_probes {
 		uint32_t no_returns;
 		uint32_t more; /* further ones, for which there is no room */
 	} user;
+	/* the same of functions that patterns find; none may have a return probe */
+	struct {
+		uint32_t matched, refused, more;
+	} patterns;
 	uint64_t attached_ns; /* CLOCK_MONOTONIC, when all probes were attached */
 	int64_t attached_boot_ns;
 };
@@ -52,8 +56,12 @@ struct files_config {
 	bool returns; /* config.return_probes */
 	bool no_launch_returns;
 	pid_t pid;
-	/* makes the row of a function that one of the user's probes matches (probe_of_user()) */
-	int (*user_row)(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call, void *userdata);
+	/*
+	 * makes the row of a function that one of the user's probes or a pattern matches, both from 1, the
+	 * other is 0
+	 */
+	int (*added_row)(unsigned user, uint8_t pattern, const char *symbol, bool of_users,
+			 uint16_t *ret_call, void *userdata);
 	void *userdata;
 	/*
 	 * by call: cost of a hit, with its return probe and without; raised to that of its most expensive
@@ -62,12 +70,16 @@ struct files_config {
 	uint32_t *hit_ns, *entry_ns;
 };
 
-/*
- * Attaches the sites of a file, in groups. @users: LIBRARY_USER_BIT() of the user's probes that apply to it;
- * of others nothing is attached. @of_users: users can write to it. -ENOENT: it has no probed function.
- */
-int files_attach(const struct files_config *config, int fd, const struct site_list *sites, unsigned users,
-		 bool of_users, struct file_probes **ret_probes);
+/* What of a file is attached, besides the probes of the table. */
+struct files_wanted {
+	unsigned users; /* LIBRARY_USER_BIT() of the user's probes that apply to it */
+	bool patterns; /* functions that patterns find */
+	bool of_users; /* users can write to it */
+};
+
+/* Attaches the sites of a file, in groups. -ENOENT: it has no probed function. */
+int files_attach(const struct files_config *config, int fd, const struct site_list *sites,
+		 const struct files_wanted *wanted, struct file_probes **ret_probes);
 void files_free(struct file_probes *file);
 DEFINE_CLEANUP(struct file_probes *, files_free, files_freep)
 /* For a file that no process maps any more: detaches without waiting for the kernel. */

@@ -45,6 +45,18 @@ void library_set_user_text(const char *text)
 	strbuf_done(&errors);
 }
 
+static bool patterns_used;
+
+void library_set_patterns(bool used)
+{
+	patterns_used = used;
+}
+
+bool library_patterns(void)
+{
+	return patterns_used;
+}
+
 const struct user_probes *library_user(void)
 {
 	return &user_probes;

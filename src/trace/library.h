@@ -57,6 +57,12 @@ void library_set_user(const struct user_probes *user);
 void library_set_user_text(const char *text);
 const struct user_probes *library_user(void);
 /*
+ * Functions are found by patterns, so that the table of probes has room for them. To be set before anything
+ * else of trace/ is used.
+ */
+void library_set_patterns(bool used);
+bool library_patterns(void);
+/*
  * The first of the user's probes, of those whose LIBRARY_USER_BIT() is set, that matches a function, from
  * 1; 0: none.
  */

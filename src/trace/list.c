@@ -15,6 +15,7 @@
 #include "base/macro.h"
 #include "elf/elf.h"
 #include "trace/engine.h"
+#include "trace/pattern.h"
 
 enum {
 	/* distinct functions for each row of the table of probes; a file with more is taken for invalid */
@@ -23,9 +24,10 @@ enum {
 };
 
 struct place {
-	const struct probe *probe; /* NULL: of @user */
+	const struct probe *probe; /* NULL: of @user or @pattern */
 	unsigned user; /* which of the user's probes matches it, from 1; 0: none */
-	char *name; /* of one of @user, or if the table has only an older version of it */
+	uint8_t pattern; /* which pattern, from 1; 0: none */
+	char *name; /* of one of @user or @pattern, or if the table has only an older version of it */
 	uint64_t offset, address, size;
 	enum elf_kind kind;
 	uint64_t next; /* where the next function begins */
@@ -37,7 +39,9 @@ struct places {
 	const bool *libraries;
 	unsigned users; /* LIBRARY_USER_BIT() of the user's probes that apply to the file */
 	uint32_t users_n; /* places that were added for theirs */
+	uint32_t patterns_n; /* the same for patterns */
 	uint32_t more; /* functions beyond SITE_LIST_USER_MAX, or with too long a name */
+	uint32_t more_patterns; /* the same, beyond PATTERN_FILE_MAX */
 	struct hashmap by_offset; /* file offset: index in at[] */
 	struct elf_range code[CODE_RANGES_MAX];
 	size_t code_n;
@@ -45,7 +49,7 @@ struct places {
 	uint64_t code_left; /* bytes that may still be analysed */
 	const char *stopped; /* why the analysis has ended early; NULL: it has not */
 	uint32_t n;
-	struct place at[]; /* PLACES_PER_PROBE * probes_n of them, and SITE_LIST_USER_MAX where @users */
+	struct place at[]; /* as places_room() says */
 };
 
 static void places_free(struct places *places)
@@ -72,10 +76,13 @@ static const struct probe *probe_of(const bool *libraries, const char *symbol,
 	return NULL;
 }
 
-/* Names of the table come first, then what the user names, then names newer than those of the table. */
+/*
+ * Names of the table come first, then what the user names, what patterns find, and names newer than those of
+ * the table.
+ */
 static unsigned rank(const struct place *place)
 {
-	return place->user ? 1 : place->name ? 2 : 0;
+	return place->user ? 1 : place->pattern ? 2 : place->name ? 3 : 0;
 }
 
 /* Whether @a's probe has precedence over @b's, in whatever order the symbols come. */
@@ -85,7 +92,7 @@ static bool precedes(const struct place *a, const struct place *b)
 		return rank(a) < rank(b);
 	if (a->user != b->user)
 		return a->user < b->user;
-	if (!a->user)
+	if (!a->user && !a->pattern)
 		return a->probe < b->probe;
 	/* The name that its users know: sprintf, not _IO_sprintf. */
 	if ((a->name[0] == '_') != (b->name[0] == '_'))
@@ -102,6 +109,7 @@ static void places_merge(struct place *known, struct place *place)
 		free(known->name);
 		known->probe = place->probe;
 		known->user = place->user;
+		known->pattern = place->pattern;
 		known->name = TAKE_PTR(place->name);
 	}
 	known->size = MAX(known->size, place->size);
@@ -111,12 +119,19 @@ static void places_merge(struct place *known, struct place *place)
 /* Whether there is no room for one more place. Functions that a pattern matches beyond it are counted. */
 static int check_room(struct places *places, const struct place *place)
 {
-	if (!place->user)
-		return places->n - places->users_n >= PLACES_PER_PROBE * (uint32_t)probes_n ? -E2BIG : 0;
-	if (places->users_n < SITE_LIST_USER_MAX)
+	if (place->user && places->users_n >= SITE_LIST_USER_MAX) {
+		places->more++;
+		return -ENOSPC;
+	}
+	if (place->pattern && places->patterns_n >= PATTERN_FILE_MAX) {
+		places->more_patterns++;
+		return -ENOSPC;
+	}
+	if (place->user || place->pattern)
 		return 0;
-	places->more++;
-	return -ENOSPC;
+	return places->n - places->users_n - places->patterns_n >= PLACES_PER_PROBE * (uint32_t)probes_n ?
+		       -E2BIG :
+		       0;
 }
 
 static int add_place(struct places *places, struct place *place)
@@ -135,6 +150,7 @@ static int add_place(struct places *places, struct place *place)
 	if (r < 0)
 		return r;
 	places->users_n += place->user > 0;
+	places->patterns_n += place->pattern > 0;
 	places->at[places->n] = *place;
 	places->at[places->n++].name = TAKE_PTR(place->name);
 	return 0;
@@ -154,11 +170,14 @@ static int note(const struct elf_symbol *symbol, void *userdata)
 	if (!place.probe) {
 		place.user = library_user_of(places->users, symbol->name);
 		if (!place.user)
+			place.pattern = pattern_of(places->libraries, symbol->name);
+		if (!place.user && !place.pattern)
 			place.probe = probe_of(places->libraries, symbol->name, probe_of_newer);
-		if (!place.user && !place.probe)
+		if (!place.user && !place.pattern && !place.probe)
 			return 0;
-		if (place.user && strlen(symbol->name) >= USER_SYMBOL_MAX) {
-			places->more++;
+		if ((place.user || place.pattern) && strlen(symbol->name) >= SITE_LIST_NAME_MAX) {
+			places->more += place.user > 0;
+			places->more_patterns += place.pattern > 0;
 			return 0;
 		}
 		place.name = strdup(symbol->name);
@@ -260,7 +279,7 @@ static const char *refused_by_symbol(const struct places *places, const struct p
 {
 	if (places->stopped)
 		return places->stopped;
-	if (place->name && !place->user)
+	if (place->name && !place->user && !place->pattern)
 		return "newer than this gpusonde: the meaning of its arguments is not known; a newer "
 		       "gpusonde may know it";
 	if (place->kind == ELF_INDIRECT)
@@ -330,6 +349,7 @@ static int list_place(struct elf_file *file, struct places *places, const struct
 	struct trace_listing listing = {
 		.probe = place->probe,
 		.user = place->user,
+		.pattern = place->pattern,
 		.symbol = place->name ? place->name : place->probe->symbol,
 	};
 	/* A function of unknown size ends where the next one begins. */
@@ -376,14 +396,22 @@ static void check_bounds(struct places *places)
 				  "the rest is not analysed";
 }
 
+/* Whether its row is added while the file is read. */
+static bool is_added(const struct place *place)
+{
+	return place->user || place->pattern;
+}
+
 static int by_row(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 
-	/* First those of the table, which what the user names cannot keep from being analysed. */
+	/* First those of the table, which others cannot keep from being analysed. */
+	if (is_added(x) != is_added(y))
+		return is_added(x) ? 1 : -1;
 	if (!x->user != !y->user)
-		return x->user ? 1 : -1;
-	if (!x->user && x->probe != y->probe)
+		return x->user ? -1 : 1;
+	if (!is_added(x) && x->probe != y->probe)
 		return x->probe < y->probe ? -1 : 1;
 	return by_offset(a, b);
 }
@@ -398,7 +426,7 @@ static int list_places(struct elf_file *file, struct places *places, const struc
 	for (uint32_t i = 0; r == 0 && i < places->n; i++) {
 		struct trace_listing listing;
 
-		if (places->at[i].user && (i == 0 || !places->at[i - 1].user))
+		if (is_added(&places->at[i]) && (i == 0 || !is_added(&places->at[i - 1])))
 			places->code_left = MAX(places->code_left, (uint64_t)TRACE_LIST_USER_CODE_MAX);
 
 		check_bounds(places);
@@ -409,11 +437,17 @@ static int list_places(struct elf_file *file, struct places *places, const struc
 	return r;
 }
 
+static size_t places_room(const struct site_query *query)
+{
+	return PLACES_PER_PROBE * (size_t)probes_n + (query->users ? SITE_LIST_USER_MAX : 0) +
+	       (pattern_is_used(query->libraries) ? PATTERN_FILE_MAX : 0);
+}
+
 int trace_list_sites(int fd, const struct site_query *query,
 		     int (*fn)(const struct trace_listing *listing, void *userdata), void *userdata,
-		     uint32_t *ret_more)
+		     struct site_more *ret_more)
 {
-	size_t places_max = PLACES_PER_PROBE * (size_t)probes_n + (query->users ? SITE_LIST_USER_MAX : 0);
+	size_t places_max = places_room(query);
 	_cleanup_(elf_closep) struct elf_file *file = NULL;
 	_cleanup_(places_freep) struct places *places = NULL;
 	int r = elf_open(fd, &file);
@@ -438,6 +472,6 @@ int trace_list_sites(int fd, const struct site_query *query,
 	if (r == 0)
 		r = list_places(file, places, &query->rules, fn, userdata);
 	if (ret_more)
-		*ret_more = places->more;
+		*ret_more = (struct site_more){ .user = places->more, .patterns = places->more_patterns };
 	return r;
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hashmap.h"
 #include "base/macro.h"
+#include "trace/pattern.h"
 
 #define ADDR(...) .operands[TRACE_OPERAND_ADDR] = __VA_ARGS__
 #define SIZE(...) .operands[TRACE_OPERAND_SIZE] = __VA_ARGS__
@@ -106,7 +107,8 @@ const struct probe probes[] = {
 #include "trace/libraries.def"
 };
 const uint16_t probes_n = ARRAY_SIZE(probes);
-_Static_assert(ARRAY_SIZE(probes) <= TRACE_CALLS_MAX, "the kernel side has at most TRACE_CALLS_MAX rows");
+_Static_assert(ARRAY_SIZE(probes) + PATTERN_ROWS_MAX < TRACE_CALLS_MAX,
+	       "there is room for rows of all kinds");
 
 struct trace_spec probe_spec(const struct probe *probe)
 {
@@ -122,54 +124,62 @@ struct trace_spec probe_spec(const struct probe *probe)
 	return spec;
 }
 
-/* ---- rows of the user's probes ---- */
+/* ---- rows that are added: of the user's probes, and of functions that patterns find ---- */
+
+/* Rows of one kind. */
+struct added {
+	uint16_t n;
+	uint16_t of_users; /* for files that users can write */
+};
 
 static struct {
 	struct probe *rows[TRACE_CALLS_MAX]; /* from probes_n on */
-	struct hashmap by_name; /* key_of_user(): call */
+	struct hashmap by_name; /* key_of_added(): call */
 	uint64_t secret;
 	uint16_t n;
-	uint16_t of_users; /* added for files that users can write */
-} user_rows;
+	struct added user, patterns;
+} added_rows;
 
 bool probe_user_is_found(unsigned user)
 {
-	for (uint16_t i = 0; i < user_rows.n; i++)
-		if (user_rows.rows[i]->user == user + 1)
+	for (uint16_t i = 0; i < added_rows.n; i++)
+		if (added_rows.rows[i]->user == user + 1)
 			return true;
 	return false;
 }
 
+/* What a row is of. */
+struct added_name {
+	uint64_t secret, user, pattern;
+	char symbol[USER_SYMBOL_MAX];
+};
+
 /* With a secret, so that nobody can name a function such that another one's name is taken. */
-static uint64_t key_of_user(unsigned user, const char *symbol)
+static uint64_t key_of_added(unsigned user, unsigned pattern, const char *symbol)
 {
-	struct {
-		uint64_t secret, user;
-		char symbol[USER_SYMBOL_MAX];
-	} name = { 0 };
+	struct added_name name = { .user = user, .pattern = pattern };
 	size_t n = strnlen(symbol, sizeof(name.symbol));
 
-	if (!user_rows.secret && getrandom(&user_rows.secret, sizeof(user_rows.secret), GRND_NONBLOCK) < 0)
-		user_rows.secret = (uint64_t)clock_mono_ns();
-	name.secret = user_rows.secret;
-	name.user = user;
+	if (!added_rows.secret && getrandom(&added_rows.secret, sizeof(added_rows.secret), GRND_NONBLOCK) < 0)
+		added_rows.secret = (uint64_t)clock_mono_ns();
+	name.secret = added_rows.secret;
 	memcpy(name.symbol, symbol, n);
 	return hash_bytes(&name, offsetof(typeof(name), symbol) + n);
 }
 
 uint16_t probe_calls(void)
 {
-	return (uint16_t)(probes_n + user_rows.n);
+	return (uint16_t)(probes_n + added_rows.n);
 }
 
 uint16_t probe_calls_max(void)
 {
-	return library_user()->n ? TRACE_CALLS_MAX : probes_n;
+	return library_user()->n || library_patterns() ? TRACE_CALLS_MAX : probes_n;
 }
 
 const struct probe *probe_at(uint16_t call)
 {
-	return call < probes_n ? &probes[call] : user_rows.rows[call - probes_n];
+	return call < probes_n ? &probes[call] : added_rows.rows[call - probes_n];
 }
 
 bool probe_symbol_may_throw(const char *symbol)
@@ -221,56 +231,87 @@ static struct trace_spec user_spec(const struct user_probe *user)
 enum { SERIES_OF_ROOT = 768, SERIES_OF_USERS = 256 };
 
 /* Files of users make at most half of the rows, so that root's find some. */
-static bool has_room(bool of_users)
+static bool has_room(const struct added *added, bool of_users, uint16_t room)
 {
-	uint16_t room = (uint16_t)(probe_calls_max() - probes_n);
-
-	return user_rows.n < room && !(of_users && user_rows.of_users >= room / 2);
+	return added->n < room && !(of_users && added->of_users >= room / 2);
 }
 
-static int user_row_add(unsigned user, const char *symbol, bool of_users, uint64_t key, uint16_t *ret_call)
+/* Adds a row, of which all but its name, its call and its file is told. */
+static int row_add(struct added *added, const struct probe *made, bool of_users, uint64_t key,
+		   uint16_t *ret_call)
 {
-	const struct user_probe *of = &library_user()->at[user];
-	_cleanup_free_ char *copy = NULL;
-	struct probe *row;
-	int r;
+	_cleanup_free_ char *copy = strdup(made->symbol);
+	struct probe *row = copy ? malloc(sizeof(*row)) : NULL;
+	int r = row ? hashmap_put(&added_rows.by_name, key, probe_calls()) : -ENOMEM;
 
-	if (!has_room(of_users))
-		return -ENOSPC;
-	copy = strdup(symbol);
-	row = copy ? malloc(sizeof(*row)) : NULL;
-	r = row ? hashmap_put(&user_rows.by_name, key, probe_calls()) : -ENOMEM;
 	if (r < 0) {
 		free(row);
 		return r;
 	}
-	*row = (struct probe){ .symbol = TAKE_PTR(copy),
-			       .library = PROBE_USER,
-			       .group = PROBE_GROUP_USER,
-			       .may_return = of->returns && !probe_symbol_may_throw(symbol),
-			       .user = (uint8_t)(user + 1),
-			       .user_call = probe_calls(),
-			       .has_series = of_users ? user_rows.of_users < SERIES_OF_USERS :
-							user_rows.n - user_rows.of_users < SERIES_OF_ROOT,
-			       .spec = user_spec(of) };
-	*ret_call = row->user_call;
-	user_rows.rows[user_rows.n++] = row;
-	user_rows.of_users += of_users;
+	*row = *made;
+	row->symbol = TAKE_PTR(copy);
+	row->added_call = probe_calls();
+	row->of_users = of_users;
+	*ret_call = row->added_call;
+	added_rows.rows[added_rows.n++] = row;
+	added->n++;
+	added->of_users += of_users;
 	return 0;
+}
+
+/* 1: it is there; 0: it is not; -ENOSPC: of two names with one hash the second has no row. */
+static int row_find(const struct probe *made, uint64_t key, uint16_t *ret_call)
+{
+	const struct probe *row;
+	uint32_t call;
+
+	if (!hashmap_get(&added_rows.by_name, key, &call))
+		return 0;
+	row = probe_at((uint16_t)call);
+	if (row->user != made->user || row->pattern != made->pattern || !STRV_EQ(row->symbol, made->symbol))
+		return -ENOSPC;
+	*ret_call = (uint16_t)call;
+	return 1;
 }
 
 int probe_of_user(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call)
 {
-	uint64_t key = key_of_user(user, symbol);
-	uint32_t call;
+	const struct user_probe *of = &library_user()->at[user];
+	struct added *added = &added_rows.user;
+	const struct probe row = { .symbol = symbol,
+				   .library = PROBE_USER,
+				   .group = PROBE_GROUP_USER,
+				   .may_return = of->returns && !probe_symbol_may_throw(symbol),
+				   .user = (uint8_t)(user + 1),
+				   .has_series = of_users ? added->of_users < SERIES_OF_USERS :
+							    added->n - added->of_users < SERIES_OF_ROOT,
+				   .spec = user_spec(of) };
+	uint64_t key = key_of_added(row.user, 0, symbol);
+	int r = row_find(&row, key, ret_call);
 
-	if (!hashmap_get(&user_rows.by_name, key, &call))
-		return user_row_add(user, symbol, of_users, key, ret_call);
-	/* Of two names with one hash the second has no row. */
-	if (probe_at((uint16_t)call)->user != user + 1 || !STRV_EQ(probe_at((uint16_t)call)->symbol, symbol))
+	if (r != 0)
+		return MIN(r, 0);
+	if (!has_room(added, of_users, (uint16_t)(TRACE_CALLS_MAX - PATTERN_ROWS_MAX - probes_n)))
 		return -ENOSPC;
-	*ret_call = (uint16_t)call;
-	return 0;
+	return row_add(added, &row, of_users, key, ret_call);
+}
+
+int probe_of_pattern(uint8_t pattern, const char *symbol, bool of_users, uint16_t *ret_call)
+{
+	const struct pattern *of = &patterns[pattern - 1];
+	const struct probe row = { .symbol = symbol,
+				   .library = of->library,
+				   .group = PROBE_GROUP_OPERATORS,
+				   .pattern = pattern,
+				   .spec = of->spec };
+	uint64_t key = key_of_added(0, pattern, symbol);
+	int r = row_find(&row, key, ret_call);
+
+	if (r != 0)
+		return MIN(r, 0);
+	if (!has_room(&added_rows.patterns, of_users, PATTERN_ROWS_MAX))
+		return -ENOSPC;
+	return row_add(&added_rows.patterns, &row, of_users, key, ret_call);
 }
 
 /*
@@ -395,7 +436,8 @@ const char *probe_group_name(enum probe_group group)
 		[PROBE_GROUP_SETUP] = "setup", [PROBE_GROUP_MEMORY] = "memory",
 		[PROBE_GROUP_SYNC] = "sync",   [PROBE_GROUP_COPY] = "copy",
 		[PROBE_GROUP_EVENT] = "event", [PROBE_GROUP_LAUNCH] = "launch",
-		[PROBE_GROUP_CALLS] = "calls", [PROBE_GROUP_USER] = "user",
+		[PROBE_GROUP_CALLS] = "calls", [PROBE_GROUP_OPERATORS] = "operators",
+		[PROBE_GROUP_USER] = "user",
 	};
 
 	return (unsigned)group < PROBE_GROUPS ? names[group] : "";

@@ -23,6 +23,7 @@ enum probe_group {
 	PROBE_GROUP_EVENT, /* records, waits, queries */
 	PROBE_GROUP_LAUNCH,
 	PROBE_GROUP_CALLS, /* all calls of a library that has only one group */
+	PROBE_GROUP_OPERATORS, /* functions that patterns find; given up first */
 	PROBE_GROUP_USER, /* functions that the user names */
 	PROBE_GROUPS,
 };
@@ -34,14 +35,16 @@ struct probe {
 	bool may_return; /* extern "C", cannot throw: a return probe does no harm */
 	/* of PROBE_USER: which of the user's probes, from 1 */
 	uint8_t user;
-	uint16_t user_call; /* of PROBE_USER: its index in the table */
+	uint8_t pattern; /* which pattern has found it (trace/pattern.h), from 1 */
+	uint16_t added_call; /* of a row that is not compiled in: its index in the table */
 	bool has_series; /* of PROBE_USER: has series of its own on /metrics */
+	bool of_users; /* found in a file that users can write first; of rows that are not compiled in */
 	struct trace_spec spec; /* from its row; probe_spec() completes it */
 };
 
 /*
- * The rows that are compiled in. After them come those of the user's probes, which are added and never
- * removed.
+ * The rows that are compiled in. After them come those of the user's probes and of functions that patterns
+ * find, which are added and never removed.
  */
 extern const struct probe probes[];
 extern const uint16_t probes_n;
@@ -56,6 +59,8 @@ const struct probe *probe_at(uint16_t call);
  * users can write. -ENOSPC: the table is full.
  */
 int probe_of_user(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call);
+/* The same of a function that a pattern matches; which, from 1. */
+int probe_of_pattern(uint8_t pattern, const char *symbol, bool of_users, uint16_t *ret_call);
 /* Whether any function that this probe of the user's matches has a row. */
 bool probe_user_is_found(unsigned user);
 /* Whether it is the symbol of a function of C++ or Rust, which may throw. */
@@ -79,6 +84,6 @@ const struct probe *probe_find(enum probe_library library, const char *symbol);
 const struct probe *probe_of_newer(enum probe_library library, const char *symbol);
 static inline uint16_t probe_call(const struct probe *probe)
 {
-	return probe->user ? probe->user_call : (uint16_t)(probe - probes);
+	return probe->user || probe->pattern ? probe->added_call : (uint16_t)(probe - probes);
 }
 const char *probe_group_name(enum probe_group group);

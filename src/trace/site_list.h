@@ -17,25 +17,32 @@ enum site_entry_flag {
 	SITE_ENTRY_MAY_RETURN = 1 << 1, /* struct site */
 	SITE_ENTRY_LEFT_TO_DRIVER = 1 << 2, /* struct trace_listing */
 	SITE_ENTRY_USER = 1 << 3, /* of one of the user's probes */
+	SITE_ENTRY_PATTERN = 1 << 4, /* found by a pattern */
+	SITE_ENTRY_NAMED = SITE_ENTRY_USER | SITE_ENTRY_PATTERN,
 };
 
 struct site_entry {
 	uint64_t offset; /* in the file */
 	int32_t stack; /* struct site */
-	uint16_t call; /* index in the table of probes; SITE_ENTRY_USER: which of the user's probes, from 0 */
+	/* index in the table of probes; SITE_ENTRY_NAMED: which of the user's probes or patterns, from 0 */
+	uint16_t call;
 	uint8_t class; /* enum site_class */
 	uint8_t flags;
 };
 _Static_assert(sizeof(struct site_entry) == 16, "passes between processes");
 
+/* Functions that are not listed, for want of room. */
+struct site_more {
+	uint32_t user, patterns;
+};
+
 /* In one piece of memory, which is also what a helper sends. */
 struct site_list {
 	uint32_t n;
 	uint32_t names_n; /* bytes of the names */
-	uint32_t more; /* functions of the user's probes that are not listed, for want of room */
-	uint32_t pad;
+	struct site_more more;
 	/*
-	 * followed by the functions' names of those with SITE_ENTRY_USER, in their order, each with its NUL
+	 * followed by the functions' names of those with SITE_ENTRY_NAMED, in their order, each with its NUL
 	 */
 	struct site_entry at[];
 };
@@ -63,6 +70,7 @@ int site_list_read(int fd, const struct site_query *query, struct site_list **re
 enum {
 	SITE_LIST_SIZE_MAX = 16 << 20, /* bytes that a list may take */
 	SITE_LIST_USER_MAX = 8192, /* functions of the user's probes in a file */
+	SITE_LIST_NAME_MAX = USER_SYMBOL_MAX, /* functions with a longer name are not listed */
 };
 /* Checks a list of @n bytes from another process. -EBADMSG. */
 int site_list_check(const struct site_list *list, size_t n);

@@ -53,6 +53,7 @@ struct target_file {
 	void *data; /* owned by the engine */
 	uint32_t processes; /* number that map it now */
 	bool of_users; /* users can write to it, or it is a container's */
+	bool no_patterns; /* no functions that patterns find: the same */
 	bool no_user; /* none of the user's probes in it: its user's share has no room for them */
 };
 

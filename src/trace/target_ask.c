@@ -328,34 +328,50 @@ static void on_looked(const struct reader_file *file, enum reader_outcome outcom
 	targets_looked(targets, file->pid, error, message, n);
 }
 
-/* @user: those of the user's probes, too. */
-static uint32_t chosen_sites(const struct site_list *sites, bool user)
-{
-	uint32_t n = 0;
+/* Sites by whose table they count in. */
+struct chosen {
+	uint32_t table, user, patterns;
+};
 
-	for (uint32_t i = 0; sites && i < sites->n; i++)
-		n += (sites->at[i].flags & SITE_ENTRY_CHOSEN) &&
-		     (user || !(sites->at[i].flags & SITE_ENTRY_USER));
+static struct chosen chosen_sites(const struct site_list *sites)
+{
+	struct chosen n = { 0 };
+
+	for (uint32_t i = 0; sites && i < sites->n; i++) {
+		uint8_t flags = sites->at[i].flags;
+
+		if (flags & SITE_ENTRY_CHOSEN)
+			++*(flags & SITE_ENTRY_USER    ? &n.user :
+			    flags & SITE_ENTRY_PATTERN ? &n.patterns :
+							 &n.table);
+	}
 	return n;
 }
 
 /*
- * Counts the sites of a file that users can write to. If those of the user's probes have no room in its
- * user's share, they are left out: they take nothing from CUDA's.
+ * Counts the sites of a file that users can write to. If those of the user's probes, or that patterns find,
+ * have no room in its user's share, they are left out: they take nothing from CUDA's.
  */
 static enum user_verdict count_sites(struct targets *targets, uint64_t user, const struct site_list *sites,
-				     uint32_t *ret_sites, struct target_file *like)
+				     struct counted_sites *ret_counted, struct target_file *like)
 {
-	enum user_verdict verdict = USER_MAY;
+	const struct chosen n = chosen_sites(sites);
+	enum user_verdict verdict;
 
-	*ret_sites = chosen_sites(sites, true);
-	if (*ret_sites)
-		verdict = users_attach(&targets->users, user, *ret_sites);
-	if (verdict == USER_MAY || *ret_sites == chosen_sites(sites, false))
-		return verdict;
-	like->no_user = true;
-	*ret_sites = chosen_sites(sites, false);
-	return *ret_sites ? users_attach(&targets->users, user, *ret_sites) : USER_MAY;
+	if (n.table + n.user + n.patterns == 0)
+		return USER_MAY;
+	verdict = users_attach(&targets->users, user, n.table + n.user);
+	like->no_user = verdict != USER_MAY && n.user > 0;
+	if (like->no_user && n.table + n.patterns > 0)
+		verdict = users_attach(&targets->users, user, n.table);
+	if (verdict != USER_MAY)
+		return like->no_user && n.table + n.patterns == 0 ? USER_MAY : verdict;
+	*ret_counted = (struct counted_sites){ .any = true, .sites = n.table + (like->no_user ? 0 : n.user) };
+	like->no_patterns =
+		n.patterns > 0 && users_attach_operators(&targets->users, user, n.patterns) != USER_MAY;
+	if (!like->no_patterns)
+		ret_counted->operators = n.patterns;
+	return USER_MAY;
 }
 
 /* Marks its user's. Others that have mapped it meanwhile are looked at again, and ask for themselves. */
@@ -394,7 +410,7 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 	struct target *target = target_file_current(targets, mapping->dev, mapping->ino);
 	/* Root of a container is trusted with its files no more than a user, and counts for itself alone. */
 	struct target_file like = { .of_users = result->by_users || pending->user >> 32 };
-	uint32_t sites = 0;
+	struct counted_sites counted = { 0 };
 	unsigned roles = 0;
 	int r;
 
@@ -414,7 +430,8 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 		refuse_for_user(targets, pending, mapping, TARGET_UNTRUSTED, result->type, ASKED_NS);
 		return -EREMOTEIO;
 	}
-	if (like.of_users && count_sites(targets, pending->user, result->sites, &sites, &like) != USER_MAY) {
+	if (like.of_users &&
+	    count_sites(targets, pending->user, result->sites, &counted, &like) != USER_MAY) {
 		refuse_for_user(targets, pending, mapping, TARGET_BEYOND_SHARE, "", JUDGED_NS);
 		return -EDQUOT;
 	}
@@ -422,15 +439,13 @@ static int take_file(struct targets *targets, struct pending_file *pending,
 	if (r == 0)
 		target->roles |= roles;
 	if (r < 0 || target->file.fd < 0) {
-		if (sites)
-			users_detach(&targets->users, pending->user, sites);
+		target_file_uncount(targets, pending->user, &counted);
 		if (r == 0)
 			target->again_ns = MAX(target->again_ns, clock_mono_ns() + (int64_t)ASKED_NS);
 		return r < 0 ? r : -ENOENT;
 	}
-	target->counted = sites > 0;
+	target->counted = counted;
 	target->user = pending->user;
-	target->sites = sites;
 	*ret_target = target;
 	return 0;
 }

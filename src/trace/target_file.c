@@ -35,6 +35,14 @@ static struct target *file_find(const struct targets *targets, uint64_t dev, uin
 	return target->file.dev == dev && target->file.ino == ino ? target : NULL;
 }
 
+void target_file_uncount(struct targets *targets, uint64_t user, const struct counted_sites *counted)
+{
+	if (!counted->any)
+		return;
+	users_detach_operators(&targets->users, user, counted->operators);
+	users_detach(&targets->users, user, counted->sites);
+}
+
 void target_file_remove(struct targets *targets, struct target *target)
 {
 	struct target *last = targets->files[--targets->files_n];
@@ -50,8 +58,7 @@ void target_file_remove(struct targets *targets, struct target *target)
 			targets->ops->file_gone(&target->file, targets->userdata);
 		close(target->file.fd);
 	}
-	if (target->counted)
-		users_detach(&targets->users, target->user, target->sites);
+	target_file_uncount(targets, target->user, &target->counted);
 	sd_event_source_disable_unref(target->watch);
 	free(target);
 }
@@ -186,6 +193,7 @@ int target_file_offer(struct targets *targets, const struct target_mapping *mapp
 		return r;
 	target->file.fd = TAKE_FD(file_fd);
 	target->file.of_users = like && like->of_users;
+	target->file.no_patterns = like && like->no_patterns;
 	target->file.no_user = like && like->no_user;
 	targets->targets_n++;
 	begun_ns = clock_mono_ns();

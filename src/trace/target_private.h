@@ -39,9 +39,8 @@ struct target {
 	sd_event_source *watch;
 	struct targets *targets; /* for the watch */
 	bool expected; /* probed before the first process maps it */
-	bool counted; /* for @user, with so many sites (users.h) */
+	struct counted_sites counted; /* for @user */
 	uint64_t user;
-	uint32_t sites;
 	uint32_t slot; /* in targets.files */
 	char path[];
 };
@@ -178,6 +177,7 @@ int target_file_get(struct targets *targets, const struct target_mapping *mappin
  * process, or the same one after exec, often maps it soon.
  */
 void target_file_release(struct targets *targets, struct target *target);
+void target_file_uncount(struct targets *targets, uint64_t user, const struct counted_sites *counted);
 void target_file_remove(struct targets *targets, struct target *target);
 
 /* ---- target_ask.c ---- */

@@ -133,6 +133,28 @@ enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites)
 	return USER_MAY;
 }
 
+enum user_verdict users_attach_operators(struct users *users, uint64_t id, uint32_t sites)
+{
+	struct user *user = find(users, id);
+
+	if (!user || user->operators + sites > USER_OPERATORS_MAX ||
+	    !leaves_as_much(user->operators, sites, users->operators, USERS_SHARES * USER_OPERATORS_MAX))
+		return USER_BEYOND_SHARE;
+	user->operators += sites;
+	users->operators += sites;
+	return USER_MAY;
+}
+
+void users_detach_operators(struct users *users, uint64_t id, uint32_t sites)
+{
+	struct user *user = find(users, id);
+
+	if (!user)
+		return;
+	user->operators -= MIN(sites, user->operators);
+	users->operators -= MIN(sites, users->operators);
+}
+
 uint64_t users_turn(const struct users *users, uint64_t id)
 {
 	const struct user *user = find(users, id);

@@ -21,6 +21,7 @@ enum {
 	 */
 	USER_FILES_MAX = 64,
 	USER_SITES_MAX = 4096, /* 20 copies of libcuda */
+	USER_OPERATORS_MAX = 8192, /* sites of functions that patterns find: two copies of PyTorch */
 	USERS_SHARES = 4,
 	USER_BURST = 32, /* files that may be opened at once; then one each USER_REFILL_NS */
 };
@@ -33,7 +34,7 @@ enum user_verdict {
 
 struct user {
 	uint64_t id;
-	uint32_t files, sites; /* attached now */
+	uint32_t files, sites, operators; /* attached now */
 	uint32_t processes; /* known now */
 	uint32_t tokens; /* files that may be opened now */
 	int64_t refilled_ns;
@@ -42,12 +43,18 @@ struct user {
 	uint64_t turn; /* when a file of this user was last attached: users.turns then; 0: never */
 };
 
+/* What a file counts for a user. */
+struct counted_sites {
+	bool any;
+	uint32_t sites, operators;
+};
+
 struct users {
 	struct user *at; /* dense */
 	uint32_t n, cap;
 	struct hashmap by_id;
 	int64_t barred_until_ns; /* the latest of all */
-	uint32_t files, sites; /* of all */
+	uint32_t files, sites, operators; /* of all */
 	uint64_t beyond_share, barred, strikes; /* ever */
 	uint64_t turns;
 };
@@ -68,6 +75,9 @@ enum user_verdict users_attach(struct users *users, uint64_t id, uint32_t sites)
 uint64_t users_turn(const struct users *users, uint64_t id);
 void users_serve(struct users *users, uint64_t id);
 void users_detach(struct users *users, uint64_t id, uint32_t sites);
+/* The same for sites that patterns find, in a file that is counted: they take nothing from others. */
+enum user_verdict users_attach_operators(struct users *users, uint64_t id, uint32_t sites);
+void users_detach_operators(struct users *users, uint64_t id, uint32_t sites);
 /*
  * Whether one more process of the user may be known, of @n and at most @max of all users: nobody has more
  * than is left for others. Counts it.

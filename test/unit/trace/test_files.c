@@ -101,7 +101,7 @@ static void all_taken(_unused_ void **state)
 {
 	struct file_probes *file;
 
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), 0);
 	assert_int_equal(files_attached(file), 18);
 	assert_int_equal(file->refused, 1);
 	assert_int_equal(file->no_returns, 1);
@@ -126,7 +126,7 @@ static void returns_taken_away(_unused_ void **state)
 	struct file_group *group;
 	struct file_probes *file;
 
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), 0);
 	group = &file->groups[PROBE_GROUP_LAUNCH];
 	assert_int_equal(entry_ns[launch], 100);
 	assert_int_equal(files_reduce(&config, file, -1, PROBE_GROUP_LAUNCH, 1), 0);
@@ -154,7 +154,7 @@ static void launches_without_returns(_unused_ void **state)
 	struct file_probes *file;
 
 	without.no_launch_returns = true;
-	assert_int_equal(files_attach(&without, -1, listing(), 0, false, &file), 0);
+	assert_int_equal(files_attach(&without, -1, listing(), &(struct files_wanted){ 0 }, &file), 0);
 	assert_null(file->groups[PROBE_GROUP_LAUNCH].returns);
 	assert_int_equal(file->no_returns, 1); /* that of another call */
 	files_free(file);
@@ -167,7 +167,7 @@ static void some_refused(_unused_ void **state)
 	kernel.refuses[0] = 0x1000 + 16 * 2;
 	kernel.refuses[1] = 0x1000 + 16 * 12;
 	kernel.refuses[2] = 0x1000 + 16 * 19;
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), 0);
 	assert_int_equal(files_attached(file), 15);
 	assert_int_equal(file->refused, 4);
 	for (int g = 0; g < PROBE_GROUPS; g++)
@@ -184,7 +184,7 @@ static void no_returns(_unused_ void **state)
 	struct file_probes *file;
 
 	kernel.refuses_returns = true;
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), 0);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), 0);
 	assert_int_equal(files_attached(file), 18);
 	assert_int_equal(file->no_returns, 18);
 	assert_int_equal(kernel.live, 18);
@@ -196,16 +196,17 @@ static void nothing_taken(_unused_ void **state)
 	struct file_probes *file;
 
 	kernel.error = -EPERM;
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), -EPERM);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), -EPERM);
 	assert_int_equal(kernel.live, 0);
 	listed = 0;
-	assert_int_equal(files_attach(&config, -1, listing(), 0, false, &file), -ENOENT);
+	assert_int_equal(files_attach(&config, -1, listing(), &(struct files_wanted){ 0 }, &file), -ENOENT);
 }
 
-static int user_row(unsigned user, const char *symbol, bool of_users, uint16_t *ret_call, void *userdata)
+static int added_row(unsigned user, _unused_ uint8_t pattern, const char *symbol, bool of_users,
+		     uint16_t *ret_call, void *userdata)
 {
 	(void)userdata;
-	return probe_of_user(user, symbol, of_users, ret_call);
+	return probe_of_user(user - 1, symbol, of_users, ret_call);
 }
 
 /* Names come from a helper that may have been taken over: only what a pattern matches is taken. */
@@ -219,9 +220,12 @@ static void functions_that_the_user_names(_unused_ void **state)
 	const struct site_entry user = {
 		.class = SITE_EMULATED, .flags = SITE_ENTRY_USER | SITE_ENTRY_CHOSEN | SITE_ENTRY_MAY_RETURN
 	};
-	const struct files_config with_user = {
-		.query = &query, .returns = true, .hit_ns = hit_ns, .entry_ns = entry_ns, .user_row = user_row
-	};
+	const struct files_config with_user = { .query = &query,
+						.returns = true,
+						.hit_ns = hit_ns,
+						.entry_ns = entry_ns,
+						.added_row = added_row };
+	const struct files_wanted all = { .users = LIBRARY_USER_BIT(0) | LIBRARY_USER_BIT(1) };
 	struct file_probes *file;
 
 	library_set_user_text("libfoo.so:foo* returns; libfoo.so:foo_b");
@@ -233,19 +237,17 @@ static void functions_that_the_user_names(_unused_ void **state)
 	}
 	made.list.at[2].call = 1; /* the first probe matches it, too */
 	memcpy(&made.list.at[4], names, sizeof(names));
-	assert_int_equal(files_attach(&with_user, -1, &made.list, LIBRARY_USER_BIT(0) | LIBRARY_USER_BIT(1),
-				      false, &file),
-			 0);
+	assert_int_equal(files_attach(&with_user, -1, &made.list, &all, &file), 0);
 	assert_int_equal(file->groups[PROBE_GROUP_USER].sites_n, 1);
 	assert_string_equal(probe_at(file->groups[PROBE_GROUP_USER].sites[0].call)->symbol, "foo_a");
-	assert_true(file->user_only);
+	assert_true(file->apart);
 	assert_int_equal(file->user.matched, 2);
 	assert_int_equal(file->user.refused, 1); /* not printable */
 	assert_int_equal(file->user.more, 2);
 	assert_int_equal(file->refused, 0);
 	files_free(file);
 	/* None of the user's probes applies to the file. */
-	assert_int_equal(files_attach(&with_user, -1, &made.list, 0, false, &file), 0);
+	assert_int_equal(files_attach(&with_user, -1, &made.list, &(struct files_wanted){ 0 }, &file), 0);
 	assert_int_equal(files_attached(file), 0);
 	files_free(file);
 	library_set_user_text(NULL);

@@ -89,7 +89,7 @@ static void lists_what_the_user_names(_unused_ void **state)
 	union image_file file;
 	struct seen seen = { 0 };
 	_cleanup_close_ int fd = -1;
-	uint32_t more;
+	struct site_more more;
 
 	init(&file);
 	image_add(&file, 1, "cuInit", IMAGE_CODE_ADDRESS + 0x80, 0x10);
@@ -106,7 +106,7 @@ static void lists_what_the_user_names(_unused_ void **state)
 	site_rules_default(file.image.header.e_machine, &query.rules);
 	assert_int_equal(trace_list_sites(fd, &query, note, &seen, &more), 0);
 	library_set_user_text(NULL);
-	assert_int_equal(more, 0);
+	assert_int_equal(more.user, 0);
 	assert_int_equal(seen.n, 3);
 	assert_string_equal(seen.at[0].probe->symbol, "cuInit");
 	assert_int_equal(seen.at[0].user, 0);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which functions patterns find, and the rows that these get. */
+#include "test.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macro.h"
+#include "trace/pattern.h"
+
+static const bool torch[PROBE_LIBRARIES] = { [PROBE_TORCH] = true };
+
+static enum trace_op op_of(const char *symbol)
+{
+	uint8_t pattern = pattern_of(torch, symbol);
+
+	return pattern ? patterns[pattern - 1].spec.op : TRACE_OP_NONE;
+}
+
+static void operators_are_found(_unused_ void **state)
+{
+	static const char *const found[] = {
+		"_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE",
+		"_ZN2at4_ops4relu4callERKNS_6TensorE",
+		"_ZN5torch8autograd6Engine17evaluate_functionERSt10shared_ptrINS0_9GraphTaskEEPNS0_4NodeE",
+		"_ZL22THPEngine_run_backwardP7_objectS0_S0_",
+		"_Z22THPEngine_run_backwardP7_objectS0_S0_",
+	};
+	static const char *const others[] = {
+		"_ZN2at4_ops10add_Tensor10redispatchEN3c1014DispatchKeySetERKNS_6TensorES6_RKNS2_6ScalarE",
+		"_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE.cold",
+		"_ZN2at4_ops10add_Tensor10schema_strE",
+		"_ZN2at4_ops99add_Tensor4callE",
+		"_ZN2at4_ops",
+		"_ZN2at4_ops0add",
+		"_ZN2at4_ops99999999999999999999add4callE",
+		"_ZL22THPEngine_run_backwardP7_objectS0_S0_.cold",
+		"22THPEngine_run_backwardP7_objectS0_S0_",
+		"call",
+		"",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(found); i++)
+		assert_int_equal(op_of(found[i]), TRACE_OP_OPERATOR);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(op_of(others[i]), TRACE_OP_NONE);
+}
+
+static void bindings_are_found(_unused_ void **state)
+{
+	static const char *const others[] = {
+		"_ZN5torch8autogradL15THPVariable_addEP7_objectS2_S2_.cold",
+		"_ZZN5torch8autogradL15THPVariable_addEP7_objectS2_S2_E6parser",
+		"_ZN5torch8autogradL16THPVariable_add_EP7_objectS2_S2_",
+		"_ZN5torch8autogradL17THPVariable_addmmEP7_objectS2_S2_", /* none of those */
+		"_ZN5torch8autogradL12THPVariable_EP7_objectS2_S2_",
+		"_ZN5torch8autogradL3addEP7_objectS2_S2_",
+	};
+
+	assert_int_equal(op_of("_ZN5torch8autogradL15THPVariable_addEP7_objectS2_S2_"), TRACE_OP_BINDING);
+	assert_int_equal(op_of("_ZN5torch8autogradL16THPVariable_reluEP7_objectS2_"), TRACE_OP_BINDING);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_int_equal(op_of(others[i]), TRACE_OP_NONE);
+}
+
+static void only_of_wanted_libraries(_unused_ void **state)
+{
+	static const bool none[PROBE_LIBRARIES] = { [PROBE_CUDA] = true };
+
+	assert_true(pattern_is_used(torch));
+	assert_false(pattern_is_used(none));
+	assert_int_equal(pattern_of(none, "_ZN2at4_ops4relu4callERKNS_6TensorE"), 0);
+}
+
+/* Files of users have half of the rows, and root's find some when these are full. */
+static void rows_are_bounded(_unused_ void **state)
+{
+	char symbol[64];
+	uint16_t call, first, again;
+	unsigned i;
+
+	library_set_patterns(true);
+	assert_int_equal(probe_of_pattern(1, "_ZN2at4_ops4relu4callE", false, &first), 0);
+	assert_int_equal(probe_of_pattern(1, "_ZN2at4_ops4relu4callE", true, &again), 0);
+	assert_int_equal(again, first);
+	assert_int_equal(probe_at(first)->group, PROBE_GROUP_OPERATORS);
+	assert_int_equal(probe_spec(probe_at(first)).layer, TRACE_LAYER_TORCH);
+	assert_false(probe_at(first)->may_return);
+	assert_int_equal(probe_call(probe_at(first)), first);
+	for (i = 0; i < PATTERN_ROWS_MAX; i++) {
+		snprintf(symbol, sizeof(symbol), "_ZN2at4_ops%zu%05u4callE", (size_t)5, i);
+		if (probe_of_pattern(1, symbol, true, &call) < 0)
+			break;
+	}
+	assert_int_equal(i, PATTERN_ROWS_MAX / 2);
+	assert_int_equal(probe_of_pattern(1, "_ZN2at4_ops3add4callE", false, &call), 0);
+	assert_string_equal(probe_at(call)->symbol, "_ZN2at4_ops3add4callE");
+	assert_int_equal(call, probe_calls() - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(operators_are_found),
+		cmocka_unit_test(bindings_are_found),
+		cmocka_unit_test(only_of_wanted_libraries),
+		cmocka_unit_test(rows_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
