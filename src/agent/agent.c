@@ -409,8 +409,12 @@ static int ask_kube_api(struct agent *agent, const struct options *options)
 
 	if (!config)
 		return -ENOMEM;
-	if (!kube_configure(options, options_text(options, OPT_dcgm_labels), config))
+	if (!kube_configure(options, options_text(options, OPT_dcgm_labels), config)) {
+		if (config->settings.pod_run[0] || config->settings.pod_group[0])
+			log_warning("workload.pod_run and workload.pod_group have no effect: the Kubernetes "
+				    "API is not asked (kube.enabled, docs/kubernetes.md)");
 		return 0;
+	}
 	config->exporters = on_exporters;
 	config->labels = on_node_labels;
 	config->devices = on_claimed_devices;

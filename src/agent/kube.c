@@ -316,6 +316,8 @@ bool kube_configure(const struct options *options, const char *exporters, struct
 	COPY_SETTING(s->port, or_empty(getenv("KUBERNETES_SERVICE_PORT")));
 	COPY_SETTING(s->workload_labels, or_empty(options_text(options, OPT_kube_workload_labels)));
 	COPY_SETTING(s->node_labels, or_empty(options_text(options, OPT_kube_node_labels)));
+	COPY_SETTING(s->pod_run, or_empty(options_text(options, OPT_workload_pod_run)));
+	COPY_SETTING(s->pod_group, or_empty(options_text(options, OPT_workload_pod_group)));
 	COPY_SETTING(s->exporters, or_empty(exporters));
 	s->cache = (uint32_t)options_number(options, OPT_kube_cache);
 	s->watch_ns = options_number(options, OPT_kube_watch_timeout);

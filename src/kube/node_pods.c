@@ -16,6 +16,7 @@ enum {
 	ID_NAMESPACE,
 	ID_NAME,
 	ID_LABEL,
+	ID_ANNOTATION,
 	ID_HASH,
 	ID_MIRROR,
 	ID_OWNERS,
@@ -48,6 +49,7 @@ const struct json_path node_pod_paths[] = {
 	{ "metadata namespace", ID_NAMESPACE },
 	{ "metadata name", ID_NAME },
 	{ "metadata labels *", ID_LABEL },
+	{ "metadata annotations *", ID_ANNOTATION },
 	/* Of a static pod, whose copy in the API server has another UID than its cgroup. */
 	{ "metadata annotations kubernetes.io/config.hash", ID_HASH },
 	{ "metadata annotations kubernetes.io/config.mirror", ID_MIRROR },
@@ -87,6 +89,27 @@ struct pod_reading {
 
 #define TAKE_TEXT(member_, value_) json_copy_text(member_, sizeof(member_), value_)
 
+/* Whether @wanted, "KIND:KEY" or "KEY" of a label, is this one. No key has a colon. */
+static bool is_wanted(const char *wanted, const char *kind, const char *key)
+{
+	const char *colon = wanted ? strchr(wanted, ':') : NULL;
+
+	if (!wanted)
+		return false;
+	if (!colon)
+		return STRV_EQ(kind, "label") && STRV_EQ(wanted, key);
+	return strncmp(wanted, kind, (size_t)(colon - wanted)) == 0 && !kind[colon - wanted] &&
+	       STRV_EQ(colon + 1, key);
+}
+
+static void take_run(struct node_pods *pods, const char *kind, const struct json_value *value)
+{
+	if (is_wanted(pods->run, kind, value->key))
+		TAKE_TEXT(pods->reading->pod.run, value);
+	if (is_wanted(pods->group, kind, value->key))
+		TAKE_TEXT(pods->reading->pod.group, value);
+}
+
 /* Of the configured keys the first that the pod has, unless its value is empty. */
 static void take_label(struct node_pods *pods, const struct json_value *value)
 {
@@ -96,6 +119,7 @@ static void take_label(struct node_pods *pods, const struct json_value *value)
 
 	if (value->kind != JSON_VALUE_TEXT)
 		return;
+	take_run(pods, "label", value);
 	if (pods->selector)
 		selector_label(pods->selector, value->key, value->text, value->n);
 	for (const char *key = pods->labels; *key; key += strlen(key) + 1, at++) {
@@ -189,6 +213,8 @@ static int on_pod_value(int id, const struct json_value *value, void *userdata)
 		TAKE_TEXT(reading->pod.name, value);
 	else if (id == ID_LABEL)
 		take_label(pods, value);
+	else if (id == ID_ANNOTATION)
+		take_run(pods, "annotation", value);
 	else if (id == ID_HASH)
 		TAKE_TEXT(reading->pod.static_uid, value);
 	else if (id == ID_MIRROR)
@@ -418,6 +444,12 @@ int node_pods_init(struct node_pods *pods, const char *labels, struct selector *
 	pods->list = calloc(NODE_PODS_MAX, sizeof(struct node_pod *));
 	pods->reading = calloc(1, sizeof(*pods->reading));
 	return pods->labels && pods->list && pods->reading ? 0 : -ENOMEM;
+}
+
+void node_pods_name_runs(struct node_pods *pods, const char *run, const char *group)
+{
+	pods->run = run;
+	pods->group = group;
 }
 
 void node_pods_done(struct node_pods *pods)

@@ -39,6 +39,7 @@ struct node_pod {
 	char namespace[64];
 	char name[254];
 	char address[48]; /* "": none yet */
+	char run[128], group[128]; /* values of the configured label or annotation; "": none, or too long */
 	char label[64]; /* of the first of the configured keys that it has; "": none */
 	struct owner_ref owner; /* uid "": nothing controls it */
 	bool running; /* its phase */
@@ -59,6 +60,7 @@ struct node_pods {
 	/* private */
 	struct selector *selector; /* NULL: no pod is looked for */
 	char *labels; /* keys, each ended by NUL, then an empty one */
+	const char *run, *group; /* as in struct kube_settings */
 	uint32_t round; /* number of the list that comes */
 	struct pod_reading *reading; /* the object at hand */
 };
@@ -71,6 +73,8 @@ extern const struct json_ops node_pod_ops; /* with a struct node_pods * */
  * @labels: keys, separated by commas, of which the first that a pod has names its workload. Takes @selector.
  */
 int node_pods_init(struct node_pods *pods, const char *labels, struct selector *selector);
+/* What names a pod's training run and its group, as in struct kube_settings; borrowed. */
+void node_pods_name_runs(struct node_pods *pods, const char *run, const char *group);
 void node_pods_done(struct node_pods *pods);
 /* For struct watch_config, with a struct node_pods *. */
 void node_pods_list_begins(void *pods);

@@ -50,6 +50,7 @@ struct kube_settings {
 	char node[256];
 	char workload_labels[2048]; /* keys, separated by commas */
 	char node_labels[2048]; /* the same */
+	char pod_run[400], pod_group[400]; /* "label:KEY", "annotation:KEY", "KEY" of a label; "": none */
 	char exporters[2048]; /* a label selector; "": none are looked for */
 	uint32_t cache; /* owners that are kept */
 	uint32_t reserved;

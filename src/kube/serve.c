@@ -144,6 +144,8 @@ static int begin_asking(struct kube_server *s)
 	if (r == 0)
 		r = node_pods_init(&s->pods, s->settings.workload_labels, selector);
 	if (r == 0)
+		node_pods_name_runs(&s->pods, s->settings.pod_run, s->settings.pod_group);
+	if (r == 0)
 		r = client_new(&s->access, &s->client);
 	if (r == 0)
 		r = walk_new(s->client, MAX(s->settings.cache, 1u), &s->walk);
@@ -413,6 +415,8 @@ static void terminate(struct kube_settings *settings)
 	END(node);
 	END(workload_labels);
 	END(node_labels);
+	END(pod_run);
+	END(pod_group);
 	END(exporters);
 #undef END
 }

@@ -37,6 +37,8 @@ static struct owner *add_owner_row(struct row_list *owners, const struct node_po
 	PUT_TEXT(row->id, id);
 	PUT_TEXT(row->namespace, pod->namespace);
 	PUT_TEXT(row->pod, pod->name);
+	PUT_TEXT(row->run, pod->run);
+	PUT_TEXT(row->group, pod->group);
 	return row;
 }
 

@@ -35,7 +35,7 @@ struct kubelet_question {
 	char resources[4096]; /* further names of resources, separated by commas; the same */
 };
 
-enum { KUBELET_ROWS = 128 }; /* of one message */
+enum { KUBELET_ROWS = 96 }; /* of one message */
 
 enum kubelet_message { KUBELET_PART = 1, KUBELET_END };
 

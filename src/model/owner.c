@@ -81,6 +81,24 @@ static const struct owner *owner_in(const struct owner *list, uint32_t n, enum w
 	return at < n && compare_key(&list[at], workload, id) == 0 ? &list[at] : NULL;
 }
 
+/* Of the workload's rows the first that names a run or group. */
+static const struct owner *run_in(const struct owners *owners, enum workload_kind kind, const char *id)
+{
+	const struct owner *at = owner_in(owners->list, owners->n, kind, id), *end = owners->list + owners->n;
+
+	while (at && at < end && compare_key(at, kind, id) == 0 && !at->run[0] && !at->group[0])
+		at++;
+	return at && at < end && compare_key(at, kind, id) == 0 ? at : NULL;
+}
+
+const struct owner *owners_run(const struct owners *owners, enum workload_kind kind, const char *id,
+			       const char *pod_uid)
+{
+	const struct owner *found = owners ? run_in(owners, kind, id) : NULL;
+
+	return found || !owners || !*pod_uid ? found : run_in(owners, WORKLOAD_POD, pod_uid);
+}
+
 /* Of the workload itself, else of its pod. */
 static const struct owner *owner_of(const struct owner *list, uint32_t n, enum workload_kind kind,
 				    const char *id, const char *pod_uid)
@@ -137,6 +155,8 @@ static bool copy_owner(struct owner *to, const struct owner *from, enum source_i
 	COPY(container);
 	COPY(owner_kind);
 	COPY(owner_name);
+	COPY(run);
+	COPY(group);
 	return to->workload > WORKLOAD_NONE && to->workload < WORKLOAD_KINDS && to->id[0];
 }
 

@@ -28,6 +28,7 @@ struct owner {
 	char container[64]; /* empty: the whole pod */
 	char owner_kind[64]; /* controller: "Deployment", "Job"; empty: none */
 	char owner_name[254];
+	char run[128], group[128]; /* a training run and its group, by the pod's label or annotation */
 	enum source_id source; /* set by model_set_owners() */
 };
 
@@ -40,5 +41,10 @@ struct owners;
 struct owners *owners_new(uint32_t n, struct owner **ret_list);
 struct owners *owners_ref(struct owners *owners);
 void owners_unref(struct owners *owners);
+/*
+ * The row that says of which training run or group a workload is, its own or its pod's; NULL: none.
+ */
+const struct owner *owners_run(const struct owners *owners, enum workload_kind kind, const char *id,
+			       const char *pod_uid);
 /* The rows, borrowed; NULL has none. Those of one workload stand together, the best source's first. */
 const struct owner *owners_list(const struct owners *owners, uint32_t *ret_n);

@@ -21,7 +21,7 @@ struct owners_question {
 	char job_dir[PATH_MAX]; /* below it; "": none */
 };
 
-enum { OWNERS_ROWS = 128 }; /* of one message */
+enum { OWNERS_ROWS = 96 }; /* of one message */
 
 /*
  * The rows at..at+n of one of two tables, of the names first; one message without rows if both are those of

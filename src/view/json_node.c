@@ -45,11 +45,12 @@ static json_t *json_batch_job(struct json_maker *j, const struct job *job)
 
 static void add_job(struct json_maker *j, json_t *object, const struct process *process)
 {
-	const struct job *job = snapshot_job(j->s, process->job);
+	struct run_names names = run_of(j->s, process);
 
-	json_put(j, object, "batch_job", json_batch_job(j, job));
-	json_put(j, object, "run", json_text_or_null(job ? job->run : ""));
-	json_put(j, object, "run_group", json_text_or_null(job ? job->group : ""));
+	json_put(j, object, "batch_job", json_batch_job(j, snapshot_job(j->s, process->job)));
+	json_put(j, object, "run", json_text_or_null(names.run));
+	json_put(j, object, "run_group", json_text_or_null(names.group));
+	json_put(j, object, "run_claimed", json_boolean(names.claimed));
 	json_put(j, object, "rank", json_unsigned_or_null(process->rank.rank));
 	json_put(j, object, "local_rank", json_unsigned_or_null(process->rank.local));
 	json_put(j, object, "world_size", json_unsigned_or_null(process->rank.world));

@@ -59,6 +59,35 @@ const char *job_manager_name(enum job_manager manager)
 	return names[manager < JOB_MANAGERS ? manager : JOB_MANAGER_NONE];
 }
 
+const struct owner *run_owner(const struct snapshot *s, const struct workload *workload)
+{
+	const struct owner *owner = workload->owner;
+
+	if (owner && (owner->run[0] || owner->group[0]))
+		return owner;
+	return owners_run(s->owners, workload->kind, workload->id, workload->pod_uid); /* of another source */
+}
+
+struct run_names run_of(const struct snapshot *s, const struct process *process)
+{
+	const struct owner *pod =
+		process->workload < s->workloads_n ? run_owner(s, &s->workloads[process->workload]) : NULL;
+	const struct job *job = snapshot_job(s, process->job);
+	struct run_names names = { "", "", false };
+
+	if (pod)
+		names = (struct run_names){ pod->run, pod->group, false };
+	if (!names.run[0] && job && job->run[0]) {
+		names.run = job->run;
+		names.claimed = true;
+	}
+	if (!names.group[0] && job && job->group[0]) {
+		names.group = job->group;
+		names.claimed = true;
+	}
+	return names;
+}
+
 const char *outage_reason(const struct snapshot *s)
 {
 	if (!s->fresh)

@@ -18,6 +18,18 @@ int container_short_length(const char *id);
 /* "slurm", "htcondor", "lsf", "pbs"; "none". */
 const char *job_manager_name(enum job_manager manager);
 
+/*
+ * The training run of a process, and the group of it: what its pod's label or annotation says, else what its
+ * environment does; "": not known.
+ */
+struct run_names {
+	const char *run, *group;
+	bool claimed; /* at least one of them is the process's word alone */
+};
+/* The row of a pod that names its run or group; NULL: none does. */
+const struct owner *run_owner(const struct snapshot *s, const struct workload *workload);
+struct run_names run_of(const struct snapshot *s, const struct process *process);
+
 /* "ok", "no_library", ... */
 const char *state_name(enum reading_state state);
 /*

@@ -434,6 +434,17 @@ static void read_recent(const json_t *list, struct process *process)
 	}
 }
 
+/* Of a process's pod. */
+static void read_run(struct reader *reader, const json_t *object, uint16_t workload)
+{
+	struct owner *owner = workload < reader->s->workloads_n ? &reader->owners[workload] : NULL;
+
+	if (!owner || !json_is_false(json_object_get(object, "run_claimed")))
+		return;
+	READ_TEXT(owner->run, object, "run");
+	READ_TEXT(owner->group, object, "run_group");
+}
+
 static void read_process(struct reader *reader, const json_t *object)
 {
 	bool traced = json_is_object(json_object_get(object, "cuda"));
@@ -456,6 +467,7 @@ static void read_process(struct reader *reader, const json_t *object)
 	process->exit_seq = s->processes_n; /* its place in the document, until all are joined */
 	process->workload = workload_of(reader, object, process->entity);
 	process->job = snapshot_read_job(s, reader->workloads_cap, object);
+	read_run(reader, object, process->workload);
 	process->rank = (struct rank){ read_u32(object, "rank", RANK_UNKNOWN),
 				       read_u32(object, "local_rank", RANK_UNKNOWN),
 				       read_u32(object, "world_size", RANK_UNKNOWN) };

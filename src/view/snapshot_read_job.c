@@ -38,8 +38,11 @@ uint32_t snapshot_read_job(struct snapshot *s, uint32_t max, const json_t *objec
 
 	memset(&job, 0, sizeof(job));
 	take_batch_job(&job, json_object_get(object, "batch_job"));
-	TAKE_TEXT(job.run, object, "run");
-	TAKE_TEXT(job.group, object, "run_group");
+	/* What the pod says is read with its names. */
+	if (!json_is_false(json_object_get(object, "run_claimed"))) {
+		TAKE_TEXT(job.run, object, "run");
+		TAKE_TEXT(job.group, object, "run_group");
+	}
 	if (job.manager == JOB_MANAGER_NONE && !job.run[0] && !job.group[0])
 		return JOB_NONE;
 	/* Equal ones have equal bytes. */

@@ -154,12 +154,13 @@ static void rank_cell(struct table *table, const struct rank *rank)
 		table_cellf(table, COLOUR_NONE, "%" PRIu32 "/%" PRIu32, rank->rank, rank->world);
 }
 
-static void run_cell(struct table *table, const struct job *job)
+static void run_cell(struct table *table, const struct snapshot *s, const struct process *process)
 {
+	struct run_names names = run_of(s, process);
 	char run[SHORT_TEXT], group[SHORT_TEXT];
 
-	text_shorten(job ? job->run : "", run);
-	text_shorten(job ? job->group : "", group);
+	text_shorten(names.run, run);
+	text_shorten(names.group, group);
 	table_cellf(table, COLOUR_NONE, "%s%s%s", group, *run && *group ? "/" : "", run);
 }
 
@@ -201,7 +202,7 @@ static void add_process(struct table *table, const struct snapshot *s, const str
 		rank_cell(table, &process->rank);
 	table_process_workload(table, s, process);
 	if (shown.run)
-		run_cell(table, snapshot_job(s, process->job));
+		run_cell(table, s, process);
 	table_cell(table, COLOUR_NONE, process->comm);
 }
 
@@ -279,10 +280,10 @@ static struct shown_columns shown_columns(const struct snapshot *s)
 	struct shown_columns shown = { .traced = s->trace && s->trace->enabled };
 
 	for (uint32_t i = 0; i < s->processes_n; i++) {
-		const struct job *job = snapshot_job(s, s->processes[i].job);
+		struct run_names names = run_of(s, &s->processes[i]);
 
 		shown.rank |= s->processes[i].rank.rank != RANK_UNKNOWN;
-		shown.run |= job && (job->run[0] || job->group[0]);
+		shown.run |= names.run[0] || names.group[0];
 	}
 	return shown;
 }

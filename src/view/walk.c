@@ -221,12 +221,19 @@ static const struct {
 	enum walk_subject subject;
 	void (*walk)(struct walk *walk);
 } parts[] = {
-	{ WALK_GPUS, walk_gpus },           { WALK_XIDS, walk_xids },
-	{ WALK_PROCESSES, walk_processes }, { WALK_WORKLOADS, walk_workloads },
-	{ WALK_WORKLOADS, walk_jobs },      { WALK_WORKLOADS, walk_allocations },
-	{ WALK_TRACED, walk_traced },       { WALK_KERNELS, walk_kernels },
-	{ WALK_CALLS, walk_calls },         { WALK_CALLS, walk_probes },
-	{ WALK_NODE, walk_node },           { WALK_AGENT, walk_agent },
+	{ WALK_GPUS, walk_gpus },
+	{ WALK_XIDS, walk_xids },
+	{ WALK_PROCESSES, walk_processes },
+	{ WALK_WORKLOADS, walk_workloads },
+	{ WALK_WORKLOADS, walk_jobs },
+	{ WALK_WORKLOADS, walk_runs },
+	{ WALK_WORKLOADS, walk_allocations },
+	{ WALK_TRACED, walk_traced },
+	{ WALK_KERNELS, walk_kernels },
+	{ WALK_CALLS, walk_calls },
+	{ WALK_CALLS, walk_probes },
+	{ WALK_NODE, walk_node },
+	{ WALK_AGENT, walk_agent },
 };
 
 int walk_snapshot(const struct snapshot *snapshot, unsigned subjects, const struct walk_sink *sink)

@@ -91,6 +91,7 @@ void walk_xids(struct walk *walk);
 void walk_processes(struct walk *walk);
 void walk_workloads(struct walk *walk);
 void walk_jobs(struct walk *walk);
+void walk_runs(struct walk *walk);
 void walk_allocations(struct walk *walk);
 void walk_traced(struct walk *walk);
 void walk_kernels(struct walk *walk);

@@ -274,3 +274,51 @@ void walk_jobs(struct walk *walk)
 		walk_job(walk, jobs + i, end - i);
 	}
 }
+
+/* ---- training runs of pods ---- */
+
+static int compare_pods(const void *a, const void *b)
+{
+	const struct owner *x = *(const struct owner *const *)a, *y = *(const struct owner *const *)b;
+	int order = strcmp(x->namespace, y->namespace);
+
+	order = order ? order : strcmp(x->pod, y->pod);
+	return order ? order : x < y ? -1 : x > y;
+}
+
+static void walk_run(struct walk *walk, const struct owner *pod)
+{
+	struct label labels[4] = { { "namespace", pod->namespace }, { "pod", pod->pod } };
+	uint32_t n = 2;
+
+	if (pod->run[0])
+		labels[n++] = (struct label){ "run", pod->run };
+	if (pod->group[0])
+		labels[n++] = (struct label){ "run_group", pod->group };
+	walk_series(walk, &(struct series){ .sets = { walk_set(walk, false, labels, n) },
+					    .value = 1,
+					    .presence = PRESENCE_PRESENT,
+					    .entity = UINT32_MAX });
+}
+
+/* One for each pod, however many containers and devices it has. */
+void walk_runs(struct walk *walk)
+{
+	const struct snapshot *s = walk->s;
+	const struct owner **pods = walk_zeroes(walk, s->workloads_n, sizeof(*pods));
+	uint32_t n = 0;
+
+	if (!pods || !walk_family_named(walk, "pod_run_info", FAMILY_INFO, UNIT_NONE,
+					"Training run that a pod on a GPU belongs to, and its group, by the "
+					"pod's label or annotation."))
+		return;
+	for (uint32_t i = 0; i < s->workloads_n; i++) {
+		pods[n] = run_owner(s, &s->workloads[i]);
+		n += pods[n] && pods[n]->pod[0];
+	}
+	qsort(pods, n, sizeof(*pods), compare_pods);
+	for (uint32_t i = 0; i < n; i++)
+		if (i == 0 || !STRV_EQ(pods[i]->pod, pods[i - 1]->pod) ||
+		    !STRV_EQ(pods[i]->namespace, pods[i - 1]->namespace))
+			walk_run(walk, pods[i]);
+}

@@ -10,6 +10,7 @@ import stat
 import subprocess
 import tempfile
 
+from e2e.fake_kube import Api, Server
 from lib.cgroups import cgroup, enter
 from lib.e2e import BUILD, Agent, Skip, Worker, contains, equal, run, values, wait_for
 
@@ -182,6 +183,33 @@ def test_a_file_that_is_withheld_holds_up_nobody():
 
 def readings(agent):
     return sum(values(agent.metrics(), "gpusonde_collections_total"))
+
+
+def test_a_pods_run():
+    """Its label names the run, before its process does; the group, of which the pod says nothing, is the process's word."""
+    container, uid = "c5" * 32, "0a0a0a0a-1111-2222-3333-444444444444"
+    api = Api()
+    api.put({"metadata": {"uid": uid, "name": "train-0", "namespace": "ml", "labels": {"job-name": "llm-7b"}, "annotations": {"sweep": "s-1"}},
+             "spec": {"nodeName": "node-1"}, "status": {"phase": "Running", "containerStatuses": [{"name": "main", "containerID": f"containerd://{container}"}]}})
+    server = Server(api)
+    flags = ["--kube-server", f"http://127.0.0.1:{server.port}", "--kube-node", "node-1", "--workload-run", "RUN", "--workload-group", "GROUP"]
+    own, path = {"RUN": "mine", "GROUP": "ours"}, f"kubepods/pod{uid}/{container}"
+    try:
+        for pod_flags, wanted in ((["--workload-pod-run", "label:job-name"], ("llm-7b", "ours", True)),
+                                  (["--workload-pod-run", "job-name", "--workload-pod-group", "annotation:sweep"], ("llm-7b", "s-1", False)),
+                                  (["--workload-pod-run", "annotation:job-name"], ("mine", "ours", True))):
+            with node(path, own, *flags, *pod_flags) as (agent, worker):
+                wait_for(lambda: (p := process(agent, worker.pid)) and (p["run"], p["run_group"], p["run_claimed"]) == wanted, f"run and group {wanted}") # noqa: B023
+                run_name, group, claimed = wanted
+                contains(agent.cli("ps").stdout, f"{group}/{run_name}")
+                info = [line for line in agent.metrics().splitlines() if line.startswith("gpusonde_pod_run_info{")]
+                of_pod = 'namespace="ml",pod="train-0",run="llm-7b"'
+                # What a process says is on no series.
+                equal(info, [] if run_name == "mine" else [f'gpusonde_pod_run_info{{{of_pod}' + ('' if claimed else ',run_group="s-1"') + '} 1'])
+    finally:
+        server.stop()
+    with node(None, own, "--workload-pod-run", "label:x") as (agent, worker):
+        contains(agent.log(), "workload.pod_run and workload.pod_group have no effect: the Kubernetes API is not asked")
 
 
 run()

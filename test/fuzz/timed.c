@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * The promise that every fuzzer checks: an input is handled within its bound of CPU time, some
- * for any input and some for each KiB of it (meson.build has both, for each fuzzer). It is the CPU time of all threads, since other
- * programs run beside. What is above the bound is measured again: the first time may pay for something else.
+ * The promise that every fuzzer checks: an input is handled within its bound of CPU time, some for any
+ * input and some for each KiB of it (meson.build has both, for each fuzzer). It is the CPU time of all
+ * threads, since other programs run beside. What is above the bound is measured again: the first time may
+ * pay for something else.
  */
 #include "fuzz.h"
 

@@ -84,6 +84,11 @@ static const struct {
 	  "another), and one with `claimed=\"true\"` and the `job_name` and `job_user` that a process of it "
 	  "says, "
 	  "which its user chooses." },
+	{ "pod_run_info", "info", "namespace, pod, run, run_group",
+	  "Training run that a pod on a GPU belongs to, and its group, by the pod's label or annotation "
+	  "(`workload.pod_run`, `workload.pod_group`); always 1. Join it: "
+	  "`gpusonde_workload_gpu_busy_seconds_total * on (namespace, pod, instance) group_left (run) "
+	  "gpusonde_pod_run_info`." },
 	{ "container_gpu_allocated", "gauge",
 	  "gpu, uuid, gi, ci, kind, container_id, pod_uid, job, namespace, pod, container, claimed, "
 	  "resource, source",

@@ -4,7 +4,8 @@
  * of JSON, with all tables as the agent would have them then:
  *
  *     kube_dump PROGRAM [server=URL] [config=PATH] [context=NAME] [account=PATH] [host=ADDRESS] [port=N]
- *               [node=NAME] [labels=KEYS] [node_labels=KEYS] [exporters=SELECTOR] [cache=N] [watch=SECONDS]
+ *               [node=NAME] [labels=KEYS] [pod_run=label:KEY] [pod_group=annotation:KEY] [node_labels=KEYS]
+ *               [exporters=SELECTOR] [cache=N] [watch=SECONDS]
  *
  * A process that ends, or wants to be replaced, is replaced by the next line.
  */
@@ -36,9 +37,10 @@ static pid_t child;
 
 static json_t *owner_row(const struct owner *owner)
 {
-	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "workload", (int)owner->workload, "id",
-			 owner->id, "namespace", owner->namespace, "pod", owner->pod, "container",
-			 owner->container, "kind", owner->owner_kind, "name", owner->owner_name);
+	return json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "workload", (int)owner->workload,
+			 "id", owner->id, "namespace", owner->namespace, "pod", owner->pod, "container",
+			 owner->container, "kind", owner->owner_kind, "name", owner->owner_name, "run",
+			 owner->run, "group", owner->group);
 }
 
 static json_t *exporter_row(const struct kube_exporter *row)

@@ -82,6 +82,29 @@ static void the_first_label_decides(void **state)
 	assert_false(pods.list[0]->selected);
 }
 
+static void a_label_or_annotation_names_the_run(void **state)
+{
+	static const struct {
+		const char *run, *group, *run_is, *group_is;
+	} cases[] = {
+		{ "label:a", "annotation:a", "1", "3" },
+		{ "b", "annotation:c", "2", "" },
+		{ "annotation:b", "label:a", "", "1" },
+		{ "labels:a", "annotatio:a", "", "" },
+		{ "", "", "", "" },
+	};
+
+	(void)state;
+	begin_with("", "");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		node_pods_name_runs(&pods, cases[i].run, cases[i].group);
+		take("{\"metadata\":{" META ",\"labels\":{\"a\":\"1\",\"b\":\"2\"},"
+		     "\"annotations\":{\"a\":\"3\",\"c\":7}}}");
+		assert_string_equal(pods.list[0]->run, cases[i].run_is);
+		assert_string_equal(pods.list[0]->group, cases[i].group_is);
+	}
+}
+
 static void the_same_pod_again_is_no_change(void **state)
 {
 	uint64_t changes;
@@ -157,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(reads_a_pod),
 		TEST(the_first_label_decides),
+		TEST(a_label_or_annotation_names_the_run),
 		TEST(the_same_pod_again_is_no_change),
 		TEST(only_a_copy_has_another_uid),
 		TEST(what_is_gone_stays_for_a_minute),

@@ -114,6 +114,30 @@ static void of_two_sources_the_better_one_counts(void **state)
 	assert_string_equal(lab_workload(lab, "box")->owner->pod, "worse");
 }
 
+/* Names of one source, the run of another, or of the pod's row. */
+static void a_run_is_found_in_any_row(void **state)
+{
+	struct lab *lab = *state;
+	struct owner names = owner(WORKLOAD_CONTAINER, "box", "mine"), runs = names,
+		     pod = owner(WORKLOAD_POD, "uid-1", "mine");
+	const struct owner *found;
+
+	strcpy(runs.run, "r-17");
+	strcpy(pod.group, "sweep");
+	assert_int_equal(model_set_owners(lab->model, BETTER, &names, 1), 0);
+	assert_int_equal(model_set_owners(lab->model, WORSE, &pod, 1), 0);
+	step(lab);
+	found = owners_run(lab->s->owners, WORKLOAD_CONTAINER, "box", "uid-1");
+	assert_string_equal(found->group, "sweep");
+	assert_null(owners_run(lab->s->owners, WORKLOAD_CONTAINER, "box", ""));
+	assert_int_equal(model_set_owners(lab->model, WORSE, &runs, 1), 0);
+	step(lab);
+	found = owners_run(lab->s->owners, WORKLOAD_CONTAINER, "box", "uid-1");
+	assert_string_equal(found->run, "r-17");
+	assert_null(owners_run(lab->s->owners, WORKLOAD_CONTAINER, "bow", ""));
+	assert_null(owners_run(NULL, WORKLOAD_CONTAINER, "box", "uid-1"));
+}
+
 static void strings_end_and_are_utf_8(void **state)
 {
 	struct lab *lab = *state;
@@ -189,6 +213,7 @@ int main(void)
 		CASE(an_owner_by_the_pod_is_kept),
 		CASE(known_before_the_workload_or_by_its_pod),
 		CASE(of_two_sources_the_better_one_counts),
+		CASE(a_run_is_found_in_any_row),
 		CASE(strings_end_and_are_utf_8),
 		CASE(what_does_not_fit_is_counted),
 		CASE(a_snapshot_keeps_what_it_refers_to),
