@@ -84,7 +84,7 @@ def test_found_by_scan():
             workload.ready()
             with tracing() as agent:
                 begun(agent)
-                probed(agent, workload)
+                probed(agent, workload.process.pid, workload.library)
                 workload.go_on()
                 workload.ready()
                 process = wait_for(lambda: process_of(agent, workload.process.pid), "the process to be shown")

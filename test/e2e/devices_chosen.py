@@ -9,7 +9,7 @@ import sys
 import time
 
 from lib.e2e import BUILD, PATIENCE_S, Agent, Skip, environment, equal, run, wait_for
-from lib.traced import DRIVER, SCENARIO, patched, trace_of, view_time
+from lib.traced import DRIVER, SCENARIO, probed, trace_of, view_time
 
 CHOOSES = f"{BUILD}/test/e2e/chooses"
 STATIC = f"{BUILD}/test/e2e/chooses-static"
@@ -45,7 +45,7 @@ def driver(agent):
     """A copy of the driver's library that is probed before the programs of the test load it."""
     path = shutil.copy(DRIVER, f"{agent.tmp}/libcuda.so.1")
     with process(CHOOSES, path, "load", "wait") as holder:
-        wait_for(lambda: patched(holder.pid, path), "probes in the driver's library")
+        probed(agent, holder.pid, path)
         yield path
 
 

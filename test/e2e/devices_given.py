@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import tempfile
 import time
-import types
 
 from lib.e2e import BUILD, PATIENCE_S, SOURCE, Agent, Skip, equal, run, values, wait_for
 from lib.traced import DRIVER, LATE, SCENARIO, begun, probed, trace_of, view_time
@@ -153,7 +152,7 @@ def used(agent, container):
 
 def call(agent, container):
     """What its program calls, once all probes are there."""
-    probed(agent, types.SimpleNamespace(process=types.SimpleNamespace(pid=container.pid), library=container.library))
+    probed(agent, container.pid, container.library)
     container.go_on()
     container.ready()
     return used(agent, container)

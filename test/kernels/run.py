@@ -5,7 +5,8 @@
     run.py BUILD SOURCE [--arch arm64] [--quick] [kernel or word of a case's name...]
 
 Several kernels run at a time, each in a virtual machine of two CPUs. Of another machine's kernels the programs come from its own build
-folder (test/lib/arm64.py). --quick: what "make test" runs of them: of arm64 one kernel, and not all cases.
+folder (test/lib/arm64.py). --quick: what "make test" runs of them: not all kernels, and of arm64
+not all cases.
 """
 import concurrent.futures
 import json
@@ -19,7 +20,7 @@ from lib import arm64, counts, e2e, fetch, rows
 from kernels import cases, cases_more, cgroup_cases, guest, capabilities_cases # pylint: disable=unused-import
 
 KERNELS = {"amd64": ("5.10", "6.1", "6.12", "6.18", "7.2"), "arm64": ("6.1", "6.12")}
-QUICK = {"arm64": ("6.12",)}
+QUICK = {"amd64": ("5.10", "6.1", "7.2"), "arm64": ("6.12",)}
 # One more than there are processors: each emulates with one, and waits some of the time.
 AT_A_TIME = os.cpu_count() + 1
 CACHE = f"{e2e.BUILD}/real"

@@ -166,9 +166,9 @@ def paused(uid, script, tmp, **env):
 
 
 def mapped(pid):
-    """CUDA's libraries that it has."""
+    """CUDA's libraries that it has, and how many functions are probed in each."""
     with open(f"/proc/{pid}/maps", encoding="utf-8") as f:
-        return set(re.findall(r"/(libcuda(?:rt)?\.so[^/\n]*)$", f.read(), re.M))
+        return {path: traced.chosen_sites(path) for path in set(re.findall(r" (/\S*/libcuda(?:rt)?\.so\S*)$", f.read(), re.M))}
 
 
 def go_on(process):
@@ -182,8 +182,9 @@ def trace_process(user, uid, *flags, program="gpusonde"):
         os.chmod(tmp, 0o777)
         with paused(uid, CALLS, tmp) as process, \
              running([*user, in_place(program), "trace", "--json", *flags, "-p", str(process.pid)]) as tracer:
-            wait_for(lambda: tracer.poll() is not None or all(traced.patched(process.pid, name) for name in mapped(process.pid)),
-                     "probes in the process")
+            wanted = mapped(process.pid).items()
+            wait_for(lambda: tracer.poll() is not None or all(traced.patched(process.pid, path) and traced.holds_links(tracer.pid, path, sites)
+                                                              for path, sites in wanted), "probes in the process")
             if tracer.poll() is None:
                 go_on(process)
                 equal(process.stdout.readline(), "ready\n", "the program")

@@ -124,28 +124,34 @@ def view_time(agent):
     return made - found["trace"]["age_seconds"]
 
 
-def holds_link(pid, library):
-    """Whether the process itself probes the file: others on this machine may, too. True where the kernel does not tell files of links."""
+def chosen_sites(library):
+    return sum(site["chosen"] for site in json.loads(command("probes", "--json", library).stdout)["sites"])
+
+
+def holds_links(pid, library, sites):
+    """Whether the process itself probes so many functions of the file: others on this machine may, too. True where the kernel does not tell it of links."""
     if tuple(int(n) for n in os.uname().release.split(".")[:2]) < (6, 18):
         return True
-    for place, _, names in os.walk(f"/proc/{pid}/fdinfo"):
-        for name in names:
-            with contextlib.suppress(OSError), open(f"{place}/{name}", encoding="utf-8", errors="replace") as f:
-                if f"path:\t{library}\n" in f.read():
-                    return True
-    return False
+    held = 0
+    for name in os.listdir(f"/proc/{pid}/fdinfo"):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/fdinfo/{name}", encoding="utf-8", errors="replace") as f:
+            text = f.read()
+            if "link_type:\tuprobe_multi\n" in text and f"path:\t{library}\n" in text:
+                held += int(text.partition("uprobe_cnt:")[2].split()[0])
+    return held >= sites
 
 
-def probed(agent, workload):
-    """All probes are in the workload's library: one of them is, and what attaches them has done something else since."""
-    wait_for(lambda: patched(workload.process.pid, workload.library) and holds_link(agent.pid, workload.library), "probes in the library")
+def probed(agent, pid, library):
+    """All of the agent's probes are in a library that the process maps; where the kernel does not tell: one is, and the agent has done something else since."""
+    sites = chosen_sites(library)
+    wait_for(lambda: patched(pid, library) and holds_links(agent.pid, library, sites), "probes in the library")
     seen = time.time()
     wait_for(lambda: view_time(agent) > seen + 0.05, "a view of what is traced")
 
 
 def probed_when_loaded(agent, workload):
     workload.ready()
-    probed(agent, workload)
+    probed(agent, workload.process.pid, workload.library)
 
 
 def process_of(agent, pid):
