@@ -198,7 +198,8 @@ def test_a_user_has_a_share():
         bystander_is_traced(agent)
         end(first)
         end(second)
-        wait_for(lambda: user_sites(agent) == 0, "all to be detached")
+        # As slowly as they were attached: the kernel removes each link in a time of its own.
+        wait_for(lambda: user_sites(agent) == 0, "all to be detached", 300)
         third = map_copies(agent, USER, 1, "third")
         wait_for(lambda: user_sites(agent) > 0, "the share to be free again")
         end(third)
